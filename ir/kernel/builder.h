@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds kernel IR. Keeps an insertion block; constants are interned; result types are inferred by the table's rule.
+// Misuse (a type rule broken) is an InternalError: readers check user input before they build.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <span>
+#include <utility>
+
+#include "ir/kernel/module.h"
+
+namespace lockstep::kernel {
+
+class Builder {
+ public:
+  explicit Builder(Module module = {});
+
+  Module& module() { return module_; }
+  TypeTable& types() { return module_.types; }
+  [[nodiscard]] const Type& typeOf(ValueId value) const { return module_.typeOf(value); }
+  [[nodiscard]] TypeId typeIdOf(ValueId value) const { return module_[value].type; }
+  /// Gives up the finished module.
+  Module take() { return std::move(module_); }
+
+  // Constants.
+  ValueId boolean(bool value) { return scalar(Scalar::Bool, value ? 1 : 0); }
+  ValueId i32(int32_t value) { return scalar(Scalar::I32, static_cast<uint32_t>(value)); }
+  ValueId u32(uint32_t value) { return scalar(Scalar::U32, value); }
+  ValueId f32(float value);
+  ValueId scalar(Scalar type, uint32_t bits);
+  ValueId composite(TypeId type, std::vector<ValueId> elements);
+  ValueId zero(TypeId type);
+
+  // Module scope.
+  ValueId global(GlobalVariable variable);  ///< `value` is set here; name, type, space, access, group and binding by the caller
+  FunctionId function(std::string name, TypeId return_type);
+  ValueId parameter(FunctionId function, std::string name, TypeId type, Builtin builtin = Builtin::None);
+  void setWorkgroupSize(FunctionId function, std::array<uint32_t, 3> size);
+
+  // Insertion point.
+  void setBlock(BlockId block) { block_ = block; }
+  void enterFunction(FunctionId function) { block_ = module_[function].body; }
+  [[nodiscard]] BlockId block() const { return block_; }
+  BlockId newBlock();
+  /// Stamped on every instruction made from now on (see Instruction::origin / location).
+  void setOrigin(uint32_t origin) { origin_ = origin; }
+  void setLocation(Location location);
+  void setFloatMode(FloatMode mode) { float_mode_ = mode; }
+
+  // Instructions. `make` infers the result type from the op's rule; `makeAs` states it.
+  ValueId make(Op op, std::vector<ValueId> operands);
+  ValueId makeAs(Op op, TypeId type, std::vector<ValueId> operands, uint32_t immediate = 0);
+  void makeVoid(Op op, std::vector<ValueId> operands = {});
+  ValueId convert(TypeId type, ValueId value) { return makeAs(Op::Convert, type, {value}); }
+  ValueId extract(ValueId composite, uint32_t index);
+  ValueId extract(ValueId composite, ValueId index);
+  ValueId construct(TypeId type, std::vector<ValueId> elements) { return makeAs(Op::Construct, type, std::move(elements)); }
+  ValueId swizzle(ValueId vector, std::span<const uint32_t> components);
+  ValueId var(TypeId type, std::string name, ValueId initial = {});
+  ValueId access(ValueId pointer, std::vector<ValueId> indices, bool in_bounds = false);
+  ValueId load(ValueId pointer);
+  void store(ValueId pointer, ValueId value) { makeVoid(Op::Store, {pointer, value}); }
+  ValueId call(FunctionId function, std::vector<ValueId> arguments);
+  void name(ValueId value, std::string name);
+
+  // Structured control flow; the callbacks fill the blocks and the insertion point returns after the construct.
+  void ifThen(ValueId condition, const std::function<void()>& then, const std::function<void()>& otherwise = {});
+  /// for (i = begin; i < end; i += step) { body(i) }; i is u32.
+  void forRange(ValueId begin, ValueId end, ValueId step, const std::string& name, const std::function<void(ValueId)>& body);
+  void loop(const std::function<void()>& body, const std::function<void()>& continuing = {});
+  void switchOn(ValueId selector, std::vector<SwitchCase> cases, const std::function<void(size_t)>& fill);
+  void breakLoop() { makeVoid(Op::Break); }
+  void continueLoop() { makeVoid(Op::Continue); }
+  void breakIf(ValueId condition) { makeVoid(Op::BreakIf, {condition}); }
+  void returnVoid() { makeVoid(Op::Return); }
+  void returnValue(ValueId value) { makeVoid(Op::Return, {value}); }
+
+ private:
+  InstructionId append(Instruction instruction);
+  Module module_;
+  BlockId block_;
+  uint32_t origin_ = 0;
+  uint32_t location_ = 0;
+  FloatMode float_mode_ = FloatMode::Contract;
+  std::map<std::pair<TypeId, uint32_t>, ValueId> scalars_;
+  std::map<std::pair<TypeId, std::vector<ValueId>>, ValueId> composites_;
+};
+
+/// The result type that `op`'s rule gives for these operand types; nullopt when the operands break the rule.
+std::optional<TypeId> inferType(TypeTable& types, Op op, std::span<const TypeId> operands);
+
+}  // namespace lockstep::kernel

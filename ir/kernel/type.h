@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Types of the kernel IR: WGSL's types of a compute shader, with WGSL's layout (WGSL specification, "Memory Layout").
+// A TypeTable is a value that interns types: equal types have equal ids within one module.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/support/id.h"
+
+namespace lockstep::kernel {
+
+enum class Scalar : uint8_t { Bool, I32, U32, F32, F16 };
+enum class AddressSpace : uint8_t { Function, Private, Workgroup, Uniform, Storage };
+enum class Access : uint8_t { Read, Write, ReadWrite };
+enum class TypeKind : uint8_t { Void, Scalar, Vector, Matrix, Array, Struct, Atomic, Pointer };
+
+using TypeId = Id<struct TypeTag>;
+
+struct Member {
+  std::string name;
+  TypeId type;
+  uint32_t offset = 0;  ///< bytes from the start of the struct; computed by TypeTable::structure, attributes included
+  uint32_t align = 0;   ///< @align attribute, 0 when absent
+  uint32_t size = 0;    ///< @size attribute, 0 when absent
+  friend bool operator==(const Member&, const Member&) = default;
+};
+
+/// One type. Which fields are used depends on `kind`; the others keep their defaults, so equality is memberwise.
+struct Type {
+  TypeKind kind = TypeKind::Void;
+  Scalar scalar = Scalar::Bool;                 ///< Scalar, Vector, Matrix, Atomic
+  uint8_t rows = 0;                             ///< Vector: width; Matrix: rows (2..4)
+  uint8_t columns = 0;                          ///< Matrix: columns (2..4)
+  TypeId element;                               ///< Array: element; Pointer: pointee
+  uint32_t count = 0;                           ///< Array: number of elements, 0 = runtime-sized
+  AddressSpace space = AddressSpace::Function;  ///< Pointer
+  Access access = Access::ReadWrite;            ///< Pointer
+  std::string name;                             ///< Struct (unique in a module)
+  std::vector<Member> members;                  ///< Struct
+  friend bool operator==(const Type&, const Type&) = default;
+
+  [[nodiscard]] bool is(Scalar s) const { return kind == TypeKind::Scalar && scalar == s; }
+  [[nodiscard]] bool isNumericScalar() const { return kind == TypeKind::Scalar && scalar != Scalar::Bool; }
+  [[nodiscard]] bool isScalarOrVector() const { return kind == TypeKind::Scalar || kind == TypeKind::Vector; }
+  /// Scalar or vector of floats.
+  [[nodiscard]] bool isFloat() const { return isScalarOrVector() && (scalar == Scalar::F32 || scalar == Scalar::F16); }
+  [[nodiscard]] bool isInteger() const { return isScalarOrVector() && (scalar == Scalar::I32 || scalar == Scalar::U32); }
+  [[nodiscard]] bool isBool() const { return isScalarOrVector() && scalar == Scalar::Bool; }
+  /// Number of scalars of a scalar or vector.
+  [[nodiscard]] uint32_t width() const { return kind == TypeKind::Vector ? rows : 1; }
+};
+
+/// Layout facts. Sizes in bytes.
+uint32_t byteSize(Scalar scalar);
+
+class TypeTable {
+ public:
+  TypeTable();
+  [[nodiscard]] const Type& operator[](TypeId id) const { return types_[id.index()]; }
+  [[nodiscard]] size_t size() const { return types_.size(); }
+
+  TypeId voidType() const { return TypeId(0); }
+  TypeId scalar(Scalar scalar) const;
+  TypeId boolean() const { return scalar(Scalar::Bool); }
+  TypeId i32() const { return scalar(Scalar::I32); }
+  TypeId u32() const { return scalar(Scalar::U32); }
+  TypeId f32() const { return scalar(Scalar::F32); }
+  TypeId vector(Scalar element, uint32_t width);
+  /// A scalar (width 1) or vector.
+  TypeId scalarOrVector(Scalar element, uint32_t width) { return width == 1 ? scalar(element) : vector(element, width); }
+  TypeId matrix(Scalar element, uint32_t columns, uint32_t rows);
+  /// `count` 0 makes a runtime-sized array.
+  TypeId array(TypeId element, uint32_t count);
+  /// Computes the members' offsets by WGSL's rules (given align and size attributes respected).
+  TypeId structure(std::string name, std::vector<Member> members);
+  TypeId atomic(Scalar scalar);
+  TypeId pointer(AddressSpace space, TypeId pointee, Access access = Access::ReadWrite);
+  /// Adds any type; returns the id of an equal one when there is one.
+  TypeId intern(const Type& type);
+
+  /// Alignment and size in bytes (A.3 of the WGSL layout table); a runtime-sized array has the size of one element's stride.
+  [[nodiscard]] uint32_t alignOf(TypeId id) const;
+  [[nodiscard]] uint32_t sizeOf(TypeId id) const;
+  [[nodiscard]] uint32_t strideOf(TypeId array) const;
+  /// Bytes between columns of a matrix.
+  [[nodiscard]] uint32_t columnStride(TypeId matrix) const;
+  /// True when a runtime-sized array is the type or its last member.
+  [[nodiscard]] bool isRuntimeSized(TypeId id) const;
+  /// The type that one index selects: vector -> scalar, matrix -> column, array -> element, struct -> member `index`.
+  [[nodiscard]] TypeId elementOf(TypeId composite, uint32_t index = 0);
+  /// Number of elements that an index may select (0 for a runtime-sized array).
+  [[nodiscard]] uint32_t elementCount(TypeId composite) const;
+  /// WGSL spelling: "vec4<f32>", "array<f32, 16>", "ptr<workgroup, f32>", a struct's name.
+  [[nodiscard]] std::string toString(TypeId id) const;
+
+  friend bool operator==(const TypeTable&, const TypeTable&) = default;
+
+ private:
+  std::vector<Type> types_;
+};
+
+}  // namespace lockstep::kernel
