@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one contract of all backends. A backend compiles a ValidProgram into an Executable; state arenas are allocated through the backend
+// and shared between executables; each step's inputs are bytes of the program's Input arena, its outputs bytes of the Output arena.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ir/program/program.h"
+#include "ir/support/result.h"
+
+namespace lockstep {
+
+/// One allocation on a device. Reads and writes are ordered after everything submitted before, and block.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+  [[nodiscard]] virtual uint64_t size() const = 0;
+  virtual Status write(uint64_t offset, std::span<const std::byte> data) = 0;
+  virtual Status read(uint64_t offset, std::span<std::byte> data) = 0;
+};
+
+/// The external arenas of a run, by arena name.
+using ArenaSet = std::map<std::string, std::shared_ptr<Memory>, std::less<>>;
+
+/// Identifies a submission; tickets of one executable ascend.
+using Ticket = uint64_t;
+
+/// What one command took on the device in the last timed step.
+struct CommandTime {
+  size_t command = 0;  ///< index into Program::commands
+  double seconds = 0;
+};
+
+struct ExecutionStatistics {
+  uint64_t submissions = 0;  ///< queue submissions so far
+  uint64_t steps = 0;
+  uint64_t device_allocations = 0;  ///< device objects and memory made so far; constant after the first step
+  uint64_t device_bytes = 0;        ///< bytes of all arenas of the executable, rings included
+};
+
+/// Not safe for concurrent calls; the trainer serialises.
+class Executable {
+ public:
+  virtual ~Executable() = default;
+  /// Enqueues inputs.size() consecutive steps in one submission where the backend can; step i sees inputs[i] (the whole Input arena; empty
+  /// when the program has none). Blocks only when the ring is full. `state` must hold every State arena of the program by name.
+  virtual Result<Ticket> submit(const ArenaSet& state, std::span<const std::span<const std::byte>> inputs) = 0;
+  /// Waits for a submission and returns the Output arena of each of its steps. Each ticket can be waited for once.
+  virtual Result<std::vector<std::vector<std::byte>>> wait(Ticket ticket) = 0;
+  /// Runs one step with timestamps and returns the time of each command.
+  virtual Result<std::vector<CommandTime>> time(const ArenaSet& state, std::span<const std::byte> input) = 0;
+  [[nodiscard]] virtual ExecutionStatistics statistics() const = 0;
+};
+
+enum class DeviceKind : uint8_t { Discrete, Integrated, Virtual, CpuDriver, Reference };
+std::string_view toString(DeviceKind kind);
+
+/// One line of `lockstep devices`.
+struct DeviceInfo {
+  std::string id;    ///< "reference", "vulkan:0"
+  std::string name;  ///< as the driver says
+  DeviceKind kind = DeviceKind::Reference;
+  std::string driver;  ///< name and version
+  uint64_t memory_bytes = 0;
+  program::DeviceProfile profile;
+  bool usable = true;
+  std::string why_not;  ///< when not usable: the missing feature or limit and the remedy
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  [[nodiscard]] virtual const DeviceInfo& device() const = 0;
+  virtual Result<std::shared_ptr<Memory>> allocate(uint64_t bytes) = 0;
+  virtual Result<std::unique_ptr<Executable>> compile(const program::ValidProgram& program) = 0;
+};
+
+/// A device that was chosen, and why ("the only discrete GPU").
+struct ChosenDevice {
+  DeviceInfo info;
+  std::string reason;
+};
+
+/// Every device of every backend that was built in, best first; unusable ones last.
+std::vector<DeviceInfo> listDevices();
+/// `selector`: "auto", "reference", "vulkan" (the best Vulkan device), "vulkan:<index>" or "vulkan:<part of the name>".
+Result<ChosenDevice> chooseDevice(std::string_view selector);
+Result<std::unique_ptr<Backend>> openDevice(const DeviceInfo& device);
+
+}  // namespace lockstep

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The few kinds in which an op says how it is computed, so that fusion and emission switch over kinds and never over ops.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "ir/graph/graph.h"
+#include "ir/graph/index_map.h"
+#include "ir/kernel/builder.h"
+
+namespace lockstep::graph {
+
+/// What an element lowering sees: the position of one output element (or of a vector of them along the last axis) and access to the
+/// operands' elements. Implemented by emission.
+class ElementEmitter {
+ public:
+  virtual ~ElementEmitter() = default;
+  virtual kernel::Builder& builder() = 0;
+  virtual const Graph& graph() = 0;
+  virtual const Node& node() = 0;
+  /// Position along each axis of the result, u32 scalars (of the first element when a vector is emitted).
+  virtual std::span<const kernel::ValueId> index() = 0;
+  /// Number of elements emitted at once along the last axis: 1, 2 or 4. All values are then vectors of that width.
+  virtual uint32_t width() = 0;
+  /// Operand `i` at the result's own position (operand and result have the same shape).
+  virtual kernel::ValueId operand(size_t i) = 0;
+  /// Operand `i` at another position. Scalar emission only (width 1); ops that call it set `scalar_only`.
+  virtual kernel::ValueId operandAt(size_t i, std::vector<kernel::ValueId> index) = 0;
+};
+
+struct ElementLowering {
+  kernel::ValueId (*emit)(ElementEmitter&);
+  bool scalar_only = false;     ///< calls operandAt or needs a scalar index
+  bool transcendental = false;  ///< dear: not recomputed under a contraction
+};
+
+/// The result at index i is operand 0 at map(i), or `fill` where a guard fails. Data, not code.
+struct ViewLowering {
+  IndexMap (*map)(const Graph&, const Node&);
+};
+
+/// A reduction over `axes` of operand 0 by a monoid on one scalar.
+struct ReduceLowering {
+  std::vector<int64_t> (*axes)(const Graph&, const Node&);  ///< normalised, ascending
+  bool (*keep_dims)(const Node&);
+  kernel::ValueId (*identity)(kernel::Builder&, const TensorType& operand);
+  kernel::ValueId (*combine)(kernel::Builder&, kernel::ValueId accumulated, kernel::ValueId element);
+  /// Applied once to the reduced value; null when nothing is to be done.
+  kernel::ValueId (*project)(kernel::Builder&, const Graph&, const Node&, kernel::ValueId reduced) = nullptr;
+};
+
+/// C[b, m, n] = sum over k of A[b, m, k] * B[b, k, n], where A and B are operands 0 and 1 seen through index maps.
+struct ContractShape {
+  int64_t batch = 1, m = 1, n = 1, k = 1;
+  IndexMap a;       ///< (b, m, k) -> index of operand 0
+  IndexMap b;       ///< (b, k, n) -> index of operand 1
+  IndexMap result;  ///< (b, m, n) -> index of the result
+};
+struct ContractLowering {
+  ContractShape (*shape)(const Graph&, const Node&);
+};
+
+/// Replaced by ordinary ops before fusion.
+struct DecomposeLowering {
+  std::vector<ValueId> (*decompose)(Builder&, const Node&, std::span<const ValueId> operands);
+};
+
+/// Leaves and pure storage operations (parameter, input, state, constant data, pack, update_slice): no computation of their own.
+struct StorageLowering {};
+
+/// Owns a region of member nodes (group): made by fuse.
+struct RegionLowering {};
+
+using Lowering =
+    std::variant<ElementLowering, ViewLowering, ReduceLowering, ContractLowering, DecomposeLowering, StorageLowering, RegionLowering>;
+
+}  // namespace lockstep::graph

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an op is: one constant OpDef in ir/ops/<op>.cpp, with every facet. A facet that is missing does not compile (Required has no
+// default), an op that is listed in ops.def but not written does not link.
+#pragma once
+
+#include <concepts>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ir/graph/builder.h"
+#include "ir/graph/graph.h"
+#include "ir/graph/lowering.h"
+
+namespace lockstep::graph {
+
+template <class T>
+class Required {
+ public:
+  Required() = delete;
+  constexpr Required(T value) : value_(std::move(value)) {}
+  template <class U>
+    requires std::convertible_to<U, T>
+  constexpr Required(U value) : value_(std::move(value)) {}
+  [[nodiscard]] constexpr const T& operator*() const { return value_; }
+  [[nodiscard]] constexpr const T* operator->() const { return &value_; }
+
+ private:
+  T value_;
+};
+
+/// "C1", "operands have the same element type". The label names the diagnostic (`add.C1`) and the negative test.
+struct Constraint {
+  std::string_view label;
+  std::string_view text;
+};
+
+enum class AttributeKind : uint8_t { Integer, Float, Boolean, String, Integers, DType, Constant };
+struct AttributeDef {
+  std::string_view name;
+  AttributeKind kind = AttributeKind::Integer;
+  std::string_view text;  ///< one line for the docs
+  bool required = true;
+};
+
+/// What a type rule sees.
+struct InferContext {
+  const Graph& graph;
+  std::span<const TensorType> operands;
+  const Attributes& attributes;
+};
+/// A constraint that does not hold: infer returns it and the caller adds op, place and operands.
+Failure violated(std::string_view op, std::string_view label, std::string message);
+
+using InferFn = Result<std::vector<TensorType>> (*)(const InferContext&);
+
+/// What a gradient sees: builds the cotangents of the operands from those of the results with ordinary ops.
+struct GradientContext {
+  Builder& builder;
+  const Node& node;  ///< a copy's reference; stable while the builder grows
+  std::span<const ValueId> operands;
+  std::span<const ValueId> results;
+  std::span<const ValueId> cotangents;  ///< one a result; invalid where nothing flows back
+};
+/// One cotangent an operand; an invalid id means that nothing flows to it.
+using GradientFn = std::vector<ValueId> (*)(const GradientContext&);
+struct NotDifferentiable {
+  std::string_view reason;
+};
+using GradientFacet = std::variant<GradientFn, NotDifferentiable>;
+
+/// A tensor of the f64 evaluator. Booleans are 0 and 1; integers are exact.
+struct Tensor {
+  TensorType type;
+  std::vector<double> data;
+};
+struct EvaluateContext {
+  const Graph& graph;
+  const Node& node;
+  std::span<const Tensor* const> operands;
+  std::span<const TensorType> results;
+};
+/// A naive f64 loop in the words of the spec. Shares nothing with `lower`.
+using EvaluateFn = std::vector<Tensor> (*)(const EvaluateContext&);
+
+/// The value range of a case's operand: floats uniform in [lo, hi], integers uniform in [lo, hi] too.
+struct OperandCase {
+  TensorType type;
+  double lo = -2, hi = 2;
+};
+struct OpCase {
+  std::string_view name;
+  std::vector<OperandCase> operands;
+  Attributes attributes;
+  double tolerance = 1e-6;  ///< relative L2 of a f32 device against evaluate
+  std::string_view reason = "one rounding an element";
+};
+using CasesFn = std::vector<OpCase> (*)();
+
+/// Whether results share storage with an operand.
+struct NoAlias {};
+struct AliasView {};    ///< the result may be a view of operand 0's storage
+struct AliasUpdate {};  ///< the result is the next version of operand 0 and should share its storage
+struct AliasPack {};    ///< every operand should be made in its slice of the result
+using AliasFacet = std::variant<NoAlias, AliasView, AliasUpdate, AliasPack>;
+
+struct OpDef {
+  Required<std::string_view> name;
+  Required<std::string_view> summary;
+  Required<std::vector<Constraint>> constraints;
+  Required<std::vector<std::string_view>> operands;  ///< names; a last name ending in "..." takes any number
+  Required<std::vector<AttributeDef>> attributes;
+  Required<InferFn> infer;
+  Required<GradientFacet> gradient;
+  Required<Lowering> lower;
+  Required<AliasFacet> alias;
+  Required<EvaluateFn> evaluate;
+  Required<CasesFn> cases;
+};
+
+/// The table of all ops, in the order of ir/ops/ops.def.
+std::span<const OpDef* const> allOps();
+/// Null when there is none.
+const OpDef* findOp(std::string_view name);
+/// InternalError when there is none.
+const OpDef& op(std::string_view name);
+
+}  // namespace lockstep::graph

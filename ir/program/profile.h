@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// DeviceProfile: what schedule, planBuffers and emit need to know of a device, as a text value. Goldens use `portable`.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ir/support/result.h"
+
+namespace lockstep::program {
+
+/// How kernels are best shaped: lanes of one workgroup run side by side in hardware (Gpu), or a workgroup is a loop on one core and
+/// barriers are dear (Cpu).
+enum class ExecutionStyle : uint8_t { Gpu, Cpu };
+
+struct DeviceProfile {
+  std::string name = "portable";
+  ExecutionStyle style = ExecutionStyle::Gpu;
+  uint32_t max_storage_buffers = 8;         ///< per shader stage
+  uint64_t max_binding_bytes = 128u << 20;  ///< of one storage binding
+  uint32_t min_offset_alignment = 256;      ///< bytes, of a storage binding
+  uint32_t max_workgroup_invocations = 256;
+  uint32_t max_workgroup_bytes = 16384;  ///< workgroup memory
+  uint32_t max_groups_per_dimension = 65535;
+  uint32_t subgroup_size = 1;        ///< 1 = unknown
+  uint32_t parallel_units = 16;      ///< multiprocessors or cores: how many workgroups run at a time
+  bool whole_buffer_access = false;  ///< a dispatch that writes a buffer must bind all of it read_write (WebGPU)
+  bool f16 = false;
+  bool subgroups = false;
+  friend bool operator==(const DeviceProfile&, const DeviceProfile&) = default;
+};
+
+std::string print(const DeviceProfile& profile);
+Result<DeviceProfile> parseProfile(std::string_view text, const std::string& file_name = "profile");
+/// The named profiles: portable, webgpu_default, small_bindings (64 KiB), cpu.
+std::span<const DeviceProfile> namedProfiles();
+Result<DeviceProfile> findProfile(std::string_view name);
+
+}  // namespace lockstep::program

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Program IR: what a backend runs. Kernels, buffers in arenas, and commands in order, each with what it reads and writes. It is made
+// by schedule (symbolic kernels, virtual buffers), completed by planBuffers (arenas and offsets) and emit (kernel modules).
+//
+// Text form (lockstep.program 1): arenas, buffers, kernels with their graph or kernel IR, commands grouped by level.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ir/graph/graph.h"
+#include "ir/kernel/module.h"
+#include "ir/program/profile.h"
+#include "ir/support/id.h"
+#include "ir/support/result.h"
+
+namespace lockstep::program {
+
+using ArenaId = Id<struct ArenaTag>;
+using BufferId = Id<struct BufferTag>;
+using KernelId = Id<struct ProgramKernelTag>;
+
+/// What an arena is for. One allocation each.
+enum class ArenaRole : uint8_t {
+  State,      ///< external: parameters, moments and other state leaves; persists between steps and may be shared between executables
+  Input,      ///< written by the host for every step (batch and step scalars); the backend keeps a ring of it
+  Output,     ///< read by the host after every step (loss, captures, results); the backend keeps a ring of it
+  Constant,   ///< written once when the executable is made (Program::constants)
+  Workspace,  ///< internal to the executable
+};
+std::string_view toString(ArenaRole role);
+
+struct Arena {
+  std::string name;
+  ArenaRole role = ArenaRole::Workspace;
+  uint64_t size = 0;  ///< bytes
+  friend bool operator==(const Arena&, const Arena&) = default;
+};
+
+/// A range of an arena with a name and an element type. Before planBuffers `arena` is invalid for workspace buffers.
+struct Buffer {
+  std::string name;
+  graph::TensorType type;
+  ArenaRole role = ArenaRole::Workspace;
+  ArenaId arena;
+  uint64_t offset = 0;  ///< bytes in the arena, a multiple of 256
+  uint64_t size = 0;    ///< bytes
+  double initial = 0;   ///< State: the value that the host fills it with at the start
+  friend bool operator==(const Buffer&, const Buffer&) = default;
+};
+
+/// A use of a part of a buffer by a command.
+struct Range {
+  BufferId buffer;
+  uint64_t offset = 0;                           ///< bytes in the buffer
+  uint64_t size = 0;                             ///< bytes
+  kernel::Access access = kernel::Access::Read;  ///< Read or ReadWrite
+  friend bool operator==(const Range&, const Range&) = default;
+};
+
+/// A kernel before emit: the group as a self-contained graph (its inputs are `input` leaves in operand order, its results `output
+/// result`s) and the schedule's choices as attributes (template, tile sizes, lanes, ...).
+struct SymbolicKernel {
+  graph::Graph body;
+  std::string strategy;          ///< row of the table in passes/schedule: "map", "rows", "shared_tiled", "register_rows", ...
+  graph::Attributes parameters;  ///< the strategy's numbers
+  friend bool operator==(const SymbolicKernel&, const SymbolicKernel&) = default;
+};
+
+struct Kernel {
+  std::string name;
+  std::variant<SymbolicKernel, kernel::Module> code;
+  friend bool operator==(const Kernel&, const Kernel&) = default;
+};
+
+/// Runs `kernel`'s entry point on groups x*y*z workgroups. Binding i of the module's group 0 is bindings[i]; before emit the bindings
+/// are the inputs and then the results of the symbolic kernel.
+struct Dispatch {
+  KernelId kernel;
+  std::array<uint32_t, 3> groups{1, 1, 1};
+  std::vector<Range> bindings;
+  friend bool operator==(const Dispatch&, const Dispatch&) = default;
+};
+/// Copies source to target; equal sizes, no overlap.
+struct Copy {
+  Range source, target;
+  friend bool operator==(const Copy&, const Copy&) = default;
+};
+/// Fills a range with a repeated 32-bit pattern.
+struct Fill {
+  Range target;
+  uint32_t pattern = 0;
+  friend bool operator==(const Fill&, const Fill&) = default;
+};
+using Action = std::variant<Dispatch, Copy, Fill>;
+
+struct Command {
+  Action action;
+  uint32_t level = 0;  ///< commands of one level do not depend on each other; ascending
+  std::string label;   ///< for profiles and dumps: "matmul layers.0.attn.q"
+  friend bool operator==(const Command&, const Command&) = default;
+};
+
+/// A buffer of the Input or Output arena that the host addresses by name.
+struct Port {
+  std::string name;
+  graph::OutputKind kind = graph::OutputKind::Result;  ///< outputs only
+  BufferId buffer;
+  friend bool operator==(const Port&, const Port&) = default;
+};
+
+/// Data of a Constant buffer.
+struct ConstantData {
+  BufferId buffer;
+  std::vector<uint32_t> words;
+  friend bool operator==(const ConstantData&, const ConstantData&) = default;
+};
+
+struct Program {
+  std::string profile = "portable";  ///< name of the DeviceProfile that it was made for
+  std::vector<graph::ParameterInfo> parameters;
+  std::vector<Arena> arenas;
+  std::vector<Buffer> buffers;
+  std::vector<Kernel> kernels;
+  std::vector<Command> commands;
+  std::vector<Port> inputs;   ///< batch tensors and step scalars
+  std::vector<Port> outputs;  ///< loss, captures, results
+  std::vector<ConstantData> constants;
+
+  [[nodiscard]] const Arena& operator[](ArenaId id) const { return arenas[id.index()]; }
+  [[nodiscard]] const Buffer& operator[](BufferId id) const { return buffers[id.index()]; }
+  [[nodiscard]] const Kernel& operator[](KernelId id) const { return kernels[id.index()]; }
+  [[nodiscard]] uint32_t levelCount() const { return commands.empty() ? 0 : commands.back().level + 1; }
+  /// Invalid when there is no arena of the role.
+  [[nodiscard]] ArenaId findArena(ArenaRole role) const;
+  [[nodiscard]] const Port* findInput(std::string_view name) const;
+  [[nodiscard]] const Port* findOutput(std::string_view name) const;
+  friend bool operator==(const Program&, const Program&) = default;
+};
+
+/// The ranges that a command reads and writes.
+std::vector<Range> accesses(const Command& command);
+
+std::string print(const Program& program);
+Result<Program> parse(std::string_view text, const std::string& file_name = "program");
+
+/// A program that is ready to run: every kernel emitted and valid, every buffer placed, every binding in range and aligned, no command of a
+/// level writes what another one of the level reads or writes. The only thing that a backend accepts.
+class ValidProgram {
+ public:
+  [[nodiscard]] const Program& operator*() const { return program_; }
+  [[nodiscard]] const Program* operator->() const { return &program_; }
+  /// kernels[i] of the program, validated.
+  [[nodiscard]] const std::vector<kernel::ValidModule>& modules() const { return modules_; }
+
+ private:
+  ValidProgram(Program program, std::vector<kernel::ValidModule> modules) : program_(std::move(program)), modules_(std::move(modules)) {}
+  friend Result<ValidProgram> validate(Program program);
+  Program program_;
+  std::vector<kernel::ValidModule> modules_;
+};
+Result<ValidProgram> validate(Program program);
+/// What also holds before emit: ids, levels, ranges within their buffers.
+Status validateStructure(const Program& program);
+
+}  // namespace lockstep::program
