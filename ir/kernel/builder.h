@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <map>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "ir/kernel/module.h"
@@ -34,7 +35,8 @@ class Builder {
   ValueId zero(TypeId type);
 
   // Module scope.
-  ValueId global(GlobalVariable variable);  ///< `value` is set here; name, type, space, access, group and binding by the caller
+  /// `value` is set here; name, type, space, access, group and binding by the caller (uniform variables become read-only here).
+  ValueId global(GlobalVariable variable);
   FunctionId function(std::string name, TypeId return_type);
   ValueId parameter(FunctionId function, std::string name, TypeId type, Builtin builtin = Builtin::None);
   void setWorkgroupSize(FunctionId function, std::array<uint32_t, 3> size);
@@ -47,10 +49,12 @@ class Builder {
   /// Stamped on every instruction made from now on (see Instruction::origin / location).
   void setOrigin(uint32_t origin) { origin_ = origin; }
   void setLocation(Location location);
+  /// Stamped on the float operations (groups Arithmetic and Math) made from now on.
   void setFloatMode(FloatMode mode) { float_mode_ = mode; }
 
   // Instructions. `make` infers the result type from the op's rule; `makeAs` states it.
   ValueId make(Op op, std::vector<ValueId> operands);
+  /// The result is invalid when `type` is void.
   ValueId makeAs(Op op, TypeId type, std::vector<ValueId> operands, uint32_t immediate = 0);
   void makeVoid(Op op, std::vector<ValueId> operands = {});
   ValueId convert(TypeId type, ValueId value) { return makeAs(Op::Convert, type, {value}); }
@@ -79,16 +83,20 @@ class Builder {
 
  private:
   InstructionId append(Instruction instruction);
+  ValueId addValue(Value value);
   Module module_;
   BlockId block_;
   uint32_t origin_ = 0;
   uint32_t location_ = 0;
   FloatMode float_mode_ = FloatMode::Contract;
+  std::map<std::tuple<std::string, uint32_t, uint32_t>, uint32_t> locations_;
   std::map<std::pair<TypeId, uint32_t>, ValueId> scalars_;
   std::map<std::pair<TypeId, std::vector<ValueId>>, ValueId> composites_;
 };
 
-/// The result type that `op`'s rule gives for these operand types; nullopt when the operands break the rule.
+/// The result type that `op`'s rule gives for these operand types (void for an op without result); nullopt when the operands break
+/// the rule, and for the ops whose result type only the instruction can state (convert, bitcast, construct, extract from a struct,
+/// swizzle, var, access, call).
 std::optional<TypeId> inferType(TypeTable& types, Op op, std::span<const TypeId> operands);
 
 }  // namespace lockstep::kernel

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/support/id.h"
@@ -56,6 +57,16 @@ struct Type {
 /// Layout facts. Sizes in bytes.
 uint32_t byteSize(Scalar scalar);
 
+// The spelling in the IR text and in WGSL.
+std::string_view toString(Scalar scalar);       ///< "f32"
+std::string_view toString(AddressSpace space);  ///< "workgroup"
+std::string_view toString(Access access);       ///< "read_write"
+std::optional<Scalar> findScalar(std::string_view text);
+std::optional<AddressSpace> findAddressSpace(std::string_view text);
+std::optional<Access> findAccess(std::string_view text);
+/// The access of a pointer into `space` whose text states none: read for uniform and storage, else read_write.
+Access defaultAccess(AddressSpace space);
+
 class TypeTable {
  public:
   TypeTable();
@@ -78,10 +89,14 @@ class TypeTable {
   TypeId structure(std::string name, std::vector<Member> members);
   TypeId atomic(Scalar scalar);
   TypeId pointer(AddressSpace space, TypeId pointee, Access access = Access::ReadWrite);
-  /// Adds any type; returns the id of an equal one when there is one.
+  /// The result of AtomicCompareExchange on atomic<scalar>: struct {old_value: scalar, exchanged: bool}.
+  TypeId atomicExchangeResult(Scalar scalar);
+  /// Adds any type; returns the id of an equal one when there is one. Types that it is made of must be in the table.
   TypeId intern(const Type& type);
 
-  /// Alignment and size in bytes (A.3 of the WGSL layout table); a runtime-sized array has the size of one element's stride.
+  /// Alignment and size in bytes (WGSL specification, "Alignment and Size"); a runtime-sized array has the size of one element's
+  /// stride, void and pointers have none. A size above 4 GiB reads as kTooLarge.
+  static constexpr uint32_t kTooLarge = UINT32_MAX;
   [[nodiscard]] uint32_t alignOf(TypeId id) const;
   [[nodiscard]] uint32_t sizeOf(TypeId id) const;
   [[nodiscard]] uint32_t strideOf(TypeId array) const;
@@ -90,16 +105,23 @@ class TypeTable {
   /// True when a runtime-sized array is the type or its last member.
   [[nodiscard]] bool isRuntimeSized(TypeId id) const;
   /// The type that one index selects: vector -> scalar, matrix -> column, array -> element, struct -> member `index`.
+  /// Invalid when there is none (a scalar, a struct without such a member).
   [[nodiscard]] TypeId elementOf(TypeId composite, uint32_t index = 0);
   /// Number of elements that an index may select (0 for a runtime-sized array).
   [[nodiscard]] uint32_t elementCount(TypeId composite) const;
-  /// WGSL spelling: "vec4<f32>", "array<f32, 16>", "ptr<workgroup, f32>", a struct's name.
+  /// WGSL spelling: "vec4<f32>", "array<f32, 16>", "ptr<workgroup, f32>", "ptr<storage, f32, read_write>", a struct's name.
   [[nodiscard]] std::string toString(TypeId id) const;
 
   friend bool operator==(const TypeTable&, const TypeTable&) = default;
 
  private:
+  struct Layout {
+    uint32_t align = 0, size = 0;
+    friend bool operator==(const Layout&, const Layout&) = default;
+  };
+  [[nodiscard]] Layout layoutOf(const Type& type) const;
   std::vector<Type> types_;
+  std::vector<Layout> layouts_;  ///< of each type; kept, because computing it anew takes exponential time in nested structs
 };
 
 }  // namespace lockstep::kernel

@@ -22,6 +22,7 @@ std::string formatShortest(T value) {
 
 bool isLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
+bool isHexLetter(char c) { return (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 bool isNameByte(char c) { return isLetter(c) || isDigit(c) || c == '.'; }
 
 }  // namespace
@@ -86,9 +87,10 @@ Result<TokenCursor> TokenCursor::create(std::string_view text, std::string file_
       token.kind = token.text == "inf" || token.text == "nan" ? TokenKind::Float : TokenKind::Identifier;
     } else if (isDigit(c) || sign_then_number) {
       token.kind = TokenKind::Integer;
-      ++at;
+      bool hexadecimal = text.substr(at, 2) == "0x";
+      at += hexadecimal ? 2 : 1;
       while (at < text.size()) {
-        if (isDigit(text[at]) || (text[at] == 'x' && at == start + 1)) {
+        if (isDigit(text[at]) || (hexadecimal && isHexLetter(text[at]))) {
           ++at;
         } else if (text[at] == '.') {
           token.kind = TokenKind::Float;

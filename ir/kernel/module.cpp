@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/kernel/module.h"
+
+#include <algorithm>
+
+namespace lockstep::kernel {
+namespace {
+
+constexpr std::array<std::string_view, 8> kBuiltinNames = {
+    "none",         "local_invocation_id", "local_invocation_index", "global_invocation_id",
+    "workgroup_id", "num_workgroups",      "subgroup_size",          "subgroup_invocation_id"};
+
+}  // namespace
+
+std::string_view toString(Builtin builtin) { return kBuiltinNames[static_cast<size_t>(builtin)]; }
+
+std::optional<Builtin> findBuiltin(std::string_view text) {
+  auto found = std::find(kBuiltinNames.begin(), kBuiltinNames.end(), text);
+  if (found == kBuiltinNames.end()) return std::nullopt;
+  return static_cast<Builtin>(found - kBuiltinNames.begin());
+}
+
+const Function* Module::findFunction(std::string_view name) const {
+  auto found = std::find_if(functions.begin(), functions.end(), [&](const Function& function) { return function.name == name; });
+  return found == functions.end() ? nullptr : &*found;
+}
+
+const Function* Module::entryPoint() const {
+  auto found =
+      std::find_if(functions.begin(), functions.end(), [](const Function& function) { return function.workgroup_size.has_value(); });
+  return found == functions.end() ? nullptr : &*found;
+}
+
+}  // namespace lockstep::kernel
