@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/graph/evaluate.h"
+
+#include <fmt/format.h>
+
+namespace lockstep::graph {
+namespace {
+
+struct State {
+  const Graph& graph;
+  const LeafValues& leaves;
+  std::vector<Tensor> values;
+
+  Status region(const Region& region) {
+    for (NodeId id : region.nodes) {
+      const Node& node = graph[id];
+      LS_CHECK(run(node));
+    }
+    return Success{};
+  }
+
+  Status run(const Node& node) {
+    if (std::holds_alternative<RegionLowering>(*node.op->lower)) {
+      const Region& members = graph[node.regions.front()];
+      LS_CHECK(region(members));
+      for (size_t i = 0; i < node.results.size(); ++i) values[node.results[i].index()] = values[members.yields[i].index()];
+      return Success{};
+    }
+    // Leaves are the ops without operands that have a name.
+    if (const Attribute* name = node.attributes.find("name"); name != nullptr && node.operands.empty()) {
+      const std::string& key = std::get<std::string>(*name);
+      const TensorType& type = graph.typeOf(node.results.front());
+      auto found = leaves.find(key);
+      if (found == leaves.end()) return fail("evaluate.missing", fmt::format("{} '{}' has no value", *node.op->name, key));
+      if (found->second.data.size() != static_cast<size_t>(type.shape.elementCount())) {
+        return fail("evaluate.size", fmt::format("{} '{}' is {} but {} elements were given", *node.op->name, key, toString(type),
+                                                 found->second.data.size()));
+      }
+      values[node.results.front().index()] = {type, found->second.data};
+      return Success{};
+    }
+    std::vector<const Tensor*> operands;
+    for (ValueId operand : node.operands) operands.push_back(&values[operand.index()]);
+    std::vector<TensorType> types;
+    for (ValueId result : node.results) types.push_back(graph.typeOf(result));
+    std::vector<Tensor> results = (*node.op->evaluate)({graph, node, operands, types});
+    for (size_t i = 0; i < results.size(); ++i) values[node.results[i].index()] = std::move(results[i]);
+    return Success{};
+  }
+};
+
+}  // namespace
+
+Result<std::vector<Tensor>> evaluate(const Graph& graph, const LeafValues& leaves) {
+  State state{graph, leaves, std::vector<Tensor>(graph.values.size())};
+  LS_CHECK(state.region(graph.body()));
+  std::vector<Tensor> outputs;
+  for (const Output& output : graph.outputs) outputs.push_back(state.values[output.value.index()]);
+  return outputs;
+}
+
+}  // namespace lockstep::graph

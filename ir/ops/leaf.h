@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What leaves share: their type is stated by their attributes, and the evaluator supplies their value.
+#pragma once
+
+#include "ir/graph/op_def.h"
+
+namespace lockstep::graph {
+
+/// C1: every extent of `shape` is at least 1. Result: dtype[shape].
+Result<std::vector<TensorType>> inferLeaf(std::string_view op, const InferContext& context);
+/// For leaves whose value comes from outside; an InternalError when called.
+std::vector<Tensor> evaluateNoLeaf(const EvaluateContext& context);
+/// For ops that are tested through whole programs only (leaves, group).
+std::vector<OpCase> noCases();
+
+}  // namespace lockstep::graph

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/ops/common.h"
+#include "ir/ops/leaf.h"
+
+namespace lockstep::graph {
+
+extern const OpDef kParameterOp;
+const OpDef kParameterOp{
+    .name = "parameter",
+    .summary = "A trainable tensor of the module, by its path name.",
+    .constraints = std::vector<Constraint>{{"C1", "the shape has extents of at least 1"}},
+    .operands = std::vector<std::string_view>{},
+    .attributes = std::vector<AttributeDef>{{"name", AttributeKind::String, "path in the module"},
+                                            {"dtype", AttributeKind::DType, "element type"},
+                                            {"shape", AttributeKind::Integers, "shape"}},
+    .infer = [](const InferContext& c) { return inferLeaf("parameter", c); },
+    .gradient = NotDifferentiable{"a leaf: gradients end here"},
+    .lower = StorageLowering{},
+    .alias = NoAlias{},
+    .evaluate = evaluateNoLeaf,
+    .cases = noCases,
+};
+
+}  // namespace lockstep::graph

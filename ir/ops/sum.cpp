@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/ops/common.h"
+
+namespace lockstep::graph {
+namespace {
+
+Result<std::vector<TensorType>> infer(const InferContext& c) {
+  const TensorType& x = c.operands[0];
+  if (x.dtype == DType::Bool) return violated("sum", "C1", fmt::format("operand is {}, wanted numbers", toString(x)));
+  const auto& axes = c.attributes.get<std::vector<int64_t>>("axes");
+  if (!std::is_sorted(axes.begin(), axes.end(), std::less_equal<>())) return violated("sum", "C2", "axes are not ascending and unique");
+  std::vector<Dim> dims;
+  for (size_t axis = 0; axis < x.shape.rank(); ++axis) {
+    bool reduced = std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) != axes.end();
+    if (!reduced) dims.push_back(x.shape[axis]);
+    if (reduced && c.attributes.get<bool>("keep_dims")) dims.push_back(1);
+  }
+  for (int64_t axis : axes) {
+    if (axis < 0 || axis >= static_cast<int64_t>(x.shape.rank()))
+      return violated("sum", "C2", fmt::format("axis {} is outside {}", axis, toString(x.shape)));
+  }
+  return std::vector{TensorType{x.dtype, Shape(std::move(dims))}};
+}
+
+/// The shape of the operand with 1 at the reduced axes.
+Shape keptShape(const Shape& shape, const std::vector<int64_t>& axes) {
+  std::vector<int64_t> extents = shape.extents();
+  for (int64_t axis : axes) extents[static_cast<size_t>(axis)] = 1;
+  return Shape(extents);
+}
+
+std::vector<ValueId> gradient(const GradientContext& g) {
+  const Shape& shape = g.builder.shapeOf(g.operands[0]);
+  Shape kept = keptShape(shape, g.node.attributes.get<std::vector<int64_t>>("axes"));
+  return {g.builder.broadcastTo(g.builder.reshape(g.cotangents[0], kept), Shape(shape))};
+}
+
+std::vector<Tensor> evaluateSum(const EvaluateContext& c) {
+  const Tensor& x = *c.operands[0];
+  std::vector<int64_t> extents = x.type.shape.extents();
+  const auto& axes = c.node.attributes.get<std::vector<int64_t>>("axes");
+  std::vector<int64_t> kept_strides = keptShape(x.type.shape, axes).strides();
+  for (int64_t axis : axes) kept_strides[static_cast<size_t>(axis)] = 0;
+  Tensor out{c.results[0], std::vector<double>(static_cast<size_t>(c.results[0].shape.elementCount()), 0.0)};
+  std::vector<int64_t> index(extents.size(), 0);
+  size_t flat = 0;
+  do {
+    int64_t target = 0;
+    for (size_t axis = 0; axis < extents.size(); ++axis) target += index[axis] * kept_strides[axis];
+    out.data[static_cast<size_t>(target)] += x.data[flat++];
+  } while (nextIndex(index, extents));
+  return {std::move(out)};
+}
+
+std::vector<OpCase> cases() {
+  auto make = [](std::string_view name, Shape shape, std::vector<int64_t> axes, bool keep) {
+    return OpCase{name,
+                  {{f32(std::move(shape)), -2, 2}},
+                  {{"axes", std::move(axes)}, {"keep_dims", keep}},
+                  1e-6,
+                  "blocked sums of at most 5000 elements"};
+  };
+  return {make("first", {6, 5, 37}, {0}, false),  make("middle", {6, 5, 37}, {1}, true), make("last", {6, 5, 37}, {2}, false),
+          make("two", {6, 5, 37}, {0, 2}, false), make("all", {9, 131}, {0, 1}, false),  make("long_row", {3, 5003}, {1}, false)};
+}
+
+}  // namespace
+
+extern const OpDef kSumOp;
+const OpDef kSumOp{
+    .name = "sum",
+    .summary = "Sum over some axes.",
+    .constraints = std::vector<Constraint>{{"C1", "the operand has numbers"}, {"C2", "axes are ascending, unique and within the rank"}},
+    .operands = std::vector<std::string_view>{"x"},
+    .attributes = std::vector<AttributeDef>{{"axes", AttributeKind::Integers, "the axes that are summed"},
+                                            {"keep_dims", AttributeKind::Boolean, "keep the reduced axes with extent 1"}},
+    .infer = infer,
+    .gradient = GradientFn(gradient),
+    .lower = ReduceLowering{
+        .axes = [](const Graph&, const Node& node) { return node.attributes.get<std::vector<int64_t>>("axes"); },
+        .keep_dims = [](const Node& node) { return node.attributes.get<bool>("keep_dims"); },
+        .identity = [](kernel::Builder& b, const TensorType& type) { return b.zero(kernelType(b, type.dtype)); },
+        .combine = [](kernel::Builder& b, kernel::ValueId acc, kernel::ValueId x) { return b.make(kernel::Op::Add, {acc, x}); }},
+    .alias = NoAlias{},
+    .evaluate = evaluateSum,
+    .cases = cases,
+};
+
+}  // namespace lockstep::graph
