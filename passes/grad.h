@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/graph/graph.h"
+
+namespace lockstep::passes {
+
+struct GradConfig {
+  /// Names of the leaves (parameters, inputs, states) to differentiate by; empty: every parameter of the graph.
+  std::vector<std::string> wrt;
+};
+
+/// Reverse mode. Appends the gradients of the `loss` output to the body and one `gradient` output a leaf; a leaf that the loss does not
+/// depend on gets zeros. Gradients are ordinary nodes, so the pass may run on its own result.
+///   %3: f32[] = sum %2 {...}      =>  %3 = ...  %4 = constant 1  %5 = broadcast_to %4 ...
+///   output loss "loss" %3             output loss "loss" %3 / output gradient "w" %7
+/// Fails when there is not exactly one loss (grad.C1), the loss is not a scalar f32 (grad.C2), a name is no leaf (grad.C3), or the loss
+/// depends on a leaf through an op that is not differentiable *by definition of its facet* while another path is not enough (grad.C4 is
+/// never silent: such ops stop the gradient and say why in docs/ops.md).
+Result<graph::Graph> grad(const graph::Graph& graph, const GradConfig& config = {});
+
+}  // namespace lockstep::passes

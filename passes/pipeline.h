@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver: runs the passes in their one order, validates after each, dumps, times and counts. passes/pipeline.cpp is the only place
+// with the order; passes/README.md is generated from it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph/evaluate.h"
+#include "ir/graph/graph.h"
+#include "ir/kernel/module.h"
+#include "ir/program/program.h"
+#include "passes/adam.h"
+
+namespace lockstep::passes {
+
+/// A kernel template of shaders/ as it was read: values, not files, so that passes know no reader.
+struct Template {
+  std::string name;     ///< "matmul_shared_tiled"
+  std::string variant;  ///< text of the override values: "tile_m=64,tile_n=64"; empty for the defaults
+  kernel::Module module;
+};
+/// Gives the module of a template under override values; supplied by the front end.
+using TemplateSource = Result<kernel::Module> (*)(std::string_view name, const std::vector<std::pair<std::string, double>>& overrides);
+
+struct CompileOptions {
+  program::DeviceProfile profile;
+  std::optional<OptimizerConfig> optimizer;  ///< set: grad and the optimizer run (a training step)
+  bool keep_gradients = false;               ///< without optimizer: run grad and keep the gradient outputs (for `function`)
+  std::vector<std::string> wrt;              ///< leaves to differentiate by; empty: all parameters
+  TemplateSource templates = nullptr;        ///< null: contractions use the generic emitter only
+  std::vector<std::string> disabled;         ///< optional passes that are left out
+  bool verify_each = true;                   ///< validate after each pass
+  std::string dump_directory;                ///< empty: no dump
+  uint64_t memory_limit = 0;                 ///< bytes of workspace; 0 = none
+};
+
+/// What one pass did.
+struct PassRecord {
+  std::string name;
+  double seconds = 0;
+  bool changed = true;
+  std::string statistics;  ///< "nodes 120 -> 96"
+};
+
+struct PlanSummary {
+  uint64_t workspace_bytes = 0;  ///< planned: the workspace arena
+  uint64_t unpooled_bytes = 0;   ///< if no bytes were shared
+  uint64_t total_bytes = 0;      ///< all arenas, one slot of each ring
+  uint32_t dispatches = 0;       ///< commands of every kind
+  uint32_t levels = 0;
+  uint32_t distinct_kernels = 0;
+};
+
+struct Compiled {
+  graph::Graph traced;     ///< as it came in
+  graph::Graph optimized;  ///< the last graph before schedule (groups inside)
+  program::Program program;
+  PlanSummary plan;
+  std::vector<PassRecord> passes;
+};
+
+/// Runs the pipeline. A user's mistake is a Failure; a validator that fails after a pass is an InternalError that names the pass and
+/// the dump.
+Result<Compiled> compile(graph::Graph traced, const CompileOptions& options);
+
+/// One row of the pipeline, for docs, `lockstep opt` and --disable-pass.
+struct PassInfo {
+  std::string_view name;
+  std::string_view before, after;  ///< stages
+  std::string_view summary;
+  bool optional = false;
+};
+std::vector<PassInfo> listPasses();
+
+/// Runs graph -> graph passes by name (for `lockstep opt`). Unknown names fail with the nearest one.
+Result<graph::Graph> runGraphPasses(graph::Graph graph, const std::vector<std::string>& names, const CompileOptions& options);
+
+}  // namespace lockstep::passes
