@@ -32,6 +32,7 @@ inline constexpr std::string_view kParameterState = "params";
 inline constexpr std::string_view kFirstMomentState = "m";  ///< adam: first moment; sgd: velocity
 inline constexpr std::string_view kSecondMomentState = "v";
 
+/// Fails when there are no parameters (adam.C1) or nesterov has no momentum (adam.C2).
 /// Turns a graph with gradient outputs into a training step: parameters become views of the leaf `params`, gradients are packed, clipped
 /// and applied by one flat expression, and the next versions of the states become outputs. Gradient outputs disappear.
 ///   %w = parameter "w"            =>  %p = state "params"  %w = reshape (narrow %p ...)
