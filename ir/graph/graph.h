@@ -160,9 +160,16 @@ ParameterLayout layoutParameters(const std::vector<ParameterInfo>& parameters);
 
 /// Renumbers all arenas in print order and drops what no output, parameter or leaf reaches by structure (unused ids, not dead nodes).
 Graph canonical(const Graph& graph);
+/// The text. Constants are printed in full; with a sidecar those above 16 elements are appended to it instead and the text says which.
+/// An invalid graph prints too (broken ids show as %undefined).
 std::string print(const Graph& graph, bool with_locations = false);
-/// parse(print(g)) == canonical(g). The file name is for diagnostics.
+std::string print(const Graph& graph, bool with_locations, std::vector<Constant>* sidecar);
+/// Reads a text. parse(print(g, true)) == canonical(g), and parse(print(g)) == canonical(withoutLocations(g)), unless g holds a NaN, which
+/// equals nothing. Checks syntax, names, types and constants; ask validate() for the rest. The file name is for diagnostics.
 Result<Graph> parse(std::string_view text, const std::string& file_name = "graph");
+Result<Graph> parse(std::string_view text, const std::string& file_name, const std::vector<Constant>* sidecar);
+/// The same graph without source locations.
+Graph withoutLocations(Graph graph);
 
 /// Ids, order (operands made before use), types (each op's infer agrees with its results), regions, outputs.
 Status validate(const Graph& graph);
