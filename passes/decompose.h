@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ir/graph/graph.h"
+
+namespace lockstep::passes {
+
+/// Replaces every op whose lowering is a decomposition (softmax, layer_norm, cross_entropy, ...) by the ordinary ops that it stands for.
+///   %2 = softmax %1    =>    %3 = reduce_max %1 ...  %9 = div %6, %8
+/// Never fails.
+Result<graph::Graph> decompose(const graph::Graph& graph);
+
+}  // namespace lockstep::passes
