@@ -3,13 +3,13 @@
 
 #include <fmt/format.h>
 
+#include "ir/ops/common.h"
+
 namespace lockstep::graph {
 
 Result<std::vector<TensorType>> inferLeaf(std::string_view op, const InferContext& context) {
   const auto& extents = context.attributes.get<std::vector<int64_t>>("shape");
-  for (int64_t extent : extents) {
-    if (extent < 1) return violated(op, "C1", fmt::format("extent {} of shape {} is below 1", extent, fmt::join(extents, "x")));
-  }
+  LS_CHECK(checkExtents(op, "C1", extents));
   return std::vector{TensorType{context.attributes.get<DType>("dtype"), Shape(extents)}};
 }
 

@@ -6,7 +6,7 @@
 
 namespace lockstep::graph {
 
-/// C1: every extent of `shape` is at least 1. Result: dtype[shape].
+/// C1: every extent of `shape` is at least 1 and the element count fits in 32 bits. Result: dtype[shape].
 Result<std::vector<TensorType>> inferLeaf(std::string_view op, const InferContext& context);
 /// For leaves whose value comes from outside; an InternalError when called.
 std::vector<Tensor> evaluateNoLeaf(const EvaluateContext& context);

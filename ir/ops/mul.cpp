@@ -2,6 +2,18 @@
 #include "ir/ops/common.h"
 
 namespace lockstep::graph {
+namespace {
+
+std::vector<Tensor> evaluateMul(const EvaluateContext& c) {
+  if (c.results[0].dtype == DType::F32) return evaluateEach(c, [](double a, double b) { return a * b; });
+  // The low 32 bits of the exact product; a double would lose them above 2^53.
+  return evaluateEach(c, [](double a, double b) {
+    uint64_t product = static_cast<uint64_t>(static_cast<int64_t>(a)) * static_cast<uint64_t>(static_cast<int64_t>(b));
+    return static_cast<double>(product & UINT32_MAX);
+  });
+}
+
+}  // namespace
 
 extern const OpDef kMulOp;
 const OpDef kMulOp{
@@ -18,8 +30,8 @@ const OpDef kMulOp{
     }),
     .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Mul, {e.operand(0), e.operand(1)}); }},
     .alias = NoAlias{},
-    .evaluate = [](const EvaluateContext& c) { return evaluateEach(c, [](double a, double b) { return a * b; }); },
-    .cases = [] { return elementCases(2, -2, 2); },
+    .evaluate = evaluateMul,
+    .cases = [] { return elementCases(2, -2, 2, kOneRounding, kOneRoundingReason); },
 };
 
 }  // namespace lockstep::graph

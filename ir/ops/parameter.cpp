@@ -8,7 +8,7 @@ extern const OpDef kParameterOp;
 const OpDef kParameterOp{
     .name = "parameter",
     .summary = "A trainable tensor of the module, by its path name.",
-    .constraints = std::vector<Constraint>{{"C1", "the shape has extents of at least 1"}},
+    .constraints = std::vector<Constraint>{{"C1", "every extent is at least 1 and the element count fits in 32 bits"}},
     .operands = std::vector<std::string_view>{},
     .attributes = std::vector<AttributeDef>{{"name", AttributeKind::String, "path in the module"},
                                             {"dtype", AttributeKind::DType, "element type"},

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "ir/ops/common.h"
 
 namespace lockstep::graph {
@@ -11,32 +9,13 @@ namespace {
 Result<std::vector<TensorType>> infer(const InferContext& c) {
   const TensorType& x = c.operands[0];
   if (x.dtype == DType::Bool) return violated("sum", "C1", fmt::format("operand is {}, wanted numbers", toString(x)));
-  const auto& axes = c.attributes.get<std::vector<int64_t>>("axes");
-  if (!std::is_sorted(axes.begin(), axes.end(), std::less_equal<>())) return violated("sum", "C2", "axes are not ascending and unique");
-  std::vector<Dim> dims;
-  for (size_t axis = 0; axis < x.shape.rank(); ++axis) {
-    bool reduced = std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) != axes.end();
-    if (!reduced) dims.push_back(x.shape[axis]);
-    if (reduced && c.attributes.get<bool>("keep_dims")) dims.push_back(1);
-  }
-  for (int64_t axis : axes) {
-    if (axis < 0 || axis >= static_cast<int64_t>(x.shape.rank()))
-      return violated("sum", "C2", fmt::format("axis {} is outside {}", axis, toString(x.shape)));
-  }
-  return std::vector{TensorType{x.dtype, Shape(std::move(dims))}};
-}
-
-/// The shape of the operand with 1 at the reduced axes.
-Shape keptShape(const Shape& shape, const std::vector<int64_t>& axes) {
-  std::vector<int64_t> extents = shape.extents();
-  for (int64_t axis : axes) extents[static_cast<size_t>(axis)] = 1;
-  return Shape(extents);
+  return inferReduced("sum", "C2", c);
 }
 
 std::vector<ValueId> gradient(const GradientContext& g) {
-  const Shape& shape = g.builder.shapeOf(g.operands[0]);
+  Shape shape = g.builder.shapeOf(g.operands[0]);
   Shape kept = keptShape(shape, g.node.attributes.get<std::vector<int64_t>>("axes"));
-  return {g.builder.broadcastTo(g.builder.reshape(g.cotangents[0], kept), Shape(shape))};
+  return {g.builder.broadcastTo(g.builder.reshape(g.cotangents[0], kept), shape)};
 }
 
 std::vector<Tensor> evaluateSum(const EvaluateContext& c) {

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "ir/ops/common.h"
+#include "ir/ops/leaf.h"
+
+namespace lockstep::graph {
+namespace {
+
+Result<std::vector<TensorType>> infer(const InferContext& c) {
+  ConstantId id = c.attributes.get<ConstantId>("data");
+  if (!id.valid() || id.index() >= c.graph.constants.size())
+    return violated("dense", "C1", fmt::format("the graph has {} constants and none with the given number", c.graph.constants.size()));
+  const Constant& constant = c.graph[id];
+  LS_CHECK(checkExtents("dense", "C2", constant.type.shape.extents()));
+  if (constant.data.size() != static_cast<size_t>(constant.type.shape.elementCount()))
+    return violated("dense", "C3", fmt::format("the constant is {} and has {} elements", toString(constant.type), constant.data.size()));
+  return std::vector{constant.type};
+}
+
+}  // namespace
+
+extern const OpDef kDenseOp;
+const OpDef kDenseOp{
+    .name = "dense",
+    .summary = "A tensor whose elements are constants of the graph.",
+    .constraints = std::vector<Constraint>{{"C1", "data is a constant of the graph"},
+                                           {"C2", "every extent is at least 1 and the element count fits in 32 bits"},
+                                           {"C3", "the constant has as many elements as its type"}},
+    .operands = std::vector<std::string_view>{},
+    .attributes = std::vector<AttributeDef>{{"data", AttributeKind::Constant, "the elements"}},
+    .infer = infer,
+    .gradient = NotDifferentiable{"a leaf: gradients end here"},
+    .lower = StorageLowering{},
+    .alias = NoAlias{},
+    .evaluate =
+        [](const EvaluateContext& c) { return std::vector{Tensor{c.results[0], c.graph[c.node.attributes.get<ConstantId>("data")].data}}; },
+    .cases = noCases,
+};
+
+}  // namespace lockstep::graph

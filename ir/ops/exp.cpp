@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "ir/ops/common.h"
+
+namespace lockstep::graph {
+
+extern const OpDef kExpOp;
+const OpDef kExpOp{
+    .name = "exp",
+    .summary = "Exponential function.",
+    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}},
+    .operands = std::vector<std::string_view>{"x"},
+    .attributes = std::vector<AttributeDef>{},
+    .infer = [](const InferContext& c) { return inferSame("exp", c, {DType::F32}); },
+    .gradient = GradientFn([](const GradientContext& g) { return std::vector{g.builder.mul(g.cotangents[0], g.results[0])}; }),
+    .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Exp, {e.operand(0)}); },
+                             .transcendental = true},
+    .alias = NoAlias{},
+    .evaluate = [](const EvaluateContext& c) { return evaluateEach(c, [](double x) { return std::exp(x); }); },
+    .cases = [] { return elementCases(1, -8, 8, 2.4e-6, "WGSL exp: 3 + 2 |x| units in the last place"); },
+};
+
+}  // namespace lockstep::graph

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/ops/common.h"
+
+namespace lockstep::graph {
+namespace {
+
+std::vector<ValueId> gradient(const GradientContext& g) {
+  Builder& b = g.builder;
+  ValueId x = g.operands[0], zero = b.constant(0, b.typeOf(x));
+  return {b.make("where", {b.make("greater", {x, zero}), g.cotangents[0], zero})};
+}
+
+}  // namespace
+
+extern const OpDef kReluOp;
+const OpDef kReluOp{
+    .name = "relu",
+    .summary = "The operand where it is positive, else 0; the gradient at 0 is 0.",
+    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}},
+    .operands = std::vector<std::string_view>{"x"},
+    .attributes = std::vector<AttributeDef>{},
+    .infer = [](const InferContext& c) { return inferSame("relu", c, {DType::F32}); },
+    .gradient = GradientFn(gradient),
+    .lower =
+        ElementLowering{
+            .emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Max, {e.operand(0), laneConstant(e, DType::F32, 0)}); }},
+    .alias = NoAlias{},
+    .evaluate = [](const EvaluateContext& c) { return evaluateEach(c, [](double x) { return x > 0 ? x : 0.0; }); },
+    .cases = [] { return elementCases(1, -2, 2, 0, kExactReason); },
+};
+
+}  // namespace lockstep::graph

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/ops/common.h"
+#include "ir/ops/leaf.h"
+
+namespace lockstep::graph {
+namespace {
+
+Result<std::vector<TensorType>> infer(const InferContext& c) {
+  LS_CHECK(checkValue("state", "C2", c.attributes.get<double>("init"), c.attributes.get<DType>("dtype")));
+  return inferLeaf("state", c);
+}
+
+}  // namespace
+
+extern const OpDef kStateOp;
+const OpDef kStateOp{
+    .name = "state",
+    .summary = "A tensor that lasts from step to step, by its name; filled with init when it is allocated or reset.",
+    .constraints = std::vector<Constraint>{{"C1", "every extent is at least 1 and the element count fits in 32 bits"},
+                                           {"C2", "init is a value of the element type"}},
+    .operands = std::vector<std::string_view>{},
+    .attributes = std::vector<AttributeDef>{{"name", AttributeKind::String, "name of the state"},
+                                            {"dtype", AttributeKind::DType, "element type"},
+                                            {"shape", AttributeKind::Integers, "shape"},
+                                            {"init", AttributeKind::Float, "value of all elements before the first step"}},
+    .infer = infer,
+    .gradient = NotDifferentiable{"a leaf: gradients end here"},
+    .lower = StorageLowering{},
+    .alias = NoAlias{},
+    .evaluate = evaluateNoLeaf,
+    .cases = noCases,
+};
+
+}  // namespace lockstep::graph
