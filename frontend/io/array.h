@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A dense array as files hold it: element type, shape and bytes (row-major, little-endian).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/support/result.h"
+
+namespace lockstep::io {
+
+enum class ElementType : uint8_t { F32, F64, I32, U32, Bool };  ///< Bool is one byte of 0 or 1
+inline constexpr ElementType kElementTypes[] = {ElementType::F32, ElementType::F64, ElementType::I32, ElementType::U32, ElementType::Bool};
+std::string_view toString(ElementType type);  ///< "f32"
+std::optional<ElementType> findElementType(std::string_view text);
+size_t byteSize(ElementType type);
+
+/// data.size() == elementCount() * byteSize(type).
+struct Array {
+  ElementType type = ElementType::F32;
+  std::vector<int64_t> shape;
+  std::vector<std::byte> data;
+
+  [[nodiscard]] size_t elementCount() const;
+  /// Element `index` in row-major order, of any type, as a double (exact).
+  [[nodiscard]] double at(size_t index) const;
+  [[nodiscard]] std::vector<double> toDoubles() const;
+  /// Rounded to nearest where the element type is wider.
+  [[nodiscard]] std::vector<float> toFloats() const;
+  [[nodiscard]] std::vector<int32_t> toInts() const;
+
+  // The number of values must be the product of the shape.
+  static Array fromFloats(std::vector<int64_t> shape, std::span<const float> values);
+  static Array fromDoubles(std::vector<int64_t> shape, std::span<const double> values);
+  static Array fromInts(std::vector<int64_t> shape, std::span<const int32_t> values);
+  /// Zeros.
+  static Array zeros(ElementType type, std::vector<int64_t> shape);
+  friend bool operator==(const Array&, const Array&) = default;
+};
+
+/// "f32[256,64]"
+std::string describe(const Array& array);
+
+/// The product of the extents, or nothing when one is negative or the product is above 2^48.
+std::optional<uint64_t> checkedElementCount(const std::vector<int64_t>& shape);
+
+}  // namespace lockstep::io

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole files in and out. Every failure names the file and the reason of the operating system.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/support/result.h"
+
+namespace lockstep::io {
+
+/// code "file.read". A directory or an unreadable file fails.
+Result<std::vector<std::byte>> readFile(const std::filesystem::path& path);
+Result<std::string> readTextFile(const std::filesystem::path& path);
+
+/// Writes to a new file beside `path` and renames it into place, so that `path` is always the old or the new content and never a part.
+/// code "file.write".
+Status writeFileAtomically(const std::filesystem::path& path, std::span<const std::byte> data);
+Status writeFileAtomically(const std::filesystem::path& path, std::string_view text);
+
+/// Makes a directory and its parents. code "file.directory".
+Status makeDirectories(const std::filesystem::path& path);
+
+}  // namespace lockstep::io

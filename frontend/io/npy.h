@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// NumPy .npy files of one array: versions 1.0 and 2.0, C order, little-endian f4, f8, i4, u4 and b1.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "frontend/io/array.h"
+#include "ir/support/result.h"
+
+namespace lockstep::io {
+
+/// Codes: npy.magic (not an npy file or another version), npy.header (its dictionary), npy.dtype, npy.order (Fortran order), npy.length.
+Result<Array> parseNpy(std::span<const std::byte> bytes, const std::string& name);
+Result<Array> readNpy(const std::filesystem::path& path);
+
+/// Version 1.0 (2.0 when the header is too long for it); the data starts at a multiple of 64 bytes.
+std::vector<std::byte> formatNpy(const Array& array);
+/// Writes atomically.
+Status writeNpy(const std::filesystem::path& path, const Array& array);
+
+}  // namespace lockstep::io

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/io/safetensors.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "frontend/io/file.h"
+
+namespace lockstep::io {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kLengthBytes = 8;
+constexpr uint64_t kMaxHeaderBytes = 100u << 20;
+constexpr std::string_view kMetadata = "__metadata__";
+constexpr int kMaxDepth = 4;  // {name: {shape: [..]}} is 3
+
+float widenHalf(uint16_t half) {
+  const uint32_t sign = (half & 0x8000u) << 16;
+  const uint32_t exponent = (half >> 10) & 0x1f;
+  const uint32_t mantissa = half & 0x3ffu;
+  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
+  // Subnormals: mantissa * 2^-24 is exact in f32.
+  if (exponent == 0) return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(static_cast<float>(mantissa) * 0x1p-24f));
+  return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
+}
+float widenBrain(uint16_t brain) { return std::bit_cast<float>(static_cast<uint32_t>(brain) << 16); }
+
+/// A dtype of the format. `widen` is set for 16-bit floats, which are read as f32.
+struct Format {
+  std::string_view name;
+  size_t size;
+  ElementType type;
+  float (*widen)(uint16_t);
+};
+constexpr std::array<Format, 7> kFormats = {{
+    {.name = "F32", .size = 4, .type = ElementType::F32, .widen = nullptr},
+    {.name = "F64", .size = 8, .type = ElementType::F64, .widen = nullptr},
+    {.name = "I32", .size = 4, .type = ElementType::I32, .widen = nullptr},
+    {.name = "U32", .size = 4, .type = ElementType::U32, .widen = nullptr},
+    {.name = "BOOL", .size = 1, .type = ElementType::Bool, .widen = nullptr},
+    {.name = "F16", .size = 2, .type = ElementType::F32, .widen = widenHalf},
+    {.name = "BF16", .size = 2, .type = ElementType::F32, .widen = widenBrain},
+}};
+
+const Format* findFormat(std::string_view name) {
+  const auto found = std::ranges::find(kFormats, name, &Format::name);
+  return found == kFormats.end() ? nullptr : &*found;
+}
+
+std::string_view formatName(ElementType type) {
+  return std::ranges::find_if(kFormats, [&](const Format& format) { return format.type == type && format.widen == nullptr; })->name;
+}
+
+struct Entry {
+  std::string name;
+  const Format* format = nullptr;
+  std::vector<int64_t> shape;
+  uint64_t begin = 0, end = 0;
+};
+
+/// One read; carries the file's name for messages.
+class Reader {
+ public:
+  Reader(std::span<const std::byte> bytes, const std::string& name) : bytes_(bytes), name_(name) {}
+
+  Result<TensorFile> read() {
+    LS_TRY(const std::string_view text, headerText());
+    LS_TRY(const Json header, parseHeader(text));
+    const std::span<const std::byte> data = bytes_.subspan(kLengthBytes + text.size());
+    TensorFile file;
+    std::vector<Entry> entries;
+    for (const auto& [key, value] : header.items()) {
+      if (key == kMetadata) {
+        LS_CHECK(readMetadata(value, file));
+        continue;
+      }
+      LS_TRY(Entry entry, readEntry(key, value, data.size()));
+      entries.push_back(std::move(entry));
+    }
+    LS_CHECK(checkTiling(entries, data.size()));
+    for (const Entry& entry : entries) {
+      LS_TRY(Array array, decode(entry, data.subspan(entry.begin, entry.end - entry.begin)));
+      file.tensors.emplace(entry.name, std::move(array));
+    }
+    return file;
+  }
+
+ private:
+  [[nodiscard]] Failure error(std::string_view code, const std::string& message) const {
+    return fail(fmt::format("safetensors.{}", code), message, {.file = name_},
+                "the file is damaged or not a safetensors file; write or download it again");
+  }
+
+  Result<std::string_view> headerText() {
+    if (bytes_.size() < kLengthBytes)
+      return error("size", fmt::format("the file has {} bytes, fewer than the 8 of the header length", bytes_.size()));
+    uint64_t length = 0;
+    std::memcpy(&length, bytes_.data(), kLengthBytes);
+    const uint64_t rest = bytes_.size() - kLengthBytes;
+    if (length > rest) return error("size", fmt::format("the header should take {} bytes but {} are left in the file", length, rest));
+    if (length > kMaxHeaderBytes)
+      return error("size", fmt::format("the header of {} bytes is above the limit of {}", length, kMaxHeaderBytes));
+    return std::string_view(reinterpret_cast<const char*>(bytes_.data()) + kLengthBytes, length);
+  }
+
+  Result<Json> parseHeader(std::string_view text) {
+    // The parser keeps the last of two equal keys, which would hide a tensor; so keys are counted while it reads.
+    std::string problem;
+    std::vector<std::set<std::string>> keys;
+    const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
+      if (depth > kMaxDepth && problem.empty()) problem = "is nested too deeply";
+      if (event == Json::parse_event_t::object_start) keys.emplace_back();
+      if (event == Json::parse_event_t::object_end && !keys.empty()) keys.pop_back();
+      if (event == Json::parse_event_t::key && !keys.empty() && !keys.back().insert(parsed.get<std::string>()).second && problem.empty()) {
+        problem = fmt::format("has the key '{}' twice", parsed.get<std::string>());
+      }
+      return true;
+    };
+    Json header;
+    try {
+      header = Json::parse(text, watch);
+    } catch (const Json::exception& exception) {
+      return error("header", fmt::format("the header is not JSON: {}", exception.what()));
+    }
+    if (!problem.empty()) return error("header", "the header " + problem);
+    if (!header.is_object()) return error("header", "the header is not a JSON object");
+    return header;
+  }
+
+  Status readMetadata(const Json& value, TensorFile& file) {
+    if (!value.is_object()) return error("header", "__metadata__ is not an object");
+    for (const auto& [key, text] : value.items()) {
+      if (!text.is_string()) return error("header", fmt::format("the metadata '{}' is not a string", key));
+      file.metadata.emplace(key, text.get<std::string>());
+    }
+    return Success{};
+  }
+
+  Result<Entry> readEntry(const std::string& name, const Json& value, uint64_t data_size) {
+    Entry entry{.name = name, .format = nullptr, .shape = {}};
+    if (!value.is_object()) return error("tensor", fmt::format("the entry of tensor '{}' is not an object", name));
+    for (const auto& [key, unused] : value.items()) {
+      if (key != "dtype" && key != "shape" && key != "data_offsets") {
+        return error("tensor", fmt::format("tensor '{}' has the unknown field '{}'", name, key));
+      }
+    }
+    const auto dtype = value.find("dtype");
+    if (dtype == value.end() || !dtype->is_string()) return error("tensor", fmt::format("tensor '{}' has no dtype", name));
+    entry.format = findFormat(dtype->get<std::string>());
+    if (entry.format == nullptr) {
+      return fail("safetensors.tensor", fmt::format("tensor '{}' has dtype {}, which is not supported", name, dtype->get<std::string>()),
+                  {.file = name_}, fmt::format("convert it to one of {}", fmt::join(supportedNames(), ", ")));
+    }
+    const auto shape = value.find("shape");
+    if (shape == value.end() || !shape->is_array()) return error("tensor", fmt::format("tensor '{}' has no shape", name));
+    for (const Json& extent : *shape) {
+      const std::optional<uint64_t> number = natural(extent);
+      if (!number) return error("tensor", fmt::format("tensor '{}' has an extent that is not a whole number from 0 to 2^48", name));
+      entry.shape.push_back(static_cast<int64_t>(*number));
+    }
+    const std::optional<uint64_t> count = checkedElementCount(entry.shape);
+    if (!count) return error("tensor", fmt::format("tensor '{}' has the impossible shape {}", name, entry.shape));
+    const auto offsets = value.find("data_offsets");
+    if (offsets == value.end() || !offsets->is_array() || offsets->size() != 2 || !natural((*offsets)[0]) || !natural((*offsets)[1])) {
+      return error("offsets", fmt::format("tensor '{}' has no pair of data_offsets", name));
+    }
+    entry.begin = *natural((*offsets)[0]);
+    entry.end = *natural((*offsets)[1]);
+    if (entry.begin > entry.end || entry.end > data_size) {
+      return error("offsets", fmt::format("tensor '{}' takes bytes {} to {} of {}", name, entry.begin, entry.end, data_size));
+    }
+    if (entry.end - entry.begin != *count * entry.format->size) {
+      return error("length", fmt::format("tensor '{}' of {}{} needs {} bytes but its offsets span {}", name, entry.format->name,
+                                         entry.shape, *count * entry.format->size, entry.end - entry.begin));
+    }
+    return entry;
+  }
+
+  /// The tensors must cover the data exactly: no overlap, no hole, nothing left over.
+  Status checkTiling(const std::vector<Entry>& entries, uint64_t data_size) {
+    std::vector<const Entry*> order;
+    for (const Entry& entry : entries) order.push_back(&entry);
+    std::ranges::sort(order, {}, [](const Entry* entry) { return std::tuple(entry->begin, entry->end, entry->name); });
+    uint64_t covered = 0;
+    for (const Entry* entry : order) {
+      if (entry->begin < covered) return error("offsets", fmt::format("tensor '{}' overlaps the tensor before it", entry->name));
+      if (entry->begin > covered)
+        return error("offsets", fmt::format("bytes {} to {} before tensor '{}' belong to no tensor", covered, entry->begin, entry->name));
+      covered = entry->end;
+    }
+    if (covered != data_size) return error("offsets", fmt::format("the data has {} bytes but the tensors cover {}", data_size, covered));
+    return Success{};
+  }
+
+  Result<Array> decode(const Entry& entry, std::span<const std::byte> data) {
+    Array array{.type = entry.format->type, .shape = entry.shape, .data = {}};
+    if (entry.format->widen == nullptr) {
+      array.data.assign(data.begin(), data.end());
+      if (array.type == ElementType::Bool && std::ranges::any_of(array.data, [](std::byte b) { return b > std::byte{1}; })) {
+        return error("tensor", fmt::format("BOOL tensor '{}' has a byte that is neither 0 nor 1", entry.name));
+      }
+      return array;
+    }
+    array.data.resize(data.size() * 2);
+    for (size_t i = 0; i < data.size() / 2; ++i) {
+      uint16_t narrow = 0;
+      std::memcpy(&narrow, data.data() + i * 2, 2);
+      const float wide = entry.format->widen(narrow);
+      std::memcpy(array.data.data() + i * 4, &wide, 4);
+    }
+    return array;
+  }
+
+  static std::optional<uint64_t> natural(const Json& value) {
+    if (!value.is_number_unsigned()) return std::nullopt;
+    const auto number = value.get<uint64_t>();
+    if (number > (1ull << 48)) return std::nullopt;
+    return number;
+  }
+
+  static std::vector<std::string_view> supportedNames() {
+    std::vector<std::string_view> names;
+    for (const Format& format : kFormats) names.push_back(format.name);
+    return names;
+  }
+
+  std::span<const std::byte> bytes_;
+  const std::string& name_;
+};
+
+}  // namespace
+
+const Array* TensorFile::find(std::string_view name) const {
+  const auto found = tensors.find(name);
+  return found == tensors.end() ? nullptr : &found->second;
+}
+
+Result<TensorFile> parseSafetensors(std::span<const std::byte> bytes, const std::string& name) { return Reader(bytes, name).read(); }
+
+Result<TensorFile> readSafetensors(const std::filesystem::path& path) {
+  LS_TRY(const std::vector<std::byte> bytes, readFile(path));
+  return parseSafetensors(bytes, path.string());
+}
+
+std::vector<std::byte> formatSafetensors(const TensorFile& file) {
+  std::vector<const std::pair<const std::string, Array>*> order;
+  for (const auto& item : file.tensors) order.push_back(&item);
+  std::ranges::stable_sort(order, std::ranges::greater{}, [](const auto* item) { return byteSize(item->second.type); });
+
+  Json header = Json::object();
+  if (!file.metadata.empty()) header[kMetadata] = file.metadata;
+  uint64_t offset = 0;
+  for (const auto* item : order) {
+    const Array& array = item->second;
+    if (item->first == kMetadata) internalError("a tensor named __metadata__");
+    if (array.data.size() != array.elementCount() * byteSize(array.type))
+      internalError("tensor '" + item->first + "' with a wrong byte length");
+    header[item->first] = {
+        {"dtype", formatName(array.type)}, {"shape", array.shape}, {"data_offsets", {offset, offset + array.data.size()}}};
+    offset += array.data.size();
+  }
+  std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
+  text.append((8 - text.size() % 8) % 8, ' ');
+
+  const uint64_t length = text.size();
+  std::vector<std::byte> bytes(kLengthBytes + text.size() + offset);
+  std::memcpy(bytes.data(), &length, kLengthBytes);
+  std::memcpy(bytes.data() + kLengthBytes, text.data(), text.size());
+  std::byte* target = bytes.data() + kLengthBytes + text.size();
+  for (const auto* item : order) target = std::ranges::copy(item->second.data, target).out;
+  return bytes;
+}
+
+Status writeSafetensors(const std::filesystem::path& path, const TensorFile& file) {
+  return writeFileAtomically(path, formatSafetensors(file));
+}
+
+}  // namespace lockstep::io
