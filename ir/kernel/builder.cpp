@@ -167,9 +167,10 @@ ValueId Builder::extract(ValueId composite, ValueId index) {
 }
 
 ValueId Builder::swizzle(ValueId vector, std::span<const uint32_t> components) {
+  if (components.size() == 1) return extract(vector, components[0]);
   uint32_t immediate = 0;
   for (size_t i = 0; i < components.size(); ++i) immediate |= components[i] << (2 * i);
-  TypeId type = types().scalarOrVector(typeOf(vector).scalar, static_cast<uint32_t>(components.size()));
+  TypeId type = types().vector(typeOf(vector).scalar, static_cast<uint32_t>(components.size()));
   return makeAs(Op::Swizzle, type, {vector}, immediate);
 }
 

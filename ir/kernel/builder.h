@@ -61,6 +61,7 @@ class Builder {
   ValueId extract(ValueId composite, uint32_t index);
   ValueId extract(ValueId composite, ValueId index);
   ValueId construct(TypeId type, std::vector<ValueId> elements) { return makeAs(Op::Construct, type, std::move(elements)); }
+  /// A single component is extracted.
   ValueId swizzle(ValueId vector, std::span<const uint32_t> components);
   ValueId var(TypeId type, std::string name, ValueId initial = {});
   ValueId access(ValueId pointer, std::vector<ValueId> indices, bool in_bounds = false);

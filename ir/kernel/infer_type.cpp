@@ -95,8 +95,10 @@ std::optional<TypeId> inferType(TypeTable& types, Op op, std::span<const TypeId>
   switch (info(op).rule) {
     case TypeRule::Explicit:
       return inferExplicit(types, op, operands);
-    case TypeRule::SameFloat:
-      return when(first.isFloat() && allEqual(operands), operands[0]);
+    case TypeRule::SameFloat: {
+      bool only_f32 = op == Op::QuantizeToF16 && first.scalar != Scalar::F32;
+      return when(first.isFloat() && !only_f32 && allEqual(operands), operands[0]);
+    }
     case TypeRule::SameNumeric: {
       bool negated_unsigned = (op == Op::Neg || op == Op::Sign) && first.scalar == Scalar::U32;
       return when(lanes && !first.isBool() && !negated_unsigned && allEqual(operands), operands[0]);

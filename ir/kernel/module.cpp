@@ -10,6 +10,8 @@ constexpr std::array<std::string_view, 8> kBuiltinNames = {
     "none",         "local_invocation_id", "local_invocation_index", "global_invocation_id",
     "workgroup_id", "num_workgroups",      "subgroup_size",          "subgroup_invocation_id"};
 
+constexpr std::array<std::string_view, 2> kCapabilityNames = {"f16", "subgroups"};
+
 }  // namespace
 
 std::string_view toString(Builtin builtin) { return kBuiltinNames[static_cast<size_t>(builtin)]; }
@@ -18,6 +20,14 @@ std::optional<Builtin> findBuiltin(std::string_view text) {
   auto found = std::find(kBuiltinNames.begin(), kBuiltinNames.end(), text);
   if (found == kBuiltinNames.end()) return std::nullopt;
   return static_cast<Builtin>(found - kBuiltinNames.begin());
+}
+
+std::string_view toString(Capability capability) { return kCapabilityNames[static_cast<size_t>(capability)]; }
+
+std::optional<Capability> findCapability(std::string_view text) {
+  auto found = std::find(kCapabilityNames.begin(), kCapabilityNames.end(), text);
+  if (found == kCapabilityNames.end()) return std::nullopt;
+  return static_cast<Capability>(found - kCapabilityNames.begin());
 }
 
 const Function* Module::findFunction(std::string_view name) const {

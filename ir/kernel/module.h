@@ -5,7 +5,7 @@
 //
 // Text form (one operation a line, two-space blocks, type on the result; grammar in ir/README.md):
 //   lockstep.kernel 1
-//   var @x: array<f32> {space = storage, access = read, group = 0, binding = 0}
+//   var @x: array<f32> {access = read, binding = 0, group = 0, space = storage}
 //   fn @main(%gid: vec3<u32> {builtin = global_invocation_id}) {workgroup_size = [64, 1, 1]} {
 //     %0: u32 = extract %gid, 0u
 //     ...
@@ -121,6 +121,8 @@ struct Function {
 };
 
 enum class Capability : uint8_t { F16, Subgroups };
+std::string_view toString(Capability capability);  ///< "subgroups"
+std::optional<Capability> findCapability(std::string_view text);
 
 struct Module {
   std::string name;
@@ -144,13 +146,17 @@ struct Module {
   friend bool operator==(const Module&, const Module&) = default;
 };
 
-/// Renumbers every arena in print order and drops what is unreachable from functions and globals (unused types, values, blocks),
-/// so that two modules are equal by value iff their texts are equal.
-Module canonical(const Module& module);
+/// Blocks nest at most this deep in a text and in a valid module.
+inline constexpr uint32_t kMaxBlockNesting = 256;
 
-/// The text form. Deterministic; locations only when asked for.
+/// Renumbers every arena in print order and drops what is unreachable from functions and globals (unused types, values, blocks),
+/// so that two modules are equal by value iff their texts are equal. Names become those of the text (unique, plain letters); source
+/// locations are dropped unless asked for, as in `print`. The module's ids must be in range.
+Module canonical(const Module& module, bool with_locations = false);
+
+/// The text form. Deterministic; locations only when asked for. Never fails: ids out of range print as "<invalid>".
 std::string print(const Module& module, bool with_locations = false);
-/// Reads the text form. parse(print(m)) == canonical(m).
+/// Reads the text form: parse(print(m, l)) == canonical(m, l) for every valid module. Checks syntax, names and literals only.
 Result<Module> parse(std::string_view text, const std::string& file_name = "kernel");
 
 /// A module that passed the validator: the only thing that a backend accepts.
@@ -165,7 +171,9 @@ class ValidModule {
   Module module_;
 };
 
-/// Checks structure (ids, ownership, dominance, terminators) and types (every rule of ops.def). Diagnostics point into print(module).
+/// Checks structure (ids, ownership, dominance, terminators) and types (every rule of ops.def). Diagnostics point into print(module)
+/// and quote its line; codes are kernel.structure, kernel.dominance, kernel.control, kernel.recursion, kernel.type, kernel.access,
+/// kernel.constant, kernel.memory, kernel.layout, kernel.binding, kernel.entry_point and kernel.capability.
 Result<ValidModule> validate(Module module);
 
 }  // namespace lockstep::kernel

@@ -117,8 +117,9 @@ TypeId TypeTable::intern(const Type& type) {
 TypeTable::Layout TypeTable::layoutOf(const Type& type) const {
   switch (type.kind) {
     case TypeKind::Void:
-    case TypeKind::Pointer:
       return {};
+    case TypeKind::Pointer:
+      return {.nesting = nestingOf(type.element) + 1};
     case TypeKind::Scalar:
     case TypeKind::Atomic:
       return {.align = byteSize(type.scalar), .size = byteSize(type.scalar)};
@@ -130,16 +131,19 @@ TypeTable::Layout TypeTable::layoutOf(const Type& type) const {
     }
     case TypeKind::Array: {
       uint64_t stride = roundUp(alignOf(type.element), sizeOf(type.element));
-      return {.align = alignOf(type.element), .size = saturate(stride * std::max<uint32_t>(type.count, 1))};
+      return {.align = alignOf(type.element),
+              .size = saturate(stride * std::max<uint32_t>(type.count, 1)),
+              .nesting = nestingOf(type.element) + 1};
     }
     case TypeKind::Struct: {
       uint64_t end = 0;
-      uint32_t align = 1;
+      uint32_t align = 1, nesting = 0;
       for (const Member& member : type.members) {
         align = std::max(align, memberAlign(member, alignOf(member.type)));
+        nesting = std::max(nesting, nestingOf(member.type) + 1);
         end = std::max(end, uint64_t{member.offset} + memberSize(member, sizeOf(member.type)));
       }
-      return {.align = align, .size = saturate(roundUp(align, end))};
+      return {.align = align, .size = saturate(roundUp(align, end)), .nesting = nesting};
     }
   }
   internalError("type kind out of range");
@@ -179,7 +183,7 @@ uint32_t TypeTable::elementCount(TypeId composite) const {
   return 0;
 }
 
-std::string TypeTable::toString(TypeId id) const {
+std::string TypeTable::toString(TypeId id, std::span<const std::string> struct_names) const {
   if (id.index() >= size()) return "invalid";
   const Type& type = types_[id.index()];
   std::string_view scalar_name = kernel::toString(type.scalar);
@@ -193,14 +197,14 @@ std::string TypeTable::toString(TypeId id) const {
     case TypeKind::Matrix:
       return fmt::format("mat{}x{}<{}>", type.columns, type.rows, scalar_name);
     case TypeKind::Array:
-      return type.count == 0 ? fmt::format("array<{}>", toString(type.element))
-                             : fmt::format("array<{}, {}>", toString(type.element), type.count);
+      return type.count == 0 ? fmt::format("array<{}>", toString(type.element, struct_names))
+                             : fmt::format("array<{}, {}>", toString(type.element, struct_names), type.count);
     case TypeKind::Struct:
-      return type.name;
+      return struct_names.empty() ? type.name : struct_names[id.index()];
     case TypeKind::Atomic:
       return fmt::format("atomic<{}>", scalar_name);
     case TypeKind::Pointer: {
-      std::string text = fmt::format("ptr<{}, {}", kernel::toString(type.space), toString(type.element));
+      std::string text = fmt::format("ptr<{}, {}", kernel::toString(type.space), toString(type.element, struct_names));
       // WGSL lets only storage pointers state their access, and there we always state it.
       if (type.space == AddressSpace::Storage || type.access != defaultAccess(type.space)) {
         text += fmt::format(", {}", kernel::toString(type.access));

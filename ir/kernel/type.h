@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -67,6 +68,9 @@ std::optional<Access> findAccess(std::string_view text);
 /// The access of a pointer into `space` whose text states none: read for uniform and storage, else read_write.
 Access defaultAccess(AddressSpace space);
 
+/// Types nest at most this deep in a text and in a valid module (WGSL asks for 15).
+inline constexpr uint32_t kMaxTypeNesting = 64;
+
 class TypeTable {
  public:
   TypeTable();
@@ -109,14 +113,17 @@ class TypeTable {
   [[nodiscard]] TypeId elementOf(TypeId composite, uint32_t index = 0);
   /// Number of elements that an index may select (0 for a runtime-sized array).
   [[nodiscard]] uint32_t elementCount(TypeId composite) const;
+  /// How many types are nested in it: 0 for a scalar, 1 + the deepest part's for an array, a pointer or a struct.
+  [[nodiscard]] uint32_t nestingOf(TypeId id) const { return layouts_[id.index()].nesting; }
   /// WGSL spelling: "vec4<f32>", "array<f32, 16>", "ptr<workgroup, f32>", "ptr<storage, f32, read_write>", a struct's name.
-  [[nodiscard]] std::string toString(TypeId id) const;
+  /// With `struct_names` (one for each type id), structs are called by those names instead of their own.
+  [[nodiscard]] std::string toString(TypeId id, std::span<const std::string> struct_names = {}) const;
 
   friend bool operator==(const TypeTable&, const TypeTable&) = default;
 
  private:
   struct Layout {
-    uint32_t align = 0, size = 0;
+    uint32_t align = 0, size = 0, nesting = 0;
     friend bool operator==(const Layout&, const Layout&) = default;
   };
   [[nodiscard]] Layout layoutOf(const Type& type) const;
