@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a node reads a value through views: what fuse and emit both need to know about index maps.
+#pragma once
+
+#include "ir/graph/index_map.h"
+#include "ir/graph/op_def.h"
+
+namespace lockstep::passes {
+
+/// The value behind a chain of views, and the map from the index at the top of the chain to the value's index.
+struct ViewedValue {
+  graph::ValueId base;
+  graph::IndexMap map;
+};
+
+bool isView(const graph::Graph& graph, graph::ValueId value);
+
+/// map.source as one row-major offset in elements, with quotient and remainder of one axis merged where they meet again.
+graph::IndexExpr linearOffset(const graph::IndexMap& map, const graph::Shape& source);
+
+/// The row-major offset of an index of `shape` itself; axes of extent 1 do not appear. `drop` trailing elements-per-row: the offset of the
+/// row when rows are `drop` elements long (they must be whole trailing axes; returns false otherwise).
+bool rowOffset(const graph::Shape& shape, int64_t drop, graph::IndexExpr& offset);
+
+/// True when reading `source` through `map` from an index space of `shape` touches element i at position i.
+bool isLinearIdentity(const graph::IndexMap& map, const graph::Shape& shape, const graph::Shape& source);
+/// True when position i touches element i / columns: a row value seen by the elements of its row.
+bool isRowProjection(const graph::IndexMap& map, const graph::Shape& shape, const graph::Shape& source, int64_t columns);
+/// True when the view is one contiguous range of its operand that starts at an element that is a multiple of `alignment`.
+bool isContiguousSlice(const graph::IndexMap& map, const graph::Shape& shape, const graph::Shape& source, int64_t alignment,
+                       int64_t& start);
+
+}  // namespace lockstep::passes

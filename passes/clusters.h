@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first half of fuse: which nodes go into one group.
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "ir/graph/op_def.h"
+#include "passes/fuse.h"
+
+namespace lockstep::passes {
+
+enum class ClusterKind : uint8_t { Map, Rows, Columns, Contract };
+std::string_view toString(ClusterKind kind);
+
+struct Cluster {
+  ClusterKind kind = ClusterKind::Map;
+  std::vector<graph::NodeId> members;  ///< computing nodes, in execution order
+  int64_t elements = 0;                ///< of the index space: Map, Contract and Columns: of the results; Rows: rows * columns
+  int64_t columns = 1;                 ///< Rows: elements a row
+  bool dead = false;                   ///< merged into another one
+};
+
+struct Clusters {
+  std::vector<Cluster> clusters;
+  std::vector<int32_t> of_node;  ///< cluster of each computing node, -1 for views, cheap nodes, leaves and storage
+};
+
+/// True for nodes that live outside groups: leaves, storage nodes, contiguous aligned slices of such values.
+std::vector<bool> storageNodes(const graph::Graph& graph);
+/// Elements that are computed again wherever they are used.
+bool isCheap(const graph::Node& node);
+
+Clusters makeClusters(const graph::Graph& graph, const std::vector<bool>& storage, const FuseConfig& config);
+
+}  // namespace lockstep::passes

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ir/graph/graph.h"
+
+namespace lockstep::passes {
+
+struct FuseConfig {
+  /// Storage bindings that one group may need: distinct operands and results.
+  uint32_t max_bindings = 8;
+  /// False: every computing node becomes a group of its own (--disable-pass fuse); the result is equal within rounding.
+  bool merge = true;
+};
+
+/// Puts every computing node into a `group` node: element chains (kind "map"), reductions over the rows of one space with the elements
+/// around them ("rows"), reductions over other axes ("columns"), contractions with prologue and epilogue ("contract"). Views and cheap
+/// nodes are copied into the groups that use them; leaves, contiguous slices of leaves and storage nodes stay outside.
+///   %1 = exp %x  %2 = add %1, %y    =>    %3 = group %x, %y {kind = "map"} { %1 = exp %x  %2 = add %1, %y  yield %2 }
+/// Never fails.
+Result<graph::Graph> fuse(const graph::Graph& graph, const FuseConfig& config = {});
+
+}  // namespace lockstep::passes
