@@ -29,7 +29,7 @@ std::vector<OpCase> cases() {
 extern const OpDef kDivOp;
 const OpDef kDivOp{
     .name = "div",
-    .summary = "Quotient of two tensors, element by element; integers truncate, and a division by zero gives the dividend.",
+    .summary = "Quotient of two tensors, element by element; integers truncate and x / 0 is x.",
     .constraints =
         std::vector<Constraint>{{"C1", "operands have the same element type, f32, i32 or u32"}, {"C2", "operands have the same shape"}},
     .operands = std::vector<std::string_view>{"a", "b"},

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/ops/common.h"
+
+namespace lockstep::graph {
+
+extern const OpDef kStopGradientOp;
+const OpDef kStopGradientOp{
+    .name = "stop_gradient",
+    .summary = "The operand itself; nothing flows back through it.",
+    .constraints = std::vector<Constraint>{},
+    .operands = std::vector<std::string_view>{"x"},
+    .attributes = std::vector<AttributeDef>{},
+    .infer = [](const InferContext& c) -> Result<std::vector<TensorType>> { return std::vector{c.operands[0]}; },
+    .gradient = NotDifferentiable{"it stops the gradient by definition"},
+    .lower = ViewLowering{.map = [](const Graph& graph, const Node& node) { return identityMap(graph.shapeOf(node.results[0]).rank()); }},
+    .alias = AliasView{},
+    .evaluate = [](const EvaluateContext& c) { return std::vector{Tensor{c.results[0], c.operands[0]->data}}; },
+    .cases = [] { return elementCases(1, -2, 2, 0, kExactReason); },
+};
+
+}  // namespace lockstep::graph
