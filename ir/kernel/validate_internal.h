@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the validator's parts share. Parts run in this order; the later ones rely on the ids that checkIds has found in range.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/kernel/module.h"
+
+namespace lockstep::kernel {
+
+/// What a problem is about; resolved to a line and column of the printed module only when there is one.
+struct Subject {
+  enum class Kind : uint8_t { Module, Type, Global, Function, Parameter, Instruction, Operand, Case };
+  Kind kind = Kind::Module;
+  size_t index = 0;   ///< type, global, function or instruction id; Case: block id
+  size_t second = 0;  ///< Parameter, Operand: which one
+};
+
+class Problems {
+ public:
+  void add(Subject subject, std::string_view code, std::string message, std::string remedy = {});
+  [[nodiscard]] bool empty() const { return problems_.empty(); }
+  /// Prints the module and points into it.
+  [[nodiscard]] Failure take(const Module& module) const;
+
+ private:
+  struct Problem {
+    Subject subject;
+    std::string code, message, remedy;
+  };
+  std::vector<Problem> problems_;
+};
+
+inline Subject at(TypeId id) { return {.kind = Subject::Kind::Type, .index = id.index()}; }
+inline Subject at(FunctionId id) { return {.kind = Subject::Kind::Function, .index = id.index()}; }
+inline Subject at(InstructionId id) { return {.kind = Subject::Kind::Instruction, .index = id.index()}; }
+inline Subject at(BlockId of_case) { return {.kind = Subject::Kind::Case, .index = of_case.index()}; }
+inline Subject atOperand(InstructionId id, size_t operand) {
+  return {.kind = Subject::Kind::Operand, .index = id.index(), .second = operand};
+}
+inline Subject atParameter(FunctionId id, size_t parameter) {
+  return {.kind = Subject::Kind::Parameter, .index = id.index(), .second = parameter};
+}
+inline Subject atGlobal(size_t index) { return {.kind = Subject::Kind::Global, .index = index}; }
+
+/// Ids in range, each block and instruction owned once, values that know their owner, counts of blocks and operands.
+void checkIds(const Module& module, Problems& problems);
+/// Each use of a value is dominated by its definition.
+void checkDominance(const Module& module, Problems& problems);
+/// Jumps stand where they may, nothing follows them, functions return a value on every path, calls go backwards.
+void checkControl(const Module& module, Problems& problems);
+/// Struct layouts, store types of globals, their address space, access, initializer and binding.
+void checkGlobals(const Module& module, Problems& problems);
+/// Parameters, return types, builtins, workgroup sizes and capabilities.
+void checkFunctions(const Module& module, Problems& problems);
+/// Operand and result types of every instruction that is reachable from a function.
+void checkInstructions(const Module& module, Problems& problems);
+
+/// A type that values can have: no void, pointer, atomic or runtime-sized part.
+bool isConstructible(const TypeTable& types, TypeId id);
+/// True when the type or a part of it is a scalar, vector, matrix or atomic of this scalar type.
+bool contains(const TypeTable& types, TypeId id, Scalar scalar);
+/// True when the type or a part of it is of this kind.
+bool contains(const TypeTable& types, TypeId id, TypeKind kind);
+
+/// Calls `visit(id, instruction)` for every instruction of a function's body, in text order.
+template <class Visit>
+void forEachInstruction(const Module& module, BlockId block, const Visit& visit) {
+  for (InstructionId id : module[block].instructions) {
+    visit(id, module[id]);
+    for (BlockId inner : module[id].blocks) forEachInstruction(module, inner, visit);
+  }
+}
+
+}  // namespace lockstep::kernel

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// Types, module-scope variables and function signatures.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <set>
+
+#include "ir/kernel/validate_internal.h"
+
+namespace lockstep::kernel {
+namespace {
+
+constexpr std::string_view kType = "kernel.type";
+constexpr std::string_view kMemory = "kernel.memory";
+constexpr std::string_view kLayout = "kernel.layout";
+constexpr std::string_view kEntryPoint = "kernel.entry_point";
+constexpr std::string_view kCapability = "kernel.capability";
+
+/// Whether the type or one of its parts satisfies a predicate. Visits each type once: nested structs may share parts.
+template <class Predicate>
+bool anyPart(const TypeTable& types, TypeId root, const Predicate& predicate) {
+  std::vector<bool> seen(types.size());
+  std::vector<TypeId> stack = {root};
+  while (!stack.empty()) {
+    TypeId id = stack.back();
+    stack.pop_back();
+    if (seen[id.index()]) continue;
+    seen[id.index()] = true;
+    const Type& type = types[id];
+    if (predicate(type)) return true;
+    if (type.element.valid()) stack.push_back(type.element);
+    for (const Member& member : type.members) stack.push_back(member.type);
+  }
+  return false;
+}
+
+bool hasScalar(const Type& type) {
+  return type.kind == TypeKind::Scalar || type.kind == TypeKind::Vector || type.kind == TypeKind::Matrix || type.kind == TypeKind::Atomic;
+}
+
+bool isStorable(const Type& type) { return type.kind != TypeKind::Void && type.kind != TypeKind::Pointer; }
+
+class TypeChecker {
+ public:
+  TypeChecker(const TypeTable& types, Problems& problems) : types_(types), problems_(problems) {}
+
+  void run() {
+    for (size_t i = 0; i < types_.size(); ++i) checkType(TypeId(i));
+  }
+
+ private:
+  void checkType(TypeId id) {
+    const Type& type = types_[id];
+    if (types_.nestingOf(id) > kMaxTypeNesting) {
+      problems_.add(at(id), kType, fmt::format("types nest deeper than {}", kMaxTypeNesting));
+    } else if (type.kind != TypeKind::Pointer && types_.sizeOf(id) == TypeTable::kTooLarge) {
+      problems_.add(at(id), kType, fmt::format("type {} is larger than 4 GiB", types_.toString(id)));
+    } else if (type.kind == TypeKind::Array) {
+      bool fits = isStorable(types_[type.element]) && !types_.isRuntimeSized(type.element);
+      if (!fits) problems_.add(at(id), kType, fmt::format("there are no arrays of {}", types_.toString(type.element)));
+    } else if (type.kind == TypeKind::Pointer && !isStorable(types_[type.element])) {
+      problems_.add(at(id), kType, fmt::format("there are no pointers to {}", types_.toString(type.element)));
+    } else if (type.kind == TypeKind::Struct) {
+      checkStruct(id, type);
+    }
+  }
+
+  void checkStruct(TypeId id, const Type& type) {
+    if (type.members.empty()) problems_.add(at(id), kType, fmt::format("struct {} has no members", type.name));
+    uint64_t end = 0;
+    for (const Member& member : type.members) {
+      bool is_last = &member == &type.members.back();
+      const Type& member_type = types_[member.type];
+      bool runtime_sized = types_.isRuntimeSized(member.type);
+      bool runtime_allowed = is_last && member_type.kind == TypeKind::Array;
+      if (!isStorable(member_type) || (runtime_sized && !runtime_allowed)) {
+        problems_.add(at(id), kType,
+                      fmt::format("member {} of struct {} cannot be of type {}", member.name, type.name, types_.toString(member.type)));
+        continue;
+      }
+      uint32_t align = member.align != 0 ? member.align : types_.alignOf(member.type);
+      if (!std::has_single_bit(align) || align % types_.alignOf(member.type) != 0) {
+        problems_.add(at(id), kLayout,
+                      fmt::format("member {} of struct {} is aligned to {}, which is not a power of two and a multiple of {}", member.name,
+                                  type.name, align, types_.alignOf(member.type)));
+        continue;
+      }
+      uint32_t size = types_.sizeOf(member.type);
+      if (member.size != 0 && (member.size < size || runtime_sized)) {
+        problems_.add(at(id), kLayout,
+                      fmt::format("member {} of struct {} has size {}, but its type needs {}", member.name, type.name, member.size, size));
+      }
+      uint64_t offset = (end + align - 1) / align * align;
+      if (member.offset != offset) {
+        problems_.add(at(id), kLayout,
+                      fmt::format("member {} of struct {} is at offset {}, not at {}", member.name, type.name, member.offset, offset));
+      }
+      end = uint64_t{member.offset} + std::max(size, member.size);
+    }
+  }
+
+  const TypeTable& types_;
+  Problems& problems_;
+};
+
+void checkStoreType(const Module& module, size_t index, Problems& problems) {
+  const GlobalVariable& global = module.globals[index];
+  const TypeTable& types = module.types;
+  Subject here = atGlobal(index);
+  bool shared_with_host = global.space == AddressSpace::Uniform || global.space == AddressSpace::Storage;
+  std::string space(toString(global.space));
+  if (!isStorable(types[global.type]))
+    problems.add(here, kType, fmt::format("a variable cannot be of type {}", types.toString(global.type)));
+  if (shared_with_host && contains(types, global.type, Scalar::Bool)) {
+    problems.add(here, kMemory, "a bool cannot be in " + space + " memory", "store it as u32");
+  }
+  if (types.isRuntimeSized(global.type) && global.space != AddressSpace::Storage) {
+    problems.add(here, kMemory, "a runtime-sized array cannot be in " + space + " memory");
+  }
+  bool atomics_allowed =
+      global.space == AddressSpace::Workgroup || (global.space == AddressSpace::Storage && global.access == Access::ReadWrite);
+  if (contains(types, global.type, TypeKind::Atomic) && !atomics_allowed) {
+    problems.add(here, kMemory, "atomics are in workgroup memory or in read_write storage only");
+  }
+}
+
+void checkGlobal(const Module& module, size_t index, Problems& problems) {
+  const GlobalVariable& global = module.globals[index];
+  Subject here = atGlobal(index);
+  checkStoreType(module, index, problems);
+  if (global.space == AddressSpace::Function) problems.add(here, kMemory, "a module-scope variable cannot be in function memory");
+  bool access_fits = global.space == AddressSpace::Storage ? global.access != Access::Write : global.access == defaultAccess(global.space);
+  if (!access_fits) {
+    problems.add(here, kMemory, fmt::format("{} memory cannot have access {}", toString(global.space), toString(global.access)));
+  }
+  if (!global.initializer.valid()) return;
+  if (global.space != AddressSpace::Private) problems.add(here, kMemory, "only a private variable has an initializer");
+  TypeId type = module[global.initializer].type;
+  if (type != global.type) {
+    problems.add(here, kType,
+                 fmt::format("the initializer is of type {}, not {}", module.types.toString(type), module.types.toString(global.type)));
+  }
+}
+
+/// Two resources that one entry point reaches, directly or through calls, have different bindings.
+void checkBindings(const Module& module, Problems& problems) {
+  std::vector<std::set<size_t>> used(module.functions.size());
+  for (size_t i = 0; i < module.functions.size(); ++i) {
+    forEachInstruction(module, module.functions[i].body, [&](InstructionId, const Instruction& instruction) {
+      for (ValueId operand : instruction.operands) {
+        if (module[operand].kind == ValueKind::Variable) used[i].insert(module[operand].index);
+      }
+      if (instruction.op == Op::Call && instruction.immediate < i) {
+        used[i].insert(used[instruction.immediate].begin(), used[instruction.immediate].end());
+      }
+    });
+    if (!module.functions[i].workgroup_size) continue;
+    std::map<std::pair<uint32_t, uint32_t>, size_t> bound;
+    for (size_t index : used[i]) {
+      const GlobalVariable& global = module.globals[index];
+      if (global.space != AddressSpace::Uniform && global.space != AddressSpace::Storage) continue;
+      auto [entry, is_new] = bound.emplace(std::pair(global.group, global.binding), index);
+      if (is_new) continue;
+      problems.add(atGlobal(index), "kernel.binding",
+                   fmt::format("group {} binding {} is also that of another variable of entry point {}", global.group, global.binding,
+                               module.functions[i].name));
+    }
+  }
+}
+
+/// The type that WGSL gives to a builtin.
+std::pair<Scalar, uint32_t> builtinShape(Builtin builtin) {
+  bool is_vector = builtin == Builtin::LocalInvocationId || builtin == Builtin::GlobalInvocationId || builtin == Builtin::WorkgroupId ||
+                   builtin == Builtin::NumWorkgroups;
+  return {Scalar::U32, is_vector ? 3 : 1};
+}
+
+void checkEntryPoint(const Module& module, FunctionId id, Problems& problems) {
+  const Function& function = module[id];
+  const TypeTable& types = module.types;
+  if (function.return_type != types.voidType()) problems.add(at(id), kEntryPoint, "an entry point returns no value");
+  for (uint32_t size : *function.workgroup_size) {
+    if (size == 0) problems.add(at(id), kEntryPoint, "each workgroup size is at least 1");
+  }
+  for (size_t i = 0; i < id.index(); ++i) {
+    bool same = module.functions[i].workgroup_size && module.functions[i].name == function.name;
+    if (same) problems.add(at(id), kEntryPoint, fmt::format("two entry points are called {}", function.name));
+  }
+  std::set<Builtin> seen;
+  for (size_t i = 0; i < function.parameters.size(); ++i) {
+    const Parameter& parameter = function.parameters[i];
+    if (parameter.builtin == Builtin::None) {
+      problems.add(atParameter(id, i), kEntryPoint, "a parameter of an entry point is a builtin");
+      continue;
+    }
+    auto [scalar, width] = builtinShape(parameter.builtin);
+    const Type& type = module.typeOf(parameter.value);
+    if (!type.isScalarOrVector() || type.scalar != scalar || type.width() != width) {
+      std::string wanted = width == 1 ? std::string(toString(scalar)) : fmt::format("vec{}<{}>", width, toString(scalar));
+      problems.add(atParameter(id, i), kEntryPoint,
+                   fmt::format("builtin {} is of type {}, not {}", toString(parameter.builtin), wanted,
+                               types.toString(module[parameter.value].type)));
+    }
+    if (!seen.insert(parameter.builtin).second) {
+      problems.add(atParameter(id, i), kEntryPoint, fmt::format("builtin {} is given twice", toString(parameter.builtin)));
+    }
+  }
+}
+
+void checkHelper(const Module& module, FunctionId id, Problems& problems) {
+  const Function& function = module[id];
+  const TypeTable& types = module.types;
+  if (function.return_type != types.voidType() && !isConstructible(types, function.return_type)) {
+    problems.add(at(id), kType, fmt::format("a function cannot return {}", types.toString(function.return_type)));
+  }
+  for (size_t i = 0; i < function.parameters.size(); ++i) {
+    const Parameter& parameter = function.parameters[i];
+    TypeId type = module[parameter.value].type;
+    if (parameter.builtin != Builtin::None) problems.add(atParameter(id, i), kEntryPoint, "only an entry point has builtin parameters");
+    if (types[type].kind != TypeKind::Pointer && !isConstructible(types, type)) {
+      problems.add(atParameter(id, i), kType, fmt::format("a parameter cannot be of type {}", types.toString(type)));
+    }
+  }
+}
+
+void checkCapabilities(const Module& module, Problems& problems) {
+  auto lists = [&](Capability capability) {
+    return std::find(module.capabilities.begin(), module.capabilities.end(), capability) != module.capabilities.end();
+  };
+  for (size_t i = 0; i < module.functions.size() && !lists(Capability::Subgroups); ++i) {
+    for (size_t p = 0; p < module.functions[i].parameters.size(); ++p) {
+      Builtin builtin = module.functions[i].parameters[p].builtin;
+      if (builtin != Builtin::SubgroupSize && builtin != Builtin::SubgroupInvocationId) continue;
+      problems.add(atParameter(FunctionId(i), p), kCapability, fmt::format("builtin {} needs the capability subgroups", toString(builtin)));
+    }
+  }
+  if (lists(Capability::F16)) return;
+  auto needs = [&](TypeId type) { return contains(module.types, type, Scalar::F16); };
+  auto report = [&](Subject subject) { problems.add(subject, kCapability, "f16 needs the capability f16"); };
+  for (size_t i = 0; i < module.globals.size(); ++i) {
+    if (needs(module.globals[i].type)) report(atGlobal(i));
+  }
+  for (size_t i = 0; i < module.functions.size(); ++i) {
+    const Function& function = module.functions[i];
+    for (size_t p = 0; p < function.parameters.size(); ++p) {
+      if (needs(module[function.parameters[p].value].type)) report(atParameter(FunctionId(i), p));
+    }
+    forEachInstruction(module, function.body, [&](InstructionId id, const Instruction& instruction) {
+      bool used = needs(instruction.type);
+      for (ValueId operand : instruction.operands)
+        used = used || (module[operand].kind == ValueKind::Constant && needs(module[operand].type));
+      if (used) report(at(id));
+    });
+  }
+}
+
+}  // namespace
+
+bool isConstructible(const TypeTable& types, TypeId id) {
+  return !anyPart(types, id, [](const Type& type) {
+    return !isStorable(type) || type.kind == TypeKind::Atomic || (type.kind == TypeKind::Array && type.count == 0);
+  });
+}
+
+bool contains(const TypeTable& types, TypeId id, Scalar scalar) {
+  return anyPart(types, id, [&](const Type& type) { return hasScalar(type) && type.scalar == scalar; });
+}
+
+bool contains(const TypeTable& types, TypeId id, TypeKind kind) {
+  return anyPart(types, id, [&](const Type& type) { return type.kind == kind; });
+}
+
+void checkGlobals(const Module& module, Problems& problems) {
+  TypeChecker(module.types, problems).run();
+  for (size_t i = 0; i < module.globals.size(); ++i) checkGlobal(module, i, problems);
+  checkBindings(module, problems);
+}
+
+void checkFunctions(const Module& module, Problems& problems) {
+  for (size_t i = 0; i < module.functions.size(); ++i) {
+    if (module.functions[i].workgroup_size) {
+      checkEntryPoint(module, FunctionId(i), problems);
+    } else {
+      checkHelper(module, FunctionId(i), problems);
+    }
+  }
+  checkCapabilities(module, problems);
+}
+
+}  // namespace lockstep::kernel
