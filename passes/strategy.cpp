@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/strategy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace lockstep::passes {
+
+using namespace graph;
+using program::DeviceProfile;
+using program::ExecutionStyle;
+
+std::array<uint32_t, 3> splitGroups(uint64_t groups, const DeviceProfile& profile) {
+  uint64_t limit = profile.max_groups_per_dimension;
+  if (groups <= limit) return {static_cast<uint32_t>(groups), 1, 1};
+  return {static_cast<uint32_t>(limit), static_cast<uint32_t>((groups + limit - 1) / limit), 1};
+}
+
+ContractNode findContract(const Graph& body) {
+  for (NodeId id : body.body().nodes) {
+    if (const auto* contract = std::get_if<ContractLowering>(&*body[id].op->lower)) return {id, contract->shape(body, body[id])};
+  }
+  internalError("a contract group has no contraction");
+}
+
+NodeId findReduce(const Graph& body) {
+  for (NodeId id : body.body().nodes) {
+    if (std::holds_alternative<ReduceLowering>(*body[id].op->lower)) return id;
+  }
+  internalError("a reducing group has no reduction");
+}
+
+namespace {
+
+int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int64_t largestPowerOfTwo(int64_t at_most) {
+  int64_t power = 1;
+  while (power * 2 <= at_most) power *= 2;
+  return power;
+}
+
+Result<StrategyChoice> chooseMap(const StrategyQuery& q) {
+  int64_t elements = 1;
+  for (const Output& output : q.body.outputs) elements = std::max(elements, q.body.shapeOf(output.value).elementCount());
+  // Enough workgroups for every unit before they grow to their full size.
+  int64_t lanes = std::min<int64_t>(q.profile.max_workgroup_invocations, 256);
+  while (lanes > 64 && elements / lanes < q.profile.parallel_units) lanes /= 2;
+  return StrategyChoice{"map", {{"lanes", lanes}}, splitGroups(static_cast<uint64_t>(divideUp(elements, lanes)), q.profile)};
+}
+
+Result<StrategyChoice> chooseRows(const StrategyQuery& q) {
+  const Node& reduce = q.body[findReduce(q.body)];
+  int64_t elements = q.body.shapeOf(reduce.operands[0]).elementCount();
+  int64_t rows = q.body.shapeOf(reduce.results[0]).elementCount();
+  int64_t columns = elements / rows;
+  int64_t invocations = std::min<int64_t>(q.profile.max_workgroup_invocations, 256);
+  // A row is shared by `lanes` invocations; on CPU drivers barriers are dear, so a row is one invocation's unless there are few long rows.
+  int64_t lanes = 1;
+  bool few_long_rows = rows < 4 * q.profile.parallel_units && columns >= 256;
+  if (q.profile.style == ExecutionStyle::Gpu || few_long_rows) lanes = std::clamp<int64_t>(largestPowerOfTwo(std::max<int64_t>(columns / 2, 1)), 1, few_long_rows ? invocations : 32);
+  int64_t rows_per_group = std::max<int64_t>(1, (q.profile.style == ExecutionStyle::Gpu ? 128 : 64) / lanes);
+  rows_per_group = std::min(rows_per_group, largestPowerOfTwo(std::max<int64_t>(1, rows)));
+  return StrategyChoice{"rows", {{"lanes", lanes}, {"rows_per_group", rows_per_group}}, splitGroups(static_cast<uint64_t>(divideUp(rows, rows_per_group)), q.profile)};
+}
+
+Result<StrategyChoice> chooseColumns(const StrategyQuery& q) {
+  const Node& reduce = q.body[findReduce(q.body)];
+  int64_t results = q.body.shapeOf(reduce.results[0]).elementCount();
+  int64_t length = q.body.shapeOf(reduce.operands[0]).elementCount() / results;
+  int64_t width = 32, lanes = 1;
+  if (q.profile.style == ExecutionStyle::Gpu) {
+    width = 16;
+    lanes = std::clamp<int64_t>(largestPowerOfTwo(length), 1, std::min<int64_t>(q.profile.max_workgroup_invocations, 256) / width);
+  }
+  return StrategyChoice{"columns", {{"width", width}, {"lanes", lanes}}, splitGroups(static_cast<uint64_t>(divideUp(results, width)), q.profile)};
+}
+
+Result<StrategyChoice> chooseContract(const StrategyQuery& q) {
+  ContractShape shape = findContract(q.body).shape;
+  int64_t elements = shape.batch * shape.m * shape.n;
+  int64_t lanes = 64;
+  return StrategyChoice{"naive_contract", {{"lanes", lanes}}, splitGroups(static_cast<uint64_t>(divideUp(elements, lanes)), q.profile)};
+}
+
+struct Row {
+  std::string_view kind;
+  Result<StrategyChoice> (*choose)(const StrategyQuery&);
+};
+constexpr std::array kRows{Row{"map", chooseMap}, Row{"rows", chooseRows}, Row{"columns", chooseColumns}, Row{"contract", chooseContract}};
+
+}  // namespace
+
+Result<StrategyChoice> chooseStrategy(const StrategyQuery& query) {
+  for (const Row& row : kRows) {
+    if (row.kind == query.kind) return row.choose(query);
+  }
+  internalError(fmt::format("there is no strategy for a group of kind '{}'", query.kind));
+}
+
+}  // namespace lockstep::passes

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a group becomes a kernel: the table of strategies. `schedule` asks it for a choice, `emit` for the code.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "ir/graph/op_def.h"
+#include "ir/program/profile.h"
+
+namespace lockstep::passes {
+
+struct StrategyChoice {
+  std::string strategy;          ///< name of a row below
+  graph::Attributes parameters;  ///< its numbers
+  std::array<uint32_t, 3> groups{1, 1, 1};
+};
+
+/// What a strategy is asked about: a group's body as a self-contained graph.
+struct StrategyQuery {
+  const graph::Graph& body;
+  std::string_view kind;  ///< "map", "rows", "columns", "contract"
+  const program::DeviceProfile& profile;
+  bool templates;         ///< shaders/ are at hand
+};
+
+/// Rows: map, rows, columns, naive_contract, shared_tiled, register_rows. Fails when a tensor is beyond the device's limits.
+Result<StrategyChoice> chooseStrategy(const StrategyQuery& query);
+
+/// Splits a flat number of workgroups over x and y, so that neither is above the device's limit.
+std::array<uint32_t, 3> splitGroups(uint64_t groups, const program::DeviceProfile& profile);
+
+/// The contraction of a "contract" body, with the nodes that belong to it.
+struct ContractNode {
+  graph::NodeId node;
+  graph::ContractShape shape;
+};
+ContractNode findContract(const graph::Graph& body);
+/// The first reduction of a "rows" or "columns" body.
+graph::NodeId findReduce(const graph::Graph& body);
+
+}  // namespace lockstep::passes
