@@ -145,7 +145,11 @@ struct Program {
 /// The ranges that a command reads and writes.
 std::vector<Range> accesses(const Command& command);
 
+/// The same program with canonical kernels (their locations dropped, as the text has none).
+Program canonical(Program program);
+/// An invalid program prints too (broken ids show as %undefined).
 std::string print(const Program& program);
+/// Reads a text. parse(print(p)) == canonical(p). Ask validate() or validateStructure() for more than syntax, names and types.
 Result<Program> parse(std::string_view text, const std::string& file_name = "program");
 
 /// A program that is ready to run: every kernel emitted and valid, every buffer placed, every binding in range and aligned, no command of a

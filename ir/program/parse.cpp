@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "ir/graph/text.h"
+#include "ir/program/program.h"
+#include "ir/program/text.h"
+
+namespace lockstep::program {
+namespace {
+
+Failure at(const Token& token, std::string code, std::string message) { return fail(std::move(code), std::move(message), token.where); }
+
+class Parser {
+ public:
+  Parser(TokenCursor cursor, std::string_view text, const std::string& file_name)
+      : cursor_(std::move(cursor)), text_(text), file_name_(file_name) {}
+
+  Result<Program> run() {
+    LS_CHECK(graph::parseVersion(cursor_, "lockstep.program", 1));
+    LS_CHECK(cursor_.expect("profile"));
+    LS_TRY(program_.profile, graph::parseName(cursor_));
+    while (!cursor_.atEnd()) LS_CHECK(item());
+    return std::move(program_);
+  }
+
+ private:
+  Status item() {
+    if (cursor_.accept("level")) return level();
+    if (has_level_) return command();
+    if (cursor_.accept("parameter")) {
+      LS_TRY(auto parameter, graph::parseParameter(cursor_, {}));
+      program_.parameters.push_back(std::move(parameter));
+      return Success{};
+    }
+    if (cursor_.accept("arena")) return arena();
+    if (cursor_.accept("buffer")) return buffer();
+    if (cursor_.accept("constant")) return constant();
+    if (cursor_.accept("kernel")) return kernel();
+    if (cursor_.accept("input")) return port(program_.inputs, false);
+    if (cursor_.accept("output")) return port(program_.outputs, true);
+    return cursor_.error("expected parameter, arena, buffer, constant, kernel, input, output or level");
+  }
+
+  // The name that a declaration gives: after '%3' a string may state it, '%x' is its own name.
+  template <class IdType>
+  Status declare(const Token& token, const std::string& sigil_name, std::map<std::string, IdType>& names, size_t index, std::string& name) {
+    if (!names.emplace(sigil_name, IdType(index)).second) return at(token, "program.name", fmt::format("{} is declared twice", sigil_name));
+    name = graph::isNumber(sigil_name) ? "" : sigil_name;
+    if (cursor_.peek().kind == TokenKind::String) {
+      LS_TRY(name, cursor_.string());
+    }
+    return Success{};
+  }
+  template <class IdType>
+  Result<IdType> find(const Token& token, const std::map<std::string, IdType>& names, std::string_view what) {
+    auto found = names.find(std::string(token.text));
+    if (found == names.end()) return at(token, "program.name", fmt::format("there is no {} named {}", what, token.text));
+    return found->second;
+  }
+  Result<ArenaId> arenaUse() {
+    const Token token = cursor_.peek();
+    LS_CHECK(cursor_.atName());
+    return find(token, arenas_, "arena");
+  }
+  Result<BufferId> bufferUse() {
+    const Token token = cursor_.peek();
+    LS_CHECK(cursor_.percentName());
+    return find(token, buffers_, "buffer");
+  }
+
+  Result<uint64_t> natural(uint64_t maximum = std::numeric_limits<int64_t>::max()) {
+    const Token token = cursor_.peek();
+    LS_TRY(int64_t value, cursor_.integer());
+    if (value < 0 || static_cast<uint64_t>(value) > maximum)
+      return at(token, "program.number", fmt::format("{} is outside 0..{}", value, maximum));
+    return static_cast<uint64_t>(value);
+  }
+  Result<uint32_t> word() {
+    LS_TRY(uint64_t value, natural(std::numeric_limits<uint32_t>::max()));
+    return static_cast<uint32_t>(value);
+  }
+
+  Result<ArenaRole> role() {
+    static constexpr std::array kRoles{ArenaRole::State, ArenaRole::Input, ArenaRole::Output, ArenaRole::Constant, ArenaRole::Workspace};
+    for (ArenaRole role : kRoles) {
+      if (cursor_.accept(toString(role))) return role;
+    }
+    return cursor_.error("expected state, input, output, constant or workspace");
+  }
+
+  // "{key = value, ...}", each key once; `read` returns a failure for a key that it does not know.
+  template <class Read>
+  Status fields(Read&& read) {
+    std::set<std::string> seen;
+    LS_CHECK(cursor_.expect("{"));
+    while (!cursor_.accept("}")) {
+      if (!seen.empty()) LS_CHECK(cursor_.expect(","));
+      const Token token = cursor_.peek();
+      LS_TRY(std::string key, cursor_.identifier());
+      if (!seen.insert(key).second) return at(token, "program.field", fmt::format("{} is given twice", key));
+      LS_CHECK(cursor_.expect("="));
+      LS_CHECK(read(key, token));
+    }
+    return Success{};
+  }
+
+  Status arena() {
+    Arena arena;
+    const Token token = cursor_.peek();
+    LS_TRY(std::string name, cursor_.atName());
+    LS_CHECK(declare(token, name, arenas_, program_.arenas.size(), arena.name));
+    LS_CHECK(cursor_.expect(":"));
+    LS_TRY(arena.role, role());
+    LS_CHECK(fields([&](const std::string& key, const Token& key_token) -> Status {
+      if (key != "size") return at(key_token, "program.field", fmt::format("an arena has no {}", key));
+      LS_TRY(arena.size, natural());
+      return Success{};
+    }));
+    program_.arenas.push_back(std::move(arena));
+    return Success{};
+  }
+
+  Status buffer() {
+    Buffer buffer;
+    const Token token = cursor_.peek();
+    LS_TRY(std::string name, cursor_.percentName());
+    LS_CHECK(declare(token, name, buffers_, program_.buffers.size(), buffer.name));
+    LS_CHECK(cursor_.expect(":"));
+    LS_TRY(buffer.type, graph::parseType(cursor_, {}));
+    LS_TRY(buffer.role, role());
+    LS_CHECK(fields([&](const std::string& key, const Token& key_token) -> Status {
+      if (key == "arena") {
+        LS_TRY(buffer.arena, arenaUse());
+      } else if (key == "initial") {
+        LS_TRY(buffer.initial, cursor_.number());
+      } else if (key == "offset") {
+        LS_TRY(buffer.offset, natural());
+      } else if (key == "size") {
+        LS_TRY(buffer.size, natural());
+      } else {
+        return at(key_token, "program.field", fmt::format("a buffer has no {}", key));
+      }
+      return Success{};
+    }));
+    program_.buffers.push_back(std::move(buffer));
+    return Success{};
+  }
+
+  Status constant() {
+    ConstantData data;
+    LS_TRY(data.buffer, bufferUse());
+    LS_CHECK(cursor_.expect("="));
+    LS_CHECK(cursor_.expect("["));
+    while (!cursor_.accept("]")) {
+      if (!data.words.empty()) LS_CHECK(cursor_.expect(","));
+      LS_TRY(uint32_t value, word());
+      data.words.push_back(value);
+    }
+    program_.constants.push_back(std::move(data));
+    return Success{};
+  }
+
+  // The source between this '{' and its '}', both of which are consumed.
+  Result<std::string_view> nestedText() {
+    const Token open = cursor_.peek();
+    LS_CHECK(cursor_.expect("{"));
+    for (size_t depth = 1; !cursor_.atEnd();) {
+      const Token token = cursor_.next();
+      if (token.kind != TokenKind::Punctuation) continue;
+      if (token.text == "{") ++depth;
+      if (token.text == "}" && --depth == 0) {
+        auto begin = static_cast<size_t>(open.text.data() - text_.data()) + 1;
+        auto end = static_cast<size_t>(token.text.data() - text_.data());
+        return text_.substr(begin, end - begin);
+      }
+    }
+    return at(open, "text.syntax", "this brace is not closed");
+  }
+
+  // Places in a nested text become places in this one.
+  static Failure shifted(Failure failure, const Location& open) {
+    auto shift = [&](Location& where) {
+      if (!where.known() || where.file != open.file) return;
+      if (where.line == 1 && where.column != 0) where.column += open.column;
+      where.line += open.line - 1;
+    };
+    for (Diagnostic& diagnostic : failure.diagnostics) {
+      shift(diagnostic.where);
+      for (Note& note : diagnostic.notes) shift(note.where);
+    }
+    return failure;
+  }
+
+  Status kernel() {
+    Kernel kernel;
+    const Token token = cursor_.peek();
+    LS_TRY(std::string name, cursor_.atName());
+    LS_CHECK(declare(token, name, kernels_, program_.kernels.size(), kernel.name));
+    SymbolicKernel symbolic;
+    bool is_symbolic = cursor_.accept("symbolic");
+    if (is_symbolic) {
+      LS_TRY(symbolic.strategy, cursor_.string());
+      if (graph::startsAttributes(cursor_)) {
+        LS_TRY(symbolic.parameters, graph::parseAttributes(cursor_, [](const Token& t) -> Result<graph::ConstantId> {
+                 return at(t, "program.field", "the parameters of a strategy hold no constants");
+               }));
+      }
+    }
+    const Location open = cursor_.peek().where;
+    LS_TRY(std::string_view text, nestedText());
+    if (is_symbolic) {
+      auto body = graph::parse(text, file_name_);
+      if (!body.ok()) return shifted(body.failure(), open);
+      symbolic.body = std::move(*body);
+      kernel.code = std::move(symbolic);
+    } else {
+      auto module = kernel::parse(text, file_name_);
+      if (!module.ok()) return shifted(module.failure(), open);
+      kernel.code = std::move(*module);
+    }
+    program_.kernels.push_back(std::move(kernel));
+    return Success{};
+  }
+
+  Status port(std::vector<Port>& list, bool needs_kind) {
+    Port port;
+    if (needs_kind || cursor_.peek().kind == TokenKind::Identifier) {
+      LS_TRY(port.kind, graph::parseOutputKind(cursor_));
+    }
+    LS_TRY(port.name, cursor_.string());
+    LS_TRY(port.buffer, bufferUse());
+    list.push_back(std::move(port));
+    return Success{};
+  }
+
+  Status level() {
+    LS_TRY(level_, word());
+    has_level_ = true;
+    return cursor_.expect(":");
+  }
+
+  Result<Range> range(kernel::Access usual) {
+    Range range{.buffer = {}, .access = usual};
+    if (cursor_.peek().kind == TokenKind::Identifier) {
+      auto access = kernel::findAccess(cursor_.peek().text);
+      if (!access) return cursor_.error("expected read, write or read_write");
+      range.access = *access;
+      cursor_.next();
+    }
+    LS_TRY(range.buffer, bufferUse());
+    range.size = program_[range.buffer].size;
+    if (cursor_.accept("[")) {
+      LS_TRY(range.offset, natural());
+      LS_CHECK(cursor_.expect(","));
+      LS_TRY(range.size, natural());
+      LS_CHECK(cursor_.expect("]"));
+    }
+    return range;
+  }
+
+  Result<Action> dispatch() {
+    Dispatch dispatch;
+    const Token token = cursor_.peek();
+    LS_CHECK(cursor_.atName());
+    LS_TRY(dispatch.kernel, find(token, kernels_, "kernel"));
+    LS_CHECK(cursor_.expect("groups"));
+    for (size_t i = 0; i < dispatch.groups.size(); ++i) {
+      LS_CHECK(cursor_.expect(i == 0 ? "[" : ","));
+      LS_TRY(dispatch.groups[i], word());
+    }
+    LS_CHECK(cursor_.expect("]"));
+    LS_CHECK(cursor_.expect("("));
+    while (!cursor_.accept(")")) {
+      if (!dispatch.bindings.empty()) LS_CHECK(cursor_.expect(","));
+      LS_TRY(Range binding, range(kernel::Access::Read));
+      dispatch.bindings.push_back(binding);
+    }
+    return Action(std::move(dispatch));
+  }
+
+  Result<Action> action() {
+    if (cursor_.accept("dispatch")) return dispatch();
+    if (cursor_.accept("copy")) {
+      Copy copy;
+      LS_TRY(copy.source, range(kernel::Access::Read));
+      LS_CHECK(cursor_.expect("->"));
+      LS_TRY(copy.target, range(kernel::Access::ReadWrite));
+      return Action(copy);
+    }
+    if (cursor_.accept("fill")) {
+      Fill fill;
+      LS_TRY(fill.target, range(kernel::Access::ReadWrite));
+      LS_TRY(fill.pattern, word());
+      return Action(fill);
+    }
+    return cursor_.error("expected dispatch, copy, fill or level");
+  }
+
+  Status command() {
+    Command command{.action = Fill{}, .level = level_, .label = {}};
+    LS_TRY(command.action, action());
+    if (cursor_.peek().kind == TokenKind::String) {
+      LS_TRY(command.label, cursor_.string());
+    }
+    program_.commands.push_back(std::move(command));
+    return Success{};
+  }
+
+  TokenCursor cursor_;
+  std::string_view text_;
+  const std::string& file_name_;
+  Program program_;
+  std::map<std::string, ArenaId> arenas_;
+  std::map<std::string, BufferId> buffers_;
+  std::map<std::string, KernelId> kernels_;
+  uint32_t level_ = 0;
+  bool has_level_ = false;
+};
+
+}  // namespace
+
+Result<Program> parse(std::string_view text, const std::string& file_name) {
+  LS_TRY(TokenCursor cursor, TokenCursor::create(text, file_name));
+  return Parser(std::move(cursor), text, file_name).run();
+}
+
+}  // namespace lockstep::program

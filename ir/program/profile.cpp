@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/program/profile.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+#include <set>
+#include <variant>
+
+#include "ir/graph/text.h"
+#include "ir/support/text.h"
+
+namespace lockstep::program {
+namespace {
+
+using Member = std::variant<ExecutionStyle DeviceProfile::*, uint32_t DeviceProfile::*, uint64_t DeviceProfile::*, bool DeviceProfile::*>;
+struct Field {
+  std::string_view name;
+  Member member;
+};
+// In the order of the text.
+constexpr std::array kFields{
+    Field{"style", &DeviceProfile::style},
+    Field{"max_storage_buffers", &DeviceProfile::max_storage_buffers},
+    Field{"max_binding_bytes", &DeviceProfile::max_binding_bytes},
+    Field{"min_offset_alignment", &DeviceProfile::min_offset_alignment},
+    Field{"max_workgroup_invocations", &DeviceProfile::max_workgroup_invocations},
+    Field{"max_workgroup_bytes", &DeviceProfile::max_workgroup_bytes},
+    Field{"max_groups_per_dimension", &DeviceProfile::max_groups_per_dimension},
+    Field{"subgroup_size", &DeviceProfile::subgroup_size},
+    Field{"parallel_units", &DeviceProfile::parallel_units},
+    Field{"whole_buffer_access", &DeviceProfile::whole_buffer_access},
+    Field{"f16", &DeviceProfile::f16},
+    Field{"subgroups", &DeviceProfile::subgroups},
+};
+constexpr std::array<std::string_view, 2> kStyles{"gpu", "cpu"};
+
+struct FieldPrinter {
+  const DeviceProfile& profile;
+  std::string operator()(ExecutionStyle DeviceProfile::* member) const {
+    return std::string(kStyles[static_cast<size_t>(profile.*member)]);
+  }
+  std::string operator()(uint32_t DeviceProfile::* member) const { return std::to_string(profile.*member); }
+  std::string operator()(uint64_t DeviceProfile::* member) const { return std::to_string(profile.*member); }
+  std::string operator()(bool DeviceProfile::* member) const { return profile.*member ? "true" : "false"; }
+};
+
+struct FieldParser {
+  DeviceProfile& profile;
+  TokenCursor& cursor;
+
+  Status operator()(ExecutionStyle DeviceProfile::* member) const {
+    for (size_t i = 0; i < kStyles.size(); ++i) {
+      if (!cursor.accept(kStyles[i])) continue;
+      profile.*member = static_cast<ExecutionStyle>(i);
+      return Success{};
+    }
+    return cursor.error("expected gpu or cpu");
+  }
+  // Every limit is at least 1.
+  template <class T>
+  Status integer(T DeviceProfile::* member, int64_t maximum) const {
+    const Token token = cursor.peek();
+    LS_TRY(int64_t value, cursor.integer());
+    if (value < 1 || value > maximum) return fail("profile.value", fmt::format("{} is outside 1..{}", value, maximum), token.where);
+    profile.*member = static_cast<T>(value);
+    return Success{};
+  }
+  Status operator()(uint32_t DeviceProfile::* member) const { return integer(member, std::numeric_limits<uint32_t>::max()); }
+  Status operator()(uint64_t DeviceProfile::* member) const { return integer(member, std::numeric_limits<int64_t>::max()); }
+  Status operator()(bool DeviceProfile::* member) const {
+    if (!cursor.accept("true")) {
+      LS_CHECK(cursor.expect("false"));
+      profile.*member = false;
+    } else {
+      profile.*member = true;
+    }
+    return Success{};
+  }
+};
+
+const std::array<DeviceProfile, 4>& profiles() {
+  static const std::array<DeviceProfile, 4> kProfiles = [] {
+    DeviceProfile portable, webgpu, small, cpu;
+    webgpu.name = "webgpu_default";
+    webgpu.whole_buffer_access = true;
+    small.name = "small_bindings";
+    small.max_binding_bytes = 64u << 10;
+    cpu.name = "cpu";
+    cpu.style = ExecutionStyle::Cpu;
+    cpu.max_workgroup_invocations = 1024;
+    cpu.max_workgroup_bytes = 32u << 10;
+    cpu.max_storage_buffers = 32;
+    cpu.parallel_units = 2;
+    return std::array{portable, webgpu, small, cpu};
+  }();
+  return kProfiles;
+}
+
+}  // namespace
+
+std::string print(const DeviceProfile& profile) {
+  std::string text = fmt::format("lockstep.profile 1\nprofile {} {{\n", graph::printName(profile.name));
+  for (const Field& field : kFields) text += fmt::format("  {} = {}\n", field.name, std::visit(FieldPrinter{profile}, field.member));
+  return text + "}\n";
+}
+
+Result<DeviceProfile> parseProfile(std::string_view text, const std::string& file_name) {
+  LS_TRY(TokenCursor cursor, TokenCursor::create(text, file_name));
+  LS_CHECK(graph::parseVersion(cursor, "lockstep.profile", 1));
+  LS_CHECK(cursor.expect("profile"));
+  DeviceProfile profile;
+  LS_TRY(profile.name, graph::parseName(cursor));
+  LS_CHECK(cursor.expect("{"));
+  std::set<std::string> seen;
+  while (!cursor.accept("}")) {
+    const Token token = cursor.peek();
+    LS_TRY(std::string name, cursor.identifier());
+    const Field* field = nullptr;
+    for (const Field& candidate : kFields) {
+      if (candidate.name == name) field = &candidate;
+    }
+    if (field == nullptr) return fail("profile.field", fmt::format("a device profile has no field named {}", name), token.where);
+    if (!seen.insert(name).second) return fail("profile.field", fmt::format("{} is given twice", name), token.where);
+    LS_CHECK(cursor.expect("="));
+    LS_CHECK(std::visit(FieldParser{profile, cursor}, field->member));
+  }
+  if (!cursor.atEnd()) return cursor.error("expected the end of the text after the profile");
+  return profile;
+}
+
+std::span<const DeviceProfile> namedProfiles() { return profiles(); }
+
+Result<DeviceProfile> findProfile(std::string_view name) {
+  std::string known;
+  for (const DeviceProfile& profile : namedProfiles()) {
+    if (profile.name == name) return profile;
+    known += (known.empty() ? "" : ", ") + profile.name;
+  }
+  return fail("profile.unknown", fmt::format("there is no device profile named '{}'", name), {}, fmt::format("use one of {}", known));
+}
+
+}  // namespace lockstep::program

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/program/program.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "ir/graph/text.h"
+#include "ir/program/text.h"
+
+namespace lockstep::program {
+namespace {
+
+constexpr size_t kMaxDiagnostics = 100;  ///< more help nobody
+
+struct AccessLister {
+  std::vector<Range> operator()(const Dispatch& dispatch) const { return dispatch.bindings; }
+  // What a copy or a fill does to a range follows from its place, whatever its access says.
+  std::vector<Range> operator()(const Copy& copy) const {
+    return {as(copy.source, kernel::Access::Read), as(copy.target, kernel::Access::ReadWrite)};
+  }
+  std::vector<Range> operator()(const Fill& fill) const { return {as(fill.target, kernel::Access::ReadWrite)}; }
+
+  static Range as(Range range, kernel::Access access) {
+    range.access = access;
+    return range;
+  }
+};
+
+kernel::Module withoutLocations(kernel::Module module) {
+  for (kernel::Instruction& instruction : module.instructions) instruction.location = 0;
+  module.locations.clear();
+  return module;
+}
+
+const Port* findPort(const std::vector<Port>& ports, std::string_view name) {
+  for (const Port& port : ports) {
+    if (port.name == name) return &port;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string_view toString(ArenaRole role) {
+  static constexpr std::array<std::string_view, 5> kNames{"state", "input", "output", "constant", "workspace"};
+  return kNames[static_cast<size_t>(role)];
+}
+
+ArenaId Program::findArena(ArenaRole role) const {
+  for (size_t i = 0; i < arenas.size(); ++i) {
+    if (arenas[i].role == role) return ArenaId(i);
+  }
+  return {};
+}
+
+const Port* Program::findInput(std::string_view name) const { return findPort(inputs, name); }
+const Port* Program::findOutput(std::string_view name) const { return findPort(outputs, name); }
+
+std::vector<Range> accesses(const Command& command) { return std::visit(AccessLister{}, command.action); }
+
+Program canonical(Program program) {
+  for (Kernel& kernel : program.kernels) {
+    if (auto* symbolic = std::get_if<SymbolicKernel>(&kernel.code)) {
+      symbolic->body = graph::canonical(graph::withoutLocations(std::move(symbolic->body)));
+    } else {
+      auto& module = std::get<kernel::Module>(kernel.code);
+      module = kernel::canonical(withoutLocations(std::move(module)));
+    }
+  }
+  return program;
+}
+
+std::string describe(const Program& program, size_t command) {
+  const std::string& label = program.commands[command].label;
+  return label.empty() ? fmt::format("command {}", command) : fmt::format("command {} {}", command, quote(label));
+}
+
+void Problems::add(List list, size_t index, std::string code, std::string message) {
+  if (entries_.size() >= kMaxDiagnostics) return;
+  entries_.push_back({{.code = std::move(code), .message = std::move(message), .where = {}, .notes = {}, .remedy = {}}, list, index});
+}
+
+void Problems::addKernel(size_t kernel, const std::vector<Diagnostic>& diagnostics) {
+  for (Diagnostic diagnostic : diagnostics) {
+    if (entries_.size() >= kMaxDiagnostics) return;
+    diagnostic.message = fmt::format("kernel {}: {}", quote(program_.kernels[kernel].name), diagnostic.message);
+    entries_.push_back({std::move(diagnostic), &TextLines::kernels, kernel});
+  }
+}
+
+Status Problems::status() const {
+  if (entries_.empty()) return Success{};
+  TextLines lines;
+  print(program_, &lines);
+  Failure failure;
+  for (const Entry& entry : entries_) {
+    Diagnostic diagnostic = entry.diagnostic;
+    const std::vector<uint32_t>& list = lines.*entry.list;
+    uint32_t line = entry.index < list.size() ? list[entry.index] : 0;
+    // Places in a kernel's own text become places in the program: it starts in the line below the kernel's.
+    bool nested = entry.list == &TextLines::kernels && diagnostic.where.known();
+    uint32_t column = nested && diagnostic.where.column != 0 ? diagnostic.where.column + kNestedIndent : 0;
+    diagnostic.where = {.file = "program", .line = nested ? line + diagnostic.where.line : line, .column = column};
+    failure.diagnostics.push_back(std::move(diagnostic));
+  }
+  return failure;
+}
+
+}  // namespace lockstep::program

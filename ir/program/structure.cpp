@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// What holds of a program at every stage: ids, places, ranges, levels.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "ir/graph/op_def.h"
+#include "ir/graph/text.h"
+#include "ir/program/program.h"
+#include "ir/program/text.h"
+
+namespace lockstep::program {
+namespace {
+
+constexpr uint64_t kPlacement = 256;  ///< alignment in bytes of a buffer in its arena
+constexpr uint64_t kWord = 4;
+
+// [offset, offset + size) lies in [0, limit), without overflow.
+bool fits(uint64_t offset, uint64_t size, uint64_t limit) { return offset <= limit && size <= limit - offset; }
+
+// Bytes that a command touches. Before placement a buffer is a space of its own.
+struct Touch {
+  bool placed = false;
+  size_t space = 0;  ///< arena or buffer
+  uint64_t begin = 0, end = 0;
+  bool writes = false;
+  size_t command = 0;
+  [[nodiscard]] auto key() const { return std::tie(placed, space, begin, end, command); }
+};
+
+class StructureValidator {
+ public:
+  explicit StructureValidator(const Program& program) : program_(program), problems_(program) {}
+
+  Status run() {
+    parameters();
+    arenas();
+    buffers();
+    constants();
+    kernels();
+    ports(program_.inputs, &TextLines::inputs, ArenaRole::Input);
+    ports(program_.outputs, &TextLines::outputs, ArenaRole::Output);
+    for (size_t i = 0; i < program_.commands.size(); ++i) command(i);
+    // The levels are compared by bytes, which exist only when everything above holds.
+    if (problems_.none()) levels();
+    return problems_.status();
+  }
+
+ private:
+  void parameters() {
+    std::set<std::string_view> names;
+    for (const graph::ParameterInfo& parameter : program_.parameters) {
+      if (!names.insert(parameter.name).second) {
+        problems_.add(&TextLines::arenas, 0, "program.parameter", fmt::format("parameter {} is declared twice", parameter.name));
+      }
+      if (std::string problem = typeProblem(parameter.type); !problem.empty()) {
+        problems_.add(&TextLines::arenas, 0, "program.parameter", fmt::format("parameter {}: {}", parameter.name, problem));
+      }
+    }
+  }
+
+  static std::string typeProblem(const graph::TensorType& type) {
+    for (const graph::Dim& dim : type.shape.dims()) {
+      if (dim.isSymbol()) return "an extent is a symbol, but programs know only integers";
+    }
+    return graph::typeProblem(type);
+  }
+
+  void arenas() {
+    for (size_t i = 0; i < program_.arenas.size(); ++i) {
+      if (program_.arenas[i].size % kWord != 0)
+        problems_.add(&TextLines::arenas, i, "program.arena", "the size of an arena is not a multiple of 4");
+    }
+  }
+
+  void buffers() {
+    for (size_t i = 0; i < program_.buffers.size(); ++i) {
+      const Buffer& buffer = program_.buffers[i];
+      auto wrong = [&](std::string message) {
+        problems_.add(&TextLines::buffers, i, "program.buffer", fmt::format("buffer {} {}", quote(buffer.name), message));
+      };
+      if (std::string problem = typeProblem(buffer.type); !problem.empty()) {
+        wrong("has a type that cannot be: " + problem);
+        continue;
+      }
+      if (buffer.size == 0 || buffer.size % kWord != 0) wrong("has a size that is not a positive multiple of 4");
+      if (buffer.size < buffer.type.byteSize())
+        wrong(fmt::format("has {} bytes, but its type takes {}", buffer.size, buffer.type.byteSize()));
+      if (!buffer.arena.valid()) continue;
+      if (buffer.arena.index() >= program_.arenas.size()) {
+        wrong("lies in an arena that does not exist");
+        continue;
+      }
+      const Arena& arena = program_[buffer.arena];
+      if (arena.role != buffer.role)
+        wrong(fmt::format("is for {}, but lies in an arena for {}", toString(buffer.role), toString(arena.role)));
+      if (buffer.offset % kPlacement != 0) wrong(fmt::format("has offset {}, which is not a multiple of {}", buffer.offset, kPlacement));
+      if (!fits(buffer.offset, buffer.size, arena.size)) wrong(fmt::format("ends beyond its arena of {} bytes", arena.size));
+    }
+  }
+
+  void constants() {
+    std::set<BufferId> filled;
+    for (size_t i = 0; i < program_.constants.size(); ++i) {
+      const ConstantData& data = program_.constants[i];
+      auto wrong = [&](std::string message) { problems_.add(&TextLines::constants, i, "program.constant", std::move(message)); };
+      if (data.buffer.index() >= program_.buffers.size()) {
+        wrong("constant data belongs to a buffer that does not exist");
+        continue;
+      }
+      const Buffer& buffer = program_[data.buffer];
+      if (!filled.insert(data.buffer).second) wrong(fmt::format("buffer {} has constant data twice", quote(buffer.name)));
+      if (buffer.role != ArenaRole::Constant)
+        wrong(fmt::format("buffer {} has constant data, but is for {}", quote(buffer.name), toString(buffer.role)));
+      if (data.words.size() * kWord > buffer.size || data.words.size() * kWord < buffer.type.byteSize()) {
+        wrong(
+            fmt::format("buffer {} of {} bytes has constant data of {} bytes", quote(buffer.name), buffer.size, data.words.size() * kWord));
+      }
+    }
+    for (size_t i = 0; i < program_.buffers.size(); ++i) {
+      if (program_.buffers[i].role == ArenaRole::Constant && !filled.contains(BufferId(i))) {
+        problems_.add(&TextLines::buffers, i, "program.constant",
+                      fmt::format("constant buffer {} has no data", quote(program_.buffers[i].name)));
+      }
+    }
+  }
+
+  void kernels() {
+    for (size_t i = 0; i < program_.kernels.size(); ++i) {
+      const auto* symbolic = std::get_if<SymbolicKernel>(&program_.kernels[i].code);
+      if (symbolic == nullptr) continue;
+      if (Status status = graph::validate(symbolic->body); !status.ok()) problems_.addKernel(i, status.diagnostics());
+    }
+  }
+
+  void ports(const std::vector<Port>& list, Problems::List lines, ArenaRole role) {
+    std::set<std::string_view> names;
+    for (size_t i = 0; i < list.size(); ++i) {
+      auto wrong = [&](std::string message) {
+        problems_.add(lines, i, "program.port", fmt::format("{} {} {}", toString(role), quote(list[i].name), message));
+      };
+      if (!names.insert(list[i].name).second) wrong("is declared twice");
+      if (list[i].buffer.index() >= program_.buffers.size()) {
+        wrong("has a buffer that does not exist");
+      } else if (ArenaRole found = program_[list[i].buffer].role; found != role) {
+        wrong(fmt::format("has a buffer for {}", toString(found)));
+      }
+    }
+  }
+
+  void wrong(size_t index, std::string_view code, std::string message) {
+    problems_.add(&TextLines::commands, index, std::string(code), fmt::format("{} {}", describe(program_, index), message));
+  }
+
+  void command(size_t index) {
+    const Command& command = program_.commands[index];
+    if (index > 0 && command.level < program_.commands[index - 1].level)
+      wrong(index, "program.level", "has a lower level than the one before");
+    bool in_range = true;
+    for (const Range& range : accesses(command)) in_range = validRange(index, range) && in_range;
+    if (!in_range) return;
+    if (const auto* dispatch = std::get_if<Dispatch>(&command.action)) {
+      this->dispatch(index, *dispatch);
+    } else if (const auto* copy = std::get_if<Copy>(&command.action)) {
+      if (copy->source.size != copy->target.size) wrong(index, "program.copy", "copies between ranges of unequal sizes");
+      if (overlap(touch(copy->source, index), touch(copy->target, index)))
+        wrong(index, "program.copy", "copies between ranges that overlap");
+    }
+  }
+
+  bool validRange(size_t index, const Range& range) {
+    if (range.buffer.index() >= program_.buffers.size()) {
+      wrong(index, "program.range", "uses a buffer that does not exist");
+      return false;
+    }
+    const Buffer& buffer = program_[range.buffer];
+    bool in_buffer = fits(range.offset, range.size, buffer.size);
+    if (!in_buffer) {
+      wrong(index, "program.range",
+            fmt::format("uses bytes {}..{} of buffer {}, which has {}", range.offset, range.offset + range.size, quote(buffer.name),
+                        buffer.size));
+    }
+    if (range.size == 0 || range.size % kWord != 0 || range.offset % kWord != 0) {
+      wrong(index, "program.range", fmt::format("uses a range of buffer {} that is empty or not made of words", quote(buffer.name)));
+    }
+    if (range.access == kernel::Access::Write) wrong(index, "program.access", "has a range with access write; use read_write");
+    return in_buffer;
+  }
+
+  void dispatch(size_t index, const Dispatch& dispatch) {
+    if (dispatch.kernel.index() >= program_.kernels.size()) return wrong(index, "program.kernel", "runs a kernel that does not exist");
+    for (uint32_t count : dispatch.groups) {
+      if (count == 0) wrong(index, "program.groups", "runs no workgroup");
+    }
+    if (const auto* symbolic = std::get_if<SymbolicKernel>(&program_[dispatch.kernel].code)) symbolicBindings(index, dispatch, *symbolic);
+  }
+
+  // Bindings are the inputs of the body and then its outputs, which are written.
+  void symbolicBindings(size_t index, const Dispatch& dispatch, const SymbolicKernel& kernel) {
+    size_t inputs = 0;
+    if (!kernel.body.regions.empty()) {
+      for (graph::NodeId id : kernel.body.body().nodes) {
+        bool is_input = id.index() < kernel.body.nodes.size() && kernel.body[id].op != nullptr && *kernel.body[id].op->name == "input";
+        inputs += is_input ? 1 : 0;
+      }
+    }
+    size_t expected = inputs + kernel.body.outputs.size();
+    if (dispatch.bindings.size() != expected) {
+      return wrong(index, "program.binding",
+                   fmt::format("binds {} ranges, but kernel {} has {} inputs and {} outputs", dispatch.bindings.size(),
+                               quote(program_[dispatch.kernel].name), inputs, kernel.body.outputs.size()));
+    }
+    for (size_t i = inputs; i < expected; ++i) {
+      if (dispatch.bindings[i].access == kernel::Access::Read) {
+        wrong(index, "program.access",
+              fmt::format("binds output {} of kernel {} for reading only", i - inputs, quote(program_[dispatch.kernel].name)));
+      }
+    }
+  }
+
+  [[nodiscard]] Touch touch(const Range& range, size_t command) const {
+    const Buffer& buffer = program_[range.buffer];
+    bool placed = buffer.arena.valid();
+    uint64_t begin = (placed ? buffer.offset : 0) + range.offset;
+    return {.placed = placed,
+            .space = placed ? buffer.arena.index() : range.buffer.index(),
+            .begin = begin,
+            .end = begin + range.size,
+            .writes = range.access != kernel::Access::Read,
+            .command = command};
+  }
+  static bool overlap(const Touch& a, const Touch& b) {
+    return a.placed == b.placed && a.space == b.space && a.begin < b.end && b.begin < a.end;
+  }
+
+  void levels() {
+    for (size_t begin = 0; begin < program_.commands.size();) {
+      size_t end = begin;
+      std::vector<Touch> touches;
+      for (; end < program_.commands.size() && program_.commands[end].level == program_.commands[begin].level; ++end) {
+        for (const Range& range : accesses(program_.commands[end])) touches.push_back(touch(range, end));
+      }
+      conflicts(std::move(touches));
+      begin = end;
+    }
+  }
+
+  // Sweeps the bytes in order; a touch can only meet those that have not ended.
+  void conflicts(std::vector<Touch> touches) {
+    std::sort(touches.begin(), touches.end(), [](const Touch& a, const Touch& b) { return a.key() < b.key(); });
+    std::vector<Touch> open;
+    std::set<std::pair<size_t, size_t>> reported;
+    for (const Touch& next : touches) {
+      std::erase_if(open, [&](const Touch& other) { return !overlap(other, next); });
+      for (const Touch& other : open) {
+        if (other.command == next.command || (!other.writes && !next.writes)) continue;
+        auto [first, second] = std::minmax(other.command, next.command);
+        if (!reported.emplace(first, second).second) continue;
+        wrong(second, "program.conflict",
+              fmt::format(
+                  "and {} of the same level touch bytes {}..{} of {}, and one writes them", describe(program_, first), next.begin,
+                  std::min(next.end, other.end),
+                  next.placed ? "arena " + quote(program_.arenas[next.space].name) : "buffer " + quote(program_.buffers[next.space].name)));
+      }
+      open.push_back(next);
+    }
+  }
+
+  const Program& program_;
+  Problems problems_;
+};
+
+}  // namespace
+
+Status validateStructure(const Program& program) { return StructureValidator(program).run(); }
+
+}  // namespace lockstep::program
