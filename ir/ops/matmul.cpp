@@ -26,7 +26,9 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
   }
   std::vector<Dim> dims = a.shape.dims();
   dims.back() = b.shape[rb - 1];
-  return std::vector{TensorType{DType::F32, Shape(std::move(dims))}};
+  Shape shape(std::move(dims));
+  LS_CHECK(checkExtents("matmul", "C5", shape.extents()));
+  return std::vector{f32(std::move(shape))};
 }
 
 /// [..., M, N] as [rows, N].
@@ -106,7 +108,8 @@ const OpDef kMatmulOp{
     .constraints = std::vector<Constraint>{{"C1", "operands are f32"},
                                            {"C2", "operands have at least two axes"},
                                            {"C3", "the inner extents are equal"},
-                                           {"C4", "a second operand of more than two axes has the leading axes of the first"}},
+                                           {"C4", "a second operand of more than two axes has the leading axes of the first"},
+                                           {"C5", "the element count of the result fits in 32 bits"}},
     .operands = std::vector<std::string_view>{"a", "b"},
     .attributes = std::vector<AttributeDef>{},
     .infer = infer,

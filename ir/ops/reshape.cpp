@@ -9,14 +9,13 @@ extern const OpDef kReshapeOp;
 const OpDef kReshapeOp{
     .name = "reshape",
     .summary = "The same elements in row-major order under another shape.",
-    .constraints = std::vector<Constraint>{{"C1", "every extent is at least 1"}, {"C2", "the element counts are equal"}},
+    .constraints = std::vector<Constraint>{{"C1", "every extent is at least 1 and the element count fits in 32 bits"},
+                                           {"C2", "the element counts are equal"}},
     .operands = std::vector<std::string_view>{"x"},
     .attributes = std::vector<AttributeDef>{{"shape", AttributeKind::Integers, "the new shape, without -1"}},
     .infer = [](const InferContext& c) -> Result<std::vector<TensorType>> {
       const auto& extents = c.attributes.get<std::vector<int64_t>>("shape");
-      for (int64_t extent : extents) {
-        if (extent < 1) return violated("reshape", "C1", fmt::format("extent {} is below 1", extent));
-      }
+      LS_CHECK(checkExtents("reshape", "C1", extents));
       Shape shape(extents);
       if (shape.elementCount() != c.operands[0].shape.elementCount()) {
         return violated("reshape", "C2",

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every constraint of every op: operands or attributes that break it alone are refused under its code.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "ir/ops/common.h"
+#include "tests/ops/op_case.h"
+
+namespace lockstep::graph::testing {
+namespace {
+
+struct Broken {
+  std::string_view op, label;
+  std::vector<TensorType> operands;
+  Attributes attributes;
+  std::vector<Constant> constants;
+  [[nodiscard]] std::string name() const { return fmt::format("{}_{}", op, label); }
+};
+void PrintTo(const Broken& broken, std::ostream* out) { *out << broken.name(); }
+
+using Integers = std::vector<int64_t>;
+int64_t integer(int64_t value) { return value; }
+
+Attributes leaf(Integers shape) { return {{"name", std::string("x")}, {"dtype", DType::F32}, {"shape", std::move(shape)}}; }
+Attributes reduction(Integers axes) { return {{"axes", std::move(axes)}, {"keep_dims", false}}; }
+Attributes shapeOf(Integers shape) { return {{"shape", std::move(shape)}}; }
+Attributes range(int64_t axis, int64_t start, int64_t length) { return {{"axis", axis}, {"start", start}, {"length", length}}; }
+Attributes padding(int64_t axis, int64_t before, int64_t after, double value) {
+  return {{"axis", axis}, {"before", before}, {"after", after}, {"value", value}};
+}
+Attributes parts(Integers offsets, int64_t total) { return {{"offsets", std::move(offsets)}, {"total", total}}; }
+Attributes mean() { return {{"reduction", std::string("mean")}}; }
+Attributes eps(double value) { return {{"eps", value}}; }
+
+std::vector<Broken> brokenCases() {
+  TensorType x = f32({2, 3}), row = f32({3}), idx = i32({2, 3}), flag = boolean({2, 3}), scalar = f32({});
+  int64_t huge = int64_t{1} << 33;
+  std::vector<Broken> broken{
+      {"parameter", "C1", {}, leaf({2, 0}), {}},
+      {"input", "C1", {}, leaf({-3}), {}},
+      {"state", "C1", {}, {{"name", std::string("s")}, {"dtype", DType::F32}, {"shape", Integers{huge}}, {"init", 0.0}}, {}},
+      {"state", "C2", {}, {{"name", std::string("s")}, {"dtype", DType::I32}, {"shape", Integers{2}}, {"init", 0.5}}, {}},
+      {"constant", "C1", {}, {{"value", 1.0}, {"dtype", DType::F32}, {"shape", Integers{0}}}, {}},
+      {"constant", "C2", {}, {{"value", -1.0}, {"dtype", DType::U32}, {"shape", Integers{2}}}, {}},
+      {"dense", "C1", {}, {{"data", ConstantId(1)}}, {{row, {1, 2, 3}}}},
+      {"dense", "C2", {}, {{"data", ConstantId(0)}}, {{f32({0}), {}}}},
+      {"dense", "C3", {}, {{"data", ConstantId(0)}}, {{row, {1, 2}}}},
+      {"arange", "C1", {}, {{"n", integer(0)}, {"dtype", DType::I32}}, {}},
+      {"arange", "C2", {}, {{"n", integer(2)}, {"dtype", DType::Bool}}, {}},
+      {"arange", "C3", {}, {{"n", (integer(1) << 24) + 1}, {"dtype", DType::F32}}, {}},
+      {"where", "C1", {x, x, x}, {}, {}},
+      {"where", "C2", {flag, x, idx}, {}, {}},
+      {"where", "C3", {flag, x, row}, {}, {}},
+      {"sum", "C1", {flag}, reduction({0}), {}},
+      {"sum", "C2", {x}, reduction({1, 0}), {}},
+      {"reduce_max", "C1", {flag}, reduction({0}), {}},
+      {"reduce_max", "C2", {x}, reduction({2}), {}},
+      {"reshape", "C1", {x}, shapeOf({-1, 6}), {}},
+      {"reshape", "C2", {x}, shapeOf({5}), {}},
+      {"permute", "C1", {x}, {{"permutation", Integers{0, 0}}}, {}},
+      {"narrow", "C1", {x}, range(2, 0, 1), {}},
+      {"narrow", "C2", {x}, range(1, 2, 2), {}},
+      {"pad", "C1", {x}, padding(-1, 0, 1, 0), {}},
+      {"pad", "C2", {x}, padding(1, -1, 1, 0), {}},
+      {"pad", "C3", {x}, padding(1, huge, 1, 0), {}},
+      {"pad", "C4", {idx}, padding(1, 1, 1, 0.5), {}},
+      {"broadcast_to", "C1", {row}, shapeOf({0, 3}), {}},
+      {"broadcast_to", "C2", {x}, shapeOf({3, 2}), {}},
+      {"sum_to_shape", "C1", {flag}, shapeOf({3}), {}},
+      {"sum_to_shape", "C2", {x}, shapeOf({2}), {}},
+      {"matmul", "C1", {idx, f32({3, 4})}, {}, {}},
+      {"matmul", "C2", {x, row}, {}, {}},
+      {"matmul", "C3", {x, f32({2, 4})}, {}, {}},
+      {"matmul", "C4", {f32({4, 2, 3}), f32({5, 3, 2})}, {}, {}},
+      {"matmul", "C5", {f32({1 << 20, 1}), f32({1, 1 << 20})}, {}, {}},
+      {"embedding", "C1", {row, idx}, {}, {}},
+      {"embedding", "C2", {x, row}, {}, {}},
+      {"embedding", "C3", {f32({2, 1 << 20}), i32({1 << 20})}, {}, {}},
+      {"one_hot", "C1", {x}, {{"depth", integer(3)}}, {}},
+      {"one_hot", "C2", {idx}, {{"depth", integer(0)}}, {}},
+      {"one_hot", "C3", {i32({1 << 20})}, {{"depth", integer(1) << 20}}, {}},
+      {"take_last", "C1", {idx, i32({2})}, {}, {}},
+      {"take_last", "C2", {x, f32({2})}, {}, {}},
+      {"take_last", "C3", {x, i32({3})}, {}, {}},
+      {"where_causal", "C1", {i32({3, 3})}, {{"fill", 0.0}}, {}},
+      {"where_causal", "C2", {x}, {{"fill", 0.0}}, {}},
+      {"softmax", "C1", {idx}, {}, {}},
+      {"softmax", "C2", {scalar}, {}, {}},
+      {"log_softmax", "C1", {idx}, {}, {}},
+      {"log_softmax", "C2", {scalar}, {}, {}},
+      {"softmax_causal", "C1", {i32({3, 3})}, {}, {}},
+      {"softmax_causal", "C2", {row}, {}, {}},
+      {"cross_entropy", "C1", {idx, i32({2})}, mean(), {}},
+      {"cross_entropy", "C2", {x, f32({2})}, mean(), {}},
+      {"cross_entropy", "C3", {x, i32({2, 3})}, mean(), {}},
+      {"cross_entropy", "C4", {x, i32({2})}, {{"reduction", std::string("median")}}, {}},
+      {"layer_norm", "C1", {idx, row, row}, eps(1e-5), {}},
+      {"layer_norm", "C2", {scalar, row, row}, eps(1e-5), {}},
+      {"layer_norm", "C3", {x, row, f32({2})}, eps(1e-5), {}},
+      {"layer_norm", "C4", {x, row, row}, eps(0), {}},
+      {"pack", "C1", {idx}, parts({0}, 64), {}},
+      {"pack", "C2", {x, x}, parts({0}, 64), {}},
+      {"pack", "C3", {x}, parts({32}, 64), {}},
+      {"pack", "C4", {x, x}, parts({64, 0}, 128), {}},
+      {"pack", "C5", {}, parts({}, 0), {}},
+      {"update_slice", "C1", {x, i32({2})}, {{"offset", integer(0)}}, {}},
+      {"update_slice", "C2", {x, row}, {{"offset", integer(4)}}, {}},
+      {"group", "C1", {x}, {{"kind", std::string("map")}}, {}},
+  };
+  for (std::string_view op : {"add", "sub", "mul", "div", "min", "max", "less", "greater"}) {
+    broken.push_back({op, "C1", {x, idx}, {}, {}});
+    broken.push_back({op, "C2", {x, row}, {}, {}});
+  }
+  for (std::string_view op : {"sqrt", "rsqrt", "log", "exp", "relu"}) broken.push_back({op, "C1", {idx}, {}, {}});
+  broken.push_back({"neg", "C1", {u32({2})}, {}, {}});
+  return broken;
+}
+
+Result<std::vector<ValueId>> build(const Broken& broken) {
+  Builder builder;
+  builder.mutableGraph().constants = broken.constants;
+  std::vector<ValueId> operands;
+  for (const TensorType& type : broken.operands) operands.push_back(addInput(builder, fmt::format("operand{}", operands.size()), type));
+  return builder.tryMake(op(broken.op), operands, broken.attributes);
+}
+
+class Constraint : public ::testing::TestWithParam<Broken> {};
+
+TEST_P(Constraint, Broken_IsRefusedUnderItsCode) {
+  auto made = build(GetParam());
+  ASSERT_FALSE(made.ok());
+  ASSERT_EQ(made.diagnostics().size(), 1U);
+  const Diagnostic& diagnostic = made.diagnostics().front();
+  EXPECT_EQ(diagnostic.code, fmt::format("{}.{}", GetParam().op, GetParam().label));
+  ASSERT_FALSE(diagnostic.message.empty());
+  EXPECT_NE(diagnostic.message.back(), '.');
+}
+
+INSTANTIATE_TEST_SUITE_P(Op, Constraint, ::testing::ValuesIn(brokenCases()), [](const auto& info) { return info.param.name(); });
+
+TEST(Constraints, EachOne_HasABrokenCase) {
+  std::set<std::string> tested;
+  for (const Broken& broken : brokenCases()) tested.insert(broken.name());
+  for (const OpDef* op : allOps()) {
+    for (const auto& constraint : *op->constraints) {
+      std::string name = fmt::format("{}_{}", *op->name, constraint.label);
+      EXPECT_EQ(tested.erase(name), 1U) << name;
+    }
+  }
+  EXPECT_TRUE(tested.empty()) << *tested.begin();
+}
+
+// Further ways to break a constraint that share a code with the ones above.
+TEST(Constraints, OtherWaysToBreakThem_AreRefusedToo) {
+  TensorType x = f32({2, 3}), flag = boolean({2, 3});
+  int64_t huge = int64_t{1} << 62;
+  double nan = std::numeric_limits<double>::quiet_NaN();
+  std::vector<Broken> others{
+      {"add", "C1", {flag, flag}, {}, {}},
+      {"input", "C1", {}, leaf({huge, huge, huge}), {}},
+      {"constant", "C2", {}, {{"value", nan}, {"dtype", DType::I32}, {"shape", Integers{2}}}, {}},
+      {"constant", "C2", {}, {{"value", 2147483648.0}, {"dtype", DType::I32}, {"shape", Integers{2}}}, {}},
+      {"constant", "C2", {}, {{"value", 2.0}, {"dtype", DType::Bool}, {"shape", Integers{2}}}, {}},
+      {"sum", "C2", {x}, reduction({0, 0}), {}},
+      {"sum", "C2", {x}, reduction({-1}), {}},
+      {"reshape", "C1", {x}, shapeOf({huge, huge}), {}},
+      {"permute", "C1", {x}, {{"permutation", Integers{0}}}, {}},
+      {"permute", "C1", {x}, {{"permutation", Integers{-1, 0}}}, {}},
+      {"narrow", "C2", {x}, range(1, INT64_MAX, 1), {}},
+      {"narrow", "C2", {x}, range(1, 0, 0), {}},
+      {"narrow", "C2", {x}, range(1, -1, 1), {}},
+      {"narrow", "C1", {f32({})}, range(0, 0, 1), {}},
+      {"pad", "C3", {x}, padding(1, INT64_MAX, INT64_MAX, 0), {}},
+      {"broadcast_to", "C2", {x}, shapeOf({3}), {}},
+      {"sum_to_shape", "C2", {x}, shapeOf({1, 2, 3}), {}},
+      {"matmul", "C4", {x, f32({1, 3, 2})}, {}, {}},
+      {"take_last", "C3", {f32({}), i32({})}, {}, {}},
+      {"one_hot", "C2", {i32({2})}, {{"depth", INT64_MAX}}, {}},
+      {"layer_norm", "C4", {x, f32({3}), f32({3})}, eps(nan), {}},
+      {"pack", "C4", {x, x}, parts({0, 0}, 128), {}},
+      {"pack", "C4", {x}, parts({-64}, 128), {}},
+      {"pack", "C4", {x}, parts({0}, 5), {}},
+      {"pack", "C4", {x}, parts({INT64_MAX / 64 * 64}, 64), {}},
+      {"pack", "C5", {}, parts({}, -1), {}},
+      {"update_slice", "C2", {x, f32({2})}, {{"offset", INT64_MAX}}, {}},
+      {"update_slice", "C2", {x, f32({2})}, {{"offset", int64_t{-1}}}, {}},
+  };
+  for (const Broken& broken : others) {
+    auto made = build(broken);
+    ASSERT_FALSE(made.ok()) << broken.name();
+    EXPECT_EQ(made.diagnostics().front().code, fmt::format("{}.{}", broken.op, broken.label));
+  }
+}
+
+TEST(Operands, WrongNumber_IsRefused) {
+  Builder builder;
+  ValueId x = addInput(builder, "x", f32({2}));
+  auto made = builder.tryMake(op("add"), {x});
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.diagnostics().front().code, "add.operands");
+}
+
+}  // namespace
+}  // namespace lockstep::graph::testing

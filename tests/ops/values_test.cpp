@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the ops mean where it is easy to get wrong: ties, indices outside, integers, infinities. Expected values are written by hand.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "ir/ops/common.h"
+#include "passes/grad.h"
+#include "tests/ops/op_case.h"
+
+namespace lockstep::graph::testing {
+namespace {
+
+using Numbers = std::vector<double>;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct Applied {
+  Builder builder;
+  LeafValues leaves;
+  std::vector<ValueId> operands;
+  ValueId result;
+
+  Applied(std::string_view op, std::vector<Tensor> tensors, Attributes attributes = {}) {
+    for (Tensor& tensor : tensors) {
+      std::string name = "operand" + std::to_string(operands.size());
+      operands.push_back(addInput(builder, name, tensor.type));
+      leaves.emplace(name, std::move(tensor));
+    }
+    result = builder.make(op, operands, std::move(attributes));
+  }
+  Numbers value() {
+    builder.mutableGraph().outputs.clear();
+    builder.output(OutputKind::Result, "y", result);
+    return run(builder.graph(), leaves).front().data;
+  }
+  /// Gradient by an operand of sum(result * weights).
+  Numbers gradient(size_t operand, const Numbers& weights) {
+    Builder copy(builder.graph());
+    copy.mutableGraph().outputs.clear();
+    TensorType type = copy.typeOf(result);
+    LeafValues values = leaves;
+    values.emplace("weights", Tensor{type, weights});
+    ValueId loss = copy.mul(result, addInput(copy, "weights", type));
+    if (type.shape.rank() > 0) loss = copy.make("sum", {loss}, {{"axes", allAxes(type.shape.rank())}, {"keep_dims", false}});
+    copy.output(OutputKind::Loss, "loss", loss);
+    Graph graph = passes::grad(copy.graph(), {.wrt = {"operand" + std::to_string(operand)}}).orThrow();
+    return run(graph, values).back().data;
+  }
+};
+
+Tensor floats(Shape shape, Numbers data) { return {f32(std::move(shape)), std::move(data)}; }
+Tensor integers(Shape shape, Numbers data) { return {i32(std::move(shape)), std::move(data)}; }
+
+TEST(Min, Tie_GivesTheGradientToB) {
+  Applied min("min", {floats({3}, {1, 2, 3}), floats({3}, {2, 2, 2})});
+  EXPECT_EQ(min.value(), (Numbers{1, 2, 2}));
+  EXPECT_EQ(min.gradient(0, {5, 6, 7}), (Numbers{5, 0, 0}));
+  EXPECT_EQ(min.gradient(1, {5, 6, 7}), (Numbers{0, 6, 7}));
+}
+
+TEST(Max, Tie_GivesTheGradientToB) {
+  Applied max("max", {floats({3}, {1, 2, 3}), floats({3}, {2, 2, 2})});
+  EXPECT_EQ(max.value(), (Numbers{2, 2, 3}));
+  EXPECT_EQ(max.gradient(0, {5, 6, 7}), (Numbers{0, 0, 7}));
+  EXPECT_EQ(max.gradient(1, {5, 6, 7}), (Numbers{5, 6, 0}));
+}
+
+TEST(Relu, Zero_HasGradientZero) {
+  Applied relu("relu", {floats({3}, {-1, 0, 2})});
+  EXPECT_EQ(relu.value(), (Numbers{0, 0, 2}));
+  EXPECT_EQ(relu.gradient(0, {5, 6, 7}), (Numbers{0, 0, 7}));
+}
+
+TEST(Div, Integers_TruncateAndKeepTheDividendOverZero) {
+  double lowest = -2147483648.0;
+  Applied div("div", {integers({6}, {7, -7, 7, -7, 5, lowest}), integers({6}, {2, 2, -2, -2, 0, -1})});
+  EXPECT_EQ(div.value(), (Numbers{3, -3, -3, 3, 5, lowest}));
+}
+
+TEST(Add, Integers_Wrap) {
+  EXPECT_EQ(Applied("add", {integers({2}, {2147483647, -2147483648.0}), integers({2}, {1, -1})}).value(),
+            (Numbers{-2147483648.0, 2147483647}));
+  EXPECT_EQ(Applied("sub", {Tensor{u32({2}), {0, 5}}, Tensor{u32({2}), {1, 3}}}).value(), (Numbers{4294967295.0, 2}));
+}
+
+TEST(Mul, Integers_WrapWithoutLosingBits) {
+  // 4294967295^2 = 2^64 - 2^33 + 1, far above what a double counts exactly.
+  EXPECT_EQ(Applied("mul", {Tensor{u32({1}), {4294967295.0}}, Tensor{u32({1}), {4294967295.0}}}).value(), (Numbers{1}));
+  EXPECT_EQ(Applied("mul", {integers({2}, {65536, -3}), integers({2}, {65536, 7})}).value(), (Numbers{0, -21}));
+}
+
+TEST(Neg, LowestInteger_StaysItself) {
+  EXPECT_EQ(Applied("neg", {integers({2}, {-2147483648.0, 4})}).value(), (Numbers{-2147483648.0, -4}));
+}
+
+TEST(Less, NaN_IsFalse) {
+  double nan = std::nan("");
+  EXPECT_EQ(Applied("less", {floats({3}, {nan, 1, 1}), floats({3}, {1, nan, 2})}).value(), (Numbers{0, 0, 1}));
+  EXPECT_EQ(Applied("greater", {floats({3}, {nan, 1, 2}), floats({3}, {1, nan, 1})}).value(), (Numbers{0, 0, 1}));
+}
+
+TEST(OneHot, IndexOutside_GivesZeroRow) {
+  EXPECT_EQ(Applied("one_hot", {integers({4}, {1, -1, 3, 0})}, {{"depth", int64_t{3}}}).value(),
+            (Numbers{0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0}));
+}
+
+TEST(Embedding, InfiniteRow_DoesNotReachOtherRows) {
+  Applied embedding("embedding", {floats({2, 2}, {1, 2, kInfinity, 4}), integers({4}, {0, 2, -1, 1})});
+  EXPECT_EQ(embedding.value(), (Numbers{1, 2, 0, 0, 0, 0, kInfinity, 4}));
+}
+
+TEST(Embedding, RepeatedIndex_SumsTheGradient) {
+  Applied embedding("embedding", {floats({3, 1}, {1, 2, 3}), integers({5}, {0, 2, 0, 7, 0})});
+  EXPECT_EQ(embedding.gradient(0, {1, 10, 100, 1000, 10000}), (Numbers{10101, 0, 10}));
+}
+
+TEST(TakeLast, IndexOutside_GivesZeroAndNoGradient) {
+  Applied take("take_last", {floats({3, 2}, {1, 2, 3, 4, 5, 6}), integers({3}, {1, 2, -1})});
+  EXPECT_EQ(take.value(), (Numbers{2, 0, 0}));
+  EXPECT_EQ(take.gradient(0, {7, 8, 9}), (Numbers{0, 7, 0, 0, 0, 0}));
+}
+
+TEST(WhereCausal, Gradient_IsZeroWhereMasked) {
+  Applied masked("where_causal", {floats({2, 2}, {1, 2, 3, 4})}, {{"fill", -9.0}});
+  EXPECT_EQ(masked.value(), (Numbers{1, -9, 3, 4}));
+  EXPECT_EQ(masked.gradient(0, {5, 6, 7, 8}), (Numbers{5, 0, 7, 8}));
+}
+
+TEST(ReduceMax, Tie_GivesTheGradientToTheFirst) {
+  Applied row("reduce_max", {floats({2, 3}, {1, 4, 4, 9, 9, 9})}, {{"axes", std::vector<int64_t>{1}}, {"keep_dims", false}});
+  EXPECT_EQ(row.value(), (Numbers{4, 9}));
+  EXPECT_EQ(row.gradient(0, {5, 6}), (Numbers{0, 5, 0, 6, 0, 0}));
+  Applied all("reduce_max", {floats({2, 2}, {1, 7, 7, 3})}, {{"axes", std::vector<int64_t>{0, 1}}, {"keep_dims", false}});
+  EXPECT_EQ(all.gradient(0, {5}), (Numbers{0, 5, 0, 0}));
+}
+
+TEST(ReduceMax, OnlyNegativeInfinities_GiveNegativeInfinity) {
+  Applied row("reduce_max", {floats({2}, {-kInfinity, -kInfinity})}, {{"axes", std::vector<int64_t>{0}}, {"keep_dims", false}});
+  EXPECT_EQ(row.value(), (Numbers{-kInfinity}));
+}
+
+TEST(SoftmaxCausal, MaskedElements_AreExactlyZeroWhateverTheyHold) {
+  for (double masked : {1e30, -1e30, kInfinity}) {
+    Applied softmax("softmax_causal", {floats({2, 2}, {-1e30, masked, 3, 3})});
+    EXPECT_EQ(softmax.value(), (Numbers{1, 0, 0.5, 0.5}));
+    Node node = softmax.builder.graph().definition(softmax.result);
+    softmax.result = std::get<DecomposeLowering>(*node.op->lower).decompose(softmax.builder, node, softmax.operands).front();
+    EXPECT_EQ(softmax.value(), (Numbers{1, 0, 0.5, 0.5}));
+  }
+}
+
+TEST(LogSoftmax, LargeLogits_DoNotOverflow) {
+  Applied row("log_softmax", {floats({1, 2}, {1e30, 1e30})});
+  EXPECT_NEAR(row.value()[0], -std::log(2.0), 1e-12);
+  Applied low("log_softmax", {floats({1, 2}, {-3e38, -3e38})});
+  EXPECT_NEAR(low.value()[1], -std::log(2.0), 1e-12);
+}
+
+TEST(CrossEntropy, TargetOutside_AddsNothingButCounts) {
+  double loss = std::log(2.0);
+  auto logits = [] { return floats({3, 2}, {0, 0, 5, 6, 0, 0}); };
+  auto targets = [] { return integers({3}, {0, 2, -1}); };
+  Applied none("cross_entropy", {logits(), targets()}, {{"reduction", std::string("none")}});
+  EXPECT_NEAR(none.value()[0], loss, 1e-15);
+  EXPECT_EQ(none.value()[1], 0);
+  EXPECT_EQ(none.value()[2], 0);
+  Applied mean("cross_entropy", {logits(), targets()}, {{"reduction", std::string("mean")}});
+  EXPECT_NEAR(mean.value()[0], loss / 3, 1e-15);
+  Numbers gradient = mean.gradient(0, {6});
+  EXPECT_NEAR(gradient[0], -1, 1e-12);
+  EXPECT_NEAR(gradient[1], 1, 1e-12);
+  for (size_t i = 2; i < 6; ++i) EXPECT_EQ(gradient[i], 0) << i;
+}
+
+TEST(StopGradient, NothingFlowsBack) {
+  Applied stopped("stop_gradient", {floats({2}, {3, 4})});
+  EXPECT_EQ(stopped.value(), (Numbers{3, 4}));
+  EXPECT_EQ(stopped.gradient(0, {1, 1}), (Numbers{0, 0}));
+}
+
+TEST(Pack, Padding_IsZero) {
+  Applied pack("pack", {floats({2}, {1, 2}), floats({1, 1}, {3})}, {{"offsets", std::vector<int64_t>{0, 64}}, {"total", int64_t{66}}});
+  Numbers expected(66, 0.0);
+  expected[0] = 1, expected[1] = 2, expected[64] = 3;
+  EXPECT_EQ(pack.value(), expected);
+}
+
+TEST(UpdateSlice, Gradient_GoesToWhatRemains) {
+  Applied update("update_slice", {floats({2, 2}, {1, 2, 3, 4}), floats({2}, {8, 9})}, {{"offset", int64_t{1}}});
+  EXPECT_EQ(update.value(), (Numbers{1, 8, 9, 4}));
+  EXPECT_EQ(update.gradient(0, {5, 6, 7, 8}), (Numbers{5, 0, 0, 8}));
+  EXPECT_EQ(update.gradient(1, {5, 6, 7, 8}), (Numbers{6, 7}));
+}
+
+TEST(Dense, Value_IsTheConstantsData) {
+  Builder builder;
+  builder.mutableGraph().constants.push_back({f32({3}), {1.5, -2, 0}});
+  builder.output(OutputKind::Result, "y", builder.make("dense", {}, {{"data", ConstantId(0)}}));
+  EXPECT_EQ(run(builder.graph(), {}).front().data, (Numbers{1.5, -2, 0}));
+}
+
+TEST(Arange, Numbers_CountFromZero) {
+  Applied numbers("arange", {}, {{"n", int64_t{4}}, {"dtype", DType::I32}});
+  EXPECT_EQ(numbers.value(), (Numbers{0, 1, 2, 3}));
+}
+
+}  // namespace
+}  // namespace lockstep::graph::testing
