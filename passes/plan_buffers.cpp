@@ -42,7 +42,8 @@ std::vector<Lifetime> lifetimes(const Program& program) {
 
 /// Largest first, each at the lowest offset that no living neighbour covers. Returns the size of the arena.
 uint64_t place(Program& program, std::vector<Lifetime> lives, bool share) {
-  std::stable_sort(lives.begin(), lives.end(), [&](const Lifetime& a, const Lifetime& b) { return program.buffers[a.buffer].size > program.buffers[b.buffer].size; });
+  std::stable_sort(lives.begin(), lives.end(),
+                   [&](const Lifetime& a, const Lifetime& b) { return program.buffers[a.buffer].size > program.buffers[b.buffer].size; });
   uint64_t end = 0;
   std::vector<Lifetime> placed;
   for (const Lifetime& life : lives) {
@@ -103,12 +104,16 @@ Result<Program> planBuffers(const Program& in, const PlanConfig& config) {
   uint64_t size = place(program, workspace, config.share);
   if (config.memory_limit != 0 && size > config.memory_limit) {
     std::string largest;
-    std::stable_sort(workspace.begin(), workspace.end(), [&](const Lifetime& a, const Lifetime& b) { return program.buffers[a.buffer].size > program.buffers[b.buffer].size; });
+    std::stable_sort(workspace.begin(), workspace.end(),
+                     [&](const Lifetime& a, const Lifetime& b) { return program.buffers[a.buffer].size > program.buffers[b.buffer].size; });
     for (size_t i = 0; i < std::min<size_t>(3, workspace.size()); ++i) {
-      largest += fmt::format("{}{} ({} bytes)", i == 0 ? "" : ", ", program.buffers[workspace[i].buffer].name, program.buffers[workspace[i].buffer].size);
+      largest += fmt::format("{}{} ({} bytes)", i == 0 ? "" : ", ", program.buffers[workspace[i].buffer].name,
+                             program.buffers[workspace[i].buffer].size);
     }
-    return fail("planBuffers.memory", fmt::format("the workspace needs {} bytes and the limit is {}; the largest buffers are {}", size, config.memory_limit, largest), {},
-                "use a smaller batch or raise the limit");
+    return fail(
+        "planBuffers.memory",
+        fmt::format("the workspace needs {} bytes and the limit is {}; the largest buffers are {}", size, config.memory_limit, largest), {},
+        "use a smaller batch or raise the limit");
   }
   if (size > 0) program.arenas.push_back({std::string(toString(ArenaRole::Workspace)), ArenaRole::Workspace, size});
   return program;

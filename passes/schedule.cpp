@@ -46,9 +46,9 @@ struct State {
   Program program;
   std::map<ValueId, Place> places;
   std::vector<Job> jobs;
-  std::map<ValueId, size_t> maker;                  // job that makes a group's result
-  std::map<ValueId, std::vector<size_t>> readers;   // jobs that read a state leaf
-  std::map<std::string, KernelId> kernels;          // by text
+  std::map<ValueId, size_t> maker;                 // job that makes a group's result
+  std::map<ValueId, std::vector<size_t>> readers;  // jobs that read a state leaf
+  std::map<std::string, KernelId> kernels;         // by text
 
   BufferId newBuffer(std::string name, const TensorType& type, ArenaRole role, double initial = 0) {
     program.buffers.push_back({std::move(name), type, role, {}, 0, type.byteSize(), initial});
@@ -75,7 +75,8 @@ struct State {
     } else if (std::holds_alternative<AliasUpdate>(*node.op->alias)) {
       place = placeOf(node.operands[0]);
     } else {
-      place.buffer = newBuffer(graph[value].name.empty() ? fmt::format("t{}", value.value) : graph[value].name, graph.typeOf(value), ArenaRole::Workspace);
+      place.buffer = newBuffer(graph[value].name.empty() ? fmt::format("t{}", value.value) : graph[value].name, graph.typeOf(value),
+                               ArenaRole::Workspace);
     }
     places[value] = place;
     return place;
@@ -109,10 +110,16 @@ struct State {
     std::vector<uint32_t> out;
     for (double d : constant.data) {
       switch (constant.type.dtype) {
-        case DType::F32: out.push_back(std::bit_cast<uint32_t>(static_cast<float>(d))); break;
-        case DType::I32: out.push_back(static_cast<uint32_t>(static_cast<int32_t>(d))); break;
+        case DType::F32:
+          out.push_back(std::bit_cast<uint32_t>(static_cast<float>(d)));
+          break;
+        case DType::I32:
+          out.push_back(static_cast<uint32_t>(static_cast<int32_t>(d)));
+          break;
         case DType::U32:
-        case DType::Bool: out.push_back(static_cast<uint32_t>(d)); break;
+        case DType::Bool:
+          out.push_back(static_cast<uint32_t>(d));
+          break;
       }
     }
     return out;
@@ -192,8 +199,10 @@ struct State {
       }
       // Inside a map all elements sit at the group's own position; a view in between could move them.
       if (const auto* view = std::get_if<ViewLowering>(&*node.op->lower)) {
-        bool of_state = std::find(group.operands.begin(), group.operands.end(), node.operands[0]) != group.operands.end() && root(node.operands[0]) == state;
-        if (of_state && !isLinearIdentity(view->map(graph, node), graph.shapeOf(node.results[0]), graph.shapeOf(node.operands[0]))) return false;
+        bool of_state = std::find(group.operands.begin(), group.operands.end(), node.operands[0]) != group.operands.end() &&
+                        root(node.operands[0]) == state;
+        if (of_state && !isLinearIdentity(view->map(graph, node), graph.shapeOf(node.results[0]), graph.shapeOf(node.operands[0])))
+          return false;
       }
     }
     return true;
@@ -223,7 +232,8 @@ struct State {
 
   Status addGroup(const Node& group) {
     SymbolicKernel symbolic{bodyOf(group), {}, {}};
-    LS_TRY(StrategyChoice choice, chooseStrategy({symbolic.body, group.attributes.get<std::string>("kind"), config.profile, config.templates}));
+    LS_TRY(StrategyChoice choice,
+           chooseStrategy({symbolic.body, group.attributes.get<std::string>("kind"), config.profile, config.templates}));
     symbolic.strategy = choice.strategy;
     symbolic.parameters = choice.parameters;
     Dispatch dispatch{kernelOf(std::move(symbolic)), choice.groups, {}};
@@ -239,8 +249,11 @@ struct State {
     }
     for (const Range& range : dispatch.bindings) {
       if (range.size > config.profile.max_binding_bytes) {
-        return fail("schedule.binding", fmt::format("tensor '{}' takes {} bytes and the device binds at most {}", program[range.buffer].name, range.size, config.profile.max_binding_bytes),
-                    group.location != 0 ? graph.locations[group.location - 1] : Location{}, "use a smaller batch or a device with larger bindings");
+        return fail("schedule.binding",
+                    fmt::format("tensor '{}' takes {} bytes and the device binds at most {}", program[range.buffer].name, range.size,
+                                config.profile.max_binding_bytes),
+                    group.location != 0 ? graph.locations[group.location - 1] : Location{},
+                    "use a smaller batch or a device with larger bindings");
       }
     }
     jobs[job].command = {std::move(dispatch), 0, labelOf(group)};
@@ -264,7 +277,8 @@ struct State {
     std::map<ValueId, ValueId> map;
     for (size_t i = 0; i < group.operands.size(); ++i) {
       const TensorType& type = graph.typeOf(group.operands[i]);
-      map[group.operands[i]] = builder.make("input", {}, {{"name", fmt::format("a{}", i)}, {"dtype", type.dtype}, {"shape", type.shape.extents()}});
+      map[group.operands[i]] =
+          builder.make("input", {}, {{"name", fmt::format("a{}", i)}, {"dtype", type.dtype}, {"shape", type.shape.extents()}});
     }
     const Region& region = graph[group.regions[0]];
     for (NodeId id : region.nodes) {
@@ -295,7 +309,8 @@ struct State {
       size_t job = jobs.size();
       jobs.push_back({});
       Range source = rangeOf(copy.source, kernel::Access::Read);
-      jobs[job].command = {Copy{source, {copy.target.buffer, copy.target.offset, source.size, kernel::Access::ReadWrite}}, 0, "copy " + program[copy.target.buffer].name};
+      jobs[job].command = {Copy{source, {copy.target.buffer, copy.target.offset, source.size, kernel::Access::ReadWrite}}, 0,
+                           "copy " + program[copy.target.buffer].name};
       dependOn(job, copy.source);
       if (copy.makes.valid()) copy_jobs.emplace_back(copy.makes, job);
     }
@@ -307,7 +322,8 @@ struct State {
       if (places.at(leaf).buffer.valid() && program[places.at(leaf).buffer].role != ArenaRole::State) continue;
       for (size_t writer = 0; writer < jobs.size(); ++writer) {
         bool writes = false;
-        for (const Range& range : accesses(jobs[writer].command)) writes = writes || (range.access != kernel::Access::Read && range.buffer == places.at(leaf).buffer);
+        for (const Range& range : accesses(jobs[writer].command))
+          writes = writes || (range.access != kernel::Access::Read && range.buffer == places.at(leaf).buffer);
         if (!writes) continue;
         for (size_t reader : jobs_reading) {
           if (reader != writer) jobs[writer].after.insert(reader);
@@ -335,7 +351,16 @@ struct State {
 }  // namespace
 
 Result<Program> schedule(const Graph& graph, const ScheduleConfig& config) {
-  State state{.graph = graph, .config = config, .program = {}, .places = {}, .jobs = {}, .maker = {}, .readers = {}, .kernels = {}, .copies = {}, .copy_jobs = {}};
+  State state{.graph = graph,
+              .config = config,
+              .program = {},
+              .places = {},
+              .jobs = {},
+              .maker = {},
+              .readers = {},
+              .kernels = {},
+              .copies = {},
+              .copy_jobs = {}};
   state.program.profile = config.profile.name;
   state.program.parameters = graph.parameters;
   state.placeLeaves();

@@ -11,10 +11,10 @@ struct ScheduleConfig {
   bool templates = false;  ///< shaders/ are at hand
 };
 
-/// Turns a fused graph into commands: every group becomes a dispatch of a symbolic kernel with a strategy from the profile, every value that
-/// needs storage a virtual buffer, and commands are ordered into dependency levels. A next version of a state is made in place where no
-/// other reader of the old version comes later, else copied. Equal bodies share a kernel.
-/// Fails when one tensor is above the profile's binding limit (schedule.binding), naming it.
+/// Turns a fused graph into commands: every group becomes a dispatch of a symbolic kernel with a strategy from the profile, every value
+/// that needs storage a virtual buffer, and commands are ordered into dependency levels. A next version of a state is made in place where
+/// no other reader of the old version comes later, else copied. Equal bodies share a kernel. Fails when one tensor is above the profile's
+/// binding limit (schedule.binding), naming it.
 Result<program::Program> schedule(const graph::Graph& graph, const ScheduleConfig& config);
 
 }  // namespace lockstep::passes

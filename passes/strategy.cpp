@@ -59,10 +59,13 @@ Result<StrategyChoice> chooseRows(const StrategyQuery& q) {
   // A row is shared by `lanes` invocations; on CPU drivers barriers are dear, so a row is one invocation's unless there are few long rows.
   int64_t lanes = 1;
   bool few_long_rows = rows < 4 * q.profile.parallel_units && columns >= 256;
-  if (q.profile.style == ExecutionStyle::Gpu || few_long_rows) lanes = std::clamp<int64_t>(largestPowerOfTwo(std::max<int64_t>(columns / 2, 1)), 1, few_long_rows ? invocations : 32);
+  if (q.profile.style == ExecutionStyle::Gpu || few_long_rows)
+    lanes = std::clamp<int64_t>(largestPowerOfTwo(std::max<int64_t>(columns / 2, 1)), 1, few_long_rows ? invocations : 32);
   int64_t rows_per_group = std::max<int64_t>(1, (q.profile.style == ExecutionStyle::Gpu ? 128 : 64) / lanes);
   rows_per_group = std::min(rows_per_group, largestPowerOfTwo(std::max<int64_t>(1, rows)));
-  return StrategyChoice{"rows", {{"lanes", lanes}, {"rows_per_group", rows_per_group}}, splitGroups(static_cast<uint64_t>(divideUp(rows, rows_per_group)), q.profile)};
+  return StrategyChoice{"rows",
+                        {{"lanes", lanes}, {"rows_per_group", rows_per_group}},
+                        splitGroups(static_cast<uint64_t>(divideUp(rows, rows_per_group)), q.profile)};
 }
 
 Result<StrategyChoice> chooseColumns(const StrategyQuery& q) {
@@ -74,7 +77,8 @@ Result<StrategyChoice> chooseColumns(const StrategyQuery& q) {
     width = 16;
     lanes = std::clamp<int64_t>(largestPowerOfTwo(length), 1, std::min<int64_t>(q.profile.max_workgroup_invocations, 256) / width);
   }
-  return StrategyChoice{"columns", {{"width", width}, {"lanes", lanes}}, splitGroups(static_cast<uint64_t>(divideUp(results, width)), q.profile)};
+  return StrategyChoice{
+      "columns", {{"width", width}, {"lanes", lanes}}, splitGroups(static_cast<uint64_t>(divideUp(results, width)), q.profile)};
 }
 
 Result<StrategyChoice> chooseContract(const StrategyQuery& q) {

@@ -21,7 +21,7 @@ struct StrategyQuery {
   const graph::Graph& body;
   std::string_view kind;  ///< "map", "rows", "columns", "contract"
   const program::DeviceProfile& profile;
-  bool templates;         ///< shaders/ are at hand
+  bool templates;  ///< shaders/ are at hand
 };
 
 /// Rows: map, rows, columns, naive_contract, shared_tiled, register_rows. Fails when a tensor is beyond the device's limits.

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/body_emitter.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "passes/access.h"
+
+namespace lockstep::passes {
+
+using graph::DType;
+using graph::IndexExpr;
+using graph::IndexMap;
+using graph::IndexTerm;
+using graph::Node;
+using graph::Shape;
+using kernel::Op;
+
+namespace {
+
+// A bool is a u32 in memory and a bool in registers.
+kernel::TypeId memoryType(kernel::Builder& b, DType dtype) {
+  static constexpr std::array kScalars{kernel::Scalar::F32, kernel::Scalar::I32, kernel::Scalar::U32, kernel::Scalar::U32};
+  return b.types().scalar(kScalars[static_cast<size_t>(dtype)]);
+}
+
+uint32_t unsigned32(int64_t value) { return static_cast<uint32_t>(static_cast<uint64_t>(value)); }
+
+}  // namespace
+
+/// The view of one element that an op's lowering gets.
+class BodyEmitter::Element : public graph::ElementEmitter {
+ public:
+  Element(BodyEmitter& owner, const Node& node, PositionId position) : owner_(owner), node_(node), position_(position) {}
+  kernel::Builder& builder() override { return owner_.builder_; }
+  const graph::Graph& graph() override { return owner_.body_; }
+  const Node& node() override { return node_; }
+  std::span<const kernel::ValueId> index() override {
+    if (index_.empty()) {
+      for (size_t i = 0; i < owner_.positions_[position_].shape.rank(); ++i) index_.push_back(owner_.axis(position_, i));
+    }
+    return index_;
+  }
+  uint32_t width() override { return 1; }
+  kernel::ValueId operand(size_t i) override { return owner_.value(node_.operands[i], position_); }
+  kernel::ValueId operandAt(size_t i, std::vector<kernel::ValueId> index) override {
+    return owner_.value(node_.operands[i], owner_.atAxes(owner_.body_.shapeOf(node_.operands[i]), std::move(index), false));
+  }
+
+ private:
+  BodyEmitter& owner_;
+  const Node& node_;
+  PositionId position_;
+  std::vector<kernel::ValueId> index_;
+};
+
+BodyEmitter::BodyEmitter(const graph::Graph& body, kernel::Builder& builder, const BodyBindings& bindings)
+    : body_(body), builder_(builder) {
+  std::vector<kernel::ValueId> pointers(bindings.inputs.size() + bindings.results.size());
+  auto declare = [&](uint32_t binding, const graph::TensorType& type, kernel::Access access, std::string name) {
+    if (pointers[binding].valid()) return pointers[binding];
+    kernel::TypeId store_type = builder_.types().array(memoryType(builder_, type.dtype), static_cast<uint32_t>(type.shape.elementCount()));
+    pointers[binding] = builder_.global({.name = std::move(name),
+                                         .value = {},
+                                         .type = store_type,
+                                         .space = kernel::AddressSpace::Storage,
+                                         .access = access,
+                                         .group = 0,
+                                         .binding = binding,
+                                         .initializer = {}});
+    return pointers[binding];
+  };
+  // Results first: a binding that is written is read_write for the input that shares it.
+  for (size_t i = 0; i < bindings.results.size(); ++i) {
+    result_pointers_.push_back(
+        declare(bindings.results[i], body.typeOf(body.outputs[i].value), kernel::Access::ReadWrite, fmt::format("r{}", i)));
+  }
+  for (graph::NodeId id : body.body().nodes) {
+    const Node& node = body[id];
+    if (!node.operands.empty() || node.attributes.find("name") == nullptr) continue;
+    size_t i = inputs_.size();
+    inputs_[node.results[0]] = i;
+    input_pointers_.push_back(declare(bindings.inputs[i], body.typeOf(node.results[0]), kernel::Access::Read, fmt::format("a{}", i)));
+  }
+}
+
+PositionId BodyEmitter::newPosition(Position position) {
+  positions_.push_back(std::move(position));
+  return static_cast<PositionId>(positions_.size() - 1);
+}
+
+PositionId BodyEmitter::flat(const Shape& shape, kernel::ValueId linear) {
+  auto [found, inserted] = flat_positions_.try_emplace({linear, shape.extents()}, 0);
+  if (inserted) found->second = newPosition({.shape = shape, .linear = linear, .row = {}, .column = {}});
+  return found->second;
+}
+
+PositionId BodyEmitter::atAxes(const Shape& shape, std::vector<kernel::ValueId> axes, bool proven) {
+  PositionId id = newPosition({.shape = shape, .linear = {}, .row = {}, .column = {}, .columns = 0, .proven = proven});
+  for (size_t i = 0; i < axes.size(); ++i) scopes_.back().axes[{id, i}] = axes[i];
+  return id;
+}
+
+PositionId BodyEmitter::inRow(const Shape& shape, kernel::ValueId row, kernel::ValueId column, int64_t columns) {
+  return newPosition({.shape = shape, .linear = {}, .row = row, .column = column, .columns = columns});
+}
+
+kernel::ValueId BodyEmitter::quotientRemainder(kernel::ValueId value, int64_t divide, int64_t modulo) {
+  if (divide != 1) value = builder_.make(Op::Div, {value, builder_.u32(unsigned32(divide))});
+  if (modulo != 0) value = builder_.make(Op::Rem, {value, builder_.u32(unsigned32(modulo))});
+  return value;
+}
+
+kernel::ValueId BodyEmitter::axis(PositionId id, size_t axis) {
+  for (size_t i = scopes_.size(); i-- > 0;) {
+    if (auto found = scopes_[i].axes.find({id, axis}); found != scopes_[i].axes.end()) return found->second;
+  }
+  const Position position = positions_[id];
+  int64_t extent = position.shape.extent(axis), stride = position.shape.strides()[axis];
+  kernel::ValueId out;
+  if (extent == 1) {
+    out = builder_.u32(0);
+  } else if (position.columns != 0) {
+    bool trailing = stride * extent <= position.columns;
+    if (trailing) {
+      out = quotientRemainder(position.column, stride, stride * extent == position.columns ? 0 : extent);
+    } else {
+      out = quotientRemainder(position.row, stride / position.columns, stride * extent == position.shape.elementCount() ? 0 : extent);
+    }
+  } else if (position.linear.valid()) {
+    out = quotientRemainder(position.linear, stride, stride * extent == position.shape.elementCount() ? 0 : extent);
+  } else {
+    internalError("a position has neither axes nor a linear index");
+  }
+  scopes_.back().axes[{id, axis}] = out;
+  return out;
+}
+
+kernel::ValueId BodyEmitter::linear(PositionId id) {
+  for (size_t i = scopes_.size(); i-- > 0;) {
+    if (auto found = scopes_[i].linears.find(id); found != scopes_[i].linears.end()) return found->second;
+  }
+  const Position position = positions_[id];
+  kernel::ValueId sum;
+  auto add = [&](kernel::ValueId term) { sum = sum.valid() ? builder_.make(Op::Add, {sum, term}) : term; };
+  if (position.linear.valid()) {
+    sum = position.linear;
+  } else if (position.columns != 0) {
+    sum = builder_.make(Op::Mul, {position.row, builder_.u32(unsigned32(position.columns))});
+    add(position.column);
+  } else {
+    std::vector<int64_t> strides = position.shape.strides();
+    for (size_t i = 0; i < position.shape.rank(); ++i) {
+      if (position.shape.extent(i) == 1) continue;
+      kernel::ValueId term = axis(id, i);
+      if (strides[i] != 1) term = builder_.make(Op::Mul, {term, builder_.u32(unsigned32(strides[i]))});
+      add(term);
+    }
+    if (!sum.valid()) sum = builder_.u32(0);
+  }
+  scopes_.back().linears[id] = sum;
+  return sum;
+}
+
+kernel::ValueId BodyEmitter::expression(const IndexExpr& expr, PositionId position) {
+  kernel::ValueId sum;
+  for (const IndexTerm& term : expr.terms) {
+    kernel::ValueId atom = term.axis >= 0 ? axis(position, static_cast<size_t>(term.axis)) : expression(term.inner.front(), position);
+    atom = quotientRemainder(atom, term.divide, term.modulo);
+    if (term.coefficient != 1) atom = builder_.make(Op::Mul, {atom, builder_.u32(unsigned32(term.coefficient))});
+    sum = sum.valid() ? builder_.make(Op::Add, {sum, atom}) : atom;
+  }
+  if (!sum.valid()) return builder_.u32(unsigned32(expr.offset));
+  if (expr.offset != 0) sum = builder_.make(Op::Add, {sum, builder_.u32(unsigned32(expr.offset))});
+  return sum;
+}
+
+PositionId BodyEmitter::through(const IndexMap& map, const Shape& source, PositionId id) {
+  const Position position = positions_[id];
+  if (isLinearIdentity(map, position.shape, source)) {
+    if (position.linear.valid()) return flat(source, position.linear);
+    if (position.columns != 0) {
+      // The row structure survives when the source has the same rows.
+      IndexExpr unused;
+      if (rowOffset(source, position.columns, unused))
+        return newPosition({.shape = source, .linear = {}, .row = position.row, .column = position.column, .columns = position.columns});
+    }
+  }
+  std::vector<kernel::ValueId> axes;
+  for (size_t i = 0; i < source.rank(); ++i) axes.push_back(source.extent(i) == 1 ? builder_.u32(0) : expression(map.source[i], id));
+  PositionId out = atAxes(source, std::move(axes), position.proven);
+  return out;
+}
+
+kernel::ValueId BodyEmitter::load(graph::ValueId input, PositionId position) {
+  bool proven = positions_[position].proven;
+  kernel::ValueId pointer = builder_.access(input_pointers_[inputs_.at(input)], {linear(position)}, proven);
+  kernel::ValueId loaded = builder_.load(pointer);
+  if (body_.typeOf(input).dtype == DType::Bool) loaded = builder_.make(Op::Ne, {loaded, builder_.u32(0)});
+  return loaded;
+}
+
+void BodyEmitter::define(graph::ValueId value, kernel::ValueId emitted) { scopes_.back().defined[value] = emitted; }
+
+kernel::ValueId BodyEmitter::value(graph::ValueId value, PositionId position) {
+  for (size_t i = scopes_.size(); i-- > 0;) {
+    if (auto found = scopes_[i].defined.find(value); found != scopes_[i].defined.end()) return found->second;
+    if (auto found = scopes_[i].values.find({value, position}); found != scopes_[i].values.end()) return found->second;
+  }
+  const Node& node = body_.definition(value);
+  builder_.setOrigin(body_[value].node.value + 1);
+  kernel::ValueId out;
+  if (inputs_.contains(value)) {
+    out = load(value, position);
+  } else if (const auto* view = std::get_if<graph::ViewLowering>(&*node.op->lower)) {
+    IndexMap map = view->map(body_, node);
+    graph::ValueId source = node.operands[0];
+    kernel::ValueId inside;
+    for (const graph::IndexGuard& guard : map.guards) {
+      // One unsigned comparison checks both ends: a position below `lo` wraps to a huge one.
+      IndexExpr shifted = guard.expr;
+      shifted.offset -= guard.lo;
+      kernel::ValueId here = builder_.make(Op::Lt, {expression(shifted, position), builder_.u32(unsigned32(guard.hi - guard.lo))});
+      inside = inside.valid() ? builder_.make(Op::And, {inside, here}) : here;
+    }
+    if (!inside.valid()) {
+      out = this->value(source, through(map, body_.shapeOf(source), position));
+    } else {
+      std::vector<kernel::ValueId> axes;
+      for (const IndexExpr& expr : map.source)
+        axes.push_back(builder_.make(Op::Select, {builder_.u32(0), expression(expr, position), inside}));
+      kernel::ValueId element = this->value(source, atAxes(body_.shapeOf(source), std::move(axes), positions_[position].proven));
+      kernel::ValueId fill = builder_.f32(static_cast<float>(map.fill));
+      if (body_.typeOf(source).dtype != DType::F32)
+        fill = builder_.scalar(builder_.typeOf(element).scalar, unsigned32(static_cast<int64_t>(map.fill)));
+      out = builder_.make(Op::Select, {fill, element, inside});
+    }
+  } else if (const auto* element = std::get_if<graph::ElementLowering>(&*node.op->lower)) {
+    Element context(*this, node, position);
+    out = element->emit(context);
+  } else {
+    internalError(fmt::format("emission met '{}' where its value is not defined", *node.op->name));
+  }
+  scopes_.back().values[{value, position}] = out;
+  return out;
+}
+
+void BodyEmitter::store(size_t index, PositionId position, kernel::ValueId emitted) {
+  if (builder_.typeOf(emitted).isBool()) emitted = builder_.make(Op::Select, {builder_.u32(0), builder_.u32(1), emitted});
+  builder_.store(builder_.access(result_pointers_[index], {linear(position)}, true), emitted);
+}
+
+}  // namespace lockstep::passes

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elemental emission: the kernel value of any graph value of a group's body at any position. Chains fuse because operands are asked for
+// recursively; (value, position) pairs are remembered, so shared sub-expressions are emitted once a scope.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "ir/graph/op_def.h"
+#include "ir/kernel/builder.h"
+
+namespace lockstep::passes {
+
+using PositionId = uint32_t;
+
+/// Which binding each input and each result of the body uses; a result that shares an input's bytes has its binding.
+struct BodyBindings {
+  std::vector<uint32_t> inputs;
+  std::vector<uint32_t> results;
+};
+
+class BodyEmitter {
+ public:
+  /// Declares the bindings as storage variables of group 0 in the builder's module.
+  BodyEmitter(const graph::Graph& body, kernel::Builder& builder, const BodyBindings& bindings);
+
+  kernel::Builder& builder() { return builder_; }
+  const graph::Graph& body() { return body_; }
+
+  // Positions: where in a tensor of a shape. Axes are derived on demand, so unused ones cost nothing.
+  PositionId flat(const graph::Shape& shape, kernel::ValueId linear);
+  PositionId atAxes(const graph::Shape& shape, std::vector<kernel::ValueId> axes, bool proven = true);
+  /// Element `column` of row `row`, where rows are the trailing `columns` elements of the shape.
+  PositionId inRow(const graph::Shape& shape, kernel::ValueId row, kernel::ValueId column, int64_t columns);
+  /// Position of a view's operand.
+  PositionId through(const graph::IndexMap& map, const graph::Shape& source, PositionId position);
+  kernel::ValueId axis(PositionId position, size_t axis);
+  kernel::ValueId linear(PositionId position);
+
+  kernel::ValueId value(graph::ValueId value, PositionId position);
+  /// From now on (until the scope ends) `value` is this kernel value at every position: a row's reduction, a contraction's sum.
+  void define(graph::ValueId value, kernel::ValueId emitted);
+  /// Stores result `index` of the body.
+  void store(size_t index, PositionId position, kernel::ValueId emitted);
+
+  /// What was emitted since pushScope is not visible after popScope (a loop body, an if arm).
+  void pushScope() { scopes_.emplace_back(); }
+  void popScope() { scopes_.pop_back(); }
+
+ private:
+  struct Position {
+    graph::Shape shape;
+    kernel::ValueId linear;
+    kernel::ValueId row, column;  // with `columns`
+    int64_t columns = 0;
+    bool proven = true;  // in range by construction
+  };
+  struct Scope {
+    std::map<std::pair<graph::ValueId, PositionId>, kernel::ValueId> values;
+    std::map<graph::ValueId, kernel::ValueId> defined;
+    std::map<std::pair<PositionId, size_t>, kernel::ValueId> axes;
+    std::map<PositionId, kernel::ValueId> linears;
+  };
+  class Element;
+
+  kernel::ValueId load(graph::ValueId input, PositionId position);
+  kernel::ValueId expression(const graph::IndexExpr& expr, PositionId position);
+  kernel::ValueId quotientRemainder(kernel::ValueId value, int64_t divide, int64_t modulo);
+  PositionId newPosition(Position position);
+
+  const graph::Graph& body_;
+  kernel::Builder& builder_;
+  std::vector<kernel::ValueId> input_pointers_, result_pointers_;
+  std::map<graph::ValueId, size_t> inputs_;
+  std::vector<Position> positions_;
+  std::map<std::pair<kernel::ValueId, std::vector<int64_t>>, PositionId> flat_positions_;
+  std::vector<Scope> scopes_{1};
+};
+
+}  // namespace lockstep::passes

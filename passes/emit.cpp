@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/emit.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <map>
+
+#include "passes/emitters.h"
+
+namespace lockstep::passes {
+
+using program::Dispatch;
+using program::KernelId;
+using program::Program;
+using program::Range;
+using program::SymbolicKernel;
+
+namespace {
+
+struct Row {
+  std::string_view strategy;
+  EmitterFn emit;
+};
+constexpr std::array kEmitters{Row{"map", emitMap},
+                               Row{"rows", emitRows},
+                               Row{"columns", emitColumns},
+                               Row{"naive_contract", emitNaiveContract},
+                               Row{"shared_tiled", emitTemplateContract},
+                               Row{"register_rows", emitTemplateContract}};
+
+/// Bindings of one dispatch: a result whose range equals an operand's shares its binding.
+BodyBindings bindingsOf(const Dispatch& dispatch, size_t inputs, std::vector<Range>& ranges) {
+  BodyBindings out;
+  auto find = [&](const Range& range) -> int {
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      if (ranges[i].buffer == range.buffer && ranges[i].offset == range.offset && ranges[i].size == range.size) return static_cast<int>(i);
+    }
+    return -1;
+  };
+  for (size_t i = 0; i < dispatch.bindings.size(); ++i) {
+    const Range& range = dispatch.bindings[i];
+    // Two operands may be one range only when one of them is written too; equal read-only ranges stay apart, so that kernels depend on the
+    // body alone.
+    int at = i < inputs ? -1 : find(range);
+    if (at < 0) {
+      at = static_cast<int>(ranges.size());
+      ranges.push_back(range);
+    }
+    if (range.access != kernel::Access::Read) ranges[static_cast<size_t>(at)].access = kernel::Access::ReadWrite;
+    (i < inputs ? out.inputs : out.results).push_back(static_cast<uint32_t>(at));
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Program> emit(const Program& in, const EmitConfig& config) {
+  Program program = in;
+  program.kernels.clear();
+  std::map<std::pair<uint32_t, std::vector<uint32_t>>, KernelId> made;  // by symbolic kernel and binding pattern
+  std::map<std::string, KernelId> by_text;
+  for (program::Command& command : program.commands) {
+    auto* dispatch = std::get_if<Dispatch>(&command.action);
+    if (dispatch == nullptr) continue;
+    const auto& symbolic = std::get<SymbolicKernel>(in[dispatch->kernel].code);
+    size_t inputs = dispatch->bindings.size() - symbolic.body.outputs.size();
+    std::vector<Range> ranges;
+    BodyBindings bindings = bindingsOf(*dispatch, inputs, ranges);
+    std::vector<uint32_t> pattern = bindings.results;
+    pattern.push_back(dispatch->groups[1]);
+    auto [found, inserted] = made.try_emplace({dispatch->kernel.value, pattern}, KernelId{});
+    if (inserted) {
+      const Row* row = nullptr;
+      for (const Row& candidate : kEmitters) row = candidate.strategy == symbolic.strategy ? &candidate : row;
+      if (row == nullptr) internalError(fmt::format("there is no emitter for strategy '{}'", symbolic.strategy));
+      LS_TRY(kernel::Module module, row->emit({symbolic, bindings, dispatch->groups, config}));
+      module.name = symbolic.strategy;
+      auto [same, fresh] = by_text.try_emplace(print(module), KernelId(program.kernels.size()));
+      if (fresh) program.kernels.push_back({fmt::format("k{}_{}", program.kernels.size(), symbolic.strategy), std::move(module)});
+      found->second = same->second;
+    }
+    dispatch->kernel = found->second;
+    dispatch->bindings = std::move(ranges);
+  }
+  return program;
+}
+
+Entry beginEntry(kernel::Builder& b, const EmitQuery& query, uint32_t lanes) {
+  Entry entry;
+  entry.function = b.function("main", b.types().voidType());
+  kernel::TypeId vec3 = b.types().vector(kernel::Scalar::U32, 3);
+  kernel::ValueId group = b.parameter(entry.function, "group_id", vec3, kernel::Builtin::WorkgroupId);
+  entry.lane = b.parameter(entry.function, "lane", b.types().u32(), kernel::Builtin::LocalInvocationIndex);
+  b.setWorkgroupSize(entry.function, {lanes, 1, 1});
+  b.enterFunction(entry.function);
+  entry.group = b.extract(group, 0u);
+  if (query.groups[1] > 1) {
+    entry.group = b.make(kernel::Op::Add, {entry.group, b.make(kernel::Op::Mul, {b.extract(group, 1u), b.u32(query.groups[0])})});
+  }
+  return entry;
+}
+
+kernel::ValueId combineLanes(kernel::Builder& b, const graph::ReduceLowering& reduce, kernel::ValueId accumulated, kernel::ValueId scratch,
+                             kernel::ValueId invocation, kernel::ValueId lane, int64_t lanes, int64_t stride) {
+  using kernel::Op;
+  auto slot = [&](kernel::ValueId index) { return b.access(scratch, {index}, true); };
+  b.store(slot(invocation), accumulated);
+  b.makeVoid(Op::WorkgroupBarrier);
+  for (int64_t half = lanes / 2; half > 0; half /= 2) {
+    b.ifThen(b.make(Op::Lt, {lane, b.u32(static_cast<uint32_t>(half))}), [&] {
+      kernel::ValueId other = b.make(Op::Add, {invocation, b.u32(static_cast<uint32_t>(half * stride))});
+      b.store(slot(invocation), reduce.combine(b, b.load(slot(invocation)), b.load(slot(other))));
+    });
+    b.makeVoid(Op::WorkgroupBarrier);
+  }
+  kernel::ValueId first = b.make(Op::Sub, {invocation, stride == 1 ? lane : b.make(Op::Mul, {lane, b.u32(static_cast<uint32_t>(stride))})});
+  kernel::ValueId result = b.load(slot(first));
+  b.makeVoid(Op::WorkgroupBarrier);  // the scratch may be used again
+  return result;
+}
+
+}  // namespace lockstep::passes

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contractions: the naive form (one invocation a result) and the templates of shaders/ with their hooks filled in.
+#include "passes/emitters.h"
+#include "passes/strategy.h"
+
+namespace lockstep::passes {
+
+using graph::Shape;
+using kernel::Op;
+
+Result<kernel::Module> emitNaiveContract(const EmitQuery& query) {
+  const graph::Graph& body = query.kernel.body;
+  ContractNode contract = findContract(body);
+  const graph::ContractShape& shape = contract.shape;
+  const graph::Node& node = body[contract.node];
+  kernel::Builder b;
+  BodyEmitter emitter(body, b, query.bindings);
+  auto lanes = static_cast<uint32_t>(query.kernel.parameters.get<int64_t>("lanes"));
+  Entry entry = beginEntry(b, query, lanes);
+  kernel::ValueId index = b.make(Op::Add, {b.make(Op::Mul, {entry.group, b.u32(lanes)}), entry.lane});
+  b.ifThen(b.make(Op::Lt, {index, b.u32(static_cast<uint32_t>(shape.batch * shape.m * shape.n))}), [&] {
+    emitter.pushScope();
+    PositionId result = emitter.flat(Shape{shape.batch, shape.m, shape.n}, index);
+    kernel::ValueId batch = emitter.axis(result, 0), m = emitter.axis(result, 1), n = emitter.axis(result, 2);
+    kernel::ValueId sum = b.var(b.types().f32(), "sum", b.f32(0));
+    b.forRange(b.u32(0), b.u32(static_cast<uint32_t>(shape.k)), b.u32(1), "k", [&](kernel::ValueId k) {
+      emitter.pushScope();
+      PositionId at_a = emitter.atAxes(Shape{shape.batch, shape.m, shape.k}, {batch, m, k});
+      PositionId at_b = emitter.atAxes(Shape{shape.batch, shape.k, shape.n}, {batch, k, n});
+      kernel::ValueId a = emitter.value(node.operands[0], emitter.through(shape.a, body.shapeOf(node.operands[0]), at_a));
+      kernel::ValueId right = emitter.value(node.operands[1], emitter.through(shape.b, body.shapeOf(node.operands[1]), at_b));
+      b.store(sum, b.make(Op::Add, {b.load(sum), b.make(Op::Mul, {a, right})}));
+      emitter.popScope();
+    });
+    emitter.define(node.results[0], b.load(sum));
+    std::vector<PositionId> positions;
+    std::vector<kernel::ValueId> values;
+    for (const graph::Output& output : body.outputs) {
+      positions.push_back(emitter.flat(body.shapeOf(output.value), index));
+      values.push_back(emitter.value(output.value, positions.back()));
+    }
+    for (size_t i = 0; i < values.size(); ++i) emitter.store(i, positions[i], values[i]);
+    emitter.popScope();
+  });
+  return b.take();
+}
+
+Result<kernel::Module> emitTemplateContract(const EmitQuery& query) { return emitNaiveContract(query); }
+
+}  // namespace lockstep::passes
