@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The answer to an unknown name: the known one that was probably meant.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// Insertions, deletions, replacements and swaps of neighbours that turn one text into the other.
+inline size_t editDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> before, previous(b.size() + 1), current(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) previous[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    current[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      current[j] = std::min({previous[j] + 1, current[j - 1] + 1, previous[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) current[j] = std::min(current[j], before[j - 2] + 1);
+    }
+    before = previous;
+    std::swap(previous, current);
+  }
+  return previous[b.size()];
+}
+
+/// The candidate that is nearest to `name`, or "" when none is within a third of its length (at least 1, a prefix counts as near).
+template <class Range>
+std::string nearestName(std::string_view name, const Range& candidates) {
+  std::string best;
+  size_t best_distance = std::max<size_t>(1, name.size() / 3) + 1;
+  for (const auto& item : candidates) {
+    const std::string_view candidate = item;
+    size_t distance = editDistance(name, candidate);
+    if (name.size() >= 2 && candidate.starts_with(name)) distance = std::min<size_t>(distance, 1);
+    if (distance < best_distance) {
+      best = std::string(candidate);
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+/// A remedy: "did you mean 'sine'?", or "one of sine, addition" when nothing is near.
+template <class Range>
+std::string suggest(std::string_view name, const Range& candidates) {
+  if (const std::string near = nearestName(name, candidates); !near.empty()) return "did you mean '" + near + "'?";
+  std::string text;
+  for (const auto& item : candidates) text += (text.empty() ? "it is one of " : ", ") + std::string(std::string_view(item));
+  return text;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/device_report.h"
+
+#include <fmt/format.h>
+
+#include "tools/text_format.h"
+
+namespace lockstep::tools {
+
+io::Json deviceJson(const DeviceInfo& device) {
+  const program::DeviceProfile& profile = device.profile;
+  const io::Json limits = io::Json::object()
+                              .add("max_storage_buffers", profile.max_storage_buffers)
+                              .add("max_binding_bytes", profile.max_binding_bytes)
+                              .add("min_offset_alignment", profile.min_offset_alignment)
+                              .add("max_workgroup_invocations", profile.max_workgroup_invocations)
+                              .add("max_workgroup_bytes", profile.max_workgroup_bytes)
+                              .add("max_groups_per_dimension", profile.max_groups_per_dimension)
+                              .add("subgroup_size", profile.subgroup_size)
+                              .add("f16", profile.f16)
+                              .add("subgroups", profile.subgroups);
+  return io::Json::object()
+      .add("id", device.id)
+      .add("name", device.name)
+      .add("kind", toString(device.kind))
+      .add("driver", device.driver)
+      .add("memory_bytes", device.memory_bytes)
+      .add("limits", limits)
+      .add("usable", device.usable)
+      .add("why_not", device.usable ? io::Json() : io::Json(device.why_not));
+}
+
+std::string deviceText(const DeviceInfo& device) {
+  std::string text = fmt::format("{:<12}{} ({})\n", device.id, device.name, toString(device.kind));
+  text += fmt::format("{:<12}driver {}, memory {}\n", "", device.driver.empty() ? "-" : device.driver, formatBytes(device.memory_bytes));
+  if (!device.usable) return text + fmt::format("{:<12}not usable: {}\n", "", device.why_not);
+  const program::DeviceProfile& profile = device.profile;
+  return text + fmt::format("{:<12}{} storage buffers of {}, workgroups of {} with {} shared\n", "", profile.max_storage_buffers,
+                            formatBytes(profile.max_binding_bytes), profile.max_workgroup_invocations,
+                            formatBytes(profile.max_workgroup_bytes));
+}
+
+}  // namespace lockstep::tools

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Judges what an executor computed against golden data.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "frontend/io/jsonl.h"
+#include "tools/golden.h"
+
+namespace lockstep::tools {
+
+/// Row-major values of any precision.
+using ValueMap = std::map<std::string, std::vector<double>, std::less<>>;
+
+struct OpOutcome {
+  ValueMap outputs;
+  ValueMap gradients;
+};
+
+struct TrainingOutcome {
+  std::vector<double> losses;  ///< one a step, before its update
+  ValueMap first_gradients;    ///< of step 1, before clipping; may be empty when the file has none
+  ValueMap final;
+};
+
+enum class CaseStatus : uint8_t { Pass, Fail, Unsupported };
+std::string_view toString(CaseStatus status);  ///< "pass", "fail", "unsupported"
+
+struct CaseReport {
+  std::string name, op;
+  CaseStatus status = CaseStatus::Pass;
+  double output_error = 0, gradient_error = 0;    ///< max |got - want| / allowed; 1 is the limit
+  double output_rel_l2 = 0, gradient_rel_l2 = 0;  ///< |got - want| / |want|, the worst one; |got - want| where |want| is 0
+  std::string why = {};
+  // Training files only.
+  bool training = false;
+  std::vector<double> loss_rel = {};  ///< of each step
+  double final_rel_l2 = 0;            ///< over all parameters
+};
+
+/// How far a result may be from the golden one, as a relative L2 distance: 1e-10 for the exact evaluator, else by op.
+double opTolerance(std::string_view op, bool exact);
+
+/// Distances of one array. `allowed` is the tolerance times |want| (the tolerance itself where want is all zero); a value of `want` that is
+/// not finite must be met exactly.
+struct Distance {
+  double rel_l2 = 0;
+  double error = 0;
+  [[nodiscard]] bool within(double tolerance) const { return rel_l2 <= tolerance; }
+};
+Distance distance(const std::vector<double>& got, const std::vector<double>& want, double tolerance);
+
+CaseReport compareCase(const GoldenCase& golden, const OpOutcome& outcome, bool exact);
+CaseReport compareTraining(const GoldenTraining& golden, const TrainingOutcome& outcome, bool exact);
+
+/// The object that `verify golden --json` prints.
+io::Json reportJson(std::string_view device, const std::vector<CaseReport>& cases);
+/// One line.
+std::string reportText(const CaseReport& report);
+
+}  // namespace lockstep::tools

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels from files: WGSL or the kernel IR's own text, by the file's ending.
+#pragma once
+
+#include <string>
+
+#include "ir/kernel/module.h"
+#include "ir/support/result.h"
+
+namespace lockstep::tools {
+
+/// ".kir" and ".wgsl". Codes run.file and those of the readers.
+Result<kernel::Module> readKernelFile(const std::string& path);
+
+}  // namespace lockstep::tools

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/kernel_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstring>
+
+#include "backends/backend.h"
+#include "frontend/io/npy.h"
+#include "ir/support/nearest.h"
+
+namespace lockstep::tools {
+namespace {
+
+using kernel::AddressSpace;
+using kernel::GlobalVariable;
+using kernel::Scalar;
+using kernel::TypeKind;
+
+constexpr uint64_t kArenaAlignment = 256;
+constexpr uint64_t kMaxBytes = uint64_t{1} << 31;
+
+bool isBound(const GlobalVariable& variable) { return variable.space == AddressSpace::Storage || variable.space == AddressSpace::Uniform; }
+
+template <class T>
+bool parseNumber(std::string_view text, T& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+/// The scalar of which an array of scalars, vectors or atomics is made, with the width of its rows; else nullopt.
+struct Elements {
+  Scalar scalar = Scalar::U32;
+  uint32_t width = 1;
+};
+std::optional<Elements> elementsOf(const kernel::Module& module, kernel::TypeId type) {
+  const kernel::Type& outer = module.types[type];
+  const kernel::Type& inner = outer.kind == TypeKind::Array ? module.types[outer.element] : outer;
+  if (inner.kind != TypeKind::Scalar && inner.kind != TypeKind::Vector && inner.kind != TypeKind::Atomic) return std::nullopt;
+  if (inner.scalar == Scalar::F16 || inner.scalar == Scalar::Bool) return std::nullopt;
+  // vec3 in an array has a hole after each element.
+  if (inner.kind == TypeKind::Vector && inner.rows == 3) return std::nullopt;
+  return Elements{.scalar = inner.scalar, .width = inner.kind == TypeKind::Vector ? inner.rows : 1u};
+}
+
+std::string describeVariable(const kernel::Module& module, const GlobalVariable& variable) {
+  return fmt::format("binding {}.{} ({}: {})", variable.group, variable.binding, variable.name, module.types.toString(variable.type));
+}
+
+Failure badSpec(const std::string& spec, std::string why) {
+  return fail("run.bind", fmt::format("'{}' {}", spec, why), {},
+              "write FILE.npy, zeros:BYTES, iota:TYPE[N], fill:TYPE[N]=V, or zeros and fill:V where the type has a size");
+}
+
+/// "f32[16]"
+struct Extent {
+  Scalar scalar = Scalar::F32;
+  uint64_t count = 0;
+};
+std::optional<Extent> parseExtent(std::string_view text) {
+  const size_t open = text.find('[');
+  if (open == std::string_view::npos || !text.ends_with(']')) return std::nullopt;
+  const std::optional<Scalar> scalar = kernel::findScalar(text.substr(0, open));
+  Extent extent;
+  if (!scalar || (*scalar != Scalar::F32 && *scalar != Scalar::I32 && *scalar != Scalar::U32)) return std::nullopt;
+  extent.scalar = *scalar;
+  if (!parseNumber(text.substr(open + 1, text.size() - open - 2), extent.count) || extent.count == 0 || extent.count * 4 > kMaxBytes) {
+    return std::nullopt;
+  }
+  return extent;
+}
+
+/// A number as the 32 bits of a scalar; nothing when it does not fit.
+std::optional<uint32_t> bitsOf(Scalar scalar, double value) {
+  if (scalar == Scalar::F32) return std::bit_cast<uint32_t>(static_cast<float>(value));
+  if (value != static_cast<double>(static_cast<int64_t>(value))) return std::nullopt;
+  if (scalar == Scalar::I32 && value >= INT32_MIN && value <= INT32_MAX) return static_cast<uint32_t>(static_cast<int32_t>(value));
+  if (scalar == Scalar::U32 && value >= 0 && value <= UINT32_MAX) return static_cast<uint32_t>(value);
+  return std::nullopt;
+}
+
+std::vector<std::byte> repeat(uint32_t bits, uint64_t count) {
+  std::vector<std::byte> bytes(count * 4);
+  for (uint64_t i = 0; i < count; ++i) std::memcpy(bytes.data() + i * 4, &bits, 4);
+  return bytes;
+}
+
+Result<std::vector<std::byte>> fromNpy(const std::string& path, const kernel::Module& module, const GlobalVariable& variable) {
+  LS_TRY(io::Array array, io::readNpy(path));
+  if (array.type == io::ElementType::F64 || array.type == io::ElementType::Bool) {
+    return fail("run.bind", fmt::format("'{}' is {}, which no kernel can read", path, io::describe(array)), {},
+                "save it as float32, int32 or uint32");
+  }
+  const std::optional<Elements> elements = elementsOf(module, variable.type);
+  if (elements && io::toString(array.type) != kernel::toString(elements->scalar)) {
+    return fail("run.bind",
+                fmt::format("'{}' is {} but {} holds {}", path, io::describe(array), describeVariable(module, variable),
+                            kernel::toString(elements->scalar)),
+                {}, "convert the file with astype");
+  }
+  return std::move(array.data);
+}
+
+}  // namespace
+
+std::string toString(Slot slot) { return fmt::format("{}.{}", slot.group, slot.binding); }
+
+Result<Slot> parseSlot(const std::string& text) {
+  Slot slot;
+  const size_t dot = text.find('.');
+  const bool good = dot == std::string::npos ? parseNumber(text, slot.binding)
+                                             : parseNumber(std::string_view(text).substr(0, dot), slot.group) &&
+                                                   parseNumber(std::string_view(text).substr(dot + 1), slot.binding);
+  if (!good) return fail("run.bind", fmt::format("'{}' is not a group and binding", text), {}, "write GROUP.BINDING, for example 0.1");
+  return slot;
+}
+
+Result<std::array<uint32_t, 3>> parseGroups(const std::string& text) {
+  std::array<uint32_t, 3> groups{1, 1, 1};
+  size_t axis = 0, start = 0;
+  bool good = true;
+  while (good && start <= text.size()) {
+    const size_t end = std::min(text.find(',', start), text.size());
+    good = axis < 3 && parseNumber(std::string_view(text).substr(start, end - start), groups[std::min<size_t>(axis, 2)]) &&
+           groups[std::min<size_t>(axis, 2)] > 0;
+    ++axis;
+    start = end + 1;
+  }
+  if (!good)
+    return fail("run.dispatch", fmt::format("'{}' is not a number of workgroups", text), {}, "write X, X,Y or X,Y,Z, each at least 1");
+  return groups;
+}
+
+Result<std::vector<std::byte>> makeBytes(const std::string& spec, const kernel::Module& module, const GlobalVariable& variable) {
+  const bool sized = !module.types.isRuntimeSized(variable.type);
+  const uint64_t type_size = (module.types.sizeOf(variable.type) + 3) / 4 * 4;
+  const std::string_view text = spec;
+  if (text == "zeros" || text.starts_with("zeros:")) {
+    uint64_t size = type_size;
+    if (text == "zeros") {
+      if (!sized) return badSpec(spec, fmt::format("gives no size for {}", describeVariable(module, variable)));
+    } else if (!parseNumber(text.substr(6), size) || size == 0 || size % 4 != 0 || size > kMaxBytes) {
+      return badSpec(spec, "needs a number of bytes that is a multiple of 4 and at most 2 GiB");
+    }
+    return std::vector<std::byte>(size);
+  }
+  if (text.starts_with("iota:")) {
+    const std::optional<Extent> extent = parseExtent(text.substr(5));
+    if (!extent) return badSpec(spec, "needs a type and a number of elements such as f32[16]");
+    std::vector<std::byte> bytes(extent->count * 4);
+    for (uint64_t i = 0; i < extent->count; ++i) {
+      const std::optional<uint32_t> bits = bitsOf(extent->scalar, static_cast<double>(i));
+      if (!bits) return badSpec(spec, "has elements that do not fit their type");
+      std::memcpy(bytes.data() + i * 4, &*bits, 4);
+    }
+    return bytes;
+  }
+  if (text.starts_with("fill:")) {
+    const size_t equals = text.find('=');
+    const std::string_view number = equals == std::string_view::npos ? text.substr(5) : text.substr(equals + 1);
+    std::optional<Extent> extent;
+    if (equals != std::string_view::npos) {
+      extent = parseExtent(text.substr(5, equals - 5));
+    } else if (const std::optional<Elements> elements = elementsOf(module, variable.type); elements && sized) {
+      extent = Extent{.scalar = elements->scalar, .count = type_size / 4};
+    }
+    if (!extent) return badSpec(spec, fmt::format("gives no type and size for {}", describeVariable(module, variable)));
+    double value = 0;
+    if (!parseNumber(number, value)) return badSpec(spec, "has no number");
+    const std::optional<uint32_t> bits = bitsOf(extent->scalar, value);
+    if (!bits) return badSpec(spec, fmt::format("has a number that is no {}", kernel::toString(extent->scalar)));
+    return repeat(*bits, extent->count);
+  }
+  if (!text.ends_with(".npy")) return badSpec(spec, "is not a value for a binding");
+  return fromNpy(spec, module, variable);
+}
+
+io::Array toArray(const std::vector<std::byte>& bytes, const kernel::Module& module, const GlobalVariable& variable) {
+  const Elements elements = elementsOf(module, variable.type).value_or(Elements{});
+  const io::ElementType type = io::findElementType(kernel::toString(elements.scalar)).value_or(io::ElementType::U32);
+  const auto count = static_cast<int64_t>(bytes.size() / 4);
+  io::Array array{.type = type, .shape = {count}, .data = bytes};
+  array.data.resize(static_cast<size_t>(count) * 4);
+  if (elements.width > 1 && count % elements.width == 0) array.shape = {count / elements.width, elements.width};
+  return array;
+}
+
+const GlobalVariable* findVariable(const kernel::Module& module, Slot slot) {
+  for (const GlobalVariable& variable : module.globals) {
+    if (isBound(variable) && variable.group == slot.group && variable.binding == slot.binding) return &variable;
+  }
+  return nullptr;
+}
+
+Result<program::Program> makeProgram(const KernelRun& run) {
+  kernel::Module module = run.module;
+  std::vector<std::string_view> entries;
+  for (const kernel::Function& function : module.functions) {
+    if (function.workgroup_size) entries.push_back(function.name);
+  }
+  if (entries.empty()) return fail("run.entry", "the module has no entry point", {}, "mark a function with @compute @workgroup_size(..)");
+  if (run.entry.empty() && entries.size() > 1)
+    return fail("run.entry", "the module has several entry points", {}, suggest("", entries) + "; choose with --entry");
+  if (!run.entry.empty() && std::ranges::find(entries, std::string_view(run.entry)) == entries.end()) {
+    return fail("run.entry", fmt::format("there is no entry point '{}'", run.entry), {}, suggest(run.entry, entries));
+  }
+  if (!run.entry.empty()) {
+    // A backend runs the only entry point, so the others become ordinary functions that nobody calls; their builtins go with them.
+    std::erase_if(module.functions,
+                  [&](const kernel::Function& function) { return function.workgroup_size && function.name != run.entry; });
+  }
+
+  program::Program program;
+  program::Dispatch dispatch{.kernel = program::KernelId(size_t{0}), .groups = run.groups, .bindings = {}};
+  for (const auto& [slot, bytes] : run.bytes) {
+    if (findVariable(module, slot) == nullptr)
+      return fail("run.bind", fmt::format("the module has no variable at binding {}", toString(slot)));
+  }
+  std::vector<GlobalVariable*> variables;
+  for (GlobalVariable& variable : module.globals) {
+    if (isBound(variable)) variables.push_back(&variable);
+  }
+  std::ranges::sort(variables, {},
+                    [](const GlobalVariable* variable) { return Slot{.group = variable->group, .binding = variable->binding}; });
+  for (size_t i = 0; i < variables.size(); ++i) {
+    GlobalVariable& variable = *variables[i];
+    const auto bytes = run.bytes.find({.group = variable.group, .binding = variable.binding});
+    if (bytes == run.bytes.end()) {
+      return fail("run.bind", fmt::format("{} has no value", describeVariable(module, variable)), {},
+                  fmt::format("add --bind {}.{}=FILE.npy or another value", variable.group, variable.binding));
+    }
+    const uint64_t size = bytes->second.size(), least = module.types.sizeOf(variable.type);
+    if (size < least) {
+      return fail("run.bind", fmt::format("{} needs at least {} bytes but has {}", describeVariable(module, variable), least, size));
+    }
+    const std::string name = fmt::format("bind{}", i);
+    const auto words = static_cast<int64_t>(size / 4);
+    program.arenas.push_back(
+        {.name = name, .role = program::ArenaRole::State, .size = (size + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment});
+    program.buffers.push_back({.name = name,
+                               .type = {.dtype = graph::DType::U32, .shape = graph::Shape{words}},
+                               .role = program::ArenaRole::State,
+                               .arena = program::ArenaId(i),
+                               .offset = 0,
+                               .size = size,
+                               .initial = 0});
+    const bool writes = variable.space == AddressSpace::Storage && variable.access != kernel::Access::Read;
+    dispatch.bindings.push_back(
+        {.buffer = program::BufferId(i), .offset = 0, .size = size, .access = writes ? kernel::Access::ReadWrite : kernel::Access::Read});
+    variable.group = 0;
+    variable.binding = static_cast<uint32_t>(i);
+  }
+  const std::string label = run.entry.empty() ? std::string(entries.front()) : run.entry;
+  program.kernels.push_back({.name = label, .code = kernel::canonical(module)});
+  program.commands.push_back({.action = std::move(dispatch), .level = 0, .label = label});
+  return program;
+}
+
+Result<std::map<Slot, std::vector<std::byte>>> runKernel(KernelRun run) {
+  LS_CHECK(kernel::validate(run.module));
+  LS_TRY(program::Program program, makeProgram(run));
+  LS_TRY(const program::ValidProgram valid, program::validate(std::move(program)));
+  LS_TRY(const ChosenDevice chosen, chooseDevice(run.device));
+  LS_TRY(const std::unique_ptr<Backend> backend, openDevice(chosen.info));
+  LS_TRY(const std::unique_ptr<Executable> executable, backend->compile(valid));
+  ArenaSet arenas;
+  size_t index = 0;
+  for (const auto& [slot, bytes] : run.bytes) {
+    const program::Arena& arena = valid->arenas[index++];
+    LS_TRY(const std::shared_ptr<Memory> memory, backend->allocate(arena.size));
+    LS_CHECK(memory->write(0, bytes));
+    arenas.emplace(arena.name, memory);
+  }
+  const std::span<const std::byte> no_input;
+  LS_TRY(const Ticket ticket, executable->submit(arenas, std::span(&no_input, 1)));
+  LS_CHECK(executable->wait(ticket));
+  index = 0;
+  for (auto& [slot, bytes] : run.bytes) LS_CHECK(arenas.find(valid->arenas[index++].name)->second->read(0, bytes));
+  return std::move(run.bytes);
+}
+
+}  // namespace lockstep::tools

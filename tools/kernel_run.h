@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one entry point once: a Program of one dispatch in which every bound variable is an arena of its own.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "frontend/io/array.h"
+#include "ir/kernel/module.h"
+#include "ir/program/program.h"
+#include "ir/support/result.h"
+
+namespace lockstep::tools {
+
+/// Group and binding of a variable.
+struct Slot {
+  uint32_t group = 0, binding = 0;
+  friend auto operator<=>(const Slot&, const Slot&) = default;
+};
+std::string toString(Slot slot);  ///< "0.1"
+
+/// "0.1", or "1" for group 0. code "run.bind".
+Result<Slot> parseSlot(const std::string& text);
+
+/// "64", "8,8", "4,4,2". Each at least 1. code "run.dispatch".
+Result<std::array<uint32_t, 3>> parseGroups(const std::string& text);
+
+/// Initial bytes of a variable of type `type` (sizes of runtime-sized arrays come from here):
+///   FILE.npy | zeros | zeros:BYTES | iota:f32[N] | fill:f32[N]=V | fill:V
+/// `zeros` and `fill:V` take the size from the type. code "run.bind".
+Result<std::vector<std::byte>> makeBytes(const std::string& spec, const kernel::Module& module, const kernel::GlobalVariable& variable);
+
+/// The bytes of a variable as an array: its elements where it is an array of scalars or vectors, else u32 words.
+io::Array toArray(const std::vector<std::byte>& bytes, const kernel::Module& module, const kernel::GlobalVariable& variable);
+
+struct KernelRun {
+  kernel::Module module;
+  std::string entry;  ///< empty: the only entry point
+  std::array<uint32_t, 3> groups{1, 1, 1};
+  std::map<Slot, std::vector<std::byte>> bytes = {};  ///< one for each storage or uniform variable
+  std::string device = "auto";
+};
+/// The variables' bytes after the dispatch. Codes run.entry, run.bind and those of validation and the device.
+Result<std::map<Slot, std::vector<std::byte>>> runKernel(KernelRun run);
+
+/// The program that runKernel makes; arenas are named "bind0", "bind1", ... in the order of slots.
+Result<program::Program> makeProgram(const KernelRun& run);
+
+/// The storage and uniform variable of a slot, or null.
+const kernel::GlobalVariable* findVariable(const kernel::Module& module, Slot slot);
+
+}  // namespace lockstep::tools

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "frontend/io/npy.h"
+#include "ir/support/text.h"
+#include "tools/kernel_file.h"
+#include "tools/kernel_run.h"
+#include "tools/options.h"
+#include "tools/verb.h"
+
+namespace lockstep::tools {
+namespace {
+
+/// "0.1=data.npy"
+struct Assignment {
+  Slot slot;
+  std::string value;
+};
+Result<Assignment> parseAssignment(const std::string& option, const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals + 1 == text.size()) {
+    return usage("bind", fmt::format("{} '{}' has no value", option, text), fmt::format("write {} GROUP.BINDING=VALUE", option));
+  }
+  LS_TRY(const Slot slot, parseSlot(text.substr(0, equals)));
+  return Assignment{.slot = slot, .value = text.substr(equals + 1)};
+}
+
+void printArray(const std::string& name, const io::Array& array) {
+  fmt::print("{}: {}\n", name, io::describe(array));
+  constexpr size_t kPerLine = 8;
+  for (size_t i = 0; i < array.elementCount(); ++i) {
+    const double value = array.at(i);
+    const std::string text = array.type == io::ElementType::F32 ? formatFloat(static_cast<float>(value)) : fmt::format("{:.0f}", value);
+    fmt::print("{}{}", i % kPerLine == 0 ? (i == 0 ? "  " : "\n  ") : " ", text);
+  }
+  fmt::print("\n");
+}
+
+}  // namespace
+
+Result<ExitCode> runVerb(Arguments arguments) {
+  std::string path, entry, dispatch = "1", device = "auto";
+  std::vector<std::string> binds, outs;
+  Options options("run", "Runs one entry point of a kernel once.");
+  options.argument(path, "FILE", "a kernel: .wgsl or .kir");
+  options.value(entry, "--entry", "entry point, where there are several");
+  options.value(dispatch, "--dispatch", "workgroups X,Y,Z");
+  options.list(binds, "--bind",
+               "G.B=FILE.npy | zeros:BYTES | iota:TYPE[N] | fill:TYPE[N]=V; without size where the type has one: zeros, fill:V");
+  options.list(outs, "--out", "G.B=FILE.npy, or G.B=- to print");
+  options.value(device, "--device", "auto, reference, vulkan, vulkan:N or vulkan:NAME");
+  LS_TRY(const bool go, options.parse(arguments));
+  if (!go) return ExitCode::Ok;
+
+  KernelRun run{.module = {}, .entry = entry, .device = device};
+  LS_TRY(run.groups, parseGroups(dispatch));
+  LS_TRY(run.module, readKernelFile(path));
+  for (const std::string& text : binds) {
+    LS_TRY(const Assignment bind, parseAssignment("--bind", text));
+    const kernel::GlobalVariable* variable = findVariable(run.module, bind.slot);
+    if (variable == nullptr) {
+      return fail("run.bind", fmt::format("'{}' has no variable at binding {}", path, toString(bind.slot)), {},
+                  "check @group and @binding");
+    }
+    LS_TRY(std::vector<std::byte> bytes, makeBytes(bind.value, run.module, *variable));
+    if (!run.bytes.emplace(bind.slot, std::move(bytes)).second) {
+      return usage("bind", fmt::format("binding {} is given twice", toString(bind.slot)));
+    }
+  }
+  std::vector<Assignment> wanted;
+  for (const std::string& text : outs) {
+    LS_TRY(Assignment out, parseAssignment("--out", text));
+    if (!run.bytes.contains(out.slot)) return usage("out", fmt::format("binding {} of --out has no --bind", toString(out.slot)));
+    wanted.push_back(std::move(out));
+  }
+
+  const kernel::Module module = run.module;
+  LS_TRY(const auto results, runKernel(std::move(run)));
+  for (const Assignment& out : wanted) {
+    const kernel::GlobalVariable& variable = *findVariable(module, out.slot);
+    const io::Array array = toArray(results.find(out.slot)->second, module, variable);
+    if (out.value == "-") {
+      printArray(fmt::format("{} {}", toString(out.slot), variable.name), array);
+    } else {
+      LS_CHECK(io::writeNpy(out.value, array));
+    }
+  }
+  return ExitCode::Ok;
+}
+
+}  // namespace lockstep::tools

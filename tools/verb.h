@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verbs of the command: one file each, one row each in the table of main.cpp.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "ir/support/result.h"
+
+namespace lockstep::tools {
+
+/// The arguments after the verb.
+using Arguments = std::span<const std::string>;
+
+/// Does the work and prints its result on stdout. A Failure or a thrown Error is printed by main on stderr.
+using VerbFunction = Result<ExitCode> (*)(Arguments arguments);
+
+struct Verb {
+  std::string_view name;
+  std::string_view summary;
+  VerbFunction function;
+};
+
+Result<ExitCode> trainVerb(Arguments arguments);
+Result<ExitCode> devicesVerb(Arguments arguments);
+Result<ExitCode> doctorVerb(Arguments arguments);
+Result<ExitCode> optVerb(Arguments arguments);
+Result<ExitCode> runVerb(Arguments arguments);
+Result<ExitCode> verifyVerb(Arguments arguments);
+
+}  // namespace lockstep::tools

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <array>
+#include <regex>
+
+#include "ir/support/nearest.h"
+#include "tools/golden_executor.h"
+#include "tools/options.h"
+#include "tools/verb.h"
+
+namespace lockstep::tools {
+
+Failure unsupported(std::string message) { return fail(std::string(kUnsupportedCode), std::move(message)); }
+
+namespace {
+
+/// A failure of one case is that case's result; only the code says whether anything is wrong with us.
+CaseReport reportFailure(std::string name, std::string op, const Failure& failure) {
+  const Diagnostic& first = failure.diagnostics.front();
+  CaseReport report{.name = std::move(name), .op = std::move(op)};
+  report.status = first.code == kUnsupportedCode ? CaseStatus::Unsupported : CaseStatus::Fail;
+  report.why = first.code == kUnsupportedCode ? first.message : first.code + ": " + first.message;
+  return report;
+}
+
+CaseReport runCase(GoldenExecutor& executor, const GoldenCase& golden) {
+  try {
+    const Result<OpOutcome> outcome = executor.runOp(golden);
+    return outcome.ok() ? compareCase(golden, *outcome, executor.exact()) : reportFailure(golden.name, golden.op, outcome.failure());
+  } catch (const Error& error) {
+    return reportFailure(golden.name, golden.op, {.diagnostics = error.diagnostics()});
+  } catch (const InternalError& error) {
+    // One broken case must not hide the others.
+    return reportFailure(golden.name, golden.op, fail("internal", error.what()));
+  }
+}
+
+CaseReport runTraining(GoldenExecutor& executor, const GoldenTraining& golden) {
+  const auto failed = [&](const Failure& failure) {
+    CaseReport report = reportFailure(golden.model, "train", failure);
+    report.training = true;
+    return report;
+  };
+  try {
+    const Result<TrainingOutcome> outcome = executor.runTraining(golden);
+    return outcome.ok() ? compareTraining(golden, *outcome, executor.exact()) : failed(outcome.failure());
+  } catch (const Error& error) {
+    return failed({.diagnostics = error.diagnostics()});
+  } catch (const InternalError& error) {
+    return failed(fail("internal", error.what()));
+  }
+}
+
+Result<std::regex> parseFilter(const std::string& text) {
+  try {
+    return std::regex(text, std::regex::ECMAScript);
+  } catch (const std::regex_error& error) {
+    return usage("filter", fmt::format("--filter '{}' is not a regular expression: {}", text, error.what()));
+  }
+}
+
+Result<ExitCode> verifyGolden(const std::string& path, const std::string& device, const std::string& filter, bool json) {
+  LS_TRY(const std::regex pattern, parseFilter(filter));
+  LS_TRY(const GoldenFile file, readGolden(path));
+  LS_TRY(const std::unique_ptr<GoldenExecutor> executor, makeGoldenExecutor(device));
+  std::vector<CaseReport> reports;
+  const auto keep = [&](CaseReport report) {
+    if (!json) fmt::print("{}\n", reportText(report));
+    reports.push_back(std::move(report));
+  };
+  if (const auto* training = std::get_if<GoldenTraining>(&file.content)) {
+    if (std::regex_search(training->model, pattern)) keep(runTraining(*executor, *training));
+  } else {
+    for (const GoldenCase& golden : std::get<std::vector<GoldenCase>>(file.content)) {
+      if (std::regex_search(golden.name, pattern)) keep(runCase(*executor, golden));
+    }
+  }
+  if (reports.empty()) return usage("filter", fmt::format("no case of '{}' matches '{}'", path, filter));
+
+  std::array<size_t, 3> counts{};
+  for (const CaseReport& report : reports) ++counts[static_cast<size_t>(report.status)];
+  if (json) {
+    fmt::print("{}\n", reportJson(executor->device(), reports).text());
+  } else {
+    fmt::print("{} passed, {} failed, {} unsupported on {}\n", counts[0], counts[1], counts[2], executor->device());
+  }
+  return counts[1] + counts[2] == 0 ? ExitCode::Ok : ExitCode::NumericCheck;
+}
+
+}  // namespace
+
+Result<ExitCode> verifyVerb(Arguments arguments) {
+  std::string what, path, device = "auto", filter;
+  bool json = false;
+  Options options("verify", "Runs every case of a golden file and compares outputs and gradients.");
+  options.argument(what, "WHAT", "golden");
+  options.argument(path, "FILE", "a golden file (.safetensors) of ops or of a training run");
+  options.value(device, "--device", "auto, reference, vulkan, vulkan:N, vulkan:NAME, or evaluate (the f64 evaluator)");
+  options.value(filter, "--filter", "only the cases whose name contains this regular expression");
+  options.flag(json, "--json", "one JSON object for scripts");
+  LS_TRY(const bool go, options.parse(arguments));
+  if (!go) return ExitCode::Ok;
+  constexpr std::array<std::string_view, 1> kKinds = {"golden"};
+  if (what != kKinds[0]) return usage("verify", fmt::format("there is nothing named '{}' to verify", what), suggest(what, kKinds));
+  return verifyGolden(path, device, filter, json);
+}
+
+}  // namespace lockstep::tools
