@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds kernel IR. Keeps an insertion block; constants are interned; result types are inferred by the table's rule.
 // Misuse (a type rule broken) is an InternalError: readers check user input before they build.
+// C++ evaluates the arguments of one call in any order, so name all but one argument that builds: store(access(..), load(..)) may
+// emit either first. Operands in braces are evaluated from left to right.
 #pragma once
 
 #include <functional>

@@ -42,67 +42,93 @@ bool hasScalar(const Type& type) {
 
 bool isStorable(const Type& type) { return type.kind != TypeKind::Void && type.kind != TypeKind::Pointer; }
 
+/// Checks the types that the module uses. Only structs have a line of their own; another type is reported where it is first used.
 class TypeChecker {
  public:
-  TypeChecker(const TypeTable& types, Problems& problems) : types_(types), problems_(problems) {}
+  TypeChecker(const Module& module, Problems& problems)
+      : module_(module), types_(module.types), problems_(problems), users_(module.types.size()) {}
 
   void run() {
-    for (size_t i = 0; i < types_.size(); ++i) checkType(TypeId(i));
+    for (size_t i = 0; i < module_.globals.size(); ++i) markUsed(module_[module_.globals[i].value].type, atGlobal(i));
+    for (size_t i = 0; i < module_.functions.size(); ++i) markFunction(FunctionId(i));
+    for (size_t i = 0; i < types_.size(); ++i) {
+      if (users_[i]) checkType(TypeId(i), *users_[i]);
+    }
   }
 
  private:
-  void checkType(TypeId id) {
+  void markFunction(FunctionId id) {
+    const Function& function = module_[id];
+    for (size_t i = 0; i < function.parameters.size(); ++i) markUsed(module_[function.parameters[i].value].type, atParameter(id, i));
+    markUsed(function.return_type, at(id));
+    forEachInstruction(module_, function.body, [&](InstructionId instruction_id, const Instruction& instruction) {
+      markUsed(instruction.type, at(instruction_id));
+      for (size_t i = 0; i < instruction.operands.size(); ++i) {
+        markUsed(module_[instruction.operands[i]].type, atOperand(instruction_id, i));
+      }
+    });
+  }
+
+  void markUsed(TypeId id, Subject user) {
+    if (users_[id.index()]) return;
+    const Type& type = types_[id];
+    Subject own = type.kind == TypeKind::Struct ? at(id) : user;
+    users_[id.index()] = own;
+    if (type.element.valid()) markUsed(type.element, own);
+    for (const Member& member : type.members) markUsed(member.type, own);
+  }
+
+  void checkType(TypeId id, Subject user) {
     const Type& type = types_[id];
     if (types_.nestingOf(id) > kMaxTypeNesting) {
-      problems_.add(at(id), kType, fmt::format("types nest deeper than {}", kMaxTypeNesting));
+      problems_.add(user, kType, fmt::format("types nest deeper than {}", kMaxTypeNesting));
     } else if (type.kind != TypeKind::Pointer && types_.sizeOf(id) == TypeTable::kTooLarge) {
-      problems_.add(at(id), kType, fmt::format("type {} is larger than 4 GiB", types_.toString(id)));
+      problems_.add(user, kType, fmt::format("type {} is larger than 4 GiB", types_.toString(id)));
     } else if (type.kind == TypeKind::Array) {
       bool fits = isStorable(types_[type.element]) && !types_.isRuntimeSized(type.element);
-      if (!fits) problems_.add(at(id), kType, fmt::format("there are no arrays of {}", types_.toString(type.element)));
+      if (!fits) problems_.add(user, kType, fmt::format("there are no arrays of {}", types_.toString(type.element)));
     } else if (type.kind == TypeKind::Pointer && !isStorable(types_[type.element])) {
-      problems_.add(at(id), kType, fmt::format("there are no pointers to {}", types_.toString(type.element)));
+      problems_.add(user, kType, fmt::format("memory cannot hold {}", types_.toString(type.element)));
     } else if (type.kind == TypeKind::Struct) {
-      checkStruct(id, type);
+      checkStruct(type, user);
     }
   }
 
-  void checkStruct(TypeId id, const Type& type) {
-    if (type.members.empty()) problems_.add(at(id), kType, fmt::format("struct {} has no members", type.name));
+  void checkStruct(const Type& type, Subject user) {
+    if (type.members.empty()) problems_.add(user, kType, fmt::format("struct {} has no members", type.name));
     uint64_t end = 0;
     for (const Member& member : type.members) {
-      bool is_last = &member == &type.members.back();
-      const Type& member_type = types_[member.type];
-      bool runtime_sized = types_.isRuntimeSized(member.type);
-      bool runtime_allowed = is_last && member_type.kind == TypeKind::Array;
-      if (!isStorable(member_type) || (runtime_sized && !runtime_allowed)) {
-        problems_.add(at(id), kType,
-                      fmt::format("member {} of struct {} cannot be of type {}", member.name, type.name, types_.toString(member.type)));
-        continue;
-      }
-      uint32_t align = member.align != 0 ? member.align : types_.alignOf(member.type);
-      if (!std::has_single_bit(align) || align % types_.alignOf(member.type) != 0) {
-        problems_.add(at(id), kLayout,
-                      fmt::format("member {} of struct {} is aligned to {}, which is not a power of two and a multiple of {}", member.name,
-                                  type.name, align, types_.alignOf(member.type)));
-        continue;
-      }
-      uint32_t size = types_.sizeOf(member.type);
-      if (member.size != 0 && (member.size < size || runtime_sized)) {
-        problems_.add(at(id), kLayout,
-                      fmt::format("member {} of struct {} has size {}, but its type needs {}", member.name, type.name, member.size, size));
-      }
-      uint64_t offset = (end + align - 1) / align * align;
-      if (member.offset != offset) {
-        problems_.add(at(id), kLayout,
-                      fmt::format("member {} of struct {} is at offset {}, not at {}", member.name, type.name, member.offset, offset));
-      }
-      end = uint64_t{member.offset} + std::max(size, member.size);
+      checkMember(type, member, user, end);
+      end = uint64_t{member.offset} + std::max(types_.sizeOf(member.type), member.size);
     }
   }
 
+  void checkMember(const Type& type, const Member& member, Subject user, uint64_t end) {
+    auto report = [&](std::string_view code, const std::string& problem) {
+      problems_.add(user, code, fmt::format("member {} of struct {} {}", member.name, type.name, problem));
+    };
+    const Type& member_type = types_[member.type];
+    bool runtime_sized = types_.isRuntimeSized(member.type);
+    bool runtime_allowed = &member == &type.members.back() && member_type.kind == TypeKind::Array;
+    uint32_t size = types_.sizeOf(member.type);
+    uint32_t align = member.align != 0 ? member.align : types_.alignOf(member.type);
+    uint64_t offset = (end + align - 1) / std::max(align, 1u) * align;
+    if (!isStorable(member_type) || (runtime_sized && !runtime_allowed)) {
+      report(kType, fmt::format("cannot be of type {}", types_.toString(member.type)));
+    } else if (!std::has_single_bit(align) || align % types_.alignOf(member.type) != 0) {
+      report(kLayout,
+             fmt::format("is aligned to {}, which is not a power of two and a multiple of {}", align, types_.alignOf(member.type)));
+    } else if (member.size != 0 && (member.size < size || runtime_sized)) {
+      report(kLayout, fmt::format("has size {}, but its type needs {}", member.size, size));
+    } else if (member.offset != offset) {
+      report(kLayout, fmt::format("is at offset {}, not at {}", member.offset, offset));
+    }
+  }
+
+  const Module& module_;
   const TypeTable& types_;
   Problems& problems_;
+  std::vector<std::optional<Subject>> users_;
 };
 
 void checkStoreType(const Module& module, size_t index, Problems& problems) {
@@ -111,8 +137,6 @@ void checkStoreType(const Module& module, size_t index, Problems& problems) {
   Subject here = atGlobal(index);
   bool shared_with_host = global.space == AddressSpace::Uniform || global.space == AddressSpace::Storage;
   std::string space(toString(global.space));
-  if (!isStorable(types[global.type]))
-    problems.add(here, kType, fmt::format("a variable cannot be of type {}", types.toString(global.type)));
   if (shared_with_host && contains(types, global.type, Scalar::Bool)) {
     problems.add(here, kMemory, "a bool cannot be in " + space + " memory", "store it as u32");
   }
@@ -273,7 +297,7 @@ bool contains(const TypeTable& types, TypeId id, TypeKind kind) {
 }
 
 void checkGlobals(const Module& module, Problems& problems) {
-  TypeChecker(module.types, problems).run();
+  TypeChecker(module, problems).run();
   for (size_t i = 0; i < module.globals.size(); ++i) checkGlobal(module, i, problems);
   checkBindings(module, problems);
 }
