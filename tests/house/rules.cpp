@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/house/rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <span>
+#include <sstream>
+
+namespace lockstep::house {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 8> kRooms = {"ir", "passes", "backends", "frontend", "tools", "examples", "bench", "tests"};
+
+/// Files whose path starts with `folder` may include only what starts with one of `allowed`. The first row that matches counts.
+struct DirectionRow {
+  std::string_view folder;
+  std::vector<std::string_view> allowed;
+};
+const std::vector<DirectionRow>& directions() {
+  static const std::vector<DirectionRow> rows = {
+      {"ir/support/", {"ir/support/"}},
+      {"ir/kernel/", {"ir/support/", "ir/kernel/"}},
+      {"ir/", {"ir/"}},
+      {"passes/", {"ir/", "passes/"}},
+      {"backends/reference/", {"ir/kernel/", "ir/program/", "ir/support/", "backends/backend.h", "backends/reference/"}},
+      {"backends/vulkan/", {"ir/kernel/", "ir/program/", "ir/support/", "backends/backend.h", "backends/vulkan/"}},
+      {"backends/", {"ir/program/", "ir/kernel/", "ir/support/", "backends/"}},
+      {"frontend/wgsl/", {"ir/kernel/", "ir/support/", "frontend/wgsl/"}},
+      {"frontend/io/", {"ir/support/", "frontend/io/"}},
+      {"frontend/", {"ir/", "passes/", "backends/backend.h", "frontend/"}},
+      {"examples/", {"frontend/", "examples/"}},
+      {"tools/", {"ir/", "passes/", "backends/backend.h", "frontend/", "examples/", "tools/"}},
+      {"bench/", {"ir/", "passes/", "backends/", "frontend/", "examples/", "tools/", "bench/"}},
+      {"tests/", {"ir/", "passes/", "backends/", "frontend/", "examples/", "tools/", "tests/"}},
+  };
+  return rows;
+}
+
+/// System headers that start with `prefix` may appear only below `folders`; in a header only where `private_headers` says so.
+struct LibraryRow {
+  std::string_view prefix;
+  std::vector<std::string_view> folders;
+  bool private_headers = false;
+};
+const std::vector<LibraryRow>& libraries() {
+  static const std::vector<LibraryRow> rows = {
+      {"vulkan/", {"backends/vulkan/", "tools/vulkan_instance.cpp"}, true},
+      {"volk", {"backends/vulkan/"}, true},
+      {"glslang/", {"backends/vulkan/", "tests/"}, true},
+      {"SPIRV/", {"backends/vulkan/", "tests/"}, true},
+      {"spirv-tools/", {"backends/vulkan/", "tests/"}, true},
+      {"spirv/", {"backends/vulkan/", "tests/"}, true},
+      {"tbb/", {"backends/reference/", "ir/graph/evaluate", "bench/", "tests/"}, true},
+      {"oneapi/tbb", {"backends/reference/", "ir/graph/evaluate", "bench/", "tests/"}, true},
+      {"nlohmann/", {"frontend/io/", "tools/", "bench/", "tests/"}, false},
+      {"CLI/", {"tools/", "bench/"}, false},
+      {"png.h", {"frontend/io/"}, false},
+      {"xxhash.h", {"ir/", "passes/", "backends/", "frontend/"}, false},
+  };
+  return rows;
+}
+
+bool startsWithAny(std::string_view text, std::span<const std::string_view> prefixes) {
+  return std::ranges::any_of(prefixes, [&](std::string_view prefix) { return text.starts_with(prefix); });
+}
+
+bool isHeader(const SourceFile& file) { return file.path.ends_with(".h"); }
+
+}  // namespace
+
+std::vector<SourceFile> readSources(const fs::path& root) {
+  std::vector<SourceFile> files;
+  for (const std::string_view room : kRooms) {
+    if (!fs::is_directory(root / room)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(root / room)) {
+      const std::string ending = entry.path().extension().string();
+      if (!entry.is_regular_file() || (ending != ".h" && ending != ".cpp")) continue;
+      std::ifstream stream(entry.path(), std::ios::binary);
+      std::ostringstream text;
+      text << stream.rdbuf();
+      files.push_back({.path = fs::relative(entry.path(), root).generic_string(), .text = text.str()});
+    }
+  }
+  std::ranges::sort(files, {}, &SourceFile::path);
+  return files;
+}
+
+std::vector<Include> includesOf(const SourceFile& file) {
+  std::vector<Include> includes;
+  std::istringstream stream(file.text);
+  std::string line;
+  for (int number = 1; std::getline(stream, line); ++number) {
+    const size_t hash = line.find_first_not_of(" \t");
+    if (hash == std::string::npos || line[hash] != '#') continue;
+    const size_t word = line.find_first_not_of(" \t", hash + 1);
+    if (word == std::string::npos || line.compare(word, 7, "include") != 0) continue;
+    const size_t open = line.find_first_of("\"<", word);
+    if (open == std::string::npos) continue;
+    const size_t close = line.find(line[open] == '"' ? '"' : '>', open + 1);
+    if (close == std::string::npos) continue;
+    includes.push_back({.name = line.substr(open + 1, close - open - 1), .quoted = line[open] == '"', .line = number});
+  }
+  return includes;
+}
+
+Violations checkDirection(const SourceFile& file, const fs::path& root) {
+  Violations violations;
+  const auto row =
+      std::ranges::find_if(directions(), [&](const DirectionRow& candidate) { return file.path.starts_with(candidate.folder); });
+  if (row == directions().end()) return {fmt::format("{}: no rule says what this folder may include", file.path)};
+  for (const Include& include : includesOf(file)) {
+    const std::string place = fmt::format("{}:{}: ", file.path, include.line);
+    if (!include.quoted) {
+      if (startsWithAny(include.name, {{"ir/", "passes/", "backends/", "frontend/", "tools/"}})) {
+        violations.push_back(place + "our own header is included with <>");
+      }
+      continue;
+    }
+    if (!startsWithAny(include.name, row->allowed)) {
+      violations.push_back(fmt::format("{}{} may not include {}", place, row->folder, include.name));
+    } else if (!fs::exists(root / include.name) && !file.path.starts_with("tests/house/")) {
+      violations.push_back(fmt::format("{}\"{}\" is not a path from the root", place, include.name));
+    }
+  }
+  return violations;
+}
+
+Violations checkLibraries(const SourceFile& file) {
+  Violations violations;
+  for (const Include& include : includesOf(file)) {
+    const auto row =
+        std::ranges::find_if(libraries(), [&](const LibraryRow& candidate) { return include.name.starts_with(candidate.prefix); });
+    if (include.quoted || row == libraries().end()) continue;
+    const std::string place = fmt::format("{}:{}: ", file.path, include.line);
+    if (!startsWithAny(file.path, row->folders)) {
+      violations.push_back(fmt::format("{}<{}> does not belong in this folder", place, include.name));
+    } else if (isHeader(file) && !row->private_headers) {
+      violations.push_back(fmt::format("{}<{}> belongs in a .cpp file", place, include.name));
+    }
+  }
+  return violations;
+}
+
+Violations checkOpChoice(const SourceFile& file) {
+  constexpr std::array<std::string_view, 5> kChecked = {"ir/graph/", "ir/program/", "passes/", "frontend/", "backends/backend"};
+  // Rules by op are what this pass is made of; kernel passes and the WGSL reader work on kernel ops.
+  constexpr std::array<std::string_view, 3> kExempt = {"passes/simplify", "passes/kernel/", "frontend/wgsl/"};
+  if (!startsWithAny(file.path, kChecked) || startsWithAny(file.path, kExempt)) return {};
+  Violations violations;
+  static const std::regex a_switch(R"(switch\s*\([^)]*\bop\b[^)]*\))");
+  if (std::regex_search(file.text, a_switch)) violations.push_back(file.path + ": a switch over ops belongs in ir/ops as a facet");
+  static const std::regex a_comparison(R"(op->name\s*[!=]=\s*\"(\w+)\")");
+  std::set<std::string> names;
+  for (std::sregex_iterator match(file.text.begin(), file.text.end(), a_comparison), end; match != end; ++match) names.insert((*match)[1]);
+  // A leaf or two is structure; more is a switch in disguise.
+  constexpr size_t kMostNames = 3;
+  if (names.size() > kMostNames) {
+    violations.push_back(
+        fmt::format("{}: compares with {} op names, which is a switch over ops; make it a facet of OpDef", file.path, names.size()));
+  }
+  return violations;
+}
+
+Violations checkForm(const SourceFile& file) {
+  Violations violations;
+  if (!file.text.starts_with("// SPDX-License-Identifier: Apache-2.0\n"))
+    violations.push_back(file.path + ":1: the licence line is missing");
+  if (isHeader(file) && file.text.find("\n#pragma once\n") == std::string::npos)
+    violations.push_back(file.path + ": #pragma once is missing");
+  const auto lines = std::ranges::count(file.text, '\n');
+  constexpr std::ptrdiff_t kMostLines = 800;
+  if (lines > kMostLines) violations.push_back(fmt::format("{}: {} lines; split it by topic (at most {})", file.path, lines, kMostLines));
+  return violations;
+}
+
+}  // namespace lockstep::house

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules of the house as functions on one file's text, so that tests can show each of them broken.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::house {
+
+struct SourceFile {
+  std::string path;  ///< from the root: "passes/grad.cpp"
+  std::string text;
+};
+
+/// Every .h and .cpp below the folders of the house, sorted by path.
+std::vector<SourceFile> readSources(const std::filesystem::path& root);
+
+struct Include {
+  std::string name;
+  bool quoted = false;  ///< "..." and not <...>
+  int line = 0;
+};
+std::vector<Include> includesOf(const SourceFile& file);
+
+/// "passes/grad.cpp:12: ..." for each broken rule.
+using Violations = std::vector<std::string>;
+
+/// Quoted includes are paths from the root that exist, and point down the house only.
+Violations checkDirection(const SourceFile& file, const std::filesystem::path& root);
+/// vulkan.h, TBB, glslang, nlohmann and the like stay in the folders that own them and out of headers that others include.
+Violations checkLibraries(const SourceFile& file);
+/// Outside of ir/ops nothing chooses by graph op: no switch over `op`, no chain of comparisons with op names.
+Violations checkOpChoice(const SourceFile& file);
+/// The licence line, #pragma once, and the lengths of style.
+Violations checkForm(const SourceFile& file);
+
+}  // namespace lockstep::house
