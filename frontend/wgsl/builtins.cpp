@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/wgsl/builtins.h"
+
+#include <algorithm>
+#include <array>
+
+namespace lockstep::wgsl {
+namespace {
+
+constexpr std::array kBuiltins = std::to_array<BuiltinInfo>({
+#define LS_WGSL_BUILTIN(name, text, signature, op) {text, Signature::signature, kernel::Op::op},
+#include "frontend/wgsl/builtins.def"
+#undef LS_WGSL_BUILTIN
+});
+
+constexpr std::array kUnsupported = std::to_array<std::string_view>({
+    "frexp",           "modf",          "dpdx",          "dpdxCoarse",           "dpdxFine",         "dpdy",
+    "dpdyCoarse",      "dpdyFine",      "fwidth",        "fwidthCoarse",         "fwidthFine",       "textureBarrier",
+    "quadBroadcast",   "quadSwapX",     "quadSwapY",     "quadSwapDiagonal",     "subgroupAdd",      "subgroupAll",
+    "subgroupAnd",     "subgroupAny",   "subgroupBallot", "subgroupBroadcast",   "subgroupElect",    "subgroupMax",
+    "subgroupMin",     "subgroupMul",   "subgroupOr",    "subgroupShuffle",      "subgroupShuffleDown", "subgroupShuffleUp",
+    "subgroupShuffleXor", "subgroupXor", "subgroupBroadcastFirst", "subgroupExclusiveAdd", "subgroupExclusiveMul",
+    "subgroupInclusiveAdd", "subgroupInclusiveMul",
+});
+
+}  // namespace
+
+const BuiltinInfo& info(Builtin builtin) { return kBuiltins[static_cast<size_t>(builtin)]; }
+
+std::optional<Builtin> findBuiltinFunction(std::string_view name) {
+  const auto* row = std::find_if(kBuiltins.begin(), kBuiltins.end(), [&](const BuiltinInfo& b) { return b.text == name; });
+  return row == kBuiltins.end() ? std::nullopt : std::optional(static_cast<Builtin>(row - kBuiltins.begin()));
+}
+
+bool isUnsupportedBuiltin(std::string_view name) {
+  return name.starts_with("texture") || std::find(kUnsupported.begin(), kUnsupported.end(), name) != kUnsupported.end();
+}
+
+PackFormat packFormat(Builtin builtin) {
+  std::string_view name = info(builtin).text;
+  name.remove_prefix(name.starts_with("un") ? 6 : 4);
+  PackFormat format;
+  format.lanes = static_cast<uint32_t>(name[0] - '0');
+  format.lane = name.ends_with("float")   ? PackFormat::Lane::Half
+                : name.ends_with("snorm") ? PackFormat::Lane::Snorm
+                : name.ends_with("unorm") ? PackFormat::Lane::Unorm
+                : name.starts_with("4xI") ? PackFormat::Lane::Signed
+                                          : PackFormat::Lane::Unsigned;
+  format.clamp = name.ends_with("Clamp");
+  return format;
+}
+
+}  // namespace lockstep::wgsl

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Type expressions and the meaning of names.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "frontend/wgsl/checker.h"
+
+namespace lockstep::wgsl {
+namespace {
+
+struct ScalarName {
+  std::string_view name;
+  Ty type;
+};
+
+constexpr std::array<ScalarName, 5> kScalars{{{"bool", kBool}, {"i32", kI32}, {"u32", kU32}, {"f32", kF32}, {"f16", kF16}}};
+constexpr std::array<ScalarName, 4> kSuffixes{{{"i", kI32}, {"u", kU32}, {"f", kF32}, {"h", kF16}}};
+
+bool isWidth(char c) { return c >= '2' && c <= '4'; }
+
+/// The scalar of a short name ("vec3f"); invalid for the bare generator; nullopt when the suffix is wrong.
+std::optional<Ty> suffixScalar(std::string_view suffix, bool floats_only) {
+  if (suffix.empty()) return Ty();
+  const auto* row = std::find_if(kSuffixes.begin(), kSuffixes.end(), [&](const ScalarName& s) { return s.name == suffix; });
+  if (row == kSuffixes.end() || (floats_only && row->type != kF32 && row->type != kF16)) return std::nullopt;
+  return row->type;
+}
+
+}  // namespace
+
+std::optional<TypeName> findTypeName(std::string_view name) {
+  const auto* scalar = std::find_if(kScalars.begin(), kScalars.end(), [&](const ScalarName& s) { return s.name == name; });
+  if (scalar != kScalars.end()) return TypeName{.kind = static_cast<Kind>(scalar->type.value), .scalar = scalar->type};
+  if (name == "array") return TypeName{.kind = Kind::Array, .scalar = {}};
+  if (name == "atomic") return TypeName{.kind = Kind::Atomic, .scalar = {}};
+  if (name == "ptr") return TypeName{.kind = Kind::Pointer, .scalar = {}};
+  if (name.size() >= 4 && name.starts_with("vec") && isWidth(name[3])) {
+    const auto suffix = suffixScalar(name.substr(4), false);
+    if (suffix) return TypeName{.kind = Kind::Vector, .rows = static_cast<uint32_t>(name[3] - '0'), .scalar = *suffix};
+  }
+  if (name.size() >= 6 && name.starts_with("mat") && isWidth(name[3]) && name[4] == 'x' && isWidth(name[5])) {
+    const auto suffix = suffixScalar(name.substr(6), true);
+    const auto columns = static_cast<uint32_t>(name[3] - '0'), rows = static_cast<uint32_t>(name[5] - '0');
+    if (suffix) return TypeName{.kind = Kind::Matrix, .columns = columns, .rows = rows, .scalar = *suffix};
+  }
+  return std::nullopt;
+}
+
+bool isUnsupportedType(std::string_view name) { return name.starts_with("texture_") || name.starts_with("sampler"); }
+
+Checker::Meaning Checker::lookUp(std::string_view name, Span where) {
+  Meaning meaning;
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+    const auto found = scope->find(name);
+    if (found == scope->end()) continue;
+    meaning.kind = Meaning::Kind::Value;
+    meaning.entity = found->second;
+    return meaning;
+  }
+  if (const auto found = global_names_.find(name); found != global_names_.end()) {
+    Global& global = globals_[found->second];
+    const bool is_function = global.declaration.kind == DeclarationKind::Function;
+    // A function that is being checked may be named again: that is recursion, reported with the call graph.
+    if (!is_function || global.state == State::Waiting) resolveGlobal(global);
+    meaning.kind = Meaning::Kind::Type;
+    meaning.type = global.type;
+    if (is_function) {
+      meaning.kind = Meaning::Kind::Function;
+      meaning.function = global.declaration.index;
+    } else if (global.declaration.kind == DeclarationKind::Variable) {
+      meaning.kind = global.entity.valid() ? Meaning::Kind::Value : Meaning::Kind::Failed;
+      meaning.entity = global.entity;
+    }
+    return meaning;
+  }
+  if (const auto type_name = findTypeName(name)) {
+    meaning.kind = Meaning::Kind::TypeGenerator;
+    meaning.type_name = *type_name;
+  } else if (const auto builtin = findBuiltinFunction(name)) {
+    meaning.kind = Meaning::Kind::Builtin;
+    meaning.builtin = *builtin;
+  } else {
+    const bool unsupported = isUnsupportedBuiltin(name) || isUnsupportedType(name);
+    fail(unsupported ? kUnsupported : kName, where,
+         unsupported ? fmt::format("'{}' is not supported", name) : fmt::format("'{}' is not declared", name));
+  }
+  return meaning;
+}
+
+Ty Checker::resolveType(ExprId id) {
+  const Expr& expr = ast_[id];
+  if (expr.kind != ExprKind::Identifier) return fail(kType, expr.span, "expected a type, found an expression");
+  const Meaning meaning = lookUp(expr.name, expr.name_span);
+  if (meaning.kind == Meaning::Kind::Unknown || meaning.kind == Meaning::Kind::Failed) return kError;
+  if (meaning.kind == Meaning::Kind::Type) {
+    if (expr.has_templates) return fail(kType, expr.span, fmt::format("type '{}' takes no template list", expr.name));
+    return meaning.type;
+  }
+  if (meaning.kind == Meaning::Kind::TypeGenerator) return typeFromName(meaning.type_name, expr);
+  return fail(kType, expr.span, fmt::format("'{}' is not a type", expr.name));
+}
+
+Ty Checker::typeFromName(const TypeName& type_name, const Expr& expr) {
+  if (type_name.kind == Kind::Array) return arrayType(expr);
+  if (type_name.kind == Kind::Pointer) return pointerType(expr);
+  Ty scalar = type_name.scalar;
+  if (scalar.valid() && expr.has_templates) return fail(kType, expr.span, fmt::format("type '{}' takes no template list", expr.name));
+  if (!scalar.valid()) {
+    if (expr.templates.size() != 1) return fail(kType, expr.span, fmt::format("'{}' needs one element type", expr.name));
+    scalar = resolveType(expr.templates[0]);
+    if (scalar == kError) return kError;
+    const bool matrix_element = scalar == kF32 || scalar == kF16, atomic_element = scalar == kI32 || scalar == kU32;
+    const bool fits = type_name.kind == Kind::Vector   ? types_.isScalar(scalar)
+                      : type_name.kind == Kind::Matrix ? matrix_element
+                                                       : atomic_element;
+    if (!fits) return fail(kType, ast_[expr.templates[0]].span, fmt::format("'{}' cannot have elements of type {}", expr.name, name(scalar)));
+  }
+  if (scalar == kF16 && !f16_enabled_) {
+    return fail(kType, expr.span, "f16 is used without being enabled", "write 'enable f16;' at the top of the module");
+  }
+  if (type_name.kind == Kind::Vector) return types_.vector(scalar, type_name.rows);
+  if (type_name.kind == Kind::Matrix) return types_.matrix(scalar, type_name.columns, type_name.rows);
+  return type_name.kind == Kind::Atomic ? types_.atomic(scalar) : scalar;
+}
+
+Ty Checker::arrayType(const Expr& expr) {
+  if (expr.templates.empty() || expr.templates.size() > 2) {
+    return fail(kType, expr.span, "array needs an element type and, unless it is runtime-sized, a count");
+  }
+  const Ty element = resolveType(expr.templates[0]);
+  bool from_override = false;
+  const auto count = expr.templates.size() == 2 ? arrayCount(expr.templates[1], from_override) : std::optional<uint32_t>(0);
+  if (element == kError || !count) return kError;
+  const bool fixed_footprint = !types_.isRuntimeSized(element) && !types_.isOverrideSized(element);
+  if (!types_.isStorable(element) || !fixed_footprint) {
+    return fail(kType, ast_[expr.templates[0]].span, fmt::format("an array cannot have elements of type {}", name(element)));
+  }
+  return limitedType(types_.array(element, *count, from_override), expr.span);
+}
+
+std::optional<uint32_t> Checker::arrayCount(ExprId id, bool& from_override) {
+  const uint32_t quiet = std::exchange(quiet_, 0);
+  const Ty type = checkValue(id);
+  quiet_ = quiet;
+  if (type == kError) return std::nullopt;
+  const ExprInfo& info = infoOf(id);
+  const Span span = ast_[id].span;
+  const bool is_integer = type == kAbstractInt || type == kI32 || type == kU32;
+  if (!is_integer || !info.value) {
+    fail(kType, span, is_integer ? "array count is not a constant expression" : fmt::format("array count has type {}", name(type)));
+    return std::nullopt;
+  }
+  from_override = info.stage == Stage::Override;
+  const int64_t count = info.value->integer;
+  if (count < 1 || count > UINT32_MAX) {
+    fail(kType, span, fmt::format("array count {} is not positive or too large", count));
+    return std::nullopt;
+  }
+  return static_cast<uint32_t>(count);
+}
+
+Ty Checker::limitedType(Ty type, Span where) {
+  if (types_.sizeOf(type) > kMaximumTypeSize) return fail(kLimit, where, "type is larger than 2 GiB");
+  if (types_.depth(type) > kMaximumTypeDepth + 1) return fail(kLimit, where, "type is nested too deeply");
+  return type;
+}
+
+bool Checker::readSpace(ExprId id, AddressSpace& space) {
+  const Expr& expr = ast_[id];
+  for (const AddressSpace candidate :
+       {AddressSpace::Function, AddressSpace::Private, AddressSpace::Workgroup, AddressSpace::Uniform, AddressSpace::Storage}) {
+    if (expr.kind != ExprKind::Identifier || expr.has_templates || expr.name != toString(candidate)) continue;
+    space = candidate;
+    return true;
+  }
+  fail(kType, expr.span, fmt::format("'{}' is not an address space", reporter_.source().text(expr.span)),
+       "use function, private, workgroup, uniform or storage");
+  return false;
+}
+
+bool Checker::readAccess(ExprId id, Access& access) {
+  const Expr& expr = ast_[id];
+  for (const Access candidate : {Access::Read, Access::ReadWrite}) {
+    if (expr.kind != ExprKind::Identifier || expr.name != toString(candidate)) continue;
+    access = candidate;
+    return true;
+  }
+  fail(kType, expr.span, fmt::format("'{}' is not an access mode of a buffer", reporter_.source().text(expr.span)), "use read or read_write");
+  return false;
+}
+
+Ty Checker::pointerType(const Expr& expr) {
+  if (expr.templates.size() < 2 || expr.templates.size() > 3) return fail(kType, expr.span, "ptr needs an address space and a type");
+  AddressSpace space = AddressSpace::Function;
+  if (!readSpace(expr.templates[0], space)) return kError;
+  const Ty element = resolveType(expr.templates[1]);
+  const bool read_only = space == AddressSpace::Uniform || space == AddressSpace::Storage;
+  Access access = read_only ? Access::Read : Access::ReadWrite;
+  if (expr.templates.size() == 3) {
+    if (space != AddressSpace::Storage) {
+      return fail(kType, ast_[expr.templates[2]].span, "only pointers to storage take an access mode");
+    }
+    if (!readAccess(expr.templates[2], access)) return kError;
+  }
+  if (element == kError) return kError;
+  if (!types_.isStorable(element)) {
+    return fail(kType, ast_[expr.templates[1]].span, fmt::format("a pointer cannot point to type {}", name(element)));
+  }
+  return types_.pointer(space, element, access);
+}
+
+}  // namespace lockstep::wgsl

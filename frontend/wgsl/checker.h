@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// The checker's state, internal to the reader. One class over several files: check_module, check_declarations, check_types,
+// check_expressions, check_operators, check_constructors, check_builtins, check_statements.
+#pragma once
+
+#include <string_view>
+#include <unordered_map>
+
+#include "frontend/wgsl/program.h"
+
+namespace lockstep::wgsl {
+
+/// What can happen after a statement (WGSL, "Behavior analysis"); bits.
+using Behavior = uint8_t;
+inline constexpr Behavior kNext = 1, kBreak = 2, kContinue = 4, kReturn = 8;
+
+/// A predeclared type name: a complete type ("vec3f") or a generator that takes or infers its parameters ("vec3").
+struct TypeName {
+  Kind kind = Kind::Error;
+  uint32_t columns = 0, rows = 0;
+  Ty scalar;  ///< invalid: not given by the name
+};
+std::optional<TypeName> findTypeName(std::string_view name);
+/// Textures and samplers.
+bool isUnsupportedType(std::string_view name);
+
+/// Scalars that a builtin's parameter T ranges over.
+enum class Family : uint8_t { Float, Numeric, Signed, Integer, F32, U32 };
+
+class Checker {
+ public:
+  Checker(const Ast& ast, const std::map<std::string, double>& overrides, Reporter& reporter);
+  Program run();
+
+ private:
+  enum class State : uint8_t { Waiting, Running, Done };
+  struct Global {
+    Declaration declaration;
+    Span span;  // of the name
+    State state = State::Waiting;
+    EntityId entity;  // variables
+    Ty type = kError;  // structs and aliases
+  };
+  using Scope = std::unordered_map<std::string_view, EntityId>;
+  /// The loop or switch that encloses a statement.
+  struct Breakable {
+    bool is_loop = false;
+    bool in_continuing = false;         // its continuing block is being checked
+    size_t body_scope = 0;              // depth of the loop body's scope
+    uint32_t first_continue = UINT32_MAX;  // offset of the first continue statement
+  };
+  /// What a name means.
+  struct Meaning {
+    enum class Kind : uint8_t { Unknown, Value, Function, Type, TypeGenerator, Builtin, Failed } kind = Kind::Unknown;
+    EntityId entity;
+    uint32_t function = 0;
+    Ty type = kError;
+    TypeName type_name;
+    Builtin builtin = Builtin::Abs;
+  };
+
+  // check_module.cpp
+  void declareGlobals();
+  void resolveGlobal(Global& global);
+  void orderFunctions();
+  void checkBindings();
+  void checkExtensions();
+  void checkUnusedOverrides();
+
+  // check_declarations.cpp
+  EntityId checkGlobalVariable(const VariableDecl& decl);
+  EntityId checkOverride(const VariableDecl& decl);
+  EntityId checkModuleVar(const VariableDecl& decl);
+  EntityId checkConst(const VariableDecl& decl, size_t scope);
+  Ty checkStruct(const StructDecl& decl);
+  void checkSignature(uint32_t index);
+  void checkFunctionBody(uint32_t index);
+  void checkEntryPoint(uint32_t index);
+  std::optional<std::array<uint32_t, 3>> workgroupSize(const Attribute& attribute);
+  kernel::Builtin builtinAttribute(const Attribute& attribute, Ty type);
+  /// The value of an attribute's argument as a non-negative integer constant.
+  std::optional<uint32_t> attributeNumber(const Attribute& attribute, size_t argument = 0);
+  /// Address space and access of var<...> or ptr<...>.
+  bool readSpace(ExprId expr, AddressSpace& space);
+  bool readAccess(ExprId expr, Access& access);
+  bool checkUniformLayout(Ty type, Span where);
+  std::optional<ConstValue> overrideValue(double value, Ty type);
+
+  // check_types.cpp
+  Ty resolveType(ExprId expr);
+  Ty typeFromName(const TypeName& name, const Expr& expr);
+  Ty arrayType(const Expr& expr);
+  Ty pointerType(const Expr& expr);
+  std::optional<uint32_t> arrayCount(ExprId expr, bool& from_override);
+  Ty limitedType(Ty type, Span where);
+  Meaning lookUp(std::string_view name, Span where);
+
+  // check_expressions.cpp: each fills `info` of the expression.
+  void checkExpr(ExprId id);
+  /// checkExpr, and the type that reading gives; reports references that cannot be read.
+  Ty checkValue(ExprId id);
+  void checkIdentifier(ExprId id);
+  void checkUnary(ExprId id);
+  void checkIndex(ExprId id);
+  void checkMember(ExprId id);
+  void checkSwizzle(ExprId id, Ty base, bool through_reference);
+  void checkCall(ExprId id);
+  void checkUserCall(ExprId id, uint32_t function);
+  /// Type, space and access of the memory that `expr` refers to when it is a reference or a pointer.
+  std::optional<Type> memoryView(ExprId expr) const;
+  bool constantCondition(ExprId id);
+
+  // Conversion of an already checked expression to a type; reports when there is none.
+  bool materialize(ExprId id, Ty to, std::string_view context);
+  void materializeDefault(ExprId id);
+  void setResult(ExprId id, Ty type, Stage stage, const std::optional<Evaluated>& value);
+  ExprInfo& infoOf(ExprId id) { return program_.expressions[id.index()]; }
+  [[nodiscard]] Ty valueType(ExprId id) const { return program_.types.value(program_[id].type); }
+  [[nodiscard]] Stage stageOf(const std::vector<ExprId>& ids) const;
+
+  // check_operators.cpp
+  void checkBinary(ExprId id);
+  void checkBinaryNode(ExprId id);
+  /// Type of `left op right` with both sides converted; kError after reporting.
+  Ty binaryType(BinaryOp op, Span span, ExprId left, ExprId right);
+  Ty shiftType(BinaryOp op, Span span, ExprId left, ExprId right);
+  Ty arithmeticShape(BinaryOp op, Ty left, Ty right);
+  Ty commonScalar(Ty a, Ty b) const;
+  Ty operatorError(BinaryOp op, Span span, ExprId left, ExprId right);
+  void checkDivisor(ExprId left, ExprId right);
+
+  // check_constructors.cpp
+  void checkConstructor(ExprId id, Ty type);
+  void checkInferredConstructor(ExprId id, const TypeName& name);
+  void constructScalar(ExprId id, Ty type);
+  void constructVector(ExprId id, Ty type);
+  void constructMatrix(ExprId id, Ty type);
+  void constructComposite(ExprId id, Ty type);
+  bool checkArguments(const Expr& call);
+  Ty commonType(const std::vector<ExprId>& ids);
+  void finishConstructor(ExprId id, Ty type);
+  std::optional<Evaluated> constantComposite(const Expr& call, Ty type);
+
+  // check_builtins.cpp
+  void checkBuiltinCall(ExprId id, Builtin builtin);
+  Ty builtinType(const Expr& call, Builtin builtin);
+  Ty sameArguments(const Expr& call, size_t first, size_t count, Family family);
+  Ty vectorBuiltinType(const Expr& call, Builtin builtin);
+  Ty selectType(const Expr& call);
+  Ty memoryBuiltinType(const Expr& call, Builtin builtin);
+  Ty bitcastType(const Expr& call);
+  Ty noOverload(const Expr& call);
+  bool argumentCount(const Expr& call, size_t count);
+  void checkConstantArguments(const Expr& call, Builtin builtin);
+
+  // check_statements.cpp
+  Behavior checkStatement(StmtId id);
+  Behavior checkBlock(StmtId id, bool new_scope = true);
+  Behavior checkSequence(const std::vector<StmtId>& statements);
+  Behavior checkSwitch(const Stmt& stmt);
+  Behavior checkLoop(const Stmt& stmt);
+  Behavior checkFor(const Stmt& stmt);
+  Behavior checkWhile(const Stmt& stmt);
+  Behavior checkJump(const Stmt& stmt);
+  void checkReturn(const Stmt& stmt);
+  void checkAssign(const Stmt& stmt);
+  void checkCallStatement(const Stmt& stmt);
+  void checkCondition(ExprId id, std::string_view what);
+  void checkConstAssert(ExprId id);
+  EntityId checkLocal(const VariableDecl& decl);
+  EntityId declareLocal(std::string_view name, Entity entity);
+  /// Type of the value that an assignment may store through `target`; kError after reporting.
+  Ty assignable(ExprId target);
+
+  EntityId addEntity(Entity entity);
+  Ty fail(const char* code, Span where, std::string message, std::string remedy = {}, std::vector<Note> notes = {});
+  [[nodiscard]] std::string name(Ty type) const { return program_.types.toString(type); }
+
+  const Ast& ast_;
+  const std::map<std::string, double>& overrides_;
+  Reporter& reporter_;
+  Program program_;
+  Types& types_;
+  ConstEval eval_;
+  std::vector<Global> globals_;
+  std::unordered_map<std::string_view, size_t> global_names_;
+  std::set<std::string> used_overrides_;
+  std::set<uint32_t> override_ids_;
+  std::vector<Scope> scopes_;
+  std::vector<Breakable> breakables_;
+  uint32_t function_ = UINT32_MAX;  // whose body is being checked
+  uint32_t quiet_ = 0;              // > 0: constant evaluation errors are ignored (unevaluated operand)
+  uint32_t resolving_ = 0;          // nesting of resolveGlobal
+  bool f16_enabled_ = false, subgroups_enabled_ = false;
+};
+
+}  // namespace lockstep::wgsl

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Syntax tree + what the checker knows -> kernel IR. Internal to the reader; only for programs without errors.
+#pragma once
+
+#include <unordered_map>
+
+#include "frontend/wgsl/program.h"
+#include "ir/kernel/builder.h"
+
+namespace lockstep::wgsl {
+
+kernel::Module lower(const Ast& ast, Program program, const Source& source);
+
+/// One class over several files: lower_module, lower_statements, lower_expressions, lower_builtins, lower_vector_builtins.
+class Lowerer {
+ public:
+  Lowerer(const Ast& ast, Program program, const Source& source);
+  kernel::Module run();
+
+ private:
+  using Value = kernel::ValueId;
+  using Op = kernel::Op;
+
+  // lower_module.cpp
+  kernel::TypeId type(Ty id);
+  kernel::TypeId makeType(Ty id);
+  kernel::Scalar scalar(Ty id) const;
+  Value constant(const ConstValue& value);
+  void lowerGlobal(EntityId id);
+  void lowerFunction(uint32_t index);
+  /// Struct parameters of an entry point become one parameter a member.
+  Value entryParameter(kernel::FunctionId function, const Entity& entity, const FunctionInfo& info, size_t index);
+  std::string plainName(std::string_view name);
+
+  // lower_statements.cpp: nothing is built after a jump until the block ends.
+  void lowerBlock(StmtId id);
+  void lowerSequence(const std::vector<StmtId>& statements);
+  void lowerStatement(StmtId id);
+  void lowerIf(const Stmt& stmt);
+  void lowerSwitch(const Stmt& stmt);
+  void lowerLoop(const Stmt& stmt);
+  void lowerConditionLoop(const Stmt& stmt);
+  void lowerCondition(ExprId condition);
+  void lowerAssign(const Stmt& stmt);
+  void lowerDeclaration(StmtId id);
+  void jump(kernel::Op op);
+
+  // lower_expressions.cpp
+  Value lowerValue(ExprId id);
+  Value lowerReference(ExprId id);
+  Value lowerUnary(ExprId id);
+  Value lowerBinary(ExprId id);
+  Value lowerLogical(ExprId id, Value left);
+  Value lowerMember(ExprId id);
+  Value lowerCall(ExprId id);
+  Value lowerConstructor(ExprId id);
+  Value swizzle(Value vector, std::string_view letters);
+  Value binary(BinaryOp op, Value left, Value right);
+  Value matrixBinary(BinaryOp op, Value left, Value right);
+  Value splat(Value value, uint32_t width);
+  /// Evaluating the expression has no effect, cannot go out of bounds and costs little.
+  bool isCheap(ExprId id) const;
+  void at(Span span) { builder_.setLocation(source_.locate(span)); }
+
+  // lower_builtins.cpp
+  Value lowerBuiltin(ExprId id);
+  Value scalarComposition(Builtin builtin, const std::vector<Value>& arguments);
+  Value packComposition(Builtin builtin, Value argument);
+  Value unpackComposition(Builtin builtin, Value argument, kernel::TypeId result);
+  Value ldexp(Value value, Value exponent);
+
+  // lower_vector_builtins.cpp
+  Value vectorComposition(Builtin builtin, const std::vector<Value>& arguments);
+  Value length(Value vector);
+  Value cross(Value a, Value b);
+  Value refract(Value incident, Value normal, Value eta);
+  Value transpose(Value matrix);
+  Value determinant(Value matrix);
+  /// A constant of the scalar or vector type of `like`.
+  Value number(Value like, double value);
+  Value make(Op op, std::vector<Value> operands) { return builder_.make(op, std::move(operands)); }
+
+  [[nodiscard]] const ExprInfo& infoOf(ExprId id) const { return program_[id]; }
+  [[nodiscard]] const kernel::Type& kernelType(Value value) const { return builder_.typeOf(value); }
+
+  const Ast& ast_;
+  Program program_;
+  Types& types_;
+  ConstEval eval_;
+  const Source& source_;
+  kernel::Builder builder_;
+  std::vector<kernel::TypeId> type_map_;
+  std::vector<Value> entity_values_;
+  std::vector<kernel::FunctionId> functions_;
+  std::unordered_map<const void*, Value> composites_;  // by shared elements: constants may share parts many times
+  bool jumped_ = false;     // the block that is being built ends in a jump
+  bool continued_ = false;  // a continue of the innermost loop was built
+};
+
+}  // namespace lockstep::wgsl

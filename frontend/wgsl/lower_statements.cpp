@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "frontend/wgsl/lower.h"
+
+namespace lockstep::wgsl {
+
+void Lowerer::lowerBlock(StmtId id) { lowerSequence(ast_[id].statements); }
+
+void Lowerer::lowerSequence(const std::vector<StmtId>& statements) {
+  for (const StmtId id : statements) {
+    // What follows a jump can never run, and a block of the IR ends at a jump.
+    if (jumped_) return;
+    lowerStatement(id);
+  }
+}
+
+void Lowerer::jump(kernel::Op op) {
+  builder_.makeVoid(op);
+  jumped_ = true;
+  if (op == Op::Continue) continued_ = true;
+}
+
+void Lowerer::lowerStatement(StmtId id) {
+  const Stmt& stmt = ast_[id];
+  at(stmt.span);
+  switch (stmt.kind) {
+    case StmtKind::Block:
+      return lowerBlock(id);
+    case StmtKind::If:
+      return lowerIf(stmt);
+    case StmtKind::Switch:
+      return lowerSwitch(stmt);
+    case StmtKind::Loop:
+      return lowerLoop(stmt);
+    case StmtKind::For:
+    case StmtKind::While:
+      return lowerConditionLoop(stmt);
+    case StmtKind::Break:
+      return jump(Op::Break);
+    case StmtKind::Continue:
+      return jump(Op::Continue);
+    case StmtKind::BreakIf: {
+      const Value condition = lowerValue(stmt.condition);
+      at(stmt.span);
+      builder_.breakIf(condition);
+      jumped_ = true;
+      return;
+    }
+    case StmtKind::Return: {
+      const Value value = stmt.value.valid() ? lowerValue(stmt.value) : Value();
+      at(stmt.span);
+      if (value.valid()) {
+        builder_.returnValue(value);
+      } else {
+        builder_.returnVoid();
+      }
+      jumped_ = true;
+      return;
+    }
+    case StmtKind::Assign:
+    case StmtKind::CompoundAssign:
+    case StmtKind::Increment:
+    case StmtKind::Decrement:
+      return lowerAssign(stmt);
+    case StmtKind::Call:
+    case StmtKind::Phony:
+      if (!infoOf(stmt.value).value) lowerValue(stmt.value);
+      return;
+    case StmtKind::ConstAssert:
+      return;
+    case StmtKind::Declare:
+      return lowerDeclaration(id);
+  }
+}
+
+void Lowerer::lowerDeclaration(StmtId id) {
+  const VariableDecl& decl = ast_[id].variable;
+  if (decl.kind == VariableKind::Const) return;
+  const EntityId entity_id = program_.declared[id.index()];
+  const Entity& entity = program_[entity_id];
+  const Value initial = decl.initializer.valid() ? lowerValue(decl.initializer) : Value();
+  at(ast_[id].span);
+  Value& value = entity_values_[entity_id.index()];
+  if (decl.kind == VariableKind::Var) {
+    value = builder_.var(type(types_[entity.type].element), plainName(entity.name), initial);
+    return;
+  }
+  value = initial;
+  const kernel::Value& made = builder_.module()[initial];
+  if (made.kind == kernel::ValueKind::Instruction && made.name.empty()) builder_.name(initial, plainName(entity.name));
+}
+
+void Lowerer::lowerAssign(const Stmt& stmt) {
+  const Value target = lowerReference(stmt.target);
+  if (stmt.kind == StmtKind::Assign) {
+    const Value value = lowerValue(stmt.value);
+    at(stmt.span);
+    builder_.store(target, value);
+    return;
+  }
+  at(stmt.target.valid() ? ast_[stmt.target].span : stmt.span);
+  const Value old = builder_.load(target);
+  Value result;
+  if (stmt.kind == StmtKind::CompoundAssign) {
+    const Value operand = lowerValue(stmt.value);
+    at(stmt.span);
+    result = binary(stmt.op, old, operand);
+  } else {
+    at(stmt.span);
+    result = make(stmt.kind == StmtKind::Increment ? Op::Add : Op::Sub, {old, number(old, 1)});
+  }
+  builder_.store(target, result);
+}
+
+void Lowerer::lowerIf(const Stmt& stmt) {
+  const Value condition = lowerValue(stmt.condition);
+  at(stmt.span);
+  bool then_jumps = false, otherwise_jumps = false;
+  builder_.ifThen(
+      condition,
+      [&] {
+        lowerBlock(stmt.body);
+        then_jumps = std::exchange(jumped_, false);
+      },
+      [&] {
+        if (stmt.otherwise.valid()) lowerStatement(stmt.otherwise);
+        otherwise_jumps = std::exchange(jumped_, false);
+      });
+  jumped_ = then_jumps && otherwise_jumps;
+}
+
+void Lowerer::lowerSwitch(const Stmt& stmt) {
+  const Value selector = lowerValue(stmt.condition);
+  at(stmt.span);
+  std::vector<kernel::SwitchCase> cases;
+  for (const CaseClause& clause : stmt.cases) {
+    kernel::SwitchCase out;
+    out.is_default = clause.is_default;
+    for (const ExprId id : clause.selectors) out.selectors.push_back(scalarBits(*infoOf(id).value));
+    cases.push_back(std::move(out));
+  }
+  builder_.switchOn(selector, std::move(cases), [&](size_t i) {
+    lowerBlock(stmt.cases[i].body);
+    jumped_ = false;
+  });
+}
+
+void Lowerer::lowerLoop(const Stmt& stmt) {
+  const bool outer_continued = std::exchange(continued_, false);
+  bool reaches_end = false;
+  builder_.loop(
+      [&] {
+        lowerBlock(stmt.body);
+        reaches_end = !std::exchange(jumped_, false);
+      },
+      [&] {
+        // An unreachable continuing block may use declarations that were dropped because they are unreachable, too.
+        if (stmt.continuing.valid() && (reaches_end || continued_)) lowerBlock(stmt.continuing);
+        jumped_ = false;
+      });
+  continued_ = outer_continued;
+}
+
+void Lowerer::lowerCondition(ExprId condition) {
+  if (infoOf(condition).value && infoOf(condition).value->integer != 0) return;
+  const Value value = lowerValue(condition);
+  at(ast_[condition].span);
+  const Value stop = builder_.make(Op::Not, {value});
+  builder_.ifThen(stop, [&] { builder_.breakLoop(); });
+}
+
+void Lowerer::lowerConditionLoop(const Stmt& stmt) {
+  if (stmt.initializer.valid()) lowerStatement(stmt.initializer);
+  at(stmt.span);
+  const bool outer_continued = continued_;
+  builder_.loop(
+      [&] {
+        if (stmt.condition.valid()) lowerCondition(stmt.condition);
+        lowerBlock(stmt.body);
+        jumped_ = false;
+      },
+      [&] {
+        if (stmt.update.valid()) lowerStatement(stmt.update);
+        jumped_ = false;
+      });
+  continued_ = outer_continued;
+}
+
+}  // namespace lockstep::wgsl

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recursive-descent parser, internal to the reader. A syntax error throws SyntaxAbort after reporting; statement and declaration
+// loops catch it and resume at the next one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "frontend/wgsl/ast.h"
+
+namespace lockstep::wgsl {
+
+/// Nesting beyond this is an error, so that no visitor runs out of stack. WGSL asks for at least 127 levels of braces.
+inline constexpr uint32_t kMaximumDepth = 250;
+
+class Parser {
+ public:
+  Parser(std::vector<Token> tokens, Reporter& reporter) : tokens_(std::move(tokens)), reporter_(reporter) {}
+  Ast run();
+
+ private:
+  struct SyntaxAbort {};
+
+  /// Counts nesting while it lives.
+  class Nested {
+   public:
+    explicit Nested(Parser& parser) : parser_(parser) {
+      if (++parser_.depth_ > kMaximumDepth) {
+        --parser_.depth_;
+        parser_.tooDeep();
+      }
+    }
+    ~Nested() { --parser_.depth_; }
+    Nested(const Nested&) = delete;
+    Nested& operator=(const Nested&) = delete;
+
+   private:
+    Parser& parser_;
+  };
+
+  // Tokens.
+  [[nodiscard]] const Token& peek(size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
+  const Token& next() { return at_ + 1 < tokens_.size() ? tokens_[at_++] : tokens_.back(); }
+  [[nodiscard]] bool is(std::string_view text, size_t ahead = 0) const;
+  bool accept(std::string_view text);
+  /// `after` says what came before, for the message ("after the condition").
+  Span expect(std::string_view text, std::string_view after);
+  std::string_view declaredName(std::string_view what, Span& span);
+  [[noreturn]] void fail(std::string message, std::string remedy = {});
+  [[noreturn]] void failAt(Span where, std::string message, std::string remedy = {});
+  [[noreturn]] void tooDeep();
+  [[nodiscard]] Span previousSpan() const { return tokens_[at_ == 0 ? 0 : at_ - 1].span; }
+  [[nodiscard]] Span since(uint32_t begin) const { return {begin, std::max(begin, previousSpan().end)}; }
+
+  // Declarations (parser_declarations.cpp).
+  void parseDirectives();
+  void parseDeclaration();
+  void recoverDeclaration();
+  void parseStruct();
+  void parseFunction(std::vector<Attribute> attributes);
+  VariableDecl parseVariable(std::vector<Attribute> attributes);
+  std::vector<Attribute> parseAttributes();
+  ParameterDecl parseParameter(std::string_view what);
+
+  // Statements (parser_statements.cpp).
+  StmtId parseBlock();
+  StmtId parseStatement();
+  StmtId parseCompoundOrSimple();
+  StmtId parseIf();
+  StmtId parseSwitch();
+  StmtId parseLoop();
+  StmtId parseContinuing();
+  StmtId parseFor();
+  StmtId parseWhile();
+  /// Assignment, increment, decrement, call or `_ =`, without the semicolon.
+  StmtId parseSimple();
+  void parseStatementsInto(Stmt& block, bool in_loop_body, StmtId* continuing);
+  void recoverStatement();
+  StmtId add(Stmt stmt);
+
+  // Expressions (parser_expressions.cpp).
+  ExprId parseExpression();
+  ExprId parseUnary();
+  ExprId parsePostfix();
+  ExprId parsePrimary();
+  ExprId parseIdentifier();
+  ExprId parseType();
+  ExprId parseRelational(ExprId first);
+  ExprId parseShift(ExprId first);
+  ExprId parseAdditive(ExprId first);
+  ExprId parseMultiplicative(ExprId first);
+  ExprId parseChain(ExprId first, std::string_view op, bool relational_operands);
+  std::vector<ExprId> parseArguments();
+  std::vector<ExprId> parseTemplates();
+  void rejectMixedOperator(ExprId parsed);
+  ExprId binary(BinaryOp op, ExprId left, ExprId right);
+  ExprId add(Expr expr);
+
+  std::vector<Token> tokens_;
+  Reporter& reporter_;
+  Ast ast_;
+  size_t at_ = 0;
+  uint32_t depth_ = 0;
+};
+
+}  // namespace lockstep::wgsl

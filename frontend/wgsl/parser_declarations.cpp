@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "frontend/wgsl/parser.h"
+
+namespace lockstep::wgsl {
+
+Ast parseModule(const Source& source, Reporter& reporter) { return Parser(tokenize(source, reporter), reporter).run(); }
+
+bool Parser::is(std::string_view text, size_t ahead) const {
+  const Token& token = peek(ahead);
+  return (token.kind == TokenKind::Punctuation || token.kind == TokenKind::Keyword) && token.text == text;
+}
+
+bool Parser::accept(std::string_view text) {
+  if (!is(text)) return false;
+  next();
+  return true;
+}
+
+Span Parser::expect(std::string_view text, std::string_view after) {
+  if (!is(text)) fail(fmt::format("expected '{}' {}, found '{}'", text, after, peek().text));
+  return next().span;
+}
+
+void Parser::fail(std::string message, std::string remedy) { failAt(peek().span, std::move(message), std::move(remedy)); }
+
+void Parser::failAt(Span where, std::string message, std::string remedy) {
+  reporter_.error(kSyntax, where, std::move(message), std::move(remedy));
+  throw SyntaxAbort{};
+}
+
+void Parser::tooDeep() {
+  reporter_.error(kLimit, peek().span, fmt::format("nesting is deeper than {} levels", kMaximumDepth));
+  throw SyntaxAbort{};
+}
+
+std::string_view Parser::declaredName(std::string_view what, Span& span) {
+  const Token& token = peek();
+  if (token.kind != TokenKind::Identifier) fail(fmt::format("expected a name for the {}, found '{}'", what, token.text));
+  if (isReservedWord(token.text)) fail(fmt::format("'{}' is a reserved word", token.text), "choose another name");
+  if (token.text.starts_with("__")) fail(fmt::format("name '{}' starts with two underscores", token.text), "choose another name");
+  span = token.span;
+  return next().text;
+}
+
+Ast Parser::run() {
+  try {
+    parseDirectives();
+  } catch (const SyntaxAbort&) {
+    depth_ = 0;
+    recoverDeclaration();
+  }
+  while (peek().kind != TokenKind::End && !reporter_.full()) {
+    const size_t before = at_;
+    try {
+      parseDeclaration();
+    } catch (const SyntaxAbort&) {
+      depth_ = 0;
+      recoverDeclaration();
+      if (at_ == before) next();
+    }
+  }
+  return std::move(ast_);
+}
+
+/// Skips to the next token that can only start a declaration.
+void Parser::recoverDeclaration() {
+  int depth = 0;
+  while (peek().kind != TokenKind::End) {
+    if (is("fn") || is("struct") || is("alias") || is("override")) return;
+    if (depth == 0 && (is("var") || is("const") || is("@"))) return;
+    if (is("{")) ++depth;
+    if (is("}") && --depth <= 0) {
+      next();
+      return;
+    }
+    if (depth == 0 && accept(";")) return;
+    next();
+  }
+}
+
+void Parser::parseDirectives() {
+  while (true) {
+    if (accept("enable") || accept("requires")) {
+      auto& list = previousSpan().end - previousSpan().begin == 6 ? ast_.enables : ast_.requirements;
+      do {
+        if (is(";") && !list.empty()) break;
+        if (peek().kind != TokenKind::Identifier) fail(fmt::format("expected a feature name, found '{}'", peek().text));
+        list.push_back({.span = peek().span, .name = peek().text});
+        next();
+      } while (accept(","));
+      expect(";", "after the directive");
+    } else if (is("diagnostic")) {
+      next();
+      expect("(", "after 'diagnostic'");
+      while (!is(")") && !is(";") && peek().kind != TokenKind::End) next();
+      expect(")", "after the diagnostic rule");
+      expect(";", "after the directive");
+    } else if (!accept(";")) {
+      return;
+    }
+  }
+}
+
+void Parser::parseDeclaration() {
+  if (accept(";")) return;
+  if (is("enable") || is("requires") || is("diagnostic")) fail(fmt::format("'{}' must come before all declarations", peek().text));
+  std::vector<Attribute> attributes = parseAttributes();
+  const auto declare = [&](DeclarationKind kind, size_t size) { ast_.declarations.push_back({kind, static_cast<uint32_t>(size - 1)}); };
+  const bool takes_attributes = is("fn") || is("var") || is("override");
+  if (!attributes.empty() && !takes_attributes) failAt(attributes.front().span, "attributes are not allowed on this declaration");
+  if (is("fn")) {
+    parseFunction(std::move(attributes));
+    declare(DeclarationKind::Function, ast_.functions.size());
+  } else if (is("struct")) {
+    parseStruct();
+    declare(DeclarationKind::Struct, ast_.structs.size());
+  } else if (is("const") || is("override") || is("var")) {
+    VariableDecl variable = parseVariable(std::move(attributes));
+    expect(";", "after the declaration");
+    ast_.variables.push_back(std::move(variable));
+    declare(DeclarationKind::Variable, ast_.variables.size());
+  } else if (accept("alias")) {
+    AliasDecl alias;
+    alias.name = declaredName("alias", alias.name_span);
+    expect("=", "after the alias name");
+    alias.type = parseType();
+    expect(";", "after the alias");
+    ast_.aliases.push_back(alias);
+    declare(DeclarationKind::Alias, ast_.aliases.size());
+  } else if (accept("const_assert")) {
+    ast_.const_asserts.push_back(parseExpression());
+    expect(";", "after the assertion");
+    declare(DeclarationKind::ConstAssert, ast_.const_asserts.size());
+  } else if (is("let")) {
+    fail("'let' is not allowed at module scope", "use 'const' or 'override'");
+  } else {
+    fail(fmt::format("expected a declaration, found '{}'", peek().text));
+  }
+}
+
+std::vector<Attribute> Parser::parseAttributes() {
+  std::vector<Attribute> attributes;
+  while (is("@")) {
+    Attribute attribute;
+    const uint32_t begin = next().span.begin;
+    const bool keyword = is("diagnostic") || is("const");
+    if (peek().kind != TokenKind::Identifier && !keyword) fail(fmt::format("expected an attribute name, found '{}'", peek().text));
+    attribute.name = next().text;
+    if (attribute.name == "diagnostic") {
+      // Only filters of uniformity rules; parsed like a call, dotted rule names included.
+      expect("(", "after 'diagnostic'");
+      while (!is(")") && !is(";") && peek().kind != TokenKind::End) next();
+      expect(")", "after the diagnostic rule");
+    } else if (is("(")) {
+      attribute.arguments = parseArguments();
+    }
+    attribute.span = since(begin);
+    attributes.push_back(std::move(attribute));
+  }
+  return attributes;
+}
+
+VariableDecl Parser::parseVariable(std::vector<Attribute> attributes) {
+  VariableDecl variable;
+  const Token& keyword = next();
+  variable.kind = keyword.text == "const"      ? VariableKind::Const
+                  : keyword.text == "override" ? VariableKind::Override
+                  : keyword.text == "let"      ? VariableKind::Let
+                                               : VariableKind::Var;
+  variable.attributes = std::move(attributes);
+  if (peek().kind == TokenKind::TemplateStart) {
+    if (variable.kind != VariableKind::Var) fail(fmt::format("'{}' takes no template list", keyword.text));
+    variable.templates = parseTemplates();
+  }
+  variable.name = declaredName(keyword.text, variable.name_span);
+  if (accept(":")) variable.type = parseType();
+  if (accept("=")) variable.initializer = parseExpression();
+  variable.span = since(keyword.span.begin);
+  const bool needs_value = variable.kind == VariableKind::Const || variable.kind == VariableKind::Let;
+  if (needs_value && !variable.initializer.valid()) fail(fmt::format("'{}' needs a value", keyword.text), "add '= value'");
+  return variable;
+}
+
+ParameterDecl Parser::parseParameter(std::string_view what) {
+  ParameterDecl parameter;
+  parameter.attributes = parseAttributes();
+  parameter.name = declaredName(what, parameter.name_span);
+  expect(":", fmt::format("after the {} name", what));
+  parameter.type = parseType();
+  return parameter;
+}
+
+void Parser::parseStruct() {
+  StructDecl structure;
+  next();
+  structure.name = declaredName("struct", structure.name_span);
+  expect("{", "after the struct name");
+  while (!is("}")) {
+    structure.members.push_back(parseParameter("member"));
+    if (!accept(",")) break;
+  }
+  expect("}", "after the members");
+  ast_.structs.push_back(std::move(structure));
+}
+
+void Parser::parseFunction(std::vector<Attribute> attributes) {
+  FunctionDecl function;
+  function.attributes = std::move(attributes);
+  const uint32_t begin = next().span.begin;
+  function.name = declaredName("function", function.name_span);
+  expect("(", "after the function name");
+  while (!is(")")) {
+    function.parameters.push_back(parseParameter("parameter"));
+    if (!accept(",")) break;
+  }
+  expect(")", "after the parameters");
+  if (accept("->")) {
+    function.return_attributes = parseAttributes();
+    function.return_type = parseType();
+  }
+  function.span = since(begin);
+  function.body = parseBlock();
+  ast_.functions.push_back(std::move(function));
+}
+
+}  // namespace lockstep::wgsl

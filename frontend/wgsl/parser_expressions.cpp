@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Expressions. WGSL's grammar is not a plain precedence table: bitwise operators take only unary operands, shifts neither chain nor
+// mix with additions, relations do not chain, and && does not mix with ||.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "frontend/wgsl/parser.h"
+
+namespace lockstep::wgsl {
+namespace {
+
+struct BinaryText {
+  std::string_view text;
+  BinaryOp op;
+};
+
+constexpr std::array kBinaryTexts = std::to_array<BinaryText>({
+    {"+", BinaryOp::Add}, {"-", BinaryOp::Sub}, {"*", BinaryOp::Mul},  {"/", BinaryOp::Div},  {"%", BinaryOp::Rem},
+    {"&", BinaryOp::And}, {"|", BinaryOp::Or},  {"^", BinaryOp::Xor},  {"<<", BinaryOp::Shl}, {">>", BinaryOp::Shr},
+    {"==", BinaryOp::Eq}, {"!=", BinaryOp::Ne}, {"<", BinaryOp::Lt},   {"<=", BinaryOp::Le},  {">", BinaryOp::Gt},
+    {">=", BinaryOp::Ge}, {"&&", BinaryOp::LogicalAnd}, {"||", BinaryOp::LogicalOr},
+});
+
+constexpr std::array kUnaryTexts = std::to_array<std::pair<std::string_view, UnaryOp>>({
+    {"-", UnaryOp::Negate}, {"!", UnaryOp::Not}, {"~", UnaryOp::Complement}, {"&", UnaryOp::AddressOf}, {"*", UnaryOp::Dereference},
+});
+
+std::optional<BinaryOp> binaryOf(const Token& token) {
+  if (token.kind != TokenKind::Punctuation) return std::nullopt;
+  const auto* row = std::find_if(kBinaryTexts.begin(), kBinaryTexts.end(), [&](const BinaryText& b) { return b.text == token.text; });
+  return row == kBinaryTexts.end() ? std::nullopt : std::optional(row->op);
+}
+
+bool isBitwise(std::string_view text) { return text == "&" || text == "|" || text == "^"; }
+
+}  // namespace
+
+std::string_view toString(BinaryOp op) {
+  return std::find_if(kBinaryTexts.begin(), kBinaryTexts.end(), [&](const BinaryText& b) { return b.op == op; })->text;
+}
+
+std::string_view toString(UnaryOp op) {
+  return std::find_if(kUnaryTexts.begin(), kUnaryTexts.end(), [&](const auto& u) { return u.second == op; })->first;
+}
+
+ExprId Parser::add(Expr expr) {
+  const auto deepen = [&](ExprId child, uint32_t by) {
+    if (child.valid()) expr.depth = std::max(expr.depth, ast_[child].depth + by);
+  };
+  deepen(expr.left, expr.kind == ExprKind::Binary ? 0 : 1);
+  deepen(expr.right, 1);
+  for (const ExprId child : expr.templates) deepen(child, 1);
+  for (const ExprId child : expr.arguments) deepen(child, 1);
+  if (expr.depth > kMaximumDepth) failAt(expr.span, "expression is nested too deeply");
+  ast_.expressions.push_back(std::move(expr));
+  return ExprId(ast_.expressions.size() - 1);
+}
+
+ExprId Parser::binary(BinaryOp op, ExprId left, ExprId right) {
+  Expr expr;
+  expr.kind = ExprKind::Binary;
+  expr.span = join(ast_[left].span, ast_[right].span);
+  expr.binary = op;
+  expr.left = left;
+  expr.right = right;
+  return add(std::move(expr));
+}
+
+ExprId Parser::parseExpression() {
+  const Nested nested(*this);
+  ExprId expr = parseUnary();
+  if (peek().kind == TokenKind::Punctuation && isBitwise(peek().text)) {
+    expr = parseChain(expr, peek().text, false);
+  } else {
+    expr = parseRelational(expr);
+    if (is("&&") || is("||")) expr = parseChain(expr, peek().text, true);
+  }
+  rejectMixedOperator(expr);
+  return expr;
+}
+
+ExprId Parser::parseChain(ExprId first, std::string_view op, bool relational_operands) {
+  const BinaryOp kind = *binaryOf(peek());
+  while (is(op)) {
+    next();
+    const ExprId operand = parseUnary();
+    first = binary(kind, first, relational_operands ? parseRelational(operand) : operand);
+  }
+  return first;
+}
+
+void Parser::rejectMixedOperator(ExprId parsed) {
+  const auto op = binaryOf(peek());
+  if (!op) return;
+  const Expr& expr = ast_[parsed];
+  if (expr.kind != ExprKind::Binary) fail(fmt::format("operator '{}' is not allowed here", peek().text));
+  fail(fmt::format("operators '{}' and '{}' need parentheses when they are mixed", toString(expr.binary), peek().text),
+       "write parentheses around the part that is to be evaluated first");
+}
+
+ExprId Parser::parseRelational(ExprId first) {
+  first = parseShift(first);
+  const auto op = binaryOf(peek());
+  if (!op || *op < BinaryOp::Eq || *op > BinaryOp::Ge) return first;
+  next();
+  return binary(*op, first, parseShift(parseUnary()));
+}
+
+ExprId Parser::parseShift(ExprId first) {
+  if (!is("<<") && !is(">>")) return parseAdditive(first);
+  const BinaryOp op = *binaryOf(next());
+  return binary(op, first, parseUnary());
+}
+
+ExprId Parser::parseAdditive(ExprId first) {
+  first = parseMultiplicative(first);
+  while (is("+") || is("-")) {
+    const BinaryOp op = *binaryOf(next());
+    first = binary(op, first, parseMultiplicative(parseUnary()));
+  }
+  return first;
+}
+
+ExprId Parser::parseMultiplicative(ExprId first) {
+  while (is("*") || is("/") || is("%")) {
+    const BinaryOp op = *binaryOf(next());
+    first = binary(op, first, parseUnary());
+  }
+  return first;
+}
+
+ExprId Parser::parseUnary() {
+  const Nested nested(*this);
+  const Token& token = peek();
+  const auto* row = std::find_if(kUnaryTexts.begin(), kUnaryTexts.end(), [&](const auto& u) { return is(u.first); });
+  if (row == kUnaryTexts.end()) return parsePostfix();
+  next();
+  Expr expr;
+  expr.kind = ExprKind::Unary;
+  expr.unary = row->second;
+  expr.left = parseUnary();
+  expr.span = join(token.span, ast_[expr.left].span);
+  return add(std::move(expr));
+}
+
+ExprId Parser::parsePostfix() {
+  ExprId base = parsePrimary();
+  while (true) {
+    Expr expr;
+    expr.left = base;
+    const uint32_t begin = ast_[base].span.begin;
+    if (accept("[")) {
+      expr.kind = ExprKind::Index;
+      expr.right = parseExpression();
+      expect("]", "after the index");
+    } else if (accept(".")) {
+      expr.kind = ExprKind::Member;
+      if (peek().kind != TokenKind::Identifier) fail(fmt::format("expected a member name after '.', found '{}'", peek().text));
+      expr.name_span = peek().span;
+      expr.name = next().text;
+    } else {
+      return base;
+    }
+    expr.span = since(begin);
+    base = add(std::move(expr));
+  }
+}
+
+ExprId Parser::parsePrimary() {
+  const Token& token = peek();
+  if (token.kind == TokenKind::Literal) {
+    next();
+    Expr expr;
+    expr.kind = ExprKind::Literal;
+    expr.span = token.span;
+    expr.literal = token.literal;
+    return add(std::move(expr));
+  }
+  if (accept("(")) {
+    const ExprId inner = parseExpression();
+    expect(")", "after the expression");
+    // The parentheses belong to the span, so that messages show the whole operand.
+    ast_.expressions[inner.index()].span = since(token.span.begin);
+    return inner;
+  }
+  if (token.kind == TokenKind::Identifier) return parseIdentifier();
+  fail(fmt::format("expected an expression, found '{}'", token.text));
+}
+
+ExprId Parser::parseIdentifier() {
+  const Token& token = next();
+  Expr expr;
+  expr.kind = ExprKind::Identifier;
+  expr.name = token.text;
+  expr.name_span = token.span;
+  if (peek().kind == TokenKind::TemplateStart) {
+    expr.has_templates = true;
+    expr.templates = parseTemplates();
+  }
+  if (is("(")) {
+    expr.kind = ExprKind::Call;
+    expr.arguments = parseArguments();
+  }
+  expr.span = since(token.span.begin);
+  return add(std::move(expr));
+}
+
+ExprId Parser::parseType() {
+  const Nested nested(*this);
+  if (peek().kind != TokenKind::Identifier) fail(fmt::format("expected a type, found '{}'", peek().text));
+  const Token& token = next();
+  Expr expr;
+  expr.kind = ExprKind::Identifier;
+  expr.name = token.text;
+  expr.name_span = token.span;
+  if (peek().kind == TokenKind::TemplateStart) {
+    expr.has_templates = true;
+    expr.templates = parseTemplates();
+  }
+  expr.span = since(token.span.begin);
+  return add(std::move(expr));
+}
+
+std::vector<ExprId> Parser::parseTemplates() {
+  const Nested nested(*this);
+  next();
+  std::vector<ExprId> templates;
+  while (peek().kind != TokenKind::TemplateEnd) {
+    templates.push_back(parseExpression());
+    if (!accept(",")) break;
+  }
+  if (peek().kind != TokenKind::TemplateEnd) fail(fmt::format("expected '>' after the template list, found '{}'", peek().text));
+  next();
+  if (templates.empty()) failAt(previousSpan(), "template list is empty");
+  return templates;
+}
+
+std::vector<ExprId> Parser::parseArguments() {
+  const Nested nested(*this);
+  expect("(", "before the arguments");
+  std::vector<ExprId> arguments;
+  while (!is(")")) {
+    arguments.push_back(parseExpression());
+    if (!accept(",")) break;
+  }
+  expect(")", "after the arguments");
+  return arguments;
+}
+
+}  // namespace lockstep::wgsl

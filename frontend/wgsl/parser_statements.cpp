@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "frontend/wgsl/parser.h"
+
+namespace lockstep::wgsl {
+namespace {
+
+struct CompoundText {
+  std::string_view text;
+  BinaryOp op;
+};
+
+constexpr std::array kCompoundTexts = std::to_array<CompoundText>({
+    {"+=", BinaryOp::Add},
+    {"-=", BinaryOp::Sub},
+    {"*=", BinaryOp::Mul},
+    {"/=", BinaryOp::Div},
+    {"%=", BinaryOp::Rem},
+    {"&=", BinaryOp::And},
+    {"|=", BinaryOp::Or},
+    {"^=", BinaryOp::Xor},
+    {"<<=", BinaryOp::Shl},
+    {">>=", BinaryOp::Shr},
+});
+
+}  // namespace
+
+StmtId Parser::add(Stmt stmt) {
+  ast_.statements.push_back(std::move(stmt));
+  return StmtId(ast_.statements.size() - 1);
+}
+
+/// Skips to the end of the statement: past the next ';' of this level, or to a '}' that closes this level.
+void Parser::recoverStatement() {
+  int depth = 0;
+  while (peek().kind != TokenKind::End) {
+    if (is("{")) ++depth;
+    if (is("}")) {
+      if (depth == 0) return;
+      --depth;
+      next();
+      if (depth == 0) return;
+      continue;
+    }
+    if (depth == 0 && accept(";")) return;
+    // A missing brace must not swallow the next function.
+    if (depth == 0 && (is("fn") || is("struct"))) return;
+    next();
+  }
+}
+
+StmtId Parser::parseBlock() {
+  const Nested nested(*this);
+  Stmt block;
+  parseAttributes();
+  const uint32_t begin = expect("{", "to open the block").begin;
+  parseStatementsInto(block, false, nullptr);
+  expect("}", "to close the block");
+  block.span = since(begin);
+  return add(std::move(block));
+}
+
+void Parser::parseStatementsInto(Stmt& block, bool in_loop_body, StmtId* continuing) {
+  while (!is("}") && peek().kind != TokenKind::End) {
+    const size_t before = at_;
+    const uint32_t depth = depth_;
+    try {
+      if (is("continuing")) {
+        if (!in_loop_body) fail("'continuing' is only allowed at the end of a loop body");
+        *continuing = parseContinuing();
+        if (!is("}")) fail("'continuing' must be the last statement of a loop body");
+      } else if (const StmtId statement = parseStatement(); statement.valid()) {
+        block.statements.push_back(statement);
+      }
+    } catch (const SyntaxAbort&) {
+      depth_ = depth;
+      recoverStatement();
+      if (is("fn") || is("struct")) throw;
+      if (at_ == before) next();
+    }
+  }
+}
+
+/// Invalid for an empty statement.
+StmtId Parser::parseStatement() {
+  if (accept(";")) return {};
+  if (is("@")) parseAttributes();
+  const Token& token = peek();
+  if (is("{")) return parseBlock();
+  if (is("if")) return parseIf();
+  if (is("switch")) return parseSwitch();
+  if (is("loop")) return parseLoop();
+  if (is("for")) return parseFor();
+  if (is("while")) return parseWhile();
+
+  Stmt stmt;
+  StmtId parsed;
+  if (is("const") || is("let") || is("var")) {
+    stmt.kind = StmtKind::Declare;
+    stmt.variable = parseVariable({});
+  } else if (is("override")) {
+    fail("'override' is only allowed at module scope");
+  } else if (accept("break")) {
+    stmt.kind = StmtKind::Break;
+    if (is("if")) fail("'break if' is only allowed at the end of a continuing block");
+  } else if (accept("continue")) {
+    stmt.kind = StmtKind::Continue;
+  } else if (accept("return")) {
+    stmt.kind = StmtKind::Return;
+    if (!is(";")) stmt.value = parseExpression();
+  } else if (accept("const_assert")) {
+    stmt.kind = StmtKind::ConstAssert;
+    stmt.condition = parseExpression();
+  } else if (is("discard")) {
+    reporter_.error(kUnsupported, token.span, "'discard' belongs to fragment shaders, and only compute shaders are supported");
+    next();
+  } else {
+    parsed = parseSimple();
+  }
+  if (!parsed.valid()) {
+    stmt.span = since(token.span.begin);
+    parsed = add(std::move(stmt));
+  }
+  expect(";", "after the statement");
+  return parsed;
+}
+
+StmtId Parser::parseSimple() {
+  const Token& token = peek();
+  Stmt stmt;
+  if (accept("_")) {
+    expect("=", "after '_'");
+    stmt.kind = StmtKind::Phony;
+    stmt.value = parseExpression();
+    stmt.span = since(token.span.begin);
+    return add(std::move(stmt));
+  }
+  const bool starts_expression = token.kind == TokenKind::Identifier || is("*") || is("&") || is("(");
+  if (!starts_expression) fail(fmt::format("expected a statement, found '{}'", token.text));
+  const ExprId left = parseUnary();
+  const auto* compound = std::find_if(kCompoundTexts.begin(), kCompoundTexts.end(), [&](const CompoundText& c) { return is(c.text); });
+  if (compound != kCompoundTexts.end()) {
+    next();
+    stmt.kind = StmtKind::CompoundAssign;
+    stmt.op = compound->op;
+    stmt.target = left;
+    stmt.value = parseExpression();
+  } else if (accept("=")) {
+    stmt.kind = StmtKind::Assign;
+    stmt.target = left;
+    stmt.value = parseExpression();
+  } else if (accept("++")) {
+    stmt.kind = StmtKind::Increment;
+    stmt.target = left;
+  } else if (accept("--")) {
+    stmt.kind = StmtKind::Decrement;
+    stmt.target = left;
+  } else if (ast_[left].kind == ExprKind::Call) {
+    stmt.kind = StmtKind::Call;
+    stmt.value = left;
+  } else {
+    fail(fmt::format("expected '=' after the expression, found '{}'", peek().text));
+  }
+  stmt.span = since(token.span.begin);
+  return add(std::move(stmt));
+}
+
+StmtId Parser::parseIf() {
+  const Nested nested(*this);
+  Stmt stmt;
+  stmt.kind = StmtKind::If;
+  const uint32_t begin = next().span.begin;
+  stmt.condition = parseExpression();
+  stmt.body = parseBlock();
+  if (accept("else")) stmt.otherwise = is("if") ? parseIf() : parseBlock();
+  stmt.span = since(begin);
+  return add(std::move(stmt));
+}
+
+StmtId Parser::parseSwitch() {
+  const Nested nested(*this);
+  Stmt stmt;
+  stmt.kind = StmtKind::Switch;
+  const uint32_t begin = next().span.begin;
+  stmt.condition = parseExpression();
+  parseAttributes();
+  expect("{", "after the switch selector");
+  while (!is("}")) {
+    CaseClause clause;
+    const uint32_t clause_begin = peek().span.begin;
+    if (accept("default")) {
+      clause.is_default = true;
+    } else if (accept("case")) {
+      do {
+        if (is(":") || is("{") || is("@")) break;
+        if (accept("default")) {
+          if (clause.is_default) failAt(previousSpan(), "'default' appears twice in one case");
+          clause.is_default = true;
+        } else {
+          clause.selectors.push_back(parseExpression());
+        }
+      } while (accept(","));
+      if (clause.selectors.empty() && !clause.is_default) fail("case has no selector");
+    } else {
+      fail(fmt::format("expected 'case' or 'default', found '{}'", peek().text));
+    }
+    clause.span = since(clause_begin);
+    accept(":");
+    clause.body = parseBlock();
+    stmt.cases.push_back(std::move(clause));
+  }
+  expect("}", "to close the switch");
+  stmt.span = since(begin);
+  return add(std::move(stmt));
+}
+
+StmtId Parser::parseLoop() {
+  const Nested nested(*this);
+  Stmt stmt, body;
+  stmt.kind = StmtKind::Loop;
+  const uint32_t begin = next().span.begin;
+  parseAttributes();
+  const uint32_t body_begin = expect("{", "to open the loop body").begin;
+  parseStatementsInto(body, true, &stmt.continuing);
+  expect("}", "to close the loop body");
+  body.span = since(body_begin);
+  stmt.body = add(std::move(body));
+  stmt.span = since(begin);
+  return add(std::move(stmt));
+}
+
+StmtId Parser::parseContinuing() {
+  const Nested nested(*this);
+  next();
+  Stmt block;
+  parseAttributes();
+  const uint32_t begin = expect("{", "after 'continuing'").begin;
+  while (!is("}") && peek().kind != TokenKind::End) {
+    const Token& token = peek();
+    if (is("break") && is("if", 1)) {
+      next();
+      next();
+      Stmt stmt;
+      stmt.kind = StmtKind::BreakIf;
+      stmt.condition = parseExpression();
+      stmt.span = since(token.span.begin);
+      expect(";", "after the 'break if' condition");
+      block.statements.push_back(add(std::move(stmt)));
+      if (!is("}")) fail("'break if' must be the last statement of a continuing block");
+    } else if (const StmtId statement = parseStatement(); statement.valid()) {
+      block.statements.push_back(statement);
+    }
+  }
+  expect("}", "to close the continuing block");
+  block.span = since(begin);
+  return add(std::move(block));
+}
+
+StmtId Parser::parseFor() {
+  const Nested nested(*this);
+  Stmt stmt;
+  stmt.kind = StmtKind::For;
+  const uint32_t begin = next().span.begin;
+  expect("(", "after 'for'");
+  if (!is(";")) {
+    if (is("const") || is("let") || is("var")) {
+      Stmt declaration;
+      declaration.kind = StmtKind::Declare;
+      const uint32_t declaration_begin = peek().span.begin;
+      declaration.variable = parseVariable({});
+      declaration.span = since(declaration_begin);
+      stmt.initializer = add(std::move(declaration));
+    } else {
+      stmt.initializer = parseSimple();
+    }
+  }
+  expect(";", "after the loop initializer");
+  if (!is(";")) stmt.condition = parseExpression();
+  expect(";", "after the loop condition");
+  if (!is(")")) stmt.update = parseSimple();
+  expect(")", "after the loop header");
+  stmt.body = parseBlock();
+  stmt.span = since(begin);
+  return add(std::move(stmt));
+}
+
+StmtId Parser::parseWhile() {
+  const Nested nested(*this);
+  Stmt stmt;
+  stmt.kind = StmtKind::While;
+  const uint32_t begin = next().span.begin;
+  stmt.condition = parseExpression();
+  stmt.body = parseBlock();
+  stmt.span = since(begin);
+  return add(std::move(stmt));
+}
+
+}  // namespace lockstep::wgsl

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the checker found out about a syntax tree: a type for every expression, an entity for every name, the order of functions.
+// Vectors named `expressions` and `declared` run parallel to the arenas of the Ast.
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "frontend/wgsl/ast.h"
+#include "frontend/wgsl/builtins.h"
+#include "frontend/wgsl/const_eval.h"
+#include "frontend/wgsl/types.h"
+
+namespace lockstep::wgsl {
+
+/// When an expression's value is known. Overrides are substituted before evaluation, so only Runtime has no value.
+enum class Stage : uint8_t { Const, Override, Runtime };
+
+enum class EntityKind : uint8_t { Const, Override, Let, Var, Parameter };
+using EntityId = Id<struct WgslEntityTag>;
+
+/// A named value: const, override, let, var or parameter.
+struct Entity {
+  EntityKind kind = EntityKind::Let;
+  std::string name;
+  Span span;                        ///< of the name
+  Ty type;                          ///< a reference for Var
+  Stage stage = Stage::Runtime;
+  std::optional<ConstValue> value;  ///< unless Runtime; for a module-scope Var its initializer
+  size_t scope = 0;                 ///< depth of the scope that declares it; 0 = module
+  uint32_t group = 0, binding = 0;  ///< module-scope Var in uniform or storage
+  bool has_binding = false;
+};
+
+enum class CallKind : uint8_t { None, Function, Builtin, Construct };
+
+struct ExprInfo {
+  Ty type = kError;  ///< after automatic conversion; may be a reference, which its user loads from
+  Stage stage = Stage::Runtime;
+  std::optional<ConstValue> value;
+  EntityId entity;  ///< Identifier
+  CallKind call = CallKind::None;
+  Builtin builtin = Builtin::Abs;
+  uint32_t function = 0;  ///< index into Program::functions
+};
+
+struct FunctionInfo {
+  bool valid = false;
+  Ty return_type = kVoid;
+  std::vector<EntityId> parameters;
+  std::vector<kernel::Builtin> builtins;  ///< of each parameter; None for struct parameters of entry points
+  std::optional<std::array<uint32_t, 3>> workgroup_size;
+  bool must_use = false;
+  std::map<uint32_t, Span> calls;  ///< callee -> one place
+};
+
+struct Program {
+  Types types;
+  std::vector<ExprInfo> expressions;
+  std::vector<EntityId> declared;  ///< per statement: what a Declare makes
+  std::vector<Entity> entities;
+  std::vector<EntityId> globals;         ///< module-scope vars in source order
+  std::vector<FunctionInfo> functions;   ///< parallel to Ast::functions
+  std::vector<uint32_t> function_order;  ///< callees first
+  bool uses_f16 = false, uses_subgroups = false;
+
+  [[nodiscard]] const ExprInfo& operator[](ExprId id) const { return expressions[id.index()]; }
+  [[nodiscard]] const Entity& operator[](EntityId id) const { return entities[id.index()]; }
+};
+
+/// Resolves names, checks types, evaluates constants with the given override values. Problems go to the reporter; the program may only
+/// be lowered when there are none.
+Program check(const Ast& ast, const std::map<std::string, double>& overrides, Reporter& reporter);
+
+}  // namespace lockstep::wgsl

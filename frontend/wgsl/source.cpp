@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/wgsl/source.h"
+
+#include <algorithm>
+
+namespace lockstep::wgsl {
+
+Source::Source(std::string_view text, std::string file_name) : text_(text), file_name_(std::move(file_name)), line_starts_{0} {
+  for (uint32_t i = 0; i < text.size(); ++i) {
+    const bool carriage_return_alone = text[i] == '\r' && (i + 1 == text.size() || text[i + 1] != '\n');
+    if (text[i] == '\n' || carriage_return_alone) line_starts_.push_back(i + 1);
+  }
+}
+
+Location Source::locate(uint32_t offset) const {
+  offset = std::min(offset, static_cast<uint32_t>(text_.size()));
+  const auto after = std::upper_bound(line_starts_.begin(), line_starts_.end(), offset);
+  const auto line = static_cast<uint32_t>(after - line_starts_.begin());
+  uint32_t column = 1;
+  for (uint32_t i = line_starts_[line - 1]; i < offset; ++i) {
+    const bool continuation_byte = (static_cast<unsigned char>(text_[i]) & 0xC0u) == 0x80u;
+    if (!continuation_byte) ++column;
+  }
+  return {.file = file_name_, .line = line, .column = column};
+}
+
+void Reporter::error(std::string code, Span where, std::string message, std::string remedy, std::vector<Note> notes) {
+  if (full()) return;
+  const Location place = source_.locate(where);
+  for (const Diagnostic& other : diagnostics_) {
+    if (other.where == place && other.message == message) return;
+  }
+  diagnostics_.push_back(
+      {.code = std::move(code), .message = std::move(message), .where = place, .notes = std::move(notes), .remedy = std::move(remedy)});
+}
+
+std::vector<Diagnostic> Reporter::take() {
+  std::stable_sort(diagnostics_.begin(), diagnostics_.end(), [](const Diagnostic& a, const Diagnostic& b) {
+    return std::pair(a.where.line, a.where.column) < std::pair(b.where.line, b.where.column);
+  });
+  return std::move(diagnostics_);
+}
+
+}  // namespace lockstep::wgsl

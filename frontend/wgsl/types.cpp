@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/wgsl/types.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace lockstep::wgsl {
+namespace {
+
+constexpr std::array<std::string_view, 9> kScalarNames{"<error>", "void", "bool", "abstract-int", "abstract-float", "i32", "u32", "f32", "f16"};
+
+}  // namespace
+
+Types::Types() {
+  for (size_t i = 0; i < kScalarNames.size(); ++i) types_.push_back({.kind = static_cast<Kind>(i), .element = {}});
+}
+
+Ty Types::intern(const Type& type) {
+  const auto found = std::find(types_.begin(), types_.end(), type);
+  if (found != types_.end()) return Ty(static_cast<size_t>(found - types_.begin()));
+  types_.push_back(type);
+  return Ty(types_.size() - 1);
+}
+
+Ty Types::vector(Ty scalar, uint32_t width) {
+  return intern({.kind = Kind::Vector, .element = scalar, .rows = static_cast<uint8_t>(width)});
+}
+
+Ty Types::matrix(Ty scalar, uint32_t columns, uint32_t rows) {
+  return intern({.kind = Kind::Matrix, .element = scalar, .rows = static_cast<uint8_t>(rows), .columns = static_cast<uint8_t>(columns)});
+}
+
+Ty Types::array(Ty element, uint32_t count, bool override_sized) {
+  return intern({.kind = Kind::Array, .element = element, .count = count, .override_sized = override_sized});
+}
+
+Ty Types::structure(Structure structure) {
+  structures_.push_back(std::move(structure));
+  return intern({.kind = Kind::Struct, .element = {}, .structure = static_cast<uint32_t>(structures_.size() - 1)});
+}
+
+Ty Types::atomic(Ty scalar) { return intern({.kind = Kind::Atomic, .element = scalar}); }
+
+Ty Types::pointer(AddressSpace space, Ty store_type, Access access) {
+  return intern({.kind = Kind::Pointer, .element = store_type, .space = space, .access = access});
+}
+
+Ty Types::reference(AddressSpace space, Ty store_type, Access access) {
+  return intern({.kind = Kind::Reference, .element = store_type, .space = space, .access = access});
+}
+
+Ty Types::atomicExchangeResult(Ty scalar) {
+  const std::string name = fmt::format("__atomic_compare_exchange_result<{}>", toString(scalar));
+  for (size_t i = 0; i < types_.size(); ++i) {
+    if (types_[i].kind == Kind::Struct && structures_[types_[i].structure].name == name) return Ty(i);
+  }
+  Structure result;
+  result.name = name;
+  result.from_builtin = true;
+  result.members = {{.name = "old_value", .type = scalar}, {.name = "exchanged", .type = kBool}};
+  return structure(std::move(result));
+}
+
+Ty Types::scalarOf(Ty id) const {
+  if (isScalar(id)) return id;
+  return isVector(id) || isMatrix(id) ? (*this)[id].element : kError;
+}
+
+bool Types::isAbstract(Ty id) const {
+  const Type& type = (*this)[id];
+  if (type.kind == Kind::Vector || type.kind == Kind::Matrix || type.kind == Kind::Array) return isAbstract(type.element);
+  return id == kAbstractInt || id == kAbstractFloat;
+}
+
+bool Types::isConstructible(Ty id) const {
+  const Type& type = (*this)[id];
+  if (type.kind == Kind::Array) return type.count > 0 && !type.override_sized && isConstructible(type.element);
+  if (type.kind == Kind::Struct) {
+    const auto& members = structure(id).members;
+    return std::all_of(members.begin(), members.end(), [&](const StructMember& m) { return isConstructible(m.type); });
+  }
+  return id == kError || isScalar(id) || type.kind == Kind::Vector || type.kind == Kind::Matrix;
+}
+
+bool Types::isStorable(Ty id) const {
+  const Kind kind = (*this)[id].kind;
+  return kind != Kind::Void && kind != Kind::Pointer && kind != Kind::Reference;
+}
+
+bool Types::isHostShareable(Ty id) const {
+  const Type& type = (*this)[id];
+  if (type.kind == Kind::Struct) {
+    const auto& members = structure(id).members;
+    return std::all_of(members.begin(), members.end(), [&](const StructMember& m) { return isHostShareable(m.type); });
+  }
+  if (type.kind == Kind::Array) return !type.override_sized && isHostShareable(type.element);
+  if (type.kind == Kind::Vector) return type.element != kBool;
+  return id == kError || (isScalar(id) && id != kBool) || type.kind == Kind::Matrix || type.kind == Kind::Atomic;
+}
+
+bool Types::containsAtomic(Ty id) const {
+  const Type& type = (*this)[id];
+  if (type.kind == Kind::Array) return containsAtomic(type.element);
+  if (type.kind == Kind::Struct) {
+    const auto& members = structure(id).members;
+    return std::any_of(members.begin(), members.end(), [&](const StructMember& m) { return containsAtomic(m.type); });
+  }
+  return type.kind == Kind::Atomic;
+}
+
+bool Types::isRuntimeSized(Ty id) const {
+  const Type& type = (*this)[id];
+  if (type.kind == Kind::Struct) {
+    const auto& members = structure(id).members;
+    return !members.empty() && isRuntimeSized(members.back().type);
+  }
+  return type.kind == Kind::Array && type.count == 0;
+}
+
+bool Types::isOverrideSized(Ty id) const { return isArray(id) && (*this)[id].override_sized; }
+
+uint32_t Types::depth(Ty id) const {
+  const Type& type = (*this)[id];
+  if (type.kind == Kind::Struct) {
+    uint32_t deepest = 0;
+    for (const StructMember& member : structure(id).members) deepest = std::max(deepest, depth(member.type));
+    return deepest + 1;
+  }
+  return type.kind == Kind::Array || type.kind == Kind::Atomic ? depth(type.element) + 1
+         : type.kind == Kind::Vector                          ? 2
+         : type.kind == Kind::Matrix                          ? 3
+                                                              : 1;
+}
+
+Ty Types::withScalar(Ty id, Ty scalar) {
+  const Type type = (*this)[id];
+  if (type.kind == Kind::Vector) return vector(scalar, type.rows);
+  if (type.kind == Kind::Matrix) return matrix(scalar, type.columns, type.rows);
+  if (type.kind == Kind::Array) return array(withScalar(type.element, scalar), type.count, type.override_sized);
+  return scalar;
+}
+
+Ty Types::concrete(Ty id) {
+  if (!isAbstract(id)) return id;
+  Ty scalar = id;
+  while (!isScalar(scalar)) scalar = (*this)[scalar].element;
+  return withScalar(id, scalar == kAbstractInt ? kI32 : kF32);
+}
+
+std::optional<int> Types::conversionRank(Ty from, Ty to) const {
+  if (from == to || from == kError || to == kError) return 0;
+  struct Row {
+    Ty from, to;
+    int rank;
+  };
+  constexpr std::array<Row, 7> kRanks{{{kAbstractFloat, kF32, 1},
+                                       {kAbstractFloat, kF16, 2},
+                                       {kAbstractInt, kI32, 3},
+                                       {kAbstractInt, kU32, 4},
+                                       {kAbstractInt, kAbstractFloat, 5},
+                                       {kAbstractInt, kF32, 6},
+                                       {kAbstractInt, kF16, 7}}};
+  for (const Row& row : kRanks) {
+    if (row.from == from && row.to == to) return row.rank;
+  }
+  const Type &a = (*this)[from], &b = (*this)[to];
+  const bool composite = a.kind == Kind::Vector || a.kind == Kind::Matrix || a.kind == Kind::Array;
+  if (composite && a.kind == b.kind && a.rows == b.rows && a.columns == b.columns && a.count == b.count && !b.override_sized) {
+    return conversionRank(a.element, b.element);
+  }
+  return std::nullopt;
+}
+
+uint32_t Types::elementCount(Ty id) const {
+  const Type& type = (*this)[id];
+  if (type.kind == Kind::Vector) return type.rows;
+  if (type.kind == Kind::Matrix) return type.columns;
+  if (type.kind == Kind::Struct) return static_cast<uint32_t>(structure(id).members.size());
+  return type.kind == Kind::Array ? type.count : 0;
+}
+
+Ty Types::elementOf(Ty id, uint32_t index) {
+  const Type type = (*this)[id];
+  if (type.kind == Kind::Matrix) return vector(type.element, type.rows);
+  if (type.kind == Kind::Struct) return structure(id).members[index].type;
+  return type.element;
+}
+
+std::string Types::toString(Ty id) const {
+  const Type& type = (*this)[id];
+  if (id.index() < kScalarNames.size()) return std::string(kScalarNames[id.index()]);
+  if (type.kind == Kind::Vector) return fmt::format("vec{}<{}>", type.rows, toString(type.element));
+  if (type.kind == Kind::Matrix) return fmt::format("mat{}x{}<{}>", type.columns, type.rows, toString(type.element));
+  if (type.kind == Kind::Array && type.count == 0) return fmt::format("array<{}>", toString(type.element));
+  if (type.kind == Kind::Array) return fmt::format("array<{}, {}>", toString(type.element), type.count);
+  if (type.kind == Kind::Struct) return structure(id).name;
+  if (type.kind == Kind::Atomic) return fmt::format("atomic<{}>", toString(type.element));
+  const bool show_access = type.space == AddressSpace::Storage;
+  return fmt::format("{}<{}, {}{}{}>", type.kind == Kind::Pointer ? "ptr" : "ref", kernel::toString(type.space), toString(type.element),
+                     show_access ? ", " : "", show_access ? kernel::toString(type.access) : "");
+}
+
+}  // namespace lockstep::wgsl

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// The checker's types: those of the kernel IR plus abstract numbers, references and the error type. Interned, so equality is id equality.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/kernel/module.h"
+#include "ir/support/id.h"
+
+namespace lockstep::wgsl {
+
+using kernel::Access;
+using kernel::AddressSpace;
+
+/// The scalars come first: their position is their type id.
+enum class Kind : uint8_t {
+  Error,  ///< of an expression that was already reported; fits everywhere
+  Void,
+  Bool,
+  AbstractInt,
+  AbstractFloat,
+  I32,
+  U32,
+  F32,
+  F16,
+  Vector,
+  Matrix,
+  Array,
+  Struct,
+  Atomic,
+  Pointer,
+  Reference,
+};
+
+using Ty = Id<struct WgslTypeTag>;
+
+constexpr Ty scalarType(Kind kind) { return Ty(static_cast<size_t>(kind)); }
+inline constexpr Ty kError = scalarType(Kind::Error);
+inline constexpr Ty kVoid = scalarType(Kind::Void);
+inline constexpr Ty kBool = scalarType(Kind::Bool);
+inline constexpr Ty kAbstractInt = scalarType(Kind::AbstractInt);
+inline constexpr Ty kAbstractFloat = scalarType(Kind::AbstractFloat);
+inline constexpr Ty kI32 = scalarType(Kind::I32);
+inline constexpr Ty kU32 = scalarType(Kind::U32);
+inline constexpr Ty kF32 = scalarType(Kind::F32);
+inline constexpr Ty kF16 = scalarType(Kind::F16);
+
+struct Type {
+  Kind kind = Kind::Error;
+  Ty element;                  ///< Vector, Matrix: scalar; Array, Atomic; Pointer, Reference: store type
+  uint8_t rows = 0;            ///< Vector: width; Matrix
+  uint8_t columns = 0;         ///< Matrix
+  uint32_t count = 0;          ///< Array: 0 = runtime-sized
+  bool override_sized = false;  ///< Array: the count came from an override expression
+  AddressSpace space = AddressSpace::Function;
+  Access access = Access::ReadWrite;
+  uint32_t structure = 0;  ///< Struct
+  friend auto operator<=>(const Type&, const Type&) = default;
+};
+
+struct StructMember {
+  std::string name;
+  Ty type;
+  uint32_t align = 0, size = 0;  ///< attributes; 0 = absent
+  kernel::Builtin builtin = kernel::Builtin::None;
+};
+
+struct Structure {
+  std::string name;
+  std::vector<StructMember> members;
+  bool from_builtin = false;  ///< result of a builtin function; has no name in WGSL
+};
+
+/// Largest size of a type in bytes, and deepest nesting, that the reader accepts.
+inline constexpr uint64_t kMaximumTypeSize = uint64_t(1) << 31u;
+inline constexpr uint32_t kMaximumTypeDepth = 15;
+
+class Types {
+ public:
+  Types();
+  [[nodiscard]] const Type& operator[](Ty id) const { return types_[id.index()]; }
+  [[nodiscard]] const Structure& structure(Ty id) const { return structures_[types_[id.index()].structure]; }
+  Ty vector(Ty scalar, uint32_t width);
+  Ty scalarOrVector(Ty scalar, uint32_t width) { return width == 1 ? scalar : vector(scalar, width); }
+  Ty matrix(Ty scalar, uint32_t columns, uint32_t rows);
+  Ty array(Ty element, uint32_t count, bool override_sized = false);
+  Ty structure(Structure structure);
+  Ty atomic(Ty scalar);
+  Ty pointer(AddressSpace space, Ty store_type, Access access);
+  Ty reference(AddressSpace space, Ty store_type, Access access);
+  /// Result of atomicCompareExchangeWeak.
+  Ty atomicExchangeResult(Ty scalar);
+
+  // Questions. `id` may be any type; a reference answers for itself, so strip it first.
+  [[nodiscard]] bool isScalar(Ty id) const { return id.index() >= kBool.index() && id.index() <= kF16.index(); }
+  [[nodiscard]] bool isVector(Ty id) const { return (*this)[id].kind == Kind::Vector; }
+  [[nodiscard]] bool isMatrix(Ty id) const { return (*this)[id].kind == Kind::Matrix; }
+  [[nodiscard]] bool isArray(Ty id) const { return (*this)[id].kind == Kind::Array; }
+  [[nodiscard]] bool isReference(Ty id) const { return (*this)[id].kind == Kind::Reference; }
+  [[nodiscard]] bool isPointer(Ty id) const { return (*this)[id].kind == Kind::Pointer; }
+  [[nodiscard]] bool isScalarOrVector(Ty id) const { return isScalar(id) || isVector(id); }
+  /// The scalar of a scalar, vector or matrix; the error type otherwise.
+  [[nodiscard]] Ty scalarOf(Ty id) const;
+  [[nodiscard]] uint32_t width(Ty id) const { return isVector(id) ? (*this)[id].rows : 1; }
+  [[nodiscard]] bool isAbstract(Ty id) const;
+  [[nodiscard]] bool isConstructible(Ty id) const;
+  [[nodiscard]] bool isStorable(Ty id) const;
+  /// May live in uniform or storage buffers.
+  [[nodiscard]] bool isHostShareable(Ty id) const;
+  [[nodiscard]] bool containsAtomic(Ty id) const;
+  [[nodiscard]] bool isRuntimeSized(Ty id) const;
+  [[nodiscard]] bool isOverrideSized(Ty id) const;
+  [[nodiscard]] uint32_t depth(Ty id) const;
+  /// The same type with reference removed.
+  [[nodiscard]] Ty value(Ty id) const { return isReference(id) ? (*this)[id].element : id; }
+  /// The type with every abstract scalar replaced by its default (AbstractInt -> i32, AbstractFloat -> f32).
+  Ty concrete(Ty id);
+  /// The same shape with another scalar.
+  Ty withScalar(Ty id, Ty scalar);
+  /// Rank of the automatic conversion; nullopt when there is none. Lower is better, 0 = same type.
+  [[nodiscard]] std::optional<int> conversionRank(Ty from, Ty to) const;
+
+  /// Elements of a composite (struct members, vector components, matrix columns, array elements); 0 for a runtime-sized array.
+  [[nodiscard]] uint32_t elementCount(Ty id) const;
+  [[nodiscard]] Ty elementOf(Ty id, uint32_t index = 0);
+
+  // Layout in bytes, 64 bits wide so that absurd sizes can be reported. 0 for types without layout.
+  [[nodiscard]] uint64_t alignOf(Ty id) const;
+  [[nodiscard]] uint64_t sizeOf(Ty id) const;
+  [[nodiscard]] uint64_t strideOf(Ty array) const;
+  [[nodiscard]] std::vector<uint64_t> memberOffsets(Ty structure) const;
+  /// Scalars that a value of this type is made of (at most 2^32).
+  [[nodiscard]] uint64_t scalarCount(Ty id) const;
+
+  /// WGSL spelling, for messages.
+  [[nodiscard]] std::string toString(Ty id) const;
+
+ private:
+  Ty intern(const Type& type);
+  std::vector<Type> types_;
+  std::vector<Structure> structures_;
+};
+
+}  // namespace lockstep::wgsl

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// WGSL text <-> kernel IR. Compute shaders only.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/kernel/module.h"
+#include "ir/support/result.h"
+
+namespace lockstep::wgsl {
+
+struct ReadOptions {
+  std::string file_name = "kernel.wgsl";
+  /// Values of overrides, by name, or by decimal id for overrides with @id. They are substituted while reading: an override without a
+  /// default needs one, and a key that no override has is an error.
+  std::map<std::string, double> overrides;
+};
+
+/// WGSL -> kernel IR. All functions of the text are kept, with the names of their parameters, so that hooks can be replaced later.
+/// Diagnostics carry line and column and come in the order of the text; there may be several. Any input is answered, none crashes.
+Result<kernel::Module> read(std::string_view source, const ReadOptions& options = {});
+
+/// The diagnostics as text, each with its line of the source and a caret below the place.
+std::string renderDiagnostics(const std::vector<Diagnostic>& diagnostics, std::string_view source);
+
+/// Kernel IR -> WGSL text, formatted and stable; names are kept where they are WGSL names and unique. The module must be valid.
+/// read(write(m)) computes the same as m. What WGSL cannot say is dropped: strict float mode, origins, in-bounds marks.
+std::string write(const kernel::Module& module);
+
+}  // namespace lockstep::wgsl
