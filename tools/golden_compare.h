@@ -9,11 +9,9 @@
 
 #include "frontend/io/jsonl.h"
 #include "tools/golden.h"
+#include "tools/graph_run.h"
 
 namespace lockstep::tools {
-
-/// Row-major values of any precision.
-using ValueMap = std::map<std::string, std::vector<double>, std::less<>>;
 
 struct OpOutcome {
   ValueMap outputs;

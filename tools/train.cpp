@@ -24,16 +24,14 @@ void onInterrupt(int) {
   ::signal(SIGINT, SIG_DFL);
 }
 
+/// A name that is no pass at all is a typing mistake; whether a pass can be left out is the pipeline's to say.
 Status checkPasses(const std::vector<std::string>& names) {
-  std::vector<std::string_view> optional;
-  std::vector<std::string_view> required;
-  for (const passes::PassInfo& pass : passes::listPasses()) (pass.optional ? optional : required).push_back(pass.name);
+  std::vector<std::string_view> known;
+  for (const passes::PassInfo& pass : passes::listPasses()) known.push_back(pass.name);
   for (const std::string& name : names) {
-    if (std::ranges::find(optional, std::string_view(name)) != optional.end()) continue;
-    if (std::ranges::find(required, std::string_view(name)) != required.end()) {
-      return usage("pass", fmt::format("the pass '{}' cannot be disabled, because the ones after it need its result", name));
+    if (std::ranges::find(known, std::string_view(name)) == known.end()) {
+      return usage("pass", fmt::format("there is no pass '{}'", name), suggest(name, known));
     }
-    return usage("pass", fmt::format("there is no pass '{}'", name), suggest(name, optional));
   }
   return Success{};
 }

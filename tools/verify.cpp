@@ -11,8 +11,6 @@
 
 namespace lockstep::tools {
 
-Failure unsupported(std::string message) { return fail(std::string(kUnsupportedCode), std::move(message)); }
-
 namespace {
 
 /// A failure of one case is that case's result; only the code says whether anything is wrong with us.
