@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/vulkan/context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/vulkan/pipeline_cache.h"
+
+namespace lockstep::vulkan {
+
+namespace {
+
+constexpr uint64_t kStagingBytes = 8u << 20;
+/// Reading uncached mapped memory goes word by word over the bus; beyond this a copy to cached memory is faster.
+constexpr uint64_t kDirectReadBytes = 4096;
+
+uint64_t roundUp(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+constexpr VkMemoryPropertyFlags kMapped = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+
+}  // namespace
+
+void fullBarrier(const VolkDeviceTable& vk, VkCommandBuffer commands, bool host) {
+  constexpr VkPipelineStageFlags kStages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+  auto barrier = blank<VkMemoryBarrier>(VK_STRUCTURE_TYPE_MEMORY_BARRIER);
+  barrier.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+  barrier.dstAccessMask =
+      VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+  VkPipelineStageFlags after = kStages;
+  if (host) {
+    barrier.dstAccessMask |= VK_ACCESS_HOST_READ_BIT;
+    after |= VK_PIPELINE_STAGE_HOST_BIT;
+  }
+  vk.vkCmdPipelineBarrier(commands, kStages, after, 0, 1, &barrier, 0, nullptr, 0, nullptr);
+}
+
+Result<std::shared_ptr<Context>> Context::open(std::shared_ptr<Instance> instance, DeviceFacts facts) {
+  std::shared_ptr<Context> context(new Context);
+  context->instance_ = std::move(instance);
+  context->facts_ = std::move(facts);
+  LS_CHECK(context->openDevice());
+  return context;
+}
+
+Status Context::openDevice() {
+  float priority = 1.0f;
+  auto queue = blank<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
+  queue.queueFamilyIndex = facts_.queue_family;
+  queue.queueCount = 1;
+  queue.pQueuePriorities = &priority;
+  auto info = blank<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO);
+  info.queueCreateInfoCount = 1;
+  info.pQueueCreateInfos = &queue;
+  info.enabledExtensionCount = static_cast<uint32_t>(facts_.extensions.size());
+  info.ppEnabledExtensionNames = facts_.extensions.data();
+  auto features = blank<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2);
+  auto zero = blank<VkPhysicalDeviceZeroInitializeWorkgroupMemoryFeatures>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ZERO_INITIALIZE_WORKGROUP_MEMORY_FEATURES);
+  zero.shaderZeroInitializeWorkgroupMemory = VK_TRUE;
+  auto storage16 = blank<VkPhysicalDevice16BitStorageFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES);
+  storage16.storageBuffer16BitAccess = VK_TRUE;
+  auto float16 = blank<VkPhysicalDeviceShaderFloat16Int8Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES);
+  float16.shaderFloat16 = VK_TRUE;
+  auto enable = [&](auto& part) {
+    part.pNext = features.pNext;
+    features.pNext = &part;
+  };
+  if (facts_.spirv.zero_initialize_workgroup) enable(zero);
+  if (facts_.f16) {
+    enable(storage16);
+    enable(float16);
+  }
+  info.pNext = &features;
+  LS_CHECK(check(vkCreateDevice(facts_.handle, &info, nullptr, &functions_.device), "vkCreateDevice", facts_.info.name));
+  volkLoadDeviceTable(&functions_.vk, functions_.device);
+  vk().vkGetDeviceQueue(device(), facts_.queue_family, 0, &queue_);
+
+  uint32_t heap = mainHeap(facts_.memory);
+  for (uint32_t i = 0; i < facts_.memory.memoryTypeCount; ++i) {
+    const VkMemoryType& type = facts_.memory.memoryTypes[i];
+    VkMemoryPropertyFlags wanted = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | kMapped;
+    if (type.heapIndex == heap && (type.propertyFlags & wanted) == wanted) host_sees_device_ = true;
+  }
+
+  auto pool = blank<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
+  pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
+  pool.queueFamilyIndex = facts_.queue_family;
+  LS_TRY(pool_, CommandPool::create(functions_, counter_, pool, "vkCreateCommandPool"));
+  auto buffer = blank<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
+  buffer.commandPool = pool_.get();
+  buffer.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  buffer.commandBufferCount = 1;
+  LS_CHECK(check(vk().vkAllocateCommandBuffers(device(), &buffer, &commands_), "vkAllocateCommandBuffers"));
+  auto fence = blank<VkFenceCreateInfo>(VK_STRUCTURE_TYPE_FENCE_CREATE_INFO);
+  LS_TRY(fence_, Fence::create(functions_, counter_, fence, "vkCreateFence"));
+
+  cache_file_ = pipelineCacheFile(facts_.properties);
+  std::vector<std::byte> cached = readPipelineCache(cache_file_);
+  cache_hash_ = hashBytes(cached);
+  auto cache = blank<VkPipelineCacheCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO);
+  cache.initialDataSize = cached.size();
+  cache.pInitialData = cached.data();
+  LS_TRY(pipeline_cache_, PipelineCache::create(functions_, counter_, cache, "vkCreatePipelineCache"));
+  return Success{};
+}
+
+Context::~Context() {
+  if (functions_.device == VK_NULL_HANDLE) return;
+  vk().vkDeviceWaitIdle(device());
+  if (pipeline_cache_) savePipelineCache();
+  staging_ = {};
+  pipeline_cache_ = {};
+  fence_ = {};
+  pool_ = {};
+  vk().vkDestroyDevice(device(), nullptr);
+}
+
+uint32_t Context::memoryType(uint32_t allowed, Placement placement) const {
+  const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+  std::vector<VkMemoryPropertyFlags> wishes;
+  if (placement == Placement::Device && host_sees_device_) wishes = {local | kMapped, local, 0};
+  if (placement == Placement::Device && !host_sees_device_) wishes = {local, 0};
+  if (placement == Placement::Upload && host_sees_device_) wishes = {local | kMapped, kMapped};
+  if (placement == Placement::Upload && !host_sees_device_) wishes = {kMapped};
+  if (placement == Placement::Readback) wishes = {kMapped | cached, kMapped};
+  for (VkMemoryPropertyFlags wish : wishes) {
+    for (uint32_t i = 0; i < facts_.memory.memoryTypeCount; ++i) {
+      if ((allowed & (1u << i)) == 0 || (facts_.memory.memoryTypes[i].propertyFlags & wish) != wish) continue;
+      return i;
+    }
+  }
+  internalError("a Vulkan device without host-visible coherent memory");
+}
+
+Result<Allocation> Context::allocate(uint64_t bytes, Placement placement, uint64_t& counter, std::string_view object) {
+  Allocation made;
+  // A multiple of 16, never empty: fills work on words, and a buffer of no bytes is not allowed.
+  made.size = roundUp(std::max<uint64_t>(bytes, 1), 16);
+  if (made.size > facts_.max_allocation_bytes) {
+    Failure failure = fail("vulkan.allocation_size", fmt::format("{} needs {} bytes, but one allocation on {} holds at most {}", object,
+                                                                 made.size, facts_.info.name, facts_.max_allocation_bytes));
+    failure.exit_code = ExitCode::OutOfMemory;
+    return failure;
+  }
+  auto info = blank<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
+  info.size = made.size;
+  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+  LS_TRY(made.buffer, Buffer::create(functions_, counter, info, "vkCreateBuffer", object));
+  VkMemoryRequirements needs{};
+  vk().vkGetBufferMemoryRequirements(device(), made.buffer.get(), &needs);
+  auto allocate = blank<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO);
+  allocate.allocationSize = needs.size;
+  allocate.memoryTypeIndex = memoryType(needs.memoryTypeBits, placement);
+  std::string what = fmt::format("{} of {} bytes", object, made.size);
+  LS_TRY(made.memory, DeviceMemory::create(functions_, counter, allocate, "vkAllocateMemory", what));
+  LS_CHECK(check(vk().vkBindBufferMemory(device(), made.buffer.get(), made.memory.get(), 0), "vkBindBufferMemory", object));
+  VkMemoryPropertyFlags flags = facts_.memory.memoryTypes[allocate.memoryTypeIndex].propertyFlags;
+  made.device_local = (flags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0;
+  made.cached = (flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0;
+  if ((flags & kMapped) == kMapped) {
+    void* address = nullptr;
+    LS_CHECK(check(vk().vkMapMemory(device(), made.memory.get(), 0, VK_WHOLE_SIZE, 0, &address), "vkMapMemory", object));
+    made.mapped = static_cast<std::byte*>(address);
+  }
+  return made;
+}
+
+Status Context::waitIdle() { return check(vk().vkQueueWaitIdle(queue_), "vkQueueWaitIdle"); }
+
+Status Context::run(const std::function<void(VkCommandBuffer)>& record) {
+  auto begin = blank<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
+  begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+  LS_CHECK(check(vk().vkBeginCommandBuffer(commands_, &begin), "vkBeginCommandBuffer"));
+  fullBarrier(vk(), commands_);
+  record(commands_);
+  fullBarrier(vk(), commands_, true);
+  LS_CHECK(check(vk().vkEndCommandBuffer(commands_), "vkEndCommandBuffer"));
+  auto submit = blank<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO);
+  submit.commandBufferCount = 1;
+  submit.pCommandBuffers = &commands_;
+  VkFence fence = fence_.get();
+  LS_CHECK(check(vk().vkQueueSubmit(queue_, 1, &submit, fence), "vkQueueSubmit"));
+  LS_CHECK(check(vk().vkWaitForFences(device(), 1, &fence, VK_TRUE, UINT64_MAX), "vkWaitForFences"));
+  return check(vk().vkResetFences(device(), 1, &fence), "vkResetFences");
+}
+
+Status Context::stage() {
+  if (staging_.buffer) return Success{};
+  LS_TRY(staging_, allocate(kStagingBytes, Placement::Readback, counter_, "the staging buffer"));
+  return Success{};
+}
+
+Status Context::upload(const Allocation& target, uint64_t offset, std::span<const std::byte> data) {
+  if (data.empty()) return Success{};
+  LS_CHECK(waitIdle());
+  if (target.mapped != nullptr) {
+    std::memcpy(target.mapped + offset, data.data(), data.size());
+    return Success{};
+  }
+  LS_CHECK(stage());
+  for (uint64_t done = 0; done < data.size(); done += kStagingBytes) {
+    VkBufferCopy copy{.srcOffset = 0, .dstOffset = offset + done, .size = std::min(kStagingBytes, data.size() - done)};
+    std::memcpy(staging_.mapped, data.data() + done, copy.size);
+    LS_CHECK(run([&](VkCommandBuffer commands) { vk().vkCmdCopyBuffer(commands, staging_.buffer.get(), target.buffer.get(), 1, &copy); }));
+  }
+  return Success{};
+}
+
+Status Context::download(const Allocation& source, uint64_t offset, std::span<std::byte> data) {
+  if (data.empty()) return Success{};
+  LS_CHECK(waitIdle());
+  if (source.mapped != nullptr && (source.cached || data.size() <= kDirectReadBytes)) {
+    std::memcpy(data.data(), source.mapped + offset, data.size());
+    return Success{};
+  }
+  LS_CHECK(stage());
+  for (uint64_t done = 0; done < data.size(); done += kStagingBytes) {
+    VkBufferCopy copy{.srcOffset = offset + done, .dstOffset = 0, .size = std::min(kStagingBytes, data.size() - done)};
+    LS_CHECK(run([&](VkCommandBuffer commands) { vk().vkCmdCopyBuffer(commands, source.buffer.get(), staging_.buffer.get(), 1, &copy); }));
+    std::memcpy(data.data() + done, staging_.mapped, copy.size);
+  }
+  return Success{};
+}
+
+Status Context::fillZero(const Allocation& target) {
+  return run([&](VkCommandBuffer commands) { vk().vkCmdFillBuffer(commands, target.buffer.get(), 0, VK_WHOLE_SIZE, 0); });
+}
+
+Status Context::validationStatus() {
+  std::vector<std::string> errors = instance_->takeErrors();
+  if (errors.empty()) return Success{};
+  Failure failure;
+  for (std::string& error : errors) failure.diagnostics.push_back(fail("vulkan.validation", std::move(error)).diagnostics[0]);
+  failure.exit_code = ExitCode::Internal;
+  return failure;
+}
+
+void Context::savePipelineCache() {
+  if (cache_file_.empty()) return;
+  size_t size = 0;
+  if (vk().vkGetPipelineCacheData(device(), pipeline_cache_.get(), &size, nullptr) != VK_SUCCESS || size == 0) return;
+  std::vector<std::byte> data(size);
+  if (vk().vkGetPipelineCacheData(device(), pipeline_cache_.get(), &size, data.data()) != VK_SUCCESS) return;
+  data.resize(size);
+  uint64_t hash = hashBytes(data);
+  if (hash == cache_hash_) return;
+  cache_hash_ = hash;
+  writePipelineCache(cache_file_, data);
+}
+
+}  // namespace lockstep::vulkan

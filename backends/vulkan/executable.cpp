@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/vulkan/executable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/vulkan/limits.h"
+
+namespace lockstep::vulkan {
+
+namespace {
+
+/// Sets of state arenas whose recordings are kept: a trainer, its forward, and a few more.
+constexpr size_t kMostRecorders = 8;
+
+}  // namespace
+
+Result<std::unique_ptr<Executable>> VulkanExecutable::compile(std::shared_ptr<Context> context, const program::ValidProgram& program) {
+  LS_CHECK(checkLimits(program, context->facts()));
+  auto made = std::make_unique<VulkanExecutable>(std::move(context), *program);
+  LS_CHECK(made->prepare(program));
+  return std::unique_ptr<Executable>(std::move(made));
+}
+
+VulkanExecutable::VulkanExecutable(std::shared_ptr<Context> context, program::Program program)
+    : context_(std::move(context)), program_(std::move(program)) {}
+
+VulkanExecutable::~VulkanExecutable() {
+  // A failure here means a lost device; there is nothing left to wait for then.
+  if (!in_flight_.empty()) (void)context_->waitIdle();
+}
+
+Status VulkanExecutable::prepare(const program::ValidProgram& program) {
+  LS_TRY(arenas_, makeArenas(*context_, program_, counter_));
+  LS_TRY(pipelines_, makePipelines(*context_, program, counter_));
+  auto fence = blank<VkFenceCreateInfo>(VK_STRUCTURE_TYPE_FENCE_CREATE_INFO);
+  for (size_t i = 0; i < arenas_.slots; ++i) {
+    LS_TRY(Fence made, Fence::create(context_->functions(), counter_, fence, "vkCreateFence"));
+    fences_.push_back(std::move(made));
+    free_fences_.push_back(i);
+  }
+  if (context_->facts().timestamp_bits != 0) {
+    auto info = blank<VkQueryPoolCreateInfo>(VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO);
+    info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+    info.queryCount = static_cast<uint32_t>(program_.commands.size() + 1);
+    LS_TRY(queries_, QueryPool::create(context_->functions(), counter_, info, "vkCreateQueryPool"));
+  }
+  return context_->validationStatus();
+}
+
+Result<StateMemories> VulkanExecutable::resolve(const ArenaSet& state) const {
+  StateMemories memories(program_.arenas.size());
+  for (size_t i = 0; i < program_.arenas.size(); ++i) {
+    const program::Arena& arena = program_.arenas[i];
+    if (arena.role != program::ArenaRole::State) continue;
+    auto found = state.find(arena.name);
+    if (found == state.end()) return fail("vulkan.state", fmt::format("state arena \"{}\" is missing", arena.name));
+    memories[i] = std::dynamic_pointer_cast<VulkanMemory>(found->second);
+    if (!memories[i] || memories[i]->context() != context_.get()) {
+      return fail("vulkan.state", fmt::format("state arena \"{}\" was not allocated by this backend", arena.name));
+    }
+    if (memories[i]->size() < arena.size) {
+      return fail("vulkan.state",
+                  fmt::format("state arena \"{}\" has {} bytes, but the program needs {}", arena.name, memories[i]->size(), arena.size));
+    }
+  }
+  return memories;
+}
+
+Result<Recorder*> VulkanExecutable::recorderFor(const ArenaSet& state) {
+  LS_TRY(StateMemories memories, resolve(state));
+  auto known = std::find_if(recorders_.begin(), recorders_.end(), [&](const Recorder& recorder) { return recorder.state() == memories; });
+  if (known != recorders_.end()) {
+    recorders_.splice(recorders_.begin(), recorders_, known);
+    return &recorders_.front();
+  }
+  if (recorders_.size() == kMostRecorders) {
+    while (!in_flight_.empty()) LS_CHECK(retireOldest());
+    recorders_.pop_back();
+  }
+  recorders_.emplace_front(*context_, program_, arenas_, pipelines_, counter_);
+  Status bound = recorders_.front().bind(std::move(memories));
+  if (!bound) {
+    recorders_.pop_front();
+    return bound.failure();
+  }
+  return &recorders_.front();
+}
+
+Status VulkanExecutable::checkInput(std::span<const std::byte> input) const {
+  if (input.size() == arenas_.input.size) return Success{};
+  return fail("vulkan.input_size",
+              fmt::format("an input of {} bytes was given, but the program's input arena has {}", input.size(), arenas_.input.size));
+}
+
+Result<uint32_t> VulkanExecutable::claimSlots(uint32_t steps) {
+  // Recordings begin at multiples of K, so that there are few of them.
+  uint32_t slot = (cursor_ + steps - 1) / steps * steps;
+  if (slot + steps > arenas_.slots) slot = 0;
+  auto overlaps = [&](const InFlight& other) { return slot < other.slot + other.steps && other.slot < slot + steps; };
+  while (std::any_of(in_flight_.begin(), in_flight_.end(), overlaps)) LS_CHECK(retireOldest());
+  cursor_ = slot + steps;
+  return slot;
+}
+
+Result<size_t> VulkanExecutable::claimFence() {
+  // There are as many fences as slots and every submission holds a slot, so this does not wait in practice.
+  while (free_fences_.empty()) LS_CHECK(retireOldest());
+  size_t fence = free_fences_.back();
+  free_fences_.pop_back();
+  return fence;
+}
+
+void VulkanExecutable::writeInput(uint32_t slot, std::span<const std::byte> input) {
+  if (!input.empty()) std::memcpy(arenas_.input.slot(slot), input.data(), input.size());
+}
+
+Status VulkanExecutable::submitBuffer(VkCommandBuffer commands, VkFence fence) {
+  auto info = blank<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO);
+  info.commandBufferCount = 1;
+  info.pCommandBuffers = &commands;
+  ++submissions_;
+  return check(context_->vk().vkQueueSubmit(context_->queue(), 1, &info, fence), "vkQueueSubmit");
+}
+
+Status VulkanExecutable::submitChunk(Recorder& recorder, std::span<const std::span<const std::byte>> inputs, Ticket ticket) {
+  auto steps = static_cast<uint32_t>(inputs.size());
+  LS_TRY(uint32_t slot, claimSlots(steps));
+  for (uint32_t i = 0; i < steps; ++i) writeInput(slot + i, inputs[i]);
+  LS_TRY(VkCommandBuffer commands, recorder.steps(steps, slot));
+  LS_TRY(size_t fence, claimFence());
+  LS_CHECK(submitBuffer(commands, fences_[fence].get()));
+  in_flight_.push_back({.ticket = ticket, .slot = slot, .steps = steps, .fence = fence});
+  ++open_[ticket].pending;
+  steps_ += steps;
+  return Success{};
+}
+
+Result<Ticket> VulkanExecutable::submit(const ArenaSet& state, std::span<const std::span<const std::byte>> inputs) {
+  if (inputs.empty()) return fail("vulkan.no_steps", "a submission needs at least one step");
+  for (std::span<const std::byte> input : inputs) LS_CHECK(checkInput(input));
+  LS_TRY(Recorder * recorder, recorderFor(state));
+  Ticket ticket = next_ticket_++;
+  open_[ticket];
+  for (size_t done = 0; done < inputs.size(); done += arenas_.slots) {
+    LS_CHECK(submitChunk(*recorder, inputs.subspan(done, std::min<size_t>(arenas_.slots, inputs.size() - done)), ticket));
+  }
+  return ticket;
+}
+
+Status VulkanExecutable::retireOldest() {
+  InFlight oldest = in_flight_.front();
+  VkFence fence = fences_[oldest.fence].get();
+  LS_CHECK(check(context_->vk().vkWaitForFences(context_->device(), 1, &fence, VK_TRUE, UINT64_MAX), "vkWaitForFences"));
+  LS_CHECK(check(context_->vk().vkResetFences(context_->device(), 1, &fence), "vkResetFences"));
+  in_flight_.pop_front();
+  free_fences_.push_back(oldest.fence);
+  Open& open = open_[oldest.ticket];
+  --open.pending;
+  for (uint32_t i = 0; i < oldest.steps; ++i) {
+    if (arenas_.output.size == 0) {
+      open.outputs.emplace_back();
+      continue;
+    }
+    const std::byte* begin = arenas_.output.slot(oldest.slot + i);
+    open.outputs.emplace_back(begin, begin + arenas_.output.size);
+  }
+  return context_->validationStatus();
+}
+
+Result<std::vector<std::vector<std::byte>>> VulkanExecutable::wait(Ticket ticket) {
+  auto found = open_.find(ticket);
+  if (found == open_.end()) {
+    return fail("vulkan.ticket", fmt::format("ticket {} is unknown; each ticket can be waited for once", ticket));
+  }
+  while (found->second.pending != 0) LS_CHECK(retireOldest());
+  std::vector<std::vector<std::byte>> outputs = std::move(found->second.outputs);
+  open_.erase(found);
+  return outputs;
+}
+
+Result<std::vector<CommandTime>> VulkanExecutable::time(const ArenaSet& state, std::span<const std::byte> input) {
+  if (!queries_) return fail("vulkan.timestamps", fmt::format("{} has no timestamps on its compute queue", context_->facts().info.name));
+  LS_CHECK(checkInput(input));
+  LS_TRY(Recorder * recorder, recorderFor(state));
+  while (!in_flight_.empty()) LS_CHECK(retireOldest());
+  writeInput(0, input);
+  LS_TRY(VkCommandBuffer commands, recorder->timedStep(0, queries_.get()));
+  LS_CHECK(submitBuffer(commands, VK_NULL_HANDLE));
+  LS_CHECK(context_->waitIdle());
+  ++steps_;
+  LS_CHECK(context_->validationStatus());
+  std::vector<uint64_t> ticks(program_.commands.size() + 1);
+  VkResult result = context_->vk().vkGetQueryPoolResults(context_->device(), queries_.get(), 0, static_cast<uint32_t>(ticks.size()),
+                                                         ticks.size() * sizeof(uint64_t), ticks.data(), sizeof(uint64_t),
+                                                         VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
+  LS_CHECK(check(result, "vkGetQueryPoolResults"));
+  const DeviceFacts& facts = context_->facts();
+  uint64_t mask = facts.timestamp_bits >= 64 ? UINT64_MAX : (uint64_t{1} << facts.timestamp_bits) - 1;
+  std::vector<CommandTime> times;
+  for (size_t i = 0; i < program_.commands.size(); ++i) {
+    auto elapsed = static_cast<double>((ticks[i + 1] - ticks[i]) & mask);
+    times.push_back({.command = i, .seconds = elapsed * double{facts.properties.limits.timestampPeriod} * 1e-9});
+  }
+  return times;
+}
+
+ExecutionStatistics VulkanExecutable::statistics() const {
+  return {.submissions = submissions_, .steps = steps_, .device_allocations = counter_, .device_bytes = arenas_.bytes};
+}
+
+}  // namespace lockstep::vulkan

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A compiled program on one device: its arenas, pipelines and recordings, and the steps in flight.
+#pragma once
+
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+
+#include "backends/vulkan/recorder.h"
+
+namespace lockstep::vulkan {
+
+class VulkanExecutable final : public Executable {
+ public:
+  static Result<std::unique_ptr<Executable>> compile(std::shared_ptr<Context> context, const program::ValidProgram& program);
+  VulkanExecutable(std::shared_ptr<Context> context, program::Program program);
+  ~VulkanExecutable() override;
+
+  Result<Ticket> submit(const ArenaSet& state, std::span<const std::span<const std::byte>> inputs) override;
+  Result<std::vector<std::vector<std::byte>>> wait(Ticket ticket) override;
+  Result<std::vector<CommandTime>> time(const ArenaSet& state, std::span<const std::byte> input) override;
+  [[nodiscard]] ExecutionStatistics statistics() const override;
+
+ private:
+  /// One queue submission whose fence has not been waited for.
+  struct InFlight {
+    Ticket ticket = 0;
+    uint32_t slot = 0, steps = 0;
+    size_t fence = 0;
+  };
+  /// A ticket that nobody has waited for.
+  struct Open {
+    size_t pending = 0;  ///< submissions in flight
+    std::vector<std::vector<std::byte>> outputs;
+  };
+
+  Status prepare(const program::ValidProgram& program);
+  Result<Recorder*> recorderFor(const ArenaSet& state);
+  Result<StateMemories> resolve(const ArenaSet& state) const;
+  Status checkInput(std::span<const std::byte> input) const;
+  /// Slots for `steps` steps, free for the host to write. Waits for the submissions that hold them.
+  Result<uint32_t> claimSlots(uint32_t steps);
+  Result<size_t> claimFence();
+  void writeInput(uint32_t slot, std::span<const std::byte> input);
+  Status submitChunk(Recorder& recorder, std::span<const std::span<const std::byte>> inputs, Ticket ticket);
+  Status submitBuffer(VkCommandBuffer commands, VkFence fence);
+  /// Waits for the oldest submission and takes its outputs out of the ring.
+  Status retireOldest();
+
+  // In the order of their making: the context outlives the rest, the recordings go before what they refer to.
+  std::shared_ptr<Context> context_;
+  program::Program program_;
+  uint64_t counter_ = 0;
+  Arenas arenas_;
+  std::vector<KernelPipeline> pipelines_;
+  QueryPool queries_;
+  std::vector<Fence> fences_;
+  std::vector<size_t> free_fences_;
+  std::list<Recorder> recorders_;  ///< most recently used first
+  std::deque<InFlight> in_flight_;
+  std::map<Ticket, Open> open_;
+  Ticket next_ticket_ = 1;
+  uint32_t cursor_ = 0;  ///< the next slot
+  uint64_t submissions_ = 0, steps_ = 0;
+};
+
+}  // namespace lockstep::vulkan

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/vulkan/limits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <variant>
+
+namespace lockstep::vulkan {
+
+namespace {
+
+struct Use {
+  std::string_view what;
+  uint64_t value, maximum;
+};
+
+Status checkUses(std::string_view kernel, const std::vector<Use>& uses, const DeviceFacts& facts) {
+  for (const Use& use : uses) {
+    if (use.value <= use.maximum) continue;
+    return fail(
+        "vulkan.limit",
+        fmt::format("kernel \"{}\" needs {} = {}, but {} allows at most {}", kernel, use.what, use.value, facts.info.name, use.maximum), {},
+        fmt::format("compile the program for the profile of this device ({})", facts.info.profile.name));
+  }
+  return Success{};
+}
+
+Status checkKernel(const std::string& name, const kernel::Module& module, const DeviceFacts& facts) {
+  const VkPhysicalDeviceLimits& limits = facts.properties.limits;
+  const kernel::Function* entry = module.entryPoint();
+  if (entry == nullptr) return fail("vulkan.entry_point", fmt::format("kernel \"{}\" has no entry point", name));
+  const std::array<uint32_t, 3> size = *entry->workgroup_size;
+  uint64_t invocations = uint64_t{size[0]} * size[1] * size[2];
+  const uint32_t* sizes = limits.maxComputeWorkGroupSize;
+  LS_CHECK(checkUses(name,
+                     {{"workgroup size x", size[0], sizes[0]},
+                      {"workgroup size y", size[1], sizes[1]},
+                      {"workgroup size z", size[2], sizes[2]},
+                      {"invocations of a workgroup", invocations, limits.maxComputeWorkGroupInvocations},
+                      {"bytes of workgroup memory", workgroupBytes(module), limits.maxComputeSharedMemorySize}},
+                     facts));
+  bool wants_f16 = std::count(module.capabilities.begin(), module.capabilities.end(), kernel::Capability::F16) != 0;
+  bool wants_subgroups = std::count(module.capabilities.begin(), module.capabilities.end(), kernel::Capability::Subgroups) != 0;
+  if (wants_f16 && !facts.f16) return fail("vulkan.feature", fmt::format("kernel \"{}\" uses f16, which {} lacks", name, facts.info.name));
+  if (wants_subgroups && !facts.info.profile.subgroups) {
+    return fail("vulkan.feature", fmt::format("kernel \"{}\" uses subgroups, which {} lacks", name, facts.info.name));
+  }
+  for (const kernel::GlobalVariable& global : module.globals) {
+    bool bound = global.space == kernel::AddressSpace::Storage || global.space == kernel::AddressSpace::Uniform;
+    if (bound && global.group != 0) {
+      return fail("vulkan.group",
+                  fmt::format("kernel \"{}\" binds {} in group {}, but a program binds group 0 only", name, global.name, global.group));
+    }
+  }
+  return Success{};
+}
+
+Status checkDispatch(const std::string& name, const program::Dispatch& dispatch, const program::Program& program,
+                     const DeviceFacts& facts) {
+  const VkPhysicalDeviceLimits& limits = facts.properties.limits;
+  const uint32_t* groups = limits.maxComputeWorkGroupCount;
+  std::vector<Use> uses{
+      {"workgroups in x", dispatch.groups[0], groups[0]},
+      {"workgroups in y", dispatch.groups[1], groups[1]},
+      {"workgroups in z", dispatch.groups[2], groups[2]},
+      {"storage buffers", dispatch.bindings.size(),
+       std::min({limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources})},
+  };
+  for (const program::Range& range : dispatch.bindings) {
+    uses.push_back({"bytes of a binding", range.size, limits.maxStorageBufferRange});
+    uint64_t offset = program[range.buffer].offset + range.offset;
+    if (offset % limits.minStorageBufferOffsetAlignment != 0) {
+      return fail("vulkan.alignment", fmt::format("kernel \"{}\" binds offset {} of {}, which is no multiple of {}", name, offset,
+                                                  program[range.buffer].name, limits.minStorageBufferOffsetAlignment));
+    }
+  }
+  return checkUses(name, uses, facts);
+}
+
+}  // namespace
+
+uint64_t workgroupBytes(const kernel::Module& module) {
+  uint64_t bytes = 0;
+  for (const kernel::GlobalVariable& global : module.globals) {
+    if (global.space == kernel::AddressSpace::Workgroup) bytes += (uint64_t{module.types.sizeOf(global.type)} + 15) / 16 * 16;
+  }
+  return bytes;
+}
+
+Status checkLimits(const program::ValidProgram& program, const DeviceFacts& facts) {
+  for (size_t i = 0; i < program->kernels.size(); ++i) LS_CHECK(checkKernel(program->kernels[i].name, *program.modules()[i], facts));
+  for (const program::Command& command : program->commands) {
+    const auto* dispatch = std::get_if<program::Dispatch>(&command.action);
+    if (dispatch == nullptr) continue;
+    LS_CHECK(checkDispatch((*program)[dispatch->kernel].name, *dispatch, *program, facts));
+  }
+  return Success{};
+}
+
+}  // namespace lockstep::vulkan

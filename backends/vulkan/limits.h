@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of a program against a device. Drivers do not check: an H100 answers too much workgroup memory with a lost device.
+#pragma once
+
+#include "backends/vulkan/device.h"
+#include "ir/program/program.h"
+
+namespace lockstep::vulkan {
+
+/// Every dispatch within the device's limits, or "vulkan.limit" naming kernel, limit, value and maximum, or "vulkan.feature".
+Status checkLimits(const program::ValidProgram& program, const DeviceFacts& facts);
+
+/// Bytes of workgroup memory that a module declares, each variable rounded up to 16.
+uint64_t workgroupBytes(const kernel::Module& module);
+
+}  // namespace lockstep::vulkan

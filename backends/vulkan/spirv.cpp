@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/vulkan/spirv.h"
+
+#include <spirv-tools/libspirv.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+
+#include "backends/vulkan/spirv_emitter.h"
+
+namespace lockstep::vulkan {
+
+namespace {
+
+struct ContextDeleter {
+  void operator()(spv_context context) const { spvContextDestroy(context); }
+};
+using Context = std::unique_ptr<spv_context_t, ContextDeleter>;
+struct DiagnosticDeleter {
+  void operator()(spv_diagnostic diagnostic) const { spvDiagnosticDestroy(diagnostic); }
+};
+struct TextDeleter {
+  void operator()(spv_text text) const { spvTextDestroy(text); }
+};
+
+constexpr unsigned kSpirvVersion = spv::Spv_1_3;
+
+bool wantsValidation() {
+#ifndef NDEBUG
+  return true;
+#else
+  const char* wish = std::getenv("LOCKSTEP_SPIRV_VAL");
+  return wish != nullptr && std::string_view(wish) == "1";
+#endif
+}
+
+}  // namespace
+
+Emitter::Emitter(const kernel::Module& module, const kernel::Function& entry, const SpirvOptions& options)
+    : module_(module),
+      entry_(entry),
+      options_(options),
+      types_(module.types),
+      builder_(kSpirvVersion, 0, &logger_),
+      ids_(module.values.size(), spv::NoResult),
+      places_(module.values.size()) {}
+
+std::vector<uint32_t> Emitter::run() {
+  builder_.addCapability(spv::CapabilityShader);
+  builder_.setMemoryModel(spv::AddressingModelLogical, spv::MemoryModelGLSL450);
+  glsl_ = builder_.import("GLSL.std.450");
+  for (kernel::Capability capability : module_.capabilities) {
+    if (capability == kernel::Capability::F16) builder_.addCapability(spv::CapabilityStorageBuffer16BitAccess);
+    if (capability == kernel::Capability::Subgroups) builder_.addCapability(spv::CapabilityGroupNonUniform);
+  }
+  spv::Function* function = builder_.makeEntryPoint(entry_.name.c_str());
+  entry_point_ = builder_.addEntryPoint(spv::ExecutionModelGLCompute, function, entry_.name.c_str());
+  const std::array<uint32_t, 3> size = *entry_.workgroup_size;
+  builder_.addExecutionMode(function, spv::ExecutionModeLocalSize, static_cast<int>(size[0]), static_cast<int>(size[1]),
+                            static_cast<int>(size[2]));
+  if (options_.preserve_signed_zero_inf_nan || options_.round_to_nearest_even) builder_.addExtension("SPV_KHR_float_controls");
+  if (options_.preserve_signed_zero_inf_nan) {
+    builder_.addCapability(spv::CapabilitySignedZeroInfNanPreserve);
+    builder_.addExecutionMode(function, spv::ExecutionModeSignedZeroInfNanPreserve, 32);
+  }
+  if (options_.round_to_nearest_even) {
+    builder_.addCapability(spv::CapabilityRoundingModeRTE);
+    builder_.addExecutionMode(function, spv::ExecutionModeRoundingModeRTE, 32);
+  }
+  declareGlobals();
+  declareInputs();
+  zeroWorkgroupMemory();
+  frames_.push_back({.is_entry = true, .result = {}, .returned = {}});
+  emitBlock(entry_.body);
+  builder_.leaveFunction();
+  builder_.postProcess();
+  std::vector<uint32_t> words;
+  builder_.dump(words);
+  return words;
+}
+
+spv::Id Emitter::value(kernel::ValueId id) {
+  if (module_[id].kind == kernel::ValueKind::Constant) return constant(id);
+  spv::Id known = ids_[id.index()];
+  if (known == spv::NoResult) internalError("a value is used before the SPIR-V emitter has met its definition");
+  return known;
+}
+
+std::vector<spv::Id> Emitter::values(const std::vector<kernel::ValueId>& ids) {
+  std::vector<spv::Id> made;
+  for (kernel::ValueId id : ids) made.push_back(value(id));
+  return made;
+}
+
+const Place& Emitter::place(kernel::ValueId id) {
+  const std::optional<Place>& known = places_[id.index()];
+  if (!known) internalError("a pointer is used before the SPIR-V emitter has met its definition");
+  return *known;
+}
+
+void Emitter::define(const kernel::Instruction& instruction, spv::Id id) {
+  if (!instruction.result.valid()) return;
+  ids_[instruction.result.index()] = id;
+  const std::string& name = module_[instruction.result].name;
+  if (!name.empty()) builder_.addName(id, name.c_str());
+}
+
+Result<std::vector<uint32_t>> emitSpirv(const kernel::ValidModule& module, const SpirvOptions& options) {
+  const kernel::Function* entry = module->entryPoint();
+  if (entry == nullptr) return fail("vulkan.entry_point", "the module \"" + module->name + "\" has no entry point");
+  std::vector<uint32_t> words = Emitter(*module, *entry, options).run();
+  if (wantsValidation()) {
+    std::string messages = validateSpirv(words);
+    if (!messages.empty()) {
+      internalError("spirv-val rejects the SPIR-V of entry point " + entry->name + ":\n" + messages + disassemble(words));
+    }
+  }
+  return words;
+}
+
+std::string validateSpirv(std::span<const uint32_t> words) {
+  Context context(spvContextCreate(SPV_ENV_VULKAN_1_1));
+  spv_diagnostic raw = nullptr;
+  spv_result_t result = spvValidateBinary(context.get(), words.data(), words.size(), &raw);
+  std::unique_ptr<spv_diagnostic_t, DiagnosticDeleter> diagnostic(raw);
+  if (result == SPV_SUCCESS) return {};
+  return diagnostic && diagnostic->error != nullptr ? std::string(diagnostic->error) + "\n" : "spirv-val failed without a message\n";
+}
+
+std::string disassemble(std::span<const uint32_t> words) {
+  Context context(spvContextCreate(SPV_ENV_UNIVERSAL_1_3));
+  spv_text raw = nullptr;
+  spv_diagnostic raw_diagnostic = nullptr;
+  uint32_t style = SPV_BINARY_TO_TEXT_OPTION_INDENT | SPV_BINARY_TO_TEXT_OPTION_FRIENDLY_NAMES | SPV_BINARY_TO_TEXT_OPTION_NO_HEADER;
+  spvBinaryToText(context.get(), words.data(), words.size(), style, &raw, &raw_diagnostic);
+  std::unique_ptr<spv_text_t, TextDeleter> text(raw);
+  std::unique_ptr<spv_diagnostic_t, DiagnosticDeleter> diagnostic(raw_diagnostic);
+  return text ? std::string(text->str, text->length) : "; not SPIR-V\n";
+}
+
+}  // namespace lockstep::vulkan

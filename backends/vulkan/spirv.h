@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel IR -> SPIR-V 1.3 (logical addressing, GLSL450 memory model), with WGSL's semantics where SPIR-V leaves them open: guarded
+// division, masked shifts, clamped indices and conversions, zero-initialised variables. All calls are inlined.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/kernel/module.h"
+#include "ir/support/result.h"
+
+namespace lockstep::vulkan {
+
+/// What the device offers beyond Vulkan 1.1; every field off gives a module that runs anywhere.
+struct SpirvOptions {
+  bool preserve_signed_zero_inf_nan = false;  ///< shaderSignedZeroInfNanPreserveFloat32
+  bool round_to_nearest_even = false;         ///< shaderRoundingModeRTEFloat32
+  bool zero_initialize_workgroup = false;     ///< VK_KHR_zero_initialize_workgroup_memory; otherwise a loop and a barrier
+  friend bool operator==(const SpirvOptions&, const SpirvOptions&) = default;
+};
+
+/// Emits the first entry point of the module under its own name; fails with "vulkan.entry_point" when there is none. Storage and uniform
+/// variables become storage buffers at (group, binding). In debug builds, or with LOCKSTEP_SPIRV_VAL=1, the words are checked
+/// by spirv-val and a failure is an InternalError.
+Result<std::vector<uint32_t>> emitSpirv(const kernel::ValidModule& module, const SpirvOptions& options);
+
+/// spirv-val for Vulkan 1.1: empty when valid, else its messages.
+std::string validateSpirv(std::span<const uint32_t> words);
+
+/// The module as text, in the form of spirv-dis.
+std::string disassemble(std::span<const uint32_t> words);
+
+}  // namespace lockstep::vulkan

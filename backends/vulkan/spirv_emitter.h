@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// The emitter behind emitSpirv, for the spirv_*.cpp files only: the only ones that know spv::Builder.
+#pragma once
+
+#include <glslang/SPIRV/GLSL.std.450.h>
+#include <glslang/SPIRV/Logger.h>
+#include <glslang/SPIRV/SpvBuilder.h>
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/vulkan/spirv.h"
+
+namespace lockstep::vulkan {
+
+/// A pointer of the kernel IR. SPIR-V's logical addressing has no pointer values: the chain of indices is kept and spent at each use.
+struct Place {
+  spv::Id base = spv::NoResult;
+  spv::StorageClass storage = spv::StorageClassFunction;
+  std::vector<spv::Id> chain;
+  kernel::TypeId pointee;
+  bool laid_out = false;     ///< a buffer: its aggregates have the types with explicit offsets
+  uint32_t last_member = 0;  ///< of the block, for the length of a runtime-sized array
+};
+
+/// Which column of an op's row applies.
+enum class LaneKind : uint8_t { Float, Signed, Unsigned, Bool };
+
+class Emitter {
+ public:
+  Emitter(const kernel::Module& module, const kernel::Function& entry, const SpirvOptions& options);
+  std::vector<uint32_t> run();
+
+ private:
+  using Handler = spv::Id (Emitter::*)(const kernel::Instruction&);
+  /// How an op of groups Arithmetic, Math and Composite is emitted; the numbers are SPIR-V opcodes or GLSL.std.450 instructions.
+  struct Row {
+    Handler emit = nullptr;
+    uint32_t of_float = 0, of_signed = 0, of_unsigned = 0, of_bool = 0;
+    [[nodiscard]] uint32_t of(LaneKind kind) const;
+  };
+  static const Row& row(kernel::Op op);
+
+  // spirv_types.cpp: types and constants.
+  spv::Id scalarType(kernel::Scalar scalar);
+  spv::Id lanesType(kernel::Scalar scalar, uint32_t width);
+  /// The type of values and of variables outside of buffers: no layout.
+  spv::Id valueType(kernel::TypeId id) { return makeType(id, false); }
+  /// The type inside of buffers: offsets, strides; bool cannot occur.
+  spv::Id bufferType(kernel::TypeId id) { return makeType(id, true); }
+  spv::Id makeType(kernel::TypeId id, bool laid_out);
+  spv::Id makeStruct(const kernel::Type& type, bool laid_out);
+  void decorateMatrixMember(spv::Id structure, uint32_t member, kernel::TypeId type);
+  spv::Id constant(kernel::ValueId id);
+  spv::Id scalarConstant(kernel::Scalar scalar, uint32_t bits);
+  spv::Id u32(uint32_t value) { return builder_.makeUintConstant(value); }
+  /// The constant in every lane of a scalar or vector of this width.
+  spv::Id lanesConstant(kernel::Scalar scalar, uint32_t bits, uint32_t width);
+  spv::Id floatLanes(kernel::Scalar scalar, float value, uint32_t width);
+  /// Declares the buffers, workgroup and private variables that the entry point reaches.
+  void declareGlobals();
+  void declareBuffer(const kernel::GlobalVariable& global);
+  void declareInputs();
+  spv::Id inputVariable(kernel::Builtin builtin);
+  void zeroWorkgroupMemory();
+  void zeroPlace(const Place& place, spv::Id local_index);
+
+  // spirv_memory.cpp: places, loads and stores.
+  spv::Id address(const Place& place);
+  Place part(const Place& place, spv::Id index, kernel::TypeId element, uint32_t literal = 0) const;
+  spv::Id load(const Place& place);
+  void store(const Place& place, spv::Id value);
+  spv::Id loadArray(const Place& place);
+  void storeArray(const Place& place, spv::Id value);
+  spv::Id arrayLength(const Place& place);
+  Place localVariable(kernel::TypeId type, const char* name);
+  spv::Id clampIndex(kernel::ValueId index, spv::Id limit);
+  /// The constant's value, when the operand is a scalar constant.
+  [[nodiscard]] std::optional<uint32_t> literal(kernel::ValueId id) const;
+  void emitMemory(const kernel::Instruction& instruction);
+  void emitAccess(const kernel::Instruction& instruction);
+  void emitAtomic(const kernel::Instruction& instruction);
+  void emitBarrier(const kernel::Instruction& instruction);
+  void controlBarrier(bool storage);
+
+  // spirv_control.cpp: blocks and inlining.
+  void emitBlock(kernel::BlockId id);
+  void emitInstruction(const kernel::Instruction& instruction);
+  void emitIf(const kernel::Instruction& instruction);
+  void emitLoop(const kernel::Instruction& instruction);
+  void emitSwitch(const kernel::Instruction& instruction);
+  void emitReturn(const kernel::Instruction& instruction);
+  void emitCall(const kernel::Instruction& instruction);
+  void leaveAfterReturn();
+  void selectionMerge(spv::Block& merge);
+  void branchUnlessTerminated(spv::Block& target);
+  void emitSwitchTerminator(spv::Id selector, spv::Block& otherwise, const std::vector<std::pair<uint32_t, spv::Block*>>& targets);
+  void countedLoop(uint32_t count, uint32_t step, spv::Id first, const std::function<void(spv::Id)>& body);
+
+  // spirv_ops.cpp: handlers of the rows.
+  spv::Id emitCore(const kernel::Instruction& in);
+  spv::Id emitExt(const kernel::Instruction& in);
+  spv::Id emitWrapping(const kernel::Instruction& in);
+  spv::Id emitFloatOrWrapping(const kernel::Instruction& in);
+  spv::Id emitDiv(const kernel::Instruction& in);
+  spv::Id emitRem(const kernel::Instruction& in);
+  spv::Id emitShift(const kernel::Instruction& in);
+  spv::Id emitSelect(const kernel::Instruction& in);
+  spv::Id emitMatMul(const kernel::Instruction& in);
+  spv::Id emitAbs(const kernel::Instruction& in);
+  spv::Id emitSign(const kernel::Instruction& in);
+  spv::Id emitClamp(const kernel::Instruction& in);
+  spv::Id emitSaturate(const kernel::Instruction& in);
+  spv::Id emitTanh(const kernel::Instruction& in);
+  spv::Id emitCountLeadingZeros(const kernel::Instruction& in);
+  spv::Id emitCountTrailingZeros(const kernel::Instruction& in);
+  spv::Id emitExtractBits(const kernel::Instruction& in);
+  spv::Id emitInsertBits(const kernel::Instruction& in);
+  spv::Id emitQuantize(const kernel::Instruction& in);
+  spv::Id emitDot(const kernel::Instruction& in);
+  spv::Id emitAllAny(const kernel::Instruction& in);
+  spv::Id emitConvert(const kernel::Instruction& in);
+  spv::Id emitBitcast(const kernel::Instruction& in);
+  spv::Id emitConstruct(const kernel::Instruction& in);
+  spv::Id emitExtract(const kernel::Instruction& in);
+  spv::Id emitSwizzle(const kernel::Instruction& in);
+  spv::Id notHere(const kernel::Instruction& in);
+  spv::Id convertLanes(spv::Id value, kernel::Scalar from, kernel::Scalar to, uint32_t width);
+  spv::Id splat(spv::Id scalar, kernel::Scalar kind, uint32_t width);
+  spv::Id ext(spv::Id type, uint32_t instruction, const std::vector<spv::Id>& operands);
+  spv::Id quotient(const kernel::Instruction& in);
+  /// Bits of an extract/insert: the offset and count clamped to the word.
+  std::pair<spv::Id, spv::Id> bitRange(kernel::ValueId offset, kernel::ValueId count);
+  /// a * b + c as separate operations.
+  spv::Id mulAdd(spv::Id type, spv::Id a, spv::Id b, spv::Id c);
+  spv::Id strictOp(spv::Op op, spv::Id type, spv::Id a, spv::Id b);
+  /// The lanes of an i32 operand as u32, and back.
+  spv::Id asUnsigned(spv::Id value, const kernel::Type& type);
+  spv::Id asSigned(spv::Id value, const kernel::Type& type);
+
+  [[nodiscard]] const kernel::Type& typeOf(kernel::ValueId id) const { return types_[module_[id].type]; }
+  [[nodiscard]] LaneKind laneKind(const kernel::Type& type) const;
+  spv::Id value(kernel::ValueId id);
+  std::vector<spv::Id> values(const std::vector<kernel::ValueId>& ids);
+  const Place& place(kernel::ValueId id);
+  void define(const kernel::Instruction& instruction, spv::Id id);
+
+  /// Where break, continue and an inlined return go.
+  struct Breakable {
+    spv::Block* merge = nullptr;
+    spv::Block* next = nullptr;  ///< the continue target; null for a switch
+    bool returned = false;       ///< an inlined return left it: the flag must be looked at behind it
+  };
+  /// The function being emitted: the entry point, or one that is inlined into it.
+  struct Frame {
+    bool is_entry = false;
+    bool wrapped = false;           ///< the body is one case of a switch, so that a return can leave it
+    size_t wrapper = 0;             ///< index of the wrapper in breakables_
+    std::optional<Place> result;    ///< wrapped, with a result
+    std::optional<Place> returned;  ///< wrapped, and some return is inside a loop or switch
+    spv::Id value = spv::NoResult;  ///< not wrapped: what the last instruction returned
+  };
+
+  const kernel::Module& module_;
+  const kernel::Function& entry_;
+  SpirvOptions options_;
+  kernel::TypeTable types_;  ///< a copy: elementOf interns
+  spv::SpvBuildLogger logger_;
+  spv::Builder builder_;
+  spv::Id glsl_ = spv::NoResult;
+  spv::Instruction* entry_point_ = nullptr;
+  bool has_storage_barrier_ = false;
+  std::vector<spv::Id> ids_;                  ///< by value; overwritten when a function is inlined again
+  std::vector<std::optional<Place>> places_;  ///< by value
+  std::map<std::pair<uint32_t, bool>, spv::Id> made_types_;
+  std::set<uint32_t> own_blocks_;  ///< struct types that are decorated as blocks themselves
+  std::map<kernel::Builtin, spv::Id> inputs_;
+  std::map<uint32_t, Place> spilled_constants_;
+  std::vector<Breakable> breakables_;
+  std::vector<Frame> frames_;
+};
+
+}  // namespace lockstep::vulkan

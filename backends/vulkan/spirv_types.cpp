@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// Types, constants and module-scope variables. A type exists twice: as a value (no layout) and inside a buffer (WGSL's offsets and
+// strides), because Vulkan allows explicit layouts in buffers only.
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "backends/vulkan/spirv_emitter.h"
+
+namespace lockstep::vulkan {
+
+using kernel::AddressSpace;
+using kernel::Scalar;
+using kernel::Type;
+using kernel::TypeId;
+using kernel::TypeKind;
+using kernel::ValueId;
+
+namespace {
+
+float halfToFloat(uint32_t bits) {
+  uint32_t sign = (bits & 0x8000u) << 16, exponent = (bits >> 10) & 31u, mantissa = bits & 0x3ffu;
+  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
+  float magnitude =
+      exponent == 0 ? static_cast<float>(mantissa) * 0x1p-24f : std::bit_cast<float>(((exponent + 112u) << 23) | (mantissa << 13));
+  return sign != 0 ? -magnitude : magnitude;
+}
+
+bool reaches(const kernel::Module& module, kernel::BlockId block, std::set<uint32_t>& globals, bool& storage_barrier);
+
+bool reachesInstruction(const kernel::Module& module, const kernel::Instruction& in, std::set<uint32_t>& globals, bool& storage_barrier) {
+  for (ValueId operand : in.operands) {
+    if (module[operand].kind == kernel::ValueKind::Variable) globals.insert(module[operand].index);
+  }
+  if (in.op == kernel::Op::StorageBarrier) storage_barrier = true;
+  if (in.op == kernel::Op::Call) reaches(module, module.functions[in.immediate].body, globals, storage_barrier);
+  for (kernel::BlockId block : in.blocks) reaches(module, block, globals, storage_barrier);
+  return storage_barrier;
+}
+
+bool reaches(const kernel::Module& module, kernel::BlockId block, std::set<uint32_t>& globals, bool& storage_barrier) {
+  for (kernel::InstructionId id : module[block].instructions) reachesInstruction(module, module[id], globals, storage_barrier);
+  return storage_barrier;
+}
+
+spv::BuiltIn builtInOf(kernel::Builtin builtin) {
+  switch (builtin) {
+    case kernel::Builtin::None:
+      break;
+    case kernel::Builtin::LocalInvocationId:
+      return spv::BuiltInLocalInvocationId;
+    case kernel::Builtin::LocalInvocationIndex:
+      return spv::BuiltInLocalInvocationIndex;
+    case kernel::Builtin::GlobalInvocationId:
+      return spv::BuiltInGlobalInvocationId;
+    case kernel::Builtin::WorkgroupId:
+      return spv::BuiltInWorkgroupId;
+    case kernel::Builtin::NumWorkgroups:
+      return spv::BuiltInNumWorkgroups;
+    case kernel::Builtin::SubgroupSize:
+      return spv::BuiltInSubgroupSize;
+    case kernel::Builtin::SubgroupInvocationId:
+      return spv::BuiltInSubgroupLocalInvocationId;
+  }
+  internalError("an entry point parameter without a builtin");
+}
+
+bool isScalarBuiltin(kernel::Builtin builtin) {
+  return builtin == kernel::Builtin::LocalInvocationIndex || builtin == kernel::Builtin::SubgroupSize ||
+         builtin == kernel::Builtin::SubgroupInvocationId;
+}
+
+}  // namespace
+
+spv::Id Emitter::scalarType(Scalar scalar) {
+  switch (scalar) {
+    case Scalar::Bool:
+      return builder_.makeBoolType();
+    case Scalar::I32:
+      return builder_.makeIntType(32);
+    case Scalar::U32:
+      return builder_.makeUintType(32);
+    case Scalar::F32:
+      return builder_.makeFloatType(32);
+    case Scalar::F16:
+      builder_.addCapability(spv::CapabilityFloat16);
+      return builder_.makeFloatType(16);
+  }
+  internalError("scalar out of range");
+}
+
+spv::Id Emitter::lanesType(Scalar scalar, uint32_t width) {
+  spv::Id element = scalarType(scalar);
+  return width == 1 ? element : builder_.makeVectorType(element, static_cast<int>(width));
+}
+
+spv::Id Emitter::makeType(TypeId id, bool laid_out) {
+  auto known = made_types_.find({id.value, laid_out});
+  if (known != made_types_.end()) return known->second;
+  const Type type = types_[id];
+  spv::Id made = spv::NoType;
+  switch (type.kind) {
+    case TypeKind::Void:
+      made = builder_.makeVoidType();
+      break;
+    case TypeKind::Scalar:
+    case TypeKind::Atomic:
+      made = scalarType(type.scalar);
+      break;
+    case TypeKind::Vector:
+      made = lanesType(type.scalar, type.rows);
+      break;
+    case TypeKind::Matrix:
+      made = builder_.makeMatrixType(scalarType(type.scalar), type.columns, type.rows);
+      break;
+    case TypeKind::Array: {
+      spv::Id element = makeType(type.element, laid_out);
+      // A stride keeps spv::Builder from giving back an array of the other layout; it writes no decoration itself.
+      made = type.count == 0 ? builder_.makeRuntimeArray(element)
+                             : builder_.makeArrayType(element, u32(type.count), static_cast<int>(types_.strideOf(id)));
+      if (laid_out) builder_.addDecoration(made, spv::DecorationArrayStride, static_cast<int>(types_.strideOf(id)));
+      break;
+    }
+    case TypeKind::Struct:
+      made = makeStruct(type, laid_out);
+      break;
+    case TypeKind::Pointer:
+      internalError("a pointer used as a value");
+  }
+  made_types_[{id.value, laid_out}] = made;
+  return made;
+}
+
+spv::Id Emitter::makeStruct(const Type& type, bool laid_out) {
+  std::vector<spv::Id> members;
+  for (const kernel::Member& member : type.members) members.push_back(makeType(member.type, laid_out));
+  spv::Id made = builder_.makeStructType(members, type.name.c_str());
+  for (uint32_t i = 0; i < type.members.size(); ++i) {
+    builder_.addMemberName(made, static_cast<int>(i), type.members[i].name.c_str());
+    if (!laid_out) continue;
+    builder_.addMemberDecoration(made, i, spv::DecorationOffset, static_cast<int>(type.members[i].offset));
+    decorateMatrixMember(made, i, type.members[i].type);
+  }
+  return made;
+}
+
+void Emitter::decorateMatrixMember(spv::Id structure, uint32_t member, TypeId type) {
+  while (types_[type].kind == TypeKind::Array) type = types_[type].element;
+  if (types_[type].kind != TypeKind::Matrix) return;
+  builder_.addMemberDecoration(structure, member, spv::DecorationColMajor);
+  builder_.addMemberDecoration(structure, member, spv::DecorationMatrixStride, static_cast<int>(types_.columnStride(type)));
+}
+
+spv::Id Emitter::scalarConstant(Scalar scalar, uint32_t bits) {
+  switch (scalar) {
+    case Scalar::Bool:
+      return builder_.makeBoolConstant(bits != 0);
+    case Scalar::I32:
+      return builder_.makeIntConstant(static_cast<int>(bits));
+    case Scalar::U32:
+      return builder_.makeUintConstant(bits);
+    case Scalar::F32:
+      return builder_.makeFloatConstant(std::bit_cast<float>(bits));
+    case Scalar::F16:
+      builder_.addCapability(spv::CapabilityFloat16);
+      return builder_.makeFloat16Constant(halfToFloat(bits));
+  }
+  internalError("scalar out of range");
+}
+
+spv::Id Emitter::constant(ValueId id) {
+  spv::Id& known = ids_[id.index()];
+  if (known != spv::NoResult) return known;
+  const kernel::Value& value = module_[id];
+  const Type& type = types_[value.type];
+  spv::Id made = spv::NoResult;
+  if (type.kind == TypeKind::Scalar) {
+    made = scalarConstant(type.scalar, value.bits);
+  } else if (value.elements.empty()) {
+    made = builder_.makeNullConstant(valueType(value.type));
+  } else {
+    std::vector<spv::Id> elements;
+    for (ValueId element : value.elements) elements.push_back(constant(element));
+    made = builder_.makeCompositeConstant(valueType(value.type), elements);
+  }
+  return ids_[id.index()] = made;
+}
+
+spv::Id Emitter::lanesConstant(Scalar scalar, uint32_t bits, uint32_t width) {
+  spv::Id lane = scalarConstant(scalar, bits);
+  return width == 1 ? lane : builder_.makeCompositeConstant(lanesType(scalar, width), std::vector<spv::Id>(width, lane));
+}
+
+spv::Id Emitter::floatLanes(Scalar scalar, float value, uint32_t width) {
+  if (scalar != Scalar::F16) return lanesConstant(scalar, std::bit_cast<uint32_t>(value), width);
+  spv::Id lane = builder_.makeFloat16Constant(value);
+  return width == 1 ? lane : builder_.makeCompositeConstant(lanesType(scalar, width), std::vector<spv::Id>(width, lane));
+}
+
+void Emitter::declareBuffer(const kernel::GlobalVariable& global) {
+  bool own_block = types_[global.type].kind == TypeKind::Struct && types_.isRuntimeSized(global.type);
+  spv::Id block = bufferType(global.type);
+  // A struct with a runtime-sized array may not be nested, so it is the block itself; anything else is wrapped.
+  if (!own_block) {
+    block = builder_.makeStructType({block}, (global.name + "_block").c_str());
+    builder_.addMemberDecoration(block, 0, spv::DecorationOffset, 0);
+    decorateMatrixMember(block, 0, global.type);
+  }
+  if (!own_block || own_blocks_.insert(global.type.value).second) builder_.addDecoration(block, spv::DecorationBlock);
+  spv::Id variable = builder_.createVariable(spv::NoPrecision, spv::StorageClassStorageBuffer, block, global.name.c_str());
+  builder_.addDecoration(variable, spv::DecorationDescriptorSet, static_cast<int>(global.group));
+  builder_.addDecoration(variable, spv::DecorationBinding, static_cast<int>(global.binding));
+  bool written = global.space == AddressSpace::Storage && global.access != kernel::Access::Read;
+  if (!written) builder_.addDecoration(variable, spv::DecorationNonWritable);
+  // Without Coherent a storageBarrier does not cover plain accesses in the GLSL450 model; it costs bandwidth, so only where needed.
+  if (written && has_storage_barrier_) builder_.addDecoration(variable, spv::DecorationCoherent);
+  Place place{.base = variable, .storage = spv::StorageClassStorageBuffer, .chain = {}, .pointee = global.type, .laid_out = true};
+  if (!own_block) place.chain.push_back(u32(0));
+  places_[global.value.index()] = std::move(place);
+}
+
+void Emitter::declareGlobals() {
+  std::set<uint32_t> used;
+  reaches(module_, entry_.body, used, has_storage_barrier_);
+  for (uint32_t index : used) {
+    const kernel::GlobalVariable& global = module_.globals[index];
+    if (global.space == AddressSpace::Storage || global.space == AddressSpace::Uniform) {
+      declareBuffer(global);
+      continue;
+    }
+    bool workgroup = global.space == AddressSpace::Workgroup;
+    spv::StorageClass storage = workgroup ? spv::StorageClassWorkgroup : spv::StorageClassPrivate;
+    spv::Id type = valueType(global.type);
+    spv::Id initial = spv::NoResult;
+    if (!workgroup) initial = global.initializer.valid() ? constant(global.initializer) : builder_.makeNullConstant(type);
+    if (workgroup && options_.zero_initialize_workgroup) initial = builder_.makeNullConstant(type);
+    spv::Id variable = builder_.createVariable(spv::NoPrecision, storage, type, global.name.c_str(), initial);
+    places_[global.value.index()] = Place{.base = variable, .storage = storage, .chain = {}, .pointee = global.type};
+  }
+}
+
+spv::Id Emitter::inputVariable(kernel::Builtin builtin) {
+  spv::Id& variable = inputs_[builtin];
+  if (variable != spv::NoResult) return variable;
+  spv::Id type = lanesType(Scalar::U32, isScalarBuiltin(builtin) ? 1 : 3);
+  variable = builder_.createVariable(spv::NoPrecision, spv::StorageClassInput, type, std::string(kernel::toString(builtin)).c_str());
+  builder_.addDecoration(variable, spv::DecorationBuiltIn, static_cast<int>(builtInOf(builtin)));
+  if (builtin == kernel::Builtin::SubgroupSize || builtin == kernel::Builtin::SubgroupInvocationId) {
+    builder_.addCapability(spv::CapabilityGroupNonUniform);
+  }
+  entry_point_->addIdOperand(variable);
+  return variable;
+}
+
+void Emitter::declareInputs() {
+  for (const kernel::Parameter& parameter : entry_.parameters) {
+    ids_[parameter.value.index()] = builder_.createLoad(inputVariable(parameter.builtin), spv::NoPrecision);
+  }
+}
+
+void Emitter::zeroPlace(const Place& place, spv::Id local_index) {
+  const Type type = types_[place.pointee];
+  const std::array<uint32_t, 3> size = *entry_.workgroup_size;
+  uint32_t invocations = size[0] * size[1] * size[2];
+  if (type.kind == TypeKind::Array) {
+    countedLoop(type.count, invocations, local_index, [&](spv::Id index) {
+      Place element = part(place, index, type.element);
+      builder_.createStore(builder_.makeNullConstant(valueType(type.element)), address(element));
+    });
+    return;
+  }
+  spv::Id first = builder_.createBinOp(spv::OpIEqual, builder_.makeBoolType(), local_index, u32(0));
+  spv::Block &store_block = builder_.makeNewBlock(), &merge = builder_.makeNewBlock();
+  selectionMerge(merge);
+  builder_.createConditionalBranch(first, &store_block, &merge);
+  builder_.setBuildPoint(&store_block);
+  builder_.createStore(builder_.makeNullConstant(valueType(place.pointee)), address(place));
+  builder_.createBranch(&merge);
+  builder_.setBuildPoint(&merge);
+}
+
+void Emitter::zeroWorkgroupMemory() {
+  if (options_.zero_initialize_workgroup) return;
+  spv::Id local_index = spv::NoResult;
+  for (const kernel::GlobalVariable& global : module_.globals) {
+    const std::optional<Place>& place = places_[global.value.index()];
+    if (global.space != AddressSpace::Workgroup || !place) continue;
+    if (local_index == spv::NoResult) {
+      local_index = builder_.createLoad(inputVariable(kernel::Builtin::LocalInvocationIndex), spv::NoPrecision);
+    }
+    zeroPlace(*place, local_index);
+  }
+  if (local_index != spv::NoResult) controlBarrier(false);
+}
+
+}  // namespace lockstep::vulkan
