@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/program/profile.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/ir/text_testing.h"
+
+namespace lockstep::program {
+namespace {
+
+TEST(Profile, print_parse_givesEveryNamedProfile) {
+  ASSERT_EQ(namedProfiles().size(), 4u);
+  for (const DeviceProfile& profile : namedProfiles()) {
+    auto again = parseProfile(print(profile));
+    ASSERT_TRUE(again.ok()) << toString(again.diagnostics());
+    EXPECT_EQ(*again, profile);
+    auto found = findProfile(profile.name);
+    ASSERT_TRUE(found.ok());
+    EXPECT_EQ(*found, profile);
+  }
+}
+
+TEST(Profile, namedProfiles_differAsDocumented) {
+  EXPECT_EQ(*findProfile("portable"), DeviceProfile{});
+  EXPECT_TRUE(findProfile("webgpu_default")->whole_buffer_access);
+  EXPECT_EQ(findProfile("small_bindings")->max_binding_bytes, 65536u);
+  DeviceProfile cpu = *findProfile("cpu");
+  EXPECT_EQ(cpu.style, ExecutionStyle::Cpu);
+  EXPECT_EQ(cpu.max_workgroup_invocations, 1024u);
+  EXPECT_EQ(cpu.max_workgroup_bytes, 32768u);
+  EXPECT_EQ(cpu.max_storage_buffers, 32u);
+  EXPECT_EQ(cpu.parallel_units, 2u);
+  EXPECT_TRUE(reports(findProfile("toaster").failure(), "profile.unknown"));
+}
+
+TEST(Profile, print_everyField_isInTheText) {
+  DeviceProfile profile{.name = "my device",
+                        .style = ExecutionStyle::Cpu,
+                        .max_storage_buffers = 1,
+                        .max_binding_bytes = 1ull << 40,
+                        .min_offset_alignment = 3,
+                        .max_workgroup_invocations = 4,
+                        .max_workgroup_bytes = 5,
+                        .max_groups_per_dimension = 4294967295u,
+                        .subgroup_size = 7,
+                        .parallel_units = 8,
+                        .whole_buffer_access = true,
+                        .f16 = true,
+                        .subgroups = true};
+  auto again = parseProfile(print(profile));
+  ASSERT_TRUE(again.ok()) << toString(again.diagnostics());
+  EXPECT_EQ(*again, profile);
+}
+
+TEST(Profile, parse_brokenText_pointsAtIt) {
+  std::string text = print(DeviceProfile{});
+  EXPECT_TRUE(reports(parseProfile(replaced(text, "profile 1", "profile 9")).failure(), "text.version", 1));
+  EXPECT_TRUE(reports(parseProfile(replaced(text, "subgroup_size", "subgroup_width")).failure(), "profile.field", 10));
+  EXPECT_TRUE(reports(parseProfile(replaced(text, "subgroup_size", "f16")).failure(), "text.syntax", 10));
+  EXPECT_TRUE(reports(parseProfile(replaced(text, "subgroups = false", "f16 = true")).failure(), "profile.field", 14));
+  EXPECT_TRUE(
+      reports(parseProfile(replaced(text, "min_offset_alignment = 256", "min_offset_alignment = 0")).failure(), "profile.value", 6));
+  EXPECT_TRUE(
+      reports(parseProfile(replaced(text, "max_storage_buffers = 8", "max_storage_buffers = 4294967296")).failure(), "profile.value", 4));
+  EXPECT_TRUE(reports(parseProfile(replaced(text, "gpu", "tpu")).failure(), "text.syntax", 3));
+  EXPECT_TRUE(reports(parseProfile(text + "x").failure(), "text.syntax"));
+}
+
+TEST(Profile, parse_mutatedText_neverCrashes) {
+  std::mt19937 random(3);
+  for (int i = 0; i < 3000; ++i) {
+    auto profile = parseProfile(mutate(print(*findProfile("cpu")), random));
+    if (profile.ok()) EXPECT_EQ(*parseProfile(print(*profile)), *profile);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::program
