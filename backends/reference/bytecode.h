@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kernel that is ready to run: instructions whose operands are word offsets in the register file of one batch of lanes.
+//
+// The register file: scalar slots (constants and uniform values), then rows of `width` lanes: registers, masks, scratch.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "backends/reference/code.h"
+
+namespace lockstep::reference {
+
+/// One scalar that an access loads or stores.
+struct MemoryValue {
+  uint32_t word = 0;  ///< offset in the element
+  uint32_t slot = 0;  ///< word offset in the register file
+  bool varying = false;
+  bool used = true;  ///< a loaded value that nobody reads is not written
+};
+
+struct MemoryAccess {
+  uint32_t variable = 0;
+  Home home = Home::Buffer;
+  uint32_t binding = 0;
+  uint32_t offset = 0;  ///< words in the memory of the variable's home
+  uint32_t stride = 0;
+  uint32_t count = 0;  ///< 0: from the binding's size
+  uint32_t array = 0;
+  std::vector<MemoryValue> values;
+};
+
+struct Bytecode {
+  std::string name;
+  std::array<uint32_t, 3> workgroup_size{1, 1, 1};
+  uint32_t group_lanes = 1;   ///< invocations of a workgroup
+  uint32_t batch_groups = 1;  ///< workgroups that run side by side
+  uint32_t width = 16;        ///< lanes of a row, a multiple of kLaneBlock
+  std::vector<Instruction> instructions;
+  std::vector<MemoryAccess> accesses;
+  std::vector<Variable> variables;
+  std::vector<uint32_t> scalars;  ///< initial values of the scalar slots
+  std::vector<uint32_t> table;
+  uint32_t lane_words = 0;
+  uint32_t workgroup_words = 0;  ///< of one workgroup
+  uint32_t frames = 0;           ///< two mask rows each
+  uint32_t mask_row = 0;         ///< word offset of the root mask; frame k uses the rows 1 + 2k and 2 + 2k after it
+  uint32_t scratch_row = 0;      ///< word offset of kScratchRows rows
+  uint32_t file_words = 0;       ///< size of the register file
+  std::array<uint32_t, 3> local_id{}, group_id{}, group_count{};  ///< word offsets; kUnused when nothing reads them
+  static constexpr uint32_t kUnused = UINT32_MAX;
+  static constexpr uint32_t kScratchRows = 12;
+};
+
+/// Decodes the entry point of a kernel. Chooses between one workgroup at a time (more values are uniform) and several side by side
+/// (small workgroups fill the rows better) by an estimate of the work a lane.
+Result<Bytecode> decode(const kernel::Module& module);
+/// The same with the choice made: the number of workgroups of a batch.
+Result<Bytecode> decode(const kernel::Module& module, uint32_t batch_groups);
+/// Listing for tests and for people.
+std::string print(const Bytecode& bytecode);
+
+}  // namespace lockstep::reference

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scalar code: a kernel with its functions inlined and every composite split into 32-bit scalars, still as a tree of control flow. It is
+// what the analyses of the reference backend work on, between the kernel IR and the bytecode.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "backends/reference/instruction.h"
+#include "ir/kernel/module.h"
+#include "ir/support/result.h"
+
+namespace lockstep::reference {
+
+/// Index into Code::registers.
+using Register = uint32_t;
+
+struct Operand {
+  enum class Kind : uint8_t { None, Constant, Register };
+  Kind kind = Kind::None;
+  uint32_t value = 0;  ///< bits of a constant, or a Register
+  [[nodiscard]] bool isConstant() const { return kind == Kind::Constant; }
+  [[nodiscard]] bool isRegister() const { return kind == Kind::Register; }
+  friend auto operator<=>(const Operand&, const Operand&) = default;
+};
+inline Operand constant(uint32_t bits) { return {Operand::Kind::Constant, bits}; }
+inline Operand reg(Register r) { return {Operand::Kind::Register, r}; }
+
+struct RegisterInfo {
+  bool variable = false;  ///< may be assigned more than once; others have one definition
+  bool varying = false;   ///< set by analyseUniformity
+};
+
+/// Where a variable of the kernel lives.
+enum class Home : uint8_t {
+  Registers,  ///< function and private variables whose indices are all constant
+  Lanes,      ///< lane-private memory, word by word a row of lanes
+  Workgroup,  ///< one copy for each workgroup of the batch
+  Buffer,     ///< uniform and storage
+  Table,      ///< constants of the kernel that are indexed at run time
+};
+
+struct Variable {
+  std::string name;
+  Home home = Home::Registers;
+  uint32_t words = 0;                 ///< size; of a runtime-sized buffer the smallest legal size
+  uint32_t offset = 0;                ///< Lanes, Workgroup, Table: first word in that memory
+  uint32_t binding = 0;               ///< Buffer: position in Dispatch::bindings
+  bool writable = false;              ///< Buffer
+  std::vector<Register> registers{};  ///< Registers: one for each word (padding has UINT32_MAX)
+};
+
+/// One access to memory: element `index` (checked against `count`) of an array whose elements are `stride` words apart, then some words.
+struct Access {
+  uint32_t variable = 0;
+  uint32_t offset = 0;            ///< words from the start of the variable
+  uint32_t stride = 0;            ///< words
+  uint32_t count = 1;             ///< number of elements; 0: as many as the binding holds after `array`
+  uint32_t array = 0;             ///< words from the start of the variable to the runtime-sized array
+  Operand index{};                ///< None: element 0
+  std::vector<uint32_t> words{};  ///< word offsets in the element
+  std::vector<Operand> values{};  ///< loads: destination registers; stores: sources; parallel to `words`
+};
+
+enum class StepKind : uint8_t {
+  Pure,     ///< dst = op(a, b, c)
+  Declare,  ///< variable register dst begins to live with value a (None: undefined)
+  Assign,   ///< variable register dst = a in the active lanes
+  Memory,   ///< op on accesses[access]: Load, Store, LaneLoad, LaneStore, LaneZero; atomics with dst, b (value), c (compare)
+  Address,  ///< dst = a < count ? b + a * stride : ~0, for the second and later run-time index of an access
+  Check,    ///< reports a >= accesses[access].count
+  Length,   ///< dst = number of elements of the runtime-sized array accesses[access]
+  Barrier,
+  If,     ///< a = condition; body, other
+  Loop,   ///< body for ever; left by Exit
+  Scope,  ///< body once; may be left early by Exit
+  Exit,   ///< leaves construct `construct` (a Loop or Scope) in the active lanes
+};
+
+struct Step {
+  StepKind kind = StepKind::Pure;
+  Opcode op = Opcode::Move;
+  Register dst = UINT32_MAX;
+  Operand a{}, b{}, c{};
+  uint32_t access = 0;
+  uint32_t construct = 0;  ///< If, Loop, Scope: its id; Exit: the target's id
+  uint32_t site = 0;       ///< 1 + kernel instruction id; 0 = none
+  std::vector<Step> body{}, other{};
+};
+
+struct Code {
+  std::string name;
+  std::array<uint32_t, 3> workgroup_size{1, 1, 1};
+  std::vector<RegisterInfo> registers;
+  std::vector<Variable> variables;
+  std::vector<Access> accesses;
+  std::vector<bool> divergent;  ///< of each construct; set by analyseUniformity
+  std::vector<uint32_t> table;  ///< words of the variables in Home::Table
+  uint32_t lane_words = 0;      ///< lane-private memory of one lane
+  uint32_t workgroup_words = 0;
+  bool batched = false;  ///< lanes belong to several workgroups
+  std::array<Register, 3> local_id{}, group_id{}, group_count{};
+  uint32_t construct_count = 0;
+  std::vector<Step> body;
+
+  [[nodiscard]] uint32_t invocations() const { return workgroup_size[0] * workgroup_size[1] * workgroup_size[2]; }
+};
+
+/// A scalar of a type in memory, in the order in which composite values list them.
+struct Component {
+  kernel::Scalar scalar;
+  uint32_t word;
+};
+std::vector<Component> flatten(const kernel::TypeTable& types, kernel::TypeId type);
+
+/// Lowers the entry point of a module. Fails for what this backend cannot run (f16, subgroups, no entry point).
+Result<Code> lower(const kernel::Module& module);
+/// Decides which registers are equal in all lanes and which constructs lanes may leave or enter apart.
+void analyseUniformity(Code& code);
+/// Drops pure steps whose results nobody uses.
+void removeDeadSteps(Code& code);
+
+}  // namespace lockstep::reference

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// One instruction of the reference machine and the table of vector routines that execute it. This header is included by files that are
+// compiled for a newer instruction set, so it must not define inline functions or include headers that do.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep::reference {
+
+enum class Opcode : uint8_t {
+#define LS_VM_OP1(name, r, a) name,
+#define LS_VM_OP2(name, r, a, b) name,
+#define LS_VM_OP3(name, r, a, b, c) name,
+#define LS_VM_CONTROL(name) name,
+#include "backends/reference/opcodes.def"
+#undef LS_VM_OP1
+#undef LS_VM_OP2
+#undef LS_VM_OP3
+#undef LS_VM_CONTROL
+};
+
+struct Instruction;
+
+/// Executes one pure instruction over `width` lanes (a multiple of 16). `r` is the register file; operands are word offsets in it.
+using Handler = void (*)(uint32_t* r, uint32_t width, const Instruction& instruction);
+
+struct Instruction {
+  Handler handler = nullptr;  ///< null: the interpreter handles `op`
+  Opcode op = Opcode::End;
+  bool masked = false;  ///< the destination is a variable: inactive lanes keep their value
+  uint8_t varying = 0;  ///< bit 0..2: operand a, b, c has a value for each lane; bit 3: the destination has
+  uint8_t flag = 0;     ///< IfEnd, ScopeEnd: lanes may have left for an outer scope
+  uint32_t dst = 0;     ///< word offset in the register file; control: frame
+  uint32_t a = 0, b = 0, c = 0;
+  uint32_t target = 0;  ///< jumps: instruction index
+  uint32_t access = 0;  ///< memory: index into Bytecode::accesses
+  uint32_t site = 0;    ///< 1 + kernel instruction id, for reports; 0 = none
+};
+
+constexpr uint32_t kPureOps = static_cast<uint32_t>(Opcode::Splat);
+constexpr uint32_t kLaneBlock = 16;  ///< lanes are padded to a multiple of this
+
+/// What a scan of an index register found.
+struct IndexScan {
+  bool in_range;
+  bool contiguous;  ///< index[k] == index[0] + k
+  bool same;        ///< index[k] == index[0]
+};
+
+/// The routines that are compiled once for each instruction set. All variants give the same bits.
+struct VectorRoutines {
+  /// [op][bits of varying operands]; entry 0 computes one lane.
+  Handler pure[kPureOps][8];
+  /// dst = a & b; returns the number of set lanes. All masks are 0 or ~0 a lane.
+  uint32_t (*maskAnd)(uint32_t* dst, const uint32_t* a, const uint32_t* b, uint32_t width);
+  uint32_t (*maskAndNot)(uint32_t* dst, const uint32_t* a, const uint32_t* b, uint32_t width);
+  void (*blend)(uint32_t* dst, const uint32_t* source, const uint32_t* mask, uint32_t width);
+  void (*fill)(uint32_t* dst, uint32_t value, uint32_t width);
+  IndexScan (*scan)(const uint32_t* index, uint32_t lanes, uint32_t limit);
+  /// dst[k] = base[index[k] * stride]
+  void (*gather)(uint32_t* dst, const uint32_t* base, const uint32_t* index, uint32_t stride, uint32_t lanes);
+  /// base[index[k] * stride] = source[k], in lane order
+  void (*scatter)(uint32_t* base, const uint32_t* source, const uint32_t* index, uint32_t stride, uint32_t lanes);
+  /// dst[k] = base[k * stride]
+  void (*loadStrided)(uint32_t* dst, const uint32_t* base, uint32_t stride, uint32_t lanes);
+  void (*storeStrided)(uint32_t* base, const uint32_t* source, uint32_t stride, uint32_t lanes);
+  /// Four registers from `lanes` consecutive vec4.
+  void (*loadVec4)(uint32_t* d0, uint32_t* d1, uint32_t* d2, uint32_t* d3, const uint32_t* base, uint32_t lanes);
+  void (*storeVec4)(uint32_t* base, const uint32_t* s0, const uint32_t* s1, const uint32_t* s2, const uint32_t* s3, uint32_t lanes);
+};
+
+extern const VectorRoutines kBaselineRoutines;
+#if defined(__x86_64__)
+extern const VectorRoutines kAvx2Routines;
+#endif
+/// The fastest variant that this machine can run.
+const VectorRoutines& vectorRoutines();
+
+}  // namespace lockstep::reference

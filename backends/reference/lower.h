@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal to the lowering: the state that its files share.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "backends/reference/code.h"
+
+namespace lockstep::reference {
+
+using Operands = std::vector<Operand>;
+using KernelInstruction = kernel::Instruction;
+
+/// One run-time index of a pointer.
+struct PointerIndex {
+  Operand index;
+  uint32_t stride = 0;  ///< words
+  uint32_t count = 0;   ///< 0: runtime-sized
+  uint32_t array = 0;   ///< words from the start of the variable to the indexed array
+};
+
+/// A pointer value: always a path from a variable, known when the kernel is decoded.
+struct Pointer {
+  uint32_t variable = 0;
+  uint32_t offset = 0;  ///< words
+  std::vector<PointerIndex> indices;
+  kernel::TypeId pointee;
+};
+
+class Lowering {
+ public:
+  explicit Lowering(const kernel::Module& module) : m(module), types(module.types) {}
+  Result<Code> run();
+
+ private:
+  struct Frame {  ///< an inlined function
+    uint32_t scope = 0;
+    std::vector<Register> results;
+  };
+  struct Targets {
+    std::vector<uint32_t> breaks, continues;
+  };
+
+  // lower.cpp: module scope and control flow
+  void findIndexedVariables();
+  Status addGlobals();
+  void addBuiltins(const kernel::Function& entry);
+  void block(kernel::BlockId id);
+  void instruction(kernel::InstructionId id);
+  void control(const KernelInstruction& x);
+  void loop(const KernelInstruction& x);
+  void switchOn(const KernelInstruction& x);
+  void call(const KernelInstruction& x);
+  void declareVariable(const KernelInstruction& x);
+
+  // lower_memory.cpp
+  void access(const KernelInstruction& x);
+  Operands load(const Pointer& pointer);
+  void store(const Pointer& pointer, const Operands& values);
+  void atomic(const KernelInstruction& x);
+  void arrayLength(const KernelInstruction& x);
+  uint32_t makeAccess(const Pointer& pointer);
+  uint32_t addVariable(std::string name, kernel::TypeId type, Home home);
+  void initialise(uint32_t variable, kernel::TypeId type, const Operands* values);
+
+  // lower_values.cpp
+  void pureInstruction(const KernelInstruction& x);
+  Operands elementwise(const KernelInstruction& x);
+  Operands extract(const KernelInstruction& x);
+  Operands pick(const Operands& elements, size_t size, Operand index, size_t count);
+  Operands construct(const KernelInstruction& x);
+  Operands convert(const KernelInstruction& x);
+  Operands matrixProduct(const KernelInstruction& x);
+  Operand dot(std::span<const Operand> a, std::span<const Operand> b, bool is_float);
+  Operands special(const KernelInstruction& x);
+  Operand pure(Opcode op, Operand a, Operand b = {}, Operand c = {});
+  std::optional<Operand> simplify(Opcode op, Operand a, Operand b);
+
+  const Operands& value(kernel::ValueId id);
+  Operands constantValue(kernel::ValueId id);
+  const Pointer& pointer(kernel::ValueId id) const;
+  void define(const KernelInstruction& x, Operands operands) { values[x.result.index()] = std::move(operands); }
+  Register newRegister(bool variable = false);
+  Step& emit(Step step);
+  const std::vector<Component>& components(kernel::TypeId type);
+  /// Runs `fill` with `target` as the list that emit appends to; what it computes is not reused outside.
+  template <class Fill>
+  void inside(std::vector<Step>& target, Fill fill) {
+    std::vector<Step>* outer = steps;
+    auto outer_known = known;
+    steps = &target;
+    fill();
+    steps = outer;
+    known = std::move(outer_known);
+  }
+
+  const kernel::Module& m;
+  kernel::TypeTable types;  ///< a copy, because finding the type of a part may intern it
+  Code code;
+  std::vector<Step>* steps = &code.body;
+  std::vector<Operands> values;                                            ///< of each kernel value
+  std::vector<std::optional<Pointer>> pointers;                            ///< of each kernel value of pointer type
+  std::vector<bool> indexed;                                               ///< by value id of a variable: some index is not constant
+  std::vector<std::vector<Component>> layouts;                             ///< cache of flatten
+  std::map<std::tuple<Opcode, Operand, Operand, Operand>, Operand> known;  ///< common subexpressions
+  std::vector<Frame> frames;
+  Targets targets;
+  uint32_t site = 0;
+};
+
+}  // namespace lockstep::reference

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel IR -> scalar code: variables, pointers, loads, stores and atomics.
+#include <algorithm>
+
+#include "backends/reference/lower.h"
+
+namespace lockstep::reference {
+
+using kernel::Op;
+using kernel::TypeKind;
+using kernel::ValueKind;
+
+uint32_t Lowering::addVariable(std::string name, kernel::TypeId type, Home home) {
+  Variable variable{.name = std::move(name), .home = home, .words = (types.sizeOf(type) + 3) / 4};
+  if (home == Home::Lanes) {
+    variable.offset = code.lane_words;
+    code.lane_words += variable.words;
+  } else if (home == Home::Workgroup) {
+    variable.offset = code.workgroup_words;
+    code.workgroup_words += (variable.words + 3) / 4 * 4;
+  } else if (home == Home::Registers) {
+    variable.registers.assign(variable.words, UINT32_MAX);
+    for (const Component& component : components(type)) variable.registers[component.word] = newRegister(true);
+  }
+  code.variables.push_back(std::move(variable));
+  return static_cast<uint32_t>(code.variables.size() - 1);
+}
+
+/// A declaration need not look at the mask: lanes that are away declare the variable again before they use it.
+void Lowering::initialise(uint32_t index, kernel::TypeId type, const Operands* initial) {
+  const Variable& variable = code.variables[index];
+  const std::vector<Component>& layout = components(type);
+  if (variable.home == Home::Registers) {
+    for (size_t k = 0; k < layout.size(); ++k)
+      emit({.kind = StepKind::Declare, .dst = variable.registers[layout[k].word], .a = initial == nullptr ? constant(0) : (*initial)[k]});
+    return;
+  }
+  if (initial != nullptr) {
+    store({index, 0, {}, type}, *initial);
+    return;
+  }
+  code.accesses.push_back({.variable = index, .offset = 0, .stride = 0, .count = 1});
+  emit({.kind = StepKind::Memory, .op = Opcode::LaneZero, .access = static_cast<uint32_t>(code.accesses.size() - 1)});
+}
+
+void Lowering::access(const KernelInstruction& x) {
+  Pointer result = pointer(x.operands[0]);
+  for (size_t k = 1; k < x.operands.size(); ++k) {
+    const kernel::Type whole = types[result.pointee];
+    bool is_constant = m[x.operands[k]].kind == ValueKind::Constant;
+    Operand index = value(x.operands[k])[0];
+    if (whole.kind == TypeKind::Struct) {
+      const kernel::Member& member = whole.members[index.value];
+      result.offset += member.offset / 4;
+      result.pointee = member.type;
+      continue;
+    }
+    uint32_t stride = whole.kind == TypeKind::Array    ? types.strideOf(result.pointee) / 4
+                      : whole.kind == TypeKind::Matrix ? types.columnStride(result.pointee) / 4
+                                                       : 1;
+    uint32_t count = types.elementCount(result.pointee);
+    // Inside a fixed-size composite a constant index is a plain offset; it is in range, the validator saw to it.
+    if (is_constant && count != 0 && index.value < count) {
+      result.offset += index.value * stride;
+    } else {
+      result.indices.push_back({index, stride, count, result.offset});
+    }
+    result.pointee = types.elementOf(result.pointee);
+  }
+  pointers[x.result.index()] = std::move(result);
+}
+
+/// The access record of a pointer. Several run-time indices are folded into one word address by Address steps.
+uint32_t Lowering::makeAccess(const Pointer& pointer) {
+  Access access{.variable = pointer.variable, .offset = pointer.offset, .stride = 0, .count = 1};
+  if (pointer.indices.size() == 1) {
+    const PointerIndex& only = pointer.indices[0];
+    access.stride = only.stride;
+    access.count = only.count;
+    access.index = only.index;
+    access.array = only.array;
+  } else if (pointer.indices.size() > 1) {
+    Operand address = constant(0);
+    for (const PointerIndex& index : pointer.indices) {
+      code.accesses.push_back({.variable = pointer.variable,
+                               .offset = pointer.offset,
+                               .stride = index.stride,
+                               .count = index.count,
+                               .array = index.array,
+                               .index = index.index});
+      Register next = newRegister();
+      emit({.kind = StepKind::Address,
+            .op = Opcode::Address,
+            .dst = next,
+            .a = index.index,
+            .b = address,
+            .access = static_cast<uint32_t>(code.accesses.size() - 1)});
+      address = reg(next);
+    }
+    access.stride = 1;
+    access.count = UINT32_MAX;
+    access.index = address;
+  }
+  for (const Component& component : components(pointer.pointee)) access.words.push_back(component.word);
+  code.accesses.push_back(std::move(access));
+  return static_cast<uint32_t>(code.accesses.size() - 1);
+}
+
+Operands Lowering::load(const Pointer& pointer) {
+  Home home = code.variables[pointer.variable].home;
+  const std::vector<Component>& layout = components(pointer.pointee);
+  Operands results;
+  for (size_t k = 0; k < layout.size(); ++k) results.push_back(reg(newRegister()));
+  if (home == Home::Registers) {
+    for (size_t k = 0; k < layout.size(); ++k) {
+      Register source = code.variables[pointer.variable].registers[pointer.offset + layout[k].word];
+      emit({.kind = StepKind::Pure, .op = Opcode::Move, .dst = results[k].value, .a = reg(source)});
+    }
+    return results;
+  }
+  uint32_t access = makeAccess(pointer);
+  code.accesses[access].values = results;
+  emit({.kind = StepKind::Memory, .op = home == Home::Lanes ? Opcode::LaneLoad : Opcode::Load, .access = access});
+  return results;
+}
+
+void Lowering::store(const Pointer& pointer, const Operands& stored) {
+  Home home = code.variables[pointer.variable].home;
+  const std::vector<Component>& layout = components(pointer.pointee);
+  if (home == Home::Registers) {
+    for (size_t k = 0; k < layout.size(); ++k) {
+      Register target = code.variables[pointer.variable].registers[pointer.offset + layout[k].word];
+      emit({.kind = StepKind::Assign, .dst = target, .a = stored[k]});
+    }
+    return;
+  }
+  Operands copy = stored;
+  uint32_t access = makeAccess(pointer);
+  code.accesses[access].values = std::move(copy);
+  emit({.kind = StepKind::Memory, .op = home == Home::Lanes ? Opcode::LaneStore : Opcode::Store, .access = access});
+}
+
+void Lowering::atomic(const KernelInstruction& x) {
+  const Pointer& target = pointer(x.operands[0]);
+  bool is_signed = types[target.pointee].scalar == kernel::Scalar::I32;
+  struct Row {
+    Op op;
+    Opcode of_signed, of_unsigned;
+  };
+  constexpr Row kRows[] = {
+      {Op::AtomicLoad, Opcode::AtomicLoad, Opcode::AtomicLoad},
+      {Op::AtomicStore, Opcode::AtomicStore, Opcode::AtomicStore},
+      {Op::AtomicAdd, Opcode::AtomicAdd, Opcode::AtomicAdd},
+      {Op::AtomicSub, Opcode::AtomicSub, Opcode::AtomicSub},
+      {Op::AtomicMax, Opcode::AtomicMaxI, Opcode::AtomicMaxU},
+      {Op::AtomicMin, Opcode::AtomicMinI, Opcode::AtomicMinU},
+      {Op::AtomicAnd, Opcode::AtomicAnd, Opcode::AtomicAnd},
+      {Op::AtomicOr, Opcode::AtomicOr, Opcode::AtomicOr},
+      {Op::AtomicXor, Opcode::AtomicXor, Opcode::AtomicXor},
+      {Op::AtomicExchange, Opcode::AtomicExchange, Opcode::AtomicExchange},
+      {Op::AtomicCompareExchange, Opcode::AtomicCompareExchange, Opcode::AtomicCompareExchange},
+  };
+  const Row* row = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return r.op == x.op; });
+  Step step{.kind = StepKind::Memory, .op = is_signed ? row->of_signed : row->of_unsigned, .access = makeAccess(target)};
+  if (x.operands.size() > 1) step.b = value(x.operands.back())[0];
+  if (x.operands.size() > 2) step.c = value(x.operands[1])[0];
+  step.dst = newRegister();
+  Operand old = reg(step.dst);
+  emit(std::move(step));
+  if (!x.result.valid()) return;
+  Operands results{old};
+  if (x.op == Op::AtomicCompareExchange) results.push_back(pure(Opcode::EqI, old, value(x.operands[1])[0]));
+  define(x, std::move(results));
+}
+
+void Lowering::arrayLength(const KernelInstruction& x) {
+  const Pointer& array = pointer(x.operands[0]);
+  uint32_t stride = types.strideOf(array.pointee) / 4;
+  code.accesses.push_back({.variable = array.variable, .offset = array.offset, .stride = stride, .count = 0, .array = array.offset});
+  Register length = newRegister();
+  emit({.kind = StepKind::Length, .op = Opcode::ArrayLength, .dst = length, .access = static_cast<uint32_t>(code.accesses.size() - 1)});
+  define(x, {reg(length)});
+}
+
+}  // namespace lockstep::reference

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// The interpreter's loop: pure instructions go to their vector routine, control instructions manage masks.
+#include "backends/reference/machine.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace lockstep::reference {
+
+Machine::Machine(const Bytecode& code, std::span<const BufferView> bindings, std::array<uint32_t, 3> groups, const MachineOptions& options)
+    : code_(code), routines_(vectorRoutines()), bindings_(bindings), groups_(groups), options_(options) {
+  storage_.resize(code.file_words + 16);
+  r_ = storage_.data() + (16 - reinterpret_cast<uintptr_t>(storage_.data()) / 4 % 16) % 16;
+  std::copy(code.scalars.begin(), code.scalars.end(), r_);
+  lane_memory_.resize(size_t(code.lane_words) * code.width);
+  workgroup_memory_.resize(size_t(code.workgroup_words) * code.batch_groups);
+  frames_.resize(code.frames);
+  lane_base_.resize(code.width);
+  for (uint32_t lane = 0; lane < code.width; ++lane) {
+    uint32_t group = std::min(lane / code.group_lanes, code.batch_groups - 1), local = lane % code.group_lanes;
+    lane_base_[lane] = group * code.workgroup_words;
+    const std::array<uint32_t, 3>& size = code.workgroup_size;
+    const std::array<uint32_t, 3> id{local % size[0], local / size[0] % size[1], local / (size[0] * size[1])};
+    for (size_t k = 0; k < 3; ++k)
+      if (code.local_id[k] != Bytecode::kUnused) r_[code.local_id[k] + lane] = id[k];
+  }
+  for (size_t k = 0; k < 3; ++k)
+    if (code.group_count[k] != Bytecode::kUnused) r_[code.group_count[k]] = groups[k];
+  for (const MemoryAccess& access : code.accesses) {
+    uint32_t limit = access.count;
+    if (limit == 0) {
+      uint32_t words = bindings[access.binding].count;
+      limit = words > access.array ? (words - access.array) / access.stride : 0;
+    }
+    limits_.push_back(limit);
+  }
+}
+
+void Machine::prepare(uint64_t first, uint32_t count) {
+  lanes_ = count * code_.group_lanes;
+  uint32_t* root = r_ + code_.mask_row;
+  for (uint32_t lane = 0; lane < code_.width; ++lane) root[lane] = lane < lanes_ ? ~0u : 0u;
+  mask_ = root;
+  active_ = lanes_;
+  budget_ = options_.loop_budget;
+  std::fill(workgroup_memory_.begin(), workgroup_memory_.end(), 0u);
+  for (uint32_t group = 0; group < count; ++group) {
+    uint64_t linear = first + group;
+    const std::array<uint64_t, 3> id{linear % groups_[0], linear / groups_[0] % groups_[1], linear / groups_[0] / groups_[1]};
+    for (size_t k = 0; k < 3; ++k) {
+      if (code_.group_id[k] == Bytecode::kUnused) continue;
+      uint32_t* slot = r_ + code_.group_id[k];
+      if (code_.batch_groups == 1) {
+        *slot = static_cast<uint32_t>(id[k]);
+      } else {
+        std::fill_n(slot + group * code_.group_lanes, code_.group_lanes, static_cast<uint32_t>(id[k]));
+      }
+    }
+  }
+}
+
+void Machine::run(uint64_t first, uint32_t count) {
+  fault_ = {};
+  prepare(first, count);
+  execute();
+  fault_.first_group = first;
+}
+
+void Machine::execute() {
+  const Instruction* instructions = code_.instructions.data();
+  const uint32_t width = code_.width;
+  for (uint32_t pc = 0;;) {
+    const Instruction& x = instructions[pc];
+    if (x.handler != nullptr) {
+      if (!x.masked || full()) {
+        x.handler(r_, width, x);
+      } else {
+        runMasked(x);
+      }
+      ++pc;
+    } else if (x.op < Opcode::Barrier) {
+      memory(x);
+      if (fault_.kind != Fault::Kind::None) return;
+      ++pc;
+    } else if (x.op == Opcode::End) {
+      return;
+    } else {
+      pc = control(x, pc);
+      if (fault_.kind != Fault::Kind::None) return;
+    }
+  }
+}
+
+/// Computes all lanes aside, then takes the active ones over.
+void Machine::runMasked(const Instruction& x) {
+  Instruction aside = x;
+  aside.dst = code_.scratch_row;
+  x.handler(r_, code_.width, aside);
+  routines_.blend(r_ + x.dst, scratch(0), mask_, code_.width);
+}
+
+uint32_t Machine::control(const Instruction& x, uint32_t pc) {
+  const uint32_t width = code_.width;
+  switch (x.op) {
+    case Opcode::Barrier:
+      barrier(x);
+      return pc + 1;
+    case Opcode::Jump:
+      return x.target;
+    case Opcode::JumpIfFalse:
+      return r_[x.a] != 0 ? pc + 1 : x.target;
+    case Opcode::IfBegin: {
+      MaskFrame& frame = frames_[x.dst];
+      frame = {mask_, active_};
+      uint32_t count = routines_.maskAnd(frameRow(x.dst, 0), mask_, r_ + x.a, width);
+      if (count == 0) return x.target;
+      mask_ = frameRow(x.dst, 0);
+      active_ = count;
+      return pc + 1;
+    }
+    case Opcode::IfElse: {
+      const MaskFrame& frame = frames_[x.dst];
+      uint32_t count = routines_.maskAndNot(frameRow(x.dst, 0), frame.saved, r_ + x.a, width);
+      if (count == 0) return x.target;
+      mask_ = frameRow(x.dst, 0);
+      active_ = count;
+      return pc + 1;
+    }
+    case Opcode::IfEnd:
+    case Opcode::ScopeEnd: {
+      const MaskFrame& frame = frames_[x.dst];
+      mask_ = frame.saved;
+      active_ = frame.active;
+      if (x.flag == 0) return pc + 1;
+      active_ = routines_.maskAnd(frameRow(x.dst, 1), frame.saved, frameRow(x.b, 0), width);
+      mask_ = frameRow(x.dst, 1);
+      return active_ == 0 ? x.target : pc + 1;
+    }
+    case Opcode::ScopeBegin:
+      frames_[x.dst] = {mask_, active_};
+      std::memcpy(frameRow(x.dst, 0), mask_, width * sizeof(uint32_t));
+      return pc + 1;
+    case Opcode::Clear:
+      routines_.maskAndNot(frameRow(x.dst, 0), frameRow(x.dst, 0), mask_, width);
+      return pc + 1;
+    case Opcode::LoopBack:
+      if (budget_ < lanes_) {
+        fault_ = {.kind = Fault::Kind::EndlessLoop, .site = x.site};
+        while (fault_.lane < lanes_ && !isActive(fault_.lane)) ++fault_.lane;
+        return pc;
+      }
+      budget_ -= lanes_;
+      return x.target;
+#define LS_VM_OP1(name, r, a) case Opcode::name:
+#define LS_VM_OP2(name, r, a, b) case Opcode::name:
+#define LS_VM_OP3(name, r, a, b, c) case Opcode::name:
+#define LS_VM_CONTROL(name)
+#include "backends/reference/opcodes.def"
+#undef LS_VM_OP1
+#undef LS_VM_OP2
+#undef LS_VM_OP3
+#undef LS_VM_CONTROL
+    case Opcode::Splat:
+    case Opcode::Address:
+    case Opcode::CheckIndex:
+    case Opcode::Load:
+    case Opcode::Store:
+    case Opcode::LaneLoad:
+    case Opcode::LaneStore:
+    case Opcode::LaneZero:
+    case Opcode::ArrayLength:
+    case Opcode::AtomicLoad:
+    case Opcode::AtomicStore:
+    case Opcode::AtomicAdd:
+    case Opcode::AtomicSub:
+    case Opcode::AtomicMaxI:
+    case Opcode::AtomicMaxU:
+    case Opcode::AtomicMinI:
+    case Opcode::AtomicMinU:
+    case Opcode::AtomicAnd:
+    case Opcode::AtomicOr:
+    case Opcode::AtomicXor:
+    case Opcode::AtomicExchange:
+    case Opcode::AtomicCompareExchange:
+    case Opcode::End:
+      break;
+  }
+  internalError("the interpreter met an instruction that it does not know");
+}
+
+/// All lanes advance together, so a barrier has nothing to wait for; it only has to be reached by a workgroup as a whole.
+void Machine::barrier(const Instruction& x) {
+  if (full() || !options_.checks) return;
+  for (uint32_t first = 0; first < lanes_; first += code_.group_lanes) {
+    for (uint32_t lane = first; lane < first + code_.group_lanes; ++lane) {
+      if (isActive(lane) == isActive(first)) continue;
+      fault_ = {.kind = Fault::Kind::DivergentBarrier, .site = x.site, .lane = isActive(lane) ? first : lane};
+      return;
+    }
+  }
+}
+
+}  // namespace lockstep::reference

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The machine that runs bytecode: one batch of lanes, all of them advancing together.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "backends/reference/bytecode.h"
+
+namespace lockstep::reference {
+
+/// A bound range of an arena.
+struct BufferView {
+  uint32_t* words = nullptr;
+  uint32_t count = 0;          ///< words
+  uint8_t* written = nullptr;  ///< one byte a word, not 0 when it was ever written; null when nobody asks
+};
+
+/// What went wrong in a batch.
+struct Fault {
+  enum class Kind : uint8_t { None, OutOfBounds, Uninitialised, DivergentBarrier, EndlessLoop };
+  Kind kind = Kind::None;
+  uint32_t site = 0;    ///< 1 + kernel instruction id
+  uint32_t access = 0;  ///< out of bounds, uninitialised
+  uint32_t lane = 0;
+  uint32_t index = 0;
+  uint32_t length = 0;
+  uint64_t first_group = 0;  ///< of the batch
+};
+
+struct MachineOptions {
+  bool checks = true;
+  uint64_t loop_budget = uint64_t(1) << 34;  ///< iterations times lanes of a batch
+};
+
+class Machine {
+ public:
+  Machine(const Bytecode& code, std::span<const BufferView> bindings, std::array<uint32_t, 3> groups, const MachineOptions& options);
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  /// Runs workgroups first .. first + count - 1 (in x, y, z order), at most Bytecode::batch_groups.
+  void run(uint64_t first, uint32_t count);
+  [[nodiscard]] const Fault& fault() const { return fault_; }
+
+ private:
+  struct MaskFrame {
+    const uint32_t* saved = nullptr;
+    uint32_t active = 0;
+  };
+  /// Where an access finds its words.
+  struct View {
+    uint32_t* base = nullptr;
+    uint8_t* written = nullptr;
+    uint32_t limit = 0;
+    bool by_lane = false;  ///< each lane adds its workgroup's base
+  };
+
+  void prepare(uint64_t first, uint32_t count);
+  void execute();
+  /// Joins and branches; returns the next instruction.
+  uint32_t control(const Instruction& x, uint32_t pc);
+  void runMasked(const Instruction& x);
+  void barrier(const Instruction& x);
+
+  // memory.cpp
+  void memory(const Instruction& x);
+  [[nodiscard]] View view(const MemoryAccess& access, uint32_t index) const;
+  /// The index of each lane in one row (inactive lanes repeat an active one), checked; null when some lane is outside.
+  const uint32_t* indices(const Instruction& x, uint32_t limit, IndexScan& scan);
+  const uint32_t* addresses(const View& view, const MemoryAccess& access, const uint32_t* index);
+  void load(const Instruction& x);
+  void loadRows(const Instruction& x, const MemoryAccess& access, const View& view);
+  void store(const Instruction& x);
+  void storeRows(const Instruction& x, const MemoryAccess& access, const View& view);
+  void laneLoad(const Instruction& x);
+  void laneStore(const Instruction& x);
+  void atomic(const Instruction& x);
+  void address(const Instruction& x);
+  void checkIndex(const Instruction& x);
+  void checkWritten(const Instruction& x, const View& view, uint32_t lane, uint32_t word);
+  void outOfBounds(const Instruction& x, uint32_t lane, uint32_t index, uint32_t limit);
+  void zero(const MemoryAccess& access);
+  const uint32_t* row(const MemoryValue& value, uint32_t scratch);
+  [[nodiscard]] uint32_t indexOf(const Instruction& x, uint32_t lane) const {
+    return x.a == UINT32_MAX ? 0 : (x.varying & 1) != 0 ? r_[x.a + lane] : r_[x.a];
+  }
+  [[nodiscard]] bool isActive(uint32_t lane) const { return mask_[lane] != 0; }
+  [[nodiscard]] bool full() const { return active_ == lanes_; }
+  [[nodiscard]] uint32_t* scratch(uint32_t k) const { return r_ + code_.scratch_row + k * code_.width; }
+  [[nodiscard]] uint32_t* frameRow(uint32_t frame, uint32_t which) const {
+    return r_ + code_.mask_row + (1 + 2 * frame + which) * code_.width;
+  }
+
+  const Bytecode& code_;
+  const VectorRoutines& routines_;
+  std::span<const BufferView> bindings_;
+  std::array<uint32_t, 3> groups_;
+  MachineOptions options_;
+  std::vector<uint32_t> storage_;
+  uint32_t* r_ = nullptr;  ///< register file, aligned to 64 bytes
+  std::vector<uint32_t> lane_memory_, workgroup_memory_, limits_, lane_base_;
+  std::vector<MaskFrame> frames_;
+  const uint32_t* mask_ = nullptr;
+  uint32_t active_ = 0, lanes_ = 0;
+  uint64_t budget_ = 0;
+  Fault fault_;
+};
+
+}  // namespace lockstep::reference

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contract of backends/backend.h over the reference machine: arenas are vectors of words, submit() runs at once.
+#include "backends/reference/reference.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "backends/reference/dispatch.h"
+
+namespace lockstep {
+namespace {
+
+using reference::BufferView;
+using reference::Bytecode;
+using reference::Fault;
+
+constexpr uint32_t kMaxWorkgroupInvocations = 1024;
+constexpr uint32_t kMaxWorkgroupBytes = 32768;
+
+class ReferenceMemory : public Memory {
+ public:
+  explicit ReferenceMemory(uint64_t bytes) : bytes_(bytes), words_((bytes + 3) / 4) {}
+  [[nodiscard]] uint64_t size() const override { return bytes_; }
+  Status write(uint64_t offset, std::span<const std::byte> data) override {
+    LS_CHECK(check(offset, data.size()));
+    if (!data.empty()) std::memcpy(bytes() + offset, data.data(), data.size());
+    return Success{};
+  }
+  Status read(uint64_t offset, std::span<std::byte> data) override {
+    LS_CHECK(check(offset, data.size()));
+    if (!data.empty()) std::memcpy(data.data(), bytes() + offset, data.size());
+    return Success{};
+  }
+  [[nodiscard]] uint32_t* words() { return words_.data(); }
+  [[nodiscard]] std::byte* bytes() { return reinterpret_cast<std::byte*>(words_.data()); }
+  /// One byte a word, or null.
+  [[nodiscard]] uint8_t* written() { return written_.empty() ? nullptr : written_.data(); }
+  void trackWrites() { written_.assign(words_.size(), 0); }
+
+ private:
+  [[nodiscard]] Status check(uint64_t offset, uint64_t size) const {
+    if (offset <= bytes_ && size <= bytes_ - offset) return Success{};
+    return fail("backend.memory_range", fmt::format("bytes {} to {} are outside an allocation of {} bytes", offset, offset + size, bytes_));
+  }
+  uint64_t bytes_;
+  std::vector<uint32_t> words_;
+  std::vector<uint8_t> written_;
+};
+
+/// What the executables of one backend share.
+struct Shared {
+  explicit Shared(const ReferenceOptions& o) : options(o), pool(o.max_threads) {}
+  ReferenceOptions options;
+  reference::ThreadPool pool;
+};
+
+class ReferenceExecutable : public Executable {
+ public:
+  ReferenceExecutable(const program::ValidProgram& program, std::shared_ptr<Shared> shared, std::vector<Bytecode> kernels)
+      : program_(program), shared_(std::move(shared)), kernels_(std::move(kernels)) {
+    for (const program::Arena& arena : program_->arenas) {
+      bool own = arena.role != program::ArenaRole::State;
+      arenas_.push_back(own ? std::make_shared<ReferenceMemory>(arena.size) : nullptr);
+      if (!own) continue;
+      ++statistics_.device_allocations;
+      statistics_.device_bytes += arena.size;
+    }
+    for (const program::ConstantData& constant : program_->constants) {
+      const program::Buffer& buffer = (*program_)[constant.buffer];
+      size_t bytes = std::min<size_t>(buffer.size, constant.words.size() * sizeof(uint32_t));
+      std::memcpy(arenas_[buffer.arena.index()]->bytes() + buffer.offset, constant.words.data(), bytes);
+    }
+  }
+
+  Result<Ticket> submit(const ArenaSet& state, std::span<const std::span<const std::byte>> inputs) override {
+    LS_CHECK(bindState(state));
+    std::vector<std::vector<std::byte>> outputs;
+    for (std::span<const std::byte> input : inputs) {
+      LS_CHECK(step(input, nullptr));
+      outputs.push_back(output());
+    }
+    ++statistics_.submissions;
+    statistics_.steps += inputs.size();
+    finished_[++last_ticket_] = std::move(outputs);
+    return last_ticket_;
+  }
+
+  Result<std::vector<std::vector<std::byte>>> wait(Ticket ticket) override {
+    auto found = finished_.find(ticket);
+    if (found == finished_.end())
+      return fail("backend.ticket", fmt::format("ticket {} is not waiting: it was waited for before or never given", ticket));
+    std::vector<std::vector<std::byte>> outputs = std::move(found->second);
+    finished_.erase(found);
+    return outputs;
+  }
+
+  Result<std::vector<CommandTime>> time(const ArenaSet& state, std::span<const std::byte> input) override {
+    LS_CHECK(bindState(state));
+    std::vector<CommandTime> times;
+    LS_CHECK(step(input, &times));
+    ++statistics_.submissions;
+    ++statistics_.steps;
+    return times;
+  }
+
+  [[nodiscard]] ExecutionStatistics statistics() const override { return statistics_; }
+
+ private:
+  Status bindState(const ArenaSet& state) {
+    for (size_t k = 0; k < program_->arenas.size(); ++k) {
+      const program::Arena& arena = program_->arenas[k];
+      if (arena.role != program::ArenaRole::State) continue;
+      auto found = state.find(arena.name);
+      if (found == state.end()) return fail("backend.state", fmt::format("state arena {} is missing", arena.name));
+      auto memory = std::dynamic_pointer_cast<ReferenceMemory>(found->second);
+      if (memory == nullptr) return fail("backend.state", fmt::format("state arena {} belongs to another backend", arena.name));
+      if (memory->size() < arena.size)
+        return fail("backend.state",
+                    fmt::format("state arena {} has {} bytes and the program needs {}", arena.name, memory->size(), arena.size));
+      arenas_[k] = std::move(memory);
+    }
+    return Success{};
+  }
+
+  Status step(std::span<const std::byte> input, std::vector<CommandTime>* times) {
+    LS_CHECK(takeInput(input));
+    for (size_t k = 0; k < program_->arenas.size(); ++k)
+      if (shared_->options.track_uninitialised && program_->arenas[k].role == program::ArenaRole::Workspace) arenas_[k]->trackWrites();
+    for (size_t k = 0; k < program_->commands.size(); ++k) {
+      auto start = std::chrono::steady_clock::now();
+      LS_CHECK(std::visit([&](const auto& action) { return run(action); }, program_->commands[k].action));
+      std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+      if (times != nullptr) times->push_back({k, seconds.count()});
+    }
+    return Success{};
+  }
+
+  Status takeInput(std::span<const std::byte> input) {
+    program::ArenaId arena = program_->findArena(program::ArenaRole::Input);
+    uint64_t wanted = arena.valid() ? (*program_)[arena].size : 0;
+    if (input.size() != wanted)
+      return fail("backend.input_size", fmt::format("a step was given {} bytes of input and the program takes {}", input.size(), wanted));
+    if (wanted != 0) std::memcpy(arenas_[arena.index()]->bytes(), input.data(), input.size());
+    return Success{};
+  }
+
+  [[nodiscard]] std::vector<std::byte> output() {
+    program::ArenaId arena = program_->findArena(program::ArenaRole::Output);
+    if (!arena.valid()) return {};
+    ReferenceMemory& memory = *arenas_[arena.index()];
+    return {memory.bytes(), memory.bytes() + memory.size()};
+  }
+
+  [[nodiscard]] BufferView view(const program::Range& range) {
+    const program::Buffer& buffer = (*program_)[range.buffer];
+    ReferenceMemory& memory = *arenas_[buffer.arena.index()];
+    uint64_t first = (buffer.offset + range.offset) / 4;
+    uint8_t* written = memory.written();
+    return {memory.words() + first, static_cast<uint32_t>(range.size / 4), written == nullptr ? nullptr : written + first};
+  }
+
+  Status run(const program::Dispatch& dispatch) {
+    std::vector<BufferView> bindings;
+    for (const program::Range& range : dispatch.bindings) bindings.push_back(view(range));
+    const Bytecode& code = kernels_[dispatch.kernel.index()];
+    reference::MachineOptions options{.checks = shared_->options.checks, .loop_budget = shared_->options.loop_budget};
+    Fault fault = reference::dispatch(shared_->pool, code, bindings, dispatch.groups, options);
+    if (fault.kind == Fault::Kind::None) return Success{};
+    const kernel::Module& module = *program_.modules()[dispatch.kernel.index()];
+    return reference::report(fault, code, module, (*program_)[dispatch.kernel].name, dispatch.groups);
+  }
+
+  Status run(const program::Copy& copy) {
+    BufferView source = view(copy.source), target = view(copy.target);
+    std::memcpy(target.words, source.words, copy.source.size);
+    for (uint32_t k = 0; target.written != nullptr && k < target.count; ++k)
+      target.written[k] = source.written == nullptr ? 1 : source.written[k];
+    return Success{};
+  }
+
+  Status run(const program::Fill& fill) {
+    BufferView target = view(fill.target);
+    std::fill_n(target.words, target.count, fill.pattern);
+    if (target.written != nullptr) std::fill_n(target.written, target.count, uint8_t(1));
+    return Success{};
+  }
+
+  program::ValidProgram program_;
+  std::shared_ptr<Shared> shared_;
+  std::vector<Bytecode> kernels_;
+  std::vector<std::shared_ptr<ReferenceMemory>> arenas_;
+  std::map<Ticket, std::vector<std::vector<std::byte>>> finished_;
+  Ticket last_ticket_ = 0;
+  ExecutionStatistics statistics_;
+};
+
+/// Limits and bindings that the machine relies on.
+Status checkKernel(const program::Program& program, const program::Dispatch& dispatch, const Bytecode& code) {
+  const std::string& name = program[dispatch.kernel].name;
+  for (const reference::Variable& variable : code.variables) {
+    if (variable.home != reference::Home::Buffer) continue;
+    if (variable.binding >= dispatch.bindings.size())
+      return fail("reference.binding", fmt::format("kernel {}: variable {} has no binding {}", name, variable.name, variable.binding));
+    uint64_t bytes = dispatch.bindings[variable.binding].size;
+    if (bytes < uint64_t(variable.words) * 4)
+      return fail("reference.binding", fmt::format("kernel {}: binding {} has {} bytes and variable {} needs at least {}", name,
+                                                   variable.binding, bytes, variable.name, uint64_t(variable.words) * 4));
+  }
+  return Success{};
+}
+
+Status checkLimits(const std::string& name, const Bytecode& code) {
+  if (code.group_lanes > kMaxWorkgroupInvocations)
+    return fail("reference.limit", fmt::format("kernel {}: a workgroup of {} invocations is above the limit of {}", name, code.group_lanes,
+                                               kMaxWorkgroupInvocations));
+  if (code.workgroup_words * 4 > kMaxWorkgroupBytes)
+    return fail("reference.limit", fmt::format("kernel {}: {} bytes of workgroup memory are above the limit of {}", name,
+                                               code.workgroup_words * 4, kMaxWorkgroupBytes));
+  return Success{};
+}
+
+class ReferenceBackend : public Backend {
+ public:
+  explicit ReferenceBackend(const ReferenceOptions& options)
+      : device_(referenceDevice()), shared_(std::make_shared<Shared>(options)) {}
+
+  [[nodiscard]] const DeviceInfo& device() const override { return device_; }
+
+  Result<std::shared_ptr<Memory>> allocate(uint64_t bytes) override {
+    if (bytes > device_.memory_bytes && device_.memory_bytes != 0) return outOfMemory(bytes);
+    return std::shared_ptr<Memory>(std::make_shared<ReferenceMemory>(bytes));
+  }
+
+  Result<std::unique_ptr<Executable>> compile(const program::ValidProgram& program) override {
+    uint64_t bytes = 0;
+    for (const program::Arena& arena : program->arenas)
+      if (arena.role != program::ArenaRole::State) bytes += arena.size;
+    if (bytes > device_.memory_bytes && device_.memory_bytes != 0) return outOfMemory(bytes);
+    std::vector<Bytecode> kernels;
+    for (size_t k = 0; k < program->kernels.size(); ++k) {
+      LS_TRY(Bytecode code, reference::decode(*program.modules()[k]));
+      LS_CHECK(checkLimits(program->kernels[k].name, code));
+      kernels.push_back(std::move(code));
+    }
+    for (const program::Command& command : program->commands) {
+      const auto* dispatch = std::get_if<program::Dispatch>(&command.action);
+      if (dispatch != nullptr) LS_CHECK(checkKernel(*program, *dispatch, kernels[dispatch->kernel.index()]));
+    }
+    return std::unique_ptr<Executable>(std::make_unique<ReferenceExecutable>(program, shared_, std::move(kernels)));
+  }
+
+ private:
+  [[nodiscard]] Failure outOfMemory(uint64_t bytes) const {
+    Failure failure = fail("backend.out_of_memory", fmt::format("{} bytes are needed and this machine has {}", bytes, device_.memory_bytes),
+                           {}, "use a smaller batch or model");
+    failure.exit_code = ExitCode::OutOfMemory;
+    return failure;
+  }
+
+  DeviceInfo device_;
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace
+
+DeviceInfo referenceDevice() {
+  DeviceInfo info;
+  info.id = "reference";
+  info.name = "CPU reference";
+  info.kind = DeviceKind::Reference;
+  info.driver = "lockstep reference";
+  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
+  info.memory_bytes = pages > 0 && page > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page) : 0;
+  info.profile = {
+      .name = "cpu",
+      .style = program::ExecutionStyle::Cpu,
+      .max_storage_buffers = 32,
+      .max_binding_bytes = uint64_t(2) << 30,
+      .min_offset_alignment = 256,
+      .max_workgroup_invocations = kMaxWorkgroupInvocations,
+      .max_workgroup_bytes = kMaxWorkgroupBytes,
+      .parallel_units = std::max(1u, std::thread::hardware_concurrency()),
+  };
+  return info;
+}
+
+std::unique_ptr<Backend> makeReference(const ReferenceOptions& options) { return std::make_unique<ReferenceBackend>(options); }
+
+}  // namespace lockstep

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reference backend: runs kernels on the CPU with WGSL's exact arithmetic, the same bits for any number of threads, and reports what a
+// device would let pass. It is the oracle that other backends are compared with.
+//
+// Failures at run time (from submit() and time()): reference.out_of_bounds, reference.uninitialised, reference.divergent_barrier,
+// reference.endless_loop; each names the kernel, the variable, the invocation and the instruction. When compiling: reference.f16,
+// reference.subgroups, reference.limit. Floats: round to nearest even, subnormals kept, no contraction.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "backends/backend.h"
+
+namespace lockstep {
+
+struct ReferenceOptions {
+  /// Reports accesses out of bounds and barriers that only some invocations of a workgroup reach. When off, loads out of bounds give zero
+  /// and stores are dropped.
+  bool checks = true;
+  /// Reports reads of Workspace bytes that were not written before in the same step.
+  bool track_uninitialised = false;
+  /// Threads that run workgroups; 0 = one for each core.
+  uint32_t max_threads = 0;
+  /// Loop iterations times invocations after which a batch of workgroups (up to 256 invocations) counts as endless.
+  uint64_t loop_budget = uint64_t(1) << 34;
+};
+
+std::unique_ptr<Backend> makeReference(const ReferenceOptions& options = {});
+
+/// The line of `lockstep devices`.
+DeviceInfo referenceDevice();
+
+}  // namespace lockstep

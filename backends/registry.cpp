@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices of all backends: listed, ranked and chosen in one place.
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "backends/backend.h"
+#include "backends/reference/reference.h"
+#ifdef LOCKSTEP_VULKAN
+#include "backends/vulkan/vulkan.h"
+#endif
+
+namespace lockstep {
+namespace {
+
+constexpr std::array<std::string_view, 5> kKindNames = {"discrete GPU", "integrated GPU", "virtual GPU", "CPU driver", "reference"};
+constexpr std::string_view kVulkanPrefix = "vulkan:";
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });
+  return out;
+}
+
+bool isVulkan(const DeviceInfo& device) { return device.id.starts_with(kVulkanPrefix); }
+
+std::string listText(const std::vector<DeviceInfo>& devices) {
+  std::vector<std::string> lines;
+  for (const DeviceInfo& device : devices) {
+    std::string line = fmt::format("{} ({}, {})", device.id, device.name, toString(device.kind));
+    if (!device.usable) line += fmt::format(" unusable: {}", device.why_not);
+    lines.push_back(std::move(line));
+  }
+  return fmt::format("{}", fmt::join(lines, "; "));
+}
+
+Failure noDevice(const std::vector<DeviceInfo>& devices, std::string message) {
+  Failure failure = fail("device.none", std::move(message), {}, fmt::format("choose one of: {}", listText(devices)));
+  failure.exit_code = ExitCode::NoDevice;
+  return failure;
+}
+
+Result<ChosenDevice> choose(const std::vector<DeviceInfo>& devices, const std::vector<DeviceInfo>& candidates, std::string_view selector,
+                            std::string_view how) {
+  if (candidates.empty()) return noDevice(devices, fmt::format("no device matches {}", selector));
+  const DeviceInfo& best = candidates.front();
+  if (!best.usable) return noDevice(devices, fmt::format("device {} ({}) cannot be used: {}", best.id, best.name, best.why_not));
+  return ChosenDevice{best, std::string(how)};
+}
+
+/// "the only discrete GPU", "the best of 2 discrete GPUs", and what was passed over.
+std::string autoReason(const std::vector<DeviceInfo>& devices) {
+  const DeviceInfo& best = devices.front();
+  auto same = std::count_if(devices.begin(), devices.end(), [&](const DeviceInfo& d) { return d.usable && d.kind == best.kind; });
+  std::string reason;
+  if (best.kind == DeviceKind::Reference) {
+    reason = "no usable Vulkan device was found";
+  } else if (same == 1) {
+    reason = fmt::format("the only {}", toString(best.kind));
+  } else {
+    reason = fmt::format("the first of {} devices of kind {}", same, toString(best.kind));
+  }
+  for (const DeviceInfo& device : devices)
+    if (!device.usable) reason += fmt::format("; {} ({}) cannot be used: {}", device.id, device.name, device.why_not);
+  return reason;
+}
+
+}  // namespace
+
+std::string_view toString(DeviceKind kind) { return kKindNames[static_cast<size_t>(kind)]; }
+
+std::vector<DeviceInfo> listDevices() {
+  std::vector<DeviceInfo> devices;
+#ifdef LOCKSTEP_VULKAN
+  devices = listVulkanDevices();
+#endif
+  devices.push_back(referenceDevice());
+  auto rank = [](const DeviceInfo& device) { return std::pair(!device.usable, device.kind); };
+  std::stable_sort(devices.begin(), devices.end(), [&](const DeviceInfo& a, const DeviceInfo& b) { return rank(a) < rank(b); });
+  return devices;
+}
+
+Result<ChosenDevice> chooseDevice(std::string_view selector) {
+  std::vector<DeviceInfo> devices = listDevices();
+  auto matching = [&](auto predicate) {
+    std::vector<DeviceInfo> out;
+    std::copy_if(devices.begin(), devices.end(), std::back_inserter(out), predicate);
+    return out;
+  };
+  if (selector.empty() || selector == "auto") return choose(devices, devices, "auto", autoReason(devices));
+  if (selector == "reference")
+    return choose(devices, matching([](const DeviceInfo& d) { return d.id == "reference"; }), selector, "asked for");
+  if (selector == "vulkan") {
+    std::vector<DeviceInfo> found = matching(isVulkan);
+    std::string reason = found.empty() ? "" : fmt::format("the best of {} Vulkan devices ({})", found.size(), toString(found[0].kind));
+    return choose(devices, found, selector, reason);
+  }
+  if (!selector.starts_with(kVulkanPrefix)) {
+    Failure failure =
+        fail("device.selector", fmt::format("{} is not a device selector", selector), {},
+             fmt::format("use auto, reference, vulkan, vulkan:<index> or vulkan:<part of the name>; devices: {}", listText(devices)));
+    failure.exit_code = ExitCode::NoDevice;
+    return failure;
+  }
+  std::string_view rest = selector.substr(kVulkanPrefix.size());
+  bool is_index = !rest.empty() && std::all_of(rest.begin(), rest.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (is_index) return choose(devices, matching([&](const DeviceInfo& d) { return d.id == selector; }), selector, "asked for by index");
+  std::string part = lower(rest);
+  auto named = [&](const DeviceInfo& d) { return isVulkan(d) && !part.empty() && lower(d.name).find(part) != std::string::npos; };
+  return choose(devices, matching(named), selector, fmt::format("its name contains {}", rest));
+}
+
+Result<std::unique_ptr<Backend>> openDevice(const DeviceInfo& device) {
+  if (device.id == "reference") return makeReference({});
+#ifdef LOCKSTEP_VULKAN
+  if (isVulkan(device)) return openVulkanDevice(device);
+#endif
+  Failure failure = fail("device.none", fmt::format("this build has no backend for device {}", device.id));
+  failure.exit_code = ExitCode::NoDevice;
+  return failure;
+}
+
+}  // namespace lockstep
