@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/host.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "ir/support/diagnostic.h"
+
+namespace lockstep {
+
+using graph::DType;
+
+namespace {
+
+[[noreturn]] void reject(std::string code, std::string message, std::string remedy = {}) {
+  throw Error({.code = std::move(code), .message = std::move(message), .where = {}, .notes = {}, .remedy = std::move(remedy)});
+}
+
+template <class T>
+std::vector<T> copyOf(std::span<const std::byte> bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  return values;
+}
+
+}  // namespace
+
+HostTensor::HostTensor(std::string name, graph::TensorType type, std::span<const std::byte> bytes)
+    : name_(std::move(name)), type_(std::move(type)) {
+  switch (type_.dtype) {
+    case DType::F32:
+      data_ = copyOf<float>(bytes);
+      break;
+    case DType::I32:
+      data_ = copyOf<int32_t>(bytes);
+      break;
+    case DType::U32:
+    case DType::Bool:
+      data_ = copyOf<uint32_t>(bytes);
+      break;
+  }
+}
+
+namespace {
+
+template <class T, class Data>
+std::span<const T> viewOf(const Data& data, const HostTensor& tensor, std::string_view wanted) {
+  const auto* values = std::get_if<std::vector<T>>(&data);
+  if (values == nullptr) reject("value.type", fmt::format("'{}' is {}, not {}", tensor.name(), toString(tensor.type()), wanted));
+  return *values;
+}
+
+}  // namespace
+
+std::span<const float> HostTensor::floats() const { return viewOf<float>(data_, *this, "f32"); }
+std::span<const int32_t> HostTensor::ints() const { return viewOf<int32_t>(data_, *this, "i32"); }
+std::span<const uint32_t> HostTensor::uints() const { return viewOf<uint32_t>(data_, *this, "u32 or bool"); }
+
+std::vector<double> HostTensor::doubles() const {
+  return std::visit([](const auto& values) { return std::vector<double>(values.begin(), values.end()); }, data_);
+}
+
+Captures::Captures(std::vector<HostTensor> values) {
+  for (HostTensor& value : values) {
+    std::string name = value.name();
+    values_.emplace(std::move(name), std::move(value));
+  }
+}
+
+bool Captures::has(std::string_view name) const { return values_.find(name) != values_.end(); }
+
+const HostTensor& Captures::get(std::string_view name) const {
+  auto found = values_.find(name);
+  if (found == values_.end()) {
+    reject("capture.unknown", fmt::format("there is no capture '{}'", name),
+           values_.empty() ? "call capture(name, tensor) in the traced function" : fmt::format("known: {}", fmt::join(names(), ", ")));
+  }
+  return found->second;
+}
+
+std::vector<std::string> Captures::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : values_) names.push_back(name);
+  return names;
+}
+
+std::vector<std::vector<float>> Captures::per_head(std::string_view name) const {
+  const HostTensor& value = get(name);
+  std::vector<int64_t> extents = value.shape().extents();
+  if (value.type().dtype != DType::F32 || extents.size() < 2) {
+    reject("capture.heads", fmt::format("capture '{}' is {}, wanted f32 of two axes or more", name, toString(value.type())));
+  }
+  size_t heads = static_cast<size_t>(extents[0] == 1 && extents.size() > 2 ? extents[1] : extents[0]);
+  std::span<const float> all = value.floats();
+  size_t each = all.size() / heads;
+  std::vector<std::vector<float>> parts;
+  for (size_t head = 0; head < heads; ++head) {
+    std::span<const float> part = all.subspan(head * each, each);
+    parts.emplace_back(part.begin(), part.end());
+  }
+  return parts;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values on the host: what goes into a step (Batch) and what comes out of it (HostTensor, Captures).
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <ranges>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ir/graph/type.h"
+
+namespace lockstep {
+
+/// A named input of a compiled program.
+struct InputSpec {
+  std::string name;
+  graph::TensorType type;
+};
+
+/// Data of one input for one call: row-major, with the element type and the number of elements that were declared. Views, no copies.
+struct BatchItem {
+  template <class Range>
+    requires std::ranges::contiguous_range<Range>
+  BatchItem(std::string_view input, const Range& values)
+      : name(input), data(std::span(std::ranges::data(values), std::ranges::size(values))) {}
+
+  std::string_view name;
+  std::variant<std::span<const float>, std::span<const int32_t>, std::span<const uint32_t>> data;
+};
+/// Every declared input once, in any order.
+using Batch = std::vector<BatchItem>;
+
+/// A tensor that was read back.
+class HostTensor {
+ public:
+  HostTensor() = default;
+  HostTensor(std::string name, graph::TensorType type, std::span<const std::byte> bytes);
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const graph::TensorType& type() const { return type_; }
+  [[nodiscard]] const graph::Shape& shape() const { return type_.shape; }
+  // Error "value.type" when the element type is another one; a bool is a u32 of 0 or 1.
+  [[nodiscard]] std::span<const float> floats() const;
+  [[nodiscard]] std::span<const int32_t> ints() const;
+  [[nodiscard]] std::span<const uint32_t> uints() const;
+  /// Elements of any type as f64.
+  [[nodiscard]] std::vector<double> doubles() const;
+
+ private:
+  std::string name_;
+  graph::TensorType type_;
+  std::variant<std::vector<float>, std::vector<int32_t>, std::vector<uint32_t>> data_;
+};
+
+/// The captures of one step.
+class Captures {
+ public:
+  Captures() = default;
+  explicit Captures(std::vector<HostTensor> values);
+  [[nodiscard]] bool has(std::string_view name) const;
+  /// Error "capture.unknown" that lists the names there are.
+  [[nodiscard]] const HostTensor& get(std::string_view name) const;
+  [[nodiscard]] std::vector<std::string> names() const;  ///< sorted
+  /// An f32 capture [H, ...] or [1, H, ...] as one vector for each H. Error "capture.heads" for other types and ranks below 2.
+  [[nodiscard]] std::vector<std::vector<float>> per_head(std::string_view name) const;
+
+ private:
+  std::map<std::string, HostTensor, std::less<>> values_;
+};
+
+/// Values of parameters by path name, row-major.
+using ParameterValues = std::map<std::string, std::vector<float>, std::less<>>;
+
+}  // namespace lockstep

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensor: a small value that stands for one tensor of the program being traced. It has a type and no data; data lives in modules,
+// batches and results. All operators record nodes in the trace that is active on this thread (compile() makes one).
+#pragma once
+
+#include <cstdint>
+#include <source_location>
+#include <type_traits>
+
+#include "ir/graph/type.h"
+
+namespace lockstep {
+
+using graph::DType;
+using graph::Shape;
+using graph::TensorType;
+
+/// Tensor types for declarations: f32(256, 1), i32(128, 8), f32() for a scalar.
+template <class... Extents>
+TensorType f32(Extents... extents) {
+  return {DType::F32, Shape{graph::Dim(static_cast<int64_t>(extents))...}};
+}
+template <class... Extents>
+TensorType i32(Extents... extents) {
+  return {DType::I32, Shape{graph::Dim(static_cast<int64_t>(extents))...}};
+}
+template <class... Extents>
+TensorType u32(Extents... extents) {
+  return {DType::U32, Shape{graph::Dim(static_cast<int64_t>(extents))...}};
+}
+
+/// Valid during the trace that made it; using it in another one, or outside, throws Error "trace.foreign" or "trace.inactive".
+/// A default-constructed Tensor belongs to no trace.
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(uint64_t trace, uint32_t value) : trace_(trace), value_(value) {}
+
+  [[nodiscard]] const TensorType& type(std::source_location where = std::source_location::current()) const;
+  [[nodiscard]] const Shape& shape(std::source_location where = std::source_location::current()) const { return type(where).shape; }
+  [[nodiscard]] DType dtype(std::source_location where = std::source_location::current()) const { return type(where).dtype; }
+  [[nodiscard]] int64_t rank(std::source_location where = std::source_location::current()) const;
+  /// Extent of an axis; a negative axis counts from the end. Error "tensor.axis" outside the rank.
+  [[nodiscard]] int64_t extent(int64_t axis, std::source_location where = std::source_location::current()) const;
+
+  [[nodiscard]] uint64_t trace() const { return trace_; }
+  [[nodiscard]] uint32_t value() const { return value_; }
+
+ private:
+  uint64_t trace_ = 0;  ///< serial number of the trace; 0 = none
+  uint32_t value_ = UINT32_MAX;
+};
+
+class Parameter;
+
+template <class T>
+concept Number = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
+
+/// An argument that is a tensor or a number and remembers where it was written: operators cannot have a defaulted location themselves.
+class Operand {
+ public:
+  Operand(const Tensor& tensor, std::source_location where = std::source_location::current()) : tensor_(tensor), where_(where) {}
+  Operand(const Parameter& parameter, std::source_location where = std::source_location::current());
+  template <Number T>
+  Operand(T number, std::source_location where = std::source_location::current())
+      : number_(static_cast<double>(number)), is_number_(true), where_(where) {}
+
+  [[nodiscard]] bool isNumber() const { return is_number_; }
+  [[nodiscard]] double number() const { return number_; }
+  [[nodiscard]] const Tensor& tensor() const { return tensor_; }
+  [[nodiscard]] const std::source_location& where() const { return where_; }
+
+ private:
+  Tensor tensor_;
+  double number_ = 0;
+  bool is_number_ = false;
+  std::source_location where_;
+};
+
+// Element by element with full broadcasting; a number takes the tensor's element type and must be exact in it. Same as the functions
+// add, sub, mul, div, neg, less and greater of ops.h.
+Tensor operator+(Operand a, Operand b);
+Tensor operator-(Operand a, Operand b);
+Tensor operator*(Operand a, Operand b);
+Tensor operator/(Operand a, Operand b);
+Tensor operator-(Operand a);
+Tensor operator<(Operand a, Operand b);
+Tensor operator>(Operand a, Operand b);
+inline Tensor& operator+=(Tensor& a, Operand b) { return a = Operand(a, b.where()) + b; }
+inline Tensor& operator-=(Tensor& a, Operand b) { return a = Operand(a, b.where()) - b; }
+inline Tensor& operator*=(Tensor& a, Operand b) { return a = Operand(a, b.where()) * b; }
+inline Tensor& operator/=(Tensor& a, Operand b) { return a = Operand(a, b.where()) / b; }
+
+}  // namespace lockstep
+
+namespace ls = lockstep;

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to the front end: the trace that is active on a thread, and how ops append to it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <source_location>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "frontend/tensor.h"
+#include "ir/graph/builder.h"
+
+namespace lockstep {
+
+class Module;
+class Parameter;
+
+namespace detail {
+
+Location toLocation(const std::source_location& where);
+
+/// One trace; active on its thread from construction to destruction. Error "trace.nested" when another one is active.
+class Trace {
+ public:
+  explicit Trace(std::source_location where = std::source_location::current());
+  ~Trace();
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
+
+  /// The active trace; Error "trace.inactive" when there is none. `what` names the call in the message.
+  static Trace& require(std::string_view what, const std::source_location& where);
+
+  [[nodiscard]] uint64_t serial() const { return serial_; }
+  graph::Builder& builder() { return builder_; }
+  /// The value behind a tensor; Error "trace.foreign" when it belongs to another trace or to none.
+  graph::ValueId value(const Tensor& tensor, std::string_view what, const std::source_location& where) const;
+  [[nodiscard]] Tensor tensor(graph::ValueId value) const { return {serial_, value.value}; }
+
+  /// Appends a node and returns its results. A failed rule is thrown with the place and where each operand was made.
+  std::vector<Tensor> emitAll(std::string_view op, std::span<const Tensor> operands, graph::Attributes attributes,
+                              const std::source_location& where);
+  /// Throws `failure` with the place of the call and a note for each operand.
+  [[noreturn]] void raise(Failure failure, std::span<const Tensor> operands, const std::source_location& where) const;
+
+  /// Declares the parameters of a module tree, in declaration order.
+  void addParameters(const Module& root);
+  Tensor addInput(const std::string& name, const TensorType& type);
+  Tensor parameter(const Parameter& parameter, const std::source_location& where);
+  void capture(const std::string& name, const Tensor& tensor, const std::source_location& where);
+  void output(graph::OutputKind kind, const std::string& name, const Tensor& tensor);
+  graph::Graph take() { return builder_.take(); }
+
+ private:
+  uint64_t serial_;
+  graph::Builder builder_;
+  std::map<const Parameter*, graph::ValueId> parameters_;  // looked up only, never iterated
+  std::map<std::string, std::source_location, std::less<>> captures_;
+};
+
+/// Appends to the active trace. Throws Error.
+Tensor emit(std::string_view op, std::initializer_list<Tensor> operands, graph::Attributes attributes, const std::source_location& where);
+/// A Failure of the front end's own checks, in the same form as those of the ops.
+[[noreturn]] void raise(std::string code, std::string message, std::initializer_list<Tensor> operands, const std::source_location& where,
+                        std::string remedy = {});
+/// `axis` in [0, rank); Error "<op>.axis" otherwise.
+int64_t normaliseAxis(std::string_view op, int64_t axis, const Tensor& x, const std::source_location& where);
+/// A constant of `type`; Error "<op>.number" when the number is not exact in an integer type, or not finite in f32.
+Tensor numberLike(std::string_view op, double number, const TensorType& type, const std::source_location& where);
+/// Inserts broadcast_to unless the shape is already right.
+Tensor broadcast(const Tensor& x, const Shape& shape, const std::source_location& where);
+
+}  // namespace detail
+}  // namespace lockstep

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/trainer.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <random>
+
+#include "frontend/io/safetensors.h"
+#include "frontend/parameters.h"
+#include "frontend/session.h"
+#include "frontend/trace.h"
+#include "frontend/tracing.h"
+#include "passes/adam.h"
+
+namespace lockstep {
+
+using detail::Session;
+using graph::OutputKind;
+
+namespace {
+
+passes::OptimizerConfig configFor(const OptimizerSpec& spec) {
+  static constexpr passes::OptimizerKind kKinds[] = {passes::OptimizerKind::Adam, passes::OptimizerKind::AdamW, passes::OptimizerKind::Sgd};
+  return {.kind = kKinds[static_cast<size_t>(spec.name)],
+          .beta1 = spec.beta1,
+          .beta2 = spec.beta2,
+          .epsilon = spec.eps,
+          .weight_decay = spec.weight_decay,
+          .momentum = spec.momentum,
+          .nesterov = spec.nesterov,
+          .clip_grad_norm = spec.clip_grad_norm,
+          .clip_epsilon = spec.clip_epsilon};
+}
+
+ProgramFacts factsOf(const Session& session, const graph::ParameterLayout& layout) {
+  const passes::PlanSummary& plan = session.plan();
+  const ChosenDevice& chosen = session.device().chosen;
+  ProgramFacts facts{.device = chosen.info.id,
+                     .device_name = chosen.info.name,
+                     .device_reason = chosen.reason,
+                     .dispatches = plan.dispatches,
+                     .levels = plan.levels,
+                     .distinct_kernels = plan.distinct_kernels,
+                     .planned_bytes = plan.total_bytes,
+                     .workspace_bytes = plan.workspace_bytes,
+                     .unpooled_bytes = plan.unpooled_bytes,
+                     .parameters = 0,
+                     .passes = {}};
+  for (const graph::ParameterLayout::Slot& slot : layout.slots) facts.parameters += slot.size;
+  for (const passes::PassRecord& record : session.passRecords()) {
+    facts.passes.push_back(
+        fmt::format("{} {:.3f} s: {}{}", record.name, record.seconds, record.statistics, record.changed ? "" : " (unchanged)"));
+  }
+  return facts;
+}
+
+uint64_t randomSeed() {
+  std::random_device device;
+  return device();  // 32 bits, so that a report of it stays readable
+}
+
+}  // namespace
+
+struct Trainer::Impl {
+  std::shared_ptr<const Module> model;
+  graph::ParameterLayout layout;
+  OptimizerSpec optimizer;
+  uint64_t seed = 0;
+  uint64_t step = 0;
+  std::string dump_directory;  ///< cleared once the inputs of the first step are written
+  Session session;
+  ProgramFacts facts;
+  std::map<uint64_t, uint64_t> first_steps;  ///< of each ticket that was not waited for
+
+  Impl(detail::CompileRequest request, graph::Graph traced, uint64_t chosen_seed)
+      : model(std::move(request.model)),
+        layout(graph::layoutParameters(traced.parameters)),
+        optimizer(std::move(request.optimizer)),
+        seed(chosen_seed),
+        dump_directory(request.dump_ir),
+        session(std::move(traced),
+                {.profile = {},
+                 .optimizer = configFor(optimizer),
+                 .keep_gradients = false,
+                 .wrt = {},
+                 .templates = nullptr,
+                 .disabled = std::move(request.disable),
+                 .verify_each = true,
+                 .dump_directory = std::move(request.dump_ir),
+                 .memory_limit = request.memory_limit},
+                detail::openChosenDevice(request.device), std::move(request.inputs)),
+        facts(factsOf(session, layout)) {
+    initialise();
+  }
+
+  void initialise() {
+    std::vector<float> flat(static_cast<size_t>(layout.total), 0.0f);
+    std::vector<NamedParameter> parameters = model->parameters();
+    for (uint32_t i = 0; i < parameters.size(); ++i) {
+      std::vector<float> values = parameters[i].parameter->initial(seed, i);
+      std::copy(values.begin(), values.end(), flat.begin() + layout.slots[i].offset);
+    }
+    session.writeState(passes::kParameterState, flat);
+  }
+
+  /// Computed here in f64, once for each step, when the call is made.
+  [[nodiscard]] detail::Scalars scalars(uint64_t t) const {
+    double lr = rateAt(optimizer.lr, static_cast<int64_t>(t)), rate = lr;
+    if (optimizer.name != OptimizerName::Sgd) {
+      double power = static_cast<double>(t);
+      rate *= std::sqrt(1 - std::pow(optimizer.beta2, power)) / (1 - std::pow(optimizer.beta1, power));
+    }
+    return {{passes::kRateInput, rate}, {passes::kShrinkInput, lr * optimizer.weight_decay}};
+  }
+
+  [[nodiscard]] ParameterValues download() const { return detail::splitParameters(layout, session.readState(passes::kParameterState)); }
+
+  /// What a replay of any dumped stage needs: weights, states, batch and scalars of the first step.
+  void dumpInputs(const Batch& batch, const detail::Scalars& step_scalars) {
+    io::TensorFile file;
+    for (const graph::ParameterLayout::Slot& slot : layout.slots) {
+      file.tensors.emplace(slot.name, io::Array::fromFloats(slot.type.shape.extents(), download().at(slot.name)));
+    }
+    for (const auto& [name, memory] : session.state()) {
+      std::vector<float> values = session.readState(name);
+      file.tensors.emplace(name, io::Array::fromFloats({static_cast<int64_t>(values.size())}, values));
+    }
+    for (const BatchItem& item : batch) file.tensors.emplace(std::string(item.name), detail::toArray(item));
+    for (const auto& [name, value] : step_scalars) {
+      float rounded = static_cast<float>(value);
+      file.tensors.emplace(std::string(name), io::Array::fromFloats({}, std::span(&rounded, 1)));
+    }
+    io::writeSafetensors(std::filesystem::path(dump_directory) / "inputs.safetensors", file).orThrow();
+    dump_directory.clear();
+  }
+
+  std::vector<std::byte> encode(const Batch& batch, uint64_t t) {
+    detail::Scalars step_scalars = scalars(t);
+    std::vector<std::byte> bytes = session.encode(batch, step_scalars);
+    if (!dump_directory.empty()) dumpInputs(batch, step_scalars);
+    return bytes;
+  }
+};
+
+Trainer::Trainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Trainer::Trainer(Trainer&&) noexcept = default;
+Trainer& Trainer::operator=(Trainer&&) noexcept = default;
+Trainer::~Trainer() = default;
+
+StepResult Trainer::step(const Batch& batch) {
+  return std::move(steps(1, [&](size_t) { return batch; }).front());
+}
+
+std::vector<StepResult> Trainer::steps(size_t count, const std::function<Batch(size_t)>& batch) { return wait(enqueue(count, batch)); }
+
+uint64_t Trainer::enqueue(size_t count, const std::function<Batch(size_t)>& batch) {
+  if (count == 0) throw Error({.code = "steps.count", .message = "0 steps were asked for", .where = {}, .notes = {}, .remedy = {}});
+  std::vector<std::vector<std::byte>> inputs;
+  inputs.reserve(count);
+  for (size_t i = 0; i < count; ++i) inputs.push_back(impl_->encode(batch(i), impl_->step + i + 1));
+  uint64_t ticket = impl_->session.submit(inputs);
+  impl_->first_steps.emplace(ticket, impl_->step + 1);
+  impl_->step += count;
+  return ticket;
+}
+
+std::vector<StepResult> Trainer::wait(uint64_t ticket) {
+  auto found = impl_->first_steps.find(ticket);
+  if (found == impl_->first_steps.end()) {
+    throw Error(
+        {.code = "steps.ticket", .message = "the ticket is unknown or was waited for already", .where = {}, .notes = {}, .remedy = {}});
+  }
+  uint64_t step = found->second;
+  impl_->first_steps.erase(found);
+  std::vector<StepResult> results;
+  for (const std::vector<std::byte>& arena : impl_->session.wait(ticket)) {
+    float loss = impl_->session.outputs(arena, OutputKind::Loss).front().floats().front();
+    results.push_back({step++, loss, Captures(impl_->session.outputs(arena, OutputKind::Capture))});
+  }
+  return results;
+}
+
+std::vector<std::pair<std::string, double>> Trainer::profile(const Batch& batch) {
+  auto times = impl_->session.time(impl_->encode(batch, impl_->step + 1));
+  ++impl_->step;
+  return times;
+}
+
+ParameterValues Trainer::download() const { return impl_->download(); }
+
+void Trainer::upload(const ParameterValues& values) {
+  impl_->session.writeState(passes::kParameterState, detail::joinParameters(impl_->layout, values));
+}
+
+void Trainer::reset(ResetOptions options) {
+  if (options.parameters) impl_->initialise();
+  if (!options.optimizer) return;
+  for (std::string_view name : {passes::kFirstMomentState, passes::kSecondMomentState}) {
+    if (impl_->session.hasState(name)) impl_->session.fillState(name);
+  }
+  impl_->step = 0;
+}
+
+io::TensorFile Trainer::checkpoint() const {
+  detail::TrainingState state{
+      .optimizer = std::string(toString(impl_->optimizer.name)), .step = impl_->step, .seed = impl_->seed, .states = {}};
+  for (const auto& [name, memory] : impl_->session.state()) state.states.emplace(name, impl_->session.readState(name));
+  return detail::formatCheckpoint(impl_->layout, state);
+}
+
+void Trainer::restore(const io::TensorFile& file) {
+  std::vector<std::string> names;
+  for (const auto& [name, memory] : impl_->session.state()) names.push_back(name);
+  detail::TrainingState state = detail::readCheckpoint(impl_->layout, toString(impl_->optimizer.name), names, file);
+  for (const auto& [name, values] : state.states) impl_->session.writeState(name, values);
+  impl_->step = state.step;
+  impl_->seed = state.seed;
+}
+
+void Trainer::save(const std::filesystem::path& path) const { io::writeSafetensors(path, checkpoint()).orThrow(); }
+void Trainer::load(const std::filesystem::path& path) { restore(io::readSafetensors(path).orThrow()); }
+
+void Trainer::set_lr(Schedule schedule) {
+  if (!std::isfinite(rateAt(schedule, 1))) {
+    throw Error({.code = "schedule.number", .message = "the learning rate is not finite", .where = {}, .notes = {}, .remedy = {}});
+  }
+  if (!schedule.start_step) schedule.start_step = static_cast<int64_t>(impl_->step);
+  impl_->optimizer.lr = std::move(schedule);
+}
+
+double Trainer::lr() const { return rateAt(impl_->optimizer.lr, static_cast<int64_t>(impl_->step) + 1); }
+uint64_t Trainer::step_count() const { return impl_->step; }
+uint64_t Trainer::seed() const { return impl_->seed; }
+const ProgramFacts& Trainer::facts() const { return impl_->facts; }
+const Module& Trainer::module() const { return *impl_->model; }
+
+std::vector<ParameterSlot> Trainer::parameter_layout() const {
+  std::vector<ParameterSlot> slots;
+  for (const graph::ParameterLayout::Slot& slot : impl_->layout.slots)
+    slots.push_back({slot.name, slot.type, slot.decay, slot.offset, slot.size});
+  return slots;
+}
+
+RunFacts Trainer::run_facts() const {
+  ExecutionStatistics counts = impl_->session.statistics();
+  return {counts.submissions, counts.steps, counts.device_allocations, counts.device_bytes};
+}
+
+struct Forward::Impl {
+  Session session;
+  ProgramFacts facts;
+};
+
+Forward::Forward(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Forward::Forward(Forward&&) noexcept = default;
+Forward& Forward::operator=(Forward&&) noexcept = default;
+Forward::~Forward() = default;
+const ProgramFacts& Forward::facts() const { return impl_->facts; }
+
+ForwardResult Forward::run(const Batch& batch) {
+  std::vector<std::vector<std::byte>> arenas = impl_->session.wait(impl_->session.submit({impl_->session.encode(batch, {})}));
+  return {std::move(impl_->session.outputs(arenas.front(), OutputKind::Result).front()),
+          Captures(impl_->session.outputs(arenas.front(), OutputKind::Capture))};
+}
+
+Forward Trainer::attachForward(detail::ForwardRequest request) const {
+  graph::Graph traced = detail::traceFunction(impl_->model.get(), request.inputs, request.forward, OutputKind::Result, request.where);
+  passes::CompileOptions options;
+  options.disabled = std::move(request.disable);
+  options.dump_directory = std::move(request.dump_ir);
+  Session session(std::move(traced), std::move(options), impl_->session.device(), std::move(request.inputs), impl_->session.state());
+  ProgramFacts facts = factsOf(session, impl_->layout);
+  return Forward(std::make_unique<Forward::Impl>(Forward::Impl{std::move(session), std::move(facts)}));
+}
+
+Trainer detail::compile(CompileRequest request) {
+  graph::Graph traced = traceFunction(request.model.get(), request.inputs, request.loss, OutputKind::Loss, request.where);
+  if (request.optimizer.decay_filter) {
+    for (graph::ParameterInfo& parameter : traced.parameters) parameter.decay = request.optimizer.decay_filter(parameter.name);
+  }
+  uint64_t seed = request.seed ? *request.seed : randomSeed();
+  return Trainer(std::make_unique<Trainer::Impl>(std::move(request), std::move(traced), seed));
+}
+
+}  // namespace lockstep

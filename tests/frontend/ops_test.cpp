@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the front end adds to the ops: broadcasting, numbers, axes, composites. Values are those of the f64 evaluator.
+#include <cmath>
+
+#include "tests/frontend/tracing.h"
+
+namespace lockstep {
+namespace {
+
+using Values = std::vector<double>;
+using In = std::vector<Tensor>;
+
+std::string codeOf(const std::vector<TensorType>& types, const std::function<Tensor(const In&)>& function) {
+  return caught([&] { traced(types, function); }).code;
+}
+
+TEST(Ops, binary_broadcasts_both_sides) {
+  graph::Tensor y = counted({f32(3, 1), f32(1, 2)}, [](const In& in) { return in[0] * in[1]; });
+  EXPECT_EQ(y.type.shape, (Shape{3, 2}));
+  EXPECT_EQ(y.data, (Values{1, 2, 2, 4, 3, 6}));
+  EXPECT_EQ(counted({f32(2, 2), f32()}, [](const In& in) { return in[0] - in[1]; }).data, (Values{0, 1, 2, 3}));
+}
+
+TEST(Ops, number_stands_on_either_side) {
+  auto run = [](auto function) { return counted({f32(3)}, function).data; };
+  EXPECT_EQ(run([](const In& in) { return in[0] + 2; }), (Values{3, 4, 5}));
+  EXPECT_EQ(run([](const In& in) { return 2 - in[0]; }), (Values{1, 0, -1}));
+  EXPECT_EQ(run([](const In& in) { return in[0] / 2; }), (Values{0.5, 1, 1.5}));
+  EXPECT_EQ(run([](const In& in) { return 6 / in[0]; }), (Values{6, 3, 2}));
+  EXPECT_EQ(run([](const In& in) { return max(2, in[0]); }), (Values{2, 2, 3}));
+  EXPECT_EQ(run([](const In& in) { return min(in[0], 2.5f); }), (Values{1, 2, 2.5}));
+  EXPECT_EQ(run([](const In& in) { return -in[0]; }), (Values{-1, -2, -3}));
+  EXPECT_EQ(run([](const In& in) { return less(2, in[0]); }), (Values{0, 0, 1}));
+  EXPECT_EQ(run([](const In& in) { return in[0] < 2; }), (Values{1, 0, 0}));
+  EXPECT_EQ(run([](const In& in) { return 2 > in[0]; }), (Values{1, 0, 0}));
+  EXPECT_EQ(run([](const In& in) { return in[0] > 2; }), (Values{0, 0, 1}));
+}
+
+TEST(Ops, constants_are_exact) {
+  EXPECT_EQ(counted({f32(1)}, [](const In& in) { return in[0] * 0.1; }).data, (Values{0.1}));
+}
+
+TEST(Ops, number_must_fit_the_element_type) {
+  EXPECT_EQ(codeOf({i32(2)}, [](const In& in) { return in[0] * 0.5; }), "mul.number");
+  EXPECT_EQ(codeOf({i32(2)}, [](const In& in) { return in[0] + 3e9; }), "add.number");
+  EXPECT_EQ(codeOf({u32(2)}, [](const In& in) { return in[0] + -1; }), "add.number");
+  EXPECT_EQ(codeOf({f32(2)}, [](const In& in) { return in[0] + std::nan(""); }), "add.number");
+  EXPECT_EQ(codeOf({f32(2)}, [](const In& in) { return in[0] * 1e39; }), "mul.number");
+  EXPECT_EQ(codeOf({f32(2)}, [](const In& in) { return in[0] / 0; }), "div.number");
+  EXPECT_EQ(codeOf({f32(2)}, [](const In& in) { return (in[0] < 1) + 1; }), "add.number");
+  EXPECT_EQ(codeOf({f32(2)}, [](const In&) { return add(1, 2); }), "add.operands");
+  EXPECT_EQ(counted({i32(2)}, [](const In& in) { return in[0] * -3; }).data, (Values{-3, -6}));
+}
+
+TEST(Ops, element_types_are_not_mixed) {
+  EXPECT_EQ(codeOf({f32(2), i32(2)}, [](const In& in) { return in[0] + in[1]; }), "add.C1");
+  EXPECT_EQ(codeOf({i32(2)}, [](const In& in) { return mean(in[0]); }), "mean.C1");
+}
+
+TEST(Ops, where_broadcasts_all_three) {
+  graph::Tensor y = counted({f32(2, 1), f32(3)}, [](const In& in) { return where(in[0] < 2, in[1], 0); });
+  EXPECT_EQ(y.data, (Values{1, 2, 3, 0, 0, 0}));
+  EXPECT_EQ(codeOf({f32(2), f32(2)}, [](const In& in) { return where(in[0], in[0], in[1]); }), "where.C1");
+  EXPECT_EQ(codeOf({f32(2), i32(2)}, [](const In& in) { return where(in[0] < 1, in[0], in[1]); }), "where.C2");
+  EXPECT_EQ(codeOf({f32(3), f32(2)}, [](const In& in) { return where(in[0] < 1, in[1], 0); }), "where.C3");
+}
+
+TEST(Ops, reductions_take_any_axis_or_none) {
+  auto run = [](auto function) { return counted({f32(2, 3)}, function); };
+  EXPECT_EQ(run([](const In& in) { return sum(in[0]); }).data, (Values{21}));
+  EXPECT_EQ(run([](const In& in) { return sum(in[0]); }).type.shape, Shape{});
+  EXPECT_EQ(run([](const In& in) { return sum(in[0], 0); }).data, (Values{5, 7, 9}));
+  EXPECT_EQ(run([](const In& in) { return mean(in[0], -1); }).data, (Values{2, 5}));
+  EXPECT_EQ(run([](const In& in) { return mean(in[0], -1, {.keep_dims = true}); }).type.shape, (Shape{2, 1}));
+  EXPECT_EQ(codeOf({f32(2, 3)}, [](const In& in) { return sum(in[0], 2); }), "sum.axis");
+  EXPECT_EQ(codeOf({f32(2, 3)}, [](const In& in) { return mean(in[0], -3); }), "mean.axis");
+}
+
+TEST(Ops, reshape_infers_one_extent) {
+  EXPECT_EQ(counted({f32(2, 6)}, [](const In& in) { return reshape(in[0], {4, -1}); }).type.shape, (Shape{4, 3}));
+  EXPECT_EQ(codeOf({f32(2, 6)}, [](const In& in) { return reshape(in[0], {5, -1}); }), "reshape.C2");
+  EXPECT_EQ(codeOf({f32(2, 6)}, [](const In& in) { return reshape(in[0], {-1, -1}); }), "reshape.C2");
+  EXPECT_EQ(codeOf({f32(2, 6)}, [](const In& in) { return reshape(in[0], {0, -1}); }), "reshape.C2");
+  EXPECT_EQ(codeOf({f32(2, 6)}, [](const In& in) { return reshape(in[0], {3, 5}); }), "reshape.C2");
+}
+
+TEST(Ops, heads_split_and_merge_back) {
+  graph::Tensor split = counted({f32(1, 2, 4)}, [](const In& in) { return split_heads(in[0], 2); });
+  EXPECT_EQ(split.type.shape, (Shape{1, 2, 2, 2}));
+  EXPECT_EQ(split.data, (Values{1, 2, 5, 6, 3, 4, 7, 8}));
+  EXPECT_EQ(counted({f32(1, 2, 4)}, [](const In& in) { return merge_heads(split_heads(in[0], 2)); }).data,
+            (Values{1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(codeOf({f32(2, 4)}, [](const In& in) { return split_heads(in[0], 3); }), "split_heads.C2");
+  EXPECT_EQ(codeOf({f32(2, 4)}, [](const In& in) { return merge_heads(in[0]); }), "merge_heads.C1");
+}
+
+TEST(Ops, shape_ops_agree_with_their_definition) {
+  EXPECT_EQ(counted({f32(2, 3)}, [](const In& in) { return swap_axes(in[0], 0, -1); }).data, (Values{1, 4, 2, 5, 3, 6}));
+  EXPECT_EQ(counted({f32(2, 3)}, [](const In& in) { return narrow(in[0], -1, 1, 2); }).data, (Values{2, 3, 5, 6}));
+  EXPECT_EQ(counted({f32(2, 1)}, [](const In& in) { return broadcast_to(in[0], {2, 2}); }).data, (Values{1, 1, 2, 2}));
+  EXPECT_EQ(counted({f32(2, 2)}, [](const In& in) { return sum_to_shape(in[0], {2}); }).data, (Values{4, 6}));
+  EXPECT_THROW(traced({f32(2, 3)}, [](const In& in) { return narrow(in[0], 1, 2, 2); }), Error);
+  EXPECT_THROW(traced({f32(2, 3)}, [](const In& in) { return permute(in[0], {0, 0}); }), Error);
+}
+
+TEST(Ops, softmax_works_along_any_axis) {
+  graph::Tensor rows = counted({f32(2, 3)}, [](const In& in) { return sum(softmax(in[0], 0), 0); });
+  for (double value : rows.data) EXPECT_NEAR(value, 1, 1e-12);
+  graph::Tensor log = counted({f32(2, 3)}, [](const In& in) { return sum(exp(log_softmax(in[0], -1)), -1); });
+  for (double value : log.data) EXPECT_NEAR(value, 1, 1e-12);
+}
+
+TEST(Ops, cross_entropy_reduces_as_told) {
+  // Equal logits: ln 4 each.
+  auto run = [](Reduction reduction) {
+    return counted({f32(3, 4), i32(3)}, [&](const In& in) { return cross_entropy(in[0] * 0, in[1] - 1, {.reduction = reduction}); }).data;
+  };
+  EXPECT_EQ(run(Reduction::None).size(), 3u);
+  EXPECT_NEAR(run(Reduction::Mean)[0], std::log(4), 1e-12);
+  EXPECT_NEAR(run(Reduction::Sum)[0], 3 * std::log(4), 1e-12);
+}
+
+TEST(Ops, constants_and_fills) {
+  auto run = [](auto function) { return counted({}, function); };
+  EXPECT_EQ(run([](const In&) { return full({2}, 0.25); }).data, (Values{0.25, 0.25}));
+  EXPECT_EQ(run([](const In&) { return ones({2}, DType::I32); }).type.dtype, DType::I32);
+  EXPECT_EQ(run([](const In&) { return arange(3); }).data, (Values{0, 1, 2}));
+  std::vector<float> data{1, 2, 3, 4};
+  EXPECT_EQ(run([&](const In&) { return constant(data, {2, 2}) * 2; }).data, (Values{2, 4, 6, 8}));
+  EXPECT_EQ(codeOf({}, [&](const In&) { return constant(data, {3}); }), "constant.length");
+  EXPECT_EQ(codeOf({}, [&](const In&) { return constant(data, {-2, -2}); }), "constant.length");
+}
+
+TEST(Ops, scalar_times_itself_is_square) {
+  EXPECT_EQ(counted({f32(3)}, [](const In& in) { return square(in[0]); }).data, (Values{1, 4, 9}));
+}
+
+TEST(Ops, compound_operators_rebind) {
+  EXPECT_EQ(counted({f32(2), f32(2)},
+                    [](const In& in) {
+                      Tensor x = in[0];
+                      x += in[1];
+                      x *= 2;
+                      return x;
+                    })
+                .data,
+            (Values{4, 8}));
+}
+
+TEST(Ops, extent_counts_from_the_end) {
+  traced({f32(2, 3)}, [](const In& in) {
+    EXPECT_EQ(in[0].extent(-1), 3);
+    EXPECT_EQ(caught([&] { (void)in[0].extent(2); }).code, "tensor.axis");
+    return in[0];
+  });
+}
+
+}  // namespace
+}  // namespace lockstep
