@@ -68,7 +68,8 @@ Ty Checker::sameArguments(const Expr& call, size_t first, size_t count, Family f
   Ty common = types_.isScalarOrVector(shape) ? types_.scalarOf(shape) : kError;
   for (size_t i = first; i < first + count && common != kError; ++i) {
     const Ty type = valueType(call.arguments[i]);
-    const bool same_shape = types_.isScalarOrVector(type) && types_.isVector(type) == types_.isVector(shape) && types_.width(type) == types_.width(shape);
+    const bool same_shape =
+        types_.isScalarOrVector(type) && types_.isVector(type) == types_.isVector(shape) && types_.width(type) == types_.width(shape);
     common = same_shape ? commonScalar(common, types_.scalarOf(type)) : kError;
   }
   const Ty scalar = common == kError ? kError : familyScalar(family, common);
@@ -85,7 +86,8 @@ void Checker::checkBuiltinCall(ExprId id, Builtin builtin) {
   if (!checkArguments(expr)) return;
   const bool wants_templates = info(builtin).signature == Signature::Bitcast;
   if (expr.has_templates != wants_templates) {
-    fail(kType, expr.span, wants_templates ? "bitcast needs a type, as in bitcast<u32>(x)" : fmt::format("'{}' takes no template list", expr.name));
+    fail(kType, expr.span,
+         wants_templates ? "bitcast needs a type, as in bitcast<u32>(x)" : fmt::format("'{}' takes no template list", expr.name));
     return;
   }
   if (function_ == UINT32_MAX && info(builtin).signature >= Signature::ArrayLength && info(builtin).signature <= Signature::UniformLoad) {
@@ -129,7 +131,8 @@ Ty Checker::builtinType(const Expr& call, Builtin builtin) {
     for (size_t i = 0; i < 2; ++i) {
       const Ty type = valueType(call.arguments[i]);
       if (types_.isAbstract(type) && !types_.isAbstract(factor) && types_.isVector(type)) {
-        if (familyScalar(Family::Float, factor) == kError || !materialize(call.arguments[i], types_.withScalar(type, factor), "argument")) return noOverload(call);
+        if (familyScalar(Family::Float, factor) == kError || !materialize(call.arguments[i], types_.withScalar(type, factor), "argument"))
+          return noOverload(call);
       }
     }
     const Ty type = sameArguments(call, 0, 2, Family::Float);
@@ -285,7 +288,8 @@ void Checker::checkConstantArguments(const Expr& call, Builtin builtin) {
   const ConstValue *low = constant(clamp ? 1 : 0), *high = constant(clamp ? 2 : 1);
   if (low == nullptr || high == nullptr) return;
   for (uint32_t i = 0; i < types_.width(low->type); ++i) {
-    const ConstValue a = types_.isScalar(low->type) ? *low : eval_.element(*low, i), b = types_.isScalar(low->type) ? *high : eval_.element(*high, i);
+    const ConstValue a = types_.isScalar(low->type) ? *low : eval_.element(*low, i),
+                     b = types_.isScalar(low->type) ? *high : eval_.element(*high, i);
     const bool bad = clamp ? a.integer > b.integer || a.number > b.number : a.number == b.number;
     if (bad) {
       fail(kConstant, call.span, clamp ? "the low bound of clamp is above the high bound" : "the edges of smoothstep are equal");

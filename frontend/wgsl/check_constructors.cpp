@@ -44,7 +44,8 @@ void Checker::checkInferredConstructor(ExprId id, const TypeName& type_name) {
   if (!checkArguments(expr)) return;
   if (type_name.kind == Kind::Vector && expr.arguments.empty()) {
     infoOf(id).call = CallKind::Construct;
-    setResult(id, types_.vector(kAbstractInt, type_name.rows), Stage::Const, Evaluated(ConstEval::zero(types_.vector(kAbstractInt, type_name.rows))));
+    setResult(id, types_.vector(kAbstractInt, type_name.rows), Stage::Const,
+              Evaluated(ConstEval::zero(types_.vector(kAbstractInt, type_name.rows))));
     return;
   }
   if (expr.arguments.empty() || type_name.kind == Kind::Atomic || type_name.kind == Kind::Pointer) {
@@ -60,7 +61,8 @@ void Checker::checkInferredConstructor(ExprId id, const TypeName& type_name) {
     return constructComposite(id, types_.array(common, static_cast<uint32_t>(expr.arguments.size())));
   }
   common = types_.scalarOf(valueType(expr.arguments[0]));
-  for (const ExprId argument : expr.arguments) common = common == kError ? kError : commonScalar(common, types_.scalarOf(valueType(argument)));
+  for (const ExprId argument : expr.arguments)
+    common = common == kError ? kError : commonScalar(common, types_.scalarOf(valueType(argument)));
   if (common == kError) {
     fail(kType, expr.span, "the arguments of the constructor have no common type");
     return;
@@ -132,7 +134,8 @@ void Checker::constructMatrix(ExprId id, Ty type) {
   const bool columns = count == matrix.columns && types_.isVector(first);
   const bool scalars = count == size_t(matrix.columns) * matrix.rows && types_.isScalar(first);
   if (!columns && !scalars) {
-    fail(kType, expr.span, fmt::format("{} needs {} column vectors or {} scalars", name(type), matrix.columns, matrix.columns * matrix.rows));
+    fail(kType, expr.span,
+         fmt::format("{} needs {} column vectors or {} scalars", name(type), matrix.columns, matrix.columns * matrix.rows));
     return;
   }
   bool good = true;

@@ -43,7 +43,8 @@ EntityId Checker::checkGlobalVariable(const VariableDecl& decl) {
 }
 
 EntityId Checker::checkConst(const VariableDecl& decl, size_t scope) {
-  Entity entity{.kind = EntityKind::Const, .name = std::string(decl.name), .span = decl.name_span, .type = kError, .value = {}, .scope = scope};
+  Entity entity{
+      .kind = EntityKind::Const, .name = std::string(decl.name), .span = decl.name_span, .type = kError, .value = {}, .scope = scope};
   entity.stage = Stage::Const;
   const Ty declared = decl.type.valid() ? resolveType(decl.type) : Ty();
   Ty type = checkValue(decl.initializer);
@@ -108,7 +109,8 @@ EntityId Checker::checkOverride(const VariableDecl& decl) {
   if (type != kError && is_given) {
     entity.value = overrideValue(given->second, type);
     if (!entity.value) {
-      type = fail(kOverride, decl.name_span, fmt::format("value {} given for override '{}' does not fit {}", given->second, decl.name, name(type)));
+      type = fail(kOverride, decl.name_span,
+                  fmt::format("value {} given for override '{}' does not fit {}", given->second, decl.name, name(type)));
     }
   } else if (type != kError && !decl.initializer.valid()) {
     type = fail(kOverride, decl.name_span, fmt::format("override '{}' has no default and no value is given for it", decl.name),
@@ -125,7 +127,9 @@ EntityId Checker::checkModuleVar(const VariableDecl& decl) {
   Access access = Access::ReadWrite;
   bool good = type != kError;
   if (decl.templates.empty()) {
-    if (good) fail(kType, decl.name_span, fmt::format("variable '{}' needs an address space", decl.name), "write var<private>, var<workgroup>, var<uniform> or var<storage>");
+    if (good)
+      fail(kType, decl.name_span, fmt::format("variable '{}' needs an address space", decl.name),
+           "write var<private>, var<workgroup>, var<uniform> or var<storage>");
     good = false;
   } else {
     good = readSpace(decl.templates[0], space) && good;
@@ -248,7 +252,8 @@ Ty Checker::checkStruct(const StructDecl& decl) {
       continue;
     }
     for (size_t k = 0; k < i; ++k) {
-      if (decl.members[k].name == member.name) bad(kName, member.name_span, fmt::format("struct '{}' has two members '{}'", decl.name, member.name));
+      if (decl.members[k].name == member.name)
+        bad(kName, member.name_span, fmt::format("struct '{}' has two members '{}'", decl.name, member.name));
     }
     const bool sized = !types_.isRuntimeSized(out.type) && !types_.isOverrideSized(out.type);
     const bool last_array = i + 1 == decl.members.size() && types_.isArray(out.type) && types_.isRuntimeSized(out.type);
@@ -264,15 +269,19 @@ Ty Checker::checkStruct(const StructDecl& decl) {
         if (!number) continue;
         if (attribute.name == "align") {
           const bool fits = std::has_single_bit(*number) && *number % types_.alignOf(out.type) == 0;
-          if (!fits) bad(kAttribute, attribute.span, fmt::format("alignment {} is not a power of two that type {} allows", *number, name(out.type)));
+          if (!fits)
+            bad(kAttribute, attribute.span, fmt::format("alignment {} is not a power of two that type {} allows", *number, name(out.type)));
           out.align = *number;
         } else {
           const bool fits = *number >= types_.sizeOf(out.type) && sized;
-          if (!fits) bad(kAttribute, attribute.span, fmt::format("size {} is below the {} bytes of type {}", *number, types_.sizeOf(out.type), name(out.type)));
+          if (!fits)
+            bad(kAttribute, attribute.span,
+                fmt::format("size {} is below the {} bytes of type {}", *number, types_.sizeOf(out.type), name(out.type)));
           out.size = *number;
         }
       } else if (attribute.name == "location" || attribute.name == "interpolate" || attribute.name == "invariant") {
-        fail(kUnsupported, attribute.span, fmt::format("attribute '{}' belongs to vertex and fragment shaders, and only compute shaders are supported", attribute.name));
+        fail(kUnsupported, attribute.span,
+             fmt::format("attribute '{}' belongs to vertex and fragment shaders, and only compute shaders are supported", attribute.name));
       } else {
         bad(kAttribute, attribute.span, fmt::format("attribute '{}' is not allowed on a struct member", attribute.name));
       }

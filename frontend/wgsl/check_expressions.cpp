@@ -338,8 +338,9 @@ void Checker::checkUserCall(ExprId id, uint32_t function) {
     return;
   }
   if (expr.arguments.size() != decl.parameters.size()) {
-    fail(kType, expr.span, fmt::format("function '{}' takes {} arguments, {} are given", expr.name, decl.parameters.size(), expr.arguments.size()),
-         {}, {reporter_.note(decl.name_span, "declared here")});
+    fail(kType, expr.span,
+         fmt::format("function '{}' takes {} arguments, {} are given", expr.name, decl.parameters.size(), expr.arguments.size()), {},
+         {reporter_.note(decl.name_span, "declared here")});
     return;
   }
   if (!info.valid || !arguments_good) return;

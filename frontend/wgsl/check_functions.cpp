@@ -12,8 +12,19 @@ namespace {
 
 /// Builtin values that belong to other stages, or that the kernel IR does not have.
 constexpr std::array kOtherBuiltins = std::to_array<std::string_view>({
-    "vertex_index", "instance_index", "position", "front_facing", "frag_depth", "sample_index", "sample_mask", "clip_distances",
-    "primitive_index", "num_subgroups", "subgroup_id", "workgroup_index", "global_invocation_index",
+    "vertex_index",
+    "instance_index",
+    "position",
+    "front_facing",
+    "frag_depth",
+    "sample_index",
+    "sample_mask",
+    "clip_distances",
+    "primitive_index",
+    "num_subgroups",
+    "subgroup_id",
+    "workgroup_index",
+    "global_invocation_index",
 });
 
 }  // namespace
@@ -39,7 +50,8 @@ kernel::Builtin Checker::builtinAttribute(const Attribute& attribute, Ty type) {
     fail(kType, attribute.span, fmt::format("builtin value '{}' has type {}, not {}", argument->name, name(wanted), name(type)));
   }
   if (is_subgroup && !subgroups_enabled_) {
-    fail(kAttribute, attribute.span, fmt::format("builtin value '{}' needs subgroups", argument->name), "write 'enable subgroups;' at the top of the module");
+    fail(kAttribute, attribute.span, fmt::format("builtin value '{}' needs subgroups", argument->name),
+         "write 'enable subgroups;' at the top of the module");
   }
   return *builtin;
 }
@@ -96,15 +108,22 @@ void Checker::checkSignature(uint32_t index) {
       fail(kAttribute, attribute.span, fmt::format("attribute '{}' is not allowed on a function", attribute.name));
     }
   }
-  const bool has_size = std::any_of(decl.attributes.begin(), decl.attributes.end(), [](const Attribute& a) { return a.name == "workgroup_size"; });
+  const bool has_size =
+      std::any_of(decl.attributes.begin(), decl.attributes.end(), [](const Attribute& a) { return a.name == "workgroup_size"; });
   if (compute != has_size) {
-    fail(kAttribute, decl.name_span, compute ? fmt::format("compute shader '{}' needs @workgroup_size", decl.name)
-                                             : fmt::format("function '{}' has @workgroup_size but not @compute", decl.name));
+    fail(kAttribute, decl.name_span,
+         compute ? fmt::format("compute shader '{}' needs @workgroup_size", decl.name)
+                 : fmt::format("function '{}' has @workgroup_size but not @compute", decl.name));
     good = false;
   }
   for (const ParameterDecl& parameter : decl.parameters) {
     const Ty type = resolveType(parameter.type);
-    Entity entity{.kind = EntityKind::Parameter, .name = std::string(parameter.name), .span = parameter.name_span, .type = type, .value = {}, .scope = 1};
+    Entity entity{.kind = EntityKind::Parameter,
+                  .name = std::string(parameter.name),
+                  .span = parameter.name_span,
+                  .type = type,
+                  .value = {},
+                  .scope = 1};
     kernel::Builtin builtin = kernel::Builtin::None;
     for (const Attribute& attribute : parameter.attributes) {
       if (attribute.name == "builtin") {
@@ -112,7 +131,8 @@ void Checker::checkSignature(uint32_t index) {
         good = good && builtin != kernel::Builtin::None;
         if (!compute) fail(kAttribute, attribute.span, "only parameters of an entry point have builtin values");
       } else if (attribute.name == "location" || attribute.name == "interpolate" || attribute.name == "invariant") {
-        fail(kUnsupported, attribute.span, fmt::format("attribute '{}' belongs to vertex and fragment shaders, and only compute shaders are supported", attribute.name));
+        fail(kUnsupported, attribute.span,
+             fmt::format("attribute '{}' belongs to vertex and fragment shaders, and only compute shaders are supported", attribute.name));
       } else {
         fail(kAttribute, attribute.span, fmt::format("attribute '{}' is not allowed on a parameter", attribute.name));
       }
@@ -161,7 +181,8 @@ void Checker::checkEntryPoint(uint32_t index) {
     }
     for (const StructMember& member : types_.structure(parameter.type).members) {
       if (member.builtin == kernel::Builtin::None) {
-        fail(kAttribute, parameter.span, fmt::format("member '{}' of entry point parameter '{}' needs @builtin", member.name, parameter.name));
+        fail(kAttribute, parameter.span,
+             fmt::format("member '{}' of entry point parameter '{}' needs @builtin", member.name, parameter.name));
       } else {
         use(member.builtin, parameter.span);
       }

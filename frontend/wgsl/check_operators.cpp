@@ -33,7 +33,8 @@ void Checker::checkBinaryNode(ExprId id) {
   const Expr& expr = ast_[id];
   // `false && x` and `true || x` do not evaluate x, though its types still matter.
   const auto& left = infoOf(expr.left).value;
-  const bool decided = isLogical(expr.binary) && valueType(expr.left) == kBool && left && (left->integer != 0) == (expr.binary == BinaryOp::LogicalOr);
+  const bool decided =
+      isLogical(expr.binary) && valueType(expr.left) == kBool && left && (left->integer != 0) == (expr.binary == BinaryOp::LogicalOr);
   if (decided) ++quiet_;
   const Ty right_type = checkValue(expr.right);
   if (decided) --quiet_;
@@ -47,8 +48,9 @@ void Checker::checkBinaryNode(ExprId id) {
 }
 
 Ty Checker::operatorError(BinaryOp op, Span span, ExprId left, ExprId right) {
-  return fail(kType, span,
-              fmt::format("operator '{}' does not take operands of types {} and {}", toString(op), name(valueType(left)), name(valueType(right))));
+  return fail(
+      kType, span,
+      fmt::format("operator '{}' does not take operands of types {} and {}", toString(op), name(valueType(left)), name(valueType(right))));
 }
 
 Ty Checker::commonScalar(Ty a, Ty b) const {
@@ -105,7 +107,8 @@ Ty Checker::shiftType(BinaryOp op, Span span, ExprId left, ExprId right) {
   const Ty right_type = valueType(right);
   const Ty scalar = types_.scalarOf(left_type);
   const Ty count = types_.scalarOf(right_type);
-  const bool shapes = types_.isScalarOrVector(left_type) && types_.isScalarOrVector(right_type) && types_.width(left_type) == types_.width(right_type);
+  const bool shapes =
+      types_.isScalarOrVector(left_type) && types_.isScalarOrVector(right_type) && types_.width(left_type) == types_.width(right_type);
   if (!shapes || !isIntegerScalar(scalar) || (count != kAbstractInt && count != kU32)) return operatorError(op, span, left, right);
   if (!materialize(right, types_.withScalar(right_type, kU32), "shift count")) return kError;
   if (!infoOf(right).value) {

@@ -78,7 +78,8 @@ Behavior Checker::checkStatement(StmtId id) {
 
 void Checker::checkCondition(ExprId id, std::string_view what) {
   const Ty type = checkValue(id);
-  if (type != kBool && type != kError) fail(kType, ast_[id].span, fmt::format("condition of '{}' has type {}, but bool is needed", what, name(type)));
+  if (type != kBool && type != kError)
+    fail(kType, ast_[id].span, fmt::format("condition of '{}' has type {}, but bool is needed", what, name(type)));
 }
 
 void Checker::checkConstAssert(ExprId id) {
@@ -98,7 +99,8 @@ EntityId Checker::declareLocal(std::string_view name, Entity entity) {
   const EntityId id = addEntity(std::move(entity));
   const auto [entry, is_new] = scopes_.back().try_emplace(name, id);
   if (!is_new) {
-    fail(kName, span, fmt::format("'{}' is declared twice in this scope", name), {}, {reporter_.note(program_[entry->second].span, "first declared here")});
+    fail(kName, span, fmt::format("'{}' is declared twice in this scope", name), {},
+         {reporter_.note(program_[entry->second].span, "first declared here")});
   }
   return id;
 }
@@ -151,10 +153,12 @@ Ty Checker::assignable(ExprId target) {
     return fail(kType, ast_[target].span, std::move(message), swizzle ? "assign the components one by one" : "");
   }
   const Type reference = types_[type];
-  if (reference.access == Access::Read) return fail(kType, ast_[target].span, "this memory is read-only", "declare the buffer with access mode read_write");
+  if (reference.access == Access::Read)
+    return fail(kType, ast_[target].span, "this memory is read-only", "declare the buffer with access mode read_write");
   if (!types_.isConstructible(reference.element)) {
     const bool atomic = types_[reference.element].kind == Kind::Atomic;
-    return fail(kType, ast_[target].span, fmt::format("a value of type {} cannot be assigned", name(reference.element)), atomic ? "use atomicStore" : "");
+    return fail(kType, ast_[target].span, fmt::format("a value of type {} cannot be assigned", name(reference.element)),
+                atomic ? "use atomicStore" : "");
   }
   return reference.element;
 }
@@ -184,10 +188,9 @@ void Checker::checkCallStatement(const Stmt& stmt) {
   checkExpr(stmt.value);
   const ExprInfo& info = infoOf(stmt.value);
   if (info.type == kError) return;
-  const bool from_builtin = info.call == CallKind::Builtin && info.type != kVoid && wgsl::info(info.builtin).signature != Signature::Atomic &&
-                            wgsl::info(info.builtin).signature != Signature::UniformLoad;
-  const bool must_use = info.call == CallKind::Construct || from_builtin ||
-                        (info.call == CallKind::Function && program_.functions[info.function].must_use);
+  const bool from_builtin = info.call == CallKind::Builtin && info.type != kVoid && wgsl::info(info.builtin).signature != Signature::Atomic;
+  const bool must_use =
+      info.call == CallKind::Construct || from_builtin || (info.call == CallKind::Function && program_.functions[info.function].must_use);
   if (must_use) fail(kType, call.span, fmt::format("the result of '{}' must be used", call.name), "write '_ = ...;' to drop it");
 }
 
@@ -216,7 +219,8 @@ Behavior Checker::checkJump(const Stmt& stmt) {
   const bool is_break = stmt.kind == StmtKind::Break;
   for (auto place = breakables_.rbegin(); place != breakables_.rend(); ++place) {
     if (place->in_continuing) {
-      fail(kFlow, stmt.span, fmt::format("'{}' is not allowed in a continuing block", is_break ? "break" : "continue"), is_break ? "use 'break if' at its end" : "");
+      fail(kFlow, stmt.span, fmt::format("'{}' is not allowed in a continuing block", is_break ? "break" : "continue"),
+           is_break ? "use 'break if' at its end" : "");
       return is_break ? kBreak : kContinue;
     }
     if (is_break) return kBreak;

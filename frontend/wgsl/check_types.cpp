@@ -115,7 +115,8 @@ Ty Checker::typeFromName(const TypeName& type_name, const Expr& expr) {
     const bool fits = type_name.kind == Kind::Vector   ? types_.isScalar(scalar)
                       : type_name.kind == Kind::Matrix ? matrix_element
                                                        : atomic_element;
-    if (!fits) return fail(kType, ast_[expr.templates[0]].span, fmt::format("'{}' cannot have elements of type {}", expr.name, name(scalar)));
+    if (!fits)
+      return fail(kType, ast_[expr.templates[0]].span, fmt::format("'{}' cannot have elements of type {}", expr.name, name(scalar)));
   }
   if (scalar == kF16 && !f16_enabled_) {
     return fail(kType, expr.span, "f16 is used without being enabled", "write 'enable f16;' at the top of the module");
@@ -135,7 +136,10 @@ Ty Checker::arrayType(const Expr& expr) {
   if (element == kError || !count) return kError;
   const bool fixed_footprint = !types_.isRuntimeSized(element) && !types_.isOverrideSized(element);
   if (!types_.isStorable(element) || !fixed_footprint) {
-    return fail(kType, ast_[expr.templates[0]].span, fmt::format("an array cannot have elements of type {}", name(element)));
+    const bool overridden = types_.isOverrideSized(element);
+    return fail(kType, ast_[expr.templates[0]].span,
+                overridden ? "only the outermost count of an array may come from an override"
+                           : fmt::format("an array cannot have elements of type {}", name(element)));
   }
   return limitedType(types_.array(element, *count, from_override), expr.span);
 }
@@ -187,7 +191,8 @@ bool Checker::readAccess(ExprId id, Access& access) {
     access = candidate;
     return true;
   }
-  fail(kType, expr.span, fmt::format("'{}' is not an access mode of a buffer", reporter_.source().text(expr.span)), "use read or read_write");
+  fail(kType, expr.span, fmt::format("'{}' is not an access mode of a buffer", reporter_.source().text(expr.span)),
+       "use read or read_write");
   return false;
 }
 

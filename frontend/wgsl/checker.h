@@ -38,15 +38,15 @@ class Checker {
     Declaration declaration;
     Span span;  // of the name
     State state = State::Waiting;
-    EntityId entity;  // variables
+    EntityId entity;   // variables
     Ty type = kError;  // structs and aliases
   };
   using Scope = std::unordered_map<std::string_view, EntityId>;
   /// The loop or switch that encloses a statement.
   struct Breakable {
     bool is_loop = false;
-    bool in_continuing = false;         // its continuing block is being checked
-    size_t body_scope = 0;              // depth of the loop body's scope
+    bool in_continuing = false;            // its continuing block is being checked
+    size_t body_scope = 0;                 // depth of the loop body's scope
     uint32_t first_continue = UINT32_MAX;  // offset of the first continue statement
   };
   /// What a name means.

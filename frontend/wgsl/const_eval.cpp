@@ -77,7 +77,8 @@ Evaluated ConstEval::convert(const ConstValue& value, Ty to) const {
     return composite(to, std::move(elements));
   }
   if (value.type == kAbstractInt && (to == kI32 || to == kU32)) {
-    const bool fits = to == kI32 ? value.integer >= INT32_MIN && value.integer <= INT32_MAX : value.integer >= 0 && value.integer <= UINT32_MAX;
+    const bool fits =
+        to == kI32 ? value.integer >= INT32_MIN && value.integer <= INT32_MAX : value.integer >= 0 && value.integer <= UINT32_MAX;
     if (!fits) return Evaluated(fmt::format("value {} does not fit {}", value.integer, types_.toString(to)));
     return integer(to, value.integer);
   }

@@ -17,8 +17,8 @@ namespace lockstep::wgsl {
 
 struct ConstValue {
   Ty type;
-  int64_t integer = 0;                                     ///< Bool, integers (u32 as 0..2^32-1)
-  double number = 0;                                       ///< floats
+  int64_t integer = 0;                                      ///< Bool, integers (u32 as 0..2^32-1)
+  double number = 0;                                        ///< floats
   std::shared_ptr<const std::vector<ConstValue>> elements;  ///< composites; null = zero value. Shared, never changed.
 };
 

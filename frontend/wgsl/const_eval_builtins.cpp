@@ -50,7 +50,9 @@ constexpr std::array kFloatFunctions = std::to_array<FloatFunction>({
     {Builtin::Trunc, [](double x) { return std::trunc(x); }},
     {Builtin::QuantizeToF16, [](double x) { return roundToHalf(x); }},
     {Builtin::Abs, [](double x) { return std::abs(x); }},
-    {Builtin::Sign, [](double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : 0.0; }},
+    {Builtin::Sign, [](double x) { return x > 0   ? 1.0
+                                          : x < 0 ? -1.0
+                                                  : 0.0; }},
 });
 
 uint32_t reverse(uint32_t value) {

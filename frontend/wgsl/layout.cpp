@@ -68,7 +68,8 @@ uint64_t Types::scalarCount(Ty id) const {
   const Type& type = (*this)[id];
   if (type.kind == Kind::Vector) return type.rows;
   if (type.kind == Kind::Matrix) return uint64_t(type.rows) * type.columns;
-  if (type.kind == Kind::Array) return std::min(kCap, std::min(kCap, scalarCount(type.element)) * std::min<uint64_t>(type.count, 1u << 30u));
+  if (type.kind == Kind::Array)
+    return std::min(kCap, std::min(kCap, scalarCount(type.element)) * std::min<uint64_t>(type.count, 1u << 30u));
   if (type.kind == Kind::Struct) {
     uint64_t sum = 0;
     for (const StructMember& member : structure(id).members) sum = std::min(kCap, sum + scalarCount(member.type));

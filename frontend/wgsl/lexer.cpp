@@ -11,9 +11,9 @@ namespace lockstep::wgsl {
 namespace {
 
 constexpr std::array kPunctuation = std::to_array<std::string_view>({
-    ">>=", "<<=", "&&", "||", "->", "==", "!=", "<=", ">=", "<<", ">>", "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "&",
-    "|",   "^",   "!",  "=",  "<",  ">",  "+",  "-",  "*",  "/",  "%",  "~",  "(",  ")",  "[",  "]",  "{",  "}",  ";",  ":",  ",",  ".",
-    "@",   "_",
+    ">>=", "<<=", "&&", "||", "->", "==", "!=", "<=", ">=", "<<", ">>", "++", "--", "+=", "-=", "*=",
+    "/=",  "%=",  "&=", "|=", "^=", "&",  "|",  "^",  "!",  "=",  "<",  ">",  "+",  "-",  "*",  "/",
+    "%",   "~",   "(",  ")",  "[",  "]",  "{",  "}",  ";",  ":",  ",",  ".",  "@",  "_",
 });
 
 struct CodePoint {
@@ -183,8 +183,7 @@ class TemplateDiscovery {
   };
 
   void visit(const Token& token) {
-    const bool after_word =
-        !output_.empty() && (output_.back().kind == TokenKind::Identifier || output_.back().kind == TokenKind::Keyword);
+    const bool after_word = !output_.empty() && (output_.back().kind == TokenKind::Identifier || output_.back().kind == TokenKind::Keyword);
     if (token.text == "<" && after_word) {
       pending_.push_back({output_.size(), nesting_});
     } else if (token.text == "(" || token.text == "[") {

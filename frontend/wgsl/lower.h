@@ -93,8 +93,8 @@ class Lowerer {
   std::vector<Value> entity_values_;
   std::vector<kernel::FunctionId> functions_;
   std::unordered_map<const void*, Value> composites_;  // by shared elements: constants may share parts many times
-  bool jumped_ = false;     // the block that is being built ends in a jump
-  bool continued_ = false;  // a continue of the innermost loop was built
+  bool jumped_ = false;                                // the block that is being built ends in a jump
+  bool continued_ = false;                             // a continue of the innermost loop was built
 };
 
 }  // namespace lockstep::wgsl

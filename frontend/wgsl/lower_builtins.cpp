@@ -130,7 +130,8 @@ kernel::ValueId Lowerer::unpackComposition(Builtin builtin, Value argument, kern
   const Value word = is_signed ? builder_.makeAs(Op::Bitcast, builder_.types().i32(), {argument}) : argument;
   std::vector<Value> fields;
   for (uint32_t i = 0; i < format.lanes; ++i) {
-    fields.push_back(builder_.makeAs(Op::ExtractBits, builder_.types().scalar(integer), {word, builder_.u32(i * bits), builder_.u32(bits)}));
+    fields.push_back(
+        builder_.makeAs(Op::ExtractBits, builder_.types().scalar(integer), {word, builder_.u32(i * bits), builder_.u32(bits)}));
   }
   const Value lanes = builder_.construct(builder_.types().vector(integer, format.lanes), std::move(fields));
   if (!normalized) return lanes;

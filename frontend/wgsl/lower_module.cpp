@@ -50,7 +50,8 @@ kernel::TypeId Lowerer::makeType(Ty id) {
   if (wanted.kind == Kind::Matrix) return table.matrix(scalar(id), wanted.columns, wanted.rows);
   if (wanted.kind == Kind::Array) return table.array(type(wanted.element), wanted.count);
   if (wanted.kind == Kind::Atomic) return table.atomic(scalar(id));
-  if (wanted.kind == Kind::Pointer || wanted.kind == Kind::Reference) return table.pointer(wanted.space, type(wanted.element), wanted.access);
+  if (wanted.kind == Kind::Pointer || wanted.kind == Kind::Reference)
+    return table.pointer(wanted.space, type(wanted.element), wanted.access);
   if (wanted.kind != Kind::Struct) internalError("a type without counterpart reached the kernel IR");
   const Structure& structure = types_.structure(id);
   if (structure.from_builtin) return table.atomicExchangeResult(scalar(structure.members[0].type));

@@ -89,7 +89,8 @@ kernel::ValueId Lowerer::determinant(Value matrix) {
     uint32_t c0, c1, d0, d1;
     bool minus;
   };
-  constexpr Term kTerms[] = {{0, 1, 2, 3, false}, {0, 2, 1, 3, true}, {0, 3, 1, 2, false}, {1, 2, 0, 3, false}, {1, 3, 0, 2, true}, {2, 3, 0, 1, false}};
+  constexpr Term kTerms[] = {{0, 1, 2, 3, false}, {0, 2, 1, 3, true}, {0, 3, 1, 2, false},
+                             {1, 2, 0, 3, false}, {1, 3, 0, 2, true}, {2, 3, 0, 1, false}};
   Value sum;
   for (const Term& term : kTerms) {
     const Value product = make(Op::Mul, {two(term.c0, term.c1, 0, 1), two(term.d0, term.d1, 2, 3)});

@@ -22,8 +22,8 @@ struct Shape {
   bool hex = false;
   bool point = false;
   bool exponent = false;
-  std::string_view digits;    ///< without "0x", point included
-  int64_t exponent_value = 0;  ///< clamped to a range that no double reaches
+  std::string_view digits;                 ///< without "0x", point included
+  int64_t exponent_value = 0;              ///< clamped to a range that no double reaches
   std::string_view mantissa_and_exponent;  ///< of a decimal literal, as from_chars reads it
   char suffix = 0;
   size_t length = 0;

@@ -18,14 +18,32 @@ struct BinaryText {
 };
 
 constexpr std::array kBinaryTexts = std::to_array<BinaryText>({
-    {"+", BinaryOp::Add}, {"-", BinaryOp::Sub}, {"*", BinaryOp::Mul},  {"/", BinaryOp::Div},  {"%", BinaryOp::Rem},
-    {"&", BinaryOp::And}, {"|", BinaryOp::Or},  {"^", BinaryOp::Xor},  {"<<", BinaryOp::Shl}, {">>", BinaryOp::Shr},
-    {"==", BinaryOp::Eq}, {"!=", BinaryOp::Ne}, {"<", BinaryOp::Lt},   {"<=", BinaryOp::Le},  {">", BinaryOp::Gt},
-    {">=", BinaryOp::Ge}, {"&&", BinaryOp::LogicalAnd}, {"||", BinaryOp::LogicalOr},
+    {"+", BinaryOp::Add},
+    {"-", BinaryOp::Sub},
+    {"*", BinaryOp::Mul},
+    {"/", BinaryOp::Div},
+    {"%", BinaryOp::Rem},
+    {"&", BinaryOp::And},
+    {"|", BinaryOp::Or},
+    {"^", BinaryOp::Xor},
+    {"<<", BinaryOp::Shl},
+    {">>", BinaryOp::Shr},
+    {"==", BinaryOp::Eq},
+    {"!=", BinaryOp::Ne},
+    {"<", BinaryOp::Lt},
+    {"<=", BinaryOp::Le},
+    {">", BinaryOp::Gt},
+    {">=", BinaryOp::Ge},
+    {"&&", BinaryOp::LogicalAnd},
+    {"||", BinaryOp::LogicalOr},
 });
 
 constexpr std::array kUnaryTexts = std::to_array<std::pair<std::string_view, UnaryOp>>({
-    {"-", UnaryOp::Negate}, {"!", UnaryOp::Not}, {"~", UnaryOp::Complement}, {"&", UnaryOp::AddressOf}, {"*", UnaryOp::Dereference},
+    {"-", UnaryOp::Negate},
+    {"!", UnaryOp::Not},
+    {"~", UnaryOp::Complement},
+    {"&", UnaryOp::AddressOf},
+    {"*", UnaryOp::Dereference},
 });
 
 std::optional<BinaryOp> binaryOf(const Token& token) {

@@ -27,8 +27,8 @@ using EntityId = Id<struct WgslEntityTag>;
 struct Entity {
   EntityKind kind = EntityKind::Let;
   std::string name;
-  Span span;                        ///< of the name
-  Ty type;                          ///< a reference for Var
+  Span span;  ///< of the name
+  Ty type;    ///< a reference for Var
   Stage stage = Stage::Runtime;
   std::optional<ConstValue> value;  ///< unless Runtime; for a module-scope Var its initializer
   size_t scope = 0;                 ///< depth of the scope that declares it; 0 = module

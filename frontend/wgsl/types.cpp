@@ -9,7 +9,8 @@
 namespace lockstep::wgsl {
 namespace {
 
-constexpr std::array<std::string_view, 9> kScalarNames{"<error>", "void", "bool", "abstract-int", "abstract-float", "i32", "u32", "f32", "f16"};
+constexpr std::array<std::string_view, 9> kScalarNames{"<error>", "void", "bool", "abstract-int", "abstract-float",
+                                                       "i32",     "u32",  "f32",  "f16"};
 
 }  // namespace
 
@@ -129,9 +130,9 @@ uint32_t Types::depth(Ty id) const {
     return deepest + 1;
   }
   return type.kind == Kind::Array || type.kind == Kind::Atomic ? depth(type.element) + 1
-         : type.kind == Kind::Vector                          ? 2
-         : type.kind == Kind::Matrix                          ? 3
-                                                              : 1;
+         : type.kind == Kind::Vector                           ? 2
+         : type.kind == Kind::Matrix                           ? 3
+                                                               : 1;
 }
 
 Ty Types::withScalar(Ty id, Ty scalar) {

@@ -50,10 +50,10 @@ inline constexpr Ty kF16 = scalarType(Kind::F16);
 
 struct Type {
   Kind kind = Kind::Error;
-  Ty element;                  ///< Vector, Matrix: scalar; Array, Atomic; Pointer, Reference: store type
-  uint8_t rows = 0;            ///< Vector: width; Matrix
-  uint8_t columns = 0;         ///< Matrix
-  uint32_t count = 0;          ///< Array: 0 = runtime-sized
+  Ty element;                   ///< Vector, Matrix: scalar; Array, Atomic; Pointer, Reference: store type
+  uint8_t rows = 0;             ///< Vector: width; Matrix
+  uint8_t columns = 0;          ///< Matrix
+  uint32_t count = 0;           ///< Array: 0 = runtime-sized
   bool override_sized = false;  ///< Array: the count came from an override expression
   AddressSpace space = AddressSpace::Function;
   Access access = Access::ReadWrite;

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "frontend/wgsl/builtins.h"
+#include "frontend/wgsl/checker.h"
+#include "frontend/wgsl/wgsl.h"
+#include "frontend/wgsl/writer.h"
+
+namespace lockstep::wgsl {
+
+std::string write(const kernel::Module& module) { return Writer(module).run(); }
+
+std::string Writer::run() {
+  names_.resize(module_.values.size());
+  inlined_.resize(module_.values.size());
+  places_.resize(module_.instructions.size());
+  effects_.resize(module_.blocks.size());
+  nameGlobals();
+  markTypes();
+  // Functions first: they find out which helpers the module needs.
+  for (const kernel::Function& function : module_.functions) writeFunction(function);
+  std::vector<Line> functions;
+  functions.swap(lines_);
+  writeDirectives();
+  writeStructs();
+  for (const kernel::GlobalVariable& global : module_.globals) writeGlobal(global);
+  for (const uint32_t bits : odd_bits_) line(fmt::format("var<private> f32_bits_{:08x}: u32 = 0x{:08x}u;", bits, bits));
+  if (!lines_.empty() && !functions.empty() && !lines_.back().text.empty()) line("");
+  lines_.insert(lines_.end(), functions.begin(), functions.end());
+  while (!lines_.empty() && lines_.back().text.empty()) lines_.pop_back();
+  std::string out;
+  for (const Line& line : lines_) out += line.text.empty() ? "\n" : fmt::format("{:{}}{}\n", "", 2 * line.indent, line.text);
+  return out;
+}
+
+/// A WGSL name that is free in the module and in `scope`: the hint if possible, else the hint with a number.
+std::string Writer::uniqueName(std::string_view hint, std::set<std::string>& scope) {
+  std::string base;
+  for (const char c : hint) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    base += plain ? c : '_';
+  }
+  while (base.starts_with("__")) base.erase(0, 1);
+  if (base.empty() || base == "_") base = "v";
+  if (base[0] >= '0' && base[0] <= '9') base.insert(0, "v");
+  const auto taken = [&](const std::string& name) {
+    const bool word = isKeyword(name) || isReservedWord(name) || name == "true" || name == "false";
+    return word || findTypeName(name) || findBuiltinFunction(name) || global_names_.contains(name) || scope.contains(name) ||
+           name.starts_with("f32_bits_");
+  };
+  std::string name = base;
+  for (uint32_t i = 1; taken(name); ++i) name = fmt::format("{}_{}", base, i);
+  scope.insert(name);
+  return name;
+}
+
+void Writer::nameGlobals() {
+  struct_names_.resize(module_.types.size());
+  for (size_t i = 0; i < module_.types.size(); ++i) {
+    const kernel::Type& type = module_.types[kernel::TypeId(i)];
+    if (type.kind == kernel::TypeKind::Struct) struct_names_[i] = uniqueName(type.name, global_names_);
+  }
+  for (const kernel::Function& function : module_.functions) function_names_.push_back(uniqueName(function.name, global_names_));
+  for (const kernel::GlobalVariable& global : module_.globals) names_[global.value.index()] = uniqueName(global.name, global_names_);
+}
+
+bool Writer::isExchangeResult(kernel::TypeId id) const {
+  const kernel::Type& type = module_.types[id];
+  return type.kind == kernel::TypeKind::Struct && type.name.starts_with("atomic_compare_exchange_result_") && type.members.size() == 2;
+}
+
+void Writer::markType(kernel::TypeId id) {
+  if (used_types_[id.index()]) return;
+  used_types_[id.index()] = true;
+  const kernel::Type& type = module_.types[id];
+  if (type.kind == kernel::TypeKind::Array || type.kind == kernel::TypeKind::Pointer) markType(type.element);
+  for (const kernel::Member& member : type.members) markType(member.type);
+}
+
+void Writer::markTypes() {
+  used_types_.assign(module_.types.size(), false);
+  for (const kernel::GlobalVariable& global : module_.globals) markType(global.type);
+  for (const kernel::Function& function : module_.functions) {
+    markType(function.return_type);
+    for (const kernel::Parameter& parameter : function.parameters) markType(module_[parameter.value].type);
+  }
+  for (const kernel::Instruction& instruction : module_.instructions) {
+    markType(instruction.type);
+    for (const kernel::ValueId operand : instruction.operands) markType(module_[operand].type);
+  }
+}
+
+std::string Writer::typeText(kernel::TypeId type) const { return module_.types.toString(type, struct_names_); }
+
+void Writer::writeDirectives() {
+  bool f16 = false;
+  for (size_t i = 0; i < used_types_.size(); ++i) {
+    const kernel::Type& type = module_.types[kernel::TypeId(i)];
+    f16 = f16 || (used_types_[i] && type.scalar == kernel::Scalar::F16);
+  }
+  const auto has = [&](kernel::Capability capability) {
+    return std::find(module_.capabilities.begin(), module_.capabilities.end(), capability) != module_.capabilities.end();
+  };
+  if (f16 || has(kernel::Capability::F16)) line("enable f16;");
+  if (has(kernel::Capability::Subgroups)) line("enable subgroups;");
+  // Buffers are laid out by the plain rules; only some uniform buffers need the feature.
+  const bool standard = std::any_of(module_.globals.begin(), module_.globals.end(), [&](const kernel::GlobalVariable& global) {
+    return global.space == kernel::AddressSpace::Uniform && module_.types[global.type].kind != kernel::TypeKind::Scalar &&
+           module_.types[global.type].kind != kernel::TypeKind::Vector && needsStandardLayout(global.type);
+  });
+  if (standard) line("requires uniform_buffer_standard_layout;");
+  if (!lines_.empty()) line("");
+}
+
+/// True when a uniform buffer of this type breaks the 16-byte rules of plain WGSL.
+bool Writer::needsStandardLayout(kernel::TypeId id) const {
+  const kernel::Type& type = module_.types[id];
+  if (type.kind == kernel::TypeKind::Array) return module_.types.strideOf(id) % 16 != 0 || needsStandardLayout(type.element);
+  for (size_t i = 0; i < type.members.size(); ++i) {
+    const kernel::Member& member = type.members[i];
+    const kernel::TypeKind kind = module_.types[member.type].kind;
+    const bool nested = kind == kernel::TypeKind::Struct;
+    if ((nested || kind == kernel::TypeKind::Array) && (member.offset % 16 != 0 || needsStandardLayout(member.type))) return true;
+    const uint32_t nested_end = member.offset + (module_.types.sizeOf(member.type) + 15) / 16 * 16;
+    if (nested && i + 1 < type.members.size() && type.members[i + 1].offset < nested_end) return true;
+  }
+  return false;
+}
+
+void Writer::writeStructs() {
+  for (size_t i = 0; i < module_.types.size(); ++i) {
+    const kernel::TypeId id(i);
+    const kernel::Type& type = module_.types[id];
+    if (type.kind != kernel::TypeKind::Struct || !used_types_[i] || isExchangeResult(id)) continue;
+    line(fmt::format("struct {} {{", struct_names_[i]));
+    for (const kernel::Member& member : type.members) {
+      const std::string align = member.align != 0 ? fmt::format("@align({}) ", member.align) : "";
+      const std::string size = member.size != 0 ? fmt::format("@size({}) ", member.size) : "";
+      line(fmt::format("  {}{}{}: {},", align, size, member.name, typeText(member.type)));
+    }
+    line("}");
+    line("");
+  }
+}
+
+void Writer::writeGlobal(const kernel::GlobalVariable& global) {
+  const bool resource = global.space == kernel::AddressSpace::Uniform || global.space == kernel::AddressSpace::Storage;
+  const bool storage = global.space == kernel::AddressSpace::Storage;
+  const std::string binding = resource ? fmt::format("@group({}) @binding({}) ", global.group, global.binding) : "";
+  const std::string access = storage ? fmt::format(", {}", kernel::toString(global.access)) : "";
+  const std::string initial = global.initializer.valid() ? " = " + value(global.initializer).text : "";
+  line(fmt::format("{}var<{}{}> {}: {}{};", binding, kernel::toString(global.space), access, names_[global.value.index()],
+                   typeText(global.type), initial));
+}
+
+void Writer::nameFunction(const kernel::Function& function) {
+  scope_.clear();
+  next_number_ = 0;
+  for (const kernel::Parameter& parameter : function.parameters) {
+    names_[parameter.value.index()] = uniqueName(module_[parameter.value].name, scope_);
+  }
+}
+
+void Writer::writeFunction(const kernel::Function& function) {
+  nameFunction(function);
+  analyze(function.body);
+  analyzeSharing(function);
+  if (function.workgroup_size) {
+    const auto& size = *function.workgroup_size;
+    line(fmt::format("@compute @workgroup_size({}, {}, {})", size[0], size[1], size[2]));
+  }
+  std::string parameters;
+  for (const kernel::Parameter& parameter : function.parameters) {
+    const kernel::Value& value = module_[parameter.value];
+    if (!parameters.empty()) parameters += ", ";
+    if (parameter.builtin != kernel::Builtin::None) parameters += fmt::format("@builtin({}) ", kernel::toString(parameter.builtin));
+    parameters += fmt::format("{}: {}", names_[parameter.value.index()], typeText(value.type));
+  }
+  const bool returns = function.return_type != module_.types.voidType();
+  const auto index = static_cast<size_t>(&function - module_.functions.data());
+  line(fmt::format("fn {}({}){} {{", function_names_[index], parameters, returns ? " -> " + typeText(function.return_type) : ""));
+  ++indent_;
+  writeBlock(function.body);
+  --indent_;
+  line("}");
+  line("");
+}
+
+}  // namespace lockstep::wgsl
