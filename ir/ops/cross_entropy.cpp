@@ -78,7 +78,7 @@ std::vector<Tensor> evaluateCrossEntropy(const EvaluateContext& c) {
     double maximum = *std::max_element(x, x + classes), sum = 0, target = targets.data[row];
     for (size_t i = 0; i < classes; ++i) sum += std::exp(x[i] - maximum);
     bool inside = target >= 0 && target < static_cast<double>(classes);
-    losses.push_back(inside ? maximum + std::log(sum) - x[static_cast<size_t>(target)] : 0.0);
+    losses.push_back(inside ? std::log(sum) - (x[static_cast<size_t>(target)] - maximum) : 0.0);
   }
   const std::string& reduction = c.node.attributes.get<std::string>("reduction");
   if (reduction == "none") return {Tensor{c.results[0], std::move(losses)}};

@@ -38,7 +38,7 @@ std::vector<Tensor> evaluateLogSoftmax(const EvaluateContext& c) {
     double maximum = out.data[row], sum = 0;
     for (size_t i = 0; i < columns; ++i) maximum = std::max(maximum, out.data[row + i]);
     for (size_t i = 0; i < columns; ++i) sum += std::exp(out.data[row + i] - maximum);
-    for (size_t i = 0; i < columns; ++i) out.data[row + i] -= maximum + std::log(sum);
+    for (size_t i = 0; i < columns; ++i) out.data[row + i] = out.data[row + i] - maximum - std::log(sum);
   }
   return {std::move(out)};
 }

@@ -21,8 +21,12 @@ TEST_P(Case, Evaluate_GivesTheInferredTypes) {
     ASSERT_EQ(results[i].data.size(), static_cast<size_t>(type.shape.elementCount()));
     for (double value : results[i].data) {
       ASSERT_TRUE(std::isfinite(value));
-      if (type.dtype == DType::Bool) ASSERT_TRUE(value == 0 || value == 1);
-      if (type.dtype != DType::F32) ASSERT_EQ(value, std::trunc(value));
+      if (type.dtype == DType::Bool) {
+        ASSERT_TRUE(value == 0 || value == 1);
+      }
+      if (type.dtype != DType::F32) {
+        ASSERT_EQ(value, std::trunc(value));
+      }
     }
   }
 }

@@ -35,7 +35,7 @@ class Random {
 };
 
 /// An element by brute force: where it comes from, or nothing where a guard fails.
-std::optional<std::vector<int64_t>> apply(const IndexMap& map, const std::vector<int64_t>& index) {
+std::optional<std::vector<int64_t>> sourceAt(const IndexMap& map, const std::vector<int64_t>& index) {
   for (const IndexGuard& guard : map.guards) {
     int64_t at = evaluate(guard.expr, index);
     if (at < guard.lo || at >= guard.hi) return std::nullopt;
@@ -64,7 +64,7 @@ TEST(ReshapeMap, RandomShapes_KeepTheRowMajorOrder) {
     IndexMap map = reshapeMap(result, source);
     ASSERT_EQ(map.source.size(), source.rank());
     for (int64_t flat = 0; flat < count; ++flat)
-      ASSERT_EQ(apply(map, unflatten(flat, result)), unflatten(flat, source))
+      ASSERT_EQ(sourceAt(map, unflatten(flat, result)), unflatten(flat, source))
           << toString(result) << " of " << toString(source) << " at " << flat;
   }
 }
@@ -141,8 +141,8 @@ TEST(Compose, RandomChainsOfViews_FindTheSameElement) {
     const Shape& last = steps.back().second;
     for (int64_t flat = 0; flat < last.elementCount(); ++flat) {
       std::optional<std::vector<int64_t>> expected = unflatten(flat, last);
-      for (size_t i = steps.size(); i-- > 0 && expected;) expected = apply(steps[i].first, *expected);
-      ASSERT_EQ(apply(whole, unflatten(flat, last)), expected) << "trial " << trial << ", element " << flat;
+      for (size_t i = steps.size(); i-- > 0 && expected;) expected = sourceAt(steps[i].first, *expected);
+      ASSERT_EQ(sourceAt(whole, unflatten(flat, last)), expected) << "trial " << trial << ", element " << flat;
     }
   }
 }

@@ -61,7 +61,9 @@ TEST(Registry, OperandsAndAttributes_AreNamedOnceAndExplained) {
 TEST(Registry, OpsWithOperands_HaveCases) {
   for (const OpDef* op : allOps()) {
     bool exempt = op->operands->empty() || *op->name == "group";
-    if (!exempt) EXPECT_GE((*op->cases)().size(), 2U) << *op->name;
+    if (!exempt) {
+      EXPECT_GE((*op->cases)().size(), 2U) << *op->name;
+    }
   }
 }
 
@@ -72,7 +74,9 @@ TEST(Registry, Cases_FitTheirOp) {
       EXPECT_TRUE(names.insert(op_case.name).second) << *op->name << "." << op_case.name;
       EXPECT_FALSE(op_case.reason.empty()) << *op->name << "." << op_case.name;
       bool variadic = !op->operands->empty() && op->operands->back().ends_with("...");
-      if (!variadic) EXPECT_EQ(op_case.operands.size(), op->operands->size()) << *op->name << "." << op_case.name;
+      if (!variadic) {
+        EXPECT_EQ(op_case.operands.size(), op->operands->size()) << *op->name << "." << op_case.name;
+      }
       ASSERT_EQ(op_case.attributes.items().size(), op->attributes->size()) << *op->name << "." << op_case.name;
       for (const AttributeDef& attribute : *op->attributes) {
         const Attribute* value = op_case.attributes.find(attribute.name);
@@ -85,7 +89,9 @@ TEST(Registry, Cases_FitTheirOp) {
 
 TEST(Registry, OpsWithoutGradient_SayWhy) {
   for (const OpDef* op : allOps()) {
-    if (const auto* none = std::get_if<NotDifferentiable>(&*op->gradient)) EXPECT_FALSE(none->reason.empty()) << *op->name;
+    if (const auto* none = std::get_if<NotDifferentiable>(&*op->gradient)) {
+      EXPECT_FALSE(none->reason.empty()) << *op->name;
+    }
   }
 }
 
