@@ -62,9 +62,10 @@ Program untidyProgram() {
   program.profile = "a device";
   program.arenas = {
       {"work", ArenaRole::Workspace, 512}, {"work", ArenaRole::State, 256}, {"7", ArenaRole::Input, 0}, {"", ArenaRole::Output, 0}};
-  program.buffers = {{.name = "a b", .type = {}, .arena = ArenaId(1), .offset = 0, .size = 4, .initial = 0.1},
-                     {.name = "", .type = {}, .offset = 3, .size = 4},
-                     {.name = "0", .type = {}, .size = 8}};
+  program.buffers.resize(3);
+  program.buffers[0] = {.name = "a b", .type = {}, .role = ArenaRole::State, .arena = ArenaId(1), .offset = 0, .size = 4, .initial = 0.1};
+  program.buffers[1] = {.name = "", .type = {}, .role = ArenaRole::Output, .arena = {}, .offset = 3, .size = 4};
+  program.buffers[2] = {.name = "0", .type = {}, .role = ArenaRole::Workspace, .arena = {}, .offset = 0, .size = 8};
   graph::Builder body;
   body.setLocation(body.addLocation({"a.cpp", 1, 2}));
   body.output(graph::OutputKind::Result, "r", body.add(body.constant(1, graph::TensorType{}), 2.0));
