@@ -10,13 +10,15 @@
 
 namespace lockstep::tools {
 
-Result<kernel::Module> readKernelFile(const std::string& path) {
+Result<kernel::Module> readKernelFile(const std::string& path, const std::map<std::string, double>& overrides) {
   const std::string ending = std::filesystem::path(path).extension().string();
   if (ending != ".kir" && ending != ".wgsl") {
     return fail("run.file", fmt::format("'{}' is neither a .wgsl nor a .kir file", path), {}, "the ending says how a kernel is read");
   }
   LS_TRY(const std::string text, io::readTextFile(path));
-  return ending == ".kir" ? kernel::parse(text, path) : wgsl::read(text, path);
+  if (ending == ".wgsl") return wgsl::read(text, {.file_name = path, .overrides = overrides});
+  if (!overrides.empty()) return fail("run.override", fmt::format("'{}' has no override constants", path), {}, "only WGSL has them");
+  return kernel::parse(text, path);
 }
 
 }  // namespace lockstep::tools

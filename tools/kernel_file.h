@@ -2,6 +2,7 @@
 // Kernels from files: WGSL or the kernel IR's own text, by the file's ending.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "ir/kernel/module.h"
@@ -9,7 +10,7 @@
 
 namespace lockstep::tools {
 
-/// ".kir" and ".wgsl". Codes run.file and those of the readers.
-Result<kernel::Module> readKernelFile(const std::string& path);
+/// ".kir" and ".wgsl"; `overrides` are values of a WGSL module's override constants. Codes run.file and those of the readers.
+Result<kernel::Module> readKernelFile(const std::string& path, const std::map<std::string, double>& overrides = {});
 
 }  // namespace lockstep::tools

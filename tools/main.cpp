@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/support/nearest.h"
+#include "tools/diagnostic_text.h"
 #include "tools/options.h"
 #include "tools/verb.h"
 
@@ -49,7 +50,7 @@ Result<ExitCode> dispatch(Arguments arguments) {
 
 int report(const std::vector<Diagnostic>& diagnostics, ExitCode code) {
   std::fflush(stdout);
-  fmt::print(stderr, "{}\n", toString(diagnostics));
+  fmt::print(stderr, "{}", renderWithSource(diagnostics));
   return static_cast<int>(code);
 }
 

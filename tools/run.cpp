@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+#include <map>
+
 #include "frontend/io/npy.h"
 #include "ir/support/text.h"
 #include "tools/kernel_file.h"
@@ -25,6 +29,24 @@ Result<Assignment> parseAssignment(const std::string& option, const std::string&
   return Assignment{.slot = slot, .value = text.substr(equals + 1)};
 }
 
+Result<std::map<std::string, double>> parseOverrides(const std::vector<std::string>& texts) {
+  std::map<std::string, double> values;
+  for (const std::string& text : texts) {
+    const size_t equals = std::min(text.find('='), text.size());
+    double value = 0;
+    const char* begin = text.data() + std::min(equals + 1, text.size());
+    const char* end = text.data() + text.size();
+    const auto parsed = std::from_chars(begin, end, value);
+    if (equals == 0 || begin == end || parsed.ec != std::errc() || parsed.ptr != end) {
+      return usage("override", fmt::format("--override '{}' is not NAME=NUMBER", text));
+    }
+    if (!values.emplace(text.substr(0, equals), value).second) {
+      return usage("override", fmt::format("--override gives '{}' twice", text.substr(0, equals)));
+    }
+  }
+  return values;
+}
+
 void printArray(const std::string& name, const io::Array& array) {
   fmt::print("{}: {}\n", name, io::describe(array));
   constexpr size_t kPerLine = 8;
@@ -40,7 +62,7 @@ void printArray(const std::string& name, const io::Array& array) {
 
 Result<ExitCode> runVerb(Arguments arguments) {
   std::string path, entry, dispatch = "1", device = "auto";
-  std::vector<std::string> binds, outs;
+  std::vector<std::string> binds, outs, overrides;
   Options options("run", "Runs one entry point of a kernel once.");
   options.argument(path, "FILE", "a kernel: .wgsl or .kir");
   options.value(entry, "--entry", "entry point, where there are several");
@@ -48,13 +70,15 @@ Result<ExitCode> runVerb(Arguments arguments) {
   options.list(binds, "--bind",
                "G.B=FILE.npy | zeros:BYTES | iota:TYPE[N] | fill:TYPE[N]=V; without size where the type has one: zeros, fill:V");
   options.list(outs, "--out", "G.B=FILE.npy, or G.B=- to print");
+  options.list(overrides, "--override", "NAME=NUMBER, the value of an override constant");
   options.value(device, "--device", "auto, reference, vulkan, vulkan:N or vulkan:NAME");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;
 
   KernelRun run{.module = {}, .entry = entry, .device = device};
   LS_TRY(run.groups, parseGroups(dispatch));
-  LS_TRY(run.module, readKernelFile(path));
+  LS_TRY(const auto override_values, parseOverrides(overrides));
+  LS_TRY(run.module, readKernelFile(path, override_values));
   for (const std::string& text : binds) {
     LS_TRY(const Assignment bind, parseAssignment("--bind", text));
     const kernel::GlobalVariable* variable = findVariable(run.module, bind.slot);
