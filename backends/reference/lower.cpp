@@ -14,13 +14,17 @@ using kernel::ValueKind;
 
 namespace {
 
-bool hasF16(const kernel::TypeTable& types) {
-  for (size_t k = 0; k < types.size(); ++k) {
-    const kernel::Type& type = types[kernel::TypeId(k)];
+bool has(const kernel::Module& module, kernel::Capability capability) {
+  return std::find(module.capabilities.begin(), module.capabilities.end(), capability) != module.capabilities.end();
+}
+
+bool hasF16(const kernel::Module& module) {
+  auto isF16 = [&](const kernel::Value& value) {
+    const kernel::Type& type = module.types[value.type];
     bool scalars = type.kind == TypeKind::Scalar || type.kind == TypeKind::Vector || type.kind == TypeKind::Matrix;
-    if (scalars && type.scalar == kernel::Scalar::F16) return true;
-  }
-  return false;
+    return scalars && type.scalar == kernel::Scalar::F16;
+  };
+  return has(module, kernel::Capability::F16) || std::any_of(module.values.begin(), module.values.end(), isF16);
 }
 
 void flattenInto(const kernel::TypeTable& types, kernel::TypeId id, uint32_t word, std::vector<Component>& out) {
@@ -62,8 +66,8 @@ Result<Code> lower(const kernel::Module& module) { return Lowering(module).run()
 Result<Code> Lowering::run() {
   const kernel::Function* entry = m.entryPoint();
   if (entry == nullptr) return fail("reference.no_entry_point", "the kernel has no entry point");
-  if (hasF16(types)) return fail("reference.f16", "the reference backend has no f16 yet", {}, "use f32");
-  if (std::find(m.capabilities.begin(), m.capabilities.end(), kernel::Capability::Subgroups) != m.capabilities.end())
+  if (hasF16(m)) return fail("reference.f16", "the reference backend has no f16 yet", {}, "use f32");
+  if (has(m, kernel::Capability::Subgroups))
     return fail("reference.subgroups", "the reference backend has no subgroup operations");
   code.name = entry->name;
   code.workgroup_size = *entry->workgroup_size;
