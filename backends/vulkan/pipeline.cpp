@@ -43,7 +43,8 @@ Result<KernelPipeline> makePipeline(Context& context, const std::string& name, c
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = shader.get();
-  info.stage.pName = module->entryPoint()->name.c_str();
+  std::string entry = spirvEntryPoint(*module->entryPoint());
+  info.stage.pName = entry.c_str();
   info.layout = made.layout.get();
   VkPipeline pipeline = VK_NULL_HANDLE;
   ++counter;

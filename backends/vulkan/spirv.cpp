@@ -54,8 +54,9 @@ std::vector<uint32_t> Emitter::run() {
     if (capability == kernel::Capability::F16) builder_.addCapability(spv::CapabilityStorageBuffer16BitAccess);
     if (capability == kernel::Capability::Subgroups) builder_.addCapability(spv::CapabilityGroupNonUniform);
   }
-  spv::Function* function = builder_.makeEntryPoint(entry_.name.c_str());
-  entry_point_ = builder_.addEntryPoint(spv::ExecutionModelGLCompute, function, entry_.name.c_str());
+  std::string name = spirvEntryPoint(entry_);
+  spv::Function* function = builder_.makeEntryPoint(name.c_str());
+  entry_point_ = builder_.addEntryPoint(spv::ExecutionModelGLCompute, function, name.c_str());
   const std::array<uint32_t, 3> size = *entry_.workgroup_size;
   builder_.addExecutionMode(function, spv::ExecutionModeLocalSize, static_cast<int>(size[0]), static_cast<int>(size[1]),
                             static_cast<int>(size[2]));
@@ -103,8 +104,19 @@ void Emitter::define(const kernel::Instruction& instruction, spv::Id id) {
   if (!instruction.result.valid()) return;
   ids_[instruction.result.index()] = id;
   const std::string& name = module_[instruction.result].name;
-  if (!name.empty()) builder_.addName(id, name.c_str());
+  if (!name.empty()) builder_.addName(id, plainName(name).c_str());
 }
+
+// spv::Builder packs characters as signed ones, so a byte above 127 would spoil the word.
+std::string plainName(const std::string& name) {
+  std::string made = name;
+  for (char& c : made) {
+    if (c <= ' ' || c > '~') c = '_';
+  }
+  return made;
+}
+
+std::string spirvEntryPoint(const kernel::Function& entry) { return entry.name.empty() ? "main" : plainName(entry.name); }
 
 Result<std::vector<uint32_t>> emitSpirv(const kernel::ValidModule& module, const SpirvOptions& options) {
   const kernel::Function* entry = module->entryPoint();

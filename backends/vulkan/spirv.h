@@ -21,10 +21,13 @@ struct SpirvOptions {
   friend bool operator==(const SpirvOptions&, const SpirvOptions&) = default;
 };
 
-/// Emits the first entry point of the module under its own name; fails with "vulkan.entry_point" when there is none. Storage and uniform
-/// variables become storage buffers at (group, binding). In debug builds, or with LOCKSTEP_SPIRV_VAL=1, the words are checked
-/// by spirv-val and a failure is an InternalError.
+/// Emits the first entry point of the module (its name: spirvEntryPoint); fails with "vulkan.entry_point" when there is none. Storage and
+/// uniform variables become storage buffers at (group, binding). In debug builds, or with LOCKSTEP_SPIRV_VAL=1, the words are checked by
+/// spirv-val and a failure is an InternalError.
 Result<std::vector<uint32_t>> emitSpirv(const kernel::ValidModule& module, const SpirvOptions& options);
+
+/// The name of the entry point in the SPIR-V: its own, with '_' for every character that is not printable ASCII.
+std::string spirvEntryPoint(const kernel::Function& entry);
 
 /// spirv-val for Vulkan 1.1: empty when valid, else its messages.
 std::string validateSpirv(std::span<const uint32_t> words);

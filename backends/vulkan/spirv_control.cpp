@@ -243,8 +243,8 @@ void Emitter::emitCall(const Instruction& in) {
   }
   Frame frame{.wrapped = true, .wrapper = breakables_.size(), .result = {}, .returned = {}};
   bool has_result = types_[callee.return_type].kind != kernel::TypeKind::Void;
-  if (has_result) frame.result = localVariable(callee.return_type, (callee.name + "_result").c_str());
-  frame.returned = localVariable(types_.boolean(), (callee.name + "_returned").c_str());
+  if (has_result) frame.result = localVariable(callee.return_type, plainName(callee.name + "_result").c_str());
+  frame.returned = localVariable(types_.boolean(), plainName(callee.name + "_returned").c_str());
   builder_.createStore(builder_.makeBoolConstant(false), frame.returned->base);
   spv::Block &body = builder_.makeNewBlock(), &merge = builder_.makeNewBlock();
   selectionMerge(merge);

@@ -28,6 +28,9 @@ struct Place {
   uint32_t last_member = 0;  ///< of the block, for the length of a runtime-sized array
 };
 
+/// A name hint as printable ASCII.
+std::string plainName(const std::string& name);
+
 /// Which column of an op's row applies.
 enum class LaneKind : uint8_t { Float, Signed, Unsigned, Bool };
 

@@ -164,7 +164,7 @@ void Emitter::emitMemory(const Instruction& in) {
   if (in.op != Op::Var) internalError("an op of group Memory that the SPIR-V emitter does not know");
   // WGSL initialises at each execution of the declaration; an initializer of OpVariable would run once.
   TypeId type = types_[in.type].element;
-  Place made = localVariable(type, module_[in.result].name.c_str());
+  Place made = localVariable(type, plainName(module_[in.result].name).c_str());
   spv::Id initial = in.operands.empty() ? builder_.makeNullConstant(valueType(type)) : value(in.operands[0]);
   builder_.createStore(initial, made.base);
   places_[in.result.index()] = std::move(made);

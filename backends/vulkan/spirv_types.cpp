@@ -134,9 +134,9 @@ spv::Id Emitter::makeType(TypeId id, bool laid_out) {
 spv::Id Emitter::makeStruct(const Type& type, bool laid_out) {
   std::vector<spv::Id> members;
   for (const kernel::Member& member : type.members) members.push_back(makeType(member.type, laid_out));
-  spv::Id made = builder_.makeStructType(members, type.name.c_str());
+  spv::Id made = builder_.makeStructType(members, plainName(type.name).c_str());
   for (uint32_t i = 0; i < type.members.size(); ++i) {
-    builder_.addMemberName(made, static_cast<int>(i), type.members[i].name.c_str());
+    builder_.addMemberName(made, static_cast<int>(i), plainName(type.members[i].name).c_str());
     if (!laid_out) continue;
     builder_.addMemberDecoration(made, i, spv::DecorationOffset, static_cast<int>(type.members[i].offset));
     decorateMatrixMember(made, i, type.members[i].type);
@@ -202,12 +202,12 @@ void Emitter::declareBuffer(const kernel::GlobalVariable& global) {
   spv::Id block = bufferType(global.type);
   // A struct with a runtime-sized array may not be nested, so it is the block itself; anything else is wrapped.
   if (!own_block) {
-    block = builder_.makeStructType({block}, (global.name + "_block").c_str());
+    block = builder_.makeStructType({block}, plainName(global.name + "_block").c_str());
     builder_.addMemberDecoration(block, 0, spv::DecorationOffset, 0);
     decorateMatrixMember(block, 0, global.type);
   }
   if (!own_block || own_blocks_.insert(global.type.value).second) builder_.addDecoration(block, spv::DecorationBlock);
-  spv::Id variable = builder_.createVariable(spv::NoPrecision, spv::StorageClassStorageBuffer, block, global.name.c_str());
+  spv::Id variable = builder_.createVariable(spv::NoPrecision, spv::StorageClassStorageBuffer, block, plainName(global.name).c_str());
   builder_.addDecoration(variable, spv::DecorationDescriptorSet, static_cast<int>(global.group));
   builder_.addDecoration(variable, spv::DecorationBinding, static_cast<int>(global.binding));
   bool written = global.space == AddressSpace::Storage && global.access != kernel::Access::Read;
@@ -234,7 +234,7 @@ void Emitter::declareGlobals() {
     spv::Id initial = spv::NoResult;
     if (!workgroup) initial = global.initializer.valid() ? constant(global.initializer) : builder_.makeNullConstant(type);
     if (workgroup && options_.zero_initialize_workgroup) initial = builder_.makeNullConstant(type);
-    spv::Id variable = builder_.createVariable(spv::NoPrecision, storage, type, global.name.c_str(), initial);
+    spv::Id variable = builder_.createVariable(spv::NoPrecision, storage, type, plainName(global.name).c_str(), initial);
     places_[global.value.index()] = Place{.base = variable, .storage = storage, .chain = {}, .pointee = global.type};
   }
 }

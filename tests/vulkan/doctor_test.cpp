@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a machine without a working Vulkan sees, and the pipeline cache file.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "backends/vulkan/pipeline_cache.h"
+#include "backends/vulkan/vulkan.h"
+
+namespace lockstep {
+namespace {
+
+/// Sets an environment variable for one test.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    setenv(name, value.c_str(), 1);
+  }
+  ~Variable() { old_ ? setenv(name_, old_->c_str(), 1) : unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+TEST(Doctor, missing_driver_gives_no_devices_and_a_remedy) {
+  Variable newer("VK_DRIVER_FILES", "/nonexistent/driver.json"), older("VK_ICD_FILENAMES", "/nonexistent/driver.json");
+  EXPECT_TRUE(listVulkanDevices().empty());
+  std::vector<VulkanCheck> checks = diagnoseVulkan();
+  ASSERT_GE(checks.size(), 1u);
+  EXPECT_FALSE(checks.back().ok);
+  EXPECT_FALSE(checks.back().remedy.empty());
+  if (checks.size() == 1) return;  // no loader here
+  EXPECT_EQ(checks[1].name, "drivers");
+  EXPECT_FALSE(checks[1].ok);
+  EXPECT_NE(checks[1].remedy.find("/nonexistent/driver.json"), std::string::npos) << checks[1].remedy;
+  DeviceInfo gone{.id = "vulkan:0", .name = "gone", .driver = {}, .profile = {}, .why_not = {}};
+  EXPECT_FALSE(openVulkanDevice(gone).ok());
+  EXPECT_EQ(openVulkanDevice(gone).failure().exit_code, ExitCode::NoDevice);
+}
+
+TEST(Doctor, unknown_device_is_refused) {
+  DeviceInfo gone{.id = "vulkan:0", .name = "no such device", .driver = {}, .profile = {}, .why_not = {}};
+  auto backend = openVulkanDevice(gone);
+  ASSERT_FALSE(backend.ok());
+  EXPECT_EQ(backend.failure().exit_code, ExitCode::NoDevice);
+}
+
+TEST(Doctor, every_failed_check_has_a_remedy) {
+  for (const VulkanCheck& check : diagnoseVulkan()) {
+    EXPECT_FALSE(check.name.empty());
+    EXPECT_FALSE(check.detail.empty());
+    EXPECT_EQ(check.ok, check.remedy.empty()) << check.name << ": " << check.detail;
+  }
+}
+
+std::vector<std::byte> someBytes(size_t count) {
+  std::vector<std::byte> bytes(count);
+  for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(i * 7);
+  return bytes;
+}
+
+TEST(PipelineCache, file_round_trips_and_damage_is_noticed) {
+  std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "lockstep_cache_test";
+  std::filesystem::remove_all(folder);
+  std::filesystem::path file = folder / "sub" / "a.cache";
+  EXPECT_TRUE(vulkan::readPipelineCache(file).empty());
+  ASSERT_TRUE(vulkan::writePipelineCache(file, someBytes(1000)));
+  EXPECT_EQ(vulkan::readPipelineCache(file), someBytes(1000));
+  ASSERT_TRUE(vulkan::writePipelineCache(file, someBytes(500)));
+  EXPECT_EQ(vulkan::readPipelineCache(file), someBytes(500));
+  size_t files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(file.parent_path())) ++files;
+  EXPECT_EQ(files, 1u);
+  {
+    std::fstream stream(file, std::ios::binary | std::ios::in | std::ios::out);
+    stream.seekp(200);
+    stream.put('x');
+  }
+  EXPECT_TRUE(vulkan::readPipelineCache(file).empty());
+  std::filesystem::resize_file(file, 10);
+  EXPECT_TRUE(vulkan::readPipelineCache(file).empty());
+  std::filesystem::remove_all(folder);
+}
+
+TEST(PipelineCache, folder_is_chosen_by_the_environment) {
+  VkPhysicalDeviceProperties properties{};
+  {
+    Variable off("LOCKSTEP_CACHE_DIR", "");
+    EXPECT_TRUE(vulkan::pipelineCacheFile(properties).empty());
+  }
+  Variable folder("LOCKSTEP_CACHE_DIR", "/tmp/here");
+  EXPECT_EQ(vulkan::pipelineCacheFile(properties).parent_path(), "/tmp/here");
+  EXPECT_FALSE(vulkan::writePipelineCache("/proc/nowhere/x.cache", someBytes(4)));
+}
+
+TEST(PipelineCache, compiled_devices_leave_a_file) {
+  std::vector<DeviceInfo> devices = listVulkanDevices();
+  const char* allowed = std::getenv("LOCKSTEP_ALLOW_NO_VULKAN");
+  if (devices.empty() && allowed != nullptr) GTEST_SKIP() << "no Vulkan device";
+  ASSERT_FALSE(devices.empty());
+  std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "lockstep_cache_open";
+  std::filesystem::remove_all(folder);
+  Variable variable("LOCKSTEP_CACHE_DIR", folder.string());
+  {
+    ASSERT_TRUE(openVulkanDevice(devices[0]).ok());
+  }
+  EXPECT_FALSE(std::filesystem::is_empty(folder));
+  // A damaged file is ignored.
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) std::ofstream(entry.path()) << "damaged";
+  EXPECT_TRUE(openVulkanDevice(devices[0]).ok());
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace lockstep
