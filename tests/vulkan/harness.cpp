@@ -50,6 +50,8 @@ constexpr size_t kRoles = 5;
 
 Backend* device() { return openBackend().get(); }
 
+std::unique_ptr<Backend> open() { return device() == nullptr ? nullptr : openVulkanDevice(device()->device()).orThrow(); }
+
 void VulkanTest::SetUp() {
   if (device() != nullptr) return;
   const char* allowed = std::getenv("LOCKSTEP_ALLOW_NO_VULKAN");

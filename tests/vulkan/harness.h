@@ -22,6 +22,9 @@ using Words = std::vector<uint32_t>;
 /// The device of the tests, kept open; null when there is none.
 Backend* device();
 
+/// Another backend on the same device; null when there is none.
+std::unique_ptr<Backend> open();
+
 /// Skips (with LOCKSTEP_ALLOW_NO_VULKAN=1) or fails when there is no device.
 class VulkanTest : public ::testing::Test {
  protected:

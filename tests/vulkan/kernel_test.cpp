@@ -276,6 +276,10 @@ fn @main(%lid: u32 {builtin = local_invocation_index}) {workgroup_size = [1, 1, 
 
 TEST_F(Kernel, atomics_count_across_workgroups) {
   const std::string text = R"(lockstep.kernel 1
+struct atomic_compare_exchange_result_u32 {
+  old_value: u32 {offset = 0}
+  exchanged: bool {offset = 4}
+}
 struct S {
   n: atomic<u32> {offset = 0}
   low: atomic<i32> {offset = 4}
@@ -298,7 +302,7 @@ fn @main(%gid: vec3<u32> {builtin = global_invocation_id}, %lid: u32 {builtin = 
   %pl: ptr<storage, atomic<i32>, read_write> = access @x, 1u
   %o2: i32 = atomic_min %pl, %neg
   %pw: ptr<storage, atomic<u32>, read_write> = access @x, 2u
-  %cx: __atomic_compare_exchange_result_u32 = atomic_compare_exchange %pw, 0u, 77u
+  %cx: atomic_compare_exchange_result_u32 = atomic_compare_exchange %pw, 0u, 77u
 }
 )";
   std::vector<Words> buffers{{0, 0, 0}};
@@ -311,7 +315,7 @@ TEST_F(Kernel, values_are_indexed_dynamically) {
     %table: array<u32, 4> = construct 10u, 20u, 30u, %a
     %e: u32 = extract %table, %b
     %v: vec3<u32> = construct %a, %b, 9u
-    %w: vec3<u32> = swizzle %v, zyx
+    %w: vec3<u32> = swizzle %v {components = zyx}
     %f: u32 = extract %w, %b
     %r: u32 = add %e, %f
 )";

@@ -254,7 +254,7 @@ TEST_F(Runtime, too_much_memory_is_refused_before_it_is_allocated) {
   ASSERT_FALSE(memory.ok());
   EXPECT_EQ(memory.failure().exit_code, ExitCode::OutOfMemory);
   ProgramBuilder builder;
-  builder.buffer(ArenaRole::Workspace, uint64_t{1} << 44);
+  builder.buffer(ArenaRole::Workspace, uint64_t{1} << 40);
   auto executable = device()->compile(builder.take());
   ASSERT_FALSE(executable.ok());
   EXPECT_EQ(executable.failure().exit_code, ExitCode::OutOfMemory);

@@ -73,9 +73,9 @@ TEST_F(Semantics, float_to_integer_clamps_then_truncates) {
 }
 
 TEST_F(Semantics, nan_differs_from_itself) {
-  const std::string body = "    %n: bool = ne %a, %b\n    %r: u32 = convert %n";
+  const std::string body = "    %t: bool = ne %a, %b\n    %r: u32 = convert %t";
   EXPECT_EQ(mapWords("f32", "u32", body, words(Floats{kNan, 1, 2}), words(Floats{kNan, 1, 1})), (Words{1, 0, 1}));
-  const std::string equal = "    %n: bool = eq %a, %b\n    %r: u32 = convert %n";
+  const std::string equal = "    %t: bool = eq %a, %b\n    %r: u32 = convert %t";
   EXPECT_EQ(mapWords("f32", "u32", equal, words(Floats{kNan, 1}), words(Floats{kNan, 1})), (Words{0, 1}));
 }
 
