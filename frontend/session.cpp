@@ -19,7 +19,7 @@ namespace {
   throw Error({.code = std::move(code), .message = std::move(message), .where = {}, .notes = {}, .remedy = std::move(remedy)}, exit_code);
 }
 
-void check(Status status) { std::move(status).orThrow(); }
+void check(Status status) { (void)std::move(status).orThrow(); }
 
 std::string known(const std::vector<InputSpec>& inputs) {
   std::string names;

@@ -131,7 +131,7 @@ struct Trainer::Impl {
       float rounded = static_cast<float>(value);
       file.tensors.emplace(std::string(name), io::Array::fromFloats({}, std::span(&rounded, 1)));
     }
-    io::writeSafetensors(std::filesystem::path(dump_directory) / "inputs.safetensors", file).orThrow();
+    (void)io::writeSafetensors(std::filesystem::path(dump_directory) / "inputs.safetensors", file).orThrow();
     dump_directory.clear();
   }
 
@@ -218,7 +218,7 @@ void Trainer::restore(const io::TensorFile& file) {
   impl_->seed = state.seed;
 }
 
-void Trainer::save(const std::filesystem::path& path) const { io::writeSafetensors(path, checkpoint()).orThrow(); }
+void Trainer::save(const std::filesystem::path& path) const { (void)io::writeSafetensors(path, checkpoint()).orThrow(); }
 void Trainer::load(const std::filesystem::path& path) { restore(io::readSafetensors(path).orThrow()); }
 
 void Trainer::set_lr(Schedule schedule) {

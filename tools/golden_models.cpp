@@ -5,12 +5,18 @@
 
 #include <algorithm>
 
+#include "examples/models/mlp.h"
+#include "examples/models/transformer.h"
+#include "frontend/ops.h"
 #include "frontend/trace.h"
 #include "tools/golden_executor.h"
-#include "tools/models.h"
 
 namespace lockstep::tools {
 namespace {
+
+using examples::Mlp;
+using examples::Transformer;
+using examples::TransformerShape;
 
 [[noreturn]] void badFile(const std::string& message) {
   const Failure failure = fail("golden.train", message);

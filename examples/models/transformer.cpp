@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/models.h"
+#include "examples/models/transformer.h"
 
 #include <cmath>
-#include <utility>
 
-namespace lockstep::tools {
+#include "frontend/ops.h"
 
-Mlp::Mlp(const std::vector<int64_t>& widths) {
-  for (size_t i = 0; i + 1 < widths.size(); ++i) {
-    layers.push_back(std::make_unique<nn::Linear>(*this, "l" + std::to_string(i + 1), widths[i], widths[i + 1]));
-  }
-}
-Tensor Mlp::operator()(Tensor x) const {
-  for (size_t i = 0; i < layers.size(); ++i) {
-    x = (*layers[i])(x);
-    if (i + 1 < layers.size()) x = relu(x);
-  }
-  return x;
-}
+namespace lockstep::examples {
 
 Attention::Attention(Module& parent, std::string name, const TransformerShape& shape)
     : Module(parent, std::move(name)),
@@ -27,14 +15,18 @@ Attention::Attention(Module& parent, std::string name, const TransformerShape& s
       o(*this, "o", shape.width, shape.width, {.bias = false}),
       heads(shape.heads),
       width(shape.width) {}
-Tensor Attention::operator()(Tensor x) const {
-  const double scale = 1 / std::sqrt(static_cast<double>(width / heads));
-  const Tensor scores = matmul(split_heads(q(x), heads), swap_axes(split_heads(k(x), heads), -1, -2)) * scale;
-  return o(merge_heads(matmul(softmax_causal(scores), split_heads(v(x), heads))));
+
+Tensor Attention::operator()(Tensor x, const std::string& capture_name) const {
+  double scale = 1 / std::sqrt(static_cast<double>(width / heads));
+  Tensor scores = matmul(split_heads(q(x), heads), swap_axes(split_heads(k(x), heads), -1, -2)) * scale;
+  Tensor weights = softmax_causal(scores);
+  if (!capture_name.empty()) capture(capture_name, weights);
+  return o(merge_heads(matmul(weights, split_heads(v(x), heads))));
 }
 
 FeedForward::FeedForward(Module& parent, std::string name, int64_t width)
     : Module(parent, std::move(name)), up(*this, "up", width, 4 * width), down(*this, "down", 4 * width, width) {}
+
 Tensor FeedForward::operator()(Tensor x) const { return down(relu(up(x))); }
 
 Block::Block(Module& parent, std::string name, const TransformerShape& shape)
@@ -43,8 +35,9 @@ Block::Block(Module& parent, std::string name, const TransformerShape& shape)
       attn(*this, "attn", shape),
       ln2(*this, "ln2", shape.width),
       mlp(*this, "mlp", shape.width) {}
-Tensor Block::operator()(Tensor x) const {
-  x = x + attn(ln1(x));
+
+Tensor Block::operator()(Tensor x, const std::string& capture_name) const {
+  x = x + attn(ln1(x), capture_name);
   return x + mlp(ln2(x));
 }
 
@@ -53,10 +46,14 @@ Transformer::Transformer(const TransformerShape& shape)
       pos_emb(*this, "pos_emb", {shape.sequence, shape.width}),
       layers(*this, "layers", static_cast<size_t>(shape.layers), shape),
       lnf(*this, "lnf", shape.width) {}
-Tensor Transformer::operator()(Tensor tokens) const {
+
+Tensor Transformer::operator()(Tensor tokens, bool captures) const {
   Tensor x = embedding(tok_emb, tokens) + narrow(pos_emb, 0, 0, tokens.extent(-1));
-  for (const Block& block : layers) x = block(x);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    x = layers[i](x, captures ? "attn." + std::to_string(i) : "");
+    if (captures) capture("residual." + std::to_string(i), x);
+  }
   return matmul(lnf(x), swap_axes(tok_emb, 0, 1));
 }
 
-}  // namespace lockstep::tools
+}  // namespace lockstep::examples

@@ -1,25 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The networks of the samples and of the golden training runs.
+// A small causal language model with learned positions and a tied head.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
-#include <vector>
 
-#include "frontend/module.h"
 #include "frontend/nn.h"
-#include "frontend/ops.h"
 
-namespace lockstep::tools {
-
-/// Linear layers l1, l2, ... with ReLU between them.
-struct Mlp : Module {
-  /// widths[0] inputs, widths.back() outputs.
-  explicit Mlp(const std::vector<int64_t>& widths);
-  Tensor operator()(Tensor x) const;
-  std::vector<std::unique_ptr<nn::Linear>> layers;
-};
+namespace lockstep::examples {
 
 struct TransformerShape {
   int64_t vocabulary = 12;
@@ -31,7 +19,8 @@ struct TransformerShape {
 
 struct Attention : Module {
   Attention(Module& parent, std::string name, const TransformerShape& shape);
-  Tensor operator()(Tensor x) const;
+  /// `capture_name` not empty: the attention weights [B, H, T, T] become a capture.
+  Tensor operator()(Tensor x, const std::string& capture_name = {}) const;
   nn::Linear q, k, v, o;
   int64_t heads, width;
 };
@@ -45,20 +34,21 @@ struct FeedForward : Module {
 /// Pre-norm: attention and feed-forward, each around a residual connection.
 struct Block : Module {
   Block(Module& parent, std::string name, const TransformerShape& shape);
-  Tensor operator()(Tensor x) const;
+  Tensor operator()(Tensor x, const std::string& capture_name = {}) const;
   nn::LayerNorm ln1;
   Attention attn;
   nn::LayerNorm ln2;
   FeedForward mlp;
 };
 
-/// A causal language model with learned positions and a tied head: tokens [B, T] -> logits [B, T, vocabulary].
+/// tokens [B, T] -> logits [B, T, vocabulary]
 struct Transformer : Module {
-  explicit Transformer(const TransformerShape& shape);
-  Tensor operator()(Tensor tokens) const;
+  explicit Transformer(const TransformerShape& shape = {});
+  /// With captures: attn.<layer> and residual.<layer>.
+  Tensor operator()(Tensor tokens, bool captures = false) const;
   Parameter tok_emb, pos_emb;
   ModuleList<Block> layers;
   nn::LayerNorm lnf;
 };
 
-}  // namespace lockstep::tools
+}  // namespace lockstep::examples

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// All of the front end that a program includes.
+#pragma once
+
+#include "frontend/host.h"
+#include "frontend/module.h"
+#include "frontend/nn.h"
+#include "frontend/ops.h"
+#include "frontend/optim.h"
+#include "frontend/tensor.h"
+#include "frontend/trainer.h"
