@@ -110,6 +110,7 @@ Result<ValueId> Parser::parseOperand() {
 }
 
 Status Parser::parseInstructionAttributes(Instruction& instruction) {
+  if (!atAttributes()) return Success{};  // most have none, and the table below is not free
   auto in_bounds = [&]() -> Status {
     instruction.in_bounds = true;
     return cursor_.expect("true");
