@@ -67,8 +67,7 @@ Result<Code> Lowering::run() {
   const kernel::Function* entry = m.entryPoint();
   if (entry == nullptr) return fail("reference.no_entry_point", "the kernel has no entry point");
   if (hasF16(m)) return fail("reference.f16", "the reference backend has no f16 yet", {}, "use f32");
-  if (has(m, kernel::Capability::Subgroups))
-    return fail("reference.subgroups", "the reference backend has no subgroup operations");
+  if (has(m, kernel::Capability::Subgroups)) return fail("reference.subgroups", "the reference backend has no subgroup operations");
   code.name = entry->name;
   code.workgroup_size = *entry->workgroup_size;
   values.resize(m.values.size());

@@ -227,8 +227,7 @@ Status checkLimits(const std::string& name, const Bytecode& code) {
 
 class ReferenceBackend : public Backend {
  public:
-  explicit ReferenceBackend(const ReferenceOptions& options)
-      : device_(referenceDevice()), shared_(std::make_shared<Shared>(options)) {}
+  explicit ReferenceBackend(const ReferenceOptions& options) : device_(referenceDevice()), shared_(std::make_shared<Shared>(options)) {}
 
   [[nodiscard]] const DeviceInfo& device() const override { return device_; }
 
