@@ -48,12 +48,13 @@ void sortTerms(IndexExpr& expr) {
 
 bool isView(const Graph& graph, ValueId value) { return std::holds_alternative<ViewLowering>(*graph.definition(value).op->lower); }
 
-IndexExpr linearOffset(const IndexMap& map, const Shape& source) {
+IndexExpr linearOffset(const IndexMap& map, const Shape& shape, const Shape& source) {
   IndexExpr sum;
   std::vector<int64_t> strides = source.strides();
   for (size_t axis = 0; axis < source.rank(); ++axis) {
     sum.offset += strides[axis] * map.source[axis].offset;
     for (IndexTerm term : map.source[axis].terms) {
+      if (term.axis >= 0 && shape.extent(static_cast<size_t>(term.axis)) == 1) continue;  // always zero
       term.coefficient *= strides[axis];
       sum.terms.push_back(std::move(term));
     }
@@ -86,18 +87,18 @@ bool rowOffset(const Shape& shape, int64_t drop, IndexExpr& offset) {
 bool isLinearIdentity(const IndexMap& map, const Shape& shape, const Shape& source) {
   if (!map.guards.empty() || shape.elementCount() != source.elementCount()) return false;
   IndexExpr expected;
-  return rowOffset(shape, 1, expected) && linearOffset(map, source) == expected;
+  return rowOffset(shape, 1, expected) && linearOffset(map, shape, source) == expected;
 }
 
 bool isRowProjection(const IndexMap& map, const Shape& shape, const Shape& source, int64_t columns) {
   if (!map.guards.empty() || shape.elementCount() != source.elementCount() * columns) return false;
   IndexExpr expected;
-  return rowOffset(shape, columns, expected) && linearOffset(map, source) == expected;
+  return rowOffset(shape, columns, expected) && linearOffset(map, shape, source) == expected;
 }
 
 bool isContiguousSlice(const IndexMap& map, const Shape& shape, const Shape& source, int64_t alignment, int64_t& start) {
   if (!map.guards.empty()) return false;
-  IndexExpr offset = linearOffset(map, source), expected;
+  IndexExpr offset = linearOffset(map, shape, source), expected;
   start = offset.offset;
   offset.offset = 0;
   return start % alignment == 0 && rowOffset(shape, 1, expected) && offset == expected;

@@ -15,8 +15,9 @@ struct ViewedValue {
 
 bool isView(const graph::Graph& graph, graph::ValueId value);
 
-/// map.source as one row-major offset in elements, with quotient and remainder of one axis merged where they meet again.
-graph::IndexExpr linearOffset(const graph::IndexMap& map, const graph::Shape& source);
+/// map.source as one row-major offset in elements over the axes of `shape`, without axes of extent 1 and with quotient and remainder of one
+/// axis merged where they meet again.
+graph::IndexExpr linearOffset(const graph::IndexMap& map, const graph::Shape& shape, const graph::Shape& source);
 
 /// The row-major offset of an index of `shape` itself; axes of extent 1 do not appear. `drop` trailing elements-per-row: the offset of the
 /// row when rows are `drop` elements long (they must be whole trailing axes; returns false otherwise).

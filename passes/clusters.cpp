@@ -376,6 +376,58 @@ struct State {
     }
   }
 
+  /// Whether every read of `source` by `target` finds the element that the reader's invocation makes.
+  [[nodiscard]] bool readsInPlace(int32_t target, int32_t source) const {
+    const Cluster& cluster = out.clusters[static_cast<size_t>(target)];
+    for (NodeId id : cluster.members) {
+      const Node& node = graph[id];
+      for (const Read& read : readsOf(node)) {
+        if (!isMember(source, read.base)) continue;
+        bool seed = !std::holds_alternative<ElementLowering>(*node.op->lower);
+        if (seed && cluster.kind != ClusterKind::Rows) return false;  // the operand side of a contraction or column sum
+        bool row = row_aligned[id.index()] != 0 && !seed;
+        const Shape& shape = seed ? graph.shapeOf(node.operands[0]) : graph.shapeOf(node.results[0]);
+        if (!read.exact || row || !isLinearIdentity(read.map, shape, graph.shapeOf(read.base))) return false;
+      }
+    }
+    return true;
+  }
+
+  /// Element chains that meet: a map cluster moves into a cluster that reads it in place.
+  bool mergeMap(int32_t source) {
+    Cluster& from = out.clusters[static_cast<size_t>(source)];
+    for (size_t c = 0; c < out.clusters.size(); ++c) {
+      auto target = static_cast<int32_t>(c);
+      Cluster& to = out.clusters[c];
+      if (target == source || to.dead || to.elements != from.elements) continue;
+      if (to.kind == ClusterKind::Columns) continue;  // its elements are those of the results only
+      std::set<int32_t> needed = dependencies(to);
+      if (!needed.contains(source) || !readsInPlace(target, source)) continue;
+      // No other way from the source to the target.
+      needed.erase(source);
+      needed.erase(target);
+      if (std::any_of(needed.begin(), needed.end(), [&](int32_t n) { return needs(n, source); })) continue;
+      std::vector<NodeId> members = from.members;
+      members.insert(members.end(), to.members.begin(), to.members.end());
+      if (bindings(members) > config.max_bindings) continue;
+      to.members = std::move(members);
+      for (NodeId id : from.members) out.of_node[id.index()] = target;
+      from.members.clear();
+      from.dead = true;
+      return true;
+    }
+    return false;
+  }
+
+  void mergeMaps() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (size_t c = 0; c < out.clusters.size(); ++c) {
+        if (!out.clusters[c].dead && out.clusters[c].kind == ClusterKind::Map) changed = mergeMap(static_cast<int32_t>(c)) || changed;
+      }
+    }
+  }
+
   void findUsers() {
     for (NodeId id : graph.body().nodes) {
       const Node& node = graph[id];
@@ -413,7 +465,10 @@ Clusters makeClusters(const Graph& graph, const std::vector<bool>& storage, cons
       internalError("fuse met an op that should have been decomposed: " + std::string(*node.op->name));
     }
   }
-  if (config.merge) state.absorbPrologues();
+  if (config.merge) {
+    state.mergeMaps();
+    state.absorbPrologues();
+  }
   for (Cluster& cluster : state.out.clusters) std::sort(cluster.members.begin(), cluster.members.end());
   return state.out;
 }

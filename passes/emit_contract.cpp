@@ -45,6 +45,69 @@ Result<kernel::Module> emitNaiveContract(const EmitQuery& query) {
   return b.take();
 }
 
-Result<kernel::Module> emitTemplateContract(const EmitQuery& query) { return emitNaiveContract(query); }
+namespace {
+
+/// Gives the function `name` of a template a new, empty body and enters it; its parameters by order.
+std::vector<kernel::ValueId> openHook(kernel::Builder& b, std::string_view name) {
+  for (kernel::Function& function : b.module().functions) {
+    if (function.name != name) continue;
+    kernel::BlockId block = b.newBlock();
+    function.body = block;
+    b.setBlock(block);
+    std::vector<kernel::ValueId> parameters;
+    for (const kernel::Parameter& parameter : function.parameters) parameters.push_back(parameter.value);
+    return parameters;
+  }
+  internalError("a contraction template lacks the hook '" + std::string(name) + "'");
+}
+
+}  // namespace
+
+Result<kernel::Module> emitTemplateContract(const EmitQuery& query) {
+  const graph::Graph& body = query.kernel.body;
+  ContractNode contract = findContract(body);
+  const graph::ContractShape& shape = contract.shape;
+  const graph::Node& node = body[contract.node];
+
+  std::vector<std::pair<std::string, double>> overrides{{"batches", static_cast<double>(shape.batch)},
+                                                        {"m_extent", static_cast<double>(shape.m)},
+                                                        {"n_extent", static_cast<double>(shape.n)},
+                                                        {"k_extent", static_cast<double>(shape.k)}};
+  for (const auto& [name, value] : query.kernel.parameters.items())
+    overrides.emplace_back(name, static_cast<double>(std::get<int64_t>(value)));
+  LS_TRY(kernel::Module module, query.config.templates("matmul_" + query.kernel.strategy, overrides));
+
+  kernel::Builder b(std::move(module));
+  BodyEmitter emitter(body, b, query.bindings);
+  auto operandHook = [&](std::string_view name, size_t operand, const Shape& space, const graph::IndexMap& map) {
+    std::vector<kernel::ValueId> index = openHook(b, name);
+    emitter.pushScope();
+    PositionId position = emitter.through(map, body.shapeOf(node.operands[operand]), emitter.atAxes(space, index));
+    b.returnValue(emitter.value(node.operands[operand], position));
+    emitter.popScope();
+  };
+  operandHook("load_a", 0, Shape{shape.batch, shape.m, shape.k}, shape.a);
+  operandHook("load_b", 1, Shape{shape.batch, shape.k, shape.n}, shape.b);
+
+  std::vector<kernel::ValueId> result = openHook(b, "store_c");
+  emitter.pushScope();
+  emitter.define(node.results[0], result[3]);
+  kernel::ValueId linear = emitter.linear(emitter.atAxes(Shape{shape.batch, shape.m, shape.n}, {result[0], result[1], result[2]}));
+  std::vector<PositionId> positions;
+  std::vector<kernel::ValueId> values;
+  for (const graph::Output& output : body.outputs) {
+    positions.push_back(emitter.flat(body.shapeOf(output.value), linear));
+    values.push_back(emitter.value(output.value, positions.back()));
+  }
+  for (size_t i = 0; i < values.size(); ++i) emitter.store(i, positions[i], values[i]);
+  b.returnVoid();
+  emitter.popScope();
+
+  std::vector<kernel::ValueId> group = openHook(b, "workgroup_index");
+  kernel::ValueId flat = b.extract(group[0], 0u);
+  if (query.groups[1] > 1) flat = b.make(Op::Add, {flat, b.make(Op::Mul, {b.extract(group[0], 1u), b.u32(query.groups[0])})});
+  b.returnValue(flat);
+  return kernel::canonical(b.take());
+}
 
 }  // namespace lockstep::passes

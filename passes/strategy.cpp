@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace lockstep::passes {
 
@@ -81,11 +82,58 @@ Result<StrategyChoice> chooseColumns(const StrategyQuery& q) {
       "columns", {{"width", width}, {"lanes", lanes}}, splitGroups(static_cast<uint64_t>(divideUp(results, width)), q.profile)};
 }
 
+/// CPU drivers: rows of A are read uniformly by a workgroup, columns of B by its lanes.
+StrategyChoice registerRows(const ContractShape& shape, const DeviceProfile& profile) {
+  int64_t columns = shape.n > 32 ? 2 : 1;
+  int64_t lanes = std::clamp<int64_t>(largestPowerOfTwo(divideUp(shape.n, columns)), 8, 64);
+  int64_t rows = std::min<int64_t>(8, largestPowerOfTwo(shape.m));
+  int64_t groups = shape.batch * divideUp(shape.m, rows) * divideUp(shape.n, lanes * columns);
+  return {"register_rows", {{"rows", rows}, {"columns", columns}, {"lanes", lanes}}, splitGroups(static_cast<uint64_t>(groups), profile)};
+}
+
+/// GPUs: the largest tile that still gives every unit a workgroup; small products with a long k split it among the invocations.
+StrategyChoice sharedTiled(const ContractShape& shape, const DeviceProfile& profile) {
+  struct Tile {
+    int64_t m, n, k, thread_m, thread_n;
+  };
+  static constexpr std::array kTiles{Tile{64, 64, 16, 4, 4}, Tile{32, 64, 16, 4, 4}, Tile{32, 32, 16, 2, 4}, Tile{16, 32, 16, 2, 2},
+                                     Tile{16, 16, 16, 2, 2}};
+  const Tile* chosen = &kTiles.back();
+  for (const Tile& tile : kTiles) {
+    int64_t groups = shape.batch * divideUp(shape.m, tile.m) * divideUp(shape.n, tile.n);
+    if (groups >= profile.parallel_units && tile.m <= 2 * shape.m && tile.n <= 2 * shape.n) {
+      chosen = &tile;
+      break;
+    }
+  }
+  const Tile& tile = *chosen;
+  int64_t invocations = (tile.m / tile.thread_m) * (tile.n / tile.thread_n);
+  auto bytes = [&](int64_t slices) { return 4 * slices * (tile.k * (tile.m + 1 + tile.n + 1) + tile.m * tile.n); };
+  int64_t slices = 1;
+  while (slices * 2 * tile.k <= shape.k && slices * 2 * invocations <= std::min<int64_t>(profile.max_workgroup_invocations, 256) &&
+         bytes(slices * 2) <= profile.max_workgroup_bytes)
+    slices *= 2;
+  int64_t groups = shape.batch * divideUp(shape.m, tile.m) * divideUp(shape.n, tile.n);
+  return {"shared_tiled",
+          {{"tile_m", tile.m},
+           {"tile_n", tile.n},
+           {"tile_k", tile.k},
+           {"thread_m", tile.thread_m},
+           {"thread_n", tile.thread_n},
+           {"slices", slices}},
+          splitGroups(static_cast<uint64_t>(groups), profile)};
+}
+
 Result<StrategyChoice> chooseContract(const StrategyQuery& q) {
   ContractShape shape = findContract(q.body).shape;
-  int64_t elements = shape.batch * shape.m * shape.n;
-  int64_t lanes = 64;
-  return StrategyChoice{"naive_contract", {{"lanes", lanes}}, splitGroups(static_cast<uint64_t>(divideUp(elements, lanes)), q.profile)};
+  // Without shaders/, and for products that are no more than an outer product, one invocation a result does.
+  if (!q.templates || shape.k <= 2) {
+    int64_t lanes = 64;
+    return StrategyChoice{"naive_contract",
+                          {{"lanes", lanes}},
+                          splitGroups(static_cast<uint64_t>(divideUp(shape.batch * shape.m * shape.n, lanes)), q.profile)};
+  }
+  return q.profile.style == ExecutionStyle::Cpu ? registerRows(shape, q.profile) : sharedTiled(shape, q.profile);
 }
 
 struct Row {

@@ -44,7 +44,7 @@ const OpDef kArangeOp{
     .attributes = std::vector<AttributeDef>{{"n", AttributeKind::Integer, "how many"}, {"dtype", AttributeKind::DType, "element type"}},
     .infer = infer,
     .gradient = NotDifferentiable{"a leaf: gradients end here"},
-    .lower = ElementLowering{.emit = emit},
+    .lower = ElementLowering{.emit = emit, .cheap = true},
     .alias = NoAlias{},
     .evaluate =
         [](const EvaluateContext& c) {

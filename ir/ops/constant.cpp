@@ -41,7 +41,7 @@ const OpDef kConstantOp{
                                             {"shape", AttributeKind::Integers, "shape"}},
     .infer = infer,
     .gradient = NotDifferentiable{"a leaf: gradients end here"},
-    .lower = ElementLowering{.emit = emit},
+    .lower = ElementLowering{.emit = emit, .cheap = true},
     .alias = NoAlias{},
     .evaluate = evaluateConstant,
     .cases = cases,

@@ -13,7 +13,8 @@ const OpDef kGreaterOp{
     .attributes = std::vector<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferCompare("greater", c); },
     .gradient = NotDifferentiable{"the result is a truth value, which is constant almost everywhere"},
-    .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Gt, {e.operand(0), e.operand(1)}); }},
+    .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Gt, {e.operand(0), e.operand(1)}); },
+                             .cheap = true},
     .alias = NoAlias{},
     .evaluate = [](const EvaluateContext& c) { return evaluateEach(c, [](double a, double b) { return a > b ? 1.0 : 0.0; }); },
     .cases =

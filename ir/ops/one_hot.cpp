@@ -57,7 +57,7 @@ const OpDef kOneHotOp{
     .attributes = std::vector<AttributeDef>{{"depth", AttributeKind::Integer, "extent of the new last axis"}},
     .infer = infer,
     .gradient = NotDifferentiable{"the operand is an index"},
-    .lower = ElementLowering{.emit = emit, .scalar_only = true},
+    .lower = ElementLowering{.emit = emit, .scalar_only = true, .cheap = true},
     .alias = NoAlias{},
     .evaluate = evaluateOneHot,
     .cases = cases,

@@ -6,8 +6,9 @@ namespace {
 
 std::vector<ValueId> gradient(const GradientContext& g) {
   Builder& b = g.builder;
-  ValueId x = g.operands[0], zero = b.constant(0, b.typeOf(x));
-  return {b.make("where", {b.make("greater", {x, zero}), g.cotangents[0], zero})};
+  // The result is positive exactly where the operand is, and it is the one of the two that is kept for the backward pass.
+  ValueId y = g.results[0], zero = b.constant(0, b.typeOf(y));
+  return {b.make("where", {b.make("greater", {y, zero}), g.cotangents[0], zero})};
 }
 
 }  // namespace

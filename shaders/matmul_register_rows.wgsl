@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// C[b, m, n] = sum over k of A[b, m, k] * B[b, k, n], for drivers that run a workgroup as a loop on one core: no barriers, no workgroup
+// memory. A workgroup makes rows x (lanes * columns) results; all its invocations read the same elements of A (uniform loads) and
+// neighbouring ones of B. The hooks are replaced by the compiler.
+
+override batches: u32 = 1;
+override m_extent: u32 = 64;
+override n_extent: u32 = 64;
+override k_extent: u32 = 64;
+override rows: u32 = 8;      // results an invocation along m
+override columns: u32 = 2;   // and along n, `lanes` apart
+override lanes: u32 = 32;    // invocations a workgroup
+
+fn load_a(batch: u32, m: u32, k: u32) -> f32 { return 0.0; }
+fn load_b(batch: u32, k: u32, n: u32) -> f32 { return 0.0; }
+fn store_c(batch: u32, m: u32, n: u32, value: f32) {}
+fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
+
+@compute @workgroup_size(lanes)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let tiles_n = (n_extent + lanes * columns - 1) / (lanes * columns);
+  let tiles_m = (m_extent + rows - 1) / rows;
+  let flat = workgroup_index(group);
+  let batch = flat / (tiles_m * tiles_n);
+  if (batch >= batches) {
+    return;
+  }
+  let m0 = flat / tiles_n % tiles_m * rows;
+  let n0 = flat % tiles_n * (lanes * columns) + lane;
+
+  var sums: array<f32, rows * columns>;
+  for (var k = 0u; k < k_extent; k++) {
+    var b: array<f32, columns>;
+    for (var j = 0u; j < columns; j++) {
+      // Past the edge the last column is read again and not stored.
+      b[j] = load_b(batch, k, min(n0 + j * lanes, n_extent - 1));
+    }
+    for (var i = 0u; i < rows; i++) {
+      let a = load_a(batch, min(m0 + i, m_extent - 1), k);
+      for (var j = 0u; j < columns; j++) {
+        sums[i * columns + j] += a * b[j];
+      }
+    }
+  }
+  for (var i = 0u; i < rows; i++) {
+    for (var j = 0u; j < columns; j++) {
+      let n = n0 + j * lanes;
+      if (m0 + i < m_extent && n < n_extent) {
+        store_c(batch, m0 + i, n, sums[i * columns + j]);
+      }
+    }
+  }
+}
