@@ -3,6 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <optional>
+#include <thread>
 #include <variant>
 
 #include "backends/vulkan/spirv.h"
@@ -10,6 +15,8 @@
 namespace lockstep::vulkan {
 
 namespace {
+
+constexpr size_t kMostThreads = 8;
 
 Result<KernelPipeline> makePipeline(Context& context, const std::string& name, const kernel::ValidModule& module, size_t bindings,
                                     uint64_t& counter) {
@@ -57,21 +64,46 @@ Result<KernelPipeline> makePipeline(Context& context, const std::string& name, c
 }  // namespace
 
 Result<std::vector<KernelPipeline>> makePipelines(Context& context, const program::ValidProgram& program, uint64_t& counter) {
-  std::vector<KernelPipeline> pipelines(program->kernels.size());
-  bool compiled = false;
+  struct Job {
+    size_t kernel = 0, bindings = 0;
+    uint64_t created = 0;
+    std::optional<Result<KernelPipeline>> made;
+    std::exception_ptr bug;
+  };
+  std::vector<Job> jobs;
+  std::vector<bool> wanted(program->kernels.size());
   for (const program::Command& command : program->commands) {
     const auto* dispatch = std::get_if<program::Dispatch>(&command.action);
-    if (dispatch == nullptr) continue;
-    size_t kernel = dispatch->kernel.index();
-    if (pipelines[kernel].pipeline) {
-      if (pipelines[kernel].bindings != dispatch->bindings.size()) internalError("two dispatches of one kernel with different bindings");
-      continue;
-    }
-    LS_TRY(pipelines[kernel],
-           makePipeline(context, program->kernels[kernel].name, program.modules()[kernel], dispatch->bindings.size(), counter));
-    compiled = true;
+    if (dispatch == nullptr || wanted[dispatch->kernel.index()]) continue;
+    wanted[dispatch->kernel.index()] = true;
+    jobs.push_back({.kernel = dispatch->kernel.index(), .bindings = dispatch->bindings.size(), .made = {}, .bug = {}});
   }
-  if (compiled) context.savePipelineCache();
+  // Drivers take 10 to 200 ms for a kernel, and compile on as many threads as call them.
+  std::atomic<size_t> next = 0;
+  auto work = [&] {
+    for (size_t i = next++; i < jobs.size(); i = next++) {
+      Job& job = jobs[i];
+      const std::string& name = program->kernels[job.kernel].name;
+      try {
+        job.made.emplace(makePipeline(context, name, program.modules()[job.kernel], job.bindings, job.created));
+      } catch (...) {
+        job.bug = std::current_exception();
+      }
+    }
+  };
+  {
+    size_t threads = std::min<size_t>({jobs.size(), std::max(1u, std::thread::hardware_concurrency()), kMostThreads});
+    std::vector<std::jthread> helpers;
+    for (size_t i = 1; i < threads; ++i) helpers.emplace_back(work);
+    work();
+  }
+  std::vector<KernelPipeline> pipelines(program->kernels.size());
+  for (Job& job : jobs) {
+    if (job.bug) std::rethrow_exception(job.bug);
+    counter += job.created;
+    LS_TRY(pipelines[job.kernel], std::move(*job.made));
+  }
+  if (!jobs.empty()) context.savePipelineCache();
   return pipelines;
 }
 

@@ -4,7 +4,9 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 
+#include "backends/vulkan/context.h"
 #include "backends/vulkan/pipeline_cache.h"
 #include "backends/vulkan/vulkan.h"
 
@@ -56,6 +58,40 @@ TEST(Doctor, every_failed_check_has_a_remedy) {
     EXPECT_FALSE(check.detail.empty());
     EXPECT_EQ(check.ok, check.remedy.empty()) << check.name << ": " << check.detail;
   }
+}
+
+bool layerIsInstalled() {
+  std::vector<VulkanCheck> checks = diagnoseVulkan();
+  return !checks.empty() && checks.back().name == "validation layer" && checks.back().detail == "installed";
+}
+
+TEST(Validation, errors_of_the_layer_become_failures) {
+  if (!layerIsInstalled()) GTEST_SKIP() << "the validation layer is not installed";
+  Variable wanted("LOCKSTEP_VALIDATION", "1");
+  auto instance = vulkan::Instance::acquire().orThrow();
+  std::vector<vulkan::DeviceFacts> devices = vulkan::findDevices(*instance).orThrow();
+  ASSERT_FALSE(devices.empty());
+  auto context = vulkan::Context::open(instance, devices[0]).orThrow();
+  EXPECT_TRUE(context->validationStatus().ok());
+  auto info = vulkan::blank<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);  // no size, no usage: not allowed
+  uint64_t count = 0;
+  {
+    auto buffer = vulkan::Buffer::create(context->functions(), count, info, "vkCreateBuffer");
+  }
+  EXPECT_EQ(count, 1u);
+  Status status = context->validationStatus();
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.diagnostics()[0].code, "vulkan.validation");
+  EXPECT_TRUE(context->validationStatus().ok());
+}
+
+TEST(Results, lost_devices_and_full_memory_have_their_exit_codes) {
+  EXPECT_TRUE(vulkan::check(VK_SUCCESS, "vkQueueSubmit").ok());
+  Status lost = vulkan::check(VK_ERROR_DEVICE_LOST, "vkQueueSubmit", "step 3");
+  EXPECT_EQ(lost.failure().exit_code, ExitCode::DeviceLost);
+  EXPECT_EQ(lost.diagnostics()[0].code, "vulkan.vkQueueSubmit");
+  EXPECT_EQ(lost.diagnostics()[0].message, "vkQueueSubmit answers VK_ERROR_DEVICE_LOST for step 3");
+  EXPECT_EQ(vulkan::check(VK_ERROR_OUT_OF_DEVICE_MEMORY, "vkAllocateMemory").failure().exit_code, ExitCode::OutOfMemory);
 }
 
 std::vector<std::byte> someBytes(size_t count) {
