@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the reference backend reports, and that threads and batches change no bit.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "backends/reference/bytecode.h"
+#include "backends/reference/dispatch.h"
+#include "backends/reference/reference.h"
+#include "tests/backends/conformance.h"
+
+namespace lockstep::conformance {
+namespace {
+
+constexpr std::string_view kBuffer = "var @data: array<f32> {access = read_write, binding = 0, group = 0, space = storage}\n";
+
+Failure failureOf(std::string_view text, const std::vector<Words>& buffers, std::array<uint32_t, 3> groups,
+                  const ReferenceOptions& options = {}) {
+  std::unique_ptr<Backend> backend = makeReference(options);
+  Result<std::vector<Words>> result = runText(*backend, text, buffers, groups);
+  EXPECT_FALSE(result.ok());
+  return result.ok() ? Failure{{Diagnostic{}}} : result.failure();
+}
+
+std::string shifted(uint32_t by) {
+  return std::string(kBuffer) + R"(fn @main(%gid: vec3<u32> {builtin = global_invocation_id}) {workgroup_size = [32, 1, 1]} {
+  %i: u32 = extract %gid, 0u
+  %j: u32 = add %i, )" +
+         std::to_string(by) + R"(u
+  %p: ptr<storage, f32, read_write> = access @data, %j
+  store %p, 2.0f
+}
+)";
+}
+
+TEST(Checks, out_of_bounds_store_names_everything_and_is_not_done) {
+  Failure failure = failureOf(shifted(10), {Words(256)}, {8, 1, 1});
+  const Diagnostic& diagnostic = failure.diagnostics[0];
+  EXPECT_EQ(diagnostic.code, "reference.out_of_bounds");
+  EXPECT_NE(diagnostic.message.find("kernel kernel: index 256 is out of bounds of data with 256 elements"), std::string::npos)
+      << diagnostic.message;
+  EXPECT_NE(diagnostic.message.find("invocation (246, 0, 0) (workgroup (7, 0, 0), local (22, 0, 0))"), std::string::npos)
+      << diagnostic.message;
+  ASSERT_EQ(diagnostic.notes.size(), 1u);
+  EXPECT_NE(diagnostic.notes[0].message.find("store "), std::string::npos) << diagnostic.notes[0].message;
+  EXPECT_GT(diagnostic.notes[0].where.line, 0u);
+}
+
+TEST(Checks, out_of_bounds_is_the_same_for_any_number_of_threads) {
+  std::string first = toString(failureOf(shifted(10), {Words(64)}, {64, 1, 1}, {.max_threads = 1}).diagnostics);
+  for (uint32_t threads : {2u, 3u, 7u})
+    EXPECT_EQ(toString(failureOf(shifted(10), {Words(64)}, {64, 1, 1}, {.max_threads = threads}).diagnostics), first);
+}
+
+TEST(Checks, unchecked_stores_out_of_bounds_are_dropped_and_loads_give_zero) {
+  std::unique_ptr<Backend> backend = makeReference({.checks = false});
+  std::string text = std::string(kBuffer) + R"(var @out: array<f32> {access = read_write, binding = 1, group = 0, space = storage}
+fn @main(%gid: vec3<u32> {builtin = global_invocation_id}) {workgroup_size = [32, 1, 1]} {
+  %i: u32 = extract %gid, 0u
+  %j: u32 = sub %i, 1u
+  %p: ptr<storage, f32, read_write> = access @data, %j
+  %x: f32 = load %p
+  %k: u32 = add %i, 16u
+  %q: ptr<storage, f32, read_write> = access @out, %k
+  store %q, %x
+}
+)";
+  Result<std::vector<Words>> out = runText(*backend, text, {Words(31, 7), Words(32, 5)}, {1, 1, 1});
+  ASSERT_TRUE(out.ok()) << toString(out.diagnostics());
+  for (uint32_t k = 0; k < 32; ++k) EXPECT_EQ((*out)[1][k], k < 16 ? 5u : k == 16 ? 0u : 7u) << k;
+}
+
+TEST(Checks, out_of_bounds_in_every_address_space) {
+  struct Case {
+    std::string name, text;
+  };
+  auto kernelOf = [](std::string_view globals, std::string_view body) {
+    return std::string(kBuffer) + std::string(globals) +
+           "fn @main(%i: u32 {builtin = local_invocation_index}) {workgroup_size = [32, 1, 1]} {\n" + std::string(body) + "}\n";
+  };
+  const Case cases[] = {
+      {"function", kernelOf("", "  %v: ptr<function, array<f32, 20>> = var\n  %p: ptr<function, f32> = access %v, %i\n  store %p, 1.0f\n")},
+      {"private", kernelOf("var @v: array<f32, 20> {space = private}\n",
+                           "  %p: ptr<private, f32> = access @v, %i\n  %x: f32 = load %p\n  store %p, %x\n")},
+      {"workgroup",
+       kernelOf("var @v: array<f32, 20> {space = workgroup}\n", "  %p: ptr<workgroup, f32> = access @v, %i\n  store %p, 1.0f\n")},
+      {"inner index", kernelOf("var @v: array<array<f32, 4>, 40> {space = workgroup}\n",
+                               "  %k: u32 = shr %i, 2u\n  %p: ptr<workgroup, f32> = access @v, %i, %k\n  store %p, 1.0f\n")},
+      {"vector value", kernelOf("",
+                                "  %v: vec3<f32> = construct 1.0f, 2.0f, 3.0f\n  %x: f32 = extract %v, %i\n"
+                                "  %p: ptr<storage, f32, read_write> = access @data, 0u\n  store %p, %x\n")},
+      {"atomic", kernelOf("var @v: array<atomic<u32>, 20> {space = workgroup}\n",
+                          "  %p: ptr<workgroup, atomic<u32>> = access @v, %i\n  %x: u32 = atomic_add %p, 1u\n")},
+  };
+  for (const Case& c : cases) {
+    Failure failure = failureOf(c.text, {Words(64)}, {1, 1, 1});
+    EXPECT_EQ(failure.diagnostics[0].code, "reference.out_of_bounds") << c.name << toString(failure.diagnostics);
+  }
+}
+
+TEST(Checks, inactive_invocations_are_not_reported) {
+  std::string text = std::string(kBuffer) + R"(fn @main(%gid: vec3<u32> {builtin = global_invocation_id}) {workgroup_size = [32, 1, 1]} {
+  %i: u32 = extract %gid, 0u
+  %inside: bool = lt %i, 10u
+  if %inside {
+    %p: ptr<storage, f32, read_write> = access @data, %i
+    %x: f32 = load %p
+    %y: f32 = add %x, 1.0f
+    store %p, %y
+  }
+}
+)";
+  std::unique_ptr<Backend> backend = makeReference();
+  Result<std::vector<Words>> out = runText(*backend, text, {Words(10)}, {4, 1, 1});
+  ASSERT_TRUE(out.ok()) << toString(out.diagnostics());
+  EXPECT_EQ((*out)[0], Words(10, bitsOf(1.0f)));
+}
+
+TEST(Checks, divergent_barrier) {
+  std::string text = std::string(kBuffer) + R"(fn @main(%i: u32 {builtin = local_invocation_index}) {workgroup_size = [32, 1, 1]} {
+  %some: bool = lt %i, 5u
+  if %some {
+    workgroup_barrier
+  }
+}
+)";
+  Failure failure = failureOf(text, {Words(4)}, {2, 1, 1});
+  EXPECT_EQ(failure.diagnostics[0].code, "reference.divergent_barrier");
+  EXPECT_NE(failure.diagnostics[0].message.find("local (5, 0, 0)"), std::string::npos) << failure.diagnostics[0].message;
+}
+
+TEST(Checks, barrier_that_whole_workgroups_skip_is_fine) {
+  std::string text = std::string(kBuffer) + R"(fn @main(%w: vec3<u32> {builtin = workgroup_id}) {workgroup_size = [32, 1, 1]} {
+  %x: u32 = extract %w, 0u
+  %odd: u32 = and %x, 1u
+  %some: bool = eq %odd, 1u
+  if %some {
+    workgroup_barrier
+  }
+}
+)";
+  std::unique_ptr<Backend> backend = makeReference();
+  EXPECT_TRUE(runText(*backend, text, {Words(4)}, {16, 1, 1}).ok());
+}
+
+TEST(Checks, endless_loop) {
+  std::string text = std::string(kBuffer) + R"(fn @main(%i: u32 {builtin = local_invocation_index}) {workgroup_size = [32, 1, 1]} {
+  %p: ptr<storage, f32, read_write> = access @data, 0u
+  loop {
+    %x: f32 = load %p
+    %end: bool = gt %x, 1.0f
+    if %end {
+      break
+    }
+  }
+}
+)";
+  Failure failure = failureOf(text, {Words(4)}, {1, 1, 1}, {.loop_budget = 1u << 20});
+  EXPECT_EQ(failure.diagnostics[0].code, "reference.endless_loop");
+}
+
+program::Program readsWorkspace(bool filled) {
+  using namespace program;
+  Program program;
+  program.arenas = {{"workspace", ArenaRole::Workspace, 256}, {"output", ArenaRole::Output, 256}};
+  graph::TensorType type{graph::DType::F32, graph::Shape{64}};
+  program.buffers = {{.name = "w", .type = type, .role = ArenaRole::Workspace, .arena = ArenaId(0), .offset = 0, .size = 256, .initial = 0},
+                     {.name = "o", .type = type, .role = ArenaRole::Output, .arena = ArenaId(1), .offset = 0, .size = 256, .initial = 0}};
+  std::string text = R"(lockstep.kernel 1
+var @a: array<f32> {binding = 0, group = 0, space = storage}
+var @b: array<f32> {access = read_write, binding = 1, group = 0, space = storage}
+fn @main(%gid: vec3<u32> {builtin = global_invocation_id}) {workgroup_size = [64, 1, 1]} {
+  %i: u32 = extract %gid, 0u
+  %p: ptr<storage, f32, read> = access @a, %i
+  %x: f32 = load %p
+  %q: ptr<storage, f32, read_write> = access @b, %i
+  store %q, %x
+}
+)";
+  program.kernels.push_back({"copy", std::move(kernel::parse(text)).orThrow()});
+  program.outputs.push_back({.name = "o", .kind = graph::OutputKind::Result, .buffer = BufferId(1)});
+  Range whole{.buffer = BufferId(0), .offset = 0, .size = filled ? 256u : 128u, .access = kernel::Access::ReadWrite};
+  program.commands.push_back({.action = Fill{whole, bitsOf(3.0f)}, .level = 0, .label = "fill"});
+  Range source{.buffer = BufferId(0), .offset = 0, .size = 256, .access = kernel::Access::Read};
+  Range target{.buffer = BufferId(1), .offset = 0, .size = 256, .access = kernel::Access::ReadWrite};
+  program.commands.push_back(
+      {.action = Dispatch{.kernel = KernelId(0), .groups = {1, 1, 1}, .bindings = {source, target}}, .level = 1, .label = "copy"});
+  return program;
+}
+
+TEST(Checks, uninitialised_workspace) {
+  for (bool filled : {true, false}) {
+    for (bool tracked : {true, false}) {
+      std::unique_ptr<Backend> backend = makeReference({.track_uninitialised = tracked});
+      Result<program::ValidProgram> program = program::validate(readsWorkspace(filled));
+      ASSERT_TRUE(program.ok()) << toString(program.diagnostics());
+      std::unique_ptr<Executable> executable = std::move(backend->compile(*program)).orThrow();
+      std::span<const std::byte> none;
+      Result<Ticket> ticket = executable->submit({}, {&none, 1});
+      ASSERT_EQ(ticket.ok(), filled || !tracked);
+      if (!ticket.ok()) {
+        EXPECT_EQ(ticket.diagnostics()[0].code, "reference.uninitialised");
+        EXPECT_NE(ticket.diagnostics()[0].message.find("word 32 of a"), std::string::npos) << toString(ticket.diagnostics());
+      } else if (filled) {
+        std::vector<std::vector<std::byte>> output = std::move(executable->wait(*ticket)).orThrow();
+        EXPECT_FALSE(executable->wait(*ticket).ok());
+        float last = 0;
+        std::memcpy(&last, output[0].data() + 252, 4);
+        EXPECT_EQ(last, 3.0f);
+        EXPECT_EQ(executable->statistics().steps, 1u);
+        Result<std::vector<CommandTime>> times = executable->time({}, none);
+        ASSERT_TRUE(times.ok());
+        EXPECT_EQ(times->size(), 2u);
+        EXPECT_FALSE(executable->submit({}, {}).ok() && executable->time({}, std::vector<std::byte>(8)).ok());
+      }
+    }
+  }
+}
+
+/// A kernel with divergence, workgroup memory and a barrier, run with every batch size: the same words each time.
+TEST(Checks, results_do_not_depend_on_batches_or_threads) {
+  std::string text = R"(lockstep.kernel 1
+var @shared: array<f32, 16> {space = workgroup}
+var @data: array<f32> {access = read_write, binding = 0, group = 0, space = storage}
+fn @main(%gid: vec3<u32> {builtin = global_invocation_id}, %i: u32 {builtin = local_invocation_index}, %w: vec3<u32> {builtin = workgroup_id}) {workgroup_size = [16, 1, 1]} {
+  %g: u32 = extract %gid, 0u
+  %wx: u32 = extract %w, 0u
+  %x: f32 = convert %g
+  %y: f32 = sin %x
+  %s: ptr<workgroup, f32> = access @shared, %i
+  store %s, %y
+  workgroup_barrier
+  %n: u32 = rem %wx, 5u
+  %sum: ptr<function, f32> = var
+  %k: ptr<function, u32> = var
+  loop {
+    %kv: u32 = load %k
+    %end: bool = ge %kv, %n
+    if %end {
+      break
+    }
+    %at: u32 = add %kv, %i
+    %m: u32 = rem %at, 16u
+    %q: ptr<workgroup, f32> = access @shared, %m
+    %z: f32 = load %q
+    %t: f32 = load %sum
+    %u: f32 = mul %z, %x
+    %v: f32 = add %t, %u
+    store %sum, %v
+  } continuing {
+    %k1: u32 = load %k
+    %k2: u32 = add %k1, 1u
+    store %k, %k2
+  }
+  %r: f32 = load %sum
+  %p: ptr<storage, f32, read_write> = access @data, %g
+  store %p, %r
+}
+)";
+  kernel::Module module = std::move(kernel::parse(text)).orThrow();
+  Words first;
+  for (uint32_t batch : {1u, 2u, 3u, 7u, 16u}) {
+    for (uint32_t threads : {1u, 4u}) {
+      reference::Bytecode code = std::move(reference::decode(module, batch)).orThrow();
+      reference::ThreadPool pool(threads);
+      Words data(16 * 37);
+      reference::BufferView view{data.data(), static_cast<uint32_t>(data.size()), nullptr};
+      reference::Fault fault = reference::dispatch(pool, code, {&view, 1}, {37, 1, 1}, {});
+      EXPECT_EQ(fault.kind, reference::Fault::Kind::None);
+      if (first.empty()) first = data;
+      EXPECT_EQ(data, first) << batch << " groups a batch, " << threads << " threads\n" << reference::print(code);
+    }
+  }
+  EXPECT_NE(first, Words(first.size()));
+}
+
+/// Both variants of the vector routines give the same bits for every operation.
+TEST(Checks, vector_routines_agree_bit_for_bit) {
+#if defined(__x86_64__)
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) GTEST_SKIP() << "no AVX2 here";
+  using namespace reference;
+  constexpr uint32_t kLanes = 4096;
+  alignas(64) static uint32_t a[4 * kLanes], b[4 * kLanes];
+  uint32_t seed = 1;
+  auto random = [&] { return seed = seed * 1664525u + 1013904223u; };
+  for (uint32_t op = 0; op < kPureOps; ++op) {
+    for (uint32_t k = 0; k < 4 * kLanes; ++k) {
+      uint32_t word = random();
+      // A half are floats of moderate size, the rest any bits.
+      if (k % 2 == 0) word = (word & 0x807fffffu) | ((112 + (word >> 8) % 32) << 23);
+      a[k] = b[k] = word;
+    }
+    Instruction x{.op = static_cast<Opcode>(op), .dst = 3 * kLanes, .a = 0, .b = kLanes, .c = 2 * kLanes};
+    kBaselineRoutines.pure[op][7](a, kLanes, x);
+    kAvx2Routines.pure[op][7](b, kLanes, x);
+    for (uint32_t k = 3 * kLanes; k < 4 * kLanes; ++k) {
+      bool both_nan = std::isnan(floatOf(a[k])) && std::isnan(floatOf(b[k]));
+      ASSERT_TRUE(a[k] == b[k] || both_nan) << "op " << op << " of " << a[k - 3 * kLanes] << " " << a[k - 2 * kLanes] << ": " << a[k] << " "
+                                            << b[k];
+    }
+    // One lane alone gives what it gives among others.
+    Instruction one{.op = static_cast<Opcode>(op), .dst = 0, .a = 5, .b = kLanes + 5, .c = 2 * kLanes + 5};
+    kBaselineRoutines.pure[op][0](a, 1, one);
+    EXPECT_TRUE(a[0] == b[3 * kLanes + 5] || std::isnan(floatOf(a[0]))) << "op " << op;
+  }
+#endif
+}
+
+TEST(Checks, memory_refuses_ranges_outside) {
+  std::unique_ptr<Backend> backend = makeReference();
+  std::shared_ptr<Memory> memory = std::move(backend->allocate(100)).orThrow();
+  EXPECT_EQ(memory->size(), 100u);
+  std::vector<std::byte> bytes(10, std::byte(3)), back(10);
+  EXPECT_TRUE(memory->write(90, bytes).ok());
+  EXPECT_TRUE(memory->read(90, back).ok());
+  EXPECT_EQ(bytes, back);
+  EXPECT_FALSE(memory->write(91, bytes).ok());
+  EXPECT_FALSE(memory->read(UINT64_MAX, back).ok());
+}
+
+}  // namespace
+}  // namespace lockstep::conformance

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "backends/backend.h"
+
+namespace lockstep {
+namespace {
+
+TEST(Registry, lists_the_reference_and_ranks_by_kind) {
+  std::vector<DeviceInfo> devices = listDevices();
+  ASSERT_FALSE(devices.empty());
+  bool found = false;
+  for (size_t k = 0; k < devices.size(); ++k) {
+    found = found || devices[k].id == "reference";
+    if (k == 0 || !devices[k].usable || !devices[k - 1].usable) continue;
+    EXPECT_LE(devices[k - 1].kind, devices[k].kind);
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST(Registry, auto_chooses_the_first_and_says_why) {
+  Result<ChosenDevice> chosen = chooseDevice("auto");
+  ASSERT_TRUE(chosen.ok()) << toString(chosen.diagnostics());
+  EXPECT_EQ(chosen->info.id, listDevices().front().id);
+  EXPECT_FALSE(chosen->reason.empty());
+}
+
+TEST(Registry, reference_opens) {
+  Result<ChosenDevice> chosen = chooseDevice("reference");
+  ASSERT_TRUE(chosen.ok());
+  Result<std::unique_ptr<Backend>> backend = openDevice(chosen->info);
+  ASSERT_TRUE(backend.ok());
+  EXPECT_EQ((*backend)->device().id, "reference");
+  EXPECT_EQ((*backend)->device().kind, DeviceKind::Reference);
+  EXPECT_EQ((*backend)->device().profile.max_workgroup_invocations, 1024u);
+}
+
+TEST(Registry, unknown_selectors_list_what_there_is) {
+  for (const char* selector : {"cuda", "vulkan:no such device", "vulkan:77", "vulkan:"}) {
+    Result<ChosenDevice> chosen = chooseDevice(selector);
+    ASSERT_FALSE(chosen.ok()) << selector;
+    EXPECT_EQ(chosen.failure().exit_code, ExitCode::NoDevice);
+    EXPECT_NE(chosen.diagnostics()[0].remedy.find("reference"), std::string::npos);
+    EXPECT_NE(chosen.diagnostics()[0].message.find(selector), std::string::npos);
+  }
+  DeviceInfo unknown;
+  unknown.id = "cuda:0";
+  EXPECT_FALSE(openDevice(unknown).ok());
+}
+
+TEST(Registry, kinds_have_names) {
+  EXPECT_EQ(toString(DeviceKind::Discrete), "discrete GPU");
+  EXPECT_EQ(toString(DeviceKind::Reference), "reference");
+}
+
+}  // namespace
+}  // namespace lockstep
