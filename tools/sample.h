@@ -19,8 +19,8 @@ struct SampleOptions {
   int64_t steps = 0;            ///< how many there will be (schedules may depend on it)
   uint64_t seed = 42;           ///< of parameters and data
   std::string device = "auto";  ///< selector of chooseDevice()
-  std::vector<std::string> disabled_passes;
-  std::string dump_directory;  ///< empty: no dump
+  std::vector<std::string> disabled_passes = {};
+  std::string dump_directory = {};  ///< empty: no dump
 };
 
 /// What the compiler made, for the final report.

@@ -12,8 +12,8 @@ namespace lockstep::tools {
 
 struct TrainSettings {
   bool json = false;
-  std::string out_directory;  ///< empty: nothing is written
-  bool live = false;          ///< draw a live line (on stderr, so that stdout can be piped)
+  std::string out_directory = {};  ///< empty: nothing is written
+  bool live = false;               ///< draw a live line (on stderr, so that stdout can be piped)
   /// Set from outside to stop after the chunk that is running.
   const std::atomic<bool>* interrupted = nullptr;
 };

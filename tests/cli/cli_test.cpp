@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command as a process: help, exit codes, and that every mistake is answered.
+#include <gtest/gtest.h>
+
+#include <cctype>
+
+#include "frontend/io/safetensors.h"
+#include "tests/cli/process.h"
+
+namespace lockstep {
+namespace {
+
+using testing::Outcome;
+
+class Cli : public ::testing::Test {
+ protected:
+  Cli() : scratch_("cli") {}
+  Outcome run(const std::string& arguments) { return testing::runTool(scratch_, arguments); }
+  std::string file(const std::string& name, std::string_view text) {
+    EXPECT_TRUE(io::writeFileAtomically(scratch_ / name, text).ok());
+    return scratch_ / name;
+  }
+  testing::ScratchDirectory scratch_;
+};
+
+TEST_F(Cli, help_lists_the_verbs) {
+  const Outcome help = run("--help");
+  EXPECT_EQ(help.status, 0);
+  for (const char* verb : {"train", "devices", "doctor", "run", "opt", "verify"}) {
+    EXPECT_NE(help.out.find(verb), std::string::npos);
+    const Outcome one = run(std::string(verb) + " --help");
+    EXPECT_EQ(one.status, 0) << verb;
+    EXPECT_NE(one.out.find("--help"), std::string::npos) << verb;
+  }
+}
+
+struct Mistake {
+  const char* arguments;
+  int status;
+  const char* part;  // of what goes to stderr
+};
+void PrintTo(const Mistake& mistake, std::ostream* out) { *out << mistake.arguments; }
+
+class CliMistake : public ::testing::TestWithParam<Mistake> {};
+TEST_P(CliMistake, is_answered) {
+  const testing::ScratchDirectory scratch("mistake");
+  const Outcome outcome = testing::runTool(scratch, GetParam().arguments);
+  EXPECT_EQ(outcome.status, GetParam().status) << outcome.err;
+  EXPECT_NE(outcome.err.find(GetParam().part), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("error: "), std::string::npos) << outcome.err;
+}
+INSTANTIATE_TEST_SUITE_P(All, CliMistake,
+                         ::testing::Values(Mistake{"", 2, "usage.verb"}, Mistake{"trian", 2, "did you mean 'train'?"},
+                                           Mistake{"devices --jsn", 2, "did you mean '--json'?"},
+                                           Mistake{"devices extra", 2, "usage.argument"}, Mistake{"train --steps many", 2, "usage."},
+                                           Mistake{"train --steps -1", 2, "usage.steps"}, Mistake{"train sinus", 2, "did you mean 'sine'?"},
+                                           Mistake{"train sine --disable-pass fusee", 2, "did you mean 'fuse'?"},
+                                           Mistake{"train sine --device nonsense", 3, "nonsense"}, Mistake{"opt", 2, "FILE"},
+                                           Mistake{"opt no-such-file.graph", 4, "file.read"}, Mistake{"run kernel.txt", 4, "run.file"},
+                                           Mistake{"run no-such-file.wgsl", 4, "file.read"},
+                                           Mistake{"run k.kir --dispatch 0", 4, "run.dispatch"}, Mistake{"verify golden", 2, "usage.value"},
+                                           Mistake{"verify goldn x", 2, "did you mean 'golden'?"},
+                                           Mistake{"verify golden no-such-file", 4, "file.read"}),
+                         [](const auto& info) {
+                           std::string name;
+                           for (const char c : std::string(info.param.arguments))
+                             name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+                           return "m" + std::to_string(info.index) + "_" + name;
+                         });
+
+TEST_F(Cli, devices_and_doctor_give_json_lists) {
+  const Outcome devices = run("devices --json");
+  EXPECT_EQ(devices.status, 0);
+  EXPECT_TRUE(devices.out.starts_with("[{\"id\": ")) << devices.out;
+  EXPECT_NE(devices.out.find("\"id\": \"reference\""), std::string::npos);
+  const Outcome doctor = run("doctor --json");
+  EXPECT_TRUE(doctor.status == 0 || doctor.status == 3) << doctor.status;
+  EXPECT_NE(doctor.out.find("\"vulkan.loader\""), std::string::npos);
+  EXPECT_NE(doctor.out.find("\"id\": \"reference\""), std::string::npos);
+}
+
+TEST_F(Cli, everything_works_without_drivers) {
+  ::setenv("VK_ICD_FILENAMES", "/no/such/driver.json", 1);
+  ::setenv("VK_DRIVER_FILES", "/no/such/driver.json", 1);
+  const Outcome devices = run("devices");
+  const Outcome doctor = run("doctor");
+  ::unsetenv("VK_ICD_FILENAMES");
+  ::unsetenv("VK_DRIVER_FILES");
+  EXPECT_EQ(devices.status, 0) << devices.err;
+  EXPECT_NE(devices.out.find("auto takes reference"), std::string::npos) << devices.out;
+  EXPECT_EQ(doctor.status, 3);
+  EXPECT_NE(doctor.out.find("unset VK_"), std::string::npos) << doctor.out;
+}
+
+TEST_F(Cli, corrupt_golden_file_is_bad_input) {
+  const Outcome outcome = run("verify golden " + file("bad.safetensors", "12345678{}"));
+  EXPECT_EQ(outcome.status, 4);
+  EXPECT_NE(outcome.err.find("safetensors.size"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Cli, golden_case_of_each_status) {
+  const float one[] = {1, 2};
+  const double two[] = {2, 4}, three[] = {3, 4};
+  io::TensorFile golden;
+  for (const char* name : {"good", "bad"}) {
+    golden.metadata[name] = R"({"op": "add", "attrs": {}})";
+    golden.tensors[std::string(name) + "/in/a"] = io::Array::fromFloats({2}, one);
+    golden.tensors[std::string(name) + "/in/b"] = io::Array::fromFloats({2}, one);
+  }
+  golden.tensors["good/out/y"] = io::Array::fromDoubles({2}, two);
+  golden.tensors["bad/out/y"] = io::Array::fromDoubles({2}, three);
+  golden.metadata["unknown"] = R"({"op": "fourier", "attrs": {}})";
+  golden.tensors["unknown/out/y"] = io::Array::fromDoubles({2}, two);
+  const std::string path = scratch_ / "golden.safetensors";
+  ASSERT_TRUE(io::writeSafetensors(path, golden).ok());
+  for (const char* device : {"evaluate", "reference"}) {
+    const Outcome all = run("verify golden " + path + " --json --device " + device);
+    EXPECT_EQ(all.status, 5) << all.err;
+    EXPECT_NE(all.out.find(R"("passed": 1, "failed": 1, "unsupported": 1})"), std::string::npos) << all.out;
+    EXPECT_EQ(run("verify golden " + path + " --filter '^good$' --device " + device).status, 0);
+    EXPECT_EQ(run("verify golden " + path + " --filter unknown --device " + device).status, 5);
+  }
+  EXPECT_EQ(run("verify golden " + path + " --device evaluate --filter nothing").status, 2);
+  EXPECT_EQ(run("verify golden " + path + " --device evaluate --filter '('").status, 2);
+}
+
+TEST_F(Cli, opt_prints_what_it_read) {
+  const std::string text =
+      "lockstep.graph 1\ngraph {\n  %x: f32[2,3] = input {name = \"x\"}\n  %1: f32[2,3] = relu %x\n  output result \"y\" %1\n}\n";
+  const std::string path = file("g.graph", text);
+  const Outcome once = run("opt " + path + " -o " + (scratch_ / "h.graph").string());
+  ASSERT_EQ(once.status, 0) << once.err;
+  const Outcome twice = run("opt " + (scratch_ / "h.graph").string());
+  EXPECT_EQ(twice.status, 0);
+  EXPECT_EQ(*io::readTextFile(scratch_ / "h.graph"), twice.out);
+  EXPECT_NE(twice.out.find("relu"), std::string::npos);
+  EXPECT_EQ(run("opt " + path + " --passes simplify").status, 0);
+  EXPECT_NE(run("opt " + path + " --passes simplfy").status, 0);
+  const Outcome bad = run("opt " + file("bad.graph", "lockstep.graph 1\ngraph {\n  %1: f32[2] = nonsense %x\n}\n"));
+  EXPECT_EQ(bad.status, 4);
+  EXPECT_NE(bad.err.find("bad.graph:3:"), std::string::npos) << bad.err;
+}
+
+}  // namespace
+}  // namespace lockstep

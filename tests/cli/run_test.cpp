@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// `lockstep run` on the reference device.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "frontend/io/npy.h"
+#include "tests/cli/process.h"
+
+namespace lockstep {
+namespace {
+
+using testing::Outcome;
+
+constexpr std::string_view kScale = R"(
+struct Settings { factor: f32, count: u32 }
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(1) @binding(3) var<storage, read_write> y: array<f32>;
+@group(1) @binding(4) var<storage, read> settings: Settings;
+override bias: f32 = 0.0;
+@compute @workgroup_size(4)
+fn scale(@builtin(global_invocation_id) id: vec3<u32>) {
+  if (id.x < settings.count) { y[id.x] = x[id.x] * settings.factor + bias; }
+}
+@compute @workgroup_size(1)
+fn clear() { y[0] = 0.0; }
+)";
+
+class Run : public ::testing::Test {
+ protected:
+  Run() : scratch_("run") {
+    EXPECT_TRUE(io::writeFileAtomically(scratch_ / "k.wgsl", kScale).ok());
+    // factor 2.5, count 5
+    const uint32_t words[] = {0x40200000u, 5};
+    io::Array settings = io::Array::zeros(io::ElementType::U32, {2});
+    std::memcpy(settings.data.data(), words, sizeof(words));
+    EXPECT_TRUE(io::writeNpy(scratch_ / "settings.npy", settings).ok());
+  }
+  Outcome run(const std::string& arguments) {
+    return testing::runTool(scratch_, "run " + (scratch_ / "k.wgsl").string() + " --device reference " + arguments);
+  }
+  std::string settings() { return " --bind 1.4=" + (scratch_ / "settings.npy").string(); }
+  testing::ScratchDirectory scratch_;
+};
+
+TEST_F(Run, computes_prints_and_writes) {
+  const std::string out = scratch_ / "y.npy";
+  const Outcome outcome = run("--entry scale --dispatch 2 --bind 0.0=iota:f32[8] --bind 1.3=fill:f32[8]=-1" + settings() +
+                              " --override bias=0.5 --out 1.3=- --out 1.3=" + out);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "1.3 y: f32[8]\n  0.5 3.0 5.5 8.0 10.5 -1.0 -1.0 -1.0\n");
+  const auto array = io::readNpy(out);
+  ASSERT_TRUE(array.ok());
+  EXPECT_EQ(array->toFloats(), (std::vector<float>{0.5f, 3, 5.5f, 8, 10.5f, -1, -1, -1}));
+}
+
+TEST_F(Run, mistakes_are_named) {
+  const std::string good = "--bind 0.0=iota:f32[8] --bind 1.3=zeros:32" + settings();
+  EXPECT_NE(run(good).err.find("run.entry"), std::string::npos);
+  EXPECT_NE(run(good + " --entry scal").err.find("did you mean 'scale'?"), std::string::npos);
+  EXPECT_NE(run("--entry scale --bind 0.0=iota:f32[8]" + settings()).err.find("binding 1.3 (y: array<f32>) has no value"),
+            std::string::npos);
+  EXPECT_NE(run(good + " --entry scale --bind 2.0=zeros:4").err.find("no variable at binding 2.0"), std::string::npos);
+  EXPECT_NE(run(good + " --entry scale --bind 0.0=zeros:4").err.find("given twice"), std::string::npos);
+  EXPECT_NE(run(good + " --entry scale --out 2.0=-").err.find("usage.out"), std::string::npos);
+  EXPECT_NE(run(good + " --entry scale --override bia=1").status, 0);
+  EXPECT_NE(run(good + " --entry scale --override bias").err.find("usage.override"), std::string::npos);
+  for (const char* value :
+       {"zeros", "zeros:3", "zeros:x", "iota:f64[3]", "iota:f32", "fill:f32[3]", "fill:u32[3]=-1", "fill:i32[3]=0.5", "nothing"}) {
+    const Outcome outcome = run(std::string("--entry scale --bind '0.0=") + value + "'");
+    EXPECT_EQ(outcome.status, 4) << value;
+    EXPECT_NE(outcome.err.find("run.bind"), std::string::npos) << value << outcome.err;
+  }
+}
+
+TEST_F(Run, wgsl_errors_show_the_line) {
+  ASSERT_TRUE(
+      io::writeFileAtomically(scratch_ / "k.wgsl", std::string_view("@compute @workgroup_size(1)\nfn main() { let x = unknown; }\n")).ok());
+  const Outcome outcome = run("");
+  EXPECT_EQ(outcome.status, 4);
+  EXPECT_NE(outcome.err.find("k.wgsl:2:"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("^"), std::string::npos) << outcome.err;
+}
+
+}  // namespace
+}  // namespace lockstep
