@@ -336,9 +336,10 @@ TEST_P(Conformance, arithmetic_exact_floats) {
   check(binary(Op::Min, R, [=](const Args& a) { return std::isnan(g(a[0])) ? a[1] : g(a[1]) < g(a[0]) ? a[1] : a[0]; }, R));
   check(unary(
       Op::QuantizeToF16, R,
-      [](const Args& a) {
+      [exact = check.exact()](const Args& a) {
         double x = f(a[0]), m = std::abs(x);
-        if (std::isnan(x)) return 0x7fc00000u;
+        // A subnormal half may be flushed; NaN is not compared on such backends.
+        if (std::isnan(x) || (!exact && m < 0x1p-14 && m != 0)) return 0x7fc00000u;
         if (m >= 65520) return F(std::copysign(HUGE_VAL, x));
         double step = m < 0x1p-14 ? 0x1p-24 : std::ldexp(1.0, std::ilogb(m) - 10);
         return F(std::copysign(std::nearbyint(m / step) * step, x));
@@ -370,7 +371,6 @@ TEST_P(Conformance, arithmetic_rounded_floats) {
   Checker check([this](const auto& m, const auto& in, auto groups) { return run(m, in, groups); }, GetParam().exact);
   constexpr Scalar R = Scalar::F32;
   static const Words kSecond = wordsOf({1.0f, -1.0f, 3.0f, 0.1f, -7.5f, 1e10f, 1e-10f, 0.0f, 2.0f, 0.5f});
-  auto two = [](double factor) { return [factor](double wanted) { return factor * ulp(wanted); }; };
   OpCase division{Op::Div, R, {&kSecond}, {R}, R, {}, [](const Args& a) { return f(a[0]) / f(a[1]); }};
   check(division);
   OpCase rem{Op::Rem, R, {&kSecond}, {R}, R, {}, [](const Args& a) { return std::fmod(f(a[0]), f(a[1])); }};
@@ -388,7 +388,7 @@ TEST_P(Conformance, arithmetic_rounded_floats) {
     };
   }
   check(rem);
-  check(realUnary(Op::Sqrt, [](double x) { return std::sqrt(x); }, two(4)));
+  check(realUnary(Op::Sqrt, [](double x) { return std::sqrt(x); }, [](double x) { return 4 * ulp(std::sqrt(x)); }));
   // Two rounded operations on exact backends.
   OpCase rsqrt = realUnary(Op::InverseSqrt, [](double x) { return 1 / std::sqrt(x); }, [](double x) { return 2 * ulp(1 / std::sqrt(x)); });
   if (check.exact()) {
