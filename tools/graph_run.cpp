@@ -8,6 +8,7 @@
 #include <span>
 
 #include "backends/backend.h"
+#include "frontend/templates.h"
 #include "ir/graph/evaluate.h"
 #include "passes/adam.h"
 #include "passes/grad.h"
@@ -209,6 +210,7 @@ Result<std::unique_ptr<GraphRunner>> makeDeviceRunner(const graph::Graph& traced
   LS_TRY(const ChosenDevice chosen, chooseDevice(selector));
   LS_TRY(std::unique_ptr<Backend> backend, openDevice(chosen.info));
   options.profile = chosen.info.profile;
+  options.templates = detail::templateSource();
   LS_TRY(passes::Compiled compiled, passes::compile(traced, options));
   LS_TRY(program::ValidProgram program, program::validate(std::move(compiled.program)));
   auto runner = std::make_unique<DeviceRunner>(std::move(program), std::move(backend));
