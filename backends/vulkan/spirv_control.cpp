@@ -136,6 +136,7 @@ void Emitter::emitIf(const Instruction& in) {
 }
 
 void Emitter::emitLoop(const Instruction& in) {
+  std::optional<Place> rounds = startCountdown(in);
   spv::Block &header = builder_.makeNewBlock(), &body = builder_.makeNewBlock();
   spv::Block &next = builder_.makeNewBlock(), &merge = builder_.makeNewBlock();
   builder_.createBranch(&header);
@@ -144,6 +145,7 @@ void Emitter::emitLoop(const Instruction& in) {
   builder_.createBranch(&body);
   breakables_.push_back({.merge = &merge, .next = &next});
   builder_.setBuildPoint(&body);
+  if (rounds) countDown(*rounds, merge);
   emitBlock(in.blocks[0]);
   branchUnlessTerminated(next);
   builder_.setBuildPoint(&next);

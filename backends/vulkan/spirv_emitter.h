@@ -105,6 +105,11 @@ class Emitter {
   void emitSwitchTerminator(spv::Id selector, spv::Block& otherwise, const std::vector<std::pair<uint32_t, spv::Block*>>& targets);
   void countedLoop(uint32_t count, uint32_t step, spv::Id first, const std::function<void(spv::Id)>& body);
 
+  // spirv_loops.cpp: loops that are not sure to end.
+  /// The counter of a loop that needs one.
+  std::optional<Place> startCountdown(const kernel::Instruction& loop);
+  void countDown(const Place& rounds, spv::Block& merge);
+
   // spirv_ops.cpp: handlers of the rows.
   spv::Id emitCore(const kernel::Instruction& in);
   spv::Id emitExt(const kernel::Instruction& in);

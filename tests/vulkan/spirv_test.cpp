@@ -116,5 +116,39 @@ TEST(Spirv, workgroup_memory_is_zeroed_by_an_initializer_or_a_loop) {
   EXPECT_EQ(count(emitText(body, {}), "OpControlBarrier"), 1u);
 }
 
+/// A loop over %k from `begin` that breaks when `test` (which defines %stop) says so and steps by `step` (which defines %next).
+std::string loopOver(const std::string& begin, const std::string& test, const std::string& step, const std::string& body = "") {
+  return emitText("  %k: ptr<function, u32> = var " + begin + "\n  loop {\n    %k0: u32 = load %k\n" + test +
+                  "    if %stop {\n      break\n    }\n" + body + "  } continuing {\n    %k1: u32 = load %k\n" + step +
+                  "    store %k, %next\n  }\n");
+}
+
+bool countsDown(const std::string& text) { return count(text, "%rounds = OpVariable") == 1; }
+
+TEST(Loops, sure_to_end_have_no_countdown) {
+  const std::string up = "    %next: u32 = add %k1, 16u\n", ge = "    %stop: bool = ge %k0, %i\n";
+  EXPECT_FALSE(countsDown(loopOver("0u", ge, up)));
+  EXPECT_FALSE(countsDown(loopOver("0u", "    %go: bool = lt %k0, %i\n    %stop: bool = not %go\n", up)));
+  EXPECT_FALSE(countsDown(loopOver("0u", "    %n: u32 = array_length @in\n    %stop: bool = ge %k0, %n\n", up)));
+  EXPECT_FALSE(countsDown(loopOver("64u", "    %stop: bool = eq %k0, 0u\n", "    %next: u32 = shr %k1, 1u\n")));
+  EXPECT_FALSE(countsDown(loopOver("64u", "    %go: bool = gt %k0, 0u\n    %stop: bool = not %go\n", "    %next: u32 = div %k1, 2u\n")));
+  EXPECT_FALSE(
+      countsDown(emitText("  %k: ptr<function, u32> = var\n  loop {\n  } continuing {\n    %k1: u32 = load %k\n    %next: u32 = add %k1, "
+                          "1u\n    store %k, %next\n"
+                          "    %end: bool = ge %next, %i\n    break_if %end\n  }\n")));
+}
+
+TEST(Loops, that_may_not_end_have_a_countdown) {
+  const std::string up = "    %next: u32 = add %k1, 16u\n", ge = "    %stop: bool = ge %k0, %i\n";
+  EXPECT_TRUE(countsDown(loopOver("0u", ge, "    %next: u32 = add %k1, 0u\n")));
+  EXPECT_TRUE(countsDown(loopOver("0u", ge, "    %next: u32 = mul %k1, 2u\n")));
+  EXPECT_TRUE(countsDown(loopOver("0u", "    %stop: bool = eq %k0, %i\n", up)));
+  EXPECT_TRUE(countsDown(loopOver("0u", ge, up, "    store %k, 0u\n")));
+  EXPECT_TRUE(countsDown(loopOver("64u", "    %stop: bool = eq %k0, 1u\n", "    %next: u32 = shr %k1, 1u\n")));
+  EXPECT_TRUE(countsDown(emitText("  loop {\n    %t: bool = eq %i, 3u\n    if %t {\n      break\n    }\n  }\n")));
+  // The bound moves along.
+  EXPECT_TRUE(countsDown(loopOver("0u", "    %n: u32 = add %k0, 1u\n    %stop: bool = ge %k0, %n\n", up)));
+}
+
 }  // namespace
 }  // namespace lockstep::vulkan
