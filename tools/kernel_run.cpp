@@ -10,7 +10,7 @@
 
 #include "backends/backend.h"
 #include "frontend/io/npy.h"
-#include "ir/support/nearest.h"
+#include "tools/isolate_entry.h"
 
 namespace lockstep::tools {
 namespace {
@@ -196,23 +196,7 @@ const GlobalVariable* findVariable(const kernel::Module& module, Slot slot) {
 }
 
 Result<program::Program> makeProgram(const KernelRun& run) {
-  kernel::Module module = run.module;
-  std::vector<std::string_view> entries;
-  for (const kernel::Function& function : module.functions) {
-    if (function.workgroup_size) entries.push_back(function.name);
-  }
-  if (entries.empty()) return fail("run.entry", "the module has no entry point", {}, "mark a function with @compute @workgroup_size(..)");
-  if (run.entry.empty() && entries.size() > 1)
-    return fail("run.entry", "the module has several entry points", {}, suggest("", entries) + "; choose with --entry");
-  if (!run.entry.empty() && std::ranges::find(entries, std::string_view(run.entry)) == entries.end()) {
-    return fail("run.entry", fmt::format("there is no entry point '{}'", run.entry), {}, suggest(run.entry, entries));
-  }
-  if (!run.entry.empty()) {
-    // A backend runs the only entry point, so the others become ordinary functions that nobody calls; their builtins go with them.
-    std::erase_if(module.functions,
-                  [&](const kernel::Function& function) { return function.workgroup_size && function.name != run.entry; });
-  }
-
+  LS_TRY(kernel::Module module, isolateEntry(run.module, run.entry));
   program::Program program;
   program::Dispatch dispatch{.kernel = program::KernelId(size_t{0}), .groups = run.groups, .bindings = {}};
   for (const auto& [slot, bytes] : run.bytes) {
@@ -253,14 +237,13 @@ Result<program::Program> makeProgram(const KernelRun& run) {
     variable.group = 0;
     variable.binding = static_cast<uint32_t>(i);
   }
-  const std::string label = run.entry.empty() ? std::string(entries.front()) : run.entry;
+  const std::string label = module.entryPoint()->name;
   program.kernels.push_back({.name = label, .code = kernel::canonical(module)});
   program.commands.push_back({.action = std::move(dispatch), .level = 0, .label = label});
   return program;
 }
 
 Result<std::map<Slot, std::vector<std::byte>>> runKernel(KernelRun run) {
-  LS_CHECK(kernel::validate(run.module));
   LS_TRY(program::Program program, makeProgram(run));
   LS_TRY(const program::ValidProgram valid, program::validate(std::move(program)));
   LS_TRY(const ChosenDevice chosen, chooseDevice(run.device));

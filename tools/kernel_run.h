@@ -40,7 +40,7 @@ struct KernelRun {
   kernel::Module module;
   std::string entry;  ///< empty: the only entry point
   std::array<uint32_t, 3> groups{1, 1, 1};
-  std::map<Slot, std::vector<std::byte>> bytes = {};  ///< one for each storage or uniform variable
+  std::map<Slot, std::vector<std::byte>> bytes = {};  ///< one for each storage or uniform variable that the entry point uses
   std::string device = "auto";
 };
 /// The variables' bytes after the dispatch. Codes run.entry, run.bind and those of validation and the device.

@@ -60,6 +60,8 @@ TEST_F(Run, mistakes_are_named) {
   EXPECT_NE(run(good + " --entry scal").err.find("did you mean 'scale'?"), std::string::npos);
   EXPECT_NE(run("--entry scale --bind 0.0=iota:f32[8]" + settings()).err.find("binding 1.3 (y: array<f32>) has no value"),
             std::string::npos);
+  EXPECT_EQ(run("--entry clear --bind 1.3=zeros:4 --out 1.3=-").out, "1.3 y: f32[1]\n  0.0\n");
+  EXPECT_NE(run("--entry clear --bind 1.3=zeros:4 --bind 0.0=zeros:4").err.find("uses no variable at binding 0.0"), std::string::npos);
   EXPECT_NE(run(good + " --entry scale --bind 2.0=zeros:4").err.find("no variable at binding 2.0"), std::string::npos);
   EXPECT_NE(run(good + " --entry scale --bind 0.0=zeros:4").err.find("given twice"), std::string::npos);
   EXPECT_NE(run(good + " --entry scale --out 2.0=-").err.find("usage.out"), std::string::npos);

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/isolate_entry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "ir/support/nearest.h"
+
+namespace lockstep::tools {
+namespace {
+
+using kernel::Function;
+using kernel::Module;
+
+/// Marks what a function reaches.
+class Reach {
+ public:
+  explicit Reach(const Module& module) : module_(module), functions_(module.functions.size()), values_(module.values.size()) {}
+  void visitFunction(size_t index) {
+    if (functions_[index]) return;
+    functions_[index] = true;
+    visitBlock(module_.functions[index].body);
+  }
+  [[nodiscard]] bool function(size_t index) const { return functions_[index]; }
+  [[nodiscard]] bool value(kernel::ValueId id) const { return values_[id.index()]; }
+
+ private:
+  void visitBlock(kernel::BlockId id) {
+    for (const kernel::InstructionId instruction_id : module_[id].instructions) {
+      const kernel::Instruction& instruction = module_[instruction_id];
+      for (const kernel::ValueId operand : instruction.operands) {
+        if (operand.valid()) values_[operand.index()] = true;
+      }
+      if (instruction.op == kernel::Op::Call) visitFunction(instruction.immediate);
+      for (const kernel::BlockId block : instruction.blocks) visitBlock(block);
+    }
+  }
+  const Module& module_;
+  std::vector<bool> functions_, values_;
+};
+
+Result<size_t> findEntry(const Module& module, const std::string& name) {
+  std::vector<std::string_view> entries;
+  size_t found = module.functions.size();
+  for (size_t i = 0; i < module.functions.size(); ++i) {
+    const Function& function = module.functions[i];
+    if (!function.workgroup_size) continue;
+    entries.push_back(function.name);
+    if (function.name == name || name.empty()) found = i;
+  }
+  if (entries.empty()) return fail("run.entry", "the module has no entry point", {}, "mark a function with @compute @workgroup_size(..)");
+  if (name.empty() && entries.size() > 1) {
+    return fail("run.entry", "the module has several entry points", {}, suggest("", entries) + "; choose with --entry");
+  }
+  if (found == module.functions.size())
+    return fail("run.entry", fmt::format("there is no entry point '{}'", name), {}, suggest(name, entries));
+  return found;
+}
+
+}  // namespace
+
+Result<Module> isolateEntry(const Module& module, const std::string& name) {
+  LS_TRY(const size_t entry, findEntry(module, name));
+  Reach reach(module);
+  reach.visitFunction(entry);
+
+  Module result = module;
+  result.functions.clear();
+  std::vector<uint32_t> new_index(module.functions.size(), 0);
+  for (size_t i = 0; i < module.functions.size(); ++i) {
+    if (!reach.function(i)) continue;
+    new_index[i] = static_cast<uint32_t>(result.functions.size());
+    result.functions.push_back(module.functions[i]);
+  }
+  // Instructions of dropped functions are unreachable and disappear below, so their immediates do not matter.
+  for (kernel::Instruction& instruction : result.instructions) {
+    if (instruction.op == kernel::Op::Call) instruction.immediate = new_index[instruction.immediate];
+  }
+  for (kernel::Value& value : result.values) {
+    if (value.kind == kernel::ValueKind::Parameter) value.index = new_index[value.index];
+  }
+  std::erase_if(result.globals, [&](const kernel::GlobalVariable& variable) { return !reach.value(variable.value); });
+  for (kernel::Value& value : result.values) {
+    if (value.kind == kernel::ValueKind::Variable) value.index = 0;
+  }
+  for (size_t i = 0; i < result.globals.size(); ++i) result.values[result.globals[i].value.index()].index = static_cast<uint32_t>(i);
+  return kernel::canonical(result);
+}
+
+}  // namespace lockstep::tools
