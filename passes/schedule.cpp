@@ -226,7 +226,8 @@ struct State {
         if (key == base) jobs[job].after.insert(index);
       }
     }
-    if (node.operands.empty()) readers[base].push_back(job);
+    // A group without operands is no leaf: it makes its value, so nobody can need an older one.
+    if (node.operands.empty() && std::holds_alternative<StorageLowering>(*node.op->lower)) readers[base].push_back(job);
   }
   std::vector<std::pair<ValueId, size_t>> copy_jobs;
 
