@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "backends/vulkan/pipeline_cache.h"
@@ -15,6 +16,8 @@ namespace {
 constexpr uint64_t kStagingBytes = 8u << 20;
 /// Reading uncached mapped memory goes word by word over the bus; beyond this a copy to cached memory is faster.
 constexpr uint64_t kDirectReadBytes = 4096;
+
+constexpr auto kPolling = std::chrono::milliseconds(1);
 
 uint64_t roundUp(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
@@ -169,6 +172,18 @@ Result<Allocation> Context::allocate(uint64_t bytes, Placement placement, uint64
 
 Status Context::waitIdle() { return check(vk().vkQueueWaitIdle(queue_), "vkQueueWaitIdle"); }
 
+Status Context::waitFence(VkFence fence) const {
+  // A CPU driver needs the core for its own threads.
+  if (facts_.info.kind != DeviceKind::CpuDriver) {
+    auto until = std::chrono::steady_clock::now() + kPolling;
+    while (std::chrono::steady_clock::now() < until) {
+      VkResult result = vk().vkGetFenceStatus(device(), fence);
+      if (result != VK_NOT_READY) return check(result, "vkGetFenceStatus");
+    }
+  }
+  return check(vk().vkWaitForFences(device(), 1, &fence, VK_TRUE, UINT64_MAX), "vkWaitForFences");
+}
+
 Status Context::run(const std::function<void(VkCommandBuffer)>& record) {
   auto begin = blank<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
   begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
@@ -182,7 +197,7 @@ Status Context::run(const std::function<void(VkCommandBuffer)>& record) {
   submit.pCommandBuffers = &commands_;
   VkFence fence = fence_.get();
   LS_CHECK(check(vk().vkQueueSubmit(queue_, 1, &submit, fence), "vkQueueSubmit"));
-  LS_CHECK(check(vk().vkWaitForFences(device(), 1, &fence, VK_TRUE, UINT64_MAX), "vkWaitForFences"));
+  LS_CHECK(waitFence(fence));
   return check(vk().vkResetFences(device(), 1, &fence), "vkResetFences");
 }
 

@@ -51,6 +51,8 @@ class Context {
   Result<Allocation> allocate(uint64_t bytes, Placement placement, uint64_t& counter, std::string_view object);
 
   Status waitIdle();
+  /// Waits for a submission: first polling, because a sleeping thread wakes up late, then blocking.
+  Status waitFence(VkFence fence) const;
   /// Records, submits and waits.
   Status run(const std::function<void(VkCommandBuffer)>& record);
   Status upload(const Allocation& target, uint64_t offset, std::span<const std::byte> data);

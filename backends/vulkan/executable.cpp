@@ -153,7 +153,7 @@ Result<Ticket> VulkanExecutable::submit(const ArenaSet& state, std::span<const s
 Status VulkanExecutable::retireOldest() {
   InFlight oldest = in_flight_.front();
   VkFence fence = fences_[oldest.fence].get();
-  LS_CHECK(check(context_->vk().vkWaitForFences(context_->device(), 1, &fence, VK_TRUE, UINT64_MAX), "vkWaitForFences"));
+  LS_CHECK(context_->waitFence(fence));
   LS_CHECK(check(context_->vk().vkResetFences(context_->device(), 1, &fence), "vkResetFences"));
   in_flight_.pop_front();
   free_fences_.push_back(oldest.fence);
