@@ -18,34 +18,56 @@ uint64_t vectorAlign(Ty scalar, uint32_t width) { return scalarSize(scalar) * (w
 
 }  // namespace
 
-uint64_t Types::alignOf(Ty id) const {
+Types::Facts Types::factsOf(Ty id) const {
+  constexpr uint64_t kManyScalars = uint64_t(1) << 32u;
   const Type& type = (*this)[id];
-  if (type.kind == Kind::Vector || type.kind == Kind::Matrix) return vectorAlign(type.element, type.rows);
-  if (type.kind == Kind::Array || type.kind == Kind::Atomic) return alignOf(type.element);
-  if (type.kind == Kind::Struct) {
-    uint64_t align = 1;
+  Facts facts;
+  if (isScalar(id)) {
+    facts.align = facts.size = scalarSize(id);
+    facts.constructible = true;
+    facts.host_shareable = id != kBool;
+  } else if (id == kError) {
+    facts.constructible = facts.host_shareable = true;
+  } else if (type.kind == Kind::Vector || type.kind == Kind::Matrix) {
+    const bool matrix = type.kind == Kind::Matrix;
+    facts.align = vectorAlign(type.element, type.rows);
+    facts.size = matrix ? facts.align * type.columns : scalarSize(type.element) * type.rows;
+    facts.scalars = uint64_t(type.rows) * (matrix ? type.columns : 1);
+    facts.depth = matrix ? 3 : 2;
+    facts.constructible = true;
+    facts.host_shareable = type.element != kBool;
+  } else if (type.kind == Kind::Array) {
+    const Facts& element = facts_[type.element.index()];
+    const uint64_t stride = std::min(kMaximumTypeSize, roundUp(element.align, element.size));
+    const uint64_t count = std::max<uint64_t>(1, type.count);
+    facts = {.align = element.align, .size = std::min(kHuge, stride * count), .scalars = std::min(kManyScalars, element.scalars * count)};
+    facts.depth = element.depth + 1;
+    facts.constructible = type.count > 0 && !type.override_sized && element.constructible;
+    facts.host_shareable = !type.override_sized && element.host_shareable;
+    facts.atomic = element.atomic;
+  } else if (type.kind == Kind::Atomic) {
+    facts = facts_[type.element.index()];
+    facts.depth = 2;
+    facts.constructible = false;
+    facts.atomic = true;
+  } else if (type.kind == Kind::Struct) {
+    facts.scalars = 0;
+    facts.constructible = facts.host_shareable = true;
+    uint64_t end = 0;
     for (const StructMember& member : structure(id).members) {
-      align = std::max(align, member.align != 0 ? member.align : alignOf(member.type));
+      const Facts& part = facts_[member.type.index()];
+      const uint64_t align = member.align != 0 ? member.align : part.align;
+      facts.align = std::max(facts.align, align);
+      end = std::min(kHuge, roundUp(align, end) + (member.size != 0 ? member.size : part.size));
+      facts.scalars = std::min(kManyScalars, facts.scalars + part.scalars);
+      facts.depth = std::max(facts.depth, part.depth + 1);
+      facts.constructible = facts.constructible && part.constructible;
+      facts.host_shareable = facts.host_shareable && part.host_shareable;
+      facts.atomic = facts.atomic || part.atomic;
     }
-    return align;
+    facts.size = roundUp(facts.align, end);
   }
-  return isScalar(id) ? scalarSize(id) : 1;
-}
-
-uint64_t Types::sizeOf(Ty id) const {
-  const Type& type = (*this)[id];
-  if (type.kind == Kind::Vector) return scalarSize(type.element) * type.rows;
-  if (type.kind == Kind::Matrix) return vectorAlign(type.element, type.rows) * type.columns;
-  if (type.kind == Kind::Atomic) return sizeOf(type.element);
-  if (type.kind == Kind::Array) return std::min(kHuge, strideOf(id) * std::max<uint64_t>(1, type.count));
-  if (type.kind == Kind::Struct) {
-    const auto& members = structure(id).members;
-    if (members.empty()) return 0;
-    const uint64_t last = memberOffsets(id).back();
-    const StructMember& member = members.back();
-    return std::min(kHuge, roundUp(alignOf(id), last + (member.size != 0 ? member.size : sizeOf(member.type))));
-  }
-  return isScalar(id) ? scalarSize(id) : 0;
+  return facts;
 }
 
 uint64_t Types::strideOf(Ty array) const {
@@ -61,21 +83,6 @@ std::vector<uint64_t> Types::memberOffsets(Ty id) const {
     end = std::min(kHuge, offsets.back() + (member.size != 0 ? member.size : sizeOf(member.type)));
   }
   return offsets;
-}
-
-uint64_t Types::scalarCount(Ty id) const {
-  constexpr uint64_t kCap = uint64_t(1) << 32u;
-  const Type& type = (*this)[id];
-  if (type.kind == Kind::Vector) return type.rows;
-  if (type.kind == Kind::Matrix) return uint64_t(type.rows) * type.columns;
-  if (type.kind == Kind::Array)
-    return std::min(kCap, std::min(kCap, scalarCount(type.element)) * std::min<uint64_t>(type.count, 1u << 30u));
-  if (type.kind == Kind::Struct) {
-    uint64_t sum = 0;
-    for (const StructMember& member : structure(id).members) sum = std::min(kCap, sum + scalarCount(member.type));
-    return sum;
-  }
-  return 1;
 }
 
 }  // namespace lockstep::wgsl

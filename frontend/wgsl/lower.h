@@ -48,6 +48,7 @@ class Lowerer {
   // lower_expressions.cpp
   Value lowerValue(ExprId id);
   Value lowerReference(ExprId id);
+  Value runTimeIndex(Value index);
   Value lowerUnary(ExprId id);
   Value lowerBinary(ExprId id);
   Value lowerLogical(ExprId id, Value left);
@@ -58,6 +59,9 @@ class Lowerer {
   Value binary(BinaryOp op, Value left, Value right);
   Value matrixBinary(BinaryOp op, Value left, Value right);
   Value splat(Value value, uint32_t width);
+  Value construct(kernel::TypeId type, std::vector<Value> parts);
+  Value extract(Value composite, uint32_t index);
+  bool isConstant(Value value) { return builder_.module()[value].kind == kernel::ValueKind::Constant; }
   /// Evaluating the expression has no effect, cannot go out of bounds and costs little.
   bool isCheap(ExprId id) const;
   void at(Span span) { builder_.setLocation(source_.locate(span)); }

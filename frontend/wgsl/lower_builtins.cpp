@@ -113,7 +113,7 @@ kernel::ValueId Lowerer::packComposition(Builtin builtin, Value argument) {
   if (is_signed) lanes = builder_.makeAs(Op::Bitcast, types.vector(kernel::Scalar::U32, format.lanes), {lanes});
   Value packed;
   for (uint32_t i = 0; i < format.lanes; ++i) {
-    const Value field = make(Op::And, {builder_.extract(lanes, i), builder_.u32(mask)});
+    const Value field = make(Op::And, {extract(lanes, i), builder_.u32(mask)});
     const Value placed = i == 0 ? field : make(Op::Shl, {field, builder_.u32(i * bits)});
     packed = i == 0 ? placed : make(Op::Or, {packed, placed});
   }
@@ -133,7 +133,7 @@ kernel::ValueId Lowerer::unpackComposition(Builtin builtin, Value argument, kern
     fields.push_back(
         builder_.makeAs(Op::ExtractBits, builder_.types().scalar(integer), {word, builder_.u32(i * bits), builder_.u32(bits)}));
   }
-  const Value lanes = builder_.construct(builder_.types().vector(integer, format.lanes), std::move(fields));
+  const Value lanes = construct(builder_.types().vector(integer, format.lanes), std::move(fields));
   if (!normalized) return lanes;
   const Value floats = builder_.convert(result, lanes);
   const Value scaled = make(Op::Div, {floats, number(floats, is_signed ? mask >> 1u : mask)});

@@ -43,12 +43,19 @@ kernel::ValueId Lowerer::lowerValue(ExprId id) {
       const Value base = lowerValue(expr.left);
       const Value index = lowerValue(expr.right);
       at(expr.span);
-      return builder_.extract(base, index);
+      const uint64_t known = isConstant(index) ? builder_.module()[index].bits : UINT64_MAX;
+      return known < builder_.types().elementCount(builder_.typeIdOf(base)) ? extract(base, static_cast<uint32_t>(known))
+                                                                            : make(Op::Extract, {base, runTimeIndex(index)});
     }
     case ExprKind::Member:
       return lowerMember(id);
   }
   internalError("an unknown kind of expression");
+}
+
+/// A constant that is no constant expression (a `let`) may be out of range, which the IR wants to see as a run-time value.
+kernel::ValueId Lowerer::runTimeIndex(Value index) {
+  return isConstant(index) ? builder_.load(builder_.var(builder_.typeIdOf(index), "", index)) : index;
 }
 
 /// The pointer to what a reference expression names: one access with all the indices from the root.
@@ -78,7 +85,10 @@ kernel::ValueId Lowerer::lowerReference(ExprId id) {
     const Ty base_type = infoOf(part.left).type;
     const Ty base = types_[base_type].element;
     if (part.kind == ExprKind::Index) {
-      indices.push_back(lowerValue(part.right));
+      Value index = lowerValue(part.right);
+      const uint32_t count = types_.elementCount(base);
+      if (count > 0 && isConstant(index) && builder_.module()[index].bits >= count) index = runTimeIndex(index);
+      indices.push_back(index);
       in_bounds = in_bounds && infoOf(part.right).value && types_.elementCount(base) > 0;
     } else if (types_.isVector(base)) {
       indices.push_back(builder_.u32(componentIndex(part.name[0])));
@@ -160,7 +170,26 @@ bool Lowerer::isCheap(ExprId id) const {
 
 kernel::ValueId Lowerer::splat(Value value, uint32_t width) {
   if (width == 1 || kernelType(value).kind == kernel::TypeKind::Vector) return value;
-  return builder_.construct(builder_.types().vector(kernelType(value).scalar, width), {value});
+  const kernel::TypeId type = builder_.types().vector(kernelType(value).scalar, width);
+  return isConstant(value) ? construct(type, std::vector<Value>(width, value)) : builder_.construct(type, {value});
+}
+
+/// A composite; constant when its parts are.
+kernel::ValueId Lowerer::construct(kernel::TypeId type, std::vector<Value> parts) {
+  const bool constant = std::all_of(parts.begin(), parts.end(), [&](Value part) { return isConstant(part); });
+  if (!constant) return builder_.construct(type, std::move(parts));
+  const bool splat = parts.size() == 1 && builder_.types()[type].kind == kernel::TypeKind::Vector;
+  if (splat) parts.resize(builder_.types()[type].rows, parts[0]);
+  const bool zero = std::all_of(parts.begin(), parts.end(), [&](Value part) { return part == builder_.zero(builder_.typeIdOf(part)); });
+  return zero ? builder_.zero(type) : builder_.composite(type, std::move(parts));
+}
+
+/// Part `index` of a composite value; constant when that is.
+kernel::ValueId Lowerer::extract(Value composite, uint32_t index) {
+  if (!isConstant(composite)) return builder_.extract(composite, index);
+  const kernel::TypeId element = builder_.types().elementOf(builder_.typeIdOf(composite), index);
+  const kernel::Value& value = builder_.module()[composite];
+  return value.elements.empty() ? builder_.zero(element) : value.elements[index];
 }
 
 kernel::ValueId Lowerer::binary(BinaryOp op, Value left, Value right) {
@@ -182,19 +211,22 @@ kernel::ValueId Lowerer::matrixBinary(BinaryOp op, Value left, Value right) {
   const Value l = scaling && !left_matrix ? splat(left, rows) : left, r = scaling && left_matrix ? splat(right, rows) : right;
   std::vector<Value> columns;
   for (uint32_t i = 0; i < (left_matrix ? a.columns : b.columns); ++i) {
-    const Value x = left_matrix ? builder_.extract(l, i) : l;
-    const Value y = left_matrix && scaling ? r : builder_.extract(r, i);
+    const Value x = left_matrix ? extract(l, i) : l;
+    const Value y = left_matrix && scaling ? r : extract(r, i);
     columns.push_back(make(kBinaryOps[static_cast<size_t>(op)], {x, y}));
   }
   const kernel::TypeId type = builder_.typeIdOf(left_matrix ? left : right);
-  return builder_.construct(type, std::move(columns));
+  return construct(type, std::move(columns));
 }
 
 kernel::ValueId Lowerer::swizzle(Value vector, std::string_view letters) {
   std::vector<uint32_t> components;
   for (const char letter : letters) components.push_back(componentIndex(letter));
-  if (components.size() == 1) return builder_.extract(vector, components[0]);
-  return builder_.swizzle(vector, components);
+  if (components.size() == 1) return extract(vector, components[0]);
+  if (!isConstant(vector)) return builder_.swizzle(vector, components);
+  std::vector<Value> parts;
+  for (const uint32_t component : components) parts.push_back(extract(vector, component));
+  return construct(builder_.types().vector(kernelType(vector).scalar, static_cast<uint32_t>(parts.size())), std::move(parts));
 }
 
 kernel::ValueId Lowerer::lowerMember(ExprId id) {
@@ -208,7 +240,7 @@ kernel::ValueId Lowerer::lowerMember(ExprId id) {
   if (types_.isVector(base_value)) return swizzle(base, expr.name);
   const auto& members = types_.structure(base_value).members;
   const auto member = std::find_if(members.begin(), members.end(), [&](const StructMember& m) { return m.name == expr.name; });
-  return builder_.extract(base, static_cast<uint32_t>(member - members.begin()));
+  return extract(base, static_cast<uint32_t>(member - members.begin()));
 }
 
 kernel::ValueId Lowerer::lowerCall(ExprId id) {
@@ -237,9 +269,9 @@ kernel::ValueId Lowerer::lowerConstructor(ExprId id) {
     std::vector<Value> scalars;
     for (const Value part : parts) {
       const uint32_t width = kernelType(part).width();
-      for (uint32_t i = 0; i < width; ++i) scalars.push_back(width == 1 ? part : builder_.extract(part, i));
+      for (uint32_t i = 0; i < width; ++i) scalars.push_back(width == 1 ? part : extract(part, i));
     }
-    return builder_.construct(wanted, std::move(scalars));
+    return construct(wanted, std::move(scalars));
   }
   if (types_.isMatrix(info.type)) {
     const Type matrix = types_[info.type];
@@ -247,19 +279,19 @@ kernel::ValueId Lowerer::lowerConstructor(ExprId id) {
     if (parts.size() == 1) {
       if (builder_.typeIdOf(parts[0]) == wanted) return parts[0];
       std::vector<Value> columns;
-      for (uint32_t i = 0; i < matrix.columns; ++i) columns.push_back(builder_.convert(column, builder_.extract(parts[0], i)));
-      return builder_.construct(wanted, std::move(columns));
+      for (uint32_t i = 0; i < matrix.columns; ++i) columns.push_back(builder_.convert(column, extract(parts[0], i)));
+      return construct(wanted, std::move(columns));
     }
     if (parts.size() > matrix.columns) {
       std::vector<Value> columns;
       for (size_t i = 0; i < parts.size(); i += matrix.rows) {
         const auto begin = parts.begin() + static_cast<std::ptrdiff_t>(i);
-        columns.push_back(builder_.construct(column, {begin, begin + matrix.rows}));
+        columns.push_back(construct(column, {begin, begin + matrix.rows}));
       }
-      return builder_.construct(wanted, std::move(columns));
+      return construct(wanted, std::move(columns));
     }
   }
-  return builder_.construct(wanted, std::move(parts));
+  return construct(wanted, std::move(parts));
 }
 
 }  // namespace lockstep::wgsl

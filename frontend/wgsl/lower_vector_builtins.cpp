@@ -31,13 +31,13 @@ kernel::ValueId Lowerer::length(Value vector) {
 }
 
 kernel::ValueId Lowerer::cross(Value a, Value b) {
-  const auto at = [&](Value vector, uint32_t i) { return builder_.extract(vector, i % 3); };
+  const auto at = [&](Value vector, uint32_t i) { return extract(vector, i % 3); };
   std::vector<Value> components;
   for (uint32_t i = 0; i < 3; ++i) {
     const Value plus = make(Op::Mul, {at(a, i + 1), at(b, i + 2)});
     components.push_back(make(Op::Sub, {plus, make(Op::Mul, {at(a, i + 2), at(b, i + 1)})}));
   }
-  return builder_.construct(builder_.typeIdOf(a), std::move(components));
+  return construct(builder_.typeIdOf(a), std::move(components));
 }
 
 /// k = 1 - eta^2 (1 - dot(n, i)^2); zero where k < 0, else eta i - (eta dot(n, i) + sqrt(k)) n.
@@ -58,13 +58,13 @@ kernel::ValueId Lowerer::transpose(Value matrix) {
   kernel::TypeTable& types = builder_.types();
   const kernel::TypeId column = types.vector(given.scalar, given.columns);
   std::vector<Value> old_columns, columns;
-  for (uint32_t i = 0; i < given.columns; ++i) old_columns.push_back(builder_.extract(matrix, i));
+  for (uint32_t i = 0; i < given.columns; ++i) old_columns.push_back(extract(matrix, i));
   for (uint32_t row = 0; row < given.rows; ++row) {
     std::vector<Value> entries;
-    for (const Value old : old_columns) entries.push_back(builder_.extract(old, row));
-    columns.push_back(builder_.construct(column, std::move(entries)));
+    for (const Value old : old_columns) entries.push_back(extract(old, row));
+    columns.push_back(construct(column, std::move(entries)));
   }
-  return builder_.construct(types.matrix(given.scalar, given.rows, given.columns), std::move(columns));
+  return construct(types.matrix(given.scalar, given.rows, given.columns), std::move(columns));
 }
 
 /// Cofactor expansion along the columns, each minor computed once.
@@ -72,8 +72,8 @@ kernel::ValueId Lowerer::determinant(Value matrix) {
   const uint32_t n = kernelType(matrix).columns;
   std::vector<std::vector<Value>> m(n);
   for (uint32_t c = 0; c < n; ++c) {
-    const Value column = builder_.extract(matrix, c);
-    for (uint32_t r = 0; r < n; ++r) m[c].push_back(builder_.extract(column, r));
+    const Value column = extract(matrix, c);
+    for (uint32_t r = 0; r < n; ++r) m[c].push_back(extract(column, r));
   }
   const auto two = [&](uint32_t c0, uint32_t c1, uint32_t r0, uint32_t r1) {
     return make(Op::Sub, {make(Op::Mul, {m[c0][r0], m[c1][r1]}), make(Op::Mul, {m[c1][r0], m[c0][r1]})});

@@ -15,14 +15,19 @@ constexpr std::array<std::string_view, 9> kScalarNames{"<error>", "void", "bool"
 }  // namespace
 
 Types::Types() {
-  for (size_t i = 0; i < kScalarNames.size(); ++i) types_.push_back({.kind = static_cast<Kind>(i), .element = {}});
+  for (size_t i = 0; i < kScalarNames.size(); ++i) {
+    types_.push_back({.kind = static_cast<Kind>(i), .element = {}});
+    facts_.push_back(factsOf(Ty(i)));
+  }
 }
 
 Ty Types::intern(const Type& type) {
   const auto found = std::find(types_.begin(), types_.end(), type);
   if (found != types_.end()) return Ty(static_cast<size_t>(found - types_.begin()));
   types_.push_back(type);
-  return Ty(types_.size() - 1);
+  const Ty id(types_.size() - 1);
+  facts_.push_back(factsOf(id));
+  return id;
 }
 
 Ty Types::vector(Ty scalar, uint32_t width) {
@@ -75,40 +80,9 @@ bool Types::isAbstract(Ty id) const {
   return id == kAbstractInt || id == kAbstractFloat;
 }
 
-bool Types::isConstructible(Ty id) const {
-  const Type& type = (*this)[id];
-  if (type.kind == Kind::Array) return type.count > 0 && !type.override_sized && isConstructible(type.element);
-  if (type.kind == Kind::Struct) {
-    const auto& members = structure(id).members;
-    return std::all_of(members.begin(), members.end(), [&](const StructMember& m) { return isConstructible(m.type); });
-  }
-  return id == kError || isScalar(id) || type.kind == Kind::Vector || type.kind == Kind::Matrix;
-}
-
 bool Types::isStorable(Ty id) const {
   const Kind kind = (*this)[id].kind;
   return kind != Kind::Void && kind != Kind::Pointer && kind != Kind::Reference;
-}
-
-bool Types::isHostShareable(Ty id) const {
-  const Type& type = (*this)[id];
-  if (type.kind == Kind::Struct) {
-    const auto& members = structure(id).members;
-    return std::all_of(members.begin(), members.end(), [&](const StructMember& m) { return isHostShareable(m.type); });
-  }
-  if (type.kind == Kind::Array) return !type.override_sized && isHostShareable(type.element);
-  if (type.kind == Kind::Vector) return type.element != kBool;
-  return id == kError || (isScalar(id) && id != kBool) || type.kind == Kind::Matrix || type.kind == Kind::Atomic;
-}
-
-bool Types::containsAtomic(Ty id) const {
-  const Type& type = (*this)[id];
-  if (type.kind == Kind::Array) return containsAtomic(type.element);
-  if (type.kind == Kind::Struct) {
-    const auto& members = structure(id).members;
-    return std::any_of(members.begin(), members.end(), [&](const StructMember& m) { return containsAtomic(m.type); });
-  }
-  return type.kind == Kind::Atomic;
 }
 
 bool Types::isRuntimeSized(Ty id) const {
@@ -121,19 +95,6 @@ bool Types::isRuntimeSized(Ty id) const {
 }
 
 bool Types::isOverrideSized(Ty id) const { return isArray(id) && (*this)[id].override_sized; }
-
-uint32_t Types::depth(Ty id) const {
-  const Type& type = (*this)[id];
-  if (type.kind == Kind::Struct) {
-    uint32_t deepest = 0;
-    for (const StructMember& member : structure(id).members) deepest = std::max(deepest, depth(member.type));
-    return deepest + 1;
-  }
-  return type.kind == Kind::Array || type.kind == Kind::Atomic ? depth(type.element) + 1
-         : type.kind == Kind::Vector                           ? 2
-         : type.kind == Kind::Matrix                           ? 3
-                                                               : 1;
-}
 
 Ty Types::withScalar(Ty id, Ty scalar) {
   const Type type = (*this)[id];

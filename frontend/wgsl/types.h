@@ -106,14 +106,14 @@ class Types {
   [[nodiscard]] Ty scalarOf(Ty id) const;
   [[nodiscard]] uint32_t width(Ty id) const { return isVector(id) ? (*this)[id].rows : 1; }
   [[nodiscard]] bool isAbstract(Ty id) const;
-  [[nodiscard]] bool isConstructible(Ty id) const;
+  [[nodiscard]] bool isConstructible(Ty id) const { return facts_[id.index()].constructible; }
   [[nodiscard]] bool isStorable(Ty id) const;
   /// May live in uniform or storage buffers.
-  [[nodiscard]] bool isHostShareable(Ty id) const;
-  [[nodiscard]] bool containsAtomic(Ty id) const;
+  [[nodiscard]] bool isHostShareable(Ty id) const { return facts_[id.index()].host_shareable; }
+  [[nodiscard]] bool containsAtomic(Ty id) const { return facts_[id.index()].atomic; }
   [[nodiscard]] bool isRuntimeSized(Ty id) const;
   [[nodiscard]] bool isOverrideSized(Ty id) const;
-  [[nodiscard]] uint32_t depth(Ty id) const;
+  [[nodiscard]] uint32_t depth(Ty id) const { return facts_[id.index()].depth; }
   /// The same type with reference removed.
   [[nodiscard]] Ty value(Ty id) const { return isReference(id) ? (*this)[id].element : id; }
   /// The type with every abstract scalar replaced by its default (AbstractInt -> i32, AbstractFloat -> f32).
@@ -128,19 +128,27 @@ class Types {
   [[nodiscard]] Ty elementOf(Ty id, uint32_t index = 0);
 
   // Layout in bytes, 64 bits wide so that absurd sizes can be reported. 0 for types without layout.
-  [[nodiscard]] uint64_t alignOf(Ty id) const;
-  [[nodiscard]] uint64_t sizeOf(Ty id) const;
+  [[nodiscard]] uint64_t alignOf(Ty id) const { return facts_[id.index()].align; }
+  [[nodiscard]] uint64_t sizeOf(Ty id) const { return facts_[id.index()].size; }
   [[nodiscard]] uint64_t strideOf(Ty array) const;
   [[nodiscard]] std::vector<uint64_t> memberOffsets(Ty structure) const;
   /// Scalars that a value of this type is made of (at most 2^32).
-  [[nodiscard]] uint64_t scalarCount(Ty id) const;
+  [[nodiscard]] uint64_t scalarCount(Ty id) const { return facts_[id.index()].scalars; }
 
   /// WGSL spelling, for messages.
   [[nodiscard]] std::string toString(Ty id) const;
 
  private:
+  /// What follows from a type's parts; computed once, because nested structs may share parts exponentially often.
+  struct Facts {
+    uint64_t align = 1, size = 0, scalars = 1;
+    uint32_t depth = 1;
+    bool constructible = false, host_shareable = false, atomic = false;
+  };
   Ty intern(const Type& type);
+  [[nodiscard]] Facts factsOf(Ty id) const;
   std::vector<Type> types_;
+  std::vector<Facts> facts_;
   std::vector<Structure> structures_;
 };
 

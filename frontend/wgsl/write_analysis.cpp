@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which results are written in place of their use. Named ones become `let`s; the others are inlined when they are used once in the
 // block that computes them and nothing with an effect stands between a read and the place of its use.
+#include <algorithm>
+
 #include "frontend/wgsl/writer.h"
 
 namespace lockstep::wgsl {
@@ -90,6 +92,11 @@ bool Writer::canInline(kernel::InstructionId id) const {
   const Place& place = places_[id.index()];
   // WGSL has no address of a vector component, so accesses to one have no name.
   if (instruction.op == Op::Access) return module_[instruction.result].name.empty() || isComponentAccess(instruction);
+  // Written like the constant that it becomes when the text is read.
+  const bool constant =
+      instruction.op == Op::Construct && module_[instruction.result].name.empty() &&
+      std::all_of(instruction.operands.begin(), instruction.operands.end(), [&](kernel::ValueId id) { return isConstant(id); });
+  if (constant) return true;
   if (place.uses != 1 || place.shared_operand || !module_[instruction.result].name.empty()) return false;
   const Place& user = places_[place.user.index()];
   if (user.block != place.block) return false;

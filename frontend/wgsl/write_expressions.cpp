@@ -59,12 +59,20 @@ std::string_view functionText(Op op) {
 
 }  // namespace
 
+std::string Writer::variableOfBits(uint32_t bits) {
+  std::string& name = odd_bits_[bits];
+  if (name.empty()) {
+    name = uniqueName(fmt::format("bits_{:08x}", bits), scope_);
+    global_names_.insert(name);
+  }
+  return name;
+}
+
 std::string Writer::scalarText(const kernel::Value& value) {
   const kernel::Scalar scalar = module_.types[value.type].scalar;
   if (scalar == kernel::Scalar::F32 && !std::isfinite(std::bit_cast<float>(value.bits))) {
     // WGSL has no such constants, but bits that are read from memory are not looked at by the compiler.
-    odd_bits_.insert(value.bits);
-    return fmt::format("bitcast<f32>(f32_bits_{:08x})", value.bits);
+    return fmt::format("bitcast<f32>({})", variableOfBits(value.bits));
   }
   if (scalar == kernel::Scalar::F16 && (value.bits & 0x7C00u) == 0x7C00u) internalError("WGSL cannot express a non-finite f16 constant");
   // The literal of the smallest i32 would be out of range before its sign.
@@ -92,6 +100,7 @@ Text Writer::constant(const kernel::Value& value) {
 
 Text Writer::value(kernel::ValueId id) {
   const kernel::Value& value = module_[id];
+  if (const auto hidden = hidden_.find(id); hidden != hidden_.end()) return {hidden->second};
   if (value.kind == kernel::ValueKind::Constant) return constant(value);
   if (module_.types[value.type].kind == kernel::TypeKind::Pointer) {
     const bool is_pointer_name =
@@ -127,6 +136,11 @@ std::string Writer::elementText(kernel::TypeId base, kernel::ValueId index) {
   const bool constant = value.kind == kernel::ValueKind::Constant;
   if (type.kind == kernel::TypeKind::Struct) return "." + type.members[value.bits].name;
   if (constant && type.kind == kernel::TypeKind::Vector && value.bits < type.rows) return fmt::format(".{}", kComponents[value.bits]);
+  // A negative constant index is an error in WGSL; read from a variable it is a run-time matter.
+  const bool outside = constant && module_.types[value.type].scalar == kernel::Scalar::I32 && value.bits > INT32_MAX;
+  if (outside) {
+    return fmt::format("[{}]", variableOfBits(value.bits));
+  }
   return fmt::format("[{}]", this->value(index).text);
 }
 
@@ -175,7 +189,53 @@ Text Writer::binaryText(const kernel::Instruction& instruction) {
   return {fmt::format("{} {} {}", left, row->text, right), row->binding};
 }
 
+bool Writer::anyLane(kernel::ValueId constant, bool (*test)(uint32_t bits)) const {
+  const kernel::Value& value = module_[constant];
+  if (module_.types[value.type].kind == kernel::TypeKind::Scalar) return test(value.bits);
+  if (value.elements.empty()) return test(0);
+  return std::any_of(value.elements.begin(), value.elements.end(), [&](kernel::ValueId element) { return anyLane(element, test); });
+}
+
+void Writer::hide(kernel::ValueId constant) {
+  const std::string name = numberedName();
+  line(fmt::format("let {} = {};", name, value(constant).text));
+  hidden_[constant] = name;
+}
+
+/// The IR defines x / 0, shifts by 32 and so on; WGSL rejects them where the operands are constant. A `let` is never constant.
+void Writer::hideConstants(const kernel::Instruction& instruction) {
+  const Op op = instruction.op;
+  const auto& operands = instruction.operands;
+  const OpGroup group = kernel::info(op).group;
+  const bool computes = group == OpGroup::Arithmetic || group == OpGroup::Math || op == Op::Convert || op == Op::Bitcast;
+  if (!computes || operands.empty()) return;
+  if (std::all_of(operands.begin(), operands.end(), [&](kernel::ValueId id) { return isConstant(id); })) return hide(operands[0]);
+  const bool division = (op == Op::Div || op == Op::Rem) && module_.typeOf(operands[0]).isInteger();
+  const bool shift = op == Op::Shl || op == Op::Shr;
+  if (division && isConstant(operands[1]) && anyLane(operands[1], [](uint32_t bits) { return bits == 0; })) hide(operands[1]);
+  if (shift && isConstant(operands[1]) && anyLane(operands[1], [](uint32_t bits) { return bits >= 32; })) hide(operands[1]);
+  if (op == Op::Clamp && isConstant(operands[1]) && isConstant(operands[2])) {
+    // Bounds that are plainly in order are common; others are named rather than compared by type here.
+    const bool plain = module_.typeOf(operands[0]).kind == kernel::TypeKind::Scalar &&
+                       module_.typeOf(operands[0]).scalar == kernel::Scalar::F32 &&
+                       std::bit_cast<float>(module_[operands[1]].bits) <= std::bit_cast<float>(module_[operands[2]].bits);
+    if (!plain) hide(operands[1]);
+  }
+  if (op != Op::ExtractBits && op != Op::InsertBits) return;
+  for (const kernel::ValueId number : {operands[operands.size() - 2], operands.back()}) {
+    if (isConstant(number) && !hidden_.contains(number)) hide(number);
+  }
+}
+
 Text Writer::expression(const kernel::Instruction& instruction) {
+  hidden_.clear();
+  hideConstants(instruction);
+  Text text = expressionText(instruction);
+  hidden_.clear();
+  return text;
+}
+
+Text Writer::expressionText(const kernel::Instruction& instruction) {
   const auto& operands = instruction.operands;
   const Op op = instruction.op;
   const bool binary = std::any_of(kOperators.begin(), kOperators.end(), [&](const OperatorText& o) { return o.op == op; });

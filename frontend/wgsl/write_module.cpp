@@ -27,7 +27,7 @@ std::string Writer::run() {
   writeDirectives();
   writeStructs();
   for (const kernel::GlobalVariable& global : module_.globals) writeGlobal(global);
-  for (const uint32_t bits : odd_bits_) line(fmt::format("var<private> f32_bits_{:08x}: u32 = 0x{:08x}u;", bits, bits));
+  for (const auto& [bits, name] : odd_bits_) line(fmt::format("var<private> {}: u32 = {}u;", name, bits));
   if (!lines_.empty() && !functions.empty() && !lines_.back().text.empty()) line("");
   lines_.insert(lines_.end(), functions.begin(), functions.end());
   while (!lines_.empty() && lines_.back().text.empty()) lines_.pop_back();
@@ -48,12 +48,20 @@ std::string Writer::uniqueName(std::string_view hint, std::set<std::string>& sco
   if (base[0] >= '0' && base[0] <= '9') base.insert(0, "v");
   const auto taken = [&](const std::string& name) {
     const bool word = isKeyword(name) || isReservedWord(name) || name == "true" || name == "false";
-    return word || findTypeName(name) || findBuiltinFunction(name) || global_names_.contains(name) || scope.contains(name) ||
-           name.starts_with("f32_bits_");
+    return word || findTypeName(name) || findBuiltinFunction(name) || global_names_.contains(name) || scope.contains(name);
   };
   std::string name = base;
   for (uint32_t i = 1; taken(name); ++i) name = fmt::format("{}_{}", base, i);
   scope.insert(name);
+  return name;
+}
+
+std::string Writer::numberedName() {
+  std::string name;
+  do {
+    name = fmt::format("v{}", next_number_++);
+  } while (hints_.contains(name) || scope_.contains(name) || global_names_.contains(name));
+  scope_.insert(name);
   return name;
 }
 
@@ -158,7 +166,18 @@ void Writer::writeGlobal(const kernel::GlobalVariable& global) {
 
 void Writer::nameFunction(const kernel::Function& function) {
   scope_.clear();
+  hints_.clear();
   next_number_ = 0;
+  std::vector<kernel::BlockId> blocks{function.body};
+  while (!blocks.empty()) {
+    const kernel::BlockId block = blocks.back();
+    blocks.pop_back();
+    for (const kernel::InstructionId id : module_[block].instructions) {
+      const kernel::Instruction& instruction = module_[id];
+      if (instruction.result.valid()) hints_.insert(module_[instruction.result].name);
+      blocks.insert(blocks.end(), instruction.blocks.begin(), instruction.blocks.end());
+    }
+  }
   for (const kernel::Parameter& parameter : function.parameters) {
     names_[parameter.value.index()] = uniqueName(module_[parameter.value].name, scope_);
   }

@@ -81,7 +81,7 @@ void Writer::writeResult(kernel::InstructionId id) {
   const auto name = [&] {
     const std::string& hint = module_[result].name;
     std::string& name = names_[result.index()];
-    name = uniqueName(hint.empty() ? fmt::format("v{}", next_number_++) : hint, scope_);
+    name = hint.empty() ? numberedName() : uniqueName(hint, scope_);
     return name;
   };
   if (instruction.op == Op::Var) {
@@ -104,7 +104,8 @@ void Writer::writeResult(kernel::InstructionId id) {
     const std::string discard = instruction.op == Op::WorkgroupUniformLoad ? "_ = " : "";
     return line(fmt::format("{}{};", discard, text.text));
   }
-  if (canInline(id) && text.text.size() <= kMaximumInlinedText) {
+  const bool of_constants = instruction.op == Op::Construct && canInline(id) && places_[id.index()].uses != 1;
+  if (canInline(id) && (of_constants || text.text.size() <= kMaximumInlinedText)) {
     inlined_[result.index()] = std::move(text);
     return;
   }

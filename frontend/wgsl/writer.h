@@ -2,6 +2,7 @@
 // Kernel IR -> WGSL text, internal to write(). One class over write_module, write_statements, write_expressions, write_analysis.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -40,6 +41,8 @@ class Writer {
   void nameGlobals();
   void nameFunction(const kernel::Function& function);
   std::string uniqueName(std::string_view hint, std::set<std::string>& scope);
+  /// The first free of v0, v1, ... that no value asks for, so that numbering is stable when a text is read and written again.
+  std::string numberedName();
   void markTypes();
   void markType(kernel::TypeId type);
   void writeDirectives();
@@ -73,14 +76,22 @@ class Writer {
 
   // write_expressions.cpp
   Text expression(const kernel::Instruction& instruction);
+  Text expressionText(const kernel::Instruction& instruction);
   Text value(kernel::ValueId id);
   Text constant(const kernel::Value& value);
+  /// A private variable that holds `bits`: its value is not known to a WGSL compiler.
+  std::string variableOfBits(uint32_t bits);
   std::string scalarText(const kernel::Value& value);
   std::string argument(kernel::ValueId id);
   std::string arguments(const std::vector<kernel::ValueId>& ids);
   /// The memory that a pointer value names: "a", "(*p)", "a[i].b".
   std::string place(kernel::ValueId pointer);
   std::string placeOf(const kernel::Instruction& access);
+  /// Names constant operands that WGSL would reject as constant expressions, such as the zero of `x / 0`.
+  void hideConstants(const kernel::Instruction& instruction);
+  void hide(kernel::ValueId constant);
+  [[nodiscard]] bool isConstant(kernel::ValueId id) const { return module_[id].kind == kernel::ValueKind::Constant; }
+  [[nodiscard]] bool anyLane(kernel::ValueId constant, bool (*test)(uint32_t bits)) const;
   Text binaryText(const kernel::Instruction& instruction);
   std::string operand(kernel::ValueId id, Binding least);
   std::string elementText(kernel::TypeId base, kernel::ValueId index);
@@ -91,15 +102,17 @@ class Writer {
   std::vector<Line> lines_;
   int indent_ = 0;
   std::set<std::string> global_names_;
-  std::vector<std::string> struct_names_;       // by type id
-  std::vector<std::string> function_names_;     // by function id
-  std::vector<std::string> names_;              // by value id: variables, parameters, lets
-  std::vector<Text> inlined_;                   // by value id: texts to be written in place of the use
-  std::vector<Place> places_;                   // by instruction id
-  std::vector<std::vector<uint32_t>> effects_;  // by block: number of instructions with effects before each index
+  std::vector<std::string> struct_names_;          // by type id
+  std::vector<std::string> function_names_;        // by function id
+  std::vector<std::string> names_;                 // by value id: variables, parameters, lets
+  std::map<kernel::ValueId, std::string> hidden_;  // constants named for the instruction that is being written
+  std::vector<Text> inlined_;                      // by value id: texts to be written in place of the use
+  std::vector<Place> places_;                      // by instruction id
+  std::vector<std::vector<uint32_t>> effects_;     // by block: number of instructions with effects before each index
   std::vector<bool> used_types_;
-  std::set<uint32_t> odd_bits_;  // f32 constants that WGSL has no literal for
-  std::set<std::string> scope_;  // names taken in the current function
+  std::map<uint32_t, std::string> odd_bits_;  // private variables that hold bits WGSL has no f32 literal for
+  std::set<std::string> scope_;               // names taken in the current function
+  std::set<std::string> hints_;               // names that values of the current function ask for
   uint32_t next_number_ = 0;
 };
 

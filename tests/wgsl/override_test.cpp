@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "tests/wgsl/wgsl_reading.h"
+
+namespace lockstep::wgsl::testing {
+namespace {
+
+constexpr const char* kSource =
+    "override tile: u32 = 8;\n"
+    "override twice = tile * 2;\n"
+    "@id(7) override rate: f32;\n"
+    "override flag = false;\n"
+    "var<workgroup> w: array<f32, twice>;\n"
+    "@compute @workgroup_size(tile, twice) fn main() { w[tile] = select(rate, 0.0, flag); }\n";
+
+TEST(Overrides, values_areSubstituted) {
+  const kernel::Module module = readGood(kSource, {.file_name = "k", .overrides = {{"tile", 4}, {"7", 0.5}, {"flag", 1}}});
+  EXPECT_EQ(*module.findFunction("main")->workgroup_size, (std::array<uint32_t, 3>{4, 8, 1}));
+  EXPECT_EQ(module.types.toString(module.globals[0].type), "array<f32, 8>");
+  const std::string text = kernel::print(module);
+  EXPECT_NE(text.find("access @w, 4u"), std::string::npos) << text;
+  EXPECT_NE(text.find(", 0.0f\n"), std::string::npos) << text;
+}
+
+TEST(Overrides, missingAndUnfitValues_areReported) {
+  const auto error = [](std::map<std::string, double> overrides) {
+    return firstError(kSource, {.file_name = "k", .overrides = std::move(overrides)});
+  };
+  EXPECT_EQ(error({}), "3:17 wgsl.override: override 'rate' has no default and no value is given for it");
+  EXPECT_EQ(error({{"rate", 1}}), "1:1 wgsl.override: a value is given for override 'rate', which the module does not have");
+  EXPECT_EQ(error({{"7", 1}, {"tile", -1}}), "1:10 wgsl.override: value -1 given for override 'tile' does not fit u32");
+  EXPECT_EQ(error({{"7", 1}, {"tile", 1.5}}), "1:10 wgsl.override: value 1.5 given for override 'tile' does not fit u32");
+  EXPECT_EQ(error({{"7", 1e60}}), "3:17 wgsl.override: value 1e+60 given for override 'rate' does not fit f32");
+  EXPECT_EQ(error({{"7", 1}, {"tile", 0}}), "5:30 wgsl.type: array count 0 is not positive or too large");
+  EXPECT_EQ(error({{"7", 1}}), "accepted");
+}
+
+TEST(Overrides, givenValue_hidesAnErrorOfTheDefault) {
+  EXPECT_EQ(firstError("override a = 0; override b = 1 / a;", {}), "1:30 wgsl.override: division by zero");
+  EXPECT_EQ(firstError("override a = 0; override b = 1 / a;", {.file_name = "k", .overrides = {{"b", 3}}}), "accepted");
+}
+
+TEST(Overrides, constants_cannotUseThem) {
+  EXPECT_EQ(firstError("override a = 1; const b = a;"), "1:27 wgsl.constant: value of const 'b' is not a constant expression");
+  EXPECT_EQ(firstError("override a = 1; fn f() { switch 1i { case a: {} default: {} } }"),
+            "1:43 wgsl.constant: case selector is not a constant expression");
+  EXPECT_EQ(firstError("override a: vec2<f32>;"), "1:10 wgsl.type: override 'a' cannot have type vec2<f32>");
+  EXPECT_EQ(firstError("@id(1) override a = 1; @id(1) override b = 2;"), "1:24 wgsl.attribute: override id 1 is used twice");
+}
+
+}  // namespace
+}  // namespace lockstep::wgsl::testing

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tests of the WGSL reader share.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "frontend/wgsl/wgsl.h"
+
+namespace lockstep::wgsl::testing {
+
+/// Reads a module that must be good: every diagnostic and every complaint of the validator fails the test. The result has also been
+/// printed and parsed back.
+kernel::Module readGood(const std::string& source, const ReadOptions& options = {});
+
+/// "line:column code: message" of the first diagnostic; "accepted" when there is none.
+std::string firstError(const std::string& source, const ReadOptions& options = {});
+
+/// `statements` in the body of a compute shader after a few declarations: struct S, function f(i32) -> i32, buffers buf and out.
+std::string inShader(const std::string& statements);
+
+std::string readFile(const std::filesystem::path& path);
+/// The WGSL files of tests/wgsl/data, sorted.
+std::vector<std::filesystem::path> dataFiles();
+/// "// overrides: A=1, B=2.5" in the first line of a file.
+ReadOptions optionsOf(const std::string& source);
+
+}  // namespace lockstep::wgsl::testing
