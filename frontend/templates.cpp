@@ -5,9 +5,12 @@
 
 #include <map>
 #include <mutex>
+#include <regex>
+#include <sstream>
 
 #include "frontend/embedded.h"
 #include "frontend/wgsl/wgsl.h"
+#include "ir/support/text.h"
 
 namespace lockstep::detail {
 
@@ -23,6 +26,30 @@ struct Cache {
 Cache& cache() {
   static Cache instance;
   return instance;
+}
+
+/// The template with each `override` as a `const` of its value. WGSL sizes local arrays by constants only, and a kernel that is compiled
+/// for one use has no overrides left anyway.
+Result<std::string> instantiate(const EmbeddedShader& shader, Overrides values) {
+  static const std::regex declaration(R"(^override\s+(\w+)\s*:\s*(\w+)\s*=\s*([^;]+);)");
+  std::string out;
+  std::istringstream lines{std::string(shader.text)};
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch parts;
+    if (std::regex_search(line, parts, declaration)) {
+      std::string name = parts[1], type = parts[2], value = parts[3];
+      if (auto given = values.find(name); given != values.end()) {
+        value = type == "f32" ? formatFloat(given->second) : fmt::format("{}", static_cast<int64_t>(given->second));
+        values.erase(given);
+      }
+      line = fmt::format("const {}: {} = {};{}", name, type, value, std::string(parts.suffix()));
+    }
+    out += line + "\n";
+  }
+  if (!values.empty()) {
+    return fail("template.override", fmt::format("kernel template '{}' has no override '{}'", shader.name, values.begin()->first));
+  }
+  return out;
 }
 
 }  // namespace
@@ -42,7 +69,8 @@ Result<kernel::Module> readTemplate(std::string_view name, const std::vector<std
   std::pair<std::string, Overrides> key{std::string(name), Overrides(overrides.begin(), overrides.end())};
   std::lock_guard lock(cache().mutex);
   if (auto known = cache().modules.find(key); known != cache().modules.end()) return known->second;
-  auto module = wgsl::read(found->text, {.file_name = fmt::format("shaders/{}.wgsl", name), .overrides = key.second});
+  LS_TRY(std::string text, instantiate(*found, key.second));
+  auto module = wgsl::read(text, {.file_name = fmt::format("shaders/{}.wgsl", name), .overrides = {}});
   if (!module) return module.failure();
   return cache().modules.emplace(std::move(key), std::move(*module)).first->second;
 }

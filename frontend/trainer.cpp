@@ -114,6 +114,15 @@ struct Trainer::Impl {
     return {{passes::kRateInput, rate}, {passes::kShrinkInput, lr * optimizer.weight_decay}};
   }
 
+  /// The states that make up a training run; the program has others that only live within a step.
+  [[nodiscard]] std::vector<std::string> trainedStates() const {
+    std::vector<std::string> names;
+    for (std::string_view name : {passes::kParameterState, passes::kFirstMomentState, passes::kSecondMomentState}) {
+      if (session.hasState(name)) names.emplace_back(name);
+    }
+    return names;
+  }
+
   [[nodiscard]] ParameterValues download() const { return detail::splitParameters(layout, session.readState(passes::kParameterState)); }
 
   /// What a replay of any dumped stage needs: weights, states, batch and scalars of the first step.
@@ -205,14 +214,12 @@ void Trainer::reset(ResetOptions options) {
 io::TensorFile Trainer::checkpoint() const {
   detail::TrainingState state{
       .optimizer = std::string(toString(impl_->optimizer.name)), .step = impl_->step, .seed = impl_->seed, .states = {}};
-  for (const auto& [name, memory] : impl_->session.state()) state.states.emplace(name, impl_->session.readState(name));
+  for (const std::string& name : impl_->trainedStates()) state.states.emplace(name, impl_->session.readState(name));
   return detail::formatCheckpoint(impl_->layout, state);
 }
 
 void Trainer::restore(const io::TensorFile& file) {
-  std::vector<std::string> names;
-  for (const auto& [name, memory] : impl_->session.state()) names.push_back(name);
-  detail::TrainingState state = detail::readCheckpoint(impl_->layout, toString(impl_->optimizer.name), names, file);
+  detail::TrainingState state = detail::readCheckpoint(impl_->layout, toString(impl_->optimizer.name), impl_->trainedStates(), file);
   for (const auto& [name, values] : state.states) impl_->session.writeState(name, values);
   impl_->step = state.step;
   impl_->seed = state.seed;
