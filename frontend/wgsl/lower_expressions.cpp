@@ -87,7 +87,9 @@ kernel::ValueId Lowerer::lowerReference(ExprId id) {
     if (part.kind == ExprKind::Index) {
       Value index = lowerValue(part.right);
       const uint32_t count = types_.elementCount(base);
-      if (count > 0 && isConstant(index) && builder_.module()[index].bits >= count) index = runTimeIndex(index);
+      const uint32_t known = isConstant(index) ? builder_.module()[index].bits : 0;
+      const bool negative = known > INT32_MAX && kernelType(index).scalar == kernel::Scalar::I32;
+      if (negative || (count > 0 && known >= count)) index = runTimeIndex(index);
       indices.push_back(index);
       in_bounds = in_bounds && infoOf(part.right).value && types_.elementCount(base) > 0;
     } else if (types_.isVector(base)) {

@@ -136,11 +136,6 @@ std::string Writer::elementText(kernel::TypeId base, kernel::ValueId index) {
   const bool constant = value.kind == kernel::ValueKind::Constant;
   if (type.kind == kernel::TypeKind::Struct) return "." + type.members[value.bits].name;
   if (constant && type.kind == kernel::TypeKind::Vector && value.bits < type.rows) return fmt::format(".{}", kComponents[value.bits]);
-  // A negative constant index is an error in WGSL; read from a variable it is a run-time matter.
-  const bool outside = constant && module_.types[value.type].scalar == kernel::Scalar::I32 && value.bits > INT32_MAX;
-  if (outside) {
-    return fmt::format("[{}]", variableOfBits(value.bits));
-  }
   return fmt::format("[{}]", this->value(index).text);
 }
 
@@ -197,6 +192,7 @@ bool Writer::anyLane(kernel::ValueId constant, bool (*test)(uint32_t bits)) cons
 }
 
 void Writer::hide(kernel::ValueId constant) {
+  if (hidden_.contains(constant)) return;
   const std::string name = numberedName();
   line(fmt::format("let {} = {};", name, value(constant).text));
   hidden_[constant] = name;
@@ -209,7 +205,7 @@ void Writer::hideConstants(const kernel::Instruction& instruction) {
   const OpGroup group = kernel::info(op).group;
   const bool computes = group == OpGroup::Arithmetic || group == OpGroup::Math || op == Op::Convert || op == Op::Bitcast;
   if (!computes || operands.empty()) return;
-  if (std::all_of(operands.begin(), operands.end(), [&](kernel::ValueId id) { return isConstant(id); })) return hide(operands[0]);
+  if (std::all_of(operands.begin(), operands.end(), [&](kernel::ValueId id) { return isConstant(id); })) hide(operands[0]);
   const bool division = (op == Op::Div || op == Op::Rem) && module_.typeOf(operands[0]).isInteger();
   const bool shift = op == Op::Shl || op == Op::Shr;
   if (division && isConstant(operands[1]) && anyLane(operands[1], [](uint32_t bits) { return bits == 0; })) hide(operands[1]);
@@ -223,7 +219,7 @@ void Writer::hideConstants(const kernel::Instruction& instruction) {
   }
   if (op != Op::ExtractBits && op != Op::InsertBits) return;
   for (const kernel::ValueId number : {operands[operands.size() - 2], operands.back()}) {
-    if (isConstant(number) && !hidden_.contains(number)) hide(number);
+    if (isConstant(number)) hide(number);
   }
 }
 
