@@ -344,6 +344,36 @@ TEST_P(Conformance, variables_in_loops_start_from_zero) {
   for (uint32_t i = 0; i < 96; ++i) ASSERT_EQ(out[0][i], 0u) << i;
 }
 
+TEST_P(Conformance, a_loaded_value_outlives_stores_to_its_variable) {
+  // %old and %was are read again in later iterations, after the variables that they came from were assigned.
+  std::string text = kernelOf(R"(
+  %n: ptr<function, u32> = var
+  %v: ptr<function, u32> = var %i
+  %old: u32 = load %v
+  loop {
+    %k: u32 = load %n
+    %over: bool = ge %k, 4u
+    if %over {
+      break
+    }
+    %r0: u32 = load %r
+    %r1: u32 = add %r0, %old
+    store %r, %r1
+    %was: u32 = load %v
+    %v1: u32 = add %was, 3u
+    store %v, %v1
+    %r2: u32 = load %r
+    %r3: u32 = add %r2, %was
+    store %r, %r3
+  } continuing {
+    %k1: u32 = load %n
+    %k2: u32 = add %k1, 1u
+    store %n, %k2
+  })");
+  std::vector<Words> out = run(text, {Words(96)}, {3, 1, 1});
+  for (uint32_t i = 0; i < 96; ++i) ASSERT_EQ(out[0][i], 8 * i + 3 * (0 + 1 + 2 + 3)) << i;
+}
+
 TEST_P(Conformance, private_variables_are_kept_and_initialised) {
   std::string text = "var @counter: u32 = 5u {space = private}\n" + std::string(kOut) + R"(
 fn @bump() {

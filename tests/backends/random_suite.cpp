@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random structured programs on u32 variables: each is emitted as a kernel and walked as a tree, one invocation at a time.
+#include <map>
 #include <random>
 
 #include <fmt/format.h>
@@ -15,18 +16,19 @@ using kernel::ValueId;
 
 constexpr uint32_t kVariables = 5;
 
-/// Leaves: a variable, the invocation's index in its workgroup, the workgroup's number, or a constant. Else a binary operator.
+/// Leaves: a variable, a value that was computed before, the invocation's index in its workgroup, the workgroup's number, or a constant.
+/// Else a binary operator.
 struct Expression {
-  enum class Kind : uint8_t { Variable, Local, Group, Constant, Binary } kind = Kind::Constant;
+  enum class Kind : uint8_t { Variable, Let, Local, Group, Constant, Binary } kind = Kind::Constant;
   Op op = Op::Add;
   uint32_t value = 0;
   std::vector<Expression> operands;
 };
 
 struct Statement {
-  enum class Kind : uint8_t { Assign, If, Loop, Switch, Break, Continue, Return, Element } kind = Kind::Assign;
-  uint32_t variable = 0;  ///< Assign
-  Expression expression;  ///< Assign: value; If: condition (odd = true); Loop: number of iterations; Switch: selector
+  enum class Kind : uint8_t { Assign, Let, If, Loop, Switch, Break, Continue, Return, Element } kind = Kind::Assign;
+  uint32_t variable = 0;  ///< Assign; Let: its number
+  Expression expression;  ///< Assign, Let: value; If: condition (odd = true); Loop: number of iterations; Switch: selector
   std::vector<std::vector<Statement>> bodies;
 };
 using Block = std::vector<Statement>;
@@ -38,6 +40,7 @@ class Generator {
   Block block(int depth, bool in_loop, bool in_switch) {
     Block out;
     uint32_t count = 1 + pick(4);
+    size_t outer = visible_.size();
     for (uint32_t k = 0; k < count; ++k) {
       Statement statement = this->statement(depth, in_loop, in_switch);
       bool leaves = statement.kind == Statement::Kind::Break || statement.kind == Statement::Kind::Continue ||
@@ -45,6 +48,7 @@ class Generator {
       out.push_back(std::move(statement));
       if (leaves) break;
     }
+    visible_.resize(outer);
     return out;
   }
 
@@ -53,7 +57,13 @@ class Generator {
 
   Expression expression(int depth) {
     Expression out;
-    uint32_t kind = pick(depth > 0 ? 10 : 6);
+    uint32_t kind = pick(depth > 0 ? 12 : 8);
+    if (kind >= (depth > 0 ? 10u : 6u) && !visible_.empty()) {
+      out.kind = Expression::Kind::Let;
+      out.value = visible_[pick(static_cast<uint32_t>(visible_.size()))];
+      return out;
+    }
+    kind %= depth > 0 ? 10 : 6;
     if (kind < 3) {
       out.kind = Expression::Kind::Variable;
       out.value = pick(kVariables);
@@ -74,7 +84,7 @@ class Generator {
 
   Statement statement(int depth, bool in_loop, bool in_switch) {
     Statement out;
-    uint32_t kind = pick(12);
+    uint32_t kind = pick(14);
     out.expression = expression(2);
     out.variable = pick(kVariables);
     if (depth > 0 && kind < 3) {
@@ -95,11 +105,22 @@ class Generator {
       out.kind = Statement::Kind::Return;
     } else if (kind == 9) {
       out.kind = Statement::Kind::Element;
+    } else if (kind > 11) {
+      out.kind = Statement::Kind::Let;
+      if (pick(2) == 0) {
+        out.expression = {};
+        out.expression.kind = Expression::Kind::Variable;
+        out.expression.value = pick(kVariables);
+      }
+      out.variable = lets_++;
+      visible_.push_back(out.variable);
     }
     return out;
   }
 
   std::mt19937 random_;
+  std::vector<uint32_t> visible_;
+  uint32_t lets_ = 0;
 };
 
 /// One invocation.
@@ -123,6 +144,8 @@ class Walker {
     switch (x.kind) {
       case Expression::Kind::Variable:
         return variables[x.value];
+      case Expression::Kind::Let:
+        return lets_.at(x.value);
       case Expression::Kind::Local:
         return local_;
       case Expression::Kind::Group:
@@ -148,6 +171,9 @@ class Walker {
     switch (x.kind) {
       case Statement::Kind::Assign:
         variables[x.variable] = evaluate(x.expression);
+        return Flow::Next;
+      case Statement::Kind::Let:
+        lets_[x.variable] = evaluate(x.expression);
         return Flow::Next;
       case Statement::Kind::Element: {
         uint32_t& element = list[evaluate(x.expression) % 4];
@@ -181,6 +207,7 @@ class Walker {
   }
 
   uint32_t local_, group_;
+  std::map<uint32_t, uint32_t> lets_;
 };
 
 /// The program in a function `body(local, group, ptr to the variables...)`, so that its returns are those of an inlined function.
@@ -227,6 +254,8 @@ class Emitter {
     switch (x.kind) {
       case Expression::Kind::Variable:
         return builder_.load(variables_[x.value]);
+      case Expression::Kind::Let:
+        return lets_.at(x.value);
       case Expression::Kind::Local:
         return local_;
       case Expression::Kind::Group:
@@ -250,6 +279,9 @@ class Emitter {
     switch (x.kind) {
       case Statement::Kind::Assign:
         builder_.store(variables_[x.variable], emit(x.expression));
+        return;
+      case Statement::Kind::Let:
+        lets_[x.variable] = emit(x.expression);
         return;
       case Statement::Kind::Element: {
         ValueId element = builder_.access(list_, {remainder(x.expression, 4)});
@@ -282,11 +314,12 @@ class Emitter {
 
   Builder builder_;
   std::vector<ValueId> variables_;
+  std::map<uint32_t, ValueId> lets_;
   ValueId local_, group_, list_;
 };
 
 TEST_P(Conformance, random_programs) {
-  uint32_t programs = GetParam().exact ? 400 : 25;
+  uint32_t programs = GetParam().exact ? 800 : 25;
   for (uint32_t seed = 1; seed <= programs; ++seed) {
     Block program = Generator(seed).block(4, false, false);
     // Small groups run side by side on the reference, large ones alone.
