@@ -76,9 +76,15 @@ Result<Recorder*> VulkanExecutable::recorderFor(const ArenaSet& state) {
     recorders_.splice(recorders_.begin(), recorders_, known);
     return &recorders_.front();
   }
-  if (recorders_.size() == kMostRecorders) {
+  // Recordings keep their arenas alive, so those of arenas that everybody else has let go are dropped.
+  auto abandoned = [](const Recorder& recorder) {
+    return std::any_of(recorder.state().begin(), recorder.state().end(),
+                       [](const auto& memory) { return memory && memory.use_count() == 1; });
+  };
+  if (recorders_.size() == kMostRecorders || std::any_of(recorders_.begin(), recorders_.end(), abandoned)) {
     while (!in_flight_.empty()) LS_CHECK(retireOldest());
-    recorders_.pop_back();
+    recorders_.remove_if(abandoned);
+    if (recorders_.size() == kMostRecorders) recorders_.pop_back();
   }
   recorders_.emplace_front(*context_, program_, arenas_, pipelines_, counter_);
   Status bound = recorders_.front().bind(std::move(memories));

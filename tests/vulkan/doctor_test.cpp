@@ -67,7 +67,7 @@ bool layerIsInstalled() {
 
 TEST(Validation, errors_of_the_layer_become_failures) {
   if (!layerIsInstalled()) GTEST_SKIP() << "the validation layer is not installed";
-  Variable wanted("LOCKSTEP_VALIDATION", "1");
+  Variable wanted("LOCKSTEP_VALIDATION", "1"), no_cache("LOCKSTEP_CACHE_DIR", "");
   auto instance = vulkan::Instance::acquire().orThrow();
   std::vector<vulkan::DeviceFacts> devices = vulkan::findDevices(*instance).orThrow();
   ASSERT_FALSE(devices.empty());

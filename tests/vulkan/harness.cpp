@@ -144,6 +144,7 @@ void runKernel(const std::string& text, std::array<uint32_t, 3> groups, std::vec
 Words mapWords(const std::string& type, const std::string& result, const std::string& body, Words a, Words b, Words c) {
   size_t count = a.size();
   std::string text = "lockstep.kernel 1\n";
+  if (body.find("f16") != std::string::npos) text += "enable f16\n";
   std::string loads;
   const char* names[] = {"a", "b", "c"};
   for (int i = 0; i < 3; ++i) {

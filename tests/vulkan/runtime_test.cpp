@@ -179,6 +179,25 @@ TEST_F(Runtime, state_is_shared_and_each_state_is_its_own) {
   }
 }
 
+TEST_F(Runtime, state_that_nobody_holds_is_let_go) {
+  Counter counter(64);
+  auto executable = counter.compile();
+  std::vector<Words> one(1, Words(64, 1));
+  ArenaSet kept = counter.allocate();
+  must(executable->wait(executable->submit(kept, spans(one)).orThrow()));
+  std::weak_ptr<Memory> watched;
+  {
+    ArenaSet dropped = counter.allocate();
+    watched = dropped["state"];
+    must(executable->submit(dropped, spans(one)));
+  }
+  EXPECT_FALSE(watched.expired());
+  ArenaSet fresh = counter.allocate();
+  EXPECT_EQ(toWords(executable->wait(executable->submit(fresh, spans(one)).orThrow()).orThrow()[0])[0], 1002u);
+  EXPECT_TRUE(watched.expired());
+  EXPECT_EQ(toWords(executable->wait(executable->submit(kept, spans(one)).orThrow()).orThrow()[0])[0], 1004u);
+}
+
 TEST_F(Runtime, memory_reads_come_after_submitted_work) {
   Counter counter(64);
   auto executable = counter.compile();

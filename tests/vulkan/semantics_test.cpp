@@ -160,5 +160,20 @@ TEST_F(Semantics, conversions_and_bitcasts) {
       (Words{0xc0003c00u}));
 }
 
+TEST_F(Semantics, half_precision) {
+  if (!device()->device().profile.f16) GTEST_SKIP() << "the device has no f16";
+  const std::string body = R"(
+    %h: f16 = convert %a
+    %k: f16 = convert %b
+    %v: vec2<f16> = construct %h, %k
+    %u: u32 = bitcast %v
+    %w: vec2<f16> = bitcast %u
+    %x: f16 = extract %w, 1u
+    %y: f16 = mul %h, %x
+    %r: f32 = convert %y
+)";
+  EXPECT_EQ(floats(mapWords("f32", "f32", body, words(Floats{1.5f, 2049, -0.25f}), words(Floats{2, 1, 4}))), (Floats{3, 2048, -1}));
+}
+
 }  // namespace
 }  // namespace lockstep::vulkan::testing
