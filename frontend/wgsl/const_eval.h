@@ -69,8 +69,7 @@ class ConstEval {
   Evaluated packBuiltin(Builtin builtin, const ConstValue& argument, Ty result) const;
   /// Sum of products; f(i) is the pair of factors.
   Evaluated dot(const ConstValue& a, const ConstValue& b) const;
-  [[nodiscard]] std::vector<double> numbers(const ConstValue& value) const;
-  Evaluated fromNumbers(Ty type, const std::vector<double>& values) const;
+  Evaluated geometry(Builtin builtin, std::span<const ConstValue> arguments, Ty result) const;
   Types& types_;
 };
 

@@ -65,27 +65,11 @@ int64_t asType(Ty type, uint32_t bits) { return type == kI32 ? int64_t(std::bit_
 
 }  // namespace
 
-std::vector<double> ConstEval::numbers(const ConstValue& value) const {
-  if (types_.isScalar(value.type)) return {value.number};
-  std::vector<double> result;
-  for (uint32_t i = 0; i < types_.elementCount(value.type); ++i) result.push_back(element(value, i).number);
-  return result;
-}
-
-Evaluated ConstEval::fromNumbers(Ty type, const std::vector<double>& values) const {
-  std::vector<ConstValue> elements;
-  for (const double value : values) {
-    Evaluated element = makeFloat(types_.scalarOf(type), value);
-    if (!element.value) return element;
-    elements.push_back(std::move(*element.value));
-  }
-  return types_.isScalar(type) ? Evaluated(elements[0]) : Evaluated(composite(type, std::move(elements)));
-}
-
 Evaluated ConstEval::floatBuiltin(Builtin builtin, std::span<const ConstValue> arguments) const {
   const Ty type = arguments[0].type;
   const double x = arguments[0].number;
   const double y = arguments.size() > 1 ? arguments[1].number : 0, z = arguments.size() > 2 ? arguments[2].number : 0;
+  if (builtin == Builtin::QuantizeToF16 && std::abs(x) > kMaxHalf) return Evaluated("the value does not fit f16");
   const auto* row = std::find_if(kFloatFunctions.begin(), kFloatFunctions.end(), [&](const auto& f) { return f.builtin == builtin; });
   if (row != kFloatFunctions.end()) return makeFloat(type, row->function(x));
   if (builtin == Builtin::Atan2) return makeFloat(type, std::atan2(x, y));
@@ -100,7 +84,12 @@ Evaluated ConstEval::floatBuiltin(Builtin builtin, std::span<const ConstValue> a
     return y > z ? Evaluated("the low bound of clamp is above the high bound") : floating(type, std::min(std::max(x, y), z));
   }
   if (builtin == Builtin::Fma) return makeFloat(type, std::fma(x, y, z));
-  if (builtin == Builtin::Mix) return makeFloat(type, x * (1 - z) + y * z);
+  if (builtin == Builtin::Mix) {
+    const Evaluated rest = makeFloat(type, 1 - z);
+    const Evaluated first = rest.value ? makeFloat(type, x * rest.value->number) : rest, second = makeFloat(type, y * z);
+    if (!first.value || !second.value) return first.value ? second : first;
+    return makeFloat(type, first.value->number + second.value->number);
+  }
   if (builtin == Builtin::Smoothstep) {
     if (x == y) return Evaluated("the edges of smoothstep are equal");
     const double t = std::clamp((z - x) / (y - x), 0.0, 1.0);
@@ -213,35 +202,57 @@ Evaluated ConstEval::vectorBuiltin(Builtin builtin, std::span<const ConstValue> 
     }
     return makeFloat(result, determinant);
   }
-  const std::vector<double> a = numbers(arguments[0]), b = arguments.size() > 1 ? numbers(arguments[1]) : std::vector<double>();
-  const auto sum_of_products = [](const std::vector<double>& x, const std::vector<double>& y) {
-    double sum = 0;
-    for (size_t i = 0; i < x.size(); ++i) sum += x[i] * y[i];
-    return sum;
+  return geometry(builtin, arguments, result);
+}
+
+/// Each intermediate result must be finite in the type of the operands, so the steps are those of the specification.
+Evaluated ConstEval::geometry(Builtin builtin, std::span<const ConstValue> arguments, Ty result) const {
+  const ConstValue& x = arguments[0];
+  const Ty scalar = types_.scalarOf(x.type);
+  const auto one = [&](double value) { return Evaluated(floating(scalar, value)); };
+  const auto step = [&](BinaryOp op, const Evaluated& a, const Evaluated& b) {
+    if (!a.value) return a;
+    if (!b.value) return b;
+    return binary(op, *a.value, *b.value, types_.isScalar(a.value->type) ? b.value->type : a.value->type);
   };
-  std::vector<double> out(a.size());
-  if (builtin == Builtin::Length) return makeFloat(result, std::sqrt(sum_of_products(a, a)));
+  const auto product = [&](const Evaluated& a, const Evaluated& b) { return step(BinaryOp::Mul, a, b); };
+  const auto minus = [&](const Evaluated& a, const Evaluated& b) { return step(BinaryOp::Sub, a, b); };
+  const auto root = [&](const Evaluated& a) { return a.value ? makeFloat(scalar, std::sqrt(a.value->number)) : a; };
+  const auto length = [&](const ConstValue& v) { return types_.isScalar(v.type) ? one(std::abs(v.number)) : root(dot(v, v)); };
+  if (builtin == Builtin::Length) return length(x);
   if (builtin == Builtin::Distance) {
-    for (size_t i = 0; i < a.size(); ++i) out[i] = a[i] - b[i];
-    return makeFloat(result, std::sqrt(sum_of_products(out, out)));
+    const Evaluated difference = minus(x, arguments[1]);
+    return difference.value ? length(*difference.value) : difference;
   }
   if (builtin == Builtin::Normalize) {
-    const double length = std::sqrt(sum_of_products(a, a));
-    if (length == 0) return Evaluated("a vector of length zero cannot be normalized");
-    for (size_t i = 0; i < a.size(); ++i) out[i] = a[i] / length;
-  } else if (builtin == Builtin::Cross) {
-    for (size_t i = 0; i < 3; ++i) out[i] = a[(i + 1) % 3] * b[(i + 2) % 3] - a[(i + 2) % 3] * b[(i + 1) % 3];
-  } else if (builtin == Builtin::Reflect) {
-    const double twice = 2 * sum_of_products(b, a);
-    for (size_t i = 0; i < a.size(); ++i) out[i] = a[i] - twice * b[i];
-  } else if (builtin == Builtin::FaceForward) {
-    const bool keep = sum_of_products(b, numbers(arguments[2])) < 0;
-    for (size_t i = 0; i < a.size(); ++i) out[i] = keep ? a[i] : -a[i];
-  } else {  // Refract
-    const double eta = arguments[2].number, cosine = sum_of_products(b, a), k = 1 - eta * eta * (1 - cosine * cosine);
-    for (size_t i = 0; i < a.size() && k >= 0; ++i) out[i] = eta * a[i] - (eta * cosine + std::sqrt(k)) * b[i];
+    const Evaluated size = length(x);
+    if (size.value && size.value->number == 0) return Evaluated("a vector of length zero cannot be normalized");
+    return step(BinaryOp::Div, x, size);
   }
-  return fromNumbers(result, out);
+  if (builtin == Builtin::Cross) {
+    std::vector<ConstValue> components;
+    const auto at = [&](size_t argument, uint32_t i) { return Evaluated(element(arguments[argument], i % 3)); };
+    for (uint32_t i = 0; i < 3; ++i) {
+      Evaluated component = minus(product(at(0, i + 1), at(1, i + 2)), product(at(0, i + 2), at(1, i + 1)));
+      if (!component.value) return component;
+      components.push_back(std::move(*component.value));
+    }
+    return composite(result, std::move(components));
+  }
+  const ConstValue& y = arguments[1];
+  if (builtin == Builtin::FaceForward) {
+    const Evaluated along = dot(y, arguments[2]);
+    if (!along.value) return along;
+    return along.value->number < 0 ? Evaluated(x) : unary(UnaryOp::Negate, x);
+  }
+  const Evaluated cosine = dot(y, x);
+  if (builtin == Builtin::Reflect) return minus(x, product(product(one(2), cosine), y));
+  // Refract.
+  const Evaluated eta = arguments[2];
+  const Evaluated k = minus(one(1), product(product(eta, eta), minus(one(1), product(cosine, cosine))));
+  if (!k.value) return k;
+  if (k.value->number < 0) return zero(result);
+  return minus(product(eta, x), product(step(BinaryOp::Add, product(eta, cosine), root(k)), y));
 }
 
 Evaluated ConstEval::packBuiltin(Builtin builtin, const ConstValue& argument, Ty result) const {
@@ -257,7 +268,7 @@ Evaluated ConstEval::packBuiltin(Builtin builtin, const ConstValue& argument, Ty
       int64_t value = lane.integer;
       if (format.lane == Lane::Half) {
         const double rounded = roundToHalf(lane.number);
-        if (!std::isfinite(rounded)) return Evaluated("a component does not fit f16");
+        if (std::abs(lane.number) > kMaxHalf) return Evaluated("a component does not fit f16");
         value = halfBits(rounded);
       } else if (format.lane == Lane::Snorm || format.lane == Lane::Unorm) {
         const double low = is_signed ? -1.0 : 0.0;

@@ -228,7 +228,8 @@ kernel::ValueId Lowerer::swizzle(Value vector, std::string_view letters) {
   if (!isConstant(vector)) return builder_.swizzle(vector, components);
   std::vector<Value> parts;
   for (const uint32_t component : components) parts.push_back(extract(vector, component));
-  return construct(builder_.types().vector(kernelType(vector).scalar, static_cast<uint32_t>(parts.size())), std::move(parts));
+  const kernel::TypeId type = builder_.types().vector(kernelType(vector).scalar, static_cast<uint32_t>(components.size()));
+  return construct(type, std::move(parts));
 }
 
 kernel::ValueId Lowerer::lowerMember(ExprId id) {

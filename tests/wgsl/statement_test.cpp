@@ -33,6 +33,7 @@ TEST(Statements, everyForm_isRead) {
       "switch i32(id.x) { case -1, default { } case 3 { out[0] = 3; } }",
       "for (var i = 0; i < 9; i++) { switch i { case 3: { continue; } default: { break; } } out[i] = 1; }",
       "return; out[0] = 1;",
+      "let z = vec2<i32>(); _ = z.yx; let one = vec3(1.0); _ = one.xxyy; _ = one.z; let s = S(); _ = s.b.y; _ = vec4(z, z);",
       "let i = 9; var a: array<i32, 4>; a[i] = array(1, 2)[i]; let k = -1; out[k] = 1 / (i - 9); out[0] = 1 << u32(i * 4);",
       "let a = f(1); f(2); _ = f(3); _ = 1 + 2;",
       "const_assert 1 + 1 == 2; const n = 4; var a: array<f32, n * 2>; a[7] = 1;",
