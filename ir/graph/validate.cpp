@@ -322,14 +322,16 @@ class Validator {
           report("graph.output", fmt::format("the loss is {}, not a f32 scalar", printType(type, graph_.symbols)), place);
         break;
       case OutputKind::Gradient: {
-        const ParameterInfo* parameter = nullptr;
+        // Once parameters are views of a state, they are no leaves of the body any more.
+        const TensorType* leaf = leafType(output.name);
         for (const ParameterInfo& candidate : graph_.parameters) {
-          if (candidate.name == output.name) parameter = &candidate;
+          if (candidate.name == output.name) leaf = &candidate.type;
         }
-        if (parameter == nullptr) {
-          report("graph.output", fmt::format("there is no parameter named {} that could have a gradient", output.name), place);
+        if (leaf == nullptr) {
+          report("graph.output", fmt::format("there is no parameter, input or state named {} that could have a gradient", output.name),
+                 place);
         } else {
-          mustBe(parameter->type, "parameter");
+          mustBe(*leaf, "leaf");
         }
         break;
       }
