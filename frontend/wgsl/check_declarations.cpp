@@ -76,7 +76,7 @@ std::optional<ConstValue> Checker::overrideValue(double value, Ty type) {
 
 EntityId Checker::checkOverride(const VariableDecl& decl) {
   Entity entity{.kind = EntityKind::Override, .name = std::string(decl.name), .span = decl.name_span, .type = kError, .value = {}};
-  entity.stage = Stage::Override;
+  entity.stage = options_.overrides_are_constants ? Stage::Const : Stage::Override;
   std::string key(decl.name);
   if (const Attribute* id = findAttribute(decl.attributes, "id")) {
     if (const auto number = attributeNumber(*id)) {
@@ -85,8 +85,8 @@ EntityId Checker::checkOverride(const VariableDecl& decl) {
       if (!override_ids_.insert(*number).second) fail(kAttribute, id->span, fmt::format("override id {} is used twice", *number));
     }
   }
-  const auto given = overrides_.find(key);
-  const bool is_given = given != overrides_.end();
+  const auto given = options_.overrides.find(key);
+  const bool is_given = given != options_.overrides.end();
   used_overrides_.insert(key);
 
   Ty type = decl.type.valid() ? resolveType(decl.type) : Ty();

@@ -9,12 +9,10 @@
 
 namespace lockstep::wgsl {
 
-Program check(const Ast& ast, const std::map<std::string, double>& overrides, Reporter& reporter) {
-  return Checker(ast, overrides, reporter).run();
-}
+Program check(const Ast& ast, const ReadOptions& options, Reporter& reporter) { return Checker(ast, options, reporter).run(); }
 
-Checker::Checker(const Ast& ast, const std::map<std::string, double>& overrides, Reporter& reporter)
-    : ast_(ast), overrides_(overrides), reporter_(reporter), types_(program_.types), eval_(program_.types) {
+Checker::Checker(const Ast& ast, const ReadOptions& options, Reporter& reporter)
+    : ast_(ast), options_(options), reporter_(reporter), types_(program_.types), eval_(program_.types) {
   program_.expressions.resize(ast.expressions.size());
   program_.declared.resize(ast.statements.size());
   program_.functions.resize(ast.functions.size());
@@ -169,7 +167,7 @@ void Checker::checkBindings() {
 }
 
 void Checker::checkUnusedOverrides() {
-  for (const auto& [key, value] : overrides_) {
+  for (const auto& [key, value] : options_.overrides) {
     if (used_overrides_.contains(key)) continue;
     fail(kOverride, {}, fmt::format("a value is given for override '{}', which the module does not have", key));
   }

@@ -29,7 +29,7 @@ enum class Family : uint8_t { Float, Numeric, Signed, Integer, F32, U32 };
 
 class Checker {
  public:
-  Checker(const Ast& ast, const std::map<std::string, double>& overrides, Reporter& reporter);
+  Checker(const Ast& ast, const ReadOptions& options, Reporter& reporter);
   Program run();
 
  private:
@@ -177,7 +177,7 @@ class Checker {
   [[nodiscard]] std::string name(Ty type) const { return program_.types.toString(type); }
 
   const Ast& ast_;
-  const std::map<std::string, double>& overrides_;
+  const ReadOptions& options_;
   Reporter& reporter_;
   Program program_;
   Types& types_;

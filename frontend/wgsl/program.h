@@ -14,6 +14,7 @@
 #include "frontend/wgsl/builtins.h"
 #include "frontend/wgsl/const_eval.h"
 #include "frontend/wgsl/types.h"
+#include "frontend/wgsl/wgsl.h"
 
 namespace lockstep::wgsl {
 
@@ -72,8 +73,8 @@ struct Program {
   [[nodiscard]] const Entity& operator[](EntityId id) const { return entities[id.index()]; }
 };
 
-/// Resolves names, checks types, evaluates constants with the given override values. Problems go to the reporter; the program may only
-/// be lowered when there are none.
-Program check(const Ast& ast, const std::map<std::string, double>& overrides, Reporter& reporter);
+/// Resolves names, checks types, evaluates constants with the given override values and options. Problems go to the reporter; the program
+/// may only be lowered when there are none.
+Program check(const Ast& ast, const ReadOptions& options, Reporter& reporter);
 
 }  // namespace lockstep::wgsl

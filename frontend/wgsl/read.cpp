@@ -19,7 +19,7 @@ Result<kernel::Module> read(std::string_view text, const ReadOptions& options) {
   }
   const Ast ast = parseModule(source, reporter);
   if (reporter.failed()) return failure();
-  Program program = check(ast, options.overrides, reporter);
+  Program program = check(ast, options, reporter);
   if (reporter.failed()) return failure();
   kernel::Module module = lower(ast, std::move(program), source);
   return module;

@@ -17,6 +17,8 @@ struct ReadOptions {
   /// Values of overrides, by name, or by decimal id for overrides with @id. They are substituted while reading: an override without a
   /// default needs one, and a key that no override has is an error.
   std::map<std::string, double> overrides;
+  /// Treats substituted overrides as `const`, so that they may size arrays in any address space. An extension of WGSL for kernel templates.
+  bool overrides_are_constants = false;
 };
 
 /// WGSL -> kernel IR. All functions of the text are kept, with the names of their parameters, so that hooks can be replaced later.

@@ -160,12 +160,27 @@ bool Writer::writeAsWhile(std::vector<Line>& body, std::vector<Line>& continuing
   return true;
 }
 
+bool Writer::leaves(kernel::BlockId block, bool break_counts) const {
+  const auto& instructions = module_[block].instructions;
+  return std::any_of(instructions.begin(), instructions.end(), [&](kernel::InstructionId id) {
+    const kernel::Instruction& instruction = module_[id];
+    if (instruction.op == Op::Return) return true;
+    if (instruction.op == Op::Break || instruction.op == Op::BreakIf) return break_counts;
+    const bool inner_breaks_count = break_counts && instruction.op == Op::If;
+    return std::any_of(instruction.blocks.begin(), instruction.blocks.end(),
+                       [&](kernel::BlockId inner) { return leaves(inner, inner_breaks_count); });
+  });
+}
+
 void Writer::writeLoop(const kernel::Instruction& instruction) {
   std::vector<Line> body = capture(instruction.blocks[0]);
   ++indent_;
   std::vector<Line> continuing = capture(instruction.blocks[1]);
   --indent_;
   if (writeAsWhile(body, continuing)) return;
+  // WGSL rejects loops that plainly never end, such as the one that `while true {}` becomes.
+  const bool ends = leaves(instruction.blocks[0], true) || leaves(instruction.blocks[1], true);
+  if (!ends) continuing.push_back({indent_ + 2, "break if false;"});
   line("loop {");
   lines_.insert(lines_.end(), body.begin(), body.end());
   if (!continuing.empty()) {

@@ -72,6 +72,8 @@ class Writer {
   void writeSwitch(const kernel::Instruction& instruction);
   bool writeAsWhile(std::vector<Line>& body, std::vector<Line>& continuing);
   std::vector<Line> capture(kernel::BlockId block);
+  /// Can control leave the loop (or switch) that directly holds this block?
+  [[nodiscard]] bool leaves(kernel::BlockId block, bool break_counts) const;
   void line(std::string text) { lines_.push_back({indent_, std::move(text)}); }
 
   // write_expressions.cpp

@@ -41,6 +41,13 @@ TEST(Overrides, givenValue_hidesAnErrorOfTheDefault) {
   EXPECT_EQ(firstError("override a = 0; override b = 1 / a;", {.file_name = "k", .overrides = {{"b", 3}}}), "accepted");
 }
 
+TEST(Overrides, asConstants_sizeAnyArray) {
+  const std::string source = "override n = 4; fn f() -> f32 { var a: array<f32, n * 2>; return a[n]; }";
+  EXPECT_EQ(firstError(source), "1:37 wgsl.type: 'a' cannot have type array<f32, 8>");
+  const kernel::Module module = readGood(source, {.file_name = "k", .overrides = {{"n", 2}}, .overrides_are_constants = true});
+  EXPECT_NE(kernel::print(module).find("ptr<function, array<f32, 4>>"), std::string::npos);
+}
+
 TEST(Overrides, constants_cannotUseThem) {
   EXPECT_EQ(firstError("override a = 1; const b = a;"), "1:27 wgsl.constant: value of const 'b' is not a constant expression");
   EXPECT_EQ(firstError("override a = 1; fn f() { switch 1i { case a: {} default: {} } }"),

@@ -159,6 +159,11 @@ TEST(Writer, constantsThatWgslRejects_areHidden) {
   }
 }
 
+TEST(Writer, endlessLoops_stayAcceptable) {
+  expectRoundTrip(readGood("fn f() { while true { } }"));
+  expectRoundTrip(readGood("fn f(x: i32) { var i = 0; for (; true; i++) { switch x { case 1: { break; } default: { } } } }"));
+}
+
 TEST(Writer, longExpressions_areSplit) {
   kernel::Builder b;
   const auto f = b.function("f", b.types().f32());
