@@ -57,6 +57,7 @@ BENCHMARK_CAPTURE(pureOperation, add, std::string("add {x}, {y}"))->Unit(benchma
 BENCHMARK_CAPTURE(pureOperation, div, std::string("div {x}, {y}"))->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(pureOperation, max, std::string("max {x}, {y}"))->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(pureOperation, floor, std::string("floor {x}"))->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(pureOperation, rem, std::string("rem {x}, {y}"))->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(pureOperation, sqrt, std::string("sqrt {x}"))->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(pureOperation, inverse_sqrt, std::string("inverse_sqrt {x}"))->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(pureOperation, exp, std::string("exp {x}"))->Unit(benchmark::kMillisecond);
@@ -65,6 +66,36 @@ BENCHMARK_CAPTURE(pureOperation, sin, std::string("sin {x}"))->Unit(benchmark::k
 BENCHMARK_CAPTURE(pureOperation, tanh, std::string("tanh {x}"))->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(pureOperation, pow, std::string("pow {x}, {y}"))->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(pureOperation, atan, std::string("atan {x}"))->Unit(benchmark::kMillisecond);
+
+/// One element a lane over 256 K elements; `index` computes %j, the element that is read, from %i.
+void elements(benchmark::State& state, const std::string& index) {
+  kernel::Module module = parse(R"(var @a: array<f32> {binding = 0, group = 0, space = storage}
+var @b: array<f32> {access = read_write, binding = 1, group = 0, space = storage}
+fn @main(%gid: vec3<u32> {builtin = global_invocation_id}) {workgroup_size = [64, 1, 1]} {
+  %i: u32 = extract %gid, 0u
+  %inside: bool = lt %i, 262144u
+  if %inside {
+)" + index + R"(
+    %p: ptr<storage, f32, read> = access @a, %j
+    %x: f32 = load %p
+    %y: f32 = add %x, 1.0f
+    %q: ptr<storage, f32, read_write> = access @b, %i
+    store %q, %y
+  }
+}
+)");
+  Bytecode code = std::move(decode(module)).orThrow();
+  std::vector<uint32_t> a(1u << 18), b(1u << 18);
+  std::array<BufferView, 2> views{BufferView{a.data(), 1u << 18, nullptr}, BufferView{b.data(), 1u << 18, nullptr}};
+  ThreadPool pool(1);
+  for (auto _ : state) runOnce(pool, code, views, {4096, 1, 1});
+  state.counters["ns/element"] =
+      benchmark::Counter(262144.0 / 1e9, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+}
+BENCHMARK_CAPTURE(elements, in_order, std::string("%j: u32 = add %i, 0u"))->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(elements, transposed,
+                  std::string("%r: u32 = div %i, 192u %c: u32 = rem %i, 192u %k: u32 = mul %c, 1365u %j: u32 = add %k, %r"))
+    ->Unit(benchmark::kMicrosecond);
 
 /// C = A * B of n x n: a group of 128 lanes takes `rows` rows and 512 columns, a lane four columns of each.
 void matrixProduct(benchmark::State& state) {

@@ -37,9 +37,11 @@ Machine::Machine(const Bytecode& code, std::span<const BufferView> bindings, std
 }
 
 void Machine::prepare(uint64_t first, uint32_t count) {
-  lanes_ = count * code_.group_lanes;
   uint32_t* root = r_ + code_.mask_row;
-  for (uint32_t lane = 0; lane < code_.width; ++lane) root[lane] = lane < lanes_ ? ~0u : 0u;
+  if (lanes_ != count * code_.group_lanes) {
+    lanes_ = count * code_.group_lanes;
+    std::fill(std::fill_n(root, lanes_, ~0u), root + code_.width, 0u);
+  }
   mask_ = root;
   active_ = lanes_;
   budget_ = options_.loop_budget;

@@ -308,6 +308,32 @@ TEST(Checks, vector_routines_agree_bit_for_bit) {
 #endif
 }
 
+/// Division by one divisor for all lanes goes another way than division lane by lane.
+TEST(Checks, division_by_a_uniform_divisor_is_exact) {
+  using namespace reference;
+  alignas(64) static uint32_t r[3 * 64];
+  const uint32_t bounds[] = {0, 1, 2, 3, 5, 7, 10, 641, 65535, 65536, 65537, 6700417, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff};
+  for (const VectorRoutines* routines : {&kBaselineRoutines, &vectorRoutines()}) {
+    for (uint32_t divisor : bounds) {
+      // Around multiples of the divisor and at both ends.
+      for (uint32_t k = 0; k < 64; ++k) {
+        uint32_t multiple = divisor * (k < 32 ? k : ~0u / (divisor == 0 ? 1 : divisor) - (k - 32));
+        r[64 + k] = multiple + k % 3 - 1;
+      }
+      r[128] = divisor;
+      for (Opcode op : {Opcode::DivU, Opcode::RemU}) {
+        Instruction x{.op = op, .dst = 0, .a = 64, .b = 128};
+        routines->pure[static_cast<size_t>(op)][1](r, 64, x);
+        for (uint32_t k = 0; k < 64; ++k) {
+          uint32_t a = r[64 + k];
+          uint32_t wanted = divisor == 0 ? (op == Opcode::DivU ? a : 0) : op == Opcode::DivU ? a / divisor : a % divisor;
+          ASSERT_EQ(r[k], wanted) << a << " by " << divisor;
+        }
+      }
+    }
+  }
+}
+
 TEST(Checks, memory_refuses_ranges_outside) {
   std::unique_ptr<Backend> backend = makeReference();
   std::shared_ptr<Memory> memory = std::move(backend->allocate(100)).orThrow();
