@@ -2,6 +2,8 @@
 // Teaches a small transformer to add two-digit numbers, and checks it on sums that it never saw.
 #include <fmt/core.h>
 
+#include <cstdio>
+
 #include "examples/models/addition.h"
 
 using namespace ls::examples;
@@ -23,5 +25,6 @@ int main() {
     auto score = check.run();
     fmt::print("step {} loss {:.4f}, exact sums: {:.0f} % trained, {:.0f} % held out\n", results.back().step, results.back().loss,
                100 * score.trained, 100 * score.held_out);
+    std::fflush(stdout);
   }
 }

@@ -45,7 +45,9 @@ const BatchItem& itemFor(const Batch& batch, const InputSpec& input, const std::
     found = &item;
   }
   if (found == nullptr) reject("batch.missing", fmt::format("input '{}' is missing", input.name), known(inputs));
-  if (dtypeOf(*found) != input.type.dtype) {
+  // In memory a bool is a u32 of 0 or 1.
+  DType wanted = input.type.dtype == DType::Bool ? DType::U32 : input.type.dtype;
+  if (dtypeOf(*found) != wanted) {
     reject("batch.type", fmt::format("input '{}' is {} but gets {} data", input.name, toString(input.type), toString(dtypeOf(*found))));
   }
   uint64_t given = bytesOf(*found).size() / sizeof(float);

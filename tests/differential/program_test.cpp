@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole models with gradients: the evaluator against each device, with every optional pass on, and with each left out.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "examples/models/mlp.h"
+#include "examples/models/transformer.h"
+#include "frontend/graph_runner.h"
+#include "frontend/ops.h"
+#include "frontend/trace.h"
+#include "tests/differential/compare.h"
+
+namespace lockstep {
+namespace {
+
+struct Program {
+  graph::Graph graph;
+  graph::LeafValues leaves;
+};
+
+/// Random values for every parameter and input; integers are token numbers below `tokens`.
+graph::LeafValues randomLeaves(const graph::Graph& graph, int64_t tokens) {
+  std::mt19937 random(3);
+  graph::LeafValues leaves;
+  for (graph::NodeId id : graph.body().nodes) {
+    const graph::Node& node = graph[id];
+    if (*node.op->name != "input" && *node.op->name != "parameter") continue;
+    graph::Tensor value{graph.typeOf(node.results[0]), {}};
+    for (int64_t i = 0; i < value.type.shape.elementCount(); ++i) {
+      double unit = static_cast<double>(random()) / 0x1p32;
+      value.data.push_back(value.type.dtype == DType::F32 ? static_cast<double>(static_cast<float>(unit - 0.5))
+                                                          : static_cast<double>(static_cast<int64_t>(unit * static_cast<double>(tokens))));
+    }
+    leaves.emplace(node.attributes.get<std::string>("name"), std::move(value));
+  }
+  return leaves;
+}
+
+Program mlp() {
+  examples::Mlp model({3, 17, 5});
+  detail::Trace trace;
+  trace.addParameters(model);
+  Tensor x = trace.addInput("x", f32(9, 3)), y = trace.addInput("y", f32(9, 5));
+  trace.output(graph::OutputKind::Loss, "loss", mean(square(model(x) - y)));
+  Program program{trace.take(), {}};
+  program.leaves = randomLeaves(program.graph, 0);
+  return program;
+}
+
+Program transformer() {
+  examples::Transformer model({.vocabulary = 11, .width = 8, .layers = 2, .heads = 2, .sequence = 6});
+  detail::Trace trace;
+  trace.addParameters(model);
+  Tensor tokens = trace.addInput("tokens", i32(3, 5)), targets = trace.addInput("targets", i32(3, 5));
+  trace.output(graph::OutputKind::Loss, "loss", cross_entropy(model(tokens, true), targets));
+  Program program{trace.take(), {}};
+  program.leaves = randomLeaves(program.graph, 11);
+  return program;
+}
+
+/// Values used by several chains, reductions over rows and columns, views in between, a scalar that everything needs.
+Program chains() {
+  detail::Trace trace;
+  Tensor a = trace.addInput("a", f32(6, 33)), b = trace.addInput("b", f32(33)), c = trace.addInput("c", f32(33, 4));
+  Tensor rows = softmax(a * b), centred = a - mean(a, 0, {.keep_dims = true});
+  Tensor scale = rsqrt(sum(square(a)) + 1);
+  Tensor wide = broadcast_to(reshape(swap_axes(matmul(centred * scale, c), 0, 1), {4, 6, 1}), {4, 6, 33});
+  Tensor mixed = where(wide > 0, wide * rows, max(centred, -0.25)) / (exp(b) + 1);
+  trace.output(graph::OutputKind::Loss, "loss", mean(log(square(sum(mixed, 0)) + 0.5)) + sum(narrow(rows, -1, 3, 7)));
+  Program program{trace.take(), {}};
+  program.leaves = randomLeaves(program.graph, 0);
+  return program;
+}
+
+struct Case {
+  const char* name;
+  Program (*make)();
+  std::vector<std::string> wrt;
+};
+
+class Programs : public testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(Models, Programs,
+                         testing::Values(Case{"mlp", mlp, {}}, Case{"transformer", transformer, {}},
+                                         Case{"chains", chains, {"a", "b", "c"}}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+constexpr double kTolerance = 2e-5;  // a few layers of f32 roundings
+
+TEST_P(Programs, devices_agree_with_the_evaluator) {
+  Program program = GetParam().make();
+  GraphRunOptions options{.gradients = true, .wrt = GetParam().wrt};
+  std::vector<graph::Tensor> want = runGraph(program.graph, program.leaves, options);
+  for (const std::string& device : devicesUnderTest()) {
+    options.device = device;
+    expectClose(runGraph(program.graph, program.leaves, options), want, kTolerance, device);
+  }
+}
+
+TEST_P(Programs, passes_can_be_left_out) {
+  Program program = GetParam().make();
+  GraphRunOptions options{.gradients = true, .wrt = GetParam().wrt};
+  std::vector<graph::Tensor> want = runGraph(program.graph, program.leaves, options);
+  for (const std::string& device : devicesUnderTest()) {
+    for (const char* pass : {"simplify", "splitReductions", "fuse", "planBuffers"}) {
+      options.device = device;
+      options.disable = {pass};
+      expectClose(runGraph(program.graph, program.leaves, options), want, kTolerance, device + " without " + pass);
+    }
+  }
+}
+
+TEST_P(Programs, planned_and_unplanned_are_equal_bit_for_bit) {
+  Program program = GetParam().make();
+  GraphRunOptions options{.device = "reference", .gradients = true, .wrt = GetParam().wrt};
+  std::vector<graph::Tensor> planned = runGraph(program.graph, program.leaves, options);
+  options.disable = {"planBuffers"};
+  std::vector<graph::Tensor> unplanned = runGraph(program.graph, program.leaves, options);
+  ASSERT_EQ(planned.size(), unplanned.size());
+  for (size_t i = 0; i < planned.size(); ++i) EXPECT_EQ(planned[i].data, unplanned[i].data) << i;
+}
+
+}  // namespace
+}  // namespace lockstep
