@@ -66,6 +66,7 @@ class Interpreter {
     if (const auto attributes = json.find("attrs"); attributes != json.end()) {
       if (!attributes->is_object()) return error("metadata", fmt::format("the attributes of case '{}' are not an object", name));
       for (const auto& [key, value] : attributes->items()) {
+        if (value.is_null()) continue;  // an option that was not given
         LS_TRY(graph::Attribute converted, attribute(fmt::format("attribute '{}' of case '{}'", key, name), value));
         result.attributes.set(key, std::move(converted));
       }

@@ -16,7 +16,7 @@ io::Array doubles(std::vector<int64_t> shape) { return io::Array::zeros(io::Elem
 
 io::TensorFile opFile() {
   io::TensorFile file;
-  file.metadata["sum.1"] = R"({"op": "sum", "attrs": {"axis": -1, "keep_dims": true, "scale": 0.5, "shape": [4, -1], "kind": "none"}})";
+  file.metadata["sum.1"] = R"({"op": "sum", "attrs": {"axis": -1, "keep_dims": true, "scale": 0.5, "shape": [4, -1], "kind": "none", "absent": null}})";
   file.tensors["sum.1/in/x"] = floats({2, 3});
   file.tensors["sum.1/out/y"] = doubles({2, 1});
   file.tensors["sum.1/cotangent/y"] = floats({2, 1});
@@ -54,6 +54,7 @@ TEST(Golden, case_has_its_parts_and_attributes) {
   EXPECT_EQ(one.attributes.get<double>("scale"), 0.5);
   EXPECT_EQ(one.attributes.get<std::vector<int64_t>>("shape"), (std::vector<int64_t>{4, -1}));
   EXPECT_EQ(one.attributes.get<std::string>("kind"), "none");
+  EXPECT_EQ(one.attributes.find("absent"), nullptr);
   EXPECT_EQ(one.inputs.size() + one.outputs.size() + one.cotangents.size() + one.gradients.size(), 4u);
 }
 
