@@ -35,7 +35,7 @@ struct ElementLowering {
   kernel::ValueId (*emit)(ElementEmitter&);
   bool scalar_only = false;     ///< calls operandAt or needs a scalar index
   bool transcendental = false;  ///< dear: not recomputed under a contraction
-  bool cheap = false;           ///< cheaper to compute again than to load (constants, one_hot): never materialised for a use inside a kernel
+  bool cheap = false;  ///< cheaper to compute again than to load (constants, one_hot): never materialised for a use inside a kernel
 };
 
 /// The result at index i is operand 0 at map(i), or `fill` where a guard fails. Data, not code.

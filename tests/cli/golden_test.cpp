@@ -16,7 +16,8 @@ io::Array doubles(std::vector<int64_t> shape) { return io::Array::zeros(io::Elem
 
 io::TensorFile opFile() {
   io::TensorFile file;
-  file.metadata["sum.1"] = R"({"op": "sum", "attrs": {"axis": -1, "keep_dims": true, "scale": 0.5, "shape": [4, -1], "kind": "none", "absent": null}})";
+  file.metadata["sum.1"] =
+      R"({"op": "sum", "attrs": {"axis": -1, "keep_dims": true, "scale": 0.5, "shape": [4, -1], "kind": "none", "absent": null}})";
   file.tensors["sum.1/in/x"] = floats({2, 3});
   file.tensors["sum.1/out/y"] = doubles({2, 1});
   file.tensors["sum.1/cotangent/y"] = floats({2, 1});
