@@ -201,7 +201,7 @@ Result<program::Program> makeProgram(const KernelRun& run) {
   program::Dispatch dispatch{.kernel = program::KernelId(size_t{0}), .groups = run.groups, .bindings = {}};
   for (const auto& [slot, bytes] : run.bytes) {
     if (findVariable(module, slot) == nullptr)
-      return fail("run.bind", fmt::format("the module has no variable at binding {}", toString(slot)));
+      return fail("run.bind", fmt::format("the entry point uses no variable at binding {}", toString(slot)), {}, "leave out its --bind");
   }
   std::vector<GlobalVariable*> variables;
   for (GlobalVariable& variable : module.globals) {

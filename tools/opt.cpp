@@ -13,7 +13,7 @@ namespace {
 
 void printPasses() {
   for (const passes::PassInfo& pass : passes::listPasses()) {
-    fmt::print("{:<14}{} -> {}{}\n{:<14}{}\n", pass.name, pass.before, pass.after, pass.optional ? ", optional" : "", "", pass.summary);
+    fmt::print("{:<18}{} -> {}{}\n{:<18}{}\n", pass.name, pass.before, pass.after, pass.optional ? ", optional" : "", "", pass.summary);
   }
 }
 

@@ -26,11 +26,11 @@ inline size_t editDistance(std::string_view a, std::string_view b) {
   return previous[b.size()];
 }
 
-/// The candidate that is nearest to `name`, or "" when none is within a third of its length (at least 1, a prefix counts as near).
+/// The candidate that is nearest to `name`, or "" when none is within a third of its length, rounded up (a prefix counts as near).
 template <class Range>
 std::string nearestName(std::string_view name, const Range& candidates) {
   std::string best;
-  size_t best_distance = std::max<size_t>(1, name.size() / 3) + 1;
+  size_t best_distance = (name.size() + 2) / 3 + 1;
   for (const auto& item : candidates) {
     const std::string_view candidate = item;
     size_t distance = editDistance(name, candidate);

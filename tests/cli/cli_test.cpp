@@ -126,7 +126,8 @@ TEST_F(Cli, golden_case_of_each_status) {
 
 TEST_F(Cli, opt_prints_what_it_read) {
   const std::string text =
-      "lockstep.graph 1\ngraph {\n  %x: f32[2,3] = input {name = \"x\"}\n  %1: f32[2,3] = relu %x\n  output result \"y\" %1\n}\n";
+      "lockstep.graph 1\ngraph {\n  %x: f32[2,3] = input {dtype = f32, name = \"x\", shape = [2, 3]}\n  %1: f32[2,3] = relu %x\n  output "
+      "result \"y\" %1\n}\n";
   const std::string path = file("g.graph", text);
   const Outcome once = run("opt " + path + " -o " + (scratch_ / "h.graph").string());
   ASSERT_EQ(once.status, 0) << once.err;
