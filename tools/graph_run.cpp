@@ -205,17 +205,30 @@ Result<std::unique_ptr<GraphRunner>> makeEvaluatingRunner(const graph::Graph& tr
   return std::unique_ptr<GraphRunner>(std::make_unique<EvaluatingRunner>(std::move(graph)));
 }
 
+namespace {
+
+Result<std::unique_ptr<GraphRunner>> prepare(program::Program program, const ChosenDevice& chosen) {
+  LS_TRY(program::ValidProgram valid, program::validate(std::move(program)));
+  LS_TRY(std::unique_ptr<Backend> backend, openDevice(chosen.info));
+  auto runner = std::make_unique<DeviceRunner>(std::move(valid), std::move(backend));
+  LS_CHECK(runner->prepare());
+  return std::unique_ptr<GraphRunner>(std::move(runner));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<GraphRunner>> makeProgramRunner(program::Program program, const std::string& selector) {
+  LS_TRY(const ChosenDevice chosen, chooseDevice(selector));
+  return prepare(std::move(program), chosen);
+}
+
 Result<std::unique_ptr<GraphRunner>> makeDeviceRunner(const graph::Graph& traced, passes::CompileOptions options,
                                                       const std::string& selector) {
   LS_TRY(const ChosenDevice chosen, chooseDevice(selector));
-  LS_TRY(std::unique_ptr<Backend> backend, openDevice(chosen.info));
   options.profile = chosen.info.profile;
   options.templates = detail::templateSource();
   LS_TRY(passes::Compiled compiled, passes::compile(traced, options));
-  LS_TRY(program::ValidProgram program, program::validate(std::move(compiled.program)));
-  auto runner = std::make_unique<DeviceRunner>(std::move(program), std::move(backend));
-  LS_CHECK(runner->prepare());
-  return std::unique_ptr<GraphRunner>(std::move(runner));
+  return prepare(std::move(compiled.program), chosen);
 }
 
 Status writeParameters(GraphRunner& runner, const graph::ParameterLayout& layout, const ValueMap& values) {

@@ -36,6 +36,9 @@ Result<std::unique_ptr<GraphRunner>> makeEvaluatingRunner(const graph::Graph& tr
 Result<std::unique_ptr<GraphRunner>> makeDeviceRunner(const graph::Graph& traced, passes::CompileOptions options,
                                                       const std::string& selector);
 
+/// An emitted program on a device.
+Result<std::unique_ptr<GraphRunner>> makeProgramRunner(program::Program program, const std::string& selector);
+
 /// Parameters by name to and from the flat state `params`. code golden.parameter when a name or a size is wrong.
 Status writeParameters(GraphRunner& runner, const graph::ParameterLayout& layout, const ValueMap& values);
 Result<ValueMap> readParameters(GraphRunner& runner, const graph::ParameterLayout& layout);

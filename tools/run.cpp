@@ -6,10 +6,12 @@
 #include <map>
 
 #include "frontend/io/npy.h"
+#include "frontend/io/safetensors.h"
 #include "ir/support/text.h"
 #include "tools/kernel_file.h"
 #include "tools/kernel_run.h"
 #include "tools/options.h"
+#include "tools/replay.h"
 #include "tools/verb.h"
 
 namespace lockstep::tools {
@@ -58,22 +60,37 @@ void printArray(const std::string& name, const io::Array& array) {
   fmt::print("\n");
 }
 
+Result<ExitCode> replayStage(const std::string& path, const std::string& inputs, const std::string& device,
+                             const std::vector<std::string>& outs) {
+  if (inputs.empty())
+    return usage("inputs", fmt::format("'{}' needs --inputs FILE.safetensors", path), "--dump-ir writes inputs.safetensors");
+  LS_TRY(const io::TensorFile values, io::readSafetensors(inputs));
+  LS_TRY(const io::TensorFile outputs, replay(path, values, device));
+  fmt::print("{}", summarise(outputs));
+  for (const std::string& out : outs) LS_CHECK(io::writeSafetensors(out, outputs));
+  return ExitCode::Ok;
+}
+
 }  // namespace
 
 Result<ExitCode> runVerb(Arguments arguments) {
-  std::string path, entry, dispatch = "1", device = "auto";
+  std::string path, entry, dispatch = "1", device = "auto", inputs;
   std::vector<std::string> binds, outs, overrides;
-  Options options("run", "Runs one entry point of a kernel once.");
-  options.argument(path, "FILE", "a kernel: .wgsl or .kir");
+  Options options("run", "Runs one entry point of a kernel, or one stage of a --dump-ir folder, once.");
+  options.argument(path, "FILE", "a kernel (.wgsl or .kir) or a stage of a dump (.graph or .program)");
   options.value(entry, "--entry", "entry point, where there are several");
   options.value(dispatch, "--dispatch", "workgroups X,Y,Z");
   options.list(binds, "--bind",
                "G.B=FILE.npy | zeros:BYTES | iota:TYPE[N] | fill:TYPE[N]=V; without size where the type has one: zeros, fill:V");
-  options.list(outs, "--out", "G.B=FILE.npy, or G.B=- to print");
+  options.list(outs, "--out", "G.B=FILE.npy, or G.B=- to print; of a stage: FILE.safetensors");
+  options.value(inputs, "--inputs", "of a stage: its parameters, states and inputs (inputs.safetensors of the dump)");
   options.list(overrides, "--override", "NAME=NUMBER, the value of an override constant");
   options.value(device, "--device", "auto, reference, vulkan, vulkan:N or vulkan:NAME");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;
+
+  if (path.ends_with(".graph") || path.ends_with(".program")) return replayStage(path, inputs, device, outs);
+  if (!inputs.empty()) return usage("inputs", "--inputs belongs to a .graph or .program; a kernel takes --bind");
 
   KernelRun run{.module = {}, .entry = entry, .device = device};
   LS_TRY(run.groups, parseGroups(dispatch));

@@ -68,7 +68,7 @@ class Loop {
     if (!finite_) return stopNotFinite();
     metrics_ = run_->measure();
     LS_CHECK(writeOutputs(true));
-    finalReport();
+    finalReport(interrupted);
     return interrupted ? ExitCode::Interrupted : ExitCode::Ok;
   }
 
@@ -142,14 +142,14 @@ class Loop {
     std::fflush(stdout);
   }
 
-  void finalReport() {
+  void finalReport(bool interrupted) {
     const SampleFacts& facts = run_->facts();
     const double seconds = secondsSince(start_);
     const double step_median = median(step_seconds_);
     const double loss = losses_.empty() ? 0.0 : losses_.back();
     if (!settings_.json) {
-      say(fmt::format("done: {} steps in {}, {} a step (median), loss {:.4g}{}{}", done(), formatDuration(seconds),
-                      formatDuration(step_median), loss, metrics_.empty() ? "" : ", ", metricsText(metrics_)));
+      say(fmt::format("{}: {} steps in {}, {} a step (median), loss {:.4g}{}{}", interrupted ? "interrupted" : "done", done(),
+                      formatDuration(seconds), formatDuration(step_median), loss, metrics_.empty() ? "" : ", ", metricsText(metrics_)));
       if (!settings_.out_directory.empty())
         say(fmt::format("wrote checkpoint.safetensors, losses.jsonl and loss.png to {}", settings_.out_directory));
       return;

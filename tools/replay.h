@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a stage of a dump folder again: a graph on the evaluator, an emitted program on a device.
+#pragma once
+
+#include <string>
+
+#include "frontend/io/safetensors.h"
+#include "ir/support/result.h"
+
+namespace lockstep::tools {
+
+/// `path` ends in .graph or .program; `inputs` holds parameters, states and inputs by name, as --dump-ir writes them. The result has one
+/// tensor an output, named "<kind>.<name>": "loss.loss", "next_state.params". Codes replay.stage, replay.input, replay.device and those of
+/// the readers.
+Result<io::TensorFile> replay(const std::string& path, const io::TensorFile& inputs, const std::string& device);
+
+/// One line an output: its name, its shape, and its value or norm.
+std::string summarise(const io::TensorFile& outputs);
+
+}  // namespace lockstep::tools
