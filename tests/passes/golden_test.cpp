@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Golden texts of graph passes: tests/passes/data/<pass>.<case>.txt holds "# why", "passes: a,b", "--- input" and "--- output".
+// LOCKSTEP_UPDATE_GOLDENS=1 rewrites the outputs. Every case also checks that the text is a fixpoint, that the pass is deterministic and
+// that outputs which exist before and after keep their values.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "ir/graph/evaluate.h"
+#include "passes/pipeline.h"
+
+namespace lockstep::passes {
+namespace {
+
+using namespace graph;
+namespace fs = std::filesystem;
+
+struct Case {
+  fs::path path;
+  std::string header, input, output;
+  std::vector<std::string> passes;
+};
+
+std::vector<fs::path> caseFiles() {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(fs::path(LOCKSTEP_SOURCE_DIR) / "tests/passes/data")) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Case readCase(const fs::path& path) {
+  std::ifstream file(path);
+  Case out{.path = path, .header = {}, .input = {}, .output = {}, .passes = {}};
+  std::string* section = &out.header;
+  for (std::string line; std::getline(file, line);) {
+    if (line == "--- input") {
+      section = &out.input;
+    } else if (line == "--- output") {
+      section = &out.output;
+    } else {
+      if (section == &out.header && line.starts_with("passes: ")) {
+        std::stringstream names(line.substr(8));
+        for (std::string name; std::getline(names, name, ',');) out.passes.push_back(name);
+      }
+      *section += line + "\n";
+    }
+  }
+  return out;
+}
+
+LeafValues someLeaves(const Graph& graph) {
+  std::mt19937 random(1);
+  LeafValues leaves;
+  for (NodeId id : graph.body().nodes) {
+    const Node& node = graph[id];
+    const Attribute* name = node.attributes.find("name");
+    if (!node.operands.empty() || name == nullptr) continue;
+    Tensor value{graph.typeOf(node.results[0]), {}};
+    for (int64_t i = 0; i < value.type.shape.elementCount(); ++i) {
+      double unit = static_cast<double>(random()) / 0x1p32;
+      value.data.push_back(value.type.dtype == DType::F32 ? unit - 0.5 : std::floor(unit * 3));
+    }
+    leaves.emplace(std::get<std::string>(*name), std::move(value));
+  }
+  return leaves;
+}
+
+void expectSameMeaning(const Graph& before, const Graph& after) {
+  LeafValues leaves = someLeaves(before);
+  for (const auto& [name, value] : someLeaves(after)) leaves.try_emplace(name, value);
+  // Bound parameters read the flat state, so it holds what the leaves held.
+  if (auto flat = leaves.find("params"); flat != leaves.end()) {
+    std::fill(flat->second.data.begin(), flat->second.data.end(), 0.0);
+    for (const ParameterLayout::Slot& slot : layoutParameters(before.parameters).slots) {
+      if (!leaves.contains(slot.name)) continue;
+      const std::vector<double>& data = leaves.find(slot.name)->second.data;
+      std::copy(data.begin(), data.end(), flat->second.data.begin() + slot.offset);
+    }
+  }
+  std::vector<Tensor> want = evaluate(before, leaves).orThrow(), got = evaluate(after, leaves).orThrow();
+  for (size_t i = 0; i < before.outputs.size(); ++i) {
+    for (size_t j = 0; j < after.outputs.size(); ++j) {
+      if (before.outputs[i].kind != after.outputs[j].kind || before.outputs[i].name != after.outputs[j].name) continue;
+      ASSERT_EQ(want[i].data.size(), got[j].data.size());
+      for (size_t e = 0; e < want[i].data.size(); ++e) EXPECT_NEAR(want[i].data[e], got[j].data[e], 1e-12) << before.outputs[i].name;
+    }
+  }
+}
+
+class Golden : public testing::TestWithParam<fs::path> {};
+INSTANTIATE_TEST_SUITE_P(Passes, Golden, testing::ValuesIn(caseFiles()), [](const auto& info) {
+  std::string name = info.param.stem().string();
+  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  return name;
+});
+
+TEST_P(Golden, output_is_as_recorded) {
+  Case golden = readCase(GetParam());
+  ASSERT_FALSE(golden.passes.empty()) << "the file names no pass";
+  ASSERT_FALSE(golden.input.empty());
+  Graph input = parse(golden.input, GetParam().filename().string()).orThrow();
+  CompileOptions options;
+  options.optimizer = OptimizerConfig{};
+  Graph output = runGraphPasses(input, golden.passes, options).orThrow();
+  ASSERT_TRUE(validate(output).ok());
+  std::string text = print(output);
+  EXPECT_EQ(print(parse(text).orThrow()), text) << "the text is no fixpoint";
+  EXPECT_EQ(print(runGraphPasses(input, golden.passes, options).orThrow()), text) << "the pass is not deterministic";
+  expectSameMeaning(input, output);
+  if (std::getenv("LOCKSTEP_UPDATE_GOLDENS") != nullptr && !HasFailure()) {
+    std::ofstream(GetParam()) << golden.header << "--- input\n" << golden.input << "--- output\n" << text;
+    return;
+  }
+  EXPECT_EQ(text, golden.output) << "run ./dev update-goldens and read git diff";
+}
+
+}  // namespace
+}  // namespace lockstep::passes
