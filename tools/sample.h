@@ -52,6 +52,7 @@ struct Sample {
   std::string_view name;
   std::string_view summary;
   int64_t default_steps = 1000;
+  uint64_t default_seed = 42;
   int64_t report_every = 100;  ///< steps between lines
   int64_t measure_every = 0;   ///< steps between measurements, a multiple of report_every; 0: only at the end
   int64_t chunk = 10;          ///< steps in one submission, at most report_every

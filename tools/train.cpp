@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 
 #include "ir/support/nearest.h"
 #include "passes/pipeline.h"
@@ -36,13 +37,24 @@ Status checkPasses(const std::vector<std::string>& names) {
   return Success{};
 }
 
+Result<uint64_t> seedOf(const std::string& text, const Sample& sample) {
+  if (text.empty()) return sample.default_seed;
+  uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return usage("seed", fmt::format("--seed '{}' is not a whole number of at least 0", text));
+  }
+  return seed;
+}
+
 }  // namespace
 
 Result<ExitCode> trainVerb(Arguments arguments) {
   std::string name;
   SampleOptions sample_options;
   TrainSettings settings;
-  int64_t steps = 0, seed = static_cast<int64_t>(sample_options.seed);
+  int64_t steps = 0;
+  std::string seed;  // as text, because the default is the sample's
   std::vector<std::string_view> names;
   std::string summary = "Trains a sample:";
   for (const Sample& sample : allSamples()) {
@@ -52,7 +64,7 @@ Result<ExitCode> trainVerb(Arguments arguments) {
   Options options("train", summary);
   options.argument(name, "NAME", "which sample", false);
   options.value(steps, "--steps", "training steps; 0: as many as the sample needs");
-  options.value(seed, "--seed", "of parameters and data");
+  options.value(seed, "--seed", "of parameters and data; without it the sample's own");
   options.value(sample_options.device, "--device", "auto, reference, vulkan, vulkan:N or vulkan:NAME");
   options.flag(settings.json, "--json", "one JSON object a report line, the last with \"final\": true");
   options.value(sample_options.dump_directory, "--dump-ir", "write the IR after each pass to this directory");
@@ -66,10 +78,9 @@ Result<ExitCode> trainVerb(Arguments arguments) {
   const auto sample = std::ranges::find(allSamples(), std::string_view(name), &Sample::name);
   if (sample == allSamples().end()) return usage("sample", fmt::format("there is no sample '{}'", name), suggest(name, names));
   if (steps < 0) return usage("steps", fmt::format("--steps {} is negative", steps));
-  if (seed < 0) return usage("seed", fmt::format("--seed {} is negative", seed));
   LS_CHECK(checkPasses(sample_options.disabled_passes));
   sample_options.steps = steps == 0 ? sample->default_steps : steps;
-  sample_options.seed = static_cast<uint64_t>(seed);
+  LS_TRY(sample_options.seed, seedOf(seed, *sample));
   settings.live = !settings.json && isTerminal(stderr);
   settings.interrupted = &interrupted;
   struct sigaction action{};
