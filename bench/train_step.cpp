@@ -51,9 +51,11 @@ void report(const std::string& name, ls::Trainer& trainer, double ready, const B
     together.push_back(since(start) / static_cast<double>(k * submissions));
   }
   const ls::ProgramFacts& facts = trainer.facts();
-  fmt::print("{:10} {:12} {:44} one a submission {:10.1f} us  {:3} a submission {:10.1f} us  {} dispatches, {} levels, {:.2f} MB, ready in {:.2f} s\n", name,
-             facts.device, facts.device_name, median(single) * 1e6, k, median(together) * 1e6, facts.dispatches, facts.levels,
-             static_cast<double>(facts.planned_bytes) / 1e6, ready);
+  fmt::print(
+      "{:10} {:12} {:44} one a submission {:10.1f} us  {:3} a submission {:10.1f} us  {} dispatches, {} levels, {:.2f} MB, ready in {:.2f} "
+      "s\n",
+      name, facts.device, facts.device_name, median(single) * 1e6, k, median(together) * 1e6, facts.dispatches, facts.levels,
+      static_cast<double>(facts.planned_bytes) / 1e6, ready);
   std::fflush(stdout);
 }
 
@@ -94,7 +96,7 @@ int main(int count, char** arguments) {
       sine(device);
       addition(device);
     }
-  } catch (const ls::Error& error) {
+  } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;
   }
