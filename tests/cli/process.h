@@ -14,7 +14,7 @@ namespace lockstep::testing {
 
 struct Outcome {
   int status = -1;  ///< exit code; -1 when it was killed
-  std::string out, err;
+  std::string out = {}, err = {};
 };
 
 /// `arguments` go through the shell, so quote what needs it.
