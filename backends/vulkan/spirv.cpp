@@ -75,7 +75,9 @@ std::vector<uint32_t> Emitter::run() {
   frames_.push_back({.is_entry = true, .result = {}, .returned = {}});
   emitBlock(entry_.body);
   builder_.leaveFunction();
-  builder_.postProcess();
+  // Only the clean-up of unreachable blocks: the search for features follows instructions of removed blocks and crashes; capabilities are
+  // added where a type or an instruction needs them.
+  builder_.postProcessCFG();
   std::vector<uint32_t> words;
   builder_.dump(words);
   return words;
