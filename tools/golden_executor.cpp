@@ -2,6 +2,7 @@
 #include "tools/golden_executor.h"
 
 #include <cmath>
+#include <optional>
 
 #include "backends/backend.h"
 #include "tools/golden_models.h"
@@ -34,9 +35,10 @@ ValueMap select(const StepOutputs& outputs, OutputKind kind) {
 class Executor : public GoldenExecutor {
  public:
   /// Without a device: the evaluator.
-  Executor(std::string selector, std::string device) : selector_(std::move(selector)), device_(std::move(device)) {}
+  explicit Executor(std::optional<SharedDevice> shared)
+      : shared_(std::move(shared)), device_(shared_ ? shared_->chosen.info.id : "evaluate") {}
   [[nodiscard]] std::string device() const override { return device_; }
-  [[nodiscard]] bool exact() const override { return selector_.empty(); }
+  [[nodiscard]] bool exact() const override { return !shared_; }
 
   Result<OpOutcome> runOp(const GoldenCase& golden) override {
     LS_TRY(const graph::Graph graph, traceGoldenCase(golden));
@@ -81,7 +83,7 @@ class Executor : public GoldenExecutor {
 
  private:
   Result<std::unique_ptr<GraphRunner>> makeRunner(const graph::Graph& graph, const passes::CompileOptions& options) {
-    return selector_.empty() ? makeEvaluatingRunner(graph, options) : makeDeviceRunner(graph, options, selector_);
+    return shared_ ? makeDeviceRunner(graph, options, *shared_) : makeEvaluatingRunner(graph, options);
   }
 
   /// The step scalars that the optimizer pass asks for (passes/adam.h).
@@ -95,16 +97,16 @@ class Executor : public GoldenExecutor {
     inputs.emplace(passes::kShrinkInput, std::vector<double>{lr * config.weight_decay});
   }
 
-  std::string selector_;
+  std::optional<SharedDevice> shared_;
   std::string device_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<GoldenExecutor>> makeGoldenExecutor(const std::string& device) {
-  if (device == "evaluate") return std::unique_ptr<GoldenExecutor>(std::make_unique<Executor>("", device));
-  LS_TRY(const ChosenDevice chosen, chooseDevice(device));
-  return std::unique_ptr<GoldenExecutor>(std::make_unique<Executor>(chosen.info.id, chosen.info.id));
+  if (device == "evaluate") return std::unique_ptr<GoldenExecutor>(std::make_unique<Executor>(std::nullopt));
+  LS_TRY(SharedDevice shared, openShared(device));
+  return std::unique_ptr<GoldenExecutor>(std::make_unique<Executor>(std::move(shared)));
 }
 
 }  // namespace lockstep::tools

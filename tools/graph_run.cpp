@@ -121,7 +121,7 @@ class EvaluatingRunner : public GraphRunner {
 
 class DeviceRunner : public GraphRunner {
  public:
-  DeviceRunner(program::ValidProgram program, std::unique_ptr<Backend> backend)
+  DeviceRunner(program::ValidProgram program, std::shared_ptr<Backend> backend)
       : program_(std::move(program)), backend_(std::move(backend)) {}
 
   Status prepare() {
@@ -188,7 +188,7 @@ class DeviceRunner : public GraphRunner {
   }
 
   program::ValidProgram program_;
-  std::unique_ptr<Backend> backend_;
+  std::shared_ptr<Backend> backend_;
   ArenaSet arenas_;
   std::unique_ptr<Executable> executable_;
   std::vector<std::byte> input_;
@@ -207,28 +207,32 @@ Result<std::unique_ptr<GraphRunner>> makeEvaluatingRunner(const graph::Graph& tr
 
 namespace {
 
-Result<std::unique_ptr<GraphRunner>> prepare(program::Program program, const ChosenDevice& chosen) {
+Result<std::unique_ptr<GraphRunner>> prepare(program::Program program, const SharedDevice& device) {
   LS_TRY(program::ValidProgram valid, program::validate(std::move(program)));
-  LS_TRY(std::unique_ptr<Backend> backend, openDevice(chosen.info));
-  auto runner = std::make_unique<DeviceRunner>(std::move(valid), std::move(backend));
+  auto runner = std::make_unique<DeviceRunner>(std::move(valid), device.backend);
   LS_CHECK(runner->prepare());
   return std::unique_ptr<GraphRunner>(std::move(runner));
 }
 
 }  // namespace
 
+Result<SharedDevice> openShared(const std::string& selector) {
+  LS_TRY(ChosenDevice chosen, chooseDevice(selector));
+  LS_TRY(std::shared_ptr<Backend> backend, openDevice(chosen.info));
+  return SharedDevice{std::move(chosen), std::move(backend)};
+}
+
 Result<std::unique_ptr<GraphRunner>> makeProgramRunner(program::Program program, const std::string& selector) {
-  LS_TRY(const ChosenDevice chosen, chooseDevice(selector));
-  return prepare(std::move(program), chosen);
+  LS_TRY(const SharedDevice device, openShared(selector));
+  return prepare(std::move(program), device);
 }
 
 Result<std::unique_ptr<GraphRunner>> makeDeviceRunner(const graph::Graph& traced, passes::CompileOptions options,
-                                                      const std::string& selector) {
-  LS_TRY(const ChosenDevice chosen, chooseDevice(selector));
-  options.profile = chosen.info.profile;
+                                                      const SharedDevice& device) {
+  options.profile = device.chosen.info.profile;
   options.templates = detail::templateSource();
   LS_TRY(passes::Compiled compiled, passes::compile(traced, options));
-  return prepare(std::move(compiled.program), chosen);
+  return prepare(std::move(compiled.program), device);
 }
 
 Status writeParameters(GraphRunner& runner, const graph::ParameterLayout& layout, const ValueMap& values) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/backend.h"
 #include "ir/graph/graph.h"
 #include "ir/support/result.h"
 #include "passes/pipeline.h"
@@ -32,9 +33,16 @@ class GraphRunner {
 
 /// The evaluator that runs what grad and the optimizer made of the graph.
 Result<std::unique_ptr<GraphRunner>> makeEvaluatingRunner(const graph::Graph& traced, const passes::CompileOptions& options);
-/// The whole pipeline and a device; the profile of `options` is replaced by the device's. `selector` as in chooseDevice().
+/// A device that many runs share: opening one for each would exhaust some drivers.
+struct SharedDevice {
+  ChosenDevice chosen;
+  std::shared_ptr<Backend> backend;
+};
+/// `selector` as in chooseDevice().
+Result<SharedDevice> openShared(const std::string& selector);
+/// The whole pipeline and a device; the profile of `options` is replaced by the device's.
 Result<std::unique_ptr<GraphRunner>> makeDeviceRunner(const graph::Graph& traced, passes::CompileOptions options,
-                                                      const std::string& selector);
+                                                      const SharedDevice& device);
 
 /// An emitted program on a device.
 Result<std::unique_ptr<GraphRunner>> makeProgramRunner(program::Program program, const std::string& selector);
