@@ -17,9 +17,8 @@ struct GradConfig {
 /// depend on gets zeros. Gradients are ordinary nodes, so the pass may run on its own result.
 ///   %3: f32[] = sum %2 {...}      =>  %3 = ...  %4 = constant 1  %5 = broadcast_to %4 ...
 ///   output loss "loss" %3             output loss "loss" %3 / output gradient "w" %7
-/// Fails when there is not exactly one loss (grad.C1), the loss is not a scalar f32 (grad.C2), a name is no leaf (grad.C3), or the loss
-/// depends on a leaf through an op that is not differentiable *by definition of its facet* while another path is not enough (grad.C4 is
-/// never silent: such ops stop the gradient and say why in docs/ops.md).
+/// Fails when there is not exactly one loss (grad.C1), the loss is not a scalar f32 (grad.C2) or a name is no leaf (grad.C3). An op whose
+/// facet says that it is not differentiable stops the gradient.
 Result<graph::Graph> grad(const graph::Graph& graph, const GradConfig& config = {});
 
 }  // namespace lockstep::passes
