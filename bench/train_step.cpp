@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time of a training step of the samples on each device: one step at a time, and many in one submission with two submissions in flight.
-// usage: bench_train_step [DEVICE...]   prints one line a sample and device
+// usage: bench_train_step [--profile] [DEVICE...]   prints one line a sample and device; with --profile also the time of each command
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,6 +21,32 @@ double median(std::vector<double> values) {
 }
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+bool profiling = false;
+
+/// The median over a few steps of each command's time, longest first.
+void printProfile(ls::Trainer& trainer, const ls::Batch& batch) {
+  std::vector<std::vector<double>> times;
+  std::vector<std::string> labels;
+  for (int round = 0; round < 9; ++round) {
+    auto commands = trainer.profile(batch);
+    times.resize(commands.size());
+    labels.resize(commands.size());
+    for (size_t i = 0; i < commands.size(); ++i) {
+      labels[i] = commands[i].first;
+      times[i].push_back(commands[i].second);
+    }
+  }
+  std::vector<std::pair<double, size_t>> order;
+  double total = 0;
+  for (size_t i = 0; i < times.size(); ++i) {
+    order.emplace_back(median(times[i]), i);
+    total += order.back().first;
+  }
+  std::sort(order.rbegin(), order.rend());
+  fmt::print("  {} commands, {:.1f} us in all\n", order.size(), total * 1e6);
+  for (auto [seconds, i] : order) fmt::print("  {:9.2f} us {:5.1f} %  #{:<3} {}\n", seconds * 1e6, 100 * seconds / total, i, labels[i]);
+}
 
 template <class BatchFn>
 void report(const std::string& name, ls::Trainer& trainer, double ready, const BatchFn& batch) {
@@ -56,6 +82,7 @@ void report(const std::string& name, ls::Trainer& trainer, double ready, const B
       "s\n",
       name, facts.device, facts.device_name, median(single) * 1e6, k, median(together) * 1e6, facts.dispatches, facts.levels,
       static_cast<double>(facts.planned_bytes) / 1e6, ready);
+  if (profiling) printProfile(trainer, batch(0));
   std::fflush(stdout);
 }
 
@@ -90,6 +117,10 @@ void addition(const std::string& device) {
 
 int main(int count, char** arguments) {
   std::vector<std::string> devices(arguments + 1, arguments + count);
+  if (!devices.empty() && devices.front() == "--profile") {
+    profiling = true;
+    devices.erase(devices.begin());
+  }
   if (devices.empty()) devices = {"reference", "vulkan"};
   try {
     for (const std::string& device : devices) {

@@ -76,6 +76,10 @@ Result<Program> emit(const Program& in, const EmitConfig& config) {
       if (row == nullptr) internalError(fmt::format("there is no emitter for strategy '{}'", symbolic.strategy));
       LS_TRY(kernel::Module module, row->emit({symbolic, bindings, dispatch->groups, config}));
       module.name = symbolic.strategy;
+      for (kernel::GlobalVariable& global : module.globals) {
+        // Templates and emitters write workgroup memory before they read it.
+        if (global.space == kernel::AddressSpace::Workgroup) global.zero_initialized = false;
+      }
       auto [same, fresh] = by_text.try_emplace(print(module), KernelId(program.kernels.size()));
       if (fresh) program.kernels.push_back({fmt::format("k{}_{}", program.kernels.size(), symbolic.strategy), std::move(module)});
       found->second = same->second;

@@ -49,6 +49,7 @@ struct Variable {
   uint32_t offset = 0;                ///< Lanes, Workgroup, Table: first word in that memory
   uint32_t binding = 0;               ///< Buffer: position in Dispatch::bindings
   bool writable = false;              ///< Buffer
+  bool zeroed = true;                 ///< Workgroup: false: holds NaNs at first
   std::vector<Register> registers{};  ///< Registers: one for each word (padding has UINT32_MAX)
 };
 

@@ -125,6 +125,7 @@ Status Lowering::addGlobals() {
     uint32_t index = addVariable(global.name, global.type, home);
     Variable& variable = code.variables[index];
     variable.binding = global.binding;
+    variable.zeroed = global.zero_initialized;
     variable.writable = global.space == AddressSpace::Storage && global.access != kernel::Access::Read;
     pointers[global.value.index()] = Pointer{index, 0, {}, global.type};
     if (global.space == AddressSpace::Private) {

@@ -46,6 +46,11 @@ void Machine::prepare(uint64_t first, uint32_t count) {
   active_ = lanes_;
   budget_ = options_.loop_budget;
   std::fill(workgroup_memory_.begin(), workgroup_memory_.end(), 0u);
+  for (const Variable& variable : code_.variables) {
+    if (variable.zeroed) continue;
+    for (uint32_t group = 0; group < count; ++group)
+      std::fill_n(workgroup_memory_.begin() + group * code_.workgroup_words + variable.offset, variable.words, kUnwritten);
+  }
   for (uint32_t group = 0; group < count; ++group) {
     uint64_t linear = first + group;
     const std::array<uint64_t, 3> id{linear % groups_[0], linear / groups_[0] % groups_[1], linear / groups_[0] / groups_[1]};

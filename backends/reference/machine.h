@@ -34,6 +34,9 @@ struct MachineOptions {
   uint64_t loop_budget = uint64_t(1) << 34;  ///< iterations times lanes of a batch
 };
 
+/// What workgroup memory holds that a kernel promised to write before it reads it: a NaN, and a huge index.
+inline constexpr uint32_t kUnwritten = 0xffc0'dead;
+
 class Machine {
  public:
   Machine(const Bytecode& code, std::span<const BufferView> bindings, std::array<uint32_t, 3> groups, const MachineOptions& options);

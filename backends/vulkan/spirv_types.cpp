@@ -233,7 +233,7 @@ void Emitter::declareGlobals() {
     spv::Id type = valueType(global.type);
     spv::Id initial = spv::NoResult;
     if (!workgroup) initial = global.initializer.valid() ? constant(global.initializer) : builder_.makeNullConstant(type);
-    if (workgroup && options_.zero_initialize_workgroup) initial = builder_.makeNullConstant(type);
+    if (workgroup && global.zero_initialized && options_.zero_initialize_workgroup) initial = builder_.makeNullConstant(type);
     spv::Id variable = builder_.createVariable(spv::NoPrecision, storage, type, plainName(global.name).c_str(), initial);
     places_[global.value.index()] = Place{.base = variable, .storage = storage, .chain = {}, .pointee = global.type};
   }
@@ -284,7 +284,7 @@ void Emitter::zeroWorkgroupMemory() {
   spv::Id local_index = spv::NoResult;
   for (const kernel::GlobalVariable& global : module_.globals) {
     const std::optional<Place>& place = places_[global.value.index()];
-    if (global.space != AddressSpace::Workgroup || !place) continue;
+    if (global.space != AddressSpace::Workgroup || !global.zero_initialized || !place) continue;
     if (local_index == spv::NoResult) {
       local_index = builder_.createLoad(inputVariable(kernel::Builtin::LocalInvocationIndex), spv::NoPrecision);
     }

@@ -101,6 +101,9 @@ struct GlobalVariable {
   Access access = Access::ReadWrite;
   uint32_t group = 0, binding = 0;  ///< uniform and storage
   ValueId initializer;              ///< private only; invalid = zero
+  /// Workgroup only. False: the kernel writes every element before it reads it, so nobody has to zero the memory first. WGSL text
+  /// cannot say so. The reference fills such memory with NaNs, which shows a promise that was broken.
+  bool zero_initialized = true;
   friend bool operator==(const GlobalVariable&, const GlobalVariable&) = default;
 };
 

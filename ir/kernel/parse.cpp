@@ -101,7 +101,15 @@ Status Parser::parseGlobal() {
     has_space = true;
     return wordReader(&findAddressSpace, global.space)();
   };
+  auto initial_reader = [&]() -> Status {
+    Location at = cursor_.peek().where;
+    LS_TRY(std::string word, cursor_.identifier());
+    if (word != "none") return fail("kernel.syntax", fmt::format("'{}' is no initial value; write initial = none or leave it out", word), at);
+    global.zero_initialized = false;
+    return Success{};
+  };
   LS_CHECK(parseAttributes({{"space", space_reader},
+                            {"initial", initial_reader},
                             {"access", access_reader},
                             {"group", numberReader(global.group)},
                             {"binding", numberReader(global.binding)}}));

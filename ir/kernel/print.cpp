@@ -104,6 +104,7 @@ class Printer {
     if (global.space == AddressSpace::Storage || global.access != defaultAccess(global.space)) {
       attributes["access"] = toString(global.access);
     }
+    if (!global.zero_initialized) attributes["initial"] = "none";
     write(attributesText(attributes) + "\n");
   }
 

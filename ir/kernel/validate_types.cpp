@@ -159,6 +159,8 @@ void checkGlobal(const Module& module, size_t index, Problems& problems) {
   if (!access_fits) {
     problems.add(here, kMemory, fmt::format("{} memory cannot have access {}", toString(global.space), toString(global.access)));
   }
+  if (!global.zero_initialized && global.space != AddressSpace::Workgroup)
+    problems.add(here, kMemory, "only a workgroup variable can go without its initial zero");
   if (!global.initializer.valid()) return;
   if (global.space != AddressSpace::Private) problems.add(here, kMemory, "only a private variable has an initializer");
   TypeId type = module[global.initializer].type;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -52,6 +53,28 @@ TEST(Checks, out_of_bounds_is_the_same_for_any_number_of_threads) {
   std::string first = toString(failureOf(shifted(10), {Words(64)}, {64, 1, 1}, {.max_threads = 1}).diagnostics);
   for (uint32_t threads : {2u, 3u, 7u})
     EXPECT_EQ(toString(failureOf(shifted(10), {Words(64)}, {64, 1, 1}, {.max_threads = threads}).diagnostics), first);
+}
+
+TEST(Checks, workgroup_memory_without_its_zero_holds_nans_at_first) {
+  const std::string text = std::string(kBuffer) + R"(var @scratch: array<f32, 32> {initial = none, space = workgroup}
+fn @main(%i: u32 {builtin = local_invocation_index}) {workgroup_size = [32, 1, 1]} {
+  %0: bool = lt %i, 16u
+  if %0 {
+    %1: ptr<workgroup, f32, read_write> = access @scratch, %i
+    store %1, 3.0f
+  }
+  workgroup_barrier
+  %2: ptr<workgroup, f32, read_write> = access @scratch, %i
+  %3: f32 = load %2
+  %4: ptr<storage, f32, read_write> = access @data, %i
+  store %4, %3
+}
+)";
+  std::unique_ptr<Backend> backend = makeReference({});
+  Result<std::vector<Words>> out = runText(*backend, text, {Words(32)}, {1, 1, 1});
+  ASSERT_TRUE(out.ok()) << toString(out.diagnostics());
+  EXPECT_EQ((*out)[0][15], 0x40400000u);
+  EXPECT_TRUE(std::isnan(std::bit_cast<float>((*out)[0][16])));
 }
 
 TEST(Checks, unchecked_stores_out_of_bounds_are_dropped_and_loads_give_zero) {

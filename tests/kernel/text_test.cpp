@@ -50,6 +50,15 @@ TEST(Text, empty_module_reads_back) {
   expectFixpoint(Module(), false, "empty");
 }
 
+TEST(Text, workgroup_memory_without_its_zero_reads_back) {
+  const std::string text = "lockstep.kernel 1\nvar @scratch: array<f32, 8> {initial = none, space = workgroup}\n";
+  Result<Module> module = parse(text);
+  ASSERT_TRUE(module.ok()) << toString(module.diagnostics());
+  EXPECT_FALSE(module->globals.front().zero_initialized);
+  EXPECT_EQ(print(*module), text);
+  EXPECT_FALSE(parse("lockstep.kernel 1\nvar @scratch: f32 {initial = zero, space = workgroup}\n").ok());
+}
+
 TEST(Text, canonical_drops_what_is_unreachable) {
   Builder builder;
   builder.types().array(builder.types().f32(), 99);

@@ -134,6 +134,7 @@ std::vector<RuleCase> memoryCases() {
       variable("atomic_in_read_storage", "var @x: atomic<u32> {access = read, binding = 0, group = 0, space = storage}", "kernel.memory"),
       variable("write_only_storage", "var @x: f32 {access = write, binding = 0, group = 0, space = storage}", "kernel.memory"),
       variable("writable_uniform", "var @x: f32 {access = read_write, binding = 0, group = 0, space = uniform}", "kernel.memory"),
+      variable("private_without_zero", "var @x: f32 {initial = none, space = private}", "kernel.memory"),
       variable("initial_workgroup", "var @x: f32 = 1.0f {space = workgroup}", "kernel.memory"),
       variable("initial_type", "var @x: f32 = 1i {space = private}", "kernel.type"),
       variable("array_too_large", "var @x: array<vec4<f32>, 4294967295> {space = private}", "kernel.type"),
