@@ -37,8 +37,19 @@ std::string listText(const std::vector<DeviceInfo>& devices) {
   return fmt::format("{}", fmt::join(lines, "; "));
 }
 
+/// Why no Vulkan device is listed at all; empty when there is no more to say.
+std::string vulkanTrouble() {
+#ifdef LOCKSTEP_VULKAN
+  if (auto vulkan = listVulkanDevices(); !vulkan) {
+    const Diagnostic& why = vulkan.diagnostics().front();
+    return fmt::format("; no Vulkan: {}{}{}", why.message, why.remedy.empty() ? "" : ", ", why.remedy);
+  }
+#endif
+  return "";
+}
+
 Failure noDevice(const std::vector<DeviceInfo>& devices, std::string message) {
-  Failure failure = fail("device.none", std::move(message), {}, fmt::format("choose one of: {}", listText(devices)));
+  Failure failure = fail("device.none", std::move(message), {}, fmt::format("choose one of: {}{}", listText(devices), vulkanTrouble()));
   failure.exit_code = ExitCode::NoDevice;
   return failure;
 }
@@ -57,7 +68,7 @@ std::string autoReason(const std::vector<DeviceInfo>& devices) {
   auto same = std::count_if(devices.begin(), devices.end(), [&](const DeviceInfo& d) { return d.usable && d.kind == best.kind; });
   std::string reason;
   if (best.kind == DeviceKind::Reference) {
-    reason = "no usable Vulkan device was found";
+    reason = "no usable Vulkan device was found" + vulkanTrouble();
   } else if (same == 1) {
     reason = fmt::format("the only {}", toString(best.kind));
   } else {
@@ -75,7 +86,7 @@ std::string_view toString(DeviceKind kind) { return kKindNames[static_cast<size_
 std::vector<DeviceInfo> listDevices() {
   std::vector<DeviceInfo> devices;
 #ifdef LOCKSTEP_VULKAN
-  devices = listVulkanDevices();
+  if (auto vulkan = listVulkanDevices()) devices = std::move(*vulkan);
 #endif
   devices.push_back(referenceDevice());
   auto rank = [](const DeviceInfo& device) { return std::pair(!device.usable, device.kind); };

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -103,19 +104,21 @@ bool wantsValidationLayer() {
 }
 
 Result<std::shared_ptr<Instance>> Instance::acquire() {
+  // One instance with the validation layer and one without, never destroyed: NVIDIA's driver, unloaded with its last instance, may refuse
+  // the next one, and at exit the drivers' own statics may be gone before ours.
   static std::mutex mutex;
-  static std::weak_ptr<Instance> open;
+  static auto& open = *new std::array<std::shared_ptr<Instance>, 2>;
   std::lock_guard lock(mutex);
-  if (auto instance = open.lock()) return instance;
+  bool validate = wantsValidationLayer();
+  if (open[validate]) return open[validate];
   LS_CHECK(loadVulkan());
   auto instance = std::make_shared<Instance>();
-  LS_CHECK(instance->open());
-  open = instance;
+  LS_CHECK(instance->open(validate));
+  open[validate] = instance;
   return instance;
 }
 
-Status Instance::open() {
-  bool validate = wantsValidationLayer();
+Status Instance::open(bool validate) {
   if (validate && !hasValidationLayer()) {
     return fail("vulkan.validation_layer", "LOCKSTEP_VALIDATION is set but the Khronos validation layer is not installed", {},
                 "install it (Debian and Ubuntu: apt install vulkan-validationlayers) or unset LOCKSTEP_VALIDATION");
@@ -165,7 +168,6 @@ Status Instance::open() {
 Instance::~Instance() {
   if (messenger_ != VK_NULL_HANDLE) vkDestroyDebugUtilsMessengerEXT(handle_, messenger_, nullptr);
   if (handle_ != VK_NULL_HANDLE) vkDestroyInstance(handle_, nullptr);
-  for (const std::string& error : errors_) fmt::print(stderr, "vulkan.validation: {}\n", error);
 }
 
 VkBool32 VKAPI_CALL Instance::report(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageTypeFlagsEXT,

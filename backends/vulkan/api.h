@@ -29,14 +29,14 @@ Structure blank(VkStructureType type) {
   return made;
 }
 
-/// The instance, shared by all devices that are open at a time; closed with the last of them.
+/// The instance, shared by all devices; it stays open until the process ends.
 class Instance {
  public:
   Instance() = default;
   ~Instance();
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
-  /// Opens the loader and the instance, or gives the one that is open.
+  /// Opens the loader and the instance, or gives the one that is open. LOCKSTEP_VALIDATION=1 asks for the one with the validation layer.
   static Result<std::shared_ptr<Instance>> acquire();
 
   [[nodiscard]] VkInstance handle() const { return handle_; }
@@ -46,7 +46,7 @@ class Instance {
   std::vector<std::string> takeErrors();
 
  private:
-  Status open();
+  Status open(bool validate);
   static VkBool32 VKAPI_CALL report(VkDebugUtilsMessageSeverityFlagBitsEXT severity, VkDebugUtilsMessageTypeFlagsEXT types,
                                     const VkDebugUtilsMessengerCallbackDataEXT* data, void* user);
   VkInstance handle_ = VK_NULL_HANDLE;

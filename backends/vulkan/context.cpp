@@ -118,6 +118,7 @@ Context::~Context() {
   fence_ = {};
   pool_ = {};
   vk().vkDestroyDevice(device(), nullptr);
+  for (const std::string& error : instance_->takeErrors()) fmt::print(stderr, "vulkan.validation: {}\n", error);
 }
 
 uint32_t Context::memoryType(uint32_t allowed, Placement placement) const {

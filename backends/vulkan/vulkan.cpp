@@ -28,13 +28,11 @@ class VulkanBackend final : public Backend {
 }  // namespace
 }  // namespace vulkan
 
-std::vector<DeviceInfo> listVulkanDevices() {
-  auto instance = vulkan::Instance::acquire();
-  if (!instance) return {};
-  auto devices = vulkan::findDevices(**instance);
+Result<std::vector<DeviceInfo>> listVulkanDevices() {
+  LS_TRY(auto instance, vulkan::Instance::acquire());
+  LS_TRY(auto devices, vulkan::findDevices(*instance));
   std::vector<DeviceInfo> infos;
-  if (!devices) return infos;
-  for (vulkan::DeviceFacts& facts : *devices) infos.push_back(std::move(facts.info));
+  for (vulkan::DeviceFacts& facts : devices) infos.push_back(std::move(facts.info));
   return infos;
 }
 

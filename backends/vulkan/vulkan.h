@@ -15,8 +15,9 @@
 
 namespace lockstep {
 
-/// Every Vulkan device in the loader's order, "vulkan:0" first; devices that cannot be used say why. Empty without a loader or a driver.
-std::vector<DeviceInfo> listVulkanDevices();
+/// Every Vulkan device in the loader's order, "vulkan:0" first; devices that cannot be used say why. Fails with "vulkan.no_loader" or
+/// "vulkan.<call>" (vkCreateInstance without any driver).
+Result<std::vector<DeviceInfo>> listVulkanDevices();
 
 /// Fails with "vulkan.no_loader", "vulkan.device_gone", "vulkan.unusable" or "vulkan.<call>".
 Result<std::unique_ptr<Backend>> openVulkanDevice(const DeviceInfo& device);

@@ -32,7 +32,8 @@ class DeviceEnvironment : public ::testing::Environment {
     setenv("LOCKSTEP_SPIRV_VAL", "1", 1);
     setenv("LOCKSTEP_CACHE_DIR", "", 1);
     if (hasLayer()) setenv("LOCKSTEP_VALIDATION", "1", 1);
-    std::vector<DeviceInfo> devices = listVulkanDevices();
+    std::vector<DeviceInfo> devices;
+    if (auto listed = listVulkanDevices()) devices = std::move(*listed);
     std::erase_if(devices, [](const DeviceInfo& info) { return !info.usable; });
     if (devices.empty()) return;
     auto best = std::min_element(devices.begin(), devices.end(), [](const DeviceInfo& a, const DeviceInfo& b) { return a.kind < b.kind; });
