@@ -315,7 +315,30 @@ struct State {
     row_aligned[id.index()] = 1;
   }
 
-  /// Reductions of equal spaces over equal axes that share a source run as one kernel (the gains and offsets of a norm).
+  /// The clusters that make what a reduction reads, also through the element chain that will be computed where it is read.
+  [[nodiscard]] std::set<int32_t> makersOf(const Node& node) const {
+    std::set<int32_t> makers;
+    for (const Read& read : readsOf(node)) {
+      int32_t c = clusterOf(read.base);
+      if (c < 0) continue;
+      makers.insert(c);
+      if (out.clusters[static_cast<size_t>(c)].kind == ClusterKind::Map) makers.merge(dependencies(out.clusters[static_cast<size_t>(c)]));
+    }
+    return makers;
+  }
+
+  /// Running together must not keep much memory waiting: what the reductions read is made together, or it is small.
+  [[nodiscard]] bool worthJoining(const Node& node, const Cluster& cluster) const {
+    static constexpr int64_t kSmall = 4096;  // elements
+    if (graph.shapeOf(node.operands[0]).elementCount() <= kSmall) return true;
+    std::set<int32_t> mine = makersOf(node);
+    return std::any_of(cluster.members.begin(), cluster.members.end(), [&](NodeId member) {
+      std::set<int32_t> theirs = makersOf(graph[member]);
+      return std::any_of(mine.begin(), mine.end(), [&](int32_t maker) { return theirs.contains(maker); });
+    });
+  }
+
+  /// Reductions of equal spaces over equal axes run as one kernel when that is cheap (the gains and offsets of a norm).
   bool joinSiblingColumns(NodeId id, const std::vector<int64_t>& axes) {
     const Node& node = graph[id];
     std::vector<Read> reads = readsOf(node);
@@ -326,7 +349,7 @@ struct State {
       const auto* reduce = std::get_if<ReduceLowering>(&*seed.op->lower);
       if (reduce == nullptr || reduce->axes(graph, seed) != axes || graph.shapeOf(seed.operands[0]) != graph.shapeOf(node.operands[0]))
         continue;
-      if (graph.shapeOf(seed.results[0]) != graph.shapeOf(node.results[0])) continue;
+      if (graph.shapeOf(seed.results[0]) != graph.shapeOf(node.results[0]) || !worthJoining(node, cluster)) continue;
       int32_t index = static_cast<int32_t>(c);
       if (std::any_of(reads.begin(), reads.end(), [&](const Read& read) { return isMember(index, read.base); })) continue;
       if (!staysAcyclic(reads, index) || !fits(index, id)) continue;

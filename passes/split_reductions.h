@@ -9,9 +9,11 @@ struct SplitReductionsConfig {
   uint32_t parallel_units = 16;  ///< of the device: how many workgroups run at a time
 };
 
-/// A sum of many elements to few results would keep one workgroup busy while the device idles: it becomes partial sums of rows and a sum
-/// of those. The tree is the same on every device of a profile; results differ from one-stage sums in rounding only.
+/// A long sum to few results would keep few workgroups busy while the device idles, so it becomes two stages. The tree is the same on every
+/// device of a profile; results differ from one-stage sums in rounding only. Three forms: a reduction of everything, a reduction over
+/// leading axes, the inner axis of a small matrix product:
 ///   %2: f32[] = sum %1 {axes = [0, 1]}   =>   %3: f32[600] = sum (reshape %1) {axes = [1]}   %2: f32[] = sum %3 {axes = [0]}
+///   %2: f32[64,64] = matmul %0, %1       =>   %3: f32[8,64,64] = matmul (blocks of %0), (blocks of %1)   %2 = sum %3 {axes = [0]}
 /// Never fails.
 Result<graph::Graph> splitReductions(const graph::Graph& graph, const SplitReductionsConfig& config = {});
 

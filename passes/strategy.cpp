@@ -82,10 +82,12 @@ Result<StrategyChoice> chooseColumns(const StrategyQuery& q) {
       "columns", {{"width", width}, {"lanes", lanes}}, splitGroups(static_cast<uint64_t>(divideUp(results, width)), q.profile)};
 }
 
-/// CPU drivers: rows of A are read uniformly by a workgroup, columns of B by its lanes.
+/// CPU drivers: rows of A are read uniformly by a workgroup, columns of B by its lanes. A driver with a known vector width loads each lane
+/// by itself, so an invocation takes as many results as there are registers; one without (an interpreter) wants more lanes instead.
 StrategyChoice registerRows(const ContractShape& shape, const DeviceProfile& profile) {
-  int64_t columns = shape.n > 32 ? 2 : 1;
-  int64_t lanes = std::clamp<int64_t>(largestPowerOfTwo(divideUp(shape.n, columns)), 8, 64);
+  int64_t vector = profile.subgroup_size, widest = vector > 1 ? vector : 64, most_columns = vector > 1 ? 8 : 2;
+  int64_t columns = std::clamp<int64_t>(largestPowerOfTwo(divideUp(shape.n, std::min<int64_t>(widest, 32))), 1, most_columns);
+  int64_t lanes = std::clamp<int64_t>(largestPowerOfTwo(divideUp(shape.n, columns)), 8, widest);
   int64_t rows = std::min<int64_t>(8, largestPowerOfTwo(shape.m));
   int64_t groups = shape.batch * divideUp(shape.m, rows) * divideUp(shape.n, lanes * columns);
   return {"register_rows", {{"rows", rows}, {"columns", columns}, {"lanes", lanes}}, splitGroups(static_cast<uint64_t>(groups), profile)};
