@@ -11,6 +11,9 @@ override rows: u32 = 8;      // results an invocation along m
 override columns: u32 = 2;   // and along n, `lanes` apart
 override lanes: u32 = 32;    // invocations a workgroup
 
+override whole_m = m_extent % rows == 0;                 // no tile reaches past the edge
+override whole_n = n_extent % (lanes * columns) == 0;
+
 fn load_a(batch: u32, m: u32, k: u32) -> f32 { return 0.0; }
 fn load_b(batch: u32, k: u32, n: u32) -> f32 { return 0.0; }
 fn store_c(batch: u32, m: u32, n: u32, value: f32) {}
@@ -33,10 +36,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     var b: array<f32, columns>;
     for (var j = 0u; j < columns; j++) {
       // Past the edge the last column is read again and not stored.
-      b[j] = load_b(batch, k, min(n0 + j * lanes, n_extent - 1));
+      let n = n0 + j * lanes;
+      b[j] = load_b(batch, k, select(min(n, n_extent - 1), n, whole_n));
     }
     for (var i = 0u; i < rows; i++) {
-      let a = load_a(batch, min(m0 + i, m_extent - 1), k);
+      let m = m0 + i;
+      let a = load_a(batch, select(min(m, m_extent - 1), m, whole_m), k);
       for (var j = 0u; j < columns; j++) {
         sums[i * columns + j] += a * b[j];
       }
@@ -44,9 +49,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   for (var i = 0u; i < rows; i++) {
     for (var j = 0u; j < columns; j++) {
+      let m = m0 + i;
       let n = n0 + j * lanes;
-      if (m0 + i < m_extent && n < n_extent) {
-        store_c(batch, m0 + i, n, sums[i * columns + j]);
+      if ((whole_m || m < m_extent) && (whole_n || n < n_extent)) {
+        store_c(batch, m, n, sums[i * columns + j]);
       }
     }
   }

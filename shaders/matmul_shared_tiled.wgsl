@@ -13,6 +13,9 @@ override tile_k: u32 = 16;   // of one slice
 override thread_m: u32 = 2;
 override thread_n: u32 = 2;
 override slices: u32 = 1;
+override whole_m = m_extent % tile_m == 0;  // no tile reaches past the edge
+override whole_n = n_extent % tile_n == 0;
+override whole_k = k_extent % (slices * tile_k) == 0;
 
 fn load_a(batch: u32, m: u32, k: u32) -> f32 { return 0.0; }
 fn load_b(batch: u32, k: u32, n: u32) -> f32 { return 0.0; }
@@ -51,7 +54,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       let k = i % (slices * tile_k);
       let m = i / (slices * tile_k);
       var element = 0.0;
-      if (m0 + m < m_extent && k0 + k < k_extent) {
+      if ((whole_m || m0 + m < m_extent) && (whole_k || k0 + k < k_extent)) {
         element = load_a(batch, m0 + m, k0 + k);
       }
       tile_a[k * a_line + m] = element;
@@ -60,7 +63,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       let n = i % tile_n;
       let k = i / tile_n;
       var element = 0.0;
-      if (n0 + n < n_extent && k0 + k < k_extent) {
+      if ((whole_n || n0 + n < n_extent) && (whole_k || k0 + k < k_extent)) {
         element = load_b(batch, k0 + k, n0 + n);
       }
       tile_b[k * b_line + n] = element;
@@ -98,7 +101,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       }
       let m = m0 + i / tile_n;
       let n = n0 + i % tile_n;
-      if (live && m < m_extent && n < n_extent) {
+      if (live && (whole_m || m < m_extent) && (whole_n || n < n_extent)) {
         store_c(batch, m, n, total);
       }
     }
@@ -107,7 +110,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       for (var j = 0u; j < thread_n; j++) {
         let m = m0 + my_m + i * (tile_m / thread_m);
         let n = n0 + my_n + j * across;
-        if (live && m < m_extent && n < n_extent) {
+        if (live && (whole_m || m < m_extent) && (whole_n || n < n_extent)) {
           store_c(batch, m, n, sums[i * thread_n + j]);
         }
       }
