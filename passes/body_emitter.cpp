@@ -121,6 +121,8 @@ kernel::ValueId BodyEmitter::axis(PositionId id, size_t axis) {
   kernel::ValueId out;
   if (extent == 1) {
     out = builder_.u32(0);
+  } else if (position.root) {
+    out = expression(position.map.source[axis], *position.root);
   } else if (position.columns != 0) {
     bool trailing = stride * extent <= position.columns;
     if (trailing) {
@@ -146,6 +148,8 @@ kernel::ValueId BodyEmitter::linear(PositionId id) {
   auto add = [&](kernel::ValueId term) { sum = sum.valid() ? builder_.make(Op::Add, {sum, term}) : term; };
   if (position.linear.valid()) {
     sum = position.linear;
+  } else if (position.root) {
+    sum = expression(linearOffset(position.map, positions_[*position.root].shape, position.shape), *position.root);
   } else if (position.columns != 0) {
     sum = builder_.make(Op::Mul, {position.row, builder_.u32(unsigned32(position.columns))});
     add(position.column);
@@ -177,20 +181,24 @@ kernel::ValueId BodyEmitter::expression(const IndexExpr& expr, PositionId positi
 }
 
 PositionId BodyEmitter::through(const IndexMap& map, const Shape& source, PositionId id) {
-  const Position position = positions_[id];
-  if (isLinearIdentity(map, position.shape, source)) {
-    if (position.linear.valid()) return flat(source, position.linear);
-    if (position.columns != 0) {
-      // The row structure survives when the source has the same rows.
-      IndexExpr unused;
-      if (rowOffset(source, position.columns, unused))
-        return newPosition({.shape = source, .linear = {}, .row = position.row, .column = position.column, .columns = position.columns});
-    }
+  IndexMap whole{.source = map.source, .guards = {}};
+  const PositionId root = positions_[id].root.value_or(id);
+  const Position from = positions_[root];
+  if (root != id) whole = compose(positions_[id].map, whole, positions_[id].shape);
+  if (isLinearIdentity(whole, from.shape, source)) {
+    if (from.linear.valid()) return flat(source, from.linear);
+    // The row structure survives when the source has the same rows.
+    IndexExpr unused;
+    if (from.columns != 0 && rowOffset(source, from.columns, unused)) return inRow(source, from.row, from.column, from.columns);
   }
-  std::vector<kernel::ValueId> axes;
-  for (size_t i = 0; i < source.rank(); ++i) axes.push_back(source.extent(i) == 1 ? builder_.u32(0) : expression(map.source[i], id));
-  PositionId out = atAxes(source, std::move(axes), position.proven);
-  return out;
+  for (PositionId known = root + 1; known < positions_.size(); ++known) {
+    if (positions_[known].root == root && positions_[known].shape == source && positions_[known].map == whole) return known;
+  }
+  Position position{.shape = source, .linear = {}, .row = {}, .column = {}};
+  position.proven = positions_[id].proven;
+  position.root = root;
+  position.map = std::move(whole);
+  return newPosition(std::move(position));
 }
 
 kernel::ValueId BodyEmitter::load(graph::ValueId input, PositionId position) {

@@ -55,6 +55,10 @@ class BodyEmitter {
     kernel::ValueId row, column;  // with `columns`
     int64_t columns = 0;
     bool proven = true;  // in range by construction
+    // Of a view's operand: where in it an index of position `root` points. Kept as a map, so that what a chain of views divides and
+    // multiplies again is never emitted.
+    std::optional<PositionId> root = {};
+    graph::IndexMap map = {};
   };
   struct Scope {
     std::map<std::pair<graph::ValueId, PositionId>, kernel::ValueId> values;

@@ -92,11 +92,13 @@ Result<kernel::Module> emitTemplateContract(const EmitQuery& query) {
   std::vector<kernel::ValueId> result = openHook(b, "store_c");
   emitter.pushScope();
   emitter.define(node.results[0], result[3]);
-  kernel::ValueId linear = emitter.linear(emitter.atAxes(Shape{shape.batch, shape.m, shape.n}, {result[0], result[1], result[2]}));
+  const Shape space{shape.batch, shape.m, shape.n};
+  PositionId here = emitter.atAxes(space, {result[0], result[1], result[2]});
   std::vector<PositionId> positions;
   std::vector<kernel::ValueId> values;
   for (const graph::Output& output : body.outputs) {
-    positions.push_back(emitter.flat(body.shapeOf(output.value), linear));
+    const Shape& output_shape = body.shapeOf(output.value);
+    positions.push_back(emitter.through(graph::reshapeMap(space, output_shape), output_shape, here));
     values.push_back(emitter.value(output.value, positions.back()));
   }
   for (size_t i = 0; i < values.size(); ++i) emitter.store(i, positions[i], values[i]);
