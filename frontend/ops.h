@@ -32,12 +32,9 @@ Tensor greater(Operand a, Operand b, Where where = Where::current());
 /// condition (bool) ? a : b; all three broadcast.
 Tensor where(Tensor condition, Operand a, Operand b, Where where = Where::current());
 
-Tensor neg(Tensor x, Where where = Where::current());
-Tensor sqrt(Tensor x, Where where = Where::current());
-Tensor rsqrt(Tensor x, Where where = Where::current());
-Tensor log(Tensor x, Where where = Where::current());
-Tensor exp(Tensor x, Where where = Where::current());
-Tensor relu(Tensor x, Where where = Where::current());
+#define LS_UNARY(name) Tensor name(Tensor x, Where where = Where::current());
+#include "frontend/unary_ops.def"  // neg, sqrt, exp, ...
+#undef LS_UNARY
 Tensor square(Tensor x, Where where = Where::current());
 
 // --- Reductions ---------------------------------------------------------------------------------------------------------------------

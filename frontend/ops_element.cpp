@@ -98,12 +98,10 @@ Tensor where(Tensor condition, Operand a, Operand b, Where where) {
   return emit("where", {broadcast(condition, *all, where), broadcast(x, *all, where), broadcast(y, *all, where)}, {}, where);
 }
 
-Tensor neg(Tensor x, Where where) { return emit("neg", {x}, {}, where); }
-Tensor sqrt(Tensor x, Where where) { return emit("sqrt", {x}, {}, where); }
-Tensor rsqrt(Tensor x, Where where) { return emit("rsqrt", {x}, {}, where); }
-Tensor log(Tensor x, Where where) { return emit("log", {x}, {}, where); }
-Tensor exp(Tensor x, Where where) { return emit("exp", {x}, {}, where); }
-Tensor relu(Tensor x, Where where) { return emit("relu", {x}, {}, where); }
+#define LS_UNARY(name) \
+  Tensor name(Tensor x, Where where) { return emit(#name, {x}, {}, where); }
+#include "frontend/unary_ops.def"
+#undef LS_UNARY
 Tensor square(Tensor x, Where where) { return emit("mul", {x, x}, {}, where); }
 
 }  // namespace lockstep
