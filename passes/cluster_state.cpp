@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/cluster_state.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "passes/access.h"
+
+namespace lockstep::passes {
+
+using namespace graph;
+
+ClusterState::ClusterState(const Graph& g, const std::vector<bool>& storage, const FuseConfig& c)
+    : graph(g),
+      config(c),
+      users(g.values.size()),
+      escapes(g.values.size(), false),
+      row_aligned(g.nodes.size(), 0),
+      storage_(storage),
+      reads_of_(g.nodes.size()) {
+  out.of_node.assign(g.nodes.size(), -1);
+  findUsers();
+}
+
+bool ClusterState::computes(NodeId id) const {
+  const Node& node = graph[id];
+  return !storage_[id.index()] && !std::holds_alternative<ViewLowering>(*node.op->lower) && !isCheap(node);
+}
+
+/// Every base value that operand `value`, seen through `map` from a space of `shape`, reads.
+void ClusterState::collect(ValueId value, const IndexMap& map, bool exact, std::vector<Read>& reads) const {
+  NodeId id = graph[value].node;
+  const Node& node = graph[id];
+  if (storage_[id.index()] || computes(id)) {
+    reads.push_back({value, map, exact});
+    return;
+  }
+  if (const auto* view = std::get_if<ViewLowering>(&*node.op->lower)) {
+    IndexMap inner = view->map(graph, node);
+    // Guards of two pads with different fills do not compose; the position then counts as unknown.
+    bool clash = !map.guards.empty() && !inner.guards.empty() && map.fill != inner.fill;
+    collect(node.operands[0], clash ? IndexMap{} : compose(map, inner, graph.shapeOf(value)), exact && !clash, reads);
+    return;
+  }
+  const auto& element = std::get<ElementLowering>(*node.op->lower);  // cheap
+  for (ValueId operand : node.operands) collect(operand, element.scalar_only ? IndexMap{} : map, exact && !element.scalar_only, reads);
+}
+
+const std::vector<Read>& ClusterState::readsOf(const Node& node) const {
+  std::optional<std::vector<Read>>& known = reads_of_[graph[node.results[0]].node.index()];
+  if (!known) known = findReads(node);
+  return *known;
+}
+
+std::vector<Read> ClusterState::findReads(const Node& node) const {
+  std::vector<Read> reads;
+  const auto* element = std::get_if<ElementLowering>(&*node.op->lower);
+  for (ValueId operand : node.operands) {
+    bool exact = element == nullptr || !element->scalar_only || graph.shapeOf(operand) == graph.shapeOf(node.results[0]);
+    if (element != nullptr && element->scalar_only) exact = false;
+    collect(operand, exact ? identityMap(graph.shapeOf(operand).rank()) : IndexMap{}, exact, reads);
+  }
+  return reads;
+}
+
+std::set<int32_t> ClusterState::dependencies(const Cluster& cluster) const {
+  std::set<int32_t> found;
+  for (NodeId id : cluster.members) {
+    for (const Read& read : readsOf(graph[id])) {
+      if (clusterOf(read.base) >= 0) found.insert(clusterOf(read.base));
+      throughStorage(read.base, found);
+    }
+  }
+  return found;
+}
+
+/// Storage nodes (pack, update_slice, slices of them) pass dependencies on.
+void ClusterState::throughStorage(ValueId value, std::set<int32_t>& found) const {
+  NodeId id = graph[value].node;
+  if (!storage_[id.index()]) return;
+  for (ValueId operand : graph[id].operands) {
+    std::vector<Read> reads;
+    collect(operand, identityMap(graph.shapeOf(operand).rank()), true, reads);
+    for (const Read& read : reads) {
+      if (clusterOf(read.base) >= 0) found.insert(clusterOf(read.base));
+      throughStorage(read.base, found);
+    }
+  }
+}
+
+bool ClusterState::needs(int32_t from, int32_t target) const {
+  std::set<int32_t> seen;
+  std::function<bool(int32_t)> visit = [&](int32_t c) {
+    if (!seen.insert(c).second) return false;
+    for (int32_t d : dependencies(out.clusters[static_cast<size_t>(c)])) {
+      if (d == c) continue;
+      if (d == target || visit(d)) return true;
+    }
+    return false;
+  };
+  return visit(from);
+}
+
+bool ClusterState::staysAcyclic(const std::vector<Read>& reads, int32_t c) const {
+  std::set<int32_t> sources;
+  for (const Read& read : reads) {
+    if (clusterOf(read.base) >= 0) sources.insert(clusterOf(read.base));
+    throughStorage(read.base, sources);
+  }
+  sources.erase(c);
+  return std::none_of(sources.begin(), sources.end(), [&](int32_t s) { return needs(s, c); });
+}
+
+uint32_t ClusterState::bindings(const std::vector<NodeId>& members) const {
+  std::set<NodeId> inside(members.begin(), members.end());
+  std::set<ValueId> loads, stores;
+  for (NodeId id : members) {
+    for (const Read& read : readsOf(graph[id])) {
+      if (!inside.contains(graph[read.base].node)) loads.insert(read.base);
+    }
+    for (ValueId result : graph[id].results) {
+      bool outside = escapes[result.index()];
+      for (ValueId user : users[result.index()]) outside = outside || !inside.contains(graph[user].node);
+      if (outside) stores.insert(result);
+    }
+  }
+  // A result that becomes the next version of a state shares the state's binding.
+  uint32_t in_place = 0;
+  for (NodeId id : graph.body().nodes) {
+    const Node& node = graph[id];
+    if (!std::holds_alternative<AliasUpdate>(*node.op->alias)) continue;
+    std::vector<Read> source;
+    collect(node.operands[1], identityMap(graph.shapeOf(node.operands[1]).rank()), true, source);
+    for (const Read& read : source) in_place += stores.contains(read.base) ? 1 : 0;
+  }
+  return static_cast<uint32_t>(loads.size() + stores.size()) - in_place;
+}
+
+bool ClusterState::fits(int32_t c, NodeId extra) const {
+  std::vector<NodeId> members = out.clusters[static_cast<size_t>(c)].members;
+  members.push_back(extra);
+  return bindings(members) <= config.max_bindings;
+}
+
+void ClusterState::addTo(int32_t c, NodeId id) {
+  out.clusters[static_cast<size_t>(c)].members.push_back(id);
+  out.of_node[id.index()] = c;
+}
+
+int32_t ClusterState::newCluster(ClusterKind kind, NodeId id, int64_t elements, int64_t columns) {
+  out.clusters.push_back({kind, {}, elements, columns});
+  addTo(static_cast<int32_t>(out.clusters.size()) - 1, id);
+  return static_cast<int32_t>(out.clusters.size()) - 1;
+}
+
+bool ClusterState::moveInto(int32_t source, int32_t target) {
+  Cluster &from = cluster(source), &to = cluster(target);
+  std::vector<NodeId> members = from.members;
+  members.insert(members.end(), to.members.begin(), to.members.end());
+  if (bindings(members) > config.max_bindings) return false;
+  for (NodeId id : from.members) out.of_node[id.index()] = target;
+  to.members = std::move(members);
+  from.members.clear();
+  from.dead = true;
+  return true;
+}
+
+void ClusterState::findUsers() {
+  for (NodeId id : graph.body().nodes) {
+    const Node& node = graph[id];
+    if (computes(id)) {
+      for (const Read& read : readsOf(node)) users[read.base.index()].push_back(node.results[0]);
+    } else if (storage_[id.index()]) {
+      for (ValueId operand : node.operands) escape(operand);
+    }
+  }
+  for (const Output& output : graph.outputs) escape(output.value);
+}
+
+void ClusterState::escape(ValueId value) {
+  std::vector<Read> reads;
+  collect(value, identityMap(graph.shapeOf(value).rank()), true, reads);
+  for (const Read& read : reads) escapes[read.base.index()] = true;
+}
+
+}  // namespace lockstep::passes

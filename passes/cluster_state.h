@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What fuse knows while it makes clusters: who reads what through views, which cluster needs which, how many bindings a group would have.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "passes/clusters.h"
+
+namespace lockstep::passes {
+
+/// One read of a computed or stored value by a node, through views and cheap nodes.
+struct Read {
+  graph::ValueId base;
+  graph::IndexMap map;  ///< from the reader's index space
+  bool exact = true;    ///< false: read at computed positions (operandAt), so no position is known
+};
+
+class ClusterState {
+ public:
+  ClusterState(const graph::Graph& graph, const std::vector<bool>& storage, const FuseConfig& config);
+
+  const graph::Graph& graph;
+  const FuseConfig& config;
+  Clusters out;
+  std::vector<std::vector<graph::ValueId>>
+      users;                      ///< by value: results of the computing nodes that read it (through views and cheap nodes)
+  std::vector<bool> escapes;      ///< by value: read by a storage node or an output
+  std::vector<char> row_aligned;  ///< by node: in a Rows cluster, 1 when the node has one value a row
+
+  [[nodiscard]] Cluster& cluster(int32_t c) { return out.clusters[static_cast<size_t>(c)]; }
+  [[nodiscard]] const Cluster& cluster(int32_t c) const { return out.clusters[static_cast<size_t>(c)]; }
+  [[nodiscard]] int32_t clusterOf(graph::ValueId value) const { return out.of_node[graph[value].node.index()]; }
+  [[nodiscard]] bool isMember(int32_t c, graph::ValueId value) const { return clusterOf(value) == c; }
+  /// Neither storage, view nor cheap: a node that belongs to a cluster.
+  [[nodiscard]] bool computes(graph::NodeId id) const;
+  [[nodiscard]] const std::vector<Read>& readsOf(const graph::Node& node) const;
+
+  /// The clusters that a cluster reads, also through storage nodes.
+  [[nodiscard]] std::set<int32_t> dependencies(const Cluster& cluster) const;
+  /// True when cluster `from` (transitively) needs cluster `target`.
+  [[nodiscard]] bool needs(int32_t from, int32_t target) const;
+  /// Adding a node with these reads to cluster `c` makes no circle iff none of its other sources needs `c`.
+  [[nodiscard]] bool staysAcyclic(const std::vector<Read>& reads, int32_t c) const;
+  /// Storage bindings of a group with these members.
+  [[nodiscard]] uint32_t bindings(const std::vector<graph::NodeId>& members) const;
+  [[nodiscard]] bool fits(int32_t c, graph::NodeId extra) const;
+
+  int32_t newCluster(ClusterKind kind, graph::NodeId id, int64_t elements, int64_t columns = 1);
+  void addTo(int32_t c, graph::NodeId id);
+  /// Moves the members of `source` in front of those of `target`; `source` is dead afterwards. False when there would be too many bindings.
+  bool moveInto(int32_t source, int32_t target);
+
+ private:
+  void collect(graph::ValueId value, const graph::IndexMap& map, bool exact, std::vector<Read>& reads) const;
+  [[nodiscard]] std::vector<Read> findReads(const graph::Node& node) const;
+  void throughStorage(graph::ValueId value, std::set<int32_t>& found) const;
+  void findUsers();
+  void escape(graph::ValueId value);
+
+  const std::vector<bool>& storage_;
+  mutable std::vector<std::optional<std::vector<Read>>> reads_of_;  // by node; the cycle checks ask for the same nodes again and again
+};
+
+/// Element chains that meet: a map cluster moves into a cluster that reads it in place.
+void mergeMaps(ClusterState& state);
+/// A chain of cheap enough elements that only one contraction or column reduction reads is computed where it is read.
+void absorbPrologues(ClusterState& state);
+
+}  // namespace lockstep::passes

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens to clusters once every node has one: chains that meet become one group, cheap chains move into their only reader.
+#include <algorithm>
+
+#include "passes/access.h"
+#include "passes/cluster_state.h"
+
+namespace lockstep::passes {
+
+using namespace graph;
+
+namespace {
+
+/// Whether every read of `source` by `target` finds the element that the reader's invocation makes.
+bool readsInPlace(const ClusterState& state, int32_t target, int32_t source) {
+  const Graph& graph = state.graph;
+  for (NodeId id : state.cluster(target).members) {
+    const Node& node = graph[id];
+    for (const Read& read : state.readsOf(node)) {
+      if (!state.isMember(source, read.base)) continue;
+      bool seed = !std::holds_alternative<ElementLowering>(*node.op->lower);
+      if (seed && state.cluster(target).kind != ClusterKind::Rows) return false;  // the operand side of a contraction or column sum
+      bool row = state.row_aligned[id.index()] != 0 && !seed;
+      const Shape& shape = seed ? graph.shapeOf(node.operands[0]) : graph.shapeOf(node.results[0]);
+      if (!read.exact || row || !isLinearIdentity(read.map, shape, graph.shapeOf(read.base))) return false;
+    }
+  }
+  return true;
+}
+
+bool mergeMap(ClusterState& state, int32_t source) {
+  for (size_t c = 0; c < state.out.clusters.size(); ++c) {
+    auto target = static_cast<int32_t>(c);
+    const Cluster& to = state.cluster(target);
+    if (target == source || to.dead || to.elements != state.cluster(source).elements) continue;
+    if (to.kind == ClusterKind::Columns) continue;  // its elements are those of the results only
+    std::set<int32_t> needed = state.dependencies(to);
+    if (!needed.contains(source) || !readsInPlace(state, target, source)) continue;
+    // No other way from the source to the target.
+    needed.erase(source);
+    needed.erase(target);
+    if (std::any_of(needed.begin(), needed.end(), [&](int32_t n) { return state.needs(n, source); })) continue;
+    if (state.moveInto(source, target)) return true;
+  }
+  return false;
+}
+
+/// The one contraction or column reduction that reads a map cluster in its operands, -1 when there is another reader or none.
+int32_t onlyReader(const ClusterState& state, const Cluster& cluster) {
+  const Graph& graph = state.graph;
+  int32_t reader = -1;
+  std::set<NodeId> inside(cluster.members.begin(), cluster.members.end());
+  for (NodeId id : cluster.members) {
+    if (std::get<ElementLowering>(*graph[id].op->lower).transcendental) return -1;
+    for (ValueId result : graph[id].results) {
+      if (state.escapes[result.index()]) return -1;
+      for (ValueId user : state.users[result.index()]) {
+        NodeId user_node = graph[user].node;
+        if (inside.contains(user_node)) continue;
+        int32_t user_cluster = state.clusterOf(user);
+        const auto& lower = *graph[user_node].op->lower;
+        bool seed = std::holds_alternative<ContractLowering>(lower) || std::holds_alternative<ReduceLowering>(lower);
+        if (!seed || (reader >= 0 && reader != user_cluster)) return -1;
+        reader = user_cluster;
+      }
+    }
+  }
+  return reader;
+}
+
+}  // namespace
+
+void mergeMaps(ClusterState& state) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t c = 0; c < state.out.clusters.size(); ++c) {
+      const Cluster& cluster = state.out.clusters[c];
+      if (!cluster.dead && cluster.kind == ClusterKind::Map) changed = mergeMap(state, static_cast<int32_t>(c)) || changed;
+    }
+  }
+}
+
+void absorbPrologues(ClusterState& state) {
+  for (size_t c = state.out.clusters.size(); c-- > 0;) {
+    const Cluster& cluster = state.out.clusters[c];
+    if (cluster.dead || cluster.kind != ClusterKind::Map) continue;
+    int32_t reader = onlyReader(state, cluster);
+    if (reader < 0) continue;
+    ClusterKind kind = state.cluster(reader).kind;
+    if (kind == ClusterKind::Contract || kind == ClusterKind::Columns) state.moveInto(static_cast<int32_t>(c), reader);
+  }
+}
+
+}  // namespace lockstep::passes
