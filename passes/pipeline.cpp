@@ -14,6 +14,7 @@
 #include "passes/emit.h"
 #include "passes/fuse.h"
 #include "passes/grad.h"
+#include "passes/kernel/kernel_pipeline.h"
 #include "passes/plan_buffers.h"
 #include "passes/schedule.h"
 #include "passes/simplify.h"
@@ -30,6 +31,13 @@ using Stage = std::variant<Graph, Program>;
 
 bool isDisabled(const CompileOptions& options, std::string_view name) {
   return std::find(options.disabled.begin(), options.disabled.end(), name) != options.disabled.end();
+}
+
+Program optimizeKernels(Program program, const std::vector<std::string>& disabled) {
+  for (program::Kernel& kernel : program.kernels) {
+    kernel.code = optimizeKernel(std::move(std::get<kernel::Module>(kernel.code)), disabled);
+  }
+  return program;
 }
 
 // Each row's function is the pass itself; the lambdas only pick its configuration out of the options.
@@ -86,15 +94,27 @@ const std::array kPasses{
     Pass{{"emit", "planned", "emitted", "kernel IR by elemental emission and templates", false},
          nullptr,
          [](const Stage& s, const CompileOptions& o) { return onProgram(emit(std::get<Program>(s), {o.profile, o.templates})); }},
+    Pass{{"kernels", "emitted", "optimized", "the kernel passes below, each kernel on its own", true},
+         nullptr,
+         [](const Stage& s, const CompileOptions& o) { return onProgram(optimizeKernels(std::get<Program>(s), o.disabled)); }},
 };
 
 // `fuse` and `planBuffers` cannot be left out, but run in their plainest form when they are disabled.
-bool canDisable(const PassInfo& info) { return info.optional || info.name == "fuse" || info.name == "planBuffers"; }
+std::vector<std::string_view> namesToDisable() {
+  std::vector<std::string_view> names;
+  for (const Pass& pass : kPasses) {
+    if (pass.info.optional || pass.info.name == "fuse" || pass.info.name == "planBuffers") names.push_back(pass.info.name);
+  }
+  for (const KernelPassInfo& pass : listKernelPasses()) names.push_back(pass.name);
+  return names;
+}
 
-Status validateStage(const Stage& stage, std::string_view name) {
+bool isEmitted(const program::Kernel& kernel) { return std::holds_alternative<kernel::Module>(kernel.code); }
+
+Status validateStage(const Stage& stage) {
   if (const auto* graph = std::get_if<Graph>(&stage)) return graph::validate(*graph);
   const auto& program = std::get<Program>(stage);
-  if (name != "emit") return program::validateStructure(program);
+  if (!std::all_of(program.kernels.begin(), program.kernels.end(), isEmitted)) return program::validateStructure(program);
   auto valid = program::validate(program);
   if (!valid) return valid.failure();
   return Success{};
@@ -127,23 +147,21 @@ Status dump(const CompileOptions& options, size_t number, std::string_view name,
   std::filesystem::create_directories(directory, error);
   std::string_view extension = std::holds_alternative<Graph>(stage) ? "graph" : "program";
   LS_CHECK(writeText(directory / fmt::format("{:02}-{}.{}", number, name, extension), textOf(stage)));
-  if (name != "emit") return Success{};
+  if (std::holds_alternative<Graph>(stage)) return Success{};
+  // The files of the last pass stay.
   for (const program::Kernel& kernel : std::get<Program>(stage).kernels) {
+    if (!isEmitted(kernel)) continue;
     LS_CHECK(writeText(directory / fmt::format("{}.kir", kernel.name), print(std::get<kernel::Module>(kernel.code))));
   }
   return Success{};
 }
 
 Status checkNames(const CompileOptions& options) {
+  const std::vector<std::string_view> known = namesToDisable();
   for (const std::string& name : options.disabled) {
-    auto row = std::find_if(kPasses.begin(), kPasses.end(), [&](const Pass& pass) { return pass.info.name == name; });
-    if (row == kPasses.end() || !canDisable(row->info)) {
-      std::string known;
-      for (const Pass& pass : kPasses) {
-        if (canDisable(pass.info)) known += fmt::format("{}{}", known.empty() ? "" : ", ", pass.info.name);
-      }
-      return fail("pipeline.pass", fmt::format("'{}' is no pass that can be left out", name), {}, "use one of " + known);
-    }
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    return fail("pipeline.pass", fmt::format("'{}' is no pass that can be left out", name), {},
+                fmt::format("use one of {}", fmt::join(known, ", ")));
   }
   return Success{};
 }
@@ -169,7 +187,7 @@ Result<Compiled> compile(Graph traced, const CompileOptions& options) {
   LS_CHECK(checkNames(options));
   Compiled compiled{.traced = traced, .optimized = {}, .program = {}, .plan = {}, .passes = {}};
   Stage stage(std::move(traced));
-  LS_CHECK(validateStage(stage, "trace"));
+  LS_CHECK(validateStage(stage));
   LS_CHECK(dump(options, 0, "trace", stage));
   size_t number = 0;
   for (const Pass& pass : kPasses) {
@@ -185,7 +203,7 @@ Result<Compiled> compile(Graph traced, const CompileOptions& options) {
     stage = std::move(*next);
     LS_CHECK(dump(options, ++number, pass.info.name, stage));
     if (!options.verify_each) continue;
-    if (Status valid = validateStage(stage, pass.info.name); !valid) {
+    if (Status valid = validateStage(stage); !valid) {
       std::string where = options.dump_directory.empty() ? "run again with a dump directory to see it"
                                                          : fmt::format("see {}/{:02}-{}.*", options.dump_directory, number, pass.info.name);
       internalError(fmt::format("pass '{}' made an invalid module; {}\n{}", pass.info.name, where, toString(valid.diagnostics())));

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ir/kernel/module.h"
+
+namespace lockstep::passes {
+
+/// A load of a function variable becomes the value that was stored or loaded last, wherever one value is known for every path: behind the
+/// store, in the blocks inside, and behind `if`, `switch` and loops that do not store to the variable. Stores of what the variable holds
+/// anyway disappear. Only variables that are loaded and stored as a whole.
+kernel::Module forwardStores(kernel::Module module);
+
+}  // namespace lockstep::passes

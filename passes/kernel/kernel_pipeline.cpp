@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/kernel/kernel_pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "passes/kernel/fold_constants.h"
+#include "passes/kernel/forward_stores.h"
+#include "passes/kernel/hoist_invariants.h"
+#include "passes/kernel/inline_calls.h"
+#include "passes/kernel/prove_bounds.h"
+#include "passes/kernel/remove_dead.h"
+#include "passes/kernel/share_common.h"
+#include "passes/kernel/split_variables.h"
+#include "passes/kernel/unroll_loops.h"
+
+namespace lockstep::passes {
+
+using kernel::Module;
+
+namespace {
+
+struct KernelPass {
+  KernelPassInfo info;
+  Module (*run)(Module);
+};
+
+constexpr std::array kPasses{
+    KernelPass{{"inlineCalls", "calls become the bodies of their functions"}, inlineCalls},
+    KernelPass{{"foldConstants", "integer and bool constants, exact identities, `if` on a constant"}, foldConstants},
+    KernelPass{{"unrollLoops", "short loops with a known number of iterations"}, unrollLoops},
+    KernelPass{{"forwardStores", "loads of variables whose value is known"}, forwardStores},
+    KernelPass{{"splitVariables", "arrays that are indexed by constants become one variable an element"}, splitVariables},
+    KernelPass{{"shareCommon", "common subexpressions and loads of read-only memory"}, shareCommon},
+    KernelPass{{"hoistInvariants", "pure operations move in front of loops that do not change them"}, hoistInvariants},
+    KernelPass{{"proveBounds", "accesses that are known to be in range need no guard"}, proveBounds},
+    KernelPass{{"removeDead", "results, variables and stores that nobody needs"}, removeDead},
+};
+
+/// Unrolling makes counters constants, so forwarding and folding come again before arrays are split, and forwarding after that.
+constexpr std::array<std::string_view, 11> kOrder{"inlineCalls",     "foldConstants",  "unrollLoops",   "forwardStores",
+                                                  "foldConstants",   "splitVariables", "forwardStores", "shareCommon",
+                                                  "hoistInvariants", "proveBounds",    "removeDead"};
+
+const KernelPass* find(std::string_view name) {
+  const auto* row = std::find_if(kPasses.begin(), kPasses.end(), [&](const KernelPass& pass) { return pass.info.name == name; });
+  return row == kPasses.end() ? nullptr : row;
+}
+
+}  // namespace
+
+std::vector<KernelPassInfo> listKernelPasses() {
+  std::vector<KernelPassInfo> out;
+  for (const KernelPass& pass : kPasses) out.push_back(pass.info);
+  return out;
+}
+
+Module optimizeKernel(Module module, const std::vector<std::string>& disabled) {
+  for (std::string_view name : kOrder) {
+    if (std::find(disabled.begin(), disabled.end(), name) == disabled.end()) module = find(name)->run(std::move(module));
+  }
+  return module;
+}
+
+Result<Module> runKernelPasses(Module module, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const KernelPass* pass = find(name);
+    if (pass == nullptr) {
+      std::string known;
+      for (const KernelPass& row : kPasses) known += fmt::format("{}{}", known.empty() ? "" : ", ", row.info.name);
+      return fail("pipeline.pass", fmt::format("there is no kernel pass '{}'", name), {}, "use one of " + known);
+    }
+    module = pass->run(std::move(module));
+  }
+  return module;
+}
+
+}  // namespace lockstep::passes

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ir/kernel/module.h"
+
+namespace lockstep::passes {
+
+/// Drops what no effect needs: results that nobody reads, variables (function, private, workgroup) that are only stored to with their
+/// stores, and `if`s with nothing in them. Loops, barriers, calls, atomics and every access to storage stay. The result is canonical.
+kernel::Module removeDead(kernel::Module module);
+
+}  // namespace lockstep::passes
