@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "ir/support/nearest.h"
+#include "passes/kernel/kernel_pipeline.h"
 #include "passes/pipeline.h"
 #include "tools/options.h"
 #include "tools/progress.h"
@@ -29,6 +30,7 @@ void onInterrupt(int) {
 Status checkPasses(const std::vector<std::string>& names) {
   std::vector<std::string_view> known;
   for (const passes::PassInfo& pass : passes::listPasses()) known.push_back(pass.name);
+  for (const passes::KernelPassInfo& pass : passes::listKernelPasses()) known.push_back(pass.name);
   for (const std::string& name : names) {
     if (std::ranges::find(known, std::string_view(name)) == known.end()) {
       return usage("pass", fmt::format("there is no pass '{}'", name), suggest(name, known));
