@@ -73,7 +73,6 @@ class Forwarder {
       }
       setKnown(x.operands[0], x.result);
     } else if (x.op == Op::Store && isWhole(x.operands[0])) {
-      if (known_[x.operands[0].index()] == x.operands[1]) return true;
       setKnown(x.operands[0], x.operands[1]);
     }
     return false;

@@ -6,8 +6,8 @@
 namespace lockstep::passes {
 
 /// A load of a function variable becomes the value that was stored or loaded last, wherever one value is known for every path: behind the
-/// store, in the blocks inside, and behind `if`, `switch` and loops that do not store to the variable. Stores of what the variable holds
-/// anyway disappear. Only variables that are loaded and stored as a whole.
+/// store, in the blocks inside, and behind `if`, `switch` and loops that do not store to the variable. Only variables
+/// that are loaded and stored as a whole; their stores stay.
 kernel::Module forwardStores(kernel::Module module);
 
 }  // namespace lockstep::passes

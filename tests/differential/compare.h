@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -36,6 +37,18 @@ inline void expectClose(const std::vector<graph::Tensor>& got, const std::vector
                                                   toString(want[output].type), worst_at, got[output].data[worst_at],
                                                   want[output].data[worst_at]);
     EXPECT_FALSE(std::isnan(distance)) << what;
+  }
+}
+
+/// Equal bit for bit, NaNs and the signs of zeros included.
+inline void expectEqualBits(const std::vector<graph::Tensor>& got, const std::vector<graph::Tensor>& want, const std::string& what) {
+  ASSERT_EQ(got.size(), want.size()) << what;
+  for (size_t output = 0; output < want.size(); ++output) {
+    ASSERT_EQ(got[output].type, want[output].type) << what;
+    for (size_t i = 0; i < want[output].data.size(); ++i) {
+      ASSERT_EQ(std::bit_cast<uint64_t>(got[output].data[i]), std::bit_cast<uint64_t>(want[output].data[i]))
+          << fmt::format("{}: output {}, element {}: {} instead of {}", what, output, i, got[output].data[i], want[output].data[i]);
+    }
   }
 }
 

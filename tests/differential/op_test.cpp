@@ -41,6 +41,16 @@ TEST_P(Op, devices_agree_with_the_evaluator) {
   }
 }
 
+TEST_P(Op, kernel_passes_change_no_bit) {
+  const NamedCase& named = GetParam();
+  CaseGraph made = buildCase(*named.op, named.op_case);
+  for (size_t i = 0; i < made.results.size(); ++i) {
+    made.builder.output(graph::OutputKind::Result, "y" + std::to_string(i), made.results[i]);
+  }
+  expectEqualBits(runGraph(made.builder.graph(), made.leaves, {.device = "reference"}),
+                  runGraph(made.builder.graph(), made.leaves, {.device = "reference", .disable = {"kernels"}}), named.name());
+}
+
 TEST_P(Op, gradients_agree_with_the_evaluator) {
   const NamedCase& named = GetParam();
   CaseGraph made = buildCase(*named.op, named.op_case);

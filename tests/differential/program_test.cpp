@@ -9,6 +9,7 @@
 #include "frontend/graph_runner.h"
 #include "frontend/ops.h"
 #include "frontend/trace.h"
+#include "passes/kernel/kernel_pipeline.h"
 #include "tests/differential/compare.h"
 
 namespace lockstep {
@@ -102,7 +103,7 @@ TEST_P(Programs, passes_can_be_left_out) {
   GraphRunOptions options{.gradients = true, .wrt = GetParam().wrt};
   std::vector<graph::Tensor> want = runGraph(program.graph, program.leaves, options);
   for (const std::string& device : devicesUnderTest()) {
-    for (const char* pass : {"simplify", "splitReductions", "fuse", "planBuffers"}) {
+    for (const char* pass : {"simplify", "splitReductions", "fuse", "planBuffers", "kernels"}) {
       options.device = device;
       options.disable = {pass};
       expectClose(runGraph(program.graph, program.leaves, options), want, kTolerance, device + " without " + pass);
@@ -116,8 +117,19 @@ TEST_P(Programs, planned_and_unplanned_are_equal_bit_for_bit) {
   std::vector<graph::Tensor> planned = runGraph(program.graph, program.leaves, options);
   options.disable = {"planBuffers"};
   std::vector<graph::Tensor> unplanned = runGraph(program.graph, program.leaves, options);
-  ASSERT_EQ(planned.size(), unplanned.size());
-  for (size_t i = 0; i < planned.size(); ++i) EXPECT_EQ(planned[i].data, unplanned[i].data) << i;
+  expectEqualBits(unplanned, planned, "unplanned");
+}
+
+TEST_P(Programs, kernel_passes_change_no_bit) {
+  Program program = GetParam().make();
+  GraphRunOptions options{.device = "reference", .gradients = true, .wrt = GetParam().wrt, .disable = {"kernels"}};
+  std::vector<graph::Tensor> plain = runGraph(program.graph, program.leaves, options);
+  options.disable = {};
+  expectEqualBits(runGraph(program.graph, program.leaves, options), plain, "all");
+  for (const passes::KernelPassInfo& pass : passes::listKernelPasses()) {
+    options.disable = {std::string(pass.name)};
+    expectEqualBits(runGraph(program.graph, program.leaves, options), plain, "without " + options.disable[0]);
+  }
 }
 
 }  // namespace
