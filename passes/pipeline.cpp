@@ -109,12 +109,13 @@ std::vector<std::string_view> namesToDisable() {
   return names;
 }
 
-bool isEmitted(const program::Kernel& kernel) { return std::holds_alternative<kernel::Module>(kernel.code); }
+/// From here on a program has kernel modules and can run.
+bool isEmitted(const PassInfo& info) { return info.after == "emitted" || info.after == "optimized"; }
 
-Status validateStage(const Stage& stage) {
+Status validateStage(const Stage& stage, bool emitted) {
   if (const auto* graph = std::get_if<Graph>(&stage)) return graph::validate(*graph);
   const auto& program = std::get<Program>(stage);
-  if (!std::all_of(program.kernels.begin(), program.kernels.end(), isEmitted)) return program::validateStructure(program);
+  if (!emitted) return program::validateStructure(program);
   auto valid = program::validate(program);
   if (!valid) return valid.failure();
   return Success{};
@@ -123,8 +124,14 @@ Status validateStage(const Stage& stage) {
 std::string statistics(const Stage& stage) {
   if (const auto* graph = std::get_if<Graph>(&stage)) return fmt::format("{} nodes", graph->nodes.size());
   const auto& program = std::get<Program>(stage);
-  return fmt::format("{} commands in {} levels, {} kernels, {} buffers", program.commands.size(), program.levelCount(),
-                     program.kernels.size(), program.buffers.size());
+  size_t instructions = 0;
+  for (const program::Kernel& kernel : program.kernels) {
+    if (const auto* module = std::get_if<kernel::Module>(&kernel.code)) instructions += module->instructions.size();
+  }
+  std::string kernels = fmt::format("{} kernels", program.kernels.size());
+  if (instructions > 0) kernels += fmt::format(" of {} instructions", instructions);
+  return fmt::format("{} commands in {} levels, {}, {} buffers", program.commands.size(), program.levelCount(), kernels,
+                     program.buffers.size());
 }
 
 std::string textOf(const Stage& stage) {
@@ -140,17 +147,16 @@ Status writeText(const std::filesystem::path& path, const std::string& text) {
   return Success{};
 }
 
-Status dump(const CompileOptions& options, size_t number, std::string_view name, const Stage& stage) {
+Status dump(const CompileOptions& options, size_t number, std::string_view name, const Stage& stage, bool emitted) {
   if (options.dump_directory.empty()) return Success{};
   std::filesystem::path directory(options.dump_directory);
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   std::string_view extension = std::holds_alternative<Graph>(stage) ? "graph" : "program";
   LS_CHECK(writeText(directory / fmt::format("{:02}-{}.{}", number, name, extension), textOf(stage)));
-  if (std::holds_alternative<Graph>(stage)) return Success{};
+  if (!emitted) return Success{};
   // The files of the last pass stay.
   for (const program::Kernel& kernel : std::get<Program>(stage).kernels) {
-    if (!isEmitted(kernel)) continue;
     LS_CHECK(writeText(directory / fmt::format("{}.kir", kernel.name), print(std::get<kernel::Module>(kernel.code))));
   }
   return Success{};
@@ -187,8 +193,8 @@ Result<Compiled> compile(Graph traced, const CompileOptions& options) {
   LS_CHECK(checkNames(options));
   Compiled compiled{.traced = traced, .optimized = {}, .program = {}, .plan = {}, .passes = {}};
   Stage stage(std::move(traced));
-  LS_CHECK(validateStage(stage));
-  LS_CHECK(dump(options, 0, "trace", stage));
+  LS_CHECK(validateStage(stage, false));
+  LS_CHECK(dump(options, 0, "trace", stage, false));
   size_t number = 0;
   for (const Pass& pass : kPasses) {
     if (pass.applies != nullptr && !pass.applies(options)) continue;
@@ -201,9 +207,9 @@ Result<Compiled> compile(Graph traced, const CompileOptions& options) {
         {std::string(pass.info.name), seconds.count(), !(*next == stage), statistics(stage) + " -> " + statistics(*next)});
     if (pass.info.name == "schedule") compiled.optimized = std::get<Graph>(stage);
     stage = std::move(*next);
-    LS_CHECK(dump(options, ++number, pass.info.name, stage));
+    LS_CHECK(dump(options, ++number, pass.info.name, stage, isEmitted(pass.info)));
     if (!options.verify_each) continue;
-    if (Status valid = validateStage(stage); !valid) {
+    if (Status valid = validateStage(stage, isEmitted(pass.info)); !valid) {
       std::string where = options.dump_directory.empty() ? "run again with a dump directory to see it"
                                                          : fmt::format("see {}/{:02}-{}.*", options.dump_directory, number, pass.info.name);
       internalError(fmt::format("pass '{}' made an invalid module; {}\n{}", pass.info.name, where, toString(valid.diagnostics())));
