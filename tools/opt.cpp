@@ -4,6 +4,7 @@
 #include "frontend/io/file.h"
 #include "ir/graph/graph.h"
 #include "ir/program/profile.h"
+#include "passes/kernel/kernel_pipeline.h"
 #include "passes/pipeline.h"
 #include "tools/options.h"
 #include "tools/verb.h"
@@ -15,6 +16,30 @@ void printPasses() {
   for (const passes::PassInfo& pass : passes::listPasses()) {
     fmt::print("{:<18}{} -> {}{}\n{:<18}{}\n", pass.name, pass.before, pass.after, pass.optional ? ", optional" : "", "", pass.summary);
   }
+  for (const passes::KernelPassInfo& pass : passes::listKernelPasses()) {
+    fmt::print("{:<18}kernel -> kernel, optional\n{:<18}{}\n", pass.name, "", pass.summary);
+  }
+}
+
+Result<std::string> onGraph(const std::string& text, const std::string& path, const std::vector<std::string>& names,
+                            const passes::CompileOptions& options, bool locations) {
+  LS_TRY(graph::Graph graph, graph::parse(text, path));
+  LS_CHECK(graph::validate(graph));
+  LS_TRY(graph, passes::runGraphPasses(std::move(graph), names, options));
+  return graph::print(graph, locations);
+}
+
+Result<std::string> onKernel(const std::string& text, const std::string& path, const std::vector<std::string>& names, bool locations) {
+  LS_TRY(kernel::Module module, kernel::parse(text, path));
+  LS_TRY(const kernel::ValidModule valid, kernel::validate(std::move(module)));
+  LS_TRY(module, passes::runKernelPasses(*valid, names));
+  return kernel::print(kernel::canonical(module, locations), locations);
+}
+
+/// Comments and blank lines may stand before the first line of a text.
+bool isKernel(const std::string& text) {
+  const size_t kernel = text.find("lockstep.kernel"), graph = text.find("lockstep.graph");
+  return kernel < graph;
 }
 
 }  // namespace
@@ -23,8 +48,8 @@ Result<ExitCode> optVerb(Arguments arguments) {
   std::string path, output = "-", profile = "portable";
   std::vector<std::string> names;
   bool list = false, locations = false;
-  Options options("opt", "Reads a graph text, runs passes on it and prints the result.");
-  options.argument(path, "FILE", "a graph text (lockstep.graph 1)", false);
+  Options options("opt", "Reads a graph or kernel text, runs passes on it and prints the result.");
+  options.argument(path, "FILE", "a graph text (lockstep.graph 1) or a kernel text (lockstep.kernel 1)", false);
   options.commaList(names, "--passes", "passes in order, with commas; none: read, check and print");
   options.value(output, "-o,--output", "where the text goes, - for the terminal");
   options.value(profile, "--profile", "device profile: portable, webgpu_default, small_bindings, cpu");
@@ -41,10 +66,8 @@ Result<ExitCode> optVerb(Arguments arguments) {
   passes::CompileOptions compile_options;
   LS_TRY(compile_options.profile, program::findProfile(profile));
   LS_TRY(const std::string text, io::readTextFile(path));
-  LS_TRY(graph::Graph graph, graph::parse(text, path));
-  LS_CHECK(graph::validate(graph));
-  LS_TRY(graph, passes::runGraphPasses(std::move(graph), names, compile_options));
-  const std::string result = graph::print(graph, locations);
+  LS_TRY(const std::string result,
+         isKernel(text) ? onKernel(text, path, names, locations) : onGraph(text, path, names, compile_options, locations));
   if (output == "-") {
     fmt::print("{}", result);
   } else {

@@ -144,6 +144,22 @@ TEST_F(Cli, opt_prints_what_it_read) {
   EXPECT_NE(bad.err.find("bad.graph:3:"), std::string::npos) << bad.err;
 }
 
+TEST_F(Cli, opt_runs_kernel_passes_on_a_kernel_text) {
+  const std::string path =
+      file("k.kir",
+           "# a comment\nlockstep.kernel 1\nvar @x: array<u32, 4> {access = read_write, binding = 0, group = 0, space = "
+           "storage}\nfn @main() {workgroup_size = [1, 1, 1]} {\n  %a: u32 = add 1u, 2u\n  %p: ptr<storage, u32, read_write> "
+           "= access @x, 1u\n  store %p, %a\n}\n");
+  EXPECT_NE(run("opt " + path).out.find("add 1u, 2u"), std::string::npos);
+  const Outcome folded = run("opt " + path + " --passes foldConstants,removeDead");
+  EXPECT_EQ(folded.status, 0) << folded.err;
+  EXPECT_EQ(folded.out.find("add"), std::string::npos) << folded.out;
+  EXPECT_NE(folded.out.find(", 3u"), std::string::npos) << folded.out;
+  const Outcome unknown = run("opt " + path + " --passes simplify");
+  EXPECT_NE(unknown.status, 0);
+  EXPECT_NE(unknown.err.find("foldConstants"), std::string::npos) << unknown.err;
+}
+
 /// The value of an output in what `run STAGE` printed.
 double outputOf(const std::string& text, const std::string& name) {
   const size_t line = text.find(name);

@@ -1,59 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Golden texts of graph passes: tests/passes/data/<pass>.<case>.txt holds "# why", "passes: a,b", "--- input" and "--- output".
-// LOCKSTEP_UPDATE_GOLDENS=1 rewrites the outputs. Every case also checks that the text is a fixpoint, that the pass is deterministic and
+// Golden texts of graph passes. Every case also checks that the text is a fixpoint, that the pass is deterministic and
 // that outputs which exist before and after keep their values.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <random>
-#include <sstream>
 
 #include "ir/graph/evaluate.h"
 #include "passes/pipeline.h"
+#include "tests/passes/golden_case.h"
 
 namespace lockstep::passes {
 namespace {
 
 using namespace graph;
-namespace fs = std::filesystem;
-
-struct Case {
-  fs::path path;
-  std::string header, input, output;
-  std::vector<std::string> passes;
-};
-
-std::vector<fs::path> caseFiles() {
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(fs::path(LOCKSTEP_SOURCE_DIR) / "tests/passes/data")) files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
-Case readCase(const fs::path& path) {
-  std::ifstream file(path);
-  Case out{.path = path, .header = {}, .input = {}, .output = {}, .passes = {}};
-  std::string* section = &out.header;
-  for (std::string line; std::getline(file, line);) {
-    if (line == "--- input") {
-      section = &out.input;
-    } else if (line == "--- output") {
-      section = &out.output;
-    } else {
-      if (section == &out.header && line.starts_with("passes: ")) {
-        std::stringstream names(line.substr(8));
-        for (std::string name; std::getline(names, name, ',');) out.passes.push_back(name);
-      }
-      *section += line + "\n";
-    }
-  }
-  return out;
-}
-
 LeafValues someLeaves(const Graph& graph) {
   std::mt19937 random(1);
   LeafValues leaves;
@@ -93,17 +54,12 @@ void expectSameMeaning(const Graph& before, const Graph& after) {
   }
 }
 
-class Golden : public testing::TestWithParam<fs::path> {};
-INSTANTIATE_TEST_SUITE_P(Passes, Golden, testing::ValuesIn(caseFiles()), [](const auto& info) {
-  std::string name = info.param.stem().string();
-  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
-  return name;
-});
+class Golden : public testing::TestWithParam<std::filesystem::path> {};
+INSTANTIATE_TEST_SUITE_P(Passes, Golden, testing::ValuesIn(goldenFiles("tests/passes/data")),
+                         [](const auto& info) { return goldenName(info.param); });
 
 TEST_P(Golden, output_is_as_recorded) {
-  Case golden = readCase(GetParam());
-  ASSERT_FALSE(golden.passes.empty()) << "the file names no pass";
-  ASSERT_FALSE(golden.input.empty());
+  GoldenCase golden = readGolden(GetParam());
   Graph input = parse(golden.input, GetParam().filename().string()).orThrow();
   CompileOptions options;
   options.optimizer = OptimizerConfig{};
@@ -113,11 +69,7 @@ TEST_P(Golden, output_is_as_recorded) {
   EXPECT_EQ(print(parse(text).orThrow()), text) << "the text is no fixpoint";
   EXPECT_EQ(print(runGraphPasses(input, golden.passes, options).orThrow()), text) << "the pass is not deterministic";
   expectSameMeaning(input, output);
-  if (std::getenv("LOCKSTEP_UPDATE_GOLDENS") != nullptr && !HasFailure()) {
-    std::ofstream(GetParam()) << golden.header << "--- input\n" << golden.input << "--- output\n" << text;
-    return;
-  }
-  EXPECT_EQ(text, golden.output) << "run ./dev update-goldens and read git diff";
+  expectGolden(golden, text);
 }
 
 }  // namespace

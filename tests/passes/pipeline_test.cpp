@@ -10,6 +10,7 @@
 
 #include "ir/graph/builder.h"
 #include "ir/graph/op_def.h"
+#include "passes/kernel/kernel_pipeline.h"
 #include "passes/pipeline.h"
 
 namespace lockstep::passes {
@@ -112,26 +113,35 @@ TEST(Grad, loss_that_is_no_scalar_is_refused) {
   ASSERT_FALSE(result.ok());
 }
 
-// passes/README.md has a table that is made from the pipeline.
-TEST(Pipeline, readme_table_golden) {
+/// The text between two markers of a document, to be read and replaced.
+std::pair<size_t, size_t> between(const std::string& document, const std::string& begin, const std::string& end) {
+  size_t from = document.find(begin), to = document.find(end);
+  EXPECT_NE(from, std::string::npos);
+  EXPECT_NE(to, std::string::npos);
+  return {from + begin.size(), to};
+}
+
+// passes/README.md has two tables that are made from the pipelines.
+TEST(Pipeline, readme_tables_golden) {
   std::filesystem::path path = std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "passes/README.md";
-  std::string table = "| pass | from | to | what it does | can be left out |\n|---|---|---|---|---|\n";
+  std::string passes = "| pass | from | to | what it does | can be left out |\n|---|---|---|---|---|\n";
   for (const PassInfo& info : listPasses()) {
-    table += fmt::format("| `{}` | {} | {} | {} | {} |\n", info.name, info.before, info.after, info.summary, info.optional ? "yes" : "no");
+    passes += fmt::format("| `{}` | {} | {} | {} | {} |\n", info.name, info.before, info.after, info.summary, info.optional ? "yes" : "no");
   }
+  std::string kernel_passes = "| kernel pass | what it does |\n|---|---|\n";
+  for (const KernelPassInfo& info : listKernelPasses()) kernel_passes += fmt::format("| `{}` | {} |\n", info.name, info.summary);
   std::stringstream text;
   text << std::ifstream(path).rdbuf();
-  const std::string begin = "<!-- table -->\n", end = "<!-- end of table -->\n";
-  std::string document = text.str();
-  size_t from = document.find(begin), to = document.find(end);
-  ASSERT_NE(from, std::string::npos);
-  ASSERT_NE(to, std::string::npos);
-  from += begin.size();
+  std::string updated = text.str();
+  for (const auto& [name, table] : {std::pair("table", passes), std::pair("kernel table", kernel_passes)}) {
+    auto [from, to] = between(updated, fmt::format("<!-- {} -->\n", name), fmt::format("<!-- end of {} -->\n", name));
+    updated.replace(from, to - from, table);
+  }
   if (std::getenv("LOCKSTEP_UPDATE_GOLDENS") != nullptr) {
-    std::ofstream(path) << document.substr(0, from) << table << document.substr(to);
+    std::ofstream(path) << updated;
     return;
   }
-  EXPECT_EQ(document.substr(from, to - from), table) << "run ./dev update-goldens";
+  EXPECT_EQ(text.str(), updated) << "run ./dev update-goldens";
 }
 
 }  // namespace

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Golden texts of passes: a file <pass>.<case>.txt holds "# why", "passes: a,b", "--- input" and "--- output".
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::passes {
+
+struct GoldenCase {
+  std::filesystem::path path;
+  std::string header, input, output;
+  std::vector<std::string> passes;
+};
+
+/// The .txt files of a folder of the repository, sorted.
+std::vector<std::filesystem::path> goldenFiles(std::string_view folder);
+GoldenCase readGolden(const std::filesystem::path& path);
+/// "fold_constants_identities" for a test's name.
+std::string goldenName(const std::filesystem::path& path);
+/// Compares a text with the recorded output; LOCKSTEP_UPDATE_GOLDENS=1 writes it instead, unless the test has failed already.
+void expectGolden(const GoldenCase& golden, const std::string& text);
+
+}  // namespace lockstep::passes
