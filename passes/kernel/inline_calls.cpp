@@ -14,7 +14,6 @@ using kernel::Instruction;
 using kernel::InstructionId;
 using kernel::Module;
 using kernel::Op;
-using kernel::ValueId;
 
 /// Functions that call each other twice in a row double with each of them.
 constexpr size_t kMaxInstructions = 1 << 16;

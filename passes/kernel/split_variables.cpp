@@ -15,7 +15,6 @@ using kernel::InstructionId;
 using kernel::Module;
 using kernel::Op;
 using kernel::TypeKind;
-using kernel::Value;
 using kernel::ValueId;
 
 class Splitter {

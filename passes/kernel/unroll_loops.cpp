@@ -48,7 +48,7 @@ class Unroller {
  private:
   void block(BlockId id) {
     std::vector<InstructionId> old = std::move(m_.blocks[id.index()].instructions), kept;
-    declared_.push_back({});
+    declared_.emplace_back();
     for (InstructionId each : old) {
       const std::vector<BlockId> inner = m_[each].blocks;
       for (BlockId one : inner) block(one);
