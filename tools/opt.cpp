@@ -23,8 +23,8 @@ Result<ExitCode> optVerb(Arguments arguments) {
   std::string path, output = "-", profile = "portable";
   std::vector<std::string> names;
   bool list = false, locations = false;
-  Options options("opt", "Reads a graph text, runs passes on it and prints the result.");
-  options.argument(path, "FILE", "a graph text (lockstep.graph 1)", false);
+  Options options("opt", "Reads a graph or program text, runs passes on it and prints the result.");
+  options.argument(path, "FILE", "a text: lockstep.graph 1 or lockstep.program 1", false);
   options.commaList(names, "--passes", "passes in order, with commas; none: read, check and print");
   options.value(output, "-o,--output", "where the text goes, - for the terminal");
   options.value(profile, "--profile", "device profile: portable, webgpu_default, small_bindings, cpu");
@@ -41,10 +41,10 @@ Result<ExitCode> optVerb(Arguments arguments) {
   passes::CompileOptions compile_options;
   LS_TRY(compile_options.profile, program::findProfile(profile));
   LS_TRY(const std::string text, io::readTextFile(path));
-  LS_TRY(graph::Graph graph, graph::parse(text, path));
-  LS_CHECK(graph::validate(graph));
-  LS_TRY(graph, passes::runGraphPasses(std::move(graph), names, compile_options));
-  const std::string result = graph::print(graph, locations);
+  LS_TRY(passes::Stage stage, passes::parseStage(text, path));
+  LS_TRY(stage, passes::runPasses(std::move(stage), names, compile_options));
+  const auto* graph = std::get_if<graph::Graph>(&stage);
+  const std::string result = graph != nullptr ? graph::print(*graph, locations) : passes::print(stage);
   if (output == "-") {
     fmt::print("{}", result);
   } else {

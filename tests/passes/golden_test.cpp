@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Golden texts of graph passes: tests/passes/data/<pass>.<case>.txt holds "# why", "passes: a,b", "--- input" and "--- output".
-// LOCKSTEP_UPDATE_GOLDENS=1 rewrites the outputs. Every case also checks that the text is a fixpoint, that the pass is deterministic and
-// that outputs which exist before and after keep their values.
+// Golden texts of passes: tests/passes/data/<pass>.<case>.txt holds "# why", "passes: a,b", "profile: p" if it is not portable, "--- input"
+// and "--- output". LOCKSTEP_UPDATE_GOLDENS=1 rewrites the outputs. Every case also checks that the output is valid, that its text is a
+// fixpoint, that the pass is deterministic and, for graphs, that outputs which exist before and after keep their values.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,6 +25,7 @@ struct Case {
   fs::path path;
   std::string header, input, output;
   std::vector<std::string> passes;
+  std::string profile = "portable";
 };
 
 std::vector<fs::path> caseFiles() {
@@ -36,7 +37,7 @@ std::vector<fs::path> caseFiles() {
 
 Case readCase(const fs::path& path) {
   std::ifstream file(path);
-  Case out{.path = path, .header = {}, .input = {}, .output = {}, .passes = {}};
+  Case out{.path = path, .header = {}, .input = {}, .output = {}, .passes = {}, .profile = "portable"};
   std::string* section = &out.header;
   for (std::string line; std::getline(file, line);) {
     if (line == "--- input") {
@@ -48,6 +49,7 @@ Case readCase(const fs::path& path) {
         std::stringstream names(line.substr(8));
         for (std::string name; std::getline(names, name, ',');) out.passes.push_back(name);
       }
+      if (section == &out.header && line.starts_with("profile: ")) out.profile = line.substr(9);
       *section += line + "\n";
     }
   }
@@ -93,6 +95,13 @@ void expectSameMeaning(const Graph& before, const Graph& after) {
   }
 }
 
+/// Programs are run by other tests, on devices.
+void expectSameMeaning(const Stage& before, const Stage& after) {
+  if (std::holds_alternative<Graph>(before) && std::holds_alternative<Graph>(after)) {
+    expectSameMeaning(std::get<Graph>(before), std::get<Graph>(after));
+  }
+}
+
 class Golden : public testing::TestWithParam<fs::path> {};
 INSTANTIATE_TEST_SUITE_P(Passes, Golden, testing::ValuesIn(caseFiles()), [](const auto& info) {
   std::string name = info.param.stem().string();
@@ -104,14 +113,18 @@ TEST_P(Golden, output_is_as_recorded) {
   Case golden = readCase(GetParam());
   ASSERT_FALSE(golden.passes.empty()) << "the file names no pass";
   ASSERT_FALSE(golden.input.empty());
-  Graph input = parse(golden.input, GetParam().filename().string()).orThrow();
+  Stage input = parseStage(golden.input, GetParam().filename().string()).orThrow();
   CompileOptions options;
   options.optimizer = OptimizerConfig{};
-  Graph output = runGraphPasses(input, golden.passes, options).orThrow();
-  ASSERT_TRUE(validate(output).ok());
+  options.profile = program::findProfile(golden.profile).orThrow();
+  Stage output = runPasses(input, golden.passes, options).orThrow();
   std::string text = print(output);
-  EXPECT_EQ(print(parse(text).orThrow()), text) << "the text is no fixpoint";
-  EXPECT_EQ(print(runGraphPasses(input, golden.passes, options).orThrow()), text) << "the pass is not deterministic";
+  EXPECT_EQ(print(parseStage(text, "output").orThrow()), text) << "the text is no fixpoint";
+  EXPECT_EQ(print(runPasses(input, golden.passes, options).orThrow()), text) << "the pass is not deterministic";
+  if (golden.passes.back() == "emit") {
+    auto valid = program::validate(std::get<program::Program>(output));
+    EXPECT_TRUE(valid.ok()) << toString(valid.diagnostics());
+  }
   expectSameMeaning(input, output);
   if (std::getenv("LOCKSTEP_UPDATE_GOLDENS") != nullptr && !HasFailure()) {
     std::ofstream(GetParam()) << golden.header << "--- input\n" << golden.input << "--- output\n" << text;

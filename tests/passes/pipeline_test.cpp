@@ -67,12 +67,27 @@ TEST(Pipeline, program_text_parses_back) {
   EXPECT_EQ(program::parse(text).orThrow(), program::canonical(compiled.program));
 }
 
+/// x w w w w: each product is needed only by the next one.
+Graph chainOfProducts(int length) {
+  Builder b;
+  auto input = [&](const char* name) {
+    return b.make("input", {}, {{"name", std::string(name)}, {"dtype", DType::F32}, {"shape", std::vector<int64_t>{16, 16}}});
+  };
+  ValueId value = input("x"), w = input("w");
+  for (int i = 0; i < length; ++i) value = b.make("matmul", {value, w});
+  b.output(OutputKind::Result, "y", value);
+  return b.take();
+}
+
 TEST(Pipeline, unshared_plan_gives_every_buffer_its_own_bytes) {
-  CompileOptions options = training();
+  CompileOptions options;
+  Compiled shared = compile(chainOfProducts(5), options).orThrow();
   options.disabled = {"planBuffers"};
-  Compiled plain = compile(tinyModel(), options).orThrow(), shared = compile(tinyModel(), training()).orThrow();
-  EXPECT_GE(plain.plan.workspace_bytes, plain.plan.unpooled_bytes);
-  EXPECT_LE(shared.plan.workspace_bytes, plain.plan.workspace_bytes);
+  Compiled plain = compile(chainOfProducts(5), options).orThrow();
+  EXPECT_EQ(plain.plan.workspace_bytes, 4u * 1024);  // the fifth product is the output
+  EXPECT_EQ(plain.plan.workspace_bytes, plain.plan.unpooled_bytes);
+  EXPECT_LT(shared.plan.workspace_bytes, plain.plan.workspace_bytes);
+  EXPECT_EQ(shared.plan.workspace_bytes, 2u * 1024);
 }
 
 TEST(Pipeline, memory_limit_is_an_error_that_names_the_largest_buffers) {
@@ -90,7 +105,16 @@ TEST(Pipeline, unknown_pass_is_refused_with_the_known_ones) {
   ASSERT_FALSE(compiled.ok());
   EXPECT_EQ(compiled.diagnostics().front().code, "pipeline.pass");
   EXPECT_NE(compiled.diagnostics().front().remedy.find("simplify"), std::string::npos);
-  EXPECT_FALSE(runGraphPasses(tinyModel(), {"nothing"}, training()).ok());
+  EXPECT_FALSE(runPasses(tinyModel(), {"nothing"}, training()).ok());
+}
+
+TEST(Pipeline, pass_on_the_other_form_is_refused) {
+  auto early = runPasses(tinyModel(), {"planBuffers"}, training());
+  ASSERT_FALSE(early.ok());
+  EXPECT_EQ(early.diagnostics().front().code, "pipeline.stage");
+  auto late = runPasses(tinyModel(), {"grad", "adam", "decompose", "fuse", "schedule", "simplify"}, training());
+  ASSERT_FALSE(late.ok());
+  EXPECT_EQ(late.diagnostics().front().remedy, "put it before 'schedule'");
 }
 
 TEST(Pipeline, tensor_above_the_binding_limit_is_named) {
@@ -108,7 +132,7 @@ TEST(Grad, loss_that_is_no_scalar_is_refused) {
   Builder b;
   ValueId x = b.make("input", {}, {{"name", std::string("x")}, {"dtype", DType::F32}, {"shape", std::vector<int64_t>{3}}});
   b.output(OutputKind::Loss, "loss", x);
-  auto result = runGraphPasses(b.take(), {"grad"}, training());
+  auto result = runPasses(b.take(), {"grad"}, training());
   ASSERT_FALSE(result.ok());
 }
 
