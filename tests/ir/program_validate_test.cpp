@@ -67,6 +67,10 @@ INSTANTIATE_TEST_SUITE_P(
                     RuleCase{"levelOrder", "step.program", "level 0:", "level 3:", "program.level", "%5[16, 16]"},
                     RuleCase{"conflictWrites", "step.program", "fill %loss", "fill %5[12, 8]", "program.conflict", "fill"},
                     RuleCase{"conflictReadWrite", "step.program", "fill %loss", "fill %4[12, 4]", "program.conflict", "fill"},
+                    RuleCase{"aliasPart", "step.program", "(read %x, read_write %4)", "(read %5[0, 16], read_write %5[8, 16])",
+                             "program.alias", "dispatch"},
+                    RuleCase{"aliasWrittenTwice", "step.program", "(read %x, read_write %4)", "(read_write %4, read_write %4)",
+                             "program.alias", "dispatch"},
                     RuleCase{"conflictThroughArena", "ready.program", "workspace {arena = @work, offset = 256",
                              "workspace {arena = @work, offset = 0", "program.conflict", "fill"}),
     [](const auto& info) { return info.param.name; });
@@ -88,6 +92,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "second"},
         RuleCase{"bindingAccess", "ready.program", "(read %t, ", "(read_write %t, ", "program.access", "second"},
         RuleCase{"bindingAccessRead", "ready.program", "read_write %u)", "read %u)", "program.access", "second"},
+        RuleCase{"aliasWhole", "ready.program", "(read %t, read_write %u)", "(read %u, read_write %u)", "program.alias", "second"},
         RuleCase{"bindingSize", "ready.program", "var @source: array<f32>", "var @source: array<f32, 65>", "program.binding", "first"},
         RuleCase{"bindingAlignment", "ready.program", "(read %t, ", "(read %t[4, 252], ", "program.alignment", "second"},
         RuleCase{"groupCount", "ready.program", "groups [1, 1, 1] (read %t", "groups [65536, 1, 1] (read %t", "program.groups", "second"},
@@ -108,6 +113,23 @@ TEST(ProgramValidate, validate_symbolicKernel_isRejected) {
   auto program = parse(readData("step.program"), "test");
   ASSERT_TRUE(program.ok());
   EXPECT_TRUE(reports(validate(*program).failure(), "program.kernel", lineOf(readData("step.program"), "kernel @scale")));
+}
+
+TEST(ProgramValidate, alias_namesBothBindingsAndARemedy) {
+  std::string text = replaced(readData("ready.program"), "(read %t, read_write %u)", "(read %u, read_write %u)");
+  Diagnostic problem = validate(*parse(text)).diagnostics().front();
+  EXPECT_EQ(problem.message, "command 2 \"second\" writes bytes 256..512 of arena \"work\", which are in both binding 0 and binding 1");
+  EXPECT_NE(problem.remedy.find("read_write"), std::string::npos);
+}
+
+TEST(ProgramValidate, alias_resultInThePlaceOfAnOperand_isLeftToEmit) {
+  std::string text = replaced(readData("step.program"), "(read %x, read_write %4)", "(read %4, read_write %4)");
+  EXPECT_TRUE(validateStructure(*parse(text)).ok()) << toString(validateStructure(*parse(text)).diagnostics());
+}
+
+TEST(ProgramValidate, conflict_hasARemedy) {
+  std::string text = replaced(readData("step.program"), "fill %loss", "fill %5[12, 8]");
+  EXPECT_EQ(validateStructure(*parse(text)).diagnostics().front().remedy, "put one of them into a later level");
 }
 
 TEST(ProgramValidate, validate_bindingAboveProfile_isRejected) {
