@@ -17,6 +17,7 @@
 #include "passes/plan_buffers.h"
 #include "passes/schedule.h"
 #include "passes/simplify.h"
+#include "passes/split_dispatches.h"
 #include "passes/split_reductions.h"
 
 namespace lockstep::passes {
@@ -59,7 +60,9 @@ const std::array kPasses{
          [](const Graph& g, const CompileOptions&) { return simplify(g); }},
     Pass{{"splitReductions", "primitive", "primitive", "long reductions to few results run in two stages", true},
          nullptr,
-         [](const Graph& g, const CompileOptions& o) { return splitReductions(g, {o.profile.parallel_units}); }},
+         [](const Graph& g, const CompileOptions& o) {
+           return splitReductions(g, {o.profile.parallel_units, o.profile.max_binding_bytes});
+         }},
     Pass{{"fuse", "primitive", "grouped", "groups: one kernel each", false},
          nullptr,
          [](const Graph& g, const CompileOptions& o) {
@@ -68,6 +71,9 @@ const std::array kPasses{
     Pass{{"schedule", "grouped", "scheduled", "strategies, virtual buffers, dependency levels", false},
          nullptr,
          [](const Graph& g, const CompileOptions& o) { return schedule(g, {o.profile, o.templates != nullptr}); }},
+    Pass{{"splitDispatches", "scheduled", "scheduled", "dispatches above the binding limit run in slices", false},
+         nullptr,
+         [](const Program& p, const CompileOptions& o) { return splitDispatches(p, {o.profile}); }},
     Pass{{"planBuffers", "scheduled", "planned", "lifetimes to offsets in arenas", false},
          nullptr,
          [](const Program& p, const CompileOptions& o) { return planBuffers(p, {!isDisabled(o, "planBuffers"), o.memory_limit}); }},

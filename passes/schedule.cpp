@@ -11,6 +11,7 @@
 
 #include "ir/graph/builder.h"
 #include "passes/access.h"
+#include "passes/kernel_table.h"
 #include "passes/strategy.h"
 
 namespace lockstep::passes {
@@ -22,7 +23,6 @@ using program::BufferId;
 using program::Command;
 using program::Copy;
 using program::Dispatch;
-using program::KernelId;
 using program::Program;
 using program::Range;
 using program::SymbolicKernel;
@@ -48,7 +48,7 @@ struct State {
   std::vector<Job> jobs;
   std::map<ValueId, size_t> maker;                 // job that makes a group's result
   std::map<ValueId, std::vector<size_t>> readers;  // jobs that read a state leaf
-  std::map<std::string, KernelId> kernels;         // by text
+  KernelTable kernels;
 
   BufferId newBuffer(std::string name, const TensorType& type, ArenaRole role, double initial = 0) {
     program.buffers.push_back({std::move(name), type, role, {}, 0, type.byteSize(), initial});
@@ -237,7 +237,7 @@ struct State {
            chooseStrategy({symbolic.body, group.attributes.get<std::string>("kind"), config.profile, config.templates}));
     symbolic.strategy = choice.strategy;
     symbolic.parameters = choice.parameters;
-    Dispatch dispatch{kernelOf(std::move(symbolic)), choice.groups, {}};
+    Dispatch dispatch{kernels.add(std::move(symbolic)), choice.groups, {}};
     size_t job = jobs.size();
     jobs.push_back({});
     for (ValueId operand : group.operands) {
@@ -247,15 +247,6 @@ struct State {
     for (ValueId result : group.results) {
       dispatch.bindings.push_back(rangeOf(result, kernel::Access::ReadWrite));
       maker[result] = job;
-    }
-    for (const Range& range : dispatch.bindings) {
-      if (range.size > config.profile.max_binding_bytes) {
-        return fail("schedule.binding",
-                    fmt::format("tensor '{}' takes {} bytes and the device binds at most {}", program[range.buffer].name, range.size,
-                                config.profile.max_binding_bytes),
-                    group.location != 0 ? graph.locations[group.location - 1] : Location{},
-                    "use a smaller batch or a device with larger bindings");
-      }
     }
     jobs[job].command = {std::move(dispatch), 0, labelOf(group)};
     return Success{};
@@ -275,6 +266,7 @@ struct State {
 
   Graph bodyOf(const Node& group) const {
     Builder builder;
+    if (group.location != 0) builder.setLocation(builder.addLocation(graph.locations[group.location - 1]));
     std::map<ValueId, ValueId> map;
     for (size_t i = 0; i < group.operands.size(); ++i) {
       const TensorType& type = graph.typeOf(group.operands[i]);
@@ -291,18 +283,6 @@ struct State {
     }
     for (size_t i = 0; i < region.yields.size(); ++i) builder.output(OutputKind::Result, fmt::format("r{}", i), map.at(region.yields[i]));
     return builder.take();
-  }
-
-  KernelId kernelOf(SymbolicKernel symbolic) {
-    std::string text = symbolic.strategy;
-    for (const auto& [name, value] : symbolic.parameters.items()) {
-      if (const auto* number = std::get_if<int64_t>(&value)) text += fmt::format(" {}={}", name, *number);
-      if (const auto* word = std::get_if<std::string>(&value)) text += fmt::format(" {}={}", name, *word);
-    }
-    text += "\n" + print(symbolic.body);
-    auto [found, inserted] = kernels.try_emplace(std::move(text), KernelId(program.kernels.size()));
-    if (inserted) program.kernels.push_back({fmt::format("k{}_{}", program.kernels.size(), symbolic.strategy), std::move(symbolic)});
-    return found->second;
   }
 
   void addCopies() {
@@ -386,6 +366,7 @@ Result<Program> schedule(const Graph& graph, const ScheduleConfig& config) {
   state.addCopies();
   state.orderStateWriters();
   state.assignLevels();
+  state.program.kernels = state.kernels.take();
   return std::move(state.program);
 }
 

@@ -6,11 +6,13 @@
 namespace lockstep::passes {
 
 struct SplitReductionsConfig {
-  uint32_t parallel_units = 16;  ///< of the device: how many workgroups run at a time
+  uint32_t parallel_units = 16;             ///< of the device: how many workgroups run at a time
+  uint64_t max_binding_bytes = 128u << 20;  ///< of the device
 };
 
 /// A sum of many elements to few results would keep one workgroup busy while the device idles: it becomes partial sums of rows and a sum
-/// of those. The tree is the same on every device of a profile; results differ from one-stage sums in rounding only.
+/// of those. The tree is the same on every device of a profile; results differ from one-stage sums in rounding only. Above the binding
+/// limit the rows are short, so that slices of whole rows have partial sums that can be bound (splitDispatches).
 ///   %2: f32[] = sum %1 {axes = [0, 1]}   =>   %3: f32[600] = sum (reshape %1) {axes = [1]}   %2: f32[] = sum %3 {axes = [0]}
 /// Never fails.
 Result<graph::Graph> splitReductions(const graph::Graph& graph, const SplitReductionsConfig& config = {});

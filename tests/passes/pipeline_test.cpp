@@ -117,15 +117,41 @@ TEST(Pipeline, pass_on_the_other_form_is_refused) {
   EXPECT_EQ(late.diagnostics().front().remedy, "put it before 'schedule'");
 }
 
-TEST(Pipeline, tensor_above_the_binding_limit_is_named) {
+/// y = exp(x) or x w, with x of 64 x `columns`.
+Graph oneOp(const char* name, int64_t columns) {
   Builder b;
-  ValueId x = b.make("input", {}, {{"name", std::string("big")}, {"dtype", DType::F32}, {"shape", std::vector<int64_t>{1 << 15}}});
-  b.output(OutputKind::Result, "y", b.make("exp", {x}));
+  b.setLocation(b.addLocation({.file = "model.cpp", .line = 7, .column = 3}));
+  auto input = [&](const char* input_name, std::vector<int64_t> shape) {
+    return b.make("input", {}, {{"name", std::string(input_name)}, {"dtype", DType::F32}, {"shape", std::move(shape)}});
+  };
+  std::vector<ValueId> operands{input("big", {64, columns})};
+  if (std::string_view(name) == "matmul") operands.push_back(input("w", {columns, 2}));
+  b.output(OutputKind::Result, "y", b.make(name, operands));
+  return b.take();
+}
+
+TEST(Pipeline, flat_dispatch_above_the_binding_limit_runs_in_slices) {
   CompileOptions options;
   options.profile = program::findProfile("small_bindings").orThrow();
-  auto compiled = compile(b.take(), options);
+  Compiled compiled = compile(oneOp("exp", 1024), options).orThrow();
+  EXPECT_EQ(compiled.plan.dispatches, 4u);
+  EXPECT_EQ(compiled.plan.levels, 1u);
+  EXPECT_EQ(compiled.plan.distinct_kernels, 1u);
+  compiled = compile(oneOp("exp", 1280), options).orThrow();
+  EXPECT_EQ(compiled.plan.dispatches, 6u);
+  EXPECT_EQ(compiled.plan.distinct_kernels, 2u);  // the last slice is shorter
+}
+
+TEST(Pipeline, tensor_above_the_binding_limit_is_named) {
+  CompileOptions options;
+  options.profile = program::findProfile("small_bindings").orThrow();
+  auto compiled = compile(oneOp("matmul", 1024), options);
   ASSERT_FALSE(compiled.ok());
-  EXPECT_EQ(compiled.diagnostics().front().code, "schedule.binding");
+  const Diagnostic& problem = compiled.diagnostics().front();
+  EXPECT_EQ(problem.code, "splitDispatches.binding");
+  EXPECT_EQ(problem.message, "tensor 'big' takes 262144 bytes and the device binds at most 65536; 'matmul' does not run in slices of it");
+  EXPECT_EQ(problem.where.line, 7u);
+  EXPECT_FALSE(problem.remedy.empty());
 }
 
 TEST(Grad, loss_that_is_no_scalar_is_refused) {
