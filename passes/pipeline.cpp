@@ -76,7 +76,9 @@ const std::array kPasses{
          [](const Program& p, const CompileOptions& o) { return splitDispatches(p, {o.profile}); }},
     Pass{{"planBuffers", "scheduled", "planned", "lifetimes to offsets in arenas", false},
          nullptr,
-         [](const Program& p, const CompileOptions& o) { return planBuffers(p, {!isDisabled(o, "planBuffers"), o.memory_limit}); }},
+         [](const Program& p, const CompileOptions& o) {
+           return planBuffers(p, {!isDisabled(o, "planBuffers"), o.memory_limit, o.profile.whole_buffer_access});
+         }},
     Pass{{"emit", "planned", "emitted", "kernel IR by elemental emission and templates", false},
          nullptr,
          [](const Program& p, const CompileOptions& o) { return emit(p, {o.profile, o.templates}); }},

@@ -35,7 +35,7 @@ struct CompileOptions {
   std::vector<std::string> disabled;         ///< optional passes that are left out
   bool verify_each = true;                   ///< validate after each pass
   std::string dump_directory;                ///< empty: no dump
-  uint64_t memory_limit = 0;                 ///< bytes of workspace; 0 = none
+  uint64_t memory_limit = 0;                 ///< bytes of workspace, at the cost of levels; 0 = none
 };
 
 /// What one pass did.

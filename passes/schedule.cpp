@@ -125,6 +125,23 @@ struct State {
     return out;
   }
 
+  /// Whether a value can be made in the bytes of a pack, an output or a state. Where a dispatch cannot read one part of a buffer and write
+  /// another, a value that is also used elsewhere is made in the workspace and copied.
+  bool mayOwn(ValueId value) const {
+    if (!std::holds_alternative<RegionLowering>(*graph.definition(value).op->lower) || places.contains(value)) return false;
+    return !config.profile.whole_buffer_access || uses(value) == 1;
+  }
+  size_t uses(ValueId value) const {
+    size_t count = 0;
+    for (NodeId id : graph.body().nodes) {
+      const Node& node = graph[id];
+      if (std::holds_alternative<ViewLowering>(*node.op->lower)) continue;
+      for (ValueId operand : node.operands) count += root(operand) == value ? 1 : 0;
+    }
+    for (const Output& output : graph.outputs) count += root(output.value) == value ? 1 : 0;
+    return count;
+  }
+
   /// Parts of a pack are made in their slices of it. The pack keeps its padding at zero between steps, so it is a state.
   void placePacks() {
     for (NodeId id : graph.body().nodes) {
@@ -136,8 +153,7 @@ struct State {
       for (size_t i = 0; i < node.operands.size(); ++i) {
         ValueId part = root(node.operands[i]);
         Place slice{places[pack].buffer, static_cast<uint64_t>(offsets[i]) * 4};
-        bool own = std::holds_alternative<RegionLowering>(*graph.definition(part).op->lower) && !places.contains(part);
-        if (own) {
+        if (mayOwn(part)) {
           places[part] = slice;
         } else {
           copies.push_back({node.operands[i], slice, pack});
@@ -159,8 +175,7 @@ struct State {
       ValueId value = root(output.value);
       BufferId buffer = newBuffer(output.name, graph.typeOf(output.value), ArenaRole::Output);
       program.outputs.push_back({output.name, output.kind, buffer});
-      bool own = std::holds_alternative<RegionLowering>(*graph.definition(value).op->lower) && !places.contains(value);
-      if (own) {
+      if (mayOwn(value)) {
         places[value] = {buffer, 0};
       } else {
         copies.push_back({output.value, {buffer, 0}, {}});
@@ -176,8 +191,7 @@ struct State {
       Place target = placeOf(node.operands[0]);
       target.offset += static_cast<uint64_t>(node.attributes.get<int64_t>("offset")) * 4;
       ValueId value = root(node.operands[1]);
-      bool own = std::holds_alternative<RegionLowering>(*graph.definition(value).op->lower) && !places.contains(value);
-      if (own && updatesInPlace(graph.definition(value), root(node.operands[0]))) {
+      if (mayOwn(value) && updatesInPlace(graph.definition(value), root(node.operands[0]))) {
         places[value] = target;
       } else {
         copies.push_back({node.operands[1], target, node.results[0]});

@@ -29,6 +29,7 @@ class Validator {
     if (problems_.none()) {
       for (size_t i = 0; i < program_.commands.size(); ++i) {
         if (const auto* dispatch = std::get_if<Dispatch>(&program_.commands[i].action)) this->dispatch(i, *dispatch);
+        if (profile_ != nullptr && profile_->whole_buffer_access) usage(i);
       }
     }
     return problems_.status();
@@ -112,6 +113,19 @@ class Validator {
         wrong("program.binding", fmt::format("gives {} bytes of buffer {} to binding {}, but profile {} allows {}", range.size,
                                              quote(program_[range.buffer].name), number, profile_->name, profile_->max_binding_bytes));
       }
+    }
+  }
+
+  // Where an allocation is in one usage at a time, a command that writes it may not read other bytes of it.
+  void usage(size_t index) {
+    std::map<ArenaId, kernel::Access> usages;
+    for (const Range& range : accesses(program_.commands[index])) {
+      ArenaId arena = program_[range.buffer].arena;
+      if (usages.try_emplace(arena, range.access).first->second == range.access) continue;
+      return problems_.add(&TextLines::commands, index, "program.usage",
+                           fmt::format("{} reads and writes arena {}, which profile {} does not allow", describe(program_, index),
+                                       quote(program_[arena].name), profile_->name),
+                           "put what it reads and what it writes into different arenas");
     }
   }
 

@@ -145,6 +145,16 @@ TEST(ProgramValidate, validate_bindingAboveProfile_isRejected) {
   EXPECT_TRUE(validate(*parse(replaced(text, "profile small_bindings", "profile \"NVIDIA H100\""))).ok());
 }
 
+TEST(ProgramValidate, validate_arenaReadAndWritten_isRejectedWhereTheProfileSaysSo) {
+  std::string text = readData("ready.program");
+  EXPECT_TRUE(validate(*parse(text)).ok());
+  text = replaced(text, "profile portable", "profile webgpu_default");
+  EXPECT_TRUE(reports(validate(*parse(text)).failure(), "program.usage", lineOf(text, "second")));
+  text = replaced(text, "arena @work: workspace {size = 512}", "arena @work: workspace {size = 512}\narena @work1: workspace {size = 512}");
+  text = replaced(text, "%u: f32[64] workspace {arena = @work,", "%u: f32[64] workspace {arena = @work1,");
+  EXPECT_TRUE(validate(*parse(text)).ok()) << toString(validate(*parse(text)).diagnostics());
+}
+
 TEST(ProgramValidate, accesses_copyAndFill_followFromTheirPlace) {
   Range range{BufferId(1), 0, 4, kernel::Access::Read};
   std::vector<Range> copy = accesses({.action = Copy{range, range}, .level = 0, .label = {}});

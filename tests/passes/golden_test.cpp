@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Golden texts of passes: tests/passes/data/<pass>.<case>.txt holds "# why", "passes: a,b", "profile: p" if it is not portable, "--- input"
+// Golden texts of passes: tests/passes/data/<pass>.<case>.txt holds "# why", "passes: a,b", "profile: p" if it is not portable,
+// "memory_limit: bytes" if there is one, "--- input"
 // and "--- output". LOCKSTEP_UPDATE_GOLDENS=1 rewrites the outputs. Every case also checks that the output is valid, that its text is a
 // fixpoint, that the pass is deterministic and, for graphs, that outputs which exist before and after keep their values.
 #include <gtest/gtest.h>
@@ -26,6 +27,7 @@ struct Case {
   std::string header, input, output;
   std::vector<std::string> passes;
   std::string profile = "portable";
+  uint64_t memory_limit = 0;
 };
 
 std::vector<fs::path> caseFiles() {
@@ -37,7 +39,7 @@ std::vector<fs::path> caseFiles() {
 
 Case readCase(const fs::path& path) {
   std::ifstream file(path);
-  Case out{.path = path, .header = {}, .input = {}, .output = {}, .passes = {}, .profile = "portable"};
+  Case out{.path = path, .header = {}, .input = {}, .output = {}, .passes = {}, .profile = "portable", .memory_limit = 0};
   std::string* section = &out.header;
   for (std::string line; std::getline(file, line);) {
     if (line == "--- input") {
@@ -50,6 +52,7 @@ Case readCase(const fs::path& path) {
         for (std::string name; std::getline(names, name, ',');) out.passes.push_back(name);
       }
       if (section == &out.header && line.starts_with("profile: ")) out.profile = line.substr(9);
+      if (section == &out.header && line.starts_with("memory_limit: ")) out.memory_limit = std::stoull(line.substr(14));
       *section += line + "\n";
     }
   }
@@ -117,6 +120,7 @@ TEST_P(Golden, output_is_as_recorded) {
   CompileOptions options;
   options.optimizer = OptimizerConfig{};
   options.profile = program::findProfile(golden.profile).orThrow();
+  options.memory_limit = golden.memory_limit;
   Stage output = runPasses(input, golden.passes, options).orThrow();
   std::string text = print(output);
   EXPECT_EQ(print(parseStage(text, "output").orThrow()), text) << "the text is no fixpoint";
