@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "passes/lifetimes.h"
+#include "passes/command_order.h"
 
 namespace lockstep::passes {
 
@@ -24,8 +24,29 @@ using program::Range;
 namespace {
 
 constexpr uint64_t kAlignment = 256;
+constexpr int kAttempts = 16;  ///< of an order that meets the memory limit
 
 uint64_t aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+struct Lifetime {
+  size_t buffer = 0;
+  uint32_t first = UINT32_MAX, last = 0;  // levels
+  [[nodiscard]] bool used() const { return first != UINT32_MAX; }
+  [[nodiscard]] bool overlaps(const Lifetime& other) const { return first <= other.last && other.first <= last; }
+};
+
+std::vector<Lifetime> lifetimes(const Program& program) {
+  std::vector<Lifetime> out(program.buffers.size());
+  for (size_t i = 0; i < out.size(); ++i) out[i].buffer = i;
+  for (const Command& command : program.commands) {
+    for (const Range& range : accesses(command)) {
+      Lifetime& life = out[range.buffer.index()];
+      life.first = std::min(life.first, command.level);
+      life.last = std::max(life.last, command.level);
+    }
+  }
+  return out;
+}
 
 bool larger(const Program& program, const Lifetime& a, const Lifetime& b) {
   return program.buffers[a.buffer].size > program.buffers[b.buffer].size;
@@ -154,14 +175,17 @@ Result<Program> planBuffers(const Program& in, const PlanConfig& config) {
   placeOthers(ordered);
   std::vector<size_t> numbers = arenaNumbers(ordered, config.separate_access);
   Program planned = ordered;
-  uint64_t bytes = placeWorkspace(planned, numbers, config.share);
-  if (config.memory_limit == 0) return planned;
-  while (bytes > config.memory_limit && config.share && takeFullestLevelApart(ordered)) {
-    planned = ordered;
-    bytes = placeWorkspace(planned, numbers, config.share);
+  uint64_t least = placeWorkspace(planned, numbers, config.share);
+  if (config.memory_limit == 0 || least <= config.memory_limit) return planned;
+  // Gaps between buffers take bytes too, so fewer may live than the limit allows.
+  uint64_t living = config.memory_limit;
+  for (int attempt = 0; attempt < kAttempts && config.share; ++attempt, living -= living / 16) {
+    planned = orderCommands(ordered, living);
+    uint64_t bytes = placeWorkspace(planned, numbers, config.share);
+    if (bytes <= config.memory_limit) return planned;
+    least = std::min(least, bytes);
   }
-  if (bytes > config.memory_limit) return aboveLimit(planned, bytes, config.memory_limit);
-  return planned;
+  return aboveLimit(planned, least, config.memory_limit);
 }
 
 }  // namespace lockstep::passes

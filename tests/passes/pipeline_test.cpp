@@ -90,12 +90,50 @@ TEST(Pipeline, unshared_plan_gives_every_buffer_its_own_bytes) {
   EXPECT_EQ(shared.plan.workspace_bytes, 2u * 1024);
 }
 
+/// The sum of exp(x) w over `branches` branches: all of them can run at a time.
+Graph branches(int count) {
+  Builder b;
+  auto input = [&](const std::string& name) {
+    return b.make("input", {}, {{"name", name}, {"dtype", DType::F32}, {"shape", std::vector<int64_t>{16, 16}}});
+  };
+  ValueId x = input("x"), w = input("w"), sum;
+  for (int i = 0; i < count; ++i) {
+    ValueId narrow = b.make("sum", {b.make("matmul", {b.make("matmul", {x, input(fmt::format("w{}", i))}), w})},
+                            {{"axes", std::vector<int64_t>{0, 1}}, {"keep_dims", false}});
+    sum = i == 0 ? narrow : b.add(sum, narrow);
+  }
+  b.output(OutputKind::Result, "y", sum);
+  return b.take();
+}
+
+TEST(Pipeline, memory_limit_trades_levels_for_bytes) {
+  CompileOptions options;
+  PlanSummary free = compile(branches(8), options).orThrow().plan;
+  options.memory_limit = 8192;
+  PlanSummary limited = compile(branches(8), options).orThrow().plan;
+  EXPECT_GE(free.workspace_bytes, 16u * 1024);  // both products of every branch
+  EXPECT_LE(limited.workspace_bytes, 8192u);
+  EXPECT_GT(limited.levels, free.levels);
+  EXPECT_EQ(limited.dispatches, free.dispatches);
+}
+
+TEST(Pipeline, memory_limit_that_is_not_needed_changes_nothing) {
+  CompileOptions options;
+  Compiled free = compile(branches(3), options).orThrow();
+  options.memory_limit = free.plan.workspace_bytes;
+  EXPECT_EQ(compile(branches(3), options).orThrow().program, free.program);
+}
+
 TEST(Pipeline, memory_limit_is_an_error_that_names_the_largest_buffers) {
-  CompileOptions options = training();
-  options.memory_limit = 16;
-  auto compiled = compile(tinyModel(), options);
+  CompileOptions options;
+  options.memory_limit = 1024;
+  auto compiled = compile(chainOfProducts(3), options);
   ASSERT_FALSE(compiled.ok());
-  EXPECT_EQ(compiled.diagnostics().front().code, "planBuffers.memory");
+  const Diagnostic& problem = compiled.diagnostics().front();
+  EXPECT_EQ(problem.code, "planBuffers.memory");
+  EXPECT_EQ(problem.message.substr(0, 62), "the workspace needs 2048 bytes and the limit is 1024; the larg") << problem.message;
+  EXPECT_NE(problem.message.find("(1024 bytes)"), std::string::npos);
+  EXPECT_FALSE(problem.remedy.empty());
 }
 
 TEST(Pipeline, unknown_pass_is_refused_with_the_known_ones) {
