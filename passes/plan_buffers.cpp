@@ -162,9 +162,11 @@ Failure aboveLimit(const Program& program, uint64_t bytes, uint64_t limit) {
     const Buffer& buffer = program.buffers[workspace[i].buffer];
     largest += fmt::format("{}{} ({} bytes)", i == 0 ? "" : ", ", buffer.name, buffer.size);
   }
-  return fail("planBuffers.memory",
-              fmt::format("the workspace needs {} bytes and the limit is {}; the largest buffers are {}", bytes, limit, largest), {},
-              "use a smaller batch or raise the limit");
+  Failure failure = fail("planBuffers.memory",
+                         fmt::format("the workspace needs {} bytes and the limit is {}; the largest buffers are {}", bytes, limit, largest),
+                         {}, "use a smaller batch or raise the limit");
+  failure.exit_code = ExitCode::OutOfMemory;
+  return failure;
 }
 
 }  // namespace
