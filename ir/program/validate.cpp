@@ -60,20 +60,28 @@ class Validator {
     }
     // Distinct keys that are all smaller than their number are 0, 1, 2, ...
     if (!bindings.empty() && bindings.rbegin()->first != bindings.size() - 1) wrong("has bindings that are not 0, 1, 2, ...");
-    limits(*entry_point, bindings, wrong);
+    limits(*module, bindings, wrong);
   }
 
   template <class Wrong>
-  void limits(const kernel::Function& entry_point, const Bindings& bindings, Wrong&& wrong) const {
+  void limits(const kernel::Module& module, const Bindings& bindings, Wrong&& wrong) const {
     if (profile_ == nullptr) return;
     if (bindings.size() > profile_->max_storage_buffers) {
       wrong(fmt::format("binds {} buffers, but profile {} allows {}", bindings.size(), profile_->name, profile_->max_storage_buffers));
     }
     uint64_t invocations = 1;
-    for (uint32_t size : *entry_point.workgroup_size) invocations *= std::min<uint64_t>(size, 1u << 16);
+    for (uint32_t size : *module.entryPoint()->workgroup_size) invocations *= std::min<uint64_t>(size, 1u << 16);
     if (invocations > profile_->max_workgroup_invocations) {
       wrong(fmt::format("has {} invocations in a workgroup, but profile {} allows {}", invocations, profile_->name,
                         profile_->max_workgroup_invocations));
+    }
+    uint64_t workgroup_bytes = 0;
+    for (const kernel::GlobalVariable& global : module.globals) {
+      if (global.space == kernel::AddressSpace::Workgroup) workgroup_bytes += (module.types.sizeOf(global.type) + 15) / 16 * 16;
+    }
+    if (workgroup_bytes > profile_->max_workgroup_bytes) {
+      wrong(fmt::format("takes {} bytes of workgroup memory, but profile {} allows {}", workgroup_bytes, profile_->name,
+                        profile_->max_workgroup_bytes));
     }
   }
 

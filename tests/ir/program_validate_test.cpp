@@ -96,6 +96,8 @@ INSTANTIATE_TEST_SUITE_P(
         RuleCase{"bindingSize", "ready.program", "var @source: array<f32>", "var @source: array<f32, 65>", "program.binding", "first"},
         RuleCase{"bindingAlignment", "ready.program", "(read %t, ", "(read %t[4, 252], ", "program.alignment", "second"},
         RuleCase{"groupCount", "ready.program", "groups [1, 1, 1] (read %t", "groups [65536, 1, 1] (read %t", "program.groups", "second"},
+        RuleCase{"workgroupMemory", "ready.program", "  fn @main", "  var @s: array<f32, 4097> {space = workgroup}\n  fn @main",
+                 "program.kernel", "kernel @copy"},
         RuleCase{"invocations", "ready.program", "[64, 1, 1]} {", "[64, 5, 1]} {", "program.kernel", "kernel @copy"}),
     [](const auto& info) { return info.param.name; });
 

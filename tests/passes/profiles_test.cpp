@@ -82,9 +82,9 @@ struct Trained {
   std::vector<float> losses, parameters;
 };
 
-/// Two steps on the reference, planned as for `profile`.
-Trained train(const Sample& sample, const char* profile, uint64_t memory_limit = 0) {
-  detail::Device device = detail::openChosenDevice("reference");
+/// Two steps on a device, planned as for `profile`.
+Trained train(const char* selector, const Sample& sample, const char* profile, uint64_t memory_limit = 0) {
+  detail::Device device = detail::openChosenDevice(selector);
   device.chosen.info.profile = profileNamed(profile);
   passes::CompileOptions options;
   options.optimizer = sample.optimizer;
@@ -125,31 +125,6 @@ TEST(Profiles, separate_arenas_take_captures_and_large_batches) {
   EXPECT_LE(arenas, 6u);
 }
 
-TEST(Profiles, sine_trains_to_the_same_bits) {
-  Trained portable = train(sine(), "portable");
-  EXPECT_LT(portable.losses[1], portable.losses[0]);
-  expectSameBits(train(sine(), "webgpu_default"), portable);
-  expectSameBits(train(sine(), "small_bindings"), portable);
-}
-
-TEST(Profiles, addition_trains_to_the_same_bits) {
-  Trained portable = train(addition(), "portable");
-  EXPECT_LT(portable.losses[1], portable.losses[0]);
-  expectSameBits(train(addition(), "webgpu_default"), portable);
-  expectSameBits(train(addition(), "small_bindings"), portable);
-}
-
-TEST(Profiles, clipped_update_in_slices_differs_in_the_rounding_of_the_norm) {
-  Sample sample = addition();
-  sample.optimizer.clip_grad_norm = 1;
-  Trained whole = train(sample, "portable"), slices = train(sample, "small_bindings");
-  EXPECT_EQ(whole.losses[0], slices.losses[0]);
-  EXPECT_NEAR(whole.losses[1], slices.losses[1], 1e-6 * whole.losses[1]);
-  ASSERT_EQ(whole.parameters.size(), slices.parameters.size());
-  // Two updates of at most the rate; the scale of the gradients differs by a rounding or two.
-  for (size_t i = 0; i < whole.parameters.size(); ++i) ASSERT_NEAR(whole.parameters[i], slices.parameters[i], 1e-6) << i;
-}
-
 TEST(Profiles, plans_of_the_samples_are_small) {
   for (const char* profile : {"portable", "cpu"}) {
     passes::PlanSummary plan = compileFor(sine(), profile).plan;
@@ -164,7 +139,41 @@ TEST(Profiles, plans_of_the_samples_are_small) {
   }
 }
 
-TEST(Profiles, memory_limit_trades_levels_for_bytes) {
+class ProfilesOnDevices : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (!chooseDevice(GetParam()).ok()) GTEST_SKIP() << "no usable device " << GetParam();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Devices, ProfilesOnDevices, testing::Values("reference", "vulkan"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(ProfilesOnDevices, sine_trains_to_the_same_bits) {
+  Trained portable = train(GetParam(), sine(), "portable");
+  EXPECT_LT(portable.losses[1], portable.losses[0]);
+  expectSameBits(train(GetParam(), sine(), "webgpu_default"), portable);
+  expectSameBits(train(GetParam(), sine(), "small_bindings"), portable);
+}
+
+TEST_P(ProfilesOnDevices, addition_trains_to_the_same_bits) {
+  Trained portable = train(GetParam(), addition(), "portable");
+  EXPECT_LT(portable.losses[1], portable.losses[0]);
+  expectSameBits(train(GetParam(), addition(), "webgpu_default"), portable);
+  expectSameBits(train(GetParam(), addition(), "small_bindings"), portable);
+}
+
+TEST_P(ProfilesOnDevices, clipped_update_in_slices_differs_in_the_rounding_of_the_norm) {
+  Sample sample = addition();
+  sample.optimizer.clip_grad_norm = 1;
+  Trained whole = train(GetParam(), sample, "portable"), slices = train(GetParam(), sample, "small_bindings");
+  EXPECT_EQ(whole.losses[0], slices.losses[0]);
+  EXPECT_NEAR(whole.losses[1], slices.losses[1], 1e-6 * whole.losses[1]);
+  ASSERT_EQ(whole.parameters.size(), slices.parameters.size());
+  // Two updates of at most the rate; the scale of the gradients differs by a rounding or two.
+  for (size_t i = 0; i < whole.parameters.size(); ++i) ASSERT_NEAR(whole.parameters[i], slices.parameters[i], 1e-6) << i;
+}
+
+TEST_P(ProfilesOnDevices, memory_limit_trades_levels_for_bytes) {
   Sample sample = addition();
   passes::PlanSummary free = compileFor(sample, "portable").plan;
   // What the backward pass needs of the forward pass lives in any order; there is not more to gain here.
@@ -173,7 +182,7 @@ TEST(Profiles, memory_limit_trades_levels_for_bytes) {
   EXPECT_LE(limited.workspace_bytes, limit);
   EXPECT_GT(limited.levels, free.levels);
   EXPECT_EQ(limited.dispatches, free.dispatches);
-  expectSameBits(train(sample, "portable", limit), train(sample, "portable"));
+  expectSameBits(train(GetParam(), sample, "portable", limit), train(GetParam(), sample, "portable"));
 }
 
 }  // namespace
