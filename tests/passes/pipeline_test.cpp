@@ -155,6 +155,23 @@ TEST(Pipeline, pass_on_the_other_form_is_refused) {
   EXPECT_EQ(late.diagnostics().front().remedy, "put it before 'schedule'");
 }
 
+TEST(Pipeline, output_that_is_read_again_is_copied_where_a_buffer_has_one_use_at_a_time) {
+  Builder b;
+  auto input = [&](const char* name) {
+    return b.make("input", {}, {{"name", std::string(name)}, {"dtype", DType::F32}, {"shape", std::vector<int64_t>{16, 16}}});
+  };
+  ValueId x = input("x"), w = input("w"), first = b.make("matmul", {x, w});
+  b.output(OutputKind::Result, "first", first);
+  b.output(OutputKind::Result, "second", b.make("matmul", {first, w}));
+  b.output(OutputKind::Result, "again", first);
+  Graph graph = b.take();
+  CompileOptions options;
+  EXPECT_EQ(compile(graph, options).orThrow().plan.dispatches, 3u);
+  options.profile = program::findProfile("webgpu_default").orThrow();
+  Compiled compiled = compile(graph, options).orThrow();  // it is validated
+  EXPECT_EQ(compiled.plan.dispatches, 4u);
+}
+
 /// y = exp(x) or x w, with x of 64 x `columns`.
 Graph oneOp(const char* name, int64_t columns) {
   Builder b;
