@@ -30,8 +30,7 @@ uint64_t aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment 
 
 struct Lifetime {
   size_t buffer = 0;
-  uint32_t first = UINT32_MAX, last = 0;  // levels
-  [[nodiscard]] bool used() const { return first != UINT32_MAX; }
+  uint32_t first = UINT32_MAX, last = 0;  // levels; of an unused buffer so that it overlaps nothing
   [[nodiscard]] bool overlaps(const Lifetime& other) const { return first <= other.last && other.first <= last; }
 };
 
@@ -141,7 +140,7 @@ uint64_t placeWorkspace(Program& program, const std::vector<size_t>& numbers, bo
     size_t number = numbers[life.buffer];
     if (arenas.size() <= number) arenas.resize(number + 1);
     program.buffers[life.buffer].arena = ArenaId(program.arenas.size() + number);
-    if (life.used()) arenas[number].push_back(life);
+    arenas[number].push_back(life);
   }
   uint64_t total = 0;
   for (size_t i = 0; i < arenas.size(); ++i) {
