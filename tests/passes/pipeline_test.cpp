@@ -10,6 +10,7 @@
 
 #include "ir/graph/builder.h"
 #include "ir/graph/op_def.h"
+#include "passes/command_order.h"
 #include "passes/pipeline.h"
 
 namespace lockstep::passes {
@@ -115,6 +116,19 @@ TEST(Pipeline, memory_limit_trades_levels_for_bytes) {
   EXPECT_LE(limited.workspace_bytes, 8192u);
   EXPECT_GT(limited.levels, free.levels);
   EXPECT_EQ(limited.dispatches, free.dispatches);
+}
+
+TEST(Pipeline, order_without_a_limit_is_the_schedule) {
+  for (const Graph& graph : {tinyModel(), chainOfProducts(3), branches(5)}) {
+    CompileOptions options = training();
+    std::vector<std::string> names{"grad", "adam", "decompose", "simplify", "fuse", "schedule"};
+    if (graph.parameters.empty()) names.erase(names.begin(), names.begin() + 2);
+    auto scheduled = std::get<program::Program>(runPasses(graph, names, options).orThrow());
+    EXPECT_EQ(orderCommands(scheduled, UINT64_MAX), scheduled);
+    program::Program serial = orderCommands(scheduled, 0);
+    EXPECT_EQ(serial.levelCount(), serial.commands.size());
+    EXPECT_EQ(serial.commands.size(), scheduled.commands.size());
+  }
 }
 
 TEST(Pipeline, memory_limit_that_is_not_needed_changes_nothing) {
