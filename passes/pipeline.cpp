@@ -8,7 +8,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <variant>
+#include <type_traits>
 
 #include "passes/decompose.h"
 #include "passes/emit.h"
@@ -18,6 +18,7 @@
 #include "passes/plan_buffers.h"
 #include "passes/schedule.h"
 #include "passes/simplify.h"
+#include "passes/split_dispatches.h"
 #include "passes/split_reductions.h"
 
 namespace lockstep::passes {
@@ -27,77 +28,96 @@ using program::Program;
 
 namespace {
 
-using Stage = std::variant<Graph, Program>;
-
 bool isDisabled(const CompileOptions& options, std::string_view name) {
   return std::find(options.disabled.begin(), options.disabled.end(), name) != options.disabled.end();
 }
 
-Program optimizeKernels(Program program, const std::vector<std::string>& disabled) {
+Result<Program> optimizeKernels(Program program, const std::vector<std::string>& disabled) {
   for (program::Kernel& kernel : program.kernels) {
     kernel.code = optimizeKernel(std::move(std::get<kernel::Module>(kernel.code)), disabled);
   }
   return program;
 }
 
+template <class From, class To>
+using Run = Result<To> (*)(const From&, const CompileOptions&);
+
 // Each row's function is the pass itself; the lambdas only pick its configuration out of the options.
 struct Pass {
   PassInfo info;
   /// Null: the pass runs. Otherwise whether it applies.
   bool (*applies)(const CompileOptions&);
-  Result<Stage> (*run)(const Stage&, const CompileOptions&);
+  std::variant<Run<Graph, Graph>, Run<Graph, Program>, Run<Program, Program>> run;
 };
-
-Result<Stage> onGraph(Result<Graph> result) {
-  if (!result) return result.failure();
-  return Stage(std::move(*result));
-}
-Result<Stage> onProgram(Result<Program> result) {
-  if (!result) return result.failure();
-  return Stage(std::move(*result));
-}
 
 const std::array kPasses{
     Pass{{"grad", "traced", "differentiated", "gradients of the loss by reverse mode", false},
          [](const CompileOptions& o) { return o.optimizer.has_value() || o.keep_gradients; },
-         [](const Stage& s, const CompileOptions& o) { return onGraph(grad(std::get<Graph>(s), {o.wrt})); }},
+         [](const Graph& g, const CompileOptions& o) { return grad(g, {o.wrt}); }},
     Pass{{"adam", "differentiated", "updated", "the optimizer; parameters become views of flat states", false},
          [](const CompileOptions& o) { return o.optimizer.has_value(); },
-         [](const Stage& s, const CompileOptions& o) { return onGraph(adam(std::get<Graph>(s), *o.optimizer)); }},
+         [](const Graph& g, const CompileOptions& o) { return adam(g, *o.optimizer); }},
     Pass{{"bindParameters", "traced", "updated", "without an optimizer: parameters become views of the flat state", false},
          [](const CompileOptions& o) { return !o.optimizer.has_value(); },
-         [](const Stage& s, const CompileOptions&) { return onGraph(bindParameters(std::get<Graph>(s))); }},
+         [](const Graph& g, const CompileOptions&) { return bindParameters(g); }},
     Pass{{"decompose", "updated", "primitive", "softmax, norms and losses become ordinary ops", false},
          nullptr,
-         [](const Stage& s, const CompileOptions&) { return onGraph(decompose(std::get<Graph>(s))); }},
+         [](const Graph& g, const CompileOptions&) { return decompose(g); }},
     Pass{{"simplify", "primitive", "primitive", "constant folding, algebraic rules, common subexpressions, dead code", true},
          nullptr,
-         [](const Stage& s, const CompileOptions&) { return onGraph(simplify(std::get<Graph>(s))); }},
+         [](const Graph& g, const CompileOptions&) { return simplify(g); }},
     Pass{{"splitReductions", "primitive", "primitive", "long reductions to few results run in two stages", true},
          nullptr,
-         [](const Stage& s, const CompileOptions& o) { return onGraph(splitReductions(std::get<Graph>(s), {o.profile.parallel_units})); }},
+         [](const Graph& g, const CompileOptions& o) {
+           return splitReductions(g, {o.profile.parallel_units, o.profile.max_binding_bytes});
+         }},
     Pass{{"fuse", "primitive", "grouped", "groups: one kernel each", false},
          nullptr,
-         [](const Stage& s, const CompileOptions& o) {
-           return onGraph(fuse(std::get<Graph>(s), {.max_bindings = o.profile.max_storage_buffers, .merge = !isDisabled(o, "fuse")}));
+         [](const Graph& g, const CompileOptions& o) {
+           return fuse(g, {.max_bindings = o.profile.max_storage_buffers, .merge = !isDisabled(o, "fuse")});
          }},
     Pass{{"schedule", "grouped", "scheduled", "strategies, virtual buffers, dependency levels", false},
          nullptr,
-         [](const Stage& s, const CompileOptions& o) {
-           return onProgram(schedule(std::get<Graph>(s), {o.profile, o.templates != nullptr}));
-         }},
+         [](const Graph& g, const CompileOptions& o) { return schedule(g, {o.profile, o.templates != nullptr}); }},
+    Pass{{"splitDispatches", "scheduled", "scheduled", "dispatches above the binding limit run in slices", false},
+         nullptr,
+         [](const Program& p, const CompileOptions& o) { return splitDispatches(p, {o.profile}); }},
     Pass{{"planBuffers", "scheduled", "planned", "lifetimes to offsets in arenas", false},
          nullptr,
-         [](const Stage& s, const CompileOptions& o) {
-           return onProgram(planBuffers(std::get<Program>(s), {!isDisabled(o, "planBuffers"), o.memory_limit}));
+         [](const Program& p, const CompileOptions& o) {
+           return planBuffers(p, {!isDisabled(o, "planBuffers"), o.memory_limit, o.profile.whole_buffer_access});
          }},
     Pass{{"emit", "planned", "emitted", "kernel IR by elemental emission and templates", false},
          nullptr,
-         [](const Stage& s, const CompileOptions& o) { return onProgram(emit(std::get<Program>(s), {o.profile, o.templates})); }},
+         [](const Program& p, const CompileOptions& o) { return emit(p, {o.profile, o.templates}); }},
     Pass{{"kernels", "emitted", "optimized", "the kernel passes below, each kernel on its own", true},
          nullptr,
-         [](const Stage& s, const CompileOptions& o) { return onProgram(optimizeKernels(std::get<Program>(s), o.disabled)); }},
+         [](const Program& p, const CompileOptions& o) { return optimizeKernels(p, o.disabled); }},
 };
+
+/// Runs one row on a stage.
+struct Runner {
+  const Pass& pass;
+  const Stage& stage;
+  const CompileOptions& options;
+
+  template <class From, class To>
+  Result<Stage> operator()(Run<From, To> run) const {
+    const From* in = std::get_if<From>(&stage);
+    if (in == nullptr) {
+      return fail("pipeline.stage",
+                  fmt::format("pass '{}' takes a {}", pass.info.name, std::is_same_v<From, Graph> ? "graph" : "scheduled program"), {},
+                  std::is_same_v<From, Graph> ? "put it before 'schedule'" : "put 'schedule' before it");
+    }
+    Result<To> out = run(*in, options);
+    if (!out) return out.failure();
+    return Stage(std::move(*out));
+  }
+};
+
+Result<Stage> runPass(const Pass& pass, const Stage& stage, const CompileOptions& options) {
+  return std::visit(Runner{pass, stage, options}, pass.run);
+}
 
 // `fuse` and `planBuffers` cannot be left out, but run in their plainest form when they are disabled.
 std::vector<std::string_view> namesToDisable() {
@@ -134,11 +154,6 @@ std::string statistics(const Stage& stage) {
                      program.buffers.size());
 }
 
-std::string textOf(const Stage& stage) {
-  if (const auto* graph = std::get_if<Graph>(&stage)) return print(*graph);
-  return print(std::get<Program>(stage));
-}
-
 Status writeText(const std::filesystem::path& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text;
@@ -153,7 +168,7 @@ Status dump(const CompileOptions& options, size_t number, std::string_view name,
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   std::string_view extension = std::holds_alternative<Graph>(stage) ? "graph" : "program";
-  LS_CHECK(writeText(directory / fmt::format("{:02}-{}.{}", number, name, extension), textOf(stage)));
+  LS_CHECK(writeText(directory / fmt::format("{:02}-{}.{}", number, name, extension), print(stage)));
   if (!emitted) return Success{};
   // The files of the last pass stay.
   for (const program::Kernel& kernel : std::get<Program>(stage).kernels) {
@@ -200,7 +215,7 @@ Result<Compiled> compile(Graph traced, const CompileOptions& options) {
     if (pass.applies != nullptr && !pass.applies(options)) continue;
     if (pass.info.optional && isDisabled(options, pass.info.name)) continue;
     auto start = std::chrono::steady_clock::now();
-    auto next = pass.run(stage, options);
+    auto next = runPass(pass, stage, options);
     if (!next) return next.failure();
     std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     compiled.passes.push_back(
@@ -226,8 +241,23 @@ std::vector<PassInfo> listPasses() {
   return out;
 }
 
-Result<Graph> runGraphPasses(Graph graph, const std::vector<std::string>& names, const CompileOptions& options) {
-  Stage stage(std::move(graph));
+std::string print(const Stage& stage) {
+  return std::visit([](const auto& form) { return print(form); }, stage);
+}
+
+Result<Stage> parseStage(std::string_view text, const std::string& file_name) {
+  // A program holds graphs; a graph holds no program.
+  if (text.find("lockstep.program") < text.find("lockstep.graph")) {
+    LS_TRY(Program program, program::parse(text, file_name));
+    LS_CHECK(program::validateStructure(program));
+    return Stage(std::move(program));
+  }
+  LS_TRY(Graph graph, graph::parse(text, file_name));
+  LS_CHECK(graph::validate(graph));
+  return Stage(std::move(graph));
+}
+
+Result<Stage> runPasses(Stage stage, const std::vector<std::string>& names, const CompileOptions& options) {
   for (const std::string& name : names) {
     auto row = std::find_if(kPasses.begin(), kPasses.end(), [&](const Pass& pass) { return pass.info.name == name; });
     if (row == kPasses.end()) {
@@ -235,13 +265,9 @@ Result<Graph> runGraphPasses(Graph graph, const std::vector<std::string>& names,
       for (const Pass& pass : kPasses) known += fmt::format("{}{}", known.empty() ? "" : ", ", pass.info.name);
       return fail("pipeline.pass", fmt::format("there is no pass '{}'", name), {}, "use one of " + known);
     }
-    auto next = row->run(stage, options);
-    if (!next) return next.failure();
-    if (!std::holds_alternative<Graph>(*next))
-      return fail("pipeline.stage", fmt::format("pass '{}' does not give a graph", name), {}, "stop at 'fuse'");
-    stage = std::move(*next);
+    LS_TRY(stage, runPass(*row, stage, options));
   }
-  return std::get<Graph>(std::move(stage));
+  return stage;
 }
 
 }  // namespace lockstep::passes

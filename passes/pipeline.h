@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "ir/graph/evaluate.h"
@@ -34,7 +35,7 @@ struct CompileOptions {
   std::vector<std::string> disabled;         ///< optional passes that are left out
   bool verify_each = true;                   ///< validate after each pass
   std::string dump_directory;                ///< empty: no dump
-  uint64_t memory_limit = 0;                 ///< bytes of workspace; 0 = none
+  uint64_t memory_limit = 0;                 ///< bytes of workspace, at the cost of levels; 0 = none
 };
 
 /// What one pass did.
@@ -75,7 +76,13 @@ struct PassInfo {
 };
 std::vector<PassInfo> listPasses();
 
-/// Runs graph -> graph passes by name (for `lockstep opt`). Unknown names fail with the nearest one.
-Result<graph::Graph> runGraphPasses(graph::Graph graph, const std::vector<std::string>& names, const CompileOptions& options);
+/// What passes take and give, with its text: lockstep.graph or lockstep.program.
+using Stage = std::variant<graph::Graph, program::Program>;
+std::string print(const Stage& stage);
+/// Reads and checks a text of either form.
+Result<Stage> parseStage(std::string_view text, const std::string& file_name);
+/// Runs passes by name (for `lockstep opt` and tests), without validation in between. Fails on an unknown name (pipeline.pass) and on a
+/// pass that takes the other form (pipeline.stage).
+Result<Stage> runPasses(Stage stage, const std::vector<std::string>& names, const CompileOptions& options);
 
 }  // namespace lockstep::passes

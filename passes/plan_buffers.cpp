@@ -4,6 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
+
+#include "passes/command_order.h"
 
 namespace lockstep::passes {
 
@@ -11,19 +15,22 @@ using program::Arena;
 using program::ArenaId;
 using program::ArenaRole;
 using program::Buffer;
+using program::BufferId;
 using program::Command;
+using program::Dispatch;
 using program::Program;
 using program::Range;
 
 namespace {
 
 constexpr uint64_t kAlignment = 256;
+constexpr int kAttempts = 16;  ///< of an order that meets the memory limit
 
 uint64_t aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 struct Lifetime {
   size_t buffer = 0;
-  uint32_t first = UINT32_MAX, last = 0;  // levels
+  uint32_t first = UINT32_MAX, last = 0;  // levels; of an unused buffer so that it overlaps nothing
   [[nodiscard]] bool overlaps(const Lifetime& other) const { return first <= other.last && other.first <= last; }
 };
 
@@ -40,10 +47,13 @@ std::vector<Lifetime> lifetimes(const Program& program) {
   return out;
 }
 
+bool larger(const Program& program, const Lifetime& a, const Lifetime& b) {
+  return program.buffers[a.buffer].size > program.buffers[b.buffer].size;
+}
+
 /// Largest first, each at the lowest offset that no living neighbour covers. Returns the size of the arena.
 uint64_t place(Program& program, std::vector<Lifetime> lives, bool share) {
-  std::stable_sort(lives.begin(), lives.end(),
-                   [&](const Lifetime& a, const Lifetime& b) { return program.buffers[a.buffer].size > program.buffers[b.buffer].size; });
+  std::stable_sort(lives.begin(), lives.end(), [&](const Lifetime& a, const Lifetime& b) { return larger(program, a, b); });
   uint64_t end = 0;
   std::vector<Lifetime> placed;
   for (const Lifetime& life : lives) {
@@ -69,14 +79,9 @@ uint64_t place(Program& program, std::vector<Lifetime> lives, bool share) {
   return end;
 }
 
-}  // namespace
-
-Result<Program> planBuffers(const Program& in, const PlanConfig& config) {
-  Program program = in;
-  program.arenas.clear();
-  std::vector<Lifetime> lives = lifetimes(program);
-  for (size_t i = 0; i < program.buffers.size(); ++i) {
-    Buffer& buffer = program.buffers[i];
+/// External buffers and constants: they live through the whole program and share nothing.
+void placeOthers(Program& program) {
+  for (Buffer& buffer : program.buffers) {
     if (buffer.role != ArenaRole::State) continue;
     buffer.arena = ArenaId(program.arenas.size());
     buffer.offset = 0;
@@ -93,30 +98,95 @@ Result<Program> planBuffers(const Program& in, const PlanConfig& config) {
     }
     if (end > 0) program.arenas.push_back({std::string(toString(role)), role, end});
   }
-  std::vector<Lifetime> workspace;
-  ArenaId arena(program.arenas.size());
-  for (const Lifetime& life : lives) {
-    Buffer& buffer = program.buffers[life.buffer];
-    if (buffer.role != ArenaRole::Workspace) continue;
-    buffer.arena = arena;
-    if (life.first != UINT32_MAX) workspace.push_back(life);
-  }
-  uint64_t size = place(program, workspace, config.share);
-  if (config.memory_limit != 0 && size > config.memory_limit) {
-    std::string largest;
-    std::stable_sort(workspace.begin(), workspace.end(),
-                     [&](const Lifetime& a, const Lifetime& b) { return program.buffers[a.buffer].size > program.buffers[b.buffer].size; });
-    for (size_t i = 0; i < std::min<size_t>(3, workspace.size()); ++i) {
-      largest += fmt::format("{}{} ({} bytes)", i == 0 ? "" : ", ", program.buffers[workspace[i].buffer].name,
-                             program.buffers[workspace[i].buffer].size);
+}
+
+/// The workspace arena of each buffer by number: the first that has no buffer on the other side of a dispatch.
+std::vector<size_t> arenaNumbers(const Program& program, bool separate) {
+  std::vector<size_t> numbers(program.buffers.size(), 0);
+  if (!separate) return numbers;
+  std::map<BufferId, std::set<BufferId>> apart;
+  for (const Command& command : program.commands) {
+    const auto* dispatch = std::get_if<Dispatch>(&command.action);
+    if (dispatch == nullptr) continue;
+    for (const Range& target : dispatch->bindings) {
+      for (const Range& source : dispatch->bindings) {
+        bool differ = source.access == kernel::Access::Read && target.access != kernel::Access::Read;
+        if (!differ || source.buffer == target.buffer) continue;
+        apart[source.buffer].insert(target.buffer);
+        apart[target.buffer].insert(source.buffer);
+      }
     }
-    return fail(
-        "planBuffers.memory",
-        fmt::format("the workspace needs {} bytes and the limit is {}; the largest buffers are {}", size, config.memory_limit, largest), {},
-        "use a smaller batch or raise the limit");
   }
-  if (size > 0) program.arenas.push_back({std::string(toString(ArenaRole::Workspace)), ArenaRole::Workspace, size});
-  return program;
+  std::set<BufferId> numbered;
+  for (const Command& command : program.commands) {
+    for (const Range& range : accesses(command)) {
+      if (program[range.buffer].role != ArenaRole::Workspace || !numbered.insert(range.buffer).second) continue;
+      std::set<size_t> taken;
+      for (BufferId other : apart[range.buffer]) {
+        if (numbered.contains(other)) taken.insert(numbers[other.index()]);
+      }
+      size_t& number = numbers[range.buffer.index()];
+      while (taken.contains(number)) ++number;
+    }
+  }
+  return numbers;
+}
+
+/// Adds the workspace arenas; returns their bytes.
+uint64_t placeWorkspace(Program& program, const std::vector<size_t>& numbers, bool share) {
+  std::vector<std::vector<Lifetime>> arenas;
+  for (const Lifetime& life : lifetimes(program)) {
+    if (program.buffers[life.buffer].role != ArenaRole::Workspace) continue;
+    size_t number = numbers[life.buffer];
+    if (arenas.size() <= number) arenas.resize(number + 1);
+    program.buffers[life.buffer].arena = ArenaId(program.arenas.size() + number);
+    arenas[number].push_back(life);
+  }
+  uint64_t total = 0;
+  for (size_t i = 0; i < arenas.size(); ++i) {
+    uint64_t size = place(program, arenas[i], share);
+    std::string name(toString(ArenaRole::Workspace));
+    program.arenas.push_back({i == 0 ? name : fmt::format("{}{}", name, i), ArenaRole::Workspace, size});
+    total += size;
+  }
+  return total;
+}
+
+Failure aboveLimit(const Program& program, uint64_t bytes, uint64_t limit) {
+  std::vector<Lifetime> workspace = lifetimes(program);
+  std::erase_if(workspace, [&](const Lifetime& life) { return program.buffers[life.buffer].role != ArenaRole::Workspace; });
+  std::stable_sort(workspace.begin(), workspace.end(), [&](const Lifetime& a, const Lifetime& b) { return larger(program, a, b); });
+  std::string largest;
+  for (size_t i = 0; i < std::min<size_t>(3, workspace.size()); ++i) {
+    const Buffer& buffer = program.buffers[workspace[i].buffer];
+    largest += fmt::format("{}{} ({} bytes)", i == 0 ? "" : ", ", buffer.name, buffer.size);
+  }
+  Failure failure = fail("planBuffers.memory",
+                         fmt::format("the workspace needs {} bytes and the limit is {}; the largest buffers are {}", bytes, limit, largest),
+                         {}, "use a smaller batch or raise the limit");
+  failure.exit_code = ExitCode::OutOfMemory;
+  return failure;
+}
+
+}  // namespace
+
+Result<Program> planBuffers(const Program& in, const PlanConfig& config) {
+  Program ordered = in;
+  ordered.arenas.clear();
+  placeOthers(ordered);
+  std::vector<size_t> numbers = arenaNumbers(ordered, config.separate_access);
+  Program planned = ordered;
+  uint64_t least = placeWorkspace(planned, numbers, config.share);
+  if (config.memory_limit == 0 || least <= config.memory_limit) return planned;
+  // Gaps between buffers take bytes too, so fewer may live than the limit allows.
+  uint64_t living = config.memory_limit;
+  for (int attempt = 0; attempt < kAttempts && config.share; ++attempt, living -= living / 16) {
+    planned = orderCommands(ordered, living);
+    uint64_t bytes = placeWorkspace(planned, numbers, config.share);
+    if (bytes <= config.memory_limit) return planned;
+    least = std::min(least, bytes);
+  }
+  return aboveLimit(planned, least, config.memory_limit);
 }
 
 }  // namespace lockstep::passes

@@ -11,6 +11,7 @@
 
 #include "ir/graph/builder.h"
 #include "passes/access.h"
+#include "passes/kernel_table.h"
 #include "passes/strategy.h"
 
 namespace lockstep::passes {
@@ -22,7 +23,6 @@ using program::BufferId;
 using program::Command;
 using program::Copy;
 using program::Dispatch;
-using program::KernelId;
 using program::Program;
 using program::Range;
 using program::SymbolicKernel;
@@ -48,7 +48,7 @@ struct State {
   std::vector<Job> jobs;
   std::map<ValueId, size_t> maker;                 // job that makes a group's result
   std::map<ValueId, std::vector<size_t>> readers;  // jobs that read a state leaf
-  std::map<std::string, KernelId> kernels;         // by text
+  KernelTable kernels;
 
   BufferId newBuffer(std::string name, const TensorType& type, ArenaRole role, double initial = 0) {
     program.buffers.push_back({std::move(name), type, role, {}, 0, type.byteSize(), initial});
@@ -125,6 +125,23 @@ struct State {
     return out;
   }
 
+  /// Whether a value can be made in the bytes of a pack, an output or a state. Where a dispatch cannot read one part of a buffer and write
+  /// another, a value that is also used elsewhere is made in the workspace and copied.
+  bool mayOwn(ValueId value) const {
+    if (!std::holds_alternative<RegionLowering>(*graph.definition(value).op->lower) || places.contains(value)) return false;
+    return !config.profile.whole_buffer_access || uses(value) == 1;
+  }
+  size_t uses(ValueId value) const {
+    size_t count = 0;
+    for (NodeId id : graph.body().nodes) {
+      const Node& node = graph[id];
+      if (std::holds_alternative<ViewLowering>(*node.op->lower)) continue;
+      for (ValueId operand : node.operands) count += root(operand) == value ? 1 : 0;
+    }
+    for (const Output& output : graph.outputs) count += root(output.value) == value ? 1 : 0;
+    return count;
+  }
+
   /// Parts of a pack are made in their slices of it. The pack keeps its padding at zero between steps, so it is a state.
   void placePacks() {
     for (NodeId id : graph.body().nodes) {
@@ -136,8 +153,7 @@ struct State {
       for (size_t i = 0; i < node.operands.size(); ++i) {
         ValueId part = root(node.operands[i]);
         Place slice{places[pack].buffer, static_cast<uint64_t>(offsets[i]) * 4};
-        bool own = std::holds_alternative<RegionLowering>(*graph.definition(part).op->lower) && !places.contains(part);
-        if (own) {
+        if (mayOwn(part)) {
           places[part] = slice;
         } else {
           copies.push_back({node.operands[i], slice, pack});
@@ -159,8 +175,7 @@ struct State {
       ValueId value = root(output.value);
       BufferId buffer = newBuffer(output.name, graph.typeOf(output.value), ArenaRole::Output);
       program.outputs.push_back({output.name, output.kind, buffer});
-      bool own = std::holds_alternative<RegionLowering>(*graph.definition(value).op->lower) && !places.contains(value);
-      if (own) {
+      if (mayOwn(value)) {
         places[value] = {buffer, 0};
       } else {
         copies.push_back({output.value, {buffer, 0}, {}});
@@ -176,8 +191,7 @@ struct State {
       Place target = placeOf(node.operands[0]);
       target.offset += static_cast<uint64_t>(node.attributes.get<int64_t>("offset")) * 4;
       ValueId value = root(node.operands[1]);
-      bool own = std::holds_alternative<RegionLowering>(*graph.definition(value).op->lower) && !places.contains(value);
-      if (own && updatesInPlace(graph.definition(value), root(node.operands[0]))) {
+      if (mayOwn(value) && updatesInPlace(graph.definition(value), root(node.operands[0]))) {
         places[value] = target;
       } else {
         copies.push_back({node.operands[1], target, node.results[0]});
@@ -237,7 +251,7 @@ struct State {
            chooseStrategy({symbolic.body, group.attributes.get<std::string>("kind"), config.profile, config.templates}));
     symbolic.strategy = choice.strategy;
     symbolic.parameters = choice.parameters;
-    Dispatch dispatch{kernelOf(std::move(symbolic)), choice.groups, {}};
+    Dispatch dispatch{kernels.add(std::move(symbolic)), choice.groups, {}};
     size_t job = jobs.size();
     jobs.push_back({});
     for (ValueId operand : group.operands) {
@@ -247,15 +261,6 @@ struct State {
     for (ValueId result : group.results) {
       dispatch.bindings.push_back(rangeOf(result, kernel::Access::ReadWrite));
       maker[result] = job;
-    }
-    for (const Range& range : dispatch.bindings) {
-      if (range.size > config.profile.max_binding_bytes) {
-        return fail("schedule.binding",
-                    fmt::format("tensor '{}' takes {} bytes and the device binds at most {}", program[range.buffer].name, range.size,
-                                config.profile.max_binding_bytes),
-                    group.location != 0 ? graph.locations[group.location - 1] : Location{},
-                    "use a smaller batch or a device with larger bindings");
-      }
     }
     jobs[job].command = {std::move(dispatch), 0, labelOf(group)};
     return Success{};
@@ -275,6 +280,7 @@ struct State {
 
   Graph bodyOf(const Node& group) const {
     Builder builder;
+    if (group.location != 0) builder.setLocation(builder.addLocation(graph.locations[group.location - 1]));
     std::map<ValueId, ValueId> map;
     for (size_t i = 0; i < group.operands.size(); ++i) {
       const TensorType& type = graph.typeOf(group.operands[i]);
@@ -291,18 +297,6 @@ struct State {
     }
     for (size_t i = 0; i < region.yields.size(); ++i) builder.output(OutputKind::Result, fmt::format("r{}", i), map.at(region.yields[i]));
     return builder.take();
-  }
-
-  KernelId kernelOf(SymbolicKernel symbolic) {
-    std::string text = symbolic.strategy;
-    for (const auto& [name, value] : symbolic.parameters.items()) {
-      if (const auto* number = std::get_if<int64_t>(&value)) text += fmt::format(" {}={}", name, *number);
-      if (const auto* word = std::get_if<std::string>(&value)) text += fmt::format(" {}={}", name, *word);
-    }
-    text += "\n" + print(symbolic.body);
-    auto [found, inserted] = kernels.try_emplace(std::move(text), KernelId(program.kernels.size()));
-    if (inserted) program.kernels.push_back({fmt::format("k{}_{}", program.kernels.size(), symbolic.strategy), std::move(symbolic)});
-    return found->second;
   }
 
   void addCopies() {
@@ -386,6 +380,7 @@ Result<Program> schedule(const Graph& graph, const ScheduleConfig& config) {
   state.addCopies();
   state.orderStateWriters();
   state.assignLevels();
+  state.program.kernels = state.kernels.take();
   return std::move(state.program);
 }
 

@@ -13,8 +13,8 @@ struct ScheduleConfig {
 
 /// Turns a fused graph into commands: every group becomes a dispatch of a symbolic kernel with a strategy from the profile, every value
 /// that needs storage a virtual buffer, and commands are ordered into dependency levels. A next version of a state is made in place where
-/// no other reader of the old version comes later, else copied. Equal bodies share a kernel. Fails when one tensor is above the profile's
-/// binding limit (schedule.binding), naming it.
+/// no other reader of the old version comes later, else copied. Equal bodies share a kernel. Bindings may be above the profile's limit:
+/// splitDispatches is next.
 Result<program::Program> schedule(const graph::Graph& graph, const ScheduleConfig& config);
 
 }  // namespace lockstep::passes

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/split_reductions.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ir/graph/op_def.h"
@@ -19,14 +20,38 @@ constexpr int64_t kShortestInner = 512, kShortestPart = 64;
 constexpr int64_t kMostParts = 16;
 // A handful of cores is busy with few workgroups already.
 constexpr int64_t kFewUnits = 8;
+constexpr uint64_t kWord = 4;
 
-/// The divisor of `length` nearest above its square root, 0 when there is none to speak of.
-int64_t firstStage(int64_t length) {
+/// How many elements a partial sum takes: the divisor of `length` nearest above its square root. 0 when there is none to speak of.
+int64_t columnsOf(int64_t length) {
   auto root = static_cast<int64_t>(std::sqrt(static_cast<double>(length)));
   for (int64_t columns = root; columns < length / 16; ++columns) {
     if (length % columns == 0) return columns;
   }
   return 0;
+}
+
+/// The same for a tensor that is not bound whole: its slices begin where both the elements and the partial sums have an offset that can be
+/// bound, every kParameterAlignment rows.
+int64_t columnsWithin(int64_t length, uint64_t max_binding_bytes) {
+  for (auto columns = static_cast<int64_t>(max_binding_bytes / kWord / kParameterAlignment); columns > 1; --columns) {
+    if (length % columns == 0) return columns;
+  }
+  return 0;
+}
+
+/// The row lengths of the stages before the last one; none when one stage does.
+std::vector<int64_t> stagesOf(int64_t length, const SplitReductionsConfig& config) {
+  auto aboveLimit = [&] { return static_cast<uint64_t>(length) * kWord > config.max_binding_bytes; };
+  std::vector<int64_t> stages;
+  if (!aboveLimit() && length >= kShortest && config.parallel_units > 1) stages.push_back(columnsOf(length));
+  while (aboveLimit()) {
+    stages.push_back(columnsWithin(length, config.max_binding_bytes));
+    length /= std::max<int64_t>(1, stages.back());
+    if (stages.back() == 0) break;
+  }
+  std::erase(stages, 0);
+  return stages;
 }
 
 /// The largest power of two of equal parts of `length` elements such that `groups` workgroups a part stay within `most`.
@@ -38,19 +63,22 @@ int64_t partsOf(int64_t length, int64_t shortest, int64_t groups, int64_t most) 
 
 struct Splitter {
   const Graph& graph;
-  const int64_t units;
+  const SplitReductionsConfig& config;
   Rewriter rewriter;
+  const int64_t units = config.parallel_units;
 
   Builder& b() { return rewriter.builder(); }
 
   /// A reduction of everything: the rows are free to choose.
   bool splitWhole(const Node& node) {
-    int64_t length = graph.shapeOf(node.operands[0]).elementCount();
-    int64_t columns = length < kShortest ? 0 : firstStage(length);
-    if (columns == 0) return false;
-    ValueId rows = b().reshape(rewriter[node.operands[0]], Shape{length / columns, columns});
-    ValueId partial = b().make(*node.op->name, {rows}, {{"axes", std::vector<int64_t>{1}}, {"keep_dims", false}});
-    ValueId total = b().make(*node.op->name, {partial}, {{"axes", std::vector<int64_t>{0}}, {"keep_dims", false}});
+    std::vector<int64_t> stages = stagesOf(graph.shapeOf(node.operands[0]).elementCount(), config);
+    if (stages.empty()) return false;
+    ValueId total = rewriter[node.operands[0]];
+    for (int64_t columns : stages) {
+      ValueId rows = b().reshape(total, Shape{b().shapeOf(total).elementCount() / columns, columns});
+      total = b().make(*node.op->name, {rows}, {{"axes", std::vector<int64_t>{1}}, {"keep_dims", false}});
+    }
+    total = b().make(*node.op->name, {total}, {{"axes", std::vector<int64_t>{0}}, {"keep_dims", false}});
     rewriter.set(node.results[0], b().reshape(total, graph.shapeOf(node.results[0])));
     return true;
   }
@@ -89,7 +117,6 @@ struct Splitter {
   }
 
   bool split(const Node& node) {
-    if (units < 2) return false;
     b().setLocation(node.location);
     if (const auto* reduce = std::get_if<ReduceLowering>(&*node.op->lower))
       return graph.shapeOf(node.results[0]).elementCount() == 1 ? splitWhole(node) : splitLeading(node, *reduce);
@@ -100,7 +127,7 @@ struct Splitter {
 }  // namespace
 
 Result<Graph> splitReductions(const Graph& graph, const SplitReductionsConfig& config) {
-  Splitter splitter{graph, config.parallel_units, Rewriter(graph)};
+  Splitter splitter{graph, config, Rewriter(graph)};
   for (NodeId id : graph.body().nodes) {
     if (!splitter.split(graph[id])) splitter.rewriter.copy(graph[id]);
   }

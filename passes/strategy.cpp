@@ -110,7 +110,8 @@ StrategyChoice sharedTiled(const ContractShape& shape, const DeviceProfile& prof
   }
   const Tile& tile = *chosen;
   int64_t invocations = (tile.m / tile.thread_m) * (tile.n / tile.thread_n);
-  auto bytes = [&](int64_t slices) { return 4 * slices * (tile.k * (tile.m + 1 + tile.n + 1) + tile.m * tile.n); };
+  // Partial sums go through workgroup memory only where there are several.
+  auto bytes = [&](int64_t slices) { return 4 * slices * (tile.k * (tile.m + 1 + tile.n + 1) + (slices > 1 ? tile.m * tile.n : 0)); };
   int64_t slices = 1;
   while (slices * 2 * tile.k <= shape.k && slices * 2 * invocations <= std::min<int64_t>(profile.max_workgroup_invocations, 256) &&
          bytes(slices * 2) <= profile.max_workgroup_bytes)

@@ -25,7 +25,7 @@ fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
 const pad = 1u;  // keeps the lines of a tile on different banks
 var<workgroup> tile_a: array<f32, slices * tile_k * (tile_m + pad)>;
 var<workgroup> tile_b: array<f32, slices * tile_k * (tile_n + pad)>;
-var<workgroup> partial: array<f32, slices * tile_m * tile_n>;
+var<workgroup> partial: array<f32, select(1u, slices * tile_m * tile_n, slices > 1u)>;
 
 @compute @workgroup_size(slices * (tile_m / thread_m) * (tile_n / thread_n))
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {

@@ -21,12 +21,12 @@ void printPasses() {
   }
 }
 
-Result<std::string> onGraph(const std::string& text, const std::string& path, const std::vector<std::string>& names,
+Result<std::string> onStage(const std::string& text, const std::string& path, const std::vector<std::string>& names,
                             const passes::CompileOptions& options, bool locations) {
-  LS_TRY(graph::Graph graph, graph::parse(text, path));
-  LS_CHECK(graph::validate(graph));
-  LS_TRY(graph, passes::runGraphPasses(std::move(graph), names, options));
-  return graph::print(graph, locations);
+  LS_TRY(passes::Stage stage, passes::parseStage(text, path));
+  LS_TRY(stage, passes::runPasses(std::move(stage), names, options));
+  const auto* graph = std::get_if<graph::Graph>(&stage);
+  return graph != nullptr ? graph::print(*graph, locations) : passes::print(stage);
 }
 
 Result<std::string> onKernel(const std::string& text, const std::string& path, const std::vector<std::string>& names, bool locations) {
@@ -36,10 +36,10 @@ Result<std::string> onKernel(const std::string& text, const std::string& path, c
   return kernel::print(kernel::canonical(module, locations), locations);
 }
 
-/// Comments and blank lines may stand before the first line of a text.
+/// Comments and blank lines may stand before the first line of a text; programs hold graphs and kernels.
 bool isKernel(const std::string& text) {
-  const size_t kernel = text.find("lockstep.kernel"), graph = text.find("lockstep.graph");
-  return kernel < graph;
+  const size_t kernel = text.find("lockstep.kernel"), graph = text.find("lockstep.graph"), program = text.find("lockstep.program");
+  return kernel < graph && kernel < program;
 }
 
 }  // namespace
@@ -48,8 +48,8 @@ Result<ExitCode> optVerb(Arguments arguments) {
   std::string path, output = "-", profile = "portable";
   std::vector<std::string> names;
   bool list = false, locations = false;
-  Options options("opt", "Reads a graph or kernel text, runs passes on it and prints the result.");
-  options.argument(path, "FILE", "a graph text (lockstep.graph 1) or a kernel text (lockstep.kernel 1)", false);
+  Options options("opt", "Reads a graph, program or kernel text, runs passes on it and prints the result.");
+  options.argument(path, "FILE", "a text: lockstep.graph 1, lockstep.program 1 or lockstep.kernel 1", false);
   options.commaList(names, "--passes", "passes in order, with commas; none: read, check and print");
   options.value(output, "-o,--output", "where the text goes, - for the terminal");
   options.value(profile, "--profile", "device profile: portable, webgpu_default, small_bindings, cpu");
@@ -67,7 +67,7 @@ Result<ExitCode> optVerb(Arguments arguments) {
   LS_TRY(compile_options.profile, program::findProfile(profile));
   LS_TRY(const std::string text, io::readTextFile(path));
   LS_TRY(const std::string result,
-         isKernel(text) ? onKernel(text, path, names, locations) : onGraph(text, path, names, compile_options, locations));
+         isKernel(text) ? onKernel(text, path, names, locations) : onStage(text, path, names, compile_options, locations));
   if (output == "-") {
     fmt::print("{}", result);
   } else {

@@ -21,6 +21,7 @@ struct SampleOptions {
   std::string device = "auto";  ///< selector of chooseDevice()
   std::vector<std::string> disabled_passes = {};
   std::string dump_directory = {};  ///< empty: no dump
+  int64_t memory_limit = 0;         ///< bytes of the step's temporaries; 0: none
 };
 
 /// What the compiler made, for the final report.

@@ -14,8 +14,11 @@ class AdditionRun : public SampleRun {
  public:
   explicit AdditionRun(const SampleOptions& options)
       : seed_(options.seed),
-        trainer_(examples::compileAddition(
-            {.seed = options.seed, .device = options.device, .dump_ir = options.dump_directory, .disable = options.disabled_passes})),
+        trainer_(examples::compileAddition({.seed = options.seed,
+                                            .device = options.device,
+                                            .dump_ir = options.dump_directory,
+                                            .disable = options.disabled_passes,
+                                            .memory_limit = static_cast<uint64_t>(options.memory_limit)})),
         check_(trainer_, options.seed),
         facts_(sampleFacts(trainer_.facts())) {}
 

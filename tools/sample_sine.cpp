@@ -30,6 +30,7 @@ class SineRun : public SampleRun {
             .device = options.device,
             .dump_ir = options.dump_directory,
             .disable = options.disabled_passes,
+            .memory_limit = static_cast<uint64_t>(options.memory_limit),
             .make = [] { return std::make_unique<Mlp>(std::vector<int64_t>{1, 64, 64, 1}); },
         })),
         curve_(trainer_.attach(

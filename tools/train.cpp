@@ -71,6 +71,7 @@ Result<ExitCode> trainVerb(Arguments arguments) {
   options.flag(settings.json, "--json", "one JSON object a report line, the last with \"final\": true");
   options.value(sample_options.dump_directory, "--dump-ir", "write the IR after each pass to this directory");
   options.list(sample_options.disabled_passes, "--disable-pass", "leave out an optional pass");
+  options.value(sample_options.memory_limit, "--memory-limit", "bytes of temporaries of a step, at the cost of speed; 0: no limit");
   options.value(settings.out_directory, "--out", "write checkpoint.safetensors, losses.jsonl and loss.png to this directory");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;
@@ -80,6 +81,7 @@ Result<ExitCode> trainVerb(Arguments arguments) {
   const auto sample = std::ranges::find(allSamples(), std::string_view(name), &Sample::name);
   if (sample == allSamples().end()) return usage("sample", fmt::format("there is no sample '{}'", name), suggest(name, names));
   if (steps < 0) return usage("steps", fmt::format("--steps {} is negative", steps));
+  if (sample_options.memory_limit < 0) return usage("value", fmt::format("--memory-limit {} is negative", sample_options.memory_limit));
   LS_CHECK(checkPasses(sample_options.disabled_passes));
   sample_options.steps = steps == 0 ? sample->default_steps : steps;
   LS_TRY(sample_options.seed, seedOf(seed, *sample));

@@ -62,6 +62,7 @@ ModelTrainer<Transformer> compileAddition(const AdditionOptions& options) {
       .device = options.device,
       .dump_ir = options.dump_ir,
       .disable = options.disable,
+      .memory_limit = options.memory_limit,
   });
 }
 

@@ -40,6 +40,7 @@ struct AdditionOptions {
   std::string device = "auto";
   std::string dump_ir = {};
   std::vector<std::string> disable = {};
+  uint64_t memory_limit = 0;  ///< bytes of temporaries; 0: none
   bool captures = false;
 };
 /// AdamW, linear from 0.005 to 0.0005 over 1500 steps, decay 0.01, clipped to norm 1.

@@ -26,7 +26,7 @@ struct DeviceProfile {
   uint32_t max_groups_per_dimension = 65535;
   uint32_t subgroup_size = 1;        ///< 1 = unknown
   uint32_t parallel_units = 16;      ///< multiprocessors or cores: how many workgroups run at a time
-  bool whole_buffer_access = false;  ///< a dispatch that writes a buffer must bind all of it read_write (WebGPU)
+  bool whole_buffer_access = false;  ///< a dispatch uses an allocation for reading or for writing, never both (WebGPU)
   bool f16 = false;
   bool subgroups = false;
   friend bool operator==(const DeviceProfile&, const DeviceProfile&) = default;

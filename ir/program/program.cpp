@@ -76,9 +76,10 @@ std::string describe(const Program& program, size_t command) {
   return label.empty() ? fmt::format("command {}", command) : fmt::format("command {} {}", command, quote(label));
 }
 
-void Problems::add(List list, size_t index, std::string code, std::string message) {
+void Problems::add(List list, size_t index, std::string code, std::string message, std::string remedy) {
   if (entries_.size() >= kMaxDiagnostics) return;
-  entries_.push_back({{.code = std::move(code), .message = std::move(message), .where = {}, .notes = {}, .remedy = {}}, list, index});
+  entries_.push_back(
+      {{.code = std::move(code), .message = std::move(message), .where = {}, .notes = {}, .remedy = std::move(remedy)}, list, index});
 }
 
 void Problems::addKernel(size_t kernel, const std::vector<Diagnostic>& diagnostics) {

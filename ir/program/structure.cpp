@@ -43,8 +43,11 @@ class StructureValidator {
     ports(program_.inputs, &TextLines::inputs, ArenaRole::Input);
     ports(program_.outputs, &TextLines::outputs, ArenaRole::Output);
     for (size_t i = 0; i < program_.commands.size(); ++i) command(i);
-    // The levels are compared by bytes, which exist only when everything above holds.
-    if (problems_.none()) levels();
+    // Bytes can be compared only when everything above holds.
+    if (problems_.none()) {
+      levels();
+      for (size_t i = 0; i < program_.commands.size(); ++i) aliases(i);
+    }
     return problems_.status();
   }
 
@@ -150,8 +153,9 @@ class StructureValidator {
     }
   }
 
-  void wrong(size_t index, std::string_view code, std::string message) {
-    problems_.add(&TextLines::commands, index, std::string(code), fmt::format("{} {}", describe(program_, index), message));
+  void wrong(size_t index, std::string_view code, std::string message, std::string remedy = {}) {
+    problems_.add(&TextLines::commands, index, std::string(code), fmt::format("{} {}", describe(program_, index), message),
+                  std::move(remedy));
   }
 
   void command(size_t index) {
@@ -220,6 +224,33 @@ class StructureValidator {
     }
   }
 
+  // Two bindings of a dispatch share bytes only when both are read. Before emit a result may be given the range of an operand: emit binds
+  // it once.
+  void aliases(size_t index) {
+    const auto* dispatch = std::get_if<Dispatch>(&program_.commands[index].action);
+    if (dispatch == nullptr) return;
+    bool symbolic = std::holds_alternative<SymbolicKernel>(program_[dispatch->kernel].code);
+    for (size_t i = 0; i < dispatch->bindings.size(); ++i) {
+      const Range& a = dispatch->bindings[i];
+      Touch first = touch(a, index);
+      for (size_t j = i + 1; j < dispatch->bindings.size(); ++j) {
+        const Range& b = dispatch->bindings[j];
+        Touch second = touch(b, index);
+        if (!overlap(first, second) || (!first.writes && !second.writes)) continue;
+        bool in_place = a.buffer == b.buffer && a.offset == b.offset && a.size == b.size && first.writes != second.writes;
+        if (symbolic && in_place) continue;
+        wrong(index, "program.alias",
+              fmt::format("writes bytes {}..{} of {}, which are in both binding {} and binding {}", std::max(first.begin, second.begin),
+                          std::min(first.end, second.end), spaceName(first), i, j),
+              "bind the bytes once, with access read_write, or give the result bytes of its own");
+      }
+    }
+  }
+
+  [[nodiscard]] std::string spaceName(const Touch& touch) const {
+    return touch.placed ? "arena " + quote(program_.arenas[touch.space].name) : "buffer " + quote(program_.buffers[touch.space].name);
+  }
+
   [[nodiscard]] Touch touch(const Range& range, size_t command) const {
     const Buffer& buffer = program_[range.buffer];
     bool placed = buffer.arena.valid();
@@ -259,10 +290,9 @@ class StructureValidator {
         auto [first, second] = std::minmax(other.command, next.command);
         if (!reported.emplace(first, second).second) continue;
         wrong(second, "program.conflict",
-              fmt::format(
-                  "and {} of the same level touch bytes {}..{} of {}, and one writes them", describe(program_, first), next.begin,
-                  std::min(next.end, other.end),
-                  next.placed ? "arena " + quote(program_.arenas[next.space].name) : "buffer " + quote(program_.buffers[next.space].name)));
+              fmt::format("and {} of the same level touch bytes {}..{} of {}, and one writes them", describe(program_, first), next.begin,
+                          std::min(next.end, other.end), spaceName(next)),
+              "put one of them into a later level");
       }
       open.push_back(next);
     }

@@ -24,7 +24,7 @@ class Problems {
  public:
   explicit Problems(const Program& program) : program_(program) {}
   using List = std::vector<uint32_t> TextLines::*;
-  void add(List list, size_t index, std::string code, std::string message);
+  void add(List list, size_t index, std::string code, std::string message, std::string remedy = {});
   /// A problem of a nested text or of a kernel: keeps the diagnostic and names the kernel.
   void addKernel(size_t kernel, const std::vector<Diagnostic>& diagnostics);
   [[nodiscard]] bool none() const { return entries_.empty(); }

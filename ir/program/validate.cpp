@@ -29,6 +29,7 @@ class Validator {
     if (problems_.none()) {
       for (size_t i = 0; i < program_.commands.size(); ++i) {
         if (const auto* dispatch = std::get_if<Dispatch>(&program_.commands[i].action)) this->dispatch(i, *dispatch);
+        if (profile_ != nullptr && profile_->whole_buffer_access) usage(i);
       }
     }
     return problems_.status();
@@ -59,20 +60,28 @@ class Validator {
     }
     // Distinct keys that are all smaller than their number are 0, 1, 2, ...
     if (!bindings.empty() && bindings.rbegin()->first != bindings.size() - 1) wrong("has bindings that are not 0, 1, 2, ...");
-    limits(*entry_point, bindings, wrong);
+    limits(*module, bindings, wrong);
   }
 
   template <class Wrong>
-  void limits(const kernel::Function& entry_point, const Bindings& bindings, Wrong&& wrong) const {
+  void limits(const kernel::Module& module, const Bindings& bindings, Wrong&& wrong) const {
     if (profile_ == nullptr) return;
     if (bindings.size() > profile_->max_storage_buffers) {
       wrong(fmt::format("binds {} buffers, but profile {} allows {}", bindings.size(), profile_->name, profile_->max_storage_buffers));
     }
     uint64_t invocations = 1;
-    for (uint32_t size : *entry_point.workgroup_size) invocations *= std::min<uint64_t>(size, 1u << 16);
+    for (uint32_t size : *module.entryPoint()->workgroup_size) invocations *= std::min<uint64_t>(size, 1u << 16);
     if (invocations > profile_->max_workgroup_invocations) {
       wrong(fmt::format("has {} invocations in a workgroup, but profile {} allows {}", invocations, profile_->name,
                         profile_->max_workgroup_invocations));
+    }
+    uint64_t workgroup_bytes = 0;
+    for (const kernel::GlobalVariable& global : module.globals) {
+      if (global.space == kernel::AddressSpace::Workgroup) workgroup_bytes += (module.types.sizeOf(global.type) + 15) / 16 * 16;
+    }
+    if (workgroup_bytes > profile_->max_workgroup_bytes) {
+      wrong(fmt::format("takes {} bytes of workgroup memory, but profile {} allows {}", workgroup_bytes, profile_->name,
+                        profile_->max_workgroup_bytes));
     }
   }
 
@@ -112,6 +121,19 @@ class Validator {
         wrong("program.binding", fmt::format("gives {} bytes of buffer {} to binding {}, but profile {} allows {}", range.size,
                                              quote(program_[range.buffer].name), number, profile_->name, profile_->max_binding_bytes));
       }
+    }
+  }
+
+  // Where an allocation is in one usage at a time, a command that writes it may not read other bytes of it.
+  void usage(size_t index) {
+    std::map<ArenaId, kernel::Access> usages;
+    for (const Range& range : accesses(program_.commands[index])) {
+      ArenaId arena = program_[range.buffer].arena;
+      if (usages.try_emplace(arena, range.access).first->second == range.access) continue;
+      return problems_.add(&TextLines::commands, index, "program.usage",
+                           fmt::format("{} reads and writes arena {}, which profile {} does not allow", describe(program_, index),
+                                       quote(program_[arena].name), profile_->name),
+                           "put what it reads and what it writes into different arenas");
     }
   }
 

@@ -67,6 +67,10 @@ INSTANTIATE_TEST_SUITE_P(
                     RuleCase{"levelOrder", "step.program", "level 0:", "level 3:", "program.level", "%5[16, 16]"},
                     RuleCase{"conflictWrites", "step.program", "fill %loss", "fill %5[12, 8]", "program.conflict", "fill"},
                     RuleCase{"conflictReadWrite", "step.program", "fill %loss", "fill %4[12, 4]", "program.conflict", "fill"},
+                    RuleCase{"aliasPart", "step.program", "(read %x, read_write %4)", "(read %5[0, 16], read_write %5[8, 16])",
+                             "program.alias", "dispatch"},
+                    RuleCase{"aliasWrittenTwice", "step.program", "(read %x, read_write %4)", "(read_write %4, read_write %4)",
+                             "program.alias", "dispatch"},
                     RuleCase{"conflictThroughArena", "ready.program", "workspace {arena = @work, offset = 256",
                              "workspace {arena = @work, offset = 0", "program.conflict", "fill"}),
     [](const auto& info) { return info.param.name; });
@@ -88,9 +92,12 @@ INSTANTIATE_TEST_SUITE_P(
                  "second"},
         RuleCase{"bindingAccess", "ready.program", "(read %t, ", "(read_write %t, ", "program.access", "second"},
         RuleCase{"bindingAccessRead", "ready.program", "read_write %u)", "read %u)", "program.access", "second"},
+        RuleCase{"aliasWhole", "ready.program", "(read %t, read_write %u)", "(read %u, read_write %u)", "program.alias", "second"},
         RuleCase{"bindingSize", "ready.program", "var @source: array<f32>", "var @source: array<f32, 65>", "program.binding", "first"},
         RuleCase{"bindingAlignment", "ready.program", "(read %t, ", "(read %t[4, 252], ", "program.alignment", "second"},
         RuleCase{"groupCount", "ready.program", "groups [1, 1, 1] (read %t", "groups [65536, 1, 1] (read %t", "program.groups", "second"},
+        RuleCase{"workgroupMemory", "ready.program", "  fn @main", "  var @s: array<f32, 4097> {space = workgroup}\n  fn @main",
+                 "program.kernel", "kernel @copy"},
         RuleCase{"invocations", "ready.program", "[64, 1, 1]} {", "[64, 5, 1]} {", "program.kernel", "kernel @copy"}),
     [](const auto& info) { return info.param.name; });
 
@@ -110,6 +117,23 @@ TEST(ProgramValidate, validate_symbolicKernel_isRejected) {
   EXPECT_TRUE(reports(validate(*program).failure(), "program.kernel", lineOf(readData("step.program"), "kernel @scale")));
 }
 
+TEST(ProgramValidate, alias_namesBothBindingsAndARemedy) {
+  std::string text = replaced(readData("ready.program"), "(read %t, read_write %u)", "(read %u, read_write %u)");
+  Diagnostic problem = validate(*parse(text)).diagnostics().front();
+  EXPECT_EQ(problem.message, "command 2 \"second\" writes bytes 256..512 of arena \"work\", which are in both binding 0 and binding 1");
+  EXPECT_NE(problem.remedy.find("read_write"), std::string::npos);
+}
+
+TEST(ProgramValidate, alias_resultInThePlaceOfAnOperand_isLeftToEmit) {
+  std::string text = replaced(readData("step.program"), "(read %x, read_write %4)", "(read %4, read_write %4)");
+  EXPECT_TRUE(validateStructure(*parse(text)).ok()) << toString(validateStructure(*parse(text)).diagnostics());
+}
+
+TEST(ProgramValidate, conflict_hasARemedy) {
+  std::string text = replaced(readData("step.program"), "fill %loss", "fill %5[12, 8]");
+  EXPECT_EQ(validateStructure(*parse(text)).diagnostics().front().remedy, "put one of them into a later level");
+}
+
 TEST(ProgramValidate, validate_bindingAboveProfile_isRejected) {
   std::string text = readData("ready.program");
   for (const char* size : {"input {size = 512}", "output {size = 256}", "workspace {size = 512}"}) {
@@ -121,6 +145,16 @@ TEST(ProgramValidate, validate_bindingAboveProfile_isRejected) {
   EXPECT_TRUE(reports(validate(*parse(text)).failure(), "program.binding", lineOf(text, "first")));
   // The limits of a device that is not a named profile are its backend's affair.
   EXPECT_TRUE(validate(*parse(replaced(text, "profile small_bindings", "profile \"NVIDIA H100\""))).ok());
+}
+
+TEST(ProgramValidate, validate_arenaReadAndWritten_isRejectedWhereTheProfileSaysSo) {
+  std::string text = readData("ready.program");
+  EXPECT_TRUE(validate(*parse(text)).ok());
+  text = replaced(text, "profile portable", "profile webgpu_default");
+  EXPECT_TRUE(reports(validate(*parse(text)).failure(), "program.usage", lineOf(text, "second")));
+  text = replaced(text, "arena @work: workspace {size = 512}", "arena @work: workspace {size = 512}\narena @work1: workspace {size = 512}");
+  text = replaced(text, "%u: f32[64] workspace {arena = @work,", "%u: f32[64] workspace {arena = @work1,");
+  EXPECT_TRUE(validate(*parse(text)).ok()) << toString(validate(*parse(text)).diagnostics());
 }
 
 TEST(ProgramValidate, accesses_copyAndFill_followFromTheirPlace) {

@@ -21,7 +21,7 @@ std::vector<fs::path> goldenFiles(std::string_view folder) {
 
 GoldenCase readGolden(const fs::path& path) {
   std::ifstream file(path);
-  GoldenCase out{.path = path, .header = {}, .input = {}, .output = {}, .passes = {}};
+  GoldenCase out{.path = path, .header = {}, .input = {}, .output = {}, .passes = {}, .profile = "portable", .memory_limit = 0};
   std::string* section = &out.header;
   for (std::string line; std::getline(file, line);) {
     if (line == "--- input") {
@@ -33,6 +33,8 @@ GoldenCase readGolden(const fs::path& path) {
         std::stringstream names(line.substr(8));
         for (std::string name; std::getline(names, name, ',');) out.passes.push_back(name);
       }
+      if (section == &out.header && line.starts_with("profile: ")) out.profile = line.substr(9);
+      if (section == &out.header && line.starts_with("memory_limit: ")) out.memory_limit = std::stoull(line.substr(14));
       *section += line + "\n";
     }
   }

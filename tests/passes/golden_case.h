@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Golden texts of passes: a file <pass>.<case>.txt holds "# why", "passes: a,b", "--- input" and "--- output".
+// Golden texts of passes: a file <pass>.<case>.txt holds "# why", "passes: a,b", "profile: p" if it is not
+// portable, "memory_limit: bytes" if there is one, "--- input" and "--- output".
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -13,6 +15,8 @@ struct GoldenCase {
   std::filesystem::path path;
   std::string header, input, output;
   std::vector<std::string> passes;
+  std::string profile = "portable";
+  uint64_t memory_limit = 0;
 };
 
 /// The .txt files of a folder of the repository, sorted.

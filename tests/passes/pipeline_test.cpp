@@ -10,6 +10,7 @@
 
 #include "ir/graph/builder.h"
 #include "ir/graph/op_def.h"
+#include "passes/command_order.h"
 #include "passes/kernel/kernel_pipeline.h"
 #include "passes/pipeline.h"
 
@@ -68,20 +69,86 @@ TEST(Pipeline, program_text_parses_back) {
   EXPECT_EQ(program::parse(text).orThrow(), program::canonical(compiled.program));
 }
 
+/// x w w w w: each product is needed only by the next one.
+Graph chainOfProducts(int length) {
+  Builder b;
+  auto input = [&](const char* name) {
+    return b.make("input", {}, {{"name", std::string(name)}, {"dtype", DType::F32}, {"shape", std::vector<int64_t>{16, 16}}});
+  };
+  ValueId value = input("x"), w = input("w");
+  for (int i = 0; i < length; ++i) value = b.make("matmul", {value, w});
+  b.output(OutputKind::Result, "y", value);
+  return b.take();
+}
+
 TEST(Pipeline, unshared_plan_gives_every_buffer_its_own_bytes) {
-  CompileOptions options = training();
+  CompileOptions options;
+  Compiled shared = compile(chainOfProducts(5), options).orThrow();
   options.disabled = {"planBuffers"};
-  Compiled plain = compile(tinyModel(), options).orThrow(), shared = compile(tinyModel(), training()).orThrow();
-  EXPECT_GE(plain.plan.workspace_bytes, plain.plan.unpooled_bytes);
-  EXPECT_LE(shared.plan.workspace_bytes, plain.plan.workspace_bytes);
+  Compiled plain = compile(chainOfProducts(5), options).orThrow();
+  EXPECT_EQ(plain.plan.workspace_bytes, 4u * 1024);  // the fifth product is the output
+  EXPECT_EQ(plain.plan.workspace_bytes, plain.plan.unpooled_bytes);
+  EXPECT_LT(shared.plan.workspace_bytes, plain.plan.workspace_bytes);
+  EXPECT_EQ(shared.plan.workspace_bytes, 2u * 1024);
+}
+
+/// The sum of exp(x) w over `branches` branches: all of them can run at a time.
+Graph branches(int count) {
+  Builder b;
+  auto input = [&](const std::string& name) {
+    return b.make("input", {}, {{"name", name}, {"dtype", DType::F32}, {"shape", std::vector<int64_t>{16, 16}}});
+  };
+  ValueId x = input("x"), w = input("w"), sum;
+  for (int i = 0; i < count; ++i) {
+    ValueId narrow = b.make("sum", {b.make("matmul", {b.make("matmul", {x, input(fmt::format("w{}", i))}), w})},
+                            {{"axes", std::vector<int64_t>{0, 1}}, {"keep_dims", false}});
+    sum = i == 0 ? narrow : b.add(sum, narrow);
+  }
+  b.output(OutputKind::Result, "y", sum);
+  return b.take();
+}
+
+TEST(Pipeline, memory_limit_trades_levels_for_bytes) {
+  CompileOptions options;
+  PlanSummary free = compile(branches(8), options).orThrow().plan;
+  options.memory_limit = 8192;
+  PlanSummary limited = compile(branches(8), options).orThrow().plan;
+  EXPECT_GE(free.workspace_bytes, 16u * 1024);  // both products of every branch
+  EXPECT_LE(limited.workspace_bytes, 8192u);
+  EXPECT_GT(limited.levels, free.levels);
+  EXPECT_EQ(limited.dispatches, free.dispatches);
+}
+
+TEST(Pipeline, order_without_a_limit_is_the_schedule) {
+  for (const Graph& graph : {tinyModel(), chainOfProducts(3), branches(5)}) {
+    CompileOptions options = training();
+    std::vector<std::string> names{"grad", "adam", "decompose", "simplify", "fuse", "schedule"};
+    if (graph.parameters.empty()) names.erase(names.begin(), names.begin() + 2);
+    auto scheduled = std::get<program::Program>(runPasses(graph, names, options).orThrow());
+    EXPECT_EQ(orderCommands(scheduled, UINT64_MAX), scheduled);
+    program::Program serial = orderCommands(scheduled, 0);
+    EXPECT_EQ(serial.levelCount(), serial.commands.size());
+    EXPECT_EQ(serial.commands.size(), scheduled.commands.size());
+  }
+}
+
+TEST(Pipeline, memory_limit_that_is_not_needed_changes_nothing) {
+  CompileOptions options;
+  Compiled free = compile(branches(3), options).orThrow();
+  options.memory_limit = free.plan.workspace_bytes;
+  EXPECT_EQ(compile(branches(3), options).orThrow().program, free.program);
 }
 
 TEST(Pipeline, memory_limit_is_an_error_that_names_the_largest_buffers) {
-  CompileOptions options = training();
-  options.memory_limit = 16;
-  auto compiled = compile(tinyModel(), options);
+  CompileOptions options;
+  options.memory_limit = 1024;
+  auto compiled = compile(chainOfProducts(3), options);
   ASSERT_FALSE(compiled.ok());
-  EXPECT_EQ(compiled.diagnostics().front().code, "planBuffers.memory");
+  const Diagnostic& problem = compiled.diagnostics().front();
+  EXPECT_EQ(problem.code, "planBuffers.memory");
+  EXPECT_EQ(problem.message.substr(0, 62), "the workspace needs 2048 bytes and the limit is 1024; the larg") << problem.message;
+  EXPECT_NE(problem.message.find("(1024 bytes)"), std::string::npos);
+  EXPECT_FALSE(problem.remedy.empty());
 }
 
 TEST(Pipeline, unknown_pass_is_refused_with_the_known_ones) {
@@ -91,25 +158,77 @@ TEST(Pipeline, unknown_pass_is_refused_with_the_known_ones) {
   ASSERT_FALSE(compiled.ok());
   EXPECT_EQ(compiled.diagnostics().front().code, "pipeline.pass");
   EXPECT_NE(compiled.diagnostics().front().remedy.find("simplify"), std::string::npos);
-  EXPECT_FALSE(runGraphPasses(tinyModel(), {"nothing"}, training()).ok());
+  EXPECT_FALSE(runPasses(tinyModel(), {"nothing"}, training()).ok());
+}
+
+TEST(Pipeline, pass_on_the_other_form_is_refused) {
+  auto early = runPasses(tinyModel(), {"planBuffers"}, training());
+  ASSERT_FALSE(early.ok());
+  EXPECT_EQ(early.diagnostics().front().code, "pipeline.stage");
+  auto late = runPasses(tinyModel(), {"grad", "adam", "decompose", "fuse", "schedule", "simplify"}, training());
+  ASSERT_FALSE(late.ok());
+  EXPECT_EQ(late.diagnostics().front().remedy, "put it before 'schedule'");
+}
+
+TEST(Pipeline, output_that_is_read_again_is_copied_where_a_buffer_has_one_use_at_a_time) {
+  Builder b;
+  auto input = [&](const char* name) {
+    return b.make("input", {}, {{"name", std::string(name)}, {"dtype", DType::F32}, {"shape", std::vector<int64_t>{16, 16}}});
+  };
+  ValueId x = input("x"), w = input("w"), first = b.make("matmul", {x, w});
+  b.output(OutputKind::Result, "first", first);
+  b.output(OutputKind::Result, "second", b.make("matmul", {first, w}));
+  b.output(OutputKind::Result, "again", first);
+  Graph graph = b.take();
+  CompileOptions options;
+  EXPECT_EQ(compile(graph, options).orThrow().plan.dispatches, 3u);
+  options.profile = program::findProfile("webgpu_default").orThrow();
+  Compiled compiled = compile(graph, options).orThrow();  // it is validated
+  EXPECT_EQ(compiled.plan.dispatches, 4u);
+}
+
+/// y = exp(x) or x w, with x of 64 x `columns`.
+Graph oneOp(const char* name, int64_t columns) {
+  Builder b;
+  b.setLocation(b.addLocation({.file = "model.cpp", .line = 7, .column = 3}));
+  auto input = [&](const char* input_name, std::vector<int64_t> shape) {
+    return b.make("input", {}, {{"name", std::string(input_name)}, {"dtype", DType::F32}, {"shape", std::move(shape)}});
+  };
+  std::vector<ValueId> operands{input("big", {64, columns})};
+  if (std::string_view(name) == "matmul") operands.push_back(input("w", {columns, 2}));
+  b.output(OutputKind::Result, "y", b.make(name, operands));
+  return b.take();
+}
+
+TEST(Pipeline, flat_dispatch_above_the_binding_limit_runs_in_slices) {
+  CompileOptions options;
+  options.profile = program::findProfile("small_bindings").orThrow();
+  Compiled compiled = compile(oneOp("exp", 1024), options).orThrow();
+  EXPECT_EQ(compiled.plan.dispatches, 4u);
+  EXPECT_EQ(compiled.plan.levels, 1u);
+  EXPECT_EQ(compiled.plan.distinct_kernels, 1u);
+  compiled = compile(oneOp("exp", 1280), options).orThrow();
+  EXPECT_EQ(compiled.plan.dispatches, 6u);
+  EXPECT_EQ(compiled.plan.distinct_kernels, 2u);  // the last slice is shorter
 }
 
 TEST(Pipeline, tensor_above_the_binding_limit_is_named) {
-  Builder b;
-  ValueId x = b.make("input", {}, {{"name", std::string("big")}, {"dtype", DType::F32}, {"shape", std::vector<int64_t>{1 << 15}}});
-  b.output(OutputKind::Result, "y", b.make("exp", {x}));
   CompileOptions options;
   options.profile = program::findProfile("small_bindings").orThrow();
-  auto compiled = compile(b.take(), options);
+  auto compiled = compile(oneOp("matmul", 1024), options);
   ASSERT_FALSE(compiled.ok());
-  EXPECT_EQ(compiled.diagnostics().front().code, "schedule.binding");
+  const Diagnostic& problem = compiled.diagnostics().front();
+  EXPECT_EQ(problem.code, "splitDispatches.binding");
+  EXPECT_EQ(problem.message, "tensor 'big' takes 262144 bytes and the device binds at most 65536; 'matmul' does not run in slices of it");
+  EXPECT_EQ(problem.where.line, 7u);
+  EXPECT_FALSE(problem.remedy.empty());
 }
 
 TEST(Grad, loss_that_is_no_scalar_is_refused) {
   Builder b;
   ValueId x = b.make("input", {}, {{"name", std::string("x")}, {"dtype", DType::F32}, {"shape", std::vector<int64_t>{3}}});
   b.output(OutputKind::Loss, "loss", x);
-  auto result = runGraphPasses(b.take(), {"grad"}, training());
+  auto result = runPasses(b.take(), {"grad"}, training());
   ASSERT_FALSE(result.ok());
 }
 

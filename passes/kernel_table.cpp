@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/kernel_table.h"
+
+#include <fmt/format.h>
+
+namespace lockstep::passes {
+
+using program::KernelId;
+using program::SymbolicKernel;
+
+KernelId KernelTable::add(SymbolicKernel kernel) {
+  std::string text = kernel.strategy;
+  for (const auto& [name, value] : kernel.parameters.items()) {
+    if (const auto* number = std::get_if<int64_t>(&value)) text += fmt::format(" {}={}", name, *number);
+    if (const auto* word = std::get_if<std::string>(&value)) text += fmt::format(" {}={}", name, *word);
+  }
+  text += "\n" + print(kernel.body);
+  auto [found, inserted] = by_text_.try_emplace(std::move(text), KernelId(kernels_.size()));
+  if (inserted) kernels_.push_back({fmt::format("k{}_{}", kernels_.size(), kernel.strategy), std::move(kernel)});
+  return found->second;
+}
+
+}  // namespace lockstep::passes

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The symbolic kernels of a program while a pass makes them: equal ones are one.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/program/program.h"
+
+namespace lockstep::passes {
+
+class KernelTable {
+ public:
+  program::KernelId add(program::SymbolicKernel kernel);
+  std::vector<program::Kernel> take() { return std::move(kernels_); }
+
+ private:
+  std::vector<program::Kernel> kernels_;
+  std::map<std::string, program::KernelId> by_text_;
+};
+
+}  // namespace lockstep::passes

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// The models of the samples, planned for every named profile: programs within the profile's limits, equal results and small plans.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "examples/models/addition.h"
+#include "examples/models/mlp.h"
+#include "frontend/ops.h"
+#include "frontend/session.h"
+#include "frontend/templates.h"
+#include "frontend/trace.h"
+
+namespace lockstep {
+namespace {
+
+using examples::Transformer;
+
+/// A traced loss with its batch and the start of its parameters.
+struct Sample {
+  graph::Graph graph;
+  std::vector<InputSpec> inputs;
+  std::vector<float> parameters;  ///< the flat state
+  passes::OptimizerConfig optimizer;
+  examples::SineBatch sine;
+  examples::AdditionBatch addition;
+  [[nodiscard]] Batch batch() const {
+    if (inputs[0].name == "x") return {{"x", sine.x}, {"y", sine.y}};
+    return {{"tokens", addition.tokens}, {"targets", addition.targets}};
+  }
+};
+
+template <class M, class Loss>
+void trace(Sample& sample, const M& model, const Loss& loss) {
+  detail::Trace trace;
+  trace.addParameters(model);
+  std::map<std::string, Tensor, std::less<>> tensors;
+  for (const InputSpec& input : sample.inputs) tensors.emplace(input.name, trace.addInput(input.name, input.type));
+  trace.output(graph::OutputKind::Loss, "loss", loss(model, Inputs(std::move(tensors))));
+  sample.graph = trace.take();
+  graph::ParameterLayout layout = graph::layoutParameters(sample.graph.parameters);
+  sample.parameters.resize(static_cast<size_t>(layout.total), 0.0f);
+  std::vector<NamedParameter> parameters = model.parameters();
+  for (uint32_t i = 0; i < parameters.size(); ++i) {
+    std::vector<float> values = parameters[i].parameter->initial(42, i);
+    std::copy(values.begin(), values.end(), sample.parameters.begin() + layout.slots[i].offset);
+  }
+}
+
+Sample sine() {
+  Sample sample;
+  sample.inputs = {{"x", f32(256, 1)}, {"y", f32(256, 1)}};
+  sample.sine = examples::sineBatch(42, 1, 256);
+  trace(sample, examples::Mlp({1, 64, 64, 1}),
+        [](const examples::Mlp& model, const Inputs& in) { return mean(square(model(in["x"]) - in["y"])); });
+  return sample;
+}
+
+/// 150,656 parameters. A batch of 8 keeps the activations within 64 KiB.
+Sample addition(size_t batch = 8, bool captures = false) {
+  auto rows = static_cast<int64_t>(batch);
+  Sample sample;
+  sample.inputs = {{"tokens", i32(rows, examples::kAdditionLength)}, {"targets", i32(rows, examples::kAdditionLength)}};
+  sample.addition = examples::additionBatch(42, 1, batch);
+  sample.optimizer = {.kind = passes::OptimizerKind::AdamW, .weight_decay = 0.01};
+  trace(sample, Transformer(), [&](const Transformer& model, const Inputs& in) { return additionLoss(model, in, captures); });
+  return sample;
+}
+
+program::DeviceProfile profileNamed(const std::string& name) { return program::findProfile(name).orThrow(); }
+
+passes::Compiled compileFor(const Sample& sample, const std::string& profile, uint64_t memory_limit = 0,
+                            std::vector<std::string> disabled = {}) {
+  passes::CompileOptions options;
+  options.profile = profileNamed(profile);
+  options.optimizer = sample.optimizer;
+  options.disabled = std::move(disabled);
+  options.templates = detail::templateSource();
+  options.memory_limit = memory_limit;
+  return passes::compile(sample.graph, options).orThrow();
+}
+
+struct Trained {
+  std::vector<float> losses, parameters;
+};
+
+/// Two steps on a device, planned as for `profile`.
+Trained train(const char* selector, const Sample& sample, const char* profile, uint64_t memory_limit = 0) {
+  detail::Device device = detail::openChosenDevice(selector);
+  device.chosen.info.profile = profileNamed(profile);
+  passes::CompileOptions options;
+  options.optimizer = sample.optimizer;
+  options.memory_limit = memory_limit;
+  detail::Session session(sample.graph, std::move(options), std::move(device), sample.inputs);
+  session.writeState(passes::kParameterState, sample.parameters);
+  Trained trained;
+  for (int step = 0; step < 2; ++step) {
+    std::vector<std::byte> input = session.encode(sample.batch(), {{passes::kRateInput, 0.005}, {passes::kShrinkInput, 5e-5}});
+    std::vector<std::byte> arena = session.wait(session.submit({input})).front();
+    trained.losses.push_back(session.outputs(arena, graph::OutputKind::Loss).front().floats().front());
+  }
+  trained.parameters = session.readState(passes::kParameterState);
+  return trained;
+}
+
+void expectSameBits(const Trained& a, const Trained& b) {
+  EXPECT_EQ(a.losses, b.losses);
+  EXPECT_EQ(a.parameters, b.parameters);
+}
+
+TEST(Profiles, programs_of_the_samples_are_within_the_limits) {
+  const std::vector<std::vector<std::string>> left_out{{}, {"simplify"}, {"splitReductions"}, {"fuse"}, {"planBuffers"}};
+  for (const program::DeviceProfile& profile : program::namedProfiles()) {
+    for (const Sample& sample : {sine(), addition()}) {
+      for (const std::vector<std::string>& disabled : left_out) {
+        auto valid = program::validate(compileFor(sample, profile.name, 0, disabled).program);
+        EXPECT_TRUE(valid.ok()) << profile.name << ": " << toString(valid.diagnostics());
+      }
+    }
+  }
+}
+
+TEST(Profiles, separate_arenas_take_captures_and_large_batches) {
+  passes::Compiled compiled = compileFor(addition(examples::kAdditionBatch, true), "webgpu_default");
+  EXPECT_TRUE(program::validate(compiled.program).ok());
+  size_t arenas = 0;
+  for (const program::Arena& arena : compiled.program.arenas) arenas += arena.role == program::ArenaRole::Workspace ? 1 : 0;
+  EXPECT_GE(arenas, 2u);
+  EXPECT_LE(arenas, 6u);
+}
+
+TEST(Profiles, plans_of_the_samples_are_small) {
+  for (const char* profile : {"portable", "cpu"}) {
+    passes::PlanSummary plan = compileFor(sine(), profile).plan;
+    EXPECT_LE(plan.dispatches, 20u) << profile;
+    EXPECT_LE(plan.levels, 12u) << profile;
+    Sample sample = addition(examples::kAdditionBatch);
+    sample.optimizer.clip_grad_norm = 1;
+    plan = compileFor(sample, profile).plan;
+    EXPECT_LE(plan.dispatches, 150u) << profile;
+    EXPECT_LE(plan.levels, 90u) << profile;
+    EXPECT_LE(plan.total_bytes, 15'000'000u) << profile;
+  }
+}
+
+class ProfilesOnDevices : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (!chooseDevice(GetParam()).ok()) GTEST_SKIP() << "no usable device " << GetParam();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Devices, ProfilesOnDevices, testing::Values("reference", "vulkan"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(ProfilesOnDevices, sine_trains_to_the_same_bits) {
+  Trained portable = train(GetParam(), sine(), "portable");
+  EXPECT_LT(portable.losses[1], portable.losses[0]);
+  expectSameBits(train(GetParam(), sine(), "webgpu_default"), portable);
+  expectSameBits(train(GetParam(), sine(), "small_bindings"), portable);
+}
+
+TEST_P(ProfilesOnDevices, addition_trains_to_the_same_bits) {
+  Trained portable = train(GetParam(), addition(), "portable");
+  EXPECT_LT(portable.losses[1], portable.losses[0]);
+  expectSameBits(train(GetParam(), addition(), "webgpu_default"), portable);
+  expectSameBits(train(GetParam(), addition(), "small_bindings"), portable);
+}
+
+TEST_P(ProfilesOnDevices, clipped_update_in_slices_differs_in_the_rounding_of_the_norm) {
+  Sample sample = addition();
+  sample.optimizer.clip_grad_norm = 1;
+  Trained whole = train(GetParam(), sample, "portable"), slices = train(GetParam(), sample, "small_bindings");
+  EXPECT_EQ(whole.losses[0], slices.losses[0]);
+  EXPECT_NEAR(whole.losses[1], slices.losses[1], 1e-6 * whole.losses[1]);
+  ASSERT_EQ(whole.parameters.size(), slices.parameters.size());
+  // Two updates of at most the rate; the scale of the gradients differs by a rounding or two.
+  for (size_t i = 0; i < whole.parameters.size(); ++i) ASSERT_NEAR(whole.parameters[i], slices.parameters[i], 1e-6) << i;
+}
+
+TEST_P(ProfilesOnDevices, memory_limit_trades_levels_for_bytes) {
+  Sample sample = addition();
+  passes::PlanSummary free = compileFor(sample, "portable").plan;
+  // What the backward pass needs of the forward pass lives in any order; there is not more to gain here.
+  uint64_t limit = free.workspace_bytes - free.workspace_bytes / 100;
+  passes::PlanSummary limited = compileFor(sample, "portable", limit).plan;
+  EXPECT_LE(limited.workspace_bytes, limit);
+  EXPECT_GT(limited.levels, free.levels);
+  EXPECT_EQ(limited.dispatches, free.dispatches);
+  expectSameBits(train(GetParam(), sample, "portable", limit), train(GetParam(), sample, "portable"));
+}
+
+}  // namespace
+}  // namespace lockstep
