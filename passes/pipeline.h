@@ -32,7 +32,7 @@ struct CompileOptions {
   bool keep_gradients = false;               ///< without optimizer: run grad and keep the gradient outputs (for `function`)
   std::vector<std::string> wrt;              ///< leaves to differentiate by; empty: all parameters
   TemplateSource templates = nullptr;        ///< null: contractions use the generic emitter only
-  std::vector<std::string> disabled;         ///< optional passes that are left out
+  std::vector<std::string> disabled;         ///< optional passes and kernel passes that are left out
   bool verify_each = true;                   ///< validate after each pass
   std::string dump_directory;                ///< empty: no dump
   uint64_t memory_limit = 0;                 ///< bytes of workspace, at the cost of levels; 0 = none

@@ -22,7 +22,7 @@ using kernel::ValueId;
 struct Range {
   uint64_t low = 0, high = UINT32_MAX;
 };
-constexpr Range kAny;
+constexpr Range kAny{};
 
 /// Indices are short sums of products; what is deeper is not looked at.
 constexpr int kDepth = 8;

@@ -85,22 +85,25 @@ class Unroller {
     bool tail = !continuing.empty() && m_[continuing.back()].op == Op::BreakIf;
     if (tail == shape.head_exit.valid() || leavesElsewhere(loop.blocks[0], shape.head_exit, true, true)) return std::nullopt;
     for (InstructionId id : continuing) {
-      if (m_[id].op != Op::Store) continue;
-      ValueId variable = m_[id].operands[0];
-      const auto& here = declared_.back();
-      bool alone = std::find(here.begin(), here.end(), variable) != here.end() && stores_[variable.index()] == 1;
-      if (!alone || escapes_[variable.index()]) continue;
-      const Instruction& declaration = *definition(m_, variable);
-      auto first = declaration.operands.empty() ? std::optional(0u) : constantBits(m_, declaration.operands[0]);
-      bool integer =
-          m_.types[m_.typeOf(variable).element].kind == kernel::TypeKind::Scalar && m_.types[m_.typeOf(variable).element].isInteger();
-      if (!first || !integer) continue;
-      shape.counter = variable;
+      auto first = m_[id].op == Op::Store ? firstOf(m_[id].operands[0]) : std::nullopt;
+      if (!first) continue;
+      shape.counter = m_[id].operands[0];
       shape.first = *first;
     }
     if (!shape.counter.valid()) return std::nullopt;
     for (BlockId part : loop.blocks) forEachInstruction(m_, part, [&](InstructionId, const Instruction&) { ++shape.size; });
     return shape;
+  }
+
+  /// What a counter holds before the loop; nullopt when the variable is none: declared elsewhere, stored to twice, used as a pointer.
+  [[nodiscard]] std::optional<uint32_t> firstOf(ValueId variable) const {
+    const auto& here = declared_.back();
+    if (std::find(here.begin(), here.end(), variable) == here.end()) return std::nullopt;
+    if (stores_[variable.index()] != 1 || escapes_[variable.index()]) return std::nullopt;
+    const kernel::Type& type = m_.types[m_.typeOf(variable).element];
+    if (type.kind != kernel::TypeKind::Scalar || !type.isInteger()) return std::nullopt;
+    const Instruction& declaration = *definition(m_, variable);
+    return declaration.operands.empty() ? std::optional(0u) : constantBits(m_, declaration.operands[0]);
   }
 
   /// Whether a jump other than the one in `exit` leaves the iteration early. `breaks` and `continues`: whether those mean this loop here.
@@ -115,6 +118,8 @@ class Unroller {
                          [&](BlockId inner) { return leavesElsewhere(inner, exit, inner_breaks, inner_continues); });
     });
   }
+
+  using Known = std::unordered_map<uint32_t, uint32_t>;  // bits by value
 
   /// Walks the iterations with nothing but the counter and what follows from it. Nullopt: unknown, or more than may be unrolled.
   [[nodiscard]] std::optional<size_t> countTrips(const Instruction& loop, const Shape& shape) const {
@@ -142,8 +147,6 @@ class Unroller {
     }
     return std::nullopt;
   }
-
-  using Known = std::unordered_map<uint32_t, uint32_t>;
 
   [[nodiscard]] std::optional<uint32_t> bitsOf(ValueId value, const Known& known) const {
     auto found = known.find(value.value);
