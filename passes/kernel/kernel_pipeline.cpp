@@ -33,16 +33,17 @@ constexpr std::array kPasses{
     KernelPass{{"unrollLoops", "short loops with a known number of iterations"}, unrollLoops},
     KernelPass{{"forwardStores", "loads of variables whose value is known"}, forwardStores},
     KernelPass{{"splitVariables", "arrays that are indexed by constants become one variable an element"}, splitVariables},
-    KernelPass{{"shareCommon", "common subexpressions and loads of read-only memory"}, shareCommon},
     KernelPass{{"hoistInvariants", "pure operations move in front of loops that do not change them"}, hoistInvariants},
+    KernelPass{{"shareCommon", "common subexpressions and loads of read-only memory"}, shareCommon},
     KernelPass{{"proveBounds", "accesses that are known to be in range need no guard"}, proveBounds},
     KernelPass{{"removeDead", "results, variables and stores that nobody needs"}, removeDead},
 };
 
-/// Unrolling makes counters constants, so forwarding and folding come again before arrays are split, and forwarding after that.
-constexpr std::array<std::string_view, 11> kOrder{"inlineCalls",     "foldConstants",  "unrollLoops",   "forwardStores",
-                                                  "foldConstants",   "splitVariables", "forwardStores", "shareCommon",
-                                                  "hoistInvariants", "proveBounds",    "removeDead"};
+/// Unrolling makes counters constants, so forwarding and folding come again before arrays are split, and forwarding after that. What has
+/// left its loop can be shared with the same from another loop.
+constexpr std::array<std::string_view, 11> kOrder{"inlineCalls",   "foldConstants",  "unrollLoops",   "forwardStores",
+                                                  "foldConstants", "splitVariables", "forwardStores", "hoistInvariants",
+                                                  "shareCommon",   "proveBounds",    "removeDead"};
 
 const KernelPass* find(std::string_view name) {
   const auto* row = std::find_if(kPasses.begin(), kPasses.end(), [&](const KernelPass& pass) { return pass.info.name == name; });
