@@ -3,14 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "ir/graph/builder.h"
 #include "ir/graph/op_def.h"
 #include "passes/pipeline.h"
+#include "tests/generated_text.h"
 
 namespace lockstep::passes {
 namespace {
@@ -114,24 +112,11 @@ TEST(Grad, loss_that_is_no_scalar_is_refused) {
 
 // passes/README.md has a table that is made from the pipeline.
 TEST(Pipeline, readme_table_golden) {
-  std::filesystem::path path = std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "passes/README.md";
   std::string table = "| pass | from | to | what it does | can be left out |\n|---|---|---|---|---|\n";
   for (const PassInfo& info : listPasses()) {
     table += fmt::format("| `{}` | {} | {} | {} | {} |\n", info.name, info.before, info.after, info.summary, info.optional ? "yes" : "no");
   }
-  std::stringstream text;
-  text << std::ifstream(path).rdbuf();
-  const std::string begin = "<!-- table -->\n", end = "<!-- end of table -->\n";
-  std::string document = text.str();
-  size_t from = document.find(begin), to = document.find(end);
-  ASSERT_NE(from, std::string::npos);
-  ASSERT_NE(to, std::string::npos);
-  from += begin.size();
-  if (std::getenv("LOCKSTEP_UPDATE_GOLDENS") != nullptr) {
-    std::ofstream(path) << document.substr(0, from) << table << document.substr(to);
-    return;
-  }
-  EXPECT_EQ(document.substr(from, to - from), table) << "run ./dev update-goldens";
+  lockstep::testing::expectGeneratedText(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "passes/README.md", table);
 }
 
 }  // namespace
