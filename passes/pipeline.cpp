@@ -50,46 +50,44 @@ Result<Stage> onProgram(Result<Program> result) {
 }
 
 const std::array kPasses{
-    Pass{{"grad", "traced", "differentiated", "gradients of the loss by reverse mode", false},
+    Pass{{"grad", "traced", "differentiated", "gradients of the loss by reverse mode"},
          [](const CompileOptions& o) { return o.optimizer.has_value() || o.keep_gradients; },
          [](const Stage& s, const CompileOptions& o) { return onGraph(grad(std::get<Graph>(s), {o.wrt})); }},
-    Pass{{"adam", "differentiated", "updated", "the optimizer; parameters become views of flat states", false},
+    Pass{{"adam", "differentiated", "updated", "the optimizer; parameters become views of flat states"},
          [](const CompileOptions& o) { return o.optimizer.has_value(); },
          [](const Stage& s, const CompileOptions& o) { return onGraph(adam(std::get<Graph>(s), *o.optimizer)); }},
-    Pass{{"bindParameters", "traced", "updated", "without an optimizer: parameters become views of the flat state", false},
+    Pass{{"bindParameters", "traced", "updated", "without an optimizer: parameters become views of the flat state"},
          [](const CompileOptions& o) { return !o.optimizer.has_value(); },
          [](const Stage& s, const CompileOptions&) { return onGraph(bindParameters(std::get<Graph>(s))); }},
-    Pass{{"decompose", "updated", "primitive", "softmax, norms and losses become ordinary ops", false},
+    Pass{{"decompose", "updated", "primitive", "softmax, norms and losses become ordinary ops"},
          nullptr,
          [](const Stage& s, const CompileOptions&) { return onGraph(decompose(std::get<Graph>(s))); }},
-    Pass{{"simplify", "primitive", "primitive", "constant folding, algebraic rules, common subexpressions, dead code", true},
-         nullptr,
-         [](const Stage& s, const CompileOptions&) { return onGraph(simplify(std::get<Graph>(s))); }},
-    Pass{{"splitReductions", "primitive", "primitive", "long reductions to few results run in two stages", true},
+    Pass{
+        {"simplify", "primitive", "primitive", "constant folding, algebraic rules, common subexpressions, dead code", Disabling::LeavesOut},
+        nullptr,
+        [](const Stage& s, const CompileOptions&) { return onGraph(simplify(std::get<Graph>(s))); }},
+    Pass{{"splitReductions", "primitive", "primitive", "long reductions to few results run in two stages", Disabling::LeavesOut},
          nullptr,
          [](const Stage& s, const CompileOptions& o) { return onGraph(splitReductions(std::get<Graph>(s), {o.profile.parallel_units})); }},
-    Pass{{"fuse", "primitive", "grouped", "groups: one kernel each", false},
+    Pass{{"fuse", "primitive", "grouped", "groups: one kernel each", Disabling::RunsPlain},
          nullptr,
          [](const Stage& s, const CompileOptions& o) {
            return onGraph(fuse(std::get<Graph>(s), {.max_bindings = o.profile.max_storage_buffers, .merge = !isDisabled(o, "fuse")}));
          }},
-    Pass{{"schedule", "grouped", "scheduled", "strategies, virtual buffers, dependency levels", false},
+    Pass{{"schedule", "grouped", "scheduled", "strategies, virtual buffers, dependency levels"},
          nullptr,
          [](const Stage& s, const CompileOptions& o) {
            return onProgram(schedule(std::get<Graph>(s), {o.profile, o.templates != nullptr}));
          }},
-    Pass{{"planBuffers", "scheduled", "planned", "lifetimes to offsets in arenas", false},
+    Pass{{"planBuffers", "scheduled", "planned", "lifetimes to offsets in arenas", Disabling::RunsPlain},
          nullptr,
          [](const Stage& s, const CompileOptions& o) {
            return onProgram(planBuffers(std::get<Program>(s), {!isDisabled(o, "planBuffers"), o.memory_limit}));
          }},
-    Pass{{"emit", "planned", "emitted", "kernel IR by elemental emission and templates", false},
+    Pass{{"emit", "planned", "emitted", "kernel IR by elemental emission and templates"},
          nullptr,
          [](const Stage& s, const CompileOptions& o) { return onProgram(emit(std::get<Program>(s), {o.profile, o.templates})); }},
 };
-
-// `fuse` and `planBuffers` cannot be left out, but run in their plainest form when they are disabled.
-bool canDisable(const PassInfo& info) { return info.optional || info.name == "fuse" || info.name == "planBuffers"; }
 
 Status validateStage(const Stage& stage, std::string_view name) {
   if (const auto* graph = std::get_if<Graph>(&stage)) return graph::validate(*graph);
@@ -137,12 +135,12 @@ Status dump(const CompileOptions& options, size_t number, std::string_view name,
 Status checkNames(const CompileOptions& options) {
   for (const std::string& name : options.disabled) {
     auto row = std::find_if(kPasses.begin(), kPasses.end(), [&](const Pass& pass) { return pass.info.name == name; });
-    if (row == kPasses.end() || !canDisable(row->info)) {
+    if (row == kPasses.end() || row->info.disabling == Disabling::Refused) {
       std::string known;
       for (const Pass& pass : kPasses) {
-        if (canDisable(pass.info)) known += fmt::format("{}{}", known.empty() ? "" : ", ", pass.info.name);
+        if (pass.info.disabling != Disabling::Refused) known += fmt::format("{}{}", known.empty() ? "" : ", ", pass.info.name);
       }
-      return fail("pipeline.pass", fmt::format("'{}' is no pass that can be left out", name), {}, "use one of " + known);
+      return fail("pipeline.pass", fmt::format("'{}' is no pass that can be disabled", name), {}, "use one of " + known);
     }
   }
   return Success{};
@@ -174,7 +172,7 @@ Result<Compiled> compile(Graph traced, const CompileOptions& options) {
   size_t number = 0;
   for (const Pass& pass : kPasses) {
     if (pass.applies != nullptr && !pass.applies(options)) continue;
-    if (pass.info.optional && isDisabled(options, pass.info.name)) continue;
+    if (pass.info.disabling == Disabling::LeavesOut && isDisabled(options, pass.info.name)) continue;
     auto start = std::chrono::steady_clock::now();
     auto next = pass.run(stage, options);
     if (!next) return next.failure();
@@ -200,6 +198,19 @@ std::vector<PassInfo> listPasses() {
   std::vector<PassInfo> out;
   for (const Pass& pass : kPasses) out.push_back(pass.info);
   return out;
+}
+
+Result<Program> runRemainingPasses(Program program, const CompileOptions& options) {
+  auto isSymbolic = [](const program::Kernel& kernel) { return std::holds_alternative<program::SymbolicKernel>(kernel.code); };
+  if (std::none_of(program.kernels.begin(), program.kernels.end(), isSymbolic)) return program;
+  std::string_view reached = program.arenas.empty() ? "scheduled" : "planned";
+  Stage stage(std::move(program));
+  for (const Pass& pass : kPasses) {
+    if (pass.info.before != reached) continue;
+    LS_TRY(stage, pass.run(stage, options));
+    reached = pass.info.after;
+  }
+  return std::get<Program>(std::move(stage));
 }
 
 Result<Graph> runGraphPasses(Graph graph, const std::vector<std::string>& names, const CompileOptions& options) {
