@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -75,12 +76,22 @@ struct DeviceInfo {
   std::string why_not;  ///< when not usable: the missing feature or limit and the remedy
 };
 
+/// A kernel in the words of a device.
+struct KernelListing {
+  std::string ending;  ///< of a file with it: "spvasm"
+  std::string text;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
   [[nodiscard]] virtual const DeviceInfo& device() const = 0;
   virtual Result<std::shared_ptr<Memory>> allocate(uint64_t bytes) = 0;
   virtual Result<std::unique_ptr<Executable>> compile(const program::ValidProgram& program) = 0;
+  /// What the device gets for a kernel, for people to read; nothing where a backend runs kernels as they are.
+  [[nodiscard]] virtual Result<std::optional<KernelListing>> list(const kernel::ValidModule&) const {
+    return std::optional<KernelListing>();
+  }
 };
 
 /// A device that was chosen, and why ("the only discrete GPU").

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "frontend/dump.h"
 #include "frontend/templates.h"
 
 namespace lockstep::detail {
@@ -81,6 +82,7 @@ Session::Session(graph::Graph traced, passes::CompileOptions options, Device dev
   auto valid = program::validate(std::move(compiled.program));
   if (!valid) internalError(fmt::format("the compiler made an invalid program:\n{}", toString(valid.diagnostics())));
   program_ = std::make_unique<program::ValidProgram>(std::move(*valid));
+  if (!options.dump_directory.empty()) check(dumpKernels(options.dump_directory, *program_, *device_.backend));
   if (program::ArenaId input = (*program_)->findArena(ArenaRole::Input); input.valid()) input_bytes_ = (**program_)[input].size;
   allocateState(shared);
   executable_ = device_.backend->compile(*program_).orThrow();

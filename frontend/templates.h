@@ -13,9 +13,8 @@
 
 namespace lockstep::detail {
 
-/// The names of all embedded templates.
-std::vector<std::string> templateNames();
-/// A template under override values; read once for each set of values. Failure "template.name" when there is none of the name.
+/// A template under override values, which become constants; read once for each set of values. Failure "template.name" when there is
+/// none of the name, "wgsl.override" when it has no such override.
 Result<kernel::Module> readTemplate(std::string_view name, const std::vector<std::pair<std::string, double>>& overrides);
 /// readTemplate, or null when no template is embedded.
 passes::TemplateSource templateSource();

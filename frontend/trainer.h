@@ -169,7 +169,7 @@ struct CompileSpec {
   OptimizerSpec optimizer = adam();
   std::optional<uint64_t> seed = {};                  ///< of the parameters; absent: random, see Trainer::seed()
   std::string device = "auto";                        ///< auto, reference, vulkan, vulkan:<index>, vulkan:<part of the name>
-  std::string dump_ir = {};                           ///< folder for the program after each pass; empty: none
+  std::string dump_ir = {};                           ///< folder for the program after each pass and its kernels; empty: none
   std::vector<std::string> disable = {};              ///< optional passes to leave out
   uint64_t memory_limit = 0;                          ///< bytes of temporaries; 0: none
   std::function<std::unique_ptr<Model>()> make = {};  ///< for models without a default constructor

@@ -259,4 +259,16 @@ void BodyEmitter::store(size_t index, PositionId position, kernel::ValueId emitt
   builder_.store(builder_.access(result_pointers_[index], {linear(position)}, true), emitted);
 }
 
+void BodyEmitter::storeAll(kernel::ValueId linear) {
+  pushScope();
+  std::vector<PositionId> positions;
+  std::vector<kernel::ValueId> values;
+  for (const graph::Output& output : body_.outputs) {
+    positions.push_back(flat(body_.shapeOf(output.value), linear));
+    values.push_back(value(output.value, positions.back()));
+  }
+  for (size_t i = 0; i < values.size(); ++i) store(i, positions[i], values[i]);
+  popScope();
+}
+
 }  // namespace lockstep::passes

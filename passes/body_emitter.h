@@ -43,6 +43,8 @@ class BodyEmitter {
   void define(graph::ValueId value, kernel::ValueId emitted);
   /// Stores result `index` of the body.
   void store(size_t index, PositionId position, kernel::ValueId emitted);
+  /// Every result at its element `linear`, in a scope of its own. All values are computed before any is stored.
+  void storeAll(kernel::ValueId linear);
 
   /// What was emitted since pushScope is not visible after popScope (a loop body, an if arm).
   void pushScope() { scopes_.emplace_back(); }

@@ -96,17 +96,7 @@ Result<kernel::Module> emitColumns(const EmitQuery& query) {
     emitter.define(node.results[0], total);
   }
   kernel::ValueId writes = lanes == 1 ? valid : b.make(Op::And, {valid, b.make(Op::Eq, {lane, b.u32(0)})});
-  b.ifThen(writes, [&] {
-    emitter.pushScope();
-    std::vector<PositionId> positions;
-    std::vector<kernel::ValueId> values;
-    for (const graph::Output& output : body.outputs) {
-      positions.push_back(emitter.flat(body.shapeOf(output.value), o));
-      values.push_back(emitter.value(output.value, positions.back()));
-    }
-    for (size_t i = 0; i < values.size(); ++i) emitter.store(i, positions[i], values[i]);
-    emitter.popScope();
-  });
+  b.ifThen(writes, [&] { emitter.storeAll(o); });
   return b.take();
 }
 

@@ -33,13 +33,7 @@ Result<kernel::Module> emitNaiveContract(const EmitQuery& query) {
       emitter.popScope();
     });
     emitter.define(node.results[0], b.load(sum));
-    std::vector<PositionId> positions;
-    std::vector<kernel::ValueId> values;
-    for (const graph::Output& output : body.outputs) {
-      positions.push_back(emitter.flat(body.shapeOf(output.value), index));
-      values.push_back(emitter.value(output.value, positions.back()));
-    }
-    for (size_t i = 0; i < values.size(); ++i) emitter.store(i, positions[i], values[i]);
+    emitter.storeAll(index);
     emitter.popScope();
   });
   return b.take();

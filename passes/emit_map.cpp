@@ -14,17 +14,7 @@ Result<kernel::Module> emitMap(const EmitQuery& query) {
   Entry entry = beginEntry(b, query, lanes);
   kernel::ValueId index = b.make(Op::Add, {b.make(Op::Mul, {entry.group, b.u32(lanes)}), entry.lane});
   auto elements = static_cast<uint32_t>(body.shapeOf(body.outputs[0].value).elementCount());
-  b.ifThen(b.make(Op::Lt, {index, b.u32(elements)}), [&] {
-    emitter.pushScope();
-    std::vector<PositionId> positions;
-    std::vector<kernel::ValueId> values;
-    for (const graph::Output& output : body.outputs) {
-      positions.push_back(emitter.flat(body.shapeOf(output.value), index));
-      values.push_back(emitter.value(output.value, positions.back()));
-    }
-    for (size_t i = 0; i < values.size(); ++i) emitter.store(i, positions[i], values[i]);
-    emitter.popScope();
-  });
+  b.ifThen(b.make(Op::Lt, {index, b.u32(elements)}), [&] { emitter.storeAll(index); });
   return b.take();
 }
 

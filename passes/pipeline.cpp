@@ -51,46 +51,46 @@ struct Pass {
 };
 
 const std::array kPasses{
-    Pass{{"grad", "traced", "differentiated", "gradients of the loss by reverse mode", false},
+    Pass{{"grad", "traced", "differentiated", "gradients of the loss by reverse mode"},
          [](const CompileOptions& o) { return o.optimizer.has_value() || o.keep_gradients; },
          [](const Graph& g, const CompileOptions& o) { return grad(g, {o.wrt}); }},
-    Pass{{"adam", "differentiated", "updated", "the optimizer; parameters become views of flat states", false},
+    Pass{{"adam", "differentiated", "updated", "the optimizer; parameters become views of flat states"},
          [](const CompileOptions& o) { return o.optimizer.has_value(); },
          [](const Graph& g, const CompileOptions& o) { return adam(g, *o.optimizer); }},
-    Pass{{"bindParameters", "traced", "updated", "without an optimizer: parameters become views of the flat state", false},
+    Pass{{"bindParameters", "traced", "updated", "without an optimizer: parameters become views of the flat state"},
          [](const CompileOptions& o) { return !o.optimizer.has_value(); },
          [](const Graph& g, const CompileOptions&) { return bindParameters(g); }},
-    Pass{{"decompose", "updated", "primitive", "softmax, norms and losses become ordinary ops", false},
+    Pass{{"decompose", "updated", "primitive", "softmax, norms and losses become ordinary ops"},
          nullptr,
          [](const Graph& g, const CompileOptions&) { return decompose(g); }},
-    Pass{{"simplify", "primitive", "primitive", "constant folding, algebraic rules, common subexpressions, dead code", true},
+    Pass{{"simplify", "primitive", "primitive", "constant folding, algebraic rules, common subexpressions, dead code", Disabling::LeavesOut},
          nullptr,
          [](const Graph& g, const CompileOptions&) { return simplify(g); }},
-    Pass{{"splitReductions", "primitive", "primitive", "long reductions to few results run in two stages", true},
+    Pass{{"splitReductions", "primitive", "primitive", "long reductions to few results run in two stages", Disabling::LeavesOut},
          nullptr,
          [](const Graph& g, const CompileOptions& o) {
            return splitReductions(g, {o.profile.parallel_units, o.profile.max_binding_bytes});
          }},
-    Pass{{"fuse", "primitive", "grouped", "groups: one kernel each", false},
+    Pass{{"fuse", "primitive", "grouped", "groups: one kernel each", Disabling::RunsPlain},
          nullptr,
          [](const Graph& g, const CompileOptions& o) {
            return fuse(g, {.max_bindings = o.profile.max_storage_buffers, .merge = !isDisabled(o, "fuse")});
          }},
-    Pass{{"schedule", "grouped", "scheduled", "strategies, virtual buffers, dependency levels", false},
+    Pass{{"schedule", "grouped", "scheduled", "strategies, virtual buffers, dependency levels"},
          nullptr,
          [](const Graph& g, const CompileOptions& o) { return schedule(g, {o.profile, o.templates != nullptr}); }},
-    Pass{{"splitDispatches", "scheduled", "scheduled", "dispatches above the binding limit run in slices", false},
+    Pass{{"splitDispatches", "scheduled", "scheduled", "dispatches above the binding limit run in slices"},
          nullptr,
          [](const Program& p, const CompileOptions& o) { return splitDispatches(p, {o.profile}); }},
-    Pass{{"planBuffers", "scheduled", "planned", "lifetimes to offsets in arenas", false},
+    Pass{{"planBuffers", "scheduled", "planned", "lifetimes to offsets in arenas", Disabling::RunsPlain},
          nullptr,
          [](const Program& p, const CompileOptions& o) {
            return planBuffers(p, {!isDisabled(o, "planBuffers"), o.memory_limit, o.profile.whole_buffer_access});
          }},
-    Pass{{"emit", "planned", "emitted", "kernel IR by elemental emission and templates", false},
+    Pass{{"emit", "planned", "emitted", "kernel IR by elemental emission and templates"},
          nullptr,
          [](const Program& p, const CompileOptions& o) { return emit(p, {o.profile, o.templates}); }},
-    Pass{{"kernels", "emitted", "optimized", "the kernel passes below, each kernel on its own", true},
+    Pass{{"kernels", "emitted", "optimized", "the kernel passes below, each kernel on its own", Disabling::LeavesOut},
          nullptr,
          [](const Program& p, const CompileOptions& o) { return optimizeKernels(p, o.disabled); }},
 };
@@ -119,11 +119,10 @@ Result<Stage> runPass(const Pass& pass, const Stage& stage, const CompileOptions
   return std::visit(Runner{pass, stage, options}, pass.run);
 }
 
-// `fuse` and `planBuffers` cannot be left out, but run in their plainest form when they are disabled.
 std::vector<std::string_view> namesToDisable() {
   std::vector<std::string_view> names;
   for (const Pass& pass : kPasses) {
-    if (pass.info.optional || pass.info.name == "fuse" || pass.info.name == "planBuffers") names.push_back(pass.info.name);
+    if (pass.info.disabling != Disabling::Refused) names.push_back(pass.info.name);
   }
   for (const KernelPassInfo& pass : listKernelPasses()) names.push_back(pass.name);
   return names;
@@ -181,7 +180,7 @@ Status checkNames(const CompileOptions& options) {
   const std::vector<std::string_view> known = namesToDisable();
   for (const std::string& name : options.disabled) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    return fail("pipeline.pass", fmt::format("'{}' is no pass that can be left out", name), {},
+    return fail("pipeline.pass", fmt::format("'{}' is no pass that can be disabled", name), {},
                 fmt::format("use one of {}", fmt::join(known, ", ")));
   }
   return Success{};
@@ -213,7 +212,7 @@ Result<Compiled> compile(Graph traced, const CompileOptions& options) {
   size_t number = 0;
   for (const Pass& pass : kPasses) {
     if (pass.applies != nullptr && !pass.applies(options)) continue;
-    if (pass.info.optional && isDisabled(options, pass.info.name)) continue;
+    if (pass.info.disabling == Disabling::LeavesOut && isDisabled(options, pass.info.name)) continue;
     auto start = std::chrono::steady_clock::now();
     auto next = runPass(pass, stage, options);
     if (!next) return next.failure();
@@ -239,6 +238,19 @@ std::vector<PassInfo> listPasses() {
   std::vector<PassInfo> out;
   for (const Pass& pass : kPasses) out.push_back(pass.info);
   return out;
+}
+
+Result<Program> runRemainingPasses(Program program, const CompileOptions& options) {
+  auto isSymbolic = [](const program::Kernel& kernel) { return std::holds_alternative<program::SymbolicKernel>(kernel.code); };
+  if (std::none_of(program.kernels.begin(), program.kernels.end(), isSymbolic)) return program;
+  std::string_view reached = program.arenas.empty() ? "scheduled" : "planned";
+  Stage stage(std::move(program));
+  for (const Pass& pass : kPasses) {
+    if (pass.info.before != reached) continue;
+    LS_TRY(stage, runPass(pass, stage, options));
+    reached = pass.info.after;
+  }
+  return std::get<Program>(std::move(stage));
 }
 
 std::string print(const Stage& stage) {

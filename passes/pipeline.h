@@ -32,7 +32,7 @@ struct CompileOptions {
   bool keep_gradients = false;               ///< without optimizer: run grad and keep the gradient outputs (for `function`)
   std::vector<std::string> wrt;              ///< leaves to differentiate by; empty: all parameters
   TemplateSource templates = nullptr;        ///< null: contractions use the generic emitter only
-  std::vector<std::string> disabled;         ///< optional passes and kernel passes that are left out
+  std::vector<std::string> disabled;         ///< passes that are left out or run in their plain form, as listPasses says; kernel passes
   bool verify_each = true;                   ///< validate after each pass
   std::string dump_directory;                ///< empty: no dump
   uint64_t memory_limit = 0;                 ///< bytes of workspace, at the cost of levels; 0 = none
@@ -67,12 +67,19 @@ struct Compiled {
 /// the dump.
 Result<Compiled> compile(graph::Graph traced, const CompileOptions& options);
 
+/// A program of any stage after schedule (as a dump has it) with the passes run that it still lacks. Uses the profile, the templates and
+/// the disabled passes of the options.
+Result<program::Program> runRemainingPasses(program::Program program, const CompileOptions& options);
+
+/// What --disable-pass does to a pass.
+enum class Disabling : uint8_t { Refused, LeavesOut, RunsPlain };
+
 /// One row of the pipeline, for docs, `lockstep opt` and --disable-pass.
 struct PassInfo {
   std::string_view name;
   std::string_view before, after;  ///< stages
   std::string_view summary;
-  bool optional = false;
+  Disabling disabling = Disabling::Refused;
 };
 std::vector<PassInfo> listPasses();
 

@@ -224,6 +224,10 @@ Result<SharedDevice> openShared(const std::string& selector) {
 
 Result<std::unique_ptr<GraphRunner>> makeProgramRunner(program::Program program, const std::string& selector) {
   LS_TRY(const SharedDevice device, openShared(selector));
+  passes::CompileOptions options;
+  options.profile = device.chosen.info.profile;
+  options.templates = detail::templateSource();
+  LS_TRY(program, passes::runRemainingPasses(std::move(program), options));
   return prepare(std::move(program), device);
 }
 

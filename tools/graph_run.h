@@ -44,7 +44,7 @@ Result<SharedDevice> openShared(const std::string& selector);
 Result<std::unique_ptr<GraphRunner>> makeDeviceRunner(const graph::Graph& traced, passes::CompileOptions options,
                                                       const SharedDevice& device);
 
-/// An emitted program on a device.
+/// A program of any stage after schedule on a device: the passes that it lacks are run with the device's profile.
 Result<std::unique_ptr<GraphRunner>> makeProgramRunner(program::Program program, const std::string& selector);
 
 /// Parameters by name to and from the flat state `params`. code golden.parameter when a name or a size is wrong.

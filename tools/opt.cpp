@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <array>
+
 #include "frontend/io/file.h"
 #include "ir/graph/graph.h"
 #include "ir/program/profile.h"
@@ -13,8 +15,10 @@ namespace lockstep::tools {
 namespace {
 
 void printPasses() {
+  static constexpr std::array<std::string_view, 3> kDisabling{"", ", can be left out", ", has a plain form"};
   for (const passes::PassInfo& pass : passes::listPasses()) {
-    fmt::print("{:<18}{} -> {}{}\n{:<18}{}\n", pass.name, pass.before, pass.after, pass.optional ? ", optional" : "", "", pass.summary);
+    fmt::print("{:<18}{} -> {}{}\n{:<18}{}\n", pass.name, pass.before, pass.after, kDisabling[static_cast<size_t>(pass.disabling)], "",
+               pass.summary);
   }
   for (const passes::KernelPassInfo& pass : passes::listKernelPasses()) {
     fmt::print("{:<18}kernel -> kernel, optional\n{:<18}{}\n", pass.name, "", pass.summary);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a stage of a dump folder again: a graph on the evaluator, an emitted program on a device.
+// Runs a stage of a dump folder again: a graph on the evaluator, a program on a device.
 #pragma once
 
 #include <string>

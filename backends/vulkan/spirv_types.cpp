@@ -6,6 +6,7 @@
 #include <set>
 
 #include "backends/vulkan/spirv_emitter.h"
+#include "ir/kernel/literal.h"
 
 namespace lockstep::vulkan {
 
@@ -17,14 +18,6 @@ using kernel::TypeKind;
 using kernel::ValueId;
 
 namespace {
-
-float halfToFloat(uint32_t bits) {
-  uint32_t sign = (bits & 0x8000u) << 16, exponent = (bits >> 10) & 31u, mantissa = bits & 0x3ffu;
-  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
-  float magnitude =
-      exponent == 0 ? static_cast<float>(mantissa) * 0x1p-24f : std::bit_cast<float>(((exponent + 112u) << 23) | (mantissa << 13));
-  return sign != 0 ? -magnitude : magnitude;
-}
 
 bool reaches(const kernel::Module& module, kernel::BlockId block, std::set<uint32_t>& globals, bool& storage_barrier);
 
@@ -163,7 +156,7 @@ spv::Id Emitter::scalarConstant(Scalar scalar, uint32_t bits) {
       return builder_.makeFloatConstant(std::bit_cast<float>(bits));
     case Scalar::F16:
       builder_.addCapability(spv::CapabilityFloat16);
-      return builder_.makeFloat16Constant(halfToFloat(bits));
+      return builder_.makeFloat16Constant(kernel::halfToFloat(static_cast<uint16_t>(bits)));
   }
   internalError("scalar out of range");
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "backends/vulkan/executable.h"
+#include "backends/vulkan/spirv.h"
 
 namespace lockstep {
 
@@ -19,6 +20,10 @@ class VulkanBackend final : public Backend {
   Result<std::shared_ptr<Memory>> allocate(uint64_t bytes) override { return VulkanMemory::allocate(context_, bytes); }
   Result<std::unique_ptr<Executable>> compile(const program::ValidProgram& program) override {
     return VulkanExecutable::compile(context_, program);
+  }
+  [[nodiscard]] Result<std::optional<KernelListing>> list(const kernel::ValidModule& module) const override {
+    LS_TRY(const std::vector<uint32_t> words, emitSpirv(module, context_->facts().spirv));
+    return std::optional(KernelListing{.ending = "spvasm", .text = disassemble(words)});
   }
 
  private:

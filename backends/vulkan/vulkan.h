@@ -8,7 +8,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "backends/backend.h"
@@ -21,16 +20,5 @@ Result<std::vector<DeviceInfo>> listVulkanDevices();
 
 /// Fails with "vulkan.no_loader", "vulkan.device_gone", "vulkan.unusable" or "vulkan.<call>".
 Result<std::unique_ptr<Backend>> openVulkanDevice(const DeviceInfo& device);
-
-/// One line of `lockstep doctor`.
-struct VulkanCheck {
-  std::string name;    ///< "loader", "drivers", "instance", "devices", "validation layer"
-  bool ok = false;     ///< a missing validation layer is no failure
-  std::string detail;  ///< what was found
-  std::string remedy;  ///< what to do, when not ok
-};
-
-/// Looks at each thing that Vulkan needs, in order, and stops after the first one without which the next cannot be looked at.
-std::vector<VulkanCheck> diagnoseVulkan();
 
 }  // namespace lockstep

@@ -84,6 +84,7 @@ class Parser {
   ExprId parsePostfix();
   ExprId parsePrimary();
   ExprId parseIdentifier();
+  Expr parseTemplatedName();
   ExprId parseType();
   ExprId parseRelational(ExprId first);
   ExprId parseShift(ExprId first);

@@ -208,7 +208,7 @@ ExprId Parser::parsePrimary() {
   fail(fmt::format("expected an expression, found '{}'", token.text));
 }
 
-ExprId Parser::parseIdentifier() {
+Expr Parser::parseTemplatedName() {
   const Token& token = next();
   Expr expr;
   expr.kind = ExprKind::Identifier;
@@ -218,28 +218,24 @@ ExprId Parser::parseIdentifier() {
     expr.has_templates = true;
     expr.templates = parseTemplates();
   }
+  expr.span = since(token.span.begin);
+  return expr;
+}
+
+ExprId Parser::parseIdentifier() {
+  Expr expr = parseTemplatedName();
   if (is("(")) {
     expr.kind = ExprKind::Call;
     expr.arguments = parseArguments();
+    expr.span = since(expr.name_span.begin);
   }
-  expr.span = since(token.span.begin);
   return add(std::move(expr));
 }
 
 ExprId Parser::parseType() {
   const Nested nested(*this);
   if (peek().kind != TokenKind::Identifier) fail(fmt::format("expected a type, found '{}'", peek().text));
-  const Token& token = next();
-  Expr expr;
-  expr.kind = ExprKind::Identifier;
-  expr.name = token.text;
-  expr.name_span = token.span;
-  if (peek().kind == TokenKind::TemplateStart) {
-    expr.has_templates = true;
-    expr.templates = parseTemplates();
-  }
-  expr.span = since(token.span.begin);
-  return add(std::move(expr));
+  return add(parseTemplatedName());
 }
 
 std::vector<ExprId> Parser::parseTemplates() {

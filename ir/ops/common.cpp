@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 namespace lockstep::graph {
 
@@ -101,6 +102,25 @@ std::vector<Tensor> evaluateEach(const EvaluateContext& context, double (*functi
   Tensor out{context.results.front(), context.operands[0]->data};
   const std::vector<double>& b = context.operands[1]->data;
   for (size_t i = 0; i < out.data.size(); ++i) out.data[i] = wrapped(function(out.data[i], b[i]), out.type.dtype);
+  return {std::move(out)};
+}
+
+std::vector<Tensor> evaluateReduced(const EvaluateContext& context, double (*combine)(double, double)) {
+  const Tensor& x = *context.operands[0];
+  const auto& axes = context.node.attributes.get<std::vector<int64_t>>("axes");
+  std::vector<int64_t> strides = keptShape(x.type.shape, axes).strides();
+  for (int64_t axis : axes) strides[static_cast<size_t>(axis)] = 0;
+  size_t count = static_cast<size_t>(context.results[0].shape.elementCount());
+  Tensor out{context.results[0], std::vector<double>(count)};
+  std::vector<bool> started(count, false);
+  std::vector<int64_t> extents = x.type.shape.extents(), index(extents.size(), 0);
+  size_t flat = 0;
+  do {
+    size_t target = static_cast<size_t>(std::inner_product(index.begin(), index.end(), strides.begin(), int64_t{0}));
+    double element = x.data[flat++];
+    out.data[target] = started[target] ? combine(out.data[target], element) : element;
+    started[target] = true;
+  } while (nextIndex(index, extents));
   return {std::move(out)};
 }
 

@@ -30,6 +30,8 @@ std::vector<int64_t> allAxes(size_t rank);
 /// Result i = function(operand elements i); operands and result have one shape. Integers wrap to 32 bits.
 std::vector<Tensor> evaluateEach(const EvaluateContext& context, double (*function)(double));
 std::vector<Tensor> evaluateEach(const EvaluateContext& context, double (*function)(double, double));
+/// Result = the operand reduced over its attribute `axes`: the first element of each set as it is, then combine(accumulated, element).
+std::vector<Tensor> evaluateReduced(const EvaluateContext& context, double (*combine)(double, double));
 
 /// Cases of a float element-wise op of `operands` operands: small, odd and four axes.
 std::vector<OpCase> elementCases(size_t operands, double lo, double hi, double tolerance = 1e-6,

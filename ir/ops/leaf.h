@@ -6,6 +6,9 @@
 
 namespace lockstep::graph {
 
+inline constexpr Constraint kLeafExtents{"C1", "every extent is at least 1 and the element count fits in 32 bits"};
+/// name, dtype and shape; `name_text` explains the name.
+std::vector<AttributeDef> leafAttributes(std::string_view name_text);
 /// C1: every extent of `shape` is at least 1 and the element count fits in 32 bits. Result: dtype[shape].
 Result<std::vector<TensorType>> inferLeaf(std::string_view op, const InferContext& context);
 /// For leaves whose value comes from outside; an InternalError when called.

@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <cmath>
 
 #include "ir/ops/common.h"
+#include "ir/ops/rows.h"
 
 namespace lockstep::graph {
 namespace {
-
-// The axis is the last one; the front end permutes for others.
-Result<std::vector<TensorType>> infer(const InferContext& c) {
-  const TensorType& x = c.operands[0];
-  if (x.dtype != DType::F32) return violated("log_softmax", "C1", fmt::format("operand is {}, wanted f32", toString(x)));
-  if (x.shape.rank() == 0) return violated("log_softmax", "C2", "operand is a scalar and has no last axis");
-  return std::vector{x};
-}
 
 std::vector<ValueId> gradient(const GradientContext& g) {
   Builder& b = g.builder;
@@ -31,16 +23,10 @@ std::vector<ValueId> decompose(Builder& b, const Node&, std::span<const ValueId>
   return {b.sub(shifted, b.make("log", {b.sum(b.make("exp", {shifted}), -1, true)}))};
 }
 
-std::vector<Tensor> evaluateLogSoftmax(const EvaluateContext& c) {
-  Tensor out{c.results[0], c.operands[0]->data};
-  size_t columns = static_cast<size_t>(out.type.shape.extent(out.type.shape.rank() - 1));
-  for (size_t row = 0; row < out.data.size(); row += columns) {
-    double maximum = out.data[row], sum = 0;
-    for (size_t i = 0; i < columns; ++i) maximum = std::max(maximum, out.data[row + i]);
-    for (size_t i = 0; i < columns; ++i) sum += std::exp(out.data[row + i] - maximum);
-    for (size_t i = 0; i < columns; ++i) out.data[row + i] = out.data[row + i] - maximum - std::log(sum);
-  }
-  return {std::move(out)};
+void evaluateRow(std::span<double> row, size_t) {
+  double maximum = *std::ranges::max_element(row), sum = 0;
+  for (double x : row) sum += std::exp(x - maximum);
+  for (double& x : row) x = x - maximum - std::log(sum);
 }
 
 }  // namespace
@@ -52,11 +38,11 @@ const OpDef kLogSoftmaxOp{
     .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}, {"C2", "the operand has an axis"}},
     .operands = std::vector<std::string_view>{"x"},
     .attributes = std::vector<AttributeDef>{},
-    .infer = infer,
+    .infer = [](const InferContext& c) { return inferRows("log_softmax", c); },
     .gradient = GradientFn(gradient),
     .lower = DecomposeLowering{.decompose = decompose},
     .alias = NoAlias{},
-    .evaluate = evaluateLogSoftmax,
+    .evaluate = [](const EvaluateContext& c) { return evaluateRows(c, evaluateRow); },
     .cases =
         [] {
           auto make = [](std::string_view name, Shape shape) {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ir/ops/common.h"
 #include "ir/ops/leaf.h"
 
 namespace lockstep::graph {
@@ -8,11 +7,9 @@ extern const OpDef kParameterOp;
 const OpDef kParameterOp{
     .name = "parameter",
     .summary = "A trainable tensor of the module, by its path name.",
-    .constraints = std::vector<Constraint>{{"C1", "every extent is at least 1 and the element count fits in 32 bits"}},
+    .constraints = std::vector<Constraint>{kLeafExtents},
     .operands = std::vector<std::string_view>{},
-    .attributes = std::vector<AttributeDef>{{"name", AttributeKind::String, "path in the module"},
-                                            {"dtype", AttributeKind::DType, "element type"},
-                                            {"shape", AttributeKind::Integers, "shape"}},
+    .attributes = leafAttributes("path in the module"),
     .infer = [](const InferContext& c) { return inferLeaf("parameter", c); },
     .gradient = NotDifferentiable{"a leaf: gradients end here"},
     .lower = StorageLowering{},

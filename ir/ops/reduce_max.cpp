@@ -40,28 +40,6 @@ kernel::ValueId identity(kernel::Builder& b, const TensorType& type) {
   return kernelConstant(b, type.dtype, kLowest[static_cast<size_t>(type.dtype)]);
 }
 
-std::vector<Tensor> evaluateReduceMax(const EvaluateContext& c) {
-  const Tensor& x = *c.operands[0];
-  std::vector<int64_t> extents = x.type.shape.extents();
-  const auto& axes = c.node.attributes.get<std::vector<int64_t>>("axes");
-  std::vector<int64_t> kept_strides = keptShape(x.type.shape, axes).strides();
-  for (int64_t axis : axes) kept_strides[static_cast<size_t>(axis)] = 0;
-  size_t count = static_cast<size_t>(c.results[0].shape.elementCount());
-  Tensor out{c.results[0], std::vector<double>(count, 0.0)};
-  std::vector<bool> started(count, false);
-  std::vector<int64_t> index(extents.size(), 0);
-  size_t flat = 0;
-  do {
-    int64_t target = 0;
-    for (size_t axis = 0; axis < extents.size(); ++axis) target += index[axis] * kept_strides[axis];
-    double value = x.data[flat++];
-    size_t at = static_cast<size_t>(target);
-    if (!started[at] || value > out.data[at]) out.data[at] = value;
-    started[at] = true;
-  } while (nextIndex(index, extents));
-  return {std::move(out)};
-}
-
 std::vector<OpCase> cases() {
   auto make = [](std::string_view name, TensorType type, std::vector<int64_t> axes, bool keep, double lo = -2) {
     return OpCase{name, {{std::move(type), lo, 2}}, {{"axes", std::move(axes)}, {"keep_dims", keep}}, 0, kExactReason};
@@ -90,7 +68,10 @@ const OpDef kReduceMaxOp{
         .identity = identity,
         .combine = [](kernel::Builder& b, kernel::ValueId acc, kernel::ValueId x) { return b.make(kernel::Op::Max, {acc, x}); }},
     .alias = NoAlias{},
-    .evaluate = evaluateReduceMax,
+    .evaluate =
+        [](const EvaluateContext& c) {
+          return evaluateReduced(c, [](double accumulated, double x) { return x > accumulated ? x : accumulated; });
+        },
     .cases = cases,
 };
 

@@ -2,10 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
-#include "ir/ops/common.h"
+#include "ir/ops/rows.h"
 
 namespace lockstep::graph {
 namespace {
@@ -19,13 +18,6 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
   return std::vector{x};
 }
 
-// The result is 0 where it is masked, so the gradient is too.
-std::vector<ValueId> gradient(const GradientContext& g) {
-  Builder& b = g.builder;
-  ValueId y = g.results[0], dy = g.cotangents[0];
-  return {b.mul(b.sub(dy, b.sum(b.mul(dy, y), -1, true)), y)};
-}
-
 // Masked elements are the lowest finite number for the maximum (infinities could give NaN) and exactly 0 after exp.
 std::vector<ValueId> decompose(Builder& b, const Node&, std::span<const ValueId> operands) {
   constexpr double kLowest = std::numeric_limits<float>::lowest();
@@ -36,24 +28,11 @@ std::vector<ValueId> decompose(Builder& b, const Node&, std::span<const ValueId>
   return {b.div(power, b.sum(power, -1, true))};
 }
 
-std::vector<Tensor> evaluateSoftmaxCausal(const EvaluateContext& c) {
-  const std::vector<double>& x = c.operands[0]->data;
-  size_t n = static_cast<size_t>(c.results[0].shape.extent(c.results[0].shape.rank() - 1));
-  Tensor out{c.results[0], std::vector<double>(x.size(), 0.0)};
-  for (size_t row = 0; row < x.size() / n; ++row) {
-    size_t begin = row * n, end = begin + row % n + 1;  // keys up to the query
-    double maximum = *std::max_element(x.begin() + static_cast<ptrdiff_t>(begin), x.begin() + static_cast<ptrdiff_t>(end)), sum = 0;
-    for (size_t i = begin; i < end; ++i) sum += out.data[i] = std::exp(x[i] - maximum);
-    for (size_t i = begin; i < end; ++i) out.data[i] /= sum;
-  }
-  return {std::move(out)};
-}
-
-std::vector<OpCase> cases() {
-  auto make = [](std::string_view name, Shape shape) {
-    return OpCase{name, {{f32(std::move(shape)), -6, 6}}, {}, 3e-6, "WGSL exp: 3 + 2 |x| units in the last place, where |x| is small"};
-  };
-  return {make("one", {2, 3, 1, 1}), make("small", {2, 3, 8, 8}), make("odd", {2, 65, 65}), make("plain", {5, 5})};
+// Row i of a matrix sees its first i + 1 elements.
+void evaluateRow(std::span<double> row, size_t number) {
+  size_t seen = number % row.size() + 1;
+  softmaxRow(row.first(seen));
+  std::ranges::fill(row.subspan(seen), 0.0);
 }
 
 }  // namespace
@@ -66,11 +45,15 @@ const OpDef kSoftmaxCausalOp{
     .operands = std::vector<std::string_view>{"x"},
     .attributes = std::vector<AttributeDef>{},
     .infer = infer,
-    .gradient = GradientFn(gradient),
+    .gradient = GradientFn(softmaxGradient),
     .lower = DecomposeLowering{.decompose = decompose},
     .alias = NoAlias{},
-    .evaluate = evaluateSoftmaxCausal,
-    .cases = cases,
+    .evaluate = [](const EvaluateContext& c) { return evaluateRows(c, evaluateRow); },
+    .cases =
+        [] {
+          return std::vector{softmaxCase("one", {2, 3, 1, 1}), softmaxCase("small", {2, 3, 8, 8}), softmaxCase("odd", {2, 65, 65}),
+                             softmaxCase("plain", {5, 5})};
+        },
 };
 
 }  // namespace lockstep::graph

@@ -16,8 +16,7 @@ extern const OpDef kStateOp;
 const OpDef kStateOp{
     .name = "state",
     .summary = "A tensor that lasts from step to step, by its name; filled with init when it is allocated or reset.",
-    .constraints = std::vector<Constraint>{{"C1", "every extent is at least 1 and the element count fits in 32 bits"},
-                                           {"C2", "init is a value of the element type"}},
+    .constraints = std::vector<Constraint>{kLeafExtents, {"C2", "init is a value of the element type"}},
     .operands = std::vector<std::string_view>{},
     .attributes = std::vector<AttributeDef>{{"name", AttributeKind::String, "name of the state"},
                                             {"dtype", AttributeKind::DType, "element type"},

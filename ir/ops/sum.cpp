@@ -18,23 +18,6 @@ std::vector<ValueId> gradient(const GradientContext& g) {
   return {g.builder.broadcastTo(g.builder.reshape(g.cotangents[0], kept), shape)};
 }
 
-std::vector<Tensor> evaluateSum(const EvaluateContext& c) {
-  const Tensor& x = *c.operands[0];
-  std::vector<int64_t> extents = x.type.shape.extents();
-  const auto& axes = c.node.attributes.get<std::vector<int64_t>>("axes");
-  std::vector<int64_t> kept_strides = keptShape(x.type.shape, axes).strides();
-  for (int64_t axis : axes) kept_strides[static_cast<size_t>(axis)] = 0;
-  Tensor out{c.results[0], std::vector<double>(static_cast<size_t>(c.results[0].shape.elementCount()), 0.0)};
-  std::vector<int64_t> index(extents.size(), 0);
-  size_t flat = 0;
-  do {
-    int64_t target = 0;
-    for (size_t axis = 0; axis < extents.size(); ++axis) target += index[axis] * kept_strides[axis];
-    out.data[static_cast<size_t>(target)] += x.data[flat++];
-  } while (nextIndex(index, extents));
-  return {std::move(out)};
-}
-
 std::vector<OpCase> cases() {
   auto make = [](std::string_view name, Shape shape, std::vector<int64_t> axes, bool keep) {
     return OpCase{name,
@@ -65,7 +48,7 @@ const OpDef kSumOp{
         .identity = [](kernel::Builder& b, const TensorType& type) { return b.zero(kernelType(b, type.dtype)); },
         .combine = [](kernel::Builder& b, kernel::ValueId acc, kernel::ValueId x) { return b.make(kernel::Op::Add, {acc, x}); }},
     .alias = NoAlias{},
-    .evaluate = evaluateSum,
+    .evaluate = [](const EvaluateContext& c) { return evaluateReduced(c, [](double accumulated, double x) { return accumulated + x; }); },
     .cases = cases,
 };
 

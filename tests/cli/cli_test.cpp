@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cctype>
-#include <cmath>
-#include <filesystem>
 
 #include "frontend/io/safetensors.h"
 #include "tests/cli/process.h"
@@ -160,42 +158,6 @@ TEST_F(Cli, opt_runs_kernel_passes_on_a_kernel_text) {
   const Outcome unknown = run("opt " + path + " --passes simplify");
   EXPECT_NE(unknown.status, 0);
   EXPECT_NE(unknown.err.find("foldConstants"), std::string::npos) << unknown.err;
-}
-
-/// The value of an output in what `run STAGE` printed.
-double outputOf(const std::string& text, const std::string& name) {
-  const size_t line = text.find(name);
-  if (line == std::string::npos) return NAN;
-  return std::stod(text.substr(text.find_last_of(' ', text.find('\n', line)) + 1));
-}
-
-TEST_F(Cli, every_stage_of_a_dump_replays_to_the_same_result) {
-  const std::string dump = scratch_ / "dump";
-  ASSERT_EQ(run("train sine --device reference --steps 1 --dump-ir " + dump).status, 0);
-  double loss = NAN, norm = NAN;
-  size_t stages = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(dump)) {
-    const std::string path = entry.path();
-    // Only an emitted program has kernels that run.
-    const bool runs = path.ends_with(".graph") || path.find("emit.program") != std::string::npos;
-    if (!runs) continue;
-    ++stages;
-    const std::string device = path.ends_with(".graph") ? "evaluate" : "reference";
-    const Outcome outcome = run("run " + path + " --inputs " + dump + "/inputs.safetensors --device " + device);
-    ASSERT_EQ(outcome.status, 0) << path << outcome.err;
-    const double this_loss = outputOf(outcome.out, "loss.loss");
-    if (std::isnan(loss)) loss = this_loss;
-    EXPECT_NEAR(this_loss, loss, 1e-6) << path;
-    if (outcome.out.find("next_state.params") == std::string::npos) continue;
-    const double this_norm = outputOf(outcome.out, "next_state.params");
-    if (std::isnan(norm)) norm = this_norm;
-    EXPECT_NEAR(this_norm, norm, 1e-4) << path;
-  }
-  EXPECT_GT(loss, 0);
-  EXPECT_GT(norm, 0);
-  EXPECT_GE(stages, 6u);
-  EXPECT_EQ(run("run " + dump + "/00-trace.graph").status, 2);
-  EXPECT_EQ(run("run " + dump + "/00-trace.graph --device reference --inputs " + dump + "/inputs.safetensors").status, 4);
 }
 
 }  // namespace

@@ -48,6 +48,18 @@ TEST_F(Probe, missing_loader_fails_and_what_needs_it_is_skipped) {
   EXPECT_EQ(find("vulkan.devices").state, FindingState::Skipped);
 }
 
+TEST_F(Probe, every_failure_has_a_remedy) {
+  for (const std::string loader : {"libc.so.6", "libvulkan-that-does-not-exist.so.1"}) {
+    paths_.loader = loader;
+    for (const Finding& finding : probeVulkan(paths_)) {
+      EXPECT_FALSE(finding.message.empty()) << finding.check;
+      if (finding.state == FindingState::Failure) {
+        EXPECT_FALSE(finding.remedy.empty()) << finding.check;
+      }
+    }
+  }
+}
+
 TEST_F(Probe, no_manifest_means_no_driver) {
   const Finding finding = find("vulkan.drivers");
   EXPECT_EQ(finding.state, FindingState::Failure);

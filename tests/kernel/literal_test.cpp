@@ -47,6 +47,15 @@ TEST(Literal, floats_read_back_to_their_bits) {
   }
 }
 
+TEST(Literal, every_half_round_trips) {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const double value = halfToFloat(static_cast<uint16_t>(bits));
+    if (value == value) {
+      EXPECT_EQ(doubleToHalf(value), bits);
+    }
+  }
+}
+
 TEST(Literal, half_conversion_is_exact_and_rounds_to_even) {
   EXPECT_EQ(halfToFloat(0x3c01), 1.0009765625f);
   EXPECT_EQ(halfToFloat(0x0001), 5.9604644775390625e-8f);

@@ -3,16 +3,15 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
+#include <array>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "ir/graph/builder.h"
 #include "ir/graph/op_def.h"
 #include "passes/command_order.h"
 #include "passes/kernel/kernel_pipeline.h"
 #include "passes/pipeline.h"
+#include "tests/generated_text.h"
 
 namespace lockstep::passes {
 namespace {
@@ -232,35 +231,19 @@ TEST(Grad, loss_that_is_no_scalar_is_refused) {
   ASSERT_FALSE(result.ok());
 }
 
-/// The text between two markers of a document, to be read and replaced.
-std::pair<size_t, size_t> between(const std::string& document, const std::string& begin, const std::string& end) {
-  size_t from = document.find(begin), to = document.find(end);
-  EXPECT_NE(from, std::string::npos);
-  EXPECT_NE(to, std::string::npos);
-  return {from + begin.size(), to};
-}
-
 // passes/README.md has two tables that are made from the pipelines.
 TEST(Pipeline, readme_tables_golden) {
   std::filesystem::path path = std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "passes/README.md";
-  std::string passes = "| pass | from | to | what it does | can be left out |\n|---|---|---|---|---|\n";
+  std::string passes = "| pass | from | to | what it does | `--disable-pass` |\n|---|---|---|---|---|\n";
+  static constexpr std::array<std::string_view, 3> kDisabling{"refused", "left out", "plain form"};
   for (const PassInfo& info : listPasses()) {
-    passes += fmt::format("| `{}` | {} | {} | {} | {} |\n", info.name, info.before, info.after, info.summary, info.optional ? "yes" : "no");
+    passes += fmt::format("| `{}` | {} | {} | {} | {} |\n", info.name, info.before, info.after, info.summary,
+                          kDisabling[static_cast<size_t>(info.disabling)]);
   }
+  lockstep::testing::expectGeneratedText(path, passes);
   std::string kernel_passes = "| kernel pass | what it does |\n|---|---|\n";
   for (const KernelPassInfo& info : listKernelPasses()) kernel_passes += fmt::format("| `{}` | {} |\n", info.name, info.summary);
-  std::stringstream text;
-  text << std::ifstream(path).rdbuf();
-  std::string updated = text.str();
-  for (const auto& [name, table] : {std::pair("table", passes), std::pair("kernel table", kernel_passes)}) {
-    auto [from, to] = between(updated, fmt::format("<!-- {} -->\n", name), fmt::format("<!-- end of {} -->\n", name));
-    updated.replace(from, to - from, table);
-  }
-  if (std::getenv("LOCKSTEP_UPDATE_GOLDENS") != nullptr) {
-    std::ofstream(path) << updated;
-    return;
-  }
-  EXPECT_EQ(text.str(), updated) << "run ./dev update-goldens";
+  lockstep::testing::expectGeneratedText(path, kernel_passes, "kernel table");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <variant>
 
+#include "backends/vulkan/api.h"
 #include "ir/kernel/module.h"
 
 namespace lockstep::vulkan::testing {
@@ -18,12 +19,7 @@ std::unique_ptr<Backend>& openBackend() {
   return backend;
 }
 
-bool hasLayer() {
-  for (const VulkanCheck& check : diagnoseVulkan()) {
-    if (check.name == "validation layer") return check.detail == "installed";
-  }
-  return false;
-}
+bool hasLayer() { return loadVulkan().ok() && hasValidationLayer(); }
 
 /// Closes the device before main ends, while the driver is still whole.
 class DeviceEnvironment : public ::testing::Environment {

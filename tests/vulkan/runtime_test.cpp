@@ -229,6 +229,17 @@ TEST_F(Runtime, fills_and_copies_are_ordered_by_level) {
   for (size_t i = 64; i < 99; ++i) ASSERT_EQ(now[i], 5u) << i;
 }
 
+TEST_F(Runtime, kernels_are_listed_as_spirv) {
+  Counter counter(64);
+  program::ValidProgram program = counter.builder.take();
+  for (const kernel::ValidModule& module : program.modules()) {
+    auto listing = device()->list(module).orThrow();
+    ASSERT_TRUE(listing.has_value());
+    EXPECT_EQ(listing->ending, "spvasm");
+    EXPECT_NE(listing->text.find("OpEntryPoint GLCompute"), std::string::npos) << listing->text;
+  }
+}
+
 TEST_F(Runtime, time_measures_every_command_and_makes_a_step) {
   Counter counter(1024);
   auto executable = counter.compile();

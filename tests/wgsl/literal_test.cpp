@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "frontend/wgsl/half.h"
 #include "frontend/wgsl/token.h"
 
 namespace lockstep::wgsl {
@@ -78,18 +77,6 @@ TEST(Literal, badNumbers_areReported) {
     readNumber(text, literal, error);
     EXPECT_EQ(error, message) << text;
   }
-}
-
-TEST(Half, everyBitPattern_roundTrips) {
-  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
-    const double value = halfFromBits(static_cast<uint16_t>(bits));
-    if (value != value) continue;
-    EXPECT_EQ(halfBits(value), bits);
-    EXPECT_EQ(roundToHalf(value), value);
-  }
-  EXPECT_EQ(halfBits(roundToHalf(65519.99)), 0x7BFF);
-  EXPECT_EQ(halfBits(roundToHalf(65520.0)), 0x7C00);
-  EXPECT_EQ(halfBits(roundToHalf(1.00048828125)), 0x3C00);
 }
 
 TEST(Tokens, templateLists_areFound) {

@@ -29,45 +29,24 @@ class Variable {
   std::optional<std::string> old_;
 };
 
-TEST(Doctor, missing_driver_gives_no_devices_and_a_remedy) {
+TEST(Devices, missing_driver_gives_no_devices) {
   Variable newer("VK_DRIVER_FILES", "/nonexistent/driver.json"), older("VK_ICD_FILENAMES", "/nonexistent/driver.json");
   Result<std::vector<DeviceInfo>> devices = listVulkanDevices();
   EXPECT_TRUE(!devices || devices->empty());
-  std::vector<VulkanCheck> checks = diagnoseVulkan();
-  ASSERT_GE(checks.size(), 1u);
-  EXPECT_FALSE(checks.back().ok);
-  EXPECT_FALSE(checks.back().remedy.empty());
-  if (checks.size() == 1) return;  // no loader here
-  EXPECT_EQ(checks[1].name, "drivers");
-  EXPECT_FALSE(checks[1].ok);
-  EXPECT_NE(checks[1].remedy.find("/nonexistent/driver.json"), std::string::npos) << checks[1].remedy;
   DeviceInfo gone{.id = "vulkan:0", .name = "gone", .driver = {}, .profile = {}, .why_not = {}};
   EXPECT_FALSE(openVulkanDevice(gone).ok());
   EXPECT_EQ(openVulkanDevice(gone).failure().exit_code, ExitCode::NoDevice);
 }
 
-TEST(Doctor, unknown_device_is_refused) {
+TEST(Devices, unknown_device_is_refused) {
   DeviceInfo gone{.id = "vulkan:0", .name = "no such device", .driver = {}, .profile = {}, .why_not = {}};
   auto backend = openVulkanDevice(gone);
   ASSERT_FALSE(backend.ok());
   EXPECT_EQ(backend.failure().exit_code, ExitCode::NoDevice);
 }
 
-TEST(Doctor, every_failed_check_has_a_remedy) {
-  for (const VulkanCheck& check : diagnoseVulkan()) {
-    EXPECT_FALSE(check.name.empty());
-    EXPECT_FALSE(check.detail.empty());
-    EXPECT_EQ(check.ok, check.remedy.empty()) << check.name << ": " << check.detail;
-  }
-}
-
-bool layerIsInstalled() {
-  std::vector<VulkanCheck> checks = diagnoseVulkan();
-  return !checks.empty() && checks.back().name == "validation layer" && checks.back().detail == "installed";
-}
-
 TEST(Validation, errors_of_the_layer_become_failures) {
-  if (!layerIsInstalled()) GTEST_SKIP() << "the validation layer is not installed";
+  if (!vulkan::loadVulkan() || !vulkan::hasValidationLayer()) GTEST_SKIP() << "the validation layer is not installed";
   Variable wanted("LOCKSTEP_VALIDATION", "1"), no_cache("LOCKSTEP_CACHE_DIR", "");
   auto instance = vulkan::Instance::acquire().orThrow();
   std::vector<vulkan::DeviceFacts> devices = vulkan::findDevices(*instance).orThrow();
