@@ -39,11 +39,12 @@ constexpr std::array kPasses{
     KernelPass{{"removeDead", "results, variables and stores that nobody needs"}, removeDead},
 };
 
-/// Unrolling makes counters constants, so forwarding and folding come again behind it. What they leave of an inner loop may be small enough
-/// for the outer one to unroll too, which arrays have to wait for. What has left its loop can be shared with the same from another loop.
-constexpr std::array<std::string_view, 14> kOrder{"inlineCalls",     "foldConstants", "unrollLoops",   "forwardStores",  "foldConstants",
-                                                  "unrollLoops",     "forwardStores", "foldConstants", "splitVariables", "forwardStores",
-                                                  "hoistInvariants", "shareCommon",   "proveBounds",   "removeDead"};
+/// Unrolling makes counters constants, so forwarding and folding come again behind it. What they and removeDead leave of an inner loop may
+/// be small enough for the outer one to unroll too, which arrays have to wait for. What left its loop is shared with the same of another
+/// loop.
+constexpr std::array<std::string_view, 15> kOrder{"inlineCalls",   "foldConstants",   "unrollLoops",   "forwardStores", "foldConstants",
+                                                  "removeDead",    "unrollLoops",     "forwardStores", "foldConstants", "splitVariables",
+                                                  "forwardStores", "hoistInvariants", "shareCommon",   "proveBounds",   "removeDead"};
 
 const KernelPass* find(std::string_view name) {
   const auto* row = std::find_if(kPasses.begin(), kPasses.end(), [&](const KernelPass& pass) { return pass.info.name == name; });
