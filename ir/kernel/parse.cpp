@@ -104,7 +104,8 @@ Status Parser::parseGlobal() {
   auto initial_reader = [&]() -> Status {
     Location at = cursor_.peek().where;
     LS_TRY(std::string word, cursor_.identifier());
-    if (word != "none") return fail("kernel.syntax", fmt::format("'{}' is no initial value; write initial = none or leave it out", word), at);
+    if (word != "none")
+      return fail("kernel.syntax", fmt::format("'{}' is no initial value; write initial = none or leave it out", word), at);
     global.zero_initialized = false;
     return Success{};
   };
