@@ -9,7 +9,7 @@
 using namespace ls::examples;
 
 int main() {
-  constexpr uint64_t kSeed = 36, kChunk = 20, kSteps = 700;
+  constexpr uint64_t kSeed = 36, kChunk = 20, kSteps = 1200;
   auto trainer = compileAddition({.seed = kSeed});
   AdditionCheck check(trainer, kSeed);
   fmt::print("training {} parameters on {}\n", trainer.facts().parameters, trainer.facts().device_name);

@@ -82,12 +82,9 @@ constexpr Row kOps[] = {
     {"greater", [](const Call& c) { return greater(c["a"], c["b"]); }},
     // Golden files hold booleans as i32.
     {"where", [](const Call& c) { return where(greater(c["cond"], 0), c["a"], c["b"]); }},
-    {"neg", [](const Call& c) { return neg(c["x"]); }},
-    {"sqrt", [](const Call& c) { return sqrt(c["x"]); }},
-    {"rsqrt", [](const Call& c) { return rsqrt(c["x"]); }},
-    {"log", [](const Call& c) { return log(c["x"]); }},
-    {"exp", [](const Call& c) { return exp(c["x"]); }},
-    {"relu", [](const Call& c) { return relu(c["x"]); }},
+#define LS_UNARY(name) {#name, [](const Call& c) { return name(c["x"]); }},
+#include "frontend/unary_ops.def"
+#undef LS_UNARY
     {"square", [](const Call& c) { return square(c["x"]); }},
     {"sum", [](const Call& c) { return sum(c["x"], axisOf(c), reduceOptions(c)); }},
     {"mean", [](const Call& c) { return mean(c["x"], axisOf(c), reduceOptions(c)); }},

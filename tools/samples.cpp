@@ -27,7 +27,7 @@ std::span<const Sample> allSamples() {
   static constexpr std::array kSamples{
       Sample{.name = "addition",
              .summary = "a transformer learns to add two-digit numbers",
-             .default_steps = 700,
+             .default_steps = 1200,
              .default_seed = 36,
              .report_every = 20,
              .measure_every = 100,
