@@ -14,11 +14,12 @@ Tensor Inputs::operator[](std::string_view name) const {
   if (found == tensors_.end()) {
     std::string known;
     for (const auto& [input, tensor] : tensors_) known += (known.empty() ? "" : ", ") + input;
+    std::string remedy = known.empty() ? "declare it in .inputs" : "declared: " + known;
     throw Error({.code = "inputs.name",
                  .message = fmt::format("there is no input '{}'", name),
                  .where = {},
                  .notes = {},
-                 .remedy = known.empty() ? "declare it in .inputs" : "declared: " + known});
+                 .remedy = std::move(remedy)});
   }
   return found->second;
 }
