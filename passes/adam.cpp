@@ -102,13 +102,24 @@ struct State {
     b().output(OutputKind::NextState, std::string(name), updated);
   }
 
+  /// beta * old + (1 - beta) * value. (Operands are made one a statement: the order of a call's arguments differs between compilers, and
+  /// with it the order of nodes in a dump.)
+  ValueId moment(ValueId old, double beta, ValueId value) {
+    ValueId kept = b().mul(b().reshape(old, rows()), beta);
+    ValueId added = b().mul(value, 1 - beta);
+    return b().add(kept, added);
+  }
+
   void update() {
     ValueId g = packedGradients();
     if (config.clip_grad_norm > 0) g = clipped(g);
     ValueId p = b().reshape(params, rows());
     ValueId rate = scalarInput(kRateInput);
     if (config.kind == OptimizerKind::Sgd) {
-      if (config.weight_decay != 0) g = b().add(g, b().mul(b().mul(p, config.weight_decay), decayTable()));
+      if (config.weight_decay != 0) {
+        ValueId decay = b().mul(p, config.weight_decay);
+        g = b().add(g, b().mul(decay, decayTable()));
+      }
       ValueId step = g;
       if (config.momentum > 0) {
         ValueId old = state(kFirstMomentState);
@@ -120,11 +131,13 @@ struct State {
       return;
     }
     ValueId old_m = state(kFirstMomentState), old_v = state(kSecondMomentState);
-    ValueId m = b().add(b().mul(b().reshape(old_m, rows()), config.beta1), b().mul(g, 1 - config.beta1));
-    ValueId v = b().add(b().mul(b().reshape(old_v, rows()), config.beta2), b().mul(b().mul(g, g), 1 - config.beta2));
-    ValueId step = b().div(b().mul(rate, m), b().add(b().make("sqrt", {v}), config.epsilon));
+    ValueId m = moment(old_m, config.beta1, g);
+    ValueId v = moment(old_v, config.beta2, b().mul(g, g));
+    ValueId root = b().add(b().make("sqrt", {v}), config.epsilon);
+    ValueId step = b().div(b().mul(rate, m), root);
     if (config.kind == OptimizerKind::AdamW && config.weight_decay != 0) {
-      ValueId shrink = b().mul(scalarInput(kShrinkInput), decayTable());
+      ValueId factor = scalarInput(kShrinkInput);
+      ValueId shrink = b().mul(factor, decayTable());
       p = b().sub(p, b().mul(shrink, p));
     }
     next(kFirstMomentState, old_m, m);

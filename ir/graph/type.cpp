@@ -14,7 +14,10 @@ constexpr std::array<std::string_view, 4> kDTypeNames{"f32", "i32", "u32", "bool
 
 }  // namespace
 
-std::string_view toString(DType dtype) { return kDTypeNames[static_cast<size_t>(dtype)]; }
+std::string_view toString(DType dtype) {
+  auto index = static_cast<size_t>(dtype);
+  return index < kDTypeNames.size() ? kDTypeNames[index] : "<invalid>";
+}
 
 std::optional<DType> findDType(std::string_view text) {
   for (size_t i = 0; i < kDTypeNames.size(); ++i) {

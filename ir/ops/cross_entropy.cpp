@@ -56,7 +56,8 @@ std::vector<ValueId> gradient(const GradientContext& g) {
   dy = b.make("where", {below, b.make("where", {negative, zero, dy}), zero});
   ValueId probabilities = b.make("exp", {b.make("log_softmax", {logits})});
   ValueId hot = b.make("one_hot", {targets}, {{"depth", classes}});
-  return {b.mul(b.sub(probabilities, hot), b.reshape(dy, keptShape(shape, {last}))), ValueId()};
+  ValueId difference = b.sub(probabilities, hot);
+  return {b.mul(difference, b.reshape(dy, keptShape(shape, {last}))), ValueId()};
 }
 
 std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const ValueId> operands) {

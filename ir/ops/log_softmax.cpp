@@ -11,7 +11,8 @@ namespace {
 std::vector<ValueId> gradient(const GradientContext& g) {
   Builder& b = g.builder;
   ValueId dy = g.cotangents[0];
-  return {b.sub(dy, b.mul(b.make("exp", {g.results[0]}), b.sum(dy, -1, true)))};
+  ValueId probabilities = b.make("exp", {g.results[0]});
+  return {b.sub(dy, b.mul(probabilities, b.sum(dy, -1, true)))};
 }
 
 // x - m - log(sum(exp(x - m))), m the row's maximum: no overflow for any finite row.

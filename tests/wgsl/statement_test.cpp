@@ -44,8 +44,8 @@ TEST(Statements, everyForm_isRead) {
       "let b = (bool(id.x) & true) | false; let c = !b && (b || false); _ = vec2(b, c) == vec2(true);",
       "let v = vec2<f32>(id.xy) * 0.5 / vec2(2.0, f32(id.z)); _ = v % 2.0; _ = -v; _ = 1.0 - v; _ = v < vec2(1.0);",
       "_ = bitcast<vec2<f32>>(id.xy); _ = bitcast<i32>(id.x); _ = vec3<f32>(id); _ = vec4<i32>(vec3<i32>(id), 1); _ = u32(1.5 * buf[0]);",
-      "_ = mat2x2<f32>(buf[0], buf[1], buf[2], buf[3]) * vec2(buf[4]); _ = mat2x3<f32>(vec3(buf[0]), vec3(1.0)); _ = "
-      "transpose(mat2x3<f32>(vec3(buf[0]), vec3(1.0)));",
+      "_ = mat2x2<f32>(buf[0], buf[1], buf[2], buf[3]) * vec2(buf[4]); _ = mat2x3<f32>(vec3(buf[0]), vec3(1.0));",
+      "_ = transpose(mat2x3<f32>(vec3(buf[0]), vec3(1.0)));",
   };
   for (const char* body : kBodies) {
     SCOPED_TRACE(body);
