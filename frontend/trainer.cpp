@@ -69,6 +69,7 @@ struct Trainer::Impl {
   uint64_t seed = 0;
   uint64_t step = 0;
   std::string dump_directory;  ///< cleared once the inputs of the first step are written
+  std::vector<std::string> disabled;
   Session session;
   ProgramFacts facts;
   std::map<uint64_t, uint64_t> first_steps;  ///< of each ticket that was not waited for
@@ -79,6 +80,7 @@ struct Trainer::Impl {
         optimizer(std::move(request.optimizer)),
         seed(chosen_seed),
         dump_directory(request.dump_ir),
+        disabled(request.disable),
         session(std::move(traced),
                 {.profile = {},
                  .optimizer = configFor(optimizer),
@@ -274,7 +276,8 @@ ForwardResult Forward::run(const Batch& batch) {
 Forward Trainer::attachForward(detail::ForwardRequest request) const {
   graph::Graph traced = detail::traceFunction(impl_->model.get(), request.inputs, request.forward, OutputKind::Result, request.where);
   passes::CompileOptions options;
-  options.disabled = std::move(request.disable);
+  options.disabled = impl_->disabled;
+  options.disabled.insert(options.disabled.end(), request.disable.begin(), request.disable.end());
   options.dump_directory = std::move(request.dump_ir);
   Session session(std::move(traced), std::move(options), impl_->session.device(), std::move(request.inputs), impl_->session.state());
   ProgramFacts facts = factsOf(session, impl_->layout);

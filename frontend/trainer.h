@@ -158,7 +158,7 @@ struct ForwardSpec {
   std::vector<InputSpec> inputs = {};
   std::function<Tensor(const Model&, const Inputs&)> forward;
   std::string dump_ir = {};
-  std::vector<std::string> disable = {};
+  std::vector<std::string> disable = {};  ///< passes to leave out besides those that the trainer leaves out
 };
 
 template <class Model>

@@ -236,6 +236,18 @@ TEST_P(OnDevice, forward_shares_the_parameters) {
   EXPECT_EQ(caught([&] { (void)before.output.ints(); }).code(), "value.type");
 }
 
+TEST_P(OnDevice, forward_leaves_out_the_passes_of_its_trainer) {
+  CompileSpec<Mlp> spec = specFor(GetParam());
+  spec.disable = {"simplify"};
+  auto trainer = compile<Mlp>(spec);
+  Forward forward = trainer.attach(
+      {.inputs = {{"x", f32(1, 1)}}, .forward = [](const Mlp& m, const Inputs& in) { return m(in["x"]); }, .disable = {"kernels"}});
+  for (const std::string& pass : forward.facts().passes) {
+    EXPECT_FALSE(pass.starts_with("simplify") || pass.starts_with("kernels")) << pass;
+  }
+  EXPECT_FALSE(forward.facts().passes.empty());
+}
+
 TEST_P(OnDevice, forward_outlives_its_trainer) {
   std::optional<Forward> forward;
   {
