@@ -63,7 +63,7 @@ const std::array kPasses{
     Pass{{"decompose", "updated", "primitive", "softmax, norms and losses become ordinary ops"},
          nullptr,
          [](const Graph& g, const CompileOptions&) { return decompose(g); }},
-    Pass{{"simplify", "primitive", "primitive", "constant folding, algebraic rules, common subexpressions, dead code", Disabling::LeavesOut},
+    Pass{{"simplify", "primitive", "primitive", "folding, algebraic rules, common subexpressions, dead code", Disabling::LeavesOut},
          nullptr,
          [](const Graph& g, const CompileOptions&) { return simplify(g); }},
     Pass{{"splitReductions", "primitive", "primitive", "long reductions to few results run in two stages", Disabling::LeavesOut},
