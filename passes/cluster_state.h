@@ -24,8 +24,8 @@ class ClusterState {
   const graph::Graph& graph;
   const FuseConfig& config;
   Clusters out;
-  std::vector<std::vector<graph::ValueId>>
-      users;                      ///< by value: results of the computing nodes that read it (through views and cheap nodes)
+  /// By value: the first results of the computing nodes that read it, through views and cheap nodes.
+  std::vector<std::vector<graph::ValueId>> users;
   std::vector<bool> escapes;      ///< by value: read by a storage node or an output
   std::vector<char> row_aligned;  ///< by node: in a Rows cluster, 1 when the node has one value a row
 

@@ -21,7 +21,7 @@ void printPasses() {
                pass.summary);
   }
   for (const passes::KernelPassInfo& pass : passes::listKernelPasses()) {
-    fmt::print("{:<18}kernel -> kernel, optional\n{:<18}{}\n", pass.name, "", pass.summary);
+    fmt::print("{:<18}kernel -> kernel, can be left out\n{:<18}{}\n", pass.name, "", pass.summary);
   }
 }
 
