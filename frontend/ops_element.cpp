@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "frontend/ops.h"
+#include "frontend/ops_element.h"
 #include "frontend/trace.h"
 
 namespace lockstep {

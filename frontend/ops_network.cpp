@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
-#include "frontend/ops.h"
+#include "frontend/ops_network.h"
+#include "frontend/ops_shape.h"
 #include "frontend/trace.h"
 
 namespace lockstep {

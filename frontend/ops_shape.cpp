@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "frontend/ops.h"
+#include "frontend/ops_element.h"
+#include "frontend/ops_reduce.h"
+#include "frontend/ops_shape.h"
 #include "frontend/trace.h"
 
 namespace lockstep {

@@ -53,6 +53,9 @@ class Tensor {
 
 class Parameter;
 
+/// Where a call was written; every op takes one, defaulted.
+using Where = std::source_location;
+
 template <class T>
 concept Number = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
 
