@@ -4,6 +4,7 @@
 #pragma once
 
 #include "frontend/ops_element.h"
+#include "frontend/ops_gradient.h"
 #include "frontend/ops_index.h"
 #include "frontend/ops_network.h"
 #include "frontend/ops_random.h"

@@ -75,6 +75,14 @@ std::set<int32_t> ClusterState::dependencies(const Cluster& cluster) const {
   return found;
 }
 
+std::set<int32_t> ClusterState::completeBefore(const Cluster& cluster) const {
+  std::set<int32_t> found;
+  for (NodeId id : cluster.members) {
+    for (const Read& read : readsOf(graph[id])) throughStorage(read.base, found);
+  }
+  return found;
+}
+
 /// Storage nodes (pack, update_slice, slices of them) pass dependencies on.
 void ClusterState::throughStorage(ValueId value, std::set<int32_t>& found) const {
   NodeId id = graph[value].node;
@@ -104,9 +112,10 @@ bool ClusterState::needs(int32_t from, int32_t target) const {
 
 bool ClusterState::staysAcyclic(const std::vector<Read>& reads, int32_t c) const {
   std::set<int32_t> sources;
+  for (const Read& read : reads) throughStorage(read.base, sources);
+  if (sources.contains(c)) return false;
   for (const Read& read : reads) {
     if (clusterOf(read.base) >= 0) sources.insert(clusterOf(read.base));
-    throughStorage(read.base, sources);
   }
   sources.erase(c);
   return std::none_of(sources.begin(), sources.end(), [&](int32_t s) { return needs(s, c); });

@@ -39,6 +39,8 @@ class ClusterState {
 
   /// The clusters that a cluster reads, also through storage nodes.
   [[nodiscard]] std::set<int32_t> dependencies(const Cluster& cluster) const;
+  /// Those of them that are read through storage nodes: they must be complete before the cluster starts.
+  [[nodiscard]] std::set<int32_t> completeBefore(const Cluster& cluster) const;
   /// True when cluster `from` (transitively) needs cluster `target`.
   [[nodiscard]] bool needs(int32_t from, int32_t target) const;
   /// Adding a node with these reads to cluster `c` makes no circle iff none of its other sources needs `c`.

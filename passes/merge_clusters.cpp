@@ -35,7 +35,7 @@ bool mergeMap(ClusterState& state, int32_t source) {
     if (target == source || to.dead || to.elements != state.cluster(source).elements) continue;
     if (to.kind == ClusterKind::Columns) continue;  // its elements are those of the results only
     std::set<int32_t> needed = state.dependencies(to);
-    if (!needed.contains(source) || !readsInPlace(state, target, source)) continue;
+    if (!needed.contains(source) || state.completeBefore(to).contains(source) || !readsInPlace(state, target, source)) continue;
     // No other way from the source to the target.
     needed.erase(source);
     needed.erase(target);
@@ -85,7 +85,7 @@ void absorbPrologues(ClusterState& state) {
     const Cluster& cluster = state.out.clusters[c];
     if (cluster.dead || cluster.kind != ClusterKind::Map) continue;
     int32_t reader = onlyReader(state, cluster);
-    if (reader < 0) continue;
+    if (reader < 0 || state.completeBefore(state.cluster(reader)).contains(static_cast<int32_t>(c))) continue;
     ClusterKind kind = state.cluster(reader).kind;
     if (kind == ClusterKind::Contract || kind == ClusterKind::Columns) state.moveInto(static_cast<int32_t>(c), reader);
   }
