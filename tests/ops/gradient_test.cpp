@@ -122,6 +122,7 @@ TEST_P(DecomposedGradientCase, Gradient_EqualsThatOfTheDecomposition) {
   Node node = made.builder.graph().definition(made.results.front());
   std::vector<ValueId> parts = std::get<DecomposeLowering>(*GetParam().op->lower).decompose(made.builder, node, made.operands);
   std::vector<std::string> names = floatLeaves(made.leaves);
+  if (names.empty() || made.builder.typeOf(made.results.front()).dtype != DType::F32) return;  // an integer case of a numeric op
   std::vector<std::vector<Tensor>> gradients;
   for (const std::vector<ValueId>& values : {made.results, parts}) {
     Builder builder(made.builder.graph());
