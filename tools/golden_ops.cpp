@@ -85,6 +85,10 @@ constexpr Row kOps[] = {
 #define LS_UNARY(name) {#name, [](const Call& c) { return name(c["x"]); }},
 #include "frontend/unary_ops.def"
 #undef LS_UNARY
+    {"leaky_relu", [](const Call& c) { return leaky_relu(c["x"], c.number("alpha")); }},
+    {"clamp", [](const Call& c) { return clamp(c["x"], c.number("lo"), c.number("hi")); }},
+    {"argmax", [](const Call& c) { return argmax(c["x"], axisOf(c)); }},
+    {"argmin", [](const Call& c) { return argmin(c["x"], axisOf(c)); }},
     {"square", [](const Call& c) { return square(c["x"]); }},
     {"sum", [](const Call& c) { return sum(c["x"], axisOf(c), reduceOptions(c)); }},
     {"mean", [](const Call& c) { return mean(c["x"], axisOf(c), reduceOptions(c)); }},

@@ -39,6 +39,7 @@ Attributes eps(double value) { return {{"eps", value}}; }
 std::vector<Broken> brokenCases() {
   TensorType x = f32({2, 3}), row = f32({3}), idx = i32({2, 3}), flag = boolean({2, 3}), scalar = f32({}), key = u32({4});
   int64_t huge = int64_t{1} << 33;
+  double nan = std::numeric_limits<double>::quiet_NaN();
   std::vector<Broken> broken{
       {"parameter", "C1", {}, leaf({2, 0}), {}},
       {"input", "C1", {}, leaf({-3}), {}},
@@ -52,13 +53,32 @@ std::vector<Broken> brokenCases() {
       {"arange", "C1", {}, {{"n", integer(0)}, {"dtype", DType::I32}}, {}},
       {"arange", "C2", {}, {{"n", integer(2)}, {"dtype", DType::Bool}}, {}},
       {"arange", "C3", {}, {{"n", (integer(1) << 24) + 1}, {"dtype", DType::F32}}, {}},
+      {"leaky_relu", "C1", {idx}, {{"alpha", 0.1}}, {}},
+      {"leaky_relu", "C2", {x}, {{"alpha", nan}}, {}},
+      {"elu", "C1", {idx}, {{"alpha", 1.0}}, {}},
+      {"elu", "C2", {x}, {{"alpha", nan}}, {}},
+      {"clamp", "C1", {idx}, {{"lo", 0.0}, {"hi", 1.0}}, {}},
+      {"clamp", "C2", {x}, {{"lo", 1.0}, {"hi", 0.5}}, {}},
+      {"logical_and", "C1", {flag, idx}, {}, {}},
+      {"logical_and", "C2", {flag, boolean({3})}, {}, {}},
+      {"logical_or", "C1", {x, x}, {}, {}},
+      {"logical_or", "C2", {flag, boolean({2})}, {}, {}},
+      {"logical_not", "C1", {u32({2})}, {}, {}},
       {"where", "C1", {x, x, x}, {}, {}},
       {"where", "C2", {flag, x, idx}, {}, {}},
       {"where", "C3", {flag, x, row}, {}, {}},
       {"sum", "C1", {flag}, reduction({0}), {}},
       {"sum", "C2", {x}, reduction({1, 0}), {}},
+      {"prod", "C1", {flag}, reduction({0}), {}},
+      {"prod", "C2", {x}, reduction({1, 0}), {}},
       {"reduce_max", "C1", {flag}, reduction({0}), {}},
       {"reduce_max", "C2", {x}, reduction({2}), {}},
+      {"reduce_min", "C1", {flag}, reduction({0}), {}},
+      {"reduce_min", "C2", {x}, reduction({2}), {}},
+      {"argmax", "C1", {flag}, {{"axis", integer(0)}}, {}},
+      {"argmax", "C2", {x}, {{"axis", integer(2)}}, {}},
+      {"argmin", "C1", {flag}, {{"axis", integer(0)}}, {}},
+      {"argmin", "C2", {scalar}, {{"axis", integer(0)}}, {}},
       {"reshape", "C1", {x}, shapeOf({-1, 6}), {}},
       {"reshape", "C2", {x}, shapeOf({5}), {}},
       {"permute", "C1", {x}, {{"permutation", Integers{0, 0}}}, {}},
@@ -144,7 +164,8 @@ std::vector<Broken> brokenCases() {
       {"update_slice", "C2", {x, row}, {{"offset", integer(4)}}, {}},
       {"group", "C1", {x}, {{"kind", std::string("map")}}, {}},
   };
-  for (std::string_view op : {"add", "sub", "mul", "div", "min", "max", "less", "greater"}) {
+  for (std::string_view op :
+       {"add", "sub", "mul", "div", "min", "max", "pow", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}) {
     broken.push_back({op, "C1", {x, idx}, {}, {}});
     broken.push_back({op, "C2", {x, row}, {}, {}});
   }
@@ -202,6 +223,9 @@ TEST(Constraints, OtherWaysToBreakThem_AreRefusedToo) {
   double nan = std::numeric_limits<double>::quiet_NaN();
   std::vector<Broken> others{
       {"add", "C1", {flag, flag}, {}, {}},
+      {"less", "C1", {flag, flag}, {}, {}},
+      {"clamp", "C2", {x}, {{"lo", nan}, {"hi", 1.0}}, {}},
+      {"argmax", "C2", {x}, {{"axis", int64_t{-1}}}, {}},
       {"input", "C1", {}, leaf({huge, huge, huge}), {}},
       {"constant", "C2", {}, {{"value", nan}, {"dtype", DType::I32}, {"shape", Integers{2}}}, {}},
       {"constant", "C2", {}, {{"value", 2147483648.0}, {"dtype", DType::I32}, {"shape", Integers{2}}}, {}},

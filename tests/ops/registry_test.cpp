@@ -21,7 +21,9 @@ TEST(Registry, Names_AreUniqueAndAreFiles) {
   std::set<std::string_view> names;
   for (const OpDef* op : allOps()) {
     EXPECT_TRUE(names.insert(*op->name).second) << *op->name;
-    for (char c : *op->name) EXPECT_TRUE(std::islower(static_cast<unsigned char>(c)) != 0 || c == '_') << *op->name;
+    for (char c : *op->name)
+      EXPECT_TRUE(std::islower(static_cast<unsigned char>(c)) != 0 || std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '_')
+          << *op->name;
     EXPECT_TRUE(std::filesystem::exists(fmt::format("{}/ir/ops/{}.cpp", LOCKSTEP_SOURCE_DIR, *op->name))) << *op->name;
     EXPECT_EQ(findOp(*op->name), op);
   }
