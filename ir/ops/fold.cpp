@@ -36,9 +36,7 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
   const auto& extents = node.attributes.get<std::vector<int64_t>>("extents");
   Shape y = b.shapeOf(operands[0]);
   size_t n = windows.size(), lead = y.rank() - 2 * n;
-  bool tiles = true;
-  for (size_t i = 0; i < n; ++i) tiles = tiles && windows[i].tiles(extents[i]);
-  if (tiles) {
+  if (tile(windows, extents)) {
     std::vector<int64_t> order = allAxes(y.rank());
     for (size_t i = 0; i < n; ++i) {
       order[lead + 2 * i] = static_cast<int64_t>(lead + i);
@@ -49,22 +47,9 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
     x.insert(x.end(), extents.begin(), extents.end());
     return {b.reshape(b.permute(operands[0], order), Shape(x))};
   }
-  // Solved for the position: element i of x is element k of the window at (i * input_dilation + padding_low - k * dilation) / stride.
-  std::vector<int64_t> stride, padding, dilation, input_dilation, kernel_axes;
-  for (size_t i = 0; i < n; ++i) {
-    stride.push_back(windows[i].input_dilation);
-    padding.push_back(-windows[i].padding_low);
-    dilation.push_back(-windows[i].dilation);
-    input_dilation.push_back(windows[i].stride);
-    kernel_axes.push_back(static_cast<int64_t>(lead + n + i));
-  }
-  ValueId gathered = b.make("skew", {operands[0]},
-                            {{"extents", extents},
-                             {"stride", stride},
-                             {"padding", padding},
-                             {"dilation", dilation},
-                             {"input_dilation", input_dilation},
-                             {"fill", 0.0}});
+  std::vector<int64_t> kernel_axes;
+  for (size_t i = 0; i < n; ++i) kernel_axes.push_back(static_cast<int64_t>(lead + n + i));
+  ValueId gathered = gatherWindows(b, operands[0], windows, extents);
   return {b.make("sum", {gathered}, {{"axes", kernel_axes}, {"keep_dims", false}})};
 }
 

@@ -38,9 +38,13 @@ int64_t Window::positions(int64_t extent) const {
   return room < 0 ? 0 : room / stride + 1;
 }
 
-bool Window::tiles(int64_t extent) const {
-  bool plain = padding_low == 0 && padding_high == 0 && input_dilation == 1 && (dilation == 1 || kernel == 1);
-  return plain && kernel == stride && extent % kernel == 0;
+bool tile(const std::vector<Window>& windows, const std::vector<int64_t>& extents) {
+  for (size_t i = 0; i < windows.size(); ++i) {
+    const Window& w = windows[i];
+    bool plain = w.padding_low == 0 && w.padding_high == 0 && w.input_dilation == 1 && (w.dilation == 1 || w.kernel == 1);
+    if (!plain || w.kernel != w.stride || extents[extents.size() - windows.size() + i] % w.kernel != 0) return false;
+  }
+  return true;
 }
 
 std::vector<Window> windowsOf(const Attributes& attributes) {
@@ -110,6 +114,44 @@ ValueId makeFold(Builder& b, ValueId y, const std::vector<Window>& windows, cons
   Attributes attributes = attributesOf(windows);
   attributes.set("extents", extents);
   return b.make("fold", {y}, std::move(attributes));
+}
+
+ValueId gatherWindows(Builder& b, ValueId y, const std::vector<Window>& windows, const std::vector<int64_t>& extents, double fill) {
+  // Solved for the position: element i of x is element k of the window at (i * input_dilation + padding_low - k * dilation) / stride.
+  std::vector<int64_t> stride, padding, dilation, input_dilation;
+  for (const Window& window : windows) {
+    stride.push_back(window.input_dilation);
+    padding.push_back(-window.padding_low);
+    dilation.push_back(-window.dilation);
+    input_dilation.push_back(window.stride);
+  }
+  return b.make("skew", {y},
+                {{"extents", extents},
+                 {"stride", stride},
+                 {"padding", padding},
+                 {"dilation", dilation},
+                 {"input_dilation", input_dilation},
+                 {"fill", fill}});
+}
+
+Result<std::vector<Window>> poolingWindows(std::string_view op, const TensorType& x, const Attributes& attributes) {
+  if (x.dtype != DType::F32 || x.shape.rank() < 3) return violated(op, "C1", fmt::format("x is {}, wanted f32 [B, C, S...]", toString(x)));
+  size_t n = x.shape.rank() - 2;
+  LS_CHECK(checkWindows(op, "C2", attributes, n));
+  std::vector<Window> windows = windowsOf(attributes);
+  if (windows.size() != n) return violated(op, "C2", fmt::format("wanted {} numbers a list", n));
+  for (const Window& window : windows) {
+    if (window.padding_low < 0 || 2 * window.padding_low > window.kernel)
+      return violated(op, "C2", fmt::format("padding is {} with a kernel of {} elements", window.padding_low, window.kernel));
+  }
+  LS_TRY(const std::vector<int64_t> positions, windowPositions(op, "C3", x.shape, windows));
+  std::vector<int64_t> seen = x.shape.extents();
+  for (size_t i = 0; i < n; ++i) {
+    seen[2 + i] = positions[i];
+    seen.push_back(windows[i].kernel);
+  }
+  LS_CHECK(checkExtents(op, "C3", seen));
+  return windows;
 }
 
 }  // namespace lockstep::graph

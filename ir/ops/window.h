@@ -16,9 +16,9 @@ struct Window {
   int64_t kernel = 1, stride = 1, padding_low = 0, padding_high = 0, dilation = 1, input_dilation = 1;
   /// Positions along an axis of `extent` elements: floor((dilated extent + paddings - dilated kernel) / stride) + 1; 0 when none fits.
   [[nodiscard]] int64_t positions(int64_t extent) const;
-  /// The windows cover an axis of `extent` elements without gap or overlap.
-  [[nodiscard]] bool tiles(int64_t extent) const;
 };
+/// The windows cover the last axes of these extents without gap or overlap.
+bool tile(const std::vector<Window>& windows, const std::vector<int64_t>& extents);
 
 /// Attributes kernel, stride, padding_low, padding_high, dilation, input_dilation: one number an axis. Those that are absent keep the
 /// values above; `padding` gives both sides.
@@ -35,5 +35,11 @@ Result<std::vector<int64_t>> windowPositions(std::string_view op, std::string_vi
 ValueId makeWindows(Builder& b, ValueId x, const std::vector<Window>& windows, double fill = 0);
 /// The adjoint: each element of [..., P..., K...] is added where windows of [..., extents...] took it from.
 ValueId makeFold(Builder& b, ValueId y, const std::vector<Window>& windows, const std::vector<int64_t>& extents);
+/// makeFold before it adds: [..., P..., K...] -> [..., extents..., K...], the element that each kernel element k took from each position,
+/// `fill` where there is none.
+ValueId gatherWindows(Builder& b, ValueId y, const std::vector<Window>& windows, const std::vector<int64_t>& extents, double fill = 0);
+/// The pooling windows over the axes [B, C, S...] of `x`, from attributes kernel, stride and padding. C1: x is f32 with a rank of at least
+/// 3; C2: one number a spatial axis, kernel and stride at least 1, padding between 0 and half the kernel; C3: the windows fit.
+Result<std::vector<Window>> poolingWindows(std::string_view op, const TensorType& x, const Attributes& attributes);
 
 }  // namespace lockstep::graph

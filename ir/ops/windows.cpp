@@ -32,9 +32,7 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
   std::vector<Window> windows = windowsOf(node.attributes);
   std::vector<int64_t> extents = b.shapeOf(operands[0]).extents();
   size_t n = windows.size(), lead = extents.size() - n;
-  bool tiles = true;
-  for (size_t i = 0; i < n; ++i) tiles = tiles && windows[i].tiles(extents[lead + i]);
-  if (tiles) {  // [..., P1, K1, P2, K2] with its axes sorted: no guard, no division
+  if (tile(windows, extents)) {  // [..., P1, K1, P2, K2] with its axes sorted: no guard, no division
     std::vector<int64_t> split(extents.begin(), extents.begin() + static_cast<std::ptrdiff_t>(lead)), order = allAxes(lead + 2 * n);
     for (size_t i = 0; i < n; ++i) {
       split.insert(split.end(), {extents[lead + i] / windows[i].kernel, windows[i].kernel});

@@ -43,6 +43,22 @@ Attributes skewed(Attributes more = {}) {
   for (const auto& [name, value] : more.items()) out.set(name, value);
   return out;
 }
+/// Of a convolution over two axes, of a pooling over one.
+Attributes convolution(Attributes more = {}) {
+  Attributes out{{"stride", Integers{1, 1}}, {"padding", Integers{0, 0}}, {"dilation", Integers{1, 1}}, {"groups", integer(1)}};
+  for (const auto& [name, value] : more.items()) out.set(name, value);
+  return out;
+}
+Attributes transposed(Attributes more = {}) {
+  Attributes out = convolution(std::move(more));
+  if (out.find("output_padding") == nullptr) out.set("output_padding", Integers{0, 0});
+  return out;
+}
+Attributes pooling(int64_t kernel, int64_t padding, bool average) {
+  Attributes out{{"kernel", Integers{kernel}}, {"stride", Integers{1}}, {"padding", Integers{padding}}};
+  if (average) out.set("count_include_pad", true);
+  return out;
+}
 Attributes parts(Integers offsets, int64_t total) { return {{"offsets", std::move(offsets)}, {"total", total}}; }
 Attributes mean() { return {{"reduction", std::string("mean")}}; }
 Attributes eps(double value) { return {{"eps", value}}; }
@@ -98,6 +114,24 @@ std::vector<Broken> brokenCases() {
       {"skew", "C2", {x}, skewed({{"stride", Integers{0}}}), {}},
       {"skew", "C3", {x}, skewed({{"extents", Integers{0}}}), {}},
       {"skew", "C4", {idx}, skewed({{"fill", 0.5}}), {}},
+      {"conv", "C1", {i32({1, 2, 4, 4}), f32({3, 2, 3, 3})}, convolution(), {}},
+      {"conv", "C2", {f32({2, 4, 4}), f32({3, 2, 3, 3})}, convolution(), {}},
+      {"conv", "C3", {f32({1, 2, 4, 4}), f32({3, 2, 3, 3})}, convolution({{"padding", Integers{0, -1}}}), {}},
+      {"conv", "C4", {f32({1, 2, 4, 4}), f32({3, 2, 3, 3})}, convolution({{"groups", integer(2)}}), {}},
+      {"conv", "C5", {f32({1, 2, 4, 2}), f32({3, 2, 3, 3})}, convolution(), {}},
+      {"conv", "C6", {f32({16, 64, 1024, 1024}), f32({1, 64, 3, 3})}, convolution(), {}},
+      {"conv_transpose", "C1", {i32({1, 2, 4, 4}), f32({2, 3, 3, 3})}, transposed(), {}},
+      {"conv_transpose", "C2", {f32({2, 4, 4}), f32({2, 3, 3, 3})}, transposed(), {}},
+      {"conv_transpose", "C3", {f32({1, 2, 4, 4}), f32({2, 3, 3, 3})}, transposed({{"output_padding", Integers{0, 1}}}), {}},
+      {"conv_transpose", "C4", {f32({1, 2, 4, 4}), f32({3, 2, 3, 3})}, transposed(), {}},
+      {"conv_transpose", "C5", {f32({1, 2, 4, 1}), f32({2, 3, 3, 2})}, transposed({{"padding", Integers{0, 1}}}), {}},
+      {"conv_transpose", "C6", {f32({16, 64, 1024, 1024}), f32({64, 1, 3, 3})}, transposed(), {}},
+      {"max_pool", "C1", {f32({2, 8})}, pooling(2, 0, false), {}},
+      {"max_pool", "C2", {f32({1, 2, 8})}, pooling(2, 2, false), {}},
+      {"max_pool", "C3", {f32({1, 2, 8})}, pooling(9, 0, false), {}},
+      {"avg_pool", "C1", {i32({1, 2, 8})}, pooling(2, 0, true), {}},
+      {"avg_pool", "C2", {f32({1, 2, 8})}, pooling(2, -1, true), {}},
+      {"avg_pool", "C3", {f32({1 << 14, 1 << 14, 8})}, pooling(3, 1, true), {}},
       {"broadcast_to", "C1", {row}, shapeOf({0, 3}), {}},
       {"broadcast_to", "C2", {x}, shapeOf({3, 2}), {}},
       {"sum_to_shape", "C1", {flag}, shapeOf({3}), {}},
