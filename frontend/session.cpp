@@ -113,9 +113,9 @@ std::vector<std::byte> Session::encode(const Batch& batch, const Scalars& scalar
     if (port != nullptr) std::memcpy(bytes.data() + (**program_)[port->buffer].offset, data.data(), data.size());
   };
   for (const InputSpec& input : inputs_) place(input.name, bytesOf(itemFor(batch, input, inputs_)));
-  for (const auto& [name, value] : scalars) {
-    float rounded = static_cast<float>(value);
-    place(name, std::as_bytes(std::span(&rounded, 1)));
+  for (const auto& [name, values] : scalars) {
+    std::vector<float> rounded(values.begin(), values.end());
+    place(name, std::as_bytes(std::span(rounded)));
   }
   return bytes;
 }

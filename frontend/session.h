@@ -22,8 +22,8 @@ struct Device {
 /// Error with exit code NoDevice when nothing matches.
 Device openChosenDevice(const std::string& selector);
 
-/// Values of the step scalars by name, beside the batch.
-using Scalars = std::vector<std::pair<std::string_view, double>>;
+/// Inputs of a step beside the batch, by name; f32, computed by the host.
+using Scalars = std::vector<std::pair<std::string_view, std::vector<double>>>;
 
 class Session {
  public:

@@ -95,7 +95,7 @@ Trained train(const char* selector, const Sample& sample, const char* profile, u
   session.writeState(passes::kParameterState, sample.parameters);
   Trained trained;
   for (int step = 0; step < 2; ++step) {
-    std::vector<std::byte> input = session.encode(sample.batch(), {{passes::kRateInput, 0.005}, {passes::kShrinkInput, 5e-5}});
+    std::vector<std::byte> input = session.encode(sample.batch(), {{passes::kScalarsInput, {0.005, 0.005, 1e-8, 1}}});
     std::vector<std::byte> arena = session.wait(session.submit({input})).front();
     trained.losses.push_back(session.outputs(arena, graph::OutputKind::Loss).front().floats().front());
   }
