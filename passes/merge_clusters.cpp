@@ -14,6 +14,7 @@ namespace {
 /// Whether every read of `source` by `target` finds the element that the reader's invocation makes.
 bool readsInPlace(const ClusterState& state, int32_t target, int32_t source) {
   const Graph& graph = state.graph;
+  if (state.storedDependencies(state.cluster(target)).contains(source)) return false;
   for (NodeId id : state.cluster(target).members) {
     const Node& node = graph[id];
     for (const Read& read : state.readsOf(node)) {
@@ -28,7 +29,41 @@ bool readsInPlace(const ClusterState& state, int32_t target, int32_t source) {
   return true;
 }
 
-bool mergeMap(ClusterState& state, int32_t source) {
+/// Whether a path leaves the clusters and comes back.
+bool hasDetour(const ClusterState& state, const std::set<int32_t>& clusters) {
+  for (int32_t c : clusters) {
+    for (int32_t needed : state.dependencies(state.cluster(c))) {
+      if (clusters.contains(needed)) continue;
+      if (std::any_of(clusters.begin(), clusters.end(), [&](int32_t other) { return state.needs(needed, other); })) return true;
+    }
+  }
+  return false;
+}
+
+/// Chains that would pass too many values on one by one may fit together: merges all map clusters that `target` is computed from in place.
+bool mergeTogether(ClusterState& state, int32_t target) {
+  if (state.cluster(target).dead) return false;
+  std::set<int32_t> all{target};
+  for (std::vector<int32_t> open{target}; !open.empty();) {
+    int32_t reader = open.back();
+    open.pop_back();
+    for (int32_t source : state.dependencies(state.cluster(reader))) {
+      const Cluster& from = state.cluster(source);
+      if (from.kind != ClusterKind::Map || from.elements != state.cluster(target).elements) continue;
+      if (readsInPlace(state, reader, source) && all.insert(source).second) open.push_back(source);
+    }
+  }
+  for (int32_t reader : all) {
+    if (std::any_of(all.begin(), all.end(), [&](int32_t source) { return source != reader && !readsInPlace(state, reader, source); }))
+      return false;
+  }
+  std::vector<int32_t> sources(all.begin(), all.end());
+  std::erase(sources, target);
+  return sources.size() > 1 && !hasDetour(state, all) && state.moveInto(sources, target);
+}
+
+/// Targets that had too many bindings with the source are noted in `crowded`.
+bool mergeMap(ClusterState& state, int32_t source, std::set<int32_t>& crowded) {
   for (size_t c = 0; c < state.out.clusters.size(); ++c) {
     auto target = static_cast<int32_t>(c);
     const Cluster& to = state.cluster(target);
@@ -40,7 +75,8 @@ bool mergeMap(ClusterState& state, int32_t source) {
     needed.erase(source);
     needed.erase(target);
     if (std::any_of(needed.begin(), needed.end(), [&](int32_t n) { return state.needs(n, source); })) continue;
-    if (state.moveInto(source, target)) return true;
+    if (state.moveInto({source}, target)) return true;
+    crowded.insert(target);
   }
   return false;
 }
@@ -73,10 +109,12 @@ int32_t onlyReader(const ClusterState& state, const Cluster& cluster) {
 void mergeMaps(ClusterState& state) {
   for (bool changed = true; changed;) {
     changed = false;
+    std::set<int32_t> crowded;
     for (size_t c = 0; c < state.out.clusters.size(); ++c) {
       const Cluster& cluster = state.out.clusters[c];
-      if (!cluster.dead && cluster.kind == ClusterKind::Map) changed = mergeMap(state, static_cast<int32_t>(c)) || changed;
+      if (!cluster.dead && cluster.kind == ClusterKind::Map) changed = mergeMap(state, static_cast<int32_t>(c), crowded) || changed;
     }
+    for (int32_t target : crowded) changed = mergeTogether(state, target) || changed;
   }
 }
 
@@ -87,7 +125,7 @@ void absorbPrologues(ClusterState& state) {
     int32_t reader = onlyReader(state, cluster);
     if (reader < 0) continue;
     ClusterKind kind = state.cluster(reader).kind;
-    if (kind == ClusterKind::Contract || kind == ClusterKind::Columns) state.moveInto(static_cast<int32_t>(c), reader);
+    if (kind == ClusterKind::Contract || kind == ClusterKind::Columns) state.moveInto({static_cast<int32_t>(c)}, reader);
   }
 }
 

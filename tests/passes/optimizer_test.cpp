@@ -262,6 +262,23 @@ size_t copies(const Compiled& compiled) {
   return count;
 }
 
+/// The gradient has as many elements as the flat states, and is packed: the update reads it from storage.
+TEST(OptimizerCost, gradient_of_one_whole_row_is_made_before_the_update) {
+  Builder b;
+  auto leaf = [&](const char* op, const char* name) {
+    return b.make(op, {}, {{"name", std::string(name)}, {"dtype", DType::F32}, {"shape", std::vector<int64_t>{1, 64}}});
+  };
+  b.mutableGraph().parameters.push_back({"w", {DType::F32, Shape{1, 64}}, true});
+  ValueId x = leaf("input", "x"), w = leaf("parameter", "w");
+  ValueId square = b.mul(w, w);
+  ValueId sum = b.make("sum", {b.mul(square, x)}, {{"axes", std::vector<int64_t>{0, 1}}, {"keep_dims", false}});
+  b.output(OutputKind::Loss, "loss", sum);
+  CompileOptions options;
+  options.optimizer = OptimizerConfig{};
+  Compiled compiled = compile(b.take(), options).orThrow();
+  EXPECT_TRUE(program::validate(compiled.program).ok());
+}
+
 TEST(OptimizerCost, guard_and_groups_take_no_dispatch_and_no_level) {
   OptimizerConfig config{.kind = OptimizerKind::AdamW, .weight_decay = 0.1, .clip_grad_norm = 1, .skip_non_finite = false};
   Compiled plain = compiledWith(config);
