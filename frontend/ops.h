@@ -4,6 +4,8 @@
 #pragma once
 
 #include "frontend/ops_element.h"
+#include "frontend/ops_index.h"
 #include "frontend/ops_network.h"
+#include "frontend/ops_random.h"
 #include "frontend/ops_reduce.h"
 #include "frontend/ops_shape.h"

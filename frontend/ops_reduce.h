@@ -17,4 +17,7 @@ Tensor sum(Tensor x, std::optional<int64_t> axis = {}, ReduceOptions options = {
 /// f32 only.
 Tensor mean(Tensor x, std::optional<int64_t> axis = {}, ReduceOptions options = {}, Where where = Where::current());
 
+/// Sums up to and including each element along an axis; from each element on when reversed.
+Tensor cumsum(Tensor x, int64_t axis, bool reverse = false, Where where = Where::current());
+
 }  // namespace lockstep

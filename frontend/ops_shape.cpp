@@ -41,6 +41,11 @@ Tensor mean(Tensor x, std::optional<int64_t> axis, ReduceOptions options, Where 
   return mul(sum(x, axis, options, where), 1.0 / static_cast<double>(count), where);
 }
 
+Tensor cumsum(Tensor x, int64_t axis, bool reverse, Where where) {
+  detail::Trace::require("cumsum", where);
+  return emit("cumsum", {x}, {{"axis", normaliseAxis("cumsum", axis, x, where)}, {"reverse", reverse}}, where);
+}
+
 Tensor reshape(Tensor x, std::vector<int64_t> shape, Where where) {
   detail::Trace::require("reshape", where);
   int64_t elements = x.shape(where).elementCount(), known = 1, holes = 0;

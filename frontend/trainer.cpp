@@ -42,6 +42,12 @@ ProgramFacts factsOf(const Session& session, const graph::ParameterLayout& layou
   return facts;
 }
 
+io::Array toArray(const detail::StepValue& value) {
+  io::ElementType type = value.type.dtype == graph::DType::F32 ? io::ElementType::F32 : io::ElementType::U32;
+  std::span<const std::byte> bytes = std::as_bytes(std::span(value.words));
+  return {type, value.type.shape.extents(), {bytes.begin(), bytes.end()}};
+}
+
 uint64_t randomSeed() {
   std::random_device device;
   return device();  // 32 bits, so that a report of it stays readable
@@ -97,9 +103,9 @@ struct Trainer::Impl {
   }
 
   /// Computed here in f64, once for each step, when the call is made.
-  [[nodiscard]] detail::Scalars scalars(uint64_t t) const {
+  [[nodiscard]] detail::StepValues scalars(uint64_t t) const {
     auto values = passes::stepScalars(config, rateAt(optimizer.lr, static_cast<int64_t>(t)), t);
-    return {{passes::kScalarsInput, {values.begin(), values.end()}}};
+    return {detail::stepValue(passes::kScalarsInput, values), detail::randomKey(seed, t)};
   }
 
   /// The states that make up a training run; the program has others that only live within a step.
@@ -114,7 +120,7 @@ struct Trainer::Impl {
   [[nodiscard]] ParameterValues download() const { return detail::splitParameters(layout, session.readState(passes::kParameterState)); }
 
   /// What a replay of any dumped stage needs: weights, states, batch and scalars of the first step.
-  void dumpInputs(const Batch& batch, const detail::Scalars& step_scalars) {
+  void dumpInputs(const Batch& batch, const detail::StepValues& step_values) {
     io::TensorFile file;
     for (const graph::ParameterLayout::Slot& slot : layout.slots) {
       file.tensors.emplace(slot.name, io::Array::fromFloats(slot.type.shape.extents(), download().at(slot.name)));
@@ -124,18 +130,15 @@ struct Trainer::Impl {
       file.tensors.emplace(name, io::Array::fromFloats({static_cast<int64_t>(values.size())}, values));
     }
     for (const BatchItem& item : batch) file.tensors.emplace(std::string(item.name), detail::toArray(item));
-    for (const auto& [name, values] : step_scalars) {
-      std::vector<float> rounded(values.begin(), values.end());
-      file.tensors.emplace(std::string(name), io::Array::fromFloats({static_cast<int64_t>(rounded.size())}, rounded));
-    }
+    for (const detail::StepValue& value : step_values) file.tensors.emplace(std::string(value.name), toArray(value));
     (void)io::writeSafetensors(std::filesystem::path(dump_directory) / "inputs.safetensors", file).orThrow();
     dump_directory.clear();
   }
 
   std::vector<std::byte> encode(const Batch& batch, uint64_t t) {
-    detail::Scalars step_scalars = scalars(t);
-    std::vector<std::byte> bytes = session.encode(batch, step_scalars);
-    if (!dump_directory.empty()) dumpInputs(batch, step_scalars);
+    detail::StepValues values = scalars(t);
+    std::vector<std::byte> bytes = session.encode(batch, values);
+    if (!dump_directory.empty()) dumpInputs(batch, values);
     return bytes;
   }
 };
@@ -245,7 +248,12 @@ RunFacts Trainer::run_facts() const {
 struct Forward::Impl {
   Session session;
   ProgramFacts facts;
+  uint64_t seed = 0;
+  uint64_t runs = 0;
 };
+
+// Random numbers of forward programs: a stream apart from those of the training steps.
+constexpr uint64_t kForwardStream = uint64_t{1} << 63;
 
 Forward::Forward(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Forward::Forward(Forward&&) noexcept = default;
@@ -254,7 +262,8 @@ Forward::~Forward() = default;
 const ProgramFacts& Forward::facts() const { return impl_->facts; }
 
 ForwardResult Forward::run(const Batch& batch) {
-  std::vector<std::vector<std::byte>> arenas = impl_->session.wait(impl_->session.submit({impl_->session.encode(batch, {})}));
+  std::vector<std::vector<std::byte>> arenas = impl_->session.wait(
+      impl_->session.submit({impl_->session.encode(batch, {detail::randomKey(impl_->seed, kForwardStream | ++impl_->runs)})}));
   return {std::move(impl_->session.outputs(arenas.front(), OutputKind::Result).front()),
           Captures(impl_->session.outputs(arenas.front(), OutputKind::Capture))};
 }
@@ -267,7 +276,7 @@ Forward Trainer::attachForward(detail::ForwardRequest request) const {
   options.dump_directory = std::move(request.dump_ir);
   Session session(std::move(traced), std::move(options), impl_->session.device(), std::move(request.inputs), impl_->session.state());
   ProgramFacts facts = factsOf(session, impl_->layout);
-  return Forward(std::make_unique<Forward::Impl>(Forward::Impl{std::move(session), std::move(facts)}));
+  return Forward(std::make_unique<Forward::Impl>(Forward::Impl{std::move(session), std::move(facts), impl_->seed}));
 }
 
 Trainer detail::compile(CompileRequest request) {

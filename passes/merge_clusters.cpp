@@ -95,7 +95,7 @@ int32_t onlyReader(const ClusterState& state, const Cluster& cluster) {
         if (inside.contains(user_node)) continue;
         int32_t user_cluster = state.clusterOf(user);
         const auto& lower = *graph[user_node].op->lower;
-        bool seed = std::holds_alternative<ContractLowering>(lower) || std::holds_alternative<ReduceLowering>(lower);
+        bool seed = !std::holds_alternative<ElementLowering>(lower);
         if (!seed || (reader >= 0 && reader != user_cluster)) return -1;
         reader = user_cluster;
       }

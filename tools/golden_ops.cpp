@@ -97,6 +97,7 @@ constexpr Row kOps[] = {
     {"matmul", [](const Call& c) { return matmul(c["a"], c["b"]); }},
     {"embedding", [](const Call& c) { return embedding(c["table"], c["idx"]); }},
     {"one_hot", [](const Call& c) { return one_hot(c["idx"], c.integer("depth")); }},
+    {"take_along_axis", [](const Call& c) { return take_along_axis(c["x"], c["idx"], c.integer("axis")); }},
     {"softmax", [](const Call& c) { return softmax(c["x"], c.integer("axis")); }},
     {"log_softmax", [](const Call& c) { return log_softmax(c["x"], c.integer("axis")); }},
     {"softmax_causal", [](const Call& c) { return softmax_causal(c["x"]); }},

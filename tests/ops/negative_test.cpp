@@ -31,11 +31,13 @@ Attributes padding(int64_t axis, int64_t before, int64_t after, double value) {
   return {{"axis", axis}, {"before", before}, {"after", after}, {"value", value}};
 }
 Attributes parts(Integers offsets, int64_t total) { return {{"offsets", std::move(offsets)}, {"total", total}}; }
+Attributes segments(int64_t axis, int64_t count) { return {{"axis", axis}, {"segments", count}}; }
+Attributes dropping(double p, int64_t salt) { return {{"p", p}, {"salt", salt}}; }
 Attributes mean() { return {{"reduction", std::string("mean")}}; }
 Attributes eps(double value) { return {{"eps", value}}; }
 
 std::vector<Broken> brokenCases() {
-  TensorType x = f32({2, 3}), row = f32({3}), idx = i32({2, 3}), flag = boolean({2, 3}), scalar = f32({});
+  TensorType x = f32({2, 3}), row = f32({3}), idx = i32({2, 3}), flag = boolean({2, 3}), scalar = f32({}), key = u32({4});
   int64_t huge = int64_t{1} << 33;
   std::vector<Broken> broken{
       {"parameter", "C1", {}, leaf({2, 0}), {}},
@@ -100,6 +102,35 @@ std::vector<Broken> brokenCases() {
       {"layer_norm", "C2", {scalar, row, row}, eps(1e-5), {}},
       {"layer_norm", "C3", {x, row, f32({2})}, eps(1e-5), {}},
       {"layer_norm", "C4", {x, row, row}, eps(0), {}},
+      {"cumsum", "C1", {flag}, {{"axis", integer(0)}, {"reverse", false}}, {}},
+      {"cumsum", "C2", {x}, {{"axis", integer(2)}, {"reverse", false}}, {}},
+      {"segment_sum", "C1", {flag, i32({2})}, segments(0, 4), {}},
+      {"segment_sum", "C2", {x, idx}, segments(0, 4), {}},
+      {"segment_sum", "C3", {x, i32({2})}, segments(-1, 4), {}},
+      {"segment_sum", "C4", {x, i32({3})}, segments(0, 4), {}},
+      {"segment_sum", "C5", {x, i32({2})}, segments(0, 0), {}},
+      {"index_select", "C1", {x, idx}, {{"axis", integer(0)}}, {}},
+      {"index_select", "C2", {x, i32({2})}, {{"axis", integer(2)}}, {}},
+      {"index_select", "C3", {f32({1, 1 << 20}), i32({1 << 20})}, {{"axis", integer(0)}}, {}},
+      {"take_along_axis", "C1", {x, x}, {{"axis", integer(0)}}, {}},
+      {"take_along_axis", "C2", {x, idx}, {{"axis", integer(2)}}, {}},
+      {"take_along_axis", "C3", {x, i32({3, 3})}, {{"axis", integer(1)}}, {}},
+      {"scatter_add", "C1", {x, idx, idx}, {{"axis", integer(0)}}, {}},
+      {"scatter_add", "C2", {x, x, x}, {{"axis", integer(0)}}, {}},
+      {"scatter_add", "C3", {x, idx, f32({2, 4})}, {{"axis", integer(1)}}, {}},
+      {"scatter_add", "C4", {x, idx, x}, {{"axis", integer(2)}}, {}},
+      {"scatter_add", "C5", {x, i32({3, 3}), f32({3, 3})}, {{"axis", integer(1)}}, {}},
+      {"sort", "C1", {flag}, {{"axis", integer(0)}, {"descending", false}}, {}},
+      {"sort", "C2", {x}, {{"axis", integer(2)}, {"descending", false}}, {}},
+      {"sort", "C3", {f32({1 << 17})}, {{"axis", integer(0)}, {"descending", false}}, {}},
+      {"top_k", "C1", {flag}, {{"axis", integer(0)}, {"k", integer(1)}}, {}},
+      {"top_k", "C2", {x}, {{"axis", integer(2)}, {"k", integer(1)}}, {}},
+      {"top_k", "C3", {x}, {{"axis", integer(1)}, {"k", integer(4)}}, {}},
+      {"top_k", "C4", {f32({1 << 17})}, {{"axis", integer(0)}, {"k", integer(1)}}, {}},
+      {"dropout", "C1", {idx, key}, dropping(0.5, 0), {}},
+      {"dropout", "C2", {x, idx}, dropping(0.5, 0), {}},
+      {"dropout", "C3", {x, key}, dropping(1, 0), {}},
+      {"dropout", "C4", {x, key}, dropping(0.5, -1), {}},
       {"pack", "C1", {idx}, parts({0}, 64), {}},
       {"pack", "C2", {x, x}, parts({0}, 64), {}},
       {"pack", "C3", {x}, parts({32}, 64), {}},
@@ -112,6 +143,11 @@ std::vector<Broken> brokenCases() {
   for (std::string_view op : {"add", "sub", "mul", "div", "min", "max", "less", "greater"}) {
     broken.push_back({op, "C1", {x, idx}, {}, {}});
     broken.push_back({op, "C2", {x, row}, {}, {}});
+  }
+  for (std::string_view op : {"uniform", "normal", "gumbel"}) {
+    broken.push_back({op, "C1", {idx}, {{"shape", Integers{2}}, {"salt", integer(0)}}, {}});
+    broken.push_back({op, "C2", {key}, {{"shape", Integers{0}}, {"salt", integer(0)}}, {}});
+    broken.push_back({op, "C3", {key}, {{"shape", Integers{2}}, {"salt", integer(1) << 31}}, {}});
   }
   for (const OpDef* op : allOps()) {
     bool one_float = op->operands->size() == 1 && op->attributes->empty() && op->constraints->size() == 1;
