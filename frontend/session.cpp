@@ -68,8 +68,10 @@ Device openChosenDevice(const std::string& selector) {
   return {std::move(chosen), std::move(backend)};
 }
 
-StepValue stepValue(std::string_view name, double value) {
-  return {name, {DType::F32, {}}, {std::bit_cast<uint32_t>(static_cast<float>(value))}};
+StepValue stepValue(std::string_view name, std::span<const double> values) {
+  StepValue made{name, {DType::F32, graph::Shape{static_cast<int64_t>(values.size())}}, {}};
+  for (double value : values) made.words.push_back(std::bit_cast<uint32_t>(static_cast<float>(value)));
+  return made;
 }
 
 StepValue randomKey(uint64_t seed, uint64_t step) {

@@ -30,7 +30,7 @@ struct StepValue {
   std::vector<uint32_t> words;
 };
 using StepValues = std::vector<StepValue>;
-StepValue stepValue(std::string_view name, double value);  ///< as f32
+StepValue stepValue(std::string_view name, std::span<const double> values);  ///< as f32[n]
 /// The key of the random ops: a stream apart for each `seed` and each `step` of it.
 StepValue randomKey(uint64_t seed, uint64_t step);
 

@@ -7,11 +7,11 @@
 #include <random>
 
 #include "frontend/io/safetensors.h"
+#include "frontend/optimizer_settings.h"
 #include "frontend/parameters.h"
 #include "frontend/session.h"
 #include "frontend/trace.h"
 #include "frontend/tracing.h"
-#include "passes/adam.h"
 
 namespace lockstep {
 
@@ -19,19 +19,6 @@ using detail::Session;
 using graph::OutputKind;
 
 namespace {
-
-passes::OptimizerConfig configFor(const OptimizerSpec& spec) {
-  static constexpr passes::OptimizerKind kKinds[] = {passes::OptimizerKind::Adam, passes::OptimizerKind::AdamW, passes::OptimizerKind::Sgd};
-  return {.kind = kKinds[static_cast<size_t>(spec.name)],
-          .beta1 = spec.beta1,
-          .beta2 = spec.beta2,
-          .epsilon = spec.eps,
-          .weight_decay = spec.weight_decay,
-          .momentum = spec.momentum,
-          .nesterov = spec.nesterov,
-          .clip_grad_norm = spec.clip_grad_norm,
-          .clip_epsilon = spec.clip_epsilon};
-}
 
 ProgramFacts factsOf(const Session& session, const graph::ParameterLayout& layout) {
   const passes::PlanSummary& plan = session.plan();
@@ -72,6 +59,7 @@ struct Trainer::Impl {
   std::shared_ptr<const Module> model;
   graph::ParameterLayout layout;
   OptimizerSpec optimizer;
+  passes::OptimizerConfig config;
   uint64_t seed = 0;
   uint64_t step = 0;
   std::string dump_directory;  ///< cleared once the inputs of the first step are written
@@ -84,12 +72,14 @@ struct Trainer::Impl {
       : model(std::move(request.model)),
         layout(graph::layoutParameters(traced.parameters)),
         optimizer(std::move(request.optimizer)),
+        config(detail::optimizerConfig(optimizer, traced.parameters)),
         seed(chosen_seed),
         dump_directory(request.dump_ir),
         disabled(request.disable),
         session(std::move(traced),
                 {.profile = {},
-                 .optimizer = configFor(optimizer),
+                 .optimizer = config,
+                 .parameter_state = std::string(passes::kParameterState),
                  .keep_gradients = false,
                  .wrt = {},
                  .templates = nullptr,
@@ -114,13 +104,8 @@ struct Trainer::Impl {
 
   /// Computed here in f64, once for each step, when the call is made.
   [[nodiscard]] detail::StepValues scalars(uint64_t t) const {
-    double lr = rateAt(optimizer.lr, static_cast<int64_t>(t)), rate = lr;
-    if (optimizer.name != OptimizerName::Sgd) {
-      double power = static_cast<double>(t);
-      rate *= std::sqrt(1 - std::pow(optimizer.beta2, power)) / (1 - std::pow(optimizer.beta1, power));
-    }
-    return {detail::stepValue(passes::kRateInput, rate), detail::stepValue(passes::kShrinkInput, lr * optimizer.weight_decay),
-            detail::randomKey(seed, t)};
+    auto values = passes::stepScalars(config, rateAt(optimizer.lr, static_cast<int64_t>(t)), t);
+    return {detail::stepValue(passes::kScalarsInput, values), detail::randomKey(seed, t)};
   }
 
   /// The states that make up a training run; the program has others that only live within a step.
@@ -296,9 +281,6 @@ Forward Trainer::attachForward(detail::ForwardRequest request) const {
 
 Trainer detail::compile(CompileRequest request) {
   graph::Graph traced = traceFunction(request.model.get(), request.inputs, request.loss, OutputKind::Loss, request.where);
-  if (request.optimizer.decay_filter) {
-    for (graph::ParameterInfo& parameter : traced.parameters) parameter.decay = request.optimizer.decay_filter(parameter.name);
-  }
   uint64_t seed = request.seed ? *request.seed : randomSeed();
   return Trainer(std::make_unique<Trainer::Impl>(std::move(request), std::move(traced), seed));
 }

@@ -19,11 +19,11 @@ struct MemberRead {
   bool seed, row;  ///< not an element op; an element op with one value a row
 };
 
-/// Whether `target` reads `source` not only through storage, and `accepts` holds for every read.
+/// Whether `target` reads `source` never through storage, and `accepts` holds for every read.
 template <class Accepts>
 bool everyRead(const ClusterState& state, int32_t target, int32_t source, Accepts accepts) {
   const Graph& graph = state.graph;
-  bool any = false;
+  if (state.storedDependencies(state.cluster(target)).contains(source)) return false;
   for (NodeId id : state.cluster(target).members) {
     const Node& node = graph[id];
     for (const Read& read : state.readsOf(node)) {
@@ -32,10 +32,9 @@ bool everyRead(const ClusterState& state, int32_t target, int32_t source, Accept
       bool row = state.row_aligned[id.index()] != 0 && !seed;
       const Shape& shape = graph.shapeOf(seed ? node.operands[0] : node.results[0]);
       if (!read.exact || !accepts(MemberRead{read, shape, graph.shapeOf(read.base), seed, row})) return false;
-      any = true;
     }
   }
-  return any;
+  return true;
 }
 
 /// Whether every read of `source` by `target` finds the element that the reader's invocation makes.
@@ -57,13 +56,47 @@ bool readsRowValues(const ClusterState& state, int32_t target, int32_t source) {
   });
 }
 
-bool mergeMap(ClusterState& state, int32_t source) {
+/// Whether a path leaves the clusters and comes back.
+bool hasDetour(const ClusterState& state, const std::set<int32_t>& clusters) {
+  for (int32_t c : clusters) {
+    for (int32_t needed : state.dependencies(state.cluster(c))) {
+      if (clusters.contains(needed)) continue;
+      if (std::any_of(clusters.begin(), clusters.end(), [&](int32_t other) { return state.needs(needed, other); })) return true;
+    }
+  }
+  return false;
+}
+
+/// Chains that would pass too many values on one by one may fit together: merges all map clusters that `target` is computed from in place.
+bool mergeTogether(ClusterState& state, int32_t target) {
+  if (state.cluster(target).dead) return false;
+  std::set<int32_t> all{target};
+  for (std::vector<int32_t> open{target}; !open.empty();) {
+    int32_t reader = open.back();
+    open.pop_back();
+    for (int32_t source : state.dependencies(state.cluster(reader))) {
+      const Cluster& from = state.cluster(source);
+      if (from.kind != ClusterKind::Map || from.elements != state.cluster(target).elements) continue;
+      if (readsInPlace(state, reader, source) && all.insert(source).second) open.push_back(source);
+    }
+  }
+  for (int32_t reader : all) {
+    if (std::any_of(all.begin(), all.end(), [&](int32_t source) { return source != reader && !readsInPlace(state, reader, source); }))
+      return false;
+  }
+  std::vector<int32_t> sources(all.begin(), all.end());
+  std::erase(sources, target);
+  return sources.size() > 1 && !hasDetour(state, all) && state.moveInto(sources, target);
+}
+
+/// Targets that had too many bindings with the source are noted in `crowded`.
+bool mergeMap(ClusterState& state, int32_t source, std::set<int32_t>& crowded) {
   for (size_t c = 0; c < state.out.clusters.size(); ++c) {
     auto target = static_cast<int32_t>(c);
     const Cluster& to = state.cluster(target);
     if (target == source || to.dead) continue;
     std::set<int32_t> needed = state.dependencies(to);
-    if (!needed.contains(source) || state.completeBefore(to).contains(source)) continue;
+    if (!needed.contains(source)) continue;
     bool row_values = !readsInPlace(state, target, source);
     if (row_values && !readsRowValues(state, target, source)) continue;
     // No other way from the source to the target.
@@ -71,7 +104,10 @@ bool mergeMap(ClusterState& state, int32_t source) {
     needed.erase(target);
     if (std::any_of(needed.begin(), needed.end(), [&](int32_t n) { return state.needs(n, source); })) continue;
     const std::vector<NodeId> moved = state.cluster(source).members;
-    if (!state.moveInto(source, target)) continue;
+    if (!state.moveInto({source}, target)) {
+      crowded.insert(target);
+      continue;
+    }
     if (row_values) {
       for (NodeId id : moved) state.row_aligned[id.index()] = 1;
     }
@@ -108,10 +144,12 @@ int32_t onlyReader(const ClusterState& state, const Cluster& cluster) {
 void mergeMaps(ClusterState& state) {
   for (bool changed = true; changed;) {
     changed = false;
+    std::set<int32_t> crowded;
     for (size_t c = 0; c < state.out.clusters.size(); ++c) {
       const Cluster& cluster = state.out.clusters[c];
-      if (!cluster.dead && cluster.kind == ClusterKind::Map) changed = mergeMap(state, static_cast<int32_t>(c)) || changed;
+      if (!cluster.dead && cluster.kind == ClusterKind::Map) changed = mergeMap(state, static_cast<int32_t>(c), crowded) || changed;
     }
+    for (int32_t target : crowded) changed = mergeTogether(state, target) || changed;
   }
 }
 
@@ -120,9 +158,9 @@ void absorbPrologues(ClusterState& state) {
     const Cluster& cluster = state.out.clusters[c];
     if (cluster.dead || cluster.kind != ClusterKind::Map) continue;
     int32_t reader = onlyReader(state, cluster);
-    if (reader < 0 || state.completeBefore(state.cluster(reader)).contains(static_cast<int32_t>(c))) continue;
+    if (reader < 0 || state.storedDependencies(state.cluster(reader)).contains(static_cast<int32_t>(c))) continue;
     ClusterKind kind = state.cluster(reader).kind;
-    if (kind == ClusterKind::Contract || kind == ClusterKind::Columns) state.moveInto(static_cast<int32_t>(c), reader);
+    if (kind == ClusterKind::Contract || kind == ClusterKind::Columns) state.moveInto({static_cast<int32_t>(c)}, reader);
   }
 }
 
