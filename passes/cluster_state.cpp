@@ -39,7 +39,8 @@ void ClusterState::collect(ValueId value, const IndexMap& map, bool exact, std::
     IndexMap inner = view->map(graph, node);
     // Guards of two pads with different fills do not compose; the position then counts as unknown.
     bool clash = !map.guards.empty() && !inner.guards.empty() && map.fill != inner.fill;
-    collect(node.operands[0], clash ? IndexMap{} : compose(map, inner, graph.shapeOf(value)), exact && !clash, reads);
+    exact = exact && !clash;
+    collect(node.operands[0], exact ? compose(map, inner, graph.shapeOf(value)) : IndexMap{}, exact, reads);
     return;
   }
   const auto& element = std::get<ElementLowering>(*node.op->lower);  // cheap
