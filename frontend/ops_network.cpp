@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
-
 #include "frontend/ops_network.h"
 #include "frontend/ops_shape.h"
 #include "frontend/trace.h"
@@ -35,11 +33,6 @@ Tensor log_softmax(Tensor x, int64_t axis, Where where) {
 }
 Tensor softmax_causal(Tensor x, Where where) { return emit("softmax_causal", {x}, {}, where); }
 Tensor where_causal(Tensor x, double fill, Where where) { return emit("where_causal", {x}, {{"fill", fill}}, where); }
-
-Tensor cross_entropy(Tensor logits, Tensor targets, CrossEntropyOptions options, Where where) {
-  static constexpr std::array<const char*, 3> kNames{"none", "mean", "sum"};
-  return emit("cross_entropy", {logits, targets}, {{"reduction", std::string(kNames.at(static_cast<size_t>(options.reduction)))}}, where);
-}
 
 Tensor layer_norm(Tensor x, Tensor g, Tensor b, double eps, Where where) { return emit("layer_norm", {x, g, b}, {{"eps", eps}}, where); }
 
