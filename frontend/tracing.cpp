@@ -60,6 +60,7 @@ graph::Graph traceFunction(const Module* model, const std::vector<InputSpec>& in
                  .remedy = "set .loss or .forward, and .make for a model without a default constructor"});
   }
   Trace trace(where);
+  trace.setTraining(kind == graph::OutputKind::Loss);
   if (model != nullptr) trace.addParameters(*model);
   std::map<std::string, Tensor, std::less<>> tensors;
   for (const InputSpec& input : inputs) tensors.emplace(input.name, trace.addInput(input.name, input.type));
