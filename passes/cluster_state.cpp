@@ -111,9 +111,10 @@ bool ClusterState::needs(int32_t from, int32_t target) const {
 
 bool ClusterState::staysAcyclic(const std::vector<Read>& reads, int32_t c) const {
   std::set<int32_t> sources;
+  for (const Read& read : reads) throughStorage(read.base, sources);
+  if (sources.contains(c)) return false;
   for (const Read& read : reads) {
     if (clusterOf(read.base) >= 0) sources.insert(clusterOf(read.base));
-    throughStorage(read.base, sources);
   }
   sources.erase(c);
   return std::none_of(sources.begin(), sources.end(), [&](int32_t s) { return needs(s, c); });

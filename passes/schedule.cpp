@@ -82,7 +82,7 @@ struct State {
       }
       place = placeOf(node.operands[0]);
       place.offset += static_cast<uint64_t>(start) * byteSize(graph.typeOf(value).dtype);
-    } else if (std::holds_alternative<AliasUpdate>(*node.op->alias)) {
+    } else if (std::holds_alternative<AliasUpdate>(*node.op->alias) || std::holds_alternative<AliasView>(*node.op->alias)) {
       place = placeOf(node.operands[0]);
     } else {
       place.buffer = newBuffer(graph[value].name.empty() ? fmt::format("t{}", value.value) : graph[value].name, graph.typeOf(value),
@@ -257,6 +257,10 @@ struct State {
       for (auto& [key, index] : copy_jobs) {
         if (key == base) jobs[job].after.insert(index);
       }
+    }
+    // A barrier is no more than its operands, the ones that it waits for included.
+    if (std::holds_alternative<AliasView>(*node.op->alias)) {
+      for (ValueId operand : node.operands) dependOn(job, operand);
     }
     // A group without operands is no leaf: it makes its value, so nobody can need an older one.
     if (node.operands.empty() && std::holds_alternative<StorageLowering>(*node.op->lower)) readers[base].push_back(job);
