@@ -142,6 +142,7 @@ DType dtypeOf(const io::Array& array) {
     case io::ElementType::F32:
     case io::ElementType::F64:
       return DType::F32;
+    case io::ElementType::I64:
     case io::ElementType::I32:
       return DType::I32;
     case io::ElementType::U32:
