@@ -2,6 +2,7 @@
 // All of the front end that a program includes.
 #pragma once
 
+#include "frontend/checkpoint_folder.h"
 #include "frontend/host.h"
 #include "frontend/module.h"
 #include "frontend/nn.h"

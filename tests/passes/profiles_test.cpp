@@ -92,16 +92,17 @@ Trained train(const char* selector, const Sample& sample, const char* profile, u
   passes::CompileOptions options;
   options.optimizer = sample.optimizer;
   options.memory_limit = memory_limit;
-  detail::Session session(sample.graph, std::move(options), std::move(device), sample.inputs);
-  session.writeState(passes::kParameterState, sample.parameters);
+  auto states = std::make_shared<detail::States>(std::move(device));
+  detail::Session session(sample.graph, std::move(options), states, sample.inputs);
+  states->writeFloats(passes::kParameterState, sample.parameters);
   Trained trained;
   for (int step = 0; step < 2; ++step) {
     const std::array<double, 4> scalars = passes::stepScalars(sample.optimizer, 0.005, 1);
     std::vector<std::byte> input = session.encode(sample.batch(), {detail::stepValue(passes::kScalarsInput, scalars)});
-    std::vector<std::byte> arena = session.wait(session.submit({input})).front();
+    std::vector<std::byte> arena = session.run(std::move(input));
     trained.losses.push_back(session.outputs(arena, graph::OutputKind::Loss).front().floats().front());
   }
-  trained.parameters = session.readState(passes::kParameterState);
+  trained.parameters = states->readFloats(passes::kParameterState);
   return trained;
 }
 
