@@ -3,6 +3,7 @@
 #pragma once
 
 #include "frontend/checkpoint_folder.h"
+#include "frontend/compiled.h"
 #include "frontend/host.h"
 #include "frontend/module.h"
 #include "frontend/nn.h"

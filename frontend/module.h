@@ -96,6 +96,7 @@ class Parameter {
   [[nodiscard]] Tensor tensor(std::source_location where = std::source_location::current()) const;
 
   [[nodiscard]] std::string path() const;
+  [[nodiscard]] const Module& owner() const { return *owner_; }
   [[nodiscard]] const TensorType& type() const { return type_; }
   [[nodiscard]] bool decay() const { return decay_; }
   [[nodiscard]] const std::source_location& where() const { return where_; }

@@ -3,16 +3,15 @@
 
 #include <fmt/format.h>
 
-#include "frontend/trainer_impl.h"
+#include "frontend/describe_program.h"
 
 namespace lockstep::detail {
 
-ProgramFacts programFacts(const Device& device, const graph::ParameterLayout& layout, const Session* session) {
-  const passes::PlanSummary plan = session == nullptr ? passes::PlanSummary{} : session->plan();
-  const ChosenDevice& chosen = device.chosen;
-  ProgramFacts facts{.device = chosen.info.id,
-                     .device_name = chosen.info.name,
-                     .device_reason = chosen.reason,
+ProgramFacts programFacts(const graph::ParameterLayout& layout, const passes::PlanSummary& plan,
+                          const std::vector<passes::PassRecord>& passes) {
+  ProgramFacts facts{.device = {},
+                     .device_name = {},
+                     .device_reason = {},
                      .dispatches = plan.dispatches,
                      .levels = plan.levels,
                      .distinct_kernels = plan.distinct_kernels,
@@ -22,11 +21,18 @@ ProgramFacts programFacts(const Device& device, const graph::ParameterLayout& la
                      .parameters = 0,
                      .passes = {}};
   for (const graph::ParameterLayout::Slot& slot : layout.slots) facts.parameters += slot.size;
-  if (session == nullptr) return facts;
-  for (const passes::PassRecord& record : session->passRecords()) {
+  for (const passes::PassRecord& record : passes) {
     facts.passes.push_back(
         fmt::format("{} {:.3f} s: {}{}", record.name, record.seconds, record.statistics, record.changed ? "" : " (unchanged)"));
   }
+  return facts;
+}
+
+ProgramFacts programFacts(const Device& device, const graph::ParameterLayout& layout, const Session* session) {
+  ProgramFacts facts = session == nullptr ? programFacts(layout, {}, {}) : programFacts(layout, session->plan(), session->passRecords());
+  facts.device = device.chosen.info.id;
+  facts.device_name = device.chosen.info.name;
+  facts.device_reason = device.chosen.reason;
   return facts;
 }
 

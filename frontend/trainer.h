@@ -19,6 +19,7 @@
 #include "frontend/module.h"
 #include "frontend/optim.h"
 #include "frontend/program_facts.h"
+#include "frontend/state_dict.h"
 #include "frontend/step_result.h"
 
 namespace lockstep {
@@ -89,6 +90,10 @@ class Trainer {
   DataCursor load(const std::filesystem::path& path);
   [[nodiscard]] io::TensorFile checkpoint(const DataCursor& cursor = {}) const;
   DataCursor restore(const io::TensorFile& file);
+
+  /// The parameters under PyTorch's names and in its layout (frontend/state_dict.h), and back; moments and step counter stay.
+  [[nodiscard]] io::TensorFile state_dict() const;
+  LoadReport load_state_dict(const io::TensorFile& file, LoadOptions options = {});
 
   /// From the next step on. A schedule without start_step begins at the next step; step counter and moments stay.
   void set_lr(Schedule schedule);

@@ -8,20 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "frontend/describe_program.h"
 #include "frontend/non_finite.h"
 #include "frontend/program_cache.h"
 #include "frontend/shared_model.h"
 #include "frontend/trainer.h"
 
 namespace lockstep {
-
-namespace detail {
-
-/// "dispatches", "passes", ... of a program.
-ProgramFacts programFacts(const Device& device, const graph::ParameterLayout& layout, const Session* session);
-RunFacts runFacts(const ProgramCache& programs);
-
-}  // namespace detail
 
 struct Trainer::Impl {
   /// Steps that were submitted and not waited for.

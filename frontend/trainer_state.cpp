@@ -135,6 +135,20 @@ void Trainer::save(const std::filesystem::path& path, const DataCursor& cursor) 
 
 DataCursor Trainer::load(const std::filesystem::path& path) { return restore(io::readSafetensors(path).orThrow()); }
 
+io::TensorFile Trainer::state_dict() const {
+  auto turn = impl_->look();
+  return formatStateDict(module(), download());
+}
+
+LoadReport Trainer::load_state_dict(const io::TensorFile& file, LoadOptions options) {
+  auto turn = impl_->enter();
+  auto model = impl_->shared->get();
+  ParameterValues values = detail::splitParameters(model->layout, model->states->readFloats(passes::kParameterState));
+  LoadReport report = readStateDict(*model->module, file, options, values);
+  model->states->writeFloats(passes::kParameterState, detail::joinParameters(model->layout, values));
+  return report;
+}
+
 void Trainer::replaceModel(detail::ReplaceRequest request) {
   auto turn = impl_->enter();
   impl_->replace(std::move(request));

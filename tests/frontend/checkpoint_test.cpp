@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Saving and going on, resetting, and replacing the model.
 #include <filesystem>
+#include <fstream>
 
 #include "frontend/io/safetensors.h"
 #include "tests/frontend/trainer_fixture.h"
@@ -12,16 +13,17 @@ class Checkpoints : public OnDevice {};
 INSTANTIATE_TEST_SUITE_P(Devices, Checkpoints, testing::Values("reference", "vulkan"), deviceName);
 
 /// A path that is free at the start and at the end of a test.
-class ScratchFile {
+class ScratchPath {
  public:
-  explicit ScratchFile(const std::string& name) : path_(std::filesystem::temp_directory_path() / ("lockstep_" + name)) { remove(); }
-  ~ScratchFile() { remove(); }
-  ScratchFile(const ScratchFile&) = delete;
-  ScratchFile& operator=(const ScratchFile&) = delete;
+  explicit ScratchPath(const std::string& name) : path_(std::filesystem::temp_directory_path() / ("lockstep_" + name)) { remove(); }
+  ~ScratchPath() { remove(); }
+  ScratchPath(const ScratchPath&) = delete;
+  ScratchPath& operator=(const ScratchPath&) = delete;
   operator const std::filesystem::path&() const { return path_; }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
 
  private:
-  void remove() { std::filesystem::remove(path_); }
+  void remove() { std::filesystem::remove_all(path_); }
   std::filesystem::path path_;
 };
 
@@ -30,7 +32,7 @@ void train(ModelTrainer<Mlp>& trainer, size_t from, size_t to) {
 }
 
 TEST_P(Checkpoints, saved_run_goes_on_byte_for_byte) {
-  ScratchFile path(std::string("checkpoint_") + GetParam() + ".safetensors");
+  ScratchPath path(std::string("checkpoint_") + GetParam() + ".safetensors");
   CompileSpec<Mlp> spec = specFor(GetParam());
   spec.optimizer =
       adamw({.lr = schedule::warmup({.peak = 0.01, .steps = 3, .after = schedule::linear({.peak = 0.01, .final = 0, .steps = 20})}),
@@ -205,6 +207,45 @@ TEST_P(Checkpoints, open_tickets_survive_a_replacement) {
   const uint64_t ticket = trainer.enqueue(2, [&](size_t) { return batchOf(data); });
   trainer.replace_model([] { return std::make_unique<Sized>(4); });
   EXPECT_TRUE(trainer.wait(ticket).back().completed());
+}
+
+TEST(CheckpointFolders, last_ones_stay_and_the_newest_resumes) {
+  ScratchPath folder("folder_keep");
+  auto trainer = compile<Mlp>(specFor("reference"));
+  CheckpointFolder checkpoints(folder, 2);
+  EXPECT_FALSE(checkpoints.latest().has_value());
+  EXPECT_FALSE(checkpoints.resume(trainer).has_value());
+  for (size_t step = 0; step < 4; ++step) {
+    train(trainer, step, step + 1);
+    checkpoints.save(trainer, {{"step", static_cast<int64_t>(step + 1)}});
+  }
+  ASSERT_EQ(checkpoints.list().size(), 2u);
+  EXPECT_EQ(checkpoints.list().front().filename(), "step-000000000003.safetensors");
+  auto other = compile<Mlp>(specFor("reference"));
+  EXPECT_EQ(checkpoints.resume(other), (DataCursor{{"step", int64_t{4}}}));
+  EXPECT_EQ(other.checkpoint(), trainer.checkpoint());
+}
+
+TEST(CheckpointFolders, damaged_files_and_strangers_are_passed_over) {
+  ScratchPath folder("folder_damaged");
+  auto trainer = compile<Mlp>(specFor("reference"));
+  CheckpointFolder checkpoints(folder);
+  const std::filesystem::path good = checkpoints.save(trainer);
+  std::ofstream(folder / "step-000000000009.safetensors") << "no checkpoint";
+  std::ofstream(folder / "notes.txt") << "mine";
+  EXPECT_EQ(checkpoints.latest(), good);
+}
+
+TEST(CheckpointFolders, checkpoint_that_was_written_stays_even_below_older_ones) {
+  ScratchPath folder("folder_older");
+  auto trainer = compile<Mlp>(specFor("reference"));
+  CheckpointFolder checkpoints(folder, 1);
+  const io::TensorFile start = trainer.checkpoint();
+  train(trainer, 0, 3);
+  checkpoints.save(trainer);
+  trainer.restore(start);
+  const std::filesystem::path lower = checkpoints.save(trainer);
+  EXPECT_TRUE(std::filesystem::exists(lower));
 }
 
 }  // namespace
