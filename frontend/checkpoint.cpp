@@ -15,9 +15,10 @@ namespace {
 
 constexpr std::string_view kVersion = "2";
 
-/// A flat state has a part for each parameter.
-bool isFlat(const graph::ParameterLayout& layout, const StateInfo& info) {
-  return info.type == graph::TensorType{graph::DType::F32, graph::Shape{layout.total}};
+/// A flat state has a part for each parameter. (Moments have none for frozen parameters; they are saved as they lie then.)
+bool isFlat(const graph::ParameterLayout& layout, std::string_view name, const StateInfo& info) {
+  const bool of_parameters = name == passes::kParameterState || passes::isOptimizerState(name);
+  return of_parameters && info.type == graph::TensorType{graph::DType::F32, graph::Shape{layout.total}};
 }
 
 /// The name of a parameter's part of a flat state in a file.
@@ -72,7 +73,7 @@ io::TensorFile formatCheckpoint(const graph::ParameterLayout& layout, const Trai
   writeSchedule(file.metadata, "lockstep.schedule.", state.optimizer.lr);
   writeCursor(file.metadata, state.cursor);
   for (const auto& [name, values] : state.states) {
-    if (!isFlat(layout, state.infos.find(name)->second)) {
+    if (!isFlat(layout, name, state.infos.find(name)->second)) {
       file.tensors.emplace(name, values);
       continue;
     }
@@ -113,7 +114,7 @@ TrainingState readCheckpoint(const graph::ParameterLayout& layout, const Trainin
 
   Taker taker(file);
   for (const auto& [name, info] : state.infos) {
-    state.states.emplace(name, isFlat(layout, info) ? readFlat(layout, name, taker) : taker.take(name, zeroState(info.type)));
+    state.states.emplace(name, isFlat(layout, name, info) ? readFlat(layout, name, taker) : taker.take(name, zeroState(info.type)));
   }
   taker.requireAllTaken();
   return state;

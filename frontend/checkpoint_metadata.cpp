@@ -55,13 +55,15 @@ struct NumberRow {
   double OptimizerSpec::* field;
 };
 /// Every number of an optimizer but its rate, which may change.
-constexpr std::array<NumberRow, 7> kNumbers = {{{"beta1", &OptimizerSpec::beta1},
+constexpr std::array<NumberRow, 9> kNumbers = {{{"beta1", &OptimizerSpec::beta1},
                                                 {"beta2", &OptimizerSpec::beta2},
                                                 {"eps", &OptimizerSpec::eps},
                                                 {"weight_decay", &OptimizerSpec::weight_decay},
                                                 {"momentum", &OptimizerSpec::momentum},
                                                 {"clip_grad_norm", &OptimizerSpec::clip_grad_norm},
-                                                {"clip_epsilon", &OptimizerSpec::clip_epsilon}}};
+                                                {"clip_epsilon", &OptimizerSpec::clip_epsilon},
+                                                {"clip_grad_value", &OptimizerSpec::clip_grad_value},
+                                                {"ema_decay", &OptimizerSpec::ema_decay}}};
 
 /// "f32[16,1]"
 graph::TensorType parseType(const std::string& key, std::string_view text) {
@@ -148,6 +150,7 @@ void writeOptimizer(Metadata& metadata, const OptimizerSpec& optimizer) {
   metadata[prefix + "name"] = toString(optimizer.name);
   for (const NumberRow& row : kNumbers) metadata[prefix + std::string(row.name)] = fmt::format("{}", optimizer.*row.field);
   metadata[prefix + "nesterov"] = optimizer.nesterov ? "true" : "false";
+  metadata[prefix + "corrected_eps"] = optimizer.corrected_eps ? "true" : "false";
 }
 
 void writeParameters(Metadata& metadata, const graph::ParameterLayout& layout) {

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "frontend/batch.h"
+#include "frontend/parameters.h"
 #include "frontend/tracing.h"
 #include "frontend/trainer_impl.h"
 
@@ -48,6 +49,7 @@ struct Forward::Impl {
     if (!key.captures) traced = detail::withoutCaptures(std::move(traced));
     passes::CompileOptions options;
     options.disabled = request.disable;
+    if (request.use_ema) options.parameter_state = passes::kAverageState;
     if (programs.compiled() == 0) options.dump_directory = request.dump_ir;
     auto made = std::make_shared<Session>(std::move(traced), std::move(options), model->states, std::move(concrete));
     facts = detail::programFacts(device, model->layout, made.get());
@@ -64,7 +66,8 @@ Forward::~Forward() = default;
 ForwardResult Forward::run(const Batch& batch, RunOptions options) {
   std::lock_guard turn(impl_->turn);
   auto session = impl_->program({detail::matchBatch(impl_->request.inputs, batch).extent, options.captures});
-  const std::vector<std::byte> arena = session->run(session->encode(batch, {detail::randomKey(impl_->request.seed, kForwardStream | ++impl_->runs)}));
+  const std::vector<std::byte> arena =
+      session->run(session->encode(batch, {detail::randomKey(impl_->request.seed, kForwardStream | ++impl_->runs)}));
   ForwardResult result{std::move(session->outputs(arena, OutputKind::Result).front()), {}};
   if (options.captures) result.captures = Captures(session->outputs(arena, OutputKind::Capture));
   return result;
@@ -84,6 +87,7 @@ Forward Trainer::attachForward(detail::ForwardRequest request) const {
   request.seed = impl_->seed;
   request.disable.insert(request.disable.begin(), impl_->disabled.begin(), impl_->disabled.end());
   detail::checkFunction(impl_->shared->get()->module.get(), request.inputs, request.forward, request.where);
+  if (request.use_ema) detail::requireAverages(*impl_->shared->get());
   const bool later = std::ranges::any_of(request.inputs, detail::hasDynamicExtent);
   auto made = std::make_unique<Forward::Impl>(std::move(request), impl_->device, impl_->shared);
   if (!later) (void)made->program({});

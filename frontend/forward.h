@@ -51,6 +51,7 @@ struct ForwardSpec {
   std::function<Tensor(const Model&, const Inputs&)> forward;
   std::string dump_ir = {};
   std::vector<std::string> disable = {};  ///< passes to leave out besides those that the trainer leaves out
+  bool use_ema = false;                   ///< with the averages of the parameters (ema_decay of the optimizer)
   size_t cached_programs = 8;             ///< programs for other dynamic extents and captures that are kept
 };
 
@@ -70,6 +71,7 @@ struct ForwardRequest {
   ModelFunction forward;
   std::string dump_ir;
   std::vector<std::string> disable;
+  bool use_ema = false;
   size_t cached_programs = 8;
   std::source_location where;
   uint64_t seed = 0;  ///< of the random ops; set by the trainer

@@ -104,6 +104,8 @@ graph::Graph NonFiniteProbe::addProbes(const graph::Graph& traced, const std::ve
   std::map<uint32_t, size_t> probes;  // index in probed_ by value
   for (const graph::NodeId id : nodes) {
     const graph::Node node = b.graph()[id];
+    // A probe must leave the states as they are.
+    if (std::holds_alternative<graph::AliasUpdate>(*node.op->alias)) continue;
     for (const ValueId result : node.results) {
       const TensorType type = b.typeOf(result);
       if (type.dtype != DType::F32) continue;

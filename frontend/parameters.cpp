@@ -32,7 +32,27 @@ void initialiseParameters(const TrainedModel& model, uint64_t seed) {
     const std::vector<float> values = parameters[i].parameter->initial(seed, i);
     std::copy(values.begin(), values.end(), flat.begin() + model.layout.slots[i].offset);
   }
-  if (!flat.empty()) model.states->writeFloats(passes::kParameterState, flat);
+  writeParameters(model, flat);
+}
+
+void writeParameters(const TrainedModel& model, const std::vector<float>& flat) {
+  if (flat.empty()) return;
+  model.states->writeFloats(passes::kParameterState, flat);
+  restartAverages(model);
+}
+
+void requireAverages(const TrainedModel& model) {
+  if (model.states->has(passes::kAverageState)) return;
+  throw Error({.code = "parameters.ema",
+               .message = "the trainer keeps no averages of its parameters",
+               .where = {},
+               .notes = {},
+               .remedy = "set ema_decay of the optimizer"});
+}
+
+void restartAverages(const TrainedModel& model) {
+  if (model.states->has(passes::kAverageState))
+    model.states->writeFloats(passes::kAverageState, model.states->readFloats(passes::kParameterState));
 }
 
 ParameterValues splitParameters(const graph::ParameterLayout& layout, const std::vector<float>& flat) {

@@ -14,8 +14,14 @@ namespace lockstep::detail {
 /// The parameters of a model as the passes see them: which of them decay is the optimizer's filter, or else their own flag.
 std::vector<graph::ParameterInfo> parameterInfos(const Module& model);
 
-/// Writes the values that a seed gives.
+/// Writes the values that a seed gives; averages begin at them.
 void initialiseParameters(const TrainedModel& model, uint64_t seed);
+/// Sets the parameters; averages begin again at them.
+void writeParameters(const TrainedModel& model, const std::vector<float>& flat);
+/// Error "parameters.ema" when no averages are kept.
+void requireAverages(const TrainedModel& model);
+/// The averages, if there are any, become the parameters as they are now.
+void restartAverages(const TrainedModel& model);
 
 /// The flat state by parameter; padding is left out.
 ParameterValues splitParameters(const graph::ParameterLayout& layout, const std::vector<float>& flat);

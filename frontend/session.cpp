@@ -82,7 +82,9 @@ void Session::declareStates(const graph::Graph& graph) {
   }
   for (const program::Buffer& buffer : (*program_)->buffers) {
     if (buffer.role != ArenaRole::State) continue;
-    auto memory = states_->declare(buffer.name, {buffer.type, buffer.initial, leaves.contains(buffer.name)});
+    // Between steps the sum of gradients is zero.
+    const bool persistent = leaves.contains(buffer.name) && buffer.name != passes::kAccumulatedState;
+    auto memory = states_->declare(buffer.name, {buffer.type, buffer.initial, persistent});
     arenas_.emplace(buffer.name, std::move(memory));
   }
 }

@@ -7,6 +7,7 @@
 
 #include "frontend/checkpoint.h"
 #include "frontend/io/safetensors.h"
+#include "frontend/model_buffers.h"
 #include "frontend/optimizer_settings.h"
 #include "frontend/parameters.h"
 #include "frontend/trace.h"
@@ -49,6 +50,7 @@ void Trainer::Impl::reset(const ResetOptions& options) {
     if (name == passes::kParameterState || !info.persistent) continue;
     if (passes::isOptimizerState(name) ? options.optimizer : options.parameters) model->states->fill(name);
   }
+  if (options.optimizer) detail::restartAverages(*model);
   if (options.parameters) detail::initialiseParameters(*model, seed);
   if (options.step) step = 0;
   if (options.schedule) optimizer.lr = first_schedule;
@@ -65,8 +67,8 @@ void Trainer::Impl::replace(detail::ReplaceRequest request) {
   }
   if (!request.options.optimizer) with.lr = first_schedule;
   detail::checkFunction(request.model.get(), inputs, loss, request.where);
-  auto model = makeModel(std::move(request.model));
-  passes::OptimizerConfig new_config = detail::optimizerConfig(with, detail::parameterInfos(*model->module));
+  auto model = makeModel(std::move(request.model), with);
+  passes::OptimizerConfig new_config = detail::optimizerConfig(with, detail::parameterInfos(*model->module), accumulate);
   const detail::ProgramKey plain;
   std::shared_ptr<detail::Session> made;
   if (!isDynamic()) made = compileFor(*model, new_config, plain);
@@ -89,13 +91,27 @@ void Trainer::Impl::replace(detail::ReplaceRequest request) {
 ParameterValues Trainer::download() const {
   auto turn = impl_->look();
   auto model = impl_->shared->get();
-  return detail::splitParameters(model->layout, model->states->readFloats(passes::kParameterState));
+  ParameterValues values = detail::splitParameters(model->layout, model->states->readFloats(passes::kParameterState));
+  values.merge(detail::readBuffers(*model));
+  return values;
+}
+
+ParameterValues Trainer::download_ema() const {
+  auto turn = impl_->look();
+  auto model = impl_->shared->get();
+  detail::requireAverages(*model);
+  ParameterValues values = detail::splitParameters(model->layout, model->states->readFloats(passes::kAverageState));
+  values.merge(detail::readBuffers(*model));
+  return values;
 }
 
 void Trainer::upload(const ParameterValues& values) {
   auto turn = impl_->enter();
   auto model = impl_->shared->get();
-  model->states->writeFloats(passes::kParameterState, detail::joinParameters(model->layout, values));
+  const auto [parameters, buffers] = detail::splitBuffers(*model, values);
+  const std::vector<float> flat = detail::joinParameters(model->layout, parameters);
+  detail::writeParameters(*model, flat);
+  detail::writeBuffers(*model, buffers);
 }
 
 void Trainer::reset(ResetOptions options) {

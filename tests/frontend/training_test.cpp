@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "backends/backend.h"
+#include "frontend/io/safetensors.h"
 #include "frontend/lockstep.h"
 
 namespace lockstep {
@@ -148,6 +149,178 @@ TEST_P(Training, buffers_follow_steps_and_forwards_see_them) {
     EXPECT_EQ(calls.run({}).output.floats()[0], static_cast<float>(t));
     EXPECT_NEAR(sums.run({}).output.floats()[5], sum, 1e-5);
   }
+}
+
+TEST_P(Training, buffers_go_up_and_down_with_the_parameters) {
+  auto trainer = compile<Linear3>(specFor(GetParam(), sgd()));
+  trainer.step(Data(1).batch());
+  ParameterValues values = trainer.download();
+  ASSERT_EQ(values.size(), 5u);
+  EXPECT_EQ(values.at("calls"), std::vector<float>{1});
+  values["calls"] = {41};
+  trainer.upload(values);
+  trainer.step(Data(2).batch());
+  EXPECT_EQ(trainer.download().at("calls"), std::vector<float>{42});
+  auto code = [&](const ParameterValues& wrong) {
+    try {
+      trainer.upload(wrong);
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return std::string();
+  };
+  ParameterValues wrong = values;
+  wrong["calls"] = {1, 2};
+  EXPECT_EQ(code(wrong), "parameters.length");
+  wrong.erase("calls");
+  EXPECT_EQ(code(wrong), "parameters.missing");
+  values["other"] = {1};
+  EXPECT_EQ(code(values), "parameters.unknown");
+  EXPECT_EQ(trainer.download().at("calls"), std::vector<float>{42});
+  trainer.reset();
+  EXPECT_EQ(trainer.download().at("calls"), std::vector<float>{0});
+  EXPECT_EQ(trainer.download().at("sums"), std::vector<float>(64, 10.0f));
+}
+
+TEST_P(Training, averages_follow_the_parameters) {
+  OptimizerSpec optimizer = sgd({.lr = 0.1, .ema_decay = 0.75});
+  optimizer.groups = {{.filter = named("b"), .frozen = true}};
+  auto trainer = compile<Linear3>(specFor(GetParam(), optimizer));
+  Forward now = trainer.attach({.forward = [](const Linear3& m, const Inputs&) { return m.a * 1.0; }});
+  Forward averaged = trainer.attach({.forward = [](const Linear3& m, const Inputs&) { return m.a * 1.0; }, .use_ema = true});
+  EXPECT_EQ(trainer.download_ema(), trainer.download());
+  double p = 1, average = 1;
+  for (int t = 1; t <= 3; ++t) {
+    trainer.step(Data(t).batch());
+    p -= 0.1 * gradientOf(0, 9, t);
+    average = 0.75 * average + 0.25 * p;
+  }
+  EXPECT_NEAR(trainer.download().at("a")[9], p, 1e-6);
+  EXPECT_NEAR(trainer.download_ema().at("a")[9], average, 1e-6);
+  EXPECT_EQ(trainer.download_ema().at("b"), std::vector<float>(5, 2.0f));
+  EXPECT_EQ(now.run({}).output.floats()[9], trainer.download().at("a")[9]);
+  EXPECT_EQ(averaged.run({}).output.floats()[9], trainer.download_ema().at("a")[9]);
+  trainer.upload(trainer.download());
+  EXPECT_EQ(trainer.download_ema(), trainer.download());
+}
+
+TEST_P(Training, checkpoints_have_averages_moments_of_some_and_buffers) {
+  OptimizerSpec optimizer = adam({.lr = 0.1, .groups = {{.filter = named("b"), .frozen = true}}, .ema_decay = 0.9});
+  auto trainer = compile<Linear3>(specFor(GetParam(), optimizer)), other = compile<Linear3>(specFor(GetParam(), optimizer));
+  trainer.step(Data(1).batch());
+  other.restore(trainer.checkpoint());
+  trainer.step(Data(2).batch());
+  other.step(Data(2).batch());
+  EXPECT_EQ(other.download(), trainer.download());
+  EXPECT_EQ(other.download_ema(), trainer.download_ema());
+  EXPECT_EQ(other.download().at("calls"), std::vector<float>{2});
+  auto free = compile<Linear3>(specFor(GetParam(), adam({.lr = 0.1, .ema_decay = 0.9})));
+  EXPECT_THROW(free.restore(trainer.checkpoint()), Error);
+}
+
+struct Mlp : Module {
+  nn::Linear l1{*this, "l1", 2, 32, {.init = init::randn(0.5)}}, l2{*this, "l2", 32, 1, {.init = init::randn(0.5)}};
+  Buffer runs{*this, "runs", {}};
+};
+constexpr size_t kRows = 24;
+CompileSpec<Mlp> mlpSpec(const std::string& device, int64_t accumulate) {
+  auto rows = static_cast<int64_t>(kRows) / accumulate;
+  return {.inputs = {{"x", f32(rows, 2)}, {"y", f32(rows, 1)}, {"scale", f32()}},
+          .loss =
+              [](const Mlp& m, const Inputs& in) {
+                if (is_training()) m.runs.update(m.runs + 1.0);
+                return mean(square(capture("y", m.l2(tanh(m.l1(in["x"])))) - in["y"])) * in["scale"];
+              },
+          .optimizer = adamw({.lr = 0.05, .weight_decay = 0.1, .clip_grad_norm = 0.5}),
+          .seed = 3,
+          .device = device,
+          .accumulate = accumulate};
+}
+struct Rows {
+  std::vector<float> x = std::vector<float>(2 * kRows), y = std::vector<float>(kRows), scale{2};
+  explicit Rows(int step) {
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(std::sin(static_cast<double>(i * i) + step));
+    for (size_t i = 0; i < y.size(); ++i) y[i] = x[2 * i] * x[2 * i + 1];
+  }
+  [[nodiscard]] Batch batch() const { return {{"x", x}, {"y", y}, {"scale", scale}}; }
+};
+
+TEST_P(Training, accumulated_batch_equals_the_whole_batch) {
+  auto whole = compile<Mlp>(mlpSpec(GetParam(), 1)), parts = compile<Mlp>(mlpSpec(GetParam(), 4));
+  uint64_t before = parts.run_facts().submissions;
+  for (int step = 1; step <= 5; ++step) {
+    StepResult a = whole.step(Rows(step).batch()), b = parts.step(Rows(step).batch());
+    EXPECT_EQ(b.step, static_cast<uint64_t>(step));
+    EXPECT_NEAR(a.loss, b.loss, 1e-6 * a.loss) << step;
+  }
+  EXPECT_EQ(parts.run_facts().submissions, before + 5);
+  EXPECT_EQ(parts.run_facts().steps, 20u);
+  EXPECT_EQ(parts.download().at("runs"), std::vector<float>{20});
+  EXPECT_EQ(parts.step_count(), 5u);
+  for (const char* name : {"l1.W", "l1.b", "l2.W"}) {
+    std::vector<float> a = whole.download().at(name), b = parts.download().at(name);
+    for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 2e-5) << name << " " << i;
+  }
+}
+
+TEST_P(Training, several_accumulated_steps_are_one_submission) {
+  auto one = compile<Mlp>(mlpSpec(GetParam(), 3)), many = compile<Mlp>(mlpSpec(GetParam(), 3));
+  std::vector<float> losses;
+  for (int step = 1; step <= 3; ++step) losses.push_back(one.step(Rows(step).batch()).loss);
+  Rows rows(0);
+  std::vector<StepResult> results = many.steps(3,
+                                               [&](size_t i) {
+                                                 rows = Rows(static_cast<int>(i) + 1);
+                                                 return rows.batch();
+                                               },
+                                               {.captures = true});
+  EXPECT_EQ(many.run_facts().submissions, 1u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(results[i].loss, losses[i]);
+  EXPECT_EQ(results[2].captures.get("y").shape(), (Shape{8, 1}));
+  EXPECT_EQ(one.download(), many.download());
+}
+
+TEST_P(Training, run_that_is_not_finite_spoils_its_step_only) {
+  auto trainer = compile<Mlp>(mlpSpec(GetParam(), 4)), spared = compile<Mlp>(mlpSpec(GetParam(), 4));
+  Rows bad(9);
+  bad.x[3] = std::nanf("");
+  ParameterValues before = trainer.download();
+  StepResult result = trainer.step(bad.batch());
+  EXPECT_FALSE(std::isfinite(result.loss));
+  EXPECT_TRUE(result.failure.has_value());
+  ParameterValues after = trainer.download();
+  // Buffers follow the runs that were finite.
+  EXPECT_EQ(after.at("runs"), std::vector<float>{3});
+  after["runs"] = before["runs"];
+  EXPECT_EQ(after, before);
+  trainer.reset();
+  trainer.step(Rows(1).batch());
+  spared.step(Rows(1).batch());
+  EXPECT_EQ(trainer.download(), spared.download());
+}
+
+TEST(TrainingErrors, accumulation_needs_fixed_extents_and_a_count) {
+  auto code = [](CompileSpec<Mlp> spec) {
+    try {
+      (void)compile<Mlp>(std::move(spec));
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return std::string();
+  };
+  CompileSpec<Mlp> spec = mlpSpec("reference", 1);
+  spec.accumulate = 0;
+  EXPECT_EQ(code(spec), "compile.accumulate");
+  spec.accumulate = 2;
+  spec.inputs[0].type = f32(dynamic, 2);
+  spec.inputs[1].type = f32(dynamic, 1);
+  EXPECT_EQ(code(spec), "compile.accumulate");
+}
+
+TEST(TrainingErrors, averages_are_there_when_they_were_asked_for) {
+  auto trainer = compile<Linear3>(specFor("reference", sgd()));
+  EXPECT_THROW((void)trainer.download_ema(), Error);
+  EXPECT_THROW((void)trainer.attach({.forward = [](const Linear3& m, const Inputs&) { return m.a * 1.0; }, .use_ema = true}), Error);
 }
 
 TEST(TrainingErrors, input_with_the_name_of_a_parameter_is_rejected) {
