@@ -4,7 +4,11 @@
 #pragma once
 
 #include "frontend/losses.h"
+#include "frontend/ops_conv.h"
 #include "frontend/ops_element.h"
+#include "frontend/ops_gradient.h"
+#include "frontend/ops_index.h"
 #include "frontend/ops_network.h"
+#include "frontend/ops_random.h"
 #include "frontend/ops_reduce.h"
 #include "frontend/ops_shape.h"

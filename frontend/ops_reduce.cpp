@@ -77,4 +77,9 @@ Tensor all(Tensor x, std::optional<int64_t> axis, ReduceOptions options, Where w
 Tensor argmax(Tensor x, std::optional<int64_t> axis, Where where) { return argument("argmax", x, axis, where); }
 Tensor argmin(Tensor x, std::optional<int64_t> axis, Where where) { return argument("argmin", x, axis, where); }
 
+Tensor cumsum(Tensor x, int64_t axis, bool reverse, Where where) {
+  detail::Trace::require("cumsum", where);
+  return emit("cumsum", {x}, {{"axis", normaliseAxis("cumsum", axis, x, where)}, {"reverse", reverse}}, where);
+}
+
 }  // namespace lockstep

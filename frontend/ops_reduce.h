@@ -30,4 +30,7 @@ Tensor all(Tensor x, std::optional<int64_t> axis = {}, ReduceOptions options = {
 Tensor argmax(Tensor x, std::optional<int64_t> axis = {}, Where where = Where::current());
 Tensor argmin(Tensor x, std::optional<int64_t> axis = {}, Where where = Where::current());
 
+/// Sums up to and including each element along an axis; from each element on when reversed.
+Tensor cumsum(Tensor x, int64_t axis, bool reverse = false, Where where = Where::current());
+
 }  // namespace lockstep

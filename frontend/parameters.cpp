@@ -7,7 +7,7 @@
 #include <charconv>
 #include <set>
 
-#include "passes/adam.h"
+#include "passes/optimizer_config.h"
 
 namespace lockstep::detail {
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "frontend/dump.h"
@@ -67,6 +68,18 @@ Device openChosenDevice(const std::string& selector) {
   return {std::move(chosen), std::move(backend)};
 }
 
+StepValue stepValue(std::string_view name, std::span<const double> values) {
+  StepValue made{name, {DType::F32, graph::Shape{static_cast<int64_t>(values.size())}}, {}};
+  for (double value : values) made.words.push_back(std::bit_cast<uint32_t>(static_cast<float>(value)));
+  return made;
+}
+
+StepValue randomKey(uint64_t seed, uint64_t step) {
+  return {graph::kRandomKeyInput,
+          {DType::U32, graph::Shape{4}},
+          {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32), static_cast<uint32_t>(step), static_cast<uint32_t>(step >> 32)}};
+}
+
 Session::Session(graph::Graph traced, passes::CompileOptions options, Device device, std::vector<InputSpec> inputs, const ArenaSet& shared)
     : device_(std::move(device)), inputs_(std::move(inputs)) {
   options.profile = device_.chosen.info.profile;
@@ -101,7 +114,7 @@ void Session::allocateState(const ArenaSet& shared) {
   }
 }
 
-std::vector<std::byte> Session::encode(const Batch& batch, const Scalars& scalars) const {
+std::vector<std::byte> Session::encode(const Batch& batch, const StepValues& values) const {
   for (const BatchItem& item : batch) {
     bool declared = std::any_of(inputs_.begin(), inputs_.end(), [&](const InputSpec& input) { return input.name == item.name; });
     if (!declared) reject("batch.unknown", fmt::format("there is no input '{}'", item.name), known(inputs_));
@@ -113,10 +126,7 @@ std::vector<std::byte> Session::encode(const Batch& batch, const Scalars& scalar
     if (port != nullptr) std::memcpy(bytes.data() + (**program_)[port->buffer].offset, data.data(), data.size());
   };
   for (const InputSpec& input : inputs_) place(input.name, bytesOf(itemFor(batch, input, inputs_)));
-  for (const auto& [name, value] : scalars) {
-    float rounded = static_cast<float>(value);
-    place(name, std::as_bytes(std::span(&rounded, 1)));
-  }
+  for (const StepValue& value : values) place(value.name, std::as_bytes(std::span(value.words)));
   return bytes;
 }
 

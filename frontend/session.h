@@ -22,8 +22,17 @@ struct Device {
 /// Error with exit code NoDevice when nothing matches.
 Device openChosenDevice(const std::string& selector);
 
-/// Values of the step scalars by name, beside the batch.
-using Scalars = std::vector<std::pair<std::string_view, double>>;
+/// A small input that the program itself asks for, beside the batch: learning rate, key of the random numbers. Raw words, as a step sees
+/// them.
+struct StepValue {
+  std::string_view name;
+  graph::TensorType type;
+  std::vector<uint32_t> words;
+};
+using StepValues = std::vector<StepValue>;
+StepValue stepValue(std::string_view name, std::span<const double> values);  ///< as f32[n]
+/// The key of the random ops: a stream apart for each `seed` and each `step` of it.
+StepValue randomKey(uint64_t seed, uint64_t step);
 
 class Session {
  public:
@@ -32,7 +41,7 @@ class Session {
 
   /// The bytes of the Input arena for one step. Every declared input once, with its element type and length: errors "batch.missing",
   /// "batch.unknown", "batch.twice", "batch.type", "batch.length"; nothing is submitted then.
-  [[nodiscard]] std::vector<std::byte> encode(const Batch& batch, const Scalars& scalars) const;
+  [[nodiscard]] std::vector<std::byte> encode(const Batch& batch, const StepValues& values) const;
   Ticket submit(const std::vector<std::vector<std::byte>>& inputs);
   /// The Output arena of each step of a submission.
   std::vector<std::vector<std::byte>> wait(Ticket ticket);

@@ -7,11 +7,11 @@
 #include <random>
 
 #include "frontend/io/safetensors.h"
+#include "frontend/optimizer_settings.h"
 #include "frontend/parameters.h"
 #include "frontend/session.h"
 #include "frontend/trace.h"
 #include "frontend/tracing.h"
-#include "passes/adam.h"
 
 namespace lockstep {
 
@@ -19,19 +19,6 @@ using detail::Session;
 using graph::OutputKind;
 
 namespace {
-
-passes::OptimizerConfig configFor(const OptimizerSpec& spec) {
-  static constexpr passes::OptimizerKind kKinds[] = {passes::OptimizerKind::Adam, passes::OptimizerKind::AdamW, passes::OptimizerKind::Sgd};
-  return {.kind = kKinds[static_cast<size_t>(spec.name)],
-          .beta1 = spec.beta1,
-          .beta2 = spec.beta2,
-          .epsilon = spec.eps,
-          .weight_decay = spec.weight_decay,
-          .momentum = spec.momentum,
-          .nesterov = spec.nesterov,
-          .clip_grad_norm = spec.clip_grad_norm,
-          .clip_epsilon = spec.clip_epsilon};
-}
 
 ProgramFacts factsOf(const Session& session, const graph::ParameterLayout& layout) {
   const passes::PlanSummary& plan = session.plan();
@@ -55,6 +42,12 @@ ProgramFacts factsOf(const Session& session, const graph::ParameterLayout& layou
   return facts;
 }
 
+io::Array toArray(const detail::StepValue& value) {
+  io::ElementType type = value.type.dtype == graph::DType::F32 ? io::ElementType::F32 : io::ElementType::U32;
+  std::span<const std::byte> bytes = std::as_bytes(std::span(value.words));
+  return {type, value.type.shape.extents(), {bytes.begin(), bytes.end()}};
+}
+
 uint64_t randomSeed() {
   std::random_device device;
   return device();  // 32 bits, so that a report of it stays readable
@@ -66,6 +59,7 @@ struct Trainer::Impl {
   std::shared_ptr<const Module> model;
   graph::ParameterLayout layout;
   OptimizerSpec optimizer;
+  passes::OptimizerConfig config;
   uint64_t seed = 0;
   uint64_t step = 0;
   std::string dump_directory;  ///< cleared once the inputs of the first step are written
@@ -78,12 +72,14 @@ struct Trainer::Impl {
       : model(std::move(request.model)),
         layout(graph::layoutParameters(traced.parameters)),
         optimizer(std::move(request.optimizer)),
+        config(detail::optimizerConfig(optimizer, traced.parameters)),
         seed(chosen_seed),
         dump_directory(request.dump_ir),
         disabled(request.disable),
         session(std::move(traced),
                 {.profile = {},
-                 .optimizer = configFor(optimizer),
+                 .optimizer = config,
+                 .parameter_state = std::string(passes::kParameterState),
                  .keep_gradients = false,
                  .wrt = {},
                  .templates = nullptr,
@@ -107,13 +103,9 @@ struct Trainer::Impl {
   }
 
   /// Computed here in f64, once for each step, when the call is made.
-  [[nodiscard]] detail::Scalars scalars(uint64_t t) const {
-    double lr = rateAt(optimizer.lr, static_cast<int64_t>(t)), rate = lr;
-    if (optimizer.name != OptimizerName::Sgd) {
-      double power = static_cast<double>(t);
-      rate *= std::sqrt(1 - std::pow(optimizer.beta2, power)) / (1 - std::pow(optimizer.beta1, power));
-    }
-    return {{passes::kRateInput, rate}, {passes::kShrinkInput, lr * optimizer.weight_decay}};
+  [[nodiscard]] detail::StepValues scalars(uint64_t t) const {
+    auto values = passes::stepScalars(config, rateAt(optimizer.lr, static_cast<int64_t>(t)), t);
+    return {detail::stepValue(passes::kScalarsInput, values), detail::randomKey(seed, t)};
   }
 
   /// The states that make up a training run; the program has others that only live within a step.
@@ -128,7 +120,7 @@ struct Trainer::Impl {
   [[nodiscard]] ParameterValues download() const { return detail::splitParameters(layout, session.readState(passes::kParameterState)); }
 
   /// What a replay of any dumped stage needs: weights, states, batch and scalars of the first step.
-  void dumpInputs(const Batch& batch, const detail::Scalars& step_scalars) {
+  void dumpInputs(const Batch& batch, const detail::StepValues& step_values) {
     io::TensorFile file;
     for (const graph::ParameterLayout::Slot& slot : layout.slots) {
       file.tensors.emplace(slot.name, io::Array::fromFloats(slot.type.shape.extents(), download().at(slot.name)));
@@ -138,18 +130,15 @@ struct Trainer::Impl {
       file.tensors.emplace(name, io::Array::fromFloats({static_cast<int64_t>(values.size())}, values));
     }
     for (const BatchItem& item : batch) file.tensors.emplace(std::string(item.name), detail::toArray(item));
-    for (const auto& [name, value] : step_scalars) {
-      float rounded = static_cast<float>(value);
-      file.tensors.emplace(std::string(name), io::Array::fromFloats({}, std::span(&rounded, 1)));
-    }
+    for (const detail::StepValue& value : step_values) file.tensors.emplace(std::string(value.name), toArray(value));
     (void)io::writeSafetensors(std::filesystem::path(dump_directory) / "inputs.safetensors", file).orThrow();
     dump_directory.clear();
   }
 
   std::vector<std::byte> encode(const Batch& batch, uint64_t t) {
-    detail::Scalars step_scalars = scalars(t);
-    std::vector<std::byte> bytes = session.encode(batch, step_scalars);
-    if (!dump_directory.empty()) dumpInputs(batch, step_scalars);
+    detail::StepValues values = scalars(t);
+    std::vector<std::byte> bytes = session.encode(batch, values);
+    if (!dump_directory.empty()) dumpInputs(batch, values);
     return bytes;
   }
 };
@@ -259,7 +248,12 @@ RunFacts Trainer::run_facts() const {
 struct Forward::Impl {
   Session session;
   ProgramFacts facts;
+  uint64_t seed = 0;
+  uint64_t runs = 0;
 };
+
+// Random numbers of forward programs: a stream apart from those of the training steps.
+constexpr uint64_t kForwardStream = uint64_t{1} << 63;
 
 Forward::Forward(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Forward::Forward(Forward&&) noexcept = default;
@@ -268,7 +262,8 @@ Forward::~Forward() = default;
 const ProgramFacts& Forward::facts() const { return impl_->facts; }
 
 ForwardResult Forward::run(const Batch& batch) {
-  std::vector<std::vector<std::byte>> arenas = impl_->session.wait(impl_->session.submit({impl_->session.encode(batch, {})}));
+  std::vector<std::vector<std::byte>> arenas = impl_->session.wait(
+      impl_->session.submit({impl_->session.encode(batch, {detail::randomKey(impl_->seed, kForwardStream | ++impl_->runs)})}));
   return {std::move(impl_->session.outputs(arenas.front(), OutputKind::Result).front()),
           Captures(impl_->session.outputs(arenas.front(), OutputKind::Capture))};
 }
@@ -281,14 +276,11 @@ Forward Trainer::attachForward(detail::ForwardRequest request) const {
   options.dump_directory = std::move(request.dump_ir);
   Session session(std::move(traced), std::move(options), impl_->session.device(), std::move(request.inputs), impl_->session.state());
   ProgramFacts facts = factsOf(session, impl_->layout);
-  return Forward(std::make_unique<Forward::Impl>(Forward::Impl{std::move(session), std::move(facts)}));
+  return Forward(std::make_unique<Forward::Impl>(Forward::Impl{std::move(session), std::move(facts), impl_->seed}));
 }
 
 Trainer detail::compile(CompileRequest request) {
   graph::Graph traced = traceFunction(request.model.get(), request.inputs, request.loss, OutputKind::Loss, request.where);
-  if (request.optimizer.decay_filter) {
-    for (graph::ParameterInfo& parameter : traced.parameters) parameter.decay = request.optimizer.decay_filter(parameter.name);
-  }
   uint64_t seed = request.seed ? *request.seed : randomSeed();
   return Trainer(std::make_unique<Trainer::Impl>(std::move(request), std::move(traced), seed));
 }
