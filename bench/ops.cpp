@@ -120,7 +120,7 @@ class Values {
 
 /// The median over about half a second of steps, after one that warms up.
 double secondsOf(const OpProgram& program, const detail::Device& device) {
-  detail::Session session(program.graph, {}, device, program.inputs);
+  detail::Session session(program.graph, {}, std::make_shared<detail::States>(device), program.inputs);
   const Values values(program.inputs);
   const std::vector<std::byte> input = session.encode(values.batch(), {});
   auto once = [&] {

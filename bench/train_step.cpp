@@ -76,7 +76,7 @@ void report(const std::string& name, ls::Trainer& trainer, double ready, const B
     trainer.wait(previous);
     together.push_back(since(start) / static_cast<double>(k * submissions));
   }
-  const ls::ProgramFacts& facts = trainer.facts();
+  const ls::ProgramFacts facts = trainer.facts();
   fmt::print(
       "{:10} {:12} {:44} one a submission {:10.1f} us  {:3} a submission {:10.1f} us  {} dispatches, {} levels, {:.2f} MB, ready in {:.2f} "
       "s\n",

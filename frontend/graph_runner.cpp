@@ -75,7 +75,7 @@ std::vector<graph::Tensor> runOnEvaluator(Graph graph, const LeafValues& leaves,
   return graph::evaluate(graph, leaves).orThrow();
 }
 
-void writeParameters(detail::Session& session, const Graph& graph, const LeafValues& leaves) {
+void writeParameters(detail::States& states, const Graph& graph, const LeafValues& leaves) {
   graph::ParameterLayout layout = graph::layoutParameters(graph.parameters);
   if (layout.total == 0) return;
   std::vector<float> flat(static_cast<size_t>(layout.total), 0.0f);
@@ -83,7 +83,7 @@ void writeParameters(detail::Session& session, const Graph& graph, const LeafVal
     const std::vector<double>& data = leafValue(leaves, slot.name, slot.type).data;
     std::transform(data.begin(), data.end(), flat.begin() + slot.offset, [](double value) { return static_cast<float>(value); });
   }
-  session.writeState(passes::kParameterState, flat);
+  states.writeFloats(passes::kParameterState, flat);
 }
 
 }  // namespace
@@ -96,9 +96,10 @@ std::vector<graph::Tensor> runGraph(const Graph& graph, const LeafValues& leaves
   compile_options.wrt = options.wrt;
   compile_options.disabled = options.disable;
   compile_options.dump_directory = options.dump_ir;
-  detail::Session session(graph, std::move(compile_options), detail::openChosenDevice(options.device), host.specs);
-  writeParameters(session, graph, leaves);
-  std::vector<std::byte> arena = session.wait(session.submit({session.encode(host.batch, {})})).front();
+  auto states = std::make_shared<detail::States>(detail::openChosenDevice(options.device));
+  detail::Session session(graph, std::move(compile_options), states, host.specs);
+  writeParameters(*states, graph, leaves);
+  std::vector<std::byte> arena = session.run(session.encode(host.batch, {}));
 
   std::vector<graph::Tensor> values;
   auto take = [&](OutputKind kind, const std::string& name) {

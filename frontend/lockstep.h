@@ -2,9 +2,13 @@
 // All of the front end that a program includes.
 #pragma once
 
+#include "frontend/checkpoint_folder.h"
+#include "frontend/compiled.h"
 #include "frontend/host.h"
 #include "frontend/module.h"
 #include "frontend/nn.h"
+#include "frontend/nn_conv.h"
+#include "frontend/nn_recurrent.h"
 #include "frontend/ops.h"
 #include "frontend/optim.h"
 #include "frontend/tensor.h"

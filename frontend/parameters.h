@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to the front end: parameters by name <-> the flat state, and the form of checkpoint files.
+// Private to the front end: parameters by name <-> the flat state.
 #pragma once
 
-#include <map>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "frontend/host.h"
-#include "frontend/io/safetensors.h"
-#include "ir/graph/graph.h"
+#include "frontend/io/array.h"
+#include "frontend/optim.h"
+#include "frontend/shared_model.h"
 
 namespace lockstep::detail {
+
+/// The parameters of a model as the passes see them: which of them decay is the optimizer's filter, or else their own flag.
+std::vector<graph::ParameterInfo> parameterInfos(const Module& model);
+
+/// Writes the values that a seed gives.
+void initialiseParameters(const TrainedModel& model, uint64_t seed);
 
 /// The flat state by parameter; padding is left out.
 ParameterValues splitParameters(const graph::ParameterLayout& layout, const std::vector<float>& flat);
@@ -19,20 +23,5 @@ ParameterValues splitParameters(const graph::ParameterLayout& layout, const std:
 std::vector<float> joinParameters(const graph::ParameterLayout& layout, const ParameterValues& values);
 
 io::Array toArray(const BatchItem& item);
-
-/// What a training run needs to go on.
-struct TrainingState {
-  std::string optimizer;
-  uint64_t step = 0, seed = 0;
-  std::map<std::string, std::vector<float>, std::less<>> states;  ///< flat, by leaf: params, m, v
-};
-
-/// Tensors: each parameter under its own name, moments as "m/<parameter>" and "v/<parameter>"; metadata lockstep.checkpoint = "1",
-/// lockstep.optimizer, lockstep.step, lockstep.seed.
-io::TensorFile formatCheckpoint(const graph::ParameterLayout& layout, const TrainingState& state);
-/// Checks everything before it returns. Errors with exit code IncompatibleCheckpoint: "checkpoint.version", "checkpoint.metadata",
-/// "checkpoint.optimizer", "checkpoint.missing", "checkpoint.unknown", "checkpoint.shape".
-TrainingState readCheckpoint(const graph::ParameterLayout& layout, std::string_view optimizer, const std::vector<std::string>& leaves,
-                             const io::TensorFile& file);
 
 }  // namespace lockstep::detail

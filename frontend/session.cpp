@@ -3,69 +3,25 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <mutex>
+#include <set>
 
+#include "frontend/batch.h"
 #include "frontend/dump.h"
 #include "frontend/templates.h"
+#include "ir/graph/op_def.h"
 
 namespace lockstep::detail {
 
 using graph::DType;
 using program::ArenaRole;
 
-namespace {
-
-[[noreturn]] void reject(std::string code, std::string message, std::string remedy = {}, ExitCode exit_code = ExitCode::BadInput) {
-  throw Error({.code = std::move(code), .message = std::move(message), .where = {}, .notes = {}, .remedy = std::move(remedy)}, exit_code);
-}
-
-void check(Status status) { (void)std::move(status).orThrow(); }
-
-std::string known(const std::vector<InputSpec>& inputs) {
-  std::string names;
-  for (const InputSpec& input : inputs) names += fmt::format("{}{} {}", names.empty() ? "" : ", ", input.name, toString(input.type));
-  return names.empty() ? "the program takes no inputs" : "declared: " + names;
-}
-
-DType dtypeOf(const BatchItem& item) {
-  static constexpr DType kTypes[] = {DType::F32, DType::I32, DType::U32};
-  return kTypes[item.data.index()];
-}
-
-std::span<const std::byte> bytesOf(const BatchItem& item) {
-  return std::visit([](auto values) { return std::as_bytes(values); }, item.data);
-}
-
-/// Finds and checks the data of a declared input.
-const BatchItem& itemFor(const Batch& batch, const InputSpec& input, const std::vector<InputSpec>& inputs) {
-  const BatchItem* found = nullptr;
-  for (const BatchItem& item : batch) {
-    if (item.name != input.name) continue;
-    if (found != nullptr) reject("batch.twice", fmt::format("input '{}' is given twice", input.name));
-    found = &item;
-  }
-  if (found == nullptr) reject("batch.missing", fmt::format("input '{}' is missing", input.name), known(inputs));
-  // In memory a bool is a u32 of 0 or 1.
-  DType wanted = input.type.dtype == DType::Bool ? DType::U32 : input.type.dtype;
-  if (dtypeOf(*found) != wanted) {
-    reject("batch.type", fmt::format("input '{}' is {} but gets {} data", input.name, toString(input.type), toString(dtypeOf(*found))));
-  }
-  uint64_t given = bytesOf(*found).size() / sizeof(float);
-  if (given != static_cast<uint64_t>(input.type.shape.elementCount())) {
-    reject("batch.length", fmt::format("input '{}' is {} with {} elements but gets {}", input.name, toString(input.type),
-                                       input.type.shape.elementCount(), given));
-  }
-  return *found;
-}
-
-}  // namespace
-
 Device openChosenDevice(const std::string& selector) {
   ChosenDevice chosen = chooseDevice(selector).orThrow();
   std::shared_ptr<Backend> backend = openDevice(chosen.info).orThrow();
-  return {std::move(chosen), std::move(backend)};
+  return {std::move(chosen), std::move(backend), std::make_shared<Turn>()};
 }
 
 StepValue stepValue(std::string_view name, std::span<const double> values) {
@@ -80,106 +36,122 @@ StepValue randomKey(uint64_t seed, uint64_t step) {
           {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32), static_cast<uint32_t>(step), static_cast<uint32_t>(step >> 32)}};
 }
 
-Session::Session(graph::Graph traced, passes::CompileOptions options, Device device, std::vector<InputSpec> inputs, const ArenaSet& shared)
-    : device_(std::move(device)), inputs_(std::move(inputs)) {
-  options.profile = device_.chosen.info.profile;
+io::Array toArray(const StepValue& value) {
+  io::ElementType type = value.type.dtype == DType::F32 ? io::ElementType::F32 : io::ElementType::U32;
+  std::span<const std::byte> bytes = std::as_bytes(std::span(value.words));
+  return {type, value.type.shape.extents(), {bytes.begin(), bytes.end()}};
+}
+
+Session::Session(graph::Graph traced, passes::CompileOptions options, std::shared_ptr<States> states, std::vector<InputSpec> inputs)
+    : states_(std::move(states)), inputs_(std::move(inputs)) {
+  const Device& device = states_->device();
+  options.profile = device.chosen.info.profile;
   options.templates = templateSource();
   passes::Compiled compiled = passes::compile(std::move(traced), options).orThrow();
+  traced_ = std::move(compiled.traced);
   plan_ = compiled.plan;
   passes_ = std::move(compiled.passes);
-  if (uint64_t memory = device_.chosen.info.memory_bytes; memory != 0 && plan_.total_bytes > memory) {
-    reject("compile.memory",
-           fmt::format("the program needs {} bytes, but '{}' has {}", plan_.total_bytes, device_.chosen.info.name, memory),
-           "make the batch or the model smaller, or choose another device", ExitCode::OutOfMemory);
+  if (uint64_t memory = device.chosen.info.memory_bytes; memory != 0 && plan_.total_bytes > memory) {
+    throw Error({.code = "compile.memory",
+                 .message = fmt::format("the program needs {} bytes, but '{}' has {}", plan_.total_bytes, device.chosen.info.name, memory),
+                 .where = {},
+                 .notes = {},
+                 .remedy = "make the batch or the model smaller, or choose another device"},
+                ExitCode::OutOfMemory);
   }
   auto valid = program::validate(std::move(compiled.program));
   if (!valid) internalError(fmt::format("the compiler made an invalid program:\n{}", toString(valid.diagnostics())));
   program_ = std::make_unique<program::ValidProgram>(std::move(*valid));
-  if (!options.dump_directory.empty()) check(dumpKernels(options.dump_directory, *program_, *device_.backend));
+  if (!options.dump_directory.empty()) (void)dumpKernels(options.dump_directory, *program_, *device.backend).orThrow();
   if (program::ArenaId input = (*program_)->findArena(ArenaRole::Input); input.valid()) input_bytes_ = (**program_)[input].size;
-  allocateState(shared);
-  executable_ = device_.backend->compile(*program_).orThrow();
+  declareStates(compiled.optimized);
+  std::lock_guard turn(*device.turn);
+  executable_ = device.backend->compile(*program_).orThrow();
 }
 
-void Session::allocateState(const ArenaSet& shared) {
-  for (const program::Arena& arena : (*program_)->arenas) {
-    if (arena.role != ArenaRole::State) continue;
-    if (auto found = shared.find(arena.name); found != shared.end()) {
-      if (found->second->size() != arena.size) internalError(fmt::format("shared state '{}' has another size", arena.name));
-      state_.emplace(arena.name, found->second);
-      continue;
-    }
-    state_.emplace(arena.name, device_.backend->allocate(arena.size).orThrow());
-    fillState(arena.name);
+Session::~Session() {
+  std::lock_guard turn(*states_->device().turn);
+  executable_.reset();
+  arenas_.clear();
+}
+
+void Session::declareStates(const graph::Graph& graph) {
+  std::set<std::string> leaves;
+  for (const graph::Node& node : graph.nodes) {
+    if (*node.op->name == "state") leaves.insert(node.attributes.get<std::string>("name"));
+  }
+  for (const program::Buffer& buffer : (*program_)->buffers) {
+    if (buffer.role != ArenaRole::State) continue;
+    auto memory = states_->declare(buffer.name, {buffer.type, buffer.initial, leaves.contains(buffer.name)});
+    arenas_.emplace(buffer.name, std::move(memory));
   }
 }
 
 std::vector<std::byte> Session::encode(const Batch& batch, const StepValues& values) const {
-  for (const BatchItem& item : batch) {
-    bool declared = std::any_of(inputs_.begin(), inputs_.end(), [&](const InputSpec& input) { return input.name == item.name; });
-    if (!declared) reject("batch.unknown", fmt::format("there is no input '{}'", item.name), known(inputs_));
-  }
+  MatchedBatch matched = matchBatch(inputs_, batch);
   std::vector<std::byte> bytes(input_bytes_);
   auto place = [&](std::string_view name, std::span<const std::byte> data) {
     // An input that nothing reads may have no place in the program.
     const program::Port* port = (*program_)->findInput(name);
     if (port != nullptr) std::memcpy(bytes.data() + (**program_)[port->buffer].offset, data.data(), data.size());
   };
-  for (const InputSpec& input : inputs_) place(input.name, bytesOf(itemFor(batch, input, inputs_)));
+  for (const BatchItem* item : matched.items) place(item->name, bytesOf(*item));
   for (const StepValue& value : values) place(value.name, std::as_bytes(std::span(value.words)));
   return bytes;
 }
 
-Ticket Session::submit(const std::vector<std::vector<std::byte>>& inputs) {
-  std::vector<std::span<const std::byte>> spans(inputs.begin(), inputs.end());
-  return executable_->submit(state_, spans).orThrow();
+namespace {
+
+HostTensor take(const program::Program& program, const program::Port& port, std::span<const std::byte> arena) {
+  const program::Buffer& buffer = program[port.buffer];
+  return {port.name, buffer.type, arena.subspan(buffer.offset, buffer.type.byteSize())};
 }
 
-std::vector<std::vector<std::byte>> Session::wait(Ticket ticket) { return executable_->wait(ticket).orThrow(); }
+}  // namespace
 
-std::vector<std::pair<std::string, double>> Session::time(const std::vector<std::byte>& input) {
-  std::vector<std::pair<std::string, double>> times;
-  for (const CommandTime& command : executable_->time(state_, input).orThrow()) {
-    times.emplace_back((*program_)->commands.at(command.command).label, command.seconds);
-  }
-  return times;
+std::vector<HostTensor> Session::decode(const std::vector<std::byte>& input) const {
+  std::vector<HostTensor> values;
+  for (const program::Port& port : (*program_)->inputs) values.push_back(take(**program_, port, input));
+  return values;
 }
 
 std::vector<HostTensor> Session::outputs(const std::vector<std::byte>& arena, graph::OutputKind kind) const {
   std::vector<HostTensor> values;
   for (const program::Port& port : (*program_)->outputs) {
-    if (port.kind != kind) continue;
-    const program::Buffer& buffer = (**program_)[port.buffer];
-    values.emplace_back(port.name, buffer.type, std::span(arena).subspan(buffer.offset, buffer.type.byteSize()));
+    if (port.kind == kind) values.push_back(take(**program_, port, arena));
   }
   return values;
 }
 
-const program::Buffer& Session::stateBuffer(std::string_view name) const {
-  for (const program::Buffer& buffer : (*program_)->buffers) {
-    if (buffer.role == ArenaRole::State && buffer.name == name) return buffer;
+Result<Ticket> Session::submit(const std::vector<std::vector<std::byte>>& inputs) {
+  std::vector<std::span<const std::byte>> spans(inputs.begin(), inputs.end());
+  std::lock_guard turn(*states_->device().turn);
+  return executable_->submit(arenas_, spans);
+}
+
+Result<std::vector<std::vector<std::byte>>> Session::wait(Ticket ticket) {
+  std::lock_guard turn(*states_->device().turn);
+  return executable_->wait(ticket);
+}
+
+std::vector<std::byte> Session::run(std::vector<std::byte> input) {
+  return std::move(wait(submit({std::move(input)}).orThrow()).orThrow().front());
+}
+
+std::vector<std::pair<std::string, double>> Session::time(const std::vector<std::byte>& input) {
+  std::vector<CommandTime> commands;
+  {
+    std::lock_guard turn(*states_->device().turn);
+    commands = executable_->time(arenas_, input).orThrow();
   }
-  internalError(fmt::format("the program has no state '{}'", name));
+  std::vector<std::pair<std::string, double>> times;
+  for (const CommandTime& command : commands) times.emplace_back((*program_)->commands.at(command.command).label, command.seconds);
+  return times;
 }
 
-std::vector<float> Session::readState(std::string_view name) const {
-  const program::Buffer& buffer = stateBuffer(name);
-  std::vector<float> values(static_cast<size_t>(buffer.type.shape.elementCount()));
-  check(state_.find(name)->second->read(buffer.offset, std::as_writable_bytes(std::span(values))));
-  return values;
-}
-
-void Session::writeState(std::string_view name, std::span<const float> values) {
-  const program::Buffer& buffer = stateBuffer(name);
-  if (static_cast<int64_t>(values.size()) != buffer.type.shape.elementCount())
-    internalError(fmt::format("state '{}' has another size", name));
-  check(state_.find(name)->second->write(buffer.offset, std::as_bytes(values)));
-}
-
-void Session::fillState(std::string_view name) {
-  const program::Buffer& buffer = stateBuffer(name);
-  std::vector<float> values(static_cast<size_t>(buffer.type.shape.elementCount()), static_cast<float>(buffer.initial));
-  writeState(name, values);
+ExecutionStatistics Session::statistics() const {
+  std::lock_guard turn(*states_->device().turn);
+  return executable_->statistics();
 }
 
 }  // namespace lockstep::detail

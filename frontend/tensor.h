@@ -15,7 +15,10 @@ using graph::DType;
 using graph::Shape;
 using graph::TensorType;
 
-/// Tensor types for declarations: f32(256, 1), i32(128, 8), f32() for a scalar.
+/// As an extent in the declaration of an input: whatever the batch brings. At most one an input; all of one call must agree.
+inline constexpr int64_t dynamic = -1;
+
+/// Tensor types for declarations: f32(256, 1), i32(128, 8), f32(dynamic, 4), f32() for a scalar.
 template <class... Extents>
 TensorType f32(Extents... extents) {
   return {DType::F32, Shape{graph::Dim(static_cast<int64_t>(extents))...}};
@@ -52,6 +55,7 @@ class Tensor {
 };
 
 class Parameter;
+class Buffer;
 
 /// Where a call was written; every op takes one, defaulted.
 using Where = std::source_location;
@@ -64,6 +68,7 @@ class Operand {
  public:
   Operand(const Tensor& tensor, std::source_location where = std::source_location::current()) : tensor_(tensor), where_(where) {}
   Operand(const Parameter& parameter, std::source_location where = std::source_location::current());
+  Operand(const Buffer& buffer, std::source_location where = std::source_location::current());
   template <Number T>
   Operand(T number, std::source_location where = std::source_location::current())
       : number_(static_cast<double>(number)), is_number_(true), where_(where) {}

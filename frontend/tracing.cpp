@@ -3,8 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "frontend/batch.h"
 #include "frontend/trace.h"
 
 namespace lockstep {
@@ -26,44 +25,26 @@ Tensor Inputs::operator[](std::string_view name) const {
 
 namespace detail {
 
-namespace {
-
-void checkInputs(const std::vector<InputSpec>& inputs, const std::source_location& where) {
-  auto reject = [&](std::string message, std::string remedy) {
-    throw Error(
-        {.code = "compile.input", .message = std::move(message), .where = toLocation(where), .notes = {}, .remedy = std::move(remedy)});
-  };
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const InputSpec& input = inputs[i];
-    if (input.name.empty()) reject("an input has no name", "");
-    // The optimizer's scalars live in the same space of names.
-    if (input.name.starts_with("step.")) reject(fmt::format("the input name '{}' is reserved", input.name), "do not begin with 'step.'");
-    if (input.type.dtype == DType::Bool) {
-      reject(fmt::format("input '{}' is bool, which the host cannot give", input.name), "use i32 and compare in the function");
-    }
-    bool twice = std::any_of(inputs.begin(), inputs.begin() + static_cast<ptrdiff_t>(i),
-                             [&](const InputSpec& other) { return other.name == input.name; });
-    if (twice) reject(fmt::format("input '{}' is declared twice", input.name), "");
-  }
+void checkFunction(const Module* model, const std::vector<InputSpec>& inputs, const ModelFunction& function,
+                   const std::source_location& where) {
+  checkDeclarations(inputs, where);
+  if (model != nullptr && function) return;
+  throw Error({.code = "compile.function",
+               .message = "there is no function to trace",
+               .where = toLocation(where),
+               .notes = {},
+               .remedy = "set .loss or .forward, and .make for a model without a default constructor"});
 }
 
-}  // namespace
-
-graph::Graph traceFunction(const Module* model, const std::vector<InputSpec>& inputs, const std::function<Tensor(const Inputs&)>& function,
-                           graph::OutputKind kind, const std::source_location& where) {
-  checkInputs(inputs, where);
-  if (!function) {
-    throw Error({.code = "compile.function",
-                 .message = "there is no function to trace",
-                 .where = toLocation(where),
-                 .notes = {},
-                 .remedy = "set .loss or .forward, and .make for a model without a default constructor"});
-  }
+graph::Graph traceFunction(const Module* model, const std::vector<InputSpec>& inputs, const ModelFunction& function, graph::OutputKind kind,
+                           const std::source_location& where) {
+  checkFunction(model, inputs, function, where);
   Trace trace(where);
-  if (model != nullptr) trace.addParameters(*model);
+  trace.setTraining(kind == graph::OutputKind::Loss);
+  trace.addParameters(*model);
   std::map<std::string, Tensor, std::less<>> tensors;
   for (const InputSpec& input : inputs) tensors.emplace(input.name, trace.addInput(input.name, input.type));
-  Tensor result = function(Inputs(std::move(tensors)));
+  Tensor result = function(*model, Inputs(std::move(tensors)));
   const TensorType& type = trace.builder().typeOf(trace.value(result, "compile", where));
   if (kind == graph::OutputKind::Loss && type != f32()) {
     Failure failure =
@@ -72,6 +53,11 @@ graph::Graph traceFunction(const Module* model, const std::vector<InputSpec>& in
   }
   trace.output(kind, kind == graph::OutputKind::Loss ? "loss" : "output", result);
   return trace.take();
+}
+
+graph::Graph withoutCaptures(graph::Graph graph) {
+  std::erase_if(graph.outputs, [](const graph::Output& output) { return output.kind == graph::OutputKind::Capture; });
+  return graph;
 }
 
 }  // namespace detail

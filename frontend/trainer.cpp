@@ -4,14 +4,16 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 
+#include "frontend/batch.h"
 #include "frontend/io/safetensors.h"
 #include "frontend/optimizer_settings.h"
 #include "frontend/parameters.h"
-#include "frontend/session.h"
-#include "frontend/trace.h"
 #include "frontend/tracing.h"
+#include "frontend/trainer_impl.h"
+#include "passes/optimizer_config.h"
 
 namespace lockstep {
 
@@ -20,32 +22,8 @@ using graph::OutputKind;
 
 namespace {
 
-ProgramFacts factsOf(const Session& session, const graph::ParameterLayout& layout) {
-  const passes::PlanSummary& plan = session.plan();
-  const ChosenDevice& chosen = session.device().chosen;
-  ProgramFacts facts{.device = chosen.info.id,
-                     .device_name = chosen.info.name,
-                     .device_reason = chosen.reason,
-                     .dispatches = plan.dispatches,
-                     .levels = plan.levels,
-                     .distinct_kernels = plan.distinct_kernels,
-                     .planned_bytes = plan.total_bytes,
-                     .workspace_bytes = plan.workspace_bytes,
-                     .unpooled_bytes = plan.unpooled_bytes,
-                     .parameters = 0,
-                     .passes = {}};
-  for (const graph::ParameterLayout::Slot& slot : layout.slots) facts.parameters += slot.size;
-  for (const passes::PassRecord& record : session.passRecords()) {
-    facts.passes.push_back(
-        fmt::format("{} {:.3f} s: {}{}", record.name, record.seconds, record.statistics, record.changed ? "" : " (unchanged)"));
-  }
-  return facts;
-}
-
-io::Array toArray(const detail::StepValue& value) {
-  io::ElementType type = value.type.dtype == graph::DType::F32 ? io::ElementType::F32 : io::ElementType::U32;
-  std::span<const std::byte> bytes = std::as_bytes(std::span(value.words));
-  return {type, value.type.shape.extents(), {bytes.begin(), bytes.end()}};
+[[noreturn]] void reject(std::string code, std::string message, std::string remedy = {}) {
+  throw Error({.code = std::move(code), .message = std::move(message), .where = {}, .notes = {}, .remedy = std::move(remedy)});
 }
 
 uint64_t randomSeed() {
@@ -53,236 +31,248 @@ uint64_t randomSeed() {
   return device();  // 32 bits, so that a report of it stays readable
 }
 
+bool isDeviceFailure(ExitCode code) { return code == ExitCode::OutOfMemory || code == ExitCode::DeviceLost; }
+
+StepFailure failureOf(const Failure& failure) {
+  FailureKind kind = FailureKind::Device;
+  if (failure.exit_code == ExitCode::DeviceLost) kind = FailureKind::DeviceLost;
+  if (failure.exit_code == ExitCode::OutOfMemory) kind = FailureKind::OutOfMemory;
+  return {.kind = kind, .diagnostics = failure.diagnostics, .origin = {}};
+}
+
 }  // namespace
 
-struct Trainer::Impl {
-  std::shared_ptr<const Module> model;
-  graph::ParameterLayout layout;
-  OptimizerSpec optimizer;
-  passes::OptimizerConfig config;
-  uint64_t seed = 0;
-  uint64_t step = 0;
-  std::string dump_directory;  ///< cleared once the inputs of the first step are written
-  std::vector<std::string> disabled;
-  Session session;
-  ProgramFacts facts;
-  std::map<uint64_t, uint64_t> first_steps;  ///< of each ticket that was not waited for
-
-  Impl(detail::CompileRequest request, graph::Graph traced, uint64_t chosen_seed)
-      : model(std::move(request.model)),
-        layout(graph::layoutParameters(traced.parameters)),
-        optimizer(std::move(request.optimizer)),
-        config(detail::optimizerConfig(optimizer, traced.parameters)),
-        seed(chosen_seed),
-        dump_directory(request.dump_ir),
-        disabled(request.disable),
-        session(std::move(traced),
-                {.profile = {},
-                 .optimizer = config,
-                 .parameter_state = std::string(passes::kParameterState),
-                 .keep_gradients = false,
-                 .wrt = {},
-                 .templates = nullptr,
-                 .disabled = std::move(request.disable),
-                 .verify_each = true,
-                 .dump_directory = std::move(request.dump_ir),
-                 .memory_limit = request.memory_limit},
-                detail::openChosenDevice(request.device), std::move(request.inputs)),
-        facts(factsOf(session, layout)) {
-    initialise();
+Trainer::Impl::Impl(detail::CompileRequest request)
+    : inputs(std::move(request.inputs)),
+      loss(std::move(request.loss)),
+      disabled(std::move(request.disable)),
+      memory_limit(request.memory_limit),
+      find_non_finite(request.find_non_finite),
+      where(request.where),
+      device(detail::openChosenDevice(request.device)),
+      optimizer(std::move(request.optimizer)),
+      first_schedule(optimizer.lr),
+      seed(request.seed ? *request.seed : randomSeed()),
+      dump_directory(std::move(request.dump_ir)),
+      programs(request.cached_programs) {
+  auto model = makeModel(std::move(request.model));
+  shared = std::make_shared<detail::SharedModel>(model);
+  config = detail::optimizerConfig(optimizer, detail::parameterInfos(*model->module));
+  if (isDynamic()) {
+    facts = detail::programFacts(device, model->layout, nullptr);
+  } else {
+    (void)program({});
   }
+  detail::initialiseParameters(*model, seed);
+}
 
-  void initialise() {
-    std::vector<float> flat(static_cast<size_t>(layout.total), 0.0f);
-    std::vector<NamedParameter> parameters = model->parameters();
-    for (uint32_t i = 0; i < parameters.size(); ++i) {
-      std::vector<float> values = parameters[i].parameter->initial(seed, i);
-      std::copy(values.begin(), values.end(), flat.begin() + layout.slots[i].offset);
+bool Trainer::Impl::isDynamic() const { return std::ranges::any_of(inputs, detail::hasDynamicExtent); }
+
+std::unique_lock<detail::Turn> Trainer::Impl::enter() const {
+  if (turn.heldHere()) {
+    reject("trainer.busy", "a trainer was called by the batch function of its own step",
+           "prepare there only data; getters such as step_count() may be called");
+  }
+  return std::unique_lock(turn);
+}
+
+std::unique_lock<detail::Turn> Trainer::Impl::look() const {
+  return turn.heldHere() ? std::unique_lock(turn, std::defer_lock) : std::unique_lock(turn);
+}
+
+std::shared_ptr<const detail::TrainedModel> Trainer::Impl::makeModel(std::shared_ptr<const Module> module) const {
+  graph::ParameterLayout layout = graph::layoutParameters(detail::parameterInfos(*module));
+  auto states = std::make_shared<detail::States>(device);
+  // The parameters are there before the first program is.
+  if (layout.total > 0) states->declare(std::string(passes::kParameterState), {{DType::F32, Shape{layout.total}}, 0, true});
+  return std::make_shared<const detail::TrainedModel>(detail::TrainedModel{std::move(module), std::move(layout), std::move(states)});
+}
+
+passes::CompileOptions Trainer::Impl::compileOptions() const {
+  passes::CompileOptions options;
+  options.disabled = disabled;
+  options.memory_limit = memory_limit;
+  return options;
+}
+
+std::shared_ptr<Session> Trainer::Impl::compileFor(const detail::TrainedModel& model, const passes::OptimizerConfig& with,
+                                                   const detail::ProgramKey& key) const {
+  std::vector<InputSpec> concrete = detail::withExtent(inputs, key.extent);
+  graph::Graph traced = detail::traceFunction(model.module.get(), concrete, loss, OutputKind::Loss, where);
+  traced.parameters = detail::parameterInfos(*model.module);
+  if (!key.captures) traced = detail::withoutCaptures(std::move(traced));
+  passes::CompileOptions options = compileOptions();
+  options.optimizer = with;
+  options.parameter_state = std::string(passes::kParameterState);
+  if (programs.compiled() == 0) options.dump_directory = dump_directory;
+  return std::make_shared<Session>(std::move(traced), std::move(options), model.states, std::move(concrete));
+}
+
+std::shared_ptr<Session> Trainer::Impl::program(const detail::ProgramKey& key) {
+  if (auto found = programs.find(key)) return found;
+  auto model = shared->get();
+  auto made = compileFor(*model, config, key);
+  facts = detail::programFacts(device, model->layout, made.get());
+  programs.insert(key, made);
+  return made;
+}
+
+detail::StepValues Trainer::Impl::stepValues(uint64_t t) const {
+  const auto scalars = passes::stepScalars(config, rateAt(optimizer.lr, static_cast<int64_t>(t)), t);
+  return {detail::stepValue(passes::kScalarsInput, scalars), detail::randomKey(seed, t)};
+}
+
+uint64_t Trainer::Impl::enqueue(size_t count, const std::function<Batch(size_t)>& batch, const StepOptions& options) {
+  OpenTicket ticket;
+  ticket.model = shared->get();
+  ticket.first_step = step + 1;
+  ticket.captures = options.captures;
+  for (size_t i = 0; i < count; ++i) {
+    const Batch data = batch(i);
+    const int64_t extent = detail::matchBatch(inputs, data).extent;
+    if (i == 0) {
+      ticket.extent = extent;
+      try {
+        ticket.session = program({extent, options.captures});
+      } catch (const Error& error) {
+        if (!isDeviceFailure(error.exitCode())) throw;
+        ticket.failure = Failure{error.diagnostics(), error.exitCode()};
+        ticket.inputs.resize(count);
+        break;
+      }
+    } else if (extent != ticket.extent) {
+      reject("batch.extent", fmt::format("the dynamic extent is {} in the first step and {} in a later one", ticket.extent, extent),
+             "steps of one call run the same program; make one call an extent");
     }
-    session.writeState(passes::kParameterState, flat);
+    const detail::StepValues values = stepValues(step + i + 1);
+    ticket.inputs.push_back(ticket.session->encode(data, values));
+    if (!dump_directory.empty()) dumpInputs(data, values);
   }
-
-  /// Computed here in f64, once for each step, when the call is made.
-  [[nodiscard]] detail::StepValues scalars(uint64_t t) const {
-    auto values = passes::stepScalars(config, rateAt(optimizer.lr, static_cast<int64_t>(t)), t);
-    return {detail::stepValue(passes::kScalarsInput, values), detail::randomKey(seed, t)};
-  }
-
-  /// The states that make up a training run; the program has others that only live within a step.
-  [[nodiscard]] std::vector<std::string> trainedStates() const {
-    std::vector<std::string> names;
-    for (std::string_view name : {passes::kParameterState, passes::kFirstMomentState, passes::kSecondMomentState}) {
-      if (session.hasState(name)) names.emplace_back(name);
+  if (!ticket.failure) {
+    Result<Ticket> submitted = ticket.session->submit(ticket.inputs);
+    if (submitted) {
+      ticket.ticket = *submitted;
+      step += count;
+    } else {
+      ticket.failure = submitted.failure();
     }
-    return names;
   }
+  open.emplace(++last_ticket, std::move(ticket));
+  return last_ticket;
+}
 
-  [[nodiscard]] ParameterValues download() const { return detail::splitParameters(layout, session.readState(passes::kParameterState)); }
+std::vector<StepResult> Trainer::Impl::wait(uint64_t id) {
+  auto found = open.find(id);
+  if (found == open.end()) reject("steps.ticket", "the ticket is unknown or was waited for already");
+  OpenTicket ticket = std::move(found->second);
+  open.erase(found);
+  std::vector<StepResult> results(ticket.inputs.size());
+  for (size_t i = 0; i < results.size(); ++i) results[i].step = ticket.first_step + i;
 
-  /// What a replay of any dumped stage needs: weights, states, batch and scalars of the first step.
-  void dumpInputs(const Batch& batch, const detail::StepValues& step_values) {
-    io::TensorFile file;
-    for (const graph::ParameterLayout::Slot& slot : layout.slots) {
-      file.tensors.emplace(slot.name, io::Array::fromFloats(slot.type.shape.extents(), download().at(slot.name)));
+  std::vector<std::vector<std::byte>> arenas;
+  if (!ticket.failure) {
+    auto waited = ticket.session->wait(ticket.ticket);
+    if (waited) {
+      arenas = std::move(*waited);
+    } else {
+      ticket.failure = waited.failure();
     }
-    for (const auto& [name, memory] : session.state()) {
-      std::vector<float> values = session.readState(name);
-      file.tensors.emplace(name, io::Array::fromFloats({static_cast<int64_t>(values.size())}, values));
+  }
+  if (ticket.failure) {
+    for (StepResult& result : results) {
+      result.loss = std::numeric_limits<float>::quiet_NaN();
+      result.failure = failureOf(*ticket.failure);
     }
-    for (const BatchItem& item : batch) file.tensors.emplace(std::string(item.name), detail::toArray(item));
-    for (const detail::StepValue& value : step_values) file.tensors.emplace(std::string(value.name), toArray(value));
-    (void)io::writeSafetensors(std::filesystem::path(dump_directory) / "inputs.safetensors", file).orThrow();
-    dump_directory.clear();
+    return results;
   }
+  bool explained = false;
+  for (size_t i = 0; i < results.size(); ++i) {
+    StepResult& result = results[i];
+    result.loss = ticket.session->outputs(arenas[i], OutputKind::Loss).front().floats().front();
+    if (ticket.captures) result.captures = Captures(ticket.session->outputs(arenas[i], OutputKind::Capture));
+    if (std::isfinite(result.loss)) continue;
+    // Steps after the first one that is not finite mostly fail because of it.
+    if (find_non_finite && !explained) {
+      result.failure = explainNonFinite(ticket, i, result.loss);
+    } else {
+      result.failure = StepFailure{FailureKind::NonFinite, {detail::describeNonFinite(result.step, result.loss, {})}, {}};
+    }
+    explained = true;
+  }
+  return results;
+}
 
-  std::vector<std::byte> encode(const Batch& batch, uint64_t t) {
-    detail::StepValues values = scalars(t);
-    std::vector<std::byte> bytes = session.encode(batch, values);
-    if (!dump_directory.empty()) dumpInputs(batch, values);
-    return bytes;
+StepFailure Trainer::Impl::explainNonFinite(const OpenTicket& ticket, size_t index, float loss_value) {
+  StepFailure failure{.kind = FailureKind::NonFinite, .diagnostics = {}, .origin = {}};
+  try {
+    if (diagnosis.model != ticket.model || diagnosis.extent != ticket.extent) {
+      diagnosis = {};  // the memory of the one before, before more is asked for
+      auto probe = std::make_unique<detail::NonFiniteProbe>(ticket.session->traced(), compileOptions(), ticket.model->states,
+                                                            detail::withExtent(inputs, ticket.extent));
+      diagnosis = {ticket.model, ticket.extent, std::move(probe)};
+    }
+    failure.origin = diagnosis.probe->find(ticket.session->decode(ticket.inputs[index]));
+    failure.diagnostics.push_back(detail::describeNonFinite(ticket.first_step + index, loss_value, failure.origin));
+  } catch (const Error& error) {
+    // The search may need more memory than there is; the step's own failure stays the news.
+    failure.diagnostics.push_back(detail::describeNonFinite(ticket.first_step + index, loss_value, {}));
+    failure.diagnostics.back().notes.push_back({fmt::format("where that began was not found: {}", error.what()), {}});
   }
-};
+  return failure;
+}
+
+void Trainer::Impl::dumpInputs(const Batch& batch, const detail::StepValues& values) {
+  auto model = shared->get();
+  io::TensorFile file;
+  const ParameterValues parameters = detail::splitParameters(model->layout, model->states->readFloats(passes::kParameterState));
+  for (const graph::ParameterLayout::Slot& slot : model->layout.slots) {
+    file.tensors.emplace(slot.name, io::Array::fromFloats(slot.type.shape.extents(), parameters.at(slot.name)));
+  }
+  for (const auto& [name, info] : model->states->infos()) file.tensors.emplace(name, model->states->read(name));
+  for (const BatchItem& item : batch) file.tensors.emplace(std::string(item.name), detail::toArray(item));
+  for (const detail::StepValue& value : values) file.tensors.emplace(std::string(value.name), detail::toArray(value));
+  (void)io::writeSafetensors(std::filesystem::path(dump_directory) / "inputs.safetensors", file).orThrow();
+  dump_directory.clear();
+}
 
 Trainer::Trainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Trainer::Trainer(Trainer&&) noexcept = default;
 Trainer& Trainer::operator=(Trainer&&) noexcept = default;
 Trainer::~Trainer() = default;
 
-StepResult Trainer::step(const Batch& batch) {
-  return std::move(steps(1, [&](size_t) { return batch; }).front());
+StepResult Trainer::step(const Batch& batch, StepOptions options) {
+  return std::move(steps(1, [&](size_t) { return batch; }, options).front());
 }
 
-std::vector<StepResult> Trainer::steps(size_t count, const std::function<Batch(size_t)>& batch) { return wait(enqueue(count, batch)); }
+std::vector<StepResult> Trainer::steps(size_t count, const std::function<Batch(size_t)>& batch, StepOptions options) {
+  return wait(enqueue(count, batch, options));
+}
 
-uint64_t Trainer::enqueue(size_t count, const std::function<Batch(size_t)>& batch) {
-  if (count == 0) throw Error({.code = "steps.count", .message = "0 steps were asked for", .where = {}, .notes = {}, .remedy = {}});
-  std::vector<std::vector<std::byte>> inputs;
-  inputs.reserve(count);
-  for (size_t i = 0; i < count; ++i) inputs.push_back(impl_->encode(batch(i), impl_->step + i + 1));
-  uint64_t ticket = impl_->session.submit(inputs);
-  impl_->first_steps.emplace(ticket, impl_->step + 1);
-  impl_->step += count;
-  return ticket;
+uint64_t Trainer::enqueue(size_t count, const std::function<Batch(size_t)>& batch, StepOptions options) {
+  if (count == 0) reject("steps.count", "0 steps were asked for");
+  auto turn = impl_->enter();
+  return impl_->enqueue(count, batch, options);
 }
 
 std::vector<StepResult> Trainer::wait(uint64_t ticket) {
-  auto found = impl_->first_steps.find(ticket);
-  if (found == impl_->first_steps.end()) {
-    throw Error(
-        {.code = "steps.ticket", .message = "the ticket is unknown or was waited for already", .where = {}, .notes = {}, .remedy = {}});
-  }
-  uint64_t step = found->second;
-  impl_->first_steps.erase(found);
-  std::vector<StepResult> results;
-  for (const std::vector<std::byte>& arena : impl_->session.wait(ticket)) {
-    float loss = impl_->session.outputs(arena, OutputKind::Loss).front().floats().front();
-    results.push_back({step++, loss, Captures(impl_->session.outputs(arena, OutputKind::Capture))});
-  }
-  return results;
+  auto turn = impl_->enter();
+  return impl_->wait(ticket);
 }
 
 std::vector<std::pair<std::string, double>> Trainer::profile(const Batch& batch) {
-  auto times = impl_->session.time(impl_->encode(batch, impl_->step + 1));
+  auto turn = impl_->enter();
+  auto session = impl_->program({detail::matchBatch(impl_->inputs, batch).extent, false});
+  const detail::StepValues values = impl_->stepValues(impl_->step + 1);
+  const std::vector<std::byte> input = session->encode(batch, values);
+  if (!impl_->dump_directory.empty()) impl_->dumpInputs(batch, values);
+  auto times = session->time(input);
   ++impl_->step;
   return times;
 }
 
-ParameterValues Trainer::download() const { return impl_->download(); }
-
-void Trainer::upload(const ParameterValues& values) {
-  impl_->session.writeState(passes::kParameterState, detail::joinParameters(impl_->layout, values));
-}
-
-void Trainer::reset(ResetOptions options) {
-  if (options.parameters) impl_->initialise();
-  if (!options.optimizer) return;
-  for (std::string_view name : {passes::kFirstMomentState, passes::kSecondMomentState}) {
-    if (impl_->session.hasState(name)) impl_->session.fillState(name);
-  }
-  impl_->step = 0;
-}
-
-io::TensorFile Trainer::checkpoint() const {
-  detail::TrainingState state{
-      .optimizer = std::string(toString(impl_->optimizer.name)), .step = impl_->step, .seed = impl_->seed, .states = {}};
-  for (const std::string& name : impl_->trainedStates()) state.states.emplace(name, impl_->session.readState(name));
-  return detail::formatCheckpoint(impl_->layout, state);
-}
-
-void Trainer::restore(const io::TensorFile& file) {
-  detail::TrainingState state = detail::readCheckpoint(impl_->layout, toString(impl_->optimizer.name), impl_->trainedStates(), file);
-  for (const auto& [name, values] : state.states) impl_->session.writeState(name, values);
-  impl_->step = state.step;
-  impl_->seed = state.seed;
-}
-
-void Trainer::save(const std::filesystem::path& path) const { (void)io::writeSafetensors(path, checkpoint()).orThrow(); }
-void Trainer::load(const std::filesystem::path& path) { restore(io::readSafetensors(path).orThrow()); }
-
-void Trainer::set_lr(Schedule schedule) {
-  if (!std::isfinite(rateAt(schedule, 1))) {
-    throw Error({.code = "schedule.number", .message = "the learning rate is not finite", .where = {}, .notes = {}, .remedy = {}});
-  }
-  if (!schedule.start_step) schedule.start_step = static_cast<int64_t>(impl_->step);
-  impl_->optimizer.lr = std::move(schedule);
-}
-
-double Trainer::lr() const { return rateAt(impl_->optimizer.lr, static_cast<int64_t>(impl_->step) + 1); }
-uint64_t Trainer::step_count() const { return impl_->step; }
-uint64_t Trainer::seed() const { return impl_->seed; }
-const ProgramFacts& Trainer::facts() const { return impl_->facts; }
-const Module& Trainer::module() const { return *impl_->model; }
-
-std::vector<ParameterSlot> Trainer::parameter_layout() const {
-  std::vector<ParameterSlot> slots;
-  for (const graph::ParameterLayout::Slot& slot : impl_->layout.slots)
-    slots.push_back({slot.name, slot.type, slot.decay, slot.offset, slot.size});
-  return slots;
-}
-
-RunFacts Trainer::run_facts() const {
-  ExecutionStatistics counts = impl_->session.statistics();
-  return {counts.submissions, counts.steps, counts.device_allocations, counts.device_bytes};
-}
-
-struct Forward::Impl {
-  Session session;
-  ProgramFacts facts;
-  uint64_t seed = 0;
-  uint64_t runs = 0;
-};
-
-// Random numbers of forward programs: a stream apart from those of the training steps.
-constexpr uint64_t kForwardStream = uint64_t{1} << 63;
-
-Forward::Forward(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Forward::Forward(Forward&&) noexcept = default;
-Forward& Forward::operator=(Forward&&) noexcept = default;
-Forward::~Forward() = default;
-const ProgramFacts& Forward::facts() const { return impl_->facts; }
-
-ForwardResult Forward::run(const Batch& batch) {
-  std::vector<std::vector<std::byte>> arenas = impl_->session.wait(
-      impl_->session.submit({impl_->session.encode(batch, {detail::randomKey(impl_->seed, kForwardStream | ++impl_->runs)})}));
-  return {std::move(impl_->session.outputs(arenas.front(), OutputKind::Result).front()),
-          Captures(impl_->session.outputs(arenas.front(), OutputKind::Capture))};
-}
-
-Forward Trainer::attachForward(detail::ForwardRequest request) const {
-  graph::Graph traced = detail::traceFunction(impl_->model.get(), request.inputs, request.forward, OutputKind::Result, request.where);
-  passes::CompileOptions options;
-  options.disabled = impl_->disabled;
-  options.disabled.insert(options.disabled.end(), request.disable.begin(), request.disable.end());
-  options.dump_directory = std::move(request.dump_ir);
-  Session session(std::move(traced), std::move(options), impl_->session.device(), std::move(request.inputs), impl_->session.state());
-  ProgramFacts facts = factsOf(session, impl_->layout);
-  return Forward(std::make_unique<Forward::Impl>(Forward::Impl{std::move(session), std::move(facts), impl_->seed}));
-}
-
 Trainer detail::compile(CompileRequest request) {
-  graph::Graph traced = traceFunction(request.model.get(), request.inputs, request.loss, OutputKind::Loss, request.where);
-  uint64_t seed = request.seed ? *request.seed : randomSeed();
-  return Trainer(std::make_unique<Trainer::Impl>(std::move(request), std::move(traced), seed));
+  checkFunction(request.model.get(), request.inputs, request.loss, request.where);
+  return Trainer(std::make_unique<Trainer::Impl>(std::move(request)));
 }
 
 }  // namespace lockstep

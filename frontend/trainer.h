@@ -1,70 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// compile<Model>(...) traces a loss once and gives a Trainer: a training step on a device. attach() adds forward programs that share its
-// parameters. All mistakes are thrown as lockstep::Error before anything is changed.
+// compile<Model>(...) traces a loss and gives a Trainer: training steps on a device. attach() adds forward programs that share its
+// parameters. Mistakes are thrown as lockstep::Error before anything is changed; what goes wrong in a step is in its StepResult.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <source_location>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "frontend/checkpoint_data.h"
+#include "frontend/forward.h"
 #include "frontend/host.h"
 #include "frontend/module.h"
 #include "frontend/optim.h"
-#include "frontend/tensor.h"
+#include "frontend/program_facts.h"
+#include "frontend/state_dict.h"
+#include "frontend/step_result.h"
 
 namespace lockstep {
-
-namespace io {
-struct TensorFile;
-}
-
-/// The inputs of a program inside its trace, by name.
-class Inputs {
- public:
-  explicit Inputs(std::map<std::string, Tensor, std::less<>> tensors) : tensors_(std::move(tensors)) {}
-  /// Error "inputs.name" when it was not declared.
-  Tensor operator[](std::string_view name) const;
-
- private:
-  std::map<std::string, Tensor, std::less<>> tensors_;
-};
-
-struct StepResult {
-  uint64_t step = 0;  ///< 1-based
-  float loss = 0;     ///< before the update of this step
-  Captures captures;
-};
-
-struct ForwardResult {
-  HostTensor output;
-  Captures captures;
-};
-
-/// What was compiled, and for which device.
-struct ProgramFacts {
-  std::string device;         ///< "vulkan:0"
-  std::string device_name;    ///< as the driver says
-  std::string device_reason;  ///< why it was chosen
-  uint32_t dispatches = 0, levels = 0, distinct_kernels = 0;
-  uint64_t planned_bytes = 0;       ///< all arenas
-  uint64_t workspace_bytes = 0;     ///< temporaries, sharing bytes
-  uint64_t unpooled_bytes = 0;      ///< temporaries, if they shared none
-  int64_t parameters = 0;           ///< trainable numbers
-  std::vector<std::string> passes;  ///< "fuse 0.012 s: 120 nodes -> 40 nodes"
-};
-
-/// Counters of a device program; device_allocations stays constant after the first step.
-struct RunFacts {
-  uint64_t submissions = 0, steps = 0, device_allocations = 0, device_bytes = 0;
-};
 
 /// Where a parameter lies in the flat state, in elements.
 struct ParameterSlot {
@@ -74,45 +32,43 @@ struct ParameterSlot {
   int64_t offset = 0, size = 0;
 };
 
-/// A forward program. It stays valid after its Trainer is gone.
-class Forward {
- public:
-  Forward(Forward&&) noexcept;
-  Forward& operator=(Forward&&) noexcept;
-  ~Forward();
-  /// With the parameters as they are now.
-  ForwardResult run(const Batch& batch);
-  [[nodiscard]] const ProgramFacts& facts() const;
-
-  struct Impl;
-  explicit Forward(std::unique_ptr<Impl> impl);
-
- private:
-  std::unique_ptr<Impl> impl_;
+struct StepOptions {
+  bool captures = false;  ///< read the captures back; the first time compiles a program that has them
 };
 
+/// What goes back to how compile() made it.
 struct ResetOptions {
-  bool parameters = true;  ///< back to the initial values of the seed
-  bool optimizer = true;   ///< moments to zero, step counter to 0
+  bool parameters = true;  ///< the initial values of the seed; buffers too
+  bool optimizer = true;   ///< moments to zero
+  bool step = true;        ///< step counter (and with it random numbers) to 0
+  bool schedule = true;    ///< the learning rate that compile() or replace_model() was given
+};
+
+struct ReplaceOptions {
+  std::optional<uint64_t> seed = {};            ///< of the parameters; absent: random
+  std::optional<OptimizerSpec> optimizer = {};  ///< of the same kind; absent: as it is
 };
 
 namespace detail {
 struct CompileRequest;
-struct ForwardRequest;
+struct ReplaceRequest;
 }  // namespace detail
 
+/// Calls from several threads run one after the other, in the order in which they came; a call that fails does not hold up the next.
+/// A batch function must not call the trainer again, except for its getters (Error "trainer.busy").
 class Trainer {
  public:
   Trainer(Trainer&&) noexcept;
   Trainer& operator=(Trainer&&) noexcept;
   ~Trainer();
 
-  /// One training step. Every declared input must be in the batch with its exact length and element type.
-  StepResult step(const Batch& batch);
+  /// One training step. Every declared input must be in the batch with its element type and length; errors "batch.*" (frontend/batch.h)
+  /// leave step counter and states alone. The first step with another dynamic extent compiles a program for it.
+  StepResult step(const Batch& batch, StepOptions options = {});
   /// `count` steps in one submission; batch(i) gives the data of the i-th, which is copied before the next one is asked for.
-  std::vector<StepResult> steps(size_t count, const std::function<Batch(size_t)>& batch);
-  /// The same without waiting: the host may prepare more while the device works. Each ticket is waited for once, in order.
-  uint64_t enqueue(size_t count, const std::function<Batch(size_t)>& batch);
+  std::vector<StepResult> steps(size_t count, const std::function<Batch(size_t)>& batch, StepOptions options = {});
+  /// The same without waiting: the host may prepare more while the device works. Each ticket is waited for once.
+  uint64_t enqueue(size_t count, const std::function<Batch(size_t)>& batch, StepOptions options = {});
   std::vector<StepResult> wait(uint64_t ticket);
   /// One step, with the seconds that each command took on the device, by its label.
   std::vector<std::pair<std::string, double>> profile(const Batch& batch);
@@ -123,13 +79,18 @@ class Trainer {
   void upload(const ParameterValues& values);
   void reset(ResetOptions options = {});
 
-  /// Parameters, moments, step counter and seed as safetensors; written atomically.
-  void save(const std::filesystem::path& path) const;
-  /// What save() wrote, for the same parameters and optimizer. Errors "checkpoint.*" with exit code IncompatibleCheckpoint, before
-  /// anything is changed.
-  void load(const std::filesystem::path& path);
-  [[nodiscard]] io::TensorFile checkpoint() const;
-  void restore(const io::TensorFile& file);
+  /// The whole training state as safetensors, written atomically: parameters, moments and other states, step counter, seed, schedule,
+  /// optimizer, and the caller's own place in its data.
+  void save(const std::filesystem::path& path, const DataCursor& cursor = {}) const;
+  /// What save() wrote, for the same parameters and optimizer; gives the cursor. The schedule of the file goes on. Errors "checkpoint.*"
+  /// with exit code IncompatibleCheckpoint that name the first difference, before anything is changed.
+  DataCursor load(const std::filesystem::path& path);
+  [[nodiscard]] io::TensorFile checkpoint(const DataCursor& cursor = {}) const;
+  DataCursor restore(const io::TensorFile& file);
+
+  /// The parameters under PyTorch's names and in its layout (frontend/state_dict.h), and back; moments and step counter stay.
+  [[nodiscard]] io::TensorFile state_dict() const;
+  LoadReport load_state_dict(const io::TensorFile& file, LoadOptions options = {});
 
   /// From the next step on. A schedule without start_step begins at the next step; step counter and moments stay.
   void set_lr(Schedule schedule);
@@ -138,7 +99,7 @@ class Trainer {
   [[nodiscard]] uint64_t step_count() const;  ///< steps that were submitted
   [[nodiscard]] uint64_t seed() const;
   [[nodiscard]] std::vector<ParameterSlot> parameter_layout() const;
-  [[nodiscard]] const ProgramFacts& facts() const;
+  [[nodiscard]] ProgramFacts facts() const;
   [[nodiscard]] RunFacts run_facts() const;
 
   struct Impl;
@@ -147,57 +108,58 @@ class Trainer {
  protected:
   [[nodiscard]] const Module& module() const;
   [[nodiscard]] Forward attachForward(detail::ForwardRequest request) const;
+  void replaceModel(detail::ReplaceRequest request);
 
  private:
   std::unique_ptr<Impl> impl_;
 };
 
-/// A forward program of a trainer's model: inputs by name, one output.
-template <class Model>
-struct ForwardSpec {
-  std::vector<InputSpec> inputs = {};
-  std::function<Tensor(const Model&, const Inputs&)> forward;
-  std::string dump_ir = {};
-  std::vector<std::string> disable = {};  ///< passes to leave out besides those that the trainer leaves out
-};
-
 template <class Model>
 struct CompileSpec {
   std::vector<InputSpec> inputs = {};
-  /// A scalar f32, traced once.
+  /// A scalar f32, traced once for each program.
   std::function<Tensor(const Model&, const Inputs&)> loss;
   OptimizerSpec optimizer = adam();
   std::optional<uint64_t> seed = {};                  ///< of the parameters; absent: random, see Trainer::seed()
   std::string device = "auto";                        ///< auto, reference, vulkan, vulkan:<index>, vulkan:<part of the name>
-  std::string dump_ir = {};                           ///< folder for the program after each pass and its kernels; empty: none
+  std::string dump_ir = {};                           ///< folder for the first program after each pass and its kernels; empty: none
   std::vector<std::string> disable = {};              ///< optional passes to leave out
   uint64_t memory_limit = 0;                          ///< bytes of temporaries; 0: none
+  size_t cached_programs = 8;                         ///< programs for other dynamic extents and captures that are kept
+  bool find_non_finite = true;                        ///< when a loss is not finite, run once more to find where that began
   std::function<std::unique_ptr<Model>()> make = {};  ///< for models without a default constructor
 };
 
 namespace detail {
 
-struct ForwardRequest {
-  std::vector<InputSpec> inputs;
-  std::function<Tensor(const Inputs&)> forward;
-  std::string dump_ir;
-  std::vector<std::string> disable;
-  std::source_location where;
-};
-
 struct CompileRequest {
   std::shared_ptr<const Module> model;
   std::vector<InputSpec> inputs;
-  std::function<Tensor(const Inputs&)> loss;
+  ModelFunction loss;
   OptimizerSpec optimizer;
   std::optional<uint64_t> seed;
   std::string device, dump_ir;
   std::vector<std::string> disable;
   uint64_t memory_limit = 0;
+  size_t cached_programs = 8;
+  bool find_non_finite = true;
+  std::source_location where;
+};
+
+struct ReplaceRequest {
+  std::shared_ptr<const Module> model;
+  ReplaceOptions options;
   std::source_location where;
 };
 
 Trainer compile(CompileRequest request);
+
+template <class Model>
+std::shared_ptr<const Model> makeModel(const std::function<std::unique_ptr<Model>()>& make) {
+  if (make) return make();
+  if constexpr (std::is_default_constructible_v<Model>) return std::make_shared<const Model>();
+  return nullptr;
+}
 
 }  // namespace detail
 
@@ -206,39 +168,39 @@ template <class Model>
 class ModelTrainer : public Trainer {
  public:
   explicit ModelTrainer(Trainer trainer) : Trainer(std::move(trainer)) {}
+  /// Until replace_model().
   [[nodiscard]] const Model& model() const { return static_cast<const Model&>(module()); }
   /// A forward program that shares the parameters; it sees every later update.
   [[nodiscard]] Forward attach(ForwardSpec<Model> spec, std::source_location where = std::source_location::current()) const {
-    const Model& traced = model();
     return attachForward({.inputs = std::move(spec.inputs),
-                          .forward = [&traced, forward = std::move(spec.forward)](const Inputs& in) { return forward(traced, in); },
+                          .forward = detail::eraseModel<Model>(std::move(spec.forward)),
                           .dump_ir = std::move(spec.dump_ir),
                           .disable = std::move(spec.disable),
+                          .cached_programs = spec.cached_programs,
                           .where = where});
+  }
+  /// Trains another model from its beginning, with the same loss function and inputs. It is compiled first; if that fails the old one goes
+  /// on. Attached forwards go over to the new model and its parameters. Error "replace.optimizer" for another kind of optimizer.
+  void replace_model(const std::function<std::unique_ptr<Model>()>& make, ReplaceOptions options = {},
+                     std::source_location where = std::source_location::current()) {
+    replaceModel({.model = detail::makeModel<Model>(make), .options = std::move(options), .where = where});
   }
 };
 
-/// Makes the model, traces its loss and compiles the training step for a device.
+/// Makes the model, traces its loss and compiles the training step for a device. With dynamic extents that happens in the first step.
 template <class Model>
 ModelTrainer<Model> compile(CompileSpec<Model> spec, std::source_location where = std::source_location::current()) {
-  std::shared_ptr<const Model> model;
-  if (spec.make) {
-    model = spec.make();
-  } else if constexpr (std::is_default_constructible_v<Model>) {
-    model = std::make_shared<const Model>();
-  }
-  std::function<Tensor(const Inputs&)> loss;
-  if (model && spec.loss)
-    loss = [traced = model.get(), function = std::move(spec.loss)](const Inputs& in) { return function(*traced, in); };
-  return ModelTrainer<Model>(detail::compile({.model = model,
+  return ModelTrainer<Model>(detail::compile({.model = detail::makeModel<Model>(spec.make),
                                               .inputs = std::move(spec.inputs),
-                                              .loss = std::move(loss),
+                                              .loss = detail::eraseModel<Model>(std::move(spec.loss)),
                                               .optimizer = std::move(spec.optimizer),
                                               .seed = spec.seed,
                                               .device = std::move(spec.device),
                                               .dump_ir = std::move(spec.dump_ir),
                                               .disable = std::move(spec.disable),
                                               .memory_limit = spec.memory_limit,
+                                              .cached_programs = spec.cached_programs,
+                                              .find_non_finite = spec.find_non_finite,
                                               .where = where}));
 }
 

@@ -90,7 +90,7 @@ std::vector<std::byte> repeat(uint32_t bits, uint64_t count) {
 
 Result<std::vector<std::byte>> fromNpy(const std::string& path, const kernel::Module& module, const GlobalVariable& variable) {
   LS_TRY(io::Array array, io::readNpy(path));
-  if (array.type == io::ElementType::F64 || array.type == io::ElementType::Bool) {
+  if (io::byteSize(array.type) != sizeof(uint32_t)) {
     return fail("run.bind", fmt::format("'{}' is {}, which no kernel can read", path, io::describe(array)), {},
                 "save it as float32, int32 or uint32");
   }

@@ -19,7 +19,11 @@ SampleFacts sampleFacts(const ProgramFacts& facts) {
 
 std::vector<float> lossesOf(const std::vector<StepResult>& results) {
   std::vector<float> losses;
-  for (const StepResult& result : results) losses.push_back(result.loss);
+  for (const StepResult& result : results) {
+    // A loss that is not finite is a loss; the loop reports it.
+    if (!result.completed() && result.failure->kind != FailureKind::NonFinite) (void)result.or_throw();
+    losses.push_back(result.loss);
+  }
   return losses;
 }
 

@@ -17,12 +17,13 @@ struct TypeRow {
   std::string_view name;
   size_t size;
 };
-constexpr std::array<TypeRow, 5> kTypes = {{
+constexpr std::array<TypeRow, 6> kTypes = {{
     {.type = ElementType::F32, .name = "f32", .size = 4},
     {.type = ElementType::F64, .name = "f64", .size = 8},
     {.type = ElementType::I32, .name = "i32", .size = 4},
     {.type = ElementType::U32, .name = "u32", .size = 4},
     {.type = ElementType::Bool, .name = "bool", .size = 1},
+    {.type = ElementType::I64, .name = "i64", .size = 8},
 }};
 const TypeRow& rowOf(ElementType type) { return kTypes[static_cast<size_t>(type)]; }
 
@@ -96,6 +97,8 @@ double Array::at(size_t index) const {
       return readElement<uint32_t>(data, index);
     case ElementType::Bool:
       return readElement<uint8_t>(data, index);
+    case ElementType::I64:
+      return static_cast<double>(readElement<int64_t>(data, index));
   }
   internalError("io::Array with an unknown element type");
 }

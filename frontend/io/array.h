@@ -14,8 +14,9 @@
 
 namespace lockstep::io {
 
-enum class ElementType : uint8_t { F32, F64, I32, U32, Bool };  ///< Bool is one byte of 0 or 1
-inline constexpr ElementType kElementTypes[] = {ElementType::F32, ElementType::F64, ElementType::I32, ElementType::U32, ElementType::Bool};
+enum class ElementType : uint8_t { F32, F64, I32, U32, Bool, I64 };  ///< Bool is one byte of 0 or 1
+inline constexpr ElementType kElementTypes[] = {ElementType::F32, ElementType::F64,  ElementType::I32,
+                                                ElementType::U32, ElementType::Bool, ElementType::I64};
 std::string_view toString(ElementType type);  ///< "f32"
 std::optional<ElementType> findElementType(std::string_view text);
 size_t byteSize(ElementType type);
@@ -27,7 +28,7 @@ struct Array {
   std::vector<std::byte> data;
 
   [[nodiscard]] size_t elementCount() const;
-  /// Element `index` in row-major order, of any type, as a double (exact).
+  /// Element `index` in row-major order, of any type, as a double; exact, but for i64 beyond 2^53.
   [[nodiscard]] double at(size_t index) const;
   [[nodiscard]] std::vector<double> toDoubles() const;
   /// Rounded to nearest where the element type is wider.

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,8 +21,11 @@ std::string reason(int error) { return std::generic_category().message(error); }
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
   ~Descriptor() {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -73,30 +77,65 @@ Result<Container> readAll(const std::filesystem::path& path) {
 Result<std::vector<std::byte>> readFile(const std::filesystem::path& path) { return readAll<std::vector<std::byte>>(path); }
 Result<std::string> readTextFile(const std::filesystem::path& path) { return readAll<std::string>(path); }
 
-Status writeFileAtomically(const std::filesystem::path& path, std::span<const std::byte> data) {
-  // Process and counter make the name unique among concurrent writers; O_EXCL catches the rest.
+namespace {
+
+constexpr std::string_view kTemporary = ".tmp-";
+
+struct TemporaryFile {
+  std::filesystem::path path;
+  Descriptor file;
+};
+
+/// A new file beside `path`. Its writer holds a lock on it, which the system drops when the writer dies: so others can tell a file that is
+/// being written from one that was left behind, even if process numbers repeat (as they do in containers).
+Result<TemporaryFile> openTemporary(const std::filesystem::path& path) {
   static std::atomic<unsigned> counter{0};
-  std::filesystem::path temporary = path;
-  temporary += fmt::format(".tmp-{}-{}", ::getpid(), counter.fetch_add(1));
-  Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (file.get() < 0) return writeFailure(path, reason(errno));
+  while (true) {
+    std::filesystem::path name = path;
+    name += fmt::format("{}{}-{}", kTemporary, ::getpid(), counter.fetch_add(1));
+    const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0 && errno == EEXIST) continue;  // left behind by a process with our number
+    if (fd < 0) return writeFailure(path, reason(errno));
+    TemporaryFile made{std::move(name), Descriptor(fd)};
+    // Somebody who looks for leftovers may have been faster.
+    struct stat status{};
+    const bool taken = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (taken || ::fstat(fd, &status) != 0 || status.st_nlink == 0) continue;
+    return made;
+  }
+}
+
+/// Makes a rename last through a power cut.
+Status syncFolder(const std::filesystem::path& path) {
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Some file systems cannot sync folders; they say EINVAL.
+  if (opened.get() < 0 || (::fsync(opened.get()) != 0 && errno != EINVAL)) return writeFailure(path, reason(errno));
+  return Success{};
+}
+
+}  // namespace
+
+Status writeFileAtomically(const std::filesystem::path& path, std::span<const std::byte> data) {
+  LS_TRY(TemporaryFile temporary, openTemporary(path));
   const auto abandon = [&](int error) {
-    ::unlink(temporary.c_str());
+    ::unlink(temporary.path.c_str());
     return writeFailure(path, reason(error));
   };
   size_t written = 0;
   while (written < data.size()) {
-    const ssize_t count = ::write(file.get(), data.data() + written, data.size() - written);
+    const ssize_t count = ::write(temporary.file.get(), data.data() + written, data.size() - written);
     if (count < 0) {
       if (errno == EINTR) continue;
       return abandon(errno);
     }
     written += static_cast<size_t>(count);
   }
-  if (::fsync(file.get()) != 0 && errno != EINVAL) return abandon(errno);
-  if (!file.close()) return abandon(errno);
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return abandon(errno);
-  return Success{};
+  if (::fsync(temporary.file.get()) != 0 && errno != EINVAL) return abandon(errno);
+  // Renamed while the lock is held: before that nobody else may remove it.
+  if (::rename(temporary.path.c_str(), path.c_str()) != 0) return abandon(errno);
+  if (!temporary.file.close()) return writeFailure(path, reason(errno));
+  return syncFolder(path);
 }
 
 Status writeFileAtomically(const std::filesystem::path& path, std::string_view text) {
@@ -110,6 +149,17 @@ Status makeDirectories(const std::filesystem::path& path) {
     return fail("file.directory", fmt::format("directory '{}' cannot be made: {}", path.string(), error ? error.message() : "it is a file"),
                 {}, "name another directory");
   }
+  return Success{};
+}
+
+Status removeAbandonedWrites(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().filename().string().find(kTemporary) == std::string::npos) continue;
+    const Descriptor file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
+    if (file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
+  }
+  if (error) return fail("file.directory", fmt::format("directory '{}' cannot be read: {}", folder.string(), error.message()));
   return Success{};
 }
 

@@ -17,10 +17,14 @@ namespace lockstep::io {
 Result<std::vector<std::byte>> readFile(const std::filesystem::path& path);
 Result<std::string> readTextFile(const std::filesystem::path& path);
 
-/// Writes to a new file beside `path` and renames it into place, so that `path` is always the old or the new content and never a part.
-/// code "file.write".
+/// Writes to a new file beside `path`, syncs it, renames it into place and syncs the folder: so `path` is always the old or the new content
+/// and never a part, even when the process is killed or the power goes. code "file.write".
 Status writeFileAtomically(const std::filesystem::path& path, std::span<const std::byte> data);
 Status writeFileAtomically(const std::filesystem::path& path, std::string_view text);
+
+/// Removes what writeFileAtomically() left in a folder when its process was killed; files that are being written stay. code
+/// "file.directory".
+Status removeAbandonedWrites(const std::filesystem::path& folder);
 
 /// Makes a directory and its parents. code "file.directory".
 Status makeDirectories(const std::filesystem::path& path);

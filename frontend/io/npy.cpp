@@ -21,12 +21,13 @@ struct Descr {
   std::string_view text;  // as NumPy writes it
   ElementType type;
 };
-constexpr std::array<Descr, 5> kDescrs = {{
+constexpr std::array<Descr, 6> kDescrs = {{
     {.text = "<f4", .type = ElementType::F32},
     {.text = "<f8", .type = ElementType::F64},
     {.text = "<i4", .type = ElementType::I32},
     {.text = "<u4", .type = ElementType::U32},
     {.text = "|b1", .type = ElementType::Bool},
+    {.text = "<i8", .type = ElementType::I64},
 }};
 
 struct Header {
@@ -146,7 +147,7 @@ Result<Array> parseNpy(std::span<const std::byte> bytes, const std::string& name
   const auto descr = std::ranges::find(kDescrs, std::string_view(header->descr), &Descr::text);
   if (descr == kDescrs.end()) {
     return fail("npy.dtype", fmt::format("element type '{}' is not supported", header->descr), where,
-                "convert it with astype to float32, float64, int32, uint32 or bool");
+                "convert it with astype to float32, float64, int32, int64, uint32 or bool");
   }
   const std::optional<uint64_t> count = checkedElementCount(header->shape);
   if (!count) return damaged("header", fmt::format("the shape {} is impossible", header->shape));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NumPy .npy files of one array: versions 1.0 and 2.0, C order, little-endian f4, f8, i4, u4 and b1.
+// NumPy .npy files of one array: versions 1.0 and 2.0, C order, little-endian f4, f8, i4, i8, u4 and b1.
 #pragma once
 
 #include <filesystem>

@@ -41,12 +41,13 @@ struct Format {
   ElementType type;
   float (*widen)(uint16_t);
 };
-constexpr std::array<Format, 7> kFormats = {{
+constexpr std::array<Format, 8> kFormats = {{
     {.name = "F32", .size = 4, .type = ElementType::F32, .widen = nullptr},
     {.name = "F64", .size = 8, .type = ElementType::F64, .widen = nullptr},
     {.name = "I32", .size = 4, .type = ElementType::I32, .widen = nullptr},
     {.name = "U32", .size = 4, .type = ElementType::U32, .widen = nullptr},
     {.name = "BOOL", .size = 1, .type = ElementType::Bool, .widen = nullptr},
+    {.name = "I64", .size = 8, .type = ElementType::I64, .widen = nullptr},
     {.name = "F16", .size = 2, .type = ElementType::F32, .widen = widenHalf},
     {.name = "BF16", .size = 2, .type = ElementType::F32, .widen = widenBrain},
 }};

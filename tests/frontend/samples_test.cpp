@@ -81,10 +81,12 @@ TEST_P(Sample, addition_starts_as_it_should_and_keeps_its_budget) {
   auto trainer = compileAddition({.seed = 42, .device = GetParam(), .captures = true});
   EXPECT_EQ(trainer.facts().parameters, 150656);
   AdditionBatch batch;
-  std::vector<StepResult> results = trainer.steps(5, [&](size_t i) {
-    batch = additionBatch(42, i + 1);
-    return Batch{{"tokens", batch.tokens}, {"targets", batch.targets}};
-  });
+  std::vector<StepResult> results = trainer.steps(5,
+                                                  [&](size_t i) {
+                                                    batch = additionBatch(42, i + 1);
+                                                    return Batch{{"tokens", batch.tokens}, {"targets", batch.targets}};
+                                                  },
+                                                  {.captures = true});
   EXPECT_NEAR(results.front().loss, std::log(12), 0.1);
   EXPECT_LT(results.back().loss, 2.3f);
   const Captures& captures = results.back().captures;

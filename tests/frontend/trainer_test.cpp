@@ -2,70 +2,18 @@
 // Trainer and Forward on every device there is: the reference, and a Vulkan device if one can be used.
 #include "frontend/trainer.h"
 
-#include <gtest/gtest.h>
-
-#include <cmath>
 #include <filesystem>
-#include <fstream>
 
-#include "backends/backend.h"
 #include "frontend/io/safetensors.h"
-#include "frontend/lockstep.h"
+#include "tests/frontend/trainer_fixture.h"
 
 namespace lockstep {
 namespace {
 
-/// The Error that the function throws; a test failure when it throws none.
-template <class Function>
-Error caught(Function function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return Error(Diagnostic{});
-}
+class Training : public OnDevice {};
+INSTANTIATE_TEST_SUITE_P(Devices, Training, testing::Values("reference", "vulkan"), deviceName);
 
-struct Mlp : Module {
-  nn::Linear l1{*this, "l1", 1, 16, {.init = init::randn(0.5)}}, l2{*this, "l2", 16, 1, {.init = init::randn(0.5)}};
-  Tensor operator()(Tensor x) const { return l2(capture("hidden", relu(l1(x)))); }
-};
-
-constexpr size_t kBatch = 32;
-struct Data {
-  std::vector<float> x, y;
-};
-Data dataOf(size_t step) {
-  Data data;
-  for (size_t i = 0; i < kBatch; ++i) {
-    float x = static_cast<float>(std::fmod(0.37 * static_cast<double>(step * kBatch + i), 2.0) - 1);
-    data.x.push_back(x);
-    data.y.push_back(x * x);
-  }
-  return data;
-}
-Batch batchOf(const Data& data) { return {{"x", data.x}, {"y", data.y}}; }
-
-CompileSpec<Mlp> specFor(const std::string& device) {
-  return {.inputs = {{"x", f32(kBatch, 1)}, {"y", f32(kBatch, 1)}},
-          .loss = [](const Mlp& model, const Inputs& in) { return mean(square(model(in["x"]) - in["y"])); },
-          .optimizer = adam({.lr = 0.01}),
-          .seed = 7,
-          .device = device};
-}
-
-class OnDevice : public testing::TestWithParam<const char*> {
- protected:
-  void SetUp() override {
-    if (!chooseDevice(GetParam()).ok()) GTEST_SKIP() << "no usable device " << GetParam();
-  }
-  static ModelTrainer<Mlp> make() { return compile<Mlp>(specFor(GetParam())); }
-};
-INSTANTIATE_TEST_SUITE_P(Devices, OnDevice, testing::Values("reference", "vulkan"),
-                         [](const auto& info) { return std::string(info.param); });
-
-TEST_P(OnDevice, training_lowers_the_loss) {
+TEST_P(Training, training_lowers_the_loss) {
   auto trainer = make();
   float first = trainer.step(batchOf(dataOf(0))).loss, last = first;
   for (size_t step = 1; step < 150; ++step) last = trainer.step(batchOf(dataOf(step))).loss;
@@ -73,7 +21,7 @@ TEST_P(OnDevice, training_lowers_the_loss) {
   EXPECT_EQ(trainer.step_count(), 150u);
 }
 
-TEST_P(OnDevice, steps_in_one_submission_equal_single_steps) {
+TEST_P(Training, steps_in_one_submission_equal_single_steps) {
   auto one = make(), many = make();
   std::vector<float> losses;
   Data data;
@@ -93,7 +41,7 @@ TEST_P(OnDevice, steps_in_one_submission_equal_single_steps) {
   EXPECT_EQ(one.download(), many.download());
 }
 
-TEST_P(OnDevice, tickets_are_waited_for_once) {
+TEST_P(Training, tickets_are_waited_for_once) {
   auto trainer = make();
   Data data = dataOf(0);
   uint64_t a = trainer.enqueue(2, [&](size_t) { return batchOf(data); });
@@ -104,7 +52,7 @@ TEST_P(OnDevice, tickets_are_waited_for_once) {
   EXPECT_EQ(caught([&] { trainer.steps(0, [&](size_t) { return batchOf(data); }); }).code(), "steps.count");
 }
 
-TEST_P(OnDevice, nothing_is_allocated_after_the_first_step) {
+TEST_P(Training, nothing_is_allocated_after_the_first_step) {
   auto trainer = make();
   Data data = dataOf(0);
   trainer.step(batchOf(data));
@@ -113,7 +61,7 @@ TEST_P(OnDevice, nothing_is_allocated_after_the_first_step) {
   EXPECT_EQ(trainer.run_facts().device_allocations, allocations);
 }
 
-TEST_P(OnDevice, bad_batches_are_rejected_before_anything_runs) {
+TEST_P(Training, bad_batches_are_rejected_before_anything_runs) {
   auto trainer = make();
   Data data = dataOf(0);
   std::vector<float> shorter(kBatch - 1);
@@ -128,7 +76,7 @@ TEST_P(OnDevice, bad_batches_are_rejected_before_anything_runs) {
   EXPECT_EQ(trainer.run_facts().steps, 0u);
 }
 
-TEST_P(OnDevice, parameters_go_up_and_down_strictly) {
+TEST_P(Training, parameters_go_up_and_down_strictly) {
   auto trainer = make();
   ParameterValues values = trainer.download();
   ASSERT_EQ(values.size(), 4u);
@@ -153,74 +101,11 @@ TEST_P(OnDevice, parameters_go_up_and_down_strictly) {
   EXPECT_EQ(trainer.download(), changed);
 }
 
-TEST_P(OnDevice, checkpoint_continues_the_run_exactly) {
-  std::filesystem::path path = std::filesystem::temp_directory_path() / (std::string("lockstep_trainer_") + GetParam() + ".safetensors");
-  auto trainer = make();
-  for (size_t step = 0; step < 5; ++step) trainer.step(batchOf(dataOf(step)));
-  trainer.save(path);
-  std::vector<float> expected;
-  for (size_t step = 5; step < 9; ++step) expected.push_back(trainer.step(batchOf(dataOf(step))).loss);
-  CompileSpec<Mlp> spec = specFor(GetParam());
-  spec.seed = 99;
-  auto other = compile<Mlp>(spec);
-  other.load(path);
-  EXPECT_EQ(other.step_count(), 5u);
-  EXPECT_EQ(other.seed(), 7u);
-  std::vector<float> got;
-  for (size_t step = 5; step < 9; ++step) got.push_back(other.step(batchOf(dataOf(step))).loss);
-  EXPECT_EQ(got, expected);
-  std::filesystem::remove(path);
-}
-
-TEST_P(OnDevice, incompatible_checkpoints_change_nothing) {
-  auto trainer = make();
-  trainer.step(batchOf(dataOf(0)));
-  const io::TensorFile good = trainer.checkpoint();
-  auto rejected = [&](io::TensorFile file, const std::string& code) {
-    Error error = caught([&] { trainer.restore(file); });
-    EXPECT_EQ(error.code(), code);
-    EXPECT_EQ(error.exitCode(), ExitCode::IncompatibleCheckpoint);
-    EXPECT_EQ(trainer.checkpoint(), good);
-  };
-  io::TensorFile bad = good;
-  bad.tensors.erase("m/l1.W");
-  rejected(bad, "checkpoint.missing");
-  bad = good;
-  bad.tensors.emplace("extra", io::Array::zeros(io::ElementType::F32, {1}));
-  rejected(bad, "checkpoint.unknown");
-  bad = good;
-  bad.tensors["l1.W"] = io::Array::zeros(io::ElementType::F32, {16, 1});
-  rejected(bad, "checkpoint.shape");
-  bad = good;
-  bad.metadata["lockstep.optimizer"] = "sgd";
-  rejected(bad, "checkpoint.optimizer");
-  bad = good;
-  bad.metadata["lockstep.step"] = "many";
-  rejected(bad, "checkpoint.metadata");
-  bad = good;
-  bad.metadata["lockstep.checkpoint"] = "2";
-  rejected(bad, "checkpoint.version");
-  bad = good;
-  bad.metadata.clear();
-  rejected(bad, "checkpoint.metadata");
-}
-
-TEST_P(OnDevice, captures_hold_what_was_declared) {
-  auto trainer = make();
-  StepResult result = trainer.step(batchOf(dataOf(0)));
-  EXPECT_EQ(result.captures.names(), (std::vector<std::string>{"hidden"}));
-  EXPECT_EQ(result.captures.get("hidden").shape(), (Shape{kBatch, 16}));
-  Error error = caught([&] { (void)result.captures.get("other"); });
-  EXPECT_EQ(error.code(), "capture.unknown");
-  EXPECT_EQ(error.diagnostics().front().remedy, "known: hidden");
-  EXPECT_EQ(result.captures.per_head("hidden").size(), kBatch);
-}
-
-TEST_P(OnDevice, forward_shares_the_parameters) {
+TEST_P(Training, forward_shares_the_parameters) {
   auto trainer = make();
   Forward forward = trainer.attach({.inputs = {{"x", f32(3, 1)}}, .forward = [](const Mlp& m, const Inputs& in) { return m(in["x"]); }});
   std::vector<float> x{-0.5f, 0.25f, 1.0f};
-  ForwardResult before = forward.run({{"x", x}});
+  ForwardResult before = forward.run({{"x", x}}, {.captures = true});
   auto expected = [&](float input) {
     ParameterValues p = trainer.download();
     double y = p["l2.b"][0];
@@ -236,7 +121,7 @@ TEST_P(OnDevice, forward_shares_the_parameters) {
   EXPECT_EQ(caught([&] { (void)before.output.ints(); }).code(), "value.type");
 }
 
-TEST_P(OnDevice, forward_leaves_out_the_passes_of_its_trainer) {
+TEST_P(Training, forward_leaves_out_the_passes_of_its_trainer) {
   CompileSpec<Mlp> spec = specFor(GetParam());
   spec.disable = {"simplify"};
   auto trainer = compile<Mlp>(spec);
@@ -248,7 +133,7 @@ TEST_P(OnDevice, forward_leaves_out_the_passes_of_its_trainer) {
   EXPECT_FALSE(forward.facts().passes.empty());
 }
 
-TEST_P(OnDevice, forward_outlives_its_trainer) {
+TEST_P(Training, forward_outlives_its_trainer) {
   std::optional<Forward> forward;
   {
     auto trainer = make();
@@ -258,7 +143,7 @@ TEST_P(OnDevice, forward_outlives_its_trainer) {
   EXPECT_TRUE(std::isfinite(forward->run({{"x", x}}).output.floats()[0]));
 }
 
-TEST_P(OnDevice, rate_zero_freezes_and_schedules_begin_at_the_next_step) {
+TEST_P(Training, rate_zero_freezes_and_schedules_begin_at_the_next_step) {
   auto trainer = make();
   trainer.step(batchOf(dataOf(0)));
   trainer.set_lr(0.0);
@@ -269,16 +154,6 @@ TEST_P(OnDevice, rate_zero_freezes_and_schedules_begin_at_the_next_step) {
   EXPECT_DOUBLE_EQ(trainer.lr(), 0.9);
   EXPECT_EQ(trainer.step_count(), 2u);
   EXPECT_EQ(caught([&] { trainer.set_lr(NAN); }).code(), "schedule.number");
-}
-
-TEST_P(OnDevice, reset_starts_the_same_run_again) {
-  auto trainer = make();
-  float first = trainer.step(batchOf(dataOf(0))).loss;
-  float second = trainer.step(batchOf(dataOf(1))).loss;
-  trainer.reset();
-  EXPECT_EQ(trainer.step_count(), 0u);
-  EXPECT_EQ(trainer.step(batchOf(dataOf(0))).loss, first);
-  EXPECT_EQ(trainer.step(batchOf(dataOf(1))).loss, second);
 }
 
 struct Scalar : Module {
@@ -304,7 +179,7 @@ std::vector<double> track(const char* device, const OptimizerSpec& optimizer, do
 }
 double gradientAt(double w) { return ((w * 1 - 1) * 1 + (w * 2 + 1) * 2); }
 
-TEST_P(OnDevice, adamw_follows_its_formula) {
+TEST_P(Training, adamw_follows_its_formula) {
   constexpr double kRate = 0.1, kDecay = 0.5, kClip = 2;
   double w = 2, m = 0, v = 0, unused = 0;
   std::vector<double> got = track(GetParam(), adamw({.lr = kRate, .weight_decay = kDecay, .clip_grad_norm = kClip}), &unused);
@@ -320,7 +195,7 @@ TEST_P(OnDevice, adamw_follows_its_formula) {
   EXPECT_NEAR(unused, 8 * std::pow(1 - kRate * kDecay, 4), 1e-5);
 }
 
-TEST_P(OnDevice, sgd_with_nesterov_follows_its_formula) {
+TEST_P(Training, sgd_with_nesterov_follows_its_formula) {
   constexpr double kRate = 0.01, kMomentum = 0.9, kDecay = 0.1;
   double w = 2, velocity = 0;
   std::vector<double> got = track(GetParam(), sgd({.lr = kRate, .momentum = kMomentum, .nesterov = true, .weight_decay = kDecay}));
@@ -332,7 +207,7 @@ TEST_P(OnDevice, sgd_with_nesterov_follows_its_formula) {
   }
 }
 
-TEST_P(OnDevice, weight_decay_of_a_group_is_before_the_parameters_flag) {
+TEST_P(Training, weight_decay_of_a_group_is_before_the_parameters_flag) {
   double unused = 0;
   ParameterGroup group{.filter = [](const std::string& name) { return name == "unused"; }, .weight_decay = 0};
   track(GetParam(), adamw({.lr = 0.1, .weight_decay = 0.5, .groups = {group}}), &unused);
@@ -343,7 +218,7 @@ TEST_P(OnDevice, weight_decay_of_a_group_is_before_the_parameters_flag) {
   EXPECT_NEAR(unused, 8 * std::pow(1 - 0.05 * 2, 4), 1e-5);
 }
 
-TEST_P(OnDevice, set_lr_reaches_the_decay_too) {
+TEST_P(Training, set_lr_reaches_the_decay_too) {
   auto trainer = compile<Scalar>({.inputs = {{"x", f32(2)}},
                                   .loss = [](const Scalar& m, const Inputs& in) { return mean(m.w * in["x"]); },
                                   .optimizer = adamw({.lr = 0.5, .weight_decay = 0.5}),

@@ -78,6 +78,7 @@ INSTANTIATE_TEST_SUITE_P(All, BrokenLibrary,
                                            Broken{"tbb_in_frontend", "frontend/a.cpp", "#include <tbb/parallel_for.h>\n"},
                                            Broken{"glslang_in_wgsl", "frontend/wgsl/a.cpp", "#include <glslang/SPIRV/SpvBuilder.h>\n"},
                                            Broken{"png_in_header", "frontend/io/png.h", "#include <png.h>\n"},
+                                           Broken{"zlib_in_tools", "tools/a.cpp", "#include <zlib.h>\n"},
                                            Broken{"options_in_frontend", "frontend/a.cpp", "#include <CLI/CLI.hpp>\n"}),
                          [](const auto& info) { return std::string(info.param.name); });
 

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/checkpoint_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "frontend/io/file.h"
+#include "frontend/io/safetensors.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::string_view kPrefix = "step-", kEnding = ".safetensors";
+constexpr size_t kDigits = 12;  // so that names sort as steps do
+
+bool isCheckpoint(const std::filesystem::path& path) {
+  const std::string name = path.filename().string();
+  return name.starts_with(kPrefix) && name.ends_with(kEnding) && name.size() == kPrefix.size() + kDigits + kEnding.size();
+}
+
+}  // namespace
+
+CheckpointFolder::CheckpointFolder(std::filesystem::path folder, size_t keep_last)
+    : folder_(std::move(folder)), keep_last_(std::max<size_t>(keep_last, 1)) {
+  (void)io::makeDirectories(folder_).orThrow();
+  (void)io::removeAbandonedWrites(folder_).orThrow();
+}
+
+std::vector<std::filesystem::path> CheckpointFolder::list() const {
+  std::vector<std::filesystem::path> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
+    if (isCheckpoint(entry.path())) found.push_back(entry.path());
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+std::filesystem::path CheckpointFolder::save(const Trainer& trainer, const DataCursor& cursor) {
+  const io::TensorFile file = trainer.checkpoint(cursor);
+  const std::filesystem::path path = folder_ / fmt::format("{}{:0>{}}{}", kPrefix, file.metadata.at("lockstep.step"), kDigits, kEnding);
+  (void)io::writeSafetensors(path, file).orThrow();
+  std::vector<std::filesystem::path> old = list();
+  std::erase(old, path);
+  // One that cannot be removed is no reason to stop training.
+  std::error_code ignored;
+  for (size_t i = 0; i + keep_last_ <= old.size(); ++i) std::filesystem::remove(old[i], ignored);
+  return path;
+}
+
+std::optional<std::filesystem::path> CheckpointFolder::latest() const {
+  std::vector<std::filesystem::path> all = list();
+  auto readable = std::find_if(all.rbegin(), all.rend(), [](const auto& path) { return io::readSafetensors(path).ok(); });
+  return readable == all.rend() ? std::nullopt : std::optional(*readable);
+}
+
+std::optional<DataCursor> CheckpointFolder::resume(Trainer& trainer) const {
+  const std::optional<std::filesystem::path> path = latest();
+  if (!path) return std::nullopt;
+  return trainer.load(*path);
+}
+
+}  // namespace lockstep

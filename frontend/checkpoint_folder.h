@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A folder with the last checkpoints of a run. A process that is killed at any moment leaves a checkpoint behind that loads.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "frontend/trainer.h"
+
+namespace lockstep {
+
+/// Files step-000000000042.safetensors, one a save. Several processes may read a folder while one writes it.
+class CheckpointFolder {
+ public:
+  /// Makes the folder if there is none and removes what killed writers left in it. Keeps the `keep_last` checkpoints of the highest steps,
+  /// 1 at least. Error "file.directory".
+  explicit CheckpointFolder(std::filesystem::path folder, size_t keep_last = 3);
+
+  /// Writes a checkpoint, then removes those that are too many; the new one always stays. Gives its path. Error "file.write".
+  std::filesystem::path save(const Trainer& trainer, const DataCursor& cursor = {});
+  /// The checkpoint of the highest step that can be read; damaged files are passed over.
+  [[nodiscard]] std::optional<std::filesystem::path> latest() const;
+  /// Loads latest() and gives its cursor; nothing when there is none. Errors of Trainer::load().
+  std::optional<DataCursor> resume(Trainer& trainer) const;
+  /// All of them, the lowest step first.
+  [[nodiscard]] std::vector<std::filesystem::path> list() const;
+
+ private:
+  std::filesystem::path folder_;
+  size_t keep_last_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/checkpoint_metadata.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "ir/support/diagnostic.h"
+
+namespace lockstep::detail {
+
+namespace {
+
+constexpr std::string_view kIntCursor = "lockstep.cursor.int.", kTextCursor = "lockstep.cursor.text.";
+constexpr std::string_view kStates = "lockstep.state.";
+
+const std::string& entry(const Metadata& metadata, const std::string& key) {
+  auto found = metadata.find(key);
+  if (found == metadata.end()) {
+    incompatible("metadata", fmt::format("the file has no entry '{}'", key), "only files that a trainer saved hold a training state");
+  }
+  return found->second;
+}
+
+template <class T>
+T parseNumber(const std::string& key, std::string_view text) {
+  T value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    incompatible("metadata", fmt::format("'{}' is '{}', no number", key, text), "the file is damaged; use another checkpoint");
+  }
+  return value;
+}
+
+template <class T>
+T readAs(const Metadata& metadata, const std::string& key) {
+  return parseNumber<T>(key, entry(metadata, key));
+}
+
+struct KindRow {
+  Schedule::Kind kind;
+  std::string_view name;
+};
+constexpr std::array<KindRow, 6> kKinds = {{{Schedule::Kind::Constant, "constant"},
+                                            {Schedule::Kind::Linear, "linear"},
+                                            {Schedule::Kind::CosineAnnealing, "cosine_annealing"},
+                                            {Schedule::Kind::Warmup, "warmup"},
+                                            {Schedule::Kind::Staircase, "staircase"},
+                                            {Schedule::Kind::MultiStep, "multi_step"}}};
+
+struct NumberRow {
+  std::string_view name;
+  double OptimizerSpec::* field;
+};
+/// Every number of an optimizer but its rate, which may change.
+constexpr std::array<NumberRow, 7> kNumbers = {{{"beta1", &OptimizerSpec::beta1},
+                                                {"beta2", &OptimizerSpec::beta2},
+                                                {"eps", &OptimizerSpec::eps},
+                                                {"weight_decay", &OptimizerSpec::weight_decay},
+                                                {"momentum", &OptimizerSpec::momentum},
+                                                {"clip_grad_norm", &OptimizerSpec::clip_grad_norm},
+                                                {"clip_epsilon", &OptimizerSpec::clip_epsilon}}};
+
+/// "f32[16,1]"
+graph::TensorType parseType(const std::string& key, std::string_view text) {
+  const size_t open = text.find('[');
+  const std::optional<graph::DType> dtype = graph::findDType(text.substr(0, open));
+  if (!dtype || open == std::string_view::npos || !text.ends_with(']')) {
+    incompatible("metadata", fmt::format("'{}' is '{}', no type", key, text), "the file is damaged; use another checkpoint");
+  }
+  std::vector<int64_t> extents;
+  for (std::string_view rest = text.substr(open + 1, text.size() - open - 2); !rest.empty();) {
+    const size_t comma = std::min(rest.find(','), rest.size());
+    extents.push_back(parseNumber<int64_t>(key, rest.substr(0, comma)));
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  if (!io::checkedElementCount(extents)) incompatible("metadata", fmt::format("'{}' has an impossible shape", key));
+  return {*dtype, graph::Shape(extents)};
+}
+
+}  // namespace
+
+void incompatible(std::string_view code, std::string message, std::string remedy) {
+  throw Error(
+      {.code = fmt::format("checkpoint.{}", code), .message = std::move(message), .where = {}, .notes = {}, .remedy = std::move(remedy)},
+      ExitCode::IncompatibleCheckpoint);
+}
+
+uint64_t readNumber(const Metadata& metadata, const std::string& key) { return readAs<uint64_t>(metadata, key); }
+
+void writeSchedule(Metadata& metadata, const std::string& prefix, const Schedule& schedule) {
+  metadata[prefix + "kind"] = std::ranges::find(kKinds, schedule.kind, &KindRow::kind)->name;
+  metadata[prefix + "peak"] = fmt::format("{}", schedule.peak);
+  metadata[prefix + "final"] = fmt::format("{}", schedule.final);
+  metadata[prefix + "gamma"] = fmt::format("{}", schedule.gamma);
+  metadata[prefix + "steps"] = fmt::format("{}", schedule.steps);
+  metadata[prefix + "every"] = fmt::format("{}", schedule.every);
+  metadata[prefix + "milestones"] = fmt::format("{}", fmt::join(schedule.milestones, ","));
+  if (schedule.start_step) metadata[prefix + "start_step"] = fmt::format("{}", *schedule.start_step);
+  if (schedule.after) writeSchedule(metadata, prefix + "after.", *schedule.after);
+}
+
+Schedule readSchedule(const Metadata& metadata, const std::string& prefix) {
+  const std::string& kind = entry(metadata, prefix + "kind");
+  const auto row = std::ranges::find(kKinds, std::string_view(kind), &KindRow::name);
+  if (row == kKinds.end()) incompatible("metadata", fmt::format("'{}kind' is '{}', no schedule of this build", prefix, kind));
+  Schedule schedule;
+  schedule.kind = row->kind;
+  schedule.peak = readAs<double>(metadata, prefix + "peak");
+  schedule.final = readAs<double>(metadata, prefix + "final");
+  schedule.gamma = readAs<double>(metadata, prefix + "gamma");
+  schedule.steps = readAs<int64_t>(metadata, prefix + "steps");
+  schedule.every = readAs<int64_t>(metadata, prefix + "every");
+  for (std::string_view rest = entry(metadata, prefix + "milestones"); !rest.empty();) {
+    const size_t comma = std::min(rest.find(','), rest.size());
+    schedule.milestones.push_back(parseNumber<int64_t>(prefix + "milestones", rest.substr(0, comma)));
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  if (metadata.contains(prefix + "start_step")) schedule.start_step = readAs<int64_t>(metadata, prefix + "start_step");
+  if (schedule.kind == Schedule::Kind::Warmup) schedule.after = std::make_shared<const Schedule>(readSchedule(metadata, prefix + "after."));
+  if (schedule.steps < 1 || schedule.every < 1) incompatible("metadata", fmt::format("'{}steps' or '{}every' is below 1", prefix, prefix));
+  return schedule;
+}
+
+void writeCursor(Metadata& metadata, const DataCursor& cursor) {
+  for (const auto& [name, value] : cursor) {
+    if (const auto* number = std::get_if<int64_t>(&value)) {
+      metadata[std::string(kIntCursor) + name] = std::to_string(*number);
+    } else {
+      metadata[std::string(kTextCursor) + name] = std::get<std::string>(value);
+    }
+  }
+}
+
+DataCursor readCursor(const Metadata& metadata) {
+  DataCursor cursor;
+  for (const auto& [key, text] : metadata) {
+    if (key.starts_with(kIntCursor)) cursor.emplace(key.substr(kIntCursor.size()), parseNumber<int64_t>(key, text));
+    if (key.starts_with(kTextCursor)) cursor.emplace(key.substr(kTextCursor.size()), text);
+  }
+  return cursor;
+}
+
+void writeOptimizer(Metadata& metadata, const OptimizerSpec& optimizer) {
+  const std::string prefix = "lockstep.optimizer.";
+  metadata[prefix + "name"] = toString(optimizer.name);
+  for (const NumberRow& row : kNumbers) metadata[prefix + std::string(row.name)] = fmt::format("{}", optimizer.*row.field);
+  metadata[prefix + "nesterov"] = optimizer.nesterov ? "true" : "false";
+}
+
+void writeParameters(Metadata& metadata, const graph::ParameterLayout& layout) {
+  for (const graph::ParameterLayout::Slot& slot : layout.slots) {
+    metadata["lockstep.parameter." + slot.name] = toString(slot.type) + (slot.decay ? " decay" : "");
+  }
+}
+
+void writeStates(Metadata& metadata, const std::map<std::string, StateInfo, std::less<>>& states) {
+  for (const auto& [name, info] : states) {
+    metadata[std::string(kStates) + name] = fmt::format("{} {}", toString(info.type), info.initial);
+  }
+}
+
+std::map<std::string, StateInfo, std::less<>> readStates(const Metadata& metadata) {
+  std::map<std::string, StateInfo, std::less<>> states;
+  for (const auto& [key, text] : metadata) {
+    if (!key.starts_with(kStates)) continue;
+    const size_t space = std::min(text.find(' '), text.size() - 1);
+    StateInfo info;
+    info.type = parseType(key, std::string_view(text).substr(0, space));
+    info.initial = parseNumber<double>(key, std::string_view(text).substr(space + 1));
+    states.emplace(key.substr(kStates.size()), info);
+  }
+  return states;
+}
+
+void compareMetadata(std::string_view what, const Metadata& ours, const Metadata& file) {
+  const std::string prefix = fmt::format("lockstep.{}.", what);
+  const auto reject = [&](const std::string& key, const std::string& in_file, const std::string& here) {
+    incompatible(what, fmt::format("{} '{}' is {} in the checkpoint and {} in the trainer", what, key.substr(prefix.size()), in_file, here),
+                 "compile the model and optimizer that the checkpoint was made with");
+  };
+  for (const auto& [key, text] : ours) {
+    if (!key.starts_with(prefix)) continue;
+    const auto found = file.find(key);
+    if (found == file.end()) reject(key, "absent", text);
+    if (found->second != text) reject(key, found->second, text);
+  }
+  for (const auto& [key, text] : file) {
+    if (key.starts_with(prefix) && !ours.contains(key)) reject(key, text, "absent");
+  }
+}
+
+}  // namespace lockstep::detail

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to the front end: plain data as the metadata texts of a checkpoint. checkpoint.h has the keys.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "frontend/checkpoint_data.h"
+#include "frontend/optim.h"
+#include "frontend/states.h"
+#include "ir/graph/graph.h"
+
+namespace lockstep::detail {
+
+using Metadata = std::map<std::string, std::string, std::less<>>;
+
+[[noreturn]] void incompatible(std::string_view code, std::string message, std::string remedy = {});
+
+/// Error "checkpoint.metadata" when it is absent or no number.
+uint64_t readNumber(const Metadata& metadata, const std::string& key);
+
+void writeSchedule(Metadata& metadata, const std::string& prefix, const Schedule& schedule);
+Schedule readSchedule(const Metadata& metadata, const std::string& prefix);
+
+void writeCursor(Metadata& metadata, const DataCursor& cursor);
+DataCursor readCursor(const Metadata& metadata);
+
+void writeOptimizer(Metadata& metadata, const OptimizerSpec& optimizer);
+void writeParameters(Metadata& metadata, const graph::ParameterLayout& layout);
+void writeStates(Metadata& metadata, const std::map<std::string, StateInfo, std::less<>>& states);
+std::map<std::string, StateInfo, std::less<>> readStates(const Metadata& metadata);
+
+/// Throws "checkpoint.<what>" for the first key that begins with "lockstep.<what>." and is not the same on both sides.
+void compareMetadata(std::string_view what, const Metadata& ours, const Metadata& file);
+
+}  // namespace lockstep::detail

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/compiled.h"
+
+#include <algorithm>
+
+#include "frontend/batch.h"
+#include "frontend/describe_program.h"
+#include "frontend/optimizer_settings.h"
+#include "frontend/parameters.h"
+#include "frontend/templates.h"
+#include "frontend/trace.h"
+#include "frontend/tracing.h"
+#include "frontend/wgsl/wgsl.h"
+
+namespace lockstep {
+
+std::map<std::string, std::string> CompiledProgram::texts() const {
+  std::map<std::string, std::string> texts{
+      {"traced.graph", graph::print(traced)}, {"optimized.graph", graph::print(optimized)}, {"program.program", program::print(program)}};
+  for (const program::Kernel& kernel : program.kernels) {
+    texts.emplace(kernel.name + ".wgsl", wgsl::write(std::get<kernel::Module>(kernel.code)));
+  }
+  return texts;
+}
+
+CompiledProgram detail::trace(TraceRequest request) {
+  const bool training = request.optimizer.has_value();
+  checkFunction(request.model.get(), request.inputs, request.function, request.where);
+  if (std::ranges::any_of(request.inputs, hasDynamicExtent)) {
+    throw Error({.code = "trace.dynamic",
+                 .message = "an input has a dynamic extent, but there is no data that tells it",
+                 .where = toLocation(request.where),
+                 .notes = {},
+                 .remedy = "declare the extents that are to be compiled"});
+  }
+  graph::Graph traced = traceFunction(request.model.get(), request.inputs, request.function,
+                                      training ? graph::OutputKind::Loss : graph::OutputKind::Result, request.where);
+  passes::CompileOptions options;
+  options.profile = request.profile;
+  options.templates = templateSource();
+  options.disabled = std::move(request.disable);
+  options.memory_limit = request.memory_limit;
+  options.dump_directory = std::move(request.dump_ir);
+  if (training) {
+    traced.parameters = parameterInfos(*request.model, *request.optimizer);
+    options.optimizer = optimizerConfig(*request.optimizer, traced.parameters);
+  }
+  graph::ParameterLayout layout = graph::layoutParameters(traced.parameters);
+  passes::Compiled compiled = passes::compile(std::move(traced), options).orThrow();
+  ProgramFacts facts = programFacts(layout, compiled.plan, compiled.passes);
+  return {std::move(compiled.traced), std::move(compiled.optimized), std::move(compiled.program), std::move(facts), std::move(layout)};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to the front end: an open device that several programs share.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backends/backend.h"
+#include "frontend/turn.h"
+
+namespace lockstep::detail {
+
+/// Backends are not safe for concurrent calls, so whoever calls one holds `turn`; States and Session do it themselves.
+struct Device {
+  ChosenDevice chosen;
+  std::shared_ptr<Backend> backend;
+  std::shared_ptr<Turn> turn;
+};
+/// Error with exit code NoDevice when nothing matches.
+Device openChosenDevice(const std::string& selector);
+
+}  // namespace lockstep::detail

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/forward.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "frontend/batch.h"
+#include "frontend/tracing.h"
+#include "frontend/trainer_impl.h"
+
+namespace lockstep {
+
+using detail::Session;
+using graph::OutputKind;
+
+namespace {
+// Random numbers of forward programs: a stream apart from those of the training steps.
+constexpr uint64_t kForwardStream = uint64_t{1} << 63;
+}  // namespace
+
+struct Forward::Impl {
+  detail::ForwardRequest request;
+  detail::Device device;
+  std::shared_ptr<detail::SharedModel> shared;
+
+  mutable detail::Turn turn;                          ///< guards what follows
+  std::shared_ptr<const detail::TrainedModel> model;  ///< that the programs were compiled for
+  detail::ProgramCache programs;
+  ProgramFacts facts;
+  uint64_t runs = 0;
+
+  Impl(detail::ForwardRequest wanted, detail::Device on, std::shared_ptr<detail::SharedModel> source)
+      : request(std::move(wanted)),
+        device(std::move(on)),
+        shared(std::move(source)),
+        model(shared->get()),
+        programs(request.cached_programs),
+        facts(detail::programFacts(device, model->layout, nullptr)) {}
+
+  std::shared_ptr<Session> program(const detail::ProgramKey& key) {
+    if (auto now = shared->get(); now != model) {
+      programs.clear();
+      model = std::move(now);
+    }
+    if (auto found = programs.find(key)) return found;
+    std::vector<InputSpec> concrete = detail::withExtent(request.inputs, key.extent);
+    graph::Graph traced = detail::traceFunction(model->module.get(), concrete, request.forward, OutputKind::Result, request.where);
+    if (!key.captures) traced = detail::withoutCaptures(std::move(traced));
+    passes::CompileOptions options;
+    options.disabled = request.disable;
+    if (programs.compiled() == 0) options.dump_directory = request.dump_ir;
+    auto made = std::make_shared<Session>(std::move(traced), std::move(options), model->states, std::move(concrete));
+    facts = detail::programFacts(device, model->layout, made.get());
+    programs.insert(key, made);
+    return made;
+  }
+};
+
+Forward::Forward(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Forward::Forward(Forward&&) noexcept = default;
+Forward& Forward::operator=(Forward&&) noexcept = default;
+Forward::~Forward() = default;
+
+ForwardResult Forward::run(const Batch& batch, RunOptions options) {
+  std::lock_guard turn(impl_->turn);
+  auto session = impl_->program({detail::matchBatch(impl_->request.inputs, batch).extent, options.captures});
+  const std::vector<std::byte> arena = session->run(session->encode(batch, {detail::randomKey(impl_->request.seed, kForwardStream | ++impl_->runs)}));
+  ForwardResult result{std::move(session->outputs(arena, OutputKind::Result).front()), {}};
+  if (options.captures) result.captures = Captures(session->outputs(arena, OutputKind::Capture));
+  return result;
+}
+
+ProgramFacts Forward::facts() const {
+  std::lock_guard turn(impl_->turn);
+  return impl_->facts;
+}
+
+RunFacts Forward::run_facts() const {
+  std::lock_guard turn(impl_->turn);
+  return detail::runFacts(impl_->programs);
+}
+
+Forward Trainer::attachForward(detail::ForwardRequest request) const {
+  request.seed = impl_->seed;
+  request.disable.insert(request.disable.begin(), impl_->disabled.begin(), impl_->disabled.end());
+  detail::checkFunction(impl_->shared->get()->module.get(), request.inputs, request.forward, request.where);
+  const bool later = std::ranges::any_of(request.inputs, detail::hasDynamicExtent);
+  auto made = std::make_unique<Forward::Impl>(std::move(request), impl_->device, impl_->shared);
+  if (!later) (void)made->program({});
+  return Forward(std::move(made));
+}
+
+}  // namespace lockstep

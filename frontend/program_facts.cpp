@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/program_facts.h"
+
+#include <fmt/format.h>
+
+#include "frontend/describe_program.h"
+
+namespace lockstep::detail {
+
+ProgramFacts programFacts(const graph::ParameterLayout& layout, const passes::PlanSummary& plan,
+                          const std::vector<passes::PassRecord>& passes) {
+  ProgramFacts facts{.device = {},
+                     .device_name = {},
+                     .device_reason = {},
+                     .dispatches = plan.dispatches,
+                     .levels = plan.levels,
+                     .distinct_kernels = plan.distinct_kernels,
+                     .planned_bytes = plan.total_bytes,
+                     .workspace_bytes = plan.workspace_bytes,
+                     .unpooled_bytes = plan.unpooled_bytes,
+                     .parameters = 0,
+                     .passes = {}};
+  for (const graph::ParameterLayout::Slot& slot : layout.slots) facts.parameters += slot.size;
+  for (const passes::PassRecord& record : passes) {
+    facts.passes.push_back(
+        fmt::format("{} {:.3f} s: {}{}", record.name, record.seconds, record.statistics, record.changed ? "" : " (unchanged)"));
+  }
+  return facts;
+}
+
+ProgramFacts programFacts(const Device& device, const graph::ParameterLayout& layout, const Session* session) {
+  ProgramFacts facts = session == nullptr ? programFacts(layout, {}, {}) : programFacts(layout, session->plan(), session->passRecords());
+  facts.device = device.chosen.info.id;
+  facts.device_name = device.chosen.info.name;
+  facts.device_reason = device.chosen.reason;
+  return facts;
+}
+
+RunFacts runFacts(const ProgramCache& programs) {
+  const ExecutionStatistics counts = programs.statistics();
+  return {.submissions = counts.submissions,
+          .steps = counts.steps,
+          .device_allocations = counts.device_allocations,
+          .device_bytes = counts.device_bytes,
+          .compilations = programs.compiled(),
+          .programs = programs.size()};
+}
+
+}  // namespace lockstep::detail

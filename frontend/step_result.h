@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a training step gives back. A mistake in the call is thrown before anything runs; whatever goes wrong later is in the result.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "frontend/host.h"
+#include "ir/support/diagnostic.h"
+
+namespace lockstep {
+
+enum class FailureKind : uint8_t {
+  NonFinite,    ///< the loss is NaN or infinite
+  DeviceLost,   ///< make a new trainer and load a checkpoint
+  OutOfMemory,  ///< on the device
+  Device,       ///< another failure of the device, as the diagnostics say
+};
+
+/// Where numbers stopped being finite: the first value in execution order (inputs and parameters, forward, gradients) with an element
+/// that is NaN or infinite.
+struct NonFiniteOrigin {
+  struct Value {
+    std::string name;  ///< of a leaf or a named value; else "%17"
+    std::string op;    ///< "log"; of a leaf "input", "parameter" or "state"
+    graph::TensorType type;
+    int64_t non_finite = 0;  ///< elements that are NaN or infinite
+    Location where;          ///< the call that made it
+  };
+  Value value;
+  std::vector<Value> operands;  ///< f32 operands only; all finite, unless the value is a leaf
+  bool in_gradient = false;     ///< the backward pass made it
+};
+
+struct StepFailure {
+  FailureKind kind = FailureKind::Device;
+  std::vector<Diagnostic> diagnostics;    ///< one at least
+  std::optional<NonFiniteOrigin> origin;  ///< of NonFinite, when it was looked for and found
+};
+
+/// Completed, or failed.
+struct StepResult {
+  uint64_t step = 0;  ///< 1-based
+  float loss = 0;     ///< before the update of this step; NaN when the device failed
+  Captures captures;  ///< empty unless they were asked for
+  std::optional<StepFailure> failure;
+
+  [[nodiscard]] bool completed() const { return !failure.has_value(); }
+  /// The result itself, or its failure thrown as Error with exit code NumericCheck, DeviceLost, OutOfMemory or Internal.
+  const StepResult& or_throw() const;
+};
+
+}  // namespace lockstep

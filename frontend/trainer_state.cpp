@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a trainer keeps between steps: parameters, checkpoints, rates, and the model itself.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <random>
+
+#include "frontend/checkpoint.h"
+#include "frontend/io/safetensors.h"
+#include "frontend/optimizer_settings.h"
+#include "frontend/parameters.h"
+#include "frontend/trace.h"
+#include "frontend/tracing.h"
+#include "frontend/trainer_impl.h"
+#include "passes/optimizer_config.h"
+
+namespace lockstep {
+
+io::TensorFile Trainer::Impl::checkpoint(const DataCursor& cursor) const {
+  auto model = shared->get();
+  detail::TrainingState state{.step = step, .seed = seed, .optimizer = optimizer, .cursor = cursor, .infos = {}, .states = {}};
+  for (const auto& [name, info] : model->states->infos()) {
+    if (!info.persistent) continue;
+    state.infos.emplace(name, info);
+    state.states.emplace(name, model->states->read(name));
+  }
+  return detail::formatCheckpoint(model->layout, state);
+}
+
+DataCursor Trainer::Impl::restore(const io::TensorFile& file) {
+  auto model = shared->get();
+  detail::TrainingState expected{.step = 0, .seed = 0, .optimizer = optimizer, .cursor = {}, .infos = {}, .states = {}};
+  for (const auto& [name, info] : model->states->infos()) {
+    if (info.persistent) expected.infos.emplace(name, info);
+  }
+  // Before its first program a trainer does not know all of its states.
+  detail::TrainingState state = detail::readCheckpoint(model->layout, expected, programs.size() == 0, file);
+  for (const auto& [name, info] : state.infos) (void)model->states->declare(name, info);
+  for (const auto& [name, values] : state.states) model->states->write(name, values);
+  step = state.step;
+  seed = state.seed;
+  optimizer.lr = state.optimizer.lr;
+  return state.cursor;
+}
+
+void Trainer::Impl::reset(const ResetOptions& options) {
+  auto model = shared->get();
+  for (const auto& [name, info] : model->states->infos()) {
+    if (name == passes::kParameterState || !info.persistent) continue;
+    if (passes::isOptimizerState(name) ? options.optimizer : options.parameters) model->states->fill(name);
+  }
+  if (options.parameters) detail::initialiseParameters(*model, seed);
+  if (options.step) step = 0;
+  if (options.schedule) optimizer.lr = first_schedule;
+}
+
+void Trainer::Impl::replace(detail::ReplaceRequest request) {
+  OptimizerSpec with = request.options.optimizer.value_or(optimizer);
+  if (with.name != optimizer.name) {
+    throw Error({.code = "replace.optimizer",
+                 .message = fmt::format("the trainer uses {}, which {} cannot replace", toString(optimizer.name), toString(with.name)),
+                 .where = detail::toLocation(request.where),
+                 .notes = {},
+                 .remedy = "compile a trainer of its own for another kind of optimizer"});
+  }
+  if (!request.options.optimizer) with.lr = first_schedule;
+  detail::checkFunction(request.model.get(), inputs, loss, request.where);
+  auto model = makeModel(std::move(request.model));
+  passes::OptimizerConfig new_config = detail::optimizerConfig(with, detail::parameterInfos(*model->module));
+  const detail::ProgramKey plain;
+  std::shared_ptr<detail::Session> made;
+  if (!isDynamic()) made = compileFor(*model, new_config, plain);
+  const uint64_t new_seed = request.options.seed ? *request.options.seed : std::random_device{}();
+  detail::initialiseParameters(*model, new_seed);
+
+  // Everything that can fail is done.
+  programs.clear();
+  if (made) programs.insert(plain, made);
+  facts = detail::programFacts(device, model->layout, made.get());
+  diagnosis = {};
+  optimizer = std::move(with);
+  config = std::move(new_config);
+  first_schedule = optimizer.lr;
+  seed = new_seed;
+  step = 0;
+  shared->set(std::move(model));
+}
+
+ParameterValues Trainer::download() const {
+  auto turn = impl_->look();
+  auto model = impl_->shared->get();
+  return detail::splitParameters(model->layout, model->states->readFloats(passes::kParameterState));
+}
+
+void Trainer::upload(const ParameterValues& values) {
+  auto turn = impl_->enter();
+  auto model = impl_->shared->get();
+  model->states->writeFloats(passes::kParameterState, detail::joinParameters(model->layout, values));
+}
+
+void Trainer::reset(ResetOptions options) {
+  auto turn = impl_->enter();
+  impl_->reset(options);
+}
+
+io::TensorFile Trainer::checkpoint(const DataCursor& cursor) const {
+  auto turn = impl_->look();
+  return impl_->checkpoint(cursor);
+}
+
+DataCursor Trainer::restore(const io::TensorFile& file) {
+  auto turn = impl_->enter();
+  return impl_->restore(file);
+}
+
+void Trainer::save(const std::filesystem::path& path, const DataCursor& cursor) const {
+  (void)io::writeSafetensors(path, checkpoint(cursor)).orThrow();
+}
+
+DataCursor Trainer::load(const std::filesystem::path& path) { return restore(io::readSafetensors(path).orThrow()); }
+
+io::TensorFile Trainer::state_dict() const {
+  auto turn = impl_->look();
+  return formatStateDict(module(), download());
+}
+
+LoadReport Trainer::load_state_dict(const io::TensorFile& file, LoadOptions options) {
+  auto turn = impl_->enter();
+  auto model = impl_->shared->get();
+  ParameterValues values = detail::splitParameters(model->layout, model->states->readFloats(passes::kParameterState));
+  LoadReport report = readStateDict(*model->module, file, options, values);
+  model->states->writeFloats(passes::kParameterState, detail::joinParameters(model->layout, values));
+  return report;
+}
+
+void Trainer::replaceModel(detail::ReplaceRequest request) {
+  auto turn = impl_->enter();
+  impl_->replace(std::move(request));
+}
+
+void Trainer::set_lr(Schedule schedule) {
+  if (!std::isfinite(rateAt(schedule, 1))) {
+    throw Error({.code = "schedule.number", .message = "the learning rate is not finite", .where = {}, .notes = {}, .remedy = {}});
+  }
+  auto turn = impl_->enter();
+  if (!schedule.start_step) schedule.start_step = static_cast<int64_t>(impl_->step);
+  impl_->optimizer.lr = std::move(schedule);
+}
+
+double Trainer::lr() const {
+  auto turn = impl_->look();
+  return rateAt(impl_->optimizer.lr, static_cast<int64_t>(impl_->step) + 1);
+}
+
+uint64_t Trainer::step_count() const {
+  auto turn = impl_->look();
+  return impl_->step;
+}
+
+uint64_t Trainer::seed() const {
+  auto turn = impl_->look();
+  return impl_->seed;
+}
+
+ProgramFacts Trainer::facts() const {
+  auto turn = impl_->look();
+  return impl_->facts;
+}
+
+RunFacts Trainer::run_facts() const {
+  auto turn = impl_->look();
+  return detail::runFacts(impl_->programs);
+}
+
+const Module& Trainer::module() const { return *impl_->shared->get()->module; }
+
+std::vector<ParameterSlot> Trainer::parameter_layout() const {
+  std::vector<ParameterSlot> slots;
+  for (const graph::ParameterLayout::Slot& slot : impl_->shared->get()->layout.slots)
+    slots.push_back({slot.name, slot.type, slot.decay, slot.offset, slot.size});
+  return slots;
+}
+
+}  // namespace lockstep

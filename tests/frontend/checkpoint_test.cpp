@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Saving and going on, resetting, and replacing the model.
+#include <filesystem>
+#include <fstream>
+
+#include "frontend/io/safetensors.h"
+#include "tests/frontend/trainer_fixture.h"
+
+namespace lockstep {
+namespace {
+
+class Checkpoints : public OnDevice {};
+INSTANTIATE_TEST_SUITE_P(Devices, Checkpoints, testing::Values("reference", "vulkan"), deviceName);
+
+/// A path that is free at the start and at the end of a test.
+class ScratchPath {
+ public:
+  explicit ScratchPath(const std::string& name) : path_(std::filesystem::temp_directory_path() / ("lockstep_" + name)) { remove(); }
+  ~ScratchPath() { remove(); }
+  ScratchPath(const ScratchPath&) = delete;
+  ScratchPath& operator=(const ScratchPath&) = delete;
+  operator const std::filesystem::path&() const { return path_; }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  void remove() { std::filesystem::remove_all(path_); }
+  std::filesystem::path path_;
+};
+
+void train(ModelTrainer<Mlp>& trainer, size_t from, size_t to) {
+  for (size_t step = from; step < to; ++step) trainer.step(batchOf(dataOf(step)));
+}
+
+TEST_P(Checkpoints, saved_run_goes_on_byte_for_byte) {
+  ScratchPath path(std::string("checkpoint_") + GetParam() + ".safetensors");
+  CompileSpec<Mlp> spec = specFor(GetParam());
+  spec.optimizer =
+      adamw({.lr = schedule::warmup({.peak = 0.01, .steps = 3, .after = schedule::linear({.peak = 0.01, .final = 0, .steps = 20})}),
+             .weight_decay = 0.1,
+             .clip_grad_norm = 1});
+  auto trainer = compile<Mlp>(spec);
+  train(trainer, 0, 5);
+  trainer.save(path);
+  train(trainer, 5, 9);
+  spec.seed = 99;
+  auto other = compile<Mlp>(spec);
+  other.load(path);
+  EXPECT_EQ(other.step_count(), 5u);
+  EXPECT_EQ(other.seed(), 7u);
+  train(other, 5, 9);
+  EXPECT_EQ(io::formatSafetensors(other.checkpoint()), io::formatSafetensors(trainer.checkpoint()));
+}
+
+TEST_P(Checkpoints, dynamic_trainer_goes_on_before_its_first_program) {
+  CompileSpec<Mlp> spec = specFor(GetParam());
+  spec.inputs = {{"x", f32(dynamic, 1)}, {"y", f32(dynamic, 1)}};
+  auto trainer = compile<Mlp>(spec), other = compile<Mlp>(spec);
+  train(trainer, 0, 3);
+  other.restore(trainer.checkpoint());
+  EXPECT_EQ(other.checkpoint(), trainer.checkpoint());
+  train(trainer, 3, 5);
+  train(other, 3, 5);
+  EXPECT_EQ(other.checkpoint(), trainer.checkpoint());
+}
+
+TEST_P(Checkpoints, rebased_schedule_and_cursor_come_back) {
+  auto trainer = make(), other = make();
+  train(trainer, 0, 2);
+  trainer.set_lr(schedule::multi_step({.peak = 0.5, .milestones = {2, 4}, .gamma = 0.1}));
+  const DataCursor cursor{{"epoch", int64_t{3}}, {"file", "b \"quoted\".txt"}, {"empty", ""}};
+  EXPECT_EQ(other.restore(trainer.checkpoint(cursor)), cursor);
+  for (size_t step = 2; step < 7; ++step) {
+    EXPECT_EQ(other.lr(), trainer.lr()) << step;
+    train(trainer, step, step + 1);
+    train(other, step, step + 1);
+  }
+  EXPECT_LT(other.lr(), 0.01);
+}
+
+TEST_P(Checkpoints, incompatible_files_change_nothing_and_name_the_first_difference) {
+  auto trainer = make();
+  train(trainer, 0, 1);
+  const io::TensorFile good = trainer.checkpoint();
+  auto rejected = [&](const io::TensorFile& file, const std::string& code, const std::string& words = "") {
+    Error error = caught([&] { trainer.restore(file); });
+    EXPECT_EQ(error.code(), code);
+    EXPECT_EQ(error.exitCode(), ExitCode::IncompatibleCheckpoint);
+    EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    EXPECT_EQ(trainer.checkpoint(), good);
+  };
+  auto with = [&](auto change) {
+    io::TensorFile file = good;
+    change(file);
+    return file;
+  };
+  rejected(with([](auto& file) { file.tensors.erase("m/l1.W"); }), "checkpoint.missing", "'m/l1.W'");
+  rejected(with([](auto& file) { file.tensors.emplace("extra", io::Array::zeros(io::ElementType::F32, {1})); }), "checkpoint.unknown");
+  rejected(with([](auto& file) { file.tensors["l1.W"] = io::Array::zeros(io::ElementType::F32, {16, 1}); }), "checkpoint.shape");
+  rejected(with([](auto& file) { file.metadata["lockstep.optimizer.name"] = "sgd"; }), "checkpoint.optimizer",
+           "optimizer 'name' is sgd in the checkpoint and adam in the trainer");
+  rejected(with([](auto& file) { file.metadata["lockstep.optimizer.beta1"] = "0.8"; }), "checkpoint.optimizer", "beta1");
+  rejected(with([](auto& file) { file.metadata.erase("lockstep.parameter.l2.b"); }), "checkpoint.parameter", "absent in the checkpoint");
+  rejected(with([](auto& file) { file.metadata["lockstep.parameter.l2.W"] = "f32[8,1] decay"; }), "checkpoint.parameter", "f32[8,1]");
+  rejected(with([](auto& file) { file.metadata.erase("lockstep.state.v"); }), "checkpoint.state", "'v'");
+  rejected(with([](auto& file) { file.metadata["lockstep.state.v"] = "f32[1"; }), "checkpoint.metadata");
+  rejected(with([](auto& file) { file.metadata["lockstep.step"] = "many"; }), "checkpoint.metadata");
+  rejected(with([](auto& file) { file.metadata.erase("lockstep.schedule.kind"); }), "checkpoint.metadata");
+  rejected(with([](auto& file) { file.metadata["lockstep.schedule.steps"] = "0"; }), "checkpoint.metadata");
+  rejected(with([](auto& file) { file.metadata["lockstep.checkpoint"] = "1"; }), "checkpoint.version");
+  rejected(with([](auto& file) { file.metadata.clear(); }), "checkpoint.metadata");
+}
+
+TEST_P(Checkpoints, checkpoint_of_another_optimizer_is_refused) {
+  auto trainer = make();
+  CompileSpec<Mlp> spec = specFor(GetParam());
+  spec.optimizer = sgd({.lr = 0.1});
+  auto other = compile<Mlp>(spec);
+  Error error = caught([&] { other.restore(trainer.checkpoint()); });
+  EXPECT_EQ(error.code(), "checkpoint.optimizer");
+  EXPECT_EQ(error.exitCode(), ExitCode::IncompatibleCheckpoint);
+}
+
+TEST_P(Checkpoints, reset_starts_the_same_run_again) {
+  auto trainer = make();
+  const io::TensorFile fresh = trainer.checkpoint();
+  train(trainer, 0, 3);
+  trainer.set_lr(0.5);
+  trainer.reset();
+  EXPECT_EQ(trainer.checkpoint(), fresh);
+}
+
+TEST_P(Checkpoints, reset_leaves_what_is_not_asked_for) {
+  auto trainer = make();
+  train(trainer, 0, 3);
+  trainer.set_lr(0.5);
+  const io::TensorFile trained = trainer.checkpoint();
+  trainer.reset({.parameters = false, .step = false, .schedule = false});
+  EXPECT_EQ(trainer.step_count(), 3u);
+  EXPECT_EQ(trainer.lr(), 0.5);
+  EXPECT_EQ(trainer.checkpoint().tensors.at("l1.W"), trained.tensors.at("l1.W"));
+  EXPECT_EQ(trainer.checkpoint().tensors.at("m/l1.W"), io::Array::zeros(io::ElementType::F32, {1, 16}));
+  trainer.restore(trained);
+  trainer.reset({.optimizer = false, .step = false, .schedule = false});
+  EXPECT_EQ(trainer.checkpoint().tensors.at("m/l1.W"), trained.tensors.at("m/l1.W"));
+  EXPECT_NE(trainer.checkpoint().tensors.at("l1.W"), trained.tensors.at("l1.W"));
+}
+
+/// A model whose width is not part of its type.
+struct Sized : Module {
+  explicit Sized(int64_t width)
+      : l1(*this, "l1", 1, width, {.init = init::randn(0.5)}), l2(*this, "l2", width, 1, {.init = init::randn(0.5)}) {}
+  nn::Linear l1, l2;
+  Tensor operator()(Tensor x) const { return l2(relu(l1(x))); }
+};
+
+ModelTrainer<Sized> sizedTrainer(const std::string& device) {
+  return compile<Sized>({.inputs = {{"x", f32(kBatch, 1)}, {"y", f32(kBatch, 1)}},
+                         .loss = [](const Sized& model, const Inputs& in) { return mean(square(model(in["x"]) - in["y"])); },
+                         .optimizer = adam({.lr = 0.01}),
+                         .seed = 1,
+                         .device = device,
+                         .make = [] { return std::make_unique<Sized>(8); }});
+}
+
+TEST_P(Checkpoints, replaced_model_starts_fresh_and_forwards_follow) {
+  auto trainer = sizedTrainer(GetParam());
+  Forward forward = trainer.attach({.inputs = {{"x", f32(2, 1)}}, .forward = [](const Sized& m, const Inputs& in) { return m(in["x"]); }});
+  for (size_t step = 0; step < 3; ++step) trainer.step(batchOf(dataOf(step)));
+  trainer.set_lr(0.5);
+  std::vector<float> x{0.5f, 1.0f};
+  const float before = forward.run({{"x", x}}).output.floats()[0];
+  trainer.replace_model([] { return std::make_unique<Sized>(24); }, {.seed = 5});
+  EXPECT_EQ(trainer.step_count(), 0u);
+  EXPECT_EQ(trainer.seed(), 5u);
+  EXPECT_EQ(trainer.lr(), 0.01);
+  EXPECT_EQ(trainer.download().at("l1.W").size(), 24u);
+  EXPECT_EQ(trainer.facts().parameters, 73);
+
+  auto expected = [&](float input) {
+    const ParameterValues p = trainer.download();
+    double y = p.at("l2.b")[0];
+    for (size_t i = 0; i < 24; ++i) y += std::max(0.0f, input * p.at("l1.W")[i] + p.at("l1.b")[i]) * p.at("l2.W")[i];
+    return y;
+  };
+  const float after = forward.run({{"x", x}}).output.floats()[0];
+  EXPECT_NE(after, before);
+  EXPECT_NEAR(after, expected(0.5f), 1e-5);
+  EXPECT_TRUE(trainer.step(batchOf(dataOf(0))).completed());
+  EXPECT_NEAR(forward.run({{"x", x}}).output.floats()[1], expected(1.0f), 1e-5);
+}
+
+TEST_P(Checkpoints, failed_replacement_leaves_the_old_model) {
+  auto trainer = sizedTrainer(GetParam());
+  trainer.step(batchOf(dataOf(0)));
+  const io::TensorFile before = trainer.checkpoint();
+  EXPECT_EQ(caught([&] { trainer.replace_model([] { return std::make_unique<Sized>(4); }, {.optimizer = sgd()}); }).code(),
+            "replace.optimizer");
+  EXPECT_EQ(caught([&] { trainer.replace_model([] { return std::make_unique<Sized>(0); }); }).code(), "parameter.shape");
+  EXPECT_EQ(caught([&] { trainer.replace_model([]() -> std::unique_ptr<Sized> { return nullptr; }); }).code(), "compile.function");
+  EXPECT_EQ(trainer.checkpoint(), before);
+  EXPECT_TRUE(trainer.step(batchOf(dataOf(1))).completed());
+}
+
+TEST_P(Checkpoints, open_tickets_survive_a_replacement) {
+  auto trainer = sizedTrainer(GetParam());
+  Data data = dataOf(0);
+  const uint64_t ticket = trainer.enqueue(2, [&](size_t) { return batchOf(data); });
+  trainer.replace_model([] { return std::make_unique<Sized>(4); });
+  EXPECT_TRUE(trainer.wait(ticket).back().completed());
+}
+
+TEST(CheckpointFolders, last_ones_stay_and_the_newest_resumes) {
+  ScratchPath folder("folder_keep");
+  auto trainer = compile<Mlp>(specFor("reference"));
+  CheckpointFolder checkpoints(folder, 2);
+  EXPECT_FALSE(checkpoints.latest().has_value());
+  EXPECT_FALSE(checkpoints.resume(trainer).has_value());
+  for (size_t step = 0; step < 4; ++step) {
+    train(trainer, step, step + 1);
+    checkpoints.save(trainer, {{"step", static_cast<int64_t>(step + 1)}});
+  }
+  ASSERT_EQ(checkpoints.list().size(), 2u);
+  EXPECT_EQ(checkpoints.list().front().filename(), "step-000000000003.safetensors");
+  auto other = compile<Mlp>(specFor("reference"));
+  EXPECT_EQ(checkpoints.resume(other), (DataCursor{{"step", int64_t{4}}}));
+  EXPECT_EQ(other.checkpoint(), trainer.checkpoint());
+}
+
+TEST(CheckpointFolders, damaged_files_and_strangers_are_passed_over) {
+  ScratchPath folder("folder_damaged");
+  auto trainer = compile<Mlp>(specFor("reference"));
+  CheckpointFolder checkpoints(folder);
+  const std::filesystem::path good = checkpoints.save(trainer);
+  std::ofstream(folder / "step-000000000009.safetensors") << "no checkpoint";
+  std::ofstream(folder / "notes.txt") << "mine";
+  EXPECT_EQ(checkpoints.latest(), good);
+}
+
+TEST(CheckpointFolders, checkpoint_that_was_written_stays_even_below_older_ones) {
+  ScratchPath folder("folder_older");
+  auto trainer = compile<Mlp>(specFor("reference"));
+  CheckpointFolder checkpoints(folder, 1);
+  const io::TensorFile start = trainer.checkpoint();
+  train(trainer, 0, 3);
+  checkpoints.save(trainer);
+  trainer.restore(start);
+  const std::filesystem::path lower = checkpoints.save(trainer);
+  EXPECT_TRUE(std::filesystem::exists(lower));
+}
+
+}  // namespace
+}  // namespace lockstep

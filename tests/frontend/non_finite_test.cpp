@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// A loss that is not finite is a typed failure that says where it began.
+#include "frontend/non_finite.h"
+
+#include "frontend/tracing.h"
+#include "ir/graph/evaluate.h"
+#include "tests/frontend/trainer_fixture.h"
+
+namespace lockstep {
+namespace {
+
+class NonFinite : public OnDevice {};
+INSTANTIATE_TEST_SUITE_P(Devices, NonFinite, testing::Values("reference", "vulkan"), deviceName);
+
+struct Scale : Module {
+  Parameter w{*this, "w", {3}, init::literal({1, 2, 3})};
+};
+Tensor lossOf(const Scale& model, const Inputs& in) {
+  Tensor scaled = model.w * in["x"];
+  return mean(square(log(scaled)));
+}
+
+/// The origin for a loss of `w` = {1, 2, 3} and x.
+std::optional<NonFiniteOrigin> originOf(const std::string& device, std::vector<float> x,
+                                        const std::function<Tensor(const Scale&, const Inputs&)>& loss = lossOf) {
+  const Scale model;
+  const std::vector<InputSpec> inputs{{"x", f32(3)}};
+  const graph::Graph traced =
+      detail::traceFunction(&model, inputs, detail::eraseModel<Scale>(loss), graph::OutputKind::Loss, std::source_location::current());
+  auto states = std::make_shared<detail::States>(detail::openChosenDevice(device));
+  detail::NonFiniteProbe probe(traced, {}, states, inputs);
+  std::vector<float> flat(64, 0.0f);
+  std::ranges::copy(std::vector<float>{1, 2, 3}, flat.begin());
+  states->writeFloats("params", flat);
+  return probe.find({HostTensor("x", f32(3), std::as_bytes(std::span(x)))});
+}
+
+TEST_P(NonFinite, nothing_is_found_where_all_is_finite) {
+  EXPECT_FALSE(originOf(GetParam(), {1, 2, 3}).has_value());
+  // The largest number of f32 is finite.
+  EXPECT_FALSE(originOf(GetParam(), {3.4028234e38f, 1e-30f, 1e30f}).has_value());
+}
+
+TEST_P(NonFinite, first_value_and_its_operands_are_named) {
+  const auto origin = originOf(GetParam(), {1, -2, -3});
+  ASSERT_TRUE(origin.has_value());
+  EXPECT_EQ(origin->value.op, "log");
+  EXPECT_EQ(origin->value.type, f32(3));
+  EXPECT_EQ(origin->value.non_finite, 2);
+  EXPECT_TRUE(origin->value.where.file.ends_with("non_finite_test.cpp")) << origin->value.where.file;
+  EXPECT_FALSE(origin->in_gradient);
+  ASSERT_EQ(origin->operands.size(), 1u);
+  EXPECT_EQ(origin->operands[0].op, "mul");
+  EXPECT_EQ(origin->operands[0].non_finite, 0);
+}
+
+TEST_P(NonFinite, infinity_of_the_data_is_found_in_the_data) {
+  const auto origin = originOf(GetParam(), {1, INFINITY, 3});
+  ASSERT_TRUE(origin.has_value());
+  EXPECT_EQ(origin->value.op, "input");
+  EXPECT_EQ(origin->value.name, "x");
+  EXPECT_EQ(origin->value.non_finite, 1);
+  EXPECT_EQ(detail::describeNonFinite(7, NAN, origin).message,
+            "the loss of step 7 is nan; the first value that is not finite is input 'x' f32[3]: 1 of 3 elements not finite");
+}
+
+TEST_P(NonFinite, gradients_are_looked_at_too) {
+  // The root of 0 is finite, its slope is not.
+  const auto origin = originOf(GetParam(), {0, 1, 1}, [](const Scale& model, const Inputs& in) { return mean(sqrt(model.w * in["x"])); });
+  ASSERT_TRUE(origin.has_value());
+  EXPECT_TRUE(origin->in_gradient);
+}
+
+CompileSpec<Scale> scaleSpec(const std::string& device) {
+  return {.inputs = {{"x", f32(3)}}, .loss = lossOf, .optimizer = sgd({.lr = 1e-3}), .seed = 1, .device = device};
+}
+
+TEST_P(NonFinite, step_fails_with_the_loss_and_the_step) {
+  auto trainer = compile<Scale>(scaleSpec(GetParam()));
+  const std::vector<float> good{1, 2, 3}, bad{1, -2, 3};
+  EXPECT_TRUE(trainer.step({{"x", good}}).completed());
+  EXPECT_EQ(trainer.run_facts().compilations, 1u);
+  const StepResult result = trainer.step({{"x", bad}});
+  ASSERT_FALSE(result.completed());
+  EXPECT_EQ(result.failure->kind, FailureKind::NonFinite);
+  EXPECT_EQ(result.step, 2u);
+  EXPECT_FALSE(std::isfinite(result.loss));
+  ASSERT_TRUE(result.failure->origin.has_value());
+  EXPECT_GT(result.failure->origin->value.non_finite, 0);
+  const Error error = caught([&] { (void)result.or_throw(); });
+  EXPECT_EQ(error.code(), "step.non_finite");
+  EXPECT_EQ(error.exitCode(), ExitCode::NumericCheck);
+  EXPECT_EQ(trainer.step_count(), 2u);
+}
+
+TEST_P(NonFinite, later_steps_of_a_submission_fail_without_a_search) {
+  auto trainer = compile<Scale>(scaleSpec(GetParam()));
+  const std::vector<float> bad{1, -2, 3};
+  const std::vector<StepResult> results = trainer.steps(3, [&](size_t) { return Batch{{"x", bad}}; });
+  ASSERT_EQ(results.size(), 3u);
+  for (const StepResult& result : results) EXPECT_FALSE(result.completed());
+  EXPECT_TRUE(results[0].failure->origin.has_value());
+  EXPECT_FALSE(results[2].failure->origin.has_value());
+}
+
+TEST_P(NonFinite, search_can_be_left_out) {
+  CompileSpec<Scale> spec = scaleSpec(GetParam());
+  spec.find_non_finite = false;
+  auto trainer = compile<Scale>(spec);
+  const std::vector<float> bad{1, -2, 3};
+  const StepResult result = trainer.step({{"x", bad}});
+  ASSERT_FALSE(result.completed());
+  EXPECT_FALSE(result.failure->origin.has_value());
+}
+
+}  // namespace
+}  // namespace lockstep
