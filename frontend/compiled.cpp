@@ -42,7 +42,7 @@ CompiledProgram detail::trace(TraceRequest request) {
   options.memory_limit = request.memory_limit;
   options.dump_directory = std::move(request.dump_ir);
   if (training) {
-    traced.parameters = parameterInfos(*request.model, *request.optimizer);
+    traced.parameters = parameterInfos(*request.model);
     options.optimizer = optimizerConfig(*request.optimizer, traced.parameters);
   }
   graph::ParameterLayout layout = graph::layoutParameters(traced.parameters);
