@@ -51,6 +51,7 @@ struct ForwardSpec {
   std::function<Tensor(const Model&, const Inputs&)> forward;
   std::string dump_ir = {};
   std::vector<std::string> disable = {};  ///< passes to leave out besides those that the trainer leaves out
+  bool ema = false;                       ///< with the moving average of the parameters; error "parameters.ema" without ema_decay
   size_t cached_programs = 8;             ///< programs for other dynamic extents and captures that are kept
 };
 
@@ -70,6 +71,7 @@ struct ForwardRequest {
   ModelFunction forward;
   std::string dump_ir;
   std::vector<std::string> disable;
+  bool ema = false;
   size_t cached_programs = 8;
   std::source_location where;
 };

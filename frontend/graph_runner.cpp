@@ -7,8 +7,8 @@
 
 #include "frontend/session.h"
 #include "ir/graph/op_def.h"
-#include "passes/adam.h"
 #include "passes/grad.h"
+#include "passes/optimizer_config.h"
 
 namespace lockstep {
 

@@ -20,20 +20,9 @@ bool decaysByDefault(const Initializer& initializer) { return initializer.kind !
 
 namespace random {
 
-std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
-  for (int round = 0; round < 10; ++round) {
-    uint64_t a = uint64_t{0xD2511F53u} * counter[0], b = uint64_t{0xCD9E8D57u} * counter[2];
-    counter = {static_cast<uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(b),
-               static_cast<uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(a)};
-    key[0] += 0x9E3779B9u;
-    key[1] += 0xBB67AE85u;
-  }
-  return counter;
-}
-
 double normal(uint64_t seed, uint32_t stream, uint64_t element) {
-  std::array<uint32_t, 4> words = philox({static_cast<uint32_t>(element), static_cast<uint32_t>(element >> 32), stream, 0},
-                                         {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+  std::array<uint32_t, 4> words = philox::words({static_cast<uint32_t>(element), static_cast<uint32_t>(element >> 32), stream, 0},
+                                                {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
   // 53 random bits each; the first one in (0, 1], so that its logarithm is finite.
   auto bits = [](uint32_t high, uint32_t low) { return static_cast<double>((uint64_t{high} << 21) ^ (low >> 11)); };
   double u1 = (bits(words[0], words[1]) + 1) * 0x1p-53, u2 = bits(words[2], words[3]) * 0x1p-53;

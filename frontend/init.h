@@ -3,11 +3,11 @@
 // the element: the same on every machine, and a parameter's values do not depend on the shapes of the others.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "ir/graph/type.h"
+#include "ir/support/philox.h"
 
 namespace lockstep {
 
@@ -37,7 +37,7 @@ std::vector<float> initialValues(const Initializer& initializer, const graph::Sh
 
 namespace random {
 /// One block of Philox 4x32-10 (Salmon et al., 2011).
-std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
+using lockstep::philox::words;
 /// A standard normal number by Box and Muller, in f64. `stream` tells uses of one seed apart.
 double normal(uint64_t seed, uint32_t stream, uint64_t element);
 }  // namespace random

@@ -57,6 +57,11 @@ Tensor symmetric(std::string_view op, const Operand& a, const Operand& b, const 
   return a.isNumber() ? binary(op, b, a, where) : binary(op, a, b, where);
 }
 
+/// With the number, if any, as the second operand, under the op that says the same from the other side.
+Tensor compare(std::string_view op, std::string_view mirrored, const Operand& a, const Operand& b, const Where& where) {
+  return a.isNumber() ? binary(mirrored, b, a, where) : binary(op, a, b, where);
+}
+
 }  // namespace
 
 Tensor add(Operand a, Operand b, Where where) { return symmetric("add", a, b, where); }
@@ -64,8 +69,15 @@ Tensor sub(Operand a, Operand b, Where where) { return binary("sub", a, b, where
 Tensor mul(Operand a, Operand b, Where where) { return symmetric("mul", a, b, where); }
 Tensor min(Operand a, Operand b, Where where) { return symmetric("min", a, b, where); }
 Tensor max(Operand a, Operand b, Where where) { return symmetric("max", a, b, where); }
-Tensor less(Operand a, Operand b, Where where) { return a.isNumber() ? binary("greater", b, a, where) : binary("less", a, b, where); }
-Tensor greater(Operand a, Operand b, Where where) { return a.isNumber() ? binary("less", b, a, where) : binary("greater", a, b, where); }
+Tensor pow(Operand a, Operand b, Where where) { return binary("pow", a, b, where); }
+Tensor equal(Operand a, Operand b, Where where) { return symmetric("equal", a, b, where); }
+Tensor not_equal(Operand a, Operand b, Where where) { return symmetric("not_equal", a, b, where); }
+Tensor less(Operand a, Operand b, Where where) { return compare("less", "greater", a, b, where); }
+Tensor greater(Operand a, Operand b, Where where) { return compare("greater", "less", a, b, where); }
+Tensor less_equal(Operand a, Operand b, Where where) { return compare("less_equal", "greater_equal", a, b, where); }
+Tensor greater_equal(Operand a, Operand b, Where where) { return compare("greater_equal", "less_equal", a, b, where); }
+Tensor logical_and(Tensor a, Tensor b, Where where) { return binary("logical_and", a, b, where); }
+Tensor logical_or(Tensor a, Tensor b, Where where) { return binary("logical_or", a, b, where); }
 
 Tensor div(Operand a, Operand b, Where where) {
   detail::Trace::require("div", where);
@@ -103,5 +115,12 @@ Tensor where(Tensor condition, Operand a, Operand b, Where where) {
 #include "frontend/unary_ops.def"
 #undef LS_UNARY
 Tensor square(Tensor x, Where where) { return emit("mul", {x, x}, {}, where); }
+Tensor cast(Tensor x, DType dtype, Where where) { return emit("cast", {x}, {{"dtype", dtype}}, where); }
+Tensor clamp(Tensor x, double lo, double hi, Where where) { return emit("clamp", {x}, {{"lo", lo}, {"hi", hi}}, where); }
+Tensor leaky_relu(Tensor x, double alpha, Where where) { return emit("leaky_relu", {x}, {{"alpha", alpha}}, where); }
+Tensor elu(Tensor x, double alpha, Where where) { return emit("elu", {x}, {{"alpha", alpha}}, where); }
+Tensor hard_sigmoid(Tensor x, Where where) { return clamp(add(mul(x, 1.0 / 6, where), 0.5, where), 0, 1, where); }
+Tensor hard_swish(Tensor x, Where where) { return mul(x, hard_sigmoid(x, where), where); }
+Tensor hard_tanh(Tensor x, Where where) { return clamp(x, -1, 1, where); }
 
 }  // namespace lockstep

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "frontend/ops_element.h"
-#include "frontend/ops_reduce.h"
 #include "frontend/ops_shape.h"
 #include "frontend/trace.h"
 
@@ -14,32 +13,6 @@ namespace lockstep {
 using detail::emit;
 using detail::normaliseAxis;
 using detail::raise;
-
-namespace {
-
-std::vector<int64_t> reducedAxes(std::string_view op, const Tensor& x, std::optional<int64_t> axis, const Where& where) {
-  detail::Trace::require(op, where);
-  if (axis) return {normaliseAxis(op, *axis, x, where)};
-  std::vector<int64_t> axes(static_cast<size_t>(x.rank(where)));
-  std::iota(axes.begin(), axes.end(), 0);
-  return axes;
-}
-
-}  // namespace
-
-Tensor sum(Tensor x, std::optional<int64_t> axis, ReduceOptions options, Where where) {
-  std::vector<int64_t> axes = reducedAxes("sum", x, axis, where);
-  if (axes.empty()) return x;
-  return emit("sum", {x}, {{"axes", std::move(axes)}, {"keep_dims", options.keep_dims}}, where);
-}
-
-Tensor mean(Tensor x, std::optional<int64_t> axis, ReduceOptions options, Where where) {
-  std::vector<int64_t> axes = reducedAxes("mean", x, axis, where);
-  if (x.dtype(where) != DType::F32) raise("mean.C1", fmt::format("operand is {}, wanted f32", toString(x.type(where))), {x}, where);
-  int64_t count = 1;
-  for (int64_t reduced : axes) count *= x.extent(reduced, where);
-  return mul(sum(x, axis, options, where), 1.0 / static_cast<double>(count), where);
-}
 
 Tensor reshape(Tensor x, std::vector<int64_t> shape, Where where) {
   detail::Trace::require("reshape", where);

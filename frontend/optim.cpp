@@ -111,63 +111,90 @@ Schedule multi_step(const MultiStep& options) {
 }  // namespace schedule
 
 std::string_view toString(OptimizerName name) {
-  static constexpr std::array<std::string_view, 3> kNames{"adam", "adamw", "sgd"};
+  static constexpr std::array<std::string_view, 4> kNames{"adam", "adamw", "sgd", "lion"};
   return kNames[static_cast<size_t>(name)];
 }
 
 namespace {
 
 void check(const OptimizerSpec& spec) {
-  needRange("beta1", spec.beta1, spec.beta1 >= 0 && spec.beta1 < 1);
-  needRange("beta2", spec.beta2, spec.beta2 >= 0 && spec.beta2 < 1);
-  needRange("eps", spec.eps, spec.eps >= 0 && std::isfinite(spec.eps));
-  needRange("weight_decay", spec.weight_decay, spec.weight_decay >= 0 && std::isfinite(spec.weight_decay));
-  needRange("momentum", spec.momentum, spec.momentum >= 0 && spec.momentum < 1);
-  needRange("clip_grad_norm", spec.clip_grad_norm, spec.clip_grad_norm >= 0 && std::isfinite(spec.clip_grad_norm));
-  needRange("clip_epsilon", spec.clip_epsilon, spec.clip_epsilon >= 0 && std::isfinite(spec.clip_epsilon));
+  auto notNegative = [](std::string_view what, double value) { needRange(what, value, value >= 0 && std::isfinite(value)); };
+  auto fraction = [](std::string_view what, double value) { needRange(what, value, value >= 0 && value < 1); };
+  fraction("beta1", spec.beta1);
+  fraction("beta2", spec.beta2);
+  fraction("momentum", spec.momentum);
+  fraction("ema_decay", spec.ema_decay);
+  notNegative("eps", spec.eps);
+  notNegative("weight_decay", spec.weight_decay);
+  notNegative("clip_grad_norm", spec.clip_grad_norm);
+  notNegative("clip_epsilon", spec.clip_epsilon);
+  notNegative("clip_grad_value", spec.clip_grad_value);
   needFinite("lr", rateAt(spec.lr, 1));
   if (spec.nesterov && spec.momentum <= 0) reject("optimizer.nesterov", "nesterov needs a momentum above 0");
+  for (const ParameterGroup& group : spec.groups) {
+    if (!group.filter) reject("optimizer.group", "a parameter group has no filter");
+    notNegative("lr_factor", group.lr_factor);
+    notNegative("weight_decay", group.weight_decay.value_or(0));
+    if (spec.name == OptimizerName::Adam && group.weight_decay.value_or(0) != 0)
+      reject("optimizer.group", "a parameter group has a weight decay, which adam lacks; use adamw");
+  }
+}
+
+/// What all options have.
+template <class Options>
+OptimizerSpec commonOf(OptimizerName name, Options& options) {
+  OptimizerSpec spec;
+  spec.name = name;
+  spec.lr = std::move(options.lr);
+  spec.clip_grad_norm = options.clip_grad_norm;
+  spec.clip_epsilon = options.clip_epsilon;
+  spec.clip_grad_value = options.clip_grad_value;
+  spec.normalize_grads = std::move(options.normalize_grads);
+  spec.groups = std::move(options.groups);
+  spec.ema_decay = options.ema_decay;
+  spec.skip_non_finite = options.skip_non_finite;
+  return spec;
+}
+
+template <class Options>
+OptimizerSpec adamOf(OptimizerName name, Options& options) {
+  OptimizerSpec spec = commonOf(name, options);
+  spec.beta1 = options.beta1;
+  spec.beta2 = options.beta2;
+  spec.eps = options.eps;
+  spec.corrected_eps = options.corrected_eps;
+  return spec;
 }
 
 }  // namespace
 
 OptimizerSpec adam(AdamOptions options) {
-  OptimizerSpec spec;
-  spec.name = OptimizerName::Adam;
-  spec.lr = std::move(options.lr);
-  spec.beta1 = options.beta1;
-  spec.beta2 = options.beta2;
-  spec.eps = options.eps;
-  spec.clip_grad_norm = options.clip_grad_norm;
-  spec.clip_epsilon = options.clip_epsilon;
+  OptimizerSpec spec = adamOf(OptimizerName::Adam, options);
   check(spec);
   return spec;
 }
 
 OptimizerSpec adamw(AdamWOptions options) {
-  OptimizerSpec spec = adam({.lr = std::move(options.lr),
-                             .beta1 = options.beta1,
-                             .beta2 = options.beta2,
-                             .eps = options.eps,
-                             .clip_grad_norm = options.clip_grad_norm,
-                             .clip_epsilon = options.clip_epsilon});
-  spec.name = OptimizerName::AdamW;
+  OptimizerSpec spec = adamOf(OptimizerName::AdamW, options);
   spec.weight_decay = options.weight_decay;
-  spec.decay_filter = std::move(options.decay_filter);
   check(spec);
   return spec;
 }
 
 OptimizerSpec sgd(SgdOptions options) {
-  OptimizerSpec spec;
-  spec.name = OptimizerName::Sgd;
-  spec.lr = std::move(options.lr);
+  OptimizerSpec spec = commonOf(OptimizerName::Sgd, options);
   spec.momentum = options.momentum;
   spec.nesterov = options.nesterov;
   spec.weight_decay = options.weight_decay;
-  spec.clip_grad_norm = options.clip_grad_norm;
-  spec.clip_epsilon = options.clip_epsilon;
-  spec.decay_filter = std::move(options.decay_filter);
+  check(spec);
+  return spec;
+}
+
+OptimizerSpec lion(LionOptions options) {
+  OptimizerSpec spec = commonOf(OptimizerName::Lion, options);
+  spec.beta1 = options.beta1;
+  spec.beta2 = options.beta2;
+  spec.weight_decay = options.weight_decay;
   check(spec);
   return spec;
 }

@@ -68,50 +68,103 @@ Schedule staircase(const Staircase& options);
 Schedule multi_step(const MultiStep& options);
 }  // namespace schedule
 
-enum class OptimizerName : uint8_t { Adam, AdamW, Sgd };
+enum class OptimizerName : uint8_t { Adam, AdamW, Sgd, Lion };
 std::string_view toString(OptimizerName name);  ///< "adam"
 
-/// What adam(), adamw() and sgd() make. Which parameters decay: `decay_filter` if set, else the flag of the parameter.
+/// Chooses parameters by path name.
+using NameFilter = std::function<bool(const std::string& parameter)>;
+
+/// What differs for some parameters. The first group whose filter matches a parameter is the one that applies.
+struct ParameterGroup {
+  NameFilter filter;
+  double lr_factor = 1;                     ///< times the learning rate
+  std::optional<double> weight_decay = {};  ///< for all of the group; absent: as for parameters without a group
+  bool frozen = false;                      ///< keeps its values; costs no backward kernels and no moments
+};
+
+/// What adam(), adamw(), sgd() and lion() make. Order of a step: gradients are averaged over accumulated batches, normalised, clipped by
+/// value, clipped by norm; then decay, moments and the update.
+/// Which parameters decay, and by how much: the weight_decay of the parameter's group if it has one; else the optimizer's weight_decay if
+/// the parameter's flag says so (ParameterOptions::decay), or, without a flag, if its initializer does (decaysByDefault).
 struct OptimizerSpec {
   OptimizerName name = OptimizerName::Adam;
   Schedule lr = 1e-3;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+  bool corrected_eps = false;
   double weight_decay = 0;
   double momentum = 0;
   bool nesterov = false;
-  double clip_grad_norm = 0;  ///< 0: none
+  double clip_grad_norm = 0;
   double clip_epsilon = 1e-6;
-  std::function<bool(const std::string& parameter)> decay_filter;
+  double clip_grad_value = 0;
+  NameFilter normalize_grads;
+  std::vector<ParameterGroup> groups;
+  double ema_decay = 0;
+  bool skip_non_finite = true;
 };
 
-/// m and v with bias correction in the rate: p -= lr √(1-β2^t)/(1-β1^t) · m / (√v + eps).
+// Members of the options below that have one name mean the same:
+//   clip_grad_norm   above 0: all gradients are scaled by min(1, clip_grad_norm / (norm + clip_epsilon)), with one norm over all of them
+//   clip_grad_value  above 0: every gradient element is limited to [-clip_grad_value, clip_grad_value]
+//   normalize_grads  the gradients of the parameters it matches become g / (|g|₂ + 1e-8), each parameter on its own
+//   ema_decay        above 0: Trainer::download_ema() has averages, ema = ema_decay · ema + (1 - ema_decay) · p after every step, which
+//   begin
+//                    at the parameters' initial (or uploaded) values
+//   skip_non_finite  a step whose loss or gradient norm is not finite leaves parameters, moments, averages and buffers as they were
+
+/// m = β1 m + (1-β1) g, v = β2 v + (1-β2) g². With bias correction in the rate, p -= lr √(1-β2^t)/(1-β1^t) · m / (√v + eps) (Kingma and Ba,
+/// end of section 2); with corrected_eps, p -= lr · m/(1-β1^t) / (√(v/(1-β2^t)) + eps), their algorithm 1, which PyTorch has.
 struct AdamOptions {
   Schedule lr = 1e-3;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
-  double clip_grad_norm = 0;   ///< above 0: gradients are scaled to this norm over all parameters when it is exceeded
-  double clip_epsilon = 1e-6;  ///< added to the norm before dividing
+  bool corrected_eps = false;
+  double clip_grad_norm = 0, clip_epsilon = 1e-6, clip_grad_value = 0;
+  NameFilter normalize_grads = {};
+  std::vector<ParameterGroup> groups = {};
+  double ema_decay = 0;
+  bool skip_non_finite = true;
 };
-/// Adam with decoupled decay: p is first multiplied by 1 - lr · weight_decay.
+/// Adam with decoupled decay: p is first multiplied by 1 - lr · weight_decay (Loshchilov and Hutter, 2019).
 struct AdamWOptions {
   Schedule lr = 1e-3;
   double weight_decay = 0.01;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
-  double clip_grad_norm = 0;
-  double clip_epsilon = 1e-6;
-  std::function<bool(const std::string& parameter)> decay_filter = {};
+  bool corrected_eps = false;
+  double clip_grad_norm = 0, clip_epsilon = 1e-6, clip_grad_value = 0;
+  NameFilter normalize_grads = {};
+  std::vector<ParameterGroup> groups = {};
+  double ema_decay = 0;
+  bool skip_non_finite = true;
 };
+/// g' = g + weight_decay · p, v = momentum · v + g', p -= lr · v (nesterov: g' + momentum · v; without momentum: g').
 struct SgdOptions {
   Schedule lr = 1e-2;
   double momentum = 0;
   bool nesterov = false;
-  double weight_decay = 0;  ///< added to the gradient
-  double clip_grad_norm = 0;
-  double clip_epsilon = 1e-6;
-  std::function<bool(const std::string& parameter)> decay_filter = {};
+  double weight_decay = 0;
+  double clip_grad_norm = 0, clip_epsilon = 1e-6, clip_grad_value = 0;
+  NameFilter normalize_grads = {};
+  std::vector<ParameterGroup> groups = {};
+  double ema_decay = 0;
+  bool skip_non_finite = true;
 };
-// Errors "optimizer.number" for a value out of range, "optimizer.nesterov" for nesterov without momentum.
+/// p -= lr · (sign(β1 m + (1-β1) g) + weight_decay · p), then m = β2 m + (1-β2) g (Chen et al., 2023).
+struct LionOptions {
+  Schedule lr = 1e-4;
+  double weight_decay = 0;
+  double beta1 = 0.9, beta2 = 0.99;
+  double clip_grad_norm = 0, clip_epsilon = 1e-6, clip_grad_value = 0;
+  NameFilter normalize_grads = {};
+  std::vector<ParameterGroup> groups = {};
+  double ema_decay = 0;
+  bool skip_non_finite = true;
+};
+// Errors "optimizer.number" for a value out of range, "optimizer.nesterov" for nesterov without momentum, "optimizer.group" for a group
+// without a filter or with a weight decay that the optimizer lacks (adam). compile() throws "optimizer.filter" for a filter that matches no
+// parameter.
 OptimizerSpec adam(AdamOptions options = {});
 OptimizerSpec adamw(AdamWOptions options = {});
 OptimizerSpec sgd(SgdOptions options = {});
+OptimizerSpec lion(LionOptions options = {});
 
 }  // namespace lockstep

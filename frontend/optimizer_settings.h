@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to the front end: an optimizer as the pass takes it, and its numbers for one step.
+// Private to the front end: an optimizer as users write it -> as the pass takes it.
 #pragma once
 
-#include <cstdint>
+#include <vector>
 
 #include "frontend/optim.h"
-#include "frontend/session.h"
+#include "ir/graph/graph.h"
+#include "passes/optimizer_config.h"
 
 namespace lockstep::detail {
 
-passes::OptimizerConfig optimizerConfig(const OptimizerSpec& spec, const std::vector<graph::ParameterInfo>& parameters);
-
-/// The step scalars of step t (1-based), in f64; by value, so that later changes of the rate do not reach steps in flight.
-Scalars stepScalars(const OptimizerSpec& spec, uint64_t t);
+/// Filters are asked once for every parameter. Error "optimizer.filter" when one matches none; a group counts as matched by parameters that
+/// an earlier group takes.
+passes::OptimizerConfig optimizerConfig(const OptimizerSpec& spec, const std::vector<graph::ParameterInfo>& parameters,
+                                        int64_t accumulate = 1);
 
 }  // namespace lockstep::detail

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <cstring>
 #include <mutex>
 #include <set>
@@ -20,6 +21,18 @@ Device openChosenDevice(const std::string& selector) {
   ChosenDevice chosen = chooseDevice(selector).orThrow();
   std::shared_ptr<Backend> backend = openDevice(chosen.info).orThrow();
   return {std::move(chosen), std::move(backend), std::make_shared<Turn>()};
+}
+
+StepValue stepValue(std::string_view name, std::span<const double> values) {
+  StepValue made{name, {graph::DType::F32, graph::Shape{static_cast<int64_t>(values.size())}}, {}};
+  for (double value : values) made.words.push_back(std::bit_cast<uint32_t>(static_cast<float>(value)));
+  return made;
+}
+
+StepValue randomKey(uint64_t seed, uint64_t step) {
+  return {graph::kRandomKeyInput,
+          {graph::DType::U32, graph::Shape{4}},
+          {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32), static_cast<uint32_t>(step), static_cast<uint32_t>(step >> 32)}};
 }
 
 Session::Session(graph::Graph traced, passes::CompileOptions options, std::shared_ptr<States> states, std::vector<InputSpec> inputs)
@@ -67,7 +80,7 @@ void Session::declareStates(const graph::Graph& graph) {
   }
 }
 
-std::vector<std::byte> Session::encode(const Batch& batch, const Scalars& scalars) const {
+std::vector<std::byte> Session::encode(const Batch& batch, const StepValues& values) const {
   MatchedBatch matched = matchBatch(inputs_, batch);
   std::vector<std::byte> bytes(input_bytes_);
   auto place = [&](std::string_view name, std::span<const std::byte> data) {
@@ -76,10 +89,7 @@ std::vector<std::byte> Session::encode(const Batch& batch, const Scalars& scalar
     if (port != nullptr) std::memcpy(bytes.data() + (**program_)[port->buffer].offset, data.data(), data.size());
   };
   for (const BatchItem* item : matched.items) place(item->name, bytesOf(*item));
-  for (const auto& [name, values] : scalars) {
-    const std::vector<float> rounded(values.begin(), values.end());
-    place(name, std::as_bytes(std::span(rounded)));
-  }
+  for (const StepValue& value : values) place(value.name, std::as_bytes(std::span(value.words)));
   return bytes;
 }
 

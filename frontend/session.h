@@ -14,8 +14,17 @@
 
 namespace lockstep::detail {
 
-/// Inputs of a step beside the batch, by name; f32, computed by the host.
-using Scalars = std::vector<std::pair<std::string_view, std::vector<double>>>;
+/// A small input that the program itself asks for, beside the batch: learning rate, key of the random numbers. Raw words, as a step sees
+/// them.
+struct StepValue {
+  std::string_view name;
+  graph::TensorType type;
+  std::vector<uint32_t> words;
+};
+using StepValues = std::vector<StepValue>;
+StepValue stepValue(std::string_view name, std::span<const double> values);  ///< as f32[n]
+/// The key of the random ops: a stream apart for each `seed` and each `step` of it.
+StepValue randomKey(uint64_t seed, uint64_t step);
 
 /// Calls into the device take the device's turn.
 class Session {
@@ -27,7 +36,7 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   /// The bytes of the Input arena for one step. Errors of matchBatch(); nothing is submitted then.
-  [[nodiscard]] std::vector<std::byte> encode(const Batch& batch, const Scalars& scalars) const;
+  [[nodiscard]] std::vector<std::byte> encode(const Batch& batch, const StepValues& values) const;
   /// What encode() was given, without inputs that the program does not read.
   [[nodiscard]] std::vector<HostTensor> decode(const std::vector<std::byte>& input) const;
   Result<Ticket> submit(const std::vector<std::vector<std::byte>>& inputs);

@@ -29,5 +29,7 @@ Tensor operator/(Operand a, Operand b) { return div(a, b, a.where()); }
 Tensor operator-(Operand a) { return neg(a.tensor(), a.where()); }
 Tensor operator<(Operand a, Operand b) { return less(a, b, a.where()); }
 Tensor operator>(Operand a, Operand b) { return greater(a, b, a.where()); }
+Tensor operator<=(Operand a, Operand b) { return less_equal(a, b, a.where()); }
+Tensor operator>=(Operand a, Operand b) { return greater_equal(a, b, a.where()); }
 
 }  // namespace lockstep

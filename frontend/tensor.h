@@ -84,7 +84,7 @@ class Operand {
 };
 
 // Element by element with full broadcasting; a number takes the tensor's element type and must be exact in it. Same as the functions
-// add, sub, mul, div, neg, less and greater of ops.h.
+// add, sub, mul, div, neg, less, less_equal, greater and greater_equal of ops.h.
 Tensor operator+(Operand a, Operand b);
 Tensor operator-(Operand a, Operand b);
 Tensor operator*(Operand a, Operand b);
@@ -92,6 +92,8 @@ Tensor operator/(Operand a, Operand b);
 Tensor operator-(Operand a);
 Tensor operator<(Operand a, Operand b);
 Tensor operator>(Operand a, Operand b);
+Tensor operator<=(Operand a, Operand b);
+Tensor operator>=(Operand a, Operand b);
 inline Tensor& operator+=(Tensor& a, Operand b) { return a = Operand(a, b.where()) + b; }
 inline Tensor& operator-=(Tensor& a, Operand b) { return a = Operand(a, b.where()) - b; }
 inline Tensor& operator*=(Tensor& a, Operand b) { return a = Operand(a, b.where()) * b; }

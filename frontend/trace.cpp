@@ -125,6 +125,11 @@ Tensor Trace::addInput(const std::string& name, const TensorType& type) {
   return tensor(made->front());
 }
 
+Tensor Trace::randomKey() {
+  if (random_key_.trace() == 0) random_key_ = addInput(std::string(graph::kRandomKeyInput), {DType::U32, Shape{4}});
+  return random_key_;
+}
+
 Tensor Trace::parameter(const Parameter& parameter, const std::source_location& where) {
   auto found = parameters_.find(&parameter);
   if (found == parameters_.end()) {

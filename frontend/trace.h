@@ -49,6 +49,9 @@ class Trace {
   /// Declares the parameters of a module tree, in declaration order.
   void addParameters(const Module& root);
   Tensor addInput(const std::string& name, const TensorType& type);
+  /// The key of the random ops, and a number that no other random op of this trace has.
+  Tensor randomKey();
+  int64_t nextSalt() { return salts_++; }
   Tensor parameter(const Parameter& parameter, const std::source_location& where);
   void capture(const std::string& name, const Tensor& tensor, const std::source_location& where);
   void output(graph::OutputKind kind, const std::string& name, const Tensor& tensor);
@@ -59,6 +62,8 @@ class Trace {
   graph::Builder builder_;
   std::map<const Parameter*, graph::ValueId> parameters_;  // looked up only, never iterated
   std::map<std::string, std::source_location, std::less<>> captures_;
+  Tensor random_key_;
+  int64_t salts_ = 0;
 };
 
 /// Appends to the active trace. Throws Error.

@@ -13,7 +13,7 @@
 #include "frontend/parameters.h"
 #include "frontend/tracing.h"
 #include "frontend/trainer_impl.h"
-#include "passes/adam.h"
+#include "passes/optimizer_config.h"
 
 namespace lockstep {
 
@@ -62,7 +62,7 @@ Trainer::Impl::Impl(detail::CompileRequest request)
   } else {
     (void)program({});
   }
-  detail::initialiseParameters(*model, seed);
+  detail::writeParameters(*model, detail::initialParameters(*model, seed));
 }
 
 bool Trainer::Impl::isDynamic() const { return std::ranges::any_of(inputs, detail::hasDynamicExtent); }
@@ -81,11 +81,17 @@ std::unique_lock<detail::Turn> Trainer::Impl::look() const {
 
 std::shared_ptr<const detail::TrainedModel> Trainer::Impl::makeModel(std::shared_ptr<const Module> module,
                                                                      const OptimizerSpec& with) const {
-  graph::ParameterLayout layout = graph::layoutParameters(detail::parameterInfos(*module, with));
-  auto states = std::make_shared<detail::States>(device);
-  // The parameters are there before the first program is.
-  if (layout.total > 0) states->declare(std::string(passes::kParameterState), {{DType::F32, Shape{layout.total}}, 0, true});
-  return std::make_shared<const detail::TrainedModel>(detail::TrainedModel{std::move(module), std::move(layout), std::move(states)});
+  auto model = std::make_shared<detail::TrainedModel>();
+  model->parameters = detail::parameterInfos(*module);
+  model->layout = graph::layoutParameters(model->parameters);
+  model->config = detail::optimizerConfig(with, model->parameters);
+  model->states = std::make_shared<detail::States>(device);
+  model->module = std::move(module);
+  // The parameters are there before the first program is, and so is an average that begins at them.
+  const detail::StateInfo flat{{DType::F32, Shape{model->layout.total}}, 0, true};
+  if (model->layout.total > 0) (void)model->states->declare(std::string(passes::kParameterState), flat);
+  if (model->layout.total > 0 && with.ema_decay > 0) (void)model->states->declare(std::string(passes::kAverageState), flat);
+  return model;
 }
 
 passes::CompileOptions Trainer::Impl::compileOptions() const {
@@ -95,14 +101,12 @@ passes::CompileOptions Trainer::Impl::compileOptions() const {
   return options;
 }
 
-std::shared_ptr<Session> Trainer::Impl::compileFor(const detail::TrainedModel& model, const OptimizerSpec& with,
-                                                   const detail::ProgramKey& key) const {
+std::shared_ptr<Session> Trainer::Impl::compileFor(const detail::TrainedModel& model, const detail::ProgramKey& key) const {
   std::vector<InputSpec> concrete = detail::withExtent(inputs, key.extent);
   graph::Graph traced = detail::traceFunction(model.module.get(), concrete, loss, OutputKind::Loss, where);
-  traced.parameters = detail::parameterInfos(*model.module, with);
   if (!key.captures) traced = detail::withoutCaptures(std::move(traced));
   passes::CompileOptions options = compileOptions();
-  options.optimizer = detail::optimizerConfig(with, traced.parameters);
+  options.optimizer = model.config;
   if (programs.compiled() == 0) options.dump_directory = dump_directory;
   return std::make_shared<Session>(std::move(traced), std::move(options), model.states, std::move(concrete));
 }
@@ -110,13 +114,16 @@ std::shared_ptr<Session> Trainer::Impl::compileFor(const detail::TrainedModel& m
 std::shared_ptr<Session> Trainer::Impl::program(const detail::ProgramKey& key) {
   if (auto found = programs.find(key)) return found;
   auto model = shared->get();
-  auto made = compileFor(*model, optimizer, key);
+  auto made = compileFor(*model, key);
   facts = detail::programFacts(device, model->layout, made.get());
   programs.insert(key, made);
   return made;
 }
 
-detail::Scalars Trainer::Impl::scalars(uint64_t t) const { return detail::stepScalars(optimizer, t); }
+detail::StepValues Trainer::Impl::stepValues(uint64_t t) const {
+  const auto scalars = passes::stepScalars(shared->get()->config, rateAt(optimizer.lr, static_cast<int64_t>(t)), t);
+  return {detail::stepValue(passes::kScalarsInput, scalars), detail::randomKey(seed, t)};
+}
 
 uint64_t Trainer::Impl::enqueue(size_t count, const std::function<Batch(size_t)>& batch, const StepOptions& options) {
   OpenTicket ticket;
@@ -140,9 +147,9 @@ uint64_t Trainer::Impl::enqueue(size_t count, const std::function<Batch(size_t)>
       reject("batch.extent", fmt::format("the dynamic extent is {} in the first step and {} in a later one", ticket.extent, extent),
              "steps of one call run the same program; make one call an extent");
     }
-    const detail::Scalars numbers = scalars(step + i + 1);
-    ticket.inputs.push_back(ticket.session->encode(data, numbers));
-    if (!dump_directory.empty()) dumpInputs(data, numbers);
+    const detail::StepValues values = stepValues(step + i + 1);
+    ticket.inputs.push_back(ticket.session->encode(data, values));
+    if (!dump_directory.empty()) dumpInputs(data, values);
   }
   if (!ticket.failure) {
     Result<Ticket> submitted = ticket.session->submit(ticket.inputs);
@@ -217,7 +224,7 @@ StepFailure Trainer::Impl::explainNonFinite(const OpenTicket& ticket, size_t ind
   return failure;
 }
 
-void Trainer::Impl::dumpInputs(const Batch& batch, const detail::Scalars& scalars) {
+void Trainer::Impl::dumpInputs(const Batch& batch, const detail::StepValues& values) {
   auto model = shared->get();
   io::TensorFile file;
   const ParameterValues parameters = detail::splitParameters(model->layout, model->states->readFloats(passes::kParameterState));
@@ -226,12 +233,7 @@ void Trainer::Impl::dumpInputs(const Batch& batch, const detail::Scalars& scalar
   }
   for (const auto& [name, info] : model->states->infos()) file.tensors.emplace(name, model->states->read(name));
   for (const BatchItem& item : batch) file.tensors.emplace(std::string(item.name), detail::toArray(item));
-  for (const auto& [name, values] : scalars) {
-    const std::vector<float> rounded(values.begin(), values.end());
-    std::vector<int64_t> shape;
-    if (rounded.size() > 1) shape.push_back(static_cast<int64_t>(rounded.size()));
-    file.tensors.emplace(std::string(name), io::Array::fromFloats(shape, rounded));
-  }
+  for (const detail::StepValue& value : values) file.tensors.emplace(std::string(value.name), detail::toArray(value));
   (void)io::writeSafetensors(std::filesystem::path(dump_directory) / "inputs.safetensors", file).orThrow();
   dump_directory.clear();
 }
@@ -263,9 +265,9 @@ std::vector<StepResult> Trainer::wait(uint64_t ticket) {
 std::vector<std::pair<std::string, double>> Trainer::profile(const Batch& batch) {
   auto turn = impl_->enter();
   auto session = impl_->program({detail::matchBatch(impl_->inputs, batch).extent, false});
-  const detail::Scalars scalars = impl_->scalars(impl_->step + 1);
-  const std::vector<std::byte> input = session->encode(batch, scalars);
-  if (!impl_->dump_directory.empty()) impl_->dumpInputs(batch, scalars);
+  const detail::StepValues values = impl_->stepValues(impl_->step + 1);
+  const std::vector<std::byte> input = session->encode(batch, values);
+  if (!impl_->dump_directory.empty()) impl_->dumpInputs(batch, values);
   auto times = session->time(input);
   ++impl_->step;
   return times;

@@ -73,9 +73,12 @@ class Trainer {
   /// One step, with the seconds that each command took on the device, by its label.
   std::vector<std::pair<std::string, double>> profile(const Batch& batch);
 
-  /// All parameters, by path name.
+  /// All parameters and buffers, by path name.
   [[nodiscard]] ParameterValues download() const;
-  /// Sets all parameters. Errors "parameters.unknown", "parameters.missing", "parameters.length" before anything is written.
+  /// The moving average of the parameters. Error "parameters.ema" without ema_decay.
+  [[nodiscard]] ParameterValues download_ema() const;
+  /// Sets all parameters and buffers; averages begin anew. Errors "parameters.unknown", "parameters.missing", "parameters.length" before
+  /// anything is written.
   void upload(const ParameterValues& values);
   void reset(ResetOptions options = {});
 
@@ -176,6 +179,7 @@ class ModelTrainer : public Trainer {
                           .forward = detail::eraseModel<Model>(std::move(spec.forward)),
                           .dump_ir = std::move(spec.dump_ir),
                           .disable = std::move(spec.disable),
+                          .ema = spec.ema,
                           .cached_programs = spec.cached_programs,
                           .where = where});
   }

@@ -65,20 +65,19 @@ struct Trainer::Impl {
 
   [[nodiscard]] std::shared_ptr<const detail::TrainedModel> makeModel(std::shared_ptr<const Module> module,
                                                                       const OptimizerSpec& with) const;
-  [[nodiscard]] std::shared_ptr<detail::Session> compileFor(const detail::TrainedModel& model, const OptimizerSpec& with,
-                                                            const detail::ProgramKey& key) const;
+  [[nodiscard]] std::shared_ptr<detail::Session> compileFor(const detail::TrainedModel& model, const detail::ProgramKey& key) const;
   /// From the cache, or compiled now.
   std::shared_ptr<detail::Session> program(const detail::ProgramKey& key);
   [[nodiscard]] passes::CompileOptions compileOptions() const;
   [[nodiscard]] bool isDynamic() const;
 
   /// Of step t (1-based), by value, so that later changes of the rate do not reach steps in flight.
-  [[nodiscard]] detail::Scalars scalars(uint64_t t) const;
+  [[nodiscard]] detail::StepValues stepValues(uint64_t t) const;
 
   uint64_t enqueue(size_t count, const std::function<Batch(size_t)>& batch, const StepOptions& options);
   std::vector<StepResult> wait(uint64_t ticket);
-  /// What a replay of any dumped stage needs: weights, states, batch and scalars of the first step.
-  void dumpInputs(const Batch& batch, const detail::Scalars& scalars);
+  /// What a replay of any dumped stage needs: weights, states, batch and step values of the first step.
+  void dumpInputs(const Batch& batch, const detail::StepValues& values);
   [[nodiscard]] StepFailure explainNonFinite(const OpenTicket& ticket, size_t index, float loss);
 
   [[nodiscard]] io::TensorFile checkpoint(const DataCursor& cursor) const;

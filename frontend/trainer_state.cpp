@@ -11,45 +11,39 @@
 #include "frontend/trace.h"
 #include "frontend/tracing.h"
 #include "frontend/trainer_impl.h"
-#include "passes/adam.h"
+#include "passes/optimizer_config.h"
 
 namespace lockstep {
 
 io::TensorFile Trainer::Impl::checkpoint(const DataCursor& cursor) const {
   auto model = shared->get();
-  detail::TrainingState state{.step = step, .seed = seed, .optimizer = optimizer, .cursor = cursor, .infos = {}, .states = {}};
-  for (const auto& [name, info] : model->states->infos()) {
-    if (!info.persistent) continue;
-    state.infos.emplace(name, info);
-    state.states.emplace(name, model->states->read(name));
-  }
-  return detail::formatCheckpoint(model->layout, state);
+  detail::TrainingState state{.step = step, .seed = seed, .schedule = optimizer.lr, .cursor = cursor, .infos = {}, .states = {}};
+  state.infos = detail::persistentStates(*model->states);
+  for (const auto& [name, info] : state.infos) state.states.emplace(name, model->states->read(name));
+  return detail::formatCheckpoint(*model, state);
 }
 
 DataCursor Trainer::Impl::restore(const io::TensorFile& file) {
   auto model = shared->get();
-  detail::TrainingState expected{.step = 0, .seed = 0, .optimizer = optimizer, .cursor = {}, .infos = {}, .states = {}};
-  for (const auto& [name, info] : model->states->infos()) {
-    if (info.persistent) expected.infos.emplace(name, info);
-  }
   // Before its first program a trainer does not know all of its states.
-  detail::TrainingState state = detail::readCheckpoint(model->layout, expected, programs.size() == 0, file);
+  detail::TrainingState state = detail::readCheckpoint(*model, programs.size() == 0, file);
   for (const auto& [name, info] : state.infos) (void)model->states->declare(name, info);
   for (const auto& [name, values] : state.states) model->states->write(name, values);
   step = state.step;
   seed = state.seed;
-  optimizer.lr = state.optimizer.lr;
+  optimizer.lr = state.schedule;
   return state.cursor;
 }
 
 void Trainer::Impl::reset(const ResetOptions& options) {
   auto model = shared->get();
-  for (const auto& [name, info] : model->states->infos()) {
-    // Flat states beside the parameters belong to the optimizer, the others are buffers of the model.
-    const bool flat = info.type == TensorType{DType::F32, Shape{model->layout.total}};
-    if (name != passes::kParameterState && info.persistent && (flat ? options.optimizer : options.parameters)) model->states->fill(name);
+  for (const auto& [name, info] : detail::persistentStates(*model->states)) {
+    if (detail::isBufferState(name) ? options.parameters : options.optimizer && name != passes::kParameterState) model->states->fill(name);
   }
-  if (options.parameters) detail::initialiseParameters(*model, seed);
+  const std::vector<float> values =
+      options.parameters ? detail::initialParameters(*model, seed) : model->states->readFloats(passes::kParameterState);
+  if (options.parameters) model->states->writeFloats(passes::kParameterState, values);
+  if (options.optimizer && model->states->has(passes::kAverageState)) model->states->writeFloats(passes::kAverageState, values);
   if (options.step) step = 0;
   if (options.schedule) optimizer.lr = first_schedule;
 }
@@ -68,9 +62,9 @@ void Trainer::Impl::replace(detail::ReplaceRequest request) {
   auto model = makeModel(std::move(request.model), with);
   const detail::ProgramKey plain;
   std::shared_ptr<detail::Session> made;
-  if (!isDynamic()) made = compileFor(*model, with, plain);
+  if (!isDynamic()) made = compileFor(*model, plain);
   const uint64_t new_seed = request.options.seed ? *request.options.seed : std::random_device{}();
-  detail::initialiseParameters(*model, new_seed);
+  detail::writeParameters(*model, detail::initialParameters(*model, new_seed));
 
   // Everything that can fail is done.
   programs.clear();
@@ -86,14 +80,19 @@ void Trainer::Impl::replace(detail::ReplaceRequest request) {
 
 ParameterValues Trainer::download() const {
   auto turn = impl_->look();
+  return detail::readValues(*impl_->shared->get());
+}
+
+ParameterValues Trainer::download_ema() const {
+  auto turn = impl_->look();
   auto model = impl_->shared->get();
-  return detail::splitParameters(model->layout, model->states->readFloats(passes::kParameterState));
+  detail::requireAverage(*model);
+  return detail::splitParameters(model->layout, model->states->readFloats(passes::kAverageState));
 }
 
 void Trainer::upload(const ParameterValues& values) {
   auto turn = impl_->enter();
-  auto model = impl_->shared->get();
-  model->states->writeFloats(passes::kParameterState, detail::joinParameters(model->layout, values));
+  detail::writeValues(*impl_->shared->get(), values);
 }
 
 void Trainer::reset(ResetOptions options) {
@@ -125,9 +124,9 @@ io::TensorFile Trainer::state_dict() const {
 LoadReport Trainer::load_state_dict(const io::TensorFile& file, LoadOptions options) {
   auto turn = impl_->enter();
   auto model = impl_->shared->get();
-  ParameterValues values = detail::splitParameters(model->layout, model->states->readFloats(passes::kParameterState));
+  ParameterValues values = detail::readValues(*model);
   LoadReport report = readStateDict(*model->module, file, options, values);
-  model->states->writeFloats(passes::kParameterState, detail::joinParameters(model->layout, values));
+  detail::writeValues(*model, values);
   return report;
 }
 

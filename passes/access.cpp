@@ -13,7 +13,8 @@ namespace {
 bool sameAtom(const IndexTerm& a, const IndexTerm& b) { return a.axis == b.axis && a.inner == b.inner; }
 
 /// c * (x / d % m) + c * m * (x / (d * m) [% m2]) = c * (x / d [% m * m2]): what a split followed by a merge of an axis leaves behind.
-bool mergeOnce(std::vector<IndexTerm>& terms) {
+bool mergeOnce(IndexExpr& expr) {
+  std::vector<IndexTerm>& terms = expr.terms;
   for (size_t i = 0; i < terms.size(); ++i) {
     for (size_t j = 0; j < terms.size(); ++j) {
       IndexTerm &low = terms[i], &high = terms[j];
@@ -29,6 +30,7 @@ bool mergeOnce(std::vector<IndexTerm>& terms) {
     if (terms[i].axis >= 0 || terms[i].divide != 1 || terms[i].modulo != 0) continue;
     IndexTerm outer = terms[i];
     terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(i));
+    expr.offset += outer.coefficient * outer.inner.front().offset;
     for (IndexTerm term : outer.inner.front().terms) {
       term.coefficient *= outer.coefficient;
       terms.push_back(std::move(term));
@@ -59,9 +61,8 @@ IndexExpr linearOffset(const IndexMap& map, const Shape& shape, const Shape& sou
       sum.terms.push_back(std::move(term));
     }
   }
-  while (mergeOnce(sum.terms)) {
+  while (mergeOnce(sum)) {
   }
-  // Inner sums keep their own offset; spreading them above keeps it in the outer sum only when it is zero, which views guarantee.
   sortTerms(sum);
   return sum;
 }

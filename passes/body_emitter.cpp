@@ -25,6 +25,13 @@ kernel::TypeId memoryType(kernel::Builder& b, DType dtype) {
   return b.types().scalar(kScalars[static_cast<size_t>(dtype)]);
 }
 
+/// The expression is an axis of `shape` as it is, and no longer than `extent`.
+bool isAxisOf(const IndexExpr& expr, const Shape& shape, int64_t extent) {
+  if (expr.offset != 0 || expr.terms.size() != 1) return false;
+  const IndexTerm& term = expr.terms.front();
+  return term.axis >= 0 && term == graph::axisExpr(term.axis).terms.front() && shape.extent(static_cast<size_t>(term.axis)) <= extent;
+}
+
 uint32_t unsigned32(int64_t value) { return static_cast<uint32_t>(static_cast<uint64_t>(value)); }
 
 }  // namespace
@@ -236,8 +243,13 @@ kernel::ValueId BodyEmitter::value(graph::ValueId value, PositionId position) {
       out = this->value(source, through(map, body_.shapeOf(source), position));
     } else {
       std::vector<kernel::ValueId> axes;
-      for (const IndexExpr& expr : map.source)
-        axes.push_back(builder_.make(Op::Select, {builder_.u32(0), expression(expr, position), inside}));
+      const Shape& here = body_.shapeOf(value);
+      for (size_t i = 0; i < map.source.size(); ++i) {
+        kernel::ValueId at = expression(map.source[i], position);
+        // An axis that the view leaves alone is in range anyway.
+        if (!isAxisOf(map.source[i], here, body_.shapeOf(source).extent(i))) at = builder_.make(Op::Select, {builder_.u32(0), at, inside});
+        axes.push_back(at);
+      }
       kernel::ValueId element = this->value(source, atAxes(body_.shapeOf(source), std::move(axes), positions_[position].proven));
       kernel::ValueId fill = builder_.f32(static_cast<float>(map.fill));
       if (body_.typeOf(source).dtype != DType::F32)

@@ -39,7 +39,8 @@ void ClusterState::collect(ValueId value, const IndexMap& map, bool exact, std::
     IndexMap inner = view->map(graph, node);
     // Guards of two pads with different fills do not compose; the position then counts as unknown.
     bool clash = !map.guards.empty() && !inner.guards.empty() && map.fill != inner.fill;
-    collect(node.operands[0], clash ? IndexMap{} : compose(map, inner, graph.shapeOf(value)), exact && !clash, reads);
+    bool known = exact && !clash;
+    collect(node.operands[0], known ? compose(map, inner, graph.shapeOf(value)) : IndexMap{}, known, reads);
     return;
   }
   const auto& element = std::get<ElementLowering>(*node.op->lower);  // cheap
@@ -64,12 +65,19 @@ std::vector<Read> ClusterState::findReads(const Node& node) const {
 }
 
 std::set<int32_t> ClusterState::dependencies(const Cluster& cluster) const {
-  std::set<int32_t> found;
+  std::set<int32_t> found = storedDependencies(cluster);
   for (NodeId id : cluster.members) {
     for (const Read& read : readsOf(graph[id])) {
       if (clusterOf(read.base) >= 0) found.insert(clusterOf(read.base));
-      throughStorage(read.base, found);
     }
+  }
+  return found;
+}
+
+std::set<int32_t> ClusterState::storedDependencies(const Cluster& cluster) const {
+  std::set<int32_t> found;
+  for (NodeId id : cluster.members) {
+    for (const Read& read : readsOf(graph[id])) throughStorage(read.base, found);
   }
   return found;
 }
@@ -103,9 +111,10 @@ bool ClusterState::needs(int32_t from, int32_t target) const {
 
 bool ClusterState::staysAcyclic(const std::vector<Read>& reads, int32_t c) const {
   std::set<int32_t> sources;
+  for (const Read& read : reads) throughStorage(read.base, sources);
+  if (sources.contains(c)) return false;
   for (const Read& read : reads) {
     if (clusterOf(read.base) >= 0) sources.insert(clusterOf(read.base));
-    throughStorage(read.base, sources);
   }
   sources.erase(c);
   return std::none_of(sources.begin(), sources.end(), [&](int32_t s) { return needs(s, c); });
@@ -153,15 +162,18 @@ int32_t ClusterState::newCluster(ClusterKind kind, NodeId id, int64_t elements, 
   return static_cast<int32_t>(out.clusters.size()) - 1;
 }
 
-bool ClusterState::moveInto(int32_t source, int32_t target) {
-  Cluster &from = cluster(source), &to = cluster(target);
-  std::vector<NodeId> members = from.members;
-  members.insert(members.end(), to.members.begin(), to.members.end());
+bool ClusterState::moveInto(const std::vector<int32_t>& sources, int32_t target) {
+  std::vector<NodeId> members;
+  for (int32_t source : sources) members.insert(members.end(), cluster(source).members.begin(), cluster(source).members.end());
+  const std::vector<NodeId> moved = members;
+  members.insert(members.end(), cluster(target).members.begin(), cluster(target).members.end());
   if (bindings(members) > config.max_bindings) return false;
-  for (NodeId id : from.members) out.of_node[id.index()] = target;
-  to.members = std::move(members);
-  from.members.clear();
-  from.dead = true;
+  for (NodeId id : moved) out.of_node[id.index()] = target;
+  cluster(target).members = std::move(members);
+  for (int32_t source : sources) {
+    cluster(source).members.clear();
+    cluster(source).dead = true;
+  }
   return true;
 }
 

@@ -39,6 +39,8 @@ class ClusterState {
 
   /// The clusters that a cluster reads, also through storage nodes.
   [[nodiscard]] std::set<int32_t> dependencies(const Cluster& cluster) const;
+  /// Those of them that it reads through storage nodes, which need the whole value.
+  [[nodiscard]] std::set<int32_t> storedDependencies(const Cluster& cluster) const;
   /// True when cluster `from` (transitively) needs cluster `target`.
   [[nodiscard]] bool needs(int32_t from, int32_t target) const;
   /// Adding a node with these reads to cluster `c` makes no circle iff none of its other sources needs `c`.
@@ -49,8 +51,9 @@ class ClusterState {
 
   int32_t newCluster(ClusterKind kind, graph::NodeId id, int64_t elements, int64_t columns = 1);
   void addTo(int32_t c, graph::NodeId id);
-  /// Moves the members of `source` in front of those of `target`; `source` is dead afterwards. False when there would be too many bindings.
-  bool moveInto(int32_t source, int32_t target);
+  /// Moves the members of `sources` in front of those of `target`; the sources are dead afterwards. False when there would be too many
+  /// bindings.
+  bool moveInto(const std::vector<int32_t>& sources, int32_t target);
 
  private:
   void collect(graph::ValueId value, const graph::IndexMap& map, bool exact, std::vector<Read>& reads) const;

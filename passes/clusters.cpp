@@ -12,7 +12,7 @@ namespace lockstep::passes {
 using namespace graph;
 
 std::string_view toString(ClusterKind kind) {
-  static constexpr std::array<std::string_view, 4> kNames{"map", "rows", "columns", "contract"};
+  static constexpr std::array<std::string_view, 6> kNames{"map", "rows", "columns", "scan", "scatter", "contract"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -197,6 +197,15 @@ struct Placement {
   }
 };
 
+/// The kind of the cluster that a node starts alone; elements around it may join later.
+std::optional<ClusterKind> seedKind(const Node& node) {
+  const Lowering& lower = *node.op->lower;
+  if (std::holds_alternative<ContractLowering>(lower)) return ClusterKind::Contract;
+  if (std::holds_alternative<ScanLowering>(lower)) return ClusterKind::Scan;
+  if (std::holds_alternative<ScatterLowering>(lower)) return ClusterKind::Scatter;
+  return std::nullopt;
+}
+
 }  // namespace
 
 Clusters makeClusters(const Graph& graph, const std::vector<bool>& storage, const FuseConfig& config) {
@@ -209,8 +218,8 @@ Clusters makeClusters(const Graph& graph, const std::vector<bool>& storage, cons
       placement.placeElement(id);
     } else if (std::holds_alternative<ReduceLowering>(*node.op->lower)) {
       placement.placeReduce(id);
-    } else if (std::holds_alternative<ContractLowering>(*node.op->lower)) {
-      state.newCluster(ClusterKind::Contract, id, graph.shapeOf(node.results[0]).elementCount());
+    } else if (std::optional<ClusterKind> kind = seedKind(node)) {
+      state.newCluster(*kind, id, graph.shapeOf(node.results[0]).elementCount());
     } else {
       internalError("fuse met an op that should have been decomposed: " + std::string(*node.op->name));
     }

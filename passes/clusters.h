@@ -10,7 +10,7 @@
 
 namespace lockstep::passes {
 
-enum class ClusterKind : uint8_t { Map, Rows, Columns, Contract };
+enum class ClusterKind : uint8_t { Map, Rows, Columns, Scan, Scatter, Contract };
 std::string_view toString(ClusterKind kind);
 
 struct Cluster {

@@ -25,6 +25,8 @@ struct Row {
 constexpr std::array kEmitters{Row{"map", emitMap},
                                Row{"rows", emitRows},
                                Row{"columns", emitColumns},
+                               Row{"scan", emitScan},
+                               Row{"scatter", emitScatter},
                                Row{"naive_contract", emitNaiveContract},
                                Row{"shared_tiled", emitTemplateContract},
                                Row{"register_rows", emitTemplateContract}};
@@ -103,6 +105,17 @@ Entry beginEntry(kernel::Builder& b, const EmitQuery& query, uint32_t lanes) {
     entry.group = b.make(kernel::Op::Add, {entry.group, b.make(kernel::Op::Mul, {b.extract(group, 1u), b.u32(query.groups[0])})});
   }
   return entry;
+}
+
+kernel::ValueId workgroupArray(kernel::Builder& b, std::string name, kernel::TypeId element, int64_t count) {
+  return b.global({.name = std::move(name),
+                   .value = {},
+                   .type = b.types().array(element, static_cast<uint32_t>(count)),
+                   .space = kernel::AddressSpace::Workgroup,
+                   .access = kernel::Access::ReadWrite,
+                   .group = 0,
+                   .binding = 0,
+                   .initializer = {}});
 }
 
 kernel::ValueId combineLanes(kernel::Builder& b, const graph::ReduceLowering& reduce, kernel::ValueId accumulated, kernel::ValueId scratch,

@@ -81,14 +81,7 @@ Result<kernel::Module> emitColumns(const EmitQuery& query) {
     if (lanes > 1) {
       kernel::TypeId array = b.types().array(b.typeIdOf(total), static_cast<uint32_t>(width * lanes));
       if (!scratch.valid() || b.types()[b.typeIdOf(scratch)].element != array) {
-        scratch = b.global({.name = "scratch",
-                            .value = {},
-                            .type = array,
-                            .space = kernel::AddressSpace::Workgroup,
-                            .access = kernel::Access::ReadWrite,
-                            .group = 0,
-                            .binding = 0,
-                            .initializer = {}});
+        scratch = workgroupArray(b, "scratch", b.typeIdOf(total), width * lanes);
       }
       total = combineLanes(b, reduce, total, scratch, entry.lane, lane, lanes, width);
     }

@@ -113,14 +113,7 @@ struct State {
     for (kernel::ValueId known : scratch) {
       if (b.types()[b.typeIdOf(known)].element == array) return known;
     }
-    scratch.push_back(b.global({.name = "scratch",
-                                .value = {},
-                                .type = array,
-                                .space = kernel::AddressSpace::Workgroup,
-                                .access = kernel::Access::ReadWrite,
-                                .group = 0,
-                                .binding = 0,
-                                .initializer = {}}));
+    scratch.push_back(workgroupArray(b, "scratch", scalar, lanes * rows_per_group));
     return scratch.back();
   }
 

@@ -18,6 +18,8 @@ using EmitterFn = Result<kernel::Module> (*)(const EmitQuery&);
 Result<kernel::Module> emitMap(const EmitQuery& query);
 Result<kernel::Module> emitRows(const EmitQuery& query);
 Result<kernel::Module> emitColumns(const EmitQuery& query);
+Result<kernel::Module> emitScan(const EmitQuery& query);
+Result<kernel::Module> emitScatter(const EmitQuery& query);
 Result<kernel::Module> emitNaiveContract(const EmitQuery& query);
 /// shared_tiled and register_rows: the template matmul_<strategy> of shaders/ with its hooks filled in.
 Result<kernel::Module> emitTemplateContract(const EmitQuery& query);
@@ -29,6 +31,9 @@ struct Entry {
   kernel::ValueId lane;   ///< local invocation index
 };
 Entry beginEntry(kernel::Builder& builder, const EmitQuery& query, uint32_t lanes);
+
+/// A variable in workgroup memory.
+kernel::ValueId workgroupArray(kernel::Builder& builder, std::string name, kernel::TypeId element, int64_t count);
 
 /// Combines one accumulator an invocation over the lanes of each line of a workgroup by a tree in workgroup memory. Lane l of line i is
 /// invocation `base + l * stride`; `lane` is l. Ends with every invocation of the line holding the result.

@@ -15,19 +15,19 @@ using namespace graph;
 namespace {
 
 struct State {
-  Builder builder;
-  std::vector<ValueId> cotangents;  // by old value; invalid = nothing flows back
+  Builder& builder;
+  std::vector<ValueId> cotangents;  // by value; invalid = nothing flows back
 
   void accumulate(ValueId value, ValueId cotangent) {
     ValueId& sum = cotangents[value.index()];
     sum = sum.valid() ? builder.add(sum, cotangent) : cotangent;
   }
 
-  /// Which values depend on one of the leaves: gradients towards others are never built.
-  std::vector<bool> dependents(const std::vector<ValueId>& leaves) {
+  /// Which values depend on one of `wrt`: gradients towards others are never built.
+  [[nodiscard]] std::vector<bool> dependents(std::span<const ValueId> wrt) const {
     const Graph& graph = builder.graph();
     std::vector<bool> depends(graph.values.size(), false);
-    for (ValueId leaf : leaves) depends[leaf.index()] = true;
+    for (ValueId value : wrt) depends[value.index()] = true;
     for (NodeId id : graph.body().nodes) {
       const Node& node = graph[id];
       bool any = std::any_of(node.operands.begin(), node.operands.end(), [&](ValueId operand) { return depends[operand.index()]; });
@@ -55,6 +55,22 @@ struct State {
 };
 
 }  // namespace
+
+std::vector<ValueId> appendGradients(Builder& builder, std::span<const ValueId> outputs, std::span<const ValueId> seeds,
+                                     std::span<const ValueId> wrt) {
+  State state{builder, std::vector<ValueId>(builder.graph().values.size())};
+  std::vector<bool> depends = state.dependents(wrt);
+  for (size_t i = 0; i < outputs.size(); ++i) state.accumulate(outputs[i], seeds[i]);
+  const std::vector<NodeId> nodes = builder.graph().body().nodes;
+  for (size_t i = nodes.size(); i-- > 0;) {
+    const Node node = builder.graph()[nodes[i]];  // a copy: the builder grows
+    state.backward(node, depends);
+  }
+  builder.setLocation(0);
+  std::vector<ValueId> gradients;
+  for (ValueId value : wrt) gradients.push_back(state.cotangents[value.index()]);
+  return gradients;
+}
 
 Result<Graph> grad(const Graph& graph, const GradConfig& config) {
   const Output* loss = nullptr;
@@ -84,18 +100,14 @@ Result<Graph> grad(const Graph& graph, const GradConfig& config) {
     leaves.push_back(found);
   }
 
-  State state{Builder(graph), std::vector<ValueId>(graph.values.size())};
-  std::vector<bool> depends = state.dependents(leaves);
-  state.cotangents[loss->value.index()] = state.builder.constant(1.0, Shape{});
-  const std::vector<NodeId> nodes = graph.body().nodes;
-  for (size_t i = nodes.size(); i-- > 0;) state.backward(graph[nodes[i]], depends);
-  state.builder.setLocation(0);
+  Builder builder(graph);
+  std::vector<ValueId> outputs{loss->value}, seeds{builder.constant(1.0, Shape{})};
+  std::vector<ValueId> gradients = appendGradients(builder, outputs, seeds, leaves);
   for (size_t i = 0; i < leaves.size(); ++i) {
-    ValueId gradient = state.cotangents[leaves[i].index()];
-    if (!gradient.valid()) gradient = state.builder.constant(0.0, Shape(graph.shapeOf(leaves[i])));
-    state.builder.output(OutputKind::Gradient, names[i], gradient);
+    if (!gradients[i].valid()) gradients[i] = builder.constant(0.0, Shape(graph.shapeOf(leaves[i])));
+    builder.output(OutputKind::Gradient, names[i], gradients[i]);
   }
-  return state.builder.take();
+  return builder.take();
 }
 
 }  // namespace lockstep::passes

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
-#include "ir/graph/graph.h"
+#include "ir/graph/builder.h"
 
 namespace lockstep::passes {
 
@@ -20,5 +21,10 @@ struct GradConfig {
 /// Fails when there is not exactly one loss (grad.C1), the loss is not a scalar f32 (grad.C2) or a name is no leaf (grad.C3). An op whose
 /// facet says that it is not differentiable stops the gradient.
 Result<graph::Graph> grad(const graph::Graph& graph, const GradConfig& config = {});
+
+/// What the pass is made of: appends to the body the cotangents of `wrt` that follow from those of `outputs` (f32, one each, of equal
+/// shapes). Invalid where nothing flows. What lies in front of `wrt` is not visited.
+std::vector<graph::ValueId> appendGradients(graph::Builder& builder, std::span<const graph::ValueId> outputs,
+                                            std::span<const graph::ValueId> cotangents, std::span<const graph::ValueId> wrt);
 
 }  // namespace lockstep::passes

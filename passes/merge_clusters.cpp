@@ -11,36 +11,107 @@ using namespace graph;
 
 namespace {
 
-/// Whether every read of `source` by `target` finds the element that the reader's invocation makes.
-bool readsInPlace(const ClusterState& state, int32_t target, int32_t source) {
+/// How a member of a cluster reads a value of another one: from the space of its operand (a reduction, a contraction) or of its result.
+struct MemberRead {
+  const Read& read;
+  const Shape& shape;
+  const Shape& source;
+  bool seed, row;  ///< not an element op; an element op with one value a row
+};
+
+/// Whether `target` reads `source` never through storage, and `accepts` holds for every read.
+template <class Accepts>
+bool everyRead(const ClusterState& state, int32_t target, int32_t source, Accepts accepts) {
   const Graph& graph = state.graph;
+  if (state.storedDependencies(state.cluster(target)).contains(source)) return false;
   for (NodeId id : state.cluster(target).members) {
     const Node& node = graph[id];
     for (const Read& read : state.readsOf(node)) {
       if (!state.isMember(source, read.base)) continue;
       bool seed = !std::holds_alternative<ElementLowering>(*node.op->lower);
-      if (seed && state.cluster(target).kind != ClusterKind::Rows) return false;  // the operand side of a contraction or column sum
       bool row = state.row_aligned[id.index()] != 0 && !seed;
-      const Shape& shape = seed ? graph.shapeOf(node.operands[0]) : graph.shapeOf(node.results[0]);
-      if (!read.exact || row || !isLinearIdentity(read.map, shape, graph.shapeOf(read.base))) return false;
+      const Shape& shape = graph.shapeOf(seed ? node.operands[0] : node.results[0]);
+      if (!read.exact || !accepts(MemberRead{read, shape, graph.shapeOf(read.base), seed, row})) return false;
     }
   }
   return true;
 }
 
-bool mergeMap(ClusterState& state, int32_t source) {
+/// Whether every read of `source` by `target` finds the element that the reader's invocation makes.
+bool readsInPlace(const ClusterState& state, int32_t target, int32_t source) {
+  const Cluster& to = state.cluster(target);
+  if (to.elements != state.cluster(source).elements || to.kind == ClusterKind::Columns) return false;  // whose elements are its results'
+  return everyRead(state, target, source, [&](const MemberRead& r) {
+    if (r.seed && to.kind != ClusterKind::Rows) return false;  // the operand side of a contraction
+    return !r.row && isLinearIdentity(r.read.map, r.shape, r.source);
+  });
+}
+
+/// Whether `source` has one value for each row of `target`, and every read of it finds the value of the reader's row.
+bool readsRowValues(const ClusterState& state, int32_t target, int32_t source) {
+  const Cluster& to = state.cluster(target);
+  if (to.kind != ClusterKind::Rows || state.cluster(source).elements * to.columns != to.elements) return false;
+  return everyRead(state, target, source, [&](const MemberRead& r) {
+    return r.row ? isLinearIdentity(r.read.map, r.shape, r.source) : isRowProjection(r.read.map, r.shape, r.source, to.columns);
+  });
+}
+
+/// Whether a path leaves the clusters and comes back.
+bool hasDetour(const ClusterState& state, const std::set<int32_t>& clusters) {
+  for (int32_t c : clusters) {
+    for (int32_t needed : state.dependencies(state.cluster(c))) {
+      if (clusters.contains(needed)) continue;
+      if (std::any_of(clusters.begin(), clusters.end(), [&](int32_t other) { return state.needs(needed, other); })) return true;
+    }
+  }
+  return false;
+}
+
+/// Chains that would pass too many values on one by one may fit together: merges all map clusters that `target` is computed from in place.
+bool mergeTogether(ClusterState& state, int32_t target) {
+  if (state.cluster(target).dead) return false;
+  std::set<int32_t> all{target};
+  for (std::vector<int32_t> open{target}; !open.empty();) {
+    int32_t reader = open.back();
+    open.pop_back();
+    for (int32_t source : state.dependencies(state.cluster(reader))) {
+      const Cluster& from = state.cluster(source);
+      if (from.kind != ClusterKind::Map || from.elements != state.cluster(target).elements) continue;
+      if (readsInPlace(state, reader, source) && all.insert(source).second) open.push_back(source);
+    }
+  }
+  for (int32_t reader : all) {
+    if (std::any_of(all.begin(), all.end(), [&](int32_t source) { return source != reader && !readsInPlace(state, reader, source); }))
+      return false;
+  }
+  std::vector<int32_t> sources(all.begin(), all.end());
+  std::erase(sources, target);
+  return sources.size() > 1 && !hasDetour(state, all) && state.moveInto(sources, target);
+}
+
+/// Targets that had too many bindings with the source are noted in `crowded`.
+bool mergeMap(ClusterState& state, int32_t source, std::set<int32_t>& crowded) {
   for (size_t c = 0; c < state.out.clusters.size(); ++c) {
     auto target = static_cast<int32_t>(c);
     const Cluster& to = state.cluster(target);
-    if (target == source || to.dead || to.elements != state.cluster(source).elements) continue;
-    if (to.kind == ClusterKind::Columns) continue;  // its elements are those of the results only
+    if (target == source || to.dead) continue;
     std::set<int32_t> needed = state.dependencies(to);
-    if (!needed.contains(source) || !readsInPlace(state, target, source)) continue;
+    if (!needed.contains(source)) continue;
+    bool row_values = !readsInPlace(state, target, source);
+    if (row_values && !readsRowValues(state, target, source)) continue;
     // No other way from the source to the target.
     needed.erase(source);
     needed.erase(target);
     if (std::any_of(needed.begin(), needed.end(), [&](int32_t n) { return state.needs(n, source); })) continue;
-    if (state.moveInto(source, target)) return true;
+    const std::vector<NodeId> moved = state.cluster(source).members;
+    if (!state.moveInto({source}, target)) {
+      crowded.insert(target);
+      continue;
+    }
+    if (row_values) {
+      for (NodeId id : moved) state.row_aligned[id.index()] = 1;
+    }
+    return true;
   }
   return false;
 }
@@ -59,7 +130,7 @@ int32_t onlyReader(const ClusterState& state, const Cluster& cluster) {
         if (inside.contains(user_node)) continue;
         int32_t user_cluster = state.clusterOf(user);
         const auto& lower = *graph[user_node].op->lower;
-        bool seed = std::holds_alternative<ContractLowering>(lower) || std::holds_alternative<ReduceLowering>(lower);
+        bool seed = !std::holds_alternative<ElementLowering>(lower);
         if (!seed || (reader >= 0 && reader != user_cluster)) return -1;
         reader = user_cluster;
       }
@@ -73,10 +144,12 @@ int32_t onlyReader(const ClusterState& state, const Cluster& cluster) {
 void mergeMaps(ClusterState& state) {
   for (bool changed = true; changed;) {
     changed = false;
+    std::set<int32_t> crowded;
     for (size_t c = 0; c < state.out.clusters.size(); ++c) {
       const Cluster& cluster = state.out.clusters[c];
-      if (!cluster.dead && cluster.kind == ClusterKind::Map) changed = mergeMap(state, static_cast<int32_t>(c)) || changed;
+      if (!cluster.dead && cluster.kind == ClusterKind::Map) changed = mergeMap(state, static_cast<int32_t>(c), crowded) || changed;
     }
+    for (int32_t target : crowded) changed = mergeTogether(state, target) || changed;
   }
 }
 
@@ -85,9 +158,9 @@ void absorbPrologues(ClusterState& state) {
     const Cluster& cluster = state.out.clusters[c];
     if (cluster.dead || cluster.kind != ClusterKind::Map) continue;
     int32_t reader = onlyReader(state, cluster);
-    if (reader < 0) continue;
+    if (reader < 0 || state.storedDependencies(state.cluster(reader)).contains(static_cast<int32_t>(c))) continue;
     ClusterKind kind = state.cluster(reader).kind;
-    if (kind == ClusterKind::Contract || kind == ClusterKind::Columns) state.moveInto(static_cast<int32_t>(c), reader);
+    if (kind == ClusterKind::Contract || kind == ClusterKind::Columns) state.moveInto({static_cast<int32_t>(c)}, reader);
   }
 }
 

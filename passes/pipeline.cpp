@@ -10,11 +10,13 @@
 #include <fstream>
 #include <type_traits>
 
+#include "passes/bind_parameters.h"
 #include "passes/decompose.h"
 #include "passes/emit.h"
 #include "passes/fuse.h"
 #include "passes/grad.h"
 #include "passes/kernel/kernel_pipeline.h"
+#include "passes/optimizer.h"
 #include "passes/plan_buffers.h"
 #include "passes/schedule.h"
 #include "passes/simplify.h"
@@ -30,6 +32,14 @@ namespace {
 
 bool isDisabled(const CompileOptions& options, std::string_view name) {
   return std::find(options.disabled.begin(), options.disabled.end(), name) != options.disabled.end();
+}
+
+/// What to differentiate by: what was asked for, else everything that the optimizer moves.
+std::vector<std::string> leavesOf(const Graph& graph, const CompileOptions& options) {
+  std::vector<std::string> leaves = options.wrt;
+  if (!leaves.empty() || !options.optimizer) return leaves;
+  for (const graph::ParameterInfo& parameter : trainedParameters(graph.parameters, *options.optimizer)) leaves.push_back(parameter.name);
+  return leaves;
 }
 
 Result<Program> optimizeKernels(Program program, const std::vector<std::string>& disabled) {
@@ -53,13 +63,13 @@ struct Pass {
 const std::array kPasses{
     Pass{{"grad", "traced", "differentiated", "gradients of the loss by reverse mode"},
          [](const CompileOptions& o) { return o.optimizer.has_value() || o.keep_gradients; },
-         [](const Graph& g, const CompileOptions& o) { return grad(g, {o.wrt}); }},
-    Pass{{"adam", "differentiated", "updated", "the optimizer; parameters become views of flat states"},
+         [](const Graph& g, const CompileOptions& o) { return grad(g, {leavesOf(g, o)}); }},
+    Pass{{"optimizer", "differentiated", "updated", "clipping and the update; parameters become views of flat states"},
          [](const CompileOptions& o) { return o.optimizer.has_value(); },
-         [](const Graph& g, const CompileOptions& o) { return adam(g, *o.optimizer); }},
+         [](const Graph& g, const CompileOptions& o) { return optimizer(g, *o.optimizer); }},
     Pass{{"bindParameters", "traced", "updated", "without an optimizer: parameters become views of the flat state"},
          [](const CompileOptions& o) { return !o.optimizer.has_value(); },
-         [](const Graph& g, const CompileOptions&) { return bindParameters(g); }},
+         [](const Graph& g, const CompileOptions& o) { return bindParameters(g, o.parameter_state); }},
     Pass{{"decompose", "updated", "primitive", "softmax, norms and losses become ordinary ops"},
          nullptr,
          [](const Graph& g, const CompileOptions&) { return decompose(g); }},

@@ -13,7 +13,7 @@
 #include "ir/graph/graph.h"
 #include "ir/kernel/module.h"
 #include "ir/program/program.h"
-#include "passes/adam.h"
+#include "passes/optimizer_config.h"
 
 namespace lockstep::passes {
 
@@ -28,14 +28,15 @@ using TemplateSource = Result<kernel::Module> (*)(std::string_view name, const s
 
 struct CompileOptions {
   program::DeviceProfile profile;
-  std::optional<OptimizerConfig> optimizer;  ///< set: grad and the optimizer run (a training step)
-  bool keep_gradients = false;               ///< without optimizer: run grad and keep the gradient outputs (for `function`)
-  std::vector<std::string> wrt;              ///< leaves to differentiate by; empty: all parameters
-  TemplateSource templates = nullptr;        ///< null: contractions use the generic emitter only
-  std::vector<std::string> disabled;         ///< passes that are left out or run in their plain form, as listPasses says; kernel passes
-  bool verify_each = true;                   ///< validate after each pass
-  std::string dump_directory;                ///< empty: no dump
-  uint64_t memory_limit = 0;                 ///< bytes of workspace, at the cost of levels; 0 = none
+  std::optional<OptimizerConfig> optimizer;      ///< set: grad and the optimizer run (a training step)
+  std::string parameter_state{kParameterState};  ///< without optimizer: the flat state that parameters are views of
+  bool keep_gradients = false;                   ///< without optimizer: run grad and keep the gradient outputs (for `function`)
+  std::vector<std::string> wrt;                  ///< leaves to differentiate by; empty: all parameters that are trained
+  TemplateSource templates = nullptr;            ///< null: contractions use the generic emitter only
+  std::vector<std::string> disabled;             ///< passes that are left out or run in their plain form, as listPasses says; kernel passes
+  bool verify_each = true;                       ///< validate after each pass
+  std::string dump_directory;                    ///< empty: no dump
+  uint64_t memory_limit = 0;                     ///< bytes of workspace, at the cost of levels; 0 = none
 };
 
 /// What one pass did.

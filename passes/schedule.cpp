@@ -61,6 +61,16 @@ struct State {
     return value;
   }
 
+  /// The leaf that a state's version belongs to, or the root of any other value.
+  ValueId storageOf(ValueId value) const {
+    for (;;) {
+      value = root(value);
+      const Node& node = graph.definition(value);
+      if (!std::holds_alternative<AliasUpdate>(*node.op->alias)) return value;
+      value = node.operands[0];
+    }
+  }
+
   Place placeOf(ValueId value) {
     if (auto found = places.find(value); found != places.end()) return found->second;
     const Node& node = graph.definition(value);
@@ -72,7 +82,7 @@ struct State {
       }
       place = placeOf(node.operands[0]);
       place.offset += static_cast<uint64_t>(start) * byteSize(graph.typeOf(value).dtype);
-    } else if (std::holds_alternative<AliasUpdate>(*node.op->alias)) {
+    } else if (std::holds_alternative<AliasUpdate>(*node.op->alias) || std::holds_alternative<AliasView>(*node.op->alias)) {
       place = placeOf(node.operands[0]);
     } else {
       place.buffer = newBuffer(graph[value].name.empty() ? fmt::format("t{}", value.value) : graph[value].name, graph.typeOf(value),
@@ -183,6 +193,10 @@ struct State {
     }
   }
 
+  static bool overlap(const Range& a, const Range& b) {
+    return a.buffer == b.buffer && a.offset < b.offset + b.size && b.offset < a.offset + a.size;
+  }
+
   /// update_slice(state, value): value is made in the state's own bytes when its group reads the old version element by element only.
   void placeUpdates() {
     for (NodeId id : graph.body().nodes) {
@@ -191,7 +205,8 @@ struct State {
       Place target = placeOf(node.operands[0]);
       target.offset += static_cast<uint64_t>(node.attributes.get<int64_t>("offset")) * 4;
       ValueId value = root(node.operands[1]);
-      if (mayOwn(value) && updatesInPlace(graph.definition(value), root(node.operands[0]))) {
+      Range written{target.buffer, target.offset, graph.typeOf(node.operands[1]).byteSize(), kernel::Access::ReadWrite};
+      if (mayOwn(value) && updatesInPlace(graph.definition(value), storageOf(node.operands[0]), written)) {
         places[value] = target;
       } else {
         copies.push_back({node.operands[1], target, node.results[0]});
@@ -199,24 +214,27 @@ struct State {
     }
   }
 
-  [[nodiscard]] bool updatesInPlace(const Node& group, ValueId state) const {
+  [[nodiscard]] bool updatesInPlace(const Node& group, ValueId state, const Range& written) {
     if (group.attributes.get<std::string>("kind") != "map") return false;
     const Region& region = graph[group.regions[0]];
-    int64_t elements = graph.shapeOf(state).elementCount();
+    std::set<ValueId> old;  // what is made of the bytes that are written
+    for (ValueId operand : group.operands) {
+      if (storageOf(operand) != state) continue;
+      Range range = rangeOf(operand, kernel::Access::Read);
+      if (!overlap(range, written)) continue;
+      if (range.offset != written.offset || range.size != written.size) return false;
+      old.insert(operand);
+    }
+    // Inside a map all elements sit at the group's own position, unless a view moves them or an op reads where it likes.
     for (NodeId id : region.nodes) {
       const Node& node = graph[id];
-      for (ValueId operand : node.operands) {
-        bool outside = std::find(group.operands.begin(), group.operands.end(), operand) != group.operands.end();
-        if (!outside || root(operand) != state) continue;
-        const auto* element = std::get_if<ElementLowering>(&*node.op->lower);
-        if (element == nullptr || element->scalar_only || graph.shapeOf(operand).elementCount() != elements) return false;
-      }
-      // Inside a map all elements sit at the group's own position; a view in between could move them.
+      if (std::none_of(node.operands.begin(), node.operands.end(), [&](ValueId operand) { return old.contains(operand); })) continue;
+      old.insert(node.results.begin(), node.results.end());
       if (const auto* view = std::get_if<ViewLowering>(&*node.op->lower)) {
-        bool of_state = std::find(group.operands.begin(), group.operands.end(), node.operands[0]) != group.operands.end() &&
-                        root(node.operands[0]) == state;
-        if (of_state && !isLinearIdentity(view->map(graph, node), graph.shapeOf(node.results[0]), graph.shapeOf(node.operands[0])))
-          return false;
+        ValueId moved = node.operands[0];
+        if (!isLinearIdentity(view->map(graph, node), graph.shapeOf(node.results[0]), graph.shapeOf(moved))) return false;
+      } else if (const auto* element = std::get_if<ElementLowering>(&*node.op->lower); element == nullptr || element->scalar_only) {
+        return false;
       }
     }
     return true;
@@ -239,6 +257,10 @@ struct State {
       for (auto& [key, index] : copy_jobs) {
         if (key == base) jobs[job].after.insert(index);
       }
+    }
+    // A barrier is no more than its operands, the ones that it waits for included.
+    if (std::holds_alternative<AliasView>(*node.op->alias)) {
+      for (ValueId operand : node.operands) dependOn(job, operand);
     }
     // A group without operands is no leaf: it makes its value, so nobody can need an older one.
     if (node.operands.empty() && std::holds_alternative<StorageLowering>(*node.op->lower)) readers[base].push_back(job);
@@ -316,12 +338,13 @@ struct State {
     for (const auto& [leaf, jobs_reading] : readers) {
       if (places.at(leaf).buffer.valid() && program[places.at(leaf).buffer].role != ArenaRole::State) continue;
       for (size_t writer = 0; writer < jobs.size(); ++writer) {
-        bool writes = false;
-        for (const Range& range : accesses(jobs[writer].command))
-          writes = writes || (range.access != kernel::Access::Read && range.buffer == places.at(leaf).buffer);
-        if (!writes) continue;
-        for (size_t reader : jobs_reading) {
-          if (reader != writer) jobs[writer].after.insert(reader);
+        for (const Range& written : accesses(jobs[writer].command)) {
+          if (written.access == kernel::Access::Read || written.buffer != places.at(leaf).buffer) continue;
+          for (size_t reader : jobs_reading) {
+            std::vector<Range> read = accesses(jobs[reader].command);
+            bool meets = std::any_of(read.begin(), read.end(), [&](const Range& range) { return overlap(range, written); });
+            if (reader != writer && meets) jobs[writer].after.insert(reader);
+          }
         }
       }
     }

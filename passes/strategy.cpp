@@ -25,6 +25,26 @@ ContractNode findContract(const Graph& body) {
   internalError("a contract group has no contraction");
 }
 
+ScatterNode findScatter(const Graph& body) {
+  for (NodeId id : body.body().nodes) {
+    if (const auto* scatter = std::get_if<ScatterLowering>(&*body[id].op->lower)) return {id, scatter->shape(body, body[id])};
+  }
+  internalError("a scatter group has no scatter");
+}
+
+ScanSpace scanSpace(const Graph& body) {
+  for (NodeId id : body.body().nodes) {
+    const auto* scan = std::get_if<ScanLowering>(&*body[id].op->lower);
+    if (scan == nullptr) continue;
+    const Shape& shape = body.shapeOf(body[id].results[0]);
+    auto axis = static_cast<size_t>(scan->axis(body, body[id]));
+    ScanSpace space{.node = id, .outer = 1, .length = shape.extent(axis), .inner = shape.strides()[axis]};
+    space.outer = shape.elementCount() / (space.length * space.inner);
+    return space;
+  }
+  internalError("a scan group has no scan");
+}
+
 NodeId findReduce(const Graph& body) {
   for (NodeId id : body.body().nodes) {
     if (std::holds_alternative<ReduceLowering>(*body[id].op->lower)) return id;
@@ -80,6 +100,23 @@ Result<StrategyChoice> chooseColumns(const StrategyQuery& q) {
   }
   return StrategyChoice{
       "columns", {{"width", width}, {"lanes", lanes}}, splitGroups(static_cast<uint64_t>(divideUp(results, width)), q.profile)};
+}
+
+Result<StrategyChoice> chooseScan(const StrategyQuery& q) {
+  ScanSpace space = scanSpace(q.body);
+  // Neighbouring lines are neighbouring elements when there is an inner axis; otherwise the lanes of a workgroup share a line.
+  int64_t lanes = 64, shared = space.inner >= 16 ? 1 : std::clamp<int64_t>(largestPowerOfTwo(divideUp(space.length, 4)), 1, lanes);
+  return StrategyChoice{"scan",
+                        {{"lanes", lanes}, {"lanes_per_line", shared}},
+                        splitGroups(static_cast<uint64_t>(divideUp(space.outer * space.inner, lanes / shared)), q.profile)};
+}
+
+Result<StrategyChoice> chooseScatter(const StrategyQuery& q) {
+  ScatterNode scatter = findScatter(q.body);
+  int64_t lanes = 64, columns = std::min(lanes, 2 * largestPowerOfTwo(divideUp(scatter.shape.inner, 2)));
+  if (scatter.shape.inner == 1) columns = 1;
+  int64_t groups = scatter.shape.outer * divideUp(scatter.shape.segments, lanes / columns) * divideUp(scatter.shape.inner, columns);
+  return StrategyChoice{"scatter", {{"lanes", lanes}, {"columns", columns}}, splitGroups(static_cast<uint64_t>(groups), q.profile)};
 }
 
 /// CPU drivers: rows of A are read uniformly by a workgroup, columns of B by its lanes. A driver with a known vector width loads each lane
@@ -143,7 +180,8 @@ struct Row {
   std::string_view kind;
   Result<StrategyChoice> (*choose)(const StrategyQuery&);
 };
-constexpr std::array kRows{Row{"map", chooseMap}, Row{"rows", chooseRows}, Row{"columns", chooseColumns}, Row{"contract", chooseContract}};
+constexpr std::array kRows{Row{"map", chooseMap},   Row{"rows", chooseRows},       Row{"columns", chooseColumns},
+                           Row{"scan", chooseScan}, Row{"scatter", chooseScatter}, Row{"contract", chooseContract}};
 
 }  // namespace
 

@@ -19,12 +19,12 @@ struct StrategyChoice {
 /// What a strategy is asked about: a group's body as a self-contained graph.
 struct StrategyQuery {
   const graph::Graph& body;
-  std::string_view kind;  ///< "map", "rows", "columns", "contract"
+  std::string_view kind;  ///< as clusters.h prints them: "map", "rows", ...
   const program::DeviceProfile& profile;
   bool templates;  ///< shaders/ are at hand
 };
 
-/// Rows: map, rows, columns, naive_contract, shared_tiled, register_rows. Fails when a tensor is beyond the device's limits.
+/// Rows: map, rows, columns, scan, scatter, naive_contract, shared_tiled, register_rows. Fails when a tensor is beyond the device's limits.
 Result<StrategyChoice> chooseStrategy(const StrategyQuery& query);
 
 /// Splits a flat number of workgroups over x and y, so that neither is above the device's limit.
@@ -36,6 +36,18 @@ struct ContractNode {
   graph::ContractShape shape;
 };
 ContractNode findContract(const graph::Graph& body);
+/// The scatter of a "scatter" body.
+struct ScatterNode {
+  graph::NodeId node;
+  graph::ScatterShape shape;
+};
+ScatterNode findScatter(const graph::Graph& body);
+/// The scan of a "scan" body: `outer` x `inner` lines of `length` elements.
+struct ScanSpace {
+  graph::NodeId node;
+  int64_t outer = 1, length = 1, inner = 1;
+};
+ScanSpace scanSpace(const graph::Graph& body);
 /// The first reduction of a "rows" or "columns" body.
 graph::NodeId findReduce(const graph::Graph& body);
 

@@ -16,7 +16,7 @@
 #include "frontend/io/safetensors.h"
 #include "ir/graph/graph.h"
 #include "ir/support/result.h"
-#include "passes/adam.h"
+#include "passes/optimizer_config.h"
 
 namespace lockstep::tools {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/golden_executor.h"
 
-#include <cmath>
+#include <array>
 #include <optional>
 
 #include "backends/backend.h"
@@ -71,7 +71,7 @@ class Executor : public GoldenExecutor {
     LS_CHECK(writeParameters(*runner, layout, initial));
     for (size_t i = 0; i < golden.batches.size(); ++i) {
       ValueMap inputs = valuesOf(golden.batches[i]);
-      addRates(golden, static_cast<int64_t>(i + 1), inputs);
+      addScalars(golden, static_cast<int64_t>(i + 1), inputs);
       LS_TRY(const StepOutputs outputs, runner->step(inputs));
       const ValueMap loss = select(outputs, OutputKind::Loss);
       if (loss.size() != 1) internalError("a golden model without exactly one loss");
@@ -86,15 +86,10 @@ class Executor : public GoldenExecutor {
     return shared_ ? makeDeviceRunner(graph, options, *shared_) : makeEvaluatingRunner(graph, options);
   }
 
-  /// The step scalars that the optimizer pass asks for (passes/adam.h).
-  static void addRates(const GoldenTraining& golden, int64_t step, ValueMap& inputs) {
-    const passes::OptimizerConfig& config = golden.optimizer;
-    const double lr = golden.rate(step);
-    const auto t = static_cast<double>(step);
-    const bool sgd = config.kind == passes::OptimizerKind::Sgd;
-    const double rate = sgd ? lr : lr * std::sqrt(1 - std::pow(config.beta2, t)) / (1 - std::pow(config.beta1, t));
-    inputs.emplace(passes::kRateInput, std::vector<double>{rate});
-    inputs.emplace(passes::kShrinkInput, std::vector<double>{lr * config.weight_decay});
+  /// What the optimizer pass asks for.
+  static void addScalars(const GoldenTraining& golden, int64_t step, ValueMap& inputs) {
+    const std::array<double, 4> scalars = passes::stepScalars(golden.optimizer, golden.rate(step), static_cast<uint64_t>(step));
+    inputs.emplace(passes::kScalarsInput, std::vector<double>(scalars.begin(), scalars.end()));
   }
 
   std::optional<SharedDevice> shared_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "examples/models/cnn.h"
 #include "examples/models/mlp.h"
 #include "examples/models/transformer.h"
 #include "frontend/ops.h"
@@ -14,6 +15,8 @@
 namespace lockstep::tools {
 namespace {
 
+using examples::Cnn;
+using examples::CnnShape;
 using examples::Mlp;
 using examples::Transformer;
 using examples::TransformerShape;
@@ -80,11 +83,28 @@ void traceTransformer(const GoldenTraining& golden, detail::Trace& trace) {
   trace.output(graph::OutputKind::Loss, "loss", row_mask ? total * (1.0 / static_cast<double>(batch * kResultDigits)) : total);
 }
 
+/// mean(cross_entropy(cnn(x), y))
+void traceCnn(const GoldenTraining& golden, detail::Trace& trace) {
+  const auto elements = [&](const std::string& name) {
+    const auto found = golden.initial.find(name);
+    if (found == golden.initial.end()) badFile(fmt::format("the model has no parameter '{}'", name));
+    return static_cast<int64_t>(found->second.elementCount());
+  };
+  const CnnShape shape{.channels1 = elements("conv1.b"), .channels2 = elements("conv2.b"), .hidden = elements("fc1.b")};
+  const Cnn model(shape);
+  trace.addParameters(model);
+  const int64_t batch = elementsOf(golden, "y");
+  const Tensor x = trace.addInput("x", f32(batch, 1, 28, 28)), y = trace.addInput("y", i32(batch));
+  trace.output(graph::OutputKind::Loss, "loss", cross_entropy(model(x), y));
+}
+
 struct Model {
   std::string_view name;
   void (*trace)(const GoldenTraining& golden, detail::Trace& trace);
 };
 constexpr Model kModels[] = {
+    {"cnn", traceCnn},
+    {"tensorgrad_mnist_cnn", traceCnn},
     {"mlp_sin", traceSine},
     {"mlp_sin_sgd", traceSine},
     {"tensorgrad_mlp_sin", traceSine},

@@ -10,8 +10,9 @@
 #include "backends/backend.h"
 #include "frontend/templates.h"
 #include "ir/graph/evaluate.h"
-#include "passes/adam.h"
+#include "passes/bind_parameters.h"
 #include "passes/grad.h"
+#include "passes/optimizer.h"
 
 namespace lockstep::tools {
 namespace {
@@ -201,7 +202,7 @@ Result<std::unique_ptr<GraphRunner>> makeEvaluatingRunner(const graph::Graph& tr
   if (options.optimizer || options.keep_gradients) {
     LS_TRY(graph, passes::grad(graph, {options.wrt}));
   }
-  LS_TRY(graph, options.optimizer ? passes::adam(graph, *options.optimizer) : passes::bindParameters(graph));
+  LS_TRY(graph, options.optimizer ? passes::optimizer(graph, *options.optimizer) : passes::bindParameters(graph, options.parameter_state));
   return std::unique_ptr<GraphRunner>(std::make_unique<EvaluatingRunner>(std::move(graph)));
 }
 

@@ -27,7 +27,7 @@ std::vector<AdditionPair> drawPairs(uint64_t seed, uint32_t stream, size_t count
   std::vector<AdditionPair> pairs;
   for (uint32_t draw = 0; pairs.size() < count; ++draw) {
     // The last word of the counter keeps these draws apart from the initial values of parameters.
-    auto words = random::philox({draw, stream, 0, 1}, {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+    auto words = random::words({draw, stream, 0, 1}, {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
     auto below100 = [](uint32_t word) { return static_cast<int32_t>((uint64_t{word} * 100) >> 32); };
     AdditionPair pair{below100(words[0]), below100(words[1])};
     if (isHeldOut(pair) == held_out) pairs.push_back(pair);

@@ -30,8 +30,8 @@ Tensor Mlp::operator()(Tensor x) const {
 SineBatch sineBatch(uint64_t seed, uint64_t step, size_t count) {
   SineBatch batch;
   for (size_t i = 0; i < count; ++i) {
-    auto words = random::philox({static_cast<uint32_t>(i), static_cast<uint32_t>(step), kDataStream, 0},
-                                {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+    auto words = random::words({static_cast<uint32_t>(i), static_cast<uint32_t>(step), kDataStream, 0},
+                               {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
     double x = (static_cast<double>(words[0]) * 0x1p-32 * 2 - 1) * std::numbers::pi;
     batch.x.push_back(static_cast<float>(x));
     batch.y.push_back(static_cast<float>(std::sin(x)));

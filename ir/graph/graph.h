@@ -142,6 +142,9 @@ struct Graph {
   friend bool operator==(const Graph&, const Graph&) = default;
 };
 
+/// The input of type u32[4] that random ops draw from: seed and step, each as low and high word.
+inline constexpr std::string_view kRandomKeyInput = "random.key";
+
 /// Where each parameter lies in the flat leaves `params`, `m`, `v` and in `pack`: a function of the parameters alone.
 struct ParameterLayout {
   struct Slot {

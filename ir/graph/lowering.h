@@ -64,6 +64,26 @@ struct ContractLowering {
   ContractShape (*shape)(const Graph&, const Node&);
 };
 
+/// The prefixes of a reduction along one axis: result at n = operand 0 at 0 .. n combined (n .. end when reversed). The result has the
+/// operand's shape.
+struct ScanLowering {
+  int64_t (*axis)(const Graph&, const Node&);
+  bool (*reverse)(const Node&);
+  kernel::ValueId (*identity)(kernel::Builder&, const TensorType& operand);
+  kernel::ValueId (*combine)(kernel::Builder&, kernel::ValueId accumulated, kernel::ValueId element);
+};
+
+/// Result [outer, segments, inner] at (o, s, i) = operand 0, [outer, length, inner], combined over the n for which operand 1, [length],
+/// holds s; in ascending n, so that it is the same every time.
+struct ScatterShape {
+  int64_t outer = 1, segments = 1, length = 1, inner = 1;
+};
+struct ScatterLowering {
+  ScatterShape (*shape)(const Graph&, const Node&);
+  kernel::ValueId (*identity)(kernel::Builder&, const TensorType& source);
+  kernel::ValueId (*combine)(kernel::Builder&, kernel::ValueId accumulated, kernel::ValueId element);
+};
+
 /// Replaced by ordinary ops before fusion.
 struct DecomposeLowering {
   std::vector<ValueId> (*decompose)(Builder&, const Node&, std::span<const ValueId> operands);
@@ -75,7 +95,7 @@ struct StorageLowering {};
 /// Owns a region of member nodes (group): made by fuse.
 struct RegionLowering {};
 
-using Lowering =
-    std::variant<ElementLowering, ViewLowering, ReduceLowering, ContractLowering, DecomposeLowering, StorageLowering, RegionLowering>;
+using Lowering = std::variant<ElementLowering, ViewLowering, ReduceLowering, ScanLowering, ScatterLowering, ContractLowering,
+                              DecomposeLowering, StorageLowering, RegionLowering>;
 
 }  // namespace lockstep::graph

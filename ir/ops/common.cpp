@@ -81,16 +81,13 @@ std::vector<int64_t> allAxes(size_t rank) {
   return axes;
 }
 
-namespace {
+namespace {}  // namespace
 
-/// Integer arithmetic of the kernels is modulo 2^32.
 double wrapped(double value, DType dtype) {
   if (dtype == DType::I32) return static_cast<double>(static_cast<int32_t>(static_cast<int64_t>(value)));
   if (dtype == DType::U32) return static_cast<double>(static_cast<uint32_t>(static_cast<int64_t>(value)));
   return value;
 }
-
-}  // namespace
 
 std::vector<Tensor> evaluateEach(const EvaluateContext& context, double (*function)(double)) {
   Tensor out{context.results.front(), context.operands[0]->data};

@@ -27,6 +27,8 @@ Shape keptShape(const Shape& shape, const std::vector<int64_t>& axes);
 /// All axes of a rank.
 std::vector<int64_t> allAxes(size_t rank);
 
+/// Integer arithmetic of the kernels is modulo 2^32.
+double wrapped(double value, DType dtype);
 /// Result i = function(operand elements i); operands and result have one shape. Integers wrap to 32 bits.
 std::vector<Tensor> evaluateEach(const EvaluateContext& context, double (*function)(double));
 std::vector<Tensor> evaluateEach(const EvaluateContext& context, double (*function)(double, double));

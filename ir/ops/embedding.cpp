@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "ir/ops/common.h"
+#include "ir/ops/indexing.h"
 
 namespace lockstep::graph {
 namespace {
@@ -18,25 +19,18 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
   return std::vector{f32(std::move(shape))};
 }
 
-// A sum of rows by a product with the one-hot matrix: deterministic, no float atomics.
 std::vector<ValueId> gradient(const GradientContext& g) {
   Builder& b = g.builder;
   int64_t entries = b.shapeOf(g.operands[0]).extent(0), width = b.shapeOf(g.operands[0]).extent(1);
   int64_t rows = b.shapeOf(g.operands[1]).elementCount();
-  ValueId hot = b.make("one_hot", {b.reshape(g.operands[1], Shape{rows})}, {{"depth", entries}});
-  ValueId dy = b.reshape(g.cotangents[0], Shape{rows, width});
-  return {b.make("matmul", {b.swapLastAxes(hot), dy}), ValueId()};
+  ValueId idx = b.reshape(g.operands[1], Shape{rows}), dy = b.reshape(g.cotangents[0], Shape{rows, width});
+  return {b.make("segment_sum", {dy, idx}, {{"axis", int64_t{0}}, {"segments", entries}}), ValueId()};
 }
 
-// The row is clamped, so that the read is in bounds, and its value dropped where the index was outside (0 * inf would not be 0).
 kernel::ValueId emit(ElementEmitter& e) {
-  kernel::Builder& b = e.builder();
   std::span<const kernel::ValueId> index = e.index();
-  kernel::ValueId column = index.back();
-  auto entries = static_cast<uint32_t>(e.graph().shapeOf(e.node().operands[0]).extent(0));
-  kernel::ValueId row = b.convert(b.types().u32(), e.operandAt(1, {index.begin(), index.end() - 1}));
-  kernel::ValueId value = e.operandAt(0, {b.make(kernel::Op::Min, {row, b.u32(entries - 1)}), column});
-  return b.make(kernel::Op::Select, {b.f32(0), value, b.make(kernel::Op::Lt, {row, b.u32(entries)})});
+  kernel::ValueId row = e.operandAt(1, {index.begin(), index.end() - 1});
+  return emitSelected(e, 0, row, {row, index.back()});
 }
 
 std::vector<Tensor> evaluateEmbedding(const EvaluateContext& c) {

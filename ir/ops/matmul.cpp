@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "ir/ops/common.h"
 
 namespace lockstep::graph {
 namespace {
 
-// Operands [..., M, K] and [K, N] (all leading axes are rows) or [..., K, N] (equal leading axes: one product a batch).
+Shape leadingOf(const Shape& shape) { return Shape(std::vector<Dim>(shape.dims().begin(), shape.dims().end() - 2)); }
+
+// Operands [..., M, K] and [K, N] (all leading axes are rows) or [..., K, N] (leading axes broadcast: one product a batch).
 Result<std::vector<TensorType>> infer(const InferContext& c) {
   const TensorType &a = c.operands[0], &b = c.operands[1];
   if (a.dtype != DType::F32 || b.dtype != DType::F32)
@@ -19,70 +23,113 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
                     fmt::format("inner extents differ: {} has {} columns and {} has {} rows", toString(a.shape), a.shape.extent(ra - 1),
                                 toString(b.shape), b.shape.extent(rb - 2)));
   }
-  if (rb > 2) {
-    bool equal = ra == rb;
-    for (size_t i = 0; equal && i + 2 < ra; ++i) equal = a.shape[i] == b.shape[i];
-    if (!equal) return violated("matmul", "C4", fmt::format("leading axes of {} and {} differ", toString(a.shape), toString(b.shape)));
+  std::optional<Shape> leading = broadcastShapes(leadingOf(a.shape), leadingOf(b.shape));
+  if (!leading) {
+    return violated("matmul", "C4", fmt::format("leading axes of {} and {} do not broadcast", toString(a.shape), toString(b.shape)));
   }
-  std::vector<Dim> dims = a.shape.dims();
-  dims.back() = b.shape[rb - 1];
+  std::vector<Dim> dims = leading->dims();
+  dims.push_back(a.shape[ra - 2]);
+  dims.push_back(b.shape[rb - 1]);
   Shape shape(std::move(dims));
   LS_CHECK(checkExtents("matmul", "C5", shape.extents()));
   return std::vector{f32(std::move(shape))};
 }
 
-/// [..., M, N] as [rows, N].
-Shape rowsShape(const Shape& shape) {
-  int64_t columns = shape.extent(shape.rank() - 1);
-  return Shape{shape.elementCount() / columns, columns};
+/// The sum of left[..., M, I] right[..., I, N] over the leading axes along which a tensor of shape `target` [..., M, N] was repeated.
+/// They join the inner axis, so that no product a batch is made and summed.
+ValueId productOver(Builder& b, ValueId left, ValueId right, const Shape& leading, const Shape& target) {
+  auto regrouped = [&](ValueId x, bool inner_is_last) {
+    int64_t rows = b.shapeOf(x).extent(b.shapeOf(x).rank() - 2), columns = b.shapeOf(x).extent(b.shapeOf(x).rank() - 1);
+    std::vector<int64_t> whole, kept, order, repeated, shape;
+    size_t added = leading.rank() + 2 - target.rank(), missing = leading.rank() + 2 - b.shapeOf(x).rank();
+    int64_t inner = inner_is_last ? columns : rows;
+    for (size_t axis = 0; axis < leading.rank(); ++axis) {
+      bool summed = leading.extent(axis) != 1 && (axis < added || target.extent(axis - added) == 1);
+      whole.push_back(summed ? leading.extent(axis) : axis < missing ? 1 : b.shapeOf(x).extent(axis - missing));
+      (summed ? repeated : kept).push_back(static_cast<int64_t>(axis));
+      if (summed) inner *= leading.extent(axis);
+    }
+    whole.insert(whole.end(), {rows, columns});
+    for (int64_t axis : kept) {
+      order.push_back(axis);
+      if (axis >= static_cast<int64_t>(added)) shape.push_back(whole[static_cast<size_t>(axis)]);
+    }
+    auto rank = static_cast<int64_t>(leading.rank());
+    if (inner_is_last) order.push_back(rank);
+    order.insert(order.end(), repeated.begin(), repeated.end());
+    if (!inner_is_last) order.push_back(rank);
+    order.push_back(rank + 1);
+    shape.insert(shape.end(), {inner_is_last ? rows : inner, inner_is_last ? inner : columns});
+    return b.reshape(b.permute(b.broadcastTo(x, Shape(whole)), order), Shape(shape));
+  };
+  ValueId first = regrouped(left, true), second = regrouped(right, false);
+  return b.reshape(b.make("matmul", {first, second}), target);
 }
 
 std::vector<ValueId> gradient(const GradientContext& g) {
   Builder& b = g.builder;
   ValueId x = g.operands[0], w = g.operands[1], dy = g.cotangents[0];
-  ValueId dx = b.make("matmul", {dy, b.swapLastAxes(w)});
-  if (b.shapeOf(w).rank() > 2) return {dx, b.make("matmul", {b.swapLastAxes(x), dy})};
-  // All leading axes are rows, so that no product a batch is made and summed.
-  ValueId rows = b.reshape(x, rowsShape(b.shapeOf(x)));
-  ValueId dy_rows = b.reshape(dy, rowsShape(b.shapeOf(dy)));
-  return {dx, b.make("matmul", {b.swapLastAxes(rows), dy_rows})};
+  Shape leading = leadingOf(b.shapeOf(dy)), x_shape = b.shapeOf(x), w_shape = b.shapeOf(w);
+  ValueId wt = b.swapLastAxes(w);
+  // A second operand of two axes needs no leading axes to be multiplied by all rows.
+  ValueId dx = leadingOf(x_shape) == leading ? b.make("matmul", {dy, wt}) : productOver(b, dy, wt, leading, x_shape);
+  ValueId xt = b.swapLastAxes(x);
+  ValueId dw = leadingOf(w_shape) == leading ? b.make("matmul", {xt, dy}) : productOver(b, xt, dy, leading, w_shape);
+  return {dx, dw};
+}
+
+/// From an index of [leading..., i, j] to one of an operand whose leading axes broadcast.
+IndexMap broadcastMap(const Shape& operand, size_t rank) {
+  IndexMap map;
+  size_t added = rank - operand.rank();
+  for (size_t axis = 0; axis < operand.rank(); ++axis)
+    map.source.push_back(operand.extent(axis) == 1 ? IndexExpr{} : axisExpr(static_cast<int32_t>(axis + added)));
+  return map;
 }
 
 ContractShape contractShape(const Graph& graph, const Node& node) {
   const Shape &a = graph.shapeOf(node.operands[0]), &b = graph.shapeOf(node.operands[1]), &y = graph.shapeOf(node.results[0]);
   ContractShape shape;
-  size_t rank = a.rank();
   shape.n = b.extent(b.rank() - 1);
-  shape.k = a.extent(rank - 1);
-  shape.m = a.extent(rank - 2);
+  shape.k = a.extent(a.rank() - 1);
+  shape.m = a.extent(a.rank() - 2);
   bool rows = b.rank() == 2;
-  for (size_t i = 0; i + 2 < rank; ++i) (rows ? shape.m : shape.batch) *= a.extent(i);
+  for (size_t i = 0; i + 2 < y.rank(); ++i) (rows ? shape.m : shape.batch) *= y.extent(i);
   // (b, m, k), (b, k, n) and (b, m, n) are the row-major indices of the tensors regrouped to three axes.
-  shape.a = reshapeMap(Shape{shape.batch, shape.m, shape.k}, a);
-  shape.b = reshapeMap(Shape{shape.batch, shape.k, shape.n}, b);
+  auto operandMap = [&](const Shape& regrouped, const Shape& operand) {
+    std::vector<Dim> dims = leadingOf(y).dims();
+    dims.insert(dims.end(), operand.dims().end() - 2, operand.dims().end());
+    Shape whole(std::move(dims));
+    return compose(reshapeMap(regrouped, whole), broadcastMap(operand, whole.rank()), whole);
+  };
+  shape.a = operandMap(Shape{shape.batch, shape.m, shape.k}, a);
+  shape.b = rows ? reshapeMap(Shape{shape.batch, shape.k, shape.n}, b) : operandMap(Shape{shape.batch, shape.k, shape.n}, b);
   shape.result = reshapeMap(Shape{shape.batch, shape.m, shape.n}, y);
   return shape;
 }
 
 std::vector<Tensor> evaluateMatmul(const EvaluateContext& c) {
   const Tensor &a = *c.operands[0], &b = *c.operands[1];
-  int64_t k = a.type.shape.extent(a.type.shape.rank() - 1), n = b.type.shape.extent(b.type.shape.rank() - 1),
-          m = a.type.shape.extent(a.type.shape.rank() - 2);
-  int64_t batches = a.type.shape.elementCount() / (m * k);
-  bool shared = b.type.shape.rank() == 2;
-  Tensor out{c.results[0], std::vector<double>(static_cast<size_t>(batches * m * n), 0.0)};
-  for (int64_t batch = 0; batch < batches; ++batch) {
-    const double* left = a.data.data() + batch * m * k;
-    const double* right = b.data.data() + (shared ? 0 : batch * k * n);
-    for (int64_t i = 0; i < m; ++i) {
-      for (int64_t j = 0; j < n; ++j) {
-        double sum = 0;
-        for (int64_t l = 0; l < k; ++l) sum += left[i * k + l] * right[l * n + j];
-        out.data[static_cast<size_t>((batch * m + i) * n + j)] = sum;
-      }
+  ElementReader left(a), right(b);
+  int64_t inner = a.type.shape.extent(a.type.shape.rank() - 1);
+  // An operand's index: the last of the result's leading axes, 0 where it has extent 1.
+  auto leadingIndex = [](const std::vector<int64_t>& index, const Shape& shape, std::vector<int64_t>& at) {
+    size_t added = index.size() - shape.rank();
+    for (size_t axis = 0; axis + 2 < shape.rank(); ++axis) at[axis] = shape.extent(axis) == 1 ? 0 : index[axis + added];
+  };
+  std::vector<int64_t> at_a(a.type.shape.rank()), at_b(b.type.shape.rank());
+  return evaluateByIndex(c, [&](const std::vector<int64_t>& index) {
+    leadingIndex(index, a.type.shape, at_a);
+    leadingIndex(index, b.type.shape, at_b);
+    at_a[at_a.size() - 2] = index[index.size() - 2];
+    at_b[at_b.size() - 1] = index[index.size() - 1];
+    double sum = 0;
+    for (int64_t k = 0; k < inner; ++k) {
+      at_a[at_a.size() - 1] = at_b[at_b.size() - 2] = k;
+      sum += left(at_a) * right(at_b);
     }
-  }
-  return {std::move(out)};
+    return sum;
+  });
 }
 
 std::vector<OpCase> cases() {
@@ -96,6 +143,10 @@ std::vector<OpCase> cases() {
           make("outer", {130, 1}, {1, 67}),
           make("rows", {2, 3, 17, 19}, {19, 23}),
           make("batched", {2, 3, 33, 17}, {2, 3, 17, 29}),
+          make("broadcast_a", {1, 3, 5, 7}, {4, 3, 7, 6}),
+          make("broadcast_b", {2, 3, 4, 5, 6}, {3, 1, 6, 7}),
+          make("broadcast_both", {3, 1, 5, 7}, {2, 7, 4}),
+          make("left_matrix", {5, 7}, {3, 7, 4}),
           make("vec4", {40, 32}, {32, 96})};
 }
 
@@ -104,11 +155,11 @@ std::vector<OpCase> cases() {
 extern const OpDef kMatmulOp;
 const OpDef kMatmulOp{
     .name = "matmul",
-    .summary = "Matrix product over the last two axes; a second operand of two axes is shared by all leading axes.",
+    .summary = "Matrix product over the last two axes; leading axes broadcast.",
     .constraints = std::vector<Constraint>{{"C1", "operands are f32"},
                                            {"C2", "operands have at least two axes"},
                                            {"C3", "the inner extents are equal"},
-                                           {"C4", "a second operand of more than two axes has the leading axes of the first"},
+                                           {"C4", "the leading axes broadcast against each other"},
                                            {"C5", "the element count of the result fits in 32 bits"}},
     .operands = std::vector<std::string_view>{"a", "b"},
     .attributes = std::vector<AttributeDef>{},

@@ -74,6 +74,33 @@ Program chains() {
   return program;
 }
 
+/// A critic whose loss holds the norm of its own gradient (as in Wasserstein training with a gradient penalty).
+Program gradientPenalty() {
+  examples::Mlp critic({4, 16, 1});
+  detail::Trace trace;
+  trace.addParameters(critic);
+  Tensor real = trace.addInput("real", f32(7, 4)), fake = trace.addInput("fake", f32(7, 4)), mix = trace.addInput("mix", f32(7, 1));
+  Tensor between = mix * real + (1 - mix) * fake;
+  Tensor slope = grad(sum(critic(between)), {between})[0];
+  Tensor norm = sqrt(sum(square(slope), -1) + 1e-6);
+  trace.output(graph::OutputKind::Loss, "loss", mean(critic(fake)) - mean(critic(real)) + 10 * mean(square(norm - 1)));
+  Program program{trace.take(), {}};
+  program.leaves = randomLeaves(program.graph, 0);
+  return program;
+}
+
+/// Layers that are computed again in the backward pass, with dropout, whose mask must then be the same.
+Program recomputed() {
+  detail::Trace trace;
+  Tensor x = trace.addInput("x", f32(12, 20)), w = trace.addInput("w", f32(20, 20)), v = trace.addInput("v", f32(20, 20));
+  Tensor y = x;
+  for (int i = 0; i < 3; ++i) y = checkpoint([&] { return dropout(exp(-square(matmul(y, w))), 0.3) + matmul(y, v); });
+  trace.output(graph::OutputKind::Loss, "loss", mean(square(y)));
+  Program program{trace.take(), {}};
+  program.leaves = randomLeaves(program.graph, 1000);
+  return program;
+}
+
 struct Case {
   const char* name;
   Program (*make)();
@@ -83,7 +110,8 @@ struct Case {
 class Programs : public testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Models, Programs,
                          testing::Values(Case{"mlp", mlp, {}}, Case{"transformer", transformer, {}},
-                                         Case{"chains", chains, {"a", "b", "c"}}),
+                                         Case{"chains", chains, {"a", "b", "c"}}, Case{"gradient_penalty", gradientPenalty, {}},
+                                         Case{"recomputed", recomputed, {"x", "w", "v"}}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 constexpr double kTolerance = 2e-5;  // a few layers of f32 roundings

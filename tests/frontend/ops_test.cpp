@@ -36,6 +36,43 @@ TEST(Ops, number_stands_on_either_side) {
   EXPECT_EQ(run([](const In& in) { return in[0] > 2; }), (Values{0, 0, 1}));
 }
 
+TEST(Ops, comparisons_stand_on_either_side) {
+  auto run = [](auto function) { return counted({f32(3)}, function).data; };
+  EXPECT_EQ(run([](const In& in) { return in[0] <= 2; }), (Values{1, 1, 0}));
+  EXPECT_EQ(run([](const In& in) { return 2 <= in[0]; }), (Values{0, 1, 1}));
+  EXPECT_EQ(run([](const In& in) { return in[0] >= 2; }), (Values{0, 1, 1}));
+  EXPECT_EQ(run([](const In& in) { return 2 >= in[0]; }), (Values{1, 1, 0}));
+  EXPECT_EQ(run([](const In& in) { return equal(2, in[0]); }), (Values{0, 1, 0}));
+  EXPECT_EQ(run([](const In& in) { return not_equal(in[0], 2); }), (Values{1, 0, 1}));
+  EXPECT_EQ(run([](const In& in) { return logical_and(in[0] > 1, in[0] < 3); }), (Values{0, 1, 0}));
+  EXPECT_EQ(run([](const In& in) { return logical_or(in[0] <= 1, logical_not(in[0] < 3)); }), (Values{1, 0, 1}));
+  EXPECT_EQ(run([](const In& in) { return equal(in[0] < 2, in[0] < 3); }), (Values{1, 0, 1}));
+  EXPECT_EQ(codeOf({f32(2)}, [](const In& in) { return logical_and(in[0], in[0]); }), "logical_and.C1");
+}
+
+TEST(Ops, powers_and_casts) {
+  auto run = [](auto function) { return counted({f32(3)}, function, -1.5).data; };
+  EXPECT_EQ(run([](const In& in) { return pow(in[0], 2); }), (Values{2.25, 9, 20.25}));
+  EXPECT_EQ(run([](const In& in) { return pow(2, cast(cast(in[0], DType::I32), DType::F32)); }), (Values{0.5, 0.125, 0.0625}));
+  EXPECT_EQ(counted({f32(3)}, [](const In& in) { return cast(in[0] - 2, DType::Bool); }).data, (Values{1, 0, 1}));
+}
+
+TEST(Ops, activations_have_pytorchs_values) {
+  auto run = [](auto function) { return counted({f32(4)}, function, -1.5).data; };
+  EXPECT_EQ(run([](const In& in) { return hard_tanh(in[0] + 4); }), (Values{1, 1, -0.5, -1}));
+  EXPECT_EQ(run([](const In& in) { return leaky_relu(in[0], 0.5); }), (Values{-0.75, -1.5, -2.25, -3}));
+  EXPECT_EQ(run([](const In& in) { return clamp(in[0], -4, -2); }), (Values{-2, -3, -4, -4}));
+  Values gate{0.25, 0, 0, 0}, swish{-0.375, 0, 0, 0}, elu_values{-0.7768698398515702, -0.950212931632136};
+  Values hard = run([](const In& in) { return hard_sigmoid(in[0]); }), hard_x = run([](const In& in) { return hard_swish(in[0]); });
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_NEAR(hard[i], gate[i], 1e-15);
+    EXPECT_NEAR(hard_x[i], swish[i], 1e-15);
+  }
+  Values curve = run([](const In& in) { return elu(in[0]); });
+  for (size_t i = 0; i < 2; ++i) EXPECT_NEAR(curve[i], elu_values[i], 1e-15);
+  EXPECT_EQ(codeOf({f32(2)}, [](const In& in) { return clamp(in[0], 2, 1); }), "clamp.C2");
+}
+
 TEST(Ops, constants_are_exact) {
   EXPECT_EQ(counted({f32(1)}, [](const In& in) { return in[0] * 0.1; }).data, (Values{0.1}));
 }
@@ -74,6 +111,25 @@ TEST(Ops, reductions_take_any_axis_or_none) {
   EXPECT_EQ(run([](const In& in) { return mean(in[0], -1, {.keep_dims = true}); }).type.shape, (Shape{2, 1}));
   EXPECT_EQ(codeOf({f32(2, 3)}, [](const In& in) { return sum(in[0], 2); }), "sum.axis");
   EXPECT_EQ(codeOf({f32(2, 3)}, [](const In& in) { return mean(in[0], -3); }), "mean.axis");
+}
+
+TEST(Ops, extrema_products_and_positions_take_any_axis_or_none) {
+  auto run = [](auto function) { return counted({f32(2, 3)}, function); };
+  EXPECT_EQ(run([](const In& in) { return reduce_max(in[0]); }).data, (Values{6}));
+  EXPECT_EQ(run([](const In& in) { return reduce_min(in[0], -1); }).data, (Values{1, 4}));
+  EXPECT_EQ(run([](const In& in) { return reduce_max(in[0], 0, {.keep_dims = true}); }).type.shape, (Shape{1, 3}));
+  EXPECT_EQ(run([](const In& in) { return prod(in[0], 0); }).data, (Values{4, 10, 18}));
+  EXPECT_EQ(run([](const In& in) { return prod(in[0]); }).data, (Values{720}));
+  EXPECT_EQ(run([](const In& in) { return argmax(in[0]); }).data, (Values{5}));
+  EXPECT_EQ(run([](const In& in) { return argmax(in[0]); }).type, i32());
+  EXPECT_EQ(run([](const In& in) { return argmin(in[0], -1); }).data, (Values{0, 0}));
+  EXPECT_EQ(run([](const In& in) { return argmax(in[0], 0); }).type, i32(3));
+  EXPECT_EQ(run([](const In& in) { return any(in[0] > 5, 0); }).data, (Values{0, 0, 1}));
+  EXPECT_EQ(run([](const In& in) { return all(in[0] > 3, -1); }).data, (Values{0, 1}));
+  EXPECT_EQ(run([](const In& in) { return all(in[0] > 0); }).type, (TensorType{DType::Bool, Shape{}}));
+  EXPECT_EQ(counted({f32()}, [](const In& in) { return argmax(in[0]); }).data, (Values{0}));
+  EXPECT_EQ(codeOf({f32(2, 3)}, [](const In& in) { return argmax(in[0], 2); }), "argmax.axis");
+  EXPECT_EQ(codeOf({f32(2, 3)}, [](const In& in) { return any(in[0]); }), "any.C1");
 }
 
 TEST(Ops, reshape_infers_one_extent) {

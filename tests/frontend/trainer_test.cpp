@@ -207,11 +207,15 @@ TEST_P(Training, sgd_with_nesterov_follows_its_formula) {
   }
 }
 
-TEST_P(Training, decay_filter_overrides_the_parameters_flag) {
+TEST_P(Training, weight_decay_of_a_group_is_before_the_parameters_flag) {
   double unused = 0;
-  track(GetParam(), adamw({.lr = 0.1, .weight_decay = 0.5, .decay_filter = [](const std::string& name) { return name != "unused"; }}),
-        &unused);
+  ParameterGroup group{.filter = [](const std::string& name) { return name == "unused"; }, .weight_decay = 0};
+  track(GetParam(), adamw({.lr = 0.1, .weight_decay = 0.5, .groups = {group}}), &unused);
   EXPECT_EQ(unused, 8);
+  group.weight_decay = 2;
+  group.lr_factor = 0.5;
+  track(GetParam(), adamw({.lr = 0.1, .weight_decay = 0.5, .groups = {group}}), &unused);
+  EXPECT_NEAR(unused, 8 * std::pow(1 - 0.05 * 2, 4), 1e-5);
 }
 
 TEST_P(Training, set_lr_reaches_the_decay_too) {
@@ -272,7 +276,7 @@ TEST(Compile, dump_holds_every_stage_and_the_inputs) {
   trainer.step(batchOf(data));
   EXPECT_TRUE(std::filesystem::exists(folder / "00-trace.graph"));
   io::TensorFile inputs = io::readSafetensors(folder / "inputs.safetensors").orThrow();
-  for (const char* name : {"x", "y", "l1.W", "params", "m", "v", "step.rate"}) EXPECT_NE(inputs.find(name), nullptr) << name;
+  for (const char* name : {"x", "y", "l1.W", "params", "m", "v", "step.scalars"}) EXPECT_NE(inputs.find(name), nullptr) << name;
   EXPECT_EQ(inputs.find("x")->toFloats(), data.x);
   std::filesystem::remove_all(folder);
 }

@@ -12,8 +12,8 @@ namespace lockstep::graph::testing {
 namespace {
 
 std::string_view loweringName(const Lowering& lowering) {
-  static constexpr std::array<std::string_view, std::variant_size_v<Lowering>> kNames{"element",   "view",    "reduce", "contract",
-                                                                                      "decompose", "storage", "region"};
+  static constexpr std::array<std::string_view, std::variant_size_v<Lowering>> kNames{
+      "element", "view", "reduce", "scan", "scatter", "contract", "decompose", "storage", "region"};
   return kNames[lowering.index()];
 }
 

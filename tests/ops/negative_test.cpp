@@ -30,13 +30,45 @@ Attributes range(int64_t axis, int64_t start, int64_t length) { return {{"axis",
 Attributes padding(int64_t axis, int64_t before, int64_t after, double value) {
   return {{"axis", axis}, {"before", before}, {"after", after}, {"value", value}};
 }
+/// Of windows with one axis: kernel 2, and `more` in place of what it names.
+Attributes window(Attributes more = {}) {
+  Attributes out{{"kernel", Integers{2}},       {"stride", Integers{1}},   {"padding_low", Integers{0}},
+                 {"padding_high", Integers{0}}, {"dilation", Integers{1}}, {"input_dilation", Integers{1}}};
+  for (const auto& [name, value] : more.items()) out.set(name, value);
+  return out;
+}
+Attributes skewed(Attributes more = {}) {
+  Attributes out{{"extents", Integers{2}}, {"stride", Integers{1}},         {"dilation", Integers{1}},
+                 {"padding", Integers{0}}, {"input_dilation", Integers{1}}, {"fill", 0.0}};
+  for (const auto& [name, value] : more.items()) out.set(name, value);
+  return out;
+}
+/// Of a convolution over two axes, of a pooling over one.
+Attributes convolution(Attributes more = {}) {
+  Attributes out{{"stride", Integers{1, 1}}, {"padding", Integers{0, 0}}, {"dilation", Integers{1, 1}}, {"groups", integer(1)}};
+  for (const auto& [name, value] : more.items()) out.set(name, value);
+  return out;
+}
+Attributes transposed(Attributes more = {}) {
+  Attributes out = convolution(std::move(more));
+  if (out.find("output_padding") == nullptr) out.set("output_padding", Integers{0, 0});
+  return out;
+}
+Attributes pooling(int64_t kernel, int64_t padding, bool average) {
+  Attributes out{{"kernel", Integers{kernel}}, {"stride", Integers{1}}, {"padding", Integers{padding}}};
+  if (average) out.set("count_include_pad", true);
+  return out;
+}
 Attributes parts(Integers offsets, int64_t total) { return {{"offsets", std::move(offsets)}, {"total", total}}; }
+Attributes segments(int64_t axis, int64_t count) { return {{"axis", axis}, {"segments", count}}; }
+Attributes dropping(double p, int64_t salt) { return {{"p", p}, {"salt", salt}}; }
 Attributes mean() { return {{"reduction", std::string("mean")}}; }
 Attributes eps(double value) { return {{"eps", value}}; }
 
 std::vector<Broken> brokenCases() {
-  TensorType x = f32({2, 3}), row = f32({3}), idx = i32({2, 3}), flag = boolean({2, 3}), scalar = f32({});
+  TensorType x = f32({2, 3}), row = f32({3}), idx = i32({2, 3}), flag = boolean({2, 3}), scalar = f32({}), key = u32({4});
   int64_t huge = int64_t{1} << 33;
+  double nan = std::numeric_limits<double>::quiet_NaN();
   std::vector<Broken> broken{
       {"parameter", "C1", {}, leaf({2, 0}), {}},
       {"input", "C1", {}, leaf({-3}), {}},
@@ -50,13 +82,32 @@ std::vector<Broken> brokenCases() {
       {"arange", "C1", {}, {{"n", integer(0)}, {"dtype", DType::I32}}, {}},
       {"arange", "C2", {}, {{"n", integer(2)}, {"dtype", DType::Bool}}, {}},
       {"arange", "C3", {}, {{"n", (integer(1) << 24) + 1}, {"dtype", DType::F32}}, {}},
+      {"leaky_relu", "C1", {idx}, {{"alpha", 0.1}}, {}},
+      {"leaky_relu", "C2", {x}, {{"alpha", nan}}, {}},
+      {"elu", "C1", {idx}, {{"alpha", 1.0}}, {}},
+      {"elu", "C2", {x}, {{"alpha", nan}}, {}},
+      {"clamp", "C1", {idx}, {{"lo", 0.0}, {"hi", 1.0}}, {}},
+      {"clamp", "C2", {x}, {{"lo", 1.0}, {"hi", 0.5}}, {}},
+      {"logical_and", "C1", {flag, idx}, {}, {}},
+      {"logical_and", "C2", {flag, boolean({3})}, {}, {}},
+      {"logical_or", "C1", {x, x}, {}, {}},
+      {"logical_or", "C2", {flag, boolean({2})}, {}, {}},
+      {"logical_not", "C1", {u32({2})}, {}, {}},
       {"where", "C1", {x, x, x}, {}, {}},
       {"where", "C2", {flag, x, idx}, {}, {}},
       {"where", "C3", {flag, x, row}, {}, {}},
       {"sum", "C1", {flag}, reduction({0}), {}},
       {"sum", "C2", {x}, reduction({1, 0}), {}},
+      {"prod", "C1", {flag}, reduction({0}), {}},
+      {"prod", "C2", {x}, reduction({1, 0}), {}},
       {"reduce_max", "C1", {flag}, reduction({0}), {}},
       {"reduce_max", "C2", {x}, reduction({2}), {}},
+      {"reduce_min", "C1", {flag}, reduction({0}), {}},
+      {"reduce_min", "C2", {x}, reduction({2}), {}},
+      {"argmax", "C1", {flag}, {{"axis", integer(0)}}, {}},
+      {"argmax", "C2", {x}, {{"axis", integer(2)}}, {}},
+      {"argmin", "C1", {flag}, {{"axis", integer(0)}}, {}},
+      {"argmin", "C2", {scalar}, {{"axis", integer(0)}}, {}},
       {"reshape", "C1", {x}, shapeOf({-1, 6}), {}},
       {"reshape", "C2", {x}, shapeOf({5}), {}},
       {"permute", "C1", {x}, {{"permutation", Integers{0, 0}}}, {}},
@@ -66,6 +117,43 @@ std::vector<Broken> brokenCases() {
       {"pad", "C2", {x}, padding(1, -1, 1, 0), {}},
       {"pad", "C3", {x}, padding(1, huge, 1, 0), {}},
       {"pad", "C4", {idx}, padding(1, 1, 1, 0.5), {}},
+      {"flip", "C1", {x}, {{"axes", Integers{1, 0}}}, {}},
+      {"roll", "C1", {x}, {{"axis", integer(2)}, {"shift", integer(0)}}, {}},
+      {"roll", "C2", {x}, {{"axis", integer(1)}, {"shift", integer(3)}}, {}},
+      {"concat", "C1", {}, {{"axis", integer(0)}}, {}},
+      {"concat", "C2", {x, x}, {{"axis", integer(2)}}, {}},
+      {"concat", "C3", {x, idx}, {{"axis", integer(0)}}, {}},
+      {"concat", "C4", {x, f32({2, 4})}, {{"axis", integer(0)}}, {}},
+      {"concat", "C5", {f32({1 << 30}), f32({1 << 30}), f32({1 << 30}), f32({1 << 30})}, {{"axis", integer(0)}}, {}},
+      {"windows", "C1", {x}, window({{"stride", Integers{0}}, {"fill", 0.0}}), {}},
+      {"windows", "C2", {x}, window({{"kernel", Integers{4}}, {"fill", 0.0}}), {}},
+      {"windows", "C3", {f32({1 << 20})}, window({{"kernel", Integers{1 << 19}}, {"fill", 0.0}}), {}},
+      {"windows", "C4", {idx}, window({{"fill", 0.5}}), {}},
+      {"fold", "C1", {flag}, window({{"extents", Integers{4}}}), {}},
+      {"fold", "C2", {f32({3, 2})}, window({{"extents", Integers{4, 1}}}), {}},
+      {"fold", "C3", {f32({3, 2})}, window({{"extents", Integers{5}}}), {}},
+      {"skew", "C1", {x}, skewed({{"stride", Integers{1, 1}}}), {}},
+      {"skew", "C2", {x}, skewed({{"stride", Integers{0}}}), {}},
+      {"skew", "C3", {x}, skewed({{"extents", Integers{0}}}), {}},
+      {"skew", "C4", {idx}, skewed({{"fill", 0.5}}), {}},
+      {"conv", "C1", {i32({1, 2, 4, 4}), f32({3, 2, 3, 3})}, convolution(), {}},
+      {"conv", "C2", {f32({2, 4, 4}), f32({3, 2, 3, 3})}, convolution(), {}},
+      {"conv", "C3", {f32({1, 2, 4, 4}), f32({3, 2, 3, 3})}, convolution({{"padding", Integers{0, -1}}}), {}},
+      {"conv", "C4", {f32({1, 2, 4, 4}), f32({3, 2, 3, 3})}, convolution({{"groups", integer(2)}}), {}},
+      {"conv", "C5", {f32({1, 2, 4, 2}), f32({3, 2, 3, 3})}, convolution(), {}},
+      {"conv", "C6", {f32({16, 64, 1024, 1024}), f32({1, 64, 3, 3})}, convolution(), {}},
+      {"conv_transpose", "C1", {i32({1, 2, 4, 4}), f32({2, 3, 3, 3})}, transposed(), {}},
+      {"conv_transpose", "C2", {f32({2, 4, 4}), f32({2, 3, 3, 3})}, transposed(), {}},
+      {"conv_transpose", "C3", {f32({1, 2, 4, 4}), f32({2, 3, 3, 3})}, transposed({{"output_padding", Integers{0, 1}}}), {}},
+      {"conv_transpose", "C4", {f32({1, 2, 4, 4}), f32({3, 2, 3, 3})}, transposed(), {}},
+      {"conv_transpose", "C5", {f32({1, 2, 4, 1}), f32({2, 3, 3, 2})}, transposed({{"padding", Integers{0, 1}}}), {}},
+      {"conv_transpose", "C6", {f32({16, 64, 1024, 1024}), f32({64, 1, 3, 3})}, transposed(), {}},
+      {"max_pool", "C1", {f32({2, 8})}, pooling(2, 0, false), {}},
+      {"max_pool", "C2", {f32({1, 2, 8})}, pooling(2, 2, false), {}},
+      {"max_pool", "C3", {f32({1, 2, 8})}, pooling(9, 0, false), {}},
+      {"avg_pool", "C1", {i32({1, 2, 8})}, pooling(2, 0, true), {}},
+      {"avg_pool", "C2", {f32({1, 2, 8})}, pooling(2, -1, true), {}},
+      {"avg_pool", "C3", {f32({1 << 14, 1 << 14, 8})}, pooling(3, 1, true), {}},
       {"broadcast_to", "C1", {row}, shapeOf({0, 3}), {}},
       {"broadcast_to", "C2", {x}, shapeOf({3, 2}), {}},
       {"sum_to_shape", "C1", {flag}, shapeOf({3}), {}},
@@ -100,6 +188,39 @@ std::vector<Broken> brokenCases() {
       {"layer_norm", "C2", {scalar, row, row}, eps(1e-5), {}},
       {"layer_norm", "C3", {x, row, f32({2})}, eps(1e-5), {}},
       {"layer_norm", "C4", {x, row, row}, eps(0), {}},
+      {"cumsum", "C1", {flag}, {{"axis", integer(0)}, {"reverse", false}}, {}},
+      {"cumsum", "C2", {x}, {{"axis", integer(2)}, {"reverse", false}}, {}},
+      {"segment_sum", "C1", {flag, i32({2})}, segments(0, 4), {}},
+      {"segment_sum", "C2", {x, idx}, segments(0, 4), {}},
+      {"segment_sum", "C3", {x, i32({2})}, segments(-1, 4), {}},
+      {"segment_sum", "C4", {x, i32({3})}, segments(0, 4), {}},
+      {"segment_sum", "C5", {x, i32({2})}, segments(0, 0), {}},
+      {"index_select", "C1", {x, idx}, {{"axis", integer(0)}}, {}},
+      {"index_select", "C2", {x, i32({2})}, {{"axis", integer(2)}}, {}},
+      {"index_select", "C3", {f32({1, 1 << 20}), i32({1 << 20})}, {{"axis", integer(0)}}, {}},
+      {"take_along_axis", "C1", {x, x}, {{"axis", integer(0)}}, {}},
+      {"take_along_axis", "C2", {x, idx}, {{"axis", integer(2)}}, {}},
+      {"take_along_axis", "C3", {x, i32({3, 3})}, {{"axis", integer(1)}}, {}},
+      {"scatter_add", "C1", {x, idx, idx}, {{"axis", integer(0)}}, {}},
+      {"scatter_add", "C2", {x, x, x}, {{"axis", integer(0)}}, {}},
+      {"scatter_add", "C3", {x, idx, f32({2, 4})}, {{"axis", integer(1)}}, {}},
+      {"scatter_add", "C4", {x, idx, x}, {{"axis", integer(2)}}, {}},
+      {"scatter_add", "C5", {x, i32({3, 3}), f32({3, 3})}, {{"axis", integer(1)}}, {}},
+      {"sort", "C1", {flag}, {{"axis", integer(0)}, {"descending", false}}, {}},
+      {"sort", "C2", {x}, {{"axis", integer(2)}, {"descending", false}}, {}},
+      {"sort", "C3", {f32({1 << 17})}, {{"axis", integer(0)}, {"descending", false}}, {}},
+      {"top_k", "C1", {flag}, {{"axis", integer(0)}, {"k", integer(1)}}, {}},
+      {"top_k", "C2", {x}, {{"axis", integer(2)}, {"k", integer(1)}}, {}},
+      {"top_k", "C3", {x}, {{"axis", integer(1)}, {"k", integer(4)}}, {}},
+      {"top_k", "C4", {f32({1 << 17})}, {{"axis", integer(0)}, {"k", integer(1)}}, {}},
+      {"cotangent", "C1", {}, shapeOf({0}), {}},
+      {"custom_gradient", "C1", {x, x, x}, {{"results", integer(1)}}, {}},
+      {"custom_gradient", "C2", {idx, idx}, {{"results", integer(1)}}, {}},
+      {"custom_gradient", "C3", {x, x, row, x}, {{"results", integer(1)}}, {}},
+      {"dropout", "C1", {idx, key}, dropping(0.5, 0), {}},
+      {"dropout", "C2", {x, idx}, dropping(0.5, 0), {}},
+      {"dropout", "C3", {x, key}, dropping(1, 0), {}},
+      {"dropout", "C4", {x, key}, dropping(0.5, -1), {}},
       {"pack", "C1", {idx}, parts({0}, 64), {}},
       {"pack", "C2", {x, x}, parts({0}, 64), {}},
       {"pack", "C3", {x}, parts({32}, 64), {}},
@@ -109,9 +230,15 @@ std::vector<Broken> brokenCases() {
       {"update_slice", "C2", {x, row}, {{"offset", integer(4)}}, {}},
       {"group", "C1", {x}, {{"kind", std::string("map")}}, {}},
   };
-  for (std::string_view op : {"add", "sub", "mul", "div", "min", "max", "less", "greater"}) {
+  for (std::string_view op :
+       {"add", "sub", "mul", "div", "min", "max", "pow", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}) {
     broken.push_back({op, "C1", {x, idx}, {}, {}});
     broken.push_back({op, "C2", {x, row}, {}, {}});
+  }
+  for (std::string_view op : {"uniform", "normal", "gumbel"}) {
+    broken.push_back({op, "C1", {idx}, {{"shape", Integers{2}}, {"salt", integer(0)}}, {}});
+    broken.push_back({op, "C2", {key}, {{"shape", Integers{0}}, {"salt", integer(0)}}, {}});
+    broken.push_back({op, "C3", {key}, {{"shape", Integers{2}}, {"salt", integer(1) << 31}}, {}});
   }
   for (const OpDef* op : allOps()) {
     bool one_float = op->operands->size() == 1 && op->attributes->empty() && op->constraints->size() == 1;
@@ -162,6 +289,9 @@ TEST(Constraints, OtherWaysToBreakThem_AreRefusedToo) {
   double nan = std::numeric_limits<double>::quiet_NaN();
   std::vector<Broken> others{
       {"add", "C1", {flag, flag}, {}, {}},
+      {"less", "C1", {flag, flag}, {}, {}},
+      {"clamp", "C2", {x}, {{"lo", nan}, {"hi", 1.0}}, {}},
+      {"argmax", "C2", {x}, {{"axis", int64_t{-1}}}, {}},
       {"input", "C1", {}, leaf({huge, huge, huge}), {}},
       {"constant", "C2", {}, {{"value", nan}, {"dtype", DType::I32}, {"shape", Integers{2}}}, {}},
       {"constant", "C2", {}, {{"value", 2147483648.0}, {"dtype", DType::I32}, {"shape", Integers{2}}}, {}},
@@ -178,7 +308,7 @@ TEST(Constraints, OtherWaysToBreakThem_AreRefusedToo) {
       {"pad", "C3", {x}, padding(1, INT64_MAX, INT64_MAX, 0), {}},
       {"broadcast_to", "C2", {x}, shapeOf({3}), {}},
       {"sum_to_shape", "C2", {x}, shapeOf({1, 2, 3}), {}},
-      {"matmul", "C4", {x, f32({1, 3, 2})}, {}, {}},
+      {"matmul", "C4", {f32({2, 2, 3}), f32({3, 3, 2})}, {}, {}},
       {"take_last", "C3", {f32({}), i32({})}, {}, {}},
       {"one_hot", "C2", {i32({2})}, {{"depth", INT64_MAX}}, {}},
       {"layer_norm", "C4", {x, f32({3}), f32({3})}, eps(nan), {}},

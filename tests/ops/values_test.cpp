@@ -100,6 +100,79 @@ TEST(Less, NaN_IsFalse) {
   EXPECT_EQ(Applied("greater", {floats({3}, {nan, 1, 2}), floats({3}, {1, nan, 1})}).value(), (Numbers{0, 0, 1}));
 }
 
+TEST(Equal, NaN_DiffersFromItself) {
+  double nan = std::nan("");
+  EXPECT_EQ(Applied("equal", {floats({3}, {nan, 1, 2}), floats({3}, {nan, 1, 1})}).value(), (Numbers{0, 1, 0}));
+  EXPECT_EQ(Applied("not_equal", {floats({3}, {nan, 1, 2}), floats({3}, {nan, 1, 1})}).value(), (Numbers{1, 0, 1}));
+  EXPECT_EQ(Applied("less_equal", {floats({3}, {nan, 1, 2}), floats({3}, {nan, 1, 1})}).value(), (Numbers{0, 1, 0}));
+  EXPECT_EQ(Applied("greater_equal", {floats({3}, {nan, 1, 2}), floats({3}, {nan, 1, 1})}).value(), (Numbers{0, 1, 1}));
+}
+
+TEST(IsFinite, OnlyNumbers_AreFinite) {
+  EXPECT_EQ(Applied("is_finite", {floats({5}, {0, 3e38, kInfinity, -kInfinity, std::nan("")})}).value(), (Numbers{1, 1, 0, 0, 0}));
+}
+
+TEST(Cast, Float_TruncatesAndSaturates) {
+  auto x = [] { return floats({7}, {2.9, -2.9, 3e9, -3e9, kInfinity, std::nan(""), -0.5}); };
+  EXPECT_EQ(Applied("cast", {x()}, {{"dtype", DType::I32}}).value(), (Numbers{2, -2, 2147483647, -2147483648.0, 2147483647, 0, 0}));
+  EXPECT_EQ(Applied("cast", {x()}, {{"dtype", DType::U32}}).value(), (Numbers{2, 0, 3e9, 0, 4294967295.0, 0, 0}));
+  EXPECT_EQ(Applied("cast", {x()}, {{"dtype", DType::Bool}}).value(), (Numbers{1, 1, 1, 1, 1, 1, 1}));
+  EXPECT_EQ(Applied("cast", {integers({2}, {-1, 7})}, {{"dtype", DType::U32}}).value(), (Numbers{4294967295.0, 7}));
+  EXPECT_EQ(Applied("cast", {Tensor{u32({2}), {4294967295.0, 7}}}, {{"dtype", DType::I32}}).value(), (Numbers{-1, 7}));
+}
+
+TEST(Pow, BaseZero_HasFiniteGradients) {
+  Applied pow("pow", {floats({4}, {0, 0, 0, -2}), floats({4}, {2, 1, 0, 3})});
+  EXPECT_EQ(pow.value(), (Numbers{0, 0, 1, -8}));
+  EXPECT_EQ(pow.gradient(0, {5, 6, 7, 8}), (Numbers{0, 6, 0, 96}));
+  Numbers by_exponent = pow.gradient(1, {5, 6, 7, 8});
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(by_exponent[i], 0) << i;
+}
+
+TEST(Round, Halves_GoToTheEvenNeighbour) {
+  Applied round("round", {floats({6}, {0.5, 1.5, 2.5, -0.5, -1.5, 2.6})});
+  EXPECT_EQ(round.value(), (Numbers{0, 2, 2, 0, -2, 3}));
+  EXPECT_EQ(round.gradient(0, {1, 1, 1, 1, 1, 1}), (Numbers(6, 0.0)));
+  EXPECT_EQ(Applied("sign", {floats({3}, {-3, 0, 0.1})}).value(), (Numbers{-1, 0, 1}));
+}
+
+TEST(Clamp, Bounds_HaveGradientZero) {
+  Applied clamp("clamp", {floats({5}, {-2, -1, 0, 1, 2})}, {{"lo", -1.0}, {"hi", 1.0}});
+  EXPECT_EQ(clamp.value(), (Numbers{-1, -1, 0, 1, 1}));
+  EXPECT_EQ(clamp.gradient(0, {5, 6, 7, 8, 9}), (Numbers{0, 0, 7, 0, 0}));
+}
+
+TEST(Softplus, Zero_HasGradientOneHalf) {
+  Applied softplus("softplus", {floats({3}, {-800, 0, 800})});
+  EXPECT_NEAR(softplus.value()[1], std::log(2.0), 1e-15);
+  EXPECT_EQ(softplus.value()[2], 800);
+  EXPECT_EQ(softplus.gradient(0, {2, 2, 2}), (Numbers{0, 1, 2}));
+}
+
+TEST(Activations, Zero_TakesTheLeftSlope) {
+  EXPECT_EQ(Applied("leaky_relu", {floats({2}, {0, 3})}, {{"alpha", 0.25}}).gradient(0, {4, 4}), (Numbers{1, 4}));
+  EXPECT_EQ(Applied("elu", {floats({2}, {0, 900})}, {{"alpha", 0.5}}).gradient(0, {4, 4}), (Numbers{2, 4}));
+}
+
+TEST(Prod, Zeros_HaveTheRightGradient) {
+  Attributes last{{"axes", std::vector<int64_t>{1}}, {"keep_dims", false}};
+  Applied prod("prod", {floats({3, 3}, {2, 3, 4, 2, 0, 4, 0, 3, 0})}, last);
+  EXPECT_EQ(prod.value(), (Numbers{24, 0, 0}));
+  EXPECT_EQ(prod.gradient(0, {1, 10, 100}), (Numbers{12, 8, 6, 0, 80, 0, 0, 0, 0}));
+}
+
+TEST(ReduceMin, Tie_GivesTheGradientToTheFirst) {
+  Applied row("reduce_min", {floats({2, 3}, {4, 1, 1, 9, 9, 9})}, {{"axes", std::vector<int64_t>{1}}, {"keep_dims", false}});
+  EXPECT_EQ(row.value(), (Numbers{1, 9}));
+  EXPECT_EQ(row.gradient(0, {5, 6}), (Numbers{0, 5, 0, 6, 0, 0}));
+}
+
+TEST(Argmax, Tie_GivesTheLowestPosition) {
+  EXPECT_EQ(Applied("argmax", {floats({2, 3}, {1, 4, 4, 9, 9, 9})}, {{"axis", int64_t{1}}}).value(), (Numbers{1, 0}));
+  EXPECT_EQ(Applied("argmin", {floats({2, 3}, {4, 1, 1, 9, 9, 9})}, {{"axis", int64_t{1}}}).value(), (Numbers{1, 0}));
+  EXPECT_EQ(Applied("argmax", {integers({3, 2}, {5, 7, 6, 7, 6, 1})}, {{"axis", int64_t{0}}}).value(), (Numbers{1, 0}));
+}
+
 TEST(OneHot, IndexOutside_GivesZeroRow) {
   EXPECT_EQ(Applied("one_hot", {integers({4}, {1, -1, 3, 0})}, {{"depth", int64_t{3}}}).value(),
             (Numbers{0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0}));

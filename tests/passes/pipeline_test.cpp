@@ -121,7 +121,7 @@ TEST(Pipeline, memory_limit_trades_levels_for_bytes) {
 TEST(Pipeline, order_without_a_limit_is_the_schedule) {
   for (const Graph& graph : {tinyModel(), chainOfProducts(3), branches(5)}) {
     CompileOptions options = training();
-    std::vector<std::string> names{"grad", "adam", "decompose", "simplify", "fuse", "schedule"};
+    std::vector<std::string> names{"grad", "optimizer", "decompose", "simplify", "fuse", "schedule"};
     if (graph.parameters.empty()) names.erase(names.begin(), names.begin() + 2);
     auto scheduled = std::get<program::Program>(runPasses(graph, names, options).orThrow());
     EXPECT_EQ(orderCommands(scheduled, UINT64_MAX), scheduled);
@@ -164,7 +164,7 @@ TEST(Pipeline, pass_on_the_other_form_is_refused) {
   auto early = runPasses(tinyModel(), {"planBuffers"}, training());
   ASSERT_FALSE(early.ok());
   EXPECT_EQ(early.diagnostics().front().code, "pipeline.stage");
-  auto late = runPasses(tinyModel(), {"grad", "adam", "decompose", "fuse", "schedule", "simplify"}, training());
+  auto late = runPasses(tinyModel(), {"grad", "optimizer", "decompose", "fuse", "schedule", "simplify"}, training());
   ASSERT_FALSE(late.ok());
   EXPECT_EQ(late.diagnostics().front().remedy, "put it before 'schedule'");
 }

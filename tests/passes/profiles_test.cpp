@@ -2,6 +2,7 @@
 // The models of the samples, planned for every named profile: programs within the profile's limits, equal results and small plans.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "examples/models/addition.h"
@@ -96,7 +97,8 @@ Trained train(const char* selector, const Sample& sample, const char* profile, u
   states->writeFloats(passes::kParameterState, sample.parameters);
   Trained trained;
   for (int step = 0; step < 2; ++step) {
-    std::vector<std::byte> input = session.encode(sample.batch(), {{passes::kRateInput, {0.005}}, {passes::kShrinkInput, {5e-5}}});
+    const std::array<double, 4> scalars = passes::stepScalars(sample.optimizer, 0.005, 1);
+    std::vector<std::byte> input = session.encode(sample.batch(), {detail::stepValue(passes::kScalarsInput, scalars)});
     std::vector<std::byte> arena = session.run(std::move(input));
     trained.losses.push_back(session.outputs(arena, graph::OutputKind::Loss).front().floats().front());
   }

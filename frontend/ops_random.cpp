@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/ops_random.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "frontend/ops_element.h"
+#include "frontend/trace.h"
+
+namespace lockstep {
+
+using detail::emit;
+using detail::raise;
+using detail::Trace;
+
+namespace {
+
+Tensor draw(std::string_view op, std::vector<int64_t> shape, const Where& where) {
+  Trace& trace = Trace::require(op, where);
+  return emit(op, {trace.randomKey()}, {{"shape", std::move(shape)}, {"salt", trace.nextSalt()}}, where);
+}
+
+}  // namespace
+
+Tensor uniform(std::vector<int64_t> shape, double low, double high, Where where) {
+  if (!(low < high) || !std::isfinite(high - low)) raise("uniform.range", fmt::format("the range ({}, {}) is empty", low, high), {}, where);
+  Tensor u = draw("uniform", std::move(shape), where);
+  return low == 0 && high == 1 ? u : add(mul(u, high - low, where), low, where);
+}
+
+Tensor normal(std::vector<int64_t> shape, double mean, double stddev, Where where) {
+  if (!(stddev >= 0) || !std::isfinite(stddev) || !std::isfinite(mean))
+    raise("normal.scale", fmt::format("mean {} and standard deviation {} are no distribution", mean, stddev), {}, where);
+  Tensor x = draw("normal", std::move(shape), where);
+  if (stddev != 1) x = mul(x, stddev, where);
+  return mean == 0 ? x : add(x, mean, where);
+}
+
+Tensor dropout(Tensor x, double p, Where where) {
+  Trace& trace = Trace::require("dropout", where);
+  if (p == 0) return x;
+  return emit("dropout", {x, trace.randomKey()}, {{"p", p}, {"salt", trace.nextSalt()}}, where);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/ops/common.h"
+#include "ir/ops/extremum.h"
+
+namespace lockstep::graph {
+
+extern const OpDef kArgmaxOp;
+const OpDef kArgmaxOp{
+    .name = "argmax",
+    .summary = "Position of the largest element along an axis, which is dropped; the lowest position where several are equal.",
+    .constraints = std::vector<Constraint>{{"C1", "the operand has numbers"}, {"C2", "the axis is within the rank"}},
+    .operands = std::vector<std::string_view>{"x"},
+    .attributes = std::vector<AttributeDef>{{"axis", AttributeKind::Integer, "the axis that is searched"}},
+    .infer = [](const InferContext& c) { return inferArgument("argmax", c); },
+    .gradient = NotDifferentiable{"the result is a position"},
+    .lower = DecomposeLowering{.decompose =
+                                   [](Builder& b, const Node& node, std::span<const ValueId> operands) {
+                                     return decomposeArgument(b, node, operands[0], "reduce_max");
+                                   }},
+    .alias = NoAlias{},
+    .evaluate =
+        [](const EvaluateContext& c) { return evaluateArgument(c, [](double candidate, double best) { return candidate > best; }); },
+    .cases = argumentCases,
+};
+
+}  // namespace lockstep::graph

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ir/ops/common.h"
+#include "ir/ops/window.h"
+
+namespace lockstep::graph {
+namespace {
+
+Result<std::vector<TensorType>> infer(const InferContext& c) {
+  const TensorType& x = c.operands[0];
+  LS_TRY(const std::vector<Window> windows, poolingWindows("avg_pool", x, c.attributes));
+  std::vector<int64_t> extents = x.shape.extents();
+  for (size_t i = 0; i < windows.size(); ++i) extents[2 + i] = windows[i].positions(extents[2 + i]);
+  return std::vector{f32(Shape(extents))};
+}
+
+/// y times 1 / the number of elements that each window averages; `extents` are those of x.
+ValueId divided(Builder& b, const Attributes& attributes, ValueId y, const std::vector<int64_t>& extents) {
+  std::vector<Window> windows = windowsOf(attributes);
+  Shape shape = b.shapeOf(y);
+  double count = 1;
+  bool padded = false;
+  for (const Window& window : windows) {
+    count *= static_cast<double>(window.kernel);
+    padded = padded || window.padding_low > 0;
+  }
+  if (!padded || attributes.get<bool>("count_include_pad")) return b.mul(y, 1.0 / count);
+  // The count is a product over the axes, so each has its own line of factors.
+  for (size_t i = 0; i < windows.size(); ++i) {
+    int64_t positions = shape.extent(2 + i);
+    std::vector<int64_t> line(shape.rank(), 1);
+    line[2 + i] = positions;
+    Constant factors{f32(Shape(line)), {}};
+    for (int64_t p = 0; p < positions; ++p) {
+      int64_t from = std::max<int64_t>(0, p * windows[i].stride - windows[i].padding_low);
+      int64_t to = std::min(extents[2 + i], p * windows[i].stride - windows[i].padding_low + windows[i].kernel);
+      factors.data.push_back(1.0 / static_cast<double>(to - from));
+    }
+    ConstantId id(b.graph().constants.size());
+    b.mutableGraph().constants.push_back(std::move(factors));
+    y = b.mul(y, b.make("dense", {}, {{"data", id}}));
+  }
+  return y;
+}
+
+std::vector<ValueId> gradient(const GradientContext& g) {
+  Builder& b = g.builder;
+  std::vector<Window> windows = windowsOf(g.node.attributes);
+  std::vector<int64_t> extents = b.shapeOf(g.operands[0]).extents();
+  ValueId dy = divided(b, g.node.attributes, g.cotangents[0], extents);
+  std::vector<int64_t> ones = b.shapeOf(dy).extents(), whole = ones;
+  for (const Window& window : windows) {
+    ones.push_back(1);
+    whole.push_back(window.kernel);
+  }
+  extents.erase(extents.begin(), extents.begin() + 2);
+  return {makeFold(b, b.broadcastTo(b.reshape(dy, Shape(ones)), Shape(whole)), windows, extents)};
+}
+
+std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const ValueId> operands) {
+  std::vector<Window> windows = windowsOf(node.attributes);
+  std::vector<int64_t> extents = b.shapeOf(operands[0]).extents(), axes;
+  for (size_t i = 0; i < windows.size(); ++i) axes.push_back(static_cast<int64_t>(extents.size() + i));
+  ValueId sum = b.make("sum", {makeWindows(b, operands[0], windows)}, {{"axes", axes}, {"keep_dims", false}});
+  return {divided(b, node.attributes, sum, extents)};
+}
+
+std::vector<Tensor> evaluateAvgPool(const EvaluateContext& c) {
+  ElementReader x(*c.operands[0]);
+  const Shape& shape = c.operands[0]->type.shape;
+  std::vector<Window> windows = windowsOf(c.node.attributes);
+  bool all = c.node.attributes.get<bool>("count_include_pad");
+  std::vector<int64_t> kernel, from(shape.rank());
+  for (const Window& window : windows) kernel.push_back(window.kernel);
+  return evaluateByIndex(c, [&](const std::vector<int64_t>& at) {
+    double sum = 0, count = 0;
+    std::vector<int64_t> k(kernel.size(), 0);
+    from[0] = at[0];
+    from[1] = at[1];
+    do {
+      bool inside = true;
+      for (size_t i = 0; i < windows.size(); ++i) {
+        from[2 + i] = at[2 + i] * windows[i].stride + k[i] - windows[i].padding_low;
+        inside = inside && from[2 + i] >= 0 && from[2 + i] < shape.extent(2 + i);
+      }
+      if (inside) sum += x(from);
+      if (inside || all) count += 1;
+    } while (nextIndex(k, kernel));
+    return sum / count;
+  });
+}
+
+std::vector<OpCase> cases() {
+  using List = std::vector<int64_t>;
+  auto make = [](std::string_view name, Shape x, List kernel, List stride, List padding, bool all) {
+    return OpCase{
+        name,
+        {{f32(std::move(x))}},
+        {{"kernel", std::move(kernel)}, {"stride", std::move(stride)}, {"padding", std::move(padding)}, {"count_include_pad", all}},
+        1e-6,
+        "sums of at most 9 elements"};
+  };
+  return {make("tiles", {2, 3, 6, 8}, {2, 2}, {2, 2}, {0, 0}, true), make("overlapping", {2, 3, 9, 7}, {3, 3}, {2, 2}, {1, 1}, true),
+          make("uneven", {2, 3, 9, 7}, {3, 3}, {2, 2}, {1, 1}, false), make("leftover", {1, 2, 7, 5}, {2, 3}, {2, 3}, {0, 0}, false),
+          make("line", {2, 3, 12}, {4}, {3}, {2}, false)};
+}
+
+}  // namespace
+
+extern const OpDef kAvgPoolOp;
+const OpDef kAvgPoolOp{
+    .name = "avg_pool",
+    .summary = "The mean of each window of x [B, C, S...].",
+    .constraints =
+        std::vector<Constraint>{{"C1", "x is f32 with a rank of at least 3"},
+                                {"C2", "one number a spatial axis, kernel and stride at least 1, padding from 0 to half the kernel"},
+                                {"C3", "the kernel fits and the element count of all windows fits in 32 bits"}},
+    .operands = std::vector<std::string_view>{"x"},
+    .attributes = std::vector<AttributeDef>{{"kernel", AttributeKind::Integers, "elements of the window along each spatial axis"},
+                                            {"stride", AttributeKind::Integers, "elements from one window to the next"},
+                                            {"padding", AttributeKind::Integers, "zeros at both ends"},
+                                            {"count_include_pad", AttributeKind::Boolean, "whether the zeros count in the mean"}},
+    .infer = infer,
+    .gradient = GradientFn(gradient),
+    .lower = DecomposeLowering{.decompose = decompose},
+    .alias = NoAlias{},
+    .evaluate = evaluateAvgPool,
+    .cases = cases,
+};
+
+}  // namespace lockstep::graph

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/ops/indexing.h"
+
+#include <fmt/format.h>
+
+namespace lockstep::graph {
+
+Status checkAlike(std::string_view op, std::string_view label, const Shape& x, const Shape& idx, int64_t axis) {
+  bool alike = x.rank() == idx.rank();
+  for (size_t i = 0; alike && i < x.rank(); ++i) alike = static_cast<int64_t>(i) == axis || x[i] == idx[i];
+  if (alike) return Success{};
+  return violated(op, label, fmt::format("the index {} and {} differ along another axis than {}", toString(idx), toString(x), axis));
+}
+
+kernel::ValueId emitSelected(ElementEmitter& e, size_t axis, kernel::ValueId wanted, std::vector<kernel::ValueId> position) {
+  kernel::Builder& b = e.builder();
+  const TensorType& type = e.graph().typeOf(e.node().operands[0]);
+  auto extent = static_cast<uint32_t>(type.shape.extent(axis));
+  kernel::ValueId place = b.convert(b.types().u32(), wanted);  // a negative index becomes a large one
+  position[axis] = b.make(kernel::Op::Min, {place, b.u32(extent - 1)});
+  kernel::ValueId value = e.operandAt(0, std::move(position));
+  return b.make(kernel::Op::Select, {kernelConstant(b, type.dtype, 0), value, b.make(kernel::Op::Lt, {place, b.u32(extent)})});
+}
+
+}  // namespace lockstep::graph

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <limits>
+
+#include "ir/ops/common.h"
+#include "ir/ops/extremum.h"
+
+namespace lockstep::graph {
+namespace {
+
+kernel::ValueId identity(kernel::Builder& b, const TensorType& type) {
+  static constexpr std::array kHighest{std::numeric_limits<double>::infinity(), 0x1p31 - 1, 0x1p32 - 1, 1.0};
+  return kernelConstant(b, type.dtype, kHighest[static_cast<size_t>(type.dtype)]);
+}
+
+}  // namespace
+
+extern const OpDef kReduceMinOp;
+const OpDef kReduceMinOp{
+    .name = "reduce_min",
+    .summary = "Smallest element over some axes; where several are equal the gradient goes to the first.",
+    .constraints = std::vector<Constraint>{{"C1", "the operand has numbers"}, {"C2", "axes are ascending, unique and within the rank"}},
+    .operands = std::vector<std::string_view>{"x"},
+    .attributes = std::vector<AttributeDef>{{"axes", AttributeKind::Integers, "the axes that are reduced"},
+                                            {"keep_dims", AttributeKind::Boolean, "keep the reduced axes with extent 1"}},
+    .infer = [](const InferContext& c) { return inferExtremum("reduce_min", c); },
+    .gradient = GradientFn(extremumGradient),
+    .lower = ReduceLowering{.axes = [](const Graph&, const Node& node) { return node.attributes.get<std::vector<int64_t>>("axes"); },
+                            .keep_dims = [](const Node& node) { return node.attributes.get<bool>("keep_dims"); },
+                            .identity = identity,
+                            .combine = [](kernel::Builder& b, kernel::ValueId acc,
+                                          kernel::ValueId x) { return b.make(kernel::Op::Min, {acc, x}); }},
+    .alias = NoAlias{},
+    .evaluate =
+        [](const EvaluateContext& c) {
+          return evaluateReduced(c, [](double accumulated, double x) { return x < accumulated ? x : accumulated; });
+        },
+    .cases = extremumCases,
+};
+
+}  // namespace lockstep::graph

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/optimizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+
+#include "ir/graph/op_def.h"
+#include "passes/bind_parameters.h"
+#include "passes/update_rule.h"
+
+namespace lockstep::passes {
+
+using namespace graph;
+
+namespace {
+
+constexpr int64_t kRow = kParameterAlignment;  // flat states are seen as [total / 64, 64], so that a table of one entry a row applies
+constexpr double kLargest = std::numeric_limits<float>::max();  // from here on a value counts as not finite
+constexpr double kNormalizeEpsilon = 1e-8;
+
+Shape rowsOf(int64_t elements) { return Shape{elements / kRow, kRow}; }
+
+/// Neighbouring parameters that are trained, in elements.
+struct Stretch {
+  int64_t in_all = 0;      ///< offset in params and ema
+  int64_t in_trained = 0;  ///< offset in the moments and gradients
+  int64_t length = 0;
+  std::vector<const ParameterInfo*> parameters;
+};
+
+int64_t padded(int64_t elements) { return (elements + kRow - 1) / kRow * kRow; }
+
+std::vector<Stretch> stretchesOf(const std::vector<ParameterInfo>& parameters, const OptimizerConfig& config) {
+  std::vector<Stretch> stretches;
+  ParameterLayout layout = layoutParameters(parameters);
+  int64_t trained = 0;
+  bool adjacent = false;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (settingOf(config, parameters[i]).frozen) {
+      adjacent = false;
+      continue;
+    }
+    if (!adjacent) stretches.push_back({layout.slots[i].offset, trained, 0, {}});
+    adjacent = true;
+    int64_t size = padded(layout.slots[i].size);
+    stretches.back().length += size;
+    stretches.back().parameters.push_back(&parameters[i]);
+    trained += size;
+  }
+  return stretches;
+}
+
+const UpdateRule& ruleOf(OptimizerKind kind) {
+  static constexpr std::array kRules{&kAdamRule, &kAdamWRule, &kSgdRule, &kLionRule};
+  return *kRules[static_cast<size_t>(kind)];
+}
+
+/// A flat state leaf and its newest version.
+struct FlatState {
+  std::string name;
+  ValueId leaf, newest;
+};
+
+struct State {
+  const Graph& in;
+  const OptimizerConfig& config;
+  Rewriter rewriter;
+  ParameterLayout trained;
+  ValueId params, scalars;
+
+  State(const Graph& graph, const OptimizerConfig& optimizer)
+      : in(graph), config(optimizer), rewriter(graph), trained(layoutParameters(trainedParameters(graph.parameters, optimizer))) {}
+
+  Builder& b() { return rewriter.builder(); }
+
+  FlatState state(std::string_view name, int64_t elements) {
+    ValueId leaf = flatState(b(), name, elements);
+    return {std::string(name), leaf, leaf};
+  }
+  ValueId slice(ValueId flat, int64_t offset, int64_t length) {
+    if (offset == 0 && length == b().shapeOf(flat).elementCount()) return flat;
+    return b().make("narrow", {flat}, {{"axis", int64_t{0}}, {"start", offset}, {"length", length}});
+  }
+  /// The stretch of a state before this step, as rows.
+  ValueId old(const FlatState& of, int64_t offset, int64_t length) { return b().reshape(slice(of.leaf, offset, length), rowsOf(length)); }
+  void write(FlatState& to, int64_t offset, ValueId rows) {
+    ValueId flat = b().reshape(rows, Shape{b().shapeOf(rows).elementCount()});
+    to.newest = b().make("update_slice", {to.newest, flat}, {{"offset", offset}});
+  }
+  void finish(const FlatState& state) { b().output(OutputKind::NextState, state.name, state.newest); }
+
+  ValueId scalar(int64_t index, const Shape& shape) {
+    ValueId element = b().make("narrow", {scalars}, {{"axis", int64_t{0}}, {"start", index}, {"length", int64_t{1}}});
+    return b().broadcastTo(b().reshape(element, Shape{}), shape);
+  }
+
+  // Conditions.
+
+  ValueId isFinite(ValueId x) {
+    ValueId magnitude = b().make("abs", {x});
+    return b().make("less", {magnitude, b().constant(kLargest, b().shapeOf(x))});
+  }
+  ValueId both(ValueId a, ValueId c) {
+    Shape shape = b().shapeOf(a);
+    ValueId one = b().constant(1, shape), zero = b().constant(0, shape);
+    ValueId second = b().make("where", {c, one, zero});
+    ValueId all = b().make("where", {a, second, zero});
+    return b().make("greater", {all, zero});
+  }
+  /// Whether the loss is finite, everywhere in a shape; invalid when nobody asks. It is tested where it is used, as a scalar that is
+  /// computed once would need a dispatch and a level of its own.
+  ValueId finiteLoss(const Shape& shape) {
+    if (!config.skip_non_finite) return {};
+    auto loss = std::find_if(in.outputs.begin(), in.outputs.end(), [](const Output& o) { return o.kind == OutputKind::Loss; });
+    if (loss == in.outputs.end()) return {};
+    return isFinite(b().broadcastTo(rewriter[loss->value], shape));
+  }
+  ValueId chosen(ValueId condition, ValueId now, ValueId before) {
+    return condition.valid() ? b().make("where", {condition, now, before}) : now;
+  }
+
+  /// Next versions of the input graph's own states, which are whole; the pass that made them did not know of the guard.
+  void copyNextState(const Output& output) {
+    const Node& update = in.definition(output.value);
+    ValueId leaf = rewriter[update.operands[0]], value = rewriter[update.operands[1]];
+    ValueId before = b().reshape(leaf, b().shapeOf(value));
+    value = chosen(finiteLoss(b().shapeOf(value)), value, before);
+    b().output(OutputKind::NextState, output.name, b().make("update_slice", {leaf, value}, {{"offset", int64_t{0}}}));
+  }
+
+  // Gradients.
+
+  ValueId packed(std::vector<ValueId> parts, std::string name) {
+    std::vector<int64_t> offsets;
+    for (const ParameterLayout::Slot& slot : trained.slots) offsets.push_back(slot.offset);
+    ValueId pack = b().make("pack", std::move(parts), {{"offsets", std::move(offsets)}, {"total", trained.total}});
+    b().name(pack, std::move(name));
+    return pack;
+  }
+  ValueId norm(ValueId g) {
+    std::vector<int64_t> axes;
+    for (size_t axis = 0; axis < b().shapeOf(g).rank(); ++axis) axes.push_back(static_cast<int64_t>(axis));
+    ValueId squares = b().mul(g, g);
+    if (!axes.empty()) squares = b().make("sum", {squares}, {{"axes", std::move(axes)}, {"keep_dims", false}});
+    return b().make("sqrt", {squares});
+  }
+  ValueId normalized(ValueId g) {
+    ValueId size = b().add(norm(g), kNormalizeEpsilon);
+    return b().div(g, b().broadcastTo(size, b().shapeOf(g)));
+  }
+  [[nodiscard]] bool normalizes() const {
+    return std::any_of(config.parameters.begin(), config.parameters.end(), [](const auto& item) { return item.second.normalize; });
+  }
+  [[nodiscard]] ParameterSetting settingOf(std::string_view parameter) const {
+    for (const ParameterInfo& info : in.parameters) {
+      if (info.name == parameter) return passes::settingOf(config, info);
+    }
+    internalError(fmt::format("'{}' is no parameter", parameter));
+  }
+
+  std::vector<ValueId> gradientParts() {
+    std::vector<ValueId> parts;
+    for (const ParameterLayout::Slot& slot : trained.slots) {
+      auto output = std::find_if(in.outputs.begin(), in.outputs.end(),
+                                 [&](const Output& o) { return o.kind == OutputKind::Gradient && o.name == slot.name; });
+      if (output == in.outputs.end()) internalError(fmt::format("parameter '{}' has no gradient", slot.name));
+      parts.push_back(rewriter[output->value]);
+    }
+    return parts;
+  }
+  void normalizeParts(std::vector<ValueId>& parts) {
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (settingOf(trained.slots[i].name).normalize) parts[i] = normalized(parts[i]);
+    }
+  }
+
+  /// The mean of the runs since the last update. A run whose loss is not finite leaves kLargest, which stays until the last run, so that
+  /// the whole step is left out.
+  ValueId accumulated(ValueId g) {
+    FlatState sum = state(kAccumulatedState, trained.total);
+    Shape shape = rowsOf(trained.total);
+    ValueId before = old(sum, 0, trained.total);
+    ValueId share = b().mul(g, 1.0 / static_cast<double>(config.accumulate));
+    ValueId total = b().add(before, share);
+    if (ValueId finite = finiteLoss(shape); finite.valid()) {
+      finite = both(isFinite(before), finite);
+      total = chosen(finite, total, b().constant(kLargest, shape));
+    }
+    ValueId zero = b().constant(0, shape);
+    ValueId last = b().make("greater", {scalar(3, shape), zero});
+    write(sum, 0, b().make("where", {last, zero, total}));
+    finish(sum);
+    return total;
+  }
+
+  /// Of all trained parameters, as rows.
+  struct Gradients {
+    ValueId rows;
+    ValueId sum;    ///< as runs left it, before clipping; invalid with one run a step
+    ValueId scale;  ///< of clipping, 0 where the loss or the norm is not finite; invalid without clipping
+  };
+  Gradients gradients() {
+    std::vector<ValueId> parts = gradientParts();
+    if (config.accumulate == 1) normalizeParts(parts);
+    Gradients g{b().reshape(packed(std::move(parts), "gradients"), rowsOf(trained.total)), {}, {}};
+    if (config.accumulate > 1) g.rows = g.sum = accumulated(g.rows);
+    if (config.accumulate > 1 && normalizes()) {
+      ValueId flat = b().reshape(g.sum, Shape{trained.total});
+      parts.clear();
+      for (const ParameterLayout::Slot& slot : trained.slots) parts.push_back(slice(flat, slot.offset, slot.size));
+      normalizeParts(parts);
+      g.rows = b().reshape(packed(std::move(parts), "normalized"), rowsOf(trained.total));
+    }
+    if (config.clip_grad_value > 0) {
+      ValueId below = b().make("min", {g.rows, b().constant(config.clip_grad_value, b().shapeOf(g.rows))});
+      g.rows = b().make("max", {below, b().constant(-config.clip_grad_value, b().shapeOf(g.rows))});
+    }
+    if (config.clip_grad_norm > 0) clipNorm(g);
+    return g;
+  }
+  void clipNorm(Gradients& g) {
+    ValueId size = norm(g.rows);
+    ValueId limit = b().constant(config.clip_grad_norm, Shape{});
+    ValueId ratio = b().div(limit, b().add(size, config.clip_epsilon));
+    g.scale = b().make("min", {ratio, b().constant(1, Shape{})});
+    if (ValueId finite = finiteLoss(Shape{}); finite.valid()) {
+      finite = both(finite, isFinite(size));
+      g.scale = b().make("where", {finite, g.scale, b().constant(0, Shape{})});
+    }
+    g.rows = b().mul(g.rows, b().broadcastTo(g.scale, rowsOf(trained.total)));
+  }
+  ValueId partOf(ValueId rows, const Stretch& stretch) {
+    ValueId flat = b().reshape(rows, Shape{trained.total});
+    return b().reshape(slice(flat, stretch.in_trained, stretch.length), rowsOf(stretch.length));
+  }
+
+  // The update.
+
+  /// One value a parameter in a shape of rows; invalid where all are `neutral`.
+  ValueId perParameter(const Stretch& stretch, double ParameterSetting::* member, double neutral) {
+    Constant table{{DType::F32, Shape{stretch.length / kRow, 1}}, {}};
+    for (const ParameterInfo* parameter : stretch.parameters) {
+      size_t rows = static_cast<size_t>(padded(parameter->type.shape.elementCount()) / kRow);
+      table.data.insert(table.data.end(), rows, passes::settingOf(config, *parameter).*member);
+    }
+    double first = table.data.front();
+    if (std::all_of(table.data.begin(), table.data.end(), [&](double d) { return d == first; }))
+      return first == neutral ? ValueId() : b().constant(first, rowsOf(stretch.length));
+    ConstantId id(b().graph().constants.size());
+    b().mutableGraph().constants.push_back(std::move(table));
+    return b().broadcastTo(b().make("dense", {}, {{"data", id}}), rowsOf(stretch.length));
+  }
+
+  /// Whether this run's update counts; invalid: always.
+  ValueId gate(const Gradients& g, const Stretch& stretch) {
+    Shape shape = rowsOf(stretch.length);
+    ValueId open;
+    if (config.skip_non_finite && g.scale.valid()) {
+      ValueId scale = b().broadcastTo(g.scale, shape);
+      open = b().make("greater", {scale, b().constant(0, shape)});
+    } else {
+      open = finiteLoss(shape);
+    }
+    if (config.accumulate == 1) return open;
+    ValueId last = b().make("greater", {scalar(3, shape), b().constant(0, shape)});
+    if (!open.valid()) return last;
+    open = both(last, open);
+    return both(open, isFinite(partOf(g.sum, stretch)));
+  }
+
+  void update() {
+    ValueId leaf = b().make("input", {}, {{"name", std::string(kScalarsInput)}, {"dtype", DType::F32}, {"shape", std::vector<int64_t>{4}}});
+    b().name(leaf, std::string(kScalarsInput));
+    scalars = leaf;
+    const Gradients g = gradients();
+    const UpdateRule& rule = ruleOf(config.kind);
+    FlatState parameters{std::string(kParameterState), params, params};
+    std::vector<FlatState> moments;
+    for (std::string_view name : {kFirstMomentState, kSecondMomentState}) {
+      if (moments.size() < rule.moments(config)) moments.push_back(state(name, trained.total));
+    }
+    std::optional<FlatState> average;
+    if (config.ema_decay > 0) average = state(kAverageState, b().shapeOf(params).elementCount());
+
+    for (const Stretch& stretch : stretchesOf(in.parameters, config)) {
+      Shape shape = rowsOf(stretch.length);
+      UpdateContext context{.builder = b(),
+                            .config = config,
+                            .parameter = {},
+                            .gradient = {},
+                            .moments = {},
+                            .rate = {},
+                            .lr = {},
+                            .epsilon = {},
+                            .decay = {}};
+      context.parameter = old(parameters, stretch.in_all, stretch.length);
+      context.gradient = partOf(g.rows, stretch);
+      for (const FlatState& moment : moments) context.moments.push_back(old(moment, stretch.in_trained, stretch.length));
+      context.rate = scalar(0, shape);
+      context.lr = scalar(1, shape);
+      context.epsilon = scalar(2, shape);
+      if (ValueId factor = perParameter(stretch, &ParameterSetting::lr_factor, 1); factor.valid()) {
+        context.rate = b().mul(context.rate, factor);
+        context.lr = b().mul(context.lr, factor);
+      }
+      context.decay = perParameter(stretch, &ParameterSetting::weight_decay, 0);
+      Updated updated = rule.apply(context);
+
+      ValueId open = gate(g, stretch);
+      ValueId parameter = chosen(open, updated.parameter, context.parameter);
+      for (size_t i = 0; i < moments.size(); ++i)
+        write(moments[i], stretch.in_trained, chosen(open, updated.moments[i], context.moments[i]));
+      write(parameters, stretch.in_all, parameter);
+      if (!average) continue;
+      ValueId before = old(*average, stretch.in_all, stretch.length);
+      ValueId moved = movingAverage(b(), before, config.ema_decay, updated.parameter);
+      write(*average, stretch.in_all, chosen(open, moved, before));
+    }
+    for (const FlatState& moment : moments) finish(moment);
+    finish(parameters);
+    if (average) finish(*average);
+  }
+};
+
+}  // namespace
+
+Result<Graph> optimizer(const Graph& graph, const OptimizerConfig& config) {
+  if (trainedParameters(graph.parameters, config).empty()) return fail("optimizer.C1", "the model has no parameters to train");
+  if (config.kind == OptimizerKind::Sgd && config.nesterov && config.momentum <= 0) {
+    return fail("optimizer.C2", "nesterov needs a momentum above 0", {}, "set momentum, for example 0.9");
+  }
+  if (config.accumulate < 1) return fail("optimizer.C3", fmt::format("accumulate is {}, but must be at least 1", config.accumulate));
+  for (const auto& [name, setting] : config.parameters) {
+    bool known =
+        std::any_of(graph.parameters.begin(), graph.parameters.end(), [&](const ParameterInfo& info) { return info.name == name; });
+    if (!known) return fail("optimizer.C4", fmt::format("there is a setting for '{}', but no such parameter", name));
+  }
+  State state(graph, config);
+  state.params = copyBound(state.rewriter, graph, kParameterState);
+  for (const Output& output : graph.outputs) {
+    if (output.kind == OutputKind::NextState) {
+      state.copyNextState(output);
+    } else if (output.kind != OutputKind::Gradient) {
+      state.rewriter.copyOutput(output);
+    }
+  }
+  state.update();
+  return state.rewriter.take();
+}
+
+}  // namespace lockstep::passes

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lion: Chen et al., "Symbolic discovery of optimization algorithms" (2023), algorithm 2. Every element moves by the rate.
+#include "passes/update_rule.h"
+
+namespace lockstep::passes {
+
+using graph::Builder;
+using graph::ValueId;
+
+namespace {
+
+/// -1, 0 or 1.
+ValueId sign(Builder& b, ValueId x) {
+  ValueId zero = b.constant(0, b.typeOf(x));
+  ValueId below = b.make("less", {x, zero});
+  ValueId not_above = b.make("where", {below, b.constant(-1, b.typeOf(x)), zero});
+  ValueId above = b.make("greater", {x, zero});
+  return b.make("where", {above, b.constant(1, b.typeOf(x)), not_above});
+}
+
+Updated apply(const UpdateContext& c) {
+  Builder& b = c.builder;
+  ValueId direction = sign(b, movingAverage(b, c.moments[0], c.config.beta1, c.gradient));
+  ValueId m = movingAverage(b, c.moments[0], c.config.beta2, c.gradient);
+  ValueId step = b.mul(c.rate, direction);
+  return {b.sub(decayed(c), step), {m}};
+}
+
+}  // namespace
+
+const UpdateRule kLionRule{.moments = [](const OptimizerConfig&) { return size_t{1}; }, .apply = apply};
+
+}  // namespace lockstep::passes

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementary functions over grids of arguments, each result against f64 in units in the last place: a relative L2 distance would not see
+// a small result that is wrong altogether.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "frontend/graph_runner.h"
+#include "tests/differential/compare.h"
+#include "tests/ops/op_case.h"
+
+namespace lockstep {
+namespace {
+
+using Numbers = std::vector<double>;
+
+constexpr int64_t kCount = 20000;
+
+double toF32(double x) { return static_cast<double>(static_cast<float>(x)); }
+
+/// Equally spaced f32 numbers.
+Numbers linear(double lo, double hi) {
+  Numbers grid;
+  for (int64_t i = 0; i < kCount; ++i) grid.push_back(toF32(lo + (hi - lo) * static_cast<double>(i) / (kCount - 1)));
+  return grid;
+}
+
+/// Both signs, from 1e-30 to `hi` by equal factors.
+Numbers geometric(double hi) {
+  Numbers grid;
+  for (int64_t i = 0; i < kCount; ++i) {
+    double magnitude = 1e-30 * std::pow(hi / 1e-30, static_cast<double>(i) / (kCount - 1));
+    grid.push_back(toF32(i % 2 == 0 ? magnitude : -magnitude));
+  }
+  return grid;
+}
+
+/// In units in the last place of `want`. Subnormals count as 0 and what is beyond f32 as infinite, since a device may make them so.
+double distance(double got, double want) {
+  constexpr double kSmallest = 0x1p-126, kLargest = 3.4028234663852886e38;
+  if (std::isnan(want)) return std::isnan(got) ? 0 : std::numeric_limits<double>::infinity();
+  if (std::abs(want) > kLargest) return std::isinf(got) && (got > 0) == (want > 0) ? 0 : std::numeric_limits<double>::infinity();
+  if (std::abs(want) < kSmallest) return std::abs(got) <= 2 * kSmallest ? 0 : std::numeric_limits<double>::infinity();
+  return std::abs(got - want) / std::ldexp(1.0, std::ilogb(want) - 23);
+}
+
+struct Range {
+  std::string name, op;
+  double limit = 0;  ///< units in the last place, on every device
+  std::vector<Numbers> operands;
+};
+void PrintTo(const Range& range, std::ostream* out) { *out << range.name; }
+
+/// Every pair of a base and an exponent.
+std::vector<Numbers> pairs(const Numbers& bases, const Numbers& exponents) {
+  std::vector<Numbers> both(2);
+  for (double base : bases) {
+    for (double exponent : exponents) {
+      both[0].push_back(toF32(base));
+      both[1].push_back(toF32(exponent));
+    }
+  }
+  return both;
+}
+
+std::vector<Range> ranges() {
+  Numbers bases{1.2e-38,   1e-20, 3e-7, 0.01, 0.3, 0.5, 0.7, 0.70710678, 0.9, 0.999, 0.9999999, 1,
+                1.0000001, 1.001, 1.2,  1.41, 1.5, 2,   2.7, 10,         1e5, 3e15,  1e30};
+  Numbers exponents{-2000,   -128, -60.5, -17.3, -7,  -3, -2, -1.5, -1,  -0.7, -0.5, -1e-3, 0,   1e-10, 0.1,
+                    1.0 / 3, 0.5,  0.9,   1,     1.7, 2,  3,  5,    9.3, 22,   41.7, 88.8,  127, 1000,  54321};
+  Numbers negatives{-0.3, -1, -1.7, -20, -1e10}, whole{-20, -5, -3, -2, -1, 0, 1, 2, 3, 4, 7, 20, 33};
+  return {{"exp_of_sigmoid_tail", "sigmoid", 4, {linear(-87, 20)}},
+          {"sigmoid_small", "sigmoid", 4, {geometric(30)}},
+          {"tanh", "tanh", 5, {linear(-12, 12)}},
+          {"tanh_small", "tanh", 5, {geometric(50)}},
+          {"erf", "erf", 3, {linear(-5, 5)}},
+          {"erf_small", "erf", 3, {geometric(6)}},
+          {"expm1", "expm1", 3, {linear(-20, 90)}},
+          {"expm1_small", "expm1", 3, {geometric(88)}},
+          {"log1p", "log1p", 3, {linear(-0.99999, 50)}},
+          {"log1p_small", "log1p", 3, {geometric(0.999)}},
+          {"log1p_large", "log1p", 4, {linear(1, 3e38)}},
+          {"sin", "sin", 3, {linear(-100, 100)}},
+          {"sin_large", "sin", 3, {linear(-12800, 12800)}},
+          {"sin_small", "sin", 3, {geometric(12800)}},
+          {"cos", "cos", 3, {linear(-100, 100)}},
+          {"cos_large", "cos", 3, {linear(-12800, 12800)}},
+          {"softplus", "softplus", 5, {linear(-87, 100)}},
+          {"silu", "silu", 5, {linear(-80, 80)}},
+          {"gelu", "gelu", 6, {linear(-5, 5)}},
+          {"gelu_tail", "gelu", 12, {linear(-13, 13)}},
+          {"gelu_tanh", "gelu_tanh", 15, {linear(-3, 10)}},
+          {"pow", "pow", 3, pairs(bases, exponents)},
+          {"pow_of_negative_numbers", "pow", 3, pairs(negatives, whole)}};
+}
+
+class Accuracy : public testing::TestWithParam<Range> {};
+INSTANTIATE_TEST_SUITE_P(Functions, Accuracy, testing::ValuesIn(ranges()), [](const auto& info) { return info.param.name; });
+
+TEST_P(Accuracy, every_result_is_near) {
+  const Range& range = GetParam();
+  graph::Builder builder;
+  graph::LeafValues leaves;
+  std::vector<graph::ValueId> operands;
+  for (const Numbers& numbers : range.operands) {
+    std::string name = fmt::format("operand{}", operands.size());
+    graph::TensorType type{graph::DType::F32, graph::Shape{static_cast<int64_t>(numbers.size())}};
+    operands.push_back(graph::testing::addInput(builder, name, type));
+    leaves.emplace(name, graph::Tensor{type, numbers});
+  }
+  builder.output(graph::OutputKind::Result, "y", builder.make(range.op, operands));
+  Numbers want = runGraph(builder.graph(), leaves).front().data;
+  for (const std::string& device : devicesUnderTest()) {
+    Numbers got = runGraph(builder.graph(), leaves, {.device = device}).front().data;
+    size_t worst = 0;
+    for (size_t i = 0; i < want.size(); ++i) {
+      if (distance(got[i], want[i]) > distance(got[worst], want[worst])) worst = i;
+    }
+    std::string arguments;
+    for (const Numbers& numbers : range.operands) arguments += fmt::format(" {}", numbers[worst]);
+    double ulp = distance(got[worst], want[worst]);
+    RecordProperty(device, fmt::format("{:.2f}", ulp));
+    EXPECT_LE(ulp, range.limit) << fmt::format("{} on {}, at{}: {} instead of {}", range.op, device, arguments, got[worst], want[worst]);
+  }
+}
+
+// What the definition says where numbers end.
+TEST(Accuracy, infinities_and_nans_follow_the_definition) {
+  constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+  struct Row {
+    std::string op;
+    double x, y;
+  };
+  for (const Row& row : std::vector<Row>{{"tanh", kInf, 1},       {"tanh", -kInf, -1},     {"tanh", kNaN, kNaN},     {"sigmoid", kInf, 1},
+                                         {"sigmoid", -kInf, 0},   {"sigmoid", kNaN, kNaN}, {"erf", kInf, 1},         {"erf", -kInf, -1},
+                                         {"erf", kNaN, kNaN},     {"expm1", kInf, kInf},   {"expm1", -kInf, -1},     {"expm1", kNaN, kNaN},
+                                         {"log1p", kInf, kInf},   {"log1p", -1, -kInf},    {"log1p", -2, kNaN},      {"log1p", kNaN, kNaN},
+                                         {"sin", kInf, kNaN},     {"cos", kNaN, kNaN},     {"softplus", kInf, kInf}, {"softplus", -kInf, 0},
+                                         {"softplus", kNaN, kNaN}}) {
+    graph::Builder builder;
+    graph::TensorType type{graph::DType::F32, graph::Shape{1}};
+    graph::ValueId x = graph::testing::addInput(builder, "x", type);
+    builder.output(graph::OutputKind::Result, "y", builder.make(row.op, {x}));
+    for (const std::string& device : devicesUnderTest()) {
+      double got = runGraph(builder.graph(), {{"x", graph::Tensor{type, {row.x}}}}, {.device = device}).front().data[0];
+      EXPECT_EQ(distance(got, row.y), 0) << fmt::format("{}({}) on {} is {}", row.op, row.x, device, got);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
