@@ -15,15 +15,12 @@ using detail::Session;
 using graph::OutputKind;
 
 namespace {
-
 // Random numbers of forward programs: a stream apart from those of the training steps.
 constexpr uint64_t kForwardStream = uint64_t{1} << 63;
-
 }  // namespace
 
 struct Forward::Impl {
   detail::ForwardRequest request;
-  uint64_t seed;
   detail::Device device;
   std::shared_ptr<detail::SharedModel> shared;
 
@@ -33,9 +30,8 @@ struct Forward::Impl {
   ProgramFacts facts;
   uint64_t runs = 0;
 
-  Impl(detail::ForwardRequest wanted, uint64_t of_trainer, detail::Device on, std::shared_ptr<detail::SharedModel> source)
+  Impl(detail::ForwardRequest wanted, detail::Device on, std::shared_ptr<detail::SharedModel> source)
       : request(std::move(wanted)),
-        seed(of_trainer),
         device(std::move(on)),
         shared(std::move(source)),
         model(shared->get()),
@@ -52,11 +48,8 @@ struct Forward::Impl {
     graph::Graph traced = detail::traceFunction(model->module.get(), concrete, request.forward, OutputKind::Result, request.where);
     if (!key.captures) traced = detail::withoutCaptures(std::move(traced));
     passes::CompileOptions options;
-    if (request.ema) {
-      detail::requireAverage(*model);
-      options.parameter_state = passes::kAverageState;
-    }
     options.disabled = request.disable;
+    if (request.use_ema) options.parameter_state = passes::kAverageState;
     if (programs.compiled() == 0) options.dump_directory = request.dump_ir;
     auto made = std::make_shared<Session>(std::move(traced), std::move(options), model->states, std::move(concrete));
     facts = detail::programFacts(device, model->layout, made.get());
@@ -74,7 +67,7 @@ ForwardResult Forward::run(const Batch& batch, RunOptions options) {
   std::lock_guard turn(impl_->turn);
   auto session = impl_->program({detail::matchBatch(impl_->request.inputs, batch).extent, options.captures});
   const std::vector<std::byte> arena =
-      session->run(session->encode(batch, {detail::randomKey(impl_->seed, kForwardStream | ++impl_->runs)}));
+      session->run(session->encode(batch, {detail::randomKey(impl_->request.seed, kForwardStream | ++impl_->runs)}));
   ForwardResult result{std::move(session->outputs(arena, OutputKind::Result).front()), {}};
   if (options.captures) result.captures = Captures(session->outputs(arena, OutputKind::Capture));
   return result;
@@ -91,10 +84,12 @@ RunFacts Forward::run_facts() const {
 }
 
 Forward Trainer::attachForward(detail::ForwardRequest request) const {
+  request.seed = impl_->seed;
   request.disable.insert(request.disable.begin(), impl_->disabled.begin(), impl_->disabled.end());
   detail::checkFunction(impl_->shared->get()->module.get(), request.inputs, request.forward, request.where);
+  if (request.use_ema) detail::requireAverages(*impl_->shared->get());
   const bool later = std::ranges::any_of(request.inputs, detail::hasDynamicExtent);
-  auto made = std::make_unique<Forward::Impl>(std::move(request), seed(), impl_->device, impl_->shared);
+  auto made = std::make_unique<Forward::Impl>(std::move(request), impl_->device, impl_->shared);
   if (!later) (void)made->program({});
   return Forward(std::move(made));
 }

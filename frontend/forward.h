@@ -51,7 +51,7 @@ struct ForwardSpec {
   std::function<Tensor(const Model&, const Inputs&)> forward;
   std::string dump_ir = {};
   std::vector<std::string> disable = {};  ///< passes to leave out besides those that the trainer leaves out
-  bool ema = false;                       ///< with the moving average of the parameters; error "parameters.ema" without ema_decay
+  bool use_ema = false;                   ///< with the averages of the parameters (ema_decay of the optimizer)
   size_t cached_programs = 8;             ///< programs for other dynamic extents and captures that are kept
 };
 
@@ -71,9 +71,10 @@ struct ForwardRequest {
   ModelFunction forward;
   std::string dump_ir;
   std::vector<std::string> disable;
-  bool ema = false;
+  bool use_ema = false;
   size_t cached_programs = 8;
   std::source_location where;
+  uint64_t seed = 0;  ///< of the random ops; set by the trainer
 };
 
 }  // namespace detail

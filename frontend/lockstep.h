@@ -7,6 +7,8 @@
 #include "frontend/host.h"
 #include "frontend/module.h"
 #include "frontend/nn.h"
+#include "frontend/nn_conv.h"
+#include "frontend/nn_recurrent.h"
 #include "frontend/ops.h"
 #include "frontend/optim.h"
 #include "frontend/tensor.h"

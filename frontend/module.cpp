@@ -14,7 +14,7 @@ namespace lockstep {
 using detail::toLocation;
 
 Module::Module(Module& parent, std::string name, std::source_location where) : name_(std::move(name)) {
-  parent.registerPart({name_, this, nullptr}, where);
+  parent.registerPart({.name = name_, .child = this, .parameter = nullptr, .buffer = nullptr}, where);
   parent_ = &parent;
 }
 
@@ -56,24 +56,45 @@ std::string Module::path() const {
   return prefix.empty() ? name_ : prefix + "." + name_;
 }
 
-void Module::collect(const std::string& prefix, std::vector<NamedParameter>& into) const {
+void Module::collect(const std::string& prefix, std::vector<NamedParameter>& parameters, std::vector<NamedBuffer>& buffers) const {
   for (const Entry& entry : entries_) {
-    if (entry.parameter != nullptr) into.push_back({prefix + entry.name, entry.parameter});
-    if (entry.child != nullptr) entry.child->collect(prefix + entry.name + ".", into);
+    if (entry.parameter != nullptr) parameters.push_back({prefix + entry.name, entry.parameter});
+    if (entry.buffer != nullptr) buffers.push_back({prefix + entry.name, entry.buffer});
+    if (entry.child != nullptr) entry.child->collect(prefix + entry.name + ".", parameters, buffers);
   }
 }
 
 std::vector<NamedParameter> Module::parameters() const {
-  std::vector<NamedParameter> all;
-  collect("", all);
-  return all;
+  std::vector<NamedParameter> parameters;
+  std::vector<NamedBuffer> buffers;
+  collect("", parameters, buffers);
+  return parameters;
 }
+
+std::vector<NamedBuffer> Module::buffers() const {
+  std::vector<NamedParameter> parameters;
+  std::vector<NamedBuffer> buffers;
+  collect("", parameters, buffers);
+  return buffers;
+}
+
+bool is_training(std::source_location where) { return detail::Trace::require("is_training", where).training(); }
 
 namespace {
 
-int64_t fanIn(const Shape& shape, int64_t stated) {
-  if (stated > 0) return stated;
-  return shape.rank() == 0 ? 1 : shape.elementCount() / shape.extent(shape.rank() - 1);
+Fans matrixFans(const Shape& shape) {
+  if (shape.rank() == 0) return {};
+  int64_t out = shape.extent(shape.rank() - 1);
+  return {.in = shape.elementCount() / out, .out = out};
+}
+
+void checkShape(std::string_view kind, const std::string& name, const std::vector<int64_t>& shape, const std::source_location& where) {
+  if (std::all_of(shape.begin(), shape.end(), [](int64_t extent) { return extent >= 1; })) return;
+  throw Error({.code = "parameter.shape",
+               .message = fmt::format("{} '{}' has shape [{}], but every extent must be at least 1", kind, name, fmt::join(shape, ",")),
+               .where = toLocation(where),
+               .notes = {},
+               .remedy = {}});
 }
 
 }  // namespace
@@ -85,16 +106,17 @@ Parameter::Parameter(Module& owner, std::string name, std::vector<int64_t> shape
       type_{DType::F32, Shape(shape)},
       initializer_(std::move(initializer)),
       decay_(options.decay.value_or(decaysByDefault(initializer_))),
-      fan_in_(0),
+      fans_(options.fans.value_or(Fans{})),
       where_(where) {
-  if (std::any_of(shape.begin(), shape.end(), [](int64_t extent) { return extent < 1; })) {
+  checkShape("parameter", name_, shape, where);
+  if (!options.fans) fans_ = matrixFans(type_.shape);
+  if (initializer_.kind == Initializer::Kind::Orthogonal && type_.shape.rank() < 2) {
     throw Error({.code = "parameter.shape",
-                 .message = fmt::format("parameter '{}' has shape [{}], but every extent must be at least 1", name_, fmt::join(shape, ",")),
+                 .message = fmt::format("parameter '{}' is {}, but orthogonal values need two axes", name_, toString(type_)),
                  .where = toLocation(where),
                  .notes = {},
                  .remedy = {}});
   }
-  fan_in_ = fanIn(type_.shape, options.fan_in);
   size_t count = static_cast<size_t>(type_.shape.elementCount());
   if (initializer_.kind == Initializer::Kind::Literal && initializer_.literal.size() != count) {
     throw Error({.code = "parameter.literal",
@@ -103,12 +125,29 @@ Parameter::Parameter(Module& owner, std::string name, std::vector<int64_t> shape
                  .notes = {},
                  .remedy = {}});
   }
-  owner.registerPart({name_, nullptr, this}, where);
+  owner.registerPart({.name = name_, .child = nullptr, .parameter = this, .buffer = nullptr}, where);
 }
 
 std::string Parameter::path() const {
   std::string prefix = owner_->path();
   return prefix.empty() ? name_ : prefix + "." + name_;
+}
+
+Buffer::Buffer(Module& owner, std::string name, std::vector<int64_t> shape, double initial, std::source_location where)
+    : owner_(&owner), name_(std::move(name)), type_{DType::F32, Shape(shape)}, initial_(initial), where_(where) {
+  checkShape("buffer", name_, shape, where);
+  owner.registerPart({.name = name_, .child = nullptr, .parameter = nullptr, .buffer = this}, where);
+}
+
+std::string Buffer::path() const {
+  std::string prefix = owner_->path();
+  return prefix.empty() ? name_ : prefix + "." + name_;
+}
+
+Tensor Buffer::tensor(std::source_location where) const { return detail::Trace::require("buffer", where).buffer(*this, where); }
+
+void Buffer::update(const Tensor& next, std::source_location where) const {
+  detail::Trace::require("buffer", where).updateBuffer(*this, next, where);
 }
 
 Tensor Parameter::tensor(std::source_location where) const { return detail::Trace::require("parameter", where).parameter(*this, where); }

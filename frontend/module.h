@@ -5,6 +5,13 @@
 //     ls::Parameter scale{*this, "scale", {64}, ls::init::ones()};
 //   };
 // Their path names are l1.W, l1.b, scale, in the order of declaration. Modules neither copy nor move, because children know their parent.
+//
+// To use a part in two places, declare it once and hold a reference to it elsewhere; it stays one set of parameters under one name, and
+// its gradient is the sum over all uses:
+//   struct Head : ls::Module {
+//     Head(ls::Module& parent, std::string name, const ls::nn::Embedding& tokens) : Module(parent, std::move(name)), tokens(tokens) {}
+//     const ls::nn::Embedding& tokens;   // owned by the model, which declares it before the head
+//   };
 #pragma once
 
 #include <cstdint>
@@ -21,11 +28,20 @@
 namespace lockstep {
 
 class Parameter;
+class Buffer;
 
 struct NamedParameter {
   std::string name;  ///< path from the root: "layers.0.attn.q.W"
   const Parameter* parameter = nullptr;
 };
+struct NamedBuffer {
+  std::string name;
+  const Buffer* buffer = nullptr;
+};
+
+/// Whether the function that is being traced is a loss, as compile() trains it; false in forward functions. For layers that differ, such
+/// as dropout. Error "trace.inactive" outside of a trace.
+bool is_training(std::source_location where = std::source_location::current());
 
 class Module {
  public:
@@ -38,18 +54,22 @@ class Module {
 
   /// All parameters of this module and its children, in the order of declaration.
   [[nodiscard]] std::vector<NamedParameter> parameters() const;
+  /// Likewise all buffers.
+  [[nodiscard]] std::vector<NamedBuffer> buffers() const;
   /// Path from the root; empty for the root.
   [[nodiscard]] std::string path() const;
 
  private:
   friend class Parameter;
+  friend class Buffer;
   struct Entry {
     std::string name;
     Module* child = nullptr;
     Parameter* parameter = nullptr;
+    Buffer* buffer = nullptr;
   };
   void registerPart(Entry entry, const std::source_location& where);
-  void collect(const std::string& prefix, std::vector<NamedParameter>& into) const;
+  void collect(const std::string& prefix, std::vector<NamedParameter>& parameters, std::vector<NamedBuffer>& buffers) const;
 
   Module* parent_ = nullptr;
   std::string name_;
@@ -58,13 +78,14 @@ class Module {
 
 struct ParameterOptions {
   std::optional<bool> decay = {};  ///< whether weight decay applies; by default as the initializer suggests
-  int64_t fan_in = 0;              ///< inputs that one output element sums over (kaiming); 0: all axes but the last
+  std::optional<Fans> fans = {};   ///< for kaiming and xavier; by default as of a matrix [..., in, out]
 };
 
 /// A trainable tensor. Inside a trace it converts to its Tensor.
 class Parameter {
  public:
-  /// Errors: "module.name" as above, "parameter.shape" for an extent below 1, "parameter.literal" for a wrong number of values.
+  /// Errors: "module.name" as above, "parameter.shape" for an extent below 1 or too few axes for the initializer, "parameter.literal" for a
+  /// wrong number of values.
   Parameter(Module& owner, std::string name, std::vector<int64_t> shape, Initializer initializer = init::randn(),
             ParameterOptions options = {}, std::source_location where = std::source_location::current());
   Parameter(const Parameter&) = delete;
@@ -81,7 +102,7 @@ class Parameter {
   [[nodiscard]] const std::source_location& where() const { return where_; }
   /// The values that a seed gives to the parameter at position `index` of its model.
   [[nodiscard]] std::vector<float> initial(uint64_t seed, uint32_t index) const {
-    return initialValues(initializer_, type_.shape, fan_in_, seed, index);
+    return initialValues(initializer_, type_.shape, fans_, seed, index);
   }
 
  private:
@@ -90,7 +111,39 @@ class Parameter {
   TensorType type_;
   Initializer initializer_;
   bool decay_;
-  int64_t fan_in_;
+  Fans fans_;
+  std::source_location where_;
+};
+
+/// A tensor that lasts from step to step and is not trained: running statistics, a counter. f32. It is saved, loaded, downloaded and
+/// uploaded under its path name, like a parameter. Inside a trace it converts to its Tensor.
+///   ls::Buffer calls{*this, "calls", {}};
+///   calls.update(calls + 1.0);
+class Buffer {
+ public:
+  /// Every element starts at `initial`. Errors "module.name", "parameter.shape" as of Parameter.
+  Buffer(Module& owner, std::string name, std::vector<int64_t> shape, double initial = 0,
+         std::source_location where = std::source_location::current());
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  operator Tensor() const { return tensor(where_); }
+  /// The value of the step before, or what this trace has updated it to. Gradients end here. Errors as of Parameter::tensor.
+  [[nodiscard]] Tensor tensor(std::source_location where = std::source_location::current()) const;
+  /// Sets the value of the next step, in training only (see is_training). A step whose loss is not finite changes no buffer, unless the
+  /// optimizer says otherwise. Errors "buffer.training" in a forward function, "buffer.type" for another shape or element type.
+  void update(const Tensor& next, std::source_location where = std::source_location::current()) const;
+
+  [[nodiscard]] std::string path() const;
+  [[nodiscard]] const TensorType& type() const { return type_; }
+  [[nodiscard]] double initial() const { return initial_; }
+  [[nodiscard]] const std::source_location& where() const { return where_; }
+
+ private:
+  Module* owner_;
+  std::string name_;
+  TensorType type_;
+  double initial_;
   std::source_location where_;
 };
 

@@ -6,8 +6,7 @@
 namespace lockstep::nn {
 
 Linear::Linear(Module& parent, std::string name, int64_t in, int64_t out, LinearOptions options, std::source_location where)
-    : Module(parent, std::move(name), where),
-      W(*this, "W", {in, out}, std::move(options.init), {.decay = options.decay, .fan_in = in}, where) {
+    : Module(parent, std::move(name), where), W(*this, "W", {in, out}, std::move(options.init), {.decay = options.decay}, where) {
   if (options.bias) b = std::make_unique<Parameter>(*this, "b", std::vector<int64_t>{out}, init::zeros(), ParameterOptions{}, where);
 }
 

@@ -104,6 +104,8 @@ graph::Graph NonFiniteProbe::addProbes(const graph::Graph& traced, const std::ve
   std::map<uint32_t, size_t> probes;  // index in probed_ by value
   for (const graph::NodeId id : nodes) {
     const graph::Node node = b.graph()[id];
+    // A probe must leave the states as they are.
+    if (std::holds_alternative<graph::AliasUpdate>(*node.op->alias)) continue;
     for (const ValueId result : node.results) {
       const TensorType type = b.typeOf(result);
       if (type.dtype != DType::F32) continue;
@@ -127,12 +129,7 @@ graph::Graph NonFiniteProbe::addProbes(const graph::Graph& traced, const std::ve
 
 std::optional<NonFiniteOrigin> NonFiniteProbe::find(const std::vector<HostTensor>& inputs) {
   const ProbeBatch batch = batchFor(inputs_, inputs);
-  StepValues own;  // the key of the random numbers
-  for (const HostTensor& value : inputs) {
-    if (value.name() != graph::kRandomKeyInput) continue;
-    own.push_back({graph::kRandomKeyInput, value.type(), {value.uints().begin(), value.uints().end()}});
-  }
-  const std::vector<HostTensor> counts = session_->outputs(session_->run(session_->encode(batch.batch, own)), OutputKind::Result);
+  const std::vector<HostTensor> counts = session_->outputs(session_->run(session_->encode(batch.batch, {})), OutputKind::Result);
   std::vector<Probed> probed = probed_;
   for (const HostTensor& count : counts) {
     const size_t index = std::stoul(count.name().substr(count.name().find('.') + 1));

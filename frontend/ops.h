@@ -3,6 +3,7 @@
 // constraint (docs/errors.md), both shapes, the place of the call and where each operand was made.
 #pragma once
 
+#include "frontend/losses.h"
 #include "frontend/ops_conv.h"
 #include "frontend/ops_element.h"
 #include "frontend/ops_gradient.h"

@@ -99,6 +99,7 @@ Schedule staircase(const Staircase& options) {
 Schedule multi_step(const MultiStep& options) {
   needFinite("peak", options.peak);
   needFinite("gamma", options.gamma);
+  for (int64_t milestone : options.milestones) needSteps("a milestone", milestone);
   Schedule made;
   made.kind = Schedule::Kind::MultiStep;
   made.peak = options.peak;

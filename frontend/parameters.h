@@ -7,31 +7,27 @@
 #include "frontend/host.h"
 #include "frontend/io/array.h"
 #include "frontend/optim.h"
-#include "frontend/session.h"
 #include "frontend/shared_model.h"
 
 namespace lockstep::detail {
 
-/// The parameters of a model as the passes see them.
+/// The parameters of a model as the passes see them: which of them decay is the optimizer's filter, or else their own flag.
 std::vector<graph::ParameterInfo> parameterInfos(const Module& model);
 
-/// The flat values that a seed gives.
-std::vector<float> initialParameters(const TrainedModel& model, uint64_t seed);
-/// Writes flat values; an average of the parameters begins at them.
+/// Writes the values that a seed gives; averages begin at them.
+void initialiseParameters(const TrainedModel& model, uint64_t seed);
+/// Sets the parameters; averages begin again at them.
 void writeParameters(const TrainedModel& model, const std::vector<float>& flat);
+/// Error "parameters.ema" when no averages are kept.
+void requireAverages(const TrainedModel& model);
+/// The averages, if there are any, become the parameters as they are now.
+void restartAverages(const TrainedModel& model);
 
-/// A flat state by parameter; padding is left out.
+/// The flat state by parameter; padding is left out.
 ParameterValues splitParameters(const graph::ParameterLayout& layout, const std::vector<float>& flat);
-
-/// All parameters and buffers by path name.
-ParameterValues readValues(const TrainedModel& model);
-/// Sets all of them. Errors "parameters.unknown", "parameters.missing" (all of them named), "parameters.length" before anything is written.
-void writeValues(const TrainedModel& model, const ParameterValues& values);
-
-/// Error "parameters.ema" when the optimizer averages nothing.
-void requireAverage(const TrainedModel& model);
+/// The other way, padding zero. Errors "parameters.unknown", "parameters.missing" (all of them named), "parameters.length".
+std::vector<float> joinParameters(const graph::ParameterLayout& layout, const ParameterValues& values);
 
 io::Array toArray(const BatchItem& item);
-io::Array toArray(const StepValue& value);
 
 }  // namespace lockstep::detail

@@ -15,6 +15,7 @@
 
 namespace lockstep::detail {
 
+using graph::DType;
 using program::ArenaRole;
 
 Device openChosenDevice(const std::string& selector) {
@@ -24,15 +25,21 @@ Device openChosenDevice(const std::string& selector) {
 }
 
 StepValue stepValue(std::string_view name, std::span<const double> values) {
-  StepValue made{name, {graph::DType::F32, graph::Shape{static_cast<int64_t>(values.size())}}, {}};
+  StepValue made{name, {DType::F32, graph::Shape{static_cast<int64_t>(values.size())}}, {}};
   for (double value : values) made.words.push_back(std::bit_cast<uint32_t>(static_cast<float>(value)));
   return made;
 }
 
 StepValue randomKey(uint64_t seed, uint64_t step) {
   return {graph::kRandomKeyInput,
-          {graph::DType::U32, graph::Shape{4}},
+          {DType::U32, graph::Shape{4}},
           {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32), static_cast<uint32_t>(step), static_cast<uint32_t>(step >> 32)}};
+}
+
+io::Array toArray(const StepValue& value) {
+  io::ElementType type = value.type.dtype == DType::F32 ? io::ElementType::F32 : io::ElementType::U32;
+  std::span<const std::byte> bytes = std::as_bytes(std::span(value.words));
+  return {type, value.type.shape.extents(), {bytes.begin(), bytes.end()}};
 }
 
 Session::Session(graph::Graph traced, passes::CompileOptions options, std::shared_ptr<States> states, std::vector<InputSpec> inputs)
@@ -75,7 +82,9 @@ void Session::declareStates(const graph::Graph& graph) {
   }
   for (const program::Buffer& buffer : (*program_)->buffers) {
     if (buffer.role != ArenaRole::State) continue;
-    auto memory = states_->declare(buffer.name, {buffer.type, buffer.initial, leaves.contains(buffer.name)});
+    // Between steps the sum of gradients is zero.
+    const bool persistent = leaves.contains(buffer.name) && buffer.name != passes::kAccumulatedState;
+    auto memory = states_->declare(buffer.name, {buffer.type, buffer.initial, persistent});
     arenas_.emplace(buffer.name, std::move(memory));
   }
 }

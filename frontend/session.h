@@ -25,6 +25,7 @@ using StepValues = std::vector<StepValue>;
 StepValue stepValue(std::string_view name, std::span<const double> values);  ///< as f32[n]
 /// The key of the random ops: a stream apart for each `seed` and each `step` of it.
 StepValue randomKey(uint64_t seed, uint64_t step);
+io::Array toArray(const StepValue& value);
 
 /// Calls into the device take the device's turn.
 class Session {

@@ -27,11 +27,6 @@ struct StateInfo {
 /// An array for the values of a state; zeros. A bool is a u32, as in memory.
 io::Array zeroState(const graph::TensorType& type);
 
-/// Whether a state of this name is a buffer of the model, which is no state of the optimizer.
-bool isBufferState(std::string_view name);
-/// The path of a buffer in its model.
-std::string bufferPath(std::string_view state);
-
 /// Safe for concurrent calls. Reads and writes wait for all steps that were submitted before. Device failures are thrown as Error.
 class States {
  public:
@@ -69,8 +64,5 @@ class States {
   mutable std::mutex mutex_;  ///< of the map, not of the memories
   std::map<std::string, State, std::less<>> states_;
 };
-
-/// Those that belong in a checkpoint.
-std::map<std::string, StateInfo, std::less<>> persistentStates(const States& states);
 
 }  // namespace lockstep::detail

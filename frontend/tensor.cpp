@@ -21,6 +21,7 @@ int64_t Tensor::extent(int64_t axis, std::source_location where) const {
 }
 
 Operand::Operand(const Parameter& parameter, std::source_location where) : tensor_(parameter.tensor(where)), where_(where) {}
+Operand::Operand(const Buffer& buffer, std::source_location where) : tensor_(buffer.tensor(where)), where_(where) {}
 
 Tensor operator+(Operand a, Operand b) { return add(a, b, a.where()); }
 Tensor operator-(Operand a, Operand b) { return sub(a, b, a.where()); }

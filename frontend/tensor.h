@@ -55,6 +55,7 @@ class Tensor {
 };
 
 class Parameter;
+class Buffer;
 
 /// Where a call was written; every op takes one, defaulted.
 using Where = std::source_location;
@@ -67,6 +68,7 @@ class Operand {
  public:
   Operand(const Tensor& tensor, std::source_location where = std::source_location::current()) : tensor_(tensor), where_(where) {}
   Operand(const Parameter& parameter, std::source_location where = std::source_location::current());
+  Operand(const Buffer& buffer, std::source_location where = std::source_location::current());
   template <Number T>
   Operand(T number, std::source_location where = std::source_location::current())
       : number_(static_cast<double>(number)), is_number_(true), where_(where) {}

@@ -31,6 +31,8 @@ Note describe(const graph::Graph& graph, graph::ValueId value, std::string_view 
 
 }  // namespace
 
+std::string bufferState(const std::string& path) { return "buffer." + path; }
+
 Location toLocation(const std::source_location& where) { return {where.file_name(), where.line(), where.column()}; }
 
 Trace::Trace(std::source_location where) : serial_(++last_serial) {
@@ -110,10 +112,72 @@ void Trace::addParameters(const Module& root) {
     builder_.name(id, named.name);
     parameters_.emplace(&parameter, id);
   }
+  for (const NamedBuffer& named : root.buffers()) {
+    const Buffer& buffer = *named.buffer;
+    builder_.setLocation(builder_.addLocation(toLocation(buffer.where())));
+    std::vector<int64_t> extents = buffer.type().shape.extents();
+    std::string name = bufferState(named.name);
+    graph::ValueId leaf = builder_.make(
+        "state", {}, {{"name", name}, {"dtype", buffer.type().dtype}, {"shape", std::move(extents)}, {"init", buffer.initial()}});
+    builder_.name(leaf, name);
+    buffers_.push_back({&buffer, name, leaf, leaf});
+  }
   builder_.setLocation(0);
 }
 
+size_t Trace::indexOf(const Buffer& buffer, const std::source_location& where) const {
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    if (buffers_[i].buffer == &buffer) return i;
+  }
+  throw Error({.code = "trace.buffer",
+               .message = fmt::format("buffer '{}' does not belong to the model that is being traced", buffer.path()),
+               .where = toLocation(where),
+               .notes = {{"the buffer was declared here", toLocation(buffer.where())}},
+               .remedy = "declare its module as a child of the model: {*this, \"name\", ...}"});
+}
+
+Tensor Trace::buffer(const Buffer& buffer, const std::source_location& where) const {
+  return tensor(buffers_[indexOf(buffer, where)].newest);
+}
+
+void Trace::updateBuffer(const Buffer& buffer, const Tensor& next, const std::source_location& where) {
+  size_t index = indexOf(buffer, where);
+  if (!training_) {
+    throw Error({.code = "buffer.training",
+                 .message = fmt::format("buffer '{}' is updated in a forward function", buffer.path()),
+                 .where = toLocation(where),
+                 .notes = {},
+                 .remedy = "buffers change in training steps; ask ls::is_training() before"});
+  }
+  graph::ValueId now = value(next, "buffer", where);
+  if (builder_.typeOf(now) != buffer.type()) {
+    raise(fail("buffer.type",
+               fmt::format("buffer '{}' is {} but gets {}", buffer.path(), toString(buffer.type()), toString(builder_.typeOf(now)))),
+          std::span(&next, 1), where);
+  }
+  buffers_[index].newest = now;
+}
+
+graph::Graph Trace::take() {
+  builder_.setLocation(0);
+  for (const BufferVersions& versions : buffers_) {
+    if (versions.newest == versions.leaf) continue;
+    graph::ValueId next = builder_.make("update_slice", {versions.leaf, versions.newest}, {{"offset", int64_t{0}}});
+    builder_.output(graph::OutputKind::NextState, versions.state, next);
+  }
+  return builder_.take();
+}
+
 Tensor Trace::addInput(const std::string& name, const TensorType& type) {
+  // Leaves are found by name: gradients and values would go to the wrong one.
+  for (const graph::ParameterInfo& parameter : builder_.graph().parameters) {
+    if (parameter.name != name) continue;
+    throw Error({.code = "compile.input",
+                 .message = fmt::format("the input '{}' has the name of a parameter", name),
+                 .where = {},
+                 .notes = {},
+                 .remedy = "give the input another name"});
+  }
   builder_.setLocation(0);
   auto made = builder_.tryMake(graph::op("input"), {}, {{"name", name}, {"dtype", type.dtype}, {"shape", type.shape.extents()}});
   if (!made) {

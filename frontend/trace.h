@@ -18,10 +18,13 @@ namespace lockstep {
 
 class Module;
 class Parameter;
+class Buffer;
 
 namespace detail {
 
 Location toLocation(const std::source_location& where);
+/// The name of a buffer's state leaf.
+std::string bufferState(const std::string& path);
 
 /// One trace; active on its thread from construction to destruction. Error "trace.nested" when another one is active.
 class Trace {
@@ -46,20 +49,36 @@ class Trace {
   /// Throws `failure` with the place of the call and a note for each operand.
   [[noreturn]] void raise(Failure failure, std::span<const Tensor> operands, const std::source_location& where) const;
 
-  /// Declares the parameters of a module tree, in declaration order.
+  /// Declares the parameters and buffers of a module tree, in declaration order.
   void addParameters(const Module& root);
   Tensor addInput(const std::string& name, const TensorType& type);
   /// The key of the random ops, and a number that no other random op of this trace has.
   Tensor randomKey();
   int64_t nextSalt() { return salts_++; }
   Tensor parameter(const Parameter& parameter, const std::source_location& where);
+  Tensor buffer(const Buffer& buffer, const std::source_location& where) const;
+  void updateBuffer(const Buffer& buffer, const Tensor& next, const std::source_location& where);
+  /// Whether a loss is traced; only then may buffers change.
+  void setTraining(bool training) { training_ = training; }
+  [[nodiscard]] bool training() const { return training_; }
   void capture(const std::string& name, const Tensor& tensor, const std::source_location& where);
   void output(graph::OutputKind kind, const std::string& name, const Tensor& tensor);
-  graph::Graph take() { return builder_.take(); }
+  /// The graph, with an output for the next version of each buffer that was updated.
+  graph::Graph take();
 
  private:
   uint64_t serial_;
   graph::Builder builder_;
+  /// A buffer's state leaf, and what it is by now.
+  struct BufferVersions {
+    const Buffer* buffer;
+    std::string state;
+    graph::ValueId leaf, newest;
+  };
+  [[nodiscard]] size_t indexOf(const Buffer& buffer, const std::source_location& where) const;
+
+  bool training_ = false;
+  std::vector<BufferVersions> buffers_;
   std::map<const Parameter*, graph::ValueId> parameters_;  // looked up only, never iterated
   std::map<std::string, std::source_location, std::less<>> captures_;
   Tensor random_key_;

@@ -40,6 +40,7 @@ graph::Graph traceFunction(const Module* model, const std::vector<InputSpec>& in
                            const std::source_location& where) {
   checkFunction(model, inputs, function, where);
   Trace trace(where);
+  trace.setTraining(kind == graph::OutputKind::Loss);
   trace.addParameters(*model);
   std::map<std::string, Tensor, std::less<>> tensors;
   for (const InputSpec& input : inputs) tensors.emplace(input.name, trace.addInput(input.name, input.type));

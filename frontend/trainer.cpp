@@ -9,6 +9,8 @@
 
 #include "frontend/batch.h"
 #include "frontend/io/safetensors.h"
+#include "frontend/micro_batches.h"
+#include "frontend/model_buffers.h"
 #include "frontend/optimizer_settings.h"
 #include "frontend/parameters.h"
 #include "frontend/tracing.h"
@@ -47,6 +49,7 @@ Trainer::Impl::Impl(detail::CompileRequest request)
       loss(std::move(request.loss)),
       disabled(std::move(request.disable)),
       memory_limit(request.memory_limit),
+      accumulate(request.accumulate),
       find_non_finite(request.find_non_finite),
       where(request.where),
       device(detail::openChosenDevice(request.device)),
@@ -57,12 +60,13 @@ Trainer::Impl::Impl(detail::CompileRequest request)
       programs(request.cached_programs) {
   auto model = makeModel(std::move(request.model), optimizer);
   shared = std::make_shared<detail::SharedModel>(model);
+  config = detail::optimizerConfig(optimizer, detail::parameterInfos(*model->module), accumulate);
   if (isDynamic()) {
     facts = detail::programFacts(device, model->layout, nullptr);
   } else {
     (void)program({});
   }
-  detail::writeParameters(*model, detail::initialParameters(*model, seed));
+  detail::initialiseParameters(*model, seed);
 }
 
 bool Trainer::Impl::isDynamic() const { return std::ranges::any_of(inputs, detail::hasDynamicExtent); }
@@ -81,17 +85,14 @@ std::unique_lock<detail::Turn> Trainer::Impl::look() const {
 
 std::shared_ptr<const detail::TrainedModel> Trainer::Impl::makeModel(std::shared_ptr<const Module> module,
                                                                      const OptimizerSpec& with) const {
-  auto model = std::make_shared<detail::TrainedModel>();
-  model->parameters = detail::parameterInfos(*module);
-  model->layout = graph::layoutParameters(model->parameters);
-  model->config = detail::optimizerConfig(with, model->parameters);
-  model->states = std::make_shared<detail::States>(device);
-  model->module = std::move(module);
-  // The parameters are there before the first program is, and so is an average that begins at them.
-  const detail::StateInfo flat{{DType::F32, Shape{model->layout.total}}, 0, true};
-  if (model->layout.total > 0) (void)model->states->declare(std::string(passes::kParameterState), flat);
-  if (model->layout.total > 0 && with.ema_decay > 0) (void)model->states->declare(std::string(passes::kAverageState), flat);
-  return model;
+  graph::ParameterLayout layout = graph::layoutParameters(detail::parameterInfos(*module));
+  auto states = std::make_shared<detail::States>(device);
+  // The parameters are there before the first program is.
+  const detail::StateInfo flat{{DType::F32, Shape{layout.total}}, 0, true};
+  if (layout.total > 0) states->declare(std::string(passes::kParameterState), flat);
+  if (layout.total > 0 && with.ema_decay > 0) states->declare(std::string(passes::kAverageState), flat);
+  detail::declareBuffers(*module, *states);
+  return std::make_shared<const detail::TrainedModel>(detail::TrainedModel{std::move(module), std::move(layout), std::move(states)});
 }
 
 passes::CompileOptions Trainer::Impl::compileOptions() const {
@@ -101,12 +102,15 @@ passes::CompileOptions Trainer::Impl::compileOptions() const {
   return options;
 }
 
-std::shared_ptr<Session> Trainer::Impl::compileFor(const detail::TrainedModel& model, const detail::ProgramKey& key) const {
+std::shared_ptr<Session> Trainer::Impl::compileFor(const detail::TrainedModel& model, const passes::OptimizerConfig& with,
+                                                   const detail::ProgramKey& key) const {
   std::vector<InputSpec> concrete = detail::withExtent(inputs, key.extent);
   graph::Graph traced = detail::traceFunction(model.module.get(), concrete, loss, OutputKind::Loss, where);
+  traced.parameters = detail::parameterInfos(*model.module);
   if (!key.captures) traced = detail::withoutCaptures(std::move(traced));
   passes::CompileOptions options = compileOptions();
-  options.optimizer = model.config;
+  options.optimizer = with;
+  options.parameter_state = std::string(passes::kParameterState);
   if (programs.compiled() == 0) options.dump_directory = dump_directory;
   return std::make_shared<Session>(std::move(traced), std::move(options), model.states, std::move(concrete));
 }
@@ -114,15 +118,16 @@ std::shared_ptr<Session> Trainer::Impl::compileFor(const detail::TrainedModel& m
 std::shared_ptr<Session> Trainer::Impl::program(const detail::ProgramKey& key) {
   if (auto found = programs.find(key)) return found;
   auto model = shared->get();
-  auto made = compileFor(*model, key);
+  auto made = compileFor(*model, config, key);
   facts = detail::programFacts(device, model->layout, made.get());
   programs.insert(key, made);
   return made;
 }
 
-detail::StepValues Trainer::Impl::stepValues(uint64_t t) const {
-  const auto scalars = passes::stepScalars(shared->get()->config, rateAt(optimizer.lr, static_cast<int64_t>(t)), t);
-  return {detail::stepValue(passes::kScalarsInput, scalars), detail::randomKey(seed, t)};
+detail::StepValues Trainer::Impl::stepValues(uint64_t t, int64_t run) const {
+  const auto scalars = passes::stepScalars(config, rateAt(optimizer.lr, static_cast<int64_t>(t)), t, run + 1 == accumulate);
+  const uint64_t runs_before = (t - 1) * static_cast<uint64_t>(accumulate) + static_cast<uint64_t>(run);
+  return {detail::stepValue(passes::kScalarsInput, scalars), detail::randomKey(seed, runs_before + 1)};
 }
 
 uint64_t Trainer::Impl::enqueue(size_t count, const std::function<Batch(size_t)>& batch, const StepOptions& options) {
@@ -131,8 +136,8 @@ uint64_t Trainer::Impl::enqueue(size_t count, const std::function<Batch(size_t)>
   ticket.first_step = step + 1;
   ticket.captures = options.captures;
   for (size_t i = 0; i < count; ++i) {
-    const Batch data = batch(i);
-    const int64_t extent = detail::matchBatch(inputs, data).extent;
+    const std::vector<Batch> runs = detail::microBatches(batch(i), inputs, accumulate);
+    const int64_t extent = detail::matchBatch(inputs, runs.front()).extent;
     if (i == 0) {
       ticket.extent = extent;
       try {
@@ -140,16 +145,18 @@ uint64_t Trainer::Impl::enqueue(size_t count, const std::function<Batch(size_t)>
       } catch (const Error& error) {
         if (!isDeviceFailure(error.exitCode())) throw;
         ticket.failure = Failure{error.diagnostics(), error.exitCode()};
-        ticket.inputs.resize(count);
+        ticket.inputs.resize(count * runs.size());
         break;
       }
     } else if (extent != ticket.extent) {
       reject("batch.extent", fmt::format("the dynamic extent is {} in the first step and {} in a later one", ticket.extent, extent),
              "steps of one call run the same program; make one call an extent");
     }
-    const detail::StepValues values = stepValues(step + i + 1);
-    ticket.inputs.push_back(ticket.session->encode(data, values));
-    if (!dump_directory.empty()) dumpInputs(data, values);
+    for (size_t run = 0; run < runs.size(); ++run) {
+      const detail::StepValues values = stepValues(step + i + 1, static_cast<int64_t>(run));
+      ticket.inputs.push_back(ticket.session->encode(runs[run], values));
+      if (!dump_directory.empty()) dumpInputs(runs[run], values);
+    }
   }
   if (!ticket.failure) {
     Result<Ticket> submitted = ticket.session->submit(ticket.inputs);
@@ -169,7 +176,8 @@ std::vector<StepResult> Trainer::Impl::wait(uint64_t id) {
   if (found == open.end()) reject("steps.ticket", "the ticket is unknown or was waited for already");
   OpenTicket ticket = std::move(found->second);
   open.erase(found);
-  std::vector<StepResult> results(ticket.inputs.size());
+  const auto runs = static_cast<size_t>(accumulate);
+  std::vector<StepResult> results(ticket.inputs.size() / runs);
   for (size_t i = 0; i < results.size(); ++i) results[i].step = ticket.first_step + i;
 
   std::vector<std::vector<std::byte>> arenas;
@@ -191,12 +199,19 @@ std::vector<StepResult> Trainer::Impl::wait(uint64_t id) {
   bool explained = false;
   for (size_t i = 0; i < results.size(); ++i) {
     StepResult& result = results[i];
-    result.loss = ticket.session->outputs(arenas[i], OutputKind::Loss).front().floats().front();
-    if (ticket.captures) result.captures = Captures(ticket.session->outputs(arenas[i], OutputKind::Capture));
-    if (std::isfinite(result.loss)) continue;
+    double sum = 0;
+    size_t bad = runs;  // the first run whose loss is not finite
+    for (size_t run = 0; run < runs; ++run) {
+      const float loss_value = ticket.session->outputs(arenas[i * runs + run], OutputKind::Loss).front().floats().front();
+      if (bad == runs && !std::isfinite(loss_value)) bad = run;
+      sum += static_cast<double>(loss_value);
+    }
+    result.loss = static_cast<float>(sum / static_cast<double>(runs));
+    if (ticket.captures) result.captures = Captures(ticket.session->outputs(arenas[(i + 1) * runs - 1], OutputKind::Capture));
+    if (bad == runs) continue;
     // Steps after the first one that is not finite mostly fail because of it.
     if (find_non_finite && !explained) {
-      result.failure = explainNonFinite(ticket, i, result.loss);
+      result.failure = explainNonFinite(ticket, result.step, ticket.inputs[i * runs + bad], result.loss);
     } else {
       result.failure = StepFailure{FailureKind::NonFinite, {detail::describeNonFinite(result.step, result.loss, {})}, {}};
     }
@@ -205,7 +220,7 @@ std::vector<StepResult> Trainer::Impl::wait(uint64_t id) {
   return results;
 }
 
-StepFailure Trainer::Impl::explainNonFinite(const OpenTicket& ticket, size_t index, float loss_value) {
+StepFailure Trainer::Impl::explainNonFinite(const OpenTicket& ticket, uint64_t at, const std::vector<std::byte>& input, float loss_value) {
   StepFailure failure{.kind = FailureKind::NonFinite, .diagnostics = {}, .origin = {}};
   try {
     if (diagnosis.model != ticket.model || diagnosis.extent != ticket.extent) {
@@ -214,11 +229,11 @@ StepFailure Trainer::Impl::explainNonFinite(const OpenTicket& ticket, size_t ind
                                                             detail::withExtent(inputs, ticket.extent));
       diagnosis = {ticket.model, ticket.extent, std::move(probe)};
     }
-    failure.origin = diagnosis.probe->find(ticket.session->decode(ticket.inputs[index]));
-    failure.diagnostics.push_back(detail::describeNonFinite(ticket.first_step + index, loss_value, failure.origin));
+    failure.origin = diagnosis.probe->find(ticket.session->decode(input));
+    failure.diagnostics.push_back(detail::describeNonFinite(at, loss_value, failure.origin));
   } catch (const Error& error) {
     // The search may need more memory than there is; the step's own failure stays the news.
-    failure.diagnostics.push_back(detail::describeNonFinite(ticket.first_step + index, loss_value, {}));
+    failure.diagnostics.push_back(detail::describeNonFinite(at, loss_value, {}));
     failure.diagnostics.back().notes.push_back({fmt::format("where that began was not found: {}", error.what()), {}});
   }
   return failure;
@@ -264,17 +279,33 @@ std::vector<StepResult> Trainer::wait(uint64_t ticket) {
 
 std::vector<std::pair<std::string, double>> Trainer::profile(const Batch& batch) {
   auto turn = impl_->enter();
-  auto session = impl_->program({detail::matchBatch(impl_->inputs, batch).extent, false});
-  const detail::StepValues values = impl_->stepValues(impl_->step + 1);
-  const std::vector<std::byte> input = session->encode(batch, values);
-  if (!impl_->dump_directory.empty()) impl_->dumpInputs(batch, values);
-  auto times = session->time(input);
+  const std::vector<Batch> runs = detail::microBatches(batch, impl_->inputs, impl_->accumulate);
+  auto session = impl_->program({detail::matchBatch(impl_->inputs, runs.front()).extent, false});
+  std::vector<std::vector<std::byte>> inputs;
+  for (size_t run = 0; run < runs.size(); ++run) {
+    const detail::StepValues values = impl_->stepValues(impl_->step + 1, static_cast<int64_t>(run));
+    inputs.push_back(session->encode(runs[run], values));
+    if (!impl_->dump_directory.empty()) impl_->dumpInputs(runs[run], values);
+  }
+  std::vector<std::pair<std::string, double>> times;
+  for (const std::vector<std::byte>& input : inputs) {
+    auto once = session->time(input);
+    for (size_t i = 0; i < times.size(); ++i) times[i].second += once[i].second;
+    if (times.empty()) times = std::move(once);
+  }
   ++impl_->step;
   return times;
 }
 
 Trainer detail::compile(CompileRequest request) {
   checkFunction(request.model.get(), request.inputs, request.loss, request.where);
+  const bool dynamic = std::ranges::any_of(request.inputs, hasDynamicExtent);
+  if (request.accumulate < 1 || (request.accumulate > 1 && dynamic)) {
+    reject("compile.accumulate",
+           request.accumulate < 1 ? fmt::format("accumulate is {}, but must be at least 1", request.accumulate)
+                                  : "batches are accumulated, but an input has a dynamic extent",
+           "declare the inputs with the extents of one run");
+  }
   return Trainer(std::make_unique<Trainer::Impl>(std::move(request)));
 }
 

@@ -75,10 +75,10 @@ class Trainer {
 
   /// All parameters and buffers, by path name.
   [[nodiscard]] ParameterValues download() const;
-  /// The moving average of the parameters. Error "parameters.ema" without ema_decay.
+  /// The averages of the parameters that ema_decay of the optimizer asks for, with the buffers. Error "parameters.ema" without them.
   [[nodiscard]] ParameterValues download_ema() const;
-  /// Sets all parameters and buffers; averages begin anew. Errors "parameters.unknown", "parameters.missing", "parameters.length" before
-  /// anything is written.
+  /// Sets all parameters and buffers; averages begin again there. Errors "parameters.unknown", "parameters.missing", "parameters.length"
+  /// before anything is written.
   void upload(const ParameterValues& values);
   void reset(ResetOptions options = {});
 
@@ -123,11 +123,16 @@ struct CompileSpec {
   /// A scalar f32, traced once for each program.
   std::function<Tensor(const Model&, const Inputs&)> loss;
   OptimizerSpec optimizer = adam();
-  std::optional<uint64_t> seed = {};                  ///< of the parameters; absent: random, see Trainer::seed()
-  std::string device = "auto";                        ///< auto, reference, vulkan, vulkan:<index>, vulkan:<part of the name>
-  std::string dump_ir = {};                           ///< folder for the first program after each pass and its kernels; empty: none
-  std::vector<std::string> disable = {};              ///< optional passes to leave out
-  uint64_t memory_limit = 0;                          ///< bytes of temporaries; 0: none
+  std::optional<uint64_t> seed = {};      ///< of the parameters; absent: random, see Trainer::seed()
+  std::string device = "auto";            ///< auto, reference, vulkan, vulkan:<index>, vulkan:<part of the name>
+  std::string dump_ir = {};               ///< folder for the first program after each pass and its kernels; empty: none
+  std::vector<std::string> disable = {};  ///< optional passes to leave out
+  uint64_t memory_limit = 0;              ///< bytes of temporaries; 0: none
+  /// Runs whose gradients are averaged before one update: a large batch in less memory. Inputs are declared with the extents of one run; a
+  /// step takes accumulate times as many elements of an input, the runs one after the other along axis 0, or as many as were declared for
+  /// an input that all runs share. The loss of a step is the mean over its runs, its captures are those of the last one. For a loss that is
+  /// a mean over the batch the step is that of the whole batch.
+  int64_t accumulate = 1;
   size_t cached_programs = 8;                         ///< programs for other dynamic extents and captures that are kept
   bool find_non_finite = true;                        ///< when a loss is not finite, run once more to find where that began
   std::function<std::unique_ptr<Model>()> make = {};  ///< for models without a default constructor
@@ -144,6 +149,7 @@ struct CompileRequest {
   std::string device, dump_ir;
   std::vector<std::string> disable;
   uint64_t memory_limit = 0;
+  int64_t accumulate = 1;
   size_t cached_programs = 8;
   bool find_non_finite = true;
   std::source_location where;
@@ -179,7 +185,7 @@ class ModelTrainer : public Trainer {
                           .forward = detail::eraseModel<Model>(std::move(spec.forward)),
                           .dump_ir = std::move(spec.dump_ir),
                           .disable = std::move(spec.disable),
-                          .ema = spec.ema,
+                          .use_ema = spec.use_ema,
                           .cached_programs = spec.cached_programs,
                           .where = where});
   }
@@ -203,6 +209,7 @@ ModelTrainer<Model> compile(CompileSpec<Model> spec, std::source_location where 
                                               .dump_ir = std::move(spec.dump_ir),
                                               .disable = std::move(spec.disable),
                                               .memory_limit = spec.memory_limit,
+                                              .accumulate = spec.accumulate,
                                               .cached_programs = spec.cached_programs,
                                               .find_non_finite = spec.find_non_finite,
                                               .where = where}));

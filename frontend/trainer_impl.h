@@ -40,6 +40,7 @@ struct Trainer::Impl {
   detail::ModelFunction loss;
   std::vector<std::string> disabled;
   uint64_t memory_limit;
+  int64_t accumulate;
   bool find_non_finite;
   std::source_location where;
   detail::Device device;
@@ -47,6 +48,7 @@ struct Trainer::Impl {
   mutable detail::Turn turn;  ///< guards what follows
   std::shared_ptr<detail::SharedModel> shared;
   OptimizerSpec optimizer;
+  passes::OptimizerConfig config;  ///< of the optimizer, for this model
   Schedule first_schedule;
   uint64_t seed = 0, step = 0;
   std::string dump_directory;  ///< cleared once the inputs of the first step are written
@@ -65,20 +67,21 @@ struct Trainer::Impl {
 
   [[nodiscard]] std::shared_ptr<const detail::TrainedModel> makeModel(std::shared_ptr<const Module> module,
                                                                       const OptimizerSpec& with) const;
-  [[nodiscard]] std::shared_ptr<detail::Session> compileFor(const detail::TrainedModel& model, const detail::ProgramKey& key) const;
+  [[nodiscard]] std::shared_ptr<detail::Session> compileFor(const detail::TrainedModel& model, const passes::OptimizerConfig& with,
+                                                            const detail::ProgramKey& key) const;
   /// From the cache, or compiled now.
   std::shared_ptr<detail::Session> program(const detail::ProgramKey& key);
   [[nodiscard]] passes::CompileOptions compileOptions() const;
   [[nodiscard]] bool isDynamic() const;
 
-  /// Of step t (1-based), by value, so that later changes of the rate do not reach steps in flight.
-  [[nodiscard]] detail::StepValues stepValues(uint64_t t) const;
+  /// Of run `run` (0-based) of step t (1-based), by value, so that later changes of the rate do not reach steps in flight.
+  [[nodiscard]] detail::StepValues stepValues(uint64_t t, int64_t run) const;
 
   uint64_t enqueue(size_t count, const std::function<Batch(size_t)>& batch, const StepOptions& options);
   std::vector<StepResult> wait(uint64_t ticket);
-  /// What a replay of any dumped stage needs: weights, states, batch and step values of the first step.
+  /// What a replay of any dumped stage needs: weights, states, batch and scalars of the first step.
   void dumpInputs(const Batch& batch, const detail::StepValues& values);
-  [[nodiscard]] StepFailure explainNonFinite(const OpenTicket& ticket, size_t index, float loss);
+  [[nodiscard]] StepFailure explainNonFinite(const OpenTicket& ticket, uint64_t at, const std::vector<std::byte>& input, float loss);
 
   [[nodiscard]] io::TensorFile checkpoint(const DataCursor& cursor) const;
   DataCursor restore(const io::TensorFile& file);

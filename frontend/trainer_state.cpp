@@ -7,6 +7,8 @@
 
 #include "frontend/checkpoint.h"
 #include "frontend/io/safetensors.h"
+#include "frontend/model_buffers.h"
+#include "frontend/optimizer_settings.h"
 #include "frontend/parameters.h"
 #include "frontend/trace.h"
 #include "frontend/tracing.h"
@@ -17,33 +19,39 @@ namespace lockstep {
 
 io::TensorFile Trainer::Impl::checkpoint(const DataCursor& cursor) const {
   auto model = shared->get();
-  detail::TrainingState state{.step = step, .seed = seed, .schedule = optimizer.lr, .cursor = cursor, .infos = {}, .states = {}};
-  state.infos = detail::persistentStates(*model->states);
-  for (const auto& [name, info] : state.infos) state.states.emplace(name, model->states->read(name));
-  return detail::formatCheckpoint(*model, state);
+  detail::TrainingState state{.step = step, .seed = seed, .optimizer = optimizer, .cursor = cursor, .infos = {}, .states = {}};
+  for (const auto& [name, info] : model->states->infos()) {
+    if (!info.persistent) continue;
+    state.infos.emplace(name, info);
+    state.states.emplace(name, model->states->read(name));
+  }
+  return detail::formatCheckpoint(model->layout, state);
 }
 
 DataCursor Trainer::Impl::restore(const io::TensorFile& file) {
   auto model = shared->get();
+  detail::TrainingState expected{.step = 0, .seed = 0, .optimizer = optimizer, .cursor = {}, .infos = {}, .states = {}};
+  for (const auto& [name, info] : model->states->infos()) {
+    if (info.persistent) expected.infos.emplace(name, info);
+  }
   // Before its first program a trainer does not know all of its states.
-  detail::TrainingState state = detail::readCheckpoint(*model, programs.size() == 0, file);
+  detail::TrainingState state = detail::readCheckpoint(model->layout, expected, programs.size() == 0, file);
   for (const auto& [name, info] : state.infos) (void)model->states->declare(name, info);
   for (const auto& [name, values] : state.states) model->states->write(name, values);
   step = state.step;
   seed = state.seed;
-  optimizer.lr = state.schedule;
+  optimizer.lr = state.optimizer.lr;
   return state.cursor;
 }
 
 void Trainer::Impl::reset(const ResetOptions& options) {
   auto model = shared->get();
-  for (const auto& [name, info] : detail::persistentStates(*model->states)) {
-    if (detail::isBufferState(name) ? options.parameters : options.optimizer && name != passes::kParameterState) model->states->fill(name);
+  for (const auto& [name, info] : model->states->infos()) {
+    if (name == passes::kParameterState || !info.persistent) continue;
+    if (passes::isOptimizerState(name) ? options.optimizer : options.parameters) model->states->fill(name);
   }
-  const std::vector<float> values =
-      options.parameters ? detail::initialParameters(*model, seed) : model->states->readFloats(passes::kParameterState);
-  if (options.parameters) model->states->writeFloats(passes::kParameterState, values);
-  if (options.optimizer && model->states->has(passes::kAverageState)) model->states->writeFloats(passes::kAverageState, values);
+  if (options.optimizer) detail::restartAverages(*model);
+  if (options.parameters) detail::initialiseParameters(*model, seed);
   if (options.step) step = 0;
   if (options.schedule) optimizer.lr = first_schedule;
 }
@@ -60,11 +68,12 @@ void Trainer::Impl::replace(detail::ReplaceRequest request) {
   if (!request.options.optimizer) with.lr = first_schedule;
   detail::checkFunction(request.model.get(), inputs, loss, request.where);
   auto model = makeModel(std::move(request.model), with);
+  passes::OptimizerConfig new_config = detail::optimizerConfig(with, detail::parameterInfos(*model->module), accumulate);
   const detail::ProgramKey plain;
   std::shared_ptr<detail::Session> made;
-  if (!isDynamic()) made = compileFor(*model, plain);
+  if (!isDynamic()) made = compileFor(*model, new_config, plain);
   const uint64_t new_seed = request.options.seed ? *request.options.seed : std::random_device{}();
-  detail::writeParameters(*model, detail::initialParameters(*model, new_seed));
+  detail::initialiseParameters(*model, new_seed);
 
   // Everything that can fail is done.
   programs.clear();
@@ -72,6 +81,7 @@ void Trainer::Impl::replace(detail::ReplaceRequest request) {
   facts = detail::programFacts(device, model->layout, made.get());
   diagnosis = {};
   optimizer = std::move(with);
+  config = std::move(new_config);
   first_schedule = optimizer.lr;
   seed = new_seed;
   step = 0;
@@ -80,19 +90,28 @@ void Trainer::Impl::replace(detail::ReplaceRequest request) {
 
 ParameterValues Trainer::download() const {
   auto turn = impl_->look();
-  return detail::readValues(*impl_->shared->get());
+  auto model = impl_->shared->get();
+  ParameterValues values = detail::splitParameters(model->layout, model->states->readFloats(passes::kParameterState));
+  values.merge(detail::readBuffers(*model));
+  return values;
 }
 
 ParameterValues Trainer::download_ema() const {
   auto turn = impl_->look();
   auto model = impl_->shared->get();
-  detail::requireAverage(*model);
-  return detail::splitParameters(model->layout, model->states->readFloats(passes::kAverageState));
+  detail::requireAverages(*model);
+  ParameterValues values = detail::splitParameters(model->layout, model->states->readFloats(passes::kAverageState));
+  values.merge(detail::readBuffers(*model));
+  return values;
 }
 
 void Trainer::upload(const ParameterValues& values) {
   auto turn = impl_->enter();
-  detail::writeValues(*impl_->shared->get(), values);
+  auto model = impl_->shared->get();
+  const auto [parameters, buffers] = detail::splitBuffers(*model, values);
+  const std::vector<float> flat = detail::joinParameters(model->layout, parameters);
+  detail::writeParameters(*model, flat);
+  detail::writeBuffers(*model, buffers);
 }
 
 void Trainer::reset(ResetOptions options) {
@@ -124,9 +143,9 @@ io::TensorFile Trainer::state_dict() const {
 LoadReport Trainer::load_state_dict(const io::TensorFile& file, LoadOptions options) {
   auto turn = impl_->enter();
   auto model = impl_->shared->get();
-  ParameterValues values = detail::readValues(*model);
+  ParameterValues values = detail::splitParameters(model->layout, model->states->readFloats(passes::kParameterState));
   LoadReport report = readStateDict(*model->module, file, options, values);
-  detail::writeValues(*model, values);
+  model->states->writeFloats(passes::kParameterState, detail::joinParameters(model->layout, values));
   return report;
 }
 

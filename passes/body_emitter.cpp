@@ -208,12 +208,52 @@ PositionId BodyEmitter::through(const IndexMap& map, const Shape& source, Positi
   return newPosition(std::move(position));
 }
 
-kernel::ValueId BodyEmitter::load(graph::ValueId input, PositionId position) {
-  bool proven = positions_[position].proven;
-  kernel::ValueId pointer = builder_.access(input_pointers_[inputs_.at(input)], {linear(position)}, proven);
+kernel::ValueId BodyEmitter::load(graph::ValueId input, kernel::ValueId linear, bool proven) {
+  kernel::ValueId pointer = builder_.access(input_pointers_[inputs_.at(input)], {linear}, proven);
   kernel::ValueId loaded = builder_.load(pointer);
   if (body_.typeOf(input).dtype == DType::Bool) loaded = builder_.make(Op::Ne, {loaded, builder_.u32(0)});
   return loaded;
+}
+
+kernel::ValueId BodyEmitter::guarded(graph::ValueId value, const IndexMap& map, PositionId position) {
+  kernel::ValueId inside;
+  for (const graph::IndexGuard& guard : map.guards) {
+    // One unsigned comparison checks both ends: a position below `lo` wraps to a huge one.
+    IndexExpr shifted = guard.expr;
+    shifted.offset -= guard.lo;
+    kernel::ValueId here = builder_.make(Op::Lt, {expression(shifted, position), builder_.u32(unsigned32(guard.hi - guard.lo))});
+    inside = inside.valid() ? builder_.make(Op::And, {inside, here}) : here;
+  }
+  const bool proven = positions_[position].proven;
+  const graph::ValueId source = body_.definition(value).operands[0];
+  // A view of memory is one index: where it is outside, element 0 is read and not used.
+  graph::ValueId base = source;
+  IndexMap path{.source = map.source, .guards = {}};
+  while (!inputs_.contains(base) && isView(body_, base)) {
+    const Node& view = body_.definition(base);
+    IndexMap next = std::get<graph::ViewLowering>(*view.op->lower).map(body_, view);
+    if (!next.guards.empty()) break;
+    path = compose(path, next, body_.shapeOf(base));
+    base = view.operands[0];
+  }
+  kernel::ValueId element;
+  if (inputs_.contains(base)) {
+    kernel::ValueId at = linear(through(path, body_.shapeOf(base), position));
+    element = load(base, builder_.make(Op::Select, {builder_.u32(0), at, inside}), proven);
+  } else {
+    std::vector<kernel::ValueId> axes;
+    for (size_t i = 0; i < map.source.size(); ++i) {
+      kernel::ValueId at = expression(map.source[i], position);
+      // An axis that the view leaves alone is in range anyway.
+      bool safe = isAxisOf(map.source[i], body_.shapeOf(value), body_.shapeOf(source).extent(i));
+      axes.push_back(safe ? at : builder_.make(Op::Select, {builder_.u32(0), at, inside}));
+    }
+    element = this->value(source, atAxes(body_.shapeOf(source), std::move(axes), proven));
+  }
+  kernel::ValueId fill = builder_.f32(static_cast<float>(map.fill));
+  if (body_.typeOf(source).dtype != DType::F32)
+    fill = builder_.scalar(builder_.typeOf(element).scalar, unsigned32(static_cast<int64_t>(map.fill)));
+  return builder_.make(Op::Select, {fill, element, inside});
 }
 
 void BodyEmitter::define(graph::ValueId value, kernel::ValueId emitted) { scopes_.back().defined[value] = emitted; }
@@ -227,35 +267,11 @@ kernel::ValueId BodyEmitter::value(graph::ValueId value, PositionId position) {
   builder_.setOrigin(body_[value].node.value + 1);
   kernel::ValueId out;
   if (inputs_.contains(value)) {
-    out = load(value, position);
+    out = load(value, linear(position), positions_[position].proven);
   } else if (const auto* view = std::get_if<graph::ViewLowering>(&*node.op->lower)) {
     IndexMap map = view->map(body_, node);
     graph::ValueId source = node.operands[0];
-    kernel::ValueId inside;
-    for (const graph::IndexGuard& guard : map.guards) {
-      // One unsigned comparison checks both ends: a position below `lo` wraps to a huge one.
-      IndexExpr shifted = guard.expr;
-      shifted.offset -= guard.lo;
-      kernel::ValueId here = builder_.make(Op::Lt, {expression(shifted, position), builder_.u32(unsigned32(guard.hi - guard.lo))});
-      inside = inside.valid() ? builder_.make(Op::And, {inside, here}) : here;
-    }
-    if (!inside.valid()) {
-      out = this->value(source, through(map, body_.shapeOf(source), position));
-    } else {
-      std::vector<kernel::ValueId> axes;
-      const Shape& here = body_.shapeOf(value);
-      for (size_t i = 0; i < map.source.size(); ++i) {
-        kernel::ValueId at = expression(map.source[i], position);
-        // An axis that the view leaves alone is in range anyway.
-        if (!isAxisOf(map.source[i], here, body_.shapeOf(source).extent(i))) at = builder_.make(Op::Select, {builder_.u32(0), at, inside});
-        axes.push_back(at);
-      }
-      kernel::ValueId element = this->value(source, atAxes(body_.shapeOf(source), std::move(axes), positions_[position].proven));
-      kernel::ValueId fill = builder_.f32(static_cast<float>(map.fill));
-      if (body_.typeOf(source).dtype != DType::F32)
-        fill = builder_.scalar(builder_.typeOf(element).scalar, unsigned32(static_cast<int64_t>(map.fill)));
-      out = builder_.make(Op::Select, {fill, element, inside});
-    }
+    out = map.guards.empty() ? this->value(source, through(map, body_.shapeOf(source), position)) : guarded(value, map, position);
   } else if (const auto* element = std::get_if<graph::ElementLowering>(&*node.op->lower)) {
     Element context(*this, node, position);
     out = element->emit(context);

@@ -70,7 +70,9 @@ class BodyEmitter {
   };
   class Element;
 
-  kernel::ValueId load(graph::ValueId input, PositionId position);
+  kernel::ValueId load(graph::ValueId input, kernel::ValueId linear, bool proven);
+  /// The result of a view with guards: its operand's element where they hold, its fill elsewhere.
+  kernel::ValueId guarded(graph::ValueId value, const graph::IndexMap& map, PositionId position);
   kernel::ValueId expression(const graph::IndexExpr& expr, PositionId position);
   kernel::ValueId quotientRemainder(kernel::ValueId value, int64_t divide, int64_t modulo);
   PositionId newPosition(Position position);

@@ -19,7 +19,7 @@ using namespace graph;
 namespace {
 
 constexpr int64_t kRow = kParameterAlignment;  // flat states are seen as [total / 64, 64], so that a table of one entry a row applies
-constexpr double kLargest = std::numeric_limits<float>::max();  // from here on a value counts as not finite
+constexpr double kSpoiled = std::numeric_limits<float>::max();  // what a loss that is not finite leaves in a sum of gradients
 constexpr double kNormalizeEpsilon = 1e-8;
 
 Shape rowsOf(int64_t elements) { return Shape{elements / kRow, kRow}; }
@@ -100,17 +100,10 @@ struct State {
 
   // Conditions.
 
-  ValueId isFinite(ValueId x) {
-    ValueId magnitude = b().make("abs", {x});
-    return b().make("less", {magnitude, b().constant(kLargest, b().shapeOf(x))});
-  }
-  ValueId both(ValueId a, ValueId c) {
-    Shape shape = b().shapeOf(a);
-    ValueId one = b().constant(1, shape), zero = b().constant(0, shape);
-    ValueId second = b().make("where", {c, one, zero});
-    ValueId all = b().make("where", {a, second, zero});
-    return b().make("greater", {all, zero});
-  }
+  ValueId isFinite(ValueId x) { return b().make("is_finite", {x}); }
+  ValueId both(ValueId a, ValueId c) { return b().make("logical_and", {a, c}); }
+  /// False for kSpoiled.
+  ValueId isSound(ValueId sum) { return b().make("less", {sum, b().constant(kSpoiled, b().shapeOf(sum))}); }
   /// Whether the loss is finite, everywhere in a shape; invalid when nobody asks. It is tested where it is used, as a scalar that is
   /// computed once would need a dispatch and a level of its own.
   ValueId finiteLoss(const Shape& shape) {
@@ -178,7 +171,7 @@ struct State {
     }
   }
 
-  /// The mean of the runs since the last update. A run whose loss is not finite leaves kLargest, which stays until the last run, so that
+  /// The mean of the runs since the last update. A run whose loss is not finite leaves kSpoiled, which stays until the last run, so that
   /// the whole step is left out.
   ValueId accumulated(ValueId g) {
     FlatState sum = state(kAccumulatedState, trained.total);
@@ -187,8 +180,8 @@ struct State {
     ValueId share = b().mul(g, 1.0 / static_cast<double>(config.accumulate));
     ValueId total = b().add(before, share);
     if (ValueId finite = finiteLoss(shape); finite.valid()) {
-      finite = both(isFinite(before), finite);
-      total = chosen(finite, total, b().constant(kLargest, shape));
+      finite = both(isSound(before), finite);
+      total = chosen(finite, total, b().constant(kSpoiled, shape));
     }
     ValueId zero = b().constant(0, shape);
     ValueId last = b().make("greater", {scalar(3, shape), zero});
@@ -269,7 +262,7 @@ struct State {
     ValueId last = b().make("greater", {scalar(3, shape), b().constant(0, shape)});
     if (!open.valid()) return last;
     open = both(last, open);
-    return both(open, isFinite(partOf(g.sum, stretch)));
+    return both(open, isSound(partOf(g.sum, stretch)));
   }
 
   void update() {

@@ -19,6 +19,10 @@ std::vector<graph::ParameterInfo> trainedParameters(const std::vector<graph::Par
   return trained;
 }
 
+bool isOptimizerState(std::string_view name) {
+  return name == kAverageState || name == kFirstMomentState || name == kSecondMomentState || name == kAccumulatedState;
+}
+
 std::array<double, 4> stepScalars(const OptimizerConfig& config, double lr, uint64_t t, bool apply) {
   double rate = lr, epsilon = config.epsilon;
   if (config.kind == OptimizerKind::Adam || config.kind == OptimizerKind::AdamW) {

@@ -54,6 +54,9 @@ inline constexpr std::string_view kFirstMomentState = "m";  ///< adam, lion: fir
 inline constexpr std::string_view kSecondMomentState = "v";
 inline constexpr std::string_view kAccumulatedState = "accumulated";  ///< gradients since the last update
 
+/// One of the states above, other than the parameters themselves.
+bool isOptimizerState(std::string_view name);
+
 /// The input f32[4] of every run.
 inline constexpr std::string_view kScalarsInput = "step.scalars";
 /// {rate, lr, epsilon, apply} for step t (1-based), in f64. With c1 = 1 - beta1^t and c2 = 1 - beta2^t the rate of adam and adamw is

@@ -101,6 +101,25 @@ struct Splitter {
     return true;
   }
 
+  /// A reduction over leading and trailing axes to few results (the bias of a convolution): rows first, whose loads are contiguous.
+  bool splitEnds(const Node& node, const ReduceLowering& reduce) {
+    std::vector<int64_t> axes = reduce.axes(graph, node), leading = axes, trailing;
+    auto rank = static_cast<int64_t>(graph.shapeOf(node.operands[0]).rank());
+    while (!leading.empty() && leading.back() == rank - 1 - static_cast<int64_t>(trailing.size())) {
+      trailing.insert(trailing.begin(), leading.back());
+      leading.pop_back();
+    }
+    if (leading.empty() || trailing.empty() || units < kFewUnits) return false;
+    const Shape& shape = graph.shapeOf(node.operands[0]);
+    int64_t columns = 1;
+    for (int64_t axis : trailing) columns *= shape.extent(static_cast<size_t>(axis));
+    if (columns < kShortestPart || shape.elementCount() < 2 * kShortest) return false;
+    ValueId rows = b().make(*node.op->name, {rewriter[node.operands[0]]}, {{"axes", trailing}, {"keep_dims", false}});
+    ValueId total = b().make(*node.op->name, {rows}, {{"axes", leading}, {"keep_dims", false}});
+    rewriter.set(node.results[0], b().reshape(total, graph.shapeOf(node.results[0])));
+    return true;
+  }
+
   /// A small matrix product with a long inner axis (the gradient of a weight): one product a part, then their sum.
   bool splitInner(const Node& node) {
     const Shape &a = graph.shapeOf(node.operands[0]), &right = graph.shapeOf(node.operands[1]);
@@ -119,7 +138,8 @@ struct Splitter {
   bool split(const Node& node) {
     b().setLocation(node.location);
     if (const auto* reduce = std::get_if<ReduceLowering>(&*node.op->lower))
-      return graph.shapeOf(node.results[0]).elementCount() == 1 ? splitWhole(node) : splitLeading(node, *reduce);
+      return graph.shapeOf(node.results[0]).elementCount() == 1 ? splitWhole(node)
+                                                                : splitLeading(node, *reduce) || splitEnds(node, *reduce);
     return std::holds_alternative<ContractLowering>(*node.op->lower) && splitInner(node);
   }
 };

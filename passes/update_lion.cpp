@@ -9,18 +9,9 @@ using graph::ValueId;
 
 namespace {
 
-/// -1, 0 or 1.
-ValueId sign(Builder& b, ValueId x) {
-  ValueId zero = b.constant(0, b.typeOf(x));
-  ValueId below = b.make("less", {x, zero});
-  ValueId not_above = b.make("where", {below, b.constant(-1, b.typeOf(x)), zero});
-  ValueId above = b.make("greater", {x, zero});
-  return b.make("where", {above, b.constant(1, b.typeOf(x)), not_above});
-}
-
 Updated apply(const UpdateContext& c) {
   Builder& b = c.builder;
-  ValueId direction = sign(b, movingAverage(b, c.moments[0], c.config.beta1, c.gradient));
+  ValueId direction = b.make("sign", {movingAverage(b, c.moments[0], c.config.beta1, c.gradient)});
   ValueId m = movingAverage(b, c.moments[0], c.config.beta2, c.gradient);
   ValueId step = b.mul(c.rate, direction);
   return {b.sub(decayed(c), step), {m}};

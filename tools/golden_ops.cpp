@@ -134,6 +134,13 @@ constexpr Row kOps[] = {
     {"where_causal", [](const Call& c) { return where_causal(c["x"], c.number("fill")); }},
     {"cross_entropy",
      [](const Call& c) { return cross_entropy(c["logits"], c["targets"], {.reduction = reductionOf(c.text("reduction"))}); }},
+    {"rms_norm", [](const Call& c) { return rms_norm(c["x"], c["g"], c.number("eps")); }},
+    {"rope",
+     [](const Call& c) {
+       const RopeLayout layout = c.text("layout") == "half" ? RopeLayout::Half : RopeLayout::Interleaved;
+       return rope(c["x"], {.base = c.number("base"), .layout = layout});
+     }},
+    {"attention", [](const Call& c) { return scaled_dot_product_attention(c["q"], c["k"], c["v"], {.causal = c.boolean("causal")}); }},
     {"layer_norm", [](const Call& c) { return layer_norm(c["x"], c["g"], c["b"], c.number("eps")); }},
 };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/ops/common.h"
+#include "ir/ops/leaf.h"
 #include "ir/ops/window.h"
 
 namespace lockstep::graph {
@@ -37,9 +38,7 @@ ValueId divided(Builder& b, const Attributes& attributes, ValueId y, const std::
       int64_t to = std::min(extents[2 + i], p * windows[i].stride - windows[i].padding_low + windows[i].kernel);
       factors.data.push_back(1.0 / static_cast<double>(to - from));
     }
-    ConstantId id(b.graph().constants.size());
-    b.mutableGraph().constants.push_back(std::move(factors));
-    y = b.mul(y, b.make("dense", {}, {{"data", id}}));
+    y = b.mul(y, makeDense(b, std::move(factors)));
   }
   return y;
 }

@@ -49,8 +49,26 @@ ValueId windowColumns(Builder& b, ValueId x, const std::vector<Window>& windows,
   return b.reshape(orderedWindows(b, x, windows, false), Shape(columns));
 }
 
+namespace {
+
+/// One channel a group: products and a sum over the kernel, which has no matrix to speak of.
+ValueId depthwise(Builder& b, ValueId weights, ValueId x, const std::vector<Window>& windows) {
+  ValueId seen = makeWindows(b, x, windows);
+  std::vector<int64_t> extents{b.shapeOf(x).extent(1)}, axes;
+  extents.insert(extents.end(), windows.size(), 1);
+  for (const Window& window : windows) {
+    axes.push_back(static_cast<int64_t>(2 + windows.size() + axes.size()));
+    extents.push_back(window.kernel);
+  }
+  ValueId products = b.mul(seen, b.reshape(weights, Shape(extents)));
+  return b.make("sum", {products}, {{"axes", axes}, {"keep_dims", false}});
+}
+
+}  // namespace
+
 ValueId productWithWindows(Builder& b, ValueId weights, ValueId x, const std::vector<Window>& windows, int64_t groups) {
   Shape image = b.shapeOf(x), shape = b.shapeOf(weights);
+  if (groups > 1 && groups == image.extent(1) && shape.extent(shape.rank() - 2) == 1) return depthwise(b, weights, x, windows);
   std::vector<int64_t> result{image.extent(0), groups * shape.extent(shape.rank() - 2)};
   for (size_t i = 0; i < windows.size(); ++i) result.push_back(windows[i].positions(image.extent(2 + i)));
   ValueId columns = windowColumns(b, x, windows, groups);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ir/ops/common.h"
+#include "ir/ops/norm.h"
 
 namespace lockstep::graph {
 namespace {
@@ -19,40 +20,23 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
     return violated("layer_norm", "C3",
                     fmt::format("g is {} and b is {}, wanted f32{} as the last axis of x", toString(gain), toString(bias), toString(row)));
   }
-  double eps = c.attributes.get<double>("eps");
-  if (!(eps > 0 && std::isfinite(eps))) return violated("layer_norm", "C4", fmt::format("eps is {}, wanted a positive number", eps));
+  LS_CHECK(checkEps("layer_norm", "C4", c.attributes));
   return std::vector{x};
-}
-
-ValueId mean(Builder& b, ValueId x) {
-  int64_t columns = b.shapeOf(x).extent(b.shapeOf(x).rank() - 1);
-  return b.mul(b.sum(x, -1, true), 1.0 / static_cast<double>(columns));
-}
-
-struct Normalised {
-  ValueId xhat, rstd;
-};
-/// The same nodes in the forward and in the backward computation, so that common subexpressions merge.
-Normalised normalise(Builder& b, const Node& node, ValueId x) {
-  ValueId centred = b.sub(x, mean(b, x));
-  ValueId variance = mean(b, b.mul(centred, centred));
-  ValueId rstd = b.make("rsqrt", {b.add(variance, node.attributes.get<double>("eps"))});
-  return {b.mul(centred, rstd), rstd};
 }
 
 std::vector<ValueId> gradient(const GradientContext& g) {
   Builder& b = g.builder;
   ValueId gain = g.operands[1], dy = g.cotangents[0];
   Shape row = b.shapeOf(gain);
-  auto [xhat, rstd] = normalise(b, g.node, g.operands[0]);
-  ValueId dxhat = b.mul(dy, gain);
-  ValueId along = b.mul(xhat, mean(b, b.mul(dxhat, xhat)));
-  ValueId dx = b.mul(b.sub(b.sub(dxhat, mean(b, dxhat)), along), rstd);
-  return {dx, b.sumToShape(b.mul(dy, xhat), row), b.sumToShape(dy, row)};
+  Normalised n = normaliseRows(b, g.operands[0], g.node.attributes.get<double>("eps"));
+  ValueId dx = normaliseRowsGradient(b, n, b.mul(dy, gain));
+  ValueId dgain = b.sumToShape(b.mul(dy, n.xhat), row);
+  return {dx, dgain, b.sumToShape(dy, row)};
 }
 
 std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const ValueId> operands) {
-  return {b.add(b.mul(normalise(b, node, operands[0]).xhat, operands[1]), operands[2])};
+  ValueId xhat = normaliseRows(b, operands[0], node.attributes.get<double>("eps")).xhat;
+  return {b.add(b.mul(xhat, operands[1]), operands[2])};
 }
 
 std::vector<Tensor> evaluateLayerNorm(const EvaluateContext& c) {

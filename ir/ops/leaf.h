@@ -11,6 +11,8 @@ inline constexpr Constraint kLeafExtents{"C1", "every extent is at least 1 and t
 std::vector<AttributeDef> leafAttributes(std::string_view name_text);
 /// C1: every extent of `shape` is at least 1 and the element count fits in 32 bits. Result: dtype[shape].
 Result<std::vector<TensorType>> inferLeaf(std::string_view op, const InferContext& context);
+/// A dense node; a constant that the graph has already is used again, so that equal tables of several layers become one.
+ValueId makeDense(Builder& b, Constant constant);
 /// For leaves whose value comes from outside; an InternalError when called.
 std::vector<Tensor> evaluateNoLeaf(const EvaluateContext& context);
 /// For ops that are tested through whole programs only (leaves, group).

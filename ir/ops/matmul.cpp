@@ -110,26 +110,32 @@ ContractShape contractShape(const Graph& graph, const Node& node) {
 
 std::vector<Tensor> evaluateMatmul(const EvaluateContext& c) {
   const Tensor &a = *c.operands[0], &b = *c.operands[1];
-  ElementReader left(a), right(b);
-  int64_t inner = a.type.shape.extent(a.type.shape.rank() - 1);
-  // An operand's index: the last of the result's leading axes, 0 where it has extent 1.
-  auto leadingIndex = [](const std::vector<int64_t>& index, const Shape& shape, std::vector<int64_t>& at) {
-    size_t added = index.size() - shape.rank();
-    for (size_t axis = 0; axis + 2 < shape.rank(); ++axis) at[axis] = shape.extent(axis) == 1 ? 0 : index[axis + added];
-  };
-  std::vector<int64_t> at_a(a.type.shape.rank()), at_b(b.type.shape.rank());
-  return evaluateByIndex(c, [&](const std::vector<int64_t>& index) {
-    leadingIndex(index, a.type.shape, at_a);
-    leadingIndex(index, b.type.shape, at_b);
-    at_a[at_a.size() - 2] = index[index.size() - 2];
-    at_b[at_b.size() - 1] = index[index.size() - 1];
-    double sum = 0;
-    for (int64_t k = 0; k < inner; ++k) {
-      at_a[at_a.size() - 1] = at_b[at_b.size() - 2] = k;
-      sum += left(at_a) * right(at_b);
+  int64_t k = a.type.shape.extent(a.type.shape.rank() - 1), n = b.type.shape.extent(b.type.shape.rank() - 1),
+          m = a.type.shape.extent(a.type.shape.rank() - 2);
+  Tensor out{c.results[0], {}};
+  out.data.reserve(static_cast<size_t>(out.type.shape.elementCount()));
+  std::vector<int64_t> leading = leadingOf(out.type.shape).extents(), index(leading.size(), 0);
+  // Where the matrix of an operand begins: aligned at the last leading axis, the first one along axes of extent 1.
+  auto matrixOf = [&](const Tensor& tensor) {
+    std::vector<int64_t> strides = tensor.type.shape.strides();
+    size_t added = leading.size() + 2 - strides.size();
+    const double* matrix = tensor.data.data();
+    for (size_t axis = 0; axis + 2 < strides.size(); ++axis) {
+      if (tensor.type.shape.extent(axis) != 1) matrix += index[axis + added] * strides[axis];
     }
-    return sum;
-  });
+    return matrix;
+  };
+  do {
+    const double *left = matrixOf(a), *right = matrixOf(b);
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        double sum = 0;
+        for (int64_t l = 0; l < k; ++l) sum += left[i * k + l] * right[l * n + j];
+        out.data.push_back(sum);
+      }
+    }
+  } while (nextIndex(index, leading));
+  return {std::move(out)};
 }
 
 std::vector<OpCase> cases() {

@@ -10,43 +10,51 @@
 namespace lockstep {
 namespace {
 
-TEST(Schedule, follows_its_formula_from_step_one) {
-  EXPECT_EQ(rateAt(0.25, 100), 0.25);
-  Schedule linear = schedule::linear({.peak = 0.005, .final = 0.0005, .steps = 1500});
-  EXPECT_DOUBLE_EQ(rateAt(linear, 1), 0.005 + (0.0005 - 0.005) / 1500);
-  EXPECT_DOUBLE_EQ(rateAt(linear, 1500), 0.0005);
-  EXPECT_DOUBLE_EQ(rateAt(linear, 9000), 0.0005);
-  Schedule cosine = schedule::cosine_annealing({.peak = 1, .final = 0, .steps = 4});
-  EXPECT_NEAR(rateAt(cosine, 1), 0.5 * (1 + std::cos(M_PI / 4)), 1e-15);
-  EXPECT_NEAR(rateAt(cosine, 2), 0.5, 1e-15);
-  EXPECT_NEAR(rateAt(cosine, 5), 0, 1e-15);
-  Schedule stairs = schedule::staircase({.peak = 8, .every = 3, .gamma = 0.5});
-  EXPECT_EQ(rateAt(stairs, 3), 8);
-  EXPECT_EQ(rateAt(stairs, 4), 4);
-  Schedule multi = schedule::multi_step({.peak = 1, .milestones = {2, 5}, .gamma = 0.1});
-  EXPECT_EQ(rateAt(multi, 1), 1);
-  EXPECT_DOUBLE_EQ(rateAt(multi, 2), 0.1);
-  EXPECT_DOUBLE_EQ(rateAt(multi, 5), 0.01);
+struct ScheduleRow {
+  const char* name;
+  Schedule schedule;
+  std::vector<std::pair<int64_t, double>> rates;  // at step t
+};
+
+std::vector<ScheduleRow> scheduleRows() {
+  const Schedule linear = schedule::linear({.peak = 1, .final = 0, .steps = 10});
+  Schedule late = schedule::linear({.peak = 1, .final = 0, .steps = 10, .start_step = 20});
+  return {
+      {"constant", 0.25, {{1, 0.25}, {100, 0.25}}},
+      {"linear", linear, {{1, 0.9}, {5, 0.5}, {10, 0}, {9000, 0}}},
+      // s is at least 1.
+      {"linear_with_start", late, {{1, 0.9}, {20, 0.9}, {21, 0.9}, {25, 0.5}, {30, 0}}},
+      {"rising", schedule::linear({.peak = 0, .final = 2, .steps = 4}), {{1, 0.5}, {4, 2}, {5, 2}}},
+      {"cosine",
+       schedule::cosine_annealing({.peak = 1, .final = 0.2, .steps = 4}),
+       {{1, 0.2 + 0.4 * (1 + std::sqrt(0.5))}, {2, 0.6}, {3, 0.2 + 0.4 * (1 - std::sqrt(0.5))}, {4, 0.2}, {5, 0.2}}},
+      // What comes after has its own count.
+      {"warmup", schedule::warmup({.peak = 1, .steps = 4, .after = linear}), {{1, 0.25}, {4, 1}, {5, 0.9}, {14, 0}}},
+      {"warmup_of_warmup",
+       schedule::warmup({.peak = 1, .steps = 2, .after = schedule::warmup({.peak = 8, .steps = 2, .after = 3})}),
+       {{1, 0.5}, {2, 1}, {3, 4}, {4, 8}, {5, 3}}},
+      {"staircase", schedule::staircase({.peak = 8, .every = 3, .gamma = 0.5}), {{1, 8}, {3, 8}, {4, 4}, {6, 4}, {7, 2}}},
+      {"multi_step",
+       schedule::multi_step({.peak = 1, .milestones = {2, 5}, .gamma = 0.1}),
+       {{1, 1}, {2, 0.1}, {4, 0.1}, {5, 0.01}, {9, 0.01}}},
+      {"multi_step_with_start", schedule::multi_step({.peak = 1, .milestones = {2}, .gamma = 0.5, .start_step = 10}), {{11, 1}, {12, 0.5}}},
+  };
 }
 
-TEST(Schedule, warmup_hands_over_with_its_own_count) {
-  Schedule warm = schedule::warmup({.peak = 1, .steps = 4, .after = schedule::linear({.peak = 1, .final = 0, .steps = 2})});
-  EXPECT_EQ(rateAt(warm, 1), 0.25);
-  EXPECT_EQ(rateAt(warm, 4), 1);
-  EXPECT_EQ(rateAt(warm, 5), 0.5);
-  EXPECT_EQ(rateAt(warm, 6), 0);
-}
+class Rates : public testing::TestWithParam<ScheduleRow> {};
+INSTANTIATE_TEST_SUITE_P(Schedules, Rates, testing::ValuesIn(scheduleRows()),
+                         [](const auto& info) { return std::string(info.param.name); });
 
-TEST(Schedule, start_step_shifts_the_count) {
-  Schedule shifted = schedule::linear({.peak = 1, .final = 0, .steps = 10, .start_step = 20});
-  EXPECT_EQ(rateAt(shifted, 5), 0.9);  // s is at least 1
-  EXPECT_EQ(rateAt(shifted, 25), 0.5);
+TEST_P(Rates, follow_the_formula) {
+  for (auto [t, rate] : GetParam().rates) EXPECT_NEAR(rateAt(GetParam().schedule, t), rate, 1e-14) << "step " << t;
 }
 
 TEST(Schedule, bad_numbers_are_rejected) {
   EXPECT_EQ(caught([] { schedule::linear({.peak = 1, .final = 0, .steps = 0}); }).code, "schedule.steps");
   EXPECT_EQ(caught([] { schedule::staircase({.peak = 1, .every = -1, .gamma = 1}); }).code, "schedule.steps");
   EXPECT_EQ(caught([] { schedule::linear({.peak = std::nan(""), .final = 0, .steps = 1}); }).code, "schedule.number");
+  EXPECT_EQ(caught([] { schedule::warmup({.peak = 1, .steps = 0, .after = 1}); }).code, "schedule.steps");
+  EXPECT_EQ(caught([] { schedule::multi_step({.peak = 1, .milestones = {0}, .gamma = 1}); }).code, "schedule.steps");
 }
 
 TEST(Optimizer, options_become_a_spec) {
@@ -64,6 +72,13 @@ TEST(Optimizer, bad_numbers_are_rejected) {
   EXPECT_EQ(caught([] { adamw({.weight_decay = -1}); }).code, "optimizer.number");
   EXPECT_EQ(caught([] { sgd({.nesterov = true}); }).code, "optimizer.nesterov");
   EXPECT_EQ(caught([] { adam({.lr = INFINITY}); }).code, "schedule.number");
+  EXPECT_EQ(caught([] { adam({.ema_decay = 1}); }).code, "optimizer.number");
+  EXPECT_EQ(caught([] { lion({.clip_grad_value = -1}); }).code, "optimizer.number");
+  EXPECT_EQ(caught([] { sgd({.groups = {{.filter = nullptr}}}); }).code, "optimizer.group");
+  ParameterGroup decaying{.filter = [](const std::string&) { return true; }, .weight_decay = 0.1};
+  EXPECT_EQ(caught([&] { adam({.groups = {decaying}}); }).code, "optimizer.group");
+  decaying.lr_factor = -1;
+  EXPECT_EQ(caught([&] { adamw({.groups = {decaying}}); }).code, "optimizer.number");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "ir/graph/index_map.h"
 #include "ir/ops/common.h"
+#include "passes/access.h"
 
 namespace lockstep::graph {
 namespace {
@@ -91,7 +92,7 @@ std::pair<IndexMap, Shape> randomView(Random& random, const Shape& source) {
   std::vector<int64_t> extents = source.extents();
   IndexMap map = identityMap(source.rank());
   size_t axis = source.rank() == 0 ? 0 : static_cast<size_t>(random.below(static_cast<int64_t>(source.rank())));
-  int64_t choice = random.below(5);
+  int64_t choice = random.below(8);
   if (choice == 0 || source.rank() == 0) {
     Shape shape = random.shapeOf(source.elementCount());
     return {reshapeMap(shape, source), shape};
@@ -117,6 +118,20 @@ std::pair<IndexMap, Shape> randomView(Random& random, const Shape& source) {
       for (size_t i = 0; i < extents.size(); ++i) map.source[i] = axisExpr(static_cast<int32_t>(i + 1));
       extents.insert(extents.begin(), 2);
     }
+  } else if (choice == 4) {  // flip
+    map.source[axis] = axisExpr(static_cast<int32_t>(axis), -1);
+    map.source[axis].offset = extents[axis] - 1;
+  } else if (choice == 5) {  // roll
+    map.source[axis].offset = random.below(extents[axis]);
+    map.source[axis] = divMod(map.source[axis], 2 * extents[axis], 1, extents[axis]);
+  } else if (choice == 6) {  // dilate: an element, then fill
+    int64_t dilation = 2 + random.below(2), before = random.below(3);
+    IndexExpr at = map.source[axis];
+    at.offset = -before;
+    int64_t dilated = (extents[axis] - 1) * dilation + 1;
+    map.guards = {{at, 0, dilated}, {divMod(at, INT64_MAX, 1, dilation), 0, 1}};
+    map.source[axis] = divMod(at, INT64_MAX, dilation, 0);
+    extents[axis] = before + dilated + random.below(2);
   } else {  // pad
     int64_t before = random.below(3), after = random.below(3);
     map.source[axis].offset = -before;
@@ -139,10 +154,15 @@ TEST(Compose, RandomChainsOfViews_FindTheSameElement) {
       whole = compose(steps.back().first, whole, middle);
     }
     const Shape& last = steps.back().second;
+    IndexExpr offset = passes::linearOffset(whole, last, shape);
+    std::vector<int64_t> strides = shape.strides();
     for (int64_t flat = 0; flat < last.elementCount(); ++flat) {
       std::optional<std::vector<int64_t>> expected = unflatten(flat, last);
       for (size_t i = steps.size(); i-- > 0 && expected;) expected = sourceAt(steps[i].first, *expected);
       ASSERT_EQ(sourceAt(whole, unflatten(flat, last)), expected) << "trial " << trial << ", element " << flat;
+      if (!expected) continue;
+      int64_t at = std::inner_product(strides.begin(), strides.end(), expected->begin(), int64_t{0});
+      ASSERT_EQ(evaluate(offset, unflatten(flat, last)), at) << "trial " << trial << ", element " << flat;
     }
   }
 }

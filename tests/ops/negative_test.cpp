@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 #include "ir/ops/common.h"
@@ -59,6 +60,13 @@ Attributes pooling(int64_t kernel, int64_t padding, bool average) {
   if (average) out.set("count_include_pad", true);
   return out;
 }
+Attributes turning(Attributes more = {}) {
+  Attributes out{{"base", 10000.0}, {"offset", integer(0)}, {"dims", integer(2)}, {"layout", std::string("half")}, {"inverse", false}};
+  for (const auto& [name, value] : more.items()) out.set(name, value);
+  return out;
+}
+Attributes attention(int64_t offset = 0, double scale = 1) { return {{"causal", true}, {"offset", offset}, {"scale", scale}}; }
+Attributes grouped(int64_t groups, double eps) { return {{"groups", groups}, {"eps", eps}}; }
 Attributes parts(Integers offsets, int64_t total) { return {{"offsets", std::move(offsets)}, {"total", total}}; }
 Attributes segments(int64_t axis, int64_t count) { return {{"axis", axis}, {"segments", count}}; }
 Attributes dropping(double p, int64_t salt) { return {{"p", p}, {"salt", salt}}; }
@@ -184,6 +192,8 @@ std::vector<Broken> brokenCases() {
       {"cross_entropy", "C2", {x, f32({2})}, mean(), {}},
       {"cross_entropy", "C3", {x, i32({2, 3})}, mean(), {}},
       {"cross_entropy", "C4", {x, i32({2})}, {{"reduction", std::string("median")}}, {}},
+      {"cross_entropy", "C5", {x, i32({2}), f32({2})}, mean(), {}},
+      {"cross_entropy", "C6", {x, i32({2})}, {{"reduction", std::string("mean")}, {"label_smoothing", 1.5}}, {}},
       {"layer_norm", "C1", {idx, row, row}, eps(1e-5), {}},
       {"layer_norm", "C2", {scalar, row, row}, eps(1e-5), {}},
       {"layer_norm", "C3", {x, row, f32({2})}, eps(1e-5), {}},
@@ -221,6 +231,37 @@ std::vector<Broken> brokenCases() {
       {"dropout", "C2", {x, idx}, dropping(0.5, 0), {}},
       {"dropout", "C3", {x, key}, dropping(1, 0), {}},
       {"dropout", "C4", {x, key}, dropping(0.5, -1), {}},
+      {"rms_norm", "C1", {idx, row}, eps(1e-5), {}},
+      {"rms_norm", "C2", {scalar, row}, eps(1e-5), {}},
+      {"rms_norm", "C3", {x, f32({2})}, eps(1e-5), {}},
+      {"rms_norm", "C4", {x, row}, eps(-1), {}},
+      {"group_norm", "C1", {idx, row, row}, grouped(1, 1e-5), {}},
+      {"group_norm", "C2", {row, row, row}, grouped(1, 1e-5), {}},
+      {"group_norm", "C3", {x, row, f32({2})}, grouped(1, 1e-5), {}},
+      {"group_norm", "C4", {x, row, row}, grouped(2, 1e-5), {}},
+      {"group_norm", "C5", {x, row, row}, grouped(3, 0), {}},
+      {"batch_norm", "C1", {idx, row, row}, eps(1e-5), {}},
+      {"batch_norm", "C2", {row, row, row}, eps(1e-5), {}},
+      {"batch_norm", "C3", {x, f32({2}), row}, eps(1e-5), {}},
+      {"batch_norm", "C4", {x, row, row}, eps(0), {}},
+      {"rope", "C1", {row}, turning(), {}},
+      {"rope", "C2", {x}, turning({{"dims", integer(3)}}), {}},
+      {"rope", "C3", {x}, turning({{"layout", std::string("spiral")}}), {}},
+      {"rope", "C4", {x}, turning({{"base", 0.0}}), {}},
+      {"scaled_dot_product_attention", "C1", {i32({1, 2, 3}), f32({1, 2, 3}), f32({1, 2, 3})}, attention(), {}},
+      {"scaled_dot_product_attention", "C2", {f32({2, 1, 2, 3}), f32({3, 1, 2, 3}), f32({3, 1, 2, 3})}, attention(), {}},
+      {"scaled_dot_product_attention", "C3", {f32({1, 2, 3}), f32({1, 2, 4}), f32({1, 2, 3})}, attention(), {}},
+      {"scaled_dot_product_attention", "C4", {f32({3, 2, 3}), f32({2, 2, 3}), f32({2, 2, 3})}, attention(), {}},
+      {"scaled_dot_product_attention", "C5", {f32({1, 2, 3}), f32({1, 2, 3}), f32({1, 2, 3})}, attention(-1), {}},
+      {"scaled_dot_product_attention", "C6", {f32({1, 2, 3}), f32({1, 2, 3}), f32({1, 2, 3})}, attention(0, HUGE_VAL), {}},
+      {"scaled_dot_product_attention", "C7", {f32({1, 1 << 17, 1}), f32({1, 1 << 17, 1}), f32({1, 1 << 17, 1})}, attention(), {}},
+      {"einsum", "C1", {idx}, {{"equation", std::string("ij->ji")}}, {}},
+      {"einsum", "C2", {x}, {{"equation", std::string("ij")}}, {}},
+      {"einsum", "C3", {x}, {{"equation", std::string("i->i")}}, {}},
+      {"einsum", "C4", {f32({2, 2})}, {{"equation", std::string("ii->i")}}, {}},
+      {"einsum", "C5", {x, x}, {{"equation", std::string("ij,jk->ik")}}, {}},
+      {"einsum", "C6", {x}, {{"equation", std::string("ij->ik")}}, {}},
+      {"einsum", "C7", {f32({1 << 20}), f32({1 << 20})}, {{"equation", std::string("i,j->ij")}}, {}},
       {"pack", "C1", {idx}, parts({0}, 64), {}},
       {"pack", "C2", {x, x}, parts({0}, 64), {}},
       {"pack", "C3", {x}, parts({32}, 64), {}},
@@ -308,9 +349,14 @@ TEST(Constraints, OtherWaysToBreakThem_AreRefusedToo) {
       {"pad", "C3", {x}, padding(1, INT64_MAX, INT64_MAX, 0), {}},
       {"broadcast_to", "C2", {x}, shapeOf({3}), {}},
       {"sum_to_shape", "C2", {x}, shapeOf({1, 2, 3}), {}},
+      {"einsum", "C2", {x}, {{"equation", std::string("i j->ij")}}, {}},
+      {"einsum", "C2", {x, x, x}, {{"equation", std::string("ij,ij,ij->ij")}}, {}},
+      {"einsum", "C6", {x}, {{"equation", std::string("ij->ii")}}, {}},
       {"matmul", "C4", {f32({2, 2, 3}), f32({3, 3, 2})}, {}, {}},
       {"take_last", "C3", {f32({}), i32({})}, {}, {}},
       {"one_hot", "C2", {i32({2})}, {{"depth", INT64_MAX}}, {}},
+      {"cross_entropy", "C5", {x, i32({2}), i32({3})}, mean(), {}},
+      {"cross_entropy", "C5", {x, i32({2}), f32({3}), f32({3})}, mean(), {}},
       {"layer_norm", "C4", {x, f32({3}), f32({3})}, eps(nan), {}},
       {"pack", "C4", {x, x}, parts({0, 0}, 128), {}},
       {"pack", "C4", {x}, parts({-64}, 128), {}},

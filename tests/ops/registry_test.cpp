@@ -80,12 +80,15 @@ TEST(Registry, Cases_FitTheirOp) {
       if (!variadic) {
         EXPECT_EQ(op_case.operands.size(), op->operands->size()) << *op->name << "." << op_case.name;
       }
-      ASSERT_EQ(op_case.attributes.items().size(), op->attributes->size()) << *op->name << "." << op_case.name;
+      size_t known = 0;
       for (const AttributeDef& attribute : *op->attributes) {
         const Attribute* value = op_case.attributes.find(attribute.name);
+        if (value == nullptr && !attribute.required) continue;
         ASSERT_NE(value, nullptr) << *op->name << "." << op_case.name << "." << attribute.name;
         EXPECT_EQ(kindOf(*value), attribute.kind) << *op->name << "." << op_case.name << "." << attribute.name;
+        ++known;
       }
+      EXPECT_EQ(op_case.attributes.items().size(), known) << *op->name << "." << op_case.name;
     }
   }
 }

@@ -233,16 +233,16 @@ TEST(Optimizer, mistakes_are_named) {
 // What programs cost.
 
 /// A chain of layers w0, w1, …
-Graph layers(int count) {
+Graph layers(int count, int64_t batch = 64) {
   Builder b;
-  auto leaf = [&](const char* op, const std::string& name) {
-    return b.make(op, {}, {{"name", name}, {"dtype", DType::F32}, {"shape", std::vector<int64_t>{64, 64}}});
+  auto leaf = [&](const char* op, const std::string& name, int64_t rows) {
+    return b.make(op, {}, {{"name", name}, {"dtype", DType::F32}, {"shape", std::vector<int64_t>{rows, 64}}});
   };
-  ValueId h = leaf("input", "x");
+  ValueId h = leaf("input", "x", batch);
   for (int i = 0; i < count; ++i) {
     std::string name = "w" + std::to_string(i);
     b.mutableGraph().parameters.push_back({name, {DType::F32, Shape{64, 64}}, true});
-    ValueId w = leaf("parameter", name);
+    ValueId w = leaf("parameter", name, 64);
     h = b.make("relu", {b.make("matmul", {h, w})});
   }
   ValueId sum = b.make("sum", {h}, {{"axes", std::vector<int64_t>{0, 1}}, {"keep_dims", false}});
@@ -250,11 +250,11 @@ Graph layers(int count) {
   return b.take();
 }
 
-Compiled compiledWith(const OptimizerConfig& config, std::string_view profile = "portable") {
+Compiled compiledWith(const OptimizerConfig& config, std::string_view profile = "portable", int64_t batch = 64) {
   CompileOptions options;
   options.profile = program::findProfile(profile).orThrow();
   options.optimizer = config;
-  return compile(layers(4), options).orThrow();
+  return compile(layers(4, batch), options).orThrow();
 }
 size_t copies(const Compiled& compiled) {
   size_t count = 0;
@@ -315,6 +315,18 @@ TEST(OptimizerCost, frozen_parameters_in_between_cut_the_update_in_two) {
                                  [&](const program::Command& command) { return command.level == last; });
     EXPECT_EQ(updates, 2);
   }
+}
+
+TEST(OptimizerCost, accumulation_takes_less_memory_than_the_whole_batch) {
+  OptimizerConfig config;
+  Compiled whole = compiledWith(config, "portable", 1024);
+  Compiled once = compiledWith(config, "portable", 128);
+  config.accumulate = 8;
+  Compiled parts = compiledWith(config, "portable", 128);
+  // One more flat state, and an eighth of the activations.
+  EXPECT_LT(parts.plan.total_bytes, whole.plan.total_bytes / 2);
+  EXPECT_EQ(parts.plan.dispatches, once.plan.dispatches);
+  EXPECT_EQ(copies(parts), 0u);
 }
 
 TEST(OptimizerCost, everything_at_once_fits_every_profile) {

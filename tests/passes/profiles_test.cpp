@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "examples/models/addition.h"
+#include "examples/models/cnn.h"
 #include "examples/models/mlp.h"
 #include "frontend/ops.h"
 #include "frontend/session.h"
@@ -25,7 +26,10 @@ struct Sample {
   passes::OptimizerConfig optimizer;
   examples::SineBatch sine;
   examples::AdditionBatch addition;
+  std::vector<float> pictures;
+  std::vector<int32_t> labels;
   [[nodiscard]] Batch batch() const {
+    if (inputs[0].name == "pictures") return {{"pictures", pictures}, {"labels", labels}};
     if (inputs[0].name == "x") return {{"x", sine.x}, {"y", sine.y}};
     return {{"tokens", addition.tokens}, {"targets", addition.targets}};
   }
@@ -65,6 +69,19 @@ Sample addition(size_t batch = 8, bool captures = false) {
   sample.addition = examples::additionBatch(42, 1, batch);
   sample.optimizer = {.kind = passes::OptimizerKind::AdamW, .weight_decay = 0.01};
   trace(sample, Transformer(), [&](const Transformer& model, const Inputs& in) { return additionLoss(model, in, captures); });
+  return sample;
+}
+
+/// 105,866 parameters.
+Sample cnn(int64_t batch) {
+  Sample sample;
+  sample.inputs = {{"pictures", f32(batch, 1, 28, 28)}, {"labels", i32(batch)}};
+  for (int64_t i = 0; i < batch * 28 * 28; ++i) sample.pictures.push_back(static_cast<float>(i * 7919 % 256) / 256);
+  for (int64_t i = 0; i < batch; ++i) sample.labels.push_back(static_cast<int32_t>(i % 10));
+  sample.optimizer = {.kind = passes::OptimizerKind::AdamW, .weight_decay = 0.01};
+  sample.optimizer.clip_grad_norm = 1;
+  trace(sample, examples::Cnn(),
+        [](const examples::Cnn& model, const Inputs& in) { return cross_entropy(model(in["pictures"]), in["labels"]); });
   return sample;
 }
 
@@ -146,6 +163,18 @@ TEST(Profiles, plans_of_the_samples_are_small) {
   }
 }
 
+TEST(Profiles, convolutions_make_no_copy_of_their_windows) {
+  passes::Compiled compiled = compileFor(cnn(64), "cpu");
+  EXPECT_LE(compiled.plan.dispatches, 24u);
+  EXPECT_LE(compiled.plan.total_bytes, 12'500'000u);
+  EXPECT_LE(compileFor(cnn(64), "portable").plan.dispatches, 31u);
+  // The largest temporaries are the activations [64, 16, 28, 28].
+  for (const program::Buffer& buffer : compiled.program.buffers) {
+    if (buffer.role != program::ArenaRole::Workspace) continue;
+    EXPECT_LE(buffer.size, 64u * 16 * 28 * 28 * 4) << buffer.name;
+  }
+}
+
 class ProfilesOnDevices : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -167,6 +196,12 @@ TEST_P(ProfilesOnDevices, addition_trains_to_the_same_bits) {
   EXPECT_LT(portable.losses[1], portable.losses[0]);
   expectSameBits(train(GetParam(), addition(), "webgpu_default"), portable);
   expectSameBits(train(GetParam(), addition(), "small_bindings"), portable);
+}
+
+TEST_P(ProfilesOnDevices, cnn_trains_to_the_same_bits) {
+  Trained portable = train(GetParam(), cnn(3), "portable");
+  EXPECT_LT(portable.losses[1], portable.losses[0]);
+  expectSameBits(train(GetParam(), cnn(3), "webgpu_default"), portable);
 }
 
 TEST_P(ProfilesOnDevices, clipped_update_in_slices_differs_in_the_rounding_of_the_norm) {

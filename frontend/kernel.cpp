@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "frontend/trace.h"
+#include "frontend/wgsl/wgsl.h"
+
+namespace lockstep {
+
+using detail::Trace;
+
+namespace {
+
+std::string typeTexts(const std::vector<TensorType>& types) {
+  std::string text;
+  for (const TensorType& type : types) text += fmt::format("{}{}", text.empty() ? "" : " ", toString(type));
+  return text;
+}
+
+kernel::Module readSource(const KernelSpec& spec, std::map<std::string, double> overrides) {
+  Result<kernel::Module> module =
+      wgsl::read(spec.source, {.file_name = spec.name + ".wgsl", .overrides = std::move(overrides), .overrides_are_constants = true});
+  return std::move(module).orThrow();
+}
+
+size_t entryPoints(const kernel::Module& module) {
+  return static_cast<size_t>(std::ranges::count_if(module.functions, [](const kernel::Function& f) { return f.workgroup_size.has_value(); }));
+}
+
+std::array<uint32_t, 3> groupsOf(const KernelSpec& spec, const kernel::Module& module, Types operands, Types results) {
+  if (spec.groups) return spec.groups(operands, results);
+  const std::array<uint32_t, 3>& size = *module.entryPoint()->workgroup_size;
+  int64_t elements = results.front().shape.elementCount(), invocations = int64_t{size[0]} * size[1] * size[2];
+  return {static_cast<uint32_t>((elements + invocations - 1) / invocations), 1, 1};
+}
+
+}  // namespace
+
+Kernel::Kernel(KernelSpec spec, std::source_location where) {
+  // With overrides the text is only complete at a call.
+  if (!spec.overrides) {
+    kernel::Module module = readSource(spec, {});
+    if (entryPoints(module) != 1) {
+      throw Error({.code = "kernel.C2",
+                   .message = fmt::format("kernel '{}' has {} entry points, wanted one", spec.name, entryPoints(module)),
+                   .where = detail::toLocation(where),
+                   .notes = {},
+                   .remedy = "mark one function with @compute and @workgroup_size"});
+    }
+  }
+  spec_ = std::make_shared<const KernelSpec>(std::move(spec));
+}
+
+std::vector<Tensor> Kernel::operator()(std::vector<Tensor> operands, Where where) const {
+  Trace& trace = Trace::require("kernel", where);
+  const KernelSpec& spec = *spec_;
+  std::vector<TensorType> types;
+  for (const Tensor& operand : operands) types.push_back(operand.type(where));
+  if (!spec.infer && types.empty())
+    detail::raise("kernel.C1", fmt::format("kernel '{}' has no operand to take its result's type from", spec.name), {}, where, "give it a shape rule");
+  const std::vector<TensorType> results = spec.infer ? spec.infer(types) : std::vector{types.front()};
+  if (results.empty()) detail::raise("kernel.C1", fmt::format("kernel '{}' has no result", spec.name), {}, where);
+  kernel::Module module = readSource(spec, spec.overrides ? spec.overrides(types, results) : std::map<std::string, double>{});
+  std::array<uint32_t, 3> groups = groupsOf(spec, module, types, results);
+  graph::Attributes attributes{{"label", spec.name},
+                               {"module", print(module)},
+                               {"results", typeTexts(results)},
+                               {"groups", std::vector<int64_t>(groups.begin(), groups.end())}};
+  auto call = [&](std::span<const Tensor> inputs) { return trace.emitAll("kernel", inputs, attributes, where); };
+  if (!spec.gradient) return call(operands);
+  return custom_gradient(std::move(operands), call, spec.gradient, where);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to the front end: one batch as the runs of a step see it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "frontend/host.h"
+
+namespace lockstep::detail {
+
+/// The data of `count` runs, as views. An input with `count` times the declared number of elements is cut into equal parts, one after the
+/// other along axis 0; any other goes to every run as it is.
+std::vector<Batch> microBatches(const Batch& batch, const std::vector<InputSpec>& inputs, int64_t count);
+
+}  // namespace lockstep::detail

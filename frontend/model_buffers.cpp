@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/model_buffers.h"
+
+#include <fmt/format.h>
+
+#include "frontend/trace.h"
+
+namespace lockstep::detail {
+
+namespace {
+
+[[noreturn]] void reject(std::string code, std::string message) {
+  throw Error({.code = std::move(code), .message = std::move(message), .where = {}, .notes = {}, .remedy = {}});
+}
+
+}  // namespace
+
+void declareBuffers(const Module& module, States& states) {
+  for (const NamedBuffer& buffer : module.buffers())
+    (void)states.declare(bufferState(buffer.name), {buffer.buffer->type(), buffer.buffer->initial(), true});
+}
+
+ParameterValues readBuffers(const TrainedModel& model) {
+  ParameterValues values;
+  for (const NamedBuffer& buffer : model.module->buffers()) values.emplace(buffer.name, model.states->readFloats(bufferState(buffer.name)));
+  return values;
+}
+
+std::pair<ParameterValues, ParameterValues> splitBuffers(const TrainedModel& model, const ParameterValues& values) {
+  std::pair<ParameterValues, ParameterValues> split{values, {}};
+  for (const NamedBuffer& buffer : model.module->buffers()) {
+    auto found = split.first.extract(buffer.name);
+    if (found.empty()) reject("parameters.missing", fmt::format("there is no value for the buffer '{}'", buffer.name));
+    const TensorType& type = buffer.buffer->type();
+    if (static_cast<int64_t>(found.mapped().size()) != type.shape.elementCount()) {
+      reject("parameters.length", fmt::format("buffer '{}' is {} with {} elements but gets {}", buffer.name, toString(type),
+                                              type.shape.elementCount(), found.mapped().size()));
+    }
+    split.second.insert(std::move(found));
+  }
+  return split;
+}
+
+void writeBuffers(const TrainedModel& model, const ParameterValues& values) {
+  for (const auto& [name, data] : values) model.states->writeFloats(bufferState(name), data);
+}
+
+}  // namespace lockstep::detail

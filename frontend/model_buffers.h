@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to the front end: buffers of a model by their path names.
+#pragma once
+
+#include <utility>
+
+#include "frontend/host.h"
+#include "frontend/shared_model.h"
+
+namespace lockstep::detail {
+
+/// Allocates them at their initial values.
+void declareBuffers(const Module& module, States& states);
+ParameterValues readBuffers(const TrainedModel& model);
+/// What belongs to parameters, and what to buffers. Errors "parameters.missing", "parameters.length" for buffers.
+std::pair<ParameterValues, ParameterValues> splitBuffers(const TrainedModel& model, const ParameterValues& values);
+void writeBuffers(const TrainedModel& model, const ParameterValues& values);
+
+}  // namespace lockstep::detail

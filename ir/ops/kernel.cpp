@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "ir/ops/common.h"
+#include "ir/ops/leaf.h"
+
+namespace lockstep::graph {
+namespace {
+
+/// "f32[4,3]", "i32[]"; nullopt for anything else.
+std::optional<TensorType> parseTypeText(std::string_view text) {
+  size_t open = text.find('[');
+  if (open == std::string_view::npos || !text.ends_with(']')) return std::nullopt;
+  std::optional<DType> dtype = findDType(text.substr(0, open));
+  if (!dtype) return std::nullopt;
+  std::vector<int64_t> extents;
+  std::string_view rest = text.substr(open + 1, text.size() - open - 2);
+  while (!rest.empty()) {
+    int64_t extent = 0;
+    auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), extent);
+    if (error != std::errc() || extent < 1) return std::nullopt;
+    extents.push_back(extent);
+    rest.remove_prefix(static_cast<size_t>(end - rest.data()));
+    if (!rest.empty() && rest.front() != ',') return std::nullopt;
+    if (!rest.empty()) rest.remove_prefix(1);
+  }
+  return TensorType{*dtype, Shape(extents)};
+}
+
+Result<std::vector<TensorType>> parseResults(const std::string& text) {
+  std::vector<TensorType> types;
+  for (std::string_view rest = text; !rest.empty();) {
+    size_t end = std::min(rest.find(' '), rest.size());
+    std::optional<TensorType> type = parseTypeText(rest.substr(0, end));
+    if (!type) return violated("kernel", "C1", fmt::format("'{}' is no tensor type such as f32[4,3]", rest.substr(0, end)));
+    LS_CHECK(checkExtents("kernel", "C1", type->shape.extents()));
+    types.push_back(std::move(*type));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  if (types.empty()) return violated("kernel", "C1", "a kernel has at least one result");
+  return types;
+}
+
+/// Whether bindings 0 .. operands + results - 1 of group 0 are storage, those of the operands read-only, and there are no others.
+Status checkBindings(const kernel::Module& module, size_t operands, size_t results) {
+  std::vector<bool> bound(operands + results, false);
+  for (const kernel::GlobalVariable& global : module.globals) {
+    if (global.space == kernel::AddressSpace::Uniform)
+      return violated("kernel", "C3", fmt::format("'{}' is a uniform variable, wanted storage", global.name));
+    if (global.space != kernel::AddressSpace::Storage) continue;
+    if (global.group != 0 || global.binding >= bound.size())
+      return violated("kernel", "C3", fmt::format("'{}' is at group {} binding {}, beyond the {} operands and {} results of group 0", global.name,
+                                                  global.group, global.binding, operands, results));
+    bool writes = global.access != kernel::Access::Read;
+    if (writes != (global.binding >= operands))
+      return violated("kernel", "C3", fmt::format("binding {} ('{}') is {}, so it must be {}", global.binding, global.name,
+                                                  writes ? "an operand" : "a result", writes ? "read" : "read_write"));
+    bound[global.binding] = true;
+  }
+  auto missing = std::find(bound.begin(), bound.end(), false);
+  if (missing == bound.end()) return Success{};
+  return violated("kernel", "C3", fmt::format("the kernel has no binding {}", missing - bound.begin()));
+}
+
+Result<std::vector<TensorType>> infer(const InferContext& c) {
+  LS_TRY(std::vector<TensorType> results, parseResults(c.attributes.get<std::string>("results")));
+  Result<kernel::Module> module = kernel::parse(c.attributes.get<std::string>("module"));
+  if (!module.ok()) return violated("kernel", "C2", fmt::format("the module is no kernel IR: {}", module.diagnostics().front().message));
+  if (module->entryPoint() == nullptr) return violated("kernel", "C2", "the module has no entry point");
+  LS_CHECK(checkBindings(*module, c.operands.size(), results.size()));
+  const auto& groups = c.attributes.get<std::vector<int64_t>>("groups");
+  bool counts = groups.size() == 3 && std::all_of(groups.begin(), groups.end(), [](int64_t n) { return n >= 1 && n <= 65535; });
+  if (!counts) return violated("kernel", "C4", fmt::format("[{}] are no three numbers of workgroups from 1 to 65535", fmt::join(groups, ",")));
+  return results;
+}
+
+}  // namespace
+
+extern const OpDef kKernelOp;
+const OpDef kKernelOp{
+    .name = "kernel",
+    .summary = "A kernel that the user wrote: its operands and results are whole tensors, bound in order.",
+    .constraints = std::vector<Constraint>{{"C1", "the result types are tensor types, separated by spaces"},
+                                           {"C2", "the module is kernel IR with an entry point"},
+                                           {"C3", "bindings 0, 1, ... of group 0 are the operands (read), then the results (read_write)"},
+                                           {"C4", "the numbers of workgroups are three, each from 1 to 65535"}},
+    .operands = std::vector<std::string_view>{"operands..."},
+    .attributes = std::vector<AttributeDef>{{"label", AttributeKind::String, "name for dumps and for the evaluator"},
+                                            {"module", AttributeKind::String, "the kernel as kernel IR text"},
+                                            {"results", AttributeKind::String, "types of the results"},
+                                            {"groups", AttributeKind::Integers, "workgroups along x, y and z"}},
+    .infer = infer,
+    .gradient = NotDifferentiable{"what a kernel computes is not known here; a custom_gradient around it says what flows back"},
+    .lower = KernelLowering{},
+    .alias = NoAlias{},
+    .evaluate = evaluateNoLeaf,
+    .cases = noCases,
+};
+
+}  // namespace lockstep::graph

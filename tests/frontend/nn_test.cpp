@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers against PyTorch 1.13 in f64. Parameter k of a model holds 0.5 sin(i + 10 k + 1), an input the same with k = 20.
+#include <cmath>
+#include <map>
+
+#include "frontend/module.h"
+#include "frontend/nn_conv.h"
+#include "frontend/nn_recurrent.h"
+#include "tests/frontend/tracing.h"
+
+namespace lockstep {
+namespace {
+
+graph::Tensor filled(const TensorType& type, size_t k) {
+  graph::Tensor out{type, {}};
+  for (int64_t i = 0; i < type.shape.elementCount(); ++i)
+    out.data.push_back(0.5 * std::sin(static_cast<double>(i) + 10.0 * static_cast<double>(k) + 1));
+  return out;
+}
+
+/// What the function makes of the input x, by evaluation: its results, then the next versions of buffers.
+std::vector<std::vector<double>> computed(const Module& model, const TensorType& x, bool training,
+                                          const std::function<std::vector<Tensor>(Tensor)>& function) {
+  detail::Trace trace;
+  trace.setTraining(training);
+  trace.addParameters(model);
+  std::vector<Tensor> results = function(trace.addInput("x", x));
+  for (size_t i = 0; i < results.size(); ++i) trace.output(graph::OutputKind::Result, "y" + std::to_string(i), results[i]);
+  graph::Graph graph = trace.take();
+  EXPECT_TRUE(graph::validate(graph).ok());
+  graph::LeafValues leaves{{"x", filled(x, 20)}};
+  std::vector<NamedParameter> parameters = model.parameters();
+  for (size_t k = 0; k < parameters.size(); ++k) leaves[parameters[k].name] = filled(parameters[k].parameter->type(), k);
+  for (const NamedBuffer& buffer : model.buffers()) {
+    std::vector<double> values(static_cast<size_t>(buffer.buffer->type().shape.elementCount()), buffer.buffer->initial());
+    leaves[detail::bufferState(buffer.name)] = {buffer.buffer->type(), std::move(values)};
+  }
+  std::vector<std::vector<double>> values;
+  for (graph::Tensor& tensor : graph::evaluate(graph, leaves).orThrow()) values.push_back(std::move(tensor.data));
+  return values;
+}
+
+void expectNear(const std::vector<double>& got, const std::vector<double>& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-8) << i;
+}
+
+TEST(Convolutions, equal_pytorch) {
+  struct Model : Module {
+    nn::Conv2d c{*this, "c", 4, 2, {3, 2}, {.stride = {2, 1}, .padding = {1, 0}, .groups = 2}};
+  } model;
+  EXPECT_EQ(model.c.W.type(), f32(2, 2, 3, 2));
+  expectNear(computed(model, f32(1, 4, 5, 4), false, [&](Tensor x) { return std::vector{model.c(x)}; })[0],
+             {-0.183721141, -0.356896102, -0.661635625, -1.151243116, -0.937134006, -0.321121405, -0.049207511, 0.119944837, -0.280872737,
+              -0.709443973, -0.976923676, -0.592885590, -0.329606165, 0.258959290, 0.362777435, -0.199120336, -0.397925313, -0.477540926});
+  struct Model1d : Module {
+    nn::Conv1d c{*this, "c", 2, 3, 3, {.stride = 2, .padding = 1}};
+  } signal;
+  expectNear(computed(signal, f32(1, 2, 5), false, [&](Tensor x) { return std::vector{signal.c(x)}; })[0],
+             {-0.228329960, -0.262667886, -0.920647885, 0.088530035, -0.124089617, -0.664364510, 0.623627566, 0.249663348, -0.129868451});
+  struct Transposed : Module {
+    nn::ConvTranspose2d c{*this, "c", 2, 3, 2, {.stride = 2, .padding = 1, .output_padding = 1}};
+  } transposed;
+  expectNear(computed(transposed, f32(1, 2, 2, 2), false, [&](Tensor x) { return std::vector{transposed.c(x)}; })[0],
+             {-0.436830088, -0.629994105, -0.582419310, -0.371612938, -0.393497932, -0.303211430, -0.652228096, -0.393846929, -0.582074571,
+              -0.446759938, -0.172354090, -0.291275958, -0.269966067, -0.463130084, -0.396755911, -0.114655539, -0.212267517, -0.079282679,
+              0.380234605,  0.214671357,  0.322561604,  0.083897084,  0.358302932,  0.181246321,  0.161476769,  0.030702496,  0.045080756});
+}
+
+TEST(Convolutions, scale_of_the_initial_values_follows_the_fan_in) {
+  struct Model : Module {
+    nn::Conv2d c{*this, "c", 64, 64, 3, {.groups = 2, .bias = false, .init = init::kaiming_normal(1)}};
+  } model;
+  EXPECT_EQ(model.parameters().size(), 1u);
+  std::vector<float> values = model.c.W.initial(1, 0);
+  double squares = 0;
+  for (float value : values) squares += static_cast<double>(value) * value / static_cast<double>(values.size());
+  EXPECT_NEAR(std::sqrt(squares) * std::sqrt(32.0 * 9), 1, 0.02);
+}
+
+TEST(Convolutions, groups_divide_the_channels) {
+  struct Input : Module {
+    nn::Conv2d c{*this, "c", 3, 4, 3, {.groups = 2}};
+  };
+  EXPECT_EQ(caught([] { Input model; }).code, "conv.groups");
+  struct Output : Module {
+    nn::ConvTranspose2d c{*this, "c", 4, 3, 3, {.groups = 2}};
+  };
+  EXPECT_EQ(caught([] { Output model; }).code, "conv.groups");
+  struct None : Module {
+    nn::Conv1d c{*this, "c", 4, 3, 3, {.groups = 0}};
+  };
+  EXPECT_EQ(caught([] { None model; }).code, "conv.groups");
+}
+
+TEST(Recurrent, lstm_equals_pytorch) {
+  struct Model : Module {
+    nn::LSTM lstm{*this, "lstm", 2, 3};
+  } model;
+  auto got = computed(model, f32(2, 3, 2), false, [&](Tensor x) {
+    nn::LstmResult result = model.lstm(x);
+    return std::vector{result.y, result.state.c};
+  });
+  expectNear(got[0], {0.046891699, 0.099656646, 0.068051083, 0.084389412, 0.134939558, 0.085189832, 0.030466472, 0.054335970, 0.013221556,
+                      0.032613026, 0.079203918, 0.055257227, 0.087197678, 0.135915186, 0.088738601, 0.039011809, 0.068489404, 0.022435602});
+  expectNear(got[1], {0.059389353, 0.097273099, 0.023967577, 0.077190635, 0.125509987, 0.041106469});
+}
+
+TEST(Recurrent, gru_equals_pytorch) {
+  struct Model : Module {
+    nn::GRU gru{*this, "gru", 2, 3};
+  } model;
+  auto got = computed(model, f32(2, 3, 2), false, [&](Tensor x) {
+    nn::GruResult result = model.gru(x);
+    return std::vector{result.y, result.h};
+  });
+  expectNear(got[0],
+             {0.123926027, 0.001278039, -0.122432593, 0.275807881, 0.244044532, -0.050009872, 0.253853294, 0.274782219, 0.028639391,
+              0.108024079, -0.009707984, -0.118260495, 0.265507238, 0.208185445, -0.076632248, 0.265380793, 0.296425594, 0.035975053});
+  expectNear(got[1], {0.253853294, 0.274782219, 0.028639391, 0.265380793, 0.296425594, 0.035975053});
+}
+
+TEST(Recurrent, cells_step_by_step_equal_the_layer) {
+  struct Model : Module {
+    nn::LSTM lstm{*this, "lstm", 2, 3};
+    nn::GRU gru{*this, "gru", 2, 3};
+  } model;
+  auto got = computed(model, f32(2, 3, 2), false, [&](Tensor x) {
+    const nn::LSTMCell& lstm = model.lstm;
+    const nn::GRUCell& gru = model.gru;
+    nn::LstmState state{zeros({2, 3}), zeros({2, 3})};
+    Tensor h = zeros({2, 3});
+    for (int64_t t = 0; t < 3; ++t) {
+      Tensor step = squeeze(narrow(x, 1, t, 1), 1);
+      state = lstm(step, state);
+      h = gru(step, h);
+    }
+    // From a state that is given, the layers continue.
+    nn::LstmResult first = model.lstm(narrow(x, 1, 0, 2));
+    return std::vector{state.h, model.lstm(x).state.h, h, model.gru(x).h, model.lstm(narrow(x, 1, 2, 1), first.state).state.h};
+  });
+  expectNear(got[0], got[1]);
+  expectNear(got[2], got[3]);
+  expectNear(got[4], got[1]);
+}
+
+}  // namespace
+}  // namespace lockstep
