@@ -6,7 +6,6 @@
 #include "frontend/batch.h"
 #include "frontend/describe_program.h"
 #include "frontend/optimizer_settings.h"
-#include "frontend/parameters.h"
 #include "frontend/templates.h"
 #include "frontend/trace.h"
 #include "frontend/tracing.h"
@@ -41,10 +40,7 @@ CompiledProgram detail::trace(TraceRequest request) {
   options.disabled = std::move(request.disable);
   options.memory_limit = request.memory_limit;
   options.dump_directory = std::move(request.dump_ir);
-  if (training) {
-    traced.parameters = parameterInfos(*request.model, *request.optimizer);
-    options.optimizer = optimizerConfig(*request.optimizer, traced.parameters);
-  }
+  if (training) options.optimizer = optimizerConfig(*request.optimizer, traced.parameters);
   graph::ParameterLayout layout = graph::layoutParameters(traced.parameters);
   passes::Compiled compiled = passes::compile(std::move(traced), options).orThrow();
   ProgramFacts facts = programFacts(layout, compiled.plan, compiled.passes);
