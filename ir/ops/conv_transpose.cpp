@@ -50,6 +50,10 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
     return violated("conv_transpose", "C4",
                     fmt::format("{} groups do not fit {} channels of x and weights {}", groups, in, toString(w.shape)));
   }
+  for (const Window& window : windows) {
+    if (window.dilation * (window.kernel - 1) > INT32_MAX)
+      return violated("conv_transpose", "C5", fmt::format("the kernel reaches over {} times {} elements", window.kernel, window.dilation));
+  }
   std::vector<Window> back = backwardWindows(c.attributes, w.shape);
   LS_TRY(const std::vector<int64_t> positions, windowPositions("conv_transpose", "C5", x.shape, back));
   int64_t out = w.shape.extent(1) * groups;
@@ -149,7 +153,7 @@ const OpDef kConvTransposeOp{
             {"C2", "x and w have the same rank of at least 3"},
             {"C3", "one number a spatial axis; stride and dilation at least 1, padding at least 0, output_padding below stride"},
             {"C4", "groups divides the channels of x, and w has them"},
-            {"C5", "the result has at least one element along each axis"},
+            {"C5", "the result has at least one element along each axis, padded extents are below 2^31"},
             {"C6", "the element counts of the result and of the windows fit in 32 bits"}},
     .operands = std::vector<std::string_view>{"x", "w"},
     .attributes = std::vector<AttributeDef>{{"stride", AttributeKind::Integers, "elements of the result from one element of x to the next"},
