@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/forward.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <mutex>
 
@@ -69,6 +71,7 @@ ForwardResult Forward::run(const Batch& batch, RunOptions options) {
   const std::vector<std::byte> arena =
       session->run(session->encode(batch, {detail::randomKey(impl_->request.seed, kForwardStream | ++impl_->runs)}));
   ForwardResult result{std::move(session->outputs(arena, OutputKind::Result).front()), {}};
+  session->printOutputs(arena, fmt::format("run {}", impl_->runs), impl_->request.print);
   if (options.captures) result.captures = Captures(session->outputs(arena, OutputKind::Capture));
   return result;
 }
@@ -85,6 +88,7 @@ RunFacts Forward::run_facts() const {
 
 Forward Trainer::attachForward(detail::ForwardRequest request) const {
   request.seed = impl_->seed;
+  request.print = impl_->print;
   request.disable.insert(request.disable.begin(), impl_->disabled.begin(), impl_->disabled.end());
   detail::checkFunction(impl_->shared->get()->module.get(), request.inputs, request.forward, request.where);
   if (request.use_ema) detail::requireAverages(*impl_->shared->get());

@@ -85,6 +85,7 @@ FunctionResult Function::operator()(const Batch& batch) {
   std::lock_guard turn(impl_->turn);
   auto session = impl_->program(detail::matchBatch(impl_->spec.inputs, batch).extent);
   const std::vector<std::byte> arena = session->run(session->encode(batch, {detail::randomKey(impl_->spec.seed, ++impl_->calls)}));
+  session->printOutputs(arena, fmt::format("call {}", impl_->calls), impl_->spec.print);
   const OutputKind kind = impl_->spec.gradients.empty() ? OutputKind::Result : OutputKind::Loss;
   FunctionResult result{std::move(session->outputs(arena, kind).front()), {}, Captures(session->outputs(arena, OutputKind::Capture))};
   for (HostTensor& gradient : session->outputs(arena, OutputKind::Gradient)) {

@@ -28,6 +28,7 @@ struct FunctionSpec {
   uint64_t seed = 0;  ///< of the random ops; each call draws new numbers
   std::string dump_ir = {};
   std::vector<std::string> disable = {};  ///< optional passes to leave out
+  PrintFunction print = {};               ///< gets the lines of ls::print; absent: stderr
   size_t cached_programs = 8;             ///< dynamic extents whose programs are kept
 };
 

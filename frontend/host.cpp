@@ -102,4 +102,30 @@ std::vector<std::vector<float>> Captures::per_head(std::string_view name) const 
   return parts;
 }
 
+namespace {
+
+/// Elements from `offset` on along the axes from `axis` on; `stride` elements in all.
+std::string elementsText(const std::vector<double>& data, const std::vector<int64_t>& extents, size_t axis, size_t offset, size_t stride) {
+  constexpr int64_t kShown = 8, kEnds = 3;
+  if (axis == extents.size()) return fmt::format("{}", static_cast<float>(data[offset]));
+  std::string text = "[";
+  size_t inner = stride / static_cast<size_t>(extents[axis]);
+  for (int64_t i = 0; i < extents[axis]; ++i) {
+    if (i > 0) text += ", ";
+    if (extents[axis] > kShown && i == kEnds) {
+      text += "..., ";
+      i = extents[axis] - kEnds;
+    }
+    text += elementsText(data, extents, axis + 1, offset + static_cast<size_t>(i) * inner, inner);
+  }
+  return text + "]";
+}
+
+}  // namespace
+
+std::string to_string(const HostTensor& tensor) {
+  const std::vector<double> data = tensor.doubles();
+  return fmt::format("{} {}", graph::toString(tensor.type()), elementsText(data, tensor.shape().extents(), 0, 0, data.size()));
+}
+
 }  // namespace lockstep

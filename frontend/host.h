@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <ranges>
 #include <span>
@@ -72,6 +73,12 @@ class Captures {
  private:
   std::map<std::string, HostTensor, std::less<>> values_;
 };
+
+/// "f32[2,3] [[1, 2, 3], [4, 5, 6]]"; of an axis of more than 8 elements only the first and last three are shown.
+std::string to_string(const HostTensor& tensor);
+
+/// Takes one line for each ls::print of a step.
+using PrintFunction = std::function<void(std::string_view line)>;
 
 /// Values of parameters by path name, row-major.
 using ParameterValues = std::map<std::string, std::vector<float>, std::less<>>;

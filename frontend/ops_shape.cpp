@@ -126,6 +126,11 @@ Tensor constant(std::span<const int32_t> data, std::vector<int64_t> shape, Where
   return dense(data, std::move(shape), DType::I32, where);
 }
 
+Tensor print(Tensor x, const std::string& label, Where where) {
+  detail::Trace::require("print", where).print(label, x, where);
+  return x;
+}
+
 Tensor capture(const std::string& name, Tensor x, Where where) {
   detail::Trace::require("capture", where).capture(name, x, where);
   return x;

@@ -72,5 +72,8 @@ Tensor zeros(std::vector<int64_t> shape, DType dtype = DType::F32, Where where =
 Tensor ones(std::vector<int64_t> shape, DType dtype = DType::F32, Where where = Where::current());
 /// Makes the value at this point readable after each step under `name`, which is unique in a trace; returns x.
 Tensor capture(const std::string& name, Tensor x, Where where = Where::current());
+/// Shows the value at this point after each step or run: a line with the label (or the place of the call), type and elements, which goes to
+/// the program's `print` function, by default to stderr. Returns x.
+Tensor print(Tensor x, const std::string& label = {}, Where where = Where::current());
 
 }  // namespace lockstep

@@ -119,6 +119,17 @@ std::vector<HostTensor> Session::decode(const std::vector<std::byte>& input) con
   return values;
 }
 
+void Session::printOutputs(const std::vector<std::byte>& arena, std::string_view when, const PrintFunction& print) const {
+  for (const HostTensor& value : outputs(arena, graph::OutputKind::Print)) {
+    const std::string line = fmt::format("{} {}: {}", when, value.name(), to_string(value));
+    if (print) {
+      print(line);
+    } else {
+      fmt::print(stderr, "{}\n", line);
+    }
+  }
+}
+
 std::vector<HostTensor> Session::outputs(const std::vector<std::byte>& arena, graph::OutputKind kind) const {
   std::vector<HostTensor> values;
   for (const program::Port& port : (*program_)->outputs) {

@@ -47,6 +47,8 @@ class Session {
   std::vector<std::byte> run(std::vector<std::byte> input);
   /// One step with the time of each command, by its label.
   std::vector<std::pair<std::string, double>> time(const std::vector<std::byte>& input);
+  /// Gives each ls::print of a step to `print`, or to stderr; `when` begins the line.
+  void printOutputs(const std::vector<std::byte>& arena, std::string_view when, const PrintFunction& print) const;
   /// The values of one output kind in a step's Output arena, in the order of the program.
   [[nodiscard]] std::vector<HostTensor> outputs(const std::vector<std::byte>& arena, graph::OutputKind kind) const;
 

@@ -219,6 +219,13 @@ void Trace::capture(const std::string& name, const Tensor& captured, const std::
   builder_.output(graph::OutputKind::Capture, name, id);
 }
 
+void Trace::print(const std::string& label, const Tensor& printed, const std::source_location& where) {
+  graph::ValueId id = value(printed, "print", where);
+  std::string name = label.empty() ? fmt::format("{}:{}", where.file_name(), where.line()) : label;
+  if (int64_t again = ++prints_[name]; again > 1) name += fmt::format(" ({})", again);
+  builder_.output(graph::OutputKind::Print, name, id);
+}
+
 void Trace::output(graph::OutputKind kind, const std::string& name, const Tensor& tensor) {
   builder_.output(kind, name, value(tensor, "output", std::source_location::current()));
 }

@@ -62,6 +62,7 @@ class Trace {
   void setTraining(bool training) { training_ = training; }
   [[nodiscard]] bool training() const { return training_; }
   void capture(const std::string& name, const Tensor& tensor, const std::source_location& where);
+  void print(const std::string& label, const Tensor& tensor, const std::source_location& where);
   void output(graph::OutputKind kind, const std::string& name, const Tensor& tensor);
   /// The graph, with an output for the next version of each buffer that was updated.
   graph::Graph take();
@@ -83,6 +84,7 @@ class Trace {
   std::map<std::string, std::source_location, std::less<>> captures_;
   Tensor random_key_;
   int64_t salts_ = 0;
+  std::map<std::string, int64_t, std::less<>> prints_;  ///< how often each label was used
 };
 
 /// Appends to the active trace. Throws Error.

@@ -51,6 +51,7 @@ Trainer::Impl::Impl(detail::CompileRequest request)
       memory_limit(request.memory_limit),
       accumulate(request.accumulate),
       find_non_finite(request.find_non_finite),
+      print(std::move(request.print)),
       where(request.where),
       device(detail::openChosenDevice(request.device)),
       optimizer(std::move(request.optimizer)),
@@ -207,6 +208,8 @@ std::vector<StepResult> Trainer::Impl::wait(uint64_t id) {
       sum += static_cast<double>(loss_value);
     }
     result.loss = static_cast<float>(sum / static_cast<double>(runs));
+    for (size_t run = 0; run < runs; ++run)
+      ticket.session->printOutputs(arenas[i * runs + run], fmt::format("step {}", result.step), print);
     if (ticket.captures) result.captures = Captures(ticket.session->outputs(arenas[(i + 1) * runs - 1], OutputKind::Capture));
     if (bad == runs) continue;
     // Steps after the first one that is not finite mostly fail because of it.

@@ -134,6 +134,7 @@ struct CompileSpec {
   /// a mean over the batch the step is that of the whole batch.
   int64_t accumulate = 1;
   size_t cached_programs = 8;                         ///< programs for other dynamic extents and captures that are kept
+  PrintFunction print = {};                           ///< gets the lines of ls::print; absent: stderr
   bool find_non_finite = true;                        ///< when a loss is not finite, run once more to find where that began
   std::function<std::unique_ptr<Model>()> make = {};  ///< for models without a default constructor
 };
@@ -152,6 +153,7 @@ struct CompileRequest {
   int64_t accumulate = 1;
   size_t cached_programs = 8;
   bool find_non_finite = true;
+  PrintFunction print;
   std::source_location where;
 };
 
@@ -212,6 +214,7 @@ ModelTrainer<Model> compile(CompileSpec<Model> spec, std::source_location where 
                                               .accumulate = spec.accumulate,
                                               .cached_programs = spec.cached_programs,
                                               .find_non_finite = spec.find_non_finite,
+                                              .print = std::move(spec.print),
                                               .where = where}));
 }
 

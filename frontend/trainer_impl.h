@@ -42,6 +42,7 @@ struct Trainer::Impl {
   uint64_t memory_limit;
   int64_t accumulate;
   bool find_non_finite;
+  PrintFunction print;
   std::source_location where;
   detail::Device device;
 

@@ -109,6 +109,7 @@ enum class OutputKind : uint8_t {
   Loss,       ///< the scalar that is minimised
   Result,     ///< a value that a forward program returns
   Capture,    ///< a value that the user asked to see
+  Print,      ///< a value that is shown after every step
   Gradient,   ///< d loss / d parameter `name`
   NextState,  ///< the next version of the state leaf `name`
 };

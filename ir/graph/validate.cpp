@@ -346,6 +346,7 @@ class Validator {
       }
       case OutputKind::Result:
       case OutputKind::Capture:
+      case OutputKind::Print:
         break;
     }
   }

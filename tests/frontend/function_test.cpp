@@ -48,6 +48,21 @@ TEST(Function, draws_new_numbers_at_every_call_and_the_same_ones_by_seed) {
   EXPECT_EQ(again({}).value.doubles(), first);
 }
 
+TEST(Function, shows_what_print_was_given) {
+  std::vector<std::string> lines;
+  Function f =
+      function({.inputs = {{"x", f32(2, 2)}},
+                .body = [](const Inputs& in) { return sum(print(print(in["x"], "x") * 10, "x") + sum(print(arange(12, DType::F32)))); },
+                .device = "reference",
+                .print = [&](std::string_view line) { lines.emplace_back(line); }});
+  (void)f({{"x", std::vector<float>{1, 2, 3, 4.5f}}});
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[0], "call 1 x: f32[2,2] [[1, 2], [3, 4.5]]");
+  EXPECT_EQ(lines[1], "call 1 x (2): f32[2,2] [[10, 20], [30, 45]]");
+  EXPECT_NE(lines[2].find("function_test.cpp:"), std::string::npos);
+  EXPECT_NE(lines[2].find("f32[12] [0, 1, 2, ..., 9, 10, 11]"), std::string::npos) << lines[2];
+}
+
 TEST(Function, refuses_what_has_no_gradient) {
   FunctionSpec unknown = rosenbrock("reference");
   unknown.gradients = {"y"};

@@ -28,7 +28,11 @@ std::string gradientText(const GradientFacet& gradient) {
 }
 
 std::string overviewRow(const OpDef& op) {
-  return fmt::format("| [`{0}`](#{0}) | {1} | {2} | {3} |\n", *op.name, *op.summary, loweringName(*op.lower), gradientText(*op.gradient));
+  static constexpr std::array<std::string_view, std::variant_size_v<AliasFacet>> kAlias{"no", "view", "update", "parts"};
+  size_t cases = (*op.cases)().size();
+  return fmt::format("| [`{0}`](#{0}) | {1} | {2} | {3} | {4} | {5} | {6} |\n", *op.name, *op.summary, loweringName(*op.lower),
+                     gradientText(*op.gradient), kAlias[op.alias->index()], op.constraints->size(),
+                     cases == 0 ? "programs" : std::to_string(cases));
 }
 
 std::string signature(const OpDef& op) {
@@ -49,7 +53,7 @@ std::string section(const OpDef& op) {
 }
 
 TEST(OpsDocument, tables_golden) {
-  std::string text = "| op | what it does | lowering | gradient |\n|---|---|---|---|\n";
+  std::string text = "| op | what it does | lowering | gradient | in place | constraints | cases |\n|---|---|---|---|---|---|---|\n";
   for (const OpDef* op : allOps()) text += overviewRow(*op);
   text += "\n## Operands, attributes and constraints\n";
   for (const OpDef* op : allOps()) text += section(*op);
