@@ -72,7 +72,7 @@ HostBatch encodeInputs(const Graph& graph, const LeafValues& leaves) {
 
 std::vector<graph::Tensor> runOnEvaluator(Graph graph, const LeafValues& leaves, const GraphRunOptions& options) {
   if (options.gradients) graph = passes::grad(graph, {options.wrt}).orThrow();
-  return graph::evaluate(graph, leaves).orThrow();
+  return graph::evaluate(graph, leaves, options.kernels).orThrow();
 }
 
 void writeParameters(detail::States& states, const Graph& graph, const LeafValues& leaves) {

@@ -5,6 +5,7 @@
 #include "frontend/checkpoint_folder.h"
 #include "frontend/compiled.h"
 #include "frontend/host.h"
+#include "frontend/kernel.h"
 #include "frontend/module.h"
 #include "frontend/nn.h"
 #include "frontend/ops.h"
