@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "frontend/checkpoint_metadata.h"
@@ -15,10 +16,11 @@ namespace {
 
 constexpr std::string_view kVersion = "2";
 
-/// A flat state has a part for each parameter. (Moments have none for frozen parameters; they are saved as they lie then.)
-bool isFlat(const graph::ParameterLayout& layout, std::string_view name, const StateInfo& info) {
-  const bool of_parameters = name == passes::kParameterState || passes::isOptimizerState(name);
-  return of_parameters && info.type == graph::TensorType{graph::DType::F32, graph::Shape{layout.total}};
+/// Where the parameters lie in a flat state; nothing for other states. Moments have no room for frozen parameters.
+std::optional<graph::ParameterLayout> layoutOf(const TrainedModel& model, std::string_view name) {
+  if (name == passes::kParameterState || name == passes::kAverageState) return model.layout;
+  if (!passes::isOptimizerState(name)) return std::nullopt;
+  return graph::layoutParameters(passes::trainedParameters(model.parameters, model.config));
 }
 
 /// The name of a parameter's part of a flat state in a file.
@@ -62,23 +64,24 @@ io::Array readFlat(const graph::ParameterLayout& layout, const std::string& stat
 
 }  // namespace
 
-io::TensorFile formatCheckpoint(const graph::ParameterLayout& layout, const TrainingState& state) {
+io::TensorFile formatCheckpoint(const TrainedModel& model, const TrainingState& state) {
   io::TensorFile file;
   file.metadata = {{"lockstep.checkpoint", std::string(kVersion)},
                    {"lockstep.step", std::to_string(state.step)},
                    {"lockstep.seed", std::to_string(state.seed)}};
-  writeOptimizer(file.metadata, state.optimizer);
-  writeParameters(file.metadata, layout);
+  writeOptimizer(file.metadata, model.config);
+  writeParameters(file.metadata, model.parameters, model.config);
   writeStates(file.metadata, state.infos);
-  writeSchedule(file.metadata, "lockstep.schedule.", state.optimizer.lr);
+  writeSchedule(file.metadata, "lockstep.schedule.", state.schedule);
   writeCursor(file.metadata, state.cursor);
   for (const auto& [name, values] : state.states) {
-    if (!isFlat(layout, name, state.infos.find(name)->second)) {
+    const auto layout = layoutOf(model, name);
+    if (!layout) {
       file.tensors.emplace(name, values);
       continue;
     }
     const std::vector<float> flat = values.toFloats();
-    for (const graph::ParameterLayout::Slot& slot : layout.slots) {
+    for (const graph::ParameterLayout::Slot& slot : layout->slots) {
       const auto part = std::span(flat).subspan(static_cast<size_t>(slot.offset), static_cast<size_t>(slot.size));
       file.tensors.emplace(partName(name, slot.name), io::Array::fromFloats(slot.type.shape.extents(), part));
     }
@@ -86,8 +89,7 @@ io::TensorFile formatCheckpoint(const graph::ParameterLayout& layout, const Trai
   return file;
 }
 
-TrainingState readCheckpoint(const graph::ParameterLayout& layout, const TrainingState& expected, bool open_states,
-                             const io::TensorFile& file) {
+TrainingState readCheckpoint(const TrainedModel& model, bool open_states, const io::TensorFile& file) {
   const auto version = file.metadata.find("lockstep.checkpoint");
   if (version == file.metadata.end()) {
     incompatible("metadata", "the file has no entry 'lockstep.checkpoint'", "only files that a trainer saved hold a training state");
@@ -96,25 +98,29 @@ TrainingState readCheckpoint(const graph::ParameterLayout& layout, const Trainin
     incompatible("version", fmt::format("the checkpoint has version '{}', this build reads '{}'", version->second, kVersion));
   }
   Metadata ours;
-  writeOptimizer(ours, expected.optimizer);
-  writeParameters(ours, layout);
+  writeOptimizer(ours, model.config);
+  writeParameters(ours, model.parameters, model.config);
   compareMetadata("optimizer", ours, file.metadata);
   compareMetadata("parameter", ours, file.metadata);
   TrainingState state{.step = readNumber(file.metadata, "lockstep.step"),
                       .seed = readNumber(file.metadata, "lockstep.seed"),
-                      .optimizer = expected.optimizer,
+                      .schedule = readSchedule(file.metadata, "lockstep.schedule."),
                       .cursor = readCursor(file.metadata),
                       .infos = readStates(file.metadata),
                       .states = {}};
-  state.optimizer.lr = readSchedule(file.metadata, "lockstep.schedule.");
-  auto infos = expected.infos;
+  auto infos = persistentStates(*model.states);
   if (open_states) infos.insert(state.infos.begin(), state.infos.end());
   writeStates(ours, infos);
   compareMetadata("state", ours, file.metadata);
 
   Taker taker(file);
   for (const auto& [name, info] : state.infos) {
-    state.states.emplace(name, isFlat(layout, name, info) ? readFlat(layout, name, taker) : taker.take(name, zeroState(info.type)));
+    const auto layout = layoutOf(model, name);
+    if (layout && info.type != graph::TensorType{graph::DType::F32, graph::Shape{layout->total}}) {
+      incompatible("state",
+                   fmt::format("state '{}' is {} in the checkpoint, but takes {} numbers", name, toString(info.type), layout->total));
+    }
+    state.states.emplace(name, layout ? readFlat(*layout, name, taker) : taker.take(name, zeroState(info.type)));
   }
   taker.requireAllTaken();
   return state;

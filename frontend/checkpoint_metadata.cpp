@@ -52,18 +52,28 @@ constexpr std::array<KindRow, 6> kKinds = {{{Schedule::Kind::Constant, "constant
 
 struct NumberRow {
   std::string_view name;
-  double OptimizerSpec::* field;
+  double passes::OptimizerConfig::* field;
 };
 /// Every number of an optimizer but its rate, which may change.
-constexpr std::array<NumberRow, 9> kNumbers = {{{"beta1", &OptimizerSpec::beta1},
-                                                {"beta2", &OptimizerSpec::beta2},
-                                                {"eps", &OptimizerSpec::eps},
-                                                {"weight_decay", &OptimizerSpec::weight_decay},
-                                                {"momentum", &OptimizerSpec::momentum},
-                                                {"clip_grad_norm", &OptimizerSpec::clip_grad_norm},
-                                                {"clip_epsilon", &OptimizerSpec::clip_epsilon},
-                                                {"clip_grad_value", &OptimizerSpec::clip_grad_value},
-                                                {"ema_decay", &OptimizerSpec::ema_decay}}};
+constexpr std::array kNumbers{NumberRow{"beta1", &passes::OptimizerConfig::beta1},
+                              NumberRow{"beta2", &passes::OptimizerConfig::beta2},
+                              NumberRow{"eps", &passes::OptimizerConfig::epsilon},
+                              NumberRow{"weight_decay", &passes::OptimizerConfig::weight_decay},
+                              NumberRow{"momentum", &passes::OptimizerConfig::momentum},
+                              NumberRow{"clip_grad_value", &passes::OptimizerConfig::clip_grad_value},
+                              NumberRow{"clip_grad_norm", &passes::OptimizerConfig::clip_grad_norm},
+                              NumberRow{"clip_epsilon", &passes::OptimizerConfig::clip_epsilon},
+                              NumberRow{"ema_decay", &passes::OptimizerConfig::ema_decay}};
+
+struct FlagRow {
+  std::string_view name;
+  bool passes::OptimizerConfig::* field;
+};
+constexpr std::array kFlags{FlagRow{"corrected_eps", &passes::OptimizerConfig::corrected_epsilon},
+                            FlagRow{"nesterov", &passes::OptimizerConfig::nesterov},
+                            FlagRow{"skip_non_finite", &passes::OptimizerConfig::skip_non_finite}};
+
+constexpr std::array<std::string_view, 4> kOptimizers{"adam", "adamw", "sgd", "lion"};  // by OptimizerKind
 
 /// "f32[16,1]"
 graph::TensorType parseType(const std::string& key, std::string_view text) {
@@ -145,17 +155,20 @@ DataCursor readCursor(const Metadata& metadata) {
   return cursor;
 }
 
-void writeOptimizer(Metadata& metadata, const OptimizerSpec& optimizer) {
+void writeOptimizer(Metadata& metadata, const passes::OptimizerConfig& config) {
   const std::string prefix = "lockstep.optimizer.";
-  metadata[prefix + "name"] = toString(optimizer.name);
-  for (const NumberRow& row : kNumbers) metadata[prefix + std::string(row.name)] = fmt::format("{}", optimizer.*row.field);
-  metadata[prefix + "nesterov"] = optimizer.nesterov ? "true" : "false";
-  metadata[prefix + "corrected_eps"] = optimizer.corrected_eps ? "true" : "false";
+  metadata[prefix + "name"] = kOptimizers[static_cast<size_t>(config.kind)];
+  metadata[prefix + "accumulate"] = std::to_string(config.accumulate);
+  for (const NumberRow& row : kNumbers) metadata[prefix + std::string(row.name)] = fmt::format("{}", config.*row.field);
+  for (const FlagRow& row : kFlags) metadata[prefix + std::string(row.name)] = fmt::format("{}", config.*row.field);
 }
 
-void writeParameters(Metadata& metadata, const graph::ParameterLayout& layout) {
-  for (const graph::ParameterLayout::Slot& slot : layout.slots) {
-    metadata["lockstep.parameter." + slot.name] = toString(slot.type) + (slot.decay ? " decay" : "");
+void writeParameters(Metadata& metadata, const std::vector<graph::ParameterInfo>& parameters, const passes::OptimizerConfig& config) {
+  for (const graph::ParameterInfo& info : parameters) {
+    const passes::ParameterSetting setting = passes::settingOf(config, info);
+    metadata["lockstep.parameter." + info.name] =
+        fmt::format("{} weight_decay {} lr_factor {}{}{}", toString(info.type), setting.weight_decay, setting.lr_factor,
+                    setting.normalize ? " normalize" : "", setting.frozen ? " frozen" : "");
   }
 }
 

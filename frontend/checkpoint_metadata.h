@@ -10,6 +10,7 @@
 #include "frontend/optim.h"
 #include "frontend/states.h"
 #include "ir/graph/graph.h"
+#include "passes/optimizer_config.h"
 
 namespace lockstep::detail {
 
@@ -26,8 +27,8 @@ Schedule readSchedule(const Metadata& metadata, const std::string& prefix);
 void writeCursor(Metadata& metadata, const DataCursor& cursor);
 DataCursor readCursor(const Metadata& metadata);
 
-void writeOptimizer(Metadata& metadata, const OptimizerSpec& optimizer);
-void writeParameters(Metadata& metadata, const graph::ParameterLayout& layout);
+void writeOptimizer(Metadata& metadata, const passes::OptimizerConfig& config);
+void writeParameters(Metadata& metadata, const std::vector<graph::ParameterInfo>& parameters, const passes::OptimizerConfig& config);
 void writeStates(Metadata& metadata, const std::map<std::string, StateInfo, std::less<>>& states);
 std::map<std::string, StateInfo, std::less<>> readStates(const Metadata& metadata);
 

@@ -16,7 +16,9 @@ struct Device {
   std::shared_ptr<Backend> backend;
   std::shared_ptr<Turn> turn;
 };
-/// Error with exit code NoDevice when nothing matches.
+/// `selector` as in chooseDevice(). Exit code NoDevice when nothing matches.
+Result<Device> tryOpenDevice(const std::string& selector);
+/// The same; throws Error.
 Device openChosenDevice(const std::string& selector);
 
 }  // namespace lockstep::detail

@@ -4,6 +4,7 @@
 
 #include "frontend/checkpoint_folder.h"
 #include "frontend/compiled.h"
+#include "frontend/function.h"
 #include "frontend/host.h"
 #include "frontend/kernel.h"
 #include "frontend/module.h"

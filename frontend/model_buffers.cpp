@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "frontend/parameters.h"
 #include "frontend/trace.h"
+#include "passes/optimizer_config.h"
 
 namespace lockstep::detail {
 
@@ -43,6 +45,18 @@ std::pair<ParameterValues, ParameterValues> splitBuffers(const TrainedModel& mod
 
 void writeBuffers(const TrainedModel& model, const ParameterValues& values) {
   for (const auto& [name, data] : values) model.states->writeFloats(bufferState(name), data);
+}
+
+ParameterValues readValues(const TrainedModel& model) {
+  ParameterValues values = splitParameters(model.layout, model.states->readFloats(passes::kParameterState));
+  values.merge(readBuffers(model));
+  return values;
+}
+
+void writeValues(const TrainedModel& model, const ParameterValues& values) {
+  const auto [parameters, buffers] = splitBuffers(model, values);
+  writeParameters(model, joinParameters(model.layout, parameters));
+  writeBuffers(model, buffers);
 }
 
 }  // namespace lockstep::detail

@@ -16,4 +16,9 @@ ParameterValues readBuffers(const TrainedModel& model);
 std::pair<ParameterValues, ParameterValues> splitBuffers(const TrainedModel& model, const ParameterValues& values);
 void writeBuffers(const TrainedModel& model, const ParameterValues& values);
 
+/// Parameters and buffers together, by path name.
+ParameterValues readValues(const TrainedModel& model);
+/// Sets all of them. Errors "parameters.unknown", "parameters.missing", "parameters.length" before anything is written.
+void writeValues(const TrainedModel& model, const ParameterValues& values);
+
 }  // namespace lockstep::detail

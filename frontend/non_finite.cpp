@@ -129,7 +129,12 @@ graph::Graph NonFiniteProbe::addProbes(const graph::Graph& traced, const std::ve
 
 std::optional<NonFiniteOrigin> NonFiniteProbe::find(const std::vector<HostTensor>& inputs) {
   const ProbeBatch batch = batchFor(inputs_, inputs);
-  const std::vector<HostTensor> counts = session_->outputs(session_->run(session_->encode(batch.batch, {})), OutputKind::Result);
+  StepValues own;  // the key of the random numbers
+  for (const HostTensor& value : inputs) {
+    if (value.name() != graph::kRandomKeyInput) continue;
+    own.push_back({graph::kRandomKeyInput, value.type(), {value.uints().begin(), value.uints().end()}});
+  }
+  const std::vector<HostTensor> counts = session_->outputs(session_->run(session_->encode(batch.batch, own)), OutputKind::Result);
   std::vector<Probed> probed = probed_;
   for (const HostTensor& count : counts) {
     const size_t index = std::stoul(count.name().substr(count.name().find('.') + 1));

@@ -18,11 +18,13 @@ namespace lockstep::detail {
 using graph::DType;
 using program::ArenaRole;
 
-Device openChosenDevice(const std::string& selector) {
-  ChosenDevice chosen = chooseDevice(selector).orThrow();
-  std::shared_ptr<Backend> backend = openDevice(chosen.info).orThrow();
-  return {std::move(chosen), std::move(backend), std::make_shared<Turn>()};
+Result<Device> tryOpenDevice(const std::string& selector) {
+  LS_TRY(ChosenDevice chosen, chooseDevice(selector));
+  LS_TRY(std::shared_ptr<Backend> backend, openDevice(chosen.info));
+  return Device{std::move(chosen), std::move(backend), std::make_shared<Turn>()};
 }
+
+Device openChosenDevice(const std::string& selector) { return tryOpenDevice(selector).orThrow(); }
 
 StepValue stepValue(std::string_view name, std::span<const double> values) {
   StepValue made{name, {DType::F32, graph::Shape{static_cast<int64_t>(values.size())}}, {}};

@@ -5,17 +5,21 @@
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "frontend/module.h"
 #include "frontend/states.h"
 #include "ir/graph/graph.h"
+#include "passes/optimizer_config.h"
 
 namespace lockstep::detail {
 
-/// One model with its states. Immutable but for the values of the states; replaced as a whole.
+/// One model with its optimizer and states. Immutable but for the values of the states; replaced as a whole.
 struct TrainedModel {
   std::shared_ptr<const Module> module;
-  graph::ParameterLayout layout;
+  std::vector<graph::ParameterInfo> parameters;
+  graph::ParameterLayout layout;  ///< of all parameters
+  passes::OptimizerConfig config;
   std::shared_ptr<States> states;
 };
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "frontend/nn.h"
+#include "frontend/nn_conv.h"
 #include "ir/support/diagnostic.h"
 
 namespace lockstep {
@@ -29,8 +30,12 @@ struct Row {
   bool transposed = false;
 };
 constexpr std::array kRows{
-    Row{isLayer<nn::Linear>, "W", "weight", true}, Row{isLayer<nn::Linear>, "b", "bias"},      Row{isLayer<nn::LayerNorm>, "g", "weight"},
-    Row{isLayer<nn::LayerNorm>, "b", "bias"},      Row{isLayer<nn::Embedding>, "W", "weight"},
+    Row{isLayer<nn::Linear>, "W", "weight", true},  Row{isLayer<nn::Linear>, "b", "bias"},
+    Row{isLayer<nn::LayerNorm>, "g", "weight"},     Row{isLayer<nn::LayerNorm>, "b", "bias"},
+    Row{isLayer<nn::Embedding>, "W", "weight"},     Row{isLayer<nn::Conv1d>, "W", "weight"},
+    Row{isLayer<nn::Conv1d>, "b", "bias"},          Row{isLayer<nn::Conv2d>, "W", "weight"},
+    Row{isLayer<nn::Conv2d>, "b", "bias"},          Row{isLayer<nn::ConvTranspose2d>, "W", "weight"},
+    Row{isLayer<nn::ConvTranspose2d>, "b", "bias"},
 };
 
 template <class T>
@@ -43,9 +48,9 @@ std::vector<T> transpose(const std::vector<T>& values, size_t rows, size_t colum
 }
 
 /// The shape there.
-std::vector<int64_t> theirShape(const TensorType& type, bool transposed) {
-  std::vector<int64_t> extents = type.shape.extents();
-  if (transposed) std::ranges::reverse(extents);
+std::vector<int64_t> theirShape(const StateDictEntry& entry) {
+  std::vector<int64_t> extents = entry.type.shape.extents();
+  if (entry.transposed) std::ranges::reverse(extents);
   return extents;
 }
 
@@ -54,7 +59,7 @@ std::vector<int64_t> theirShape(const TensorType& type, bool transposed) {
 std::vector<StateDictEntry> stateDictEntries(const Module& model) {
   std::vector<StateDictEntry> entries;
   for (const NamedParameter& named : model.parameters()) {
-    StateDictEntry entry{named.name, named.name};
+    StateDictEntry entry{named.name, named.name, named.parameter->type()};
     const size_t start = named.name.rfind('.') + 1;  // 0 without a dot
     const std::string_view last = std::string_view(named.name).substr(start);
     for (const Row& row : kRows) {
@@ -64,18 +69,17 @@ std::vector<StateDictEntry> stateDictEntries(const Module& model) {
     }
     entries.push_back(std::move(entry));
   }
+  for (const NamedBuffer& named : model.buffers()) entries.push_back({named.name, named.name, named.buffer->type()});
   return entries;
 }
 
 io::TensorFile formatStateDict(const Module& model, const ParameterValues& values) {
   io::TensorFile file;
-  const std::vector<NamedParameter> parameters = model.parameters();
-  const std::vector<StateDictEntry> entries = stateDictEntries(model);
-  for (size_t i = 0; i < entries.size(); ++i) {
-    const TensorType& type = parameters[i].parameter->type();
-    std::vector<float> data = values.find(entries[i].parameter)->second;
-    if (entries[i].transposed) data = transpose(data, static_cast<size_t>(type.shape.extent(0)), static_cast<size_t>(type.shape.extent(1)));
-    file.tensors.emplace(entries[i].name, io::Array::fromFloats(theirShape(type, entries[i].transposed), data));
+  for (const StateDictEntry& entry : stateDictEntries(model)) {
+    std::vector<float> data = values.find(entry.parameter)->second;
+    const Shape& shape = entry.type.shape;
+    if (entry.transposed) data = transpose(data, static_cast<size_t>(shape.extent(0)), static_cast<size_t>(shape.extent(1)));
+    file.tensors.emplace(entry.name, io::Array::fromFloats(theirShape(entry), data));
   }
   return file;
 }
@@ -84,30 +88,27 @@ LoadReport readStateDict(const Module& model, const io::TensorFile& file, LoadOp
   LoadReport report;
   ParameterValues read = values;
   std::set<std::string> taken;
-  const std::vector<NamedParameter> parameters = model.parameters();
-  const std::vector<StateDictEntry> entries = stateDictEntries(model);
-  for (size_t i = 0; i < entries.size(); ++i) {
-    const StateDictEntry& entry = entries[i];
+  for (const StateDictEntry& entry : stateDictEntries(model)) {
     const io::Array* array = file.find(entry.name);
     if (array == nullptr) {
       report.missing.push_back(entry.name);
       continue;
     }
     taken.insert(entry.name);
-    const std::vector<int64_t> shape = theirShape(parameters[i].parameter->type(), entry.transposed);
+    const std::vector<int64_t> shape = theirShape(entry);
     if (array->type != io::ElementType::F32 && array->type != io::ElementType::F64) {
       reject("state_dict.type", fmt::format("tensor '{}' is {}, but a parameter takes floats", entry.name, describe(*array)));
     }
     if (array->shape != shape) {
-      reject("state_dict.shape", fmt::format("tensor '{}' is {}, but parameter '{}' takes [{}]", entry.name, describe(*array),
-                                             entry.parameter, fmt::join(shape, ",")));
+      reject("state_dict.shape",
+             fmt::format("tensor '{}' is {}, but '{}' takes [{}]", entry.name, describe(*array), entry.parameter, fmt::join(shape, ",")));
     }
     std::vector<float> data = array->toFloats();
     if (entry.transposed) data = transpose(data, static_cast<size_t>(shape[0]), static_cast<size_t>(shape[1]));
     read.insert_or_assign(entry.parameter, std::move(data));
   }
   for (const auto& [name, array] : file.tensors) {
-    if (!taken.contains(name)) report.unexpected.push_back(name);
+    if (!taken.contains(name) && !name.ends_with("num_batches_tracked")) report.unexpected.push_back(name);
   }
   const std::string remedy = "load with strict = false to take what matches";
   if (options.strict && !report.missing.empty())

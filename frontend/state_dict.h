@@ -22,24 +22,27 @@ struct LoadReport {
   std::vector<std::string> unexpected;  ///< tensors that no parameter takes
 };
 
-/// A parameter's counterpart in a state dict.
+/// A parameter's or buffer's counterpart in a state dict.
 struct StateDictEntry {
   std::string parameter;    ///< "layers.0.q.W"
   std::string name;         ///< "layers.0.q.weight"
+  TensorType type;          ///< here
   bool transposed = false;  ///< [in, out] here, [out, in] there
 };
 
-/// One entry a parameter. Parameters of the layers of nn get PyTorch's names and layouts:
+/// One entry a parameter, then one a buffer. Parameters of the layers of nn get PyTorch's names and layouts:
 ///   Linear     W [in,out] <-> weight [out,in], b <-> bias
 ///   LayerNorm  g <-> weight, b <-> bias
 ///   Embedding  W <-> weight
-/// Any other keeps its name and layout.
+///   Conv1d, Conv2d, ConvTranspose2d  W <-> weight, b <-> bias
+/// Any other keeps its name and layout, and so do buffers (running_mean).
 std::vector<StateDictEntry> stateDictEntries(const Module& model);
 
 /// The values as f32 tensors of PyTorch's shapes.
 io::TensorFile formatStateDict(const Module& model, const ParameterValues& values);
 
-/// Reads f32, f64, f16 and bf16 tensors over `values`; nothing is changed when it fails. Errors: "state_dict.missing" and
+/// Reads f32, f64, f16 and bf16 tensors over `values`; nothing is changed when it fails. A "num_batches_tracked", which PyTorch counts and
+/// does not use, is passed over. Errors: "state_dict.missing" and
 /// "state_dict.unexpected" (all of them named; strict only), "state_dict.shape", "state_dict.type".
 LoadReport readStateDict(const Module& model, const io::TensorFile& file, LoadOptions options, ParameterValues& values);
 

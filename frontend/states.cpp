@@ -32,6 +32,12 @@ io::Array filled(const StateInfo& info) {
 
 io::Array zeroState(const graph::TensorType& type) { return io::Array::zeros(elementType(type.dtype), type.shape.extents()); }
 
+std::map<std::string, StateInfo, std::less<>> persistentStates(const States& states) {
+  auto infos = states.infos();
+  std::erase_if(infos, [](const auto& entry) { return !entry.second.persistent; });
+  return infos;
+}
+
 // Memory of a device goes back to it, which is a call like any other.
 States::~States() {
   std::lock_guard turn(*device_.turn);

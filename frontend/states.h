@@ -65,4 +65,7 @@ class States {
   std::map<std::string, State, std::less<>> states_;
 };
 
+/// Those that belong in a checkpoint.
+std::map<std::string, StateInfo, std::less<>> persistentStates(const States& states);
+
 }  // namespace lockstep::detail

@@ -60,7 +60,6 @@ Trainer::Impl::Impl(detail::CompileRequest request)
       programs(request.cached_programs) {
   auto model = makeModel(std::move(request.model), optimizer);
   shared = std::make_shared<detail::SharedModel>(model);
-  config = detail::optimizerConfig(optimizer, detail::parameterInfos(*model->module), accumulate);
   if (isDynamic()) {
     facts = detail::programFacts(device, model->layout, nullptr);
   } else {
@@ -85,14 +84,18 @@ std::unique_lock<detail::Turn> Trainer::Impl::look() const {
 
 std::shared_ptr<const detail::TrainedModel> Trainer::Impl::makeModel(std::shared_ptr<const Module> module,
                                                                      const OptimizerSpec& with) const {
-  graph::ParameterLayout layout = graph::layoutParameters(detail::parameterInfos(*module));
-  auto states = std::make_shared<detail::States>(device);
+  auto model = std::make_shared<detail::TrainedModel>();
+  model->parameters = detail::parameterInfos(*module);
+  model->layout = graph::layoutParameters(model->parameters);
+  model->config = detail::optimizerConfig(with, model->parameters, accumulate);
+  model->states = std::make_shared<detail::States>(device);
   // The parameters are there before the first program is.
-  const detail::StateInfo flat{{DType::F32, Shape{layout.total}}, 0, true};
-  if (layout.total > 0) states->declare(std::string(passes::kParameterState), flat);
-  if (layout.total > 0 && with.ema_decay > 0) states->declare(std::string(passes::kAverageState), flat);
-  detail::declareBuffers(*module, *states);
-  return std::make_shared<const detail::TrainedModel>(detail::TrainedModel{std::move(module), std::move(layout), std::move(states)});
+  const detail::StateInfo flat{{DType::F32, Shape{model->layout.total}}, 0, true};
+  if (model->layout.total > 0) model->states->declare(std::string(passes::kParameterState), flat);
+  if (model->layout.total > 0 && with.ema_decay > 0) model->states->declare(std::string(passes::kAverageState), flat);
+  detail::declareBuffers(*module, *model->states);
+  model->module = std::move(module);
+  return model;
 }
 
 passes::CompileOptions Trainer::Impl::compileOptions() const {
@@ -102,15 +105,12 @@ passes::CompileOptions Trainer::Impl::compileOptions() const {
   return options;
 }
 
-std::shared_ptr<Session> Trainer::Impl::compileFor(const detail::TrainedModel& model, const passes::OptimizerConfig& with,
-                                                   const detail::ProgramKey& key) const {
+std::shared_ptr<Session> Trainer::Impl::compileFor(const detail::TrainedModel& model, const detail::ProgramKey& key) const {
   std::vector<InputSpec> concrete = detail::withExtent(inputs, key.extent);
   graph::Graph traced = detail::traceFunction(model.module.get(), concrete, loss, OutputKind::Loss, where);
-  traced.parameters = detail::parameterInfos(*model.module);
   if (!key.captures) traced = detail::withoutCaptures(std::move(traced));
   passes::CompileOptions options = compileOptions();
-  options.optimizer = with;
-  options.parameter_state = std::string(passes::kParameterState);
+  options.optimizer = model.config;
   if (programs.compiled() == 0) options.dump_directory = dump_directory;
   return std::make_shared<Session>(std::move(traced), std::move(options), model.states, std::move(concrete));
 }
@@ -118,14 +118,14 @@ std::shared_ptr<Session> Trainer::Impl::compileFor(const detail::TrainedModel& m
 std::shared_ptr<Session> Trainer::Impl::program(const detail::ProgramKey& key) {
   if (auto found = programs.find(key)) return found;
   auto model = shared->get();
-  auto made = compileFor(*model, config, key);
+  auto made = compileFor(*model, key);
   facts = detail::programFacts(device, model->layout, made.get());
   programs.insert(key, made);
   return made;
 }
 
 detail::StepValues Trainer::Impl::stepValues(uint64_t t, int64_t run) const {
-  const auto scalars = passes::stepScalars(config, rateAt(optimizer.lr, static_cast<int64_t>(t)), t, run + 1 == accumulate);
+  const auto scalars = passes::stepScalars(shared->get()->config, rateAt(optimizer.lr, static_cast<int64_t>(t)), t, run + 1 == accumulate);
   const uint64_t runs_before = (t - 1) * static_cast<uint64_t>(accumulate) + static_cast<uint64_t>(run);
   return {detail::stepValue(passes::kScalarsInput, scalars), detail::randomKey(seed, runs_before + 1)};
 }

@@ -48,7 +48,6 @@ struct Trainer::Impl {
   mutable detail::Turn turn;  ///< guards what follows
   std::shared_ptr<detail::SharedModel> shared;
   OptimizerSpec optimizer;
-  passes::OptimizerConfig config;  ///< of the optimizer, for this model
   Schedule first_schedule;
   uint64_t seed = 0, step = 0;
   std::string dump_directory;  ///< cleared once the inputs of the first step are written
@@ -67,8 +66,7 @@ struct Trainer::Impl {
 
   [[nodiscard]] std::shared_ptr<const detail::TrainedModel> makeModel(std::shared_ptr<const Module> module,
                                                                       const OptimizerSpec& with) const;
-  [[nodiscard]] std::shared_ptr<detail::Session> compileFor(const detail::TrainedModel& model, const passes::OptimizerConfig& with,
-                                                            const detail::ProgramKey& key) const;
+  [[nodiscard]] std::shared_ptr<detail::Session> compileFor(const detail::TrainedModel& model, const detail::ProgramKey& key) const;
   /// From the cache, or compiled now.
   std::shared_ptr<detail::Session> program(const detail::ProgramKey& key);
   [[nodiscard]] passes::CompileOptions compileOptions() const;

@@ -19,28 +19,21 @@ namespace lockstep {
 
 io::TensorFile Trainer::Impl::checkpoint(const DataCursor& cursor) const {
   auto model = shared->get();
-  detail::TrainingState state{.step = step, .seed = seed, .optimizer = optimizer, .cursor = cursor, .infos = {}, .states = {}};
-  for (const auto& [name, info] : model->states->infos()) {
-    if (!info.persistent) continue;
-    state.infos.emplace(name, info);
-    state.states.emplace(name, model->states->read(name));
-  }
-  return detail::formatCheckpoint(model->layout, state);
+  detail::TrainingState state{.step = step, .seed = seed, .schedule = optimizer.lr, .cursor = cursor, .infos = {}, .states = {}};
+  state.infos = detail::persistentStates(*model->states);
+  for (const auto& [name, info] : state.infos) state.states.emplace(name, model->states->read(name));
+  return detail::formatCheckpoint(*model, state);
 }
 
 DataCursor Trainer::Impl::restore(const io::TensorFile& file) {
   auto model = shared->get();
-  detail::TrainingState expected{.step = 0, .seed = 0, .optimizer = optimizer, .cursor = {}, .infos = {}, .states = {}};
-  for (const auto& [name, info] : model->states->infos()) {
-    if (info.persistent) expected.infos.emplace(name, info);
-  }
   // Before its first program a trainer does not know all of its states.
-  detail::TrainingState state = detail::readCheckpoint(model->layout, expected, programs.size() == 0, file);
+  detail::TrainingState state = detail::readCheckpoint(*model, programs.size() == 0, file);
   for (const auto& [name, info] : state.infos) (void)model->states->declare(name, info);
   for (const auto& [name, values] : state.states) model->states->write(name, values);
   step = state.step;
   seed = state.seed;
-  optimizer.lr = state.optimizer.lr;
+  optimizer.lr = state.schedule;
   return state.cursor;
 }
 
@@ -68,10 +61,9 @@ void Trainer::Impl::replace(detail::ReplaceRequest request) {
   if (!request.options.optimizer) with.lr = first_schedule;
   detail::checkFunction(request.model.get(), inputs, loss, request.where);
   auto model = makeModel(std::move(request.model), with);
-  passes::OptimizerConfig new_config = detail::optimizerConfig(with, detail::parameterInfos(*model->module), accumulate);
   const detail::ProgramKey plain;
   std::shared_ptr<detail::Session> made;
-  if (!isDynamic()) made = compileFor(*model, new_config, plain);
+  if (!isDynamic()) made = compileFor(*model, plain);
   const uint64_t new_seed = request.options.seed ? *request.options.seed : std::random_device{}();
   detail::initialiseParameters(*model, new_seed);
 
@@ -81,7 +73,6 @@ void Trainer::Impl::replace(detail::ReplaceRequest request) {
   facts = detail::programFacts(device, model->layout, made.get());
   diagnosis = {};
   optimizer = std::move(with);
-  config = std::move(new_config);
   first_schedule = optimizer.lr;
   seed = new_seed;
   step = 0;
@@ -90,10 +81,7 @@ void Trainer::Impl::replace(detail::ReplaceRequest request) {
 
 ParameterValues Trainer::download() const {
   auto turn = impl_->look();
-  auto model = impl_->shared->get();
-  ParameterValues values = detail::splitParameters(model->layout, model->states->readFloats(passes::kParameterState));
-  values.merge(detail::readBuffers(*model));
-  return values;
+  return detail::readValues(*impl_->shared->get());
 }
 
 ParameterValues Trainer::download_ema() const {
@@ -107,11 +95,7 @@ ParameterValues Trainer::download_ema() const {
 
 void Trainer::upload(const ParameterValues& values) {
   auto turn = impl_->enter();
-  auto model = impl_->shared->get();
-  const auto [parameters, buffers] = detail::splitBuffers(*model, values);
-  const std::vector<float> flat = detail::joinParameters(model->layout, parameters);
-  detail::writeParameters(*model, flat);
-  detail::writeBuffers(*model, buffers);
+  detail::writeValues(*impl_->shared->get(), values);
 }
 
 void Trainer::reset(ResetOptions options) {
@@ -142,10 +126,9 @@ io::TensorFile Trainer::state_dict() const {
 
 LoadReport Trainer::load_state_dict(const io::TensorFile& file, LoadOptions options) {
   auto turn = impl_->enter();
-  auto model = impl_->shared->get();
-  ParameterValues values = detail::splitParameters(model->layout, model->states->readFloats(passes::kParameterState));
-  LoadReport report = readStateDict(*model->module, file, options, values);
-  model->states->writeFloats(passes::kParameterState, detail::joinParameters(model->layout, values));
+  ParameterValues values = detail::readValues(*impl_->shared->get());
+  LoadReport report = readStateDict(module(), file, options, values);
+  detail::writeValues(*impl_->shared->get(), values);
   return report;
 }
 

@@ -113,6 +113,21 @@ TEST_P(Programs, least_recently_used_program_goes_and_the_states_stay) {
   EXPECT_GT(keeper.run_facts().device_bytes, trainer.run_facts().device_bytes);
 }
 
+TEST_P(Programs, shape_that_does_not_fit_is_a_failure_of_its_step_only) {
+  CompileSpec<Mlp> spec = dynamicSpec(GetParam());
+  spec.memory_limit = 100000;
+  auto trainer = compile<Mlp>(spec);
+  EXPECT_TRUE(trainer.step(batchOf(rows(4))).completed());
+  const StepResult result = trainer.step(batchOf(rows(100000)));
+  ASSERT_FALSE(result.completed());
+  EXPECT_EQ(result.failure->kind, FailureKind::OutOfMemory);
+  EXPECT_TRUE(std::isnan(result.loss));
+  EXPECT_EQ(caught([&] { (void)result.or_throw(); }).exitCode(), ExitCode::OutOfMemory);
+  // It was never submitted, so it does not count.
+  EXPECT_EQ(trainer.step_count(), 1u);
+  EXPECT_EQ(trainer.step(batchOf(rows(4))).step, 2u);
+}
+
 TEST_P(Programs, evicted_program_finishes_its_steps) {
   CompileSpec<Mlp> spec = dynamicSpec(GetParam());
   spec.cached_programs = 1;

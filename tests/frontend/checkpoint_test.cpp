@@ -63,6 +63,42 @@ TEST_P(Checkpoints, dynamic_trainer_goes_on_before_its_first_program) {
   EXPECT_EQ(other.checkpoint(), trainer.checkpoint());
 }
 
+TEST_P(Checkpoints, averages_and_frozen_parameters_go_on_too) {
+  CompileSpec<Mlp> spec = specFor(GetParam());
+  spec.optimizer =
+      adam({.lr = 0.01, .groups = {{.filter = [](const std::string& name) { return name == "l1.b"; }, .frozen = true}}, .ema_decay = 0.5});
+  auto trainer = compile<Mlp>(spec), other = compile<Mlp>(spec);
+  EXPECT_EQ(trainer.download_ema(), trainer.download());
+  Forward average =
+      trainer.attach({.inputs = {{"x", f32(1, 1)}}, .forward = [](const Mlp& m, const Inputs& in) { return m(in["x"]); }, .use_ema = true});
+  const std::vector<float> x{0.5f};
+  const float before = average.run({{"x", x}}).output.floats()[0];
+  train(trainer, 0, 3);
+  EXPECT_NE(trainer.download_ema(), trainer.download());
+  EXPECT_NE(average.run({{"x", x}}).output.floats()[0], before);
+  const io::TensorFile file = trainer.checkpoint();
+  EXPECT_NE(file.find("ema/l1.b"), nullptr);
+  EXPECT_EQ(file.find("m/l1.b"), nullptr);
+  EXPECT_NE(file.find("m/l1.W"), nullptr);
+  other.restore(file);
+  train(trainer, 3, 5);
+  train(other, 3, 5);
+  EXPECT_EQ(other.checkpoint(), trainer.checkpoint());
+  spec.optimizer.groups.clear();
+  auto thawed = compile<Mlp>(spec);
+  EXPECT_EQ(caught([&] { thawed.restore(file); }).code(), "checkpoint.parameter");
+}
+
+TEST_P(Checkpoints, average_needs_a_decay) {
+  auto trainer = make();
+  EXPECT_EQ(caught([&] { (void)trainer.download_ema(); }).code(), "parameters.ema");
+  EXPECT_EQ(caught([&] {
+              (void)trainer.attach(
+                  {.inputs = {{"x", f32(1, 1)}}, .forward = [](const Mlp& m, const Inputs& in) { return m(in["x"]); }, .use_ema = true});
+            }).code(),
+            "parameters.ema");
+}
+
 TEST_P(Checkpoints, rebased_schedule_and_cursor_come_back) {
   auto trainer = make(), other = make();
   train(trainer, 0, 2);
@@ -100,7 +136,8 @@ TEST_P(Checkpoints, incompatible_files_change_nothing_and_name_the_first_differe
            "optimizer 'name' is sgd in the checkpoint and adam in the trainer");
   rejected(with([](auto& file) { file.metadata["lockstep.optimizer.beta1"] = "0.8"; }), "checkpoint.optimizer", "beta1");
   rejected(with([](auto& file) { file.metadata.erase("lockstep.parameter.l2.b"); }), "checkpoint.parameter", "absent in the checkpoint");
-  rejected(with([](auto& file) { file.metadata["lockstep.parameter.l2.W"] = "f32[8,1] decay"; }), "checkpoint.parameter", "f32[8,1]");
+  rejected(with([](auto& file) { file.metadata["lockstep.parameter.l2.W"] = "f32[8,1] weight_decay 0 lr_factor 1"; }),
+           "checkpoint.parameter", "f32[8,1]");
   rejected(with([](auto& file) { file.metadata.erase("lockstep.state.v"); }), "checkpoint.state", "'v'");
   rejected(with([](auto& file) { file.metadata["lockstep.state.v"] = "f32[1"; }), "checkpoint.metadata");
   rejected(with([](auto& file) { file.metadata["lockstep.step"] = "many"; }), "checkpoint.metadata");

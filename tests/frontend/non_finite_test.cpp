@@ -80,17 +80,39 @@ TEST_P(NonFinite, step_fails_with_the_loss_and_the_step) {
   const std::vector<float> good{1, 2, 3}, bad{1, -2, 3};
   EXPECT_TRUE(trainer.step({{"x", good}}).completed());
   EXPECT_EQ(trainer.run_facts().compilations, 1u);
+  const ParameterValues before = trainer.download();
   const StepResult result = trainer.step({{"x", bad}});
   ASSERT_FALSE(result.completed());
   EXPECT_EQ(result.failure->kind, FailureKind::NonFinite);
   EXPECT_EQ(result.step, 2u);
   EXPECT_FALSE(std::isfinite(result.loss));
   ASSERT_TRUE(result.failure->origin.has_value());
-  EXPECT_GT(result.failure->origin->value.non_finite, 0);
+  EXPECT_EQ(result.failure->origin->value.op, "log");
+  EXPECT_EQ(result.failure->origin->value.non_finite, 1);
   const Error error = caught([&] { (void)result.or_throw(); });
   EXPECT_EQ(error.code(), "step.non_finite");
   EXPECT_EQ(error.exitCode(), ExitCode::NumericCheck);
   EXPECT_EQ(trainer.step_count(), 2u);
+  // The step changed nothing, so training goes on.
+  EXPECT_EQ(trainer.download(), before);
+  EXPECT_TRUE(trainer.step({{"x", good}}).completed());
+}
+
+TEST_P(NonFinite, random_numbers_of_the_step_are_those_of_the_search) {
+  CompileSpec<Scale> spec = scaleSpec(GetParam());
+  // Finite or not by a number that only the step's own key gives again.
+  spec.loss = [](const Scale& model, const Inputs& in) { return mean(square(log(model.w * in["x"] - uniform({3})))); };
+  auto trainer = compile<Scale>(spec);
+  const std::vector<float> x{0.5f, 0.25f, 0.2f};
+  int failed = 0;
+  for (int step = 0; step < 12; ++step) {
+    const StepResult result = trainer.step({{"x", x}});
+    if (result.completed()) continue;
+    ++failed;
+    ASSERT_TRUE(result.failure->origin.has_value()) << "step " << result.step;
+    EXPECT_EQ(result.failure->origin->value.op, "log");
+  }
+  EXPECT_GT(failed, 0);
 }
 
 TEST_P(NonFinite, later_steps_of_a_submission_fail_without_a_search) {

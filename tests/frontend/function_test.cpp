@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiled functions: values, gradients, dynamic extents, random numbers.
+#include "frontend/function.h"
+
+#include "tests/differential/compare.h"
+#include "tests/frontend/tracing.h"
+
+namespace lockstep {
+namespace {
+
+FunctionSpec rosenbrock(const std::string& device) {
+  return {.inputs = {{"x", f32(2)}},
+          .body =
+              [](const Inputs& in) {
+                Tensor x = narrow(in["x"], 0, 0, 1), y = narrow(in["x"], 0, 1, 1);
+                return sum(square(1 - x) + 100 * square(y - square(x)));
+              },
+          .gradients = {"x"},
+          .device = device};
+}
+
+TEST(Function, gives_values_and_gradients) {
+  for (const std::string& device : devicesUnderTest()) {
+    Function f = function(rosenbrock(device));
+    const std::vector<float> at{0.5f, 2};
+    FunctionResult result = f({{"x", at}});
+    EXPECT_NEAR(result.value.floats()[0], 306.5, 1e-3) << device;
+    std::span<const float> gradient = result.gradients.at("x").floats();
+    EXPECT_NEAR(gradient[0], -351, 1e-3) << device;  // -2 (1 - x) - 400 x (y - x²)
+    EXPECT_NEAR(gradient[1], 350, 1e-3) << device;   // 200 (y - x²)
+  }
+}
+
+TEST(Function, takes_dynamic_extents_and_any_shape_of_result) {
+  Function f = function({.inputs = {{"x", f32(dynamic, 3)}},
+                         .body = [](const Inputs& in) { return matmul(swap_axes(in["x"], 0, 1), in["x"]); },
+                         .device = "reference"});
+  const std::vector<float> one{1, 2, 3}, two{1, 0, 0, 0, 2, 0};
+  EXPECT_EQ(f({{"x", one}}).value.doubles(), (std::vector<double>{1, 2, 3, 2, 4, 6, 3, 6, 9}));
+  EXPECT_EQ(f({{"x", two}}).value.doubles(), (std::vector<double>{1, 0, 0, 0, 4, 0, 0, 0, 0}));
+}
+
+TEST(Function, draws_new_numbers_at_every_call_and_the_same_ones_by_seed) {
+  auto make = [] { return function({.inputs = {}, .body = [](const Inputs&) { return normal({4}); }, .device = "reference", .seed = 5}); };
+  Function f = make(), again = make();
+  const std::vector<double> first = f({}).value.doubles(), second = f({}).value.doubles();
+  EXPECT_NE(first, second);
+  EXPECT_EQ(again({}).value.doubles(), first);
+}
+
+TEST(Function, refuses_what_has_no_gradient) {
+  FunctionSpec unknown = rosenbrock("reference");
+  unknown.gradients = {"y"};
+  EXPECT_EQ(caught([&] { (void)function(unknown); }).code, "grad.C3");
+  FunctionSpec vector = rosenbrock("reference");
+  vector.body = [](const Inputs& in) { return in["x"]; };
+  EXPECT_EQ(caught([&] { (void)function(vector); }).code, "compile.loss");
+}
+
+}  // namespace
+}  // namespace lockstep
