@@ -39,8 +39,9 @@ CompiledProgram detail::trace(TraceRequest request) {
   options.templates = templateSource();
   options.disabled = std::move(request.disable);
   options.memory_limit = request.memory_limit;
+  if (request.use_ema) options.parameter_state = passes::kAverageState;
   options.dump_directory = std::move(request.dump_ir);
-  if (training) options.optimizer = optimizerConfig(*request.optimizer, traced.parameters);
+  if (training) options.optimizer = optimizerConfig(*request.optimizer, traced.parameters, request.accumulate);
   graph::ParameterLayout layout = graph::layoutParameters(traced.parameters);
   passes::Compiled compiled = passes::compile(std::move(traced), options).orThrow();
   ProgramFacts facts = programFacts(layout, compiled.plan, compiled.passes);

@@ -33,6 +33,8 @@ struct TraceRequest {
   std::optional<OptimizerSpec> optimizer;  ///< absent: a forward program
   std::vector<std::string> disable;
   uint64_t memory_limit = 0;
+  int64_t accumulate = 1;
+  bool use_ema = false;
   std::string dump_ir;
   program::DeviceProfile profile;
   std::source_location where;
@@ -52,6 +54,8 @@ CompiledProgram trace(const CompileSpec<Model>& spec, const program::DeviceProfi
                         .optimizer = spec.optimizer,
                         .disable = spec.disable,
                         .memory_limit = spec.memory_limit,
+                        .accumulate = spec.accumulate,
+                        .use_ema = false,
                         .dump_ir = spec.dump_ir,
                         .profile = profile,
                         .where = where});
@@ -67,6 +71,8 @@ CompiledProgram trace(const ForwardSpec<Model>& spec, const std::function<std::u
                         .optimizer = {},
                         .disable = spec.disable,
                         .memory_limit = 0,
+                        .accumulate = 1,
+                        .use_ema = spec.use_ema,
                         .dump_ir = spec.dump_ir,
                         .profile = profile,
                         .where = where});

@@ -261,7 +261,7 @@ const graph::Tensor& leafValue(const graph::LeafValues& leaves, const std::strin
 
 std::vector<graph::Tensor> runGraph(const graph::Graph& graph, const graph::LeafValues& leaves, const GraphRunOptions& options) {
   if (options.device == "evaluate") {
-    return graph::evaluate(options.gradients ? passes::grad(graph, {options.wrt}).orThrow() : graph, leaves).orThrow();
+    return graph::evaluate(options.gradients ? passes::grad(graph, {options.wrt}).orThrow() : graph, leaves, options.kernels).orThrow();
   }
   passes::CompileOptions compile_options;
   compile_options.keep_gradients = options.gradients;

@@ -51,6 +51,7 @@ struct GraphRunOptions {
   std::vector<std::string> wrt = {};      ///< leaves to differentiate by; empty: all parameters
   std::vector<std::string> disable = {};  ///< optional passes to leave out
   std::string dump_ir = {};
+  graph::KernelFunctions kernels = {};  ///< for the evaluator, when the graph holds kernels of the user
 };
 
 /// One run. The outputs of the graph in its order, then the gradients in the order of `wrt` (or of the parameters). Leaves are parameters

@@ -60,6 +60,8 @@ bool decaysByDefault(const Initializer& initializer);
 std::vector<float> initialValues(const Initializer& initializer, const graph::Shape& shape, Fans fans, uint64_t seed, uint32_t index);
 
 namespace random {
+/// One block of Philox 4x32-10 (Salmon et al., 2011).
+using lockstep::philox::words;
 /// A standard normal number by Box and Muller, in f64. `stream` tells uses of one seed apart, `attempt` draws of one element.
 double normal(uint64_t seed, uint32_t stream, uint64_t element, uint32_t attempt = 0);
 /// In [0, 1), 53 random bits.

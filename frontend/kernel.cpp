@@ -27,7 +27,8 @@ kernel::Module readSource(const KernelSpec& spec, std::map<std::string, double> 
 }
 
 size_t entryPoints(const kernel::Module& module) {
-  return static_cast<size_t>(std::ranges::count_if(module.functions, [](const kernel::Function& f) { return f.workgroup_size.has_value(); }));
+  return static_cast<size_t>(
+      std::ranges::count_if(module.functions, [](const kernel::Function& f) { return f.workgroup_size.has_value(); }));
 }
 
 std::array<uint32_t, 3> groupsOf(const KernelSpec& spec, const kernel::Module& module, Types operands, Types results) {
@@ -60,7 +61,8 @@ std::vector<Tensor> Kernel::operator()(std::vector<Tensor> operands, Where where
   std::vector<TensorType> types;
   for (const Tensor& operand : operands) types.push_back(operand.type(where));
   if (!spec.infer && types.empty())
-    detail::raise("kernel.C1", fmt::format("kernel '{}' has no operand to take its result's type from", spec.name), {}, where, "give it a shape rule");
+    detail::raise("kernel.C1", fmt::format("kernel '{}' has no operand to take its result's type from", spec.name), {}, where,
+                  "give it a shape rule");
   const std::vector<TensorType> results = spec.infer ? spec.infer(types) : std::vector{types.front()};
   if (results.empty()) detail::raise("kernel.C1", fmt::format("kernel '{}' has no result", spec.name), {}, where);
   kernel::Module module = readSource(spec, spec.overrides ? spec.overrides(types, results) : std::map<std::string, double>{});

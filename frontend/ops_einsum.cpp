@@ -86,7 +86,7 @@ Tensor einsum(const std::string& equation, const std::vector<Tensor>& tensors, W
   auto apply = [&](const std::vector<Tensor>& operands, const std::string& text) {
     return trace.emitAll("einsum", operands, {{"equation", text}}, where).front();
   };
-  if (tensors.size() == 1) return apply(tensors, whole.operands[0] + "->" + whole.result);
+  if (tensors.size() == 1) return apply(tensors, fmt::format("{}->{}", whole.operands[0], whole.result));
   Tensor product = tensors[0];
   std::string labels = whole.operands[0];
   for (size_t i = 1; i < tensors.size(); ++i) {
@@ -97,7 +97,7 @@ Tensor einsum(const std::string& equation, const std::vector<Tensor>& tensors, W
       if (later.find(label) != std::string::npos && next.find(label) == std::string::npos) next += label;
     }
     if (i + 1 == tensors.size()) next = whole.result;
-    product = apply({product, tensors[i]}, labels + "," + whole.operands[i] + "->" + next);
+    product = apply({product, tensors[i]}, fmt::format("{},{}->{}", labels, whole.operands[i], next));
     labels = next;
   }
   return product;

@@ -43,4 +43,10 @@ Tensor dropout(Tensor x, double p, Where where) {
   return emit("dropout", {x, trace.randomKey()}, {{"p", p}, {"salt", trace.nextSalt()}}, where);
 }
 
+Tensor categorical(Tensor logits, int64_t axis, Where where) {
+  Trace& trace = Trace::require("categorical", where);
+  axis = detail::normaliseAxis("categorical", axis, logits, where);
+  return emit("categorical", {logits, trace.randomKey()}, {{"axis", axis}, {"salt", trace.nextSalt()}}, where);
+}
+
 }  // namespace lockstep

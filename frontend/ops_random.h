@@ -16,5 +16,7 @@ Tensor uniform(std::vector<int64_t> shape, double low = 0, double high = 1, Wher
 Tensor normal(std::vector<int64_t> shape, double mean = 0, double stddev = 1, Where where = Where::current());
 /// Elements become 0 with probability p, the others are divided by 1 - p. p = 0 gives x itself.
 Tensor dropout(Tensor x, double p, Where where = Where::current());
+/// A class along an axis of f32 logits, drawn with the probabilities of their softmax: i32, the axis dropped.
+Tensor categorical(Tensor logits, int64_t axis = -1, Where where = Where::current());
 
 }  // namespace lockstep

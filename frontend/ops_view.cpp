@@ -165,7 +165,7 @@ Tensor tile(Tensor x, List counts, Where where) {
 Tensor pad(Tensor x, const std::vector<Padding>& padding, double value, Where where) {
   detail::Trace::require("pad", where);
   if (static_cast<int64_t>(padding.size()) != x.rank(where)) {
-    raise("pad.C1", fmt::format("there are {} pairs for {}", padding.size(), toString(x.shape(where))), {x}, where,
+    raise("pad.axes", fmt::format("there are {} pairs for {}", padding.size(), toString(x.shape(where))), {x}, where,
           "give one pair of counts an axis");
   }
   for (size_t axis = 0; axis < padding.size(); ++axis) {

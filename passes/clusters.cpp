@@ -25,7 +25,8 @@ std::vector<bool> storageNodes(const Graph& graph) {
   std::vector<bool> storage(graph.nodes.size(), false);
   for (NodeId id : graph.body().nodes) {
     const Node& node = graph[id];
-    if (std::holds_alternative<StorageLowering>(*node.op->lower)) storage[id.index()] = true;
+    bool outside = std::holds_alternative<StorageLowering>(*node.op->lower) || std::holds_alternative<KernelLowering>(*node.op->lower);
+    if (outside) storage[id.index()] = true;
     const auto* view = std::get_if<ViewLowering>(&*node.op->lower);
     if (view == nullptr || !storage[graph[node.operands[0]].node.index()]) continue;
     int64_t start = 0;

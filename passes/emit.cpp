@@ -65,6 +65,16 @@ Result<Program> emit(const Program& in, const EmitConfig& config) {
   for (program::Command& command : program.commands) {
     auto* dispatch = std::get_if<Dispatch>(&command.action);
     if (dispatch == nullptr) continue;
+    auto addOnce = [&](kernel::Module module) {
+      auto [same, fresh] = by_text.try_emplace(print(module), KernelId(program.kernels.size()));
+      std::string name = fmt::format("k{}_{}", program.kernels.size(), module.name);
+      if (fresh) program.kernels.push_back({std::move(name), std::move(module)});
+      return same->second;
+    };
+    if (const auto* module = std::get_if<kernel::Module>(&in[dispatch->kernel].code)) {  // the user's own
+      dispatch->kernel = addOnce(*module);
+      continue;
+    }
     const auto& symbolic = std::get<SymbolicKernel>(in[dispatch->kernel].code);
     size_t inputs = dispatch->bindings.size() - symbolic.body.outputs.size();
     std::vector<Range> ranges;
@@ -82,9 +92,7 @@ Result<Program> emit(const Program& in, const EmitConfig& config) {
         // Templates and emitters write workgroup memory before they read it.
         if (global.space == kernel::AddressSpace::Workgroup) global.zero_initialized = false;
       }
-      auto [same, fresh] = by_text.try_emplace(print(module), KernelId(program.kernels.size()));
-      if (fresh) program.kernels.push_back({fmt::format("k{}_{}", program.kernels.size(), symbolic.strategy), std::move(module)});
-      found->second = same->second;
+      found->second = addOnce(std::move(module));
     }
     dispatch->kernel = found->second;
     dispatch->bindings = std::move(ranges);

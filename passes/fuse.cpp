@@ -199,7 +199,9 @@ Result<Graph> fuse(const Graph& graph, const FuseConfig& config) {
   for (const Output& output : graph.outputs) {
     bool next_state = output.kind == OutputKind::NextState;
     graph::ValueId value;
-    if (!next_state && state.storage[graph[output.value].node.index()] && !State::holdsParts(graph.definition(output.value))) {
+    const Node& maker = graph.definition(output.value);
+    bool leaf = !State::holdsParts(maker) && !std::holds_alternative<KernelLowering>(*maker.op->lower);
+    if (!next_state && state.storage[graph[output.value].node.index()] && leaf) {
       value = state.copyOf(output.value);  // a leaf shown as an output gets storage of its own
     } else {
       state.placed(output.value);

@@ -20,4 +20,10 @@ KernelId KernelTable::add(SymbolicKernel kernel) {
   return found->second;
 }
 
+KernelId KernelTable::add(const std::string& label, kernel::Module module) {
+  auto [found, inserted] = by_text_.try_emplace(print(module), KernelId(kernels_.size()));
+  if (inserted) kernels_.push_back({fmt::format("k{}_{}", kernels_.size(), label), std::move(module)});
+  return found->second;
+}
+
 }  // namespace lockstep::passes

@@ -13,6 +13,7 @@ namespace lockstep::passes {
 class KernelTable {
  public:
   program::KernelId add(program::SymbolicKernel kernel);
+  program::KernelId add(const std::string& label, kernel::Module module);
   std::vector<program::Kernel> take() { return std::move(kernels_); }
 
  private:

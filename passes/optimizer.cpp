@@ -22,6 +22,8 @@ constexpr int64_t kRow = kParameterAlignment;  // flat states are seen as [total
 constexpr double kSpoiled = std::numeric_limits<float>::max();  // what a loss that is not finite leaves in a sum of gradients
 constexpr double kNormalizeEpsilon = 1e-8;
 
+enum StepScalar : int64_t { kRate, kLearningRate, kEpsilon, kApply };  // as stepScalars orders them
+
 Shape rowsOf(int64_t elements) { return Shape{elements / kRow, kRow}; }
 
 /// Neighbouring parameters that are trained, in elements.
@@ -116,7 +118,7 @@ struct State {
     return condition.valid() ? b().make("where", {condition, now, before}) : now;
   }
 
-  /// Next versions of the input graph's own states, which are whole; the pass that made them did not know of the guard.
+  /// Next versions of the input graph's own states (buffers of modules), which were made without the guard.
   void copyNextState(const Output& output) {
     const Node& update = in.definition(output.value);
     ValueId leaf = rewriter[update.operands[0]], value = rewriter[update.operands[1]];
@@ -184,7 +186,7 @@ struct State {
       total = chosen(finite, total, b().constant(kSpoiled, shape));
     }
     ValueId zero = b().constant(0, shape);
-    ValueId last = b().make("greater", {scalar(3, shape), zero});
+    ValueId last = b().make("greater", {scalar(kApply, shape), zero});
     write(sum, 0, b().make("where", {last, zero, total}));
     finish(sum);
     return total;
@@ -259,7 +261,7 @@ struct State {
       open = finiteLoss(shape);
     }
     if (config.accumulate == 1) return open;
-    ValueId last = b().make("greater", {scalar(3, shape), b().constant(0, shape)});
+    ValueId last = b().make("greater", {scalar(kApply, shape), b().constant(0, shape)});
     if (!open.valid()) return last;
     open = both(last, open);
     return both(open, isSound(partOf(g.sum, stretch)));
@@ -293,9 +295,9 @@ struct State {
       context.parameter = old(parameters, stretch.in_all, stretch.length);
       context.gradient = partOf(g.rows, stretch);
       for (const FlatState& moment : moments) context.moments.push_back(old(moment, stretch.in_trained, stretch.length));
-      context.rate = scalar(0, shape);
-      context.lr = scalar(1, shape);
-      context.epsilon = scalar(2, shape);
+      context.rate = scalar(kRate, shape);
+      context.lr = scalar(kLearningRate, shape);
+      context.epsilon = scalar(kEpsilon, shape);
       if (ValueId factor = perParameter(stretch, &ParameterSetting::lr_factor, 1); factor.valid()) {
         context.rate = b().mul(context.rate, factor);
         context.lr = b().mul(context.lr, factor);

@@ -138,7 +138,9 @@ struct State {
   /// Whether a value can be made in the bytes of a pack, an output or a state. Where a dispatch cannot read one part of a buffer and write
   /// another, a value that is also used elsewhere is made in the workspace and copied.
   bool mayOwn(ValueId value) const {
-    if (!std::holds_alternative<RegionLowering>(*graph.definition(value).op->lower) || places.contains(value)) return false;
+    const Lowering& lower = *graph.definition(value).op->lower;
+    bool made = std::holds_alternative<RegionLowering>(lower) || std::holds_alternative<KernelLowering>(lower);
+    if (!made || places.contains(value)) return false;
     return !config.profile.whole_buffer_access || uses(value) == 1;
   }
   size_t uses(ValueId value) const {
@@ -273,19 +275,35 @@ struct State {
            chooseStrategy({symbolic.body, group.attributes.get<std::string>("kind"), config.profile, config.templates}));
     symbolic.strategy = choice.strategy;
     symbolic.parameters = choice.parameters;
-    Dispatch dispatch{kernels.add(std::move(symbolic)), choice.groups, {}};
+    addDispatch(group, kernels.add(std::move(symbolic)), choice.groups, labelOf(group));
+    return Success{};
+  }
+
+  /// A kernel that came with its node.
+  Status addKernel(const Node& node) {
+    LS_TRY(kernel::Module module, kernel::parse(node.attributes.get<std::string>("module")));
+    const auto& label = node.attributes.get<std::string>("label");
+    const auto& groups = node.attributes.get<std::vector<int64_t>>("groups");
+    module.name = label;
+    std::array<uint32_t, 3> counts{};
+    std::transform(groups.begin(), groups.end(), counts.begin(), [](int64_t n) { return static_cast<uint32_t>(n); });
+    addDispatch(node, kernels.add(label, std::move(module)), counts, label);
+    return Success{};
+  }
+
+  void addDispatch(const Node& node, program::KernelId kernel, const std::array<uint32_t, 3>& groups, std::string label) {
+    Dispatch dispatch{kernel, groups, {}};
     size_t job = jobs.size();
     jobs.push_back({});
-    for (ValueId operand : group.operands) {
+    for (ValueId operand : node.operands) {
       dispatch.bindings.push_back(rangeOf(operand, kernel::Access::Read));
       dependOn(job, operand);
     }
-    for (ValueId result : group.results) {
+    for (ValueId result : node.results) {
       dispatch.bindings.push_back(rangeOf(result, kernel::Access::ReadWrite));
       maker[result] = job;
     }
-    jobs[job].command = {std::move(dispatch), 0, labelOf(group)};
-    return Success{};
+    jobs[job].command = {std::move(dispatch), 0, std::move(label)};
   }
 
   /// The names of the ops that compute, once each.
@@ -390,6 +408,7 @@ Result<Program> schedule(const Graph& graph, const ScheduleConfig& config) {
   for (NodeId id : graph.body().nodes) {
     const Node& node = graph[id];
     if (std::holds_alternative<RegionLowering>(*node.op->lower)) LS_CHECK(state.addGroup(node));
+    if (std::holds_alternative<KernelLowering>(*node.op->lower)) LS_CHECK(state.addKernel(node));
     if (std::holds_alternative<AliasPack>(*node.op->alias) || std::holds_alternative<AliasUpdate>(*node.op->alias)) {
       std::vector<State::PendingCopy> later;
       for (State::PendingCopy& copy : state.copies) {

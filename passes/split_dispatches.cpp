@@ -47,11 +47,12 @@ struct State {
   Failure refuse(const Command& command, const Dispatch& dispatch) const {
     const Range& range = *std::max_element(dispatch.bindings.begin(), dispatch.bindings.end(),
                                            [](const Range& a, const Range& b) { return a.size < b.size; });
-    const Graph& body = kernelOf(dispatch).body;
+    const auto* symbolic = std::get_if<SymbolicKernel>(&in[dispatch.kernel].code);
+    const std::vector<Location> locations = symbolic == nullptr ? std::vector<Location>{} : symbolic->body.locations;
     return fail("splitDispatches.binding",
                 fmt::format("tensor '{}' takes {} bytes and the device binds at most {}; '{}' does not run in slices of it",
                             in[range.buffer].name, range.size, profile.max_binding_bytes, command.label),
-                body.locations.empty() ? Location{} : body.locations.front(), "use a smaller batch or a device with larger bindings");
+                locations.empty() ? Location{} : locations.front(), "use a smaller batch or a device with larger bindings");
   }
 
   /// The largest number of rows whose share of every binding is within the limit and starts at an offset that can be bound; 0 when there is
@@ -107,6 +108,13 @@ Result<Program> splitDispatches(const Program& in, const SplitDispatchesConfig& 
   std::vector<Command> commands;
   for (const Command& command : in.commands) {
     const auto* dispatch = std::get_if<Dispatch>(&command.action);
+    const auto* module = dispatch == nullptr ? nullptr : std::get_if<kernel::Module>(&in[dispatch->kernel].code);
+    if (module != nullptr) {  // the user's own
+      if (tooLarge(*dispatch, config.profile)) return state.refuse(command, *dispatch);
+      commands.push_back(command);
+      std::get<Dispatch>(commands.back().action).kernel = state.kernels.add(module->name, *module);
+      continue;
+    }
     if (dispatch != nullptr && tooLarge(*dispatch, config.profile)) {
       LS_CHECK(state.split(command, *dispatch, commands));
       continue;

@@ -7,6 +7,7 @@
 #include "ir/support/nearest.h"
 #include "tools/golden_executor.h"
 #include "tools/options.h"
+#include "tools/sample_verify.h"
 #include "tools/verb.h"
 
 namespace lockstep::tools {
@@ -91,15 +92,18 @@ Result<ExitCode> verifyGolden(const std::string& path, const std::string& device
 Result<ExitCode> verifyVerb(Arguments arguments) {
   std::string what, path, device = "auto", filter;
   bool json = false;
-  Options options("verify", "Runs every case of a golden file and compares outputs and gradients.");
-  options.argument(what, "WHAT", "golden");
-  options.argument(path, "FILE", "a golden file (.safetensors) of ops or of a training run");
+  int64_t steps = 20;
+  Options options("verify", "Compares a device with a golden file, or the samples with the f64 evaluator.");
+  options.argument(what, "WHAT", "golden or samples");
+  options.argument(path, "FILE", "a golden file (.safetensors) of ops or of a training run; for samples a name, or all");
   options.value(device, "--device", "auto, reference, vulkan, vulkan:N, vulkan:NAME, or evaluate (the f64 evaluator)");
   options.value(filter, "--filter", "only the cases whose name contains this regular expression");
+  options.value(steps, "--steps", "for samples: how many training steps");
   options.flag(json, "--json", "one JSON object for scripts");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;
-  constexpr std::array<std::string_view, 1> kKinds = {"golden"};
+  constexpr std::array<std::string_view, 2> kKinds = {"golden", "samples"};
+  if (what == kKinds[1]) return verifySamples(path, device, steps);
   if (what != kKinds[0]) return usage("verify", fmt::format("there is nothing named '{}' to verify", what), suggest(what, kKinds));
   return verifyGolden(path, device, filter, json);
 }

@@ -5,19 +5,9 @@
 
 namespace lockstep::examples {
 
-Convolution::Convolution(Module& parent, std::string name, int64_t in, int64_t out)
-    : Module(parent, std::move(name)),
-      W(*this, "W", {out, in, 3, 3}, init::randn(), {.decay = true, .fan_in = in * 9}),
-      b(*this, "b", {out}, init::zeros()) {}
-
-Tensor Convolution::operator()(Tensor x) const {
-  Tensor y = conv2d(x, W, {.padding = 1});
-  return y + reshape(b, {-1, 1, 1});
-}
-
 Cnn::Cnn(const CnnShape& shape)
-    : conv1(*this, "conv1", 1, shape.channels1),
-      conv2(*this, "conv2", shape.channels1, shape.channels2),
+    : conv1(*this, "conv1", 1, shape.channels1, 3, {.padding = 1}),
+      conv2(*this, "conv2", shape.channels1, shape.channels2, 3, {.padding = 1}),
       fc1(*this, "fc1", shape.channels2 * 7 * 7, shape.hidden),
       fc2(*this, "fc2", shape.hidden, 10) {}
 

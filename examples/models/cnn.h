@@ -3,6 +3,7 @@
 #pragma once
 
 #include "frontend/nn.h"
+#include "frontend/nn_conv.h"
 
 namespace lockstep::examples {
 
@@ -10,18 +11,11 @@ struct CnnShape {
   int64_t channels1 = 16, channels2 = 32, hidden = 64;
 };
 
-/// A 3 x 3 convolution that keeps height and width, plus a bias a channel.
-struct Convolution : Module {
-  Convolution(Module& parent, std::string name, int64_t in, int64_t out);
-  Tensor operator()(Tensor x) const;
-  Parameter W, b;
-};
-
 /// [B, 1, 28, 28] -> logits [B, 10]
 struct Cnn : Module {
   explicit Cnn(const CnnShape& shape = {});
   Tensor operator()(Tensor x) const;
-  Convolution conv1, conv2;
+  nn::Conv2d conv1, conv2;
   nn::Linear fc1, fc2;
 };
 

@@ -9,6 +9,7 @@ namespace {
 struct State {
   const Graph& graph;
   const LeafValues& leaves;
+  const KernelFunctions& kernels;
   std::vector<Tensor> values;
 
   Status region(const Region& region) {
@@ -43,16 +44,30 @@ struct State {
     for (ValueId operand : node.operands) operands.push_back(&values[operand.index()]);
     std::vector<TensorType> types;
     for (ValueId result : node.results) types.push_back(graph.typeOf(result));
+    if (std::holds_alternative<KernelLowering>(*node.op->lower)) return runKernel(node, operands, types);
     std::vector<Tensor> results = (*node.op->evaluate)({graph, node, operands, types});
     for (size_t i = 0; i < results.size(); ++i) values[node.results[i].index()] = std::move(results[i]);
+    return Success{};
+  }
+
+  Status runKernel(const Node& node, std::span<const Tensor* const> operands, const std::vector<TensorType>& types) {
+    const auto& label = node.attributes.get<std::string>("label");
+    auto function = kernels.find(label);
+    if (function == kernels.end())
+      return fail("evaluate.kernel", fmt::format("the evaluator has no function for kernel '{}'", label), {}, "run it on a device");
+    std::vector<std::vector<double>> results = function->second(operands);
+    bool fits = results.size() == types.size();
+    for (size_t i = 0; fits && i < types.size(); ++i) fits = results[i].size() == static_cast<size_t>(types[i].shape.elementCount());
+    if (!fits) return fail("evaluate.kernel", fmt::format("the function for kernel '{}' gives other results than its types say", label));
+    for (size_t i = 0; i < types.size(); ++i) values[node.results[i].index()] = {types[i], std::move(results[i])};
     return Success{};
   }
 };
 
 }  // namespace
 
-Result<std::vector<Tensor>> evaluate(const Graph& graph, const LeafValues& leaves) {
-  State state{graph, leaves, std::vector<Tensor>(graph.values.size())};
+Result<std::vector<Tensor>> evaluate(const Graph& graph, const LeafValues& leaves, const KernelFunctions& kernels) {
+  State state{graph, leaves, kernels, std::vector<Tensor>(graph.values.size())};
   LS_CHECK(state.region(graph.body()));
   std::vector<Tensor> outputs;
   for (const Output& output : graph.outputs) outputs.push_back(state.values[output.value.index()]);

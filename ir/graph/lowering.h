@@ -92,10 +92,13 @@ struct DecomposeLowering {
 /// Leaves and pure storage operations (parameter, input, state, constant data, pack, update_slice): no computation of their own.
 struct StorageLowering {};
 
+/// A kernel module that comes with the node: operands and results are whole tensors in memory, bound in order.
+struct KernelLowering {};
+
 /// Owns a region of member nodes (group): made by fuse.
 struct RegionLowering {};
 
 using Lowering = std::variant<ElementLowering, ViewLowering, ReduceLowering, ScanLowering, ScatterLowering, ContractLowering,
-                              DecomposeLowering, StorageLowering, RegionLowering>;
+                              DecomposeLowering, StorageLowering, KernelLowering, RegionLowering>;
 
 }  // namespace lockstep::graph

@@ -70,10 +70,11 @@ std::vector<Tensor> evaluateConv(const EvaluateContext& c) {
   size_t rank = x_shape.rank();
   int64_t groups = c.node.attributes.get<int64_t>("groups"), in = w_shape.extent(1), out = w_shape.extent(0) / groups;
   std::vector<int64_t> extents = w_shape.extents(), from(rank);
-  extents[0] = 1;
   return evaluateByIndex(c, [&](const std::vector<int64_t>& index) {
     double sum = 0;
     std::vector<int64_t> at(rank, 0);  // of w; axis 0 stands still
+    at[0] = index[1];
+    extents[0] = index[1] + 1;
     from[0] = index[0];
     do {
       bool inside = true;
@@ -84,9 +85,7 @@ std::vector<Tensor> evaluateConv(const EvaluateContext& c) {
       }
       if (!inside) continue;
       from[1] = index[1] / out * in + at[1];
-      std::vector<int64_t> weight = at;
-      weight[0] = index[1];
-      sum += x(from) * w(weight);
+      sum += x(from) * w(at);
     } while (nextIndex(at, extents));
     return sum;
   });

@@ -7,7 +7,7 @@
 namespace lockstep::graph {
 namespace {
 
-/// What a result element sees of x: x with stride - 1 zeros between its elements, through the flipped kernel.
+/// What a result element sees of x through the flipped kernel, with stride - 1 zeros between the elements of x.
 std::vector<Window> backwardWindows(const Attributes& attributes, const Shape& w) {
   std::vector<Window> windows = convolutionWindows(attributes, w);
   const auto& output_padding = attributes.get<std::vector<int64_t>>("output_padding");
@@ -50,6 +50,10 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
     return violated("conv_transpose", "C4",
                     fmt::format("{} groups do not fit {} channels of x and weights {}", groups, in, toString(w.shape)));
   }
+  for (const Window& window : windows) {
+    if (window.dilation * (window.kernel - 1) > INT32_MAX)
+      return violated("conv_transpose", "C5", fmt::format("the kernel reaches over {} times {} elements", window.kernel, window.dilation));
+  }
   std::vector<Window> back = backwardWindows(c.attributes, w.shape);
   LS_TRY(const std::vector<int64_t> positions, windowPositions("conv_transpose", "C5", x.shape, back));
   int64_t out = w.shape.extent(1) * groups;
@@ -73,16 +77,74 @@ std::vector<ValueId> gradient(const GradientContext& g) {
   return {dx, weightGradient(b, dy, x, convolutionWindows(attributes, b.shapeOf(w)), groups)};
 }
 
+/// How one axis of the result is made. Position t of the result before its ends are cut is i * stride + k, so positions of one phase
+/// t % stride see every stride-th element of the kernel: they are result channels of their own, and no zeros are multiplied.
+struct Axis {
+  Window window;       ///< over x
+  int64_t phases = 1;  ///< of the kernel, which is padded to phases * window.kernel elements
+  int64_t start = 0;   ///< first of the phases * positions elements that belongs to the result
+};
+
+/// `window` is the one of the convolution; `length` the extent of the result.
+Axis phasedAxis(const Window& window, int64_t extent, int64_t length) {
+  int64_t kernel = (window.kernel + window.stride - 1) / window.stride;
+  int64_t first = window.padding_low / window.stride, last = (length - 1 + window.padding_low) / window.stride;
+  int64_t low = kernel - 1 - first, high = last - first + kernel - extent - low;
+  return {{.kernel = kernel, .padding_low = low, .padding_high = high}, window.stride, window.padding_low - first * window.stride};
+}
+
+/// w [C, O/groups, K...] as [(G,) O/G * phases, C/G * kernel], the kernel flipped.
+ValueId phasedWeights(Builder& b, ValueId w, const std::vector<Axis>& axes, int64_t groups) {
+  int64_t in = b.shapeOf(w).extent(0) / groups, out = b.shapeOf(w).extent(1), rows = out, columns = in;
+  std::vector<int64_t> split{groups, in, out}, flipped, phase_axes, kernel_axes;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    int64_t kernel = axes[i].window.kernel, padded = axes[i].phases * kernel;
+    int64_t missing = padded - b.shapeOf(w).extent(2 + i);
+    if (missing > 0)
+      w = b.make("pad", {w}, {{"axis", static_cast<int64_t>(2 + i)}, {"before", int64_t{0}}, {"after", missing}, {"value", 0.0}});
+    kernel_axes.push_back(static_cast<int64_t>(split.size()));
+    phase_axes.push_back(kernel_axes.back() + 1);
+    split.insert(split.end(), {kernel, axes[i].phases});
+    rows *= axes[i].phases;
+    columns *= kernel;
+  }
+  ValueId turned = b.make("flip", {b.reshape(w, Shape(split))}, {{"axes", kernel_axes}});
+  std::vector<int64_t> order{0, 2};
+  order.insert(order.end(), phase_axes.begin(), phase_axes.end());
+  order.push_back(1);
+  order.insert(order.end(), kernel_axes.begin(), kernel_axes.end());
+  return b.reshape(b.permute(turned, order), groups == 1 ? Shape{rows, columns} : Shape{groups, rows, columns});
+}
+
 std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const ValueId> operands) {
-  Shape w = b.shapeOf(operands[1]);
-  int64_t groups = node.attributes.get<int64_t>("groups"), in = w.extent(0) / groups, out = w.extent(1);
-  int64_t kernel = w.elementCount() / (w.extent(0) * out);
-  std::vector<int64_t> spatial;
-  for (size_t axis = 2; axis < w.rank(); ++axis) spatial.push_back(static_cast<int64_t>(axis));
-  ValueId flipped = b.reshape(b.make("flip", {operands[1]}, {{"axes", spatial}}), Shape{groups, in, out, kernel});
-  ValueId swapped = b.permute(flipped, {0, 2, 1, 3});
-  ValueId weights = b.reshape(swapped, groups == 1 ? Shape{out, in * kernel} : Shape{groups, out, in * kernel});
-  return {productWithWindows(b, weights, operands[0], backwardWindows(node.attributes, w), groups)};
+  Shape x = b.shapeOf(operands[0]), w = b.shapeOf(operands[1]);
+  int64_t groups = node.attributes.get<int64_t>("groups");
+  std::vector<Window> forward = convolutionWindows(node.attributes, w), back = backwardWindows(node.attributes, w);
+  bool depthwise = groups == x.extent(1) && w.extent(1) == 1;
+  std::vector<Axis> axes;
+  std::vector<Window> windows;
+  for (size_t i = 0; i < back.size(); ++i) {
+    bool phased = forward[i].stride > 1 && (forward[i].dilation == 1 || forward[i].kernel == 1) && !depthwise;
+    axes.push_back(phased ? phasedAxis(forward[i], x.extent(2 + i), back[i].positions(x.extent(2 + i))) : Axis{.window = back[i]});
+    windows.push_back(axes.back().window);
+  }
+  ValueId weights = phasedWeights(b, operands[1], axes, groups);
+  ValueId y = productWithWindows(b, weights, operands[0], windows, groups);
+  // [B, O * phases..., positions...]: each phase beside its neighbours.
+  std::vector<int64_t> split{x.extent(0), w.extent(1) * groups}, joined = split, order{0, 1};
+  for (const Axis& axis : axes) split.push_back(axis.phases);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    split.push_back(b.shapeOf(y).extent(2 + i));
+    joined.push_back(axes[i].phases * split.back());
+    order.insert(order.end(), {static_cast<int64_t>(2 + axes.size() + i), static_cast<int64_t>(2 + i)});
+  }
+  if (joined != b.shapeOf(y).extents()) y = b.reshape(b.permute(b.reshape(y, Shape(split)), order), Shape(joined));
+  for (size_t i = 0; i < axes.size(); ++i) {
+    int64_t length = back[i].positions(x.extent(2 + i));
+    if (length == joined[2 + i]) continue;
+    y = b.make("narrow", {y}, {{"axis", static_cast<int64_t>(2 + i)}, {"start", axes[i].start}, {"length", length}});
+  }
+  return {y};
 }
 
 std::vector<Tensor> evaluateConvTranspose(const EvaluateContext& c) {
@@ -149,7 +211,7 @@ const OpDef kConvTransposeOp{
             {"C2", "x and w have the same rank of at least 3"},
             {"C3", "one number a spatial axis; stride and dilation at least 1, padding at least 0, output_padding below stride"},
             {"C4", "groups divides the channels of x, and w has them"},
-            {"C5", "the result has at least one element along each axis"},
+            {"C5", "the result has at least one element along each axis, padded extents are below 2^31"},
             {"C6", "the element counts of the result and of the windows fit in 32 bits"}},
     .operands = std::vector<std::string_view>{"x", "w"},
     .attributes = std::vector<AttributeDef>{{"stride", AttributeKind::Integers, "elements of the result from one element of x to the next"},

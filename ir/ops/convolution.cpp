@@ -64,6 +64,15 @@ ValueId depthwise(Builder& b, ValueId weights, ValueId x, const std::vector<Wind
   return b.make("sum", {products}, {{"axes", axes}, {"keep_dims", false}});
 }
 
+ValueId depthwiseWeightGradient(Builder& b, ValueId x, ValueId dy, const std::vector<Window>& windows, const Shape& weight) {
+  ValueId seen = makeWindows(b, x, windows);
+  std::vector<int64_t> extents = b.shapeOf(dy).extents(), axes{0};
+  for (size_t i = 0; i < windows.size(); ++i) axes.push_back(static_cast<int64_t>(2 + i));
+  extents.insert(extents.end(), windows.size(), 1);
+  ValueId products = b.mul(seen, b.reshape(dy, Shape(extents)));
+  return b.reshape(b.make("sum", {products}, {{"axes", axes}, {"keep_dims", false}}), weight);
+}
+
 }  // namespace
 
 ValueId productWithWindows(Builder& b, ValueId weights, ValueId x, const std::vector<Window>& windows, int64_t groups) {
@@ -82,6 +91,7 @@ ValueId weightGradient(Builder& b, ValueId x, ValueId dy, const std::vector<Wind
   int64_t inner = batch * counts.positions;
   std::vector<int64_t> weight{groups * out, in};
   for (const Window& window : windows) weight.push_back(window.kernel);
+  if (groups > 1 && in == 1 && out == 1) return depthwiseWeightGradient(b, x, dy, windows, Shape(weight));
   ValueId split = b.reshape(dy, Shape{batch, groups * out, counts.positions});
   ValueId rows = b.permute(split, {1, 0, 2}), columns = orderedWindows(b, x, windows, true);
   if (groups == 1) {

@@ -169,11 +169,11 @@ std::vector<ValueId> gradient(const GradientContext& g) {
     for (size_t other = 0; other < g.operands.size(); ++other) {
       if (other == i) continue;
       others += equation.operands[other];
-      left += "," + equation.operands[other];
+      left += fmt::format(",{}", equation.operands[other]);
       operands.push_back(g.operands[other]);
     }
     Labels known = keepIf(labels, [&](char l) { return has(others, l); });
-    ValueId d = b.make("einsum", operands, {{"equation", left + "->" + known}});
+    ValueId d = b.make("einsum", operands, {{"equation", fmt::format("{}->{}", left, known)}});
     Shape shape = b.shapeOf(g.operands[i]);
     std::vector<int64_t> kept;
     for (size_t axis = 0; axis < labels.size(); ++axis) kept.push_back(has(others, labels[axis]) ? shape.extent(axis) : 1);

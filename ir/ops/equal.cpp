@@ -21,8 +21,7 @@ const OpDef kEqualOp{
     .attributes = std::vector<AttributeDef>{},
     .infer = infer,
     .gradient = NotDifferentiable{"the result is a truth value, which is constant almost everywhere"},
-    .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Eq, {e.operand(0), e.operand(1)}); },
-                             .cheap = true},
+    .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Eq, {e.operand(0), e.operand(1)}); }},
     .alias = NoAlias{},
     .evaluate = [](const EvaluateContext& c) { return evaluateEach(c, [](double a, double b) { return a == b ? 1.0 : 0.0; }); },
     .cases =

@@ -52,12 +52,14 @@ Status checkBindings(const kernel::Module& module, size_t operands, size_t resul
       return violated("kernel", "C3", fmt::format("'{}' is a uniform variable, wanted storage", global.name));
     if (global.space != kernel::AddressSpace::Storage) continue;
     if (global.group != 0 || global.binding >= bound.size())
-      return violated("kernel", "C3", fmt::format("'{}' is at group {} binding {}, beyond the {} operands and {} results of group 0", global.name,
-                                                  global.group, global.binding, operands, results));
+      return violated("kernel", "C3",
+                      fmt::format("'{}' is at group {} binding {}, beyond the {} operands and {} results of group 0", global.name,
+                                  global.group, global.binding, operands, results));
     bool writes = global.access != kernel::Access::Read;
     if (writes != (global.binding >= operands))
-      return violated("kernel", "C3", fmt::format("binding {} ('{}') is {}, so it must be {}", global.binding, global.name,
-                                                  writes ? "an operand" : "a result", writes ? "read" : "read_write"));
+      return violated("kernel", "C3",
+                      fmt::format("binding {} ('{}') is {}, so it must be {}", global.binding, global.name,
+                                  writes ? "an operand" : "a result", writes ? "read" : "read_write"));
     bound[global.binding] = true;
   }
   auto missing = std::find(bound.begin(), bound.end(), false);
@@ -73,7 +75,8 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
   LS_CHECK(checkBindings(*module, c.operands.size(), results.size()));
   const auto& groups = c.attributes.get<std::vector<int64_t>>("groups");
   bool counts = groups.size() == 3 && std::all_of(groups.begin(), groups.end(), [](int64_t n) { return n >= 1 && n <= 65535; });
-  if (!counts) return violated("kernel", "C4", fmt::format("[{}] are no three numbers of workgroups from 1 to 65535", fmt::join(groups, ",")));
+  if (!counts)
+    return violated("kernel", "C4", fmt::format("[{}] are no three numbers of workgroups from 1 to 65535", fmt::join(groups, ",")));
   return results;
 }
 

@@ -12,7 +12,7 @@ const OpDef kLogicalNotOp{
     .attributes = std::vector<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("logical_not", c, {DType::Bool}); },
     .gradient = NotDifferentiable{"the operands are truth values"},
-    .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Not, {e.operand(0)}); }, .cheap = true},
+    .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Not, {e.operand(0)}); }},
     .alias = NoAlias{},
     .evaluate = [](const EvaluateContext& c) { return evaluateEach(c, [](double x) { return x == 0 ? 1.0 : 0.0; }); },
     .cases =

@@ -12,8 +12,7 @@ const OpDef kLogicalOrOp{
     .attributes = std::vector<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("logical_or", c, {DType::Bool}); },
     .gradient = NotDifferentiable{"the operands are truth values"},
-    .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Or, {e.operand(0), e.operand(1)}); },
-                             .cheap = true},
+    .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Or, {e.operand(0), e.operand(1)}); }},
     .alias = NoAlias{},
     .evaluate = [](const EvaluateContext& c) { return evaluateEach(c, [](double a, double b) { return a != 0 || b != 0 ? 1.0 : 0.0; }); },
     .cases =

@@ -43,6 +43,8 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
     return violated("rope", "C3", fmt::format("layout is '{}', wanted half or interleaved", spec.layout));
   if (!(spec.base > 0 && std::isfinite(spec.base)))
     return violated("rope", "C4", fmt::format("base is {}, wanted a positive number", spec.base));
+  if (spec.offset <= INT32_MIN || spec.offset >= INT32_MAX)
+    return violated("rope", "C5", fmt::format("offset is {}, wanted a number of 32 bits", spec.offset));
   return std::vector{x};
 }
 
@@ -130,7 +132,8 @@ const OpDef kRopeOp{
     .constraints = std::vector<Constraint>{{"C1", "x is f32 with a rank of at least 2"},
                                            {"C2", "dims is even, at least 2 and at most the last extent of x"},
                                            {"C3", "layout is half or interleaved"},
-                                           {"C4", "base is positive"}},
+                                           {"C4", "base is positive"},
+                                           {"C5", "offset fits in 32 bits"}},
     .operands = std::vector<std::string_view>{"x"},
     .attributes = std::vector<AttributeDef>{{"base", AttributeKind::Float, "of the wavelengths"},
                                             {"offset", AttributeKind::Integer, "position of the first row"},

@@ -42,7 +42,7 @@ Numbers geometric(double hi) {
 double distance(double got, double want) {
   constexpr double kSmallest = 0x1p-126, kLargest = 3.4028234663852886e38;
   if (std::isnan(want)) return std::isnan(got) ? 0 : std::numeric_limits<double>::infinity();
-  if (std::abs(want) > kLargest) return std::isinf(got) && (got > 0) == (want > 0) ? 0 : std::numeric_limits<double>::infinity();
+  if (std::abs(want) > kLargest) return std::abs(got) > kLargest && (got > 0) == (want > 0) ? 0 : std::numeric_limits<double>::infinity();
   if (std::abs(want) < kSmallest) return std::abs(got) <= 2 * kSmallest ? 0 : std::numeric_limits<double>::infinity();
   return std::abs(got - want) / std::ldexp(1.0, std::ilogb(want) - 23);
 }
@@ -100,21 +100,30 @@ std::vector<Range> ranges() {
 class Accuracy : public testing::TestWithParam<Range> {};
 INSTANTIATE_TEST_SUITE_P(Functions, Accuracy, testing::ValuesIn(ranges()), [](const auto& info) { return info.param.name; });
 
-TEST_P(Accuracy, every_result_is_near) {
-  const Range& range = GetParam();
+/// The op on inputs, as a program.
+struct Applied {
   graph::Builder builder;
   graph::LeafValues leaves;
-  std::vector<graph::ValueId> operands;
-  for (const Numbers& numbers : range.operands) {
-    std::string name = fmt::format("operand{}", operands.size());
-    graph::TensorType type{graph::DType::F32, graph::Shape{static_cast<int64_t>(numbers.size())}};
-    operands.push_back(graph::testing::addInput(builder, name, type));
-    leaves.emplace(name, graph::Tensor{type, numbers});
+
+  Applied(const std::string& op, const std::vector<Numbers>& operands, graph::Attributes attributes = {}) {
+    std::vector<graph::ValueId> inputs;
+    for (const Numbers& numbers : operands) {
+      std::string name = fmt::format("operand{}", inputs.size());
+      graph::TensorType type{graph::DType::F32, graph::Shape{static_cast<int64_t>(numbers.size())}};
+      inputs.push_back(graph::testing::addInput(builder, name, type));
+      leaves.emplace(name, graph::Tensor{type, numbers});
+    }
+    builder.output(graph::OutputKind::Result, "y", builder.make(op, inputs, std::move(attributes)));
   }
-  builder.output(graph::OutputKind::Result, "y", builder.make(range.op, operands));
-  Numbers want = runGraph(builder.graph(), leaves).front().data;
+  [[nodiscard]] Numbers on(const std::string& device) { return runGraph(builder.graph(), leaves, {.device = device}).front().data; }
+};
+
+TEST_P(Accuracy, every_result_is_near) {
+  const Range& range = GetParam();
+  Applied applied(range.op, range.operands);
+  Numbers want = applied.on("evaluate");
   for (const std::string& device : devicesUnderTest()) {
-    Numbers got = runGraph(builder.graph(), leaves, {.device = device}).front().data;
+    Numbers got = applied.on(device);
     size_t worst = 0;
     for (size_t i = 0; i < want.size(); ++i) {
       if (distance(got[i], want[i]) > distance(got[worst], want[worst])) worst = i;
@@ -127,26 +136,56 @@ TEST_P(Accuracy, every_result_is_near) {
   }
 }
 
-// What the definition says where numbers end.
-TEST(Accuracy, infinities_and_nans_follow_the_definition) {
+// Where numbers end, the evaluator and the devices do what is written here by hand.
+TEST(Accuracy, infinities_nans_and_zeros_follow_the_definition) {
   constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+  const Numbers ends{kInf, -kInf, kNaN, 0};
   struct Row {
     std::string op;
-    double x, y;
+    std::vector<Numbers> operands;
+    Numbers want;
+    graph::Attributes attributes = {};
   };
-  for (const Row& row : std::vector<Row>{{"tanh", kInf, 1},       {"tanh", -kInf, -1},     {"tanh", kNaN, kNaN},     {"sigmoid", kInf, 1},
-                                         {"sigmoid", -kInf, 0},   {"sigmoid", kNaN, kNaN}, {"erf", kInf, 1},         {"erf", -kInf, -1},
-                                         {"erf", kNaN, kNaN},     {"expm1", kInf, kInf},   {"expm1", -kInf, -1},     {"expm1", kNaN, kNaN},
-                                         {"log1p", kInf, kInf},   {"log1p", -1, -kInf},    {"log1p", -2, kNaN},      {"log1p", kNaN, kNaN},
-                                         {"sin", kInf, kNaN},     {"cos", kNaN, kNaN},     {"softplus", kInf, kInf}, {"softplus", -kInf, 0},
-                                         {"softplus", kNaN, kNaN}}) {
-    graph::Builder builder;
-    graph::TensorType type{graph::DType::F32, graph::Shape{1}};
-    graph::ValueId x = graph::testing::addInput(builder, "x", type);
-    builder.output(graph::OutputKind::Result, "y", builder.make(row.op, {x}));
-    for (const std::string& device : devicesUnderTest()) {
-      double got = runGraph(builder.graph(), {{"x", graph::Tensor{type, {row.x}}}}, {.device = device}).front().data[0];
-      EXPECT_EQ(distance(got, row.y), 0) << fmt::format("{}({}) on {} is {}", row.op, row.x, device, got);
+  for (const Row& row : std::vector<Row>{
+           {"tanh", {ends}, {1, -1, kNaN, 0}},
+           {"sigmoid", {ends}, {1, 0, kNaN, 0.5}},
+           {"erf", {ends}, {1, -1, kNaN, 0}},
+           {"expm1", {ends}, {kInf, -1, kNaN, 0}},
+           {"log1p", {{kInf, -1, kNaN, 0, -2}}, {kInf, -kInf, kNaN, 0, kNaN}},
+           {"sin", {ends}, {kNaN, kNaN, kNaN, 0}},
+           {"cos", {ends}, {kNaN, kNaN, kNaN, 1}},
+           {"softplus", {ends}, {kInf, 0, kNaN, toF32(std::log(2.0))}},
+           {"silu", {{kInf, kNaN, 0}}, {kInf, kNaN, 0}},
+           {"gelu", {{kInf, kNaN, 0}}, {kInf, kNaN, 0}},
+           {"gelu_tanh", {{kInf, kNaN, 0}}, {kInf, kNaN, 0}},
+           {"elu", {ends}, {kInf, -2, kNaN, 0}, {{"alpha", 2.0}}},
+           {"leaky_relu", {ends}, {kInf, -kInf, kNaN, 0}, {{"alpha", 0.5}}},
+           {"clamp", {ends}, {3, -1, kNaN, 0}, {{"lo", -1.0}, {"hi", 3.0}}},
+           {"is_finite", {ends}, {0, 0, 0, 1}},
+           {"cast",
+            {{kInf, -kInf, kNaN, 3e9, -3e9, 2.7, -2.7}},
+            {2147483647, -2147483648.0, 0, 2147483647, -2147483648.0, 2, -2},
+            {{"dtype", graph::DType::I32}}},
+           {"cast", {{kInf, -kInf, kNaN, 5e9, -1, 2.7}}, {4294967295.0, 0, 0, 4294967295.0, 0, 2}, {{"dtype", graph::DType::U32}}},
+           {"cast", {ends}, {1, 1, 1, 0}, {{"dtype", graph::DType::Bool}}},
+           {"equal", {ends, ends}, {1, 1, 0, 1}},
+           {"not_equal", {ends, ends}, {0, 0, 1, 0}},
+           {"less_equal", {ends, {kInf, 0, kNaN, -1}}, {1, 1, 0, 0}},
+           {"greater_equal", {ends, {kInf, 0, kNaN, -1}}, {1, 0, 0, 1}},
+           {"pow",
+            {{0, 0, 0, kInf, kInf, 2, 2, kNaN, 1.5, 0.5, 1.5}, {2, 0, -1, 1, -1, 200, -200, 0, kInf, kInf, -kInf}},
+            {0, 1, kInf, kInf, 0, kInf, 0, 1, kInf, 0, 0}},
+           {"pow", {{-2, -2, -2, -2, kNaN, 2, -kInf}, {3, 2, 0.5, -1, 2, kNaN, 3}}, {-8, 4, kNaN, -0.5, kNaN, kNaN, -kInf}},
+           {"round", {{0.5, 1.5, 2.5, -0.5, -1.5, 8388609}}, {0, 2, 2, 0, -2, 8388609}}}) {
+    Applied applied(row.op, row.operands, row.attributes);
+    std::vector<std::string> devices = devicesUnderTest();
+    devices.emplace_back("evaluate");
+    for (const std::string& device : devices) {
+      Numbers got = applied.on(device);
+      for (size_t i = 0; i < row.want.size(); ++i) {
+        EXPECT_LE(distance(got[i], row.want[i]), 1)
+            << fmt::format("{} on {}: element {} is {} instead of {}", row.op, device, i, got[i], row.want[i]);
+      }
     }
   }
 }

@@ -74,6 +74,60 @@ Program chains() {
   return program;
 }
 
+/// A residual block with strides, batch norm, overlapping and tiling pools.
+Program residual() {
+  detail::Trace trace;
+  Tensor x = trace.addInput("x", f32(3, 2, 13, 12)), first = trace.addInput("first", f32(6, 2, 3, 3));
+  Tensor second = trace.addInput("second", f32(6, 6, 3, 3)), skip = trace.addInput("skip", f32(6, 2, 1, 1));
+  Tensor gain = trace.addInput("gain", f32(6)), bias = trace.addInput("bias", f32(6)), head = trace.addInput("head", f32(6, 5));
+  Tensor labels = trace.addInput("labels", i32(3));
+  BatchNormResult norm = batch_norm(conv2d(x, first, {.stride = 2, .padding = 1}), gain, bias);
+  Tensor inner = conv2d(relu(norm.y), second, {.padding = 1});
+  Tensor y = relu(inner + conv2d(x, skip, {.stride = 2}));
+  y = max_pool2d(y, 3, {.stride = 2, .padding = 1}) + avg_pool2d(y, 3, {.stride = 2, .padding = 1, .count_include_pad = false});
+  y = max_pool2d(pad(y, {{0, 0}, {0, 0}, {0, 0}, {0, 1}}, -9), 2) * 2;
+  Tensor logits = matmul(flatten(global_avg_pool2d(y), 1), head);
+  trace.output(graph::OutputKind::Result, "mean", norm.mean);
+  trace.output(graph::OutputKind::Loss, "loss", cross_entropy(logits, labels));
+  Program program{trace.take(), {}};
+  program.leaves = randomLeaves(program.graph, 5);
+  return program;
+}
+
+/// Down and up again: depthwise, dilated and transposed convolutions, group norm, joining, cutting, resampling.
+Program hourglass() {
+  detail::Trace trace;
+  Tensor x = trace.addInput("x", f32(2, 4, 10, 8)), down = trace.addInput("down", f32(4, 1, 3, 3));
+  Tensor mix = trace.addInput("mix", f32(6, 2, 3, 3)), up = trace.addInput("up", f32(6, 2, 4, 4)), gain = trace.addInput("gain", f32(6));
+  Tensor small = conv2d(x, down, {.stride = 2, .padding = 1, .groups = 4});
+  Tensor mixed = group_norm(conv2d(small, mix, {.padding = 2, .dilation = 2, .groups = 2}), gain, gain, 3);
+  Tensor large = conv_transpose2d(relu(mixed), up, {.stride = 2, .padding = 1});
+  Tensor smooth = bilinear_upsample2d(small, {10, 8});
+  Tensor joined = concat({large, roll(flip(x, {-1}), 3, 2), nearest_upsample2d(small, 2)}, 1);
+  std::vector<Tensor> parts = split(joined, {2, 4, 4}, 1);
+  Tensor stacked = stack({parts[1], parts[2], smooth}, 0);
+  trace.output(graph::OutputKind::Loss, "loss", mean(square(stacked)) + mean(tril(parts[0], -1) * triu(parts[0], -2)));
+  Program program{trace.take(), {}};
+  program.leaves = randomLeaves(program.graph, 0);
+  return program;
+}
+
+/// Grouped causal queries with rotary positions behind an RMS norm, and an einsum of three.
+Program rotary() {
+  detail::Trace trace;
+  Tensor x = trace.addInput("x", f32(2, 5, 12)), gain = trace.addInput("gain", f32(12));
+  Tensor wq = trace.addInput("wq", f32(12, 16)), wk = trace.addInput("wk", f32(12, 8)), wv = trace.addInput("wv", f32(12, 8));
+  Tensor wo = trace.addInput("wo", f32(4, 4, 12));
+  Tensor h = rms_norm(x, gain);
+  Tensor q = rope(split_heads(matmul(h, wq), 4)), k = rope(split_heads(matmul(h, wk), 2)), v = split_heads(matmul(h, wv), 2);
+  Tensor y = scaled_dot_product_attention(q, k, v, {.causal = true});
+  Tensor out = einsum("bhtd,hde,e->bte", {y, wo, gain});
+  trace.output(graph::OutputKind::Loss, "loss", mean(square(x + out)));
+  Program program{trace.take(), {}};
+  program.leaves = randomLeaves(program.graph, 0);
+  return program;
+}
+
 /// A critic whose loss holds the norm of its own gradient (as in Wasserstein training with a gradient penalty).
 Program gradientPenalty() {
   examples::Mlp critic({4, 16, 1});
@@ -111,7 +165,10 @@ class Programs : public testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Models, Programs,
                          testing::Values(Case{"mlp", mlp, {}}, Case{"transformer", transformer, {}},
                                          Case{"chains", chains, {"a", "b", "c"}}, Case{"gradient_penalty", gradientPenalty, {}},
-                                         Case{"recomputed", recomputed, {"x", "w", "v"}}),
+                                         Case{"recomputed", recomputed, {"x", "w", "v"}},
+                                         Case{"residual", residual, {"x", "first", "second", "skip", "gain", "bias", "head"}},
+                                         Case{"hourglass", hourglass, {"x", "down", "mix", "up", "gain"}},
+                                         Case{"rotary", rotary, {"x", "gain", "wq", "wk", "wv", "wo"}}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 constexpr double kTolerance = 2e-5;  // a few layers of f32 roundings

@@ -4,8 +4,7 @@
 #include <map>
 
 #include "frontend/module.h"
-#include "frontend/nn_conv.h"
-#include "frontend/nn_recurrent.h"
+#include "frontend/nn.h"
 #include "tests/frontend/tracing.h"
 
 namespace lockstep {
@@ -142,6 +141,129 @@ TEST(Recurrent, cells_step_by_step_equal_the_layer) {
   expectNear(got[0], got[1]);
   expectNear(got[2], got[3]);
   expectNear(got[4], got[1]);
+}
+
+TEST(Norms, batch_norm_equals_pytorch) {
+  struct Model : Module {
+    nn::BatchNorm bn{*this, "bn", 3};
+  } model;
+  auto layer = [&](Tensor x) { return std::vector{model.bn(x)}; };
+  auto training = computed(model, f32(4, 3), true, layer);
+  ASSERT_EQ(training.size(), 3u);  // the result and two buffers
+  expectNear(training[0], {-0.681364693, 0.248143757, 0.278338009, -0.311039326, -0.793791193, 0.140402949, -1.069089277, 0.112980273,
+                           0.282903930, 0.061512883, -0.640478672, 0.138689186});
+  expectNear(training[1], {0.003370545, 0.002619262, -0.000540158});
+  expectNear(training[2], {0.902997642, 0.914687533, 0.931751414});
+  auto forward = computed(model, f32(4, 3), false, layer);
+  ASSERT_EQ(forward.size(), 1u);  // with running statistics 0 and 1
+  for (size_t i = 0; i < 12; ++i) {
+    double x = filled(f32(4, 3), 20).data[i], g = filled(f32(3), 0).data[i % 3], b = filled(f32(3), 1).data[i % 3];
+    EXPECT_NEAR(forward[0][i], x / std::sqrt(1 + 1e-5) * g + b, 1e-12);
+  }
+}
+
+TEST(Norms, batch_norm_needs_more_than_one_element) {
+  struct Model : Module {
+    nn::BatchNorm bn{*this, "bn", 3};
+  } model;
+  EXPECT_EQ(caught([&] { computed(model, f32(1, 3), true, [&](Tensor x) { return std::vector{model.bn(x)}; }); }).code, "batch_norm.batch");
+}
+
+TEST(Norms, layers_normalise_what_they_say) {
+  struct Model : Module {
+    nn::LayerNorm layer{*this, "layer", 6};
+    nn::RMSNorm rms{*this, "rms", 6};
+    nn::GroupNorm group{*this, "group", 2, 4};
+  } model;
+  EXPECT_FALSE(model.layer.g.decay());
+  auto got = computed(model, f32(2, 4, 6), false, [&](Tensor x) {
+    return std::vector{model.layer(x), model.rms(x), model.group(x), layer_norm(x, model.layer.g, model.layer.b)};
+  });
+  expectNear(got[0], got[3]);
+  std::vector<double> x = filled(f32(2, 4, 6), 20).data, gain = filled(f32(6), 2).data;
+  double squares = 0;
+  for (size_t i = 0; i < 6; ++i) squares += x[i] * x[i] / 6;
+  EXPECT_NEAR(got[1][3], x[3] / std::sqrt(squares + 1e-6) * gain[3], 1e-12);
+  double mean = 0, variance = 0;
+  for (size_t i = 0; i < 12; ++i) mean += x[i] / 12;
+  for (size_t i = 0; i < 12; ++i) variance += (x[i] - mean) * (x[i] - mean) / 12;
+  double g = filled(f32(4), 3).data[1], b = filled(f32(4), 4).data[1];
+  EXPECT_NEAR(got[2][8], (x[8] - mean) / std::sqrt(variance + 1e-5) * g + b, 1e-12);
+}
+
+TEST(Attention, equals_pytorch) {
+  struct Model : Module {
+    nn::MultiHeadAttention attn{*this, "attn", 4, 2};
+  } model;
+  expectNear(computed(model, f32(1, 3, 4), false, [&](Tensor x) { return std::vector{model.attn(x)}; })[0],
+             {0.605563459, 0.215639659, -0.372542248, -0.618210531, 0.604941158, 0.215218323, -0.372375246, -0.617608731, 0.605320196,
+              0.215814903, -0.372109617, -0.617918271});
+  struct Causal : Module {
+    nn::MultiHeadAttention attn{*this, "attn", 4, 2, {.causal = true}};
+  } causal;
+  expectNear(computed(causal, f32(1, 3, 4), false, [&](Tensor x) { return std::vector{causal.attn(x)}; })[0],
+             {0.633872725, 0.251458314, -0.362145711, -0.642794639, 0.601900874, 0.218002217, -0.366326673, -0.613856509, 0.605320196,
+              0.215814903, -0.372109617, -0.617918271});
+}
+
+TEST(Attention, queries_of_a_group_share_keys_and_turn_with_them) {
+  struct Model : Module {
+    nn::MultiHeadAttention attn{*this, "attn", 8, 4, {.kv_heads = 2, .bias = false, .rope = RopeOptions{}}};
+  } model;
+  EXPECT_EQ(model.attn.k.W.type(), f32(8, 4));
+  EXPECT_EQ(model.parameters().size(), 4u);
+  auto got = computed(model, f32(2, 3, 8), false, [&](Tensor x) {
+    Tensor q = rope(split_heads(model.attn.q(x), 4)), k = rope(split_heads(model.attn.k(x), 2));
+    Tensor mixed = scaled_dot_product_attention(q, k, split_heads(model.attn.v(x), 2));
+    return std::vector{model.attn(x), model.attn.o(merge_heads(mixed))};
+  });
+  expectNear(got[0], got[1]);
+  struct Uneven : Module {
+    nn::MultiHeadAttention attn{*this, "attn", 8, 3};
+  };
+  EXPECT_EQ(caught([] { Uneven uneven; }).code, "attention.heads");
+  struct Shared : Module {
+    nn::MultiHeadAttention attn{*this, "attn", 8, 4, {.kv_heads = 3}};
+  };
+  EXPECT_EQ(caught([] { Shared shared; }).code, "attention.heads");
+}
+
+TEST(Attention, block_adds_attention_and_feed_forward) {
+  struct Model : Module {
+    nn::TransformerBlock plain{*this, "plain", 8, 2};
+    nn::TransformerBlock gated{
+        *this,
+        "gated",
+        8,
+        2,
+        {.hidden = 6, .rms_norm = true, .feed_forward = {.activation = nn::Activation::Silu, .gated = true, .bias = false}}};
+  } model;
+  EXPECT_EQ(model.plain.mlp.up.W.type(), f32(8, 32));
+  auto got = computed(model, f32(1, 3, 8), false, [&](Tensor x) {
+    Tensor a = x + model.plain.attn(model.plain.ln1(x, Where::current()));
+    Tensor b = a + model.plain.mlp.down(gelu(model.plain.mlp.up((*model.plain.ln2.layer)(a))));
+    Tensor c = x + model.gated.attn((*model.gated.ln1.rms)(x));
+    Tensor n = (*model.gated.ln2.rms)(c);
+    Tensor d = c + model.gated.mlp.down(silu((*model.gated.mlp.gate)(n)) * model.gated.mlp.up(n));
+    return std::vector{model.plain(x), b, model.gated(x), d};
+  });
+  expectNear(got[0], got[1]);
+  expectNear(got[2], got[3]);
+}
+
+TEST(Dropout, acts_in_training_only) {
+  struct Model : Module {
+    nn::Dropout drop{0.5};
+  } model;
+  auto nodes = [&](bool training) {
+    detail::Trace trace;
+    trace.setTraining(training);
+    trace.output(graph::OutputKind::Result, "y", model.drop(trace.addInput("x", f32(4))));
+    return trace.take().nodes.size();
+  };
+  EXPECT_EQ(nodes(false), 1u);
+  EXPECT_GT(nodes(true), 1u);
+  EXPECT_EQ(caught([] { nn::Dropout always(1); }).code, "dropout.probability");
 }
 
 }  // namespace

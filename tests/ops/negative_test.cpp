@@ -70,6 +70,22 @@ Attributes grouped(int64_t groups, double eps) { return {{"groups", groups}, {"e
 Attributes parts(Integers offsets, int64_t total) { return {{"offsets", std::move(offsets)}, {"total", total}}; }
 Attributes segments(int64_t axis, int64_t count) { return {{"axis", axis}, {"segments", count}}; }
 Attributes dropping(double p, int64_t salt) { return {{"p", p}, {"salt", salt}}; }
+Attributes userKernel(const char* results, int64_t groups) {
+  const char* module = R"(lockstep.kernel 1
+var @x: array<f32> {access = read, binding = 0, group = 0, space = storage}
+var @y: array<f32> {access = read_write, binding = 1, group = 0, space = storage}
+fn @main() {workgroup_size = [1, 1, 1]} {
+  %px: ptr<storage, f32> = access @x, 0u
+  %x0: f32 = load %px
+  %py: ptr<storage, f32, read_write> = access @y, 0u
+  store %py, %x0
+}
+)";
+  return {{"label", std::string("mine")},
+          {"module", std::string(module)},
+          {"results", std::string(results)},
+          {"groups", Integers{groups, 1, 1}}};
+}
 Attributes mean() { return {{"reduction", std::string("mean")}}; }
 Attributes eps(double value) { return {{"eps", value}}; }
 
@@ -227,6 +243,10 @@ std::vector<Broken> brokenCases() {
       {"custom_gradient", "C1", {x, x, x}, {{"results", integer(1)}}, {}},
       {"custom_gradient", "C2", {idx, idx}, {{"results", integer(1)}}, {}},
       {"custom_gradient", "C3", {x, x, row, x}, {{"results", integer(1)}}, {}},
+      {"categorical", "C1", {idx, key}, {{"axis", integer(0)}, {"salt", integer(0)}}, {}},
+      {"categorical", "C2", {x, x}, {{"axis", integer(0)}, {"salt", integer(0)}}, {}},
+      {"categorical", "C3", {x, key}, {{"axis", integer(2)}, {"salt", integer(0)}}, {}},
+      {"categorical", "C4", {x, key}, {{"axis", integer(0)}, {"salt", integer(-1)}}, {}},
       {"dropout", "C1", {idx, key}, dropping(0.5, 0), {}},
       {"dropout", "C2", {x, idx}, dropping(0.5, 0), {}},
       {"dropout", "C3", {x, key}, dropping(1, 0), {}},
@@ -248,6 +268,7 @@ std::vector<Broken> brokenCases() {
       {"rope", "C2", {x}, turning({{"dims", integer(3)}}), {}},
       {"rope", "C3", {x}, turning({{"layout", std::string("spiral")}}), {}},
       {"rope", "C4", {x}, turning({{"base", 0.0}}), {}},
+      {"rope", "C5", {x}, turning({{"offset", INT64_MAX}}), {}},
       {"scaled_dot_product_attention", "C1", {i32({1, 2, 3}), f32({1, 2, 3}), f32({1, 2, 3})}, attention(), {}},
       {"scaled_dot_product_attention", "C2", {f32({2, 1, 2, 3}), f32({3, 1, 2, 3}), f32({3, 1, 2, 3})}, attention(), {}},
       {"scaled_dot_product_attention", "C3", {f32({1, 2, 3}), f32({1, 2, 4}), f32({1, 2, 3})}, attention(), {}},
@@ -262,6 +283,14 @@ std::vector<Broken> brokenCases() {
       {"einsum", "C5", {x, x}, {{"equation", std::string("ij,jk->ik")}}, {}},
       {"einsum", "C6", {x}, {{"equation", std::string("ij->ik")}}, {}},
       {"einsum", "C7", {f32({1 << 20}), f32({1 << 20})}, {{"equation", std::string("i,j->ij")}}, {}},
+      {"kernel", "C1", {x}, userKernel("f32[2", 1), {}},
+      {"kernel",
+       "C2",
+       {x},
+       {{"label", std::string("mine")}, {"module", std::string("no")}, {"results", std::string("f32[2]")}, {"groups", Integers{1, 1, 1}}},
+       {}},
+      {"kernel", "C3", {x, x}, userKernel("f32[2]", 1), {}},
+      {"kernel", "C4", {x}, userKernel("f32[2]", 0), {}},
       {"pack", "C1", {idx}, parts({0}, 64), {}},
       {"pack", "C2", {x, x}, parts({0}, 64), {}},
       {"pack", "C3", {x}, parts({32}, 64), {}},
@@ -349,6 +378,15 @@ TEST(Constraints, OtherWaysToBreakThem_AreRefusedToo) {
       {"pad", "C3", {x}, padding(1, INT64_MAX, INT64_MAX, 0), {}},
       {"broadcast_to", "C2", {x}, shapeOf({3}), {}},
       {"sum_to_shape", "C2", {x}, shapeOf({1, 2, 3}), {}},
+      {"windows", "C1", {x}, window({{"padding_low", Integers{INT64_MIN}}, {"fill", 0.0}}), {}},
+      {"windows", "C1", {x}, window({{"kernel", Integers{2, 2, 2}}, {"fill", 0.0}}), {}},
+      {"windows", "C2", {x}, window({{"padding_high", Integers{-2}}, {"fill", 0.0}}), {}},
+      {"skew", "C2", {x}, skewed({{"padding", Integers{INT64_MIN}}}), {}},
+      {"fold", "C3", {f32({3, 2})}, window({{"extents", Integers{INT64_MAX}}}), {}},
+      {"conv", "C3", {f32({1, 2, 4, 4}), f32({3, 2, 3, 3})}, convolution({{"stride", Integers{1}}}), {}},
+      {"conv", "C3", {f32({1, 2, 4, 4}), f32({3, 2, 3, 3})}, convolution({{"dilation", Integers{1, INT64_MAX}}}), {}},
+      {"conv_transpose", "C3", {f32({1, 2, 4, 4}), f32({2, 3, 3, 3})}, transposed({{"output_padding", Integers{0}}}), {}},
+      {"conv_transpose", "C5", {f32({1, 1, 4, 4}), f32({1, 1, 1 << 20, 3})}, transposed({{"dilation", Integers{1 << 20, 1}}}), {}},
       {"einsum", "C2", {x}, {{"equation", std::string("i j->ij")}}, {}},
       {"einsum", "C2", {x, x, x}, {{"equation", std::string("ij,ij,ij->ij")}}, {}},
       {"einsum", "C6", {x}, {{"equation", std::string("ij->ii")}}, {}},

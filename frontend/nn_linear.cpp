@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/nn.h"
+#include "frontend/nn_linear.h"
+
+#include <fmt/format.h>
 
 #include "frontend/ops.h"
+#include "frontend/trace.h"
+#include "ir/support/diagnostic.h"
 
 namespace lockstep::nn {
 
@@ -15,17 +19,20 @@ Tensor Linear::operator()(Tensor x, std::source_location where) const {
   return b ? add(y, *b, where) : y;
 }
 
-LayerNorm::LayerNorm(Module& parent, std::string name, int64_t width, LayerNormOptions options, std::source_location where)
-    : Module(parent, std::move(name), where),
-      g(*this, "g", {width}, init::ones(), {.decay = options.decay}, where),
-      b(*this, "b", {width}, init::zeros(), {.decay = options.decay}, where),
-      eps_(options.eps) {}
-
-Tensor LayerNorm::operator()(Tensor x, std::source_location where) const { return layer_norm(x, g, b, eps_, where); }
-
 Embedding::Embedding(Module& parent, std::string name, int64_t count, int64_t width, EmbeddingOptions options, std::source_location where)
     : Module(parent, std::move(name), where), W(*this, "W", {count, width}, std::move(options.init), {.decay = options.decay}, where) {}
 
 Tensor Embedding::operator()(Tensor indices, std::source_location where) const { return embedding(W, indices, where); }
+
+Dropout::Dropout(double p, std::source_location where) : p_(p) {
+  if (p >= 0 && p < 1) return;
+  throw Error({.code = "dropout.probability",
+               .message = fmt::format("elements are dropped with probability {}, which must be at least 0 and below 1", p),
+               .where = detail::toLocation(where),
+               .notes = {},
+               .remedy = {}});
+}
+
+Tensor Dropout::operator()(Tensor x, std::source_location where) const { return is_training(where) && p_ > 0 ? dropout(x, p_, where) : x; }
 
 }  // namespace lockstep::nn

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// A policy for games: linear layers with tanh between them that give one logit an action, trained by REINFORCE (Williams, 1992).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "frontend/nn.h"
+
+namespace lockstep::examples {
+
+/// States [B, widths.front()] -> logits [B, widths.back()].
+struct Policy : Module {
+  explicit Policy(const std::vector<int64_t>& widths);
+  Tensor operator()(Tensor states) const;
+  std::vector<std::unique_ptr<nn::Linear>> layers;
+};
+
+/// -sum(log p(action) · reward) / slots over f32 logits [slots, A], i32 actions [slots] and f32 rewards [slots], which are 0 in empty
+/// slots.
+Tensor reinforceLoss(Tensor logits, Tensor actions, Tensor rewards);
+
+}  // namespace lockstep::examples

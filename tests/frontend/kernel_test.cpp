@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kernel that the user wrote, as an op: values, gradients, shapes, and what is refused.
+#include "frontend/kernel.h"
+#include "frontend/graph_runner.h"
+#include "frontend/module.h"
+#include "tests/differential/compare.h"
+#include "tests/frontend/tracing.h"
+
+namespace lockstep {
+namespace {
+
+using graph::OutputKind;
+
+constexpr const char* kCube = R"(
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+  if (id.x < arrayLength(&y)) { y[id.x] = x[id.x] * x[id.x] * x[id.x]; }
+})";
+constexpr const char* kCubeGradient = R"(
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read> dy: array<f32>;
+@group(0) @binding(2) var<storage, read_write> dx: array<f32>;
+@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+  if (id.x < arrayLength(&dx)) { dx[id.x] = 3 * x[id.x] * x[id.x] * dy[id.x]; }
+})";
+
+/// x³ with a gradient kernel of its own.
+Tensor cube(Tensor x) {
+  static const Kernel gradient{{.name = "cube_gradient", .source = kCubeGradient}};
+  static const Kernel forward{{.name = "cube", .source = kCube, .gradient = [](const BackwardCall& call) {
+                                 return gradient({call.inputs[0], call.cotangents[0]});
+                               }}};
+  return forward({x})[0];
+}
+
+graph::KernelFunctions cubeFunctions() {
+  return {{"cube",
+           [](std::span<const graph::Tensor* const> in) {
+             std::vector<double> y = in[0]->data;
+             for (double& v : y) v = v * v * v;
+             return std::vector<std::vector<double>>{y};
+           }},
+          {"cube_gradient", [](std::span<const graph::Tensor* const> in) {
+             std::vector<double> dx = in[1]->data;
+             for (size_t i = 0; i < dx.size(); ++i) dx[i] *= 3 * in[0]->data[i] * in[0]->data[i];
+             return std::vector<std::vector<double>>{dx};
+           }}};
+}
+
+graph::LeafValues counting(const graph::Graph& graph) {
+  graph::LeafValues leaves;
+  for (graph::NodeId id : graph.body().nodes) {
+    const graph::Attribute* name = graph[id].attributes.find("name");
+    if (name == nullptr) continue;
+    graph::Tensor value{graph.typeOf(graph[id].results[0]), {}};
+    for (int64_t i = 0; i < value.type.shape.elementCount(); ++i) value.data.push_back(0.25 * static_cast<double>(i % 13 - 6));
+    leaves.emplace(std::get<std::string>(*name), std::move(value));
+  }
+  return leaves;
+}
+
+TEST(UserKernel, values_and_gradients_agree_with_the_evaluator) {
+  detail::Trace trace;
+  Tensor x = trace.addInput("x", f32(7, 30)), w = trace.addInput("w", f32(30, 7));
+  Tensor y = cube(matmul(x, w));
+  trace.output(OutputKind::Result, "y", y);
+  // Through a view, and with ordinary ops before and after.
+  trace.output(OutputKind::Loss, "loss", mean(cube(swap_axes(x, 0, 1)) + sin(w)) + mean(square(y)));
+  graph::Graph graph = trace.take();
+  graph::LeafValues leaves = counting(graph);
+  GraphRunOptions options{.gradients = true, .wrt = {"x", "w"}, .kernels = cubeFunctions()};
+  std::vector<graph::Tensor> want = runGraph(graph, leaves, options);
+  for (const std::string& device : devicesUnderTest()) {
+    options.device = device;
+    expectClose(runGraph(graph, leaves, options), want, 2e-6, device);
+  }
+}
+
+TEST(UserKernel, has_its_own_shapes_groups_and_overrides) {
+  // Row sums: one workgroup a row.
+  const Kernel row_sum{
+      {.name = "row_sum",
+       .source = R"(
+override columns: u32;
+@group(0) @binding(0) var<storage, read> x: array<i32>;
+@group(0) @binding(1) var<storage, read_write> y: array<i32>;
+@compute @workgroup_size(1) fn main(@builtin(workgroup_id) row: vec3u) {
+  var sum = 0;
+  for (var i = 0u; i < columns; i++) { sum += x[row.x * columns + i]; }
+  y[row.x] = sum;
+})",
+       .infer = [](Types in) { return std::vector{TensorType{DType::I32, Shape{in[0].shape[0]}}}; },
+       .groups = [](Types, Types out) { return std::array{static_cast<uint32_t>(out[0].shape.extent(0)), 1u, 1u}; },
+       .overrides = [](Types in,
+                       Types) { return std::map<std::string, double>{{"columns", static_cast<double>(in[0].shape.extent(1))}}; }}};
+  graph::Graph graph = traced({i32(3, 5)}, [&](const auto& in) { return row_sum({in[0]})[0]; });
+  graph::LeafValues leaves{{"a", {i32(3, 5), {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}}}};
+  for (const std::string& device : devicesUnderTest()) {
+    EXPECT_EQ(runGraph(graph, leaves, {.device = device}).front().data, (std::vector<double>{15, 40, 65})) << device;
+  }
+}
+
+TEST(UserKernel, without_a_gradient_stops_it) {
+  const Kernel plain{{.name = "cube", .source = kCube}};
+  graph::Graph graph = traced({f32(3)}, [&](const auto& in) { return grad(sum(plain({in[0]})[0] + in[0]), {in[0]})[0]; });
+  EXPECT_EQ(runGraph(graph, {{"a", {f32(3), {1, 2, 3}}}}, {.device = "reference"}).front().data, (std::vector<double>{1, 1, 1}));
+}
+
+TEST(UserKernel, is_refused_where_it_does_not_fit) {
+  EXPECT_EQ(caught([] { Kernel{{.name = "broken", .source = "fn main() { let a = ; }"}}; }).code.substr(0, 5), "wgsl.");
+  EXPECT_EQ(caught([] { Kernel{{.name = "none", .source = "fn f() {}"}}; }).code, "kernel.C2");
+  const Kernel one{{.name = "cube", .source = kCube}};
+  EXPECT_EQ(caught([&] { traced({f32(3), f32(3)}, [&](const auto& in) { return one({in[0], in[1]})[0]; }); }).code, "kernel.C3");
+}
+
+TEST(UserKernel, has_no_value_on_the_evaluator_without_a_function) {
+  const Kernel one{{.name = "cube", .source = kCube}};
+  graph::Graph graph = traced({f32(3)}, [&](const auto& in) { return one({in[0]})[0]; });
+  EXPECT_EQ(caught([&] { runGraph(graph, {{"a", {f32(3), {1, 2, 3}}}}); }).code, "evaluate.kernel");
+}
+
+}  // namespace
+}  // namespace lockstep

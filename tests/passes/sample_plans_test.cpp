@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plans of the samples at full size, beside those of tensorgrad 0.4.6; docs/samples.md is made from them.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "examples/models/samples.h"
+#include "frontend/optimizer_settings.h"
+#include "frontend/templates.h"
+#include "frontend/tracing.h"
+#include "ir/program/profile.h"
+#include "passes/pipeline.h"
+#include "tests/generated_text.h"
+
+namespace lockstep {
+namespace {
+
+/// Measured from tensorgrad's own IR.
+struct Peer {
+  std::string_view sample;
+  uint32_t dispatches, kernels;
+  double megabytes;
+};
+constexpr Peer kPeers[] = {
+    {"mlp-sin", 63, 38, 0.50},      {"kan-tiny", 156, 82, 0.39},   {"nerf-tiny", 93, 54, 2.65},
+    {"cartpole", 60, 46, 0.96},     {"tic-tac-toe", 81, 53, 0.38}, {"digit-canvas", 86, 61, 2.00},
+    {"mnist-cnn", 145, 107, 18.77}, {"vae", 259, 106, 20.06},      {"flow-matching-tiny", 181, 94, 44.71},
+    {"pokeformer", 639, 133, 9.91}, {"makemore", 931, 132, 13.22}, {"transformer", 933, 136, 23.28},
+};
+
+passes::PlanSummary planOf(const examples::SampleProgram& sample) {
+  graph::Graph graph =
+      detail::traceFunction(sample.model.get(), sample.inputs, sample.loss, graph::OutputKind::Loss, std::source_location::current());
+  passes::CompileOptions options;
+  options.profile = program::findProfile("portable").orThrow();
+  options.optimizer = detail::optimizerConfig(sample.optimizer, graph.parameters);
+  options.templates = detail::templateSource();
+  return passes::compile(std::move(graph), options).orThrow().plan;
+}
+
+TEST(SamplePlans, need_a_sixth_of_the_dispatches_and_two_thirds_of_the_bytes) {
+  std::string table = "| sample | dispatches | levels | distinct kernels | MB |\n|---|---|---|---|---|\n";
+  for (const examples::SampleProgram& sample : examples::samplePrograms()) {
+    const Peer* peer = std::ranges::find(kPeers, sample.name, &Peer::sample);
+    ASSERT_NE(peer, std::end(kPeers)) << sample.name;
+    passes::PlanSummary plan = planOf(sample);
+    double megabytes = static_cast<double>(plan.total_bytes) / 1e6;
+    EXPECT_LE(plan.dispatches * 6, peer->dispatches) << sample.name;
+    EXPECT_LE(megabytes, peer->megabytes * 2 / 3) << sample.name;
+    table += fmt::format("| {} | {} ({}) | {} | {} ({}) | {:.2f} ({:.2f}) |\n", sample.name, plan.dispatches, peer->dispatches, plan.levels,
+                         plan.distinct_kernels, peer->kernels, megabytes, peer->megabytes);
+  }
+  testing::expectGeneratedText(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "docs/samples.md", table);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/sample_verify.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "examples/models/samples.h"
+#include "frontend/graph_runner.h"
+#include "frontend/init.h"
+#include "frontend/optimizer_settings.h"
+#include "frontend/tracing.h"
+#include "tools/golden_compare.h"
+#include "tools/options.h"
+
+namespace lockstep::tools {
+
+namespace {
+
+using examples::SampleProgram;
+
+/// Rounding errors grow with every step: relative bounds of the loss at the first step, and more for each later one.
+constexpr double kFirstLoss = 2e-6, kLossGrowth = 2e-5;
+/// Of the parameters' way. It is usually 1e-5 to 1e-3; but a unit of relu whose input is within rounding of 0 may be on in one run and off
+/// in the other, and Adam then moves its column of weights by the whole rate however small its gradient is: 2 % of the way for one column
+/// and one step.
+constexpr double kFinal = 0.1;
+constexpr uint64_t kSeed = 2;
+
+/// Uniform in [0, 1) for f32, below `integers` for i32.
+ValueMap batchOf(const SampleProgram& sample, uint32_t step) {
+  ValueMap batch;
+  for (uint32_t i = 0; i < sample.inputs.size(); ++i) {
+    const InputSpec& input = sample.inputs[i];
+    std::vector<double> values;
+    for (uint32_t k = 0; k < static_cast<uint32_t>(input.type.shape.elementCount()); ++k) {
+      const double unit = std::ldexp(static_cast<double>(random::words({k, i, step, 7}, {kSeed, 0})[0] >> 8), -24);
+      values.push_back(input.type.dtype == DType::F32 ? unit : std::floor(unit * static_cast<double>(sample.integers)));
+    }
+    batch.emplace(input.name, std::move(values));
+  }
+  return batch;
+}
+
+struct Trajectory {
+  std::vector<double> losses;
+  ValueMap initial, final;
+  double seconds = 0;
+};
+
+Result<Trajectory> train(GraphRunner& runner, const SampleProgram& sample, const graph::Graph& graph, const passes::OptimizerConfig& config,
+                         int64_t steps) {
+  const graph::ParameterLayout layout = graph::layoutParameters(graph.parameters);
+  Trajectory trajectory;
+  const std::vector<NamedParameter> parameters = sample.model->parameters();
+  for (uint32_t i = 0; i < parameters.size(); ++i) {
+    const std::vector<float> values = parameters[i].parameter->initial(kSeed, i);
+    trajectory.initial.emplace(parameters[i].name, std::vector<double>(values.begin(), values.end()));
+  }
+  LS_CHECK(writeParameters(runner, layout, trajectory.initial));
+  const auto start = std::chrono::steady_clock::now();
+  for (int64_t step = 1; step <= steps; ++step) {
+    ValueMap inputs = batchOf(sample, static_cast<uint32_t>(step));
+    const auto scalars = passes::stepScalars(config, rateAt(sample.optimizer.lr, step), static_cast<uint64_t>(step));
+    inputs.emplace(passes::kScalarsInput, std::vector<double>(scalars.begin(), scalars.end()));
+    inputs.emplace(graph::kRandomKeyInput, std::vector<double>{static_cast<double>(kSeed), 0, static_cast<double>(step), 0});
+    LS_TRY(const StepOutputs outputs, runner.step(inputs));
+    trajectory.losses.push_back(outputs.at({graph::OutputKind::Loss, "loss"}).front());
+  }
+  trajectory.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  LS_TRY(trajectory.final, readParameters(runner, layout));
+  return trajectory;
+}
+
+/// |got - want| over |want - initial|, all parameters together: how far apart the two runs went, in units of the way they went.
+/// `worst` is the parameter that adds most to it.
+double driftOf(const Trajectory& got, const Trajectory& want, std::string& worst) {
+  double apart = 0, way = 0, most = -1;
+  for (const auto& [name, values] : want.final) {
+    double here = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      here += std::pow(got.final.at(name)[i] - values[i], 2);
+      way += std::pow(values[i] - want.initial.at(name)[i], 2);
+    }
+    apart += here;
+    if (here > most) worst = name;
+    most = std::max(most, here);
+  }
+  return way > 0 ? std::sqrt(apart / way) : std::sqrt(apart);
+}
+
+Result<bool> verifySample(const SampleProgram& sample, const detail::Device& device, int64_t steps) {
+  const graph::Graph graph =
+      detail::traceFunction(sample.model.get(), sample.inputs, sample.loss, graph::OutputKind::Loss, std::source_location::current());
+  passes::CompileOptions options;
+  options.optimizer = detail::optimizerConfig(sample.optimizer, graph.parameters);
+  LS_TRY(const std::unique_ptr<GraphRunner> exact, makeEvaluatingRunner(graph, options));
+  LS_TRY(const std::unique_ptr<GraphRunner> runner, makeDeviceRunner(graph, options, device));
+  LS_TRY(const Trajectory got, train(*runner, sample, graph, *options.optimizer, steps));
+  LS_TRY(const Trajectory want, train(*exact, sample, graph, *options.optimizer, steps));
+  double worst = 0;
+  bool within = true;
+  for (size_t i = 0; i < want.losses.size(); ++i) {
+    const double apart = std::abs(got.losses[i] - want.losses[i]) / std::max(std::abs(want.losses[i]), 1e-3);
+    worst = std::max(worst, apart);
+    within = within && apart <= kFirstLoss + kLossGrowth * static_cast<double>(i);
+  }
+  std::string worst_name;
+  const double drift = driftOf(got, want, worst_name);
+  within = within && drift <= kFinal;
+  fmt::print(
+      "{:<4} {:<20} {} steps, loss {:.6g} -> {:.6g}; losses within {:.2g}, parameters within {:.2g} of their way, most in {} ({:.1f} s, "
+      "evaluator "
+      "{:.1f} s)\n",
+      within ? "ok" : "FAIL", sample.name, steps, want.losses.front(), want.losses.back(), worst, drift, worst_name, got.seconds,
+      want.seconds);
+  std::fflush(stdout);
+  return within;
+}
+
+}  // namespace
+
+Result<ExitCode> verifySamples(const std::string& name, const std::string& device, int64_t steps) {
+  const std::vector<SampleProgram> samples = examples::samplePrograms();
+  LS_TRY(const detail::Device shared, detail::tryOpenDevice(device));
+  fmt::print("samples on {} against the f64 evaluator\n", shared.chosen.info.id);
+  bool found = false, all = true;
+  for (const SampleProgram& sample : samples) {
+    if (name != "all" && name != sample.name) continue;
+    found = true;
+    LS_TRY(const bool within, verifySample(sample, shared, steps));
+    all = all && within;
+  }
+  if (!found) {
+    std::string known;
+    for (const SampleProgram& sample : samples) known += fmt::format("{}{}", known.empty() ? "" : ", ", sample.name);
+    return usage("verify", fmt::format("there is no sample '{}'", name), "one of " + known + ", or all");
+  }
+  return all ? ExitCode::Ok : ExitCode::NumericCheck;
+}
+
+}  // namespace lockstep::tools

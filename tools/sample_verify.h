@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trains samples at full size on a device and on the f64 evaluator side by side, from the same values and batches.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "ir/support/result.h"
+
+namespace lockstep::tools {
+
+/// `name`: a sample or "all". Prints a line a sample; ExitCode::NumericCheck when one is out of bounds.
+Result<ExitCode> verifySamples(const std::string& name, const std::string& device, int64_t steps);
+
+}  // namespace lockstep::tools
