@@ -9,6 +9,7 @@
 
 #include "frontend/nn.h"
 #include "frontend/nn_conv.h"
+#include "frontend/nn_norm.h"
 #include "ir/support/diagnostic.h"
 
 namespace lockstep {
@@ -30,12 +31,14 @@ struct Row {
   bool transposed = false;
 };
 constexpr std::array kRows{
-    Row{isLayer<nn::Linear>, "W", "weight", true},  Row{isLayer<nn::Linear>, "b", "bias"},
-    Row{isLayer<nn::LayerNorm>, "g", "weight"},     Row{isLayer<nn::LayerNorm>, "b", "bias"},
-    Row{isLayer<nn::Embedding>, "W", "weight"},     Row{isLayer<nn::Conv1d>, "W", "weight"},
-    Row{isLayer<nn::Conv1d>, "b", "bias"},          Row{isLayer<nn::Conv2d>, "W", "weight"},
-    Row{isLayer<nn::Conv2d>, "b", "bias"},          Row{isLayer<nn::ConvTranspose2d>, "W", "weight"},
-    Row{isLayer<nn::ConvTranspose2d>, "b", "bias"},
+    Row{isLayer<nn::Linear>, "W", "weight", true},    Row{isLayer<nn::Linear>, "b", "bias"},
+    Row{isLayer<nn::LayerNorm>, "g", "weight"},       Row{isLayer<nn::LayerNorm>, "b", "bias"},
+    Row{isLayer<nn::RMSNorm>, "g", "weight"},         Row{isLayer<nn::GroupNorm>, "g", "weight"},
+    Row{isLayer<nn::GroupNorm>, "b", "bias"},         Row{isLayer<nn::BatchNorm>, "g", "weight"},
+    Row{isLayer<nn::BatchNorm>, "b", "bias"},         Row{isLayer<nn::Embedding>, "W", "weight"},
+    Row{isLayer<nn::Conv1d>, "W", "weight"},          Row{isLayer<nn::Conv1d>, "b", "bias"},
+    Row{isLayer<nn::Conv2d>, "W", "weight"},          Row{isLayer<nn::Conv2d>, "b", "bias"},
+    Row{isLayer<nn::ConvTranspose2d>, "W", "weight"}, Row{isLayer<nn::ConvTranspose2d>, "b", "bias"},
 };
 
 template <class T>

@@ -32,7 +32,7 @@ struct StateDictEntry {
 
 /// One entry a parameter, then one a buffer. Parameters of the layers of nn get PyTorch's names and layouts:
 ///   Linear     W [in,out] <-> weight [out,in], b <-> bias
-///   LayerNorm  g <-> weight, b <-> bias
+///   LayerNorm, RMSNorm, GroupNorm, BatchNorm  g <-> weight, b <-> bias
 ///   Embedding  W <-> weight
 ///   Conv1d, Conv2d, ConvTranspose2d  W <-> weight, b <-> bias
 /// Any other keeps its name and layout, and so do buffers (running_mean).

@@ -9,7 +9,7 @@
 
 #include "frontend/io/jsonl.h"
 #include "tools/golden.h"
-#include "tools/graph_run.h"
+#include "frontend/graph_runner.h"
 
 namespace lockstep::tools {
 

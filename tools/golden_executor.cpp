@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "backends/backend.h"
+#include "frontend/graph_runner.h"
 #include "tools/golden_models.h"
 #include "tools/golden_ops.h"
-#include "tools/graph_run.h"
 
 namespace lockstep::tools {
 
@@ -35,7 +35,7 @@ ValueMap select(const StepOutputs& outputs, OutputKind kind) {
 class Executor : public GoldenExecutor {
  public:
   /// Without a device: the evaluator.
-  explicit Executor(std::optional<SharedDevice> shared)
+  explicit Executor(std::optional<detail::Device> shared)
       : shared_(std::move(shared)), device_(shared_ ? shared_->chosen.info.id : "evaluate") {}
   [[nodiscard]] std::string device() const override { return device_; }
   [[nodiscard]] bool exact() const override { return !shared_; }
@@ -92,7 +92,7 @@ class Executor : public GoldenExecutor {
     inputs.emplace(passes::kScalarsInput, std::vector<double>(scalars.begin(), scalars.end()));
   }
 
-  std::optional<SharedDevice> shared_;
+  std::optional<detail::Device> shared_;
   std::string device_;
 };
 
@@ -100,7 +100,7 @@ class Executor : public GoldenExecutor {
 
 Result<std::unique_ptr<GoldenExecutor>> makeGoldenExecutor(const std::string& device) {
   if (device == "evaluate") return std::unique_ptr<GoldenExecutor>(std::make_unique<Executor>(std::nullopt));
-  LS_TRY(SharedDevice shared, openShared(device));
+  LS_TRY(detail::Device shared, detail::tryOpenDevice(device));
   return std::unique_ptr<GoldenExecutor>(std::make_unique<Executor>(std::move(shared)));
 }
 

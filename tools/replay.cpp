@@ -6,11 +6,11 @@
 #include <cmath>
 #include <filesystem>
 
+#include "frontend/graph_runner.h"
 #include "frontend/io/file.h"
 #include "ir/graph/evaluate.h"
 #include "ir/graph/op_def.h"
 #include "ir/program/program.h"
-#include "tools/graph_run.h"
 
 namespace lockstep::tools {
 namespace {
@@ -61,7 +61,8 @@ Result<io::TensorFile> replayProgram(const std::string& text, const std::string&
                                      const std::string& device) {
   LS_TRY(program::Program program, program::parse(text, path));
   const program::Program description = program;
-  LS_TRY(const std::unique_ptr<GraphRunner> runner, makeProgramRunner(std::move(program), device));
+  LS_TRY(const detail::Device opened, detail::tryOpenDevice(device));
+  LS_TRY(const std::unique_ptr<GraphRunner> runner, makeProgramRunner(std::move(program), opened));
   ValueMap values;
   for (const program::Port& port : description.inputs) {
     LS_TRY(std::vector<double> data, valuesFor(inputs, port.name, description[port.buffer].type));

@@ -7,11 +7,11 @@
 #include <cmath>
 
 #include "examples/models/samples.h"
+#include "frontend/graph_runner.h"
 #include "frontend/init.h"
 #include "frontend/optimizer_settings.h"
 #include "frontend/tracing.h"
 #include "tools/golden_compare.h"
-#include "tools/graph_run.h"
 #include "tools/options.h"
 
 namespace lockstep::tools {
@@ -90,7 +90,7 @@ double driftOf(const Trajectory& got, const Trajectory& want, std::string& worst
   return way > 0 ? std::sqrt(apart / way) : std::sqrt(apart);
 }
 
-Result<bool> verifySample(const SampleProgram& sample, const SharedDevice& device, int64_t steps) {
+Result<bool> verifySample(const SampleProgram& sample, const detail::Device& device, int64_t steps) {
   const graph::Graph graph =
       detail::traceFunction(sample.model.get(), sample.inputs, sample.loss, graph::OutputKind::Loss, std::source_location::current());
   passes::CompileOptions options;
@@ -123,7 +123,7 @@ Result<bool> verifySample(const SampleProgram& sample, const SharedDevice& devic
 
 Result<ExitCode> verifySamples(const std::string& name, const std::string& device, int64_t steps) {
   const std::vector<SampleProgram> samples = examples::samplePrograms();
-  LS_TRY(const SharedDevice shared, openShared(device));
+  LS_TRY(const detail::Device shared, detail::tryOpenDevice(device));
   fmt::print("samples on {} against the f64 evaluator\n", shared.chosen.info.id);
   bool found = false, all = true;
   for (const SampleProgram& sample : samples) {

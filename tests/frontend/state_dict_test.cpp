@@ -49,6 +49,28 @@ TEST(StateDict, torch_weights_arrive_where_they_belong) {
   EXPECT_EQ(trainer.state_dict(), back);
 }
 
+struct ConvNet : Module {
+  nn::Conv2d conv{*this, "conv", 2, 3, 2};
+  nn::BatchNorm norm{*this, "norm", 3};
+};
+
+TEST(StateDict, convolutions_and_running_statistics_have_their_names) {
+  auto trainer = compile<ConvNet>({.inputs = {{"x", f32(2, 2, 4, 4)}},
+                                   .loss = [](const ConvNet& m, const Inputs& in) { return mean(square(m.norm(m.conv(in["x"])))); },
+                                   .seed = 1,
+                                   .device = "reference"});
+  io::TensorFile file = trainer.state_dict();
+  ASSERT_NE(file.find("norm.running_var"), nullptr);
+  EXPECT_EQ(file.find("conv.weight")->shape, (std::vector<int64_t>{3, 2, 2, 2}));
+  EXPECT_NE(file.find("norm.weight"), nullptr);
+  file.tensors.at("norm.running_var") = io::Array::fromFloats({3}, std::vector<float>{4, 5, 6});
+  file.tensors.emplace("norm.num_batches_tracked", io::Array::zeros(io::ElementType::I64, {}));
+  trainer.load_state_dict(file);
+  EXPECT_EQ(trainer.download().at("norm.running_var"), (std::vector<float>{4, 5, 6}));
+  file.tensors.erase("norm.running_mean");
+  EXPECT_EQ(caught([&] { trainer.load_state_dict(file); }).code(), "state_dict.missing");
+}
+
 TEST(StateDict, strict_load_names_what_does_not_match_and_changes_nothing) {
   auto trainer = makeNet();
   const ParameterValues before = trainer.download();
