@@ -20,12 +20,20 @@ bool isCheckpoint(const std::filesystem::path& path) {
   return name.starts_with(kPrefix) && name.ends_with(kEnding) && name.size() == kPrefix.size() + kDigits + kEnding.size();
 }
 
+/// Leaves the last `count` files. One that cannot be removed is no reason to stop training.
+void removeOldest(const std::vector<std::filesystem::path>& files, size_t count) {
+  std::error_code ignored;
+  for (size_t i = 0; i + count < files.size(); ++i) std::filesystem::remove(files[i], ignored);
+}
+
 }  // namespace
 
 CheckpointFolder::CheckpointFolder(std::filesystem::path folder, size_t keep_last)
     : folder_(std::move(folder)), keep_last_(std::max<size_t>(keep_last, 1)) {
   (void)io::makeDirectories(folder_).orThrow();
   (void)io::removeAbandonedWrites(folder_).orThrow();
+  // Writers that were killed between writing and removing leave more than are kept.
+  removeOldest(list(), keep_last_);
 }
 
 std::vector<std::filesystem::path> CheckpointFolder::list() const {
@@ -44,9 +52,7 @@ std::filesystem::path CheckpointFolder::save(const Trainer& trainer, const DataC
   (void)io::writeSafetensors(path, file).orThrow();
   std::vector<std::filesystem::path> old = list();
   std::erase(old, path);
-  // One that cannot be removed is no reason to stop training.
-  std::error_code ignored;
-  for (size_t i = 0; i + keep_last_ <= old.size(); ++i) std::filesystem::remove(old[i], ignored);
+  removeOldest(old, keep_last_ - 1);
   return path;
 }
 

@@ -14,8 +14,8 @@ namespace lockstep {
 /// Files step-000000000042.safetensors, one a save. Several processes may read a folder while one writes it.
 class CheckpointFolder {
  public:
-  /// Makes the folder if there is none and removes what killed writers left in it. Keeps the `keep_last` checkpoints of the highest steps,
-  /// 1 at least. Error "file.directory".
+  /// Makes the folder if there is none and removes what killed writers left in it, older checkpoints included. Keeps the `keep_last`
+  /// checkpoints of the highest steps, 1 at least. Error "file.directory".
   explicit CheckpointFolder(std::filesystem::path folder, size_t keep_last = 3);
 
   /// Writes a checkpoint, then removes those that are too many; the new one always stays. Gives its path. Error "file.write".
