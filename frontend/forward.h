@@ -74,8 +74,8 @@ struct ForwardRequest {
   bool use_ema = false;
   size_t cached_programs = 8;
   std::source_location where;
-  uint64_t seed = 0;    ///< of the random ops; set by the trainer
-  PrintFunction print;  ///< likewise
+  uint64_t seed = 0;         ///< of the random ops; set by the trainer
+  PrintFunction print = {};  ///< likewise
 };
 
 }  // namespace detail

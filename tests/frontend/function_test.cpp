@@ -50,11 +50,15 @@ TEST(Function, draws_new_numbers_at_every_call_and_the_same_ones_by_seed) {
 
 TEST(Function, shows_what_print_was_given) {
   std::vector<std::string> lines;
-  Function f =
-      function({.inputs = {{"x", f32(2, 2)}},
-                .body = [](const Inputs& in) { return sum(print(print(in["x"], "x") * 10, "x") + sum(print(arange(12, DType::F32)))); },
-                .device = "reference",
-                .print = [&](std::string_view line) { lines.emplace_back(line); }});
+  Function f = function({.inputs = {{"x", f32(2, 2)}},
+                         .body =
+                             [](const Inputs& in) {
+                               Tensor x = print(in["x"], "x");
+                               Tensor y = print(x * 10, "x");
+                               return sum(y) + sum(print(arange(12, DType::F32)));
+                             },
+                         .device = "reference",
+                         .print = [&](std::string_view line) { lines.emplace_back(line); }});
   (void)f({{"x", std::vector<float>{1, 2, 3, 4.5f}}});
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_EQ(lines[0], "call 1 x: f32[2,2] [[1, 2], [3, 4.5]]");
