@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "frontend/graph_runner.h"
 #include "frontend/io/jsonl.h"
 #include "tools/golden.h"
-#include "frontend/graph_runner.h"
 
 namespace lockstep::tools {
 
