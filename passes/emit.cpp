@@ -5,6 +5,7 @@
 
 #include <array>
 #include <map>
+#include <tuple>
 
 #include "passes/emitters.h"
 
@@ -31,12 +32,16 @@ constexpr std::array kEmitters{Row{"map", emitMap},
                                Row{"shared_tiled", emitTemplateContract},
                                Row{"register_rows", emitTemplateContract}};
 
-/// Bindings of one dispatch: a result whose range equals an operand's shares its binding.
-BodyBindings bindingsOf(const Dispatch& dispatch, size_t inputs, std::vector<Range>& ranges) {
+/// Bindings of one dispatch: a result whose bytes are an operand's shares its binding.
+BodyBindings bindingsOf(const Program& program, const Dispatch& dispatch, size_t inputs, std::vector<Range>& ranges) {
   BodyBindings out;
+  auto bytesOf = [&](const Range& range) {
+    const program::Buffer& buffer = program[range.buffer];
+    return std::tuple(buffer.arena, buffer.offset + range.offset, range.size);
+  };
   auto find = [&](const Range& range) -> int {
     for (size_t i = 0; i < ranges.size(); ++i) {
-      if (ranges[i].buffer == range.buffer && ranges[i].offset == range.offset && ranges[i].size == range.size) return static_cast<int>(i);
+      if (bytesOf(ranges[i]) == bytesOf(range)) return static_cast<int>(i);
     }
     return -1;
   };
@@ -78,7 +83,7 @@ Result<Program> emit(const Program& in, const EmitConfig& config) {
     const auto& symbolic = std::get<SymbolicKernel>(in[dispatch->kernel].code);
     size_t inputs = dispatch->bindings.size() - symbolic.body.outputs.size();
     std::vector<Range> ranges;
-    BodyBindings bindings = bindingsOf(*dispatch, inputs, ranges);
+    BodyBindings bindings = bindingsOf(in, *dispatch, inputs, ranges);
     std::vector<uint32_t> pattern = bindings.results;
     pattern.push_back(dispatch->groups[1]);
     auto [found, inserted] = made.try_emplace({dispatch->kernel.value, pattern}, KernelId{});

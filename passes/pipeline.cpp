@@ -16,6 +16,7 @@
 #include "passes/fuse.h"
 #include "passes/grad.h"
 #include "passes/kernel/kernel_pipeline.h"
+#include "passes/merge_dispatches.h"
 #include "passes/optimizer.h"
 #include "passes/plan_buffers.h"
 #include "passes/schedule.h"
@@ -100,6 +101,9 @@ const std::array kPasses{
     Pass{{"emit", "planned", "emitted", "kernel IR by elemental emission and templates"},
          nullptr,
          [](const Program& p, const CompileOptions& o) { return emit(p, {o.profile, o.templates}); }},
+    Pass{{"mergeDispatches", "emitted", "emitted", "small dispatches of one level become one", Disabling::LeavesOut},
+         nullptr,
+         [](const Program& p, const CompileOptions& o) -> Result<Program> { return mergeDispatches(p, o.profile); }},
     Pass{{"kernels", "emitted", "optimized", "the kernel passes below, each kernel on its own", Disabling::LeavesOut},
          nullptr,
          [](const Program& p, const CompileOptions& o) { return optimizeKernels(p, o.disabled); }},

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "passes/command_order.h"
+#include "passes/in_place.h"
 
 namespace lockstep::passes {
 
@@ -133,10 +134,20 @@ std::vector<size_t> arenaNumbers(const Program& program, bool separate) {
 }
 
 /// Adds the workspace arenas; returns their bytes.
-uint64_t placeWorkspace(Program& program, const std::vector<size_t>& numbers, bool share) {
+uint64_t placeWorkspace(Program& program, const std::vector<size_t>& numbers, const PlanConfig& config) {
   std::vector<std::vector<Lifetime>> arenas;
-  for (const Lifetime& life : lifetimes(program)) {
-    if (program.buffers[life.buffer].role != ArenaRole::Workspace) continue;
+  // Separate arenas have no dispatch read and write one of them, so there nothing is overwritten in place.
+  const bool in_place = config.share && !config.separate_access;
+  const std::vector<BufferId> owners = in_place ? takeOver(program) : std::vector<BufferId>{};
+  auto isOwner = [&](size_t buffer) { return owners.empty() || owners[buffer].index() == buffer; };
+  std::vector<Lifetime> lives = lifetimes(program);
+  for (size_t i = 0; i < owners.size(); ++i) {
+    Lifetime& owner = lives[owners[i].index()];
+    owner.first = std::min(owner.first, lives[i].first);
+    owner.last = std::max(owner.last, lives[i].last);
+  }
+  for (const Lifetime& life : lives) {
+    if (program.buffers[life.buffer].role != ArenaRole::Workspace || !isOwner(life.buffer)) continue;
     size_t number = numbers[life.buffer];
     if (arenas.size() <= number) arenas.resize(number + 1);
     program.buffers[life.buffer].arena = ArenaId(program.arenas.size() + number);
@@ -144,10 +155,14 @@ uint64_t placeWorkspace(Program& program, const std::vector<size_t>& numbers, bo
   }
   uint64_t total = 0;
   for (size_t i = 0; i < arenas.size(); ++i) {
-    uint64_t size = place(program, arenas[i], share);
+    uint64_t size = place(program, arenas[i], config.share);
     std::string name(toString(ArenaRole::Workspace));
     program.arenas.push_back({i == 0 ? name : fmt::format("{}{}", name, i), ArenaRole::Workspace, size});
     total += size;
+  }
+  for (size_t i = 0; i < owners.size(); ++i) {
+    program.buffers[i].arena = program[owners[i]].arena;
+    program.buffers[i].offset = program[owners[i]].offset;
   }
   return total;
 }
@@ -176,13 +191,13 @@ Result<Program> planBuffers(const Program& in, const PlanConfig& config) {
   placeOthers(ordered);
   std::vector<size_t> numbers = arenaNumbers(ordered, config.separate_access);
   Program planned = ordered;
-  uint64_t least = placeWorkspace(planned, numbers, config.share);
+  uint64_t least = placeWorkspace(planned, numbers, config);
   if (config.memory_limit == 0 || least <= config.memory_limit) return planned;
   // Gaps between buffers take bytes too, so fewer may live than the limit allows.
   uint64_t living = config.memory_limit;
   for (int attempt = 0; attempt < kAttempts && config.share; ++attempt, living -= living / 16) {
     planned = orderCommands(ordered, living);
-    uint64_t bytes = placeWorkspace(planned, numbers, config.share);
+    uint64_t bytes = placeWorkspace(planned, numbers, config);
     if (bytes <= config.memory_limit) return planned;
     least = std::min(least, bytes);
   }

@@ -11,6 +11,7 @@
 
 #include "ir/graph/builder.h"
 #include "passes/access.h"
+#include "passes/in_place.h"
 #include "passes/kernel_table.h"
 #include "passes/strategy.h"
 
@@ -218,7 +219,6 @@ struct State {
 
   [[nodiscard]] bool updatesInPlace(const Node& group, ValueId state, const Range& written) {
     if (group.attributes.get<std::string>("kind") != "map") return false;
-    const Region& region = graph[group.regions[0]];
     std::set<ValueId> old;  // what is made of the bytes that are written
     for (ValueId operand : group.operands) {
       if (storageOf(operand) != state) continue;
@@ -227,19 +227,7 @@ struct State {
       if (range.offset != written.offset || range.size != written.size) return false;
       old.insert(operand);
     }
-    // Inside a map all elements sit at the group's own position, unless a view moves them or an op reads where it likes.
-    for (NodeId id : region.nodes) {
-      const Node& node = graph[id];
-      if (std::none_of(node.operands.begin(), node.operands.end(), [&](ValueId operand) { return old.contains(operand); })) continue;
-      old.insert(node.results.begin(), node.results.end());
-      if (const auto* view = std::get_if<ViewLowering>(&*node.op->lower)) {
-        ValueId moved = node.operands[0];
-        if (!isLinearIdentity(view->map(graph, node), graph.shapeOf(node.results[0]), graph.shapeOf(moved))) return false;
-      } else if (const auto* element = std::get_if<ElementLowering>(&*node.op->lower); element == nullptr || element->scalar_only) {
-        return false;
-      }
-    }
-    return true;
+    return readAtOwnPosition(graph, graph[group.regions[0]].nodes, std::move(old));
   }
 
   // Commands.

@@ -95,8 +95,10 @@ Result<StrategyChoice> chooseColumns(const StrategyQuery& q) {
   int64_t length = q.body.shapeOf(reduce.operands[0]).elementCount() / results;
   int64_t width = 32, lanes = 1;
   if (q.profile.style == ExecutionStyle::Gpu) {
-    width = 16;
-    lanes = std::clamp<int64_t>(largestPowerOfTwo(length), 1, std::min<int64_t>(q.profile.max_workgroup_invocations, 256) / width);
+    // Workgroups are full however short the columns are: equal ones can be merged.
+    int64_t invocations = std::min<int64_t>(q.profile.max_workgroup_invocations, 256);
+    lanes = std::clamp<int64_t>(largestPowerOfTwo(length), 1, invocations / 16);
+    width = invocations / lanes;
   }
   return StrategyChoice{
       "columns", {{"width", width}, {"lanes", lanes}}, splitGroups(static_cast<uint64_t>(divideUp(results, width)), q.profile)};

@@ -224,7 +224,7 @@ class StructureValidator {
     }
   }
 
-  // Two bindings of a dispatch share bytes only when both are read. Before emit a result may be given the range of an operand: emit binds
+  // Two bindings of a dispatch share bytes only when both are read. Before emit a result may be given the bytes of an operand: emit binds
   // it once.
   void aliases(size_t index) {
     const auto* dispatch = std::get_if<Dispatch>(&program_.commands[index].action);
@@ -237,7 +237,7 @@ class StructureValidator {
         const Range& b = dispatch->bindings[j];
         Touch second = touch(b, index);
         if (!overlap(first, second) || (!first.writes && !second.writes)) continue;
-        bool in_place = a.buffer == b.buffer && a.offset == b.offset && a.size == b.size && first.writes != second.writes;
+        bool in_place = first.begin == second.begin && first.end == second.end && first.writes != second.writes;
         if (symbolic && in_place) continue;
         wrong(index, "program.alias",
               fmt::format("writes bytes {}..{} of {}, which are in both binding {} and binding {}", std::max(first.begin, second.begin),

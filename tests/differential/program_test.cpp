@@ -188,7 +188,7 @@ TEST_P(Programs, passes_can_be_left_out) {
   GraphRunOptions options{.gradients = true, .wrt = GetParam().wrt};
   std::vector<graph::Tensor> want = runGraph(program.graph, program.leaves, options);
   for (const std::string& device : devicesUnderTest()) {
-    for (const char* pass : {"simplify", "splitReductions", "fuse", "planBuffers", "kernels"}) {
+    for (const char* pass : {"simplify", "splitReductions", "fuse", "planBuffers", "mergeDispatches", "kernels"}) {
       options.device = device;
       options.disable = {pass};
       expectClose(runGraph(program.graph, program.leaves, options), want, kTolerance, device + " without " + pass);
@@ -203,6 +203,19 @@ TEST_P(Programs, planned_and_unplanned_are_equal_bit_for_bit) {
   options.disable = {"planBuffers"};
   std::vector<graph::Tensor> unplanned = runGraph(program.graph, program.leaves, options);
   expectEqualBits(unplanned, planned, "unplanned");
+}
+
+TEST_P(Programs, merged_and_single_dispatches_are_equal_bit_for_bit) {
+  Program program = GetParam().make();
+  GraphRunOptions options{.gradients = true, .wrt = GetParam().wrt};
+  for (const std::string& device : devicesUnderTest()) {
+    options.device = device;
+    options.disable = {};
+    std::vector<graph::Tensor> merged = runGraph(program.graph, program.leaves, options);
+    options.disable = {"mergeDispatches"};
+    std::vector<graph::Tensor> single = runGraph(program.graph, program.leaves, options);
+    expectEqualBits(single, merged, device);
+  }
 }
 
 TEST_P(Programs, kernel_passes_change_no_bit) {

@@ -254,6 +254,7 @@ Compiled compiledWith(const OptimizerConfig& config, std::string_view profile = 
   CompileOptions options;
   options.profile = program::findProfile(profile).orThrow();
   options.optimizer = config;
+  options.disabled = {"mergeDispatches"};  // every kernel counts
   return compile(layers(4, batch), options).orThrow();
 }
 size_t copies(const Compiled& compiled) {

@@ -109,6 +109,7 @@ Graph branches(int count) {
 
 TEST(Pipeline, memory_limit_trades_levels_for_bytes) {
   CompileOptions options;
+  options.disabled = {"mergeDispatches"};  // it finds fewer to merge in more levels
   PlanSummary free = compile(branches(8), options).orThrow().plan;
   options.memory_limit = 8192;
   PlanSummary limited = compile(branches(8), options).orThrow().plan;
@@ -202,6 +203,7 @@ Graph oneOp(const char* name, int64_t columns) {
 TEST(Pipeline, flat_dispatch_above_the_binding_limit_runs_in_slices) {
   CompileOptions options;
   options.profile = program::findProfile("small_bindings").orThrow();
+  options.disabled = {"mergeDispatches"};
   Compiled compiled = compile(oneOp("exp", 1024), options).orThrow();
   EXPECT_EQ(compiled.plan.dispatches, 4u);
   EXPECT_EQ(compiled.plan.levels, 1u);
@@ -209,6 +211,8 @@ TEST(Pipeline, flat_dispatch_above_the_binding_limit_runs_in_slices) {
   compiled = compile(oneOp("exp", 1280), options).orThrow();
   EXPECT_EQ(compiled.plan.dispatches, 6u);
   EXPECT_EQ(compiled.plan.distinct_kernels, 2u);  // the last slice is shorter
+  options.disabled = {};
+  EXPECT_EQ(compile(oneOp("exp", 1280), options).orThrow().plan.dispatches, 2u);  // four slices in eight bindings, and two
 }
 
 TEST(Pipeline, tensor_above_the_binding_limit_is_named) {
