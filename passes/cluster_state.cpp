@@ -17,6 +17,7 @@ ClusterState::ClusterState(const Graph& g, const std::vector<bool>& storage, con
       escapes(g.values.size(), false),
       row_aligned(g.nodes.size(), 0),
       storage_(storage),
+      cheap_(cheapNodes(g, storage)),
       reads_of_(g.nodes.size()) {
   out.of_node.assign(g.nodes.size(), -1);
   findUsers();
@@ -24,7 +25,7 @@ ClusterState::ClusterState(const Graph& g, const std::vector<bool>& storage, con
 
 bool ClusterState::computes(NodeId id) const {
   const Node& node = graph[id];
-  return !storage_[id.index()] && !std::holds_alternative<ViewLowering>(*node.op->lower) && !isCheap(node);
+  return !storage_[id.index()] && !std::holds_alternative<ViewLowering>(*node.op->lower) && !cheap_[id.index()];
 }
 
 /// Every base value that operand `value`, seen through `map` from a space of `shape`, reads.

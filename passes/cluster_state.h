@@ -63,6 +63,7 @@ class ClusterState {
   void escape(graph::ValueId value);
 
   const std::vector<bool>& storage_;
+  std::vector<bool> cheap_;
   mutable std::vector<std::optional<std::vector<Read>>> reads_of_;  // by node; the cycle checks ask for the same nodes again and again
 };
 

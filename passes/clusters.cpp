@@ -16,9 +16,32 @@ std::string_view toString(ClusterKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
-bool isCheap(const Node& node) {
-  const auto* element = std::get_if<ElementLowering>(&*node.op->lower);
-  return element != nullptr && element->cheap;
+std::vector<bool> cheapNodes(const Graph& graph, const std::vector<bool>& storage) {
+  constexpr int64_t kMostOperations = 16;  // every use repeats them
+  std::vector<bool> cheap(graph.nodes.size(), false);
+  std::vector<int64_t> operations(graph.nodes.size(), 0), widest(graph.nodes.size(), 0);  // of a cheap node; elements of what it reads
+  for (NodeId id : graph.body().nodes) {
+    const Node& node = graph[id];
+    const auto* element = std::get_if<ElementLowering>(&*node.op->lower);
+    if (element == nullptr) continue;
+    int64_t& count = operations[id.index()];
+    count = 1;
+    for (ValueId operand : node.operands) {
+      NodeId maker = graph[operand].node;
+      while (!storage[maker.index()] && std::holds_alternative<ViewLowering>(*graph[maker].op->lower)) {
+        operand = graph[maker].operands[0];
+        maker = graph[operand].node;
+      }
+      int64_t read = cheap[maker.index()] ? widest[maker.index()] : graph.shapeOf(operand).elementCount();
+      widest[id.index()] = std::max(widest[id.index()], read);
+      count += operations[maker.index()];
+    }
+    bool spreads = !node.operands.empty() && !element->transcendental && !element->scalar_only && count <= kMostOperations &&
+                   2 * widest[id.index()] <= graph.shapeOf(node.results[0]).elementCount();
+    cheap[id.index()] = element->cheap || spreads;
+    if (!cheap[id.index()]) count = 0;
+  }
+  return cheap;
 }
 
 std::vector<bool> storageNodes(const Graph& graph) {

@@ -28,8 +28,9 @@ struct Clusters {
 
 /// True for nodes that live outside groups: leaves, storage nodes, contiguous aligned slices of such values.
 std::vector<bool> storageNodes(const graph::Graph& graph);
-/// Elements that are computed again wherever they are used.
-bool isCheap(const graph::Node& node);
+/// True for element nodes that are computed again wherever they are used: those whose op says so, and a few operations on values of at most
+/// half as many elements (broadcasts), which take fewer bytes to read than the result would.
+std::vector<bool> cheapNodes(const graph::Graph& graph, const std::vector<bool>& storage);
 
 Clusters makeClusters(const graph::Graph& graph, const std::vector<bool>& storage, const FuseConfig& config);
 

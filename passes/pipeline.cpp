@@ -175,17 +175,20 @@ Status writeText(const std::filesystem::path& path, const std::string& text) {
   return Success{};
 }
 
-Status dump(const CompileOptions& options, size_t number, std::string_view name, const Stage& stage, bool emitted) {
+Status dump(const CompileOptions& options, size_t number, std::string_view name, const Stage& stage) {
   if (options.dump_directory.empty()) return Success{};
   std::filesystem::path directory(options.dump_directory);
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   std::string_view extension = std::holds_alternative<Graph>(stage) ? "graph" : "program";
-  LS_CHECK(writeText(directory / fmt::format("{:02}-{}.{}", number, name, extension), print(stage)));
-  if (!emitted) return Success{};
-  // The files of the last pass stay.
-  for (const program::Kernel& kernel : std::get<Program>(stage).kernels) {
-    LS_CHECK(writeText(directory / fmt::format("{}.kir", kernel.name), print(std::get<kernel::Module>(kernel.code))));
+  return writeText(directory / fmt::format("{:02}-{}.{}", number, name, extension), print(stage));
+}
+
+Status dumpKernels(const CompileOptions& options, const Program& program) {
+  if (options.dump_directory.empty()) return Success{};
+  for (const program::Kernel& kernel : program.kernels) {
+    std::filesystem::path file = std::filesystem::path(options.dump_directory) / fmt::format("{}.kir", kernel.name);
+    LS_CHECK(writeText(file, print(std::get<kernel::Module>(kernel.code))));
   }
   return Success{};
 }
@@ -222,7 +225,7 @@ Result<Compiled> compile(Graph traced, const CompileOptions& options) {
   Compiled compiled{.traced = traced, .optimized = {}, .program = {}, .plan = {}, .passes = {}};
   Stage stage(std::move(traced));
   LS_CHECK(validateStage(stage, false));
-  LS_CHECK(dump(options, 0, "trace", stage, false));
+  LS_CHECK(dump(options, 0, "trace", stage));
   size_t number = 0;
   for (const Pass& pass : kPasses) {
     if (pass.applies != nullptr && !pass.applies(options)) continue;
@@ -235,7 +238,7 @@ Result<Compiled> compile(Graph traced, const CompileOptions& options) {
         {std::string(pass.info.name), seconds.count(), !(*next == stage), statistics(stage) + " -> " + statistics(*next)});
     if (pass.info.name == "schedule") compiled.optimized = std::get<Graph>(stage);
     stage = std::move(*next);
-    LS_CHECK(dump(options, ++number, pass.info.name, stage, isEmitted(pass.info)));
+    LS_CHECK(dump(options, ++number, pass.info.name, stage));
     if (!options.verify_each) continue;
     if (Status valid = validateStage(stage, isEmitted(pass.info)); !valid) {
       std::string where = options.dump_directory.empty() ? "run again with a dump directory to see it"
@@ -244,6 +247,7 @@ Result<Compiled> compile(Graph traced, const CompileOptions& options) {
     }
   }
   compiled.program = std::move(std::get<Program>(stage));
+  LS_CHECK(dumpKernels(options, compiled.program));
   compiled.plan = summarise(compiled.program);
   return compiled;
 }
