@@ -30,7 +30,7 @@ constexpr Peer kPeers[] = {
 };
 
 /// Samples whose plan is still above two thirds of the peer's bytes.
-constexpr std::string_view kTooLarge[] = {"kan-tiny", "tic-tac-toe", "flow-matching-tiny"};
+constexpr std::string_view kTooLarge[] = {"tic-tac-toe", "flow-matching-tiny"};
 
 passes::PlanSummary planOf(const examples::SampleProgram& sample) {
   graph::Graph graph =
