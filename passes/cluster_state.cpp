@@ -10,14 +10,14 @@ namespace lockstep::passes {
 
 using namespace graph;
 
-ClusterState::ClusterState(const Graph& g, const std::vector<bool>& storage, const FuseConfig& c)
+ClusterState::ClusterState(const Graph& g, const std::vector<bool>& storage, std::vector<bool> cheap, const FuseConfig& c)
     : graph(g),
       config(c),
       users(g.values.size()),
       escapes(g.values.size(), false),
       row_aligned(g.nodes.size(), 0),
       storage_(storage),
-      cheap_(cheapNodes(g, storage)),
+      cheap_(std::move(cheap)),
       reads_of_(g.nodes.size()) {
   out.of_node.assign(g.nodes.size(), -1);
   findUsers();
@@ -119,6 +119,12 @@ bool ClusterState::staysAcyclic(const std::vector<Read>& reads, int32_t c) const
   }
   sources.erase(c);
   return std::none_of(sources.begin(), sources.end(), [&](int32_t s) { return needs(s, c); });
+}
+
+bool ClusterState::isStored(ValueId value, NodeId except) const {
+  const int32_t c = clusterOf(value);
+  return c < 0 || escapes[value.index()] ||
+         std::ranges::any_of(users[value.index()], [&](ValueId user) { return graph[user].node != except && clusterOf(user) != c; });
 }
 
 uint32_t ClusterState::bindings(const std::vector<NodeId>& members) const {

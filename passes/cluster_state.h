@@ -19,7 +19,8 @@ struct Read {
 
 class ClusterState {
  public:
-  ClusterState(const graph::Graph& graph, const std::vector<bool>& storage, const FuseConfig& config);
+  /// `cheap` nodes are computed wherever they are used (cheapNodes, addRepeatable).
+  ClusterState(const graph::Graph& graph, const std::vector<bool>& storage, std::vector<bool> cheap, const FuseConfig& config);
 
   const graph::Graph& graph;
   const FuseConfig& config;
@@ -45,6 +46,8 @@ class ClusterState {
   [[nodiscard]] bool needs(int32_t from, int32_t target) const;
   /// Adding a node with these reads to cluster `c` makes no circle iff none of its other sources needs `c`.
   [[nodiscard]] bool staysAcyclic(const std::vector<Read>& reads, int32_t c) const;
+  /// Whether the value has storage of its own, also when the node `except` does not read it.
+  [[nodiscard]] bool isStored(graph::ValueId value, graph::NodeId except) const;
   /// Storage bindings of a group with these members.
   [[nodiscard]] uint32_t bindings(const std::vector<graph::NodeId>& members) const;
   [[nodiscard]] bool fits(int32_t c, graph::NodeId extra) const;
@@ -71,5 +74,8 @@ class ClusterState {
 void mergeMaps(ClusterState& state);
 /// A chain of cheap enough elements that only one contraction or column reduction reads is computed where it is read.
 void absorbPrologues(ClusterState& state);
+/// Adds to `cheap` the operations whose large result would be kept for other clusters although everything they read is in memory anyway:
+/// one value of the same size, and small ones (activation + offset of its row). Then only one large value is kept. True when there is any.
+bool addRepeatable(const ClusterState& state, std::vector<bool>& cheap);
 
 }  // namespace lockstep::passes

@@ -16,6 +16,10 @@ std::string_view toString(ClusterKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
+std::ptrdiff_t Clusters::live() const {
+  return std::ranges::count_if(clusters, [](const Cluster& cluster) { return !cluster.dead; });
+}
+
 std::vector<bool> cheapNodes(const Graph& graph, const std::vector<bool>& storage) {
   constexpr int64_t kMostOperations = 16;  // every use repeats them
   std::vector<bool> cheap(graph.nodes.size(), false);
@@ -230,10 +234,9 @@ std::optional<ClusterKind> seedKind(const Node& node) {
   return std::nullopt;
 }
 
-}  // namespace
-
-Clusters makeClusters(const Graph& graph, const std::vector<bool>& storage, const FuseConfig& config) {
-  ClusterState state(graph, storage, config);
+/// All nodes placed and merged; `cheap` nodes are in no cluster.
+ClusterState placed(const Graph& graph, const std::vector<bool>& storage, std::vector<bool> cheap, const FuseConfig& config) {
+  ClusterState state(graph, storage, std::move(cheap), config);
   Placement placement{state, graph};
   for (NodeId id : graph.body().nodes) {
     if (!state.computes(id)) continue;
@@ -252,8 +255,22 @@ Clusters makeClusters(const Graph& graph, const std::vector<bool>& storage, cons
     mergeMaps(state);
     absorbPrologues(state);
   }
-  for (Cluster& cluster : state.out.clusters) std::sort(cluster.members.begin(), cluster.members.end());
-  return state.out;
+  return state;
+}
+
+}  // namespace
+
+Clusters makeClusters(const Graph& graph, const std::vector<bool>& storage, const FuseConfig& config) {
+  std::vector<bool> cheap = cheapNodes(graph, storage);
+  const ClusterState state = placed(graph, storage, cheap, config);
+  Clusters clusters = state.out;
+  if (config.merge && addRepeatable(state, cheap)) {
+    Clusters leaner = placed(graph, storage, std::move(cheap), config).out;
+    // Readers that compute more read more, and may be too full to be merged.
+    if (leaner.live() <= clusters.live()) clusters = std::move(leaner);
+  }
+  for (Cluster& cluster : clusters.clusters) std::sort(cluster.members.begin(), cluster.members.end());
+  return clusters;
 }
 
 }  // namespace lockstep::passes

@@ -24,6 +24,9 @@ struct Cluster {
 struct Clusters {
   std::vector<Cluster> clusters;
   std::vector<int32_t> of_node;  ///< cluster of each computing node, -1 for views, cheap nodes, leaves and storage
+
+  /// How many were not merged into another one.
+  [[nodiscard]] std::ptrdiff_t live() const;
 };
 
 /// True for nodes that live outside groups: leaves, storage nodes, contiguous aligned slices of such values.
