@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // scatter: sums of the rows whose index names a segment. A workgroup owns some segments and some columns: its lanes look at the indices
-// together and mark the rows of its segments in bit masks, then each lane adds the marked rows in ascending order. No float atomics, so the
-// sums are the same every time; every index is read once a workgroup, a row only by those that need it.
+// together and mark the rows of its segments in bit masks, then each lane adds the marked rows of its part in ascending order; the parts of
+// an element are added at the end. No float atomics, so the sums are the same every time; every index is read once a workgroup, a row only
+// by those that need it.
 #include "passes/emitters.h"
 #include "passes/strategy.h"
 
@@ -21,10 +22,10 @@ struct State {
   ScatterNode scatter;
   const graph::Node& node;
   const graph::ScatterLowering& lowering;
-  int64_t lanes, columns, segments, chunk, words;
+  int64_t lanes, columns, parts, segments, chunk, words;
   kernel::Builder b{};
   BodyEmitter emitter;
-  kernel::ValueId lane, masks, sum, outer, first_segment, segment_in_group, column;
+  kernel::ValueId lane, masks, sum, outer, first_segment, segment_in_group, column, part;
 
   explicit State(const EmitQuery& q)
       : query(q),
@@ -34,7 +35,8 @@ struct State {
         lowering(std::get<graph::ScatterLowering>(*node.op->lower)),
         lanes(q.kernel.parameters.get<int64_t>("lanes")),
         columns(q.kernel.parameters.get<int64_t>("columns")),
-        segments(lanes / columns),
+        parts(q.kernel.parameters.get<int64_t>("parts")),
+        segments(lanes / (columns * parts)),
         chunk(lanes * kIndicesPerLane),
         words(chunk / kMaskBits),
         emitter(body, b, q.bindings) {}
@@ -54,7 +56,9 @@ struct State {
     kernel::ValueId segment_tile = b.make(Op::Rem, {rest, u32(segment_tiles)});
     outer = b.make(Op::Div, {rest, u32(segment_tiles)});
     first_segment = mul(segment_tile, segments);
-    segment_in_group = b.make(Op::Div, {lane, u32(columns)});
+    kernel::ValueId place = b.make(Op::Div, {lane, u32(columns)});
+    segment_in_group = b.make(Op::Rem, {place, u32(segments)});
+    part = b.make(Op::Div, {place, u32(segments)});
     column = add(mul(column_tile, columns), b.make(Op::Rem, {lane, u32(columns)}));
   }
 
@@ -91,7 +95,7 @@ struct State {
     const graph::ScatterShape& shape = scatter.shape;
     const Shape& source = body.shapeOf(node.operands[0]);
     const Shape space{shape.outer, shape.length, shape.inner};
-    b.forRange(b.u32(0), u32(words), b.u32(1), "word", [&](kernel::ValueId word) {
+    b.forRange(part, u32(words), u32(parts), "word", [&](kernel::ValueId word) {
       kernel::ValueId bits = b.var(b.types().u32(), "bits", b.make(Op::AtomicLoad, {mask(add(mul(segment_in_group, words), word))}));
       b.loop([&] {
         kernel::ValueId left = b.load(bits);
@@ -106,6 +110,18 @@ struct State {
       });
     });
     b.makeVoid(Op::WorkgroupBarrier);
+  }
+
+  /// The first part of every element adds the others.
+  void addParts(kernel::ValueId type_of) {
+    const int64_t apart = lanes / parts;
+    kernel::ValueId partial = workgroupArray(b, "partial", b.typeIdOf(type_of), lanes);
+    b.store(b.access(partial, {lane}, true), b.load(sum));
+    b.makeVoid(Op::WorkgroupBarrier);
+    b.ifThen(b.make(Op::Eq, {part, b.u32(0)}), [&] {
+      b.forRange(add(lane, u32(apart)), u32(lanes), u32(apart), "other",
+                 [&](kernel::ValueId other) { b.store(sum, lowering.combine(b, b.load(sum), b.load(b.access(partial, {other}, true)))); });
+    });
   }
 
   kernel::Module emit() {
@@ -124,6 +140,10 @@ struct State {
       markRows(base);
       addRows(base);
     });
+    if (parts > 1) {
+      addParts(identity);
+      inside = b.make(Op::And, {inside, b.make(Op::Eq, {part, b.u32(0)})});
+    }
     emitter.define(node.results[0], b.load(sum));
     b.ifThen(inside, [&] { emitter.storeAll(add(mul(add(mul(outer, shape.segments), segment), shape.inner), column)); });
     return b.take();

@@ -115,10 +115,15 @@ Result<StrategyChoice> chooseScan(const StrategyQuery& q) {
 
 Result<StrategyChoice> chooseScatter(const StrategyQuery& q) {
   ScatterNode scatter = findScatter(q.body);
-  int64_t lanes = 64, columns = std::min(lanes, 2 * largestPowerOfTwo(divideUp(scatter.shape.inner, 2)));
-  if (scatter.shape.inner == 1) columns = 1;
-  int64_t groups = scatter.shape.outer * divideUp(scatter.shape.segments, lanes / columns) * divideUp(scatter.shape.inner, columns);
-  return StrategyChoice{"scatter", {{"lanes", lanes}, {"columns", columns}}, splitGroups(static_cast<uint64_t>(groups), q.profile)};
+  // Many rows a segment are added in parts; if the indices are spread evenly, a part has four or more.
+  int64_t parts = largestPowerOfTwo(std::clamp<int64_t>(scatter.shape.length / scatter.shape.segments / 4, 1, 16));
+  int64_t wide = scatter.shape.inner == 1 ? 1 : 2 * largestPowerOfTwo(divideUp(scatter.shape.inner, 2));
+  int64_t lanes = parts > 1 && wide * parts >= 8 ? 256 : 64;  // the masks grow with the segments that are left for a workgroup
+  int64_t columns = std::min(lanes / parts, wide);
+  int64_t segments = lanes / (columns * parts);
+  int64_t groups = scatter.shape.outer * divideUp(scatter.shape.segments, segments) * divideUp(scatter.shape.inner, columns);
+  return StrategyChoice{
+      "scatter", {{"lanes", lanes}, {"columns", columns}, {"parts", parts}}, splitGroups(static_cast<uint64_t>(groups), q.profile)};
 }
 
 /// CPU drivers: rows of A are read uniformly by a workgroup, columns of B by its lanes. A driver with a known vector width loads each lane

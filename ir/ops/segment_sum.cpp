@@ -61,7 +61,8 @@ std::vector<OpCase> cases() {
   return {make("rows", f32({36, 6}), 36, 0, 11, 0, 10),        make("wide", f32({70, 130}), 70, 0, 5, 0, 4),
           make("vector", f32({700}), 700, 0, 9, 0, 8),         make("outside", f32({41, 3}), 41, 0, 4, -3, 6),
           make("middle", f32({3, 17, 5}), 17, 1, 4, 0, 3),     make("last", f32({5, 19}), 19, 1, 7, 0, 6),
-          make("many_rows", f32({1100, 4}), 1100, 0, 3, 0, 2), make("integer", i32({30, 2}), 30, 0, 5, 0, 4)};
+          make("many_rows", f32({1100, 4}), 1100, 0, 3, 0, 2), make("integer", i32({30, 2}), 30, 0, 5, 0, 4),
+          make("pairs", f32({120}), 120, 0, 12, 0, 11)};
 }
 
 }  // namespace
