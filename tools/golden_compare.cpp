@@ -35,9 +35,9 @@ void failWith(CaseReport& report, std::string why) {
   if (report.why.empty()) report.why = std::move(why);
 }
 
-/// Compares every array of `want`; keeps the worst distances.
+/// Compares every array of `want`; keeps the worst distances. What is allowed beyond `tolerance` is given by name in `extra`.
 void compareMaps(CaseReport& report, std::string_view what, const ValueMap& got, const ArrayMap& want, double tolerance, double& error,
-                 double& rel_l2) {
+                 double& rel_l2, const std::map<std::string, double>& extra = {}) {
   for (const auto& [name, expected] : want) {
     const auto found = got.find(name);
     if (found == got.end()) {
@@ -48,11 +48,13 @@ void compareMaps(CaseReport& report, std::string_view what, const ValueMap& got,
       failWith(report, fmt::format("{} '{}' has {} elements, expected {}", what, name, found->second.size(), io::describe(expected)));
       continue;
     }
-    const Distance one = distance(found->second, expected.toDoubles(), tolerance);
+    const auto more = extra.find(name);
+    const double allowed = tolerance + (more == extra.end() ? 0 : more->second);
+    const Distance one = distance(found->second, expected.toDoubles(), allowed);
     error = std::max(error, one.error);
     rel_l2 = std::max(rel_l2, one.rel_l2);
-    if (!one.within(tolerance)) {
-      failWith(report, fmt::format("{} '{}' is off by a relative L2 of {:.3g}, allowed {:.3g}", what, name, one.rel_l2, tolerance));
+    if (!one.within(allowed)) {
+      failWith(report, fmt::format("{} '{}' is off by a relative L2 of {:.3g}, allowed {:.3g}", what, name, one.rel_l2, allowed));
     }
   }
 }
@@ -118,7 +120,8 @@ CaseReport compareCase(const GoldenCase& golden, const OpOutcome& outcome, bool 
   return report;
 }
 
-CaseReport compareTraining(const GoldenTraining& golden, const TrainingOutcome& outcome, bool exact) {
+CaseReport compareTraining(const GoldenTraining& golden, const TrainingOutcome& outcome, bool exact,
+                           const TrainingSensitivity& sensitivity) {
   CaseReport report{.name = golden.model, .op = "train"};
   report.training = true;
   // A recording that was itself rounded to f32 cannot be met more closely than by a device.
@@ -127,7 +130,8 @@ CaseReport compareTraining(const GoldenTraining& golden, const TrainingOutcome& 
     failWith(report, fmt::format("{} losses were computed, expected {}", outcome.losses.size(), golden.losses.size()));
   }
   for (size_t i = 0; i < std::min(outcome.losses.size(), golden.losses.size()); ++i) {
-    const double limit = i < kEarlySteps ? limits.early_loss : limits.loss;
+    double limit = i < kEarlySteps ? limits.early_loss : limits.loss;
+    if (i < sensitivity.losses.size()) limit += sensitivity.losses[i];
     const Distance one = distance({outcome.losses[i]}, {golden.losses[i]}, limit);
     report.loss_rel.push_back(one.rel_l2);
     report.output_error = std::max(report.output_error, one.error);
@@ -137,13 +141,14 @@ CaseReport compareTraining(const GoldenTraining& golden, const TrainingOutcome& 
     }
   }
   compareMaps(report, "gradient of step 1 of", outcome.first_gradients, golden.first_gradients, limits.first_gradients,
-              report.gradient_error, report.gradient_rel_l2);
-  const Distance last = distanceOfAll(outcome.final, golden.final, limits.final);
+              report.gradient_error, report.gradient_rel_l2, sensitivity.first_gradients);
+  const double final_limit = limits.final + sensitivity.final;
+  const Distance last = distanceOfAll(outcome.final, golden.final, final_limit);
   report.final_rel_l2 = last.rel_l2;
   report.output_rel_l2 = last.rel_l2;
-  report.output_error = std::max(report.output_error, last.rel_l2 / limits.final);
-  if (!last.within(limits.final)) {
-    failWith(report, fmt::format("the final parameters are off by a relative L2 of {:.3g}, allowed {:.3g}", last.rel_l2, limits.final));
+  report.output_error = std::max(report.output_error, last.rel_l2 / final_limit);
+  if (!last.within(final_limit)) {
+    failWith(report, fmt::format("the final parameters are off by a relative L2 of {:.3g}, allowed {:.3g}", last.rel_l2, final_limit));
   }
   return report;
 }

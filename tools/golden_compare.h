@@ -24,6 +24,13 @@ struct TrainingOutcome {
   ValueMap final;
 };
 
+/// Relative L2 distances by which roundings alone may move a run (trainingSensitivity).
+struct TrainingSensitivity {
+  std::map<std::string, double> first_gradients;  ///< by parameter
+  std::vector<double> losses;                     ///< of each step
+  double final = 0;                               ///< all parameters together
+};
+
 enum class CaseStatus : uint8_t { Pass, Fail, Unsupported };
 std::string_view toString(CaseStatus status);  ///< "pass", "fail", "unsupported"
 
@@ -52,7 +59,9 @@ struct Distance {
 Distance distance(const std::vector<double>& got, const std::vector<double>& want, double tolerance);
 
 CaseReport compareCase(const GoldenCase& golden, const OpOutcome& outcome, bool exact);
-CaseReport compareTraining(const GoldenTraining& golden, const TrainingOutcome& outcome, bool exact);
+/// `sensitivity` is allowed on top of the limits.
+CaseReport compareTraining(const GoldenTraining& golden, const TrainingOutcome& outcome, bool exact,
+                           const TrainingSensitivity& sensitivity = {});
 
 /// The object that `verify golden --json` prints.
 io::Json reportJson(std::string_view device, const std::vector<CaseReport>& cases);

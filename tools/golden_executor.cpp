@@ -6,8 +6,8 @@
 
 #include "backends/backend.h"
 #include "frontend/graph_runner.h"
-#include "tools/golden_models.h"
 #include "tools/golden_ops.h"
+#include "tools/golden_training.h"
 
 namespace lockstep::tools {
 
@@ -16,21 +16,6 @@ Failure unsupported(std::string message) { return fail(std::string(kUnsupportedC
 namespace {
 
 using graph::OutputKind;
-
-ValueMap valuesOf(const ArrayMap& arrays) {
-  ValueMap values;
-  for (const auto& [name, array] : arrays) values.emplace(name, array.toDoubles());
-  return values;
-}
-
-/// The outputs of one kind, by name.
-ValueMap select(const StepOutputs& outputs, OutputKind kind) {
-  ValueMap values;
-  for (const auto& [key, data] : outputs) {
-    if (key.first == kind) values.emplace(key.second, data);
-  }
-  return values;
-}
 
 class Executor : public GoldenExecutor {
  public:
@@ -53,43 +38,13 @@ class Executor : public GoldenExecutor {
   }
 
   Result<TrainingOutcome> runTraining(const GoldenTraining& golden) override {
-    LS_TRY(const graph::Graph graph, traceGoldenModel(golden));
-    const graph::ParameterLayout layout = graph::layoutParameters(graph.parameters);
-    const ValueMap initial = valuesOf(golden.initial);
-    TrainingOutcome outcome;
-    if (!golden.first_gradients.empty()) {
-      passes::CompileOptions options;
-      options.keep_gradients = true;
-      LS_TRY(const std::unique_ptr<GraphRunner> runner, makeRunner(graph, options));
-      LS_CHECK(writeParameters(*runner, layout, initial));
-      LS_TRY(const StepOutputs outputs, runner->step(valuesOf(golden.batches.front())));
-      outcome.first_gradients = select(outputs, OutputKind::Gradient);
-    }
-    passes::CompileOptions options;
-    options.optimizer = golden.optimizer;
-    LS_TRY(const std::unique_ptr<GraphRunner> runner, makeRunner(graph, options));
-    LS_CHECK(writeParameters(*runner, layout, initial));
-    for (size_t i = 0; i < golden.batches.size(); ++i) {
-      ValueMap inputs = valuesOf(golden.batches[i]);
-      addScalars(golden, static_cast<int64_t>(i + 1), inputs);
-      LS_TRY(const StepOutputs outputs, runner->step(inputs));
-      const ValueMap loss = select(outputs, OutputKind::Loss);
-      if (loss.size() != 1) internalError("a golden model without exactly one loss");
-      outcome.losses.push_back(loss.begin()->second.front());
-    }
-    LS_TRY(outcome.final, readParameters(*runner, layout));
-    return outcome;
+    return trainGolden(golden,
+                       [this](const graph::Graph& graph, const passes::CompileOptions& options) { return makeRunner(graph, options); });
   }
 
  private:
   Result<std::unique_ptr<GraphRunner>> makeRunner(const graph::Graph& graph, const passes::CompileOptions& options) {
     return shared_ ? makeDeviceRunner(graph, options, *shared_) : makeEvaluatingRunner(graph, options);
-  }
-
-  /// What the optimizer pass asks for.
-  static void addScalars(const GoldenTraining& golden, int64_t step, ValueMap& inputs) {
-    const std::array<double, 4> scalars = passes::stepScalars(golden.optimizer, golden.rate(step), static_cast<uint64_t>(step));
-    inputs.emplace(passes::kScalarsInput, std::vector<double>(scalars.begin(), scalars.end()));
   }
 
   std::optional<detail::Device> shared_;

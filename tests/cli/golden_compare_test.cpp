@@ -100,6 +100,22 @@ TEST(CompareTraining, every_part_can_fail) {
   EXPECT_EQ(compareTraining(training(), trained({2, 2}), false).status, CaseStatus::Fail);
 }
 
+TEST(CompareTraining, sensitivity_widens_only_what_it_names) {
+  TrainingSensitivity sensitivity{.first_gradients = {{"w", 1e-2}}, .losses = {0, 0, 0, 0, 0, 5e-2, 0}, .final = 0.2};
+  TrainingOutcome outcome = trained({2, 2, 2, 2, 2, 2.1, 2});
+  outcome.first_gradients["w"] = {1, 1.01};
+  outcome.final["w"] = {3, 5};
+  EXPECT_EQ(compareTraining(training(), outcome, false, sensitivity).status, CaseStatus::Pass);
+  outcome.losses[6] = 2.1;
+  EXPECT_EQ(compareTraining(training(), outcome, false, sensitivity).status, CaseStatus::Fail);
+  outcome.losses[6] = 2;
+  outcome.first_gradients["w"] = {1, 1.02};
+  EXPECT_EQ(compareTraining(training(), outcome, false, sensitivity).status, CaseStatus::Fail);
+  outcome.first_gradients["w"] = {1, 1.01};
+  outcome.final["w"] = {3, 5.5};
+  EXPECT_EQ(compareTraining(training(), outcome, false, sensitivity).status, CaseStatus::Fail);
+}
+
 TEST(CompareTraining, f32_recording_is_not_compared_exactly) {
   GoldenTraining golden = training();
   golden.recorded_in_f32 = true;
