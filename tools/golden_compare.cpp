@@ -12,15 +12,6 @@ namespace {
 
 constexpr double kExactTolerance = 1e-10;
 constexpr double kDeviceTolerance = 1e-5;
-// Functions for which WGSL lets hardware be less accurate.
-struct OpTolerance {
-  std::string_view op;
-  double tolerance;
-};
-constexpr std::array<OpTolerance, 4> kLooseOps = {{{.op = "sin", .tolerance = 5e-4},
-                                                   {.op = "cos", .tolerance = 5e-4},
-                                                   {.op = "tanh", .tolerance = 2e-3},
-                                                   {.op = "sigmoid", .tolerance = 2e-3}}};
 
 /// Limits of a training run. Rounding grows with the steps, so later losses may be further away.
 struct TrainingLimits {
@@ -86,12 +77,6 @@ std::string_view toString(CaseStatus status) {
   return "";
 }
 
-double opTolerance(std::string_view op, bool exact) {
-  if (exact) return kExactTolerance;
-  const auto* found = std::ranges::find(kLooseOps, op, &OpTolerance::op);
-  return found == kLooseOps.end() ? kDeviceTolerance : found->tolerance;
-}
-
 Distance distance(const std::vector<double>& got, const std::vector<double>& want, double tolerance) {
   if (got.size() != want.size()) return {.rel_l2 = INFINITY, .error = INFINITY};
   double difference2 = 0, norm2 = 0, worst = 0;
@@ -114,7 +99,7 @@ Distance distance(const std::vector<double>& got, const std::vector<double>& wan
 
 CaseReport compareCase(const GoldenCase& golden, const OpOutcome& outcome, bool exact) {
   CaseReport report{.name = golden.name, .op = golden.op};
-  const double tolerance = opTolerance(golden.op, exact);
+  const double tolerance = exact ? kExactTolerance : kDeviceTolerance;
   compareMaps(report, "output", outcome.outputs, golden.outputs, tolerance, report.output_error, report.output_rel_l2);
   compareMaps(report, "gradient", outcome.gradients, golden.gradients, tolerance, report.gradient_error, report.gradient_rel_l2);
   return report;

@@ -46,9 +46,6 @@ struct CaseReport {
   double final_rel_l2 = 0;            ///< over all parameters
 };
 
-/// How far a result may be from the golden one, as a relative L2 distance: 1e-10 for the exact evaluator, else by op.
-double opTolerance(std::string_view op, bool exact);
-
 /// Distances of one array. `allowed` is the tolerance times |want| (the tolerance itself where want is all zero); a value of `want` that is
 /// not finite must be met exactly.
 struct Distance {
@@ -58,6 +55,7 @@ struct Distance {
 };
 Distance distance(const std::vector<double>& got, const std::vector<double>& want, double tolerance);
 
+/// Allows a relative L2 distance of 1e-10 to the exact evaluator, 1e-5 to a device.
 CaseReport compareCase(const GoldenCase& golden, const OpOutcome& outcome, bool exact);
 /// `sensitivity` is allowed on top of the limits.
 CaseReport compareTraining(const GoldenTraining& golden, const TrainingOutcome& outcome, bool exact,

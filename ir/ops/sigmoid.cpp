@@ -7,13 +7,12 @@
 namespace lockstep::graph {
 namespace {
 
-// y' = y (1 - y) from the result, so that the operand need not be kept. As with tanh, a slope near 0 above x = 8 has the error of y's
-// rounding.
+// y (1 - y), where 1 - y is sigmoid(-x): it does not cancel where y is near 1.
 std::vector<ValueId> gradient(const GradientContext& g) {
   Builder& b = g.builder;
-  ValueId y = g.results[0];
-  ValueId rest = b.add(b.neg(y), 1.0);
-  return {b.mul(g.cotangents[0], b.mul(y, rest))};
+  ValueId rest = b.make("sigmoid", {b.neg(g.operands[0])});
+  ValueId slope = b.mul(g.results[0], rest);
+  return {b.mul(g.cotangents[0], slope)};
 }
 
 }  // namespace
@@ -38,7 +37,7 @@ const OpDef kSigmoidOp{
         [](const EvaluateContext& c) {
           return evaluateEach(c, [](double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); });
         },
-    .cases = [] { return elementCases(1, -8, 8, 3e-7, "a few units in the last place"); },
+    .cases = [] { return elementCases(1, -30, 30, 3e-7, "a few units in the last place"); },
 };
 
 }  // namespace lockstep::graph

@@ -37,7 +37,7 @@ TEST(Distance, not_a_number_never_passes_unless_expected) {
   EXPECT_FALSE(distance({1}, {1, 2}, 1).within(1e9));
 }
 
-TEST(CompareCase, passes_and_fails_by_the_tolerance_of_the_op) {
+TEST(CompareCase, devices_may_be_further_away_than_the_evaluator) {
   EXPECT_EQ(compareCase(sumCase(), outcome({3, 4}, {1, 0}), true).status, CaseStatus::Pass);
   const OpOutcome off = outcome({3, 4 + 1e-6}, {1, 0});
   EXPECT_EQ(compareCase(sumCase(), off, false).status, CaseStatus::Pass);
@@ -45,9 +45,7 @@ TEST(CompareCase, passes_and_fails_by_the_tolerance_of_the_op) {
   EXPECT_EQ(exact.status, CaseStatus::Fail);
   EXPECT_NE(exact.why.find("output 'y'"), std::string::npos);
   EXPECT_NEAR(exact.output_rel_l2, 2e-7, 1e-10);
-  GoldenCase sine = sumCase();
-  sine.op = "sin";
-  EXPECT_EQ(compareCase(sine, outcome({3, 4 + 1e-3}, {1, 0}), false).status, CaseStatus::Pass);
+  EXPECT_EQ(compareCase(sumCase(), outcome({3, 4 + 1e-4}, {1, 0}), false).status, CaseStatus::Fail);
 }
 
 TEST(CompareCase, gradients_count_too) {
