@@ -218,6 +218,35 @@ TEST_P(Training, checkpoints_have_averages_moments_of_some_and_buffers) {
   EXPECT_THROW(free.restore(trainer.checkpoint()), Error);
 }
 
+struct Counters : Module {
+  Parameter w{*this, "w", {1}, init::ones()};
+  Buffer steps{*this, "steps", {2}, -16777216, DType::I32};
+  Buffer left{*this, "left", {}, 4294967295.0, DType::U32};
+};
+
+TEST_P(Training, integer_buffers_count_beyond_what_floats_hold) {
+  auto trainer = compile<Counters>({.inputs = {{"x", f32(1)}},
+                                    .loss =
+                                        [](const Counters& m, const Inputs& in) {
+                                          m.steps.update(m.steps - 1.0);
+                                          m.left.update(m.left - 1.0);
+                                          return sum(m.w * in["x"]);
+                                        },
+                                    .device = GetParam()});
+  const std::vector<float> x{1}, bad{NAN};
+  EXPECT_TRUE(trainer.step({{"x", x}}).completed());
+  EXPECT_FALSE(trainer.step({{"x", bad}}).completed());  // changes nothing
+  EXPECT_TRUE(trainer.step({{"x", x}}).completed());
+  EXPECT_TRUE(trainer.step({{"x", x}}).completed());
+  const io::TensorFile file = trainer.checkpoint();
+  EXPECT_EQ(file.tensors.at("buffer.steps"), io::Array::fromInts({2}, std::vector<int32_t>{-16777219, -16777219}));
+  EXPECT_EQ(file.tensors.at("buffer.left").at(0), 4294967292.0);
+  trainer.reset();
+  EXPECT_EQ(trainer.download().at("steps"), (std::vector<float>{-16777216, -16777216}));
+  trainer.restore(file);
+  EXPECT_EQ(trainer.checkpoint(), file);
+}
+
 struct Mlp : Module {
   nn::Linear l1{*this, "l1", 2, 32, {.init = init::randn(0.5)}}, l2{*this, "l2", 32, 1, {.init = init::randn(0.5)}};
   Buffer runs{*this, "runs", {}};
