@@ -302,13 +302,7 @@ std::vector<std::pair<std::string, double>> Trainer::profile(const Batch& batch)
 
 Trainer detail::compile(CompileRequest request) {
   checkFunction(request.model.get(), request.inputs, request.loss, request.where);
-  const bool dynamic = std::ranges::any_of(request.inputs, hasDynamicExtent);
-  if (request.accumulate < 1 || (request.accumulate > 1 && dynamic)) {
-    reject("compile.accumulate",
-           request.accumulate < 1 ? fmt::format("accumulate is {}, but must be at least 1", request.accumulate)
-                                  : "batches are accumulated, but an input has a dynamic extent",
-           "declare the inputs with the extents of one run");
-  }
+  if (request.accumulate < 1) reject("compile.accumulate", fmt::format("accumulate is {}, but must be at least 1", request.accumulate));
   return Trainer(std::make_unique<Trainer::Impl>(std::move(request)));
 }
 
