@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/micro_batches.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "frontend/batch.h"
+#include "ir/support/diagnostic.h"
 
 namespace lockstep::detail {
 
@@ -11,9 +16,17 @@ namespace {
 size_t partSize(const BatchItem& item, const std::vector<InputSpec>& inputs, int64_t count) {
   auto input = std::find_if(inputs.begin(), inputs.end(), [&](const InputSpec& spec) { return spec.name == item.name; });
   if (input == inputs.end()) return 0;
-  auto declared = static_cast<size_t>(input->type.shape.elementCount());
-  size_t given = std::visit([](auto values) { return values.size(); }, item.data);
-  return given == declared * static_cast<size_t>(count) ? declared : 0;
+  const size_t given = std::visit([](auto values) { return values.size(); }, item.data), runs = static_cast<size_t>(count);
+  if (hasDynamicExtent(*input)) {
+    if (given % runs == 0) return given / runs;
+    throw Error({.code = "batch.length",
+                 .message = fmt::format("input '{}' gets {} elements, which {} runs do not share evenly", input->name, given, runs),
+                 .where = {},
+                 .notes = {},
+                 .remedy = "every run of a step has the same dynamic extent"});
+  }
+  const auto declared = static_cast<size_t>(input->type.shape.elementCount());
+  return given == declared * runs ? declared : 0;
 }
 
 }  // namespace

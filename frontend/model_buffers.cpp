@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "frontend/parameters.h"
 #include "frontend/trace.h"
 #include "passes/optimizer_config.h"
@@ -38,13 +41,19 @@ std::pair<ParameterValues, ParameterValues> splitBuffers(const TrainedModel& mod
       reject("parameters.length", fmt::format("buffer '{}' is {} with {} elements but gets {}", buffer.name, toString(type),
                                               type.shape.elementCount(), found.mapped().size()));
     }
+    const bool fits = type.dtype == DType::F32 || std::ranges::all_of(found.mapped(), [&](float value) {
+                        const double low = type.dtype == DType::U32 ? 0.0 : -2147483648.0;
+                        return std::trunc(value) == value && value >= low && value < low + 4294967296.0;
+                      });
+    if (!fits) reject("parameters.type", fmt::format("buffer '{}' is {} but gets numbers that are not", buffer.name, toString(type)));
     split.second.insert(std::move(found));
   }
   return split;
 }
 
 void writeBuffers(const TrainedModel& model, const ParameterValues& values) {
-  for (const auto& [name, data] : values) model.states->writeFloats(bufferState(name), data);
+  for (const NamedBuffer& buffer : model.module->buffers())
+    model.states->write(bufferState(buffer.name), stateArray(buffer.buffer->type(), values.at(buffer.name)));
 }
 
 ParameterValues readValues(const TrainedModel& model) {

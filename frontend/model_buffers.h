@@ -12,13 +12,15 @@ namespace lockstep::detail {
 /// Allocates them at their initial values.
 void declareBuffers(const Module& module, States& states);
 ParameterValues readBuffers(const TrainedModel& model);
-/// What belongs to parameters, and what to buffers. Errors "parameters.missing", "parameters.length" for buffers.
+/// What belongs to parameters, and what to buffers. Errors "parameters.missing", "parameters.length" and
+/// "parameters.type" (a number that an integer buffer cannot hold) for buffers.
 std::pair<ParameterValues, ParameterValues> splitBuffers(const TrainedModel& model, const ParameterValues& values);
 void writeBuffers(const TrainedModel& model, const ParameterValues& values);
 
 /// Parameters and buffers together, by path name.
 ParameterValues readValues(const TrainedModel& model);
-/// Sets all of them. Errors "parameters.unknown", "parameters.missing", "parameters.length" before anything is written.
+/// Sets all of them. Errors "parameters.unknown", "parameters.missing", "parameters.length", "parameters.type" before anything is
+/// written.
 void writeValues(const TrainedModel& model, const ParameterValues& values);
 
 }  // namespace lockstep::detail

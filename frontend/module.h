@@ -58,6 +58,8 @@ class Module {
   [[nodiscard]] std::vector<NamedBuffer> buffers() const;
   /// Path from the root; empty for the root.
   [[nodiscard]] std::string path() const;
+  /// Null for the root.
+  [[nodiscard]] const Module* parent() const { return parent_; }
 
  private:
   friend class Parameter;
@@ -115,14 +117,16 @@ class Parameter {
   std::source_location where_;
 };
 
-/// A tensor that lasts from step to step and is not trained: running statistics, a counter. f32. It is saved, loaded, downloaded and
-/// uploaded under its path name, like a parameter. Inside a trace it converts to its Tensor.
-///   ls::Buffer calls{*this, "calls", {}};
+/// A tensor that lasts from step to step and is not trained: running statistics, a counter. f32, i32 or u32. It is saved, loaded,
+/// downloaded and uploaded under its path name, like a parameter; downloads are f32, which hold whole numbers up to 2^24 exactly,
+/// checkpoints have the numbers themselves. Inside a trace it converts to its Tensor.
+///   ls::Buffer calls{*this, "calls", {}, 0, ls::DType::I32};
 ///   calls.update(calls + 1.0);
 class Buffer {
  public:
-  /// Every element starts at `initial`. Errors "module.name", "parameter.shape" as of Parameter.
-  Buffer(Module& owner, std::string name, std::vector<int64_t> shape, double initial = 0,
+  /// Every element starts at `initial`. Errors "module.name", "parameter.shape" as of Parameter, "buffer.type" for bool, "buffer.initial"
+  /// for a number that the element type does not have.
+  Buffer(Module& owner, std::string name, std::vector<int64_t> shape, double initial = 0, DType dtype = DType::F32,
          std::source_location where = std::source_location::current());
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;

@@ -35,8 +35,8 @@ BatchNorm::BatchNorm(Module& parent, std::string name, int64_t channels, BatchNo
     : Module(parent, std::move(name), where),
       g(*this, "g", {channels}, init::ones(), {.decay = options.decay}, where),
       b(*this, "b", {channels}, init::zeros(), {.decay = options.decay}, where),
-      running_mean(*this, "running_mean", {channels}, 0, where),
-      running_var(*this, "running_var", {channels}, 1, where),
+      running_mean(*this, "running_mean", {channels}, 0, DType::F32, where),
+      running_var(*this, "running_var", {channels}, 1, DType::F32, where),
       momentum_(options.momentum),
       eps_(options.eps) {}
 

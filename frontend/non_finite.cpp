@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "ir/graph/builder.h"
@@ -147,9 +148,12 @@ std::optional<NonFiniteOrigin> NonFiniteProbe::find(const std::vector<HostTensor
   return origin;
 }
 
-Diagnostic describeNonFinite(uint64_t step, float loss, const std::optional<NonFiniteOrigin>& origin) {
+Diagnostic describeNonFinite(const StepResult& result, const std::optional<NonFiniteOrigin>& origin) {
+  const bool by_loss = !std::isfinite(result.loss);
   Diagnostic diagnostic{.code = "step.non_finite",
-                        .message = fmt::format("the loss of step {} is {}", step, loss),
+                        .message = by_loss ? fmt::format("the loss of step {} is {}", result.step, result.loss)
+                                           : fmt::format("the gradient norm of step {} is {} (the loss is {})", result.step,
+                                                         result.grad_norm.value_or(0), result.loss),
                         .where = {},
                         .notes = {},
                         .remedy = "lower the learning rate, clip the gradients, or guard the op"};

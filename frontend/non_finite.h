@@ -33,7 +33,7 @@ class NonFiniteProbe {
   std::unique_ptr<Session> session_;
 };
 
-/// The diagnostic of a step whose loss is `loss`.
-Diagnostic describeNonFinite(uint64_t step, float loss, const std::optional<NonFiniteOrigin>& origin);
+/// The diagnostic of a step whose loss, or else the norm of its gradients, is not finite.
+Diagnostic describeNonFinite(const StepResult& result, const std::optional<NonFiniteOrigin>& origin);
 
 }  // namespace lockstep::detail

@@ -154,6 +154,7 @@ OptimizerSpec commonOf(OptimizerName name, Options& options) {
   spec.groups = std::move(options.groups);
   spec.ema_decay = options.ema_decay;
   spec.skip_non_finite = options.skip_non_finite;
+  spec.check_gradients = options.check_gradients;
   return spec;
 }
 

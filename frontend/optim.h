@@ -101,6 +101,7 @@ struct OptimizerSpec {
   std::vector<ParameterGroup> groups;
   double ema_decay = 0;
   bool skip_non_finite = true;
+  bool check_gradients = false;
 };
 
 // Members of the options below that have one name mean the same:
@@ -108,9 +109,10 @@ struct OptimizerSpec {
 //   clip_grad_value  above 0: every gradient element is limited to [-clip_grad_value, clip_grad_value]
 //   normalize_grads  the gradients of the parameters it matches become g / (|g|₂ + 1e-8), each parameter on its own
 //   ema_decay        above 0: Trainer::download_ema() has averages, ema = ema_decay · ema + (1 - ema_decay) · p after every step, which
-//   begin
-//                    at the parameters' initial (or uploaded) values
+//                    begin at the parameters' initial (or uploaded) values
 //   skip_non_finite  a step whose loss or gradient norm is not finite leaves parameters, moments, averages and buffers as they were
+//   check_gradients  the gradient norm is computed (and reported) also without clip_grad_norm, so that gradients that are not finite are
+//                    seen even where the loss is: a reduction more a step
 
 /// m = β1 m + (1-β1) g, v = β2 v + (1-β2) g². With bias correction in the rate, p -= lr √(1-β2^t)/(1-β1^t) · m / (√v + eps) (Kingma and Ba,
 /// end of section 2); with corrected_eps, p -= lr · m/(1-β1^t) / (√(v/(1-β2^t)) + eps), their algorithm 1, which PyTorch has.
@@ -123,6 +125,7 @@ struct AdamOptions {
   std::vector<ParameterGroup> groups = {};
   double ema_decay = 0;
   bool skip_non_finite = true;
+  bool check_gradients = false;
 };
 /// Adam with decoupled decay: p is first multiplied by 1 - lr · weight_decay (Loshchilov and Hutter, 2019).
 struct AdamWOptions {
@@ -135,6 +138,7 @@ struct AdamWOptions {
   std::vector<ParameterGroup> groups = {};
   double ema_decay = 0;
   bool skip_non_finite = true;
+  bool check_gradients = false;
 };
 /// g' = g + weight_decay · p, v = momentum · v + g', p -= lr · v (nesterov: g' + momentum · v; without momentum: g').
 struct SgdOptions {
@@ -147,6 +151,7 @@ struct SgdOptions {
   std::vector<ParameterGroup> groups = {};
   double ema_decay = 0;
   bool skip_non_finite = true;
+  bool check_gradients = false;
 };
 /// p -= lr · (sign(β1 m + (1-β1) g) + weight_decay · p), then m = β2 m + (1-β2) g (Chen et al., 2023).
 struct LionOptions {
@@ -158,6 +163,7 @@ struct LionOptions {
   std::vector<ParameterGroup> groups = {};
   double ema_decay = 0;
   bool skip_non_finite = true;
+  bool check_gradients = false;
 };
 // Errors "optimizer.number" for a value out of range, "optimizer.nesterov" for nesterov without momentum, "optimizer.group" for a group
 // without a filter or with a weight decay that the optimizer lacks (adam). compile() throws "optimizer.filter" for a filter that matches no

@@ -43,6 +43,7 @@ passes::OptimizerConfig optimizerConfig(const OptimizerSpec& spec, const std::ve
                                  .ema_decay = spec.ema_decay,
                                  .accumulate = accumulate,
                                  .skip_non_finite = spec.skip_non_finite,
+                                 .check_gradients = spec.check_gradients,
                                  .parameters = {}};
   for (size_t i = 0; i < spec.groups.size(); ++i) needMatch(fmt::format("parameter group {}", i + 1), spec.groups[i].filter, parameters);
   if (spec.normalize_grads) needMatch("normalize_grads", spec.normalize_grads, parameters);

@@ -24,10 +24,11 @@ struct LoadReport {
 
 /// A parameter's or buffer's counterpart in a state dict.
 struct StateDictEntry {
-  std::string parameter;    ///< "layers.0.q.W"
-  std::string name;         ///< "layers.0.q.weight"
-  TensorType type;          ///< here
-  bool transposed = false;  ///< [in, out] here, [out, in] there
+  std::string parameter;        ///< "layers.0.q.W"
+  std::string name;             ///< "layers.0.q.weight"
+  TensorType type;              ///< here
+  bool transposed = false;      ///< [in, out] here, [out, in] there
+  int64_t part = 0, parts = 1;  ///< it is this one of so many equal parts along axis 0 there
 };
 
 /// One entry a parameter, then one a buffer. Parameters of the layers of nn get PyTorch's names and layouts:
@@ -35,14 +36,21 @@ struct StateDictEntry {
 ///   LayerNorm, RMSNorm, GroupNorm, BatchNorm  g <-> weight, b <-> bias
 ///   Embedding  W <-> weight
 ///   Conv1d, Conv2d, ConvTranspose2d  W <-> weight, b <-> bias
-/// Any other keeps its name and layout, and so do buffers (running_mean).
+///   LSTM, GRU  W_ih [in, gates hidden] <-> weight_ih_l0 [gates hidden, in], W_hh <-> weight_hh_l0, b_ih <-> bias_ih_l0, b_hh <->
+///   bias_hh_l0;
+///              gates have PyTorch's order; of LSTMCell and GRUCell the names have no _l0
+///   MultiHeadAttention  q, k, v <-> in_proj_weight [3 width, width] and in_proj_bias where all three are equally wide, else as Linear;
+///                       o <-> out_proj
+/// Any other keeps its name and layout, and so do buffers (running_mean). The parts of a TransformerBlock (ln1, attn, ln2, mlp.up, …) keep
+/// their names, and each is translated by its own line.
 std::vector<StateDictEntry> stateDictEntries(const Module& model);
 
-/// The values as f32 tensors of PyTorch's shapes.
+/// The values as tensors of PyTorch's shapes, f32 or the integer type of a buffer.
 io::TensorFile formatStateDict(const Module& model, const ParameterValues& values);
 
-/// Reads f32, f64, f16 and bf16 tensors over `values`; nothing is changed when it fails. A "num_batches_tracked", which PyTorch counts and
-/// does not use, is passed over. Errors: "state_dict.missing" and
+/// Reads f32, f64, f16 and bf16 tensors over `values`, and i32, u32 and i64 for integer buffers; nothing is changed when it fails. A
+/// "num_batches_tracked" that no buffer takes, which PyTorch counts and mostly does not use, is passed over; it is not written either, and
+/// PyTorch fills it in. Errors: "state_dict.missing" and
 /// "state_dict.unexpected" (all of them named; strict only), "state_dict.shape", "state_dict.type".
 LoadReport readStateDict(const Module& model, const io::TensorFile& file, LoadOptions options, ParameterValues& values);
 

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <bit>
+#include <cstring>
+
 #include "ir/support/diagnostic.h"
 
 namespace lockstep::detail {
@@ -19,16 +22,25 @@ io::ElementType elementType(DType dtype) {
   return kTypes[static_cast<size_t>(dtype)];
 }
 
-io::Array filled(const StateInfo& info) {
-  std::vector<int64_t> shape = info.type.shape.extents();
-  const size_t count = static_cast<size_t>(info.type.shape.elementCount());
-  if (info.type.dtype == DType::F32) return io::Array::fromFloats(shape, std::vector<float>(count, static_cast<float>(info.initial)));
-  io::Array array = io::Array::fromInts(shape, std::vector<int32_t>(count, static_cast<int32_t>(info.initial)));
-  array.type = elementType(info.type.dtype);
+template <class Number>
+io::Array arrayOf(const graph::TensorType& type, std::span<const Number> values) {
+  io::Array array{elementType(type.dtype), type.shape.extents(), std::vector<std::byte>(values.size() * sizeof(uint32_t))};
+  for (size_t i = 0; i < values.size(); ++i) {
+    const uint32_t word = type.dtype == DType::F32 ? std::bit_cast<uint32_t>(static_cast<float>(values[i]))
+                                                   : static_cast<uint32_t>(static_cast<int64_t>(values[i]));
+    std::memcpy(array.data.data() + i * sizeof word, &word, sizeof word);
+  }
   return array;
 }
 
+io::Array filled(const StateInfo& info) {
+  const std::vector<double> values(static_cast<size_t>(info.type.shape.elementCount()), info.initial);
+  return arrayOf<double>(info.type, values);
+}
+
 }  // namespace
+
+io::Array stateArray(const graph::TensorType& type, std::span<const float> values) { return arrayOf(type, values); }
 
 io::Array zeroState(const graph::TensorType& type) { return io::Array::zeros(elementType(type.dtype), type.shape.extents()); }
 

@@ -26,6 +26,8 @@ struct StateInfo {
 
 /// An array for the values of a state; zeros. A bool is a u32, as in memory.
 io::Array zeroState(const graph::TensorType& type);
+/// The values as an array of the state's element type; integers must be in its range.
+io::Array stateArray(const graph::TensorType& type, std::span<const float> values);
 
 /// Safe for concurrent calls. Reads and writes wait for all steps that were submitted before. Device failures are thrown as Error.
 class States {

@@ -13,7 +13,7 @@
 namespace lockstep {
 
 enum class FailureKind : uint8_t {
-  NonFinite,    ///< the loss is NaN or infinite
+  NonFinite,    ///< the loss or the gradient norm is NaN or infinite
   DeviceLost,   ///< make a new trainer and load a checkpoint
   OutOfMemory,  ///< on the device
   Device,       ///< another failure of the device, as the diagnostics say
@@ -44,6 +44,8 @@ struct StepFailure {
 struct StepResult {
   uint64_t step = 0;  ///< 1-based
   float loss = 0;     ///< before the update of this step; NaN when the device failed
+  /// Of all gradients together, before they are clipped by it; only with clip_grad_norm or check_gradients of the optimizer.
+  std::optional<float> grad_norm;
   Captures captures;  ///< empty unless they were asked for
   std::optional<StepFailure> failure;
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -163,6 +164,7 @@ uint64_t Trainer::Impl::enqueue(size_t count, const std::function<Batch(size_t)>
     Result<Ticket> submitted = ticket.session->submit(ticket.inputs);
     if (submitted) {
       ticket.ticket = *submitted;
+      ticket.revision = ++revision;
       step += count;
     } else {
       ticket.failure = submitted.failure();
@@ -197,33 +199,42 @@ std::vector<StepResult> Trainer::Impl::wait(uint64_t id) {
     }
     return results;
   }
-  bool explained = false;
   for (size_t i = 0; i < results.size(); ++i) {
     StepResult& result = results[i];
+    const auto own = std::span(arenas).subspan(i * runs, runs);
     double sum = 0;
-    size_t bad = runs;  // the first run whose loss is not finite
-    for (size_t run = 0; run < runs; ++run) {
-      const float loss_value = ticket.session->outputs(arenas[i * runs + run], OutputKind::Loss).front().floats().front();
-      if (bad == runs && !std::isfinite(loss_value)) bad = run;
-      sum += static_cast<double>(loss_value);
+    for (const std::vector<std::byte>& arena : own) {
+      sum += static_cast<double>(ticket.session->outputs(arena, OutputKind::Loss).front().floats().front());
+      ticket.session->printOutputs(arena, fmt::format("step {}", result.step), print);
     }
     result.loss = static_cast<float>(sum / static_cast<double>(runs));
-    for (size_t run = 0; run < runs; ++run)
-      ticket.session->printOutputs(arenas[i * runs + run], fmt::format("step {}", result.step), print);
-    if (ticket.captures) result.captures = Captures(ticket.session->outputs(arenas[(i + 1) * runs - 1], OutputKind::Capture));
-    if (bad == runs) continue;
+    // The program's only result is the norm.
+    for (const HostTensor& norm : ticket.session->outputs(own.back(), OutputKind::Result)) result.grad_norm = norm.floats().front();
+    if (ticket.captures) result.captures = Captures(ticket.session->outputs(own.back(), OutputKind::Capture));
+  }
+  const auto isBad = [](const StepResult& result) { return !std::isfinite(result.loss) || !std::isfinite(result.grad_norm.value_or(0)); };
+  const auto first = std::ranges::find_if(results, isBad);
+  for (auto result = first; result != results.end(); ++result) {
+    if (!isBad(*result)) continue;
     // Steps after the first one that is not finite mostly fail because of it.
-    if (find_non_finite && !explained) {
-      result.failure = explainNonFinite(ticket, result.step, ticket.inputs[i * runs + bad], result.loss);
+    if (result == first && find_non_finite) {
+      const bool unchanged = ticket.revision == revision && skipsNonFinite(*ticket.model) && std::all_of(first, results.end(), isBad);
+      const auto at = static_cast<size_t>(first - results.begin());
+      result->failure = explainNonFinite(ticket, *result, std::span(ticket.inputs).subspan(at * runs, runs), !unchanged);
     } else {
-      result.failure = StepFailure{FailureKind::NonFinite, {detail::describeNonFinite(result.step, result.loss, {})}, {}};
+      result->failure = StepFailure{FailureKind::NonFinite, {detail::describeNonFinite(*result, {})}, {}};
     }
-    explained = true;
   }
   return results;
 }
 
-StepFailure Trainer::Impl::explainNonFinite(const OpenTicket& ticket, uint64_t at, const std::vector<std::byte>& input, float loss_value) {
+bool Trainer::Impl::skipsNonFinite(const detail::TrainedModel& model) const {
+  // Runs of a step whose own loss is finite update buffers.
+  return model.config.skip_non_finite && (accumulate == 1 || model.module->buffers().empty());
+}
+
+StepFailure Trainer::Impl::explainNonFinite(const OpenTicket& ticket, const StepResult& result,
+                                            std::span<const std::vector<std::byte>> runs, bool later) {
   StepFailure failure{.kind = FailureKind::NonFinite, .diagnostics = {}, .origin = {}};
   try {
     if (diagnosis.model != ticket.model || diagnosis.extent != ticket.extent) {
@@ -232,11 +243,17 @@ StepFailure Trainer::Impl::explainNonFinite(const OpenTicket& ticket, uint64_t a
                                                             detail::withExtent(inputs, ticket.extent));
       diagnosis = {ticket.model, ticket.extent, std::move(probe)};
     }
-    failure.origin = diagnosis.probe->find(ticket.session->decode(input));
-    failure.diagnostics.push_back(detail::describeNonFinite(at, loss_value, failure.origin));
+    for (const std::vector<std::byte>& run : runs) {
+      if (!failure.origin) failure.origin = diagnosis.probe->find(ticket.session->decode(run));
+    }
+    failure.diagnostics.push_back(detail::describeNonFinite(result, failure.origin));
+    std::vector<Note>& notes = failure.diagnostics.back().notes;
+    if (later) notes.push_back({"it was looked for with states that have changed since the step, so it may have begun elsewhere", {}});
+    if (!failure.origin && !later && std::isfinite(result.loss))
+      notes.push_back({"every value is finite: the squares of the gradients are too large to be summed", {}});
   } catch (const Error& error) {
     // The search may need more memory than there is; the step's own failure stays the news.
-    failure.diagnostics.push_back(detail::describeNonFinite(at, loss_value, {}));
+    failure.diagnostics.push_back(detail::describeNonFinite(result, {}));
     failure.diagnostics.back().notes.push_back({fmt::format("where that began was not found: {}", error.what()), {}});
   }
   return failure;
@@ -297,18 +314,13 @@ std::vector<std::pair<std::string, double>> Trainer::profile(const Batch& batch)
     if (times.empty()) times = std::move(once);
   }
   ++impl_->step;
+  ++impl_->revision;
   return times;
 }
 
 Trainer detail::compile(CompileRequest request) {
   checkFunction(request.model.get(), request.inputs, request.loss, request.where);
-  const bool dynamic = std::ranges::any_of(request.inputs, hasDynamicExtent);
-  if (request.accumulate < 1 || (request.accumulate > 1 && dynamic)) {
-    reject("compile.accumulate",
-           request.accumulate < 1 ? fmt::format("accumulate is {}, but must be at least 1", request.accumulate)
-                                  : "batches are accumulated, but an input has a dynamic extent",
-           "declare the inputs with the extents of one run");
-  }
+  if (request.accumulate < 1) reject("compile.accumulate", fmt::format("accumulate is {}, but must be at least 1", request.accumulate));
   return Trainer(std::make_unique<Trainer::Impl>(std::move(request)));
 }
 

@@ -130,8 +130,9 @@ struct CompileSpec {
   uint64_t memory_limit = 0;              ///< bytes of temporaries; 0: none
   /// Runs whose gradients are averaged before one update: a large batch in less memory. Inputs are declared with the extents of one run; a
   /// step takes accumulate times as many elements of an input, the runs one after the other along axis 0, or as many as were declared for
-  /// an input that all runs share. The loss of a step is the mean over its runs, its captures are those of the last one. For a loss that is
-  /// a mean over the batch the step is that of the whole batch.
+  /// an input that all runs share. An input with a dynamic extent is always cut: the extent of a run is that of the step / accumulate. The
+  /// loss of a step is the mean over its runs, its captures are those of the last one. For a loss that is a mean over the batch the step is
+  /// that of the whole batch.
   int64_t accumulate = 1;
   size_t cached_programs = 8;                         ///< programs for other dynamic extents and captures that are kept
   PrintFunction print = {};                           ///< gets the lines of ls::print; absent: stderr

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct Trainer::Impl {
     std::vector<std::vector<std::byte>> inputs;  ///< to run a step again that was not finite
     std::optional<Failure> failure;              ///< they could not be submitted
     bool captures = false;
+    uint64_t revision = 0;  ///< of the states, once these steps are done
   };
   /// The program that finds where numbers stop being finite; made when it is needed.
   struct Diagnosis {
@@ -51,6 +53,7 @@ struct Trainer::Impl {
   OptimizerSpec optimizer;
   Schedule first_schedule;
   uint64_t seed = 0, step = 0;
+  uint64_t revision = 0;       ///< goes up with whatever may change the states
   std::string dump_directory;  ///< cleared once the inputs of the first step are written
   detail::ProgramCache programs;
   ProgramFacts facts;
@@ -80,7 +83,12 @@ struct Trainer::Impl {
   std::vector<StepResult> wait(uint64_t ticket);
   /// What a replay of any dumped stage needs: weights, states, batch and scalars of the first step.
   void dumpInputs(const Batch& batch, const detail::StepValues& values);
-  [[nodiscard]] StepFailure explainNonFinite(const OpenTicket& ticket, uint64_t at, const std::vector<std::byte>& input, float loss);
+  /// Looks for the origin in the runs `inputs` of the step. `later`: the states may have changed
+  /// since.
+  [[nodiscard]] StepFailure explainNonFinite(const OpenTicket& ticket, const StepResult& result,
+                                             std::span<const std::vector<std::byte>> inputs, bool later);
+  /// Whether a step that is not finite leaves all states as they were.
+  [[nodiscard]] bool skipsNonFinite(const detail::TrainedModel& model) const;
 
   [[nodiscard]] io::TensorFile checkpoint(const DataCursor& cursor) const;
   DataCursor restore(const io::TensorFile& file);

@@ -27,6 +27,7 @@ io::TensorFile Trainer::Impl::checkpoint(const DataCursor& cursor) const {
 
 DataCursor Trainer::Impl::restore(const io::TensorFile& file) {
   auto model = shared->get();
+  ++revision;
   // Before its first program a trainer does not know all of its states.
   detail::TrainingState state = detail::readCheckpoint(*model, programs.size() == 0, file);
   for (const auto& [name, info] : state.infos) (void)model->states->declare(name, info);
@@ -39,6 +40,7 @@ DataCursor Trainer::Impl::restore(const io::TensorFile& file) {
 
 void Trainer::Impl::reset(const ResetOptions& options) {
   auto model = shared->get();
+  ++revision;
   for (const auto& [name, info] : model->states->infos()) {
     if (name == passes::kParameterState || !info.persistent) continue;
     if (passes::isOptimizerState(name) ? options.optimizer : options.parameters) model->states->fill(name);
@@ -95,6 +97,7 @@ ParameterValues Trainer::download_ema() const {
 
 void Trainer::upload(const ParameterValues& values) {
   auto turn = impl_->enter();
+  ++impl_->revision;
   detail::writeValues(*impl_->shared->get(), values);
 }
 
@@ -126,6 +129,7 @@ io::TensorFile Trainer::state_dict() const {
 
 LoadReport Trainer::load_state_dict(const io::TensorFile& file, LoadOptions options) {
   auto turn = impl_->enter();
+  ++impl_->revision;
   ParameterValues values = detail::readValues(*impl_->shared->get());
   LoadReport report = readStateDict(module(), file, options, values);
   detail::writeValues(*impl_->shared->get(), values);

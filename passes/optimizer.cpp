@@ -114,16 +114,24 @@ struct State {
     if (loss == in.outputs.end()) return {};
     return isFinite(b().broadcastTo(rewriter[loss->value], shape));
   }
+  /// Whether loss and norm (if there is one) are finite; likewise.
+  ValueId sound(ValueId gradient_norm, const Shape& shape) {
+    ValueId finite = finiteLoss(shape);
+    if (!config.skip_non_finite || !gradient_norm.valid()) return finite;
+    ValueId finite_norm = isFinite(b().broadcastTo(gradient_norm, shape));
+    return finite.valid() ? both(finite, finite_norm) : finite_norm;
+  }
   ValueId chosen(ValueId condition, ValueId now, ValueId before) {
     return condition.valid() ? b().make("where", {condition, now, before}) : now;
   }
 
   /// Next versions of the input graph's own states (buffers of modules), which were made without the guard.
-  void copyNextState(const Output& output) {
+  void copyNextState(const Output& output, ValueId gradient_norm) {
     const Node& update = in.definition(output.value);
     ValueId leaf = rewriter[update.operands[0]], value = rewriter[update.operands[1]];
-    ValueId before = b().reshape(leaf, b().shapeOf(value));
-    value = chosen(finiteLoss(b().shapeOf(value)), value, before);
+    const Shape shape = b().shapeOf(value);
+    ValueId before = b().reshape(leaf, shape);
+    value = chosen(sound(gradient_norm, shape), value, before);
     b().output(OutputKind::NextState, output.name, b().make("update_slice", {leaf, value}, {{"offset", int64_t{0}}}));
   }
 
@@ -196,12 +204,13 @@ struct State {
   struct Gradients {
     ValueId rows;
     ValueId sum;    ///< as runs left it, before clipping; invalid with one run a step
-    ValueId scale;  ///< of clipping, 0 where the loss or the norm is not finite; invalid without clipping
+    ValueId norm;   ///< before clipping by it; invalid when nobody asks
+    ValueId scale;  ///< of clipping, 0 where the loss or the norm is not finite; invalid without a norm
   };
   Gradients gradients() {
     std::vector<ValueId> parts = gradientParts();
     if (config.accumulate == 1) normalizeParts(parts);
-    Gradients g{b().reshape(packed(std::move(parts), "gradients"), rowsOf(trained.total)), {}, {}};
+    Gradients g{b().reshape(packed(std::move(parts), "gradients"), rowsOf(trained.total)), {}, {}, {}};
     if (config.accumulate > 1) g.rows = g.sum = accumulated(g.rows);
     if (config.accumulate > 1 && normalizes()) {
       ValueId flat = b().reshape(g.sum, Shape{trained.total});
@@ -210,22 +219,30 @@ struct State {
       normalizeParts(parts);
       g.rows = b().reshape(packed(std::move(parts), "normalized"), rowsOf(trained.total));
     }
+    // A limit by value may make a number of NaN.
+    if (config.check_gradients && config.clip_grad_norm <= 0) checkNorm(g);
     if (config.clip_grad_value > 0) {
       ValueId below = b().make("min", {g.rows, b().constant(config.clip_grad_value, b().shapeOf(g.rows))});
       g.rows = b().make("max", {below, b().constant(-config.clip_grad_value, b().shapeOf(g.rows))});
     }
     if (config.clip_grad_norm > 0) clipNorm(g);
+    if (g.norm.valid()) b().output(OutputKind::Result, std::string(kGradientNorm), g.norm);
     return g;
   }
+  ValueId closedUnlessSound(ValueId gradient_norm, ValueId scale) {
+    ValueId finite = sound(gradient_norm, Shape{});
+    return finite.valid() ? b().make("where", {finite, scale, b().constant(0, Shape{})}) : scale;
+  }
+  /// A scale as clipping has it: one number that the update reads in place of loss and norm, of which its kernel may bind too few.
+  void checkNorm(Gradients& g) {
+    g.norm = norm(g.rows);
+    g.scale = closedUnlessSound(g.norm, b().constant(1, Shape{}));
+  }
   void clipNorm(Gradients& g) {
-    ValueId size = norm(g.rows);
+    g.norm = norm(g.rows);
     ValueId limit = b().constant(config.clip_grad_norm, Shape{});
-    ValueId ratio = b().div(limit, b().add(size, config.clip_epsilon));
-    g.scale = b().make("min", {ratio, b().constant(1, Shape{})});
-    if (ValueId finite = finiteLoss(Shape{}); finite.valid()) {
-      finite = both(finite, isFinite(size));
-      g.scale = b().make("where", {finite, g.scale, b().constant(0, Shape{})});
-    }
+    ValueId ratio = b().div(limit, b().add(g.norm, config.clip_epsilon));
+    g.scale = closedUnlessSound(g.norm, b().make("min", {ratio, b().constant(1, Shape{})}));
     g.rows = b().mul(g.rows, b().broadcastTo(g.scale, rowsOf(trained.total)));
   }
   ValueId partOf(ValueId rows, const Stretch& stretch) {
@@ -272,6 +289,10 @@ struct State {
     b().name(leaf, std::string(kScalarsInput));
     scalars = leaf;
     const Gradients g = gradients();
+    // Of several runs a step each updates buffers by itself, while the norm is of all so far.
+    for (const Output& output : in.outputs) {
+      if (output.kind == OutputKind::NextState) copyNextState(output, config.accumulate == 1 ? g.norm : ValueId());
+    }
     const UpdateRule& rule = ruleOf(config.kind);
     FlatState parameters{std::string(kParameterState), params, params};
     std::vector<FlatState> moments;
@@ -337,11 +358,7 @@ Result<Graph> optimizer(const Graph& graph, const OptimizerConfig& config) {
   State state(graph, config);
   state.params = copyBound(state.rewriter, graph, kParameterState);
   for (const Output& output : graph.outputs) {
-    if (output.kind == OutputKind::NextState) {
-      state.copyNextState(output);
-    } else if (output.kind != OutputKind::Gradient) {
-      state.rewriter.copyOutput(output);
-    }
+    if (output.kind != OutputKind::NextState && output.kind != OutputKind::Gradient) state.rewriter.copyOutput(output);
   }
   state.update();
   return state.rewriter.take();

@@ -35,9 +35,10 @@ struct OptimizerConfig {
   double clip_grad_value = 0;         ///< 0: none; else every gradient element is limited to [-value, value]
   double clip_grad_norm = 0;          ///< 0: none; else g * min(1, max / (norm + clip_epsilon)), one norm over all trained parameters
   double clip_epsilon = 1e-6;
-  double ema_decay = 0;         ///< 0: none; else the state `ema` follows the parameters
-  int64_t accumulate = 1;       ///< runs whose gradients are averaged before one update
-  bool skip_non_finite = true;  ///< a loss or norm that is not finite leaves every state as it was
+  double ema_decay = 0;          ///< 0: none; else the state `ema` follows the parameters
+  int64_t accumulate = 1;        ///< runs whose gradients are averaged before one update
+  bool skip_non_finite = true;   ///< a loss or norm that is not finite leaves every state as it was
+  bool check_gradients = false;  ///< there is a norm also without clip_grad_norm
   /// By name; a parameter that is not here has weight_decay if its flag says that it decays.
   std::map<std::string, ParameterSetting, std::less<>> parameters = {};
   friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
@@ -56,6 +57,9 @@ inline constexpr std::string_view kAccumulatedState = "accumulated";  ///< gradi
 
 /// One of the states above, other than the parameters themselves.
 bool isOptimizerState(std::string_view name);
+
+/// The result f32[] of every run with clip_grad_norm or check_gradients: the norm of all gradients before they are clipped by it.
+inline constexpr std::string_view kGradientNorm = "step.grad_norm";
 
 /// The input f32[4] of every run.
 inline constexpr std::string_view kScalarsInput = "step.scalars";

@@ -157,6 +157,35 @@ TEST_P(Checkpoints, checkpoint_of_another_optimizer_is_refused) {
   EXPECT_EQ(error.exitCode(), ExitCode::IncompatibleCheckpoint);
 }
 
+TEST_P(Checkpoints, other_parameter_groups_are_refused) {
+  CompileSpec<Mlp> spec = specFor(GetParam());
+  auto trained = [&](const ParameterGroup& group) {
+    spec.optimizer = adamw({.lr = 0.01, .groups = {group}});
+    return compile<Mlp>(spec);
+  };
+  const NameFilter l2 = [](const std::string& name) { return name == "l2.W"; };
+  auto trainer = trained({.filter = l2, .lr_factor = 0.5, .weight_decay = 0.25});
+  const io::TensorFile file = trainer.checkpoint();
+  EXPECT_EQ(file.metadata.at("lockstep.parameter.l2.W"), "f32[16,1] weight_decay 0.25 lr_factor 0.5");
+  auto same = trained({.filter = l2, .lr_factor = 0.5, .weight_decay = 0.25});
+  same.restore(file);
+  const ParameterGroup others[] = {{.filter = l2, .lr_factor = 0.5, .weight_decay = 0.5},
+                                   {.filter = l2, .lr_factor = 1, .weight_decay = 0.25},
+                                   {.filter = [](const std::string&) { return true; }, .lr_factor = 0.5, .weight_decay = 0.25}};
+  for (const ParameterGroup& group : others) {
+    auto other = trained(group);
+    const Error error = caught([&] { other.restore(file); });
+    EXPECT_EQ(error.code(), "checkpoint.parameter");
+    EXPECT_EQ(error.exitCode(), ExitCode::IncompatibleCheckpoint);
+  }
+  auto other = trained({.filter = l2, .lr_factor = 2, .weight_decay = 0.25});
+  const std::string said = caught([&] { other.restore(file); }).what();
+  EXPECT_NE(said.find("parameter 'l2.W' is f32[16,1] weight_decay 0.25 lr_factor 0.5 in the checkpoint and f32[16,1] weight_decay 0.25 "
+                      "lr_factor 2 in the trainer"),
+            std::string::npos)
+      << said;
+}
+
 TEST_P(Checkpoints, reset_starts_the_same_run_again) {
   auto trainer = make();
   const io::TensorFile fresh = trainer.checkpoint();

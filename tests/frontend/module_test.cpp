@@ -332,6 +332,14 @@ TEST(Buffer, mistakes_are_named) {
     Buffer b{*this, "b", {0}};
   };
   EXPECT_EQ(caught([] { Zero zero; }).code, "parameter.shape");
+  struct Flag : Module {
+    Buffer b{*this, "b", {}, 0, DType::Bool};
+  };
+  EXPECT_EQ(caught([] { Flag flag; }).code, "buffer.type");
+  struct Half : Module {
+    Buffer b{*this, "b", {}, 0.5, DType::I32};
+  };
+  EXPECT_EQ(caught([] { Half half; }).code, "buffer.initial");
 }
 
 }  // namespace

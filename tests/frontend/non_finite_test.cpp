@@ -60,7 +60,8 @@ TEST_P(NonFinite, infinity_of_the_data_is_found_in_the_data) {
   EXPECT_EQ(origin->value.op, "input");
   EXPECT_EQ(origin->value.name, "x");
   EXPECT_EQ(origin->value.non_finite, 1);
-  EXPECT_EQ(detail::describeNonFinite(7, NAN, origin).message,
+  const StepResult result{.step = 7, .loss = NAN, .grad_norm = {}, .captures = {}, .failure = {}};
+  EXPECT_EQ(detail::describeNonFinite(result, origin).message,
             "the loss of step 7 is nan; the first value that is not finite is input 'x' f32[3]: 1 of 3 elements not finite");
 }
 
@@ -123,6 +124,98 @@ TEST_P(NonFinite, later_steps_of_a_submission_fail_without_a_search) {
   for (const StepResult& result : results) EXPECT_FALSE(result.completed());
   EXPECT_TRUE(results[0].failure->origin.has_value());
   EXPECT_FALSE(results[2].failure->origin.has_value());
+}
+
+/// Finite at x = 0, where its slope is not. The buffer counts steps.
+struct Root : Module {
+  Parameter w{*this, "w", {3}, init::literal({1, 2, 3})};
+  Buffer steps{*this, "steps", {}};
+};
+CompileSpec<Root> rootSpec(const std::string& device, const OptimizerSpec& optimizer) {
+  return {.inputs = {{"x", f32(3)}},
+          .loss =
+              [](const Root& m, const Inputs& in) {
+                m.steps.update(m.steps + 1.0);
+                return mean(sqrt(m.w * in["x"]));
+              },
+          .optimizer = optimizer,
+          .seed = 1,
+          .device = device};
+}
+const std::vector<float> kFine{1, 2, 3}, kZero{0, 1, 1};
+
+TEST_P(NonFinite, gradients_that_are_not_finite_fail_and_change_nothing) {
+  for (const OptimizerSpec& optimizer :
+       {adam({.lr = 1e-3, .clip_grad_norm = 1}), adam({.lr = 1e-3, .clip_grad_value = 1, .check_gradients = true})}) {
+    auto trainer = compile<Root>(rootSpec(GetParam(), optimizer));
+    ASSERT_TRUE(trainer.step({{"x", kFine}}).completed());
+    const auto before = trainer.checkpoint().tensors;
+    const StepResult result = trainer.step({{"x", kZero}});
+    ASSERT_FALSE(result.completed());
+    EXPECT_EQ(result.failure->kind, FailureKind::NonFinite);
+    EXPECT_TRUE(std::isfinite(result.loss));
+    ASSERT_TRUE(result.grad_norm.has_value());
+    EXPECT_FALSE(std::isfinite(*result.grad_norm));
+    ASSERT_TRUE(result.failure->origin.has_value());
+    EXPECT_TRUE(result.failure->origin->in_gradient);
+    EXPECT_EQ(result.failure->origin->value.non_finite, 1);
+    EXPECT_NE(caught([&] { (void)result.or_throw(); }).what(), std::string());
+    EXPECT_TRUE(result.failure->diagnostics[0].message.starts_with("the gradient norm of step 2 is"))
+        << result.failure->diagnostics[0].message;
+    EXPECT_EQ(trainer.checkpoint().tensors, before);
+    EXPECT_TRUE(trainer.step({{"x", kFine}}).completed());
+  }
+}
+
+TEST_P(NonFinite, gradient_norm_is_reported_where_there_is_one) {
+  auto trainer = compile<Scale>({.inputs = {{"x", f32(3)}},
+                                 .loss = [](const Scale& m, const Inputs& in) { return sum(m.w * in["x"]); },
+                                 .optimizer = sgd({.check_gradients = true}),
+                                 .device = GetParam()});
+  const std::vector<float> x{2, 3, 6}, large{1e30f, 0, 0};
+  EXPECT_NEAR(trainer.step({{"x", x}}).grad_norm.value(), 7, 1e-5);
+  const StepResult overflow = trainer.step({{"x", large}});
+  ASSERT_FALSE(overflow.completed());
+  EXPECT_FALSE(overflow.failure->origin.has_value());
+  EXPECT_NE(overflow.failure->diagnostics[0].notes.at(0).message.find("squares"), std::string::npos);
+  auto plain = compile<Root>(rootSpec(GetParam(), sgd({.lr = 1e-3})));
+  EXPECT_FALSE(plain.step({{"x", kFine}}).grad_norm.has_value());
+}
+
+TEST_P(NonFinite, accumulated_gradients_are_looked_at_together) {
+  CompileSpec<Root> spec = rootSpec(GetParam(), adam({.lr = 1e-3, .check_gradients = true}));
+  spec.accumulate = 2;
+  auto trainer = compile<Root>(spec);
+  const ParameterValues before = trainer.download();
+  const std::vector<float> first_bad{0, 1, 1, 1, 2, 3}, both_fine{1, 2, 3, 1, 2, 3};
+  const StepResult result = trainer.step({{"x", first_bad}});
+  ASSERT_FALSE(result.completed());
+  EXPECT_TRUE(result.failure->origin.has_value());
+  EXPECT_EQ(trainer.download().at("w"), before.at("w"));
+  EXPECT_TRUE(trainer.step({{"x", both_fine}}).completed());  // nothing is left in the sum
+  EXPECT_NE(trainer.download().at("w"), before.at("w"));
+}
+
+TEST_P(NonFinite, search_says_when_states_have_changed_since) {
+  auto trainer = compile<Scale>(scaleSpec(GetParam()));
+  const std::vector<float> good{1, 2, 3}, bad{1, -2, 3};
+  auto notes = [&](std::initializer_list<const std::vector<float>*> data) {
+    std::vector<const std::vector<float>*> steps(data);
+    const auto results = trainer.steps(steps.size(), [&](size_t i) { return Batch{{"x", *steps[i]}}; });
+    std::string text;
+    for (const StepResult& result : results) {
+      if (!result.failure || !result.failure->origin) continue;
+      EXPECT_EQ(result.failure->origin->value.op, "log");
+      for (const Note& note : result.failure->diagnostics[0].notes) text += note.message + "\n";
+    }
+    return text;
+  };
+  const std::string words = "states that have changed since";
+  EXPECT_EQ(notes({&good, &bad, &bad}).find(words), std::string::npos);
+  EXPECT_NE(notes({&bad, &good}).find(words), std::string::npos);
+  const uint64_t ticket = trainer.enqueue(1, [&](size_t) { return Batch{{"x", bad}}; });
+  trainer.upload(trainer.download());
+  EXPECT_NE(trainer.wait(ticket)[0].failure->diagnostics[0].notes.back().message.find(words), std::string::npos);
 }
 
 TEST_P(NonFinite, search_can_be_left_out) {

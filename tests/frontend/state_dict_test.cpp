@@ -2,6 +2,9 @@
 // Weights under PyTorch's names and layouts.
 #include "frontend/state_dict.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "tests/frontend/trainer_fixture.h"
 
 namespace lockstep {
@@ -108,6 +111,136 @@ TEST(StateDict, loose_load_takes_what_matches_and_reports_the_rest) {
   // A tensor of a wrong shape is never left out silently.
   file.tensors.at("scale") = io::Array::zeros(io::ElementType::F32, {3});
   EXPECT_EQ(caught([&] { trainer.load_state_dict(file, {.strict = false}); }).code(), "state_dict.shape");
+}
+
+/// Layers that PyTorch lays out in its own way.
+struct Layers : Module {
+  nn::LSTM lstm{*this, "lstm", 2, 2};
+  nn::GRU gru{*this, "gru", 2, 2};
+  nn::MultiHeadAttention attn{*this, "attn", 4, 2};
+  nn::BatchNorm norm{*this, "norm", 3};
+  nn::LSTMCell cell{*this, "cell", 2, 2};
+};
+
+ModelTrainer<Layers> makeLayers() {
+  return compile<Layers>({.inputs = {{"x", f32(1, 3, 2)}, {"z", f32(2, 3, 4)}},
+                          .loss =
+                              [](const Layers& m, const Inputs& in) {
+                                return mean(m.lstm(in["x"]).y) + mean(m.gru(in["x"]).y) + mean(m.attn(m.norm(in["z"]))) +
+                                       mean(square(m.cell.W_ih));
+                              },
+                          .seed = 1,
+                          .device = "reference"});
+}
+
+std::vector<float> waves(size_t count, size_t k) {
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i) values[i] = static_cast<float>(0.5 * std::sin(static_cast<double>(i + 10 * k) + 1));
+  return values;
+}
+
+/// The state_dict() of the same layers in PyTorch 1.13, in its order; tensor k holds 0.5 sin(i + 10 k + 1), running_var 1 more.
+io::TensorFile torchLayers() {
+  static const std::vector<std::pair<std::string, std::vector<int64_t>>> kTensors{{"lstm.weight_ih_l0", {8, 2}},
+                                                                                  {"lstm.weight_hh_l0", {8, 2}},
+                                                                                  {"lstm.bias_ih_l0", {8}},
+                                                                                  {"lstm.bias_hh_l0", {8}},
+                                                                                  {"gru.weight_ih_l0", {6, 2}},
+                                                                                  {"gru.weight_hh_l0", {6, 2}},
+                                                                                  {"gru.bias_ih_l0", {6}},
+                                                                                  {"gru.bias_hh_l0", {6}},
+                                                                                  {"attn.in_proj_weight", {12, 4}},
+                                                                                  {"attn.in_proj_bias", {12}},
+                                                                                  {"attn.out_proj.weight", {4, 4}},
+                                                                                  {"attn.out_proj.bias", {4}},
+                                                                                  {"norm.weight", {3}},
+                                                                                  {"norm.bias", {3}},
+                                                                                  {"norm.running_mean", {3}},
+                                                                                  {"norm.running_var", {3}},
+                                                                                  {"norm.num_batches_tracked", {}},
+                                                                                  {"cell.weight_ih", {8, 2}},
+                                                                                  {"cell.weight_hh", {8, 2}},
+                                                                                  {"cell.bias_ih", {8}},
+                                                                                  {"cell.bias_hh", {8}}};
+  io::TensorFile file;
+  for (size_t k = 0; k < kTensors.size(); ++k) {
+    const auto& [name, shape] = kTensors[k];
+    std::vector<float> values = waves(static_cast<size_t>(*io::checkedElementCount(shape)), k);
+    if (name == "norm.running_var") std::ranges::transform(values, values.begin(), [](float value) { return value + 1; });
+    file.tensors.emplace(
+        name, name == "norm.num_batches_tracked" ? io::Array::zeros(io::ElementType::I64, {}) : io::Array::fromFloats(shape, values));
+  }
+  return file;
+}
+
+TEST(StateDict, layers_compute_what_pytorch_does_with_its_weights) {
+  auto trainer = makeLayers();
+  trainer.load_state_dict(torchLayers());
+  const std::vector<float> x = waves(6, 20), z = waves(12, 21);
+  auto expect = [&](const std::function<Tensor(const Layers&, const Inputs&)>& layer, const std::vector<double>& expected) {
+    Forward forward = trainer.attach({.inputs = {{"x", f32(1, 3, 2)}, {"z", f32(1, 3, 4)}}, .forward = layer});
+    const ForwardResult result = forward.run({{"x", x}, {"z", z}});
+    const std::vector<double> got = result.output.doubles();
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-6) << i;
+  };
+  // In evaluation mode, by torch 1.13 in f64 (batch_first).
+  expect([](const Layers& m, const Inputs& in) { return m.lstm(in["x"]).y; },
+         {-0.1294342, -0.0596446, -0.1486917, -0.1638516, -0.1404687, -0.0189507});
+  expect([](const Layers& m, const Inputs& in) { return m.gru(in["x"]).y; },
+         {0.1459360, 0.1598303, 0.1161648, 0.2021236, 0.3691004, -0.0138548});
+  expect([](const Layers& m, const Inputs& in) { return m.attn(in["z"]); },
+         {-0.6199888, 0.1075081, -0.5831618, 0.5388219, -0.7010006, 0.1441428, -0.5500422, 0.4588903, -0.5972285, 0.1062693, -0.6043026,
+          0.5676978});
+  expect([](const Layers& m, const Inputs& in) { return m.norm(in["z"]); },
+         {-0.6090767, -0.7297967, -0.6320935, -0.4057950, 0.1879709, 0.1587140, 0.0635741, -0.0099775, 0.4143009, 0.3290023, 0.2515921,
+          0.2532410});
+  expect([](const Layers& m, const Inputs& in) { return m.cell(squeeze(narrow(in["x"], 1, 0, 1), 1), {zeros({1, 2}), zeros({1, 2})}).h; },
+         {-0.1373762, -0.0124089});
+}
+
+TEST(StateDict, layers_are_written_as_they_were_read) {
+  auto trainer = makeLayers();
+  trainer.load_state_dict(torchLayers());
+  io::TensorFile expected = torchLayers();
+  expected.tensors.erase("norm.num_batches_tracked");
+  EXPECT_EQ(trainer.state_dict(), expected);
+  expected.tensors.erase("attn.in_proj_bias");
+  const Error error = caught([&] { trainer.load_state_dict(expected); });
+  EXPECT_EQ(error.code(), "state_dict.missing");
+  EXPECT_NE(std::string(error.what()).find("lacks attn.in_proj_bias"), std::string::npos) << error.what();
+}
+
+TEST(StateDict, blocks_are_translated_by_their_parts) {
+  struct Model : Module {
+    nn::TransformerBlock block{*this, "block", 4, 2, {.rms_norm = true, .attention = {.kv_heads = 1}, .feed_forward = {.bias = false}}};
+    nn::GroupNorm group{*this, "group", 1, 4};
+  } model;
+  std::vector<std::string> names;
+  for (const StateDictEntry& entry : stateDictEntries(model)) names.push_back(entry.name);
+  // Grouped queries have no counterpart in torch.nn, so their projections stay apart.
+  EXPECT_EQ(names, (std::vector<std::string>{"block.ln1.weight", "block.attn.q.weight", "block.attn.q.bias", "block.attn.k.weight",
+                                             "block.attn.k.bias", "block.attn.v.weight", "block.attn.v.bias", "block.attn.out_proj.weight",
+                                             "block.attn.out_proj.bias", "block.ln2.weight", "block.mlp.up.weight", "block.mlp.down.weight",
+                                             "group.weight", "group.bias"}));
+}
+
+TEST(StateDict, integer_buffers_take_whole_numbers) {
+  struct Model : Module {
+    Parameter w{*this, "w", {1}, init::ones()};
+    Buffer num_batches_tracked{*this, "num_batches_tracked", {}, 5, DType::I32};
+  };
+  auto trainer = compile<Model>({.loss = [](const Model& m, const Inputs&) { return sum(m.w); }, .seed = 1, .device = "reference"});
+  io::TensorFile file = trainer.state_dict();
+  EXPECT_EQ(file.tensors.at("num_batches_tracked"), io::Array::fromInts({}, std::vector<int32_t>{5}));
+  io::Array wide = io::Array::zeros(io::ElementType::I64, {});
+  wide.data[0] = std::byte{77};
+  file.tensors.at("num_batches_tracked") = wide;
+  trainer.load_state_dict(file);
+  EXPECT_EQ(trainer.download().at("num_batches_tracked"), std::vector<float>{77});
+  file.tensors.at("num_batches_tracked") = io::Array::fromFloats({}, std::vector<float>{1});
+  EXPECT_EQ(caught([&] { trainer.load_state_dict(file); }).code(), "state_dict.type");
+  EXPECT_EQ(caught([&] { trainer.upload({{"w", {1}}, {"num_batches_tracked", {0.5f}}}); }).code(), "parameters.type");
 }
 
 }  // namespace

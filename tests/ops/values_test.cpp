@@ -161,6 +161,31 @@ TEST(Prod, Zeros_HaveTheRightGradient) {
   EXPECT_EQ(prod.gradient(0, {1, 10, 100}), (Numbers{12, 8, 6, 0, 80, 0, 0, 0, 0}));
 }
 
+TEST(Prod, ZerosOfLongRow_HaveTheRightGradients) {
+  const Attributes all{{"axes", std::vector<int64_t>{0}}, {"keep_dims", false}};
+  Numbers factors(100, 1.0), expected(100, 0.0);
+  factors[7] = 2, factors[50] = 0, factors[99] = 3;
+  expected[50] = 6;
+  EXPECT_EQ(Applied("prod", {floats({100}, factors)}, all).gradient(0, {1}), expected);
+  // Two zeros: only the derivative by both of them is not 0.
+  factors[2] = 0;
+  Applied prod("prod", {floats({100}, factors)}, all);
+  EXPECT_EQ(prod.gradient(0, {1}), Numbers(100, 0.0));
+  Builder& b = prod.builder;
+  b.output(OutputKind::Loss, "loss", prod.result);
+  Builder second(passes::grad(b.graph(), {.wrt = {"operand0"}}).orThrow());
+  ValueId gradient = second.graph().outputs.back().value;
+  Numbers weights(100);
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<double>(i);
+  prod.leaves.emplace("weights", floats({100}, weights));
+  ValueId weighted = second.mul(gradient, addInput(second, "weights", f32({100})));
+  second.mutableGraph().outputs.clear();
+  second.output(OutputKind::Loss, "loss", second.sum(weighted, 0, false));
+  Numbers mixed(100, 0.0);
+  mixed[2] = 50 * 6, mixed[50] = 2 * 6;
+  EXPECT_EQ(run(passes::grad(second.graph(), {.wrt = {"operand0"}}).orThrow(), prod.leaves).back().data, mixed);
+}
+
 TEST(ReduceMin, Tie_GivesTheGradientToTheFirst) {
   Applied row("reduce_min", {floats({2, 3}, {4, 1, 1, 9, 9, 9})}, {{"axes", std::vector<int64_t>{1}}, {"keep_dims", false}});
   EXPECT_EQ(row.value(), (Numbers{1, 9}));

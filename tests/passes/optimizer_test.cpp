@@ -291,6 +291,15 @@ TEST(OptimizerCost, guard_and_groups_take_no_dispatch_and_no_level) {
   EXPECT_EQ(copies(guarded), 0u);
 }
 
+TEST(OptimizerCost, norm_takes_the_dispatches_of_a_clipped_one) {
+  OptimizerConfig config{.kind = OptimizerKind::AdamW, .clip_grad_norm = 1};
+  Compiled clipped = compiledWith(config);
+  config.check_gradients = true;
+  EXPECT_EQ(compiledWith(config).plan.dispatches, clipped.plan.dispatches);
+  config.clip_grad_norm = 0;
+  EXPECT_LE(compiledWith(config).plan.dispatches, clipped.plan.dispatches);
+}
+
 TEST(OptimizerCost, frozen_parameters_save_kernels_and_moments) {
   OptimizerConfig config;
   Compiled all = compiledWith(config);
