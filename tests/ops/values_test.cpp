@@ -188,8 +188,8 @@ TEST(Embedding, RepeatedIndex_SumsTheGradient) {
   EXPECT_EQ(embedding.gradient(0, {1, 10, 100, 1000, 10000}), (Numbers{10101, 0, 10}));
 }
 
-TEST(TakeLast, IndexOutside_GivesZeroAndNoGradient) {
-  Applied take("take_last", {floats({3, 2}, {1, 2, 3, 4, 5, 6}), integers({3}, {1, 2, -1})});
+TEST(TakeAlongAxis, OneIndexOutside_GivesZeroAndNoGradient) {
+  Applied take("take_along_axis", {floats({3, 2}, {1, 2, 3, 4, 5, 6}), integers({3, 1}, {1, 2, -1})}, {{"axis", int64_t{1}}});
   EXPECT_EQ(take.value(), (Numbers{2, 0, 0}));
   EXPECT_EQ(take.gradient(0, {7, 8, 9}), (Numbers{0, 7, 0, 0, 0, 0}));
 }
