@@ -161,6 +161,12 @@ TEST(Prod, Zeros_HaveTheRightGradient) {
   EXPECT_EQ(prod.gradient(0, {1, 10, 100}), (Numbers{12, 8, 6, 0, 80, 0, 0, 0, 0}));
 }
 
+TEST(HardActivations, AtTheKinks_GradientIsThatOfTheOuterSide) {
+  EXPECT_EQ(Applied("hard_sigmoid", {floats({2}, {-3, 3})}).gradient(0, {5, 7}), (Numbers{0, 0}));
+  EXPECT_EQ(Applied("hard_swish", {floats({2}, {-3, 3})}).gradient(0, {5, 7}), (Numbers{0, 7}));
+  EXPECT_EQ(Applied("hard_tanh", {floats({2}, {-1, 1})}).gradient(0, {5, 7}), (Numbers{0, 0}));
+}
+
 TEST(ReduceMin, Tie_GivesTheGradientToTheFirst) {
   Applied row("reduce_min", {floats({2, 3}, {4, 1, 1, 9, 9, 9})}, {{"axes", std::vector<int64_t>{1}}, {"keep_dims", false}});
   EXPECT_EQ(row.value(), (Numbers{1, 9}));
