@@ -7,6 +7,7 @@
 #include <string>
 
 #include "frontend/ops_element.h"
+#include "frontend/ops_index.h"
 #include "frontend/ops_network.h"
 #include "frontend/ops_reduce.h"
 #include "frontend/ops_shape.h"
@@ -59,12 +60,32 @@ Tensor huber_loss(Tensor x, Tensor y, double delta, Reduction reduction, Where w
 
 Tensor nll_loss(Tensor log_probabilities, Tensor targets, NllOptions options, Where where) {
   detail::Trace::require("nll_loss", where);
-  Tensor losses = neg(emit("take_last", {log_probabilities, targets}, {}, where), where);
+  if (log_probabilities.dtype(where) != DType::F32 || targets.dtype(where) != DType::I32) {
+    raise("nll_loss.C1",
+          fmt::format("the log-probabilities are {} and the targets {}, wanted f32 and i32", toString(log_probabilities.type(where)),
+                      toString(targets.type(where))),
+          {log_probabilities, targets}, where, "cast them");
+  }
+  std::vector<int64_t> rows = log_probabilities.shape(where).extents();
+  if (!rows.empty()) rows.pop_back();
+  if (log_probabilities.shape(where).rank() == 0 || Shape(rows) != targets.shape(where)) {
+    raise("nll_loss.C2",
+          fmt::format("the targets {} do not have the axes of the log-probabilities {} without the last", toString(targets.type(where)),
+                      toString(log_probabilities.type(where))),
+          {log_probabilities, targets}, where, "give one target for each row of classes");
+  }
+  std::vector<int64_t> places = rows;
+  places.push_back(1);
+  auto ofTarget = [&](Tensor values) {
+    Tensor taken = take_along_axis(values, reshape(targets, places, where), -1, where);
+    return reshape(taken, rows, where);
+  };
+  Tensor losses = neg(ofTarget(log_probabilities), where);
   if (!options.class_weights && !options.ignore_index) return reduced(losses, options.reduction, where);
   Tensor weights = full(losses.shape(where).extents(), 1, DType::F32, where);
   if (options.class_weights) {
     Tensor repeated = detail::broadcast(*options.class_weights, log_probabilities.shape(where), where);
-    weights = emit("take_last", {repeated, targets}, {}, where);
+    weights = ofTarget(repeated);
     losses = mul(losses, weights, where);
   }
   if (options.ignore_index) {

@@ -32,7 +32,7 @@ struct CrossEntropyOptions {
   double label_smoothing = 0;                ///< the part of the loss that is the (weighted) mean over all classes instead
 };
 /// -log_probabilities[target], for [..., classes] and i32 targets [...]. A target that is no class adds 0 but counts in the mean (with
-/// class weights it has none and does not).
+/// class weights it has none and does not). Error "nll_loss.C2" unless there is one target for each row of classes.
 Tensor nll_loss(Tensor log_probabilities, Tensor targets, NllOptions options = {}, Where where = Where::current());
 /// nll_loss of log_softmax(logits): the op cross_entropy.
 Tensor cross_entropy(Tensor logits, Tensor targets, CrossEntropyOptions options = {}, Where where = Where::current());

@@ -119,8 +119,5 @@ Tensor cast(Tensor x, DType dtype, Where where) { return emit("cast", {x}, {{"dt
 Tensor clamp(Tensor x, double lo, double hi, Where where) { return emit("clamp", {x}, {{"lo", lo}, {"hi", hi}}, where); }
 Tensor leaky_relu(Tensor x, double alpha, Where where) { return emit("leaky_relu", {x}, {{"alpha", alpha}}, where); }
 Tensor elu(Tensor x, double alpha, Where where) { return emit("elu", {x}, {{"alpha", alpha}}, where); }
-Tensor hard_sigmoid(Tensor x, Where where) { return clamp(add(mul(x, 1.0 / 6, where), 0.5, where), 0, 1, where); }
-Tensor hard_swish(Tensor x, Where where) { return mul(x, hard_sigmoid(x, where), where); }
-Tensor hard_tanh(Tensor x, Where where) { return clamp(x, -1, 1, where); }
 
 }  // namespace lockstep

@@ -40,16 +40,11 @@ Tensor cast(Tensor x, DType dtype, Where where = Where::current());
 /// x within [lo, hi]; the gradient is 0 at the bounds and beyond. Error "clamp.C2" unless lo <= hi.
 Tensor clamp(Tensor x, double lo, double hi, Where where = Where::current());
 
-// Activations with a parameter or made of other ops; relu, sigmoid, tanh, softplus, silu, gelu and gelu_tanh are among those above.
+// Activations with a parameter; relu, sigmoid, tanh, softplus, silu, gelu, gelu_tanh, hard_sigmoid, hard_swish and hard_tanh are among
+// those above.
 /// x where it is positive, else alpha x.
 Tensor leaky_relu(Tensor x, double alpha = 0.01, Where where = Where::current());
 /// x where it is positive, else alpha (e^x - 1).
 Tensor elu(Tensor x, double alpha = 1, Where where = Where::current());
-/// x / 6 + 1/2 within [0, 1], as in PyTorch; ONNX has the slope 0.2 by default.
-Tensor hard_sigmoid(Tensor x, Where where = Where::current());
-/// x hard_sigmoid(x).
-Tensor hard_swish(Tensor x, Where where = Where::current());
-/// x within [-1, 1].
-Tensor hard_tanh(Tensor x, Where where = Where::current());
 
 }  // namespace lockstep

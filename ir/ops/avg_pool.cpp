@@ -11,9 +11,7 @@ namespace {
 Result<std::vector<TensorType>> infer(const InferContext& c) {
   const TensorType& x = c.operands[0];
   LS_TRY(const std::vector<Window> windows, poolingWindows("avg_pool", x, c.attributes));
-  std::vector<int64_t> extents = x.shape.extents();
-  for (size_t i = 0; i < windows.size(); ++i) extents[2 + i] = windows[i].positions(extents[2 + i]);
-  return std::vector{f32(Shape(extents))};
+  return std::vector{f32(pooledShape(x.shape, windows))};
 }
 
 /// y times 1 / the number of elements that each window averages; `extents` are those of x.
@@ -48,13 +46,8 @@ std::vector<ValueId> gradient(const GradientContext& g) {
   std::vector<Window> windows = windowsOf(g.node.attributes);
   std::vector<int64_t> extents = b.shapeOf(g.operands[0]).extents();
   ValueId dy = divided(b, g.node.attributes, g.cotangents[0], extents);
-  std::vector<int64_t> ones = b.shapeOf(dy).extents(), whole = ones;
-  for (const Window& window : windows) {
-    ones.push_back(1);
-    whole.push_back(window.kernel);
-  }
   extents.erase(extents.begin(), extents.begin() + 2);
-  return {makeFold(b, b.broadcastTo(b.reshape(dy, Shape(ones)), Shape(whole)), windows, extents)};
+  return {makeFold(b, overKernel(b, dy, windows), windows, extents)};
 }
 
 std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const ValueId> operands) {
@@ -70,22 +63,12 @@ std::vector<Tensor> evaluateAvgPool(const EvaluateContext& c) {
   const Shape& shape = c.operands[0]->type.shape;
   std::vector<Window> windows = windowsOf(c.node.attributes);
   bool all = c.node.attributes.get<bool>("count_include_pad");
-  std::vector<int64_t> kernel, from(shape.rank());
-  for (const Window& window : windows) kernel.push_back(window.kernel);
-  return evaluateByIndex(c, [&](const std::vector<int64_t>& at) {
+  return evaluateByIndex(c, [&](const std::vector<int64_t>& position) {
     double sum = 0, count = 0;
-    std::vector<int64_t> k(kernel.size(), 0);
-    from[0] = at[0];
-    from[1] = at[1];
-    do {
-      bool inside = true;
-      for (size_t i = 0; i < windows.size(); ++i) {
-        from[2 + i] = at[2 + i] * windows[i].stride + k[i] - windows[i].padding_low;
-        inside = inside && from[2 + i] >= 0 && from[2 + i] < shape.extent(2 + i);
-      }
-      if (inside) sum += x(from);
+    visitWindow(windows, shape, position, [&](const std::vector<int64_t>& index, bool inside) {
+      if (inside) sum += x(index);
       if (inside || all) count += 1;
-    } while (nextIndex(k, kernel));
+    });
     return sum / count;
   });
 }

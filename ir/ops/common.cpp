@@ -24,9 +24,11 @@ Result<std::vector<TensorType>> inferSame(std::string_view op, const InferContex
   return std::vector{first};
 }
 
-Result<std::vector<TensorType>> inferCompare(std::string_view op, const InferContext& context) {
-  LS_TRY(std::vector<TensorType> types, inferSame(op, context, {DType::F32, DType::I32, DType::U32}));
-  types.front().dtype = DType::Bool;
+Result<std::vector<TensorType>> inferCompare(std::string_view op, const InferContext& context, Compared allowed) {
+  Result<std::vector<TensorType>> types = allowed == Compared::Numbers
+                                              ? inferSame(op, context, {DType::F32, DType::I32, DType::U32})
+                                              : inferSame(op, context, {DType::F32, DType::I32, DType::U32, DType::Bool});
+  if (types.ok()) types->front().dtype = DType::Bool;
   return types;
 }
 
@@ -81,8 +83,6 @@ std::vector<int64_t> allAxes(size_t rank) {
   return axes;
 }
 
-namespace {}  // namespace
-
 double wrapped(double value, DType dtype) {
   if (dtype == DType::I32) return static_cast<double>(static_cast<int32_t>(static_cast<int64_t>(value)));
   if (dtype == DType::U32) return static_cast<double>(static_cast<uint32_t>(static_cast<int64_t>(value)));
@@ -127,6 +127,14 @@ std::vector<OpCase> elementCases(size_t operands, double lo, double hi, double t
            {"small", {3, 5}}, {"odd", {257}}, {"four", {2, 3, 4, 5}}, {"scalar", {}}}) {
     cases.push_back({name, std::vector<OperandCase>(operands, OperandCase{f32(shape), lo, hi}), {}, tolerance, reason});
   }
+  return cases;
+}
+
+std::vector<OpCase> compareCases(Compared allowed) {
+  static constexpr std::string_view kReason = "a comparison has no rounding";
+  std::vector<OpCase> cases = elementCases(2, -2, 2, 0, kReason);
+  cases.push_back({"integer_ties", {{i32({6, 11}), -2, 2}, {i32({6, 11}), -2, 2}}, {}, 0, kReason});
+  if (allowed == Compared::NumbersAndBool) cases.push_back({"bool", {{boolean({5, 7}), 0, 1}, {boolean({5, 7}), 0, 1}}, {}, 0, kReason});
   return cases;
 }
 

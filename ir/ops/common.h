@@ -11,8 +11,10 @@ namespace lockstep::graph {
 
 /// C1: operands have one dtype out of `allowed`; C2: one shape. Result: the same type.
 Result<std::vector<TensorType>> inferSame(std::string_view op, const InferContext& context, std::initializer_list<DType> allowed);
-/// C1 and C2 as above with numbers allowed. Result: bool of the same shape.
-Result<std::vector<TensorType>> inferCompare(std::string_view op, const InferContext& context);
+/// What a comparison takes: what has no order can still be equal.
+enum class Compared : uint8_t { Numbers, NumbersAndBool };
+/// C1 and C2 as above. Result: bool of the same shape.
+Result<std::vector<TensorType>> inferCompare(std::string_view op, const InferContext& context, Compared allowed);
 /// The axes of a reduction: ascending, unique and within the rank. Result: the operand's type with them dropped or kept with extent 1.
 Result<std::vector<TensorType>> inferReduced(std::string_view op, std::string_view label, const InferContext& context);
 /// Every extent is at least 1 and the element count fits in 32 bits, as kernels index with u32.
@@ -38,6 +40,7 @@ std::vector<Tensor> evaluateReduced(const EvaluateContext& context, double (*com
 /// Cases of a float element-wise op of `operands` operands: small, odd and four axes.
 std::vector<OpCase> elementCases(size_t operands, double lo, double hi, double tolerance = 1e-6,
                                  std::string_view reason = "one rounding an element");
+std::vector<OpCase> compareCases(Compared allowed);
 /// WGSL rounds + - * correctly, but in a direction of its choice: one unit in the last place.
 inline constexpr double kOneRounding = 1.2e-7;
 inline constexpr std::string_view kOneRoundingReason = "one rounding an element, in either direction";

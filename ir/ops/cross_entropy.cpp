@@ -84,10 +84,9 @@ struct Rows {
   ValueId compare(std::string_view op, double number) { return b.make(op, {targets, b.constant(number, i32(shape))}); }
   /// Of the rows whose target is a class and not ignored: `values`, 0 in the others.
   ValueId inside(ValueId values) {
-    ValueId zero = b.constant(0, shape);
-    ValueId below = b.make("where", {compare("less", class_count), values, zero});
-    ValueId among = b.make("where", {compare("less", 0), zero, below});
-    return counted(among);
+    ValueId above = compare("greater_equal", 0), below = compare("less", class_count);
+    ValueId is_class = b.make("logical_and", {above, below});
+    return counted(b.make("where", {is_class, values, b.constant(0, shape)}));
   }
   /// Of the rows whose target is not ignored: `values`, 0 in the others.
   ValueId counted(ValueId values) {
@@ -95,11 +94,13 @@ struct Rows {
     if (!ignored) return values;
     return b.make("where", {compare("equal", static_cast<double>(*ignored)), b.constant(0, shape), values});
   }
-  /// The weight of each row's class; 0 for a target that is none.
-  ValueId classWeights() {
-    ValueId repeated = b.broadcastTo(weights, b.shapeOf(logits));
-    return b.make("take_last", {repeated, targets});
+  /// Of each row the value of its class; 0 for a target that is none.
+  ValueId ofTarget(ValueId values) {
+    ValueId places = b.reshape(targets, kept);
+    ValueId taken = b.make("take_along_axis", {values, places}, {{"axis", static_cast<int64_t>(shape.rank())}});
+    return b.reshape(taken, shape);
   }
+  ValueId classWeights() { return ofTarget(b.broadcastTo(weights, b.shapeOf(logits))); }
   /// dy by what the mean divides by, or a sum by it.
   ValueId byMean(ValueId value) {
     if (!weights.valid() && !ignoredTarget(node.attributes)) return b.mul(value, 1.0 / count);
@@ -143,7 +144,7 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
   Rows rows(b, node, operands);
   double smoothing = smoothingOf(node.attributes);
   ValueId log_probabilities = b.make("log_softmax", {rows.logits});
-  ValueId loss = b.neg(b.make("take_last", {log_probabilities, rows.targets}));
+  ValueId loss = b.neg(rows.ofTarget(log_probabilities));
   if (rows.weights.valid()) loss = b.mul(loss, rows.classWeights());
   loss = rows.counted(loss);
   if (smoothing != 0) {

@@ -10,6 +10,9 @@ using Id = Lanes::Id;
 
 namespace {
 
+// The bits of sqrt(1/2): in the difference to those of x = 2^k r with r in [sqrt(1/2), sqrt(2)), the exponent field is k.
+constexpr int32_t kRootHalf = 0x3f3504f3;
+
 struct ReducedExp {
   Id exponent;  ///< k, i32
   Id expm1;     ///< e^r - 1 with x = k ln 2 + r, |r| <= ln 2 / 2
@@ -106,7 +109,6 @@ Id emitExpm1(Lanes& m, Id x) {
 Id emitLog1p(Lanes& m, Id x) {
   static constexpr std::array kLog{0.333333105f,  -0.249999866f, 0.200022191f,  -0.166692451f, 0.142187804f,
                                    -0.123844944f, 0.118723094f,  -0.117887996f, 0.0691557825f};  // (log(1 + f) - f + f^2 / 2) / f^3
-  constexpr int32_t kRootHalf = 0x3f3504f3;  // bits of sqrt(1/2): the exponent field of the difference is k
   Id u = m.add(x, 1.0);
   Id exponent = m.shiftRight(m.sub(m.bits(u), m.integer(kRootHalf)), 23);
   Id scale = m.powerOfTwo(m.make(Op::Neg, {exponent}));
@@ -125,6 +127,23 @@ Id emitLog1p(Lanes& m, Id x) {
   Id positive = m.greater(u, 0);
   Id usual = m.both(positive, m.less(u, 0x1p126));
   return m.select(usual, value, m.make(Op::Log, {u}));
+}
+
+// x = r 2^k with r in [sqrt(1/2), sqrt(2)); log r = 2 atanh(s) with s = (r - 1) / (r + 1), |s| < 0.172: the next term of the series is
+// below 2^-32.
+Id emitLog(Lanes& m, Id x) {
+  static constexpr std::array kAtanh{2.0f, 2.0f / 3, 2.0f / 5, 2.0f / 7, 2.0f / 9};  // 2 atanh(s) / s, in s^2
+  Id shifted = m.sub(m.bits(x), m.integer(kRootHalf));
+  Id exponent = m.shiftRight(shifted, 23);
+  Id r = m.fromBits(m.add(m.masked(shifted, 0x7fffff), m.integer(kRootHalf)));
+  Id below = m.sub(r, 1.0);
+  Id s = m.div(below, m.add(r, 1.0));
+  Id mantissa = m.mul(m.polynomial(m.mul(s, s), kAtanh), s);
+  // k ln 2 in two parts, the first of 10 bits and so exact.
+  Id k = m.toFloat(exponent);
+  Id low = m.add(m.mul(k, -2.12194440e-4), mantissa);
+  Id high = m.mul(k, 0.693359375);
+  return m.add(high, low);
 }
 
 Id emitSin(Lanes& m, Id x) { return emitTurned(m, x, 0, Op::Sin); }

@@ -17,6 +17,8 @@ Lanes::Id emitExp(Lanes& m, Lanes::Id x);
 Lanes::Id emitExpm1(Lanes& m, Lanes::Id x);
 /// log(1 + x), also near 0. Below -1, at -1 and above 2^126 WGSL's log decides.
 Lanes::Id emitLog1p(Lanes& m, Lanes::Id x);
+/// log x of a positive normal f32, to 2 ulp also near 1. A NaN or any other x gives an arbitrary number.
+Lanes::Id emitLog(Lanes& m, Lanes::Id x);
 /// sin and cos for |x| <= 12800, also near their zeros; beyond, WGSL's builtin.
 Lanes::Id emitSin(Lanes& m, Lanes::Id x);
 Lanes::Id emitCos(Lanes& m, Lanes::Id x);

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "ir/ops/elementary.h"
 #include "ir/ops/random.h"
 
 namespace lockstep::graph {
 namespace {
 
 kernel::ValueId emit(ElementEmitter& e) {
-  kernel::Builder& b = e.builder();
+  Lanes m(e);
   std::array<kernel::ValueId, 4> words = emitRandomWords(e);
-  kernel::ValueId exponential = b.make(kernel::Op::Neg, {emitLog(b, emitUniform(b, words[0]))});
-  return b.make(kernel::Op::Neg, {emitLog(b, exponential)});
+  Lanes::Id exponential = m.neg(emitLog(m, emitUniform(e.builder(), words[0])));
+  return m.neg(emitLog(m, exponential));
 }
 
 }  // namespace

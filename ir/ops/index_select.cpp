@@ -7,8 +7,6 @@
 namespace lockstep::graph {
 namespace {
 
-size_t axisOf(const Node& node) { return static_cast<size_t>(node.attributes.get<int64_t>("axis")); }
-
 Result<std::vector<TensorType>> infer(const InferContext& c) {
   const TensorType &x = c.operands[0], &idx = c.operands[1];
   int64_t axis = c.attributes.get<int64_t>("axis");
@@ -35,16 +33,9 @@ kernel::ValueId emit(ElementEmitter& e) {
 }
 
 std::vector<Tensor> evaluateIndexSelect(const EvaluateContext& c) {
-  const Tensor& idx = *c.operands[1];
+  const std::vector<double>& idx = c.operands[1]->data;
   size_t axis = axisOf(c.node);
-  ElementReader element(*c.operands[0]);
-  auto extent = static_cast<double>(c.operands[0]->type.shape.extent(axis));
-  return evaluateByIndex(c, [&](std::vector<int64_t> index) {
-    double wanted = idx.data[static_cast<size_t>(index[axis])];
-    if (wanted < 0 || wanted >= extent) return 0.0;
-    index[axis] = static_cast<int64_t>(wanted);
-    return element(index);
-  });
+  return evaluateSelected(c, axis, [&](const std::vector<int64_t>& index) { return idx[static_cast<size_t>(index[axis])]; });
 }
 
 std::vector<OpCase> cases() {

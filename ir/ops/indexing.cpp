@@ -5,6 +5,8 @@
 
 namespace lockstep::graph {
 
+size_t axisOf(const Node& node) { return static_cast<size_t>(node.attributes.get<int64_t>("axis")); }
+
 Status checkAlike(std::string_view op, std::string_view label, const Shape& x, const Shape& idx, int64_t axis) {
   bool alike = x.rank() == idx.rank();
   for (size_t i = 0; alike && i < x.rank(); ++i) alike = static_cast<int64_t>(i) == axis || x[i] == idx[i];

@@ -6,11 +6,27 @@
 
 namespace lockstep::graph {
 
+/// The attribute `axis`.
+size_t axisOf(const Node& node);
+
 /// `idx` has the rank of `x` and its extents along all axes but `axis`.
 Status checkAlike(std::string_view op, std::string_view label, const Shape& x, const Shape& idx, int64_t axis);
 
 /// Operand 0 at `position` with the axis replaced by `wanted` (i32), or 0 where that is outside. The read itself is clamped into bounds, so
 /// a value that is not wanted is never multiplied (0 * inf is no 0).
 kernel::ValueId emitSelected(ElementEmitter& emitter, size_t axis, kernel::ValueId wanted, std::vector<kernel::ValueId> position);
+
+/// The same in the evaluator: operand 0 at each index of the result, with the axis replaced by wanted(index).
+template <class Wanted>
+std::vector<Tensor> evaluateSelected(const EvaluateContext& c, size_t axis, Wanted&& wanted) {
+  ElementReader element(*c.operands[0]);
+  auto extent = static_cast<double>(c.operands[0]->type.shape.extent(axis));
+  return evaluateByIndex(c, [&](std::vector<int64_t> index) {
+    double place = wanted(index);
+    if (place < 0 || place >= extent) return 0.0;
+    index[axis] = static_cast<int64_t>(place);
+    return element(index);
+  });
+}
 
 }  // namespace lockstep::graph

@@ -2,44 +2,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
+#include "ir/graph/text.h"
 #include "ir/ops/common.h"
 #include "ir/ops/leaf.h"
 
 namespace lockstep::graph {
 namespace {
 
-/// "f32[4,3]", "i32[]"; nullopt for anything else.
-std::optional<TensorType> parseTypeText(std::string_view text) {
-  size_t open = text.find('[');
-  if (open == std::string_view::npos || !text.ends_with(']')) return std::nullopt;
-  std::optional<DType> dtype = findDType(text.substr(0, open));
-  if (!dtype) return std::nullopt;
-  std::vector<int64_t> extents;
-  std::string_view rest = text.substr(open + 1, text.size() - open - 2);
-  while (!rest.empty()) {
-    int64_t extent = 0;
-    auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), extent);
-    if (error != std::errc() || extent < 1) return std::nullopt;
-    extents.push_back(extent);
-    rest.remove_prefix(static_cast<size_t>(end - rest.data()));
-    if (!rest.empty() && rest.front() != ',') return std::nullopt;
-    if (!rest.empty()) rest.remove_prefix(1);
-  }
-  return TensorType{*dtype, Shape(extents)};
-}
-
+/// "f32[4,3] i32[]"
 Result<std::vector<TensorType>> parseResults(const std::string& text) {
   std::vector<TensorType> types;
-  for (std::string_view rest = text; !rest.empty();) {
-    size_t end = std::min(rest.find(' '), rest.size());
-    std::optional<TensorType> type = parseTypeText(rest.substr(0, end));
-    if (!type) return violated("kernel", "C1", fmt::format("'{}' is no tensor type such as f32[4,3]", rest.substr(0, end)));
+  Result<TokenCursor> cursor = TokenCursor::create(text, "results");
+  bool readable = cursor.ok();
+  while (readable && !cursor->atEnd()) {
+    Result<TensorType> type = parseType(*cursor, {});
+    readable = type.ok();
+    if (!readable) break;
     LS_CHECK(checkExtents("kernel", "C1", type->shape.extents()));
     types.push_back(std::move(*type));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
   }
+  if (!readable) return violated("kernel", "C1", fmt::format("'{}' are no tensor types such as f32[4,3]", text));
   if (types.empty()) return violated("kernel", "C1", "a kernel has at least one result");
   return types;
 }

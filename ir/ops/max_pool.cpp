@@ -10,19 +10,8 @@ namespace {
 Result<std::vector<TensorType>> infer(const InferContext& c) {
   const TensorType& x = c.operands[0];
   LS_TRY(const std::vector<Window> windows, poolingWindows("max_pool", x, c.attributes));
-  std::vector<int64_t> extents = x.shape.extents();
-  for (size_t i = 0; i < windows.size(); ++i) extents[2 + i] = windows[i].positions(extents[2 + i]);
-  return std::vector{f32(Shape(extents)), i32(Shape(extents))};
-}
-
-/// [B, C, P...] as [B, C, P..., K...].
-ValueId overKernel(Builder& b, ValueId y, const std::vector<Window>& windows) {
-  std::vector<int64_t> ones = b.shapeOf(y).extents(), whole = ones;
-  for (const Window& window : windows) {
-    ones.push_back(1);
-    whole.push_back(window.kernel);
-  }
-  return b.broadcastTo(b.reshape(y, Shape(ones)), Shape(whole));
+  Shape shape = pooledShape(x.shape, windows);
+  return std::vector{f32(shape), i32(shape)};
 }
 
 /// The position of each kernel element in row-major order, as a tensor of `shape` [..., K...].
@@ -57,11 +46,9 @@ std::vector<ValueId> gradient(const GradientContext& g) {
     dy = gatherWindows(b, dy, windows, extents);
     position = kernelPositions(b, windows, Shape(b.shapeOf(dy)));
   }
-  Shape shape = b.shapeOf(dy);
-  ValueId zero = b.constant(0, shape);
-  ValueId later = b.make("greater", {position, chosen}), earlier = b.make("less", {position, chosen});
-  ValueId not_later = b.make("where", {later, zero, dy});
-  ValueId dx = b.make("where", {earlier, zero, not_later});
+  ValueId zero = b.constant(0, Shape(b.shapeOf(dy)));
+  ValueId winner = b.make("equal", {position, chosen});
+  ValueId dx = b.make("where", {winner, dy, zero});
   return {one_each ? dx : reduceKernel(b, "sum", dx, windows)};
 }
 
@@ -83,31 +70,21 @@ std::vector<Tensor> evaluateMaxPool(const EvaluateContext& c) {
   ElementReader x(*c.operands[0]);
   const Shape& shape = c.operands[0]->type.shape;
   std::vector<Window> windows = windowsOf(c.node.attributes);
-  Tensor index{c.results[1], {}};
-  std::vector<int64_t> kernel, from(shape.rank());
-  for (const Window& window : windows) kernel.push_back(window.kernel);
-  std::vector<Tensor> y = evaluateByIndex(c, [&](const std::vector<int64_t>& at) {
+  Tensor choice{c.results[1], {}};
+  std::vector<Tensor> y = evaluateByIndex(c, [&](const std::vector<int64_t>& position) {
     double best = 0;
-    int64_t best_position = -1, position = 0;
-    std::vector<int64_t> k(kernel.size(), 0);
-    from[0] = at[0];
-    from[1] = at[1];
-    do {
-      bool inside = true;
-      for (size_t i = 0; i < windows.size(); ++i) {
-        from[2 + i] = at[2 + i] * windows[i].stride + k[i] - windows[i].padding_low;
-        inside = inside && from[2 + i] >= 0 && from[2 + i] < shape.extent(2 + i);
+    int64_t chosen = -1, next = 0;
+    visitWindow(windows, shape, position, [&](const std::vector<int64_t>& index, bool inside) {
+      if (inside && (chosen < 0 || x(index) > best)) {
+        best = x(index);
+        chosen = next;
       }
-      if (inside && (best_position < 0 || x(from) > best)) {
-        best = x(from);
-        best_position = position;
-      }
-      ++position;
-    } while (nextIndex(k, kernel));
-    index.data.push_back(static_cast<double>(best_position));
+      ++next;
+    });
+    choice.data.push_back(static_cast<double>(chosen));
     return best;
   });
-  return {std::move(y.front()), std::move(index)};
+  return {std::move(y.front()), std::move(choice)};
 }
 
 std::vector<OpCase> cases() {

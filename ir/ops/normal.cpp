@@ -2,27 +2,25 @@
 #include <cmath>
 #include <numbers>
 
+#include "ir/ops/elementary.h"
 #include "ir/ops/random.h"
 
 namespace lockstep::graph {
 namespace {
 
 // cos(2 pi u) = sin(2 pi s) with s = |u - 1/2| - 1/4 in [-1/4, 1/4], exact in f32; then the Taylor series up to s^13.
-kernel::ValueId emitCosineOfTurns(kernel::Builder& b, kernel::ValueId u) {
-  kernel::ValueId distance = b.make(kernel::Op::Abs, {b.make(kernel::Op::Sub, {u, b.f32(0.5f)})});
-  kernel::ValueId s = b.make(kernel::Op::Sub, {distance, b.f32(0.25f)});
-  kernel::ValueId z = b.make(kernel::Op::Mul, {s, s}), sum = b.f32(3.8199526f);
-  for (float coefficient : {-15.094643f, 42.058693f, -76.705860f, 81.605249f, -41.341702f, 6.2831853f})
-    sum = b.make(kernel::Op::Add, {b.make(kernel::Op::Mul, {sum, z}), b.f32(coefficient)});
-  return b.make(kernel::Op::Mul, {sum, s});
+Lanes::Id emitCosineOfTurns(Lanes& m, Lanes::Id u) {
+  static constexpr std::array kSine{6.2831853f, -41.341702f, 81.605249f, -76.705860f, 42.058693f, -15.094643f, 3.8199526f};
+  Lanes::Id s = m.sub(m.abs(m.sub(u, 0.5)), 0.25);
+  return m.mul(m.polynomial(m.mul(s, s), kSine), s);
 }
 
 kernel::ValueId emit(ElementEmitter& e) {
-  kernel::Builder& b = e.builder();
+  Lanes m(e);
   std::array<kernel::ValueId, 4> words = emitRandomWords(e);
-  kernel::ValueId log = emitLog(b, emitUniform(b, words[0]));
-  kernel::ValueId radius = b.make(kernel::Op::Sqrt, {b.make(kernel::Op::Mul, {log, b.f32(-2)})});
-  return b.make(kernel::Op::Mul, {radius, emitCosineOfTurns(b, emitUniform(b, words[1]))});
+  Lanes::Id log = emitLog(m, emitUniform(e.builder(), words[0]));
+  Lanes::Id radius = m.make(kernel::Op::Sqrt, {m.mul(log, -2.0)});
+  return m.mul(radius, emitCosineOfTurns(m, emitUniform(e.builder(), words[1])));
 }
 
 }  // namespace

@@ -78,24 +78,6 @@ kernel::ValueId emitUniform(kernel::Builder& b, kernel::ValueId word) {
   return b.make(Op::Mul, {b.convert(b.types().f32(), odd), b.f32(0x1p-24f)});
 }
 
-// x = m 2^e with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s) with s = (m - 1) / (m + 1), |s| < 0.172: the series' next term is below
-// 2^-32.
-kernel::ValueId emitLog(kernel::Builder& b, kernel::ValueId x) {
-  kernel::ValueId root_half = b.u32(0x3F3504F3u);
-  kernel::ValueId shifted = b.make(Op::Sub, {b.makeAs(Op::Bitcast, b.types().u32(), {x}), root_half});
-  kernel::ValueId exponent = b.make(Op::Shr, {b.makeAs(Op::Bitcast, b.types().i32(), {shifted}), b.u32(23)});
-  kernel::ValueId bits = b.make(Op::Add, {b.make(Op::And, {shifted, b.u32(0x7FFFFFu)}), root_half});
-  kernel::ValueId m = b.makeAs(Op::Bitcast, b.types().f32(), {bits}), one = b.f32(1);
-  kernel::ValueId s = b.make(Op::Div, {b.make(Op::Sub, {m, one}), b.make(Op::Add, {m, one})});
-  kernel::ValueId z = b.make(Op::Mul, {s, s}), sum = b.f32(2.0f / 9);
-  for (float coefficient : {2.0f / 7, 2.0f / 5, 2.0f / 3, 2.0f}) sum = b.make(Op::Add, {b.make(Op::Mul, {sum, z}), b.f32(coefficient)});
-  kernel::ValueId mantissa = b.make(Op::Mul, {sum, s});
-  // log 2 in two parts: the first has few enough bits that its product with the exponent is exact.
-  kernel::ValueId e = b.convert(b.types().f32(), exponent);
-  kernel::ValueId low = b.make(Op::Add, {b.make(Op::Mul, {e, b.f32(-2.12194440e-4f)}), mantissa});
-  return b.make(Op::Add, {b.make(Op::Mul, {e, b.f32(0.693359375f)}), low});
-}
-
 std::vector<Tensor> evaluateRandom(const EvaluateContext& c, double (*function)(const std::array<uint32_t, 4>&)) {
   std::array<uint32_t, 4> key{};
   for (size_t i = 0; i < 4; ++i) key[i] = static_cast<uint32_t>(c.operands[0]->data[i]);

@@ -19,8 +19,6 @@ Result<std::vector<TensorType>> inferRandom(std::string_view op, const InferCont
 std::array<kernel::ValueId, 4> emitRandomWords(ElementEmitter& emitter);
 /// A word as a number in (0, 1): odd multiples of 2^-24, exact in f32.
 kernel::ValueId emitUniform(kernel::Builder& builder, kernel::ValueId word);
-/// Natural logarithm of a positive normal f32 to 2 units in the last place, near 1 too, where WGSL promises an absolute error only.
-kernel::ValueId emitLog(kernel::Builder& builder, kernel::ValueId x);
 
 /// Result i = function(words of element i).
 std::vector<Tensor> evaluateRandom(const EvaluateContext& context, double (*function)(const std::array<uint32_t, 4>&));

@@ -38,14 +38,14 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
   counted[at] = targets[at];
   ValueId numbers = b.reshape(b.make("arange", {}, {{"n", targets[at]}, {"dtype", DType::I32}}), Shape(counted));
   ValueId wanted = b.broadcastTo(b.reshape(idx, Shape(one_target)), Shape(pairs));
-  // Equal means neither less nor greater.
   ValueId target = b.broadcastTo(numbers, Shape(pairs));
   ValueId value = b.broadcastTo(b.reshape(source, Shape(one_target)), Shape(pairs));
   ValueId zero = b.constant(0, TensorType{b.typeOf(x).dtype, Shape(pairs)});
-  ValueId below = b.make("less", {wanted, target}), above = b.make("greater", {wanted, target});
-  ValueId not_below = b.make("where", {below, zero, value});
-  ValueId masked = b.make("where", {above, zero, not_below});
-  return {b.add(x, b.make("sum", {masked}, {{"axes", std::vector{axis + 1}}, {"keep_dims", false}}))};
+  ValueId named = b.make("equal", {wanted, target});
+  ValueId masked = b.make("where", {named, value, zero});
+  bool one_source = one_target[at + 1] == 1;
+  ValueId added = one_source ? b.reshape(masked, Shape(targets)) : b.sum(masked, axis + 1, false);
+  return {b.add(x, added)};
 }
 
 std::vector<Tensor> evaluateScatterAdd(const EvaluateContext& c) {

@@ -6,11 +6,10 @@
 #include <numeric>
 
 #include "ir/ops/common.h"
+#include "ir/ops/indexing.h"
 
 namespace lockstep::graph {
 namespace {
-
-size_t axisOf(const Node& node) { return static_cast<size_t>(node.attributes.get<int64_t>("axis")); }
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
   const TensorType& x = c.operands[0];
@@ -49,12 +48,12 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
   };
   bool descending = node.attributes.get<bool>("descending");
   ValueId here = paired(key, mine), there = paired(key, others);
-  ValueId before = b.make(descending ? "greater" : "less", {there, here}), after = b.make(descending ? "less" : "greater", {there, here});
-  ValueId one = b.constant(1, i32(Shape(pairs))), zero = b.constant(0, i32(Shape(pairs)));
+  ValueId ahead = b.make(descending ? "greater" : "less", {there, here}), same = b.make("equal", {there, here});
   ValueId there_number = numbered(axis + 1), here_number = numbered(axis);
-  ValueId tie = b.make("where", {b.make("less", {there_number, here_number}), one, zero});
-  ValueId not_before = b.make("where", {after, zero, tie});
-  ValueId counts = b.make("where", {before, one, not_before});
+  ValueId earlier = b.make("less", {there_number, here_number});
+  ValueId tie = b.make("logical_and", {same, earlier});
+  ValueId before = b.make("logical_or", {ahead, tie});
+  ValueId counts = b.make("cast", {before}, {{"dtype", DType::I32}});
   ValueId place = b.make("sum", {counts}, {{"axes", std::vector{first + 1}}, {"keep_dims", false}});
   std::vector<int64_t> along(shape.rank(), 1);
   along[axis] = length;

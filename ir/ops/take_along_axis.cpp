@@ -7,8 +7,6 @@
 namespace lockstep::graph {
 namespace {
 
-size_t axisOf(const Node& node) { return static_cast<size_t>(node.attributes.get<int64_t>("axis")); }
-
 Result<std::vector<TensorType>> infer(const InferContext& c) {
   const TensorType &x = c.operands[0], &idx = c.operands[1];
   int64_t axis = c.attributes.get<int64_t>("axis");
@@ -31,15 +29,7 @@ kernel::ValueId emit(ElementEmitter& e) {
 }
 
 std::vector<Tensor> evaluateTakeAlongAxis(const EvaluateContext& c) {
-  size_t axis = axisOf(c.node);
-  ElementReader element(*c.operands[0]), idx(*c.operands[1]);
-  auto extent = static_cast<double>(c.operands[0]->type.shape.extent(axis));
-  return evaluateByIndex(c, [&](std::vector<int64_t> index) {
-    double wanted = idx(index);
-    if (wanted < 0 || wanted >= extent) return 0.0;
-    index[axis] = static_cast<int64_t>(wanted);
-    return element(index);
-  });
+  return evaluateSelected(c, axisOf(c.node), ElementReader(*c.operands[1]));
 }
 
 std::vector<OpCase> cases() {

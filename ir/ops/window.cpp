@@ -154,4 +154,19 @@ Result<std::vector<Window>> poolingWindows(std::string_view op, const TensorType
   return windows;
 }
 
+Shape pooledShape(const Shape& x, const std::vector<Window>& windows) {
+  std::vector<int64_t> extents = x.extents();
+  for (size_t i = 0; i < windows.size(); ++i) extents[2 + i] = windows[i].positions(extents[2 + i]);
+  return Shape(extents);
+}
+
+ValueId overKernel(Builder& b, ValueId y, const std::vector<Window>& windows) {
+  std::vector<int64_t> ones = b.shapeOf(y).extents(), whole = ones;
+  for (const Window& window : windows) {
+    ones.push_back(1);
+    whole.push_back(window.kernel);
+  }
+  return b.broadcastTo(b.reshape(y, Shape(ones)), Shape(whole));
+}
+
 }  // namespace lockstep::graph

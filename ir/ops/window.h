@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/graph/op_def.h"
+#include "ir/ops/common.h"
 
 namespace lockstep::graph {
 
@@ -41,5 +42,24 @@ ValueId gatherWindows(Builder& b, ValueId y, const std::vector<Window>& windows,
 /// The pooling windows over the axes [B, C, S...] of `x`, from attributes kernel, stride and padding. C1: x is f32 with a rank of at least
 /// 3; C2: one number a spatial axis, kernel and stride at least 1, padding between 0 and half the kernel; C3: the windows fit.
 Result<std::vector<Window>> poolingWindows(std::string_view op, const TensorType& x, const Attributes& attributes);
+/// The shape of what pooling makes of `x`: [B, C, P...].
+Shape pooledShape(const Shape& x, const std::vector<Window>& windows);
+/// y [..., P...] repeated as [..., P..., K...].
+ValueId overKernel(Builder& b, ValueId y, const std::vector<Window>& windows);
+/// For evaluators of pooling: calls visit(index, inside) for each kernel element, row-major, of the window at `position` of the result
+/// [B, C, P...]; `index` is that of the element of x [B, C, S...], which exists if `inside`.
+template <class Visit>
+void visitWindow(const std::vector<Window>& windows, const Shape& x, const std::vector<int64_t>& position, Visit&& visit) {
+  std::vector<int64_t> kernel, k(windows.size(), 0), index = position;
+  for (const Window& window : windows) kernel.push_back(window.kernel);
+  do {
+    bool inside = true;
+    for (size_t i = 0; i < windows.size(); ++i) {
+      index[2 + i] = position[2 + i] * windows[i].stride + k[i] - windows[i].padding_low;
+      inside = inside && index[2 + i] >= 0 && index[2 + i] < x.extent(2 + i);
+    }
+    visit(index, inside);
+  } while (nextIndex(k, kernel));
+}
 
 }  // namespace lockstep::graph

@@ -95,6 +95,9 @@ TEST(Losses, operands_must_have_one_shape_and_be_f32) {
   EXPECT_EQ(codeOf({f32(3, 1), f32(3)}, [](const In& in) { return mse_loss(in[0], in[1]); }), "mse_loss.C2");
   EXPECT_EQ(codeOf({f32(3), i32(3)}, [](const In& in) { return l1_loss(in[0], in[1]); }), "l1_loss.C1");
   EXPECT_EQ(codeOf({f32(3), f32(3)}, [](const In& in) { return huber_loss(in[0], in[1], 0); }), "huber_loss.delta");
+  EXPECT_EQ(codeOf({f32(2, 3), f32(2)}, [](const In& in) { return nll_loss(in[0], in[1]); }), "nll_loss.C1");
+  EXPECT_EQ(codeOf({f32(2, 3), i32(3)}, [](const In& in) { return nll_loss(in[0], in[1]); }), "nll_loss.C2");
+  EXPECT_EQ(codeOf({f32(), i32()}, [](const In& in) { return nll_loss(in[0], in[1]); }), "nll_loss.C2");
   EXPECT_EQ(codeOf({f32(2, 3), i32(2), f32(2)}, [](const In& in) { return cross_entropy(in[0], in[1], {.class_weights = in[2]}); }),
             "cross_entropy.C5");
   EXPECT_EQ(codeOf({f32(2, 3), i32(2)}, [](const In& in) { return cross_entropy(in[0], in[1], {.label_smoothing = 2}); }),

@@ -186,6 +186,12 @@ TEST(Prod, ZerosOfLongRow_HaveTheRightGradients) {
   EXPECT_EQ(run(passes::grad(second.graph(), {.wrt = {"operand0"}}).orThrow(), prod.leaves).back().data, mixed);
 }
 
+TEST(HardActivations, AtTheKinks_GradientIsThatOfTheOuterSide) {
+  EXPECT_EQ(Applied("hard_sigmoid", {floats({2}, {-3, 3})}).gradient(0, {5, 7}), (Numbers{0, 0}));
+  EXPECT_EQ(Applied("hard_swish", {floats({2}, {-3, 3})}).gradient(0, {5, 7}), (Numbers{0, 7}));
+  EXPECT_EQ(Applied("hard_tanh", {floats({2}, {-1, 1})}).gradient(0, {5, 7}), (Numbers{0, 0}));
+}
+
 TEST(ReduceMin, Tie_GivesTheGradientToTheFirst) {
   Applied row("reduce_min", {floats({2, 3}, {4, 1, 1, 9, 9, 9})}, {{"axes", std::vector<int64_t>{1}}, {"keep_dims", false}});
   EXPECT_EQ(row.value(), (Numbers{1, 9}));
@@ -213,8 +219,8 @@ TEST(Embedding, RepeatedIndex_SumsTheGradient) {
   EXPECT_EQ(embedding.gradient(0, {1, 10, 100, 1000, 10000}), (Numbers{10101, 0, 10}));
 }
 
-TEST(TakeLast, IndexOutside_GivesZeroAndNoGradient) {
-  Applied take("take_last", {floats({3, 2}, {1, 2, 3, 4, 5, 6}), integers({3}, {1, 2, -1})});
+TEST(TakeAlongAxis, OneIndexOutside_GivesZeroAndNoGradient) {
+  Applied take("take_along_axis", {floats({3, 2}, {1, 2, 3, 4, 5, 6}), integers({3, 1}, {1, 2, -1})}, {{"axis", int64_t{1}}});
   EXPECT_EQ(take.value(), (Numbers{2, 0, 0}));
   EXPECT_EQ(take.gradient(0, {7, 8, 9}), (Numbers{0, 7, 0, 0, 0, 0}));
 }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ir/ops/common.h"
+#include "ir/ops/lanes.h"
+
+namespace lockstep::graph {
+namespace {
+
+std::vector<ValueId> gradient(const GradientContext& g) {
+  Builder& b = g.builder;
+  ValueId x = g.operands[0];
+  const TensorType type = b.typeOf(x);
+  ValueId above = b.make("greater", {x, b.constant(-1, type)});
+  ValueId below = b.make("less", {x, b.constant(1, type)});
+  ValueId inside = b.make("logical_and", {above, below});
+  return {b.make("where", {inside, g.cotangents[0], b.constant(0, type)})};
+}
+
+kernel::ValueId emit(ElementEmitter& e) {
+  Lanes m(e);
+  return m.atMost(m.atLeast(e.operand(0), -1), 1);
+}
+
+double hardTanh(double x) { return std::clamp(x, -1.0, 1.0); }
+
+}  // namespace
+
+extern const OpDef kHardTanhOp;
+const OpDef kHardTanhOp{
+    .name = "hard_tanh",
+    .summary = "x within [-1, 1], as in PyTorch; the gradient at -1 and 1 is 0.",
+    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}},
+    .operands = std::vector<std::string_view>{"x"},
+    .attributes = std::vector<AttributeDef>{},
+    .infer = [](const InferContext& c) { return inferSame("hard_tanh", c, {DType::F32}); },
+    .gradient = GradientFn(gradient),
+    .lower = ElementLowering{.emit = emit},
+    .alias = NoAlias{},
+    .evaluate = [](const EvaluateContext& c) { return evaluateEach(c, hardTanh); },
+    .cases = [] { return elementCases(1, -2, 2, 0, kExactReason); },
+};
+
+}  // namespace lockstep::graph
