@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "ir/ops/common.h"
+#include "ir/ops/sorting.h"
 
 namespace lockstep::graph {
 namespace {
@@ -17,9 +18,7 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
   int64_t length = x.shape.extent(static_cast<size_t>(axis));
   if (k < 1 || k > length) return violated("top_k", "C3", fmt::format("k is {}, wanted 1 to the {} elements of axis {}", k, length, axis));
   std::vector<int64_t> extents = x.shape.extents();
-  std::vector<int64_t> pairs = extents;
-  pairs.push_back(length);
-  LS_CHECK(checkExtents("top_k", "C4", pairs));
+  LS_CHECK(checkSortable("top_k", "C4", x.shape, axis));
   extents[static_cast<size_t>(axis)] = k;
   return std::vector{TensorType{x.dtype, Shape(extents)}, i32(Shape(extents))};
 }
@@ -78,7 +77,7 @@ const OpDef kTopKOp{
     .constraints = std::vector<Constraint>{{"C1", "the operand has numbers"},
                                            {"C2", "the axis is within the rank"},
                                            {"C3", "k is at least 1 and at most the extent of the axis"},
-                                           {"C4", "the element count times the extent of the axis fits in 32 bits"}},
+                                           {"C4", kSortable}},
     .operands = std::vector<std::string_view>{"x"},
     .attributes = std::vector<AttributeDef>{{"axis", AttributeKind::Integer, "the axis that is searched along"},
                                             {"k", AttributeKind::Integer, "how many"}},
