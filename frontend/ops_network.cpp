@@ -72,20 +72,31 @@ Tensor batch_norm(Tensor x, Tensor g, Tensor b, Tensor mean, Tensor variance, do
   return add({scaled, where}, {each(b), where}, where);
 }
 
-Tensor rope(Tensor x, RopeOptions options, Where where) {
-  detail::Trace::require("rope", where);
+namespace {
+
+Tensor turned(const std::vector<Tensor>& operands, const RopeOptions& options, const Where& where) {
+  detail::Trace& trace = detail::Trace::require("rope", where);
+  const Tensor& x = operands.front();
   int64_t dims = options.dims != 0 || x.rank(where) == 0 ? options.dims : x.extent(-1, where);
   std::string layout = options.layout == RopeLayout::Half ? "half" : "interleaved";
-  return emit("rope", {x},
-              {{"base", options.base}, {"offset", options.offset}, {"dims", dims}, {"layout", std::move(layout)}, {"inverse", false}},
-              where);
+  graph::Attributes attributes{
+      {"base", options.base}, {"offset", options.offset}, {"dims", dims}, {"layout", std::move(layout)}, {"inverse", false}};
+  return trace.emitAll("rope", operands, std::move(attributes), where).front();
 }
 
+}  // namespace
+
+Tensor rope(Tensor x, RopeOptions options, Where where) { return turned({x}, options, where); }
+Tensor rope(Tensor x, Tensor positions, RopeOptions options, Where where) { return turned({x, positions}, options, where); }
+
 Tensor scaled_dot_product_attention(Tensor q, Tensor k, Tensor v, AttentionOptions options, Where where) {
-  detail::Trace::require("scaled_dot_product_attention", where);
+  detail::Trace& trace = detail::Trace::require("scaled_dot_product_attention", where);
   double width = q.rank(where) == 0 ? 1 : static_cast<double>(q.extent(-1, where));
-  return emit("scaled_dot_product_attention", {q, k, v},
-              {{"causal", options.causal}, {"offset", options.offset}, {"scale", options.scale.value_or(1 / std::sqrt(width))}}, where);
+  std::vector<Tensor> operands{q, k, v};
+  if (options.mask) operands.push_back(*options.mask);
+  graph::Attributes attributes{
+      {"causal", options.causal}, {"offset", options.offset}, {"scale", options.scale.value_or(1 / std::sqrt(width))}};
+  return trace.emitAll("scaled_dot_product_attention", operands, std::move(attributes), where).front();
 }
 
 }  // namespace lockstep

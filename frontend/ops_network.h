@@ -53,19 +53,25 @@ enum class RopeLayout : uint8_t {
 };
 struct RopeOptions {
   double base = 10000;
-  int64_t offset = 0;  ///< position of the first row
+  int64_t offset = 0;  ///< position of the first row; added to positions that are given
   RopeLayout layout = RopeLayout::Half;
   int64_t dims = 0;  ///< columns that turn, even; 0: all
 };
 /// Rotary positions for x [..., T, D]: pair i of row t turns by (t + offset) base^(-2 i / dims) (Su and others 2021).
 Tensor rope(Tensor x, RopeOptions options = {}, Where where = Where::current());
+/// The same with row t at positions[t], i32 [T]: in cached decoding one program serves all positions. Angles are f32 here, so far from 0
+/// they are as wrong as position · frequency is rounded (relative 6e-8).
+Tensor rope(Tensor x, Tensor positions, RopeOptions options = {}, Where where = Where::current());
 struct AttentionOptions {
   bool causal = false;               ///< query t sees keys 0 .. t + offset only
   int64_t offset = 0;                ///< position of the first query among the keys (cached decoding)
   std::optional<double> scale = {};  ///< of the scores; none: 1 / sqrt(D)
+  /// f32, added to the scaled scores and broadcast to them, [..., H, T, S]: 0 where a key is seen, -infinity or a large negative number
+  /// where not, or a bias of positions (PyTorch's attn_mask). Without any visible key a row is NaN.
+  std::optional<Tensor> mask = {};
 };
-/// softmax(scale q k^T) v for q [..., H, T, D], k [..., Hkv, S, D], v [..., Hkv, S, E]: [..., H, T, E]. Hkv divides H: each head of k and v
-/// serves H / Hkv neighbouring heads of q (grouped queries).
+/// softmax(scale q k^T + mask) v for q [..., H, T, D], k [..., Hkv, S, D], v [..., Hkv, S, E]: [..., H, T, E]. Hkv divides H: each head of
+/// k and v serves H / Hkv neighbouring heads of q (grouped queries).
 Tensor scaled_dot_product_attention(Tensor q, Tensor k, Tensor v, AttentionOptions options = {}, Where where = Where::current());
 
 }  // namespace lockstep

@@ -78,6 +78,29 @@ TEST_P(Layers, transformer_blocks_learn) {
                       [](const Model& m, Tensor x) { return swap_axes(m.head(swap_axes(m.gated(m.plain(x)), 1, 2)), 1, 2); });
 }
 
+struct Attending : Module {
+  nn::Linear q{*this, "q", 4, 4, {.init = init::xavier_normal()}};
+};
+
+TEST_P(Layers, keys_behind_an_infinite_mask_count_for_nothing) {
+  auto attend = [](const Attending& m, Tensor x, Tensor mask) {
+    return scaled_dot_product_attention(reshape(m.q(x), {1, 3, 4}), reshape(x, {1, 3, 4}), reshape(x, {1, 3, 4}), {.mask = mask});
+  };
+  auto trainer =
+      compile<Attending>({.inputs = {{"x", f32(3, 4)}, {"mask", f32(3, 3)}},
+                          .loss = [=](const Attending& m, const Inputs& in) { return mean(square(attend(m, in["x"], in["mask"]))); },
+                          .seed = 3,
+                          .device = GetParam()});
+  Forward forward = trainer.attach({.inputs = {{"x", f32(3, 4)}, {"mask", f32(3, 3)}},
+                                    .forward = [=](const Attending& m, const Inputs& in) { return attend(m, in["x"], in["mask"]); }});
+  const std::vector<float> x = waves(12, 0);
+  std::vector<float> mask{0, -INFINITY, -INFINITY, -INFINITY, 0, 0.5f, -INFINITY, -INFINITY, 0};
+  const HostTensor infinite = forward.run({{"x", x}, {"mask", mask}}).output;
+  for (size_t i : {0u, 1u, 2u, 3u, 8u, 9u, 10u, 11u}) EXPECT_NEAR(infinite.floats()[i], x[i], 1e-6) << i;  // only themselves
+  EXPECT_TRUE(trainer.step({{"x", x}, {"mask", mask}}).completed());
+  for (float w : trainer.download().at("q.W")) EXPECT_TRUE(std::isfinite(w));
+}
+
 struct Normed : Module {
   nn::BatchNorm bn{*this, "bn", 2};
 };

@@ -114,6 +114,21 @@ TEST(Attention, causal_with_an_offset) {
   expectNear(y, {1, 2, 2}, {2.02121, 3.02121, 3.131778, 4.131778});
 }
 
+TEST(Attention, mask_and_positions_do_what_offsets_do) {
+  // One program serves every place of a cache: what differs comes as data.
+  graph::Tensor difference = counted({f32(1, 2, 4), f32(1, 3, 4), f32(1, 3, 4), f32(2)}, [](const In& in) {
+    Tensor q = in[0] * 0.1, k = in[1] * 0.1;
+    Tensor row = cast(in[3], DType::I32) + 2.0;  // in[3] counts 1, 2: rows at 3, 4
+    Tensor by_position = rope(q, row), by_offset = rope(q, RopeOptions{.offset = 3});
+    Tensor keys = broadcast_to(reshape(arange(3), {1, 3}), {2, 3}), last = broadcast_to(reshape(cast(in[3], DType::I32), {2, 1}), {2, 3});
+    Tensor mask = where(keys > last, full({2, 3}, -1e30), zeros({2, 3}));
+    Tensor masked = scaled_dot_product_attention(by_position, k, in[2], {.mask = mask});
+    return masked - scaled_dot_product_attention(by_offset, k, in[2], {.causal = true, .offset = 1});
+  });
+  for (double value : difference.data) EXPECT_NEAR(value, 0, 1e-6);
+  EXPECT_EQ(codeOf({f32(2, 4), i32(3)}, [](const In& in) { return rope(in[0], in[1]); }), "rope.C6");
+}
+
 TEST(Attention, rope_keeps_columns_beyond_dims) {
   graph::Tensor y = counted({f32(2, 3)}, [](const In& in) { return rope(in[0], {.offset = 1, .dims = 2}); });
   expectNear(y, {2, 3},
