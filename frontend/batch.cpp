@@ -8,6 +8,7 @@
 #include "frontend/tensor.h"
 #include "frontend/trace.h"
 #include "ir/support/diagnostic.h"
+#include "ir/support/nearest.h"
 
 namespace lockstep::detail {
 
@@ -29,9 +30,8 @@ std::string describe(const TensorType& type) {
 }
 
 std::string known(const std::vector<InputSpec>& inputs) {
-  std::string names;
-  for (const InputSpec& input : inputs) names += fmt::format("{}{} {}", names.empty() ? "" : ", ", input.name, describe(input.type));
-  return names.empty() ? "the program takes no inputs" : "declared: " + names;
+  if (inputs.empty()) return "the program takes no inputs";
+  return "declared: " + joinNames(inputs, [](const InputSpec& input) { return fmt::format("{} {}", input.name, describe(input.type)); });
 }
 
 DType dtypeOf(const BatchItem& item) {

@@ -55,7 +55,8 @@ std::vector<ValueId> usedFromOutside(const graph::Graph& graph, std::span<const 
   for (NodeId id : nodes) {
     const graph::Node& node = graph[id];
     for (ValueId operand : node.operands) {
-      bool constant = graph.definition(operand).operands.empty() && graph.definition(operand).attributes.find("name") == nullptr;
+      const graph::Node& definition = graph.definition(operand);
+      bool constant = definition.operands.empty() && graph::leafName(definition) == nullptr;
       if (!constant && !inside.contains(operand) && seen.insert(operand).second) used.push_back(operand);
     }
     if (!node.operands.empty()) inside.insert(node.results.begin(), node.results.end());
@@ -72,7 +73,10 @@ std::vector<Tensor> grad(Tensor y, std::vector<Tensor> wrt, Where where) {
     raise("grad.C2", fmt::format("the function is {}, wanted a scalar f32", toString(y.type(where))), {y}, where,
           "reduce it with sum or mean");
   for (const Tensor& x : wrt) {
-    if (x.dtype(where) != DType::F32) raise("grad.C4", fmt::format("{} has no gradient, wanted f32", toString(x.type(where))), {x}, where);
+    if (x.dtype(where) != DType::F32) {
+      raise("grad.C4", fmt::format("{} has no gradient, wanted f32", toString(x.type(where))), {x}, where,
+            "differentiate by the f32 tensor that it was made from");
+    }
   }
   Builder& builder = trace.builder();
   std::vector<ValueId> seeds{builder.constant(1.0, Shape{})};
@@ -91,8 +95,10 @@ std::vector<Tensor> custom_gradient(std::vector<Tensor> inputs, const std::funct
   std::vector<Tensor> made = forward(inputs);
   std::vector<ValueId> results = valuesOf(trace, made, "custom_gradient", where);
   for (const Tensor& result : made) {
-    if (result.dtype(where) != DType::F32)
-      raise("custom_gradient.C2", fmt::format("a result is {}, wanted f32", toString(result.type(where))), {result}, where);
+    if (result.dtype(where) != DType::F32) {
+      raise("custom_gradient.C2", fmt::format("a result is {}, wanted f32", toString(result.type(where))), {result}, where,
+            "return it outside of the custom gradient, or cast it");
+    }
   }
   std::vector<ValueId> cotangents = cotangentLeaves(builder, results);
   std::vector<Tensor> cotangent_tensors = tensorsOf(trace, cotangents);
@@ -117,11 +123,14 @@ std::vector<Tensor> checkpoint(const std::function<std::vector<Tensor>()>& forwa
   std::vector<Tensor> made = forward();
   std::vector<ValueId> results = valuesOf(trace, made, "checkpoint", where);
   for (const Tensor& result : made) {
-    if (result.dtype(where) != DType::F32)
-      raise("checkpoint.C1", fmt::format("a result is {}, wanted f32", toString(result.type(where))), {result}, where);
+    if (result.dtype(where) != DType::F32) {
+      raise("checkpoint.C1", fmt::format("a result is {}, wanted f32", toString(result.type(where))), {result}, where,
+            "return it outside of the checkpoint, or cast it");
+    }
   }
   const std::vector<NodeId>& body = builder.graph().body().nodes;
-  const std::vector<NodeId> nodes(body.begin() + static_cast<ptrdiff_t>(first), body.end());
+  std::vector<NodeId> nodes(body.begin() + static_cast<ptrdiff_t>(first), body.end());
+  std::erase_if(nodes, [&](NodeId id) { return builder.graph()[id].operands.empty(); });
   std::vector<ValueId> used = usedFromOutside(builder.graph(), nodes), cotangents = cotangentLeaves(builder, results);
 
   // The same nodes again, behind a barrier that waits for the cotangents.
@@ -135,15 +144,7 @@ std::vector<Tensor> checkpoint(const std::function<std::vector<Tensor>()>& forwa
     inputs.push_back(value);
     held.push_back(again[value]);
   }
-  for (NodeId id : nodes) {
-    const graph::Node node = builder.graph()[id];  // a copy: the builder grows
-    if (node.operands.empty()) continue;
-    std::vector<ValueId> operands;
-    for (ValueId operand : node.operands) operands.push_back(again.contains(operand) ? again[operand] : operand);
-    builder.setLocation(node.location);
-    std::vector<ValueId> copies = builder.makeAll(*node.op->name, std::move(operands), node.attributes);
-    for (size_t i = 0; i < copies.size(); ++i) again[node.results[i]] = copies[i];
-  }
+  graph::cloneNodes(builder, nodes, again);
   std::vector<ValueId> recomputed;
   for (ValueId result : results) recomputed.push_back(again.contains(result) ? again[result] : result);
   std::vector<ValueId> gradients = passes::appendGradients(builder, recomputed, cotangents, held), wanted, flowing;

@@ -22,7 +22,7 @@ struct BackwardCall {
 };
 /// Results of `forward`, whose gradient is what `backward` says: one tensor for each input, with its shape, or Tensor() where nothing flows
 /// back. Inputs and results are f32. Parameters and other tensors that `forward` uses beside its inputs get no gradient from here.
-/// Errors "custom_gradient.C1" to "C4".
+/// Errors "custom_gradient.C1" to "C3".
 std::vector<Tensor> custom_gradient(std::vector<Tensor> inputs, const std::function<std::vector<Tensor>(std::span<const Tensor>)>& forward,
                                     const std::function<std::vector<Tensor>(const BackwardCall&)>& backward,
                                     Where where = Where::current());

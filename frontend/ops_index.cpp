@@ -38,12 +38,13 @@ Tensor gather(Tensor x, int64_t axis, Tensor indices, Where where) {
   axis = normaliseAxis("gather", axis, x, where);
   const Shape shape = x.shape(where), wanted = indices.shape(where);
   if (shape.rank() != wanted.rank())
-    raise("gather.C1", fmt::format("the indices {} and {} have different ranks", toString(wanted), toString(shape)), {x, indices}, where);
+    raise("gather.C1", fmt::format("the indices {} and {} have different ranks", toString(wanted), toString(shape)), {x, indices}, where,
+          "give indices with as many axes as the tensor");
   for (size_t i = 0; i < shape.rank(); ++i) {
     if (static_cast<int64_t>(i) == axis || shape[i] == wanted[i]) continue;
     if (wanted.extent(i) > shape.extent(i))
       raise("gather.C2", fmt::format("the indices {} reach beyond {} along axis {}", toString(wanted), toString(shape), i), {x, indices},
-            where);
+            where, "narrow the indices along that axis");
     x = narrow(x, static_cast<int64_t>(i), 0, wanted.extent(i), where);
   }
   return emit("take_along_axis", {x, indices}, {{"axis", axis}}, where);

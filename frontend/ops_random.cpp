@@ -24,14 +24,19 @@ Tensor draw(std::string_view op, std::vector<int64_t> shape, const Where& where)
 }  // namespace
 
 Tensor uniform(std::vector<int64_t> shape, double low, double high, Where where) {
-  if (!(low < high) || !std::isfinite(high - low)) raise("uniform.range", fmt::format("the range ({}, {}) is empty", low, high), {}, where);
+  if (!(low < high) || !std::isfinite(high - low)) {
+    raise("uniform.range", fmt::format("({}, {}) is no range of numbers", low, high), {}, where,
+          "give a low end below the high end, both finite");
+  }
   Tensor u = draw("uniform", std::move(shape), where);
   return low == 0 && high == 1 ? u : add(mul(u, high - low, where), low, where);
 }
 
 Tensor normal(std::vector<int64_t> shape, double mean, double stddev, Where where) {
-  if (!(stddev >= 0) || !std::isfinite(stddev) || !std::isfinite(mean))
-    raise("normal.scale", fmt::format("mean {} and standard deviation {} are no distribution", mean, stddev), {}, where);
+  if (!(stddev >= 0) || !std::isfinite(stddev) || !std::isfinite(mean)) {
+    raise("normal.scale", fmt::format("mean {} and standard deviation {} are no distribution", mean, stddev), {}, where,
+          "give a finite mean and a finite standard deviation of at least 0");
+  }
   Tensor x = draw("normal", std::move(shape), where);
   if (stddev != 1) x = mul(x, stddev, where);
   return mean == 0 ? x : add(x, mean, where);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ir/support/diagnostic.h"
+#include "ir/support/nearest.h"
 
 namespace lockstep::detail {
 
@@ -13,13 +14,11 @@ namespace {
 
 void needMatch(std::string_view what, const NameFilter& filter, const std::vector<graph::ParameterInfo>& parameters) {
   if (std::any_of(parameters.begin(), parameters.end(), [&](const graph::ParameterInfo& info) { return filter(info.name); })) return;
-  std::string known;
-  for (const graph::ParameterInfo& info : parameters) known += (known.empty() ? "" : ", ") + info.name;
   throw Error({.code = "optimizer.filter",
                .message = fmt::format("{} matches no parameter", what),
                .where = {},
                .notes = {},
-               .remedy = "the model has " + known},
+               .remedy = "the model has " + joinNames(parameters, &graph::ParameterInfo::name)},
               ExitCode::Usage);
 }
 

@@ -21,8 +21,8 @@ std::atomic<uint64_t> last_serial{0};  // serial numbers only tell traces apart;
 Note describe(const graph::Graph& graph, graph::ValueId value, std::string_view operand) {
   const graph::Node& node = graph.definition(value);
   std::string made = fmt::format("operand {} is {}", operand, toString(graph.typeOf(value)));
-  if (const graph::Attribute* name = node.attributes.find("name"); name != nullptr && std::holds_alternative<std::string>(*name)) {
-    made += fmt::format(", the {} '{}'", *node.op->name, std::get<std::string>(*name));
+  if (const std::string* name = graph::leafName(node); name != nullptr) {
+    made += fmt::format(", the {} '{}'", *node.op->name, *name);
   } else {
     made += fmt::format(", made by {} here", *node.op->name);
   }
@@ -238,7 +238,7 @@ void raise(std::string code, std::string message, std::initializer_list<Tensor> 
            std::string remedy) {
   std::string_view what = std::string_view(code).substr(0, code.find('.'));
   const Trace& trace = Trace::require(what, where);
-  Failure failure = fail(code, std::move(message), {}, std::move(remedy));
+  Failure failure = fail(std::move(code), std::move(message), {}, std::move(remedy));
   trace.raise(std::move(failure), std::vector<Tensor>(operands), where);
 }
 

@@ -3,16 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <ranges>
+
 #include "frontend/batch.h"
 #include "frontend/trace.h"
+#include "ir/support/nearest.h"
 
 namespace lockstep {
 
 Tensor Inputs::operator[](std::string_view name) const {
   auto found = tensors_.find(name);
   if (found == tensors_.end()) {
-    std::string known;
-    for (const auto& [input, tensor] : tensors_) known += (known.empty() ? "" : ", ") + input;
+    std::string known = joinNames(std::views::keys(tensors_));
     std::string remedy = known.empty() ? "declare it in .inputs" : "declared: " + known;
     throw Error({.code = "inputs.name",
                  .message = fmt::format("there is no input '{}'", name),

@@ -48,6 +48,14 @@ void sortTerms(IndexExpr& expr) {
 
 }  // namespace
 
+std::vector<ValueId> inputsOf(const Graph& body) {
+  std::vector<ValueId> inputs;
+  for (NodeId id : body.body().nodes) {
+    if (leafName(body[id]) != nullptr) inputs.push_back(body[id].results[0]);
+  }
+  return inputs;
+}
+
 bool isView(const Graph& graph, ValueId value) { return std::holds_alternative<ViewLowering>(*graph.definition(value).op->lower); }
 
 IndexExpr linearOffset(const IndexMap& map, const Shape& shape, const Shape& source) {

@@ -13,6 +13,9 @@ struct ViewedValue {
   graph::IndexMap map;
 };
 
+/// The leaves of a symbolic kernel's body, which are its operands, in the order of its bindings. Its results, the outputs, come after them.
+std::vector<graph::ValueId> inputsOf(const graph::Graph& body);
+
 bool isView(const graph::Graph& graph, graph::ValueId value);
 
 /// map.source as one row-major offset in elements over the axes of `shape`, without axes of extent 1 and with quotient and remainder of one

@@ -83,12 +83,10 @@ BodyEmitter::BodyEmitter(const graph::Graph& body, kernel::Builder& builder, con
     result_pointers_.push_back(
         declare(bindings.results[i], body.typeOf(body.outputs[i].value), kernel::Access::ReadWrite, fmt::format("r{}", i)));
   }
-  for (graph::NodeId id : body.body().nodes) {
-    const Node& node = body[id];
-    if (!node.operands.empty() || node.attributes.find("name") == nullptr) continue;
+  for (graph::ValueId input : inputsOf(body)) {
     size_t i = inputs_.size();
-    inputs_[node.results[0]] = i;
-    input_pointers_.push_back(declare(bindings.inputs[i], body.typeOf(node.results[0]), kernel::Access::Read, fmt::format("a{}", i)));
+    inputs_[input] = i;
+    input_pointers_.push_back(declare(bindings.inputs[i], body.typeOf(input), kernel::Access::Read, fmt::format("a{}", i)));
   }
 }
 

@@ -93,8 +93,8 @@ Result<Graph> grad(const Graph& graph, const GradConfig& config) {
   for (const std::string& name : names) {
     ValueId found;
     for (NodeId id : graph.body().nodes) {
-      const Attribute* attribute = graph[id].attributes.find("name");
-      if (graph[id].operands.empty() && attribute != nullptr && std::get<std::string>(*attribute) == name) found = graph[id].results[0];
+      const std::string* leaf = leafName(graph[id]);
+      if (leaf != nullptr && *leaf == name) found = graph[id].results[0];
     }
     if (!found.valid()) return fail("grad.C3", fmt::format("'{}' is no leaf of the graph", name));
     leaves.push_back(found);

@@ -45,15 +45,6 @@ bool storesOwnElements(const Graph& body) {
   });
 }
 
-/// The `input` leaves of a symbolic kernel, in the order of its bindings.
-std::vector<ValueId> inputsOf(const Graph& body) {
-  std::vector<ValueId> inputs;
-  for (NodeId id : body.body().nodes) {
-    if (*body[id].op->name == "input") inputs.push_back(body[id].results[0]);
-  }
-  return inputs;
-}
-
 class Search {
  public:
   explicit Search(const Program& program) : program_(program) {

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <type_traits>
 
+#include "ir/support/nearest.h"
 #include "passes/bind_parameters.h"
 #include "passes/decompose.h"
 #include "passes/emit.h"
@@ -291,8 +292,7 @@ Result<Stage> runPasses(Stage stage, const std::vector<std::string>& names, cons
   for (const std::string& name : names) {
     auto row = std::find_if(kPasses.begin(), kPasses.end(), [&](const Pass& pass) { return pass.info.name == name; });
     if (row == kPasses.end()) {
-      std::string known;
-      for (const Pass& pass : kPasses) known += fmt::format("{}{}", known.empty() ? "" : ", ", pass.info.name);
+      std::string known = joinNames(kPasses, [](const Pass& pass) { return pass.info.name; });
       return fail("pipeline.pass", fmt::format("there is no pass '{}'", name), {}, "use one of " + known);
     }
     LS_TRY(stage, runPass(*row, stage, options));

@@ -49,7 +49,7 @@ Graph removeDead(const Graph& graph) {
   std::vector<bool> keep(graph.nodes.size(), false);
   for (size_t i = nodes.size(); i-- > 0;) {
     const Node& node = graph[nodes[i]];
-    bool needed = node.operands.empty() && node.attributes.find("name") != nullptr;
+    bool needed = leafName(node) != nullptr;
     for (ValueId result : node.results) needed = needed || live[result.index()];
     if (!needed) continue;
     keep[nodes[i].index()] = true;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "passes/access.h"
 #include "passes/kernel_table.h"
 #include "passes/row_slices.h"
 #include "passes/strategy.h"
@@ -24,10 +25,7 @@ namespace {
 
 /// The values of a body in the order of its dispatch's bindings.
 std::vector<ValueId> boundValues(const Graph& body) {
-  std::vector<ValueId> values;
-  for (NodeId id : body.body().nodes) {
-    if (*body[id].op->name == "input") values.push_back(body[id].results[0]);
-  }
+  std::vector<ValueId> values = inputsOf(body);
   for (const Output& output : body.outputs) values.push_back(output.value);
   return values;
 }

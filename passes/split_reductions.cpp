@@ -120,18 +120,17 @@ struct Splitter {
     return true;
   }
 
-  /// A small matrix product with a long inner axis (the gradient of a weight): one product a part, then their sum.
-  bool splitInner(const Node& node) {
-    const Shape &a = graph.shapeOf(node.operands[0]), &right = graph.shapeOf(node.operands[1]);
-    if (*node.op->name != "matmul" || a.rank() != 2 || right.rank() != 2 || units < kFewUnits) return false;
-    int64_t m = a.extent(0), k = a.extent(1), n = right.extent(1);
-    if (k < kShortestInner) return false;
-    int64_t tiles = ((m + 15) / 16) * ((n + 15) / 16);
-    int64_t parts = partsOf(k, kShortestPart, tiles, 4 * units);
+  /// A small contraction with a long inner axis (the gradient of a weight): one product a part, then their sum.
+  bool splitInner(const Node& node, const ContractLowering& contract) {
+    if (contract.partial == nullptr || units < kFewUnits) return false;
+    ContractShape shape = contract.shape(graph, node);
+    if (shape.k < kShortestInner) return false;
+    int64_t tiles = shape.batch * ((shape.m + 15) / 16) * ((shape.n + 15) / 16);
+    int64_t parts = partsOf(shape.k, kShortestPart, tiles, 4 * units);
     if (parts == 1) return false;
-    ValueId left = b().permute(b().reshape(rewriter[node.operands[0]], Shape{m, parts, k / parts}), {1, 0, 2});
-    ValueId products = b().make("matmul", {left, b().reshape(rewriter[node.operands[1]], Shape{parts, k / parts, n})});
-    rewriter.set(node.results[0], b().make("sum", {products}, {{"axes", std::vector<int64_t>{0}}, {"keep_dims", false}}));
+    ValueId products = contract.partial(b(), node, rewriter.mapped(node.operands), parts);
+    if (!products.valid()) return false;
+    rewriter.set(node.results[0], b().sum(products, 0, false));
     return true;
   }
 
@@ -140,7 +139,8 @@ struct Splitter {
     if (const auto* reduce = std::get_if<ReduceLowering>(&*node.op->lower))
       return graph.shapeOf(node.results[0]).elementCount() == 1 ? splitWhole(node)
                                                                 : splitLeading(node, *reduce) || splitEnds(node, *reduce);
-    return std::holds_alternative<ContractLowering>(*node.op->lower) && splitInner(node);
+    const auto* contract = std::get_if<ContractLowering>(&*node.op->lower);
+    return contract != nullptr && splitInner(node, *contract);
   }
 };
 

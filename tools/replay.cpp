@@ -41,12 +41,11 @@ Result<io::TensorFile> replayGraph(const std::string& text, const std::string& p
   graph::LeafValues leaves;
   for (const graph::NodeId id : graph.body().nodes) {
     const graph::Node& node = graph[id];
-    const graph::Attribute* name = node.attributes.find("name");
-    // Leaves are the nodes without operands that have a name.
-    if (!node.operands.empty() || name == nullptr) continue;
+    const std::string* name = graph::leafName(node);
+    if (name == nullptr) continue;
     const graph::TensorType& type = graph.typeOf(node.results.front());
-    LS_TRY(std::vector<double> values, valuesFor(inputs, std::get<std::string>(*name), type));
-    leaves.insert_or_assign(std::get<std::string>(*name), graph::Tensor{.type = type, .data = std::move(values)});
+    LS_TRY(std::vector<double> values, valuesFor(inputs, *name, type));
+    leaves.insert_or_assign(*name, graph::Tensor{.type = type, .data = std::move(values)});
   }
   LS_TRY(const std::vector<graph::Tensor> results, graph::evaluate(graph, leaves));
   io::TensorFile outputs;

@@ -11,6 +11,7 @@
 #include "frontend/init.h"
 #include "frontend/optimizer_settings.h"
 #include "frontend/tracing.h"
+#include "ir/support/nearest.h"
 #include "tools/golden_compare.h"
 #include "tools/options.h"
 
@@ -133,9 +134,7 @@ Result<ExitCode> verifySamples(const std::string& name, const std::string& devic
     all = all && within;
   }
   if (!found) {
-    std::string known;
-    for (const SampleProgram& sample : samples) known += fmt::format("{}{}", known.empty() ? "" : ", ", sample.name);
-    return usage("verify", fmt::format("there is no sample '{}'", name), "one of " + known + ", or all");
+    return usage("verify", fmt::format("there is no sample '{}'", name), "one of " + joinNames(samples, &SampleProgram::name) + ", or all");
   }
   return all ? ExitCode::Ok : ExitCode::NumericCheck;
 }

@@ -98,4 +98,16 @@ ValueId Builder::swapLastAxes(ValueId a) {
   return permute(a, std::move(permutation));
 }
 
+void cloneNodes(Builder& builder, std::span<const NodeId> nodes, std::map<ValueId, ValueId>& now) {
+  for (NodeId id : nodes) {
+    Node node = builder.graph()[id];  // a copy: the builder grows
+    for (ValueId& operand : node.operands) {
+      if (auto found = now.find(operand); found != now.end()) operand = found->second;
+    }
+    builder.setLocation(node.location);
+    std::vector<ValueId> results = builder.makeAll(*node.op->name, std::move(node.operands), std::move(node.attributes));
+    for (size_t i = 0; i < results.size(); ++i) now[node.results[i]] = results[i];
+  }
+}
+
 }  // namespace lockstep::graph

@@ -2,6 +2,8 @@
 // Builds tensor IR: infers the result types through the op's rule and appends to the current region.
 #pragma once
 
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,5 +54,9 @@ class Builder {
   Graph graph_;
   uint32_t location_ = 0;
 };
+
+/// Appends a copy of each of `nodes`, which belong to the builder's own graph, at its location: with the operands that `now` replaces, and
+/// its results entered there.
+void cloneNodes(Builder& builder, std::span<const NodeId> nodes, std::map<ValueId, ValueId>& now);
 
 }  // namespace lockstep::graph

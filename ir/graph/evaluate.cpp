@@ -27,9 +27,8 @@ struct State {
       for (size_t i = 0; i < node.results.size(); ++i) values[node.results[i].index()] = values[members.yields[i].index()];
       return Success{};
     }
-    // Leaves are the ops without operands that have a name.
-    if (const Attribute* name = node.attributes.find("name"); name != nullptr && node.operands.empty()) {
-      const std::string& key = std::get<std::string>(*name);
+    if (const std::string* name = leafName(node); name != nullptr) {
+      const std::string& key = *name;
       const TensorType& type = graph.typeOf(node.results.front());
       auto found = leaves.find(key);
       if (found == leaves.end()) return fail("evaluate.missing", fmt::format("{} '{}' has no value", *node.op->name, key));

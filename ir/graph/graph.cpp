@@ -44,6 +44,11 @@ const ParameterLayout::Slot* ParameterLayout::find(std::string_view name) const 
   return nullptr;
 }
 
+const std::string* leafName(const Node& node) {
+  const Attribute* name = node.operands.empty() ? node.attributes.find("name") : nullptr;
+  return name == nullptr ? nullptr : std::get_if<std::string>(name);
+}
+
 ParameterLayout layoutParameters(const std::vector<ParameterInfo>& parameters) {
   ParameterLayout layout;
   for (const ParameterInfo& parameter : parameters) {

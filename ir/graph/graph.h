@@ -105,6 +105,10 @@ struct Symbol {
   friend bool operator==(const Symbol&, const Symbol&) = default;
 };
 
+/// The name by which a caller binds data to a leaf (parameter, input, state): the attribute `name` of a node without operands. Null for all
+/// other nodes.
+const std::string* leafName(const Node& node);
+
 enum class OutputKind : uint8_t {
   Loss,       ///< the scalar that is minimised
   Result,     ///< a value that a forward program returns

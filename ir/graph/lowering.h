@@ -62,6 +62,9 @@ struct ContractShape {
 };
 struct ContractLowering {
   ContractShape (*shape)(const Graph&, const Node&);
+  /// The contractions over each of `parts` equal parts of k, along a new first axis: the result is their sum. An invalid id where these
+  /// operands have no such form; null where the op has none.
+  ValueId (*partial)(Builder&, const Node&, std::span<const ValueId> operands, int64_t parts) = nullptr;
 };
 
 /// The prefixes of a reduction along one axis: result at n = operand 0 at 0 .. n combined (n .. end when reversed). The result has the

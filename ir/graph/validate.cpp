@@ -351,13 +351,11 @@ class Validator {
     }
   }
 
-  // A leaf is a node of the body without operands that has a name.
   [[nodiscard]] const TensorType* leafType(std::string_view name) const {
     for (NodeId id : graph_.body().nodes) {
       if (id.index() >= graph_.nodes.size()) continue;
       const Node& node = graph_[id];
-      const Attribute* attribute = node.operands.empty() ? node.attributes.find("name") : nullptr;
-      const auto* text = attribute == nullptr ? nullptr : std::get_if<std::string>(attribute);
+      const std::string* text = leafName(node);
       bool is_leaf = text != nullptr && *text == name && node.results.size() == 1 && node.results[0].index() < graph_.values.size();
       if (is_leaf) return &graph_.typeOf(node.results[0]);
     }

@@ -42,7 +42,7 @@ Result<std::vector<TensorType>> inferReduced(std::string_view op, std::string_vi
   for (size_t axis = 0; axis < x.shape.rank(); ++axis) {
     bool reduced = std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) != axes.end();
     if (!reduced) dims.push_back(x.shape[axis]);
-    if (reduced && context.attributes.get<bool>("keep_dims")) dims.push_back(1);
+    if (reduced && context.attributes.get<bool>("keep_dims")) dims.emplace_back(1);
   }
   return std::vector{TensorType{x.dtype, Shape(std::move(dims))}};
 }

@@ -45,6 +45,21 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
   return types;
 }
 
+/// The nodes of the body in front of `last` that depend on one of the `leaves`.
+std::vector<NodeId> dependents(const Graph& graph, const std::map<ValueId, ValueId>& leaves, NodeId last) {
+  std::vector<bool> depends(graph.values.size(), false);
+  for (const auto& [leaf, replacement] : leaves) depends[leaf.index()] = true;
+  std::vector<NodeId> nodes;
+  for (NodeId id : graph.body().nodes) {
+    if (id == last) break;
+    const Node& node = graph[id];
+    if (std::none_of(node.operands.begin(), node.operands.end(), [&](ValueId operand) { return depends[operand.index()]; })) continue;
+    nodes.push_back(id);
+    for (ValueId result : node.results) depends[result.index()] = true;
+  }
+  return nodes;
+}
+
 /// Copies everything between the cotangent leaves and the node that depends on them, with the leaves replaced.
 std::vector<ValueId> gradient(const GradientContext& g) {
   Builder& b = g.builder;
@@ -54,18 +69,8 @@ std::vector<ValueId> gradient(const GradientContext& g) {
     ValueId cotangent = g.cotangents[i];
     now[g.operands[parts.cotangent(i)]] = cotangent.valid() ? cotangent : b.constant(0, Shape(b.shapeOf(g.results[i])));
   }
-  NodeId last = b.graph()[g.results[0]].node;
-  const std::vector<NodeId> nodes = b.graph().body().nodes;
-  for (NodeId id : nodes) {
-    if (id == last) break;
-    const Node node = b.graph()[id];  // a copy: the builder grows
-    if (std::none_of(node.operands.begin(), node.operands.end(), [&](ValueId operand) { return now.contains(operand); })) continue;
-    std::vector<ValueId> operands;
-    for (ValueId operand : node.operands) operands.push_back(now.contains(operand) ? now[operand] : operand);
-    b.setLocation(node.location);
-    std::vector<ValueId> results = b.makeAll(*node.op->name, std::move(operands), node.attributes);
-    for (size_t i = 0; i < results.size(); ++i) now[node.results[i]] = results[i];
-  }
+  std::vector<NodeId> between = dependents(b.graph(), now, b.graph()[g.results[0]].node);
+  cloneNodes(b, between, now);
   std::vector<ValueId> cotangents(g.operands.size());
   for (size_t i = 0; i < parts.inputs; ++i) {
     ValueId made = g.operands[parts.gradient(i)];

@@ -108,6 +108,15 @@ ContractShape contractShape(const Graph& graph, const Node& node) {
   return shape;
 }
 
+ValueId partialProducts(Builder& b, const Node&, std::span<const ValueId> operands, int64_t parts) {
+  Shape left_shape = b.shapeOf(operands[0]), right_shape = b.shapeOf(operands[1]);
+  if (left_shape.rank() != 2 || right_shape.rank() != 2) return {};
+  int64_t m = left_shape.extent(0), k = left_shape.extent(1), n = right_shape.extent(1);
+  ValueId left = b.permute(b.reshape(operands[0], Shape{m, parts, k / parts}), {1, 0, 2});
+  ValueId right = b.reshape(operands[1], Shape{parts, k / parts, n});
+  return b.make("matmul", {left, right});
+}
+
 std::vector<Tensor> evaluateMatmul(const EvaluateContext& c) {
   const Tensor &a = *c.operands[0], &b = *c.operands[1];
   int64_t k = a.type.shape.extent(a.type.shape.rank() - 1), n = b.type.shape.extent(b.type.shape.rank() - 1),
@@ -171,7 +180,7 @@ const OpDef kMatmulOp{
     .attributes = std::vector<AttributeDef>{},
     .infer = infer,
     .gradient = GradientFn(gradient),
-    .lower = ContractLowering{.shape = contractShape},
+    .lower = ContractLowering{.shape = contractShape, .partial = partialProducts},
     .alias = NoAlias{},
     .evaluate = evaluateMatmul,
     .cases = cases,

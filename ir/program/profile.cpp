@@ -3,12 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <set>
 #include <variant>
 
 #include "ir/graph/text.h"
+#include "ir/support/nearest.h"
 #include "ir/support/text.h"
 
 namespace lockstep::program {
@@ -133,12 +135,11 @@ Result<DeviceProfile> parseProfile(std::string_view text, const std::string& fil
 std::span<const DeviceProfile> namedProfiles() { return profiles(); }
 
 Result<DeviceProfile> findProfile(std::string_view name) {
-  std::string known;
-  for (const DeviceProfile& profile : namedProfiles()) {
-    if (profile.name == name) return profile;
-    known += (known.empty() ? "" : ", ") + profile.name;
-  }
-  return fail("profile.unknown", fmt::format("there is no device profile named '{}'", name), {}, fmt::format("use one of {}", known));
+  std::span<const DeviceProfile> known = namedProfiles();
+  auto found = std::find_if(known.begin(), known.end(), [&](const DeviceProfile& profile) { return profile.name == name; });
+  if (found != known.end()) return *found;
+  return fail("profile.unknown", fmt::format("there is no device profile named '{}'", name), {},
+              "use one of " + joinNames(known, &DeviceProfile::name));
 }
 
 }  // namespace lockstep::program

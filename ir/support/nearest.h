@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answer to an unknown name: the known one that was probably meant.
+// The answer to an unknown name: the known one that was probably meant, or all of them.
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,13 +44,23 @@ std::string nearestName(std::string_view name, const Range& candidates) {
   return best;
 }
 
+/// "a, b, c", where `name` gives an item's text: a pointer to a member or a function; "" for no items.
+template <class Range, class Name = std::identity>
+std::string joinNames(const Range& items, Name name = {}) {
+  std::string text;
+  for (const auto& item : items) {
+    if (!text.empty()) text += ", ";
+    text += std::string_view(std::invoke(name, item));
+  }
+  return text;
+}
+
 /// A remedy: "did you mean 'sine'?", or "one of sine, addition" when nothing is near.
 template <class Range>
 std::string suggest(std::string_view name, const Range& candidates) {
   if (const std::string near = nearestName(name, candidates); !near.empty()) return "did you mean '" + near + "'?";
-  std::string text;
-  for (const auto& item : candidates) text += (text.empty() ? "it is one of " : ", ") + std::string(std::string_view(item));
-  return text;
+  const std::string all = joinNames(candidates);
+  return all.empty() ? all : "it is one of " + all;
 }
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/support/nearest.h"
 #include "passes/kernel/fold_constants.h"
 #include "passes/kernel/forward_stores.h"
 #include "passes/kernel/hoist_invariants.h"
@@ -70,8 +71,7 @@ Result<Module> runKernelPasses(Module module, const std::vector<std::string>& na
   for (const std::string& name : names) {
     const KernelPass* pass = find(name);
     if (pass == nullptr) {
-      std::string known;
-      for (const KernelPass& row : kPasses) known += fmt::format("{}{}", known.empty() ? "" : ", ", row.info.name);
+      std::string known = joinNames(kPasses, [](const KernelPass& row) { return row.info.name; });
       return fail("pipeline.pass", fmt::format("there is no kernel pass '{}'", name), {}, "use one of " + known);
     }
     module = pass->run(std::move(module));

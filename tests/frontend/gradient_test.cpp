@@ -34,7 +34,24 @@ TEST(Grad, by_a_tensor_in_between_and_by_one_that_takes_no_part) {
 
 TEST(Grad, rejects_what_has_no_gradient) {
   EXPECT_EQ(caught([] { traced({f32(3)}, [](const auto& in) { return grad(in[0], {in[0]})[0]; }); }).code, "grad.C2");
-  EXPECT_EQ(caught([] { traced({f32(3), i32(3)}, [](const auto& in) { return grad(sum(in[0]), {in[1]})[0]; }); }).code, "grad.C4");
+  Diagnostic error = caught([] { traced({f32(3), i32(3)}, [](const auto& in) { return grad(sum(in[0]), {in[1]})[0]; }); });
+  EXPECT_EQ(error.code, "grad.C4");
+  EXPECT_NE(error.remedy, "");
+}
+
+TEST(Grad, results_of_custom_gradients_and_checkpoints_are_f32) {
+  Diagnostic custom = caught([] {
+    traced({f32(3), i32(3)}, [](const auto& in) {
+      return custom_gradient(
+                 {in[0]}, [&](auto) { return std::vector{in[1]}; }, [](const BackwardCall& call) { return std::vector{call.inputs[0]}; })
+          .front();
+    });
+  });
+  EXPECT_EQ(custom.code, "custom_gradient.C2");
+  EXPECT_NE(custom.remedy, "");
+  Diagnostic again = caught([] { traced({i32(3)}, [](const auto& in) { return checkpoint([&] { return in[0]; }); }); });
+  EXPECT_EQ(again.code, "checkpoint.C1");
+  EXPECT_NE(again.remedy, "");
 }
 
 /// A step function with the gradient of the identity.

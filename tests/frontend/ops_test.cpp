@@ -211,5 +211,23 @@ TEST(Ops, extent_counts_from_the_end) {
   });
 }
 
+TEST(Ops, refused_arguments_come_with_a_remedy) {
+  struct Refused {
+    std::string code;
+    std::function<Tensor(const In&)> function;  ///< of f32[3, 4] and i32[3, 4]
+  };
+  for (const Refused& refused :
+       std::vector<Refused>{{"uniform.range", [](const In&) { return uniform({3}, 1, 1); }},
+                            {"uniform.range", [](const In&) { return uniform({3}, 0, INFINITY); }},
+                            {"normal.scale", [](const In&) { return normal({3}, 0, -1); }},
+                            {"normal.scale", [](const In&) { return normal({3}, NAN, 1); }},
+                            {"gather.C1", [](const In& in) { return gather(in[0], 0, reshape(in[1], {12})); }},
+                            {"gather.C2", [](const In& in) { return gather(in[0], 1, reshape(in[1], {4, 3})); }}}) {
+    Diagnostic error = caught([&] { traced({f32(3, 4), i32(3, 4)}, refused.function); });
+    EXPECT_EQ(error.code, refused.code);
+    EXPECT_NE(error.remedy, "") << refused.code;
+  }
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -169,6 +169,33 @@ Violations checkOpChoice(const SourceFile& file) {
   return violations;
 }
 
+std::vector<std::string> errorCodesOf(const SourceFile& file) {
+  // Endings of file names, formats of texts and files, and inputs that programs have of themselves.
+  static const std::regex kLiteral("\"([a-zA-Z_]+\\.[a-zA-Z_0-9]+)\"");
+  static const std::regex kNoCode("lockstep\\..*|.*\\.(d|graph|program|safetensors|jsonl|png|txt|wgsl)|step\\.scalars|random\\.key");
+  std::vector<std::string> codes;
+  std::istringstream lines(file.text);
+  for (std::string line; std::getline(lines, line);) {
+    line = line.substr(0, line.find("//"));
+    for (auto match = std::sregex_iterator(line.begin(), line.end(), kLiteral); match != std::sregex_iterator(); ++match) {
+      if (!std::regex_match((*match)[1].str(), kNoCode)) codes.push_back((*match)[1]);
+    }
+  }
+  return codes;
+}
+
+Violations checkErrorCodes(const SourceFile& file, const std::string& errors_page, const std::string& ops_page) {
+  Violations violations;
+  for (const std::string& code : errorCodesOf(file)) {
+    if (errors_page.find("`" + code + "`") != std::string::npos) continue;
+    size_t dot = code.find('.'), section = ops_page.find("\n### " + code.substr(0, dot) + "\n");
+    size_t label = ops_page.find("\n- " + code.substr(dot + 1) + ": ", section);
+    if (section != std::string::npos && label < ops_page.find("\n### ", section + 1)) continue;
+    violations.push_back(fmt::format("{}: error '{}' is not explained in docs/errors.md", file.path, code));
+  }
+  return violations;
+}
+
 Violations checkForm(const SourceFile& file) {
   Violations violations;
   if (!file.text.starts_with("// SPDX-License-Identifier: Apache-2.0\n"))
