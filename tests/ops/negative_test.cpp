@@ -238,7 +238,7 @@ std::vector<Broken> brokenCases() {
       {"top_k", "C1", {flag}, {{"axis", integer(0)}, {"k", integer(1)}}, {}},
       {"top_k", "C2", {x}, {{"axis", integer(2)}, {"k", integer(1)}}, {}},
       {"top_k", "C3", {x}, {{"axis", integer(1)}, {"k", integer(4)}}, {}},
-      {"top_k", "C4", {f32({1 << 13, 1024})}, {{"axis", integer(0)}, {"k", integer(1)}}, {}},
+      {"top_k", "C4", {f32({1 << 13, 1024})}, {{"axis", integer(1)}, {"k", integer(1)}}, {}},
       {"cotangent", "C1", {}, shapeOf({0}), {}},
       {"custom_gradient", "C1", {x, x, x}, {{"results", integer(1)}}, {}},
       {"custom_gradient", "C2", {idx, idx}, {{"results", integer(1)}}, {}},
