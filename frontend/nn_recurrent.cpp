@@ -64,14 +64,15 @@ RecurrentParameters::RecurrentParameters(Module& parent, std::string name, int64
       b_hh(*this, "b_hh", {gates * hidden}, initializerFor(options, hidden), {.decay = false}, where),
       hidden_(hidden) {}
 
-LSTMCell::LSTMCell(Module& parent, std::string name, int64_t in, int64_t hidden, RecurrentOptions options, std::source_location where)
+LSTMCell::LSTMCell(Module& parent, std::string name, int64_t in, int64_t hidden, const RecurrentOptions& options,
+                   std::source_location where)
     : RecurrentParameters(parent, std::move(name), in, hidden, 4, options, where) {}
 
 LstmState LSTMCell::operator()(Tensor x, const LstmState& state, std::source_location where) const {
   return lstmStep(*this, inputShare(*this, x, where), state, where);
 }
 
-GRUCell::GRUCell(Module& parent, std::string name, int64_t in, int64_t hidden, RecurrentOptions options, std::source_location where)
+GRUCell::GRUCell(Module& parent, std::string name, int64_t in, int64_t hidden, const RecurrentOptions& options, std::source_location where)
     : RecurrentParameters(parent, std::move(name), in, hidden, 3, options, where) {}
 
 Tensor GRUCell::operator()(Tensor x, Tensor h, std::source_location where) const {

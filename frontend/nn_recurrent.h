@@ -35,7 +35,7 @@ struct LstmState {
 /// with the forget gate of Gers et al., 2000).
 class LSTMCell : public RecurrentParameters {
  public:
-  LSTMCell(Module& parent, std::string name, int64_t in, int64_t hidden, RecurrentOptions options = {},
+  LSTMCell(Module& parent, std::string name, int64_t in, int64_t hidden, const RecurrentOptions& options = {},
            std::source_location where = std::source_location::current());
   /// x [B, in].
   [[nodiscard]] LstmState operator()(Tensor x, const LstmState& state, std::source_location where = std::source_location::current()) const;
@@ -45,7 +45,7 @@ class LSTMCell : public RecurrentParameters {
 /// al., 2014, as PyTorch has it).
 class GRUCell : public RecurrentParameters {
  public:
-  GRUCell(Module& parent, std::string name, int64_t in, int64_t hidden, RecurrentOptions options = {},
+  GRUCell(Module& parent, std::string name, int64_t in, int64_t hidden, const RecurrentOptions& options = {},
           std::source_location where = std::source_location::current());
   /// x [B, in], h [B, hidden].
   [[nodiscard]] Tensor operator()(Tensor x, Tensor h, std::source_location where = std::source_location::current()) const;

@@ -55,8 +55,10 @@ double rateAt(const Schedule& schedule, int64_t t) {
       return schedule.final + 0.5 * (schedule.peak - schedule.final) * (1 + std::cos(std::numbers::pi * progress));
     case Schedule::Kind::Warmup:
       return s <= schedule.steps ? schedule.peak * progress : rateAt(*schedule.after, s - schedule.steps);
-    case Schedule::Kind::Staircase:
-      return schedule.peak * std::pow(schedule.gamma, static_cast<double>((s - 1) / schedule.every));
+    case Schedule::Kind::Staircase: {
+      int64_t stairs = (s - 1) / schedule.every;
+      return schedule.peak * std::pow(schedule.gamma, static_cast<double>(stairs));
+    }
     case Schedule::Kind::MultiStep: {
       auto passed =
           std::count_if(schedule.milestones.begin(), schedule.milestones.end(), [s](int64_t milestone) { return milestone <= s; });

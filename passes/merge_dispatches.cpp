@@ -25,7 +25,6 @@ using program::DeviceProfile;
 using program::Dispatch;
 using program::KernelId;
 using program::Program;
-using program::Range;
 
 namespace {
 

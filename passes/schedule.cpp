@@ -19,7 +19,6 @@ namespace lockstep::passes {
 
 using namespace graph;
 using program::ArenaRole;
-using program::Buffer;
 using program::BufferId;
 using program::Command;
 using program::Copy;

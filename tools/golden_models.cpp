@@ -27,10 +27,10 @@ using examples::TransformerShape;
 }
 
 /// Extents of a parameter; flat recordings take them from the sample.
-std::vector<int64_t> shapeOf(const GoldenTraining& golden, const std::string& name, std::vector<int64_t> flat_shape) {
+std::vector<int64_t> shapeOf(const GoldenTraining& golden, const std::string& name, const std::vector<int64_t>& flat_shape) {
   const auto found = golden.initial.find(name);
   if (found == golden.initial.end()) badFile(fmt::format("the model has no parameter '{}'", name));
-  return found->second.shape.size() == 1 ? std::move(flat_shape) : found->second.shape;
+  return found->second.shape.size() == 1 ? flat_shape : found->second.shape;
 }
 
 int64_t elementsOf(const GoldenTraining& golden, const std::string& input) {

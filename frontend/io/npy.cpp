@@ -129,7 +129,7 @@ std::string headerText(const Array& array) {
 Result<Array> parseNpy(std::span<const std::byte> bytes, const std::string& name) {
   const Location where{.file = name};
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  const auto damaged = [&](std::string code, std::string message) {
+  const auto damaged = [&](const std::string& code, std::string message) {
     return fail("npy." + code, std::move(message), where, "write it again with numpy.save");
   };
   if (text.size() < 10 || !text.starts_with(kMagic)) return damaged("magic", "the file is not an npy file");
