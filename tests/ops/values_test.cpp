@@ -192,6 +192,13 @@ TEST(HardActivations, AtTheKinks_GradientIsThatOfTheOuterSide) {
   EXPECT_EQ(Applied("hard_tanh", {floats({2}, {-1, 1})}).gradient(0, {5, 7}), (Numbers{0, 0}));
 }
 
+TEST(Prod, VeryLongRow_HasAGradient) {
+  // A square of the factors would have more than 2^32 elements.
+  Applied prod("prod", {floats({70000}, Numbers(70000, 1.0))}, {{"axes", std::vector<int64_t>{0}}, {"keep_dims", false}});
+  prod.builder.output(OutputKind::Loss, "loss", prod.result);
+  EXPECT_TRUE(passes::grad(prod.builder.graph(), {.wrt = {"operand0"}}).ok());
+}
+
 TEST(ReduceMin, Tie_GivesTheGradientToTheFirst) {
   Applied row("reduce_min", {floats({2, 3}, {4, 1, 1, 9, 9, 9})}, {{"axes", std::vector<int64_t>{1}}, {"keep_dims", false}});
   EXPECT_EQ(row.value(), (Numbers{1, 9}));
