@@ -23,7 +23,7 @@ size_t partSize(const BatchItem& item, const std::vector<InputSpec>& inputs, int
                  .message = fmt::format("input '{}' gets {} elements, which {} runs do not share evenly", input->name, given, runs),
                  .where = {},
                  .notes = {},
-                 .remedy = "every run of a step has the same dynamic extent"});
+                 .remedy = "give every run of the step the same extent, so that the number of elements is a multiple of the runs"});
   }
   const auto declared = static_cast<size_t>(input->type.shape.elementCount());
   return given == declared * runs ? declared : 0;
