@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "frontend/reject.h"
 #include "frontend/tensor.h"
 #include "frontend/trace.h"
 #include "ir/support/diagnostic.h"
@@ -13,10 +14,6 @@
 namespace lockstep::detail {
 
 namespace {
-
-[[noreturn]] void reject(std::string code, std::string message, std::string remedy = {}) {
-  throw Error({.code = std::move(code), .message = std::move(message), .where = {}, .notes = {}, .remedy = std::move(remedy)});
-}
 
 bool isDynamic(const graph::Dim& dim) { return dim.maximum() == dynamic; }
 

@@ -5,17 +5,15 @@
 
 #include <cstring>
 
+#include "frontend/reject.h"
 #include "ir/support/diagnostic.h"
 
 namespace lockstep {
 
+using detail::reject;
 using graph::DType;
 
 namespace {
-
-[[noreturn]] void reject(std::string code, std::string message, std::string remedy = {}) {
-  throw Error({.code = std::move(code), .message = std::move(message), .where = {}, .notes = {}, .remedy = std::move(remedy)});
-}
 
 template <class T>
 std::vector<T> copyOf(std::span<const std::byte> bytes) {

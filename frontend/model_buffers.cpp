@@ -7,18 +7,11 @@
 #include <cmath>
 
 #include "frontend/parameters.h"
+#include "frontend/reject.h"
 #include "frontend/trace.h"
 #include "passes/optimizer_config.h"
 
 namespace lockstep::detail {
-
-namespace {
-
-[[noreturn]] void reject(std::string code, std::string message) {
-  throw Error({.code = std::move(code), .message = std::move(message), .where = {}, .notes = {}, .remedy = {}});
-}
-
-}  // namespace
 
 void declareBuffers(const Module& module, States& states) {
   for (const NamedBuffer& buffer : module.buffers())
@@ -35,17 +28,23 @@ std::pair<ParameterValues, ParameterValues> splitBuffers(const TrainedModel& mod
   std::pair<ParameterValues, ParameterValues> split{values, {}};
   for (const NamedBuffer& buffer : model.module->buffers()) {
     auto found = split.first.extract(buffer.name);
-    if (found.empty()) reject("parameters.missing", fmt::format("there is no value for the buffer '{}'", buffer.name));
+    if (found.empty())
+      reject("parameters.missing", fmt::format("there is no value for the buffer '{}'", buffer.name),
+             "give all of them, as download() does");
     const TensorType& type = buffer.buffer->type();
     if (static_cast<int64_t>(found.mapped().size()) != type.shape.elementCount()) {
-      reject("parameters.length", fmt::format("buffer '{}' is {} with {} elements but gets {}", buffer.name, toString(type),
-                                              type.shape.elementCount(), found.mapped().size()));
+      reject("parameters.length",
+             fmt::format("buffer '{}' is {} with {} elements but gets {}", buffer.name, toString(type), type.shape.elementCount(),
+                         found.mapped().size()),
+             "give its elements in row-major order");
     }
     const bool fits = type.dtype == DType::F32 || std::ranges::all_of(found.mapped(), [&](float value) {
                         const double low = type.dtype == DType::U32 ? 0.0 : -2147483648.0;
                         return std::trunc(value) == value && value >= low && value < low + 4294967296.0;
                       });
-    if (!fits) reject("parameters.type", fmt::format("buffer '{}' is {} but gets numbers that are not", buffer.name, toString(type)));
+    if (!fits)
+      reject("parameters.type", fmt::format("buffer '{}' is {} but gets numbers that are not", buffer.name, toString(type)),
+             "give whole numbers within the range of its type");
     split.second.insert(std::move(found));
   }
   return split;

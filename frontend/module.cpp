@@ -95,12 +95,12 @@ void checkShape(std::string_view kind, const std::string& name, const std::vecto
                .message = fmt::format("{} '{}' has shape [{}], but every extent must be at least 1", kind, name, fmt::join(shape, ",")),
                .where = toLocation(where),
                .notes = {},
-               .remedy = {}});
+               .remedy = "give every axis an extent of 1 or more; a scalar has the shape {}"});
 }
 
 }  // namespace
 
-Parameter::Parameter(Module& owner, std::string name, std::vector<int64_t> shape, Initializer initializer, ParameterOptions options,
+Parameter::Parameter(Module& owner, std::string name, const std::vector<int64_t>& shape, Initializer initializer, ParameterOptions options,
                      std::source_location where)
     : owner_(&owner),
       name_(std::move(name)),
@@ -116,7 +116,7 @@ Parameter::Parameter(Module& owner, std::string name, std::vector<int64_t> shape
                  .message = fmt::format("parameter '{}' is {}, but orthogonal values need two axes", name_, toString(type_)),
                  .where = toLocation(where),
                  .notes = {},
-                 .remedy = {}});
+                 .remedy = "use another initializer, such as init::randn, for vectors"});
   }
   size_t count = static_cast<size_t>(type_.shape.elementCount());
   if (initializer_.kind == Initializer::Kind::Literal && initializer_.literal.size() != count) {
@@ -124,7 +124,7 @@ Parameter::Parameter(Module& owner, std::string name, std::vector<int64_t> shape
                  .message = fmt::format("parameter '{}' of {} elements is given {} values", name_, count, initializer_.literal.size()),
                  .where = toLocation(where),
                  .notes = {},
-                 .remedy = {}});
+                 .remedy = "give one value an element, in row-major order"});
   }
   owner.registerPart({.name = name_, .child = nullptr, .parameter = this, .buffer = nullptr}, where);
 }
@@ -134,7 +134,7 @@ std::string Parameter::path() const {
   return prefix.empty() ? name_ : prefix + "." + name_;
 }
 
-Buffer::Buffer(Module& owner, std::string name, std::vector<int64_t> shape, double initial, DType dtype, std::source_location where)
+Buffer::Buffer(Module& owner, std::string name, const std::vector<int64_t>& shape, double initial, DType dtype, std::source_location where)
     : owner_(&owner), name_(std::move(name)), type_{dtype, Shape(shape)}, initial_(initial), where_(where) {
   checkShape("buffer", name_, shape, where);
   auto reject = [&](std::string code, std::string message, std::string remedy) {

@@ -88,7 +88,7 @@ class Parameter {
  public:
   /// Errors: "module.name" as above, "parameter.shape" for an extent below 1 or too few axes for the initializer, "parameter.literal" for a
   /// wrong number of values.
-  Parameter(Module& owner, std::string name, std::vector<int64_t> shape, Initializer initializer = init::randn(),
+  Parameter(Module& owner, std::string name, const std::vector<int64_t>& shape, Initializer initializer = init::randn(),
             ParameterOptions options = {}, std::source_location where = std::source_location::current());
   Parameter(const Parameter&) = delete;
   Parameter& operator=(const Parameter&) = delete;
@@ -126,7 +126,7 @@ class Buffer {
  public:
   /// Every element starts at `initial`. Errors "module.name", "parameter.shape" as of Parameter, "buffer.type" for bool, "buffer.initial"
   /// for a number that the element type does not have.
-  Buffer(Module& owner, std::string name, std::vector<int64_t> shape, double initial = 0, DType dtype = DType::F32,
+  Buffer(Module& owner, std::string name, const std::vector<int64_t>& shape, double initial = 0, DType dtype = DType::F32,
          std::source_location where = std::source_location::current());
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;

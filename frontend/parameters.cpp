@@ -5,17 +5,11 @@
 
 #include <algorithm>
 
+#include "frontend/reject.h"
+#include "ir/support/nearest.h"
 #include "passes/optimizer_config.h"
 
 namespace lockstep::detail {
-
-namespace {
-
-[[noreturn]] void reject(std::string code, std::string message) {
-  throw Error({.code = std::move(code), .message = std::move(message), .where = {}, .notes = {}, .remedy = {}});
-}
-
-}  // namespace
 
 std::vector<graph::ParameterInfo> parameterInfos(const Module& model) {
   std::vector<graph::ParameterInfo> infos;
@@ -66,7 +60,10 @@ ParameterValues splitParameters(const graph::ParameterLayout& layout, const std:
 
 std::vector<float> joinParameters(const graph::ParameterLayout& layout, const ParameterValues& values) {
   for (const auto& [name, data] : values) {
-    if (layout.find(name) == nullptr) reject("parameters.unknown", fmt::format("the model has no parameter '{}'", name));
+    if (layout.find(name) != nullptr) continue;
+    std::vector<std::string> known;
+    for (const graph::ParameterLayout::Slot& slot : layout.slots) known.push_back(slot.name);
+    reject("parameters.unknown", fmt::format("the model has no parameter '{}'", name), suggest(name, known));
   }
   std::string missing;
   std::vector<float> flat(static_cast<size_t>(layout.total), 0.0f);
@@ -77,12 +74,15 @@ std::vector<float> joinParameters(const graph::ParameterLayout& layout, const Pa
       continue;
     }
     if (static_cast<int64_t>(found->second.size()) != slot.size) {
-      reject("parameters.length", fmt::format("parameter '{}' is {} with {} elements but gets {}", slot.name, toString(slot.type),
-                                              slot.size, found->second.size()));
+      reject(
+          "parameters.length",
+          fmt::format("parameter '{}' is {} with {} elements but gets {}", slot.name, toString(slot.type), slot.size, found->second.size()),
+          "give its elements in row-major order");
     }
     std::copy(found->second.begin(), found->second.end(), flat.begin() + slot.offset);
   }
-  if (!missing.empty()) reject("parameters.missing", fmt::format("parameters are missing: {}", missing));
+  if (!missing.empty())
+    reject("parameters.missing", fmt::format("parameters are missing: {}", missing), "give all of them, as download() does");
   return flat;
 }
 

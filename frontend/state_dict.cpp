@@ -8,16 +8,15 @@
 #include <set>
 
 #include "frontend/nn.h"
+#include "frontend/reject.h"
 #include "frontend/states.h"
 #include "ir/support/diagnostic.h"
 
 namespace lockstep {
 
-namespace {
+using detail::reject;
 
-[[noreturn]] void reject(std::string code, std::string message, std::string remedy = {}) {
-  throw Error({.code = std::move(code), .message = std::move(message), .where = {}, .notes = {}, .remedy = std::move(remedy)});
-}
+namespace {
 
 template <class Layer>
 bool isLayer(const Module& module) {

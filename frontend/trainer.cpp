@@ -14,20 +14,18 @@
 #include "frontend/model_buffers.h"
 #include "frontend/optimizer_settings.h"
 #include "frontend/parameters.h"
+#include "frontend/reject.h"
 #include "frontend/tracing.h"
 #include "frontend/trainer_impl.h"
 #include "passes/optimizer_config.h"
 
 namespace lockstep {
 
+using detail::reject;
 using detail::Session;
 using graph::OutputKind;
 
 namespace {
-
-[[noreturn]] void reject(std::string code, std::string message, std::string remedy = {}) {
-  throw Error({.code = std::move(code), .message = std::move(message), .where = {}, .notes = {}, .remedy = std::move(remedy)});
-}
 
 uint64_t randomSeed() {
   std::random_device device;

@@ -12,8 +12,9 @@ namespace lockstep::graph::testing {
 namespace {
 
 std::string_view loweringName(const Lowering& lowering) {
-  static constexpr std::array<std::string_view, std::variant_size_v<Lowering>> kNames{
-      "element", "view", "reduce", "scan", "scatter", "contract", "decompose", "storage", "region"};
+  static constexpr auto kNames = std::to_array<std::string_view>(
+      {"element", "view", "reduce", "scan", "scatter", "contract", "decompose", "storage", "kernel", "region"});
+  static_assert(kNames.size() == std::variant_size_v<Lowering>);
   return kNames[lowering.index()];
 }
 
@@ -28,7 +29,8 @@ std::string gradientText(const GradientFacet& gradient) {
 }
 
 std::string overviewRow(const OpDef& op) {
-  static constexpr std::array<std::string_view, std::variant_size_v<AliasFacet>> kAlias{"no", "view", "update", "parts"};
+  static constexpr auto kAlias = std::to_array<std::string_view>({"no", "view", "update", "parts"});
+  static_assert(kAlias.size() == std::variant_size_v<AliasFacet>);
   size_t cases = (*op.cases)().size();
   return fmt::format("| [`{0}`](#{0}) | {1} | {2} | {3} | {4} | {5} | {6} |\n", *op.name, *op.summary, loweringName(*op.lower),
                      gradientText(*op.gradient), kAlias[op.alias->index()], op.constraints->size(),
