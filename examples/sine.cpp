@@ -1,34 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fits sin(x) with a small network: the whole of a Lockstep program.
-#include <fmt/core.h>
-
+// Fitting a sine: 1 -> 64 -> 64 -> 1, mean squared error, Adam.
+#include <algorithm>
 #include <cmath>
-#include <random>
+#include <numbers>
 
-#include "frontend/lockstep.h"
+#include "examples/models/samples.h"
+#include "examples/recipes.h"
+#include "frontend/io/plot.h"
 
-struct Mlp : ls::Module {
-  ls::nn::Linear l1{*this, "l1", 1, 64}, l2{*this, "l2", 64, 64}, l3{*this, "l3", 64, 1};
-  ls::Tensor operator()(ls::Tensor x) const { return l3(ls::relu(l2(ls::relu(l1(x))))); }
+namespace lockstep::examples {
+namespace {
+
+constexpr size_t kPoints = 200;
+
+class Sine : public Experiment {
+ public:
+  explicit Sine(const ExperimentOptions& options)
+      : seed_(options.seed),
+        trainer_(compile(options.with(sineSpec()))),
+        curve_(trainer_.attach(
+            {.inputs = {{"x", f32(kPoints, 1)}}, .forward = [](const Mlp& model, const Inputs& in) { return model(in["x"]); }})) {}
+
+  Trainer& trainer() override { return trainer_; }
+
+  Batch batch(uint64_t step) override {
+    data_ = sineBatch(seed_, step, 256);
+    return {{"x", data_.x}, {"y", data_.y}};
+  }
+
+  Metrics measure() override {
+    const Fit fit = fitted();
+    double worst = 0;
+    for (size_t i = 0; i < kPoints; ++i) worst = std::max(worst, std::abs(fit.y[i] - std::sin(fit.x[i])));
+    return {{"worst_error", worst}};
+  }
+
+  std::vector<Exhibit> exhibits() override {
+    const Fit fit = fitted();
+    io::Series wanted{.name = "sin x", .x = fit.x, .y = {}}, got{.name = "network", .x = fit.x, .y = fit.y};
+    for (const double x : fit.x) wanted.y.push_back(std::sin(x));
+    return {{"fit", io::plot({wanted, got}, {.title = "sine", .x_label = "x", .y_label = "y", .log_y = false})}};
+  }
+
+ private:
+  struct Fit {
+    std::vector<double> x, y;
+  };
+  Fit fitted() {
+    std::vector<float> x(kPoints);
+    for (size_t i = 0; i < kPoints; ++i) x[i] = static_cast<float>((2.0 * static_cast<double>(i) / (kPoints - 1) - 1) * std::numbers::pi);
+    return {{x.begin(), x.end()}, curve_.run({{"x", x}}).output.doubles()};
+  }
+
+  uint64_t seed_;
+  ModelTrainer<Mlp> trainer_;
+  Forward curve_;
+  SineBatch data_;
 };
 
-int main() {
-  auto trainer = ls::compile<Mlp>({
-      .inputs = {{"x", ls::f32(256, 1)}, {"y", ls::f32(256, 1)}},
-      .loss = [](const Mlp& model, const ls::Inputs& in) { return ls::mean(ls::square(model(in["x"]) - in["y"])); },
-      .optimizer = ls::adam({.lr = 5e-3}),
-      .seed = 42,
-  });
-  fmt::print("training on {}\n", trainer.facts().device_name);
+}  // namespace
 
-  std::mt19937 random(42);
-  std::vector<float> xs(256), ys(256);
-  for (int step = 1; step <= 1000; ++step) {
-    for (size_t i = 0; i < xs.size(); ++i) {
-      xs[i] = std::uniform_real_distribution<float>(-3.14159265f, 3.14159265f)(random);
-      ys[i] = std::sin(xs[i]);
-    }
-    auto result = trainer.step({{"x", xs}, {"y", ys}});
-    if (step % 100 == 0) fmt::print("step {} loss {:.2e}\n", step, result.loss);
-  }
+Recipe sine() {
+  return {.name = "sine",
+          .alias = "mlp-sin",
+          .summary = "a small network fits sin(x)",
+          .steps = 1000,
+          .report_every = 100,
+          .chunk = 20,
+          .goal = {"loss", Goal::Kind::AtMost, 1e-3, 200},
+          .make = make_experiment<Sine>};
 }
+
+}  // namespace lockstep::examples

@@ -10,6 +10,8 @@
 #include "frontend/trace.h"
 #include "frontend/tracing.h"
 #include "frontend/wgsl/wgsl.h"
+#include "passes/kernel/kernel_pipeline.h"
+#include "passes/pipeline.h"
 
 namespace lockstep {
 
@@ -20,6 +22,13 @@ std::map<std::string, std::string> CompiledProgram::texts() const {
     texts.emplace(kernel.name + ".wgsl", wgsl::write(std::get<kernel::Module>(kernel.code)));
   }
   return texts;
+}
+
+std::vector<std::string> pass_names() {
+  std::vector<std::string> names;
+  for (const passes::PassInfo& pass : passes::listPasses()) names.emplace_back(pass.name);
+  for (const passes::KernelPassInfo& pass : passes::listKernelPasses()) names.emplace_back(pass.name);
+  return names;
 }
 
 CompiledProgram detail::trace(TraceRequest request) {

@@ -24,6 +24,9 @@ struct CompiledProgram {
   [[nodiscard]] std::map<std::string, std::string> texts() const;
 };
 
+/// Of the graph and the kernel pipeline, in their order: what CompileSpec::disable may name, if the pass is optional.
+[[nodiscard]] std::vector<std::string> pass_names();
+
 namespace detail {
 
 struct TraceRequest {

@@ -12,6 +12,7 @@ ProgramFacts programFacts(const graph::ParameterLayout& layout, const passes::Pl
   ProgramFacts facts{.device = {},
                      .device_name = {},
                      .device_reason = {},
+                     .on_cpu = false,
                      .dispatches = plan.dispatches,
                      .levels = plan.levels,
                      .distinct_kernels = plan.distinct_kernels,
@@ -33,6 +34,7 @@ ProgramFacts programFacts(const Device& device, const graph::ParameterLayout& la
   facts.device = device.chosen.info.id;
   facts.device_name = device.chosen.info.name;
   facts.device_reason = device.chosen.reason;
+  facts.on_cpu = device.chosen.info.kind == DeviceKind::Reference || device.chosen.info.kind == DeviceKind::CpuDriver;
   return facts;
 }
 

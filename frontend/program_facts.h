@@ -13,6 +13,7 @@ struct ProgramFacts {
   std::string device;         ///< "vulkan:0"
   std::string device_name;    ///< as the driver says
   std::string device_reason;  ///< why it was chosen
+  bool on_cpu = false;        ///< the reference, or a CPU driver of Vulkan
   uint32_t dispatches = 0, levels = 0, distinct_kernels = 0;
   uint64_t planned_bytes = 0;       ///< all arenas
   uint64_t workspace_bytes = 0;     ///< temporaries, sharing bytes

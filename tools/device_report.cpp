@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "tools/text_format.h"
+#include "console/text_format.h"
 
 namespace lockstep::tools {
 
@@ -32,12 +32,13 @@ io::Json deviceJson(const DeviceInfo& device) {
 
 std::string deviceText(const DeviceInfo& device) {
   std::string text = fmt::format("{:<12}{} ({})\n", device.id, device.name, toString(device.kind));
-  text += fmt::format("{:<12}driver {}, memory {}\n", "", device.driver.empty() ? "-" : device.driver, formatBytes(device.memory_bytes));
+  text += fmt::format("{:<12}driver {}, memory {}\n", "", device.driver.empty() ? "-" : device.driver,
+                      console::formatBytes(device.memory_bytes));
   if (!device.usable) return text + fmt::format("{:<12}not usable: {}\n", "", device.why_not);
   const program::DeviceProfile& profile = device.profile;
   return text + fmt::format("{:<12}{} storage buffers of {}, workgroups of {} with {} shared\n", "", profile.max_storage_buffers,
-                            formatBytes(profile.max_binding_bytes), profile.max_workgroup_invocations,
-                            formatBytes(profile.max_workgroup_bytes));
+                            console::formatBytes(profile.max_binding_bytes), profile.max_workgroup_invocations,
+                            console::formatBytes(profile.max_workgroup_bytes));
 }
 
 }  // namespace lockstep::tools

@@ -2,14 +2,13 @@
 #include <fmt/format.h>
 
 #include "tools/device_report.h"
-#include "tools/options.h"
 #include "tools/verb.h"
 
 namespace lockstep::tools {
 
 Result<ExitCode> devicesVerb(Arguments arguments) {
   bool json = false;
-  Options options("devices", "Lists every device, best first, and which one 'auto' takes.");
+  Options options("lockstep devices", "Lists every device, best first, and which one 'auto' takes.");
   options.flag(json, "--json", "a JSON list for scripts");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;

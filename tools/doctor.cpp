@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "tools/device_report.h"
-#include "tools/options.h"
 #include "tools/verb.h"
 #include "tools/vulkan_probe.h"
 
@@ -55,7 +54,7 @@ io::Json findingJson(const Finding& finding) {
 
 Result<ExitCode> doctorVerb(Arguments arguments) {
   bool json = false;
-  Options options("doctor", "Checks the Vulkan installation step by step and says what to do; works without Vulkan.");
+  Options options("lockstep doctor", "Checks the Vulkan installation step by step and says what to do; works without Vulkan.");
   options.flag(json, "--json", "a JSON list for scripts: the checks (kind \"check\"), then the devices");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;

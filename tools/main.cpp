@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <new>
 #include <vector>
 
+#include "console/guarded_main.h"
 #include "ir/support/nearest.h"
-#include "tools/diagnostic_text.h"
-#include "tools/options.h"
 #include "tools/verb.h"
 
 namespace lockstep::tools {
@@ -48,35 +46,10 @@ Result<ExitCode> dispatch(Arguments arguments) {
   return usage("verb", fmt::format("there is no verb '{}'", name), suggest(name, names));
 }
 
-int report(const std::vector<Diagnostic>& diagnostics, ExitCode code) {
-  std::fflush(stdout);
-  fmt::print(stderr, "{}", renderWithSource(diagnostics));
-  return static_cast<int>(code);
-}
-
-int guardedMain(Arguments arguments) {
-  try {
-    Result<ExitCode> result = dispatch(arguments);
-    if (!result.ok()) return report(result.diagnostics(), result.failure().exit_code);
-    return static_cast<int>(*result);
-  } catch (const Error& error) {
-    return report(error.diagnostics(), error.exitCode());
-  } catch (const std::bad_alloc&) {
-    const Failure failure = fail("memory.host", "the machine has no memory left", {}, "use a smaller batch or model");
-    return report(failure.diagnostics, ExitCode::OutOfMemory);
-  } catch (const std::exception& exception) {
-    // InternalError and whatever escaped from a library.
-    std::fflush(stdout);
-    fmt::print(stderr, "{}\n  this is a bug in lockstep, not in your program; please report it with the command that led here\n",
-               exception.what());
-    return static_cast<int>(ExitCode::Internal);
-  }
-}
-
 }  // namespace
 }  // namespace lockstep::tools
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + (argc > 0 ? argc : 1));
-  return lockstep::tools::guardedMain(arguments);
+  return lockstep::console::guardedMain([&] { return lockstep::tools::dispatch(arguments); });
 }

@@ -8,7 +8,6 @@
 #include "ir/program/profile.h"
 #include "passes/kernel/kernel_pipeline.h"
 #include "passes/pipeline.h"
-#include "tools/options.h"
 #include "tools/verb.h"
 
 namespace lockstep::tools {
@@ -52,7 +51,7 @@ Result<ExitCode> optVerb(Arguments arguments) {
   std::string path, output = "-", profile = "portable";
   std::vector<std::string> names;
   bool list = false, locations = false;
-  Options options("opt", "Reads a graph, program or kernel text, runs passes on it and prints the result.");
+  Options options("lockstep opt", "Reads a graph, program or kernel text, runs passes on it and prints the result.");
   options.argument(path, "FILE", "a text: lockstep.graph 1, lockstep.program 1 or lockstep.kernel 1", false);
   options.commaList(names, "--passes", "passes in order, with commas; none: read, check and print");
   options.value(output, "-o,--output", "where the text goes, - for the terminal");

@@ -10,7 +10,6 @@
 #include "ir/support/text.h"
 #include "tools/kernel_file.h"
 #include "tools/kernel_run.h"
-#include "tools/options.h"
 #include "tools/replay.h"
 #include "tools/verb.h"
 
@@ -76,7 +75,7 @@ Result<ExitCode> replayStage(const std::string& path, const std::string& inputs,
 Result<ExitCode> runVerb(Arguments arguments) {
   std::string path, entry, dispatch = "1", device = "auto", inputs;
   std::vector<std::string> binds, outs, overrides;
-  Options options("run", "Runs one entry point of a kernel, or one stage of a --dump-ir folder, once.");
+  Options options("lockstep run", "Runs one entry point of a kernel, or one stage of a --dump-ir folder, once.");
   options.argument(path, "FILE", "a kernel (.wgsl or .kir) or a stage of a dump (.graph or .program)");
   options.value(entry, "--entry", "entry point, where there are several");
   options.value(dispatch, "--dispatch", "workgroups X,Y,Z");

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "console/options.h"
 #include "examples/models/samples.h"
 #include "frontend/graph_runner.h"
 #include "frontend/init.h"
@@ -13,7 +14,6 @@
 #include "frontend/tracing.h"
 #include "ir/support/nearest.h"
 #include "tools/golden_compare.h"
-#include "tools/options.h"
 
 namespace lockstep::tools {
 
@@ -134,7 +134,8 @@ Result<ExitCode> verifySamples(const std::string& name, const std::string& devic
     all = all && within;
   }
   if (!found) {
-    return usage("verify", fmt::format("there is no sample '{}'", name), "one of " + joinNames(samples, &SampleProgram::name) + ", or all");
+    return console::usage("verify", fmt::format("there is no sample '{}'", name),
+                          "one of " + joinNames(samples, &SampleProgram::name) + ", or all");
   }
   return all ? ExitCode::Ok : ExitCode::NumericCheck;
 }

@@ -5,9 +5,13 @@
 #include <span>
 #include <string>
 
+#include "console/options.h"
 #include "ir/support/result.h"
 
 namespace lockstep::tools {
+
+using console::Options;
+using console::usage;
 
 /// The arguments after the verb.
 using Arguments = std::span<const std::string>;

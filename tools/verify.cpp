@@ -7,7 +7,6 @@
 #include "ir/support/nearest.h"
 #include "tools/golden_executor.h"
 #include "tools/golden_training.h"
-#include "tools/options.h"
 #include "tools/sample_verify.h"
 #include "tools/verb.h"
 
@@ -102,7 +101,7 @@ Result<ExitCode> verifyVerb(Arguments arguments) {
   std::string what, path, device = "auto", filter;
   bool json = false;
   int64_t steps = 20;
-  Options options("verify", "Compares a device with a golden file, or the samples with the f64 evaluator.");
+  Options options("lockstep verify", "Compares a device with a golden file, or the samples with the f64 evaluator.");
   options.argument(what, "WHAT", "golden or samples");
   options.argument(path, "FILE", "a golden file (.safetensors) of ops or of a training run; for samples a name, or all");
   options.value(device, "--device", "auto, reference, vulkan, vulkan:N, vulkan:NAME, or evaluate (the f64 evaluator)");

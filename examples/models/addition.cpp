@@ -12,7 +12,7 @@ namespace {
 
 constexpr int32_t kPlus = 10, kEquals = 11, kVocabulary = 12;
 constexpr size_t kDigits = 3, kFirstDigit = 5;  // position 5 holds '=', which predicts the first digit of the sum
-constexpr size_t kChecked = 100;                // pairs of each kind
+constexpr size_t kChecked = 100, kShown = 8;    // pairs of each kind, and those that are shown
 
 }  // namespace
 
@@ -52,24 +52,30 @@ Tensor additionLoss(const Transformer& model, const Inputs& in, bool captures) {
   return sum(masked) / (losses.extent(0) * static_cast<int64_t>(kDigits));
 }
 
-ModelTrainer<Transformer> compileAddition(const AdditionOptions& options) {
-  return compile<Transformer>({
+CompileSpec<Transformer> additionSpec(bool captures) {
+  return {
       .inputs = {{"tokens", i32(kAdditionBatch, kAdditionLength)}, {"targets", i32(kAdditionBatch, kAdditionLength)}},
-      .loss = [captures = options.captures](const Transformer& model, const Inputs& in) { return additionLoss(model, in, captures); },
+      .loss = [captures](const Transformer& model, const Inputs& in) { return additionLoss(model, in, captures); },
       .optimizer =
           adamw({.lr = schedule::linear({.peak = 0.005, .final = 0.0005, .steps = 1500}), .weight_decay = 0.01, .clip_grad_norm = 1}),
-      .seed = options.seed,
-      .device = options.device,
-      .dump_ir = options.dump_ir,
-      .disable = options.disable,
-      .memory_limit = options.memory_limit,
-  });
+  };
 }
 
-AdditionCheck::AdditionCheck(const ModelTrainer<Transformer>& trainer, uint64_t seed)
+ModelTrainer<Transformer> compileAddition(const AdditionOptions& options) {
+  CompileSpec<Transformer> spec = additionSpec(options.captures);
+  spec.seed = options.seed;
+  spec.device = options.device;
+  spec.dump_ir = options.dump_ir;
+  spec.disable = options.disable;
+  spec.memory_limit = options.memory_limit;
+  return compile(std::move(spec));
+}
+
+AdditionCheck::AdditionCheck(const ModelTrainer<Transformer>& trainer, uint64_t seed, bool use_ema)
     : pairs_(drawPairs(seed, UINT32_MAX, kChecked, false)),
       forward_(trainer.attach({.inputs = {{"tokens", i32(2 * kChecked, kAdditionLength)}},
-                               .forward = [](const Transformer& model, const Inputs& in) { return model(in["tokens"]); }})) {
+                               .forward = [](const Transformer& model, const Inputs& in) { return model(in["tokens"]); },
+                               .use_ema = use_ema})) {
   std::vector<AdditionPair> held_out = drawPairs(seed, UINT32_MAX, kChecked, true);
   pairs_.insert(pairs_.end(), held_out.begin(), held_out.end());
 }
@@ -82,6 +88,7 @@ AdditionCheck::Score AdditionCheck::run() {
     tokens.resize(tokens.size() + kAdditionLength - kFirstDigit - 1, 0);  // not seen before they are decoded: the model is causal
   }
   std::vector<bool> exact(pairs_.size(), true);
+  std::vector<int32_t> sums(pairs_.size(), 0);
   for (size_t digit = 0; digit < kDigits; ++digit) {
     ForwardResult result = forward_.run({{"tokens", tokens}});
     std::span<const float> logits = result.output.floats();
@@ -89,6 +96,7 @@ AdditionCheck::Score AdditionCheck::run() {
       size_t position = kFirstDigit + digit;
       std::span<const float> scores = logits.subspan((i * kAdditionLength + position) * kVocabulary, 10);
       auto best = static_cast<int32_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
+      sums[i] += best * (digit == 0 ? 1 : digit == 1 ? 10 : 100);
       if (best != additionTokens(pairs_[i])[position + 1]) exact[i] = false;
       if (digit + 1 < kDigits) tokens[i * kAdditionLength + position + 1] = best;
     }
@@ -97,7 +105,9 @@ AdditionCheck::Score AdditionCheck::run() {
     auto begin = exact.begin() + static_cast<ptrdiff_t>(first);
     return static_cast<double>(std::count(begin, begin + kChecked, true)) / kChecked;
   };
-  return {share(0), share(kChecked)};
+  Score score{share(0), share(kChecked)};
+  for (size_t i = kChecked; i < kChecked + kShown; ++i) score.answers.push_back({pairs_[i], sums[i]});
+  return score;
 }
 
 }  // namespace lockstep::examples

@@ -35,6 +35,9 @@ AdditionBatch additionBatch(uint64_t seed, uint64_t step, size_t count = kAdditi
 /// Mean cross-entropy over the three sum digits of in["tokens"] and in["targets"].
 Tensor additionLoss(const Transformer& model, const Inputs& in, bool captures = false);
 
+/// AdamW, linear from 0.005 to 0.0005 over 1500 steps, decay 0.01, clipped to norm 1.
+CompileSpec<Transformer> additionSpec(bool captures = false);
+
 struct AdditionOptions {
   uint64_t seed = 42;
   std::string device = "auto";
@@ -43,15 +46,20 @@ struct AdditionOptions {
   uint64_t memory_limit = 0;  ///< bytes of temporaries; 0: none
   bool captures = false;
 };
-/// AdamW, linear from 0.005 to 0.0005 over 1500 steps, decay 0.01, clipped to norm 1.
 ModelTrainer<Transformer> compileAddition(const AdditionOptions& options = {});
 
 /// Greedy decoding of the three sum digits of 100 trained and 100 held-out pairs.
 class AdditionCheck {
  public:
-  AdditionCheck(const ModelTrainer<Transformer>& trainer, uint64_t seed);
+  /// With `use_ema` the averages of the parameters answer (ema_decay of the optimizer).
+  AdditionCheck(const ModelTrainer<Transformer>& trainer, uint64_t seed, bool use_ema = false);
+  struct Answer {
+    AdditionPair pair;
+    int32_t sum = 0;  ///< as the network says
+  };
   struct Score {
     double trained = 0, held_out = 0;  ///< share of exact sums
+    std::vector<Answer> answers = {};  ///< of the first held-out pairs
   };
   Score run();
 

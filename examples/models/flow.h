@@ -15,8 +15,9 @@ struct Flow : Module {
 
   nn::Embedding t_emb{*this, "t_emb", 101, 32};
   nn::Linear t_proj{*this, "t_proj", 32, 32};
-  nn::Conv2d c1{*this, "c1", 1, 32, 3, {.padding = 1}}, c2{*this, "c2", 32, 32, 3, {.padding = 1}};
-  nn::Conv2d c3{*this, "c3", 32, 32, 3, {.padding = 1}}, c4{*this, "c4", 32, 1, 3, {.padding = 1}};
+  // Without dilation a pixel sees 9 x 9 pixels, less than a digit; so it sees 23 x 23.
+  nn::Conv2d c1{*this, "c1", 1, 32, 3, {.padding = 1}}, c2{*this, "c2", 32, 32, 3, {.padding = 3, .dilation = 3}};
+  nn::Conv2d c3{*this, "c3", 32, 32, 3, {.padding = 6, .dilation = 6}}, c4{*this, "c4", 32, 1, 3, {.padding = 1}};
 };
 
 }  // namespace lockstep::examples

@@ -27,6 +27,8 @@ Tensor Mlp::operator()(Tensor x) const {
   return x;
 }
 
+Tensor DigitMlp::operator()(Tensor x) const { return l2(drop(relu(l1(x)))); }
+
 SineBatch sineBatch(uint64_t seed, uint64_t step, size_t count) {
   SineBatch batch;
   for (size_t i = 0; i < count; ++i) {

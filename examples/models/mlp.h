@@ -17,6 +17,14 @@ struct Mlp : Module {
   std::vector<std::unique_ptr<nn::Linear>> layers;
 };
 
+/// [B, 784] -> logits [B, 10]; a tenth of the hidden units drop out in training.
+struct DigitMlp : Module {
+  explicit DigitMlp(int64_t hidden) : l1(*this, "l1", 784, hidden), l2(*this, "l2", hidden, 10) {}
+  Tensor operator()(Tensor x) const;
+  nn::Linear l1, l2;
+  nn::Dropout drop{0.1};
+};
+
 /// y = sin(x) for x uniform in [-pi, pi): the data of one step, which depends on seed and step only.
 struct SineBatch {
   std::vector<float> x, y;

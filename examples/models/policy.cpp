@@ -16,8 +16,11 @@ Tensor Policy::operator()(Tensor states) const {
   return x;
 }
 
-Tensor reinforceLoss(Tensor logits, Tensor actions, Tensor rewards) {
-  return mean(cross_entropy(logits, actions, {.reduction = Reduction::None}) * rewards);
+Tensor reinforceLoss(Tensor logits, Tensor actions, Tensor rewards, double entropy) {
+  if (entropy == 0) return mean(cross_entropy(logits, actions, {.reduction = Reduction::None}) * rewards);
+  // Both terms in one pass over the rows.
+  Tensor log_p = log_softmax(logits), chosen = one_hot(actions, logits.extent(-1)) * expand_dims(rewards, -1);
+  return sum(log_p * (exp(log_p) * entropy - chosen)) / static_cast<double>(logits.extent(0));
 }
 
 }  // namespace lockstep::examples

@@ -18,7 +18,7 @@ struct Policy : Module {
 };
 
 /// -sum(log p(action) · reward) / slots over f32 logits [slots, A], i32 actions [slots] and f32 rewards [slots], which are 0 in empty
-/// slots.
-Tensor reinforceLoss(Tensor logits, Tensor actions, Tensor rewards);
+/// slots; less `entropy` times the mean entropy of the policies, which keeps moves open (Williams and Peng, 1991).
+Tensor reinforceLoss(Tensor logits, Tensor actions, Tensor rewards, double entropy = 0);
 
 }  // namespace lockstep::examples

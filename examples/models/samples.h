@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every sample as a training program at full size: what tests, tables and benchmarks go over.
+// What each sample trains, in one place.
 #pragma once
 
 #include <functional>
@@ -7,13 +7,36 @@
 #include <string_view>
 #include <vector>
 
-#include "frontend/host.h"
-#include "frontend/inputs.h"
-#include "frontend/module.h"
-#include "frontend/optim.h"
+#include "examples/models/cnn.h"
+#include "examples/models/flow.h"
+#include "examples/models/kan.h"
+#include "examples/models/mlp.h"
+#include "examples/models/nerf.h"
+#include "examples/models/pokeformer.h"
+#include "examples/models/policy.h"
+#include "examples/models/transformer.h"
+#include "examples/models/vae.h"
+#include "frontend/trainer.h"
 
 namespace lockstep::examples {
 
+// Inputs, loss and optimizer of each sample.
+CompileSpec<Mlp> sineSpec();
+CompileSpec<Kan> kanSpec();
+CompileSpec<Nerf> nerfSpec();
+CompileSpec<Policy> cartpoleSpec();
+CompileSpec<Policy> ticTacToeSpec();
+CompileSpec<DigitMlp> digitSpec(int64_t hidden);
+CompileSpec<Cnn> cnnSpec();
+CompileSpec<Vae> vaeSpec();
+CompileSpec<Flow> flowSpec();
+CompileSpec<Pokeformer> pokeformerSpec();
+CompileSpec<Transformer> makemoreSpec();
+
+/// i32 tokens and targets, f32 mask, each [batch, length].
+std::vector<InputSpec> tokenInputs(int64_t batch, int64_t length);
+
+/// A sample whose model's type does not matter: what tests, tables and benchmarks go over.
 struct SampleProgram {
   std::string_view name;
   std::vector<InputSpec> inputs;
@@ -22,7 +45,7 @@ struct SampleProgram {
   OptimizerSpec optimizer;
   int64_t integers = 0;  ///< integer inputs are below this
 };
-/// In the order of examples/README.md.
+/// At full size, in the order of docs/samples.md.
 std::vector<SampleProgram> samplePrograms();
 
 }  // namespace lockstep::examples

@@ -16,7 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 8> kRooms = {"ir", "passes", "backends", "frontend", "tools", "examples", "bench", "tests"};
+constexpr std::array<std::string_view, 10> kRooms = {"ir",         "passes",   "backends", "frontend", "console",
+                                                     "experiment", "examples", "tools",    "bench",    "tests"};
 
 /// Files whose path starts with `folder` may include only what starts with one of `allowed`. The first row that matches counts.
 struct DirectionRow {
@@ -34,11 +35,15 @@ const std::vector<DirectionRow>& directions() {
       {"backends/", {"ir/program/", "ir/kernel/", "ir/support/", "backends/"}},
       {"frontend/wgsl/", {"ir/kernel/", "ir/support/", "frontend/wgsl/"}},
       {"frontend/io/", {"ir/support/", "frontend/io/"}},
+      {"frontend/data/", {"ir/support/", "frontend/data/", "frontend/host.h", "frontend/reject.h"}},
       {"frontend/", {"ir/", "passes/", "backends/backend.h", "frontend/"}},
-      {"examples/", {"frontend/", "examples/"}},
-      {"tools/", {"ir/", "passes/", "backends/backend.h", "frontend/", "examples/", "tools/"}},
+      {"console/", {"ir/support/", "frontend/io/", "console/"}},
+      {"experiment/", {"ir/support/", "frontend/", "console/", "experiment/"}},
+      {"examples/models/", {"frontend/", "examples/models/"}},
+      {"examples/", {"frontend/", "experiment/", "examples/"}},
+      {"tools/", {"ir/", "passes/", "backends/backend.h", "frontend/", "console/", "experiment/", "examples/", "tools/"}},
       {"bench/", {"ir/", "passes/", "backends/", "frontend/", "examples/", "tools/", "bench/"}},
-      {"tests/", {"ir/", "passes/", "backends/", "frontend/", "examples/", "tools/", "tests/"}},
+      {"tests/", {"ir/", "passes/", "backends/", "frontend/", "console/", "experiment/", "examples/", "tools/", "tests/"}},
   };
   return rows;
 }
@@ -59,10 +64,10 @@ const std::vector<LibraryRow>& libraries() {
       {"spirv/", {"backends/vulkan/", "tests/"}, true},
       {"tbb/", {"backends/reference/", "ir/graph/evaluate", "bench/", "tests/"}, true},
       {"oneapi/tbb", {"backends/reference/", "ir/graph/evaluate", "bench/", "tests/"}, true},
-      {"nlohmann/", {"frontend/io/", "tools/", "bench/", "tests/"}, false},
-      {"CLI/", {"tools/", "bench/"}, false},
+      {"nlohmann/", {"frontend/io/", "experiment/", "tools/", "bench/", "tests/"}, false},
+      {"CLI/", {"console/", "bench/"}, false},
       {"png.h", {"frontend/io/"}, false},
-      {"zlib.h", {"frontend/io/"}, false},
+      {"zlib.h", {"frontend/io/", "tests/"}, false},
       {"xxhash.h", {"ir/", "passes/", "backends/", "frontend/"}, false},
   };
   return rows;

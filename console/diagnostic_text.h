@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Diagnostics as a terminal shows them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/support/diagnostic.h"
+
+namespace lockstep::console {
+
+/// Each diagnostic in its one form; below it, where the place is in a text file that can be read, the line and a caret.
+std::string renderWithSource(const std::vector<Diagnostic>& diagnostics);
+
+}  // namespace lockstep::console

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/command_line.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <filesystem>
+#include <vector>
+
+#include "console/guarded_main.h"
+#include "console/options.h"
+#include "console/terminal.h"
+#include "experiment/training_run.h"
+#include "frontend/compiled.h"
+#include "ir/support/nearest.h"
+
+namespace lockstep {
+namespace experiment {
+namespace {
+
+using console::usage;
+
+// A signal handler can reach nothing else.
+std::atomic<bool> interrupted{false};
+
+/// The first Ctrl-C ends the run in order, the second one at once.
+void onInterrupt(int) {
+  interrupted.store(true);
+  ::signal(SIGINT, SIG_DFL);
+}
+
+struct Choices {
+  std::string name, seed, out;
+  int64_t steps = 0, memory_limit = 0;
+  bool resume = false, no_out = false;
+};
+
+Result<uint64_t> seedOf(const std::string& text) {
+  uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error == std::errc() && end == text.data() + text.size()) return seed;
+  return usage("seed", fmt::format("--seed '{}' is not a whole number of at least 0", text));
+}
+
+Result<const Recipe*> findRecipe(std::span<const Recipe> recipes, const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const Recipe& recipe : recipes) {
+    if (name == recipe.name || (!recipe.alias.empty() && name == recipe.alias)) return &recipe;
+    names.push_back(recipe.name);
+    if (!recipe.alias.empty()) names.push_back(recipe.alias);
+  }
+  return usage("sample", fmt::format("there is no sample '{}'", name), suggest(name, names));
+}
+
+/// The folder of a run to go on with: the one that was named, or the latest of the recipe.
+Result<RunFolder> earlierRun(const Choices& choices) {
+  if (!choices.out.empty()) return RunFolder(choices.out);
+  if (const auto latest = choices.name.empty() ? std::nullopt : latestRunFolder(choices.name)) return RunFolder(*latest);
+  return fail("folder.missing",
+              choices.name.empty() ? "--resume does not say which run" : fmt::format("there is no run of '{}' in runs/", choices.name), {},
+              "--out names the folder of the run");
+}
+
+/// What the earlier run was asked for; a choice that contradicts it is refused.
+Status takeOver(const RunConfig& config, const Choices& choices, const Recipe& recipe, ExperimentOptions& options) {
+  if (config.recipe != recipe.name) {
+    return usage("resume", fmt::format("the run is one of '{}', not of '{}'", config.recipe, recipe.name), "leave the name out");
+  }
+  if (!choices.seed.empty() && options.seed != config.seed) {
+    return usage("resume", fmt::format("the run has seed {}, not {}", config.seed, options.seed), "leave --seed out");
+  }
+  if (!options.data.empty() && options.data != config.data) {
+    return usage("resume", fmt::format("the run has the data of '{}'", config.data), "leave --data out");
+  }
+  options.seed = config.seed;
+  options.data = config.data;
+  if (choices.steps == 0) options.steps = config.steps;
+  if (options.device == "auto") options.device = config.device;
+  return Success{};
+}
+
+Status checkPasses(const std::vector<std::string>& names) {
+  const std::vector<std::string> known = pass_names();
+  for (const std::string& name : names) {
+    if (std::ranges::find(known, name) == known.end())
+      return usage("pass", fmt::format("there is no pass '{}'", name), suggest(name, known));
+  }
+  return Success{};
+}
+
+std::string summaryOf(std::span<const Recipe> recipes) {
+  if (recipes.size() == 1) return fmt::format("Trains {}: {} ({} steps).", recipes[0].name, recipes[0].summary, recipes[0].steps);
+  std::string summary = "Trains a sample:";
+  for (const Recipe& recipe : recipes) summary += fmt::format("\n  {:<14}{} ({} steps)", recipe.name, recipe.summary, recipe.steps);
+  return summary;
+}
+
+}  // namespace
+
+Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const std::string> arguments, const std::string& command) {
+  Choices choices;
+  ExperimentOptions options;
+  RunSettings settings;
+  console::Options parser(command, summaryOf(recipes));
+  if (recipes.size() > 1) parser.argument(choices.name, "NAME", "which sample", false);
+  parser.value(choices.steps, "--steps", "training steps; 0: as many as the sample needs");
+  parser.value(choices.seed, "--seed", "of parameters and data; without it the sample's own");
+  parser.value(options.data, "--data", "file or folder with real data, for samples that have some");
+  parser.value(options.device, "--device", "auto, reference, vulkan, vulkan:N or vulkan:NAME");
+  parser.value(choices.out, "--out", "folder of the run; without it runs/NAME-1, runs/NAME-2, ...");
+  parser.flag(choices.no_out, "--no-out", "write nothing");
+  parser.flag(choices.resume, "--resume", "go on with the run in --out, or with the latest one of the sample");
+  parser.flag(settings.json, "--json", "one JSON object a report line, the last with \"final\": true");
+  parser.flag(settings.quiet, "-q,--quiet", "only the last lines");
+  parser.value(options.dump_ir, "--dump-ir", "write the IR after each pass to this directory");
+  parser.list(options.disable, "--disable-pass", "leave out an optional pass");
+  parser.value(choices.memory_limit, "--memory-limit", "bytes of temporaries of a step, at the cost of speed; 0: no limit");
+  LS_TRY(const bool go, parser.parse(arguments));
+  if (!go) return ExitCode::Ok;
+
+  if (choices.steps < 0) return usage("steps", fmt::format("--steps {} is negative", choices.steps));
+  if (choices.memory_limit < 0) return usage("value", fmt::format("--memory-limit {} is negative", choices.memory_limit));
+  if (choices.no_out && (choices.resume || !choices.out.empty())) return usage("out", "--no-out goes with neither --out nor --resume");
+  LS_CHECK(checkPasses(options.disable));
+  RunConfig earlier;
+  if (choices.resume) {
+    if (recipes.size() == 1) choices.name = recipes[0].name;
+    if (!choices.name.empty()) {
+      LS_TRY(const Recipe* named, findRecipe(recipes, choices.name));
+      choices.name = named->name;
+    }
+    LS_TRY(const RunFolder folder, earlierRun(choices));
+    settings.folder = folder;
+    LS_TRY(earlier, folder.readConfig());
+    if (choices.name.empty()) choices.name = earlier.recipe;
+  }
+  LS_TRY(const Recipe* recipe, findRecipe(recipes, choices.name.empty() ? recipes.front().name : choices.name));
+  options.steps = choices.steps == 0 ? recipe->steps : choices.steps;
+  options.memory_limit = static_cast<uint64_t>(choices.memory_limit);
+  options.seed = recipe->seed;
+  if (!choices.seed.empty()) {
+    LS_TRY(options.seed, seedOf(choices.seed));
+  }
+  settings.resume = choices.resume;
+  if (choices.resume) {
+    LS_CHECK(takeOver(earlier, choices, *recipe, options));
+  } else if (!choices.no_out) {
+    settings.folder = RunFolder(choices.out.empty() ? freshRunFolder(recipe->name) : std::filesystem::path(choices.out));
+  }
+  settings.live = !settings.json && !settings.quiet && console::isTerminal(stderr);
+  settings.interrupted = &interrupted;
+  struct sigaction action{};
+  action.sa_handler = onInterrupt;
+  ::sigaction(SIGINT, &action, nullptr);
+  return runTraining(*recipe, options, settings);
+}
+
+}  // namespace experiment
+
+int train(int argc, char** argv, const Recipe& recipe) {
+  const std::vector<std::string> arguments(argv + 1, argv + (argc > 0 ? argc : 1));
+  return console::guardedMain(
+      [&] { return experiment::trainCommand({&recipe, 1}, arguments, std::filesystem::path(argv[0]).filename().string()); });
+}
+
+}  // namespace lockstep

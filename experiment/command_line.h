@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// A recipe as a program: `lockstep train` and the main function of a program of one's own.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "experiment/experiment.h"
+#include "ir/support/result.h"
+
+namespace lockstep {
+
+namespace experiment {
+
+/// Options as `lockstep train --help` lists them; the first argument without a dash is a recipe's name, the first recipe's without one.
+/// `command` is what was typed before the arguments, for help and errors.
+Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const std::string> arguments, const std::string& command);
+
+}  // namespace experiment
+
+/// The whole of main(): trains as the arguments say, prints errors on stderr, gives the exit code. Ctrl-C ends the run in order.
+int train(int argc, char** argv, const Recipe& recipe);
+
+}  // namespace lockstep

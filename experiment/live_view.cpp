@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/live_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <sstream>
+#include <vector>
+
+#include "console/curve.h"
+#include "console/terminal.h"
+#include "console/text_format.h"
+
+namespace lockstep::experiment {
+namespace {
+
+using console::formatBytes;
+using console::formatDuration;
+
+constexpr int kBarWidth = 24, kCurveRows = 6, kSampleLines = 5, kWidest = 100;
+constexpr double kRedrawSeconds = 0.1;
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+std::string bar(const Progress& progress) {
+  const double share = progress.steps > 0 ? static_cast<double>(progress.step) / static_cast<double>(progress.steps) : 0;
+  const auto filled = static_cast<size_t>(std::clamp(share, 0.0, 1.0) * kBarWidth);
+  std::string text;
+  for (size_t i = 0; i < kBarWidth; ++i) text += i < filled ? "█" : "░";
+  return fmt::format("{} {:3.0f} %  step {}/{}", text, 100 * share, progress.step, progress.steps);
+}
+
+std::string rates(const Progress& progress) {
+  std::string text = fmt::format("loss {:.4g}", progress.loss);
+  if (!progress.metrics.empty()) text += "  " + progress.metrics;
+  if (progress.steps_per_second > 0) text += fmt::format("  {:.3g} steps/s", progress.steps_per_second);
+  if (progress.eta_seconds >= 0 && progress.step < progress.steps) text += fmt::format("  {} left", formatDuration(progress.eta_seconds));
+  text += "  " + progress.device;
+  if (progress.memory_bytes > 0) text += "  " + formatBytes(progress.memory_bytes);
+  return text;
+}
+
+}  // namespace
+
+std::string progressLine(const Progress& progress) { return fmt::format("step {}/{}  {}", progress.step, progress.steps, rates(progress)); }
+
+void LiveView::update(const Progress& progress, std::span<const float> losses) {
+  if (!live_) return;
+  const double time = now();
+  if (drawn_ > 0 && time - last_ < kRedrawSeconds) return;
+  last_ = time;
+  // The last column stays free: some terminals wrap when it is written.
+  const int columns = std::max(20, console::columnsOf(out_) - 1);
+  std::vector<std::string> lines{title_, bar(progress)};
+  for (std::string& line : console::drawCurve(losses, std::min(columns, kWidest), kCurveRows)) lines.push_back(std::move(line));
+  lines.push_back(rates(progress));
+  std::istringstream sample(sample_);
+  std::string line;
+  for (int i = 0; i < kSampleLines && std::getline(sample, line); ++i) lines.push_back("  " + line);
+
+  std::string text = drawn_ > 0 ? fmt::format("\033[{}A\r\033[J", drawn_) : "";
+  for (const std::string& each : lines) text += console::cutToColumns(each, columns) + "\n";
+  fmt::print(out_, "{}", text);
+  std::fflush(out_);
+  drawn_ = static_cast<int>(lines.size());
+}
+
+void LiveView::clear() {
+  if (drawn_ == 0) return;
+  fmt::print(out_, "\033[{}A\r\033[J", drawn_);
+  std::fflush(out_);
+  drawn_ = 0;
+}
+
+}  // namespace lockstep::experiment

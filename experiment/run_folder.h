@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The folder of one run: what was asked for, the losses, metrics and exhibits so far, checkpoints.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "experiment/experiment.h"
+#include "ir/support/result.h"
+
+namespace lockstep::experiment {
+
+/// What a run needs to go on.
+struct RunConfig {
+  std::string recipe;
+  uint64_t seed = 0;
+  int64_t steps = 0;
+  std::string data;
+  std::string device;  ///< as it was asked for
+};
+
+/// A loss of each step from 1 on, and measurements.
+struct History {
+  struct Measurement {
+    int64_t step = 0;
+    Metrics metrics;
+  };
+  std::vector<float> losses;
+  std::vector<Measurement> measurements;
+};
+
+/// Files: config.json · losses.jsonl {"step", "loss"} · metrics.jsonl {"step", "metrics"} · loss.png · exhibits/000100-digits.png ·
+/// checkpoints/ (the last three) · checkpoint.safetensors, the last one of all. A killed run loses nothing but the lines since its last
+/// report.
+class RunFolder {
+ public:
+  explicit RunFolder(std::filesystem::path path);
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+  /// Makes the folder. Error "folder.exists" when it has a config.json: a run is gone on with, or begun elsewhere.
+  Status begin(const RunConfig& config) const;
+  /// Of an earlier run. Errors "folder.missing", "folder.config" and those of files.
+  [[nodiscard]] Result<RunConfig> readConfig() const;
+  /// Up to `step`, which the run goes on from; later lines are dropped, from the files too.
+  Result<History> readHistory(int64_t step) const;
+
+  /// Adds the losses of the steps after `step`.
+  Status addLosses(int64_t step, std::span<const float> losses) const;
+  Status addMeasurement(const History::Measurement& measurement) const;
+  Status addExhibits(int64_t step, const std::vector<Exhibit>& exhibits) const;
+  Status writeCurve(const std::string& title, const std::vector<float>& losses) const;
+  /// Into checkpoints/; with `last` also as checkpoint.safetensors. Throws Error.
+  void saveCheckpoint(const Trainer& trainer, const RunConfig& config, bool last) const;
+  /// Loads the last checkpoint that can be read. Error "folder.checkpoint" when there is none; errors of Trainer::load() are thrown.
+  Status loadCheckpoint(Trainer& trainer) const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// runs/NAME-1, runs/NAME-2, ...: the first that does not exist.
+std::filesystem::path freshRunFolder(const std::string& recipe);
+/// The one of these with the highest number, if any.
+std::optional<std::filesystem::path> latestRunFolder(const std::string& recipe);
+
+}  // namespace lockstep::experiment

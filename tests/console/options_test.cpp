@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "console/options.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/support/nearest.h"
+
+namespace lockstep::console {
+namespace {
+
+struct Parsed {
+  std::string name, device = "auto";
+  int64_t steps = 7;
+  std::vector<std::string> binds, passes;
+  bool json = false;
+  Result<bool> result = true;
+};
+Parsed parse(const std::vector<std::string>& arguments) {
+  Parsed parsed;
+  Options options("lockstep train", "Trains.");
+  options.argument(parsed.name, "NAME", "sample", false);
+  options.value(parsed.device, "--device", "device");
+  options.value(parsed.steps, "--steps", "steps");
+  options.list(parsed.binds, "--bind", "bindings");
+  options.commaList(parsed.passes, "--passes", "passes");
+  options.flag(parsed.json, "--json", "json");
+  parsed.result = options.parse(arguments);
+  return parsed;
+}
+
+TEST(Options, values_lists_flags_and_arguments) {
+  const Parsed parsed = parse({"--bind", "0=a,b", "sine", "--steps", "-3", "--bind=1=c", "--passes", "grad,fuse", "--json"});
+  ASSERT_TRUE(parsed.result.ok()) << toString(parsed.result.diagnostics());
+  EXPECT_EQ(parsed.name, "sine");
+  EXPECT_EQ(parsed.steps, -3);
+  EXPECT_EQ(parsed.binds, (std::vector<std::string>{"0=a,b", "1=c"}));
+  EXPECT_EQ(parsed.passes, (std::vector<std::string>{"grad", "fuse"}));
+  EXPECT_TRUE(parsed.json);
+  EXPECT_EQ(parsed.device, "auto");
+}
+
+TEST(Options, unknown_option_is_answered_with_the_nearest) {
+  const Parsed parsed = parse({"--stpes", "3"});
+  ASSERT_FALSE(parsed.result.ok());
+  const Diagnostic& diagnostic = parsed.result.diagnostics().front();
+  EXPECT_EQ(diagnostic.code, "usage.option");
+  EXPECT_EQ(diagnostic.remedy, "did you mean '--steps'?");
+  EXPECT_EQ(parsed.result.failure().exit_code, ExitCode::Usage);
+}
+
+TEST(Options, wrong_values_are_usage_errors) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"--steps", "many"}, {"--steps"}, {"--steps", "1", "--steps", "2"}, {"sine", "addition"}}) {
+    const Parsed parsed = parse(arguments);
+    ASSERT_FALSE(parsed.result.ok()) << arguments.front();
+    EXPECT_TRUE(parsed.result.diagnostics().front().code.starts_with("usage."));
+    EXPECT_EQ(parsed.result.failure().exit_code, ExitCode::Usage);
+  }
+}
+
+TEST(Nearest, finds_what_was_meant) {
+  const std::vector<std::string> names = {"sine", "addition", "planBuffers"};
+  EXPECT_EQ(nearestName("sin", names), "sine");
+  EXPECT_EQ(nearestName("additon", names), "addition");
+  EXPECT_EQ(nearestName("planBufers", names), "planBuffers");
+  EXPECT_EQ(nearestName("plan", names), "planBuffers");
+  EXPECT_EQ(nearestName("zebra", names), "");
+  EXPECT_EQ(suggest("zebra", names), "it is one of sine, addition, planBuffers");
+  EXPECT_EQ(editDistance("ab", "ba"), 1u);
+  EXPECT_EQ(editDistance("", "abc"), 3u);
+}
+
+}  // namespace
+}  // namespace lockstep::console

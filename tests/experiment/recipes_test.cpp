@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each sample, shorter than its own goal, reaches what it should by then; on Vulkan, where all of it takes a minute on two cores.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "examples/recipes.h"
+
+namespace lockstep::examples {
+namespace {
+
+struct Milestone {
+  std::string_view recipe;
+  int64_t steps;
+  Goal goal;  ///< "loss" is that of the last step
+};
+
+constexpr auto kMost = Goal::Kind::AtMost, kLeast = Goal::Kind::AtLeast;
+
+const std::vector<Milestone>& milestones() {
+  static const std::vector<Milestone> all{
+      {"addition", 40, {"loss", kMost, 1.75}},
+      {"sine", 200, {"loss", kMost, 1e-3}},
+      {"kan", 200, {"loss", kMost, 1e-3}},
+      {"nerf", 300, {"psnr_db", kLeast, 15}},
+      {"digit_canvas", 200, {"test_accuracy", kLeast, 0.85}},
+      {"mnist_cnn", 40, {"test_accuracy", kLeast, 0.3}},
+      {"vae", 40, {"loss", kMost, 65}},
+      {"flow_matching", 8, {"loss", kMost, 1.8}},
+      {"makemore", 40, {"test_loss", kMost, 2.7}},
+      {"pokeformer", 60, {"loss", kMost, 1.6}},
+      {"cartpole", 40, {"mean_length", kLeast, 30}},
+      {"tic_tac_toe", 600, {"win_or_draw", kLeast, 0.7}},
+  };
+  return all;
+}
+
+class Samples : public testing::TestWithParam<size_t> {};
+INSTANTIATE_TEST_SUITE_P(All, Samples, testing::Range<size_t>(0, milestones().size()),
+                         [](const auto& info) { return std::string(milestones()[info.param].recipe); });
+
+TEST_P(Samples, reach_their_milestone_and_have_something_to_show) {
+  const Milestone& milestone = milestones()[GetParam()];
+  const Recipe& recipe = recipes()[GetParam()];
+  std::unique_ptr<Experiment> experiment;
+  try {
+    experiment = recipe.make({.steps = recipe.steps, .seed = recipe.seed, .device = "vulkan"});
+  } catch (const Error& error) {
+    if (error.exitCode() != ExitCode::NoDevice) throw;
+    GTEST_SKIP() << error.what();
+  }
+  double value = NAN;
+  for (uint64_t step = 1; step <= static_cast<uint64_t>(milestone.steps); ++step) {
+    value = experiment->trainer().step(experiment->batch(step)).or_throw().loss;
+  }
+  (void)experiment->measure();
+  EXPECT_FALSE(experiment->exhibits().empty());
+  for (const auto& [name, metric] : experiment->measure()) {
+    EXPECT_TRUE(std::isfinite(metric)) << name;
+    if (name == milestone.goal.metric) value = metric;
+  }
+  if (milestone.goal.kind == kMost) {
+    EXPECT_LE(value, milestone.goal.value);
+  } else {
+    EXPECT_GE(value, milestone.goal.value);
+  }
+}
+
+TEST(Recipes, are_complete_and_their_milestones_are_in_order) {
+  std::set<std::string> names;
+  ASSERT_EQ(recipes().size(), milestones().size());
+  for (size_t i = 0; i < recipes().size(); ++i) {
+    const Recipe& recipe = recipes()[i];
+    std::string function = recipe.name;
+    std::ranges::replace(function, '-', '_');
+    EXPECT_EQ(function, milestones()[i].recipe);
+    EXPECT_TRUE(names.insert(recipe.name).second) << recipe.name;
+    if (!recipe.alias.empty()) {
+      EXPECT_TRUE(names.insert(recipe.alias).second) << recipe.alias;
+    }
+    EXPECT_FALSE(recipe.goal.metric.empty()) << recipe.name;
+    // A goal is looked at where there is a report.
+    EXPECT_EQ(recipe.goal.by_step % recipe.report_every, 0) << recipe.name;
+    EXPECT_LE(recipe.goal.by_step, recipe.steps) << recipe.name;
+    EXPECT_LE(recipe.chunk, recipe.report_every) << recipe.name;
+    if (recipe.measure_every > 0) {
+      EXPECT_EQ(recipe.measure_every % recipe.report_every, 0) << recipe.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::examples
