@@ -60,7 +60,7 @@ class Experiment {
   [[nodiscard]] virtual std::vector<Exhibit> exhibits() { return {}; }
 };
 
-/// What a recipe promises: a metric, or "loss" (the mean over the steps since the last report), at a step or before it.
+/// What a recipe promises: a metric, or "loss" (the mean over the last 20 steps), at a step or before it; looked at with each report.
 struct Goal {
   std::string metric = {};  ///< empty: there is no goal
   enum class Kind : uint8_t { AtMost, AtLeast } kind = Kind::AtMost;

@@ -33,9 +33,9 @@ struct History {
   std::vector<Measurement> measurements;
 };
 
-/// Files: config.json · losses.jsonl {"step", "loss"} · metrics.jsonl {"step", "metrics"} · loss.png · exhibits/000100-digits.png ·
-/// checkpoints/ (the last three) · checkpoint.safetensors, the last one of all. A killed run loses nothing but the lines since its last
-/// report.
+/// Files: config.json · losses.jsonl {"step", "loss"} · metrics.jsonl {"step", "metrics"} · loss.png · report.html ·
+/// exhibits/000100-digits.png · checkpoints/ (the last three) · checkpoint.safetensors, the last one of all. A killed run loses nothing but
+/// the lines since its last report.
 class RunFolder {
  public:
   explicit RunFolder(std::filesystem::path path);

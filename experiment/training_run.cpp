@@ -11,6 +11,8 @@
 
 #include "console/text_format.h"
 #include "experiment/live_view.h"
+#include "experiment/report.h"
+#include "frontend/io/file.h"
 #include "frontend/io/jsonl.h"
 
 namespace lockstep::experiment {
@@ -68,7 +70,7 @@ class Run {
     LS_CHECK(writeLosses());
     if (settings_.folder) {
       settings_.folder->saveCheckpoint(trainer(), config(), true);
-      LS_CHECK(settings_.folder->writeCurve(fmt::format("{} on {}", recipe_.name, facts_.device), history_.losses));
+      LS_CHECK(writePages());
     }
     finalReport(interrupted);
     return interrupted ? ExitCode::Interrupted : ExitCode::Ok;
@@ -155,21 +157,19 @@ class Run {
   Status measure() {
     metrics_ = experiment_->measure();
     if (!metrics_.empty()) history_.measurements.push_back({done(), metrics_});
-    const std::vector<Exhibit> exhibits = experiment_->exhibits();
-    for (const Exhibit& exhibit : exhibits) {
+    exhibits_ = experiment_->exhibits();
+    for (const Exhibit& exhibit : exhibits_) {
       if (const auto* text = std::get_if<std::string>(&exhibit.content)) view_.sample(*text);
     }
     checkGoal();
     if (!settings_.folder) return Success{};
     if (!metrics_.empty()) LS_CHECK(settings_.folder->addMeasurement(history_.measurements.back()));
-    return settings_.folder->addExhibits(done(), exhibits);
+    return settings_.folder->addExhibits(done(), exhibits_);
   }
 
-  /// The mean loss since the report before the last step.
   [[nodiscard]] double recentLoss() const {
-    const int64_t since = std::max<int64_t>(0, (done() - 1) / recipe_.report_every * recipe_.report_every);
-    const auto begin = history_.losses.begin() + since;
-    return std::accumulate(begin, history_.losses.end(), 0.0) / static_cast<double>(std::max<int64_t>(1, done() - since));
+    const auto window = std::min<int64_t>(done(), 20);
+    return std::accumulate(history_.losses.end() - window, history_.losses.end(), 0.0) / static_cast<double>(std::max<int64_t>(1, window));
   }
 
   void checkGoal() {
@@ -217,19 +217,43 @@ class Run {
     return Success{};
   }
 
+  /// loss.png and report.html.
+  Status writePages() const {
+    LS_CHECK(settings_.folder->writeCurve(fmt::format("{} on {}", recipe_.name, facts_.device), history_.losses));
+    ReportData data{.recipe = recipe_.name,
+                    .summary = recipe_.summary,
+                    .seed = options_.seed,
+                    .facts = trainer().facts(),
+                    .history = history_,
+                    .exhibits = exhibits_,
+                    .settings = {},
+                    .step_seconds = median(step_seconds_)};
+    // A checkpoint says all that there is to know about optimizer, schedule and inputs.
+    constexpr std::string_view kPrefix = "lockstep.";
+    for (const auto& [name, value] : trainer().checkpoint().metadata) {
+      if (name.starts_with(kPrefix)) data.settings.emplace(name.substr(kPrefix.size()), value);
+    }
+    if (goalDue()) {
+      data.goal = goalText();
+      data.goal_reached = reached_at_.has_value();
+    }
+    LS_TRY(const std::string page, reportPage(data));
+    return io::writeFileAtomically(settings_.folder->path() / "report.html", std::string_view(page));
+  }
+
+  [[nodiscard]] bool goalDue() const { return !recipe_.goal.metric.empty() && (reached_at_ || done() >= recipe_.goal.by_step); }
   [[nodiscard]] std::string goalText() const {
     const Goal& goal = recipe_.goal;
-    if (goal.metric.empty() || (!reached_at_ && done() < goal.by_step)) return "";
-    return fmt::format("goal: {} {} {:.4g} by step {}: {}", goal.metric, goal.kind == Goal::Kind::AtMost ? "at most" : "at least",
-                       goal.value, goal.by_step, reached_at_ ? fmt::format("reached at step {}", *reached_at_) : "not reached");
+    return fmt::format("{} {} {:.4g} by step {}", goal.metric, goal.kind == Goal::Kind::AtMost ? "at most" : "at least", goal.value,
+                       goal.by_step);
   }
 
   void finalReport(bool interrupted) {
     const double seconds = secondsSince(start_), step_median = median(step_seconds_);
     const double loss = history_.losses.empty() ? 0.0 : history_.losses.back();
     if (!settings_.json) {
-      const std::string goal = goalText();
-      if (!goal.empty()) say(goal, true);
+      if (goalDue())
+        say(fmt::format("goal: {}: {}", goalText(), reached_at_ ? fmt::format("reached at step {}", *reached_at_) : "not reached"), true);
       say(fmt::format("{}: {} steps in {}, {} a step (median), loss {:.4g}{}{}", interrupted ? "interrupted" : "done", done(),
                       formatDuration(seconds), formatDuration(step_median), loss, metrics_.empty() ? "" : ", ", metricsText(metrics_)),
           true);
@@ -264,7 +288,7 @@ class Run {
 
   Result<ExitCode> stopNotFinite() {
     LS_CHECK(writeLosses());
-    if (settings_.folder) LS_CHECK(settings_.folder->writeCurve(fmt::format("{} on {}", recipe_.name, facts_.device), history_.losses));
+    if (settings_.folder) LS_CHECK(writePages());
     Failure failure = fail("train.not_finite", fmt::format("the loss of step {} is {}", done(), history_.losses.back()), {},
                            "try another --seed, or --device reference to find where the value comes from");
     failure.exit_code = ExitCode::NumericCheck;
@@ -282,8 +306,9 @@ class Run {
   History history_;
   std::vector<double> step_seconds_;
   Metrics metrics_;
-  int64_t written_ = 0;   ///< losses that are in the folder
-  int64_t begun_at_ = 0;  ///< steps of the run that is gone on with
+  std::vector<Exhibit> exhibits_;  ///< the last ones
+  int64_t written_ = 0;            ///< losses that are in the folder
+  int64_t begun_at_ = 0;           ///< steps of the run that is gone on with
   std::optional<int64_t> reached_at_;
   std::optional<StepFailure> failure_;
   bool finite_ = true;

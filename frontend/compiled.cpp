@@ -54,6 +54,8 @@ CompiledProgram detail::trace(TraceRequest request) {
   graph::ParameterLayout layout = graph::layoutParameters(traced.parameters);
   passes::Compiled compiled = passes::compile(std::move(traced), options).orThrow();
   ProgramFacts facts = programFacts(layout, compiled.plan, compiled.passes);
+  facts.temporaries = temporariesOf(compiled.program);
+  facts.outline = outlineOf(compiled.traced);
   return {std::move(compiled.traced), std::move(compiled.optimized), std::move(compiled.program), std::move(facts), std::move(layout)};
 }
 

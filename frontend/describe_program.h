@@ -15,6 +15,8 @@ ProgramFacts programFacts(const graph::ParameterLayout& layout, const passes::Pl
                           const std::vector<passes::PassRecord>& passes);
 /// Of a program on a device; null: of the device alone.
 ProgramFacts programFacts(const Device& device, const graph::ParameterLayout& layout, const Session* session);
+/// In the order of the program's buffers.
+std::vector<PlannedBuffer> temporariesOf(const program::Program& program);
 RunFacts runFacts(const ProgramCache& programs);
 
 }  // namespace lockstep::detail

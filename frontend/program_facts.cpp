@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "frontend/describe_program.h"
 
 namespace lockstep::detail {
@@ -20,7 +22,9 @@ ProgramFacts programFacts(const graph::ParameterLayout& layout, const passes::Pl
                      .workspace_bytes = plan.workspace_bytes,
                      .unpooled_bytes = plan.unpooled_bytes,
                      .parameters = 0,
-                     .passes = {}};
+                     .passes = {},
+                     .temporaries = {},
+                     .outline = {}};
   for (const graph::ParameterLayout::Slot& slot : layout.slots) facts.parameters += slot.size;
   for (const passes::PassRecord& record : passes) {
     facts.passes.push_back(
@@ -29,8 +33,31 @@ ProgramFacts programFacts(const graph::ParameterLayout& layout, const passes::Pl
   return facts;
 }
 
+std::vector<PlannedBuffer> temporariesOf(const program::Program& program) {
+  constexpr uint32_t kUnused = UINT32_MAX;
+  std::vector<PlannedBuffer> all;
+  for (const program::Buffer& buffer : program.buffers)
+    all.push_back({.name = buffer.name, .offset = buffer.offset, .bytes = buffer.size, .first_level = kUnused, .last_level = 0});
+  for (const program::Command& command : program.commands) {
+    for (const program::Range& range : program::accesses(command)) {
+      PlannedBuffer& used = all[range.buffer.index()];
+      used.first_level = std::min(used.first_level, command.level);
+      used.last_level = std::max(used.last_level, command.level);
+    }
+  }
+  std::vector<PlannedBuffer> temporaries;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (program.buffers[i].role == program::ArenaRole::Workspace && all[i].first_level != kUnused) temporaries.push_back(std::move(all[i]));
+  }
+  return temporaries;
+}
+
 ProgramFacts programFacts(const Device& device, const graph::ParameterLayout& layout, const Session* session) {
   ProgramFacts facts = session == nullptr ? programFacts(layout, {}, {}) : programFacts(layout, session->plan(), session->passRecords());
+  if (session != nullptr) {
+    facts.temporaries = temporariesOf(session->program());
+    facts.outline = outlineOf(session->traced());
+  }
   facts.device = device.chosen.info.id;
   facts.device_name = device.chosen.info.name;
   facts.device_reason = device.chosen.reason;

@@ -53,6 +53,7 @@ class Session {
   [[nodiscard]] std::vector<HostTensor> outputs(const std::vector<std::byte>& arena, graph::OutputKind kind) const;
 
   [[nodiscard]] const graph::Graph& traced() const { return traced_; }
+  [[nodiscard]] const program::Program& program() const { return **program_; }
   [[nodiscard]] const passes::PlanSummary& plan() const { return plan_; }
   [[nodiscard]] const std::vector<passes::PassRecord>& passRecords() const { return passes_; }
   [[nodiscard]] ExecutionStatistics statistics() const;

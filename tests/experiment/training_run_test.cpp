@@ -130,7 +130,7 @@ TEST_F(TrainingRun, folder_gets_everything) {
   ASSERT_EQ(losses.size(), 25u);
   EXPECT_EQ(losses[0], R"({"step": 1, "loss": 4})");
   EXPECT_EQ(linesIn("deep/out/metrics.jsonl").size(), 2u);
-  for (const char* file : {"config.json", "loss.png", "exhibits/000020-number.txt", "exhibits/000025-dot.png",
+  for (const char* file : {"config.json", "loss.png", "report.html", "exhibits/000020-number.txt", "exhibits/000025-dot.png",
                            "checkpoints/step-000000000020.safetensors", "checkpoints/step-000000000025.safetensors"}) {
     EXPECT_TRUE(std::filesystem::exists(scratch_ / ("deep/out/" + std::string(file)))) << file;
   }
