@@ -100,7 +100,7 @@ class Makemore : public Experiment {
 Recipe makemore() {
   return {.name = "makemore",
           .summary = "a transformer makes up names",
-          .steps = 600,
+          .steps = 400,
           .report_every = 50,
           .measure_every = 100,
           .chunk = 10,

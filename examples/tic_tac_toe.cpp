@@ -8,6 +8,7 @@
 #include "examples/models/samples.h"
 #include "examples/recipes.h"
 #include "frontend/data/random.h"
+#include "frontend/io/plot.h"
 #include "frontend/ops.h"
 
 namespace lockstep::examples {
@@ -79,7 +80,9 @@ class TicTacToe : public Experiment {
         won += board.winner == side ? 1 : 0;
       }
     }
-    return {{"win_or_draw", kept / (2 * kJudged)}, {"win", won / (2 * kJudged)}};
+    rounds_.push_back(static_cast<double>(trainer_.step_count()));
+    kept_.push_back(kept / (2 * kJudged));
+    return {{"win_or_draw", kept_.back()}, {"win", won / (2 * kJudged)}};
   }
 
   /// A game against itself, each side with its best moves.
@@ -94,7 +97,11 @@ class TicTacToe : public Experiment {
       board.play(static_cast<size_t>(std::ranges::max_element(row) - row.begin()), player);
       text += textOf(board) + "\n";
     }
-    return {{"game", text + (board.winner == 0 ? "a draw\n" : board.winner > 0 ? "X wins\n" : "O wins\n")}};
+    const io::Series series{.name = "won or drawn against chance", .x = rounds_, .y = kept_};
+    return {{"strength", io::plot({series}, {.title = "tic-tac-toe", .x_label = "round", .y_label = "share", .log_y = false})},
+            {"game", text + (board.winner == 0  ? "a draw\n"
+                             : board.winner > 0 ? "X wins\n"
+                                                : "O wins\n")}};
   }
 
  private:
@@ -116,6 +123,7 @@ class TicTacToe : public Experiment {
   Forward moves_;
   std::vector<float> states_, legal_, rewards_;
   std::vector<int32_t> actions_;
+  std::vector<double> rounds_, kept_;  ///< of each measurement
 };
 
 }  // namespace

@@ -177,7 +177,9 @@ Status RunFolder::writeCurve(const std::string& title, const std::vector<float>&
     series.x.push_back(static_cast<double>(i + 1));
     series.y.push_back(losses[i]);
   }
-  return io::writePng(path_ / "loss.png", io::plot({series}, {.title = title}));
+  // A policy's loss is negative half of the time.
+  const bool positive = std::ranges::none_of(losses, [](float loss) { return loss <= 0; });
+  return io::writePng(path_ / "loss.png", io::plot({series}, {.title = title, .log_y = positive}));
 }
 
 void RunFolder::saveCheckpoint(const Trainer& trainer, const RunConfig& config, bool last) const {
