@@ -7,6 +7,7 @@
 #include <map>
 #include <string_view>
 
+#include "console/color.h"
 #include "frontend/io/file.h"
 
 namespace lockstep::console {
@@ -37,13 +38,22 @@ std::string excerpt(std::string_view line, uint32_t column) {
   return text + "^\n";
 }
 
+/// The words "error:" and "help:" of a diagnostic's one form.
+std::string colored(std::string text, std::FILE* stream) {
+  if (!hasColors(stream)) return text;
+  for (const auto& [word, paint] : {std::pair{std::string_view("error:"), Paint::Error}, {std::string_view("help:"), Paint::Help}}) {
+    if (const size_t at = text.find(word); at != std::string::npos) text.replace(at, word.size(), painted(stream, paint, word));
+  }
+  return text;
+}
+
 }  // namespace
 
-std::string renderWithSource(const std::vector<Diagnostic>& diagnostics) {
+std::string renderWithSource(const std::vector<Diagnostic>& diagnostics, std::FILE* stream) {
   std::map<std::string, std::string> files;
   std::string text;
   for (const Diagnostic& diagnostic : diagnostics) {
-    text += toString(diagnostic) + "\n";
+    text += colored(toString(diagnostic), stream) + "\n";
     if (!diagnostic.where.known() || diagnostic.where.file.empty()) continue;
     auto [file, is_new] = files.try_emplace(diagnostic.where.file);
     if (is_new) {

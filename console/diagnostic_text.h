@@ -2,6 +2,7 @@
 // Diagnostics as a terminal shows them.
 #pragma once
 
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 namespace lockstep::console {
 
 /// Each diagnostic in its one form; below it, where the place is in a text file that can be read, the line and a caret.
-std::string renderWithSource(const std::vector<Diagnostic>& diagnostics);
+/// In colour where `stream` has colours.
+std::string renderWithSource(const std::vector<Diagnostic>& diagnostics, std::FILE* stream = stderr);
 
 }  // namespace lockstep::console

@@ -49,11 +49,14 @@ class Run {
       : recipe_(recipe), options_(options), settings_(settings), view_(stderr, settings.live, titleOf(recipe)) {}
 
   Result<ExitCode> run() {
-    // A folder that cannot be made must not show itself after an hour of training.
-    if (settings_.folder && !settings_.resume) LS_CHECK(settings_.folder->begin(config()));
     const Clock::time_point compile_start = Clock::now();
     experiment_ = recipe_.make(options_);
-    if (settings_.resume) LS_CHECK(goOn());
+    if (settings_.resume) {
+      LS_CHECK(goOn());
+    } else if (settings_.folder) {
+      // A folder that cannot be made must not show itself after an hour of training.
+      LS_CHECK(settings_.folder->begin(config()));
+    }
     facts_ = trainer().facts();
     introduce(secondsSince(compile_start));
     start_ = last_checkpoint_ = Clock::now();

@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include "console/color.h"
 #include "console/guarded_main.h"
 #include "ir/support/nearest.h"
 #include "tools/verb.h"
@@ -16,18 +17,42 @@ constexpr std::array kVerbs = {
     Verb{.name = "train", .summary = "train a sample model and report its progress", .function = trainVerb},
     Verb{.name = "devices", .summary = "list the devices and which one is chosen", .function = devicesVerb},
     Verb{.name = "doctor", .summary = "find out why a device is missing and what to do about it", .function = doctorVerb},
+    Verb{.name = "explain", .summary = "say what an error code means", .function = explainVerb},
     Verb{.name = "run", .summary = "run one kernel (.wgsl or .kir) on arrays", .function = runVerb},
     Verb{.name = "opt", .summary = "run passes on a graph, program or kernel text", .function = optVerb},
     Verb{.name = "verify", .summary = "compare a device with golden data", .function = verifyVerb},
 };
 
 void printHelp() {
-  fmt::print("lockstep: compiles and trains neural networks on any Vulkan GPU\n\nusage: lockstep VERB [ARGUMENTS]\n\n");
+  fmt::print(
+      "lockstep: compiles and trains neural networks on any Vulkan GPU\n\nusage: lockstep [--color auto|always|never] VERB "
+      "[ARGUMENTS]\n\n");
   for (const Verb& verb : kVerbs) fmt::print("  {:<10}{}\n", verb.name, verb.summary);
   fmt::print("\n'lockstep VERB --help' has the arguments of a verb.\n");
 }
 
+/// "--color WHEN" or "--color=WHEN" in front of the verb, taken off the arguments.
+Status takeColor(Arguments& arguments) {
+  constexpr std::string_view kFlag = "--color";
+  if (arguments.empty() || !arguments.front().starts_with(kFlag)) return Success{};
+  std::string when = arguments.front().substr(kFlag.size());
+  arguments = arguments.subspan(1);
+  if (when.empty() && !arguments.empty()) {
+    when = "=" + arguments.front();
+    arguments = arguments.subspan(1);
+  }
+  using console::ColorChoice;
+  for (const auto& [name, choice] :
+       {std::pair{"=auto", ColorChoice::Auto}, {"=always", ColorChoice::Always}, {"=never", ColorChoice::Never}}) {
+    if (when != name) continue;
+    console::chooseColors(choice);
+    return Success{};
+  }
+  return usage("value", "--color is auto, always or never", "write for example: lockstep --color never devices");
+}
+
 Result<ExitCode> dispatch(Arguments arguments) {
+  LS_CHECK(takeColor(arguments));
   if (arguments.empty()) return usage("verb", "no verb was given", "'lockstep --help' lists them");
   const std::string& name = arguments.front();
   if (name == "--help" || name == "-h" || name == "help") {

@@ -26,7 +26,7 @@ class Cli : public ::testing::Test {
 TEST_F(Cli, help_lists_the_verbs) {
   const Outcome help = run("--help");
   EXPECT_EQ(help.status, 0);
-  for (const char* verb : {"train", "devices", "doctor", "run", "opt", "verify"}) {
+  for (const char* verb : {"train", "devices", "doctor", "explain", "run", "opt", "verify"}) {
     EXPECT_NE(help.out.find(verb), std::string::npos);
     const Outcome one = run(std::string(verb) + " --help");
     EXPECT_EQ(one.status, 0) << verb;
@@ -49,26 +49,51 @@ TEST_P(CliMistake, is_answered) {
   EXPECT_NE(outcome.err.find(GetParam().part), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find("error: "), std::string::npos) << outcome.err;
 }
-INSTANTIATE_TEST_SUITE_P(All, CliMistake,
-                         ::testing::Values(Mistake{"", 2, "usage.verb"}, Mistake{"trian", 2, "did you mean 'train'?"},
-                                           Mistake{"devices --jsn", 2, "did you mean '--json'?"},
-                                           Mistake{"devices extra", 2, "usage.argument"}, Mistake{"train --steps many", 2, "usage."},
-                                           Mistake{"train --steps -1", 2, "usage.steps"}, Mistake{"train sinus", 2, "did you mean 'sine'?"},
-                                           Mistake{"train sine --disable-pass fusee", 2, "did you mean 'fuse'?"},
-                                           Mistake{"train sine --memory-limit -1", 2, "--memory-limit"},
-                                           Mistake{"train sine --device reference --memory-limit 1000", 6, "planBuffers.memory"},
-                                           Mistake{"train sine --device nonsense", 3, "nonsense"}, Mistake{"opt", 2, "FILE"},
-                                           Mistake{"opt no-such-file.graph", 4, "file.read"}, Mistake{"run kernel.txt", 4, "run.file"},
-                                           Mistake{"run no-such-file.wgsl", 4, "file.read"},
-                                           Mistake{"run k.kir --dispatch 0", 4, "run.dispatch"}, Mistake{"verify golden", 2, "usage.value"},
-                                           Mistake{"verify goldn x", 2, "did you mean 'golden'?"},
-                                           Mistake{"verify golden no-such-file", 4, "file.read"}),
-                         [](const auto& info) {
-                           std::string name;
-                           for (const char c : std::string(info.param.arguments))
-                             name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-                           return "m" + std::to_string(info.index) + "_" + name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, CliMistake,
+    ::testing::Values(Mistake{"", 2, "usage.verb"}, Mistake{"trian", 2, "did you mean 'train'?"},
+                      Mistake{"devices --jsn", 2, "did you mean '--json'?"}, Mistake{"devices extra", 2, "usage.argument"},
+                      Mistake{"train --steps many", 2, "usage."}, Mistake{"train --steps -1", 2, "usage.steps"},
+                      Mistake{"train sinus", 2, "did you mean 'sine'?"},
+                      Mistake{"train sine --disable-pass fusee", 2, "did you mean 'fuse'?"},
+                      Mistake{"train sine --memory-limit -1", 2, "--memory-limit"},
+                      Mistake{"train sine --no-out --device reference --memory-limit 1000", 6, "planBuffers.memory"},
+                      Mistake{"train sine --no-out --device nonsense", 3, "nonsense"}, Mistake{"opt", 2, "FILE"},
+                      Mistake{"opt no-such-file.graph", 4, "file.read"}, Mistake{"run kernel.txt", 4, "run.file"},
+                      Mistake{"run no-such-file.wgsl", 4, "file.read"}, Mistake{"run k.kir --dispatch 0", 4, "run.dispatch"},
+                      Mistake{"verify golden", 2, "usage.value"}, Mistake{"verify goldn x", 2, "did you mean 'golden'?"},
+                      Mistake{"verify golden no-such-file", 4, "file.read"}, Mistake{"explain matmul.C33", 2, "did you mean 'matmul.C3'?"},
+                      Mistake{"--color sometimes devices", 2, "auto, always or never"},
+                      Mistake{"train sine --resume --out no-such-run", 4, "folder.missing"}, Mistake{"train --resume", 4, "folder.missing"},
+                      Mistake{"train sine --no-out --out x", 2, "usage.out"}),
+    [](const auto& info) {
+      std::string name;
+      for (const char c : std::string(info.param.arguments)) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+      return "m" + std::to_string(info.index) + "_" + name;
+    });
+
+TEST_F(Cli, explains_codes_of_the_page_and_constraints_of_ops) {
+  EXPECT_TRUE(run("explain safetensors.offsets").out.starts_with("safetensors.offsets: a tensor lies outside the data"));
+  EXPECT_TRUE(run("explain file.directory").out.starts_with("file.directory: the operating system refused"));
+  EXPECT_TRUE(run("explain concat.C2").out.starts_with("concat.C2: a constraint of the op 'concat': "));
+}
+
+TEST_F(Cli, errors_are_coloured_when_asked_for) {
+  EXPECT_NE(run("--color always explain nothing").err.find("\033[1;31merror:\033[0m"), std::string::npos);
+  EXPECT_EQ(run("--color=never explain nothing").err.find('\033'), std::string::npos);
+  EXPECT_EQ(run("explain nothing").err.find('\033'), std::string::npos);  // no terminal
+}
+
+TEST_F(Cli, training_goes_on_where_it_was) {
+  const std::string folder = scratch_ / "sine";
+  ASSERT_EQ(run("train sine --device reference --steps 3 --quiet --out " + folder).status, 0);
+  EXPECT_EQ(run("train sine --device reference --steps 3 --out " + folder).status, 4);  // nothing is overwritten
+  const Outcome more = run("train --resume --steps 5 --json --out " + folder);
+  EXPECT_EQ(more.status, 0) << more.err;
+  EXPECT_NE(more.out.find("\"steps\": 5"), std::string::npos) << more.out;
+  EXPECT_EQ(run("train kan --resume --out " + folder).status, 2);
+  EXPECT_EQ(run("train --resume --seed 7 --out " + folder).status, 2);
+}
 
 TEST_F(Cli, devices_and_doctor_give_json_lists) {
   const Outcome devices = run("devices --json");

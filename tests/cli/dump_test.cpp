@@ -29,7 +29,7 @@ class Dump : public ::testing::Test {
  protected:
   Dump() : scratch_("dump"), folder_(scratch_ / "ir") {}
   void make(const std::string& sample) {
-    const Outcome outcome = run("train " + sample + " --device reference --steps 1 --dump-ir " + folder_);
+    const Outcome outcome = run("train " + sample + " --no-out --device reference --steps 1 --dump-ir " + folder_);
     ASSERT_EQ(outcome.status, 0) << outcome.err;
   }
   Outcome run(const std::string& arguments) { return testing::runTool(scratch_, arguments); }
