@@ -56,6 +56,8 @@ install(EXPORT lockstep-targets NAMESPACE lockstep:: DESTINATION ${package_dir} 
 set_target_properties(lockstep_tool PROPERTIES EXPORT_NAME tool)
 install(TARGETS lockstep_tool EXPORT lockstep-tools RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 install(EXPORT lockstep-tools NAMESPACE lockstep:: DESTINATION ${package_dir} COMPONENT tools)
+# The manual page and the completions of shells, in the folders where these look for them.
+install(DIRECTORY ${PROJECT_BINARY_DIR}/tools/documents/ DESTINATION ${CMAKE_INSTALL_DATADIR} COMPONENT tools)
 
 configure_package_config_file(cmake/lockstep-config.cmake.in ${PROJECT_BINARY_DIR}/package/lockstep-config.cmake
                               INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)

@@ -26,7 +26,7 @@ class Cli : public ::testing::Test {
 TEST_F(Cli, help_lists_the_verbs) {
   const Outcome help = run("--help");
   EXPECT_EQ(help.status, 0);
-  for (const char* verb : {"train", "devices", "doctor", "run", "opt", "verify"}) {
+  for (const char* verb : {"train", "devices", "doctor", "run", "opt", "verify", "new", "manual", "completions"}) {
     EXPECT_NE(help.out.find(verb), std::string::npos);
     const Outcome one = run(std::string(verb) + " --help");
     EXPECT_EQ(one.status, 0) << verb;
@@ -62,7 +62,9 @@ INSTANTIATE_TEST_SUITE_P(All, CliMistake,
                                            Mistake{"run no-such-file.wgsl", 4, "file.read"},
                                            Mistake{"run k.kir --dispatch 0", 4, "run.dispatch"}, Mistake{"verify golden", 2, "usage.value"},
                                            Mistake{"verify goldn x", 2, "did you mean 'golden'?"},
-                                           Mistake{"verify golden no-such-file", 4, "file.read"}),
+                                           Mistake{"verify golden no-such-file", 4, "file.read"}, Mistake{"new", 2, "NAME"},
+                                           Mistake{"new 2nd_model", 2, "usage.name"}, Mistake{"new my-model", 2, "usage.name"},
+                                           Mistake{"new all", 2, "usage.name"}, Mistake{"completions bsh", 2, "did you mean 'bash'?"}),
                          [](const auto& info) {
                            std::string name;
                            for (const char c : std::string(info.param.arguments))

@@ -39,5 +39,61 @@ case "$step" in
     cd "$prefix/include/lockstep"
     find frontend experiment ./*.h -name '*.h' -print0 | xargs -0 -P 2 -I{} "$cxx" -std=c++20 -Wall -Wextra -Werror -fsyntax-only -I.. -I. -include {} -x c++ /dev/null
     ;;
+  scaffold)
+    cd "$work"
+    rm -rf first_try
+    "$prefix/bin/lockstep" new first_try
+    configure -S first_try -B first_try/build -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror"
+    cmake --build first_try/build
+    first_try/build/first_try --steps 5 --device reference --no-out
+    # What is there stays as it is.
+    echo mine >first_try/main.cpp
+    if "$prefix/bin/lockstep" new first_try 2>"$work/answer"; then die "a folder was written into"; fi
+    grep -q new.exists "$work/answer"
+    [[ $(cat first_try/main.cpp) == mine ]] || die "a file was overwritten"
+    ;;
+  manual)
+    page="$prefix/share/man/man1/lockstep.1"
+    text="$(sed -e 's/\\f[BIR]//g' -e 's/\\-/-/g' "$page")"
+    verbs=0
+    while read -r verb; do
+      verbs=$((verbs + 1))
+      grep -qx -- ".SS $verb" "$page" || die "the manual lacks the verb $verb"
+      section="$(sed -n "/^\.SS $verb\$/,/^\.S[HS]/p" <<<"$text")"
+      while read -r option; do
+        grep -qE -- "^(.*, )?$option( |,|\$)" <<<"$section" || die "the manual of $verb lacks $option"
+      done < <("$prefix/bin/lockstep" "$verb" --help | sed -n 's/^  \(-[-a-z,]*\).*/\1/p' | tr , '\n')
+    done < <("$prefix/bin/lockstep" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p')
+    ((verbs >= 9)) || die "the help lists $verbs verbs"
+    if command -v groff >/dev/null; then
+      warnings="$(groff -man -Tutf8 -Kutf8 -wall "$page" 2>&1 >/dev/null)"
+      [[ -z $warnings ]] || die "groff: $warnings"
+    fi
+    ;;
+  completions)
+    share="$prefix/share"
+    bash -n "$share/bash-completion/completions/lockstep"
+    if command -v zsh >/dev/null; then zsh -n "$share/zsh/site-functions/_lockstep"; fi
+    if command -v fish >/dev/null; then
+      fish -n "$share/fish/vendor_completions.d/lockstep.fish"
+      offered="$(fish -c "source $share/fish/vendor_completions.d/lockstep.fish; complete -C 'lockstep verify go'")"
+      [[ $offered == golden* ]] || die "fish offers '$offered'"
+    fi
+    # shellcheck source=/dev/null
+    source "$share/bash-completion/completions/lockstep"
+    # offers EXPECTED WORD...: what bash offers for the last word.
+    offers() {
+      local expected="$1"
+      shift
+      COMP_WORDS=(lockstep "$@") COMP_CWORD=$#
+      _lockstep
+      [[ "${COMPREPLY[*]}" == "$expected" ]] || die "bash offers '${COMPREPLY[*]}' for '$*', not '$expected'"
+    }
+    offers "train" tr
+    offers "--steps" train sine --st
+    offers "sine" train si
+    offers "reference" train sine --device ref
+    offers "" train --out si
+    ;;
   *) die "unknown step '$step'" ;;
 esac
