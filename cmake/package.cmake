@@ -70,3 +70,5 @@ set(package_pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}/${package_pkgconfig_dir} OUTPUT_VARIABLE package_prefix)
 configure_file(cmake/lockstep.pc.in ${PROJECT_BINARY_DIR}/package/lockstep.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/package/lockstep.pc DESTINATION ${package_pkgconfig_dir} COMPONENT dev)
+
+install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT dev)

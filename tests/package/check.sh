@@ -95,5 +95,20 @@ case "$step" in
     offers "reference" train sine --device ref
     offers "" train --out si
     ;;
+  deb)
+    cpack --config "$build/CPackConfig.cmake" -B "$work/deb" >/dev/null
+    package="$(echo "$work"/deb/lockstep_*.deb)"
+    depends="$(dpkg-deb -f "$package" Depends)"
+    for library in libc6 libfmt libpng16 libtbb zlib1g; do
+      [[ $depends == *"$library"* ]] || die "the package does not depend on $library: $depends"
+    done
+    rm -rf "$work/extracted"
+    dpkg-deb -x "$package" "$work/extracted"
+    "$work/extracted/usr/bin/lockstep" --version
+    for file in lib/liblockstep.a include/lockstep/lockstep.h share/man/man1/lockstep.1.gz share/doc/lockstep/copyright; do
+      [[ -s $work/extracted/usr/$file ]] || die "the package lacks $file"
+    done
+    if command -v lintian >/dev/null; then lintian --allow-root --fail-on error "$package"; fi
+    ;;
   *) die "unknown step '$step'" ;;
 esac
