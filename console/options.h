@@ -50,7 +50,7 @@ class Options {
   void argument(std::string& target, const std::string& name, const std::string& text, bool required = true);
 
   /// Words that a shell may offer for an argument or option that was declared; others stay allowed.
-  void choices(const std::string& name, std::vector<std::string> words);
+  void choices(const std::string& name, const std::vector<std::string>& words);
 
   /// True: go on; false: help was asked for and printed. A wrong use fails with usage.* and ExitCode::Usage.
   Result<bool> parse(std::span<const std::string> arguments);

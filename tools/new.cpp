@@ -15,7 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The name becomes a target of CMake, which has these itself.
-constexpr std::array<std::string_view, 6> kTargets = {"all", "clean", "help", "install", "package", "test"};
+constexpr std::array<std::string_view, 9> kTargets = {"all",     "clean",          "edit_cache",    "help", "install",
+                                                      "package", "package_source", "rebuild_cache", "test"};
 
 Status checkName(const std::string& name) {
   const auto isLetter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };

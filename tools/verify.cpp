@@ -106,6 +106,7 @@ Result<ExitCode> verifyVerb(Arguments arguments) {
   options.choices("WHAT", {"golden", "samples"});
   options.argument(path, "FILE", "a golden file (.safetensors) of ops or of a training run; for samples a name, or all");
   options.value(device, "--device", "auto, reference, vulkan, vulkan:N, vulkan:NAME, or evaluate (the f64 evaluator)");
+  options.choices("--device", {"auto", "reference", "vulkan", "evaluate"});
   options.value(filter, "--filter", "only the cases whose name contains this regular expression");
   options.value(steps, "--steps", "for samples: how many training steps");
   options.flag(json, "--json", "one JSON object for scripts");

@@ -14,7 +14,11 @@ case "$step" in
     rm -rf "$work"
     cmake --install "$build" --prefix "$work/first" >"$work.log"
     mv "$work/first" "$prefix"
-    "$prefix/bin/lockstep" --version
+    version="$("$prefix/bin/lockstep" --version)"
+    version="${version#lockstep }"
+    for manifest in vcpkg.json conanfile.py; do
+      grep -q "version.*\"$version\"" "$source/$manifest" || die "$manifest does not say version $version"
+    done
     # No text of the package may hold a path of this tree, or a flag that only our sources are compiled with.
     if grep -rIn -e "$source" -e "$work" -e "-Werror" "$prefix"; then die "the lines above know where the package was made"; fi
     ;;
