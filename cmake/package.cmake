@@ -31,10 +31,10 @@ target_include_directories(
             $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/lockstep>)
-target_link_libraries(lockstep PRIVATE fmt::fmt PNG::PNG TBB::tbb Threads::Threads ZLIB::ZLIB ${CMAKE_DL_LIBS}
-                                       $<$<BOOL:${LOCKSTEP_VULKAN}>:SpirvBuilder::SpirvBuilder>)
+target_link_libraries(lockstep PRIVATE fmt::fmt PNG::PNG TBB::tbb Threads::Threads ZLIB::ZLIB ${CMAKE_DL_LIBS})
 # There when Vulkan was built in; the archive is the same.
 if(LOCKSTEP_VULKAN)
+  target_link_libraries(lockstep PRIVATE SpirvBuilder::SpirvBuilder)
   add_library(lockstep_vulkan_component INTERFACE)
   add_library(lockstep::vulkan ALIAS lockstep_vulkan_component)
   set_target_properties(lockstep_vulkan_component PROPERTIES EXPORT_NAME vulkan)
