@@ -17,21 +17,43 @@ Failure usage(std::string code, std::string message, std::string remedy) {
   return failure;
 }
 
-struct Options::State {
-  std::string command;
-  CLI::App app;
-  std::vector<std::string> flags;  // every spelling, for the nearest one
-  State(std::string typed, std::string summary) : command(std::move(typed)), app(std::move(summary), command) {
-    app.allow_extras(false);
-    flags.emplace_back("--help");
+namespace {
+
+// Where describe() wants the next parse() to leave its rows. The verbs make their Options themselves, so nothing else can be passed to
+// them.
+CommandDescription* wanted = nullptr;
+
+std::vector<std::string> namesOf(const std::string& flag) {
+  std::vector<std::string> names;
+  for (size_t start = 0; start <= flag.size();) {
+    const size_t end = std::min(flag.find(',', start), flag.size());
+    names.push_back(flag.substr(start, end - start));
+    start = end + 1;
   }
-  void remember(const std::string& names) {
-    size_t start = 0;
-    while (start <= names.size()) {
-      const size_t end = std::min(names.find(',', start), names.size());
-      flags.push_back(names.substr(start, end - start));
-      start = end + 1;
-    }
+  return names;
+}
+
+}  // namespace
+
+CommandDescription describe(const std::function<void()>& verb) {
+  CommandDescription description;
+  wanted = &description;
+  verb();
+  wanted = nullptr;
+  return description;
+}
+
+struct Options::State {
+  CommandDescription description;
+  CLI::App app;
+  State(std::string command, std::string summary)
+      : description{.command = std::move(command), .summary = std::move(summary), .rows = {}},
+        app(description.summary, description.command) {
+    app.allow_extras(false);
+    description.rows.push_back({.names = {"-h", "--help"}, .text = "Print this help message and exit", .value = {}});
+  }
+  void remember(const std::string& flag, const std::string& text, std::string value, std::string initial = {}) {
+    description.rows.push_back({.names = namesOf(flag), .text = text, .value = std::move(value), .initial = std::move(initial)});
   }
 };
 
@@ -39,24 +61,24 @@ Options::Options(std::string command, std::string summary) : state_(std::make_un
 Options::~Options() = default;
 
 void Options::value(std::string& target, const std::string& flag, const std::string& text) {
-  state_->remember(flag);
+  state_->remember(flag, text, "TEXT", target);
   state_->app.add_option(flag, target, text)->capture_default_str();
 }
 void Options::value(int64_t& target, const std::string& flag, const std::string& text) {
-  state_->remember(flag);
+  state_->remember(flag, text, "INT", fmt::format("{}", target));
   state_->app.add_option(flag, target, text)->capture_default_str();
 }
 void Options::value(double& target, const std::string& flag, const std::string& text) {
-  state_->remember(flag);
+  state_->remember(flag, text, "FLOAT", fmt::format("{}", target));
   state_->app.add_option(flag, target, text)->capture_default_str();
 }
 void Options::list(std::vector<std::string>& target, const std::string& flag, const std::string& text) {
-  state_->remember(flag);
+  state_->remember(flag, text, "TEXT");
   // One value a flag, so that positional arguments may follow.
   state_->app.add_option(flag, target, text)->expected(1)->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 void Options::commaList(std::vector<std::string>& target, const std::string& flag, const std::string& text) {
-  state_->remember(flag);
+  state_->remember(flag, text, "TEXT");
   state_->app.add_option(flag, target, text)
       ->expected(1)
       ->allow_extra_args(false)
@@ -64,16 +86,26 @@ void Options::commaList(std::vector<std::string>& target, const std::string& fla
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 void Options::flag(bool& target, const std::string& flag, const std::string& text) {
-  state_->remember(flag);
+  state_->remember(flag, text, {});
   state_->app.add_flag(flag, target, text);
 }
 void Options::argument(std::string& target, const std::string& name, const std::string& text, bool required) {
+  state_->description.rows.push_back({.names = {name}, .text = text, .value = {}, .argument = true, .required = required});
   state_->app.add_option(name, target, text)->required(required);
+}
+void Options::choices(const std::string& name, const std::vector<std::string>& words) {
+  for (OptionRow& row : state_->description.rows) {
+    if (std::ranges::find(row.names, name) != row.names.end()) row.choices = words;
+  }
 }
 
 Result<bool> Options::parse(std::span<const std::string> arguments) {
+  if (wanted != nullptr) {
+    *wanted = state_->description;
+    return false;
+  }
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
-  const std::string help = fmt::format("see '{} --help'", state_->command);
+  const std::string help = fmt::format("see '{} --help'", state_->description.command);
   try {
     state_->app.parse(std::move(reversed));
   } catch (const CLI::CallForHelp&) {
@@ -83,8 +115,12 @@ Result<bool> Options::parse(std::span<const std::string> arguments) {
     for (const std::string& extra : state_->app.remaining()) {
       if (!extra.starts_with("-")) return usage("argument", fmt::format("unexpected argument '{}'", extra), help);
       const std::string name = extra.substr(0, extra.find('='));
-      const std::string near = nearestName(name, state_->flags);
-      return usage("option", fmt::format("'{}' has no option '{}'", state_->command, name),
+      std::vector<std::string> flags;
+      for (const OptionRow& row : state_->description.rows) {
+        if (!row.argument) flags.insert(flags.end(), row.names.begin(), row.names.end());
+      }
+      const std::string near = nearestName(name, flags);
+      return usage("option", fmt::format("'{}' has no option '{}'", state_->description.command, name),
                    near.empty() ? help : fmt::format("did you mean '{}'?", near));
     }
     return usage("argument", "unexpected arguments", help);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,6 +12,22 @@
 #include "ir/support/result.h"
 
 namespace lockstep::console {
+
+/// One option or positional argument, as it was declared.
+struct OptionRow {
+  std::vector<std::string> names;  ///< {"-o", "--output"}; of an argument {"FILE"}
+  std::string text;
+  std::string value;                      ///< what follows the name: "TEXT", "INT", "FLOAT"; of a flag and of an argument empty
+  std::string initial = {};               ///< the value without it; may be empty
+  std::vector<std::string> choices = {};  ///< words that make sense, if they are known
+  bool argument = false, required = false;
+};
+
+struct CommandDescription {
+  std::string command;  ///< "lockstep run"
+  std::string summary;  ///< may have several lines
+  std::vector<OptionRow> rows;
+};
 
 class Options {
  public:
@@ -32,6 +49,9 @@ class Options {
   /// Positional, in the order of the calls.
   void argument(std::string& target, const std::string& name, const std::string& text, bool required = true);
 
+  /// Words that a shell may offer for an argument or option that was declared; others stay allowed.
+  void choices(const std::string& name, const std::vector<std::string>& words);
+
   /// True: go on; false: help was asked for and printed. A wrong use fails with usage.* and ExitCode::Usage.
   Result<bool> parse(std::span<const std::string> arguments);
 
@@ -39,6 +59,9 @@ class Options {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// What the Options that `verb` makes would accept. Their parse() returns false as if help had been asked for, so the verb does nothing.
+CommandDescription describe(const std::function<void()>& verb);
 
 /// A failure with ExitCode::Usage.
 Failure usage(std::string code, std::string message, std::string remedy = {});

@@ -105,11 +105,17 @@ Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const s
   ExperimentOptions options;
   RunSettings settings;
   console::Options parser(command, summaryOf(recipes));
-  if (recipes.size() > 1) parser.argument(choices.name, "NAME", "which sample", false);
+  if (recipes.size() > 1) {
+    std::vector<std::string> names;
+    for (const Recipe& recipe : recipes) names.push_back(recipe.name);
+    parser.argument(choices.name, "NAME", "which sample", false);
+    parser.choices("NAME", names);
+  }
   parser.value(choices.steps, "--steps", "training steps; 0: as many as the sample needs");
   parser.value(choices.seed, "--seed", "of parameters and data; without it the sample's own");
   parser.value(options.data, "--data", "file or folder with real data, for samples that have some");
   parser.value(options.device, "--device", "auto, reference, vulkan, vulkan:N or vulkan:NAME");
+  parser.choices("--device", {"auto", "reference", "vulkan"});
   parser.value(choices.out, "--out", "folder of the run; without it runs/NAME-1, runs/NAME-2, ...");
   parser.flag(choices.no_out, "--no-out", "write nothing");
   parser.flag(choices.resume, "--resume", "go on with the run in --out, or with the latest one of the sample");

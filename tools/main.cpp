@@ -21,13 +21,16 @@ constexpr std::array kVerbs = {
     Verb{.name = "run", .summary = "run one kernel (.wgsl or .kir) on arrays", .function = runVerb},
     Verb{.name = "opt", .summary = "run passes on a graph, program or kernel text", .function = optVerb},
     Verb{.name = "verify", .summary = "compare a device with golden data", .function = verifyVerb},
+    Verb{.name = "new", .summary = "make a folder with a program that trains a model of its own", .function = newVerb},
+    Verb{.name = "manual", .summary = "print the manual page", .function = manualVerb},
+    Verb{.name = "completions", .summary = "print what a shell needs to complete this command", .function = completionsVerb},
 };
 
 void printHelp() {
   fmt::print(
       "lockstep: compiles and trains neural networks on any Vulkan GPU\n\nusage: lockstep [--color auto|always|never] VERB "
       "[ARGUMENTS]\n\n");
-  for (const Verb& verb : kVerbs) fmt::print("  {:<10}{}\n", verb.name, verb.summary);
+  for (const Verb& verb : kVerbs) fmt::print("  {:<13}{}\n", verb.name, verb.summary);
   fmt::print("\n'lockstep VERB --help' has the arguments of a verb.\n");
 }
 
@@ -72,6 +75,9 @@ Result<ExitCode> dispatch(Arguments arguments) {
 }
 
 }  // namespace
+
+std::span<const Verb> verbs() { return kVerbs; }
+
 }  // namespace lockstep::tools
 
 int main(int argc, char** argv) {

@@ -85,6 +85,7 @@ Result<ExitCode> runVerb(Arguments arguments) {
   options.value(inputs, "--inputs", "of a stage: its parameters, states and inputs (inputs.safetensors of the dump)");
   options.list(overrides, "--override", "NAME=NUMBER, the value of an override constant");
   options.value(device, "--device", "auto, reference, vulkan, vulkan:N or vulkan:NAME");
+  options.choices("--device", {"auto", "reference", "vulkan"});
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;
 

@@ -25,6 +25,9 @@ struct Verb {
   VerbFunction function;
 };
 
+/// Every verb, in the order of the help text.
+std::span<const Verb> verbs();
+
 Result<ExitCode> trainVerb(Arguments arguments);
 Result<ExitCode> devicesVerb(Arguments arguments);
 Result<ExitCode> doctorVerb(Arguments arguments);
@@ -32,5 +35,8 @@ Result<ExitCode> explainVerb(Arguments arguments);
 Result<ExitCode> optVerb(Arguments arguments);
 Result<ExitCode> runVerb(Arguments arguments);
 Result<ExitCode> verifyVerb(Arguments arguments);
+Result<ExitCode> newVerb(Arguments arguments);
+Result<ExitCode> manualVerb(Arguments arguments);
+Result<ExitCode> completionsVerb(Arguments arguments);
 
 }  // namespace lockstep::tools

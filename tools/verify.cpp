@@ -103,8 +103,10 @@ Result<ExitCode> verifyVerb(Arguments arguments) {
   int64_t steps = 20;
   Options options("lockstep verify", "Compares a device with a golden file, or the samples with the f64 evaluator.");
   options.argument(what, "WHAT", "golden or samples");
+  options.choices("WHAT", {"golden", "samples"});
   options.argument(path, "FILE", "a golden file (.safetensors) of ops or of a training run; for samples a name, or all");
   options.value(device, "--device", "auto, reference, vulkan, vulkan:N, vulkan:NAME, or evaluate (the f64 evaluator)");
+  options.choices("--device", {"auto", "reference", "vulkan", "evaluate"});
   options.value(filter, "--filter", "only the cases whose name contains this regular expression");
   options.value(steps, "--steps", "for samples: how many training steps");
   options.flag(json, "--json", "one JSON object for scripts");

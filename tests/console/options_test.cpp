@@ -39,6 +39,35 @@ TEST(Options, values_lists_flags_and_arguments) {
   EXPECT_EQ(parsed.device, "auto");
 }
 
+TEST(Options, description_has_every_row_and_the_verb_does_nothing) {
+  bool ran = false;
+  const CommandDescription description = describe([&] {
+    std::string name, output = "-";
+    int64_t steps = 7;
+    bool json = false;
+    Options options("lockstep train", "Trains.");
+    options.argument(name, "NAME", "sample");
+    options.value(output, "-o,--output", "where to");
+    options.value(steps, "--steps", "how many");
+    options.flag(json, "--json", "for scripts");
+    options.choices("NAME", {"sine", "kan"});
+    ran = *options.parse(std::vector<std::string>{"sine"});
+  });
+  EXPECT_FALSE(ran);
+  EXPECT_EQ(description.command, "lockstep train");
+  ASSERT_EQ(description.rows.size(), 5u);
+  const OptionRow &help = description.rows[0], &name = description.rows[1], &output = description.rows[2], &steps = description.rows[3];
+  EXPECT_EQ(help.names.back(), "--help");
+  EXPECT_TRUE(name.argument && name.required);
+  EXPECT_EQ(name.choices, (std::vector<std::string>{"sine", "kan"}));
+  EXPECT_EQ(output.names, (std::vector<std::string>{"-o", "--output"}));
+  EXPECT_EQ(output.initial, "-");
+  EXPECT_EQ(steps.value, "INT");
+  EXPECT_EQ(steps.initial, "7");
+  EXPECT_TRUE(description.rows[4].value.empty());
+  EXPECT_TRUE(parse({"sine"}).result.ok() && *parse({"sine"}).result) << "options after a description are parsed again";
+}
+
 TEST(Options, unknown_option_is_answered_with_the_nearest) {
   const Parsed parsed = parse({"--stpes", "3"});
   ASSERT_FALSE(parsed.result.ok());

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// For programs that use an installed Lockstep: tensors, layers, losses, optimizers, compile() and the trainer.
+#pragma once
+
+#include "frontend/lockstep.h"
+#include "frontend/losses.h"

@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# One step of the test of the package. usage: check.sh STEP SOURCE BUILD WORK CXX
+# "install" comes first; the others use the installed tree, which has been moved since, so nothing may know where it was.
+set -euo pipefail
+step="$1" source="$2" build="$3" work="$4" cxx="$5"
+prefix="$work/moved"
+die() { printf 'check.sh: %s\n' "$*" >&2; exit 1; }
+
+configure() { cmake -G Ninja -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_PREFIX_PATH="$prefix" "$@"; }
+
+case "$step" in
+  install)
+    rm -rf "$work"
+    cmake --install "$build" --prefix "$work/first" >"$work.log"
+    mv "$work/first" "$prefix"
+    version="$("$prefix/bin/lockstep" --version)"
+    version="${version#lockstep }"
+    for manifest in vcpkg.json conanfile.py; do
+      grep -q "version.*\"$version\"" "$source/$manifest" || die "$manifest does not say version $version"
+    done
+    # No text of the package may hold a path of this tree, or a flag that only our sources are compiled with.
+    if grep -rIn -e "$source" -e "$work" -e "-Werror" "$prefix"; then die "the lines above know where the package was made"; fi
+    ;;
+  find_package)
+    configure -S "$source/tests/package/consumer" -B "$work/consumer"
+    cmake --build "$work/consumer"
+    "$work/consumer/consumer"
+    ;;
+  pkg_config)
+    PKG_CONFIG_PATH="$(dirname "$(find "$prefix" -name lockstep.pc)")"
+    export PKG_CONFIG_PATH
+    read -ra flags <<<"$(pkg-config --cflags --libs lockstep)"
+    "$cxx" -std=c++20 "$source/tests/package/consumer/main.cpp" -o "$work/by_pkg_config" "${flags[@]}"
+    "$work/by_pkg_config"
+    ;;
+  subdirectory)
+    # Building everything once more takes minutes; that it configures as part of another project is what breaks.
+    configure -S "$source/tests/package/consumer" -B "$work/subdirectory" -DLOCKSTEP_SOURCE="$source"
+    ;;
+  headers)
+    # Each one that programs include, alone: it must say what it needs. Those of ir/ are reached through these.
+    cd "$prefix/include/lockstep"
+    find frontend experiment ./*.h -name '*.h' -print0 | xargs -0 -P 2 -I{} "$cxx" -std=c++20 -Wall -Wextra -Werror -fsyntax-only -I.. -I. -include {} -x c++ /dev/null
+    ;;
+  scaffold)
+    cd "$work"
+    rm -rf first_try
+    "$prefix/bin/lockstep" new first_try
+    configure -S first_try -B first_try/build -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror"
+    cmake --build first_try/build
+    first_try/build/first_try --steps 5 --device reference --no-out
+    # What is there stays as it is.
+    echo mine >first_try/main.cpp
+    if "$prefix/bin/lockstep" new first_try 2>"$work/answer"; then die "a folder was written into"; fi
+    grep -q new.exists "$work/answer"
+    [[ $(cat first_try/main.cpp) == mine ]] || die "a file was overwritten"
+    ;;
+  manual)
+    page="$prefix/share/man/man1/lockstep.1"
+    text="$(sed -e 's/\\f[BIR]//g' -e 's/\\-/-/g' "$page")"
+    verbs=0
+    while read -r verb; do
+      verbs=$((verbs + 1))
+      grep -qx -- ".SS $verb" "$page" || die "the manual lacks the verb $verb"
+      section="$(sed -n "/^\.SS $verb\$/,/^\.S[HS]/p" <<<"$text")"
+      while read -r option; do
+        grep -qE -- "^(.*, )?$option( |,|\$)" <<<"$section" || die "the manual of $verb lacks $option"
+      done < <("$prefix/bin/lockstep" "$verb" --help | sed -n 's/^  \(-[-a-z,]*\).*/\1/p' | tr , '\n')
+    done < <("$prefix/bin/lockstep" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p')
+    ((verbs >= 9)) || die "the help lists $verbs verbs"
+    if command -v groff >/dev/null; then
+      warnings="$(groff -man -Tutf8 -Kutf8 -wall "$page" 2>&1 >/dev/null)"
+      [[ -z $warnings ]] || die "groff: $warnings"
+    fi
+    ;;
+  completions)
+    share="$prefix/share"
+    bash -n "$share/bash-completion/completions/lockstep"
+    if command -v zsh >/dev/null; then zsh -n "$share/zsh/site-functions/_lockstep"; fi
+    if command -v fish >/dev/null; then
+      fish -n "$share/fish/vendor_completions.d/lockstep.fish"
+      offered="$(fish -c "source $share/fish/vendor_completions.d/lockstep.fish; complete -C 'lockstep verify go'")"
+      [[ $offered == golden* ]] || die "fish offers '$offered'"
+    fi
+    # shellcheck source=/dev/null
+    source "$share/bash-completion/completions/lockstep"
+    # offers EXPECTED WORD...: what bash offers for the last word.
+    offers() {
+      local expected="$1"
+      shift
+      COMP_WORDS=(lockstep "$@") COMP_CWORD=$#
+      _lockstep
+      [[ "${COMPREPLY[*]}" == "$expected" ]] || die "bash offers '${COMPREPLY[*]}' for '$*', not '$expected'"
+    }
+    offers "train" tr
+    offers "--steps" train sine --st
+    offers "sine" train si
+    offers "reference" train sine --device ref
+    offers "" train --out si
+    ;;
+  deb)
+    cpack --config "$build/CPackConfig.cmake" -B "$work/deb" >/dev/null
+    package="$(echo "$work"/deb/lockstep_*.deb)"
+    depends="$(dpkg-deb -f "$package" Depends)"
+    for library in libc6 libfmt libpng16 libtbb zlib1g; do
+      [[ $depends == *"$library"* ]] || die "the package does not depend on $library: $depends"
+    done
+    rm -rf "$work/extracted"
+    dpkg-deb -x "$package" "$work/extracted"
+    "$work/extracted/usr/bin/lockstep" --version
+    for file in lib/liblockstep.a include/lockstep/lockstep.h share/man/man1/lockstep.1.gz share/doc/lockstep/copyright; do
+      [[ -s $work/extracted/usr/$file ]] || die "the package lacks $file"
+    done
+    if command -v lintian >/dev/null; then lintian --allow-root --fail-on error "$package"; fi
+    ;;
+  *) die "unknown step '$step'" ;;
+esac

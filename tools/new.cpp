@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "frontend/io/file.h"
+#include "tools/new_project.h"
+#include "tools/verb.h"
+
+namespace lockstep::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The name becomes a target of CMake, which has these itself.
+constexpr std::array<std::string_view, 9> kTargets = {"all",     "clean",          "edit_cache",    "help", "install",
+                                                      "package", "package_source", "rebuild_cache", "test"};
+
+Status checkName(const std::string& name) {
+  const auto isLetter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const auto isDigit = [](char c) { return c >= '0' && c <= '9'; };
+  if (name.empty() || !isLetter(name[0]) || !std::ranges::all_of(name, [&](char c) { return isLetter(c) || isDigit(c); })) {
+    return usage("name", fmt::format("'{}' is not a name", name), "use letters, digits and _, not a digit first");
+  }
+  if (std::ranges::find(kTargets, name) != kTargets.end()) {
+    return usage("name", fmt::format("'{}' is a target that every CMake project has", name), "choose another name");
+  }
+  return Success{};
+}
+
+std::string filledIn(std::string text, std::string_view key, std::string_view value) {
+  for (size_t at = text.find(key); at != std::string::npos; at = text.find(key, at + value.size())) text.replace(at, key.size(), value);
+  return text;
+}
+
+}  // namespace
+
+Result<ExitCode> newVerb(Arguments arguments) {
+  std::string name;
+  Options options("lockstep new", "Makes a folder with a program that trains a model of its own.");
+  options.argument(name, "NAME", "of the folder and of the program");
+  LS_TRY(const bool go, options.parse(arguments));
+  if (!go) return ExitCode::Ok;
+  LS_CHECK(checkName(name));
+
+  // Making the folder is the test for it: what another process makes meanwhile is not written into either.
+  std::error_code error;
+  if (!fs::create_directory(name, error)) {
+    if (error) return fail("file.directory", fmt::format("cannot make the folder '{}': {}", name, error.message()));
+    return fail("new.exists", fmt::format("'{}' exists already", name), {}, "choose another name; nothing was changed");
+  }
+  for (const ProjectFile& file : projectFiles()) {
+    const std::string text = filledIn(filledIn(std::string(file.text), "@NAME@", name), "@VERSION@", LOCKSTEP_VERSION);
+    LS_CHECK(io::writeFileAtomically(fs::path(name) / file.name, std::string_view(text)));
+  }
+  fmt::print("made {}/; now:\n  cd {} && cmake -B build && cmake --build build\n  build/{}\n", name, name, name);
+  return ExitCode::Ok;
+}
+
+}  // namespace lockstep::tools
