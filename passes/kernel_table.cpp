@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace lockstep::passes {
 
 using program::KernelId;
@@ -16,7 +18,15 @@ KernelId KernelTable::add(SymbolicKernel kernel) {
   }
   text += "\n" + print(kernel.body);
   auto [found, inserted] = by_text_.try_emplace(std::move(text), KernelId(kernels_.size()));
-  if (inserted) kernels_.push_back({fmt::format("k{}_{}", kernels_.size(), kernel.strategy), std::move(kernel)});
+  if (inserted) {
+    kernels_.push_back({fmt::format("k{}_{}", kernels_.size(), kernel.strategy), std::move(kernel)});
+  } else {
+    // A profile says which calls a kernel computes.
+    std::vector<Location>& lines = std::get<SymbolicKernel>(kernels_[found->second.index()].code).body.locations;
+    for (Location& line : kernel.body.locations) {
+      if (std::ranges::find(lines, line) == lines.end()) lines.push_back(std::move(line));
+    }
+  }
   return found->second;
 }
 

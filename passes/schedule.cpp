@@ -317,6 +317,7 @@ struct State {
     const Region& region = graph[group.regions[0]];
     for (NodeId id : region.nodes) {
       const Node& node = graph[id];
+      if (node.location != 0) builder.setLocation(builder.addLocation(graph.locations[node.location - 1]));
       std::vector<ValueId> operands;
       for (ValueId operand : node.operands) operands.push_back(map.at(operand));
       std::vector<ValueId> results = builder.makeAll(*node.op->name, operands, node.attributes);
