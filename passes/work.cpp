@@ -111,6 +111,8 @@ std::vector<CommandWork> countWork(const Program& planned, const Program& progra
     if (const auto found = writers.find({part.level, span.arena, span.begin}); found != writers.end())
       add(work[found->second], planned, part);
   }
+  const auto place = [](const Location& line) { return std::tie(line.file, line.line, line.column); };
+  for (CommandWork& one : work) std::ranges::sort(one.lines, {}, place);
   return work;
 }
 

@@ -16,7 +16,7 @@ struct CommandWork {
   /// Arithmetic by the graph: 2*M*N*K a contraction, one for each element of an element op, of a scan, and of what is reduced or scattered.
   /// Absent where a kernel came with its node: the plan does not know what it computes.
   std::optional<uint64_t> operations;
-  /// The calls that it computes, and those of other commands with the same kernel. Empty for copies and for the optimizer.
+  /// The calls that it computes, and those of other commands with the same kernel, sorted. Empty for copies and for the optimizer.
   std::vector<Location> lines;
 };
 

@@ -29,6 +29,7 @@ Result<ExitCode> trainVerb(Arguments arguments);
 Result<ExitCode> devicesVerb(Arguments arguments);
 Result<ExitCode> doctorVerb(Arguments arguments);
 Result<ExitCode> optVerb(Arguments arguments);
+Result<ExitCode> profileVerb(Arguments arguments);
 Result<ExitCode> runVerb(Arguments arguments);
 Result<ExitCode> verifyVerb(Arguments arguments);
 
