@@ -110,7 +110,7 @@ uint32_t lanesOf(const DeviceInfo& device) { return std::min(256u, device.profil
 template <class Measure>
 Result<double> bestRate(uint32_t most_groups, double work_per_group, const Measure& measure) {
   double best = 0;
-  for (uint64_t groups = 1; groups <= most_groups; groups *= 4) {
+  for (uint64_t groups = 1; groups <= most_groups; groups *= 2) {
     LS_TRY(const double seconds, measure(static_cast<uint32_t>(groups)));
     // A device with caches is fastest where all fits into them, which is not what is asked for: the last one counts.
     if (seconds > 0) best = static_cast<double>(groups) * work_per_group / seconds;

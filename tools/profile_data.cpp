@@ -171,12 +171,8 @@ std::vector<ProfileRow> rowsOf(const Profile& profile, bool one_per_command) {
     const auto [found, inserted] = by_kernel.try_emplace(key, rows.size());
     if (one_per_command || inserted) {
       found->second = rows.size();
-      rows.push_back({.label = command.label,
-                      .kernel = command.kernel,
-                      .level = one_per_command ? std::optional(command.level) : std::nullopt,
-                      .lines = {},
-                      .operations = 0,
-                      .peak_share = {}});
+      rows.push_back(
+          {.label = command.label, .kernel = command.kernel, .level = one_per_command ? std::optional(command.level) : std::nullopt});
     }
     add(rows[found->second], command);
   }

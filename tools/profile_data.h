@@ -36,8 +36,8 @@ struct Profile {
   std::string sample;
   std::string device, device_name, driver;
   int64_t steps = 0;
-  std::vector<ProfiledCommand> commands;
-  HostTimes plain, timed;  ///< without and with timestamps
+  std::vector<ProfiledCommand> commands = {};
+  HostTimes plain = {}, timed = {};  ///< without and with timestamps
   uint64_t input_bytes = 0, output_bytes = 0;
   std::optional<Peaks> peaks = {};
   StepTrace trace = {};
@@ -53,15 +53,15 @@ std::string_view toString(Bound bound);
 
 /// Commands of one kernel, or one command.
 struct ProfileRow {
-  std::string label, kernel;
-  std::optional<uint32_t> level;       ///< of one command only
-  std::vector<std::string> lines;      ///< "mlp.cpp:12", without folders
-  uint64_t calls = 0;                  ///< a step
-  double seconds = 0;                  ///< of all calls
-  double share = 0;                    ///< of all commands' seconds
-  uint64_t bytes = 0;                  ///< of all calls
-  std::optional<uint64_t> operations;  ///< of all calls
-  std::optional<double> peak_share;    ///< the larger one of bytes/s and operations/s as a part of the device's peak
+  std::string label, kernel = {};
+  std::optional<uint32_t> level = {};      ///< of one command only
+  std::vector<std::string> lines = {};     ///< "mlp.cpp:12", without folders
+  uint64_t calls = 0;                      ///< a step
+  double seconds = 0;                      ///< of all calls
+  double share = 0;                        ///< of all commands' seconds
+  uint64_t bytes = 0;                      ///< of all calls
+  std::optional<uint64_t> operations = 0;  ///< of all calls
+  std::optional<double> peak_share = {};   ///< the larger one of bytes/s and operations/s as a part of the device's peak
   Bound bound = Bound::Unknown;
 };
 /// One for each kernel, and for each label of commands without one; or one for each command. The longest first.

@@ -83,8 +83,7 @@ std::vector<ProfileRow> folded(std::vector<ProfileRow> rows) {
   size_t shown = 0;
   while (shown < std::min(rows.size(), kMostRows) && rows[shown].share >= kLeastShare) ++shown;
   if (rows.size() - shown < 2) return rows;
-  ProfileRow other{
-      .label = fmt::format("other ({})", rows.size() - shown), .kernel = {}, .level = {}, .lines = {}, .operations = 0, .peak_share = {}};
+  ProfileRow other{.label = fmt::format("other ({})", rows.size() - shown)};
   for (size_t i = shown; i < rows.size(); ++i) {
     other.calls += rows[i].calls;
     other.seconds += rows[i].seconds;
@@ -126,7 +125,7 @@ std::string profileText(const Profile& profile, const ProfileTextOptions& option
     text += rowText(row) + "\n";
     if (const std::string places = placesText(row); !places.empty()) text += paint.dim(places) + "\n";
   }
-  ProfileRow sum{.label = "total", .kernel = {}, .level = {}, .lines = {}, .operations = totals.operations, .peak_share = {}};
+  ProfileRow sum{.label = "total", .operations = totals.operations};
   sum.calls = profile.commands.size();
   sum.seconds = totals.seconds;
   sum.share = totals.seconds > 0 ? 1 : 0;
