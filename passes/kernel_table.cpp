@@ -10,6 +10,17 @@ namespace lockstep::passes {
 using program::KernelId;
 using program::SymbolicKernel;
 
+namespace {
+
+/// A profile says which calls a kernel computes.
+void addLines(std::vector<Location>& lines, const std::vector<Location>& more) {
+  for (const Location& line : more) {
+    if (std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
+  }
+}
+
+}  // namespace
+
 KernelId KernelTable::add(SymbolicKernel kernel) {
   std::string text = kernel.strategy;
   for (const auto& [name, value] : kernel.parameters.items()) {
@@ -21,18 +32,18 @@ KernelId KernelTable::add(SymbolicKernel kernel) {
   if (inserted) {
     kernels_.push_back({fmt::format("k{}_{}", kernels_.size(), kernel.strategy), std::move(kernel)});
   } else {
-    // A profile says which calls a kernel computes.
-    std::vector<Location>& lines = std::get<SymbolicKernel>(kernels_[found->second.index()].code).body.locations;
-    for (Location& line : kernel.body.locations) {
-      if (std::ranges::find(lines, line) == lines.end()) lines.push_back(std::move(line));
-    }
+    addLines(std::get<SymbolicKernel>(kernels_[found->second.index()].code).body.locations, kernel.body.locations);
   }
   return found->second;
 }
 
 KernelId KernelTable::add(const std::string& label, kernel::Module module) {
   auto [found, inserted] = by_text_.try_emplace(print(module), KernelId(kernels_.size()));
-  if (inserted) kernels_.push_back({fmt::format("k{}_{}", kernels_.size(), label), std::move(module)});
+  if (inserted) {
+    kernels_.push_back({fmt::format("k{}_{}", kernels_.size(), label), std::move(module)});
+  } else {
+    addLines(std::get<kernel::Module>(kernels_[found->second.index()].code).locations, module.locations);
+  }
   return found->second;
 }
 

@@ -83,8 +83,8 @@ void add(CommandWork& work, const Program& planned, const Command& part) {
   const auto* symbolic = std::get_if<program::SymbolicKernel>(&planned[dispatch->kernel].code);
   const std::optional<uint64_t> own = symbolic == nullptr ? std::nullopt : operationsOf(symbolic->body);
   work.operations = own && work.operations ? std::optional(*work.operations + *own) : std::nullopt;
-  if (symbolic == nullptr) return;
-  for (const Location& line : symbolic->body.locations) {
+  const auto& lines = symbolic == nullptr ? std::get<kernel::Module>(planned[dispatch->kernel].code).locations : symbolic->body.locations;
+  for (const Location& line : lines) {
     if (std::ranges::find(work.lines, line) == work.lines.end()) work.lines.push_back(line);
   }
 }

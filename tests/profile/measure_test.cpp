@@ -123,6 +123,33 @@ TEST_P(Measured, names_the_lines_of_the_model) {
   EXPECT_GT(with_lines, 3u);
 }
 
+TEST_P(Measured, a_kernel_of_one_s_own_has_a_line_and_no_operations) {
+  static const Kernel kTwice({.name = "twice", .source = R"(
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec3<u32>) { y[id.x] = 2.0 * x[id.x]; }
+)"});
+  struct Scaled : Module {
+    Parameter w{*this, "w", {8}, init::ones()};
+  };
+  const int line = __LINE__ + 3;
+  auto trainer = compile(CompileSpec<Scaled>{
+      .inputs = {{"x", f32(8)}},
+      .loss = [](const Scaled& model, const Inputs& in) { return mean(model.w * kTwice({in["x"]}).front()); },
+      .optimizer = sgd({.lr = 0.1}),
+      .seed = 1,
+      .device = GetParam(),
+  });
+  const std::vector<float> x(8, 1.0F);
+  const StepProfile profile = trainer.profile({{"x", x}});
+  const auto own = std::ranges::find(profile.commands, "twice", &ProfiledCommand::label);
+  ASSERT_NE(own, profile.commands.end());
+  EXPECT_EQ(own->operations, std::nullopt);
+  EXPECT_EQ(own->bytes, 2u * 8 * 4);
+  ASSERT_EQ(own->lines.size(), 1u);
+  EXPECT_EQ(own->lines[0].line, static_cast<uint32_t>(line));
+}
+
 TEST_P(Measured, has_the_commands_of_all_runs_of_a_step) {
   auto spec = examples::sineSpec();
   spec.device = GetParam();
