@@ -30,6 +30,7 @@ Result<const Recipe*> findRecipe(const std::string& name) {
 }
 
 Result<ExitCode> printDiff(const Choices& choices) {
+  if (choices.json) return usage("argument", "--diff prints no JSON");
   if (choices.second.empty()) return usage("argument", "--diff compares two files", "lockstep profile --diff BEFORE.json AFTER.json");
   LS_TRY(const std::string before_text, io::readTextFile(choices.name));
   LS_TRY(const std::string after_text, io::readTextFile(choices.second));
