@@ -38,7 +38,7 @@ class Stopwatch {
 
   HostTimes plain() {
     const Clock::time_point begin = Clock::now();
-    const Batch batch = batch_(trainer_.step_count() + 1);
+    Batch batch = batch_(trainer_.step_count() + 1);
     const Clock::time_point ready = Clock::now();
     const uint64_t ticket = trainer_.enqueue(1, [&](size_t) { return batch; });
     const Clock::time_point submitted = Clock::now();
