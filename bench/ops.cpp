@@ -125,7 +125,7 @@ double secondsOf(const OpProgram& program, const detail::Device& device) {
   const std::vector<std::byte> input = session.encode(values.batch(), {});
   auto once = [&] {
     double seconds = 0;
-    for (const auto& [label, time] : session.time(input)) seconds += time;
+    for (const auto& command : session.time(input)) seconds += command.seconds;
     return seconds;
   };
   once();

@@ -29,12 +29,12 @@ void printProfile(ls::Trainer& trainer, const ls::Batch& batch) {
   std::vector<std::vector<double>> times;
   std::vector<std::string> labels;
   for (int round = 0; round < 9; ++round) {
-    auto commands = trainer.profile(batch);
+    const auto commands = trainer.profile(batch).commands;
     times.resize(commands.size());
     labels.resize(commands.size());
     for (size_t i = 0; i < commands.size(); ++i) {
-      labels[i] = commands[i].first;
-      times[i].push_back(commands[i].second);
+      labels[i] = commands[i].label;
+      times[i].push_back(commands[i].seconds);
     }
   }
   std::vector<std::pair<double, size_t>> order;

@@ -45,16 +45,6 @@ Result<uint64_t> seedOf(const std::string& text) {
   return usage("seed", fmt::format("--seed '{}' is not a whole number of at least 0", text));
 }
 
-Result<const Recipe*> findRecipe(std::span<const Recipe> recipes, const std::string& name) {
-  std::vector<std::string_view> names;
-  for (const Recipe& recipe : recipes) {
-    if (name == recipe.name || (!recipe.alias.empty() && name == recipe.alias)) return &recipe;
-    names.push_back(recipe.name);
-    if (!recipe.alias.empty()) names.push_back(recipe.alias);
-  }
-  return usage("sample", fmt::format("there is no sample '{}'", name), suggest(name, names));
-}
-
 /// The folder of a run to go on with: the one that was named, or the latest of the recipe.
 Result<RunFolder> earlierRun(const Choices& choices) {
   if (!choices.out.empty()) return RunFolder(choices.out);
@@ -99,6 +89,16 @@ std::string summaryOf(std::span<const Recipe> recipes) {
 }
 
 }  // namespace
+
+Result<const Recipe*> findRecipe(std::span<const Recipe> recipes, const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const Recipe& recipe : recipes) {
+    if (name == recipe.name || (!recipe.alias.empty() && name == recipe.alias)) return &recipe;
+    names.push_back(recipe.name);
+    if (!recipe.alias.empty()) names.push_back(recipe.alias);
+  }
+  return usage("sample", fmt::format("there is no sample '{}'", name), suggest(name, names));
+}
 
 Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const std::string> arguments, const std::string& command) {
   Choices choices;

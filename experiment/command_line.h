@@ -12,6 +12,9 @@ namespace lockstep {
 
 namespace experiment {
 
+/// By name or alias; the failure suggests the nearest one.
+Result<const Recipe*> findRecipe(std::span<const Recipe> recipes, const std::string& name);
+
 /// Options as `lockstep train --help` lists them; the first argument without a dash is a recipe's name, the first recipe's without one.
 /// `command` is what was typed before the arguments, for help and errors.
 Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const std::string> arguments, const std::string& command);

@@ -52,6 +52,7 @@ Session::Session(graph::Graph traced, passes::CompileOptions options, std::share
   passes::Compiled compiled = passes::compile(std::move(traced), options).orThrow();
   traced_ = std::move(compiled.traced);
   plan_ = compiled.plan;
+  work_ = std::move(compiled.work);
   passes_ = std::move(compiled.passes);
   if (uint64_t memory = device.chosen.info.memory_bytes; memory != 0 && plan_.total_bytes > memory) {
     throw Error({.code = "compile.memory",
@@ -153,15 +154,38 @@ std::vector<std::byte> Session::run(std::vector<std::byte> input) {
   return std::move(wait(submit({std::move(input)}).orThrow()).orThrow().front());
 }
 
-std::vector<std::pair<std::string, double>> Session::time(const std::vector<std::byte>& input) {
-  std::vector<CommandTime> commands;
+std::vector<ProfiledCommand> Session::time(const std::vector<std::byte>& input) {
+  std::vector<CommandTime> times;
   {
     std::lock_guard turn(*states_->device().turn);
-    commands = executable_->time(arenas_, input).orThrow();
+    times = executable_->time(arenas_, input).orThrow();
   }
-  std::vector<std::pair<std::string, double>> times;
-  for (const CommandTime& command : commands) times.emplace_back((*program_)->commands.at(command.command).label, command.seconds);
-  return times;
+  const program::Program& program = **program_;
+  std::vector<ProfiledCommand> profiled;
+  double start = 0;
+  for (const CommandTime& time : times) {
+    const program::Command& command = program.commands.at(time.command);
+    const passes::CommandWork& work = work_.at(time.command);
+    ProfiledCommand& made = profiled.emplace_back();
+    made.label = command.label;
+    if (const auto* dispatch = std::get_if<program::Dispatch>(&command.action)) {
+      made.kernel = program[dispatch->kernel].name;
+      made.groups = dispatch->groups;
+    }
+    made.level = command.level;
+    made.start = start;
+    made.seconds = time.seconds;
+    made.bytes = work.bytes;
+    made.operations = work.operations;
+    made.lines = work.lines;
+    start += time.seconds;
+  }
+  return profiled;
+}
+
+uint64_t Session::outputBytes() const {
+  const program::ArenaId output = (*program_)->findArena(ArenaRole::Output);
+  return output.valid() ? (**program_)[output].size : 0;
 }
 
 ExecutionStatistics Session::statistics() const {

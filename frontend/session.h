@@ -10,6 +10,7 @@
 
 #include "frontend/host.h"
 #include "frontend/states.h"
+#include "frontend/step_profile.h"
 #include "passes/pipeline.h"
 
 namespace lockstep::detail {
@@ -45,8 +46,10 @@ class Session {
   Result<std::vector<std::vector<std::byte>>> wait(Ticket ticket);
   /// submit() and wait() for one step; throws Error.
   std::vector<std::byte> run(std::vector<std::byte> input);
-  /// One step with the time of each command, by its label.
-  std::vector<std::pair<std::string, double>> time(const std::vector<std::byte>& input);
+  /// One step with the time of each command.
+  std::vector<ProfiledCommand> time(const std::vector<std::byte>& input);
+  [[nodiscard]] uint64_t inputBytes() const { return input_bytes_; }
+  [[nodiscard]] uint64_t outputBytes() const;
   /// Gives each ls::print of a step to `print`, or to stderr; `when` begins the line.
   void printOutputs(const std::vector<std::byte>& arena, std::string_view when, const PrintFunction& print) const;
   /// The values of one output kind in a step's Output arena, in the order of the program.
@@ -66,6 +69,7 @@ class Session {
   std::vector<InputSpec> inputs_;
   graph::Graph traced_;
   passes::PlanSummary plan_;
+  std::vector<passes::CommandWork> work_;
   std::vector<passes::PassRecord> passes_;
   std::unique_ptr<program::ValidProgram> program_;
   uint64_t input_bytes_ = 0;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -295,25 +296,38 @@ std::vector<StepResult> Trainer::wait(uint64_t ticket) {
   return impl_->wait(ticket);
 }
 
-std::vector<std::pair<std::string, double>> Trainer::profile(const Batch& batch) {
+StepProfile Trainer::profile(const Batch& batch) {
+  using Clock = std::chrono::steady_clock;
+  const auto since = [](Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); };
   auto turn = impl_->enter();
   const std::vector<Batch> runs = detail::microBatches(batch, impl_->inputs, impl_->accumulate);
   auto session = impl_->program({detail::matchBatch(impl_->inputs, runs.front()).extent, false});
+  StepProfile profile;
+  const Clock::time_point begun = Clock::now();
   std::vector<std::vector<std::byte>> inputs;
   for (size_t run = 0; run < runs.size(); ++run) {
     const detail::StepValues values = impl_->stepValues(impl_->step + 1, static_cast<int64_t>(run));
     inputs.push_back(session->encode(runs[run], values));
     if (!impl_->dump_directory.empty()) impl_->dumpInputs(runs[run], values);
   }
-  std::vector<std::pair<std::string, double>> times;
+  profile.prepare_seconds = since(begun);
+  profile.input_bytes = session->inputBytes() * runs.size();
+  profile.output_bytes = session->outputBytes() * runs.size();
+  const Clock::time_point submitted = Clock::now();
   for (const std::vector<std::byte>& input : inputs) {
-    auto once = session->time(input);
-    for (size_t i = 0; i < times.size(); ++i) times[i].second += once[i].second;
-    if (times.empty()) times = std::move(once);
+    const bool first = profile.commands.empty();
+    const double start = first ? 0 : profile.commands.back().start + profile.commands.back().seconds;
+    const uint32_t level = first ? 0 : profile.commands.back().level + 1;
+    for (ProfiledCommand& command : session->time(input)) {
+      command.start += start;
+      command.level += level;
+      profile.commands.push_back(std::move(command));
+    }
   }
-  ++impl_->step;
+  profile.run_seconds = since(submitted);
+  profile.step = ++impl_->step;
   ++impl_->revision;
-  return times;
+  return profile;
 }
 
 Trainer detail::compile(CompileRequest request) {

@@ -20,6 +20,7 @@
 #include "frontend/optim.h"
 #include "frontend/program_facts.h"
 #include "frontend/state_dict.h"
+#include "frontend/step_profile.h"
 #include "frontend/step_result.h"
 
 namespace lockstep {
@@ -70,8 +71,9 @@ class Trainer {
   /// The same without waiting: the host may prepare more while the device works. Each ticket is waited for once.
   uint64_t enqueue(size_t count, const std::function<Batch(size_t)>& batch, StepOptions options = {});
   std::vector<StepResult> wait(uint64_t ticket);
-  /// One step, with the seconds that each command took on the device, by its label.
-  std::vector<std::pair<std::string, double>> profile(const Batch& batch);
+  /// One training step with the time of each command on the device, which takes longer than step(): commands run one after the other.
+  /// Errors "batch.*" as of step(); Error "vulkan.timestamps" for a device without them.
+  StepProfile profile(const Batch& batch);
 
   /// All parameters and buffers, by path name.
   [[nodiscard]] ParameterValues download() const;

@@ -223,7 +223,8 @@ PlanSummary summarise(const Program& program) {
 
 Result<Compiled> compile(Graph traced, const CompileOptions& options) {
   LS_CHECK(checkNames(options));
-  Compiled compiled{.traced = traced, .optimized = {}, .program = {}, .plan = {}, .passes = {}};
+  Compiled compiled{.traced = traced, .optimized = {}, .program = {}, .work = {}, .plan = {}, .passes = {}};
+  Program planned;
   Stage stage(std::move(traced));
   LS_CHECK(validateStage(stage, false));
   LS_CHECK(dump(options, 0, "trace", stage));
@@ -238,6 +239,7 @@ Result<Compiled> compile(Graph traced, const CompileOptions& options) {
     compiled.passes.push_back(
         {std::string(pass.info.name), seconds.count(), !(*next == stage), statistics(stage) + " -> " + statistics(*next)});
     if (pass.info.name == "schedule") compiled.optimized = std::get<Graph>(stage);
+    if (pass.info.name == "emit") planned = std::get<Program>(stage);
     stage = std::move(*next);
     LS_CHECK(dump(options, ++number, pass.info.name, stage));
     if (!options.verify_each) continue;
@@ -249,6 +251,7 @@ Result<Compiled> compile(Graph traced, const CompileOptions& options) {
   }
   compiled.program = std::move(std::get<Program>(stage));
   LS_CHECK(dumpKernels(options, compiled.program));
+  compiled.work = countWork(planned, compiled.program);
   compiled.plan = summarise(compiled.program);
   return compiled;
 }

@@ -14,6 +14,7 @@
 #include "ir/kernel/module.h"
 #include "ir/program/program.h"
 #include "passes/optimizer_config.h"
+#include "passes/work.h"
 
 namespace lockstep::passes {
 
@@ -60,6 +61,7 @@ struct Compiled {
   graph::Graph traced;     ///< as it came in
   graph::Graph optimized;  ///< the last graph before schedule (groups inside)
   program::Program program;
+  std::vector<CommandWork> work;  ///< of each command
   PlanSummary plan;
   std::vector<PassRecord> passes;
 };

@@ -272,6 +272,7 @@ struct State {
     const auto& label = node.attributes.get<std::string>("label");
     const auto& groups = node.attributes.get<std::vector<int64_t>>("groups");
     module.name = label;
+    if (node.location != 0) module.locations.push_back(graph.locations[node.location - 1]);
     std::array<uint32_t, 3> counts{};
     std::transform(groups.begin(), groups.end(), counts.begin(), [](int64_t n) { return static_cast<uint32_t>(n); });
     addDispatch(node, kernels.add(label, std::move(module)), counts, label);
@@ -317,6 +318,7 @@ struct State {
     const Region& region = graph[group.regions[0]];
     for (NodeId id : region.nodes) {
       const Node& node = graph[id];
+      if (node.location != 0) builder.setLocation(builder.addLocation(graph.locations[node.location - 1]));
       std::vector<ValueId> operands;
       for (ValueId operand : node.operands) operands.push_back(map.at(operand));
       std::vector<ValueId> results = builder.makeAll(*node.op->name, operands, node.attributes);

@@ -20,6 +20,7 @@ constexpr std::array kVerbs = {
     Verb{.name = "explain", .summary = "say what an error code means", .function = explainVerb},
     Verb{.name = "run", .summary = "run one kernel (.wgsl or .kir) on arrays", .function = runVerb},
     Verb{.name = "opt", .summary = "run passes on a graph, program or kernel text", .function = optVerb},
+    Verb{.name = "profile", .summary = "show where the time of a training step goes", .function = profileVerb},
     Verb{.name = "verify", .summary = "compare a device with golden data", .function = verifyVerb},
     Verb{.name = "new", .summary = "make a folder with a program that trains a model of its own", .function = newVerb},
     Verb{.name = "manual", .summary = "print the manual page", .function = manualVerb},

@@ -33,6 +33,7 @@ Result<ExitCode> devicesVerb(Arguments arguments);
 Result<ExitCode> doctorVerb(Arguments arguments);
 Result<ExitCode> explainVerb(Arguments arguments);
 Result<ExitCode> optVerb(Arguments arguments);
+Result<ExitCode> profileVerb(Arguments arguments);
 Result<ExitCode> runVerb(Arguments arguments);
 Result<ExitCode> verifyVerb(Arguments arguments);
 Result<ExitCode> newVerb(Arguments arguments);
