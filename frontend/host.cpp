@@ -49,11 +49,19 @@ std::span<const T> viewOf(const Data& data, const HostTensor& tensor, std::strin
   return *values;
 }
 
+template <class T>
+std::vector<T> copyOf(std::span<const T> values) {
+  return {values.begin(), values.end()};
+}
+
 }  // namespace
 
-std::span<const float> HostTensor::floats() const { return viewOf<float>(data_, *this, "f32"); }
-std::span<const int32_t> HostTensor::ints() const { return viewOf<int32_t>(data_, *this, "i32"); }
-std::span<const uint32_t> HostTensor::uints() const { return viewOf<uint32_t>(data_, *this, "u32 or bool"); }
+std::span<const float> HostTensor::floats() const& { return viewOf<float>(data_, *this, "f32"); }
+std::span<const int32_t> HostTensor::ints() const& { return viewOf<int32_t>(data_, *this, "i32"); }
+std::span<const uint32_t> HostTensor::uints() const& { return viewOf<uint32_t>(data_, *this, "u32 or bool"); }
+std::vector<float> HostTensor::floats() && { return copyOf(std::as_const(*this).floats()); }
+std::vector<int32_t> HostTensor::ints() && { return copyOf(std::as_const(*this).ints()); }
+std::vector<uint32_t> HostTensor::uints() && { return copyOf(std::as_const(*this).uints()); }
 
 std::vector<double> HostTensor::doubles() const {
   return std::visit([](const auto& values) { return std::vector<double>(values.begin(), values.end()); }, data_);

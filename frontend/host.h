@@ -46,9 +46,13 @@ class HostTensor {
   [[nodiscard]] const graph::TensorType& type() const { return type_; }
   [[nodiscard]] const graph::Shape& shape() const { return type_.shape; }
   // Error "value.type" when the element type is another one; a bool is a u32 of 0 or 1.
-  [[nodiscard]] std::span<const float> floats() const;
-  [[nodiscard]] std::span<const int32_t> ints() const;
-  [[nodiscard]] std::span<const uint32_t> uints() const;
+  [[nodiscard]] std::span<const float> floats() const&;
+  [[nodiscard]] std::span<const int32_t> ints() const&;
+  [[nodiscard]] std::span<const uint32_t> uints() const&;
+  // Of a tensor that is about to go, the elements themselves: `for (float value : forward.run(batch).output.floats())`.
+  [[nodiscard]] std::vector<float> floats() &&;
+  [[nodiscard]] std::vector<int32_t> ints() &&;
+  [[nodiscard]] std::vector<uint32_t> uints() &&;
   /// Elements of any type as f64.
   [[nodiscard]] std::vector<double> doubles() const;
 

@@ -196,9 +196,9 @@ class ModelTrainer : public Trainer {
   }
   /// Trains another model from its beginning, with the same loss function and inputs. It is compiled first; if that fails the old one goes
   /// on. Attached forwards go over to the new model and its parameters. Error "replace.optimizer" for another kind of optimizer.
-  void replace_model(const std::function<std::unique_ptr<Model>()>& make, ReplaceOptions options = {},
+  void replace_model(const std::function<std::unique_ptr<Model>()>& make, const ReplaceOptions& options = {},
                      std::source_location where = std::source_location::current()) {
-    replaceModel({.model = detail::makeModel<Model>(make), .options = std::move(options), .where = where});
+    replaceModel({.model = detail::makeModel<Model>(make), .options = options, .where = where});
   }
 };
 

@@ -76,5 +76,14 @@ TEST(Function, refuses_what_has_no_gradient) {
   EXPECT_EQ(caught([&] { (void)function(vector); }).code, "compile.loss");
 }
 
+TEST(HostTensor, elements_of_a_temporary_outlive_it) {
+  const std::array<float, 3> values{1, 2, 3};
+  const auto tensor = [&] { return HostTensor("x", f32(3), std::as_bytes(std::span(values))); };
+  float sum = 0;
+  for (const float value : tensor().floats()) sum += value;
+  EXPECT_EQ(sum, 6);
+  EXPECT_THROW((void)tensor().ints(), Error);
+}
+
 }  // namespace
 }  // namespace lockstep

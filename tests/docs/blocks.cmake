@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+# lockstep_doc_blocks(<page> <output>): writes the C++ blocks of docs/<page>.md, one after the other, as one program. Definitions of types stay
+# outside of functions; all other blocks become the body of main(), in order, so that a block may use what one before it made, and what
+# LOCKSTEP_DOC_SETUP of tests/docs/preamble/<page>.h makes.
+function(lockstep_doc_blocks page output)
+  set(file ${PROJECT_SOURCE_DIR}/docs/${page}.md)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  file(READ ${file} text)
+  # Brackets and semicolons mean something in lists.
+  string(REPLACE ";" "<semicolon>" text "${text}")
+  string(REPLACE "[" "<open>" text "${text}")
+  string(REPLACE "]" "<close>" text "${text}")
+  string(REGEX MATCHALL "\n```cpp\n([^`]*)```" blocks "${text}")
+  set(types "")
+  set(body "")
+  foreach(block IN LISTS blocks)
+    string(REGEX REPLACE "^\n```cpp\n" "" block "${block}")
+    string(REGEX REPLACE "```$" "" block "${block}")
+    if(block MATCHES "^struct ")
+      string(APPEND types "${block}\n")
+    else()
+      string(APPEND body "${block}\n")
+    endif()
+  endforeach()
+  if(NOT body)
+    message(FATAL_ERROR "docs/${page}.md has no C++ block")
+  endif()
+  set(program "// Made from docs/${page}.md.\n#include \"tests/docs/preamble/${page}.h\"\n\n${types}#ifndef LOCKSTEP_DOC_SETUP\n#define LOCKSTEP_DOC_SETUP\n#endif\nint main() {\n  LOCKSTEP_DOC_SETUP\n${body}}\n")
+  string(REPLACE "<semicolon>" ";" program "${program}")
+  string(REPLACE "<open>" "[" program "${program}")
+  string(REPLACE "<close>" "]" program "${program}")
+  # A line that stands for the reader's own code.
+  string(REPLACE "\n…\n" "\n" program "${program}")
+  file(CONFIGURE OUTPUT ${output} CONTENT "@program@" @ONLY)
+endfunction()
