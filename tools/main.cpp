@@ -17,6 +17,7 @@ constexpr std::array kVerbs = {
     Verb{.name = "devices", .summary = "list the devices and which one is chosen", .function = devicesVerb},
     Verb{.name = "doctor", .summary = "find out why a device is missing and what to do about it", .function = doctorVerb},
     Verb{.name = "run", .summary = "run one kernel (.wgsl or .kir) on arrays", .function = runVerb},
+    Verb{.name = "explore", .summary = "make a page that shows how a model became kernels", .function = exploreVerb},
     Verb{.name = "opt", .summary = "run passes on a graph, program or kernel text", .function = optVerb},
     Verb{.name = "verify", .summary = "compare a device with golden data", .function = verifyVerb},
 };

@@ -28,6 +28,7 @@ struct Verb {
 Result<ExitCode> trainVerb(Arguments arguments);
 Result<ExitCode> devicesVerb(Arguments arguments);
 Result<ExitCode> doctorVerb(Arguments arguments);
+Result<ExitCode> exploreVerb(Arguments arguments);
 Result<ExitCode> optVerb(Arguments arguments);
 Result<ExitCode> runVerb(Arguments arguments);
 Result<ExitCode> verifyVerb(Arguments arguments);
