@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "ir/graph/op_def.h"
 
@@ -121,15 +124,18 @@ class Placing {
     const size_t command = *chosen;
     found->second.erase(chosen);
     const std::vector<Range>& ranges = bindings(command);
+    const std::string& label = scheduled_.commands[command].label;
     for (size_t i = 0; i < node.results.size() && node.operands.size() + i < ranges.size(); ++i) {
       const Range& range = ranges[node.operands.size() + i];
       buffer_of_[node.results[i]] = scheduled_[range.buffer].name;
-      place.results.push_back(range);
+      std::vector<size_t> writers = writersOf(range, label);
       place.buffers.push_back(lastBuffer(range));
-      for (const size_t index : writersOf(range, scheduled_.commands[command].label)) place.commands.push_back(index);
+      if (writers.empty()) std::tie(writers, place.buffers.back()) = writersInPlace(ranges, label);
+      place.commands.insert(place.commands.end(), writers.begin(), writers.end());
     }
     std::ranges::sort(place.commands);
     place.commands.erase(std::unique(place.commands.begin(), place.commands.end()), place.commands.end());
+    claimed_.insert(place.commands.begin(), place.commands.end());
     return place;
   }
 
@@ -167,11 +173,40 @@ class Placing {
     return writers;
   }
 
+  /// A result may take the place of an operand: then the last program lacks its buffer. The command that touches most of what was
+  /// read and writes a part of that, rather one that no other group became, and the buffer.
+  [[nodiscard]] std::pair<std::vector<size_t>, program::BufferId> writersInPlace(const std::vector<Range>& ranges,
+                                                                                 const std::string& label) const {
+    std::set<std::string_view> read;
+    for (const Range& range : ranges) {
+      if (!isWrite(range)) read.insert(scheduled_[range.buffer].name);
+    }
+    std::pair<std::vector<size_t>, program::BufferId> best;
+    size_t most = 0;
+    for (size_t i = 0; i < last_.commands.size(); ++i) {
+      if (last_.commands[i].label.find(label) == std::string::npos) continue;
+      std::set<std::string_view> touched;
+      program::BufferId written;
+      for (const Range& range : program::accesses(last_.commands[i])) {
+        const std::string& name = last_[range.buffer].name;
+        if (!read.contains(name)) continue;
+        touched.insert(name);
+        if (isWrite(range)) written = range.buffer;
+      }
+      const size_t score = 2 * touched.size() + (claimed_.contains(i) ? 0 : 1);
+      if (!written.valid() || score <= most) continue;
+      most = score;
+      best = {{i}, written};
+    }
+    return best;
+  }
+
   const Graph& grouped_;
   const Program& scheduled_;
   const Program& last_;
   std::map<std::string, std::vector<size_t>> free_;  ///< commands of the scheduled program that no group has yet, by signature
   std::map<ValueId, std::string> buffer_of_;
+  std::set<size_t> claimed_;  ///< commands of the last program that a group became
 };
 
 }  // namespace

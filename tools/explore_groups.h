@@ -14,8 +14,7 @@ namespace lockstep::tools {
 /// What became of one `group` or `kernel` node of the last graph.
 struct GroupPlace {
   std::vector<size_t> commands = {};            ///< of the last program, ascending; none when nothing was found
-  std::vector<program::Range> results = {};     ///< where the node's results lie in the scheduled program's buffers, one each
-  std::vector<program::BufferId> buffers = {};  ///< the same buffers in the last program; invalid for one that it lacks
+  std::vector<program::BufferId> buffers = {};  ///< of the last program, where each result lies; invalid when it was not found
 };
 
 /// One entry for each `group` and `kernel` node of the body, in its order. `grouped` is what `schedule` took, `scheduled` what it gave,

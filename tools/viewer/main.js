@@ -3,7 +3,7 @@
 "use strict";
 
 const VIEWS = [["text", "Text"], ["diff", "Diff"], ["dispatches", "Dispatches"], ["memory", "Memory"]];
-const state = { stage: stages.length > 1 ? 1 : 0, view: "diff", sel: null, line: undefined, tab: "wgsl", loose: true };
+const state = { stage: stages.length > 1 ? 1 : 0, view: "diff", sel: null, line: undefined, tab: "wgsl", loose: true, zoom: 1 };
 let shown = { key: "", view: null };
 
 const selectionText = (sel) => (!sel ? "" : sel.kind === "value" ? `value:${sel.stage}:${sel.key}` : `${sel.kind}:${sel.index}`);
@@ -65,7 +65,8 @@ function barOf(view) {
   const stage = stages[state.stage];
   if (state.view === "dispatches") {
     const total = measured ? `, ${formatTime(commands.reduce((sum, c) => sum + c.seconds, 0))} in all` : ", not measured";
-    return element("div", { css: "bar" }, element("b", {}, `${commands.length} dispatches in ${data.levels} levels`), element("span", { css: "text" }, `${data.kernels.length} kernels${total}; commands of one level run side by side, lines are buffers`));
+    return element("div", { css: "bar" }, element("b", {}, `${commands.length} dispatches in ${data.levels} levels`), element("span", { css: "text" }, `${data.kernels.length} kernels${total}; commands of one level run side by side, lines are buffers`),
+      element("label", {}, "zoom ", element("input", { type: "range", min: 0.15, max: 1.25, step: 0.05, value: state.zoom, oninput: (event) => view.zoom(Number(event.target.value)) })));
   }
   if (state.view === "memory") {
     const all = data.arenas.reduce((sum, arena) => sum + arena.size, 0), own = buffers.filter((b) => b.role === "workspace");

@@ -49,7 +49,7 @@ function commandFacts(index) {
   const command = commands[index], kernel = data.kernels[command.kernel];
   return [
     ["dispatch", commandLink(index)],
-    ["level", `${command.level} of ${data.levels}`],
+    ["level", `${command.level} of 0..${data.levels - 1}`],
     ["kernel", kernel && link("@" + kernel.name, { sel: { kind: "kernel", index: command.kernel } })],
     ["workgroups", command.groups?.join(" × ")],
     ["time", command.seconds !== undefined ? formatTime(command.seconds) : ""],
@@ -73,7 +73,7 @@ function valuePanel({ stage: index, key }) {
     element("button", { css: "mono", title: stages[at].name, onclick: () => go({ stage: at, view: "text", sel: { kind: "value", stage: at, key: other } }) }, `${at} ${stages[at].name} ${other}`))));
   const end = stages[life.at(-1)[0]];
   if (end.form === "graph" && end !== lastGraph) nodes.push(element("div", {}, `gone after ${stages[end.index + 1].name}`));
-  nodes.push(heading(`${uses.length} uses`), ...uses.slice(0, 40).map((line) =>
+  nodes.push(heading(uses.length === 1 ? "1 use" : `${uses.length} uses`), ...uses.slice(0, 40).map((line) =>
     element("div", {}, element("span", { css: "link mono", onclick: () => go({ stage: index, view: "text", line }) }, `${line + 1}: ${stage.lines[line].trim().slice(0, 90)}`))));
   if (home) nodes.push(heading("memory"), facts([["buffer", bufferLink(home.index)], ["arena", arenaText(home)], ["levels", `${home.first}..${home.last}`]]));
   for (const command of group?.place?.commands || []) nodes.push(heading("became"), facts(commandFacts(command)), commands[command].kernel !== null ? kernelTabs(commands[command].kernel) : null);
@@ -114,7 +114,7 @@ function kernelPanel({ index }) {
   const used = commands.filter((command) => command.kernel === index), text = data.kernels[index].wgsl;
   return [element("h2", {}, "@" + data.kernels[index].name),
     facts([["lines", `${text.split("\n").length} of WGSL`], ["time", measured ? formatTime(used.reduce((sum, c) => sum + c.seconds, 0)) : ""]]),
-    heading(`${used.length} dispatches`), ...used.map((c) => element("div", {}, commandLink(c.index))), heading("text"), kernelTabs(index, "none")];
+    heading(used.length === 1 ? "1 dispatch" : `${used.length} dispatches`), ...used.map((c) => element("div", {}, commandLink(c.index))), heading("text"), kernelTabs(index, "none")];
 }
 
 const panels = { value: valuePanel, buffer: bufferPanel, command: commandPanel, kernel: kernelPanel };

@@ -42,7 +42,7 @@ function placeBoxes() {
 function dispatchView() {
   const at = placeBoxes(), rows = Math.max(0, ...[...at.values()].map((p) => p.row)) + 1;
   const width = BOX.left * 2 + data.levels * (BOX.width + BOX.gapX) - BOX.gapX, height = BOX.top + rows * (BOX.height + BOX.gapY) + 20;
-  const picture = svg("svg", { width, height }), boxes = new Map(), curves = [];
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}` }), boxes = new Map(), curves = [];
   for (let level = 0; level < data.levels; ++level) {
     const x = BOX.left + level * (BOX.width + BOX.gapX) - 12;
     picture.append(svg("rect", { css: "level", x, y: 8, width: BOX.width + 24, height: height - 16, rx: 8 }), svg("text", { css: "axis", x: x + 12, y: 28 }, `level ${level}`));
@@ -63,13 +63,19 @@ function dispatchView() {
     boxes.set(command.index, box);
     picture.append(box);
     if (measured) picture.append(svg("rect", { css: "bar-time", x: x + 1, y: y + BOX.height - 7, width: Math.max(1, (BOX.width - 2) * (command.seconds / most)), height: 6, rx: 3 }));
-    picture.append(svg("text", { css: "label", x: x + 10, y: y + 17 }, cut(command.label, 30)), svg("text", { css: "sub", x: x + 10, y: y + 31 }, cut(kernel, 32)),
+    picture.append(svg("text", { css: "label", x: x + 10, y: y + 17 }, cut(command.label, 27)), svg("text", { css: "sub", x: x + 10, y: y + 31 }, cut(kernel, 30)),
       svg("text", { css: "sub", x: x + 10, y: y + 44 }, (command.groups ? command.groups.join("×") + " workgroups" : "")),
       svg("text", { css: "sub", x: x + BOX.width - 10, y: y + 44, "text-anchor": "end" }, measured ? formatTime(command.seconds) : ""));
   }
   const canvas = element("div", { css: "canvas" }, picture);
+  const zoom = (scale) => {
+    state.zoom = scale;
+    picture.setAttribute("width", width * scale);
+    picture.setAttribute("height", height * scale);
+  };
+  zoom(state.zoom);
   return {
-    node: canvas,
+    node: canvas, zoom,
     mark(selection) {
       const index = selection?.kind === "command" ? selection.index : -1, buffer = selection?.kind === "buffer" ? selection.index : -1;
       for (const { edge, curve } of curves) curve.classList.toggle("near", edge.from === index || edge.to === index || edge.buffer === buffer);
@@ -78,7 +84,9 @@ function dispatchView() {
         box.classList.toggle("near", edges.some((e) => (e.from === index && e.to === i) || (e.to === index && e.from === i)) || commands[i].accesses.some((a) => a.buffer === buffer));
       }
       const place = at.get(index);
-      if (place && (place.x < canvas.scrollLeft || place.x + BOX.width > canvas.scrollLeft + canvas.clientWidth)) canvas.scrollLeft = place.x - canvas.clientWidth / 3;
+      if (!place) return;
+      const left = place.x * state.zoom, right = (place.x + BOX.width) * state.zoom;
+      if (left < canvas.scrollLeft || right > canvas.scrollLeft + canvas.clientWidth) canvas.scrollLeft = left - canvas.clientWidth / 3;
     },
   };
 }

@@ -15,7 +15,7 @@ function element(tag, attributes = {}, ...children) {
 }
 const escapeText = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/"/g, "&quot;");
 
-const TOKEN = /("(?:[^"\\]|\\.)*")|([%@](?:"(?:[^"\\]|\\.)*"|[\w.]+))|(#.*|;.*$|\/\/.*)|\b(f32|i32|u32|f16|bool|vec[234]|mat\dx\d|array|ptr|atomic|i64|u64)\b|(?<![\w.])(-?(?:\d[\w.]*(?:e[-+]?\d+)?))|([A-Za-z_]\w*)/g;
+const TOKEN = /("(?:[^"\\]|\\.)*")|([%@](?:"(?:[^"\\]|\\.)*"|[\w.]+))|(#.*|(?<=^|\s);.*$|\/\/.*)|\b(f32|i32|u32|f16|bool|vec[234]|mat\dx\d|array|ptr|atomic|i64|u64)\b|(?<![\w.])(-?(?:\d[\w.]*(?:e[-+]?\d+)?))|([A-Za-z_]\w*)/g;
 const WORDS = new Set(("graph group yield output parameter buffer arena kernel symbolic dispatch copy fill level module var fn if else loop break continue " +
   "return store load input state profile let for while switch case struct const override enable workgroup storage function uniform " +
   "OpFunction OpFunctionEnd OpLabel OpReturn OpBranch OpBranchConditional OpLoopMerge OpSelectionMerge").split(" "));
