@@ -6,10 +6,7 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <string>
-#include <tuple>
-#include <utility>
 
 #include "ir/graph/op_def.h"
 
@@ -130,12 +127,11 @@ class Placing {
       buffer_of_[node.results[i]] = scheduled_[range.buffer].name;
       std::vector<size_t> writers = writersOf(range, label);
       place.buffers.push_back(lastBuffer(range));
-      if (writers.empty()) std::tie(writers, place.buffers.back()) = writersInPlace(ranges, label);
+      if (writers.empty()) writers = writersInPlace(place.buffers.back());
       place.commands.insert(place.commands.end(), writers.begin(), writers.end());
     }
     std::ranges::sort(place.commands);
     place.commands.erase(std::unique(place.commands.begin(), place.commands.end()), place.commands.end());
-    claimed_.insert(place.commands.begin(), place.commands.end());
     return place;
   }
 
@@ -173,32 +169,23 @@ class Placing {
     return writers;
   }
 
-  /// A result may take the place of an operand: then the last program lacks its buffer. The command that touches most of what was
-  /// read and writes a part of that, rather one that no other group became, and the buffer.
-  [[nodiscard]] std::pair<std::vector<size_t>, program::BufferId> writersInPlace(const std::vector<Range>& ranges,
-                                                                                 const std::string& label) const {
-    std::set<std::string_view> read;
-    for (const Range& range : ranges) {
-      if (!isWrite(range)) read.insert(scheduled_[range.buffer].name);
-    }
-    std::pair<std::vector<size_t>, program::BufferId> best;
-    size_t most = 0;
+  /// A result may be made in the bytes of an operand: then the command that makes it names the operand's buffer. It is the last one that
+  /// writes those bytes before the result is read.
+  [[nodiscard]] std::vector<size_t> writersInPlace(program::BufferId made) const {
+    if (!made.valid()) return {};
+    std::vector<size_t> writers;
     for (size_t i = 0; i < last_.commands.size(); ++i) {
-      if (last_.commands[i].label.find(label) == std::string::npos) continue;
-      std::set<std::string_view> touched;
-      program::BufferId written;
-      for (const Range& range : program::accesses(last_.commands[i])) {
-        const std::string& name = last_[range.buffer].name;
-        if (!read.contains(name)) continue;
-        touched.insert(name);
-        if (isWrite(range)) written = range.buffer;
-      }
-      const size_t score = 2 * touched.size() + (claimed_.contains(i) ? 0 : 1);
-      if (!written.valid() || score <= most) continue;
-      most = score;
-      best = {{i}, written};
+      const std::vector<Range> ranges = program::accesses(last_.commands[i]);
+      if (std::ranges::any_of(ranges, [&](const Range& range) { return range.buffer == made; })) break;
+      if (std::ranges::any_of(ranges, [&](const Range& range) { return isWrite(range) && sharesBytes(range, last_[made]); })) writers = {i};
     }
-    return best;
+    return writers;
+  }
+
+  [[nodiscard]] bool sharesBytes(const Range& range, const program::Buffer& buffer) const {
+    const program::Buffer& other = last_[range.buffer];
+    const uint64_t begin = other.offset + range.offset;
+    return other.arena == buffer.arena && begin < buffer.offset + buffer.size && buffer.offset < begin + range.size;
   }
 
   const Graph& grouped_;
@@ -206,7 +193,6 @@ class Placing {
   const Program& last_;
   std::map<std::string, std::vector<size_t>> free_;  ///< commands of the scheduled program that no group has yet, by signature
   std::map<ValueId, std::string> buffer_of_;
-  std::set<size_t> claimed_;  ///< commands of the last program that a group became
 };
 
 }  // namespace

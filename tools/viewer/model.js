@@ -215,18 +215,31 @@ for (const command of commands) {
 }
 const measured = commands.length > 0 && commands.every((command) => command.seconds !== undefined);
 
-/// {from, to, buffer}: the command that last wrote what another one touches.
+/// The command that last wrote what an access of `command` reads. A result that is made in the bytes of an operand is written under the
+/// operand's name, so bytes count, not names; but a write over old bytes depends on nothing.
+function makersOf(command, access) {
+  const begin = (a) => buffers[a.buffer].offset + a.offset;
+  const meets = (a) => (access.write ? a.buffer === access.buffer : buffers[a.buffer].arena === buffers[access.buffer].arena) &&
+    begin(a) < begin(access) + access.size && begin(access) < begin(a) + a.size;
+  const writers = commands.filter((other) => other.level < command.level && other.writes.some(meets));
+  const level = Math.max(...writers.map((other) => other.level));
+  return writers.filter((other) => other.level === level);
+}
+
+/// {from, to, buffer}
 const edges = [];
 for (const command of commands) {
   for (const access of command.accesses) {
-    const meets = (a) => a.buffer === access.buffer && a.offset < access.offset + access.size && access.offset < a.offset + a.size;
-    const writers = commands.filter((other) => other.level < command.level && other.writes.some(meets));
-    const level = Math.max(...writers.map((other) => other.level));
-    for (const writer of writers.filter((other) => other.level === level)) {
-      if (!edges.some((e) => e.from === writer.index && e.to === command.index && e.buffer === access.buffer))
-        edges.push({ from: writer.index, to: command.index, buffer: access.buffer });
+    for (const { index: from } of makersOf(command, access)) {
+      if (!edges.some((e) => e.from === from && e.to === command.index && e.buffer === access.buffer)) edges.push({ from, to: command.index, buffer: access.buffer });
     }
   }
+}
+/// Those that are made in the bytes of another one.
+for (const buffer of buffers) {
+  if (buffer.writers.length) continue;
+  buffer.writers = [...new Set(edges.filter((edge) => edge.buffer === buffer.index).map((edge) => edge.from))];
+  buffer.inPlace = buffer.writers.length > 0;
 }
 
 function formatTime(seconds) {

@@ -87,7 +87,7 @@ function bufferPanel({ index }) {
     facts([["type", buffer.type], ["role", buffer.role], ["arena", arenaText(buffer)], ["levels", buffer.last < 0 ? "not used" : `${buffer.first}..${buffer.last}`],
       ["values", spaced(values.map((name) => link(name, { stage: lastGraph.index, view: "text", sel: { kind: "value", stage: lastGraph.index, key: name } })))],
       ["text", link("declaration", { stage: lastStage.index, view: "text", sel: { kind: "value", stage: lastStage.index, key: "%" + buffer.name } })]]),
-    heading("written by"), ...buffer.writers.map((i) => element("div", {}, commandLink(i))),
+    heading(buffer.inPlace ? "written, in the bytes of an operand, by" : "written by"), ...buffer.writers.map((i) => element("div", {}, commandLink(i))),
     heading("read by"), ...buffer.readers.map((i) => element("div", {}, commandLink(i)))];
 }
 
