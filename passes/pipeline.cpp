@@ -188,14 +188,14 @@ Status dump(const CompileOptions& options, size_t number, std::string_view name,
   return writeText(directory / (stem + (graph != nullptr ? ".graph" : ".program")), print(stage));
 }
 
-/// passes.tsv: what each pass took and did. Columns: name, seconds, changed or unchanged, statistics.
+/// passes.txt: what each pass took and did. Columns: name, seconds, changed or unchanged, statistics.
 Status dumpRecords(const CompileOptions& options, const std::vector<PassRecord>& records) {
   if (options.dump_directory.empty()) return Success{};
   std::string text;
   for (const PassRecord& record : records) {
     text += fmt::format("{}\t{:.6f}\t{}\t{}\n", record.name, record.seconds, record.changed ? "changed" : "unchanged", record.statistics);
   }
-  return writeText(std::filesystem::path(options.dump_directory) / "passes.tsv", text);
+  return writeText(std::filesystem::path(options.dump_directory) / "passes.txt", text);
 }
 
 Status dumpKernels(const CompileOptions& options, const Program& program) {

@@ -126,15 +126,15 @@ class Gathering {
     return out;
   }
 
-  /// passes.tsv by pass; a folder of an older version has none.
+  /// passes.txt by pass; a folder of an older version has none.
   [[nodiscard]] Result<std::map<std::string, Json>> readRecords() const {
     std::map<std::string, Json> records;
-    if (!fs::exists(folder_ / "passes.tsv")) return records;
-    LS_TRY(const std::string text, io::readTextFile(folder_ / "passes.tsv"));
+    if (!fs::exists(folder_ / "passes.txt")) return records;
+    LS_TRY(const std::string text, io::readTextFile(folder_ / "passes.txt"));
     for (const std::string& line : linesOf(text)) {
       std::vector<std::string> columns{""};
       for (const char c : line) c == '\t' ? void(columns.emplace_back()) : columns.back().push_back(c);
-      if (columns.size() != 4) return badDump(folder_, "has a passes.tsv without four columns");
+      if (columns.size() != 4) return badDump(folder_, "has a passes.txt without four columns");
       double seconds = 0;
       std::from_chars(columns[1].data(), columns[1].data() + columns[1].size(), seconds);
       records[columns[0]] = {{"seconds", seconds}, {"statistics", columns[3]}};

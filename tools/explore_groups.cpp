@@ -125,9 +125,9 @@ class Placing {
     for (size_t i = 0; i < node.results.size() && node.operands.size() + i < ranges.size(); ++i) {
       const Range& range = ranges[node.operands.size() + i];
       buffer_of_[node.results[i]] = scheduled_[range.buffer].name;
-      std::vector<size_t> writers = writersOf(range, label);
       place.buffers.push_back(lastBuffer(range));
-      if (writers.empty()) writers = writersInPlace(place.buffers.back());
+      std::vector<size_t> writers = writersInPlace(place.buffers.back());
+      if (writers.empty()) writers = writersOf(range, label);
       place.commands.insert(place.commands.end(), writers.begin(), writers.end());
     }
     std::ranges::sort(place.commands);
@@ -169,17 +169,19 @@ class Placing {
     return writers;
   }
 
-  /// A result may be made in the bytes of an operand: then the command that makes it names the operand's buffer. It is the last one that
-  /// writes those bytes before the result is read.
+  /// A temporary that is read before it is written was made in the bytes of an operand, under the operand's name: by the last command that
+  /// writes those bytes before.
   [[nodiscard]] std::vector<size_t> writersInPlace(program::BufferId made) const {
-    if (!made.valid()) return {};
+    if (!made.valid() || last_[made].role != program::ArenaRole::Workspace) return {};
     std::vector<size_t> writers;
     for (size_t i = 0; i < last_.commands.size(); ++i) {
       const std::vector<Range> ranges = program::accesses(last_.commands[i]);
-      if (std::ranges::any_of(ranges, [&](const Range& range) { return range.buffer == made; })) break;
+      const auto own = [&](const Range& range) { return range.buffer == made; };
+      if (std::ranges::any_of(ranges, [&](const Range& range) { return own(range) && isWrite(range); })) return {};
+      if (std::ranges::any_of(ranges, own)) return writers;
       if (std::ranges::any_of(ranges, [&](const Range& range) { return isWrite(range) && sharesBytes(range, last_[made]); })) writers = {i};
     }
-    return writers;
+    return {};
   }
 
   [[nodiscard]] bool sharesBytes(const Range& range, const program::Buffer& buffer) const {

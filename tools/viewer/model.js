@@ -235,11 +235,10 @@ for (const command of commands) {
     }
   }
 }
-/// Those that are made in the bytes of another one.
+/// A temporary that is read before it is written was made in the bytes of another one.
 for (const buffer of buffers) {
-  if (buffer.writers.length) continue;
-  buffer.writers = [...new Set(edges.filter((edge) => edge.buffer === buffer.index).map((edge) => edge.from))];
-  buffer.inPlace = buffer.writers.length > 0;
+  buffer.inPlace = buffer.role === "workspace" && buffer.readers.length > 0 && !buffer.writers.some((index) => commands[index].level < commands[buffer.readers[0]].level);
+  if (buffer.inPlace) buffer.writers = [...new Set(edges.filter((edge) => edge.buffer === buffer.index && edge.to === buffer.readers[0]).map((edge) => edge.from))];
 }
 
 function formatTime(seconds) {

@@ -69,11 +69,15 @@ function selfTest() {
 
 const report = (text) => document.body.append(element("pre", { id: "result", hidden: "" }, text));
 if (location.hash === "#test") {
+  // What a listener throws does not reach who sent the event.
+  const errors = [];
+  addEventListener("error", (event) => errors.push(event.error));
   try {
     begin();
-    report("ok " + JSON.stringify(selfTest()));
+    const counts = selfTest();
+    report(errors.length ? `failed ${errors[0].stack}` : "ok " + JSON.stringify(counts));
   } catch (error) {
-    report(`failed ${error.message}\n${error.stack}`);
+    report(`failed ${(errors[0] ?? error).stack}`);
   }
 } else {
   begin();
