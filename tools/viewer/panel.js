@@ -44,6 +44,12 @@ function arenaText(buffer) {
   return `@${arena?.name} bytes ${buffer.offset}..${buffer.offset + buffer.size} of ${arena?.size} (${formatBytes(buffer.size)})`;
 }
 
+/// The kernel that a line of the last program belongs to; in earlier ones the kernel's name.
+function kernelLink(stage, def) {
+  const name = stage.scopes[def?.line ?? 0].kernel.slice(0, -1), index = data.kernels.findIndex((kernel) => "@" + kernel.name === name);
+  return stage === lastStage && index >= 0 ? link(name, { sel: { kind: "kernel", index } }) : name;
+}
+
 /// What dispatches have in common in every panel: kernel, time, texts.
 function commandFacts(index) {
   const command = commands[index], kernel = data.kernels[command.kernel];
@@ -65,7 +71,7 @@ function valuePanel({ stage: index, key }) {
   const place = life.map(([at, other]) => stages[at].placeOf.get(stages[at].defs.get(other)?.line)).find(Boolean);
   const uses = (stage.uses.get(key) || []).filter((line) => line !== def?.line);
   const nodes = [element("h2", {}, name), element("div", { css: "mono" }, def ? stage.lines[def.line].trim() : "not defined in this stage")];
-  nodes.push(facts([["op", def?.op], ["type", def?.type], ["in", stage.scopes[def?.line ?? 0].kernel.slice(0, -1)],
+  nodes.push(facts([["op", def?.op], ["type", def?.type], ["in", kernelLink(stage, def)],
     ["group", group && link(`group ${group.index} (${group.results.join(", ")})`, { stage: lastGraph.index, view: "text", sel: { kind: "value", stage: lastGraph.index, key: group.results[0] } })],
     ["operands", def && spaced(def.operands.map((operand) => link(operand, { sel: { kind: "value", stage: index, key: operand } })))]]));
   if (place) nodes.push(heading("source"), ...sourceLines(place));

@@ -39,19 +39,38 @@ function placeBoxes() {
   return at;
 }
 
+/// A lane below the boxes for what is read more than one level later; one for all readers of a buffer, shared by those that do not meet.
+function laneOfLongEdges() {
+  const spans = new Map(), ends = [], lanes = new Map();
+  for (const edge of edges) {
+    const from = commands[edge.from].level, to = commands[edge.to].level, key = `${edge.from} ${edge.buffer}`;
+    if (to - from > 1) spans.set(key, { from, to: Math.max(to, spans.get(key)?.to ?? 0) });
+  }
+  for (const [key, span] of [...spans].sort((a, b) => b[1].to - b[1].from - (a[1].to - a[1].from))) {
+    let lane = ends.findIndex((taken) => taken.every((other) => other.to <= span.from || span.to <= other.from));
+    if (lane < 0) lane = ends.push([]) - 1;
+    ends[lane].push(span);
+    lanes.set(key, lane);
+  }
+  return { lanes, count: ends.length };
+}
+
 function dispatchView() {
-  const at = placeBoxes(), rows = Math.max(0, ...[...at.values()].map((p) => p.row)) + 1;
-  const width = BOX.left * 2 + data.levels * (BOX.width + BOX.gapX) - BOX.gapX, height = BOX.top + rows * (BOX.height + BOX.gapY) + 20;
+  const at = placeBoxes(), rows = Math.max(0, ...[...at.values()].map((p) => p.row)) + 1, { lanes, count } = laneOfLongEdges();
+  const bottom = BOX.top + rows * (BOX.height + BOX.gapY), height = bottom + count * 6 + 20;
+  const width = BOX.left * 2 + data.levels * (BOX.width + BOX.gapX) - BOX.gapX;
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}` }), boxes = new Map(), curves = [];
   for (let level = 0; level < data.levels; ++level) {
     const x = BOX.left + level * (BOX.width + BOX.gapX) - 12;
-    picture.append(svg("rect", { css: "level", x, y: 8, width: BOX.width + 24, height: height - 16, rx: 8 }), svg("text", { css: "axis", x: x + 12, y: 28 }, `level ${level}`));
+    picture.append(svg("rect", { css: "level", x, y: 8, width: BOX.width + 24, height: bottom - 12, rx: 8 }), svg("text", { css: "axis", x: x + 12, y: 28 }, `level ${level}`));
   }
   for (const edge of edges) {
-    const from = at.get(edge.from), to = at.get(edge.to), buffer = buffers[edge.buffer];
-    const x1 = from.x + BOX.width, y1 = from.y + BOX.height / 2, x2 = to.x, y2 = to.y + BOX.height / 2, bend = Math.max(30, (x2 - x1) / 2.2);
-    const curve = svg("path", { css: "edge", d: `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`, "stroke-width": Math.max(1, Math.log2(buffer.size / 4) / 5),
-      ...tipped(`%${buffer.name}: ${buffer.type}, ${formatBytes(buffer.size)}`) });
+    const from = at.get(edge.from), to = at.get(edge.to), buffer = buffers[edge.buffer], lane = lanes.get(`${edge.from} ${edge.buffer}`);
+    const x1 = from.x + BOX.width, y1 = from.y + BOX.height / 2, x2 = to.x, y2 = to.y + BOX.height / 2, bend = BOX.gapX / 2;
+    const long = commands[edge.to].level - commands[edge.from].level > 1, below = bottom + 8 + (lane ?? 0) * 6;
+    const d = long ? `M${x1} ${y1}C${x1 + bend} ${y1} ${x1 + bend / 2} ${below} ${x1 + 2 * bend} ${below}L${x2 - 2 * bend} ${below}C${x2 - bend / 2} ${below} ${x2 - bend} ${y2} ${x2} ${y2}`
+      : `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`;
+    const curve = svg("path", { css: "edge", d, "stroke-width": Math.max(1, Math.min(3, Math.log2(buffer.size / 4) / 6)), ...tipped(`%${buffer.name}: ${buffer.type}, ${formatBytes(buffer.size)}`) });
     curves.push({ edge, curve });
     picture.append(curve);
   }
@@ -63,7 +82,7 @@ function dispatchView() {
     boxes.set(command.index, box);
     picture.append(box);
     if (measured) picture.append(svg("rect", { css: "bar-time", x: x + 1, y: y + BOX.height - 7, width: Math.max(1, (BOX.width - 2) * (command.seconds / most)), height: 6, rx: 3 }));
-    picture.append(svg("text", { css: "label", x: x + 10, y: y + 17 }, cut(command.label, 25)), svg("text", { css: "sub", x: x + 10, y: y + 31 }, cut(kernel, 30)),
+    picture.append(svg("text", { css: "label", x: x + 10, y: y + 17 }, cut(command.label, 23)), svg("text", { css: "sub", x: x + 10, y: y + 31 }, cut(kernel, 30)),
       svg("text", { css: "sub", x: x + 10, y: y + 44 }, (command.groups ? command.groups.join("×") + " workgroups" : "")),
       svg("text", { css: "sub", x: x + BOX.width - 10, y: y + 44, "text-anchor": "end" }, measured ? formatTime(command.seconds) : ""));
   }
