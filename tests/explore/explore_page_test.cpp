@@ -65,6 +65,7 @@ TEST_F(ExplorePage, every_view_of_sine_works) {
   EXPECT_GT(counts["panels"], 400) << "one for each value of each graph";
   EXPECT_GT(counts["kernels"], 60) << "values in groups have a kernel";
   EXPECT_GT(counts["sources"], 40);
+  EXPECT_EQ(counts["sourceLines"], 3u) << "layers, relu and the loss";
   EXPECT_GT(counts["hits"], 10) << "matmul is found";
 }
 

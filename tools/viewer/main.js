@@ -2,7 +2,7 @@
 // The state of the page, which is in its address: stage, view and selection. Side bar, search and keys change it with go().
 "use strict";
 
-const VIEWS = [["text", "Text"], ["diff", "Diff"], ["dispatches", "Dispatches"], ["memory", "Memory"]];
+const VIEWS = [["text", "Text"], ["diff", "Diff"], ["dispatches", "Dispatches"], ["memory", "Memory"], ["source", "Source"]];
 const state = { stage: stages.length > 1 ? 1 : 0, view: "diff", sel: null, line: undefined, tab: "wgsl", loose: true, zoom: 1 };
 let shown = { key: "", view: null };
 
@@ -10,6 +10,7 @@ const selectionText = (sel) => (!sel ? "" : sel.kind === "value" ? `value:${sel.
 function readSelection(text) {
   const value = /^value:(\d+):(.+)$/.exec(text || "");
   if (value) return stages[value[1]]?.isName(value[2]) ? { kind: "value", stage: Number(value[1]), key: value[2] } : null;
+  if (text?.startsWith("source:")) return sourceIndex.has(text.slice(7)) ? { kind: "source", index: text.slice(7) } : null;
   const other = /^(buffer|command|kernel):(\d+)$/.exec(text || "");
   const list = { buffer: buffers, command: commands, kernel: data.kernels }[other?.[1]];
   return list?.[other[2]] ? { kind: other[1], index: Number(other[2]) } : null;
@@ -54,7 +55,7 @@ function drawSides() {
   const list = stages.map((stage) => element("div", { css: `stage ${stage.index === state.stage ? "on" : ""} ${stage.changed ? "" : "same"}`, onclick: () => go({ stage: stage.index, view: state.view === "text" ? "text" : "diff" }) },
     element("span", { css: "no" }, String(stage.index)), element("b", {}, stage.name), element("span", { css: "time" }, stage.seconds !== undefined ? formatTime(stage.seconds) : ""),
     element("small", {}, `${stage.size} ${stage.form === "graph" ? "nodes" : "commands"}${stage.changed ? "" : " (unchanged)"}`)));
-  const keys = element("footer", {}, ...["j", "k"].flatMap((k) => [element("kbd", {}, k), " "]), "stage  ", element("kbd", {}, "/"), " search  ", element("kbd", {}, "Esc"), " close", element("br"), element("kbd", {}, "1"), "-", element("kbd", {}, "4"), " view");
+  const keys = element("footer", {}, ...["j", "k"].flatMap((k) => [element("kbd", {}, k), " "]), "stage  ", element("kbd", {}, "/"), " search  ", element("kbd", {}, "Esc"), " close", element("br"), element("kbd", {}, "1"), "-", element("kbd", {}, "5"), " view");
   document.getElementById("stages").replaceChildren(...list, keys);
   document.querySelector(".stage.on").scrollIntoView({ block: "nearest" });
   document.getElementById("views").replaceChildren(...VIEWS.map(([name, title]) => element("button", { css: name === state.view ? "on" : "", onclick: () => go({ view: name }) }, title)));
@@ -72,6 +73,9 @@ function barOf(view) {
     const all = data.arenas.reduce((sum, arena) => sum + arena.size, 0), own = buffers.filter((b) => b.role === "workspace");
     return element("div", { css: "bar" }, element("b", {}, `${formatBytes(all)} in ${data.arenas.length} arenas`), element("span", { css: "text" }, `${own.length} temporaries of ${formatBytes(own.reduce((sum, b) => sum + b.size, 0))} share ${formatBytes(data.arenas.find((a) => a.role === "workspace")?.size ?? 0)}`));
   }
+  if (state.view === "source") {
+    return element("div", { css: "bar" }, element("b", {}, `${sourceIndex.size} lines made ${[...sourceIndex.values()].reduce((sum, line) => sum + line.traced.length, 0)} of ${stages[0].size} nodes`), element("span", { css: "text" }, "dispatches and times count for every line that has a part in them, gradients included"));
+  }
   const loose = element("input", { type: "checkbox", onchange: () => go({ loose: !state.loose }) });
   loose.checked = !state.loose;
   const diff = state.view === "diff" && state.stage > 0;
@@ -82,13 +86,14 @@ function barOf(view) {
 function makeView() {
   if (state.view === "dispatches") return dispatchView();
   if (state.view === "memory") return memoryView();
+  if (state.view === "source") return sourceView();
   if (state.view === "diff" && state.stage > 0) return diffView(stages[state.stage - 1], stages[state.stage], state.loose, select);
   return textView(stages[state.stage], select);
 }
 
 function draw() {
   drawSides();
-  const plan = state.view === "dispatches" || state.view === "memory", key = plan ? state.view : `${state.view} ${state.stage} ${state.loose}`;
+  const plan = state.view !== "text" && state.view !== "diff", key = plan ? state.view : `${state.view} ${state.stage} ${state.loose}`;
   if (shown.key !== key) {
     hideTip();
     shown = { key, view: makeView() };
@@ -160,7 +165,7 @@ document.addEventListener("keydown", (event) => {
 
 function begin() {
   document.getElementById("title").textContent = data.name;
-  document.getElementById("facts").textContent = [data.device || `profile ${data.profile}`, `${lastGraph ? lastGraph.size : 0} nodes`, `${commands.length} dispatches`, measured ? formatTime(commands.reduce((sum, c) => sum + c.seconds, 0)) + " a step" : ""].filter(Boolean).join(" · ");
+  document.getElementById("facts").textContent = [data.device || `profile ${data.profile}`, `${lastGraph ? lastGraph.size : 0} nodes`, `${commands.length} dispatches`, measured ? formatTime(commands.reduce((sum, c) => sum + c.seconds, 0)) + " in dispatches" : ""].filter(Boolean).join(" · ");
   const read = () => {
     readAddress(location.hash.slice(1));
     draw();

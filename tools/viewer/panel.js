@@ -10,7 +10,7 @@ const spaced = (nodes) => nodes.flatMap((node, i) => (i ? [" ", node] : [node]))
 
 function sourceLines({ file, number }) {
   const text = data.sources[file];
-  const title = element("span", { css: "mono" }, `${file}:${number}`);
+  const title = link(`${file}:${number}`, { view: "source", sel: { kind: "source", index: `${file}:${number}` } });
   if (!text) return [title];
   const lines = [];
   for (let line = number - 2; line <= number + 2; ++line) {
@@ -112,7 +112,7 @@ function commandPanel({ index }) {
     facts([["groups", spaced(groups.map((g) => link(g.results.join(", "), { stage: lastGraph.index, view: "text", sel: { kind: "value", stage: lastGraph.index, key: g.results[0] } })))]]),
     heading("writes"), ...command.writes.map(range), heading("reads"), ...command.reads.map(range),
     ...(places.size ? [heading("source")] : []),
-    ...[...places.values()].slice(0, 12).map((place) => element("div", { css: "mono" }, `${place.file}:${place.number}  ${(data.sources[place.file]?.[place.number] || "").trim()}`)),
+    ...[...places.values()].slice(0, 12).map((place) => element("div", { css: "mono" }, sourceLines(place)[0], "  " + (data.sources[place.file]?.[place.number] || "").trim())),
     ...(command.kernel !== null ? [heading("kernel"), kernelTabs(command.kernel)] : [])];
 }
 

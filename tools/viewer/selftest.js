@@ -51,6 +51,10 @@ function selfTest() {
   counts.buffers = count("svg .buffer");
   document.querySelectorAll("svg .buffer").forEach((rect) => { click(rect); expect(count("#panel h2") === 1, "panel of a buffer"); });
 
+  go({ view: "source" });
+  counts.sourceLines = count(".source .has");
+  document.querySelectorAll(".source .has").forEach((row) => { click(row); expect(count(".source .on") === 1 && count("#panel h2") === 1, "panel of a source line"); });
+
   press("/");
   search.value = "matmul";
   search.dispatchEvent(new Event("input"));
