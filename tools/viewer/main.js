@@ -43,6 +43,11 @@ function go(change) {
   draw();
 }
 
+/// Another stage, as text or diff: the pictures are of the last one.
+function goToStage(index) {
+  if (stages[index]) go({ stage: index, view: state.view === "text" ? "text" : "diff" });
+}
+
 function select(stage, line, name) {
   if (!name) return;
   const key = stage.key(name, line);
@@ -52,7 +57,7 @@ function select(stage, line, name) {
 }
 
 function drawSides() {
-  const list = stages.map((stage) => element("div", { css: `stage ${stage.index === state.stage ? "on" : ""} ${stage.changed ? "" : "same"}`, onclick: () => go({ stage: stage.index, view: state.view === "text" ? "text" : "diff" }) },
+  const list = stages.map((stage) => element("div", { css: `stage ${stage.index === state.stage ? "on" : ""} ${stage.changed ? "" : "same"}`, onclick: () => goToStage(stage.index) },
     element("span", { css: "no" }, String(stage.index)), element("b", {}, stage.name), element("span", { css: "time" }, stage.seconds !== undefined ? formatTime(stage.seconds) : ""),
     element("small", {}, `${stage.size} ${stage.form === "graph" ? "nodes" : "commands"}${stage.changed ? "" : " (unchanged)"}`)));
   const keys = element("footer", {}, ...["j", "k"].flatMap((k) => [element("kbd", {}, k), " "]), "stage  ", element("kbd", {}, "/"), " search  ", element("kbd", {}, "Esc"), " close", element("br"), element("kbd", {}, "1"), "-", element("kbd", {}, "5"), " view");
@@ -154,8 +159,8 @@ search.addEventListener("keydown", (event) => {
 });
 document.addEventListener("keydown", (event) => {
   if (event.target === search || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key === "j") go({ stage: Math.min(state.stage + 1, stages.length - 1) });
-  else if (event.key === "k") go({ stage: Math.max(state.stage - 1, 0) });
+  if (event.key === "j") goToStage(state.stage + 1);
+  else if (event.key === "k") goToStage(state.stage - 1);
   else if (event.key === "Escape") go({ sel: null });
   else if (VIEWS[event.key - 1]) go({ view: VIEWS[event.key - 1][0] });
   else if (event.key === "/") search.focus(), search.select();

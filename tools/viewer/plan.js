@@ -122,7 +122,8 @@ function memoryView() {
   const canvas = element("div", { css: "canvas" }), rects = new Map();
   if (arena && data.levels) {
     const own = buffers.filter((b) => b.arena === workspace && b.last >= 0), alive = aliveBytes(own), peak = Math.max(...alive);
-    const column = Math.max(14, Math.min(110, 1000 / data.levels)), width = MAP.left + column * data.levels + MAP.right;
+    const room = document.getElementById("main").clientWidth - MAP.left - MAP.right - 16;
+    const column = Math.max(9, Math.min(110, room / data.levels)), width = MAP.left + column * data.levels + MAP.right;
     const y = (bytes) => MAP.top + MAP.height * (bytes / arena.size), x = (level) => MAP.left + column * level, base = MAP.top + MAP.height + MAP.curve + 30;
     const picture = svg("svg", { width, height: base + 26 });
     for (let part = 0; part <= 4; ++part) {
