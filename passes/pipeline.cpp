@@ -181,8 +181,21 @@ Status dump(const CompileOptions& options, size_t number, std::string_view name,
   std::filesystem::path directory(options.dump_directory);
   std::error_code error;
   std::filesystem::create_directories(directory, error);
-  std::string_view extension = std::holds_alternative<Graph>(stage) ? "graph" : "program";
-  return writeText(directory / fmt::format("{:02}-{}.{}", number, name, extension), print(stage));
+  const auto* graph = std::get_if<Graph>(&stage);
+  const std::string stem = fmt::format("{:02}-{}", number, name);
+  // The same lines with the places in the user's source: apart, so that two stages can be compared without them.
+  if (graph != nullptr) LS_CHECK(writeText(directory / (stem + ".located"), graph::print(*graph, true)));
+  return writeText(directory / (stem + (graph != nullptr ? ".graph" : ".program")), print(stage));
+}
+
+/// passes.txt: what each pass took and did. Columns: name, seconds, changed or unchanged, statistics.
+Status dumpRecords(const CompileOptions& options, const std::vector<PassRecord>& records) {
+  if (options.dump_directory.empty()) return Success{};
+  std::string text;
+  for (const PassRecord& record : records) {
+    text += fmt::format("{}\t{:.6f}\t{}\t{}\n", record.name, record.seconds, record.changed ? "changed" : "unchanged", record.statistics);
+  }
+  return writeText(std::filesystem::path(options.dump_directory) / "passes.txt", text);
 }
 
 Status dumpKernels(const CompileOptions& options, const Program& program) {
@@ -252,6 +265,7 @@ Result<Compiled> compile(Graph traced, const CompileOptions& options) {
   compiled.program = std::move(std::get<Program>(stage));
   LS_CHECK(dumpKernels(options, compiled.program));
   compiled.work = countWork(planned, compiled.program);
+  LS_CHECK(dumpRecords(options, compiled.passes));
   compiled.plan = summarise(compiled.program);
   return compiled;
 }

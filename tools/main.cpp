@@ -19,6 +19,7 @@ constexpr std::array kVerbs = {
     Verb{.name = "doctor", .summary = "find out why a device is missing and what to do about it", .function = doctorVerb},
     Verb{.name = "explain", .summary = "say what an error code means", .function = explainVerb},
     Verb{.name = "run", .summary = "run one kernel (.wgsl or .kir) on arrays", .function = runVerb},
+    Verb{.name = "explore", .summary = "make a page that shows how a model became kernels", .function = exploreVerb},
     Verb{.name = "opt", .summary = "run passes on a graph, program or kernel text", .function = optVerb},
     Verb{.name = "profile", .summary = "show where the time of a training step goes", .function = profileVerb},
     Verb{.name = "verify", .summary = "compare a device with golden data", .function = verifyVerb},

@@ -32,6 +32,7 @@ Result<ExitCode> trainVerb(Arguments arguments);
 Result<ExitCode> devicesVerb(Arguments arguments);
 Result<ExitCode> doctorVerb(Arguments arguments);
 Result<ExitCode> explainVerb(Arguments arguments);
+Result<ExitCode> exploreVerb(Arguments arguments);
 Result<ExitCode> optVerb(Arguments arguments);
 Result<ExitCode> profileVerb(Arguments arguments);
 Result<ExitCode> runVerb(Arguments arguments);

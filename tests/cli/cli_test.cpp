@@ -26,7 +26,7 @@ class Cli : public ::testing::Test {
 TEST_F(Cli, help_lists_the_verbs) {
   const Outcome help = run("--help");
   EXPECT_EQ(help.status, 0);
-  for (const char* verb : {"train", "devices", "doctor", "explain", "run", "opt", "profile", "verify", "new", "manual", "completions"}) {
+  for (const char* verb : {"train", "devices", "doctor", "explain", "run", "explore", "opt", "profile", "verify", "new", "manual", "completions"}) {
     EXPECT_NE(help.out.find(verb), std::string::npos);
     const Outcome one = run(std::string(verb) + " --help");
     EXPECT_EQ(one.status, 0) << verb;
@@ -67,7 +67,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Mistake{"train sine --resume --out no-such-run", 4, "folder.missing"}, Mistake{"train --resume", 4, "folder.missing"},
                       Mistake{"train sine --no-out --out x", 2, "usage.out"}, Mistake{"new", 2, "NAME"},
                       Mistake{"new 2nd_model", 2, "usage.name"}, Mistake{"new my-model", 2, "usage.name"},
-                      Mistake{"new all", 2, "usage.name"}, Mistake{"completions bsh", 2, "did you mean 'bash'?"}),
+                      Mistake{"new all", 2, "usage.name"}, Mistake{"completions bsh", 2, "did you mean 'bash'?"},
+                      Mistake{"explore", 2, "NAME"}, Mistake{"explore sin", 2, "did you mean 'sine'?"},
+                      Mistake{"explore /", 4, "explore.dump"}, Mistake{"explore sine --device nonsense", 3, "nonsense"}),
     [](const auto& info) {
       std::string name;
       for (const char c : std::string(info.param.arguments)) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';

@@ -2,6 +2,7 @@
 // What --dump-ir writes: every stage runs again to the same result, and the texts of the kernels mean the same.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -107,6 +108,25 @@ TEST_F(Dump, wgsl_of_the_kernels_means_the_same) {
 TEST_F(Dump, wgsl_of_the_kernels_of_addition_means_the_same) {
   make("addition");
   wgslMeansTheSame();
+}
+
+// What `lockstep explore` reads beside the stages.
+TEST_F(Dump, passes_and_places_stand_beside_the_stages) {
+  make("sine");
+  const std::string passes = *io::readTextFile(folder_ + "/passes.txt");
+  const std::set<std::string> graphs = filesOf(folder_, ".graph"), programs = filesOf(folder_, ".program");
+  EXPECT_EQ(static_cast<size_t>(std::ranges::count(passes, '\n')), graphs.size() + programs.size() - 1) << "all but the trace";
+  for (const std::string& name : programs) {
+    const size_t end = name.find('.');
+    EXPECT_NE(passes.find(name.substr(3, end - 3) + "\t"), std::string::npos) << name;
+  }
+  EXPECT_EQ(filesOf(folder_, ".located").size(), graphs.size());
+  for (const std::string& name : filesOf(folder_, ".located")) {
+    const std::string path = folder_ + "/" + name;
+    const graph::Graph located = graph::parse(*io::readTextFile(path), path).orThrow();
+    EXPECT_FALSE(located.locations.empty()) << name;
+    EXPECT_EQ(graph::print(located), *io::readTextFile(path.substr(0, path.rfind('.')) + ".graph")) << name;
+  }
 }
 
 TEST_F(Dump, reference_has_no_listings) {
