@@ -42,7 +42,7 @@ const std::vector<DirectionRow>& directions() {
       {"examples/models/", {"frontend/", "examples/models/"}},
       {"examples/", {"frontend/", "experiment/", "examples/"}},
       {"tools/", {"ir/", "passes/", "backends/backend.h", "frontend/", "console/", "experiment/", "examples/", "tools/"}},
-      {"bench/", {"ir/", "passes/", "backends/", "frontend/", "examples/", "tools/", "bench/"}},
+      {"bench/", {"ir/", "passes/", "backends/", "frontend/", "experiment/", "examples/", "tools/", "bench/"}},
       {"tests/", {"ir/", "passes/", "backends/", "frontend/", "console/", "experiment/", "examples/", "tools/", "tests/"}},
   };
   return rows;
