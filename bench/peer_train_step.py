@@ -1,23 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Step time of the same two samples in PyTorch on CUDA, eager and as a CUDA graph, f32 without TF32. Run it beside bench_train_step."""
-import time
 import torch
 import torch.nn.functional as F
 
-torch.backends.cuda.matmul.allow_tf32 = False
+import peer
+
 DEVICE = 'cuda'
-
-
-class Adam:
-    """Adam with epsilon outside the bias correction, fused over all parameters by foreach."""
-    def __init__(self, params, lr=5e-3, decay=0.0, clip=0.0):
-        self.p, self.lr, self.decay, self.clip = params, lr, decay, clip
-        self.opt = torch.optim.AdamW(params, lr=torch.tensor(lr, device=DEVICE), weight_decay=decay, capturable=True, foreach=True)
-
-    def step(self):
-        if self.clip: torch.nn.utils.clip_grad_norm_(self.p, self.clip, foreach=True)
-        self.opt.step()
 
 
 def sine():
@@ -31,7 +20,7 @@ def sine():
         h = F.relu(x @ p[0] + p[1])
         h = F.relu(h @ p[2] + p[3])
         return ((h @ p[4] + p[5] - y) ** 2).mean()
-    return p, loss, Adam(p)
+    return peer.Step(p, loss, peer.Adam(p, lr=5e-3))
 
 
 def addition(V=12, D=64, L=3, H=4, T=8, B=128):
@@ -60,36 +49,11 @@ def addition(V=12, D=64, L=3, H=4, T=8, B=128):
         logits = F.layer_norm(x, (D,), P['lnfg'], P['lnfb']) @ P['tok'].T
         return (F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction='none').view(B, T) * mask).sum() / (B * 3)
     p = list(P.values())
-    return p, loss, Adam(p, decay=0.01, clip=1.0)
-
-
-def measure(step, rounds=5, steps=200):
-    for _ in range(20): step()
-    torch.cuda.synchronize()
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        for _ in range(steps): step()
-        torch.cuda.synchronize()
-        times.append((time.perf_counter() - start) / steps * 1e6)
-    return sorted(times)[rounds // 2]
+    return peer.Step(p, loss, peer.Adam(p, lr=5e-3, decay=0.01, clip=1.0))
 
 
 for name, make in (('sine', sine), ('addition', addition)):
-    params, loss, optimizer = make()
-
-    def eager():
-        for p in params: p.grad = None
-        loss().backward()
-        optimizer.step()
-    eager_us = measure(eager)
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        for _ in range(5): eager()
-    torch.cuda.current_stream().wait_stream(side)
-    for p in params: p.grad = None
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        loss().backward()
-        optimizer.step()
-    print(f'{name:10} PyTorch {torch.__version__} {torch.cuda.get_device_name()}: eager {eager_us:.1f} us, CUDA graph {measure(graph.replay):.1f} us')
+    step = make()
+    eager_us = peer.microseconds(step)
+    graph_us = peer.microseconds(step.graph().replay)
+    print(f'{name:10} PyTorch {torch.__version__} {torch.cuda.get_device_name()}: eager {eager_us:.1f} us, CUDA graph {graph_us:.1f} us')
