@@ -208,21 +208,23 @@ Tensor Trace::parameter(const Parameter& parameter, const std::source_location& 
 
 void Trace::capture(const std::string& name, const Tensor& captured, const std::source_location& where) {
   graph::ValueId id = value(captured, "capture", where);
-  auto [known, added] = captures_.emplace(name, where);
-  if (!added) {
-    throw Error({.code = "capture.name",
-                 .message = fmt::format("the capture '{}' exists already", name),
-                 .where = toLocation(where),
-                 .notes = {{"the first one is here", toLocation(known->second)}},
-                 .remedy = "give each capture of a trace its own name"});
+  if (auto [known, added] = outputs_.emplace(name, where); !added) {
+    Diagnostic diagnostic{.code = "capture.name",
+                          .message = fmt::format("the name '{}' is taken", name),
+                          .where = toLocation(where),
+                          .notes = {},
+                          .remedy = "give each capture of a trace a name of its own"};
+    if (known->second) diagnostic.notes.push_back({"by the capture or print here", toLocation(*known->second)});
+    throw Error(std::move(diagnostic));
   }
   builder_.output(graph::OutputKind::Capture, name, id);
 }
 
 void Trace::print(const std::string& label, const Tensor& printed, const std::source_location& where) {
   graph::ValueId id = value(printed, "print", where);
-  std::string name = label.empty() ? fmt::format("{}:{}", where.file_name(), where.line()) : label;
-  if (int64_t again = ++prints_[name]; again > 1) name += fmt::format(" ({})", again);
+  const std::string wanted = label.empty() ? fmt::format("{}:{}", where.file_name(), where.line()) : label;
+  std::string name = wanted;
+  for (int again = 2; !outputs_.emplace(name, where).second; ++again) name = fmt::format("{} ({})", wanted, again);
   builder_.output(graph::OutputKind::Print, name, id);
 }
 

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <source_location>
 #include <span>
 #include <string>
@@ -81,10 +82,10 @@ class Trace {
   bool training_ = false;
   std::vector<BufferVersions> buffers_;
   std::map<const Parameter*, graph::ValueId> parameters_;  // looked up only, never iterated
-  std::map<std::string, std::source_location, std::less<>> captures_;
+  /// Names that outputs have, and where; those of the trace's own result are taken from the beginning.
+  std::map<std::string, std::optional<std::source_location>, std::less<>> outputs_{{"loss", {}}, {"output", {}}};
   Tensor random_key_;
   int64_t salts_ = 0;
-  std::map<std::string, int64_t, std::less<>> prints_;  ///< how often each label was used
 };
 
 /// Appends to the active trace. Throws Error.

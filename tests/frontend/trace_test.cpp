@@ -84,6 +84,15 @@ TEST(Trace, capture_names_are_unique) {
   EXPECT_EQ(error.notes[0].where.line + 1, error.where.line);
 }
 
+TEST(Trace, captures_and_prints_share_names_with_the_result) {
+  graph::Graph graph = traced({f32(3)}, [](const auto& in) { return print(print(in[0], "loss"), "loss"); });
+  ASSERT_EQ(graph.outputs.size(), 3u);
+  EXPECT_EQ(graph.outputs[0].name, "loss (2)");
+  EXPECT_EQ(graph.outputs[1].name, "loss (3)");
+  EXPECT_EQ(caught([] { traced({f32(3)}, [](const auto& in) { return capture("loss", in[0]); }); }).code, "capture.name");
+  EXPECT_EQ(caught([] { traced({f32(3)}, [](const auto& in) { return capture("h", print(in[0], "h")); }); }).code, "capture.name");
+}
+
 TEST(Trace, capture_becomes_an_output) {
   graph::Graph graph = traced({f32(3)}, [](const auto& in) { return capture("h", in[0] * 2) + 1; });
   ASSERT_EQ(graph.outputs.size(), 2u);
