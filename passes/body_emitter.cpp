@@ -129,11 +129,13 @@ kernel::ValueId BodyEmitter::axis(PositionId id, size_t axis) {
   } else if (position.root) {
     out = expression(position.map.source[axis], *position.root);
   } else if (position.columns != 0) {
-    bool trailing = stride * extent <= position.columns;
-    if (trailing) {
+    if (position.columns % (stride * extent) == 0) {
       out = quotientRemainder(position.column, stride, stride * extent == position.columns ? 0 : extent);
     } else {
-      out = quotientRemainder(position.row, stride / position.columns, stride * extent == position.shape.elementCount() ? 0 : extent);
+      // An axis may cross the ends of rows, as one of 10 does that a view splits into 5 rows of 2.
+      const bool whole_rows = stride % position.columns == 0;
+      const int64_t modulo = stride * extent == position.shape.elementCount() ? 0 : extent;
+      out = whole_rows ? quotientRemainder(position.row, stride / position.columns, modulo) : quotientRemainder(linear(id), stride, modulo);
     }
   } else if (position.linear.valid()) {
     out = quotientRemainder(position.linear, stride, stride * extent == position.shape.elementCount() ? 0 : extent);

@@ -155,6 +155,18 @@ Program recomputed() {
   return program;
 }
 
+/// A value of rows of ten elements that is also read in rows of two, so that an axis crosses the ends of rows.
+Program crossing() {
+  detail::Trace trace;
+  Tensor x = trace.addInput("x", f32(4, 5)), y = trace.addInput("y", f32(4, 10));
+  Tensor apart = repeat(x, 2, 1) - y;
+  trace.output(graph::OutputKind::Result, "flipped", flip(apart, {1}));
+  trace.output(graph::OutputKind::Loss, "loss", mean(square(tanh(apart))) + mean(square(tanh(flip(apart, {1})))) + mean(tanh(mean(x, 0))));
+  Program program{trace.take(), {}};
+  program.leaves = randomLeaves(program.graph, 0);
+  return program;
+}
+
 struct Case {
   const char* name;
   Program (*make)();
@@ -165,7 +177,7 @@ class Programs : public testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Models, Programs,
                          testing::Values(Case{"mlp", mlp, {}}, Case{"transformer", transformer, {}},
                                          Case{"chains", chains, {"a", "b", "c"}}, Case{"gradient_penalty", gradientPenalty, {}},
-                                         Case{"recomputed", recomputed, {"x", "w", "v"}},
+                                         Case{"recomputed", recomputed, {"x", "w", "v"}}, Case{"crossing", crossing, {"x", "y"}},
                                          Case{"residual", residual, {"x", "first", "second", "skip", "gain", "bias", "head"}},
                                          Case{"hourglass", hourglass, {"x", "down", "mix", "up", "gain"}},
                                          Case{"rotary", rotary, {"x", "gain", "wq", "wk", "wv", "wo"}}),

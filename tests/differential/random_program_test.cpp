@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random programs agree between the f64 evaluator, the reference and Vulkan, fused and not, with shared memory and without. RC_PARAMS sets
 // how many and from which seed: RC_PARAMS="max_success=10000 seed=1" random_program_test.
+#include <fmt/ranges.h>
 #include <rapidcheck.h>
 
 #include "frontend/graph_runner.h"
@@ -35,9 +36,14 @@ std::vector<graph::Tensor> runOn(const RandomProgram& program, const std::string
 void check(const RandomProgram& program, const std::vector<graph::Tensor>& want, const std::string& device, const std::string& left_out) {
   std::vector<std::string> disable;
   if (!left_out.empty()) disable.push_back(left_out);
-  double far = distance(runOn(program, device, disable), want);
-  if (!(far <= kTolerance)) {
-    RC_FAIL(fmt::format("{}{}{} is {} away from the evaluator:\n{}", device, left_out.empty() ? "" : " without ", left_out, far,
+  const std::vector<graph::Tensor> got = runOn(program, device, disable);
+  if (double far = distance(got, want); !(far <= kTolerance)) {
+    std::string values;
+    for (size_t n = 0; n < want.size(); ++n) {
+      if (distance({got[n]}, {want[n]}) > kTolerance)
+        values += fmt::format("result {}: got {} want {}\n", n, fmt::join(got[n].data, " "), fmt::join(want[n].data, " "));
+    }
+    RC_FAIL(fmt::format("{}{}{} is {} away from the evaluator:\n{}{}", device, left_out.empty() ? "" : " without ", left_out, far, values,
                         print(program.graph)));
   }
 }
