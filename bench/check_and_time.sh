@@ -21,5 +21,5 @@ echo "== step times"
 "$bin/bench_train_step" vulkan
 command -v python3 >/dev/null && python3 "$(dirname "$0")/peer_train_step.py"
 echo "== training"
-"$bin/lockstep" train sine --steps 200 --device vulkan | tail -n 1
-"$bin/lockstep" train addition --device vulkan | tail -n 1
+"$bin/lockstep" train sine --no-out --steps 200 --device vulkan | tail -n 1
+"$bin/lockstep" train addition --no-out --device vulkan | tail -n 1

@@ -14,7 +14,7 @@ namespace {
 // Chosen once by main(), before there are threads.
 ColorChoice g_choice = ColorChoice::Auto;
 
-constexpr std::array<std::string_view, 5> kCodes{"1;31", "36", "32", "2", "1;33"};
+constexpr std::array<std::string_view, 3> kCodes{"1;31", "36", "1;33"};
 
 }  // namespace
 

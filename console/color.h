@@ -15,7 +15,7 @@ enum class ColorChoice : uint8_t { Auto, Always, Never };
 void chooseColors(ColorChoice choice);
 [[nodiscard]] bool hasColors(std::FILE* stream);
 
-enum class Paint : uint8_t { Error, Help, Good, Faint, Loud };
+enum class Paint : uint8_t { Error, Help, Loud };
 /// The text, in colour if the stream has colours.
 std::string painted(std::FILE* stream, Paint paint, std::string_view text);
 

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <utility>
 
+#include "console/color.h"
 #include "console/text_format.h"
 #include "experiment/live_view.h"
 #include "experiment/report.h"
@@ -49,6 +50,7 @@ class Run {
       : recipe_(recipe), options_(options), settings_(settings), view_(stderr, settings.live, titleOf(recipe)) {}
 
   Result<ExitCode> run() {
+    LS_CHECK(checkRecipe());
     const Clock::time_point compile_start = Clock::now();
     experiment_ = recipe_.make(options_);
     if (settings_.resume) {
@@ -87,11 +89,27 @@ class Run {
     return {.recipe = recipe_.name, .seed = options_.seed, .steps = options_.steps, .data = options_.data, .device = options_.device};
   }
 
+  [[nodiscard]] Status checkRecipe() const {
+    if (recipe_.make == nullptr) {
+      return fail("recipe.make", fmt::format("the recipe '{}' makes no experiment", recipe_.name), {},
+                  "set Recipe::make, for example to make_experiment<E>");
+    }
+    if (recipe_.report_every < 1 || recipe_.chunk < 1 || recipe_.measure_every < 0) {
+      return fail("recipe.steps",
+                  fmt::format("the recipe '{}' reports every {} steps, measures every {} and submits {} at once", recipe_.name,
+                              recipe_.report_every, recipe_.measure_every, recipe_.chunk),
+                  {}, "report_every and chunk are 1 at least, measure_every is 0 at least");
+    }
+    return Success{};
+  }
+
   Status goOn() {
     LS_CHECK(settings_.folder->loadCheckpoint(trainer()));
     LS_TRY(history_, settings_.folder->readHistory(static_cast<int64_t>(trainer().step_count())));
     written_ = done();
     begun_at_ = done();
+    // A goal that was reached before is reached.
+    for (int64_t step = recipe_.report_every; step <= done(); step += recipe_.report_every) checkGoal(step, metricsAt(step));
     return Success{};
   }
 
@@ -150,7 +168,9 @@ class Run {
 
   void introduce(double seconds) {
     say(fmt::format("device {} ({}): {}", facts_.device, facts_.device_name, facts_.device_reason));
-    if (facts_.on_cpu) say("NO GPU: this runs on the CPU and is slow; 'lockstep doctor' says what is missing");
+    if (facts_.on_cpu)
+      say(console::painted(stdout, console::Paint::Loud,
+                           "NO GPU: this runs on the CPU and is slow; 'lockstep doctor' says what is missing"));
     say(fmt::format("{}: {} steps, {} parameters, seed {}{}", recipe_.name, options_.steps, facts_.parameters, options_.seed,
                     begun_at_ > 0 ? fmt::format(", going on after step {}", begun_at_) : ""));
     say(fmt::format("{} dispatches in {} levels a step, {} kernels, {} planned; ready after {}", facts_.dispatches, facts_.levels,
@@ -164,26 +184,33 @@ class Run {
     for (const Exhibit& exhibit : exhibits_) {
       if (const auto* text = std::get_if<std::string>(&exhibit.content)) view_.sample(*text);
     }
-    checkGoal();
+    checkGoal(done(), metrics_);
     if (!settings_.folder) return Success{};
     if (!metrics_.empty()) LS_CHECK(settings_.folder->addMeasurement(history_.measurements.back()));
     return settings_.folder->addExhibits(done(), exhibits_);
   }
 
-  [[nodiscard]] double recentLoss() const {
-    const auto window = std::min<int64_t>(done(), 20);
-    return std::accumulate(history_.losses.end() - window, history_.losses.end(), 0.0) / static_cast<double>(std::max<int64_t>(1, window));
+  /// The mean of the last 20 losses up to a step.
+  [[nodiscard]] double recentLoss(int64_t step) const {
+    const auto window = std::min<int64_t>(step, 20);
+    const auto end = history_.losses.begin() + step;
+    return std::accumulate(end - window, end, 0.0) / static_cast<double>(std::max<int64_t>(1, window));
   }
 
-  void checkGoal() {
+  [[nodiscard]] Metrics metricsAt(int64_t step) const {
+    const auto found = std::ranges::find(history_.measurements, step, &History::Measurement::step);
+    return found == history_.measurements.end() ? Metrics{} : found->metrics;
+  }
+
+  void checkGoal(int64_t step, const Metrics& metrics) {
     const Goal& goal = recipe_.goal;
-    if (goal.metric.empty() || reached_at_ || done() > goal.by_step) return;
+    if (goal.metric.empty() || reached_at_ || step > goal.by_step) return;
     double value = NAN;
-    if (goal.metric == "loss") value = recentLoss();
-    for (const auto& [name, metric] : metrics_) {
+    if (goal.metric == "loss") value = recentLoss(step);
+    for (const auto& [name, metric] : metrics) {
       if (name == goal.metric) value = metric;
     }
-    if (goal.kind == Goal::Kind::AtMost ? value <= goal.value : value >= goal.value) reached_at_ = done();
+    if (goal.kind == Goal::Kind::AtMost ? value <= goal.value : value >= goal.value) reached_at_ = step;
   }
 
   Status writeLosses() {
@@ -199,7 +226,7 @@ class Run {
     if (measured) {
       LS_CHECK(measure());
     } else {
-      checkGoal();
+      checkGoal(done(), metrics_);
     }
     LS_CHECK(writeLosses());
     if (settings_.folder && secondsSince(last_checkpoint_) >= settings_.checkpoint_seconds) {

@@ -191,6 +191,22 @@ TEST_F(TrainingRun, killed_run_goes_on_from_its_last_checkpoint) {
   EXPECT_EQ(linesIn("out/metrics.jsonl").size(), 2u);
 }
 
+TEST_F(TrainingRun, goal_that_was_reached_before_stays_reached) {
+  ASSERT_TRUE(run({.folder = RunFolder(scratch_ / "out")}).ok());
+  ASSERT_TRUE(run({.folder = RunFolder(scratch_ / "out"), .resume = true}, 30).ok());
+  EXPECT_NE(output_.find("reached at step 20"), std::string::npos) << output_;
+}
+
+TEST_F(TrainingRun, recipe_that_cannot_run_is_refused) {
+  const auto codeOf = [](const Recipe& broken) { return runTraining(broken, {.steps = 3}, {}).diagnostics().front().code; };
+  Recipe broken = recipe();
+  broken.make = nullptr;
+  EXPECT_EQ(codeOf(broken), "recipe.make");
+  broken = recipe();
+  broken.report_every = 0;
+  EXPECT_EQ(codeOf(broken), "recipe.steps");
+}
+
 TEST_F(TrainingRun, folder_without_a_run_or_a_checkpoint_cannot_be_gone_on_with) {
   const RunFolder none(scratch_ / "none");
   EXPECT_EQ(none.readConfig().diagnostics().front().code, "folder.missing");
