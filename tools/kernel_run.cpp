@@ -8,9 +8,9 @@
 #include <charconv>
 #include <cstring>
 
-#include "backends/backend.h"
+#include "backends/dispatch.h"
 #include "frontend/io/npy.h"
-#include "tools/isolate_entry.h"
+#include "ir/kernel/isolate_entry.h"
 
 namespace lockstep::tools {
 namespace {
@@ -20,7 +20,6 @@ using kernel::GlobalVariable;
 using kernel::Scalar;
 using kernel::TypeKind;
 
-constexpr uint64_t kArenaAlignment = 256;
 constexpr uint64_t kMaxBytes = uint64_t{1} << 31;
 
 bool isBound(const GlobalVariable& variable) { return variable.space == AddressSpace::Storage || variable.space == AddressSpace::Uniform; }
@@ -82,13 +81,13 @@ std::optional<uint32_t> bitsOf(Scalar scalar, double value) {
   return std::nullopt;
 }
 
-std::vector<std::byte> repeat(uint32_t bits, uint64_t count) {
-  std::vector<std::byte> bytes(count * 4);
+Bytes repeat(uint32_t bits, uint64_t count) {
+  Bytes bytes(count * 4);
   for (uint64_t i = 0; i < count; ++i) std::memcpy(bytes.data() + i * 4, &bits, 4);
   return bytes;
 }
 
-Result<std::vector<std::byte>> fromNpy(const std::string& path, const kernel::Module& module, const GlobalVariable& variable) {
+Result<Bytes> fromNpy(const std::string& path, const kernel::Module& module, const GlobalVariable& variable) {
   LS_TRY(io::Array array, io::readNpy(path));
   if (io::byteSize(array.type) != sizeof(uint32_t)) {
     return fail("run.bind", fmt::format("'{}' is {}, which no kernel can read", path, io::describe(array)), {},
@@ -134,7 +133,7 @@ Result<std::array<uint32_t, 3>> parseGroups(const std::string& text) {
   return groups;
 }
 
-Result<std::vector<std::byte>> makeBytes(const std::string& spec, const kernel::Module& module, const GlobalVariable& variable) {
+Result<Bytes> makeBytes(const std::string& spec, const kernel::Module& module, const GlobalVariable& variable) {
   const bool sized = !module.types.isRuntimeSized(variable.type);
   const uint64_t type_size = (module.types.sizeOf(variable.type) + 3) / 4 * 4;
   const std::string_view text = spec;
@@ -145,12 +144,12 @@ Result<std::vector<std::byte>> makeBytes(const std::string& spec, const kernel::
     } else if (!parseNumber(text.substr(6), size) || size == 0 || size % 4 != 0 || size > kMaxBytes) {
       return badSpec(spec, "needs a number of bytes that is a multiple of 4 and at most 2 GiB");
     }
-    return std::vector<std::byte>(size);
+    return Bytes(size);
   }
   if (text.starts_with("iota:")) {
     const std::optional<Extent> extent = parseExtent(text.substr(5));
     if (!extent) return badSpec(spec, "needs a type and a number of elements such as f32[16]");
-    std::vector<std::byte> bytes(extent->count * 4);
+    Bytes bytes(extent->count * 4);
     for (uint64_t i = 0; i < extent->count; ++i) {
       const std::optional<uint32_t> bits = bitsOf(extent->scalar, static_cast<double>(i));
       if (!bits) return badSpec(spec, "has elements that do not fit their type");
@@ -178,7 +177,7 @@ Result<std::vector<std::byte>> makeBytes(const std::string& spec, const kernel::
   return fromNpy(spec, module, variable);
 }
 
-io::Array toArray(const std::vector<std::byte>& bytes, const kernel::Module& module, const GlobalVariable& variable) {
+io::Array toArray(const Bytes& bytes, const kernel::Module& module, const GlobalVariable& variable) {
   const Elements elements = elementsOf(module, variable.type).value_or(Elements{});
   const io::ElementType type = io::findElementType(kernel::toString(elements.scalar)).value_or(io::ElementType::U32);
   const auto count = static_cast<int64_t>(bytes.size() / 4);
@@ -195,73 +194,24 @@ const GlobalVariable* findVariable(const kernel::Module& module, Slot slot) {
   return nullptr;
 }
 
-Result<program::Program> makeProgram(const KernelRun& run) {
-  LS_TRY(kernel::Module module, isolateEntry(run.module, run.entry));
-  program::Program program;
-  program::Dispatch dispatch{.kernel = program::KernelId(size_t{0}), .groups = run.groups, .bindings = {}};
-  for (const auto& [slot, bytes] : run.bytes) {
-    if (findVariable(module, slot) == nullptr)
+Result<std::map<Slot, Bytes>> runKernel(KernelRun run) {
+  LS_TRY(const kernel::Module used, kernel::isolateEntry(run.module, run.entry));
+  KernelDispatch dispatch{.module = std::move(run.module), .entry = run.entry, .groups = run.groups, .bindings = {}, .buffer_sizes = {}};
+  std::vector<Bytes> buffers;
+  for (auto& [slot, bytes] : run.bytes) {
+    if (findVariable(used, slot) == nullptr)
       return fail("run.bind", fmt::format("the entry point uses no variable at binding {}", toString(slot)), {}, "leave out its --bind");
-  }
-  std::vector<GlobalVariable*> variables;
-  for (GlobalVariable& variable : module.globals) {
-    if (isBound(variable)) variables.push_back(&variable);
-  }
-  std::ranges::sort(variables, {},
-                    [](const GlobalVariable* variable) { return Slot{.group = variable->group, .binding = variable->binding}; });
-  for (size_t i = 0; i < variables.size(); ++i) {
-    GlobalVariable& variable = *variables[i];
-    const auto bytes = run.bytes.find({.group = variable.group, .binding = variable.binding});
-    if (bytes == run.bytes.end()) {
-      return fail("run.bind", fmt::format("{} has no value", describeVariable(module, variable)), {},
-                  fmt::format("add --bind {}.{}=FILE.npy or another value", variable.group, variable.binding));
-    }
-    const uint64_t size = bytes->second.size(), least = module.types.sizeOf(variable.type);
-    if (size < least) {
-      return fail("run.bind", fmt::format("{} needs at least {} bytes but has {}", describeVariable(module, variable), least, size));
-    }
-    const std::string name = fmt::format("bind{}", i);
-    const auto words = static_cast<int64_t>(size / 4);
-    program.arenas.push_back(
-        {.name = name, .role = program::ArenaRole::State, .size = (size + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment});
-    program.buffers.push_back({.name = name,
-                               .type = {.dtype = graph::DType::U32, .shape = graph::Shape{words}},
-                               .role = program::ArenaRole::State,
-                               .arena = program::ArenaId(i),
-                               .offset = 0,
-                               .size = size,
-                               .initial = 0});
-    const bool writes = variable.space == AddressSpace::Storage && variable.access != kernel::Access::Read;
     dispatch.bindings.push_back(
-        {.buffer = program::BufferId(i), .offset = 0, .size = size, .access = writes ? kernel::Access::ReadWrite : kernel::Access::Read});
-    variable.group = 0;
-    variable.binding = static_cast<uint32_t>(i);
+        {.group = slot.group, .binding = slot.binding, .buffer = buffers.size(), .offset = 0, .size = bytes.size()});
+    dispatch.buffer_sizes.push_back(bytes.size());
+    buffers.push_back(std::move(bytes));
   }
-  const std::string label = module.entryPoint()->name;
-  program.kernels.push_back({.name = label, .code = kernel::canonical(module)});
-  program.commands.push_back({.action = std::move(dispatch), .level = 0, .label = label});
-  return program;
-}
-
-Result<std::map<Slot, std::vector<std::byte>>> runKernel(KernelRun run) {
-  LS_TRY(program::Program program, makeProgram(run));
-  LS_TRY(const program::ValidProgram valid, program::validate(std::move(program)));
+  LS_TRY(const program::ValidProgram program, makeProgram(dispatch));
   LS_TRY(const ChosenDevice chosen, chooseDevice(run.device));
   LS_TRY(const std::unique_ptr<Backend> backend, openDevice(chosen.info));
-  LS_TRY(const std::unique_ptr<Executable> executable, backend->compile(valid));
-  ArenaSet arenas;
+  LS_CHECK(runDispatch(*backend, program, buffers));
   size_t index = 0;
-  for (const auto& [slot, bytes] : run.bytes) {
-    const program::Arena& arena = valid->arenas[index++];
-    LS_TRY(const std::shared_ptr<Memory> memory, backend->allocate(arena.size));
-    LS_CHECK(memory->write(0, bytes));
-    arenas.emplace(arena.name, memory);
-  }
-  const std::span<const std::byte> no_input;
-  LS_TRY(const Ticket ticket, executable->submit(arenas, std::span(&no_input, 1)));
-  LS_CHECK(executable->wait(ticket));
-  index = 0;
-  for (auto& [slot, bytes] : run.bytes) LS_CHECK(arenas.find(valid->arenas[index++].name)->second->read(0, bytes));
+  for (auto& [slot, bytes] : run.bytes) bytes = std::move(buffers[index++]);
   return std::move(run.bytes);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one entry point once: a Program of one dispatch in which every bound variable is an arena of its own.
+// What `lockstep run` binds and prints: values for the variables of a kernel, by group and binding.
 #pragma once
 
 #include <array>
@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "backends/dispatch.h"
 #include "frontend/io/array.h"
 #include "ir/kernel/module.h"
-#include "ir/program/program.h"
 #include "ir/support/result.h"
 
 namespace lockstep::tools {
@@ -31,23 +31,20 @@ Result<std::array<uint32_t, 3>> parseGroups(const std::string& text);
 /// Initial bytes of a variable of type `type` (sizes of runtime-sized arrays come from here):
 ///   FILE.npy | zeros | zeros:BYTES | iota:f32[N] | fill:f32[N]=V | fill:V
 /// `zeros` and `fill:V` take the size from the type. code "run.bind".
-Result<std::vector<std::byte>> makeBytes(const std::string& spec, const kernel::Module& module, const kernel::GlobalVariable& variable);
+Result<Bytes> makeBytes(const std::string& spec, const kernel::Module& module, const kernel::GlobalVariable& variable);
 
 /// The bytes of a variable as an array: its elements where it is an array of scalars or vectors, else u32 words.
-io::Array toArray(const std::vector<std::byte>& bytes, const kernel::Module& module, const kernel::GlobalVariable& variable);
+io::Array toArray(const Bytes& bytes, const kernel::Module& module, const kernel::GlobalVariable& variable);
 
 struct KernelRun {
   kernel::Module module;
   std::string entry;  ///< empty: the only entry point
   std::array<uint32_t, 3> groups{1, 1, 1};
-  std::map<Slot, std::vector<std::byte>> bytes = {};  ///< one for each storage or uniform variable that the entry point uses
+  std::map<Slot, Bytes> bytes = {};  ///< one for each storage or uniform variable that the entry point uses
   std::string device = "auto";
 };
 /// The variables' bytes after the dispatch. Codes run.entry, run.bind and those of validation and the device.
-Result<std::map<Slot, std::vector<std::byte>>> runKernel(KernelRun run);
-
-/// The program that runKernel makes; arenas are named "bind0", "bind1", ... in the order of slots.
-Result<program::Program> makeProgram(const KernelRun& run);
+Result<std::map<Slot, Bytes>> runKernel(KernelRun run);
 
 /// The storage and uniform variable of a slot, or null.
 const kernel::GlobalVariable* findVariable(const kernel::Module& module, Slot slot);

@@ -16,8 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 10> kRooms = {"ir",         "passes",   "backends", "frontend", "console",
-                                                     "experiment", "examples", "tools",    "bench",    "tests"};
+constexpr std::array<std::string_view, 11> kRooms = {"ir",       "passes",      "backends", "frontend", "console", "experiment",
+                                                     "examples", "conformance", "tools",    "bench",    "tests"};
 
 /// Files whose path starts with `folder` may include only what starts with one of `allowed`. The first row that matches counts.
 struct DirectionRow {
@@ -41,9 +41,12 @@ const std::vector<DirectionRow>& directions() {
       {"experiment/", {"ir/support/", "frontend/", "console/", "experiment/"}},
       {"examples/models/", {"frontend/", "examples/models/"}},
       {"examples/", {"frontend/", "experiment/", "examples/"}},
-      {"tools/", {"ir/", "passes/", "backends/backend.h", "frontend/", "console/", "experiment/", "examples/", "tools/"}},
+      {"conformance/", {"ir/", "backends/backend.h", "backends/dispatch.h", "frontend/wgsl/", "conformance/"}},
+      {"tools/",
+       {"ir/", "passes/", "backends/backend.h", "backends/dispatch.h", "frontend/", "console/", "experiment/", "examples/", "conformance/",
+        "tools/"}},
       {"bench/", {"ir/", "passes/", "backends/", "frontend/", "experiment/", "examples/", "tools/", "bench/"}},
-      {"tests/", {"ir/", "passes/", "backends/", "frontend/", "console/", "experiment/", "examples/", "tools/", "tests/"}},
+      {"tests/", {"ir/", "passes/", "backends/", "frontend/", "console/", "experiment/", "examples/", "conformance/", "tools/", "tests/"}},
   };
   return rows;
 }
@@ -64,10 +67,10 @@ const std::vector<LibraryRow>& libraries() {
       {"spirv/", {"backends/vulkan/", "tests/"}, true},
       {"tbb/", {"backends/reference/", "ir/graph/evaluate", "bench/", "tests/"}, true},
       {"oneapi/tbb", {"backends/reference/", "ir/graph/evaluate", "bench/", "tests/"}, true},
-      {"nlohmann/", {"frontend/io/", "experiment/", "tools/", "bench/", "tests/"}, false},
+      {"nlohmann/", {"frontend/io/", "experiment/", "conformance/", "tools/", "bench/", "tests/"}, false},
       {"CLI/", {"console/", "bench/"}, false},
       {"png.h", {"frontend/io/"}, false},
-      {"zlib.h", {"frontend/io/", "tests/"}, false},
+      {"zlib.h", {"frontend/io/", "conformance/", "tests/"}, false},
       {"xxhash.h", {"ir/", "passes/", "backends/", "frontend/"}, false},
   };
   return rows;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/isolate_entry.h"
+#include "ir/kernel/isolate_entry.h"
 
 #include <gtest/gtest.h>
 
-namespace lockstep::tools {
+namespace lockstep::kernel {
 namespace {
 
 constexpr std::string_view kModule = R"(lockstep.kernel 1
@@ -24,8 +24,8 @@ fn @second() {workgroup_size = [2, 1, 1]} {
 }
 )";
 
-kernel::Module module() {
-  auto result = kernel::parse(kModule);
+Module module() {
+  auto result = parse(kModule);
   EXPECT_TRUE(result.ok()) << toString(result.diagnostics());
   return *result;
 }
@@ -37,14 +37,14 @@ TEST(IsolateEntry, keeps_what_the_entry_uses) {
   EXPECT_EQ(second->functions[0].name, "helper");
   ASSERT_EQ(second->globals.size(), 1u);
   EXPECT_EQ(second->globals[0].name, "y");
-  EXPECT_TRUE(kernel::validate(*second).ok()) << kernel::print(*second);
-  EXPECT_NE(kernel::print(*second).find("call @helper"), std::string::npos) << kernel::print(*second);
+  EXPECT_TRUE(validate(*second).ok()) << print(*second);
+  EXPECT_NE(print(*second).find("call @helper"), std::string::npos) << print(*second);
 
   const auto first = isolateEntry(module(), "first");
   ASSERT_TRUE(first.ok());
   EXPECT_EQ(first->functions.size(), 1u);
   EXPECT_EQ(first->globals[0].name, "x");
-  EXPECT_TRUE(kernel::validate(*first).ok());
+  EXPECT_TRUE(validate(*first).ok());
   EXPECT_EQ(*isolateEntry(*first, ""), *first);
 }
 
@@ -52,8 +52,8 @@ TEST(IsolateEntry, wrong_names_are_answered) {
   EXPECT_EQ(isolateEntry(module(), "").diagnostics().front().code, "run.entry");
   EXPECT_EQ(isolateEntry(module(), "secnd").diagnostics().front().remedy, "did you mean 'second'?");
   EXPECT_FALSE(isolateEntry(module(), "helper").ok());
-  EXPECT_FALSE(isolateEntry(*kernel::parse("lockstep.kernel 1\nfn @f() {\n}\n"), "").ok());
+  EXPECT_FALSE(isolateEntry(*parse("lockstep.kernel 1\nfn @f() {\n}\n"), "").ok());
 }
 
 }  // namespace
-}  // namespace lockstep::tools
+}  // namespace lockstep::kernel

@@ -7,10 +7,10 @@
 #include "ir/kernel/module.h"
 #include "ir/support/result.h"
 
-namespace lockstep::tools {
+namespace lockstep::kernel {
 
 /// The module with only this entry point, the functions that it calls and the variables that they use. `name` may be empty where there is
 /// only one entry point. The result is canonical. code "run.entry".
-Result<kernel::Module> isolateEntry(const kernel::Module& module, const std::string& name);
+Result<Module> isolateEntry(const Module& module, const std::string& name);
 
-}  // namespace lockstep::tools
+}  // namespace lockstep::kernel

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/isolate_entry.h"
+#include "ir/kernel/isolate_entry.h"
 
 #include <fmt/format.h>
 
@@ -8,11 +8,8 @@
 
 #include "ir/support/nearest.h"
 
-namespace lockstep::tools {
+namespace lockstep::kernel {
 namespace {
-
-using kernel::Function;
-using kernel::Module;
 
 /// Marks what a function reaches.
 class Reach {
@@ -24,17 +21,17 @@ class Reach {
     visitBlock(module_.functions[index].body);
   }
   [[nodiscard]] bool function(size_t index) const { return functions_[index]; }
-  [[nodiscard]] bool value(kernel::ValueId id) const { return values_[id.index()]; }
+  [[nodiscard]] bool value(ValueId id) const { return values_[id.index()]; }
 
  private:
-  void visitBlock(kernel::BlockId id) {
-    for (const kernel::InstructionId instruction_id : module_[id].instructions) {
-      const kernel::Instruction& instruction = module_[instruction_id];
-      for (const kernel::ValueId operand : instruction.operands) {
+  void visitBlock(BlockId id) {
+    for (const InstructionId instruction_id : module_[id].instructions) {
+      const Instruction& instruction = module_[instruction_id];
+      for (const ValueId operand : instruction.operands) {
         if (operand.valid()) values_[operand.index()] = true;
       }
-      if (instruction.op == kernel::Op::Call) visitFunction(instruction.immediate);
-      for (const kernel::BlockId block : instruction.blocks) visitBlock(block);
+      if (instruction.op == Op::Call) visitFunction(instruction.immediate);
+      for (const BlockId block : instruction.blocks) visitBlock(block);
     }
   }
   const Module& module_;
@@ -75,18 +72,18 @@ Result<Module> isolateEntry(const Module& module, const std::string& name) {
     result.functions.push_back(module.functions[i]);
   }
   // Instructions of dropped functions are unreachable and disappear below, so their immediates do not matter.
-  for (kernel::Instruction& instruction : result.instructions) {
-    if (instruction.op == kernel::Op::Call) instruction.immediate = new_index[instruction.immediate];
+  for (Instruction& instruction : result.instructions) {
+    if (instruction.op == Op::Call) instruction.immediate = new_index[instruction.immediate];
   }
-  for (kernel::Value& value : result.values) {
-    if (value.kind == kernel::ValueKind::Parameter) value.index = new_index[value.index];
+  for (Value& value : result.values) {
+    if (value.kind == ValueKind::Parameter) value.index = new_index[value.index];
   }
-  std::erase_if(result.globals, [&](const kernel::GlobalVariable& variable) { return !reach.value(variable.value); });
-  for (kernel::Value& value : result.values) {
-    if (value.kind == kernel::ValueKind::Variable) value.index = 0;
+  std::erase_if(result.globals, [&](const GlobalVariable& variable) { return !reach.value(variable.value); });
+  for (Value& value : result.values) {
+    if (value.kind == ValueKind::Variable) value.index = 0;
   }
   for (size_t i = 0; i < result.globals.size(); ++i) result.values[result.globals[i].value.index()].index = static_cast<uint32_t>(i);
-  return kernel::canonical(result);
+  return canonical(result);
 }
 
-}  // namespace lockstep::tools
+}  // namespace lockstep::kernel

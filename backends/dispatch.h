@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one entry point of a kernel once: a Program of one dispatch in which every buffer is an arena of its own.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+#include "ir/kernel/module.h"
+
+namespace lockstep {
+
+using Bytes = std::vector<std::byte>;
+
+/// A variable's memory: `size` bytes from `offset` (a multiple of 256) of buffer number `buffer`.
+struct BufferBinding {
+  uint32_t group = 0, binding = 0;
+  size_t buffer = 0;
+  uint64_t offset = 0, size = 0;
+};
+
+struct KernelDispatch {
+  kernel::Module module;
+  std::string entry;  ///< empty: the only entry point
+  std::array<uint32_t, 3> groups{1, 1, 1};
+  std::vector<BufferBinding> bindings;  ///< at least those of the storage and uniform variables that the entry point uses
+  std::vector<uint64_t> buffer_sizes;   ///< bytes
+};
+
+/// The program of one dispatch; its arenas are "buffer0", "buffer1", ... Codes run.entry, run.bind and those of validation.
+Result<program::ValidProgram> makeProgram(const KernelDispatch& dispatch);
+
+/// Runs it on the buffers, which then hold what the kernel left there. buffers[i] has buffer_sizes[i] bytes.
+Status runDispatch(Backend& backend, const program::ValidProgram& program, std::vector<Bytes>& buffers);
+
+}  // namespace lockstep

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs that WGSL accepts or rejects. A test of kind "module" is about the text alone; one of kind "pipeline" also gives values to
+// overrides.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "conformance/suite.h"
+#include "frontend/wgsl/wgsl.h"
+
+namespace lockstep::conformance {
+namespace {
+
+class VerdictJudge : public Judge {
+ public:
+  Outcome judge(const std::string& text_line) override {
+    const nlohmann::json line = nlohmann::json::parse(text_line);
+    const bool corpus = !line.contains("q");
+    const std::string test = line.at(corpus ? "f" : "q");
+    Outcome outcome{.family = corpus ? test.substr(0, test.find('/')) : familyOf(test), .test = test, .why = {}};
+    const std::string text = line.at(corpus ? "wgsl" : "code");
+    const bool expected = line.value("ok", true);
+    wgsl::ReadOptions options;
+    const nlohmann::json constants = line.value("constants", nlohmann::json::object());
+    for (const auto& [name, value] : constants.items())
+      options.overrides[name] = value.is_boolean() ? value.get<bool>() : value.get<double>();
+    const Result<kernel::Module> module = wgsl::read(text, options);
+    if (module.ok() == expected) return outcome;
+    outcome.test += " " + line.value("p", "");
+    outcome.verdict = Verdict::Disagree;
+    outcome.why = expected ? fmt::format("must be accepted, but: {}\n{}", wgsl::renderDiagnostics(module.diagnostics(), text), text)
+                           : "must be rejected:\n" + text;
+    if (!module.ok() && module.diagnostics().front().code == "wgsl.unsupported") outcome.verdict = Verdict::Unsupported;
+    return outcome;
+  }
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Judge>> makeVerdictJudge(const Settings&) { return std::unique_ptr<Judge>(std::make_unique<VerdictJudge>()); }
+
+}  // namespace lockstep::conformance

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/conformance.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "tools/verb.h"
+
+namespace lockstep::tools {
+namespace {
+
+using conformance::Counts;
+using conformance::FileReport;
+
+nlohmann::ordered_json toJson(const Counts& counts) { return {counts.agree, counts.disagree, counts.unsupported}; }
+
+nlohmann::ordered_json toJson(const FileReport& report) {
+  nlohmann::ordered_json families = nlohmann::ordered_json::object();
+  for (const auto& [name, counts] : report.families) families[name] = toJson(counts);
+  nlohmann::ordered_json first = nlohmann::ordered_json::array();
+  for (const conformance::Difference& difference : report.first) first.push_back({{"q", difference.test}, {"why", difference.why}});
+  return {{"file", report.file},
+          {"agree", report.counts.agree},
+          {"disagree", report.counts.disagree},
+          {"unsupported", report.counts.unsupported},
+          {"families", std::move(families)},
+          {"first", std::move(first)}};
+}
+
+void printReport(const FileReport& report) {
+  fmt::print("{}: {} agree, {} disagree, {} unsupported\n", report.file, report.counts.agree, report.counts.disagree,
+             report.counts.unsupported);
+  for (const auto& [name, counts] : report.families) {
+    if (counts.disagree + counts.unsupported == 0) continue;
+    fmt::print("  {}: {} agree, {} disagree, {} unsupported\n", name, counts.agree, counts.disagree, counts.unsupported);
+  }
+  for (const conformance::Difference& difference : report.first) fmt::print("  - {}\n    {}\n", difference.test, difference.why);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+Result<ExitCode> conformanceVerb(Arguments arguments) {
+  std::string folder, device = "reference", only;
+  std::vector<std::string> files;
+  int64_t differences = 10, threads = 0;
+  bool json = false;
+  Options options("lockstep conformance", "Replays recorded data of public WGSL suites and counts what agrees.");
+  options.argument(folder, "DIR", "the folder with the recorded files (*.jsonl.gz)");
+  options.value(device, "--device", "reference, vulkan, vulkan:N or vulkan:NAME; where programs run");
+  options.choices("--device", {"reference", "vulkan"});
+  options.list(files, "--file", "only this file, without its ending; may be given several times");
+  options.choices("--file", conformance::knownFiles());
+  options.value(only, "--only", "only tests whose name has this in it");
+  options.value(differences, "--first", "how many disagreements of a file are shown");
+  options.value(threads, "--threads", "threads that judge; 0 is one a core");
+  options.flag(json, "--json", "print one JSON object");
+  LS_TRY(const bool go, options.parse(arguments));
+  if (!go) return ExitCode::Ok;
+  if (differences < 0 || threads < 0) return usage("value", "--first and --threads are at least 0");
+
+  nlohmann::ordered_json reports = nlohmann::ordered_json::array();
+  bool agrees = true;
+  LS_CHECK(conformance::run({.folder = folder,
+                             .device = device,
+                             .files = files,
+                             .only = only,
+                             .differences = static_cast<size_t>(differences),
+                             .threads = static_cast<unsigned>(threads)},
+                            [&](const FileReport& report) {
+                              agrees = agrees && report.counts.disagree == 0;
+                              if (json) {
+                                reports.push_back(toJson(report));
+                              } else {
+                                printReport(report);
+                              }
+                            }));
+  if (json) fmt::print("{}\n", nlohmann::ordered_json{{"device", device}, {"files", std::move(reports)}}.dump());
+  return agrees ? ExitCode::Ok : ExitCode::NumericCheck;
+}
+
+}  // namespace lockstep::tools
