@@ -42,6 +42,7 @@ struct Expr {
 struct Attribute {
   Span span;
   std::string_view name;
+  bool has_parentheses = false;
   std::vector<ExprId> arguments;
 };
 

@@ -42,8 +42,8 @@ Types::Facts Types::factsOf(Ty id) const {
     const uint64_t count = std::max<uint64_t>(1, type.count);
     facts = {.align = element.align, .size = std::min(kHuge, stride * count), .scalars = std::min(kManyScalars, element.scalars * count)};
     facts.depth = element.depth + 1;
-    facts.constructible = type.count > 0 && !type.override_sized && element.constructible;
-    facts.host_shareable = !type.override_sized && element.host_shareable;
+    facts.constructible = type.count > 0 && type.override_count == 0 && element.constructible;
+    facts.host_shareable = type.override_count == 0 && element.host_shareable;
     facts.atomic = element.atomic;
   } else if (type.kind == Kind::Atomic) {
     facts = facts_[type.element.index()];

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "frontend/wgsl/token.h"
+#include "frontend/wgsl/unicode.h"
 
 namespace lockstep::wgsl {
 namespace {
@@ -32,6 +33,9 @@ CodePoint decodeUtf8(std::string_view text) {
     if ((byte(i) & 0xC0u) != 0x80u) return {};
     value = (value << 6u) | (byte(i) & 0x3Fu);
   }
+  const bool overlong = value < (length == 2 ? 0x80u : length == 3 ? 0x800u : 0x10000u);
+  const bool surrogate = value >= 0xD800 && value <= 0xDFFF;
+  if (overlong || surrogate || value > 0x10FFFF) return {};
   return {value, length};
 }
 
@@ -42,17 +46,10 @@ bool isBlank(uint32_t c) {
 
 bool isDigit(uint32_t c) { return c >= '0' && c <= '9'; }
 
-/// Letters outside ASCII are accepted as a whole; the exact XID tables are not needed to read valid programs. Symbols and
-/// punctuation blocks are left out so that stray arrows and dashes are reported.
-bool isIdentifierStart(uint32_t c) {
-  if (c < 0x80) return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-  const bool letter = c == 0xAA || c == 0xB5 || c == 0xBA || (c >= 0xC0 && c != 0xD7 && c != 0xF7);
-  const bool symbols = (c >= 0x2000 && c <= 0x206F) || (c >= 0x20A0 && c <= 0x20CF) || (c >= 0x2190 && c <= 0x2BFF) ||
-                       (c >= 0x3000 && c <= 0x3004) || (c >= 0xD800 && c <= 0xF8FF) || c >= 0xE0000 || (c >= 0x1F000 && c <= 0x1FAFF);
-  return letter && !symbols;
-}
+bool isIdentifierStart(uint32_t c) { return c == '_' || isXidStart(c); }
 
-bool isIdentifierContinue(uint32_t c) { return isIdentifierStart(c) || isDigit(c) || c == 0xB7; }
+/// The code points that end a line.
+bool isLineBreak(uint32_t c) { return (c >= '\n' && c <= '\r') || c == 0x85 || c == 0x2028 || c == 0x2029; }
 
 class Lexer {
  public:
@@ -72,7 +69,7 @@ class Lexer {
   bool skipBlanksAndComments() {
     while (at_ < text_.size()) {
       if (rest().starts_with("//")) {
-        while (at_ < text_.size() && text_[at_] != '\n' && text_[at_] != '\r') ++at_;
+        skipLineComment();
       } else if (rest().starts_with("/*")) {
         skipBlockComment();
       } else {
@@ -82,6 +79,17 @@ class Lexer {
       }
     }
     return false;
+  }
+
+  /// Past one code point of a comment; text that is no text is reported even there.
+  void skipCommented() {
+    const CodePoint c = decodeUtf8(rest());
+    if (c.length == 0 || c.value == 0) return reportBadByte();
+    at_ += c.length;
+  }
+
+  void skipLineComment() {
+    while (at_ < text_.size() && !isLineBreak(decodeUtf8(rest()).value)) skipCommented();
   }
 
   void skipBlockComment() {
@@ -95,7 +103,7 @@ class Lexer {
         --depth;
         at_ += 2;
       } else {
-        ++at_;
+        skipCommented();
       }
     } while (depth > 0 && at_ < text_.size());
     if (depth > 0) reporter_.error(kSyntax, {begin, begin + 2}, "block comment is not closed");
@@ -112,13 +120,18 @@ class Lexer {
     const bool number = isDigit(c) || (c == '.' && at_ + 1 < text_.size() && isDigit(static_cast<unsigned char>(text_[at_ + 1])));
     if (number) return readLiteral();
     const CodePoint first = decodeUtf8(rest());
-    if (first.length == 0 || first.value == 0) return reportStray(1, fmt::format("byte 0x{:02x} is not valid here", c));
+    if (first.length == 0 || first.value == 0) return reportBadByte();
     const size_t length = identifierLength();
     if (length > 0 && rest().substr(0, length) != "_") return readWord(length);
     for (const std::string_view candidate : kPunctuation) {
       if (rest().starts_with(candidate)) return push(TokenKind::Punctuation, candidate.size());
     }
     reportStray(first.length, fmt::format("character '{}' is not part of WGSL", rest().substr(0, first.length)));
+  }
+
+  void reportBadByte() {
+    const auto c = static_cast<unsigned char>(text_[at_]);
+    reportStray(1, c == 0 ? "a null character is not allowed" : fmt::format("byte 0x{:02x} is not UTF-8 text", c));
   }
 
   void reportStray(uint32_t length, std::string message) {
@@ -130,7 +143,7 @@ class Lexer {
     size_t length = 0;
     while (at_ + length < text_.size()) {
       const CodePoint c = decodeUtf8(text_.substr(at_ + length));
-      if (c.length == 0 || !(length == 0 ? isIdentifierStart(c.value) : isIdentifierContinue(c.value))) break;
+      if (c.length == 0 || !(length == 0 ? isIdentifierStart(c.value) : isXidContinue(c.value))) break;
       length += c.length;
     }
     return length;

@@ -154,6 +154,7 @@ std::vector<Attribute> Parser::parseAttributes() {
       while (!is(")") && !is(";") && peek().kind != TokenKind::End) next();
       expect(")", "after the diagnostic rule");
     } else if (is("(")) {
+      attribute.has_parentheses = true;
       attribute.arguments = parseArguments();
     }
     attribute.span = since(begin);
