@@ -135,6 +135,9 @@ EntityId Checker::checkLocal(const VariableDecl& decl) {
   } else if (!type.valid()) {
     type = fail(kType, decl.name_span, fmt::format("variable '{}' has neither a type nor a value", decl.name));
   }
+  if (entity.kind == EntityKind::Var && type != kError && types_.isMisaligned(type)) {
+    type = fail(kType, decl.name_span, fmt::format("type {} {}", name(type), whyNotIn(type, AddressSpace::Function, Access::ReadWrite)));
+  }
   const bool pointer_let = entity.kind == EntityKind::Let && types_.isPointer(type);
   if (type != kError && !types_.isConstructible(type) && !pointer_let) {
     type = fail(kType, decl.name_span, fmt::format("'{}' cannot have type {}", decl.name, name(type)));

@@ -219,6 +219,7 @@ class Checker {
   size_t unit_ = SIZE_MAX;                        // the global whose declaration is being checked
   std::map<uint32_t, uint32_t> override_counts_;  // override entity -> Type::override_count
   std::set<std::string> used_overrides_;
+  std::set<Ty> uniform_types_;  // whose layout suits uniform buffers
   std::set<uint32_t> override_ids_;
   std::vector<Scope> scopes_;
   std::vector<Breakable> breakables_;
