@@ -76,6 +76,13 @@ Bytes decoded(const nlohmann::json& text, size_t size, const Bytes& before = {})
   return std::move(*bytes);
 }
 
+/// One to three numbers.
+std::array<uint32_t, 3> groupsOf(const nlohmann::json& numbers) {
+  std::array<uint32_t, 3> groups{1, 1, 1};
+  for (size_t i = 0; i < numbers.size(); ++i) groups.at(i) = numbers.at(i);
+  return groups;
+}
+
 class TraceJudge : public Judge {
  public:
   explicit TraceJudge(std::unique_ptr<Backend> backend) : runner_(std::move(backend)) {}
@@ -84,7 +91,9 @@ class TraceJudge : public Judge {
     const nlohmann::json test = nlohmann::json::parse(line);
     Outcome outcome{
         .family = test.at("fam"), .test = fmt::format("{} {}", test.at("q").get<std::string>(), test.value("sub", "")), .why = {}};
-    KernelDispatch dispatch{.module = {}, .entry = test.at("entry"), .groups = test.at("wgs"), .bindings = {}, .buffer_sizes = {}};
+    KernelDispatch dispatch;
+    dispatch.entry = test.value("entry", "");
+    dispatch.groups = groupsOf(test.at("wgs"));
     RecordedRun run;
     for (const nlohmann::json& buffer : test.at("bufs")) {
       const size_t size = buffer.at("size");
@@ -132,7 +141,8 @@ class ConsensusJudge : public Judge {
     const std::string name = test.at("f");
     Outcome outcome{.family = name.substr(0, name.find_last_of('/')), .test = name, .why = {}};
     const size_t size = test.at("size");
-    KernelDispatch dispatch{.module = {}, .entry = test.at("en"), .groups = {1, 1, 1}, .bindings = {}, .buffer_sizes = {}};
+    KernelDispatch dispatch;
+    dispatch.entry = test.at("en");
     for (const nlohmann::json& bind : test.at("binds")) {
       dispatch.bindings.push_back(
           {.group = bind.at(0), .binding = bind.at(1), .buffer = dispatch.bindings.size(), .offset = 0, .size = size});
