@@ -75,6 +75,7 @@ constexpr std::array kExempt{
     Exempt{"docs/install.md", "cmake", "find_package(lockstep", "a part of a CMakeLists.txt; tests/package/consumer has it"},
     Exempt{"docs/install.md", "cmake", "add_subdirectory(", "a part of a CMakeLists.txt; tests/package/consumer has it"},
     Exempt{"docs/install.md", "cpp", "#include <lockstep/", "paths of an installed library; tests/package compiles these includes"},
+    Exempt{"docs/vulkan.md", "console", "sudo apt install mesa", "needs root and the network"},
     Exempt{"docs/porting.md", "python", "", "PyTorch is none of our packages"},
 };
 
