@@ -17,11 +17,11 @@ struct Row {
   std::string meaning;
 };
 
-/// Of a line "| `file.read`, `file.write` | the operating system refused |"; no codes for any other line.
+/// Of a line "| <a id=...></a>`file.read`, <a id=...></a>`file.write` | the operating system refused |"; no codes for any other line.
 Row rowOf(std::string_view line) {
   Row row;
   const size_t middle = line.find(" | ", 2), end = line.rfind(" |");
-  if (!line.starts_with("| `") || middle == std::string_view::npos || end <= middle) return row;
+  if (!line.starts_with("| ") || middle == std::string_view::npos || end <= middle) return row;
   const std::string_view codes = line.substr(0, middle);
   for (size_t open = codes.find('`'); open != std::string_view::npos;) {
     const size_t close = codes.find('`', open + 1);
@@ -54,7 +54,7 @@ Result<ExitCode> explainVerb(Arguments arguments) {
   for (const Row& row : rows()) {
     for (const std::string& each : row.codes) {
       if (each == code) {
-        fmt::print("{}: {}\n", code, row.meaning);
+        fmt::print("{}: {}\ndocs/errors.md#{}\n", code, row.meaning, code);
         return ExitCode::Ok;
       }
       known.push_back(each);
@@ -64,7 +64,7 @@ Result<ExitCode> explainVerb(Arguments arguments) {
     for (const graph::Constraint& constraint : *op->constraints) {
       const std::string each = fmt::format("{}.{}", *op->name, constraint.label);
       if (each == code) {
-        fmt::print("{}: a constraint of the op '{}': {}\n", code, *op->name, constraint.text);
+        fmt::print("{}: a constraint of the op '{}': {}\ndocs/ops.md#{}\n", code, *op->name, constraint.text, *op->name);
         return ExitCode::Ok;
       }
       known.push_back(each);

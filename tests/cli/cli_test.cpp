@@ -81,6 +81,9 @@ TEST_F(Cli, explains_codes_of_the_page_and_constraints_of_ops) {
   EXPECT_TRUE(run("explain safetensors.offsets").out.starts_with("safetensors.offsets: a tensor lies outside the data"));
   EXPECT_TRUE(run("explain file.directory").out.starts_with("file.directory: the operating system refused"));
   EXPECT_TRUE(run("explain concat.C2").out.starts_with("concat.C2: a constraint of the op 'concat': "));
+  EXPECT_TRUE(run("explain file.directory").out.ends_with("\ndocs/errors.md#file.directory\n"));
+  EXPECT_TRUE(run("explain vulkan.loader").out.ends_with("\ndocs/errors.md#vulkan.loader\n"));
+  EXPECT_TRUE(run("explain concat.C2").out.ends_with("\ndocs/ops.md#concat\n"));
 }
 
 TEST_F(Cli, errors_are_coloured_when_asked_for) {
