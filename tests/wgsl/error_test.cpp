@@ -45,9 +45,10 @@ TEST(Errors, mixedOperators_needParentheses) {
     const std::string error = firstError(std::string("fn f(a: i32, b: i32, c: i32) { _ = ") + expression + "; }");
     EXPECT_NE(error.find("need parentheses when they are mixed"), std::string::npos) << expression << " gave " << error;
   }
-  constexpr const char* kGood[] = {"a & b & c",       "(a & b) == c", "a + b * c - a",   "a < b && b < c && a < c",
-                                   "(a << 1u) << 2u", "a << 1u == b", "a + b < c - a",   "a | (b & c)",
-                                   "a * b % c",       "-a - -b",      "a == b || a != c"};
+  constexpr const char* kGood[] = {"a & b & c",       "(a & b) == c", "a + b * c - a", "a < b && b < c && a < c",
+                                   "(a << 1u) << 2u", "a << 1u == b", "a + b < c - a", "a | (b & c)",
+                                   "a * b % c",       "-a - -b",      "a--b",          "a---b--c",
+                                   "a == b || a != c"};
   for (const char* expression : kGood) readGood(std::string("fn f(a: i32, b: i32, c: i32) { _ = ") + expression + "; }");
 }
 
