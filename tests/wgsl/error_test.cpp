@@ -52,6 +52,21 @@ TEST(Errors, mixedOperators_needParentheses) {
   for (const char* expression : kGood) readGood(std::string("fn f(a: i32, b: i32, c: i32) { _ = ") + expression + "; }");
 }
 
+TEST(Errors, identifiers_areThoseOfUnicode) {
+  for (const char* name : {"Δέλτα", "réflexion", "Кызыл", "朝焼け", "سلام", "гⷶ", "_x", "a_", "ⅷ", "𐐨"}) {
+    readGood(std::string("const ") + name + " = 1;");
+  }
+  constexpr Case kCases[] = {
+      {"const a→b = 1;", "1:8 wgsl.syntax: character '→' is not part of WGSL"},
+      {"const ·a = 1;", "1:7 wgsl.syntax: character '·' is not part of WGSL"},
+      {"const 😀 = 1;", "1:7 wgsl.syntax: character '😀' is not part of WGSL"},
+      {"const a\xC0\x80 = 1;", "1:8 wgsl.syntax: byte 0xc0 is not valid here"},
+      {"const a\xE0\x80\x80 = 1;", "1:8 wgsl.syntax: byte 0xe0 is not valid here"},
+      {"const a\xED\xA0\x80 = 1;", "1:8 wgsl.syntax: byte 0xed is not valid here"},
+  };
+  for (const Case& c : kCases) EXPECT_EQ(firstError(c.source), c.expected) << c.source;
+}
+
 TEST(Errors, names_areResolved) {
   constexpr Case kCases[] = {
       {"fn f() { x = 1; }", "1:10 wgsl.name: 'x' is not declared"},
