@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "frontend/io/jsonl.h"
 #include "ir/graph/op_def.h"
 #include "ir/support/nearest.h"
 #include "tools/error_page.h"
@@ -41,12 +42,23 @@ std::vector<Row> rows() {
   return all;
 }
 
+ExitCode say(const std::string& code, const std::string& meaning, bool json) {
+  if (json) {
+    fmt::print("{}\n", io::Json::object().add("code", code).add("meaning", meaning).text());
+  } else {
+    fmt::print("{}: {}\n", code, meaning);
+  }
+  return ExitCode::Ok;
+}
+
 }  // namespace
 
 Result<ExitCode> explainVerb(Arguments arguments) {
   std::string code;
+  bool json = false;
   Options options("lockstep explain", "Says what an error code means: 'lockstep explain matmul.C3'.");
   options.argument(code, "CODE", "as it stands after 'error:'");
+  options.flag(json, "--json", "one JSON object for scripts");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;
 
@@ -54,8 +66,7 @@ Result<ExitCode> explainVerb(Arguments arguments) {
   for (const Row& row : rows()) {
     for (const std::string& each : row.codes) {
       if (each == code) {
-        fmt::print("{}: {}\n", code, row.meaning);
-        return ExitCode::Ok;
+        return say(code, row.meaning, json);
       }
       known.push_back(each);
     }
@@ -64,8 +75,7 @@ Result<ExitCode> explainVerb(Arguments arguments) {
     for (const graph::Constraint& constraint : *op->constraints) {
       const std::string each = fmt::format("{}.{}", *op->name, constraint.label);
       if (each == code) {
-        fmt::print("{}: a constraint of the op '{}': {}\n", code, *op->name, constraint.text);
-        return ExitCode::Ok;
+        return say(code, fmt::format("a constraint of the op '{}': {}", *op->name, constraint.text), json);
       }
       known.push_back(each);
     }
