@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -149,24 +150,22 @@ Result<SampleReport> verifySample(const SampleProgram& sample, const detail::Dev
 
 Result<ExitCode> verifySamples(const std::string& name, const std::string& device, int64_t steps, bool json) {
   const std::vector<SampleProgram> samples = examples::samplePrograms();
+  if (name != "all" && std::ranges::find(samples, name, &SampleProgram::name) == samples.end()) {
+    return console::usage("verify", fmt::format("there is no sample '{}'", name),
+                          "one of " + joinNames(samples, &SampleProgram::name) + ", or all");
+  }
   LS_TRY(const detail::Device shared, detail::tryOpenDevice(device));
   if (!json) fmt::print("samples on {} against the f64 evaluator\n", shared.chosen.info.id);
-  bool found = false;
   int64_t failed = 0, passed = 0;
   io::Json list = io::Json::array();
   for (const SampleProgram& sample : samples) {
     if (name != "all" && name != sample.name) continue;
-    found = true;
     LS_TRY(const SampleReport report, verifySample(sample, shared, steps));
     ++(report.within ? passed : failed);
     list.add(toJson(report));
     if (json) continue;
     fmt::print("{}\n", toText(report, steps));
     std::fflush(stdout);
-  }
-  if (!found) {
-    return console::usage("verify", fmt::format("there is no sample '{}'", name),
-                          "one of " + joinNames(samples, &SampleProgram::name) + ", or all");
   }
   if (json) {
     fmt::print("{}\n", io::Json::object()

@@ -63,6 +63,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"opt no-such-file.graph", 4, "file.read"}, Mistake{"run kernel.txt", 4, "run.file"},
         Mistake{"run no-such-file.wgsl", 4, "file.read"}, Mistake{"run k.kir --dispatch 0", 2, "run.dispatch"},
         Mistake{"train sine --no-out --disable-pass grad", 2, "pipeline.pass"}, Mistake{"verify samples all --steps 0", 2, "usage.steps"},
+        Mistake{"verify samples nothing", 2, "usage.verify"}, Mistake{"verify samples all --device nonsense", 3, "nonsense"},
         Mistake{"manual extra", 2, "usage.argument"}, Mistake{"doctor extra", 2, "usage.argument"},
         Mistake{"profile sine --device nonsense", 3, "nonsense"}, Mistake{"profile sine --steps 0", 2, "usage.steps"},
         Mistake{"run x.graph --inputs no-such-file", 4, "file.read"}, Mistake{"run x.graph", 2, "usage.inputs"},
