@@ -57,6 +57,7 @@ TEST_F(ExplorePage, every_view_of_sine_works) {
   EXPECT_GT(counts["panels"], 400) << "one for each value of each graph";
   EXPECT_GT(counts["kernels"], 60) << "values in groups have a kernel";
   EXPECT_GT(counts["sources"], 40);
+  EXPECT_GT(counts["members"], 40) << "each says its group, and its source line if it has one";
   EXPECT_EQ(counts["sourceLines"], 3u) << "layers, relu and the loss";
   EXPECT_GT(counts["hits"], 10) << "matmul is found";
 }

@@ -82,7 +82,7 @@ function dispatchView() {
     boxes.set(command.index, box);
     picture.append(box);
     if (measured) picture.append(svg("rect", { css: "bar-time", x: x + 1, y: y + BOX.height - 7, width: Math.max(1, (BOX.width - 2) * (command.seconds / most)), height: 6, rx: 3 }));
-    picture.append(svg("text", { css: "label", x: x + 10, y: y + 17 }, cut(command.label, 23)), svg("text", { css: "sub", x: x + 10, y: y + 31 }, cut(kernel, 30)),
+    picture.append(svg("text", { css: "label", x: x + 10, y: y + 17 }, cut(command.label, 22)), svg("text", { css: "sub", x: x + 10, y: y + 31 }, cut(kernel, 30)),
       svg("text", { css: "sub", x: x + 10, y: y + 44 }, (command.groups ? command.groups.join("×") + " workgroups" : "")),
       svg("text", { css: "sub", x: x + BOX.width - 10, y: y + 44, "text-anchor": "end" }, measured ? formatTime(command.seconds) : ""));
   }
