@@ -128,7 +128,7 @@ Browser::Connection::~Connection() {
   try {
     call("Browser.close");
   } catch (const std::exception&) {
-    // It is ended below.
+    received.clear();  // it does not answer, so it is ended below
   }
   for (int i = 0; i < 100 && ::waitpid(process, nullptr, WNOHANG) == 0; ++i) std::this_thread::sleep_for(50ms);
   ::kill(-process, SIGKILL);
