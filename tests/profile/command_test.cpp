@@ -46,7 +46,7 @@ TEST_F(ProfileCommand, writes_json_a_trace_and_a_diff) {
   EXPECT_EQ(json["sample"], "sine");
   const Json trace = Json::parse(*io::readTextFile(trace_file));
   size_t on_lanes = 0;
-  for (const Json& event : trace["traceEvents"]) on_lanes += event["ph"] == "X" && event["pid"] == 2 && event["tid"] != 0 ? 1 : 0;
+  for (const Json& event : trace["traceEvents"]) on_lanes += event["ph"] == "X" && event["pid"] == 2 && event["tid"] != 1 ? 1 : 0;
   EXPECT_EQ(on_lanes, json["totals"]["commands"].get<size_t>());
   const Outcome after = run("sine --device reference --steps 2 --json --disable-pass fuse");
   ASSERT_EQ(after.status, 0) << after.err;
