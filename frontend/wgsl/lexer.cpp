@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "frontend/wgsl/token.h"
-#include "frontend/wgsl/unicode.h"
+#include "frontend/wgsl/xid.h"
 
 namespace lockstep::wgsl {
 namespace {
@@ -33,9 +33,9 @@ CodePoint decodeUtf8(std::string_view text) {
     if ((byte(i) & 0xC0u) != 0x80u) return {};
     value = (value << 6u) | (byte(i) & 0x3Fu);
   }
-  const bool overlong = value < (length == 2 ? 0x80u : length == 3 ? 0x800u : 0x10000u);
+  constexpr std::array<uint32_t, 5> kSmallest{0, 0, 0x80, 0x800, 0x10000};
   const bool surrogate = value >= 0xD800 && value <= 0xDFFF;
-  if (overlong || surrogate || value > 0x10FFFF) return {};
+  if (value < kSmallest[length] || surrogate || value > 0x10FFFF) return {};
   return {value, length};
 }
 
