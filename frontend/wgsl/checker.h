@@ -121,6 +121,8 @@ class Checker {
   bool arrayCount(ExprId expr, uint32_t& count, uint32_t& override_count);
   Ty limitedType(Ty type, Span where);
   Meaning lookUp(std::string_view name, Span where);
+  /// "did you mean 'x'?" for a name that is not declared; empty when nothing is near.
+  std::string similarName(std::string_view name) const;
 
   // check_expressions.cpp: each fills `info` of the expression.
   void checkExpr(ExprId id);
