@@ -174,6 +174,7 @@ class Checker {
   void checkBuiltinCall(ExprId id, Builtin builtin);
   Ty builtinType(const Expr& call, Builtin builtin);
   Ty sameArguments(const Expr& call, size_t first, size_t count, Family family);
+  Ty vectorsAndScalar(const Expr& call);
   Ty vectorBuiltinType(const Expr& call, Builtin builtin);
   Ty selectType(const Expr& call);
   Ty memoryBuiltinType(const Expr& call, Builtin builtin);
