@@ -85,10 +85,9 @@ Ty Types::modfResult(Ty value) {
 }
 
 Ty Types::builtinResult(std::string name, std::vector<StructMember> members) {
-  for (size_t i = 0; i < types_.size(); ++i) {
-    if (types_[i].kind == Kind::Struct && structure(Ty(i)).from_builtin && structure(Ty(i)).name == name) return Ty(i);
-  }
-  return structure({.name = std::move(name), .members = std::move(members), .from_builtin = true});
+  Ty& known = builtin_results_[name];
+  if (!known.valid()) known = structure({.name = std::move(name), .members = std::move(members), .from_builtin = true});
+  return known;
 }
 
 Ty Types::scalarOf(Ty id) const {

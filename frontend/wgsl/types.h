@@ -161,6 +161,7 @@ class Types {
   std::vector<Facts> facts_;
   std::vector<Structure> structures_;
   std::map<Type, Ty> interned_;
+  std::map<std::string, Ty> builtin_results_;
   std::vector<std::string> override_counts_;
 };
 
