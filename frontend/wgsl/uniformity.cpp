@@ -165,12 +165,14 @@ void UniformityAnalysis::report(const Requirement& requirement, const std::vecto
                             requirement.argument, requirement.callee);
       break;
   }
-  std::vector<Note> notes;
-  for (uint32_t inner = requirement.inner; inner != kNone && notes.size() < kMaximumSteps; inner = requirements_[inner].inner) {
+  std::vector<Remark> remarks;
+  for (uint32_t inner = requirement.inner; inner != kNone && remarks.size() < kMaximumSteps; inner = requirements_[inner].inner) {
     const Requirement& reason = requirements_[inner];
-    notes.push_back(reporter_.note(reason.place, fmt::format("'{}' needs it here", reason.callee)));
+    remarks.push_back({.place = reason.place, .message = fmt::format("'{}' needs it here", reason.callee)});
   }
-  explain(requirement.node, paths, notes);
+  explain(requirement.node, paths, remarks);
+  std::vector<Note> notes;
+  for (const Remark& remark : remarks) notes.push_back(reporter_.note(remark.place, remark.message));
   const std::string remedy =
       requirement.rule ? fmt::format("where this is intended, write @diagnostic(off, {})", toString(*requirement.rule))
       : requirement.what == Requirement::What::Flow
@@ -179,40 +181,41 @@ void UniformityAnalysis::report(const Requirement& requirement, const std::vecto
   reporter_.report(requirement.severity, kUniformity, requirement.place, std::move(message), remedy, std::move(notes));
 }
 
-void UniformityAnalysis::explain(NodeId from, const std::vector<NodeId>& paths, std::vector<Note>& notes) {
+void UniformityAnalysis::explain(NodeId from, const std::vector<NodeId>& paths, std::vector<Remark>& remarks) {
   size_t steps = 0;
   NodeId at = from;
   for (; paths[at] != Graph::kMayBeNonUniform; at = paths[at]) {
     if (graph_[at].reason == Reason::None || steps == kMaximumSteps) continue;
-    notes.push_back(noteOf(graph_[at]));
+    remarks.push_back(remarkOn(graph_[at]));
     ++steps;
   }
-  notes.push_back(noteOf(graph_[at]));
+  remarks.push_back(remarkOn(graph_[at]));
   const UniformityNode& start = graph_[at];
   const Facts* facts = start.reason == Reason::FunctionResult || start.reason == Reason::FunctionPointer ? &facts_[start.subject] : nullptr;
   if (facts != nullptr)
-    notes.push_back(start.reason == Reason::FunctionResult ? facts->result.origin : facts->contents[start.argument]->origin);
+    remarks.push_back(start.reason == Reason::FunctionResult ? facts->result.origin : facts->contents[start.argument]->origin);
 }
 
-Note UniformityAnalysis::origin(NodeId from, const std::vector<NodeId>& paths) {
-  std::vector<Note> notes;
-  explain(from, paths, notes);
-  return notes.back();
+UniformityAnalysis::Remark UniformityAnalysis::origin(NodeId from, const std::vector<NodeId>& paths) {
+  std::vector<Remark> remarks;
+  explain(from, paths, remarks);
+  return std::move(remarks.back());
 }
 
-Note UniformityAnalysis::noteOf(const UniformityNode& node) {
+UniformityAnalysis::Remark UniformityAnalysis::remarkOn(const UniformityNode& node) {
+  const auto remark = [](Span place, std::string message) { return Remark{.place = place, .message = std::move(message)}; };
   const auto entity = [&]() -> const Entity& { return program_.entities[node.subject]; };
   switch (node.reason) {
     case Reason::None:
       break;
     case Reason::Condition:
-      return reporter_.note(node.span, "control flow depends on this");
+      return remark(node.span, "control flow depends on this");
     case Reason::Assignment:
-      return reporter_.note(node.span, fmt::format("'{}' gets its value here", entity().name));
+      return remark(node.span, fmt::format("'{}' gets its value here", entity().name));
     case Reason::BuiltinValue: {
       const bool is_struct = program_.types[entity().type].kind == Kind::Struct;
-      return reporter_.note(node.span, fmt::format("'{}' {} {}, which differs between invocations", entity().name,
-                                                   is_struct ? "holds" : "is", builtinValueOf(EntityId(node.subject))));
+      return remark(node.span, fmt::format("'{}' {} {}, which differs between invocations", entity().name, is_struct ? "holds" : "is",
+                                           builtinValueOf(EntityId(node.subject))));
     }
     case Reason::Memory: {
       const AddressSpace space = program_.types[entity().type].space;
@@ -220,16 +223,16 @@ Note UniformityAnalysis::noteOf(const UniformityNode& node) {
       const std::string_view why =
           space == AddressSpace::Private ? "which each invocation has for itself" : "which other invocations may write";
       const bool is_pointer = entity().kind == EntityKind::Parameter;
-      return reporter_.note(node.span, fmt::format("'{}' {} {}, {}", entity().name, is_pointer ? "points into" : "is in", where, why));
+      return remark(node.span, fmt::format("'{}' {} {}, {}", entity().name, is_pointer ? "points into" : "is in", where, why));
     }
     case Reason::BuiltinCall:
-      return reporter_.note(
-          node.span, fmt::format("the result of '{}' may differ between invocations", info(static_cast<Builtin>(node.subject)).text));
+      return remark(node.span,
+                    fmt::format("the result of '{}' may differ between invocations", info(static_cast<Builtin>(node.subject)).text));
     case Reason::FunctionResult:
-      return reporter_.note(node.span, fmt::format("the result of '{}' may differ between invocations", ast_.functions[node.subject].name));
+      return remark(node.span, fmt::format("the result of '{}' may differ between invocations", ast_.functions[node.subject].name));
     case Reason::FunctionPointer:
-      return reporter_.note(node.span,
-                            fmt::format("'{}' stores a value here that may differ between invocations", ast_.functions[node.subject].name));
+      return remark(node.span,
+                    fmt::format("'{}' stores a value here that may differ between invocations", ast_.functions[node.subject].name));
   }
   return {};
 }

@@ -39,10 +39,15 @@ class UniformityAnalysis {
     std::string_view argument;  // the parameter's name; empty for builtin functions
     uint32_t inner = kNone;     // what makes the called function ask for it: an index into requirements_
   };
+  /// A note whose line is not yet looked up.
+  struct Remark {
+    Span place;
+    std::string message;
+  };
   /// Where a value comes from, as a caller sees it.
   struct Effect {
     bool varies = false;
-    Note origin;                    // if it varies
+    Remark origin;                  // if it varies
     std::vector<uint32_t> sources;  // it is as uniform as these
   };
   /// What callers of a function must know. Sources are numbered: 0 is the control flow of the call, 1 + 2 i argument i, 2 + 2 i what
@@ -86,9 +91,9 @@ class UniformityAnalysis {
   void summarise(uint32_t function);
   void require(Requirement requirement);
   void report(const Requirement& requirement, const std::vector<NodeId>& paths);
-  void explain(NodeId from, const std::vector<NodeId>& paths, std::vector<Note>& notes);
-  Note origin(NodeId from, const std::vector<NodeId>& paths);
-  Note noteOf(const UniformityNode& node);
+  void explain(NodeId from, const std::vector<NodeId>& paths, std::vector<Remark>& remarks);
+  Remark origin(NodeId from, const std::vector<NodeId>& paths);
+  Remark remarkOn(const UniformityNode& node);
   std::string builtinValueOf(EntityId parameter);
 
   // uniformity_statements.cpp

@@ -48,8 +48,8 @@ TEST(Alias, twoArguments_areNamedWithTheirUses) {
                       "fn f() { put(&x[0], &x[1]); }"),
             "3:21 wgsl.alias: arguments 'to' and 'src' of 'put' point into the same variable 'x', and one of them is written\n"
             "3:14 argument 'to'\n"
-            "2:58 written through 'to' here\n"
-            "2:64 read through 'src' here");
+            "2:57 written through 'to' here\n"
+            "2:63 read through 'src' here");
 }
 
 TEST(Alias, anArgumentAndAName_areNamedWithTheirUses) {
