@@ -43,6 +43,7 @@ struct Expr {
 struct Attribute {
   Span span;
   std::string_view name;
+  bool has_parentheses = false;
   std::vector<ExprId> arguments;
   uint32_t filter = 0;  ///< diagnostic: index into Ast::filters
 };
@@ -88,6 +89,7 @@ enum class StmtKind : uint8_t {
   Phony,
   ConstAssert,
   Declare,
+  Discard,
 };
 
 struct CaseClause {

@@ -14,17 +14,9 @@ constexpr std::array kBuiltins = std::to_array<BuiltinInfo>({
 });
 
 constexpr std::array kUnsupported = std::to_array<std::string_view>({
-    "frexp",
-    "modf",
-    "dpdx",
-    "dpdxCoarse",
-    "dpdxFine",
-    "dpdy",
-    "dpdyCoarse",
-    "dpdyFine",
-    "fwidth",
-    "fwidthCoarse",
-    "fwidthFine",
+    "bufferArrayView",
+    "bufferLength",
+    "bufferView",
     "textureBarrier",
     "quadBroadcast",
     "quadSwapX",
@@ -63,7 +55,8 @@ std::optional<Builtin> findBuiltinFunction(std::string_view name) {
 }
 
 bool isUnsupportedBuiltin(std::string_view name) {
-  return name.starts_with("texture") || std::find(kUnsupported.begin(), kUnsupported.end(), name) != kUnsupported.end();
+  return name.starts_with("texture") || name.starts_with("subgroupMatrix") ||
+         std::find(kUnsupported.begin(), kUnsupported.end(), name) != kUnsupported.end();
 }
 
 PackFormat packFormat(Builtin builtin) {

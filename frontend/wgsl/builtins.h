@@ -23,6 +23,7 @@ enum class Signature : uint8_t {
   FloatTernary,  ///< (T, T, T) -> T
   Mix,           ///< FloatTernary, or a scalar as third argument
   Ldexp,         ///< (T of floats, T of integers) -> first
+  FloatParts,    ///< T -> a struct of two T, or of T and integers
   NumericUnary,
   SignedUnary,  ///< numeric without u32
   NumericBinary,
@@ -49,6 +50,7 @@ enum class Signature : uint8_t {
   Atomic,
   Barrier,
   UniformLoad,
+  Derivative,  ///< T of f32 -> T, in fragment shaders only
   Bitcast,
 };
 

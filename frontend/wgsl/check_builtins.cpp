@@ -90,7 +90,7 @@ void Checker::checkBuiltinCall(ExprId id, Builtin builtin) {
          wants_templates ? "bitcast needs a type, as in bitcast<u32>(x)" : fmt::format("'{}' takes no template list", expr.name));
     return;
   }
-  if (function_ == UINT32_MAX && info(builtin).signature >= Signature::ArrayLength && info(builtin).signature <= Signature::UniformLoad) {
+  if (function_ == UINT32_MAX && info(builtin).signature >= Signature::ArrayLength && !wants_templates) {
     fail(kConstant, expr.span, fmt::format("'{}' cannot be called at module scope", expr.name));
     return;
   }
@@ -104,9 +104,8 @@ void Checker::checkBuiltinCall(ExprId id, Builtin builtin) {
       if (infoOf(argument).value) arguments.push_back(*infoOf(argument).value);
     }
     if (arguments.size() == expr.arguments.size()) value = eval_.builtin(builtin, arguments, type);
-  } else {
-    checkConstantArguments(expr, builtin);
   }
+  if (!value) checkConstantArguments(expr, builtin);
   ExprInfo& out = infoOf(id);
   out.call = CallKind::Builtin;
   out.builtin = builtin;
@@ -152,7 +151,7 @@ Ty Checker::builtinType(const Expr& call, Builtin builtin) {
     const bool all_abstract = types_.isAbstract(type) && types_.isAbstract(exponent);
     if (all_abstract) return type;
     if (!materialize(call.arguments[1], types_.withScalar(exponent, kI32), "argument")) return kError;
-    if (infoOf(call.arguments[1]).value) return type;
+    if (infoOf(call.arguments[1]).stage == Stage::Const) return type;
     materializeDefault(call.arguments[0]);
     return valueType(call.arguments[0]);
   }
@@ -165,6 +164,15 @@ Ty Checker::builtinType(const Expr& call, Builtin builtin) {
       if (!materialize(call.arguments[i], kU32, "argument")) return kError;
     }
     return type;
+  }
+  if (signature == Signature::FloatParts) {
+    const Ty value = argumentCount(call, 1) ? sameArguments(call, 0, 1, Family::Float) : kError;
+    if (value == kError) return kError;
+    return builtin == Builtin::Frexp ? types_.frexpResult(value) : types_.modfResult(value);
+  }
+  if (signature == Signature::Derivative) {
+    defer(kUnsupported, call.span, fmt::format("'{}' belongs to fragment shaders, and only compute shaders are supported", call.name));
+    return argumentCount(call, 1) ? sameArguments(call, 0, 1, Family::F32) : kError;
   }
   if (signature == Signature::BoolReduce) {
     if (!argumentCount(call, 1)) return kError;
@@ -221,7 +229,7 @@ Ty Checker::selectType(const Expr& call) {
   const bool shapes = types_.withScalar(a, kBool) == types_.withScalar(b, kBool);
   if (common == kError || !shapes || (types_.isVector(condition) && types_.width(condition) != types_.width(a))) return noOverload(call);
   Ty type = types_.withScalar(a, common);
-  if (types_.isAbstract(type) && !infoOf(call.arguments[2]).value) type = types_.concrete(type);
+  if (types_.isAbstract(type) && infoOf(call.arguments[2]).stage != Stage::Const) type = types_.concrete(type);
   const bool good = materialize(call.arguments[0], type, "argument") && materialize(call.arguments[1], type, "argument");
   return good ? type : kError;
 }
@@ -252,7 +260,7 @@ Ty Checker::memoryBuiltinType(const Expr& call, Builtin builtin) {
   const Type pointer = types_[first];
   const Type pointee = types_[pointer.element];
   if (signature == Signature::ArrayLength) {
-    const bool runtime_array = pointee.kind == Kind::Array && pointee.count == 0;
+    const bool runtime_array = pointee.kind == Kind::Array && types_.isRuntimeSized(pointer.element);
     return runtime_array ? kU32 : noOverload(call);
   }
   if (signature == Signature::UniformLoad) {
@@ -269,6 +277,20 @@ Ty Checker::memoryBuiltinType(const Expr& call, Builtin builtin) {
   return exchange ? types_.atomicExchangeResult(pointee.element) : pointee.element;
 }
 
+/// An exponent that no result can have is an error whatever the other argument is.
+void Checker::checkLdexpExponent(const Expr& call) {
+  const auto& exponent = infoOf(call.arguments[1]).value;
+  if (!exponent) return;
+  const int64_t most = types_.scalarOf(valueType(call.arguments[0])) == kF16 ? 16 : 128;
+  for (uint32_t i = 0; i < types_.width(exponent->type); ++i) {
+    const ConstValue lane = types_.isScalar(exponent->type) ? *exponent : eval_.element(*exponent, i);
+    if (lane.integer > most) {
+      fail(kConstant, ast_[call.arguments[1]].span, fmt::format("the exponent of ldexp is above {}", most));
+      return;
+    }
+  }
+}
+
 /// Some rules bind constant arguments even when the call as a whole is not constant.
 void Checker::checkConstantArguments(const Expr& call, Builtin builtin) {
   if (quiet_ > 0) return;
@@ -278,11 +300,12 @@ void Checker::checkConstantArguments(const Expr& call, Builtin builtin) {
   };
   const auto bits = [&](size_t first) {
     const ConstValue *offset = constant(first), *count = constant(first + 1);
-    const int64_t sum = (offset != nullptr ? offset->integer : 0) + (count != nullptr ? count->integer : 0);
-    if (sum > 32) fail(kConstant, call.span, "offset + count is above 32");
+    const bool known = offset != nullptr && count != nullptr;
+    if (known && offset->integer + count->integer > 32) fail(kConstant, call.span, "offset + count is above 32");
   };
   if (builtin == Builtin::ExtractBits) bits(1);
   if (builtin == Builtin::InsertBits) bits(2);
+  if (builtin == Builtin::Ldexp) return checkLdexpExponent(call);
   const bool clamp = builtin == Builtin::Clamp;
   if (!clamp && builtin != Builtin::Smoothstep) return;
   const ConstValue *low = constant(clamp ? 1 : 0), *high = constant(clamp ? 2 : 1);

@@ -204,10 +204,10 @@ void Checker::checkIndex(ExprId id) {
     return;
   }
   const auto index = infoOf(expr.right).value;
-  const bool runtime_sized = types_.isArray(base) && types_[base].count == 0;
   if (index && quiet_ == 0) {
     const int64_t count = types_.elementCount(base);
-    if (index->integer < 0 || (!runtime_sized && index->integer >= count)) {
+    const bool counted = !types_.isArray(base) || types_[base].count > 0;
+    if (index->integer < 0 || (counted && index->integer >= count)) {
       fail(kConstant, ast_[expr.right].span, fmt::format("index {} is outside {}", index->integer, name(base)));
       return;
     }
@@ -217,7 +217,7 @@ void Checker::checkIndex(ExprId id) {
     setResult(id, types_.reference(view->space, element, view->access), Stage::Runtime, std::nullopt);
     return;
   }
-  if (!index) materializeDefault(expr.left);
+  if (infoOf(expr.right).stage != Stage::Const) materializeDefault(expr.left);
   const Ty element = types_.elementOf(infoOf(expr.left).type);
   const auto& value = infoOf(expr.left).value;
   const bool inside = index && index->integer >= 0 && index->integer < types_.elementCount(base);

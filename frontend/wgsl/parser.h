@@ -10,8 +10,9 @@
 
 namespace lockstep::wgsl {
 
-/// Nesting beyond this is an error, so that no visitor runs out of stack. WGSL asks for at least 127 levels of braces.
-inline constexpr uint32_t kMaximumDepth = 250;
+/// Nesting beyond this is an error, so that no visitor runs out of stack. WGSL asks for at least 127 levels of braces;
+/// an `if` with its block counts two.
+inline constexpr uint32_t kMaximumDepth = 520;
 
 class Parser {
  public:

@@ -108,9 +108,6 @@ void Parser::parseDeclaration() {
   std::vector<Attribute> attributes = parseAttributes();
   const auto declare = [&](DeclarationKind kind, size_t size) { ast_.declarations.push_back({kind, static_cast<uint32_t>(size - 1)}); };
   const bool takes_attributes = is("fn") || is("var") || is("override");
-  for (const Attribute& attribute : attributes) {
-    if (attribute.name == "diagnostic" && !is("fn")) failAt(attribute.span, "only functions and statements have diagnostic filters");
-  }
   if (!attributes.empty() && !takes_attributes) failAt(attributes.front().span, "attributes are not allowed on this declaration");
   if (is("fn")) {
     parseFunction(std::move(attributes));
@@ -153,6 +150,7 @@ std::vector<Attribute> Parser::parseAttributes() {
     if (attribute.name == "diagnostic") {
       attribute.filter = parseFilter(begin);
     } else if (is("(")) {
+      attribute.has_parentheses = true;
       attribute.arguments = parseArguments();
     }
     attribute.span = since(begin);

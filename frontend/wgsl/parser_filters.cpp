@@ -55,7 +55,8 @@ void Parser::bindFilters(const std::vector<Attribute>& attributes, uint32_t begi
   std::map<std::string_view, Span> seen;
   for (const Attribute& attribute : attributes) {
     if (attribute.name != "diagnostic") {
-      if (only_filters) reporter_.error(kAttribute, attribute.span, fmt::format("attribute '{}' is not allowed here", attribute.name));
+      if (only_filters)
+        reporter_.error(kAttribute, attribute.span, fmt::format("attribute '{}' is not allowed on a statement", attribute.name));
       continue;
     }
     DiagnosticFilter& filter = ast_.filters[attribute.filter];

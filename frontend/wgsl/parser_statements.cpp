@@ -100,18 +100,19 @@ StmtId Parser::parseCompound() {
 /// Invalid for an empty statement.
 StmtId Parser::parseStatement() {
   if (accept(";")) return {};
-  const std::vector<Attribute> attributes = parseAttributes();
+  std::vector<Attribute> attributes = parseAttributes();
   const Token& token = peek();
   if (const StmtId compound = parseCompound(); compound.valid()) {
     bindFilters(attributes, token.span.begin);
     return compound;
   }
-  if (!attributes.empty()) failAt(attributes.front().span, "attributes are not allowed on this statement");
+  const bool declares = is("const") || is("let") || is("var");
+  if (!attributes.empty() && !declares) failAt(attributes.front().span, "attributes are not allowed on this statement");
   Stmt stmt;
   StmtId parsed;
-  if (is("const") || is("let") || is("var")) {
+  if (declares) {
     stmt.kind = StmtKind::Declare;
-    stmt.variable = parseVariable({});
+    stmt.variable = parseVariable(std::move(attributes));
   } else if (is("override")) {
     fail("'override' is only allowed at module scope");
   } else if (accept("break")) {
@@ -125,9 +126,8 @@ StmtId Parser::parseStatement() {
   } else if (accept("const_assert")) {
     stmt.kind = StmtKind::ConstAssert;
     stmt.condition = parseExpression();
-  } else if (is("discard")) {
-    reporter_.error(kUnsupported, token.span, "'discard' belongs to fragment shaders, and only compute shaders are supported");
-    next();
+  } else if (accept("discard")) {
+    stmt.kind = StmtKind::Discard;
   } else {
     parsed = parseSimple();
   }

@@ -93,6 +93,7 @@ UniformityAnalysis::Flow UniformityAnalysis::visitStatement(StmtId id, NodeId fl
     case StmtKind::Phony:
       value(stmt.value, flow);
       return {.node = flow};
+    case StmtKind::Discard:
     case StmtKind::ConstAssert:
       return {.node = flow};
     case StmtKind::Declare:

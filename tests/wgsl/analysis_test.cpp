@@ -228,10 +228,11 @@ TEST(Filters, mistakes_areErrors) {
        "1:39 wgsl.attribute: rule 'subgroup_uniformity' already has another severity"},
       {"@diagnostic(off, derivative_uniformity) @diagnostic(off, derivative_uniformity) fn f() {}",
        "1:41 wgsl.attribute: rule 'derivative_uniformity' is filtered twice at one place"},
-      {"fn f() { @diagnostic(off, subgroup_uniformity) let x = 1; }", "1:10 wgsl.syntax: attributes are not allowed on this statement"},
-      {"fn f() { @must_use { } }", "1:10 wgsl.attribute: attribute 'must_use' is not allowed here"},
+      {"fn f() { @diagnostic(off, subgroup_uniformity) let x = 1; }",
+       "1:10 wgsl.attribute: attribute 'diagnostic' is not allowed on a variable"},
+      {"fn f() { @must_use { } }", "1:10 wgsl.attribute: attribute 'must_use' is not allowed on a statement"},
       {"@diagnostic(off, subgroup_uniformity) var<private> x: i32;",
-       "1:1 wgsl.syntax: only functions and statements have diagnostic filters"},
+       "1:1 wgsl.attribute: attribute 'diagnostic' is not allowed on a variable"},
   };
   for (const auto& [source, expected] : kCases) EXPECT_EQ(firstError(source), expected) << source;
   constexpr const char* kGood[] = {
