@@ -68,6 +68,8 @@ class AliasAnalysis {
   /// `load`: the value is used, so a reference is read.
   void visit(ExprId id, bool load) {
     const Expr& expr = ast_[id];
+    // A function that will be left out, since it lacks the value of an override.
+    if (program_[id].type == kError) return;
     switch (expr.kind) {
       case ExprKind::Literal:
       case ExprKind::Identifier:

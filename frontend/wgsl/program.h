@@ -72,7 +72,7 @@ struct Program {
   std::vector<Entity> entities;
   std::vector<EntityId> globals;         ///< module-scope vars in source order, without those that are left out
   std::vector<FunctionInfo> functions;   ///< parallel to Ast::functions
-  std::vector<uint32_t> function_order;  ///< callees first, without those that are left out
+  std::vector<uint32_t> function_order;  ///< callees first
   bool uses_f16 = false, uses_subgroups = false;
 
   [[nodiscard]] const ExprInfo& operator[](ExprId id) const { return expressions[id.index()]; }

@@ -42,7 +42,8 @@ bool UniformityAnalysis::coversRoot(ExprId id) const {
 
 NodeId UniformityAnalysis::evaluate(ExprId id, NodeId flow, bool load) {
   const Expr& expr = ast_[id];
-  if (program_[id].stage != Stage::Runtime) return flow;
+  // An error type: a function that will be left out, since it lacks the value of an override.
+  if (program_[id].stage != Stage::Runtime || program_[id].type == kError) return flow;
   const auto is = [&](ExprId e, Kind kind) { return program_.types[program_[e].type].kind == kind; };
   NodeId node = flow;
   switch (expr.kind) {

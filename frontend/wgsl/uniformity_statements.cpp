@@ -221,7 +221,7 @@ void UniformityAnalysis::visitAssign(const Stmt& stmt, NodeId flow) {
 void UniformityAnalysis::visitDeclaration(StmtId id, NodeId flow) {
   const EntityId entity = program_.declared[id.index()];
   const VariableDecl& decl = ast_[id].variable;
-  if (decl.kind == VariableKind::Const) return;
+  if (decl.kind == VariableKind::Const || !entity.valid()) return;
   NodeId node = flow;
   if (decl.initializer.valid()) {
     node = graph_.add({.reason = Reason::Assignment, .span = decl.span, .subject = entity.value});

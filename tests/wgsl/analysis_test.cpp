@@ -182,6 +182,15 @@ TEST(Uniformity, variables_haveTheValueOfTheirLastAssignment) {
   for (const Verdict& c : kCases) EXPECT_EQ(firstError(shader(c.statements, declarations)) == "accepted", c.good) << c.statements;
 }
 
+TEST(Uniformity, derivativesAndDiscard_areLegalWhereNoComputeShaderComes) {
+  EXPECT_EQ(firstError("fn f(x: f32) -> f32 { discard; return dpdx(x); }"), "accepted");
+  EXPECT_EQ(firstError("var<private> p: f32; fn f() -> f32 { if p > 0 { return dpdx(p); } return 1; }"),
+            "1:56 wgsl.uniformity: 'dpdx' needs uniform control flow, but perhaps not all invocations come here");
+  EXPECT_EQ(
+      firstError("diagnostic(off, derivative_uniformity); var<private> p: f32; fn f() -> f32 { if p > 0 { return dpdx(p); } return 1; }"),
+      "accepted");
+}
+
 /// Every variable is assigned before every way out of a loop, many times over: quadratic work would take minutes.
 TEST(Uniformity, largeFunctions_takeLinearTime) {
   constexpr int kCount = 20000;
@@ -229,7 +238,7 @@ TEST(Filters, mistakes_areErrors) {
       {"@diagnostic(off, derivative_uniformity) @diagnostic(off, derivative_uniformity) fn f() {}",
        "1:41 wgsl.attribute: rule 'derivative_uniformity' is filtered twice at one place"},
       {"fn f() { @diagnostic(off, subgroup_uniformity) let x = 1; }",
-       "1:10 wgsl.attribute: attribute 'diagnostic' is not allowed on a variable"},
+       "1:10 wgsl.attribute: attribute 'diagnostic' is not allowed on a local variable"},
       {"fn f() { @must_use { } }", "1:10 wgsl.attribute: attribute 'must_use' is not allowed on a statement"},
       {"@diagnostic(off, subgroup_uniformity) var<private> x: i32;",
        "1:1 wgsl.attribute: attribute 'diagnostic' is not allowed on a variable"},
