@@ -54,6 +54,12 @@ std::optional<Builtin> findBuiltinFunction(std::string_view name) {
   return row == kBuiltins.end() ? std::nullopt : std::optional(static_cast<Builtin>(row - kBuiltins.begin()));
 }
 
+std::vector<std::string_view> builtinNames() {
+  std::vector<std::string_view> names;
+  for (const BuiltinInfo& row : kBuiltins) names.push_back(row.text);
+  return names;
+}
+
 bool isUnsupportedBuiltin(std::string_view name) {
   return name.starts_with("texture") || name.starts_with("subgroupMatrix") ||
          std::find(kUnsupported.begin(), kUnsupported.end(), name) != kUnsupported.end();

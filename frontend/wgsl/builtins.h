@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "ir/kernel/op.h"
 
@@ -74,6 +75,7 @@ struct BuiltinInfo {
 
 const BuiltinInfo& info(Builtin builtin);
 std::optional<Builtin> findBuiltinFunction(std::string_view name);
+std::vector<std::string_view> builtinNames();
 /// Builtin functions of WGSL that this reader does not support (textures, derivatives, subgroups, ...).
 bool isUnsupportedBuiltin(std::string_view name);
 

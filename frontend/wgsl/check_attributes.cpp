@@ -6,6 +6,7 @@
 #include <array>
 
 #include "frontend/wgsl/checker.h"
+#include "ir/support/nearest.h"
 
 namespace lockstep::wgsl {
 namespace {
@@ -46,6 +47,12 @@ constexpr std::array<std::string_view, 8> kPlaceNames{"a function",  "a paramete
                                                       "a result",    "a struct member",
                                                       "a variable",  "an override"};
 
+std::vector<std::string_view> attributeNames() {
+  std::vector<std::string_view> names;
+  for (const AttributeRow& row : kAttributes) names.push_back(row.name);
+  return names;
+}
+
 }  // namespace
 
 bool Checker::checkAttributes(const std::vector<Attribute>& attributes, AttributePlace place) {
@@ -62,7 +69,10 @@ bool Checker::checkAttributes(const std::vector<Attribute>& attributes, Attribut
     }
     const auto* row = std::find_if(kAttributes.begin(), kAttributes.end(), [&](const AttributeRow& r) { return r.name == attribute.name; });
     if (row == kAttributes.end()) {
-      bad(attribute.span, fmt::format("'{}' is not an attribute of WGSL", attribute.name));
+      const std::string near = attribute.name.size() > 40 ? "" : nearestName(attribute.name, attributeNames());
+      fail(kAttribute, attribute.span, fmt::format("'{}' is not an attribute of WGSL", attribute.name),
+           near.empty() ? "" : fmt::format("did you mean '{}'?", near));
+      good = false;
       continue;
     }
     if ((row->places & bit(place)) == 0) {

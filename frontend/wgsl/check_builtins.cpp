@@ -81,6 +81,21 @@ Ty Checker::sameArguments(const Expr& call, size_t first, size_t count, Family f
   return type;
 }
 
+/// Two vectors of floats and a scalar of their type, which all three settle together.
+Ty Checker::vectorsAndScalar(const Expr& call) {
+  const Ty first = valueType(call.arguments[0]), second = valueType(call.arguments[1]), factor = valueType(call.arguments[2]);
+  const bool shapes =
+      types_.isVector(first) && types_.isVector(second) && types_.width(first) == types_.width(second) && types_.isScalar(factor);
+  const Ty vectors = shapes ? commonScalar(types_.scalarOf(first), types_.scalarOf(second)) : kError;
+  const Ty common = vectors == kError ? kError : commonScalar(vectors, factor);
+  const Ty scalar = common == kError ? kError : familyScalar(Family::Float, common);
+  if (scalar == kError) return noOverload(call);
+  const Ty type = types_.withScalar(first, scalar);
+  const bool good = materialize(call.arguments[0], type, "argument") && materialize(call.arguments[1], type, "argument") &&
+                    materialize(call.arguments[2], scalar, "argument");
+  return good ? type : kError;
+}
+
 void Checker::checkBuiltinCall(ExprId id, Builtin builtin) {
   const Expr& expr = ast_[id];
   if (!checkArguments(expr)) return;
@@ -124,21 +139,7 @@ Ty Checker::builtinType(const Expr& call, Builtin builtin) {
   if (signature == Signature::Mix) {
     if (!argumentCount(call, 3)) return kError;
     const bool scalar_factor = types_.isVector(valueType(call.arguments[0])) && types_.isScalar(valueType(call.arguments[2]));
-    if (!scalar_factor) return sameArguments(call, 0, 3, Family::Float);
-    // The factor takes part in finding the common scalar: mix(vec2(0), vec2(1), x) with x of f32 is of f32.
-    const Ty factor = types_.scalarOf(valueType(call.arguments[2]));
-    for (size_t i = 0; i < 2; ++i) {
-      const Ty type = valueType(call.arguments[i]);
-      if (types_.isAbstract(type) && !types_.isAbstract(factor) && types_.isVector(type)) {
-        if (familyScalar(Family::Float, factor) == kError || !materialize(call.arguments[i], types_.withScalar(type, factor), "argument"))
-          return noOverload(call);
-      }
-    }
-    const Ty type = sameArguments(call, 0, 2, Family::Float);
-    if (type == kError) return kError;
-    const Ty scalar = types_.scalarOf(type);
-    // An abstract pair follows a concrete factor's order the other way round, too: factor converts to the pair's scalar.
-    return materialize(call.arguments[2], scalar, "argument") ? type : kError;
+    return scalar_factor ? vectorsAndScalar(call) : sameArguments(call, 0, 3, Family::Float);
   }
   if (signature == Signature::Ldexp) {
     if (!argumentCount(call, 2)) return kError;
@@ -207,6 +208,7 @@ Ty Checker::vectorBuiltinType(const Expr& call, Builtin builtin) {
     if (signature == Signature::Transpose) return types_.matrix(matrix.element, matrix.rows, matrix.columns);
     return matrix.rows == matrix.columns ? matrix.element : noOverload(call);
   }
+  if (signature == Signature::Refract) return vectorsAndScalar(call);
   const bool scalars_too = signature == Signature::Length || signature == Signature::Distance;
   const bool cross = signature == Signature::Cross;
   if (!scalars_too && !types_.isVector(first)) return noOverload(call);
@@ -215,7 +217,6 @@ Ty Checker::vectorBuiltinType(const Expr& call, Builtin builtin) {
   const size_t vectors = unary ? 1 : signature == Signature::FloatVectorTernary ? 3 : 2;
   const Ty type = sameArguments(call, 0, vectors, family);
   if (type == kError) return kError;
-  if (signature == Signature::Refract && !materialize(call.arguments[2], types_.scalarOf(type), "argument")) return kError;
   return scalars_too || signature == Signature::Dot ? types_.scalarOf(type) : type;
 }
 

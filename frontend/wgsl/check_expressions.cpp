@@ -6,8 +6,24 @@
 #include <array>
 
 #include "frontend/wgsl/checker.h"
+#include "ir/support/nearest.h"
 
 namespace lockstep::wgsl {
+namespace {
+
+/// Which member was meant, or which there are.
+std::string similarMember(std::string_view name, const std::vector<StructMember>& members) {
+  constexpr size_t kLongest = 40, kListed = 8;
+  std::vector<std::string_view> names;
+  for (const StructMember& member : members) {
+    if (member.name.size() <= kLongest) names.push_back(member.name);
+  }
+  const std::string near = name.size() >= 3 && name.size() <= kLongest ? nearestName(name, names) : "";
+  if (!near.empty()) return fmt::format("did you mean '{}'?", near);
+  return names.size() <= kListed ? fmt::format("it has {}", joinNames(names)) : "";
+}
+
+}  // namespace
 
 void Checker::checkExpr(ExprId id) {
   const Expr& expr = ast_[id];
@@ -240,7 +256,7 @@ void Checker::checkMember(ExprId id) {
   const auto& members = types_.structure(base).members;
   const auto member = std::find_if(members.begin(), members.end(), [&](const StructMember& m) { return m.name == expr.name; });
   if (member == members.end()) {
-    fail(kName, expr.name_span, fmt::format("struct '{}' has no member '{}'", name(base), expr.name));
+    fail(kName, expr.name_span, fmt::format("struct '{}' has no member '{}'", name(base), expr.name), similarMember(expr.name, members));
     return;
   }
   const Ty type = member->type;

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "frontend/wgsl/checker.h"
+#include "ir/support/nearest.h"
 
 namespace lockstep::wgsl {
 namespace {
@@ -90,9 +91,29 @@ Checker::Meaning Checker::lookUp(std::string_view name, Span where) {
   } else {
     const bool unsupported = isUnsupportedBuiltin(name) || isUnsupportedType(name);
     fail(unsupported ? kUnsupported : kName, where,
-         unsupported ? fmt::format("'{}' is not supported", name) : fmt::format("'{}' is not declared", name));
+         unsupported ? fmt::format("'{}' is not supported", name) : fmt::format("'{}' is not declared", name),
+         unsupported ? "" : similarName(name));
   }
   return meaning;
+}
+
+std::string Checker::similarName(std::string_view name) const {
+  // Not for what nobody types, nor for messages that nobody will see.
+  constexpr size_t kLongest = 40;
+  if (name.size() > kLongest || reporter_.full()) return "";
+  std::vector<std::string_view> names = builtinNames();
+  const auto add = [&](std::string_view candidate) {
+    if (candidate.size() <= kLongest) names.push_back(candidate);
+  };
+  for (const Scope& scope : scopes_) {
+    for (const auto& [local, entity] : scope) add(local);
+  }
+  for (const auto& [global, index] : global_names_) add(global);
+  for (const ScalarName& scalar : kScalars) add(scalar.name);
+  // The order of the tables must not show.
+  std::sort(names.begin(), names.end());
+  const std::string near = nearestName(name, names);
+  return near.empty() || name.size() < 3 ? "" : fmt::format("did you mean '{}'?", near);
 }
 
 Ty Checker::resolveType(ExprId id) {

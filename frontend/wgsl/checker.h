@@ -117,6 +117,8 @@ class Checker {
   bool arrayCount(ExprId expr, uint32_t& count, uint32_t& override_count);
   Ty limitedType(Ty type, Span where);
   Meaning lookUp(std::string_view name, Span where);
+  /// "did you mean 'x'?" for a name that is not declared; empty when nothing is near.
+  std::string similarName(std::string_view name) const;
 
   // check_expressions.cpp: each fills `info` of the expression.
   void checkExpr(ExprId id);
@@ -168,6 +170,7 @@ class Checker {
   void checkBuiltinCall(ExprId id, Builtin builtin);
   Ty builtinType(const Expr& call, Builtin builtin);
   Ty sameArguments(const Expr& call, size_t first, size_t count, Family family);
+  Ty vectorsAndScalar(const Expr& call);
   Ty vectorBuiltinType(const Expr& call, Builtin builtin);
   Ty selectType(const Expr& call);
   Ty memoryBuiltinType(const Expr& call, Builtin builtin);

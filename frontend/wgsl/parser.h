@@ -46,6 +46,7 @@ class Parser {
   bool accept(std::string_view text);
   /// `after` says what came before, for the message ("after the condition").
   Span expect(std::string_view text, std::string_view after);
+  void expectSeparator(std::string_view text, std::string_view after);
   std::string_view declaredName(std::string_view what, Span& span);
   [[noreturn]] void fail(std::string message, std::string remedy = {});
   [[noreturn]] void failAt(Span where, std::string message, std::string remedy = {});
@@ -58,6 +59,7 @@ class Parser {
   void parseDeclaration();
   void recoverDeclaration();
   void parseStruct();
+  void recoverMember();
   void parseFunction(std::vector<Attribute> attributes);
   VariableDecl parseVariable(std::vector<Attribute> attributes);
   std::vector<Attribute> parseAttributes();

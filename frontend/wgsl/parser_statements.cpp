@@ -78,6 +78,7 @@ void Parser::parseStatementsInto(Stmt& block, bool in_loop_body, StmtId* continu
         block.statements.push_back(statement);
       }
     } catch (const SyntaxAbort&) {
+      ast_.whole = false;
       depth_ = depth;
       recoverStatement();
       if (is("fn") || is("struct")) throw;
@@ -135,7 +136,7 @@ StmtId Parser::parseStatement() {
     stmt.span = since(token.span.begin);
     parsed = add(std::move(stmt));
   }
-  expect(";", "after the statement");
+  expectSeparator(";", "after the statement");
   return parsed;
 }
 
@@ -260,7 +261,7 @@ StmtId Parser::parseContinuing() {
       stmt.kind = StmtKind::BreakIf;
       stmt.condition = parseExpression();
       stmt.span = since(token.span.begin);
-      expect(";", "after the 'break if' condition");
+      expectSeparator(";", "after the 'break if' condition");
       block.statements.push_back(add(std::move(stmt)));
       if (!is("}")) fail("'break if' must be the last statement of a continuing block");
     } else if (const StmtId statement = parseStatement(); statement.valid()) {

@@ -19,7 +19,7 @@ Checked checkText(const Source& source, const ReadOptions& options, Reporter& re
     return {};
   }
   Checked checked{.ast = parseModule(source, reporter), .program = {}};
-  if (reporter.failed()) return checked;
+  if (reporter.failed() && !checked.ast.whole) return checked;
   // Templates are no modules before their overrides have values.
   checked.program =
       options.overrides_are_constants ? substituteOverrides(checked.ast, options, reporter) : checkModule(checked.ast, options, reporter);

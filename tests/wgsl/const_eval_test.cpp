@@ -205,6 +205,9 @@ TEST(ConstEval, builtins_haveWgslValues) {
 
 TEST(ConstEval, modfAndFrexp_giveStructs) {
   constexpr Case kCases[] = {
+      {"refract(vec2(0, -1), vec2(0, 1), 1f).y", "-1.0f"},
+      {"mix(vec2(0, 2), vec2(1), 0.5h).x", "0.5h"},
+      {"mix(vec2(0f), vec2(1), 0.5).x", "0.5f"},
       {"modf(-2.75).fract", "-0.75f"},
       {"modf(-2.75).whole", "-2.0f"},
       {"modf(3).whole", "3.0f"},

@@ -215,6 +215,36 @@ TEST(Errors, severalMistakes_areAllReported) {
   EXPECT_EQ(semantic.diagnostics()[2].where.line, 5u);
 }
 
+TEST(Errors, separatorsMissingAtTheEndOfALine_areReportedThere) {
+  const std::string source =
+      "const a = 1\nfn f() -> i32 {\n  let x = a\n  return y\n}\nstruct S { a: i32\n b: f32 }\nstruct T { a b, c: i23 }";
+  const std::vector<Diagnostic> diagnostics = check(source, {.file_name = "k", .overrides = {}});
+  ASSERT_EQ(diagnostics.size(), 5u) << toString(diagnostics);
+  EXPECT_EQ(toString(diagnostics[0]), "k:1:12: error: wgsl.syntax: expected ';' after the declaration");
+  EXPECT_EQ(toString(diagnostics[1]), "k:3:12: error: wgsl.syntax: expected ';' after the statement");
+  EXPECT_EQ(toString(diagnostics[2]), "k:4:11: error: wgsl.syntax: expected ';' after the statement");
+  EXPECT_EQ(toString(diagnostics[3]), "k:6:18: error: wgsl.syntax: expected ',' after the member");
+  EXPECT_EQ(toString(diagnostics[4]), "k:8:14: error: wgsl.syntax: expected ':' after the member name, found 'b'");
+  // Nothing was skipped, so the rest is checked as well.
+  const std::vector<Diagnostic> checked = check("fn f() -> i32 {\n  let x = 1\n  return y;\n}", {.file_name = "k", .overrides = {}});
+  ASSERT_EQ(checked.size(), 2u) << toString(checked);
+  EXPECT_EQ(toString(checked[1]), "k:3:10: error: wgsl.name: 'y' is not declared");
+}
+
+TEST(Errors, remedies_nameWhatWasMeant) {
+  const auto remedy = [](const std::string& source) {
+    const std::vector<Diagnostic> diagnostics = check(source);
+    return diagnostics.empty() ? "accepted" : diagnostics.front().remedy;
+  };
+  EXPECT_EQ(remedy("fn f() { let counter = 1; _ = countr; }"), "did you mean 'counter'?");
+  EXPECT_EQ(remedy("fn f() { _ = sqt(2.0); }"), "did you mean 'sqrt'?");
+  EXPECT_EQ(remedy("var<private> a: bol;"), "did you mean 'bool'?");
+  EXPECT_EQ(remedy("struct S { width: i32 } fn f(s: S) { _ = s.widht; }"), "did you mean 'width'?");
+  EXPECT_EQ(remedy("struct S { a: i32, b: i32 } fn f(s: S) { _ = s.c; }"), "it has a, b");
+  EXPECT_EQ(remedy("@compute @workgroupsize(1) fn f() {}"), "did you mean 'workgroup_size'?");
+  EXPECT_EQ(remedy("fn f() { _ = entirely_different; }"), "");
+}
+
 TEST(Errors, rendering_showsTheLineAndACaret) {
   const std::string source = "fn f() {\n\tlet é = 1; x = é;\n}\n";
   const auto module = read(source, {.file_name = "k.wgsl", .overrides = {}});
