@@ -8,7 +8,7 @@ namespace lockstep::wgsl {
 namespace {
 
 constexpr std::array kBuiltins = std::to_array<BuiltinInfo>({
-#define LS_WGSL_BUILTIN(name, text, signature, op) {text, Signature::signature, kernel::Op::op},
+#define LS_WGSL_BUILTIN(name, text, signature, op, uniformity) {text, Signature::signature, kernel::Op::op, Uniformity::uniformity},
 #include "frontend/wgsl/builtins.def"
 #undef LS_WGSL_BUILTIN
 });

@@ -11,7 +11,7 @@
 namespace lockstep::wgsl {
 
 enum class Builtin : uint8_t {
-#define LS_WGSL_BUILTIN(name, text, signature, op) name,
+#define LS_WGSL_BUILTIN(name, text, signature, op, uniformity) name,
 #include "frontend/wgsl/builtins.def"
 #undef LS_WGSL_BUILTIN
 };
@@ -55,10 +55,22 @@ enum class Signature : uint8_t {
   Bitcast,
 };
 
+/// What uniformity analysis knows of a call, besides its arguments.
+enum class Uniformity : uint8_t {
+  Pure,             ///< asks for nothing; as uniform as its arguments
+  Varying,          ///< asks for nothing; the result may differ between invocations
+  Barrier,          ///< uniform control flow, always an error
+  UniformLoad,      ///< uniform control flow and pointer, always an error; the result is uniform
+  Subgroup,         ///< uniform control flow, rule subgroup_uniformity; the result varies
+  SubgroupShuffle,  ///< as Subgroup, and the second argument (delta or mask) is uniform
+  Derivative,       ///< uniform control flow, rule derivative_uniformity; the result varies
+};
+
 struct BuiltinInfo {
   std::string_view text;
   Signature signature;
   kernel::Op op;
+  Uniformity uniformity;
 };
 
 const BuiltinInfo& info(Builtin builtin);

@@ -122,7 +122,6 @@ void Checker::leaveOut(const std::vector<bool>& reached) {
     if (global.entity.valid()) entities.insert(global.entity);
   }
   std::erase_if(program_.globals, [&](EntityId id) { return entities.contains(id); });
-  std::erase_if(program_.function_order, [&](uint32_t index) { return program_.functions[index].left_out; });
 }
 
 EntityId Checker::addEntity(Entity entity) {

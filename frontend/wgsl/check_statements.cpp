@@ -66,6 +66,9 @@ Behavior Checker::checkStatement(StmtId id) {
     case StmtKind::Phony:
       if (const Ty type = checkValue(stmt.value); type != kError) materializeDefault(stmt.value);
       return kNext;
+    case StmtKind::Discard:
+      defer(kUnsupported, stmt.span, "'discard' belongs to fragment shaders, and only compute shaders are supported");
+      return kNext;
     case StmtKind::ConstAssert:
       checkConstAssert(stmt.condition);
       return kNext;

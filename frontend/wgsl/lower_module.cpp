@@ -17,7 +17,9 @@ Lowerer::Lowerer(const Ast& ast, Program program, const Source& source)
 
 kernel::Module Lowerer::run() {
   for (const EntityId global : program_.globals) lowerGlobal(global);
-  for (const uint32_t function : program_.function_order) lowerFunction(function);
+  for (const uint32_t function : program_.function_order) {
+    if (!program_.functions[function].left_out) lowerFunction(function);
+  }
   kernel::Module module = builder_.take();
   if (program_.uses_f16) module.capabilities.push_back(kernel::Capability::F16);
   if (program_.uses_subgroups) module.capabilities.push_back(kernel::Capability::Subgroups);

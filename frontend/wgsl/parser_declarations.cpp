@@ -61,6 +61,7 @@ Ast Parser::run() {
     depth_ = 0;
     recoverDeclaration();
   }
+  checkDirectiveConflicts();
   while (peek().kind != TokenKind::End && !reporter_.full()) {
     const size_t before = at_;
     try {
@@ -103,10 +104,8 @@ void Parser::parseDirectives() {
       } while (accept(","));
       expectSeparator(";", "after the directive");
     } else if (is("diagnostic")) {
-      next();
-      expect("(", "after 'diagnostic'");
-      while (!is(")") && !is(";") && peek().kind != TokenKind::End) next();
-      expect(")", "after the diagnostic rule");
+      const uint32_t begin = next().span.begin;
+      ast_.filters[parseFilter(begin)].range = {0, UINT32_MAX};
       expectSeparator(";", "after the directive");
     } else if (!accept(";")) {
       return;
@@ -160,10 +159,7 @@ std::vector<Attribute> Parser::parseAttributes() {
     if (peek().kind != TokenKind::Identifier && !keyword) fail(fmt::format("expected an attribute name, found '{}'", peek().text));
     attribute.name = next().text;
     if (attribute.name == "diagnostic") {
-      // Only filters of uniformity rules; parsed like a call, dotted rule names included.
-      expect("(", "after 'diagnostic'");
-      while (!is(")") && !is(";") && peek().kind != TokenKind::End) next();
-      expect(")", "after the diagnostic rule");
+      attribute.filter = parseFilter(begin);
     } else if (is("(")) {
       attribute.has_parentheses = true;
       attribute.arguments = parseArguments();
@@ -249,6 +245,7 @@ void Parser::parseFunction(std::vector<Attribute> attributes) {
   }
   function.span = since(begin);
   function.body = parseBlock();
+  bindFilters(function.attributes, begin, false);
   ast_.functions.push_back(std::move(function));
 }
 

@@ -53,22 +53,15 @@ void Parser::recoverStatement() {
   }
 }
 
-void Parser::checkBlockAttributes(const std::vector<Attribute>& attributes) {
-  for (const Attribute& attribute : attributes) {
-    if (attribute.name != "diagnostic") {
-      reporter_.error(kAttribute, attribute.span, fmt::format("attribute '{}' is not allowed on a statement", attribute.name));
-    }
-  }
-}
-
 StmtId Parser::parseBlock() {
   const Nested nested(*this);
   Stmt block;
-  parseBlockAttributes();
+  const std::vector<Attribute> attributes = parseAttributes();
   const uint32_t begin = expect("{", "to open the block").begin;
   parseStatementsInto(block, false, nullptr);
   expect("}", "to close the block");
   block.span = since(begin);
+  bindFilters(attributes, begin);
   return add(std::move(block));
 }
 
@@ -94,22 +87,28 @@ void Parser::parseStatementsInto(Stmt& block, bool in_loop_body, StmtId* continu
   }
 }
 
-/// Invalid for an empty statement.
-StmtId Parser::parseStatement() {
-  if (accept(";")) return {};
-  std::vector<Attribute> attributes = parseAttributes();
-  const Token& token = peek();
-  const bool declares = is("const") || is("let") || is("var");
-  const bool has_block = is("{") || is("if") || is("switch") || is("loop") || is("for") || is("while");
-  if (has_block) checkBlockAttributes(attributes);
-  if (!attributes.empty() && !has_block && !declares) failAt(attributes.front().span, "attributes are not allowed on this statement");
+/// Invalid if the next token starts no statement with a body.
+StmtId Parser::parseCompound() {
   if (is("{")) return parseBlock();
   if (is("if")) return parseIf();
   if (is("switch")) return parseSwitch();
   if (is("loop")) return parseLoop();
   if (is("for")) return parseFor();
   if (is("while")) return parseWhile();
+  return {};
+}
 
+/// Invalid for an empty statement.
+StmtId Parser::parseStatement() {
+  if (accept(";")) return {};
+  std::vector<Attribute> attributes = parseAttributes();
+  const Token& token = peek();
+  if (const StmtId compound = parseCompound(); compound.valid()) {
+    bindFilters(attributes, token.span.begin);
+    return compound;
+  }
+  const bool declares = is("const") || is("let") || is("var");
+  if (!attributes.empty() && !declares) failAt(attributes.front().span, "attributes are not allowed on this statement");
   Stmt stmt;
   StmtId parsed;
   if (declares) {
@@ -128,9 +127,8 @@ StmtId Parser::parseStatement() {
   } else if (accept("const_assert")) {
     stmt.kind = StmtKind::ConstAssert;
     stmt.condition = parseExpression();
-  } else if (is("discard")) {
-    reporter_.error(kUnsupported, token.span, "'discard' belongs to fragment shaders, and only compute shaders are supported");
-    next();
+  } else if (accept("discard")) {
+    stmt.kind = StmtKind::Discard;
   } else {
     parsed = parseSimple();
   }
@@ -200,8 +198,8 @@ StmtId Parser::parseSwitch() {
   stmt.kind = StmtKind::Switch;
   const uint32_t begin = next().span.begin;
   stmt.condition = parseExpression();
-  parseBlockAttributes();
-  expect("{", "after the switch selector");
+  const std::vector<Attribute> attributes = parseAttributes();
+  const uint32_t body_begin = expect("{", "after the switch selector").begin;
   while (!is("}")) {
     CaseClause clause;
     const uint32_t clause_begin = peek().span.begin;
@@ -227,6 +225,7 @@ StmtId Parser::parseSwitch() {
     stmt.cases.push_back(std::move(clause));
   }
   expect("}", "to close the switch");
+  bindFilters(attributes, body_begin);
   stmt.span = since(begin);
   return add(std::move(stmt));
 }
@@ -236,10 +235,11 @@ StmtId Parser::parseLoop() {
   Stmt stmt, body;
   stmt.kind = StmtKind::Loop;
   const uint32_t begin = next().span.begin;
-  parseBlockAttributes();
+  const std::vector<Attribute> attributes = parseAttributes();
   const uint32_t body_begin = expect("{", "to open the loop body").begin;
   parseStatementsInto(body, true, &stmt.continuing);
   expect("}", "to close the loop body");
+  bindFilters(attributes, body_begin);
   body.span = since(body_begin);
   stmt.body = add(std::move(body));
   stmt.span = since(begin);
@@ -250,7 +250,7 @@ StmtId Parser::parseContinuing() {
   const Nested nested(*this);
   next();
   Stmt block;
-  parseBlockAttributes();
+  const std::vector<Attribute> attributes = parseAttributes();
   const uint32_t begin = expect("{", "after 'continuing'").begin;
   while (!is("}") && peek().kind != TokenKind::End) {
     const Token& token = peek();
@@ -269,6 +269,7 @@ StmtId Parser::parseContinuing() {
     }
   }
   expect("}", "to close the continuing block");
+  bindFilters(attributes, begin);
   block.span = since(begin);
   return add(std::move(block));
 }

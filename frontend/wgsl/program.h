@@ -18,6 +18,10 @@
 
 namespace lockstep::wgsl {
 
+/// What can happen after a statement (WGSL, "Behavior analysis"); bits.
+using Behavior = uint8_t;
+inline constexpr Behavior kNext = 1, kBreak = 2, kContinue = 4, kReturn = 8;
+
 /// When an expression's value is known. Types depend on the stage alone, never on whether a value is there: override expressions have
 /// one only when the values of overrides are given.
 enum class Stage : uint8_t { Const, Override, Runtime };
@@ -68,7 +72,7 @@ struct Program {
   std::vector<Entity> entities;
   std::vector<EntityId> globals;         ///< module-scope vars in source order, without those that are left out
   std::vector<FunctionInfo> functions;   ///< parallel to Ast::functions
-  std::vector<uint32_t> function_order;  ///< callees first, without those that are left out
+  std::vector<uint32_t> function_order;  ///< callees first
   bool uses_f16 = false, uses_subgroups = false;
 
   [[nodiscard]] const ExprInfo& operator[](ExprId id) const { return expressions[id.index()]; }

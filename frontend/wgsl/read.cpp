@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "frontend/wgsl/analyses.h"
 #include "frontend/wgsl/lower.h"
 #include "frontend/wgsl/wgsl.h"
 
@@ -22,7 +23,14 @@ Checked checkText(const Source& source, const ReadOptions& options, Reporter& re
   // Templates are no modules before their overrides have values.
   checked.program =
       options.overrides_are_constants ? substituteOverrides(checked.ast, options, reporter) : checkModule(checked.ast, options, reporter);
+  if (reporter.failed()) return checked;
+  checkAliases(checked.ast, checked.program, reporter);
+  checkUniformity(checked.ast, checked.program, reporter);
   return checked;
+}
+
+void giveWarnings(const ReadOptions& options, Reporter& reporter) {
+  if (options.warnings != nullptr) *options.warnings = reporter.takeWarnings();
 }
 
 bool hasOverrides(const Ast& ast) {
@@ -38,6 +46,7 @@ std::vector<Diagnostic> check(std::string_view text, const ReadOptions& options)
   const Source source(text, options.file_name);
   Reporter reporter(source);
   checkText(source, {.file_name = options.file_name, .overrides = {}}, reporter);
+  giveWarnings(options, reporter);
   return reporter.take();
 }
 
@@ -47,6 +56,7 @@ Result<kernel::Module> read(std::string_view text, const ReadOptions& options) {
   Checked checked = checkText(source, options, reporter);
   const bool substitutes = !options.overrides_are_constants && (hasOverrides(checked.ast) || !options.overrides.empty());
   if (substitutes && !reporter.failed()) checked.program = substituteOverrides(checked.ast, options, reporter);
+  giveWarnings(options, reporter);
   if (reporter.failed()) return Failure{.diagnostics = reporter.take()};
   return lower(checked.ast, std::move(checked.program), source);
 }

@@ -55,4 +55,16 @@ std::string renderDiagnostics(const std::vector<Diagnostic>& diagnostics, std::s
   return out;
 }
 
+std::string renderWarnings(const std::vector<Warning>& warnings, std::string_view text) {
+  std::string out;
+  for (const Warning& warning : warnings) {
+    std::string one = renderDiagnostics({warning.diagnostic}, text);
+    // A diagnostic calls itself an error right behind its place.
+    const std::string place = toString(warning.diagnostic.where) + ": ";
+    one.replace(place.size(), std::string_view("error").size(), warning.severity == Severity::Info ? "info" : "warning");
+    out += one;
+  }
+  return out;
+}
+
 }  // namespace lockstep::wgsl

@@ -48,7 +48,7 @@ constexpr std::string_view kComponents = "xyzw";
 /// The WGSL function of an op that is one builtin.
 std::string_view functionText(Op op) {
   constexpr std::array kAll = std::to_array<std::pair<Op, std::string_view>>({
-#define LS_WGSL_BUILTIN(name, text, signature, op) {Op::op, text},
+#define LS_WGSL_BUILTIN(name, text, signature, op, uniformity) {Op::op, text},
 #include "frontend/wgsl/builtins.def"
 #undef LS_WGSL_BUILTIN
   });

@@ -33,7 +33,8 @@ TEST(Errors, syntax_isReportedAtTheToken) {
       {"const a = 1 $ 2;", "1:13 wgsl.syntax: character '$' is not part of WGSL"},
       {"/* never closed", "1:1 wgsl.syntax: block comment is not closed"},
       {"@compute const a = 1;", "1:1 wgsl.syntax: attributes are not allowed on this declaration"},
-      {"fn f() { discard; }", "1:10 wgsl.unsupported: 'discard' belongs to fragment shaders, and only compute shaders are supported"},
+      {"@compute @workgroup_size(1) fn f() { discard; }",
+       "1:38 wgsl.unsupported: 'discard' belongs to fragment shaders, and only compute shaders are supported"},
   };
   for (const Case& c : kCases) EXPECT_EQ(firstError(c.source), c.expected) << c.source;
 }
