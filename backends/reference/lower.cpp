@@ -61,13 +61,12 @@ std::vector<Component> flatten(const kernel::TypeTable& types, kernel::TypeId ty
   return out;
 }
 
-Result<Code> lower(const kernel::Module& module) { return Lowering(module).run(); }
+Result<Code> lower(const kernel::Module& module, const SubgroupShape& subgroups) { return Lowering(module).run(subgroups); }
 
-Result<Code> Lowering::run() {
+Result<Code> Lowering::run(const SubgroupShape& subgroups) {
   const kernel::Function* entry = m.entryPoint();
   if (entry == nullptr) return fail("reference.no_entry_point", "the kernel has no entry point");
   if (hasF16(m)) return fail("reference.f16", "the reference backend has no f16 yet", {}, "use f32");
-  if (has(m, kernel::Capability::Subgroups)) return fail("reference.subgroups", "the reference backend has no subgroup operations");
   code.name = entry->name;
   code.workgroup_size = *entry->workgroup_size;
   values.resize(m.values.size());
@@ -79,6 +78,9 @@ Result<Code> Lowering::run() {
     code.group_id[k] = newRegister();
     code.group_count[k] = newRegister();
   }
+  code.subgroups = subgroups;
+  code.subgroup_lane = newRegister();
+  code.subgroup_id = newRegister();
   LS_CHECK(addGlobals());
   addBuiltins(*entry);
   Step scope{.kind = StepKind::Scope, .construct = code.construct_count++};
@@ -136,6 +138,16 @@ Status Lowering::addGlobals() {
   return Success{};
 }
 
+/// The place of `id` in a grid of num_workgroups cells of this size, x first.
+Operand Lowering::gridIndex(const Operands& id, const std::array<uint32_t, 3>& cell) {
+  Operand index = id[2];
+  for (size_t k = 2; k-- > 0;) {
+    Operand extent = pure(Opcode::MulI, reg(code.group_count[k]), constant(cell[k]));
+    index = pure(Opcode::AddI, pure(Opcode::MulI, index, extent), id[k]);
+  }
+  return index;
+}
+
 void Lowering::addBuiltins(const kernel::Function& entry) {
   const std::array<uint32_t, 3>& size = code.workgroup_size;
   std::array<Operand, 3> local, global;
@@ -165,10 +177,22 @@ void Lowering::addBuiltins(const kernel::Function& entry) {
         out = triple(code.group_count);
         break;
       case kernel::Builtin::SubgroupSize:
-        out = {constant(1)};
+        out = {constant(code.subgroups.size)};
         break;
       case kernel::Builtin::SubgroupInvocationId:
-        out = {constant(0)};
+        out = {reg(code.subgroup_lane)};
+        break;
+      case kernel::Builtin::SubgroupId:
+        out = {reg(code.subgroup_id)};
+        break;
+      case kernel::Builtin::NumSubgroups:
+        out = {constant((code.invocations() + code.subgroups.size - 1) / code.subgroups.size)};
+        break;
+      case kernel::Builtin::WorkgroupIndex:
+        out = {gridIndex(triple(code.group_id), {1, 1, 1})};
+        break;
+      case kernel::Builtin::GlobalInvocationIndex:
+        out = {gridIndex({global.begin(), global.end()}, size)};
         break;
       case kernel::Builtin::None:
         internalError("an entry point's parameter has no builtin");
@@ -206,6 +230,9 @@ void Lowering::instruction(kernel::InstructionId id) {
         define(x, load(pointer(x.operands[0])));
         emit({.kind = StepKind::Barrier});
       }
+      break;
+    case OpGroup::Subgroup:
+      subgroup(x);
       break;
     case OpGroup::Control:
       control(x);

@@ -35,7 +35,7 @@ struct Pointer {
 class Lowering {
  public:
   explicit Lowering(const kernel::Module& module) : m(module), types(module.types) {}
-  Result<Code> run();
+  Result<Code> run(const SubgroupShape& subgroups);
 
  private:
   struct Frame {  ///< an inlined function
@@ -49,6 +49,7 @@ class Lowering {
   // lower.cpp: module scope and control flow
   void findIndexedVariables();
   Status addGlobals();
+  Operand gridIndex(const Operands& id, const std::array<uint32_t, 3>& cell);
   void addBuiltins(const kernel::Function& entry);
   void block(kernel::BlockId id);
   void instruction(kernel::InstructionId id);
@@ -68,7 +69,14 @@ class Lowering {
   uint32_t addVariable(std::string name, kernel::TypeId type, Home home);
   void initialise(uint32_t variable, kernel::TypeId type, const Operands* values);
 
+  // lower_subgroups.cpp
+  void subgroup(const KernelInstruction& x);
+  Operand sourceLane(const KernelInstruction& x);
+
   // lower_values.cpp
+  /// The opcode of an element-wise op, and the number one, of a scalar type.
+  static Opcode opcodeOf(kernel::Op op, kernel::Scalar scalar);
+  static Operand one(kernel::Scalar scalar);
   void pureInstruction(const KernelInstruction& x);
   Operands elementwise(const KernelInstruction& x);
   Operands extract(const KernelInstruction& x);

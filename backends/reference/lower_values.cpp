@@ -135,6 +135,10 @@ Operands Lowering::constantValue(kernel::ValueId id) {
   return out;
 }
 
+Opcode Lowering::opcodeOf(Op op, Scalar scalar) { return pickOpcode(*findRow(op), scalar); }
+
+Operand Lowering::one(Scalar scalar) { return constant(scalar == Scalar::F32 || scalar == Scalar::F16 ? 0x3f800000u : 1); }
+
 const Operands& Lowering::value(kernel::ValueId id) {
   Operands& known_value = values[id.index()];
   if (known_value.empty() && m[id].kind == ValueKind::Constant) known_value = constantValue(id);

@@ -24,6 +24,11 @@ Machine::Machine(const Bytecode& code, std::span<const BufferView> bindings, std
     for (size_t k = 0; k < 3; ++k)
       if (code.local_id[k] != Bytecode::kUnused) r_[code.local_id[k] + lane] = id[k];
   }
+  for (uint32_t lane = 0; lane < code.group_lanes * code.batch_groups; ++lane) {
+    const uint32_t place = lane % code.group_lanes, target = lane - place + code.subgroup_order[place];
+    if (code.subgroup_lane != Bytecode::kUnused) r_[code.subgroup_lane + target] = place % code.subgroup_size;
+    if (code.subgroup_id != Bytecode::kUnused) r_[code.subgroup_id + target] = place / code.subgroup_size;
+  }
   for (size_t k = 0; k < 3; ++k)
     if (code.group_count[k] != Bytecode::kUnused) r_[code.group_count[k]] = groups[k];
   for (const MemoryAccess& access : code.accesses) {
@@ -189,6 +194,13 @@ uint32_t Machine::control(const Instruction& x, uint32_t pc) {
     case Opcode::AtomicXor:
     case Opcode::AtomicExchange:
     case Opcode::AtomicCompareExchange:
+    case Opcode::SubgroupReduce:
+    case Opcode::SubgroupInclusive:
+    case Opcode::SubgroupExclusive:
+    case Opcode::SubgroupElect:
+    case Opcode::SubgroupBallot:
+    case Opcode::SubgroupFirst:
+    case Opcode::SubgroupShuffle:
     case Opcode::End:
       break;
   }

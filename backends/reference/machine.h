@@ -66,6 +66,8 @@ class Machine {
   uint32_t control(const Instruction& x, uint32_t pc);
   void runMasked(const Instruction& x);
   void barrier(const Instruction& x);
+  /// subgroups.cpp
+  void subgroup(const Instruction& x);
 
   // memory.cpp
   void memory(const Instruction& x);

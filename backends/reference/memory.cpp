@@ -35,6 +35,8 @@ void Machine::memory(const Instruction& x) {
     address(x);
   } else if (x.op == Opcode::CheckIndex) {
     checkIndex(x);
+  } else if (x.op >= Opcode::SubgroupReduce) {
+    subgroup(x);
   } else {
     atomic(x);
   }

@@ -66,6 +66,9 @@ Status Context::openDevice() {
   storage16.storageBuffer16BitAccess = VK_TRUE;
   auto float16 = blank<VkPhysicalDeviceShaderFloat16Int8Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES);
   float16.shaderFloat16 = VK_TRUE;
+  auto subgroup_types =
+      blank<VkPhysicalDeviceShaderSubgroupExtendedTypesFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_EXTENDED_TYPES_FEATURES);
+  subgroup_types.shaderSubgroupExtendedTypes = VK_TRUE;
   auto enable = [&](auto& part) {
     part.pNext = features.pNext;
     features.pNext = &part;
@@ -75,6 +78,7 @@ Status Context::openDevice() {
     enable(storage16);
     enable(float16);
   }
+  if (facts_.subgroup_f16) enable(subgroup_types);
   info.pNext = &features;
   LS_CHECK(check(vkCreateDevice(facts_.handle, &info, nullptr, &functions_.device), "vkCreateDevice", facts_.info.name));
   volkLoadDeviceTable(&functions_.vk, functions_.device);

@@ -52,7 +52,6 @@ std::vector<uint32_t> Emitter::run() {
   glsl_ = builder_.import("GLSL.std.450");
   for (kernel::Capability capability : module_.capabilities) {
     if (capability == kernel::Capability::F16) builder_.addCapability(spv::CapabilityStorageBuffer16BitAccess);
-    if (capability == kernel::Capability::Subgroups) builder_.addCapability(spv::CapabilityGroupNonUniform);
   }
   std::string name = spirvEntryPoint(entry_);
   spv::Function* function = builder_.makeEntryPoint(name.c_str());

@@ -21,6 +21,11 @@ struct SpirvOptions {
   friend bool operator==(const SpirvOptions&, const SpirvOptions&) = default;
 };
 
+/// The parts that Vulkan divides subgroup operations into, in the order of its bits.
+enum class SubgroupFeature : uint8_t { Basic, Vote, Arithmetic, Ballot, Shuffle, ShuffleRelative, Clustered, Quad };
+/// Only for ops of group Subgroup.
+SubgroupFeature featureOf(kernel::Op op);
+
 /// Emits the first entry point of the module (its name: spirvEntryPoint); fails with "vulkan.entry_point" when there is none. Storage and
 /// uniform variables become storage buffers at (group, binding). In debug builds, or with LOCKSTEP_SPIRV_VAL=1, the words are checked by
 /// spirv-val and a failure is an InternalError.

@@ -49,6 +49,11 @@ enum class Signature : uint8_t {
   Atomic,
   Barrier,
   UniformLoad,
+  SubgroupElect,    ///< () -> bool
+  SubgroupVote,     ///< bool -> bool or, for a ballot, vec4<u32>
+  SubgroupNumeric,  ///< T -> T
+  SubgroupInteger,  ///< T -> T
+  SubgroupLane,     ///< (T, lane, delta or mask) -> T
   Bitcast,
 };
 
@@ -72,7 +77,7 @@ struct BuiltinInfo {
 
 const BuiltinInfo& info(Builtin builtin);
 std::optional<Builtin> findBuiltinFunction(std::string_view name);
-/// Builtin functions of WGSL that this reader does not support (textures, derivatives, subgroups, ...).
+/// Builtin functions of WGSL that this reader does not support (textures, derivatives, ...).
 bool isUnsupportedBuiltin(std::string_view name);
 
 /// How a pack or unpack builtin maps its vector to the lanes of a u32.

@@ -90,7 +90,7 @@ void Checker::checkBuiltinCall(ExprId id, Builtin builtin) {
          wants_templates ? "bitcast needs a type, as in bitcast<u32>(x)" : fmt::format("'{}' takes no template list", expr.name));
     return;
   }
-  if (function_ == UINT32_MAX && info(builtin).signature >= Signature::ArrayLength && info(builtin).signature <= Signature::UniformLoad) {
+  if (function_ == UINT32_MAX && info(builtin).signature >= Signature::ArrayLength && !wants_templates) {
     fail(kConstant, expr.span, fmt::format("'{}' cannot be called at module scope", expr.name));
     return;
   }
@@ -117,6 +117,7 @@ Ty Checker::builtinType(const Expr& call, Builtin builtin) {
   const Signature signature = info(builtin).signature;
   const auto* same = std::find_if(kSameRows.begin(), kSameRows.end(), [&](const SignatureRow& row) { return row.signature == signature; });
   if (same != kSameRows.end()) return argumentCount(call, same->count) ? sameArguments(call, 0, same->count, same->family) : kError;
+  if (signature >= Signature::SubgroupElect && signature <= Signature::SubgroupLane) return subgroupType(call, builtin);
   if (signature >= Signature::ArrayLength && signature <= Signature::UniformLoad) return memoryBuiltinType(call, builtin);
   if (signature >= Signature::Dot && signature <= Signature::Determinant) return vectorBuiltinType(call, builtin);
   if (signature == Signature::Bitcast) return bitcastType(call);

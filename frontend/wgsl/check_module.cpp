@@ -53,7 +53,8 @@ void Checker::checkExtensions() {
       fail(kUnsupported, enable.span, fmt::format("extension '{}' is not supported", enable.name), "supported are: f16, subgroups");
     }
   }
-  constexpr std::array<std::string_view, 7> kFeatures{"packed_4x8_integer_dot_product",
+  constexpr std::array<std::string_view, 8> kFeatures{"linear_indexing",
+                                                      "packed_4x8_integer_dot_product",
                                                       "pointer_composite_access",
                                                       "readonly_and_readwrite_storage_textures",
                                                       "unrestricted_pointer_parameters",

@@ -36,6 +36,7 @@ kernel::ValueId Lowerer::lowerBuiltin(ExprId id) {
     const bool of_vectors = row.signature >= Signature::Dot && row.signature <= Signature::Determinant;
     return of_vectors ? vectorComposition(call.builtin, arguments) : scalarComposition(call.builtin, arguments);
   }
+  if (row.signature == Signature::SubgroupLane) arguments[1] = unsignedLane(arguments[1]);
   if (call.type == kVoid) {
     builder_.makeVoid(row.op, std::move(arguments));
     return {};
@@ -47,6 +48,14 @@ kernel::ValueId Lowerer::lowerBuiltin(ExprId id) {
     return make(Op::Select, std::move(arguments));
   }
   return builder_.makeAs(row.op, type(call.type), std::move(arguments));
+}
+
+kernel::ValueId Lowerer::unsignedLane(Value lane) {
+  if (kernelType(lane).scalar == kernel::Scalar::U32) return lane;
+  // A constant stays one: some operations want it.
+  const kernel::Value& value = builder_.module()[lane];
+  return value.kind == kernel::ValueKind::Constant ? builder_.u32(value.bits)
+                                                   : builder_.makeAs(Op::Bitcast, builder_.types().u32(), {lane});
 }
 
 kernel::ValueId Lowerer::scalarComposition(Builtin builtin, const std::vector<Value>& arguments) {
