@@ -78,7 +78,11 @@ Operand Lowering::sourceLane(const KernelInstruction& x) {
   if (x.op == Op::SubgroupShuffleUp) return pure(Opcode::SubI, self, lane);
   if (x.op == Op::SubgroupShuffleDown) return pure(Opcode::AddI, self, lane);
   if (x.op == Op::QuadBroadcast) return pure(Opcode::Or, pure(Opcode::And, self, constant(~3u)), lane);
-  return lane;  // broadcast, shuffle
+  if (x.op != Op::SubgroupShuffle) return lane;
+  // A shuffle from beyond the subgroup is open; some devices take its last lane, of those that a partial subgroup has.
+  const Operand before = pure(Opcode::MulI, reg(code.subgroup_id), constant(code.subgroups.size));
+  const Operand last = pure(Opcode::SubI, constant(code.invocations() - 1), before);
+  return pure(Opcode::MinU, lane, pure(Opcode::MinU, last, constant(code.subgroups.size - 1)));
 }
 
 }  // namespace lockstep::reference

@@ -31,6 +31,9 @@ Machine::Machine(const Bytecode& code, std::span<const BufferView> bindings, std
   }
   for (size_t k = 0; k < 3; ++k)
     if (code.group_count[k] != Bytecode::kUnused) r_[code.group_count[k]] = groups[k];
+  const bool shuffles =
+      std::any_of(code.instructions.begin(), code.instructions.end(), [](const Instruction& x) { return x.op == Opcode::SubgroupShuffle; });
+  if (shuffles) initial_ = storage_;
   for (const MemoryAccess& access : code.accesses) {
     uint32_t limit = access.count;
     if (limit == 0) {
@@ -73,6 +76,10 @@ void Machine::prepare(uint64_t first, uint32_t count) {
 
 void Machine::run(uint64_t first, uint32_t count) {
   fault_ = {};
+  if (!initial_.empty()) {
+    storage_ = initial_;
+    lanes_ = 0;
+  }
   prepare(first, count);
   execute();
   fault_.first_group = first;

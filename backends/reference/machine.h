@@ -104,6 +104,8 @@ class Machine {
   std::array<uint32_t, 3> groups_;
   MachineOptions options_;
   std::vector<uint32_t> storage_;
+  /// The register file before the first batch, when a shuffle may show what lanes that are away hold; else empty.
+  std::vector<uint32_t> initial_;
   uint32_t* r_ = nullptr;  ///< register file, aligned to 64 bytes
   std::vector<uint32_t> lane_memory_, workgroup_memory_, limits_, lane_base_;
   std::vector<MaskFrame> frames_;

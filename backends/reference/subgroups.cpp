@@ -68,7 +68,8 @@ void Machine::subgroup(const Instruction& x) {
       Values values;
       uint32_t lowest = kMost;
       std::array<uint32_t, 4> ballot{};
-      for (uint32_t id = 0; id < std::min(lanes.count, code_.group_lanes - first); ++id) {
+      const uint32_t present = std::min(lanes.count, code_.group_lanes - first);
+      for (uint32_t id = 0; id < present; ++id) {
         const uint32_t lane = group + order[first + id];
         if (!isActive(lane)) continue;
         lowest = std::min(lowest, id);
@@ -98,9 +99,9 @@ void Machine::subgroup(const Instruction& x) {
         } else if (x.op == Opcode::SubgroupFirst) {
           out = values.value[lowest];
         } else {
-          // A lane that takes no part gives zero.
+          // A lane that is away gives what it has; one that does not exist gives zero.
           const uint32_t source = operand(x.b, 2, lane);
-          out = source < lanes.count && lanes.active[source] ? values.value[source] : 0;
+          out = source < present ? operand(x.a, 1, group + order[first + source]) : 0;
         }
       }
     }
