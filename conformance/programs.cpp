@@ -2,8 +2,10 @@
 // Programs whose results were recorded: execution traces (one run each) and consensus programs (one run for each fill of the buffers).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "backends/dispatch.h"
 #include "conformance/recorded_bytes.h"
