@@ -24,6 +24,8 @@ struct Suite {
 };
 
 Result<std::unique_ptr<Judge>> makeVerdictJudge(const Settings& settings);
+/// Also needs the file cts_expr_cases of the folder.
+Result<std::unique_ptr<Judge>> makeExpressionJudge(const Settings& settings);
 
 /// "webgpu:shader,validation,expression,call,builtin,abs:values:stage=..." -> "expression,call,builtin,abs"
 std::string familyOf(std::string_view test);
