@@ -58,6 +58,9 @@ ValueType typeOf(const json& name) {
   throw json::type_error::create(302, fmt::format("'{}' is not a type", text), nullptr);
 }
 
+/// Buffers are made of words; that matters for an odd number of f16.
+uint64_t wholeWords(uint64_t bytes) { return (bytes + 3) / 4 * 4; }
+
 struct Run {
   const json& line;
   const json& cases;
@@ -72,7 +75,7 @@ struct Run {
 Bytes inputsOf(const Run& run, uint64_t first, uint64_t count) {
   const uint64_t stride = run.line.at("inStride");
   const json& offsets = run.line.at("inOff");
-  Bytes bytes(count * stride);
+  Bytes bytes(wholeWords(count * stride));
   for (uint64_t i = 0; i < count; ++i) {
     for (size_t p = 0; p < run.parameters.size(); ++p) {
       std::byte* to = bytes.data() + i * stride + offsets.at(p).get<uint64_t>();
@@ -148,10 +151,11 @@ class ExpressionJudge : public Judge {
   Result<PreparedDispatch> prepare(const json& module, const Run& run, uint64_t count) {
     module_text_ = module.at("wgsl");
     LS_TRY(kernel::Module read, wgsl::read(module_text_));
-    KernelDispatch dispatch{.module = std::move(read), .entry = {}, .bindings = {}, .buffer_sizes = {count * run.out_stride}};
-    dispatch.bindings.push_back({.group = 0, .binding = 0, .buffer = 0, .offset = 0, .size = count * run.out_stride});
+    const uint64_t out_size = wholeWords(count * run.out_stride);
+    KernelDispatch dispatch{.module = std::move(read), .entry = {}, .bindings = {}, .buffer_sizes = {out_size}};
+    dispatch.bindings.push_back({.group = 0, .binding = 0, .buffer = 0, .offset = 0, .size = out_size});
     if (run.line.at("src") != "const") {
-      const uint64_t size = count * run.line.at("inStride").get<uint64_t>();
+      const uint64_t size = wholeWords(count * run.line.at("inStride").get<uint64_t>());
       dispatch.buffer_sizes.push_back(size);
       dispatch.bindings.push_back({.group = 0, .binding = 1, .buffer = 1, .offset = 0, .size = size});
     }
@@ -163,7 +167,7 @@ class ExpressionJudge : public Judge {
     for (const json& module : run.line.at("mods")) {
       const uint64_t count = module.at("n");
       LS_TRY(PreparedDispatch dispatch, prepare(module, run, count));
-      std::vector<Bytes> buffers{Bytes(count * run.out_stride)};
+      std::vector<Bytes> buffers{Bytes(wholeWords(count * run.out_stride))};
       LS_CHECK(dispatch.run(buffers));
       compare(run, module.at("first"), count, buffers[0], differences);
     }
@@ -178,7 +182,7 @@ class ExpressionJudge : public Judge {
       LS_TRY(PreparedDispatch dispatch, prepare(module, run, count));
       for (uint64_t first = 0; first < run.results; first += batch) {
         if (std::min(batch, run.results - first) != count) continue;
-        std::vector<Bytes> buffers{Bytes(count * run.out_stride), inputsOf(run, first, count)};
+        std::vector<Bytes> buffers{Bytes(wholeWords(count * run.out_stride)), inputsOf(run, first, count)};
         LS_CHECK(dispatch.run(buffers));
         compare(run, first, count, buffers[0], differences);
       }
