@@ -27,13 +27,13 @@ using CaseLists = std::unordered_map<std::string, std::string>;
 Result<std::shared_ptr<const CaseLists>> loadCaseLists(const std::filesystem::path& path) {
   LS_TRY(GzipLines lines, GzipLines::open(path));
   auto lists = std::make_shared<CaseLists>();
-  constexpr std::string_view kName = "\"h\":\"";
+  constexpr std::string_view kName = "\"h\"";
   for (;;) {
     LS_TRY(std::optional<std::string> line, lines.next());
     if (!line) return std::shared_ptr<const CaseLists>(std::move(lists));
     const size_t name = line->find(kName);
     if (name == std::string::npos) return fail("conformance.line", fmt::format("a list of '{}' has no name", path.string()));
-    const size_t begin = name + kName.size();
+    const size_t begin = line->find('"', name + kName.size()) + 1;
     std::string key = line->substr(begin, line->find('"', begin) - begin);
     lists->emplace(std::move(key), std::move(*line));
   }
@@ -144,7 +144,9 @@ class ExpressionJudge : public Judge {
 
   void useList(const std::string& name) {
     if (name == list_name_) return;
-    list_ = json::parse(lists_->at(name));
+    const auto text = lists_->find(name);
+    if (text == lists_->end()) throw json::out_of_range::create(403, fmt::format("{} has no list '{}'", kCaseFile, name), nullptr);
+    list_ = json::parse(text->second);
     list_name_ = name;
   }
 
