@@ -24,6 +24,8 @@ constexpr std::array kSuites = {
     Suite{.file = "valid_programs", .make = makeVerdictJudge},
     Suite{.file = "cts_expr_const_modules", .make = makeExpressionJudge},
     Suite{.file = "cts_expr_runs", .make = makeExpressionJudge},
+    Suite{.file = "cts_programs", .make = makeTraceJudge},
+    Suite{.file = "consensus", .make = makeConsensusJudge},
 };
 
 fs::path pathOf(const Settings& settings, std::string_view file) { return settings.folder / fmt::format("{}.jsonl.gz", file); }

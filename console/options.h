@@ -66,4 +66,11 @@ CommandDescription describe(const std::function<void()>& verb);
 /// A failure with ExitCode::Usage.
 Failure usage(std::string code, std::string message, std::string remedy = {});
 
+/// The value of an option, read by a function that does not know of command lines: its failure is one of usage.
+template <class T>
+Result<T> asUsage(Result<T> value) {
+  if (value.ok()) return value;
+  return Failure{.diagnostics = value.diagnostics(), .exit_code = ExitCode::Usage};
+}
+
 }  // namespace lockstep::console

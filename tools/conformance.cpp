@@ -77,7 +77,9 @@ Result<ExitCode> conformanceVerb(Arguments arguments) {
                                 printReport(report);
                               }
                             }));
-  if (json) fmt::print("{}\n", nlohmann::ordered_json{{"device", device}, {"files", std::move(reports)}}.dump());
+  // A test's text may be no UTF-8 on purpose.
+  const nlohmann::ordered_json answer{{"device", device}, {"files", std::move(reports)}};
+  if (json) fmt::print("{}\n", answer.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   return agrees ? ExitCode::Ok : ExitCode::NumericCheck;
 }
 

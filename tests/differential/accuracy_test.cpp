@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <limits>
+#include <map>
+#include <regex>
 
 #include "frontend/graph_runner.h"
 #include "tests/differential/compare.h"
@@ -134,6 +137,19 @@ TEST_P(Accuracy, every_result_is_near) {
     RecordProperty(device, fmt::format("{:.2f}", ulp));
     EXPECT_LE(ulp, range.limit) << fmt::format("{} on {}, at{}: {} instead of {}", range.op, device, arguments, got[worst], want[worst]);
   }
+}
+
+// "| `sigmoid` | 4 | ..." of docs/numerics.md: the largest limit of each op, and no other op.
+TEST(Accuracy, bounds_are_those_of_the_page) {
+  std::map<std::string, double> limits, written;
+  for (const Range& range : ranges()) limits[range.op] = std::max(limits[range.op], range.limit);
+  std::ifstream page(LOCKSTEP_SOURCE_DIR "/docs/numerics.md");
+  static const std::regex row(R"(\| `(\w+)` \| (\d+) \| .*)");
+  std::smatch match;
+  for (std::string line; std::getline(page, line);) {
+    if (std::regex_match(line, match, row)) written[match[1]] = std::stod(match[2]);
+  }
+  EXPECT_EQ(written, limits);
 }
 
 // Where numbers end, the evaluator and the devices do what is written here by hand.

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# lockstep_doc_blocks(<page> <output>): writes the C++ blocks of docs/<page>.md, one after the other, as one program. Definitions of types stay
+# lockstep_doc_blocks(<file> <page> <output>): writes the C++ blocks of a page, one after the other, as one program. Definitions of types stay
 # outside of functions; all other blocks become the body of main(), in order, so that a block may use what one before it made, and what
-# LOCKSTEP_DOC_SETUP of tests/docs/preamble/<page>.h makes.
-function(lockstep_doc_blocks page output)
-  set(file ${PROJECT_SOURCE_DIR}/docs/${page}.md)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
-  file(READ ${file} text)
+# LOCKSTEP_DOC_SETUP of tests/docs/preamble/<page>.h makes. A page whose block has a main() of its own is that program.
+function(lockstep_doc_blocks file page output)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${file})
+  file(READ ${PROJECT_SOURCE_DIR}/${file} text)
   # Brackets and semicolons mean something in lists.
   string(REPLACE ";" "<semicolon>" text "${text}")
   string(REPLACE "[" "<open>" text "${text}")
@@ -22,10 +21,13 @@ function(lockstep_doc_blocks page output)
       string(APPEND body "${block}\n")
     endif()
   endforeach()
-  if(NOT body)
-    message(FATAL_ERROR "docs/${page}.md has no C++ block")
+  if(NOT blocks)
+    message(FATAL_ERROR "${file} has no C++ block")
   endif()
-  set(program "// Made from docs/${page}.md.\n#include \"tests/docs/preamble/${page}.h\"\n\n${types}#ifndef LOCKSTEP_DOC_SETUP\n#define LOCKSTEP_DOC_SETUP\n#endif\nint main() {\n  LOCKSTEP_DOC_SETUP\n${body}}\n")
+  set(program "// Made from ${file}.\n#include \"tests/docs/preamble/${page}.h\"\n\n${types}")
+  if(NOT types MATCHES "int main\\(\\)")
+    string(APPEND program "#ifndef LOCKSTEP_DOC_SETUP\n#define LOCKSTEP_DOC_SETUP\n#endif\nint main() {\n  LOCKSTEP_DOC_SETUP\n${body}}\n")
+  endif()
   string(REPLACE "<semicolon>" ";" program "${program}")
   string(REPLACE "<open>" "[" program "${program}")
   string(REPLACE "<close>" "]" program "${program}")

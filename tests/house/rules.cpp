@@ -82,6 +82,12 @@ bool startsWithAny(std::string_view text, std::span<const std::string_view> pref
 
 bool isHeader(const SourceFile& file) { return file.path.ends_with(".h"); }
 
+/// The examples of docs/extending.md stand in a folder as they would in the tree.
+std::string exampleTree(const SourceFile& file) {
+  constexpr std::string_view kTree = "tests/docs/extending/";
+  return std::string(file.path.starts_with(kTree) ? kTree : "");
+}
+
 }  // namespace
 
 std::vector<SourceFile> readSources(const fs::path& root) {
@@ -134,7 +140,8 @@ Violations checkDirection(const SourceFile& file, const fs::path& root) {
     }
     if (!startsWithAny(include.name, row->allowed)) {
       violations.push_back(fmt::format("{}{} may not include {}", place, row->folder, include.name));
-    } else if (!fs::exists(root / include.name) && !file.path.starts_with("tests/house/")) {
+    } else if (!fs::exists(root / include.name) && !fs::exists(root / exampleTree(file) / include.name) &&
+               !file.path.starts_with("tests/house/")) {
       violations.push_back(fmt::format("{}\"{}\" is not a path from the root", place, include.name));
     }
   }
@@ -180,7 +187,7 @@ Violations checkOpChoice(const SourceFile& file) {
 std::vector<std::string> errorCodesOf(const SourceFile& file) {
   // Endings of file names, formats of texts and files, inputs and results that programs have of themselves.
   static const std::regex kLiteral("\"([a-zA-Z_]+\\.[a-zA-Z_0-9]+)\"");
-  static const std::regex kNoCode("lockstep\\..*|.*\\.(d|graph|program|safetensors|jsonl|png|html|txt|wgsl)|step\\.\\w+|random\\.key");
+  static const std::regex kNoCode("lockstep\\..*|.*\\.(d|graph|program|safetensors|json|jsonl|png|html|txt|wgsl)|step\\.\\w+|random\\.key");
   std::vector<std::string> codes;
   std::istringstream lines(file.text);
   for (std::string line; std::getline(lines, line);) {
@@ -192,16 +199,88 @@ std::vector<std::string> errorCodesOf(const SourceFile& file) {
   return codes;
 }
 
+namespace {
+
+/// How docs/errors.md writes a code, so that errors.md#area.name leads to it.
+std::string anchoredCode(const std::string& code) { return fmt::format("<a id=\"{0}\"></a>`{0}`", code); }
+
+}  // namespace
+
+Violations checkErrorPage(const std::string& errors_page) {
+  static const std::regex kCode("`([^`]*)`"), kAnchor("<a id=\"([^\"]*)\"></a>");
+  Violations violations;
+  std::set<std::string> anchors;
+  std::istringstream lines(errors_page);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("| ")) continue;
+    const std::string codes = line.substr(0, line.find(" | ", 2));
+    for (auto match = std::sregex_iterator(codes.begin(), codes.end(), kCode); match != std::sregex_iterator(); ++match) {
+      const std::string code = (*match)[1], anchored = anchoredCode(code);
+      if (code.find('<') != std::string::npos) continue;  // "<op>.C1" stands for many
+      if (codes.find(anchored) == std::string::npos) violations.push_back("docs/errors.md: write " + anchored);
+    }
+    for (auto match = std::sregex_iterator(line.begin(), line.end(), kAnchor); match != std::sregex_iterator(); ++match) {
+      if (!anchors.insert((*match)[1]).second) violations.push_back("docs/errors.md: two anchors are " + (*match)[1].str());
+      if (codes.find(anchoredCode((*match)[1])) == std::string::npos) {
+        violations.push_back("docs/errors.md: no code of the row belongs to the anchor " + (*match)[1].str());
+      }
+    }
+  }
+  return violations;
+}
+
 Violations checkErrorCodes(const SourceFile& file, const std::string& errors_page, const std::string& ops_page) {
   Violations violations;
   for (const std::string& code : errorCodesOf(file)) {
-    if (errors_page.find("`" + code + "`") != std::string::npos) continue;
+    if (errors_page.find(anchoredCode(code)) != std::string::npos) continue;
     size_t dot = code.find('.'), section = ops_page.find("\n### " + code.substr(0, dot) + "\n");
     size_t label = ops_page.find("\n- " + code.substr(dot + 1) + ": ", section);
     if (section != std::string::npos && label < ops_page.find("\n### ", section + 1)) continue;
-    violations.push_back(fmt::format("{}: error '{}' is not explained in docs/errors.md", file.path, code));
+    violations.push_back(
+        fmt::format("{}: error '{}' is not explained in docs/errors.md; a row begins with | {} |", file.path, code, anchoredCode(code)));
   }
   return violations;
+}
+
+std::vector<std::string> variablesOf(const SourceFile& file) {
+  static const std::regex kCall(R"re(\b(?:getenv|environment|value)\(\s*"([A-Z][A-Z0-9_]+)")re");
+  static const std::regex kList(R"(for \(const char\* variable : \{([^}]*)\})"), kName("\"([A-Z][A-Z0-9_]+)\"");
+  static const std::regex kScript(R"(\$\{([A-Z][A-Z0-9_]+):-)");
+  using Matches = std::sregex_iterator;
+  std::vector<std::string> names;
+  const std::string& text = file.text;
+  if (!file.path.ends_with(".cpp") && !file.path.ends_with(".h")) {
+    for (auto match = Matches(text.begin(), text.end(), kScript); match != Matches(); ++match) names.push_back((*match)[1]);
+  } else if (text.find("std::getenv(") != std::string::npos) {
+    for (auto match = Matches(text.begin(), text.end(), kCall); match != Matches(); ++match) names.push_back((*match)[1]);
+    for (auto list = Matches(text.begin(), text.end(), kList); list != Matches(); ++list) {
+      const std::string inner = (*list)[1];
+      for (auto match = Matches(inner.begin(), inner.end(), kName); match != Matches(); ++match) names.push_back((*match)[1]);
+    }
+  }
+  return names;
+}
+
+Violations checkVariables(const SourceFile& file) {
+  // Each has one helper that takes a name.
+  constexpr std::array<std::string_view, 3> kHelpers = {"tools/vulkan_probe.cpp", "tools/peaks.cpp", "tests/vulkan/devices_test.cpp"};
+  static const std::regex kNoLiteral(R"re(std::getenv\((?!"))re");
+  if (startsWithAny(file.path, kHelpers) || !std::regex_search(file.text, kNoLiteral)) return {};
+  return {file.path + ": getenv() takes a literal, so that docs/environment.md can be compared with it"};
+}
+
+std::vector<std::string> documentedVariables(const std::string& page) {
+  static const std::regex kName("`([A-Z][A-Z0-9_]*)`");
+  std::vector<std::string> names;
+  std::istringstream lines(page);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("| `")) continue;
+    const std::string first = line.substr(0, line.find(" | ", 2));
+    for (auto match = std::sregex_iterator(first.begin(), first.end(), kName); match != std::sregex_iterator(); ++match) {
+      names.push_back((*match)[1]);
+    }
+  }
+  return names;
 }
 
 Violations checkForm(const SourceFile& file) {

@@ -36,8 +36,17 @@ Violations checkOpChoice(const SourceFile& file);
 /// The codes of diagnostics that a file spells out: string literals "area.name" that are no file name, in the order of the text. Codes that
 /// are put together ("safetensors." + kind) are not seen.
 std::vector<std::string> errorCodesOf(const SourceFile& file);
-/// Each of them stands in docs/errors.md, or is a constraint in docs/ops.md.
+/// Each of them stands in docs/errors.md with its anchor, or is a constraint in docs/ops.md.
 Violations checkErrorCodes(const SourceFile& file, const std::string& errors_page, const std::string& ops_page);
+/// In docs/errors.md every code in the first column of a table stands behind an anchor of its own name, and no anchor is there twice.
+Violations checkErrorPage(const std::string& errors_page);
+/// The names of environment variables that a file reads, in the order of the text: "X" of getenv("X") and environment("X"), and each name
+/// of `for (const char* variable : {"X", "Y"})`. In shell scripts X of ${X:-...}.
+std::vector<std::string> variablesOf(const SourceFile& file);
+/// getenv() of something else than a literal, which variablesOf() would not see; a few files with a helper are known.
+Violations checkVariables(const SourceFile& file);
+/// The names in the first column of the tables of docs/environment.md.
+std::vector<std::string> documentedVariables(const std::string& page);
 /// The licence line, #pragma once, and the lengths of style.
 Violations checkForm(const SourceFile& file);
 

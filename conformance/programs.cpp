@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs whose results were recorded: execution traces (one run each) and consensus programs (one run for each fill of the buffers).
+#include <fmt/format.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "backends/dispatch.h"
+#include "conformance/recorded_bytes.h"
+#include "conformance/suite.h"
+#include "frontend/wgsl/wgsl.h"
+
+namespace lockstep::conformance {
+namespace {
+
+/// The first word that differs, for people; empty when nothing does.
+std::string firstDifference(const Bytes& found, const Bytes& expected) {
+  if (found == expected) return {};
+  for (size_t offset = 0; offset < expected.size(); offset += sizeof(uint32_t)) {
+    uint32_t a = 0, b = 0;
+    const size_t size = std::min(sizeof(uint32_t), expected.size() - offset);
+    std::memcpy(&a, found.data() + offset, size);
+    std::memcpy(&b, expected.data() + offset, size);
+    if (a != b) return fmt::format("byte {}: expected {:#010x}, found {:#010x}", offset, b, a);
+  }
+  return "its size differs";
+}
+
+/// One dispatch and what its buffers hold before and after it.
+struct RecordedRun {
+  std::string name;  ///< of the fill; may be empty
+  std::vector<Bytes> before, after;
+};
+
+class ProgramRunner {
+ public:
+  explicit ProgramRunner(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
+
+  /// Reads, compiles and runs; the verdict and its reason go to `outcome`.
+  void run(KernelDispatch dispatch, const std::string& text, const wgsl::ReadOptions& options, const std::vector<RecordedRun>& runs,
+           Outcome& outcome) {
+    Result<kernel::Module> module = wgsl::read(text, options);
+    if (!module.ok()) {
+      const bool unsupported = module.diagnostics().front().code == "wgsl.unsupported";
+      return disagree(outcome, unsupported ? Verdict::Unsupported : Verdict::Disagree,
+                      wgsl::renderDiagnostics(module.diagnostics(), text) + text);
+    }
+    dispatch.module = std::move(*module);
+    const Result<program::ValidProgram> program = makeProgram(dispatch);
+    if (!program.ok()) return disagree(outcome, Verdict::Disagree, toString(program.diagnostics()) + text);
+    for (const RecordedRun& run : runs) {
+      std::vector<Bytes> buffers = run.before;
+      if (const Status status = runDispatch(*backend_, *program, buffers); !status.ok()) {
+        const bool unsupported = status.diagnostics().front().code == "device.capability";
+        return disagree(outcome, unsupported ? Verdict::Unsupported : Verdict::Disagree, toString(status.diagnostics()) + text);
+      }
+      for (size_t i = 0; i < buffers.size(); ++i) {
+        const std::string difference = firstDifference(buffers[i], run.after[i]);
+        if (difference.empty()) continue;
+        return disagree(outcome, Verdict::Disagree, fmt::format("{} buffer {}, {}\n{}", run.name, i, difference, text));
+      }
+    }
+  }
+
+ private:
+  static void disagree(Outcome& outcome, Verdict verdict, std::string why) {
+    outcome.verdict = verdict;
+    outcome.why = std::move(why);
+  }
+  std::unique_ptr<Backend> backend_;
+};
+
+Bytes decoded(const nlohmann::json& text, size_t size, const Bytes& before = {}) {
+  std::optional<Bytes> bytes = decodeBytes(text.get<std::string>(), size, before);
+  if (!bytes) throw nlohmann::json::type_error::create(302, "a buffer's content is not encoded as it should be", &text);
+  return std::move(*bytes);
+}
+
+/// One to three numbers.
+std::array<uint32_t, 3> groupsOf(const nlohmann::json& numbers) {
+  std::array<uint32_t, 3> groups{1, 1, 1};
+  for (size_t i = 0; i < numbers.size(); ++i) groups.at(i) = numbers.at(i);
+  return groups;
+}
+
+class TraceJudge : public Judge {
+ public:
+  explicit TraceJudge(std::unique_ptr<Backend> backend) : runner_(std::move(backend)) {}
+
+  Outcome judge(const std::string& line) override {
+    const nlohmann::json test = nlohmann::json::parse(line);
+    Outcome outcome{
+        .family = test.at("fam"), .test = fmt::format("{} {}", test.at("q").get<std::string>(), test.value("sub", "")), .why = {}};
+    KernelDispatch dispatch;
+    dispatch.entry = test.value("entry", "");
+    dispatch.groups = groupsOf(test.at("wgs"));
+    RecordedRun run;
+    for (const nlohmann::json& buffer : test.at("bufs")) {
+      const size_t size = buffer.at("size");
+      dispatch.buffer_sizes.push_back(size);
+      run.before.push_back(decoded(buffer.at("in"), size));
+      run.after.push_back(decoded(buffer.at("out"), size, run.before.back()));
+    }
+    for (const nlohmann::json& bind : test.at("binds")) {
+      dispatch.bindings.push_back({.group = bind.at("group"),
+                                   .binding = bind.at("binding"),
+                                   .buffer = bind.at("buf"),
+                                   .offset = bind.at("offset"),
+                                   .size = bind.at("size")});
+    }
+    wgsl::ReadOptions options;
+    const nlohmann::json& constants = test.at("constants");
+    for (const auto& [name, value] : constants.items())
+      options.overrides[name] = value.is_boolean() ? value.get<bool>() : value.get<double>();
+    runner_.run(std::move(dispatch), test.at("wgsl"), options, {run}, outcome);
+    return outcome;
+  }
+
+ private:
+  ProgramRunner runner_;
+};
+
+/// What the buffer of a binding holds before the program runs.
+Bytes fill(char kind, uint32_t binding, size_t size) {
+  Bytes bytes(size);
+  for (size_t i = 0; i < size / sizeof(uint32_t); ++i) {
+    const uint32_t number = static_cast<uint32_t>(i) + 5 * binding;
+    const float real = static_cast<float>(number % 13) * 0.5f + 0.25f;
+    const uint32_t word = kind == 'Z' ? 0 : kind == 'I' ? number % 7 : std::bit_cast<uint32_t>(real);
+    std::memcpy(bytes.data() + i * sizeof word, &word, sizeof word);
+  }
+  return bytes;
+}
+
+class ConsensusJudge : public Judge {
+ public:
+  explicit ConsensusJudge(std::unique_ptr<Backend> backend) : runner_(std::move(backend)) {}
+
+  Outcome judge(const std::string& line) override {
+    const nlohmann::json test = nlohmann::json::parse(line);
+    const std::string name = test.at("f");
+    Outcome outcome{.family = name.substr(0, name.find_last_of('/')), .test = name, .why = {}};
+    const size_t size = test.at("size");
+    KernelDispatch dispatch;
+    dispatch.entry = test.at("en");
+    for (const nlohmann::json& bind : test.at("binds")) {
+      dispatch.bindings.push_back(
+          {.group = bind.at(0), .binding = bind.at(1), .buffer = dispatch.bindings.size(), .offset = 0, .size = size});
+      dispatch.buffer_sizes.push_back(size);
+    }
+    std::vector<RecordedRun> runs;
+    for (const auto& [kind, results] : test.at("out").items()) {
+      RecordedRun run{.name = fmt::format("fill {},", kind), .before = {}, .after = {}};
+      for (const BufferBinding& binding : dispatch.bindings) {
+        run.before.push_back(fill(kind.front(), binding.binding, size));
+        const auto result = results.find(fmt::format("{},{}", binding.group, binding.binding));
+        run.after.push_back(result == results.end() ? run.before.back() : decoded(*result, size, run.before.back()));
+      }
+      runs.push_back(std::move(run));
+    }
+    runner_.run(std::move(dispatch), test.at("wgsl"), {}, runs, outcome);
+    return outcome;
+  }
+
+ private:
+  ProgramRunner runner_;
+};
+
+template <class J>
+Result<std::unique_ptr<Judge>> makeOnDevice(const Settings& settings) {
+  LS_TRY(const ChosenDevice chosen, chooseDevice(settings.device));
+  LS_TRY(std::unique_ptr<Backend> backend, openDevice(chosen.info));
+  return std::unique_ptr<Judge>(std::make_unique<J>(std::move(backend)));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Judge>> makeTraceJudge(const Settings& settings) { return makeOnDevice<TraceJudge>(settings); }
+Result<std::unique_ptr<Judge>> makeConsensusJudge(const Settings& settings) { return makeOnDevice<ConsensusJudge>(settings); }
+
+}  // namespace lockstep::conformance
