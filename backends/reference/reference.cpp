@@ -285,6 +285,7 @@ DeviceInfo referenceDevice() {
       .max_workgroup_invocations = kMaxWorkgroupInvocations,
       .max_workgroup_bytes = kMaxWorkgroupBytes,
       .parallel_units = std::max(1u, std::thread::hardware_concurrency()),
+      .f16 = true,
   };
   return info;
 }
