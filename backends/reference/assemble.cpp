@@ -172,6 +172,7 @@ class Assembler {
   void assembleAccesses() {
     for (const Access& access : accesses_) {
       MemoryAccess result{.variable = access.variable,
+                          .half = access.half,
                           .offset = access.offset,
                           .stride = access.stride,
                           .count = access.count,
@@ -181,7 +182,7 @@ class Assembler {
         const Variable& variable = code_.variables[access.variable];
         result.home = variable.home;
         result.binding = variable.binding;
-        result.offset += variable.home == Home::Buffer ? 0 : variable.offset;
+        result.offset += variable.home == Home::Buffer ? 0 : variable.offset * (access.half ? 2 : 1);
       }
       // Values of accesses that no step uses any more have no slot.
       for (size_t k = 0; k < access.values.size(); ++k) {

@@ -23,6 +23,7 @@ struct MemoryValue {
 
 struct MemoryAccess {
   uint32_t variable = 0;
+  bool half = false;  ///< every "word" below is one of 16 bits
   Home home = Home::Buffer;
   uint32_t binding = 0;
   uint32_t offset = 0;  ///< words in the memory of the variable's home

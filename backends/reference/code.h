@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scalar code: a kernel with its functions inlined and every composite split into 32-bit scalars, still as a tree of control flow. It is
 // what the analyses of the reference backend work on, between the kernel IR and the bytecode.
+//
+// An f16 is held as the f32 of the same value, in registers and in lane-private memory; only buffers and workgroup memory have its 16 bits.
 #pragma once
 
 #include <array>
@@ -54,8 +56,10 @@ struct Variable {
 };
 
 /// One access to memory: element `index` (checked against `count`) of an array whose elements are `stride` words apart, then some words.
+/// Of a `half` access every "word" is one of 16 bits.
 struct Access {
   uint32_t variable = 0;
+  bool half = false;
   uint32_t offset = 0;            ///< words from the start of the variable
   uint32_t stride = 0;            ///< words
   uint32_t count = 1;             ///< number of elements; 0: as many as the binding holds after `array`
@@ -124,11 +128,12 @@ struct Code {
 /// A scalar of a type in memory, in the order in which composite values list them.
 struct Component {
   kernel::Scalar scalar;
-  uint32_t word;
+  uint32_t word;  ///< offset in units
 };
-std::vector<Component> flatten(const kernel::TypeTable& types, kernel::TypeId type);
+/// `unit` is the size of a unit in bytes: 4, or 2 for types with f16.
+std::vector<Component> flatten(const kernel::TypeTable& types, kernel::TypeId type, uint32_t unit);
 
-/// Lowers the entry point of a module. Fails for what this backend cannot run (f16, no entry point).
+/// Lowers the entry point of a module. Fails when there is none.
 Result<Code> lower(const kernel::Module& module, const SubgroupShape& subgroups = {});
 /// Decides which registers are equal in all lanes and which constructs lanes may leave or enter apart.
 void analyseUniformity(Code& code);

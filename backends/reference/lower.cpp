@@ -27,25 +27,26 @@ bool hasF16(const kernel::Module& module) {
   return has(module, kernel::Capability::F16) || std::any_of(module.values.begin(), module.values.end(), isF16);
 }
 
-void flattenInto(const kernel::TypeTable& types, kernel::TypeId id, uint32_t word, std::vector<Component>& out) {
+void flattenInto(const kernel::TypeTable& types, kernel::TypeId id, uint32_t unit, uint32_t word, std::vector<Component>& out) {
   const kernel::Type& type = types[id];
+  const uint32_t step = (type.scalar == kernel::Scalar::F16 ? 2 : 4) / unit;
   switch (type.kind) {
     case TypeKind::Scalar:
     case TypeKind::Atomic:
       out.push_back({type.scalar, word});
       return;
     case TypeKind::Vector:
-      for (uint32_t k = 0; k < type.rows; ++k) out.push_back({type.scalar, word + k});
+      for (uint32_t k = 0; k < type.rows; ++k) out.push_back({type.scalar, word + k * step});
       return;
     case TypeKind::Matrix:
       for (uint32_t c = 0; c < type.columns; ++c)
-        for (uint32_t r = 0; r < type.rows; ++r) out.push_back({type.scalar, word + c * types.columnStride(id) / 4 + r});
+        for (uint32_t r = 0; r < type.rows; ++r) out.push_back({type.scalar, word + c * types.columnStride(id) / unit + r * step});
       return;
     case TypeKind::Array:
-      for (uint32_t k = 0; k < type.count; ++k) flattenInto(types, type.element, word + k * types.strideOf(id) / 4, out);
+      for (uint32_t k = 0; k < type.count; ++k) flattenInto(types, type.element, unit, word + k * types.strideOf(id) / unit, out);
       return;
     case TypeKind::Struct:
-      for (const kernel::Member& member : type.members) flattenInto(types, member.type, word + member.offset / 4, out);
+      for (const kernel::Member& member : type.members) flattenInto(types, member.type, unit, word + member.offset / unit, out);
       return;
     case TypeKind::Void:
     case TypeKind::Pointer:
@@ -55,9 +56,9 @@ void flattenInto(const kernel::TypeTable& types, kernel::TypeId id, uint32_t wor
 
 }  // namespace
 
-std::vector<Component> flatten(const kernel::TypeTable& types, kernel::TypeId type) {
+std::vector<Component> flatten(const kernel::TypeTable& types, kernel::TypeId type, uint32_t unit) {
   std::vector<Component> out;
-  flattenInto(types, type, 0, out);
+  flattenInto(types, type, unit, 0, out);
   return out;
 }
 
@@ -66,7 +67,7 @@ Result<Code> lower(const kernel::Module& module, const SubgroupShape& subgroups)
 Result<Code> Lowering::run(const SubgroupShape& subgroups) {
   const kernel::Function* entry = m.entryPoint();
   if (entry == nullptr) return fail("reference.no_entry_point", "the kernel has no entry point");
-  if (hasF16(m)) return fail("reference.f16", "the reference backend has no f16 yet", {}, "use f32");
+  if (hasF16(m)) unit = 2;
   code.name = entry->name;
   code.workgroup_size = *entry->workgroup_size;
   values.resize(m.values.size());
@@ -368,7 +369,7 @@ Step& Lowering::emit(Step step) {
 const std::vector<Component>& Lowering::components(kernel::TypeId type) {
   if (type.index() >= layouts.size()) layouts.resize(types.size());
   std::vector<Component>& layout = layouts[type.index()];
-  if (layout.empty()) layout = flatten(types, type);
+  if (layout.empty()) layout = flatten(types, type, unit);
   return layout;
 }
 

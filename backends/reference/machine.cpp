@@ -37,8 +37,8 @@ Machine::Machine(const Bytecode& code, std::span<const BufferView> bindings, std
   for (const MemoryAccess& access : code.accesses) {
     uint32_t limit = access.count;
     if (limit == 0) {
-      uint32_t words = bindings[access.binding].count;
-      limit = words > access.array ? (words - access.array) / access.stride : 0;
+      const uint64_t words = uint64_t(bindings[access.binding].count) * (access.half ? 2 : 1);
+      limit = words > access.array ? static_cast<uint32_t>((words - access.array) / access.stride) : 0;
     }
     limits_.push_back(limit);
   }

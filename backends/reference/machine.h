@@ -60,6 +60,12 @@ class Machine {
     bool by_lane = false;  ///< each lane adds its workgroup's base
   };
 
+  struct HalfView {
+    std::byte* base = nullptr;   ///< half h is at base + 2 h
+    uint8_t* written = nullptr;  ///< of half h: written[h / 2]
+    bool by_lane = false;
+  };
+
   void prepare(uint64_t first, uint32_t count);
   void execute();
   /// Joins and branches; returns the next instruction.
@@ -79,6 +85,10 @@ class Machine {
   void loadRows(const Instruction& x, const MemoryAccess& access, const View& view);
   void store(const Instruction& x);
   void storeRows(const Instruction& x, const MemoryAccess& access, const View& view);
+  /// Accesses of 16-bit words, lane by lane.
+  void loadHalves(const Instruction& x);
+  void storeHalves(const Instruction& x);
+  [[nodiscard]] HalfView halfView(const MemoryAccess& access) const;
   void laneLoad(const Instruction& x);
   void laneStore(const Instruction& x);
   void atomic(const Instruction& x);

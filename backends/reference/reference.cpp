@@ -290,6 +290,7 @@ DeviceInfo referenceDevice() {
       .max_workgroup_invocations = kMaxWorkgroupInvocations,
       .max_workgroup_bytes = kMaxWorkgroupBytes,
       .parallel_units = std::max(1u, std::thread::hardware_concurrency()),
+      .f16 = true,
       .subgroups = true,
   };
   return info;

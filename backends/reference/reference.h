@@ -3,7 +3,7 @@
 // device would let pass. It is the oracle that other backends are compared with.
 //
 // Failures at run time (from submit() and time()): reference.out_of_bounds, reference.uninitialised, reference.divergent_barrier,
-// reference.endless_loop; each names the kernel, the variable, the invocation and the instruction. When compiling: reference.f16,
+// reference.endless_loop; each names the kernel, the variable, the invocation and the instruction. When compiling:
 // reference.subgroups, reference.limit. Floats: round to nearest even, subnormals kept, no contraction.
 #pragma once
 

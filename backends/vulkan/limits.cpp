@@ -31,28 +31,6 @@ Status checkUses(std::string_view kernel, const std::vector<Use>& uses, const De
 constexpr std::array<std::string_view, 8> kSubgroupFeatures{"basic",     "vote", "arithmetic", "ballot", "shuffle", "shuffle_relative",
                                                             "clustered", "quad"};
 
-/// Every subgroup operation and builtin that the kernel uses, against what the device has.
-Status checkSubgroups(const std::string& name, const kernel::Module& module, const DeviceFacts& facts) {
-  const auto lacks = [&](SubgroupFeature feature) { return (facts.subgroup_operations >> static_cast<uint32_t>(feature) & 1U) == 0; };
-  const auto missing = [&](std::string_view what, std::string_view feature) {
-    return fail("vulkan.feature",
-                fmt::format("kernel \"{}\" uses {}, but {} lacks the {} operations of subgroups", name, what, facts.info.name, feature));
-  };
-  for (const kernel::Parameter& parameter : module.entryPoint()->parameters) {
-    if (kernel::needsSubgroups(parameter.builtin) && lacks(SubgroupFeature::Basic)) {
-      return missing(fmt::format("builtin {}", kernel::toString(parameter.builtin)), kSubgroupFeatures.front());
-    }
-  }
-  for (const kernel::Instruction& instruction : module.instructions) {
-    const kernel::OpInfo& op = kernel::info(instruction.op);
-    if (op.group != kernel::OpGroup::Subgroup) continue;
-    const SubgroupFeature feature = featureOf(instruction.op);
-    if (lacks(feature)) return missing(op.text, kSubgroupFeatures[static_cast<size_t>(feature)]);
-    if (module.types[instruction.type].scalar == kernel::Scalar::F16 && !facts.subgroup_f16) return missing(op.text, "f16");
-  }
-  return Success{};
-}
-
 Status checkKernel(const std::string& name, const kernel::Module& module, const DeviceFacts& facts) {
   const VkPhysicalDeviceLimits& limits = facts.properties.limits;
   const kernel::Function* entry = module.entryPoint();
@@ -103,6 +81,27 @@ Status checkDispatch(const std::string& name, const program::Dispatch& dispatch,
 }
 
 }  // namespace
+
+Status checkSubgroups(const std::string& name, const kernel::Module& module, const DeviceFacts& facts) {
+  const auto lacks = [&](SubgroupFeature feature) { return (facts.subgroup_operations >> static_cast<uint32_t>(feature) & 1U) == 0; };
+  const auto missing = [&](std::string_view what, std::string_view feature) {
+    return fail("vulkan.feature",
+                fmt::format("kernel \"{}\" uses {}, but {} lacks the {} operations of subgroups", name, what, facts.info.name, feature));
+  };
+  for (const kernel::Parameter& parameter : module.entryPoint()->parameters) {
+    if (kernel::needsSubgroups(parameter.builtin) && lacks(SubgroupFeature::Basic)) {
+      return missing(fmt::format("builtin {}", kernel::toString(parameter.builtin)), kSubgroupFeatures.front());
+    }
+  }
+  for (const kernel::Instruction& instruction : module.instructions) {
+    const kernel::OpInfo& op = kernel::info(instruction.op);
+    if (op.group != kernel::OpGroup::Subgroup) continue;
+    const SubgroupFeature feature = featureOf(instruction.op);
+    if (lacks(feature)) return missing(op.text, kSubgroupFeatures[static_cast<size_t>(feature)]);
+    if (module.types[instruction.type].scalar == kernel::Scalar::F16 && !facts.subgroup_f16) return missing(op.text, "f16");
+  }
+  return Success{};
+}
 
 uint64_t workgroupBytes(const kernel::Module& module) {
   uint64_t bytes = 0;

@@ -231,7 +231,14 @@ Ty Checker::bitcastType(const Expr& call) {
   if (call.templates.size() != 1 || !argumentCount(call, 1)) return kError;
   const Ty to = resolveType(call.templates[0]);
   if (to == kError) return kError;
-  materializeDefault(call.arguments[0]);
+  const Ty given = valueType(call.arguments[0]);
+  if (types_.isScalarOrVector(to) && types_.scalarOf(to) == kU32 && types_.isScalarOrVector(given) &&
+      types_.scalarOf(given) == kAbstractInt) {
+    // The one abstract operand that does not become i32: bitcast<u32>(4000000000) is the number itself.
+    if (!materialize(call.arguments[0], types_.withScalar(given, kU32), "argument")) return kError;
+  } else {
+    materializeDefault(call.arguments[0]);
+  }
   const Ty from = valueType(call.arguments[0]);
   if (from == kError) return kError;
   const auto fits = [&](Ty type) { return types_.isScalarOrVector(type) && types_.scalarOf(type) != kBool && !types_.isAbstract(type); };

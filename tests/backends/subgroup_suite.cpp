@@ -42,11 +42,13 @@ constexpr std::string_view kOdd = "  %low: u32 = and %x, 1u\n  %active: bool = e
 
 void check(Backend& backend, std::string_view active, std::string_view body, const Expectation& expectation) {
   if (!backend.device().profile.subgroups) GTEST_SKIP() << "the device has no subgroup operations";
+  const bool half = body.find("f16") != std::string_view::npos;
+  if (half && !backend.device().profile.f16) GTEST_SKIP() << "the device has no f16";
   const bool odd = active == kOdd;
   Words in(kGroup * kGroups);
   for (uint32_t k = 0; k < in.size(); ++k) in[k] = k * 7 % 11 + k % 4;
-  const Result<std::vector<Words>> ran =
-      runText(backend, kernelOf(active, body), {Words(in.size() * 4), in, Words(in.size() * 4, 7u)}, {kGroups, 1, 1});
+  const Result<std::vector<Words>> ran = runText(backend, (half ? "enable f16\n" : "") + kernelOf(active, body),
+                                                 {Words(in.size() * 4), in, Words(in.size() * 4, 7u)}, {kGroups, 1, 1});
   ASSERT_TRUE(ran.ok()) << toString(ran.diagnostics());
   const std::vector<Words>& out = *ran;
   std::map<std::pair<uint32_t, uint32_t>, Lanes> all, subgroups;
@@ -137,6 +139,27 @@ TEST_P(Conformance, subgroup_floats_and_signed_integers) {
               const uint32_t least = joined(lanes, ~0u, [](uint32_t a, uint32_t b) { return std::min(a, b); });
               const uint32_t most = joined(lanes, 0, [](uint32_t a, uint32_t b) { return std::max(a, b); });
               return Expected{joined(below(lanes, self + 1), 0, add), least, most - 5, least - 5};
+            });
+}
+
+TEST_P(Conformance, subgroup_halves) {
+  checkBoth(*backend_, R"(
+    %h: f16 = convert %x
+    %v: vec2<f16> = construct %h, 1.0h
+    %sums: vec2<f16> = subgroup_add %v
+    %sum: f16 = extract %sums, 0u
+    %a: u32 = convert %sum
+    %scan: f16 = subgroup_inclusive_add %h
+    %b: u32 = convert %scan
+    %most: f16 = subgroup_max %h
+    %c: u32 = convert %most
+    %moved: vec2<f16> = subgroup_shuffle_xor %v, 1u
+    %near: f16 = extract %moved, 0u
+    %d: u32 = convert %near
+    %r: vec4<u32> = construct %a, %b, %c, %d)",
+            [](const Lanes& lanes, uint32_t self) {
+              return Expected{joined(lanes, 0, add), joined(below(lanes, self + 1), 0, add),
+                              joined(lanes, 0, [](uint32_t a, uint32_t b) { return std::max(a, b); }), at(lanes, self ^ 1)};
             });
 }
 
