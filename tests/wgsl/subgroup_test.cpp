@@ -90,6 +90,7 @@ TEST(Subgroups, mistakes_areReportedAtTheArgument) {
 TEST(Subgroups, writer_keepsOperationsWhereTheyStand) {
   const std::string source =
       "enable subgroups;\n"
+      "diagnostic(off, subgroup_uniformity);\n"
       "\n"
       "@group(0) @binding(0) var<storage, read_write> out: array<u32>;\n"
       "\n"
