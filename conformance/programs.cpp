@@ -58,7 +58,7 @@ class ProgramRunner {
     for (const RecordedRun& run : runs) {
       std::vector<Bytes> buffers = run.before;
       if (const Status status = runDispatch(*backend_, *program, buffers); !status.ok()) {
-        const bool unsupported = status.diagnostics().front().code == "device.capability";
+        const bool unsupported = status.diagnostics().front().code == "vulkan.feature";
         return disagree(outcome, unsupported ? Verdict::Unsupported : Verdict::Disagree, toString(status.diagnostics()) + text);
       }
       for (size_t i = 0; i < buffers.size(); ++i) {

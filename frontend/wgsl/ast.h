@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -43,6 +44,15 @@ struct Attribute {
   Span span;
   std::string_view name;
   std::vector<ExprId> arguments;
+  uint32_t filter = 0;  ///< diagnostic: index into Ast::filters
+};
+
+/// The directive `diagnostic(severity, rule);` or the attribute `@diagnostic(severity, rule)`.
+struct DiagnosticFilter {
+  Span span;
+  Severity severity = Severity::Error;
+  std::string rule;  ///< "subgroup_uniformity", or "prefix.name"
+  Span range;        ///< the part of the text that it is for; a directive's is everything
 };
 
 enum class VariableKind : uint8_t { Const, Override, Let, Var };
@@ -158,6 +168,7 @@ struct Ast {
   std::vector<Declaration> declarations;  ///< in source order
   std::vector<Directive> enables;
   std::vector<Directive> requirements;
+  std::vector<DiagnosticFilter> filters;  ///< in source order
 
   [[nodiscard]] const Expr& operator[](ExprId id) const { return expressions[id.index()]; }
   [[nodiscard]] const Stmt& operator[](StmtId id) const { return statements[id.index()]; }

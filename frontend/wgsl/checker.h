@@ -10,10 +10,6 @@
 
 namespace lockstep::wgsl {
 
-/// What can happen after a statement (WGSL, "Behavior analysis"); bits.
-using Behavior = uint8_t;
-inline constexpr Behavior kNext = 1, kBreak = 2, kContinue = 4, kReturn = 8;
-
 /// A predeclared type name: a complete type ("vec3f") or a generator that takes or infers its parameters ("vec3").
 struct TypeName {
   Kind kind = Kind::Error;

@@ -60,12 +60,17 @@ class Parser {
   void parseFunction(std::vector<Attribute> attributes);
   VariableDecl parseVariable(std::vector<Attribute> attributes);
   std::vector<Attribute> parseAttributes();
+  /// Behind the word `diagnostic`, of a directive or an attribute; returns the index of the filter.
+  uint32_t parseFilter(uint32_t begin);
+  /// Binds the filters among the attributes to the text from `begin` to the last token. Nothing else may stand there if `only_filters`.
+  void bindFilters(const std::vector<Attribute>& attributes, uint32_t begin, bool only_filters = true);
+  void checkDirectiveConflicts();
   ParameterDecl parseParameter(std::string_view what);
 
   // Statements (parser_statements.cpp).
   StmtId parseBlock();
   StmtId parseStatement();
-  StmtId parseCompoundOrSimple();
+  StmtId parseCompound();
   StmtId parseIf();
   StmtId parseSwitch();
   StmtId parseLoop();

@@ -51,6 +51,7 @@ Ast Parser::run() {
     depth_ = 0;
     recoverDeclaration();
   }
+  checkDirectiveConflicts();
   while (peek().kind != TokenKind::End && !reporter_.full()) {
     const size_t before = at_;
     try {
@@ -92,10 +93,8 @@ void Parser::parseDirectives() {
       } while (accept(","));
       expect(";", "after the directive");
     } else if (is("diagnostic")) {
-      next();
-      expect("(", "after 'diagnostic'");
-      while (!is(")") && !is(";") && peek().kind != TokenKind::End) next();
-      expect(")", "after the diagnostic rule");
+      const uint32_t begin = next().span.begin;
+      ast_.filters[parseFilter(begin)].range = {0, UINT32_MAX};
       expect(";", "after the directive");
     } else if (!accept(";")) {
       return;
@@ -109,6 +108,9 @@ void Parser::parseDeclaration() {
   std::vector<Attribute> attributes = parseAttributes();
   const auto declare = [&](DeclarationKind kind, size_t size) { ast_.declarations.push_back({kind, static_cast<uint32_t>(size - 1)}); };
   const bool takes_attributes = is("fn") || is("var") || is("override");
+  for (const Attribute& attribute : attributes) {
+    if (attribute.name == "diagnostic" && !is("fn")) failAt(attribute.span, "only functions and statements have diagnostic filters");
+  }
   if (!attributes.empty() && !takes_attributes) failAt(attributes.front().span, "attributes are not allowed on this declaration");
   if (is("fn")) {
     parseFunction(std::move(attributes));
@@ -149,10 +151,7 @@ std::vector<Attribute> Parser::parseAttributes() {
     if (peek().kind != TokenKind::Identifier && !keyword) fail(fmt::format("expected an attribute name, found '{}'", peek().text));
     attribute.name = next().text;
     if (attribute.name == "diagnostic") {
-      // Only filters of uniformity rules; parsed like a call, dotted rule names included.
-      expect("(", "after 'diagnostic'");
-      while (!is(")") && !is(";") && peek().kind != TokenKind::End) next();
-      expect(")", "after the diagnostic rule");
+      attribute.filter = parseFilter(begin);
     } else if (is("(")) {
       attribute.arguments = parseArguments();
     }
@@ -222,6 +221,7 @@ void Parser::parseFunction(std::vector<Attribute> attributes) {
   }
   function.span = since(begin);
   function.body = parseBlock();
+  bindFilters(function.attributes, begin, false);
   ast_.functions.push_back(std::move(function));
 }
 

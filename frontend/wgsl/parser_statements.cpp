@@ -56,11 +56,12 @@ void Parser::recoverStatement() {
 StmtId Parser::parseBlock() {
   const Nested nested(*this);
   Stmt block;
-  parseAttributes();
+  const std::vector<Attribute> attributes = parseAttributes();
   const uint32_t begin = expect("{", "to open the block").begin;
   parseStatementsInto(block, false, nullptr);
   expect("}", "to close the block");
   block.span = since(begin);
+  bindFilters(attributes, begin);
   return add(std::move(block));
 }
 
@@ -85,18 +86,27 @@ void Parser::parseStatementsInto(Stmt& block, bool in_loop_body, StmtId* continu
   }
 }
 
-/// Invalid for an empty statement.
-StmtId Parser::parseStatement() {
-  if (accept(";")) return {};
-  if (is("@")) parseAttributes();
-  const Token& token = peek();
+/// Invalid if the next token starts no statement with a body.
+StmtId Parser::parseCompound() {
   if (is("{")) return parseBlock();
   if (is("if")) return parseIf();
   if (is("switch")) return parseSwitch();
   if (is("loop")) return parseLoop();
   if (is("for")) return parseFor();
   if (is("while")) return parseWhile();
+  return {};
+}
 
+/// Invalid for an empty statement.
+StmtId Parser::parseStatement() {
+  if (accept(";")) return {};
+  const std::vector<Attribute> attributes = parseAttributes();
+  const Token& token = peek();
+  if (const StmtId compound = parseCompound(); compound.valid()) {
+    bindFilters(attributes, token.span.begin);
+    return compound;
+  }
+  if (!attributes.empty()) failAt(attributes.front().span, "attributes are not allowed on this statement");
   Stmt stmt;
   StmtId parsed;
   if (is("const") || is("let") || is("var")) {
@@ -187,8 +197,8 @@ StmtId Parser::parseSwitch() {
   stmt.kind = StmtKind::Switch;
   const uint32_t begin = next().span.begin;
   stmt.condition = parseExpression();
-  parseAttributes();
-  expect("{", "after the switch selector");
+  const std::vector<Attribute> attributes = parseAttributes();
+  const uint32_t body_begin = expect("{", "after the switch selector").begin;
   while (!is("}")) {
     CaseClause clause;
     const uint32_t clause_begin = peek().span.begin;
@@ -214,6 +224,7 @@ StmtId Parser::parseSwitch() {
     stmt.cases.push_back(std::move(clause));
   }
   expect("}", "to close the switch");
+  bindFilters(attributes, body_begin);
   stmt.span = since(begin);
   return add(std::move(stmt));
 }
@@ -223,10 +234,11 @@ StmtId Parser::parseLoop() {
   Stmt stmt, body;
   stmt.kind = StmtKind::Loop;
   const uint32_t begin = next().span.begin;
-  parseAttributes();
+  const std::vector<Attribute> attributes = parseAttributes();
   const uint32_t body_begin = expect("{", "to open the loop body").begin;
   parseStatementsInto(body, true, &stmt.continuing);
   expect("}", "to close the loop body");
+  bindFilters(attributes, body_begin);
   body.span = since(body_begin);
   stmt.body = add(std::move(body));
   stmt.span = since(begin);
@@ -237,7 +249,7 @@ StmtId Parser::parseContinuing() {
   const Nested nested(*this);
   next();
   Stmt block;
-  parseAttributes();
+  const std::vector<Attribute> attributes = parseAttributes();
   const uint32_t begin = expect("{", "after 'continuing'").begin;
   while (!is("}") && peek().kind != TokenKind::End) {
     const Token& token = peek();
@@ -256,6 +268,7 @@ StmtId Parser::parseContinuing() {
     }
   }
   expect("}", "to close the continuing block");
+  bindFilters(attributes, begin);
   block.span = since(begin);
   return add(std::move(block));
 }

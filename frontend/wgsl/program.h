@@ -18,6 +18,10 @@
 
 namespace lockstep::wgsl {
 
+/// What can happen after a statement (WGSL, "Behavior analysis"); bits.
+using Behavior = uint8_t;
+inline constexpr Behavior kNext = 1, kBreak = 2, kContinue = 4, kReturn = 8;
+
 /// When an expression's value is known. Overrides are substituted before evaluation, so only Runtime has no value.
 enum class Stage : uint8_t { Const, Override, Runtime };
 

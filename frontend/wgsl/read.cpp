@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "frontend/wgsl/analyses.h"
 #include "frontend/wgsl/lower.h"
 #include "frontend/wgsl/wgsl.h"
 
@@ -11,7 +12,13 @@ namespace lockstep::wgsl {
 Result<kernel::Module> read(std::string_view text, const ReadOptions& options) {
   const Source source(text, options.file_name);
   Reporter reporter(source);
-  const auto failure = [&] { return Failure{.diagnostics = reporter.take()}; };
+  const auto giveWarnings = [&] {
+    if (options.warnings != nullptr) *options.warnings = reporter.takeWarnings();
+  };
+  const auto failure = [&] {
+    giveWarnings();
+    return Failure{.diagnostics = reporter.take()};
+  };
   constexpr size_t kMaximumText = size_t(64) << 20u;
   if (text.size() > kMaximumText) {
     reporter.error(kLimit, {}, "the text is longer than 64 MiB");
@@ -21,6 +28,10 @@ Result<kernel::Module> read(std::string_view text, const ReadOptions& options) {
   if (reporter.failed()) return failure();
   Program program = check(ast, options, reporter);
   if (reporter.failed()) return failure();
+  checkAliases(ast, program, reporter);
+  checkUniformity(ast, program, reporter);
+  if (reporter.failed()) return failure();
+  giveWarnings();
   kernel::Module module = lower(ast, std::move(program), source);
   return module;
 }
@@ -54,6 +65,18 @@ std::string renderDiagnostics(const std::vector<Diagnostic>& diagnostics, std::s
       out += fmt::format("{}\n{}^\n", line, padding);
     }
     if (first_end < message.size()) out += message.substr(first_end + 1) + "\n";
+  }
+  return out;
+}
+
+std::string renderWarnings(const std::vector<Warning>& warnings, std::string_view text) {
+  std::string out;
+  for (const Warning& warning : warnings) {
+    std::string one = renderDiagnostics({warning.diagnostic}, text);
+    // A diagnostic calls itself an error right behind its place.
+    const std::string place = toString(warning.diagnostic.where) + ": ";
+    one.replace(place.size(), std::string_view("error").size(), warning.severity == Severity::Info ? "info" : "warning");
+    out += one;
   }
   return out;
 }

@@ -4,6 +4,13 @@
 #include <algorithm>
 
 namespace lockstep::wgsl {
+namespace {
+
+bool isBefore(const Diagnostic& a, const Diagnostic& b) {
+  return std::pair(a.where.line, a.where.column) < std::pair(b.where.line, b.where.column);
+}
+
+}  // namespace
 
 Source::Source(std::string_view text, std::string file_name) : text_(text), file_name_(std::move(file_name)), line_starts_{0} {
   for (uint32_t i = 0; i < text.size(); ++i) {
@@ -34,11 +41,26 @@ void Reporter::error(std::string code, Span where, std::string message, std::str
       {.code = std::move(code), .message = std::move(message), .where = place, .notes = std::move(notes), .remedy = std::move(remedy)});
 }
 
+void Reporter::report(Severity severity, std::string code, Span where, std::string message, std::string remedy, std::vector<Note> notes) {
+  if (severity == Severity::Error) return error(std::move(code), where, std::move(message), std::move(remedy), std::move(notes));
+  if (severity == Severity::Off || warnings_.size() >= kMaximum) return;
+  warnings_.push_back({severity,
+                       {.code = std::move(code),
+                        .message = std::move(message),
+                        .where = source_.locate(where),
+                        .notes = std::move(notes),
+                        .remedy = std::move(remedy)}});
+}
+
 std::vector<Diagnostic> Reporter::take() {
-  std::stable_sort(diagnostics_.begin(), diagnostics_.end(), [](const Diagnostic& a, const Diagnostic& b) {
-    return std::pair(a.where.line, a.where.column) < std::pair(b.where.line, b.where.column);
-  });
+  std::stable_sort(diagnostics_.begin(), diagnostics_.end(), isBefore);
   return std::move(diagnostics_);
+}
+
+std::vector<Warning> Reporter::takeWarnings() {
+  std::stable_sort(warnings_.begin(), warnings_.end(),
+                   [](const Warning& a, const Warning& b) { return isBefore(a.diagnostic, b.diagnostic); });
+  return std::move(warnings_);
 }
 
 }  // namespace lockstep::wgsl

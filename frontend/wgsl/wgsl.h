@@ -2,6 +2,7 @@
 // WGSL text <-> kernel IR. Compute shaders only.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -12,6 +13,14 @@
 
 namespace lockstep::wgsl {
 
+enum class Severity : uint8_t { Off, Info, Warning, Error };
+
+/// What the reader says about a text that it accepts.
+struct Warning {
+  Severity severity = Severity::Warning;  ///< Warning or Info
+  Diagnostic diagnostic;
+};
+
 struct ReadOptions {
   std::string file_name = "kernel.wgsl";
   /// Values of overrides, by name, or by decimal id for overrides with @id. They are substituted while reading: an override without a
@@ -19,6 +28,8 @@ struct ReadOptions {
   std::map<std::string, double> overrides;
   /// Treats substituted overrides as `const`, so that they may size arrays in any address space. An extension of WGSL for kernel templates.
   bool overrides_are_constants = false;
+  /// Where warnings go, in the order of the text, also when reading fails; they are dropped if null.
+  std::vector<Warning>* warnings = nullptr;
 };
 
 /// WGSL -> kernel IR. All functions of the text are kept, with the names of their parameters, so that hooks can be replaced later.
@@ -27,6 +38,9 @@ Result<kernel::Module> read(std::string_view source, const ReadOptions& options 
 
 /// The diagnostics as text, each with its line of the source and a caret below the place.
 std::string renderDiagnostics(const std::vector<Diagnostic>& diagnostics, std::string_view source);
+
+/// The same for warnings, which are called so.
+std::string renderWarnings(const std::vector<Warning>& warnings, std::string_view source);
 
 /// Kernel IR -> WGSL text, formatted and stable; names are kept where they are WGSL names and unique. The module must be valid.
 /// read(write(m)) computes the same as m. What WGSL cannot say is dropped: strict float mode, origins, in-bounds marks.
