@@ -36,6 +36,9 @@ struct Answers {
       blank<VkPhysicalDeviceShaderFloat16Int8Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES);
   VkPhysicalDeviceShaderSubgroupExtendedTypesFeatures subgroup_types =
       blank<VkPhysicalDeviceShaderSubgroupExtendedTypesFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_EXTENDED_TYPES_FEATURES);
+  VkPhysicalDeviceShaderSubgroupUniformControlFlowFeaturesKHR subgroup_flow =
+      blank<VkPhysicalDeviceShaderSubgroupUniformControlFlowFeaturesKHR>(
+          VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_FEATURES_KHR);
   VkPhysicalDevice16BitStorageFeatures storage16 =
       blank<VkPhysicalDevice16BitStorageFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES);
 
@@ -146,6 +149,7 @@ void examine(DeviceFacts& facts, Answers& answers) {
   if (float16) append(features, answers.float16);
   bool subgroup_types = offers(facts, answers, VK_KHR_SHADER_SUBGROUP_EXTENDED_TYPES_EXTENSION_NAME, VK_API_VERSION_1_2);
   if (subgroup_types) append(features, answers.subgroup_types);
+  if (answers.has(VK_KHR_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_EXTENSION_NAME)) append(features, answers.subgroup_flow);
   vkGetPhysicalDeviceProperties2(facts.handle, &properties);
   vkGetPhysicalDeviceFeatures2(facts.handle, &features);
   facts.max_allocation_bytes = answers.maintenance3.maxMemoryAllocationSize;
@@ -154,6 +158,8 @@ void examine(DeviceFacts& facts, Answers& answers) {
   facts.f16 = answers.float16.shaderFloat16 == VK_TRUE && answers.storage16.storageBuffer16BitAccess == VK_TRUE;
   bool in_compute = (answers.subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
   facts.subgroup_operations = in_compute ? answers.subgroup.supportedOperations : 0;
+  facts.spirv.subgroup_uniform_control_flow = answers.subgroup_flow.shaderSubgroupUniformControlFlow == VK_TRUE;
+  if (facts.spirv.subgroup_uniform_control_flow) facts.extensions.push_back(VK_KHR_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_EXTENSION_NAME);
   facts.subgroup_f16 = answers.subgroup_types.shaderSubgroupExtendedTypes == VK_TRUE;
   facts.spirv.preserve_signed_zero_inf_nan = answers.float_controls.shaderSignedZeroInfNanPreserveFloat32 == VK_TRUE;
   facts.spirv.round_to_nearest_even = answers.float_controls.shaderRoundingModeRTEFloat32 == VK_TRUE;

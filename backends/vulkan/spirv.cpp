@@ -3,6 +3,7 @@
 
 #include <spirv-tools/libspirv.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <string_view>
@@ -67,6 +68,12 @@ std::vector<uint32_t> Emitter::run() {
   if (options_.round_to_nearest_even) {
     builder_.addCapability(spv::CapabilityRoundingModeRTE);
     builder_.addExecutionMode(function, spv::ExecutionModeRoundingModeRTE, 32);
+  }
+  bool subgroups =
+      std::find(module_.capabilities.begin(), module_.capabilities.end(), kernel::Capability::Subgroups) != module_.capabilities.end();
+  if (subgroups && options_.subgroup_uniform_control_flow) {
+    builder_.addExtension("SPV_KHR_subgroup_uniform_control_flow");
+    builder_.addExecutionMode(function, spv::ExecutionModeSubgroupUniformControlFlowKHR);
   }
   declareGlobals();
   declareInputs();

@@ -9,7 +9,10 @@
 namespace lockstep::vulkan {
 namespace {
 
-const SpirvOptions kAll{.preserve_signed_zero_inf_nan = true, .round_to_nearest_even = true, .zero_initialize_workgroup = true};
+const SpirvOptions kAll{.preserve_signed_zero_inf_nan = true,
+                        .round_to_nearest_even = true,
+                        .zero_initialize_workgroup = true,
+                        .subgroup_uniform_control_flow = true};
 
 std::string emitText(const std::string& lines, const SpirvOptions& options = {}) {
   kernel::Module module = kernel::parse(kernel::testing::inEntryPoint(lines)).orThrow();
@@ -108,6 +111,29 @@ TEST(Spirv, float_controls_follow_the_device) {
   std::string text = emitText("", kAll);
   EXPECT_EQ(count(text, "OpExecutionMode %main SignedZeroInfNanPreserve 32"), 1u);
   EXPECT_EQ(count(text, "OpExecutionMode %main RoundingModeRTE 32"), 1u);
+}
+
+TEST(Spirv, subgroup_capabilities_are_those_that_are_used) {
+  const auto textOf = [](const std::string& operation) {
+    const std::string text =
+        "lockstep.kernel 1\nenable subgroups\nfn @main(%i: u32 {builtin = local_invocation_index}) "
+        "{workgroup_size = [64, 1, 1]} {\n" +
+        operation + "}\n";
+    const std::vector<uint32_t> words = emitSpirv(kernel::validate(kernel::parse(text).orThrow()).orThrow(), kAll).orThrow();
+    EXPECT_EQ(validateSpirv(words), "");
+    return disassemble(words);
+  };
+  const std::string none = textOf("");
+  EXPECT_EQ(count(none, "OpCapability GroupNonUniform"), 0u);
+  const std::string sum = textOf("  %0: u32 = subgroup_add %i\n");
+  EXPECT_EQ(count(sum, "OpCapability GroupNonUniform"), 2u);
+  EXPECT_EQ(count(sum, "OpCapability GroupNonUniformArithmetic"), 1u);
+  EXPECT_EQ(count(sum, "OpExecutionMode %main SubgroupUniformControlFlowKHR"), 1u);
+  const std::string quad = textOf("  %0: u32 = quad_swap_y %i\n  %1: u32 = subgroup_shuffle_down %i, 1u\n");
+  EXPECT_EQ(count(quad, "OpCapability GroupNonUniform"), 3u);
+  EXPECT_EQ(count(quad, "OpCapability GroupNonUniformQuad"), 1u);
+  EXPECT_EQ(count(quad, "OpCapability GroupNonUniformShuffleRelative"), 1u);
+  EXPECT_EQ(count(emitText("", kAll), "SubgroupUniformControlFlowKHR"), 0u);
 }
 
 TEST(Spirv, workgroup_memory_is_zeroed_by_an_initializer_or_a_loop) {
