@@ -15,9 +15,11 @@ namespace lockstep::vulkan {
 
 /// What the device offers beyond Vulkan 1.1; every field off gives a module that runs anywhere.
 struct SpirvOptions {
-  bool preserve_signed_zero_inf_nan = false;  ///< shaderSignedZeroInfNanPreserveFloat32
-  bool round_to_nearest_even = false;         ///< shaderRoundingModeRTEFloat32
-  bool zero_initialize_workgroup = false;     ///< VK_KHR_zero_initialize_workgroup_memory; otherwise a loop and a barrier
+  bool preserve_signed_zero_inf_nan = false;      ///< shaderSignedZeroInfNanPreserveFloat32
+  bool round_to_nearest_even = false;             ///< shaderRoundingModeRTEFloat32
+  bool preserve_signed_zero_inf_nan_f16 = false;  ///< shaderSignedZeroInfNanPreserveFloat16
+  bool round_to_nearest_even_f16 = false;         ///< shaderRoundingModeRTEFloat16
+  bool zero_initialize_workgroup = false;         ///< VK_KHR_zero_initialize_workgroup_memory; otherwise a loop and a barrier
   friend bool operator==(const SpirvOptions&, const SpirvOptions&) = default;
 };
 
