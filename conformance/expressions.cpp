@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "backends/dispatch.h"
@@ -52,60 +53,67 @@ Result<std::shared_ptr<const CaseLists>> sharedCaseLists(const std::filesystem::
   return lists;
 }
 
-ValueType typeOf(const json& name) {
-  const auto& text = name.get_ref<const std::string&>();
-  if (const std::optional<ValueType> type = parseValueType(text)) return *type;
-  throw json::type_error::create(302, fmt::format("'{}' is not a type", text), nullptr);
-}
-
 /// Buffers are made of words; that matters for an odd number of f16.
 uint64_t wholeWords(uint64_t bytes) { return (bytes + 3) / 4 * 4; }
 
 struct Run {
   const json& line;
-  const json& cases;
-  std::vector<ValueType> parameters;
-  ValueType result;
+  const CaseList& list;
   uint32_t lanes = 1;       ///< cases packed into the lanes of one result
   uint64_t out_stride = 0;  ///< bytes from one result to the next
   uint64_t results = 0;     ///< of all cases
-  [[nodiscard]] size_t caseOf(uint64_t result, uint32_t lane) const { return std::min<size_t>(result * lanes + lane, cases.size() - 1); }
+  [[nodiscard]] size_t caseOf(uint64_t result, uint32_t lane) const {
+    return std::min<size_t>(result * lanes + lane, list.cases.size() - 1);
+  }
+  /// Bytes from a lane of a value to the next.
+  [[nodiscard]] uint64_t laneStride(ValueType type) const {
+    type.rows = lanes;
+    return lanes == 1 ? 0 : elementStride(type);
+  }
 };
 
 Bytes inputsOf(const Run& run, uint64_t first, uint64_t count) {
   const uint64_t stride = run.line.at("inStride");
   const json& offsets = run.line.at("inOff");
   Bytes bytes(wholeWords(count * stride));
-  for (uint64_t i = 0; i < count; ++i) {
-    for (size_t p = 0; p < run.parameters.size(); ++p) {
-      std::byte* to = bytes.data() + i * stride + offsets.at(p).get<uint64_t>();
-      const ValueType& type = run.parameters[p];
+  for (size_t p = 0; p < run.list.parameters.size(); ++p) {
+    const uint64_t offset = offsets.at(p);
+    const ValueType& type = run.list.parameters[p];
+    for (uint64_t i = 0; i < count; ++i) {
       for (uint32_t lane = 0; lane < run.lanes; ++lane) {
-        const json& value = run.cases.at(run.caseOf(first + i, lane)).at(0).at(p);
-        run.lanes == 1 ? encode(value, type, to) : encode(value, elementType(type), to + lane * elementStride(type));
+        std::byte* to = bytes.data() + i * stride + offset + lane * run.laneStride(type);
+        encode(run.list.cases[run.caseOf(first + i, lane)].inputs[p], type, to);
       }
     }
   }
   return bytes;
 }
 
-/// What differs among the results from `first`; counts the cases.
+/// What differs among the results: the number of cases and the first one.
 struct Differences {
   uint64_t count = 0;
   std::string first;
 };
 
+std::string describeInputs(const Run& run, const Case& one) {
+  std::string text;
+  for (size_t p = 0; p < one.inputs.size(); ++p) {
+    const Expectation input{.kind = Expectation::Kind::Equal, .value = one.inputs[p]};
+    text += (p == 0 ? "" : ", ") + describe(run.list.parameters[p], input);
+  }
+  return "(" + text + ")";
+}
+
 void compare(const Run& run, uint64_t first, uint64_t count, const Bytes& found, Differences& differences) {
-  const ValueType type = run.lanes == 1 ? run.result : elementType(run.result);
-  const uint64_t lane_stride = run.lanes == 1 ? 0 : elementStride(run.result);
+  const ValueType& type = run.list.result;
   for (uint64_t i = 0; i < count; ++i) {
     for (uint32_t lane = 0; lane < run.lanes; ++lane) {
       const size_t index = run.caseOf(first + i, lane);
-      const std::byte* value = found.data() + i * run.out_stride + lane * lane_stride;
-      if (matches(run.cases.at(index).at(1), type, value)) continue;
-      if (differences.count++ > 0) continue;
-      differences.first = fmt::format("case {}: of {} expected {}, found {}", index, run.cases[index][0].dump(), run.cases[index][1].dump(),
-                                      describeValue(type, value));
+      const Case& one = run.list.cases[index];
+      const std::byte* value = found.data() + i * run.out_stride + lane * run.laneStride(type);
+      if (matches(one.expected, type, value) || differences.count++ > 0) continue;
+      differences.first = fmt::format("case {}: of {} expected {}, found {}", index, describeInputs(run, one), describe(type, one.expected),
+                                      describe(type, value));
     }
   }
 }
@@ -121,11 +129,10 @@ class ExpressionJudge : public Judge {
     const std::string test = line.at("q");
     Outcome outcome{.family = familyOf(test), .test = test, .why = {}};
     useList(line.at("h"));
-    Run run{.line = line, .cases = list_.at("cases"), .parameters = {}, .result = typeOf(line.at("rtype"))};
-    for (const json& name : line.at("ptypes")) run.parameters.push_back(typeOf(name));
+    Run run{.line = line, .list = list_};
     run.lanes = line.at("vec");
     run.out_stride = line.at("outStride");
-    run.results = (run.cases.size() + run.lanes - 1) / run.lanes;
+    run.results = (list_.cases.size() + run.lanes - 1) / run.lanes;
     Differences differences;
     const Status status = line.at("src") == "const" ? runConstants(run, differences) : runBatches(run, differences);
     if (!status.ok()) {
@@ -133,20 +140,20 @@ class ExpressionJudge : public Judge {
       outcome.why = wgsl::renderDiagnostics(status.diagnostics(), module_text_);
     } else if (differences.count > 0) {
       outcome.verdict = Verdict::Disagree;
-      outcome.why = fmt::format("{} of {} cases; {}", differences.count, run.cases.size(), differences.first);
+      outcome.why = fmt::format("{} of {} cases; {}", differences.count, list_.cases.size(), differences.first);
     }
     return outcome;
   }
 
  private:
   /// What this compiler or the device does not have.
-  static bool isMissing(std::string_view code) { return code == "wgsl.unsupported" || code == "device.missing"; }
+  static bool isMissing(std::string_view code) { return code == "wgsl.unsupported" || code == "vulkan.feature"; }
 
   void useList(const std::string& name) {
     if (name == list_name_) return;
     const auto text = lists_->find(name);
     if (text == lists_->end()) throw json::out_of_range::create(403, fmt::format("{} has no list '{}'", kCaseFile, name), nullptr);
-    list_ = json::parse(text->second);
+    list_ = parseCaseList(text->second);
     list_name_ = name;
   }
 
@@ -195,7 +202,7 @@ class ExpressionJudge : public Judge {
   std::shared_ptr<const CaseLists> lists_;
   std::unique_ptr<Backend> backend_;
   std::string list_name_;
-  json list_;
+  CaseList list_;
   std::string module_text_;
 };
 

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "ir/kernel/literal.h"
 
@@ -112,16 +113,23 @@ double asNumber(uint64_t bits, const ValueType& type) {
   return type.scalar == Scalar::AbstractInt ? static_cast<double>(static_cast<int64_t>(bits)) : static_cast<double>(bits);
 }
 
-bool equals(const json& value, const ValueType& type, const std::byte* found) {
+bool equals(const Value& value, const ValueType& type, const std::byte* found) {
   if (isScalar(type)) {
-    const uint64_t wanted = bitsOf(value, type.scalar), bits = load(type, found);
-    return rowOf(type).floating ? asFloat(wanted, type.scalar) == asFloat(bits, type.scalar) : wanted == bits;
+    const uint64_t bits = load(type, found);
+    return rowOf(type).floating ? asFloat(value.bits, type.scalar) == asFloat(bits, type.scalar) : value.bits == bits;
   }
   const ValueType element = elementType(type);
   for (uint32_t i = 0; i < elementCount(type); ++i) {
-    if (!equals(value.at(i), element, found + i * elementStride(type))) return false;
+    if (!equals(value.elements[i], element, found + i * elementStride(type))) return false;
   }
   return true;
+}
+
+Value parseValue(const json& text, const ValueType& type) {
+  if (isScalar(type)) return {.bits = bitsOf(text, type.scalar)};
+  Value value;
+  for (uint32_t i = 0; i < elementCount(type); ++i) value.elements.push_back(parseValue(text.at(i), elementType(type)));
+  return value;
 }
 
 double bound(const json& value) {
@@ -131,9 +139,31 @@ double bound(const json& value) {
   return text.front() == '-' ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
 }
 
-bool isWithin(const json& interval, double number) {
-  const double low = bound(interval.at(0)), high = bound(interval.at(1));
-  return (low <= number && number <= high) || (std::isnan(number) && std::isinf(low) && low < 0 && std::isinf(high) && high > 0);
+Expectation parseExpectation(const json& text, const ValueType& type) {
+  using Kind = Expectation::Kind;
+  const auto kind = text.items().begin();
+  const json& what = kind.value();
+  if (kind.key() == "v") return {.kind = Kind::Equal, .value = parseValue(what, type)};
+  if (kind.key() == "i") return {.kind = Kind::Within, .low = bound(what.at(0)), .high = bound(what.at(1))};
+  if (kind.key() == "skip") return {.kind = Kind::Anything};
+  const bool elements = kind.key() == "a";
+  if (kind.key() != "any" && !elements) wrongValue(text.dump());
+  Expectation expected{.kind = elements ? Kind::Elements : Kind::OneOf};
+  for (const json& part : what) expected.parts.push_back(parseExpectation(part, elements ? elementType(type) : type));
+  if (elements && expected.parts.size() != elementCount(type)) wrongValue(text.dump());
+  return expected;
+}
+
+ValueType parseType(const json& name) {
+  const auto& text = name.get_ref<const std::string&>();
+  const std::optional<ValueType> type = parseValueType(text);
+  if (!type) wrongValue(text);
+  return *type;
+}
+
+bool isWithin(const Expectation& interval, double number) {
+  const bool whole_line = interval.low == -std::numeric_limits<double>::infinity() && interval.high == -interval.low;
+  return (interval.low <= number && number <= interval.high) || (std::isnan(number) && whole_line);
 }
 
 }  // namespace
@@ -182,36 +212,52 @@ uint64_t sizeOf(const ValueType& type) {
   return elementCount(type) * elementStride(type);
 }
 
-void encode(const json& value, const ValueType& type, std::byte* to) {
+CaseList parseCaseList(std::string_view text) {
+  const json list = json::parse(text);
+  CaseList made{.parameters = {}, .result = parseType(list.at("ret")), .cases = {}};
+  for (const json& name : list.at("params")) made.parameters.push_back(parseType(name));
+  for (const json& one : list.at("cases")) {
+    Case parsed{.inputs = {}, .expected = parseExpectation(one.at(1), made.result)};
+    for (size_t p = 0; p < made.parameters.size(); ++p) parsed.inputs.push_back(parseValue(one.at(0).at(p), made.parameters[p]));
+    made.cases.push_back(std::move(parsed));
+  }
+  return made;
+}
+
+void encode(const Value& value, const ValueType& type, std::byte* to) {
   if (isScalar(type)) {
-    const uint64_t bits = bitsOf(value, type.scalar);
-    std::memcpy(to, &bits, rowOf(type).size);
+    std::memcpy(to, &value.bits, rowOf(type).size);
     return;
   }
   const ValueType element = elementType(type);
-  for (uint32_t i = 0; i < elementCount(type); ++i) encode(value.at(i), element, to + i * elementStride(type));
+  for (uint32_t i = 0; i < elementCount(type); ++i) encode(value.elements[i], element, to + i * elementStride(type));
 }
 
-bool matches(const json& expected, const ValueType& type, const std::byte* found) {
-  const auto kind = expected.items().begin();
-  const json& what = kind.value();
-  if (kind.key() == "v") return equals(what, type, found);
-  if (kind.key() == "i") return isWithin(what, asNumber(load(type, found), type));
-  if (kind.key() == "skip") return true;
-  if (kind.key() == "any") return std::ranges::any_of(what, [&](const json& one) { return matches(one, type, found); });
-  if (kind.key() != "a") wrongValue(expected.dump());
+bool matches(const Expectation& expected, const ValueType& type, const std::byte* found) {
+  switch (expected.kind) {
+    case Expectation::Kind::Equal:
+      return equals(expected.value, type, found);
+    case Expectation::Kind::Within:
+      return isWithin(expected, asNumber(load(type, found), type));
+    case Expectation::Kind::OneOf:
+      return std::ranges::any_of(expected.parts, [&](const Expectation& one) { return matches(one, type, found); });
+    case Expectation::Kind::Anything:
+      return true;
+    case Expectation::Kind::Elements:
+      break;
+  }
   const ValueType element = elementType(type);
   for (uint32_t i = 0; i < elementCount(type); ++i) {
-    if (!matches(what.at(i), element, found + i * elementStride(type))) return false;
+    if (!matches(expected.parts[i], element, found + i * elementStride(type))) return false;
   }
   return true;
 }
 
-std::string describeValue(const ValueType& type, const std::byte* found) {
+std::string describe(const ValueType& type, const std::byte* found) {
   if (!isScalar(type)) {
     std::string list;
     for (uint32_t i = 0; i < elementCount(type); ++i) {
-      list += (i == 0 ? "" : ", ") + describeValue(elementType(type), found + i * elementStride(type));
+      list += (i == 0 ? "" : ", ") + describe(elementType(type), found + i * elementStride(type));
     }
     return "[" + list + "]";
   }
@@ -219,6 +265,23 @@ std::string describeValue(const ValueType& type, const std::byte* found) {
   if (rowOf(type).floating) return fmt::format("{} (0x{:0{}x})", asFloat(bits, type.scalar), bits, rowOf(type).size * 2);
   if (type.scalar == Scalar::I32) return fmt::format("{}", static_cast<int32_t>(static_cast<uint32_t>(bits)));
   return type.scalar == Scalar::AbstractInt ? fmt::format("{}", static_cast<int64_t>(bits)) : fmt::format("{}", bits);
+}
+
+std::string describe(const ValueType& type, const Expectation& expected) {
+  using Kind = Expectation::Kind;
+  if (expected.kind == Kind::Anything) return "anything";
+  if (expected.kind == Kind::Within) return fmt::format("{} .. {}", expected.low, expected.high);
+  if (expected.kind == Kind::Equal) {
+    std::vector<std::byte> bytes(sizeOf(type));
+    encode(expected.value, type, bytes.data());
+    return describe(type, bytes.data());
+  }
+  const bool elements = expected.kind == Kind::Elements;
+  std::string list;
+  for (const Expectation& part : expected.parts) {
+    list += (list.empty() ? "" : elements ? ", " : " or ") + describe(elements ? elementType(type) : type, part);
+  }
+  return elements ? "[" + list + "]" : list;
 }
 
 }  // namespace lockstep::conformance

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal to conformance/: typed values of the recorded data as bytes of a buffer, and what a result must be.
+// Internal to conformance/: lists of cases, their typed values as bytes of a buffer, and what a result must be.
 //
-// A value is a number, or a text: "fXXXXXXXX" and "hXXXX" are the bits of an f32 and an f16, "d" and 16 hex digits those of an abstract
-// float, decimal digits an abstract integer; vectors, arrays and matrices (by columns) are lists. An expectation is one of
+// In the data a value is a number, or a text: "fXXXXXXXX" and "hXXXX" are the bits of an f32 and an f16, "d" and 16 hex digits those of an
+// abstract float, decimal digits an abstract integer; vectors, arrays and matrices (by columns) are lists. An expectation is one of
 //   {"v": value}          equal, floats by ==
 //   {"i": [low, high]}    within the closed interval; the whole line (both ends infinite) admits NaN too
 //   {"any": [...]}        one of these expectations
@@ -12,10 +12,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep::conformance {
 
@@ -38,13 +38,41 @@ ValueType elementType(const ValueType& type);
 uint64_t elementStride(const ValueType& type);
 uint64_t sizeOf(const ValueType& type);
 
-/// Writes a value at `to`, which has sizeOf(type) bytes. Throws nlohmann::json::exception when the value is not of the type.
-void encode(const nlohmann::json& value, const ValueType& type, std::byte* to);
+struct Value {
+  uint64_t bits = 0;  ///< of a scalar, as in memory
+  std::vector<Value> elements{};
+};
 
-/// Whether the bytes at `found` are what is expected. Throws nlohmann::json::exception for what is no expectation.
-bool matches(const nlohmann::json& expected, const ValueType& type, const std::byte* found);
+struct Expectation {
+  enum class Kind : uint8_t { Equal, Within, OneOf, Elements, Anything };
+  Kind kind = Kind::Anything;
+  Value value{};                     ///< Equal
+  double low = 0, high = 0;          ///< Within
+  std::vector<Expectation> parts{};  ///< OneOf, Elements
+};
 
-/// The value for people: "[1.5, nan]"; floats with their bits.
-std::string describeValue(const ValueType& type, const std::byte* found);
+struct Case {
+  std::vector<Value> inputs;
+  Expectation expected;
+};
+
+struct CaseList {
+  std::vector<ValueType> parameters;
+  ValueType result;
+  std::vector<Case> cases;
+};
+
+/// {"params": [types], "ret": type, "cases": [[[inputs...], expectation], ...]}. Throws nlohmann::json::exception for another text.
+CaseList parseCaseList(std::string_view text);
+
+/// Writes a value at `to`, which has sizeOf(type) bytes.
+void encode(const Value& value, const ValueType& type, std::byte* to);
+
+/// Whether the bytes at `found` are what is expected.
+bool matches(const Expectation& expected, const ValueType& type, const std::byte* found);
+
+/// For people: "[1.5 (0x3fc00000), nan (0x7fc00000)]", "-7"; "7", "1 .. 2", "1 .. 2 or 5".
+std::string describe(const ValueType& type, const std::byte* found);
+std::string describe(const ValueType& type, const Expectation& expected);
 
 }  // namespace lockstep::conformance

@@ -163,6 +163,8 @@ void examine(DeviceFacts& facts, Answers& answers) {
   facts.subgroup_f16 = answers.subgroup_types.shaderSubgroupExtendedTypes == VK_TRUE;
   facts.spirv.preserve_signed_zero_inf_nan = answers.float_controls.shaderSignedZeroInfNanPreserveFloat32 == VK_TRUE;
   facts.spirv.round_to_nearest_even = answers.float_controls.shaderRoundingModeRTEFloat32 == VK_TRUE;
+  facts.spirv.preserve_signed_zero_inf_nan_f16 = answers.float_controls.shaderSignedZeroInfNanPreserveFloat16 == VK_TRUE;
+  facts.spirv.round_to_nearest_even_f16 = answers.float_controls.shaderRoundingModeRTEFloat16 == VK_TRUE;
   facts.spirv.zero_initialize_workgroup = answers.zero_initialize.shaderZeroInitializeWorkgroupMemory == VK_TRUE;
 }
 

@@ -15,10 +15,12 @@ namespace lockstep::vulkan {
 
 /// What the device offers beyond Vulkan 1.1; every field off gives a module that runs anywhere.
 struct SpirvOptions {
-  bool preserve_signed_zero_inf_nan = false;   ///< shaderSignedZeroInfNanPreserveFloat32
-  bool round_to_nearest_even = false;          ///< shaderRoundingModeRTEFloat32
-  bool zero_initialize_workgroup = false;      ///< VK_KHR_zero_initialize_workgroup_memory; otherwise a loop and a barrier
-  bool subgroup_uniform_control_flow = false;  ///< VK_KHR_shader_subgroup_uniform_control_flow: lanes meet again where control flow does
+  bool preserve_signed_zero_inf_nan = false;      ///< shaderSignedZeroInfNanPreserveFloat32
+  bool round_to_nearest_even = false;             ///< shaderRoundingModeRTEFloat32
+  bool preserve_signed_zero_inf_nan_f16 = false;  ///< shaderSignedZeroInfNanPreserveFloat16
+  bool round_to_nearest_even_f16 = false;         ///< shaderRoundingModeRTEFloat16
+  bool zero_initialize_workgroup = false;         ///< VK_KHR_zero_initialize_workgroup_memory; otherwise a loop and a barrier
+  bool subgroup_uniform_control_flow = false;     ///< VK_KHR_shader_subgroup_uniform_control_flow: lanes meet again where control flow does
   friend bool operator==(const SpirvOptions&, const SpirvOptions&) = default;
 };
 

@@ -150,6 +150,32 @@ fn @main(%gid: vec3<u32> {builtin = global_invocation_id}) {workgroup_size = [32
   for (uint32_t k = 0; k < 32; ++k) EXPECT_EQ((*out)[1][k], k < 16 ? 5u : k == 16 ? 0u : 7u) << k;
 }
 
+TEST(Checks, halves_out_of_bounds) {
+  // Invocation i copies half i + 1 to half i + 1 of a buffer of 31 words, so the last one is outside of both.
+  const std::string text = R"(enable f16
+var @in: array<f16> {access = read, binding = 0, group = 0, space = storage}
+var @out: array<f16> {access = read_write, binding = 1, group = 0, space = storage}
+fn @main(%gid: vec3<u32> {builtin = global_invocation_id}) {workgroup_size = [31, 1, 1]} {
+  %i: u32 = extract %gid, 0u
+  %j: u32 = add %i, 1u
+  %p: ptr<storage, f16, read> = access @in, %j
+  %x: f16 = load %p
+  %q: ptr<storage, f16, read_write> = access @out, %j
+  store %q, %x
+}
+)";
+  const Failure failure = failureOf(text, {Words(31), Words(31)}, {2, 1, 1});
+  EXPECT_EQ(failure.diagnostics[0].code, "reference.out_of_bounds");
+  EXPECT_NE(failure.diagnostics[0].message.find("index 62 is out of bounds of in with 62 elements"), std::string::npos)
+      << failure.diagnostics[0].message;
+  const std::unique_ptr<Backend> backend = makeReference({.checks = false});
+  const Result<std::vector<Words>> out = runText(*backend, text, {Words(31, 0x3c003c00u), Words(31)}, {2, 1, 1});
+  ASSERT_TRUE(out.ok());
+  Words wanted(31, 0x3c003c00u);
+  wanted[0] = 0x3c000000u;
+  EXPECT_EQ((*out)[1], wanted);
+}
+
 TEST(Checks, out_of_bounds_in_every_address_space) {
   struct Case {
     std::string name, text;

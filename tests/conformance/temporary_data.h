@@ -3,7 +3,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <filesystem>
 #include <string>
@@ -26,14 +25,8 @@ class TemporaryData {
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
   [[nodiscard]] std::filesystem::path pathOf(std::string_view file) const { return folder_ / (std::string(file) + ".jsonl.gz"); }
 
-  void write(std::string_view file, std::string_view text) const {
-    gzFile out = gzopen(pathOf(file).c_str(), "wb");
-    ASSERT_NE(out, nullptr);
-    if (!text.empty()) {
-      EXPECT_EQ(gzwrite(out, text.data(), static_cast<unsigned>(text.size())), static_cast<int>(text.size()));
-    }
-    EXPECT_EQ(gzclose(out), Z_OK);
-  }
+  /// Writes the text, compressed.
+  void write(std::string_view file, std::string_view text) const;
 
  private:
   std::filesystem::path folder_;

@@ -11,6 +11,8 @@ namespace {
 
 const SpirvOptions kAll{.preserve_signed_zero_inf_nan = true,
                         .round_to_nearest_even = true,
+                        .preserve_signed_zero_inf_nan_f16 = true,
+                        .round_to_nearest_even_f16 = true,
                         .zero_initialize_workgroup = true,
                         .subgroup_uniform_control_flow = true};
 
@@ -49,6 +51,18 @@ TEST(Spirv, wide_module_is_valid) {
   for (const SpirvOptions& options : {SpirvOptions{}, kAll}) {
     EXPECT_EQ(validateSpirv(emitSpirv(valid, options).orThrow()), "");
   }
+}
+
+TEST(Spirv, float_modes_of_f16_only_where_it_is_used) {
+  const auto modes = [](const std::string& text) {
+    return std::pair(count(text, "SignedZeroInfNanPreserve 16") + count(text, "RoundingModeRTE 16"),
+                     count(text, "SignedZeroInfNanPreserve 32") + count(text, "RoundingModeRTE 32"));
+  };
+  EXPECT_EQ(modes(emitText("  %x: f16 = neg 1.0h\n", kAll)), std::pair(size_t{2}, size_t{2}));
+  const std::string plain = "lockstep.kernel 1\nfn @main() {workgroup_size = [1, 1, 1]} {\n}\n";
+  kernel::ValidModule module = kernel::validate(kernel::parse(plain).orThrow()).orThrow();
+  EXPECT_EQ(modes(disassemble(emitSpirv(module, kAll).orThrow())), std::pair(size_t{0}, size_t{2}));
+  EXPECT_EQ(modes(emitText("  %x: f16 = neg 1.0h\n")), std::pair(size_t{0}, size_t{0}));
 }
 
 TEST(Spirv, module_without_entry_point_is_refused) {
