@@ -2,8 +2,10 @@
 // Programs whose results were recorded: execution traces (one run each) and consensus programs (one run for each fill of the buffers).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "backends/dispatch.h"
 #include "conformance/recorded_bytes.h"
@@ -34,7 +36,9 @@ struct RecordedRun {
 
 class ProgramRunner {
  public:
-  explicit ProgramRunner(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
+  /// `subgroup_lanes`: the size of the subgroups that the results were recorded with, when they may depend on it.
+  explicit ProgramRunner(std::unique_ptr<Backend> backend, std::optional<uint32_t> subgroup_lanes = {})
+      : backend_(std::move(backend)), subgroup_lanes_(subgroup_lanes) {}
 
   /// Reads, compiles and runs; the verdict and its reason go to `outcome`.
   void run(KernelDispatch dispatch, const std::string& text, const wgsl::ReadOptions& options, const std::vector<RecordedRun>& runs,
@@ -44,6 +48,9 @@ class ProgramRunner {
       const bool unsupported = module.diagnostics().front().code == "wgsl.unsupported";
       return disagree(outcome, unsupported ? Verdict::Unsupported : Verdict::Disagree,
                       wgsl::renderDiagnostics(module.diagnostics(), text) + text);
+    }
+    if (hasOtherSubgroups(*module)) {
+      return disagree(outcome, Verdict::Unsupported, fmt::format("recorded with subgroups of {} lanes\n{}", *subgroup_lanes_, text));
     }
     dispatch.module = std::move(*module);
     const Result<program::ValidProgram> program = makeProgram(dispatch);
@@ -67,7 +74,15 @@ class ProgramRunner {
     outcome.verdict = verdict;
     outcome.why = std::move(why);
   }
+  /// A device with another size splits a workgroup in another way. The reference has the size that traces are recorded with.
+  [[nodiscard]] bool hasOtherSubgroups(const kernel::Module& module) const {
+    const DeviceInfo& device = backend_->device();
+    return subgroup_lanes_ && std::ranges::count(module.capabilities, kernel::Capability::Subgroups) != 0 &&
+           device.kind != DeviceKind::Reference && device.profile.subgroup_size != *subgroup_lanes_;
+  }
+
   std::unique_ptr<Backend> backend_;
+  std::optional<uint32_t> subgroup_lanes_;
 };
 
 Bytes decoded(const nlohmann::json& text, size_t size, const Bytes& before = {}) {
@@ -85,7 +100,7 @@ std::array<uint32_t, 3> groupsOf(const nlohmann::json& numbers) {
 
 class TraceJudge : public Judge {
  public:
-  explicit TraceJudge(std::unique_ptr<Backend> backend) : runner_(std::move(backend)) {}
+  explicit TraceJudge(std::unique_ptr<Backend> backend) : runner_(std::move(backend), 4) {}
 
   Outcome judge(const std::string& line) override {
     const nlohmann::json test = nlohmann::json::parse(line);

@@ -24,13 +24,21 @@ Machine::Machine(const Bytecode& code, std::span<const BufferView> bindings, std
     for (size_t k = 0; k < 3; ++k)
       if (code.local_id[k] != Bytecode::kUnused) r_[code.local_id[k] + lane] = id[k];
   }
+  for (uint32_t lane = 0; lane < code.group_lanes * code.batch_groups; ++lane) {
+    const uint32_t place = lane % code.group_lanes, target = lane - place + code.subgroup_order[place];
+    if (code.subgroup_lane != Bytecode::kUnused) r_[code.subgroup_lane + target] = place % code.subgroup_size;
+    if (code.subgroup_id != Bytecode::kUnused) r_[code.subgroup_id + target] = place / code.subgroup_size;
+  }
   for (size_t k = 0; k < 3; ++k)
     if (code.group_count[k] != Bytecode::kUnused) r_[code.group_count[k]] = groups[k];
+  const bool shuffles =
+      std::any_of(code.instructions.begin(), code.instructions.end(), [](const Instruction& x) { return x.op == Opcode::SubgroupShuffle; });
+  if (shuffles) initial_ = storage_;
   for (const MemoryAccess& access : code.accesses) {
     uint32_t limit = access.count;
     if (limit == 0) {
-      uint32_t words = bindings[access.binding].count;
-      limit = words > access.array ? (words - access.array) / access.stride : 0;
+      const uint64_t words = uint64_t(bindings[access.binding].count) * (access.half ? 2 : 1);
+      limit = words > access.array ? static_cast<uint32_t>((words - access.array) / access.stride) : 0;
     }
     limits_.push_back(limit);
   }
@@ -68,6 +76,10 @@ void Machine::prepare(uint64_t first, uint32_t count) {
 
 void Machine::run(uint64_t first, uint32_t count) {
   fault_ = {};
+  if (!initial_.empty()) {
+    storage_ = initial_;
+    lanes_ = 0;
+  }
   prepare(first, count);
   execute();
   fault_.first_group = first;
@@ -189,6 +201,13 @@ uint32_t Machine::control(const Instruction& x, uint32_t pc) {
     case Opcode::AtomicXor:
     case Opcode::AtomicExchange:
     case Opcode::AtomicCompareExchange:
+    case Opcode::SubgroupReduce:
+    case Opcode::SubgroupInclusive:
+    case Opcode::SubgroupExclusive:
+    case Opcode::SubgroupElect:
+    case Opcode::SubgroupBallot:
+    case Opcode::SubgroupFirst:
+    case Opcode::SubgroupShuffle:
     case Opcode::End:
       break;
   }

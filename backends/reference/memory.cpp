@@ -10,10 +10,11 @@
 namespace lockstep::reference {
 
 void Machine::memory(const Instruction& x) {
+  const bool half = (x.op == Opcode::Load || x.op == Opcode::Store) && code_.accesses[x.access].half;
   if (x.op == Opcode::Load) {
-    load(x);
+    half ? loadHalves(x) : load(x);
   } else if (x.op == Opcode::Store) {
-    store(x);
+    half ? storeHalves(x) : store(x);
   } else if (x.op == Opcode::Splat) {
     if (x.masked && !full()) {
       routines_.fill(scratch(0), r_[x.a], code_.width);
@@ -35,6 +36,8 @@ void Machine::memory(const Instruction& x) {
     address(x);
   } else if (x.op == Opcode::CheckIndex) {
     checkIndex(x);
+  } else if (x.op >= Opcode::SubgroupReduce) {
+    subgroup(x);
   } else {
     atomic(x);
   }

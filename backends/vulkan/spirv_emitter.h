@@ -70,6 +70,8 @@ class Emitter {
   void declareBuffer(const kernel::GlobalVariable& global);
   void declareInputs();
   spv::Id inputVariable(kernel::Builtin builtin);
+  spv::Id input(kernel::Builtin builtin) { return builder_.createLoad(inputVariable(builtin), spv::NoPrecision); }
+  spv::Id gridIndex(spv::Id id, const std::array<uint32_t, 3>& cell);
   void zeroWorkgroupMemory();
   void zeroPlace(const Place& place, spv::Id local_index);
 
@@ -109,6 +111,9 @@ class Emitter {
   /// The counter of a loop that needs one.
   std::optional<Place> startCountdown(const kernel::Instruction& loop);
   void countDown(const Place& rounds, spv::Block& merge);
+
+  // spirv_subgroups.cpp
+  spv::Id emitSubgroup(const kernel::Instruction& in);
 
   // spirv_ops.cpp: handlers of the rows.
   spv::Id emitCore(const kernel::Instruction& in);

@@ -52,6 +52,11 @@ enum class Signature : uint8_t {
   Barrier,
   UniformLoad,
   Derivative,  ///< T of f32 -> T, in fragment shaders only
+  SubgroupElect,    ///< () -> bool
+  SubgroupVote,     ///< bool -> bool or, for a ballot, vec4<u32>
+  SubgroupNumeric,  ///< T -> T
+  SubgroupInteger,  ///< T -> T
+  SubgroupLane,     ///< (T, lane, delta or mask) -> T
   Bitcast,
 };
 
@@ -76,7 +81,7 @@ struct BuiltinInfo {
 const BuiltinInfo& info(Builtin builtin);
 std::optional<Builtin> findBuiltinFunction(std::string_view name);
 std::vector<std::string_view> builtinNames();
-/// Builtin functions of WGSL that this reader does not support (textures, derivatives, subgroups, ...).
+/// Builtin functions of WGSL that this reader does not support (textures, ...).
 bool isUnsupportedBuiltin(std::string_view name);
 
 /// How a pack or unpack builtin maps its vector to the lanes of a u32.

@@ -131,6 +131,7 @@ Ty Checker::builtinType(const Expr& call, Builtin builtin) {
   const Signature signature = info(builtin).signature;
   const auto* same = std::find_if(kSameRows.begin(), kSameRows.end(), [&](const SignatureRow& row) { return row.signature == signature; });
   if (same != kSameRows.end()) return argumentCount(call, same->count) ? sameArguments(call, 0, same->count, same->family) : kError;
+  if (signature >= Signature::SubgroupElect && signature <= Signature::SubgroupLane) return subgroupType(call, builtin);
   if (signature >= Signature::ArrayLength && signature <= Signature::UniformLoad) return memoryBuiltinType(call, builtin);
   if (signature >= Signature::Dot && signature <= Signature::Determinant) return vectorBuiltinType(call, builtin);
   if (signature == Signature::Bitcast) return bitcastType(call);
@@ -239,7 +240,14 @@ Ty Checker::bitcastType(const Expr& call) {
   if (call.templates.size() != 1 || !argumentCount(call, 1)) return kError;
   const Ty to = resolveType(call.templates[0]);
   if (to == kError) return kError;
-  materializeDefault(call.arguments[0]);
+  const Ty given = valueType(call.arguments[0]);
+  if (types_.isScalarOrVector(to) && types_.scalarOf(to) == kU32 && types_.isScalarOrVector(given) &&
+      types_.scalarOf(given) == kAbstractInt) {
+    // The one abstract operand that does not become i32: bitcast<u32>(4000000000) is the number itself.
+    if (!materialize(call.arguments[0], types_.withScalar(given, kU32), "argument")) return kError;
+  } else {
+    materializeDefault(call.arguments[0]);
+  }
   const Ty from = valueType(call.arguments[0]);
   if (from == kError) return kError;
   const auto fits = [&](Ty type) { return types_.isScalarOrVector(type) && types_.scalarOf(type) != kBool && !types_.isAbstract(type); };

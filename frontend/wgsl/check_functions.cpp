@@ -10,7 +10,7 @@
 namespace lockstep::wgsl {
 namespace {
 
-/// Builtin values that belong to other stages, or that the kernel IR does not have.
+/// Builtin values that belong to other stages.
 constexpr std::array kOtherBuiltins = std::to_array<std::string_view>({
     "vertex_index",
     "instance_index",
@@ -21,10 +21,6 @@ constexpr std::array kOtherBuiltins = std::to_array<std::string_view>({
     "sample_mask",
     "clip_distances",
     "primitive_index",
-    "num_subgroups",
-    "subgroup_id",
-    "workgroup_index",
-    "global_invocation_index",
 });
 
 /// The type of a builtin value of vertex and fragment shaders; clip_distances is an array and has none here.
@@ -66,13 +62,11 @@ kernel::Builtin Checker::builtinAttribute(const Attribute& attribute, Ty type, b
                : fmt::format("'{}' is not a builtin value", argument->name));
     return kernel::Builtin::None;
   }
-  const bool is_subgroup = *builtin == kernel::Builtin::SubgroupSize || *builtin == kernel::Builtin::SubgroupInvocationId;
-  const bool is_vector = !is_subgroup && *builtin != kernel::Builtin::LocalInvocationIndex;
-  const Ty wanted = is_vector ? types_.vector(kU32, 3) : kU32;
+  const Ty wanted = kernel::isVector(*builtin) ? types_.vector(kU32, 3) : kU32;
   if (type != wanted && type != kError) {
     fail(kType, attribute.span, fmt::format("builtin value '{}' has type {}, not {}", argument->name, name(wanted), name(type)));
   }
-  if (is_subgroup && !subgroups_enabled_) {
+  if (kernel::needsSubgroups(*builtin) && !subgroups_enabled_) {
     fail(kAttribute, attribute.span, fmt::format("builtin value '{}' needs subgroups", argument->name),
          "write 'enable subgroups;' at the top of the module");
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The checker's state, internal to the reader. One class over several files: check_module, check_declarations, check_types,
-// check_expressions, check_operators, check_constructors, check_builtins, check_statements.
+// check_expressions, check_operators, check_constructors, check_builtins, check_subgroups, check_statements.
 #pragma once
 
 #include <set>
@@ -179,6 +179,10 @@ class Checker {
   bool argumentCount(const Expr& call, size_t count);
   void checkLdexpExponent(const Expr& call);
   void checkConstantArguments(const Expr& call, Builtin builtin);
+
+  // check_subgroups.cpp
+  Ty subgroupType(const Expr& call, Builtin builtin);
+  bool checkLane(const Expr& call, Builtin builtin);
 
   // check_statements.cpp
   Behavior checkStatement(StmtId id);

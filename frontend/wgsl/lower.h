@@ -70,6 +70,7 @@ class Lowerer {
   // lower_builtins.cpp
   Value lowerBuiltin(ExprId id);
   Value scalarComposition(Builtin builtin, const std::vector<Value>& arguments);
+  Value unsignedLane(Value lane);
   Value packComposition(Builtin builtin, Value argument);
   Value unpackComposition(Builtin builtin, Value argument, kernel::TypeId result);
   Value ldexp(Value value, Value exponent);

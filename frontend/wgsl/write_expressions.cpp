@@ -203,6 +203,11 @@ void Writer::hideConstants(const kernel::Instruction& instruction) {
   const Op op = instruction.op;
   const auto& operands = instruction.operands;
   const OpGroup group = kernel::info(op).group;
+  // A lane that is no constant may be any number.
+  if (group == OpGroup::Subgroup && op != Op::SubgroupBroadcast && op != Op::QuadBroadcast && operands.size() == 2 &&
+      isConstant(operands[1]) && module_[operands[1]].bits >= 128) {
+    hide(operands[1]);
+  }
   const bool computes = group == OpGroup::Arithmetic || group == OpGroup::Math || op == Op::Convert || op == Op::Bitcast;
   if (!computes || operands.empty()) return;
   if (std::all_of(operands.begin(), operands.end(), [&](kernel::ValueId id) { return isConstant(id); })) hide(operands[0]);

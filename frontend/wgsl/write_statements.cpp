@@ -91,7 +91,8 @@ void Writer::writeResult(kernel::InstructionId id) {
     return line(fmt::format("var {}{}{};", name(), type_text, initial));
   }
   const bool unused = places_[id.index()].uses == 0;
-  const bool droppable = isPure(instruction.op) || instruction.op == Op::Load;
+  const bool droppable =
+      isPure(instruction.op) || instruction.op == Op::Load || kernel::info(instruction.op).group == kernel::OpGroup::Subgroup;
   if (unused && droppable && module_[result].name.empty()) return;
   if (instruction.op == Op::Access) {
     // Written where it is used, unless it has a name to keep.

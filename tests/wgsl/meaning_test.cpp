@@ -135,6 +135,22 @@ TEST(Meaning, statements_doWhatWgslSays) {
   EXPECT_EQ(run(source, Words(11)), expected);
 }
 
+TEST(Meaning, ldexp_roundsOnceOverTheWholeRange) {
+  // 2^127 * 1.99 by -256, a subnormal result with rounding, subnormal to normal, and far outside on both sides.
+  const std::string source = R"(
+    @group(0) @binding(0) var<storage, read_write> out: array<f32, 6>;
+    @compute @workgroup_size(1) fn main() {
+      var exponents = array(-256, -130, 150, -1000, 0, -252);
+      for (var i = 0; i < 6; i++) { out[i] = ldexp(out[i], exponents[i]); }
+    }
+  )";
+  const Words in{0x7f7fffffu, 0x3f800003u, 0x00000001u, 0x7f7fffffu, 0x80000001u, 0x7f7fffffu};
+  const auto wanted = [&](size_t i, int exponent) {
+    return std::bit_cast<uint32_t>(static_cast<float>(std::ldexp(static_cast<double>(std::bit_cast<float>(in[i])), exponent)));
+  };
+  EXPECT_EQ(run(source, in), (Words{wanted(0, -256), wanted(1, -130), wanted(2, 150), 0, in[4], wanted(5, -252)}));
+}
+
 /// An expression over A = 0.75, B = -1.5, C = 2.5 (f32), I = -13 (i32) and U = 0x80FF7F01 (u32) that gives f32.
 constexpr const char* kFloatExpressions[] = {
     "A + B * C - B / C % A",
