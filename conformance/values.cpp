@@ -37,7 +37,6 @@ constexpr std::array<ScalarRow, 7> kScalars{{{"bool", Scalar::Bool, 4, false},
 
 const ScalarRow& rowOf(const ValueType& type) { return kScalars[static_cast<size_t>(type.scalar)]; }
 bool isScalar(const ValueType& type) { return type.length == 0 && type.columns == 1 && type.rows == 1; }
-bool isAbstract(const ValueType& type) { return type.scalar == Scalar::AbstractInt || type.scalar == Scalar::AbstractFloat; }
 
 [[noreturn]] void wrongValue(std::string_view text) {
   throw json::type_error::create(302, fmt::format("'{}' is not a value of its type", text), nullptr);
@@ -45,7 +44,6 @@ bool isAbstract(const ValueType& type) { return type.scalar == Scalar::AbstractI
 
 uint64_t alignmentOf(const ValueType& type) {
   const uint64_t scalar = rowOf(type).size;
-  if (isAbstract(type)) return 4;
   return type.rows == 1 ? scalar : scalar * (type.rows == 2 ? 2 : 4);
 }
 

@@ -19,7 +19,7 @@
 
 namespace lockstep::conformance {
 
-/// The type of a recorded value; in a buffer it lies as WGSL lays it out, a bool as u32 and an abstract number as its low and high word.
+/// The type of a recorded value; in a buffer it lies as WGSL lays it out, a bool as u32 and an abstract number as 64 bits, low word first.
 struct ValueType {
   enum class Scalar : uint8_t { Bool, I32, U32, F32, F16, AbstractInt, AbstractFloat };
   Scalar scalar = Scalar::U32;

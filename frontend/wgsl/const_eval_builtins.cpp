@@ -180,28 +180,20 @@ Evaluated ConstEval::vectorBuiltin(Builtin builtin, std::span<const ConstValue> 
     return composite(result, std::move(columns));
   }
   if (builtin == Builtin::Determinant) {
-    // Gaussian elimination with pivoting, in f64.
+    // By cofactors in f64: exact for small integers, as elimination is not.
     const uint32_t n = types_[arguments[0].type].columns;
     std::array<std::array<double, 4>, 4> m{};
     for (uint32_t c = 0; c < n; ++c) {
       for (uint32_t r = 0; r < n; ++r) m[c][r] = element(element(arguments[0], c), r).number;
     }
-    double determinant = 1;
-    for (uint32_t k = 0; k < n; ++k) {
-      uint32_t pivot = k;
-      for (uint32_t c = k + 1; c < n; ++c) pivot = std::abs(m[c][k]) > std::abs(m[pivot][k]) ? c : pivot;
-      if (m[pivot][k] == 0) return makeFloat(result, 0);
-      if (pivot != k) {
-        std::swap(m[pivot], m[k]);
-        determinant = -determinant;
-      }
-      determinant *= m[k][k];
-      for (uint32_t c = k + 1; c < n; ++c) {
-        const double factor = m[c][k] / m[k][k];
-        for (uint32_t r = k; r < n; ++r) m[c][r] -= factor * m[k][r];
-      }
-    }
-    return makeFloat(result, determinant);
+    const auto two = [&](uint32_t c0, uint32_t c1, uint32_t r) { return m[c0][r] * m[c1][r + 1] - m[c1][r] * m[c0][r + 1]; };
+    const auto three = [&](uint32_t c0, uint32_t c1, uint32_t c2, uint32_t r) {
+      return m[c0][r] * two(c1, c2, r + 1) - m[c1][r] * two(c0, c2, r + 1) + m[c2][r] * two(c0, c1, r + 1);
+    };
+    if (n == 2) return makeFloat(result, two(0, 1, 0));
+    if (n == 3) return makeFloat(result, three(0, 1, 2, 0));
+    return makeFloat(result,
+                     m[0][0] * three(1, 2, 3, 1) - m[1][0] * three(0, 2, 3, 1) + m[2][0] * three(0, 1, 3, 1) - m[3][0] * three(0, 1, 2, 1));
   }
   return geometry(builtin, arguments, result);
 }
