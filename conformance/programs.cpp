@@ -2,7 +2,10 @@
 // Programs whose results were recorded: execution traces (one run each) and consensus programs (one run for each fill of the buffers).
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "backends/dispatch.h"
@@ -59,7 +62,7 @@ class ProgramRunner {
     for (const RecordedRun& run : runs) {
       std::vector<Bytes> buffers = run.before;
       if (const Status status = runDispatch(*backend_, *program, buffers); !status.ok()) {
-        const bool unsupported = status.diagnostics().front().code == "device.capability";
+        const bool unsupported = status.diagnostics().front().code == "vulkan.feature";
         return disagree(outcome, unsupported ? Verdict::Unsupported : Verdict::Disagree, toString(status.diagnostics()) + text);
       }
       if (buffers == run.after) continue;
@@ -145,6 +148,25 @@ Bytes fill(char kind, uint32_t binding, size_t size) {
   return bytes;
 }
 
+/// A program that needs values for overrides says in a line of its own with which ones it was run: "// flags: --overrides n=10,m=2".
+std::map<std::string, double> overridesOf(const std::string& text) {
+  constexpr std::string_view kOption = "--overrides ";
+  std::map<std::string, double> values;
+  const size_t line = text.find("// flags: ");
+  if (line == std::string::npos) return values;
+  const std::string flags = text.substr(line, text.find('\n', line) - line);
+  size_t start = flags.find(kOption);
+  if (start == std::string::npos) return values;
+  start += kOption.size();
+  const size_t end = std::min(flags.find(' ', start), flags.size());
+  while (start < end) {
+    const size_t equals = std::min(flags.find('=', start), end), comma = std::min(flags.find(',', start), end);
+    if (equals < comma) values[flags.substr(start, equals - start)] = std::strtod(flags.c_str() + equals + 1, nullptr);
+    start = comma + 1;
+  }
+  return values;
+}
+
 class ConsensusJudge : public Judge {
  public:
   explicit ConsensusJudge(std::unique_ptr<Backend> backend) : runner_(std::move(backend)) {}
@@ -171,7 +193,10 @@ class ConsensusJudge : public Judge {
       }
       runs.push_back(std::move(run));
     }
-    runner_.run(std::move(dispatch), test.at("wgsl"), {}, runs, outcome);
+    const std::string text = test.at("wgsl");
+    wgsl::ReadOptions options;
+    options.overrides = overridesOf(text);
+    runner_.run(std::move(dispatch), text, options, runs, outcome);
     return outcome;
   }
 
