@@ -8,6 +8,7 @@
 
 #include "backends/backend.h"
 #include "backends/reference/reference.h"
+#include "ir/support/narrate.h"
 #ifdef LOCKSTEP_VULKAN
 #include "backends/vulkan/vulkan.h"
 #endif
@@ -59,6 +60,7 @@ Result<ChosenDevice> choose(const std::vector<DeviceInfo>& devices, const std::v
   if (candidates.empty()) return noDevice(devices, fmt::format("no device matches {}", selector));
   const DeviceInfo& best = candidates.front();
   if (!best.usable) return noDevice(devices, fmt::format("device {} ({}) cannot be used: {}", best.id, best.name, best.why_not));
+  narrate([&] { return fmt::format("device {} ({}) for '{}': {}", best.id, best.name, selector, how); });
   return ChosenDevice{best, std::string(how)};
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "console/verbose.h"
 #include "ir/support/nearest.h"
 
 namespace lockstep::console {
@@ -46,11 +47,15 @@ CommandDescription describe(const std::function<void()>& verb) {
 struct Options::State {
   CommandDescription description;
   CLI::App app;
+  bool verbose = false;
   State(std::string command, std::string summary)
       : description{.command = std::move(command), .summary = std::move(summary), .rows = {}},
         app(description.summary, description.command) {
     app.allow_extras(false);
     description.rows.push_back({.names = {"-h", "--help"}, .text = "Print this help message and exit", .value = {}});
+    const std::string names = "-v,--verbose", text = "say on stderr what is decided and how long each stage takes";
+    remember(names, text, {});
+    app.add_flag(names, verbose, text);
   }
   void remember(const std::string& flag, const std::string& text, std::string value, std::string initial = {}) {
     description.rows.push_back({.names = namesOf(flag), .text = text, .value = std::move(value), .initial = std::move(initial)});
@@ -93,6 +98,10 @@ void Options::argument(std::string& target, const std::string& name, const std::
   state_->description.rows.push_back({.names = {name}, .text = text, .value = {}, .argument = true, .required = required});
   state_->app.add_option(name, target, text)->required(required);
 }
+void Options::arguments(std::vector<std::string>& target, const std::string& name, const std::string& text) {
+  state_->description.rows.push_back({.names = {name + "..."}, .text = text, .value = {}, .argument = true, .required = true});
+  state_->app.add_option(name, target, text)->required()->expected(1, -1);
+}
 void Options::choices(const std::string& name, const std::vector<std::string>& words) {
   for (OptionRow& row : state_->description.rows) {
     if (std::ranges::find(row.names, name) != row.names.end()) row.choices = words;
@@ -133,6 +142,7 @@ Result<bool> Options::parse(std::span<const std::string> arguments) {
     while (!message.empty() && (message.back() == '.' || message.back() == '\n')) message.pop_back();
     return usage("value", message, help);
   }
+  if (state_->verbose) speakUp();
   return true;
 }
 

@@ -49,6 +49,9 @@ class Options {
   /// Positional, in the order of the calls.
   void argument(std::string& target, const std::string& name, const std::string& text, bool required = true);
 
+  /// Positional, one or more; no others may follow.
+  void arguments(std::vector<std::string>& target, const std::string& name, const std::string& text);
+
   /// Words that a shell may offer for an argument or option that was declared; others stay allowed.
   void choices(const std::string& name, const std::vector<std::string>& words);
 
@@ -65,5 +68,12 @@ CommandDescription describe(const std::function<void()>& verb);
 
 /// A failure with ExitCode::Usage.
 Failure usage(std::string code, std::string message, std::string remedy = {});
+
+/// The value of an option, read by a function that does not know of command lines: its failure is one of usage.
+template <class T>
+Result<T> asUsage(Result<T> value) {
+  if (value.ok()) return value;
+  return Failure{.diagnostics = value.diagnostics(), .exit_code = ExitCode::Usage};
+}
 
 }  // namespace lockstep::console

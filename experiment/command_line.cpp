@@ -169,7 +169,7 @@ Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const s
 int train(int argc, char** argv, const Recipe& recipe) {
   const std::vector<std::string> arguments(argv + 1, argv + (argc > 0 ? argc : 1));
   return console::guardedMain(
-      [&] { return experiment::trainCommand({&recipe, 1}, arguments, std::filesystem::path(argv[0]).filename().string()); });
+      arguments, [&] { return experiment::trainCommand({&recipe, 1}, arguments, std::filesystem::path(argv[0]).filename().string()); });
 }
 
 }  // namespace lockstep

@@ -7,15 +7,13 @@
 #include <functional>
 #include <numbers>
 
-#include "ir/support/diagnostic.h"
+#include "frontend/reject.h"
 
 namespace lockstep {
 
 namespace {
 
-[[noreturn]] void reject(std::string code, std::string message) {
-  throw Error({.code = std::move(code), .message = std::move(message), .where = {}, .notes = {}, .remedy = {}}, ExitCode::Usage);
-}
+using detail::reject;
 
 double checked(std::string_view what, double value) {
   if (!std::isfinite(value) || value < 0) reject("init.number", fmt::format("{} is {}, but must be finite and not negative", what, value));

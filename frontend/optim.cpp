@@ -8,15 +8,13 @@
 #include <cmath>
 #include <numbers>
 
-#include "ir/support/diagnostic.h"
+#include "frontend/reject.h"
 
 namespace lockstep {
 
 namespace {
 
-[[noreturn]] void reject(std::string code, std::string message) {
-  throw Error({.code = std::move(code), .message = std::move(message), .where = {}, .notes = {}, .remedy = {}}, ExitCode::Usage);
-}
+using detail::reject;
 
 void needSteps(std::string_view what, int64_t steps) {
   if (steps < 1) reject("schedule.steps", fmt::format("{} is {}, but must be at least 1", what, steps));

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "ir/support/diagnostic.h"
+#include "frontend/reject.h"
 #include "ir/support/nearest.h"
 
 namespace lockstep::detail {
@@ -14,12 +14,8 @@ namespace {
 
 void needMatch(std::string_view what, const NameFilter& filter, const std::vector<graph::ParameterInfo>& parameters) {
   if (std::any_of(parameters.begin(), parameters.end(), [&](const graph::ParameterInfo& info) { return filter(info.name); })) return;
-  throw Error({.code = "optimizer.filter",
-               .message = fmt::format("{} matches no parameter", what),
-               .where = {},
-               .notes = {},
-               .remedy = "the model has " + joinNames(parameters, &graph::ParameterInfo::name)},
-              ExitCode::Usage);
+  reject("optimizer.filter", fmt::format("{} matches no parameter", what),
+         "the model has " + joinNames(parameters, &graph::ParameterInfo::name));
 }
 
 }  // namespace

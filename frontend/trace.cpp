@@ -29,6 +29,11 @@ Note describe(const graph::Graph& graph, graph::ValueId value, std::string_view 
   return {std::move(made), node.location == 0 ? Location{} : graph.locations[node.location - 1]};
 }
 
+/// Whether a place is the caller's. A layer that std::make_unique makes gets a line of the standard library for its default argument.
+bool isCallers(const std::source_location& where) {
+  return std::string_view(where.file_name()).find("/include/c++/") == std::string_view::npos;
+}
+
 }  // namespace
 
 std::string bufferState(const std::string& path) { return "buffer." + path; }
@@ -77,7 +82,13 @@ std::vector<Tensor> Trace::emitAll(std::string_view op, std::span<const Tensor> 
                                    const std::source_location& where) {
   std::vector<graph::ValueId> values;
   for (const Tensor& operand : operands) values.push_back(value(operand, op, where));
-  builder_.setLocation(builder_.addLocation(toLocation(where)));
+  const uint32_t location = builder_.addLocation(toLocation(where));
+  builder_.setLocation(location);
+  // A parameter that has no place of its own has that of its first use.
+  for (const graph::ValueId id : values) {
+    graph::Node& node = builder_.mutableGraph().nodes[builder_.graph()[id].node.index()];
+    if (node.location == 0 && (*node.op->name == "parameter" || *node.op->name == "state")) node.location = location;
+  }
   auto made = builder_.tryMake(graph::op(op), std::move(values), std::move(attributes));
   if (!made) raise(made.failure(), operands, where);
   std::vector<Tensor> results;
@@ -104,7 +115,7 @@ void Trace::raise(Failure failure, std::span<const Tensor> operands, const std::
 void Trace::addParameters(const Module& root) {
   for (const NamedParameter& named : root.parameters()) {
     const Parameter& parameter = *named.parameter;
-    builder_.setLocation(builder_.addLocation(toLocation(parameter.where())));
+    builder_.setLocation(isCallers(parameter.where()) ? builder_.addLocation(toLocation(parameter.where())) : 0);
     builder_.mutableGraph().parameters.push_back({named.name, parameter.type(), parameter.decay()});
     std::vector<int64_t> extents = parameter.type().shape.extents();
     graph::ValueId id =
@@ -114,7 +125,7 @@ void Trace::addParameters(const Module& root) {
   }
   for (const NamedBuffer& named : root.buffers()) {
     const Buffer& buffer = *named.buffer;
-    builder_.setLocation(builder_.addLocation(toLocation(buffer.where())));
+    builder_.setLocation(isCallers(buffer.where()) ? builder_.addLocation(toLocation(buffer.where())) : 0);
     std::vector<int64_t> extents = buffer.type().shape.extents();
     std::string name = bufferState(named.name);
     graph::ValueId leaf = builder_.make(

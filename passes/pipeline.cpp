@@ -10,6 +10,7 @@
 #include <fstream>
 #include <type_traits>
 
+#include "ir/support/narrate.h"
 #include "ir/support/nearest.h"
 #include "passes/bind_parameters.h"
 #include "passes/decompose.h"
@@ -207,12 +208,17 @@ Status dumpKernels(const CompileOptions& options, const Program& program) {
   return Success{};
 }
 
+Failure wrongName(std::string message, std::string remedy) {
+  Failure failure = fail("pipeline.pass", std::move(message), {}, std::move(remedy));
+  failure.exit_code = ExitCode::Usage;
+  return failure;
+}
+
 Status checkNames(const CompileOptions& options) {
   const std::vector<std::string_view> known = namesToDisable();
   for (const std::string& name : options.disabled) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    return fail("pipeline.pass", fmt::format("'{}' is no pass that can be disabled", name), {},
-                fmt::format("use one of {}", fmt::join(known, ", ")));
+    return wrongName(fmt::format("'{}' is no pass that can be disabled", name), fmt::format("use one of {}", fmt::join(known, ", ")));
   }
   return Success{};
 }
@@ -251,6 +257,10 @@ Result<Compiled> compile(Graph traced, const CompileOptions& options) {
     std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     compiled.passes.push_back(
         {std::string(pass.info.name), seconds.count(), !(*next == stage), statistics(stage) + " -> " + statistics(*next)});
+    narrate([&] {
+      const PassRecord& record = compiled.passes.back();
+      return fmt::format("pass {} {:.1f} ms: {}", record.name, record.seconds * 1e3, record.changed ? record.statistics : "unchanged");
+    });
     if (pass.info.name == "schedule") compiled.optimized = std::get<Graph>(stage);
     if (pass.info.name == "emit") planned = std::get<Program>(stage);
     stage = std::move(*next);
@@ -310,7 +320,7 @@ Result<Stage> runPasses(Stage stage, const std::vector<std::string>& names, cons
     auto row = std::find_if(kPasses.begin(), kPasses.end(), [&](const Pass& pass) { return pass.info.name == name; });
     if (row == kPasses.end()) {
       std::string known = joinNames(kPasses, [](const Pass& pass) { return pass.info.name; });
-      return fail("pipeline.pass", fmt::format("there is no pass '{}'", name), {}, "use one of " + known);
+      return wrongName(fmt::format("there is no pass '{}'", name), "use one of " + known);
     }
     LS_TRY(stage, runPass(*row, stage, options));
   }

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "frontend/io/jsonl.h"
 #include "ir/graph/op_def.h"
 #include "ir/support/nearest.h"
 #include "tools/error_page.h"
@@ -41,22 +42,30 @@ std::vector<Row> rows() {
   return all;
 }
 
+ExitCode say(const std::string& code, const std::string& meaning, const std::string& link, bool json) {
+  if (json) {
+    fmt::print("{}\n", io::Json::object().add("code", code).add("meaning", meaning).add("link", link).text());
+  } else {
+    fmt::print("{}: {}\n{}\n", code, meaning, link);
+  }
+  return ExitCode::Ok;
+}
+
 }  // namespace
 
 Result<ExitCode> explainVerb(Arguments arguments) {
   std::string code;
+  bool json = false;
   Options options("lockstep explain", "Says what an error code means: 'lockstep explain matmul.C3'.");
   options.argument(code, "CODE", "as it stands after 'error:'");
+  options.flag(json, "--json", "one JSON object for scripts");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;
 
   std::vector<std::string> known;
   for (const Row& row : rows()) {
     for (const std::string& each : row.codes) {
-      if (each == code) {
-        fmt::print("{}: {}\ndocs/errors.md#{}\n", code, row.meaning, code);
-        return ExitCode::Ok;
-      }
+      if (each == code) return say(code, row.meaning, fmt::format("docs/errors.md#{}", code), json);
       known.push_back(each);
     }
   }
@@ -64,8 +73,8 @@ Result<ExitCode> explainVerb(Arguments arguments) {
     for (const graph::Constraint& constraint : *op->constraints) {
       const std::string each = fmt::format("{}.{}", *op->name, constraint.label);
       if (each == code) {
-        fmt::print("{}: a constraint of the op '{}': {}\ndocs/ops.md#{}\n", code, *op->name, constraint.text, *op->name);
-        return ExitCode::Ok;
+        return say(code, fmt::format("a constraint of the op '{}': {}", *op->name, constraint.text),
+                   fmt::format("docs/ops.md#{}", *op->name), json);
       }
       known.push_back(each);
     }

@@ -9,6 +9,7 @@
 #include "examples/recipes.h"
 #include "experiment/command_line.h"
 #include "frontend/io/file.h"
+#include "frontend/io/jsonl.h"
 #include "tools/explore_data.h"
 #include "tools/verb.h"
 
@@ -85,7 +86,7 @@ Result<ExitCode> exploreVerb(Arguments arguments) {
   options.value(device, "--device", "of a sample: auto, reference, vulkan, vulkan:N or vulkan:NAME");
   options.value(output, "-o,--out", "the file, - for the terminal; without it NAME.html");
   options.value(sources, "--sources", "where the model's source files lie, in this folder or one above it");
-  options.flag(json, "--json", "only the data, as NAME.json");
+  options.flag(json, "--json", "only the data, on the terminal or with --out in a file");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;
 
@@ -99,13 +100,17 @@ Result<ExitCode> exploreVerb(Arguments arguments) {
   LS_TRY(std::string text, exploreData(recipe != nullptr ? temporary.path() : fs::path(input), facts));
   if (!json) text = explorePage(facts.name, std::move(text));
 
-  if (output == "-") {
+  if (output == "-" || (json && output.empty())) {
     fmt::print("{}\n", text);
     return ExitCode::Ok;
   }
-  if (output.empty()) output = facts.name + (json ? ".json" : ".html");
+  if (output.empty()) output = facts.name + ".html";
   LS_CHECK(io::writeFileAtomically(output, std::string_view(text)));
-  fmt::print("{}: {}{}\n", output, console::formatBytes(text.size()), json ? "" : "; open it in a browser");
+  if (json) {
+    fmt::print("{}\n", io::Json::object().add("file", output).add("bytes", uint64_t{text.size()}).text());
+  } else {
+    fmt::print("{}: {}; open it in a browser\n", output, console::formatBytes(text.size()));
+  }
   return ExitCode::Ok;
 }
 

@@ -7,6 +7,7 @@
 
 #include "console/color.h"
 #include "console/guarded_main.h"
+#include "console/verbose.h"
 #include "ir/support/nearest.h"
 #include "tools/verb.h"
 
@@ -23,6 +24,7 @@ constexpr std::array kVerbs = {
     Verb{.name = "opt", .summary = "run passes on a graph, program or kernel text", .function = optVerb},
     Verb{.name = "profile", .summary = "show where the time of a training step goes", .function = profileVerb},
     Verb{.name = "verify", .summary = "compare a device with golden data", .function = verifyVerb},
+    Verb{.name = "fmt", .summary = "give WGSL files the standard layout", .function = fmtVerb},
     Verb{.name = "conformance", .summary = "replay recorded WGSL suites and count what agrees", .function = conformanceVerb},
     Verb{.name = "new", .summary = "make a folder with a program that trains a model of its own", .function = newVerb},
     Verb{.name = "manual", .summary = "print the manual page", .function = manualVerb},
@@ -31,10 +33,10 @@ constexpr std::array kVerbs = {
 
 void printHelp() {
   fmt::print(
-      "lockstep: compiles and trains neural networks on any Vulkan GPU\n\nusage: lockstep [--color auto|always|never] VERB "
-      "[ARGUMENTS]\n\n");
+      "lockstep: compiles and trains neural networks on any Vulkan GPU\n\nusage: lockstep [--color auto|always|never] [-v] "
+      "VERB [ARGUMENTS]\n\n");
   for (const Verb& verb : kVerbs) fmt::print("  {:<13}{}\n", verb.name, verb.summary);
-  fmt::print("\n'lockstep VERB --help' has the arguments of a verb.\n");
+  fmt::print("\n'lockstep VERB --help' has the arguments of a verb; with --json it prints JSON.\n");
 }
 
 /// "--color WHEN" or "--color=WHEN" in front of the verb, taken off the arguments.
@@ -57,8 +59,24 @@ Status takeColor(Arguments& arguments) {
   return usage("value", "--color is auto, always or never", "write for example: lockstep --color never devices");
 }
 
+void takeVerbose(Arguments& arguments) {
+  if (arguments.empty() || (arguments.front() != "-v" && arguments.front() != "--verbose")) return;
+  arguments = arguments.subspan(1);
+  console::speakUp();
+}
+
+/// What may stand in front of the verb, in any order.
+Status takeGlobalOptions(Arguments& arguments) {
+  for (size_t before = arguments.size() + 1; arguments.size() < before;) {
+    before = arguments.size();
+    LS_CHECK(takeColor(arguments));
+    takeVerbose(arguments);
+  }
+  return Success{};
+}
+
 Result<ExitCode> dispatch(Arguments arguments) {
-  LS_CHECK(takeColor(arguments));
+  LS_CHECK(takeGlobalOptions(arguments));
   if (arguments.empty()) return usage("verb", "no verb was given", "'lockstep --help' lists them");
   const std::string& name = arguments.front();
   if (name == "--help" || name == "-h" || name == "help") {
@@ -85,5 +103,5 @@ std::span<const Verb> verbs() { return kVerbs; }
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + (argc > 0 ? argc : 1));
-  return lockstep::console::guardedMain([&] { return lockstep::tools::dispatch(arguments); });
+  return lockstep::console::guardedMain(arguments, [&] { return lockstep::tools::dispatch(arguments); });
 }

@@ -96,9 +96,10 @@ Result<ExitCode> manualVerb(Arguments arguments) {
   std::string page = fmt::format(
       ".TH LOCKSTEP 1 \"\" \"lockstep {}\" \"User Commands\"\n"
       ".SH NAME\nlockstep \\- compiles and trains neural networks on any Vulkan GPU\n"
-      ".SH SYNOPSIS\n{} {} [{}]\n.br\n{} {} | {}\n"
+      ".SH SYNOPSIS\n{} [{}] {} [{}]\n.br\n{} {} | {}\n"
       ".SH VERBS\n",
-      LOCKSTEP_VERSION, bold("lockstep"), italic("VERB"), italic("ARGUMENTS"), bold("lockstep"), bold("--help"), bold("--version"));
+      LOCKSTEP_VERSION, bold("lockstep"), bold("-v"), italic("VERB"), italic("ARGUMENTS"), bold("lockstep"), bold("--help"),
+      bold("--version"));
   for (const Verb& verb : verbs()) page += sectionOf(verb);
   page += ".SH EXIT STATUS\n";
   for (const ExitStatus& status : kExitStatuses) {

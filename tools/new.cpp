@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "frontend/io/file.h"
+#include "frontend/io/jsonl.h"
 #include "tools/new_project.h"
 #include "tools/verb.h"
 
@@ -39,8 +40,10 @@ std::string filledIn(std::string text, std::string_view key, std::string_view va
 
 Result<ExitCode> newVerb(Arguments arguments) {
   std::string name;
+  bool json = false;
   Options options("lockstep new", "Makes a folder with a program that trains a model of its own.");
   options.argument(name, "NAME", "of the folder and of the program");
+  options.flag(json, "--json", "one JSON object for scripts");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;
   LS_CHECK(checkName(name));
@@ -51,9 +54,15 @@ Result<ExitCode> newVerb(Arguments arguments) {
     if (error) return fail("file.directory", fmt::format("cannot make the folder '{}': {}", name, error.message()));
     return fail("new.exists", fmt::format("'{}' exists already", name), {}, "choose another name; nothing was changed");
   }
+  io::Json files = io::Json::array();
   for (const ProjectFile& file : projectFiles()) {
     const std::string text = filledIn(filledIn(std::string(file.text), "@NAME@", name), "@VERSION@", LOCKSTEP_VERSION);
     LS_CHECK(io::writeFileAtomically(fs::path(name) / file.name, std::string_view(text)));
+    files.add((fs::path(name) / file.name).string());
+  }
+  if (json) {
+    fmt::print("{}\n", io::Json::object().add("folder", name).add("files", files).text());
+    return ExitCode::Ok;
   }
   fmt::print("made {}/; now:\n  cd {} && cmake -B build && cmake --build build\n  build/{}\n", name, name, name);
   return ExitCode::Ok;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "frontend/io/file.h"
+#include "frontend/io/jsonl.h"
 #include "ir/graph/graph.h"
 #include "ir/program/profile.h"
 #include "passes/kernel/kernel_pipeline.h"
@@ -13,8 +14,11 @@
 namespace lockstep::tools {
 namespace {
 
+/// By Disabling.
+constexpr std::array<std::string_view, 3> kDisabling{"", ", can be left out", ", has a plain form"};
+constexpr std::array<std::string_view, 3> kDisablingKeys{"refused", "left_out", "plain_form"};
+
 void printPasses() {
-  static constexpr std::array<std::string_view, 3> kDisabling{"", ", can be left out", ", has a plain form"};
   for (const passes::PassInfo& pass : passes::listPasses()) {
     fmt::print("{:<18}{} -> {}{}\n{:<18}{}\n", pass.name, pass.before, pass.after, kDisabling[static_cast<size_t>(pass.disabling)], "",
                pass.summary);
@@ -22,6 +26,26 @@ void printPasses() {
   for (const passes::KernelPassInfo& pass : passes::listKernelPasses()) {
     fmt::print("{:<18}kernel -> kernel, can be left out\n{:<18}{}\n", pass.name, "", pass.summary);
   }
+}
+
+io::Json passJson(std::string_view name, std::string_view before, std::string_view after, passes::Disabling disabling,
+                  std::string_view summary) {
+  return io::Json::object()
+      .add("name", name)
+      .add("before", before)
+      .add("after", after)
+      .add("disabling", kDisablingKeys[static_cast<size_t>(disabling)])
+      .add("summary", summary);
+}
+
+io::Json passesJson() {
+  io::Json list = io::Json::array();
+  for (const passes::PassInfo& pass : passes::listPasses())
+    list.add(passJson(pass.name, pass.before, pass.after, pass.disabling, pass.summary));
+  for (const passes::KernelPassInfo& pass : passes::listKernelPasses()) {
+    list.add(passJson(pass.name, "kernel", "kernel", passes::Disabling::LeavesOut, pass.summary));
+  }
+  return io::Json::object().add("passes", list);
 }
 
 Result<std::string> onStage(const std::string& text, const std::string& path, const std::vector<std::string>& names,
@@ -50,7 +74,7 @@ bool isKernel(const std::string& text) {
 Result<ExitCode> optVerb(Arguments arguments) {
   std::string path, output = "-", profile = "portable";
   std::vector<std::string> names;
-  bool list = false, locations = false;
+  bool list = false, locations = false, json = false;
   Options options("lockstep opt", "Reads a graph, program or kernel text, runs passes on it and prints the result.");
   options.argument(path, "FILE", "a text: lockstep.graph 1, lockstep.program 1 or lockstep.kernel 1", false);
   options.commaList(names, "--passes", "passes in order, with commas; none: read, check and print");
@@ -58,23 +82,36 @@ Result<ExitCode> optVerb(Arguments arguments) {
   options.value(profile, "--profile", "device profile: portable, webgpu_default, small_bindings, cpu");
   options.flag(locations, "--locations", "print source locations");
   options.flag(list, "--list", "list the passes");
+  options.flag(json, "--json", "one JSON object for scripts: the text, or with --list the passes");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;
   if (list) {
-    printPasses();
+    if (json) {
+      fmt::print("{}\n", passesJson().text());
+    } else {
+      printPasses();
+    }
     return ExitCode::Ok;
   }
   if (path.empty()) return usage("value", "FILE is required", "see 'lockstep opt --help'");
 
   passes::CompileOptions compile_options;
-  LS_TRY(compile_options.profile, program::findProfile(profile));
+  LS_TRY(compile_options.profile, console::asUsage(program::findProfile(profile)));
   LS_TRY(const std::string text, io::readTextFile(path));
   LS_TRY(const std::string result,
          isKernel(text) ? onKernel(text, path, names, locations) : onStage(text, path, names, compile_options, locations));
-  if (output == "-") {
+  const bool shown = output == "-";
+  if (!shown) LS_CHECK(io::writeFileAtomically(output, std::string_view(result)));
+  if (json) {
+    // "lockstep.graph 1" stands first in every text that is printed.
+    const std::string form = result.substr(sizeof("lockstep.") - 1, result.find(' ') - (sizeof("lockstep.") - 1));
+    fmt::print("{}\n", io::Json::object()
+                           .add("form", form)
+                           .add("text", shown ? io::Json(result) : io::Json())
+                           .add("file", shown ? io::Json() : io::Json(output))
+                           .text());
+  } else if (shown) {
     fmt::print("{}", result);
-  } else {
-    LS_CHECK(io::writeFileAtomically(output, std::string_view(result)));
   }
   return ExitCode::Ok;
 }

@@ -20,13 +20,16 @@ struct Choices {
 };
 
 Result<ExitCode> printDiff(const Choices& choices) {
-  if (choices.json) return usage("argument", "--diff prints no JSON");
   if (choices.second.empty()) return usage("argument", "--diff compares two files", "lockstep profile --diff BEFORE.json AFTER.json");
   LS_TRY(const std::string before_text, io::readTextFile(choices.name));
   LS_TRY(const std::string after_text, io::readTextFile(choices.second));
   LS_TRY(const ProfileSummary before, readProfile(before_text, choices.name));
   LS_TRY(const ProfileSummary after, readProfile(after_text, choices.second));
-  fmt::print("{}", diffText(before, after));
+  if (choices.json) {
+    fmt::print("{}\n", diffJson(before, after));
+  } else {
+    fmt::print("{}", diffText(before, after));
+  }
   return ExitCode::Ok;
 }
 

@@ -2,6 +2,7 @@
 // What `lockstep profile` measured, as values; what follows from them; their JSON (docs/profile.md has the schema).
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -90,6 +91,17 @@ struct ProfileSummary {
   double seconds = 0;         ///< all commands
   double step_seconds = 0;    ///< a plain step
 };
+/// A label of either profile.
+struct LabelChange {
+  std::string label;
+  std::optional<double> before = {}, after = {};  ///< seconds; absent where the profile lacks the label
+  [[nodiscard]] double size() const { return std::abs(after.value_or(0) - before.value_or(0)); }
+};
+/// The largest change first.
+std::vector<LabelChange> changesOf(const ProfileSummary& before, const ProfileSummary& after);
+/// One JSON object.
+std::string diffJson(const ProfileSummary& before, const ProfileSummary& after);
+
 /// Errors "profile.file" for what is no profile and "profile.version" for one of another version.
 Result<ProfileSummary> readProfile(std::string_view text, const std::string& file_name);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tools/profile_data.h"
@@ -74,6 +76,30 @@ std::string profileJson(const Profile& profile) {
   if (profile.peaks) json["peaks"] = Json::parse(peaksJson(*profile.peaks));
   for (const ProfileRow& row : rowsOf(profile, false)) json["kernels"].push_back(rowJson(row));
   for (size_t i = 0; i < profile.commands.size(); ++i) json["commands"].push_back(commandJson(i, profile.commands[i]));
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+std::vector<LabelChange> changesOf(const ProfileSummary& before, const ProfileSummary& after) {
+  std::map<std::string, LabelChange> by_label;
+  for (const auto& [label, seconds] : before.labels) by_label[label].before = seconds;
+  for (const auto& [label, seconds] : after.labels) by_label[label].after = seconds;
+  std::vector<LabelChange> changes;
+  for (auto& [label, change] : by_label) {
+    change.label = label;
+    changes.push_back(std::move(change));
+  }
+  std::ranges::stable_sort(changes, std::ranges::greater{}, &LabelChange::size);
+  return changes;
+}
+
+std::string diffJson(const ProfileSummary& before, const ProfileSummary& after) {
+  const auto sideOf = [](const ProfileSummary& side) {
+    return Json{{"sample", side.sample}, {"device_name", side.device_name}, {"seconds", side.seconds}, {"step_seconds", side.step_seconds}};
+  };
+  Json json = {{"before", sideOf(before)}, {"after", sideOf(after)}, {"labels", Json::array()}};
+  for (const LabelChange& change : changesOf(before, after)) {
+    json["labels"].push_back({{"label", change.label}, {"before_seconds", orNull(change.before)}, {"after_seconds", orNull(change.after)}});
+  }
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 

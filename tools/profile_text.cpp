@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 
 #include "console/terminal.h"
 #include "console/text_format.h"
@@ -141,21 +140,6 @@ std::string profileText(const Profile& profile, const ProfileTextOptions& option
 }
 
 std::string diffText(const ProfileSummary& before, const ProfileSummary& after) {
-  struct Change {
-    std::string label;
-    std::optional<double> before, after;
-    [[nodiscard]] double size() const { return std::abs(after.value_or(0) - before.value_or(0)); }
-  };
-  std::map<std::string, Change> by_label;
-  for (const auto& [label, seconds] : before.labels) by_label[label].before = seconds;
-  for (const auto& [label, seconds] : after.labels) by_label[label].after = seconds;
-  std::vector<Change> changes;
-  for (auto& [label, change] : by_label) {
-    change.label = label;
-    changes.push_back(change);
-  }
-  std::ranges::stable_sort(changes, std::ranges::greater{}, &Change::size);
-
   const auto row = [](const std::string& label, std::optional<double> from, std::optional<double> to) {
     std::string ratio = from && to && *from > 0 ? fmt::format("x{:.2f}", *to / *from) : "-";
     if (!from) ratio = "only after";
@@ -168,7 +152,7 @@ std::string diffText(const ProfileSummary& before, const ProfileSummary& after) 
   const auto titleOf = [](const ProfileSummary& profile) { return fmt::format("{} on {}", profile.sample, profile.device_name); };
   std::string text = fmt::format("before: {}\nafter:  {}\n\n", titleOf(before), titleOf(after));
   text += fmt::format("{:<{}} {:>9} {:>9} {:>11} {:>11}\n", "label", kDiffLabelColumns, "before µs", "after µs", "ratio", "change µs");
-  for (const Change& change : changes) text += row(change.label, change.before, change.after);
+  for (const LabelChange& change : changesOf(before, after)) text += row(change.label, change.before, change.after);
   text += row("total of the dispatches", before.seconds, after.seconds);
   text += row("plain step", before.step_seconds, after.step_seconds);
   return text;

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <map>
 
+#include "frontend/io/jsonl.h"
 #include "frontend/io/npy.h"
 #include "frontend/io/safetensors.h"
 #include "ir/support/text.h"
@@ -26,7 +27,7 @@ Result<Assignment> parseAssignment(const std::string& option, const std::string&
   if (equals == std::string::npos || equals + 1 == text.size()) {
     return usage("bind", fmt::format("{} '{}' has no value", option, text), fmt::format("write {} GROUP.BINDING=VALUE", option));
   }
-  LS_TRY(const Slot slot, parseSlot(text.substr(0, equals)));
+  LS_TRY(const Slot slot, console::asUsage(parseSlot(text.substr(0, equals))));
   return Assignment{.slot = slot, .value = text.substr(equals + 1)};
 }
 
@@ -59,14 +60,34 @@ void printArray(const std::string& name, const io::Array& array) {
   fmt::print("\n");
 }
 
+io::Json outputJson(const std::string& name, const io::Array& array, const io::Json& file) {
+  io::Json shape = io::Json::array(), values = io::Json::array();
+  for (const int64_t extent : array.shape) shape.add(extent);
+  for (const double value : array.toDoubles()) values.add(value);
+  return io::Json::object()
+      .add("name", name)
+      .add("dtype", toString(array.type))
+      .add("shape", shape)
+      .add("values", values)
+      .add("file", file);
+}
+
+void printOutputs(const io::Json& list) { fmt::print("{}\n", io::Json::object().add("outputs", list).text()); }
+
 Result<ExitCode> replayStage(const std::string& path, const std::string& inputs, const std::string& device,
-                             const std::vector<std::string>& outs) {
+                             const std::vector<std::string>& outs, bool json) {
   if (inputs.empty())
     return usage("inputs", fmt::format("'{}' needs --inputs FILE.safetensors", path), "--dump-ir writes inputs.safetensors");
   LS_TRY(const io::TensorFile values, io::readSafetensors(inputs));
   LS_TRY(const io::TensorFile outputs, replay(path, values, device));
-  fmt::print("{}", summarise(outputs));
   for (const std::string& out : outs) LS_CHECK(io::writeSafetensors(out, outputs));
+  if (json) {
+    io::Json list = io::Json::array();
+    for (const auto& [name, array] : outputs.tensors) list.add(outputJson(name, array, outs.empty() ? io::Json() : io::Json(outs.back())));
+    printOutputs(list);
+  } else {
+    fmt::print("{}", summarise(outputs));
+  }
   return ExitCode::Ok;
 }
 
@@ -75,6 +96,7 @@ Result<ExitCode> replayStage(const std::string& path, const std::string& inputs,
 Result<ExitCode> runVerb(Arguments arguments) {
   std::string path, entry, dispatch = "1", device = "auto", inputs, out_of_bounds;
   std::vector<std::string> binds, outs, overrides;
+  bool json = false;
   Options options("lockstep run", "Runs one entry point of a kernel, or one stage of a --dump-ir folder, once.");
   options.argument(path, "FILE", "a kernel (.wgsl or .kir) or a stage of a dump (.graph or .program)");
   options.value(entry, "--entry", "entry point, where there are several");
@@ -89,10 +111,11 @@ Result<ExitCode> runVerb(Arguments arguments) {
   options.choices("--out-of-bounds", {"clamp", "zero", "trap"});
   options.value(device, "--device", "auto, reference, vulkan, vulkan:N or vulkan:NAME");
   options.choices("--device", {"auto", "reference", "vulkan"});
+  options.flag(json, "--json", "one JSON object for scripts: the arrays of --out, or the outputs of a stage");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;
 
-  if (path.ends_with(".graph") || path.ends_with(".program")) return replayStage(path, inputs, device, outs);
+  if (path.ends_with(".graph") || path.ends_with(".program")) return replayStage(path, inputs, device, outs, json);
   if (!inputs.empty()) return usage("inputs", "--inputs belongs to a .graph or .program; a kernel takes --bind");
 
   KernelRun run{.module = {}, .entry = entry, .device = device};
@@ -100,7 +123,7 @@ Result<ExitCode> runVerb(Arguments arguments) {
   const std::optional<kernel::OutOfBounds> policy = kernel::findOutOfBounds(out_of_bounds);
   if (!policy) return usage("value", fmt::format("--out-of-bounds '{}' is not clamp, zero or trap", out_of_bounds));
   run.out_of_bounds = *policy;
-  LS_TRY(run.groups, parseGroups(dispatch));
+  LS_TRY(run.groups, console::asUsage(parseGroups(dispatch)));
   LS_TRY(const auto override_values, parseOverrides(overrides));
   LS_TRY(run.module, readKernelFile(path, override_values));
   for (const std::string& text : binds) {
@@ -124,15 +147,19 @@ Result<ExitCode> runVerb(Arguments arguments) {
 
   const kernel::Module module = run.module;
   LS_TRY(const auto results, runKernel(std::move(run)));
+  io::Json list = io::Json::array();
   for (const Assignment& out : wanted) {
     const kernel::GlobalVariable& variable = *findVariable(module, out.slot);
     const io::Array array = toArray(results.find(out.slot)->second, module, variable);
-    if (out.value == "-") {
+    const bool shown = out.value == "-";
+    if (!shown) LS_CHECK(io::writeNpy(out.value, array));
+    if (json) {
+      list.add(outputJson(toString(out.slot), array, shown ? io::Json() : io::Json(out.value)));
+    } else if (shown) {
       printArray(fmt::format("{} {}", toString(out.slot), variable.name), array);
-    } else {
-      LS_CHECK(io::writeNpy(out.value, array));
     }
   }
+  if (json) printOutputs(list);
   return ExitCode::Ok;
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -10,6 +11,7 @@
 #include "examples/models/samples.h"
 #include "frontend/graph_runner.h"
 #include "frontend/init.h"
+#include "frontend/io/jsonl.h"
 #include "frontend/optimizer_settings.h"
 #include "frontend/tracing.h"
 #include "ir/support/nearest.h"
@@ -91,7 +93,38 @@ double driftOf(const Trajectory& got, const Trajectory& want, std::string& worst
   return way > 0 ? std::sqrt(apart / way) : std::sqrt(apart);
 }
 
-Result<bool> verifySample(const SampleProgram& sample, const detail::Device& device, int64_t steps) {
+struct SampleReport {
+  std::string name;
+  bool within = true;
+  double first_loss = 0, last_loss = 0;
+  double loss_rel = 0;  ///< the worst step
+  double drift = 0;     ///< as driftOf says
+  std::string drift_in;
+  double seconds = 0, evaluator_seconds = 0;
+};
+
+io::Json toJson(const SampleReport& report) {
+  return io::Json::object()
+      .add("name", report.name)
+      .add("status", report.within ? "pass" : "fail")
+      .add("first_loss", report.first_loss)
+      .add("last_loss", report.last_loss)
+      .add("loss_rel", report.loss_rel)
+      .add("drift", report.drift)
+      .add("drift_in", report.drift_in)
+      .add("seconds", report.seconds)
+      .add("evaluator_seconds", report.evaluator_seconds);
+}
+
+std::string toText(const SampleReport& report, int64_t steps) {
+  return fmt::format(
+      "{:<4} {:<20} {} steps, loss {:.6g} -> {:.6g}; losses within {:.2g}, parameters within {:.2g} of their way, most in {} ({:.1f} s, "
+      "evaluator {:.1f} s)",
+      report.within ? "ok" : "FAIL", report.name, steps, report.first_loss, report.last_loss, report.loss_rel, report.drift,
+      report.drift_in, report.seconds, report.evaluator_seconds);
+}
+
+Result<SampleReport> verifySample(const SampleProgram& sample, const detail::Device& device, int64_t steps) {
   const graph::Graph graph =
       detail::traceFunction(sample.model.get(), sample.inputs, sample.loss, graph::OutputKind::Loss, std::source_location::current());
   passes::CompileOptions options;
@@ -100,44 +133,50 @@ Result<bool> verifySample(const SampleProgram& sample, const detail::Device& dev
   LS_TRY(const std::unique_ptr<GraphRunner> runner, makeDeviceRunner(graph, options, device));
   LS_TRY(const Trajectory got, train(*runner, sample, graph, *options.optimizer, steps));
   LS_TRY(const Trajectory want, train(*exact, sample, graph, *options.optimizer, steps));
-  double worst = 0;
-  bool within = true;
+  SampleReport report{.name = std::string(sample.name), .first_loss = want.losses.front(), .last_loss = want.losses.back(), .drift_in = {}};
   for (size_t i = 0; i < want.losses.size(); ++i) {
     const double apart = std::abs(got.losses[i] - want.losses[i]) / std::max(std::abs(want.losses[i]), 1e-3);
-    worst = std::max(worst, apart);
-    within = within && apart <= kFirstLoss + kLossGrowth * static_cast<double>(i);
+    report.loss_rel = std::max(report.loss_rel, apart);
+    report.within = report.within && apart <= kFirstLoss + kLossGrowth * static_cast<double>(i);
   }
-  std::string worst_name;
-  const double drift = driftOf(got, want, worst_name);
-  within = within && drift <= kFinal;
-  fmt::print(
-      "{:<4} {:<20} {} steps, loss {:.6g} -> {:.6g}; losses within {:.2g}, parameters within {:.2g} of their way, most in {} ({:.1f} s, "
-      "evaluator "
-      "{:.1f} s)\n",
-      within ? "ok" : "FAIL", sample.name, steps, want.losses.front(), want.losses.back(), worst, drift, worst_name, got.seconds,
-      want.seconds);
-  std::fflush(stdout);
-  return within;
+  report.drift = driftOf(got, want, report.drift_in);
+  report.within = report.within && report.drift <= kFinal;
+  report.seconds = got.seconds;
+  report.evaluator_seconds = want.seconds;
+  return report;
 }
 
 }  // namespace
 
-Result<ExitCode> verifySamples(const std::string& name, const std::string& device, int64_t steps) {
+Result<ExitCode> verifySamples(const std::string& name, const std::string& device, int64_t steps, bool json) {
   const std::vector<SampleProgram> samples = examples::samplePrograms();
-  LS_TRY(const detail::Device shared, detail::tryOpenDevice(device));
-  fmt::print("samples on {} against the f64 evaluator\n", shared.chosen.info.id);
-  bool found = false, all = true;
-  for (const SampleProgram& sample : samples) {
-    if (name != "all" && name != sample.name) continue;
-    found = true;
-    LS_TRY(const bool within, verifySample(sample, shared, steps));
-    all = all && within;
-  }
-  if (!found) {
+  if (name != "all" && std::ranges::find(samples, name, &SampleProgram::name) == samples.end()) {
     return console::usage("verify", fmt::format("there is no sample '{}'", name),
                           "one of " + joinNames(samples, &SampleProgram::name) + ", or all");
   }
-  return all ? ExitCode::Ok : ExitCode::NumericCheck;
+  LS_TRY(const detail::Device shared, detail::tryOpenDevice(device));
+  if (!json) fmt::print("samples on {} against the f64 evaluator\n", shared.chosen.info.id);
+  int64_t failed = 0, passed = 0;
+  io::Json list = io::Json::array();
+  for (const SampleProgram& sample : samples) {
+    if (name != "all" && name != sample.name) continue;
+    LS_TRY(const SampleReport report, verifySample(sample, shared, steps));
+    ++(report.within ? passed : failed);
+    list.add(toJson(report));
+    if (json) continue;
+    fmt::print("{}\n", toText(report, steps));
+    std::fflush(stdout);
+  }
+  if (json) {
+    fmt::print("{}\n", io::Json::object()
+                           .add("device", shared.chosen.info.id)
+                           .add("steps", steps)
+                           .add("samples", list)
+                           .add("passed", passed)
+                           .add("failed", failed)
+                           .text());
+  }
+  return failed == 0 ? ExitCode::Ok : ExitCode::NumericCheck;
 }
 
 }  // namespace lockstep::tools

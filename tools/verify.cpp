@@ -113,7 +113,8 @@ Result<ExitCode> verifyVerb(Arguments arguments) {
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;
   constexpr std::array<std::string_view, 2> kKinds = {"golden", "samples"};
-  if (what == kKinds[1]) return verifySamples(path, device, steps);
+  if (steps < 1) return usage("steps", fmt::format("--steps {} is less than 1", steps));
+  if (what == kKinds[1]) return verifySamples(path, device, steps, json);
   if (what != kKinds[0]) return usage("verify", fmt::format("there is nothing named '{}' to verify", what), suggest(what, kKinds));
   return verifyGolden(path, device, filter, json);
 }

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "backends/vulkan/pipeline_cache.h"
+#include "ir/support/narrate.h"
 
 namespace lockstep::vulkan {
 
@@ -101,6 +102,10 @@ Status Context::openDevice() {
 
   cache_file_ = pipelineCacheFile(facts_.properties);
   std::vector<std::byte> cached = readPipelineCache(cache_file_);
+  narrate([&] {
+    return cached.empty() ? std::string("pipeline cache: empty")
+                          : fmt::format("pipeline cache: {} bytes of {}", cached.size(), cache_file_.string());
+  });
   cache_hash_ = hashBytes(cached);
   auto cache = blank<VkPipelineCacheCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO);
   cache.initialDataSize = cached.size();

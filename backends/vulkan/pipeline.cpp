@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <optional>
 #include <thread>
 #include <variant>
 
 #include "backends/vulkan/spirv.h"
+#include "ir/support/narrate.h"
 
 namespace lockstep::vulkan {
 
@@ -78,6 +80,7 @@ Result<std::vector<KernelPipeline>> makePipelines(Context& context, const progra
     wanted[dispatch->kernel.index()] = true;
     jobs.push_back({.kernel = dispatch->kernel.index(), .bindings = dispatch->bindings.size(), .made = {}, .bug = {}});
   }
+  const auto start = std::chrono::steady_clock::now();
   // Drivers take 10 to 200 ms for a kernel, and compile on as many threads as call them.
   std::atomic<size_t> next = 0;
   auto work = [&] {
@@ -104,6 +107,10 @@ Result<std::vector<KernelPipeline>> makePipelines(Context& context, const progra
     LS_TRY(pipelines[job.kernel], std::move(*job.made));
   }
   if (!jobs.empty()) context.savePipelineCache();
+  narrate([&] {
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    return fmt::format("{} pipelines made in {:.1f} ms", jobs.size(), took.count());
+  });
   return pipelines;
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "frontend/wgsl/token.h"
+#include "frontend/wgsl/xid.h"
 
 namespace lockstep::wgsl {
 namespace {
@@ -32,6 +33,9 @@ CodePoint decodeUtf8(std::string_view text) {
     if ((byte(i) & 0xC0u) != 0x80u) return {};
     value = (value << 6u) | (byte(i) & 0x3Fu);
   }
+  constexpr std::array<uint32_t, 5> kSmallest{0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = value >= 0xD800 && value <= 0xDFFF;
+  if (value < kSmallest[length] || surrogate || value > 0x10FFFF) return {};
   return {value, length};
 }
 
@@ -42,17 +46,7 @@ bool isBlank(uint32_t c) {
 
 bool isDigit(uint32_t c) { return c >= '0' && c <= '9'; }
 
-/// Letters outside ASCII are accepted as a whole; the exact XID tables are not needed to read valid programs. Symbols and
-/// punctuation blocks are left out so that stray arrows and dashes are reported.
-bool isIdentifierStart(uint32_t c) {
-  if (c < 0x80) return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-  const bool letter = c == 0xAA || c == 0xB5 || c == 0xBA || (c >= 0xC0 && c != 0xD7 && c != 0xF7);
-  const bool symbols = (c >= 0x2000 && c <= 0x206F) || (c >= 0x20A0 && c <= 0x20CF) || (c >= 0x2190 && c <= 0x2BFF) ||
-                       (c >= 0x3000 && c <= 0x3004) || (c >= 0xD800 && c <= 0xF8FF) || c >= 0xE0000 || (c >= 0x1F000 && c <= 0x1FAFF);
-  return letter && !symbols;
-}
-
-bool isIdentifierContinue(uint32_t c) { return isIdentifierStart(c) || isDigit(c) || c == 0xB7; }
+bool isIdentifierStart(uint32_t c) { return c == '_' || isXidStart(c); }
 
 class Lexer {
  public:
@@ -130,7 +124,7 @@ class Lexer {
     size_t length = 0;
     while (at_ + length < text_.size()) {
       const CodePoint c = decodeUtf8(text_.substr(at_ + length));
-      if (c.length == 0 || !(length == 0 ? isIdentifierStart(c.value) : isIdentifierContinue(c.value))) break;
+      if (c.length == 0 || !(length == 0 ? isIdentifierStart(c.value) : isXidContinue(c.value))) break;
       length += c.length;
     }
     return length;

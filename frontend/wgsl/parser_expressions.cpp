@@ -135,7 +135,14 @@ ExprId Parser::parseShift(ExprId first) {
 
 ExprId Parser::parseAdditive(ExprId first) {
   first = parseMultiplicative(first);
-  while (is("+") || is("-")) {
+  while (is("+") || is("-") || is("--")) {
+    if (is("--")) {
+      // "a--b" is a - (-b).
+      tokens_[at_].text.remove_prefix(1);
+      ++tokens_[at_].span.begin;
+      first = binary(BinaryOp::Sub, first, parseMultiplicative(parseUnary()));
+      continue;
+    }
     const BinaryOp op = *binaryOf(next());
     first = binary(op, first, parseMultiplicative(parseUnary()));
   }

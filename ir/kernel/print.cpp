@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text form; grammar in ir/README.md. Must print anything, also modules that the validator rejects.
+// The text form; grammar in docs/ir.md. Must print anything, also modules that the validator rejects.
 #include <fmt/format.h>
 
 #include <map>

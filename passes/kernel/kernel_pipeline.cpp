@@ -72,7 +72,9 @@ Result<Module> runKernelPasses(Module module, const std::vector<std::string>& na
     const KernelPass* pass = find(name);
     if (pass == nullptr) {
       std::string known = joinNames(kPasses, [](const KernelPass& row) { return row.info.name; });
-      return fail("pipeline.pass", fmt::format("there is no kernel pass '{}'", name), {}, "use one of " + known);
+      Failure failure = fail("pipeline.pass", fmt::format("there is no kernel pass '{}'", name), {}, "use one of " + known);
+      failure.exit_code = ExitCode::Usage;
+      return failure;
     }
     module = pass->run(std::move(module));
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cctype>
+#include <filesystem>
 
 #include "frontend/io/safetensors.h"
 #include "tests/cli/process.h"
@@ -27,7 +28,7 @@ TEST_F(Cli, help_lists_the_verbs) {
   const Outcome help = run("--help");
   EXPECT_EQ(help.status, 0);
   for (const char* verb :
-       {"train", "devices", "doctor", "explain", "run", "explore", "opt", "profile", "verify", "new", "manual", "completions"}) {
+       {"train", "devices", "doctor", "explain", "run", "explore", "opt", "profile", "verify", "fmt", "conformance", "new", "manual", "completions"}) {
     EXPECT_NE(help.out.find(verb), std::string::npos);
     const Outcome one = run(std::string(verb) + " --help");
     EXPECT_EQ(one.status, 0) << verb;
@@ -52,25 +53,30 @@ TEST_P(CliMistake, is_answered) {
 }
 INSTANTIATE_TEST_SUITE_P(
     All, CliMistake,
-    ::testing::Values(Mistake{"", 2, "usage.verb"}, Mistake{"trian", 2, "did you mean 'train'?"},
-                      Mistake{"devices --jsn", 2, "did you mean '--json'?"}, Mistake{"devices extra", 2, "usage.argument"},
-                      Mistake{"train --steps many", 2, "usage."}, Mistake{"train --steps -1", 2, "usage.steps"},
-                      Mistake{"train sinus", 2, "did you mean 'sine'?"},
-                      Mistake{"train sine --disable-pass fusee", 2, "did you mean 'fuse'?"},
-                      Mistake{"train sine --memory-limit -1", 2, "--memory-limit"},
-                      Mistake{"train sine --no-out --device reference --memory-limit 1000", 6, "planBuffers.memory"},
-                      Mistake{"train sine --no-out --device nonsense", 3, "nonsense"}, Mistake{"opt", 2, "FILE"},
-                      Mistake{"opt no-such-file.graph", 4, "file.read"}, Mistake{"run kernel.txt", 4, "run.file"},
-                      Mistake{"run no-such-file.wgsl", 4, "file.read"}, Mistake{"run k.kir --dispatch 0", 4, "run.dispatch"},
-                      Mistake{"verify golden", 2, "usage.value"}, Mistake{"verify goldn x", 2, "did you mean 'golden'?"},
-                      Mistake{"verify golden no-such-file", 4, "file.read"}, Mistake{"explain matmul.C33", 2, "did you mean 'matmul.C3'?"},
-                      Mistake{"--color sometimes devices", 2, "auto, always or never"},
-                      Mistake{"train sine --resume --out no-such-run", 4, "folder.missing"}, Mistake{"train --resume", 4, "folder.missing"},
-                      Mistake{"train sine --no-out --out x", 2, "usage.out"}, Mistake{"new", 2, "NAME"},
-                      Mistake{"new 2nd_model", 2, "usage.name"}, Mistake{"new my-model", 2, "usage.name"},
-                      Mistake{"new all", 2, "usage.name"}, Mistake{"completions bsh", 2, "did you mean 'bash'?"},
-                      Mistake{"explore", 2, "NAME"}, Mistake{"explore sin", 2, "did you mean 'sine'?"},
-                      Mistake{"explore /", 4, "explore.dump"}, Mistake{"explore sine --device nonsense", 3, "nonsense"}),
+    ::testing::Values(
+        Mistake{"", 2, "usage.verb"}, Mistake{"trian", 2, "did you mean 'train'?"}, Mistake{"devices --jsn", 2, "did you mean '--json'?"},
+        Mistake{"devices extra", 2, "usage.argument"}, Mistake{"train --steps many", 2, "usage."},
+        Mistake{"train --steps -1", 2, "usage.steps"}, Mistake{"train sinus", 2, "did you mean 'sine'?"},
+        Mistake{"train sine --disable-pass fusee", 2, "did you mean 'fuse'?"}, Mistake{"train sine --memory-limit -1", 2, "--memory-limit"},
+        Mistake{"train sine --no-out --device reference --memory-limit 1000", 6, "planBuffers.memory"},
+        Mistake{"train sine --no-out --device nonsense", 3, "nonsense"}, Mistake{"opt", 2, "FILE"},
+        Mistake{"opt no-such-file.graph", 4, "file.read"}, Mistake{"run kernel.txt", 4, "run.file"},
+        Mistake{"run no-such-file.wgsl", 4, "file.read"}, Mistake{"run k.kir --dispatch 0", 2, "run.dispatch"},
+        Mistake{"train sine --no-out --disable-pass grad", 2, "pipeline.pass"}, Mistake{"verify samples all --steps 0", 2, "usage.steps"},
+        Mistake{"verify samples nothing", 2, "usage.verify"}, Mistake{"verify samples all --device nonsense", 3, "nonsense"},
+        Mistake{"manual extra", 2, "usage.argument"}, Mistake{"doctor extra", 2, "usage.argument"},
+        Mistake{"profile sine --device nonsense", 3, "nonsense"}, Mistake{"profile sine --steps 0", 2, "usage.steps"},
+        Mistake{"run x.graph --inputs no-such-file", 4, "file.read"}, Mistake{"run x.graph", 2, "usage.inputs"},
+        Mistake{"train mnist-cnn --no-out --data no-such-folder --device reference", 4, "no-such-folder"},
+        Mistake{"verify golden", 2, "usage.value"}, Mistake{"verify goldn x", 2, "did you mean 'golden'?"},
+        Mistake{"verify golden no-such-file", 4, "file.read"}, Mistake{"explain matmul.C33", 2, "did you mean 'matmul.C3'?"},
+        Mistake{"--color sometimes devices", 2, "auto, always or never"},
+        Mistake{"train sine --resume --out no-such-run", 4, "folder.missing"}, Mistake{"train --resume", 4, "folder.missing"},
+        Mistake{"train sine --no-out --out x", 2, "usage.out"}, Mistake{"new", 2, "NAME"}, Mistake{"new 2nd_model", 2, "usage.name"},
+        Mistake{"new my-model", 2, "usage.name"}, Mistake{"new all", 2, "usage.name"},
+        Mistake{"completions bsh", 2, "did you mean 'bash'?"}, Mistake{"explore", 2, "NAME"},
+        Mistake{"explore sin", 2, "did you mean 'sine'?"}, Mistake{"explore /", 4, "explore.dump"},
+        Mistake{"explore sine --device nonsense", 3, "nonsense"}),
     [](const auto& info) {
       std::string name;
       for (const char c : std::string(info.param.arguments)) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
@@ -157,6 +163,41 @@ TEST_F(Cli, golden_case_of_each_status) {
   }
   EXPECT_EQ(run("verify golden " + path + " --device evaluate --filter nothing").status, 2);
   EXPECT_EQ(run("verify golden " + path + " --device evaluate --filter '('").status, 2);
+}
+
+TEST_F(Cli, interrupted_run_ends_in_order) {
+  const std::string folder = scratch_ / "stopped", err = scratch_ / "err";
+  const std::string command = std::string("timeout --preserve-status -s INT 2 " LOCKSTEP_TOOL) +
+                              " train sine --device reference --steps 100000000 --quiet --out " + folder + " >" + err + " 2>&1";
+  const int raw = std::system(command.c_str());
+  ASSERT_TRUE(WIFEXITED(raw));
+  EXPECT_EQ(WEXITSTATUS(raw), 130) << *io::readTextFile(err);
+  EXPECT_TRUE(std::filesystem::exists(folder + "/checkpoint.safetensors"));
+}
+
+TEST_F(Cli, checkpoint_of_another_model_is_incompatible) {
+  const std::string sine = scratch_ / "sine", kan = scratch_ / "kan";
+  for (const std::string name : {"sine", "kan"}) {
+    ASSERT_EQ(run("train " + name + " --device reference --steps 1 --quiet --out " + (scratch_ / name).string()).status, 0);
+  }
+  std::filesystem::remove_all(sine + "/checkpoints");
+  std::filesystem::copy(kan + "/checkpoints", sine + "/checkpoints");
+  const Outcome outcome = run("train --resume --steps 2 --out " + sine);
+  EXPECT_EQ(outcome.status, 8) << outcome.err;
+  EXPECT_NE(outcome.err.find("error: checkpoint."), std::string::npos) << outcome.err;
+}
+
+/// The table of docs/errors.md and the manual have the same codes in the same words.
+TEST_F(Cli, exit_codes_are_those_of_the_page) {
+  const std::string page = *io::readTextFile(LOCKSTEP_SOURCE_DIR "/docs/errors.md"), manual = run("manual").out;
+  std::string rest = manual.substr(manual.find(".SH EXIT STATUS\n"));
+  size_t count = 0;
+  for (size_t at = rest.find(".B "); at != std::string::npos; at = rest.find(".B ", at + 1), ++count) {
+    const size_t line = rest.find('\n', at), end = rest.find('\n', line + 1);
+    const std::string row = "| " + rest.substr(at + 3, line - at - 3) + " | " + rest.substr(line + 1, end - line - 1) + " |";
+    EXPECT_NE(page.find(row + "\n"), std::string::npos) << row;
+  }
+  EXPECT_EQ(count, 10u);
 }
 
 /// One step of y = relu(x w1 + b1) w2 + b2 on a sample whose unit is on in exact arithmetic, and at 0 once x w1 is rounded to f32.

@@ -55,8 +55,10 @@ TEST(Options, description_has_every_row_and_the_verb_does_nothing) {
   });
   EXPECT_FALSE(ran);
   EXPECT_EQ(description.command, "lockstep train");
-  ASSERT_EQ(description.rows.size(), 5u);
-  const OptionRow &help = description.rows[0], &name = description.rows[1], &output = description.rows[2], &steps = description.rows[3];
+  ASSERT_EQ(description.rows.size(), 6u);
+  const OptionRow &help = description.rows[0], &verbose = description.rows[1], &name = description.rows[2], &output = description.rows[3],
+                  &steps = description.rows[4];
+  EXPECT_EQ(verbose.names.back(), "--verbose");
   EXPECT_EQ(help.names.back(), "--help");
   EXPECT_TRUE(name.argument && name.required);
   EXPECT_EQ(name.choices, (std::vector<std::string>{"sine", "kan"}));
@@ -64,7 +66,7 @@ TEST(Options, description_has_every_row_and_the_verb_does_nothing) {
   EXPECT_EQ(output.initial, "-");
   EXPECT_EQ(steps.value, "INT");
   EXPECT_EQ(steps.initial, "7");
-  EXPECT_TRUE(description.rows[4].value.empty());
+  EXPECT_TRUE(description.rows[5].value.empty());
   EXPECT_TRUE(parse({"sine"}).result.ok() && *parse({"sine"}).result) << "options after a description are parsed again";
 }
 

@@ -2,39 +2,31 @@
 // The page of `lockstep explore` in a browser: with "#test" its own script clicks through all views and says what it counted.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <regex>
 
+#include "tests/browser/browser.h"
 #include "tests/cli/process.h"
 
 namespace lockstep {
 namespace {
 
 using Json = nlohmann::json;
+using testing::Browser;
 using testing::Outcome;
+
+Json ask(Browser& browser, const std::string& expression) { return Json::parse(browser.evaluate(expression)); }
 
 class ExplorePage : public ::testing::Test {
  protected:
   ExplorePage() : scratch_("explore-page") {}
   void SetUp() override {
-    if (std::system("chromium --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "there is no chromium (Debian package chromium)";
-  }
-  /// Runs the browser on a page; gives what it prints.
-  std::string browse(const std::string& url, const std::string& options) {
-    const std::string out = scratch_ / "browser.out";
-    const std::string command =
-        "HOME=" + (scratch_ / "").string() +
-        " timeout 120 chromium --headless=new --no-sandbox --disable-gpu --user-data-dir=" + (scratch_ / "profile").string() +
-        " --virtual-time-budget=20000 " + options + " '" + url + "' >" + out + " 2>/dev/null";
-    EXPECT_EQ(std::system(command.c_str()), 0) << command;
-    return *io::readTextFile(out);
+    if (!Browser::exists()) GTEST_SKIP() << "there is no chromium (Debian package chromium)";
   }
   /// What the page says of itself: "ok {...}" or "failed ...".
   std::string verdict(const std::string& page) {
-    const std::string dom = browse("file://" + page + "#test", "--dump-dom");
-    std::smatch match;
-    return std::regex_search(dom, match, std::regex("<pre id=\"result\"[^>]*>([^<]*)</pre>")) ? match[1].str() : "no result";
+    Browser browser(scratch_);
+    browser.open("file://" + page + "#test");
+    return ask(browser, "document.getElementById('result')?.textContent ?? 'no result'");
   }
   void make(const std::string& options) {
     const Outcome outcome = testing::runTool(scratch_, "explore sine --device reference --sources " LOCKSTEP_SOURCE_DIR " " + options);
@@ -65,6 +57,7 @@ TEST_F(ExplorePage, every_view_of_sine_works) {
   EXPECT_GT(counts["panels"], 400) << "one for each value of each graph";
   EXPECT_GT(counts["kernels"], 60) << "values in groups have a kernel";
   EXPECT_GT(counts["sources"], 40);
+  EXPECT_GT(counts["members"], 40) << "each says its group, and its source line if it has one";
   EXPECT_EQ(counts["sourceLines"], 3u) << "layers, relu and the loss";
   EXPECT_GT(counts["hits"], 10) << "matmul is found";
 }
@@ -81,13 +74,28 @@ TEST_F(ExplorePage, damaged_page_fails) {
   EXPECT_TRUE(said.starts_with("failed ReferenceError: missing is not defined")) << said;
 }
 
-TEST_F(ExplorePage, screenshot_is_a_picture) {
-  const std::string page = scratch_ / "sine.html", picture = scratch_ / "page.png";
+/// The pages of docs/images, and those of a phone.
+TEST_F(ExplorePage, fits_every_screen) {
+  const std::string page = scratch_ / "sine.html";
   make("--out " + page);
-  browse("file://" + page + "#stage=fuse&view=dispatches&sel=command:1", "--window-size=1200,800 --screenshot=" + picture);
-  const std::string bytes = *io::readTextFile(picture);
-  EXPECT_TRUE(bytes.starts_with("\x89PNG"));
-  EXPECT_GT(bytes.size(), 30000u) << "an empty page is smaller";
+  Browser browser(scratch_);
+  struct View {
+    std::string name, address;
+  };
+  for (const View& view : std::vector<View>{{"diff", "stage=fuse&view=diff"},
+                                            {"dispatches", "stage=fuse&view=dispatches&sel=command:1"},
+                                            {"memory", "stage=fuse&view=memory"},
+                                            {"source", "stage=fuse&view=source"}}) {
+    for (const testing::Screen& screen : testing::kScreens) {
+      browser.resize(screen);
+      browser.open("file://" + page + "#" + view.address);
+      EXPECT_EQ(ask(browser, "[innerWidth, document.documentElement.scrollWidth]"), Json({screen.width, screen.width})) << view.name;
+      EXPECT_GE(ask(browser, "document.getElementById('main').getBoundingClientRect().height").get<double>(), 250) << view.name;
+      browser.capture(testing::pictureFile(scratch_, "explore-" + view.name + "-" + screen.name() + ".png"));
+      EXPECT_EQ(Json(browser.complaints()).dump(), "[]");
+      EXPECT_EQ(Json(browser.requests()).dump(), "[]") << "the page needs nothing else";
+    }
+  }
 }
 
 }  // namespace

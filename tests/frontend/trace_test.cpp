@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
+#include <memory>
+
+#include "frontend/nn.h"
 #include "tests/frontend/tracing.h"
 
 namespace lockstep {
@@ -70,6 +74,29 @@ TEST(Trace, locations_reach_the_graph) {
   const graph::Node& node = graph.definition(graph.outputs[0].value);
   ASSERT_NE(node.location, 0u);
   EXPECT_EQ(graph.locations[node.location - 1].line, __LINE__ - 3u);
+}
+
+TEST(Trace, parameter_of_a_layer_made_by_make_unique_is_placed_at_its_first_use) {
+  struct Model : Module {
+    std::unique_ptr<nn::Linear> far = std::make_unique<nn::Linear>(*this, "far", 3, 2);
+    nn::Linear near{*this, "near", 2, 2};
+  };
+  const uint32_t model_line = __LINE__ - 4, used_line = __LINE__ + 4;
+  Model model;
+  detail::Trace trace;
+  trace.addParameters(model);
+  const Tensor hidden = (*model.far)(trace.addInput("x", f32(1, 3)));
+  trace.output(graph::OutputKind::Result, "y", model.near(hidden));
+  const graph::Graph graph = trace.take();
+  std::map<std::string, Location> placed;
+  for (const graph::Node& node : graph.nodes) {
+    const std::string* name = graph::leafName(node);
+    if (name != nullptr && node.location != 0) placed[*name] = graph.locations[node.location - 1];
+  }
+  for (const char* name : {"far.W", "far.b", "near.W", "near.b"}) {
+    EXPECT_TRUE(placed[name].file.ends_with("trace_test.cpp")) << name << " in " << placed[name].file;
+    EXPECT_EQ(placed[name].line, name[0] == 'f' ? used_line : model_line) << name;
+  }
 }
 
 TEST(Trace, capture_names_are_unique) {

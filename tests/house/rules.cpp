@@ -66,14 +66,12 @@ const std::vector<LibraryRow>& libraries() {
       {"glslang/", {"backends/vulkan/", "tests/"}, true},
       {"SPIRV/", {"backends/vulkan/", "tests/"}, true},
       {"spirv-tools/", {"backends/vulkan/", "tests/"}, true},
-      {"spirv/", {"backends/vulkan/", "tests/"}, true},
       {"tbb/", {"backends/reference/", "ir/graph/evaluate", "bench/", "tests/"}, true},
       {"oneapi/tbb", {"backends/reference/", "ir/graph/evaluate", "bench/", "tests/"}, true},
       {"nlohmann/", {"frontend/io/", "experiment/", "conformance/", "tools/", "bench/", "tests/"}, false},
       {"CLI/", {"console/", "bench/"}, false},
       {"png.h", {"frontend/io/"}, false},
       {"zlib.h", {"frontend/io/", "conformance/", "tests/"}, false},
-      {"xxhash.h", {"ir/", "passes/", "backends/", "frontend/"}, false},
   };
   return rows;
 }
@@ -83,6 +81,12 @@ bool startsWithAny(std::string_view text, std::span<const std::string_view> pref
 }
 
 bool isHeader(const SourceFile& file) { return file.path.ends_with(".h"); }
+
+/// The examples of docs/extending.md stand in a folder as they would in the tree.
+std::string exampleTree(const SourceFile& file) {
+  constexpr std::string_view kTree = "tests/docs/extending/";
+  return std::string(file.path.starts_with(kTree) ? kTree : "");
+}
 
 }  // namespace
 
@@ -136,7 +140,8 @@ Violations checkDirection(const SourceFile& file, const fs::path& root) {
     }
     if (!startsWithAny(include.name, row->allowed)) {
       violations.push_back(fmt::format("{}{} may not include {}", place, row->folder, include.name));
-    } else if (!fs::exists(root / include.name) && !file.path.starts_with("tests/house/")) {
+    } else if (!fs::exists(root / include.name) && !fs::exists(root / exampleTree(file) / include.name) &&
+               !file.path.starts_with("tests/house/")) {
       violations.push_back(fmt::format("{}\"{}\" is not a path from the root", place, include.name));
     }
   }

@@ -2,7 +2,6 @@
 // print, parse and canonical agree.
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <iterator>
 
 #include "tests/kernel/samples.h"
@@ -180,18 +179,6 @@ fn @f() {
   return
 }
 )");
-}
-
-TEST(Text, example_of_the_readme_is_valid_and_canonical) {
-  std::ifstream file(LOCKSTEP_SOURCE_DIR "/ir/README.md");
-  std::string readme((std::istreambuf_iterator<char>(file)), {});
-  size_t begin = readme.find("lockstep.kernel 1\n");
-  ASSERT_NE(begin, std::string::npos);
-  std::string text = readme.substr(begin, readme.find("```", begin) - begin);
-  Result<Module> module = parse(text);
-  ASSERT_TRUE(module.ok()) << toString(module.diagnostics());
-  EXPECT_EQ(print(*module), text);
-  EXPECT_TRUE(validate(*module).ok());
 }
 
 TEST(Text, an_invalid_module_prints_all_the_same) {

@@ -45,10 +45,26 @@ TEST(Errors, mixedOperators_needParentheses) {
     const std::string error = firstError(std::string("fn f(a: i32, b: i32, c: i32) { _ = ") + expression + "; }");
     EXPECT_NE(error.find("need parentheses when they are mixed"), std::string::npos) << expression << " gave " << error;
   }
-  constexpr const char* kGood[] = {"a & b & c",       "(a & b) == c", "a + b * c - a",   "a < b && b < c && a < c",
-                                   "(a << 1u) << 2u", "a << 1u == b", "a + b < c - a",   "a | (b & c)",
-                                   "a * b % c",       "-a - -b",      "a == b || a != c"};
+  constexpr const char* kGood[] = {"a & b & c",       "(a & b) == c", "a + b * c - a", "a < b && b < c && a < c",
+                                   "(a << 1u) << 2u", "a << 1u == b", "a + b < c - a", "a | (b & c)",
+                                   "a * b % c",       "-a - -b",      "a--b",          "a---b--c",
+                                   "a == b || a != c"};
   for (const char* expression : kGood) readGood(std::string("fn f(a: i32, b: i32, c: i32) { _ = ") + expression + "; }");
+}
+
+TEST(Errors, identifiers_areThoseOfUnicode) {
+  for (const char* name : {"Δέλτα", "réflexion", "Кызыл", "朝焼け", "سلام", "гⷶ", "_x", "a_", "ⅷ", "𐐨"}) {
+    readGood(std::string("const ") + name + " = 1;");
+  }
+  constexpr Case kCases[] = {
+      {"const a→b = 1;", "1:8 wgsl.syntax: character '→' is not part of WGSL"},
+      {"const ·a = 1;", "1:7 wgsl.syntax: character '·' is not part of WGSL"},
+      {"const 😀 = 1;", "1:7 wgsl.syntax: character '😀' is not part of WGSL"},
+      {"const a\xC0\x80 = 1;", "1:8 wgsl.syntax: byte 0xc0 is not valid here"},
+      {"const a\xE0\x80\x80 = 1;", "1:8 wgsl.syntax: byte 0xe0 is not valid here"},
+      {"const a\xED\xA0\x80 = 1;", "1:8 wgsl.syntax: byte 0xed is not valid here"},
+  };
+  for (const Case& c : kCases) EXPECT_EQ(firstError(c.source), c.expected) << c.source;
 }
 
 TEST(Errors, names_areResolved) {

@@ -82,7 +82,7 @@ function dispatchView() {
     boxes.set(command.index, box);
     picture.append(box);
     if (measured) picture.append(svg("rect", { css: "bar-time", x: x + 1, y: y + BOX.height - 7, width: Math.max(1, (BOX.width - 2) * (command.seconds / most)), height: 6, rx: 3 }));
-    picture.append(svg("text", { css: "label", x: x + 10, y: y + 17 }, cut(command.label, 23)), svg("text", { css: "sub", x: x + 10, y: y + 31 }, cut(kernel, 30)),
+    picture.append(svg("text", { css: "label", x: x + 10, y: y + 17 }, cut(command.label, 22)), svg("text", { css: "sub", x: x + 10, y: y + 31 }, cut(kernel, 30)),
       svg("text", { css: "sub", x: x + 10, y: y + 44 }, (command.groups ? command.groups.join("×") + " workgroups" : "")),
       svg("text", { css: "sub", x: x + BOX.width - 10, y: y + 44, "text-anchor": "end" }, measured ? formatTime(command.seconds) : ""));
   }
@@ -126,8 +126,8 @@ function memoryView() {
     const column = Math.max(9, Math.min(110, room / data.levels)), width = MAP.left + column * data.levels + MAP.right;
     const y = (bytes) => MAP.top + MAP.height * (bytes / arena.size), x = (level) => MAP.left + column * level, base = MAP.top + MAP.height + MAP.curve + 30;
     const picture = svg("svg", { width, height: base + 26 });
-    for (let part = 0; part <= 4; ++part) {
-      const bytes = (arena.size * part) / 4;
+    const unit = 2 ** Math.ceil(Math.log2(arena.size / 8));
+    for (let bytes = 0; bytes <= arena.size; bytes += unit) {
       picture.append(svg("line", { css: "grid", x1: MAP.left, x2: width - MAP.right, y1: y(bytes), y2: y(bytes) }), svg("text", { css: "axis", x: MAP.left - 8, y: y(bytes) + 4, "text-anchor": "end" }, formatBytes(bytes)));
     }
     const every = Math.ceil(34 / column);
@@ -141,7 +141,7 @@ function memoryView() {
         ...tipped(`%${buffer.name}: ${buffer.type}\n${formatBytes(buffer.size)} at ${buffer.offset}, levels ${buffer.first}..${buffer.last}`) });
       rects.set(buffer.index, rect);
       picture.append(rect);
-      if (w > 44 && h > 13) picture.append(svg("text", { x: x(buffer.first) + 6, y: y(buffer.offset) + Math.min(15, h / 2 + 4), style: "fill:#10131a" }, cut(`%${buffer.name} ${buffer.type}`, Math.floor(w / 6.4))));
+      if (w > 44 && h > 13) picture.append(svg("text", { x: x(buffer.first) + 6, y: y(buffer.offset) + Math.min(15, h / 2 + 4), style: "fill:#10131a" }, cut(`%${buffer.name} ${buffer.type}`, Math.floor((w - 12) / 6.2))));
     });
     alive.forEach((bytes, level) => picture.append(svg("rect", { css: "alive", x: x(level), y: base - MAP.curve * (bytes / peak), width: column - 1, height: MAP.curve * (bytes / peak), ...tipped(`level ${level}: ${formatBytes(bytes)} alive`) })));
     canvas.append(picture);

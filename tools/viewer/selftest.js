@@ -20,7 +20,7 @@ function selfTest() {
     return shown.view.changes;
   });
 
-  counts.panels = counts.kernels = counts.sources = 0;
+  counts.panels = counts.kernels = counts.sources = counts.members = 0;
   for (const stage of stages.filter((s) => s.form === "graph")) {
     go({ stage: stage.index, view: "text", sel: null });
     for (const [key, def] of stage.defs) {
@@ -32,6 +32,10 @@ function selfTest() {
       if (stage !== lastGraph) continue;
       counts.kernels += count("#panel pre.kernel") > 0;
       counts.sources += count("#panel pre .here") > 0;
+      if (!lastGraph.groups.some((group) => group.members.includes(key))) continue;
+      ++counts.members;
+      expect([...document.querySelectorAll("#panel dt")].some((node) => node.textContent === "group"), `group of ${key}`);
+      expect(!stage.placeOf.has(def.line) || count("#panel pre .here") === 1, `source line of ${key}`);
     }
   }
   counts.placed = lastGraph.groups.filter((group) => group.place?.commands.length).length;
