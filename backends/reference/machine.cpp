@@ -4,8 +4,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <random>
 
 namespace lockstep::reference {
+namespace {
+
+/// A round of a loop costs the time of its instructions, however few lanes there are: it counts as so many.
+constexpr uint32_t kLeastLanes = 64;
+
+}  // namespace
 
 Machine::Machine(const Bytecode& code, std::span<const BufferView> bindings, std::array<uint32_t, 3> groups, const MachineOptions& options)
     : code_(code), routines_(vectorRoutines()), bindings_(bindings), groups_(groups), options_(options) {
@@ -16,6 +24,9 @@ Machine::Machine(const Bytecode& code, std::span<const BufferView> bindings, std
   workgroup_memory_.resize(size_t(code.workgroup_words) * code.batch_groups);
   frames_.resize(code.frames);
   lane_base_.resize(code.width);
+  atomic_order_.resize(code.width);
+  std::iota(atomic_order_.begin(), atomic_order_.end(), 0u);
+  if (options_.order_seed != 0) std::shuffle(atomic_order_.begin(), atomic_order_.end(), std::mt19937_64(options_.order_seed));
   for (uint32_t lane = 0; lane < code.width; ++lane) {
     uint32_t group = std::min(lane / code.group_lanes, code.batch_groups - 1), local = lane % code.group_lanes;
     lane_base_[lane] = group * code.workgroup_words;
@@ -163,12 +174,12 @@ uint32_t Machine::control(const Instruction& x, uint32_t pc) {
       routines_.maskAndNot(frameRow(x.dst, 0), frameRow(x.dst, 0), mask_, width);
       return pc + 1;
     case Opcode::LoopBack:
-      if (budget_ < lanes_) {
+      if (budget_ < std::max(lanes_, kLeastLanes)) {
         fault_ = {.kind = Fault::Kind::EndlessLoop, .site = x.site};
         while (fault_.lane < lanes_ && !isActive(fault_.lane)) ++fault_.lane;
         return pc;
       }
-      budget_ -= lanes_;
+      budget_ -= std::max(lanes_, kLeastLanes);
       return x.target;
 #define LS_VM_OP1(name, r, a) case Opcode::name:
 #define LS_VM_OP2(name, r, a, b) case Opcode::name:

@@ -32,6 +32,7 @@ struct Fault {
 struct MachineOptions {
   bool checks = true;
   uint64_t loop_budget = uint64_t(1) << 34;  ///< iterations times lanes of a batch
+  uint64_t order_seed = 0;                   ///< of workgroups, and of lanes in atomics; 0: ascending
 };
 
 /// What workgroup memory holds that a kernel promised to write before it reads it: a NaN, and a huge index.
@@ -118,6 +119,7 @@ class Machine {
   std::vector<uint32_t> initial_;
   uint32_t* r_ = nullptr;  ///< register file, aligned to 64 bytes
   std::vector<uint32_t> lane_memory_, workgroup_memory_, limits_, lane_base_;
+  std::vector<uint32_t> atomic_order_;  ///< lanes in the order of their atomics
   std::vector<MaskFrame> frames_;
   const uint32_t* mask_ = nullptr;
   uint32_t active_ = 0, lanes_ = 0;

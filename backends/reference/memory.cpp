@@ -341,8 +341,8 @@ uint32_t applyAtomic(Opcode op, uint32_t& word, uint32_t value, uint32_t compare
 void Machine::atomic(const Instruction& x) {
   const MemoryAccess& access = code_.accesses[x.access];
   View where = view(access, x.access);
-  for (uint32_t lane = 0; lane < lanes_; ++lane) {
-    if (!isActive(lane)) continue;
+  for (uint32_t lane : atomic_order_) {
+    if (lane >= lanes_ || !isActive(lane)) continue;
     uint32_t index = indexOf(x, lane);
     if (index >= where.limit) {
       outOfBounds(x, lane, index, where.limit);

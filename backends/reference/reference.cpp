@@ -170,7 +170,8 @@ class ReferenceExecutable : public Executable {
     std::vector<BufferView> bindings;
     for (const program::Range& range : dispatch.bindings) bindings.push_back(view(range));
     const Bytecode& code = kernels_[dispatch.kernel.index()];
-    reference::MachineOptions options{.checks = shared_->options.checks, .loop_budget = shared_->options.loop_budget};
+    reference::MachineOptions options{
+        .checks = shared_->options.checks, .loop_budget = shared_->options.loop_budget, .order_seed = shared_->options.order_seed};
     Fault fault = reference::dispatch(shared_->pool, code, bindings, dispatch.groups, options);
     if (fault.kind == Fault::Kind::None) return Success{};
     const kernel::Module& module = *program_.modules()[dispatch.kernel.index()];

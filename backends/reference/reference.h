@@ -20,6 +20,9 @@ struct ReferenceOptions {
   bool checks = true;
   /// Reports reads of Workspace bytes that were not written before in the same step.
   bool track_uninitialised = false;
+  /// 0 runs workgroups, and the atomics of their invocations, in the order of their indices; another number in an order of its own. WGSL
+  /// promises nothing, so results that depend on it are no results. One thread is used then.
+  uint64_t order_seed = 0;
   /// Threads that run workgroups; 0 = one for each core.
   uint32_t max_threads = 0;
   /// Lanes of a subgroup: a power of two from 4 to 128 (reference.subgroups). 4 is the smallest that WGSL knows.
@@ -27,7 +30,7 @@ struct ReferenceOptions {
   /// Which invocations make a subgroup: 0 takes them by local_invocation_index, another number in an order of its own. WGSL promises
   /// nothing, so a kernel must give the same for every seed.
   uint64_t subgroup_seed = 0;
-  /// Loop iterations times invocations after which a batch of workgroups (up to 256 invocations) counts as endless.
+  /// Loop iterations times invocations (at least 64) after which a batch of workgroups (up to 256 invocations) counts as endless.
   uint64_t loop_budget = uint64_t(1) << 34;
 };
 

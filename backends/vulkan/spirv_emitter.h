@@ -84,7 +84,6 @@ class Emitter {
   void storeArray(const Place& place, spv::Id value);
   spv::Id arrayLength(const Place& place);
   Place localVariable(kernel::TypeId type, const char* name);
-  spv::Id clampIndex(kernel::ValueId index, spv::Id limit);
   /// The constant's value, when the operand is a scalar constant.
   [[nodiscard]] std::optional<uint32_t> literal(kernel::ValueId id) const;
   void emitMemory(const kernel::Instruction& instruction);
@@ -196,6 +195,7 @@ class Emitter {
   std::map<uint32_t, Place> spilled_constants_;
   std::vector<Breakable> breakables_;
   std::vector<Frame> frames_;
+  std::optional<Place> rounds_;  ///< how many rounds are left to the loops that are not sure to end
 };
 
 }  // namespace lockstep::vulkan

@@ -89,9 +89,10 @@ kernel::ValueId Lowerer::lowerReference(ExprId id) {
       const uint32_t count = types_.elementCount(base);
       const uint32_t known = isConstant(index) ? builder_.module()[index].bits : 0;
       const bool negative = known > INT32_MAX && kernelType(index).scalar == kernel::Scalar::I32;
-      if (negative || (count > 0 && known >= count)) index = runTimeIndex(index);
+      const bool outside = negative || (count > 0 && known >= count);
+      if (outside) index = runTimeIndex(index);
       indices.push_back(index);
-      in_bounds = in_bounds && infoOf(part.right).value && types_.elementCount(base) > 0;
+      in_bounds = in_bounds && !outside && infoOf(part.right).value && types_.elementCount(base) > 0;
     } else if (types_.isVector(base)) {
       indices.push_back(builder_.u32(componentIndex(part.name[0])));
     } else {

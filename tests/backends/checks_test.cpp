@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "backends/reference/bytecode.h"
 #include "backends/reference/dispatch.h"
@@ -263,6 +264,30 @@ TEST(Checks, endless_loop) {
 )";
   Failure failure = failureOf(text, {Words(4)}, {1, 1, 1}, {.loop_budget = 1u << 20});
   EXPECT_EQ(failure.diagnostics[0].code, "reference.endless_loop");
+}
+
+TEST(Checks, orders_of_invocations_show_what_depends_on_them) {
+  const std::string text = R"(
+var @last: atomic<u32> {access = read_write, binding = 0, group = 0, space = storage}
+var @sum: atomic<u32> {access = read_write, binding = 1, group = 0, space = storage}
+fn @main(%gid: vec3<u32> {builtin = global_invocation_id}) {workgroup_size = [8, 1, 1]} {
+  %i: u32 = extract %gid, 0u
+  atomic_store @last, %i
+  %0: u32 = atomic_add @sum, %i
+}
+)";
+  std::set<uint32_t> last;
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    const std::unique_ptr<Backend> backend = makeReference({.order_seed = seed, .max_threads = 1});
+    const std::vector<Words> out = runText(*backend, text, {Words(1), Words(1)}, {64, 1, 1}).orThrow();
+    last.insert(out[0][0]);
+    EXPECT_EQ(out[1][0], 511u * 512 / 2);
+    if (seed == 0) {
+      EXPECT_EQ(out[0][0], 511u) << "the last one in ascending order";
+    }
+    EXPECT_EQ(runText(*backend, text, {Words(1), Words(1)}, {64, 1, 1}).orThrow()[0], out[0]) << "one seed is one order";
+  }
+  EXPECT_GT(last.size(), 4u);
 }
 
 program::Program readsWorkspace(bool filled) {
