@@ -92,13 +92,16 @@ void Lowerer::lowerDeclaration(StmtId id) {
 }
 
 void Lowerer::lowerAssign(const Stmt& stmt) {
-  const Value target = lowerReference(stmt.target);
+  MemoryPlace place = lowerPlace(stmt.target);
   if (stmt.kind == StmtKind::Assign) {
+    // The indices come before the value; the access itself computes nothing and stands beside its store.
     const Value value = lowerValue(stmt.value);
+    const Value target = accessPlace(std::move(place));
     at(stmt.span);
     builder_.store(target, value);
     return;
   }
+  const Value target = accessPlace(std::move(place));
   at(stmt.target.valid() ? ast_[stmt.target].span : stmt.span);
   const Value old = builder_.load(target);
   Value result;
@@ -164,9 +167,12 @@ void Lowerer::lowerLoop(const Stmt& stmt) {
 
 void Lowerer::lowerCondition(ExprId condition) {
   if (infoOf(condition).value && infoOf(condition).value->integer != 0) return;
-  const Value value = lowerValue(condition);
-  at(ast_[condition].span);
-  const Value stop = builder_.make(Op::Not, {value});
+  // `while !done` stops when done is true.
+  const Expr& expr = ast_[condition];
+  const bool negated = expr.kind == ExprKind::Unary && expr.unary == UnaryOp::Not && !infoOf(condition).value;
+  const Value value = lowerValue(negated ? expr.left : condition);
+  at(expr.span);
+  const Value stop = negated ? value : builder_.make(Op::Not, {value});
   builder_.ifThen(stop, [&] { builder_.breakLoop(); });
 }
 
