@@ -64,14 +64,12 @@ const std::vector<LibraryRow>& libraries() {
       {"glslang/", {"backends/vulkan/", "tests/"}, true},
       {"SPIRV/", {"backends/vulkan/", "tests/"}, true},
       {"spirv-tools/", {"backends/vulkan/", "tests/"}, true},
-      {"spirv/", {"backends/vulkan/", "tests/"}, true},
       {"tbb/", {"backends/reference/", "ir/graph/evaluate", "bench/", "tests/"}, true},
       {"oneapi/tbb", {"backends/reference/", "ir/graph/evaluate", "bench/", "tests/"}, true},
       {"nlohmann/", {"frontend/io/", "experiment/", "conformance/", "tools/", "bench/", "tests/"}, false},
       {"CLI/", {"console/", "bench/"}, false},
       {"png.h", {"frontend/io/"}, false},
       {"zlib.h", {"frontend/io/", "conformance/", "tests/"}, false},
-      {"xxhash.h", {"ir/", "passes/", "backends/", "frontend/"}, false},
   };
   return rows;
 }
