@@ -42,6 +42,7 @@ struct Expr {
 struct Attribute {
   Span span;
   std::string_view name;
+  bool has_parentheses = false;
   std::vector<ExprId> arguments;
 };
 
@@ -158,12 +159,13 @@ struct Ast {
   std::vector<Declaration> declarations;  ///< in source order
   std::vector<Directive> enables;
   std::vector<Directive> requirements;
+  bool whole = true;  ///< false when parts of the text were skipped because of syntax errors
 
   [[nodiscard]] const Expr& operator[](ExprId id) const { return expressions[id.index()]; }
   [[nodiscard]] const Stmt& operator[](StmtId id) const { return statements[id.index()]; }
 };
 
-/// Syntax only; problems go to the reporter and the declarations that have them are left out.
+/// Syntax only; problems go to the reporter and the statements, members and declarations that have them are left out.
 Ast parseModule(const Source& source, Reporter& reporter);
 
 }  // namespace lockstep::wgsl

@@ -14,17 +14,9 @@ constexpr std::array kBuiltins = std::to_array<BuiltinInfo>({
 });
 
 constexpr std::array kUnsupported = std::to_array<std::string_view>({
-    "frexp",
-    "modf",
-    "dpdx",
-    "dpdxCoarse",
-    "dpdxFine",
-    "dpdy",
-    "dpdyCoarse",
-    "dpdyFine",
-    "fwidth",
-    "fwidthCoarse",
-    "fwidthFine",
+    "bufferArrayView",
+    "bufferLength",
+    "bufferView",
     "textureBarrier",
     "quadBroadcast",
     "quadSwapX",
@@ -62,8 +54,15 @@ std::optional<Builtin> findBuiltinFunction(std::string_view name) {
   return row == kBuiltins.end() ? std::nullopt : std::optional(static_cast<Builtin>(row - kBuiltins.begin()));
 }
 
+std::vector<std::string_view> builtinNames() {
+  std::vector<std::string_view> names;
+  for (const BuiltinInfo& row : kBuiltins) names.push_back(row.text);
+  return names;
+}
+
 bool isUnsupportedBuiltin(std::string_view name) {
-  return name.starts_with("texture") || std::find(kUnsupported.begin(), kUnsupported.end(), name) != kUnsupported.end();
+  return name.starts_with("texture") || name.starts_with("subgroupMatrix") ||
+         std::find(kUnsupported.begin(), kUnsupported.end(), name) != kUnsupported.end();
 }
 
 PackFormat packFormat(Builtin builtin) {

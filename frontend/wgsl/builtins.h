@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "ir/kernel/op.h"
 
@@ -23,6 +24,7 @@ enum class Signature : uint8_t {
   FloatTernary,  ///< (T, T, T) -> T
   Mix,           ///< FloatTernary, or a scalar as third argument
   Ldexp,         ///< (T of floats, T of integers) -> first
+  FloatParts,    ///< T -> a struct of two T, or of T and integers
   NumericUnary,
   SignedUnary,  ///< numeric without u32
   NumericBinary,
@@ -49,6 +51,7 @@ enum class Signature : uint8_t {
   Atomic,
   Barrier,
   UniformLoad,
+  Derivative,  ///< T of f32 -> T, in fragment shaders only
   Bitcast,
 };
 
@@ -60,6 +63,7 @@ struct BuiltinInfo {
 
 const BuiltinInfo& info(Builtin builtin);
 std::optional<Builtin> findBuiltinFunction(std::string_view name);
+std::vector<std::string_view> builtinNames();
 /// Builtin functions of WGSL that this reader does not support (textures, derivatives, subgroups, ...).
 bool isUnsupportedBuiltin(std::string_view name);
 

@@ -158,7 +158,8 @@ Evaluated ConstEval::unary(UnaryOp op, const ConstValue& operand) const {
                                         : integer(operand.type, wrap(operand.type, ~static_cast<uint64_t>(operand.integer)));
   }
   if (isFloatType(operand.type)) return floating(operand.type, -operand.number);
-  return makeInteger(operand.type, -static_cast<__int128>(operand.integer));
+  const uint64_t negated = 0 - static_cast<uint64_t>(operand.integer);
+  return integer(operand.type, operand.type == kAbstractInt ? static_cast<int64_t>(negated) : wrap(operand.type, negated));
 }
 
 Evaluated ConstEval::binary(BinaryOp op, const ConstValue& left, const ConstValue& right, Ty result) const {

@@ -104,7 +104,8 @@ Evaluated ConstEval::floatBuiltin(Builtin builtin, std::span<const ConstValue> a
 Evaluated ConstEval::integerBuiltin(Builtin builtin, std::span<const ConstValue> arguments) const {
   const Ty type = arguments[0].type;
   const int64_t x = arguments[0].integer;
-  if (builtin == Builtin::Abs) return makeInteger(type, x < 0 ? -static_cast<__int128>(x) : x);
+  // The lowest value has no positive counterpart and stays.
+  if (builtin == Builtin::Abs) return x < 0 ? unary(UnaryOp::Negate, arguments[0]) : Evaluated(arguments[0]);
   if (builtin == Builtin::Sign) return integer(type, x > 0 ? 1 : x < 0 ? -1 : 0);
   if (builtin == Builtin::Max) return integer(type, std::max(x, arguments[1].integer));
   if (builtin == Builtin::Min) return integer(type, std::min(x, arguments[1].integer));
@@ -255,6 +256,23 @@ Evaluated ConstEval::geometry(Builtin builtin, std::span<const ConstValue> argum
   return minus(product(eta, x), product(step(BinaryOp::Add, product(eta, cosine), root(k)), y));
 }
 
+/// Both parts of every lane are exact in the type of the argument.
+Evaluated ConstEval::floatParts(Builtin builtin, const ConstValue& argument, Ty result) const {
+  const Ty first = types_.elementOf(result, 0), second = types_.elementOf(result, 1);
+  std::vector<ConstValue> fractions, others;
+  for (uint32_t i = 0; i < types_.width(argument.type); ++i) {
+    const double x = (types_.isScalar(argument.type) ? argument : element(argument, i)).number;
+    int exponent = 0;
+    const double whole = std::trunc(x);
+    fractions.push_back(floating(types_.scalarOf(first), builtin == Builtin::Frexp ? std::frexp(x, &exponent) : x - whole));
+    others.push_back(builtin == Builtin::Frexp ? integer(types_.scalarOf(second), exponent) : floating(types_.scalarOf(second), whole));
+  }
+  const auto make = [&](Ty type, std::vector<ConstValue> lanes) {
+    return types_.isScalar(type) ? lanes[0] : composite(type, std::move(lanes));
+  };
+  return composite(result, {make(first, std::move(fractions)), make(second, std::move(others))});
+}
+
 Evaluated ConstEval::packBuiltin(Builtin builtin, const ConstValue& argument, Ty result) const {
   using Lane = PackFormat::Lane;
   const PackFormat format = packFormat(builtin);
@@ -301,6 +319,7 @@ Evaluated ConstEval::packBuiltin(Builtin builtin, const ConstValue& argument, Ty
 
 Evaluated ConstEval::builtin(Builtin builtin, std::span<const ConstValue> arguments, Ty result) const {
   const Signature signature = info(builtin).signature;
+  if (signature == Signature::FloatParts) return floatParts(builtin, arguments[0], result);
   if (signature == Signature::Bitcast) return bitcast(arguments[0], result);
   if (signature == Signature::Pack || signature == Signature::Unpack) return packBuiltin(builtin, arguments[0], result);
   if (signature == Signature::DotPacked) {

@@ -49,6 +49,7 @@ class Lowerer {
   void lowerConditionLoop(const Stmt& stmt);
   void lowerCondition(ExprId condition);
   void lowerAssign(const Stmt& stmt);
+  void lowerSwizzleAssign(const Stmt& stmt);
   void lowerDeclaration(StmtId id);
   void jump(kernel::Op op);
 
@@ -81,6 +82,10 @@ class Lowerer {
   Value packComposition(Builtin builtin, Value argument);
   Value unpackComposition(Builtin builtin, Value argument, kernel::TypeId result);
   Value ldexp(Value value, Value exponent);
+
+  // lower_float_parts.cpp
+  Value floatParts(Builtin builtin, Value argument, kernel::TypeId result);
+  Value frexp(Value value, kernel::TypeId result);
 
   // lower_vector_builtins.cpp
   Value vectorComposition(Builtin builtin, const std::vector<Value>& arguments);

@@ -32,6 +32,7 @@ kernel::ValueId Lowerer::lowerBuiltin(ExprId id) {
   const BuiltinInfo& row = info(call.builtin);
   if (row.op == Op::Call) {
     if (row.signature == Signature::Pack) return packComposition(call.builtin, arguments[0]);
+    if (row.signature == Signature::FloatParts) return floatParts(call.builtin, arguments[0], type(call.type));
     if (row.signature == Signature::Unpack) return unpackComposition(call.builtin, arguments[0], type(call.type));
     const bool of_vectors = row.signature >= Signature::Dot && row.signature <= Signature::Determinant;
     return of_vectors ? vectorComposition(call.builtin, arguments) : scalarComposition(call.builtin, arguments);

@@ -54,12 +54,14 @@ kernel::TypeId Lowerer::makeType(Ty id) {
     return table.pointer(wanted.space, type(wanted.element), wanted.access);
   if (wanted.kind != Kind::Struct) internalError("a type without counterpart reached the kernel IR");
   const Structure& structure = types_.structure(id);
-  if (structure.from_builtin) return table.atomicExchangeResult(scalar(structure.members[0].type));
+  if (structure.from_builtin && structure.members[0].name == "old_value")
+    return table.atomicExchangeResult(scalar(structure.members[0].type));
   std::vector<kernel::Member> members;
   for (const StructMember& member : structure.members) {
     members.push_back({.name = plainName(member.name), .type = type(member.type), .align = member.align, .size = member.size});
   }
-  return table.structure(plainName(structure.name), std::move(members));
+  // Results of builtin functions have names that no program can say.
+  return table.structure(plainName(structure.name.substr(structure.from_builtin ? 2 : 0)), std::move(members));
 }
 
 /// Names in the IR are ASCII; other letters are spelt by their bytes.

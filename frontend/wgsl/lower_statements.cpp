@@ -91,7 +91,40 @@ void Lowerer::lowerDeclaration(StmtId id) {
   if (made.kind == kernel::ValueKind::Instruction && made.name.empty()) builder_.name(initial, plainName(entity.name));
 }
 
+/// Each component is a store of its own, so that the others keep what other invocations write.
+void Lowerer::lowerSwizzleAssign(const Stmt& stmt) {
+  const SwizzlePlace place = *findSwizzlePlace(ast_, program_, stmt.target);
+  const Value vector = lowerReference(place.vector);
+  std::vector<Value> components;
+  for (const uint32_t component : place.components) components.push_back(builder_.u32(component));
+  if (place.index.valid()) {
+    const kernel::TypeId positions = builder_.types().vector(kernel::Scalar::U32, static_cast<uint32_t>(components.size()));
+    const Value index = lowerValue(place.index);
+    components = {make(Op::Extract, {construct(positions, std::move(components)), runTimeIndex(index)})};
+  }
+  at(ast_[stmt.target].span);
+  const bool in_bounds = !place.index.valid();
+  const auto pointer = [&](Value component) { return builder_.access(vector, {component}, in_bounds); };
+  Value value;
+  if (stmt.kind == StmtKind::Assign) {
+    value = lowerValue(stmt.value);
+  } else {
+    std::vector<Value> parts;
+    for (const Value component : components) parts.push_back(builder_.load(pointer(component)));
+    const Value old = parts.size() == 1 ? parts[0] : construct(type(infoOf(stmt.target).type), std::move(parts));
+    const Value operand = stmt.kind == StmtKind::CompoundAssign ? lowerValue(stmt.value) : number(old, 1);
+    value = stmt.kind == StmtKind::CompoundAssign ? binary(stmt.op, old, operand)
+                                                  : make(stmt.kind == StmtKind::Increment ? Op::Add : Op::Sub, {old, operand});
+  }
+  at(stmt.span);
+  for (uint32_t i = 0; i < components.size(); ++i) {
+    const Value part = components.size() == 1 ? value : extract(value, i);
+    builder_.store(pointer(components[i]), part);
+  }
+}
+
 void Lowerer::lowerAssign(const Stmt& stmt) {
+  if (!types_.isReference(infoOf(stmt.target).type)) return lowerSwizzleAssign(stmt);
   MemoryPlace place = lowerPlace(stmt.target);
   if (stmt.kind == StmtKind::Assign) {
     // The indices come before the value; the access itself computes nothing and stands beside its store.

@@ -53,10 +53,18 @@ void Parser::recoverStatement() {
   }
 }
 
+void Parser::checkBlockAttributes(const std::vector<Attribute>& attributes) {
+  for (const Attribute& attribute : attributes) {
+    if (attribute.name != "diagnostic") {
+      reporter_.error(kAttribute, attribute.span, fmt::format("attribute '{}' is not allowed on a statement", attribute.name));
+    }
+  }
+}
+
 StmtId Parser::parseBlock() {
   const Nested nested(*this);
   Stmt block;
-  parseAttributes();
+  parseBlockAttributes();
   const uint32_t begin = expect("{", "to open the block").begin;
   parseStatementsInto(block, false, nullptr);
   expect("}", "to close the block");
@@ -77,6 +85,7 @@ void Parser::parseStatementsInto(Stmt& block, bool in_loop_body, StmtId* continu
         block.statements.push_back(statement);
       }
     } catch (const SyntaxAbort&) {
+      ast_.whole = false;
       depth_ = depth;
       recoverStatement();
       if (is("fn") || is("struct")) throw;
@@ -88,8 +97,12 @@ void Parser::parseStatementsInto(Stmt& block, bool in_loop_body, StmtId* continu
 /// Invalid for an empty statement.
 StmtId Parser::parseStatement() {
   if (accept(";")) return {};
-  if (is("@")) parseAttributes();
+  std::vector<Attribute> attributes = parseAttributes();
   const Token& token = peek();
+  const bool declares = is("const") || is("let") || is("var");
+  const bool has_block = is("{") || is("if") || is("switch") || is("loop") || is("for") || is("while");
+  if (has_block) checkBlockAttributes(attributes);
+  if (!attributes.empty() && !has_block && !declares) failAt(attributes.front().span, "attributes are not allowed on this statement");
   if (is("{")) return parseBlock();
   if (is("if")) return parseIf();
   if (is("switch")) return parseSwitch();
@@ -99,9 +112,9 @@ StmtId Parser::parseStatement() {
 
   Stmt stmt;
   StmtId parsed;
-  if (is("const") || is("let") || is("var")) {
+  if (declares) {
     stmt.kind = StmtKind::Declare;
-    stmt.variable = parseVariable({});
+    stmt.variable = parseVariable(std::move(attributes));
   } else if (is("override")) {
     fail("'override' is only allowed at module scope");
   } else if (accept("break")) {
@@ -125,7 +138,7 @@ StmtId Parser::parseStatement() {
     stmt.span = since(token.span.begin);
     parsed = add(std::move(stmt));
   }
-  expect(";", "after the statement");
+  expectSeparator(";", "after the statement");
   return parsed;
 }
 
@@ -187,7 +200,7 @@ StmtId Parser::parseSwitch() {
   stmt.kind = StmtKind::Switch;
   const uint32_t begin = next().span.begin;
   stmt.condition = parseExpression();
-  parseAttributes();
+  parseBlockAttributes();
   expect("{", "after the switch selector");
   while (!is("}")) {
     CaseClause clause;
@@ -223,7 +236,7 @@ StmtId Parser::parseLoop() {
   Stmt stmt, body;
   stmt.kind = StmtKind::Loop;
   const uint32_t begin = next().span.begin;
-  parseAttributes();
+  parseBlockAttributes();
   const uint32_t body_begin = expect("{", "to open the loop body").begin;
   parseStatementsInto(body, true, &stmt.continuing);
   expect("}", "to close the loop body");
@@ -237,7 +250,7 @@ StmtId Parser::parseContinuing() {
   const Nested nested(*this);
   next();
   Stmt block;
-  parseAttributes();
+  parseBlockAttributes();
   const uint32_t begin = expect("{", "after 'continuing'").begin;
   while (!is("}") && peek().kind != TokenKind::End) {
     const Token& token = peek();
@@ -248,7 +261,7 @@ StmtId Parser::parseContinuing() {
       stmt.kind = StmtKind::BreakIf;
       stmt.condition = parseExpression();
       stmt.span = since(token.span.begin);
-      expect(";", "after the 'break if' condition");
+      expectSeparator(";", "after the 'break if' condition");
       block.statements.push_back(add(std::move(stmt)));
       if (!is("}")) fail("'break if' must be the last statement of a continuing block");
     } else if (const StmtId statement = parseStatement(); statement.valid()) {

@@ -203,6 +203,36 @@ TEST(ConstEval, builtins_haveWgslValues) {
   for (const Case& c : kCases) EXPECT_EQ(evaluate(c.expression), c.expected) << c.expression;
 }
 
+TEST(ConstEval, modfAndFrexp_giveStructs) {
+  constexpr Case kCases[] = {
+      {"refract(vec2(0, -1), vec2(0, 1), 1f).y", "-1.0f"},
+      {"mix(vec2(0, 2), vec2(1), 0.5h).x", "0.5h"},
+      {"mix(vec2(0f), vec2(1), 0.5).x", "0.5f"},
+      {"modf(-2.75).fract", "-0.75f"},
+      {"modf(-2.75).whole", "-2.0f"},
+      {"modf(3).whole", "3.0f"},
+      {"modf(2.5h).fract", "0.5h"},
+      {"modf(vec2(1.5, 2.25f)).fract", "vec2<f32>{0.5f, 0.25f}"},
+      {"frexp(20.0).fract", "0.625f"},
+      {"frexp(20.0).exp", "5i"},
+      {"frexp(0x1p-140f).exp", "-139i"},
+      {"frexp(0.0).exp", "0i"},
+      {"frexp(vec2h(8, -0.75)).exp", "vec2<i32>{4i, 0i}"},
+      {"frexp(1e300).exp", "997i"},
+      {"frexp(1i).exp", "'frexp' does not take arguments of types (i32)"},
+      {"array(modf(0.5).fract, 1)", "array<f32, 2>{0.5f, 1.0f}"},
+      {"abs(-9223372036854775807 - 1) == -9223372036854775807 - 1", "true"},
+      {"-(-9223372036854775807 - 1) == -9223372036854775807 - 1", "true"},
+  };
+  for (const Case& c : kCases) EXPECT_EQ(evaluate(c.expression), c.expected) << c.expression;
+  // The structs have no names, but values of them can be kept.
+  readGood(
+      "fn f(x: f32) -> f32 { let a = modf(x); var b = frexp(x); b = frexp(a.whole); let c = modf(1.5); return a.fract + b.fract + c.whole; "
+      "}");
+  EXPECT_EQ(firstError("var<private> a: __modf_result_f32;"), "1:17 wgsl.name: '__modf_result_f32' is not declared");
+  EXPECT_EQ(firstError("fn f(x: f32) { modf(x); }"), "1:16 wgsl.type: the result of 'modf' must be used");
+}
+
 TEST(ConstEval, precedence_isWgsls) {
   constexpr Case kCases[] = {
       {"2 + 3 * 4", "14i"},       {"2 - 3 - 4", "-5i"},     {"-2 * -3", "6i"},
