@@ -19,6 +19,13 @@ class Lowerer {
 
  private:
   using Value = kernel::ValueId;
+  /// A place in memory whose indices have been evaluated.
+  struct MemoryPlace {
+    Value root;  // pointer
+    std::vector<Value> indices = {};
+    bool in_bounds = true;
+    Span span = {};
+  };
   using Op = kernel::Op;
 
   // lower_module.cpp
@@ -49,6 +56,8 @@ class Lowerer {
   // lower_expressions.cpp
   Value lowerValue(ExprId id);
   Value lowerReference(ExprId id);
+  MemoryPlace lowerPlace(ExprId id);
+  Value accessPlace(MemoryPlace place);
   Value runTimeIndex(Value index);
   Value lowerUnary(ExprId id);
   Value lowerBinary(ExprId id);

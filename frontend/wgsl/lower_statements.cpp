@@ -105,32 +105,37 @@ void Lowerer::lowerSwizzleAssign(const Stmt& stmt) {
   }
   at(ast_[stmt.target].span);
   const bool in_bounds = !place.index.valid();
-  std::vector<Value> pointers;
-  for (const Value component : components) pointers.push_back(builder_.access(vector, {component}, in_bounds));
+  const auto pointer = [&](Value component) { return builder_.access(vector, {component}, in_bounds); };
   Value value;
   if (stmt.kind == StmtKind::Assign) {
     value = lowerValue(stmt.value);
   } else {
     std::vector<Value> parts;
-    for (const Value pointer : pointers) parts.push_back(builder_.load(pointer));
+    for (const Value component : components) parts.push_back(builder_.load(pointer(component)));
     const Value old = parts.size() == 1 ? parts[0] : construct(type(infoOf(stmt.target).type), std::move(parts));
     const Value operand = stmt.kind == StmtKind::CompoundAssign ? lowerValue(stmt.value) : number(old, 1);
     value = stmt.kind == StmtKind::CompoundAssign ? binary(stmt.op, old, operand)
                                                   : make(stmt.kind == StmtKind::Increment ? Op::Add : Op::Sub, {old, operand});
   }
   at(stmt.span);
-  for (uint32_t i = 0; i < pointers.size(); ++i) builder_.store(pointers[i], pointers.size() == 1 ? value : extract(value, i));
+  for (uint32_t i = 0; i < components.size(); ++i) {
+    const Value part = components.size() == 1 ? value : extract(value, i);
+    builder_.store(pointer(components[i]), part);
+  }
 }
 
 void Lowerer::lowerAssign(const Stmt& stmt) {
   if (!types_.isReference(infoOf(stmt.target).type)) return lowerSwizzleAssign(stmt);
-  const Value target = lowerReference(stmt.target);
+  MemoryPlace place = lowerPlace(stmt.target);
   if (stmt.kind == StmtKind::Assign) {
+    // The indices come before the value; the access itself computes nothing and stands beside its store.
     const Value value = lowerValue(stmt.value);
+    const Value target = accessPlace(std::move(place));
     at(stmt.span);
     builder_.store(target, value);
     return;
   }
+  const Value target = accessPlace(std::move(place));
   at(stmt.target.valid() ? ast_[stmt.target].span : stmt.span);
   const Value old = builder_.load(target);
   Value result;
@@ -196,9 +201,12 @@ void Lowerer::lowerLoop(const Stmt& stmt) {
 
 void Lowerer::lowerCondition(ExprId condition) {
   if (infoOf(condition).value && infoOf(condition).value->integer != 0) return;
-  const Value value = lowerValue(condition);
-  at(ast_[condition].span);
-  const Value stop = builder_.make(Op::Not, {value});
+  // `while !done` stops when done is true.
+  const Expr& expr = ast_[condition];
+  const bool negated = expr.kind == ExprKind::Unary && expr.unary == UnaryOp::Not && !infoOf(condition).value;
+  const Value value = lowerValue(negated ? expr.left : condition);
+  at(expr.span);
+  const Value stop = negated ? value : builder_.make(Op::Not, {value});
   builder_.ifThen(stop, [&] { builder_.breakLoop(); });
 }
 
