@@ -23,12 +23,12 @@ kernel::ValueId emit(ElementEmitter& e) {
 }  // namespace
 
 extern const OpDef kSoftsignOp;
-const OpDef kSoftsignOp{
+constexpr OpDef kSoftsignOp{
     .name = "softsign",
     .summary = "x / (1 + |x|): between -1 and 1, with longer tails than tanh.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("softsign", c, {DType::F32}); },
     .gradient = GradientFn(gradient),
     .lower = ElementLowering{.emit = emit},
