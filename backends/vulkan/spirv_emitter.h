@@ -70,6 +70,7 @@ class Emitter {
   void declareBuffer(const kernel::GlobalVariable& global);
   void declareInputs();
   spv::Id inputVariable(kernel::Builtin builtin);
+  void zeroPrivateMemory();
   void zeroWorkgroupMemory();
   void zeroPlace(const Place& place, spv::Id local_index);
 
@@ -81,9 +82,15 @@ class Emitter {
   spv::Id loadArray(const Place& place);
   void storeArray(const Place& place, spv::Id value);
   spv::Id arrayLength(const Place& place);
+  /// A store of the zero value; large arrays by loops.
+  void clear(const Place& place);
+  /// Whether drivers would take long over one constant of the type.
+  [[nodiscard]] bool isLarge(kernel::TypeId type) const;
   Place localVariable(kernel::TypeId type, const char* name);
   /// The constant's value, when the operand is a scalar constant.
   [[nodiscard]] std::optional<uint32_t> literal(kernel::ValueId id) const;
+  /// The zero value of its type, as a constant.
+  [[nodiscard]] bool isNull(kernel::ValueId id) const;
   void emitMemory(const kernel::Instruction& instruction);
   void emitAccess(const kernel::Instruction& instruction);
   void emitAtomic(const kernel::Instruction& instruction);
