@@ -80,6 +80,7 @@ std::vector<uint32_t> Emitter::run() {
   }
   declareGlobals();
   declareInputs();
+  zeroPrivateMemory();
   zeroWorkgroupMemory();
   frames_.push_back({.is_entry = true, .result = {}, .returned = {}});
   emitBlock(entry_.body);

@@ -72,6 +72,7 @@ class Emitter {
   spv::Id inputVariable(kernel::Builtin builtin);
   spv::Id input(kernel::Builtin builtin) { return builder_.createLoad(inputVariable(builtin), spv::NoPrecision); }
   spv::Id gridIndex(spv::Id id, const std::array<uint32_t, 3>& cell);
+  void zeroPrivateMemory();
   void zeroWorkgroupMemory();
   void zeroPlace(const Place& place, spv::Id local_index);
 
@@ -83,9 +84,15 @@ class Emitter {
   spv::Id loadArray(const Place& place);
   void storeArray(const Place& place, spv::Id value);
   spv::Id arrayLength(const Place& place);
+  /// A store of the zero value; large arrays by loops.
+  void clear(const Place& place);
+  /// Whether drivers would take long over one constant of the type.
+  [[nodiscard]] bool isLarge(kernel::TypeId type) const;
   Place localVariable(kernel::TypeId type, const char* name);
   /// The constant's value, when the operand is a scalar constant.
   [[nodiscard]] std::optional<uint32_t> literal(kernel::ValueId id) const;
+  /// The zero value of its type, as a constant.
+  [[nodiscard]] bool isNull(kernel::ValueId id) const;
   void emitMemory(const kernel::Instruction& instruction);
   void emitAccess(const kernel::Instruction& instruction);
   void emitAtomic(const kernel::Instruction& instruction);

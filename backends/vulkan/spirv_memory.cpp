@@ -20,6 +20,9 @@ namespace {
 /// Longer arrays are moved by a loop.
 constexpr uint32_t kUnrolledElements = 32;
 
+/// Bytes; drivers split the store of a constant into one of each scalar, and compile thousands of them for minutes.
+constexpr uint32_t kStoredAtOnce = 512;
+
 const uint32_t kWorkgroupBarrier = spv::MemorySemanticsAcquireReleaseMask | spv::MemorySemanticsWorkgroupMemoryMask;
 const uint32_t kStorageBarrier = spv::MemorySemanticsAcquireReleaseMask | spv::MemorySemanticsUniformMemoryMask;
 
@@ -108,6 +111,19 @@ void Emitter::storeArray(const Place& place, spv::Id value) {
               [&](spv::Id index) { store(part(place, index, type.element), load(part(copy, index, type.element))); });
 }
 
+bool Emitter::isLarge(TypeId type) const { return types_.sizeOf(type) > kStoredAtOnce; }
+
+void Emitter::clear(const Place& place) {
+  const Type type = types_[place.pointee];
+  if (isLarge(place.pointee) && type.kind == TypeKind::Array) {
+    countedLoop(type.count, 1, u32(0), [&](spv::Id index) { clear(part(place, index, type.element)); });
+  } else if (isLarge(place.pointee) && type.kind == TypeKind::Struct) {
+    for (uint32_t i = 0; i < type.members.size(); ++i) clear(part(place, u32(i), type.members[i].type, i));
+  } else {
+    builder_.createStore(builder_.makeNullConstant(valueType(place.pointee)), address(place));
+  }
+}
+
 spv::Id Emitter::arrayLength(const Place& place) {
   std::vector<spv::IdImmediate> operands{{true, place.base}, {false, place.last_member}};
   return builder_.createOp(spv::OpArrayLength, scalarType(Scalar::U32), operands);
@@ -116,6 +132,12 @@ spv::Id Emitter::arrayLength(const Place& place) {
 Place Emitter::localVariable(TypeId type, const char* name) {
   spv::Id variable = builder_.createVariable(spv::NoPrecision, spv::StorageClassFunction, valueType(type), name);
   return {.base = variable, .storage = spv::StorageClassFunction, .chain = {}, .pointee = type};
+}
+
+bool Emitter::isNull(ValueId id) const {
+  const kernel::Value& value = module_[id];
+  const bool scalar = types_[value.type].kind == TypeKind::Scalar;
+  return value.kind == kernel::ValueKind::Constant && (scalar ? value.bits == 0 : value.elements.empty());
 }
 
 std::optional<uint32_t> Emitter::literal(ValueId id) const {
@@ -150,8 +172,9 @@ void Emitter::emitMemory(const Instruction& in) {
   // WGSL initialises at each execution of the declaration; an initializer of OpVariable would run once.
   TypeId type = types_[in.type].element;
   Place made = localVariable(type, plainName(module_[in.result].name).c_str());
-  spv::Id initial = in.operands.empty() ? builder_.makeNullConstant(valueType(type)) : value(in.operands[0]);
-  builder_.createStore(initial, made.base);
+  const bool is_null = in.operands.empty() || isNull(in.operands[0]);
+  if (is_null) clear(made);
+  if (!is_null) builder_.createStore(value(in.operands[0]), made.base);
   places_[in.result.index()] = std::move(made);
 }
 

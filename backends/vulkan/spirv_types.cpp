@@ -227,7 +227,8 @@ void Emitter::declareGlobals() {
     spv::StorageClass storage = workgroup ? spv::StorageClassWorkgroup : spv::StorageClassPrivate;
     spv::Id type = valueType(global.type);
     spv::Id initial = spv::NoResult;
-    if (!workgroup) initial = global.initializer.valid() ? constant(global.initializer) : builder_.makeNullConstant(type);
+    if (!workgroup && global.initializer.valid()) initial = constant(global.initializer);
+    if (!workgroup && !global.initializer.valid() && !isLarge(global.type)) initial = builder_.makeNullConstant(type);
     if (workgroup && global.zero_initialized && options_.zero_initialize_workgroup) initial = builder_.makeNullConstant(type);
     spv::Id variable = builder_.createVariable(spv::NoPrecision, storage, type, plainName(global.name).c_str(), initial);
     places_[global.value.index()] = Place{.base = variable, .storage = storage, .chain = {}, .pointee = global.type};
@@ -290,6 +291,14 @@ void Emitter::zeroPlace(const Place& place, spv::Id local_index) {
   builder_.createStore(builder_.makeNullConstant(valueType(place.pointee)), address(place));
   builder_.createBranch(&merge);
   builder_.setBuildPoint(&merge);
+}
+
+void Emitter::zeroPrivateMemory() {
+  for (const kernel::GlobalVariable& global : module_.globals) {
+    const std::optional<Place>& place = places_[global.value.index()];
+    const bool is_null = !global.initializer.valid() && isLarge(global.type);
+    if (global.space == AddressSpace::Private && place && is_null) clear(*place);
+  }
 }
 
 void Emitter::zeroWorkgroupMemory() {

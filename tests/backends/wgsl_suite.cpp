@@ -91,6 +91,23 @@ TEST_P(Conformance, wgsl_variables_start_at_zero_each_time) {
   EXPECT_EQ(run(module, {Words(8, kUntouched)})[0], (Words{0, 0, 0, 0, 15, 15, 15, 15}));
 }
 
+TEST_P(Conformance, wgsl_large_variables_start_at_zero) {
+  const kernel::Module module = readWgsl(R"(
+    struct S { n: u32, grid: array<array<vec4<u32>, 15>, 16>, flags: array<bool, 200> }
+    @group(0) @binding(0) var<storage, read_write> out: array<u32, 2048>;
+    var<private> numbers: array<u32, 2048>;
+    var<private> s: S;
+    @compute @workgroup_size(1) fn main() {
+      for (var i = 0; i < 2048; i++) { out[i] = numbers[i]; }
+      for (var round = 0u; round < 2; round++) {
+        var local = array<vec2<u32>, 256>();
+        for (var i = 0u; i < 256; i++) { out[i] += local[i].x + local[i].y + s.grid[i % 16][i % 15].z + u32(s.flags[i % 200]); }
+        for (var i = 0u; i < 256; i++) { local[i] = vec2(i, 1); }
+      }
+    })");
+  EXPECT_EQ(run(module, {Words(2048, kUntouched)})[0], Words(2048, 0));
+}
+
 TEST_P(Conformance, wgsl_evaluates_from_left_to_right) {
   const kernel::Module module = readWgsl(R"(
     @group(0) @binding(0) var<storage, read_write> out: array<u32, 16>;
