@@ -13,23 +13,24 @@ class Lockstep(ConanFile):
     options = {"vulkan": [True, False]}
     default_options = {"vulkan": True}
     exports_sources = (
-        "CMakeLists.txt", "LICENSE", "backends/*", "cmake/*", "console/*", "examples/*", "experiment/*", "frontend/*", "include/*", "ir/*",
-        "passes/*", "shaders/*", "tools/*",
+        "CHANGELOG.md", "CMakeLists.txt", "LICENSE", "backends/*", "cmake/*", "console/*", "docs/errors.md", "examples/*", "experiment/*",
+        "frontend/*", "include/*", "ir/*", "passes/*", "shaders/*", "tools/*",
     )
 
     def requirements(self):
-        # What Debian 12 has or newer; the first two are in no header.
+        # What Debian 12 has or newer, up to where an interface that is used here changes. The registry also has glslang under numbers such
+        # as 11.7.0, which are older than 1.3.239 and compare as newer.
         self.requires("cli11/[>=2.1 <3]")
         self.requires("nlohmann_json/[>=3.11 <4]")
         self.requires("fmt/[>=9.1 <10]")
         self.requires("libpng/[>=1.6 <2]")
-        self.requires("onetbb/[>=2021.8]")
+        self.requires("onetbb/[>=2021.8 <2023]")
         self.requires("zlib/[>=1.2.13 <2]")
         if self.options.vulkan:
-            self.requires("glslang/[>=1.3.239]")
-            self.requires("spirv-tools/[>=1.3.239]")
-            self.requires("volk/[>=1.3.239]")
-            self.requires("vulkan-headers/[>=1.3.239]")
+            self.requires("glslang/[>=1.3.239 <1.4]")
+            self.requires("spirv-tools/[>=1.3.239 <1.4]")
+            self.requires("volk/[>=1.3.239 <2]")
+            self.requires("vulkan-headers/[>=1.3.239 <2]")
 
     def layout(self):
         cmake_layout(self)

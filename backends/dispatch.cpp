@@ -75,20 +75,29 @@ Result<program::ValidProgram> makeProgram(const KernelDispatch& dispatch) {
   return program::validate(std::move(program));
 }
 
-Status runDispatch(Backend& backend, const program::ValidProgram& program, std::vector<Bytes>& buffers) {
-  LS_TRY(const std::unique_ptr<Executable> executable, backend.compile(program));
-  ArenaSet arenas;
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    const program::Arena& arena = program->arenas[i];
+Result<PreparedDispatch> PreparedDispatch::make(Backend& backend, const program::ValidProgram& program) {
+  PreparedDispatch dispatch;
+  LS_TRY(dispatch.executable_, backend.compile(program));
+  for (const program::Arena& arena : program->arenas) {
     LS_TRY(const std::shared_ptr<Memory> memory, backend.allocate(arena.size));
-    LS_CHECK(memory->write(0, buffers[i]));
-    arenas.emplace(arena.name, memory);
+    dispatch.memories_.push_back(memory);
+    dispatch.arenas_.emplace(arena.name, memory);
   }
+  return dispatch;
+}
+
+Status PreparedDispatch::run(std::vector<Bytes>& buffers) {
+  for (size_t i = 0; i < buffers.size(); ++i) LS_CHECK(memories_[i]->write(0, buffers[i]));
   const std::span<const std::byte> no_input;
-  LS_TRY(const Ticket ticket, executable->submit(arenas, std::span(&no_input, 1)));
-  LS_CHECK(executable->wait(ticket));
-  for (size_t i = 0; i < buffers.size(); ++i) LS_CHECK(arenas.find(program->arenas[i].name)->second->read(0, buffers[i]));
+  LS_TRY(const Ticket ticket, executable_->submit(arenas_, std::span(&no_input, 1)));
+  LS_CHECK(executable_->wait(ticket));
+  for (size_t i = 0; i < buffers.size(); ++i) LS_CHECK(memories_[i]->read(0, buffers[i]));
   return Success{};
+}
+
+Status runDispatch(Backend& backend, const program::ValidProgram& program, std::vector<Bytes>& buffers) {
+  LS_TRY(PreparedDispatch dispatch, PreparedDispatch::make(backend, program));
+  return dispatch.run(buffers);
 }
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,20 @@ struct KernelDispatch {
 /// The program of one dispatch; its arenas are "buffer0", "buffer1", ... Codes run.entry, run.bind and those of validation.
 Result<program::ValidProgram> makeProgram(const KernelDispatch& dispatch);
 
-/// Runs it on the buffers, which then hold what the kernel left there. buffers[i] has buffer_sizes[i] bytes.
+/// A program of makeProgram() compiled for a device, to be run several times. The backend must outlive it.
+class PreparedDispatch {
+ public:
+  static Result<PreparedDispatch> make(Backend& backend, const program::ValidProgram& program);
+  /// Runs it on the buffers, which then hold what the kernel left there. buffers[i] has buffer_sizes[i] bytes.
+  Status run(std::vector<Bytes>& buffers);
+
+ private:
+  std::unique_ptr<Executable> executable_;
+  ArenaSet arenas_;
+  std::vector<std::shared_ptr<Memory>> memories_;  // of the arenas, by buffer
+};
+
+/// Runs it once on the buffers, which then hold what the kernel left there. buffers[i] has buffer_sizes[i] bytes.
 Status runDispatch(Backend& backend, const program::ValidProgram& program, std::vector<Bytes>& buffers);
 
 }  // namespace lockstep

@@ -9,9 +9,11 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-# The loader is opened at run time; the rest is what a program links that uses the archive.
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libvulkan1, libfmt-dev, libpng-dev, libtbb-dev, zlib1g-dev, glslang-dev, spirv-tools, pkg-config")
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "mesa-vulkan-drivers, cmake")
+# The loader is opened at run time; the rest is what a program links that uses the archive, and what the folder of `lockstep new` is
+# built with.
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS
+    "libvulkan1, libfmt-dev, libpng-dev, libtbb-dev, zlib1g-dev, glslang-dev, spirv-tools, pkg-config, g++, cmake, make")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "mesa-vulkan-drivers")
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
     "compiles and trains neural networks on any Vulkan GPU
 Lockstep traces models that are written in C++, differentiates and plans

@@ -11,6 +11,13 @@ execute_process(COMMAND gzip -9n ${tree}/share/man/man1/lockstep.1 COMMAND_ERROR
 # Where Debian's zsh looks for what packages bring.
 file(RENAME ${tree}/share/zsh/site-functions ${tree}/share/zsh/vendor-completions)
 
+# Where pkg-config for any architecture looks. The path to the prefix that was in the file would be a folder short.
+execute_process(COMMAND dpkg-architecture -qDEB_HOST_MULTIARCH OUTPUT_VARIABLE multiarch OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+file(READ ${tree}/lib/pkgconfig/lockstep.pc text)
+string(REGEX REPLACE "prefix=[^\n]*" "prefix=/usr" text "${text}")
+file(WRITE ${tree}/lib/${multiarch}/pkgconfig/lockstep.pc "${text}")
+file(REMOVE_RECURSE ${tree}/lib/pkgconfig)
+
 set(documents ${tree}/share/doc/lockstep)
 file(REMOVE ${documents}/LICENSE)
 file(WRITE ${documents}/copyright

@@ -22,6 +22,8 @@ constexpr std::array kSuites = {
     Suite{.file = "cts_validation_compute_subset", .make = makeVerdictJudge},
     Suite{.file = "cts_uniformity_compute", .make = makeVerdictJudge},
     Suite{.file = "valid_programs", .make = makeVerdictJudge},
+    Suite{.file = "cts_expr_const_modules", .make = makeExpressionJudge},
+    Suite{.file = "cts_expr_runs", .make = makeExpressionJudge},
     Suite{.file = "cts_programs", .make = makeTraceJudge},
     Suite{.file = "consensus", .make = makeConsensusJudge},
 };

@@ -2,28 +2,37 @@
 // Programs whose results were recorded: execution traces (one run each) and consensus programs (one run for each fill of the buffers).
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "backends/dispatch.h"
+#include "conformance/order_probe.h"
 #include "conformance/recorded_bytes.h"
 #include "conformance/suite.h"
 #include "frontend/wgsl/wgsl.h"
+#include "ir/kernel/isolate_entry.h"
+#include "passes/kernel/make_robust.h"
 
 namespace lockstep::conformance {
 namespace {
 
-/// The first word that differs, for people; empty when nothing does.
-std::string firstDifference(const Bytes& found, const Bytes& expected) {
+/// The first word that differs, for people; empty when nothing does. Words that are `free` may hold anything; it may be shorter.
+std::string firstDifference(const Bytes& found, const Bytes& expected, const std::vector<bool>& free = {}) {
   if (found == expected) return {};
   for (size_t offset = 0; offset < expected.size(); offset += sizeof(uint32_t)) {
     uint32_t a = 0, b = 0;
     const size_t size = std::min(sizeof(uint32_t), expected.size() - offset);
     std::memcpy(&a, found.data() + offset, size);
     std::memcpy(&b, expected.data() + offset, size);
-    if (a != b) return fmt::format("byte {}: expected {:#010x}, found {:#010x}", offset, b, a);
+    const size_t word = offset / sizeof(uint32_t);
+    const bool counts = word >= free.size() || !free[word];
+    if (a != b && counts) return fmt::format("byte {}: expected {:#010x}, found {:#010x}", offset, b, a);
   }
-  return "its size differs";
+  return found.size() == expected.size() ? "" : "its size differs";
 }
 
 /// One dispatch and what its buffers hold before and after it.
@@ -34,7 +43,9 @@ struct RecordedRun {
 
 class ProgramRunner {
  public:
-  explicit ProgramRunner(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
+  /// `subgroup_lanes`: the size of the subgroups that the results were recorded with, when they may depend on it.
+  explicit ProgramRunner(std::unique_ptr<Backend> backend, std::optional<uint32_t> subgroup_lanes = {})
+      : backend_(std::move(backend)), subgroup_lanes_(subgroup_lanes) {}
 
   /// Reads, compiles and runs; the verdict and its reason go to `outcome`.
   void run(KernelDispatch dispatch, const std::string& text, const wgsl::ReadOptions& options, const std::vector<RecordedRun>& runs,
@@ -45,7 +56,13 @@ class ProgramRunner {
       return disagree(outcome, unsupported ? Verdict::Unsupported : Verdict::Disagree,
                       wgsl::renderDiagnostics(module.diagnostics(), text) + text);
     }
-    dispatch.module = std::move(*module);
+    if (hasOtherSubgroups(*module)) {
+      return disagree(outcome, Verdict::Unsupported, fmt::format("recorded with subgroups of {} lanes\n{}", *subgroup_lanes_, text));
+    }
+    Result<kernel::Module> entry = kernel::isolateEntry(*module, dispatch.entry);
+    if (!entry.ok()) return disagree(outcome, Verdict::Disagree, toString(entry.diagnostics()) + text);
+    dispatch.module = passes::makeRobust(std::move(*entry), kernel::OutOfBounds::Clamp);
+    dispatch.entry.clear();
     const Result<program::ValidProgram> program = makeProgram(dispatch);
     if (!program.ok()) return disagree(outcome, Verdict::Disagree, toString(program.diagnostics()) + text);
     for (const RecordedRun& run : runs) {
@@ -54,8 +71,12 @@ class ProgramRunner {
         const bool unsupported = status.diagnostics().front().code == "vulkan.feature";
         return disagree(outcome, unsupported ? Verdict::Unsupported : Verdict::Disagree, toString(status.diagnostics()) + text);
       }
+      if (buffers == run.after) continue;
+      std::vector<std::vector<bool>> free;
+      if (showsOrder(dispatch.module)) free = probe_.dependentWords(*program, run.before);
+      free.resize(buffers.size());
       for (size_t i = 0; i < buffers.size(); ++i) {
-        const std::string difference = firstDifference(buffers[i], run.after[i]);
+        const std::string difference = firstDifference(buffers[i], run.after[i], free[i]);
         if (difference.empty()) continue;
         return disagree(outcome, Verdict::Disagree, fmt::format("{} buffer {}, {}\n{}", run.name, i, difference, text));
       }
@@ -67,7 +88,16 @@ class ProgramRunner {
     outcome.verdict = verdict;
     outcome.why = std::move(why);
   }
+  /// A device with another size splits a workgroup in another way. The reference has the size that traces are recorded with.
+  [[nodiscard]] bool hasOtherSubgroups(const kernel::Module& module) const {
+    const DeviceInfo& device = backend_->device();
+    return subgroup_lanes_ && std::ranges::count(module.capabilities, kernel::Capability::Subgroups) != 0 &&
+           device.kind != DeviceKind::Reference && device.profile.subgroup_size != *subgroup_lanes_;
+  }
+
   std::unique_ptr<Backend> backend_;
+  std::optional<uint32_t> subgroup_lanes_;
+  OrderProbe probe_;
 };
 
 Bytes decoded(const nlohmann::json& text, size_t size, const Bytes& before = {}) {
@@ -85,7 +115,7 @@ std::array<uint32_t, 3> groupsOf(const nlohmann::json& numbers) {
 
 class TraceJudge : public Judge {
  public:
-  explicit TraceJudge(std::unique_ptr<Backend> backend) : runner_(std::move(backend)) {}
+  explicit TraceJudge(std::unique_ptr<Backend> backend) : runner_(std::move(backend), 4) {}
 
   Outcome judge(const std::string& line) override {
     const nlohmann::json test = nlohmann::json::parse(line);
@@ -132,6 +162,25 @@ Bytes fill(char kind, uint32_t binding, size_t size) {
   return bytes;
 }
 
+/// A program that needs values for overrides says in a line of its own with which ones it was run: "// flags: --overrides n=10,m=2".
+std::map<std::string, double> overridesOf(const std::string& text) {
+  constexpr std::string_view kOption = "--overrides ";
+  std::map<std::string, double> values;
+  const size_t line = text.find("// flags: ");
+  if (line == std::string::npos) return values;
+  const std::string flags = text.substr(line, text.find('\n', line) - line);
+  size_t start = flags.find(kOption);
+  if (start == std::string::npos) return values;
+  start += kOption.size();
+  const size_t end = std::min(flags.find(' ', start), flags.size());
+  while (start < end) {
+    const size_t equals = std::min(flags.find('=', start), end), comma = std::min(flags.find(',', start), end);
+    if (equals < comma) values[flags.substr(start, equals - start)] = std::strtod(flags.c_str() + equals + 1, nullptr);
+    start = comma + 1;
+  }
+  return values;
+}
+
 class ConsensusJudge : public Judge {
  public:
   explicit ConsensusJudge(std::unique_ptr<Backend> backend) : runner_(std::move(backend)) {}
@@ -158,7 +207,10 @@ class ConsensusJudge : public Judge {
       }
       runs.push_back(std::move(run));
     }
-    runner_.run(std::move(dispatch), test.at("wgsl"), {}, runs, outcome);
+    const std::string text = test.at("wgsl");
+    wgsl::ReadOptions options;
+    options.overrides = overridesOf(text);
+    runner_.run(std::move(dispatch), text, options, runs, outcome);
     return outcome;
   }
 

@@ -24,6 +24,8 @@ struct Suite {
 };
 
 Result<std::unique_ptr<Judge>> makeVerdictJudge(const Settings& settings);
+/// Also needs the file cts_expr_cases of the folder.
+Result<std::unique_ptr<Judge>> makeExpressionJudge(const Settings& settings);
 Result<std::unique_ptr<Judge>> makeTraceJudge(const Settings& settings);
 Result<std::unique_ptr<Judge>> makeConsensusJudge(const Settings& settings);
 

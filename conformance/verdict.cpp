@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs that WGSL accepts or rejects. A test of kind "module" is about the text alone; one of kind "pipeline" also gives values to
-// overrides.
+// overrides and asks for what an entry point reaches.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "conformance/suite.h"
@@ -10,6 +11,17 @@
 
 namespace lockstep::conformance {
 namespace {
+
+std::vector<Diagnostic> problemsOf(const nlohmann::json& line, const std::string& text) {
+  if (line.value("k", "module") != "pipeline") return wgsl::check(text);
+  wgsl::ReadOptions options;
+  const nlohmann::json constants = line.value("constants", nlohmann::json::object());
+  for (const auto& [name, value] : constants.items()) {
+    options.overrides[name] = value.is_boolean() ? value.get<bool>() : value.get<double>();
+  }
+  const Result<kernel::Module> module = wgsl::read(text, options);
+  return module.ok() ? std::vector<Diagnostic>() : module.diagnostics();
+}
 
 class VerdictJudge : public Judge {
  public:
@@ -20,17 +32,13 @@ class VerdictJudge : public Judge {
     Outcome outcome{.family = corpus ? test.substr(0, test.find('/')) : familyOf(test), .test = test, .why = {}};
     const std::string text = line.at(corpus ? "wgsl" : "code");
     const bool expected = line.value("ok", true);
-    wgsl::ReadOptions options;
-    const nlohmann::json constants = line.value("constants", nlohmann::json::object());
-    for (const auto& [name, value] : constants.items())
-      options.overrides[name] = value.is_boolean() ? value.get<bool>() : value.get<double>();
-    const Result<kernel::Module> module = wgsl::read(text, options);
-    if (module.ok() == expected) return outcome;
+    const std::vector<Diagnostic> problems = problemsOf(line, text);
+    if (problems.empty() == expected) return outcome;
     outcome.test += " " + line.value("p", "");
-    outcome.verdict = Verdict::Disagree;
-    outcome.why = expected ? fmt::format("must be accepted, but: {}\n{}", wgsl::renderDiagnostics(module.diagnostics(), text), text)
+    outcome.why = expected ? fmt::format("must be accepted, but: {}\n{}", wgsl::renderDiagnostics(problems, text), text)
                            : "must be rejected:\n" + text;
-    if (!module.ok() && module.diagnostics().front().code == "wgsl.unsupported") outcome.verdict = Verdict::Unsupported;
+    const bool unsupported = std::ranges::any_of(problems, [](const Diagnostic& d) { return d.code == "wgsl.unsupported"; });
+    outcome.verdict = unsupported ? Verdict::Unsupported : Verdict::Disagree;
     return outcome;
   }
 };

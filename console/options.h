@@ -49,6 +49,9 @@ class Options {
   /// Positional, in the order of the calls.
   void argument(std::string& target, const std::string& name, const std::string& text, bool required = true);
 
+  /// Positional, one or more; no others may follow.
+  void arguments(std::vector<std::string>& target, const std::string& name, const std::string& text);
+
   /// Words that a shell may offer for an argument or option that was declared; others stay allowed.
   void choices(const std::string& name, const std::vector<std::string>& words);
 

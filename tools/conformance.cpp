@@ -3,9 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-#include <nlohmann/json.hpp>
-
+#include "frontend/io/jsonl.h"
 #include "tools/verb.h"
 
 namespace lockstep::tools {
@@ -14,19 +12,22 @@ namespace {
 using conformance::Counts;
 using conformance::FileReport;
 
-nlohmann::ordered_json toJson(const Counts& counts) { return {counts.agree, counts.disagree, counts.unsupported}; }
+io::Json toJson(const Counts& counts) { return io::Json::array().add(counts.agree).add(counts.disagree).add(counts.unsupported); }
 
-nlohmann::ordered_json toJson(const FileReport& report) {
-  nlohmann::ordered_json families = nlohmann::ordered_json::object();
-  for (const auto& [name, counts] : report.families) families[name] = toJson(counts);
-  nlohmann::ordered_json first = nlohmann::ordered_json::array();
-  for (const conformance::Difference& difference : report.first) first.push_back({{"q", difference.test}, {"why", difference.why}});
-  return {{"file", report.file},
-          {"agree", report.counts.agree},
-          {"disagree", report.counts.disagree},
-          {"unsupported", report.counts.unsupported},
-          {"families", std::move(families)},
-          {"first", std::move(first)}};
+io::Json toJson(const FileReport& report) {
+  io::Json families = io::Json::object();
+  for (const auto& [name, counts] : report.families) families.add(name, toJson(counts));
+  io::Json first = io::Json::array();
+  for (const conformance::Difference& difference : report.first) {
+    first.add(io::Json::object().add("q", difference.test).add("why", difference.why));
+  }
+  return io::Json::object()
+      .add("file", report.file)
+      .add("agree", report.counts.agree)
+      .add("disagree", report.counts.disagree)
+      .add("unsupported", report.counts.unsupported)
+      .add("families", families)
+      .add("first", first);
 }
 
 void printReport(const FileReport& report) {
@@ -61,7 +62,7 @@ Result<ExitCode> conformanceVerb(Arguments arguments) {
   if (!go) return ExitCode::Ok;
   if (differences < 0 || threads < 0) return usage("value", "--first and --threads are at least 0");
 
-  nlohmann::ordered_json reports = nlohmann::ordered_json::array();
+  io::Json reports = io::Json::array();
   bool agrees = true;
   LS_CHECK(conformance::run({.folder = folder,
                              .device = device,
@@ -72,14 +73,12 @@ Result<ExitCode> conformanceVerb(Arguments arguments) {
                             [&](const FileReport& report) {
                               agrees = agrees && report.counts.disagree == 0;
                               if (json) {
-                                reports.push_back(toJson(report));
+                                reports.add(toJson(report));
                               } else {
                                 printReport(report);
                               }
                             }));
-  // A test's text may be no UTF-8 on purpose.
-  const nlohmann::ordered_json answer{{"device", device}, {"files", std::move(reports)}};
-  if (json) fmt::print("{}\n", answer.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  if (json) fmt::print("{}\n", io::Json::object().add("device", device).add("files", reports).text());
   return agrees ? ExitCode::Ok : ExitCode::NumericCheck;
 }
 

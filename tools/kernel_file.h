@@ -10,7 +10,8 @@
 
 namespace lockstep::tools {
 
-/// ".kir" and ".wgsl"; `overrides` are values of a WGSL module's override constants. Codes run.file and those of the readers.
+/// ".kir" and ".wgsl"; `overrides` are values of a WGSL module's override constants. Warnings go to
+/// standard error. Codes run.file and those of the readers.
 Result<kernel::Module> readKernelFile(const std::string& path, const std::map<std::string, double>& overrides = {});
 
 }  // namespace lockstep::tools

@@ -11,6 +11,7 @@
 #include "backends/dispatch.h"
 #include "frontend/io/npy.h"
 #include "ir/kernel/isolate_entry.h"
+#include "passes/kernel/make_robust.h"
 
 namespace lockstep::tools {
 namespace {
@@ -195,11 +196,13 @@ const GlobalVariable* findVariable(const kernel::Module& module, Slot slot) {
 }
 
 Result<std::map<Slot, Bytes>> runKernel(KernelRun run) {
-  LS_TRY(const kernel::Module used, kernel::isolateEntry(run.module, run.entry));
-  KernelDispatch dispatch{.module = std::move(run.module), .entry = run.entry, .groups = run.groups, .bindings = {}, .buffer_sizes = {}};
+  LS_TRY(kernel::Module module, kernel::isolateEntry(run.module, run.entry));
+  LS_TRY(const kernel::ValidModule used, kernel::validate(std::move(module)));
+  KernelDispatch dispatch{
+      .module = passes::makeRobust(*used, run.out_of_bounds), .entry = {}, .groups = run.groups, .bindings = {}, .buffer_sizes = {}};
   std::vector<Bytes> buffers;
   for (auto& [slot, bytes] : run.bytes) {
-    if (findVariable(used, slot) == nullptr)
+    if (findVariable(*used, slot) == nullptr)
       return fail("run.bind", fmt::format("the entry point uses no variable at binding {}", toString(slot)), {}, "leave out its --bind");
     dispatch.bindings.push_back(
         {.group = slot.group, .binding = slot.binding, .buffer = buffers.size(), .offset = 0, .size = bytes.size()});

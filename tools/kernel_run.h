@@ -10,6 +10,7 @@
 
 #include "backends/dispatch.h"
 #include "frontend/io/array.h"
+#include "ir/kernel/guard_accesses.h"
 #include "ir/kernel/module.h"
 #include "ir/support/result.h"
 
@@ -42,6 +43,7 @@ struct KernelRun {
   std::array<uint32_t, 3> groups{1, 1, 1};
   std::map<Slot, Bytes> bytes = {};  ///< one for each storage or uniform variable that the entry point uses
   std::string device = "auto";
+  kernel::OutOfBounds out_of_bounds = kernel::OutOfBounds::Clamp;
 };
 /// The variables' bytes after the dispatch. Codes run.entry, run.bind and those of validation and the device.
 Result<std::map<Slot, Bytes>> runKernel(KernelRun run);

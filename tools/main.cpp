@@ -24,6 +24,7 @@ constexpr std::array kVerbs = {
     Verb{.name = "opt", .summary = "run passes on a graph, program or kernel text", .function = optVerb},
     Verb{.name = "profile", .summary = "show where the time of a training step goes", .function = profileVerb},
     Verb{.name = "verify", .summary = "compare a device with golden data", .function = verifyVerb},
+    Verb{.name = "fmt", .summary = "give WGSL files the standard layout", .function = fmtVerb},
     Verb{.name = "conformance", .summary = "replay recorded WGSL suites and count what agrees", .function = conformanceVerb},
     Verb{.name = "new", .summary = "make a folder with a program that trains a model of its own", .function = newVerb},
     Verb{.name = "manual", .summary = "print the manual page", .function = manualVerb},

@@ -94,7 +94,7 @@ Result<ExitCode> replayStage(const std::string& path, const std::string& inputs,
 }  // namespace
 
 Result<ExitCode> runVerb(Arguments arguments) {
-  std::string path, entry, dispatch = "1", device = "auto", inputs;
+  std::string path, entry, dispatch = "1", device = "auto", inputs, out_of_bounds;
   std::vector<std::string> binds, outs, overrides;
   bool json = false;
   Options options("lockstep run", "Runs one entry point of a kernel, or one stage of a --dump-ir folder, once.");
@@ -106,6 +106,9 @@ Result<ExitCode> runVerb(Arguments arguments) {
   options.list(outs, "--out", "G.B=FILE.npy, or G.B=- to print; of a stage: FILE.safetensors");
   options.value(inputs, "--inputs", "of a stage: its parameters, states and inputs (inputs.safetensors of the dump)");
   options.list(overrides, "--override", "NAME=NUMBER, the value of an override constant");
+  options.value(out_of_bounds, "--out-of-bounds",
+                "what an index outside does: clamp (of .wgsl when left out), zero, or trap (of .kir; only the reference reports it)");
+  options.choices("--out-of-bounds", {"clamp", "zero", "trap"});
   options.value(device, "--device", "auto, reference, vulkan, vulkan:N or vulkan:NAME");
   options.choices("--device", {"auto", "reference", "vulkan"});
   options.flag(json, "--json", "one JSON object for scripts: the arrays of --out, or the outputs of a stage");
@@ -116,6 +119,10 @@ Result<ExitCode> runVerb(Arguments arguments) {
   if (!inputs.empty()) return usage("inputs", "--inputs belongs to a .graph or .program; a kernel takes --bind");
 
   KernelRun run{.module = {}, .entry = entry, .device = device};
+  if (out_of_bounds.empty()) out_of_bounds = path.ends_with(".wgsl") ? "clamp" : "trap";
+  const std::optional<kernel::OutOfBounds> policy = kernel::findOutOfBounds(out_of_bounds);
+  if (!policy) return usage("value", fmt::format("--out-of-bounds '{}' is not clamp, zero or trap", out_of_bounds));
+  run.out_of_bounds = *policy;
   LS_TRY(run.groups, console::asUsage(parseGroups(dispatch)));
   LS_TRY(const auto override_values, parseOverrides(overrides));
   LS_TRY(run.module, readKernelFile(path, override_values));

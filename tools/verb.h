@@ -39,6 +39,7 @@ Result<ExitCode> runVerb(Arguments arguments);
 Result<ExitCode> verifyVerb(Arguments arguments);
 Result<ExitCode> newVerb(Arguments arguments);
 Result<ExitCode> manualVerb(Arguments arguments);
+Result<ExitCode> fmtVerb(Arguments arguments);
 Result<ExitCode> conformanceVerb(Arguments arguments);
 Result<ExitCode> completionsVerb(Arguments arguments);
 

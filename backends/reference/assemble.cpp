@@ -51,6 +51,10 @@ class Assembler {
       out_.group_id[k] = builtin(code_.group_id[k]);
       out_.group_count[k] = builtin(code_.group_count[k]);
     }
+    out_.subgroup_size = code_.subgroups.size;
+    out_.subgroup_order = subgroupOrder(out_.group_lanes, code_.subgroups.seed);
+    out_.subgroup_lane = builtin(code_.subgroup_lane);
+    out_.subgroup_id = builtin(code_.subgroup_id);
     assembleAccesses();
     assembleInstructions();
     return std::move(out_);
@@ -67,7 +71,7 @@ class Assembler {
   [[nodiscard]] bool varying(Register r) const { return code_.registers[r].varying; }
   [[nodiscard]] bool isBuiltin(Register r) const {
     auto in = [&](const std::array<Register, 3>& list) { return std::find(list.begin(), list.end(), r) != list.end(); };
-    return in(code_.local_id) || in(code_.group_id) || in(code_.group_count);
+    return r == code_.subgroup_lane || r == code_.subgroup_id || in(code_.local_id) || in(code_.group_id) || in(code_.group_count);
   }
 
   void findLives() {
@@ -168,6 +172,7 @@ class Assembler {
   void assembleAccesses() {
     for (const Access& access : accesses_) {
       MemoryAccess result{.variable = access.variable,
+                          .half = access.half,
                           .offset = access.offset,
                           .stride = access.stride,
                           .count = access.count,
@@ -177,7 +182,7 @@ class Assembler {
         const Variable& variable = code_.variables[access.variable];
         result.home = variable.home;
         result.binding = variable.binding;
-        result.offset += variable.home == Home::Buffer ? 0 : variable.offset;
+        result.offset += variable.home == Home::Buffer ? 0 : variable.offset * (access.half ? 2 : 1);
       }
       // Values of accesses that no step uses any more have no slot.
       for (size_t k = 0; k < access.values.size(); ++k) {
@@ -211,6 +216,7 @@ class Assembler {
           static_cast<uint8_t>((isVarying(index) ? 1 : 0) | (isVarying(step.b) ? 2 : 0) | (isVarying(step.c) ? 4 : 0) | (to_row ? 8 : 0));
       x.access = step.access == kNone ? 0 : step.access;
       x.target = step.target;
+      if (step.op >= Opcode::SubgroupReduce && step.op <= Opcode::SubgroupShuffle) x.flag = static_cast<uint8_t>(step.join);
       if (step.isPure()) {
         if (to_row && (x.varying & 7) == 0) {
           if (step.op != Opcode::Move) internalError("a uniform operation writes a varying register");
@@ -268,6 +274,8 @@ double estimate(const Bytecode& code) {
     if (x.op >= Opcode::Address && x.op <= Opcode::AtomicCompareExchange) {
       bool wide = (x.varying & 1) != 0 || (code.batch_groups > 1 && code.accesses[x.access].home == Home::Workgroup);
       price += wide ? kGather * lanes * static_cast<double>(std::max<size_t>(1, code.accesses[x.access].values.size())) : 0;
+    } else if (x.op >= Opcode::SubgroupReduce && x.op <= Opcode::SubgroupShuffle) {
+      price += kGather * lanes;
     } else if (x.varying != 0) {
       price += kLane * lanes;
     }
@@ -278,14 +286,14 @@ double estimate(const Bytecode& code) {
 
 }  // namespace
 
-Result<Bytecode> decode(const kernel::Module& module, uint32_t batch_groups) {
-  LS_TRY(Code code, lower(module));
+Result<Bytecode> decode(const kernel::Module& module, uint32_t batch_groups, const SubgroupShape& subgroups) {
+  LS_TRY(Code code, lower(module, subgroups));
   removeDeadSteps(code);
   return assemble(code, batch_groups);
 }
 
-Result<Bytecode> decode(const kernel::Module& module) {
-  LS_TRY(Code code, lower(module));
+Result<Bytecode> decode(const kernel::Module& module, const SubgroupShape& subgroups) {
+  LS_TRY(Code code, lower(module, subgroups));
   removeDeadSteps(code);
   Bytecode single = assemble(code, 1);
   uint32_t groups = kBatchLanes / code.invocations();
@@ -310,7 +318,7 @@ std::string print(const Bytecode& code) {
     } else {
       out += fmt::format(" {} <- {} {} {}", slot(x.dst), slot(x.a), slot(x.b), slot(x.c));
     }
-    if (x.op >= Opcode::Address && x.op < Opcode::Barrier) {
+    if (x.op >= Opcode::Address && x.op <= Opcode::AtomicCompareExchange) {
       out += " values";
       for (const MemoryValue& value : code.accesses[x.access].values) out += " " + slot(value.slot);
     }

@@ -23,6 +23,7 @@ struct MemoryValue {
 
 struct MemoryAccess {
   uint32_t variable = 0;
+  bool half = false;  ///< every "word" below is one of 16 bits
   Home home = Home::Buffer;
   uint32_t binding = 0;
   uint32_t offset = 0;  ///< words in the memory of the variable's home
@@ -50,15 +51,18 @@ struct Bytecode {
   uint32_t scratch_row = 0;      ///< word offset of kScratchRows rows
   uint32_t file_words = 0;       ///< size of the register file
   std::array<uint32_t, 3> local_id{}, group_id{}, group_count{};  ///< word offsets; kUnused when nothing reads them
+  uint32_t subgroup_size = 4;
+  std::vector<uint32_t> subgroup_order;                     ///< see subgroupOrder
+  uint32_t subgroup_lane = kUnused, subgroup_id = kUnused;  ///< word offsets
   static constexpr uint32_t kUnused = UINT32_MAX;
   static constexpr uint32_t kScratchRows = 12;
 };
 
 /// Decodes the entry point of a kernel. Chooses between one workgroup at a time (more values are uniform) and several side by side
 /// (small workgroups fill the rows better) by an estimate of the work a lane.
-Result<Bytecode> decode(const kernel::Module& module);
+Result<Bytecode> decode(const kernel::Module& module, const SubgroupShape& subgroups = {});
 /// The same with the choice made: the number of workgroups of a batch.
-Result<Bytecode> decode(const kernel::Module& module, uint32_t batch_groups);
+Result<Bytecode> decode(const kernel::Module& module, uint32_t batch_groups, const SubgroupShape& subgroups = {});
 /// Listing for tests and for people.
 std::string print(const Bytecode& bytecode);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scalar code: a kernel with its functions inlined and every composite split into 32-bit scalars, still as a tree of control flow. It is
 // what the analyses of the reference backend work on, between the kernel IR and the bytecode.
+//
+// An f16 is held as the f32 of the same value, in registers and in lane-private memory; only buffers and workgroup memory have its 16 bits.
 #pragma once
 
 #include <array>
@@ -54,8 +56,10 @@ struct Variable {
 };
 
 /// One access to memory: element `index` (checked against `count`) of an array whose elements are `stride` words apart, then some words.
+/// Of a `half` access every "word" is one of 16 bits.
 struct Access {
   uint32_t variable = 0;
+  bool half = false;
   uint32_t offset = 0;            ///< words from the start of the variable
   uint32_t stride = 0;            ///< words
   uint32_t count = 1;             ///< number of elements; 0: as many as the binding holds after `array`
@@ -66,13 +70,14 @@ struct Access {
 };
 
 enum class StepKind : uint8_t {
-  Pure,     ///< dst = op(a, b, c)
-  Declare,  ///< variable register dst begins to live with value a (None: undefined)
-  Assign,   ///< variable register dst = a in the active lanes
-  Memory,   ///< op on accesses[access]: Load, Store, LaneLoad, LaneStore, LaneZero; atomics with dst, b (value), c (compare)
-  Address,  ///< dst = a < count ? b + a * stride : ~0, for the second and later run-time index of an access
-  Check,    ///< reports a >= accesses[access].count
-  Length,   ///< dst = number of elements of the runtime-sized array accesses[access]
+  Pure,      ///< dst = op(a, b, c)
+  Declare,   ///< variable register dst begins to live with value a (None: undefined)
+  Assign,    ///< variable register dst = a in the active lanes
+  Memory,    ///< op on accesses[access]: Load, Store, LaneLoad, LaneStore, LaneZero; atomics with dst, b (value), c (compare)
+  Address,   ///< dst = a < count ? b + a * stride : ~0, for the second and later run-time index of an access
+  Check,     ///< reports a >= accesses[access].count
+  Length,    ///< dst = number of elements of the runtime-sized array accesses[access]
+  Subgroup,  ///< dst = a joined, scanned or moved across lanes; b: identity of a scan, word of a ballot, lane of a shuffle
   Barrier,
   If,     ///< a = condition; body, other
   Loop,   ///< body for ever; left by Exit
@@ -85,11 +90,20 @@ struct Step {
   Opcode op = Opcode::Move;
   Register dst = UINT32_MAX;
   Operand a{}, b{}, c{};
+  Opcode join = Opcode::Move;  ///< Subgroup: what joins the values of two lanes
   uint32_t access = 0;
   uint32_t construct = 0;  ///< If, Loop, Scope: its id; Exit: the target's id
   uint32_t site = 0;       ///< 1 + kernel instruction id; 0 = none
   std::vector<Step> body{}, other{};
 };
+
+/// How the invocations of a workgroup make subgroups.
+struct SubgroupShape {
+  uint32_t size = 4;  ///< a power of two, 4 to 128
+  uint64_t seed = 0;  ///< of the order in which invocations fill the subgroups; 0: by local_invocation_index
+};
+/// The invocations of a workgroup in the order in which they fill its subgroups.
+std::vector<uint32_t> subgroupOrder(uint32_t lanes, uint64_t seed);
 
 struct Code {
   std::string name;
@@ -103,6 +117,8 @@ struct Code {
   uint32_t workgroup_words = 0;
   bool batched = false;  ///< lanes belong to several workgroups
   std::array<Register, 3> local_id{}, group_id{}, group_count{};
+  Register subgroup_lane = 0, subgroup_id = 0;
+  SubgroupShape subgroups;
   uint32_t construct_count = 0;
   std::vector<Step> body;
 
@@ -112,12 +128,13 @@ struct Code {
 /// A scalar of a type in memory, in the order in which composite values list them.
 struct Component {
   kernel::Scalar scalar;
-  uint32_t word;
+  uint32_t word;  ///< offset in units
 };
-std::vector<Component> flatten(const kernel::TypeTable& types, kernel::TypeId type);
+/// `unit` is the size of a unit in bytes: 4, or 2 for types with f16.
+std::vector<Component> flatten(const kernel::TypeTable& types, kernel::TypeId type, uint32_t unit);
 
-/// Lowers the entry point of a module. Fails for what this backend cannot run (f16, subgroups, no entry point).
-Result<Code> lower(const kernel::Module& module);
+/// Lowers the entry point of a module. Fails when there is none.
+Result<Code> lower(const kernel::Module& module, const SubgroupShape& subgroups = {});
 /// Decides which registers are equal in all lanes and which constructs lanes may leave or enter apart.
 void analyseUniformity(Code& code);
 /// Drops pure steps whose results nobody uses.

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/reference/dispatch.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <numeric>
+#include <random>
+#include <vector>
 
 #include <tbb/blocked_range.h>
 #include <tbb/enumerable_thread_specific.h>
@@ -45,6 +49,14 @@ Fault dispatch(ThreadPool& pool, const Bytecode& code, std::span<const BufferVie
       return;
     }
   };
+  if (options.order_seed != 0) {
+    std::vector<uint64_t> order(batches);
+    std::iota(order.begin(), order.end(), uint64_t{0});
+    std::shuffle(order.begin(), order.end(), std::mt19937_64(options.order_seed));
+    Machine machine(code, bindings, groups, options);
+    for (const uint64_t batch : order) runRange(machine, batch, batch + 1);
+    return fault;
+  }
   if (batches == 1 || pool.threads() == 1) {
     Machine machine(code, bindings, groups, options);
     runRange(machine, 0, batches);

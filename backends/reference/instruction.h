@@ -29,7 +29,7 @@ struct Instruction {
   Opcode op = Opcode::End;
   bool masked = false;  ///< the destination is a variable: inactive lanes keep their value
   uint8_t varying = 0;  ///< bit 0..2: operand a, b, c has a value for each lane; bit 3: the destination has
-  uint8_t flag = 0;     ///< IfEnd, ScopeEnd: lanes may have left for an outer scope
+  uint8_t flag = 0;     ///< IfEnd, ScopeEnd: lanes may have left for an outer scope; Subgroup*: the Opcode that joins two lanes
   uint32_t dst = 0;     ///< word offset in the register file; control: frame
   uint32_t a = 0, b = 0, c = 0;
   uint32_t target = 0;  ///< jumps: instruction index

@@ -17,6 +17,7 @@ struct Linear {
   Opcode op = Opcode::End;
   Register dst = kNone;
   Operand a{}, b{}, c{};
+  Opcode join = Opcode::Move;  ///< Subgroup*
   uint32_t access = kNone;
   uint32_t frame = 0;       ///< If*, Scope*, Clear: mask frame
   uint32_t alive = 0;       ///< IfEnd, ScopeEnd with `left`: frame of the innermost scope that lanes may have left

@@ -65,6 +65,9 @@ class Lineariser {
       case StepKind::Length:
         emit({.op = step.op, .dst = step.dst, .a = step.a, .b = step.b, .c = step.c, .access = step.access, .site = step.site});
         break;
+      case StepKind::Subgroup:
+        emit({.op = step.op, .dst = step.dst, .a = step.a, .b = step.b, .join = step.join, .site = step.site});
+        break;
       case StepKind::Barrier:
         emit({.op = Opcode::Barrier, .site = step.site});
         break;

@@ -27,25 +27,26 @@ bool hasF16(const kernel::Module& module) {
   return has(module, kernel::Capability::F16) || std::any_of(module.values.begin(), module.values.end(), isF16);
 }
 
-void flattenInto(const kernel::TypeTable& types, kernel::TypeId id, uint32_t word, std::vector<Component>& out) {
+void flattenInto(const kernel::TypeTable& types, kernel::TypeId id, uint32_t unit, uint32_t word, std::vector<Component>& out) {
   const kernel::Type& type = types[id];
+  const uint32_t step = (type.scalar == kernel::Scalar::F16 ? 2 : 4) / unit;
   switch (type.kind) {
     case TypeKind::Scalar:
     case TypeKind::Atomic:
       out.push_back({type.scalar, word});
       return;
     case TypeKind::Vector:
-      for (uint32_t k = 0; k < type.rows; ++k) out.push_back({type.scalar, word + k});
+      for (uint32_t k = 0; k < type.rows; ++k) out.push_back({type.scalar, word + k * step});
       return;
     case TypeKind::Matrix:
       for (uint32_t c = 0; c < type.columns; ++c)
-        for (uint32_t r = 0; r < type.rows; ++r) out.push_back({type.scalar, word + c * types.columnStride(id) / 4 + r});
+        for (uint32_t r = 0; r < type.rows; ++r) out.push_back({type.scalar, word + c * types.columnStride(id) / unit + r * step});
       return;
     case TypeKind::Array:
-      for (uint32_t k = 0; k < type.count; ++k) flattenInto(types, type.element, word + k * types.strideOf(id) / 4, out);
+      for (uint32_t k = 0; k < type.count; ++k) flattenInto(types, type.element, unit, word + k * types.strideOf(id) / unit, out);
       return;
     case TypeKind::Struct:
-      for (const kernel::Member& member : type.members) flattenInto(types, member.type, word + member.offset / 4, out);
+      for (const kernel::Member& member : type.members) flattenInto(types, member.type, unit, word + member.offset / unit, out);
       return;
     case TypeKind::Void:
     case TypeKind::Pointer:
@@ -55,19 +56,18 @@ void flattenInto(const kernel::TypeTable& types, kernel::TypeId id, uint32_t wor
 
 }  // namespace
 
-std::vector<Component> flatten(const kernel::TypeTable& types, kernel::TypeId type) {
+std::vector<Component> flatten(const kernel::TypeTable& types, kernel::TypeId type, uint32_t unit) {
   std::vector<Component> out;
-  flattenInto(types, type, 0, out);
+  flattenInto(types, type, unit, 0, out);
   return out;
 }
 
-Result<Code> lower(const kernel::Module& module) { return Lowering(module).run(); }
+Result<Code> lower(const kernel::Module& module, const SubgroupShape& subgroups) { return Lowering(module).run(subgroups); }
 
-Result<Code> Lowering::run() {
+Result<Code> Lowering::run(const SubgroupShape& subgroups) {
   const kernel::Function* entry = m.entryPoint();
   if (entry == nullptr) return fail("reference.no_entry_point", "the kernel has no entry point");
-  if (hasF16(m)) return fail("reference.f16", "the reference backend has no f16 yet", {}, "use f32");
-  if (has(m, kernel::Capability::Subgroups)) return fail("reference.subgroups", "the reference backend has no subgroup operations");
+  if (hasF16(m)) unit = 2;
   code.name = entry->name;
   code.workgroup_size = *entry->workgroup_size;
   values.resize(m.values.size());
@@ -79,6 +79,9 @@ Result<Code> Lowering::run() {
     code.group_id[k] = newRegister();
     code.group_count[k] = newRegister();
   }
+  code.subgroups = subgroups;
+  code.subgroup_lane = newRegister();
+  code.subgroup_id = newRegister();
   LS_CHECK(addGlobals());
   addBuiltins(*entry);
   Step scope{.kind = StepKind::Scope, .construct = code.construct_count++};
@@ -136,6 +139,16 @@ Status Lowering::addGlobals() {
   return Success{};
 }
 
+/// The place of `id` in a grid of num_workgroups cells of this size, x first.
+Operand Lowering::gridIndex(const Operands& id, const std::array<uint32_t, 3>& cell) {
+  Operand index = id[2];
+  for (size_t k = 2; k-- > 0;) {
+    Operand extent = pure(Opcode::MulI, reg(code.group_count[k]), constant(cell[k]));
+    index = pure(Opcode::AddI, pure(Opcode::MulI, index, extent), id[k]);
+  }
+  return index;
+}
+
 void Lowering::addBuiltins(const kernel::Function& entry) {
   const std::array<uint32_t, 3>& size = code.workgroup_size;
   std::array<Operand, 3> local, global;
@@ -165,10 +178,22 @@ void Lowering::addBuiltins(const kernel::Function& entry) {
         out = triple(code.group_count);
         break;
       case kernel::Builtin::SubgroupSize:
-        out = {constant(1)};
+        out = {constant(code.subgroups.size)};
         break;
       case kernel::Builtin::SubgroupInvocationId:
-        out = {constant(0)};
+        out = {reg(code.subgroup_lane)};
+        break;
+      case kernel::Builtin::SubgroupId:
+        out = {reg(code.subgroup_id)};
+        break;
+      case kernel::Builtin::NumSubgroups:
+        out = {constant((code.invocations() + code.subgroups.size - 1) / code.subgroups.size)};
+        break;
+      case kernel::Builtin::WorkgroupIndex:
+        out = {gridIndex(triple(code.group_id), {1, 1, 1})};
+        break;
+      case kernel::Builtin::GlobalInvocationIndex:
+        out = {gridIndex({global.begin(), global.end()}, size)};
         break;
       case kernel::Builtin::None:
         internalError("an entry point's parameter has no builtin");
@@ -206,6 +231,9 @@ void Lowering::instruction(kernel::InstructionId id) {
         define(x, load(pointer(x.operands[0])));
         emit({.kind = StepKind::Barrier});
       }
+      break;
+    case OpGroup::Subgroup:
+      subgroup(x);
       break;
     case OpGroup::Control:
       control(x);
@@ -341,7 +369,7 @@ Step& Lowering::emit(Step step) {
 const std::vector<Component>& Lowering::components(kernel::TypeId type) {
   if (type.index() >= layouts.size()) layouts.resize(types.size());
   std::vector<Component>& layout = layouts[type.index()];
-  if (layout.empty()) layout = flatten(types, type);
+  if (layout.empty()) layout = flatten(types, type, unit);
   return layout;
 }
 

@@ -19,15 +19,15 @@ using KernelInstruction = kernel::Instruction;
 /// One run-time index of a pointer.
 struct PointerIndex {
   Operand index;
-  uint32_t stride = 0;  ///< words
+  uint32_t stride = 0;  ///< units
   uint32_t count = 0;   ///< 0: runtime-sized
-  uint32_t array = 0;   ///< words from the start of the variable to the indexed array
+  uint32_t array = 0;   ///< units from the start of the variable to the indexed array
 };
 
 /// A pointer value: always a path from a variable, known when the kernel is decoded.
 struct Pointer {
   uint32_t variable = 0;
-  uint32_t offset = 0;  ///< words
+  uint32_t offset = 0;  ///< units
   std::vector<PointerIndex> indices;
   kernel::TypeId pointee;
 };
@@ -35,7 +35,7 @@ struct Pointer {
 class Lowering {
  public:
   explicit Lowering(const kernel::Module& module) : m(module), types(module.types) {}
-  Result<Code> run();
+  Result<Code> run(const SubgroupShape& subgroups);
 
  private:
   struct Frame {  ///< an inlined function
@@ -49,6 +49,7 @@ class Lowering {
   // lower.cpp: module scope and control flow
   void findIndexedVariables();
   Status addGlobals();
+  Operand gridIndex(const Operands& id, const std::array<uint32_t, 3>& cell);
   void addBuiltins(const kernel::Function& entry);
   void block(kernel::BlockId id);
   void instruction(kernel::InstructionId id);
@@ -64,11 +65,21 @@ class Lowering {
   void store(const Pointer& pointer, const Operands& values);
   void atomic(const KernelInstruction& x);
   void arrayLength(const KernelInstruction& x);
-  uint32_t makeAccess(const Pointer& pointer);
+  /// Which components of a pointee an access is for; buffers and workgroup memory need one access for each kind.
+  enum class Part : uint8_t { All, Words, Halves };
+  uint32_t makeAccess(const Pointer& pointer, Part part);
+  uint32_t addAccess(Access access);
   uint32_t addVariable(std::string name, kernel::TypeId type, Home home);
   void initialise(uint32_t variable, kernel::TypeId type, const Operands* values);
 
+  // lower_subgroups.cpp
+  void subgroup(const KernelInstruction& x);
+  Operand sourceLane(const KernelInstruction& x);
+
   // lower_values.cpp
+  /// The opcode of an element-wise op, and the number one, of a scalar type.
+  static Opcode opcodeOf(kernel::Op op, kernel::Scalar scalar);
+  static Operand one(kernel::Scalar scalar);
   void pureInstruction(const KernelInstruction& x);
   Operands elementwise(const KernelInstruction& x);
   Operands extract(const KernelInstruction& x);
@@ -76,7 +87,10 @@ class Lowering {
   Operands construct(const KernelInstruction& x);
   Operands convert(const KernelInstruction& x);
   Operands matrixProduct(const KernelInstruction& x);
-  Operand dot(std::span<const Operand> a, std::span<const Operand> b, bool is_float);
+  Operand dot(std::span<const Operand> a, std::span<const Operand> b, kernel::Scalar scalar);
+  Operands bitcast(const KernelInstruction& x);
+  /// A result of f32 arithmetic as a value of `scalar`: f16 is rounded.
+  Operand rounded(kernel::Scalar scalar, Operand result);
   Operands special(const KernelInstruction& x);
   Operand pure(Opcode op, Operand a, Operand b = {}, Operand c = {});
   std::optional<Operand> simplify(Opcode op, Operand a, Operand b);
@@ -102,6 +116,8 @@ class Lowering {
   const kernel::Module& m;
   kernel::TypeTable types;  ///< a copy, because finding the type of a part may intern it
   Code code;
+  /// Bytes that offsets and strides of pointers and lane-private memory count in: 4, or 2 in a kernel with f16.
+  uint32_t unit = 4;
   std::vector<Step>* steps = &code.body;
   std::vector<Operands> values;                                            ///< of each kernel value
   std::vector<std::optional<Pointer>> pointers;                            ///< of each kernel value of pointer type

@@ -11,7 +11,9 @@ using kernel::TypeKind;
 using kernel::ValueKind;
 
 uint32_t Lowering::addVariable(std::string name, kernel::TypeId type, Home home) {
-  Variable variable{.name = std::move(name), .home = home, .words = (types.sizeOf(type) + 3) / 4};
+  const bool of_lanes = home == Home::Lanes || home == Home::Registers;
+  const uint32_t word = of_lanes ? unit : 4;
+  Variable variable{.name = std::move(name), .home = home, .words = (types.sizeOf(type) + word - 1) / word};
   if (home == Home::Lanes) {
     variable.offset = code.lane_words;
     code.lane_words += variable.words;
@@ -39,8 +41,7 @@ void Lowering::initialise(uint32_t index, kernel::TypeId type, const Operands* i
     store({index, 0, {}, type}, *initial);
     return;
   }
-  code.accesses.push_back({.variable = index, .offset = 0, .stride = 0, .count = 1});
-  emit({.kind = StepKind::Memory, .op = Opcode::LaneZero, .access = static_cast<uint32_t>(code.accesses.size() - 1)});
+  emit({.kind = StepKind::Memory, .op = Opcode::LaneZero, .access = addAccess({.variable = index})});
 }
 
 void Lowering::access(const KernelInstruction& x) {
@@ -51,13 +52,15 @@ void Lowering::access(const KernelInstruction& x) {
     Operand index = value(x.operands[k])[0];
     if (whole.kind == TypeKind::Struct) {
       const kernel::Member& member = whole.members[index.value];
-      result.offset += member.offset / 4;
+      result.offset += member.offset / unit;
       result.pointee = member.type;
       continue;
     }
-    uint32_t stride = whole.kind == TypeKind::Array    ? types.strideOf(result.pointee) / 4
-                      : whole.kind == TypeKind::Matrix ? types.columnStride(result.pointee) / 4
-                                                       : 1;
+    const uint32_t scalar_size = whole.scalar == kernel::Scalar::F16 ? 2 : 4;
+    uint32_t stride = (whole.kind == TypeKind::Array    ? types.strideOf(result.pointee)
+                       : whole.kind == TypeKind::Matrix ? types.columnStride(result.pointee)
+                                                        : scalar_size) /
+                      unit;
     uint32_t count = types.elementCount(result.pointee);
     // Inside a fixed-size composite a constant index is a plain offset; it is in range, the validator saw to it.
     if (is_constant && count != 0 && index.value < count) {
@@ -70,40 +73,45 @@ void Lowering::access(const KernelInstruction& x) {
   pointers[x.result.index()] = std::move(result);
 }
 
-/// The access record of a pointer. Several run-time indices are folded into one word address by Address steps.
-uint32_t Lowering::makeAccess(const Pointer& pointer) {
-  Access access{.variable = pointer.variable, .offset = pointer.offset, .stride = 0, .count = 1};
+uint32_t Lowering::addAccess(Access access) {
+  code.accesses.push_back(std::move(access));
+  return static_cast<uint32_t>(code.accesses.size() - 1);
+}
+
+/// The access record of a pointer. Several run-time indices are folded into one address by Address steps.
+uint32_t Lowering::makeAccess(const Pointer& pointer, Part part) {
+  const bool half = part == Part::Halves;
+  const uint32_t scale = part == Part::Words ? 4 / unit : 1;  // units in one "word" of the access
+  Access access{.variable = pointer.variable, .half = half, .offset = pointer.offset / scale};
   if (pointer.indices.size() == 1) {
     const PointerIndex& only = pointer.indices[0];
-    access.stride = only.stride;
+    access.stride = only.stride / scale;
     access.count = only.count;
     access.index = only.index;
-    access.array = only.array;
+    access.array = only.array / scale;
   } else if (pointer.indices.size() > 1) {
     Operand address = constant(0);
     for (const PointerIndex& index : pointer.indices) {
-      code.accesses.push_back({.variable = pointer.variable,
-                               .offset = pointer.offset,
-                               .stride = index.stride,
-                               .count = index.count,
-                               .array = index.array,
-                               .index = index.index});
+      const uint32_t step = addAccess({.variable = pointer.variable,
+                                       .half = half,
+                                       .offset = pointer.offset / scale,
+                                       .stride = index.stride / scale,
+                                       .count = index.count,
+                                       .array = index.array / scale,
+                                       .index = index.index});
       Register next = newRegister();
-      emit({.kind = StepKind::Address,
-            .op = Opcode::Address,
-            .dst = next,
-            .a = index.index,
-            .b = address,
-            .access = static_cast<uint32_t>(code.accesses.size() - 1)});
+      emit({.kind = StepKind::Address, .op = Opcode::Address, .dst = next, .a = index.index, .b = address, .access = step});
       address = reg(next);
     }
     access.stride = 1;
     access.count = UINT32_MAX;
     access.index = address;
   }
-  for (const Component& component : components(pointer.pointee)) access.words.push_back(component.word);
-  code.accesses.push_back(std::move(access));
-  return static_cast<uint32_t>(code.accesses.size() - 1);
+  for (const Component& component : components(pointer.pointee)) {
+    const bool is_half = component.scalar == kernel::Scalar::F16;
+    if (part == Part::All || is_half == half) access.words.push_back(component.word / scale);
+  }
+  return addAccess(std::move(access));
 }
 
 Operands Lowering::load(const Pointer& pointer) {
@@ -118,9 +126,25 @@ Operands Lowering::load(const Pointer& pointer) {
     }
     return results;
   }
-  uint32_t access = makeAccess(pointer);
-  code.accesses[access].values = results;
-  emit({.kind = StepKind::Memory, .op = home == Home::Lanes ? Opcode::LaneLoad : Opcode::Load, .access = access});
+  if (home == Home::Lanes) {
+    uint32_t access = makeAccess(pointer, Part::All);
+    code.accesses[access].values = results;
+    emit({.kind = StepKind::Memory, .op = Opcode::LaneLoad, .access = access});
+    return results;
+  }
+  for (const Part part : {Part::Words, Part::Halves}) {
+    Operands loaded;
+    for (size_t k = 0; k < layout.size(); ++k) {
+      if ((layout[k].scalar == kernel::Scalar::F16) == (part == Part::Halves)) loaded.push_back(results[k]);
+    }
+    if (loaded.empty()) continue;
+    uint32_t access = makeAccess(pointer, part);
+    code.accesses[access].values = std::move(loaded);
+    emit({.kind = StepKind::Memory, .op = Opcode::Load, .access = access});
+  }
+  for (size_t k = 0; k < layout.size(); ++k) {
+    if (layout[k].scalar == kernel::Scalar::F16) results[k] = pure(Opcode::UnpackHalf, results[k]);
+  }
   return results;
 }
 
@@ -134,10 +158,24 @@ void Lowering::store(const Pointer& pointer, const Operands& stored) {
     }
     return;
   }
-  Operands copy = stored;
-  uint32_t access = makeAccess(pointer);
-  code.accesses[access].values = std::move(copy);
-  emit({.kind = StepKind::Memory, .op = home == Home::Lanes ? Opcode::LaneStore : Opcode::Store, .access = access});
+  if (home == Home::Lanes) {
+    Operands copy = stored;
+    uint32_t access = makeAccess(pointer, Part::All);
+    code.accesses[access].values = std::move(copy);
+    emit({.kind = StepKind::Memory, .op = Opcode::LaneStore, .access = access});
+    return;
+  }
+  for (const Part part : {Part::Words, Part::Halves}) {
+    Operands sources;
+    for (size_t k = 0; k < layout.size(); ++k) {
+      const bool is_half = layout[k].scalar == kernel::Scalar::F16;
+      if (is_half == (part == Part::Halves)) sources.push_back(is_half ? pure(Opcode::PackHalf, stored[k]) : stored[k]);
+    }
+    if (sources.empty()) continue;
+    uint32_t access = makeAccess(pointer, part);
+    code.accesses[access].values = std::move(sources);
+    emit({.kind = StepKind::Memory, .op = Opcode::Store, .access = access});
+  }
 }
 
 void Lowering::atomic(const KernelInstruction& x) {
@@ -161,7 +199,7 @@ void Lowering::atomic(const KernelInstruction& x) {
       {Op::AtomicCompareExchange, Opcode::AtomicCompareExchange, Opcode::AtomicCompareExchange},
   };
   const Row* row = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return r.op == x.op; });
-  Step step{.kind = StepKind::Memory, .op = is_signed ? row->of_signed : row->of_unsigned, .access = makeAccess(target)};
+  Step step{.kind = StepKind::Memory, .op = is_signed ? row->of_signed : row->of_unsigned, .access = makeAccess(target, Part::Words)};
   if (x.operands.size() > 1) step.b = value(x.operands.back())[0];
   if (x.operands.size() > 2) step.c = value(x.operands[1])[0];
   step.dst = newRegister();
@@ -175,10 +213,14 @@ void Lowering::atomic(const KernelInstruction& x) {
 
 void Lowering::arrayLength(const KernelInstruction& x) {
   const Pointer& array = pointer(x.operands[0]);
-  uint32_t stride = types.strideOf(array.pointee) / 4;
-  code.accesses.push_back({.variable = array.variable, .offset = array.offset, .stride = stride, .count = 0, .array = array.offset});
+  const uint32_t access = addAccess({.variable = array.variable,
+                                     .half = unit == 2,
+                                     .offset = array.offset,
+                                     .stride = types.strideOf(array.pointee) / unit,
+                                     .count = 0,
+                                     .array = array.offset});
   Register length = newRegister();
-  emit({.kind = StepKind::Length, .op = Opcode::ArrayLength, .dst = length, .access = static_cast<uint32_t>(code.accesses.size() - 1)});
+  emit({.kind = StepKind::Length, .op = Opcode::ArrayLength, .dst = length, .access = access});
   define(x, {reg(length)});
 }
 

@@ -125,7 +125,10 @@ bool isPowerOfTwo(uint32_t x) { return x != 0 && (x & (x - 1)) == 0; }
 Operands Lowering::constantValue(kernel::ValueId id) {
   const kernel::Value& value = m[id];
   const kernel::Type& type = types[value.type];
-  if (type.kind == TypeKind::Scalar) return {constant(type.scalar == Scalar::Bool ? (value.bits != 0 ? ~0u : 0u) : value.bits)};
+  if (type.kind == TypeKind::Scalar) {
+    if (type.scalar == Scalar::F16) return {pure(Opcode::UnpackHalf, constant(value.bits))};
+    return {constant(type.scalar == Scalar::Bool ? (value.bits != 0 ? ~0u : 0u) : value.bits)};
+  }
   if (value.elements.empty()) return Operands(components(value.type).size(), constant(0));
   Operands out;
   for (kernel::ValueId element : value.elements) {
@@ -134,6 +137,10 @@ Operands Lowering::constantValue(kernel::ValueId id) {
   }
   return out;
 }
+
+Opcode Lowering::opcodeOf(Op op, Scalar scalar) { return pickOpcode(*findRow(op), scalar); }
+
+Operand Lowering::one(Scalar scalar) { return constant(scalar == Scalar::F32 || scalar == Scalar::F16 ? 0x3f800000u : 1); }
 
 const Operands& Lowering::value(kernel::ValueId id) {
   Operands& known_value = values[id.index()];
@@ -157,7 +164,7 @@ Operands Lowering::elementwise(const KernelInstruction& x) {
     return in[operand]->size() == 1 ? (*in[operand])[0] : (*in[operand])[k];
   };
   Operands out;
-  for (size_t k = 0; k < width; ++k) out.push_back(pure(op, at(0, k), at(1, k), at(2, k)));
+  for (size_t k = 0; k < width; ++k) out.push_back(rounded(types[x.type].scalar, pure(op, at(0, k), at(1, k), at(2, k))));
   return out;
 }
 
@@ -182,7 +189,7 @@ Operands Lowering::special(const KernelInstruction& x) {
     out = {pure(Opcode::UnpackHalf, pure(Opcode::And, a[0], constant(0xffff))),
            pure(Opcode::UnpackHalf, pure(Opcode::ShrU, a[0], constant(16)))};
   } else if (x.op == Op::Dot) {
-    out = {dot(a, value(x.operands[1]), scalar == Scalar::F32)};
+    out = {dot(a, value(x.operands[1]), scalar)};
   } else if (x.op == Op::All || x.op == Op::Any) {
     out = {a[0]};
     for (size_t k = 1; k < a.size(); ++k) out[0] = pure(x.op == Op::All ? Opcode::And : Opcode::Or, out[0], a[k]);
@@ -191,7 +198,7 @@ Operands Lowering::special(const KernelInstruction& x) {
   } else if (x.op == Op::Convert) {
     out = convert(x);
   } else if (x.op == Op::Bitcast) {
-    out = a;
+    out = bitcast(x);
   } else if (x.op == Op::Construct) {
     out = construct(x);
   } else if (x.op == Op::Extract) {
@@ -216,21 +223,43 @@ Operands Lowering::construct(const KernelInstruction& x) {
 Operands Lowering::convert(const KernelInstruction& x) {
   const kernel::Type& source = m.typeOf(x.operands[0]);
   Scalar from = source.scalar, to = types[x.type].scalar;
+  const bool from_float = from == Scalar::F32 || from == Scalar::F16, to_float = to == Scalar::F32 || to == Scalar::F16;
   Operands out;
   for (Operand a : value(x.operands[0])) {
     Opcode op = Opcode::Move;
-    if (from == to) {
+    if (from == to || (from_float && to_float)) {
       op = Opcode::Move;
     } else if (to == Scalar::Bool) {
-      op = from == Scalar::F32 ? Opcode::FloatToBool : Opcode::IntToBool;
+      op = from_float ? Opcode::FloatToBool : Opcode::IntToBool;
     } else if (from == Scalar::Bool) {
-      op = to == Scalar::F32 ? Opcode::BoolToF : Opcode::BoolToInt;
-    } else if (from == Scalar::F32) {
+      op = to_float ? Opcode::BoolToF : Opcode::BoolToInt;
+    } else if (from_float) {
       op = to == Scalar::I32 ? Opcode::FloatToI : Opcode::FloatToU;
-    } else if (to == Scalar::F32) {
+    } else if (to_float) {
       op = from == Scalar::I32 ? Opcode::IntToF : Opcode::UintToF;
     }
-    out.push_back(pure(op, a));
+    out.push_back(rounded(to, pure(op, a)));
+  }
+  return out;
+}
+
+Operand Lowering::rounded(Scalar scalar, Operand result) { return scalar == Scalar::F16 ? pure(Opcode::QuantizeToF16, result) : result; }
+
+Operands Lowering::bitcast(const KernelInstruction& x) {
+  const bool from_half = m.typeOf(x.operands[0]).scalar == Scalar::F16, to_half = types[x.type].scalar == Scalar::F16;
+  const Operands& a = value(x.operands[0]);
+  if (from_half == to_half) return a;
+  Operands out;
+  if (from_half) {
+    for (size_t k = 0; k + 1 < a.size(); k += 2) {
+      const Operand low = pure(Opcode::PackHalf, a[k]), high = pure(Opcode::PackHalf, a[k + 1]);
+      out.push_back(pure(Opcode::Or, low, pure(Opcode::Shl, high, constant(16))));
+    }
+    return out;
+  }
+  for (const Operand word : a) {
+    out.push_back(pure(Opcode::UnpackHalf, pure(Opcode::And, word, constant(0xffff))));
+    out.push_back(pure(Opcode::UnpackHalf, pure(Opcode::ShrU, word, constant(16))));
   }
   return out;
 }
@@ -295,10 +324,12 @@ Operands Lowering::pick(const Operands& elements, size_t size, Operand index, si
 }
 
 /// In the order of the components, each product and each sum rounded.
-Operand Lowering::dot(std::span<const Operand> a, std::span<const Operand> b, bool is_float) {
+Operand Lowering::dot(std::span<const Operand> a, std::span<const Operand> b, Scalar scalar) {
+  const bool is_float = scalar == Scalar::F32 || scalar == Scalar::F16;
   Opcode multiply = is_float ? Opcode::MulF : Opcode::MulI, add = is_float ? Opcode::AddF : Opcode::AddI;
-  Operand sum = pure(multiply, a[0], b[0]);
-  for (size_t k = 1; k < a.size(); ++k) sum = pure(add, sum, pure(multiply, a[k], b[k]));
+  const auto product = [&](size_t k) { return rounded(scalar, pure(multiply, a[k], b[k])); };
+  Operand sum = product(0);
+  for (size_t k = 1; k < a.size(); ++k) sum = rounded(scalar, pure(add, sum, product(k)));
   return sum;
 }
 
@@ -314,7 +345,7 @@ Operands Lowering::matrixProduct(const KernelInstruction& x) {
     for (size_t r = 0; r < rows; ++r) {
       Operands row;
       for (size_t k = 0; k < inner; ++k) row.push_back(a[k * rows + r]);
-      out.push_back(dot(row, std::span(b).subspan(c * inner, inner), true));
+      out.push_back(dot(row, std::span(b).subspan(c * inner, inner), left.scalar));
     }
   }
   return out;

@@ -4,8 +4,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <random>
 
 namespace lockstep::reference {
+namespace {
+
+/// A round of a loop costs the time of its instructions, however few lanes there are: it counts as so many.
+constexpr uint32_t kLeastLanes = 64;
+
+}  // namespace
 
 Machine::Machine(const Bytecode& code, std::span<const BufferView> bindings, std::array<uint32_t, 3> groups, const MachineOptions& options)
     : code_(code), routines_(vectorRoutines()), bindings_(bindings), groups_(groups), options_(options) {
@@ -16,6 +24,9 @@ Machine::Machine(const Bytecode& code, std::span<const BufferView> bindings, std
   workgroup_memory_.resize(size_t(code.workgroup_words) * code.batch_groups);
   frames_.resize(code.frames);
   lane_base_.resize(code.width);
+  atomic_order_.resize(code.width);
+  std::iota(atomic_order_.begin(), atomic_order_.end(), 0u);
+  if (options_.order_seed != 0) std::shuffle(atomic_order_.begin(), atomic_order_.end(), std::mt19937_64(options_.order_seed));
   for (uint32_t lane = 0; lane < code.width; ++lane) {
     uint32_t group = std::min(lane / code.group_lanes, code.batch_groups - 1), local = lane % code.group_lanes;
     lane_base_[lane] = group * code.workgroup_words;
@@ -24,13 +35,21 @@ Machine::Machine(const Bytecode& code, std::span<const BufferView> bindings, std
     for (size_t k = 0; k < 3; ++k)
       if (code.local_id[k] != Bytecode::kUnused) r_[code.local_id[k] + lane] = id[k];
   }
+  for (uint32_t lane = 0; lane < code.group_lanes * code.batch_groups; ++lane) {
+    const uint32_t place = lane % code.group_lanes, target = lane - place + code.subgroup_order[place];
+    if (code.subgroup_lane != Bytecode::kUnused) r_[code.subgroup_lane + target] = place % code.subgroup_size;
+    if (code.subgroup_id != Bytecode::kUnused) r_[code.subgroup_id + target] = place / code.subgroup_size;
+  }
   for (size_t k = 0; k < 3; ++k)
     if (code.group_count[k] != Bytecode::kUnused) r_[code.group_count[k]] = groups[k];
+  const bool shuffles =
+      std::any_of(code.instructions.begin(), code.instructions.end(), [](const Instruction& x) { return x.op == Opcode::SubgroupShuffle; });
+  if (shuffles) initial_ = storage_;
   for (const MemoryAccess& access : code.accesses) {
     uint32_t limit = access.count;
     if (limit == 0) {
-      uint32_t words = bindings[access.binding].count;
-      limit = words > access.array ? (words - access.array) / access.stride : 0;
+      const uint64_t words = uint64_t(bindings[access.binding].count) * (access.half ? 2 : 1);
+      limit = words > access.array ? static_cast<uint32_t>((words - access.array) / access.stride) : 0;
     }
     limits_.push_back(limit);
   }
@@ -68,6 +87,10 @@ void Machine::prepare(uint64_t first, uint32_t count) {
 
 void Machine::run(uint64_t first, uint32_t count) {
   fault_ = {};
+  if (!initial_.empty()) {
+    storage_ = initial_;
+    lanes_ = 0;
+  }
   prepare(first, count);
   execute();
   fault_.first_group = first;
@@ -151,12 +174,12 @@ uint32_t Machine::control(const Instruction& x, uint32_t pc) {
       routines_.maskAndNot(frameRow(x.dst, 0), frameRow(x.dst, 0), mask_, width);
       return pc + 1;
     case Opcode::LoopBack:
-      if (budget_ < lanes_) {
+      if (budget_ < std::max(lanes_, kLeastLanes)) {
         fault_ = {.kind = Fault::Kind::EndlessLoop, .site = x.site};
         while (fault_.lane < lanes_ && !isActive(fault_.lane)) ++fault_.lane;
         return pc;
       }
-      budget_ -= lanes_;
+      budget_ -= std::max(lanes_, kLeastLanes);
       return x.target;
 #define LS_VM_OP1(name, r, a) case Opcode::name:
 #define LS_VM_OP2(name, r, a, b) case Opcode::name:
@@ -189,6 +212,13 @@ uint32_t Machine::control(const Instruction& x, uint32_t pc) {
     case Opcode::AtomicXor:
     case Opcode::AtomicExchange:
     case Opcode::AtomicCompareExchange:
+    case Opcode::SubgroupReduce:
+    case Opcode::SubgroupInclusive:
+    case Opcode::SubgroupExclusive:
+    case Opcode::SubgroupElect:
+    case Opcode::SubgroupBallot:
+    case Opcode::SubgroupFirst:
+    case Opcode::SubgroupShuffle:
     case Opcode::End:
       break;
   }

@@ -32,6 +32,7 @@ struct Fault {
 struct MachineOptions {
   bool checks = true;
   uint64_t loop_budget = uint64_t(1) << 34;  ///< iterations times lanes of a batch
+  uint64_t order_seed = 0;                   ///< of workgroups, and of lanes in atomics; 0: ascending
 };
 
 /// What workgroup memory holds that a kernel promised to write before it reads it: a NaN, and a huge index.
@@ -60,12 +61,20 @@ class Machine {
     bool by_lane = false;  ///< each lane adds its workgroup's base
   };
 
+  struct HalfView {
+    std::byte* base = nullptr;   ///< half h is at base + 2 h
+    uint8_t* written = nullptr;  ///< of half h: written[h / 2]
+    bool by_lane = false;
+  };
+
   void prepare(uint64_t first, uint32_t count);
   void execute();
   /// Joins and branches; returns the next instruction.
   uint32_t control(const Instruction& x, uint32_t pc);
   void runMasked(const Instruction& x);
   void barrier(const Instruction& x);
+  /// subgroups.cpp
+  void subgroup(const Instruction& x);
 
   // memory.cpp
   void memory(const Instruction& x);
@@ -77,6 +86,10 @@ class Machine {
   void loadRows(const Instruction& x, const MemoryAccess& access, const View& view);
   void store(const Instruction& x);
   void storeRows(const Instruction& x, const MemoryAccess& access, const View& view);
+  /// Accesses of 16-bit words, lane by lane.
+  void loadHalves(const Instruction& x);
+  void storeHalves(const Instruction& x);
+  [[nodiscard]] HalfView halfView(const MemoryAccess& access) const;
   void laneLoad(const Instruction& x);
   void laneStore(const Instruction& x);
   void atomic(const Instruction& x);
@@ -102,8 +115,11 @@ class Machine {
   std::array<uint32_t, 3> groups_;
   MachineOptions options_;
   std::vector<uint32_t> storage_;
+  /// The register file before the first batch, when a shuffle may show what lanes that are away hold; else empty.
+  std::vector<uint32_t> initial_;
   uint32_t* r_ = nullptr;  ///< register file, aligned to 64 bytes
   std::vector<uint32_t> lane_memory_, workgroup_memory_, limits_, lane_base_;
+  std::vector<uint32_t> atomic_order_;  ///< lanes in the order of their atomics
   std::vector<MaskFrame> frames_;
   const uint32_t* mask_ = nullptr;
   uint32_t active_ = 0, lanes_ = 0;

@@ -10,10 +10,11 @@
 namespace lockstep::reference {
 
 void Machine::memory(const Instruction& x) {
+  const bool half = (x.op == Opcode::Load || x.op == Opcode::Store) && code_.accesses[x.access].half;
   if (x.op == Opcode::Load) {
-    load(x);
+    half ? loadHalves(x) : load(x);
   } else if (x.op == Opcode::Store) {
-    store(x);
+    half ? storeHalves(x) : store(x);
   } else if (x.op == Opcode::Splat) {
     if (x.masked && !full()) {
       routines_.fill(scratch(0), r_[x.a], code_.width);
@@ -35,6 +36,8 @@ void Machine::memory(const Instruction& x) {
     address(x);
   } else if (x.op == Opcode::CheckIndex) {
     checkIndex(x);
+  } else if (x.op >= Opcode::SubgroupReduce) {
+    subgroup(x);
   } else {
     atomic(x);
   }
@@ -338,8 +341,8 @@ uint32_t applyAtomic(Opcode op, uint32_t& word, uint32_t value, uint32_t compare
 void Machine::atomic(const Instruction& x) {
   const MemoryAccess& access = code_.accesses[x.access];
   View where = view(access, x.access);
-  for (uint32_t lane = 0; lane < lanes_; ++lane) {
-    if (!isActive(lane)) continue;
+  for (uint32_t lane : atomic_order_) {
+    if (lane >= lanes_ || !isActive(lane)) continue;
     uint32_t index = indexOf(x, lane);
     if (index >= where.limit) {
       outOfBounds(x, lane, index, where.limit);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -169,7 +170,8 @@ class ReferenceExecutable : public Executable {
     std::vector<BufferView> bindings;
     for (const program::Range& range : dispatch.bindings) bindings.push_back(view(range));
     const Bytecode& code = kernels_[dispatch.kernel.index()];
-    reference::MachineOptions options{.checks = shared_->options.checks, .loop_budget = shared_->options.loop_budget};
+    reference::MachineOptions options{
+        .checks = shared_->options.checks, .loop_budget = shared_->options.loop_budget, .order_seed = shared_->options.order_seed};
     Fault fault = reference::dispatch(shared_->pool, code, bindings, dispatch.groups, options);
     if (fault.kind == Fault::Kind::None) return Success{};
     const kernel::Module& module = *program_.modules()[dispatch.kernel.index()];
@@ -241,9 +243,13 @@ class ReferenceBackend : public Backend {
     for (const program::Arena& arena : program->arenas)
       if (arena.role != program::ArenaRole::State) bytes += arena.size;
     if (bytes > device_.memory_bytes && device_.memory_bytes != 0) return outOfMemory(bytes);
+    const reference::SubgroupShape subgroups{shared_->options.subgroup_size, shared_->options.subgroup_seed};
+    if (!std::has_single_bit(subgroups.size) || subgroups.size < 4 || subgroups.size > 128)
+      return fail("reference.subgroups", fmt::format("{} lanes do not make a subgroup", subgroups.size), {},
+                  "use a power of two from 4 to 128");
     std::vector<Bytecode> kernels;
     for (size_t k = 0; k < program->kernels.size(); ++k) {
-      LS_TRY(Bytecode code, reference::decode(*program.modules()[k]));
+      LS_TRY(Bytecode code, reference::decode(*program.modules()[k], subgroups));
       LS_CHECK(checkLimits(program->kernels[k].name, code));
       kernels.push_back(std::move(code));
     }
@@ -285,6 +291,8 @@ DeviceInfo referenceDevice() {
       .max_workgroup_invocations = kMaxWorkgroupInvocations,
       .max_workgroup_bytes = kMaxWorkgroupBytes,
       .parallel_units = std::max(1u, std::thread::hardware_concurrency()),
+      .f16 = true,
+      .subgroups = true,
   };
   return info;
 }

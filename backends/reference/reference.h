@@ -3,7 +3,7 @@
 // device would let pass. It is the oracle that other backends are compared with.
 //
 // Failures at run time (from submit() and time()): reference.out_of_bounds, reference.uninitialised, reference.divergent_barrier,
-// reference.endless_loop; each names the kernel, the variable, the invocation and the instruction. When compiling: reference.f16,
+// reference.endless_loop; each names the kernel, the variable, the invocation and the instruction. When compiling:
 // reference.subgroups, reference.limit. Floats: round to nearest even, subnormals kept, no contraction.
 #pragma once
 
@@ -20,9 +20,17 @@ struct ReferenceOptions {
   bool checks = true;
   /// Reports reads of Workspace bytes that were not written before in the same step.
   bool track_uninitialised = false;
+  /// 0 runs workgroups, and the atomics of their invocations, in the order of their indices; another number in an order of its own. WGSL
+  /// promises nothing, so results that depend on it are no results. One thread is used then.
+  uint64_t order_seed = 0;
   /// Threads that run workgroups; 0 = one for each core.
   uint32_t max_threads = 0;
-  /// Loop iterations times invocations after which a batch of workgroups (up to 256 invocations) counts as endless.
+  /// Lanes of a subgroup: a power of two from 4 to 128 (reference.subgroups). 4 is the smallest that WGSL knows.
+  uint32_t subgroup_size = 4;
+  /// Which invocations make a subgroup: 0 takes them by local_invocation_index, another number in an order of its own. WGSL promises
+  /// nothing, so a kernel must give the same for every seed.
+  uint64_t subgroup_seed = 0;
+  /// Loop iterations times invocations (at least 64) after which a batch of workgroups (up to 256 invocations) counts as endless.
   uint64_t loop_budget = uint64_t(1) << 34;
 };
 

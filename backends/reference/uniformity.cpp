@@ -19,6 +19,7 @@ class Analysis {
 
   void run() {
     for (Register r : code_.local_id) code_.registers[r].varying = true;
+    code_.registers[code_.subgroup_lane].varying = code_.registers[code_.subgroup_id].varying = true;
     for (Register r : code_.group_id) code_.registers[r].varying = code_.batched;
     collecting_ = true;
     walk(code_.body);
@@ -110,6 +111,9 @@ class Analysis {
         break;
       case StepKind::Memory:
         memory(step);
+        break;
+      case StepKind::Subgroup:
+        mark(step.dst, true);
         break;
       case StepKind::Check:
       case StepKind::Length:

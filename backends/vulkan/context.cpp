@@ -67,6 +67,12 @@ Status Context::openDevice() {
   storage16.storageBuffer16BitAccess = VK_TRUE;
   auto float16 = blank<VkPhysicalDeviceShaderFloat16Int8Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES);
   float16.shaderFloat16 = VK_TRUE;
+  auto subgroup_types =
+      blank<VkPhysicalDeviceShaderSubgroupExtendedTypesFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_EXTENDED_TYPES_FEATURES);
+  subgroup_types.shaderSubgroupExtendedTypes = VK_TRUE;
+  auto subgroup_flow = blank<VkPhysicalDeviceShaderSubgroupUniformControlFlowFeaturesKHR>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_FEATURES_KHR);
+  subgroup_flow.shaderSubgroupUniformControlFlow = VK_TRUE;
   auto enable = [&](auto& part) {
     part.pNext = features.pNext;
     features.pNext = &part;
@@ -76,6 +82,8 @@ Status Context::openDevice() {
     enable(storage16);
     enable(float16);
   }
+  if (facts_.subgroup_f16) enable(subgroup_types);
+  if (facts_.spirv.subgroup_uniform_control_flow) enable(subgroup_flow);
   info.pNext = &features;
   LS_CHECK(check(vkCreateDevice(facts_.handle, &info, nullptr, &functions_.device), "vkCreateDevice", facts_.info.name));
   volkLoadDeviceTable(&functions_.vk, functions_.device);

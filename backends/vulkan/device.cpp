@@ -34,6 +34,11 @@ struct Answers {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ZERO_INITIALIZE_WORKGROUP_MEMORY_FEATURES);
   VkPhysicalDeviceShaderFloat16Int8Features float16 =
       blank<VkPhysicalDeviceShaderFloat16Int8Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES);
+  VkPhysicalDeviceShaderSubgroupExtendedTypesFeatures subgroup_types =
+      blank<VkPhysicalDeviceShaderSubgroupExtendedTypesFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_EXTENDED_TYPES_FEATURES);
+  VkPhysicalDeviceShaderSubgroupUniformControlFlowFeaturesKHR subgroup_flow =
+      blank<VkPhysicalDeviceShaderSubgroupUniformControlFlowFeaturesKHR>(
+          VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_FEATURES_KHR);
   VkPhysicalDevice16BitStorageFeatures storage16 =
       blank<VkPhysicalDevice16BitStorageFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES);
 
@@ -90,9 +95,10 @@ program::DeviceProfile profileOf(const DeviceFacts& facts, const Answers& answer
   const VkPhysicalDeviceLimits& limits = facts.properties.limits;
   const uint32_t* groups = limits.maxComputeWorkGroupCount;
   uint32_t subgroup_size = std::max(1u, answers.subgroup.subgroupSize);
+  // What WGSL's subgroup operations take all together.
   constexpr VkSubgroupFeatureFlags kNeeded =
-      VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_BALLOT_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
-  bool in_compute = (answers.subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
+      VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_VOTE_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT | VK_SUBGROUP_FEATURE_BALLOT_BIT |
+      VK_SUBGROUP_FEATURE_SHUFFLE_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_RELATIVE_BIT | VK_SUBGROUP_FEATURE_QUAD_BIT;
   return {
       .name = slug(facts.properties.deviceName),
       .style = facts.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? program::ExecutionStyle::Cpu : program::ExecutionStyle::Gpu,
@@ -107,7 +113,7 @@ program::DeviceProfile profileOf(const DeviceFacts& facts, const Answers& answer
       .parallel_units = parallelUnits(facts, answers),
       .whole_buffer_access = false,
       .f16 = facts.f16,
-      .subgroups = in_compute && (answers.subgroup.supportedOperations & kNeeded) == kNeeded,
+      .subgroups = (facts.subgroup_operations & kNeeded) == kNeeded,
   };
 }
 
@@ -141,14 +147,24 @@ void examine(DeviceFacts& facts, Answers& answers) {
   if (zero) append(features, answers.zero_initialize);
   bool float16 = offers(facts, answers, VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME, VK_API_VERSION_1_2);
   if (float16) append(features, answers.float16);
+  bool subgroup_types = offers(facts, answers, VK_KHR_SHADER_SUBGROUP_EXTENDED_TYPES_EXTENSION_NAME, VK_API_VERSION_1_2);
+  if (subgroup_types) append(features, answers.subgroup_types);
+  if (answers.has(VK_KHR_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_EXTENSION_NAME)) append(features, answers.subgroup_flow);
   vkGetPhysicalDeviceProperties2(facts.handle, &properties);
   vkGetPhysicalDeviceFeatures2(facts.handle, &features);
   facts.max_allocation_bytes = answers.maintenance3.maxMemoryAllocationSize;
   facts.memory_budget = answers.has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   if (facts.memory_budget) facts.extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   facts.f16 = answers.float16.shaderFloat16 == VK_TRUE && answers.storage16.storageBuffer16BitAccess == VK_TRUE;
+  bool in_compute = (answers.subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
+  facts.subgroup_operations = in_compute ? answers.subgroup.supportedOperations : 0;
+  facts.spirv.subgroup_uniform_control_flow = answers.subgroup_flow.shaderSubgroupUniformControlFlow == VK_TRUE;
+  if (facts.spirv.subgroup_uniform_control_flow) facts.extensions.push_back(VK_KHR_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_EXTENSION_NAME);
+  facts.subgroup_f16 = answers.subgroup_types.shaderSubgroupExtendedTypes == VK_TRUE;
   facts.spirv.preserve_signed_zero_inf_nan = answers.float_controls.shaderSignedZeroInfNanPreserveFloat32 == VK_TRUE;
   facts.spirv.round_to_nearest_even = answers.float_controls.shaderRoundingModeRTEFloat32 == VK_TRUE;
+  facts.spirv.preserve_signed_zero_inf_nan_f16 = answers.float_controls.shaderSignedZeroInfNanPreserveFloat16 == VK_TRUE;
+  facts.spirv.round_to_nearest_even_f16 = answers.float_controls.shaderRoundingModeRTEFloat16 == VK_TRUE;
   facts.spirv.zero_initialize_workgroup = answers.zero_initialize.shaderZeroInitializeWorkgroupMemory == VK_TRUE;
 }
 

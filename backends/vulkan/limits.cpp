@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <variant>
 
@@ -27,6 +28,9 @@ Status checkUses(std::string_view kernel, const std::vector<Use>& uses, const De
   return Success{};
 }
 
+constexpr std::array<std::string_view, 8> kSubgroupFeatures{"basic",     "vote", "arithmetic", "ballot", "shuffle", "shuffle_relative",
+                                                            "clustered", "quad"};
+
 Status checkKernel(const std::string& name, const kernel::Module& module, const DeviceFacts& facts) {
   const VkPhysicalDeviceLimits& limits = facts.properties.limits;
   const kernel::Function* entry = module.entryPoint();
@@ -42,11 +46,8 @@ Status checkKernel(const std::string& name, const kernel::Module& module, const 
                       {"bytes of workgroup memory", workgroupBytes(module), limits.maxComputeSharedMemorySize}},
                      facts));
   bool wants_f16 = std::count(module.capabilities.begin(), module.capabilities.end(), kernel::Capability::F16) != 0;
-  bool wants_subgroups = std::count(module.capabilities.begin(), module.capabilities.end(), kernel::Capability::Subgroups) != 0;
   if (wants_f16 && !facts.f16) return fail("vulkan.feature", fmt::format("kernel \"{}\" uses f16, which {} lacks", name, facts.info.name));
-  if (wants_subgroups && !facts.info.profile.subgroups) {
-    return fail("vulkan.feature", fmt::format("kernel \"{}\" uses subgroups, which {} lacks", name, facts.info.name));
-  }
+  LS_CHECK(checkSubgroups(name, module, facts));
   for (const kernel::GlobalVariable& global : module.globals) {
     bool bound = global.space == kernel::AddressSpace::Storage || global.space == kernel::AddressSpace::Uniform;
     if (bound && global.group != 0) {
@@ -80,6 +81,27 @@ Status checkDispatch(const std::string& name, const program::Dispatch& dispatch,
 }
 
 }  // namespace
+
+Status checkSubgroups(const std::string& name, const kernel::Module& module, const DeviceFacts& facts) {
+  const auto lacks = [&](SubgroupFeature feature) { return (facts.subgroup_operations >> static_cast<uint32_t>(feature) & 1U) == 0; };
+  const auto missing = [&](std::string_view what, std::string_view feature) {
+    return fail("vulkan.feature",
+                fmt::format("kernel \"{}\" uses {}, but {} lacks the {} operations of subgroups", name, what, facts.info.name, feature));
+  };
+  for (const kernel::Parameter& parameter : module.entryPoint()->parameters) {
+    if (kernel::needsSubgroups(parameter.builtin) && lacks(SubgroupFeature::Basic)) {
+      return missing(fmt::format("builtin {}", kernel::toString(parameter.builtin)), kSubgroupFeatures.front());
+    }
+  }
+  for (const kernel::Instruction& instruction : module.instructions) {
+    const kernel::OpInfo& op = kernel::info(instruction.op);
+    if (op.group != kernel::OpGroup::Subgroup) continue;
+    const SubgroupFeature feature = featureOf(instruction.op);
+    if (lacks(feature)) return missing(op.text, kSubgroupFeatures[static_cast<size_t>(feature)]);
+    if (module.types[instruction.type].scalar == kernel::Scalar::F16 && !facts.subgroup_f16) return missing(op.text, "f16");
+  }
+  return Success{};
+}
 
 uint64_t workgroupBytes(const kernel::Module& module) {
   uint64_t bytes = 0;

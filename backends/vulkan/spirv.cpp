@@ -3,11 +3,13 @@
 
 #include <spirv-tools/libspirv.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <string_view>
 
 #include "backends/vulkan/spirv_emitter.h"
+#include "ir/kernel/guard_accesses.h"
 
 namespace lockstep::vulkan {
 
@@ -52,7 +54,6 @@ std::vector<uint32_t> Emitter::run() {
   glsl_ = builder_.import("GLSL.std.450");
   for (kernel::Capability capability : module_.capabilities) {
     if (capability == kernel::Capability::F16) builder_.addCapability(spv::CapabilityStorageBuffer16BitAccess);
-    if (capability == kernel::Capability::Subgroups) builder_.addCapability(spv::CapabilityGroupNonUniform);
   }
   std::string name = spirvEntryPoint(entry_);
   spv::Function* function = builder_.makeEntryPoint(name.c_str());
@@ -60,14 +61,22 @@ std::vector<uint32_t> Emitter::run() {
   const std::array<uint32_t, 3> size = *entry_.workgroup_size;
   builder_.addExecutionMode(function, spv::ExecutionModeLocalSize, static_cast<int>(size[0]), static_cast<int>(size[1]),
                             static_cast<int>(size[2]));
-  if (options_.preserve_signed_zero_inf_nan || options_.round_to_nearest_even) builder_.addExtension("SPV_KHR_float_controls");
-  if (options_.preserve_signed_zero_inf_nan) {
-    builder_.addCapability(spv::CapabilitySignedZeroInfNanPreserve);
-    builder_.addExecutionMode(function, spv::ExecutionModeSignedZeroInfNanPreserve, 32);
-  }
-  if (options_.round_to_nearest_even) {
-    builder_.addCapability(spv::CapabilityRoundingModeRTE);
-    builder_.addExecutionMode(function, spv::ExecutionModeRoundingModeRTE, 32);
+  const bool f16 = std::ranges::find(module_.capabilities, kernel::Capability::F16) != module_.capabilities.end();
+  const auto control = [&](bool offered, spv::Capability capability, spv::ExecutionMode mode, int width) {
+    if (!offered) return;
+    builder_.addExtension("SPV_KHR_float_controls");
+    builder_.addCapability(capability);
+    builder_.addExecutionMode(function, mode, width);
+  };
+  control(options_.preserve_signed_zero_inf_nan, spv::CapabilitySignedZeroInfNanPreserve, spv::ExecutionModeSignedZeroInfNanPreserve, 32);
+  control(options_.round_to_nearest_even, spv::CapabilityRoundingModeRTE, spv::ExecutionModeRoundingModeRTE, 32);
+  control(f16 && options_.preserve_signed_zero_inf_nan_f16, spv::CapabilitySignedZeroInfNanPreserve,
+          spv::ExecutionModeSignedZeroInfNanPreserve, 16);
+  control(f16 && options_.round_to_nearest_even_f16, spv::CapabilityRoundingModeRTE, spv::ExecutionModeRoundingModeRTE, 16);
+  const bool subgroups = std::ranges::find(module_.capabilities, kernel::Capability::Subgroups) != module_.capabilities.end();
+  if (subgroups && options_.subgroup_uniform_control_flow) {
+    builder_.addExtension("SPV_KHR_subgroup_uniform_control_flow");
+    builder_.addExecutionMode(function, spv::ExecutionModeSubgroupUniformControlFlowKHR);
   }
   declareGlobals();
   declareInputs();
@@ -123,7 +132,9 @@ std::string spirvEntryPoint(const kernel::Function& entry) { return entry.name.e
 Result<std::vector<uint32_t>> emitSpirv(const kernel::ValidModule& module, const SpirvOptions& options) {
   const kernel::Function* entry = module->entryPoint();
   if (entry == nullptr) return fail("vulkan.entry_point", "the module \"" + module->name + "\" has no entry point");
-  std::vector<uint32_t> words = Emitter(*module, *entry, options).run();
+  // A device cannot report an access out of bounds, and to leave one alone would be undefined.
+  const kernel::Module guarded = kernel::guardAccesses(*module, kernel::OutOfBounds::Clamp);
+  std::vector<uint32_t> words = Emitter(guarded, *guarded.entryPoint(), options).run();
   if (wantsValidation()) {
     std::string messages = validateSpirv(words);
     if (!messages.empty()) {

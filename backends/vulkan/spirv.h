@@ -15,11 +15,19 @@ namespace lockstep::vulkan {
 
 /// What the device offers beyond Vulkan 1.1; every field off gives a module that runs anywhere.
 struct SpirvOptions {
-  bool preserve_signed_zero_inf_nan = false;  ///< shaderSignedZeroInfNanPreserveFloat32
-  bool round_to_nearest_even = false;         ///< shaderRoundingModeRTEFloat32
-  bool zero_initialize_workgroup = false;     ///< VK_KHR_zero_initialize_workgroup_memory; otherwise a loop and a barrier
+  bool preserve_signed_zero_inf_nan = false;      ///< shaderSignedZeroInfNanPreserveFloat32
+  bool round_to_nearest_even = false;             ///< shaderRoundingModeRTEFloat32
+  bool preserve_signed_zero_inf_nan_f16 = false;  ///< shaderSignedZeroInfNanPreserveFloat16
+  bool round_to_nearest_even_f16 = false;         ///< shaderRoundingModeRTEFloat16
+  bool zero_initialize_workgroup = false;         ///< VK_KHR_zero_initialize_workgroup_memory; otherwise a loop and a barrier
+  bool subgroup_uniform_control_flow = false;     ///< VK_KHR_shader_subgroup_uniform_control_flow: lanes meet again where control flow does
   friend bool operator==(const SpirvOptions&, const SpirvOptions&) = default;
 };
+
+/// The parts that Vulkan divides subgroup operations into, in the order of its bits.
+enum class SubgroupFeature : uint8_t { Basic, Vote, Arithmetic, Ballot, Shuffle, ShuffleRelative, Clustered, Quad };
+/// Only for ops of group Subgroup.
+SubgroupFeature featureOf(kernel::Op op);
 
 /// Emits the first entry point of the module (its name: spirvEntryPoint); fails with "vulkan.entry_point" when there is none. Storage and
 /// uniform variables become storage buffers at (group, binding). In debug builds, or with LOCKSTEP_SPIRV_VAL=1, the words are checked by

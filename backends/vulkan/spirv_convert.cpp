@@ -88,9 +88,8 @@ spv::Id Emitter::emitExtract(const Instruction& in) {
   kernel::ValueId source = in.operands[0];
   const Type type = typeOf(source);
   std::optional<uint32_t> known = literal(in.operands[1]);
-  uint32_t count = types_.elementCount(module_[source].type);
-  if (known && *known < count) return builder_.createCompositeExtract(value(source), valueType(in.type), *known);
-  spv::Id index = clampIndex(in.operands[1], u32(count - 1));
+  if (known) return builder_.createCompositeExtract(value(source), valueType(in.type), *known);
+  spv::Id index = value(in.operands[1]);
   if (type.kind == TypeKind::Vector) return builder_.createVectorExtractDynamic(value(source), valueType(in.type), index);
   kernel::TypeId whole = module_[source].type;
   Place copy;

@@ -70,6 +70,8 @@ class Emitter {
   void declareBuffer(const kernel::GlobalVariable& global);
   void declareInputs();
   spv::Id inputVariable(kernel::Builtin builtin);
+  spv::Id input(kernel::Builtin builtin) { return builder_.createLoad(inputVariable(builtin), spv::NoPrecision); }
+  spv::Id gridIndex(spv::Id id, const std::array<uint32_t, 3>& cell);
   void zeroWorkgroupMemory();
   void zeroPlace(const Place& place, spv::Id local_index);
 
@@ -82,7 +84,6 @@ class Emitter {
   void storeArray(const Place& place, spv::Id value);
   spv::Id arrayLength(const Place& place);
   Place localVariable(kernel::TypeId type, const char* name);
-  spv::Id clampIndex(kernel::ValueId index, spv::Id limit);
   /// The constant's value, when the operand is a scalar constant.
   [[nodiscard]] std::optional<uint32_t> literal(kernel::ValueId id) const;
   void emitMemory(const kernel::Instruction& instruction);
@@ -109,6 +110,9 @@ class Emitter {
   /// The counter of a loop that needs one.
   std::optional<Place> startCountdown(const kernel::Instruction& loop);
   void countDown(const Place& rounds, spv::Block& merge);
+
+  // spirv_subgroups.cpp
+  spv::Id emitSubgroup(const kernel::Instruction& in);
 
   // spirv_ops.cpp: handlers of the rows.
   spv::Id emitCore(const kernel::Instruction& in);
@@ -191,6 +195,7 @@ class Emitter {
   std::map<uint32_t, Place> spilled_constants_;
   std::vector<Breakable> breakables_;
   std::vector<Frame> frames_;
+  std::optional<Place> rounds_;  ///< how many rounds are left to the loops that are not sure to end
 };
 
 }  // namespace lockstep::vulkan

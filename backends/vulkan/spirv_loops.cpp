@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which loops surely end. Drivers assume that every loop does and may delete checks behind one that does not, and a kernel that never
-// ends takes the device down, so all other loops get a countdown. It costs little but keeps drivers from unrolling.
+// ends takes the device down, so all other loops share a countdown: nested ones together end as soon as one would. It costs little but
+// keeps drivers from unrolling.
 #include <algorithm>
 #include <set>
 
@@ -171,9 +172,12 @@ class LoopAnalysis {
 
 std::optional<Place> Emitter::startCountdown(const Instruction& loop) {
   if (LoopAnalysis(module_, loop).ends()) return std::nullopt;
-  Place rounds = localVariable(types_.u32(), "rounds");
-  builder_.createStore(u32(UINT32_MAX), rounds.base);
-  return rounds;
+  if (!rounds_) {
+    spv::Id variable =
+        builder_.createVariable(spv::NoPrecision, spv::StorageClassFunction, scalarType(kernel::Scalar::U32), "rounds", u32(UINT32_MAX));
+    rounds_ = Place{.base = variable, .storage = spv::StorageClassFunction, .chain = {}, .pointee = types_.u32()};
+  }
+  return rounds_;
 }
 
 void Emitter::countDown(const Place& rounds, spv::Block& merge) {

@@ -124,11 +124,6 @@ std::optional<uint32_t> Emitter::literal(ValueId id) const {
   return value.bits;
 }
 
-spv::Id Emitter::clampIndex(ValueId index, spv::Id limit) {
-  spv::Id bits = asUnsigned(value(index), typeOf(index));
-  return ext(scalarType(Scalar::U32), GLSLstd450UMin, {bits, limit});
-}
-
 void Emitter::emitAccess(const Instruction& instruction) {
   Place made = place(instruction.operands[0]);
   for (size_t i = 1; i < instruction.operands.size(); ++i) {
@@ -139,19 +134,9 @@ void Emitter::emitAccess(const Instruction& instruction) {
       made = part(made, u32(*known), type.members[*known].type, *known);
       continue;
     }
-    uint32_t count = types_.elementCount(made.pointee);
+    // guardAccesses() has seen to it that the index is in range.
     TypeId element = types_.elementOf(made.pointee);
-    bool bare = instruction.in_bounds || (known && count != 0 && *known < count);
-    spv::Id chosen = spv::NoResult;
-    if (bare) {
-      chosen = known ? u32(*known) : value(index);
-    } else if (count != 0) {
-      chosen = clampIndex(index, u32(count - 1));
-    } else {
-      spv::Id limit = builder_.createBinOp(spv::OpISub, scalarType(Scalar::U32), arrayLength(made), u32(1));
-      chosen = clampIndex(index, limit);
-    }
-    made = part(made, chosen, element);
+    made = part(made, known ? u32(*known) : value(index), element);
   }
   places_[instruction.result.index()] = std::move(made);
 }

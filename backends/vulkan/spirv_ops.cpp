@@ -102,8 +102,14 @@ const Emitter::Row& Emitter::row(Op op) {
   static constexpr Row Var = Other, Access = Other, Load = Other, Store = Other, ArrayLength = Other, AtomicLoad = Other,
                        AtomicStore = Other, AtomicAdd = Other, AtomicSub = Other, AtomicMax = Other, AtomicMin = Other, AtomicAnd = Other,
                        AtomicOr = Other, AtomicXor = Other, AtomicExchange = Other, AtomicCompareExchange = Other, WorkgroupBarrier = Other,
-                       StorageBarrier = Other, WorkgroupUniformLoad = Other, If = Other, Loop = Other, Switch = Other, Break = Other,
-                       BreakIf = Other, Continue = Other, Return = Other, Call = Other;
+                       StorageBarrier = Other, WorkgroupUniformLoad = Other, SubgroupElect = Other, SubgroupAll = Other,
+                       SubgroupAny = Other, SubgroupBallot = Other, SubgroupAdd = Other, SubgroupExclusiveAdd = Other,
+                       SubgroupInclusiveAdd = Other, SubgroupMul = Other, SubgroupExclusiveMul = Other, SubgroupInclusiveMul = Other,
+                       SubgroupMin = Other, SubgroupMax = Other, SubgroupAnd = Other, SubgroupOr = Other, SubgroupXor = Other,
+                       SubgroupBroadcast = Other, SubgroupBroadcastFirst = Other, SubgroupShuffle = Other, SubgroupShuffleXor = Other,
+                       SubgroupShuffleUp = Other, SubgroupShuffleDown = Other, QuadBroadcast = Other, QuadSwapX = Other, QuadSwapY = Other,
+                       QuadSwapDiagonal = Other, If = Other, Loop = Other, Switch = Other, Break = Other, BreakIf = Other, Continue = Other,
+                       Return = Other, Call = Other;
   static constexpr kernel::OpArray<const Row*> kRows{
 #define LS_KERNEL_OP(name, text, group, operands, rule) &name,
 #include "ir/kernel/ops.def"

@@ -54,13 +54,15 @@ spv::BuiltIn builtInOf(kernel::Builtin builtin) {
       return spv::BuiltInSubgroupSize;
     case kernel::Builtin::SubgroupInvocationId:
       return spv::BuiltInSubgroupLocalInvocationId;
+    case kernel::Builtin::SubgroupId:
+      return spv::BuiltInSubgroupId;
+    case kernel::Builtin::NumSubgroups:
+      return spv::BuiltInNumSubgroups;
+    case kernel::Builtin::WorkgroupIndex:
+    case kernel::Builtin::GlobalInvocationIndex:
+      internalError("a builtin that SPIR-V does not have is computed from others");
   }
   internalError("an entry point parameter without a builtin");
-}
-
-bool isScalarBuiltin(kernel::Builtin builtin) {
-  return builtin == kernel::Builtin::LocalInvocationIndex || builtin == kernel::Builtin::SubgroupSize ||
-         builtin == kernel::Builtin::SubgroupInvocationId;
 }
 
 }  // namespace
@@ -235,19 +237,37 @@ void Emitter::declareGlobals() {
 spv::Id Emitter::inputVariable(kernel::Builtin builtin) {
   spv::Id& variable = inputs_[builtin];
   if (variable != spv::NoResult) return variable;
-  spv::Id type = lanesType(Scalar::U32, isScalarBuiltin(builtin) ? 1 : 3);
+  spv::Id type = lanesType(Scalar::U32, kernel::isVector(builtin) ? 3 : 1);
   variable = builder_.createVariable(spv::NoPrecision, spv::StorageClassInput, type, std::string(kernel::toString(builtin)).c_str());
   builder_.addDecoration(variable, spv::DecorationBuiltIn, static_cast<int>(builtInOf(builtin)));
-  if (builtin == kernel::Builtin::SubgroupSize || builtin == kernel::Builtin::SubgroupInvocationId) {
-    builder_.addCapability(spv::CapabilityGroupNonUniform);
-  }
+  if (kernel::needsSubgroups(builtin)) builder_.addCapability(spv::CapabilityGroupNonUniform);
   entry_point_->addIdOperand(variable);
   return variable;
 }
 
+/// The place of `id` in a grid of num_workgroups cells of this size, x first.
+spv::Id Emitter::gridIndex(spv::Id id, const std::array<uint32_t, 3>& cell) {
+  spv::Id type = scalarType(Scalar::U32), groups = input(kernel::Builtin::NumWorkgroups);
+  spv::Id index = builder_.createCompositeExtract(id, type, 2);
+  for (uint32_t k = 2; k-- > 0;) {
+    spv::Id extent = builder_.createBinOp(spv::OpIMul, type, builder_.createCompositeExtract(groups, type, k), u32(cell[k]));
+    index = builder_.createBinOp(spv::OpIMul, type, index, extent);
+    index = builder_.createBinOp(spv::OpIAdd, type, index, builder_.createCompositeExtract(id, type, k));
+  }
+  return index;
+}
+
 void Emitter::declareInputs() {
+  using kernel::Builtin;
   for (const kernel::Parameter& parameter : entry_.parameters) {
-    ids_[parameter.value.index()] = builder_.createLoad(inputVariable(parameter.builtin), spv::NoPrecision);
+    spv::Id& made = ids_[parameter.value.index()];
+    if (parameter.builtin == Builtin::WorkgroupIndex) {
+      made = gridIndex(input(Builtin::WorkgroupId), {1, 1, 1});
+    } else if (parameter.builtin == Builtin::GlobalInvocationIndex) {
+      made = gridIndex(input(Builtin::GlobalInvocationId), *entry_.workgroup_size);
+    } else {
+      made = input(parameter.builtin);
+    }
   }
 }
 
@@ -279,7 +299,7 @@ void Emitter::zeroWorkgroupMemory() {
     const std::optional<Place>& place = places_[global.value.index()];
     if (global.space != AddressSpace::Workgroup || !global.zero_initialized || !place) continue;
     if (local_index == spv::NoResult) {
-      local_index = builder_.createLoad(inputVariable(kernel::Builtin::LocalInvocationIndex), spv::NoPrecision);
+      local_index = input(kernel::Builtin::LocalInvocationIndex);
     }
     zeroPlace(*place, local_index);
   }

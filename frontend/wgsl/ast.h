@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -42,7 +43,17 @@ struct Expr {
 struct Attribute {
   Span span;
   std::string_view name;
+  bool has_parentheses = false;
   std::vector<ExprId> arguments;
+  uint32_t filter = 0;  ///< diagnostic: index into Ast::filters
+};
+
+/// The directive `diagnostic(severity, rule);` or the attribute `@diagnostic(severity, rule)`.
+struct DiagnosticFilter {
+  Span span;
+  Severity severity = Severity::Error;
+  std::string rule;  ///< "subgroup_uniformity", or "prefix.name"
+  Span range;        ///< the part of the text that it is for; a directive's is everything
 };
 
 enum class VariableKind : uint8_t { Const, Override, Let, Var };
@@ -78,6 +89,7 @@ enum class StmtKind : uint8_t {
   Phony,
   ConstAssert,
   Declare,
+  Discard,
 };
 
 struct CaseClause {
@@ -158,12 +170,14 @@ struct Ast {
   std::vector<Declaration> declarations;  ///< in source order
   std::vector<Directive> enables;
   std::vector<Directive> requirements;
+  std::vector<DiagnosticFilter> filters;  ///< in source order
+  bool whole = true;  ///< false when parts of the text were skipped because of syntax errors
 
   [[nodiscard]] const Expr& operator[](ExprId id) const { return expressions[id.index()]; }
   [[nodiscard]] const Stmt& operator[](StmtId id) const { return statements[id.index()]; }
 };
 
-/// Syntax only; problems go to the reporter and the declarations that have them are left out.
+/// Syntax only; problems go to the reporter and the statements, members and declarations that have them are left out.
 Ast parseModule(const Source& source, Reporter& reporter);
 
 }  // namespace lockstep::wgsl

@@ -8,49 +8,15 @@ namespace lockstep::wgsl {
 namespace {
 
 constexpr std::array kBuiltins = std::to_array<BuiltinInfo>({
-#define LS_WGSL_BUILTIN(name, text, signature, op) {text, Signature::signature, kernel::Op::op},
+#define LS_WGSL_BUILTIN(name, text, signature, op, uniformity) {text, Signature::signature, kernel::Op::op, Uniformity::uniformity},
 #include "frontend/wgsl/builtins.def"
 #undef LS_WGSL_BUILTIN
 });
 
 constexpr std::array kUnsupported = std::to_array<std::string_view>({
-    "frexp",
-    "modf",
-    "dpdx",
-    "dpdxCoarse",
-    "dpdxFine",
-    "dpdy",
-    "dpdyCoarse",
-    "dpdyFine",
-    "fwidth",
-    "fwidthCoarse",
-    "fwidthFine",
-    "textureBarrier",
-    "quadBroadcast",
-    "quadSwapX",
-    "quadSwapY",
-    "quadSwapDiagonal",
-    "subgroupAdd",
-    "subgroupAll",
-    "subgroupAnd",
-    "subgroupAny",
-    "subgroupBallot",
-    "subgroupBroadcast",
-    "subgroupElect",
-    "subgroupMax",
-    "subgroupMin",
-    "subgroupMul",
-    "subgroupOr",
-    "subgroupShuffle",
-    "subgroupShuffleDown",
-    "subgroupShuffleUp",
-    "subgroupShuffleXor",
-    "subgroupXor",
-    "subgroupBroadcastFirst",
-    "subgroupExclusiveAdd",
-    "subgroupExclusiveMul",
-    "subgroupInclusiveAdd",
-    "subgroupInclusiveMul",
+    "bufferArrayView",
+    "bufferLength",
+    "bufferView",
 });
 
 }  // namespace
@@ -62,8 +28,15 @@ std::optional<Builtin> findBuiltinFunction(std::string_view name) {
   return row == kBuiltins.end() ? std::nullopt : std::optional(static_cast<Builtin>(row - kBuiltins.begin()));
 }
 
+std::vector<std::string_view> builtinNames() {
+  std::vector<std::string_view> names;
+  for (const BuiltinInfo& row : kBuiltins) names.push_back(row.text);
+  return names;
+}
+
 bool isUnsupportedBuiltin(std::string_view name) {
-  return name.starts_with("texture") || std::find(kUnsupported.begin(), kUnsupported.end(), name) != kUnsupported.end();
+  return name.starts_with("texture") || name.starts_with("subgroupMatrix") ||
+         std::find(kUnsupported.begin(), kUnsupported.end(), name) != kUnsupported.end();
 }
 
 PackFormat packFormat(Builtin builtin) {

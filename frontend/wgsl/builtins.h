@@ -4,13 +4,14 @@
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "ir/kernel/op.h"
 
 namespace lockstep::wgsl {
 
 enum class Builtin : uint8_t {
-#define LS_WGSL_BUILTIN(name, text, signature, op) name,
+#define LS_WGSL_BUILTIN(name, text, signature, op, uniformity) name,
 #include "frontend/wgsl/builtins.def"
 #undef LS_WGSL_BUILTIN
 };
@@ -23,6 +24,7 @@ enum class Signature : uint8_t {
   FloatTernary,  ///< (T, T, T) -> T
   Mix,           ///< FloatTernary, or a scalar as third argument
   Ldexp,         ///< (T of floats, T of integers) -> first
+  FloatParts,    ///< T -> a struct of two T, or of T and integers
   NumericUnary,
   SignedUnary,  ///< numeric without u32
   NumericBinary,
@@ -49,18 +51,37 @@ enum class Signature : uint8_t {
   Atomic,
   Barrier,
   UniformLoad,
+  Derivative,  ///< T of f32 -> T, in fragment shaders only
+  SubgroupElect,    ///< () -> bool
+  SubgroupVote,     ///< bool -> bool or, for a ballot, vec4<u32>
+  SubgroupNumeric,  ///< T -> T
+  SubgroupInteger,  ///< T -> T
+  SubgroupLane,     ///< (T, lane, delta or mask) -> T
   Bitcast,
+};
+
+/// What uniformity analysis knows of a call, besides its arguments.
+enum class Uniformity : uint8_t {
+  Pure,             ///< asks for nothing; as uniform as its arguments
+  Varying,          ///< asks for nothing; the result may differ between invocations
+  Barrier,          ///< uniform control flow, always an error
+  UniformLoad,      ///< uniform control flow and pointer, always an error; the result is uniform
+  Subgroup,         ///< uniform control flow, rule subgroup_uniformity; the result varies
+  SubgroupShuffle,  ///< as Subgroup, and the second argument (delta or mask) is uniform
+  Derivative,       ///< uniform control flow, rule derivative_uniformity; the result varies
 };
 
 struct BuiltinInfo {
   std::string_view text;
   Signature signature;
   kernel::Op op;
+  Uniformity uniformity;
 };
 
 const BuiltinInfo& info(Builtin builtin);
 std::optional<Builtin> findBuiltinFunction(std::string_view name);
-/// Builtin functions of WGSL that this reader does not support (textures, derivatives, subgroups, ...).
+std::vector<std::string_view> builtinNames();
+/// Builtin functions of WGSL that this reader does not support (textures, ...).
 bool isUnsupportedBuiltin(std::string_view name);
 
 /// How a pack or unpack builtin maps its vector to the lanes of a u32.

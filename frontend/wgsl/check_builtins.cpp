@@ -81,6 +81,21 @@ Ty Checker::sameArguments(const Expr& call, size_t first, size_t count, Family f
   return type;
 }
 
+/// Two vectors of floats and a scalar of their type, which all three settle together.
+Ty Checker::vectorsAndScalar(const Expr& call) {
+  const Ty first = valueType(call.arguments[0]), second = valueType(call.arguments[1]), factor = valueType(call.arguments[2]);
+  const bool shapes =
+      types_.isVector(first) && types_.isVector(second) && types_.width(first) == types_.width(second) && types_.isScalar(factor);
+  const Ty vectors = shapes ? commonScalar(types_.scalarOf(first), types_.scalarOf(second)) : kError;
+  const Ty common = vectors == kError ? kError : commonScalar(vectors, factor);
+  const Ty scalar = common == kError ? kError : familyScalar(Family::Float, common);
+  if (scalar == kError) return noOverload(call);
+  const Ty type = types_.withScalar(first, scalar);
+  const bool good = materialize(call.arguments[0], type, "argument") && materialize(call.arguments[1], type, "argument") &&
+                    materialize(call.arguments[2], scalar, "argument");
+  return good ? type : kError;
+}
+
 void Checker::checkBuiltinCall(ExprId id, Builtin builtin) {
   const Expr& expr = ast_[id];
   if (!checkArguments(expr)) return;
@@ -90,7 +105,7 @@ void Checker::checkBuiltinCall(ExprId id, Builtin builtin) {
          wants_templates ? "bitcast needs a type, as in bitcast<u32>(x)" : fmt::format("'{}' takes no template list", expr.name));
     return;
   }
-  if (function_ == UINT32_MAX && info(builtin).signature >= Signature::ArrayLength && info(builtin).signature <= Signature::UniformLoad) {
+  if (function_ == UINT32_MAX && info(builtin).signature >= Signature::ArrayLength && !wants_templates) {
     fail(kConstant, expr.span, fmt::format("'{}' cannot be called at module scope", expr.name));
     return;
   }
@@ -104,9 +119,8 @@ void Checker::checkBuiltinCall(ExprId id, Builtin builtin) {
       if (infoOf(argument).value) arguments.push_back(*infoOf(argument).value);
     }
     if (arguments.size() == expr.arguments.size()) value = eval_.builtin(builtin, arguments, type);
-  } else {
-    checkConstantArguments(expr, builtin);
   }
+  if (!value) checkConstantArguments(expr, builtin);
   ExprInfo& out = infoOf(id);
   out.call = CallKind::Builtin;
   out.builtin = builtin;
@@ -117,6 +131,7 @@ Ty Checker::builtinType(const Expr& call, Builtin builtin) {
   const Signature signature = info(builtin).signature;
   const auto* same = std::find_if(kSameRows.begin(), kSameRows.end(), [&](const SignatureRow& row) { return row.signature == signature; });
   if (same != kSameRows.end()) return argumentCount(call, same->count) ? sameArguments(call, 0, same->count, same->family) : kError;
+  if (signature >= Signature::SubgroupElect && signature <= Signature::SubgroupLane) return subgroupType(call, builtin);
   if (signature >= Signature::ArrayLength && signature <= Signature::UniformLoad) return memoryBuiltinType(call, builtin);
   if (signature >= Signature::Dot && signature <= Signature::Determinant) return vectorBuiltinType(call, builtin);
   if (signature == Signature::Bitcast) return bitcastType(call);
@@ -125,21 +140,7 @@ Ty Checker::builtinType(const Expr& call, Builtin builtin) {
   if (signature == Signature::Mix) {
     if (!argumentCount(call, 3)) return kError;
     const bool scalar_factor = types_.isVector(valueType(call.arguments[0])) && types_.isScalar(valueType(call.arguments[2]));
-    if (!scalar_factor) return sameArguments(call, 0, 3, Family::Float);
-    // The factor takes part in finding the common scalar: mix(vec2(0), vec2(1), x) with x of f32 is of f32.
-    const Ty factor = types_.scalarOf(valueType(call.arguments[2]));
-    for (size_t i = 0; i < 2; ++i) {
-      const Ty type = valueType(call.arguments[i]);
-      if (types_.isAbstract(type) && !types_.isAbstract(factor) && types_.isVector(type)) {
-        if (familyScalar(Family::Float, factor) == kError || !materialize(call.arguments[i], types_.withScalar(type, factor), "argument"))
-          return noOverload(call);
-      }
-    }
-    const Ty type = sameArguments(call, 0, 2, Family::Float);
-    if (type == kError) return kError;
-    const Ty scalar = types_.scalarOf(type);
-    // An abstract pair follows a concrete factor's order the other way round, too: factor converts to the pair's scalar.
-    return materialize(call.arguments[2], scalar, "argument") ? type : kError;
+    return scalar_factor ? vectorsAndScalar(call) : sameArguments(call, 0, 3, Family::Float);
   }
   if (signature == Signature::Ldexp) {
     if (!argumentCount(call, 2)) return kError;
@@ -152,7 +153,7 @@ Ty Checker::builtinType(const Expr& call, Builtin builtin) {
     const bool all_abstract = types_.isAbstract(type) && types_.isAbstract(exponent);
     if (all_abstract) return type;
     if (!materialize(call.arguments[1], types_.withScalar(exponent, kI32), "argument")) return kError;
-    if (infoOf(call.arguments[1]).value) return type;
+    if (infoOf(call.arguments[1]).stage == Stage::Const) return type;
     materializeDefault(call.arguments[0]);
     return valueType(call.arguments[0]);
   }
@@ -165,6 +166,15 @@ Ty Checker::builtinType(const Expr& call, Builtin builtin) {
       if (!materialize(call.arguments[i], kU32, "argument")) return kError;
     }
     return type;
+  }
+  if (signature == Signature::FloatParts) {
+    const Ty value = argumentCount(call, 1) ? sameArguments(call, 0, 1, Family::Float) : kError;
+    if (value == kError) return kError;
+    return builtin == Builtin::Frexp ? types_.frexpResult(value) : types_.modfResult(value);
+  }
+  if (signature == Signature::Derivative) {
+    defer(kUnsupported, call.span, fmt::format("'{}' belongs to fragment shaders, and only compute shaders are supported", call.name));
+    return argumentCount(call, 1) ? sameArguments(call, 0, 1, Family::F32) : kError;
   }
   if (signature == Signature::BoolReduce) {
     if (!argumentCount(call, 1)) return kError;
@@ -199,6 +209,7 @@ Ty Checker::vectorBuiltinType(const Expr& call, Builtin builtin) {
     if (signature == Signature::Transpose) return types_.matrix(matrix.element, matrix.rows, matrix.columns);
     return matrix.rows == matrix.columns ? matrix.element : noOverload(call);
   }
+  if (signature == Signature::Refract) return vectorsAndScalar(call);
   const bool scalars_too = signature == Signature::Length || signature == Signature::Distance;
   const bool cross = signature == Signature::Cross;
   if (!scalars_too && !types_.isVector(first)) return noOverload(call);
@@ -207,7 +218,6 @@ Ty Checker::vectorBuiltinType(const Expr& call, Builtin builtin) {
   const size_t vectors = unary ? 1 : signature == Signature::FloatVectorTernary ? 3 : 2;
   const Ty type = sameArguments(call, 0, vectors, family);
   if (type == kError) return kError;
-  if (signature == Signature::Refract && !materialize(call.arguments[2], types_.scalarOf(type), "argument")) return kError;
   return scalars_too || signature == Signature::Dot ? types_.scalarOf(type) : type;
 }
 
@@ -221,7 +231,7 @@ Ty Checker::selectType(const Expr& call) {
   const bool shapes = types_.withScalar(a, kBool) == types_.withScalar(b, kBool);
   if (common == kError || !shapes || (types_.isVector(condition) && types_.width(condition) != types_.width(a))) return noOverload(call);
   Ty type = types_.withScalar(a, common);
-  if (types_.isAbstract(type) && !infoOf(call.arguments[2]).value) type = types_.concrete(type);
+  if (types_.isAbstract(type) && infoOf(call.arguments[2]).stage != Stage::Const) type = types_.concrete(type);
   const bool good = materialize(call.arguments[0], type, "argument") && materialize(call.arguments[1], type, "argument");
   return good ? type : kError;
 }
@@ -230,7 +240,14 @@ Ty Checker::bitcastType(const Expr& call) {
   if (call.templates.size() != 1 || !argumentCount(call, 1)) return kError;
   const Ty to = resolveType(call.templates[0]);
   if (to == kError) return kError;
-  materializeDefault(call.arguments[0]);
+  const Ty given = valueType(call.arguments[0]);
+  if (types_.isScalarOrVector(to) && types_.scalarOf(to) == kU32 && types_.isScalarOrVector(given) &&
+      types_.scalarOf(given) == kAbstractInt) {
+    // The one abstract operand that does not become i32: bitcast<u32>(4000000000) is the number itself.
+    if (!materialize(call.arguments[0], types_.withScalar(given, kU32), "argument")) return kError;
+  } else {
+    materializeDefault(call.arguments[0]);
+  }
   const Ty from = valueType(call.arguments[0]);
   if (from == kError) return kError;
   const auto fits = [&](Ty type) { return types_.isScalarOrVector(type) && types_.scalarOf(type) != kBool && !types_.isAbstract(type); };
@@ -252,7 +269,7 @@ Ty Checker::memoryBuiltinType(const Expr& call, Builtin builtin) {
   const Type pointer = types_[first];
   const Type pointee = types_[pointer.element];
   if (signature == Signature::ArrayLength) {
-    const bool runtime_array = pointee.kind == Kind::Array && pointee.count == 0;
+    const bool runtime_array = pointee.kind == Kind::Array && types_.isRuntimeSized(pointer.element);
     return runtime_array ? kU32 : noOverload(call);
   }
   if (signature == Signature::UniformLoad) {
@@ -269,6 +286,20 @@ Ty Checker::memoryBuiltinType(const Expr& call, Builtin builtin) {
   return exchange ? types_.atomicExchangeResult(pointee.element) : pointee.element;
 }
 
+/// An exponent that no result can have is an error whatever the other argument is.
+void Checker::checkLdexpExponent(const Expr& call) {
+  const auto& exponent = infoOf(call.arguments[1]).value;
+  if (!exponent) return;
+  const int64_t most = types_.scalarOf(valueType(call.arguments[0])) == kF16 ? 16 : 128;
+  for (uint32_t i = 0; i < types_.width(exponent->type); ++i) {
+    const ConstValue lane = types_.isScalar(exponent->type) ? *exponent : eval_.element(*exponent, i);
+    if (lane.integer > most) {
+      fail(kConstant, ast_[call.arguments[1]].span, fmt::format("the exponent of ldexp is above {}", most));
+      return;
+    }
+  }
+}
+
 /// Some rules bind constant arguments even when the call as a whole is not constant.
 void Checker::checkConstantArguments(const Expr& call, Builtin builtin) {
   if (quiet_ > 0) return;
@@ -278,11 +309,12 @@ void Checker::checkConstantArguments(const Expr& call, Builtin builtin) {
   };
   const auto bits = [&](size_t first) {
     const ConstValue *offset = constant(first), *count = constant(first + 1);
-    const int64_t sum = (offset != nullptr ? offset->integer : 0) + (count != nullptr ? count->integer : 0);
-    if (sum > 32) fail(kConstant, call.span, "offset + count is above 32");
+    const bool known = offset != nullptr && count != nullptr;
+    if (known && offset->integer + count->integer > 32) fail(kConstant, call.span, "offset + count is above 32");
   };
   if (builtin == Builtin::ExtractBits) bits(1);
   if (builtin == Builtin::InsertBits) bits(2);
+  if (builtin == Builtin::Ldexp) return checkLdexpExponent(call);
   const bool clamp = builtin == Builtin::Clamp;
   if (!clamp && builtin != Builtin::Smoothstep) return;
   const ConstValue *low = constant(clamp ? 1 : 0), *high = constant(clamp ? 2 : 1);

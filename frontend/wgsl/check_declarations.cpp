@@ -20,10 +20,7 @@ const Attribute* findAttribute(const std::vector<Attribute>& attributes, std::st
 }  // namespace
 
 std::optional<uint32_t> Checker::attributeNumber(const Attribute& attribute, size_t argument) {
-  if (argument >= attribute.arguments.size() || attribute.arguments.size() != 1) {
-    fail(kAttribute, attribute.span, fmt::format("attribute '{}' needs one argument", attribute.name));
-    return std::nullopt;
-  }
+  if (argument >= attribute.arguments.size()) return std::nullopt;
   const ExprId id = attribute.arguments[argument];
   const Ty type = checkValue(id);
   if (type == kError) return std::nullopt;
@@ -76,7 +73,7 @@ std::optional<ConstValue> Checker::overrideValue(double value, Ty type) {
 
 EntityId Checker::checkOverride(const VariableDecl& decl) {
   Entity entity{.kind = EntityKind::Override, .name = std::string(decl.name), .span = decl.name_span, .type = kError, .value = {}};
-  entity.stage = options_.overrides_are_constants ? Stage::Const : Stage::Override;
+  entity.stage = overrides_ == Overrides::AreConstants ? Stage::Const : Stage::Override;
   std::string key(decl.name);
   if (const Attribute* id = findAttribute(decl.attributes, "id")) {
     if (const auto number = attributeNumber(*id)) {
@@ -85,8 +82,10 @@ EntityId Checker::checkOverride(const VariableDecl& decl) {
       if (!override_ids_.insert(*number).second) fail(kAttribute, id->span, fmt::format("override id {} is used twice", *number));
     }
   }
+  const bool has_values = overrides_ != Overrides::HaveNoValues;
+  checkAttributes(decl.attributes, AttributePlace::Override);
   const auto given = options_.overrides.find(key);
-  const bool is_given = given != options_.overrides.end();
+  const bool is_given = has_values && given != options_.overrides.end();
   used_overrides_.insert(key);
 
   Ty type = decl.type.valid() ? resolveType(decl.type) : Ty();
@@ -99,7 +98,7 @@ EntityId Checker::checkOverride(const VariableDecl& decl) {
     }
     if (type != kError && value_type != kError && !materialize(decl.initializer, type, "initializer")) type = kError;
     if (is_given) --quiet_;
-    entity.value = infoOf(decl.initializer).value;
+    if (has_values) entity.value = infoOf(decl.initializer).value;
   } else if (!type.valid()) {
     type = fail(kType, decl.name_span, fmt::format("override '{}' has neither a type nor a value", decl.name));
   }
@@ -112,11 +111,11 @@ EntityId Checker::checkOverride(const VariableDecl& decl) {
       type = fail(kOverride, decl.name_span,
                   fmt::format("value {} given for override '{}' does not fit {}", given->second, decl.name, name(type)));
     }
-  } else if (type != kError && !decl.initializer.valid()) {
+  } else if (type != kError && !decl.initializer.valid() && has_values) {
     type = fail(kOverride, decl.name_span, fmt::format("override '{}' has no default and no value is given for it", decl.name),
                 fmt::format("give a value for '{}' when reading the module", key));
   }
-  entity.type = entity.value ? type : kError;
+  entity.type = entity.value || !has_values ? type : kError;
   return addEntity(std::move(entity));
 }
 
@@ -134,7 +133,10 @@ EntityId Checker::checkModuleVar(const VariableDecl& decl) {
   } else {
     good = readSpace(decl.templates[0], space) && good;
     if (space == AddressSpace::Uniform || space == AddressSpace::Storage) access = Access::Read;
-    if (decl.templates.size() > 1 && space != AddressSpace::Storage) {
+    if (decl.templates.size() > 2) {
+      fail(kType, ast_[decl.templates[2]].span, "var takes an address space and an access mode, and nothing else");
+      good = false;
+    } else if (decl.templates.size() > 1 && space != AddressSpace::Storage) {
       fail(kType, ast_[decl.templates[1]].span, "only variables in storage take an access mode");
       good = false;
     } else if (decl.templates.size() > 1) {
@@ -164,13 +166,11 @@ EntityId Checker::checkModuleVar(const VariableDecl& decl) {
     good = false;
   }
 
+  checkAttributes(decl.attributes, AttributePlace::Variable);
   for (const Attribute& attribute : decl.attributes) {
-    if (attribute.name == "group" || attribute.name == "binding") {
-      const auto number = attributeNumber(attribute);
-      if (number) (attribute.name == "group" ? entity.group : entity.binding) = *number;
-    } else {
-      fail(kAttribute, attribute.span, fmt::format("attribute '{}' is not allowed on a variable", attribute.name));
-    }
+    if (attribute.name != "group" && attribute.name != "binding") continue;
+    const auto number = attributeNumber(attribute);
+    if (number) (attribute.name == "group" ? entity.group : entity.binding) = *number;
   }
   const bool is_resource = space == AddressSpace::Uniform || space == AddressSpace::Storage;
   entity.has_binding = findAttribute(decl.attributes, "group") != nullptr && findAttribute(decl.attributes, "binding") != nullptr;
@@ -181,19 +181,8 @@ EntityId Checker::checkModuleVar(const VariableDecl& decl) {
   }
   if (!good) return addEntity(std::move(entity));
 
-  const auto reject = [&](std::string why) { fail(kType, decl.name_span, fmt::format("type {} {}", name(type), why)); };
-  if (is_resource && !types_.isHostShareable(type)) {
-    reject("cannot be shared with a buffer");
-  } else if (types_.isRuntimeSized(type) && space != AddressSpace::Storage) {
-    reject("is runtime-sized, which only storage buffers can be");
-  } else if (types_.isOverrideSized(type) && space != AddressSpace::Workgroup) {
-    reject("has its size from an override, which only workgroup variables can have");
-  } else if (space == AddressSpace::Private && !types_.isConstructible(type)) {
-    reject("cannot be the type of a private variable");
-  } else if (!types_.isStorable(type)) {
-    reject("cannot be the type of a variable");
-  } else if (types_.containsAtomic(type) && (space == AddressSpace::Uniform || access == Access::Read)) {
-    reject("holds atomics, which need workgroup memory or read_write storage");
+  if (const std::string why = whyNotIn(type, space, access); !why.empty()) {
+    fail(kType, decl.name_span, fmt::format("type {} {}", name(type), why));
   } else if (space != AddressSpace::Uniform || checkUniformLayout(type, decl.name_span)) {
     entity.type = types_.reference(space, type, access);
   }
@@ -202,10 +191,13 @@ EntityId Checker::checkModuleVar(const VariableDecl& decl) {
 
 /// Without the language feature uniform_buffer_standard_layout: strides and nested offsets are multiples of 16.
 bool Checker::checkUniformLayout(Ty type, Span where) {
+  // A type may be part of others very many times.
+  if (!uniform_types_.insert(type).second) return true;
   const bool standard = std::any_of(ast_.requirements.begin(), ast_.requirements.end(),
                                     [](const Directive& d) { return d.name == "uniform_buffer_standard_layout"; });
   if (standard) return true;
   const auto bad = [&](std::string message) {
+    uniform_types_.clear();
     fail(kType, where, std::move(message), "pad the elements, or write 'requires uniform_buffer_standard_layout;'");
     return false;
   };
@@ -236,6 +228,7 @@ bool Checker::checkUniformLayout(Ty type, Span where) {
 Ty Checker::checkStruct(const StructDecl& decl) {
   Structure structure;
   structure.name = std::string(decl.name);
+  std::unordered_map<std::string_view, Span> names;
   bool good = true;
   const auto bad = [&](const char* code, Span where, std::string message) {
     fail(code, where, std::move(message));
@@ -251,9 +244,11 @@ Ty Checker::checkStruct(const StructDecl& decl) {
       good = false;
       continue;
     }
-    for (size_t k = 0; k < i; ++k) {
-      if (decl.members[k].name == member.name)
-        bad(kName, member.name_span, fmt::format("struct '{}' has two members '{}'", decl.name, member.name));
+    const auto [first, is_new] = names.try_emplace(member.name, member.name_span);
+    if (!is_new) {
+      fail(kName, member.name_span, fmt::format("struct '{}' has two members '{}'", decl.name, member.name), {},
+           {reporter_.note(first->second, "first declared here")});
+      good = false;
     }
     const bool sized = !types_.isRuntimeSized(out.type) && !types_.isOverrideSized(out.type);
     const bool last_array = i + 1 == decl.members.size() && types_.isArray(out.type) && types_.isRuntimeSized(out.type);
@@ -261,16 +256,18 @@ Ty Checker::checkStruct(const StructDecl& decl) {
       bad(kType, member.name_span, fmt::format("member '{}' cannot have type {}", member.name, name(out.type)));
       continue;
     }
+    good = checkAttributes(member.attributes, AttributePlace::Member) && checkInterface(member.attributes, out.type) && good;
     for (const Attribute& attribute : member.attributes) {
+      out.other_stage = out.other_stage || attribute.name == "location";
       if (attribute.name == "builtin") {
-        out.builtin = builtinAttribute(attribute, out.type);
+        out.builtin = builtinAttribute(attribute, out.type, &out.other_stage);
       } else if (attribute.name == "align" || attribute.name == "size") {
         const auto number = attributeNumber(attribute);
         if (!number) continue;
         if (attribute.name == "align") {
-          const bool fits = std::has_single_bit(*number) && *number % types_.alignOf(out.type) == 0;
-          if (!fits)
-            bad(kAttribute, attribute.span, fmt::format("alignment {} is not a power of two that type {} allows", *number, name(out.type)));
+          if (!std::has_single_bit(*number)) {
+            bad(kAttribute, attribute.span, fmt::format("alignment {} is not a power of two", *number));
+          }
           out.align = *number;
         } else {
           const bool fits = *number >= types_.sizeOf(out.type) && sized;
@@ -279,11 +276,6 @@ Ty Checker::checkStruct(const StructDecl& decl) {
                 fmt::format("size {} is below the {} bytes of type {}", *number, types_.sizeOf(out.type), name(out.type)));
           out.size = *number;
         }
-      } else if (attribute.name == "location" || attribute.name == "interpolate" || attribute.name == "invariant") {
-        fail(kUnsupported, attribute.span,
-             fmt::format("attribute '{}' belongs to vertex and fragment shaders, and only compute shaders are supported", attribute.name));
-      } else {
-        bad(kAttribute, attribute.span, fmt::format("attribute '{}' is not allowed on a struct member", attribute.name));
       }
     }
     structure.members.push_back(std::move(out));

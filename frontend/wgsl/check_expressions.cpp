@@ -6,8 +6,24 @@
 #include <array>
 
 #include "frontend/wgsl/checker.h"
+#include "ir/support/nearest.h"
 
 namespace lockstep::wgsl {
+namespace {
+
+/// Which member was meant, or which there are.
+std::string similarMember(std::string_view name, const std::vector<StructMember>& members) {
+  constexpr size_t kLongest = 40, kListed = 8;
+  std::vector<std::string_view> names;
+  for (const StructMember& member : members) {
+    if (member.name.size() <= kLongest) names.push_back(member.name);
+  }
+  const std::string near = name.size() >= 3 && name.size() <= kLongest ? nearestName(name, names) : "";
+  if (!near.empty()) return fmt::format("did you mean '{}'?", near);
+  return names.size() <= kListed ? fmt::format("it has {}", joinNames(names)) : "";
+}
+
+}  // namespace
 
 void Checker::checkExpr(ExprId id) {
   const Expr& expr = ast_[id];
@@ -204,10 +220,10 @@ void Checker::checkIndex(ExprId id) {
     return;
   }
   const auto index = infoOf(expr.right).value;
-  const bool runtime_sized = types_.isArray(base) && types_[base].count == 0;
   if (index && quiet_ == 0) {
     const int64_t count = types_.elementCount(base);
-    if (index->integer < 0 || (!runtime_sized && index->integer >= count)) {
+    const bool counted = !types_.isArray(base) || types_[base].count > 0;
+    if (index->integer < 0 || (counted && index->integer >= count)) {
       fail(kConstant, ast_[expr.right].span, fmt::format("index {} is outside {}", index->integer, name(base)));
       return;
     }
@@ -217,7 +233,7 @@ void Checker::checkIndex(ExprId id) {
     setResult(id, types_.reference(view->space, element, view->access), Stage::Runtime, std::nullopt);
     return;
   }
-  if (!index) materializeDefault(expr.left);
+  if (infoOf(expr.right).stage != Stage::Const) materializeDefault(expr.left);
   const Ty element = types_.elementOf(infoOf(expr.left).type);
   const auto& value = infoOf(expr.left).value;
   const bool inside = index && index->integer >= 0 && index->integer < types_.elementCount(base);
@@ -240,7 +256,7 @@ void Checker::checkMember(ExprId id) {
   const auto& members = types_.structure(base).members;
   const auto member = std::find_if(members.begin(), members.end(), [&](const StructMember& m) { return m.name == expr.name; });
   if (member == members.end()) {
-    fail(kName, expr.name_span, fmt::format("struct '{}' has no member '{}'", name(base), expr.name));
+    fail(kName, expr.name_span, fmt::format("struct '{}' has no member '{}'", name(base), expr.name), similarMember(expr.name, members));
     return;
   }
   const Ty type = member->type;

@@ -10,7 +10,7 @@
 namespace lockstep::wgsl {
 namespace {
 
-/// Builtin values that belong to other stages, or that the kernel IR does not have.
+/// Builtin values that belong to other stages.
 constexpr std::array kOtherBuiltins = std::to_array<std::string_view>({
     "vertex_index",
     "instance_index",
@@ -21,15 +21,19 @@ constexpr std::array kOtherBuiltins = std::to_array<std::string_view>({
     "sample_mask",
     "clip_distances",
     "primitive_index",
-    "num_subgroups",
-    "subgroup_id",
-    "workgroup_index",
-    "global_invocation_index",
 });
+
+/// The type of a builtin value of vertex and fragment shaders; clip_distances is an array and has none here.
+Ty otherStageType(Types& types, std::string_view name) {
+  if (name == "position") return types.vector(kF32, 4);
+  if (name == "front_facing") return kBool;
+  if (name == "frag_depth") return kF32;
+  return name == "clip_distances" ? Ty() : kU32;
+}
 
 }  // namespace
 
-kernel::Builtin Checker::builtinAttribute(const Attribute& attribute, Ty type) {
+kernel::Builtin Checker::builtinAttribute(const Attribute& attribute, Ty type, bool* other_stage) {
   const Expr* argument = attribute.arguments.size() == 1 ? &ast_[attribute.arguments[0]] : nullptr;
   if (argument == nullptr || argument->kind != ExprKind::Identifier) {
     fail(kAttribute, attribute.span, "attribute 'builtin' needs the name of a builtin value");
@@ -38,51 +42,62 @@ kernel::Builtin Checker::builtinAttribute(const Attribute& attribute, Ty type) {
   const auto builtin = kernel::findBuiltin(argument->name);
   if (!builtin || *builtin == kernel::Builtin::None) {
     const bool known = std::find(kOtherBuiltins.begin(), kOtherBuiltins.end(), argument->name) != kOtherBuiltins.end();
+    if (known && other_stage != nullptr) {
+      *other_stage = true;
+      const Ty wanted = otherStageType(types_, argument->name);
+      const bool distances = types_.isArray(type) && types_[type].element == kF32 && types_[type].count <= 8;
+      if (type != kError && (wanted.valid() ? type != wanted : !distances)) {
+        fail(kType, attribute.span, fmt::format("builtin value '{}' cannot have type {}", argument->name, name(type)));
+      }
+      const bool enabled =
+          std::any_of(ast_.enables.begin(), ast_.enables.end(), [](const Directive& d) { return d.name == "clip_distances"; });
+      if (!wanted.valid() && !enabled) {
+        fail(kAttribute, attribute.span, "builtin value 'clip_distances' is used without being enabled",
+             "write 'enable clip_distances;' at the top of the module");
+      }
+      return kernel::Builtin::None;
+    }
     fail(known ? kUnsupported : kAttribute, argument->span,
          known ? fmt::format("builtin value '{}' is not supported", argument->name)
                : fmt::format("'{}' is not a builtin value", argument->name));
     return kernel::Builtin::None;
   }
-  const bool is_subgroup = *builtin == kernel::Builtin::SubgroupSize || *builtin == kernel::Builtin::SubgroupInvocationId;
-  const bool is_vector = !is_subgroup && *builtin != kernel::Builtin::LocalInvocationIndex;
-  const Ty wanted = is_vector ? types_.vector(kU32, 3) : kU32;
+  const Ty wanted = kernel::isVector(*builtin) ? types_.vector(kU32, 3) : kU32;
   if (type != wanted && type != kError) {
     fail(kType, attribute.span, fmt::format("builtin value '{}' has type {}, not {}", argument->name, name(wanted), name(type)));
   }
-  if (is_subgroup && !subgroups_enabled_) {
+  if (kernel::needsSubgroups(*builtin) && !subgroups_enabled_) {
     fail(kAttribute, attribute.span, fmt::format("builtin value '{}' needs subgroups", argument->name),
          "write 'enable subgroups;' at the top of the module");
   }
   return *builtin;
 }
 
-std::optional<std::array<uint32_t, 3>> Checker::workgroupSize(const Attribute& attribute) {
+std::array<uint32_t, 3> Checker::workgroupSize(const Attribute& attribute, bool& good) {
   std::array<uint32_t, 3> size{1, 1, 1};
-  if (attribute.arguments.empty() || attribute.arguments.size() > 3) {
-    fail(kAttribute, attribute.span, "attribute 'workgroup_size' needs one to three sizes");
-    return std::nullopt;
-  }
+  const auto bad = [&](const char* code, ExprId where, std::string message) {
+    fail(code, ast_[where].span, std::move(message));
+    good = false;
+  };
   Ty common = kAbstractInt;
   for (size_t i = 0; i < attribute.arguments.size(); ++i) {
     const ExprId id = attribute.arguments[i];
     const Ty type = checkValue(id);
-    if (type == kError) return std::nullopt;
     const ExprInfo& info = infoOf(id);
     const bool is_integer = type == kAbstractInt || type == kI32 || type == kU32;
-    if (!is_integer || !info.value) {
-      fail(kAttribute, ast_[id].span, "workgroup size is not an integer that is known at compile time");
-      return std::nullopt;
+    if (type == kError) {
+      good = false;
+    } else if (!is_integer || info.stage == Stage::Runtime) {
+      bad(kAttribute, id, "workgroup size is not an integer that is known at compile time");
+    } else if (common != kAbstractInt && type != kAbstractInt && type != common) {
+      bad(kType, id, "workgroup sizes mix i32 and u32");
+    } else if (info.value && (info.value->integer < 1 || info.value->integer > INT32_MAX)) {
+      bad(kAttribute, id,
+          fmt::format("workgroup size {} is {}", info.value->integer, info.value->integer < 1 ? "not positive" : "too large"));
+    } else if (info.value) {
+      size[i] = static_cast<uint32_t>(info.value->integer);
     }
-    if (common != kAbstractInt && type != kAbstractInt && type != common) {
-      fail(kType, ast_[id].span, "workgroup sizes mix i32 and u32");
-      return std::nullopt;
-    }
-    if (type != kAbstractInt) common = type;
-    if (info.value->integer < 1 || info.value->integer > INT32_MAX) {
-      fail(kAttribute, ast_[id].span, fmt::format("workgroup size {} is not positive", info.value->integer));
-      return std::nullopt;
-    }
-    size[i] = static_cast<uint32_t>(info.value->integer);
+    if (is_integer && type != kAbstractInt) common = type;
   }
   return size;
 }
@@ -90,22 +105,20 @@ std::optional<std::array<uint32_t, 3>> Checker::workgroupSize(const Attribute& a
 void Checker::checkSignature(uint32_t index) {
   const FunctionDecl& decl = ast_.functions[index];
   FunctionInfo info;
-  bool good = true;
-  bool compute = false;
+  bool good = checkAttributes(decl.attributes, AttributePlace::Function);
+  bool compute = false, other_stage = false;
   for (const Attribute& attribute : decl.attributes) {
     if (attribute.name == "compute") {
       compute = true;
     } else if (attribute.name == "vertex" || attribute.name == "fragment") {
       fail(kUnsupported, attribute.span, fmt::format("{} shaders are not supported, only compute shaders are", attribute.name));
       good = false;
+      other_stage = true;
     } else if (attribute.name == "workgroup_size") {
-      info.workgroup_size = workgroupSize(attribute);
-      good = good && info.workgroup_size;
+      info.workgroup_size = workgroupSize(attribute, good);
     } else if (attribute.name == "must_use") {
       info.must_use = true;
       if (!decl.return_type.valid()) fail(kAttribute, attribute.span, "attribute 'must_use' needs a function that returns a value");
-    } else if (attribute.name != "diagnostic") {
-      fail(kAttribute, attribute.span, fmt::format("attribute '{}' is not allowed on a function", attribute.name));
     }
   }
   const bool has_size =
@@ -125,16 +138,17 @@ void Checker::checkSignature(uint32_t index) {
                   .value = {},
                   .scope = 1};
     kernel::Builtin builtin = kernel::Builtin::None;
-    for (const Attribute& attribute : parameter.attributes) {
-      if (attribute.name == "builtin") {
-        builtin = builtinAttribute(attribute, type);
-        good = good && builtin != kernel::Builtin::None;
-        if (!compute) fail(kAttribute, attribute.span, "only parameters of an entry point have builtin values");
-      } else if (attribute.name == "location" || attribute.name == "interpolate" || attribute.name == "invariant") {
-        fail(kUnsupported, attribute.span,
-             fmt::format("attribute '{}' belongs to vertex and fragment shaders, and only compute shaders are supported", attribute.name));
-      } else {
-        fail(kAttribute, attribute.span, fmt::format("attribute '{}' is not allowed on a parameter", attribute.name));
+    const bool entry = compute || other_stage;
+    if (!checkAttributes(parameter.attributes, entry ? AttributePlace::EntryParameter : AttributePlace::Parameter)) {
+      good = false;
+    } else if (compute) {
+      for (const Attribute& attribute : parameter.attributes) {
+        if (attribute.name == "builtin") {
+          builtin = builtinAttribute(attribute, type);
+          good = good && builtin != kernel::Builtin::None;
+        } else {
+          fail(kAttribute, attribute.span, fmt::format("attribute '{}' belongs to vertex and fragment shaders", attribute.name));
+        }
       }
     }
     const bool fits = types_.isConstructible(type) || (types_.isPointer(type) && !compute);
@@ -149,9 +163,7 @@ void Checker::checkSignature(uint32_t index) {
       info.return_type = fail(kType, ast_[decl.return_type].span, fmt::format("a function cannot return type {}", name(info.return_type)));
     }
     good = good && info.return_type != kError;
-    for (const Attribute& attribute : decl.return_attributes) {
-      fail(kAttribute, attribute.span, fmt::format("attribute '{}' is not allowed on the result of a compute shader", attribute.name));
-    }
+    good = checkAttributes(decl.return_attributes, compute || other_stage ? AttributePlace::EntryResult : AttributePlace::Result) && good;
   }
   info.valid = good;
   program_.functions[index] = std::move(info);
@@ -182,7 +194,9 @@ void Checker::checkEntryPoint(uint32_t index) {
     for (const StructMember& member : types_.structure(parameter.type).members) {
       if (member.builtin == kernel::Builtin::None) {
         fail(kAttribute, parameter.span,
-             fmt::format("member '{}' of entry point parameter '{}' needs @builtin", member.name, parameter.name));
+             member.other_stage ? fmt::format("member '{}' of entry point parameter '{}' belongs to vertex and fragment shaders",
+                                              member.name, parameter.name)
+                                : fmt::format("member '{}' of entry point parameter '{}' needs @builtin", member.name, parameter.name));
       } else {
         use(member.builtin, parameter.span);
       }
@@ -194,6 +208,7 @@ void Checker::checkFunctionBody(uint32_t index) {
   const FunctionDecl& decl = ast_.functions[index];
   FunctionInfo& info = program_.functions[index];
   function_ = index;
+  unit_ = function_globals_[index];
   scopes_.assign(1, Scope());
   breakables_.clear();
   for (size_t i = 0; i < info.parameters.size(); ++i) {
@@ -209,6 +224,7 @@ void Checker::checkFunctionBody(uint32_t index) {
   }
   scopes_.clear();
   function_ = UINT32_MAX;
+  unit_ = SIZE_MAX;
 }
 
 }  // namespace lockstep::wgsl

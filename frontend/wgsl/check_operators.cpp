@@ -111,7 +111,7 @@ Ty Checker::shiftType(BinaryOp op, Span span, ExprId left, ExprId right) {
       types_.isScalarOrVector(left_type) && types_.isScalarOrVector(right_type) && types_.width(left_type) == types_.width(right_type);
   if (!shapes || !isIntegerScalar(scalar) || (count != kAbstractInt && count != kU32)) return operatorError(op, span, left, right);
   if (!materialize(right, types_.withScalar(right_type, kU32), "shift count")) return kError;
-  if (!infoOf(right).value) {
+  if (infoOf(right).stage != Stage::Const) {
     materializeDefault(left);
     left_type = valueType(left);
   }

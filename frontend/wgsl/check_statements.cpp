@@ -66,6 +66,9 @@ Behavior Checker::checkStatement(StmtId id) {
     case StmtKind::Phony:
       if (const Ty type = checkValue(stmt.value); type != kError) materializeDefault(stmt.value);
       return kNext;
+    case StmtKind::Discard:
+      defer(kUnsupported, stmt.span, "'discard' belongs to fragment shaders, and only compute shaders are supported");
+      return kNext;
     case StmtKind::ConstAssert:
       checkConstAssert(stmt.condition);
       return kNext;
@@ -106,7 +109,9 @@ EntityId Checker::declareLocal(std::string_view name, Entity entity) {
 }
 
 EntityId Checker::checkLocal(const VariableDecl& decl) {
-  if (!decl.attributes.empty()) fail(kAttribute, decl.attributes[0].span, "attributes are not allowed on a local variable");
+  if (!decl.attributes.empty()) {
+    fail(kAttribute, decl.attributes[0].span, fmt::format("attribute '{}' is not allowed on a local variable", decl.attributes[0].name));
+  }
   if (decl.kind == VariableKind::Const) {
     const EntityId id = checkConst(decl, scopes_.size());
     const auto [entry, is_new] = scopes_.back().try_emplace(decl.name, id);
@@ -118,6 +123,7 @@ EntityId Checker::checkLocal(const VariableDecl& decl) {
                 .span = decl.name_span,
                 .type = kError,
                 .value = {}};
+  if (decl.templates.size() > 1) fail(kType, ast_[decl.templates[1]].span, "only variables in storage take an access mode");
   for (const ExprId argument : decl.templates) {
     AddressSpace space = AddressSpace::Function;
     if (readSpace(argument, space) && space != AddressSpace::Function) {
@@ -132,6 +138,9 @@ EntityId Checker::checkLocal(const VariableDecl& decl) {
   } else if (!type.valid()) {
     type = fail(kType, decl.name_span, fmt::format("variable '{}' has neither a type nor a value", decl.name));
   }
+  if (entity.kind == EntityKind::Var && type != kError && types_.isMisaligned(type)) {
+    type = fail(kType, decl.name_span, fmt::format("type {} {}", name(type), whyNotIn(type, AddressSpace::Function, Access::ReadWrite)));
+  }
   const bool pointer_let = entity.kind == EntityKind::Let && types_.isPointer(type);
   if (type != kError && !types_.isConstructible(type) && !pointer_let) {
     type = fail(kType, decl.name_span, fmt::format("'{}' cannot have type {}", decl.name, name(type)));
@@ -145,12 +154,14 @@ Ty Checker::assignable(ExprId target) {
   checkExpr(target);
   const Ty type = infoOf(target).type;
   if (type == kError) return kError;
+  if (const auto place = types_.isReference(type) ? std::nullopt : findSwizzlePlace(ast_, program_, target)) {
+    return assignableSwizzle(target, *place);
+  }
   if (!types_.isReference(type)) {
-    const bool swizzle = ast_[target].kind == ExprKind::Member && ast_[target].name.size() > 1;
     const auto& entity = infoOf(target).entity;
     std::string message = "the left side of an assignment must be a variable or a part of one";
     if (entity.valid()) message = fmt::format("'{}' cannot be assigned, because it is not a variable", program_[entity].name);
-    return fail(kType, ast_[target].span, std::move(message), swizzle ? "assign the components one by one" : "");
+    return fail(kType, ast_[target].span, std::move(message));
   }
   const Type reference = types_[type];
   if (reference.access == Access::Read)
@@ -161,6 +172,18 @@ Ty Checker::assignable(ExprId target) {
                 atomic ? "use atomicStore" : "");
   }
   return reference.element;
+}
+
+Ty Checker::assignableSwizzle(ExprId target, const SwizzlePlace& place) {
+  if (memoryView(place.vector)->access == Access::Read) {
+    return fail(kType, ast_[target].span, "this memory is read-only", "declare the buffer with access mode read_write");
+  }
+  std::set<uint32_t> seen;
+  for (const uint32_t component : place.components) {
+    if (place.index.valid() || seen.insert(component).second) continue;
+    return fail(kType, ast_[target].span, fmt::format("component '{}' would be assigned twice", "xyzw"[component]));
+  }
+  return infoOf(target).type;
 }
 
 void Checker::checkAssign(const Stmt& stmt) {

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "frontend/wgsl/checker.h"
+#include "ir/support/nearest.h"
 
 namespace lockstep::wgsl {
 namespace {
@@ -48,7 +49,12 @@ std::optional<TypeName> findTypeName(std::string_view name) {
   return std::nullopt;
 }
 
-bool isUnsupportedType(std::string_view name) { return name.starts_with("texture_") || name.starts_with("sampler"); }
+bool isUnsupportedType(std::string_view name) {
+  constexpr auto kNames = std::to_array<std::string_view>(
+      {"sampler", "sampler_comparison", "buffer", "binding_array", "i64", "u64", "f64", "acceleration_structure", "ray_query"});
+  return name.starts_with("texture_") || name.starts_with("subgroup_matrix_") ||
+         std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
 
 Checker::Meaning Checker::lookUp(std::string_view name, Span where) {
   Meaning meaning;
@@ -61,6 +67,7 @@ Checker::Meaning Checker::lookUp(std::string_view name, Span where) {
   }
   if (const auto found = global_names_.find(name); found != global_names_.end()) {
     Global& global = globals_[found->second];
+    if (unit_ != SIZE_MAX) globals_[unit_].uses.insert(found->second);
     const bool is_function = global.declaration.kind == DeclarationKind::Function;
     // A function that is being checked may be named again: that is recursion, reported with the call graph.
     if (!is_function || global.state == State::Waiting) resolveGlobal(global);
@@ -84,9 +91,29 @@ Checker::Meaning Checker::lookUp(std::string_view name, Span where) {
   } else {
     const bool unsupported = isUnsupportedBuiltin(name) || isUnsupportedType(name);
     fail(unsupported ? kUnsupported : kName, where,
-         unsupported ? fmt::format("'{}' is not supported", name) : fmt::format("'{}' is not declared", name));
+         unsupported ? fmt::format("'{}' is not supported", name) : fmt::format("'{}' is not declared", name),
+         unsupported ? "" : similarName(name));
   }
   return meaning;
+}
+
+std::string Checker::similarName(std::string_view name) const {
+  // Not for what nobody types, nor for messages that nobody will see.
+  constexpr size_t kLongest = 40;
+  if (name.size() > kLongest || reporter_.full()) return "";
+  std::vector<std::string_view> names = builtinNames();
+  const auto add = [&](std::string_view candidate) {
+    if (candidate.size() <= kLongest) names.push_back(candidate);
+  };
+  for (const Scope& scope : scopes_) {
+    for (const auto& [local, entity] : scope) add(local);
+  }
+  for (const auto& [global, index] : global_names_) add(global);
+  for (const ScalarName& scalar : kScalars) add(scalar.name);
+  // The order of the tables must not show.
+  std::sort(names.begin(), names.end());
+  const std::string near = nearestName(name, names);
+  return near.empty() || name.size() < 3 ? "" : fmt::format("did you mean '{}'?", near);
 }
 
 Ty Checker::resolveType(ExprId id) {
@@ -131,9 +158,9 @@ Ty Checker::arrayType(const Expr& expr) {
     return fail(kType, expr.span, "array needs an element type and, unless it is runtime-sized, a count");
   }
   const Ty element = resolveType(expr.templates[0]);
-  bool from_override = false;
-  const auto count = expr.templates.size() == 2 ? arrayCount(expr.templates[1], from_override) : std::optional<uint32_t>(0);
-  if (element == kError || !count) return kError;
+  uint32_t count = 0, override_count = 0;
+  const bool counted = expr.templates.size() == 1 || arrayCount(expr.templates[1], count, override_count);
+  if (element == kError || !counted) return kError;
   const bool fixed_footprint = !types_.isRuntimeSized(element) && !types_.isOverrideSized(element);
   if (!types_.isStorable(element) || !fixed_footprint) {
     const bool overridden = types_.isOverrideSized(element);
@@ -141,43 +168,78 @@ Ty Checker::arrayType(const Expr& expr) {
                 overridden ? "only the outermost count of an array may come from an override"
                            : fmt::format("an array cannot have elements of type {}", name(element)));
   }
-  return limitedType(types_.array(element, *count, from_override), expr.span);
+  return limitedType(types_.array(element, count, override_count), expr.span);
 }
 
-std::optional<uint32_t> Checker::arrayCount(ExprId id, bool& from_override) {
+bool Checker::arrayCount(ExprId id, uint32_t& count, uint32_t& override_count) {
   const uint32_t quiet = std::exchange(quiet_, 0);
   const Ty type = checkValue(id);
   quiet_ = quiet;
-  if (type == kError) return std::nullopt;
+  if (type == kError) return false;
   const ExprInfo& info = infoOf(id);
   const Span span = ast_[id].span;
   const bool is_integer = type == kAbstractInt || type == kI32 || type == kU32;
-  if (!is_integer || !info.value) {
-    fail(kType, span, is_integer ? "array count is not a constant expression" : fmt::format("array count has type {}", name(type)));
-    return std::nullopt;
+  if (!is_integer || info.stage == Stage::Runtime) {
+    fail(kType, span,
+         is_integer ? "array count is not a constant expression"
+                    : fmt::format("array count has type {}, but i32 or u32 is needed", name(type)));
+    return false;
   }
-  from_override = info.stage == Stage::Override;
-  const int64_t count = info.value->integer;
-  if (count < 1 || count > UINT32_MAX) {
-    fail(kType, span, fmt::format("array count {} is not positive or too large", count));
-    return std::nullopt;
+  if (info.stage == Stage::Override) {
+    // Two counts are surely the same only when both are the same override.
+    const bool alone = ast_[id].kind == ExprKind::Identifier;
+    uint32_t& known = override_counts_[alone ? info.entity.value : UINT32_MAX];
+    if (known == 0 || !alone) known = types_.overrideCount(reporter_.source().text(span));
+    override_count = known;
+    if (!info.value) return true;
   }
-  return static_cast<uint32_t>(count);
+  const int64_t value = info.value->integer;
+  if (value < 1 || value > UINT32_MAX) {
+    fail(kType, span, fmt::format("array count {} is {}", value, value < 1 ? "not positive" : "too large"));
+    return false;
+  }
+  count = static_cast<uint32_t>(value);
+  return true;
 }
 
 Ty Checker::limitedType(Ty type, Span where) {
-  if (types_.sizeOf(type) > kMaximumTypeSize) return fail(kLimit, where, "type is larger than 2 GiB");
+  if (types_.sizeOf(type) > kMaximumTypeSize) return fail(kLimit, where, "type is larger than 4 GiB");
   if (types_.depth(type) > kMaximumTypeDepth + 1) return fail(kLimit, where, "type is nested too deeply");
   return type;
 }
 
+/// Names of address spaces and access modes mean something else where a declaration has them.
+bool Checker::isShadowed(const Expr& expr) {
+  if (expr.kind != ExprKind::Identifier) return false;
+  const auto global = global_names_.find(expr.name);
+  Span where;
+  bool found = global != global_names_.end();
+  if (found) where = globals_[global->second].span;
+  for (const Scope& scope : scopes_) {
+    const auto local = scope.find(expr.name);
+    if (local == scope.end()) continue;
+    found = true;
+    where = program_[local->second].span;
+  }
+  if (found) {
+    fail(kName, expr.span, fmt::format("'{}' is a declaration here, not a word of WGSL", expr.name), {},
+         {reporter_.note(where, "declared here")});
+  }
+  return found;
+}
+
 bool Checker::readSpace(ExprId id, AddressSpace& space) {
   const Expr& expr = ast_[id];
+  if (isShadowed(expr)) return false;
   for (const AddressSpace candidate :
        {AddressSpace::Function, AddressSpace::Private, AddressSpace::Workgroup, AddressSpace::Uniform, AddressSpace::Storage}) {
     if (expr.kind != ExprKind::Identifier || expr.has_templates || expr.name != toString(candidate)) continue;
     space = candidate;
     return true;
+  }
+  if (expr.kind == ExprKind::Identifier && expr.name == "immediate") {
+    fail(kUnsupported, expr.span, "address space 'immediate' is not supported", "use a uniform buffer");
+    return false;
   }
   fail(kType, expr.span, fmt::format("'{}' is not an address space", reporter_.source().text(expr.span)),
        "use function, private, workgroup, uniform or storage");
@@ -186,6 +248,7 @@ bool Checker::readSpace(ExprId id, AddressSpace& space) {
 
 bool Checker::readAccess(ExprId id, Access& access) {
   const Expr& expr = ast_[id];
+  if (isShadowed(expr)) return false;
   for (const Access candidate : {Access::Read, Access::ReadWrite}) {
     if (expr.kind != ExprKind::Identifier || expr.name != toString(candidate)) continue;
     access = candidate;
@@ -210,10 +273,27 @@ Ty Checker::pointerType(const Expr& expr) {
     if (!readAccess(expr.templates[2], access)) return kError;
   }
   if (element == kError) return kError;
-  if (!types_.isStorable(element)) {
-    return fail(kType, ast_[expr.templates[1]].span, fmt::format("a pointer cannot point to type {}", name(element)));
+  if (const std::string why = whyNotIn(element, space, access); !why.empty()) {
+    return fail(kType, ast_[expr.templates[1]].span,
+                fmt::format("no pointer to {} memory: type {} {}", kernel::toString(space), name(element), why));
   }
   return types_.pointer(space, element, access);
+}
+
+/// Why no variable of the type can be in the address space; empty when one can.
+std::string Checker::whyNotIn(Ty type, AddressSpace space, Access access) const {
+  if (types_.isMisaligned(type)) return "has a member with an alignment below what the type of the member needs";
+  const bool is_resource = space == AddressSpace::Uniform || space == AddressSpace::Storage;
+  if (is_resource && !types_.isHostShareable(type)) return "cannot be shared with a buffer";
+  if (types_.isRuntimeSized(type) && space != AddressSpace::Storage) return "is runtime-sized, which only storage buffers can be";
+  if (types_.isOverrideSized(type) && space != AddressSpace::Workgroup) {
+    return "has its size from an override, which only workgroup variables can have";
+  }
+  const bool local = space == AddressSpace::Private || space == AddressSpace::Function;
+  const bool atomic_place = space == AddressSpace::Workgroup || (space == AddressSpace::Storage && access == Access::ReadWrite);
+  if (types_.containsAtomic(type) && !atomic_place) return "holds atomics, which need workgroup memory or read_write storage";
+  if (local && !types_.isConstructible(type)) return fmt::format("cannot be the type of a {} variable", kernel::toString(space));
+  return types_.isStorable(type) ? "" : "cannot be the type of a variable";
 }
 
 }  // namespace lockstep::wgsl

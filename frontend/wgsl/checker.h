@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The checker's state, internal to the reader. One class over several files: check_module, check_declarations, check_types,
-// check_expressions, check_operators, check_constructors, check_builtins, check_statements.
+// check_expressions, check_operators, check_constructors, check_builtins, check_subgroups, check_statements.
 #pragma once
 
+#include <set>
 #include <string_view>
 #include <unordered_map>
 
 #include "frontend/wgsl/program.h"
 
 namespace lockstep::wgsl {
-
-/// What can happen after a statement (WGSL, "Behavior analysis"); bits.
-using Behavior = uint8_t;
-inline constexpr Behavior kNext = 1, kBreak = 2, kContinue = 4, kReturn = 8;
 
 /// A predeclared type name: a complete type ("vec3f") or a generator that takes or infers its parameters ("vec3").
 struct TypeName {
@@ -24,22 +21,35 @@ std::optional<TypeName> findTypeName(std::string_view name);
 /// Textures and samplers.
 bool isUnsupportedType(std::string_view name);
 
+/// Where an attribute may stand.
+enum class AttributePlace : uint8_t { Function, EntryParameter, Parameter, EntryResult, Result, Member, Variable, Override };
+
 /// Scalars that a builtin's parameter T ranges over.
 enum class Family : uint8_t { Float, Numeric, Signed, Integer, F32, U32 };
 
 class Checker {
  public:
-  Checker(const Ast& ast, const ReadOptions& options, Reporter& reporter);
+  enum class Overrides : uint8_t { HaveNoValues, HaveValues, AreConstants };
+  Checker(const Ast& ast, const ReadOptions& options, Overrides overrides, Reporter& reporter);
   Program run();
 
  private:
   enum class State : uint8_t { Waiting, Running, Done };
+  /// A problem that counts only when an entry point reaches the declaration that has it.
+  struct Deferred {
+    const char* code;
+    Span where;
+    std::string message, remedy;
+    std::vector<Note> notes;
+  };
   struct Global {
     Declaration declaration;
     Span span;  // of the name
     State state = State::Waiting;
     EntityId entity;   // variables
     Ty type = kError;  // structs and aliases
+    std::set<size_t> uses = {};
+    std::vector<Deferred> deferred = {};
   };
   using Scope = std::unordered_map<std::string_view, EntityId>;
   /// The loop or switch that encloses a statement.
@@ -63,9 +73,18 @@ class Checker {
   void declareGlobals();
   void resolveGlobal(Global& global);
   void orderFunctions();
+  /// Per global: whether it is used by one that `roots` names, directly or not.
+  std::vector<bool> reachedFrom(const std::vector<size_t>& roots) const;
+  std::vector<size_t> entryPoints() const;
+  void reportDeferred();
+  void leaveOut(const std::vector<bool>& reached);
   void checkBindings();
   void checkExtensions();
   void checkUnusedOverrides();
+
+  // check_attributes.cpp: false after reporting
+  bool checkAttributes(const std::vector<Attribute>& attributes, AttributePlace place);
+  bool checkInterface(const std::vector<Attribute>& attributes, Ty type);
 
   // check_declarations.cpp
   EntityId checkGlobalVariable(const VariableDecl& decl);
@@ -76,13 +95,16 @@ class Checker {
   void checkSignature(uint32_t index);
   void checkFunctionBody(uint32_t index);
   void checkEntryPoint(uint32_t index);
-  std::optional<std::array<uint32_t, 3>> workgroupSize(const Attribute& attribute);
-  kernel::Builtin builtinAttribute(const Attribute& attribute, Ty type);
+  std::array<uint32_t, 3> workgroupSize(const Attribute& attribute, bool& good);
+  /// Builtin values of other stages are an error unless `other_stage` is there to be set.
+  kernel::Builtin builtinAttribute(const Attribute& attribute, Ty type, bool* other_stage = nullptr);
   /// The value of an attribute's argument as a non-negative integer constant.
   std::optional<uint32_t> attributeNumber(const Attribute& attribute, size_t argument = 0);
   /// Address space and access of var<...> or ptr<...>.
   bool readSpace(ExprId expr, AddressSpace& space);
   bool readAccess(ExprId expr, Access& access);
+  bool isShadowed(const Expr& expr);
+  std::string whyNotIn(Ty type, AddressSpace space, Access access) const;
   bool checkUniformLayout(Ty type, Span where);
   std::optional<ConstValue> overrideValue(double value, Ty type);
 
@@ -91,9 +113,12 @@ class Checker {
   Ty typeFromName(const TypeName& name, const Expr& expr);
   Ty arrayType(const Expr& expr);
   Ty pointerType(const Expr& expr);
-  std::optional<uint32_t> arrayCount(ExprId expr, bool& from_override);
+  /// False after reporting. The count is 0 when it is an override expression without value.
+  bool arrayCount(ExprId expr, uint32_t& count, uint32_t& override_count);
   Ty limitedType(Ty type, Span where);
   Meaning lookUp(std::string_view name, Span where);
+  /// "did you mean 'x'?" for a name that is not declared; empty when nothing is near.
+  std::string similarName(std::string_view name) const;
 
   // check_expressions.cpp: each fills `info` of the expression.
   void checkExpr(ExprId id);
@@ -145,13 +170,19 @@ class Checker {
   void checkBuiltinCall(ExprId id, Builtin builtin);
   Ty builtinType(const Expr& call, Builtin builtin);
   Ty sameArguments(const Expr& call, size_t first, size_t count, Family family);
+  Ty vectorsAndScalar(const Expr& call);
   Ty vectorBuiltinType(const Expr& call, Builtin builtin);
   Ty selectType(const Expr& call);
   Ty memoryBuiltinType(const Expr& call, Builtin builtin);
   Ty bitcastType(const Expr& call);
   Ty noOverload(const Expr& call);
   bool argumentCount(const Expr& call, size_t count);
+  void checkLdexpExponent(const Expr& call);
   void checkConstantArguments(const Expr& call, Builtin builtin);
+
+  // check_subgroups.cpp
+  Ty subgroupType(const Expr& call, Builtin builtin);
+  bool checkLane(const Expr& call, Builtin builtin);
 
   // check_statements.cpp
   Behavior checkStatement(StmtId id);
@@ -171,20 +202,27 @@ class Checker {
   EntityId declareLocal(std::string_view name, Entity entity);
   /// Type of the value that an assignment may store through `target`; kError after reporting.
   Ty assignable(ExprId target);
+  Ty assignableSwizzle(ExprId target, const SwizzlePlace& place);
 
   EntityId addEntity(Entity entity);
   Ty fail(const char* code, Span where, std::string message, std::string remedy = {}, std::vector<Note> notes = {});
+  Ty defer(const char* code, Span where, std::string message, std::string remedy = {}, std::vector<Note> notes = {});
   [[nodiscard]] std::string name(Ty type) const { return program_.types.toString(type); }
 
   const Ast& ast_;
   const ReadOptions& options_;
+  const Overrides overrides_;
   Reporter& reporter_;
   Program program_;
   Types& types_;
   ConstEval eval_;
   std::vector<Global> globals_;
   std::unordered_map<std::string_view, size_t> global_names_;
+  std::vector<size_t> function_globals_;          // parallel to Ast::functions
+  size_t unit_ = SIZE_MAX;                        // the global whose declaration is being checked
+  std::map<uint32_t, uint32_t> override_counts_;  // override entity -> Type::override_count
   std::set<std::string> used_overrides_;
+  std::set<Ty> uniform_types_;  // whose layout suits uniform buffers
   std::set<uint32_t> override_ids_;
   std::vector<Scope> scopes_;
   std::vector<Breakable> breakables_;

@@ -158,7 +158,8 @@ Evaluated ConstEval::unary(UnaryOp op, const ConstValue& operand) const {
                                         : integer(operand.type, wrap(operand.type, ~static_cast<uint64_t>(operand.integer)));
   }
   if (isFloatType(operand.type)) return floating(operand.type, -operand.number);
-  return makeInteger(operand.type, -static_cast<__int128>(operand.integer));
+  const uint64_t negated = 0 - static_cast<uint64_t>(operand.integer);
+  return integer(operand.type, operand.type == kAbstractInt ? static_cast<int64_t>(negated) : wrap(operand.type, negated));
 }
 
 Evaluated ConstEval::binary(BinaryOp op, const ConstValue& left, const ConstValue& right, Ty result) const {
@@ -214,14 +215,16 @@ Evaluated ConstEval::matrixProduct(const ConstValue& left, const ConstValue& rig
 }
 
 Evaluated ConstEval::scalarShift(BinaryOp op, const ConstValue& a, const ConstValue& b) const {
-  const int64_t count = b.integer, width = a.type == kAbstractInt ? 64 : 32;
-  if (count >= width) return Evaluated(fmt::format("shift by {} is not less than the width of {}", count, types_.toString(a.type)));
-  if (op == BinaryOp::Shr) return integer(a.type, a.integer >> count);
+  const bool abstract = a.type == kAbstractInt;
+  const int64_t count = abstract ? std::min<int64_t>(b.integer, 64) : b.integer;  // an abstract integer can be shifted by any count
+  if (count >= 32 && !abstract)
+    return Evaluated(fmt::format("shift by {} is not less than the width of {}", count, types_.toString(a.type)));
+  if (op == BinaryOp::Shr) return integer(a.type, a.integer >> std::min<int64_t>(count, 63));
   const auto shifted = static_cast<__int128>(a.integer) * (static_cast<__int128>(1) << count);
   const bool fits = a.type == kU32   ? shifted <= UINT32_MAX
                     : a.type == kI32 ? shifted >= INT32_MIN && shifted <= INT32_MAX
                                      : shifted >= INT64_MIN && shifted <= INT64_MAX;
-  if (!fits) return Evaluated(fmt::format("shift of {} by {} loses bits", a.integer, count));
+  if (!fits) return Evaluated(fmt::format("shift of {} by {} loses bits", a.integer, b.integer));
   return integer(a.type, static_cast<int64_t>(shifted));
 }
 

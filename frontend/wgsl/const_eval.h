@@ -66,6 +66,7 @@ class ConstEval {
   Evaluated integerBuiltin(Builtin builtin, std::span<const ConstValue> arguments) const;
   Evaluated bitsBuiltin(Builtin builtin, std::span<const ConstValue> arguments) const;
   Evaluated vectorBuiltin(Builtin builtin, std::span<const ConstValue> arguments, Ty result) const;
+  Evaluated floatParts(Builtin builtin, const ConstValue& argument, Ty result) const;
   Evaluated packBuiltin(Builtin builtin, const ConstValue& argument, Ty result) const;
   /// Sum of products; f(i) is the pair of factors.
   Evaluated dot(const ConstValue& a, const ConstValue& b) const;

@@ -104,7 +104,8 @@ Evaluated ConstEval::floatBuiltin(Builtin builtin, std::span<const ConstValue> a
 Evaluated ConstEval::integerBuiltin(Builtin builtin, std::span<const ConstValue> arguments) const {
   const Ty type = arguments[0].type;
   const int64_t x = arguments[0].integer;
-  if (builtin == Builtin::Abs) return makeInteger(type, x < 0 ? -static_cast<__int128>(x) : x);
+  // The lowest value has no positive counterpart and stays.
+  if (builtin == Builtin::Abs) return x < 0 ? unary(UnaryOp::Negate, arguments[0]) : Evaluated(arguments[0]);
   if (builtin == Builtin::Sign) return integer(type, x > 0 ? 1 : x < 0 ? -1 : 0);
   if (builtin == Builtin::Max) return integer(type, std::max(x, arguments[1].integer));
   if (builtin == Builtin::Min) return integer(type, std::min(x, arguments[1].integer));
@@ -179,28 +180,20 @@ Evaluated ConstEval::vectorBuiltin(Builtin builtin, std::span<const ConstValue> 
     return composite(result, std::move(columns));
   }
   if (builtin == Builtin::Determinant) {
-    // Gaussian elimination with pivoting, in f64.
+    // By cofactors in f64: exact for small integers, as elimination is not.
     const uint32_t n = types_[arguments[0].type].columns;
     std::array<std::array<double, 4>, 4> m{};
     for (uint32_t c = 0; c < n; ++c) {
       for (uint32_t r = 0; r < n; ++r) m[c][r] = element(element(arguments[0], c), r).number;
     }
-    double determinant = 1;
-    for (uint32_t k = 0; k < n; ++k) {
-      uint32_t pivot = k;
-      for (uint32_t c = k + 1; c < n; ++c) pivot = std::abs(m[c][k]) > std::abs(m[pivot][k]) ? c : pivot;
-      if (m[pivot][k] == 0) return makeFloat(result, 0);
-      if (pivot != k) {
-        std::swap(m[pivot], m[k]);
-        determinant = -determinant;
-      }
-      determinant *= m[k][k];
-      for (uint32_t c = k + 1; c < n; ++c) {
-        const double factor = m[c][k] / m[k][k];
-        for (uint32_t r = k; r < n; ++r) m[c][r] -= factor * m[k][r];
-      }
-    }
-    return makeFloat(result, determinant);
+    const auto two = [&](uint32_t c0, uint32_t c1, uint32_t r) { return m[c0][r] * m[c1][r + 1] - m[c1][r] * m[c0][r + 1]; };
+    const auto three = [&](uint32_t c0, uint32_t c1, uint32_t c2, uint32_t r) {
+      return m[c0][r] * two(c1, c2, r + 1) - m[c1][r] * two(c0, c2, r + 1) + m[c2][r] * two(c0, c1, r + 1);
+    };
+    if (n == 2) return makeFloat(result, two(0, 1, 0));
+    if (n == 3) return makeFloat(result, three(0, 1, 2, 0));
+    return makeFloat(result,
+                     m[0][0] * three(1, 2, 3, 1) - m[1][0] * three(0, 2, 3, 1) + m[2][0] * three(0, 1, 3, 1) - m[3][0] * three(0, 1, 2, 1));
   }
   return geometry(builtin, arguments, result);
 }
@@ -255,6 +248,23 @@ Evaluated ConstEval::geometry(Builtin builtin, std::span<const ConstValue> argum
   return minus(product(eta, x), product(step(BinaryOp::Add, product(eta, cosine), root(k)), y));
 }
 
+/// Both parts of every lane are exact in the type of the argument.
+Evaluated ConstEval::floatParts(Builtin builtin, const ConstValue& argument, Ty result) const {
+  const Ty first = types_.elementOf(result, 0), second = types_.elementOf(result, 1);
+  std::vector<ConstValue> fractions, others;
+  for (uint32_t i = 0; i < types_.width(argument.type); ++i) {
+    const double x = (types_.isScalar(argument.type) ? argument : element(argument, i)).number;
+    int exponent = 0;
+    const double whole = std::trunc(x);
+    fractions.push_back(floating(types_.scalarOf(first), builtin == Builtin::Frexp ? std::frexp(x, &exponent) : x - whole));
+    others.push_back(builtin == Builtin::Frexp ? integer(types_.scalarOf(second), exponent) : floating(types_.scalarOf(second), whole));
+  }
+  const auto make = [&](Ty type, std::vector<ConstValue> lanes) {
+    return types_.isScalar(type) ? lanes[0] : composite(type, std::move(lanes));
+  };
+  return composite(result, {make(first, std::move(fractions)), make(second, std::move(others))});
+}
+
 Evaluated ConstEval::packBuiltin(Builtin builtin, const ConstValue& argument, Ty result) const {
   using Lane = PackFormat::Lane;
   const PackFormat format = packFormat(builtin);
@@ -301,6 +311,7 @@ Evaluated ConstEval::packBuiltin(Builtin builtin, const ConstValue& argument, Ty
 
 Evaluated ConstEval::builtin(Builtin builtin, std::span<const ConstValue> arguments, Ty result) const {
   const Signature signature = info(builtin).signature;
+  if (signature == Signature::FloatParts) return floatParts(builtin, arguments[0], result);
   if (signature == Signature::Bitcast) return bitcast(arguments[0], result);
   if (signature == Signature::Pack || signature == Signature::Unpack) return packBuiltin(builtin, arguments[0], result);
   if (signature == Signature::DotPacked) {

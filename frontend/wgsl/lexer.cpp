@@ -48,6 +48,9 @@ bool isDigit(uint32_t c) { return c >= '0' && c <= '9'; }
 
 bool isIdentifierStart(uint32_t c) { return c == '_' || isXidStart(c); }
 
+/// The code points that end a line.
+bool isLineBreak(uint32_t c) { return (c >= '\n' && c <= '\r') || c == 0x85 || c == 0x2028 || c == 0x2029; }
+
 class Lexer {
  public:
   Lexer(const Source& source, Reporter& reporter) : text_(source.text()), reporter_(reporter) {}
@@ -66,7 +69,7 @@ class Lexer {
   bool skipBlanksAndComments() {
     while (at_ < text_.size()) {
       if (rest().starts_with("//")) {
-        while (at_ < text_.size() && text_[at_] != '\n' && text_[at_] != '\r') ++at_;
+        skipLineComment();
       } else if (rest().starts_with("/*")) {
         skipBlockComment();
       } else {
@@ -76,6 +79,17 @@ class Lexer {
       }
     }
     return false;
+  }
+
+  /// Past one code point of a comment; text that is no text is reported even there.
+  void skipCommented() {
+    const CodePoint c = decodeUtf8(rest());
+    if (c.length == 0 || c.value == 0) return reportBadByte();
+    at_ += c.length;
+  }
+
+  void skipLineComment() {
+    while (at_ < text_.size() && !isLineBreak(decodeUtf8(rest()).value)) skipCommented();
   }
 
   void skipBlockComment() {
@@ -89,7 +103,7 @@ class Lexer {
         --depth;
         at_ += 2;
       } else {
-        ++at_;
+        skipCommented();
       }
     } while (depth > 0 && at_ < text_.size());
     if (depth > 0) reporter_.error(kSyntax, {begin, begin + 2}, "block comment is not closed");
@@ -106,13 +120,18 @@ class Lexer {
     const bool number = isDigit(c) || (c == '.' && at_ + 1 < text_.size() && isDigit(static_cast<unsigned char>(text_[at_ + 1])));
     if (number) return readLiteral();
     const CodePoint first = decodeUtf8(rest());
-    if (first.length == 0 || first.value == 0) return reportStray(1, fmt::format("byte 0x{:02x} is not valid here", c));
+    if (first.length == 0 || first.value == 0) return reportBadByte();
     const size_t length = identifierLength();
     if (length > 0 && rest().substr(0, length) != "_") return readWord(length);
     for (const std::string_view candidate : kPunctuation) {
       if (rest().starts_with(candidate)) return push(TokenKind::Punctuation, candidate.size());
     }
     reportStray(first.length, fmt::format("character '{}' is not part of WGSL", rest().substr(0, first.length)));
+  }
+
+  void reportBadByte() {
+    const auto c = static_cast<unsigned char>(text_[at_]);
+    reportStray(1, c == 0 ? "a null character is not allowed" : fmt::format("byte 0x{:02x} is not UTF-8 text", c));
   }
 
   void reportStray(uint32_t length, std::string message) {

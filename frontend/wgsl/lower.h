@@ -19,6 +19,13 @@ class Lowerer {
 
  private:
   using Value = kernel::ValueId;
+  /// A place in memory whose indices have been evaluated.
+  struct MemoryPlace {
+    Value root;  // pointer
+    std::vector<Value> indices = {};
+    bool in_bounds = true;
+    Span span = {};
+  };
   using Op = kernel::Op;
 
   // lower_module.cpp
@@ -42,12 +49,15 @@ class Lowerer {
   void lowerConditionLoop(const Stmt& stmt);
   void lowerCondition(ExprId condition);
   void lowerAssign(const Stmt& stmt);
+  void lowerSwizzleAssign(const Stmt& stmt);
   void lowerDeclaration(StmtId id);
   void jump(kernel::Op op);
 
   // lower_expressions.cpp
   Value lowerValue(ExprId id);
   Value lowerReference(ExprId id);
+  MemoryPlace lowerPlace(ExprId id);
+  Value accessPlace(MemoryPlace place);
   Value runTimeIndex(Value index);
   Value lowerUnary(ExprId id);
   Value lowerBinary(ExprId id);
@@ -69,9 +79,14 @@ class Lowerer {
   // lower_builtins.cpp
   Value lowerBuiltin(ExprId id);
   Value scalarComposition(Builtin builtin, const std::vector<Value>& arguments);
+  Value unsignedLane(Value lane);
   Value packComposition(Builtin builtin, Value argument);
   Value unpackComposition(Builtin builtin, Value argument, kernel::TypeId result);
   Value ldexp(Value value, Value exponent);
+
+  // lower_float_parts.cpp
+  Value floatParts(Builtin builtin, Value argument, kernel::TypeId result);
+  Value frexp(Value value, kernel::TypeId result);
 
   // lower_vector_builtins.cpp
   Value vectorComposition(Builtin builtin, const std::vector<Value>& arguments);

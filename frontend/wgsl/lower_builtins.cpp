@@ -32,10 +32,12 @@ kernel::ValueId Lowerer::lowerBuiltin(ExprId id) {
   const BuiltinInfo& row = info(call.builtin);
   if (row.op == Op::Call) {
     if (row.signature == Signature::Pack) return packComposition(call.builtin, arguments[0]);
+    if (row.signature == Signature::FloatParts) return floatParts(call.builtin, arguments[0], type(call.type));
     if (row.signature == Signature::Unpack) return unpackComposition(call.builtin, arguments[0], type(call.type));
     const bool of_vectors = row.signature >= Signature::Dot && row.signature <= Signature::Determinant;
     return of_vectors ? vectorComposition(call.builtin, arguments) : scalarComposition(call.builtin, arguments);
   }
+  if (row.signature == Signature::SubgroupLane) arguments[1] = unsignedLane(arguments[1]);
   if (call.type == kVoid) {
     builder_.makeVoid(row.op, std::move(arguments));
     return {};
@@ -47,6 +49,14 @@ kernel::ValueId Lowerer::lowerBuiltin(ExprId id) {
     return make(Op::Select, std::move(arguments));
   }
   return builder_.makeAs(row.op, type(call.type), std::move(arguments));
+}
+
+kernel::ValueId Lowerer::unsignedLane(Value lane) {
+  if (kernelType(lane).scalar == kernel::Scalar::U32) return lane;
+  // A constant stays one: some operations want it.
+  const kernel::Value& value = builder_.module()[lane];
+  return value.kind == kernel::ValueKind::Constant ? builder_.u32(value.bits)
+                                                   : builder_.makeAs(Op::Bitcast, builder_.types().u32(), {lane});
 }
 
 kernel::ValueId Lowerer::scalarComposition(Builtin builtin, const std::vector<Value>& arguments) {
@@ -72,8 +82,8 @@ kernel::ValueId Lowerer::scalarComposition(Builtin builtin, const std::vector<Va
   return make(Op::Dot, {a, unpackComposition(unpack, arguments[1], lanes)});
 }
 
-/// x * 2^e in two steps, because 2^e alone may overflow or be subnormal although the product is normal. Each half is made exactly from
-/// its exponent bits.
+/// x * 2^e in three steps, because 2^e alone may overflow or be subnormal although the product is not. Each power is normal and made from
+/// its exponent bits. Only the last product can round: where an earlier one is subnormal, the result is zero.
 kernel::ValueId Lowerer::ldexp(Value value, Value exponent) {
   const kernel::Type given = kernelType(value);
   kernel::TypeTable& types = builder_.types();
@@ -82,15 +92,15 @@ kernel::ValueId Lowerer::ldexp(Value value, Value exponent) {
   const bool half = given.scalar == kernel::Scalar::F16;
   const kernel::TypeId result_type = builder_.typeIdOf(value);
   const Value x = half ? builder_.convert(floats, value) : value;
-  const Value e = make(Op::Clamp, {exponent, number(exponent, -252), number(exponent, 254)});
   const kernel::TypeId counts = types.scalarOrVector(kernel::Scalar::U32, width);
-  const Value one = number(builder_.zero(counts), 1), mantissa = number(builder_.zero(counts), 23);
-  const Value first = make(Op::Shr, {e, one});
-  const Value second = make(Op::Sub, {e, first});
+  const Value mantissa = number(builder_.zero(counts), 23);
+  const auto normal = [&](Value n) { return make(Op::Clamp, {n, number(n, -126), number(n, 127)}); };
+  const Value last = normal(exponent), rest = make(Op::Sub, {exponent, last});
+  const Value second = normal(rest), first = normal(make(Op::Sub, {rest, second}));
   const auto power = [&](Value n) {
     return builder_.makeAs(Op::Bitcast, floats, {make(Op::Shl, {make(Op::Add, {n, number(n, 127)}), mantissa})});
   };
-  const Value scaled = make(Op::Mul, {make(Op::Mul, {x, power(first)}), power(second)});
+  const Value scaled = make(Op::Mul, {make(Op::Mul, {make(Op::Mul, {x, power(first)}), power(second)}), power(last)});
   return half ? builder_.convert(result_type, scaled) : scaled;
 }
 

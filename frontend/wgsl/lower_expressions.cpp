@@ -59,7 +59,15 @@ kernel::ValueId Lowerer::runTimeIndex(Value index) {
 }
 
 /// The pointer to what a reference expression names: one access with all the indices from the root.
-kernel::ValueId Lowerer::lowerReference(ExprId id) {
+kernel::ValueId Lowerer::lowerReference(ExprId id) { return accessPlace(lowerPlace(id)); }
+
+kernel::ValueId Lowerer::accessPlace(MemoryPlace place) {
+  if (place.indices.empty()) return place.root;
+  at(place.span);
+  return builder_.access(place.root, std::move(place.indices), place.in_bounds);
+}
+
+Lowerer::MemoryPlace Lowerer::lowerPlace(ExprId id) {
   std::vector<ExprId> steps;
   ExprId root = id;
   while (ast_[root].kind == ExprKind::Index || ast_[root].kind == ExprKind::Member) {
@@ -77,7 +85,6 @@ kernel::ValueId Lowerer::lowerReference(ExprId id) {
   } else {
     pointer = entity_values_[infoOf(root).entity.index()];
   }
-  if (steps.empty()) return pointer;
   std::vector<Value> indices;
   bool in_bounds = true;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
@@ -89,9 +96,10 @@ kernel::ValueId Lowerer::lowerReference(ExprId id) {
       const uint32_t count = types_.elementCount(base);
       const uint32_t known = isConstant(index) ? builder_.module()[index].bits : 0;
       const bool negative = known > INT32_MAX && kernelType(index).scalar == kernel::Scalar::I32;
-      if (negative || (count > 0 && known >= count)) index = runTimeIndex(index);
+      const bool outside = negative || (count > 0 && known >= count);
+      if (outside) index = runTimeIndex(index);
       indices.push_back(index);
-      in_bounds = in_bounds && infoOf(part.right).value && types_.elementCount(base) > 0;
+      in_bounds = in_bounds && !outside && isConstant(index) && count > 0;
     } else if (types_.isVector(base)) {
       indices.push_back(builder_.u32(componentIndex(part.name[0])));
     } else {
@@ -100,8 +108,7 @@ kernel::ValueId Lowerer::lowerReference(ExprId id) {
       indices.push_back(builder_.u32(static_cast<uint32_t>(member - members.begin())));
     }
   }
-  at(ast_[id].span);
-  return builder_.access(pointer, std::move(indices), in_bounds);
+  return {.root = pointer, .indices = std::move(indices), .in_bounds = in_bounds, .span = ast_[id].span};
 }
 
 kernel::ValueId Lowerer::lowerUnary(ExprId id) {

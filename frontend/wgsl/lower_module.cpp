@@ -17,7 +17,9 @@ Lowerer::Lowerer(const Ast& ast, Program program, const Source& source)
 
 kernel::Module Lowerer::run() {
   for (const EntityId global : program_.globals) lowerGlobal(global);
-  for (const uint32_t function : program_.function_order) lowerFunction(function);
+  for (const uint32_t function : program_.function_order) {
+    if (!program_.functions[function].left_out) lowerFunction(function);
+  }
   kernel::Module module = builder_.take();
   if (program_.uses_f16) module.capabilities.push_back(kernel::Capability::F16);
   if (program_.uses_subgroups) module.capabilities.push_back(kernel::Capability::Subgroups);
@@ -54,12 +56,14 @@ kernel::TypeId Lowerer::makeType(Ty id) {
     return table.pointer(wanted.space, type(wanted.element), wanted.access);
   if (wanted.kind != Kind::Struct) internalError("a type without counterpart reached the kernel IR");
   const Structure& structure = types_.structure(id);
-  if (structure.from_builtin) return table.atomicExchangeResult(scalar(structure.members[0].type));
+  if (structure.from_builtin && structure.members[0].name == "old_value")
+    return table.atomicExchangeResult(scalar(structure.members[0].type));
   std::vector<kernel::Member> members;
   for (const StructMember& member : structure.members) {
     members.push_back({.name = plainName(member.name), .type = type(member.type), .align = member.align, .size = member.size});
   }
-  return table.structure(plainName(structure.name), std::move(members));
+  // Results of builtin functions have names that no program can say.
+  return table.structure(plainName(structure.name.substr(structure.from_builtin ? 2 : 0)), std::move(members));
 }
 
 /// Names in the IR are ASCII; other letters are spelt by their bytes.

@@ -67,6 +67,7 @@ void Lowerer::lowerStatement(StmtId id) {
     case StmtKind::Phony:
       if (!infoOf(stmt.value).value) lowerValue(stmt.value);
       return;
+    case StmtKind::Discard:  // only in functions that are left out
     case StmtKind::ConstAssert:
       return;
     case StmtKind::Declare:
@@ -91,14 +92,50 @@ void Lowerer::lowerDeclaration(StmtId id) {
   if (made.kind == kernel::ValueKind::Instruction && made.name.empty()) builder_.name(initial, plainName(entity.name));
 }
 
-void Lowerer::lowerAssign(const Stmt& stmt) {
-  const Value target = lowerReference(stmt.target);
+/// Each component is a store of its own, so that the others keep what other invocations write.
+void Lowerer::lowerSwizzleAssign(const Stmt& stmt) {
+  const SwizzlePlace place = *findSwizzlePlace(ast_, program_, stmt.target);
+  const Value vector = lowerReference(place.vector);
+  std::vector<Value> components;
+  for (const uint32_t component : place.components) components.push_back(builder_.u32(component));
+  if (place.index.valid()) {
+    const kernel::TypeId positions = builder_.types().vector(kernel::Scalar::U32, static_cast<uint32_t>(components.size()));
+    const Value index = lowerValue(place.index);
+    components = {make(Op::Extract, {construct(positions, std::move(components)), runTimeIndex(index)})};
+  }
+  at(ast_[stmt.target].span);
+  const bool in_bounds = !place.index.valid();
+  const auto pointer = [&](Value component) { return builder_.access(vector, {component}, in_bounds); };
+  Value value;
   if (stmt.kind == StmtKind::Assign) {
+    value = lowerValue(stmt.value);
+  } else {
+    std::vector<Value> parts;
+    for (const Value component : components) parts.push_back(builder_.load(pointer(component)));
+    const Value old = parts.size() == 1 ? parts[0] : construct(type(infoOf(stmt.target).type), std::move(parts));
+    const Value operand = stmt.kind == StmtKind::CompoundAssign ? lowerValue(stmt.value) : number(old, 1);
+    value = stmt.kind == StmtKind::CompoundAssign ? binary(stmt.op, old, operand)
+                                                  : make(stmt.kind == StmtKind::Increment ? Op::Add : Op::Sub, {old, operand});
+  }
+  at(stmt.span);
+  for (uint32_t i = 0; i < components.size(); ++i) {
+    const Value part = components.size() == 1 ? value : extract(value, i);
+    builder_.store(pointer(components[i]), part);
+  }
+}
+
+void Lowerer::lowerAssign(const Stmt& stmt) {
+  if (!types_.isReference(infoOf(stmt.target).type)) return lowerSwizzleAssign(stmt);
+  MemoryPlace place = lowerPlace(stmt.target);
+  if (stmt.kind == StmtKind::Assign) {
+    // The indices come before the value; the access itself computes nothing and stands beside its store.
     const Value value = lowerValue(stmt.value);
+    const Value target = accessPlace(std::move(place));
     at(stmt.span);
     builder_.store(target, value);
     return;
   }
+  const Value target = accessPlace(std::move(place));
   at(stmt.target.valid() ? ast_[stmt.target].span : stmt.span);
   const Value old = builder_.load(target);
   Value result;
@@ -164,9 +201,12 @@ void Lowerer::lowerLoop(const Stmt& stmt) {
 
 void Lowerer::lowerCondition(ExprId condition) {
   if (infoOf(condition).value && infoOf(condition).value->integer != 0) return;
-  const Value value = lowerValue(condition);
-  at(ast_[condition].span);
-  const Value stop = builder_.make(Op::Not, {value});
+  // `while !done` stops when done is true.
+  const Expr& expr = ast_[condition];
+  const bool negated = expr.kind == ExprKind::Unary && expr.unary == UnaryOp::Not && !infoOf(condition).value;
+  const Value value = lowerValue(negated ? expr.left : condition);
+  at(expr.span);
+  const Value stop = negated ? value : builder_.make(Op::Not, {value});
   builder_.ifThen(stop, [&] { builder_.breakLoop(); });
 }
 

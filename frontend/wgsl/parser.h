@@ -10,8 +10,9 @@
 
 namespace lockstep::wgsl {
 
-/// Nesting beyond this is an error, so that no visitor runs out of stack. WGSL asks for at least 127 levels of braces.
-inline constexpr uint32_t kMaximumDepth = 250;
+/// Nesting beyond this is an error, so that no visitor runs out of stack. WGSL asks for at least 127 levels of braces;
+/// an `if` with its block counts two.
+inline constexpr uint32_t kMaximumDepth = 520;
 
 class Parser {
  public:
@@ -45,6 +46,7 @@ class Parser {
   bool accept(std::string_view text);
   /// `after` says what came before, for the message ("after the condition").
   Span expect(std::string_view text, std::string_view after);
+  void expectSeparator(std::string_view text, std::string_view after);
   std::string_view declaredName(std::string_view what, Span& span);
   [[noreturn]] void fail(std::string message, std::string remedy = {});
   [[noreturn]] void failAt(Span where, std::string message, std::string remedy = {});
@@ -57,15 +59,21 @@ class Parser {
   void parseDeclaration();
   void recoverDeclaration();
   void parseStruct();
+  void recoverMember();
   void parseFunction(std::vector<Attribute> attributes);
   VariableDecl parseVariable(std::vector<Attribute> attributes);
   std::vector<Attribute> parseAttributes();
+  /// Behind the word `diagnostic`, of a directive or an attribute; returns the index of the filter.
+  uint32_t parseFilter(uint32_t begin);
+  /// Binds the filters among the attributes to the text from `begin` to the last token. Nothing else may stand there if `only_filters`.
+  void bindFilters(const std::vector<Attribute>& attributes, uint32_t begin, bool only_filters = true);
+  void checkDirectiveConflicts();
   ParameterDecl parseParameter(std::string_view what);
 
   // Statements (parser_statements.cpp).
   StmtId parseBlock();
   StmtId parseStatement();
-  StmtId parseCompoundOrSimple();
+  StmtId parseCompound();
   StmtId parseIf();
   StmtId parseSwitch();
   StmtId parseLoop();

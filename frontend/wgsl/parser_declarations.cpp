@@ -23,6 +23,15 @@ Span Parser::expect(std::string_view text, std::string_view after) {
   return next().span;
 }
 
+/// At the end of a line a separator that is not there is reported where it should be, and parsing goes on as if it were.
+void Parser::expectSeparator(std::string_view text, std::string_view after) {
+  if (accept(text)) return;
+  const uint32_t end = previousSpan().end;
+  const std::string_view between = reporter_.source().text().substr(end, peek().span.begin - end);
+  if (between.find('\n') == std::string_view::npos) fail(fmt::format("expected '{}' {}, found '{}'", text, after, peek().text));
+  reporter_.error(kSyntax, {end, end + 1}, fmt::format("expected '{}' {}", text, after));
+}
+
 void Parser::fail(std::string message, std::string remedy) { failAt(peek().span, std::move(message), std::move(remedy)); }
 
 void Parser::failAt(Span where, std::string message, std::string remedy) {
@@ -48,14 +57,17 @@ Ast Parser::run() {
   try {
     parseDirectives();
   } catch (const SyntaxAbort&) {
+    ast_.whole = false;
     depth_ = 0;
     recoverDeclaration();
   }
+  checkDirectiveConflicts();
   while (peek().kind != TokenKind::End && !reporter_.full()) {
     const size_t before = at_;
     try {
       parseDeclaration();
     } catch (const SyntaxAbort&) {
+      ast_.whole = false;
       depth_ = 0;
       recoverDeclaration();
       if (at_ == before) next();
@@ -90,13 +102,11 @@ void Parser::parseDirectives() {
         list.push_back({.span = peek().span, .name = peek().text});
         next();
       } while (accept(","));
-      expect(";", "after the directive");
+      expectSeparator(";", "after the directive");
     } else if (is("diagnostic")) {
-      next();
-      expect("(", "after 'diagnostic'");
-      while (!is(")") && !is(";") && peek().kind != TokenKind::End) next();
-      expect(")", "after the diagnostic rule");
-      expect(";", "after the directive");
+      const uint32_t begin = next().span.begin;
+      ast_.filters[parseFilter(begin)].range = {0, UINT32_MAX};
+      expectSeparator(";", "after the directive");
     } else if (!accept(";")) {
       return;
     }
@@ -118,7 +128,7 @@ void Parser::parseDeclaration() {
     declare(DeclarationKind::Struct, ast_.structs.size());
   } else if (is("const") || is("override") || is("var")) {
     VariableDecl variable = parseVariable(std::move(attributes));
-    expect(";", "after the declaration");
+    expectSeparator(";", "after the declaration");
     ast_.variables.push_back(std::move(variable));
     declare(DeclarationKind::Variable, ast_.variables.size());
   } else if (accept("alias")) {
@@ -126,12 +136,12 @@ void Parser::parseDeclaration() {
     alias.name = declaredName("alias", alias.name_span);
     expect("=", "after the alias name");
     alias.type = parseType();
-    expect(";", "after the alias");
+    expectSeparator(";", "after the alias");
     ast_.aliases.push_back(alias);
     declare(DeclarationKind::Alias, ast_.aliases.size());
   } else if (accept("const_assert")) {
     ast_.const_asserts.push_back(parseExpression());
-    expect(";", "after the assertion");
+    expectSeparator(";", "after the assertion");
     declare(DeclarationKind::ConstAssert, ast_.const_asserts.size());
   } else if (is("let")) {
     fail("'let' is not allowed at module scope", "use 'const' or 'override'");
@@ -149,11 +159,9 @@ std::vector<Attribute> Parser::parseAttributes() {
     if (peek().kind != TokenKind::Identifier && !keyword) fail(fmt::format("expected an attribute name, found '{}'", peek().text));
     attribute.name = next().text;
     if (attribute.name == "diagnostic") {
-      // Only filters of uniformity rules; parsed like a call, dotted rule names included.
-      expect("(", "after 'diagnostic'");
-      while (!is(")") && !is(";") && peek().kind != TokenKind::End) next();
-      expect(")", "after the diagnostic rule");
+      attribute.filter = parseFilter(begin);
     } else if (is("(")) {
+      attribute.has_parentheses = true;
       attribute.arguments = parseArguments();
     }
     attribute.span = since(begin);
@@ -197,12 +205,27 @@ void Parser::parseStruct() {
   next();
   structure.name = declaredName("struct", structure.name_span);
   expect("{", "after the struct name");
-  while (!is("}")) {
-    structure.members.push_back(parseParameter("member"));
-    if (!accept(",")) break;
+  while (!is("}") && peek().kind != TokenKind::End) {
+    try {
+      structure.members.push_back(parseParameter("member"));
+      if (!is("}")) expectSeparator(",", "after the member");
+    } catch (const SyntaxAbort&) {
+      recoverMember();
+    }
   }
   expect("}", "after the members");
   ast_.structs.push_back(std::move(structure));
+}
+
+/// Skips to the next member, or to the end of the struct; out of it when something comes that no struct has.
+void Parser::recoverMember() {
+  ast_.whole = false;
+  depth_ = 0;
+  while (peek().kind != TokenKind::End && !is("}")) {
+    if (accept(",")) return;
+    if (is("fn") || is("struct") || is("{") || is(";") || is("var") || is("override") || is("alias")) throw SyntaxAbort{};
+    next();
+  }
 }
 
 void Parser::parseFunction(std::vector<Attribute> attributes) {
@@ -222,6 +245,7 @@ void Parser::parseFunction(std::vector<Attribute> attributes) {
   }
   function.span = since(begin);
   function.body = parseBlock();
+  bindFilters(function.attributes, begin, false);
   ast_.functions.push_back(std::move(function));
 }
 

@@ -56,11 +56,12 @@ void Parser::recoverStatement() {
 StmtId Parser::parseBlock() {
   const Nested nested(*this);
   Stmt block;
-  parseAttributes();
+  const std::vector<Attribute> attributes = parseAttributes();
   const uint32_t begin = expect("{", "to open the block").begin;
   parseStatementsInto(block, false, nullptr);
   expect("}", "to close the block");
   block.span = since(begin);
+  bindFilters(attributes, begin);
   return add(std::move(block));
 }
 
@@ -77,6 +78,7 @@ void Parser::parseStatementsInto(Stmt& block, bool in_loop_body, StmtId* continu
         block.statements.push_back(statement);
       }
     } catch (const SyntaxAbort&) {
+      ast_.whole = false;
       depth_ = depth;
       recoverStatement();
       if (is("fn") || is("struct")) throw;
@@ -85,23 +87,33 @@ void Parser::parseStatementsInto(Stmt& block, bool in_loop_body, StmtId* continu
   }
 }
 
-/// Invalid for an empty statement.
-StmtId Parser::parseStatement() {
-  if (accept(";")) return {};
-  if (is("@")) parseAttributes();
-  const Token& token = peek();
+/// Invalid if the next token starts no statement with a body.
+StmtId Parser::parseCompound() {
   if (is("{")) return parseBlock();
   if (is("if")) return parseIf();
   if (is("switch")) return parseSwitch();
   if (is("loop")) return parseLoop();
   if (is("for")) return parseFor();
   if (is("while")) return parseWhile();
+  return {};
+}
 
+/// Invalid for an empty statement.
+StmtId Parser::parseStatement() {
+  if (accept(";")) return {};
+  std::vector<Attribute> attributes = parseAttributes();
+  const Token& token = peek();
+  if (const StmtId compound = parseCompound(); compound.valid()) {
+    bindFilters(attributes, token.span.begin);
+    return compound;
+  }
+  const bool declares = is("const") || is("let") || is("var");
+  if (!attributes.empty() && !declares) failAt(attributes.front().span, "attributes are not allowed on this statement");
   Stmt stmt;
   StmtId parsed;
-  if (is("const") || is("let") || is("var")) {
+  if (declares) {
     stmt.kind = StmtKind::Declare;
-    stmt.variable = parseVariable({});
+    stmt.variable = parseVariable(std::move(attributes));
   } else if (is("override")) {
     fail("'override' is only allowed at module scope");
   } else if (accept("break")) {
@@ -115,9 +127,8 @@ StmtId Parser::parseStatement() {
   } else if (accept("const_assert")) {
     stmt.kind = StmtKind::ConstAssert;
     stmt.condition = parseExpression();
-  } else if (is("discard")) {
-    reporter_.error(kUnsupported, token.span, "'discard' belongs to fragment shaders, and only compute shaders are supported");
-    next();
+  } else if (accept("discard")) {
+    stmt.kind = StmtKind::Discard;
   } else {
     parsed = parseSimple();
   }
@@ -125,7 +136,7 @@ StmtId Parser::parseStatement() {
     stmt.span = since(token.span.begin);
     parsed = add(std::move(stmt));
   }
-  expect(";", "after the statement");
+  expectSeparator(";", "after the statement");
   return parsed;
 }
 
@@ -187,8 +198,8 @@ StmtId Parser::parseSwitch() {
   stmt.kind = StmtKind::Switch;
   const uint32_t begin = next().span.begin;
   stmt.condition = parseExpression();
-  parseAttributes();
-  expect("{", "after the switch selector");
+  const std::vector<Attribute> attributes = parseAttributes();
+  const uint32_t body_begin = expect("{", "after the switch selector").begin;
   while (!is("}")) {
     CaseClause clause;
     const uint32_t clause_begin = peek().span.begin;
@@ -214,6 +225,7 @@ StmtId Parser::parseSwitch() {
     stmt.cases.push_back(std::move(clause));
   }
   expect("}", "to close the switch");
+  bindFilters(attributes, body_begin);
   stmt.span = since(begin);
   return add(std::move(stmt));
 }
@@ -223,10 +235,11 @@ StmtId Parser::parseLoop() {
   Stmt stmt, body;
   stmt.kind = StmtKind::Loop;
   const uint32_t begin = next().span.begin;
-  parseAttributes();
+  const std::vector<Attribute> attributes = parseAttributes();
   const uint32_t body_begin = expect("{", "to open the loop body").begin;
   parseStatementsInto(body, true, &stmt.continuing);
   expect("}", "to close the loop body");
+  bindFilters(attributes, body_begin);
   body.span = since(body_begin);
   stmt.body = add(std::move(body));
   stmt.span = since(begin);
@@ -237,7 +250,7 @@ StmtId Parser::parseContinuing() {
   const Nested nested(*this);
   next();
   Stmt block;
-  parseAttributes();
+  const std::vector<Attribute> attributes = parseAttributes();
   const uint32_t begin = expect("{", "after 'continuing'").begin;
   while (!is("}") && peek().kind != TokenKind::End) {
     const Token& token = peek();
@@ -248,7 +261,7 @@ StmtId Parser::parseContinuing() {
       stmt.kind = StmtKind::BreakIf;
       stmt.condition = parseExpression();
       stmt.span = since(token.span.begin);
-      expect(";", "after the 'break if' condition");
+      expectSeparator(";", "after the 'break if' condition");
       block.statements.push_back(add(std::move(stmt)));
       if (!is("}")) fail("'break if' must be the last statement of a continuing block");
     } else if (const StmtId statement = parseStatement(); statement.valid()) {
@@ -256,6 +269,7 @@ StmtId Parser::parseContinuing() {
     }
   }
   expect("}", "to close the continuing block");
+  bindFilters(attributes, begin);
   block.span = since(begin);
   return add(std::move(block));
 }

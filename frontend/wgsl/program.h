@@ -18,7 +18,12 @@
 
 namespace lockstep::wgsl {
 
-/// When an expression's value is known. Overrides are substituted before evaluation, so only Runtime has no value.
+/// What can happen after a statement (WGSL, "Behavior analysis"); bits.
+using Behavior = uint8_t;
+inline constexpr Behavior kNext = 1, kBreak = 2, kContinue = 4, kReturn = 8;
+
+/// When an expression's value is known. Types depend on the stage alone, never on whether a value is there: override expressions have
+/// one only when the values of overrides are given.
 enum class Stage : uint8_t { Const, Override, Runtime };
 
 enum class EntityKind : uint8_t { Const, Override, Let, Var, Parameter };
@@ -31,7 +36,7 @@ struct Entity {
   Span span;  ///< of the name
   Ty type;    ///< a reference for Var
   Stage stage = Stage::Runtime;
-  std::optional<ConstValue> value;  ///< unless Runtime; for a module-scope Var its initializer
+  std::optional<ConstValue> value;  ///< if it is known; for a module-scope Var its initializer
   size_t scope = 0;                 ///< depth of the scope that declares it; 0 = module
   uint32_t group = 0, binding = 0;  ///< module-scope Var in uniform or storage
   bool has_binding = false;
@@ -56,6 +61,7 @@ struct FunctionInfo {
   std::vector<kernel::Builtin> builtins;  ///< of each parameter; None for struct parameters of entry points
   std::optional<std::array<uint32_t, 3>> workgroup_size;
   bool must_use = false;
+  bool left_out = false;           ///< no entry point reaches it and the override values given are not enough to make it
   std::map<uint32_t, Span> calls;  ///< callee -> one place
 };
 
@@ -64,7 +70,7 @@ struct Program {
   std::vector<ExprInfo> expressions;
   std::vector<EntityId> declared;  ///< per statement: what a Declare makes
   std::vector<Entity> entities;
-  std::vector<EntityId> globals;         ///< module-scope vars in source order
+  std::vector<EntityId> globals;         ///< module-scope vars in source order, without those that are left out
   std::vector<FunctionInfo> functions;   ///< parallel to Ast::functions
   std::vector<uint32_t> function_order;  ///< callees first
   bool uses_f16 = false, uses_subgroups = false;
@@ -73,8 +79,20 @@ struct Program {
   [[nodiscard]] const Entity& operator[](EntityId id) const { return entities[id.index()]; }
 };
 
-/// Resolves names, checks types, evaluates constants with the given override values and options. Problems go to the reporter; the program
-/// may only be lowered when there are none.
-Program check(const Ast& ast, const ReadOptions& options, Reporter& reporter);
+/// The left side of an assignment to a swizzle, such as `v.zy`, `v.zyx.x` or `v.zyx[i]`.
+struct SwizzlePlace {
+  ExprId vector;                     ///< reference or pointer to the whole vector
+  std::vector<uint32_t> components;  ///< of it that are assigned, in order
+  ExprId index;                      ///< if valid, only components[index]
+};
+/// `id` was checked. Nothing for any other expression.
+std::optional<SwizzlePlace> findSwizzlePlace(const Ast& ast, const Program& program, ExprId id);
+
+/// Resolves names, checks types, evaluates constant expressions; override expressions get types only. Problems go to the reporter.
+Program checkModule(const Ast& ast, const ReadOptions& options, Reporter& reporter);
+
+/// The same with the values of overrides, for a module that checkModule accepts (or with overrides_are_constants). The program may be
+/// lowered when there are no problems. They have code wgsl.override and belong to what the entry points reach.
+Program substituteOverrides(const Ast& ast, const ReadOptions& options, Reporter& reporter);
 
 }  // namespace lockstep::wgsl

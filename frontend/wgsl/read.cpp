@@ -1,61 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
-#include <algorithm>
-
+#include "frontend/wgsl/analyses.h"
 #include "frontend/wgsl/lower.h"
 #include "frontend/wgsl/wgsl.h"
 
 namespace lockstep::wgsl {
+namespace {
+
+/// What reading gives as long as the reporter has nothing to say.
+struct Checked {
+  Ast ast;
+  Program program;
+};
+
+Checked checkText(const Source& source, const ReadOptions& options, Reporter& reporter) {
+  constexpr size_t kMaximumText = size_t(64) << 20u;
+  if (source.text().size() > kMaximumText) {
+    reporter.error(kLimit, {}, "the text is longer than 64 MiB");
+    return {};
+  }
+  Checked checked{.ast = parseModule(source, reporter), .program = {}};
+  if (reporter.failed() && !checked.ast.whole) return checked;
+  // Templates are no modules before their overrides have values.
+  checked.program =
+      options.overrides_are_constants ? substituteOverrides(checked.ast, options, reporter) : checkModule(checked.ast, options, reporter);
+  if (reporter.failed()) return checked;
+  checkAliases(checked.ast, checked.program, reporter);
+  checkUniformity(checked.ast, checked.program, reporter);
+  return checked;
+}
+
+void giveWarnings(const ReadOptions& options, Reporter& reporter) {
+  if (options.warnings != nullptr) *options.warnings = reporter.takeWarnings();
+}
+
+bool hasOverrides(const Ast& ast) {
+  for (const VariableDecl& variable : ast.variables) {
+    if (variable.kind == VariableKind::Override) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<Diagnostic> check(std::string_view text, const ReadOptions& options) {
+  const Source source(text, options.file_name);
+  Reporter reporter(source);
+  checkText(source, {.file_name = options.file_name, .overrides = {}}, reporter);
+  giveWarnings(options, reporter);
+  return reporter.take();
+}
 
 Result<kernel::Module> read(std::string_view text, const ReadOptions& options) {
   const Source source(text, options.file_name);
   Reporter reporter(source);
-  const auto failure = [&] { return Failure{.diagnostics = reporter.take()}; };
-  constexpr size_t kMaximumText = size_t(64) << 20u;
-  if (text.size() > kMaximumText) {
-    reporter.error(kLimit, {}, "the text is longer than 64 MiB");
-    return failure();
-  }
-  const Ast ast = parseModule(source, reporter);
-  if (reporter.failed()) return failure();
-  Program program = check(ast, options, reporter);
-  if (reporter.failed()) return failure();
-  kernel::Module module = lower(ast, std::move(program), source);
-  return module;
-}
-
-std::string renderDiagnostics(const std::vector<Diagnostic>& diagnostics, std::string_view text) {
-  std::vector<std::string_view> lines;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    std::string_view line = text.substr(begin, end - begin);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    lines.push_back(line);
-    begin = end + 1;
-  }
-  std::string out;
-  for (const Diagnostic& diagnostic : diagnostics) {
-    std::string message = toString(diagnostic);
-    while (message.ends_with('\n')) message.pop_back();
-    const size_t first_end = std::min(message.find('\n'), message.size());
-    out += message.substr(0, first_end) + "\n";
-    const bool has_line = diagnostic.where.line >= 1 && diagnostic.where.line <= lines.size();
-    if (has_line) {
-      const std::string_view line = lines[diagnostic.where.line - 1];
-      // Tabs are kept before the caret, so that it stands below its place.
-      std::string padding;
-      uint32_t column = 1;
-      for (size_t i = 0; i < line.size() && column < diagnostic.where.column; ++i) {
-        if ((static_cast<unsigned char>(line[i]) & 0xC0u) == 0x80u) continue;
-        padding += line[i] == '\t' ? '\t' : ' ';
-        ++column;
-      }
-      out += fmt::format("{}\n{}^\n", line, padding);
-    }
-    if (first_end < message.size()) out += message.substr(first_end + 1) + "\n";
-  }
-  return out;
+  Checked checked = checkText(source, options, reporter);
+  const bool substitutes = !options.overrides_are_constants && (hasOverrides(checked.ast) || !options.overrides.empty());
+  if (substitutes && !reporter.failed()) checked.program = substituteOverrides(checked.ast, options, reporter);
+  giveWarnings(options, reporter);
+  if (reporter.failed()) return Failure{.diagnostics = reporter.take()};
+  return lower(checked.ast, std::move(checked.program), source);
 }
 
 }  // namespace lockstep::wgsl

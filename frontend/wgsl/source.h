@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "frontend/wgsl/wgsl.h"
 #include "ir/support/diagnostic.h"
 
 namespace lockstep::wgsl {
@@ -28,11 +29,15 @@ class Source {
   /// Line and column (in code points), both 1-based.
   [[nodiscard]] Location locate(uint32_t offset) const;
   [[nodiscard]] Location locate(Span span) const { return locate(span.begin); }
+  /// Code points of the span on its first line.
+  [[nodiscard]] uint32_t lengthOnLine(Span span) const;
 
  private:
+  [[nodiscard]] uint32_t codePoints(uint32_t begin, uint32_t end) const;
   std::string_view text_;
   std::string file_name_;
   std::vector<uint32_t> line_starts_;
+  std::vector<uint32_t> continuation_bytes_;  // of UTF-8, which are no columns of their own
 };
 
 /// Collects diagnostics. Repeats at one place are dropped, and so is everything after the first kMaximum.
@@ -41,16 +46,22 @@ class Reporter {
   static constexpr size_t kMaximum = 40;
   explicit Reporter(const Source& source) : source_(source) {}
   void error(std::string code, Span where, std::string message, std::string remedy = {}, std::vector<Note> notes = {});
-  [[nodiscard]] Note note(Span where, std::string message) const { return {.message = std::move(message), .where = source_.locate(where)}; }
+  /// As an error, a warning or not at all.
+  void report(Severity severity, std::string code, Span where, std::string message, std::string remedy = {}, std::vector<Note> notes = {});
+  [[nodiscard]] Note note(Span where, std::string message) const {
+    return {.message = std::move(message), .where = source_.locate(where), .length = source_.lengthOnLine(where)};
+  }
   [[nodiscard]] const Source& source() const { return source_; }
   [[nodiscard]] bool failed() const { return !diagnostics_.empty(); }
   [[nodiscard]] bool full() const { return diagnostics_.size() >= kMaximum; }
   /// In order of place.
   [[nodiscard]] std::vector<Diagnostic> take();
+  [[nodiscard]] std::vector<Warning> takeWarnings();
 
  private:
   const Source& source_;
   std::vector<Diagnostic> diagnostics_;
+  std::vector<Warning> warnings_;
 };
 
 // Codes of the diagnostics; each names an anchor of docs/errors.md.
@@ -61,6 +72,8 @@ inline constexpr const char* kConstant = "wgsl.constant";
 inline constexpr const char* kOverride = "wgsl.override";
 inline constexpr const char* kAttribute = "wgsl.attribute";
 inline constexpr const char* kFlow = "wgsl.flow";
+inline constexpr const char* kAlias = "wgsl.alias";
+inline constexpr const char* kUniformity = "wgsl.uniformity";
 inline constexpr const char* kLimit = "wgsl.limit";
 inline constexpr const char* kUnsupported = "wgsl.unsupported";
 

@@ -12,20 +12,26 @@ namespace {
 constexpr std::array<std::string_view, 9> kScalarNames{"<error>", "void", "bool", "abstract-int", "abstract-float",
                                                        "i32",     "u32",  "f32",  "f16"};
 
+/// "f32", "vec2_f16", "vec3_abstract"
+std::string resultSuffix(const Types& types, Ty value) {
+  const Ty scalar = types.scalarOf(value);
+  const std::string name = scalar == kAbstractFloat ? "abstract" : types.toString(scalar);
+  return types.isVector(value) ? fmt::format("vec{}_{}", types.width(value), name) : name;
+}
+
 }  // namespace
 
 Types::Types() {
   for (size_t i = 0; i < kScalarNames.size(); ++i) {
-    types_.push_back({.kind = static_cast<Kind>(i), .element = {}});
-    facts_.push_back(factsOf(Ty(i)));
+    intern({.kind = static_cast<Kind>(i), .element = {}});
   }
 }
 
 Ty Types::intern(const Type& type) {
-  const auto found = std::find(types_.begin(), types_.end(), type);
-  if (found != types_.end()) return Ty(static_cast<size_t>(found - types_.begin()));
+  const auto [entry, is_new] = interned_.try_emplace(type, Ty(types_.size()));
+  if (!is_new) return entry->second;
   types_.push_back(type);
-  const Ty id(types_.size() - 1);
+  const Ty id = entry->second;
   facts_.push_back(factsOf(id));
   return id;
 }
@@ -38,8 +44,13 @@ Ty Types::matrix(Ty scalar, uint32_t columns, uint32_t rows) {
   return intern({.kind = Kind::Matrix, .element = scalar, .rows = static_cast<uint8_t>(rows), .columns = static_cast<uint8_t>(columns)});
 }
 
-Ty Types::array(Ty element, uint32_t count, bool override_sized) {
-  return intern({.kind = Kind::Array, .element = element, .count = count, .override_sized = override_sized});
+Ty Types::array(Ty element, uint32_t count, uint32_t override_count) {
+  return intern({.kind = Kind::Array, .element = element, .count = count, .override_count = override_count});
+}
+
+uint32_t Types::overrideCount(std::string_view text) {
+  override_counts_.emplace_back(text);
+  return static_cast<uint32_t>(override_counts_.size());
 }
 
 Ty Types::structure(Structure structure) {
@@ -58,15 +69,25 @@ Ty Types::reference(AddressSpace space, Ty store_type, Access access) {
 }
 
 Ty Types::atomicExchangeResult(Ty scalar) {
-  const std::string name = fmt::format("__atomic_compare_exchange_result<{}>", toString(scalar));
-  for (size_t i = 0; i < types_.size(); ++i) {
-    if (types_[i].kind == Kind::Struct && structures_[types_[i].structure].name == name) return Ty(i);
-  }
-  Structure result;
-  result.name = name;
-  result.from_builtin = true;
-  result.members = {{.name = "old_value", .type = scalar}, {.name = "exchanged", .type = kBool}};
-  return structure(std::move(result));
+  return builtinResult(fmt::format("__atomic_compare_exchange_result<{}>", toString(scalar)),
+                       {{.name = "old_value", .type = scalar}, {.name = "exchanged", .type = kBool}});
+}
+
+Ty Types::frexpResult(Ty value) {
+  const Ty exponent = withScalar(value, scalarOf(value) == kAbstractFloat ? kAbstractInt : kI32);
+  return builtinResult(fmt::format("__frexp_result_{}", resultSuffix(*this, value)),
+                       {{.name = "fract", .type = value}, {.name = "exp", .type = exponent}});
+}
+
+Ty Types::modfResult(Ty value) {
+  return builtinResult(fmt::format("__modf_result_{}", resultSuffix(*this, value)),
+                       {{.name = "fract", .type = value}, {.name = "whole", .type = value}});
+}
+
+Ty Types::builtinResult(std::string name, std::vector<StructMember> members) {
+  Ty& known = builtin_results_[name];
+  if (!known.valid()) known = structure({.name = std::move(name), .members = std::move(members), .from_builtin = true});
+  return known;
 }
 
 Ty Types::scalarOf(Ty id) const {
@@ -77,6 +98,7 @@ Ty Types::scalarOf(Ty id) const {
 bool Types::isAbstract(Ty id) const {
   const Type& type = (*this)[id];
   if (type.kind == Kind::Vector || type.kind == Kind::Matrix || type.kind == Kind::Array) return isAbstract(type.element);
+  if (type.kind == Kind::Struct && structure(id).from_builtin) return isAbstract(structure(id).members[0].type);
   return id == kAbstractInt || id == kAbstractFloat;
 }
 
@@ -91,23 +113,28 @@ bool Types::isRuntimeSized(Ty id) const {
     const auto& members = structure(id).members;
     return !members.empty() && isRuntimeSized(members.back().type);
   }
-  return type.kind == Kind::Array && type.count == 0;
+  return type.kind == Kind::Array && type.count == 0 && type.override_count == 0;
 }
 
-bool Types::isOverrideSized(Ty id) const { return isArray(id) && (*this)[id].override_sized; }
+bool Types::isOverrideSized(Ty id) const { return isArray(id) && (*this)[id].override_count != 0; }
 
 Ty Types::withScalar(Ty id, Ty scalar) {
   const Type type = (*this)[id];
   if (type.kind == Kind::Vector) return vector(scalar, type.rows);
   if (type.kind == Kind::Matrix) return matrix(scalar, type.columns, type.rows);
-  if (type.kind == Kind::Array) return array(withScalar(type.element, scalar), type.count, type.override_sized);
+  if (type.kind == Kind::Array) return array(withScalar(type.element, scalar), type.count, type.override_count);
+  if (type.kind == Kind::Struct) {
+    const auto& members = structure(id).members;
+    const Ty value = withScalar(members[0].type, scalar);
+    return members[1].name == "exp" ? frexpResult(value) : modfResult(value);
+  }
   return scalar;
 }
 
 Ty Types::concrete(Ty id) {
   if (!isAbstract(id)) return id;
   Ty scalar = id;
-  while (!isScalar(scalar)) scalar = (*this)[scalar].element;
+  while (!isScalar(scalar)) scalar = elementOf(scalar);
   return withScalar(id, scalar == kAbstractInt ? kI32 : kF32);
 }
 
@@ -129,8 +156,12 @@ std::optional<int> Types::conversionRank(Ty from, Ty to) const {
   }
   const Type &a = (*this)[from], &b = (*this)[to];
   const bool composite = a.kind == Kind::Vector || a.kind == Kind::Matrix || a.kind == Kind::Array;
-  if (composite && a.kind == b.kind && a.rows == b.rows && a.columns == b.columns && a.count == b.count && !b.override_sized) {
+  if (composite && a.kind == b.kind && a.rows == b.rows && a.columns == b.columns && a.count == b.count && b.override_count == 0) {
     return conversionRank(a.element, b.element);
+  }
+  if (a.kind == Kind::Struct && b.kind == Kind::Struct && isAbstract(from) && structure(to).from_builtin) {
+    const auto &given = structure(from).members, &wanted = structure(to).members;
+    if (given[1].name == wanted[1].name) return conversionRank(given[0].type, wanted[0].type);
   }
   return std::nullopt;
 }
@@ -155,6 +186,9 @@ std::string Types::toString(Ty id) const {
   if (id.index() < kScalarNames.size()) return std::string(kScalarNames[id.index()]);
   if (type.kind == Kind::Vector) return fmt::format("vec{}<{}>", type.rows, toString(type.element));
   if (type.kind == Kind::Matrix) return fmt::format("mat{}x{}<{}>", type.columns, type.rows, toString(type.element));
+  if (type.override_count != 0) {
+    return fmt::format("array<{}, {}>", toString(type.element), override_counts_[type.override_count - 1]);
+  }
   if (type.kind == Kind::Array && type.count == 0) return fmt::format("array<{}>", toString(type.element));
   if (type.kind == Kind::Array) return fmt::format("array<{}, {}>", toString(type.element), type.count);
   if (type.kind == Kind::Struct) return structure(id).name;

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/kernel/module.h"
@@ -53,8 +55,8 @@ struct Type {
   Ty element;                   ///< Vector, Matrix: scalar; Array, Atomic; Pointer, Reference: store type
   uint8_t rows = 0;             ///< Vector: width; Matrix
   uint8_t columns = 0;          ///< Matrix
-  uint32_t count = 0;           ///< Array: 0 = runtime-sized
-  bool override_sized = false;  ///< Array: the count came from an override expression
+  uint32_t count = 0;           ///< Array: 0 = runtime-sized, or unknown when override_count says so
+  uint32_t override_count = 0;  ///< Array: which override expression is the count (Types::overrideCount); 0 = none
   AddressSpace space = AddressSpace::Function;
   Access access = Access::ReadWrite;
   uint32_t structure = 0;  ///< Struct
@@ -66,6 +68,7 @@ struct StructMember {
   Ty type;
   uint32_t align = 0, size = 0;  ///< attributes; 0 = absent
   kernel::Builtin builtin = kernel::Builtin::None;
+  bool other_stage = false;  ///< input or output of vertex or fragment shaders
 };
 
 struct Structure {
@@ -74,8 +77,8 @@ struct Structure {
   bool from_builtin = false;  ///< result of a builtin function; has no name in WGSL
 };
 
-/// Largest size of a type in bytes, and deepest nesting, that the reader accepts.
-inline constexpr uint64_t kMaximumTypeSize = uint64_t(1) << 31u;
+/// Largest size of a type in bytes, and deepest nesting, that the reader accepts. Rounded up to any alignment it still fits 32 bits.
+inline constexpr uint64_t kMaximumTypeSize = 0xFFFF0000u;
 inline constexpr uint32_t kMaximumTypeDepth = 15;
 
 class Types {
@@ -86,13 +89,17 @@ class Types {
   Ty vector(Ty scalar, uint32_t width);
   Ty scalarOrVector(Ty scalar, uint32_t width) { return width == 1 ? scalar : vector(scalar, width); }
   Ty matrix(Ty scalar, uint32_t columns, uint32_t rows);
-  Ty array(Ty element, uint32_t count, bool override_sized = false);
+  Ty array(Ty element, uint32_t count, uint32_t override_count = 0);
+  /// A number for an override expression that sizes arrays; `text` is for messages. Arrays are of one type when their numbers agree.
+  uint32_t overrideCount(std::string_view text);
   Ty structure(Structure structure);
   Ty atomic(Ty scalar);
   Ty pointer(AddressSpace space, Ty store_type, Access access);
   Ty reference(AddressSpace space, Ty store_type, Access access);
-  /// Result of atomicCompareExchangeWeak.
+  /// Results of atomicCompareExchangeWeak, of frexp {fract, exp} and of modf {fract, whole}; `value` is the type of the argument.
   Ty atomicExchangeResult(Ty scalar);
+  Ty frexpResult(Ty value);
+  Ty modfResult(Ty value);
 
   // Questions. `id` may be any type; a reference answers for itself, so strip it first.
   [[nodiscard]] bool isScalar(Ty id) const { return id.index() >= kBool.index() && id.index() <= kF16.index(); }
@@ -113,6 +120,8 @@ class Types {
   [[nodiscard]] bool containsAtomic(Ty id) const { return facts_[id.index()].atomic; }
   [[nodiscard]] bool isRuntimeSized(Ty id) const;
   [[nodiscard]] bool isOverrideSized(Ty id) const;
+  /// A member somewhere in it has an @align below what its type needs, so that no variable can have the type.
+  [[nodiscard]] bool isMisaligned(Ty id) const { return facts_[id.index()].misaligned; }
   [[nodiscard]] uint32_t depth(Ty id) const { return facts_[id.index()].depth; }
   /// The same type with reference removed.
   [[nodiscard]] Ty value(Ty id) const { return isReference(id) ? (*this)[id].element : id; }
@@ -143,13 +152,17 @@ class Types {
   struct Facts {
     uint64_t align = 1, size = 0, scalars = 1;
     uint32_t depth = 1;
-    bool constructible = false, host_shareable = false, atomic = false;
+    bool constructible = false, host_shareable = false, atomic = false, misaligned = false;
   };
   Ty intern(const Type& type);
+  Ty builtinResult(std::string name, std::vector<StructMember> members);
   [[nodiscard]] Facts factsOf(Ty id) const;
   std::vector<Type> types_;
   std::vector<Facts> facts_;
   std::vector<Structure> structures_;
+  std::map<Type, Ty> interned_;
+  std::map<std::string, Ty> builtin_results_;
+  std::vector<std::string> override_counts_;
 };
 
 }  // namespace lockstep::wgsl

@@ -45,34 +45,30 @@ constexpr std::array kOperators = std::to_array<OperatorText>({
 
 constexpr std::string_view kComponents = "xyzw";
 
-/// The WGSL function of an op that is one builtin.
-std::string_view functionText(Op op) {
+}  // namespace
+
+std::string_view Writer::functionName(Op op) {
   constexpr std::array kAll = std::to_array<std::pair<Op, std::string_view>>({
-#define LS_WGSL_BUILTIN(name, text, signature, op) {Op::op, text},
+#define LS_WGSL_BUILTIN(name, text, signature, op, uniformity) {Op::op, text},
 #include "frontend/wgsl/builtins.def"
 #undef LS_WGSL_BUILTIN
   });
   const auto* row = std::find_if(kAll.begin(), kAll.end(), [&](const auto& r) { return r.first == op; });
-  if (row == kAll.end() || op == Op::Call) internalError(fmt::format("the WGSL writer does not know the op {}", kernel::info(op).text));
-  return row->second;
+  return row == kAll.end() || op == Op::Call ? std::string_view() : row->second;
 }
 
-}  // namespace
-
-std::string Writer::variableOfBits(uint32_t bits) {
-  std::string& name = odd_bits_[bits];
-  if (name.empty()) {
-    name = uniqueName(fmt::format("bits_{:08x}", bits), scope_);
-    global_names_.insert(name);
-  }
-  return name;
+bool Writer::hasNoLiteral(const kernel::Value& value) const {
+  const kernel::Type& type = module_.types[value.type];
+  const bool f32 = type.kind == kernel::TypeKind::Scalar && type.scalar == kernel::Scalar::F32;
+  return f32 && !std::isfinite(std::bit_cast<float>(value.bits));
 }
 
 std::string Writer::scalarText(const kernel::Value& value) {
   const kernel::Scalar scalar = module_.types[value.type].scalar;
-  if (scalar == kernel::Scalar::F32 && !std::isfinite(std::bit_cast<float>(value.bits))) {
+  if (hasNoLiteral(value)) {
     // WGSL has no such constants, but bits that are read from memory are not looked at by the compiler.
-    return fmt::format("bitcast<f32>({})", variableOfBits(value.bits));
+    used_odd_bits_.insert(value.bits);
+    return fmt::format("bitcast<f32>({})", odd_names_.at(value.bits));
   }
   if (scalar == kernel::Scalar::F16 && (value.bits & 0x7C00u) == 0x7C00u) internalError("WGSL cannot express a non-finite f16 constant");
   // The shortest decimal of the largest f32 lies above it: out of range for a reader that looks before it rounds.
@@ -139,7 +135,9 @@ std::string Writer::elementText(kernel::TypeId base, kernel::ValueId index) {
   const kernel::Value& value = module_[index];
   const bool constant = value.kind == kernel::ValueKind::Constant;
   if (type.kind == kernel::TypeKind::Struct) return "." + type.members[value.bits].name;
-  if (constant && type.kind == kernel::TypeKind::Vector && value.bits < type.rows) return fmt::format(".{}", kComponents[value.bits]);
+  // An i32 stays one, so that the text reads as the same module.
+  const bool component = constant && type.kind == kernel::TypeKind::Vector && module_.types[value.type].scalar == kernel::Scalar::U32;
+  if (component && value.bits < type.rows) return fmt::format(".{}", kComponents[value.bits]);
   return fmt::format("[{}]", this->value(index).text);
 }
 
@@ -188,6 +186,15 @@ Text Writer::binaryText(const kernel::Instruction& instruction) {
   return {fmt::format("{} {} {}", left, row->text, right), row->binding};
 }
 
+std::string Writer::compoundText(const kernel::Instruction& operation) {
+  const auto* row = std::find_if(kOperators.begin(), kOperators.end(), [&](const OperatorText& o) { return o.op == operation.op; });
+  hidden_.clear();
+  hideConstants(operation);
+  std::string text = fmt::format("{}= {}", row->text, value(operation.operands[1]).text);
+  hidden_.clear();
+  return text;
+}
+
 bool Writer::anyLane(kernel::ValueId constant, bool (*test)(uint32_t bits)) const {
   const kernel::Value& value = module_[constant];
   if (module_.types[value.type].kind == kernel::TypeKind::Scalar) return test(value.bits);
@@ -207,6 +214,11 @@ void Writer::hideConstants(const kernel::Instruction& instruction) {
   const Op op = instruction.op;
   const auto& operands = instruction.operands;
   const OpGroup group = kernel::info(op).group;
+  // A lane that is no constant may be any number.
+  if (group == OpGroup::Subgroup && op != Op::SubgroupBroadcast && op != Op::QuadBroadcast && operands.size() == 2 &&
+      isConstant(operands[1]) && module_[operands[1]].bits >= 128) {
+    hide(operands[1]);
+  }
   const bool computes = group == OpGroup::Arithmetic || group == OpGroup::Math || op == Op::Convert || op == Op::Bitcast;
   if (!computes || operands.empty()) return;
   if (std::all_of(operands.begin(), operands.end(), [&](kernel::ValueId id) { return isConstant(id); })) hide(operands[0]);
@@ -253,7 +265,9 @@ Text Writer::expressionText(const kernel::Instruction& instruction) {
   if (op == Op::Convert || op == Op::Construct) return {fmt::format("{}({})", typeText(instruction.type), arguments(operands))};
   if (op == Op::Bitcast) return {fmt::format("bitcast<{}>({})", typeText(instruction.type), arguments(operands))};
   if (op == Op::Call) return {fmt::format("{}({})", function_names_[instruction.immediate], arguments(operands))};
-  return {fmt::format("{}({})", functionText(op), arguments(operands))};
+  const std::string_view name = functionName(op);
+  if (name.empty()) internalError(fmt::format("the WGSL writer does not know the op {}", kernel::info(op).text));
+  return {fmt::format("{}({})", name, arguments(operands))};
 }
 
 }  // namespace lockstep::wgsl

@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "frontend/wgsl/builtins.h"
-#include "frontend/wgsl/checker.h"
+#include "frontend/wgsl/token.h"
 #include "frontend/wgsl/wgsl.h"
 #include "frontend/wgsl/writer.h"
 
@@ -17,9 +16,9 @@ std::string Writer::run() {
   names_.resize(module_.values.size());
   inlined_.resize(module_.values.size());
   places_.resize(module_.instructions.size());
-  effects_.resize(module_.blocks.size());
-  nameGlobals();
   markTypes();
+  reserveWords();
+  nameGlobals();
   // Functions first: they find out which helpers the module needs.
   for (const kernel::Function& function : module_.functions) writeFunction(function);
   std::vector<Line> functions;
@@ -27,7 +26,7 @@ std::string Writer::run() {
   writeDirectives();
   writeStructs();
   for (const kernel::GlobalVariable& global : module_.globals) writeGlobal(global);
-  for (const auto& [bits, name] : odd_bits_) line(fmt::format("var<private> {}: u32 = {}u;", name, bits));
+  for (const uint32_t bits : used_odd_bits_) line(fmt::format("var<private> {}: u32 = {}u;", odd_names_[bits], bits));
   if (!lines_.empty() && !functions.empty() && !lines_.back().text.empty()) line("");
   lines_.insert(lines_.end(), functions.begin(), functions.end());
   while (!lines_.empty() && lines_.back().text.empty()) lines_.pop_back();
@@ -48,7 +47,7 @@ std::string Writer::uniqueName(std::string_view hint, std::set<std::string>& sco
   if (base[0] >= '0' && base[0] <= '9') base.insert(0, "v");
   const auto taken = [&](const std::string& name) {
     const bool word = isKeyword(name) || isReservedWord(name) || name == "true" || name == "false";
-    return word || findTypeName(name) || findBuiltinFunction(name) || global_names_.contains(name) || scope.contains(name);
+    return word || spoken_.contains(name) || used_names_.contains(name) || scope.contains(name);
   };
   std::string name = base;
   for (uint32_t i = 1; taken(name); ++i) name = fmt::format("{}_{}", base, i);
@@ -63,6 +62,49 @@ std::string Writer::numberedName() {
   } while (hints_.contains(name) || scope_.contains(name) || global_names_.contains(name));
   scope_.insert(name);
   return name;
+}
+
+/// Words that the text needs in their own meaning, which a declaration of the same name would hide.
+void Writer::reserveWords() {
+  for (const char* word : {"function", "private", "workgroup", "uniform", "storage", "read", "read_write", "bitcast"}) spoken_.insert(word);
+  const std::vector<std::string> no_structs(module_.types.size());
+  for (size_t i = 0; i < module_.types.size(); ++i) {
+    if (!used_types_[i] || module_.types[kernel::TypeId(i)].kind == kernel::TypeKind::Struct) continue;
+    const std::string text = module_.types.toString(kernel::TypeId(i), no_structs);
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = std::min(text.find_first_of("<>, ", begin), text.size());
+      spoken_.insert(text.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  for (const kernel::Instruction& instruction : module_.instructions) {
+    if (const std::string_view text = functionName(instruction.op); !text.empty()) spoken_.emplace(text);
+  }
+  for (const kernel::Value& value : module_.values) {
+    const bool odd = value.kind == kernel::ValueKind::Constant && hasNoLiteral(value) && !odd_names_.contains(value.bits);
+    if (odd) odd_names_[value.bits] = uniqueName(fmt::format("bits_{:08x}", value.bits), spoken_);
+  }
+}
+
+/// Module-scope names that a function uses, so that it may not give them to something else. Structs count as used.
+void Writer::findUsedNames(const kernel::Function& function) {
+  used_names_.clear();
+  for (size_t i = 0; i < struct_names_.size(); ++i) {
+    if (used_types_[i]) used_names_.insert(struct_names_[i]);
+  }
+  std::vector<kernel::BlockId> blocks{function.body};
+  while (!blocks.empty()) {
+    const kernel::BlockId block = blocks.back();
+    blocks.pop_back();
+    for (const kernel::InstructionId id : module_[block].instructions) {
+      const kernel::Instruction& instruction = module_[id];
+      if (instruction.op == kernel::Op::Call) used_names_.insert(function_names_[instruction.immediate]);
+      for (const kernel::ValueId operand : instruction.operands) {
+        if (module_[operand].kind == kernel::ValueKind::Variable) used_names_.insert(names_[operand.index()]);
+      }
+      blocks.insert(blocks.end(), instruction.blocks.begin(), instruction.blocks.end());
+    }
+  }
 }
 
 void Writer::nameGlobals() {
@@ -120,6 +162,10 @@ void Writer::writeDirectives() {
            module_.types[global.type].kind != kernel::TypeKind::Vector && needsStandardLayout(global.type);
   });
   if (standard) line("requires uniform_buffer_standard_layout;");
+  // The kernel IR lets some lanes of a subgroup be away; WGSL only with its leave.
+  const bool operations = std::any_of(module_.instructions.begin(), module_.instructions.end(),
+                                      [](const kernel::Instruction& x) { return kernel::info(x.op).group == kernel::OpGroup::Subgroup; });
+  if (operations) line("diagnostic(off, subgroup_uniformity);");
   if (!lines_.empty()) line("");
 }
 
@@ -165,6 +211,7 @@ void Writer::writeGlobal(const kernel::GlobalVariable& global) {
 }
 
 void Writer::nameFunction(const kernel::Function& function) {
+  findUsedNames(function);
   scope_.clear();
   hints_.clear();
   next_number_ = 0;
@@ -185,8 +232,8 @@ void Writer::nameFunction(const kernel::Function& function) {
 
 void Writer::writeFunction(const kernel::Function& function) {
   nameFunction(function);
+  countUses(function.body);
   analyze(function.body);
-  analyzeSharing(function);
   if (function.workgroup_size) {
     const auto& size = *function.workgroup_size;
     line(fmt::format("@compute @workgroup_size({}, {}, {})", size[0], size[1], size[2]));

@@ -12,9 +12,6 @@ using kernel::OpGroup;
 
 namespace {
 
-/// Longer expressions are split, so that lines stay readable and the reader's nesting limit is never reached.
-constexpr size_t kMaximumInlinedText = 80;
-
 std::string withoutParentheses(const std::string& place) {
   const bool whole = place.starts_with("(*") && place.find(')') == place.size() - 1;
   return whole ? place.substr(1, place.size() - 2) : place;
@@ -70,7 +67,7 @@ void Writer::writeInstruction(kernel::InstructionId id) {
   if (op == Op::Continue) return line("continue;");
   if (op == Op::BreakIf) return line(fmt::format("break if {};", value(operands[0]).text));
   if (op == Op::Return) return line(operands.empty() ? "return;" : fmt::format("return {};", value(operands[0]).text));
-  if (op == Op::Store) return line(fmt::format("{} = {};", withoutParentheses(place(operands[0])), value(operands[1]).text));
+  if (op == Op::Store) return writeStore(instruction, places_[id.index()].compound);
   if (!instruction.result.valid()) return line(expression(instruction).text + ";");
   writeResult(id);
 }
@@ -90,26 +87,34 @@ void Writer::writeResult(kernel::InstructionId id) {
     const std::string initial = instruction.operands.empty() ? "" : " = " + value(instruction.operands[0]).text;
     return line(fmt::format("var {}{}{};", name(), type_text, initial));
   }
-  const bool unused = places_[id.index()].uses == 0;
-  const bool droppable = isPure(instruction.op) || instruction.op == Op::Load;
-  if (unused && droppable && module_[result].name.empty()) return;
+  const Place& at = places_[id.index()];
+  const bool unused = at.uses == 0 && module_[result].name.empty();
   if (instruction.op == Op::Access) {
-    // Written where it is used, unless it has a name to keep.
-    if (canInline(id)) return;
-    const std::string target = placeOf(instruction);
-    return line(fmt::format("let {} = &{};", name(), target));
+    // A component has no address, so that its place is written where it is used.
+    if (at.inlined || at.floating || isComponentAccess(instruction)) return;
+    const std::string target = "&" + placeOf(instruction);
+    return line(unused ? fmt::format("_ = {};", target) : fmt::format("let {} = {};", name(), target));
   }
+  if (isConstantComposite(instruction)) {
+    inlined_[result.index()] = expression(instruction);
+    return;
+  }
+  if (at.compound) return;
   Text text = expression(instruction);
-  if (unused && !droppable && module_[result].name.empty()) {
-    const std::string discard = instruction.op == Op::WorkgroupUniformLoad ? "_ = " : "";
-    return line(fmt::format("{}{};", discard, text.text));
-  }
-  const bool of_constants = instruction.op == Op::Construct && canInline(id) && places_[id.index()].uses != 1;
-  if (canInline(id) && (of_constants || text.text.size() <= kMaximumInlinedText)) {
+  if (at.inlined) {
     inlined_[result.index()] = std::move(text);
     return;
   }
-  line(fmt::format("let {} = {};", name(), text.text));
+  if (!unused) return line(fmt::format("let {} = {};", name(), text.text));
+  // Most functions that compute must be used; what a call or an atomic gives need not.
+  const bool statement = instruction.op == Op::Call || kernel::info(instruction.op).group == OpGroup::Atomic;
+  line(fmt::format("{}{};", statement ? "" : "_ = ", text.text));
+}
+
+void Writer::writeStore(const kernel::Instruction& store, bool compound) {
+  const std::string target = withoutParentheses(place(store.operands[0]));
+  if (!compound) return line(fmt::format("{} = {};", target, value(store.operands[1]).text));
+  line(fmt::format("{} {};", target, compoundText(module_.instructions[module_[store.operands[1]].index])));
 }
 
 void Writer::writeIf(const kernel::Instruction& instruction) {

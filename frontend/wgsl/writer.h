@@ -33,11 +33,19 @@ class Writer {
   struct Place {
     uint32_t block = UINT32_MAX, index = 0;
     uint32_t uses = 0;
-    kernel::InstructionId user;   ///< the last one found
-    bool shared_operand = false;  ///< an operand of an access that is written out several times
+    bool inlined = false;   ///< written in its user's expression
+    bool floating = false;  ///< the access of a store's target, written at the store
+    bool compound = false;  ///< a store that is written `place op= value`, and the operation and the load in it
+  };
+  /// A run of instructions that one statement writes: those after `at`.
+  struct Claim {
+    int32_t at = -1;
+    std::vector<kernel::InstructionId> inlined;
   };
 
   // write_module.cpp
+  void reserveWords();
+  void findUsedNames(const kernel::Function& function);
   void nameGlobals();
   void nameFunction(const kernel::Function& function);
   std::string uniqueName(std::string_view hint, std::set<std::string>& scope);
@@ -54,19 +62,24 @@ class Writer {
   [[nodiscard]] bool isExchangeResult(kernel::TypeId type) const;
 
   // write_analysis.cpp
+  void countUses(kernel::BlockId block);
   void analyze(kernel::BlockId block);
-  void analyzeSharing(const kernel::Function& function);
-  /// May the result be written in place of its only use?
-  [[nodiscard]] bool canInline(kernel::InstructionId id) const;
+  const kernel::Instruction* next(uint32_t block, Claim& claim) const;
+  uint32_t claimOperands(kernel::InstructionId user, uint32_t depth, Claim& claim);
+  uint32_t claimOperand(kernel::InstructionId user, size_t index, uint32_t depth, Claim& claim);
+  bool claimCompound(kernel::InstructionId store, Claim& claim);
+  void floatTarget(kernel::InstructionId store);
+  [[nodiscard]] bool isFloating(kernel::InstructionId id) const { return places_[id.index()].floating; }
+  [[nodiscard]] bool mayInline(kernel::InstructionId id, const kernel::Instruction& user) const;
   [[nodiscard]] static bool isPure(kernel::Op op);
+  [[nodiscard]] bool isConstantComposite(const kernel::Instruction& instruction) const;
   [[nodiscard]] bool isComponentAccess(const kernel::Instruction& instruction) const;
-  /// The instruction before which an inlined result is evaluated.
-  [[nodiscard]] kernel::InstructionId evaluationPlace(kernel::InstructionId id) const;
 
   // write_statements.cpp
   void writeBlock(kernel::BlockId block);
   void writeInstruction(kernel::InstructionId id);
   void writeResult(kernel::InstructionId id);
+  void writeStore(const kernel::Instruction& instruction, bool compound);
   void writeIf(const kernel::Instruction& instruction);
   void writeLoop(const kernel::Instruction& instruction);
   void writeSwitch(const kernel::Instruction& instruction);
@@ -81,8 +94,10 @@ class Writer {
   Text expressionText(const kernel::Instruction& instruction);
   Text value(kernel::ValueId id);
   Text constant(const kernel::Value& value);
-  /// A private variable that holds `bits`: its value is not known to a WGSL compiler.
-  std::string variableOfBits(uint32_t bits);
+  /// The WGSL function of an op that is one builtin; empty for others.
+  [[nodiscard]] static std::string_view functionName(kernel::Op op);
+  /// A scalar that needs a private variable with its bits, whose value is not known to a WGSL compiler.
+  [[nodiscard]] bool hasNoLiteral(const kernel::Value& value) const;
   std::string scalarText(const kernel::Value& value);
   std::string argument(kernel::ValueId id);
   std::string arguments(const std::vector<kernel::ValueId>& ids);
@@ -95,6 +110,8 @@ class Writer {
   [[nodiscard]] bool isConstant(kernel::ValueId id) const { return module_[id].kind == kernel::ValueKind::Constant; }
   [[nodiscard]] bool anyLane(kernel::ValueId constant, bool (*test)(uint32_t bits)) const;
   Text binaryText(const kernel::Instruction& instruction);
+  /// "+= x" of `place = place + x`.
+  std::string compoundText(const kernel::Instruction& operation);
   std::string operand(kernel::ValueId id, Binding least);
   std::string elementText(kernel::TypeId base, kernel::ValueId index);
   [[nodiscard]] kernel::TypeId partType(kernel::TypeId whole, kernel::ValueId index) const;
@@ -110,11 +127,13 @@ class Writer {
   std::map<kernel::ValueId, std::string> hidden_;  // constants named for the instruction that is being written
   std::vector<Text> inlined_;                      // by value id: texts to be written in place of the use
   std::vector<Place> places_;                      // by instruction id
-  std::vector<std::vector<uint32_t>> effects_;     // by block: number of instructions with effects before each index
   std::vector<bool> used_types_;
-  std::map<uint32_t, std::string> odd_bits_;  // private variables that hold bits WGSL has no f32 literal for
-  std::set<std::string> scope_;               // names taken in the current function
-  std::set<std::string> hints_;               // names that values of the current function ask for
+  std::map<uint32_t, std::string> odd_names_;  // of private variables that hold bits WGSL has no f32 literal for
+  std::set<uint32_t> used_odd_bits_;
+  std::set<std::string> spoken_;      // words that no declaration may hide
+  std::set<std::string> used_names_;  // module-scope names that the current function uses
+  std::set<std::string> scope_;       // names taken in the current function
+  std::set<std::string> hints_;       // names that values of the current function ask for
   uint32_t next_number_ = 0;
 };
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an op is: one constant OpDef in ir/ops/<op>.cpp, with every facet. A facet that is missing does not compile (Required has no
+// What an op is: one constexpr OpDef in ir/ops/<op>.cpp, with every facet. A facet that is missing does not compile (Required has no
 // default), an op that is listed in ops.def but not written does not link.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <concepts>
 #include <optional>
 #include <span>
@@ -29,6 +31,25 @@ class Required {
 
  private:
   T value_;
+};
+
+/// A short list that lives in the OpDef itself. So every OpDef is a constant, and a Trainer that is a global variable of a program finds
+/// the ops made, whatever the order in which constructors of globals run.
+template <class T>
+class ConstantList {
+ public:
+  static constexpr size_t kMost = 10;  ///< one more does not compile
+  constexpr ConstantList(std::initializer_list<T> items) : size_(items.size()) { std::ranges::copy(items, items_.begin()); }
+  [[nodiscard]] constexpr const T* begin() const { return items_.data(); }
+  [[nodiscard]] constexpr const T* end() const { return items_.data() + size_; }
+  [[nodiscard]] constexpr size_t size() const { return size_; }
+  [[nodiscard]] constexpr bool empty() const { return size_ == 0; }
+  [[nodiscard]] constexpr const T& operator[](size_t i) const { return items_[i]; }
+  [[nodiscard]] constexpr const T& back() const { return items_[size_ - 1]; }
+
+ private:
+  std::array<T, kMost> items_{};
+  size_t size_ = 0;
 };
 
 /// "C1", "operands have the same element type". The label names the diagnostic (`add.C1`) and the negative test.
@@ -109,9 +130,9 @@ using AliasFacet = std::variant<NoAlias, AliasView, AliasUpdate, AliasPack>;
 struct OpDef {
   Required<std::string_view> name;
   Required<std::string_view> summary;
-  Required<std::vector<Constraint>> constraints;
-  Required<std::vector<std::string_view>> operands;  ///< names; a last name ending in "..." takes any number
-  Required<std::vector<AttributeDef>> attributes;
+  Required<ConstantList<Constraint>> constraints;
+  Required<ConstantList<std::string_view>> operands;  ///< names; a last name ending in "..." takes any number
+  Required<ConstantList<AttributeDef>> attributes;
   Required<InferFn> infer;
   Required<GradientFacet> gradient;
   Required<Lowering> lower;

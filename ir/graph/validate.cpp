@@ -192,7 +192,7 @@ class Validator {
 
   void operands(NodeId id) {
     const Node& node = graph_[id];
-    const std::vector<std::string_view>& names = *node.op->operands;
+    const ConstantList<std::string_view>& names = *node.op->operands;
     bool variadic = !names.empty() && names.back().ends_with("...");
     size_t least = names.size() - (variadic ? 1 : 0);
     if (node.operands.size() < least || (!variadic && node.operands.size() > least)) {
@@ -209,7 +209,7 @@ class Validator {
 
   void attributes(NodeId id) {
     const Node& node = graph_[id];
-    const std::vector<AttributeDef>& definitions = *node.op->attributes;
+    const ConstantList<AttributeDef>& definitions = *node.op->attributes;
     for (const AttributeDef& definition : definitions) {
       if (definition.required && node.attributes.find(definition.name) == nullptr) {
         reportNode(id, "graph.attribute", fmt::format("{} needs the attribute {}", *node.op->name, definition.name));

@@ -54,6 +54,9 @@ TypeId loadedType(const TypeTable& types, Op op, TypeId type) {
 
 std::optional<TypeId> inferExplicit(TypeTable& types, Op op, Operands operands) {
   if (info(op).group == OpGroup::Atomic) return inferAtomic(types, op, operands);
+  if (op == Op::SubgroupElect) return types.boolean();
+  if (op == Op::SubgroupAll || op == Op::SubgroupAny) return when(operands[0] == types.boolean(), types.boolean());
+  if (op == Op::SubgroupBallot) return when(operands[0] == types.boolean(), types.vector(Scalar::U32, 4));
   if (op == Op::MatMul) return inferMatMul(types, operands[0], operands[1]);
   if (op == Op::ExtractBits || op == Op::InsertBits) return inferBits(types, operands);
   if (op == Op::Pack2x16Float) return when(operands[0] == types.vector(Scalar::F32, 2), types.u32());
@@ -130,6 +133,8 @@ std::optional<TypeId> inferType(TypeTable& types, Op op, std::span<const TypeId>
       bool shape = condition.isBool() && (condition.width() == 1 || condition.width() == first.width());
       return when(lanes && shape && operands[0] == operands[1], operands[0]);
     }
+    case TypeRule::Lane:
+      return when(lanes && !first.isBool() && operands[1] == types.u32(), operands[0]);
     case TypeRule::None:
       if (info(op).group == OpGroup::Atomic) return inferAtomic(types, op, operands);
       return when(checkVoid(types, op, operands), types.voidType());

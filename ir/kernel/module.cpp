@@ -6,9 +6,10 @@
 namespace lockstep::kernel {
 namespace {
 
-constexpr std::array<std::string_view, 8> kBuiltinNames = {
+constexpr std::array<std::string_view, 12> kBuiltinNames = {
     "none",         "local_invocation_id", "local_invocation_index", "global_invocation_id",
-    "workgroup_id", "num_workgroups",      "subgroup_size",          "subgroup_invocation_id"};
+    "workgroup_id", "num_workgroups",      "subgroup_size",          "subgroup_invocation_id",
+    "subgroup_id",  "num_subgroups",       "workgroup_index",        "global_invocation_index"};
 
 constexpr std::array<std::string_view, 2> kCapabilityNames = {"f16", "subgroups"};
 
@@ -21,6 +22,10 @@ std::optional<Builtin> findBuiltin(std::string_view text) {
   if (found == kBuiltinNames.end()) return std::nullopt;
   return static_cast<Builtin>(found - kBuiltinNames.begin());
 }
+
+bool isVector(Builtin builtin) { return builtin <= Builtin::NumWorkgroups && builtin != Builtin::LocalInvocationIndex; }
+
+bool needsSubgroups(Builtin builtin) { return builtin >= Builtin::SubgroupSize && builtin <= Builtin::NumSubgroups; }
 
 std::string_view toString(Capability capability) { return kCapabilityNames[static_cast<size_t>(capability)]; }
 

@@ -39,10 +39,16 @@ enum class Builtin : uint8_t {
   WorkgroupId,
   NumWorkgroups,
   SubgroupSize,
-  SubgroupInvocationId
+  SubgroupInvocationId,
+  SubgroupId,             ///< of the subgroup in its workgroup
+  NumSubgroups,           ///< in the workgroup
+  WorkgroupIndex,         ///< place of workgroup_id in the grid of workgroups, x first
+  GlobalInvocationIndex,  ///< place of global_invocation_id in the grid of invocations, x first
 };
 std::string_view toString(Builtin builtin);  ///< "global_invocation_id"
 std::optional<Builtin> findBuiltin(std::string_view text);
+bool isVector(Builtin builtin);        ///< a vec3<u32>; the others are u32
+bool needsSubgroups(Builtin builtin);  ///< the capability
 
 enum class ValueKind : uint8_t {
   Constant,     ///< module scope; interned by Builder

@@ -23,7 +23,7 @@ inline constexpr size_t kOpCount = 0
     ;
 
 /// What kind of instruction an op is. Arithmetic and Math are pure functions of their operands (lane by lane).
-enum class OpGroup : uint8_t { Arithmetic, Math, Composite, Memory, Atomic, Barrier, Control, Call };
+enum class OpGroup : uint8_t { Arithmetic, Math, Composite, Memory, Atomic, Barrier, Subgroup, Control, Call };
 
 /// How the result type follows from the operands.
 enum class TypeRule : uint8_t {
@@ -37,6 +37,7 @@ enum class TypeRule : uint8_t {
   Bool,         ///< bool operands; result the same
   Reduce,       ///< vector operand; result its scalar
   Select,       ///< (false value, true value, bool condition); result as the values
+  Lane,         ///< (numeric scalar or vector, u32 lane, delta or mask); result as the first
   None,         ///< no result
 };
 

@@ -41,6 +41,7 @@ class InstructionChecker {
       (this->*own->second)();
     } else if (checkInferred()) {
       checkMemory();
+      checkLane();
     }
     if (instruction.op == Op::Return) checkReturn(return_type);
   }
@@ -97,6 +98,15 @@ class InstructionChecker {
       bool allowed = types_[pointer.element].kind == TypeKind::Atomic || isConstructible(types_, pointer.element);
       if (!in_workgroup || !allowed) reportOperand(0, kMemory, "workgroup_uniform_load reads a value or an atomic in workgroup memory");
     }
+  }
+
+  /// Devices want to know a broadcast's lane when they compile.
+  void checkLane() {
+    if (instruction_->op != Op::SubgroupBroadcast && instruction_->op != Op::QuadBroadcast) return;
+    const Value& lane = module_[instruction_->operands[1]];
+    const uint32_t lanes = instruction_->op == Op::QuadBroadcast ? 4 : 128;
+    if (lane.kind != ValueKind::Constant || lane.bits >= lanes)
+      reportOperand(1, "kernel.constant", fmt::format("the lane of {} is a constant below {}", opText(), lanes));
   }
 
   void checkConvert() {

@@ -197,11 +197,7 @@ void checkBindings(const Module& module, Problems& problems) {
 }
 
 /// The type that WGSL gives to a builtin.
-std::pair<Scalar, uint32_t> builtinShape(Builtin builtin) {
-  bool is_vector = builtin == Builtin::LocalInvocationId || builtin == Builtin::GlobalInvocationId || builtin == Builtin::WorkgroupId ||
-                   builtin == Builtin::NumWorkgroups;
-  return {Scalar::U32, is_vector ? 3 : 1};
-}
+std::pair<Scalar, uint32_t> builtinShape(Builtin builtin) { return {Scalar::U32, isVector(builtin) ? 3 : 1}; }
 
 void checkEntryPoint(const Module& module, FunctionId id, Problems& problems) {
   const Function& function = module[id];
@@ -258,9 +254,13 @@ void checkCapabilities(const Module& module, Problems& problems) {
   for (size_t i = 0; i < module.functions.size() && !lists(Capability::Subgroups); ++i) {
     for (size_t p = 0; p < module.functions[i].parameters.size(); ++p) {
       Builtin builtin = module.functions[i].parameters[p].builtin;
-      if (builtin != Builtin::SubgroupSize && builtin != Builtin::SubgroupInvocationId) continue;
+      if (!needsSubgroups(builtin)) continue;
       problems.add(atParameter(FunctionId(i), p), kCapability, fmt::format("builtin {} needs the capability subgroups", toString(builtin)));
     }
+    forEachInstruction(module, module.functions[i].body, [&](InstructionId id, const Instruction& instruction) {
+      if (info(instruction.op).group != OpGroup::Subgroup) return;
+      problems.add(at(id), kCapability, fmt::format("{} needs the capability subgroups", info(instruction.op).text));
+    });
   }
   if (lists(Capability::F16)) return;
   auto needs = [&](TypeId type) { return contains(module.types, type, Scalar::F16); };

@@ -4,13 +4,13 @@
 namespace lockstep::graph {
 
 extern const OpDef kAddOp;
-const OpDef kAddOp{
+constexpr OpDef kAddOp{
     .name = "add",
     .summary = "Sum of two tensors, element by element.",
     .constraints =
-        std::vector<Constraint>{{"C1", "operands have the same element type, f32, i32 or u32"}, {"C2", "operands have the same shape"}},
-    .operands = std::vector<std::string_view>{"a", "b"},
-    .attributes = std::vector<AttributeDef>{},
+        ConstantList<Constraint>{{"C1", "operands have the same element type, f32, i32 or u32"}, {"C2", "operands have the same shape"}},
+    .operands = ConstantList<std::string_view>{"a", "b"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("add", c, {DType::F32, DType::I32, DType::U32}); },
     .gradient = GradientFn([](const GradientContext& g) { return std::vector{g.cotangents[0], g.cotangents[0]}; }),
     .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Add, {e.operand(0), e.operand(1)}); }},

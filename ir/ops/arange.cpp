@@ -34,14 +34,14 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kArangeOp;
-const OpDef kArangeOp{
+constexpr OpDef kArangeOp{
     .name = "arange",
     .summary = "The numbers 0, 1, ..., n - 1.",
-    .constraints = std::vector<Constraint>{{"C1", "n is at least 1"},
-                                           {"C2", "the element type is f32, i32 or u32"},
-                                           {"C3", "every number is exact: n is at most 2^24 for f32 and 2^31 for integers"}},
-    .operands = std::vector<std::string_view>{},
-    .attributes = std::vector<AttributeDef>{{"n", AttributeKind::Integer, "how many"}, {"dtype", AttributeKind::DType, "element type"}},
+    .constraints = ConstantList<Constraint>{{"C1", "n is at least 1"},
+                                            {"C2", "the element type is f32, i32 or u32"},
+                                            {"C3", "every number is exact: n is at most 2^24 for f32 and 2^31 for integers"}},
+    .operands = ConstantList<std::string_view>{},
+    .attributes = ConstantList<AttributeDef>{{"n", AttributeKind::Integer, "how many"}, {"dtype", AttributeKind::DType, "element type"}},
     .infer = infer,
     .gradient = NotDifferentiable{"a leaf: gradients end here"},
     .lower = ElementLowering{.emit = emit, .cheap = true},

@@ -5,12 +5,12 @@
 namespace lockstep::graph {
 
 extern const OpDef kArgminOp;
-const OpDef kArgminOp{
+constexpr OpDef kArgminOp{
     .name = "argmin",
     .summary = "Position of the smallest element along an axis, which is dropped; the lowest position where several are equal.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand has numbers"}, {"C2", "the axis is within the rank"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{{"axis", AttributeKind::Integer, "the axis that is searched"}},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand has numbers"}, {"C2", "the axis is within the rank"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{{"axis", AttributeKind::Integer, "the axis that is searched"}},
     .infer = [](const InferContext& c) { return inferArgument("argmin", c); },
     .gradient = NotDifferentiable{"the result is a position"},
     .lower = DecomposeLowering{.decompose =

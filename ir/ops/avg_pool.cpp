@@ -91,18 +91,18 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kAvgPoolOp;
-const OpDef kAvgPoolOp{
+constexpr OpDef kAvgPoolOp{
     .name = "avg_pool",
     .summary = "The mean of each window of x [B, C, S...].",
     .constraints =
-        std::vector<Constraint>{{"C1", "x is f32 with a rank of at least 3"},
-                                {"C2", "one number a spatial axis, kernel and stride at least 1, padding from 0 to half the kernel"},
-                                {"C3", "the kernel fits and the element count of all windows fits in 32 bits"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{{"kernel", AttributeKind::Integers, "elements of the window along each spatial axis"},
-                                            {"stride", AttributeKind::Integers, "elements from one window to the next"},
-                                            {"padding", AttributeKind::Integers, "zeros at both ends"},
-                                            {"count_include_pad", AttributeKind::Boolean, "whether the zeros count in the mean"}},
+        ConstantList<Constraint>{{"C1", "x is f32 with a rank of at least 3"},
+                                 {"C2", "one number a spatial axis, kernel and stride at least 1, padding from 0 to half the kernel"},
+                                 {"C3", "the kernel fits and the element count of all windows fits in 32 bits"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{{"kernel", AttributeKind::Integers, "elements of the window along each spatial axis"},
+                                             {"stride", AttributeKind::Integers, "elements from one window to the next"},
+                                             {"padding", AttributeKind::Integers, "zeros at both ends"},
+                                             {"count_include_pad", AttributeKind::Boolean, "whether the zeros count in the mean"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = DecomposeLowering{.decompose = decompose},

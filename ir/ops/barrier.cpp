@@ -23,12 +23,12 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kBarrierOp;
-const OpDef kBarrierOp{
+constexpr OpDef kBarrierOp{
     .name = "barrier",
     .summary = "x itself, for use only once all other operands are computed: what recomputes from it runs then, and not before.",
-    .constraints = std::vector<Constraint>{},
-    .operands = std::vector<std::string_view>{"x", "after..."},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{},
+    .operands = ConstantList<std::string_view>{"x", "after..."},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) -> Result<std::vector<TensorType>> { return std::vector{c.operands[0]}; },
     .gradient = GradientFn(gradient),
     .lower = StorageLowering{},

@@ -117,16 +117,16 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kBatchNormOp;
-const OpDef kBatchNormOp{
+constexpr OpDef kBatchNormOp{
     .name = "batch_norm",
     .summary =
         "Each channel of x [B, C, ...] normalised over the batch, times g, plus b; with the mean and the biased variance that it used.",
-    .constraints = std::vector<Constraint>{{"C1", "operands are f32"},
-                                           {"C2", "x has at least two axes"},
-                                           {"C3", "g and b have one axis with the extent of axis 1 of x"},
-                                           {"C4", "eps is positive"}},
-    .operands = std::vector<std::string_view>{"x", "g", "b"},
-    .attributes = std::vector<AttributeDef>{{"eps", AttributeKind::Float, "added to the variance"}},
+    .constraints = ConstantList<Constraint>{{"C1", "operands are f32"},
+                                            {"C2", "x has at least two axes"},
+                                            {"C3", "g and b have one axis with the extent of axis 1 of x"},
+                                            {"C4", "eps is positive"}},
+    .operands = ConstantList<std::string_view>{"x", "g", "b"},
+    .attributes = ConstantList<AttributeDef>{{"eps", AttributeKind::Float, "added to the variance"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = DecomposeLowering{.decompose = decompose},

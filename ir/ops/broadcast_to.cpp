@@ -46,13 +46,13 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kBroadcastToOp;
-const OpDef kBroadcastToOp{
+constexpr OpDef kBroadcastToOp{
     .name = "broadcast_to",
     .summary = "The operand repeated along axes of extent 1 and along new leading axes.",
-    .constraints = std::vector<Constraint>{{"C1", "every extent is at least 1 and the element count fits in 32 bits"},
-                                           {"C2", "aligned at the last axis, each extent of the operand is the new one or 1"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{{"shape", AttributeKind::Integers, "the new shape"}},
+    .constraints = ConstantList<Constraint>{{"C1", "every extent is at least 1 and the element count fits in 32 bits"},
+                                            {"C2", "aligned at the last axis, each extent of the operand is the new one or 1"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{{"shape", AttributeKind::Integers, "the new shape"}},
     .infer = infer,
     .gradient = GradientFn([](const GradientContext& g) {
       return std::vector{g.builder.sumToShape(g.cotangents[0], Shape(g.builder.shapeOf(g.operands[0])))};

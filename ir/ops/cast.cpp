@@ -83,14 +83,14 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kCastOp;
-const OpDef kCastOp{
+constexpr OpDef kCastOp{
     .name = "cast",
     .summary =
         "The elements as another type: f32 becomes an integer by truncation, saturated and with NaN as 0; i32 and u32 keep the "
         "bits; a bool is whether x differs from 0.",
-    .constraints = std::vector<Constraint>{},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{{"dtype", AttributeKind::DType, "element type of the result"}},
+    .constraints = ConstantList<Constraint>{},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{{"dtype", AttributeKind::DType, "element type of the result"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = ElementLowering{.emit = emit},

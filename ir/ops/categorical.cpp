@@ -61,16 +61,16 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kCategoricalOp;
-const OpDef kCategoricalOp{
+constexpr OpDef kCategoricalOp{
     .name = "categorical",
     .summary = "A random class along an axis, each with the probability that the softmax of the logits gives it.",
-    .constraints = std::vector<Constraint>{{"C1", "the logits are f32"},
-                                           {"C2", "the key is u32[4]: seed and step, each as low and high word"},
-                                           {"C3", "the axis is within the rank"},
-                                           {"C4", "the salt is at least 0 and below 2^31"}},
-    .operands = std::vector<std::string_view>{"logits", "key"},
-    .attributes = std::vector<AttributeDef>{{"axis", AttributeKind::Integer, "the axis of the classes, which is dropped"},
-                                            {"salt", AttributeKind::Integer, "tells the random ops of one program apart"}},
+    .constraints = ConstantList<Constraint>{{"C1", "the logits are f32"},
+                                            {"C2", "the key is u32[4]: seed and step, each as low and high word"},
+                                            {"C3", "the axis is within the rank"},
+                                            {"C4", "the salt is at least 0 and below 2^31"}},
+    .operands = ConstantList<std::string_view>{"logits", "key"},
+    .attributes = ConstantList<AttributeDef>{{"axis", AttributeKind::Integer, "the axis of the classes, which is dropped"},
+                                             {"salt", AttributeKind::Integer, "tells the random ops of one program apart"}},
     .infer = infer,
     .gradient = NotDifferentiable{"the result is an index"},
     .lower = DecomposeLowering{.decompose = decompose},

@@ -6,12 +6,12 @@
 namespace lockstep::graph {
 
 extern const OpDef kCeilOp;
-const OpDef kCeilOp{
+constexpr OpDef kCeilOp{
     .name = "ceil",
     .summary = "Smallest integer not below x; the gradient is 0.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("ceil", c, {DType::F32}); },
     .gradient = GradientFn([](const GradientContext&) { return std::vector{ValueId()}; }),
     .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Ceil, {e.operand(0)}); }},

@@ -56,13 +56,13 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kClampOp;
-const OpDef kClampOp{
+constexpr OpDef kClampOp{
     .name = "clamp",
     .summary = "The operand within [lo, hi]; the gradient is 0 at the bounds and beyond.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}, {"C2", "lo is at most hi"}},
-    .operands = std::vector<std::string_view>{"x"},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}, {"C2", "lo is at most hi"}},
+    .operands = ConstantList<std::string_view>{"x"},
     .attributes =
-        std::vector<AttributeDef>{{"lo", AttributeKind::Float, "the lower bound"}, {"hi", AttributeKind::Float, "the upper bound"}},
+        ConstantList<AttributeDef>{{"lo", AttributeKind::Float, "the lower bound"}, {"hi", AttributeKind::Float, "the upper bound"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = ElementLowering{.emit = emit},

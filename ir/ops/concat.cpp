@@ -91,16 +91,16 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kConcatOp;
-const OpDef kConcatOp{
+constexpr OpDef kConcatOp{
     .name = "concat",
     .summary = "The operands one after the other along one axis.",
-    .constraints = std::vector<Constraint>{{"C1", "there is at least one operand"},
-                                           {"C2", "the axis is within the rank"},
-                                           {"C3", "operands have one element type"},
-                                           {"C4", "operands have one shape, except along the axis"},
-                                           {"C5", "the element count of the result fits in 32 bits"}},
-    .operands = std::vector<std::string_view>{"x..."},
-    .attributes = std::vector<AttributeDef>{{"axis", AttributeKind::Integer, "which axis"}},
+    .constraints = ConstantList<Constraint>{{"C1", "there is at least one operand"},
+                                            {"C2", "the axis is within the rank"},
+                                            {"C3", "operands have one element type"},
+                                            {"C4", "operands have one shape, except along the axis"},
+                                            {"C5", "the element count of the result fits in 32 bits"}},
+    .operands = ConstantList<std::string_view>{"x..."},
+    .attributes = ConstantList<AttributeDef>{{"axis", AttributeKind::Integer, "which axis"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = DecomposeLowering{.decompose = decompose},

@@ -30,15 +30,15 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kConstantOp;
-const OpDef kConstantOp{
+constexpr OpDef kConstantOp{
     .name = "constant",
     .summary = "A tensor whose elements all have one value.",
-    .constraints = std::vector<Constraint>{{"C1", "every extent is at least 1 and the element count fits in 32 bits"},
-                                           {"C2", "the value is a value of the element type"}},
-    .operands = std::vector<std::string_view>{},
-    .attributes = std::vector<AttributeDef>{{"value", AttributeKind::Float, "value of all elements"},
-                                            {"dtype", AttributeKind::DType, "element type"},
-                                            {"shape", AttributeKind::Integers, "shape"}},
+    .constraints = ConstantList<Constraint>{{"C1", "every extent is at least 1 and the element count fits in 32 bits"},
+                                            {"C2", "the value is a value of the element type"}},
+    .operands = ConstantList<std::string_view>{},
+    .attributes = ConstantList<AttributeDef>{{"value", AttributeKind::Float, "value of all elements"},
+                                             {"dtype", AttributeKind::DType, "element type"},
+                                             {"shape", AttributeKind::Integers, "shape"}},
     .infer = infer,
     .gradient = NotDifferentiable{"a leaf: gradients end here"},
     .lower = ElementLowering{.emit = emit, .cheap = true},

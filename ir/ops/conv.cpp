@@ -114,22 +114,22 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kConvOp;
-const OpDef kConvOp{
+constexpr OpDef kConvOp{
     .name = "conv",
     .summary = "Cross-correlation of x [B, C, S...] with w [O, C/groups, K...] and zero padding: [B, O, positions...].",
     .constraints =
-        std::vector<Constraint>{{"C1", "operands are f32"},
-                                {"C2", "x and w have the same rank of at least 3"},
-                                {"C3", "the lists have one number a spatial axis, stride and dilation at least 1, padding at least 0"},
-                                {"C4", "groups divides the channels of x and of the result, and w has C/groups of them"},
-                                {"C5", "the kernel fits into the padded extents"},
-                                {"C6", "the element counts of the result and of the windows fit in 32 bits"}},
-    .operands = std::vector<std::string_view>{"x", "w"},
+        ConstantList<Constraint>{{"C1", "operands are f32"},
+                                 {"C2", "x and w have the same rank of at least 3"},
+                                 {"C3", "the lists have one number a spatial axis, stride and dilation at least 1, padding at least 0"},
+                                 {"C4", "groups divides the channels of x and of the result, and w has C/groups of them"},
+                                 {"C5", "the kernel fits into the padded extents"},
+                                 {"C6", "the element counts of the result and of the windows fit in 32 bits"}},
+    .operands = ConstantList<std::string_view>{"x", "w"},
     .attributes =
-        std::vector<AttributeDef>{{"stride", AttributeKind::Integers, "elements from one window to the next"},
-                                  {"padding", AttributeKind::Integers, "zeros at both ends"},
-                                  {"dilation", AttributeKind::Integers, "elements from one element of the kernel to the next"},
-                                  {"groups", AttributeKind::Integer, "result channels of a group see the input channels of it only"}},
+        ConstantList<AttributeDef>{{"stride", AttributeKind::Integers, "elements from one window to the next"},
+                                   {"padding", AttributeKind::Integers, "zeros at both ends"},
+                                   {"dilation", AttributeKind::Integers, "elements from one element of the kernel to the next"},
+                                   {"groups", AttributeKind::Integer, "result channels of a group see the input channels of it only"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = DecomposeLowering{.decompose = decompose},

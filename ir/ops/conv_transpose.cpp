@@ -202,23 +202,24 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kConvTransposeOp;
-const OpDef kConvTransposeOp{
+constexpr OpDef kConvTransposeOp{
     .name = "conv_transpose",
     .summary = "The adjoint of conv by its x: each element of x [B, C, S...] adds its multiple of w [C, O/groups, K...] to the result.",
     .constraints =
-        std::vector<Constraint>{
+        ConstantList<Constraint>{
             {"C1", "operands are f32"},
             {"C2", "x and w have the same rank of at least 3"},
             {"C3", "one number a spatial axis; stride and dilation at least 1, padding at least 0, output_padding below stride"},
             {"C4", "groups divides the channels of x, and w has them"},
             {"C5", "the result has at least one element along each axis, padded extents are below 2^31"},
             {"C6", "the element counts of the result and of the windows fit in 32 bits"}},
-    .operands = std::vector<std::string_view>{"x", "w"},
-    .attributes = std::vector<AttributeDef>{{"stride", AttributeKind::Integers, "elements of the result from one element of x to the next"},
-                                            {"padding", AttributeKind::Integers, "elements of the result that are left out at both ends"},
-                                            {"dilation", AttributeKind::Integers, "elements from one element of the kernel to the next"},
-                                            {"output_padding", AttributeKind::Integers, "elements of the result added at the end"},
-                                            {"groups", AttributeKind::Integer, "as of conv"}},
+    .operands = ConstantList<std::string_view>{"x", "w"},
+    .attributes =
+        ConstantList<AttributeDef>{{"stride", AttributeKind::Integers, "elements of the result from one element of x to the next"},
+                                   {"padding", AttributeKind::Integers, "elements of the result that are left out at both ends"},
+                                   {"dilation", AttributeKind::Integers, "elements from one element of the kernel to the next"},
+                                   {"output_padding", AttributeKind::Integers, "elements of the result added at the end"},
+                                   {"groups", AttributeKind::Integer, "as of conv"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = DecomposeLowering{.decompose = decompose},

@@ -16,12 +16,12 @@ std::vector<ValueId> gradient(const GradientContext& g) {
 }  // namespace
 
 extern const OpDef kCosOp;
-const OpDef kCosOp{
+constexpr OpDef kCosOp{
     .name = "cos",
     .summary = "Cosine of an angle in radians.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("cos", c, {DType::F32}); },
     .gradient = GradientFn(gradient),
     .lower = ElementLowering{.emit =

@@ -15,13 +15,13 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
 }  // namespace
 
 extern const OpDef kCotangentOp;
-const OpDef kCotangentOp{
+constexpr OpDef kCotangentOp{
     .name = "cotangent",
     .summary =
         "Stands for the cotangent of a result in the gradient that a custom_gradient brings along; 0 wherever it is computed itself.",
-    .constraints = std::vector<Constraint>{kLeafExtents},
-    .operands = std::vector<std::string_view>{},
-    .attributes = std::vector<AttributeDef>{{"shape", AttributeKind::Integers, "shape of the result"}},
+    .constraints = ConstantList<Constraint>{kLeafExtents},
+    .operands = ConstantList<std::string_view>{},
+    .attributes = ConstantList<AttributeDef>{{"shape", AttributeKind::Integers, "shape of the result"}},
     .infer = infer,
     .gradient = NotDifferentiable{"a leaf: gradients end here"},
     .lower = ElementLowering{.emit = [](ElementEmitter& e) { return laneConstant(e, DType::F32, 0); }, .cheap = true},

@@ -220,20 +220,20 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kCrossEntropyOp;
-const OpDef kCrossEntropyOp{
+constexpr OpDef kCrossEntropyOp{
     .name = "cross_entropy",
     .summary =
         "Negative logarithm of the softmax of the logits at the target class, times the weight of that class; a target outside adds 0 "
         "but counts in the mean.",
-    .constraints = std::vector<Constraint>{{"C1", "the logits are f32"},
-                                           {"C2", "the targets are i32"},
-                                           {"C3", "the targets have the shape of the logits without the last axis"},
-                                           {"C4", "reduction is none, mean or sum"},
-                                           {"C5", "there is at most one tensor of weights, f32 with an element for each class"},
-                                           {"C6", "label_smoothing is between 0 and 1"}},
-    .operands = std::vector<std::string_view>{"logits", "targets", "weights..."},
+    .constraints = ConstantList<Constraint>{{"C1", "the logits are f32"},
+                                            {"C2", "the targets are i32"},
+                                            {"C3", "the targets have the shape of the logits without the last axis"},
+                                            {"C4", "reduction is none, mean or sum"},
+                                            {"C5", "there is at most one tensor of weights, f32 with an element for each class"},
+                                            {"C6", "label_smoothing is between 0 and 1"}},
+    .operands = ConstantList<std::string_view>{"logits", "targets", "weights..."},
     .attributes =
-        std::vector<AttributeDef>{
+        ConstantList<AttributeDef>{
             {"reduction", AttributeKind::String,
              "none keeps a loss a row, sum and mean give a scalar; mean divides by the weights of the rows"},
             {"ignore_index", AttributeKind::Integer, "a target whose rows add 0 and do not count in the mean", false},

@@ -51,13 +51,13 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kCumsumOp;
-const OpDef kCumsumOp{
+constexpr OpDef kCumsumOp{
     .name = "cumsum",
     .summary = "Sums of the elements up to and including each one along an axis, or from each one on when reversed.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand has numbers"}, {"C2", "the axis is within the rank"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{{"axis", AttributeKind::Integer, "the axis along which is summed"},
-                                            {"reverse", AttributeKind::Boolean, "sum from the end"}},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand has numbers"}, {"C2", "the axis is within the rank"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{{"axis", AttributeKind::Integer, "the axis along which is summed"},
+                                             {"reverse", AttributeKind::Boolean, "sum from the end"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = ScanLowering{

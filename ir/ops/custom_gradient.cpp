@@ -88,14 +88,14 @@ std::vector<Tensor> evaluateCustomGradient(const EvaluateContext& c) {
 }  // namespace
 
 extern const OpDef kCustomGradientOp;
-const OpDef kCustomGradientOp{
+constexpr OpDef kCustomGradientOp{
     .name = "custom_gradient",
     .summary = "The results themselves, with the gradient that comes with them in place of that of the nodes that make them.",
-    .constraints = std::vector<Constraint>{{"C1", "there is a cotangent for each result and a gradient for each input"},
-                                           {"C2", "results are f32 and their cotangents have the same types"},
-                                           {"C3", "inputs are f32 and their gradients have the same types"}},
-    .operands = std::vector<std::string_view>{"values..."},
-    .attributes = std::vector<AttributeDef>{{"results", AttributeKind::Integer, "how many operands are results"}},
+    .constraints = ConstantList<Constraint>{{"C1", "there is a cotangent for each result and a gradient for each input"},
+                                            {"C2", "results are f32 and their cotangents have the same types"},
+                                            {"C3", "inputs are f32 and their gradients have the same types"}},
+    .operands = ConstantList<std::string_view>{"values..."},
+    .attributes = ConstantList<AttributeDef>{{"results", AttributeKind::Integer, "how many operands are results"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = DecomposeLowering{.decompose =

@@ -21,14 +21,14 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
 }  // namespace
 
 extern const OpDef kDenseOp;
-const OpDef kDenseOp{
+constexpr OpDef kDenseOp{
     .name = "dense",
     .summary = "A tensor whose elements are constants of the graph.",
-    .constraints = std::vector<Constraint>{{"C1", "data is a constant of the graph"},
-                                           {"C2", "every extent is at least 1 and the element count fits in 32 bits"},
-                                           {"C3", "the constant has as many elements as its type"}},
-    .operands = std::vector<std::string_view>{},
-    .attributes = std::vector<AttributeDef>{{"data", AttributeKind::Constant, "the elements"}},
+    .constraints = ConstantList<Constraint>{{"C1", "data is a constant of the graph"},
+                                            {"C2", "every extent is at least 1 and the element count fits in 32 bits"},
+                                            {"C3", "the constant has as many elements as its type"}},
+    .operands = ConstantList<std::string_view>{},
+    .attributes = ConstantList<AttributeDef>{{"data", AttributeKind::Constant, "the elements"}},
     .infer = infer,
     .gradient = NotDifferentiable{"a leaf: gradients end here"},
     .lower = StorageLowering{},

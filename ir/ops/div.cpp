@@ -27,13 +27,13 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kDivOp;
-const OpDef kDivOp{
+constexpr OpDef kDivOp{
     .name = "div",
     .summary = "Quotient of two tensors, element by element; integers truncate and x / 0 is x.",
     .constraints =
-        std::vector<Constraint>{{"C1", "operands have the same element type, f32, i32 or u32"}, {"C2", "operands have the same shape"}},
-    .operands = std::vector<std::string_view>{"a", "b"},
-    .attributes = std::vector<AttributeDef>{},
+        ConstantList<Constraint>{{"C1", "operands have the same element type, f32, i32 or u32"}, {"C2", "operands have the same shape"}},
+    .operands = ConstantList<std::string_view>{"a", "b"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("div", c, {DType::F32, DType::I32, DType::U32}); },
     .gradient = GradientFn(gradient),
     .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Div, {e.operand(0), e.operand(1)}); }},

@@ -53,16 +53,16 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kDropoutOp;
-const OpDef kDropoutOp{
+constexpr OpDef kDropoutOp{
     .name = "dropout",
     .summary = "Each element is 0 with probability p, else divided by 1 - p.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"},
-                                           {"C2", "the key is u32[4]: seed and step, each as low and high word"},
-                                           {"C3", "p is at least 0 and below 1"},
-                                           {"C4", "the salt is at least 0 and below 2^31"}},
-    .operands = std::vector<std::string_view>{"x", "key"},
-    .attributes = std::vector<AttributeDef>{{"p", AttributeKind::Float, "probability of 0"},
-                                            {"salt", AttributeKind::Integer, "tells the random ops of one program apart"}},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"},
+                                            {"C2", "the key is u32[4]: seed and step, each as low and high word"},
+                                            {"C3", "p is at least 0 and below 1"},
+                                            {"C4", "the salt is at least 0 and below 2^31"}},
+    .operands = ConstantList<std::string_view>{"x", "key"},
+    .attributes = ConstantList<AttributeDef>{{"p", AttributeKind::Float, "probability of 0"},
+                                             {"salt", AttributeKind::Integer, "tells the random ops of one program apart"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = DecomposeLowering{.decompose = decompose},

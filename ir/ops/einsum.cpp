@@ -235,18 +235,18 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kEinsumOp;
-const OpDef kEinsumOp{
+constexpr OpDef kEinsumOp{
     .name = "einsum",
     .summary = "Sums of products by labels, one letter an axis: a label that is not in the result is summed over.",
-    .constraints = std::vector<Constraint>{{"C1", "operands are f32"},
-                                           {"C2", "the equation has letters for one or two operands, an arrow and letters for the result"},
-                                           {"C3", "each operand has as many labels as axes"},
-                                           {"C4", "no operand has a label twice (a diagonal)"},
-                                           {"C5", "axes of one label have one extent"},
-                                           {"C6", "the result has labels of the operands, each once"},
-                                           {"C7", "the element count of the result fits in 32 bits"}},
-    .operands = std::vector<std::string_view>{"x..."},
-    .attributes = std::vector<AttributeDef>{{"equation", AttributeKind::String, "such as ij,jk->ik"}},
+    .constraints = ConstantList<Constraint>{{"C1", "operands are f32"},
+                                            {"C2", "the equation has letters for one or two operands, an arrow and letters for the result"},
+                                            {"C3", "each operand has as many labels as axes"},
+                                            {"C4", "no operand has a label twice (a diagonal)"},
+                                            {"C5", "axes of one label have one extent"},
+                                            {"C6", "the result has labels of the operands, each once"},
+                                            {"C7", "the element count of the result fits in 32 bits"}},
+    .operands = ConstantList<std::string_view>{"x..."},
+    .attributes = ConstantList<AttributeDef>{{"equation", AttributeKind::String, "such as ij,jk->ik"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = DecomposeLowering{.decompose = decompose},

@@ -46,12 +46,12 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kEluOp;
-const OpDef kEluOp{
+constexpr OpDef kEluOp{
     .name = "elu",
     .summary = "The operand where it is positive, else alpha (exp(x) - 1); the gradient at 0 is alpha.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}, {"C2", "alpha is finite"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{{"alpha", AttributeKind::Float, "the result tends to -alpha for small operands"}},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}, {"C2", "alpha is finite"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{{"alpha", AttributeKind::Float, "the result tends to -alpha for small operands"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = ElementLowering{.emit = emit, .transcendental = true},

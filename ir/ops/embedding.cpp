@@ -56,14 +56,14 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kEmbeddingOp;
-const OpDef kEmbeddingOp{
+constexpr OpDef kEmbeddingOp{
     .name = "embedding",
     .summary = "Rows of a table by their index; an index outside gives a row of 0.",
-    .constraints = std::vector<Constraint>{{"C1", "the table is f32 with two axes"},
-                                           {"C2", "the index is i32"},
-                                           {"C3", "every extent is at least 1 and the element count fits in 32 bits"}},
-    .operands = std::vector<std::string_view>{"table", "idx"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the table is f32 with two axes"},
+                                            {"C2", "the index is i32"},
+                                            {"C3", "every extent is at least 1 and the element count fits in 32 bits"}},
+    .operands = ConstantList<std::string_view>{"table", "idx"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = ElementLowering{.emit = emit, .scalar_only = true},

@@ -4,12 +4,12 @@
 namespace lockstep::graph {
 
 extern const OpDef kEqualOp;
-const OpDef kEqualOp{
+constexpr OpDef kEqualOp{
     .name = "equal",
     .summary = "Whether a = b, element by element.",
-    .constraints = std::vector<Constraint>{{"C1", "operands have the same element type"}, {"C2", "operands have the same shape"}},
-    .operands = std::vector<std::string_view>{"a", "b"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "operands have the same element type"}, {"C2", "operands have the same shape"}},
+    .operands = ConstantList<std::string_view>{"a", "b"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferCompare("equal", c, Compared::NumbersAndBool); },
     .gradient = NotDifferentiable{"the result is a truth value, which is constant almost everywhere"},
     .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Eq, {e.operand(0), e.operand(1)}); },

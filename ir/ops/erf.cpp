@@ -18,12 +18,12 @@ std::vector<ValueId> gradient(const GradientContext& g) {
 }  // namespace
 
 extern const OpDef kErfOp;
-const OpDef kErfOp{
+constexpr OpDef kErfOp{
     .name = "erf",
     .summary = "Error function 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("erf", c, {DType::F32}); },
     .gradient = GradientFn(gradient),
     .lower = ElementLowering{.emit =

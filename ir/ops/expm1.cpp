@@ -7,12 +7,12 @@
 namespace lockstep::graph {
 
 extern const OpDef kExpm1Op;
-const OpDef kExpm1Op{
+constexpr OpDef kExpm1Op{
     .name = "expm1",
     .summary = "Exponential function minus 1, accurate near 0.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("expm1", c, {DType::F32}); },
     .gradient =
         GradientFn([](const GradientContext& g) { return std::vector{g.builder.mul(g.cotangents[0], g.builder.add(g.results[0], 1.0))}; }),

@@ -56,12 +56,12 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kFlipOp;
-const OpDef kFlipOp{
+constexpr OpDef kFlipOp{
     .name = "flip",
     .summary = "The operand with the order along some axes reversed.",
-    .constraints = std::vector<Constraint>{{"C1", "axes are ascending, unique and within the rank"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{{"axes", AttributeKind::Integers, "the axes that are reversed"}},
+    .constraints = ConstantList<Constraint>{{"C1", "axes are ascending, unique and within the rank"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{{"axes", AttributeKind::Integers, "the axes that are reversed"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = ViewLowering{.map = map},

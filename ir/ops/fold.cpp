@@ -93,22 +93,22 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kFoldOp;
-const OpDef kFoldOp{
+constexpr OpDef kFoldOp{
     .name = "fold",
     .summary = "Each element of windows added where it was taken from: the adjoint of windows.",
     .constraints =
-        std::vector<Constraint>{
+        ConstantList<Constraint>{
             {"C1", "the operand has numbers"},
             {"C2", "the lists have one number for each axis, kernel, stride and dilations at least 1"},
             {"C3", "the last axes of the operand are the positions and kernels of windows over an operand of these extents"}},
-    .operands = std::vector<std::string_view>{"y"},
-    .attributes = std::vector<AttributeDef>{{"extents", AttributeKind::Integers, "the last axes of the result"},
-                                            {"kernel", AttributeKind::Integers, "elements of the window along each of the last axes"},
-                                            {"stride", AttributeKind::Integers, "elements from one window to the next"},
-                                            {"padding_low", AttributeKind::Integers, "as of windows"},
-                                            {"padding_high", AttributeKind::Integers, "as of windows"},
-                                            {"dilation", AttributeKind::Integers, "elements from one element of the window to the next"},
-                                            {"input_dilation", AttributeKind::Integers, "as of windows"}},
+    .operands = ConstantList<std::string_view>{"y"},
+    .attributes = ConstantList<AttributeDef>{{"extents", AttributeKind::Integers, "the last axes of the result"},
+                                             {"kernel", AttributeKind::Integers, "elements of the window along each of the last axes"},
+                                             {"stride", AttributeKind::Integers, "elements from one window to the next"},
+                                             {"padding_low", AttributeKind::Integers, "as of windows"},
+                                             {"padding_high", AttributeKind::Integers, "as of windows"},
+                                             {"dilation", AttributeKind::Integers, "elements from one element of the window to the next"},
+                                             {"input_dilation", AttributeKind::Integers, "as of windows"}},
     .infer = infer,
     .gradient = GradientFn(
         [](const GradientContext& g) { return std::vector{makeWindows(g.builder, g.cotangents[0], windowsOf(g.node.attributes))}; }),

@@ -34,12 +34,12 @@ kernel::ValueId emit(ElementEmitter& e) {
 }  // namespace
 
 extern const OpDef kGeluOp;
-const OpDef kGeluOp{
+constexpr OpDef kGeluOp{
     .name = "gelu",
     .summary = "x times the standard normal distribution function of x, x (1 + erf(x / sqrt(2))) / 2.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("gelu", c, {DType::F32}); },
     .gradient = GradientFn(gradient),
     .lower = ElementLowering{.emit = emit, .transcendental = true},

@@ -36,12 +36,12 @@ kernel::ValueId emit(ElementEmitter& e) {
 }  // namespace
 
 extern const OpDef kGeluTanhOp;
-const OpDef kGeluTanhOp{
+constexpr OpDef kGeluTanhOp{
     .name = "gelu_tanh",
     .summary = "Approximation of gelu, x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("gelu_tanh", c, {DType::F32}); },
     .gradient = GradientFn(gradient),
     .lower = ElementLowering{.emit = emit, .transcendental = true},

@@ -5,12 +5,12 @@
 namespace lockstep::graph {
 
 extern const OpDef kGroupOp;
-const OpDef kGroupOp{
+constexpr OpDef kGroupOp{
     .name = "group",
     .summary = "Members that become one kernel; made by fuse, computed by its region.",
-    .constraints = std::vector<Constraint>{{"C1", "a group is made by fuse, with its region and result types"}},
-    .operands = std::vector<std::string_view>{"inputs..."},
-    .attributes = std::vector<AttributeDef>{{"kind", AttributeKind::String, "what the members have in common: how the kernel is made"}},
+    .constraints = ConstantList<Constraint>{{"C1", "a group is made by fuse, with its region and result types"}},
+    .operands = ConstantList<std::string_view>{"inputs..."},
+    .attributes = ConstantList<AttributeDef>{{"kind", AttributeKind::String, "what the members have in common: how the kernel is made"}},
     .infer = [](const InferContext&) -> Result<std::vector<TensorType>> {
       return violated("group", "C1", "the types of a group come from its region, not from its operands");
     },

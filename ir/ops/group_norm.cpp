@@ -98,17 +98,17 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kGroupNormOp;
-const OpDef kGroupNormOp{
+constexpr OpDef kGroupNormOp{
     .name = "group_norm",
     .summary = "Each group of channels of x [B, C, ...] normalised to mean 0 and variance 1, times g, plus b (Wu and He 2018).",
-    .constraints = std::vector<Constraint>{{"C1", "operands are f32"},
-                                           {"C2", "x has at least two axes"},
-                                           {"C3", "g and b have one axis with the extent of axis 1 of x"},
-                                           {"C4", "groups divides the channels"},
-                                           {"C5", "eps is positive"}},
-    .operands = std::vector<std::string_view>{"x", "g", "b"},
-    .attributes = std::vector<AttributeDef>{{"groups", AttributeKind::Integer, "of neighbouring channels"},
-                                            {"eps", AttributeKind::Float, "added to the variance"}},
+    .constraints = ConstantList<Constraint>{{"C1", "operands are f32"},
+                                            {"C2", "x has at least two axes"},
+                                            {"C3", "g and b have one axis with the extent of axis 1 of x"},
+                                            {"C4", "groups divides the channels"},
+                                            {"C5", "eps is positive"}},
+    .operands = ConstantList<std::string_view>{"x", "g", "b"},
+    .attributes = ConstantList<AttributeDef>{{"groups", AttributeKind::Integer, "of neighbouring channels"},
+                                             {"eps", AttributeKind::Float, "added to the variance"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = DecomposeLowering{.decompose = decompose},

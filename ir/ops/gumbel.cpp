@@ -17,12 +17,12 @@ kernel::ValueId emit(ElementEmitter& e) {
 }  // namespace
 
 extern const OpDef kGumbelOp;
-const OpDef kGumbelOp{
+constexpr OpDef kGumbelOp{
     .name = "gumbel",
     .summary = "Independent random numbers of the standard Gumbel distribution, -log(-log(u)): the noise of a categorical draw.",
-    .constraints = randomConstraints(),
-    .operands = std::vector<std::string_view>{"key"},
-    .attributes = randomAttributes(),
+    .constraints = kRandomConstraints,
+    .operands = ConstantList<std::string_view>{"key"},
+    .attributes = kRandomAttributes,
     .infer = [](const InferContext& c) { return inferRandom("gumbel", c); },
     .gradient = NotDifferentiable{kNoRandomGradient},
     .lower = ElementLowering{.emit = emit, .scalar_only = true, .transcendental = true},

@@ -29,12 +29,12 @@ double hardSigmoid(double x) { return std::clamp(x + 3, 0.0, 6.0) / 6; }
 }  // namespace
 
 extern const OpDef kHardSigmoidOp;
-const OpDef kHardSigmoidOp{
+constexpr OpDef kHardSigmoidOp{
     .name = "hard_sigmoid",
     .summary = "x / 6 + 1/2 within [0, 1], as in PyTorch; the gradient at -3 and 3 is 0.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("hard_sigmoid", c, {DType::F32}); },
     .gradient = GradientFn(gradient),
     .lower = ElementLowering{.emit = emit},

@@ -30,12 +30,12 @@ double hardSwish(double x) { return x * std::clamp(x + 3, 0.0, 6.0) / 6; }
 }  // namespace
 
 extern const OpDef kHardSwishOp;
-const OpDef kHardSwishOp{
+constexpr OpDef kHardSwishOp{
     .name = "hard_swish",
     .summary = "x times hard_sigmoid(x), as in PyTorch; the gradient at -3 is 0 and at 3 it is 1.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("hard_swish", c, {DType::F32}); },
     .gradient = GradientFn(gradient),
     .lower = ElementLowering{.emit = emit},

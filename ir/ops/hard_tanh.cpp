@@ -27,12 +27,12 @@ double hardTanh(double x) { return std::clamp(x, -1.0, 1.0); }
 }  // namespace
 
 extern const OpDef kHardTanhOp;
-const OpDef kHardTanhOp{
+constexpr OpDef kHardTanhOp{
     .name = "hard_tanh",
     .summary = "x within [-1, 1], as in PyTorch; the gradient at -1 and 1 is 0.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("hard_tanh", c, {DType::F32}); },
     .gradient = GradientFn(gradient),
     .lower = ElementLowering{.emit = emit},

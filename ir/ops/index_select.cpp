@@ -50,14 +50,14 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kIndexSelectOp;
-const OpDef kIndexSelectOp{
+constexpr OpDef kIndexSelectOp{
     .name = "index_select",
     .summary = "The slices of an axis that the index names, in its order; an index outside gives a slice of 0.",
-    .constraints = std::vector<Constraint>{{"C1", "the index is i32 with one axis"},
-                                           {"C2", "the axis is within the rank"},
-                                           {"C3", "every extent is at least 1 and the element count fits in 32 bits"}},
-    .operands = std::vector<std::string_view>{"x", "idx"},
-    .attributes = std::vector<AttributeDef>{{"axis", AttributeKind::Integer, "the axis of the slices"}},
+    .constraints = ConstantList<Constraint>{{"C1", "the index is i32 with one axis"},
+                                            {"C2", "the axis is within the rank"},
+                                            {"C3", "every extent is at least 1 and the element count fits in 32 bits"}},
+    .operands = ConstantList<std::string_view>{"x", "idx"},
+    .attributes = ConstantList<AttributeDef>{{"axis", AttributeKind::Integer, "the axis of the slices"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = ElementLowering{.emit = emit, .scalar_only = true},

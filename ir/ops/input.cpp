@@ -4,11 +4,11 @@
 namespace lockstep::graph {
 
 extern const OpDef kInputOp;
-const OpDef kInputOp{
+constexpr OpDef kInputOp{
     .name = "input",
     .summary = "Data of one call, by its name.",
-    .constraints = std::vector<Constraint>{kLeafExtents},
-    .operands = std::vector<std::string_view>{},
+    .constraints = ConstantList<Constraint>{kLeafExtents},
+    .operands = ConstantList<std::string_view>{},
     .attributes = leafAttributes("name of the input"),
     .infer = [](const InferContext& c) { return inferLeaf("input", c); },
     .gradient = NotDifferentiable{"a leaf: gradients end here"},

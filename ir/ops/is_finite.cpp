@@ -24,12 +24,12 @@ kernel::ValueId emit(ElementEmitter& e) {
 }  // namespace
 
 extern const OpDef kIsFiniteOp;
-const OpDef kIsFiniteOp{
+constexpr OpDef kIsFiniteOp{
     .name = "is_finite",
     .summary = "Whether x is neither infinite nor NaN.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = infer,
     .gradient = NotDifferentiable{"the result is a truth value, which is constant almost everywhere"},
     .lower = ElementLowering{.emit = emit, .cheap = true},

@@ -66,18 +66,18 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
 }  // namespace
 
 extern const OpDef kKernelOp;
-const OpDef kKernelOp{
+constexpr OpDef kKernelOp{
     .name = "kernel",
     .summary = "A kernel that the user wrote: its operands and results are whole tensors, bound in order.",
-    .constraints = std::vector<Constraint>{{"C1", "the result types are tensor types, separated by spaces"},
-                                           {"C2", "the module is kernel IR with an entry point"},
-                                           {"C3", "bindings 0, 1, ... of group 0 are the operands (read), then the results (read_write)"},
-                                           {"C4", "the numbers of workgroups are three, each from 1 to 65535"}},
-    .operands = std::vector<std::string_view>{"operands..."},
-    .attributes = std::vector<AttributeDef>{{"label", AttributeKind::String, "name for dumps and for the evaluator"},
-                                            {"module", AttributeKind::String, "the kernel as kernel IR text"},
-                                            {"results", AttributeKind::String, "types of the results"},
-                                            {"groups", AttributeKind::Integers, "workgroups along x, y and z"}},
+    .constraints = ConstantList<Constraint>{{"C1", "the result types are tensor types, separated by spaces"},
+                                            {"C2", "the module is kernel IR with an entry point"},
+                                            {"C3", "bindings 0, 1, ... of group 0 are the operands (read), then the results (read_write)"},
+                                            {"C4", "the numbers of workgroups are three, each from 1 to 65535"}},
+    .operands = ConstantList<std::string_view>{"operands..."},
+    .attributes = ConstantList<AttributeDef>{{"label", AttributeKind::String, "name for dumps and for the evaluator"},
+                                             {"module", AttributeKind::String, "the kernel as kernel IR text"},
+                                             {"results", AttributeKind::String, "types of the results"},
+                                             {"groups", AttributeKind::Integers, "workgroups along x, y and z"}},
     .infer = infer,
     .gradient = NotDifferentiable{"what a kernel computes is not known here; a custom_gradient around it says what flows back"},
     .lower = KernelLowering{},

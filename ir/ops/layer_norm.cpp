@@ -71,15 +71,15 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kLayerNormOp;
-const OpDef kLayerNormOp{
+constexpr OpDef kLayerNormOp{
     .name = "layer_norm",
     .summary = "The last axis normalised to mean 0 and variance 1, times g, plus b.",
-    .constraints = std::vector<Constraint>{{"C1", "operands are f32"},
-                                           {"C2", "x has an axis"},
-                                           {"C3", "g and b have one axis with the extent of the last axis of x"},
-                                           {"C4", "eps is positive"}},
-    .operands = std::vector<std::string_view>{"x", "g", "b"},
-    .attributes = std::vector<AttributeDef>{{"eps", AttributeKind::Float, "added to the variance"}},
+    .constraints = ConstantList<Constraint>{{"C1", "operands are f32"},
+                                            {"C2", "x has an axis"},
+                                            {"C3", "g and b have one axis with the extent of the last axis of x"},
+                                            {"C4", "eps is positive"}},
+    .operands = ConstantList<std::string_view>{"x", "g", "b"},
+    .attributes = ConstantList<AttributeDef>{{"eps", AttributeKind::Float, "added to the variance"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = DecomposeLowering{.decompose = decompose},

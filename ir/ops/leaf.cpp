@@ -9,12 +9,6 @@
 
 namespace lockstep::graph {
 
-std::vector<AttributeDef> leafAttributes(std::string_view name_text) {
-  return {{"name", AttributeKind::String, name_text},
-          {"dtype", AttributeKind::DType, "element type"},
-          {"shape", AttributeKind::Integers, "shape"}};
-}
-
 Result<std::vector<TensorType>> inferLeaf(std::string_view op, const InferContext& context) {
   const auto& extents = context.attributes.get<std::vector<int64_t>>("shape");
   LS_CHECK(checkExtents(op, "C1", extents));

@@ -44,12 +44,12 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kLeakyReluOp;
-const OpDef kLeakyReluOp{
+constexpr OpDef kLeakyReluOp{
     .name = "leaky_relu",
     .summary = "The operand where it is positive, else alpha times the operand; the gradient at 0 is alpha.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}, {"C2", "alpha is finite"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{{"alpha", AttributeKind::Float, "slope where the operand is not positive"}},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}, {"C2", "alpha is finite"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{{"alpha", AttributeKind::Float, "slope where the operand is not positive"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = ElementLowering{.emit = emit},

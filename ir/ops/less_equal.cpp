@@ -4,13 +4,13 @@
 namespace lockstep::graph {
 
 extern const OpDef kLessEqualOp;
-const OpDef kLessEqualOp{
+constexpr OpDef kLessEqualOp{
     .name = "less_equal",
     .summary = "Whether a <= b, element by element.",
     .constraints =
-        std::vector<Constraint>{{"C1", "operands have the same element type, f32, i32 or u32"}, {"C2", "operands have the same shape"}},
-    .operands = std::vector<std::string_view>{"a", "b"},
-    .attributes = std::vector<AttributeDef>{},
+        ConstantList<Constraint>{{"C1", "operands have the same element type, f32, i32 or u32"}, {"C2", "operands have the same shape"}},
+    .operands = ConstantList<std::string_view>{"a", "b"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferCompare("less_equal", c, Compared::Numbers); },
     .gradient = NotDifferentiable{"the result is a truth value, which is constant almost everywhere"},
     .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Le, {e.operand(0), e.operand(1)}); },

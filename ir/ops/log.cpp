@@ -6,12 +6,12 @@
 namespace lockstep::graph {
 
 extern const OpDef kLogOp;
-const OpDef kLogOp{
+constexpr OpDef kLogOp{
     .name = "log",
     .summary = "Natural logarithm.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("log", c, {DType::F32}); },
     .gradient = GradientFn([](const GradientContext& g) { return std::vector{g.builder.div(g.cotangents[0], g.operands[0])}; }),
     .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Log, {e.operand(0)}); },

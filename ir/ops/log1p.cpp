@@ -7,12 +7,12 @@
 namespace lockstep::graph {
 
 extern const OpDef kLog1pOp;
-const OpDef kLog1pOp{
+constexpr OpDef kLog1pOp{
     .name = "log1p",
     .summary = "Natural logarithm of 1 + x, accurate near 0.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("log1p", c, {DType::F32}); },
     .gradient =
         GradientFn([](const GradientContext& g) { return std::vector{g.builder.div(g.cotangents[0], g.builder.add(g.operands[0], 1.0))}; }),

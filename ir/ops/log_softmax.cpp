@@ -33,12 +33,12 @@ void evaluateRow(std::span<double> row, size_t) {
 }  // namespace
 
 extern const OpDef kLogSoftmaxOp;
-const OpDef kLogSoftmaxOp{
+constexpr OpDef kLogSoftmaxOp{
     .name = "log_softmax",
     .summary = "Logarithm of the softmax over the last axis.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}, {"C2", "the operand has an axis"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}, {"C2", "the operand has an axis"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferRows("log_softmax", c); },
     .gradient = GradientFn(gradient),
     .lower = DecomposeLowering{.decompose = decompose},

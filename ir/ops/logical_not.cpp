@@ -4,12 +4,12 @@
 namespace lockstep::graph {
 
 extern const OpDef kLogicalNotOp;
-const OpDef kLogicalNotOp{
+constexpr OpDef kLogicalNotOp{
     .name = "logical_not",
     .summary = "Whether x does not hold, element by element.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is bool"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is bool"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("logical_not", c, {DType::Bool}); },
     .gradient = NotDifferentiable{"the operands are truth values"},
     .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Not, {e.operand(0)}); }},

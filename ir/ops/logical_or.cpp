@@ -4,12 +4,12 @@
 namespace lockstep::graph {
 
 extern const OpDef kLogicalOrOp;
-const OpDef kLogicalOrOp{
+constexpr OpDef kLogicalOrOp{
     .name = "logical_or",
     .summary = "Whether at least one holds, element by element.",
-    .constraints = std::vector<Constraint>{{"C1", "operands are bool"}, {"C2", "operands have the same shape"}},
-    .operands = std::vector<std::string_view>{"a", "b"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "operands are bool"}, {"C2", "operands have the same shape"}},
+    .operands = ConstantList<std::string_view>{"a", "b"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("logical_or", c, {DType::Bool}); },
     .gradient = NotDifferentiable{"the operands are truth values"},
     .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Or, {e.operand(0), e.operand(1)}); }},

@@ -168,16 +168,16 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kMatmulOp;
-const OpDef kMatmulOp{
+constexpr OpDef kMatmulOp{
     .name = "matmul",
     .summary = "Matrix product over the last two axes; leading axes broadcast.",
-    .constraints = std::vector<Constraint>{{"C1", "operands are f32"},
-                                           {"C2", "operands have at least two axes"},
-                                           {"C3", "the inner extents are equal"},
-                                           {"C4", "the leading axes broadcast against each other"},
-                                           {"C5", "the element count of the result fits in 32 bits"}},
-    .operands = std::vector<std::string_view>{"a", "b"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "operands are f32"},
+                                            {"C2", "operands have at least two axes"},
+                                            {"C3", "the inner extents are equal"},
+                                            {"C4", "the leading axes broadcast against each other"},
+                                            {"C5", "the element count of the result fits in 32 bits"}},
+    .operands = ConstantList<std::string_view>{"a", "b"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = ContractLowering{.shape = contractShape, .partial = partialProducts},

@@ -104,17 +104,17 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kMaxPoolOp;
-const OpDef kMaxPoolOp{
+constexpr OpDef kMaxPoolOp{
     .name = "max_pool",
     .summary = "The largest element of each window of x [B, C, S...], and its row-major position in the window; the first one of equals.",
     .constraints =
-        std::vector<Constraint>{{"C1", "x is f32 with a rank of at least 3"},
-                                {"C2", "one number a spatial axis, kernel and stride at least 1, padding from 0 to half the kernel"},
-                                {"C3", "the kernel fits and the element count of all windows fits in 32 bits"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{{"kernel", AttributeKind::Integers, "elements of the window along each spatial axis"},
-                                            {"stride", AttributeKind::Integers, "elements from one window to the next"},
-                                            {"padding", AttributeKind::Integers, "elements at both ends, which never win"}},
+        ConstantList<Constraint>{{"C1", "x is f32 with a rank of at least 3"},
+                                 {"C2", "one number a spatial axis, kernel and stride at least 1, padding from 0 to half the kernel"},
+                                 {"C3", "the kernel fits and the element count of all windows fits in 32 bits"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{{"kernel", AttributeKind::Integers, "elements of the window along each spatial axis"},
+                                             {"stride", AttributeKind::Integers, "elements from one window to the next"},
+                                             {"padding", AttributeKind::Integers, "elements at both ends, which never win"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = DecomposeLowering{.decompose = decompose},

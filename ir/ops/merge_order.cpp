@@ -95,15 +95,15 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kMergeOrderOp;
-const OpDef kMergeOrderOp{
+constexpr OpDef kMergeOrderOp{
     .name = "merge_order",
     .summary =
         "Where the elements of each two neighbouring sorted runs of an axis are, in the order of both; what sorting long lines repeats.",
     .constraints =
-        std::vector<Constraint>{{"C1", "the keys are i32 or u32"}, {"C2", "the axis is within the rank"}, {"C3", "the run is at least 1"}},
-    .operands = std::vector<std::string_view>{"keys"},
-    .attributes = std::vector<AttributeDef>{{"axis", AttributeKind::Integer, "the axis whose runs are in ascending order"},
-                                            {"run", AttributeKind::Integer, "elements of a run; the last one may have fewer"}},
+        ConstantList<Constraint>{{"C1", "the keys are i32 or u32"}, {"C2", "the axis is within the rank"}, {"C3", "the run is at least 1"}},
+    .operands = ConstantList<std::string_view>{"keys"},
+    .attributes = ConstantList<AttributeDef>{{"axis", AttributeKind::Integer, "the axis whose runs are in ascending order"},
+                                             {"run", AttributeKind::Integer, "elements of a run; the last one may have fewer"}},
     .infer = infer,
     .gradient = NotDifferentiable{"the result is an integer"},
     .lower = ElementLowering{.emit = emit, .scalar_only = true, .transcendental = true},

@@ -13,13 +13,13 @@ std::vector<ValueId> gradient(const GradientContext& g) {
 }  // namespace
 
 extern const OpDef kMinOp;
-const OpDef kMinOp{
+constexpr OpDef kMinOp{
     .name = "min",
     .summary = "Smaller of two tensors, element by element; where they are equal the gradient goes to b.",
     .constraints =
-        std::vector<Constraint>{{"C1", "operands have the same element type, f32, i32 or u32"}, {"C2", "operands have the same shape"}},
-    .operands = std::vector<std::string_view>{"a", "b"},
-    .attributes = std::vector<AttributeDef>{},
+        ConstantList<Constraint>{{"C1", "operands have the same element type, f32, i32 or u32"}, {"C2", "operands have the same shape"}},
+    .operands = ConstantList<std::string_view>{"a", "b"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("min", c, {DType::F32, DType::I32, DType::U32}); },
     .gradient = GradientFn(gradient),
     .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Min, {e.operand(0), e.operand(1)}); }},

@@ -16,13 +16,13 @@ std::vector<Tensor> evaluateMul(const EvaluateContext& c) {
 }  // namespace
 
 extern const OpDef kMulOp;
-const OpDef kMulOp{
+constexpr OpDef kMulOp{
     .name = "mul",
     .summary = "Product of two tensors, element by element.",
     .constraints =
-        std::vector<Constraint>{{"C1", "operands have the same element type, f32, i32 or u32"}, {"C2", "operands have the same shape"}},
-    .operands = std::vector<std::string_view>{"a", "b"},
-    .attributes = std::vector<AttributeDef>{},
+        ConstantList<Constraint>{{"C1", "operands have the same element type, f32, i32 or u32"}, {"C2", "operands have the same shape"}},
+    .operands = ConstantList<std::string_view>{"a", "b"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("mul", c, {DType::F32, DType::I32, DType::U32}); },
     .gradient = GradientFn([](const GradientContext& g) {
       ValueId dy = g.cotangents[0];

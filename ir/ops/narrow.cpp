@@ -56,15 +56,15 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kNarrowOp;
-const OpDef kNarrowOp{
+constexpr OpDef kNarrowOp{
     .name = "narrow",
     .summary = "A range of one axis.",
-    .constraints = std::vector<Constraint>{{"C1", "the axis is within the rank"},
-                                           {"C2", "the range has at least one element and lies within the axis"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{{"axis", AttributeKind::Integer, "which axis"},
-                                            {"start", AttributeKind::Integer, "first element of the range"},
-                                            {"length", AttributeKind::Integer, "elements of the range"}},
+    .constraints = ConstantList<Constraint>{{"C1", "the axis is within the rank"},
+                                            {"C2", "the range has at least one element and lies within the axis"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{{"axis", AttributeKind::Integer, "which axis"},
+                                             {"start", AttributeKind::Integer, "first element of the range"},
+                                             {"length", AttributeKind::Integer, "elements of the range"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = ViewLowering{.map = map},

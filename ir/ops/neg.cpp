@@ -4,12 +4,12 @@
 namespace lockstep::graph {
 
 extern const OpDef kNegOp;
-const OpDef kNegOp{
+constexpr OpDef kNegOp{
     .name = "neg",
     .summary = "The operand with its sign changed.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32 or i32"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32 or i32"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("neg", c, {DType::F32, DType::I32}); },
     .gradient = GradientFn([](const GradientContext& g) { return std::vector{g.builder.neg(g.cotangents[0])}; }),
     .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Neg, {e.operand(0)}); }},

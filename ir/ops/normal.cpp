@@ -26,12 +26,12 @@ kernel::ValueId emit(ElementEmitter& e) {
 }  // namespace
 
 extern const OpDef kNormalOp;
-const OpDef kNormalOp{
+constexpr OpDef kNormalOp{
     .name = "normal",
     .summary = "Independent standard normal random numbers, by Box and Muller (1958).",
-    .constraints = randomConstraints(),
-    .operands = std::vector<std::string_view>{"key"},
-    .attributes = randomAttributes(),
+    .constraints = kRandomConstraints,
+    .operands = ConstantList<std::string_view>{"key"},
+    .attributes = kRandomAttributes,
     .infer = [](const InferContext& c) { return inferRandom("normal", c); },
     .gradient = NotDifferentiable{kNoRandomGradient},
     .lower = ElementLowering{.emit = emit, .scalar_only = true, .transcendental = true},

@@ -47,14 +47,14 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kOneHotOp;
-const OpDef kOneHotOp{
+constexpr OpDef kOneHotOp{
     .name = "one_hot",
     .summary = "1 at the position that the index names along a new last axis, else 0; an index outside gives a row of 0.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is i32"},
-                                           {"C2", "depth is at least 1 and below 2^31"},
-                                           {"C3", "every extent is at least 1 and the element count fits in 32 bits"}},
-    .operands = std::vector<std::string_view>{"idx"},
-    .attributes = std::vector<AttributeDef>{{"depth", AttributeKind::Integer, "extent of the new last axis"}},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is i32"},
+                                            {"C2", "depth is at least 1 and below 2^31"},
+                                            {"C3", "every extent is at least 1 and the element count fits in 32 bits"}},
+    .operands = ConstantList<std::string_view>{"idx"},
+    .attributes = ConstantList<AttributeDef>{{"depth", AttributeKind::Integer, "extent of the new last axis"}},
     .infer = infer,
     .gradient = NotDifferentiable{"the operand is an index"},
     .lower = ElementLowering{.emit = emit, .scalar_only = true, .cheap = true},

@@ -34,12 +34,12 @@ double orderOf(double x) {
 }  // namespace
 
 extern const OpDef kOrderingOp;
-const OpDef kOrderingOp{
+constexpr OpDef kOrderingOp{
     .name = "ordering",
     .summary = "An integer that orders as the number does, with NaN above everything: what sorting compares.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) -> Result<std::vector<TensorType>> {
       LS_TRY(std::vector<TensorType> same, inferSame("ordering", c, {DType::F32}));
       return std::vector{i32(same[0].shape)};

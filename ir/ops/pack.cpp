@@ -60,17 +60,17 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kPackOp;
-const OpDef kPackOp{
+constexpr OpDef kPackOp{
     .name = "pack",
     .summary = "Tensors written one after another into a flat one, each at its offset; the rest is 0.",
-    .constraints = std::vector<Constraint>{{"C1", "parts are f32"},
-                                           {"C2", "each part has an offset"},
-                                           {"C3", "offsets are multiples of 64 elements"},
-                                           {"C4", "parts lie in ascending order, without overlap, within the total"},
-                                           {"C5", "the total is at least 1 and fits in 32 bits"}},
-    .operands = std::vector<std::string_view>{"parts..."},
-    .attributes = std::vector<AttributeDef>{{"offsets", AttributeKind::Integers, "first element of each part"},
-                                            {"total", AttributeKind::Integer, "elements of the result"}},
+    .constraints = ConstantList<Constraint>{{"C1", "parts are f32"},
+                                            {"C2", "each part has an offset"},
+                                            {"C3", "offsets are multiples of 64 elements"},
+                                            {"C4", "parts lie in ascending order, without overlap, within the total"},
+                                            {"C5", "the total is at least 1 and fits in 32 bits"}},
+    .operands = ConstantList<std::string_view>{"parts..."},
+    .attributes = ConstantList<AttributeDef>{{"offsets", AttributeKind::Integers, "first element of each part"},
+                                             {"total", AttributeKind::Integer, "elements of the result"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = StorageLowering{},

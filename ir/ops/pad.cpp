@@ -64,18 +64,18 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kPadOp;
-const OpDef kPadOp{
+constexpr OpDef kPadOp{
     .name = "pad",
     .summary = "The operand with elements of one value before and after it along one axis.",
-    .constraints = std::vector<Constraint>{{"C1", "the axis is within the rank"},
-                                           {"C2", "before and after are at least 0"},
-                                           {"C3", "the element count fits in 32 bits"},
-                                           {"C4", "the value is a value of the element type"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{{"axis", AttributeKind::Integer, "which axis"},
-                                            {"before", AttributeKind::Integer, "elements before"},
-                                            {"after", AttributeKind::Integer, "elements after"},
-                                            {"value", AttributeKind::Float, "their value"}},
+    .constraints = ConstantList<Constraint>{{"C1", "the axis is within the rank"},
+                                            {"C2", "before and after are at least 0"},
+                                            {"C3", "the element count fits in 32 bits"},
+                                            {"C4", "the value is a value of the element type"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{{"axis", AttributeKind::Integer, "which axis"},
+                                             {"before", AttributeKind::Integer, "elements before"},
+                                             {"after", AttributeKind::Integer, "elements after"},
+                                             {"value", AttributeKind::Float, "their value"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = ViewLowering{.map = map},

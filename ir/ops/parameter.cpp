@@ -4,11 +4,11 @@
 namespace lockstep::graph {
 
 extern const OpDef kParameterOp;
-const OpDef kParameterOp{
+constexpr OpDef kParameterOp{
     .name = "parameter",
     .summary = "A trainable tensor of the module, by its path name.",
-    .constraints = std::vector<Constraint>{kLeafExtents},
-    .operands = std::vector<std::string_view>{},
+    .constraints = ConstantList<Constraint>{kLeafExtents},
+    .operands = ConstantList<std::string_view>{},
     .attributes = leafAttributes("path in the module"),
     .infer = [](const InferContext& c) { return inferLeaf("parameter", c); },
     .gradient = NotDifferentiable{"a leaf: gradients end here"},

@@ -57,13 +57,13 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kPermuteOp;
-const OpDef kPermuteOp{
+constexpr OpDef kPermuteOp{
     .name = "permute",
     .summary = "Axes in another order: axis i of the result is axis permutation[i] of the operand.",
-    .constraints = std::vector<Constraint>{{"C1", "permutation names each axis once"}},
-    .operands = std::vector<std::string_view>{"x"},
+    .constraints = ConstantList<Constraint>{{"C1", "permutation names each axis once"}},
+    .operands = ConstantList<std::string_view>{"x"},
     .attributes =
-        std::vector<AttributeDef>{{"permutation", AttributeKind::Integers, "the axis of the operand for each axis of the result"}},
+        ConstantList<AttributeDef>{{"permutation", AttributeKind::Integers, "the axis of the operand for each axis of the result"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = ViewLowering{.map = map},

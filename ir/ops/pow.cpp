@@ -107,13 +107,13 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kPowOp;
-const OpDef kPowOp{
+constexpr OpDef kPowOp{
     .name = "pow",
     .summary =
         "a to the power of b, element by element; a negative a has whole powers only and else gives NaN, and every a has 1 for b = 0.",
-    .constraints = std::vector<Constraint>{{"C1", "operands are f32"}, {"C2", "operands have the same shape"}},
-    .operands = std::vector<std::string_view>{"a", "b"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "operands are f32"}, {"C2", "operands have the same shape"}},
+    .operands = ConstantList<std::string_view>{"a", "b"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("pow", c, {DType::F32}); },
     .gradient = GradientFn(gradient),
     .lower = ElementLowering{.emit = emit, .transcendental = true},

@@ -86,13 +86,13 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kProdOp;
-const OpDef kProdOp{
+constexpr OpDef kProdOp{
     .name = "prod",
     .summary = "Product over some axes; the gradient is exact where elements are 0.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand has numbers"}, {"C2", "axes are ascending, unique and within the rank"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{{"axes", AttributeKind::Integers, "the axes that are multiplied"},
-                                            {"keep_dims", AttributeKind::Boolean, "keep the reduced axes with extent 1"}},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand has numbers"}, {"C2", "axes are ascending, unique and within the rank"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{{"axes", AttributeKind::Integers, "the axes that are multiplied"},
+                                             {"keep_dims", AttributeKind::Boolean, "keep the reduced axes with extent 1"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = ReduceLowering{

@@ -29,17 +29,6 @@ kernel::ValueId emitHighProduct(kernel::Builder& b, kernel::ValueId x, uint32_t 
 
 }  // namespace
 
-std::vector<Constraint> randomConstraints() {
-  return {{"C1", "the key is u32[4]: seed and step, each as low and high word"},
-          {"C2", "every extent is at least 1 and the element count fits in 32 bits"},
-          {"C3", "the salt is at least 0 and below 2^31"}};
-}
-
-std::vector<AttributeDef> randomAttributes() {
-  return {{"shape", AttributeKind::Integers, "shape of the result"},
-          {"salt", AttributeKind::Integer, "tells the random ops of one program apart"}};
-}
-
 Result<std::vector<TensorType>> inferRandom(std::string_view op, const InferContext& c) {
   if (c.operands[0] != u32({4})) return violated(op, "C1", fmt::format("the key is {}, wanted u32[4]", toString(c.operands[0])));
   const auto& extents = c.attributes.get<std::vector<int64_t>>("shape");

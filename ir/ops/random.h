@@ -9,9 +9,13 @@
 
 namespace lockstep::graph {
 
-/// The constraints, operands and attributes of every random op.
-std::vector<Constraint> randomConstraints();
-std::vector<AttributeDef> randomAttributes();
+/// The constraints and attributes of every random op.
+inline constexpr ConstantList<Constraint> kRandomConstraints{{"C1", "the key is u32[4]: seed and step, each as low and high word"},
+                                                             {"C2", "every extent is at least 1 and the element count fits in 32 bits"},
+                                                             {"C3", "the salt is at least 0 and below 2^31"}};
+inline constexpr ConstantList<AttributeDef> kRandomAttributes{
+    {"shape", AttributeKind::Integers, "shape of the result"},
+    {"salt", AttributeKind::Integer, "tells the random ops of one program apart"}};
 /// C1: the key is u32[4] (seed low, seed high, step low, step high); C2: the shape is valid; C3: the salt is in [0, 2^31). Result: f32.
 Result<std::vector<TensorType>> inferRandom(std::string_view op, const InferContext& context);
 

@@ -16,13 +16,13 @@ kernel::ValueId identity(kernel::Builder& b, const TensorType& type) {
 }  // namespace
 
 extern const OpDef kReduceMaxOp;
-const OpDef kReduceMaxOp{
+constexpr OpDef kReduceMaxOp{
     .name = "reduce_max",
     .summary = "Largest element over some axes; where several are equal the gradient goes to the first.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand has numbers"}, {"C2", "axes are ascending, unique and within the rank"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{{"axes", AttributeKind::Integers, "the axes that are reduced"},
-                                            {"keep_dims", AttributeKind::Boolean, "keep the reduced axes with extent 1"}},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand has numbers"}, {"C2", "axes are ascending, unique and within the rank"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{{"axes", AttributeKind::Integers, "the axes that are reduced"},
+                                             {"keep_dims", AttributeKind::Boolean, "keep the reduced axes with extent 1"}},
     .infer = [](const InferContext& c) { return inferExtremum("reduce_max", c); },
     .gradient = GradientFn(extremumGradient),
     .lower = ReduceLowering{.axes = [](const Graph&, const Node& node) { return node.attributes.get<std::vector<int64_t>>("axes"); },

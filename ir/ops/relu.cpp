@@ -14,12 +14,12 @@ std::vector<ValueId> gradient(const GradientContext& g) {
 }  // namespace
 
 extern const OpDef kReluOp;
-const OpDef kReluOp{
+constexpr OpDef kReluOp{
     .name = "relu",
     .summary = "The operand where it is positive, else 0; the gradient at 0 is 0.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("relu", c, {DType::F32}); },
     .gradient = GradientFn(gradient),
     .lower =

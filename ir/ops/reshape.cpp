@@ -6,13 +6,13 @@
 namespace lockstep::graph {
 
 extern const OpDef kReshapeOp;
-const OpDef kReshapeOp{
+constexpr OpDef kReshapeOp{
     .name = "reshape",
     .summary = "The same elements in row-major order under another shape.",
-    .constraints = std::vector<Constraint>{{"C1", "every extent is at least 1 and the element count fits in 32 bits"},
-                                           {"C2", "the element counts are equal"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{{"shape", AttributeKind::Integers, "the new shape, without -1"}},
+    .constraints = ConstantList<Constraint>{{"C1", "every extent is at least 1 and the element count fits in 32 bits"},
+                                            {"C2", "the element counts are equal"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{{"shape", AttributeKind::Integers, "the new shape, without -1"}},
     .infer = [](const InferContext& c) -> Result<std::vector<TensorType>> {
       const auto& extents = c.attributes.get<std::vector<int64_t>>("shape");
       LS_CHECK(checkExtents("reshape", "C1", extents));

@@ -65,15 +65,15 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kRmsNormOp;
-const OpDef kRmsNormOp{
+constexpr OpDef kRmsNormOp{
     .name = "rms_norm",
     .summary = "The last axis divided by its root mean square, times g (Zhang and Sennrich 2019).",
-    .constraints = std::vector<Constraint>{{"C1", "operands are f32"},
-                                           {"C2", "x has an axis"},
-                                           {"C3", "g has one axis with the extent of the last axis of x"},
-                                           {"C4", "eps is positive"}},
-    .operands = std::vector<std::string_view>{"x", "g"},
-    .attributes = std::vector<AttributeDef>{{"eps", AttributeKind::Float, "added to the mean square"}},
+    .constraints = ConstantList<Constraint>{{"C1", "operands are f32"},
+                                            {"C2", "x has an axis"},
+                                            {"C3", "g has one axis with the extent of the last axis of x"},
+                                            {"C4", "eps is positive"}},
+    .operands = ConstantList<std::string_view>{"x", "g"},
+    .attributes = ConstantList<AttributeDef>{{"eps", AttributeKind::Float, "added to the mean square"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = DecomposeLowering{.decompose =

@@ -53,13 +53,13 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kRollOp;
-const OpDef kRollOp{
+constexpr OpDef kRollOp{
     .name = "roll",
     .summary = "The elements moved along one axis by a shift; those that leave at the end come back at the start.",
-    .constraints = std::vector<Constraint>{{"C1", "the axis is within the rank"}, {"C2", "the shift is at least 0 and below the extent"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{{"axis", AttributeKind::Integer, "which axis"},
-                                            {"shift", AttributeKind::Integer, "positions towards the end"}},
+    .constraints = ConstantList<Constraint>{{"C1", "the axis is within the rank"}, {"C2", "the shift is at least 0 and below the extent"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{{"axis", AttributeKind::Integer, "which axis"},
+                                             {"shift", AttributeKind::Integer, "positions towards the end"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = ViewLowering{.map = map},

@@ -176,23 +176,23 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kRopeOp;
-const OpDef kRopeOp{
+constexpr OpDef kRopeOp{
     .name = "rope",
     .summary =
         "Pairs of columns of x [..., T, D] turned by (position + offset) base^(-2 pair / dims), row t at t or positions[t] (RoFormer, "
         "2021).",
-    .constraints = std::vector<Constraint>{{"C1", "x is f32 with a rank of at least 2"},
-                                           {"C2", "dims is even, at least 2 and at most the last extent of x"},
-                                           {"C3", "layout is half or interleaved"},
-                                           {"C4", "base is positive"},
-                                           {"C5", "offset fits in 32 bits"},
-                                           {"C6", "positions are at most one operand, i32 [T]"}},
-    .operands = std::vector<std::string_view>{"x", "positions..."},
-    .attributes = std::vector<AttributeDef>{{"base", AttributeKind::Float, "of the wavelengths"},
-                                            {"offset", AttributeKind::Integer, "added to each position"},
-                                            {"dims", AttributeKind::Integer, "columns that turn; the others stay"},
-                                            {"layout", AttributeKind::String, "half: pairs (i, i + dims/2), interleaved: (2 i, 2 i + 1)"},
-                                            {"inverse", AttributeKind::Boolean, "turn back"}},
+    .constraints = ConstantList<Constraint>{{"C1", "x is f32 with a rank of at least 2"},
+                                            {"C2", "dims is even, at least 2 and at most the last extent of x"},
+                                            {"C3", "layout is half or interleaved"},
+                                            {"C4", "base is positive"},
+                                            {"C5", "offset fits in 32 bits"},
+                                            {"C6", "positions are at most one operand, i32 [T]"}},
+    .operands = ConstantList<std::string_view>{"x", "positions..."},
+    .attributes = ConstantList<AttributeDef>{{"base", AttributeKind::Float, "of the wavelengths"},
+                                             {"offset", AttributeKind::Integer, "added to each position"},
+                                             {"dims", AttributeKind::Integer, "columns that turn; the others stay"},
+                                             {"layout", AttributeKind::String, "half: pairs (i, i + dims/2), interleaved: (2 i, 2 i + 1)"},
+                                             {"inverse", AttributeKind::Boolean, "turn back"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = DecomposeLowering{.decompose = decompose},

@@ -16,12 +16,12 @@ std::vector<ValueId> gradient(const GradientContext& g) {
 }  // namespace
 
 extern const OpDef kRsqrtOp;
-const OpDef kRsqrtOp{
+constexpr OpDef kRsqrtOp{
     .name = "rsqrt",
     .summary = "Reciprocal of the square root.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("rsqrt", c, {DType::F32}); },
     .gradient = GradientFn(gradient),
     .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::InverseSqrt, {e.operand(0)}); },

@@ -188,22 +188,22 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kScaledDotProductAttentionOp;
-const OpDef kScaledDotProductAttentionOp{
+constexpr OpDef kScaledDotProductAttentionOp{
     .name = kName,
     .summary =
         "softmax(scale q k^T + mask) v over heads [..., H, T, D]; each head of k and v serves H/Hkv heads of q (Vaswani and others 2017).",
-    .constraints = std::vector<Constraint>{{"C1", "operands are f32"},
-                                           {"C2", "operands have one rank of at least 3 and the same axes before the heads"},
-                                           {"C3", "k has the width of q, v has the heads and rows of k"},
-                                           {"C4", "the heads of k divide the heads of q"},
-                                           {"C5", "offset is at least 0, positions are below 2^31"},
-                                           {"C6", "scale is finite"},
-                                           {"C7", "the element count of the scores fits in 32 bits"},
-                                           {"C8", "there is at most one mask, f32, which broadcasts to the scores [..., H, T, S]"}},
-    .operands = std::vector<std::string_view>{"q", "k", "v", "mask..."},
-    .attributes = std::vector<AttributeDef>{{"causal", AttributeKind::Boolean, "query t sees keys 0 .. t + offset only"},
-                                            {"offset", AttributeKind::Integer, "position of the first query among the keys"},
-                                            {"scale", AttributeKind::Float, "of the scores, usually 1 / sqrt(D)"}},
+    .constraints = ConstantList<Constraint>{{"C1", "operands are f32"},
+                                            {"C2", "operands have one rank of at least 3 and the same axes before the heads"},
+                                            {"C3", "k has the width of q, v has the heads and rows of k"},
+                                            {"C4", "the heads of k divide the heads of q"},
+                                            {"C5", "offset is at least 0, positions are below 2^31"},
+                                            {"C6", "scale is finite"},
+                                            {"C7", "the element count of the scores fits in 32 bits"},
+                                            {"C8", "there is at most one mask, f32, which broadcasts to the scores [..., H, T, S]"}},
+    .operands = ConstantList<std::string_view>{"q", "k", "v", "mask..."},
+    .attributes = ConstantList<AttributeDef>{{"causal", AttributeKind::Boolean, "query t sees keys 0 .. t + offset only"},
+                                             {"offset", AttributeKind::Integer, "position of the first query among the keys"},
+                                             {"scale", AttributeKind::Float, "of the scores, usually 1 / sqrt(D)"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = DecomposeLowering{.decompose = decompose},

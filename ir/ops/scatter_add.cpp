@@ -78,16 +78,16 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kScatterAddOp;
-const OpDef kScatterAddOp{
+constexpr OpDef kScatterAddOp{
     .name = "scatter_add",
     .summary = "x with each element of the source added at the position along an axis that its index names; an index outside adds nothing.",
-    .constraints = std::vector<Constraint>{{"C1", "x and the source have numbers of one element type"},
-                                           {"C2", "the index is i32"},
-                                           {"C3", "the index and the source have one shape"},
-                                           {"C4", "the axis is within the rank of x"},
-                                           {"C5", "the index has the extents of x along all other axes"}},
-    .operands = std::vector<std::string_view>{"x", "idx", "source"},
-    .attributes = std::vector<AttributeDef>{{"axis", AttributeKind::Integer, "the axis that the index counts along"}},
+    .constraints = ConstantList<Constraint>{{"C1", "x and the source have numbers of one element type"},
+                                            {"C2", "the index is i32"},
+                                            {"C3", "the index and the source have one shape"},
+                                            {"C4", "the axis is within the rank of x"},
+                                            {"C5", "the index has the extents of x along all other axes"}},
+    .operands = ConstantList<std::string_view>{"x", "idx", "source"},
+    .attributes = ConstantList<AttributeDef>{{"axis", AttributeKind::Integer, "the axis that the index counts along"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = DecomposeLowering{.decompose = decompose},

@@ -68,17 +68,17 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kSegmentSumOp;
-const OpDef kSegmentSumOp{
+constexpr OpDef kSegmentSumOp{
     .name = "segment_sum",
     .summary = "Sum of the slices along an axis whose index names each segment; slices whose index is outside are left out.",
-    .constraints = std::vector<Constraint>{{"C1", "the source has numbers"},
-                                           {"C2", "the index is i32 with one axis"},
-                                           {"C3", "the axis is within the rank of the source"},
-                                           {"C4", "there is an index for each slice of the source along the axis"},
-                                           {"C5", "every extent is at least 1 and the element count fits in 32 bits"}},
-    .operands = std::vector<std::string_view>{"source", "idx"},
-    .attributes = std::vector<AttributeDef>{{"axis", AttributeKind::Integer, "the axis of the slices"},
-                                            {"segments", AttributeKind::Integer, "extent of that axis in the result"}},
+    .constraints = ConstantList<Constraint>{{"C1", "the source has numbers"},
+                                            {"C2", "the index is i32 with one axis"},
+                                            {"C3", "the axis is within the rank of the source"},
+                                            {"C4", "there is an index for each slice of the source along the axis"},
+                                            {"C5", "every extent is at least 1 and the element count fits in 32 bits"}},
+    .operands = ConstantList<std::string_view>{"source", "idx"},
+    .attributes = ConstantList<AttributeDef>{{"axis", AttributeKind::Integer, "the axis of the slices"},
+                                             {"segments", AttributeKind::Integer, "extent of that axis in the result"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = ScatterLowering{

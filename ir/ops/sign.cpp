@@ -4,12 +4,12 @@
 namespace lockstep::graph {
 
 extern const OpDef kSignOp;
-const OpDef kSignOp{
+constexpr OpDef kSignOp{
     .name = "sign",
     .summary = "-1, 0 or 1 by the sign of x; the gradient is 0.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("sign", c, {DType::F32}); },
     .gradient = GradientFn([](const GradientContext&) { return std::vector{ValueId()}; }),
     .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Sign, {e.operand(0)}); }},

@@ -24,12 +24,12 @@ kernel::ValueId emit(ElementEmitter& e) {
 }  // namespace
 
 extern const OpDef kSiluOp;
-const OpDef kSiluOp{
+constexpr OpDef kSiluOp{
     .name = "silu",
     .summary = "x sigmoid(x), also called swish.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("silu", c, {DType::F32}); },
     .gradient = GradientFn(gradient),
     .lower = ElementLowering{.emit = emit, .transcendental = true},

@@ -7,12 +7,12 @@
 namespace lockstep::graph {
 
 extern const OpDef kSinOp;
-const OpDef kSinOp{
+constexpr OpDef kSinOp{
     .name = "sin",
     .summary = "Sine of an angle in radians.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("sin", c, {DType::F32}); },
     .gradient = GradientFn(
         [](const GradientContext& g) { return std::vector{g.builder.mul(g.cotangents[0], g.builder.make("cos", {g.operands[0]}))}; }),

@@ -124,21 +124,21 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kSkewOp;
-const OpDef kSkewOp{
+constexpr OpDef kSkewOp{
     .name = "skew",
     .summary = "Axes P of [..., P..., K...] read at (r stride + k dilation - padding) / input_dilation: [..., extents..., K...].",
-    .constraints = std::vector<Constraint>{{"C1", "the lists have one number for each pair of the last axes"},
-                                           {"C2", "stride and input_dilation are at least 1, all numbers are below 2^30"},
-                                           {"C3", "the element count fits in 32 bits"},
-                                           {"C4", "the fill is a value of the element type"}},
-    .operands = std::vector<std::string_view>{"x"},
+    .constraints = ConstantList<Constraint>{{"C1", "the lists have one number for each pair of the last axes"},
+                                            {"C2", "stride and input_dilation are at least 1, all numbers are below 2^30"},
+                                            {"C3", "the element count fits in 32 bits"},
+                                            {"C4", "the fill is a value of the element type"}},
+    .operands = ConstantList<std::string_view>{"x"},
     .attributes =
-        std::vector<AttributeDef>{{"extents", AttributeKind::Integers, "of the axes r"},
-                                  {"stride", AttributeKind::Integers, "times r"},
-                                  {"dilation", AttributeKind::Integers, "times k, may be negative"},
-                                  {"padding", AttributeKind::Integers, "is taken off"},
-                                  {"input_dilation", AttributeKind::Integers, "divides; where it leaves a remainder there is no element"},
-                                  {"fill", AttributeKind::Float, "value where there is no element"}},
+        ConstantList<AttributeDef>{{"extents", AttributeKind::Integers, "of the axes r"},
+                                   {"stride", AttributeKind::Integers, "times r"},
+                                   {"dilation", AttributeKind::Integers, "times k, may be negative"},
+                                   {"padding", AttributeKind::Integers, "is taken off"},
+                                   {"input_dilation", AttributeKind::Integers, "divides; where it leaves a remainder there is no element"},
+                                   {"fill", AttributeKind::Float, "value where there is no element"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = ViewLowering{.map = map},

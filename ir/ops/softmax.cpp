@@ -16,12 +16,12 @@ std::vector<ValueId> decompose(Builder& b, const Node&, std::span<const ValueId>
 }  // namespace
 
 extern const OpDef kSoftmaxOp;
-const OpDef kSoftmaxOp{
+constexpr OpDef kSoftmaxOp{
     .name = "softmax",
     .summary = "Exponentials normalised to sum 1 over the last axis.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}, {"C2", "the operand has an axis"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}, {"C2", "the operand has an axis"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferRows("softmax", c); },
     .gradient = GradientFn(softmaxGradient),
     .lower = DecomposeLowering{.decompose = decompose},

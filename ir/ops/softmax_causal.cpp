@@ -38,12 +38,12 @@ void evaluateRow(std::span<double> row, size_t number) {
 }  // namespace
 
 extern const OpDef kSoftmaxCausalOp;
-const OpDef kSoftmaxCausalOp{
+constexpr OpDef kSoftmaxCausalOp{
     .name = "softmax_causal",
     .summary = "Softmax over the last axis, of the elements whose last index is at most the one before it; the others are 0.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}, {"C2", "the last two extents are equal"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}, {"C2", "the last two extents are equal"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = infer,
     .gradient = GradientFn(softmaxGradient),
     .lower = DecomposeLowering{.decompose = decompose},

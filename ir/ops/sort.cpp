@@ -138,14 +138,14 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kSortOp;
-const OpDef kSortOp{
+constexpr OpDef kSortOp{
     .name = "sort",
     .summary =
         "The elements of each line along an axis in order, and where each one was; equal elements keep their order, NaN is the largest.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand has numbers"}, {"C2", "the axis is within the rank"}, {"C3", kSortable}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{{"axis", AttributeKind::Integer, "the axis that is sorted along"},
-                                            {"descending", AttributeKind::Boolean, "largest first"}},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand has numbers"}, {"C2", "the axis is within the rank"}, {"C3", kSortable}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{{"axis", AttributeKind::Integer, "the axis that is sorted along"},
+                                             {"descending", AttributeKind::Boolean, "largest first"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = DecomposeLowering{.decompose = decompose},

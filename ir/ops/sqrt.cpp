@@ -6,12 +6,12 @@
 namespace lockstep::graph {
 
 extern const OpDef kSqrtOp;
-const OpDef kSqrtOp{
+constexpr OpDef kSqrtOp{
     .name = "sqrt",
     .summary = "Square root.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("sqrt", c, {DType::F32}); },
     .gradient =
         GradientFn([](const GradientContext& g) { return std::vector{g.builder.mul(g.builder.div(g.cotangents[0], g.results[0]), 0.5)}; }),

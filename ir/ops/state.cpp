@@ -13,15 +13,15 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
 }  // namespace
 
 extern const OpDef kStateOp;
-const OpDef kStateOp{
+constexpr OpDef kStateOp{
     .name = "state",
     .summary = "A tensor that lasts from step to step, by its name; filled with init when it is allocated or reset.",
-    .constraints = std::vector<Constraint>{kLeafExtents, {"C2", "init is a value of the element type"}},
-    .operands = std::vector<std::string_view>{},
-    .attributes = std::vector<AttributeDef>{{"name", AttributeKind::String, "name of the state"},
-                                            {"dtype", AttributeKind::DType, "element type"},
-                                            {"shape", AttributeKind::Integers, "shape"},
-                                            {"init", AttributeKind::Float, "value of all elements before the first step"}},
+    .constraints = ConstantList<Constraint>{kLeafExtents, {"C2", "init is a value of the element type"}},
+    .operands = ConstantList<std::string_view>{},
+    .attributes = ConstantList<AttributeDef>{{"name", AttributeKind::String, "name of the state"},
+                                             {"dtype", AttributeKind::DType, "element type"},
+                                             {"shape", AttributeKind::Integers, "shape"},
+                                             {"init", AttributeKind::Float, "value of all elements before the first step"}},
     .infer = infer,
     .gradient = NotDifferentiable{"a leaf: gradients end here"},
     .lower = StorageLowering{},

@@ -4,12 +4,12 @@
 namespace lockstep::graph {
 
 extern const OpDef kStopGradientOp;
-const OpDef kStopGradientOp{
+constexpr OpDef kStopGradientOp{
     .name = "stop_gradient",
     .summary = "The operand itself; nothing flows back through it.",
-    .constraints = std::vector<Constraint>{},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{},
+    .constraints = ConstantList<Constraint>{},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) -> Result<std::vector<TensorType>> { return std::vector{c.operands[0]}; },
     .gradient = NotDifferentiable{"it stops the gradient by definition"},
     .lower = ViewLowering{.map = [](const Graph& graph, const Node& node) { return identityMap(graph.shapeOf(node.results[0]).rank()); }},

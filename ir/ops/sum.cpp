@@ -33,13 +33,13 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kSumOp;
-const OpDef kSumOp{
+constexpr OpDef kSumOp{
     .name = "sum",
     .summary = "Sum over some axes.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand has numbers"}, {"C2", "axes are ascending, unique and within the rank"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{{"axes", AttributeKind::Integers, "the axes that are summed"},
-                                            {"keep_dims", AttributeKind::Boolean, "keep the reduced axes with extent 1"}},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand has numbers"}, {"C2", "axes are ascending, unique and within the rank"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{{"axes", AttributeKind::Integers, "the axes that are summed"},
+                                             {"keep_dims", AttributeKind::Boolean, "keep the reduced axes with extent 1"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = ReduceLowering{

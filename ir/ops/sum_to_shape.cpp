@@ -56,13 +56,13 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kSumToShapeOp;
-const OpDef kSumToShapeOp{
+constexpr OpDef kSumToShapeOp{
     .name = "sum_to_shape",
     .summary = "Sum over the axes along which broadcasting the new shape would repeat it.",
     .constraints =
-        std::vector<Constraint>{{"C1", "the operand has numbers"}, {"C2", "the new shape broadcasts to the shape of the operand"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{{"shape", AttributeKind::Integers, "the new shape"}},
+        ConstantList<Constraint>{{"C1", "the operand has numbers"}, {"C2", "the new shape broadcasts to the shape of the operand"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{{"shape", AttributeKind::Integers, "the new shape"}},
     .infer = infer,
     .gradient = GradientFn([](const GradientContext& g) {
       return std::vector{g.builder.broadcastTo(g.cotangents[0], Shape(g.builder.shapeOf(g.operands[0])))};

@@ -44,14 +44,14 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kTakeAlongAxisOp;
-const OpDef kTakeAlongAxisOp{
+constexpr OpDef kTakeAlongAxisOp{
     .name = "take_along_axis",
     .summary = "Elements of an axis at the positions of the index, each beside its own other positions; an index outside gives 0.",
-    .constraints = std::vector<Constraint>{{"C1", "the index is i32"},
-                                           {"C2", "the axis is within the rank"},
-                                           {"C3", "the index has the operand's extents along all other axes"}},
-    .operands = std::vector<std::string_view>{"x", "idx"},
-    .attributes = std::vector<AttributeDef>{{"axis", AttributeKind::Integer, "the axis that the index counts along"}},
+    .constraints = ConstantList<Constraint>{{"C1", "the index is i32"},
+                                            {"C2", "the axis is within the rank"},
+                                            {"C3", "the index has the operand's extents along all other axes"}},
+    .operands = ConstantList<std::string_view>{"x", "idx"},
+    .attributes = ConstantList<AttributeDef>{{"axis", AttributeKind::Integer, "the axis that the index counts along"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = ElementLowering{.emit = emit, .scalar_only = true},

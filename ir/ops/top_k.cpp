@@ -71,16 +71,16 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kTopKOp;
-const OpDef kTopKOp{
+constexpr OpDef kTopKOp{
     .name = "top_k",
     .summary = "The k largest elements of each line along an axis, largest first, and where each one was; of equal ones the first.",
-    .constraints = std::vector<Constraint>{{"C1", "the operand has numbers"},
-                                           {"C2", "the axis is within the rank"},
-                                           {"C3", "k is at least 1 and at most the extent of the axis"},
-                                           {"C4", kSortable}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{{"axis", AttributeKind::Integer, "the axis that is searched along"},
-                                            {"k", AttributeKind::Integer, "how many"}},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand has numbers"},
+                                            {"C2", "the axis is within the rank"},
+                                            {"C3", "k is at least 1 and at most the extent of the axis"},
+                                            {"C4", kSortable}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{{"axis", AttributeKind::Integer, "the axis that is searched along"},
+                                             {"k", AttributeKind::Integer, "how many"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = DecomposeLowering{.decompose = decompose},

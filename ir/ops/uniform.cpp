@@ -12,12 +12,12 @@ kernel::ValueId emit(ElementEmitter& e) {
 }  // namespace
 
 extern const OpDef kUniformOp;
-const OpDef kUniformOp{
+constexpr OpDef kUniformOp{
     .name = "uniform",
     .summary = "Independent random numbers, uniform in (0, 1).",
-    .constraints = randomConstraints(),
-    .operands = std::vector<std::string_view>{"key"},
-    .attributes = randomAttributes(),
+    .constraints = kRandomConstraints,
+    .operands = ConstantList<std::string_view>{"key"},
+    .attributes = kRandomAttributes,
     .infer = [](const InferContext& c) { return inferRandom("uniform", c); },
     .gradient = NotDifferentiable{kNoRandomGradient},
     .lower = ElementLowering{.emit = emit, .scalar_only = true, .transcendental = true},

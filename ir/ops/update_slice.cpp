@@ -49,12 +49,13 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kUpdateSliceOp;
-const OpDef kUpdateSliceOp{
+constexpr OpDef kUpdateSliceOp{
     .name = "update_slice",
     .summary = "The next version of a state: the value written into it, both flat in row-major order, from an offset on.",
-    .constraints = std::vector<Constraint>{{"C1", "state and value have the same element type"}, {"C2", "the value lies within the state"}},
-    .operands = std::vector<std::string_view>{"state", "value"},
-    .attributes = std::vector<AttributeDef>{{"offset", AttributeKind::Integer, "first element that is written"}},
+    .constraints =
+        ConstantList<Constraint>{{"C1", "state and value have the same element type"}, {"C2", "the value lies within the state"}},
+    .operands = ConstantList<std::string_view>{"state", "value"},
+    .attributes = ConstantList<AttributeDef>{{"offset", AttributeKind::Integer, "first element that is written"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = StorageLowering{},

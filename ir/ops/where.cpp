@@ -40,14 +40,14 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kWhereOp;
-const OpDef kWhereOp{
+constexpr OpDef kWhereOp{
     .name = "where",
     .summary = "Elements of a where the condition holds, else of b.",
     .constraints =
-        std::vector<Constraint>{
+        ConstantList<Constraint>{
             {"C1", "the condition is bool"}, {"C2", "a and b have the same element type"}, {"C3", "operands have the same shape"}},
-    .operands = std::vector<std::string_view>{"cond", "a", "b"},
-    .attributes = std::vector<AttributeDef>{},
+    .operands = ConstantList<std::string_view>{"cond", "a", "b"},
+    .attributes = ConstantList<AttributeDef>{},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower =

@@ -42,12 +42,12 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kWhereCausalOp;
-const OpDef kWhereCausalOp{
+constexpr OpDef kWhereCausalOp{
     .name = "where_causal",
     .summary = "The operand where the last index is at most the one before it, else the fill (the mask of causal attention).",
-    .constraints = std::vector<Constraint>{{"C1", "the operand is f32"}, {"C2", "the last two extents are equal"}},
-    .operands = std::vector<std::string_view>{"x"},
-    .attributes = std::vector<AttributeDef>{{"fill", AttributeKind::Float, "value of the masked elements"}},
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}, {"C2", "the last two extents are equal"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{{"fill", AttributeKind::Float, "value of the masked elements"}},
     .infer = infer,
     .gradient = GradientFn(
         [](const GradientContext& g) { return std::vector{g.builder.make("where_causal", {g.cotangents[0]}, {{"fill", 0.0}})}; }),

@@ -99,23 +99,23 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 extern const OpDef kWindowsOp;
-const OpDef kWindowsOp{
+constexpr OpDef kWindowsOp{
     .name = "windows",
     .summary = "The windows that a kernel sees while it slides along the last axes: [..., S...] becomes [..., positions..., kernel...].",
     .constraints =
-        std::vector<Constraint>{{"C1", "the lists have one number for each of the last axes, kernel, stride and dilations at least 1"},
-                                {"C2", "at least one window fits into each axis with its padding, whose extent is below 2^31"},
-                                {"C3", "the element count fits in 32 bits"},
-                                {"C4", "the fill is a value of the element type"}},
-    .operands = std::vector<std::string_view>{"x"},
+        ConstantList<Constraint>{{"C1", "the lists have one number for each of the last axes, kernel, stride and dilations at least 1"},
+                                 {"C2", "at least one window fits into each axis with its padding, whose extent is below 2^31"},
+                                 {"C3", "the element count fits in 32 bits"},
+                                 {"C4", "the fill is a value of the element type"}},
+    .operands = ConstantList<std::string_view>{"x"},
     .attributes =
-        std::vector<AttributeDef>{{"kernel", AttributeKind::Integers, "elements of the window along each of the last axes"},
-                                  {"stride", AttributeKind::Integers, "elements from one window to the next"},
-                                  {"padding_low", AttributeKind::Integers, "elements of fill before the first one; negative: cropped"},
-                                  {"padding_high", AttributeKind::Integers, "elements of fill after the last one; negative: cropped"},
-                                  {"dilation", AttributeKind::Integers, "elements from one element of the window to the next"},
-                                  {"input_dilation", AttributeKind::Integers, "1 + elements of fill between two elements of x"},
-                                  {"fill", AttributeKind::Float, "value where the window leaves x"}},
+        ConstantList<AttributeDef>{{"kernel", AttributeKind::Integers, "elements of the window along each of the last axes"},
+                                   {"stride", AttributeKind::Integers, "elements from one window to the next"},
+                                   {"padding_low", AttributeKind::Integers, "elements of fill before the first one; negative: cropped"},
+                                   {"padding_high", AttributeKind::Integers, "elements of fill after the last one; negative: cropped"},
+                                   {"dilation", AttributeKind::Integers, "elements from one element of the window to the next"},
+                                   {"input_dilation", AttributeKind::Integers, "1 + elements of fill between two elements of x"},
+                                   {"fill", AttributeKind::Float, "value where the window leaves x"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = DecomposeLowering{.decompose = decompose},

@@ -3,6 +3,7 @@
 // Result<T>, at the public surface thrown as Error); our own bug is an InternalError.
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@ namespace lockstep {
 struct Note {
   std::string message;
   Location where;
+  uint32_t length = 0;  ///< code points of the text that it is about, from `where` on; 0 = unknown
   friend bool operator==(const Note&, const Note&) = default;
 };
 
@@ -26,6 +28,7 @@ struct Diagnostic {
   Location where;
   std::vector<Note> notes;
   std::string remedy;
+  uint32_t length = 0;  ///< as in Note
   friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
 };
 

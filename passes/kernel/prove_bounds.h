@@ -5,8 +5,7 @@
 
 namespace lockstep::passes {
 
-/// Marks an access in_bounds when every index is known to lie below the element count: by the ranges of u32 arithmetic, of built-in
-/// values under the workgroup size, and of what the `if`s around (or before, when they jump away) compare with. What is not proven stays
+/// Marks an access in_bounds when every index is known to lie below the element count (see kernel::guardAccesses). What is not proven stays
 /// guarded.
 kernel::Module proveBounds(kernel::Module module);
 

@@ -26,11 +26,15 @@ class Remover {
         root_(m_.values.size()),
         stores_(m_.values.size()),
         owner_(m_.instructions.size()),
+        jumps_(m_.instructions.size()),
         live_(m_.instructions.size()),
         read_(m_.values.size()) {}
 
   Module run() {
-    for (const kernel::Function& function : m_.functions) collect(function.body, {});
+    for (const kernel::Function& function : m_.functions) {
+      has_effect_.push_back(false);
+      collect(function.body, {});
+    }
     while (!work_.empty()) {
       InstructionId next = work_.back();
       work_.pop_back();
@@ -42,16 +46,21 @@ class Remover {
   }
 
  private:
-  /// Notes who owns each instruction, what each pointer points into and who stores there; marks what has an effect.
+  /// Notes who owns each instruction, what each pointer points into and who stores there; marks what has an effect. A loop is needed when
+  /// something in it is: one that computes nothing may be left out, whether it ends or not.
   void collect(BlockId block, InstructionId owner) {
     for (InstructionId id : m_[block].instructions) {
       const Instruction& x = m_[id];
       owner_[id.index()] = owner;
       if (x.op == Op::Access) root_[x.result.index()] = rootOf(x.operands[0]);
-      if (x.op == Op::Store && isLocal(rootOf(x.operands[0]))) {
+      if (leavesConstruct(x.op)) {
+        jumps_[target(x.op, owner).index()].push_back(id);
+      } else if (x.op == Op::Store && isLocal(rootOf(x.operands[0]))) {
         stores_[rootOf(x.operands[0]).index()].push_back(id);
+        has_effect_.back() = has_effect_.back() || m_.typeOf(rootOf(x.operands[0])).space != AddressSpace::Function;
       } else if (hasEffect(x)) {
         mark(id);
+        has_effect_.back() = has_effect_.back() || x.op != Op::Return;
       }
       for (BlockId inner : x.blocks) collect(inner, id);
     }
@@ -66,11 +75,18 @@ class Remover {
            (space == AddressSpace::Function || space == AddressSpace::Private || space == AddressSpace::Workgroup);
   }
 
-  static bool hasEffect(const Instruction& x) {
+  static bool leavesConstruct(Op op) { return op == Op::Break || op == Op::BreakIf || op == Op::Continue; }
+
+  /// The loop or switch that a jump inside of `owner` leaves or goes on with.
+  [[nodiscard]] InstructionId target(Op op, InstructionId owner) const {
+    while (m_[owner].op != Op::Loop && (m_[owner].op != Op::Switch || op == Op::Continue)) owner = owner_[owner.index()];
+    return owner;
+  }
+
+  [[nodiscard]] bool hasEffect(const Instruction& x) const {
     OpGroup group = kernel::info(x.op).group;
-    if (x.op == Op::If) return false;  // needed when something in it is
-    return x.op == Op::Store || group == OpGroup::Atomic || group == OpGroup::Barrier || group == OpGroup::Control ||
-           group == OpGroup::Call;
+    if (x.op == Op::Call) return has_effect_[x.immediate];
+    return x.op == Op::Store || x.op == Op::Return || group == OpGroup::Atomic || group == OpGroup::Barrier;
   }
 
   void mark(InstructionId id) {
@@ -82,6 +98,7 @@ class Remover {
   void need(const Instruction& x) {
     InstructionId owner = owner_[static_cast<size_t>(&x - m_.instructions.data())];
     if (owner.valid()) mark(owner);
+    for (InstructionId jump : jumps_[static_cast<size_t>(&x - m_.instructions.data())]) mark(jump);
     for (size_t i = 0; i < x.operands.size(); ++i) {
       const kernel::Value& operand = m_[x.operands[i]];
       if (operand.kind == ValueKind::Instruction) mark(InstructionId(operand.index));
@@ -108,6 +125,8 @@ class Remover {
   std::vector<ValueId> root_;                       // of each pointer made by access: the variable or parameter
   std::vector<std::vector<InstructionId>> stores_;  // of each local variable
   std::vector<InstructionId> owner_;                // of each instruction: the if, loop or switch around it
+  std::vector<std::vector<InstructionId>> jumps_;   // of each loop and switch: what leaves it or goes on with it
+  std::vector<bool> has_effect_;                    // of each function, callees first
   std::vector<bool> live_, read_;
   std::vector<InstructionId> work_;
 };

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "backends/reference/bytecode.h"
 #include "backends/reference/dispatch.h"
@@ -55,6 +56,61 @@ TEST(Checks, out_of_bounds_is_the_same_for_any_number_of_threads) {
     EXPECT_EQ(toString(failureOf(shifted(10), {Words(64)}, {64, 1, 1}, {.max_threads = threads}).diagnostics), first);
 }
 
+/// Each invocation writes the lowest local_invocation_index of its subgroup, its lane and what the lane below holds where x < 3.
+constexpr std::string_view kSubgroups = R"(enable subgroups
+var @out: array<vec3<u32>> {access = read_write, binding = 0, group = 0, space = storage}
+fn @main(%gid: vec3<u32> {builtin = global_invocation_id}, %local: u32 {builtin = local_invocation_index}, %lane: u32 {builtin = subgroup_invocation_id}) {workgroup_size = [48, 1, 1]} {
+  %i: u32 = extract %gid, 0u
+  %lowest: u32 = subgroup_min %local
+  %kept: ptr<function, u32> = var
+  %few: u32 = rem %i, 5u
+  %some: bool = lt %few, 3u
+  if %some {
+    %up: u32 = subgroup_shuffle_up %i, 1u
+    store %kept, %up
+  }
+  %moved: u32 = load %kept
+  %v: vec3<u32> = construct %lowest, %lane, %moved
+  %p: ptr<storage, vec3<u32>, read_write> = access @out, %i
+  store %p, %v
+}
+)";
+
+Words subgroupsOf(const ReferenceOptions& options) {
+  const std::unique_ptr<Backend> backend = makeReference(options);
+  return runText(*backend, kSubgroups, {Words(size_t(48) * 20 * 4)}, {20, 1, 1}).orThrow()[0];
+}
+
+TEST(Checks, subgroups_are_taken_in_order_unless_a_seed_is_given) {
+  for (uint32_t size : {4u, 8u, 16u, 32u, 64u, 128u}) {
+    const Words out = subgroupsOf({.subgroup_size = size});
+    for (uint32_t k = 0; k < 48 * 20; ++k) {
+      const uint32_t local = k % 48;
+      ASSERT_EQ(out[4 * k], local / size * size) << "size " << size;
+      ASSERT_EQ(out[4 * k + 1], local % size);
+      if (k % 5 >= 3 || local % size == 0) continue;
+      ASSERT_EQ(out[4 * k + 2], k - 1);
+    }
+  }
+  EXPECT_EQ(subgroupsOf({}), subgroupsOf({.subgroup_size = 4}));
+  EXPECT_NE(subgroupsOf({.subgroup_seed = 1}), subgroupsOf({}));
+  EXPECT_NE(subgroupsOf({.subgroup_seed = 1}), subgroupsOf({.subgroup_seed = 2}));
+}
+
+TEST(Checks, subgroups_are_the_same_for_any_number_of_threads) {
+  for (uint64_t seed : {0u, 9u}) {
+    const Words first = subgroupsOf({.max_threads = 1, .subgroup_seed = seed});
+    for (uint32_t threads : {2u, 5u}) EXPECT_EQ(subgroupsOf({.max_threads = threads, .subgroup_seed = seed}), first);
+  }
+}
+
+TEST(Checks, a_subgroup_size_is_a_power_of_two) {
+  for (uint32_t size : {0u, 2u, 12u, 256u}) {
+    const Failure failure = failureOf(kSubgroups, {Words(48 * 4)}, {1, 1, 1}, {.subgroup_size = size});
+    EXPECT_EQ(failure.diagnostics[0].code, "reference.subgroups") << size;
+  }
+}
+
 TEST(Checks, workgroup_memory_without_its_zero_holds_nans_at_first) {
   const std::string text = std::string(kBuffer) + R"(var @scratch: array<f32, 32> {initial = none, space = workgroup}
 fn @main(%i: u32 {builtin = local_invocation_index}) {workgroup_size = [32, 1, 1]} {
@@ -93,6 +149,32 @@ fn @main(%gid: vec3<u32> {builtin = global_invocation_id}) {workgroup_size = [32
   Result<std::vector<Words>> out = runText(*backend, text, {Words(31, 7), Words(32, 5)}, {1, 1, 1});
   ASSERT_TRUE(out.ok()) << toString(out.diagnostics());
   for (uint32_t k = 0; k < 32; ++k) EXPECT_EQ((*out)[1][k], k < 16 ? 5u : k == 16 ? 0u : 7u) << k;
+}
+
+TEST(Checks, halves_out_of_bounds) {
+  // Invocation i copies half i + 1 to half i + 1 of a buffer of 31 words, so the last one is outside of both.
+  const std::string text = R"(enable f16
+var @in: array<f16> {access = read, binding = 0, group = 0, space = storage}
+var @out: array<f16> {access = read_write, binding = 1, group = 0, space = storage}
+fn @main(%gid: vec3<u32> {builtin = global_invocation_id}) {workgroup_size = [31, 1, 1]} {
+  %i: u32 = extract %gid, 0u
+  %j: u32 = add %i, 1u
+  %p: ptr<storage, f16, read> = access @in, %j
+  %x: f16 = load %p
+  %q: ptr<storage, f16, read_write> = access @out, %j
+  store %q, %x
+}
+)";
+  const Failure failure = failureOf(text, {Words(31), Words(31)}, {2, 1, 1});
+  EXPECT_EQ(failure.diagnostics[0].code, "reference.out_of_bounds");
+  EXPECT_NE(failure.diagnostics[0].message.find("index 62 is out of bounds of in with 62 elements"), std::string::npos)
+      << failure.diagnostics[0].message;
+  const std::unique_ptr<Backend> backend = makeReference({.checks = false});
+  const Result<std::vector<Words>> out = runText(*backend, text, {Words(31, 0x3c003c00u), Words(31)}, {2, 1, 1});
+  ASSERT_TRUE(out.ok());
+  Words wanted(31, 0x3c003c00u);
+  wanted[0] = 0x3c000000u;
+  EXPECT_EQ((*out)[1], wanted);
 }
 
 TEST(Checks, out_of_bounds_in_every_address_space) {
@@ -182,6 +264,30 @@ TEST(Checks, endless_loop) {
 )";
   Failure failure = failureOf(text, {Words(4)}, {1, 1, 1}, {.loop_budget = 1u << 20});
   EXPECT_EQ(failure.diagnostics[0].code, "reference.endless_loop");
+}
+
+TEST(Checks, orders_of_invocations_show_what_depends_on_them) {
+  const std::string text = R"(
+var @last: atomic<u32> {access = read_write, binding = 0, group = 0, space = storage}
+var @sum: atomic<u32> {access = read_write, binding = 1, group = 0, space = storage}
+fn @main(%gid: vec3<u32> {builtin = global_invocation_id}) {workgroup_size = [8, 1, 1]} {
+  %i: u32 = extract %gid, 0u
+  atomic_store @last, %i
+  %0: u32 = atomic_add @sum, %i
+}
+)";
+  std::set<uint32_t> last;
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    const std::unique_ptr<Backend> backend = makeReference({.order_seed = seed, .max_threads = 1});
+    const std::vector<Words> out = runText(*backend, text, {Words(1), Words(1)}, {64, 1, 1}).orThrow();
+    last.insert(out[0][0]);
+    EXPECT_EQ(out[1][0], 511u * 512 / 2);
+    if (seed == 0) {
+      EXPECT_EQ(out[0][0], 511u) << "the last one in ascending order";
+    }
+    EXPECT_EQ(runText(*backend, text, {Words(1), Words(1)}, {64, 1, 1}).orThrow()[0], out[0]) << "one seed is one order";
+  }
+  EXPECT_GT(last.size(), 4u);
 }
 
 program::Program readsWorkspace(bool filled) {

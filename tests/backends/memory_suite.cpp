@@ -2,6 +2,7 @@
 // Memory: layouts, dynamic indices, workgroup memory with barriers, atomics, large grids.
 #include <algorithm>
 
+#include "ir/kernel/guard_accesses.h"
 #include "tests/backends/conformance.h"
 
 namespace lockstep::conformance {
@@ -11,6 +12,54 @@ Words iota(uint32_t count, uint32_t first = 0) {
   Words words(count);
   for (uint32_t k = 0; k < count; ++k) words[k] = first + k;
   return words;
+}
+
+/// A kernel that reads, writes and counts at indices of which half lie outside, in storage, workgroup and function memory and in values.
+constexpr const char* kOutside = R"(lockstep.kernel 1
+var @index: array<i32, 4> {access = read, binding = 0, group = 0, space = storage}
+var @out: array<u32> {access = read_write, binding = 1, group = 0, space = storage}
+var @count: array<atomic<u32>, 4> {access = read_write, binding = 2, group = 0, space = storage}
+var @shared: array<u32, 4> {space = workgroup}
+fn @main(%lid: u32 {builtin = local_invocation_index}) {workgroup_size = [4, 1, 1]} {
+  %w: ptr<workgroup, u32> = access @shared, %lid
+  %ten: u32 = add %lid, 10u
+  store %w, %ten
+  workgroup_barrier
+  %pi: ptr<storage, i32> = access @index, %lid
+  %i: i32 = load %pi
+  %local: ptr<function, vec4<u32>> = var vec4<u32>(20u, 21u, 22u, 23u)
+  %pl: ptr<function, u32> = access %local, %i
+  %l: u32 = load %pl
+  %ps: ptr<workgroup, u32> = access @shared, %i
+  %s: u32 = load %ps
+  %v: u32 = extract vec4<u32>(30u, 31u, 32u, 33u), %i
+  %pc: ptr<storage, atomic<u32>, read_write> = access @count, %i
+  %c: u32 = atomic_add %pc, 1u
+  %at: u32 = mul %lid, 3u
+  %at1: u32 = add %at, 1u
+  %at2: u32 = add %at, 2u
+  %o0: ptr<storage, u32, read_write> = access @out, %at
+  store %o0, %l
+  %o1: ptr<storage, u32, read_write> = access @out, %at1
+  store %o1, %s
+  %o2: ptr<storage, u32, read_write> = access @out, %at2
+  store %o2, %v
+  %far: u32 = add %lid, 12u
+  %o3: ptr<storage, u32, read_write> = access @out, %far
+  store %o3, 7u
+}
+)";
+
+TEST_P(Conformance, accesses_out_of_bounds_under_each_policy) {
+  const kernel::Module module = kernel::parse(kOutside).orThrow();
+  // 0, 3, 4 and -1; the last store is inside for the first invocation only.
+  const std::vector<Words> buffers{{0, 3, 4, ~0u}, Words(13), Words(4)};
+  const std::vector<Words> clamped = run(kernel::guardAccesses(module, kernel::OutOfBounds::Clamp), buffers, {1, 1, 1});
+  EXPECT_EQ(clamped[1], (Words{20, 10, 30, 23, 13, 33, 23, 13, 33, 23, 13, 33, 7}));
+  EXPECT_EQ(clamped[2], (Words{1, 0, 0, 3}));
+  const std::vector<Words> skipped = run(kernel::guardAccesses(module, kernel::OutOfBounds::ZeroAndSkip), buffers, {1, 1, 1});
+  EXPECT_EQ(skipped[1], (Words{20, 10, 30, 23, 13, 33, 0, 0, 0, 0, 0, 0, 7}));
+  EXPECT_EQ(skipped[2], (Words{1, 0, 0, 1}));
 }
 
 TEST_P(Conformance, layout_of_structs_vec3_and_matrices) {

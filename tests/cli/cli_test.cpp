@@ -28,7 +28,7 @@ TEST_F(Cli, help_lists_the_verbs) {
   const Outcome help = run("--help");
   EXPECT_EQ(help.status, 0);
   for (const char* verb :
-       {"train", "devices", "doctor", "explain", "run", "explore", "opt", "profile", "verify", "new", "manual", "completions"}) {
+       {"train", "devices", "doctor", "explain", "run", "explore", "opt", "profile", "verify", "fmt", "conformance", "new", "manual", "completions"}) {
     EXPECT_NE(help.out.find(verb), std::string::npos);
     const Outcome one = run(std::string(verb) + " --help");
     EXPECT_EQ(one.status, 0) << verb;

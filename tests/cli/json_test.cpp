@@ -104,6 +104,7 @@ TEST_F(CliJson, outputs_fit_their_schemas) {
            {"opt --list", "opt_list"},
            {"verify golden golden.safetensors --device reference", "verify_golden"},
            {"verify samples mlp-sin --steps 1 --device reference", "verify_samples"},
+           {"fmt --check k.wgsl", "fmt"},
            {"new my_model", "new"},
            {"no-such-verb", "errors"},
            {"opt no-such-file.graph", "errors"},

@@ -152,11 +152,11 @@ TEST(IrPage, spaces_golden) {
 }
 
 TEST(IrPage, operations_golden) {
-  static constexpr std::array<std::string_view, 8> kGroups{"arithmetic", "math",    "composite", "memory",
-                                                           "atomic",     "barrier", "control",   "call"};
-  static constexpr std::array<std::string_view, 11> kRules{
-      "stated",        "operand, float", "operand, number", "operand, integer", "operand, any", "bool",
-      "first operand", "operand, bool",  "scalar",          "values",           "none"};
+  static constexpr std::array<std::string_view, 9> kGroups{"arithmetic", "math",     "composite", "memory", "atomic",
+                                                           "barrier",    "subgroup", "control",   "call"};
+  static constexpr std::array<std::string_view, 12> kRules{"stated",       "operand, float", "operand, number", "operand, integer",
+                                                           "operand, any", "bool",           "first operand",   "operand, bool",
+                                                           "scalar",       "values",         "value of a lane", "none"};
   using Key = std::tuple<kernel::OpGroup, kernel::TypeRule, int>;
   std::map<Key, std::vector<std::string>> rows;
   for (size_t i = 0; i < kernel::kOpCount; ++i) {

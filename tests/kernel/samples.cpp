@@ -63,6 +63,8 @@ class OpSampler {
       if (inferType(types, op, operand_types)) {
         std::vector<ValueId> operands;
         for (TypeId type : operand_types) operands.push_back(value(type));
+        // The lane of a broadcast is a constant.
+        if (info(op).rule == TypeRule::Lane) operands[1] = builder_.u32(3);
         builder_.setFloatMode(added ? FloatMode::Strict : FloatMode::Contract);
         builder_.make(op, operands);
         added = true;
@@ -112,6 +114,10 @@ class OpSampler {
       builder_.make(op, {data_});
     } else if (op == Op::Call) {
       builder_.call(helper_, {value(Scalar::F32)});
+    } else if (op == Op::SubgroupElect) {
+      builder_.make(op, {});
+    } else if (info(op).group == OpGroup::Subgroup && info(op).rule == TypeRule::Explicit) {
+      builder_.make(op, {value(Scalar::Bool)});
     } else if (op == Op::WorkgroupBarrier || op == Op::StorageBarrier) {
       builder_.makeVoid(op);
     } else {

@@ -175,6 +175,11 @@ std::vector<RuleCase> entryPointCases() {
              "fn @f() {workgroup_size = [1, 1, 1]} {\n  %0: f32 = load @a\n  %1: f32 = call @h()\n}\n",
              "kernel.binding", 3, 1),
       module("subgroups_not_listed", "fn @f(%a: u32 {builtin = subgroup_size}) " + size, "kernel.capability", 2, 7),
+      module("subgroup_operation_not_listed", "fn @f() {\n  %0: u32 = subgroup_add 1u\n}\n", "kernel.capability", 3, 3),
+      module("broadcast_lane_above_127", "enable subgroups\nfn @f() {\n  %0: u32 = subgroup_broadcast 1u, 128u\n}\n", "kernel.constant", 4,
+             36),
+      module("quad_lane_is_computed", "enable subgroups\nfn @f() {\n  %0: u32 = complement 1u\n  %1: u32 = quad_broadcast 1u, %0\n}\n",
+             "kernel.constant", 5, 32),
       module("f16_not_listed", "fn @f() {\n  %0: f16 = neg 1.0h\n}\n", "kernel.capability", 3, 3),
       module("f16_not_listed_in_variable", "var @x: vec2<f16> {space = private}\n", "kernel.capability", 2, 1),
   };

@@ -314,7 +314,7 @@ std::vector<Broken> brokenCases() {
   }
   for (const OpDef* op : allOps()) {
     bool one_float = op->operands->size() == 1 && op->attributes->empty() && op->constraints->size() == 1;
-    if (one_float && op->constraints->front().text == "the operand is f32") broken.push_back({*op->name, "C1", {idx}, {}, {}});
+    if (one_float && (*op->constraints)[0].text == "the operand is f32") broken.push_back({*op->name, "C1", {idx}, {}, {}});
   }
   broken.push_back({"neg", "C1", {u32({2})}, {}, {}});
   return broken;

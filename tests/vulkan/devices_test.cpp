@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "backends/vulkan/context.h"
+#include "backends/vulkan/limits.h"
 #include "backends/vulkan/pipeline_cache.h"
 #include "backends/vulkan/vulkan.h"
 
@@ -28,6 +29,31 @@ class Variable {
   const char* name_;
   std::optional<std::string> old_;
 };
+
+TEST(Devices, a_missing_subgroup_operation_is_named) {
+  const auto messageOf = [](const std::string& type, const std::string& operation, const vulkan::DeviceFacts& facts) {
+    const std::string text =
+        "lockstep.kernel 1\nenable f16\nenable subgroups\nfn @main(%lane: u32 {builtin = subgroup_invocation_id}) "
+        "{workgroup_size = [1, 1, 1]} {\n  %x: " +
+        type + " = convert %lane\n  %y: " + type + " = " + operation + "\n}\n";
+    const Status status = vulkan::checkSubgroups("k", kernel::parse(text).orThrow(), facts);
+    return status.ok() ? std::string() : status.diagnostics()[0].code + ": " + status.diagnostics()[0].message;
+  };
+  vulkan::DeviceFacts facts{.spirv = {}, .extensions = {}, .info = {}};
+  facts.info.name = "box";
+  EXPECT_EQ(messageOf("u32", "subgroup_add %x", facts),
+            "vulkan.feature: kernel \"k\" uses builtin subgroup_invocation_id, but box lacks the basic operations of subgroups");
+  facts.subgroup_operations = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
+  EXPECT_EQ(messageOf("u32", "subgroup_add %x", facts), "");
+  EXPECT_EQ(messageOf("u32", "subgroup_shuffle_up %x, 1u", facts),
+            "vulkan.feature: kernel \"k\" uses subgroup_shuffle_up, but box lacks the shuffle_relative operations of subgroups");
+  EXPECT_EQ(messageOf("u32", "quad_swap_x %x", facts),
+            "vulkan.feature: kernel \"k\" uses quad_swap_x, but box lacks the quad operations of subgroups");
+  EXPECT_EQ(messageOf("f16", "subgroup_add %x", facts),
+            "vulkan.feature: kernel \"k\" uses subgroup_add, but box lacks the f16 operations of subgroups");
+  facts.subgroup_f16 = true;
+  EXPECT_EQ(messageOf("f16", "subgroup_add %x", facts), "");
+}
 
 TEST(Devices, missing_driver_gives_no_devices) {
   Variable newer("VK_DRIVER_FILES", "/nonexistent/driver.json"), older("VK_ICD_FILENAMES", "/nonexistent/driver.json");

@@ -9,7 +9,12 @@
 namespace lockstep::vulkan {
 namespace {
 
-const SpirvOptions kAll{.preserve_signed_zero_inf_nan = true, .round_to_nearest_even = true, .zero_initialize_workgroup = true};
+const SpirvOptions kAll{.preserve_signed_zero_inf_nan = true,
+                        .round_to_nearest_even = true,
+                        .preserve_signed_zero_inf_nan_f16 = true,
+                        .round_to_nearest_even_f16 = true,
+                        .zero_initialize_workgroup = true,
+                        .subgroup_uniform_control_flow = true};
 
 std::string emitText(const std::string& lines, const SpirvOptions& options = {}) {
   kernel::Module module = kernel::parse(kernel::testing::inEntryPoint(lines)).orThrow();
@@ -46,6 +51,18 @@ TEST(Spirv, wide_module_is_valid) {
   for (const SpirvOptions& options : {SpirvOptions{}, kAll}) {
     EXPECT_EQ(validateSpirv(emitSpirv(valid, options).orThrow()), "");
   }
+}
+
+TEST(Spirv, float_modes_of_f16_only_where_it_is_used) {
+  const auto modes = [](const std::string& text) {
+    return std::pair(count(text, "SignedZeroInfNanPreserve 16") + count(text, "RoundingModeRTE 16"),
+                     count(text, "SignedZeroInfNanPreserve 32") + count(text, "RoundingModeRTE 32"));
+  };
+  EXPECT_EQ(modes(emitText("  %x: f16 = neg 1.0h\n", kAll)), std::pair(size_t{2}, size_t{2}));
+  const std::string plain = "lockstep.kernel 1\nfn @main() {workgroup_size = [1, 1, 1]} {\n}\n";
+  kernel::ValidModule module = kernel::validate(kernel::parse(plain).orThrow()).orThrow();
+  EXPECT_EQ(modes(disassemble(emitSpirv(module, kAll).orThrow())), std::pair(size_t{0}, size_t{2}));
+  EXPECT_EQ(modes(emitText("  %x: f16 = neg 1.0h\n")), std::pair(size_t{0}, size_t{0}));
 }
 
 TEST(Spirv, module_without_entry_point_is_refused) {
@@ -108,6 +125,29 @@ TEST(Spirv, float_controls_follow_the_device) {
   std::string text = emitText("", kAll);
   EXPECT_EQ(count(text, "OpExecutionMode %main SignedZeroInfNanPreserve 32"), 1u);
   EXPECT_EQ(count(text, "OpExecutionMode %main RoundingModeRTE 32"), 1u);
+}
+
+TEST(Spirv, subgroup_capabilities_are_those_that_are_used) {
+  const auto textOf = [](const std::string& operation) {
+    const std::string text =
+        "lockstep.kernel 1\nenable subgroups\nfn @main(%i: u32 {builtin = local_invocation_index}) "
+        "{workgroup_size = [64, 1, 1]} {\n" +
+        operation + "}\n";
+    const std::vector<uint32_t> words = emitSpirv(kernel::validate(kernel::parse(text).orThrow()).orThrow(), kAll).orThrow();
+    EXPECT_EQ(validateSpirv(words), "");
+    return disassemble(words);
+  };
+  const std::string none = textOf("");
+  EXPECT_EQ(count(none, "OpCapability GroupNonUniform"), 0u);
+  const std::string sum = textOf("  %0: u32 = subgroup_add %i\n");
+  EXPECT_EQ(count(sum, "OpCapability GroupNonUniform"), 2u);
+  EXPECT_EQ(count(sum, "OpCapability GroupNonUniformArithmetic"), 1u);
+  EXPECT_EQ(count(sum, "OpExecutionMode %main SubgroupUniformControlFlowKHR"), 1u);
+  const std::string quad = textOf("  %0: u32 = quad_swap_y %i\n  %1: u32 = subgroup_shuffle_down %i, 1u\n");
+  EXPECT_EQ(count(quad, "OpCapability GroupNonUniform"), 3u);
+  EXPECT_EQ(count(quad, "OpCapability GroupNonUniformQuad"), 1u);
+  EXPECT_EQ(count(quad, "OpCapability GroupNonUniformShuffleRelative"), 1u);
+  EXPECT_EQ(count(emitText("", kAll), "SubgroupUniformControlFlowKHR"), 0u);
 }
 
 TEST(Spirv, workgroup_memory_is_zeroed_by_an_initializer_or_a_loop) {

@@ -45,6 +45,11 @@ TEST(ConstEval, abstractNumbers_areExact) {
       {"0.1 + 0.2", "0.3f"},
       {"(1 << 40) >> 38", "4i"},
       {"1 << 63", "shift of 1 by 63 loses bits"},
+      {"(-1 << 63) >> 63", "-1i"},
+      {"1 << 64", "shift of 1 by 64 loses bits"},
+      {"0 << 4294967295u", "0i"},
+      {"5 >> 64", "0i"},
+      {"-5 >> 4294967295u", "-1i"},
       {"7 / 2", "3i"},
       {"-7 / 2", "-3i"},
       {"-7 % 2", "-1i"},
@@ -102,6 +107,10 @@ TEST(ConstEval, conversions_followWgsl) {
       {"bitcast<f32>(0x3F800000u)", "1.0f"},
       {"bitcast<u32>(1.0f)", "1065353216u"},
       {"bitcast<i32>(4294967295u)", "-1i"},
+      {"bitcast<u32>(4294967295)", "4294967295u"},
+      {"bitcast<vec2<u32>>(vec2(4000000000, 1))", "vec2<u32>{4000000000u, 1u}"},
+      {"bitcast<u32>(-1)", "value -1 does not fit u32"},
+      {"bitcast<i32>(4294967295)", "value 4294967295 does not fit i32"},
       {"bitcast<f32>(0x7F800000u)", "the bits are not a finite f32"},
       {"bitcast<u32>(vec2<f16>(1.0h, 2.0h))", "1073757184u"},
       {"vec3<f32>(vec3<i32>(1, 2, 3))", "vec3<f32>{1.0f, 2.0f, 3.0f}"},
@@ -161,6 +170,9 @@ TEST(ConstEval, builtins_haveWgslValues) {
       {"pow(2, 10)", "1024.0f"},
       {"pow(-2f, 2f)", "the base of pow is outside its domain"},
       {"exp2(3)", "8.0f"},
+      {"determinant(mat2x2(1245.0, -65.0, -734.0, 436.0)) == 495110.0", "true"},
+      {"determinant(mat3x3(1.0, 2, 3, 4, 5, 6, 7, 8, 10)) == -3.0", "true"},
+      {"determinant(mat4x4(2.0, 0, 0, 1, 0, 3, 0, 0, 0, 0, 5, 0, 1, 0, 0, 1)) == 15.0", "true"},
       {"ldexp(1.5, 3)", "12.0f"},
       {"ldexp(1f, 129)", "the exponent of ldexp is above 128"},
       {"step(1.0, 1.0)", "1.0f"},
@@ -201,6 +213,36 @@ TEST(ConstEval, builtins_haveWgslValues) {
       {"dot4U8Packed(0x01020304u, 0xFF010101u)", "264u"},
   };
   for (const Case& c : kCases) EXPECT_EQ(evaluate(c.expression), c.expected) << c.expression;
+}
+
+TEST(ConstEval, modfAndFrexp_giveStructs) {
+  constexpr Case kCases[] = {
+      {"refract(vec2(0, -1), vec2(0, 1), 1f).y", "-1.0f"},
+      {"mix(vec2(0, 2), vec2(1), 0.5h).x", "0.5h"},
+      {"mix(vec2(0f), vec2(1), 0.5).x", "0.5f"},
+      {"modf(-2.75).fract", "-0.75f"},
+      {"modf(-2.75).whole", "-2.0f"},
+      {"modf(3).whole", "3.0f"},
+      {"modf(2.5h).fract", "0.5h"},
+      {"modf(vec2(1.5, 2.25f)).fract", "vec2<f32>{0.5f, 0.25f}"},
+      {"frexp(20.0).fract", "0.625f"},
+      {"frexp(20.0).exp", "5i"},
+      {"frexp(0x1p-140f).exp", "-139i"},
+      {"frexp(0.0).exp", "0i"},
+      {"frexp(vec2h(8, -0.75)).exp", "vec2<i32>{4i, 0i}"},
+      {"frexp(1e300).exp", "997i"},
+      {"frexp(1i).exp", "'frexp' does not take arguments of types (i32)"},
+      {"array(modf(0.5).fract, 1)", "array<f32, 2>{0.5f, 1.0f}"},
+      {"abs(-9223372036854775807 - 1) == -9223372036854775807 - 1", "true"},
+      {"-(-9223372036854775807 - 1) == -9223372036854775807 - 1", "true"},
+  };
+  for (const Case& c : kCases) EXPECT_EQ(evaluate(c.expression), c.expected) << c.expression;
+  // The structs have no names, but values of them can be kept.
+  readGood(
+      "fn f(x: f32) -> f32 { let a = modf(x); var b = frexp(x); b = frexp(a.whole); let c = modf(1.5); return a.fract + b.fract + c.whole; "
+      "}");
+  EXPECT_EQ(firstError("var<private> a: __modf_result_f32;"), "1:17 wgsl.name: '__modf_result_f32' is not declared");
+  EXPECT_EQ(firstError("fn f(x: f32) { modf(x); }"), "1:16 wgsl.type: the result of 'modf' must be used");
 }
 
 TEST(ConstEval, precedence_isWgsls) {

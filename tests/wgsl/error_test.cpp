@@ -33,7 +33,8 @@ TEST(Errors, syntax_isReportedAtTheToken) {
       {"const a = 1 $ 2;", "1:13 wgsl.syntax: character '$' is not part of WGSL"},
       {"/* never closed", "1:1 wgsl.syntax: block comment is not closed"},
       {"@compute const a = 1;", "1:1 wgsl.syntax: attributes are not allowed on this declaration"},
-      {"fn f() { discard; }", "1:10 wgsl.unsupported: 'discard' belongs to fragment shaders, and only compute shaders are supported"},
+      {"@compute @workgroup_size(1) fn f() { discard; }",
+       "1:38 wgsl.unsupported: 'discard' belongs to fragment shaders, and only compute shaders are supported"},
   };
   for (const Case& c : kCases) EXPECT_EQ(firstError(c.source), c.expected) << c.source;
 }
@@ -60,9 +61,9 @@ TEST(Errors, identifiers_areThoseOfUnicode) {
       {"const a→b = 1;", "1:8 wgsl.syntax: character '→' is not part of WGSL"},
       {"const ·a = 1;", "1:7 wgsl.syntax: character '·' is not part of WGSL"},
       {"const 😀 = 1;", "1:7 wgsl.syntax: character '😀' is not part of WGSL"},
-      {"const a\xC0\x80 = 1;", "1:8 wgsl.syntax: byte 0xc0 is not valid here"},
-      {"const a\xE0\x80\x80 = 1;", "1:8 wgsl.syntax: byte 0xe0 is not valid here"},
-      {"const a\xED\xA0\x80 = 1;", "1:8 wgsl.syntax: byte 0xed is not valid here"},
+      {"const a\xC0\x80 = 1;", "1:8 wgsl.syntax: byte 0xc0 is not UTF-8 text"},
+      {"const a\xE0\x80\x80 = 1;", "1:8 wgsl.syntax: byte 0xe0 is not UTF-8 text"},
+      {"const a\xED\xA0\x80 = 1;", "1:8 wgsl.syntax: byte 0xed is not UTF-8 text"},
   };
   for (const Case& c : kCases) EXPECT_EQ(firstError(c.source), c.expected) << c.source;
 }
@@ -85,7 +86,11 @@ TEST(Errors, names_areResolved) {
       {"fn f() { g(); } fn g() { f(); }", "1:26 wgsl.flow: call of 'f' makes a recursion, which WGSL does not allow"},
       {"fn f() { f(); }", "1:10 wgsl.flow: call of 'f' makes a recursion, which WGSL does not allow"},
       {"@group(0) @binding(0) var t: texture_2d<f32>;", "1:30 wgsl.unsupported: 'texture_2d' is not supported"},
-      {"fn f() { _ = dpdx(1.0); }", "1:14 wgsl.unsupported: 'dpdx' is not supported"},
+      {"var<private> read: i32; @group(0) @binding(0) var<storage, read> b: i32;",
+       "1:60 wgsl.name: 'read' is a declaration here, not a word of WGSL"},
+      {"enable nothing;", "1:8 wgsl.name: WGSL has no extension 'nothing'"},
+      {"requires nothing;", "1:10 wgsl.name: WGSL has no language feature 'nothing'"},
+      {"enable chromium_internal_graphite;", "1:8 wgsl.unsupported: extension 'chromium_internal_graphite' is not supported"},
   };
   for (const Case& c : kCases) EXPECT_EQ(firstError(c.source), c.expected) << c.source;
 }
@@ -111,8 +116,10 @@ TEST(Errors, types_areChecked) {
       {"fn f(a: i32) { a++; }", "1:16 wgsl.type: 'a' cannot be assigned, because it is not a variable"},
       {"fn f() { var a = 1.0; a++; }", "1:23 wgsl.type: only i32 and u32 can be incremented and decremented, not f32"},
       {"@group(0) @binding(0) var<storage> b: array<f32>; fn f() { b[0] = 1; }", "1:60 wgsl.type: this memory is read-only"},
-      {"fn f() { var v: vec2<f32>; v.xy = vec2(1.0); }",
-       "1:28 wgsl.type: the left side of an assignment must be a variable or a part of one"},
+      {"fn f() { var v: vec2<f32>; v.xx = vec2(1.0); }", "1:28 wgsl.type: component 'x' would be assigned twice"},
+      {"fn f() { var v: vec2<f32>; v.xy = vec3(1.0); }",
+       "1:35 wgsl.type: assigned value has type vec3<abstract-float>, but vec2<f32> is needed"},
+      {"fn f(v: vec2<f32>) { v.xy = vec2(1.0); }", "1:22 wgsl.type: the left side of an assignment must be a variable or a part of one"},
       {"fn f() { var a: array<i32>; }", "1:14 wgsl.type: 'a' cannot have type array<i32>"},
       {"fn f() { var a: atomic<i32>; }", "1:14 wgsl.type: 'a' cannot have type atomic<i32>"},
       {"var<workgroup> a: atomic<i32>; fn f() { _ = a; }", "1:45 wgsl.type: a value of type atomic<i32> cannot be read as a whole"},
@@ -158,11 +165,13 @@ TEST(Errors, constants_areChecked) {
       {"fn f(x: f32) { _ = clamp(x, 2.0, 1.0); }", "1:20 wgsl.constant: the low bound of clamp is above the high bound"},
       {"fn f() { var a: array<i32, 4>; _ = a[4]; }", "1:38 wgsl.constant: index 4 is outside array<i32, 4>"},
       {"fn f() { var a: array<i32, 4>; _ = a[-1]; }", "1:38 wgsl.constant: index -1 is outside array<i32, 4>"},
+      {"fn f(x: f32) { _ = ldexp(x, 129); }", "1:29 wgsl.constant: the exponent of ldexp is above 128"},
+      {"override n: i32; fn f(x: i32) { _ = n / 0; }", "1:41 wgsl.constant: division by zero"},
       {"const_assert 1 > 2;", "1:14 wgsl.constant: assertion failed"},
       {"fn f(x: i32) { const_assert x > 2; }", "1:29 wgsl.constant: const_assert needs a constant bool expression"},
       {"fn f(x: i32) { const y = x; }", "1:26 wgsl.constant: value of const 'y' is not a constant expression"},
-      {"fn f() { var a: array<f32, 0>; }", "1:28 wgsl.type: array count 0 is not positive or too large"},
-      {"override n = 4; fn f() { var a: array<f32, n>; }", "1:30 wgsl.type: 'a' cannot have type array<f32, 4>"},
+      {"fn f() { var a: array<f32, 0>; }", "1:28 wgsl.type: array count 0 is not positive"},
+      {"override n = 4; fn f() { var a: array<f32, n>; }", "1:30 wgsl.type: 'a' cannot have type array<f32, n>"},
   };
   for (const Case& c : kCases) EXPECT_EQ(firstError(c.source), c.expected) << c.source;
 }
@@ -206,12 +215,118 @@ TEST(Errors, severalMistakes_areAllReported) {
   EXPECT_EQ(semantic.diagnostics()[2].where.line, 5u);
 }
 
+TEST(Errors, separatorsMissingAtTheEndOfALine_areReportedThere) {
+  const std::string source =
+      "const a = 1\nfn f() -> i32 {\n  let x = a\n  return y\n}\nstruct S { a: i32\n b: f32 }\nstruct T { a b, c: i23 }";
+  const std::vector<Diagnostic> diagnostics = check(source, {.file_name = "k", .overrides = {}});
+  ASSERT_EQ(diagnostics.size(), 5u) << toString(diagnostics);
+  EXPECT_EQ(toString(diagnostics[0]), "k:1:12: error: wgsl.syntax: expected ';' after the declaration");
+  EXPECT_EQ(toString(diagnostics[1]), "k:3:12: error: wgsl.syntax: expected ';' after the statement");
+  EXPECT_EQ(toString(diagnostics[2]), "k:4:11: error: wgsl.syntax: expected ';' after the statement");
+  EXPECT_EQ(toString(diagnostics[3]), "k:6:18: error: wgsl.syntax: expected ',' after the member");
+  EXPECT_EQ(toString(diagnostics[4]), "k:8:14: error: wgsl.syntax: expected ':' after the member name, found 'b'");
+  // Nothing was skipped, so the rest is checked as well.
+  const std::vector<Diagnostic> checked = check("fn f() -> i32 {\n  let x = 1\n  return y;\n}", {.file_name = "k", .overrides = {}});
+  ASSERT_EQ(checked.size(), 2u) << toString(checked);
+  EXPECT_EQ(toString(checked[1]), "k:3:10: error: wgsl.name: 'y' is not declared");
+}
+
+TEST(Errors, remedies_nameWhatWasMeant) {
+  const auto remedy = [](const std::string& source) {
+    const std::vector<Diagnostic> diagnostics = check(source);
+    return diagnostics.empty() ? "accepted" : diagnostics.front().remedy;
+  };
+  EXPECT_EQ(remedy("fn f() { let counter = 1; _ = countr; }"), "did you mean 'counter'?");
+  EXPECT_EQ(remedy("fn f() { _ = sqt(2.0); }"), "did you mean 'sqrt'?");
+  EXPECT_EQ(remedy("var<private> a: bol;"), "did you mean 'bool'?");
+  EXPECT_EQ(remedy("struct S { width: i32 } fn f(s: S) { _ = s.widht; }"), "did you mean 'width'?");
+  EXPECT_EQ(remedy("struct S { a: i32, b: i32 } fn f(s: S) { _ = s.c; }"), "it has a, b");
+  EXPECT_EQ(remedy("@compute @workgroupsize(1) fn f() {}"), "did you mean 'workgroup_size'?");
+  EXPECT_EQ(remedy("fn f() { _ = entirely_different; }"), "");
+}
+
 TEST(Errors, rendering_showsTheLineAndACaret) {
   const std::string source = "fn f() {\n\tlet é = 1; x = é;\n}\n";
   const auto module = read(source, {.file_name = "k.wgsl", .overrides = {}});
   ASSERT_FALSE(module.ok());
   EXPECT_EQ(renderDiagnostics(module.diagnostics(), source),
             "k.wgsl:2:13: error: wgsl.name: 'x' is not declared\n\tlet é = 1; x = é;\n\t           ^\n");
+}
+
+TEST(Errors, rendering_marksTheWholePlaceAndShowsNotes) {
+  const std::string source = "const ab = 1;\nconst ab = 2;\nconst c = f16();";
+  const auto module = read(source, {.file_name = "k.wgsl", .overrides = {}});
+  ASSERT_FALSE(module.ok());
+  EXPECT_EQ(renderDiagnostics(module.diagnostics(), source),
+            "k.wgsl:2:7: error: wgsl.name: 'ab' is declared twice in this module\n"
+            "const ab = 2;\n"
+            "      ^~\n"
+            "  k.wgsl:1:7: note: first declared here\n"
+            "const ab = 1;\n"
+            "      ^~\n"
+            "k.wgsl:3:11: error: wgsl.type: f16 is used without being enabled\n"
+            "const c = f16();\n"
+            "          ^~~~~\n"
+            "  help: write 'enable f16;' at the top of the module\n");
+}
+
+TEST(Errors, attributes_standWhereTheyBelong) {
+  constexpr Case kCases[] = {
+      {"@must_use @must_use fn f() -> i32 { return 1; }", "1:11 wgsl.attribute: attribute 'must_use' is given twice"},
+      {"@must_use() fn f() -> i32 { return 1; }", "1:1 wgsl.attribute: attribute 'must_use' takes no arguments"},
+      {"@aid(1) override a = 1;", "1:1 wgsl.attribute: 'aid' is not an attribute of WGSL"},
+      {"@group(0) override a = 1;", "1:1 wgsl.attribute: attribute 'group' is not allowed on an override"},
+      {"@id(1) @id(2) override a = 1;", "1:8 wgsl.attribute: attribute 'id' is given twice"},
+      {"@group(0) @group(1) @binding(0) var<uniform> a: i32;", "1:11 wgsl.attribute: attribute 'group' is given twice"},
+      {"@compute @compute @workgroup_size(1) fn f() {}", "1:10 wgsl.attribute: attribute 'compute' is given twice"},
+      {"@compute @workgroup_size(1, 1, 1, 1) fn f() {}", "1:10 wgsl.attribute: attribute 'workgroup_size' needs 1 to 3 arguments"},
+      {"struct S { @size(4) @size(8) a: i32 }", "1:21 wgsl.attribute: attribute 'size' is given twice"},
+      {"struct S { @align(3) a: i32 }", "1:12 wgsl.attribute: alignment 3 is not a power of two"},
+      {"struct S { @group(0) a: i32 }", "1:12 wgsl.attribute: attribute 'group' is not allowed on a struct member"},
+      {"fn f() { @size(4) var a: i32; }", "1:10 wgsl.attribute: attribute 'size' is not allowed on a local variable"},
+      {"fn f() { @must_use f(); }", "1:10 wgsl.syntax: attributes are not allowed on this statement"},
+      {"fn f() { @compute if true {} }", "1:10 wgsl.attribute: attribute 'compute' is not allowed on a statement"},
+      {"fn f(@builtin(local_invocation_index) i: u32) {}", "1:6 wgsl.attribute: attribute 'builtin' is not allowed on a parameter"},
+      {"struct S { @invariant a: vec4f }", "1:12 wgsl.attribute: attribute 'invariant' needs @builtin(position)"},
+      {"struct S { @location(0) a: bool }", "1:12 wgsl.type: a value of type bool cannot have a location"},
+      {"struct S { @builtin(position) a: vec3f }", "1:12 wgsl.type: builtin value 'position' cannot have type vec3<f32>"},
+      {"struct S { @location(0) a: f32 } @compute @workgroup_size(1) fn f(s: S) {}",
+       "1:67 wgsl.attribute: member 'a' of entry point parameter 's' belongs to vertex and fragment shaders"},
+      {"struct S { @location(0) a: f32, @builtin(position) @invariant p: vec4f }", "accepted"},
+  };
+  for (const Case& c : kCases) EXPECT_EQ(firstError(c.source), c.expected) << c.source;
+}
+
+TEST(Errors, fragmentFunctions_onlyMatterWhenReached) {
+  const std::string helper = "fn slope(x: f32) -> f32 { return dpdx(x); } fn twice(x: f32) -> f32 { return slope(x) * 2; }\n";
+  EXPECT_EQ(firstError(helper), "accepted");
+  EXPECT_EQ(firstError(helper + "@compute @workgroup_size(1) fn main() {}"), "accepted");
+  EXPECT_EQ(firstError(helper + "@compute @workgroup_size(1) fn main() { _ = twice(1); }"),
+            "1:34 wgsl.unsupported: 'dpdx' belongs to fragment shaders, and only compute shaders are supported");
+  // What cannot be made is left out, and so is what calls it.
+  EXPECT_EQ(readGood(helper + "fn kept() {}").functions.size(), 1u);
+}
+
+TEST(Errors, bindings_mayBeSharedByEntryPoints) {
+  const std::string vars = "@group(0) @binding(0) var<uniform> a: i32; @group(0) @binding(0) var<uniform> b: i32;\n";
+  EXPECT_EQ(firstError(vars + "fn f() { _ = a; _ = b; }"), "accepted");
+  EXPECT_EQ(firstError(vars + "@compute @workgroup_size(1) fn f() { _ = a; } @compute @workgroup_size(1) fn g() { _ = b; }"), "accepted");
+  EXPECT_EQ(firstError(vars + "fn use_a() { _ = a; } @compute @workgroup_size(1) fn f() { use_a(); _ = b; }"),
+            "1:79 wgsl.attribute: 'b' has the same group and binding as another variable of entry point 'f'");
+}
+
+TEST(Errors, pointerTypes_needAVariableThatCouldExist) {
+  constexpr Case kCases[] = {
+      {"alias p = ptr<private, atomic<u32>>;",
+       "1:24 wgsl.type: no pointer to private memory: type atomic<u32> holds atomics, which need workgroup memory or read_write storage"},
+      {"alias p = ptr<workgroup, array<i32>>;",
+       "1:26 wgsl.type: no pointer to workgroup memory: type array<i32> is runtime-sized, which only storage buffers can be"},
+      {"alias p = ptr<uniform, bool>;", "1:24 wgsl.type: no pointer to uniform memory: type bool cannot be shared with a buffer"},
+      {"override n = 4; alias p = ptr<workgroup, array<i32, n>>;", "accepted"},
+      {"alias p = ptr<storage, array<i32>, read_write>;", "accepted"},
+      {"var<storage, read, read> x: i32;", "1:20 wgsl.type: var takes an address space and an access mode, and nothing else"},
+  };
+  for (const Case& c : kCases) EXPECT_EQ(firstError(c.source), c.expected) << c.source;
 }
 
 }  // namespace

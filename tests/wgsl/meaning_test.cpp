@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <bit>
 #include <cmath>
 
 #include "backends/reference/reference.h"
@@ -27,6 +29,56 @@ Words run(const std::string& source, const Words& buffer) {
   }
   EXPECT_EQ((*first)[0], (*second)[0]) << source << "\nwas written as\n" << write(module);
   return (*first)[0];
+}
+
+TEST(Meaning, floatParts_putTogetherGiveTheNumber) {
+  const std::string source = R"(
+    @group(0) @binding(0) var<storage, read_write> out: array<f32>;
+    @compute @workgroup_size(1) fn main() {
+      for (var i = 0u; i < 12; i++) {
+        let x = out[i];
+        let f = frexp(x);
+        let m = modf(vec2(x, -x));
+        out[12 + i] = f.fract;
+        out[24 + i] = f32(f.exp);
+        out[36 + i] = m.fract.x;
+        out[48 + i] = m.whole.y;
+      }
+    })";
+  constexpr std::array<float, 12> kNumbers{0.0f,   1.0f,  -1.0f,          0.5f,   20.0f,   -3.75f,
+                                           1e-30f, 3e38f, 1.1754944e-38f, 1e-40f, -1e-45f, 65504.5f};
+  Words words(60);
+  for (size_t i = 0; i < kNumbers.size(); ++i) words[i] = std::bit_cast<uint32_t>(kNumbers[i]);
+  const Words out = run(source, words);
+  for (size_t i = 0; i < kNumbers.size(); ++i) {
+    const auto result = [&](size_t row) { return std::bit_cast<float>(out[row * 12 + i]); };
+    int exponent = 0;
+    EXPECT_EQ(result(1), std::frexp(kNumbers[i], &exponent)) << kNumbers[i];
+    EXPECT_EQ(result(2), static_cast<float>(exponent)) << kNumbers[i];
+    EXPECT_EQ(result(3), kNumbers[i] - std::trunc(kNumbers[i])) << kNumbers[i];
+    EXPECT_EQ(result(4), -std::trunc(kNumbers[i])) << kNumbers[i];
+  }
+}
+
+TEST(Meaning, swizzles_areAssignedComponentByComponent) {
+  const std::string source = R"(
+    @group(0) @binding(0) var<storage, read_write> out: array<vec4u>;
+    fn put(p: ptr<function, vec3u>) { p.zx = p.xz; (*p).y += 5; }
+    @compute @workgroup_size(1) fn main() {
+      let i = out[0].w;
+      out[0].zyx = vec3(1, 2, 3);
+      out[1].yz *= vec2(10u, 100u);
+      out[1].wz.y += 7;
+      out[2].zyx[i] = 9;
+      out[2].rgb[2] = 8;
+      var v = vec3u(1, 2, 3);
+      put(&v);
+      out[3] = vec4(v, 0);
+      out[3].wx.x++;
+      out[4].xy = out[4].yx;
+    })";
+  const Words out = run(source, {0, 0, 0, 1, 1, 1, 1, 1, 5, 5, 5, 5, 0, 0, 0, 0, 11, 12, 13, 14});
+  EXPECT_EQ(out, (Words{3, 2, 1, 1, 1, 10, 107, 1, 5, 9, 8, 5, 3, 7, 1, 1, 12, 11, 13, 14}));
 }
 
 TEST(Meaning, statements_doWhatWgslSays) {
@@ -81,6 +133,22 @@ TEST(Meaning, statements_doWhatWgslSays) {
   // [5]: k = 0, 2, 5 count 11 each and k = 4 counts 10.
   const Words expected{2, 10 * 100 + 11 * 10 + 11, 5, 2, 8 * 100 + 5, 43, 3, 97, 3 * 100 + 5 * 10 + 2, 12, 3};
   EXPECT_EQ(run(source, Words(11)), expected);
+}
+
+TEST(Meaning, ldexp_roundsOnceOverTheWholeRange) {
+  // 2^127 * 1.99 by -256, a subnormal result with rounding, subnormal to normal, and far outside on both sides.
+  const std::string source = R"(
+    @group(0) @binding(0) var<storage, read_write> out: array<f32, 6>;
+    @compute @workgroup_size(1) fn main() {
+      var exponents = array(-256, -130, 150, -1000, 0, -252);
+      for (var i = 0; i < 6; i++) { out[i] = ldexp(out[i], exponents[i]); }
+    }
+  )";
+  const Words in{0x7f7fffffu, 0x3f800003u, 0x00000001u, 0x7f7fffffu, 0x80000001u, 0x7f7fffffu};
+  const auto wanted = [&](size_t i, int exponent) {
+    return std::bit_cast<uint32_t>(static_cast<float>(std::ldexp(static_cast<double>(std::bit_cast<float>(in[i])), exponent)));
+  };
+  EXPECT_EQ(run(source, in), (Words{wanted(0, -256), wanted(1, -130), wanted(2, 150), 0, in[4], wanted(5, -252)}));
 }
 
 /// An expression over A = 0.75, B = -1.5, C = 2.5 (f32), I = -13 (i32) and U = 0x80FF7F01 (u32) that gives f32.

@@ -51,6 +51,23 @@ std::string inShader(const std::string& statements) {
       statements);
 }
 
+std::string withoutNames(kernel::Module module) {
+  for (kernel::Value& value : module.values) {
+    if (value.kind == kernel::ValueKind::Instruction || value.kind == kernel::ValueKind::Parameter) value.name.clear();
+  }
+  return kernel::print(kernel::canonical(module));
+}
+
+std::string roundTripProblem(const kernel::Module& module) {
+  const std::string text = write(module);
+  const Result<kernel::Module> again = read(text, {.file_name = "written.wgsl", .overrides = {}});
+  if (!again.ok()) return "what is written is refused:\n" + renderDiagnostics(again.diagnostics(), text);
+  const std::string before = withoutNames(module), after = withoutNames(*again);
+  if (before != after) return fmt::format("the module differs:\n{}\n--- written as\n{}\n--- reads as\n{}", before, text, after);
+  const std::string second = write(*again);
+  return second == text ? "" : fmt::format("the text is not stable:\n{}\n--- then\n{}", text, second);
+}
+
 std::string readFile(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::stringstream content;

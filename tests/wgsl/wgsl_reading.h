@@ -20,6 +20,11 @@ std::string firstError(const std::string& source, const ReadOptions& options = {
 /// `statements` in the body of a compute shader after a few declarations: struct S, function f(i32) -> i32, buffers buf and out.
 std::string inShader(const std::string& statements);
 
+/// The module's text without the names of results and parameters: the writer makes some up, and changes those that hide a word it needs.
+std::string withoutNames(kernel::Module module);
+/// Empty when the written module reads back as the same one and is then written in the same words; else what differs.
+std::string roundTripProblem(const kernel::Module& module);
+
 std::string readFile(const std::filesystem::path& path);
 /// The WGSL files of tests/wgsl/data, sorted.
 std::vector<std::filesystem::path> dataFiles();

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs in WGSL whose results follow from the language alone: layouts and padding, initialisation, the order of evaluation, pointers as
+// parameters, switches and loops, indices out of bounds.
+#include "frontend/wgsl/wgsl.h"
+#include "ir/kernel/guard_accesses.h"
+#include "tests/backends/conformance.h"
+
+namespace lockstep::conformance {
+namespace {
+
+constexpr uint32_t kUntouched = 0xdddd'dddd;
+
+kernel::Module readWgsl(const std::string& text) { return kernel::guardAccesses(wgsl::read(text).orThrow(), kernel::OutOfBounds::Clamp); }
+
+TEST_P(Conformance, wgsl_stores_leave_padding_alone) {
+  const kernel::Module module = readWgsl(R"(
+    struct Inner { @size(12) a: u32, v: vec3<u32> }
+    struct S { n: u32, @align(16) m: mat3x3<f32>, inner: array<Inner, 2>, @size(32) last: vec2<u32> }
+    @group(0) @binding(0) var<storage, read_write> out: S;
+    @group(0) @binding(1) var<storage, read_write> columns: mat2x3<f32>;
+    @compute @workgroup_size(1) fn main() {
+      var s: S;
+      s.n = 1;
+      s.m = mat3x3<f32>(1, 2, 3, 4, 5, 6, 7, 8, 9);
+      s.inner[1] = Inner(5, vec3(6, 7, 8));
+      s.last = vec2(9, 10);
+      out = s;
+      columns[1] = vec3(1, 2, 3);
+    })");
+  constexpr uint32_t x = kUntouched;
+  const auto f = [](float value) { return bitsOf(value); };
+  const std::vector<Words> out = run(module, {Words(40, x), Words(8, x)});
+  EXPECT_EQ(out[0], (Words{1,    x,    x,    x,                                                        //
+                           f(1), f(2), f(3), x, f(4), f(5), f(6), x, f(7), f(8), f(9), x,              //
+                           0,    x,    x,    x, 0,    0,    0,    x, 5,    x,    x,    x, 6, 7, 8, x,  //
+                           9,    10,   x,    x, x,    x,    x,    x}));
+  EXPECT_EQ(out[1], (Words{x, x, x, x, f(1), f(2), f(3), x}));
+}
+
+TEST_P(Conformance, wgsl_layouts_of_matrices_in_uniform_and_storage) {
+  const kernel::Module module = readWgsl(R"(
+    struct S { a: mat2x2<f32>, b: mat3x2<f32>, c: mat2x3<f32>, d: array<mat2x2<f32>, 2>, e: array<vec3<f32>, 2>, f: f32 }
+    @group(0) @binding(0) var<storage, read> s: S;
+    @group(0) @binding(1) var<storage, read_write> out: array<f32>;
+    var<workgroup> w: S;
+    var<private> p: S;
+    fn sum(x: S, i: u32) -> f32 { return x.a[i].y + x.b[i + 1][i] * 10 + x.c[i].z * 100 + x.d[1][i].x * 1000 + x.e[i].z * 10000 + x.f; }
+    @compute @workgroup_size(1) fn main() {
+      w = s;
+      p = s;
+      var local = s;
+      workgroupBarrier();
+      for (var i = 0u; i < 2; i++) {
+        out[i * 4] = sum(s, i);
+        out[i * 4 + 1] = sum(w, i);
+        out[i * 4 + 2] = sum(p, i);
+        out[i * 4 + 3] = local.a[i].y + local.b[i + 1][i] * 10 + s.c[i].z * 100 + p.d[1][i].x * 1000 + w.e[i].z * 10000 + s.f;
+      }
+    })");
+  // a at word 0, b at 4, c at 12 (columns of 4), d at 20, e at 28, f at 36.
+  Words in(40);
+  for (uint32_t i = 0; i < in.size(); ++i) in[i] = bitsOf(static_cast<float>(i % 7));
+  const auto word = [](uint32_t i) { return static_cast<float>(i % 7); };
+  const std::vector<Words> out = run(module, {in, Words(8)});
+  for (uint32_t i = 0; i < 2; ++i) {
+    const float wanted = word(2 * i + 1) + word(4 + 2 * (i + 1) + i) * 10 + word(12 + 4 * i + 2) * 100 + word(24 + 2 * i) * 1000 +
+                         word(28 + 4 * i + 2) * 10000 + word(36);
+    for (uint32_t k = 0; k < 4; ++k) EXPECT_EQ(floatOf(out[1][4 * i + k]), wanted) << i << " " << k;
+  }
+}
+
+TEST_P(Conformance, wgsl_variables_start_at_zero_each_time) {
+  const kernel::Module module = readWgsl(R"(
+    struct S { a: u32, b: array<vec2<i32>, 3> }
+    @group(0) @binding(0) var<storage, read_write> out: array<u32, 8>;
+    var<private> p: S;
+    var<workgroup> w: array<S, 4>;
+    @compute @workgroup_size(4) fn main(@builtin(local_invocation_index) i: u32) {
+      out[i] = p.a + u32(p.b[2].y) + w[i].a + u32(w[3 - i].b[1].x);
+      p.a += 1;
+      var sum = 0u;
+      for (var k = 0; k < 3; k++) {
+        var fresh: S;
+        sum += fresh.a;
+        fresh.a += 5;
+        fresh.b[k].x = 7;
+        sum += fresh.a;
+      }
+      out[4 + i] = sum;
+    })");
+  EXPECT_EQ(run(module, {Words(8, kUntouched)})[0], (Words{0, 0, 0, 0, 15, 15, 15, 15}));
+}
+
+TEST_P(Conformance, wgsl_evaluates_from_left_to_right) {
+  const kernel::Module module = readWgsl(R"(
+    @group(0) @binding(0) var<storage, read_write> out: array<u32, 16>;
+    var<private> n: u32;
+    fn next() -> u32 { n += 1; return n; }
+    fn three(a: u32, b: u32, c: u32) -> u32 { return a * 100 + b * 10 + c; }
+    fn put(p: ptr<private, u32>, value: u32) -> u32 { *p = value; return value; }
+    @compute @workgroup_size(1) fn main() {
+      out[0] = three(next(), next(), next());
+      out[1] = n * 10 + put(&n, 7) + n;
+      n = 2;
+      out[next()] += next();
+      out[next()] = next();
+      n = 0;
+      var a = array<u32, 4>(next(), next(), next(), next());
+      a[0] = a[next() - 4] + n;
+      out[8] = three(a[0], a[2], a[3]);
+      n = 0;
+      if next() == 2 || (next() == 2 && next() == 4) { out[9] = 1; }
+      out[10] = n;
+      n = 1;
+      let v = vec3<u32>(next(), next(), n);
+      out[11] = three(v.x, v.y, v.z);
+      n = 5;
+      out[12] = select(next(), next(), n == 7);
+      let old = n;
+      n = 9;
+      out[13] = old;
+    })");
+  // out[3] += 4, then out[5] = 6; the array is {1, 2, 3, 4} and a[0] = a[1] + 5.
+  const Words out = run(module, {Words(16)})[0];
+  EXPECT_EQ(out, (Words{123, 30 + 7 + 7, 0, 4, 0, 6, 0, 0, 700 + 30 + 4, 0, 3, 233, 7, 7, 0, 0}));
+}
+
+TEST_P(Conformance, wgsl_pointers_as_parameters) {
+  const kernel::Module module = readWgsl(R"(
+    struct S { n: u32, v: vec4<u32>, a: array<u32, 4> }
+    @group(0) @binding(0) var<storage, read_write> out: array<u32, 16>;
+    @group(0) @binding(1) var<storage, read_write> s: S;
+    var<private> p: S;
+    var<workgroup> w: S;
+    fn inFunction(q: ptr<function, u32>) { *q += 1; }
+    fn element(q: ptr<function, array<u32, 4>>, i: i32) -> u32 { (*q)[i] += 10; return q[i]; }
+    fn inPrivate(q: ptr<private, S>) { q.n += 2; q.v.y = 3; q.a[q.n] = 4; }
+    fn inWorkgroup(q: ptr<workgroup, array<u32, 4>>) { for (var i = 0; i < 4; i++) { q[i] = u32(i) * 5; } }
+    fn inStorage(q: ptr<storage, array<u32, 4>, read_write>, r: ptr<function, S>) { q[1] = r.n; r.a = *q; }
+    fn twice(q: ptr<function, u32>) -> u32 {
+      loop {
+        inFunction(q);
+        if *q > 5 { return *q; }
+      }
+    }
+    @compute @workgroup_size(1) fn main() {
+      var local: S;
+      local.n = 3;
+      inFunction(&local.n);
+      out[0] = local.n;
+      out[1] = element(&local.a, 2);
+      let whole = &local.a;
+      out[2] = element(whole, -1);
+      inPrivate(&p);
+      out[3] = p.n * 100 + p.v.y * 10 + p.a[2];
+      inWorkgroup(&w.a);
+      out[4] = w.a[3];
+      inStorage(&s.a, &local);
+      out[5] = s.a[1];
+      out[6] = local.a[0];
+      out[7] = twice(&local.n);
+      let component = &local.v;
+      (*component).z = 9;
+      out[8] = local.v[2];
+    })");
+  // The index -1 is the last one.
+  const std::vector<Words> out = run(module, {Words(16), Words(12, 7)});
+  EXPECT_EQ(out[0], (Words{4, 10, 10, 234, 15, 4, 7, 6, 9, 0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(out[1], (Words{7, 7, 7, 7, 7, 7, 7, 7, 7, 4, 7, 7}));
+}
+
+TEST_P(Conformance, wgsl_switches) {
+  const kernel::Module module = readWgsl(R"(
+    @group(0) @binding(0) var<storage, read_write> out: array<u32, 12>;
+    fn pick(x: i32) -> u32 {
+      switch x {
+        case -2, 5: { return 1; }
+        case default, 7: {
+          if x == 7 { break; }
+          return 2;
+        }
+        case -2147483648: { return 3; }
+        case 2147483647, 0x10: { }
+      }
+      return 4;
+    }
+    fn unsigned(x: u32) -> u32 {
+      var r = 0u;
+      switch x { case 0xffffffff: { r = 1; } case 0: { r = 2; } default { } }
+      switch x { default { r += 10; } }
+      return r;
+    }
+    @compute @workgroup_size(1) fn main() {
+      out[0] = pick(-2) * 1000 + pick(5) * 100 + pick(7) * 10 + pick(8);
+      out[1] = pick(-2147483648) * 100 + pick(2147483647) * 10 + pick(16);
+      out[2] = unsigned(4294967295) * 10000 + unsigned(0) * 100 + unsigned(3);
+      var n = 0u;
+      for (var i = 0; i < 6; i++) {
+        switch i {
+          case 1: { continue; }
+          case 3: {
+            switch n { case 1: { n += 100; } default { break; } }
+            n += 10;
+          }
+          case 5: { break; }
+          default { n += 1; }
+        }
+        n += 1000;
+      }
+      out[3] = n;
+    })");
+  const Words out = run(module, {Words(12)})[0];
+  EXPECT_EQ(out[0], 1142u);
+  EXPECT_EQ(out[1], 344u);
+  EXPECT_EQ(out[2], 111210u);
+  // 0: 1001, 1: -, 2: 2002, 3: 3012, 4: 4013, 5: 5013.
+  EXPECT_EQ(out[3], 5013u);
+}
+
+TEST_P(Conformance, wgsl_loops_leave_where_they_say) {
+  const kernel::Module module = readWgsl(R"(
+    @group(0) @binding(0) var<storage, read_write> out: array<u32, 8>;
+    fn find(limit: u32) -> u32 {
+      for (var i = 0u; ; i++) {
+        for (var j = 0u; j < i; j++) {
+          if i * j >= limit { return i * 100 + j; }
+          if j == 3 { break; }
+        }
+      }
+    }
+    @compute @workgroup_size(4) fn main(@builtin(local_invocation_index) lane: u32) {
+      out[lane] = find(lane * 5 + 1);
+      var n = 0u;
+      var i = lane;
+      loop {
+        if (i & 1) == 1 { continue; }
+        n += 100;
+        continuing {
+          let step = 1u;
+          i += step;
+          n += 1;
+          break if i >= 4 || n > 300;
+        }
+      }
+      while n > 1000 { n -= 1; }
+      out[4 + lane] = n;
+    })");
+  // find(1): 2 * 1; find(6): 3 * 2; find(11): 4 * 3; find(16): 6 * 3. Rounds of lane 0: i = 0, 1, 2, 3; of lane 3: i = 3.
+  EXPECT_EQ(run(module, {Words(8)})[0], (Words{201, 302, 403, 603, 204, 103, 102, 1}));
+}
+
+TEST_P(Conformance, wgsl_indices_out_of_bounds_are_clamped) {
+  const kernel::Module module = readWgsl(R"(
+    @group(0) @binding(0) var<storage, read_write> out: array<u32>;
+    @group(0) @binding(1) var<storage, read_write> far: array<i32, 4>;
+    @group(0) @binding(2) var<storage, read_write> m: mat2x2<f32>;
+    const table = array(1u, 2u, 3u);
+    fn at(p: ptr<function, array<u32, 3>>, i: i32) -> u32 { return p[i]; }
+    @compute @workgroup_size(1) fn main() {
+      let big = far[0];
+      let negative = far[1];
+      var local = table;
+      out[0] = table[big];
+      out[1] = at(&local, negative);
+      out[2] = vec4<u32>(4, 5, 6, 7)[big];
+      out[3] = u32(mat2x2<f32>(1, 2, 3, 4)[big][negative]);
+      m[negative][big] = 5;
+      local[big] += 40;
+      out[4] = local[2];
+      out[big] = 9;
+    })");
+  const std::vector<Words> out = run(module, {Words(8), {100, ~0u, 0, 0}, Words(4)});
+  EXPECT_EQ(out[0], (Words{3, 3, 7, 4, 43, 0, 0, 9}));
+  EXPECT_EQ(out[2], (Words{0, 0, 0, bitsOf(5.0f)}));
+}
+
+}  // namespace
+}  // namespace lockstep::conformance
