@@ -10,41 +10,17 @@
 #include "console/options.h"
 #include "examples/models/samples.h"
 #include "frontend/graph_runner.h"
-#include "frontend/init.h"
 #include "frontend/io/jsonl.h"
 #include "frontend/optimizer_settings.h"
 #include "frontend/tracing.h"
 #include "ir/support/nearest.h"
-#include "tools/golden_compare.h"
+#include "tools/sample_batch.h"
 
 namespace lockstep::tools {
 
 namespace {
 
 using examples::SampleProgram;
-
-/// Rounding errors grow with every step: relative bounds of the loss at the first step, and more for each later one.
-constexpr double kFirstLoss = 2e-6, kLossGrowth = 2e-5;
-/// Of the parameters' way. It is usually 1e-5 to 1e-3; but a unit of relu whose input is within rounding of 0 may be on in one run and off
-/// in the other, and Adam then moves its column of weights by the whole rate however small its gradient is: 2 % of the way for one column
-/// and one step.
-constexpr double kFinal = 0.1;
-constexpr uint64_t kSeed = 2;
-
-/// Uniform in [0, 1) for f32, below `integers` for i32.
-ValueMap batchOf(const SampleProgram& sample, uint32_t step) {
-  ValueMap batch;
-  for (uint32_t i = 0; i < sample.inputs.size(); ++i) {
-    const InputSpec& input = sample.inputs[i];
-    std::vector<double> values;
-    for (uint32_t k = 0; k < static_cast<uint32_t>(input.type.shape.elementCount()); ++k) {
-      const double unit = std::ldexp(static_cast<double>(random::words({k, i, step, 7}, {kSeed, 0})[0] >> 8), -24);
-      values.push_back(input.type.dtype == DType::F32 ? unit : std::floor(unit * static_cast<double>(sample.integers)));
-    }
-    batch.emplace(input.name, std::move(values));
-  }
-  return batch;
-}
 
 struct Trajectory {
   std::vector<double> losses;
@@ -56,19 +32,11 @@ Result<Trajectory> train(GraphRunner& runner, const SampleProgram& sample, const
                          int64_t steps) {
   const graph::ParameterLayout layout = graph::layoutParameters(graph.parameters);
   Trajectory trajectory;
-  const std::vector<NamedParameter> parameters = sample.model->parameters();
-  for (uint32_t i = 0; i < parameters.size(); ++i) {
-    const std::vector<float> values = parameters[i].parameter->initial(kSeed, i);
-    trajectory.initial.emplace(parameters[i].name, std::vector<double>(values.begin(), values.end()));
-  }
+  trajectory.initial = initialParameters(sample);
   LS_CHECK(writeParameters(runner, layout, trajectory.initial));
   const auto start = std::chrono::steady_clock::now();
   for (int64_t step = 1; step <= steps; ++step) {
-    ValueMap inputs = batchOf(sample, static_cast<uint32_t>(step));
-    const auto scalars = passes::stepScalars(config, rateAt(sample.optimizer.lr, step), static_cast<uint64_t>(step));
-    inputs.emplace(passes::kScalarsInput, std::vector<double>(scalars.begin(), scalars.end()));
-    inputs.emplace(graph::kRandomKeyInput, std::vector<double>{static_cast<double>(kSeed), 0, static_cast<double>(step), 0});
-    LS_TRY(const StepOutputs outputs, runner.step(inputs));
+    LS_TRY(const StepOutputs outputs, runner.step(stepInputs(sample, config, step)));
     trajectory.losses.push_back(outputs.at({graph::OutputKind::Loss, "loss"}).front());
   }
   trajectory.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

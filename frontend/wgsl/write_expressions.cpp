@@ -71,6 +71,10 @@ std::string Writer::scalarText(const kernel::Value& value) {
     return fmt::format("bitcast<f32>({})", odd_names_.at(value.bits));
   }
   if (scalar == kernel::Scalar::F16 && (value.bits & 0x7C00u) == 0x7C00u) internalError("WGSL cannot express a non-finite f16 constant");
+  // The shortest decimal of the largest f32 lies above it: out of range for a reader that looks before it rounds.
+  if (scalar == kernel::Scalar::F32 && (value.bits & 0x7FFFFFFFu) == 0x7F7FFFFFu) {
+    return value.bits >> 31 == 0 ? "0x1.fffffep+127f" : "-0x1.fffffep+127f";
+  }
   // The literal of the smallest i32 would be out of range before its sign.
   if (scalar == kernel::Scalar::I32 && value.bits == 0x80000000u) return "i32(-2147483648)";
   return kernel::formatScalar(scalar, value.bits);

@@ -151,6 +151,15 @@ TEST(Writer, constantsThatWgslRejects_areHidden) {
   }
 }
 
+// Its shortest decimal, 3.4028235e+38, is above it, and Tint refuses that.
+TEST(Writer, theLargestFloat_isExact) {
+  for (const char* value : {"0x1.fffffep+127f", "-0x1.fffffep+127f"}) {
+    const kernel::Module module = readGood(std::string("fn f() -> f32 { return ") + value + "; }");
+    EXPECT_NE(write(module).find(std::string("return ") + value), std::string::npos) << write(module);
+    expectRoundTrip(module);
+  }
+}
+
 TEST(Writer, endlessLoops_stayAcceptable) {
   expectRoundTrip(readGood("fn f() { while true { } }"));
   expectRoundTrip(readGood("fn f(x: i32) { var i = 0; for (; true; i++) { switch x { case 1: { break; } default: { } } } }"));
