@@ -157,7 +157,7 @@ TEST(Writer, endlessLoops_stayAcceptable) {
 }
 
 TEST(Writer, namesStay_unlessTheTextNeedsTheWord) {
-  // 'a' and 'dot' hide nothing that f says; 'x' is a variable that g reads, and 'max' a function that it calls.
+  // The text of f needs neither the function `a` nor the builtin `dot`, and none of them is called by it.
   const kernel::Module module = readGood(
       "var<private> x: f32; fn a() {}\n"
       "fn f(a: f32, dot: f32) -> f32 { let length = a + dot; return length * length; }\n"
