@@ -95,6 +95,13 @@ Status PreparedDispatch::run(std::vector<Bytes>& buffers) {
   return Success{};
 }
 
+Result<double> PreparedDispatch::time() {
+  LS_TRY(const std::vector<CommandTime> times, executable_->time(arenas_, {}));
+  double seconds = 0;
+  for (const CommandTime& time : times) seconds += time.seconds;
+  return seconds;
+}
+
 Status runDispatch(Backend& backend, const program::ValidProgram& program, std::vector<Bytes>& buffers) {
   LS_TRY(PreparedDispatch dispatch, PreparedDispatch::make(backend, program));
   return dispatch.run(buffers);

@@ -39,6 +39,8 @@ class PreparedDispatch {
   static Result<PreparedDispatch> make(Backend& backend, const program::ValidProgram& program);
   /// Runs it on the buffers, which then hold what the kernel left there. buffers[i] has buffer_sizes[i] bytes.
   Status run(std::vector<Bytes>& buffers);
+  /// Runs it once more on what the last run left on the device; seconds of device time.
+  Result<double> time();
 
  private:
   std::unique_ptr<Executable> executable_;

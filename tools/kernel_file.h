@@ -4,14 +4,19 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "ir/kernel/module.h"
 #include "ir/support/result.h"
 
 namespace lockstep::tools {
 
-/// ".kir" and ".wgsl"; `overrides` are values of a WGSL module's override constants. Warnings go to
-/// standard error. Codes run.file and those of the readers.
-Result<kernel::Module> readKernelFile(const std::string& path, const std::map<std::string, double>& overrides = {});
+/// The values of --override: "NAME=NUMBER" each. code usage.override
+Result<std::map<std::string, double>> parseOverrides(const std::vector<std::string>& texts);
+
+/// ".kir" and ".wgsl"; `overrides` are values of a WGSL module's override constants, needed for those that the entry point uses (that
+/// any uses, if it is empty). Warnings go to standard error. Codes run.file and those of the readers.
+Result<kernel::Module> readKernelFile(const std::string& path, const std::map<std::string, double>& overrides = {},
+                                      const std::string& entry = {});
 
 }  // namespace lockstep::tools

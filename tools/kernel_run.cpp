@@ -178,6 +178,8 @@ Result<Bytes> makeBytes(const std::string& spec, const kernel::Module& module, c
   return fromNpy(spec, module, variable);
 }
 
+bool isPlainArray(const kernel::Module& module, const GlobalVariable& variable) { return elementsOf(module, variable.type).has_value(); }
+
 io::Array toArray(const Bytes& bytes, const kernel::Module& module, const GlobalVariable& variable) {
   const Elements elements = elementsOf(module, variable.type).value_or(Elements{});
   const io::ElementType type = io::findElementType(kernel::toString(elements.scalar)).value_or(io::ElementType::U32);
@@ -195,7 +197,7 @@ const GlobalVariable* findVariable(const kernel::Module& module, Slot slot) {
   return nullptr;
 }
 
-Result<std::map<Slot, Bytes>> runKernel(KernelRun run) {
+Result<KernelResult> runKernel(KernelRun run) {
   LS_TRY(kernel::Module module, kernel::isolateEntry(run.module, run.entry));
   LS_TRY(const kernel::ValidModule used, kernel::validate(std::move(module)));
   KernelDispatch dispatch{
@@ -212,10 +214,16 @@ Result<std::map<Slot, Bytes>> runKernel(KernelRun run) {
   LS_TRY(const program::ValidProgram program, makeProgram(dispatch));
   LS_TRY(const ChosenDevice chosen, chooseDevice(run.device));
   LS_TRY(const std::unique_ptr<Backend> backend, openDevice(chosen.info));
-  LS_CHECK(runDispatch(*backend, program, buffers));
+  LS_TRY(PreparedDispatch prepared, PreparedDispatch::make(*backend, program));
+  LS_CHECK(prepared.run(buffers));
+  KernelResult result{.bytes = std::move(run.bytes), .device = chosen.info.name, .seconds = {}};
+  for (size_t i = 0; i < run.repeat; ++i) {
+    LS_TRY(const double seconds, prepared.time());
+    result.seconds.push_back(seconds);
+  }
   size_t index = 0;
-  for (auto& [slot, bytes] : run.bytes) bytes = std::move(buffers[index++]);
-  return std::move(run.bytes);
+  for (auto& [slot, bytes] : result.bytes) bytes = std::move(buffers[index++]);
+  return result;
 }
 
 }  // namespace lockstep::tools

@@ -37,16 +37,25 @@ Result<Bytes> makeBytes(const std::string& spec, const kernel::Module& module, c
 /// The bytes of a variable as an array: its elements where it is an array of scalars or vectors, else u32 words.
 io::Array toArray(const Bytes& bytes, const kernel::Module& module, const kernel::GlobalVariable& variable);
 
+/// Whether toArray gives the values themselves.
+bool isPlainArray(const kernel::Module& module, const kernel::GlobalVariable& variable);
+
 struct KernelRun {
   kernel::Module module;
   std::string entry;  ///< empty: the only entry point
   std::array<uint32_t, 3> groups{1, 1, 1};
   std::map<Slot, Bytes> bytes = {};  ///< one for each storage or uniform variable that the entry point uses
   std::string device = "auto";
+  size_t repeat = 0;  ///< timed runs after the one whose results count
   kernel::OutOfBounds out_of_bounds = kernel::OutOfBounds::Clamp;
 };
-/// The variables' bytes after the dispatch. Codes run.entry, run.bind and those of validation and the device.
-Result<std::map<Slot, Bytes>> runKernel(KernelRun run);
+struct KernelResult {
+  std::map<Slot, Bytes> bytes;  ///< of the variables after the dispatch
+  std::string device;           ///< as the driver calls it
+  std::vector<double> seconds;  ///< of each repetition
+};
+/// Runs it once, and then `repeat` times more for the clock. Codes run.entry, run.bind and those of validation and the device.
+Result<KernelResult> runKernel(KernelRun run);
 
 /// The storage and uniform variable of a slot, or null.
 const kernel::GlobalVariable* findVariable(const kernel::Module& module, Slot slot);

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 
 #include "frontend/io/jsonl.h"
@@ -11,6 +10,7 @@
 #include "ir/support/text.h"
 #include "tools/kernel_file.h"
 #include "tools/kernel_run.h"
+#include "tools/kernel_values.h"
 #include "tools/replay.h"
 #include "tools/verb.h"
 
@@ -29,24 +29,6 @@ Result<Assignment> parseAssignment(const std::string& option, const std::string&
   }
   LS_TRY(const Slot slot, console::asUsage(parseSlot(text.substr(0, equals))));
   return Assignment{.slot = slot, .value = text.substr(equals + 1)};
-}
-
-Result<std::map<std::string, double>> parseOverrides(const std::vector<std::string>& texts) {
-  std::map<std::string, double> values;
-  for (const std::string& text : texts) {
-    const size_t equals = std::min(text.find('='), text.size());
-    double value = 0;
-    const char* begin = text.data() + std::min(equals + 1, text.size());
-    const char* end = text.data() + text.size();
-    const auto parsed = std::from_chars(begin, end, value);
-    if (equals == 0 || begin == end || parsed.ec != std::errc() || parsed.ptr != end) {
-      return usage("override", fmt::format("--override '{}' is not NAME=NUMBER", text));
-    }
-    if (!values.emplace(text.substr(0, equals), value).second) {
-      return usage("override", fmt::format("--override gives '{}' twice", text.substr(0, equals)));
-    }
-  }
-  return values;
 }
 
 void printArray(const std::string& name, const io::Array& array) {
@@ -72,7 +54,19 @@ io::Json outputJson(const std::string& name, const io::Array& array, const io::J
       .add("file", file);
 }
 
-void printOutputs(const io::Json& list) { fmt::print("{}\n", io::Json::object().add("outputs", list).text()); }
+void printOutputs(const io::Json& list, const std::vector<double>& seconds = {}) {
+  io::Json object = io::Json::object().add("outputs", list);
+  io::Json times = io::Json::array();
+  for (const double time : seconds) times.add(time);
+  fmt::print("{}\n", (seconds.empty() ? object : object.add("seconds", times)).text());
+}
+
+void printTimes(const KernelResult& result) {
+  std::vector<double> sorted = result.seconds;
+  std::ranges::sort(sorted);
+  fmt::print("time: {:.3g} us (median of {}; {:.3g} to {:.3g}) on {}\n", sorted[sorted.size() / 2] * 1e6, sorted.size(),
+             sorted.front() * 1e6, sorted.back() * 1e6, result.device);
+}
 
 Result<ExitCode> replayStage(const std::string& path, const std::string& inputs, const std::string& device,
                              const std::vector<std::string>& outs, bool json) {
@@ -96,7 +90,8 @@ Result<ExitCode> replayStage(const std::string& path, const std::string& inputs,
 Result<ExitCode> runVerb(Arguments arguments) {
   std::string path, entry, dispatch = "1", device = "auto", inputs, out_of_bounds;
   std::vector<std::string> binds, outs, overrides;
-  bool json = false;
+  bool json = false, time = false;
+  int64_t repeat = 0;
   Options options("lockstep run", "Runs one entry point of a kernel, or one stage of a --dump-ir folder, once.");
   options.argument(path, "FILE", "a kernel (.wgsl or .kir) or a stage of a dump (.graph or .program)");
   options.value(entry, "--entry", "entry point, where there are several");
@@ -111,21 +106,25 @@ Result<ExitCode> runVerb(Arguments arguments) {
   options.choices("--out-of-bounds", {"clamp", "zero", "trap"});
   options.value(device, "--device", "auto, reference, vulkan, vulkan:N or vulkan:NAME");
   options.choices("--device", {"auto", "reference", "vulkan"});
+  options.value(repeat, "--repeat", "run it so many times more, on what it left, and print how long one takes");
+  options.flag(time, "--time", "the same as --repeat 10");
   options.flag(json, "--json", "one JSON object for scripts: the arrays of --out, or the outputs of a stage");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;
+  if (repeat < 0) return usage("value", "--repeat is at least 0");
+  if (time && repeat == 0) repeat = 10;
 
   if (path.ends_with(".graph") || path.ends_with(".program")) return replayStage(path, inputs, device, outs, json);
   if (!inputs.empty()) return usage("inputs", "--inputs belongs to a .graph or .program; a kernel takes --bind");
 
-  KernelRun run{.module = {}, .entry = entry, .device = device};
+  KernelRun run{.module = {}, .entry = entry, .device = device, .repeat = static_cast<size_t>(repeat)};
   if (out_of_bounds.empty()) out_of_bounds = path.ends_with(".wgsl") ? "clamp" : "trap";
   const std::optional<kernel::OutOfBounds> policy = kernel::findOutOfBounds(out_of_bounds);
   if (!policy) return usage("value", fmt::format("--out-of-bounds '{}' is not clamp, zero or trap", out_of_bounds));
   run.out_of_bounds = *policy;
   LS_TRY(run.groups, console::asUsage(parseGroups(dispatch)));
   LS_TRY(const auto override_values, parseOverrides(overrides));
-  LS_TRY(run.module, readKernelFile(path, override_values));
+  LS_TRY(run.module, readKernelFile(path, override_values, entry));
   for (const std::string& text : binds) {
     LS_TRY(const Assignment bind, parseAssignment("--bind", text));
     const kernel::GlobalVariable* variable = findVariable(run.module, bind.slot);
@@ -146,20 +145,29 @@ Result<ExitCode> runVerb(Arguments arguments) {
   }
 
   const kernel::Module module = run.module;
-  LS_TRY(const auto results, runKernel(std::move(run)));
+  LS_TRY(const KernelResult result, runKernel(std::move(run)));
   io::Json list = io::Json::array();
   for (const Assignment& out : wanted) {
     const kernel::GlobalVariable& variable = *findVariable(module, out.slot);
-    const io::Array array = toArray(results.find(out.slot)->second, module, variable);
-    const bool shown = out.value == "-";
+    const Bytes& bytes = result.bytes.find(out.slot)->second;
+    const io::Array array = toArray(bytes, module, variable);
+    const bool shown = out.value == "-", plain = isPlainArray(module, variable);
     if (!shown) LS_CHECK(io::writeNpy(out.value, array));
+    const std::string title = fmt::format("{} {}", toString(out.slot), variable.name);
     if (json) {
-      list.add(outputJson(toString(out.slot), array, shown ? io::Json() : io::Json(out.value)));
+      io::Json object = outputJson(toString(out.slot), array, shown ? io::Json() : io::Json(out.value));
+      list.add(plain ? object : object.add("value", valueJson(module, variable.type, bytes)));
+    } else if (shown && plain) {
+      printArray(title, array);
     } else if (shown) {
-      printArray(fmt::format("{} {}", toString(out.slot), variable.name), array);
+      fmt::print("{}: {}\n{}", title, module.types.toString(variable.type), valueLines(module, variable.type, bytes));
     }
   }
-  if (json) printOutputs(list);
+  if (json) {
+    printOutputs(list, result.seconds);
+  } else if (!result.seconds.empty()) {
+    printTimes(result);
+  }
   return ExitCode::Ok;
 }
 

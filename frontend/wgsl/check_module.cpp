@@ -7,6 +7,7 @@
 #include <array>
 
 #include "frontend/wgsl/checker.h"
+#include "ir/support/nearest.h"
 
 namespace lockstep::wgsl {
 
@@ -38,6 +39,7 @@ Program Checker::run() {
   }
   orderFunctions();
   checkBindings();
+  listReached();
   if (overrides_ != Overrides::HaveNoValues) checkUnusedOverrides();
   reportDeferred();
   return std::move(program_);
@@ -83,7 +85,12 @@ std::vector<bool> Checker::reachedFrom(const std::vector<size_t>& roots) const {
 void Checker::reportDeferred() {
   const std::vector<size_t> roots = entryPoints();
   if (roots.empty() && !options_.entry_point.empty()) {
-    reporter_.error(kName, {}, fmt::format("the module has no compute entry point '{}'", options_.entry_point));
+    std::vector<std::string_view> names;
+    for (size_t i = 0; i < program_.functions.size(); ++i) {
+      if (program_.functions[i].workgroup_size) names.push_back(ast_.functions[i].name);
+    }
+    reporter_.error(kName, {}, fmt::format("the module has no compute entry point '{}'", options_.entry_point),
+                    suggest(options_.entry_point, names));
     return;
   }
   const bool library = roots.empty() && overrides_ == Overrides::HaveValues;
@@ -293,10 +300,21 @@ void Checker::checkBindings() {
   }
 }
 
+void Checker::listReached() {
+  for (const size_t entry_point : entryPoints()) {
+    const std::vector<bool> reached = reachedFrom({entry_point});
+    std::vector<EntityId>& list = program_.functions[globals_[entry_point].declaration.index].reaches;
+    for (size_t i = 0; i < globals_.size(); ++i) {
+      if (reached[i] && globals_[i].entity.valid()) list.push_back(globals_[i].entity);
+    }
+  }
+}
+
 void Checker::checkUnusedOverrides() {
   for (const auto& [key, value] : options_.overrides) {
     if (used_overrides_.contains(key)) continue;
-    fail(kOverride, {}, fmt::format("a value is given for override '{}', which the module does not have", key));
+    fail(kOverride, {}, fmt::format("a value is given for override '{}', which the module does not have", key),
+         suggest(key, used_overrides_));
   }
 }
 

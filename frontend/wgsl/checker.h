@@ -79,6 +79,7 @@ class Checker {
   void reportDeferred();
   void leaveOut(const std::vector<bool>& reached);
   void checkBindings();
+  void listReached();
   void checkExtensions();
   void checkUnusedOverrides();
 

@@ -63,6 +63,7 @@ struct FunctionInfo {
   bool must_use = false;
   bool left_out = false;           ///< no entry point reaches it and the override values given are not enough to make it
   std::map<uint32_t, Span> calls;  ///< callee -> one place
+  std::vector<EntityId> reaches;   ///< of an entry point: module-scope variables and overrides, in the order of the text
 };
 
 struct Program {

@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/wgsl/analyses.h"
+#include "frontend/wgsl/checked_text.h"
 #include "frontend/wgsl/lower.h"
 #include "frontend/wgsl/wgsl.h"
 
 namespace lockstep::wgsl {
-namespace {
-
-/// What reading gives as long as the reporter has nothing to say.
-struct Checked {
-  Ast ast;
-  Program program;
-};
-
-Checked checkText(const Source& source, const ReadOptions& options, Reporter& reporter) {
+CheckedText checkText(const Source& source, const ReadOptions& options, Reporter& reporter) {
   constexpr size_t kMaximumText = size_t(64) << 20u;
   if (source.text().size() > kMaximumText) {
     reporter.error(kLimit, {}, "the text is longer than 64 MiB");
     return {};
   }
-  Checked checked{.ast = parseModule(source, reporter), .program = {}};
+  CheckedText checked{.ast = parseModule(source, reporter), .program = {}};
   if (reporter.failed() && !checked.ast.whole) return checked;
   // Templates are no modules before their overrides have values.
   checked.program =
@@ -28,6 +21,8 @@ Checked checkText(const Source& source, const ReadOptions& options, Reporter& re
   checkUniformity(checked.ast, checked.program, reporter);
   return checked;
 }
+
+namespace {
 
 void giveWarnings(const ReadOptions& options, Reporter& reporter) {
   if (options.warnings != nullptr) *options.warnings = reporter.takeWarnings();
@@ -53,7 +48,7 @@ std::vector<Diagnostic> check(std::string_view text, const ReadOptions& options)
 Result<kernel::Module> read(std::string_view text, const ReadOptions& options) {
   const Source source(text, options.file_name);
   Reporter reporter(source);
-  Checked checked = checkText(source, options, reporter);
+  CheckedText checked = checkText(source, options, reporter);
   const bool substitutes = !options.overrides_are_constants && (hasOverrides(checked.ast) || !options.overrides.empty());
   if (substitutes && !reporter.failed()) checked.program = substituteOverrides(checked.ast, options, reporter);
   giveWarnings(options, reporter);

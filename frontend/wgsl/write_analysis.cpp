@@ -15,7 +15,7 @@ using kernel::OpGroup;
 namespace {
 
 /// Longer expressions are split, so that lines stay readable and the reader's nesting limit is never reached.
-constexpr uint32_t kMaximumLength = 72, kMaximumDepth = 40;
+constexpr uint32_t kMaximumLength = 84, kMaximumDepth = 40;
 
 /// Characters around the operands of an instruction: an operator, or a function's name and parentheses.
 uint32_t ownLength(const kernel::Instruction& instruction) {
@@ -113,6 +113,7 @@ uint32_t Writer::claimOperand(InstructionId user, size_t index, uint32_t depth, 
   if (value.kind == kernel::ValueKind::Instruction && isFloating(InstructionId(value.index))) {
     return claimOperands(InstructionId(value.index), depth + 1, claim);
   }
+  if (value.kind == kernel::ValueKind::Constant) return 4;
   if (value.kind != kernel::ValueKind::Instruction || depth >= kMaximumDepth) return named;
   const kernel::Instruction* before = next(places_[user.index()].block, claim);
   if (before == nullptr || before->result != operand || !mayInline(InstructionId(value.index), instruction)) return named;

@@ -27,8 +27,8 @@ class Cli : public ::testing::Test {
 TEST_F(Cli, help_lists_the_verbs) {
   const Outcome help = run("--help");
   EXPECT_EQ(help.status, 0);
-  for (const char* verb :
-       {"train", "devices", "doctor", "explain", "run", "explore", "opt", "profile", "verify", "fmt", "conformance", "new", "manual", "completions"}) {
+  for (const char* verb : {"train", "devices", "doctor", "explain", "check", "reflect", "compile", "run", "explore", "opt", "profile",
+                           "verify", "fmt", "conformance", "new", "manual", "completions"}) {
     EXPECT_NE(help.out.find(verb), std::string::npos);
     const Outcome one = run(std::string(verb) + " --help");
     EXPECT_EQ(one.status, 0) << verb;
@@ -60,7 +60,10 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"train sine --disable-pass fusee", 2, "did you mean 'fuse'?"}, Mistake{"train sine --memory-limit -1", 2, "--memory-limit"},
         Mistake{"train sine --no-out --device reference --memory-limit 1000", 6, "planBuffers.memory"},
         Mistake{"train sine --no-out --device nonsense", 3, "nonsense"}, Mistake{"opt", 2, "FILE"},
-        Mistake{"opt no-such-file.graph", 4, "file.read"}, Mistake{"run kernel.txt", 4, "run.file"},
+        Mistake{"opt no-such-file.graph", 4, "file.read"}, Mistake{"check", 2, "FILE"}, Mistake{"check no-such.wgsl", 4, "file.read"},
+        Mistake{"check x.wgsl --limits portabel", 2, "did you mean 'portable'?"}, Mistake{"reflect no-such.wgsl", 4, "file.read"},
+        Mistake{"compile x.wgsl", 2, "usage.format"}, Mistake{"compile x.wgsl -o x.wgls", 2, "did you mean 'wgsl'?"},
+        Mistake{"compile x.wgsl -o x.spv --target vulkan1.2", 2, "did you mean 'vulkan1.1'?"}, Mistake{"run kernel.txt", 4, "run.file"},
         Mistake{"run no-such-file.wgsl", 4, "file.read"}, Mistake{"run k.kir --dispatch 0", 2, "run.dispatch"},
         Mistake{"train sine --no-out --disable-pass grad", 2, "pipeline.pass"}, Mistake{"verify samples all --steps 0", 2, "usage.steps"},
         Mistake{"verify samples nothing", 2, "usage.verify"}, Mistake{"verify samples all --device nonsense", 3, "nonsense"},

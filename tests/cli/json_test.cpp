@@ -34,6 +34,7 @@ class CliJson : public ::testing::Test {
  protected:
   CliJson() : scratch_("json") {
     EXPECT_TRUE(io::writeFileAtomically(scratch_ / "k.wgsl", kKernel).ok());
+    EXPECT_TRUE(io::writeFileAtomically(scratch_ / "bad.wgsl", "fn f() -> i32 { return 1.5; }\n").ok());
     EXPECT_TRUE(io::writeFileAtomically(scratch_ / "g.graph", kGraph).ok());
     const float two[] = {1, -2};
     io::TensorFile inputs;
@@ -94,7 +95,13 @@ TEST_F(CliJson, outputs_fit_their_schemas) {
            {"doctor", "doctor"},
            {"explain file.read", "explain"},
            {"explain matmul.C1", "explain"},
+           {"check k.wgsl", "check"},
+           {"check bad.wgsl k.wgsl --limits portable", "check"},
+           {"reflect k.wgsl", "reflect"},
+           {"compile k.wgsl -o k.kir", "compile"},
+           {"compile k.wgsl --format wgsl", "compile"},
            {"run k.wgsl --bind 0.0=iota:f32[4] --out 0.0=- --device reference", "run"},
+           {"run k.wgsl --bind 0.0=iota:f32[4] --out 0.0=- --device reference --repeat 2", "run"},
            {"run k.wgsl --bind 0.0=iota:f32[4] --out 0.0=y.npy --device reference", "run"},
            {"run g.graph --inputs inputs.safetensors", "run"},
            {"explore sine --device reference", "explore"},

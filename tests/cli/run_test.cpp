@@ -54,6 +54,25 @@ TEST_F(Run, computes_prints_and_writes) {
   EXPECT_EQ(array->toFloats(), (std::vector<float>{0.5f, 3, 5.5f, 8, 10.5f, -1, -1, -1}));
 }
 
+TEST_F(Run, every_type_is_printed_by_members_and_elements) {
+  const std::string path = scratch_ / "types.wgsl";
+  ASSERT_TRUE(io::writeFileAtomically(path, std::string_view("enable f16;\n"
+                                                             "struct P { position: vec3f, mass: f16, m: mat2x2f }\n"
+                                                             "@group(0) @binding(0) var<storage, read_write> v: array<vec3f>;\n"
+                                                             "@group(0) @binding(1) var<storage, read_write> p: P;\n"
+                                                             "@compute @workgroup_size(1) fn main() {\n"
+                                                             "  v[1] = vec3f(1, 2, 3); p.mass = 1.5; p.m[1] = vec2f(3, 4);\n"
+                                                             "}\n"))
+                  .ok());
+  const Outcome outcome =
+      testing::runTool(scratch_, "run " + path + " --device reference --bind 0.0=zeros:32 --bind 0.1=zeros --out 0.0=- --out 0.1=- --time");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_TRUE(
+      outcome.out.starts_with("0.0 v: array<vec3<f32>>\n  [0] (0.0, 0.0, 0.0)\n  [1] (1.0, 2.0, 3.0)\n"
+                              "0.1 p: P\n  position: (0.0, 0.0, 0.0)\n  mass: 1.5\n  m: [(0.0, 0.0), (3.0, 4.0)]\ntime: "))
+      << outcome.out;
+}
+
 TEST_F(Run, mistakes_are_named) {
   const std::string good = "--bind 0.0=iota:f32[8] --bind 1.3=zeros:32" + settings();
   EXPECT_NE(run(good).err.find("run.entry"), std::string::npos);

@@ -165,6 +165,34 @@ TEST(Writer, endlessLoops_stayAcceptable) {
   expectRoundTrip(readGood("fn f(x: i32) { var i = 0; for (; true; i++) { switch x { case 1: { break; } default: { } } } }"));
 }
 
+TEST(Writer, namesStay_unlessTheTextNeedsTheWord) {
+  // The text of f needs neither the function `a` nor the builtin `dot`, and none of them is called by it.
+  const kernel::Module module = readGood(
+      "var<private> x: f32; fn a() {}\n"
+      "fn f(a: f32, dot: f32) -> f32 { let length = a + dot; return length * length; }\n"
+      "fn g(y: f32) -> f32 { let z = max(x, y); return z * z; }");
+  const std::string text = write(module);
+  EXPECT_NE(text.find("fn f(a: f32, dot: f32) -> f32 {\n  let length = a + dot;\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("let z = max(x, y);"), std::string::npos) << text;
+  expectRoundTrip(module);
+}
+
+TEST(Writer, placesAreWrittenOnce) {
+  const std::string source =
+      "@group(0) @binding(0) var<storage, read_write> y: array<vec4<f32>>;\n"
+      "\n"
+      "fn next() -> f32 {\n"
+      "  return 1.0f;\n"
+      "}\n"
+      "\n"
+      "fn f(i: u32) {\n"
+      "  y[i].x += 2.0f;\n"
+      "  y[i].y = next();\n"
+      "  _ = y[i].z;\n"
+      "}\n";
+  EXPECT_EQ(write(readGood(source)), source);
+}
+
 TEST(Writer, longExpressions_areSplit) {
   kernel::Builder b;
   const auto f = b.function("f", b.types().f32());

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What WebGPU limits: what the entry points of a module need, and what a device allows.
+#pragma once
+
+#include <array>
+
+#include "frontend/wgsl/reflect.h"
+
+namespace lockstep::wgsl {
+
+/// In the order of the table in limits.cpp.
+enum class Limit : uint8_t {
+  BindGroups,
+  BindingsPerBindGroup,
+  StorageBuffersPerShaderStage,
+  UniformBuffersPerShaderStage,
+  StorageBufferBindingSize,
+  UniformBufferBindingSize,
+  ComputeWorkgroupStorageSize,
+  ComputeInvocationsPerWorkgroup,
+  ComputeWorkgroupSizeX,
+  ComputeWorkgroupSizeY,
+  ComputeWorkgroupSizeZ,
+};
+inline constexpr size_t kLimitCount = 11;
+
+/// Its name in WebGPU: "maxBindGroups".
+std::string_view toString(Limit limit);
+
+/// The largest allowed value of each limit.
+struct LimitSet {
+  std::string name;  ///< "portable"
+  std::array<uint64_t, kLimitCount> maxima;
+  [[nodiscard]] uint64_t operator[](Limit limit) const { return maxima[static_cast<size_t>(limit)]; }
+};
+/// What every WebGPU device allows, called "portable".
+LimitSet portableLimits();
+
+struct Need {
+  Limit limit;
+  uint64_t value = 0;
+  Location where;  ///< the variable or entry point that it is about
+};
+/// One for each limit and entry point (for each buffer where the limit is about one). Sizes that depend on overrides without a value are
+/// left out.
+std::vector<Need> needsOf(const Reflection& reflection, const ReflectedEntryPoint& entry);
+
+/// A diagnostic wgsl.limit for each need that is above its limit.
+std::vector<Diagnostic> checkLimits(const Reflection& reflection, const LimitSet& limits);
+
+}  // namespace lockstep::wgsl
