@@ -2,7 +2,7 @@
 // Times WGSL text -> validated kernel module over the *.wgsl files of a folder. usage: bench_wgsl DIR [ROUNDS] | --refused DIR | --step DIR
 // |
 // --spirv DIR
-//   ROUNDS     rounds after one that warms up (9); prints the median
+//   ROUNDS     rounds after one that warms up (9); prints the median of its processor times
 //   --refused  prints the names of the files that are not read, which would be timed as nothing
 //   --step     a round for each line of standard input; prints its milliseconds. For whoever takes turns with others
 //   --spirv    the longest text to SPIR-V: median, minimum and maximum of 51 rounds
@@ -10,8 +10,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <iostream>
 #include <string>
@@ -25,7 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace lockstep;
-using Clock = std::chrono::steady_clock;
 
 struct Text {
   std::string name, source;
@@ -45,10 +44,11 @@ bool accepted(const Text& text) {
   return module.ok() && kernel::validate(std::move(*module)).ok();
 }
 
+/// Of the processor, so that a machine that is busy with something else changes little.
 double millisecondsOf(const auto& work) {
-  const auto start = Clock::now();
+  const std::clock_t start = std::clock();
   work();
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  return static_cast<double>(std::clock() - start) * 1000 / CLOCKS_PER_SEC;
 }
 
 double round(const std::vector<Text>& texts) {

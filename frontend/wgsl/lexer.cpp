@@ -56,6 +56,8 @@ class Lexer {
   Lexer(const Source& source, Reporter& reporter) : text_(source.text()), reporter_(reporter) {}
 
   std::vector<Token> run() {
+    constexpr size_t kUsualTokenLength = 3;  // with the blank behind it
+    tokens_.reserve(text_.size() / kUsualTokenLength);
     while (skipBlanksAndComments()) readToken();
     const auto end = static_cast<uint32_t>(text_.size());
     tokens_.push_back({.kind = TokenKind::End, .span = {end, end}, .text = "end of file", .literal = {}});
@@ -68,9 +70,11 @@ class Lexer {
   /// False at the end of the text.
   bool skipBlanksAndComments() {
     while (at_ < text_.size()) {
-      if (rest().starts_with("//")) {
+      if (text_[at_] == ' ') {
+        ++at_;
+      } else if (text_[at_] == '/' && rest().starts_with("//")) {
         skipLineComment();
-      } else if (rest().starts_with("/*")) {
+      } else if (text_[at_] == '/' && rest().starts_with("/*")) {
         skipBlockComment();
       } else {
         const CodePoint c = decodeUtf8(rest());
@@ -124,7 +128,8 @@ class Lexer {
     const size_t length = identifierLength();
     if (length > 0 && rest().substr(0, length) != "_") return readWord(length);
     for (const std::string_view candidate : kPunctuation) {
-      if (rest().starts_with(candidate)) return push(TokenKind::Punctuation, candidate.size());
+      // Most differ in the first byte, which costs no call of memcmp.
+      if (candidate.front() == text_[at_] && rest().starts_with(candidate)) return push(TokenKind::Punctuation, candidate.size());
     }
     reportStray(first.length, fmt::format("character '{}' is not part of WGSL", rest().substr(0, first.length)));
   }
@@ -177,6 +182,7 @@ class TemplateDiscovery {
   explicit TemplateDiscovery(const std::vector<Token>& tokens) : tokens_(tokens) {}
 
   std::vector<Token> run() {
+    output_.reserve(tokens_.size());
     for (const Token& token : tokens_) {
       if (token.kind != TokenKind::Punctuation || token.text == "_") {
         output_.push_back(token);

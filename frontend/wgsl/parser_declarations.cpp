@@ -9,7 +9,8 @@ Ast parseModule(const Source& source, Reporter& reporter) { return Parser(tokeni
 
 bool Parser::is(std::string_view text, size_t ahead) const {
   const Token& token = peek(ahead);
-  return (token.kind == TokenKind::Punctuation || token.kind == TokenKind::Keyword) && token.text == text;
+  return (token.kind == TokenKind::Punctuation || token.kind == TokenKind::Keyword) && token.text.front() == text.front() &&
+         token.text == text;
 }
 
 bool Parser::accept(std::string_view text) {

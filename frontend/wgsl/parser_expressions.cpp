@@ -48,7 +48,8 @@ constexpr std::array kUnaryTexts = std::to_array<std::pair<std::string_view, Una
 
 std::optional<BinaryOp> binaryOf(const Token& token) {
   if (token.kind != TokenKind::Punctuation) return std::nullopt;
-  const auto* row = std::find_if(kBinaryTexts.begin(), kBinaryTexts.end(), [&](const BinaryText& b) { return b.text == token.text; });
+  const auto* row = std::find_if(kBinaryTexts.begin(), kBinaryTexts.end(),
+                                 [&](const BinaryText& b) { return b.text.front() == token.text.front() && b.text == token.text; });
   return row == kBinaryTexts.end() ? std::nullopt : std::optional(row->op);
 }
 

@@ -101,6 +101,7 @@ void Builder::setLocation(Location location) {
     location_ = 0;
     return;
   }
+  if (location_ != 0 && module_.locations[location_ - 1] == location) return;
   auto [entry, is_new] = locations_.try_emplace(std::tuple(location.file, location.line, location.column));
   if (is_new) {
     module_.locations.push_back(std::move(location));
