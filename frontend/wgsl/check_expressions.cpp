@@ -216,7 +216,9 @@ void Checker::checkIndex(ExprId id) {
   const auto view = memoryView(expr.left);
   const Ty base = view ? view->element : infoOf(expr.left).type;
   if (!types_.isVector(base) && !types_.isMatrix(base) && !types_.isArray(base)) {
-    fail(kType, expr.span, fmt::format("a value of type {} cannot be indexed", name(base)));
+    std::vector<Note> notes = hiddenBy(infoOf(expr.left).entity);
+    const std::string remedy = notes.empty() ? "" : fmt::format("rename the local '{}', or what it hides", ast_[expr.left].name);
+    fail(kType, expr.span, fmt::format("a value of type {} cannot be indexed", name(base)), remedy, std::move(notes));
     return;
   }
   const auto index = infoOf(expr.right).value;
@@ -240,6 +242,15 @@ void Checker::checkIndex(ExprId id) {
   std::optional<Evaluated> result;
   if (value && index) result = inside ? eval_.element(*value, static_cast<uint32_t>(index->integer)) : ConstEval::zero(element);
   setResult(id, element, stageOf({expr.left, expr.right}), result);
+}
+
+std::vector<Note> Checker::hiddenBy(EntityId local) const {
+  if (!local.valid() || program_[local].scope == 0) return {};
+  const Entity& entity = program_[local];
+  const auto hidden = global_names_.find(std::string_view(entity.name));
+  if (hidden == global_names_.end()) return {};
+  return {reporter_.note(entity.span, fmt::format("'{}' is this local", entity.name)),
+          reporter_.note(globals_[hidden->second].span, fmt::format("it hides this '{}' of the module", entity.name))};
 }
 
 void Checker::checkMember(ExprId id) {
@@ -314,7 +325,9 @@ void Checker::checkCall(ExprId id) {
     return;
   }
   if (meaning.kind == Meaning::Kind::Value) {
-    fail(kType, expr.name_span, fmt::format("'{}' is a value and cannot be called", expr.name));
+    std::vector<Note> notes = hiddenBy(meaning.entity);
+    const std::string remedy = notes.empty() ? "" : fmt::format("rename the local '{}', or what it hides", expr.name);
+    fail(kType, expr.name_span, fmt::format("'{}' is a value and cannot be called", expr.name), remedy, std::move(notes));
   } else if (meaning.kind == Meaning::Kind::Function) {
     checkUserCall(id, meaning.function);
   } else if (meaning.kind == Meaning::Kind::Builtin) {

@@ -135,6 +135,8 @@ class Checker {
   /// Type, space and access of the memory that `expr` refers to when it is a reference or a pointer.
   std::optional<Type> memoryView(ExprId expr) const;
   bool constantCondition(ExprId id);
+  /// Where a name that is not what its user needs is declared, and which module-scope declaration it hides; nothing if it hides none.
+  [[nodiscard]] std::vector<Note> hiddenBy(EntityId local) const;
 
   // Conversion of an already checked expression to a type; reports when there is none.
   bool materialize(ExprId id, Ty to, std::string_view context);

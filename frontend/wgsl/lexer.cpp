@@ -15,6 +15,7 @@ constexpr std::array kPunctuation = std::to_array<std::string_view>({
     ">>=", "<<=", "&&", "||", "->", "==", "!=", "<=", ">=", "<<", ">>", "++", "--", "+=", "-=", "*=",
     "/=",  "%=",  "&=", "|=", "^=", "&",  "|",  "^",  "!",  "=",  "<",  ">",  "+",  "-",  "*",  "/",
     "%",   "~",   "(",  ")",  "[",  "]",  "{",  "}",  ";",  ":",  ",",  ".",  "@",  "_",
+    "?",  // of no grammar rule; the parser says what to write instead
 });
 
 struct CodePoint {

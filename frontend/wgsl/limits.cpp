@@ -16,20 +16,27 @@ struct LimitRow {
   std::string_view name;
   uint64_t portable;
   std::string_view what;  ///< "entry point 'main': <what> is 9, ..."
+  std::string_view remedy;
 };
 
 constexpr std::array<LimitRow, kLimitCount> kLimits = {{
-    {Limit::BindGroups, "maxBindGroups", 4, "the number of bind groups (highest group + 1)"},
-    {Limit::BindingsPerBindGroup, "maxBindingsPerBindGroup", 1000, "the number of bindings of a group (highest binding + 1)"},
-    {Limit::StorageBuffersPerShaderStage, "maxStorageBuffersPerShaderStage", 8, "the number of storage buffers"},
-    {Limit::UniformBuffersPerShaderStage, "maxUniformBuffersPerShaderStage", 12, "the number of uniform buffers"},
-    {Limit::StorageBufferBindingSize, "maxStorageBufferBindingSize", uint64_t{128} << 20u, "the smallest binding of a storage buffer"},
-    {Limit::UniformBufferBindingSize, "maxUniformBufferBindingSize", uint64_t{64} << 10u, "the smallest binding of a uniform buffer"},
-    {Limit::ComputeWorkgroupStorageSize, "maxComputeWorkgroupStorageSize", 16384, "the size of workgroup memory"},
-    {Limit::ComputeInvocationsPerWorkgroup, "maxComputeInvocationsPerWorkgroup", 256, "the number of invocations of a workgroup"},
-    {Limit::ComputeWorkgroupSizeX, "maxComputeWorkgroupSizeX", 256, "the workgroup size in x"},
-    {Limit::ComputeWorkgroupSizeY, "maxComputeWorkgroupSizeY", 256, "the workgroup size in y"},
-    {Limit::ComputeWorkgroupSizeZ, "maxComputeWorkgroupSizeZ", 64, "the workgroup size in z"},
+    {Limit::BindGroups, "maxBindGroups", 4, "the number of bind groups (highest group + 1)", "number the groups from 0 on"},
+    {Limit::BindingsPerBindGroup, "maxBindingsPerBindGroup", 1000, "the number of bindings of a group (highest binding + 1)",
+     "number the bindings from 0 on"},
+    {Limit::StorageBuffersPerShaderStage, "maxStorageBuffersPerShaderStage", 8, "the number of storage buffers",
+     "put arrays of one type into one buffer with offsets, or split the entry point"},
+    {Limit::UniformBuffersPerShaderStage, "maxUniformBuffersPerShaderStage", 12, "the number of uniform buffers",
+     "put them into one struct"},
+    {Limit::StorageBufferBindingSize, "maxStorageBufferBindingSize", uint64_t{128} << 20u, "the smallest binding of a storage buffer",
+     "split the buffer, or bind a part of it in each of several dispatches"},
+    {Limit::UniformBufferBindingSize, "maxUniformBufferBindingSize", uint64_t{64} << 10u, "the smallest binding of a uniform buffer",
+     "use a read-only storage buffer"},
+    {Limit::ComputeWorkgroupStorageSize, "maxComputeWorkgroupStorageSize", 16384, "the size of workgroup memory", "use smaller tiles"},
+    {Limit::ComputeInvocationsPerWorkgroup, "maxComputeInvocationsPerWorkgroup", 256, "the number of invocations of a workgroup",
+     "use smaller workgroups and more of them"},
+    {Limit::ComputeWorkgroupSizeX, "maxComputeWorkgroupSizeX", 256, "the workgroup size in x", "use smaller workgroups and more of them"},
+    {Limit::ComputeWorkgroupSizeY, "maxComputeWorkgroupSizeY", 256, "the workgroup size in y", "use smaller workgroups and more of them"},
+    {Limit::ComputeWorkgroupSizeZ, "maxComputeWorkgroupSizeZ", 64, "the workgroup size in z", "use smaller workgroups and more of them"},
 }};
 
 const LimitRow& rowOf(Limit limit) { return kLimits[static_cast<size_t>(limit)]; }
@@ -96,7 +103,7 @@ std::vector<Diagnostic> checkLimits(const Reflection& reflection, const LimitSet
                                                     need.value, limits.name, limits[need.limit], row.name),
                              .where = need.where,
                              .notes = {},
-                             .remedy = {}});
+                             .remedy = std::string(row.remedy)});
     }
   }
   return diagnostics;

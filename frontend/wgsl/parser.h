@@ -88,6 +88,8 @@ class Parser {
 
   // Expressions (parser_expressions.cpp).
   ExprId parseExpression();
+  /// `condition ? yes : no` of other languages: reports it and makes of it what was meant.
+  ExprId parseTernary(ExprId condition);
   ExprId parseUnary();
   ExprId parsePostfix();
   ExprId parsePrimary();

@@ -98,7 +98,22 @@ ExprId Parser::parseExpression() {
     if (is("&&") || is("||")) expr = parseChain(expr, peek().text, true);
   }
   rejectMixedOperator(expr);
-  return expr;
+  return is("?") ? parseTernary(expr) : expr;
+}
+
+ExprId Parser::parseTernary(ExprId condition) {
+  const Span mark = next().span;
+  reporter_.error(kSyntax, mark, "WGSL has no '?:'", "write select(no, yes, condition), which evaluates both values, or an 'if'");
+  const ExprId yes = parseExpression();
+  expect(":", "between the values");
+  const ExprId no = parseExpression();
+  Expr call;
+  call.kind = ExprKind::Call;
+  call.name = "select";
+  call.name_span = mark;
+  call.arguments = {no, yes, condition};
+  call.span = since(ast_[condition].span.begin);
+  return add(std::move(call));
 }
 
 ExprId Parser::parseChain(ExprId first, std::string_view op, bool relational_operands) {

@@ -170,18 +170,20 @@ void UniformityAnalysis::report(const Requirement& requirement, const std::vecto
     const Requirement& reason = requirements_[inner];
     remarks.push_back({.place = reason.place, .message = fmt::format("'{}' needs it here", reason.callee)});
   }
-  explain(requirement.node, paths, remarks);
+  const bool from_builtin = explain(requirement.node, paths, remarks);
   std::vector<Note> notes;
   for (const Remark& remark : remarks) notes.push_back(reporter_.note(remark.place, remark.message));
   const std::string remedy =
       requirement.rule ? fmt::format("where this is intended, write @diagnostic(off, {})", toString(*requirement.rule))
       : requirement.what == Requirement::What::Flow
-          ? "move the call to where all invocations come, or make the conditions uniform, for example by workgroupUniformLoad"
+          ? (from_builtin
+                 ? "move the call to where all invocations come, or let the conditions depend on workgroup_id, which is uniform"
+                 : "move the call to where all invocations come, or make the conditions uniform, for example by workgroupUniformLoad")
           : "use a value that is the same for all invocations of the workgroup";
   reporter_.report(requirement.severity, kUniformity, requirement.place, std::move(message), remedy, std::move(notes));
 }
 
-void UniformityAnalysis::explain(NodeId from, const std::vector<NodeId>& paths, std::vector<Remark>& remarks) {
+bool UniformityAnalysis::explain(NodeId from, const std::vector<NodeId>& paths, std::vector<Remark>& remarks) {
   size_t steps = 0;
   NodeId at = from;
   for (; paths[at] != Graph::kMayBeNonUniform; at = paths[at]) {
@@ -194,6 +196,7 @@ void UniformityAnalysis::explain(NodeId from, const std::vector<NodeId>& paths, 
   const Facts* facts = start.reason == Reason::FunctionResult || start.reason == Reason::FunctionPointer ? &facts_[start.subject] : nullptr;
   if (facts != nullptr)
     remarks.push_back(start.reason == Reason::FunctionResult ? facts->result.origin : facts->contents[start.argument]->origin);
+  return start.reason == Reason::BuiltinValue;
 }
 
 UniformityAnalysis::Remark UniformityAnalysis::origin(NodeId from, const std::vector<NodeId>& paths) {

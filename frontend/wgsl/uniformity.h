@@ -91,7 +91,8 @@ class UniformityAnalysis {
   void summarise(uint32_t function);
   void require(Requirement requirement);
   void report(const Requirement& requirement, const std::vector<NodeId>& paths);
-  void explain(NodeId from, const std::vector<NodeId>& paths, std::vector<Remark>& remarks);
+  /// Appends the steps; whether they start at a builtin value.
+  bool explain(NodeId from, const std::vector<NodeId>& paths, std::vector<Remark>& remarks);
   Remark origin(NodeId from, const std::vector<NodeId>& paths);
   Remark remarkOn(const UniformityNode& node);
   std::string builtinValueOf(EntityId parameter);
