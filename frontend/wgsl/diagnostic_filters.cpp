@@ -6,7 +6,9 @@
 namespace lockstep::wgsl {
 namespace {
 
-constexpr std::array<std::string_view, kDiagnosticRules> kNames{"derivative_uniformity", "subgroup_uniformity"};
+constexpr std::array<std::string_view, kDiagnosticRules> kNames{"derivative_uniformity", "subgroup_uniformity", "lockstep.index_wraps",
+                                                                "lockstep.product_wraps"};
+constexpr std::array<Severity, kDiagnosticRules> kDefaults{Severity::Error, Severity::Error, Severity::Warning, Severity::Warning};
 
 }  // namespace
 
@@ -34,7 +36,7 @@ Severity DiagnosticFilters::severity(DiagnosticRule rule, uint32_t offset) const
       std::upper_bound(entries.begin(), entries.end(), offset, [](uint32_t place, const Entry& e) { return place < e.range.begin; });
   size_t at = after == entries.begin() ? SIZE_MAX : static_cast<size_t>(after - entries.begin()) - 1;
   while (at != SIZE_MAX && entries[at].range.end <= offset) at = entries[at].around;
-  return at == SIZE_MAX ? Severity::Error : entries[at].severity;
+  return at == SIZE_MAX ? kDefaults[static_cast<size_t>(rule)] : entries[at].severity;
 }
 
 }  // namespace lockstep::wgsl

@@ -9,9 +9,9 @@
 
 namespace lockstep::wgsl {
 
-/// The rules that a module may filter; both are errors unless it does.
-enum class DiagnosticRule : uint8_t { DerivativeUniformity, SubgroupUniformity };
-inline constexpr size_t kDiagnosticRules = 2;
+/// The rules that a module may filter. Unless it does, those of WGSL are errors and our own, "lockstep.NAME", are warnings.
+enum class DiagnosticRule : uint8_t { DerivativeUniformity, SubgroupUniformity, IndexWraps, ProductWraps };
+inline constexpr size_t kDiagnosticRules = 4;
 std::string_view toString(DiagnosticRule rule);  ///< "derivative_uniformity"
 std::optional<DiagnosticRule> findDiagnosticRule(std::string_view name);
 

@@ -42,7 +42,7 @@ uint32_t Parser::parseFilter(uint32_t begin) {
   }
   if (!findDiagnosticRule(filter.rule)) {
     reporter_.report(Severity::Warning, kName, rule, fmt::format("'{}' is not a diagnostic rule that is known", filter.rule),
-                     "rules are derivative_uniformity and subgroup_uniformity");
+                     "rules are derivative_uniformity, subgroup_uniformity, lockstep.index_wraps and lockstep.product_wraps");
   }
   accept(",");
   expect(")", "after the diagnostic rule");

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+
 #include "frontend/wgsl/analyses.h"
 #include "frontend/wgsl/checked_text.h"
+#include "frontend/wgsl/lints.h"
 #include "frontend/wgsl/lower.h"
 #include "frontend/wgsl/wgsl.h"
 
@@ -28,6 +31,9 @@ void giveWarnings(const ReadOptions& options, Reporter& reporter) {
   if (options.warnings != nullptr) *options.warnings = reporter.takeWarnings();
 }
 
+/// A filter may make errors of them.
+bool wantsLints(const ReadOptions& options, const Ast& ast) { return options.warnings != nullptr || !ast.filters.empty(); }
+
 bool hasOverrides(const Ast& ast) {
   for (const VariableDecl& variable : ast.variables) {
     if (variable.kind == VariableKind::Override) return true;
@@ -40,7 +46,14 @@ bool hasOverrides(const Ast& ast) {
 std::vector<Diagnostic> check(std::string_view text, const ReadOptions& options) {
   const Source source(text, options.file_name);
   Reporter reporter(source);
-  checkText(source, {.file_name = options.file_name, .overrides = {}}, reporter);
+  const CheckedText checked = checkText(source, {.file_name = options.file_name, .overrides = {}}, reporter);
+  if (wantsLints(options, checked.ast) && !reporter.failed()) {
+    // Lints look at the module with the defaults of its overrides; a module whose overrides need values is read before it has any.
+    Reporter silent(source);
+    const ReadOptions defaults{.file_name = options.file_name, .overrides = {}};
+    Program program = hasOverrides(checked.ast) ? substituteOverrides(checked.ast, defaults, silent) : checked.program;
+    if (!silent.failed()) runLints(checked.ast, lower(checked.ast, std::move(program), source), options, reporter);
+  }
   giveWarnings(options, reporter);
   return reporter.take();
 }
@@ -51,9 +64,14 @@ Result<kernel::Module> read(std::string_view text, const ReadOptions& options) {
   CheckedText checked = checkText(source, options, reporter);
   const bool substitutes = !options.overrides_are_constants && (hasOverrides(checked.ast) || !options.overrides.empty());
   if (substitutes && !reporter.failed()) checked.program = substituteOverrides(checked.ast, options, reporter);
+  std::optional<kernel::Module> module;
+  if (!reporter.failed()) {
+    module = lower(checked.ast, std::move(checked.program), source);
+    if (wantsLints(options, checked.ast)) runLints(checked.ast, *module, options, reporter);
+  }
   giveWarnings(options, reporter);
   if (reporter.failed()) return Failure{.diagnostics = reporter.take()};
-  return lower(checked.ast, std::move(checked.program), source);
+  return *std::move(module);
 }
 
 }  // namespace lockstep::wgsl

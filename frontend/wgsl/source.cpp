@@ -60,12 +60,14 @@ void Reporter::error(std::string code, Span where, std::string message, std::str
 void Reporter::report(Severity severity, std::string code, Span where, std::string message, std::string remedy, std::vector<Note> notes) {
   if (severity == Severity::Error) return error(std::move(code), where, std::move(message), std::move(remedy), std::move(notes));
   if (severity == Severity::Off || warnings_.size() >= kMaximum) return;
-  warnings_.push_back({severity,
-                       {.code = std::move(code),
-                        .message = std::move(message),
-                        .where = source_.locate(where),
-                        .notes = std::move(notes),
-                        .remedy = std::move(remedy)}});
+  Diagnostic warning{.code = std::move(code),
+                     .message = std::move(message),
+                     .where = source_.locate(where),
+                     .notes = std::move(notes),
+                     .remedy = std::move(remedy),
+                     .length = source_.lengthOnLine(where)};
+  if (std::any_of(warnings_.begin(), warnings_.end(), [&](const Warning& each) { return each.diagnostic == warning; })) return;
+  warnings_.push_back({severity, std::move(warning)});
 }
 
 std::vector<Diagnostic> Reporter::take() {

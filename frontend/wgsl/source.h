@@ -75,6 +75,7 @@ inline constexpr const char* kFlow = "wgsl.flow";
 inline constexpr const char* kAlias = "wgsl.alias";
 inline constexpr const char* kUniformity = "wgsl.uniformity";
 inline constexpr const char* kLimit = "wgsl.limit";
+inline constexpr const char* kLint = "wgsl.lint";
 inline constexpr const char* kUnsupported = "wgsl.unsupported";
 
 }  // namespace lockstep::wgsl

@@ -2,6 +2,7 @@
 // WGSL text <-> kernel IR. Compute shaders only.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -30,6 +31,8 @@ struct ReadOptions {
   std::string entry_point = {};
   /// Treats substituted overrides as `const`, so that they may size arrays in any address space. An extension of WGSL for kernel templates.
   bool overrides_are_constants = false;
+  /// Workgroups of the dispatch, where they are known: for warnings about what overflows. Zeros: not known.
+  std::array<uint32_t, 3> groups = {};
   /// Where warnings go, in the order of the text, also when reading fails; they are dropped if null.
   std::vector<Warning>* warnings = nullptr;
 };

@@ -342,6 +342,12 @@ void ValueRanges::narrow(ValueId given, Op op, ValueId other) {
   if (op == Op::Le || op == Op::Eq) fact.high = bound.high;
   if (op == Op::Gt && bound.low < all.high) fact.low = bound.low + 1;
   if (op == Op::Ge || op == Op::Eq) fact.low = bound.low;
+  // Another number than the first or the last one.
+  const Range known = rangeOf(value);
+  if (op == Op::Ne && bound.low == bound.high && known.low < known.high) {
+    if (bound.low == known.low) fact.low = known.low + 1;
+    if (bound.low == known.high) fact.high = known.high - 1;
+  }
   const auto [entry, is_new] = facts_.try_emplace(value, all);
   log_.push_back({value, entry->second});
   entry->second = both(entry->second, fact);
