@@ -2,6 +2,8 @@
 // Kernels from files: WGSL or the kernel IR's own text, by the file's ending.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -15,8 +17,9 @@ namespace lockstep::tools {
 Result<std::map<std::string, double>> parseOverrides(const std::vector<std::string>& texts);
 
 /// ".kir" and ".wgsl"; `overrides` are values of a WGSL module's override constants, needed for those that the entry point uses (that
-/// any uses, if it is empty). Warnings go to standard error. Codes run.file and those of the readers.
+/// any uses, if it is empty); `groups` are the workgroups of a dispatch, for warnings, or zeros. Warnings go to standard error. Codes
+/// run.file and those of the readers.
 Result<kernel::Module> readKernelFile(const std::string& path, const std::map<std::string, double>& overrides = {},
-                                      const std::string& entry = {});
+                                      const std::string& entry = {}, std::array<uint32_t, 3> groups = {});
 
 }  // namespace lockstep::tools

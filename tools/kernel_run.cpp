@@ -197,6 +197,48 @@ const GlobalVariable* findVariable(const kernel::Module& module, Slot slot) {
   return nullptr;
 }
 
+namespace {
+
+/// Of a module with one entry point.
+std::string entryName(const kernel::Module& module) {
+  for (const kernel::Function& function : module.functions) {
+    if (function.workgroup_size) return function.name;
+  }
+  return {};
+}
+
+/// A binding that the module has and the entry point does not use.
+Failure unusedBinding(const kernel::Module& module, const std::string& entry, Slot slot) {
+  std::vector<std::string> users;
+  for (const kernel::Function& function : module.functions) {
+    if (!function.workgroup_size) continue;
+    const Result<kernel::Module> part = kernel::isolateEntry(module, function.name);
+    if (part.ok() && findVariable(*part, slot) != nullptr) users.push_back(fmt::format("'{}'", function.name));
+  }
+  const std::string who =
+      users.empty() ? "no entry point does" : fmt::format("{} {}", fmt::join(users, ", "), users.size() == 1 ? "does" : "do");
+  return fail("run.bind", fmt::format("entry point '{}' uses no variable at binding {}; {}", entry, toString(slot), who), {},
+              "leave out its --bind: each entry point has the bindings that it uses, as `lockstep reflect` lists them");
+}
+
+Status checkGroups(const std::array<uint32_t, 3>& groups, const DeviceInfo& device) {
+  const uint32_t most = device.profile.max_groups_per_dimension;
+  for (size_t axis = 0; axis < groups.size(); ++axis) {
+    if (groups[axis] <= most) continue;
+    const bool fits = axis == 0 && groups[1] == 1 && groups[0] / most < most;
+    return fail("run.dispatch",
+                fmt::format("{} workgroups in {} are more than the {} that '{}' allows (maxComputeWorkgroupsPerDimension)", groups[axis],
+                            "xyz"[axis], most, device.name),
+                {},
+                fits ? fmt::format("split them over y: --dispatch {},{}, and let the kernel compute its index from both and test it",
+                                   (groups[0] + groups[0] / most) / (groups[0] / most + 1), groups[0] / most + 1)
+                     : "split them over the dimensions, or let each invocation do more");
+  }
+  return Success{};
+}
+
+}  // namespace
+
 Result<KernelResult> runKernel(KernelRun run) {
   LS_TRY(kernel::Module module, kernel::isolateEntry(run.module, run.entry));
   LS_TRY(const kernel::ValidModule used, kernel::validate(std::move(module)));
@@ -204,15 +246,15 @@ Result<KernelResult> runKernel(KernelRun run) {
       .module = passes::makeRobust(*used, run.out_of_bounds), .entry = {}, .groups = run.groups, .bindings = {}, .buffer_sizes = {}};
   std::vector<Bytes> buffers;
   for (auto& [slot, bytes] : run.bytes) {
-    if (findVariable(*used, slot) == nullptr)
-      return fail("run.bind", fmt::format("the entry point uses no variable at binding {}", toString(slot)), {}, "leave out its --bind");
+    if (findVariable(*used, slot) == nullptr) return unusedBinding(run.module, entryName(*used), slot);
     dispatch.bindings.push_back(
         {.group = slot.group, .binding = slot.binding, .buffer = buffers.size(), .offset = 0, .size = bytes.size()});
     dispatch.buffer_sizes.push_back(bytes.size());
     buffers.push_back(std::move(bytes));
   }
-  LS_TRY(const program::ValidProgram program, makeProgram(dispatch));
   LS_TRY(const ChosenDevice chosen, chooseDevice(run.device));
+  LS_CHECK(checkGroups(run.groups, chosen.info));
+  LS_TRY(const program::ValidProgram program, makeProgram(dispatch));
   LS_TRY(const std::unique_ptr<Backend> backend, openDevice(chosen.info));
   LS_TRY(PreparedDispatch prepared, PreparedDispatch::make(*backend, program));
   LS_CHECK(prepared.run(buffers));

@@ -124,7 +124,7 @@ Result<ExitCode> runVerb(Arguments arguments) {
   run.out_of_bounds = *policy;
   LS_TRY(run.groups, console::asUsage(parseGroups(dispatch)));
   LS_TRY(const auto override_values, parseOverrides(overrides));
-  LS_TRY(run.module, readKernelFile(path, override_values, entry));
+  LS_TRY(run.module, readKernelFile(path, override_values, entry, run.groups));
   for (const std::string& text : binds) {
     LS_TRY(const Assignment bind, parseAssignment("--bind", text));
     const kernel::GlobalVariable* variable = findVariable(run.module, bind.slot);

@@ -73,6 +73,43 @@ TEST_F(Run, every_type_is_printed_by_members_and_elements) {
       << outcome.out;
 }
 
+Outcome runDefect(const std::string& name, const std::string& arguments) {
+  const std::string path = std::string(LOCKSTEP_SOURCE_DIR) + "/tests/wgsl/defects/" + name + ".wgsl";
+  const testing::ScratchDirectory scratch("defect");
+  return testing::runTool(scratch, "run " + path + " --device reference " + arguments);
+}
+
+TEST(RunDefects, indices_outside_of_a_buffer_are_named) {
+  const Outcome outcome = runDefect("half_buffer", "--bind 0.0=zeros:16 --out-of-bounds trap");
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_NE(outcome.err.find("reference.out_of_bounds: kernel main: index 4 is out of bounds of cache with 4 elements"), std::string::npos)
+      << outcome.err;
+}
+
+TEST(RunDefects, bindings_of_another_entry_point_are_named_with_it) {
+  const Outcome outcome = runDefect("two_passes", "--entry scan --bind 0.0=iota:f32[2] --bind 0.1=zeros:8 --bind 0.2=zeros:8");
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_NE(outcome.err.find("run.bind: entry point 'scan' uses no variable at binding 0.2; 'reduce' does\n  help: leave out its --bind"),
+            std::string::npos)
+      << outcome.err;
+}
+
+TEST(RunDefects, more_workgroups_than_a_dimension_has_are_split) {
+  const Outcome outcome = runDefect("many_workgroups", "--dispatch 70000 --bind 0.0=zeros:16");
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_NE(outcome.err.find("run.dispatch: 70000 workgroups in x are more than the 65535 that"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("(maxComputeWorkgroupsPerDimension)\n  help: split them over y: --dispatch 35000,2, and"), std::string::npos)
+      << outcome.err;
+  EXPECT_EQ(runDefect("many_workgroups", "--dispatch 65535 --bind 0.0=zeros:16").status, 0);
+}
+
+TEST(RunDefects, products_too_large_for_the_dispatch_are_warned_about) {
+  EXPECT_NE(runDefect("product_too_large", "--dispatch 4096 --bind 0.0=zeros:16")
+                .err.find("warning: wgsl.lint: the index wraps: 'group.x * length * width'"),
+            std::string::npos);
+  EXPECT_EQ(runDefect("product_too_large", "--dispatch 2 --bind 0.0=zeros:16").err, "");
+}
+
 TEST_F(Run, mistakes_are_named) {
   const std::string good = "--bind 0.0=iota:f32[8] --bind 1.3=zeros:32" + settings();
   EXPECT_NE(run(good).err.find("run.entry"), std::string::npos);
