@@ -26,16 +26,8 @@ bool jumpsAway(const Module& module, BlockId block) {
 
 bool isInteger(const kernel::Type& type) { return type.is(kernel::Scalar::U32) || type.is(kernel::Scalar::I32); }
 
-/// How often the variable is stored in a block and those inside it.
-size_t storesIn(const Module& module, BlockId block, ValueId variable) {
-  size_t count = 0;
-  for (const auto id : module[block].instructions) {
-    const Instruction& x = module[id];
-    if (x.op == Op::Store && x.operands[0] == variable) ++count;
-    for (const BlockId inner : x.blocks) count += storesIn(module, inner, variable);
-  }
-  return count;
-}
+/// Behind more conditions nothing is known any more.
+constexpr size_t kMostLimited = 200;
 
 /// Comparisons that say that the left side is small, or that it is large.
 bool isBelow(Op op, bool holds) { return holds ? op == Op::Lt || op == Op::Le : op == Op::Gt || op == Op::Ge; }
@@ -67,6 +59,12 @@ const Instruction* IndexCorners::definition(ValueId value) const {
   return m_[value].kind == ValueKind::Instruction ? &m_.instructions[m_[value].index] : nullptr;
 }
 
+IndexCorners::IndexCorners(const Module& module, std::array<uint32_t, 3> groups) : m_(module), ranges_(module), groups_(groups) {
+  for (const Instruction& x : module.instructions) {
+    if (x.op == Op::Store) ++stores_[x.operands[0]];
+  }
+}
+
 void IndexCorners::walk(const Visitor& visitor) {
   for (const kernel::Function& function : m_.functions) {
     size_ = function.workgroup_size.value_or(std::array<uint32_t, 3>{});
@@ -87,7 +85,9 @@ void IndexCorners::block(BlockId id, const Visitor& visitor) {
     const Instruction& x = m_[each];
     if (x.op == Op::Access || x.op == Op::Extract) {
       for (size_t k = 1; k < x.operands.size(); ++k) {
-        if (m_[x.operands[k]].kind != ValueKind::Constant) visitor(x.operands[k]);
+        if (m_[x.operands[k]].kind == ValueKind::Constant) continue;
+        for (auto& known : numbers_) known.clear();
+        visitor(x.operands[k]);
       }
     }
     ranges_.visit(x);
@@ -128,9 +128,7 @@ void IndexCorners::loop(const Instruction& x, const Visitor& visitor) {
       const Instruction& store = m_[id];
       if (store.op != Op::Store || definition(store.operands[0]) == nullptr) continue;
       const ValueId variable = store.operands[0];
-      size_t stores = 0;
-      for (const Instruction& each : m_.instructions) stores += each.op == Op::Store && each.operands[0] == variable ? 1 : 0;
-      if (stores == 1 && storesIn(m_, x.blocks[1], variable) == 1) counters_.push_back(variable);
+      if (stores_.at(variable) == 1) counters_.push_back(variable);
     }
   }
   ranges_.enterLoop(x);
@@ -167,7 +165,7 @@ void IndexCorners::limit(ValueId condition, bool holds, int depth) {
 }
 
 void IndexCorners::limitLeaves(ValueId value, bool first, bool last, int depth) {
-  if (m_[value].kind == ValueKind::Constant) return;
+  if (m_[value].kind == ValueKind::Constant || limited_.size() > kMostLimited) return;
   if (const auto leaf = leafOf(value)) {
     limited_.push_back({.leaf = *leaf, .first = first, .last = last});
     return;
@@ -197,9 +195,9 @@ std::optional<IndexCorners::Leaf> IndexCorners::leafOf(ValueId value) const {
 }
 
 bool IndexCorners::isLimited(const Leaf& leaf, Corner corner) const {
-  return std::any_of(limited_.begin(), limited_.end(), [&](const Limited& each) {
-    return (each.leaf == leaf || !each.leaf.first.valid()) && (corner == Corner::First ? each.first : each.last);
-  });
+  return limited_.size() > kMostLimited || std::any_of(limited_.begin(), limited_.end(), [&](const Limited& each) {
+           return (each.leaf == leaf || !each.leaf.first.valid()) && (corner == Corner::First ? each.first : each.last);
+         });
 }
 
 std::optional<int64_t> IndexCorners::leafNumber(ValueId value, const Leaf& leaf, Corner corner, int depth) const {
@@ -234,6 +232,14 @@ std::optional<int64_t> IndexCorners::number(ValueId value, Corner corner, int de
     const uint32_t bits = m_[value].bits;
     return type.is(kernel::Scalar::I32) ? int64_t{static_cast<int32_t>(bits)} : int64_t{bits};
   }
+  auto& known = numbers_[static_cast<size_t>(corner)];
+  if (const auto found = known.find(value); found != known.end()) return found->second;
+  const std::optional<int64_t> result = computed(value, corner, depth);
+  known[value] = result;
+  return result;
+}
+
+std::optional<int64_t> IndexCorners::computed(ValueId value, Corner corner, int depth) const {
   if (const auto leaf = leafOf(value)) return leafNumber(value, *leaf, corner, depth - 1);
   const Instruction* x = definition(value);
   if (x == nullptr || x->operands.empty()) return std::nullopt;

@@ -20,7 +20,7 @@ class IndexCorners {
  public:
   /// Called with the index of an access or extract while numbers hold for its place.
   using Visitor = std::function<void(kernel::ValueId index)>;
-  IndexCorners(const kernel::Module& module, std::array<uint32_t, 3> groups) : m_(module), ranges_(module), groups_(groups) {}
+  IndexCorners(const kernel::Module& module, std::array<uint32_t, 3> groups);
   void walk(const Visitor& visitor);
 
   [[nodiscard]] std::optional<int64_t> at(kernel::ValueId value, Corner corner) const { return number(value, corner, kDepth); }
@@ -45,6 +45,7 @@ class IndexCorners {
   [[nodiscard]] std::optional<Leaf> leafOf(kernel::ValueId value) const;
   [[nodiscard]] bool isLimited(const Leaf& leaf, Corner corner) const;
   [[nodiscard]] std::optional<int64_t> number(kernel::ValueId value, Corner corner, int depth) const;
+  [[nodiscard]] std::optional<int64_t> computed(kernel::ValueId value, Corner corner, int depth) const;
   [[nodiscard]] std::optional<int64_t> leafNumber(kernel::ValueId value, const Leaf& leaf, Corner corner, int depth) const;
 
   const kernel::Module& m_;
@@ -53,6 +54,9 @@ class IndexCorners {
   std::map<kernel::ValueId, kernel::Builtin> builtins_;
   std::vector<kernel::ValueId> counters_;  ///< variables of the loops around that only their continuing blocks store
   std::vector<Limited> limited_;
+  std::map<kernel::ValueId, size_t> stores_;  ///< of each local variable, how many
+  /// What is known at this place, by corner: operands that are used many times must not take exponential time.
+  mutable std::array<std::map<kernel::ValueId, std::optional<int64_t>>, 2> numbers_;
 };
 
 }  // namespace lockstep::wgsl

@@ -26,9 +26,11 @@ const Instruction* negativeDifference(const IndexCorners& corners, kernel::Value
 void lintIndexWraps(const LintInput& input, Reporter& reporter) {
   const Source& source = reporter.source();
   IndexCorners corners(input.module, input.groups);
+  size_t found = 0;
   corners.walk([&](kernel::ValueId index) {
     const auto whole = corners.at(index, Corner::First);
     if (!input.module.typeOf(index).is(kernel::Scalar::U32) || !whole || *whole >= 0) return;
+    if (++found > Reporter::kMaximum) return;
     const Instruction* difference = negativeDifference(corners, index, IndexCorners::kDepth);
     const ExprId id = difference == nullptr ? ExprId() : findOperator(input, *difference, BinaryOp::Sub, source);
     if (!id.valid()) return;

@@ -28,9 +28,10 @@ ValueId largeProduct(const IndexCorners& corners, const kernel::Module& module, 
 void lintProductWraps(const LintInput& input, Reporter& reporter) {
   const Source& source = reporter.source();
   IndexCorners corners(input.module, input.groups);
+  size_t found = 0;
   corners.walk([&](ValueId index) {
     const ValueId product = largeProduct(corners, input.module, index, IndexCorners::kDepth);
-    if (!product.valid()) return;
+    if (!product.valid() || ++found > Reporter::kMaximum) return;
     const ExprId id = findOperator(input, *corners.definition(product), BinaryOp::Mul, source);
     if (!id.valid()) return;
     const Span where = operatorSpan(input.ast, id);
