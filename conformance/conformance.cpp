@@ -55,6 +55,11 @@ void count(FileReport& report, const Outcome& outcome, size_t differences) {
   }
 }
 
+struct NumberedLine {
+  uint64_t number = 0;  // from 1
+  std::string text;
+};
+
 Result<FileReport> runFile(const Suite& suite, const Settings& settings) {
   FileReport report{.file = std::string(suite.file)};
   LS_TRY(GzipLines lines, GzipLines::open(pathOf(settings, suite.file)));
@@ -64,12 +69,12 @@ Result<FileReport> runFile(const Suite& suite, const Settings& settings) {
     LS_TRY(std::unique_ptr<Judge> judge, suite.make(settings));
     judges.push_back(std::move(judge));
   }
-  for (uint64_t line_number = 1;;) {
-    std::vector<std::string> block;
+  for (uint64_t line_number = 0;;) {
+    std::vector<NumberedLine> block;
     while (block.size() < kBlock) {
       LS_TRY(std::optional<std::string> line, lines.next());
       if (!line) break;
-      block.push_back(std::move(*line));
+      if (line_number++ % settings.parts == settings.part) block.push_back({.number = line_number, .text = std::move(*line)});
     }
     if (block.empty()) return report;
     std::vector<std::optional<Result<Outcome>>> outcomes(block.size());
@@ -78,18 +83,17 @@ Result<FileReport> runFile(const Suite& suite, const Settings& settings) {
       std::vector<std::jthread> workers;
       for (const std::unique_ptr<Judge>& judge : judges) {
         workers.emplace_back([&] {
-          for (size_t i = next++; i < block.size(); i = next++) outcomes[i] = judgeLine(*judge, block[i], settings.only);
+          for (size_t i = next++; i < block.size(); i = next++) outcomes[i] = judgeLine(*judge, block[i].text, settings.only);
         });
       }
     }
-    for (std::optional<Result<Outcome>>& outcome : outcomes) {
-      if (!outcome->ok()) {
-        Failure failure = outcome->failure();
-        failure.diagnostics.front().where = {.file = pathOf(settings, suite.file).string(), .line = static_cast<uint32_t>(line_number)};
+    for (size_t i = 0; i < block.size(); ++i) {
+      if (!outcomes[i]->ok()) {
+        Failure failure = outcomes[i]->failure();
+        failure.diagnostics.front().where = {.file = pathOf(settings, suite.file).string(), .line = static_cast<uint32_t>(block[i].number)};
         return failure;
       }
-      count(report, **outcome, settings.differences);
-      ++line_number;
+      count(report, **outcomes[i], settings.differences);
     }
   }
 }

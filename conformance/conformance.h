@@ -51,6 +51,9 @@ struct Settings {
   std::string only;                ///< only tests whose name has this in it
   size_t differences = 20;         ///< kept of each file
   unsigned threads = 0;            ///< 0: one a core
+  /// Only every `parts`-th line, from line `part` (counted from 0), so that several processes may share a file: within one, a driver may
+  /// make one pipeline after another.
+  uint64_t part = 0, parts = 1;
 };
 
 /// Replays the files in a fixed order; `report` is called after each. Results do not depend on the number of threads. Lines are streamed,

@@ -65,11 +65,15 @@ class ProgramRunner {
     dispatch.entry.clear();
     const Result<program::ValidProgram> program = makeProgram(dispatch);
     if (!program.ok()) return disagree(outcome, Verdict::Disagree, toString(program.diagnostics()) + text);
+    Result<PreparedDispatch> prepared = PreparedDispatch::make(*backend_, *program);
+    if (!prepared.ok()) {
+      const bool unsupported = prepared.diagnostics().front().code == "vulkan.feature";
+      return disagree(outcome, unsupported ? Verdict::Unsupported : Verdict::Disagree, toString(prepared.diagnostics()) + text);
+    }
     for (const RecordedRun& run : runs) {
       std::vector<Bytes> buffers = run.before;
-      if (const Status status = runDispatch(*backend_, *program, buffers); !status.ok()) {
-        const bool unsupported = status.diagnostics().front().code == "vulkan.feature";
-        return disagree(outcome, unsupported ? Verdict::Unsupported : Verdict::Disagree, toString(status.diagnostics()) + text);
+      if (const Status status = prepared->run(buffers); !status.ok()) {
+        return disagree(outcome, Verdict::Disagree, toString(status.diagnostics()) + text);
       }
       if (buffers == run.after) continue;
       std::vector<std::vector<bool>> free;

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+#include <utility>
+
 #include "frontend/io/jsonl.h"
 #include "tools/verb.h"
 
@@ -41,10 +44,22 @@ void printReport(const FileReport& report) {
   std::fflush(stdout);
 }
 
+/// "2/4"
+Result<std::pair<uint64_t, uint64_t>> parsePart(const std::string& text) {
+  uint64_t number = 0, parts = 0;
+  const char* end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, number);
+  if (first.ec == std::errc() && first.ptr != end && *first.ptr == '/') {
+    const auto second = std::from_chars(first.ptr + 1, end, parts);
+    if (second.ec == std::errc() && second.ptr == end && number >= 1 && number <= parts) return std::pair(number, parts);
+  }
+  return usage("value", fmt::format("--part '{}' is not K/N with K from 1 to N", text));
+}
+
 }  // namespace
 
 Result<ExitCode> conformanceVerb(Arguments arguments) {
-  std::string folder, device = "reference", only;
+  std::string folder, device = "reference", only, part = "1/1";
   std::vector<std::string> files;
   int64_t differences = 10, threads = 0;
   bool json = false;
@@ -57,10 +72,13 @@ Result<ExitCode> conformanceVerb(Arguments arguments) {
   options.value(only, "--only", "only tests whose name has this in it");
   options.value(differences, "--first", "how many disagreements of a file are shown");
   options.value(threads, "--threads", "threads that judge; 0 is one a core");
+  options.value(part, "--part", "K/N: every N-th test of a file from the K-th, for N processes side by side");
   options.flag(json, "--json", "print one JSON object");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;
   if (differences < 0 || threads < 0) return usage("value", "--first and --threads are at least 0");
+
+  LS_TRY(const auto chosen, parsePart(part));
 
   io::Json reports = io::Json::array();
   bool agrees = true;
@@ -69,7 +87,9 @@ Result<ExitCode> conformanceVerb(Arguments arguments) {
                              .files = files,
                              .only = only,
                              .differences = static_cast<size_t>(differences),
-                             .threads = static_cast<unsigned>(threads)},
+                             .threads = static_cast<unsigned>(threads),
+                             .part = chosen.first - 1,
+                             .parts = chosen.second},
                             [&](const FileReport& report) {
                               agrees = agrees && report.counts.disagree == 0;
                               if (json) {

@@ -108,7 +108,7 @@ void Parser::parseDirectives() {
       const uint32_t begin = next().span.begin;
       ast_.filters[parseFilter(begin)].range = {0, UINT32_MAX};
       expectSeparator(";", "after the directive");
-    } else if (!accept(";")) {
+    } else {
       return;
     }
   }

@@ -26,6 +26,7 @@ TEST(Errors, syntax_isReportedAtTheToken) {
       {"fn __f() {}", "1:4 wgsl.syntax: name '__f' starts with two underscores"},
       {"fn f() { var a: vec2<f32; }", "1:21 wgsl.syntax: expected ';' after the statement, found '<'"},
       {"fn f() {}\nenable f16;", "2:1 wgsl.syntax: 'enable' must come before all declarations"},
+      {"enable f16;;\nenable subgroups;", "2:1 wgsl.syntax: 'enable' must come before all declarations"},
       {"var<private> x = 012;", "1:18 wgsl.syntax: decimal integer literal has a leading zero"},
       {"fn f() { loop { continuing { break; } } }", "1:30 wgsl.flow: 'break' is not allowed in a continuing block"},
       {"fn f() { loop { continuing { } break; } }", "1:32 wgsl.syntax: 'continuing' must be the last statement of a loop body"},
