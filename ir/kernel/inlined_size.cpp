@@ -11,12 +11,15 @@ namespace {
 
 constexpr uint64_t kCountedMost = uint64_t(1) << 63u;
 
-uint64_t sizeOf(const Module& module, BlockId block, const std::vector<uint64_t>& callees) {
-  uint64_t size = 0;
-  const auto add = [&size](uint64_t more) { size = std::min(kCountedMost, size + more); };
+InlinedSize sizeOf(const Module& module, BlockId block, const std::vector<InlinedSize>& callees) {
+  InlinedSize size{.instructions = 0, .nesting = 1};
+  const auto add = [&size](const InlinedSize& inner) {
+    size.instructions = std::min(kCountedMost, size.instructions + inner.instructions);
+    size.nesting = std::max(size.nesting, inner.nesting + 1);
+  };
   for (const InstructionId id : module[block].instructions) {
     const Instruction& instruction = module[id];
-    add(1);
+    add({.instructions = 1, .nesting = 0});
     if (instruction.op == Op::Call) add(callees[instruction.immediate]);
     for (const BlockId inner : instruction.blocks) add(sizeOf(module, inner, callees));
   }
@@ -25,8 +28,8 @@ uint64_t sizeOf(const Module& module, BlockId block, const std::vector<uint64_t>
 
 }  // namespace
 
-uint64_t inlinedSize(const Module& module, const Function& function) {
-  std::vector<uint64_t> sizes;  // callees stand before callers
+InlinedSize inlinedSize(const Module& module, const Function& function) {
+  std::vector<InlinedSize> sizes;  // callees stand before callers
   for (const Function& one : module.functions) {
     sizes.push_back(sizeOf(module, one.body, sizes));
     if (&one == &function) break;
@@ -35,12 +38,20 @@ uint64_t inlinedSize(const Module& module, const Function& function) {
 }
 
 Status checkInlinedSize(const Module& module, const Function& entry, const char* code) {
-  const uint64_t size = inlinedSize(module, entry);
-  if (size <= kMaxInlinedInstructions) return Success{};
-  return fail(code,
-              fmt::format("kernel {}: entry point '{}' has {}{} instructions once its calls are inlined; the limit is {}", module.name,
-                          entry.name, size == kCountedMost ? "at least " : "", size, kMaxInlinedInstructions),
-              {}, "call functions in a loop rather than many times in the text");
+  const auto [instructions, nesting] = inlinedSize(module, entry);
+  if (instructions > kMaxInlinedInstructions) {
+    return fail(code,
+                fmt::format("kernel {}: entry point '{}' has {}{} instructions once its calls are inlined; the limit is {}", module.name,
+                            entry.name, instructions == kCountedMost ? "at least " : "", instructions, kMaxInlinedInstructions),
+                {}, "call functions in a loop rather than many times in the text");
+  }
+  if (nesting > kMaxInlinedNesting) {
+    return fail(code,
+                fmt::format("kernel {}: entry point '{}' has blocks and calls {} deep; the limit is {}", module.name, entry.name, nesting,
+                            kMaxInlinedNesting),
+                {}, "make the chain of calls shorter");
+  }
+  return Success{};
 }
 
 }  // namespace lockstep::kernel

@@ -11,11 +11,16 @@ namespace lockstep::kernel {
 
 /// What backends that inline accept.
 inline constexpr uint64_t kMaxInlinedInstructions = uint64_t(1) << 20u;
+inline constexpr uint32_t kMaxInlinedNesting = 2000;
 
-/// Instructions of the function and, for every call, of what it calls; stops counting at 2^63. Takes time linear in the module.
-uint64_t inlinedSize(const Module& module, const Function& function);
+struct InlinedSize {
+  uint64_t instructions = 0;  ///< of the function and, for every call, of what it calls; stops counting at 2^63
+  uint32_t nesting = 0;       ///< blocks and bodies of called functions within each other; the function's own is 1
+};
+/// Takes time linear in the module.
+InlinedSize inlinedSize(const Module& module, const Function& function);
 
-/// Fails with `code` where an entry point is larger than kMaxInlinedInstructions.
+/// Fails with `code` where an entry point is larger than the two maxima.
 Status checkInlinedSize(const Module& module, const Function& entry, const char* code);
 
 }  // namespace lockstep::kernel

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "ir/kernel/isolate_entry.h"
+
 namespace lockstep::kernel {
 namespace {
 
@@ -21,10 +23,29 @@ Module doubling(int levels) {
 
 TEST(InlinedSize, counts_a_callee_at_every_call) {
   const Module module = doubling(2);
-  EXPECT_EQ(inlinedSize(module, module.functions[0]), 2u);
-  EXPECT_EQ(inlinedSize(module, module.functions[1]), 3u + 2 * 2);
-  EXPECT_EQ(inlinedSize(module, module.functions[2]), 3u + 2 * 7);
-  EXPECT_EQ(inlinedSize(module, *module.entryPoint()), 2u + 17);
+  EXPECT_EQ(inlinedSize(module, module.functions[0]).instructions, 2u);
+  EXPECT_EQ(inlinedSize(module, module.functions[1]).instructions, 3u + 2 * 2);
+  EXPECT_EQ(inlinedSize(module, module.functions[2]).instructions, 3u + 2 * 7);
+  EXPECT_EQ(inlinedSize(module, *module.entryPoint()).instructions, 2u + 17);
+}
+
+TEST(InlinedSize, counts_blocks_and_calls_within_each_other) {
+  const Module module = doubling(2);
+  EXPECT_EQ(inlinedSize(module, module.functions[0]).nesting, 1u);
+  EXPECT_EQ(inlinedSize(module, *module.entryPoint()).nesting, 5u);
+}
+
+TEST(InlinedSize, a_chain_of_too_many_calls_is_refused) {
+  std::string text = "lockstep.kernel 1\nfn @f0() {\n}\n";
+  for (int i = 1; i < 30000; ++i) text += fmt::format("fn @f{}() {{\n  call @f{}()\n}}\n", i, i - 1);
+  text += "fn @main() {workgroup_size = [1, 1, 1]} {\n  call @f29999()\n}\n";
+  const auto module = parse(text);
+  ASSERT_TRUE(module.ok()) << toString(module.diagnostics());
+  const auto alone = isolateEntry(*module, "main");
+  ASSERT_TRUE(alone.ok());
+  const Status refused = checkInlinedSize(*alone, *alone->entryPoint(), "test.limit");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.diagnostics().front().message.find("30001 deep; the limit is 2000"), std::string::npos);
 }
 
 TEST(InlinedSize, what_doubles_too_often_is_refused) {
