@@ -14,7 +14,7 @@ inline constexpr uint64_t kMaxInlinedInstructions = uint64_t(1) << 20u;
 inline constexpr uint32_t kMaxInlinedNesting = 2000;
 
 struct InlinedSize {
-  uint64_t instructions = 0;  ///< of the function and, for every call, of what it calls; stops counting at 2^63
+  uint64_t instructions = 0;  ///< of the function and, for every call, of what it calls; stops counting at 2^62
   uint32_t nesting = 0;       ///< blocks and bodies of called functions within each other; the function's own is 1
 };
 /// Takes time linear in the module.
