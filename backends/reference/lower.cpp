@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "ir/kernel/inlined_size.h"
+
 namespace lockstep::reference {
 
 using kernel::AddressSpace;
@@ -67,6 +69,7 @@ Result<Code> lower(const kernel::Module& module, const SubgroupShape& subgroups)
 Result<Code> Lowering::run(const SubgroupShape& subgroups) {
   const kernel::Function* entry = m.entryPoint();
   if (entry == nullptr) return fail("reference.no_entry_point", "the kernel has no entry point");
+  LS_CHECK(kernel::checkInlinedSize(m, *entry, "reference.limit"));
   if (hasF16(m)) unit = 2;
   code.name = entry->name;
   code.workgroup_size = *entry->workgroup_size;

@@ -10,6 +10,7 @@
 
 #include "backends/vulkan/spirv_emitter.h"
 #include "ir/kernel/guard_accesses.h"
+#include "ir/kernel/inlined_size.h"
 
 namespace lockstep::vulkan {
 
@@ -133,6 +134,7 @@ std::string spirvEntryPoint(const kernel::Function& entry) { return entry.name.e
 Result<std::vector<uint32_t>> emitSpirv(const kernel::ValidModule& module, const SpirvOptions& options) {
   const kernel::Function* entry = module->entryPoint();
   if (entry == nullptr) return fail("vulkan.entry_point", "the module \"" + module->name + "\" has no entry point");
+  LS_CHECK(kernel::checkInlinedSize(*module, *entry, "vulkan.limit"));
   // A device cannot report an access out of bounds, and to leave one alone would be undefined.
   const kernel::Module guarded = kernel::guardAccesses(*module, kernel::OutOfBounds::Clamp);
   std::vector<uint32_t> words = Emitter(guarded, *guarded.entryPoint(), options).run();

@@ -267,7 +267,8 @@ void Checker::checkMember(ExprId id) {
   const auto& members = types_.structure(base).members;
   const auto member = std::find_if(members.begin(), members.end(), [&](const StructMember& m) { return m.name == expr.name; });
   if (member == members.end()) {
-    fail(kName, expr.name_span, fmt::format("struct '{}' has no member '{}'", name(base), expr.name), similarMember(expr.name, members));
+    fail(kName, expr.name_span, fmt::format("struct '{}' has no member '{}'", name(base), expr.name),
+         reporter_.full() ? "" : similarMember(expr.name, members));
     return;
   }
   const Ty type = member->type;

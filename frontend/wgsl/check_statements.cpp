@@ -300,6 +300,12 @@ Behavior Checker::checkSwitch(const Stmt& stmt) {
   Ty type = checkValue(stmt.condition);
   std::vector<ExprId> selectors;
   for (const CaseClause& clause : stmt.cases) selectors.insert(selectors.end(), clause.selectors.begin(), clause.selectors.end());
+  // SPIR-V has no larger switch. WGSL asks for 1023.
+  constexpr size_t kMaximumSelectors = 16383;
+  if (selectors.size() > kMaximumSelectors) {
+    fail(kLimit, ast_[selectors[kMaximumSelectors]].span,
+         fmt::format("a switch has at most {} case selectors, this one has {}", kMaximumSelectors, selectors.size()));
+  }
   for (const ExprId selector : selectors) {
     const Ty selector_type = checkValue(selector);
     if (type == kAbstractInt && selector_type != kAbstractInt) type = selector_type;

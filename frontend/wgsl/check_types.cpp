@@ -98,6 +98,7 @@ Checker::Meaning Checker::lookUp(std::string_view name, Span where) {
 }
 
 std::string Checker::similarName(std::string_view name) const {
+  if (reporter_.full()) return {};  // nobody would see it
   // Not for what nobody types, nor for messages that nobody will see.
   constexpr size_t kLongest = 40;
   if (name.size() > kLongest || reporter_.full()) return "";

@@ -41,6 +41,8 @@ void Lowerer::lowerStatement(StmtId id) {
     case StmtKind::Continue:
       return jump(Op::Continue);
     case StmtKind::BreakIf: {
+      // The writer says `break if false` of a loop that never ends.
+      if (infoOf(stmt.condition).value && infoOf(stmt.condition).value->integer == 0) return;
       const Value condition = lowerValue(stmt.condition);
       at(stmt.span);
       builder_.breakIf(condition);

@@ -15,10 +15,12 @@ namespace {
 class Reach {
  public:
   explicit Reach(const Module& module) : module_(module), functions_(module.functions.size()), values_(module.values.size()) {}
+  /// Callees stand before callers, so one walk backwards meets every caller first; chains of calls may be as long as the module.
   void visitFunction(size_t index) {
-    if (functions_[index]) return;
     functions_[index] = true;
-    visitBlock(module_.functions[index].body);
+    for (size_t i = index + 1; i-- > 0;) {
+      if (functions_[i]) visitBlock(module_.functions[i].body);
+    }
   }
   [[nodiscard]] bool function(size_t index) const { return functions_[index]; }
   [[nodiscard]] bool value(ValueId id) const { return values_[id.index()]; }
@@ -30,7 +32,7 @@ class Reach {
       for (const ValueId operand : instruction.operands) {
         if (operand.valid()) values_[operand.index()] = true;
       }
-      if (instruction.op == Op::Call) visitFunction(instruction.immediate);
+      if (instruction.op == Op::Call) functions_[instruction.immediate] = true;
       for (const BlockId block : instruction.blocks) visitBlock(block);
     }
   }

@@ -14,8 +14,14 @@ namespace lockstep::fuzz {
 void readGraph(std::span<const std::byte> input);
 void readKernel(std::span<const std::byte> input);
 void readProgram(std::span<const std::byte> input);
-/// WGSL: what is accepted is valid, and so is what the writer makes of it.
+/// WGSL: what is accepted is valid, and what the writer makes of it reads as the same module.
 void readWgsl(std::span<const std::byte> input);
+/// WGSL, checked only, with its analyses: an answer with places inside of the text, and warnings that can be shown.
+void readCheck(std::span<const std::byte> input);
+/// WGSL -> SPIR-V of every entry point: what is accepted passes spirv-val. Nothing where the Vulkan backend was not built in.
+void readSpirv(std::span<const std::byte> input);
+/// The layout of WGSL: the same tokens, and nothing changes the second time.
+void readFormat(std::span<const std::byte> input);
 /// safetensors: every array of an accepted file can be read.
 void readSafetensors(std::span<const std::byte> input);
 
@@ -25,9 +31,13 @@ struct Entry {
   std::string_view ending;  ///< of the files that serve as seeds
   std::string_view seeds;   ///< the folder of the repository that has them
 };
-inline constexpr std::array<Entry, 5> kEntries{
-    Entry{"graph", readGraph, ".graph", "tests/ir/data"}, Entry{"kernel", readKernel, ".kir", "tests/wgsl/data"},
-    Entry{"program", readProgram, ".program", "tests/ir/data"}, Entry{"wgsl", readWgsl, ".wgsl", "tests/wgsl/data"},
-    Entry{"safetensors", readSafetensors, ".safetensors", "tests/fuzz/corpus/safetensors"}};
+inline constexpr std::array<Entry, 8> kEntries{Entry{"graph", readGraph, ".graph", "tests/ir/data"},
+                                               Entry{"kernel", readKernel, ".kir", "tests/wgsl/data"},
+                                               Entry{"program", readProgram, ".program", "tests/ir/data"},
+                                               Entry{"wgsl", readWgsl, ".wgsl", "tests/wgsl/data"},
+                                               Entry{"check", readCheck, ".wgsl", "tests/wgsl/data"},
+                                               Entry{"spirv", readSpirv, ".wgsl", "tests/wgsl/data"},
+                                               Entry{"format", readFormat, ".wgsl", "tests/wgsl/data"},
+                                               Entry{"safetensors", readSafetensors, ".safetensors", "tests/fuzz/corpus/safetensors"}};
 
 }  // namespace lockstep::fuzz

@@ -21,7 +21,7 @@ using Bytes = std::vector<std::byte>;
 constexpr uint32_t kSeed = 20261121;
 constexpr int kMutations = 500;  // of each file
 
-/// Files with the entry's ending in its seed folder, and everything in tests/fuzz/corpus/<name>.
+/// Files with the entry's ending in its seed folder, and everything in tests/fuzz/corpus/<ending>.
 std::vector<fs::path> corpusOf(const Entry& entry) {
   std::vector<fs::path> files;
   const fs::path root = LOCKSTEP_SOURCE_DIR;
@@ -29,7 +29,7 @@ std::vector<fs::path> corpusOf(const Entry& entry) {
   for (const auto& file : fs::directory_iterator(root / entry.seeds)) {
     if (file.path().extension() == entry.ending) files.push_back(file.path());
   }
-  for (const auto& file : fs::directory_iterator(root / "tests/fuzz/corpus" / entry.name, none)) files.push_back(file.path());
+  for (const auto& file : fs::directory_iterator(root / "tests/fuzz/corpus" / entry.ending.substr(1), none)) files.push_back(file.path());
   std::ranges::sort(files);
   files.erase(std::unique(files.begin(), files.end()), files.end());
   return files;

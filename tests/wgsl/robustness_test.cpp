@@ -81,6 +81,16 @@ TEST(Robustness, deepNesting_isRefused) {
   }
 }
 
+TEST(Robustness, aSwitch_hasAtMost16383Selectors) {
+  const auto switchOf = [](int count) {
+    std::string source = "fn f(x: i32) { switch x {\n";
+    for (int i = 0; i < count; ++i) source += fmt::format("case {}: {{}}\n", i);
+    return source + "default: {} } }";
+  };
+  EXPECT_EQ(firstError(switchOf(16383)), "accepted");
+  EXPECT_EQ(firstError(switchOf(16384)), "16385:6 wgsl.limit: a switch has at most 16383 case selectors, this one has 16384");
+}
+
 TEST(Robustness, longButFlatInput_isAccepted) {
   readGood("const a = 0" + repeated(" + 1", 20000) + "; const_assert a == 20000;");
   readGood("fn f(x: i32) -> i32 { return x" + repeated(" + x", 20000) + "; }");
