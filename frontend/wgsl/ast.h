@@ -171,7 +171,7 @@ struct Ast {
   std::vector<Directive> enables;
   std::vector<Directive> requirements;
   std::vector<DiagnosticFilter> filters;  ///< in source order
-  bool whole = true;  ///< false when parts of the text were skipped because of syntax errors
+  bool whole = true;                      ///< false when parts of the text were skipped because of syntax errors
 
   [[nodiscard]] const Expr& operator[](ExprId id) const { return expressions[id.index()]; }
   [[nodiscard]] const Stmt& operator[](StmtId id) const { return statements[id.index()]; }

@@ -51,7 +51,7 @@ enum class Signature : uint8_t {
   Atomic,
   Barrier,
   UniformLoad,
-  Derivative,  ///< T of f32 -> T, in fragment shaders only
+  Derivative,       ///< T of f32 -> T, in fragment shaders only
   SubgroupElect,    ///< () -> bool
   SubgroupVote,     ///< bool -> bool or, for a ballot, vec4<u32>
   SubgroupNumeric,  ///< T -> T
