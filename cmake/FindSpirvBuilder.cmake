@@ -14,6 +14,7 @@ if(SpirvBuilder_FOUND AND NOT TARGET SpirvBuilder::SpirvBuilder)
   add_library(SpirvBuilder::SpirvBuilder INTERFACE IMPORTED)
   target_include_directories(SpirvBuilder::SpirvBuilder INTERFACE ${SpirvBuilder_GLSLANG_DIR} ${SpirvBuilder_TOOLS_DIR})
   target_link_libraries(SpirvBuilder::SpirvBuilder INTERFACE ${SpirvBuilder_BUILDER_LIBRARY} ${SpirvBuilder_TOOLS_LIBRARY})
-  # Their symbols are visible; a shared library would export them, and take those of another that does the same.
-  target_link_options(SpirvBuilder::SpirvBuilder INTERFACE LINKER:--exclude-libs,libSPIRV.a:libSPIRV-Tools.a)
+  # Their symbols are visible; a shared library would export them, and take those of another that does the same. So are the containers of
+  # their types that our own archive instantiates.
+  target_link_options(SpirvBuilder::SpirvBuilder INTERFACE LINKER:--exclude-libs,libSPIRV.a:libSPIRV-Tools.a:liblockstep.a)
 endif()
