@@ -5,11 +5,10 @@
 #include <cstddef>
 #include <optional>
 #include <string_view>
-#include <vector>
+
+#include "backends/dispatch.h"
 
 namespace lockstep::conformance {
-
-using Bytes = std::vector<std::byte>;
 
 /// "0": zeros; "=": `before`; "z...": base64 of a raw deflate stream. Always `size` bytes; nothing when the text is none of these or gives
 /// another size.

@@ -248,8 +248,8 @@ TEST(Filters, mistakes_areErrors) {
       "diagnostic(off, subgroup_uniformity,); diagnostic(off, subgroup_uniformity); fn f() {}",
       "fn f() { @diagnostic(off, subgroup_uniformity) if true @diagnostic(error, subgroup_uniformity) { } else @diagnostic(off, a.b) { } }",
       "fn f() { loop @diagnostic(off, derivative_uniformity) { break; continuing @diagnostic(info, derivative_uniformity) { } } }",
-      "fn f() @diagnostic(off, derivative_uniformity) { switch 1 @diagnostic(off, derivative_uniformity) { default @diagnostic(off, a) { } "
-      "} }",
+      "fn f() @diagnostic(off, derivative_uniformity) { switch 1 @diagnostic(off, derivative_uniformity) { default {} } }",
+      "fn f() { switch 1 { default @diagnostic(off, a) {} } }",
   };
   for (const char* source : kGood) EXPECT_EQ(firstError(source), "accepted") << source;
 }
