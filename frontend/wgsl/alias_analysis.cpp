@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -38,6 +39,10 @@ class AliasAnalysis {
       : ast_(ast), program_(program), reporter_(reporter), roots_(ast, program), functions_(ast.functions.size()) {}
 
   void run() {
+    // Only what a call passes by pointer can be an alias.
+    const bool passes_pointers =
+        std::ranges::any_of(program_.functions, [&](const FunctionInfo& function) { return hasPointer(function); });
+    if (!passes_pointers) return;
     for (const uint32_t function : program_.function_order) {
       current_ = &functions_[function];
       merged_.clear();
@@ -46,6 +51,10 @@ class AliasAnalysis {
   }
 
  private:
+  [[nodiscard]] bool hasPointer(const FunctionInfo& function) const {
+    return std::ranges::any_of(function.parameters, [&](EntityId parameter) { return program_.types.isPointer(program_[parameter].type); });
+  }
+
   void visitStatement(StmtId id) {
     if (!id.valid()) return;
     const Stmt& stmt = ast_[id];
@@ -56,7 +65,7 @@ class AliasAnalysis {
       if (Access* access = accessOf(stmt.target)) access->write(ast_[stmt.target].span);
     }
     if (stmt.value.valid()) visit(stmt.value, true);
-    if (stmt.kind == StmtKind::Declare && stmt.variable.initializer.valid()) visit(stmt.variable.initializer, true);
+    if (stmt.kind == StmtKind::Declare && ast_.localOf(stmt).initializer.valid()) visit(ast_.localOf(stmt).initializer, true);
     for (const StmtId statement : stmt.statements) visitStatement(statement);
     visitStatement(stmt.body);
     visitStatement(stmt.otherwise);

@@ -35,7 +35,16 @@ UniformityAnalysis::UniformityAnalysis(const Ast& ast, const Program& program, R
       current_(program.entities.size(), kNoNode),
       values_(program.entities.size(), kNoNode) {}
 
+/// Whether the module calls anything that needs something to be uniform.
+bool UniformityAnalysis::isAsked() const {
+  return std::ranges::any_of(program_.expressions, [](const ExprInfo& expression) {
+    const bool builtin = expression.call == CallKind::Builtin;
+    return builtin && info(expression.builtin).uniformity != Uniformity::Pure && info(expression.builtin).uniformity != Uniformity::Varying;
+  });
+}
+
 void UniformityAnalysis::run() {
+  if (!isAsked()) return;
   findAssignments();
   for (const uint32_t function : program_.function_order) {
     if (reporter_.full()) return;
