@@ -39,10 +39,6 @@ class AliasAnalysis {
       : ast_(ast), program_(program), reporter_(reporter), roots_(ast, program), functions_(ast.functions.size()) {}
 
   void run() {
-    // Only what a call passes by pointer can be an alias.
-    const bool passes_pointers =
-        std::ranges::any_of(program_.functions, [&](const FunctionInfo& function) { return hasPointer(function); });
-    if (!passes_pointers) return;
     for (const uint32_t function : program_.function_order) {
       current_ = &functions_[function];
       merged_.clear();
@@ -51,10 +47,6 @@ class AliasAnalysis {
   }
 
  private:
-  [[nodiscard]] bool hasPointer(const FunctionInfo& function) const {
-    return std::ranges::any_of(function.parameters, [&](EntityId parameter) { return program_.types.isPointer(program_[parameter].type); });
-  }
-
   void visitStatement(StmtId id) {
     if (!id.valid()) return;
     const Stmt& stmt = ast_[id];
@@ -214,6 +206,11 @@ class AliasAnalysis {
 
 }  // namespace
 
-void checkAliases(const Ast& ast, const Program& program, Reporter& reporter) { AliasAnalysis(ast, program, reporter).run(); }
+void checkAliases(const Ast& ast, const Program& program, Reporter& reporter) {
+  const auto takes_pointer = [&](const FunctionInfo& function) {
+    return std::ranges::any_of(function.parameters, [&](EntityId id) { return program.types.isPointer(program[id].type); });
+  };
+  if (std::ranges::any_of(program.functions, takes_pointer)) AliasAnalysis(ast, program, reporter).run();
+}
 
 }  // namespace lockstep::wgsl

@@ -81,7 +81,11 @@ class Lowerer {
   /// Evaluating the expression has no effect, cannot go out of bounds and costs little.
   bool isCheap(ExprId id) const;
   /// What is built from now on comes from here. Which line that is, is looked up at the end and once.
-  void at(Span span) { origins_.push_back({.instruction = builder_.module().instructions.size(), .offset = span.begin}); }
+  void at(Span span) {
+    const size_t next = builder_.module().instructions.size();
+    if (origins_.empty() || origins_.back().instruction != next) origins_.push_back({.instruction = next});
+    origins_.back().offset = span.begin;
+  }
 
   // lower_builtins.cpp
   Value lowerBuiltin(ExprId id);

@@ -13,10 +13,11 @@ Lowerer::Lowerer(const Ast& ast, Program program, const Source& source)
     : ast_(ast), program_(std::move(program)), types_(program_.types), eval_(program_.types), source_(source) {
   entity_values_.resize(program_.entities.size());
   functions_.resize(program_.functions.size());
-  // About an instruction an expression.
-  builder_.module().instructions.reserve(ast.expressions.size());
-  builder_.module().values.reserve(ast.expressions.size());
-  origins_.reserve(ast.expressions.size());
+  // About an instruction an expression, if the text is not one large constant.
+  const size_t likely = std::min<size_t>(ast.expressions.size(), size_t(1) << 16u);
+  builder_.module().instructions.reserve(likely);
+  builder_.module().values.reserve(likely);
+  origins_.reserve(likely);
 }
 
 kernel::Module Lowerer::run() {

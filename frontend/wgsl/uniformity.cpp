@@ -21,9 +21,18 @@ bool isUniform(kernel::Builtin builtin) {
 /// Steps of an explanation that are shown between a call and the value at the start.
 constexpr size_t kMaximumSteps = 4;
 
+/// A call that needs something to be uniform.
+bool asks(const ExprInfo& expression) {
+  if (expression.call != CallKind::Builtin) return false;
+  const Uniformity uniformity = info(expression.builtin).uniformity;
+  return uniformity != Uniformity::Pure && uniformity != Uniformity::Varying;
+}
+
 }  // namespace
 
-void checkUniformity(const Ast& ast, const Program& program, Reporter& reporter) { UniformityAnalysis(ast, program, reporter).run(); }
+void checkUniformity(const Ast& ast, const Program& program, Reporter& reporter) {
+  if (std::ranges::any_of(program.expressions, asks)) UniformityAnalysis(ast, program, reporter).run();
+}
 
 UniformityAnalysis::UniformityAnalysis(const Ast& ast, const Program& program, Reporter& reporter)
     : ast_(ast),
@@ -35,16 +44,7 @@ UniformityAnalysis::UniformityAnalysis(const Ast& ast, const Program& program, R
       current_(program.entities.size(), kNoNode),
       values_(program.entities.size(), kNoNode) {}
 
-/// Whether the module calls anything that needs something to be uniform.
-bool UniformityAnalysis::isAsked() const {
-  return std::ranges::any_of(program_.expressions, [](const ExprInfo& expression) {
-    const bool builtin = expression.call == CallKind::Builtin;
-    return builtin && info(expression.builtin).uniformity != Uniformity::Pure && info(expression.builtin).uniformity != Uniformity::Varying;
-  });
-}
-
 void UniformityAnalysis::run() {
-  if (!isAsked()) return;
   findAssignments();
   for (const uint32_t function : program_.function_order) {
     if (reporter_.full()) return;

@@ -85,7 +85,6 @@ class UniformityAnalysis {
   };
 
   // uniformity.cpp
-  [[nodiscard]] bool isAsked() const;
   void findAssignments();
   void analyse(uint32_t function);
   void declareParameters(uint32_t function);

@@ -161,9 +161,13 @@ static_assert(isGrouped(kWords) && isGrouped(kReserved));
 
 constexpr auto kWordGroups = groupsOf(kWords), kReservedGroups = groupsOf(kReserved);
 
-/// Beside the first byte, which the group shares.
+/// Their first bytes are the same.
 bool beginsWith(std::string_view text, std::string_view word) {
-  return text.size() >= word.size() && std::equal(word.begin() + 1, word.end(), text.begin() + 1);
+  if (text.size() < word.size()) return false;
+  for (size_t i = 1; i < word.size(); ++i) {
+    if (text[i] != word[i]) return false;
+  }
+  return true;
 }
 
 /// The first word of the text's group that `fits`, as an index; the size of the table if none does.
