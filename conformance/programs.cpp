@@ -20,21 +20,6 @@
 namespace lockstep::conformance {
 namespace {
 
-/// The first word that differs, for people; empty when nothing does. Words that are `free` may hold anything; it may be shorter.
-std::string firstDifference(const Bytes& found, const Bytes& expected, const std::vector<bool>& free = {}) {
-  if (found == expected) return {};
-  for (size_t offset = 0; offset < expected.size(); offset += sizeof(uint32_t)) {
-    uint32_t a = 0, b = 0;
-    const size_t size = std::min(sizeof(uint32_t), expected.size() - offset);
-    std::memcpy(&a, found.data() + offset, size);
-    std::memcpy(&b, expected.data() + offset, size);
-    const size_t word = offset / sizeof(uint32_t);
-    const bool counts = word >= free.size() || !free[word];
-    if (a != b && counts) return fmt::format("byte {}: expected {:#010x}, found {:#010x}", offset, b, a);
-  }
-  return found.size() == expected.size() ? "" : "its size differs";
-}
-
 /// One dispatch and what its buffers hold before and after it.
 struct RecordedRun {
   std::string name;  ///< of the fill; may be empty
@@ -75,15 +60,12 @@ class ProgramRunner {
       if (const Status status = prepared->run(buffers); !status.ok()) {
         return disagree(outcome, Verdict::Disagree, toString(status.diagnostics()) + text);
       }
-      if (buffers == run.after) continue;
-      std::vector<std::vector<bool>> free;
-      if (showsOrder(dispatch.module)) free = probe_.dependentWords(*program, run.before);
-      free.resize(buffers.size());
-      for (size_t i = 0; i < buffers.size(); ++i) {
-        const std::string difference = firstDifference(buffers[i], run.after[i], free[i]);
-        if (difference.empty()) continue;
-        return disagree(outcome, Verdict::Disagree, fmt::format("{} buffer {}, {}\n{}", run.name, i, difference, text));
+      std::vector<WordDifference> differences = compareBuffers(run.after, buffers);
+      if (!differences.empty() && showsOrder(dispatch.module)) {
+        differences = unexplainedByOrder(*program, run.before, std::move(differences));
       }
+      if (differences.empty()) continue;
+      return disagree(outcome, Verdict::Disagree, fmt::format("{} {}\n{}", run.name, toString(differences.front()), text));
     }
   }
 
@@ -101,7 +83,6 @@ class ProgramRunner {
 
   std::unique_ptr<Backend> backend_;
   std::optional<uint32_t> subgroup_lanes_;
-  OrderProbe probe_;
 };
 
 Bytes decoded(const nlohmann::json& text, size_t size, const Bytes& before = {}) {
