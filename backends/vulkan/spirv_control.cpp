@@ -100,6 +100,8 @@ void Emitter::emitInstruction(const Instruction& in) {
       return emitAtomic(in);
     case OpGroup::Barrier:
       return emitBarrier(in);
+    case OpGroup::Debug:
+      return emitPrint(in);
     case OpGroup::Subgroup:
       return define(in, emitSubgroup(in));
     case OpGroup::Call:

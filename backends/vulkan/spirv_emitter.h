@@ -121,6 +121,10 @@ class Emitter {
   // spirv_subgroups.cpp
   spv::Id emitSubgroup(const kernel::Instruction& in);
 
+  // spirv_print.cpp
+  void emitPrint(const kernel::Instruction& in);
+  spv::Id printable(kernel::ValueId id);
+
   // spirv_ops.cpp: handlers of the rows.
   spv::Id emitCore(const kernel::Instruction& in);
   spv::Id emitExt(const kernel::Instruction& in);
@@ -192,6 +196,7 @@ class Emitter {
   spv::SpvBuildLogger logger_;
   spv::Builder builder_;
   spv::Id glsl_ = spv::NoResult;
+  spv::Id debug_printf_ = spv::NoResult;
   spv::Instruction* entry_point_ = nullptr;
   bool has_storage_barrier_ = false;
   std::vector<spv::Id> ids_;                  ///< by value; overwritten when a function is inlined again

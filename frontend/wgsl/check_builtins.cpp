@@ -132,6 +132,7 @@ Ty Checker::builtinType(const Expr& call, Builtin builtin) {
   const auto* same = std::find_if(kSameRows.begin(), kSameRows.end(), [&](const SignatureRow& row) { return row.signature == signature; });
   if (same != kSameRows.end()) return argumentCount(call, same->count) ? sameArguments(call, 0, same->count, same->family) : kError;
   if (signature >= Signature::SubgroupElect && signature <= Signature::SubgroupLane) return subgroupType(call, builtin);
+  if (signature == Signature::Print) return printType(call);
   if (signature >= Signature::ArrayLength && signature <= Signature::UniformLoad) return memoryBuiltinType(call, builtin);
   if (signature >= Signature::Dot && signature <= Signature::Determinant) return vectorBuiltinType(call, builtin);
   if (signature == Signature::Bitcast) return bitcastType(call);
@@ -256,6 +257,21 @@ Ty Checker::bitcastType(const Expr& call) {
     return fail(kType, call.span, fmt::format("{} cannot be bitcast to {}", name(from), name(to)));
   }
   return to;
+}
+
+/// Not of WGSL: debug output, as Tint has it, of one value or more.
+Ty Checker::printType(const Expr& call) {
+  if (call.arguments.empty()) return fail(kType, call.span, "'print' takes at least one value");
+  for (const ExprId argument : call.arguments) {
+    const Ty type = valueType(argument);
+    if (!types_.isScalarOrVector(type)) {
+      return fail(kType, ast_[argument].span, fmt::format("'print' takes scalars and vectors, not {}", name(type)),
+                  "print the parts that matter, one after the other");
+    }
+    materializeDefault(argument);
+    if (valueType(argument) == kError) return kError;
+  }
+  return kVoid;
 }
 
 Ty Checker::memoryBuiltinType(const Expr& call, Builtin builtin) {

@@ -14,7 +14,8 @@ const SpirvOptions kAll{.preserve_signed_zero_inf_nan = true,
                         .preserve_signed_zero_inf_nan_f16 = true,
                         .round_to_nearest_even_f16 = true,
                         .zero_initialize_workgroup = true,
-                        .subgroup_uniform_control_flow = true};
+                        .subgroup_uniform_control_flow = true,
+                        .debug_printf = true};
 
 std::string emitText(const std::string& lines, const SpirvOptions& options = {}) {
   kernel::Module module = kernel::parse(kernel::testing::inEntryPoint(lines)).orThrow();
@@ -63,6 +64,17 @@ TEST(Spirv, float_modes_of_f16_only_where_it_is_used) {
   kernel::ValidModule module = kernel::validate(kernel::parse(plain).orThrow()).orThrow();
   EXPECT_EQ(modes(disassemble(emitSpirv(module, kAll).orThrow())), std::pair(size_t{0}, size_t{2}));
   EXPECT_EQ(modes(emitText("  %x: f16 = neg 1.0h\n")), std::pair(size_t{0}, size_t{0}));
+}
+
+TEST(Spirv, print_is_debug_printf_where_the_device_has_it) {
+  const std::string line = "  print 1.5f, true, 2.0h, -3i, 4u {location = [\"100% a.wgsl\", 3, 5]}\n";
+  const std::string text = emitText(line, kAll);
+  EXPECT_EQ(count(text, "OpExtension \"SPV_KHR_non_semantic_info\""), 1u) << text;
+  EXPECT_EQ(count(text, "\"100%% a.wgsl:3:5: workgroup (%v3u), local (%v3u): %f %u %f %d %u\""), 1u) << text;
+  EXPECT_EQ(count(text, "\"NonSemantic.DebugPrintf\""), 1u) << text;
+  EXPECT_EQ(count(text, "OpExtInst %void"), 1u) << text;
+  const std::string without = emitText(line);
+  EXPECT_EQ(count(without, "DebugPrintf") + count(without, "non_semantic") + count(without, "OpExtInst"), 0u) << without;
 }
 
 TEST(Spirv, module_without_entry_point_is_refused) {
