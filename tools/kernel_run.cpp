@@ -63,8 +63,6 @@ Failure badSpec(const std::string& spec, std::string why) {
               "write FILE.npy, zeros:BYTES, iota:TYPE[N], fill:TYPE[N]=V, or zeros and fill:V where the type has a size");
 }
 
-uint64_t byteSize(Scalar scalar) { return scalar == Scalar::F16 ? 2 : 4; }
-
 /// "f32[16]"
 struct Extent {
   Scalar scalar = Scalar::F32;
@@ -99,7 +97,7 @@ std::optional<uint32_t> bitsOf(Scalar scalar, double value) {
 /// number(0), number(1), ...; nothing when one does not fit.
 template <class Number>
 std::optional<Bytes> fillBytes(const Extent& extent, Number number) {
-  const uint64_t size = byteSize(extent.scalar);
+  const uint64_t size = kernel::byteSize(extent.scalar);
   Bytes bytes(extent.count * size);
   for (uint64_t i = 0; i < extent.count; ++i) {
     const std::optional<uint32_t> bits = bitsOf(extent.scalar, number(i));
@@ -171,7 +169,8 @@ Result<Bytes> makeBytes(const std::string& spec, const kernel::Module& module, c
   if (text.starts_with("iota:")) {
     const std::optional<Extent> extent = parseExtent(text.substr(5));
     if (!extent) return badSpec(spec, "needs a type and a number of elements such as f32[16]");
-    if (extent->count * byteSize(extent->scalar) % 4 != 0) return badSpec(spec, "has an odd number of f16, which fill no whole words");
+    if (extent->count * kernel::byteSize(extent->scalar) % 4 != 0)
+      return badSpec(spec, "has an odd number of f16, which fill no whole words");
     std::optional<Bytes> bytes = fillBytes(*extent, [](uint64_t i) { return static_cast<double>(i); });
     if (!bytes) return badSpec(spec, "has elements that do not fit their type");
     return *std::move(bytes);
@@ -183,12 +182,13 @@ Result<Bytes> makeBytes(const std::string& spec, const kernel::Module& module, c
     if (equals != std::string_view::npos) {
       extent = parseExtent(text.substr(5, equals - 5));
     } else if (const std::optional<Elements> elements = elementsOf(module, variable.type); elements && sized) {
-      extent = Extent{.scalar = elements->scalar, .count = type_size / byteSize(elements->scalar)};
+      extent = Extent{.scalar = elements->scalar, .count = type_size / kernel::byteSize(elements->scalar)};
     }
     if (!extent) return badSpec(spec, fmt::format("gives no type and size for {}", describeVariable(module, variable)));
     double value = 0;
     if (!parseNumber(number, value)) return badSpec(spec, "has no number");
-    if (extent->count * byteSize(extent->scalar) % 4 != 0) return badSpec(spec, "has an odd number of f16, which fill no whole words");
+    if (extent->count * kernel::byteSize(extent->scalar) % 4 != 0)
+      return badSpec(spec, "has an odd number of f16, which fill no whole words");
     std::optional<Bytes> bytes = fillBytes(*extent, [&](uint64_t) { return value; });
     if (!bytes) return badSpec(spec, fmt::format("has a number that is no {}", kernel::toString(extent->scalar)));
     return *std::move(bytes);

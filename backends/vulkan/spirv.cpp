@@ -11,6 +11,7 @@
 #include "backends/vulkan/spirv_emitter.h"
 #include "ir/kernel/guard_accesses.h"
 #include "ir/kernel/inlined_size.h"
+#include "ir/support/narrate.h"
 
 namespace lockstep::vulkan {
 
@@ -137,7 +138,11 @@ Result<std::vector<uint32_t>> emitSpirv(const kernel::ValidModule& module, const
   LS_CHECK(kernel::checkInlinedSize(*module, *entry, "vulkan.limit"));
   // A device cannot report an access out of bounds, and to leave one alone would be undefined.
   const kernel::Module guarded = kernel::guardAccesses(*module, kernel::OutOfBounds::Clamp);
-  std::vector<uint32_t> words = Emitter(guarded, *guarded.entryPoint(), options).run();
+  Emitter emitter(guarded, *guarded.entryPoint(), options);
+  std::vector<uint32_t> words = emitter.run();
+  if (emitter.leftOutPrint()) {
+    narrate([&] { return "print does nothing in the SPIR-V of " + entry->name + ": VK_KHR_shader_non_semantic_info is not there"; });
+  }
   if (wantsValidation()) {
     std::string messages = validateSpirv(words);
     if (!messages.empty()) {

@@ -38,6 +38,8 @@ class Emitter {
  public:
   Emitter(const kernel::Module& module, const kernel::Function& entry, const SpirvOptions& options);
   std::vector<uint32_t> run();
+  /// Whether run() met a `print` that it has no words for.
+  [[nodiscard]] bool leftOutPrint() const { return left_out_print_; }
 
  private:
   using Handler = spv::Id (Emitter::*)(const kernel::Instruction&);
@@ -199,6 +201,7 @@ class Emitter {
   spv::Id debug_printf_ = spv::NoResult;
   spv::Instruction* entry_point_ = nullptr;
   bool has_storage_barrier_ = false;
+  bool left_out_print_ = false;
   std::vector<spv::Id> ids_;                  ///< by value; overwritten when a function is inlined again
   std::vector<std::optional<Place>> places_;  ///< by value
   std::map<std::pair<uint32_t, bool>, spv::Id> made_types_;

@@ -40,7 +40,8 @@ spv::Id Emitter::printable(kernel::ValueId id) {
 }
 
 void Emitter::emitPrint(const kernel::Instruction& in) {
-  if (!options_.debug_printf) return;
+  left_out_print_ = left_out_print_ || !options_.debug_printf;
+  if (left_out_print_) return;
   builder_.addExtension("SPV_KHR_non_semantic_info");
   if (debug_printf_ == spv::NoResult) debug_printf_ = builder_.import("NonSemantic.DebugPrintf");
   const std::string where = in.location == 0 ? entry_.name : toString(module_.locations[in.location - 1]);
@@ -50,7 +51,7 @@ void Emitter::emitPrint(const kernel::Instruction& in) {
     format += " " + conversion(typeOf(id));
     operands.push_back(printable(id));
   }
-  operands.insert(operands.begin(), builder_.getStringId(format));
+  operands.insert(operands.begin(), builder_.getStringId(format + "\n"));
   builder_.createBuiltinCall(builder_.makeVoidType(), debug_printf_, NonSemanticDebugPrintfDebugPrintf, operands);
 }
 

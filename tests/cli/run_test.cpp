@@ -142,7 +142,7 @@ TEST_F(Run, an_index_out_of_bounds_is_named_in_the_wgsl_and_comes_after_what_was
   const Outcome outcome = testing::runTool(scratch_, "run " + file + " --device reference --bind 0.0=iota:f32[7] --out-of-bounds trap");
   EXPECT_EQ(outcome.status, 4);
   EXPECT_TRUE(outcome.err.starts_with(file + ":4:3: workgroup (0, 0, 0), local (0, 0, 0): 0 0.0\n")) << outcome.err;
-  EXPECT_NE(outcome.err.find(file + ":5:4: error: reference.out_of_bounds: kernel main: index 7 is out of bounds of x with 7 elements"),
+  EXPECT_NE(outcome.err.find(file + ":5:3: error: reference.out_of_bounds: kernel main: index 7 is out of bounds of x with 7 elements"),
             std::string::npos)
       << outcome.err;
 }

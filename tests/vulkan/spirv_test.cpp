@@ -70,11 +70,11 @@ TEST(Spirv, print_is_debug_printf_where_the_device_has_it) {
   const std::string line = "  print 1.5f, true, 2.0h, -3i, 4u {location = [\"100% a.wgsl\", 3, 5]}\n";
   const std::string text = emitText(line, kAll);
   EXPECT_EQ(count(text, "OpExtension \"SPV_KHR_non_semantic_info\""), 1u) << text;
-  EXPECT_EQ(count(text, "\"100%% a.wgsl:3:5: workgroup (%v3u), local (%v3u): %f %u %f %d %u\""), 1u) << text;
+  EXPECT_EQ(count(text, "\"100%% a.wgsl:3:5: workgroup (%v3u), local (%v3u): %f %u %f %d %u\n\""), 1u) << text;
   EXPECT_EQ(count(text, "\"NonSemantic.DebugPrintf\""), 1u) << text;
   EXPECT_EQ(count(text, "OpExtInst %void"), 1u) << text;
   const std::string without = emitText(line);
-  EXPECT_EQ(count(without, "DebugPrintf") + count(without, "non_semantic") + count(without, "OpExtInst"), 0u) << without;
+  EXPECT_EQ(count(without, "DebugPrintf") + count(without, "non_semantic") + count(without, "OpExtInst %"), 0u) << without;
 }
 
 TEST(Spirv, module_without_entry_point_is_refused) {
