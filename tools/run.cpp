@@ -155,9 +155,19 @@ Result<ExitCode> runVerb(Arguments arguments) {
   run.out_of_bounds = *policy;
   LS_TRY(run.groups, console::asUsage(parseGroups(dispatch)));
   LS_TRY(const auto override_values, parseOverrides(overrides));
-  LS_TRY(run.module, readKernelFile(path, override_values, entry, run.groups));
+  std::vector<Assignment> bound;
   for (const std::string& text : binds) {
-    LS_TRY(const Assignment bind, parseAssignment("--bind", text));
+    LS_TRY(Assignment bind, parseAssignment("--bind", text));
+    bound.push_back(std::move(bind));
+  }
+  const auto contents = [&](const kernel::Module& module, const kernel::GlobalVariable& variable) {
+    const auto bind = std::ranges::find(bound, Slot{.group = variable.group, .binding = variable.binding}, &Assignment::slot);
+    // What is wrong with a value is said below.
+    const Result<Bytes> bytes = bind == bound.end() ? Bytes() : makeBytes(bind->value, module, variable);
+    return bytes.ok() ? *bytes : Bytes();
+  };
+  LS_TRY(run.module, readKernelFile(path, override_values, entry, run.groups, contents));
+  for (const Assignment& bind : bound) {
     const kernel::GlobalVariable* variable = findVariable(run.module, bind.slot);
     if (variable == nullptr) {
       return fail("run.bind", fmt::format("'{}' has no variable at binding {}", path, toString(bind.slot)), {},

@@ -169,6 +169,19 @@ TEST_F(Run, bindings_hold_f16) {
   }
 }
 
+TEST_F(Run, warnings_know_what_uniform_buffers_hold) {
+  ASSERT_TRUE(io::writeFileAtomically(scratch_ / "uniform.wgsl",
+                                      std::string_view("@group(0) @binding(0) var<uniform> n: u32;\n"
+                                                       "@group(0) @binding(1) var<storage, read_write> x: array<f32>;\n"
+                                                       "@compute @workgroup_size(64)\n"
+                                                       "fn main(@builtin(local_invocation_index) i: u32) { x[i * n] = 1.0; }\n"))
+                  .ok());
+  const std::string command = "run " + (scratch_ / "uniform.wgsl").string() + " --device reference --bind 0.1=zeros:16 --bind 0.0=fill:";
+  EXPECT_NE(testing::runTool(scratch_, command + "70000000").err.find("the index wraps: 'i * n' reaches 4410000000"), std::string::npos);
+  EXPECT_EQ(testing::runTool(scratch_, command + "1000000").err, "");
+  EXPECT_NE(testing::runTool(scratch_, command + "x").err.find("has no number"), std::string::npos);
+}
+
 TEST_F(Run, mistakes_are_named) {
   const std::string good = "--bind 0.0=iota:f32[8] --bind 1.3=zeros:32" + settings();
   EXPECT_NE(run(good).err.find("run.entry"), std::string::npos);
