@@ -195,7 +195,7 @@ Result<ExitCode> runVerb(Arguments arguments) {
   if (printed && (!json || !ran.ok())) fmt::print(stderr, "{}", toString(*printed));
   LS_TRY(const KernelResult result, std::move(ran));
   if (prints && !printed) {
-    fmt::print(stderr, "note: {} does not give back what print writes; --device reference does (docs/debugging.md)\n", result.device);
+    fmt::print(stderr, "note: {} does not give back what print writes; --device reference does (docs/wgsl.md)\n", result.device);
   }
   io::Json list = io::Json::array();
   for (const Assignment& out : wanted) {
