@@ -19,6 +19,8 @@ constexpr uint64_t kStagingBytes = 8u << 20;
 constexpr uint64_t kDirectReadBytes = 4096;
 
 constexpr auto kPolling = std::chrono::milliseconds(1);
+/// A cache can have megabytes, and a program of one kernel takes milliseconds to make.
+constexpr std::chrono::duration<double> kSaveAfter{0.5};
 
 uint64_t roundUp(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
@@ -105,8 +107,6 @@ Status Context::openDevice() {
   buffer.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
   buffer.commandBufferCount = 1;
   LS_CHECK(check(vk().vkAllocateCommandBuffers(device(), &buffer, &commands_), "vkAllocateCommandBuffers"));
-  auto fence = blank<VkFenceCreateInfo>(VK_STRUCTURE_TYPE_FENCE_CREATE_INFO);
-  LS_TRY(fence_, Fence::create(functions_, counter_, fence, "vkCreateFence"));
 
   cache_file_ = pipelineCacheFile(facts_.properties);
   std::vector<std::byte> cached = readPipelineCache(cache_file_);
@@ -128,7 +128,7 @@ Context::~Context() {
   if (pipeline_cache_) savePipelineCache();
   staging_ = {};
   pipeline_cache_ = {};
-  fence_ = {};
+  idle_fences_.clear();
   pool_ = {};
   vk().vkDestroyDevice(device(), nullptr);
   for (const std::string& error : instance_->takeErrors()) fmt::print(stderr, "vulkan.validation: {}\n", error);
@@ -198,6 +198,23 @@ Status Context::waitFence(VkFence fence) const {
   return check(vk().vkWaitForFences(device(), 1, &fence, VK_TRUE, UINT64_MAX), "vkWaitForFences");
 }
 
+Result<Fence> Context::takeFence() {
+  if (idle_fences_.empty()) {
+    auto info = blank<VkFenceCreateInfo>(VK_STRUCTURE_TYPE_FENCE_CREATE_INFO);
+    return Fence::create(functions_, counter_, info, "vkCreateFence");
+  }
+  Fence fence = std::move(idle_fences_.back());
+  idle_fences_.pop_back();
+  return fence;
+}
+
+Status Context::giveFence(Fence fence) {
+  VkFence handle = fence.get();
+  LS_CHECK(check(vk().vkResetFences(device(), 1, &handle), "vkResetFences"));
+  idle_fences_.push_back(std::move(fence));
+  return Success{};
+}
+
 Status Context::run(const std::function<void(VkCommandBuffer)>& record) {
   auto begin = blank<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
   begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
@@ -209,10 +226,10 @@ Status Context::run(const std::function<void(VkCommandBuffer)>& record) {
   auto submit = blank<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO);
   submit.commandBufferCount = 1;
   submit.pCommandBuffers = &commands_;
-  VkFence fence = fence_.get();
-  LS_CHECK(check(vk().vkQueueSubmit(queue_, 1, &submit, fence), "vkQueueSubmit"));
-  LS_CHECK(waitFence(fence));
-  return check(vk().vkResetFences(device(), 1, &fence), "vkResetFences");
+  LS_TRY(Fence fence, takeFence());
+  LS_CHECK(check(vk().vkQueueSubmit(queue_, 1, &submit, fence.get()), "vkQueueSubmit"));
+  LS_CHECK(waitFence(fence.get()));
+  return giveFence(std::move(fence));
 }
 
 Status Context::stage() {
@@ -266,7 +283,13 @@ Status Context::validationStatus() {
   return failure;
 }
 
+void Context::countPipelineTime(std::chrono::duration<double> time) {
+  unsaved_ += time;
+  if (unsaved_ >= kSaveAfter) savePipelineCache();
+}
+
 void Context::savePipelineCache() {
+  unsaved_ = {};
   if (cache_file_.empty()) return;
   size_t size = 0;
   if (vk().vkGetPipelineCacheData(device(), pipeline_cache_.get(), &size, nullptr) != VK_SUCCESS || size == 0) return;

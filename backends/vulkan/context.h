@@ -3,6 +3,7 @@
 // executables. Not safe for concurrent calls.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -51,6 +52,10 @@ class Context {
   Result<Allocation> allocate(uint64_t bytes, Placement placement, uint64_t& counter, std::string_view object);
 
   Status waitIdle();
+  /// An unsignalled fence; one that was given back if there is one, since a new one costs some drivers a millisecond.
+  Result<Fence> takeFence();
+  /// Takes a signalled fence back.
+  Status giveFence(Fence fence);
   /// Waits for a submission: first polling, because a sleeping thread wakes up late, then blocking.
   Status waitFence(VkFence fence) const;
   /// Records, submits and waits.
@@ -61,13 +66,15 @@ class Context {
 
   /// Fails with "vulkan.validation" when the validation layer has complained since the last call.
   Status validationStatus();
-  /// Writes the pipeline cache when it has grown.
-  void savePipelineCache();
+  /// Pipelines were made in this time. Now and then the pipeline cache is written, so that a crash does not lose much.
+  void countPipelineTime(std::chrono::duration<double> time);
 
  private:
   Context() = default;
   Status openDevice();
   Status stage();
+  /// Writes the pipeline cache when it has grown.
+  void savePipelineCache();
   [[nodiscard]] uint32_t memoryType(uint32_t allowed, Placement placement) const;
 
   std::shared_ptr<Instance> instance_;
@@ -78,10 +85,11 @@ class Context {
   uint64_t counter_ = 0;
   CommandPool pool_;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
-  Fence fence_;
+  std::vector<Fence> idle_fences_;
   PipelineCache pipeline_cache_;
   std::filesystem::path cache_file_;
   uint64_t cache_hash_ = 0;
+  std::chrono::duration<double> unsaved_{};  ///< the making of pipelines that the file of the cache lacks
   Allocation staging_;
 };
 

@@ -35,18 +35,6 @@ VulkanExecutable::~VulkanExecutable() {
 Status VulkanExecutable::prepare(const program::ValidProgram& program) {
   LS_TRY(arenas_, makeArenas(*context_, program_, counter_));
   LS_TRY(pipelines_, makePipelines(*context_, program, counter_));
-  auto fence = blank<VkFenceCreateInfo>(VK_STRUCTURE_TYPE_FENCE_CREATE_INFO);
-  for (size_t i = 0; i < arenas_.slots; ++i) {
-    LS_TRY(Fence made, Fence::create(context_->functions(), counter_, fence, "vkCreateFence"));
-    fences_.push_back(std::move(made));
-    free_fences_.push_back(i);
-  }
-  if (context_->facts().timestamp_bits != 0) {
-    auto info = blank<VkQueryPoolCreateInfo>(VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO);
-    info.queryType = VK_QUERY_TYPE_TIMESTAMP;
-    info.queryCount = static_cast<uint32_t>(program_.commands.size() + 1);
-    LS_TRY(queries_, QueryPool::create(context_->functions(), counter_, info, "vkCreateQueryPool"));
-  }
   return context_->validationStatus();
 }
 
@@ -111,14 +99,6 @@ Result<uint32_t> VulkanExecutable::claimSlots(uint32_t steps) {
   return slot;
 }
 
-Result<size_t> VulkanExecutable::claimFence() {
-  // There are as many fences as slots and every submission holds a slot, so this does not wait in practice.
-  while (free_fences_.empty()) LS_CHECK(retireOldest());
-  size_t fence = free_fences_.back();
-  free_fences_.pop_back();
-  return fence;
-}
-
 void VulkanExecutable::writeInput(uint32_t slot, std::span<const std::byte> input) {
   if (!input.empty()) std::memcpy(arenas_.input.slot(slot), input.data(), input.size());
 }
@@ -136,9 +116,9 @@ Status VulkanExecutable::submitChunk(Recorder& recorder, std::span<const std::sp
   LS_TRY(uint32_t slot, claimSlots(steps));
   for (uint32_t i = 0; i < steps; ++i) writeInput(slot + i, inputs[i]);
   LS_TRY(VkCommandBuffer commands, recorder.steps(steps, slot));
-  LS_TRY(size_t fence, claimFence());
-  LS_CHECK(submitBuffer(commands, fences_[fence].get()));
-  in_flight_.push_back({.ticket = ticket, .slot = slot, .steps = steps, .fence = fence});
+  LS_TRY(Fence fence, context_->takeFence());
+  LS_CHECK(submitBuffer(commands, fence.get()));
+  in_flight_.push_back({.ticket = ticket, .slot = slot, .steps = steps, .fence = std::move(fence)});
   ++open_[ticket].pending;
   steps_ += steps;
   return Success{};
@@ -157,12 +137,10 @@ Result<Ticket> VulkanExecutable::submit(const ArenaSet& state, std::span<const s
 }
 
 Status VulkanExecutable::retireOldest() {
-  InFlight oldest = in_flight_.front();
-  VkFence fence = fences_[oldest.fence].get();
-  LS_CHECK(context_->waitFence(fence));
-  LS_CHECK(check(context_->vk().vkResetFences(context_->device(), 1, &fence), "vkResetFences"));
+  LS_CHECK(context_->waitFence(in_flight_.front().fence.get()));
+  InFlight oldest = std::move(in_flight_.front());
   in_flight_.pop_front();
-  free_fences_.push_back(oldest.fence);
+  LS_CHECK(context_->giveFence(std::move(oldest.fence)));
   Open& open = open_[oldest.ticket];
   --open.pending;
   for (uint32_t i = 0; i < oldest.steps; ++i) {
@@ -188,8 +166,16 @@ Result<std::vector<std::vector<std::byte>>> VulkanExecutable::wait(Ticket ticket
 }
 
 Result<std::vector<CommandTime>> VulkanExecutable::time(const ArenaSet& state, std::span<const std::byte> input) {
-  if (!queries_) return fail("vulkan.timestamps", fmt::format("{} has no timestamps on its compute queue", context_->facts().info.name));
+  if (context_->facts().timestamp_bits == 0) {
+    return fail("vulkan.timestamps", fmt::format("{} has no timestamps on its compute queue", context_->facts().info.name));
+  }
   LS_CHECK(checkInput(input));
+  if (!queries_) {
+    auto info = blank<VkQueryPoolCreateInfo>(VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO);
+    info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+    info.queryCount = static_cast<uint32_t>(program_.commands.size() + 1);
+    LS_TRY(queries_, QueryPool::create(context_->functions(), counter_, info, "vkCreateQueryPool"));
+  }
   LS_TRY(Recorder * recorder, recorderFor(state));
   while (!in_flight_.empty()) LS_CHECK(retireOldest());
   writeInput(0, input);

@@ -27,7 +27,7 @@ class VulkanExecutable final : public Executable {
   struct InFlight {
     Ticket ticket = 0;
     uint32_t slot = 0, steps = 0;
-    size_t fence = 0;
+    Fence fence;
   };
   /// A ticket that nobody has waited for.
   struct Open {
@@ -41,7 +41,6 @@ class VulkanExecutable final : public Executable {
   Status checkInput(std::span<const std::byte> input) const;
   /// Slots for `steps` steps, free for the host to write. Waits for the submissions that hold them.
   Result<uint32_t> claimSlots(uint32_t steps);
-  Result<size_t> claimFence();
   void writeInput(uint32_t slot, std::span<const std::byte> input);
   Status submitChunk(Recorder& recorder, std::span<const std::span<const std::byte>> inputs, Ticket ticket);
   Status submitBuffer(VkCommandBuffer commands, VkFence fence);
@@ -54,9 +53,7 @@ class VulkanExecutable final : public Executable {
   uint64_t counter_ = 0;
   Arenas arenas_;
   std::vector<KernelPipeline> pipelines_;
-  QueryPool queries_;
-  std::vector<Fence> fences_;
-  std::vector<size_t> free_fences_;
+  QueryPool queries_;              ///< made at the first use
   std::list<Recorder> recorders_;  ///< most recently used first
   std::deque<InFlight> in_flight_;
   std::map<Ticket, Open> open_;

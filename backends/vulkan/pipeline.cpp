@@ -106,11 +106,9 @@ Result<std::vector<KernelPipeline>> makePipelines(Context& context, const progra
     counter += job.created;
     LS_TRY(pipelines[job.kernel], std::move(*job.made));
   }
-  if (!jobs.empty()) context.savePipelineCache();
-  narrate([&] {
-    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-    return fmt::format("{} pipelines made in {:.1f} ms", jobs.size(), took.count());
-  });
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  context.countPipelineTime(took);
+  narrate([&] { return fmt::format("{} pipelines made in {:.1f} ms", jobs.size(), took.count() * 1e3); });
   return pipelines;
 }
 

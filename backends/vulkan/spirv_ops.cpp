@@ -203,9 +203,17 @@ spv::Id Emitter::emitDiv(const Instruction& in) { return types_[in.type].isFloat
 // the divisor has to be the guarded one: x - x * 1 = 0.
 spv::Id Emitter::emitRem(const Instruction& in) {
   const Type type = types_[in.type];
-  if (type.isFloat()) return emitCore(in);
   uint32_t width = type.width();
   spv::Id lanes = lanesType(Scalar::U32, width), bools = lanesType(Scalar::Bool, width);
+  if (type.isFloat()) {
+    spv::Id rest = emitCore(in);
+    if (type.scalar != Scalar::F32) return rest;
+    // The result has the sign of x. NVIDIA's OpFRem compares x with 0 to find it, and takes a negative subnormal x for 0.
+    spv::Id sign = builder_.createBinOp(spv::OpBitwiseAnd, lanes, asUnsigned(value(in.operands[0]), type),
+                                        lanesConstant(Scalar::U32, 0x80000000u, width));
+    spv::Id size = builder_.createBinOp(spv::OpBitwiseAnd, lanes, asUnsigned(rest, type), lanesConstant(Scalar::U32, 0x7fffffffu, width));
+    return builder_.createUnaryOp(spv::OpBitcast, valueType(in.type), builder_.createBinOp(spv::OpBitwiseOr, lanes, sign, size));
+  }
   spv::Id q = asUnsigned(quotient(in), type), x = asUnsigned(value(in.operands[0]), type), y = asUnsigned(value(in.operands[1]), type);
   std::optional<uint32_t> known = literal(in.operands[1]);
   if (!known || *known == 0) {

@@ -80,7 +80,8 @@ std::array<uint32_t, 3> Checker::workgroupSize(const Attribute& attribute, bool&
     good = false;
   };
   Ty common = kAbstractInt;
-  for (size_t i = 0; i < attribute.arguments.size(); ++i) {
+  // checkAttributes() has complained of a fourth one.
+  for (size_t i = 0; i < std::min(size.size(), attribute.arguments.size()); ++i) {
     const ExprId id = attribute.arguments[i];
     const Ty type = checkValue(id);
     const ExprInfo& info = infoOf(id);

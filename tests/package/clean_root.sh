@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The Debian package as somebody meets it who has nothing else: a new Debian 12, made with debootstrap, gets the package, and in it the
 # command trains and programs are compiled. usage: clean_root.sh PACKAGE.deb [WORK_FOLDER]
-# Needs root, debootstrap and a mirror (LOCKSTEP_MIRROR); without them it says so and ends with 77. Takes a few minutes and 2 GB.
+# Needs root, debootstrap and a mirror (LOCKSTEP_MIRROR, else the one that this machine's apt uses); without them it says so and ends with 77.
+# Takes a few minutes and 2 GB.
 set -euo pipefail
 skip() { printf 'clean_root.sh: skipped: %s\n' "$*" >&2; exit 77; }
 die() { printf 'clean_root.sh: %s\n' "$*" >&2; exit 1; }
@@ -10,8 +11,9 @@ die() { printf 'clean_root.sh: %s\n' "$*" >&2; exit 1; }
 [[ $# -ge 1 && -f $1 ]] || die "usage: clean_root.sh PACKAGE.deb [WORK_FOLDER]"
 package="$(realpath "$1")"
 here="$(dirname "$(realpath "${BASH_SOURCE[0]}")")"
-mirror="${LOCKSTEP_MIRROR:-http://deb.debian.org/debian}"
+mirror="${LOCKSTEP_MIRROR:-$(apt-get indextargets --format '$(CODENAME) $(REPO_URI)' 2>/dev/null | sed -n 's/^bookworm //p' | head -n 1)}"
 ((EUID == 0)) || skip "a root can only be made by root"
+[[ -n $mirror ]] || skip "apt has no source of Debian 12; name a mirror in LOCKSTEP_MIRROR"
 for tool in debootstrap unshare chroot; do command -v "$tool" >/dev/null || skip "there is no $tool"; done
 
 work="${2:-$(mktemp -d)}"

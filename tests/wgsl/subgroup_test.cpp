@@ -35,8 +35,8 @@ TEST(Subgroups, functions_areRead) {
                                      "let a: bool = subgroupAll(b); let c: bool = subgroupAny(x < 1);",
                                      "let a: vec4<u32> = subgroupBallot(b);",
                                      "let a: f32 = subgroupBroadcast(x, 127) + subgroupBroadcast(x, 2 - 1) + subgroupBroadcast(x, 3u);",
-                                     "let a: vec3<i32> = subgroupShuffle(v, i) + subgroupShuffle(v, u) + subgroupShuffle(v, 5) + "
-                                     "subgroupShuffle(v, o);",
+                                     "let a: vec3<i32> = subgroupShuffle(v, i) + subgroupShuffle(v, u);",
+                                     "let a: vec3<i32> = subgroupShuffle(v, 5) + subgroupShuffle(v, o);",
                                      "const lane = 1i; let a: u32 = quadBroadcast(u, 3) + quadBroadcast(u, lane);"};
   for (const char* statement : kOthers) readGood(inFunction(statement));
   readGood("enable f16; enable subgroups; fn f(h: vec4<f16>) -> vec4<f16> { return subgroupMax(subgroupShuffle(h, 1)); }");
