@@ -210,11 +210,11 @@ void Checker::checkFunctionBody(uint32_t index) {
   FunctionInfo& info = program_.functions[index];
   function_ = index;
   unit_ = function_globals_[index];
-  scopes_.assign(1, Scope());
+  scopes_.enter();
   breakables_.clear();
   for (size_t i = 0; i < info.parameters.size(); ++i) {
     const Entity& parameter = program_[info.parameters[i]];
-    const bool is_new = scopes_.back().try_emplace(decl.parameters[i].name, info.parameters[i]).second;
+    const bool is_new = scopes_.declare(decl.parameters[i].name, info.parameters[i]) == info.parameters[i];
     if (!is_new) fail(kName, parameter.span, fmt::format("function '{}' has two parameters '{}'", decl.name, parameter.name));
   }
   // The parameters and the body share one scope.
@@ -223,7 +223,7 @@ void Checker::checkFunctionBody(uint32_t index) {
     const uint32_t end = ast_[decl.body].span.end;
     fail(kFlow, {end - 1, end}, fmt::format("function '{}' can end without returning a value", decl.name));
   }
-  scopes_.clear();
+  scopes_.leave();
   function_ = UINT32_MAX;
   unit_ = SIZE_MAX;
 }

@@ -46,7 +46,7 @@ std::string Writer::uniqueName(std::string_view hint, std::set<std::string>& sco
   if (base.empty() || base == "_") base = "v";
   if (base[0] >= '0' && base[0] <= '9') base.insert(0, "v");
   const auto taken = [&](const std::string& name) {
-    const bool word = isKeyword(name) || isReservedWord(name) || name == "true" || name == "false";
+    const bool word = findKeyword(name) != Word() || isReservedWord(name);
     return word || spoken_.contains(name) || used_names_.contains(name) || scope.contains(name);
   };
   std::string name = base;
