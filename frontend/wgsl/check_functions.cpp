@@ -35,7 +35,10 @@ Ty otherStageType(Types& types, std::string_view name) {
 
 kernel::Builtin Checker::builtinAttribute(const Attribute& attribute, Ty type, bool* other_stage) {
   const Expr* argument = attribute.arguments.size() == 1 ? &ast_[attribute.arguments[0]] : nullptr;
-  if (argument == nullptr || argument->kind != ExprKind::Identifier) {
+  // A name alone, not an expression: neither (name) nor name<...>.
+  const bool is_name = argument != nullptr && argument->kind == ExprKind::Identifier && !argument->has_templates &&
+                       argument->span.begin == argument->name_span.begin;
+  if (!is_name) {
     fail(kAttribute, attribute.span, "attribute 'builtin' needs the name of a builtin value");
     return kernel::Builtin::None;
   }
