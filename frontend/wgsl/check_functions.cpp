@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "frontend/wgsl/checker.h"
 
@@ -133,7 +134,15 @@ void Checker::checkSignature(uint32_t index) {
                  : fmt::format("function '{}' has @workgroup_size but not @compute", decl.name));
     good = false;
   }
-  for (const ParameterDecl& parameter : decl.parameters) {
+  // Also what SPIR-V can say.
+  constexpr size_t kMaximumParameters = 255;
+  const size_t count = std::min(decl.parameters.size(), kMaximumParameters);
+  if (count < decl.parameters.size()) {
+    fail(kLimit, decl.parameters[count].name_span,
+         fmt::format("a function has at most {} parameters, '{}' has {}", kMaximumParameters, decl.name, decl.parameters.size()));
+    good = false;
+  }
+  for (const ParameterDecl& parameter : std::span(decl.parameters).first(count)) {
     const Ty type = resolveType(parameter.type);
     Entity entity{.kind = EntityKind::Parameter,
                   .name = std::string(parameter.name),
