@@ -150,6 +150,7 @@ void examine(DeviceFacts& facts, Answers& answers) {
   bool subgroup_types = offers(facts, answers, VK_KHR_SHADER_SUBGROUP_EXTENDED_TYPES_EXTENSION_NAME, VK_API_VERSION_1_2);
   if (subgroup_types) append(features, answers.subgroup_types);
   if (answers.has(VK_KHR_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_EXTENSION_NAME)) append(features, answers.subgroup_flow);
+  facts.spirv.debug_printf = offers(facts, answers, VK_KHR_SHADER_NON_SEMANTIC_INFO_EXTENSION_NAME, VK_API_VERSION_1_3);
   vkGetPhysicalDeviceProperties2(facts.handle, &properties);
   vkGetPhysicalDeviceFeatures2(facts.handle, &features);
   facts.max_allocation_bytes = answers.maintenance3.maxMemoryAllocationSize;
@@ -181,10 +182,12 @@ DeviceFacts factsOf(VkPhysicalDevice handle, size_t index, uint32_t instance_ver
   vkEnumerateDeviceExtensionProperties(handle, nullptr, &count, answers.extensions.data());
   bool new_enough = isAtLeast(facts, VK_API_VERSION_1_1);
   if (new_enough) examine(facts, answers);
-  uint32_t version = facts.properties.driverVersion;
-  std::string driver = answers.driver.driverName[0] == '\0' ? fmt::format("{}.{}.{}", VK_API_VERSION_MAJOR(version),
-                                                                          VK_API_VERSION_MINOR(version), VK_API_VERSION_PATCH(version))
-                                                            : fmt::format("{} {}", answers.driver.driverName, answers.driver.driverInfo);
+  const std::string name = answers.driver.driverName, version = answers.driver.driverInfo;
+  const uint32_t number = facts.properties.driverVersion;
+  std::string driver =
+      version.empty() ? fmt::format("{}.{}.{}", VK_API_VERSION_MAJOR(number), VK_API_VERSION_MINOR(number), VK_API_VERSION_PATCH(number))
+                      : version;
+  if (!name.empty()) driver = name + " " + driver;
   facts.info = {.id = fmt::format("vulkan:{}", index),
                 .name = facts.properties.deviceName,
                 .kind = kindOf(facts.properties.deviceType),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "frontend/wgsl/checker.h"
 
@@ -35,7 +36,10 @@ Ty otherStageType(Types& types, std::string_view name) {
 
 kernel::Builtin Checker::builtinAttribute(const Attribute& attribute, Ty type, bool* other_stage) {
   const Expr* argument = attribute.arguments.size() == 1 ? &ast_[attribute.arguments[0]] : nullptr;
-  if (argument == nullptr || argument->kind != ExprKind::Identifier) {
+  // A name alone, not an expression: neither (name) nor name<...>.
+  const bool is_name = argument != nullptr && argument->kind == ExprKind::Identifier && !argument->has_templates &&
+                       argument->span.begin == argument->name_span.begin;
+  if (!is_name) {
     fail(kAttribute, attribute.span, "attribute 'builtin' needs the name of a builtin value");
     return kernel::Builtin::None;
   }
@@ -130,7 +134,15 @@ void Checker::checkSignature(uint32_t index) {
                  : fmt::format("function '{}' has @workgroup_size but not @compute", decl.name));
     good = false;
   }
-  for (const ParameterDecl& parameter : decl.parameters) {
+  // Also what SPIR-V can say.
+  constexpr size_t kMaximumParameters = 255;
+  const size_t count = std::min(decl.parameters.size(), kMaximumParameters);
+  if (count < decl.parameters.size()) {
+    fail(kLimit, decl.parameters[count].name_span,
+         fmt::format("a function has at most {} parameters, '{}' has {}", kMaximumParameters, decl.name, decl.parameters.size()));
+    good = false;
+  }
+  for (const ParameterDecl& parameter : std::span(decl.parameters).first(count)) {
     const Ty type = resolveType(parameter.type);
     Entity entity{.kind = EntityKind::Parameter,
                   .name = std::string(parameter.name),

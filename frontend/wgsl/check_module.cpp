@@ -143,7 +143,9 @@ namespace {
 constexpr auto kExtensions =
     std::to_array<std::string_view>({"clip_distances", "dual_source_blending", "f16", "primitive_index", "subgroups"});
 
+/// The first is Tint's name for `print`.
 constexpr auto kFeatures = std::to_array<std::string_view>({
+    "chromium_print",
     "linear_indexing",
     "packed_4x8_integer_dot_product",
     "pointer_composite_access",

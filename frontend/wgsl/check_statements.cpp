@@ -64,7 +64,7 @@ Behavior Checker::checkStatement(StmtId id) {
       checkCallStatement(stmt);
       return kNext;
     case StmtKind::Phony:
-      if (const Ty type = checkValue(stmt.value); type != kError) materializeDefault(stmt.value);
+      checkValue(stmt.value);
       return kNext;
     case StmtKind::Discard:
       defer(kUnsupported, stmt.span, "'discard' belongs to fragment shaders, and only compute shaders are supported");

@@ -176,6 +176,7 @@ class Checker {
   Ty vectorBuiltinType(const Expr& call, Builtin builtin);
   Ty selectType(const Expr& call);
   Ty memoryBuiltinType(const Expr& call, Builtin builtin);
+  Ty printType(const Expr& call);
   Ty bitcastType(const Expr& call);
   Ty noOverload(const Expr& call);
   bool argumentCount(const Expr& call, size_t count);

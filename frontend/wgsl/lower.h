@@ -63,6 +63,7 @@ class Lowerer {
   Value lowerValue(ExprId id);
   Value lowerReference(ExprId id);
   MemoryPlace lowerPlace(ExprId id);
+  [[nodiscard]] bool isAddressOf(ExprId id) const;
   Value accessPlace(MemoryPlace place);
   Value runTimeIndex(Value index);
   Value lowerUnary(ExprId id);

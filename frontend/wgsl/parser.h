@@ -126,6 +126,7 @@ class Parser {
   ExprId parseType();
   ExprId parseRelational(ExprId first);
   ExprId parseShift(ExprId first);
+  bool acceptHalfDecrement();
   ExprId parseAdditive(ExprId first);
   ExprId parseMultiplicative(ExprId first);
   ExprId parseChain(ExprId first, Word op, bool relational_operands);

@@ -161,18 +161,20 @@ ExprId Parser::parseShift(ExprId first) {
   return binary(op, first, parseUnary());
 }
 
+/// Inside of expressions "--" is two tokens: "a--b" is a - (-b). The grammar takes the longest token that can stand at its place.
+/// Takes the first of the two; the second is what is next.
+bool Parser::acceptHalfDecrement() {
+  if (!is("--")) return false;
+  tokens_[at_].word = "-";
+  tokens_[at_].text.remove_prefix(1);
+  ++tokens_[at_].span.begin;
+  return true;
+}
+
 ExprId Parser::parseAdditive(ExprId first) {
   first = parseMultiplicative(first);
   while (is("+") || is("-") || is("--")) {
-    if (is("--")) {
-      // "a--b" is a - (-b).
-      tokens_[at_].word = "-";
-      tokens_[at_].text.remove_prefix(1);
-      ++tokens_[at_].span.begin;
-      first = binary(BinaryOp::Sub, first, parseMultiplicative(parseUnary()));
-      continue;
-    }
-    const BinaryOp op = *binaryOf(next());
+    const BinaryOp op = acceptHalfDecrement() ? BinaryOp::Sub : *binaryOf(next());
     first = binary(op, first, parseMultiplicative(parseUnary()));
   }
   return first;
@@ -188,15 +190,19 @@ ExprId Parser::parseMultiplicative(ExprId first) {
 
 ExprId Parser::parseUnary() {
   const Nested nested(*this);
-  const Token& token = peek();
-  const std::optional<UnaryOp> op = kUnaryOps[token.word.index()];
-  if (!op) return parsePostfix();
-  next();
+  const uint32_t begin = peek().span.begin;
   Expr expr;
   expr.kind = ExprKind::Unary;
-  expr.unary = *op;
+  if (acceptHalfDecrement()) {
+    expr.unary = UnaryOp::Negate;
+  } else {
+    const std::optional<UnaryOp> op = kUnaryOps[peek().word.index()];
+    if (!op) return parsePostfix();
+    next();
+    expr.unary = *op;
+  }
   expr.left = parseUnary();
-  expr.span = join(token.span, ast_[expr.left].span);
+  expr.span = {begin, ast_[expr.left].span.end};
   return add(expr);
 }
 
