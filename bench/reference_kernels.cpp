@@ -12,8 +12,8 @@ namespace {
 kernel::Module parse(const std::string& text) { return std::move(kernel::parse("lockstep.kernel 1\n" + text)).orThrow(); }
 
 void runOnce(ThreadPool& pool, const Bytecode& code, std::span<const BufferView> views, std::array<uint32_t, 3> groups) {
-  const Outcome outcome = dispatch(pool, code, views, groups, {});
-  if (outcome.fault.kind != Fault::Kind::None) internalError("a benchmark kernel failed");
+  const Fault fault = dispatch(pool, code, views, groups, {}).fault;
+  if (fault.kind != Fault::Kind::None) internalError("a benchmark kernel failed");
 }
 
 /// 16 instructions of one kind in a loop of 64 steps, over 64 groups of 256 lanes.

@@ -182,10 +182,12 @@ DeviceFacts factsOf(VkPhysicalDevice handle, size_t index, uint32_t instance_ver
   vkEnumerateDeviceExtensionProperties(handle, nullptr, &count, answers.extensions.data());
   bool new_enough = isAtLeast(facts, VK_API_VERSION_1_1);
   if (new_enough) examine(facts, answers);
-  uint32_t version = facts.properties.driverVersion;
-  std::string driver = answers.driver.driverName[0] == '\0' ? fmt::format("{}.{}.{}", VK_API_VERSION_MAJOR(version),
-                                                                          VK_API_VERSION_MINOR(version), VK_API_VERSION_PATCH(version))
-                                                            : fmt::format("{} {}", answers.driver.driverName, answers.driver.driverInfo);
+  const std::string name = answers.driver.driverName, version = answers.driver.driverInfo;
+  const uint32_t number = facts.properties.driverVersion;
+  std::string driver =
+      version.empty() ? fmt::format("{}.{}.{}", VK_API_VERSION_MAJOR(number), VK_API_VERSION_MINOR(number), VK_API_VERSION_PATCH(number))
+                      : version;
+  if (!name.empty()) driver = name + " " + driver;
   facts.info = {.id = fmt::format("vulkan:{}", index),
                 .name = facts.properties.deviceName,
                 .kind = kindOf(facts.properties.deviceType),

@@ -117,8 +117,12 @@ const Place& Emitter::place(kernel::ValueId id) {
 void Emitter::define(const kernel::Instruction& instruction, spv::Id id) {
   if (!instruction.result.valid()) return;
   ids_[instruction.result.index()] = id;
-  const std::string& name = module_[instruction.result].name;
-  if (!name.empty()) builder_.addName(id, plainName(name).c_str());
+  addName(id, plainName(module_[instruction.result].name));
+}
+
+void Emitter::addName(spv::Id id, const std::string& name) {
+  constexpr uint32_t kMaxEqualNames = 100;
+  if (!name.empty() && ++named_[name] <= kMaxEqualNames) builder_.addName(id, name.c_str());
 }
 
 // spv::Builder packs characters as signed ones, so a byte above 127 would spoil the word.

@@ -94,8 +94,9 @@ std::optional<TypeId> inferType(TypeTable& types, Op op, std::span<const TypeId>
   int wanted = info(op).operands;
   if (wanted >= 0 && operands.size() != static_cast<size_t>(wanted)) return std::nullopt;
   if (std::any_of(operands.begin(), operands.end(), [&](TypeId type) { return type.index() >= types.size(); })) return std::nullopt;
-  // A copy: making a type may move the table's rows.
-  const Type first = operands.empty() ? Type{} : types[operands[0]];
+  // Not used after a type is made, which may move the table's rows.
+  static const Type kNone{};
+  const Type& first = operands.empty() ? kNone : types[operands[0]];
   bool lanes = first.isScalarOrVector();
   switch (info(op).rule) {
     case TypeRule::Explicit:

@@ -2,6 +2,7 @@
 #include "ir/ops/elementary.h"
 
 #include <array>
+#include <limits>
 
 namespace lockstep::graph {
 
@@ -126,7 +127,10 @@ Id emitLog1p(Lanes& m, Id x) {
   Id value = m.add(m.add(small, f), high);
   Id positive = m.greater(u, 0);
   Id usual = m.both(positive, m.less(u, 0x1p126));
-  return m.select(usual, value, m.make(Op::Log, {u}));
+  // GLSL's Log is open for 0, negative numbers and NaN; SwiftShader gives numbers there.
+  Id infinite = m.number(-std::numeric_limits<double>::infinity()), none = m.number(std::numeric_limits<double>::quiet_NaN());
+  Id end = m.select(m.equal(u, 0), infinite, none);
+  return m.select(usual, value, m.select(positive, m.make(Op::Log, {u}), end));
 }
 
 // x = r 2^k with r in [sqrt(1/2), sqrt(2)); log r = 2 atanh(s) with s = (r - 1) / (r + 1), |s| < 0.172: the next term of the series is

@@ -15,7 +15,7 @@ namespace lockstep::graph {
 Lanes::Id emitExp(Lanes& m, Lanes::Id x);
 /// e^x - 1, also near 0.
 Lanes::Id emitExpm1(Lanes& m, Lanes::Id x);
-/// log(1 + x), also near 0. Below -1, at -1 and above 2^126 WGSL's log decides.
+/// log(1 + x), also near 0; -infinity at -1 and NaN below it. Above 2^126 WGSL's log decides.
 Lanes::Id emitLog1p(Lanes& m, Lanes::Id x);
 /// log x of a positive normal f32, to 2 ulp also near 1. A NaN or any other x gives an arbitrary number.
 Lanes::Id emitLog(Lanes& m, Lanes::Id x);

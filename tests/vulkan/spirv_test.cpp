@@ -2,6 +2,7 @@
 // The SPIR-V of every op passes spirv-val, and says what WGSL needs where the naive form would be wrong.
 #include "backends/vulkan/spirv.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/kernel/samples.h"
@@ -173,6 +174,16 @@ std::string loopOver(const std::string& begin, const std::string& test, const st
   return emitText("  %k: ptr<function, u32> = var " + begin + "\n  loop {\n    %k0: u32 = load %k\n" + test +
                   "    if %stop {\n      break\n    }\n" + body + "  } continuing {\n    %k1: u32 = load %k\n" + step +
                   "    store %k, %next\n  }\n");
+}
+
+TEST(Spirv, equal_names_are_few) {
+  std::string text = "lockstep.kernel 1\nvar @out: array<u32> {access = read_write, binding = 0, group = 0, space = storage}\n";
+  text += "fn @f(%x: u32) -> u32 {\n  %twice: u32 = add %x, %x\n  return %twice\n}\n";
+  text += "fn @main(%i: u32 {builtin = local_invocation_index}) {workgroup_size = [1, 1, 1]} {\n";
+  text += "  %p: ptr<storage, u32, read_write> = access @out, %i\n";
+  for (int k = 0; k < 300; ++k) text += fmt::format("  %{0}: u32 = call @f({0}u)\n  store %p, %{0}\n", k);
+  const auto words = emitSpirv(kernel::validate(kernel::parse(text + "}\n").orThrow()).orThrow(), {}).orThrow();
+  EXPECT_EQ(count(disassemble(words), "\"twice\""), 100u);
 }
 
 bool countsDown(const std::string& text) { return count(text, "%rounds = OpVariable") == 1; }
