@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/printed.h"
 #include "ir/program/program.h"
 #include "ir/support/result.h"
 
@@ -59,6 +60,8 @@ class Executable {
   /// Runs one step with timestamps and returns the time of each command.
   virtual Result<std::vector<CommandTime>> time(const ArenaSet& state, std::span<const std::byte> input) = 0;
   [[nodiscard]] virtual ExecutionStatistics statistics() const = 0;
+  /// What kernels printed in the last submit() or time(), which may have failed; nothing where the backend does not collect it.
+  virtual std::optional<Printed> takePrinted() { return std::nullopt; }
 };
 
 enum class DeviceKind : uint8_t { Discrete, Integrated, Virtual, CpuDriver, Reference };

@@ -70,7 +70,7 @@ Result<program::ValidProgram> makeProgram(const KernelDispatch& dispatch) {
     action.bindings.push_back(range);
   }
   const std::string label = module.entryPoint()->name;
-  program.kernels.push_back({.name = label, .code = kernel::canonical(module)});
+  program.kernels.push_back({.name = label, .code = kernel::canonical(module, true)});
   program.commands.push_back({.action = std::move(action), .level = 0, .label = label});
   return program::validate(std::move(program));
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ class PreparedDispatch {
   Status run(std::vector<Bytes>& buffers);
   /// Runs it once more on what the last run left on the device; seconds of device time.
   Result<double> time();
+  /// What the last run printed, also when it failed; nothing where the backend does not collect it.
+  std::optional<Printed> takePrinted() { return executable_->takePrinted(); }
 
  private:
   std::unique_ptr<Executable> executable_;

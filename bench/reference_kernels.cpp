@@ -12,7 +12,7 @@ namespace {
 kernel::Module parse(const std::string& text) { return std::move(kernel::parse("lockstep.kernel 1\n" + text)).orThrow(); }
 
 void runOnce(ThreadPool& pool, const Bytecode& code, std::span<const BufferView> views, std::array<uint32_t, 3> groups) {
-  Fault fault = dispatch(pool, code, views, groups, {});
+  const Fault fault = dispatch(pool, code, views, groups, {}).fault;
   if (fault.kind != Fault::Kind::None) internalError("a benchmark kernel failed");
 }
 

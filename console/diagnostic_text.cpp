@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string_view>
+#include <utility>
 
 #include "console/color.h"
 #include "frontend/io/file.h"
@@ -38,22 +40,24 @@ std::string excerpt(std::string_view line, uint32_t column) {
   return text + "^\n";
 }
 
-/// The words "error:" and "help:" of a diagnostic's one form.
-std::string colored(std::string text, std::FILE* stream) {
+constexpr std::array kPaintedWords{std::pair{std::string_view("error:"), Paint::Error}, std::pair{std::string_view("help:"), Paint::Help},
+                                   std::pair{std::string_view("warning:"), Paint::Loud}};
+
+}  // namespace
+
+std::string paintDiagnostic(std::string text, std::FILE* stream) {
   if (!hasColors(stream)) return text;
-  for (const auto& [word, paint] : {std::pair{std::string_view("error:"), Paint::Error}, {std::string_view("help:"), Paint::Help}}) {
+  for (const auto& [word, paint] : kPaintedWords) {
     if (const size_t at = text.find(word); at != std::string::npos) text.replace(at, word.size(), painted(stream, paint, word));
   }
   return text;
 }
 
-}  // namespace
-
 std::string renderWithSource(const std::vector<Diagnostic>& diagnostics, std::FILE* stream) {
   std::map<std::string, std::string> files;
   std::string text;
   for (const Diagnostic& diagnostic : diagnostics) {
-    text += colored(toString(diagnostic), stream) + "\n";
+    text += paintDiagnostic(toString(diagnostic), stream) + "\n";
     if (!diagnostic.where.known() || diagnostic.where.file.empty()) continue;
     auto [file, is_new] = files.try_emplace(diagnostic.where.file);
     if (is_new) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "backends/backend.h"
+#include "console/diagnostic_text.h"
 #include "frontend/io/file.h"
 #include "frontend/io/jsonl.h"
 #include "frontend/wgsl/limits.h"
@@ -99,6 +100,15 @@ io::Json toJson(const Report& report) {
   return io::Json::object().add("file", report.file).add("ok", report.errors.empty()).add("diagnostics", list);
 }
 
+void printReport(const Report& report) {
+  for (const Diagnostic& error : report.errors) {
+    fmt::print("{}", console::paintDiagnostic(wgsl::renderDiagnostics({error}, report.text), stdout));
+  }
+  for (const wgsl::Warning& warning : report.warnings) {
+    fmt::print("{}", console::paintDiagnostic(wgsl::renderWarnings({warning}, report.text), stdout));
+  }
+}
+
 }  // namespace
 
 Result<ExitCode> checkVerb(Arguments arguments) {
@@ -131,7 +141,7 @@ Result<ExitCode> checkVerb(Arguments arguments) {
     if (json) {
       files.add(toJson(report));
     } else {
-      fmt::print("{}{}", wgsl::renderDiagnostics(report.errors, report.text), wgsl::renderWarnings(report.warnings, report.text));
+      printReport(report);
     }
   }
   if (json) {

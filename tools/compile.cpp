@@ -15,6 +15,7 @@
 #include "ir/support/nearest.h"
 #include "passes/kernel/make_robust.h"
 #include "tools/kernel_file.h"
+#include "tools/kernel_run.h"
 #include "tools/verb.h"
 
 namespace lockstep::tools {
@@ -39,6 +40,7 @@ Result<Output> translate(kernel::Module module, const std::string& format, const
   if (format == "kir") output.text = kernel::print(kernel::canonical(*valid));
   if (format == "wgsl") output.text = wgsl::write(*valid);
   if (spirv) {
+    if (hasPrint(*valid)) fmt::print(stderr, "note: print is left out of SPIR-V\n");
     LS_TRY(const kernel::ValidModule robust, kernel::validate(passes::makeRobust(*valid, kernel::OutOfBounds::Clamp)));
     LS_TRY(KernelSpirv made, kernelSpirv(robust));
     if (format == "spvasm") output.text = std::move(made.text);

@@ -32,7 +32,7 @@ Result<std::map<std::string, double>> parseOverrides(const std::vector<std::stri
 }
 
 Result<kernel::Module> readKernelFile(const std::string& path, const std::map<std::string, double>& overrides, const std::string& entry,
-                                      std::array<uint32_t, 3> groups) {
+                                      std::array<uint32_t, 3> groups, const wgsl::UniformContents& uniforms) {
   const std::string ending = std::filesystem::path(path).extension().string();
   if (ending != ".kir" && ending != ".wgsl") {
     return fail("run.file", fmt::format("'{}' is neither a .wgsl nor a .kir file", path), {}, "the ending says how a kernel is read");
@@ -40,8 +40,9 @@ Result<kernel::Module> readKernelFile(const std::string& path, const std::map<st
   LS_TRY(const std::string text, io::readTextFile(path));
   if (ending == ".wgsl") {
     std::vector<wgsl::Warning> warnings;
-    Result<kernel::Module> module =
-        wgsl::read(text, {.file_name = path, .overrides = overrides, .entry_point = entry, .groups = groups, .warnings = &warnings});
+    Result<kernel::Module> module = wgsl::read(
+        text,
+        {.file_name = path, .overrides = overrides, .entry_point = entry, .groups = groups, .uniforms = uniforms, .warnings = &warnings});
     fmt::print(stderr, "{}", wgsl::renderWarnings(warnings, text));
     return module;
   }

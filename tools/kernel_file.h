@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/wgsl/wgsl.h"
 #include "ir/kernel/module.h"
 #include "ir/support/result.h"
 
@@ -17,9 +18,10 @@ namespace lockstep::tools {
 Result<std::map<std::string, double>> parseOverrides(const std::vector<std::string>& texts);
 
 /// ".kir" and ".wgsl"; `overrides` are values of a WGSL module's override constants, needed for those that the entry point uses (that
-/// any uses, if it is empty); `groups` are the workgroups of a dispatch, for warnings, or zeros. Warnings go to standard error. Codes
-/// run.file and those of the readers.
+/// any uses, if it is empty); `groups` are the workgroups of a dispatch, or zeros, and `uniforms` what it binds, for warnings. Warnings go
+/// to standard error. Codes run.file and those of the readers.
 Result<kernel::Module> readKernelFile(const std::string& path, const std::map<std::string, double>& overrides = {},
-                                      const std::string& entry = {}, std::array<uint32_t, 3> groups = {});
+                                      const std::string& entry = {}, std::array<uint32_t, 3> groups = {},
+                                      const wgsl::UniformContents& uniforms = {});
 
 }  // namespace lockstep::tools

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 
 #include "backends/dispatch.h"
 #include "frontend/io/npy.h"
 #include "ir/kernel/isolate_entry.h"
+#include "ir/kernel/literal.h"
 #include "passes/kernel/make_robust.h"
 
 namespace lockstep::tools {
@@ -40,10 +42,16 @@ std::optional<Elements> elementsOf(const kernel::Module& module, kernel::TypeId 
   const kernel::Type& outer = module.types[type];
   const kernel::Type& inner = outer.kind == TypeKind::Array ? module.types[outer.element] : outer;
   if (inner.kind != TypeKind::Scalar && inner.kind != TypeKind::Vector && inner.kind != TypeKind::Atomic) return std::nullopt;
-  if (inner.scalar == Scalar::F16 || inner.scalar == Scalar::Bool) return std::nullopt;
+  if (inner.scalar == Scalar::Bool) return std::nullopt;
   // vec3 in an array has a hole after each element.
   if (inner.kind == TypeKind::Vector && inner.rows == 3) return std::nullopt;
   return Elements{.scalar = inner.scalar, .width = inner.kind == TypeKind::Vector ? inner.rows : 1u};
+}
+
+/// The same, where files have such elements: not of f16.
+std::optional<Elements> plainElementsOf(const kernel::Module& module, kernel::TypeId type) {
+  const std::optional<Elements> elements = elementsOf(module, type);
+  return elements && elements->scalar == Scalar::F16 ? std::nullopt : elements;
 }
 
 std::string describeVariable(const kernel::Module& module, const GlobalVariable& variable) {
@@ -65,7 +73,7 @@ std::optional<Extent> parseExtent(std::string_view text) {
   if (open == std::string_view::npos || !text.ends_with(']')) return std::nullopt;
   const std::optional<Scalar> scalar = kernel::findScalar(text.substr(0, open));
   Extent extent;
-  if (!scalar || (*scalar != Scalar::F32 && *scalar != Scalar::I32 && *scalar != Scalar::U32)) return std::nullopt;
+  if (!scalar || *scalar == Scalar::Bool) return std::nullopt;
   extent.scalar = *scalar;
   if (!parseNumber(text.substr(open + 1, text.size() - open - 2), extent.count) || extent.count == 0 || extent.count * 4 > kMaxBytes) {
     return std::nullopt;
@@ -73,18 +81,29 @@ std::optional<Extent> parseExtent(std::string_view text) {
   return extent;
 }
 
-/// A number as the 32 bits of a scalar; nothing when it does not fit.
+/// A number as the bits of a scalar, of an f16 in the low half; nothing when it does not fit.
 std::optional<uint32_t> bitsOf(Scalar scalar, double value) {
   if (scalar == Scalar::F32) return std::bit_cast<uint32_t>(static_cast<float>(value));
+  if (scalar == Scalar::F16) {
+    const uint32_t bits = kernel::doubleToHalf(value);
+    return std::isfinite(value) && !std::isfinite(kernel::halfToFloat(static_cast<uint16_t>(bits))) ? std::nullopt : std::optional(bits);
+  }
   if (value != static_cast<double>(static_cast<int64_t>(value))) return std::nullopt;
   if (scalar == Scalar::I32 && value >= INT32_MIN && value <= INT32_MAX) return static_cast<uint32_t>(static_cast<int32_t>(value));
   if (scalar == Scalar::U32 && value >= 0 && value <= UINT32_MAX) return static_cast<uint32_t>(value);
   return std::nullopt;
 }
 
-Bytes repeat(uint32_t bits, uint64_t count) {
-  Bytes bytes(count * 4);
-  for (uint64_t i = 0; i < count; ++i) std::memcpy(bytes.data() + i * 4, &bits, 4);
+/// number(0), number(1), ...; nothing when one does not fit.
+template <class Number>
+std::optional<Bytes> fillBytes(const Extent& extent, Number number) {
+  const uint64_t size = kernel::byteSize(extent.scalar);
+  Bytes bytes(extent.count * size);
+  for (uint64_t i = 0; i < extent.count; ++i) {
+    const std::optional<uint32_t> bits = bitsOf(extent.scalar, number(i));
+    if (!bits) return std::nullopt;
+    std::memcpy(bytes.data() + i * size, &*bits, size);
+  }
   return bytes;
 }
 
@@ -94,7 +113,7 @@ Result<Bytes> fromNpy(const std::string& path, const kernel::Module& module, con
     return fail("run.bind", fmt::format("'{}' is {}, which no kernel can read", path, io::describe(array)), {},
                 "save it as float32, int32 or uint32");
   }
-  const std::optional<Elements> elements = elementsOf(module, variable.type);
+  const std::optional<Elements> elements = plainElementsOf(module, variable.type);
   if (elements && io::toString(array.type) != kernel::toString(elements->scalar)) {
     return fail("run.bind",
                 fmt::format("'{}' is {} but {} holds {}", path, io::describe(array), describeVariable(module, variable),
@@ -150,13 +169,11 @@ Result<Bytes> makeBytes(const std::string& spec, const kernel::Module& module, c
   if (text.starts_with("iota:")) {
     const std::optional<Extent> extent = parseExtent(text.substr(5));
     if (!extent) return badSpec(spec, "needs a type and a number of elements such as f32[16]");
-    Bytes bytes(extent->count * 4);
-    for (uint64_t i = 0; i < extent->count; ++i) {
-      const std::optional<uint32_t> bits = bitsOf(extent->scalar, static_cast<double>(i));
-      if (!bits) return badSpec(spec, "has elements that do not fit their type");
-      std::memcpy(bytes.data() + i * 4, &*bits, 4);
-    }
-    return bytes;
+    if (extent->count * kernel::byteSize(extent->scalar) % 4 != 0)
+      return badSpec(spec, "has an odd number of f16, which fill no whole words");
+    std::optional<Bytes> bytes = fillBytes(*extent, [](uint64_t i) { return static_cast<double>(i); });
+    if (!bytes) return badSpec(spec, "has elements that do not fit their type");
+    return *std::move(bytes);
   }
   if (text.starts_with("fill:")) {
     const size_t equals = text.find('=');
@@ -165,23 +182,27 @@ Result<Bytes> makeBytes(const std::string& spec, const kernel::Module& module, c
     if (equals != std::string_view::npos) {
       extent = parseExtent(text.substr(5, equals - 5));
     } else if (const std::optional<Elements> elements = elementsOf(module, variable.type); elements && sized) {
-      extent = Extent{.scalar = elements->scalar, .count = type_size / 4};
+      extent = Extent{.scalar = elements->scalar, .count = type_size / kernel::byteSize(elements->scalar)};
     }
     if (!extent) return badSpec(spec, fmt::format("gives no type and size for {}", describeVariable(module, variable)));
     double value = 0;
     if (!parseNumber(number, value)) return badSpec(spec, "has no number");
-    const std::optional<uint32_t> bits = bitsOf(extent->scalar, value);
-    if (!bits) return badSpec(spec, fmt::format("has a number that is no {}", kernel::toString(extent->scalar)));
-    return repeat(*bits, extent->count);
+    if (extent->count * kernel::byteSize(extent->scalar) % 4 != 0)
+      return badSpec(spec, "has an odd number of f16, which fill no whole words");
+    std::optional<Bytes> bytes = fillBytes(*extent, [&](uint64_t) { return value; });
+    if (!bytes) return badSpec(spec, fmt::format("has a number that is no {}", kernel::toString(extent->scalar)));
+    return *std::move(bytes);
   }
   if (!text.ends_with(".npy")) return badSpec(spec, "is not a value for a binding");
   return fromNpy(spec, module, variable);
 }
 
-bool isPlainArray(const kernel::Module& module, const GlobalVariable& variable) { return elementsOf(module, variable.type).has_value(); }
+bool isPlainArray(const kernel::Module& module, const GlobalVariable& variable) {
+  return plainElementsOf(module, variable.type).has_value();
+}
 
 io::Array toArray(const Bytes& bytes, const kernel::Module& module, const GlobalVariable& variable) {
-  const Elements elements = elementsOf(module, variable.type).value_or(Elements{});
+  const Elements elements = plainElementsOf(module, variable.type).value_or(Elements{});
   const io::ElementType type = io::findElementType(kernel::toString(elements.scalar)).value_or(io::ElementType::U32);
   const auto count = static_cast<int64_t>(bytes.size() / 4);
   io::Array array{.type = type, .shape = {count}, .data = bytes};
@@ -239,6 +260,10 @@ Status checkGroups(const std::array<uint32_t, 3>& groups, const DeviceInfo& devi
 
 }  // namespace
 
+bool hasPrint(const kernel::Module& module) {
+  return std::ranges::any_of(module.instructions, [](const kernel::Instruction& x) { return x.op == kernel::Op::Print; });
+}
+
 Result<KernelResult> runKernel(KernelRun run) {
   LS_TRY(kernel::Module module, kernel::isolateEntry(run.module, run.entry));
   LS_TRY(const kernel::ValidModule used, kernel::validate(std::move(module)));
@@ -257,7 +282,10 @@ Result<KernelResult> runKernel(KernelRun run) {
   LS_TRY(const program::ValidProgram program, makeProgram(dispatch));
   LS_TRY(const std::unique_ptr<Backend> backend, openDevice(chosen.info));
   LS_TRY(PreparedDispatch prepared, PreparedDispatch::make(*backend, program));
-  LS_CHECK(prepared.run(buffers));
+  const Status ran = prepared.run(buffers);
+  std::optional<Printed> printed = prepared.takePrinted();
+  if (printed && run.on_print) run.on_print(*std::move(printed));
+  LS_CHECK(ran);
   KernelResult result{.bytes = std::move(run.bytes), .device = chosen.info.name, .seconds = {}};
   for (size_t i = 0; i < run.repeat; ++i) {
     LS_TRY(const double seconds, prepared.time());

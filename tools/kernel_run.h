@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ Result<std::array<uint32_t, 3>> parseGroups(const std::string& text);
 
 /// Initial bytes of a variable of type `type` (sizes of runtime-sized arrays come from here):
 ///   FILE.npy | zeros | zeros:BYTES | iota:f32[N] | fill:f32[N]=V | fill:V
+/// with f32, f16 (rounded), i32 or u32.
 /// `zeros` and `fill:V` take the size from the type. code "run.bind".
 Result<Bytes> makeBytes(const std::string& spec, const kernel::Module& module, const kernel::GlobalVariable& variable);
 
@@ -48,12 +50,17 @@ struct KernelRun {
   std::string device = "auto";
   size_t repeat = 0;  ///< timed runs after the one whose results count
   kernel::OutOfBounds out_of_bounds = kernel::OutOfBounds::Clamp;
+  /// Gets what the run printed, also when it fails later on; not called where the device does not say.
+  std::function<void(Printed)> on_print = {};
 };
 struct KernelResult {
   std::map<Slot, Bytes> bytes;  ///< of the variables after the dispatch
   std::string device;           ///< as the driver calls it
   std::vector<double> seconds;  ///< of each repetition
 };
+/// Whether some function of the module prints.
+bool hasPrint(const kernel::Module& module);
+
 /// Runs it once, and then `repeat` times more for the clock. Codes run.entry, run.bind and those of validation and the device.
 Result<KernelResult> runKernel(KernelRun run);
 

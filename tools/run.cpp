@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "frontend/io/jsonl.h"
 #include "frontend/io/npy.h"
@@ -54,8 +55,38 @@ io::Json outputJson(const std::string& name, const io::Array& array, const io::J
       .add("file", file);
 }
 
-void printOutputs(const io::Json& list, const std::vector<double>& seconds = {}) {
+io::Json tripleJson(const std::array<uint32_t, 3>& id) { return io::Json::array().add(id[0]).add(id[1]).add(id[2]); }
+
+/// A number, true or false; a list of them for a vector.
+io::Json printedJson(const PrintedValue& value) {
+  io::Json lanes = io::Json::array();
+  for (const double lane : value.lanes) {
+    const io::Json one = value.scalar == kernel::Scalar::Bool ? io::Json(lane != 0) : io::Json(lane);
+    if (value.lanes.size() == 1) return one;
+    lanes.add(one);
+  }
+  return lanes;
+}
+
+io::Json printedJson(const Printed& printed) {
+  io::Json lines = io::Json::array();
+  for (const PrintedLine& line : printed.lines) {
+    io::Json values = io::Json::array();
+    for (const PrintedValue& value : line.values) values.add(printedJson(value));
+    lines.add(io::Json::object()
+                  .add("file", line.where.file)
+                  .add("line", line.where.line)
+                  .add("column", line.where.column)
+                  .add("workgroup", tripleJson(line.workgroup))
+                  .add("local", tripleJson(line.local))
+                  .add("values", values));
+  }
+  return lines;
+}
+
+void printOutputs(const io::Json& list, const std::vector<double>& seconds = {}, const std::optional<Printed>& printed = {}) {
   io::Json object = io::Json::object().add("outputs", list);
+  if (printed) object.add("printed", printedJson(*printed)).add("printed_left_out", printed->left_out);
   io::Json times = io::Json::array();
   for (const double time : seconds) times.add(time);
   fmt::print("{}\n", (seconds.empty() ? object : object.add("seconds", times)).text());
@@ -124,9 +155,19 @@ Result<ExitCode> runVerb(Arguments arguments) {
   run.out_of_bounds = *policy;
   LS_TRY(run.groups, console::asUsage(parseGroups(dispatch)));
   LS_TRY(const auto override_values, parseOverrides(overrides));
-  LS_TRY(run.module, readKernelFile(path, override_values, entry, run.groups));
+  std::vector<Assignment> bound;
   for (const std::string& text : binds) {
-    LS_TRY(const Assignment bind, parseAssignment("--bind", text));
+    LS_TRY(Assignment bind, parseAssignment("--bind", text));
+    bound.push_back(std::move(bind));
+  }
+  const auto contents = [&](const kernel::Module& module, const kernel::GlobalVariable& variable) {
+    const auto bind = std::ranges::find(bound, Slot{.group = variable.group, .binding = variable.binding}, &Assignment::slot);
+    // What is wrong with a value is said below.
+    const Result<Bytes> bytes = bind == bound.end() ? Bytes() : makeBytes(bind->value, module, variable);
+    return bytes.ok() ? *bytes : Bytes();
+  };
+  LS_TRY(run.module, readKernelFile(path, override_values, entry, run.groups, contents));
+  for (const Assignment& bind : bound) {
     const kernel::GlobalVariable* variable = findVariable(run.module, bind.slot);
     if (variable == nullptr) {
       return fail("run.bind", fmt::format("'{}' has no variable at binding {}", path, toString(bind.slot)), {},
@@ -145,7 +186,17 @@ Result<ExitCode> runVerb(Arguments arguments) {
   }
 
   const kernel::Module module = run.module;
-  LS_TRY(const KernelResult result, runKernel(std::move(run)));
+  const bool prints = hasPrint(module);
+  std::optional<Printed> printed;
+  run.on_print = [&](Printed lines) {
+    if (prints) printed = std::move(lines);
+  };
+  Result<KernelResult> ran = runKernel(std::move(run));
+  if (printed && (!json || !ran.ok())) fmt::print(stderr, "{}", toString(*printed));
+  LS_TRY(const KernelResult result, std::move(ran));
+  if (prints && !printed) {
+    fmt::print(stderr, "note: {} does not give back what print writes; --device reference does (docs/wgsl.md)\n", result.device);
+  }
   io::Json list = io::Json::array();
   for (const Assignment& out : wanted) {
     const kernel::GlobalVariable& variable = *findVariable(module, out.slot);
@@ -164,7 +215,7 @@ Result<ExitCode> runVerb(Arguments arguments) {
     }
   }
   if (json) {
-    printOutputs(list, result.seconds);
+    printOutputs(list, result.seconds, printed);
   } else if (!result.seconds.empty()) {
     printTimes(result);
   }

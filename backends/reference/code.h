@@ -78,6 +78,7 @@ enum class StepKind : uint8_t {
   Check,     ///< reports a >= accesses[access].count
   Length,    ///< dst = number of elements of the runtime-sized array accesses[access]
   Subgroup,  ///< dst = a joined, scanned or moved across lanes; b: identity of a scan, word of a ballot, lane of a shuffle
+  Print,     ///< a line of the values of accesses[access], which is no memory
   Barrier,
   If,     ///< a = condition; body, other
   Loop,   ///< body for ever; left by Exit

@@ -27,12 +27,12 @@ ThreadPool::~ThreadPool() = default;
 
 uint32_t ThreadPool::threads() const { return static_cast<uint32_t>(state_->arena.max_concurrency()); }
 
-Fault dispatch(ThreadPool& pool, const Bytecode& code, std::span<const BufferView> bindings, std::array<uint32_t, 3> groups,
-               const MachineOptions& options) {
+Outcome dispatch(ThreadPool& pool, const Bytecode& code, std::span<const BufferView> bindings, std::array<uint32_t, 3> groups,
+                 const MachineOptions& options) {
   const uint64_t count = uint64_t(groups[0]) * groups[1] * groups[2];
   const uint64_t batches = (count + code.batch_groups - 1) / code.batch_groups;
   if (count == 0) return {};
-  Fault fault;
+  Outcome outcome;
   std::mutex mutex;
   std::atomic<uint64_t> lowest = UINT64_MAX;
   // Batches below the lowest fault still run, so that the one reported does not depend on the order.
@@ -45,9 +45,14 @@ Fault dispatch(ThreadPool& pool, const Bytecode& code, std::span<const BufferVie
       std::lock_guard lock(mutex);
       if (first >= lowest.load(std::memory_order_relaxed)) return;
       lowest.store(first, std::memory_order_relaxed);
-      fault = machine.fault();
+      outcome.fault = machine.fault();
       return;
     }
+  };
+  auto finish = [&] {
+    if (outcome.fault.kind != Fault::Kind::None)
+      outcome.printed.dropFrom((outcome.fault.first_group + code.batch_groups) * code.group_lanes);
+    return std::move(outcome);
   };
   if (options.order_seed != 0) {
     std::vector<uint64_t> order(batches);
@@ -55,12 +60,14 @@ Fault dispatch(ThreadPool& pool, const Bytecode& code, std::span<const BufferVie
     std::shuffle(order.begin(), order.end(), std::mt19937_64(options.order_seed));
     Machine machine(code, bindings, groups, options);
     for (const uint64_t batch : order) runRange(machine, batch, batch + 1);
-    return fault;
+    outcome.printed.take(machine.printed());
+    return finish();
   }
   if (batches == 1 || pool.threads() == 1) {
     Machine machine(code, bindings, groups, options);
     runRange(machine, 0, batches);
-    return fault;
+    outcome.printed.take(machine.printed());
+    return finish();
   }
   pool.state_->arena.execute([&] {
     tbb::enumerable_thread_specific<std::unique_ptr<Machine>> machines;
@@ -69,8 +76,9 @@ Fault dispatch(ThreadPool& pool, const Bytecode& code, std::span<const BufferVie
       if (machine == nullptr) machine = std::make_unique<Machine>(code, bindings, groups, options);
       runRange(*machine, range.begin(), range.end());
     });
+    for (const std::unique_ptr<Machine>& machine : machines) outcome.printed.take(machine->printed());
   });
-  return fault;
+  return finish();
 }
 
 }  // namespace lockstep::reference

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 
+#include "backends/backend.h"
 #include "backends/reference/machine.h"
 #include "ir/support/result.h"
 
@@ -21,18 +22,36 @@ class ThreadPool {
   [[nodiscard]] uint32_t threads() const;
 
  private:
-  friend Fault dispatch(ThreadPool& pool, const Bytecode& code, std::span<const BufferView> bindings, std::array<uint32_t, 3> groups,
-                        const MachineOptions& options);
+  friend struct Outcome dispatch(ThreadPool& pool, const Bytecode& code, std::span<const BufferView> bindings,
+                                 std::array<uint32_t, 3> groups, const MachineOptions& options);
   struct State;
   std::unique_ptr<State> state_;
 };
 
-/// The fault of the lowest batch of workgroups that has one: the same whatever the threads do.
-Fault dispatch(ThreadPool& pool, const Bytecode& code, std::span<const BufferView> bindings, std::array<uint32_t, 3> groups,
-               const MachineOptions& options);
+struct Outcome {
+  Fault fault;       ///< of the lowest batch of workgroups that has one
+  PrintLog printed;  ///< up to that batch
+};
+
+/// The outcome is the same whatever the threads do.
+Outcome dispatch(ThreadPool& pool, const Bytecode& code, std::span<const BufferView> bindings, std::array<uint32_t, 3> groups,
+                 const MachineOptions& options);
 
 /// The diagnostic of a fault. `kernel` is the kernel's name in the program, `module` what `code` was decoded from.
 Failure report(const Fault& fault, const Bytecode& code, const kernel::Module& module, const std::string& kernel,
                std::array<uint32_t, 3> groups);
+
+struct InvocationIds {
+  std::array<uint32_t, 3> workgroup{}, local{}, global{};
+};
+/// Of invocation number `lane` in workgroup number `group`, both x first.
+InvocationIds idsOf(uint64_t group, uint64_t lane, const Bytecode& code, std::array<uint32_t, 3> groups);
+
+/// Where an instruction (1 + its id) stands in the text that the module was read from; else its line of `kernel`.kir.
+Location placeOf(uint32_t site, const kernel::Module& module, const std::string& kernel);
+
+/// What a dispatch of `code` printed.
+Printed printedLines(PrintLog log, const Bytecode& code, const kernel::Module& module, const std::string& kernel,
+                     std::array<uint32_t, 3> groups);
 
 }  // namespace lockstep::reference

@@ -63,6 +63,7 @@ class Lineariser {
       case StepKind::Address:
       case StepKind::Check:
       case StepKind::Length:
+      case StepKind::Print:
         emit({.op = step.op, .dst = step.dst, .a = step.a, .b = step.b, .c = step.c, .access = step.access, .site = step.site});
         break;
       case StepKind::Subgroup:

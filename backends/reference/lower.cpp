@@ -235,6 +235,9 @@ void Lowering::instruction(kernel::InstructionId id) {
         emit({.kind = StepKind::Barrier});
       }
       break;
+    case OpGroup::Debug:
+      print(x);
+      break;
     case OpGroup::Subgroup:
       subgroup(x);
       break;
@@ -345,6 +348,17 @@ void Lowering::call(const KernelInstruction& x) {
   }
   frames.pop_back();
   if (x.result.valid()) define(x, std::move(results));
+}
+
+void Lowering::print(const KernelInstruction& x) {
+  Access values{.variable = UINT32_MAX};
+  for (kernel::ValueId operand : x.operands) {
+    for (const Operand& lane : value(operand)) {
+      values.words.push_back(0);
+      values.values.push_back(lane);
+    }
+  }
+  emit({.kind = StepKind::Print, .op = Opcode::Print, .access = addAccess(std::move(values))});
 }
 
 void Lowering::declareVariable(const KernelInstruction& x) {

@@ -57,6 +57,7 @@ class Lowering {
   void loop(const KernelInstruction& x);
   void switchOn(const KernelInstruction& x);
   void call(const KernelInstruction& x);
+  void print(const KernelInstruction& x);
   void declareVariable(const KernelInstruction& x);
 
   // lower_memory.cpp

@@ -87,6 +87,7 @@ void Machine::prepare(uint64_t first, uint32_t count) {
 
 void Machine::run(uint64_t first, uint32_t count) {
   fault_ = {};
+  first_group_ = first;
   if (!initial_.empty()) {
     storage_ = initial_;
     lanes_ = 0;
@@ -219,6 +220,7 @@ uint32_t Machine::control(const Instruction& x, uint32_t pc) {
     case Opcode::SubgroupBallot:
     case Opcode::SubgroupFirst:
     case Opcode::SubgroupShuffle:
+    case Opcode::Print:
     case Opcode::End:
       break;
   }

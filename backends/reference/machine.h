@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/reference/bytecode.h"
+#include "backends/reference/printing.h"
 
 namespace lockstep::reference {
 
@@ -47,6 +48,8 @@ class Machine {
   /// Runs workgroups first .. first + count - 1 (in x, y, z order), at most Bytecode::batch_groups.
   void run(uint64_t first, uint32_t count);
   [[nodiscard]] const Fault& fault() const { return fault_; }
+  /// What all batches printed so far.
+  [[nodiscard]] const PrintLog& printed() const { return print_log_; }
 
  private:
   struct MaskFrame {
@@ -73,6 +76,8 @@ class Machine {
   uint32_t control(const Instruction& x, uint32_t pc);
   void runMasked(const Instruction& x);
   void barrier(const Instruction& x);
+  /// printing.cpp
+  void print(const Instruction& x);
   /// subgroups.cpp
   void subgroup(const Instruction& x);
 
@@ -124,6 +129,8 @@ class Machine {
   const uint32_t* mask_ = nullptr;
   uint32_t active_ = 0, lanes_ = 0;
   uint64_t budget_ = 0;
+  uint64_t first_group_ = 0;  ///< of the batch
+  PrintLog print_log_;
   Fault fault_;
 };
 

@@ -36,6 +36,8 @@ void Machine::memory(const Instruction& x) {
     address(x);
   } else if (x.op == Opcode::CheckIndex) {
     checkIndex(x);
+  } else if (x.op == Opcode::Print) {
+    print(x);
   } else if (x.op >= Opcode::SubgroupReduce) {
     subgroup(x);
   } else {

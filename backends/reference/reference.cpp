@@ -81,6 +81,7 @@ class ReferenceExecutable : public Executable {
 
   Result<Ticket> submit(const ArenaSet& state, std::span<const std::span<const std::byte>> inputs) override {
     LS_CHECK(bindState(state));
+    printed_ = {};
     std::vector<std::vector<std::byte>> outputs;
     for (std::span<const std::byte> input : inputs) {
       LS_CHECK(step(input, nullptr));
@@ -103,6 +104,7 @@ class ReferenceExecutable : public Executable {
 
   Result<std::vector<CommandTime>> time(const ArenaSet& state, std::span<const std::byte> input) override {
     LS_CHECK(bindState(state));
+    printed_ = {};
     std::vector<CommandTime> times;
     LS_CHECK(step(input, &times));
     ++statistics_.submissions;
@@ -111,6 +113,8 @@ class ReferenceExecutable : public Executable {
   }
 
   [[nodiscard]] ExecutionStatistics statistics() const override { return statistics_; }
+
+  std::optional<Printed> takePrinted() override { return std::exchange(printed_, {}); }
 
  private:
   Status bindState(const ArenaSet& state) {
@@ -172,10 +176,18 @@ class ReferenceExecutable : public Executable {
     const Bytecode& code = kernels_[dispatch.kernel.index()];
     reference::MachineOptions options{
         .checks = shared_->options.checks, .loop_budget = shared_->options.loop_budget, .order_seed = shared_->options.order_seed};
-    Fault fault = reference::dispatch(shared_->pool, code, bindings, dispatch.groups, options);
-    if (fault.kind == Fault::Kind::None) return Success{};
+    reference::Outcome outcome = reference::dispatch(shared_->pool, code, bindings, dispatch.groups, options);
     const kernel::Module& module = *program_.modules()[dispatch.kernel.index()];
-    return reference::report(fault, code, module, (*program_)[dispatch.kernel].name, dispatch.groups);
+    const std::string& name = (*program_)[dispatch.kernel].name;
+    append(reference::printedLines(std::move(outcome.printed), code, module, name, dispatch.groups));
+    if (outcome.fault.kind == Fault::Kind::None) return Success{};
+    return reference::report(outcome.fault, code, module, name, dispatch.groups);
+  }
+
+  void append(Printed more) {
+    const size_t kept = std::min(more.lines.size(), kMostPrintedLines - printed_.lines.size());
+    printed_.left_out += more.left_out + (more.lines.size() - kept);
+    std::move(more.lines.begin(), more.lines.begin() + static_cast<std::ptrdiff_t>(kept), std::back_inserter(printed_.lines));
   }
 
   Status run(const program::Copy& copy) {
@@ -200,6 +212,7 @@ class ReferenceExecutable : public Executable {
   std::map<Ticket, std::vector<std::vector<std::byte>>> finished_;
   Ticket last_ticket_ = 0;
   ExecutionStatistics statistics_;
+  Printed printed_;
 };
 
 /// Limits and bindings that the machine relies on.

@@ -8,17 +8,12 @@
 namespace lockstep::reference {
 namespace {
 
-std::string triple(const std::array<uint64_t, 3>& id) { return fmt::format("({}, {}, {})", id[0], id[1], id[2]); }
+std::string triple(const std::array<uint32_t, 3>& id) { return fmt::format("({}, {}, {})", id[0], id[1], id[2]); }
 
 /// "invocation (5, 0, 0) (workgroup (0, 0, 0), local (5, 0, 0))"
 std::string invocation(const Fault& fault, const Bytecode& code, std::array<uint32_t, 3> groups) {
-  uint64_t group = fault.first_group + fault.lane / code.group_lanes, lane = fault.lane % code.group_lanes;
-  const std::array<uint32_t, 3>& size = code.workgroup_size;
-  std::array<uint64_t, 3> group_id{group % groups[0], group / groups[0] % groups[1], group / groups[0] / groups[1]};
-  std::array<uint64_t, 3> local_id{lane % size[0], lane / size[0] % size[1], lane / (size[0] * size[1])};
-  std::array<uint64_t, 3> global_id{};
-  for (size_t k = 0; k < 3; ++k) global_id[k] = group_id[k] * size[k] + local_id[k];
-  return fmt::format("invocation {} (workgroup {}, local {})", triple(global_id), triple(group_id), triple(local_id));
+  const InvocationIds ids = idsOf(fault.first_group + fault.lane / code.group_lanes, fault.lane % code.group_lanes, code, groups);
+  return fmt::format("invocation {} (workgroup {}, local {})", triple(ids.global), triple(ids.workgroup), triple(ids.local));
 }
 
 std::string_view lineOf(std::string_view text, uint32_t line) {
@@ -29,6 +24,26 @@ std::string_view lineOf(std::string_view text, uint32_t line) {
 }
 
 }  // namespace
+
+InvocationIds idsOf(uint64_t group, uint64_t lane, const Bytecode& code, std::array<uint32_t, 3> groups) {
+  const std::array<uint32_t, 3>& size = code.workgroup_size;
+  const std::array<uint64_t, 3> workgroup{group % groups[0], group / groups[0] % groups[1], group / groups[0] / groups[1]};
+  const std::array<uint64_t, 3> local{lane % size[0], lane / size[0] % size[1], lane / (size[0] * size[1])};
+  InvocationIds ids;
+  for (size_t k = 0; k < 3; ++k) {
+    ids.workgroup[k] = static_cast<uint32_t>(workgroup[k]);
+    ids.local[k] = static_cast<uint32_t>(local[k]);
+    ids.global[k] = static_cast<uint32_t>(workgroup[k] * size[k] + local[k]);
+  }
+  return ids;
+}
+
+Location placeOf(uint32_t site, const kernel::Module& module, const std::string& kernel) {
+  const kernel::Instruction& instruction = module.instructions[site - 1];
+  if (instruction.location != 0) return module.locations[instruction.location - 1];
+  const kernel::PrintedModule printed = kernel::printWithPlaces(module, false);
+  return {.file = kernel + ".kir", .line = printed.instructions[site - 1].line, .column = 0};
+}
 
 Failure report(const Fault& fault, const Bytecode& code, const kernel::Module& module, const std::string& kernel,
                std::array<uint32_t, 3> groups) {

@@ -117,6 +117,7 @@ class Analysis {
         break;
       case StepKind::Check:
       case StepKind::Length:
+      case StepKind::Print:
       case StepKind::Barrier:
         break;
       case StepKind::If:
@@ -160,9 +161,9 @@ void countUses(const Code& code, const std::vector<Step>& steps, std::vector<uin
     use(step.a);
     use(step.b);
     use(step.c);
-    if (step.kind == StepKind::Memory) {
+    if (step.kind == StepKind::Memory || step.kind == StepKind::Print) {
       use(code.accesses[step.access].index);
-      if (step.op == Opcode::Store || step.op == Opcode::LaneStore)
+      if (step.op == Opcode::Store || step.op == Opcode::LaneStore || step.op == Opcode::Print)
         for (const Operand& value : code.accesses[step.access].values) use(value);
     }
     countUses(code, step.body, uses);

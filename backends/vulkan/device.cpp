@@ -150,6 +150,7 @@ void examine(DeviceFacts& facts, Answers& answers) {
   bool subgroup_types = offers(facts, answers, VK_KHR_SHADER_SUBGROUP_EXTENDED_TYPES_EXTENSION_NAME, VK_API_VERSION_1_2);
   if (subgroup_types) append(features, answers.subgroup_types);
   if (answers.has(VK_KHR_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_EXTENSION_NAME)) append(features, answers.subgroup_flow);
+  facts.spirv.debug_printf = offers(facts, answers, VK_KHR_SHADER_NON_SEMANTIC_INFO_EXTENSION_NAME, VK_API_VERSION_1_3);
   vkGetPhysicalDeviceProperties2(facts.handle, &properties);
   vkGetPhysicalDeviceFeatures2(facts.handle, &features);
   facts.max_allocation_bytes = answers.maintenance3.maxMemoryAllocationSize;

@@ -11,6 +11,7 @@
 #include "backends/vulkan/spirv_emitter.h"
 #include "ir/kernel/guard_accesses.h"
 #include "ir/kernel/inlined_size.h"
+#include "ir/support/narrate.h"
 
 namespace lockstep::vulkan {
 
@@ -116,8 +117,12 @@ const Place& Emitter::place(kernel::ValueId id) {
 void Emitter::define(const kernel::Instruction& instruction, spv::Id id) {
   if (!instruction.result.valid()) return;
   ids_[instruction.result.index()] = id;
-  const std::string& name = module_[instruction.result].name;
-  if (!name.empty()) builder_.addName(id, plainName(name).c_str());
+  addName(id, plainName(module_[instruction.result].name));
+}
+
+void Emitter::addName(spv::Id id, const std::string& name) {
+  constexpr uint32_t kMaxEqualNames = 100;
+  if (!name.empty() && ++named_[name] <= kMaxEqualNames) builder_.addName(id, name.c_str());
 }
 
 // spv::Builder packs characters as signed ones, so a byte above 127 would spoil the word.
@@ -137,7 +142,11 @@ Result<std::vector<uint32_t>> emitSpirv(const kernel::ValidModule& module, const
   LS_CHECK(kernel::checkInlinedSize(*module, *entry, "vulkan.limit"));
   // A device cannot report an access out of bounds, and to leave one alone would be undefined.
   const kernel::Module guarded = kernel::guardAccesses(*module, kernel::OutOfBounds::Clamp);
-  std::vector<uint32_t> words = Emitter(guarded, *guarded.entryPoint(), options).run();
+  Emitter emitter(guarded, *guarded.entryPoint(), options);
+  std::vector<uint32_t> words = emitter.run();
+  if (emitter.leftOutPrint()) {
+    narrate([&] { return "print does nothing in the SPIR-V of " + entry->name + ": VK_KHR_shader_non_semantic_info is not there"; });
+  }
   if (wantsValidation()) {
     std::string messages = validateSpirv(words);
     if (!messages.empty()) {

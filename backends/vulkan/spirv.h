@@ -21,6 +21,7 @@ struct SpirvOptions {
   bool round_to_nearest_even_f16 = false;         ///< shaderRoundingModeRTEFloat16
   bool zero_initialize_workgroup = false;         ///< VK_KHR_zero_initialize_workgroup_memory; otherwise a loop and a barrier
   bool subgroup_uniform_control_flow = false;     ///< VK_KHR_shader_subgroup_uniform_control_flow: lanes meet again where control flow does
+  bool debug_printf = false;                      ///< VK_KHR_shader_non_semantic_info; without it `print` does nothing
   friend bool operator==(const SpirvOptions&, const SpirvOptions&) = default;
 };
 

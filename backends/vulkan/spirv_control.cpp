@@ -60,7 +60,8 @@ void Emitter::emitSwitchTerminator(spv::Id selector, spv::Block& otherwise, cons
 
 void Emitter::countedLoop(uint32_t count, uint32_t step, spv::Id first, const std::function<void(spv::Id)>& body) {
   spv::Id type = scalarType(kernel::Scalar::U32);
-  spv::Id variable = builder_.createVariable(spv::NoPrecision, spv::StorageClassFunction, type, "i");
+  spv::Id variable = builder_.createVariable(spv::NoPrecision, spv::StorageClassFunction, type);
+  addName(variable, "i");
   builder_.createStore(first, variable);
   spv::Block &header = builder_.makeNewBlock(), &test = builder_.makeNewBlock(), &inside = builder_.makeNewBlock();
   spv::Block &next = builder_.makeNewBlock(), &merge = builder_.makeNewBlock();
@@ -100,6 +101,8 @@ void Emitter::emitInstruction(const Instruction& in) {
       return emitAtomic(in);
     case OpGroup::Barrier:
       return emitBarrier(in);
+    case OpGroup::Debug:
+      return emitPrint(in);
     case OpGroup::Subgroup:
       return define(in, emitSubgroup(in));
     case OpGroup::Call:
@@ -247,8 +250,8 @@ void Emitter::emitCall(const Instruction& in) {
   }
   Frame frame{.wrapped = true, .wrapper = breakables_.size(), .result = {}, .returned = {}};
   bool has_result = types_[callee.return_type].kind != kernel::TypeKind::Void;
-  if (has_result) frame.result = localVariable(callee.return_type, plainName(callee.name + "_result").c_str());
-  frame.returned = localVariable(types_.boolean(), plainName(callee.name + "_returned").c_str());
+  if (has_result) frame.result = localVariable(callee.return_type, plainName(callee.name + "_result"));
+  frame.returned = localVariable(types_.boolean(), plainName(callee.name + "_returned"));
   builder_.createStore(builder_.makeBoolConstant(false), frame.returned->base);
   spv::Block &body = builder_.makeNewBlock(), &merge = builder_.makeNewBlock();
   selectionMerge(merge);

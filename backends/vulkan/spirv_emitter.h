@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,8 @@ class Emitter {
  public:
   Emitter(const kernel::Module& module, const kernel::Function& entry, const SpirvOptions& options);
   std::vector<uint32_t> run();
+  /// Whether run() met a `print` that it has no words for.
+  [[nodiscard]] bool leftOutPrint() const { return left_out_print_; }
 
  private:
   using Handler = spv::Id (Emitter::*)(const kernel::Instruction&);
@@ -60,8 +63,9 @@ class Emitter {
   spv::Id makeStruct(const kernel::Type& type, bool laid_out);
   void decorateMatrixMember(spv::Id structure, uint32_t member, kernel::TypeId type);
   spv::Id constant(kernel::ValueId id);
-  spv::Id scalarConstant(kernel::Scalar scalar, uint32_t bits);
-  spv::Id u32(uint32_t value) { return builder_.makeUintConstant(value); }
+  spv::Id scalarConstant(kernel::Scalar scalar, uint32_t bits) { return lanesConstant(scalar, bits, 1); }
+  spv::Id makeScalarConstant(kernel::Scalar scalar, uint32_t bits);
+  spv::Id u32(uint32_t value) { return scalarConstant(kernel::Scalar::U32, value); }
   /// The constant in every lane of a scalar or vector of this width.
   spv::Id lanesConstant(kernel::Scalar scalar, uint32_t bits, uint32_t width);
   spv::Id floatLanes(kernel::Scalar scalar, float value, uint32_t width);
@@ -88,7 +92,7 @@ class Emitter {
   void clear(const Place& place);
   /// Whether drivers would take long over one constant of the type.
   [[nodiscard]] bool isLarge(kernel::TypeId type) const;
-  Place localVariable(kernel::TypeId type, const char* name);
+  Place localVariable(kernel::TypeId type, const std::string& name);
   /// The constant's value, when the operand is a scalar constant.
   [[nodiscard]] std::optional<uint32_t> literal(kernel::ValueId id) const;
   /// The zero value of its type, as a constant.
@@ -123,6 +127,10 @@ class Emitter {
   spv::Id lastLaneAtMost(spv::Id lane);
   /// Whether the lane that a shuffle by a distance reads from is one of the subgroup.
   spv::Id hasSource(const kernel::Instruction& in);
+
+  // spirv_print.cpp
+  void emitPrint(const kernel::Instruction& in);
+  spv::Id printable(kernel::ValueId id);
 
   // spirv_ops.cpp: handlers of the rows.
   spv::Id emitCore(const kernel::Instruction& in);
@@ -171,6 +179,8 @@ class Emitter {
   std::vector<spv::Id> values(const std::vector<kernel::ValueId>& ids);
   const Place& place(kernel::ValueId id);
   void define(const kernel::Instruction& instruction, spv::Id id);
+  /// A name for people. Not more than some equal ones: spirv-dis and spirv-val make each unique in time linear in those before it.
+  void addName(spv::Id id, const std::string& name);
 
   /// Where break, continue and an inlined return go.
   struct Breakable {
@@ -195,12 +205,16 @@ class Emitter {
   spv::SpvBuildLogger logger_;
   spv::Builder builder_;
   spv::Id glsl_ = spv::NoResult;
+  spv::Id debug_printf_ = spv::NoResult;
   spv::Instruction* entry_point_ = nullptr;
   bool has_storage_barrier_ = false;
+  bool left_out_print_ = false;
   std::vector<spv::Id> ids_;                  ///< by value; overwritten when a function is inlined again
   std::vector<std::optional<Place>> places_;  ///< by value
   std::map<std::pair<uint32_t, bool>, spv::Id> made_types_;
-  std::set<uint32_t> own_blocks_;  ///< struct types that are decorated as blocks themselves
+  std::map<std::tuple<kernel::Scalar, uint32_t, uint32_t>, spv::Id> lanes_;  ///< by width and bits; the builder searches all constants
+  std::map<std::string, uint32_t> named_;                                    ///< how many ids have a name
+  std::set<uint32_t> own_blocks_;                                            ///< struct types that are decorated as blocks themselves
   std::map<kernel::Builtin, spv::Id> inputs_;
   std::map<uint32_t, Place> spilled_constants_;
   std::vector<Breakable> breakables_;

@@ -129,8 +129,9 @@ spv::Id Emitter::arrayLength(const Place& place) {
   return builder_.createOp(spv::OpArrayLength, scalarType(Scalar::U32), operands);
 }
 
-Place Emitter::localVariable(TypeId type, const char* name) {
-  spv::Id variable = builder_.createVariable(spv::NoPrecision, spv::StorageClassFunction, valueType(type), name);
+Place Emitter::localVariable(TypeId type, const std::string& name) {
+  spv::Id variable = builder_.createVariable(spv::NoPrecision, spv::StorageClassFunction, valueType(type));
+  addName(variable, name);
   return {.base = variable, .storage = spv::StorageClassFunction, .chain = {}, .pointee = type};
 }
 
@@ -171,7 +172,7 @@ void Emitter::emitMemory(const Instruction& in) {
   if (in.op != Op::Var) internalError("an op of group Memory that the SPIR-V emitter does not know");
   // WGSL initialises at each execution of the declaration; an initializer of OpVariable would run once.
   TypeId type = types_[in.type].element;
-  Place made = localVariable(type, plainName(module_[in.result].name).c_str());
+  Place made = localVariable(type, plainName(module_[in.result].name));
   const bool is_null = in.operands.empty() || isNull(in.operands[0]);
   if (is_null) clear(made);
   if (!is_null) builder_.createStore(value(in.operands[0]), made.base);

@@ -102,7 +102,7 @@ const Emitter::Row& Emitter::row(Op op) {
   static constexpr Row Var = Other, Access = Other, Load = Other, Store = Other, ArrayLength = Other, AtomicLoad = Other,
                        AtomicStore = Other, AtomicAdd = Other, AtomicSub = Other, AtomicMax = Other, AtomicMin = Other, AtomicAnd = Other,
                        AtomicOr = Other, AtomicXor = Other, AtomicExchange = Other, AtomicCompareExchange = Other, WorkgroupBarrier = Other,
-                       StorageBarrier = Other, WorkgroupUniformLoad = Other, SubgroupElect = Other, SubgroupAll = Other,
+                       StorageBarrier = Other, WorkgroupUniformLoad = Other, Print = Other, SubgroupElect = Other, SubgroupAll = Other,
                        SubgroupAny = Other, SubgroupBallot = Other, SubgroupAdd = Other, SubgroupExclusiveAdd = Other,
                        SubgroupInclusiveAdd = Other, SubgroupMul = Other, SubgroupExclusiveMul = Other, SubgroupInclusiveMul = Other,
                        SubgroupMin = Other, SubgroupMax = Other, SubgroupAnd = Other, SubgroupOr = Other, SubgroupXor = Other,

@@ -19,22 +19,31 @@ using kernel::ValueId;
 
 namespace {
 
-bool reaches(const kernel::Module& module, kernel::BlockId block, std::set<uint32_t>& globals, bool& storage_barrier);
-
-bool reachesInstruction(const kernel::Module& module, const kernel::Instruction& in, std::set<uint32_t>& globals, bool& storage_barrier) {
-  for (ValueId operand : in.operands) {
-    if (module[operand].kind == kernel::ValueKind::Variable) globals.insert(module[operand].index);
+/// What an entry point uses, its callees included.
+class Reach {
+ public:
+  explicit Reach(const kernel::Module& module) : module_(module), seen_(module.functions.size()) {}
+  void visit(kernel::BlockId block) {
+    for (kernel::InstructionId id : module_[block].instructions) visit(module_[id]);
   }
-  if (in.op == kernel::Op::StorageBarrier) storage_barrier = true;
-  if (in.op == kernel::Op::Call) reaches(module, module.functions[in.immediate].body, globals, storage_barrier);
-  for (kernel::BlockId block : in.blocks) reaches(module, block, globals, storage_barrier);
-  return storage_barrier;
-}
+  std::set<uint32_t> globals;
+  bool storage_barrier = false;
 
-bool reaches(const kernel::Module& module, kernel::BlockId block, std::set<uint32_t>& globals, bool& storage_barrier) {
-  for (kernel::InstructionId id : module[block].instructions) reachesInstruction(module, module[id], globals, storage_barrier);
-  return storage_barrier;
-}
+ private:
+  void visit(const kernel::Instruction& in) {
+    for (ValueId operand : in.operands) {
+      if (module_[operand].kind == kernel::ValueKind::Variable) globals.insert(module_[operand].index);
+    }
+    if (in.op == kernel::Op::StorageBarrier) storage_barrier = true;
+    if (in.op == kernel::Op::Call && !seen_[in.immediate]) {
+      seen_[in.immediate] = true;
+      visit(module_.functions[in.immediate].body);
+    }
+    for (kernel::BlockId block : in.blocks) visit(block);
+  }
+  const kernel::Module& module_;
+  std::vector<bool> seen_;  // functions
+};
 
 spv::BuiltIn builtInOf(kernel::Builtin builtin) {
   switch (builtin) {
@@ -146,7 +155,7 @@ void Emitter::decorateMatrixMember(spv::Id structure, uint32_t member, TypeId ty
   builder_.addMemberDecoration(structure, member, spv::DecorationMatrixStride, static_cast<int>(types_.columnStride(type)));
 }
 
-spv::Id Emitter::scalarConstant(Scalar scalar, uint32_t bits) {
+spv::Id Emitter::makeScalarConstant(Scalar scalar, uint32_t bits) {
   switch (scalar) {
     case Scalar::Bool:
       return builder_.makeBoolConstant(bits != 0);
@@ -182,8 +191,13 @@ spv::Id Emitter::constant(ValueId id) {
 }
 
 spv::Id Emitter::lanesConstant(Scalar scalar, uint32_t bits, uint32_t width) {
-  spv::Id lane = scalarConstant(scalar, bits);
-  return width == 1 ? lane : builder_.makeCompositeConstant(lanesType(scalar, width), std::vector<spv::Id>(width, lane));
+  const auto known = lanes_.find({scalar, width, bits});
+  if (known != lanes_.end()) return known->second;
+  const spv::Id made =
+      width == 1 ? makeScalarConstant(scalar, bits)
+                 : builder_.makeCompositeConstant(lanesType(scalar, width), std::vector<spv::Id>(width, scalarConstant(scalar, bits)));
+  lanes_[{scalar, width, bits}] = made;
+  return made;
 }
 
 spv::Id Emitter::floatLanes(Scalar scalar, float value, uint32_t width) {
@@ -215,9 +229,10 @@ void Emitter::declareBuffer(const kernel::GlobalVariable& global) {
 }
 
 void Emitter::declareGlobals() {
-  std::set<uint32_t> used;
-  reaches(module_, entry_.body, used, has_storage_barrier_);
-  for (uint32_t index : used) {
+  Reach reach(module_);
+  reach.visit(entry_.body);
+  has_storage_barrier_ = reach.storage_barrier;
+  for (uint32_t index : reach.globals) {
     const kernel::GlobalVariable& global = module_.globals[index];
     if (global.space == AddressSpace::Storage || global.space == AddressSpace::Uniform) {
       declareBuffer(global);

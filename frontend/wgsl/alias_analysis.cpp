@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -56,7 +57,7 @@ class AliasAnalysis {
       if (Access* access = accessOf(stmt.target)) access->write(ast_[stmt.target].span);
     }
     if (stmt.value.valid()) visit(stmt.value, true);
-    if (stmt.kind == StmtKind::Declare && stmt.variable.initializer.valid()) visit(stmt.variable.initializer, true);
+    if (stmt.kind == StmtKind::Declare && ast_.localOf(stmt).initializer.valid()) visit(ast_.localOf(stmt).initializer, true);
     for (const StmtId statement : stmt.statements) visitStatement(statement);
     visitStatement(stmt.body);
     visitStatement(stmt.otherwise);
@@ -205,6 +206,11 @@ class AliasAnalysis {
 
 }  // namespace
 
-void checkAliases(const Ast& ast, const Program& program, Reporter& reporter) { AliasAnalysis(ast, program, reporter).run(); }
+void checkAliases(const Ast& ast, const Program& program, Reporter& reporter) {
+  const auto takes_pointer = [&](const FunctionInfo& function) {
+    return std::ranges::any_of(function.parameters, [&](EntityId id) { return program.types.isPointer(program[id].type); });
+  };
+  if (std::ranges::any_of(program.functions, takes_pointer)) AliasAnalysis(ast, program, reporter).run();
+}
 
 }  // namespace lockstep::wgsl

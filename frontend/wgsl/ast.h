@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The syntax tree of a WGSL module: arenas and ids, so that no text can make building or freeing it recurse deeply.
-// Names are views into the source text. Types are written as expressions (WGSL's template-elaborated identifiers).
+// Names are views into the source text. Lists are views into memory of the Ast. Types are written as expressions (WGSL's
+// template-elaborated identifiers).
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <memory_resource>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,28 +27,31 @@ enum class BinaryOp : uint8_t { Add, Sub, Mul, Div, Rem, And, Or, Xor, Shl, Shr,
 std::string_view toString(BinaryOp op);  ///< "+"
 std::string_view toString(UnaryOp op);   ///< "-"
 
+using ExprList = std::span<const ExprId>;
+using StmtList = std::span<const StmtId>;
+
 /// Which fields are used depends on `kind`.
 struct Expr {
   ExprKind kind = ExprKind::Literal;
-  Span span;
-  uint32_t depth = 1;             ///< how deeply a recursive visitor of this tree nests (left operands of Binary do not count)
-  Literal literal;                ///< Literal
-  std::string_view name;          ///< Identifier; Call: callee; Member: member
-  Span name_span;                 ///< of `name`
-  bool has_templates = false;     ///< Identifier, Call: a template list was written
-  std::vector<ExprId> templates;  ///< Identifier, Call
-  std::vector<ExprId> arguments;  ///< Call
   UnaryOp unary = UnaryOp::Negate;
   BinaryOp binary = BinaryOp::Add;
-  ExprId left;   ///< Unary, Binary, Index: base, Member: base
-  ExprId right;  ///< Binary, Index: index
+  bool has_templates = false;  ///< Identifier, Call: a template list was written
+  uint32_t depth = 1;          ///< how deeply a recursive visitor of this tree nests (left operands of Binary do not count)
+  Span span;
+  Span name_span;         ///< of `name`
+  std::string_view name;  ///< Identifier; Call: callee; Member: member
+  ExprList templates;     ///< Identifier, Call
+  ExprList arguments;     ///< Call
+  ExprId left;            ///< Unary, Binary, Index: base, Member: base
+  ExprId right;           ///< Binary, Index: index
+  uint32_t literal = 0;   ///< Literal: index into Ast::literals
 };
 
 struct Attribute {
   Span span;
   std::string_view name;
   bool has_parentheses = false;
-  std::vector<ExprId> arguments;
+  ExprList arguments;
   uint32_t filter = 0;  ///< diagnostic: index into Ast::filters
 };
 
@@ -65,9 +72,9 @@ struct VariableDecl {
   std::string_view name;
   Span name_span;
   std::vector<Attribute> attributes;
-  std::vector<ExprId> templates;  ///< var<...>: address space, access mode
-  ExprId type;                    ///< may be invalid
-  ExprId initializer;             ///< may be invalid
+  ExprList templates;  ///< var<...>: address space, access mode
+  ExprId type;         ///< may be invalid
+  ExprId initializer;  ///< may be invalid
 };
 
 enum class StmtKind : uint8_t {
@@ -94,26 +101,26 @@ enum class StmtKind : uint8_t {
 
 struct CaseClause {
   Span span;
-  std::vector<ExprId> selectors;
+  ExprList selectors;
   bool is_default = false;
   StmtId body;
 };
 
 struct Stmt {
   StmtKind kind = StmtKind::Block;
+  BinaryOp op = BinaryOp::Add;  ///< CompoundAssign
   Span span;
-  ExprId condition;                ///< If, While, For (may be invalid), BreakIf, Switch: selector, ConstAssert
-  ExprId target;                   ///< Assign, CompoundAssign, Increment, Decrement: left-hand side
-  ExprId value;                    ///< Assign, CompoundAssign, Phony, Return (may be invalid), Call
-  BinaryOp op = BinaryOp::Add;     ///< CompoundAssign
-  std::vector<StmtId> statements;  ///< Block
-  StmtId body;                     ///< If: then; Loop, For, While
-  StmtId otherwise;                ///< If: a Block or an If; may be invalid
-  StmtId continuing;               ///< Loop; may be invalid
-  StmtId initializer;              ///< For; may be invalid
-  StmtId update;                   ///< For; may be invalid
-  std::vector<CaseClause> cases;   ///< Switch
-  VariableDecl variable;           ///< Declare
+  ExprId condition;                   ///< If, While, For (may be invalid), BreakIf, Switch: selector, ConstAssert
+  ExprId target;                      ///< Assign, CompoundAssign, Increment, Decrement: left-hand side
+  ExprId value;                       ///< Assign, CompoundAssign, Phony, Return (may be invalid), Call
+  StmtId body;                        ///< If: then; Loop, For, While
+  StmtId otherwise;                   ///< If: a Block or an If; may be invalid
+  StmtId continuing;                  ///< Loop; may be invalid
+  StmtId initializer;                 ///< For; may be invalid
+  StmtId update;                      ///< For; may be invalid
+  uint32_t local = 0;                 ///< Declare: index into Ast::locals
+  StmtList statements;                ///< Block
+  std::span<const CaseClause> cases;  ///< Switch
 };
 
 struct ParameterDecl {
@@ -162,7 +169,9 @@ struct Directive {
 struct Ast {
   std::vector<Expr> expressions;
   std::vector<Stmt> statements;
-  std::vector<VariableDecl> variables;
+  std::vector<Literal> literals;
+  std::vector<VariableDecl> locals;     ///< what the Declare statements declare
+  std::vector<VariableDecl> variables;  ///< of module scope
   std::vector<FunctionDecl> functions;
   std::vector<StructDecl> structs;
   std::vector<AliasDecl> aliases;
@@ -175,6 +184,19 @@ struct Ast {
 
   [[nodiscard]] const Expr& operator[](ExprId id) const { return expressions[id.index()]; }
   [[nodiscard]] const Stmt& operator[](StmtId id) const { return statements[id.index()]; }
+  /// Of a Declare statement.
+  [[nodiscard]] const VariableDecl& localOf(const Stmt& stmt) const { return locals[stmt.local]; }
+
+  /// A copy of a list that lives as long as the Ast, wherever that is moved.
+  template <class T>
+  std::span<const T> keep(std::span<const T> list) {
+    static_assert(std::is_trivially_destructible_v<T>);
+    if (list.empty()) return {};
+    T* copy = static_cast<T*>(lists->allocate(list.size_bytes(), alignof(T)));
+    std::uninitialized_copy(list.begin(), list.end(), copy);
+    return {copy, list.size()};
+  }
+  std::unique_ptr<std::pmr::monotonic_buffer_resource> lists = std::make_unique<std::pmr::monotonic_buffer_resource>();
 };
 
 /// Syntax only; problems go to the reporter and the statements, members and declarations that have them are left out.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 
 namespace lockstep::wgsl {
 namespace {
@@ -24,8 +25,13 @@ constexpr std::array kUnsupported = std::to_array<std::string_view>({
 const BuiltinInfo& info(Builtin builtin) { return kBuiltins[static_cast<size_t>(builtin)]; }
 
 std::optional<Builtin> findBuiltinFunction(std::string_view name) {
-  const auto* row = std::find_if(kBuiltins.begin(), kBuiltins.end(), [&](const BuiltinInfo& b) { return b.text == name; });
-  return row == kBuiltins.end() ? std::nullopt : std::optional(static_cast<Builtin>(row - kBuiltins.begin()));
+  static const std::unordered_map<std::string_view, Builtin> kByName = [] {
+    std::unordered_map<std::string_view, Builtin> names;
+    for (size_t i = 0; i < kBuiltins.size(); ++i) names.emplace(kBuiltins[i].text, static_cast<Builtin>(i));
+    return names;
+  }();
+  const auto row = kByName.find(name);
+  return row == kByName.end() ? std::nullopt : std::optional(row->second);
 }
 
 std::vector<std::string_view> builtinNames() {

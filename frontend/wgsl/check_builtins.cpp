@@ -132,6 +132,7 @@ Ty Checker::builtinType(const Expr& call, Builtin builtin) {
   const auto* same = std::find_if(kSameRows.begin(), kSameRows.end(), [&](const SignatureRow& row) { return row.signature == signature; });
   if (same != kSameRows.end()) return argumentCount(call, same->count) ? sameArguments(call, 0, same->count, same->family) : kError;
   if (signature >= Signature::SubgroupElect && signature <= Signature::SubgroupLane) return subgroupType(call, builtin);
+  if (signature == Signature::Print) return printType(call);
   if (signature >= Signature::ArrayLength && signature <= Signature::UniformLoad) return memoryBuiltinType(call, builtin);
   if (signature >= Signature::Dot && signature <= Signature::Determinant) return vectorBuiltinType(call, builtin);
   if (signature == Signature::Bitcast) return bitcastType(call);
@@ -182,7 +183,9 @@ Ty Checker::builtinType(const Expr& call, Builtin builtin) {
     return types_.isScalarOrVector(type) && types_.scalarOf(type) == kBool ? kBool : noOverload(call);
   }
   if (signature == Signature::DotPacked) {
-    if (!argumentCount(call, 2) || sameArguments(call, 0, 2, Family::U32) != kU32) return kError;
+    if (!argumentCount(call, 2)) return kError;
+    if (!types_.isScalar(valueType(call.arguments[0]))) return noOverload(call);
+    if (sameArguments(call, 0, 2, Family::U32) == kError) return kError;
     return builtin == Builtin::Dot4I8Packed ? kI32 : kU32;
   }
   // Pack and Unpack.
@@ -240,22 +243,37 @@ Ty Checker::bitcastType(const Expr& call) {
   if (call.templates.size() != 1 || !argumentCount(call, 1)) return kError;
   const Ty to = resolveType(call.templates[0]);
   if (to == kError) return kError;
+  const auto fits = [&](Ty type) { return types_.isScalarOrVector(type) && types_.scalarOf(type) != kBool; };
+  const auto bytes = [&](Ty type) { return types_.width(type) * (types_.scalarOf(type) == kF16 ? 2 : 4); };
   const Ty given = valueType(call.arguments[0]);
-  if (types_.isScalarOrVector(to) && types_.scalarOf(to) == kU32 && types_.isScalarOrVector(given) &&
-      types_.scalarOf(given) == kAbstractInt) {
-    // The one abstract operand that does not become i32: bitcast<u32>(4000000000) is the number itself.
-    if (!materialize(call.arguments[0], types_.withScalar(given, kU32), "argument")) return kError;
-  } else {
-    materializeDefault(call.arguments[0]);
+  if (types_.isAbstract(given) && fits(given) && fits(to)) {
+    // bitcast<u32>(4000000000) is the number itself. What has only the bits of f16 becomes f16: bitcast<i32>(vec2(1, 2)).
+    const bool halves = f16_enabled_ && bytes(given) == 2 * bytes(to);
+    const bool number = types_.scalarOf(to) == kU32 && types_.scalarOf(given) == kAbstractInt;
+    const Ty scalar = halves ? kF16 : number ? kU32 : types_.scalarOf(types_.concrete(given));
+    if (!materialize(call.arguments[0], types_.withScalar(given, scalar), "argument")) return kError;
   }
   const Ty from = valueType(call.arguments[0]);
   if (from == kError) return kError;
-  const auto fits = [&](Ty type) { return types_.isScalarOrVector(type) && types_.scalarOf(type) != kBool && !types_.isAbstract(type); };
-  const auto bytes = [&](Ty type) { return types_.width(type) * (types_.scalarOf(type) == kF16 ? 2 : 4); };
   if (!fits(from) || !fits(to) || bytes(from) != bytes(to)) {
     return fail(kType, call.span, fmt::format("{} cannot be bitcast to {}", name(from), name(to)));
   }
   return to;
+}
+
+/// Not of WGSL: debug output, as Tint has it, of one value or more.
+Ty Checker::printType(const Expr& call) {
+  if (call.arguments.empty()) return fail(kType, call.span, "'print' takes at least one value");
+  for (const ExprId argument : call.arguments) {
+    const Ty type = valueType(argument);
+    if (!types_.isScalarOrVector(type)) {
+      return fail(kType, ast_[argument].span, fmt::format("'print' takes scalars and vectors, not {}", name(type)),
+                  "print the parts that matter, one after the other");
+    }
+    materializeDefault(argument);
+    if (valueType(argument) == kError) return kError;
+  }
+  return kVoid;
 }
 
 Ty Checker::memoryBuiltinType(const Expr& call, Builtin builtin) {

@@ -9,7 +9,7 @@
 namespace lockstep::wgsl {
 
 /// A type that all expressions convert to; kError when there is none.
-Ty Checker::commonType(const std::vector<ExprId>& ids) {
+Ty Checker::commonType(ExprList ids) {
   Ty common = valueType(ids[0]);
   for (const ExprId id : ids) {
     const Ty type = valueType(id);

@@ -234,6 +234,12 @@ Ty Checker::checkStruct(const StructDecl& decl) {
     fail(code, where, std::move(message));
     good = false;
   };
+  // SPIR-V has no larger struct. WGSL asks for 1023.
+  constexpr size_t kMaximumMembers = 16383;
+  if (decl.members.size() > kMaximumMembers) {
+    return fail(kLimit, decl.members[kMaximumMembers].name_span,
+                fmt::format("a struct has at most {} members, '{}' has {}", kMaximumMembers, decl.name, decl.members.size()));
+  }
   if (decl.members.empty()) bad(kType, decl.name_span, fmt::format("struct '{}' has no members", decl.name));
   for (size_t i = 0; i < decl.members.size(); ++i) {
     const ParameterDecl& member = decl.members[i];

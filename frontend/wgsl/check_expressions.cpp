@@ -31,13 +31,13 @@ void Checker::checkExpr(ExprId id) {
   switch (expr.kind) {
     case ExprKind::Literal: {
       constexpr std::array<Ty, 7> kTypes{kBool, kAbstractInt, kAbstractFloat, kI32, kU32, kF32, kF16};
-      const Ty type = kTypes[static_cast<size_t>(expr.literal.kind)];
+      const Literal& literal = ast_.literals[expr.literal];
+      const Ty type = kTypes[static_cast<size_t>(literal.kind)];
       if (type == kF16 && !f16_enabled_) {
         fail(kType, expr.span, "f16 is used without being enabled", "write 'enable f16;' at the top of the module");
         return;
       }
-      setResult(id, type, Stage::Const,
-                Evaluated({.type = type, .integer = expr.literal.integer, .number = expr.literal.number, .elements = {}}));
+      setResult(id, type, Stage::Const, Evaluated({.type = type, .integer = literal.integer, .number = literal.number, .elements = {}}));
       return;
     }
     case ExprKind::Identifier:
@@ -116,7 +116,7 @@ void Checker::materializeDefault(ExprId id) {
   if (types_.isAbstract(type)) materialize(id, types_.concrete(type), "operand");
 }
 
-Stage Checker::stageOf(const std::vector<ExprId>& ids) const {
+Stage Checker::stageOf(ExprList ids) const {
   Stage stage = Stage::Const;
   for (const ExprId id : ids) stage = std::max(stage, program_[id].stage);
   return stage;
@@ -241,7 +241,7 @@ void Checker::checkIndex(ExprId id) {
   const bool inside = index && index->integer >= 0 && index->integer < types_.elementCount(base);
   std::optional<Evaluated> result;
   if (value && index) result = inside ? eval_.element(*value, static_cast<uint32_t>(index->integer)) : ConstEval::zero(element);
-  setResult(id, element, stageOf({expr.left, expr.right}), result);
+  setResult(id, element, std::max(infoOf(expr.left).stage, infoOf(expr.right).stage), result);
 }
 
 std::vector<Note> Checker::hiddenBy(EntityId local) const {
@@ -376,6 +376,7 @@ void Checker::checkUserCall(ExprId id, uint32_t function) {
   if (!info.valid || !arguments_good) return;
   for (size_t i = 0; i < expr.arguments.size(); ++i) {
     const Ty wanted = program_[info.parameters[i]].type;
+    if (valueType(expr.arguments[i]) == wanted) continue;
     materialize(expr.arguments[i], wanted, fmt::format("argument '{}'", decl.parameters[i].name));
   }
   ExprInfo& out = infoOf(id);

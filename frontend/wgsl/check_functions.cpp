@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "frontend/wgsl/checker.h"
 
@@ -35,7 +36,10 @@ Ty otherStageType(Types& types, std::string_view name) {
 
 kernel::Builtin Checker::builtinAttribute(const Attribute& attribute, Ty type, bool* other_stage) {
   const Expr* argument = attribute.arguments.size() == 1 ? &ast_[attribute.arguments[0]] : nullptr;
-  if (argument == nullptr || argument->kind != ExprKind::Identifier) {
+  // A name alone, not an expression: neither (name) nor name<...>.
+  const bool is_name = argument != nullptr && argument->kind == ExprKind::Identifier && !argument->has_templates &&
+                       argument->span.begin == argument->name_span.begin;
+  if (!is_name) {
     fail(kAttribute, attribute.span, "attribute 'builtin' needs the name of a builtin value");
     return kernel::Builtin::None;
   }
@@ -130,7 +134,15 @@ void Checker::checkSignature(uint32_t index) {
                  : fmt::format("function '{}' has @workgroup_size but not @compute", decl.name));
     good = false;
   }
-  for (const ParameterDecl& parameter : decl.parameters) {
+  // Also what SPIR-V can say.
+  constexpr size_t kMaximumParameters = 255;
+  const size_t count = std::min(decl.parameters.size(), kMaximumParameters);
+  if (count < decl.parameters.size()) {
+    fail(kLimit, decl.parameters[count].name_span,
+         fmt::format("a function has at most {} parameters, '{}' has {}", kMaximumParameters, decl.name, decl.parameters.size()));
+    good = false;
+  }
+  for (const ParameterDecl& parameter : std::span(decl.parameters).first(count)) {
     const Ty type = resolveType(parameter.type);
     Entity entity{.kind = EntityKind::Parameter,
                   .name = std::string(parameter.name),
@@ -210,11 +222,11 @@ void Checker::checkFunctionBody(uint32_t index) {
   FunctionInfo& info = program_.functions[index];
   function_ = index;
   unit_ = function_globals_[index];
-  scopes_.assign(1, Scope());
+  scopes_.enter();
   breakables_.clear();
   for (size_t i = 0; i < info.parameters.size(); ++i) {
     const Entity& parameter = program_[info.parameters[i]];
-    const bool is_new = scopes_.back().try_emplace(decl.parameters[i].name, info.parameters[i]).second;
+    const bool is_new = scopes_.declare(decl.parameters[i].name, info.parameters[i]) == info.parameters[i];
     if (!is_new) fail(kName, parameter.span, fmt::format("function '{}' has two parameters '{}'", decl.name, parameter.name));
   }
   // The parameters and the body share one scope.
@@ -223,7 +235,7 @@ void Checker::checkFunctionBody(uint32_t index) {
     const uint32_t end = ast_[decl.body].span.end;
     fail(kFlow, {end - 1, end}, fmt::format("function '{}' can end without returning a value", decl.name));
   }
-  scopes_.clear();
+  scopes_.leave();
   function_ = UINT32_MAX;
   unit_ = SIZE_MAX;
 }

@@ -143,7 +143,9 @@ namespace {
 constexpr auto kExtensions =
     std::to_array<std::string_view>({"clip_distances", "dual_source_blending", "f16", "primitive_index", "subgroups"});
 
+/// The first is Tint's name for `print`.
 constexpr auto kFeatures = std::to_array<std::string_view>({
+    "chromium_print",
     "linear_indexing",
     "packed_4x8_integer_dot_product",
     "pointer_composite_access",
@@ -226,8 +228,8 @@ void Checker::resolveGlobal(Global& global) {
   global.state = State::Running;
   ++resolving_;
   // Module-scope declarations see neither the scopes nor the unevaluated context of the place that named them.
-  std::vector<Scope> scopes;
-  scopes.swap(scopes_);
+  LocalScopes scopes;
+  std::swap(scopes, scopes_);
   const uint32_t quiet = std::exchange(quiet_, 0);
   const uint32_t function = std::exchange(function_, UINT32_MAX);
   const size_t unit = std::exchange(unit_, static_cast<size_t>(&global - globals_.data()));
@@ -241,7 +243,7 @@ void Checker::resolveGlobal(Global& global) {
   unit_ = unit;
   function_ = function;
   quiet_ = quiet;
-  scopes_.swap(scopes);
+  std::swap(scopes, scopes_);
   --resolving_;
   global.state = State::Done;
 }

@@ -9,7 +9,7 @@
 
 namespace lockstep::wgsl {
 
-Behavior Checker::checkSequence(const std::vector<StmtId>& statements) {
+Behavior Checker::checkSequence(StmtList statements) {
   Behavior behavior = kNext;
   for (const StmtId id : statements) {
     const Behavior one = checkStatement(id);
@@ -20,9 +20,9 @@ Behavior Checker::checkSequence(const std::vector<StmtId>& statements) {
 }
 
 Behavior Checker::checkBlock(StmtId id, bool new_scope) {
-  if (new_scope) scopes_.emplace_back();
+  if (new_scope) scopes_.enter();
   const Behavior behavior = checkSequence(ast_[id].statements);
-  if (new_scope) scopes_.pop_back();
+  if (new_scope) scopes_.leave();
   return behavior;
 }
 
@@ -64,7 +64,7 @@ Behavior Checker::checkStatement(StmtId id) {
       checkCallStatement(stmt);
       return kNext;
     case StmtKind::Phony:
-      if (const Ty type = checkValue(stmt.value); type != kError) materializeDefault(stmt.value);
+      checkValue(stmt.value);
       return kNext;
     case StmtKind::Discard:
       defer(kUnsupported, stmt.span, "'discard' belongs to fragment shaders, and only compute shaders are supported");
@@ -73,7 +73,7 @@ Behavior Checker::checkStatement(StmtId id) {
       checkConstAssert(stmt.condition);
       return kNext;
     case StmtKind::Declare:
-      program_.declared[id.index()] = checkLocal(stmt.variable);
+      program_.declared[id.index()] = checkLocal(ast_.localOf(stmt));
       return kNext;
   }
   return kNext;
@@ -97,13 +97,12 @@ void Checker::checkConstAssert(ExprId id) {
 }
 
 EntityId Checker::declareLocal(std::string_view name, Entity entity) {
-  entity.scope = scopes_.size();
+  entity.scope = scopes_.depth();
   const Span span = entity.span;
   const EntityId id = addEntity(std::move(entity));
-  const auto [entry, is_new] = scopes_.back().try_emplace(name, id);
-  if (!is_new) {
+  if (const EntityId first = scopes_.declare(name, id); first != id) {
     fail(kName, span, fmt::format("'{}' is declared twice in this scope", name), {},
-         {reporter_.note(program_[entry->second].span, "first declared here")});
+         {reporter_.note(program_[first].span, "first declared here")});
   }
   return id;
 }
@@ -113,9 +112,8 @@ EntityId Checker::checkLocal(const VariableDecl& decl) {
     fail(kAttribute, decl.attributes[0].span, fmt::format("attribute '{}' is not allowed on a local variable", decl.attributes[0].name));
   }
   if (decl.kind == VariableKind::Const) {
-    const EntityId id = checkConst(decl, scopes_.size());
-    const auto [entry, is_new] = scopes_.back().try_emplace(decl.name, id);
-    if (!is_new) fail(kName, decl.name_span, fmt::format("'{}' is declared twice in this scope", decl.name));
+    const EntityId id = checkConst(decl, scopes_.depth());
+    if (scopes_.declare(decl.name, id) != id) fail(kName, decl.name_span, fmt::format("'{}' is declared twice in this scope", decl.name));
     return id;
   }
   Entity entity{.kind = decl.kind == VariableKind::Let ? EntityKind::Let : EntityKind::Var,
@@ -257,14 +255,14 @@ Behavior Checker::checkJump(const Stmt& stmt) {
 
 Behavior Checker::checkLoop(const Stmt& stmt) {
   breakables_.push_back({.is_loop = true});
-  scopes_.emplace_back();
-  breakables_.back().body_scope = scopes_.size();
+  scopes_.enter();
+  breakables_.back().body_scope = scopes_.depth();
   Behavior behavior = checkSequence(ast_[stmt.body].statements);
   if (stmt.continuing.valid()) {
     breakables_.back().in_continuing = true;
     behavior |= checkBlock(stmt.continuing);
   }
-  scopes_.pop_back();
+  scopes_.leave();
   breakables_.pop_back();
   if ((behavior & kBreak) != 0) return static_cast<Behavior>((behavior & ~(kBreak | kContinue)) | kNext);
   if ((behavior & kReturn) != 0) return kReturn;
@@ -273,14 +271,14 @@ Behavior Checker::checkLoop(const Stmt& stmt) {
 }
 
 Behavior Checker::checkFor(const Stmt& stmt) {
-  scopes_.emplace_back();
+  scopes_.enter();
   if (stmt.initializer.valid()) checkStatement(stmt.initializer);
   if (stmt.condition.valid()) checkCondition(stmt.condition, "for");
   if (stmt.update.valid()) checkStatement(stmt.update);
   breakables_.push_back({.is_loop = true});
   const Behavior body = checkBlock(stmt.body);
   breakables_.pop_back();
-  scopes_.pop_back();
+  scopes_.leave();
   const bool breaks = stmt.condition.valid() || (body & kBreak) != 0;
   if (breaks) return static_cast<Behavior>((body & kReturn) | kNext);
   if ((body & kReturn) != 0) return kReturn;

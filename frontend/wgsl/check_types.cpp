@@ -58,11 +58,9 @@ bool isUnsupportedType(std::string_view name) {
 
 Checker::Meaning Checker::lookUp(std::string_view name, Span where) {
   Meaning meaning;
-  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
-    const auto found = scope->find(name);
-    if (found == scope->end()) continue;
+  if (const EntityId local = scopes_.find(name); local.valid()) {
     meaning.kind = Meaning::Kind::Value;
-    meaning.entity = found->second;
+    meaning.entity = local;
     return meaning;
   }
   if (const auto found = global_names_.find(name); found != global_names_.end()) {
@@ -106,9 +104,7 @@ std::string Checker::similarName(std::string_view name) const {
   const auto add = [&](std::string_view candidate) {
     if (candidate.size() <= kLongest) names.push_back(candidate);
   };
-  for (const Scope& scope : scopes_) {
-    for (const auto& [local, entity] : scope) add(local);
-  }
+  for (const std::string_view local : scopes_.names()) add(local);
   for (const auto& [global, index] : global_names_) add(global);
   for (const ScalarName& scalar : kScalars) add(scalar.name);
   // The order of the tables must not show.
@@ -216,11 +212,9 @@ bool Checker::isShadowed(const Expr& expr) {
   Span where;
   bool found = global != global_names_.end();
   if (found) where = globals_[global->second].span;
-  for (const Scope& scope : scopes_) {
-    const auto local = scope.find(expr.name);
-    if (local == scope.end()) continue;
+  if (const EntityId local = scopes_.find(expr.name); local.valid()) {
     found = true;
-    where = program_[local->second].span;
+    where = program_[local].span;
   }
   if (found) {
     fail(kName, expr.span, fmt::format("'{}' is a declaration here, not a word of WGSL", expr.name), {},

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "frontend/wgsl/program.h"
+#include "frontend/wgsl/local_scopes.h"
 
 namespace lockstep::wgsl {
 
@@ -51,7 +51,6 @@ class Checker {
     std::set<size_t> uses = {};
     std::vector<Deferred> deferred = {};
   };
-  using Scope = std::unordered_map<std::string_view, EntityId>;
   /// The loop or switch that encloses a statement.
   struct Breakable {
     bool is_loop = false;
@@ -144,7 +143,7 @@ class Checker {
   void setResult(ExprId id, Ty type, Stage stage, const std::optional<Evaluated>& value);
   ExprInfo& infoOf(ExprId id) { return program_.expressions[id.index()]; }
   [[nodiscard]] Ty valueType(ExprId id) const { return program_.types.value(program_[id].type); }
-  [[nodiscard]] Stage stageOf(const std::vector<ExprId>& ids) const;
+  [[nodiscard]] Stage stageOf(ExprList ids) const;
 
   // check_operators.cpp
   void checkBinary(ExprId id);
@@ -165,7 +164,7 @@ class Checker {
   void constructMatrix(ExprId id, Ty type);
   void constructComposite(ExprId id, Ty type);
   bool checkArguments(const Expr& call);
-  Ty commonType(const std::vector<ExprId>& ids);
+  Ty commonType(ExprList ids);
   void finishConstructor(ExprId id, Ty type);
   std::optional<Evaluated> constantComposite(const Expr& call, Ty type);
 
@@ -177,6 +176,7 @@ class Checker {
   Ty vectorBuiltinType(const Expr& call, Builtin builtin);
   Ty selectType(const Expr& call);
   Ty memoryBuiltinType(const Expr& call, Builtin builtin);
+  Ty printType(const Expr& call);
   Ty bitcastType(const Expr& call);
   Ty noOverload(const Expr& call);
   bool argumentCount(const Expr& call, size_t count);
@@ -190,7 +190,7 @@ class Checker {
   // check_statements.cpp
   Behavior checkStatement(StmtId id);
   Behavior checkBlock(StmtId id, bool new_scope = true);
-  Behavior checkSequence(const std::vector<StmtId>& statements);
+  Behavior checkSequence(StmtList statements);
   Behavior checkSwitch(const Stmt& stmt);
   Behavior checkLoop(const Stmt& stmt);
   Behavior checkFor(const Stmt& stmt);
@@ -227,7 +227,7 @@ class Checker {
   std::set<std::string> used_overrides_;
   std::set<Ty> uniform_types_;  // whose layout suits uniform buffers
   std::set<uint32_t> override_ids_;
-  std::vector<Scope> scopes_;
+  LocalScopes scopes_;
   std::vector<Breakable> breakables_;
   uint32_t function_ = UINT32_MAX;  // whose body is being checked
   uint32_t quiet_ = 0;              // > 0: constant evaluation errors are ignored (unevaluated operand)

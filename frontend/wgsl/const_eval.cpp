@@ -192,7 +192,7 @@ Evaluated ConstEval::matrixProduct(const ConstValue& left, const ConstValue& rig
       const double b = right_matrix ? at(right, column, k) : element(right, k).number;
       sum = roundTo(scalar, sum + roundTo(scalar, a * b));
     }
-    return makeFloat(scalar, sum);
+    return makeFloat(scalar, sum);  // what was infinite on the way stays so, or is no number
   };
   const bool result_matrix = types_.isMatrix(result);
   std::vector<ConstValue> elements;
@@ -234,6 +234,10 @@ Evaluated ConstEval::scalarBinary(BinaryOp op, const ConstValue& a, const ConstV
     const double x = a.number, y = b.number;
     if (isComparison(op)) return boolean(compare(op, x, y));
     if ((op == BinaryOp::Div || op == BinaryOp::Rem) && y == 0) return Evaluated("division by zero");
+    // x % y is x - y * trunc(x / y).
+    const double quotient = x / y;
+    const bool overflows = !std::isfinite(a.type == kAbstractFloat ? quotient : roundTo(kF32, quotient));
+    if (op == BinaryOp::Rem && overflows) return Evaluated("the quotient of the operands overflows");
     const double value = op == BinaryOp::Add   ? x + y
                          : op == BinaryOp::Sub ? x - y
                          : op == BinaryOp::Mul ? x * y

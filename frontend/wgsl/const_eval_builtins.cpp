@@ -92,7 +92,11 @@ Evaluated ConstEval::floatBuiltin(Builtin builtin, std::span<const ConstValue> a
   }
   if (builtin == Builtin::Smoothstep) {
     if (x == y) return Evaluated("the edges of smoothstep are equal");
-    const double t = std::clamp((z - x) / (y - x), 0.0, 1.0);
+    const Evaluated along = makeFloat(type, z - x), length = makeFloat(type, y - x);
+    if (!along.value || !length.value) return along.value ? length : along;
+    const Evaluated ratio = makeFloat(type, along.value->number / length.value->number);
+    if (!ratio.value) return ratio;
+    const double t = std::clamp(ratio.value->number, 0.0, 1.0);
     return makeFloat(type, t * t * (3 - 2 * t));
   }
   const int64_t bias = type == kF16 ? 15 : type == kF32 ? 127 : 1023;

@@ -34,6 +34,18 @@ bool isBelow(Op op, bool holds) { return holds ? op == Op::Lt || op == Op::Le : 
 bool isAbove(Op op, bool holds) { return holds ? op == Op::Gt || op == Op::Ge : op == Op::Lt || op == Op::Le; }
 bool isComparison(Op op) { return op == Op::Lt || op == Op::Le || op == Op::Gt || op == Op::Ge || op == Op::Eq || op == Op::Ne; }
 
+/// Whether a comparison of numbers in these ranges is sure to be other than `holds`.
+bool isRuledOut(Op op, bool holds, kernel::Range a, kernel::Range b) {
+  const bool below = a.high<b.low, above = a.low> b.high;
+  const bool not_below = a.low >= b.high, not_above = a.high <= b.low;
+  const bool same = a.low == a.high && a == b;
+  if (op == Op::Lt) return holds ? not_below : below;
+  if (op == Op::Le) return holds ? above : not_above;
+  if (op == Op::Gt) return holds ? not_above : above;
+  if (op == Op::Ge) return holds ? below : not_below;
+  return (op == Op::Eq) == holds ? below || above : same;
+}
+
 /// Exact for operands that did not wrap; nothing where a wrapped operand would give another number.
 std::optional<int64_t> combine(Op op, int64_t a, int64_t b) {
   constexpr int64_t kLarge = int64_t{1} << 31;
@@ -155,6 +167,11 @@ void IndexCorners::limit(ValueId condition, bool holds, int depth) {
     return;
   }
   if (!isComparison(x->op)) return limitLeaves(condition, true, true, depth);
+  const bool integers = isInteger(m_.typeOf(x->operands[0]));
+  if (integers && isRuledOut(x->op, holds, ranges_.rangeOf(x->operands[0]), ranges_.rangeOf(x->operands[1]))) {
+    limited_.push_back({.leaf = {}, .first = true, .last = true});  // nobody gets here
+    return;
+  }
   for (const size_t side : {0u, 1u}) {
     const ValueId value = x->operands[side], other = x->operands[1 - side];
     const bool known = leafOf(value).has_value() && m_[other].kind == ValueKind::Constant;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/wgsl/lints.h"
 
+#include <optional>
+
 namespace lockstep::wgsl {
 
 void runLints(const Ast& ast, const kernel::Module& module, const ReadOptions& options, Reporter& reporter) {
   const DiagnosticFilters filters(ast.filters);
-  const LintInput input{.ast = ast, .module = module, .groups = options.groups, .filters = filters};
+  const std::optional<kernel::Module> known = options.uniforms ? std::optional(withKnownUniforms(module, options.uniforms)) : std::nullopt;
+  const LintInput input{.ast = ast, .module = known ? *known : module, .groups = options.groups, .filters = filters};
   lintIndexWraps(input, reporter);
   lintProductWraps(input, reporter);
 }

@@ -17,6 +17,9 @@ struct LintInput {
   const DiagnosticFilters& filters;
 };
 
+/// The module with the integers that its uniform variables hold in place of the loads of them.
+kernel::Module withKnownUniforms(kernel::Module module, const UniformContents& contents);
+
 /// All of them, for a module that was read without errors.
 void runLints(const Ast& ast, const kernel::Module& module, const ReadOptions& options, Reporter& reporter);
 

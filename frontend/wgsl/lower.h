@@ -27,6 +27,11 @@ class Lowerer {
     Span span = {};
   };
   using Op = kernel::Op;
+  /// The instructions from this one on come from this place in the text.
+  struct Origin {
+    size_t instruction = 0;
+    uint32_t offset = 0;
+  };
 
   // lower_module.cpp
   kernel::TypeId type(Ty id);
@@ -38,10 +43,11 @@ class Lowerer {
   /// Struct parameters of an entry point become one parameter a member.
   Value entryParameter(kernel::FunctionId function, const Entity& entity, const FunctionInfo& info, size_t index);
   std::string plainName(std::string_view name);
+  void setLocations(kernel::Module& module) const;
 
   // lower_statements.cpp: nothing is built after a jump until the block ends.
   void lowerBlock(StmtId id);
-  void lowerSequence(const std::vector<StmtId>& statements);
+  void lowerSequence(StmtList statements);
   void lowerStatement(StmtId id);
   void lowerIf(const Stmt& stmt);
   void lowerSwitch(const Stmt& stmt);
@@ -57,6 +63,7 @@ class Lowerer {
   Value lowerValue(ExprId id);
   Value lowerReference(ExprId id);
   MemoryPlace lowerPlace(ExprId id);
+  [[nodiscard]] bool isAddressOf(ExprId id) const;
   Value accessPlace(MemoryPlace place);
   Value runTimeIndex(Value index);
   Value lowerUnary(ExprId id);
@@ -74,7 +81,12 @@ class Lowerer {
   bool isConstant(Value value) { return builder_.module()[value].kind == kernel::ValueKind::Constant; }
   /// Evaluating the expression has no effect, cannot go out of bounds and costs little.
   bool isCheap(ExprId id) const;
-  void at(Span span) { builder_.setLocation(source_.locate(span)); }
+  /// What is built from now on comes from here. Which line that is, is looked up at the end and once.
+  void at(Span span) {
+    const size_t next = builder_.module().instructions.size();
+    if (origins_.empty() || origins_.back().instruction != next) origins_.push_back({.instruction = next});
+    origins_.back().offset = span.begin;
+  }
 
   // lower_builtins.cpp
   Value lowerBuiltin(ExprId id);
@@ -108,6 +120,7 @@ class Lowerer {
   ConstEval eval_;
   const Source& source_;
   kernel::Builder builder_;
+  std::vector<Origin> origins_;
   std::vector<kernel::TypeId> type_map_;
   std::vector<Value> entity_values_;
   std::vector<kernel::FunctionId> functions_;

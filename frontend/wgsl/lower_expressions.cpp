@@ -70,11 +70,19 @@ kernel::ValueId Lowerer::accessPlace(MemoryPlace place) {
 Lowerer::MemoryPlace Lowerer::lowerPlace(ExprId id) {
   std::vector<ExprId> steps;
   ExprId root = id;
-  while (ast_[root].kind == ExprKind::Index || ast_[root].kind == ExprKind::Member) {
-    steps.push_back(root);
-    root = ast_[root].left;
-    // A pointer value as base: `p[i]` stands for `(*p)[i]`.
-    if (!types_.isReference(infoOf(root).type)) break;
+  while (true) {
+    const Expr& expr = ast_[root];
+    const bool is_place = types_.isReference(infoOf(root).type);
+    if (is_place && expr.kind == ExprKind::Unary && isAddressOf(expr.left)) {
+      root = ast_[expr.left].left;  // `*&e`
+    } else if (root != id && isAddressOf(root)) {
+      root = expr.left;  // `(&e).x`
+    } else if (is_place && (expr.kind == ExprKind::Index || expr.kind == ExprKind::Member)) {
+      steps.push_back(root);
+      root = expr.left;  // may be a pointer value: `p[i]` stands for `(*p)[i]`
+    } else {
+      break;
+    }
   }
   Value pointer;
   const Expr& expr = ast_[root];
@@ -110,6 +118,8 @@ Lowerer::MemoryPlace Lowerer::lowerPlace(ExprId id) {
   }
   return {.root = pointer, .indices = std::move(indices), .in_bounds = in_bounds, .span = ast_[id].span};
 }
+
+bool Lowerer::isAddressOf(ExprId id) const { return ast_[id].kind == ExprKind::Unary && ast_[id].unary == UnaryOp::AddressOf; }
 
 kernel::ValueId Lowerer::lowerUnary(ExprId id) {
   const Expr& expr = ast_[id];

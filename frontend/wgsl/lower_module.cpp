@@ -13,6 +13,11 @@ Lowerer::Lowerer(const Ast& ast, Program program, const Source& source)
     : ast_(ast), program_(std::move(program)), types_(program_.types), eval_(program_.types), source_(source) {
   entity_values_.resize(program_.entities.size());
   functions_.resize(program_.functions.size());
+  // About an instruction an expression, if the text is not one large constant.
+  const size_t likely = std::min<size_t>(ast.expressions.size(), size_t(1) << 16u);
+  builder_.module().instructions.reserve(likely);
+  builder_.module().values.reserve(likely);
+  origins_.reserve(likely);
 }
 
 kernel::Module Lowerer::run() {
@@ -21,9 +26,25 @@ kernel::Module Lowerer::run() {
     if (!program_.functions[function].left_out) lowerFunction(function);
   }
   kernel::Module module = builder_.take();
+  setLocations(module);
   if (program_.uses_f16) module.capabilities.push_back(kernel::Capability::F16);
   if (program_.uses_subgroups) module.capabilities.push_back(kernel::Capability::Subgroups);
   return module;
+}
+
+void Lowerer::setLocations(kernel::Module& module) const {
+  std::vector<uint32_t> known(source_.text().size() + 1);  // by offset: 1 + index into the locations
+  for (size_t i = 0; i < origins_.size(); ++i) {
+    const size_t end = i + 1 < origins_.size() ? origins_[i + 1].instruction : module.instructions.size();
+    for (size_t at = origins_[i].instruction; at < end; ++at) {
+      uint32_t& location = known[origins_[i].offset];
+      if (location == 0) {
+        module.locations.push_back(source_.locate(origins_[i].offset));
+        location = static_cast<uint32_t>(module.locations.size());
+      }
+      module.instructions[at].location = location;
+    }
+  }
 }
 
 kernel::Scalar Lowerer::scalar(Ty id) const {

@@ -7,7 +7,7 @@ namespace lockstep::wgsl {
 
 void Lowerer::lowerBlock(StmtId id) { lowerSequence(ast_[id].statements); }
 
-void Lowerer::lowerSequence(const std::vector<StmtId>& statements) {
+void Lowerer::lowerSequence(StmtList statements) {
   for (const StmtId id : statements) {
     // What follows a jump can never run, and a block of the IR ends at a jump.
     if (jumped_) return;
@@ -78,7 +78,7 @@ void Lowerer::lowerStatement(StmtId id) {
 }
 
 void Lowerer::lowerDeclaration(StmtId id) {
-  const VariableDecl& decl = ast_[id].variable;
+  const VariableDecl& decl = ast_.localOf(ast_[id]);
   if (decl.kind == VariableKind::Const) return;
   const EntityId entity_id = program_.declared[id.index()];
   const Entity& entity = program_[entity_id];

@@ -8,7 +8,7 @@ MemoryRoots::MemoryRoots(const Ast& ast, const Program& program) : ast_(ast), pr
   for (size_t i = 0; i < ast.statements.size(); ++i) {
     const EntityId entity = program.declared[i];
     if (!entity.valid() || program[entity].kind != EntityKind::Let || !program.types.isPointer(program[entity].type)) continue;
-    let_roots_[entity.index()] = of(ast.statements[i].variable.initializer);
+    let_roots_[entity.index()] = of(ast.localOf(ast.statements[i]).initializer);
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numeric literals. Decimal floats are rounded once, straight to the type of their suffix; hexadecimal ones must be exact.
+// Numeric literals. Floats are rounded once, straight to the type of their suffix; hexadecimal ones with a suffix must be exact.
 #include <fmt/format.h>
 
 #include <bit>
@@ -89,7 +89,7 @@ T readDecimal(std::string_view text, const Shape& shape) {
   return place + shape.exponent_value > 0 ? std::numeric_limits<T>::infinity() : T(0);
 }
 
-/// Value of a hexadecimal float; sets `exact` when it has at most `precision` significant bits and fits the exponent range.
+/// Value of a hexadecimal float, rounded to f64; sets `exact` when it has at most `precision` significant bits and fits the exponent range.
 double readHexFloat(const Shape& shape, int precision, int minimum_exponent, int maximum_exponent, bool& exact, bool& overflow) {
   uint64_t mantissa = 0;
   int64_t exponent = shape.exponent_value;
@@ -112,6 +112,7 @@ double readHexFloat(const Shape& shape, int precision, int minimum_exponent, int
     exact = !lost_bits;
     return 0;
   }
+  if (lost_bits) mantissa |= 1u;  // far below what f64 keeps, but it decides ties
   const int zeros = std::countr_zero(mantissa);
   mantissa >>= static_cast<unsigned>(zeros);
   exponent += zeros;
@@ -120,7 +121,7 @@ double readHexFloat(const Shape& shape, int precision, int minimum_exponent, int
   overflow = leading > maximum_exponent;
   const int64_t lowest = std::max<int64_t>(leading - precision + 1, minimum_exponent - precision + 1);
   exact = !lost_bits && !overflow && exponent >= lowest;
-  return exact ? std::ldexp(static_cast<double>(mantissa), static_cast<int>(exponent)) : 0;
+  return std::ldexp(static_cast<double>(mantissa), static_cast<int>(exponent));
 }
 
 std::string readFloat(const Shape& shape, Literal& literal) {
@@ -135,8 +136,8 @@ std::string readFloat(const Shape& shape, Literal& literal) {
     } else {
       literal.number = readHexFloat(shape, 53, -1022, 1023, exact, overflow);
     }
-    if (overflow) return fmt::format("literal is too large for {}", type);
-    return exact ? "" : fmt::format("hexadecimal literal is not exactly representable as {}", type);
+    if (overflow || !std::isfinite(literal.number)) return fmt::format("literal is too large for {}", type);
+    return exact || shape.suffix == 0 ? "" : fmt::format("hexadecimal literal is not exactly representable as {}", type);
   }
   if (shape.suffix == 'f') {
     literal.number = static_cast<double>(readDecimal<float>(shape.mantissa_and_exponent, shape));

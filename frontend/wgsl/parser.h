@@ -16,7 +16,8 @@ inline constexpr uint32_t kMaximumDepth = 520;
 
 class Parser {
  public:
-  Parser(std::vector<Token> tokens, Reporter& reporter) : tokens_(std::move(tokens)), reporter_(reporter) {}
+  /// Literals are those of the tokens.
+  Parser(std::vector<Token> tokens, std::vector<Literal> literals, Reporter& reporter);
   Ast run();
 
  private:
@@ -39,14 +40,40 @@ class Parser {
     Parser& parser_;
   };
 
+  /// The elements of a list while it is parsed. Lists nest, so all stand on one stack.
+  template <class T>
+  class Pending {
+   public:
+    Pending(Ast& ast, std::vector<T>& stack) : ast_(ast), stack_(stack), begin_(stack.size()) {}
+    ~Pending() { stack_.resize(begin_); }
+    Pending(const Pending&) = delete;
+    Pending& operator=(const Pending&) = delete;
+    void push(const T& element) { stack_.push_back(element); }
+    [[nodiscard]] bool empty() const { return stack_.size() == begin_; }
+    [[nodiscard]] std::span<const T> keep() const { return ast_.keep(std::span<const T>(stack_).subspan(begin_)); }
+
+   private:
+    Ast& ast_;
+    std::vector<T>& stack_;
+    size_t begin_;
+  };
+
   // Tokens.
-  [[nodiscard]] const Token& peek(size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
+  [[nodiscard]] const Token& peek() const { return tokens_[at_]; }
   const Token& next() { return at_ + 1 < tokens_.size() ? tokens_[at_++] : tokens_.back(); }
-  [[nodiscard]] bool is(std::string_view text, size_t ahead = 0) const;
-  bool accept(std::string_view text);
+  [[nodiscard]] bool is(Word word) const { return peek().word == word; }
+  bool accept(Word word) {
+    if (!is(word)) return false;
+    next();
+    return true;
+  }
   /// `after` says what came before, for the message ("after the condition").
-  Span expect(std::string_view text, std::string_view after);
-  void expectSeparator(std::string_view text, std::string_view after);
+  Span expect(Word word, std::string_view after) {
+    if (!is(word)) failExpected(word, after);
+    return next().span;
+  }
+  void expectSeparator(Word word, std::string_view after);
+  [[noreturn]] void failExpected(Word word, std::string_view after);
   std::string_view declaredName(std::string_view what, Span& span);
   [[noreturn]] void fail(std::string message, std::string remedy = {});
   [[noreturn]] void failAt(Span where, std::string message, std::string remedy = {});
@@ -82,9 +109,10 @@ class Parser {
   StmtId parseWhile();
   /// Assignment, increment, decrement, call or `_ =`, without the semicolon.
   StmtId parseSimple();
-  void parseStatementsInto(Stmt& block, bool in_loop_body, StmtId* continuing);
+  StmtList parseStatements(bool in_loop_body, StmtId* continuing);
   void recoverStatement();
-  StmtId add(Stmt stmt);
+  void declareLocal(Stmt& stmt, VariableDecl variable);
+  StmtId add(const Stmt& stmt);
 
   // Expressions (parser_expressions.cpp).
   ExprId parseExpression();
@@ -98,18 +126,22 @@ class Parser {
   ExprId parseType();
   ExprId parseRelational(ExprId first);
   ExprId parseShift(ExprId first);
+  bool acceptHalfDecrement();
   ExprId parseAdditive(ExprId first);
   ExprId parseMultiplicative(ExprId first);
-  ExprId parseChain(ExprId first, std::string_view op, bool relational_operands);
-  std::vector<ExprId> parseArguments();
-  std::vector<ExprId> parseTemplates();
+  ExprId parseChain(ExprId first, Word op, bool relational_operands);
+  ExprList parseArguments();
+  ExprList parseTemplates();
   void rejectMixedOperator(ExprId parsed);
   ExprId binary(BinaryOp op, ExprId left, ExprId right);
-  ExprId add(Expr expr);
+  ExprId add(Expr& expr);
 
   std::vector<Token> tokens_;
   Reporter& reporter_;
   Ast ast_;
+  std::vector<ExprId> pending_expressions_;
+  std::vector<StmtId> pending_statements_;
+  std::vector<CaseClause> pending_cases_;
   size_t at_ = 0;
   uint32_t depth_ = 0;
 };

@@ -5,32 +5,31 @@
 
 namespace lockstep::wgsl {
 
-Ast parseModule(const Source& source, Reporter& reporter) { return Parser(tokenize(source, reporter), reporter).run(); }
-
-bool Parser::is(std::string_view text, size_t ahead) const {
-  const Token& token = peek(ahead);
-  return (token.kind == TokenKind::Punctuation || token.kind == TokenKind::Keyword) && token.text.front() == text.front() &&
-         token.text == text;
+Ast parseModule(const Source& source, Reporter& reporter) {
+  std::vector<Literal> literals;
+  std::vector<Token> tokens = tokenize(source, reporter, literals);
+  return Parser(std::move(tokens), std::move(literals), reporter).run();
 }
 
-bool Parser::accept(std::string_view text) {
-  if (!is(text)) return false;
-  next();
-  return true;
+Parser::Parser(std::vector<Token> tokens, std::vector<Literal> literals, Reporter& reporter)
+    : tokens_(std::move(tokens)), reporter_(reporter) {
+  ast_.literals = std::move(literals);
+  // As many as texts usually have.
+  ast_.expressions.reserve(tokens_.size() / 2);
+  ast_.statements.reserve(tokens_.size() / 8);
 }
 
-Span Parser::expect(std::string_view text, std::string_view after) {
-  if (!is(text)) fail(fmt::format("expected '{}' {}, found '{}'", text, after, peek().text));
-  return next().span;
+void Parser::failExpected(Word word, std::string_view after) {
+  fail(fmt::format("expected '{}' {}, found '{}'", word.text(), after, peek().text));
 }
 
 /// At the end of a line a separator that is not there is reported where it should be, and parsing goes on as if it were.
-void Parser::expectSeparator(std::string_view text, std::string_view after) {
-  if (accept(text)) return;
+void Parser::expectSeparator(Word word, std::string_view after) {
+  if (accept(word)) return;
   const uint32_t end = previousSpan().end;
   const std::string_view between = reporter_.source().text().substr(end, peek().span.begin - end);
-  if (between.find('\n') == std::string_view::npos) fail(fmt::format("expected '{}' {}, found '{}'", text, after, peek().text));
-  reporter_.error(kSyntax, {end, end + 1}, fmt::format("expected '{}' {}", text, after));
+  if (between.find('\n') == std::string_view::npos) failExpected(word, after);
+  reporter_.error(kSyntax, {end, end + 1}, fmt::format("expected '{}' {}", word.text(), after));
 }
 
 void Parser::fail(std::string message, std::string remedy) { failAt(peek().span, std::move(message), std::move(remedy)); }
@@ -96,7 +95,7 @@ void Parser::recoverDeclaration() {
 void Parser::parseDirectives() {
   while (true) {
     if (accept("enable") || accept("requires")) {
-      auto& list = previousSpan().end - previousSpan().begin == 6 ? ast_.enables : ast_.requirements;
+      auto& list = tokens_[at_ - 1].word == "enable" ? ast_.enables : ast_.requirements;
       do {
         if (is(";") && !list.empty()) break;
         if (peek().kind != TokenKind::Identifier) fail(fmt::format("expected a feature name, found '{}'", peek().text));
@@ -174,9 +173,9 @@ std::vector<Attribute> Parser::parseAttributes() {
 VariableDecl Parser::parseVariable(std::vector<Attribute> attributes) {
   VariableDecl variable;
   const Token& keyword = next();
-  variable.kind = keyword.text == "const"      ? VariableKind::Const
-                  : keyword.text == "override" ? VariableKind::Override
-                  : keyword.text == "let"      ? VariableKind::Let
+  variable.kind = keyword.word == "const"      ? VariableKind::Const
+                  : keyword.word == "override" ? VariableKind::Override
+                  : keyword.word == "let"      ? VariableKind::Let
                                                : VariableKind::Var;
   variable.attributes = std::move(attributes);
   if (peek().kind == TokenKind::TemplateStart) {
@@ -196,7 +195,8 @@ ParameterDecl Parser::parseParameter(std::string_view what) {
   ParameterDecl parameter;
   parameter.attributes = parseAttributes();
   parameter.name = declaredName(what, parameter.name_span);
-  expect(":", fmt::format("after the {} name", what));
+  if (!is(":")) failExpected(":", fmt::format("after the {} name", what));
+  next();
   parameter.type = parseType();
   return parameter;
 }

@@ -12,12 +12,12 @@
 namespace lockstep::wgsl {
 namespace {
 
-struct BinaryText {
-  std::string_view text;
+struct BinaryWord {
+  Word word;
   BinaryOp op;
 };
 
-constexpr std::array kBinaryTexts = std::to_array<BinaryText>({
+constexpr std::array kBinaryWords = std::to_array<BinaryWord>({
     {"+", BinaryOp::Add},
     {"-", BinaryOp::Sub},
     {"*", BinaryOp::Mul},
@@ -38,7 +38,12 @@ constexpr std::array kBinaryTexts = std::to_array<BinaryText>({
     {"||", BinaryOp::LogicalOr},
 });
 
-constexpr std::array kUnaryTexts = std::to_array<std::pair<std::string_view, UnaryOp>>({
+struct UnaryWord {
+  Word word;
+  UnaryOp op;
+};
+
+constexpr std::array kUnaryWords = std::to_array<UnaryWord>({
     {"-", UnaryOp::Negate},
     {"!", UnaryOp::Not},
     {"~", UnaryOp::Complement},
@@ -46,26 +51,33 @@ constexpr std::array kUnaryTexts = std::to_array<std::pair<std::string_view, Una
     {"*", UnaryOp::Dereference},
 });
 
-std::optional<BinaryOp> binaryOf(const Token& token) {
-  if (token.kind != TokenKind::Punctuation) return std::nullopt;
-  const auto* row = std::find_if(kBinaryTexts.begin(), kBinaryTexts.end(),
-                                 [&](const BinaryText& b) { return b.text.front() == token.text.front() && b.text == token.text; });
-  return row == kBinaryTexts.end() ? std::nullopt : std::optional(row->op);
+/// The operator of each word.
+template <class Op, class Rows>
+constexpr auto byWord(const Rows& rows) {
+  std::array<std::optional<Op>, Word::kCount> ops{};
+  for (const auto& row : rows) ops[row.word.index()] = row.op;
+  return ops;
 }
 
-bool isBitwise(std::string_view text) { return text == "&" || text == "|" || text == "^"; }
+constexpr auto kBinaryOps = byWord<BinaryOp>(kBinaryWords);
+constexpr auto kUnaryOps = byWord<UnaryOp>(kUnaryWords);
+
+std::optional<BinaryOp> binaryOf(const Token& token) { return kBinaryOps[token.word.index()]; }
+
+bool isBitwise(Word word) { return word == "&" || word == "|" || word == "^"; }
 
 }  // namespace
 
 std::string_view toString(BinaryOp op) {
-  return std::find_if(kBinaryTexts.begin(), kBinaryTexts.end(), [&](const BinaryText& b) { return b.op == op; })->text;
+  return std::find_if(kBinaryWords.begin(), kBinaryWords.end(), [&](const BinaryWord& b) { return b.op == op; })->word.text();
 }
 
 std::string_view toString(UnaryOp op) {
-  return std::find_if(kUnaryTexts.begin(), kUnaryTexts.end(), [&](const auto& u) { return u.second == op; })->first;
+  return std::find_if(kUnaryWords.begin(), kUnaryWords.end(), [&](const UnaryWord& u) { return u.op == op; })->word.text();
 }
 
-ExprId Parser::add(Expr expr) {
+/// Sets the depth.
+ExprId Parser::add(Expr& expr) {
   const auto deepen = [&](ExprId child, uint32_t by) {
     if (child.valid()) expr.depth = std::max(expr.depth, ast_[child].depth + by);
   };
@@ -74,7 +86,7 @@ ExprId Parser::add(Expr expr) {
   for (const ExprId child : expr.templates) deepen(child, 1);
   for (const ExprId child : expr.arguments) deepen(child, 1);
   if (expr.depth > kMaximumDepth) failAt(expr.span, "expression is nested too deeply");
-  ast_.expressions.push_back(std::move(expr));
+  ast_.expressions.push_back(expr);
   return ExprId(ast_.expressions.size() - 1);
 }
 
@@ -85,17 +97,17 @@ ExprId Parser::binary(BinaryOp op, ExprId left, ExprId right) {
   expr.binary = op;
   expr.left = left;
   expr.right = right;
-  return add(std::move(expr));
+  return add(expr);
 }
 
 ExprId Parser::parseExpression() {
   const Nested nested(*this);
   ExprId expr = parseUnary();
-  if (peek().kind == TokenKind::Punctuation && isBitwise(peek().text)) {
-    expr = parseChain(expr, peek().text, false);
+  if (isBitwise(peek().word)) {
+    expr = parseChain(expr, peek().word, false);
   } else {
     expr = parseRelational(expr);
-    if (is("&&") || is("||")) expr = parseChain(expr, peek().text, true);
+    if (is("&&") || is("||")) expr = parseChain(expr, peek().word, true);
   }
   rejectMixedOperator(expr);
   return is("?") ? parseTernary(expr) : expr;
@@ -111,12 +123,12 @@ ExprId Parser::parseTernary(ExprId condition) {
   call.kind = ExprKind::Call;
   call.name = "select";
   call.name_span = mark;
-  call.arguments = {no, yes, condition};
+  call.arguments = ast_.keep<ExprId>(std::array{no, yes, condition});
   call.span = since(ast_[condition].span.begin);
-  return add(std::move(call));
+  return add(call);
 }
 
-ExprId Parser::parseChain(ExprId first, std::string_view op, bool relational_operands) {
+ExprId Parser::parseChain(ExprId first, Word op, bool relational_operands) {
   const BinaryOp kind = *binaryOf(peek());
   while (is(op)) {
     next();
@@ -149,17 +161,20 @@ ExprId Parser::parseShift(ExprId first) {
   return binary(op, first, parseUnary());
 }
 
+/// Inside of expressions "--" is two tokens: "a--b" is a - (-b). The grammar takes the longest token that can stand at its place.
+/// Takes the first of the two; the second is what is next.
+bool Parser::acceptHalfDecrement() {
+  if (!is("--")) return false;
+  tokens_[at_].word = "-";
+  tokens_[at_].text.remove_prefix(1);
+  ++tokens_[at_].span.begin;
+  return true;
+}
+
 ExprId Parser::parseAdditive(ExprId first) {
   first = parseMultiplicative(first);
   while (is("+") || is("-") || is("--")) {
-    if (is("--")) {
-      // "a--b" is a - (-b).
-      tokens_[at_].text.remove_prefix(1);
-      ++tokens_[at_].span.begin;
-      first = binary(BinaryOp::Sub, first, parseMultiplicative(parseUnary()));
-      continue;
-    }
-    const BinaryOp op = *binaryOf(next());
+    const BinaryOp op = acceptHalfDecrement() ? BinaryOp::Sub : *binaryOf(next());
     first = binary(op, first, parseMultiplicative(parseUnary()));
   }
   return first;
@@ -175,21 +190,25 @@ ExprId Parser::parseMultiplicative(ExprId first) {
 
 ExprId Parser::parseUnary() {
   const Nested nested(*this);
-  const Token& token = peek();
-  const auto* row = std::find_if(kUnaryTexts.begin(), kUnaryTexts.end(), [&](const auto& u) { return is(u.first); });
-  if (row == kUnaryTexts.end()) return parsePostfix();
-  next();
+  const uint32_t begin = peek().span.begin;
   Expr expr;
   expr.kind = ExprKind::Unary;
-  expr.unary = row->second;
+  if (acceptHalfDecrement()) {
+    expr.unary = UnaryOp::Negate;
+  } else {
+    const std::optional<UnaryOp> op = kUnaryOps[peek().word.index()];
+    if (!op) return parsePostfix();
+    next();
+    expr.unary = *op;
+  }
   expr.left = parseUnary();
-  expr.span = join(token.span, ast_[expr.left].span);
-  return add(std::move(expr));
+  expr.span = {begin, ast_[expr.left].span.end};
+  return add(expr);
 }
 
 ExprId Parser::parsePostfix() {
   ExprId base = parsePrimary();
-  while (true) {
+  while (is("[") || is(".")) {
     Expr expr;
     expr.left = base;
     const uint32_t begin = ast_[base].span.begin;
@@ -197,17 +216,17 @@ ExprId Parser::parsePostfix() {
       expr.kind = ExprKind::Index;
       expr.right = parseExpression();
       expect("]", "after the index");
-    } else if (accept(".")) {
+    } else {
+      next();
       expr.kind = ExprKind::Member;
       if (peek().kind != TokenKind::Identifier) fail(fmt::format("expected a member name after '.', found '{}'", peek().text));
       expr.name_span = peek().span;
       expr.name = next().text;
-    } else {
-      return base;
     }
     expr.span = since(begin);
-    base = add(std::move(expr));
+    base = add(expr);
   }
+  return base;
 }
 
 ExprId Parser::parsePrimary() {
@@ -218,7 +237,7 @@ ExprId Parser::parsePrimary() {
     expr.kind = ExprKind::Literal;
     expr.span = token.span;
     expr.literal = token.literal;
-    return add(std::move(expr));
+    return add(expr);
   }
   if (accept("(")) {
     const ExprId inner = parseExpression();
@@ -252,39 +271,40 @@ ExprId Parser::parseIdentifier() {
     expr.arguments = parseArguments();
     expr.span = since(expr.name_span.begin);
   }
-  return add(std::move(expr));
+  return add(expr);
 }
 
 ExprId Parser::parseType() {
   const Nested nested(*this);
   if (peek().kind != TokenKind::Identifier) fail(fmt::format("expected a type, found '{}'", peek().text));
-  return add(parseTemplatedName());
+  Expr expr = parseTemplatedName();
+  return add(expr);
 }
 
-std::vector<ExprId> Parser::parseTemplates() {
+ExprList Parser::parseTemplates() {
   const Nested nested(*this);
   next();
-  std::vector<ExprId> templates;
+  Pending<ExprId> templates(ast_, pending_expressions_);
   while (peek().kind != TokenKind::TemplateEnd) {
-    templates.push_back(parseExpression());
+    templates.push(parseExpression());
     if (!accept(",")) break;
   }
   if (peek().kind != TokenKind::TemplateEnd) fail(fmt::format("expected '>' after the template list, found '{}'", peek().text));
   next();
   if (templates.empty()) failAt(previousSpan(), "template list is empty");
-  return templates;
+  return templates.keep();
 }
 
-std::vector<ExprId> Parser::parseArguments() {
+ExprList Parser::parseArguments() {
   const Nested nested(*this);
   expect("(", "before the arguments");
-  std::vector<ExprId> arguments;
+  Pending<ExprId> arguments(ast_, pending_expressions_);
   while (!is(")")) {
-    arguments.push_back(parseExpression());
+    arguments.push(parseExpression());
     if (!accept(",")) break;
   }
   expect(")", "after the arguments");
-  return arguments;
+  return arguments.keep();
 }
 
 }  // namespace lockstep::wgsl

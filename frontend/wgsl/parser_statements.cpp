@@ -9,12 +9,12 @@
 namespace lockstep::wgsl {
 namespace {
 
-struct CompoundText {
-  std::string_view text;
+struct CompoundWord {
+  Word word;
   BinaryOp op;
 };
 
-constexpr std::array kCompoundTexts = std::to_array<CompoundText>({
+constexpr std::array kCompoundWords = std::to_array<CompoundWord>({
     {"+=", BinaryOp::Add},
     {"-=", BinaryOp::Sub},
     {"*=", BinaryOp::Mul},
@@ -29,9 +29,15 @@ constexpr std::array kCompoundTexts = std::to_array<CompoundText>({
 
 }  // namespace
 
-StmtId Parser::add(Stmt stmt) {
-  ast_.statements.push_back(std::move(stmt));
+StmtId Parser::add(const Stmt& stmt) {
+  ast_.statements.push_back(stmt);
   return StmtId(ast_.statements.size() - 1);
+}
+
+void Parser::declareLocal(Stmt& stmt, VariableDecl variable) {
+  stmt.kind = StmtKind::Declare;
+  stmt.local = static_cast<uint32_t>(ast_.locals.size());
+  ast_.locals.push_back(std::move(variable));
 }
 
 /// Skips to the end of the statement: past the next ';' of this level, or to a '}' that closes this level.
@@ -58,14 +64,15 @@ StmtId Parser::parseBlock() {
   Stmt block;
   const std::vector<Attribute> attributes = parseAttributes();
   const uint32_t begin = expect("{", "to open the block").begin;
-  parseStatementsInto(block, false, nullptr);
+  block.statements = parseStatements(false, nullptr);
   expect("}", "to close the block");
   block.span = since(begin);
   bindFilters(attributes, begin);
-  return add(std::move(block));
+  return add(block);
 }
 
-void Parser::parseStatementsInto(Stmt& block, bool in_loop_body, StmtId* continuing) {
+StmtList Parser::parseStatements(bool in_loop_body, StmtId* continuing) {
+  Pending<StmtId> statements(ast_, pending_statements_);
   while (!is("}") && peek().kind != TokenKind::End) {
     const size_t before = at_;
     const uint32_t depth = depth_;
@@ -75,7 +82,7 @@ void Parser::parseStatementsInto(Stmt& block, bool in_loop_body, StmtId* continu
         *continuing = parseContinuing();
         if (!is("}")) fail("'continuing' must be the last statement of a loop body");
       } else if (const StmtId statement = parseStatement(); statement.valid()) {
-        block.statements.push_back(statement);
+        statements.push(statement);
       }
     } catch (const SyntaxAbort&) {
       ast_.whole = false;
@@ -85,6 +92,7 @@ void Parser::parseStatementsInto(Stmt& block, bool in_loop_body, StmtId* continu
       if (at_ == before) next();
     }
   }
+  return statements.keep();
 }
 
 /// Invalid if the next token starts no statement with a body.
@@ -112,8 +120,7 @@ StmtId Parser::parseStatement() {
   Stmt stmt;
   StmtId parsed;
   if (declares) {
-    stmt.kind = StmtKind::Declare;
-    stmt.variable = parseVariable(std::move(attributes));
+    declareLocal(stmt, parseVariable(std::move(attributes)));
   } else if (is("override")) {
     fail("'override' is only allowed at module scope");
   } else if (accept("break")) {
@@ -134,7 +141,7 @@ StmtId Parser::parseStatement() {
   }
   if (!parsed.valid()) {
     stmt.span = since(token.span.begin);
-    parsed = add(std::move(stmt));
+    parsed = add(stmt);
   }
   expectSeparator(";", "after the statement");
   return parsed;
@@ -148,13 +155,13 @@ StmtId Parser::parseSimple() {
     stmt.kind = StmtKind::Phony;
     stmt.value = parseExpression();
     stmt.span = since(token.span.begin);
-    return add(std::move(stmt));
+    return add(stmt);
   }
   const bool starts_expression = token.kind == TokenKind::Identifier || is("*") || is("&") || is("(");
   if (!starts_expression) fail(fmt::format("expected a statement, found '{}'", token.text));
   const ExprId left = parseUnary();
-  const auto* compound = std::find_if(kCompoundTexts.begin(), kCompoundTexts.end(), [&](const CompoundText& c) { return is(c.text); });
-  if (compound != kCompoundTexts.end()) {
+  const auto* compound = std::find_if(kCompoundWords.begin(), kCompoundWords.end(), [&](const CompoundWord& c) { return is(c.word); });
+  if (compound != kCompoundWords.end()) {
     next();
     stmt.kind = StmtKind::CompoundAssign;
     stmt.op = compound->op;
@@ -177,7 +184,7 @@ StmtId Parser::parseSimple() {
     fail(fmt::format("expected '=' after the expression, found '{}'", peek().text));
   }
   stmt.span = since(token.span.begin);
-  return add(std::move(stmt));
+  return add(stmt);
 }
 
 StmtId Parser::parseIf() {
@@ -189,7 +196,7 @@ StmtId Parser::parseIf() {
   stmt.body = parseBlock();
   if (accept("else")) stmt.otherwise = is("if") ? parseIf() : parseBlock();
   stmt.span = since(begin);
-  return add(std::move(stmt));
+  return add(stmt);
 }
 
 StmtId Parser::parseSwitch() {
@@ -200,21 +207,24 @@ StmtId Parser::parseSwitch() {
   stmt.condition = parseExpression();
   const std::vector<Attribute> attributes = parseAttributes();
   const uint32_t body_begin = expect("{", "after the switch selector").begin;
+  Pending<CaseClause> cases(ast_, pending_cases_);
   while (!is("}")) {
     CaseClause clause;
     const uint32_t clause_begin = peek().span.begin;
     if (accept("default")) {
       clause.is_default = true;
     } else if (accept("case")) {
+      Pending<ExprId> selectors(ast_, pending_expressions_);
       do {
         if (is(":") || is("{") || is("@")) break;
         if (accept("default")) {
           if (clause.is_default) failAt(previousSpan(), "'default' appears twice in one case");
           clause.is_default = true;
         } else {
-          clause.selectors.push_back(parseExpression());
+          selectors.push(parseExpression());
         }
       } while (accept(","));
+      clause.selectors = selectors.keep();
       if (clause.selectors.empty() && !clause.is_default) fail("case has no selector");
     } else {
       fail(fmt::format("expected 'case' or 'default', found '{}'", peek().text));
@@ -222,12 +232,13 @@ StmtId Parser::parseSwitch() {
     clause.span = since(clause_begin);
     accept(":");
     clause.body = parseBlock();
-    stmt.cases.push_back(std::move(clause));
+    cases.push(clause);
   }
+  stmt.cases = cases.keep();
   expect("}", "to close the switch");
   bindFilters(attributes, body_begin);
   stmt.span = since(begin);
-  return add(std::move(stmt));
+  return add(stmt);
 }
 
 StmtId Parser::parseLoop() {
@@ -237,13 +248,13 @@ StmtId Parser::parseLoop() {
   const uint32_t begin = next().span.begin;
   const std::vector<Attribute> attributes = parseAttributes();
   const uint32_t body_begin = expect("{", "to open the loop body").begin;
-  parseStatementsInto(body, true, &stmt.continuing);
+  body.statements = parseStatements(true, &stmt.continuing);
   expect("}", "to close the loop body");
   bindFilters(attributes, body_begin);
   body.span = since(body_begin);
-  stmt.body = add(std::move(body));
+  stmt.body = add(body);
   stmt.span = since(begin);
-  return add(std::move(stmt));
+  return add(stmt);
 }
 
 StmtId Parser::parseContinuing() {
@@ -252,9 +263,10 @@ StmtId Parser::parseContinuing() {
   Stmt block;
   const std::vector<Attribute> attributes = parseAttributes();
   const uint32_t begin = expect("{", "after 'continuing'").begin;
+  Pending<StmtId> statements(ast_, pending_statements_);
   while (!is("}") && peek().kind != TokenKind::End) {
     const Token& token = peek();
-    if (is("break") && is("if", 1)) {
+    if (is("break") && tokens_[at_ + 1].word == "if") {
       next();
       next();
       Stmt stmt;
@@ -262,16 +274,17 @@ StmtId Parser::parseContinuing() {
       stmt.condition = parseExpression();
       stmt.span = since(token.span.begin);
       expectSeparator(";", "after the 'break if' condition");
-      block.statements.push_back(add(std::move(stmt)));
+      statements.push(add(stmt));
       if (!is("}")) fail("'break if' must be the last statement of a continuing block");
     } else if (const StmtId statement = parseStatement(); statement.valid()) {
-      block.statements.push_back(statement);
+      statements.push(statement);
     }
   }
   expect("}", "to close the continuing block");
+  block.statements = statements.keep();
   bindFilters(attributes, begin);
   block.span = since(begin);
-  return add(std::move(block));
+  return add(block);
 }
 
 StmtId Parser::parseFor() {
@@ -283,11 +296,10 @@ StmtId Parser::parseFor() {
   if (!is(";")) {
     if (is("const") || is("let") || is("var")) {
       Stmt declaration;
-      declaration.kind = StmtKind::Declare;
       const uint32_t declaration_begin = peek().span.begin;
-      declaration.variable = parseVariable({});
+      declareLocal(declaration, parseVariable({}));
       declaration.span = since(declaration_begin);
-      stmt.initializer = add(std::move(declaration));
+      stmt.initializer = add(declaration);
     } else {
       stmt.initializer = parseSimple();
     }
@@ -299,7 +311,7 @@ StmtId Parser::parseFor() {
   expect(")", "after the loop header");
   stmt.body = parseBlock();
   stmt.span = since(begin);
-  return add(std::move(stmt));
+  return add(stmt);
 }
 
 StmtId Parser::parseWhile() {
@@ -310,7 +322,7 @@ StmtId Parser::parseWhile() {
   stmt.condition = parseExpression();
   stmt.body = parseBlock();
   stmt.span = since(begin);
-  return add(std::move(stmt));
+  return add(stmt);
 }
 
 }  // namespace lockstep::wgsl

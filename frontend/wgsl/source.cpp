@@ -14,6 +14,7 @@ bool isBefore(const Diagnostic& a, const Diagnostic& b) {
 
 Source::Source(std::string_view text, std::string file_name) : text_(text), file_name_(std::move(file_name)), line_starts_{0} {
   for (uint32_t i = 0; i < text.size(); ++i) {
+    if (static_cast<signed char>(text[i]) > '\r') continue;  // the usual ones
     const bool carriage_return_alone = text[i] == '\r' && (i + 1 == text.size() || text[i + 1] != '\n');
     if (text[i] == '\n' || carriage_return_alone) line_starts_.push_back(i + 1);
     if ((static_cast<unsigned char>(text[i]) & 0xC0u) == 0x80u) continuation_bytes_.push_back(i);

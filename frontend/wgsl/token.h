@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens of WGSL. Keywords are identifiers with `keyword` set; punctuation is compared by text.
+// Tokens of WGSL.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "frontend/wgsl/source.h"
+#include "frontend/wgsl/words.h"
 
 namespace lockstep::wgsl {
 
@@ -22,19 +23,18 @@ struct Literal {
 
 struct Token {
   TokenKind kind = TokenKind::End;
+  Word word;             ///< Keyword, Punctuation
+  uint32_t literal = 0;  ///< Literal: index into the list of literals
   Span span;
   std::string_view text;
-  Literal literal;
 };
 
 /// Tokenises and finds the template lists (WGSL, "Template list discovery"). The last token is End. Problems are reported and skipped.
+std::vector<Token> tokenize(const Source& source, Reporter& reporter, std::vector<Literal>& literals);
+/// The same for who does not need the values of literals.
 std::vector<Token> tokenize(const Source& source, Reporter& reporter);
 
 /// Reads the numeric literal at the start of `text`. Returns its length; on a malformed or out-of-range literal sets `error`.
 size_t readNumber(std::string_view text, Literal& literal, std::string& error);
-
-bool isKeyword(std::string_view word);
-/// Words that WGSL keeps for later and that no declaration may use.
-bool isReservedWord(std::string_view word);
 
 }  // namespace lockstep::wgsl

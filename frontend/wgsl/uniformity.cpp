@@ -21,9 +21,18 @@ bool isUniform(kernel::Builtin builtin) {
 /// Steps of an explanation that are shown between a call and the value at the start.
 constexpr size_t kMaximumSteps = 4;
 
+/// A call that needs something to be uniform.
+bool asks(const ExprInfo& expression) {
+  if (expression.call != CallKind::Builtin) return false;
+  const Uniformity uniformity = info(expression.builtin).uniformity;
+  return uniformity != Uniformity::Pure && uniformity != Uniformity::Varying;
+}
+
 }  // namespace
 
-void checkUniformity(const Ast& ast, const Program& program, Reporter& reporter) { UniformityAnalysis(ast, program, reporter).run(); }
+void checkUniformity(const Ast& ast, const Program& program, Reporter& reporter) {
+  if (std::ranges::any_of(program.expressions, asks)) UniformityAnalysis(ast, program, reporter).run();
+}
 
 UniformityAnalysis::UniformityAnalysis(const Ast& ast, const Program& program, Reporter& reporter)
     : ast_(ast),

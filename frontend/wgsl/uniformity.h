@@ -99,7 +99,7 @@ class UniformityAnalysis {
 
   // uniformity_statements.cpp
   Flow visitStatement(StmtId id, NodeId flow);
-  Flow visitSequence(const std::vector<StmtId>& statements, NodeId flow);
+  Flow visitSequence(StmtList statements, NodeId flow);
   Flow visitIf(const Stmt& stmt, NodeId flow);
   Flow visitSwitch(const Stmt& stmt, NodeId flow);
   Flow visitLoop(const Stmt& stmt, NodeId flow);

@@ -52,7 +52,7 @@ void UniformityAnalysis::apply(Join& join, bool inner) {
   }
 }
 
-UniformityAnalysis::Flow UniformityAnalysis::visitSequence(const std::vector<StmtId>& statements, NodeId flow) {
+UniformityAnalysis::Flow UniformityAnalysis::visitSequence(StmtList statements, NodeId flow) {
   Flow result{.node = flow};
   for (const StmtId statement : statements) {
     const Flow one = visitStatement(statement, result.node);
@@ -220,7 +220,7 @@ void UniformityAnalysis::visitAssign(const Stmt& stmt, NodeId flow) {
 
 void UniformityAnalysis::visitDeclaration(StmtId id, NodeId flow) {
   const EntityId entity = program_.declared[id.index()];
-  const VariableDecl& decl = ast_[id].variable;
+  const VariableDecl& decl = ast_.localOf(ast_[id]);
   if (decl.kind == VariableKind::Const || !entity.valid()) return;
   NodeId node = flow;
   if (decl.initializer.valid()) {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -22,6 +24,9 @@ struct Warning {
   Diagnostic diagnostic;
 };
 
+/// What the buffer of a uniform variable holds; empty where it is not known.
+using UniformContents = std::function<std::vector<std::byte>(const kernel::Module&, const kernel::GlobalVariable&)>;
+
 struct ReadOptions {
   std::string file_name = "kernel.wgsl";
   /// Values of overrides, by name, or by decimal id for overrides with @id. They are substituted while reading: an override without a
@@ -33,6 +38,8 @@ struct ReadOptions {
   bool overrides_are_constants = false;
   /// Workgroups of the dispatch, where they are known: for warnings about what overflows. Zeros: not known.
   std::array<uint32_t, 3> groups = {};
+  /// What the dispatch binds, where it is known: for the same warnings.
+  UniformContents uniforms = {};
   /// Where warnings go, in the order of the text, also when reading fails; they are dropped if null.
   std::vector<Warning>* warnings = nullptr;
 };

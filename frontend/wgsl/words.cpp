@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of WGSL that are no identifiers.
-#include <algorithm>
-#include <array>
-
-#include "frontend/wgsl/token.h"
+#include "frontend/wgsl/words.h"
 
 namespace lockstep::wgsl {
 namespace {
-
-constexpr std::array kKeywords = std::to_array<std::string_view>({
-    "alias",    "break",    "case",   "const",  "const_assert", "continue", "continuing", "default", "diagnostic",
-    "discard",  "else",     "enable", "false",  "fn",           "for",      "if",         "let",     "loop",
-    "override", "requires", "return", "struct", "switch",       "true",     "var",        "while",
-});
 
 constexpr std::array kReserved = std::to_array<std::string_view>({
     "NULL",
@@ -163,13 +153,51 @@ constexpr std::array kReserved = std::to_array<std::string_view>({
     "yield",
 });
 
-static_assert(std::is_sorted(kReserved.begin(), kReserved.end()));
-static_assert(std::is_sorted(kKeywords.begin(), kKeywords.end()));
+template <size_t N>
+constexpr bool isGrouped(const std::array<std::string_view, N>& words) {
+  return groupsOf(words).back() == N;
+}
+static_assert(isGrouped(kWords) && isGrouped(kReserved));
+
+constexpr auto kWordGroups = groupsOf(kWords), kReservedGroups = groupsOf(kReserved);
+
+/// Their first bytes are the same.
+bool beginsWith(std::string_view text, std::string_view word) {
+  if (text.size() < word.size()) return false;
+  for (size_t i = 1; i < word.size(); ++i) {
+    if (text[i] != word[i]) return false;
+  }
+  return true;
+}
+
+/// The first word of the text's group that `fits`, as an index; the size of the table if none does.
+template <size_t N, class Fits>
+size_t findInGroup(const std::array<std::string_view, N>& words, const std::array<uint8_t, 129>& groups, std::string_view text,
+                   const Fits& fits) {
+  const auto byte = text.empty() ? 0x80u : static_cast<unsigned char>(text.front());
+  if (byte >= 0x80) return N;
+  for (size_t i = groups[byte]; i < groups[byte + 1u]; ++i) {
+    if (fits(words[i])) return i;
+  }
+  return N;
+}
 
 }  // namespace
 
-bool isKeyword(std::string_view word) { return std::binary_search(kKeywords.begin(), kKeywords.end(), word); }
+Word findKeyword(std::string_view text) {
+  const size_t at =
+      findInGroup(kWords, kWordGroups, text, [&](std::string_view word) { return word.size() == text.size() && beginsWith(text, word); });
+  return at < kWords.size() ? Word::at(at) : Word();
+}
 
-bool isReservedWord(std::string_view word) { return std::binary_search(kReserved.begin(), kReserved.end(), word); }
+Word findPunctuation(std::string_view text) {
+  const size_t at = findInGroup(kWords, kWordGroups, text, [&](std::string_view word) { return beginsWith(text, word); });
+  return at < kWords.size() ? Word::at(at) : Word();
+}
+
+bool isReservedWord(std::string_view word) {
+  return findInGroup(kReserved, kReservedGroups, word,
+                     [&](std::string_view each) { return each.size() == word.size() && beginsWith(word, each); }) < kReserved.size();
+}
 
 }  // namespace lockstep::wgsl

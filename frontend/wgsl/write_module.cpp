@@ -36,7 +36,7 @@ std::string Writer::run() {
 }
 
 /// A WGSL name that is free in the module and in `scope`: the hint if possible, else the hint with a number.
-std::string Writer::uniqueName(std::string_view hint, std::set<std::string>& scope) {
+std::string Writer::uniqueName(std::string_view hint, NameScope& scope) {
   std::string base;
   for (const char c : hint) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -46,12 +46,12 @@ std::string Writer::uniqueName(std::string_view hint, std::set<std::string>& sco
   if (base.empty() || base == "_") base = "v";
   if (base[0] >= '0' && base[0] <= '9') base.insert(0, "v");
   const auto taken = [&](const std::string& name) {
-    const bool word = isKeyword(name) || isReservedWord(name) || name == "true" || name == "false";
-    return word || spoken_.contains(name) || used_names_.contains(name) || scope.contains(name);
+    const bool word = findKeyword(name) != Word() || isReservedWord(name);
+    return word || spoken_.contains(name) || used_names_.contains(name) || scope.taken.contains(name);
   };
   std::string name = base;
-  for (uint32_t i = 1; taken(name); ++i) name = fmt::format("{}_{}", base, i);
-  scope.insert(name);
+  for (uint32_t& suffix = scope.suffixes[base]; taken(name);) name = fmt::format("{}_{}", base, ++suffix);
+  scope.taken.insert(name);
   return name;
 }
 
@@ -59,14 +59,18 @@ std::string Writer::numberedName() {
   std::string name;
   do {
     name = fmt::format("v{}", next_number_++);
-  } while (hints_.contains(name) || scope_.contains(name) || global_names_.contains(name));
-  scope_.insert(name);
+  } while (hints_.contains(name) || scope_.taken.contains(name) || global_names_.taken.contains(name));
+  scope_.taken.insert(name);
   return name;
 }
 
 /// Words that the text needs in their own meaning, which a declaration of the same name would hide.
 void Writer::reserveWords() {
-  for (const char* word : {"function", "private", "workgroup", "uniform", "storage", "read", "read_write", "bitcast"}) spoken_.insert(word);
+  spoken_.insert("bitcast");
+  for (const kernel::GlobalVariable& global : module_.globals) {
+    spoken_.emplace(kernel::toString(global.space));
+    spoken_.emplace(kernel::toString(global.access));
+  }
   const std::vector<std::string> no_structs(module_.types.size());
   for (size_t i = 0; i < module_.types.size(); ++i) {
     if (!used_types_[i] || module_.types[kernel::TypeId(i)].kind == kernel::TypeKind::Struct) continue;
@@ -82,16 +86,15 @@ void Writer::reserveWords() {
   }
   for (const kernel::Value& value : module_.values) {
     const bool odd = value.kind == kernel::ValueKind::Constant && hasNoLiteral(value) && !odd_names_.contains(value.bits);
-    if (odd) odd_names_[value.bits] = uniqueName(fmt::format("bits_{:08x}", value.bits), spoken_);
+    if (!odd) continue;
+    spoken_.insert("private");
+    spoken_.insert(odd_names_[value.bits] = uniqueName(fmt::format("bits_{:08x}", value.bits), global_names_));
   }
 }
 
-/// Module-scope names that a function uses, so that it may not give them to something else. Structs count as used.
+/// Module-scope names that a function uses, so that it may not give them to something else.
 void Writer::findUsedNames(const kernel::Function& function) {
   used_names_.clear();
-  for (size_t i = 0; i < struct_names_.size(); ++i) {
-    if (used_types_[i]) used_names_.insert(struct_names_[i]);
-  }
   std::vector<kernel::BlockId> blocks{function.body};
   while (!blocks.empty()) {
     const kernel::BlockId block = blocks.back();
@@ -115,6 +118,9 @@ void Writer::nameGlobals() {
   }
   for (const kernel::Function& function : module_.functions) function_names_.push_back(uniqueName(function.name, global_names_));
   for (const kernel::GlobalVariable& global : module_.globals) names_[global.value.index()] = uniqueName(global.name, global_names_);
+  for (size_t i = 0; i < struct_names_.size(); ++i) {
+    if (used_types_[i]) spoken_.insert(struct_names_[i]);  // in whatever function
+  }
 }
 
 bool Writer::isExchangeResult(kernel::TypeId id) const {
@@ -212,7 +218,7 @@ void Writer::writeGlobal(const kernel::GlobalVariable& global) {
 
 void Writer::nameFunction(const kernel::Function& function) {
   findUsedNames(function);
-  scope_.clear();
+  scope_ = {};
   hints_.clear();
   next_number_ = 0;
   std::vector<kernel::BlockId> blocks{function.body};

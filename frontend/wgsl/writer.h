@@ -43,12 +43,17 @@ class Writer {
     std::vector<kernel::InstructionId> inlined;
   };
 
+  struct NameScope {
+    std::set<std::string> taken;
+    std::map<std::string, uint32_t> suffixes;  // the last ones, so that many equal hints take linear time
+  };
+
   // write_module.cpp
   void reserveWords();
   void findUsedNames(const kernel::Function& function);
   void nameGlobals();
   void nameFunction(const kernel::Function& function);
-  std::string uniqueName(std::string_view hint, std::set<std::string>& scope);
+  std::string uniqueName(std::string_view hint, NameScope& scope);
   /// The first free of v0, v1, ... that no value asks for, so that numbering is stable when a text is read and written again.
   std::string numberedName();
   void markTypes();
@@ -120,7 +125,7 @@ class Writer {
   const kernel::Module& module_;
   std::vector<Line> lines_;
   int indent_ = 0;
-  std::set<std::string> global_names_;
+  NameScope global_names_;
   std::vector<std::string> struct_names_;          // by type id
   std::vector<std::string> function_names_;        // by function id
   std::vector<std::string> names_;                 // by value id: variables, parameters, lets
@@ -132,7 +137,7 @@ class Writer {
   std::set<uint32_t> used_odd_bits_;
   std::set<std::string> spoken_;      // words that no declaration may hide
   std::set<std::string> used_names_;  // module-scope names that the current function uses
-  std::set<std::string> scope_;       // names taken in the current function
+  NameScope scope_;                   // names taken in the current function
   std::set<std::string> hints_;       // names that values of the current function ask for
   uint32_t next_number_ = 0;
 };

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <bit>
 
 namespace lockstep::kernel {
@@ -131,10 +132,13 @@ InstructionId Builder::append(Instruction instruction) {
 }
 
 ValueId Builder::make(Op op, std::vector<ValueId> operands) {
-  std::vector<TypeId> operand_types;
-  for (ValueId operand : operands) {
-    if (operand.index() >= module_.values.size()) internalError(fmt::format("{} is given an operand that has no value", info(op).text));
-    operand_types.push_back(typeIdOf(operand));
+  // All ops whose type is inferred have few operands; the rest are wrong, and are to be reported.
+  std::array<TypeId, 8> few;
+  std::vector<TypeId> many(operands.size() > few.size() ? operands.size() : 0);
+  const std::span<TypeId> operand_types = many.empty() ? std::span(few).first(operands.size()) : std::span(many);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i].index() >= module_.values.size()) internalError(fmt::format("{} is given an operand that has no value", info(op).text));
+    operand_types[i] = typeIdOf(operands[i]);
   }
   std::optional<TypeId> type = inferType(types(), op, operand_types);
   if (!type) {

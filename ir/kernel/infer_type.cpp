@@ -83,6 +83,8 @@ bool checkVoid(const TypeTable& types, Op op, Operands operands) {
   if (op == Op::If || op == Op::BreakIf) return operands[0] == types.boolean();
   if (op == Op::Switch) return operands[0] == types.i32() || operands[0] == types.u32();
   if (op == Op::Return) return operands.size() <= 1;
+  if (op == Op::Print)
+    return !operands.empty() && std::all_of(operands.begin(), operands.end(), [&](TypeId type) { return types[type].isScalarOrVector(); });
   return true;
 }
 
@@ -92,8 +94,9 @@ std::optional<TypeId> inferType(TypeTable& types, Op op, std::span<const TypeId>
   int wanted = info(op).operands;
   if (wanted >= 0 && operands.size() != static_cast<size_t>(wanted)) return std::nullopt;
   if (std::any_of(operands.begin(), operands.end(), [&](TypeId type) { return type.index() >= types.size(); })) return std::nullopt;
-  // A copy: making a type may move the table's rows.
-  const Type first = operands.empty() ? Type{} : types[operands[0]];
+  // Not used after a type is made, which may move the table's rows.
+  static const Type kNone{};
+  const Type& first = operands.empty() ? kNone : types[operands[0]];
   bool lanes = first.isScalarOrVector();
   switch (info(op).rule) {
     case TypeRule::Explicit:

@@ -85,7 +85,7 @@ Result<Module> isolateEntry(const Module& module, const std::string& name) {
     if (value.kind == ValueKind::Variable) value.index = 0;
   }
   for (size_t i = 0; i < result.globals.size(); ++i) result.values[result.globals[i].value.index()].index = static_cast<uint32_t>(i);
-  return canonical(result);
+  return canonical(result, true);
 }
 
 }  // namespace lockstep::kernel

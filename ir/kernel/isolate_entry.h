@@ -10,7 +10,7 @@
 namespace lockstep::kernel {
 
 /// The module with only this entry point, the functions that it calls and the variables that they use. `name` may be empty where there is
-/// only one entry point. The result is canonical. code "run.entry".
+/// only one entry point. The result is canonical and keeps its locations. code "run.entry".
 Result<Module> isolateEntry(const Module& module, const std::string& name);
 
 }  // namespace lockstep::kernel

@@ -19,21 +19,27 @@ constexpr std::string_view kReservedWords[] = {"void",   "bool",   "i32",    "u3
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
 bool isPlain(char c) { return isDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.'; }
 
+bool isReserved(std::string_view word) { return std::ranges::find(kReservedWords, word) != std::end(kReservedWords) || findOp(word); }
+
 /// One name space: the first to ask for a name gets it, later ones a suffix.
 class Scope {
  public:
-  void reserve(std::string_view name) { taken_.emplace(name); }
+  enum class Of : uint8_t { Values, Structs };
+  explicit Scope(Of what) : what_(what) {}
   std::string claim(const std::string& hint) {
     std::string plain = plainName(hint);
     if (plain.empty()) return std::to_string(next_number_++);
     std::string name = plain;
     // Counting on from the last suffix keeps many equal hints from taking quadratic time.
-    for (uint32_t& suffix = suffixes_[plain]; !taken_.insert(name).second;) name = fmt::format("{}_{}", plain, ++suffix);
+    for (uint32_t& suffix = suffixes_[plain]; !take(name);) name = fmt::format("{}_{}", plain, ++suffix);
     return name;
   }
 
  private:
-  std::set<std::string, std::less<>> taken_;
+  bool take(const std::string& name) { return !(what_ == Of::Structs && isReserved(name)) && taken_.insert(name).second; }
+
+  Of what_;
+  std::set<std::string> taken_;
   std::map<std::string, uint32_t> suffixes_;
   uint32_t next_number_ = 0;
 };
@@ -44,12 +50,10 @@ class Namer {
     names_.values.resize(module.values.size());
     names_.functions.resize(module.functions.size());
     names_.types.resize(module.types.size());
-    for (std::string_view word : kReservedWords) struct_scope_.reserve(word);
-    for (size_t i = 0; i < kOpCount; ++i) struct_scope_.reserve(info(static_cast<Op>(i)).text);
   }
 
   Names run() {
-    Scope scope;
+    Scope scope(Scope::Of::Values);
     // Named functions first: hosts look entry points up by name.
     for (size_t i = 0; i < module_.functions.size(); ++i) {
       if (!module_.functions[i].name.empty()) names_.functions[i] = scope.claim(module_.functions[i].name);
@@ -72,7 +76,7 @@ class Namer {
   }
 
   void nameFunction(const Function& function) {
-    Scope scope;
+    Scope scope(Scope::Of::Values);
     for (const Parameter& parameter : function.parameters) {
       if (parameter.value.index() >= module_.values.size()) continue;
       visitType(module_[parameter.value].type);
@@ -112,7 +116,7 @@ class Namer {
 
   const Module& module_;
   Names names_;
-  Scope struct_scope_;
+  Scope struct_scope_{Scope::Of::Structs};
   std::vector<bool> type_seen_, block_seen_;
 };
 

@@ -23,7 +23,7 @@ inline constexpr size_t kOpCount = 0
     ;
 
 /// What kind of instruction an op is. Arithmetic and Math are pure functions of their operands (lane by lane).
-enum class OpGroup : uint8_t { Arithmetic, Math, Composite, Memory, Atomic, Barrier, Subgroup, Control, Call };
+enum class OpGroup : uint8_t { Arithmetic, Math, Composite, Memory, Atomic, Barrier, Debug, Subgroup, Control, Call };
 
 /// How the result type follows from the operands.
 enum class TypeRule : uint8_t {

@@ -14,7 +14,8 @@ constexpr std::string_view kMemory = "kernel.memory";
 
 class InstructionChecker {
  public:
-  InstructionChecker(const Module& module, Problems& problems) : module_(module), problems_(problems), types_(module.types) {}
+  InstructionChecker(const Module& module, Problems& problems)
+      : module_(module), problems_(problems), types_(module.types), constructible_(types_, isConstructible) {}
 
   void run() {
     for (const Function& function : module_.functions) {
@@ -30,15 +31,23 @@ class InstructionChecker {
     if (instruction.in_bounds && instruction.op != Op::Access) {
       problems_.add(at(id), "kernel.structure", "only an access can be in_bounds");
     }
-    // Not a switch over Op: the ops without a case here are those whose type follows from the operands.
-    static const std::map<Op, void (InstructionChecker::*)()> kChecks = {
-        {Op::Convert, &InstructionChecker::checkConvert},     {Op::Bitcast, &InstructionChecker::checkBitcast},
-        {Op::Construct, &InstructionChecker::checkConstruct}, {Op::Extract, &InstructionChecker::checkExtract},
-        {Op::Swizzle, &InstructionChecker::checkSwizzle},     {Op::Var, &InstructionChecker::checkVar},
-        {Op::Access, &InstructionChecker::checkAccess},       {Op::Call, &InstructionChecker::checkCall}};
-    auto own = kChecks.find(instruction.op);
-    if (own != kChecks.end()) {
-      (this->*own->second)();
+    // Not a switch over Op: the ops without a row here are those whose type follows from the operands.
+    using Check = void (InstructionChecker::*)();
+    static constexpr OpArray<Check> kChecks = [] {
+      OpArray<Check> checks{};
+      const auto set = [&](Op op, Check check) { checks[static_cast<size_t>(op)] = check; };
+      set(Op::Convert, &InstructionChecker::checkConvert);
+      set(Op::Bitcast, &InstructionChecker::checkBitcast);
+      set(Op::Construct, &InstructionChecker::checkConstruct);
+      set(Op::Extract, &InstructionChecker::checkExtract);
+      set(Op::Swizzle, &InstructionChecker::checkSwizzle);
+      set(Op::Var, &InstructionChecker::checkVar);
+      set(Op::Access, &InstructionChecker::checkAccess);
+      set(Op::Call, &InstructionChecker::checkCall);
+      return checks;
+    }();
+    if (const Check own = kChecks[static_cast<size_t>(instruction.op)]; own != nullptr) {
+      (this->*own)();
     } else if (checkInferred()) {
       checkMemory();
       checkLane();
@@ -62,9 +71,9 @@ class InstructionChecker {
   [[nodiscard]] std::string_view opText() const { return info(instruction_->op).text; }
 
   bool checkInferred() {
-    std::vector<TypeId> operands;
-    for (size_t i = 0; i < instruction_->operands.size(); ++i) operands.push_back(operandType(i));
-    std::optional<TypeId> type = inferType(types_, instruction_->op, operands);
+    operand_types_.clear();
+    for (size_t i = 0; i < instruction_->operands.size(); ++i) operand_types_.push_back(operandType(i));
+    std::optional<TypeId> type = inferType(types_, instruction_->op, operand_types_);
     if (!type) {
       report(kType, fmt::format("{} does not take operands of type ({})", opText(), operandsText()));
     } else if (*type != instruction_->type) {
@@ -86,16 +95,14 @@ class InstructionChecker {
       if (!allowed) reportOperand(0, kMemory, "an atomic operation works on workgroup memory or read_write storage");
     } else if (instruction_->op == Op::Load) {
       if (pointer.access == Access::Write) reportOperand(0, kMemory, "the memory is write-only");
-      if (!isConstructible(types_, pointer.element))
-        reportOperand(0, kMemory, fmt::format("{} cannot be loaded as a whole", text(pointer.element)));
+      if (!constructible_(pointer.element)) reportOperand(0, kMemory, fmt::format("{} cannot be loaded as a whole", text(pointer.element)));
     } else if (instruction_->op == Op::Store) {
       if (pointer.access == Access::Read) reportOperand(0, kMemory, "the memory is read-only");
-      if (!isConstructible(types_, pointer.element))
-        reportOperand(0, kMemory, fmt::format("{} cannot be stored as a whole", text(pointer.element)));
+      if (!constructible_(pointer.element)) reportOperand(0, kMemory, fmt::format("{} cannot be stored as a whole", text(pointer.element)));
     } else if (instruction_->op == Op::ArrayLength) {
       if (pointer.space != AddressSpace::Storage) reportOperand(0, kMemory, "only storage holds runtime-sized arrays");
     } else {
-      bool allowed = types_[pointer.element].kind == TypeKind::Atomic || isConstructible(types_, pointer.element);
+      bool allowed = types_[pointer.element].kind == TypeKind::Atomic || constructible_(pointer.element);
       if (!in_workgroup || !allowed) reportOperand(0, kMemory, "workgroup_uniform_load reads a value or an atomic in workgroup memory");
     }
   }
@@ -130,7 +137,7 @@ class InstructionChecker {
     TypeId type = instruction_->type;
     const Type shape = types_[type];
     size_t given = instruction_->operands.size();
-    if (shape.kind == TypeKind::Void || shape.kind == TypeKind::Scalar || !isConstructible(types_, type)) {
+    if (shape.kind == TypeKind::Void || shape.kind == TypeKind::Scalar || !constructible_(type)) {
       report(kType, fmt::format("{} cannot be constructed", text(type)));
       return;
     }
@@ -207,7 +214,7 @@ class InstructionChecker {
     bool fits = pointer.kind == TypeKind::Pointer && pointer.space == AddressSpace::Function && pointer.access == Access::ReadWrite;
     if (!fits) {
       report(kType, fmt::format("var makes a read_write pointer into function memory, not {}", text(instruction_->type)));
-    } else if (!isConstructible(types_, pointer.element)) {
+    } else if (!constructible_(pointer.element)) {
       report(kMemory, fmt::format("{} cannot be in function memory", text(pointer.element)));
     } else if (instruction_->operands.size() > 1) {
       report("kernel.structure", "var has at most one initial value");
@@ -256,6 +263,8 @@ class InstructionChecker {
   const Module& module_;
   Problems& problems_;
   TypeTable types_;  // a copy, because inferring may add types; the module's ids stay as they are
+  TypeFacts constructible_;
+  std::vector<TypeId> operand_types_;
   InstructionId id_;
   const Instruction* instruction_ = nullptr;
 };

@@ -65,6 +65,25 @@ bool contains(const TypeTable& types, TypeId id, Scalar scalar);
 /// True when the type or a part of it is of this kind.
 bool contains(const TypeTable& types, TypeId id, TypeKind kind);
 
+/// The answers to a question about types, each found out once. The types may become more meanwhile.
+class TypeFacts {
+ public:
+  using Question = bool (*)(const TypeTable&, TypeId);
+  TypeFacts(const TypeTable& types, Question question) : types_(types), question_(question) {}
+  bool operator()(TypeId id) {
+    if (answers_.size() <= id.index()) answers_.resize(types_.size(), Answer::Unknown);
+    Answer& answer = answers_[id.index()];
+    if (answer == Answer::Unknown) answer = question_(types_, id) ? Answer::Yes : Answer::No;
+    return answer == Answer::Yes;
+  }
+
+ private:
+  enum class Answer : uint8_t { Unknown, No, Yes };
+  const TypeTable& types_;
+  Question question_;
+  std::vector<Answer> answers_;
+};
+
 /// Calls `visit(id, instruction)` for every instruction of a function's body, in text order.
 template <class Visit>
 void forEachInstruction(const Module& module, BlockId block, const Visit& visit) {

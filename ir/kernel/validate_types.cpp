@@ -263,7 +263,7 @@ void checkCapabilities(const Module& module, Problems& problems) {
     });
   }
   if (lists(Capability::F16)) return;
-  auto needs = [&](TypeId type) { return contains(module.types, type, Scalar::F16); };
+  TypeFacts needs(module.types, [](const TypeTable& types, TypeId type) { return contains(types, type, Scalar::F16); });
   auto report = [&](Subject subject) { problems.add(subject, kCapability, "f16 needs the capability f16"); };
   for (size_t i = 0; i < module.globals.size(); ++i) {
     if (needs(module.globals[i].type)) report(atGlobal(i));

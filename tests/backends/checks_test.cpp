@@ -396,7 +396,7 @@ fn @main(%gid: vec3<u32> {builtin = global_invocation_id}, %i: u32 {builtin = lo
       reference::ThreadPool pool(threads);
       Words data(16 * 37);
       reference::BufferView view{data.data(), static_cast<uint32_t>(data.size()), nullptr};
-      reference::Fault fault = reference::dispatch(pool, code, {&view, 1}, {37, 1, 1}, {});
+      reference::Fault fault = reference::dispatch(pool, code, {&view, 1}, {37, 1, 1}, {}).fault;
       EXPECT_EQ(fault.kind, reference::Fault::Kind::None);
       if (first.empty()) first = data;
       EXPECT_EQ(data, first) << batch << " groups a batch, " << threads << " threads\n" << reference::print(code);

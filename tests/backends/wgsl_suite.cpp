@@ -291,5 +291,16 @@ TEST_P(Conformance, wgsl_indices_out_of_bounds_are_clamped) {
   EXPECT_EQ(out[2], (Words{0, 0, 0, bitsOf(5.0f)}));
 }
 
+TEST_P(Conformance, wgsl_print_changes_no_result) {
+  const kernel::Module module = readWgsl(R"(
+    @group(0) @binding(0) var<storage, read_write> out: array<u32, 8>;
+    fn show(x: u32) -> u32 { print(x, vec2f(1.5), x > 3); return x + 1; }
+    @compute @workgroup_size(8) fn main(@builtin(local_invocation_index) lane: u32) {
+      if lane % 2 == 0 { print(lane); }
+      for (var i = 0u; i < lane; i++) { out[lane] += show(i); }
+    })");
+  EXPECT_EQ(run(module, {Words(8)})[0], (Words{0, 1, 3, 6, 10, 15, 21, 28}));
+}
+
 }  // namespace
 }  // namespace lockstep::conformance

@@ -99,6 +99,11 @@ TEST_F(Cli, errors_are_coloured_when_asked_for) {
   EXPECT_NE(run("--color always explain nothing").err.find("\033[1;31merror:\033[0m"), std::string::npos);
   EXPECT_EQ(run("--color=never explain nothing").err.find('\033'), std::string::npos);
   EXPECT_EQ(run("explain nothing").err.find('\033'), std::string::npos);  // no terminal
+  const std::string file = scratch_ / "wrong.wgsl";
+  ASSERT_TRUE(io::writeFileAtomically(file, std::string_view("diagnostic(warning, nothing.here);\nfn f() { x = 1; }\n")).ok());
+  const std::string coloured = run("--color always check " + file).out;
+  EXPECT_NE(coloured.find(file + ":2:10: \033[1;31merror:\033[0m wgsl.name"), std::string::npos) << coloured;
+  EXPECT_EQ(run("check " + file).out.find('\033'), std::string::npos);
 }
 
 TEST_F(Cli, training_goes_on_where_it_was) {

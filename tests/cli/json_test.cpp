@@ -34,6 +34,7 @@ class CliJson : public ::testing::Test {
  protected:
   CliJson() : scratch_("json") {
     EXPECT_TRUE(io::writeFileAtomically(scratch_ / "k.wgsl", kKernel).ok());
+    EXPECT_TRUE(io::writeFileAtomically(scratch_ / "print.wgsl", "@compute @workgroup_size(2) fn f() { print(1.5, vec2(true)); }\n").ok());
     EXPECT_TRUE(io::writeFileAtomically(scratch_ / "bad.wgsl", "fn f() -> i32 { return 1.5; }\n").ok());
     EXPECT_TRUE(io::writeFileAtomically(scratch_ / "g.graph", kGraph).ok());
     const float two[] = {1, -2};
@@ -103,6 +104,7 @@ TEST_F(CliJson, outputs_fit_their_schemas) {
            {"run k.wgsl --bind 0.0=iota:f32[4] --out 0.0=- --device reference", "run"},
            {"run k.wgsl --bind 0.0=iota:f32[4] --out 0.0=- --device reference --repeat 2", "run"},
            {"run k.wgsl --bind 0.0=iota:f32[4] --out 0.0=y.npy --device reference", "run"},
+           {"run print.wgsl --device reference", "run"},
            {"run g.graph --inputs inputs.safetensors", "run"},
            {"explore sine --device reference", "explore"},
            {"explore sine --device reference --out e.json", "explore_file"},

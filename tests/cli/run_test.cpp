@@ -110,6 +110,78 @@ TEST(RunDefects, products_too_large_for_the_dispatch_are_warned_about) {
   EXPECT_EQ(runDefect("product_too_large", "--dispatch 2 --bind 0.0=zeros:16").err, "");
 }
 
+constexpr std::string_view kPrints = R"(@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@compute @workgroup_size(2)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  print(id.x, x[id.x]);
+  x[id.x + 6] = 1.0;
+}
+)";
+
+TEST_F(Run, print_shows_its_lines) {
+  ASSERT_TRUE(io::writeFileAtomically(scratch_ / "print.wgsl", kPrints).ok());
+  const std::string file = (scratch_ / "print.wgsl").string();
+  const Outcome text = testing::runTool(scratch_, "run " + file + " --device reference --dispatch 2 --bind 0.0=iota:f32[16]");
+  EXPECT_EQ(text.status, 0);
+  EXPECT_EQ(text.out, "");
+  EXPECT_EQ(text.err, file + ":4:3: workgroup (0, 0, 0), local (0, 0, 0): 0 0.0\n" + file +
+                          ":4:3: workgroup (0, 0, 0), local (1, 0, 0): 1 1.0\n" + file +
+                          ":4:3: workgroup (1, 0, 0), local (0, 0, 0): 2 2.0\n" + file +
+                          ":4:3: workgroup (1, 0, 0), local (1, 0, 0): 3 3.0\n");
+  const Outcome json = testing::runTool(scratch_, "run " + file + " --device reference --bind 0.0=iota:f32[16] --json");
+  EXPECT_EQ(json.err, "");
+  EXPECT_NE(json.out.find("\"line\": 4, \"column\": 3, \"workgroup\": [0, 0, 0], \"local\": [1, 0, 0], \"values\": [1, 1]}], "
+                          "\"printed_left_out\": 0"),
+            std::string::npos)
+      << json.out;
+}
+
+TEST_F(Run, an_index_out_of_bounds_is_named_in_the_wgsl_and_comes_after_what_was_printed) {
+  ASSERT_TRUE(io::writeFileAtomically(scratch_ / "print.wgsl", kPrints).ok());
+  const std::string file = (scratch_ / "print.wgsl").string();
+  const Outcome outcome = testing::runTool(scratch_, "run " + file + " --device reference --bind 0.0=iota:f32[7] --out-of-bounds trap");
+  EXPECT_EQ(outcome.status, 4);
+  EXPECT_TRUE(outcome.err.starts_with(file + ":4:3: workgroup (0, 0, 0), local (0, 0, 0): 0 0.0\n")) << outcome.err;
+  EXPECT_NE(outcome.err.find(file + ":5:3: error: reference.out_of_bounds: kernel main: index 7 is out of bounds of x with 7 elements"),
+            std::string::npos)
+      << outcome.err;
+}
+
+TEST_F(Run, bindings_hold_f16) {
+  ASSERT_TRUE(
+      io::writeFileAtomically(scratch_ / "half.wgsl", std::string_view("enable f16;\n"
+                                                                       "@group(0) @binding(0) var<storage> a: array<f16>;\n"
+                                                                       "@group(0) @binding(1) var<storage> b: array<vec2h, 2>;\n"
+                                                                       "@group(0) @binding(2) var<storage, read_write> c: array<f32>;\n"
+                                                                       "@compute @workgroup_size(4)\n"
+                                                                       "fn main(@builtin(local_invocation_index) i: u32) {\n"
+                                                                       "  c[i] = f32(a[i]) + f32(b[i / 2][i % 2]);\n"
+                                                                       "}\n"))
+          .ok());
+  const std::string command = "run " + (scratch_ / "half.wgsl").string() + " --device reference --bind 0.2=zeros:16 --out 0.2=- ";
+  EXPECT_EQ(testing::runTool(scratch_, command + "--bind 0.0=iota:f16[4] --bind 0.1=fill:0.5").out, "0.2 c: f32[4]\n  0.5 1.5 2.5 3.5\n");
+  EXPECT_EQ(testing::runTool(scratch_, command + "--bind 0.0=fill:f16[4]=-2 --bind 0.1=fill:f16[4]=0.25").out,
+            "0.2 c: f32[4]\n  -1.75 -1.75 -1.75 -1.75\n");
+  for (const char* bad : {"iota:f16[3]", "fill:f16[2]=65520", "iota:f16[70000]", "fill:f16=1"}) {
+    const Outcome outcome = testing::runTool(scratch_, command + "--bind 0.1=zeros --bind 0.0=" + bad);
+    EXPECT_EQ(outcome.status, 4) << bad;
+    EXPECT_NE(outcome.err.find("run.bind"), std::string::npos) << bad << outcome.err;
+  }
+}
+
+TEST_F(Run, warnings_know_what_uniform_buffers_hold) {
+  ASSERT_TRUE(io::writeFileAtomically(scratch_ / "uniform.wgsl",
+                                      std::string_view("@group(0) @binding(0) var<uniform> n: u32;\n"
+                                                       "@group(0) @binding(1) var<storage, read_write> x: array<f32>;\n"
+                                                       "@compute @workgroup_size(64)\n"
+                                                       "fn main(@builtin(local_invocation_index) i: u32) { x[i * n] = 1.0; }\n"))
+                  .ok());
+  const std::string command = "run " + (scratch_ / "uniform.wgsl").string() + " --device reference --bind 0.1=zeros:16 --bind 0.0=fill:";
+  EXPECT_NE(testing::runTool(scratch_, command + "70000000").err.find("the index wraps: 'i * n' reaches 4410000000"), std::string::npos);
+  EXPECT_EQ(testing::runTool(scratch_, command + "1000000").err, "");
+  EXPECT_NE(testing::runTool(scratch_, command + "x").err.find("has no number"), std::string::npos);
+}
+
 TEST_F(Run, mistakes_are_named) {
   const std::string good = "--bind 0.0=iota:f32[8] --bind 1.3=zeros:32" + settings();
   EXPECT_NE(run(good).err.find("run.entry"), std::string::npos);

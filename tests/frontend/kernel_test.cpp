@@ -11,11 +11,15 @@ namespace {
 
 using graph::OutputKind;
 
+/// Its print changes nothing.
 constexpr const char* kCube = R"(
 @group(0) @binding(0) var<storage, read> x: array<f32>;
 @group(0) @binding(1) var<storage, read_write> y: array<f32>;
 @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
-  if (id.x < arrayLength(&y)) { y[id.x] = x[id.x] * x[id.x] * x[id.x]; }
+  if (id.x < arrayLength(&y)) {
+    y[id.x] = x[id.x] * x[id.x] * x[id.x];
+    print(id.x, y[id.x]);
+  }
 })";
 constexpr const char* kCubeGradient = R"(
 @group(0) @binding(0) var<storage, read> x: array<f32>;

@@ -185,9 +185,10 @@ Violations checkOpChoice(const SourceFile& file) {
 }
 
 std::vector<std::string> errorCodesOf(const SourceFile& file) {
-  // Endings of file names, formats of texts and files, inputs and results that programs have of themselves.
+  // Endings of file names, formats of texts and files, instruction sets of SPIR-V, inputs and results that programs have of themselves.
   static const std::regex kLiteral("\"([a-zA-Z_]+\\.[a-zA-Z_0-9]+)\"");
-  static const std::regex kNoCode("lockstep\\..*|.*\\.(d|graph|program|safetensors|json|jsonl|png|html|txt|wgsl)|step\\.\\w+|random\\.key");
+  static const std::regex kNoCode(
+      "lockstep\\..*|NonSemantic\\..*|.*\\.(d|graph|program|safetensors|json|jsonl|png|html|txt|wgsl)|step\\.\\w+|random\\.key");
   std::vector<std::string> codes;
   std::istringstream lines(file.text);
   for (std::string line; std::getline(lines, line);) {

@@ -48,6 +48,21 @@ TEST(IsolateEntry, keeps_what_the_entry_uses) {
   EXPECT_EQ(*isolateEntry(*first, ""), *first);
 }
 
+TEST(IsolateEntry, locations_stay) {
+  const Module placed = *parse(R"(lockstep.kernel 1
+fn @unused() {
+  workgroup_barrier {location = ["k.wgsl", 1, 1]}
+}
+fn @main() {workgroup_size = [1, 1, 1]} {
+  workgroup_barrier {location = ["k.wgsl", 7, 3]}
+}
+)");
+  const auto alone = isolateEntry(placed, "main");
+  ASSERT_TRUE(alone.ok());
+  ASSERT_EQ(alone->locations.size(), 1u);
+  EXPECT_EQ(toString(alone->locations[alone->instructions[0].location - 1]), "k.wgsl:7:3");
+}
+
 TEST(IsolateEntry, wrong_names_are_answered) {
   EXPECT_EQ(isolateEntry(module(), "").diagnostics().front().code, "run.entry");
   EXPECT_EQ(isolateEntry(module(), "secnd").diagnostics().front().remedy, "did you mean 'second'?");

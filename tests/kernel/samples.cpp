@@ -120,6 +120,8 @@ class OpSampler {
       builder_.make(op, {value(Scalar::Bool)});
     } else if (op == Op::WorkgroupBarrier || op == Op::StorageBarrier) {
       builder_.makeVoid(op);
+    } else if (op == Op::Print) {
+      builder_.makeVoid(op, {value(Scalar::F32), value(Scalar::Bool, 3), value(Scalar::F16, 2), value(Scalar::I32), builder_.u32(7)});
     } else {
       return false;
     }

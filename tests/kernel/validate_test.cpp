@@ -42,6 +42,13 @@ std::vector<RuleCase> dominanceCases() {
   };
 }
 
+std::vector<RuleCase> debugCases() {
+  return {
+      body("print_of_nothing", "  print\n", "kernel.type", 1, 3),
+      body("print_of_a_matrix", "  %m: mat2x2<f32> = construct zero<vec2<f32>>, zero<vec2<f32>>\n  print %i, %m\n", "kernel.type", 2, 3),
+  };
+}
+
 std::vector<RuleCase> controlCases() {
   return {
       body("break_outside", "  break\n", "kernel.control", 1, 3),
@@ -202,6 +209,7 @@ void expectRejected(const std::vector<RuleCase>& cases) {
 }
 
 TEST(Validate, values_are_used_where_they_are_defined) { expectRejected(dominanceCases()); }
+TEST(Validate, debug_output) { expectRejected(debugCases()); }
 TEST(Validate, control_flow) { expectRejected(controlCases()); }
 TEST(Validate, types_of_instructions) { expectRejected(typeCases()); }
 TEST(Validate, memory_and_variables) { expectRejected(memoryCases()); }

@@ -2,6 +2,7 @@
 // The SPIR-V of every op passes spirv-val, and says what WGSL needs where the naive form would be wrong.
 #include "backends/vulkan/spirv.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/kernel/samples.h"
@@ -14,7 +15,8 @@ const SpirvOptions kAll{.preserve_signed_zero_inf_nan = true,
                         .preserve_signed_zero_inf_nan_f16 = true,
                         .round_to_nearest_even_f16 = true,
                         .zero_initialize_workgroup = true,
-                        .subgroup_uniform_control_flow = true};
+                        .subgroup_uniform_control_flow = true,
+                        .debug_printf = true};
 
 std::string emitText(const std::string& lines, const SpirvOptions& options = {}) {
   kernel::Module module = kernel::parse(kernel::testing::inEntryPoint(lines)).orThrow();
@@ -63,6 +65,17 @@ TEST(Spirv, float_modes_of_f16_only_where_it_is_used) {
   kernel::ValidModule module = kernel::validate(kernel::parse(plain).orThrow()).orThrow();
   EXPECT_EQ(modes(disassemble(emitSpirv(module, kAll).orThrow())), std::pair(size_t{0}, size_t{2}));
   EXPECT_EQ(modes(emitText("  %x: f16 = neg 1.0h\n")), std::pair(size_t{0}, size_t{0}));
+}
+
+TEST(Spirv, print_is_debug_printf_where_the_device_has_it) {
+  const std::string line = "  print 1.5f, true, 2.0h, -3i, 4u {location = [\"100% a.wgsl\", 3, 5]}\n";
+  const std::string text = emitText(line, kAll);
+  EXPECT_EQ(count(text, "OpExtension \"SPV_KHR_non_semantic_info\""), 1u) << text;
+  EXPECT_EQ(count(text, "\"100%% a.wgsl:3:5: workgroup (%v3u), local (%v3u): %f %u %f %d %u\n\""), 1u) << text;
+  EXPECT_EQ(count(text, "\"NonSemantic.DebugPrintf\""), 1u) << text;
+  EXPECT_EQ(count(text, "OpExtInst %void"), 1u) << text;
+  const std::string without = emitText(line);
+  EXPECT_EQ(count(without, "DebugPrintf") + count(without, "non_semantic") + count(without, "OpExtInst %"), 0u) << without;
 }
 
 TEST(Spirv, module_without_entry_point_is_refused) {
@@ -161,6 +174,16 @@ std::string loopOver(const std::string& begin, const std::string& test, const st
   return emitText("  %k: ptr<function, u32> = var " + begin + "\n  loop {\n    %k0: u32 = load %k\n" + test +
                   "    if %stop {\n      break\n    }\n" + body + "  } continuing {\n    %k1: u32 = load %k\n" + step +
                   "    store %k, %next\n  }\n");
+}
+
+TEST(Spirv, equal_names_are_few) {
+  std::string text = "lockstep.kernel 1\nvar @out: array<u32> {access = read_write, binding = 0, group = 0, space = storage}\n";
+  text += "fn @f(%x: u32) -> u32 {\n  %twice: u32 = add %x, %x\n  return %twice\n}\n";
+  text += "fn @main(%i: u32 {builtin = local_invocation_index}) {workgroup_size = [1, 1, 1]} {\n";
+  text += "  %p: ptr<storage, u32, read_write> = access @out, %i\n";
+  for (int k = 0; k < 300; ++k) text += fmt::format("  %{0}: u32 = call @f({0}u)\n  store %p, %{0}\n", k);
+  const auto words = emitSpirv(kernel::validate(kernel::parse(text + "}\n").orThrow()).orThrow(), {}).orThrow();
+  EXPECT_EQ(count(disassemble(words), "\"twice\""), 100u);
 }
 
 bool countsDown(const std::string& text) { return count(text, "%rounds = OpVariable") == 1; }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <span>
+
 #include "frontend/wgsl/limits.h"
 #include "tests/wgsl/wgsl_reading.h"
 
@@ -30,6 +32,20 @@ std::string errorsOf(const std::string& source) {
 std::string warningsOf(const std::string& source, std::array<uint32_t, 3> groups = {}) {
   std::vector<Warning> warnings;
   const auto module = read(source, {.file_name = "k", .overrides = {}, .groups = groups, .warnings = &warnings});
+  EXPECT_TRUE(module.ok()) << toString(module.diagnostics());
+  std::string text;
+  for (const Warning& warning : warnings) text += describe(warning.diagnostic);
+  return text;
+}
+
+/// Warnings for a dispatch of one workgroup whose uniform buffers hold these words.
+std::string warningsWith(const std::string& source, const std::vector<uint32_t>& uniform) {
+  std::vector<Warning> warnings;
+  const auto contents = [&](const kernel::Module&, const kernel::GlobalVariable&) {
+    const auto bytes = std::as_bytes(std::span(uniform));
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
+  };
+  const auto module = read(source, {.file_name = "k", .overrides = {}, .groups = {1, 1, 1}, .uniforms = contents, .warnings = &warnings});
   EXPECT_TRUE(module.ok()) << toString(module.diagnostics());
   std::string text;
   for (const Warning& warning : warnings) text += describe(warning.diagnostic);
@@ -165,6 +181,44 @@ TEST(Defects, productsThatDoNotFit_areWarnedAboutOnceTheDispatchIsKnown) {
   EXPECT_FALSE(warns("if (i < 40) { x[i * 100000000u] = 1; }"));
   EXPECT_TRUE(warns("if (i < 50) { x[i * 100000000u] = 1; }"));
   EXPECT_FALSE(warns("x[(i * 100000000u) % 64] = 1;"));
+}
+
+TEST(Defects, lintsKnowWhatUniformBuffersHold) {
+  const std::string source =
+      "struct Size { rows: u32, dims: vec2u, strides: array<vec4i, 2> }\n"
+      "@group(0) @binding(0) var<uniform> size: Size;\n"
+      "@group(0) @binding(1) var<storage, read_write> x: array<f32>;\n"
+      "@compute @workgroup_size(64) fn main(@builtin(local_invocation_index) i: u32) {\n"
+      "  let dims = size.dims;\n"
+      "  if (i < size.rows) { x[i * dims.y * u32(size.strides[1].z)] = 1; }\n"
+      "}\n";
+  std::vector<uint32_t> words(12);
+  const auto set = [&](uint32_t rows, uint32_t height, uint32_t stride) {
+    words[0] = rows;
+    words[3] = height;
+    words[10] = stride;
+  };
+  EXPECT_EQ(warningsWith(source, {}), "");
+  set(64, 65536, 1040);
+  EXPECT_EQ(warningsWith(source, words), "");
+  set(64, 65536, 1041);
+  EXPECT_TRUE(warningsWith(source, words)
+                  .starts_with("6:26+35 wgsl.lint: the index wraps: 'i * dims.y * u32(size.strides[1].z)' reaches "
+                               "4298047488, more than u32 can hold\n"))
+      << warningsWith(source, words);
+  set(63, 65536, 1041);
+  EXPECT_EQ(warningsWith(source, words), "");
+  set(0, 65536, 1041);
+  EXPECT_EQ(warningsWith(source, words), "");
+  // Nobody gets to the index: not in a loop without rounds, and not behind a condition that does not hold.
+  for (const char* unreached :
+       {"if (n > 3) { x[t - 1] = 1; }", "for (var k = 0u; k < n; k++) { x[k - 2] = 1; }", "if (n == 3) { x[t - 1] = 1; }",
+        "if (n != 0) { x[t - 1] = 1; }", "if (n <= 0) { return; } x[t - 1] = 1;"}) {
+    const std::string text = std::string(kBody) + unreached + " }";
+    EXPECT_NE(warningsOf(text), "") << unreached;
+    EXPECT_EQ(warningsWith(text, {0}), "") << unreached;
+  }
+  EXPECT_NE(warningsWith(std::string(kBody) + "if (n == 0) { x[t - 1] = 1; } }", {0}), "");
 }
 
 TEST(Defects, limits_areNamedWithValueMaximumAndRemedy) {

@@ -47,9 +47,21 @@ TEST(Errors, mixedOperators_needParentheses) {
     const std::string error = firstError(std::string("fn f(a: i32, b: i32, c: i32) { _ = ") + expression + "; }");
     EXPECT_NE(error.find("need parentheses when they are mixed"), std::string::npos) << expression << " gave " << error;
   }
-  constexpr const char* kGood[] = {"a & b & c",       "(a & b) == c", "a + b * c - a", "a < b && b < c && a < c",
-                                   "(a << 1u) << 2u", "a << 1u == b", "a + b < c - a", "a | (b & c)",
-                                   "a * b % c",       "-a - -b",      "a--b",          "a---b--c",
+  constexpr const char* kGood[] = {"a & b & c",
+                                   "(a & b) == c",
+                                   "a + b * c - a",
+                                   "a < b && b < c && a < c",
+                                   "(a << 1u) << 2u",
+                                   "a << 1u == b",
+                                   "a + b < c - a",
+                                   "a | (b & c)",
+                                   "a * b % c",
+                                   "-a - -b",
+                                   "a--b",
+                                   "a---b--c",
+                                   "--a",
+                                   "-(--a)",
+                                   "a * ---b",
                                    "a == b || a != c"};
   for (const char* expression : kGood) readGood(std::string("fn f(a: i32, b: i32, c: i32) { _ = ") + expression + "; }");
 }
@@ -287,6 +299,8 @@ TEST(Errors, attributes_standWhereTheyBelong) {
       {"fn f() { @size(4) var a: i32; }", "1:10 wgsl.attribute: attribute 'size' is not allowed on a local variable"},
       {"fn f() { @must_use f(); }", "1:10 wgsl.syntax: attributes are not allowed on this statement"},
       {"fn f() { @compute if true {} }", "1:10 wgsl.attribute: attribute 'compute' is not allowed on a statement"},
+      {"@compute @workgroup_size(1) fn f(@builtin((local_invocation_index)) i: u32) {}",
+       "1:34 wgsl.attribute: attribute 'builtin' needs the name of a builtin value"},
       {"fn f(@builtin(local_invocation_index) i: u32) {}", "1:6 wgsl.attribute: attribute 'builtin' is not allowed on a parameter"},
       {"struct S { @invariant a: vec4f }", "1:12 wgsl.attribute: attribute 'invariant' needs @builtin(position)"},
       {"struct S { @location(0) a: bool }", "1:12 wgsl.type: a value of type bool cannot have a location"},

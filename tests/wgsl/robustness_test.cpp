@@ -91,6 +91,27 @@ TEST(Robustness, aSwitch_hasAtMost16383Selectors) {
   EXPECT_EQ(firstError(switchOf(16384)), "16385:6 wgsl.limit: a switch has at most 16383 case selectors, this one has 16384");
 }
 
+TEST(Robustness, aFunction_hasAtMost255Parameters) {
+  const auto functionOf = [](int count) {
+    std::string source = "fn f(";
+    for (int i = 0; i < count; ++i) source += fmt::format("p{}: i32,\n", i);
+    return source + ") {}";
+  };
+  EXPECT_EQ(firstError(functionOf(255)), "accepted");
+  EXPECT_EQ(firstError(functionOf(256)), "256:1 wgsl.limit: a function has at most 255 parameters, 'f' has 256");
+  EXPECT_NE(firstError(functionOf(20000)).find("'f' has 20000"), std::string::npos);
+}
+
+TEST(Robustness, aStruct_hasAtMost16383Members) {
+  const auto structOf = [](int count) {
+    std::string source = "struct S {\n";
+    for (int i = 0; i < count; ++i) source += fmt::format("m{}: i32,\n", i);
+    return source + "}";
+  };
+  EXPECT_EQ(firstError(structOf(16383)), "accepted");
+  EXPECT_EQ(firstError(structOf(16384)), "16385:1 wgsl.limit: a struct has at most 16383 members, 'S' has 16384");
+}
+
 TEST(Robustness, longButFlatInput_isAccepted) {
   readGood("const a = 0" + repeated(" + 1", 20000) + "; const_assert a == 20000;");
   readGood("fn f(x: i32) -> i32 { return x" + repeated(" + x", 20000) + "; }");

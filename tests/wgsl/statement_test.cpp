@@ -27,6 +27,7 @@ TEST(Statements, everyForm_isRead) {
       "var i = 0; loop { if i > 3 { break; } continuing { i++; } }",
       "var i = 0; loop { let j = i * 2; continuing { i += j + 1; break if i > 10; } }",
       "loop { return; }",
+      "_ = 9223372036854775807; _ = 1e300; _ = vec2(1e300, 1) * 2;",
       "loop { if id.x > 3 { continue; } return; continuing { out[1] = 2; } }",
       "loop { return; let dead = 1; continuing { out[0] = dead; } }",
       "switch id.x { case 0, 1u: { out[0] = 1; } case 2 { break; } default: { return; } }",

@@ -177,6 +177,26 @@ TEST(Writer, namesStay_unlessTheTextNeedsTheWord) {
   expectRoundTrip(module);
 }
 
+TEST(Writer, wordsOfTheTextAreTaken_onlyWhereItHasThem) {
+  const std::string text = write(readGood("@group(0) @binding(0) var<storage> uniform: array<i32>; fn f() -> i32 { return uniform[0]; }"));
+  EXPECT_NE(text.find("var<storage, read> uniform: array<i32>;"), std::string::npos) << text;
+  // `u32` is of no type here until the writer says the type of x.
+  expectRoundTrip(readGood("var<private> u32 = array(1f); fn f() -> f32 { let x = select(1u, 2u, u32[0] > 0); return u32[x]; }"));
+}
+
+TEST(Writer, manyEqualNames_takeLinearTime) {
+  std::string source = "fn f(n: i32) -> i32 { var sum = n;";
+  for (int i = 0; i < 20000; ++i) source += " { let x = sum * 3; sum += x + x; }";
+  const kernel::Module module = readGood(source + " return sum; }");
+  EXPECT_NE(write(module).find("let x_19999 = sum * 3i;"), std::string::npos);
+}
+
+TEST(Writer, anAddressInPassing_isNoPlaceOfItsOwn) {
+  const std::string source = "struct S { a: array<array<i32, 4>, 4> } fn f(i: u32) -> i32 { var s: S; ";
+  EXPECT_EQ(print(readGood(source + "(&(&s.a)[i])[2] = 1; return (*&(*&s).a)[1][i]; }")),
+            print(readGood(source + "s.a[i][2] = 1; return s.a[1][i]; }")));
+}
+
 TEST(Writer, placesAreWrittenOnce) {
   const std::string source =
       "@group(0) @binding(0) var<storage, read_write> y: array<vec4<f32>>;\n"

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+// The readers of kernels: WGSL and the text of the kernel IR.
 #include "tests/fuzz/entries.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "frontend/io/safetensors.h"
 #include "frontend/wgsl/format.h"
 #include "frontend/wgsl/token.h"
 #include "frontend/wgsl/wgsl.h"
-#include "ir/graph/graph.h"
 #include "ir/kernel/isolate_entry.h"
 #include "ir/kernel/module.h"
-#include "ir/program/program.h"
+#include "tests/fuzz/promises.h"
 #ifdef LOCKSTEP_VULKAN
 #include "backends/vulkan/spirv.h"
 #endif
@@ -24,39 +22,11 @@ namespace lockstep::fuzz {
 
 namespace {
 
-std::string_view textOf(std::span<const std::byte> input) { return {reinterpret_cast<const char*>(input.data()), input.size()}; }
-
-void require(bool holds, std::string_view promise) {
-  if (!holds) throw std::logic_error(std::string(promise));
-}
-
-void requireDiagnostic(const Diagnostic& diagnostic) {
-  require(!diagnostic.code.empty() && !diagnostic.message.empty(), "a diagnostic has a code and a message");
-  (void)toString(diagnostic);
-}
-
-/// The answer of a reader or validator: a refusal says why.
-template <class T>
-void requireAnswer(const Result<T>& result) {
-  if (result.ok()) return;
-  require(!result.diagnostics().empty(), "a refusal has a diagnostic");
-  for (const Diagnostic& diagnostic : result.diagnostics()) requireDiagnostic(diagnostic);
-}
-
-/// Prints of values rather than values, because NaN differs from itself.
-template <class Value, class Parse>
-void requireStableText(const Value& value, const Parse& parse) {
-  const std::string text = print(value);
-  const auto again = parse(text);
-  require(again.ok(), "a printed text parses");
-  require(print(*again) == text, "print after parse changes nothing");
-}
-
 /// The writer makes up names of results and parameters and changes those that hide a word it needs.
 kernel::Module withoutNames(kernel::Module module) {
-  for (kernel::Value& value : module.values) {
-    if (value.kind == kernel::ValueKind::Instruction || value.kind == kernel::ValueKind::Parameter) value.name.clear();
-  }
+  for (kernel::Value& value : module.values) value.name.clear();
+  for (kernel::GlobalVariable& global : module.globals) global.name.clear();
+  for (kernel::Function& function : module.functions) function.name.clear();
   return kernel::canonical(module);
 }
 
@@ -70,15 +40,6 @@ std::vector<std::string> tokensOf(std::string_view text) {
 
 }  // namespace
 
-void readGraph(std::span<const std::byte> input) {
-  const auto parse = [](std::string_view text) { return graph::parse(text); };
-  const Result<graph::Graph> graph = parse(textOf(input));
-  requireAnswer(graph);
-  if (!graph.ok()) return;
-  requireStableText(*graph, parse);
-  requireAnswer(graph::validate(*graph));
-}
-
 void readKernel(std::span<const std::byte> input) {
   const auto parse = [](std::string_view text) { return kernel::parse(text); };
   const Result<kernel::Module> module = parse(textOf(input));
@@ -86,16 +47,6 @@ void readKernel(std::span<const std::byte> input) {
   if (!module.ok()) return;
   requireStableText(*module, parse);
   requireAnswer(kernel::validate(*module));
-}
-
-void readProgram(std::span<const std::byte> input) {
-  const auto parse = [](std::string_view text) { return program::parse(text); };
-  const Result<program::Program> program = parse(textOf(input));
-  requireAnswer(program);
-  if (!program.ok()) return;
-  requireStableText(*program, parse);
-  requireAnswer(program::validateStructure(*program));
-  requireAnswer(program::validate(*program));
 }
 
 void readWgsl(std::span<const std::byte> input) {
@@ -155,15 +106,6 @@ void readFormat(std::span<const std::byte> input) {
   require(tokensOf(*once) == tokensOf(text), "a formatted text has the same tokens");
   const Result<std::string> twice = wgsl::format(*once);
   require(twice.ok() && *twice == *once, "a formatted text is formatted");
-}
-
-void readSafetensors(std::span<const std::byte> input) {
-  const Result<io::TensorFile> file = io::parseSafetensors(input, "input");
-  requireAnswer(file);
-  if (!file.ok()) return;
-  for (const auto& [name, array] : file->tensors) {
-    require(array.toDoubles().size() == array.elementCount(), "an array has the elements of its shape");
-  }
 }
 
 }  // namespace lockstep::fuzz
