@@ -223,6 +223,22 @@ TEST_P(Conformance, subgroup_shuffles) {
             });
 }
 
+// WGSL leaves these open; our backends do not, so that a kernel gives one result everywhere.
+TEST_P(Conformance, subgroup_shuffles_from_beyond) {
+  check(*backend_, kAll, R"(
+    %last: u32 = sub %size, 1u
+    %far: u32 = add %size, %x
+    %a: u32 = subgroup_shuffle %x, %last
+    %b: u32 = subgroup_shuffle %x, %far
+    %equal: bool = eq %a, %b
+    %c: u32 = convert %equal
+    %d: u32 = subgroup_shuffle_up %x, %size
+    %e: u32 = subgroup_shuffle_up %x, 1u
+    %f: u32 = subgroup_shuffle_down %x, %size
+    %r: vec4<u32> = construct %c, %d, %e, %f)",
+        [](const Lanes& lanes, uint32_t self) { return Expected{1, 0, self == 0 ? 0 : at(lanes, self - 1), 0}; });
+}
+
 TEST_P(Conformance, subgroup_broadcast) {
   check(*backend_, kAll, R"(
     %a: u32 = subgroup_broadcast %x, 3u
