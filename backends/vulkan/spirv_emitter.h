@@ -127,7 +127,7 @@ class Emitter {
   // spirv_subgroups.cpp
   spv::Id emitSubgroup(const kernel::Instruction& in);
   spv::Id lastLaneAtMost(spv::Id lane);
-  /// Whether the lane that a shuffle by a distance reads from is one of the subgroup.
+  /// Whether the lane that a shuffle by a distance or a mask reads from is one of the subgroup.
   spv::Id hasSource(const kernel::Instruction& in);
 
   // spirv_print.cpp

@@ -266,7 +266,9 @@ TEST_P(Conformance, subgroup_shuffles_from_beyond) {
     %d: u32 = subgroup_shuffle_up %x, %size
     %e: u32 = subgroup_shuffle_up %x, 1u
     %f: u32 = subgroup_shuffle_down %x, %size
-    %r: vec4<u32> = construct %c, %d, %e, %f)",
+    %g: u32 = subgroup_shuffle_xor %x, %size
+    %h: u32 = or %f, %g
+    %r: vec4<u32> = construct %c, %d, %e, %h)",
         [](const Lanes& lanes, uint32_t self) { return Expected{1, 0, self == 0 ? 0 : at(lanes, self - 1), 0}; });
 }
 
