@@ -80,8 +80,8 @@ class ProgramRunner {
     outcome.why = std::move(why);
   }
   /// A device with another size splits a workgroup in another way. The reference has the size that traces are recorded with; for another
-  /// one it can tell what is right where the device takes invocations in the order of their indices. Where it does not (a CPU driver may
-  /// take those of one row), nobody can tell, so the test is unsupported there.
+  /// one it can tell what is right where the device takes invocations in the order of their indices. Where it need not, nobody can tell, so
+  /// a test that gives something else is unsupported there.
   [[nodiscard]] bool hasOtherSubgroups(const kernel::Module& module) const {
     const DeviceInfo& device = backend_->device();
     return subgroup_lanes_ && std::ranges::count(module.capabilities, kernel::Capability::Subgroups) != 0 &&

@@ -153,6 +153,7 @@ void examine(DeviceFacts& facts, Answers& answers) {
   facts.spirv.debug_printf = offers(facts, answers, VK_KHR_SHADER_NON_SEMANTIC_INFO_EXTENSION_NAME, VK_API_VERSION_1_3);
   vkGetPhysicalDeviceProperties2(facts.handle, &properties);
   vkGetPhysicalDeviceFeatures2(facts.handle, &features);
+  facts.spirv.longest_row = facts.properties.limits.maxComputeWorkGroupSize[0];
   facts.max_allocation_bytes = answers.maintenance3.maxMemoryAllocationSize;
   facts.memory_budget = answers.has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   if (facts.memory_budget) facts.extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);

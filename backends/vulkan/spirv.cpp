@@ -60,7 +60,12 @@ std::vector<uint32_t> Emitter::run() {
   std::string name = spirvEntryPoint(entry_);
   spv::Function* function = builder_.makeEntryPoint(name.c_str());
   entry_point_ = builder_.addEntryPoint(spv::ExecutionModelGLCompute, function, name.c_str());
-  const std::array<uint32_t, 3> size = *entry_.workgroup_size;
+  const bool subgroups = std::ranges::find(module_.capabilities, kernel::Capability::Subgroups) != module_.capabilities.end();
+  std::array<uint32_t, 3> size = *entry_.workgroup_size;
+  // A driver may make subgroups of each row of a workgroup, mostly empty ones, and some number them wrongly then.
+  const uint32_t invocations = size[0] * size[1] * size[2];
+  is_row_ = subgroups && invocations != size[0] && invocations <= options_.longest_row;
+  if (is_row_) size = {invocations, 1, 1};
   builder_.addExecutionMode(function, spv::ExecutionModeLocalSize, static_cast<int>(size[0]), static_cast<int>(size[1]),
                             static_cast<int>(size[2]));
   const bool f16 = std::ranges::find(module_.capabilities, kernel::Capability::F16) != module_.capabilities.end();
@@ -75,7 +80,6 @@ std::vector<uint32_t> Emitter::run() {
   control(f16 && options_.preserve_signed_zero_inf_nan_f16, spv::CapabilitySignedZeroInfNanPreserve,
           spv::ExecutionModeSignedZeroInfNanPreserve, 16);
   control(f16 && options_.round_to_nearest_even_f16, spv::CapabilityRoundingModeRTE, spv::ExecutionModeRoundingModeRTE, 16);
-  const bool subgroups = std::ranges::find(module_.capabilities, kernel::Capability::Subgroups) != module_.capabilities.end();
   if (subgroups && options_.subgroup_uniform_control_flow) {
     builder_.addExtension("SPV_KHR_subgroup_uniform_control_flow");
     builder_.addExecutionMode(function, spv::ExecutionModeSubgroupUniformControlFlowKHR);

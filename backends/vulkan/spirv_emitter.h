@@ -77,7 +77,9 @@ class Emitter {
   void declareBuffer(const kernel::GlobalVariable& global);
   void declareInputs();
   spv::Id inputVariable(kernel::Builtin builtin);
-  spv::Id input(kernel::Builtin builtin) { return builder_.createLoad(inputVariable(builtin), spv::NoPrecision); }
+  spv::Id input(kernel::Builtin builtin);
+  /// local_invocation_id of a workgroup that is a row.
+  spv::Id placeInRow();
   spv::Id gridIndex(spv::Id id, const std::array<uint32_t, 3>& cell);
   void zeroPrivateMemory();
   void zeroWorkgroupMemory();
@@ -128,7 +130,7 @@ class Emitter {
   // spirv_subgroups.cpp
   spv::Id emitSubgroup(const kernel::Instruction& in);
   spv::Id lastLaneAtMost(spv::Id lane);
-  /// Whether the lane that a shuffle by a distance reads from is one of the subgroup.
+  /// Whether the lane that a shuffle by a distance or a mask reads from is one of the subgroup.
   spv::Id hasSource(const kernel::Instruction& in);
 
   // spirv_print.cpp
@@ -211,6 +213,7 @@ class Emitter {
   spv::Id debug_printf_ = spv::NoResult;
   spv::Instruction* entry_point_ = nullptr;
   bool has_storage_barrier_ = false;
+  bool is_row_ = false;  ///< the workgroup is declared as one row of its invocations
   bool left_out_print_ = false;
   std::vector<spv::Id> ids_;                  ///< by value; overwritten when a function is inlined again
   std::vector<std::optional<Place>> places_;  ///< by value

@@ -92,14 +92,14 @@ spv::Id Emitter::emitSubgroup(const kernel::Instruction& in) {
   if (row.direction != kNoGroup) operands.emplace_back(true, u32(row.direction));
   if (in.op == Op::SubgroupShuffle) operands.back().word = lastLaneAtMost(operands.back().word);
   const spv::Id made = builder_.createOp(op, valueType(in.type), operands);
-  if (in.op != Op::SubgroupShuffleUp && in.op != Op::SubgroupShuffleDown) return made;
+  if (in.op != Op::SubgroupShuffleUp && in.op != Op::SubgroupShuffleDown && in.op != Op::SubgroupShuffleXor) return made;
   const kernel::Type type = types_[in.type];
   const spv::Id inside = splat(hasSource(in), kernel::Scalar::Bool, type.width());
   return builder_.createTriOp(spv::OpSelect, valueType(in.type), inside, made, builder_.makeNullConstant(valueType(in.type)));
 }
 
 // What lies beyond the subgroup is undefined in SPIR-V, and drivers differ. As on the reference, a shuffle from there takes the last lane,
-// and one from a distance gives 0.
+// and one by a distance or a mask gives 0.
 spv::Id Emitter::lastLaneAtMost(spv::Id lane) {
   const spv::Id type = scalarType(kernel::Scalar::U32);
   const spv::Id last = builder_.createBinOp(spv::OpISub, type, input(kernel::Builtin::SubgroupSize), u32(1));
@@ -110,8 +110,11 @@ spv::Id Emitter::hasSource(const kernel::Instruction& in) {
   const spv::Id type = scalarType(kernel::Scalar::U32), condition = scalarType(kernel::Scalar::Bool);
   const spv::Id delta = value(in.operands[1]), lane = input(kernel::Builtin::SubgroupInvocationId);
   if (in.op == Op::SubgroupShuffleUp) return builder_.createBinOp(spv::OpULessThanEqual, condition, delta, lane);
-  const spv::Id above = builder_.createBinOp(spv::OpISub, type, input(kernel::Builtin::SubgroupSize), lane);
-  return builder_.createBinOp(spv::OpULessThan, condition, delta, above);
+  const spv::Id size = input(kernel::Builtin::SubgroupSize);
+  if (in.op == Op::SubgroupShuffleXor) {
+    return builder_.createBinOp(spv::OpULessThan, condition, builder_.createBinOp(spv::OpBitwiseXor, type, lane, delta), size);
+  }
+  return builder_.createBinOp(spv::OpULessThan, condition, delta, builder_.createBinOp(spv::OpISub, type, size, lane));
 }
 
 }  // namespace lockstep::vulkan

@@ -282,6 +282,28 @@ spv::Id Emitter::inputVariable(kernel::Builtin builtin) {
   return variable;
 }
 
+spv::Id Emitter::input(kernel::Builtin builtin) {
+  if (is_row_ && builtin == kernel::Builtin::LocalInvocationId) return placeInRow();
+  if (is_row_ && builtin == kernel::Builtin::GlobalInvocationId) {
+    const std::array<uint32_t, 3> size = *entry_.workgroup_size;
+    const spv::Id type = lanesType(Scalar::U32, 3);
+    const spv::Id extent = builder_.makeCompositeConstant(type, {u32(size[0]), u32(size[1]), u32(size[2])});
+    const spv::Id corner = builder_.createBinOp(spv::OpIMul, type, input(kernel::Builtin::WorkgroupId), extent);
+    return builder_.createBinOp(spv::OpIAdd, type, corner, placeInRow());
+  }
+  return builder_.createLoad(inputVariable(builtin), spv::NoPrecision);
+}
+
+spv::Id Emitter::placeInRow() {
+  const std::array<uint32_t, 3> size = *entry_.workgroup_size;
+  const spv::Id type = scalarType(Scalar::U32), index = input(kernel::Builtin::LocalInvocationIndex);
+  const spv::Id rows = builder_.createBinOp(spv::OpUDiv, type, index, u32(size[0]));
+  const spv::Id x = builder_.createBinOp(spv::OpUMod, type, index, u32(size[0]));
+  const spv::Id y = builder_.createBinOp(spv::OpUMod, type, rows, u32(size[1]));
+  const spv::Id z = builder_.createBinOp(spv::OpUDiv, type, rows, u32(size[1]));
+  return builder_.createCompositeConstruct(lanesType(Scalar::U32, 3), {x, y, z});
+}
+
 /// The place of `id` in a grid of num_workgroups cells of this size, x first.
 spv::Id Emitter::gridIndex(spv::Id id, const std::array<uint32_t, 3>& cell) {
   spv::Id type = scalarType(Scalar::U32), groups = input(kernel::Builtin::NumWorkgroups);

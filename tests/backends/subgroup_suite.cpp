@@ -91,6 +91,37 @@ std::optional<uint32_t> at(const Lanes& lanes, uint32_t lane) {
   return found == lanes.end() ? std::nullopt : std::optional(found->second);
 }
 
+// In three dimensions too, every invocation is a lane of its own, and the ids are those of the workgroup as written.
+TEST_P(Conformance, subgroup_lanes_of_a_box) {
+  if (!backend_->device().profile.subgroups) GTEST_SKIP() << "the device has no subgroup operations";
+  const std::string_view body = R"(enable subgroups
+var @out: array<vec4<u32>> {access = read_write, binding = 0, group = 0, space = storage}
+fn @main(%gid: vec3<u32> {builtin = global_invocation_id}, %lid: vec3<u32> {builtin = local_invocation_id},
+         %index: u32 {builtin = local_invocation_index}, %group: u32 {builtin = workgroup_index}, %sub: u32 {builtin = subgroup_id},
+         %lane: u32 {builtin = subgroup_invocation_id}) {workgroup_size = [5, 4, 2]} {
+  %digits: vec3<u32> = construct 1u, 100u, 10000u
+  %g: u32 = dot %gid, %digits
+  %l: u32 = dot %lid, %digits
+  %first: u32 = mul %group, 40u
+  %i: u32 = add %first, %index
+  %r: vec4<u32> = construct %sub, %lane, %g, %l
+  %o: ptr<storage, vec4<u32>, read_write> = access @out, %i
+  store %o, %r
+}
+)";
+  const std::vector<Words> out = run(body, {Words(4 * 160)}, {2, 1, 2});
+  for (uint32_t group = 0; group < 4; ++group) {
+    std::map<std::pair<uint32_t, uint32_t>, uint32_t> lanes;
+    for (uint32_t k = 0; k < 40; ++k) {
+      const uint32_t* r = &out[0][(group * 40 + k) * 4];
+      const uint32_t x = k % 5, y = k / 5 % 4, z = k / 20;
+      EXPECT_TRUE(lanes.emplace(std::pair(r[0], r[1]), k).second) << "two invocations are lane " << r[1] << " of subgroup " << r[0];
+      EXPECT_EQ(r[2], x + group % 2 * 5 + y * 100 + (z + group / 2 * 2) * 10000);
+      EXPECT_EQ(r[3], x + y * 100 + z * 10000);
+    }
+  }
+}
+
 TEST_P(Conformance, subgroup_sums_and_scans) {
   checkBoth(*backend_, R"(
     %a: u32 = subgroup_add %x
@@ -235,7 +266,9 @@ TEST_P(Conformance, subgroup_shuffles_from_beyond) {
     %d: u32 = subgroup_shuffle_up %x, %size
     %e: u32 = subgroup_shuffle_up %x, 1u
     %f: u32 = subgroup_shuffle_down %x, %size
-    %r: vec4<u32> = construct %c, %d, %e, %f)",
+    %g: u32 = subgroup_shuffle_xor %x, %size
+    %h: u32 = or %f, %g
+    %r: vec4<u32> = construct %c, %d, %e, %h)",
         [](const Lanes& lanes, uint32_t self) { return Expected{1, 0, self == 0 ? 0 : at(lanes, self - 1), 0}; });
 }
 

@@ -78,6 +78,19 @@ TEST(Spirv, print_is_debug_printf_where_the_device_has_it) {
   EXPECT_EQ(count(without, "DebugPrintf") + count(without, "non_semantic") + count(without, "OpExtInst %"), 0u) << without;
 }
 
+TEST(Spirv, workgroups_with_subgroups_are_rows) {
+  const auto sizeOf = [](const std::string& head, const std::string& size, const SpirvOptions& options) {
+    const std::string text = "lockstep.kernel 1\n" + head + "fn @main() {workgroup_size = " + size + "} {\n}\n";
+    const std::string spirv = disassemble(emitSpirv(kernel::validate(kernel::parse(text).orThrow()).orThrow(), options).orThrow());
+    const size_t at = spirv.find("LocalSize ");
+    return spirv.substr(at, spirv.find('\n', at) - at);
+  };
+  EXPECT_EQ(sizeOf("enable subgroups\n", "[8, 4, 4]", {}), "LocalSize 128 1 1");
+  EXPECT_EQ(sizeOf("", "[8, 4, 4]", {}), "LocalSize 8 4 4");
+  EXPECT_EQ(sizeOf("enable subgroups\n", "[8, 8, 4]", {}), "LocalSize 8 8 4") << "a device need not take a row of 256";
+  EXPECT_EQ(sizeOf("enable subgroups\n", "[8, 8, 4]", {.longest_row = 256}), "LocalSize 256 1 1");
+}
+
 TEST(Spirv, module_without_entry_point_is_refused) {
   kernel::Module module = kernel::parse("lockstep.kernel 1\nfn @f() {\n}\n").orThrow();
   auto words = emitSpirv(kernel::validate(std::move(module)).orThrow(), {});
