@@ -144,6 +144,7 @@ constexpr auto kExtensions =
     std::to_array<std::string_view>({"clip_distances", "dual_source_blending", "f16", "primitive_index", "subgroups"});
 
 constexpr auto kFeatures = std::to_array<std::string_view>({
+    "fragment_depth",
     "linear_indexing",
     "packed_4x8_integer_dot_product",
     "pointer_composite_access",

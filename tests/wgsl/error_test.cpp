@@ -72,6 +72,7 @@ TEST(Errors, identifiers_areThoseOfUnicode) {
   }
   constexpr Case kCases[] = {
       {"const a→b = 1;", "1:8 wgsl.syntax: character '→' is not part of WGSL"},
+      {"const a\U00031789 = 1;", "1:8 wgsl.syntax: character '\U00031789' is not part of WGSL"},  // newer than Unicode 14
       {"const ·a = 1;", "1:7 wgsl.syntax: character '·' is not part of WGSL"},
       {"const 😀 = 1;", "1:7 wgsl.syntax: character '😀' is not part of WGSL"},
       {"const a\xC0\x80 = 1;", "1:8 wgsl.syntax: byte 0xc0 is not UTF-8 text"},
