@@ -273,6 +273,9 @@ Ty Checker::checkStruct(const StructDecl& decl) {
         if (attribute.name == "align") {
           if (!std::has_single_bit(*number)) {
             bad(kAttribute, attribute.span, fmt::format("alignment {} is not a power of two", *number));
+          } else if (*number < types_.alignOf(out.type)) {
+            bad(kAttribute, attribute.span,
+                fmt::format("alignment {} is below the {} that type {} needs", *number, types_.alignOf(out.type), name(out.type)));
           }
           out.align = *number;
         } else {

@@ -146,6 +146,7 @@ constexpr auto kExtensions =
 /// The first is Tint's name for `print`.
 constexpr auto kFeatures = std::to_array<std::string_view>({
     "chromium_print",
+    "fragment_depth",
     "linear_indexing",
     "packed_4x8_integer_dot_product",
     "pointer_composite_access",

@@ -137,9 +137,6 @@ EntityId Checker::checkLocal(const VariableDecl& decl) {
   } else if (!type.valid()) {
     type = fail(kType, decl.name_span, fmt::format("variable '{}' has neither a type nor a value", decl.name));
   }
-  if (entity.kind == EntityKind::Var && type != kError && types_.isMisaligned(type)) {
-    type = fail(kType, decl.name_span, fmt::format("type {} {}", name(type), whyNotIn(type, AddressSpace::Function, Access::ReadWrite)));
-  }
   const bool pointer_let = entity.kind == EntityKind::Let && types_.isPointer(type);
   if (type != kError && !types_.isConstructible(type) && !pointer_let) {
     type = fail(kType, decl.name_span, fmt::format("'{}' cannot have type {}", decl.name, name(type)));
@@ -259,12 +256,14 @@ Behavior Checker::checkLoop(const Stmt& stmt) {
   scopes_.enter();
   breakables_.back().body_scope = scopes_.depth();
   Behavior behavior = checkSequence(ast_[stmt.body].statements);
+  const bool always_returns = behavior == kReturn;  // then nothing reaches the continuing block
   if (stmt.continuing.valid()) {
     breakables_.back().in_continuing = true;
     behavior |= checkBlock(stmt.continuing);
   }
   scopes_.leave();
   breakables_.pop_back();
+  if (always_returns) return kReturn;
   if ((behavior & kBreak) != 0) return static_cast<Behavior>((behavior & ~(kBreak | kContinue)) | kNext);
   if ((behavior & kReturn) != 0) return kReturn;
   fail(kFlow, {stmt.span.begin, stmt.span.begin + 4}, "this loop never ends");

@@ -277,7 +277,6 @@ Ty Checker::pointerType(const Expr& expr) {
 
 /// Why no variable of the type can be in the address space; empty when one can.
 std::string Checker::whyNotIn(Ty type, AddressSpace space, Access access) const {
-  if (types_.isMisaligned(type)) return "has a member with an alignment below what the type of the member needs";
   const bool is_resource = space == AddressSpace::Uniform || space == AddressSpace::Storage;
   if (is_resource && !types_.isHostShareable(type)) return "cannot be shared with a buffer";
   if (types_.isRuntimeSized(type) && space != AddressSpace::Storage) return "is runtime-sized, which only storage buffers can be";

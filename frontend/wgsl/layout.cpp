@@ -45,7 +45,6 @@ Types::Facts Types::factsOf(Ty id) const {
     facts.constructible = type.count > 0 && type.override_count == 0 && element.constructible;
     facts.host_shareable = type.override_count == 0 && element.host_shareable;
     facts.atomic = element.atomic;
-    facts.misaligned = element.misaligned;
   } else if (type.kind == Kind::Atomic) {
     facts = facts_[type.element.index()];
     facts.depth = 2;
@@ -65,7 +64,6 @@ Types::Facts Types::factsOf(Ty id) const {
       facts.constructible = facts.constructible && part.constructible;
       facts.host_shareable = facts.host_shareable && part.host_shareable;
       facts.atomic = facts.atomic || part.atomic;
-      facts.misaligned = facts.misaligned || part.misaligned || align % part.align != 0;
     }
     facts.size = roundUp(facts.align, end);
   }

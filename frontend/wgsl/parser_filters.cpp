@@ -32,6 +32,7 @@ uint32_t Parser::parseFilter(uint32_t begin) {
   expect(",", "after the severity");
   const auto part = [&] {
     if (peek().kind != TokenKind::Identifier) fail(fmt::format("expected the name of a diagnostic rule, found '{}'", peek().text));
+    if (isReservedWord(peek().text)) fail(fmt::format("'{}' is a reserved word", peek().text));
     filter.rule += next().text;
   };
   const Span rule = peek().span;

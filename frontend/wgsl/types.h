@@ -120,8 +120,6 @@ class Types {
   [[nodiscard]] bool containsAtomic(Ty id) const { return facts_[id.index()].atomic; }
   [[nodiscard]] bool isRuntimeSized(Ty id) const;
   [[nodiscard]] bool isOverrideSized(Ty id) const;
-  /// A member somewhere in it has an @align below what its type needs, so that no variable can have the type.
-  [[nodiscard]] bool isMisaligned(Ty id) const { return facts_[id.index()].misaligned; }
   [[nodiscard]] uint32_t depth(Ty id) const { return facts_[id.index()].depth; }
   /// The same type with reference removed.
   [[nodiscard]] Ty value(Ty id) const { return isReference(id) ? (*this)[id].element : id; }
@@ -152,7 +150,7 @@ class Types {
   struct Facts {
     uint64_t align = 1, size = 0, scalars = 1;
     uint32_t depth = 1;
-    bool constructible = false, host_shareable = false, atomic = false, misaligned = false;
+    bool constructible = false, host_shareable = false, atomic = false;
   };
   Ty intern(const Type& type);
   Ty builtinResult(std::string name, std::vector<StructMember> members);

@@ -183,7 +183,8 @@ UniformityAnalysis::Flow UniformityAnalysis::visitLoop(const Stmt& stmt, NodeId 
   rollback(mark);
   apply(targets_.back().exits);
   targets_.pop_back();
-  const bool ends = (behavior & kBreak) != 0;
+  const bool always_returns = !stmt.condition.valid() && body.behavior == kReturn;  // nothing reaches the continuing block
+  const bool ends = (behavior & kBreak) != 0 && !always_returns;
   behavior = static_cast<Behavior>((behavior & kReturn) | (ends ? kNext : 0));
   return {.node = behavior == kNext ? flow : start, .behavior = behavior};
 }

@@ -82,7 +82,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
   std::string text;
   for (const std::string& word : words) text += word;
   if (text.empty() || text.size() > max_size) return LLVMFuzzerMutate(data, size, max_size);
-  std::memcpy(data, text.data(), text.size());
+  std::ranges::copy(text, data);
   return text.size();
 }
 

@@ -232,6 +232,8 @@ TEST(Filters, mistakes_areErrors) {
   constexpr std::pair<const char*, const char*> kCases[] = {
       {"diagnostic(none, subgroup_uniformity);", "1:12 wgsl.syntax: 'none' is not a severity"},
       {"diagnostic(off subgroup_uniformity);", "1:16 wgsl.syntax: expected ',' after the severity, found 'subgroup_uniformity'"},
+      {"diagnostic(off, active);", "1:17 wgsl.syntax: 'active' is a reserved word"},
+      {"diagnostic(off, mine.trait);", "1:22 wgsl.syntax: 'trait' is a reserved word"},
       {"diagnostic(off, 3);", "1:17 wgsl.syntax: expected the name of a diagnostic rule, found '3'"},
       {"diagnostic(off, subgroup_uniformity); diagnostic(info, subgroup_uniformity);",
        "1:39 wgsl.attribute: rule 'subgroup_uniformity' already has another severity"},

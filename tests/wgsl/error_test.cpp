@@ -72,6 +72,7 @@ TEST(Errors, identifiers_areThoseOfUnicode) {
   }
   constexpr Case kCases[] = {
       {"const a→b = 1;", "1:8 wgsl.syntax: character '→' is not part of WGSL"},
+      {"const a\U00031789 = 1;", "1:8 wgsl.syntax: character '\U00031789' is not part of WGSL"},  // newer than Unicode 14
       {"const ·a = 1;", "1:7 wgsl.syntax: character '·' is not part of WGSL"},
       {"const 😀 = 1;", "1:7 wgsl.syntax: character '😀' is not part of WGSL"},
       {"const a\xC0\x80 = 1;", "1:8 wgsl.syntax: byte 0xc0 is not UTF-8 text"},
@@ -192,6 +193,8 @@ TEST(Errors, constants_areChecked) {
 TEST(Errors, flow_isChecked) {
   constexpr Case kCases[] = {
       {"fn f() -> i32 { if true { return 1; } }", "1:39 wgsl.flow: function 'f' can end without returning a value"},
+      {"fn f(c: bool) -> i32 { loop { if c { return 1; } continuing { break if c; } } }",
+       "1:79 wgsl.flow: function 'f' can end without returning a value"},
       {"fn f() { loop { } }", "1:10 wgsl.flow: this loop never ends"},
       {"fn f() { for (;;) { } }", "1:10 wgsl.flow: this loop never ends"},
       {"fn f() { break; }", "1:10 wgsl.flow: 'break' is not inside a loop or switch"},
@@ -294,6 +297,8 @@ TEST(Errors, attributes_standWhereTheyBelong) {
       {"@compute @compute @workgroup_size(1) fn f() {}", "1:10 wgsl.attribute: attribute 'compute' is given twice"},
       {"@compute @workgroup_size(1, 1, 1, 1) fn f() {}", "1:10 wgsl.attribute: attribute 'workgroup_size' needs 1 to 3 arguments"},
       {"struct S { @size(4) @size(8) a: i32 }", "1:21 wgsl.attribute: attribute 'size' is given twice"},
+      {"struct S { @align(2) a: i32 }", "1:12 wgsl.attribute: alignment 2 is below the 4 that type i32 needs"},
+      {"struct S { @align(8) a: array<vec3f, 2> }", "1:12 wgsl.attribute: alignment 8 is below the 16 that type array<vec3<f32>, 2> needs"},
       {"struct S { @align(3) a: i32 }", "1:12 wgsl.attribute: alignment 3 is not a power of two"},
       {"struct S { @group(0) a: i32 }", "1:12 wgsl.attribute: attribute 'group' is not allowed on a struct member"},
       {"fn f() { @size(4) var a: i32; }", "1:10 wgsl.attribute: attribute 'size' is not allowed on a local variable"},

@@ -29,6 +29,7 @@ TEST(Statements, everyForm_isRead) {
       "loop { return; }",
       "_ = 9223372036854775807; _ = 1e300; _ = vec2(1e300, 1) * 2;",
       "loop { if id.x > 3 { continue; } return; continuing { out[1] = 2; } }",
+      "loop { if id.x > 1 { return; } else { return; } continuing { break if id.y > 3; } }",
       "loop { return; let dead = 1; continuing { out[0] = dead; } }",
       "switch id.x { case 0, 1u: { out[0] = 1; } case 2 { break; } default: { return; } }",
       "switch i32(id.x) { case -1, default { } case 3 { out[0] = 3; } }",
@@ -59,6 +60,7 @@ TEST(Statements, declarations_areRead) {
       "",
       ";;",
       "alias V = vec3<f32>; alias A = array<V, 4>; fn f(a: A) -> V { return a[1] + V(1, 2, 3); }",
+      "fn f(c: bool) -> i32 { loop { loop { return 1; } continuing { break if c; } } }",
       "const a = b * 2; const b = 3; var<private> x: array<i32, a>;",
       "var<private> x = vec3(1, 2, 3); var<private> y: mat2x2<f32>; fn f() { x.y = 2; y[1] = vec2(1.0); }",
       "struct A { x: f32, @align(16) y: f32, @size(32) z: vec2<u32>, } struct B { a: A, b: array<A, 2> } "
