@@ -263,7 +263,10 @@ Behavior Checker::checkLoop(const Stmt& stmt) {
   }
   scopes_.leave();
   breakables_.pop_back();
-  if (always_returns) return kReturn;
+  if (always_returns) {
+    if (stmt.continuing.valid()) program_.never_continued.insert(stmt.continuing.value);
+    return kReturn;
+  }
   if ((behavior & kBreak) != 0) return static_cast<Behavior>((behavior & ~(kBreak | kContinue)) | kNext);
   if ((behavior & kReturn) != 0) return kReturn;
   fail(kFlow, {stmt.span.begin, stmt.span.begin + 4}, "this loop never ends");

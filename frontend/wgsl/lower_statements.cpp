@@ -195,7 +195,8 @@ void Lowerer::lowerLoop(const Stmt& stmt) {
       },
       [&] {
         // An unreachable continuing block may use declarations that were dropped because they are unreachable, too.
-        if (stmt.continuing.valid() && (reaches_end || continued_)) lowerBlock(stmt.continuing);
+        const bool reached = (reaches_end || continued_) && !program_.never_continued.contains(stmt.continuing.value);
+        if (stmt.continuing.valid() && reached) lowerBlock(stmt.continuing);
         jumped_ = false;
       });
   continued_ = outer_continued;

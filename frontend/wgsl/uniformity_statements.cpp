@@ -170,23 +170,23 @@ UniformityAnalysis::Flow UniformityAnalysis::visitLoop(const Stmt& stmt, NodeId 
   rollback(mark);
   apply(targets_.back().continues, true);
   NodeId end = body.node;
-  if (stmt.continuing.valid()) {
+  const bool repeats = (body.behavior & (kNext | kContinue)) != 0;  // otherwise nothing reaches the continuing block
+  if (stmt.continuing.valid() && repeats) {
     const Flow continuing = visitStatement(stmt.continuing, body.node);
     end = continuing.node;
     behavior |= continuing.behavior;
   }
-  if (stmt.update.valid()) visitStatement(stmt.update, body.node);
+  if (stmt.update.valid() && repeats) visitStatement(stmt.update, body.node);
   if (targets_.back().continues.any) {
     for (const auto& [entity, head] : heads) graph_.edge(head, contents(entity));
   }
-  graph_.edge(start, end);
+  if (repeats) graph_.edge(start, end);
   rollback(mark);
   apply(targets_.back().exits);
   targets_.pop_back();
-  const bool always_returns = !stmt.condition.valid() && body.behavior == kReturn;  // nothing reaches the continuing block
-  const bool ends = (behavior & kBreak) != 0 && !always_returns;
+  const bool ends = (behavior & kBreak) != 0;
   behavior = static_cast<Behavior>((behavior & kReturn) | (ends ? kNext : 0));
-  return {.node = behavior == kNext ? flow : start, .behavior = behavior};
+  return {.node = behavior == kNext ? flow : repeats ? start : end, .behavior = behavior};
 }
 
 UniformityAnalysis::Flow UniformityAnalysis::visitJump(const Stmt& stmt, NodeId flow) {

@@ -30,6 +30,7 @@ TEST(Statements, everyForm_isRead) {
       "_ = 9223372036854775807; _ = 1e300; _ = vec2(1e300, 1) * 2;",
       "loop { if id.x > 3 { continue; } return; continuing { out[1] = 2; } }",
       "loop { if id.x > 1 { return; } else { return; } continuing { break if id.y > 3; } }",
+      "loop { loop { return; } continuing { break if id.y > 3; } } out[0] = 1;",
       "loop { return; let dead = 1; continuing { out[0] = dead; } }",
       "switch id.x { case 0, 1u: { out[0] = 1; } case 2 { break; } default: { return; } }",
       "switch i32(id.x) { case -1, default { } case 3 { out[0] = 3; } }",
