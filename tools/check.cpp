@@ -23,10 +23,12 @@ using wgsl::Severity;
 
 constexpr std::array<std::string_view, 4> kSeverities{"off", "info", "warning", "error"};
 
-/// What a profile says of a device; what it does not say is not limited.
-wgsl::LimitSet limitsOf(const std::string& name, const program::DeviceProfile& profile) {
-  wgsl::LimitSet set{.name = name, .maxima = {}};
-  set.maxima.fill(std::numeric_limits<uint64_t>::max());
+/// What a profile says of a device. What it does not say is what every WebGPU device has if the profile is of one of them, and is not
+/// limited here if it is of a real device.
+wgsl::LimitSet limitsOf(const std::string& name, const program::DeviceProfile& profile, bool webgpu) {
+  wgsl::LimitSet set = wgsl::portableLimits();
+  set.name = name;
+  if (!webgpu) set.maxima.fill(std::numeric_limits<uint64_t>::max());
   using wgsl::Limit;
   const std::array<std::pair<Limit, uint64_t>, 4> known{{{Limit::StorageBuffersPerShaderStage, profile.max_storage_buffers},
                                                          {Limit::StorageBufferBindingSize, profile.max_binding_bytes},
@@ -41,13 +43,13 @@ Result<wgsl::LimitSet> findLimits(const std::string& name) {
   if (name == "portable") return wgsl::portableLimits();
   std::vector<std::string_view> names{"portable", "auto", "reference", "vulkan"};
   for (const program::DeviceProfile& profile : program::namedProfiles()) {
-    if (profile.name == name) return limitsOf(name, profile);
+    if (profile.name == name) return limitsOf(name, profile, profile.style == program::ExecutionStyle::Gpu);
     names.push_back(profile.name);
   }
   const bool device = name == "auto" || name == "reference" || name.starts_with("vulkan");
   if (!device) return usage("limits", fmt::format("'{}' is neither a profile nor a device", name), suggest(name, names));
   LS_TRY(const ChosenDevice chosen, chooseDevice(name));
-  return limitsOf(chosen.info.name, chosen.info.profile);
+  return limitsOf(chosen.info.name, chosen.info.profile, false);
 }
 
 /// What was found in one file.

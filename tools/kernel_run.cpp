@@ -285,7 +285,7 @@ Result<KernelResult> runKernel(KernelRun run) {
   const Status ran = prepared.run(buffers);
   std::optional<Printed> printed = prepared.takePrinted();
   if (printed && run.on_print) run.on_print(*std::move(printed));
-  LS_CHECK(ran);
+  if (!ran.ok()) return ran.failure();
   KernelResult result{.bytes = std::move(run.bytes), .device = chosen.info.name, .seconds = {}};
   for (size_t i = 0; i < run.repeat; ++i) {
     LS_TRY(const double seconds, prepared.time());

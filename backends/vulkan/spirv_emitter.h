@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -64,6 +65,8 @@ class Emitter {
   void decorateMatrixMember(spv::Id structure, uint32_t member, kernel::TypeId type);
   spv::Id constant(kernel::ValueId id);
   spv::Id scalarConstant(kernel::Scalar scalar, uint32_t bits) { return lanesConstant(scalar, bits, 1); }
+  spv::Id compositeConstant(spv::Id type, const std::vector<spv::Id>& parts);
+  spv::Id addConstant(std::unique_ptr<spv::Instruction> constant);
   spv::Id makeScalarConstant(kernel::Scalar scalar, uint32_t bits);
   spv::Id u32(uint32_t value) { return scalarConstant(kernel::Scalar::U32, value); }
   /// The constant in every lane of a scalar or vector of this width.
@@ -215,7 +218,8 @@ class Emitter {
   std::vector<spv::Id> ids_;                  ///< by value; overwritten when a function is inlined again
   std::vector<std::optional<Place>> places_;  ///< by value
   std::map<std::pair<uint32_t, bool>, spv::Id> made_types_;
-  std::map<std::tuple<kernel::Scalar, uint32_t, uint32_t>, spv::Id> lanes_;  ///< by width and bits; the builder searches all constants
+  std::map<std::tuple<kernel::Scalar, uint32_t, uint32_t>, spv::Id> lanes_;  ///< constants by width and bits of every lane
+  std::map<std::pair<spv::Id, std::vector<spv::Id>>, spv::Id> composites_;   ///< by type and parts
   std::map<std::string, uint32_t> named_;                                    ///< how many ids have a name
   std::set<uint32_t> own_blocks_;                                            ///< struct types that are decorated as blocks themselves
   std::map<kernel::Builtin, spv::Id> inputs_;

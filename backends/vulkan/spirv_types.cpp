@@ -45,6 +45,12 @@ class Reach {
   std::vector<bool> seen_;  // functions
 };
 
+/// Where the builder keeps its constants. Its own functions look for an equal one among all of the type, in time that is quadratic.
+struct BuilderParts : spv::Builder {
+  static auto constants() { return &BuilderParts::constantsTypesGlobals; }
+  static auto instructions() { return &BuilderParts::module; }
+};
+
 spv::BuiltIn builtInOf(kernel::Builtin builtin) {
   switch (builtin) {
     case kernel::Builtin::None:
@@ -160,16 +166,17 @@ spv::Id Emitter::makeScalarConstant(Scalar scalar, uint32_t bits) {
     case Scalar::Bool:
       return builder_.makeBoolConstant(bits != 0);
     case Scalar::I32:
-      return builder_.makeIntConstant(static_cast<int>(bits));
     case Scalar::U32:
-      return builder_.makeUintConstant(bits);
     case Scalar::F32:
-      return builder_.makeFloatConstant(std::bit_cast<float>(bits));
+      break;
     case Scalar::F16:
       builder_.addCapability(spv::CapabilityFloat16);
       return builder_.makeFloat16Constant(kernel::halfToFloat(static_cast<uint16_t>(bits)));
   }
-  internalError("scalar out of range");
+  const spv::Id type = scalarType(scalar);
+  auto made = std::make_unique<spv::Instruction>(builder_.getUniqueId(), type, spv::OpConstant);
+  made->addImmediateOperand(bits);
+  return addConstant(std::move(made));
 }
 
 spv::Id Emitter::constant(ValueId id) {
@@ -185,17 +192,31 @@ spv::Id Emitter::constant(ValueId id) {
   } else {
     std::vector<spv::Id> elements;
     for (ValueId element : value.elements) elements.push_back(constant(element));
-    made = builder_.makeCompositeConstant(valueType(value.type), elements);
+    made = compositeConstant(valueType(value.type), elements);
   }
   return ids_[id.index()] = made;
+}
+
+spv::Id Emitter::compositeConstant(spv::Id type, const std::vector<spv::Id>& parts) {
+  spv::Id& known = composites_[{type, parts}];
+  if (known != spv::NoResult) return known;
+  auto made = std::make_unique<spv::Instruction>(builder_.getUniqueId(), type, spv::OpConstantComposite);
+  for (spv::Id part : parts) made->addIdOperand(part);
+  return known = addConstant(std::move(made));
+}
+
+spv::Id Emitter::addConstant(std::unique_ptr<spv::Instruction> constant) {
+  auto& all = builder_.*BuilderParts::constants();
+  all.push_back(std::move(constant));
+  (builder_.*BuilderParts::instructions()).mapInstruction(all.back().get());
+  return all.back()->getResultId();
 }
 
 spv::Id Emitter::lanesConstant(Scalar scalar, uint32_t bits, uint32_t width) {
   const auto known = lanes_.find({scalar, width, bits});
   if (known != lanes_.end()) return known->second;
-  const spv::Id made =
-      width == 1 ? makeScalarConstant(scalar, bits)
-                 : builder_.makeCompositeConstant(lanesType(scalar, width), std::vector<spv::Id>(width, scalarConstant(scalar, bits)));
+  const spv::Id made = width == 1 ? makeScalarConstant(scalar, bits)
+                                  : compositeConstant(lanesType(scalar, width), std::vector<spv::Id>(width, scalarConstant(scalar, bits)));
   lanes_[{scalar, width, bits}] = made;
   return made;
 }
@@ -203,7 +224,7 @@ spv::Id Emitter::lanesConstant(Scalar scalar, uint32_t bits, uint32_t width) {
 spv::Id Emitter::floatLanes(Scalar scalar, float value, uint32_t width) {
   if (scalar != Scalar::F16) return lanesConstant(scalar, std::bit_cast<uint32_t>(value), width);
   spv::Id lane = builder_.makeFloat16Constant(value);
-  return width == 1 ? lane : builder_.makeCompositeConstant(lanesType(scalar, width), std::vector<spv::Id>(width, lane));
+  return width == 1 ? lane : compositeConstant(lanesType(scalar, width), std::vector<spv::Id>(width, lane));
 }
 
 void Emitter::declareBuffer(const kernel::GlobalVariable& global) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 
 #include "frontend/wgsl/checker.h"
@@ -238,15 +239,15 @@ void Checker::checkReturn(const Stmt& stmt) {
 
 Behavior Checker::checkJump(const Stmt& stmt) {
   const bool is_break = stmt.kind == StmtKind::Break;
-  for (auto place = breakables_.rbegin(); place != breakables_.rend(); ++place) {
-    if (place->in_continuing) {
+  for (Breakable& place : std::views::reverse(breakables_)) {
+    if (place.in_continuing) {
       fail(kFlow, stmt.span, fmt::format("'{}' is not allowed in a continuing block", is_break ? "break" : "continue"),
            is_break ? "use 'break if' at its end" : "");
       return is_break ? kBreak : kContinue;
     }
     if (is_break) return kBreak;
-    if (!place->is_loop) continue;
-    place->first_continue = std::min(place->first_continue, stmt.span.begin);
+    if (!place.is_loop) continue;
+    place.first_continue = std::min(place.first_continue, stmt.span.begin);
     return kContinue;
   }
   fail(kFlow, stmt.span, fmt::format("'{}' is not inside a {}", is_break ? "break" : "continue", is_break ? "loop or switch" : "loop"));

@@ -16,7 +16,7 @@ enum class ByteClass : uint8_t { Other, Blank, Digit, WordStart };
 
 constexpr std::array<ByteClass, 256> kByteClasses = [] {
   std::array<ByteClass, 256> classes{};
-  for (const char c : {' ', '\t', '\n', '\v', '\f', '\r'}) classes[static_cast<size_t>(c)] = ByteClass::Blank;
+  for (const unsigned char c : {' ', '\t', '\n', '\v', '\f', '\r'}) classes[c] = ByteClass::Blank;
   for (size_t c = '0'; c <= '9'; ++c) classes[c] = ByteClass::Digit;
   for (size_t c = 'a'; c <= 'z'; ++c) classes[c] = classes[c - 'a' + 'A'] = ByteClass::WordStart;
   classes['_'] = ByteClass::WordStart;

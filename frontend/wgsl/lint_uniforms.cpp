@@ -35,8 +35,7 @@ class Substitution {
   kernel::Module run() {
     if (contents_.empty()) return std::move(m_);
     // Instructions were made in the order of the text, so that operands stand before their users.
-    for (size_t i = 0; i < m_.instructions.size(); ++i) {
-      Instruction& x = m_.instructions[i];
+    for (Instruction& x : m_.instructions) {
       for (ValueId& operand : x.operands) {
         if (const auto known = constants_.find(operand); known != constants_.end()) operand = known->second;
       }

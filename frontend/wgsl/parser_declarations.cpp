@@ -165,7 +165,7 @@ std::vector<Attribute> Parser::parseAttributes() {
       attribute.arguments = parseArguments();
     }
     attribute.span = since(begin);
-    attributes.push_back(std::move(attribute));
+    attributes.push_back(attribute);
   }
   return attributes;
 }

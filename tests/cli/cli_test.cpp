@@ -266,6 +266,17 @@ TEST_F(Cli, opt_prints_what_it_read) {
   EXPECT_NE(bad.err.find("bad.graph:3:"), std::string::npos) << bad.err;
 }
 
+TEST_F(Cli, limits_of_a_webgpu_profile_are_the_whole_table) {
+  const std::string path = file("k.wgsl",
+                                "@group(4) @binding(0) var<storage, read_write> x: array<f32>;\n"
+                                "@compute @workgroup_size(1, 1, 65) fn main() { x[0] = 1.0; }\n");
+  const Outcome webgpu = run("check " + path + " --limits webgpu_default");
+  EXPECT_EQ(webgpu.status, 4);
+  EXPECT_NE(webgpu.out.find("is 5, but webgpu_default allows at most 4 (maxBindGroups)"), std::string::npos) << webgpu.out;
+  EXPECT_NE(webgpu.out.find("is 65, but webgpu_default allows at most 64 (maxComputeWorkgroupSizeZ)"), std::string::npos) << webgpu.out;
+  EXPECT_EQ(run("check " + path + " --limits cpu").status, 0);
+}
+
 TEST_F(Cli, opt_runs_kernel_passes_on_a_kernel_text) {
   const std::string path =
       file("k.kir",

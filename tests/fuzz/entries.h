@@ -18,7 +18,7 @@ void readProgram(std::span<const std::byte> input);
 void readWgsl(std::span<const std::byte> input);
 /// WGSL, checked only, with its analyses: an answer with places inside of the text, and warnings that can be shown.
 void readCheck(std::span<const std::byte> input);
-/// WGSL -> SPIR-V of every entry point: what is accepted passes spirv-val. Nothing where the Vulkan backend was not built in.
+/// WGSL -> SPIR-V of the entry points: what is accepted passes spirv-val. Nothing where the Vulkan backend was not built in.
 void readSpirv(std::span<const std::byte> input);
 /// The layout of WGSL: the same tokens, and nothing changes the second time.
 void readFormat(std::span<const std::byte> input);
