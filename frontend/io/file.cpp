@@ -114,28 +114,49 @@ Status syncFolder(const std::filesystem::path& path) {
   return Success{};
 }
 
-}  // namespace
+/// False when it fails, with errno.
+bool writeAll(int file, std::span<const std::byte> data) {
+  size_t written = 0;
+  while (written < data.size()) {
+    const ssize_t count = ::write(file, data.data() + written, data.size() - written);
+    if (count < 0 && errno != EINTR) return false;
+    if (count > 0) written += static_cast<size_t>(count);
+  }
+  return true;
+}
 
-Status writeFileAtomically(const std::filesystem::path& path, std::span<const std::byte> data) {
+/// Into a device or a pipe: a new file in its place would be the end of it.
+Status writeInto(const std::filesystem::path& path, std::span<const std::byte> data) {
+  Descriptor opened(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (opened.get() < 0 || !writeAll(opened.get(), data) || !opened.close()) return writeFailure(path, reason(errno));
+  return Success{};
+}
+
+/// `path` is no link.
+Status replaceFile(const std::filesystem::path& path, std::span<const std::byte> data) {
   LS_TRY(TemporaryFile temporary, openTemporary(path));
   const auto abandon = [&](int error) {
     ::unlink(temporary.path.c_str());
     return writeFailure(path, reason(error));
   };
-  size_t written = 0;
-  while (written < data.size()) {
-    const ssize_t count = ::write(temporary.file.get(), data.data() + written, data.size() - written);
-    if (count < 0) {
-      if (errno == EINTR) continue;
-      return abandon(errno);
-    }
-    written += static_cast<size_t>(count);
-  }
+  if (!writeAll(temporary.file.get(), data)) return abandon(errno);
   if (::fsync(temporary.file.get()) != 0 && errno != EINVAL) return abandon(errno);
   // Renamed while the lock is held: before that nobody else may remove it.
   if (::rename(temporary.path.c_str(), path.c_str()) != 0) return abandon(errno);
   if (!temporary.file.close()) return writeFailure(path, reason(errno));
   return syncFolder(path);
+}
+
+}  // namespace
+
+Status writeFileAtomically(const std::filesystem::path& path, std::span<const std::byte> data) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  const bool is_there = std::filesystem::exists(status);
+  if (is_there && !std::filesystem::is_regular_file(status) && !std::filesystem::is_directory(status)) return writeInto(path, data);
+  if (!is_there || !std::filesystem::is_symlink(path, error)) return replaceFile(path, data);
+  const std::filesystem::path target = std::filesystem::canonical(path, error);
+  return replaceFile(error ? path : target, data);
 }
 
 Status writeFileAtomically(const std::filesystem::path& path, std::string_view text) {

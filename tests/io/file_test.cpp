@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What killed writers leave behind.
+// What killed writers leave behind, and files that are none.
 #include "frontend/io/file.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "tests/io/scratch.h"
@@ -38,6 +40,29 @@ TEST(AbandonedWrites, of_a_process_with_our_number_are_in_nobodys_way) {
   for (int i = 0; i < 100; ++i) std::ofstream(scratch / ("a.tmp-" + std::to_string(::getpid()) + "-" + std::to_string(i))) << "par";
   ASSERT_TRUE(writeFileAtomically(scratch / "a", std::string_view("whole")).ok());
   EXPECT_EQ(*readTextFile(scratch / "a"), "whole");
+}
+
+TEST(WriteFile, intoAPipe_leavesThePipe) {
+  const ScratchDirectory scratch("pipe");
+  ASSERT_EQ(::mkfifo((scratch / "p").c_str(), 0600), 0);
+  const int reader = ::open((scratch / "p").c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_TRUE(writeFileAtomically(scratch / "p", std::string_view("through")).ok());
+  std::string text(16, ' ');
+  text.resize(static_cast<size_t>(std::max<ssize_t>(0, ::read(reader, text.data(), text.size()))));
+  ::close(reader);
+  EXPECT_EQ(text, "through");
+  EXPECT_TRUE(std::filesystem::is_fifo(scratch / "p"));
+  EXPECT_EQ(scratch.fileCount(), 1u);
+}
+
+TEST(WriteFile, throughALink_replacesWhatItNames) {
+  const ScratchDirectory scratch("link");
+  std::filesystem::create_directory(scratch / "folder");
+  std::ofstream(scratch / "folder/file") << "old";
+  std::filesystem::create_symlink("folder/file", scratch / "link");
+  ASSERT_TRUE(writeFileAtomically(scratch / "link", std::string_view("new")).ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(scratch / "link"));
+  EXPECT_EQ(*readTextFile(scratch / "folder/file"), "new");
 }
 
 }  // namespace
