@@ -19,8 +19,11 @@ std::vector<Diagnostic> problemsOf(const nlohmann::json& line, const std::string
   for (const auto& [name, value] : constants.items()) {
     options.overrides[name] = value.is_boolean() ? value.get<bool>() : value.get<double>();
   }
-  const Result<kernel::Module> module = wgsl::read(text, options);
-  return module.ok() ? std::vector<Diagnostic>() : module.diagnostics();
+  Result<kernel::Module> module = wgsl::read(text, options);
+  if (!module.ok()) return module.diagnostics();
+  // What is accepted must also be a kernel. That it is none is no way to reject a program.
+  const Result<kernel::ValidModule> valid = kernel::validate(std::move(*module));
+  return valid.ok() || !line.value("ok", true) ? std::vector<Diagnostic>() : valid.diagnostics();
 }
 
 class VerdictJudge : public Judge {
