@@ -347,7 +347,10 @@ TEST_P(Conformance, arithmetic_exact_floats) {
   // The number when one operand is NaN; otherwise the first operand unless the second one wins.
   check(binary(Op::Max, R, [=](const Args& a) { return std::isnan(g(a[0])) ? a[1] : g(a[0]) < g(a[1]) ? a[1] : a[0]; }, R));
   check(binary(Op::Min, R, [=](const Args& a) { return std::isnan(g(a[0])) ? a[1] : g(a[1]) < g(a[0]) ? a[1] : a[0]; }, R));
-  auto halfStep = [](double magnitude) { return magnitude < 0x1p-14 ? 0x1p-24 : std::ldexp(1.0, std::ilogb(magnitude) - 10); };
+  auto halfStep = [](double magnitude) {
+    bool normal = std::isfinite(magnitude) && magnitude >= 0x1p-14;
+    return normal ? std::ldexp(1.0, std::ilogb(magnitude) - 10) : 0x1p-24;
+  };
   OpCase quantize = unary(
       Op::QuantizeToF16, R,
       [=](const Args& a) {
