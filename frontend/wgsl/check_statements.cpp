@@ -282,6 +282,7 @@ Behavior Checker::checkFor(const Stmt& stmt) {
   const Behavior body = checkBlock(stmt.body);
   breakables_.pop_back();
   scopes_.leave();
+  if (body == kReturn && stmt.update.valid()) program_.never_continued.insert(stmt.update.value);
   const bool breaks = stmt.condition.valid() || (body & kBreak) != 0;
   if (breaks) return static_cast<Behavior>((body & kReturn) | kNext);
   if ((body & kReturn) != 0) return kReturn;

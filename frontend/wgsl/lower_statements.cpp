@@ -216,15 +216,18 @@ void Lowerer::lowerCondition(ExprId condition) {
 void Lowerer::lowerConditionLoop(const Stmt& stmt) {
   if (stmt.initializer.valid()) lowerStatement(stmt.initializer);
   at(stmt.span);
-  const bool outer_continued = continued_;
+  const bool outer_continued = std::exchange(continued_, false);
+  bool reaches_end = false;
   builder_.loop(
       [&] {
         if (stmt.condition.valid()) lowerCondition(stmt.condition);
         lowerBlock(stmt.body);
-        jumped_ = false;
+        reaches_end = !std::exchange(jumped_, false);
       },
       [&] {
-        if (stmt.update.valid()) lowerStatement(stmt.update);
+        // As in a loop: written out it is a continuing block, and the text must be read as the same module.
+        const bool reached = (reaches_end || continued_) && !program_.never_continued.contains(stmt.update.value);
+        if (stmt.update.valid() && reached) lowerStatement(stmt.update);
         jumped_ = false;
       });
   continued_ = outer_continued;

@@ -70,7 +70,7 @@ struct Program {
   Types types;
   std::vector<ExprInfo> expressions;
   std::vector<EntityId> declared;      ///< per statement: what a Declare makes
-  std::set<uint32_t> never_continued;  ///< continuing blocks (StmtId) that nothing reaches, since the body of the loop always returns
+  std::set<uint32_t> never_continued;  ///< continuing blocks and updates (StmtId) of loops whose body always returns
   std::vector<Entity> entities;
   std::vector<EntityId> globals;         ///< module-scope vars in source order, without those that are left out
   std::vector<FunctionInfo> functions;   ///< parallel to Ast::functions

@@ -32,6 +32,8 @@ TEST(Statements, everyForm_isRead) {
       "loop { if id.x > 1 { return; } else { return; } continuing { break if id.y > 3; } }",
       "loop { loop { return; } continuing { break if id.y > 3; } } out[0] = 1;",
       "loop { return; let dead = 1; continuing { out[0] = dead; } }",
+      "for (var i = 0; ; i++) { break; } for (var i = 0; ; i++) { if i > 3 { continue; } break; }",
+      "for (var i = 0; i < 3; i++) { loop { return; } }",
       "switch id.x { case 0, 1u: { out[0] = 1; } case 2 { break; } default: { return; } }",
       "switch i32(id.x) { case -1, default { } case 3 { out[0] = 3; } }",
       "for (var i = 0; i < 9; i++) { switch i { case 3: { continue; } default: { break; } } out[i] = 1; }",
