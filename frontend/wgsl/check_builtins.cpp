@@ -155,8 +155,7 @@ Ty Checker::builtinType(const Expr& call, Builtin builtin) {
     if (all_abstract) return type;
     if (!materialize(call.arguments[1], types_.withScalar(exponent, kI32), "argument")) return kError;
     if (infoOf(call.arguments[1]).stage == Stage::Const) return type;
-    materializeDefault(call.arguments[0]);
-    return valueType(call.arguments[0]);
+    return materializeDefault(call.arguments[0]) ? valueType(call.arguments[0]) : kError;
   }
   if (signature == Signature::ExtractBits || signature == Signature::InsertBits) {
     const size_t values = signature == Signature::ExtractBits ? 1 : 2;
@@ -270,8 +269,7 @@ Ty Checker::printType(const Expr& call) {
       return fail(kType, ast_[argument].span, fmt::format("'print' takes scalars and vectors, not {}", name(type)),
                   "print the parts that matter, one after the other");
     }
-    materializeDefault(argument);
-    if (valueType(argument) == kError) return kError;
+    if (!materializeDefault(argument) || valueType(argument) == kError) return kError;
   }
   return kVoid;
 }

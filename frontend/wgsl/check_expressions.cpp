@@ -111,9 +111,9 @@ bool Checker::materialize(ExprId id, Ty to, std::string_view context) {
   return true;
 }
 
-void Checker::materializeDefault(ExprId id) {
+bool Checker::materializeDefault(ExprId id) {
   const Ty type = valueType(id);
-  if (types_.isAbstract(type)) materialize(id, types_.concrete(type), "operand");
+  return !types_.isAbstract(type) || materialize(id, types_.concrete(type), "operand");
 }
 
 Stage Checker::stageOf(ExprList ids) const {
@@ -235,7 +235,7 @@ void Checker::checkIndex(ExprId id) {
     setResult(id, types_.reference(view->space, element, view->access), Stage::Runtime, std::nullopt);
     return;
   }
-  if (infoOf(expr.right).stage != Stage::Const) materializeDefault(expr.left);
+  if (infoOf(expr.right).stage != Stage::Const && !materializeDefault(expr.left)) return;
   const Ty element = types_.elementOf(infoOf(expr.left).type);
   const auto& value = infoOf(expr.left).value;
   const bool inside = index && index->integer >= 0 && index->integer < types_.elementCount(base);

@@ -112,7 +112,7 @@ Ty Checker::shiftType(BinaryOp op, Span span, ExprId left, ExprId right) {
   if (!shapes || !isIntegerScalar(scalar) || (count != kAbstractInt && count != kU32)) return operatorError(op, span, left, right);
   if (!materialize(right, types_.withScalar(right_type, kU32), "shift count")) return kError;
   if (infoOf(right).stage != Stage::Const) {
-    materializeDefault(left);
+    if (!materializeDefault(left)) return kError;
     left_type = valueType(left);
   }
   // A constant count must be below the width even when the shifted value is not constant.

@@ -21,7 +21,7 @@ Ty Checker::subgroupType(const Expr& call, Builtin builtin) {
   const Family family = signature == Signature::SubgroupInteger ? Family::Integer : Family::Numeric;
   if (sameArguments(call, 0, 1, family) == kError) return kError;
   // The value is exchanged while the kernel runs, so it has a concrete type.
-  materializeDefault(call.arguments[0]);
+  if (!materializeDefault(call.arguments[0])) return kError;
   if (signature == Signature::SubgroupLane && !checkLane(call, builtin)) return kError;
   return valueType(call.arguments[0]);
 }

@@ -139,7 +139,7 @@ class Checker {
 
   // Conversion of an already checked expression to a type; reports when there is none.
   bool materialize(ExprId id, Ty to, std::string_view context);
-  void materializeDefault(ExprId id);
+  [[nodiscard]] bool materializeDefault(ExprId id);
   void setResult(ExprId id, Ty type, Stage stage, const std::optional<Evaluated>& value);
   ExprInfo& infoOf(ExprId id) { return program_.expressions[id.index()]; }
   [[nodiscard]] Ty valueType(ExprId id) const { return program_.types.value(program_[id].type); }
