@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <tuple>
 
 #include "ir/kernel/isolate_entry.h"
@@ -18,7 +19,7 @@ uint64_t roundUp(uint64_t value, uint64_t alignment) { return (value + alignment
 std::vector<kernel::GlobalVariable*> boundVariables(kernel::Module& module) {
   std::vector<kernel::GlobalVariable*> variables;
   for (kernel::GlobalVariable& variable : module.globals) {
-    if (variable.space == kernel::AddressSpace::Storage || variable.space == kernel::AddressSpace::Uniform) variables.push_back(&variable);
+    if (kernel::isBound(variable.space)) variables.push_back(&variable);
   }
   std::ranges::sort(variables, {}, [](const kernel::GlobalVariable* variable) { return std::tuple(variable->group, variable->binding); });
   return variables;
@@ -45,6 +46,21 @@ Result<program::Range> rangeOf(const KernelDispatch& dispatch, const kernel::Mod
                         .access = writes ? kernel::Access::ReadWrite : kernel::Access::Read};
 }
 
+/// The words of the immediate variable; none where the entry point has no such variable.
+Result<std::vector<uint32_t>> immediatesOf(const KernelDispatch& dispatch, const kernel::Module& module) {
+  const auto variable = std::ranges::find(module.globals, kernel::AddressSpace::Immediate, &kernel::GlobalVariable::space);
+  if (variable == module.globals.end()) return std::vector<uint32_t>();
+  const uint64_t size = kernel::immediateBytes(module), given = dispatch.immediates.size();
+  if (given != size) {
+    const std::string what = fmt::format("immediate variable {}: {}", variable->name, module.types.toString(variable->type));
+    return fail("run.bind", given == 0 ? fmt::format("{} has no value", what) : fmt::format("{} takes {} bytes, not {}", what, size, given),
+                {}, "add --immediate FILE.npy or another value of this size");
+  }
+  std::vector<uint32_t> words(size / sizeof(uint32_t));
+  std::memcpy(words.data(), dispatch.immediates.data(), size);
+  return words;
+}
+
 }  // namespace
 
 Result<program::ValidProgram> makeProgram(const KernelDispatch& dispatch) {
@@ -69,6 +85,7 @@ Result<program::ValidProgram> makeProgram(const KernelDispatch& dispatch) {
     variable->binding = static_cast<uint32_t>(action.bindings.size());
     action.bindings.push_back(range);
   }
+  LS_TRY(action.immediates, immediatesOf(dispatch, module));
   const std::string label = module.entryPoint()->name;
   program.kernels.push_back({.name = label, .code = kernel::canonical(module, true)});
   program.commands.push_back({.action = std::move(action), .level = 0, .label = label});

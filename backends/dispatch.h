@@ -29,6 +29,7 @@ struct KernelDispatch {
   std::array<uint32_t, 3> groups{1, 1, 1};
   std::vector<BufferBinding> bindings;  ///< at least those of the storage and uniform variables that the entry point uses
   std::vector<uint64_t> buffer_sizes;   ///< bytes
+  Bytes immediates = {};                ///< of the immediate variable, if the entry point uses one; a multiple of 4
 };
 
 /// The program of one dispatch; its arenas are "buffer0", "buffer1", ... Codes run.entry, run.bind and those of validation.

@@ -37,8 +37,6 @@ struct Part {
   std::string label;
 };
 
-bool isBound(const GlobalVariable& global) { return global.space == AddressSpace::Storage || global.space == AddressSpace::Uniform; }
-
 /// Its one entry point asks for nothing but the workgroup and the lane, so others can be given to it.
 bool isCallable(const Module& module) {
   auto isEntry = [](const Function& function) { return function.workgroup_size.has_value(); };
@@ -71,7 +69,7 @@ class Merger {
     const std::vector<kernel::FunctionId> functions = link(module_, part.module, variables);
     for (size_t i = old_globals; i < module_.globals.size(); ++i) {
       GlobalVariable& global = module_.globals[i];
-      if (!isBound(global)) continue;
+      if (!kernel::isBound(global.space)) continue;
       dispatch_.bindings.push_back(part.dispatch.bindings[global.binding]);
       global.binding = static_cast<uint32_t>(dispatch_.bindings.size() - 1);
     }
@@ -135,7 +133,7 @@ class Merger {
       for (size_t i = 0; i < module_.globals.size() && !found.valid(); ++i) {
         const GlobalVariable& candidate = module_.globals[i];
         if (candidate.space != global.space) continue;
-        if (isBound(global)) {
+        if (kernel::isBound(global.space)) {
           bool same = dispatch_.bindings[candidate.binding] == part.dispatch.bindings[global.binding] &&
                       module_.types.toString(candidate.type) == part.module.types.toString(global.type);
           if (same) found = candidate.value;

@@ -18,14 +18,11 @@
 namespace lockstep::tools {
 namespace {
 
-using kernel::AddressSpace;
 using kernel::GlobalVariable;
 using kernel::Scalar;
 using kernel::TypeKind;
 
 constexpr uint64_t kMaxBytes = uint64_t{1} << 31;
-
-bool isBound(const GlobalVariable& variable) { return variable.space == AddressSpace::Storage || variable.space == AddressSpace::Uniform; }
 
 template <class T>
 bool parseNumber(std::string_view text, T& value) {
@@ -55,12 +52,14 @@ std::optional<Elements> plainElementsOf(const kernel::Module& module, kernel::Ty
 }
 
 std::string describeVariable(const kernel::Module& module, const GlobalVariable& variable) {
-  return fmt::format("binding {}.{} ({}: {})", variable.group, variable.binding, variable.name, module.types.toString(variable.type));
+  const std::string what = fmt::format("({}: {})", variable.name, module.types.toString(variable.type));
+  const bool bound = kernel::isBound(variable.space);
+  return bound ? fmt::format("binding {}.{} {}", variable.group, variable.binding, what) : "the immediate variable " + what;
 }
 
 Failure badSpec(const std::string& spec, std::string why) {
   return fail("run.bind", fmt::format("'{}' {}", spec, why), {},
-              "write FILE.npy, zeros:BYTES, iota:TYPE[N], fill:TYPE[N]=V, or zeros and fill:V where the type has a size");
+              "write FILE.npy, zeros:BYTES, iota:TYPE[N], fill:TYPE[N]=V, or zeros, fill:V and list:V,... where the type has a size");
 }
 
 /// "f32[16]"
@@ -105,6 +104,53 @@ std::optional<Bytes> fillBytes(const Extent& extent, Number number) {
     std::memcpy(bytes.data() + i * size, &*bits, size);
   }
   return bytes;
+}
+
+/// The places of all scalars of a sized type, in order.
+struct Place {
+  Scalar scalar = Scalar::U32;
+  uint64_t offset = 0;
+};
+void addPlaces(const kernel::TypeTable& types, kernel::TypeId id, uint64_t offset, std::vector<Place>& places) {
+  const kernel::Type& type = types[id];
+  if (type.kind == TypeKind::Struct) {
+    for (const kernel::Member& member : type.members) addPlaces(types, member.type, offset + member.offset, places);
+  } else if (type.kind == TypeKind::Array) {
+    for (uint64_t i = 0; i < type.count; ++i) addPlaces(types, type.element, offset + i * types.strideOf(id), places);
+  } else {
+    const bool matrix = type.kind == TypeKind::Matrix;
+    for (uint64_t column = 0; column < (matrix ? type.columns : 1u); ++column) {
+      const uint64_t start = offset + (matrix ? column * types.columnStride(id) : 0);
+      const uint64_t size = kernel::byteSize(type.scalar);
+      for (uint64_t row = 0; row < (matrix ? type.rows : type.width()); ++row) places.push_back({type.scalar, start + row * size});
+    }
+  }
+}
+
+/// "list:0.5,1,7": a number for each scalar of the type.
+Result<Bytes> fromList(const std::string& spec, const kernel::Module& module, const GlobalVariable& variable) {
+  if (module.types.isRuntimeSized(variable.type)) {
+    return badSpec(spec, fmt::format("is no value for {}, which has no size", describeVariable(module, variable)));
+  }
+  std::vector<Place> places;
+  addPlaces(module.types, variable.type, 0, places);
+  Bytes bytes((module.types.sizeOf(variable.type) + 3) / 4 * 4);
+  std::string_view rest = std::string_view(spec).substr(sizeof("list:") - 1);
+  size_t given = 0;
+  for (bool more = true; more; ++given) {
+    const size_t end = rest.find(',');
+    double value = 0;
+    if (!parseNumber(rest.substr(0, end), value)) return badSpec(spec, fmt::format("has '{}', which is no number", rest.substr(0, end)));
+    more = end != std::string_view::npos;
+    rest.remove_prefix(more ? end + 1 : rest.size());
+    if (given >= places.size()) continue;
+    const Place& place = places[given];
+    const std::optional<uint32_t> bits = bitsOf(place.scalar, value);
+    if (!bits) return badSpec(spec, fmt::format("has {} for number {}, which is no {}", value, given + 1, kernel::toString(place.scalar)));
+    std::memcpy(bytes.data() + place.offset, &*bits, kernel::byteSize(place.scalar));
+  }
+  if (given == places.size()) return bytes;
+  return badSpec(spec, fmt::format("has {} numbers, but {} takes {}", given, describeVariable(module, variable), places.size()));
 }
 
 Result<Bytes> fromNpy(const std::string& path, const kernel::Module& module, const GlobalVariable& variable) {
@@ -193,6 +239,7 @@ Result<Bytes> makeBytes(const std::string& spec, const kernel::Module& module, c
     if (!bytes) return badSpec(spec, fmt::format("has a number that is no {}", kernel::toString(extent->scalar)));
     return *std::move(bytes);
   }
+  if (text.starts_with("list:")) return fromList(spec, module, variable);
   if (!text.ends_with(".npy")) return badSpec(spec, "is not a value for a binding");
   return fromNpy(spec, module, variable);
 }
@@ -213,7 +260,7 @@ io::Array toArray(const Bytes& bytes, const kernel::Module& module, const Global
 
 const GlobalVariable* findVariable(const kernel::Module& module, Slot slot) {
   for (const GlobalVariable& variable : module.globals) {
-    if (isBound(variable) && variable.group == slot.group && variable.binding == slot.binding) return &variable;
+    if (kernel::isBound(variable.space) && variable.group == slot.group && variable.binding == slot.binding) return &variable;
   }
   return nullptr;
 }
@@ -269,6 +316,12 @@ Result<KernelResult> runKernel(KernelRun run) {
   LS_TRY(const kernel::ValidModule used, kernel::validate(std::move(module)));
   KernelDispatch dispatch{
       .module = passes::makeRobust(*used, run.out_of_bounds), .entry = {}, .groups = run.groups, .bindings = {}, .buffer_sizes = {}};
+  const auto immediate = std::ranges::find(used->globals, kernel::AddressSpace::Immediate, &GlobalVariable::space);
+  if (immediate != used->globals.end() && !run.immediate.empty()) {
+    LS_TRY(dispatch.immediates, makeBytes(run.immediate, *used, *immediate));
+  } else if (!run.immediate.empty()) {
+    return fail("run.bind", fmt::format("entry point '{}' uses no immediate variable", entryName(*used)), {}, "leave out --immediate");
+  }
   std::vector<Bytes> buffers;
   for (auto& [slot, bytes] : run.bytes) {
     if (findVariable(*used, slot) == nullptr) return unusedBinding(run.module, entryName(*used), slot);

@@ -31,9 +31,9 @@ Result<Slot> parseSlot(const std::string& text);
 Result<std::array<uint32_t, 3>> parseGroups(const std::string& text);
 
 /// Initial bytes of a variable of type `type` (sizes of runtime-sized arrays come from here):
-///   FILE.npy | zeros | zeros:BYTES | iota:f32[N] | fill:f32[N]=V | fill:V
+///   FILE.npy | zeros | zeros:BYTES | iota:f32[N] | fill:f32[N]=V | fill:V | list:V,V,...
 /// with f32, f16 (rounded), i32 or u32.
-/// `zeros` and `fill:V` take the size from the type. code "run.bind".
+/// `zeros` and `fill:V` take the size from the type; `list` has a number for each scalar of it, in order. code "run.bind".
 Result<Bytes> makeBytes(const std::string& spec, const kernel::Module& module, const kernel::GlobalVariable& variable);
 
 /// The bytes of a variable as an array: its elements where it is an array of scalars or vectors, else u32 words.
@@ -47,6 +47,7 @@ struct KernelRun {
   std::string entry;  ///< empty: the only entry point
   std::array<uint32_t, 3> groups{1, 1, 1};
   std::map<Slot, Bytes> bytes = {};  ///< one for each storage or uniform variable that the entry point uses
+  std::string immediate = {};        ///< for makeBytes(): the value of the immediate variable that the entry point uses
   std::string device = "auto";
   size_t repeat = 0;  ///< timed runs after the one whose results count
   kernel::OutOfBounds out_of_bounds = kernel::OutOfBounds::Clamp;
@@ -64,7 +65,7 @@ bool hasPrint(const kernel::Module& module);
 /// Runs it once, and then `repeat` times more for the clock. Codes run.entry, run.bind and those of validation and the device.
 Result<KernelResult> runKernel(KernelRun run);
 
-/// The storage and uniform variable of a slot, or null.
+/// The storage or uniform variable of a slot, or null.
 const kernel::GlobalVariable* findVariable(const kernel::Module& module, Slot slot);
 
 }  // namespace lockstep::tools

@@ -23,6 +23,12 @@ std::string spaceText(const ReflectedBinding& binding) {
   return storage ? fmt::format("storage, {}", kernel::toString(binding.access)) : std::string(kernel::toString(binding.space));
 }
 
+void printMembers(const ReflectedBinding& variable) {
+  for (const wgsl::ReflectedMember& member : variable.members) {
+    fmt::print("  at {:<4} {}: {}, {} bytes\n", member.offset, member.name, member.type, member.size);
+  }
+}
+
 void printText(const Reflection& reflection) {
   for (const ReflectedOverride& override_ : reflection.overrides) {
     const std::string id = override_.id ? fmt::format("@id({}) ", *override_.id) : "";
@@ -33,9 +39,11 @@ void printText(const Reflection& reflection) {
     const std::string stride = binding.stride == 0 ? "" : fmt::format(" or more, {} each", binding.stride);
     fmt::print("binding {}.{} {}: {} ({}), {} bytes{}\n", binding.group, binding.binding, binding.name, binding.type, spaceText(binding),
                binding.size, stride);
-    for (const wgsl::ReflectedMember& member : binding.members) {
-      fmt::print("  at {:<4} {}: {}, {} bytes\n", member.offset, member.name, member.type, member.size);
-    }
+    printMembers(binding);
+  }
+  for (const ReflectedBinding& immediate : reflection.immediates) {
+    fmt::print("immediate {}: {}, {} bytes\n", immediate.name, immediate.type, immediate.size);
+    printMembers(immediate);
   }
   const wgsl::LimitSet portable = wgsl::portableLimits();
   for (const ReflectedEntryPoint& entry : reflection.entry_points) {
@@ -46,6 +54,7 @@ void printText(const Reflection& reflection) {
                entry.workgroup_bytes ? fmt::format(", {} bytes of workgroup memory", *entry.workgroup_bytes) : "");
     for (const size_t at : entry.bindings)
       fmt::print("  uses {}.{} {}\n", reflection.bindings[at].group, reflection.bindings[at].binding, reflection.bindings[at].name);
+    if (entry.immediate) fmt::print("  uses immediate {}\n", reflection.immediates[*entry.immediate].name);
     for (const size_t at : entry.overrides) fmt::print("  uses override {}\n", reflection.overrides[at].name);
     for (const wgsl::Need& need : wgsl::needsOf(reflection, entry)) {
       if (need.value > portable[need.limit])
@@ -68,11 +77,23 @@ io::Json toJson(const ReflectedOverride& override_) {
       .add("required", override_.required);
 }
 
-io::Json toJson(const ReflectedBinding& binding) {
+io::Json membersJson(const ReflectedBinding& variable) {
   io::Json members = io::Json::array();
-  for (const wgsl::ReflectedMember& member : binding.members) {
+  for (const wgsl::ReflectedMember& member : variable.members) {
     members.add(io::Json::object().add("name", member.name).add("type", member.type).add("offset", member.offset).add("size", member.size));
   }
+  return members;
+}
+
+io::Json immediateJson(const ReflectedBinding& immediate) {
+  return io::Json::object()
+      .add("name", immediate.name)
+      .add("type", immediate.type)
+      .add("size", immediate.size)
+      .add("members", membersJson(immediate));
+}
+
+io::Json toJson(const ReflectedBinding& binding) {
   return io::Json::object()
       .add("group", binding.group)
       .add("binding", binding.binding)
@@ -82,7 +103,7 @@ io::Json toJson(const ReflectedBinding& binding) {
       .add("access", kernel::toString(binding.access))
       .add("minimum_size", binding.size)
       .add("stride", binding.stride == 0 ? io::Json() : io::Json(binding.stride))
-      .add("members", members);
+      .add("members", membersJson(binding));
 }
 
 io::Json toJson(const Reflection& reflection, const ReflectedEntryPoint& entry) {
@@ -101,20 +122,24 @@ io::Json toJson(const Reflection& reflection, const ReflectedEntryPoint& entry) 
       .add("workgroup_size", entry.workgroup_size ? size : io::Json())
       .add("workgroup_bytes", orNull(entry.workgroup_bytes))
       .add("bindings", bindings)
+      .add("immediate", entry.immediate ? io::Json(reflection.immediates[*entry.immediate].name) : io::Json())
       .add("overrides", overrides)
       .add("limits", needs);
 }
 
 io::Json toJson(const Reflection& reflection) {
-  io::Json extensions = io::Json::array(), overrides = io::Json::array(), bindings = io::Json::array(), entries = io::Json::array();
+  io::Json extensions = io::Json::array(), overrides = io::Json::array(), bindings = io::Json::array(), immediates = io::Json::array(),
+           entries = io::Json::array();
   for (const std::string& extension : reflection.extensions) extensions.add(extension);
   for (const ReflectedOverride& override_ : reflection.overrides) overrides.add(toJson(override_));
   for (const ReflectedBinding& binding : reflection.bindings) bindings.add(toJson(binding));
+  for (const ReflectedBinding& immediate : reflection.immediates) immediates.add(immediateJson(immediate));
   for (const ReflectedEntryPoint& entry : reflection.entry_points) entries.add(toJson(reflection, entry));
   return io::Json::object()
       .add("extensions", extensions)
       .add("overrides", overrides)
       .add("bindings", bindings)
+      .add("immediates", immediates)
       .add("entry_points", entries);
 }
 

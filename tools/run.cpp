@@ -119,7 +119,7 @@ Result<ExitCode> replayStage(const std::string& path, const std::string& inputs,
 }  // namespace
 
 Result<ExitCode> runVerb(Arguments arguments) {
-  std::string path, entry, dispatch = "1", device = "auto", inputs, out_of_bounds;
+  std::string path, entry, dispatch = "1", device = "auto", inputs, immediate, out_of_bounds;
   std::vector<std::string> binds, outs, overrides;
   bool json = false, time = false;
   int64_t repeat = 0;
@@ -128,7 +128,9 @@ Result<ExitCode> runVerb(Arguments arguments) {
   options.value(entry, "--entry", "entry point, where there are several");
   options.value(dispatch, "--dispatch", "workgroups X,Y,Z");
   options.list(binds, "--bind",
-               "G.B=FILE.npy | zeros:BYTES | iota:TYPE[N] | fill:TYPE[N]=V; without size where the type has one: zeros, fill:V");
+               "G.B=FILE.npy | zeros:BYTES | iota:TYPE[N] | fill:TYPE[N]=V; where the type has a size: zeros, fill:V, list:V,V,...");
+  options.value(immediate, "--immediate",
+                "the value of the variable in immediate memory, as for --bind: list:V,V,... | FILE.npy | zeros | fill:V");
   options.list(outs, "--out", "G.B=FILE.npy, or G.B=- to print; of a stage: FILE.safetensors");
   options.value(inputs, "--inputs", "of a stage: its parameters, states and inputs (inputs.safetensors of the dump)");
   options.list(overrides, "--override", "NAME=NUMBER, the value of an override constant");
@@ -148,7 +150,7 @@ Result<ExitCode> runVerb(Arguments arguments) {
   if (path.ends_with(".graph") || path.ends_with(".program")) return replayStage(path, inputs, device, outs, json);
   if (!inputs.empty()) return usage("inputs", "--inputs belongs to a .graph or .program; a kernel takes --bind");
 
-  KernelRun run{.module = {}, .entry = entry, .device = device, .repeat = static_cast<size_t>(repeat)};
+  KernelRun run{.module = {}, .entry = entry, .immediate = immediate, .device = device, .repeat = static_cast<size_t>(repeat)};
   if (out_of_bounds.empty()) out_of_bounds = path.ends_with(".wgsl") ? "clamp" : "trap";
   const std::optional<kernel::OutOfBounds> policy = kernel::findOutOfBounds(out_of_bounds);
   if (!policy) return usage("value", fmt::format("--out-of-bounds '{}' is not clamp, zero or trap", out_of_bounds));
@@ -162,8 +164,9 @@ Result<ExitCode> runVerb(Arguments arguments) {
   }
   const auto contents = [&](const kernel::Module& module, const kernel::GlobalVariable& variable) {
     const auto bind = std::ranges::find(bound, Slot{.group = variable.group, .binding = variable.binding}, &Assignment::slot);
+    const std::string value = !kernel::isBound(variable.space) ? immediate : bind == bound.end() ? std::string() : bind->value;
     // What is wrong with a value is said below.
-    const Result<Bytes> bytes = bind == bound.end() ? Bytes() : makeBytes(bind->value, module, variable);
+    const Result<Bytes> bytes = value.empty() ? Bytes() : makeBytes(value, module, variable);
     return bytes.ok() ? *bytes : Bytes();
   };
   LS_TRY(run.module, readKernelFile(path, override_values, entry, run.groups, contents));

@@ -120,8 +120,9 @@ void Lowering::findIndexedVariables() {
 }
 
 Status Lowering::addGlobals() {
+  const auto bound = std::ranges::count_if(m.globals, [](const kernel::GlobalVariable& global) { return kernel::isBound(global.space); });
   for (const kernel::GlobalVariable& global : m.globals) {
-    bool buffer = global.space == AddressSpace::Uniform || global.space == AddressSpace::Storage;
+    const bool immediate = global.space == AddressSpace::Immediate, buffer = immediate || kernel::isBound(global.space);
     Home home = buffer                                    ? Home::Buffer
                 : global.space == AddressSpace::Workgroup ? Home::Workgroup
                 : indexed[global.value.index()]           ? Home::Lanes
@@ -130,7 +131,7 @@ Status Lowering::addGlobals() {
       return fail("reference.group", "binding group " + std::to_string(global.group) + " of variable " + global.name + " is not 0");
     uint32_t index = addVariable(global.name, global.type, home);
     Variable& variable = code.variables[index];
-    variable.binding = global.binding;
+    variable.binding = immediate ? static_cast<uint32_t>(bound) : global.binding;  // immediate data comes behind the buffers
     variable.zeroed = global.zero_initialized;
     variable.writable = global.space == AddressSpace::Storage && global.access != kernel::Access::Read;
     pointers[global.value.index()] = Pointer{index, 0, {}, global.type};

@@ -173,6 +173,8 @@ class ReferenceExecutable : public Executable {
   Status run(const program::Dispatch& dispatch) {
     std::vector<BufferView> bindings;
     for (const program::Range& range : dispatch.bindings) bindings.push_back(view(range));
+    std::vector<uint32_t> immediates = dispatch.immediates;
+    bindings.push_back({.words = immediates.data(), .count = static_cast<uint32_t>(immediates.size())});
     const Bytecode& code = kernels_[dispatch.kernel.index()];
     reference::MachineOptions options{
         .checks = shared_->options.checks, .loop_budget = shared_->options.loop_budget, .order_seed = shared_->options.order_seed};
@@ -220,6 +222,7 @@ Status checkKernel(const program::Program& program, const program::Dispatch& dis
   const std::string& name = program[dispatch.kernel].name;
   for (const reference::Variable& variable : code.variables) {
     if (variable.home != reference::Home::Buffer) continue;
+    if (variable.binding == dispatch.bindings.size() && !dispatch.immediates.empty()) continue;
     if (variable.binding >= dispatch.bindings.size())
       return fail("reference.binding", fmt::format("kernel {}: variable {} has no binding {}", name, variable.name, variable.binding));
     uint64_t bytes = dispatch.bindings[variable.binding].size;

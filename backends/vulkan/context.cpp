@@ -67,6 +67,7 @@ Status Context::openDevice() {
   zero.shaderZeroInitializeWorkgroupMemory = VK_TRUE;
   auto storage16 = blank<VkPhysicalDevice16BitStorageFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES);
   storage16.storageBuffer16BitAccess = VK_TRUE;
+  storage16.storagePushConstant16 = facts_.immediate_f16 ? VK_TRUE : VK_FALSE;
   auto float16 = blank<VkPhysicalDeviceShaderFloat16Int8Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES);
   float16.shaderFloat16 = VK_TRUE;
   auto subgroup_types =

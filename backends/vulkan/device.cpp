@@ -162,6 +162,7 @@ void examine(DeviceFacts& facts, Answers& answers) {
   facts.subgroup_operations = in_compute ? answers.subgroup.supportedOperations : 0;
   facts.spirv.subgroup_uniform_control_flow = answers.subgroup_flow.shaderSubgroupUniformControlFlow == VK_TRUE;
   if (facts.spirv.subgroup_uniform_control_flow) facts.extensions.push_back(VK_KHR_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_EXTENSION_NAME);
+  facts.immediate_f16 = facts.f16 && answers.storage16.storagePushConstant16 == VK_TRUE;
   facts.subgroup_f16 = answers.subgroup_types.shaderSubgroupExtendedTypes == VK_TRUE;
   facts.spirv.preserve_signed_zero_inf_nan = answers.float_controls.shaderSignedZeroInfNanPreserveFloat32 == VK_TRUE;
   facts.spirv.round_to_nearest_even = answers.float_controls.shaderRoundingModeRTEFloat32 == VK_TRUE;

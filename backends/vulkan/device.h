@@ -22,6 +22,7 @@ struct DeviceFacts {
   uint64_t max_allocation_bytes = 0;
   bool memory_budget = false;  ///< VK_EXT_memory_budget
   bool f16 = false;
+  bool immediate_f16 = false;                      ///< storagePushConstant16
   VkSubgroupFeatureFlags subgroup_operations = 0;  ///< in compute shaders
   bool subgroup_f16 = false;                       ///< shaderSubgroupExtendedTypes: subgroup operations on f16 too
   SpirvOptions spirv;

@@ -43,14 +43,18 @@ Status checkKernel(const std::string& name, const kernel::Module& module, const 
                       {"workgroup size y", size[1], sizes[1]},
                       {"workgroup size z", size[2], sizes[2]},
                       {"invocations of a workgroup", invocations, limits.maxComputeWorkGroupInvocations},
-                      {"bytes of workgroup memory", workgroupBytes(module), limits.maxComputeSharedMemorySize}},
+                      {"bytes of workgroup memory", workgroupBytes(module), limits.maxComputeSharedMemorySize},
+                      {"bytes of immediate data", kernel::immediateBytes(module), limits.maxPushConstantsSize}},
                      facts));
   bool wants_f16 = std::count(module.capabilities.begin(), module.capabilities.end(), kernel::Capability::F16) != 0;
   if (wants_f16 && !facts.f16) return fail("vulkan.feature", fmt::format("kernel \"{}\" uses f16, which {} lacks", name, facts.info.name));
   LS_CHECK(checkSubgroups(name, module, facts));
   for (const kernel::GlobalVariable& global : module.globals) {
-    bool bound = global.space == kernel::AddressSpace::Storage || global.space == kernel::AddressSpace::Uniform;
-    if (bound && global.group != 0) {
+    const bool half = global.space == kernel::AddressSpace::Immediate && kernel::contains(module.types, global.type, kernel::Scalar::F16);
+    if (half && !facts.immediate_f16) {
+      return fail("vulkan.feature", fmt::format("kernel \"{}\" has f16 in immediate data, which {} lacks", name, facts.info.name));
+    }
+    if (kernel::isBound(global.space) && global.group != 0) {
       return fail("vulkan.group",
                   fmt::format("kernel \"{}\" binds {} in group {}, but a program binds group 0 only", name, global.name, global.group));
     }

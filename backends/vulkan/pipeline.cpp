@@ -41,6 +41,9 @@ Result<KernelPipeline> makePipeline(Context& context, const std::string& name, c
   auto layout_info = blank<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);
   layout_info.setLayoutCount = 1;
   layout_info.pSetLayouts = &set_layout;
+  const VkPushConstantRange immediates{.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .offset = 0, .size = kernel::immediateBytes(*module)};
+  layout_info.pushConstantRangeCount = immediates.size == 0 ? 0 : 1;
+  layout_info.pPushConstantRanges = &immediates;
   LS_TRY(made.layout, PipelineLayout::create(functions, counter, layout_info, "vkCreatePipelineLayout", name));
 
   LS_TRY(std::vector<uint32_t> words, emitSpirv(module, context.facts().spirv));

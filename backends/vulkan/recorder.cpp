@@ -134,6 +134,10 @@ void Recorder::recordCommand(VkCommandBuffer commands, size_t index, uint32_t sl
     VkDescriptorSet set = sets[sets.size() == 1 ? 0 : slot];
     vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.layout.get(), 0, 1, &set, 0, nullptr);
   }
+  if (!dispatch.immediates.empty()) {
+    const auto bytes = static_cast<uint32_t>(dispatch.immediates.size() * sizeof(uint32_t));
+    vk.vkCmdPushConstants(commands, kernel.layout.get(), VK_SHADER_STAGE_COMPUTE_BIT, 0, bytes, dispatch.immediates.data());
+  }
   vk.vkCmdDispatch(commands, dispatch.groups[0], dispatch.groups[1], dispatch.groups[2]);
 }
 

@@ -125,8 +125,7 @@ class LoopAnalysis {
     }
     if (module_[pointer].kind != ValueKind::Variable) return false;
     const kernel::GlobalVariable& global = module_.globals[module_[pointer].index];
-    return global.space == kernel::AddressSpace::Uniform ||
-           (global.space == kernel::AddressSpace::Storage && global.access == kernel::Access::Read);
+    return global.access == kernel::Access::Read;
   }
 
   [[nodiscard]] bool endsBy(ValueId variable, const Instruction& test, size_t side, bool negated) const {

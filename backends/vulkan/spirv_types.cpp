@@ -228,7 +228,10 @@ spv::Id Emitter::floatLanes(Scalar scalar, float value, uint32_t width) {
 }
 
 void Emitter::declareBuffer(const kernel::GlobalVariable& global) {
+  const bool immediate = global.space == AddressSpace::Immediate;
+  const spv::StorageClass storage = immediate ? spv::StorageClassPushConstant : spv::StorageClassStorageBuffer;
   bool own_block = types_[global.type].kind == TypeKind::Struct && types_.isRuntimeSized(global.type);
+  if (immediate && kernel::contains(types_, global.type, Scalar::F16)) builder_.addCapability(spv::CapabilityStoragePushConstant16);
   spv::Id block = bufferType(global.type);
   // A struct with a runtime-sized array may not be nested, so it is the block itself; anything else is wrapped.
   if (!own_block) {
@@ -237,14 +240,16 @@ void Emitter::declareBuffer(const kernel::GlobalVariable& global) {
     decorateMatrixMember(block, 0, global.type);
   }
   if (!own_block || own_blocks_.insert(global.type.value).second) builder_.addDecoration(block, spv::DecorationBlock);
-  spv::Id variable = builder_.createVariable(spv::NoPrecision, spv::StorageClassStorageBuffer, block, plainName(global.name).c_str());
-  builder_.addDecoration(variable, spv::DecorationDescriptorSet, static_cast<int>(global.group));
-  builder_.addDecoration(variable, spv::DecorationBinding, static_cast<int>(global.binding));
+  spv::Id variable = builder_.createVariable(spv::NoPrecision, storage, block, plainName(global.name).c_str());
+  if (!immediate) {
+    builder_.addDecoration(variable, spv::DecorationDescriptorSet, static_cast<int>(global.group));
+    builder_.addDecoration(variable, spv::DecorationBinding, static_cast<int>(global.binding));
+  }
   bool written = global.space == AddressSpace::Storage && global.access != kernel::Access::Read;
-  if (!written) builder_.addDecoration(variable, spv::DecorationNonWritable);
+  if (!written && !immediate) builder_.addDecoration(variable, spv::DecorationNonWritable);
   // Without Coherent a storageBarrier does not cover plain accesses in the GLSL450 model; it costs bandwidth, so only where needed.
   if (written && has_storage_barrier_) builder_.addDecoration(variable, spv::DecorationCoherent);
-  Place place{.base = variable, .storage = spv::StorageClassStorageBuffer, .chain = {}, .pointee = global.type, .laid_out = true};
+  Place place{.base = variable, .storage = storage, .chain = {}, .pointee = global.type, .laid_out = true};
   if (!own_block) place.chain.push_back(u32(0));
   places_[global.value.index()] = std::move(place);
 }
@@ -255,7 +260,7 @@ void Emitter::declareGlobals() {
   has_storage_barrier_ = reach.storage_barrier;
   for (uint32_t index : reach.globals) {
     const kernel::GlobalVariable& global = module_.globals[index];
-    if (global.space == AddressSpace::Storage || global.space == AddressSpace::Uniform) {
+    if (kernel::isBound(global.space) || global.space == AddressSpace::Immediate) {
       declareBuffer(global);
       continue;
     }

@@ -128,11 +128,11 @@ EntityId Checker::checkModuleVar(const VariableDecl& decl) {
   if (decl.templates.empty()) {
     if (good)
       fail(kType, decl.name_span, fmt::format("variable '{}' needs an address space", decl.name),
-           "write var<private>, var<workgroup>, var<uniform> or var<storage>");
+           "write var<private>, var<workgroup>, var<uniform>, var<storage> or var<immediate>");
     good = false;
   } else {
     good = readSpace(decl.templates[0], space) && good;
-    if (space == AddressSpace::Uniform || space == AddressSpace::Storage) access = Access::Read;
+    access = kernel::defaultAccess(space);
     if (decl.templates.size() > 2) {
       fail(kType, ast_[decl.templates[2]].span, "var takes an address space and an access mode, and nothing else");
       good = false;
@@ -172,7 +172,7 @@ EntityId Checker::checkModuleVar(const VariableDecl& decl) {
     const auto number = attributeNumber(attribute);
     if (number) (attribute.name == "group" ? entity.group : entity.binding) = *number;
   }
-  const bool is_resource = space == AddressSpace::Uniform || space == AddressSpace::Storage;
+  const bool is_resource = kernel::isBound(space);
   entity.has_binding = findAttribute(decl.attributes, "group") != nullptr && findAttribute(decl.attributes, "binding") != nullptr;
   if (good && is_resource && !entity.has_binding) {
     fail(kAttribute, decl.name_span, fmt::format("variable '{}' needs @group and @binding", decl.name));

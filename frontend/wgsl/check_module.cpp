@@ -147,6 +147,7 @@ constexpr auto kExtensions =
 constexpr auto kFeatures = std::to_array<std::string_view>({
     "chromium_print",
     "fragment_depth",
+    "immediate_address_space",
     "linear_indexing",
     "packed_4x8_integer_dot_product",
     "pointer_composite_access",
@@ -161,7 +162,7 @@ constexpr auto kFeatures = std::to_array<std::string_view>({
 });
 
 /// Features of WGSL, and extensions of implementations, that are known but not supported.
-constexpr auto kUnsupportedFeatures = std::to_array<std::string_view>({"buffer_view", "immediate_address_space"});
+constexpr auto kUnsupportedFeatures = std::to_array<std::string_view>({"buffer_view"});
 
 constexpr auto kUnsupportedExtensions = std::to_array<std::string_view>({"atomic_vec2u_min_max", "subgroup_size_control"});
 
@@ -277,21 +278,36 @@ void Checker::orderFunctions() {
   }
 }
 
-/// Two resources of one entry point may not share a binding.
+/// Two resources of one entry point may not share a binding, and immediate data is one variable.
 void Checker::checkBindings() {
   std::set<std::pair<uint32_t, uint32_t>> bindings;
-  bool shared = false;
+  bool shared = false, has_immediate = false;
+  const auto isImmediate = [&](const Entity& entity) {
+    return entity.kind == EntityKind::Var && types_[entity.type].space == AddressSpace::Immediate;
+  };
   for (const EntityId id : program_.globals) {
     const Entity& entity = program_[id];
     if (entity.has_binding) shared = !bindings.emplace(entity.group, entity.binding).second || shared;
+    if (isImmediate(entity)) shared = std::exchange(has_immediate, true) || shared;
   }
   if (!shared) return;
   for (const size_t entry_point : entryPoints()) {
     const std::vector<bool> reached = reachedFrom({entry_point});
     std::map<std::pair<uint32_t, uint32_t>, EntityId> seen;
+    EntityId immediate;
     for (size_t i = 0; i < globals_.size(); ++i) {
       if (!reached[i] || !globals_[i].entity.valid()) continue;
       const Entity& entity = program_[globals_[i].entity];
+      if (isImmediate(entity)) {
+        if (!immediate.valid()) {
+          immediate = globals_[i].entity;
+          continue;
+        }
+        fail(kAttribute, entity.span,
+             fmt::format("'{}' is the second immediate variable of entry point '{}', which can have one", entity.name,
+                         reporter_.source().text(globals_[entry_point].span)),
+             "make them members of one struct", {reporter_.note(program_[immediate].span, "the first is here")});
+      }
       if (!entity.has_binding) continue;
       const auto [entry, is_new] = seen.try_emplace({entity.group, entity.binding}, globals_[i].entity);
       if (is_new) continue;

@@ -226,18 +226,14 @@ bool Checker::isShadowed(const Expr& expr) {
 bool Checker::readSpace(ExprId id, AddressSpace& space) {
   const Expr& expr = ast_[id];
   if (isShadowed(expr)) return false;
-  for (const AddressSpace candidate :
-       {AddressSpace::Function, AddressSpace::Private, AddressSpace::Workgroup, AddressSpace::Uniform, AddressSpace::Storage}) {
+  for (const AddressSpace candidate : {AddressSpace::Function, AddressSpace::Private, AddressSpace::Workgroup, AddressSpace::Uniform,
+                                       AddressSpace::Storage, AddressSpace::Immediate}) {
     if (expr.kind != ExprKind::Identifier || expr.has_templates || expr.name != toString(candidate)) continue;
     space = candidate;
     return true;
   }
-  if (expr.kind == ExprKind::Identifier && expr.name == "immediate") {
-    fail(kUnsupported, expr.span, "address space 'immediate' is not supported", "use a uniform buffer");
-    return false;
-  }
   fail(kType, expr.span, fmt::format("'{}' is not an address space", reporter_.source().text(expr.span)),
-       "use function, private, workgroup, uniform or storage");
+       "use function, private, workgroup, uniform, storage or immediate");
   return false;
 }
 
@@ -259,8 +255,7 @@ Ty Checker::pointerType(const Expr& expr) {
   AddressSpace space = AddressSpace::Function;
   if (!readSpace(expr.templates[0], space)) return kError;
   const Ty element = resolveType(expr.templates[1]);
-  const bool read_only = space == AddressSpace::Uniform || space == AddressSpace::Storage;
-  Access access = read_only ? Access::Read : Access::ReadWrite;
+  Access access = kernel::defaultAccess(space);
   if (expr.templates.size() == 3) {
     if (space != AddressSpace::Storage) {
       return fail(kType, ast_[expr.templates[2]].span, "only pointers to storage take an access mode");
@@ -277,8 +272,9 @@ Ty Checker::pointerType(const Expr& expr) {
 
 /// Why no variable of the type can be in the address space; empty when one can.
 std::string Checker::whyNotIn(Ty type, AddressSpace space, Access access) const {
-  const bool is_resource = space == AddressSpace::Uniform || space == AddressSpace::Storage;
-  if (is_resource && !types_.isHostShareable(type)) return "cannot be shared with a buffer";
+  if (kernel::isBound(space) && !types_.isHostShareable(type)) return "cannot be shared with a buffer";
+  if (space == AddressSpace::Immediate && !types_.isHostShareable(type)) return "cannot be shared with the host";
+  if (space == AddressSpace::Immediate && types_.containsArray(type)) return "holds an array, which immediate data cannot have";
   if (types_.isRuntimeSized(type) && space != AddressSpace::Storage) return "is runtime-sized, which only storage buffers can be";
   if (types_.isOverrideSized(type) && space != AddressSpace::Workgroup) {
     return "has its size from an override, which only workgroup variables can have";

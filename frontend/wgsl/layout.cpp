@@ -45,6 +45,7 @@ Types::Facts Types::factsOf(Ty id) const {
     facts.constructible = type.count > 0 && type.override_count == 0 && element.constructible;
     facts.host_shareable = type.override_count == 0 && element.host_shareable;
     facts.atomic = element.atomic;
+    facts.array = true;
   } else if (type.kind == Kind::Atomic) {
     facts = facts_[type.element.index()];
     facts.depth = 2;
@@ -64,6 +65,7 @@ Types::Facts Types::factsOf(Ty id) const {
       facts.constructible = facts.constructible && part.constructible;
       facts.host_shareable = facts.host_shareable && part.host_shareable;
       facts.atomic = facts.atomic || part.atomic;
+      facts.array = facts.array || part.array;
     }
     facts.size = roundUp(facts.align, end);
   }

@@ -31,6 +31,7 @@ constexpr std::array<LimitRow, kLimitCount> kLimits = {{
      "split the buffer, or bind a part of it in each of several dispatches"},
     {Limit::UniformBufferBindingSize, "maxUniformBufferBindingSize", uint64_t{64} << 10u, "the smallest binding of a uniform buffer",
      "use a read-only storage buffer"},
+    {Limit::ImmediateSize, "maxImmediateSize", 64, "the size of immediate data", "use a uniform buffer"},
     {Limit::ComputeWorkgroupStorageSize, "maxComputeWorkgroupStorageSize", 16384, "the size of workgroup memory", "use smaller tiles"},
     {Limit::ComputeInvocationsPerWorkgroup, "maxComputeInvocationsPerWorkgroup", 256, "the number of invocations of a workgroup",
      "use smaller workgroups and more of them"},
@@ -78,6 +79,10 @@ std::vector<Need> needsOf(const Reflection& reflection, const ReflectedEntryPoin
     largest.raise(Limit::BindingsPerBindGroup, uint64_t{binding.binding} + 1, binding.where);
     largest.count(uniform ? Limit::UniformBuffersPerShaderStage : Limit::StorageBuffersPerShaderStage, binding.where);
     largest.raise(uniform ? Limit::UniformBufferBindingSize : Limit::StorageBufferBindingSize, binding.size, binding.where);
+  }
+  if (entry.immediate) {
+    const ReflectedBinding& variable = reflection.immediates[*entry.immediate];
+    largest.raise(Limit::ImmediateSize, variable.size, variable.where);
   }
   if (entry.workgroup_bytes) largest.raise(Limit::ComputeWorkgroupStorageSize, *entry.workgroup_bytes, entry.where);
   if (entry.workgroup_size) {

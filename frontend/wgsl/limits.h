@@ -16,13 +16,14 @@ enum class Limit : uint8_t {
   UniformBuffersPerShaderStage,
   StorageBufferBindingSize,
   UniformBufferBindingSize,
+  ImmediateSize,
   ComputeWorkgroupStorageSize,
   ComputeInvocationsPerWorkgroup,
   ComputeWorkgroupSizeX,
   ComputeWorkgroupSizeY,
   ComputeWorkgroupSizeZ,
 };
-inline constexpr size_t kLimitCount = 11;
+inline constexpr size_t kLimitCount = 12;
 
 /// Its name in WebGPU: "maxBindGroups".
 std::string_view toString(Limit limit);

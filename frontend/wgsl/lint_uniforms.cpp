@@ -15,7 +15,7 @@ using kernel::TypeKind;
 using kernel::ValueId;
 using kernel::ValueKind;
 
-/// A part of a uniform variable that is always the same one.
+/// A part of a uniform or immediate variable that is always the same one.
 struct Part {
   size_t bytes = 0;  ///< of which variable: an index into the list of contents
   uint64_t offset = 0;
@@ -26,7 +26,7 @@ class Substitution {
  public:
   Substitution(kernel::Module module, const UniformContents& contents) : m_(std::move(module)) {
     for (const kernel::GlobalVariable& variable : m_.globals) {
-      if (variable.space != kernel::AddressSpace::Uniform) continue;
+      if (variable.space != kernel::AddressSpace::Uniform && variable.space != kernel::AddressSpace::Immediate) continue;
       parts_[variable.value] = {.bytes = contents_.size(), .offset = 0, .type = variable.type};
       contents_.push_back(contents(m_, variable));
     }

@@ -24,7 +24,9 @@ class Reflector {
       if (decl.kind == VariableKind::Override) addOverride(decl);
     }
     for (const EntityId id : program_.globals) {
-      if (program_[id].has_binding) addBinding(program_[id]);
+      const Entity& entity = program_[id];
+      if (entity.has_binding) addVariable(entity, result_.bindings);
+      if (isImmediate(entity)) addVariable(entity, result_.immediates);
     }
     for (size_t i = 0; i < program_.functions.size(); ++i) {
       const bool named = options_.entry_point.empty() || ast_.functions[i].name == options_.entry_point;
@@ -54,7 +56,11 @@ class Reflector {
     result_.overrides.push_back(std::move(out));
   }
 
-  void addBinding(const Entity& entity) {
+  [[nodiscard]] bool isImmediate(const Entity& entity) const {
+    return entity.kind == EntityKind::Var && program_.types[entity.type].space == AddressSpace::Immediate;
+  }
+
+  void addVariable(const Entity& entity, std::vector<ReflectedBinding>& list) {
     const Types& types = program_.types;
     const Type reference = types[entity.type];
     const Ty type = reference.element;
@@ -77,8 +83,8 @@ class Reflector {
       }
     }
     if (types.isArray(last) && types.isRuntimeSized(last)) out.stride = types.strideOf(last);
-    positions_[out.name] = result_.bindings.size();
-    result_.bindings.push_back(std::move(out));
+    positions_[out.name] = list.size();
+    list.push_back(std::move(out));
   }
 
   Status addEntryPoint(size_t index) {
@@ -86,11 +92,13 @@ class Reflector {
                             .workgroup_size = {},
                             .workgroup_bytes = {},
                             .bindings = {},
+                            .immediate = {},
                             .overrides = {},
                             .where = source_.locate(ast_.functions[index].name_span)};
     for (const EntityId id : program_.functions[index].reaches) {
       const Entity& entity = program_[id];
       if (entity.has_binding) out.bindings.push_back(positions_.at(entity.name));
+      if (isImmediate(entity)) out.immediate = positions_.at(entity.name);
       if (entity.kind == EntityKind::Override) out.overrides.push_back(positions_.at(entity.name));
     }
     Reporter reporter(source_);

@@ -44,6 +44,7 @@ struct ReflectedEntryPoint {
   std::optional<std::array<uint32_t, 3>> workgroup_size;
   std::optional<uint64_t> workgroup_bytes;  ///< of workgroup memory, each variable rounded up to 16
   std::vector<size_t> bindings;             ///< used by it, as positions in Reflection::bindings
+  std::optional<size_t> immediate;          ///< used by it, as a position in Reflection::immediates
   std::vector<size_t> overrides;            ///< used by it, as positions in Reflection::overrides
   Location where;
 };
@@ -52,6 +53,7 @@ struct Reflection {
   std::vector<std::string> extensions;  ///< that the module enables
   std::vector<ReflectedOverride> overrides;
   std::vector<ReflectedBinding> bindings;
+  std::vector<ReflectedBinding> immediates;       ///< variables in immediate memory, which have no group and binding
   std::vector<ReflectedEntryPoint> entry_points;  ///< all, or the one that the options name
 };
 

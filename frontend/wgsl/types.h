@@ -118,6 +118,7 @@ class Types {
   /// May live in uniform or storage buffers.
   [[nodiscard]] bool isHostShareable(Ty id) const { return facts_[id.index()].host_shareable; }
   [[nodiscard]] bool containsAtomic(Ty id) const { return facts_[id.index()].atomic; }
+  [[nodiscard]] bool containsArray(Ty id) const { return facts_[id.index()].array; }
   [[nodiscard]] bool isRuntimeSized(Ty id) const;
   [[nodiscard]] bool isOverrideSized(Ty id) const;
   [[nodiscard]] uint32_t depth(Ty id) const { return facts_[id.index()].depth; }
@@ -150,7 +151,7 @@ class Types {
   struct Facts {
     uint64_t align = 1, size = 0, scalars = 1;
     uint32_t depth = 1;
-    bool constructible = false, host_shareable = false, atomic = false;
+    bool constructible = false, host_shareable = false, atomic = false, array = false;
   };
   Ty intern(const Type& type);
   Ty builtinResult(std::string name, std::vector<StructMember> members);

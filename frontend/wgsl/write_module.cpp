@@ -207,7 +207,7 @@ void Writer::writeStructs() {
 }
 
 void Writer::writeGlobal(const kernel::GlobalVariable& global) {
-  const bool resource = global.space == kernel::AddressSpace::Uniform || global.space == kernel::AddressSpace::Storage;
+  const bool resource = kernel::isBound(global.space);
   const bool storage = global.space == kernel::AddressSpace::Storage;
   const std::string binding = resource ? fmt::format("@group({}) @binding({}) ", global.group, global.binding) : "";
   const std::string access = storage ? fmt::format(", {}", kernel::toString(global.access)) : "";

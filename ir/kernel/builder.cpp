@@ -61,7 +61,7 @@ ValueId Builder::zero(TypeId type) {
 }
 
 ValueId Builder::global(GlobalVariable variable) {
-  if (variable.space == AddressSpace::Uniform) variable.access = Access::Read;
+  if (variable.space != AddressSpace::Storage) variable.access = defaultAccess(variable.space);
   variable.value = addValue({.kind = ValueKind::Variable,
                              .type = types().pointer(variable.space, variable.type, variable.access),
                              .index = static_cast<uint32_t>(module_.globals.size()),

@@ -91,7 +91,7 @@ class Canonicalizer {
     Value& pointer = to_.values[copy.value.index()];
     pointer.index = static_cast<uint32_t>(to_.globals.size());
     pointer.type = to_.types.pointer(copy.space, copy.type, copy.access);
-    if (copy.space != AddressSpace::Uniform && copy.space != AddressSpace::Storage) copy.group = copy.binding = 0;
+    if (!isBound(copy.space)) copy.group = copy.binding = 0;
     if (old.initializer.valid()) copy.initializer = value(old.initializer);
     to_.globals.push_back(std::move(copy));
   }

@@ -40,6 +40,11 @@ const Function* Module::findFunction(std::string_view name) const {
   return found == functions.end() ? nullptr : &*found;
 }
 
+uint32_t immediateBytes(const Module& module) {
+  const auto variable = std::ranges::find(module.globals, AddressSpace::Immediate, &GlobalVariable::space);
+  return variable == module.globals.end() ? 0 : (module.types.sizeOf(variable->type) + 3) / 4 * 4;
+}
+
 const Function* Module::entryPoint() const {
   auto found =
       std::find_if(functions.begin(), functions.end(), [](const Function& function) { return function.workgroup_size.has_value(); });

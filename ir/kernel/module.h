@@ -155,6 +155,9 @@ struct Module {
   friend bool operator==(const Module&, const Module&) = default;
 };
 
+/// Bytes of the first immediate variable (an entry point may use one), rounded up to 4; 0 when there is none.
+uint32_t immediateBytes(const Module& module);
+
 /// Blocks nest at most this deep in a text and in a valid module.
 inline constexpr uint32_t kMaxBlockNesting = 256;
 

@@ -98,7 +98,7 @@ class Printer {
     write(fmt::format("var @{}: {}", known ? names_.values[global.value.index()] : kInvalid, typeText(global.type)));
     if (global.initializer.valid()) write(" = " + valueText(global.initializer));
     Attributes attributes = {{"space", std::string(toString(global.space))}};
-    bool bound = global.space == AddressSpace::Uniform || global.space == AddressSpace::Storage;
+    const bool bound = isBound(global.space);
     if (bound) attributes["group"] = std::to_string(global.group);
     if (bound) attributes["binding"] = std::to_string(global.binding);
     if (global.space == AddressSpace::Storage || global.access != defaultAccess(global.space)) {

@@ -12,7 +12,7 @@ namespace lockstep::kernel {
 namespace {
 
 constexpr std::array<std::string_view, 5> kScalarNames = {"bool", "i32", "u32", "f32", "f16"};
-constexpr std::array<std::string_view, 5> kSpaceNames = {"function", "private", "workgroup", "uniform", "storage"};
+constexpr std::array<std::string_view, 6> kSpaceNames = {"function", "private", "workgroup", "uniform", "storage", "immediate"};
 constexpr std::array<std::string_view, 3> kAccessNames = {"read", "write", "read_write"};
 
 template <class Enum, size_t N>
@@ -40,9 +40,9 @@ std::optional<Scalar> findScalar(std::string_view text) { return findName<Scalar
 std::optional<AddressSpace> findAddressSpace(std::string_view text) { return findName<AddressSpace>(kSpaceNames, text); }
 std::optional<Access> findAccess(std::string_view text) { return findName<Access>(kAccessNames, text); }
 
-Access defaultAccess(AddressSpace space) {
-  return space == AddressSpace::Uniform || space == AddressSpace::Storage ? Access::Read : Access::ReadWrite;
-}
+Access defaultAccess(AddressSpace space) { return isBound(space) || space == AddressSpace::Immediate ? Access::Read : Access::ReadWrite; }
+
+bool isBound(AddressSpace space) { return space == AddressSpace::Uniform || space == AddressSpace::Storage; }
 
 TypeTable::TypeTable() {
   intern({});
@@ -213,6 +213,17 @@ std::string TypeTable::toString(TypeId id, std::span<const std::string> struct_n
     }
   }
   internalError("type kind out of range");
+}
+
+bool contains(const TypeTable& types, TypeId id, Scalar scalar) {
+  return anyPart(types, id, [&](const Type& type) {
+    const bool has_scalar = type.isScalarOrVector() || type.kind == TypeKind::Matrix || type.kind == TypeKind::Atomic;
+    return has_scalar && type.scalar == scalar;
+  });
+}
+
+bool contains(const TypeTable& types, TypeId id, TypeKind kind) {
+  return anyPart(types, id, [&](const Type& type) { return type.kind == kind; });
 }
 
 }  // namespace lockstep::kernel

@@ -15,7 +15,7 @@
 namespace lockstep::kernel {
 
 enum class Scalar : uint8_t { Bool, I32, U32, F32, F16 };
-enum class AddressSpace : uint8_t { Function, Private, Workgroup, Uniform, Storage };
+enum class AddressSpace : uint8_t { Function, Private, Workgroup, Uniform, Storage, Immediate };
 enum class Access : uint8_t { Read, Write, ReadWrite };
 enum class TypeKind : uint8_t { Void, Scalar, Vector, Matrix, Array, Struct, Atomic, Pointer };
 
@@ -65,8 +65,10 @@ std::string_view toString(Access access);       ///< "read_write"
 std::optional<Scalar> findScalar(std::string_view text);
 std::optional<AddressSpace> findAddressSpace(std::string_view text);
 std::optional<Access> findAccess(std::string_view text);
-/// The access of a pointer into `space` whose text states none: read for uniform and storage, else read_write.
+/// The access of a pointer into `space` whose text states none: read for uniform, storage and immediate, else read_write.
 Access defaultAccess(AddressSpace space);
+/// Whether variables there have a group and a binding: those in uniform and storage.
+bool isBound(AddressSpace space);
 
 /// Types nest at most this deep in a text and in a valid module (WGSL asks for 15).
 inline constexpr uint32_t kMaxTypeNesting = 64;
@@ -130,5 +132,28 @@ class TypeTable {
   std::vector<Type> types_;
   std::vector<Layout> layouts_;  ///< of each type; kept, because computing it anew takes exponential time in nested structs
 };
+
+/// Whether the type or one of its parts satisfies a predicate. Visits each type once: nested structs may share parts.
+template <class Predicate>
+bool anyPart(const TypeTable& types, TypeId root, const Predicate& predicate) {
+  std::vector<bool> seen(types.size());
+  std::vector<TypeId> stack = {root};
+  while (!stack.empty()) {
+    TypeId id = stack.back();
+    stack.pop_back();
+    if (seen[id.index()]) continue;
+    seen[id.index()] = true;
+    const Type& type = types[id];
+    if (predicate(type)) return true;
+    if (type.element.valid()) stack.push_back(type.element);
+    for (const Member& member : type.members) stack.push_back(member.type);
+  }
+  return false;
+}
+
+/// Whether the type or a part of it is a scalar, vector, matrix or atomic of this scalar type.
+bool contains(const TypeTable& types, TypeId id, Scalar scalar);
+/// Whether the type or a part of it is of this kind.
+bool contains(const TypeTable& types, TypeId id, TypeKind kind);
 
 }  // namespace lockstep::kernel

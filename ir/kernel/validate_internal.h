@@ -60,10 +60,6 @@ void checkInstructions(const Module& module, Problems& problems);
 
 /// A type that values can have: no void, pointer, atomic or runtime-sized part.
 bool isConstructible(const TypeTable& types, TypeId id);
-/// True when the type or a part of it is a scalar, vector, matrix or atomic of this scalar type.
-bool contains(const TypeTable& types, TypeId id, Scalar scalar);
-/// True when the type or a part of it is of this kind.
-bool contains(const TypeTable& types, TypeId id, TypeKind kind);
 
 /// The answers to a question about types, each found out once. The types may become more meanwhile.
 class TypeFacts {

@@ -6,6 +6,7 @@
 #include <bit>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "ir/kernel/validate_internal.h"
 
@@ -17,28 +18,6 @@ constexpr std::string_view kMemory = "kernel.memory";
 constexpr std::string_view kLayout = "kernel.layout";
 constexpr std::string_view kEntryPoint = "kernel.entry_point";
 constexpr std::string_view kCapability = "kernel.capability";
-
-/// Whether the type or one of its parts satisfies a predicate. Visits each type once: nested structs may share parts.
-template <class Predicate>
-bool anyPart(const TypeTable& types, TypeId root, const Predicate& predicate) {
-  std::vector<bool> seen(types.size());
-  std::vector<TypeId> stack = {root};
-  while (!stack.empty()) {
-    TypeId id = stack.back();
-    stack.pop_back();
-    if (seen[id.index()]) continue;
-    seen[id.index()] = true;
-    const Type& type = types[id];
-    if (predicate(type)) return true;
-    if (type.element.valid()) stack.push_back(type.element);
-    for (const Member& member : type.members) stack.push_back(member.type);
-  }
-  return false;
-}
-
-bool hasScalar(const Type& type) {
-  return type.kind == TypeKind::Scalar || type.kind == TypeKind::Vector || type.kind == TypeKind::Matrix || type.kind == TypeKind::Atomic;
-}
 
 bool isStorable(const Type& type) { return type.kind != TypeKind::Void && type.kind != TypeKind::Pointer; }
 
@@ -135,13 +114,16 @@ void checkStoreType(const Module& module, size_t index, Problems& problems) {
   const GlobalVariable& global = module.globals[index];
   const TypeTable& types = module.types;
   Subject here = atGlobal(index);
-  bool shared_with_host = global.space == AddressSpace::Uniform || global.space == AddressSpace::Storage;
+  const bool shared_with_host = isBound(global.space) || global.space == AddressSpace::Immediate;
   std::string space(toString(global.space));
   if (shared_with_host && contains(types, global.type, Scalar::Bool)) {
     problems.add(here, kMemory, "a bool cannot be in " + space + " memory", "store it as u32");
   }
   if (types.isRuntimeSized(global.type) && global.space != AddressSpace::Storage) {
     problems.add(here, kMemory, "a runtime-sized array cannot be in " + space + " memory");
+  }
+  if (contains(types, global.type, TypeKind::Array) && global.space == AddressSpace::Immediate) {
+    problems.add(here, kMemory, "an array cannot be in immediate memory", "use a uniform variable");
   }
   bool atomics_allowed =
       global.space == AddressSpace::Workgroup || (global.space == AddressSpace::Storage && global.access == Access::ReadWrite);
@@ -170,7 +152,7 @@ void checkGlobal(const Module& module, size_t index, Problems& problems) {
   }
 }
 
-/// Two resources that one entry point reaches, directly or through calls, have different bindings.
+/// Two resources that one entry point reaches, directly or through calls, have different bindings, and it has one immediate variable.
 void checkBindings(const Module& module, Problems& problems) {
   std::vector<std::set<size_t>> used(module.functions.size());
   for (size_t i = 0; i < module.functions.size(); ++i) {
@@ -184,9 +166,14 @@ void checkBindings(const Module& module, Problems& problems) {
     });
     if (!module.functions[i].workgroup_size) continue;
     std::map<std::pair<uint32_t, uint32_t>, size_t> bound;
+    bool has_immediate = false;
     for (size_t index : used[i]) {
       const GlobalVariable& global = module.globals[index];
-      if (global.space != AddressSpace::Uniform && global.space != AddressSpace::Storage) continue;
+      if (global.space == AddressSpace::Immediate && std::exchange(has_immediate, true)) {
+        problems.add(atGlobal(index), "kernel.binding",
+                     fmt::format("entry point {} has another immediate variable", module.functions[i].name), "make them one struct");
+      }
+      if (!isBound(global.space)) continue;
       auto [entry, is_new] = bound.emplace(std::pair(global.group, global.binding), index);
       if (is_new) continue;
       problems.add(atGlobal(index), "kernel.binding",
@@ -288,14 +275,6 @@ bool isConstructible(const TypeTable& types, TypeId id) {
   return !anyPart(types, id, [](const Type& type) {
     return !isStorable(type) || type.kind == TypeKind::Atomic || (type.kind == TypeKind::Array && type.count == 0);
   });
-}
-
-bool contains(const TypeTable& types, TypeId id, Scalar scalar) {
-  return anyPart(types, id, [&](const Type& type) { return hasScalar(type) && type.scalar == scalar; });
-}
-
-bool contains(const TypeTable& types, TypeId id, TypeKind kind) {
-  return anyPart(types, id, [&](const Type& type) { return type.kind == kind; });
 }
 
 void checkGlobals(const Module& module, Problems& problems) {

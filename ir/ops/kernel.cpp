@@ -31,8 +31,9 @@ Result<std::vector<TensorType>> parseResults(const std::string& text) {
 Status checkBindings(const kernel::Module& module, size_t operands, size_t results) {
   std::vector<bool> bound(operands + results, false);
   for (const kernel::GlobalVariable& global : module.globals) {
-    if (global.space == kernel::AddressSpace::Uniform)
-      return violated("kernel", "C3", fmt::format("'{}' is a uniform variable, wanted storage", global.name));
+    if (global.space == kernel::AddressSpace::Uniform || global.space == kernel::AddressSpace::Immediate)
+      return violated("kernel", "C3",
+                      fmt::format("'{}' is in {} memory, but operands and results are in storage", global.name, toString(global.space)));
     if (global.space != kernel::AddressSpace::Storage) continue;
     if (global.group != 0 || global.binding >= bound.size())
       return violated("kernel", "C3",

@@ -280,6 +280,13 @@ class Parser {
       LS_TRY(Range binding, range(kernel::Access::Read));
       dispatch.bindings.push_back(binding);
     }
+    if (!cursor_.accept("immediates")) return Action(std::move(dispatch));
+    LS_CHECK(cursor_.expect("["));
+    do {
+      LS_TRY(const uint32_t value, word());
+      dispatch.immediates.push_back(value);
+    } while (cursor_.accept(","));
+    LS_CHECK(cursor_.expect("]"));
     return Action(std::move(dispatch));
   }
 

@@ -140,7 +140,11 @@ class Printer {
     for (size_t i = 0; i < dispatch.bindings.size(); ++i) {
       text += fmt::format("{}{} {}", i == 0 ? "" : ", ", kernel::toString(dispatch.bindings[i].access), range(dispatch.bindings[i]));
     }
-    return text + ")";
+    text += ")";
+    for (size_t i = 0; i < dispatch.immediates.size(); ++i) {
+      text += fmt::format("{}0x{:08x}", i == 0 ? " immediates [" : ", ", dispatch.immediates[i]);
+    }
+    return dispatch.immediates.empty() ? text : text + "]";
   }
   std::string action(const Copy& copy) const {
     return fmt::format("copy {} -> {}", ranged(copy.source, kernel::Access::Read), ranged(copy.target, kernel::Access::ReadWrite));

@@ -78,11 +78,12 @@ struct Kernel {
 };
 
 /// Runs `kernel`'s entry point on groups x*y*z workgroups. Binding i of the module's group 0 is bindings[i]; before emit the bindings
-/// are the inputs and then the results of the symbolic kernel.
+/// are the inputs and then the results of the symbolic kernel. `immediates` are the words of its immediate variable, if it has one.
 struct Dispatch {
   KernelId kernel;
   std::array<uint32_t, 3> groups{1, 1, 1};
   std::vector<Range> bindings;
+  std::vector<uint32_t> immediates = {};
   friend bool operator==(const Dispatch&, const Dispatch&) = default;
 };
 /// Copies source to target; equal sizes, no overlap.

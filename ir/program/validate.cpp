@@ -2,6 +2,7 @@
 // What a program needs beyond its structure to run: kernels that are valid, buffers that are placed, bindings that fit.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "ir/program/program.h"
@@ -53,11 +54,13 @@ class Validator {
     if (entry_point == nullptr) return wrong("has no entry point");
     Bindings& bindings = bindings_.emplace_back();
     for (const kernel::GlobalVariable& global : module->globals) {
-      if (global.space != kernel::AddressSpace::Storage && global.space != kernel::AddressSpace::Uniform) continue;
+      if (!kernel::isBound(global.space)) continue;
       if (global.group != 0)
         wrong(fmt::format("has variable {} in group {}, but a program binds group 0", quote(global.name), global.group));
       if (!bindings.emplace(global.binding, &global).second) wrong(fmt::format("has binding {} twice", global.binding));
     }
+    const auto immediates = std::ranges::count(module->globals, kernel::AddressSpace::Immediate, &kernel::GlobalVariable::space);
+    if (immediates > 1) wrong(fmt::format("has {} immediate variables, but a dispatch gives data for one", immediates));
     // Distinct keys that are all smaller than their number are 0, 1, 2, ...
     if (!bindings.empty() && bindings.rbegin()->first != bindings.size() - 1) wrong("has bindings that are not 0, 1, 2, ...");
     limits(*module, bindings, wrong);
@@ -94,6 +97,11 @@ class Validator {
     if (dispatch.bindings.size() != bindings.size()) {
       return wrong("program.binding", fmt::format("binds {} ranges, but kernel {} has {} bindings", dispatch.bindings.size(),
                                                   quote(program_[dispatch.kernel].name), bindings.size()));
+    }
+    const uint64_t given = dispatch.immediates.size() * sizeof(uint32_t), taken = kernel::immediateBytes(module);
+    if (given != taken) {
+      wrong("program.binding",
+            fmt::format("gives {} bytes of immediate data, but kernel {} takes {}", given, quote(program_[dispatch.kernel].name), taken));
     }
     for (uint32_t count : dispatch.groups) {
       if (profile_ == nullptr || count <= profile_->max_groups_per_dimension) continue;

@@ -20,7 +20,8 @@ bool isWritten(const kernel::Module& module, size_t binding) {
 }
 
 /// Input arena -> (copy) -> workspace -> (dispatch) -> (copy) -> output arena, each buffer at the same offset in all three.
-program::Program makeProgram(const kernel::Module& module, const std::vector<Words>& buffers, std::array<uint32_t, 3> groups) {
+program::Program makeProgram(const kernel::Module& module, const std::vector<Words>& buffers, std::array<uint32_t, 3> groups,
+                             const Words& immediates) {
   using namespace program;
   Program program;
   uint64_t total = 0;
@@ -28,7 +29,7 @@ program::Program makeProgram(const kernel::Module& module, const std::vector<Wor
   constexpr std::array<ArenaRole, 3> kRoles{ArenaRole::Input, ArenaRole::Workspace, ArenaRole::Output};
   for (ArenaRole role : kRoles) program.arenas.push_back({std::string(toString(role)), role, total});
   program.kernels.push_back({"kernel", module});
-  Dispatch dispatch{.kernel = KernelId(0), .groups = groups, .bindings = {}};
+  Dispatch dispatch{.kernel = KernelId(0), .groups = groups, .bindings = {}, .immediates = immediates};
   uint64_t offset = 0;
   for (size_t k = 0; k < buffers.size(); ++k) {
     uint64_t bytes = buffers[k].size() * 4;
@@ -69,8 +70,8 @@ Words wordsOf(const std::vector<float>& values) {
 }
 
 Result<std::vector<Words>> runKernel(Backend& backend, const kernel::Module& module, const std::vector<Words>& buffers,
-                                     std::array<uint32_t, 3> groups) {
-  LS_TRY(program::ValidProgram program, program::validate(makeProgram(module, buffers, groups)));
+                                     std::array<uint32_t, 3> groups, const Words& immediates) {
+  LS_TRY(program::ValidProgram program, program::validate(makeProgram(module, buffers, groups, immediates)));
   LS_TRY(std::unique_ptr<Executable> executable, backend.compile(program));
   std::vector<std::byte> input(program->arenas[0].size);
   for (size_t k = 0; k < buffers.size(); ++k) {
@@ -109,8 +110,9 @@ std::vector<Words> Conformance::run(std::string_view body, const std::vector<Wor
   return std::vector<Words>(buffers.size(), Words(64));
 }
 
-std::vector<Words> Conformance::run(const kernel::Module& module, const std::vector<Words>& buffers, std::array<uint32_t, 3> groups) {
-  Result<std::vector<Words>> results = runKernel(*backend_, module, buffers, groups);
+std::vector<Words> Conformance::run(const kernel::Module& module, const std::vector<Words>& buffers, std::array<uint32_t, 3> groups,
+                                    const Words& immediates) {
+  Result<std::vector<Words>> results = runKernel(*backend_, module, buffers, groups, immediates);
   if (results.ok()) return *results;
   ADD_FAILURE() << toString(results.diagnostics());
   return buffers;

@@ -38,7 +38,7 @@ std::string caseName(const testing::TestParamInfo<BackendCase>& info);
 
 /// Runs one dispatch: buffer k is bound read_write (or read, as the kernel's variable says) as binding k. Returns all buffers afterwards.
 Result<std::vector<Words>> runKernel(Backend& backend, const kernel::Module& module, const std::vector<Words>& buffers,
-                                     std::array<uint32_t, 3> groups);
+                                     std::array<uint32_t, 3> groups, const Words& immediates = {});
 /// The same for a kernel in the text form, without the version line.
 Result<std::vector<Words>> runText(Backend& backend, std::string_view body, const std::vector<Words>& buffers,
                                    std::array<uint32_t, 3> groups);
@@ -53,7 +53,8 @@ class Conformance : public testing::TestWithParam<BackendCase> {
   void SetUp() override;
   /// runText, with failures reported to the test (the result is then empty).
   std::vector<Words> run(std::string_view body, const std::vector<Words>& buffers, std::array<uint32_t, 3> groups = {1, 1, 1});
-  std::vector<Words> run(const kernel::Module& module, const std::vector<Words>& buffers, std::array<uint32_t, 3> groups = {1, 1, 1});
+  std::vector<Words> run(const kernel::Module& module, const std::vector<Words>& buffers, std::array<uint32_t, 3> groups = {1, 1, 1},
+                         const Words& immediates = {});
   Backend* backend_ = nullptr;
 };
 

@@ -291,6 +291,37 @@ TEST_P(Conformance, wgsl_indices_out_of_bounds_are_clamped) {
   EXPECT_EQ(out[2], (Words{0, 0, 0, bitsOf(5.0f)}));
 }
 
+TEST_P(Conformance, wgsl_immediate_data_is_that_of_the_dispatch) {
+  const kernel::Module module = readWgsl(R"(
+    struct Inner { a: vec2<f32>, m: mat3x3<f32> }
+    struct Settings { scale: vec3<f32>, count: u32, inner: Inner, last: i32 }
+    var<immediate> settings: Settings;
+    @group(0) @binding(0) var<storage, read_write> out: array<f32>;
+    @group(0) @binding(1) var<uniform> far: u32;
+    fn column(m: ptr<immediate, mat3x3<f32>>, i: u32) -> vec3<f32> { return m[i]; }
+    @compute @workgroup_size(8) fn main(@builtin(local_invocation_index) i: u32) {
+      if i >= settings.count { return; }
+      let inner = settings.inner;
+      out[i] = settings.scale[i % 3] + column(&settings.inner.m, i % 3).z * 10 + inner.m[2][i % 3] * 100 + f32(settings.last);
+      if i == 5 { out[i] = settings.scale[far] + inner.a.y; }
+    })");
+  // scale at word 0, count at 3, inner at 4 (a at 4, m at 8 with columns of 4), last at 20; the size is 24 words.
+  Words data(24);
+  for (uint32_t k = 0; k < 20; ++k) data[k] = bitsOf(static_cast<float>(k));
+  data[3] = 6;
+  data[20] = ~0u;
+  for (const uint32_t offset : {0u, 1u}) {
+    data[5] = bitsOf(static_cast<float>(offset));
+    const Words out = run(module, {Words(8, kUntouched), Words(1, 77)}, {1, 1, 1}, data)[0];
+    for (uint32_t i = 0; i < 5; ++i) {
+      const uint32_t k = i % 3;
+      EXPECT_EQ(floatOf(out[i]), static_cast<float>(k + (8 + 4 * k + 2) * 10 + (16 + k) * 100) - 1) << i;
+    }
+    EXPECT_EQ(floatOf(out[5]), 2 + static_cast<float>(offset));
+    EXPECT_EQ(out[6], kUntouched);
+  }
+}
+
 TEST_P(Conformance, wgsl_print_changes_no_result) {
   const kernel::Module module = readWgsl(R"(
     @group(0) @binding(0) var<storage, read_write> out: array<u32, 8>;

@@ -73,6 +73,32 @@ TEST_F(Run, every_type_is_printed_by_members_and_elements) {
       << outcome.out;
 }
 
+TEST_F(Run, immediate_data_and_structs_take_lists) {
+  const std::string path = scratch_ / "immediate.wgsl";
+  ASSERT_TRUE(
+      io::writeFileAtomically(path, std::string_view("struct S { scale: vec3f, count: u32, m: mat2x2f }\n"
+                                                     "var<immediate> s: S;\n"
+                                                     "@group(0) @binding(0) var<uniform> u: S;\n"
+                                                     "@group(0) @binding(1) var<storage, read_write> out: array<f32, 4>;\n"
+                                                     "@compute @workgroup_size(1) fn main() {\n"
+                                                     "  out[0] = s.scale.y; out[1] = s.m[1].x; out[2] = f32(s.count); out[3] = u.m[0].y;\n"
+                                                     "}\n@compute @workgroup_size(1) fn none() { out[0] = 1; }\n"))
+          .ok());
+  const auto runIt = [&](const std::string& arguments) {
+    return testing::runTool(scratch_, "run " + path + " --device reference --bind 0.1=zeros --out 0.1=- " + arguments);
+  };
+  const std::string uniform = "--entry main --bind 0.0=list:0,0,0,0,0,4.5,0,0 ";
+  const Outcome outcome = runIt(uniform + "--immediate list:1,2.5,3,7,4,5,6,8");
+  EXPECT_EQ(outcome.out, "0.1 out: f32[4]\n  2.5 6.0 7.0 4.5\n") << outcome.err;
+  EXPECT_NE(runIt(uniform).err.find("immediate variable s: S has no value"), std::string::npos);
+  EXPECT_NE(runIt(uniform + "--immediate list:1,2").err.find("has 2 numbers, but the immediate variable (s: S) takes 8"),
+            std::string::npos);
+  EXPECT_NE(runIt(uniform + "--immediate list:1,2,3,0.5,4,5,6,8").err.find("has 0.5 for number 4, which is no u32"), std::string::npos);
+  EXPECT_NE(runIt(uniform + "--immediate list:1,2,x").err.find("has 'x', which is no number"), std::string::npos);
+  EXPECT_NE(runIt(uniform + "--immediate iota:u32[2]").err.find("takes 32 bytes, not 8"), std::string::npos);
+  EXPECT_NE(runIt("--entry none --immediate zeros").err.find("entry point 'none' uses no immediate variable"), std::string::npos);
+}
+
 Outcome runDefect(const std::string& name, const std::string& arguments) {
   const std::string path = std::string(LOCKSTEP_SOURCE_DIR) + "/tests/wgsl/defects/" + name + ".wgsl";
   const testing::ScratchDirectory scratch("defect");

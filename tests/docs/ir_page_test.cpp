@@ -139,9 +139,13 @@ TEST(IrPage, profiles_golden) {
 }
 
 TEST(IrPage, spaces_golden) {
-  static constexpr std::array<std::string_view, 5> kHolds{"`var` of a function; one for each time that it is reached",
-                                                          "one for each invocation", "one for each workgroup",
-                                                          "what the host wrote, read only", "buffers"};
+  static constexpr std::array<std::string_view, 6> kHolds{
+      "`var` of a function; one for each time that it is reached",
+      "one for each invocation",
+      "one for each workgroup",
+      "what the host wrote, read only",
+      "buffers",
+      "what a dispatch carries itself, read only; one variable of an entry point, without arrays"};
   std::string text = "| space | holds | access where none is stated |\n|---|---|---|\n";
   for (size_t i = 0; i < kHolds.size(); ++i) {
     const auto space = static_cast<kernel::AddressSpace>(i);

@@ -90,6 +90,10 @@ INSTANTIATE_TEST_SUITE_P(
         RuleCase{"kernelBindings", "ready.program", "binding = 1, group = 0", "binding = 2, group = 0", "program.kernel", "kernel @copy"},
         RuleCase{"bindingCount", "ready.program", "(read %t, read_write %u)", "(read %t, read_write %u, read %x)", "program.binding",
                  "second"},
+        RuleCase{"immediatesMissing", "ready.program", " immediates [0x40000000]", "", "program.binding", "third"},
+        RuleCase{"immediatesTooMany", "ready.program", "[0x40000000]", "[0x40000000, 0x00000000]", "program.binding", "third"},
+        RuleCase{"immediatesTwice", "ready.program", "var @factor: f32 {space = immediate}",
+                 "var @factor: f32 {space = immediate}\n  var @more: f32 {space = immediate}", "program.kernel", "kernel @scale"},
         RuleCase{"bindingAccess", "ready.program", "(read %t, ", "(read_write %t, ", "program.access", "second"},
         RuleCase{"bindingAccessRead", "ready.program", "read_write %u)", "read %u)", "program.access", "second"},
         RuleCase{"aliasWhole", "ready.program", "(read %t, read_write %u)", "(read %u, read_write %u)", "program.alias", "second"},
@@ -107,7 +111,7 @@ TEST(ProgramValidate, validate_readyProgram_givesItsModules) {
   auto valid = validate(*program);
   ASSERT_TRUE(valid.ok()) << toString(valid.diagnostics());
   EXPECT_EQ(**valid, *program);
-  ASSERT_EQ(valid->modules().size(), 1u);
+  ASSERT_EQ(valid->modules().size(), 2u);
   EXPECT_EQ(*valid->modules()[0], std::get<kernel::Module>(program->kernels[0].code));
 }
 

@@ -93,9 +93,8 @@ void ProgramBuilder::dispatch(uint32_t level, program::KernelId kernel, const st
   program::Dispatch made{.kernel = kernel, .groups = groups, .bindings = {}};
   const auto& module = std::get<kernel::Module>(program_[kernel].code);
   for (size_t i = 0; i < bindings.size(); ++i) {
-    auto global = std::find_if(module.globals.begin(), module.globals.end(), [&](const kernel::GlobalVariable& g) {
-      return g.binding == i && (g.space == kernel::AddressSpace::Storage || g.space == kernel::AddressSpace::Uniform);
-    });
+    auto global = std::find_if(module.globals.begin(), module.globals.end(),
+                               [&](const kernel::GlobalVariable& g) { return g.binding == i && kernel::isBound(g.space); });
     bool reads = global == module.globals.end() || global->access == kernel::Access::Read;
     made.bindings.push_back(whole(bindings[i], reads ? kernel::Access::Read : kernel::Access::ReadWrite));
   }

@@ -141,6 +141,24 @@ TEST(Spirv, read_bindings_are_not_writable_and_unused_ones_are_left_out) {
   EXPECT_EQ(count(text, "Coherent"), 0u);
 }
 
+TEST(Spirv, immediate_data_is_a_push_constant) {
+  const auto emitted = [](const std::string& type) {
+    const std::string text = "lockstep.kernel 1\nvar @a: vec2<" + type + "> {space = immediate}\nvar @out: vec2<" + type +
+                             "> {access = read_write, binding = 0, group = 0, space = storage}\n" +
+                             "fn @main() {workgroup_size = [1, 1, 1]} {\n  %x: vec2<" + type + "> = load @a\n  store @out, %x\n}\n";
+    kernel::Module module = kernel::parse(text).orThrow();
+    if (type == "f16") module.capabilities.push_back(kernel::Capability::F16);
+    const std::vector<uint32_t> words = emitSpirv(kernel::validate(std::move(module)).orThrow(), kAll).orThrow();
+    EXPECT_EQ(validateSpirv(words), "");
+    return disassemble(words);
+  };
+  const std::string plain = emitted("u32");
+  EXPECT_EQ(count(plain, "OpVariable %_ptr_PushConstant"), 1u) << plain;
+  EXPECT_EQ(count(plain, "DescriptorSet"), 1u) << plain;
+  EXPECT_EQ(count(plain, "StoragePushConstant16"), 0u);
+  EXPECT_EQ(count(emitted("f16"), "OpCapability StoragePushConstant16"), 1u);
+}
+
 TEST(Spirv, storage_barrier_makes_written_buffers_coherent) {
   std::string text = emitText("  %p: ptr<storage, f32, read_write> = access @out, 0u\n  store %p, 1.0f\n  storage_barrier\n");
   EXPECT_EQ(count(text, "OpDecorate %out Coherent"), 1u);

@@ -186,7 +186,7 @@ Json kernelJson(const program::Kernel& kernel) {
   const auto& module = std::get<kernel::Module>(kernel.code);
   std::map<uint32_t, std::string> bindings;
   for (const kernel::GlobalVariable& variable : module.globals) {
-    if (variable.space == kernel::AddressSpace::Storage || variable.space == kernel::AddressSpace::Uniform) {
+    if (kernel::isBound(variable.space)) {
       bindings.emplace(variable.binding, bindingType(variable));
     }
   }

@@ -181,6 +181,9 @@ TEST(Errors, constants_areChecked) {
       {"fn f() { var a: array<i32, 4>; _ = a[-1]; }", "1:38 wgsl.constant: index -1 is outside array<i32, 4>"},
       {"fn f(x: f32) { _ = ldexp(x, 129); }", "1:29 wgsl.constant: the exponent of ldexp is above 128"},
       {"override n: i32; fn f(x: i32) { _ = n / 0; }", "1:41 wgsl.constant: division by zero"},
+      {"fn f(i: i32) { _ = array(1, 7414502693)[i]; }", "1:20 wgsl.constant: value 7414502693 does not fit i32"},
+      {"fn f(i: i32) { _ = vec2(1, 7414502693)[i]; }", "1:20 wgsl.constant: value 7414502693 does not fit i32"},
+      {"fn f(i: u32) { _ = 7414502693 << i; }", "1:20 wgsl.constant: value 7414502693 does not fit i32"},
       {"const_assert 1 > 2;", "1:14 wgsl.constant: assertion failed"},
       {"fn f(x: i32) { const_assert x > 2; }", "1:29 wgsl.constant: const_assert needs a constant bool expression"},
       {"fn f(x: i32) { const y = x; }", "1:26 wgsl.constant: value of const 'y' is not a constant expression"},
@@ -188,6 +191,34 @@ TEST(Errors, constants_areChecked) {
       {"override n = 4; fn f() { var a: array<f32, n>; }", "1:30 wgsl.type: 'a' cannot have type array<f32, n>"},
   };
   for (const Case& c : kCases) EXPECT_EQ(firstError(c.source), c.expected) << c.source;
+}
+
+TEST(Errors, immediateData_isChecked) {
+  constexpr Case kCases[] = {
+      {"var<immediate> a: array<u32, 2>;", "1:16 wgsl.type: type array<u32, 2> holds an array, which immediate data cannot have"},
+      {"struct S { a: array<u32, 2> } var<immediate> a: S;", "1:46 wgsl.type: type S holds an array, which immediate data cannot have"},
+      {"var<immediate> a: bool;", "1:16 wgsl.type: type bool cannot be shared with the host"},
+      {"var<immediate> a: atomic<u32>;",
+       "1:16 wgsl.type: type atomic<u32> holds atomics, which need workgroup memory or read_write storage"},
+      {"var<immediate> a: u32 = 1;", "1:25 wgsl.type: a variable in address space immediate takes no initializer"},
+      {"var<immediate, read> a: u32;", "1:16 wgsl.type: only variables in storage take an access mode"},
+      {"@group(0) @binding(0) var<immediate> a: u32;", "1:1 wgsl.attribute: a variable in address space immediate has no group or binding"},
+      {"var<immediate> a: u32; fn f() { a = 1; }", "1:33 wgsl.type: this memory is read-only"},
+      {"fn f() { var<immediate> a: u32; }", "1:14 wgsl.type: "},
+      {"fn f(p: ptr<immediate, array<u32, 2>>) { }",
+       "1:24 wgsl.type: no pointer to immediate memory: type array<u32, 2> holds an array, which immediate data cannot have"},
+      {"var<immediate> a: u32; var<immediate> b: u32; fn g() -> u32 { return a; } @compute @workgroup_size(1) fn f() { _ = g() + b; }",
+       "1:39 wgsl.attribute: 'b' is the second immediate variable of entry point 'f', which can have one"},
+  };
+  for (const Case& c : kCases) EXPECT_EQ(firstError(c.source).substr(0, std::string_view(c.expected).size()), c.expected) << c.source;
+  // Each entry point may have one of its own, and a name that shadows the word is only a name.
+  readGood(
+      "var<immediate> a: u32; var<immediate> b: u32; @compute @workgroup_size(1) fn f() { _ = a; } @compute @workgroup_size(1) fn g() "
+      "{ _ = b; }");
+  readGood("fn f(immediate: u32) -> u32 { return immediate; }");
+  readGood(
+      "enable f16; requires immediate_address_space; struct S { a: vec2h, b: mat3x2f } var<immediate> s: S; fn f() -> f16 { return s.a.y; "
+      "}");
 }
 
 TEST(Errors, flow_isChecked) {

@@ -75,6 +75,25 @@ TEST(Reflect, overrides_areKnownAsFarAsTheyHaveValues) {
   EXPECT_EQ(with.entry_points[0].workgroup_bytes, 400u + 16u);
 }
 
+TEST(Reflect, immediateData_isApartFromTheBindings) {
+  const Reflection reflection = reflect(
+                                    "struct S { a: vec3f, b: u32, c: f32 }\n"
+                                    "var<immediate> s: S;\nvar<immediate> t: vec2f;\n"
+                                    "@compute @workgroup_size(1) fn f() { _ = s.b; }\n"
+                                    "@compute @workgroup_size(1) fn g() { _ = t; }\n"
+                                    "@compute @workgroup_size(1) fn h() { }\n")
+                                    .orThrow();
+  EXPECT_TRUE(reflection.bindings.empty());
+  ASSERT_EQ(reflection.immediates.size(), 2u);
+  EXPECT_EQ(reflection.immediates[0].size, 32u);
+  ASSERT_EQ(reflection.immediates[0].members.size(), 3u);
+  EXPECT_EQ(reflection.immediates[0].members[2].offset, 16u);
+  EXPECT_EQ(reflection.immediates[1].type, "vec2<f32>");
+  EXPECT_EQ(reflection.entry_points[0].immediate, 0u);
+  EXPECT_EQ(reflection.entry_points[1].immediate, 1u);
+  EXPECT_FALSE(reflection.entry_points[2].immediate.has_value());
+}
+
 TEST(Reflect, mistakesAreNamed) {
   const auto first = [](const ReadOptions& options) { return reflect(kModule, options).diagnostics().at(0); };
   EXPECT_EQ(first({.file_name = "k", .overrides = {{"blok", 1}, {"7", 1}}}).remedy, "did you mean 'block'?");
@@ -109,6 +128,8 @@ TEST(Limits, nameValueAndMaximum) {
   EXPECT_EQ(limitErrors(memory + "@compute @workgroup_size(1) fn main() { _ = a[0]; _ = b; }"),
             "3:32 entry point 'main': the size of workgroup memory is 16400, but portable allows at most 16384 "
             "(maxComputeWorkgroupStorageSize)\n");
+  EXPECT_EQ(limitErrors("struct S { a: mat4x4f, b: f32 }\nvar<immediate> s: S;\n@compute @workgroup_size(1) fn main() { _ = s.b; }"),
+            "2:16 entry point 'main': the size of immediate data is 80, but portable allows at most 64 (maxImmediateSize)\n");
   // What no entry point uses counts for none.
   EXPECT_EQ(limitErrors("@group(9) @binding(0) var<storage> x: array<f32>;\n@compute @workgroup_size(1) fn main() { }"), "");
 }
