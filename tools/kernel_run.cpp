@@ -127,6 +127,19 @@ void addPlaces(const kernel::TypeTable& types, kernel::TypeId id, uint64_t offse
   }
 }
 
+/// "fill:1" of a type with different scalars.
+Result<Bytes> fillPlaces(const std::string& spec, const kernel::Module& module, const GlobalVariable& variable, double value) {
+  std::vector<Place> places;
+  addPlaces(module.types, variable.type, 0, places);
+  Bytes bytes((module.types.sizeOf(variable.type) + 3) / 4 * 4);
+  for (const Place& place : places) {
+    const std::optional<uint32_t> bits = bitsOf(place.scalar, value);
+    if (!bits) return badSpec(spec, fmt::format("has a number that is no {}", kernel::toString(place.scalar)));
+    std::memcpy(bytes.data() + place.offset, &*bits, kernel::byteSize(place.scalar));
+  }
+  return bytes;
+}
+
 /// "list:0.5,1,7": a number for each scalar of the type.
 Result<Bytes> fromList(const std::string& spec, const kernel::Module& module, const GlobalVariable& variable) {
   if (module.types.isRuntimeSized(variable.type)) {
@@ -230,9 +243,12 @@ Result<Bytes> makeBytes(const std::string& spec, const kernel::Module& module, c
     } else if (const std::optional<Elements> elements = elementsOf(module, variable.type); elements && sized) {
       extent = Extent{.scalar = elements->scalar, .count = type_size / kernel::byteSize(elements->scalar)};
     }
-    if (!extent) return badSpec(spec, fmt::format("gives no type and size for {}", describeVariable(module, variable)));
+    if (!extent && (equals != std::string_view::npos || !sized)) {
+      return badSpec(spec, fmt::format("gives no type and size for {}", describeVariable(module, variable)));
+    }
     double value = 0;
     if (!parseNumber(number, value)) return badSpec(spec, "has no number");
+    if (!extent) return fillPlaces(spec, module, variable, value);
     if (extent->count * kernel::byteSize(extent->scalar) % 4 != 0)
       return badSpec(spec, "has an odd number of f16, which fill no whole words");
     std::optional<Bytes> bytes = fillBytes(*extent, [&](uint64_t) { return value; });

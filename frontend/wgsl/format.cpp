@@ -211,13 +211,17 @@ class Formatter {
   [[nodiscard]] bool needsSpace(const Token& left, const Token& right) const {
     if (right.kind == TokenKind::TemplateStart || right.kind == TokenKind::TemplateEnd || left.kind == TokenKind::TemplateStart)
       return false;
+    // "a - --b" and "- -a" have other tokens without the space.
+    const bool would_merge = left.kind == TokenKind::Punctuation && right.kind == TokenKind::Punctuation &&
+                             isOneOf<2>(left.text, {"-", "&"}) && right.text.starts_with(left.text);
+    if (would_merge) return true;
     if (right.kind == TokenKind::Punctuation) {
       if (isOneOf<8>(right.text, {")", "]", ".", ",", ";", ":", "++", "--"})) return false;
       if (right.text == "(") return !(left.kind == TokenKind::Identifier || isTight(left)) && !isUnary(at_ - 1);
       if (right.text == "[") return !isWord(left) && !isTight(left) && !isUnary(at_ - 1);
       if (right.text == "}") return false;
     }
-    if (isUnary(at_ - 1)) return left.text == right.text;  // "- -a" is no decrement
+    if (isUnary(at_ - 1)) return false;
     if (left.kind == TokenKind::Punctuation && isOneOf<6>(left.text, {"(", "[", ".", "@", "++", "--"})) return false;
     return true;
   }

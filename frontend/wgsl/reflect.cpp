@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "frontend/wgsl/checked_text.h"
 
@@ -28,6 +29,10 @@ class Reflector {
       if (entity.has_binding) addVariable(entity, result_.bindings);
       if (isImmediate(entity)) addVariable(entity, result_.immediates);
     }
+    // For all entry points at once where that is possible: it takes as long as for one.
+    Reporter silent(source_);
+    Program valued = substituteOverrides(ast_, options_, silent);
+    if (!silent.failed()) valued_ = std::move(valued);
     for (size_t i = 0; i < program_.functions.size(); ++i) {
       const bool named = options_.entry_point.empty() || ast_.functions[i].name == options_.entry_point;
       if (program_.functions[i].workgroup_size && named) LS_CHECK(addEntryPoint(i));
@@ -101,14 +106,18 @@ class Reflector {
       if (isImmediate(entity)) out.immediate = positions_.at(entity.name);
       if (entity.kind == EntityKind::Override) out.overrides.push_back(positions_.at(entity.name));
     }
-    Reporter reporter(source_);
-    ReadOptions options = options_;
-    options.entry_point = out.name;
-    const Program valued = substituteOverrides(ast_, options, reporter);
-    if (!reporter.failed()) {
-      addValues(valued, valued.functions[index], out);
-    } else if (!options_.overrides.empty()) {
-      return Failure{.diagnostics = reporter.take()};
+    if (valued_) {
+      addValues(*valued_, valued_->functions[index], out);
+    } else {
+      Reporter reporter(source_);
+      ReadOptions options = options_;
+      options.entry_point = out.name;
+      const Program valued = substituteOverrides(ast_, options, reporter);
+      if (!reporter.failed()) {
+        addValues(valued, valued.functions[index], out);
+      } else if (!options_.overrides.empty()) {
+        return Failure{.diagnostics = reporter.take()};
+      }
     }
     result_.entry_points.push_back(std::move(out));
     return Success{};
@@ -131,6 +140,7 @@ class Reflector {
   const Ast& ast_;
   const Program& program_;
   Reflection result_;
+  std::optional<Program> valued_;            // with the values of all overrides
   std::map<std::string, size_t> positions_;  // module-scope names are unique
 };
 

@@ -59,8 +59,14 @@ std::string joinNames(const Range& items, Name name = {}) {
 template <class Range>
 std::string suggest(std::string_view name, const Range& candidates) {
   if (const std::string near = nearestName(name, candidates); !near.empty()) return "did you mean '" + near + "'?";
-  const std::string all = joinNames(candidates);
-  return all.empty() ? all : "it is one of " + all;
+  constexpr size_t kMost = 40;
+  std::vector<std::string> shown;
+  size_t count = 0;
+  for (const auto& item : candidates) {
+    if (++count <= kMost) shown.emplace_back(item);
+  }
+  if (shown.empty()) return "";
+  return "it is one of " + joinNames(shown) + (count > kMost ? " and " + std::to_string(count - kMost) + " more" : "");
 }
 
 }  // namespace lockstep

@@ -90,6 +90,8 @@ TEST_F(Run, immediate_data_and_structs_take_lists) {
   const std::string uniform = "--entry main --bind 0.0=list:0,0,0,0,0,4.5,0,0 ";
   const Outcome outcome = runIt(uniform + "--immediate list:1,2.5,3,7,4,5,6,8");
   EXPECT_EQ(outcome.out, "0.1 out: f32[4]\n  2.5 6.0 7.0 4.5\n") << outcome.err;
+  EXPECT_EQ(runIt(uniform + "--immediate fill:3").out, "0.1 out: f32[4]\n  3.0 3.0 3.0 4.5\n");
+  EXPECT_NE(runIt(uniform + "--immediate fill:1.5").err.find("has a number that is no u32"), std::string::npos);
   EXPECT_NE(runIt(uniform).err.find("immediate variable s: S has no value"), std::string::npos);
   EXPECT_NE(runIt(uniform + "--immediate list:1,2").err.find("has 2 numbers, but the immediate variable (s: S) takes 8"),
             std::string::npos);

@@ -49,6 +49,7 @@ TEST(Format, layout) {
        "fn f() {\n  loop {\n    i += 1;\n    continuing {\n      break if (i > 4);\n    }\n  }\n}\n"},
       {"fn f(){switch i{case 1,2:{a();}default{}}}",
        "fn f() {\n  switch i {\n    case 1, 2: {\n      a();\n    }\n    default {}\n  }\n}\n"},
+      {"fn f(){_=a- --a;_=!!c;_=a&&b;_=- --a;}", "fn f() {\n  _ = a - --a;\n  _ = !!c;\n  _ = a && b;\n  _ = - --a;\n}\n"},
       {"fn f(){*p=*p-1;(*p)++;x[i]=&y;z=a- -b*!c;w=- -a;_=~a;}",
        "fn f() {\n  *p = *p - 1;\n  (*p)++;\n  x[i] = &y;\n  z = a - -b * !c;\n  w = - -a;\n  _ = ~a;\n}\n"},
       {"fn f(){let a=g(1,\n2)+\n   h[3];}", "fn f() {\n  let a = g(1,\n    2) +\n    h[3];\n}\n"},

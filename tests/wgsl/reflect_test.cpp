@@ -94,6 +94,17 @@ TEST(Reflect, immediateData_isApartFromTheBindings) {
   EXPECT_FALSE(reflection.entry_points[2].immediate.has_value());
 }
 
+TEST(Reflect, thousandsOfEntryPoints_takeLinearTime) {
+  std::string source = "override k: f32 = 2;\nvar<private> x: f32;\nfn h() { x = k; }\n";
+  for (int i = 0; i < 4000; ++i) source += fmt::format("@compute @workgroup_size(8) fn e{}() {{ h(); }}\n", i);
+  const Reflection reflection = reflect(source).orThrow();
+  ASSERT_EQ(reflection.entry_points.size(), 4000u);
+  EXPECT_EQ(reflection.entry_points.back().overrides, std::vector<size_t>{0});
+  EXPECT_EQ(reflection.overrides[0].value, 2.0);
+  const auto remedy = reflect(source, {.file_name = "k", .overrides = {}, .entry_point = "zz"}).diagnostics().at(0).remedy;
+  EXPECT_TRUE(remedy.ends_with("e38, e39 and 3960 more")) << remedy;
+}
+
 TEST(Reflect, mistakesAreNamed) {
   const auto first = [](const ReadOptions& options) { return reflect(kModule, options).diagnostics().at(0); };
   EXPECT_EQ(first({.file_name = "k", .overrides = {{"blok", 1}, {"7", 1}}}).remedy, "did you mean 'block'?");
