@@ -23,18 +23,25 @@ using wgsl::Severity;
 
 constexpr std::array<std::string_view, 4> kSeverities{"off", "info", "warning", "error"};
 
-/// What a profile says of a device. What it does not say is what every WebGPU device has if the profile is of one of them, and is not
-/// limited here if it is of a real device.
+/// What a profile says of a device. What it does not say is what every WebGPU device has if the profile is of one of them. On a real
+/// device groups and bindings are numbered anew, and uniform buffers are bound as storage buffers.
 wgsl::LimitSet limitsOf(const std::string& name, const program::DeviceProfile& profile, bool webgpu) {
   wgsl::LimitSet set = wgsl::portableLimits();
   set.name = name;
   if (!webgpu) set.maxima.fill(std::numeric_limits<uint64_t>::max());
   using wgsl::Limit;
-  const std::array<std::pair<Limit, uint64_t>, 4> known{{{Limit::StorageBuffersPerShaderStage, profile.max_storage_buffers},
+  const std::array<std::pair<Limit, uint64_t>, 8> known{{{Limit::StorageBuffersPerShaderStage, profile.max_storage_buffers},
                                                          {Limit::StorageBufferBindingSize, profile.max_binding_bytes},
+                                                         {Limit::ImmediateSize, profile.max_immediate_bytes},
                                                          {Limit::ComputeWorkgroupStorageSize, profile.max_workgroup_bytes},
-                                                         {Limit::ComputeInvocationsPerWorkgroup, profile.max_workgroup_invocations}}};
+                                                         {Limit::ComputeInvocationsPerWorkgroup, profile.max_workgroup_invocations},
+                                                         {Limit::ComputeWorkgroupSizeX, profile.max_workgroup_size_x},
+                                                         {Limit::ComputeWorkgroupSizeY, profile.max_workgroup_size_y},
+                                                         {Limit::ComputeWorkgroupSizeZ, profile.max_workgroup_size_z}}};
   for (const auto& [limit, maximum] : known) set.maxima[static_cast<size_t>(limit)] = maximum;
+  if (webgpu) return set;
+  set.maxima[static_cast<size_t>(Limit::UniformBuffersPerShaderStage)] = profile.max_storage_buffers;
+  set.maxima[static_cast<size_t>(Limit::UniformBufferBindingSize)] = profile.max_binding_bytes;
   return set;
 }
 

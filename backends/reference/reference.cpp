@@ -22,6 +22,7 @@ using reference::Bytecode;
 using reference::Fault;
 
 constexpr uint32_t kMaxWorkgroupInvocations = 1024;
+constexpr uint32_t kMaxImmediateBytes = 256;
 constexpr uint32_t kMaxWorkgroupBytes = 32768;
 
 class ReferenceMemory : public Memory {
@@ -220,6 +221,9 @@ class ReferenceExecutable : public Executable {
 /// Limits and bindings that the machine relies on.
 Status checkKernel(const program::Program& program, const program::Dispatch& dispatch, const Bytecode& code) {
   const std::string& name = program[dispatch.kernel].name;
+  if (const uint64_t bytes = dispatch.immediates.size() * sizeof(uint32_t); bytes > kMaxImmediateBytes)
+    return fail("reference.limit",
+                fmt::format("kernel {}: {} bytes of immediate data are above the limit of {}", name, bytes, kMaxImmediateBytes));
   for (const reference::Variable& variable : code.variables) {
     if (variable.home != reference::Home::Buffer) continue;
     if (variable.binding == dispatch.bindings.size() && !dispatch.immediates.empty()) continue;
@@ -306,6 +310,10 @@ DeviceInfo referenceDevice() {
       .min_offset_alignment = 256,
       .max_workgroup_invocations = kMaxWorkgroupInvocations,
       .max_workgroup_bytes = kMaxWorkgroupBytes,
+      .max_workgroup_size_x = kMaxWorkgroupInvocations,
+      .max_workgroup_size_y = kMaxWorkgroupInvocations,
+      .max_workgroup_size_z = kMaxWorkgroupInvocations,
+      .max_immediate_bytes = kMaxImmediateBytes,
       .parallel_units = std::max(1u, std::thread::hardware_concurrency()),
       .f16 = true,
       .subgroups = true,

@@ -29,6 +29,10 @@ constexpr std::array kFields{
     Field{"min_offset_alignment", &DeviceProfile::min_offset_alignment},
     Field{"max_workgroup_invocations", &DeviceProfile::max_workgroup_invocations},
     Field{"max_workgroup_bytes", &DeviceProfile::max_workgroup_bytes},
+    Field{"max_workgroup_size_x", &DeviceProfile::max_workgroup_size_x},
+    Field{"max_workgroup_size_y", &DeviceProfile::max_workgroup_size_y},
+    Field{"max_workgroup_size_z", &DeviceProfile::max_workgroup_size_z},
+    Field{"max_immediate_bytes", &DeviceProfile::max_immediate_bytes},
     Field{"max_groups_per_dimension", &DeviceProfile::max_groups_per_dimension},
     Field{"subgroup_size", &DeviceProfile::subgroup_size},
     Field{"parallel_units", &DeviceProfile::parallel_units},
@@ -92,6 +96,8 @@ const std::array<DeviceProfile, 4>& profiles() {
     cpu.name = "cpu";
     cpu.style = ExecutionStyle::Cpu;
     cpu.max_workgroup_invocations = 1024;
+    cpu.max_workgroup_size_x = cpu.max_workgroup_size_y = cpu.max_workgroup_size_z = 1024;
+    cpu.max_immediate_bytes = 256;
     cpu.max_workgroup_bytes = 32u << 10;
     cpu.max_storage_buffers = 32;
     cpu.parallel_units = 2;

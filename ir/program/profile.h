@@ -23,6 +23,8 @@ struct DeviceProfile {
   uint32_t min_offset_alignment = 256;      ///< bytes, of a storage binding
   uint32_t max_workgroup_invocations = 256;
   uint32_t max_workgroup_bytes = 16384;  ///< workgroup memory
+  uint32_t max_workgroup_size_x = 256, max_workgroup_size_y = 256, max_workgroup_size_z = 64;
+  uint32_t max_immediate_bytes = 64;
   uint32_t max_groups_per_dimension = 65535;
   uint32_t subgroup_size = 1;        ///< 1 = unknown
   uint32_t parallel_units = 16;      ///< multiprocessors or cores: how many workgroups run at a time

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "ir/program/program.h"
@@ -77,6 +78,16 @@ class Validator {
     if (invocations > profile_->max_workgroup_invocations) {
       wrong(fmt::format("has {} invocations in a workgroup, but profile {} allows {}", invocations, profile_->name,
                         profile_->max_workgroup_invocations));
+    }
+    const std::array<uint32_t, 3> most{profile_->max_workgroup_size_x, profile_->max_workgroup_size_y, profile_->max_workgroup_size_z};
+    for (size_t axis = 0; axis < most.size(); ++axis) {
+      const uint32_t size = (*module.entryPoint()->workgroup_size)[axis];
+      if (size <= most[axis]) continue;
+      wrong(fmt::format("has workgroups of {} in {}, but profile {} allows {}", size, "xyz"[axis], profile_ -> name, most[axis]));
+    }
+    if (const uint32_t bytes = kernel::immediateBytes(module); bytes > profile_->max_immediate_bytes) {
+      wrong(
+          fmt::format("takes {} bytes of immediate data, but profile {} allows {}", bytes, profile_->name, profile_->max_immediate_bytes));
     }
     uint64_t workgroup_bytes = 0;
     for (const kernel::GlobalVariable& global : module.globals) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command as a process: help, exit codes, and that every mistake is answered.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cctype>
@@ -275,6 +276,30 @@ TEST_F(Cli, limits_of_a_webgpu_profile_are_the_whole_table) {
   EXPECT_NE(webgpu.out.find("is 5, but webgpu_default allows at most 4 (maxBindGroups)"), std::string::npos) << webgpu.out;
   EXPECT_NE(webgpu.out.find("is 65, but webgpu_default allows at most 64 (maxComputeWorkgroupSizeZ)"), std::string::npos) << webgpu.out;
   EXPECT_EQ(run("check " + path + " --limits cpu").status, 0);
+}
+
+TEST_F(Cli, limits_of_a_device_are_those_it_runs_with) {
+  const auto kernel = [](int x, int y, int z) {
+    return fmt::format(
+        "@group(0) @binding(0) var<storage, read_write> o: array<u32>;\n"
+        "@compute @workgroup_size({}, {}, {}) fn main(@builtin(local_invocation_index) i: u32) {{ o[i] = i; }}\n",
+        x, y, z);
+  };
+  const std::string most = file("most.wgsl", kernel(1, 1, 1024)), more = file("more.wgsl", kernel(2, 1, 1024));
+  EXPECT_EQ(run("check " + most + " --limits reference").status, 0);
+  const Outcome ran = run("run " + most + " --device reference --bind 0.0=zeros:4096 --out 0.0=-");
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.out.find("1022 1023"), std::string::npos);
+  const Outcome refused = run("check " + more + " --limits reference");
+  EXPECT_NE(refused.out.find("is 2048, but CPU reference allows at most 1024 (maxComputeInvocationsPerWorkgroup)"), std::string::npos)
+      << refused.out;
+  EXPECT_NE(run("run " + more + " --device reference --bind 0.0=zeros:8192").err.find("2048 invocations is above the limit of 1024"),
+            std::string::npos);
+  const std::string immediate = file("immediate.wgsl",
+                                     "struct S { a: mat4x4f, b: mat4x4f, c: mat4x4f, d: mat4x4f, e: f32 }\nvar<immediate> s: S;\n"
+                                     "@compute @workgroup_size(1) fn main() { _ = s.e; }\n");
+  EXPECT_NE(run("check " + immediate + " --limits reference").out.find("is 272, but CPU reference allows at most 256 (maxImmediateSize)"),
+            std::string::npos);
 }
 
 TEST_F(Cli, opt_runs_kernel_passes_on_a_kernel_text) {
