@@ -168,6 +168,7 @@ void Writer::writeDirectives() {
            module_.types[global.type].kind != kernel::TypeKind::Vector && needsStandardLayout(global.type);
   });
   if (standard) line("requires uniform_buffer_standard_layout;");
+  // No "requires immediate_address_space": WGSL does without, and naga does not know the word.
   // The kernel IR lets some lanes of a subgroup be away; WGSL only with its leave.
   const bool operations = std::any_of(module_.instructions.begin(), module_.instructions.end(),
                                       [](const kernel::Instruction& x) { return kernel::info(x.op).group == kernel::OpGroup::Subgroup; });

@@ -293,29 +293,28 @@ TEST_P(Conformance, wgsl_indices_out_of_bounds_are_clamped) {
 
 TEST_P(Conformance, wgsl_immediate_data_is_that_of_the_dispatch) {
   const kernel::Module module = readWgsl(R"(
-    struct Inner { a: vec2<f32>, m: mat3x3<f32> }
+    struct Inner { a: vec2<f32>, m: mat2x2<f32> }
     struct Settings { scale: vec3<f32>, count: u32, inner: Inner, last: i32 }
     var<immediate> settings: Settings;
     @group(0) @binding(0) var<storage, read_write> out: array<f32>;
     @group(0) @binding(1) var<uniform> far: u32;
-    fn column(m: ptr<immediate, mat3x3<f32>>, i: u32) -> vec3<f32> { return m[i]; }
+    fn column(m: ptr<immediate, mat2x2<f32>>, i: u32) -> vec2<f32> { return m[i]; }
     @compute @workgroup_size(8) fn main(@builtin(local_invocation_index) i: u32) {
       if i >= settings.count { return; }
       let inner = settings.inner;
-      out[i] = settings.scale[i % 3] + column(&settings.inner.m, i % 3).z * 10 + inner.m[2][i % 3] * 100 + f32(settings.last);
+      out[i] = settings.scale[i % 3] + column(&settings.inner.m, i % 2).y * 10 + inner.m[1][i % 2] * 100 + f32(settings.last);
       if i == 5 { out[i] = settings.scale[far] + inner.a.y; }
     })");
-  // scale at word 0, count at 3, inner at 4 (a at 4, m at 8 with columns of 4), last at 20; the size is 24 words.
-  Words data(24);
-  for (uint32_t k = 0; k < 20; ++k) data[k] = bitsOf(static_cast<float>(k));
+  // scale at word 0, count at 3, inner at 4 (a at 4, m at 6 with columns of 2), last at 10; the size is 12 words.
+  Words data(12);
+  for (uint32_t k = 0; k < 10; ++k) data[k] = bitsOf(static_cast<float>(k));
   data[3] = 6;
-  data[20] = ~0u;
+  data[10] = ~0u;
   for (const uint32_t offset : {0u, 1u}) {
     data[5] = bitsOf(static_cast<float>(offset));
     const Words out = run(module, {Words(8, kUntouched), Words(1, 77)}, {1, 1, 1}, data)[0];
     for (uint32_t i = 0; i < 5; ++i) {
-      const uint32_t k = i % 3;
-      EXPECT_EQ(floatOf(out[i]), static_cast<float>(k + (8 + 4 * k + 2) * 10 + (16 + k) * 100) - 1) << i;
+      EXPECT_EQ(floatOf(out[i]), static_cast<float>(i % 3 + (6 + 2 * (i % 2) + 1) * 10 + (8 + i % 2) * 100) - 1) << i;
     }
     EXPECT_EQ(floatOf(out[5]), 2 + static_cast<float>(offset));
     EXPECT_EQ(out[6], kUntouched);

@@ -59,9 +59,9 @@ TEST(Profile, print_everyField_isInTheText) {
 TEST(Profile, parse_brokenText_pointsAtIt) {
   std::string text = print(DeviceProfile{});
   EXPECT_TRUE(reports(parseProfile(replaced(text, "profile 1", "profile 9")).failure(), "text.version", 1));
-  EXPECT_TRUE(reports(parseProfile(replaced(text, "subgroup_size", "subgroup_width")).failure(), "profile.field", 10));
-  EXPECT_TRUE(reports(parseProfile(replaced(text, "subgroup_size", "f16")).failure(), "text.syntax", 10));
-  EXPECT_TRUE(reports(parseProfile(replaced(text, "subgroups = false", "f16 = true")).failure(), "profile.field", 14));
+  EXPECT_TRUE(reports(parseProfile(replaced(text, "subgroup_size", "subgroup_width")).failure(), "profile.field", 14));
+  EXPECT_TRUE(reports(parseProfile(replaced(text, "subgroup_size", "f16")).failure(), "text.syntax", 14));
+  EXPECT_TRUE(reports(parseProfile(replaced(text, "subgroups = false", "f16 = true")).failure(), "profile.field", 18));
   EXPECT_TRUE(
       reports(parseProfile(replaced(text, "min_offset_alignment = 256", "min_offset_alignment = 0")).failure(), "profile.value", 6));
   EXPECT_TRUE(
