@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-
 #include "tests/wgsl/wgsl_reading.h"
 
 namespace lockstep::wgsl::testing {
