@@ -18,7 +18,7 @@ constexpr std::array kVerbs = {
     Verb{.name = "train", .summary = "train a sample model and report its progress", .function = trainVerb},
     Verb{.name = "devices", .summary = "list the devices and which one is chosen", .function = devicesVerb},
     Verb{.name = "doctor", .summary = "find out why a device is missing and what to do about it", .function = doctorVerb},
-    Verb{.name = "explain", .summary = "say what an error code means", .function = explainVerb},
+    Verb{.name = "explain", .summary = "say what an error code or a lint rule means", .function = explainVerb},
     Verb{.name = "check", .summary = "say what is wrong with WGSL files", .function = checkVerb},
     Verb{.name = "reflect", .summary = "say what a WGSL file binds, and the limits that it needs", .function = reflectVerb},
     Verb{.name = "compile", .summary = "turn a kernel into SPIR-V, WGSL or kernel IR", .function = compileVerb},

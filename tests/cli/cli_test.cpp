@@ -94,6 +94,10 @@ TEST_F(Cli, explains_codes_of_the_page_and_constraints_of_ops) {
   EXPECT_TRUE(run("explain file.directory").out.ends_with("\ndocs/errors.md#file.directory\n"));
   EXPECT_TRUE(run("explain vulkan.loader").out.ends_with("\ndocs/errors.md#vulkan.loader\n"));
   EXPECT_TRUE(run("explain concat.C2").out.ends_with("\ndocs/ops.md#concat\n"));
+  // What `check` prints in a warning.
+  EXPECT_TRUE(run("explain wgsl.lint").out.ends_with("\ndocs/errors.md#wgsl.lint\n"));
+  EXPECT_TRUE(run("explain lockstep.index_wraps").out.ends_with("\ndocs/errors.md#lockstep.index_wraps\n"));
+  EXPECT_TRUE(run("explain vulkan.vkQueueSubmit").out.ends_with("\ndocs/errors.md\n"));
 }
 
 TEST_F(Cli, errors_are_coloured_when_asked_for) {
