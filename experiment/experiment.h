@@ -3,6 +3,9 @@
 // `lockstep train NAME` and ls::train() have reports, checkpoints, resumption, pictures and a page to show.
 #pragma once
 
+// Alone and first, so that its error is the first.
+#include "ir/support/compiler.h"
+
 #include <cstdint>
 #include <memory>
 #include <optional>
