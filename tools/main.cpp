@@ -8,6 +8,7 @@
 #include "console/color.h"
 #include "console/guarded_main.h"
 #include "console/verbose.h"
+#include "experiment/build_version.h"
 #include "ir/support/nearest.h"
 #include "tools/verb.h"
 
@@ -87,7 +88,8 @@ Result<ExitCode> dispatch(Arguments arguments) {
     return ExitCode::Ok;
   }
   if (name == "--version") {
-    fmt::print("lockstep {}\n", LOCKSTEP_VERSION);
+    const std::string_view commit = experiment::kBuildCommit;
+    fmt::print("lockstep {}{}\n", experiment::kBuildVersion, commit.empty() ? "" : fmt::format(" ({})", commit));
     return ExitCode::Ok;
   }
   std::vector<std::string_view> names;
@@ -98,7 +100,11 @@ Result<ExitCode> dispatch(Arguments arguments) {
   return usage("verb", fmt::format("there is no verb '{}'", name), suggest(name, names));
 }
 
+std::string started_as = "lockstep";
+
 }  // namespace
+
+const std::string& startedAs() { return started_as; }
 
 std::span<const Verb> verbs() { return kVerbs; }
 
@@ -106,5 +112,6 @@ std::span<const Verb> verbs() { return kVerbs; }
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + (argc > 0 ? argc : 1));
+  if (argc > 0) lockstep::tools::started_as = argv[0];
   return lockstep::console::guardedMain(arguments, [&] { return lockstep::tools::dispatch(arguments); });
 }
