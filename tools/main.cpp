@@ -21,7 +21,7 @@ constexpr std::array kVerbs = {
     Verb{.name = "doctor", .summary = "find out why a device is missing and what to do about it", .function = doctorVerb},
     Verb{.name = "explain", .summary = "say what an error code or a lint rule means", .function = explainVerb},
     Verb{.name = "check", .summary = "say what is wrong with WGSL files", .function = checkVerb},
-    Verb{.name = "reflect", .summary = "say what a WGSL file binds, and the limits that it needs", .function = reflectVerb},
+    Verb{.name = "reflect", .summary = "list what a WGSL file binds, and the limits that it needs", .function = reflectVerb},
     Verb{.name = "compile", .summary = "turn a kernel into SPIR-V, WGSL or kernel IR", .function = compileVerb},
     Verb{.name = "run", .summary = "run one kernel (.wgsl or .kir) on arrays", .function = runVerb},
     Verb{.name = "explore", .summary = "make a page that shows how a model became kernels", .function = exploreVerb},
@@ -30,7 +30,7 @@ constexpr std::array kVerbs = {
     Verb{.name = "verify", .summary = "compare a device with golden data", .function = verifyVerb},
     Verb{.name = "fmt", .summary = "give WGSL files the standard layout", .function = fmtVerb},
     Verb{.name = "conformance", .summary = "replay recorded WGSL suites and count what agrees", .function = conformanceVerb},
-    Verb{.name = "new", .summary = "make a folder with a program that trains a model of its own", .function = newVerb},
+    Verb{.name = "new", .summary = "make a folder with a program that trains its own model", .function = newVerb},
     Verb{.name = "manual", .summary = "print the manual page", .function = manualVerb},
     Verb{.name = "completions", .summary = "print what a shell needs to complete this command", .function = completionsVerb},
 };

@@ -14,7 +14,7 @@ struct ExitStatus {
 };
 constexpr std::array kExitStatuses = {
     ExitStatus{ExitCode::Ok, "it worked"},
-    ExitStatus{ExitCode::Internal, "a bug of Lockstep"},
+    ExitStatus{ExitCode::Internal, "a bug in Lockstep"},
     ExitStatus{ExitCode::Usage, "the command line is wrong"},
     ExitStatus{ExitCode::NoDevice, "there is no such device"},
     ExitStatus{ExitCode::BadInput, "a file is wrong or cannot be read"},

@@ -141,7 +141,7 @@ Result<ExitCode> runVerb(Arguments arguments) {
   options.choices("--out-of-bounds", {"clamp", "zero", "trap"});
   options.value(device, "--device", "auto, reference, vulkan, vulkan:N or vulkan:NAME");
   options.choices("--device", {"auto", "reference", "vulkan"});
-  options.value(repeat, "--repeat", "run it so many times more, on what it left, and print how long one takes");
+  options.value(repeat, "--repeat", "run it this many more times, on what it left, and print how long one takes");
   options.flag(time, "--time", "the same as --repeat 10");
   options.flag(json, "--json", "one JSON object for scripts: the arrays of --out, or the outputs of a stage");
   LS_TRY(const bool go, options.parse(arguments));
