@@ -184,8 +184,11 @@ TEST_F(Cli, every_signal_that_asks_for_the_end_stops_a_run_cleanly) {
   const std::string out = scratch_ / "out";
   for (const std::string signal : {"INT", "TERM", "HUP"}) {
     const std::string folder = scratch_ / signal;
-    const std::string command = "timeout --preserve-status -s " + signal + " 2 " LOCKSTEP_TOOL +
-                                " train sine --device reference --steps 100000000 --quiet --out " + folder + " >" + out + " 2>&1";
+    // Once the first step is reported the run is under way.
+    const std::string command = fmt::format(
+        "{} train sine --device reference --steps 100000000 --quiet --out {} >{} 2>&1 & pid=$!; tries=0; "
+        "until [ -s {}/losses.jsonl ] || [ $tries -ge 600 ]; do sleep 0.1; tries=$((tries + 1)); done; kill -s {} $pid; wait $pid",
+        LOCKSTEP_TOOL, folder, out, folder, signal);
     const int raw = std::system(command.c_str());
     ASSERT_TRUE(WIFEXITED(raw)) << signal;
     EXPECT_EQ(WEXITSTATUS(raw), 130) << signal << *io::readTextFile(out);
