@@ -39,8 +39,6 @@ bool isCallers(const std::source_location& where) {
 
 std::string bufferState(const std::string& path) { return "buffer." + path; }
 
-Location toLocation(const std::source_location& where) { return {where.file_name(), where.line(), where.column()}; }
-
 Trace::Trace(std::source_location where) : serial_(++last_serial) {
   if (active_trace != nullptr) {
     throw Error({.code = "trace.nested",
