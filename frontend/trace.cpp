@@ -30,12 +30,11 @@ Note describe(const graph::Graph& graph, graph::ValueId value, std::string_view 
   return {std::move(made), node.location == 0 ? Location{} : graph.locations[node.location - 1]};
 }
 
-/// Whether a place is the caller's. A layer that std::make_unique makes gets a line of the standard library for its default argument.
+}  // namespace
+
 bool isCallers(const std::source_location& where) {
   return std::string_view(where.file_name()).find("/include/c++/") == std::string_view::npos;
 }
-
-}  // namespace
 
 std::string bufferState(const std::string& path) { return "buffer." + path; }
 
