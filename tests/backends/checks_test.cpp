@@ -326,7 +326,7 @@ constexpr Race kOrdered[] = {
     {"sum_in_one_place", false, "  %x: u32 = load %first\n  %y: u32 = add %x, %i\n  store %first, %y\n"},
     {"place_of_the_lane", false, "  %p: ptr<storage, u32, read_write> = access @a, %l\n  store %p, %i\n"},
     {"place_from_a_variable", false,
-     "  %v: ptr<function, u32, read_write> = var %l\n  %k: u32 = load %v\n  %p: ptr<storage, u32, read_write> = access @a, %k\n"
+     "  %v: ptr<function, u32> = var %l\n  %k: u32 = load %v\n  %p: ptr<storage, u32, read_write> = access @a, %k\n"
      "  store %p, %i\n"},
 };
 constexpr Race kFree[] = {
@@ -336,7 +336,7 @@ constexpr Race kFree[] = {
     {"own_element_in_place", false, "  %x: u32 = load %own\n  %y: u32 = add %x, 1u\n  store %own, %y\n"},
     {"copy", false, "  %x: u32 = load %own\n  store %out, %x\n"},
     {"place_from_a_variable", false,
-     "  %v: ptr<function, u32, read_write> = var %i\n  %k: u32 = load %v\n  %p: ptr<storage, u32, read_write> = access @a, %k\n"
+     "  %v: ptr<function, u32> = var %i\n  %k: u32 = load %v\n  %p: ptr<storage, u32, read_write> = access @a, %k\n"
      "  store %p, %i\n"},
 };
 

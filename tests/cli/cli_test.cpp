@@ -346,5 +346,37 @@ TEST_F(Cli, opt_runs_kernel_passes_on_a_kernel_text) {
   EXPECT_NE(unknown.err.find("foldConstants"), std::string::npos) << unknown.err;
 }
 
+TEST_F(Cli, mistakes_in_texts_have_their_line_in_the_file) {
+  // Each is read, and then refused by its validator, which has no lines of the file.
+  const std::string graph = file("bad.graph",
+                                 "# a comment\nlockstep.graph 1\n\nparameter w: f32[2,3] {decay = true}\ngraph {\n\n"
+                                 "  %w: f32[2,3] = parameter {dtype = f32, name = \"w\", shape = [2, 3]}\n"
+                                 "  %x: f32[3,3] = input {dtype = f32, name = \"x\", shape = [3, 3]}\n"
+                                 "  %y: f32[2,2] = matmul %w, %x\n  output result \"y\" %y\n}\n");
+  const std::string inputs = scratch_ / "none.safetensors";
+  ASSERT_TRUE(io::writeSafetensors(inputs, {}).ok());
+  EXPECT_TRUE(run("opt " + graph).err.starts_with(graph + ":9: error: graph.type")) << run("opt " + graph).err;
+  EXPECT_TRUE(run("run " + graph + " --inputs " + inputs).err.starts_with(graph + ":9: error: graph.type"));
+  // Attributes in another order: the line is quoted as it would be printed.
+  const std::string unsorted = file("unsorted.graph",
+                                    "lockstep.graph 1\ngraph {\n  %x: f32[2] = input {name = \"x\", dtype = f32, shape = [3]}\n"
+                                    "  output result \"x\" %x\n}\n");
+  EXPECT_TRUE(run("opt " + unsorted).err.starts_with(unsorted + ": error: graph.type: ")) << run("opt " + unsorted).err;
+  EXPECT_NE(run("opt " + unsorted).err.find("note: in the order of the printer it is `%x: f32[2] = input {dtype = f32,"),
+            std::string::npos);
+  const std::string program = file("bad.program",
+                                   "lockstep.program 1\n# a comment\nprofile portable\narena @a: input {size = 256}\n\n"
+                                   "buffer %x: f32[8] input {arena = @a, offset = 8, size = 32}\ninput \"x\" %x\n");
+  EXPECT_TRUE(run("opt " + program).err.starts_with(program + ":6: error: program.buffer")) << run("opt " + program).err;
+  EXPECT_TRUE(run("run " + program + " --inputs " + inputs).err.starts_with(program + ":6: error: program.buffer"));
+  const std::string kernel = file("bad.kir",
+                                  "# a comment\nlockstep.kernel 1\n\nfn @main() {workgroup_size = [1, 1, 1]} {\n"
+                                  "    %a: u32 = add 1u, 2.0f\n}\n");
+  for (const char* verb : {"opt ", "run ", "compile -o x.wgsl "}) {
+    const Outcome outcome = run(verb + kernel);
+    EXPECT_TRUE(outcome.err.starts_with(kernel + ":5:15: error: kernel.type")) << outcome.err;
+  }
+}
+
 }  // namespace
 }  // namespace lockstep
