@@ -168,7 +168,8 @@ Attributes attributesWithoutPlaces(const Node& node) {
     const auto* text = attribute == nullptr ? nullptr : std::get_if<std::string>(attribute);
     if (text == nullptr) continue;
     // A text that cannot be read is for the validator to refuse, as it is.
-    if (const Result<kernel::Module> module = kernel::parse(*text); module.ok()) attributes.set(definition.name, kernel::print(*module));
+    if (const Result<kernel::Module> module = kernel::parse(*text); module.ok())
+      attributes.set(std::string(definition.name), kernel::print(*module));
   }
   return attributes;
 }

@@ -2,7 +2,12 @@
 // Mistakes outside of a trace name the line of the user's call.
 #include <filesystem>
 
+#include "frontend/checkpoint_folder.h"
+#include "frontend/compiled.h"
 #include "frontend/data/loader.h"
+#include "frontend/function.h"
+#include "frontend/io/png.h"
+#include "frontend/nn.h"
 #include "tests/frontend/trainer_fixture.h"
 
 namespace lockstep {
@@ -118,6 +123,33 @@ TEST(Places, of_rates_optimizers_and_initial_values) {
   EXPECT_HERE("init.number", init::kaiming_normal(-1));
 }
 
+TEST(Places, of_what_is_too_large_or_does_not_exist) {
+  struct Deep : Module {
+    ModuleList<nn::Linear> layers{*this, "layers", 2, 4, 4};
+  } deep;
+  EXPECT_HERE("module.index", deep.layers[2]);
+  EXPECT_HERE("module.index", deep.layers[-1]);
+  EXPECT_EQ(deep.layers[size_t{1}].path(), "layers.1");
+  EXPECT_EQ(caught([&] { (void)deep.layers[2]; }).diagnostics().front().message, "there is no part 2 of 'layers', which has 2");
+  Deep owner;
+  EXPECT_HERE("parameter.shape", nn::Linear(owner, "huge", 1 << 20, 1 << 20));
+  EXPECT_HERE("parameter.shape", Parameter(owner, "huger", {int64_t{1} << 40, int64_t{1} << 40}));
+  EXPECT_HERE("parameter.shape", Buffer(owner, "buffer", {1 << 20, 1 << 20}));
+  const auto identity = [](const Inputs& in) { return in["x"]; };
+  const FunctionSpec huge{.inputs = {{"x", f32(1 << 20, 1 << 20)}}, .body = identity, .device = "reference"};
+  const FunctionSpec beyond{.inputs = {{"x", f32(int64_t{1} << 40, int64_t{1} << 40)}}, .body = identity, .device = "reference"};
+  EXPECT_HERE("input.C1", function(huge));
+  EXPECT_HERE("input.C1", function(beyond));
+  const std::vector<float> five(5);
+  EXPECT_HERE("array.length", io::Array::fromFloats({2, 3}, five));
+  EXPECT_HERE("array.shape", io::Array::zeros(io::ElementType::F32, {2, -3}));
+  EXPECT_HERE("image.size", io::Image(0, 3, {}));
+  // A tensor that was put together wrongly is not written.
+  io::TensorFile file;
+  file.tensors.emplace("x", io::Array{io::ElementType::F32, {3}, {}});
+  EXPECT_EQ(io::writeSafetensors(testing::TempDir() + "places_test.safetensors", file).diagnostics().front().code, "safetensors.length");
+}
+
 TEST(Places, of_parameters_and_files) {
   auto trainer = compile<Mlp>(specFor("reference"));
   EXPECT_HERE("parameters.missing", trainer.upload({}));
@@ -126,6 +158,7 @@ TEST(Places, of_parameters_and_files) {
   EXPECT_HERE("checkpoint.metadata", trainer.restore({}));
   EXPECT_HERE("state_dict.missing", trainer.load_state_dict({}));
   EXPECT_HERE("loader.batch", Loader({}, 3, {.batch = 0}));
+  EXPECT_HERE("file.directory", CheckpointFolder("/proc/no/folder"));
   // An error about a file names the file, and the call in a note.
   const std::string path = testing::TempDir() + "places_test.safetensors";
   (void)io::writeSafetensors(path, {}).orThrow();
