@@ -22,13 +22,13 @@ TEST(DiagnosticText, text_inside_of_a_file_brings_its_line) {
   const std::string text = "first\n\té = 1;\r\n";
   const Note note{.message = "declared here",
                   .where = {.file = where.file, .line = 1, .column = 1, .embedded = true},
-                  .excerpt = excerptOf(text, {.line = 1, .column = 1}, 5)};
+                  .excerpt = excerptOf(text, Location{"", 1, 1}, 5)};
   const Diagnostic diagnostic{
       .code = "a.b", .message = "bad", .where = where, .notes = {note}, .remedy = "do c", .excerpt = excerptOf(text, where, 2)};
   EXPECT_EQ(renderWithSource({diagnostic}),
             "kernel 'scale' at model.cpp:12, line 2 of its WGSL: error: a.b: bad\n    \té = 1;\n    \t ^~\n"
             "  kernel 'scale' at model.cpp:12, line 1 of its WGSL: note: declared here\n    first\n    ^~~~~\n  help: do c\n");
-  EXPECT_EQ(excerptOf(text, {.line = 7, .column = 1}, 1), "");
+  EXPECT_EQ(excerptOf(text, Location{"", 7, 1}, 1), "");
   EXPECT_EQ(excerptOf(text, {}, 1), "");
 }
 

@@ -191,14 +191,17 @@ TEST(UserKernel, places_are_in_texts_of_graphs_only_when_asked_for) {
 }
 
 TEST(UserKernel, profile_names_the_call_and_not_the_lines_of_the_text) {
-  struct Empty : Module {};
+  struct Scale : Module {
+    Parameter scale{*this, "scale", {4}};
+  };
   const Kernel kernel{{.name = "cube", .source = kCube}};
   uint32_t call = 0;
-  auto trainer = compile<Empty>({.inputs = {{"x", f32(4)}},
+  auto trainer = compile<Scale>({.inputs = {{"x", f32(4)}},
                                  .loss =
-                                     [&](const Empty&, const Inputs& in) {
+                                     [&](const Scale& model, const Inputs& in) {
                                        call = __LINE__ + 1;
-                                       return sum(kernel({in["x"]})[0]);
+                                       Tensor cubes = kernel({in["x"]})[0];
+                                       return sum(cubes * model.scale);
                                      },
                                  .optimizer = sgd(),
                                  .device = "reference"});
