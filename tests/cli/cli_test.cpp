@@ -374,7 +374,7 @@ TEST_F(Cli, mistakes_in_texts_have_their_line_in_the_file) {
                                   "    %a: u32 = add 1u, 2.0f\n}\n");
   for (const char* verb : {"opt ", "run ", "compile -o x.wgsl "}) {
     const Outcome outcome = run(verb + kernel);
-    EXPECT_TRUE(outcome.err.starts_with(kernel + ":5:15: error: kernel.type")) << outcome.err;
+    EXPECT_TRUE(outcome.err.starts_with(kernel + ":5:5: error: kernel.type")) << outcome.err;
   }
 }
 
