@@ -105,7 +105,8 @@ class Trainer {
   LoadReport load_state_dict(const io::TensorFile& file, LoadOptions options = {},
                              std::source_location where = std::source_location::current());
 
-  /// From the next step on. A schedule without start_step begins at the next step; step counter and moments stay.
+  /// From the next step on. A schedule without start_step begins at the next step; step counter and moments stay. Errors "schedule.number"
+  /// and "schedule.steps" for one that cannot be a learning rate; a step whose rate is none throws "schedule.number" before it runs.
   void set_lr(Schedule schedule, std::source_location where = std::source_location::current());
   /// The rate of the next step.
   [[nodiscard]] double lr() const;
