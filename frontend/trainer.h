@@ -213,6 +213,7 @@ class ModelTrainer : public Trainer {
 };
 
 /// Makes the model, traces its loss and compiles the training step for a device. With dynamic extents that happens in the first step.
+/// Errors "grad.C5" for a parameter that gets no gradient because an op stops it, "grad.C6" for a loss that reaches no trained parameter.
 template <class Model>
 ModelTrainer<Model> compile(CompileSpec<Model> spec, std::source_location where = std::source_location::current()) {
   return ModelTrainer<Model>(detail::compile({.model = detail::makeModel<Model>(spec.make),
