@@ -52,6 +52,7 @@ CompiledProgram compileTraced(TraceRequest request) {
   options.templates = templateSource();
   options.disabled = std::move(request.disable);
   options.memory_limit = request.memory_limit;
+  options.check_indices = request.check_indices;
   if (request.use_ema) options.parameter_state = passes::kAverageState;
   options.dump_directory = std::move(request.dump_ir);
   if (training) options.optimizer = optimizerConfig(*request.optimizer, traced.parameters, request.accumulate);

@@ -38,6 +38,7 @@ struct TraceRequest {
   uint64_t memory_limit = 0;
   int64_t accumulate = 1;
   bool use_ema = false;
+  bool check_indices = true;
   std::string dump_ir;
   program::DeviceProfile profile;
   std::source_location where;
@@ -59,6 +60,7 @@ CompiledProgram trace(const CompileSpec<Model>& spec, const program::DeviceProfi
                         .memory_limit = spec.memory_limit,
                         .accumulate = spec.accumulate,
                         .use_ema = false,
+                        .check_indices = spec.check_indices,
                         .dump_ir = spec.dump_ir,
                         .profile = profile,
                         .where = where});
@@ -76,6 +78,7 @@ CompiledProgram trace(const ForwardSpec<Model>& spec, const std::function<std::u
                         .memory_limit = 0,
                         .accumulate = 1,
                         .use_ema = spec.use_ema,
+                        .check_indices = spec.check_indices,
                         .dump_ir = spec.dump_ir,
                         .profile = profile,
                         .where = where});

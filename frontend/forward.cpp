@@ -52,6 +52,7 @@ struct Forward::Impl {
     if (!key.captures) traced = detail::withoutCaptures(std::move(traced));
     passes::CompileOptions options;
     options.disabled = request.disable;
+    options.check_indices = request.check_indices;
     if (request.use_ema) options.parameter_state = passes::kAverageState;
     if (programs.compiled() == 0) options.dump_directory = request.dump_ir;
     auto made = std::make_shared<Session>(std::move(traced), std::move(options), model->states, std::move(concrete));
@@ -72,6 +73,7 @@ ForwardResult Forward::run(const Batch& batch, RunOptions options, std::source_l
     auto session = impl_->program({detail::matchBatch(impl_->request.inputs, batch).extent, options.captures});
     const std::vector<std::byte> arena =
         session->run(session->encode(batch, {detail::randomKey(impl_->request.seed, kForwardStream | ++impl_->runs)}));
+    if (std::optional<Diagnostic> wrong = session->wrongIndex(arena, fmt::format("run {}", impl_->runs))) throw Error(std::move(*wrong));
     ForwardResult result{std::move(session->outputs(arena, OutputKind::Result).front()), {}};
     session->printOutputs(arena, fmt::format("run {}", impl_->runs), impl_->request.print);
     if (options.captures) result.captures = Captures(session->outputs(arena, OutputKind::Capture));
@@ -94,6 +96,7 @@ Forward Trainer::attachForward(detail::ForwardRequest request) const {
   return detail::atCall(where, [&] {
     request.seed = impl_->seed;
     request.print = impl_->print;
+    request.check_indices = request.check_indices && impl_->check_indices;
     request.disable.insert(request.disable.begin(), impl_->disabled.begin(), impl_->disabled.end());
     detail::checkFunction(impl_->shared->get()->module.get(), request.inputs, request.forward, where);
     if (request.use_ema) detail::requireAverages(*impl_->shared->get());

@@ -31,8 +31,8 @@ class Forward {
   Forward(Forward&&) noexcept;
   Forward& operator=(Forward&&) noexcept;
   ~Forward();
-  /// With the parameters as they are now. Bad batches are thrown as Error before anything runs, device failures as Error too. The first
-  /// call with another dynamic extent compiles a program for it.
+  /// With the parameters as they are now. Bad batches are thrown as Error before anything runs, device failures and "step.index" (a label
+  /// or an index outside of its range) as Error too. The first call with another dynamic extent compiles a program for it.
   ForwardResult run(const Batch& batch, RunOptions options = {}, std::source_location where = std::source_location::current());
   [[nodiscard]] ProgramFacts facts() const;
   [[nodiscard]] RunFacts run_facts() const;
@@ -52,6 +52,7 @@ struct ForwardSpec {
   std::string dump_ir = {};
   std::vector<std::string> disable = {};  ///< passes to leave out besides those that the trainer leaves out
   bool use_ema = false;                   ///< with the averages of the parameters (ema_decay of the optimizer)
+  bool check_indices = true;              ///< as of the trainer, where it is off for forwards too
   size_t cached_programs = 8;             ///< programs for other dynamic extents and captures that are kept
 };
 
@@ -72,6 +73,7 @@ struct ForwardRequest {
   std::string dump_ir;
   std::vector<std::string> disable;
   bool use_ema = false;
+  bool check_indices = true;
   size_t cached_programs = 8;
   std::source_location where;
   uint64_t seed = 0;         ///< of the random ops; set by the trainer

@@ -67,6 +67,7 @@ struct Function::Impl {
     graph::Graph traced = detail::traceFunction(&no_parameters, concrete, erased(), kind, where);
     passes::CompileOptions options;
     options.disabled = spec.disable;
+    options.check_indices = spec.check_indices;
     options.keep_gradients = !spec.gradients.empty();
     options.wrt = spec.gradients;
     if (programs.compiled() == 0) options.dump_directory = spec.dump_ir;
@@ -88,6 +89,7 @@ FunctionResult Function::operator()(const Batch& batch, std::source_location whe
     auto session = impl_->program(detail::matchBatch(impl_->spec.inputs, batch).extent);
     const std::vector<std::byte> arena = session->run(session->encode(batch, {detail::randomKey(impl_->spec.seed, ++impl_->calls)}));
     session->printOutputs(arena, fmt::format("call {}", impl_->calls), impl_->spec.print);
+    if (std::optional<Diagnostic> wrong = session->wrongIndex(arena, fmt::format("call {}", impl_->calls))) throw Error(std::move(*wrong));
     const OutputKind kind = impl_->spec.gradients.empty() ? OutputKind::Result : OutputKind::Loss;
     FunctionResult result{std::move(session->outputs(arena, kind).front()), {}, Captures(session->outputs(arena, OutputKind::Capture))};
     for (HostTensor& gradient : session->outputs(arena, OutputKind::Gradient)) {

@@ -30,6 +30,7 @@ struct FunctionSpec {
   std::vector<std::string> disable = {};  ///< optional passes to leave out
   PrintFunction print = {};               ///< gets the lines of ls::print; absent: stderr
   size_t cached_programs = 8;             ///< dynamic extents whose programs are kept
+  bool check_indices = true;              ///< an index outside of its range is Error "step.index"; else it reads 0 and adds nothing
 };
 
 struct FunctionResult {
@@ -45,7 +46,7 @@ class Function {
   Function& operator=(Function&&) noexcept;
   ~Function();
 
-  /// Errors "batch.*" as of a trainer's step; device failures are thrown.
+  /// Errors "batch.*" as of a trainer's step and "step.index"; device failures are thrown.
   FunctionResult operator()(const Batch& batch, std::source_location where = std::source_location::current());
   [[nodiscard]] ProgramFacts facts() const;
 

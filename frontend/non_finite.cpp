@@ -85,6 +85,7 @@ NonFiniteProbe::NonFiniteProbe(const graph::Graph& traced, passes::CompileOption
     : inputs_(std::move(inputs)) {
   options.optimizer.reset();
   options.keep_gradients = false;
+  options.check_indices = false;
   options.dump_directory.clear();
   graph::Graph probing = addProbes(traced, options.wrt);
   options.wrt.clear();

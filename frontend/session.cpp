@@ -11,6 +11,7 @@
 #include "frontend/batch.h"
 #include "frontend/dump.h"
 #include "frontend/templates.h"
+#include "frontend/wrong_index.h"
 #include "ir/graph/op_def.h"
 
 namespace lockstep::detail {
@@ -63,6 +64,9 @@ Session::Session(graph::Graph traced, passes::CompileOptions options, std::share
   auto valid = program::validate(std::move(compiled.program));
   if (!valid) internalError(fmt::format("the compiler made an invalid program:\n{}", toString(valid.diagnostics())));
   program_ = std::make_unique<program::ValidProgram>(std::move(*valid));
+  // The pass may be left out.
+  if (std::ranges::find((*program_)->outputs, graph::OutputKind::Check, &program::Port::kind) != (*program_)->outputs.end())
+    checks_ = passes::findIndexChecks(traced_);
   if (!options.dump_directory.empty()) (void)dumpKernels(options.dump_directory, *program_, *device.backend).orThrow();
   if (program::ArenaId input = (*program_)->findArena(ArenaRole::Input); input.valid()) input_bytes_ = (**program_)[input].size;
   declareStates(compiled.optimized);
@@ -127,6 +131,23 @@ void Session::printOutputs(const std::vector<std::byte>& arena, std::string_view
       fmt::print(stderr, "{}\n", line);
     }
   }
+}
+
+std::optional<Diagnostic> Session::wrongIndex(const std::vector<std::byte>& arena, std::string_view when) const {
+  const program::Program& program = **program_;
+  auto read = [&](const std::string& name) {
+    const auto port =
+        std::ranges::find_if(program.outputs, [&](const program::Port& p) { return p.kind == graph::OutputKind::Check && p.name == name; });
+    if (port == program.outputs.end()) internalError(fmt::format("the program has no output '{}'", name));
+    int32_t value = 0;
+    std::memcpy(&value, arena.data() + program[port->buffer].offset, sizeof(value));
+    return value;
+  };
+  for (size_t i = 0; i < checks_.size(); ++i) {
+    if (const int32_t row = read(passes::indexRowName(i)); row != passes::kNoRow)
+      return describeWrongIndex(traced_, checks_[i], row, read(passes::indexValueName(i)), when);
+  }
+  return std::nullopt;
 }
 
 std::vector<HostTensor> Session::outputs(const std::vector<std::byte>& arena, graph::OutputKind kind) const {

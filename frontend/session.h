@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "frontend/host.h"
 #include "frontend/states.h"
 #include "frontend/step_profile.h"
+#include "passes/check_indices.h"
 #include "passes/pipeline.h"
 
 namespace lockstep::detail {
@@ -52,6 +54,8 @@ class Session {
   [[nodiscard]] uint64_t outputBytes() const;
   /// Gives each ls::print of a step to `print`, or to stderr; `when` begins the line.
   void printOutputs(const std::vector<std::byte>& arena, std::string_view when, const PrintFunction& print) const;
+  /// The first index of a step that is outside of its range, as Error "step.index"; `when` ends its message ("step 5").
+  [[nodiscard]] std::optional<Diagnostic> wrongIndex(const std::vector<std::byte>& arena, std::string_view when) const;
   /// The values of one output kind in a step's Output arena, in the order of the program.
   [[nodiscard]] std::vector<HostTensor> outputs(const std::vector<std::byte>& arena, graph::OutputKind kind) const;
 
@@ -68,6 +72,7 @@ class Session {
   ArenaSet arenas_;  ///< those of the program
   std::vector<InputSpec> inputs_;
   graph::Graph traced_;
+  std::vector<passes::IndexCheck> checks_;  ///< that the program makes
   passes::PlanSummary plan_;
   std::vector<passes::CommandWork> work_;
   std::vector<passes::PassRecord> passes_;

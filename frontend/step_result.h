@@ -17,6 +17,7 @@ enum class FailureKind : uint8_t {
   DeviceLost,   ///< make a new trainer and load a checkpoint
   OutOfMemory,  ///< on the device
   Device,       ///< another failure of the device, as the diagnostics say
+  Index,        ///< a label or an index of the batch is outside of its range
 };
 
 /// Where numbers stopped being finite: the first value in execution order (inputs and parameters, forward, gradients) with an element
@@ -43,7 +44,7 @@ struct StepFailure {
 /// Completed, or failed.
 struct StepResult {
   uint64_t step = 0;  ///< 1-based
-  float loss = 0;     ///< before the update of this step; NaN when the device failed
+  float loss = 0;     ///< before the update of this step; NaN when the device failed or an index was wrong
   double lr = 0;      ///< the learning rate of this step
   /// Of all gradients together, before they are clipped by it; only with clip_grad_norm or check_gradients of the optimizer.
   std::optional<float> grad_norm;
@@ -51,7 +52,7 @@ struct StepResult {
   std::optional<StepFailure> failure;
 
   [[nodiscard]] bool completed() const { return !failure.has_value(); }
-  /// The result itself, or its failure thrown as Error with exit code NumericCheck, DeviceLost, OutOfMemory or Internal.
+  /// The result itself, or its failure thrown as Error with exit code NumericCheck, DeviceLost, OutOfMemory, Internal or BadInput.
   const StepResult& or_throw() const;
 };
 

@@ -53,6 +53,7 @@ Trainer::Impl::Impl(detail::CompileRequest request)
       memory_limit(request.memory_limit),
       accumulate(request.accumulate),
       find_non_finite(request.find_non_finite),
+      check_indices(request.check_indices),
       print(std::move(request.print)),
       where(request.where),
       device(detail::openChosenDevice(request.device)),
@@ -105,6 +106,7 @@ passes::CompileOptions Trainer::Impl::compileOptions() const {
   passes::CompileOptions options;
   options.disabled = disabled;
   options.memory_limit = memory_limit;
+  options.check_indices = check_indices;
   return options;
 }
 
@@ -219,14 +221,22 @@ std::vector<StepResult> Trainer::Impl::wait(uint64_t id) {
     // The program's only result is the norm.
     for (const HostTensor& norm : ticket.session->outputs(own.back(), OutputKind::Result)) result.grad_norm = norm.floats().front();
     if (ticket.captures) result.captures = Captures(ticket.session->outputs(own.back(), OutputKind::Capture));
+    for (size_t run = 0; run < runs && !result.failure; ++run) {
+      const std::string when = runs == 1 ? fmt::format("step {}", result.step) : fmt::format("run {} of step {}", run + 1, result.step);
+      std::optional<Diagnostic> wrong = ticket.session->wrongIndex(own[run], when);
+      if (!wrong) continue;
+      result.loss = std::numeric_limits<float>::quiet_NaN();
+      result.failure = StepFailure{FailureKind::Index, {std::move(*wrong)}, {}};
+    }
   }
-  const auto isBad = [](const StepResult& result) { return !std::isfinite(result.loss) || !std::isfinite(result.grad_norm.value_or(0)); };
+  const auto isFinite = [](const StepResult& result) { return std::isfinite(result.loss) && std::isfinite(result.grad_norm.value_or(0)); };
+  const auto isBad = [&](const StepResult& result) { return !result.failure && !isFinite(result); };
   const auto first = std::ranges::find_if(results, isBad);
   for (auto result = first; result != results.end(); ++result) {
     if (!isBad(*result)) continue;
     // Steps after the first one that is not finite mostly fail because of it.
     if (result == first && find_non_finite) {
-      const bool unchanged = ticket.revision == revision && skipsNonFinite(*ticket.model) && std::all_of(first, results.end(), isBad);
+      const bool unchanged = ticket.revision == revision && skipsNonFinite(*ticket.model) && std::none_of(first, results.end(), isFinite);
       const auto at = static_cast<size_t>(first - results.begin());
       result->failure = explainNonFinite(ticket, *result, std::span(ticket.inputs).subspan(at * runs, runs), !unchanged);
     } else {

@@ -146,9 +146,10 @@ struct CompileSpec {
   /// loss of a step is the mean over its runs, its captures are those of the last one. For a loss that is a mean over the batch the step is
   /// that of the whole batch.
   int64_t accumulate = 1;
-  size_t cached_programs = 8;                         ///< programs for other dynamic extents and captures that are kept
-  PrintFunction print = {};                           ///< gets the lines of ls::print; absent: stderr
-  bool find_non_finite = true;                        ///< when a loss is not finite, run once more to find where that began
+  size_t cached_programs = 8;   ///< programs for other dynamic extents and captures that are kept
+  PrintFunction print = {};     ///< gets the lines of ls::print; absent: stderr
+  bool find_non_finite = true;  ///< when a loss is not finite, run once more to find where that began
+  bool check_indices = true;    ///< a label or index outside of its range fails the step ("step.index"); else it adds 0
   std::function<std::unique_ptr<Model>()> make = {};  ///< for models without a default constructor
 };
 
@@ -166,6 +167,7 @@ struct CompileRequest {
   int64_t accumulate = 1;
   size_t cached_programs = 8;
   bool find_non_finite = true;
+  bool check_indices = true;
   PrintFunction print;
   std::source_location where;
 };
@@ -201,6 +203,7 @@ class ModelTrainer : public Trainer {
                           .dump_ir = std::move(spec.dump_ir),
                           .disable = std::move(spec.disable),
                           .use_ema = spec.use_ema,
+                          .check_indices = spec.check_indices,
                           .cached_programs = spec.cached_programs,
                           .where = where});
   }
@@ -228,6 +231,7 @@ ModelTrainer<Model> compile(CompileSpec<Model> spec, std::source_location where 
                                               .accumulate = spec.accumulate,
                                               .cached_programs = spec.cached_programs,
                                               .find_non_finite = spec.find_non_finite,
+                                              .check_indices = spec.check_indices,
                                               .print = std::move(spec.print),
                                               .where = where}));
 }

@@ -45,6 +45,7 @@ struct Trainer::Impl {
   uint64_t memory_limit;
   int64_t accumulate;
   bool find_non_finite;
+  bool check_indices;
   PrintFunction print;
   std::source_location where;
   detail::Device device;

@@ -108,7 +108,7 @@ struct State {
       for (size_t k = 0; k < graph[id].operands.size(); ++k) {
         const ValueId operand = graph[id].operands[k];
         if (isFloat(operand) ? none == nullptr : operand.index() >= first_value) continue;
-        const ValueId constant = builder.make("stop_gradient", {operand});
+        const ValueId constant = builder.make("stop_gradient", {operand}, {{"of_gradient", true}});
         graph.nodes[id.index()].operands[k] = constant;
         std::vector<NodeId>& nodes = graph.regions.front().nodes;
         std::rotate(nodes.begin() + static_cast<std::ptrdiff_t>(i++), nodes.end() - 1, nodes.end());

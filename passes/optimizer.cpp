@@ -10,6 +10,7 @@
 
 #include "ir/graph/op_def.h"
 #include "passes/bind_parameters.h"
+#include "passes/check_indices.h"
 #include "passes/update_rule.h"
 
 namespace lockstep::passes {
@@ -73,6 +74,7 @@ struct State {
   Rewriter rewriter;
   ParameterLayout trained;
   ValueId params, scalars;
+  ValueId loss;  ///< invalid when there is none
 
   State(const Graph& graph, const OptimizerConfig& optimizer)
       : in(graph), config(optimizer), rewriter(graph), trained(layoutParameters(trainedParameters(graph.parameters, optimizer))) {}
@@ -109,10 +111,19 @@ struct State {
   /// Whether the loss is finite, everywhere in a shape; invalid when nobody asks. It is tested where it is used, as a scalar that is
   /// computed once would need a dispatch and a level of its own.
   ValueId finiteLoss(const Shape& shape) {
-    if (!config.skip_non_finite) return {};
-    auto loss = std::find_if(in.outputs.begin(), in.outputs.end(), [](const Output& o) { return o.kind == OutputKind::Loss; });
-    if (loss == in.outputs.end()) return {};
-    return isFinite(b().broadcastTo(rewriter[loss->value], shape));
+    if (!config.skip_non_finite || !loss.valid()) return {};
+    return isFinite(b().broadcastTo(loss, shape));
+  }
+  /// The loss where all indices are within their ranges, else infinity: who looks at the loss needs to look at nothing else.
+  ValueId checkedLoss(ValueId value) {
+    ValueId right;
+    for (const Output& output : in.outputs) {
+      if (output.kind != OutputKind::Check || !isIndexRow(output.name)) continue;
+      const ValueId row = rewriter[output.value];
+      const ValueId none = b().make("equal", {row, b().constant(kNoRow, b().typeOf(row))});
+      right = right.valid() ? both(right, none) : none;
+    }
+    return chosen(right, value, b().constant(std::numeric_limits<double>::infinity(), Shape{}));
   }
   /// Whether loss and norm (if there is one) are finite; likewise.
   ValueId sound(ValueId gradient_norm, const Shape& shape) {
@@ -358,7 +369,13 @@ Result<Graph> optimizer(const Graph& graph, const OptimizerConfig& config) {
   State state(graph, config);
   state.params = copyBound(state.rewriter, graph, kParameterState);
   for (const Output& output : graph.outputs) {
-    if (output.kind != OutputKind::NextState && output.kind != OutputKind::Gradient) state.rewriter.copyOutput(output);
+    if (output.kind == OutputKind::Loss) {
+      const ValueId traced = state.rewriter[output.value];
+      state.loss = config.skip_non_finite ? state.checkedLoss(traced) : traced;
+      state.b().output(output.kind, output.name, state.loss);
+    } else if (output.kind != OutputKind::NextState && output.kind != OutputKind::Gradient) {
+      state.rewriter.copyOutput(output);
+    }
   }
   state.update();
   return state.rewriter.take();

@@ -14,6 +14,7 @@
 #include "ir/support/nearest.h"
 #include "ir/support/text.h"
 #include "passes/bind_parameters.h"
+#include "passes/check_indices.h"
 #include "passes/decompose.h"
 #include "passes/emit.h"
 #include "passes/fuse.h"
@@ -65,6 +66,9 @@ struct Pass {
 };
 
 const std::array kPasses{
+    Pass{{"checkIndices", "traced", "traced", "outputs that say which label or index is outside of its range", Disabling::LeavesOut},
+         [](const CompileOptions& o) { return o.check_indices; },
+         [](const Graph& g, const CompileOptions&) { return checkIndices(g); }},
     Pass{{"grad", "traced", "differentiated", "gradients of the loss by reverse mode"},
          [](const CompileOptions& o) { return o.optimizer.has_value() || o.keep_gradients; },
          [](const Graph& g, const CompileOptions& o) { return grad(g, {.wrt = leavesOf(g, o), .trains = o.optimizer.has_value()}); }},

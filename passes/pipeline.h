@@ -31,6 +31,7 @@ struct CompileOptions {
   program::DeviceProfile profile;
   std::optional<OptimizerConfig> optimizer;      ///< set: grad and the optimizer run (a training step)
   std::string parameter_state{kParameterState};  ///< without optimizer: the flat state that parameters are views of
+  bool check_indices = true;                     ///< run checkIndices
   bool keep_gradients = false;                   ///< without optimizer: run grad and keep the gradient outputs (for `function`)
   std::vector<std::string> wrt;                  ///< leaves to differentiate by; empty: all parameters that are trained
   TemplateSource templates = nullptr;            ///< null: contractions use the generic emitter only

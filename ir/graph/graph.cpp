@@ -33,7 +33,7 @@ const Attribute* Attributes::find(std::string_view name) const {
 void Attributes::missing(std::string_view name) { internalError(fmt::format("attribute '{}' is absent or of another kind", name)); }
 
 std::string_view toString(OutputKind kind) {
-  static constexpr std::array<std::string_view, 6> kNames{"loss", "result", "capture", "print", "gradient", "next_state"};
+  static constexpr std::array<std::string_view, 7> kNames{"loss", "result", "capture", "print", "check", "gradient", "next_state"};
   return kNames[static_cast<size_t>(kind)];
 }
 

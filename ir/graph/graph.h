@@ -114,6 +114,7 @@ enum class OutputKind : uint8_t {
   Result,     ///< a value that a forward program returns
   Capture,    ///< a value that the user asked to see
   Print,      ///< a value that is shown after every step
+  Check,      ///< a value that is looked at after every step: whether an index was outside of its range
   Gradient,   ///< d loss / d parameter `name`
   NextState,  ///< the next version of the state leaf `name`
 };

@@ -123,6 +123,35 @@ struct OpCase {
 };
 using CasesFn = std::vector<OpCase> (*)();
 
+/// Which operand of a node names places, and which of its elements are right.
+struct IndexUse {
+  size_t operand = 0;
+  int64_t extent = 0;                   ///< 0 to extent - 1 are
+  std::optional<int64_t> ignored = {};  ///< and this one
+  std::string_view what = "index";      ///< for the error: "label"
+  std::string_view places = {};         ///< of the extent: "classes"
+};
+using IndexFn = IndexUse (*)(const Graph&, const Node&);
+
+/// The lowest and the highest number that an integer (or bool) tensor can hold.
+struct IntegerRange {
+  int64_t lo = 0, hi = 0;
+  friend bool operator==(const IntegerRange&, const IntegerRange&) = default;
+};
+/// Every number that an element type can hold; absent for f32.
+constexpr std::optional<IntegerRange> rangeOf(DType dtype) {
+  constexpr std::array kRanges{IntegerRange{}, IntegerRange{INT32_MIN, INT32_MAX}, IntegerRange{0, UINT32_MAX}, IntegerRange{0, 1}};
+  if (dtype == DType::F32) return std::nullopt;
+  return kRanges[static_cast<size_t>(dtype)];
+}
+struct RangeContext {
+  const Graph& graph;
+  const Node& node;
+  std::span<const std::optional<IntegerRange>> operands;  ///< absent for f32
+};
+/// One a result, absent where nothing is known.
+using RangeFn = std::vector<std::optional<IntegerRange>> (*)(const RangeContext&);
+
 /// Whether results share storage with an operand.
 struct NoAlias {};
 struct AliasView {};    ///< the result may be a view of operand 0's storage
@@ -142,6 +171,8 @@ struct OpDef {
   Required<AliasFacet> alias;
   Required<EvaluateFn> evaluate;
   Required<CasesFn> cases;
+  IndexFn index = nullptr;  ///< of an op with an operand that names places: what is outside is an error of the step
+  RangeFn range = nullptr;  ///< of an op whose integer results are bounded, so that an index made of them needs no check
 };
 
 /// The table of all ops, in the order of ir/ops/ops.def.

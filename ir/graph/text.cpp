@@ -152,12 +152,12 @@ Result<ParameterInfo> parseParameter(TokenCursor& cursor, const std::vector<Symb
 }
 
 Result<OutputKind> parseOutputKind(TokenCursor& cursor) {
-  static constexpr std::array kKinds{OutputKind::Loss,  OutputKind::Result,   OutputKind::Capture,
-                                     OutputKind::Print, OutputKind::Gradient, OutputKind::NextState};
+  static constexpr std::array kKinds{OutputKind::Loss,  OutputKind::Result,   OutputKind::Capture,  OutputKind::Print,
+                                     OutputKind::Check, OutputKind::Gradient, OutputKind::NextState};
   for (OutputKind kind : kKinds) {
     if (cursor.accept(toString(kind))) return kind;
   }
-  return cursor.error("expected loss, result, capture, print, gradient or next_state");
+  return cursor.error("expected loss, result, capture, print, check, gradient or next_state");
 }
 
 Status parseVersion(TokenCursor& cursor, std::string_view format, int64_t version) {

@@ -347,6 +347,7 @@ class Validator {
       case OutputKind::Result:
       case OutputKind::Capture:
       case OutputKind::Print:
+      case OutputKind::Check:
         break;
     }
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ops/common.h"
+#include "ir/ops/indexing.h"
 
 namespace lockstep::graph {
 
@@ -17,6 +18,10 @@ constexpr OpDef kAddOp{
     .alias = NoAlias{},
     .evaluate = [](const EvaluateContext& c) { return evaluateEach(c, [](double a, double b) { return a + b; }); },
     .cases = [] { return elementCases(2, -2, 2, kOneRounding, kOneRoundingReason); },
+    .range =
+        [](const RangeContext& c) {
+          return combinedRange(c, [](IntegerRange a, IntegerRange b) { return IntegerRange{a.lo + b.lo, a.hi + b.hi}; });
+        },
 };
 
 }  // namespace lockstep::graph

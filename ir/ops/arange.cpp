@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "ir/ops/common.h"
+#include "ir/ops/indexing.h"
 
 namespace lockstep::graph {
 namespace {
@@ -51,6 +52,7 @@ constexpr OpDef kArangeOp{
           return evaluateByIndex(c, [](const std::vector<int64_t>& index) { return static_cast<double>(index[0]); });
         },
     .cases = cases,
+    .range = [](const RangeContext& c) -> std::vector<KnownRange> { return {IntegerRange{0, c.node.attributes.get<int64_t>("n") - 1}}; },
 };
 
 }  // namespace lockstep::graph

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ops/common.h"
 #include "ir/ops/extremum.h"
+#include "ir/ops/indexing.h"
 
 namespace lockstep::graph {
 
@@ -23,6 +24,7 @@ constexpr OpDef kArgmaxOp{
     .evaluate =
         [](const EvaluateContext& c) { return evaluateArgument(c, [](double candidate, double best) { return candidate > best; }); },
     .cases = argumentCases,
+    .range = rangeOfPlaces,
 };
 
 }  // namespace lockstep::graph

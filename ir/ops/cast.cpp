@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ir/ops/common.h"
+#include "ir/ops/indexing.h"
 #include "ir/ops/lanes.h"
 
 namespace lockstep::graph {
@@ -99,6 +100,10 @@ constexpr OpDef kCastOp{
     .alias = NoAlias{},
     .evaluate = evaluateCast,
     .cases = cases,
+    .range = [](const RangeContext& c) -> std::vector<KnownRange> {
+      const DType to = c.graph.typeOf(c.node.results[0]).dtype;
+      return {c.operands[0] ? unwrapped(to, *c.operands[0]) : rangeOf(to)};
+    },
 };
 
 }  // namespace lockstep::graph

@@ -77,6 +77,7 @@ constexpr OpDef kCategoricalOp{
     .alias = NoAlias{},
     .evaluate = evaluateCategorical,
     .cases = cases,
+    .range = rangeOfPlaces,
 };
 
 }  // namespace lockstep::graph

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ops/common.h"
+#include "ir/ops/indexing.h"
 #include "ir/ops/leaf.h"
 
 namespace lockstep::graph {
@@ -45,6 +46,11 @@ constexpr OpDef kConstantOp{
     .alias = NoAlias{},
     .evaluate = evaluateConstant,
     .cases = cases,
+    .range = [](const RangeContext& c) -> std::vector<KnownRange> {
+      if (c.graph.typeOf(c.node.results[0]).dtype == DType::F32) return {KnownRange()};
+      const auto value = static_cast<int64_t>(c.node.attributes.get<double>("value"));
+      return {IntegerRange{value, value}};
+    },
 };
 
 }  // namespace lockstep::graph

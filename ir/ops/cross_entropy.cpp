@@ -244,6 +244,13 @@ constexpr OpDef kCrossEntropyOp{
     .alias = NoAlias{},
     .evaluate = evaluateCrossEntropy,
     .cases = cases,
+    .index = [](const Graph& graph, const Node& node) -> IndexUse {
+      return {.operand = 1,
+              .extent = graph.shapeOf(node.operands[0]).extents().back(),
+              .ignored = ignoredTarget(node.attributes),
+              .what = "label",
+              .places = "classes"};
+    },
 };
 
 }  // namespace lockstep::graph

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <algorithm>
 
 #include "ir/ops/common.h"
+#include "ir/ops/indexing.h"
 #include "ir/ops/leaf.h"
 
 namespace lockstep::graph {
@@ -36,6 +38,11 @@ constexpr OpDef kDenseOp{
     .evaluate =
         [](const EvaluateContext& c) { return std::vector{Tensor{c.results[0], c.graph[c.node.attributes.get<ConstantId>("data")].data}}; },
     .cases = noCases,
+    .range = [](const RangeContext& c) -> std::vector<KnownRange> {
+      if (c.graph.typeOf(c.node.results[0]).dtype == DType::F32) return {KnownRange()};
+      const auto [lo, hi] = std::ranges::minmax(c.graph[c.node.attributes.get<ConstantId>("data")].data);
+      return {IntegerRange{static_cast<int64_t>(lo), static_cast<int64_t>(hi)}};
+    },
 };
 
 }  // namespace lockstep::graph

@@ -70,6 +70,9 @@ constexpr OpDef kEmbeddingOp{
     .alias = NoAlias{},
     .evaluate = evaluateEmbedding,
     .cases = cases,
+    .index = [](const Graph& graph, const Node& node) -> IndexUse {
+      return {.operand = 1, .extent = graph.shapeOf(node.operands[0]).extent(0), .places = "rows of the table"};
+    },
 };
 
 }  // namespace lockstep::graph

@@ -64,6 +64,7 @@ constexpr OpDef kIndexSelectOp{
     .alias = NoAlias{},
     .evaluate = evaluateIndexSelect,
     .cases = cases,
+    .index = indexAlongAxis,
 };
 
 }  // namespace lockstep::graph

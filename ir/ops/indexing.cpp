@@ -24,4 +24,19 @@ kernel::ValueId emitSelected(ElementEmitter& e, size_t axis, kernel::ValueId wan
   return b.make(kernel::Op::Select, {kernelConstant(b, type.dtype, 0), value, b.make(kernel::Op::Lt, {place, b.u32(extent)})});
 }
 
+IndexUse indexAlongAxis(const Graph& graph, const Node& node) {
+  return {.operand = 1, .extent = graph.shapeOf(node.operands[0]).extent(axisOf(node)), .places = "places of that axis"};
+}
+
+KnownRange unwrapped(DType dtype, IntegerRange range) {
+  const KnownRange all = rangeOf(dtype);
+  return all && range.lo >= all->lo && range.hi <= all->hi ? range : all;
+}
+
+std::vector<KnownRange> rangeOfPlaces(const RangeContext& c) {
+  return {IntegerRange{0, c.graph.shapeOf(c.node.operands[0]).extent(axisOf(c.node)) - 1}};
+}
+
+std::vector<KnownRange> rangeOfSorted(const RangeContext& c) { return {c.operands[0], rangeOfPlaces(c).front()}; }
+
 }  // namespace lockstep::graph

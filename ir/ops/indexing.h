@@ -2,6 +2,9 @@
 // What ops that take an index share.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "ir/ops/common.h"
 
 namespace lockstep::graph {
@@ -27,6 +30,23 @@ std::vector<Tensor> evaluateSelected(const EvaluateContext& c, size_t axis, Want
     index[axis] = static_cast<int64_t>(place);
     return element(index);
   });
+}
+
+/// Of an op whose operand 1 counts along `axis` of operand 0.
+IndexUse indexAlongAxis(const Graph& graph, const Node& node);
+
+using KnownRange = std::optional<IntegerRange>;
+/// `range` where no number of it is beyond the element type, else rangeOf(dtype): integers wrap.
+KnownRange unwrapped(DType dtype, IntegerRange range);
+/// Of an op whose only result are places along the attribute `axis` of operand 0.
+std::vector<KnownRange> rangeOfPlaces(const RangeContext& context);
+/// Of an op whose results are elements of operand 0 and their places along the attribute `axis`.
+std::vector<KnownRange> rangeOfSorted(const RangeContext& context);
+/// `function` of the ranges of two integer operands; nothing is known for f32.
+template <class Function>
+std::vector<KnownRange> combinedRange(const RangeContext& c, Function&& function) {
+  if (!c.operands[0] || !c.operands[1]) return {KnownRange()};
+  return {unwrapped(c.graph.typeOf(c.node.results[0]).dtype, function(*c.operands[0], *c.operands[1]))};
 }
 
 }  // namespace lockstep::graph

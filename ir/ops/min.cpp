@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 
 #include "ir/ops/common.h"
 #include "ir/ops/extremum.h"
+#include "ir/ops/indexing.h"
 
 namespace lockstep::graph {
 
@@ -21,6 +23,10 @@ constexpr OpDef kMinOp{
     .alias = NoAlias{},
     .evaluate = [](const EvaluateContext& c) { return evaluateEach(c, [](double a, double b) { return a < b || std::isnan(a) ? a : b; }); },
     .cases = [] { return elementCases(2, -2, 2, 0, kExactReason); },
+    .range =
+        [](const RangeContext& c) {
+          return combinedRange(c, [](IntegerRange a, IntegerRange b) { return IntegerRange{std::min(a.lo, b.lo), std::min(a.hi, b.hi)}; });
+        },
 };
 
 }  // namespace lockstep::graph

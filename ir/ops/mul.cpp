@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "ir/ops/common.h"
+#include "ir/ops/indexing.h"
 
 namespace lockstep::graph {
 namespace {
@@ -32,6 +35,14 @@ constexpr OpDef kMulOp{
     .alias = NoAlias{},
     .evaluate = evaluateMul,
     .cases = [] { return elementCases(2, -2, 2, kOneRounding, kOneRoundingReason); },
+    .range =
+        [](const RangeContext& c) {
+          return combinedRange(c, [](IntegerRange a, IntegerRange b) {
+            if (a.hi > INT32_MAX || b.hi > INT32_MAX) return IntegerRange{0, INT64_MAX};  // of u32: products may be beyond 64 bits
+            const auto [lo, hi] = std::minmax({a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi});
+            return IntegerRange{lo, hi};
+          });
+        },
 };
 
 }  // namespace lockstep::graph

@@ -61,6 +61,9 @@ constexpr OpDef kOneHotOp{
     .alias = NoAlias{},
     .evaluate = evaluateOneHot,
     .cases = cases,
+    .index = [](const Graph&, const Node& node) -> IndexUse {
+      return {.extent = node.attributes.get<int64_t>("depth"), .places = "places"};
+    },
 };
 
 }  // namespace lockstep::graph

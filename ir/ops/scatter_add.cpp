@@ -94,6 +94,7 @@ constexpr OpDef kScatterAddOp{
     .alias = NoAlias{},
     .evaluate = evaluateScatterAdd,
     .cases = cases,
+    .index = indexAlongAxis,
 };
 
 }  // namespace lockstep::graph

@@ -88,6 +88,9 @@ constexpr OpDef kSegmentSumOp{
     .alias = NoAlias{},
     .evaluate = evaluateSegmentSum,
     .cases = cases,
+    .index = [](const Graph&, const Node& node) -> IndexUse {
+      return {.operand = 1, .extent = node.attributes.get<int64_t>("segments"), .places = "segments"};
+    },
 };
 
 }  // namespace lockstep::graph

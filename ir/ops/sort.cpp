@@ -152,6 +152,7 @@ constexpr OpDef kSortOp{
     .alias = NoAlias{},
     .evaluate = evaluateSort,
     .cases = cases,
+    .range = rangeOfSorted,
 };
 
 }  // namespace lockstep::graph

@@ -58,6 +58,7 @@ constexpr OpDef kTakeAlongAxisOp{
     .alias = NoAlias{},
     .evaluate = evaluateTakeAlongAxis,
     .cases = cases,
+    .index = indexAlongAxis,
 };
 
 }  // namespace lockstep::graph

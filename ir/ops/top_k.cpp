@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "ir/ops/common.h"
+#include "ir/ops/indexing.h"
 #include "ir/ops/sorting.h"
 
 namespace lockstep::graph {
@@ -92,6 +93,7 @@ constexpr OpDef kTopKOp{
     .alias = NoAlias{},
     .evaluate = evaluateTopK,
     .cases = cases,
+    .range = rangeOfSorted,
 };
 
 }  // namespace lockstep::graph

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <algorithm>
 
 #include "ir/ops/common.h"
+#include "ir/ops/indexing.h"
 
 namespace lockstep::graph {
 namespace {
@@ -56,6 +58,11 @@ constexpr OpDef kWhereOp{
     .alias = NoAlias{},
     .evaluate = evaluateWhere,
     .cases = cases,
+    .range =
+        [](const RangeContext& c) {
+          return combinedRange({c.graph, c.node, c.operands.subspan(1)},
+                               [](IntegerRange a, IntegerRange b) { return IntegerRange{std::min(a.lo, b.lo), std::max(a.hi, b.hi)}; });
+        },
 };
 
 }  // namespace lockstep::graph

@@ -108,9 +108,13 @@ TEST(IrPage, dtypes_golden) {
 
 TEST(IrPage, outputs_golden) {
   // A row for each kind; the switch of graph::toString() ends after the last one.
-  static constexpr std::array<std::string_view, 6> kMeans{
-      "the scalar that is minimised; one at most",     "a value that a forward program returns", "a value that the user asked to see",
-      "a value that is printed when a step has ended", "the gradient by a leaf, named like it",  "the next version of a state"};
+  static constexpr std::array<std::string_view, 7> kMeans{"the scalar that is minimised; one at most",
+                                                          "a value that a forward program returns",
+                                                          "a value that the user asked to see",
+                                                          "a value that is printed when a step has ended",
+                                                          "whether an index was outside of its range",
+                                                          "the gradient by a leaf, named like it",
+                                                          "the next version of a state"};
   std::string text = "| output | is |\n|---|---|\n";
   for (size_t i = 0; i < kMeans.size(); ++i) {
     text += fmt::format("| `{}` | {} |\n", graph::toString(static_cast<graph::OutputKind>(i)), kMeans[i]);

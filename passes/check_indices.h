@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph/op_def.h"
+
+namespace lockstep::passes {
+
+/// An index that a step may get wrong.
+struct IndexCheck {
+  graph::ValueId index;   ///< whose elements are looked at: what the op takes, without the views in between that keep all elements
+  graph::NodeId user;     ///< the op that takes it
+  graph::IndexUse range;  ///< what is right
+};
+
+/// What checkIndices checks, in its order: the operands that ops name as indices (OpDef::index) and that an output depends on, each index
+/// and range once. Left out are those that cannot be wrong (OpDef::range: constants, arange, argmax, ...) and those that a gradient takes
+/// over from the forward computation.
+std::vector<IndexCheck> findIndexChecks(const graph::Graph& graph);
+
+/// The outputs of check `number`, i32[] each: the row-major position of the first element that is outside, kNoRow if there is none; and
+/// that element (any number if there is none).
+std::string indexRowName(size_t number);
+std::string indexValueName(size_t number);
+bool isIndexRow(std::string_view output);
+inline constexpr int32_t kNoRow = std::numeric_limits<int32_t>::max();
+
+/// Adds outputs of kind `check` that say which index is outside of its range first, and what it is. They depend on indices alone, so they
+/// run beside the first levels of a program.
+///   %y = embedding %table, %idx   =>   ... %7 = reduce_min %6 ...  %9 = take_along_axis %idx, %8
+///                                      output check "index.0.row" %7 / output check "index.0.value" %9
+/// Never fails.
+Result<graph::Graph> checkIndices(const graph::Graph& graph);
+
+}  // namespace lockstep::passes
