@@ -59,7 +59,8 @@ class Makemore : public Experiment {
   Batch draw(const std::vector<std::string>& from, uint64_t stream) {
     Random random(seed_, stream);
     std::vector<std::string> names;
-    for (size_t i = 0; i < kBatch; ++i) names.push_back(from.empty() ? "" : from[random.below(static_cast<uint32_t>(from.size()))]);
+    for (size_t i = 0; i < kBatch; ++i)
+      names.push_back(from.empty() ? "" : from[static_cast<size_t>(random.below(static_cast<uint32_t>(from.size())))]);
     data_ = nameBatch(names, kLength, kFirstLetter, kEdge, kEdge);
     return {{"tokens", data_.tokens}, {"targets", data_.targets}, {"mask", data_.mask}};
   }

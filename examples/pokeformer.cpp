@@ -29,7 +29,7 @@ class PokeformerExperiment : public Experiment {
   Batch batch(uint64_t step) override {
     Random random(seed_, step);
     std::vector<std::string> names;
-    for (size_t i = 0; i < kBatch; ++i) names.push_back(names_[random.below(static_cast<uint32_t>(names_.size()))]);
+    for (size_t i = 0; i < kBatch; ++i) names.push_back(names_[static_cast<size_t>(random.below(static_cast<uint32_t>(names_.size())))]);
     data_ = nameBatch(names, kLength, kFirstLetter, kEdge, kEdge);
     return {{"tokens", data_.tokens}, {"targets", data_.targets}, {"mask", data_.mask}};
   }

@@ -6,12 +6,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
+#include <memory>
 #include <ranges>
 #include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -25,15 +29,34 @@ struct InputSpec {
   graph::TensorType type;
 };
 
-/// Data of one input for one call: row-major, with the element type and the number of elements that were declared. Views, no copies.
+/// Data of one input for one call: row-major, with the element type and the number of elements that were declared. A view of a variable or
+/// of a span, which must live as long as the item; a temporary container moves into the item.
 struct BatchItem {
-  template <class Range>
-    requires std::ranges::contiguous_range<Range>
-  BatchItem(std::string_view input, const Range& values)
-      : name(input), data(std::span(std::ranges::data(values), std::ranges::size(values))) {}
+  template <class T>
+  static constexpr bool kIsElement = std::same_as<T, float> || std::same_as<T, int32_t> || std::same_as<T, uint32_t>;
 
-  std::string_view name;
+  template <std::ranges::range Range>
+  BatchItem(std::string_view input, Range&& values) : name(input) {
+    using Element = std::ranges::range_value_t<Range>;
+    constexpr bool right_type = kIsElement<Element>, in_one_piece = std::ranges::contiguous_range<Range>;
+    static_assert(right_type, "a batch takes float, int32_t or uint32_t: convert the values, as in std::vector<float>(v.begin(), v.end())");
+    static_assert(in_one_piece || !right_type, "a batch takes values in one piece: std::vector, std::array or std::span");
+    if constexpr (!right_type || !in_one_piece) {
+      return;
+    } else if constexpr (std::is_lvalue_reference_v<Range> || std::ranges::borrowed_range<Range>) {
+      data = std::span<const Element>(std::ranges::data(values), std::ranges::size(values));
+    } else {
+      auto held = std::make_shared<const std::remove_cvref_t<Range>>(std::forward<Range>(values));
+      data = std::span<const Element>(std::ranges::data(*held), std::ranges::size(*held));
+      owner = std::move(held);
+    }
+  }
+  template <class Element>
+  BatchItem(std::string_view input, std::initializer_list<Element> values) : BatchItem(input, std::vector<Element>(values)) {}
+
+  std::string name;
   std::variant<std::span<const float>, std::span<const int32_t>, std::span<const uint32_t>> data;
+  std::shared_ptr<const void> owner;  ///< of elements that the item holds itself; copies of the item share them
 };
 /// Every declared input once, in any order.
 using Batch = std::vector<BatchItem>;

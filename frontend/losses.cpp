@@ -103,8 +103,11 @@ Tensor nll_loss(Tensor log_probabilities, Tensor targets, NllOptions options, Wh
   const std::vector<int64_t> rows = targets.shape(where).extents();
   std::vector<int64_t> places = rows;
   places.push_back(1);
+  // An ignored target is no place in the row.
+  Tensor ignored = options.ignore_index ? equal(targets, *options.ignore_index, where) : Tensor();
+  Tensor classes = options.ignore_index ? lockstep::where(ignored, 0, targets, where) : targets;
   auto ofTarget = [&](Tensor values) {
-    Tensor taken = take_along_axis(values, reshape(targets, places, where), -1, where);
+    Tensor taken = take_along_axis(values, reshape(classes, places, where), -1, where);
     return reshape(taken, rows, where);
   };
   Tensor losses = neg(ofTarget(log_probabilities), where);
@@ -116,7 +119,6 @@ Tensor nll_loss(Tensor log_probabilities, Tensor targets, NllOptions options, Wh
     losses = mul(losses, weights, where);
   }
   if (options.ignore_index) {
-    Tensor ignored = equal(targets, *options.ignore_index, where);
     weights = lockstep::where(ignored, 0, weights, where);
     losses = lockstep::where(ignored, 0, losses, where);
   }

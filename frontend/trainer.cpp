@@ -285,7 +285,7 @@ void Trainer::Impl::dumpInputs(const Batch& batch, const detail::StepValues& val
     file.tensors.emplace(slot.name, io::Array::fromFloats(slot.type.shape.extents(), parameters.at(slot.name)));
   }
   for (const auto& [name, info] : model->states->infos()) file.tensors.emplace(name, model->states->read(name));
-  for (const BatchItem& item : batch) file.tensors.emplace(std::string(item.name), detail::toArray(item));
+  for (const BatchItem& item : batch) file.tensors.emplace(item.name, detail::toArray(item));
   for (const detail::StepValue& value : values) file.tensors.emplace(std::string(value.name), detail::toArray(value));
   (void)io::writeSafetensors(std::filesystem::path(dump_directory) / "inputs.safetensors", file).orThrow();
   dump_directory.clear();

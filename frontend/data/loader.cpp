@@ -61,7 +61,10 @@ struct Loader::State {
     std::iota(of.rows.begin(), of.rows.end(), 0u);
     if (!options.shuffle) return;
     Random random(options.seed, epoch);
-    for (size_t i = rows - 1; i > 0; --i) std::swap(of.rows[i], of.rows[random.below(static_cast<uint32_t>(i + 1))]);
+    for (size_t i = rows - 1; i > 0; --i) {
+      const auto other = static_cast<size_t>(random.below(static_cast<uint32_t>(i + 1)));
+      std::swap(of.rows[i], of.rows[other]);
+    }
   }
 
   std::span<const uint32_t> rowsOf(uint64_t step, Order& with) const {

@@ -28,8 +28,8 @@ class Random {
   /// In [0, 1), a multiple of 2^-24, so that it is exact as f32 too.
   double uniform() { return static_cast<double>(word() >> 8) * 0x1p-24; }
   double uniform(double low, double high) { return low + (high - low) * uniform(); }
-  /// A whole number of at least 0 and below `count`, which is at least 1.
-  uint32_t below(uint32_t count) { return static_cast<uint32_t>((uint64_t{word()} * count) >> 32); }
+  /// A whole number of at least 0 and below `count`, which is at least 1. Signed, so that `below(5) - 2` is what it looks like.
+  int64_t below(uint32_t count) { return static_cast<int64_t>((uint64_t{word()} * count) >> 32); }
   /// Standard normal, by Box and Muller.
   double normal() {
     const double radius = std::sqrt(-2 * std::log(1 - uniform()));

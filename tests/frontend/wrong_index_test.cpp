@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// A label or an index outside of its range is an error with its row and its value.
+#include "frontend/function.h"
+#include "tests/frontend/trainer_fixture.h"
+
+namespace lockstep {
+namespace {
+
+class WrongIndex : public OnDevice {};
+INSTANTIATE_TEST_SUITE_P(Devices, WrongIndex, testing::Values("reference", "vulkan"), deviceName);
+
+/// Five rows of four numbers in three classes; the buffer counts steps.
+struct Classifier : Module {
+  nn::Linear layer{*this, "layer", 4, 3};
+  Buffer steps{*this, "steps", {}};
+};
+Tensor lossOf(const Classifier& m, const Inputs& in) {
+  m.steps.update(m.steps + 1.0);
+  return cross_entropy(m.layer(in["x"]), in["y"]);
+}
+CompileSpec<Classifier> specOf(const std::string& device, OptimizerSpec optimizer = adam({.lr = 0.01})) {
+  return {.inputs = {{"x", f32(5, 4)}, {"y", i32(5)}}, .loss = lossOf, .optimizer = std::move(optimizer), .seed = 1, .device = device};
+}
+const std::vector<float> kRows(20, 0.5f);
+using Labels = std::vector<int32_t>;
+const Labels kGood{0, 1, 2, 0, 1}, kBad{0, 1, 2, 7, -1};
+
+Batch batchOf(const Labels& labels) { return {{"x", kRows}, {"y", labels}}; }
+
+TEST_P(WrongIndex, fails_the_step_and_changes_nothing) {
+  for (const OptimizerSpec& optimizer : {adam({.lr = 0.01}), adam({.lr = 0.01, .clip_grad_norm = 1, .ema_decay = 0.9})}) {
+    auto trainer = compile<Classifier>(specOf(GetParam(), optimizer));
+    ASSERT_TRUE(trainer.step(batchOf(kGood)).completed());
+    const auto before = trainer.checkpoint().tensors;
+    const StepResult result = trainer.step(batchOf(kBad));
+    ASSERT_FALSE(result.completed());
+    EXPECT_EQ(result.failure->kind, FailureKind::Index);
+    EXPECT_TRUE(std::isnan(result.loss));
+    ASSERT_EQ(result.failure->diagnostics.size(), 1u);
+    const Diagnostic& diagnostic = result.failure->diagnostics.front();
+    EXPECT_EQ(diagnostic.code, "step.index");
+    EXPECT_EQ(diagnostic.message, "label 7 of row 3 of 'y' is outside the 3 classes (cross_entropy, step 2)");
+    EXPECT_EQ(diagnostic.remedy, "0 to 2 are right; look at the data");
+    EXPECT_TRUE(diagnostic.where.file.ends_with("wrong_index_test.cpp")) << diagnostic.where.file;
+    EXPECT_EQ(diagnostic.where.line, 20u);
+    const Error error = caught([&] { (void)result.or_throw(); });
+    EXPECT_EQ(error.exitCode(), ExitCode::BadInput);
+    EXPECT_EQ(trainer.checkpoint().tensors, before);
+    EXPECT_EQ(trainer.step_count(), 2u);
+    EXPECT_TRUE(trainer.step(batchOf(kGood)).completed());
+  }
+}
+
+TEST_P(WrongIndex, is_found_in_any_step_of_a_submission) {
+  auto trainer = compile<Classifier>(specOf(GetParam())), other = compile<Classifier>(specOf(GetParam()));
+  const Labels low{0, -5, 2, 0, 1};
+  const std::vector<Labels> batches{kGood, kBad, kGood, low};
+  for (const std::vector<StepResult>& results : {trainer.steps(4, [&](size_t i) { return batchOf(batches[i]); }),
+                                                 other.wait(other.enqueue(4, [&](size_t i) { return batchOf(batches[i]); }))}) {
+    ASSERT_EQ(results.size(), 4u);
+    EXPECT_TRUE(results[0].completed());
+    ASSERT_FALSE(results[1].completed());
+    EXPECT_NE(results[1].failure->diagnostics[0].message.find("label 7 of row 3"), std::string::npos);
+    EXPECT_TRUE(results[2].completed());
+    ASSERT_FALSE(results[3].completed());
+    EXPECT_EQ(results[3].failure->diagnostics[0].message, "label -5 of row 1 of 'y' is outside the 3 classes (cross_entropy, step 4)");
+  }
+  // As if the two had not been: but for the number of the step, which the moments are corrected by.
+  EXPECT_EQ(trainer.download(), other.download());
+}
+
+TEST_P(WrongIndex, is_told_from_a_loss_that_is_not_finite) {
+  auto trainer = compile<Classifier>(specOf(GetParam()));
+  std::vector<float> broken = kRows;
+  broken[2] = NAN;
+  EXPECT_EQ(trainer.step({{"x", broken}, {"y", kGood}}).failure->kind, FailureKind::NonFinite);
+  EXPECT_EQ(trainer.step({{"x", broken}, {"y", kBad}}).failure->kind, FailureKind::Index);
+  const auto results = trainer.steps(2, [&](size_t i) { return Batch{{"x", i == 0 ? kRows : broken}, {"y", i == 0 ? kBad : kGood}}; });
+  EXPECT_EQ(results[0].failure->kind, FailureKind::Index);
+  ASSERT_EQ(results[1].failure->kind, FailureKind::NonFinite);
+  EXPECT_TRUE(results[1].failure->origin.has_value());
+}
+
+TEST_P(WrongIndex, names_the_run_of_an_accumulated_step) {
+  CompileSpec<Classifier> spec = specOf(GetParam());
+  spec.accumulate = 2;
+  auto trainer = compile<Classifier>(spec);
+  const ParameterValues before = trainer.download();
+  std::vector<float> x = kRows;
+  x.insert(x.end(), kRows.begin(), kRows.end());
+  const Labels both{0, 1, 2, 0, 1, 0, 3, 2, 0, 1};
+  const StepResult result = trainer.step({{"x", x}, {"y", both}});
+  ASSERT_FALSE(result.completed());
+  EXPECT_EQ(result.failure->diagnostics[0].message, "label 3 of row 1 of 'y' is outside the 3 classes (cross_entropy, run 2 of step 1)");
+  EXPECT_EQ(trainer.download().at("layer.W"), before.at("layer.W"));
+}
+
+TEST_P(WrongIndex, can_be_ignored_where_the_op_says_so) {
+  CompileSpec<Classifier> spec = specOf(GetParam());
+  spec.loss = [](const Classifier& m, const Inputs& in) { return cross_entropy(m.layer(in["x"]), in["y"], {.ignore_index = -100}); };
+  auto trainer = compile<Classifier>(spec);
+  EXPECT_TRUE(trainer.step(batchOf({0, -100, 2, -100, 1})).completed());
+  const StepResult result = trainer.step(batchOf({0, -100, 2, -1, 1}));
+  ASSERT_FALSE(result.completed());
+  EXPECT_EQ(result.failure->diagnostics[0].message, "label -1 of row 3 of 'y' is outside the 3 classes (cross_entropy, step 2)");
+  EXPECT_EQ(result.failure->diagnostics[0].remedy, "0 to 2 and the ignored -100 are right; look at the data");
+}
+
+TEST_P(WrongIndex, of_nll_loss_is_found_beside_ignored_ones) {
+  CompileSpec<Classifier> spec = specOf(GetParam());
+  spec.loss = [](const Classifier& m, const Inputs& in) {
+    return nll_loss(log_softmax(m.layer(in["x"])), in["y"], {.ignore_index = -100});
+  };
+  auto trainer = compile<Classifier>(spec);
+  EXPECT_TRUE(trainer.step(batchOf({0, -100, 2, -100, 1})).completed());
+  const StepResult result = trainer.step(batchOf({0, -100, 2, 0, 3}));
+  ASSERT_FALSE(result.completed());
+  EXPECT_NE(result.failure->diagnostics[0].message.find("index 3 of row 4"), std::string::npos) << result.failure->diagnostics[0].message;
+}
+
+TEST_P(WrongIndex, is_no_error_where_it_is_not_looked_for) {
+  CompileSpec<Classifier> spec = specOf(GetParam());
+  spec.check_indices = false;
+  auto trainer = compile<Classifier>(spec);
+  EXPECT_TRUE(trainer.step(batchOf(kBad)).completed());
+  CompileSpec<Classifier> disabled = specOf(GetParam());
+  disabled.disable = {"checkIndices"};
+  auto without = compile<Classifier>(disabled);
+  EXPECT_TRUE(without.step(batchOf(kBad)).completed());
+  EXPECT_EQ(without.download(), trainer.download());
+  // A forward of a trainer that does not look does not look either.
+  auto forward =
+      trainer.attach({.inputs = {{"y", i32(5)}}, .forward = [](const Classifier&, const Inputs& in) { return one_hot(in["y"], 3); }});
+  EXPECT_NO_THROW(forward.run({{"y", kBad}}));
+}
+
+TEST_P(WrongIndex, without_the_guard_the_step_is_done_and_fails_all_the_same) {
+  auto trainer = compile<Classifier>(specOf(GetParam(), adam({.lr = 0.01, .skip_non_finite = false})));
+  const ParameterValues before = trainer.download();
+  EXPECT_EQ(trainer.step(batchOf(kBad)).failure->kind, FailureKind::Index);
+  EXPECT_NE(trainer.download(), before);
+}
+
+TEST_P(WrongIndex, of_a_forward_is_thrown) {
+  auto trainer = compile<Classifier>(specOf(GetParam()));
+  auto forward = trainer.attach(
+      {.inputs = {{"y", i32(5)}}, .forward = [](const Classifier& m, const Inputs& in) { return embedding(m.layer.W, in["y"]); }});
+  EXPECT_NO_THROW(forward.run({{"y", kGood}}));
+  const Error error = caught([&] { forward.run({{"y", kBad}}); });
+  EXPECT_EQ(error.code(), "step.index");
+  EXPECT_EQ(error.exitCode(), ExitCode::BadInput);
+  EXPECT_NE(error.diagnostics()[0].message.find("row 3 of 'y' is outside the"), std::string::npos) << error.what();
+}
+
+struct OpRow {
+  std::string name;
+  std::function<Tensor(const Inputs&)> body;
+  std::string message;  ///< of the index {0, 2, 5, 1}; empty: none
+};
+
+TEST_P(WrongIndex, of_every_op_that_takes_one) {
+  const Labels index{0, 2, 5, 1};
+  const std::vector<float> data{1, 2, 3, 4, 5, 6, 7, 8};
+  const OpRow rows[] = {
+      {"embedding", [](const Inputs& in) { return embedding(reshape(in["data"], {4, 2}), in["index"]); },
+       "index 5 of row 2 of 'index' is outside the 4 rows of the table (embedding, call 1)"},
+      {"embedding of two axes", [](const Inputs& in) { return embedding(reshape(in["data"], {4, 2}), reshape(in["index"], {2, 2})); },
+       "index 5 of row 2 of 'index' is outside the 4 rows of the table (embedding, call 1)"},
+      {"index_select", [](const Inputs& in) { return index_select(reshape(in["data"], {4, 2}), 0, in["index"]); },
+       "index 5 of row 2 of 'index' is outside the 4 places of that axis (index_select, call 1)"},
+      {"take_along_axis", [](const Inputs& in) { return take_along_axis(reshape(in["data"], {2, 4}), reshape(in["index"], {2, 2}), 1); },
+       "index 5 of row 2 of 'index' is outside the 4 places of that axis (take_along_axis, call 1)"},
+      {"segment_sum", [](const Inputs& in) { return segment_sum(reshape(in["data"], {4, 2}), in["index"], 3); },
+       "index 5 of row 2 of 'index' is outside the 3 segments (segment_sum, call 1)"},
+      {"scatter_add", [](const Inputs& in) { return scatter_add(narrow(in["data"], 0, 0, 4), 0, in["index"], full({4}, 1)); },
+       "index 5 of row 2 of 'index' is outside the 4 places of that axis (scatter_add, call 1)"},
+      {"one_hot", [](const Inputs& in) { return one_hot(in["index"], 3); },
+       "index 5 of row 2 of 'index' is outside the 3 places (one_hot, call 1)"},
+      {"cross_entropy", [](const Inputs& in) { return cross_entropy(reshape(in["data"], {4, 2}), in["index"]); },
+       "label 2 of row 1 of 'index' is outside the 2 classes (cross_entropy, call 1)"},
+      {"cast", [](const Inputs& in) { return embedding(reshape(in["data"], {4, 2}), cast(in["data"], DType::I32)); },
+       "index 4 of row 3 is outside the 4 rows of the table (embedding, call 1)"},
+      {"made of two axes", [](const Inputs& in) { return one_hot(cast(reshape(in["data"], {2, 4}), DType::I32) - 1, 6); },
+       "index 6 at [1, 2] is outside the 6 places (one_hot, call 1)"},
+      {"within", [](const Inputs& in) { return one_hot(min(max(in["index"], 0), 2), 3); }, ""},
+  };
+  for (const OpRow& row : rows) {
+    auto run = function({.inputs = {{"data", f32(8)}, {"index", i32(4)}}, .body = row.body, .device = GetParam()});
+    const Batch batch{{"data", data}, {"index", index}};
+    if (row.message.empty()) {
+      EXPECT_NO_THROW(run(batch)) << row.name;
+      continue;
+    }
+    const Error error = caught([&] { run(batch); });
+    EXPECT_EQ(error.code(), "step.index") << row.name;
+    EXPECT_EQ(error.diagnostics()[0].message, row.message) << row.name;
+  }
+}
+
+TEST_P(WrongIndex, of_a_gradient_inside_of_a_program_is_looked_at_once) {
+  // The gradient takes the ignored label over, which is right for cross_entropy alone.
+  auto run = function({.inputs = {{"x", f32(5, 3)}, {"y", i32(5)}},
+                       .body =
+                           [](const Inputs& in) {
+                             Tensor x = in["x"];
+                             return grad(cross_entropy(x, in["y"], {.ignore_index = -100}), {x})[0];
+                           },
+                       .device = GetParam()});
+  const std::vector<float> x(15, 0.25f);
+  EXPECT_NO_THROW(run({{"x", x}, {"y", Labels{0, -100, 2, 0, 1}}}));
+  EXPECT_EQ(caught([&] { run({{"x", x}, {"y", Labels{0, -100, 2, 0, 3}}}); }).code(), "step.index");
+}
+
+}  // namespace
+}  // namespace lockstep

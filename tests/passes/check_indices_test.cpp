@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which indices are checked, and what a check gives.
+#include "passes/check_indices.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/graph/evaluate.h"
+#include "passes/pipeline.h"
+
+namespace lockstep::passes {
+namespace {
+
+using namespace graph;
+
+constexpr DType kFloat = DType::F32, kInteger = DType::I32;
+
+struct Program {
+  Builder b{};
+  ValueId table, index;
+
+  Program() : table(input("table", kFloat, {6, 4})), index(input("index", kInteger, {2, 5})) {}
+  ValueId input(const std::string& name, DType dtype, std::vector<int64_t> shape) {
+    return b.make("input", {}, {{"name", name}, {"dtype", dtype}, {"shape", std::move(shape)}});
+  }
+  /// The rows of the table at `places`, as an output.
+  void look(ValueId places) { b.output(OutputKind::Result, "y" + std::to_string(b.graph().outputs.size()), b.make("embedding", {table, places})); }
+  ValueId integer(double value, const Shape& shape) { return b.constant(value, TensorType{kInteger, shape}); }
+  std::vector<IndexCheck> checks() { return findIndexChecks(b.graph()); }
+};
+
+TEST(CheckIndices, an_input_is_checked_once_for_each_range) {
+  Program p;
+  p.look(p.index);
+  p.look(p.b.reshape(p.index, Shape{10}));
+  p.look(p.b.permute(p.index, {1, 0}));
+  p.look(p.b.make("stop_gradient", {p.index}));
+  std::vector<IndexCheck> checks = p.checks();
+  ASSERT_EQ(checks.size(), 1u);
+  EXPECT_EQ(checks[0].index, p.index);
+  EXPECT_EQ(checks[0].range.extent, 6);
+  p.b.output(OutputKind::Result, "hot", p.b.make("one_hot", {p.index}, {{"depth", int64_t{4}}}));
+  checks = p.checks();
+  ASSERT_EQ(checks.size(), 2u);
+  EXPECT_EQ(checks[1].range.extent, 4);
+}
+
+TEST(CheckIndices, a_part_of_an_input_is_checked_alone) {
+  Program p;
+  const ValueId part = p.b.make("narrow", {p.index}, {{"axis", int64_t{1}}, {"start", int64_t{1}}, {"length", int64_t{2}}});
+  p.look(part);
+  ASSERT_EQ(p.checks().size(), 1u);
+  EXPECT_EQ(p.checks()[0].index, part);
+}
+
+TEST(CheckIndices, what_no_output_needs_is_not_checked) {
+  Program p;
+  p.b.make("embedding", {p.table, p.index});
+  EXPECT_TRUE(p.checks().empty());
+}
+
+TEST(CheckIndices, what_cannot_be_wrong_is_not_checked) {
+  Program p;
+  Builder& b = p.b;
+  const Shape shape{2, 5};
+  p.look(p.integer(5, shape));
+  p.look(b.make("arange", {}, {{"n", int64_t{6}}, {"dtype", kInteger}}));
+  p.look(b.broadcastTo(b.make("arange", {}, {{"n", int64_t{5}}, {"dtype", kInteger}}), shape));
+  p.look(b.make("argmax", {p.input("scores", kFloat, {3, 6})}, {{"axis", int64_t{1}}}));
+  p.look(b.makeAll("sort", {p.input("line", kFloat, {6})}, {{"axis", int64_t{0}}, {"descending", false}})[1]);
+  p.look(b.makeAll("top_k", {p.input("best", kFloat, {6})}, {{"axis", int64_t{0}}, {"k", int64_t{2}}})[1]);
+  p.look(b.make("min", {b.make("max", {p.index, p.integer(0, shape)}), p.integer(5, shape)}));
+  p.look(b.make("where", {b.make("less", {p.index, p.integer(3, shape)}), p.integer(0, shape), p.integer(5, shape)}));
+  p.look(b.make("cast", {b.make("less", {p.index, p.integer(3, shape)})}, {{"dtype", kInteger}}));
+  const ValueId up_to_two = b.make("arange", {}, {{"n", int64_t{3}}, {"dtype", kInteger}});
+  p.look(b.add(b.add(up_to_two, up_to_two), p.integer(1, Shape{3})));
+  p.look(b.make("sub", {p.integer(5, Shape{3}), up_to_two}));
+  p.look(b.mul(up_to_two, up_to_two));
+  EXPECT_TRUE(p.checks().empty());
+}
+
+TEST(CheckIndices, what_may_be_wrong_is_checked) {
+  Program p;
+  Builder& b = p.b;
+  const Shape shape{2, 5};
+  p.look(p.integer(6, shape));
+  p.look(p.integer(-1, shape));
+  p.look(b.make("arange", {}, {{"n", int64_t{7}}, {"dtype", kInteger}}));
+  p.look(b.make("argmax", {p.input("scores", kFloat, {3, 7})}, {{"axis", int64_t{1}}}));
+  p.look(b.make("min", {p.index, p.integer(5, shape)}));
+  p.look(b.make("max", {p.index, p.integer(0, shape)}));
+  p.look(b.make("cast", {p.input("x", kFloat, {4})}, {{"dtype", kInteger}}));
+  p.look(b.add(b.make("min", {b.make("max", {p.index, p.integer(0, shape)}), p.integer(5, shape)}), p.integer(1, shape)));
+  p.look(b.mul(p.index, p.integer(0x10000, shape)));  // wraps
+  // The padding of a view may be outside.
+  const ValueId inside = b.make("arange", {}, {{"n", int64_t{6}}, {"dtype", kInteger}});
+  p.look(b.make("pad", {inside}, {{"axis", int64_t{0}}, {"before", int64_t{0}}, {"after", int64_t{2}}, {"value", 9.0}}));
+  EXPECT_EQ(p.checks().size(), 10u);
+}
+
+/// Row and value of check 0 for this index.
+std::pair<double, double> firstWrong(const std::vector<double>& index, const Attributes& attributes = {{"reduction", std::string("mean")}}) {
+  Builder b;
+  auto input = [&](const std::string& name, DType dtype, std::vector<int64_t> shape) {
+    return b.make("input", {}, {{"name", name}, {"dtype", dtype}, {"shape", std::move(shape)}});
+  };
+  const ValueId logits = input("logits", kFloat, {5, 3}), labels = input("labels", kInteger, {5});
+  b.output(OutputKind::Result, "y", b.make("cross_entropy", {logits, labels}, attributes));
+  Graph checked = checkIndices(b.graph()).orThrow();
+  EXPECT_TRUE(validate(checked).ok());
+  LeafValues leaves;
+  leaves.emplace("logits", Tensor{{kFloat, {5, 3}}, std::vector<double>(15, 0.0)});
+  leaves.emplace("labels", Tensor{{kInteger, {5}}, index});
+  const std::vector<Tensor> outputs = evaluate(checked, leaves).orThrow();
+  EXPECT_EQ(outputs.size(), 3u);
+  EXPECT_EQ(checked.outputs[1].kind, OutputKind::Check);
+  EXPECT_EQ(checked.outputs[1].name, indexRowName(0));
+  EXPECT_EQ(checked.outputs[2].name, indexValueName(0));
+  return {outputs[1].data[0], outputs[2].data[0]};
+}
+
+TEST(CheckIndices, gives_the_first_row_and_its_value) {
+  using Pair = std::pair<double, double>;
+  EXPECT_EQ(firstWrong({0, 1, 2, 0, 1}).first, kNoRow);
+  EXPECT_EQ(firstWrong({0, 1, 3, -1, 1}), Pair(2, 3));
+  EXPECT_EQ(firstWrong({-2147483648.0, 1, 3, -1, 1}), Pair(0, -2147483648.0));
+  EXPECT_EQ(firstWrong({0, 1, 2, 0, 2147483647}), Pair(4, 2147483647));
+  const Attributes ignoring{{"reduction", std::string("mean")}, {"ignore_index", int64_t{-100}}};
+  EXPECT_EQ(firstWrong({0, -100, 2, -100, 1}, ignoring).first, kNoRow);
+  EXPECT_EQ(firstWrong({0, -100, 2, -1, 1}, ignoring), Pair(3, -1));
+  // An ignored number that no element can be.
+  EXPECT_EQ(firstWrong({0, -100, 2, -1, 1}, {{"reduction", std::string("mean")}, {"ignore_index", int64_t{1} << 40}}), Pair(1, -100));
+}
+
+TEST(CheckIndices, nothing_is_added_where_nothing_is_checked) {
+  Program p;
+  p.look(p.integer(5, Shape{3}));
+  EXPECT_EQ(checkIndices(p.b.graph()).orThrow(), p.b.graph());
+}
+
+}  // namespace
+}  // namespace lockstep::passes
