@@ -386,7 +386,7 @@ Result<Program> schedule(const Graph& graph, const ScheduleConfig& config) {
               .kernels = {},
               .copies = {},
               .copy_jobs = {}};
-  state.program.profile = config.profile.name;
+  state.program.profile = config.profile;
   state.program.parameters = graph.parameters;
   state.placeLeaves();
   state.placeUpdates();

@@ -91,6 +91,15 @@ uint32_t parallelUnits(const DeviceFacts& facts, const Answers& answers) {
   return facts.properties.vendorID == kNvidia ? 64 : program::DeviceProfile{}.parallel_units;
 }
 
+/// llvmpipe ends all loops of an invocation, nested and later ones included, once they have made this many rounds together, and goes on
+/// as if each had ended by itself (LP_MAX_TGSI_LOOP_ITERATIONS of Mesa). No other driver that we tried has such a limit: docs/devices.md.
+uint32_t maxLoopIterations(const DeviceFacts& facts, const Answers& answers) {
+  constexpr uint32_t kLlvmpipe = 65535;
+  const bool llvmpipe =
+      answers.driver.driverID == VK_DRIVER_ID_MESA_LLVMPIPE || std::string_view(facts.properties.deviceName).starts_with("llvmpipe");
+  return llvmpipe ? kLlvmpipe : 0;
+}
+
 program::DeviceProfile profileOf(const DeviceFacts& facts, const Answers& answers) {
   const VkPhysicalDeviceLimits& limits = facts.properties.limits;
   const uint32_t* groups = limits.maxComputeWorkGroupCount;
@@ -113,6 +122,7 @@ program::DeviceProfile profileOf(const DeviceFacts& facts, const Answers& answer
       .max_workgroup_size_z = limits.maxComputeWorkGroupSize[2],
       .max_immediate_bytes = limits.maxPushConstantsSize,
       .max_groups_per_dimension = std::min({groups[0], groups[1], groups[2]}),
+      .max_loop_iterations = maxLoopIterations(facts, answers),
       .subgroup_size = subgroup_size,
       .parallel_units = parallelUnits(facts, answers),
       .whole_buffer_access = false,
