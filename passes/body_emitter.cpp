@@ -36,6 +36,12 @@ uint32_t unsigned32(int64_t value) { return static_cast<uint32_t>(static_cast<ui
 
 }  // namespace
 
+kernel::ValueId elementConstant(kernel::Builder& b, DType dtype, double value) {
+  static constexpr std::array kScalars{kernel::Scalar::F32, kernel::Scalar::I32, kernel::Scalar::U32, kernel::Scalar::Bool};
+  if (dtype == DType::F32) return b.f32(static_cast<float>(value));
+  return b.scalar(kScalars[static_cast<size_t>(dtype)], unsigned32(static_cast<int64_t>(value)));
+}
+
 /// The view of one element that an op's lowering gets.
 class BodyEmitter::Element : public graph::ElementEmitter {
  public:
@@ -250,10 +256,7 @@ kernel::ValueId BodyEmitter::guarded(graph::ValueId value, const IndexMap& map, 
     }
     element = this->value(source, atAxes(body_.shapeOf(source), std::move(axes), proven));
   }
-  kernel::ValueId fill = builder_.f32(static_cast<float>(map.fill));
-  if (body_.typeOf(source).dtype != DType::F32)
-    fill = builder_.scalar(builder_.typeOf(element).scalar, unsigned32(static_cast<int64_t>(map.fill)));
-  return builder_.make(Op::Select, {fill, element, inside});
+  return builder_.make(Op::Select, {elementConstant(builder_, body_.typeOf(source).dtype, map.fill), element, inside});
 }
 
 void BodyEmitter::define(graph::ValueId value, kernel::ValueId emitted) { scopes_.back().defined[value] = emitted; }

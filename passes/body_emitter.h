@@ -14,6 +14,9 @@ namespace lockstep::passes {
 
 using PositionId = uint32_t;
 
+/// A constant of an element's type in registers, where a bool is a bool.
+kernel::ValueId elementConstant(kernel::Builder& builder, graph::DType dtype, double value);
+
 /// Which binding each input and each result of the body uses; a result that shares an input's bytes has its binding.
 struct BodyBindings {
   std::vector<uint32_t> inputs;

@@ -120,6 +120,22 @@ Entry beginEntry(kernel::Builder& b, const EmitQuery& query, uint32_t lanes) {
   return entry;
 }
 
+void forRange(kernel::Builder& b, kernel::ValueId begin, kernel::ValueId end, int64_t step, int64_t unroll, const std::string& name,
+              const std::function<void(kernel::ValueId)>& body) {
+  using kernel::Op;
+  b.forRange(begin, end, b.u32(static_cast<uint32_t>(step * unroll)), name, [&](kernel::ValueId first) {
+    body(first);
+    for (int64_t i = 1; i < unroll; ++i) {
+      kernel::ValueId next = b.make(Op::Add, {first, b.u32(static_cast<uint32_t>(i * step))});
+      b.ifThen(b.make(Op::Lt, {next, end}), [&] { body(next); });
+    }
+  });
+}
+
+kernel::ValueId neutralOf(kernel::Builder& b, const graph::ReduceLowering& reduce, graph::DType dtype) {
+  return elementConstant(b, dtype, reduce.neutral(dtype));
+}
+
 kernel::ValueId workgroupArray(kernel::Builder& b, std::string name, kernel::TypeId element, int64_t count) {
   return b.global({.name = std::move(name),
                    .value = {},
