@@ -13,7 +13,7 @@ class Lockstep(ConanFile):
     options = {"vulkan": [True, False]}
     default_options = {"vulkan": True}
     exports_sources = (
-        "CHANGELOG.md", "CMakeLists.txt", "LICENSE", "backends/*", "cmake/*", "conformance/*", "console/*", "docs/errors.md", "examples/*", "experiment/*",
+        "CHANGELOG.md", "CMakeLists.txt", "LICENSE", "backends/*", "cmake/*", "conformance/*", "console/*", "README.md", "docs/*", "examples/*", "experiment/*",
         "frontend/*", "include/*", "ir/*", "passes/*", "shaders/*", "tools/*",
     )
 

@@ -57,6 +57,16 @@ install(EXPORT lockstep-targets NAMESPACE lockstep:: DESTINATION ${package_dir} 
 set_target_properties(lockstep_tool PROPERTIES EXPORT_NAME tool)
 install(TARGETS lockstep_tool EXPORT lockstep-tools RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 install(EXPORT lockstep-tools NAMESPACE lockstep:: DESTINATION ${package_dir} COMPONENT tools)
+if(NOT LOCKSTEP_INSTALL_DEBUG)
+  # Line tables are nine tenths of the archive that the preset dev makes. Dates stay, or each installation would copy everything anew.
+  install(CODE "
+    foreach(file IN ITEMS ${CMAKE_INSTALL_LIBDIR}/$<TARGET_FILE_NAME:lockstep> ${CMAKE_INSTALL_BINDIR}/$<TARGET_FILE_NAME:lockstep_tool>)
+      cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY \${CMAKE_INSTALL_PREFIX})
+      if(EXISTS \$ENV{DESTDIR}\${file})
+        execute_process(COMMAND ${CMAKE_STRIP} --strip-debug --preserve-dates \$ENV{DESTDIR}\${file} COMMAND_ERROR_IS_FATAL ANY)
+      endif()
+    endforeach()" ALL_COMPONENTS)
+endif()
 # The manual page and the completions of shells, in the folders where these look for them.
 install(DIRECTORY ${PROJECT_BINARY_DIR}/tools/documents/ DESTINATION ${CMAKE_INSTALL_DATADIR} COMPONENT tools)
 
@@ -72,4 +82,7 @@ cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_PRE
 configure_file(cmake/lockstep.pc.in ${PROJECT_BINARY_DIR}/package/lockstep.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/package/lockstep.pc DESTINATION ${package_pkgconfig_dir} COMPONENT dev)
 
+# The pages that `lockstep explain` names, at the paths that link them to each other.
 install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT dev)
+install(FILES README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)

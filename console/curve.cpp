@@ -74,4 +74,21 @@ std::vector<std::string> drawCurve(std::span<const float> values, int columns, i
   return lines;
 }
 
+std::string sparkline(std::span<const double> values, size_t columns) {
+  constexpr std::array<std::string_view, 8> kBlocks{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  if (values.size() > columns) values = values.last(columns);
+  double low = INFINITY, high = -INFINITY;
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  std::string text;
+  for (const double value : values) {
+    const double share = high > low ? (value - low) / (high - low) : 0;
+    text += std::isfinite(value) ? kBlocks[static_cast<size_t>(share * (kBlocks.size() - 1) + 0.5)] : " ";
+  }
+  return text;
+}
+
 }  // namespace lockstep::console

@@ -13,4 +13,8 @@ namespace lockstep::console {
 /// their ends of the axis, which takes ten of the columns. Values that are not finite leave a gap. No lines for no finite value.
 std::vector<std::string> drawCurve(std::span<const float> values, int columns, int rows);
 
+/// One line of at most `columns` blocks of eight heights: the last values, between the smallest and the largest of them. A value that is
+/// not finite leaves a gap.
+std::string sparkline(std::span<const double> values, size_t columns);
+
 }  // namespace lockstep::console

@@ -53,7 +53,7 @@ struct Options::State {
         app(description.summary, description.command) {
     app.allow_extras(false);
     description.rows.push_back({.names = {"-h", "--help"}, .text = "Print this help message and exit", .value = {}});
-    const std::string names = "-v,--verbose", text = "say on stderr what is decided and how long each stage takes";
+    const std::string names = "-v,--verbose", text = "log decisions and stage timings to stderr";
     remember(names, text, {});
     app.add_flag(names, verbose, text);
   }

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <charconv>
 #include <filesystem>
+#include <string_view>
 #include <vector>
 
 #include "console/guarded_main.h"
@@ -26,10 +27,21 @@ using console::usage;
 // A signal handler can reach nothing else.
 std::atomic<bool> interrupted{false};
 
-/// The first Ctrl-C ends the run in order, the second one at once.
-void onInterrupt(int) {
+/// The first signal stops the run cleanly, the second one at once.
+void onInterrupt(int signal) {
   interrupted.store(true);
-  ::signal(SIGINT, SIG_DFL);
+  ::signal(signal, SIG_DFL);
+}
+
+/// Ctrl-C, what a scheduler or `kill` sends, and a terminal that closes (unless nohup says to stay).
+void catchSignals() {
+  struct sigaction action{};
+  action.sa_handler = onInterrupt;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before{};
+    ::sigaction(signal, nullptr, &before);
+    if (signal != SIGHUP || before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
+  }
 }
 
 struct Choices {
@@ -45,7 +57,7 @@ Result<uint64_t> seedOf(const std::string& text) {
   return usage("seed", fmt::format("--seed '{}' is not a whole number of at least 0", text));
 }
 
-/// The folder of a run to go on with: the one that was named, or the latest of the recipe.
+/// The folder of a run to resume: the one that was named, or the latest of the recipe.
 Result<RunFolder> earlierRun(const Choices& choices) {
   if (!choices.out.empty()) return RunFolder(choices.out);
   if (const auto latest = choices.name.empty() ? std::nullopt : latestRunFolder(choices.name)) return RunFolder(*latest);
@@ -57,13 +69,13 @@ Result<RunFolder> earlierRun(const Choices& choices) {
 /// What the earlier run was asked for; a choice that contradicts it is refused.
 Status takeOver(const RunConfig& config, const Choices& choices, const Recipe& recipe, ExperimentOptions& options) {
   if (config.recipe != recipe.name) {
-    return usage("resume", fmt::format("the run is one of '{}', not of '{}'", config.recipe, recipe.name), "leave the name out");
+    return usage("resume", fmt::format("the run is one of '{}', not of '{}'", config.recipe, recipe.name), "omit the name");
   }
   if (!choices.seed.empty() && options.seed != config.seed) {
-    return usage("resume", fmt::format("the run has seed {}, not {}", config.seed, options.seed), "leave --seed out");
+    return usage("resume", fmt::format("the run has seed {}, not {}", config.seed, options.seed), "omit --seed");
   }
   if (!options.data.empty() && options.data != config.data) {
-    return usage("resume", fmt::format("the run has the data of '{}'", config.data), "leave --data out");
+    return usage("resume", fmt::format("the run has the data of '{}'", config.data), "omit --data");
   }
   options.seed = config.seed;
   options.data = config.data;
@@ -81,11 +93,52 @@ Status checkPasses(const std::vector<std::string>& names) {
   return Success{};
 }
 
+std::string lineOf(const Recipe& recipe) { return fmt::format("{:<14}{} ({} steps)", recipe.name, recipe.summary, recipe.steps); }
+
 std::string summaryOf(std::span<const Recipe> recipes) {
   if (recipes.size() == 1) return fmt::format("Trains {}: {} ({} steps).", recipes[0].name, recipes[0].summary, recipes[0].steps);
   std::string summary = "Trains a sample:";
-  for (const Recipe& recipe : recipes) summary += fmt::format("\n  {:<14}{} ({} steps)", recipe.name, recipe.summary, recipe.steps);
+  for (const Recipe& recipe : recipes) summary += "\n  " + lineOf(recipe);
   return summary;
+}
+
+Failure noSample(std::span<const Recipe> recipes, const std::string& command) {
+  Failure failure = usage("sample", "no sample was named", fmt::format("name one: {} {}", command, recipes.front().name));
+  for (const Recipe& recipe : recipes) failure.diagnostics.front().notes.push_back({lineOf(recipe), {}});
+  return failure;
+}
+
+std::string namesWithData(std::span<const Recipe> recipes) {
+  std::string names;
+  for (const Recipe& recipe : recipes) {
+    if (!recipe.data.empty()) names += (names.empty() ? "" : ", ") + recipe.name;
+  }
+  return names;
+}
+
+Status checkData(std::span<const Recipe> recipes, const Recipe& recipe, const std::string& data) {
+  if (data.empty() || !recipe.data.empty()) return Success{};
+  const std::string others = namesWithData(recipes);
+  return usage("data", fmt::format("'{}' makes its own data and takes no --data", recipe.name),
+               others.empty() ? "omit --data" : fmt::format("omit --data; these take some: {}", others));
+}
+
+/// As a shell reads it back.
+std::string quoted(const std::string& word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,+-@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+/// What config.json does not hold is said once more.
+std::string resumeCommand(const std::string& started_as, const std::string& name, const RunFolder& folder,
+                          const ExperimentOptions& options) {
+  std::string command = fmt::format("{}{} --resume --out {}", started_as, name.empty() ? "" : " " + name, quoted(folder.path().string()));
+  for (const std::string& pass : options.disable) command += fmt::format(" --disable-pass {}", quoted(pass));
+  if (options.memory_limit > 0) command += fmt::format(" --memory-limit {}", options.memory_limit);
+  return command;
 }
 
 }  // namespace
@@ -100,7 +153,8 @@ Result<const Recipe*> findRecipe(std::span<const Recipe> recipes, const std::str
   return usage("sample", fmt::format("there is no sample '{}'", name), suggest(name, names));
 }
 
-Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const std::string> arguments, const std::string& command) {
+Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const std::string> arguments, const std::string& command,
+                              const std::string& started_as) {
   Choices choices;
   ExperimentOptions options;
   RunSettings settings;
@@ -113,16 +167,20 @@ Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const s
   }
   parser.value(choices.steps, "--steps", "training steps; 0: as many as the sample needs");
   parser.value(choices.seed, "--seed", "of parameters and data; without it the sample's own");
-  parser.value(options.data, "--data", "file or folder with real data, for samples that have some");
+  if (recipes.size() > 1) {
+    parser.value(options.data, "--data", fmt::format("file or folder with real data, for {}", namesWithData(recipes)));
+  } else if (!recipes[0].data.empty()) {
+    parser.value(options.data, "--data", recipes[0].data);
+  }
   parser.value(options.device, "--device", "auto, reference, vulkan, vulkan:N or vulkan:NAME");
   parser.choices("--device", {"auto", "reference", "vulkan"});
   parser.value(choices.out, "--out", "folder of the run; without it runs/NAME-1, runs/NAME-2, ...");
   parser.flag(choices.no_out, "--no-out", "write nothing");
-  parser.flag(choices.resume, "--resume", "go on with the run in --out, or with the latest one of the sample");
-  parser.flag(settings.json, "--json", "one JSON object a report line, the last with \"final\": true");
+  parser.flag(choices.resume, "--resume", "resume the run in --out, or the latest one of the sample");
+  parser.flag(settings.json, "--json", "one JSON object per report, the last with \"final\": true");
   parser.flag(settings.quiet, "-q,--quiet", "only the last lines");
   parser.value(options.dump_ir, "--dump-ir", "write the IR after each pass to this directory");
-  parser.list(options.disable, "--disable-pass", "leave out an optional pass");
+  parser.list(options.disable, "--disable-pass", "skip an optional pass");
   parser.value(choices.memory_limit, "--memory-limit", "bytes of temporaries of a step, at the cost of speed; 0: no limit");
   LS_TRY(const bool go, parser.parse(arguments));
   if (!go) return ExitCode::Ok;
@@ -131,6 +189,7 @@ Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const s
   if (choices.memory_limit < 0) return usage("value", fmt::format("--memory-limit {} is negative", choices.memory_limit));
   if (choices.no_out && (choices.resume || !choices.out.empty())) return usage("out", "--no-out goes with neither --out nor --resume");
   LS_CHECK(checkPasses(options.disable));
+  if (recipes.size() > 1 && choices.name.empty() && !choices.resume) return noSample(recipes, command);
   RunConfig earlier;
   if (choices.resume) {
     if (recipes.size() == 1) choices.name = recipes[0].name;
@@ -144,6 +203,7 @@ Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const s
     if (choices.name.empty()) choices.name = earlier.recipe;
   }
   LS_TRY(const Recipe* recipe, findRecipe(recipes, choices.name.empty() ? recipes.front().name : choices.name));
+  LS_CHECK(checkData(recipes, *recipe, options.data));
   options.steps = choices.steps == 0 ? recipe->steps : choices.steps;
   options.memory_limit = static_cast<uint64_t>(choices.memory_limit);
   options.seed = recipe->seed;
@@ -158,9 +218,10 @@ Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const s
   }
   settings.live = !settings.json && !settings.quiet && console::isTerminal(stderr);
   settings.interrupted = &interrupted;
-  struct sigaction action{};
-  action.sa_handler = onInterrupt;
-  ::sigaction(SIGINT, &action, nullptr);
+  if (settings.folder) {
+    settings.resume_command = resumeCommand(started_as, recipes.size() > 1 ? recipe->name : "", *settings.folder, options);
+  }
+  catchSignals();
   return runTraining(*recipe, options, settings);
 }
 
@@ -168,8 +229,10 @@ Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const s
 
 int train(int argc, char** argv, const Recipe& recipe) {
   const std::vector<std::string> arguments(argv + 1, argv + (argc > 0 ? argc : 1));
-  return console::guardedMain(
-      arguments, [&] { return experiment::trainCommand({&recipe, 1}, arguments, std::filesystem::path(argv[0]).filename().string()); });
+  return console::guardedMain(arguments, [&] {
+    const std::string program = argc > 0 ? argv[0] : recipe.name;
+    return experiment::trainCommand({&recipe, 1}, arguments, std::filesystem::path(program).filename().string(), program);
+  });
 }
 
 }  // namespace lockstep

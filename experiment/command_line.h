@@ -15,13 +15,15 @@ namespace experiment {
 /// By name or alias; the failure suggests the nearest one.
 Result<const Recipe*> findRecipe(std::span<const Recipe> recipes, const std::string& name);
 
-/// Options as `lockstep train --help` lists them; the first argument without a dash is a recipe's name, the first recipe's without one.
-/// `command` is what was typed before the arguments, for help and errors.
-Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const std::string> arguments, const std::string& command);
+/// Options as `lockstep train --help` lists them; of several recipes one is named. `command` is what comes before the arguments in help and
+/// errors ("lockstep train"), `started_as` what was typed there ("build/dev/tools/lockstep train").
+Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const std::string> arguments, const std::string& command,
+                              const std::string& started_as);
 
 }  // namespace experiment
 
-/// The whole of main(): trains as the arguments say, prints errors on stderr, gives the exit code. Ctrl-C ends the run in order.
+/// The whole of main(): trains as the arguments say, prints errors on stderr, gives the exit code. Ctrl-C, SIGTERM and SIGHUP stop the run
+/// cleanly: what was reached is written.
 int train(int argc, char** argv, const Recipe& recipe);
 
 }  // namespace lockstep

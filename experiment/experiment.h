@@ -3,6 +3,9 @@
 // `lockstep train NAME` and ls::train() have reports, checkpoints, resumption, pictures and a page to show.
 #pragma once
 
+// Alone and first, so that its error is the first.
+#include "ir/support/compiler.h"
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -20,7 +23,7 @@ namespace lockstep {
 struct ExperimentOptions {
   int64_t steps = 0;            ///< how many there will be (schedules may depend on it)
   uint64_t seed = 42;           ///< of parameters and data
-  std::string data = {};        ///< file or folder with real data; empty: what ships with the recipe
+  std::string data = {};        ///< file or folder with real data, if Recipe::data allows it; empty: what ships with the recipe
   std::string device = "auto";  ///< as in CompileSpec
   std::string dump_ir = {};
   std::vector<std::string> disable = {};
@@ -78,6 +81,7 @@ struct Recipe {
   int64_t measure_every = 0;   ///< steps between measurements and exhibits, a multiple of report_every; 0: only at the end
   int64_t chunk = 10;          ///< steps in one submission, at most report_every
   Goal goal = {};
+  std::string data = {};  ///< what --data names: "a folder with MNIST's four files"; empty: the recipe takes none
   std::unique_ptr<Experiment> (*make)(const ExperimentOptions& options) = nullptr;
 };
 

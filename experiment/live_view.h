@@ -4,19 +4,32 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace lockstep::experiment {
+
+/// A metric as it was measured so far.
+struct Trend {
+  std::string name;
+  std::vector<double> values;
+  int64_t step = 0;  ///< of the last value
+};
 
 struct Progress {
   int64_t step = 0, steps = 0;
   double loss = 0;
-  double steps_per_second = 0;
-  double eta_seconds = -1;  ///< negative: unknown
+  std::optional<double> steps_per_second = {};  ///< absent: not known yet
   std::string device;
   uint64_t memory_bytes = 0;
-  std::string metrics = {};  ///< already formatted; may be empty
+  std::string metrics = {};  ///< those of this step, already formatted; may be empty
+  // In the panel only.
+  double lr = 0;
+  std::optional<double> grad_norm = {};
+  std::vector<Trend> trends = {};
 };
 
 /// One line without a line break: "step 120/1000  loss 0.0123  410 steps/s  2.1 s left  llvmpipe  15.2 MiB".
@@ -29,7 +42,7 @@ class LiveView {
   LiveView(const LiveView&) = delete;
   LiveView& operator=(const LiveView&) = delete;
   ~LiveView() { clear(); }
-  /// Draws the panel, at most ten times a second: a bar, the curve of the losses, numbers, the last sample.
+  /// Draws the panel, at most ten times a second: a bar, the curve of the losses, numbers, a line for each metric, the last sample.
   void update(const Progress& progress, std::span<const float> losses);
   /// What the model last made; only its first lines are shown.
   void sample(std::string text) { sample_ = std::move(text); }

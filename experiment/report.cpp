@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiment/report.h"
 
+#include <algorithm>
+#include <map>
 #include <span>
 #include <string_view>
 
@@ -31,27 +33,30 @@ Json lossesOf(const std::vector<float>& losses) {
   return json;
 }
 
-Json measurementsOf(const std::vector<History::Measurement>& measurements) {
+Json reportsOf(const std::vector<History::Report>& reports) {
   Json json = Json::array();
-  for (const History::Measurement& measurement : measurements) {
+  for (const History::Report& report : reports) {
     Json metrics = Json::object();
-    for (const auto& [name, value] : measurement.metrics) metrics.add(name, value);
-    json.add(Json::object().add("step", measurement.step).add("metrics", metrics));
+    for (const auto& [name, value] : report.metrics) metrics.add(name, value);
+    Json each = Json::object().add("step", report.step).add("metrics", metrics).add("lr", report.lr);
+    if (report.grad_norm) each.add("grad_norm", *report.grad_norm);
+    json.add(each);
   }
   return json;
 }
 
-Result<Json> exhibitsOf(const std::vector<Exhibit>& exhibits) {
+Json toJson(const StoredExhibit& exhibit) {
+  Json json = Json::object().add("name", exhibit.name).add("step", exhibit.step);
+  return exhibit.png.empty() ? json.add("text", exhibit.text) : json.add("image", base64(exhibit.png));
+}
+
+Json exhibitsOf(const std::vector<StoredExhibit>& exhibits) {
+  std::map<std::string, std::vector<const StoredExhibit*>> by_name;
+  for (const StoredExhibit& exhibit : exhibits) by_name[exhibit.name].push_back(&exhibit);
   Json json = Json::array();
-  for (const Exhibit& exhibit : exhibits) {
-    Json each = Json::object().add("name", exhibit.name);
-    if (const auto* picture = std::get_if<io::Image>(&exhibit.content)) {
-      LS_TRY(const std::vector<std::byte> png, io::formatPng(*picture));
-      each.add("image", base64(png));
-    } else {
-      each.add("text", std::get<std::string>(exhibit.content));
-    }
-    json.add(each);
+  for (const auto& [name, all] : by_name) {
+    const size_t shown = std::min(all.size(), kShownExhibits);
+    for (size_t i = 0; i < shown; ++i) json.add(toJson(*all[shown == 1 ? 0 : i * (all.size() - 1) / (shown - 1)]));
   }
   return json;
 }
@@ -93,11 +98,10 @@ std::string embeddable(const std::string& json) {
 
 }  // namespace
 
-Result<std::string> reportPage(const ReportData& data) {
+std::string reportPage(const ReportData& data) {
   const ProgramFacts& facts = data.facts;
   Json settings = Json::object();
   for (const auto& [name, value] : data.settings) settings.add(name, value);
-  LS_TRY(const Json exhibits, exhibitsOf(data.exhibits));
   Json json = Json::object()
                   .add("recipe", data.recipe)
                   .add("summary", data.summary)
@@ -111,11 +115,12 @@ Result<std::string> reportPage(const ReportData& data) {
                   .add("levels", uint64_t{facts.levels})
                   .add("planned_bytes", facts.planned_bytes)
                   .add("losses", lossesOf(data.history.losses))
-                  .add("measurements", measurementsOf(data.history.measurements))
-                  .add("exhibits", exhibits)
+                  .add("measurements", reportsOf(data.history.reports))
+                  .add("exhibits", exhibitsOf(data.exhibits))
                   .add("model", modelOf(facts.outline))
                   .add("memory", memoryOf(facts.temporaries))
-                  .add("settings", settings);
+                  .add("settings", settings)
+                  .add("running", data.running);
   if (!data.goal.empty()) json.add("goal", Json::object().add("text", data.goal).add("reached", data.goal_reached));
   std::string page(kReportPage);
   constexpr std::string_view kPlace = "@DATA@";

@@ -14,6 +14,7 @@
 #include "frontend/io/file.h"
 #include "frontend/io/jsonl.h"
 #include "frontend/io/plot.h"
+#include "frontend/io/safetensors.h"
 
 namespace lockstep::experiment {
 namespace {
@@ -21,7 +22,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kRuns = "runs";
-constexpr const char *kConfig = "config.json", *kLosses = "losses.jsonl", *kMetrics = "metrics.jsonl", *kCheckpoints = "checkpoints";
+constexpr const char *kConfig = "config.json", *kLosses = "losses.jsonl", *kMetrics = "metrics.jsonl", *kCheckpoints = "checkpoints",
+                     *kLastCheckpoint = "checkpoint.safetensors", *kExhibits = "exhibits";
+constexpr std::string_view kPicture = ".png", kText = ".txt";
 
 Status append(const fs::path& path, const std::string& text) {
   std::ofstream out(path, std::ios::binary | std::ios::app);
@@ -37,8 +40,10 @@ io::Json toJson(const Metrics& metrics) {
   return json;
 }
 
-std::string measurementLine(const History::Measurement& measurement) {
-  return io::Json::object().add("step", measurement.step).add("metrics", toJson(measurement.metrics)).text() + "\n";
+std::string reportLine(const History::Report& report) {
+  io::Json line = io::Json::object().add("step", report.step).add("lr", report.lr);
+  if (report.grad_norm) line.add("grad_norm", *report.grad_norm);
+  return line.add("seconds", report.seconds).add("metrics", toJson(report.metrics)).text() + "\n";
 }
 
 std::string lossLine(int64_t step, float loss) {
@@ -84,19 +89,33 @@ int highestRun(const std::string& recipe) {
 
 RunFolder::RunFolder(fs::path path) : path_(std::move(path)) {}
 
-Status RunFolder::begin(const RunConfig& config) const {
+Status RunFolder::begin(const RunConfig& config, const RunRecord& record) const {
   if (fs::exists(path_ / kConfig)) {
     return fail("folder.exists", fmt::format("'{}' holds a run already", path_.string()), {},
-                "go on with it (--resume), or give another folder (--out)");
+                "resume it (--resume), or name another folder (--out)");
   }
   LS_CHECK(io::makeDirectories(path_));
-  const io::Json json = io::Json::object()
-                            .add("recipe", config.recipe)
-                            .add("seed", std::to_string(config.seed))  // as text: JSON numbers are doubles to many readers
-                            .add("steps", config.steps)
-                            .add("data", config.data)
-                            .add("device", config.device);
+  io::Json json = io::Json::object()
+                      .add("recipe", config.recipe)
+                      .add("seed", std::to_string(config.seed))  // as text: JSON numbers are doubles to many readers
+                      .add("steps", config.steps)
+                      .add("data", config.data)
+                      .add("device_asked", config.device);
+  addStart(json, record);
+  json.add("optimizer", record.optimizer).add("learning_rate", record.learning_rate);
   return io::writeFileAtomically(path_ / kConfig, std::string_view(json.text() + "\n"));
+}
+
+Status RunFolder::noteResumption(const RunConfig& config, const RunRecord& record, int64_t step) const {
+  LS_TRY(const std::string text, io::readTextFile(path_ / kConfig));
+  auto json = nlohmann::ordered_json::parse(text, nullptr, false);
+  if (!json.is_object()) return Success{};
+  io::Json start = io::Json::object().add("after_step", step).add("steps", config.steps);
+  addStart(start, record);
+  json["steps"] = config.steps;
+  json["device_asked"] = config.device;
+  json["resumed"].push_back(nlohmann::ordered_json::parse(start.text()));
+  return io::writeFileAtomically(path_ / kConfig, std::string_view(json.dump() + "\n"));
 }
 
 Result<RunConfig> RunFolder::readConfig() const {
@@ -111,17 +130,18 @@ Result<RunConfig> RunFolder::readConfig() const {
                        .seed = std::stoull(json.at("seed").get<std::string>()),
                        .steps = json.at("steps").get<int64_t>(),
                        .data = json.at("data").get<std::string>(),
-                       .device = json.at("device").get<std::string>()};
+                       // Older runs have nothing but what was asked for.
+                       .device = json.at(json.contains("device_asked") ? "device_asked" : "device").get<std::string>()};
     }
   } catch (const std::exception&) {
-    // The same failure as for a text that is no JSON.
+    // The same failure as for a text that is not JSON.
   }
   return fail("folder.config", fmt::format("'{}' is not the config of a run", path.string()), {}, "begin a new run in another folder");
 }
 
 Result<History> RunFolder::readHistory(int64_t step) const {
   History history;
-  std::string losses, measurements;
+  std::string losses, reports;
   LS_TRY(const auto loss_lines, readLines(path_ / kLosses));
   for (const auto& line : loss_lines) {
     const auto next = static_cast<int64_t>(history.losses.size()) + 1;
@@ -134,16 +154,21 @@ Result<History> RunFolder::readHistory(int64_t step) const {
     history.losses.push_back(NAN);
     losses += lossLine(at + 1, NAN);
   }
-  LS_TRY(const auto metric_lines, readLines(path_ / kMetrics));
-  for (const auto& line : metric_lines) {
-    History::Measurement measurement{.step = line["step"].get<int64_t>(), .metrics = {}};
-    if (measurement.step > step || !line.contains("metrics")) break;
-    for (const auto& [name, value] : line["metrics"].items()) measurement.metrics.emplace_back(name, numberOf(value));
-    measurements += measurementLine(measurement);
-    history.measurements.push_back(std::move(measurement));
+  LS_TRY(const auto report_lines, readLines(path_ / kMetrics));
+  for (const auto& line : report_lines) {
+    History::Report report{.step = line["step"].get<int64_t>()};
+    if (report.step > step || !line.contains("metrics")) break;
+    for (const auto& [name, value] : line["metrics"].items()) report.metrics.emplace_back(name, numberOf(value));
+    if (line.contains("lr")) report.lr = numberOf(line["lr"]);
+    if (line.contains("grad_norm")) report.grad_norm = numberOf(line["grad_norm"]);
+    if (line.contains("seconds")) report.seconds = numberOf(line["seconds"]);
+    // The end of a run that was resumed later has a line of its own.
+    if (!history.reports.empty() && history.reports.back().step == report.step) history.reports.pop_back();
+    history.reports.push_back(std::move(report));
   }
+  for (const History::Report& report : history.reports) reports += reportLine(report);
   LS_CHECK(io::writeFileAtomically(path_ / kLosses, std::string_view(losses)));
-  LS_CHECK(io::writeFileAtomically(path_ / kMetrics, std::string_view(measurements)));
+  LS_CHECK(io::writeFileAtomically(path_ / kMetrics, std::string_view(reports)));
   return history;
 }
 
@@ -153,22 +178,50 @@ Status RunFolder::addLosses(int64_t step, std::span<const float> losses) const {
   return append(path_ / kLosses, text);
 }
 
-Status RunFolder::addMeasurement(const History::Measurement& measurement) const {
-  return append(path_ / kMetrics, measurementLine(measurement));
+Status RunFolder::addReport(const History::Report& report) const { return append(path_ / kMetrics, reportLine(report)); }
+
+Result<std::vector<StoredExhibit>> RunFolder::addExhibits(int64_t step, const std::vector<Exhibit>& exhibits) const {
+  std::vector<StoredExhibit> stored;
+  if (!exhibits.empty()) LS_CHECK(io::makeDirectories(path_ / kExhibits));
+  for (const Exhibit& exhibit : exhibits) {
+    StoredExhibit each{.step = step, .name = exhibit.name};
+    const fs::path path = path_ / kExhibits / fmt::format("{:06}-{}", step, exhibit.name);
+    if (const auto* picture = std::get_if<io::Image>(&exhibit.content)) {
+      LS_TRY(each.png, io::formatPng(*picture));
+      LS_CHECK(io::writeFileAtomically(path.string() + std::string(kPicture), std::span(std::as_const(each.png))));
+    } else {
+      each.text = std::get<std::string>(exhibit.content);
+      LS_CHECK(io::writeFileAtomically(path.string() + std::string(kText), std::string_view(each.text)));
+    }
+    stored.push_back(std::move(each));
+  }
+  return stored;
 }
 
-Status RunFolder::addExhibits(int64_t step, const std::vector<Exhibit>& exhibits) const {
-  if (exhibits.empty()) return Success{};
-  LS_CHECK(io::makeDirectories(path_ / "exhibits"));
-  for (const Exhibit& exhibit : exhibits) {
-    const std::string stem = fmt::format("{:06}-{}", step, exhibit.name);
-    if (const auto* picture = std::get_if<io::Image>(&exhibit.content)) {
-      LS_CHECK(io::writePng(path_ / "exhibits" / (stem + ".png"), *picture));
+std::vector<StoredExhibit> RunFolder::readExhibits(int64_t step) const {
+  std::vector<StoredExhibit> stored;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path_ / kExhibits, error)) {
+    const std::string stem = entry.path().stem().string(), ending = entry.path().extension().string();
+    StoredExhibit each;
+    const auto [end, problem] = std::from_chars(stem.data(), stem.data() + stem.size(), each.step);
+    if (problem != std::errc() || end == stem.data() + stem.size() || *end != '-' || each.step > step) continue;
+    each.name = std::string(end + 1, stem.data() + stem.size());
+    if (ending == kPicture) {
+      auto bytes = io::readFile(entry.path());
+      if (!bytes.ok()) continue;
+      each.png = std::move(*bytes);
+    } else if (ending == kText) {
+      auto text = io::readTextFile(entry.path());
+      if (!text.ok()) continue;
+      each.text = std::move(*text);
     } else {
-      LS_CHECK(io::writeFileAtomically(path_ / "exhibits" / (stem + ".txt"), std::string_view(std::get<std::string>(exhibit.content))));
+      continue;
     }
+    stored.push_back(std::move(each));
   }
-  return Success{};
+  std::ranges::sort(stored, {}, [](const StoredExhibit& exhibit) { return std::pair(exhibit.step, exhibit.name); });
+  return stored;
 }
 
 Status RunFolder::writeCurve(const std::string& title, const std::vector<float>& losses) const {
@@ -185,13 +238,31 @@ Status RunFolder::writeCurve(const std::string& title, const std::vector<float>&
 void RunFolder::saveCheckpoint(const Trainer& trainer, const RunConfig& config, bool last) const {
   const DataCursor cursor = {{"recipe", config.recipe}};
   (void)CheckpointFolder(path_ / kCheckpoints).save(trainer, cursor);
-  if (last) trainer.save(path_ / "checkpoint.safetensors", cursor);
+  if (last) trainer.save(path_ / kLastCheckpoint, cursor);
 }
 
 Status RunFolder::loadCheckpoint(Trainer& trainer) const {
-  if (CheckpointFolder(path_ / kCheckpoints).resume(trainer)) return Success{};
-  return fail("folder.checkpoint", fmt::format("'{}' has no checkpoint to go on from", path_.string()), {},
-              "the run ended before its first one; begin it again in another folder");
+  const CheckpointFolder folder(path_ / kCheckpoints);
+  if (folder.resume(trainer)) return Success{};
+  const fs::path last = path_ / kLastCheckpoint;
+  if (io::readSafetensors(last).ok()) {
+    (void)trainer.load(last);
+    return Success{};
+  }
+  std::vector<fs::path> damaged = folder.list();
+  if (fs::exists(last)) damaged.push_back(last);
+  if (damaged.empty()) {
+    return fail("folder.checkpoint", fmt::format("'{}' has no checkpoint to resume from", path_.string()), {},
+                "the run ended before its first one; begin it again in another folder");
+  }
+  Failure failure = fail("folder.checkpoint", fmt::format("every checkpoint in '{}' is damaged", path_.string()), {},
+                         "begin the run again in another folder");
+  for (const fs::path& path : damaged) {
+    const auto read = io::readSafetensors(path);
+    if (read.ok()) continue;
+    failure.diagnostics.front().notes.push_back({fmt::format("{}: {}", path.filename().string(), read.diagnostics().front().message), {}});
+  }
+  return failure;
 }
 
 fs::path freshRunFolder(const std::string& recipe) { return fs::path(kRuns) / fmt::format("{}-{}", recipe, highestRun(recipe) + 1); }

@@ -2,6 +2,7 @@
 // The folder of one run: what was asked for, the losses, metrics and exhibits so far, checkpoints.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -10,11 +11,12 @@
 #include <vector>
 
 #include "experiment/experiment.h"
+#include "experiment/run_record.h"
 #include "ir/support/result.h"
 
 namespace lockstep::experiment {
 
-/// What a run needs to go on.
+/// What a run needs to be resumed.
 struct RunConfig {
   std::string recipe;
   uint64_t seed = 0;
@@ -23,39 +25,56 @@ struct RunConfig {
   std::string device;  ///< as it was asked for
 };
 
-/// A loss of each step from 1 on, and measurements.
+/// A loss of each step from 1 on, and what was reported.
 struct History {
-  struct Measurement {
+  struct Report {
     int64_t step = 0;
-    Metrics metrics;
+    Metrics metrics = {};                  ///< none where nothing was measured
+    double lr = 0;                         ///< of this step
+    std::optional<double> grad_norm = {};  ///< where the program computes it
+    double seconds = 0;                    ///< of training so far, those before a resumption included
   };
   std::vector<float> losses;
-  std::vector<Measurement> measurements;
+  std::vector<Report> reports;
 };
 
-/// Files: config.json · losses.jsonl {"step", "loss"} · metrics.jsonl {"step", "metrics"} · loss.png · report.html ·
-/// exhibits/000100-digits.png · checkpoints/ (the last three) · checkpoint.safetensors, the last one of all. A killed run loses nothing but
-/// the lines since its last report.
+/// An exhibit as its file has it.
+struct StoredExhibit {
+  int64_t step = 0;
+  std::string name;
+  std::string text = {};
+  std::vector<std::byte> png = {};  ///< of a picture, which has no text
+};
+
+/// Files: config.json · losses.jsonl {"step", "loss"} · metrics.jsonl {"step", "lr", "grad_norm", "seconds", "metrics"}, a line for each
+/// report · loss.png · report.html · exhibits/000100-digits.png · checkpoints/ (the last three) · checkpoint.safetensors, the last one of
+/// all. A killed run loses nothing but the lines since its last report.
 class RunFolder {
  public:
   explicit RunFolder(std::filesystem::path path);
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
-  /// Makes the folder. Error "folder.exists" when it has a config.json: a run is gone on with, or begun elsewhere.
-  Status begin(const RunConfig& config) const;
+  /// Makes the folder. Error "folder.exists" when it has a config.json: a run is resumed, or begun elsewhere.
+  Status begin(const RunConfig& config, const RunRecord& record) const;
+  /// Notes in config.json that the run goes on after `step`.
+  Status noteResumption(const RunConfig& config, const RunRecord& record, int64_t step) const;
   /// Of an earlier run. Errors "folder.missing", "folder.config" and those of files.
   [[nodiscard]] Result<RunConfig> readConfig() const;
-  /// Up to `step`, which the run goes on from; later lines are dropped, from the files too.
+  /// Up to `step`, after which the run goes on; later lines are dropped, from the files too.
   Result<History> readHistory(int64_t step) const;
+  /// Likewise, by step and name; files that are not readable are passed over.
+  [[nodiscard]] std::vector<StoredExhibit> readExhibits(int64_t step) const;
 
   /// Adds the losses of the steps after `step`.
   Status addLosses(int64_t step, std::span<const float> losses) const;
-  Status addMeasurement(const History::Measurement& measurement) const;
-  Status addExhibits(int64_t step, const std::vector<Exhibit>& exhibits) const;
+  Status addReport(const History::Report& report) const;
+  /// Gives them as they were written.
+  Result<std::vector<StoredExhibit>> addExhibits(int64_t step, const std::vector<Exhibit>& exhibits) const;
   Status writeCurve(const std::string& title, const std::vector<float>& losses) const;
   /// Into checkpoints/; with `last` also as checkpoint.safetensors. Throws Error.
   void saveCheckpoint(const Trainer& trainer, const RunConfig& config, bool last) const;
-  /// Loads the last checkpoint that can be read. Error "folder.checkpoint" when there is none; errors of Trainer::load() are thrown.
+  /// Loads the last checkpoint that can be read, of checkpoints/ or else checkpoint.safetensors. Error "folder.checkpoint" when there is
+  /// none, with the files that are damaged; errors of Trainer::load() are thrown.
   Status loadCheckpoint(Trainer& trainer) const;
 
  private:

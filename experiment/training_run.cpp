@@ -5,13 +5,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <numeric>
+#include <iterator>
 #include <utility>
 
 #include "console/color.h"
 #include "console/text_format.h"
+#include "experiment/goal_watch.h"
 #include "experiment/live_view.h"
+#include "experiment/pace.h"
 #include "experiment/report.h"
 #include "frontend/io/file.h"
 #include "frontend/io/jsonl.h"
@@ -24,13 +25,6 @@ using console::formatBytes;
 using console::formatDuration;
 
 double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 std::string metricsText(const Metrics& metrics) {
   std::string text;
@@ -47,17 +41,17 @@ io::Json metricsJson(const Metrics& metrics) {
 class Run {
  public:
   Run(const Recipe& recipe, const ExperimentOptions& options, const RunSettings& settings)
-      : recipe_(recipe), options_(options), settings_(settings), view_(stderr, settings.live, titleOf(recipe)) {}
+      : recipe_(recipe), options_(options), settings_(settings), view_(stderr, settings.live, titleOf(recipe)), goal_(recipe.goal) {}
 
   Result<ExitCode> run() {
     LS_CHECK(checkRecipe());
     const Clock::time_point compile_start = Clock::now();
     experiment_ = recipe_.make(options_);
     if (settings_.resume) {
-      LS_CHECK(goOn());
+      LS_CHECK(resume());
     } else if (settings_.folder) {
       // A folder that cannot be made must not show itself after an hour of training.
-      LS_CHECK(settings_.folder->begin(config()));
+      LS_CHECK(settings_.folder->begin(config(), recordOf(trainer())));
     }
     facts_ = trainer().facts();
     introduce(secondsSince(compile_start));
@@ -72,10 +66,10 @@ class Run {
     view_.clear();
     if (!finite_) return stopNotFinite();
     LS_CHECK(measure());
-    LS_CHECK(writeLosses());
+    LS_CHECK(note());
     if (settings_.folder) {
       settings_.folder->saveCheckpoint(trainer(), config(), true);
-      LS_CHECK(writePages());
+      LS_CHECK(writePages(false));
     }
     finalReport(interrupted);
     return interrupted ? ExitCode::Interrupted : ExitCode::Ok;
@@ -103,14 +97,15 @@ class Run {
     return Success{};
   }
 
-  Status goOn() {
+  Status resume() {
     LS_CHECK(settings_.folder->loadCheckpoint(trainer()));
     LS_TRY(history_, settings_.folder->readHistory(static_cast<int64_t>(trainer().step_count())));
+    exhibits_ = settings_.folder->readExhibits(done());
     written_ = done();
     begun_at_ = done();
-    // A goal that was reached before is reached.
-    for (int64_t step = recipe_.report_every; step <= done(); step += recipe_.report_every) checkGoal(step, metricsAt(step));
-    return Success{};
+    if (!history_.reports.empty()) seconds_before_ = history_.reports.back().seconds;
+    goal_.lookBack(history_, recipe_.report_every);
+    return settings_.folder->noteResumption(config(), recordOf(trainer()), done());
   }
 
   /// Steps in the next submission: the first step alone (it shows early that all works), then chunks that end on report lines.
@@ -130,12 +125,13 @@ class Run {
     } else {
       results = trainer().steps(static_cast<size_t>(count), [&](size_t i) { return experiment_->batch(first + i); });
     }
-    const double each = secondsSince(begin) / static_cast<double>(count);
+    pace_.add(secondsSince(begin), count);
     for (const StepResult& result : results) {
       // A loss that is not finite is a loss; the run reports it.
       if (!result.completed() && result.failure->kind != FailureKind::NonFinite) (void)result.or_throw();
       history_.losses.push_back(result.loss);
-      step_seconds_.push_back(each);
+      lr_ = result.lr;
+      grad_norm_ = result.grad_norm;
       if (result.completed()) continue;
       failure_ = result.failure;
       finite_ = false;
@@ -145,18 +141,29 @@ class Run {
   }
 
   [[nodiscard]] Progress progress() const {
-    // The last hundred steps: the first ones include the driver's own compilation.
-    const size_t window = std::min<size_t>(step_seconds_.size(), 100);
-    const double recent = std::accumulate(step_seconds_.end() - static_cast<ptrdiff_t>(window), step_seconds_.end(), 0.0);
-    const double rate = recent > 0 ? static_cast<double>(window) / recent : 0;
     return {.step = done(),
             .steps = options_.steps,
             .loss = history_.losses.empty() ? 0 : history_.losses.back(),
-            .steps_per_second = rate,
-            .eta_seconds = rate > 0 ? static_cast<double>(options_.steps - done()) / rate : -1,
+            .steps_per_second = pace_.stepsPerSecond(),
             .device = facts_.device,
             .memory_bytes = facts_.planned_bytes,
-            .metrics = metricsText(metrics_)};
+            .metrics = metricsText(metrics_),
+            .lr = lr_,
+            .grad_norm = grad_norm_,
+            .trends = settings_.live ? trends() : std::vector<Trend>()};
+  }
+
+  [[nodiscard]] std::vector<Trend> trends() const {
+    std::vector<Trend> trends;
+    for (const History::Report& report : history_.reports) {
+      for (const auto& [name, value] : report.metrics) {
+        auto trend = std::ranges::find(trends, name, &Trend::name);
+        if (trend == trends.end()) trend = trends.insert(trends.end(), Trend{.name = name, .values = {}});
+        trend->values.push_back(value);
+        trend->step = report.step;
+      }
+    }
+    return trends;
   }
 
   void say(const std::string& text, bool last = false) {
@@ -172,45 +179,33 @@ class Run {
       say(console::painted(stdout, console::Paint::Loud,
                            "NO GPU: this runs on the CPU and is slow; 'lockstep doctor' says what is missing"));
     say(fmt::format("{}: {} steps, {} parameters, seed {}{}", recipe_.name, options_.steps, facts_.parameters, options_.seed,
-                    begun_at_ > 0 ? fmt::format(", going on after step {}", begun_at_) : ""));
-    say(fmt::format("{} dispatches in {} levels a step, {} kernels, {} planned; ready after {}", facts_.dispatches, facts_.levels,
+                    begun_at_ > 0 ? fmt::format(", resumed after step {}", begun_at_) : ""));
+    say(fmt::format("{} dispatches in {} levels per step, {} kernels, {} planned; ready after {}", facts_.dispatches, facts_.levels,
                     facts_.distinct_kernels, formatBytes(facts_.planned_bytes), formatDuration(seconds)));
   }
 
   Status measure() {
     metrics_ = experiment_->measure();
-    if (!metrics_.empty()) history_.measurements.push_back({done(), metrics_});
-    exhibits_ = experiment_->exhibits();
-    for (const Exhibit& exhibit : exhibits_) {
+    const std::vector<Exhibit> exhibits = experiment_->exhibits();
+    for (const Exhibit& exhibit : exhibits) {
       if (const auto* text = std::get_if<std::string>(&exhibit.content)) view_.sample(*text);
     }
-    checkGoal(done(), metrics_);
     if (!settings_.folder) return Success{};
-    if (!metrics_.empty()) LS_CHECK(settings_.folder->addMeasurement(history_.measurements.back()));
-    return settings_.folder->addExhibits(done(), exhibits_);
+    LS_TRY(std::vector<StoredExhibit> stored, settings_.folder->addExhibits(done(), exhibits));
+    // A run that was resumed at its end makes them once more.
+    std::erase_if(exhibits_, [&](const StoredExhibit& exhibit) { return exhibit.step == done(); });
+    std::ranges::move(stored, std::back_inserter(exhibits_));
+    return Success{};
   }
 
-  /// The mean of the last 20 losses up to a step.
-  [[nodiscard]] double recentLoss(int64_t step) const {
-    const auto window = std::min<int64_t>(step, 20);
-    const auto end = history_.losses.begin() + step;
-    return std::accumulate(end - window, end, 0.0) / static_cast<double>(std::max<int64_t>(1, window));
-  }
-
-  [[nodiscard]] Metrics metricsAt(int64_t step) const {
-    const auto found = std::ranges::find(history_.measurements, step, &History::Measurement::step);
-    return found == history_.measurements.end() ? Metrics{} : found->metrics;
-  }
-
-  void checkGoal(int64_t step, const Metrics& metrics) {
-    const Goal& goal = recipe_.goal;
-    if (goal.metric.empty() || reached_at_ || step > goal.by_step) return;
-    double value = NAN;
-    if (goal.metric == "loss") value = recentLoss(step);
-    for (const auto& [name, metric] : metrics) {
-      if (name == goal.metric) value = metric;
-    }
-    if (goal.kind == Goal::Kind::AtMost ? value <= goal.value : value >= goal.value) reached_at_ = step;
+  /// Looks at the goal and writes the losses and the report of this step.
+  Status note() {
+    goal_.look(done(), metrics_, history_.losses);
+    if (!history_.reports.empty() && history_.reports.back().step == done()) history_.reports.pop_back();
+    history_.reports.push_back(
+        {.step = done(), .metrics = metrics_, .lr = lr_, .grad_norm = grad_norm_, .seconds = seconds_before_ + secondsSince(start_)});
+    LS_CHECK(writeLosses());
+    return settings_.folder ? settings_.folder->addReport(history_.reports.back()) : Success{};
   }
 
   Status writeLosses() {
@@ -223,14 +218,11 @@ class Run {
   Status report() {
     const bool measured = (recipe_.measure_every > 0 && done() % recipe_.measure_every == 0) || done() == recipe_.goal.by_step;
     metrics_.clear();
-    if (measured) {
-      LS_CHECK(measure());
-    } else {
-      checkGoal(done(), metrics_);
-    }
-    LS_CHECK(writeLosses());
+    if (measured) LS_CHECK(measure());
+    LS_CHECK(note());
     if (settings_.folder && secondsSince(last_checkpoint_) >= settings_.checkpoint_seconds) {
       settings_.folder->saveCheckpoint(trainer(), config(), false);
+      LS_CHECK(writePagesSometimes());
       last_checkpoint_ = Clock::now();
     }
     const Progress now = progress();
@@ -239,16 +231,28 @@ class Run {
     io::Json line = io::Json::object()
                         .add("step", now.step)
                         .add("loss", now.loss)
+                        .add("lr", lr_)
                         .add("seconds", secondsSince(start_))
-                        .add("steps_per_second", now.steps_per_second);
+                        .add("steps_per_second", now.steps_per_second ? io::Json(*now.steps_per_second) : io::Json());
+    if (grad_norm_) line.add("grad_norm", static_cast<double>(*grad_norm_));
     if (measured) line.add("metrics", metricsJson(metrics_));
     fmt::print("{}\n", line.text());
     std::fflush(stdout);
     return Success{};
   }
 
+  /// The pages of a long run with many pictures take long; they get a twentieth of the time.
+  Status writePagesSometimes() {
+    if (pages_seconds_ > 0 && secondsSince(last_pages_) < 20 * pages_seconds_) return Success{};
+    const Clock::time_point begin = Clock::now();
+    LS_CHECK(writePages(true));
+    pages_seconds_ = secondsSince(begin);
+    last_pages_ = Clock::now();
+    return Success{};
+  }
+
   /// loss.png and report.html.
-  Status writePages() const {
+  Status writePages(bool running) const {
     LS_CHECK(settings_.folder->writeCurve(fmt::format("{} on {}", recipe_.name, facts_.device), history_.losses));
     ReportData data{.recipe = recipe_.name,
                     .summary = recipe_.summary,
@@ -257,43 +261,32 @@ class Run {
                     .history = history_,
                     .exhibits = exhibits_,
                     .settings = {},
-                    .step_seconds = median(step_seconds_)};
-    // A checkpoint says all that there is to know about optimizer, schedule and inputs.
+                    .step_seconds = pace_.medianSeconds(),
+                    .running = running};
     constexpr std::string_view kPrefix = "lockstep.";
-    for (const auto& [name, value] : trainer().checkpoint().metadata) {
+    for (const auto& [name, value] : trainer().settings()) {
       if (name.starts_with(kPrefix)) data.settings.emplace(name.substr(kPrefix.size()), value);
     }
-    if (goalDue()) {
-      data.goal = goalText();
-      data.goal_reached = reached_at_.has_value();
+    if (goal_.due(done())) {
+      data.goal = goal_.text();
+      data.goal_reached = goal_.reachedAt().has_value();
     }
-    LS_TRY(const std::string page, reportPage(data));
-    return io::writeFileAtomically(settings_.folder->path() / "report.html", std::string_view(page));
-  }
-
-  [[nodiscard]] bool goalDue() const { return !recipe_.goal.metric.empty() && (reached_at_ || done() >= recipe_.goal.by_step); }
-  [[nodiscard]] std::string goalText() const {
-    const Goal& goal = recipe_.goal;
-    return fmt::format("{} {} {:.4g} by step {}", goal.metric, goal.kind == Goal::Kind::AtMost ? "at most" : "at least", goal.value,
-                       goal.by_step);
+    return io::writeFileAtomically(settings_.folder->path() / "report.html", std::string_view(reportPage(data)));
   }
 
   void finalReport(bool interrupted) {
-    const double seconds = secondsSince(start_), step_median = median(step_seconds_);
+    const double seconds = secondsSince(start_), step_median = pace_.medianSeconds();
     const double loss = history_.losses.empty() ? 0.0 : history_.losses.back();
+    const std::optional<int64_t> reached_at = goal_.reachedAt();
     if (!settings_.json) {
-      if (goalDue())
-        say(fmt::format("goal: {}: {}", goalText(), reached_at_ ? fmt::format("reached at step {}", *reached_at_) : "not reached"), true);
-      say(fmt::format("{}: {} steps in {}, {} a step (median), loss {:.4g}{}{}", interrupted ? "interrupted" : "done", done(),
+      if (goal_.due(done()))
+        say(fmt::format("goal: {}: {}", goal_.text(), reached_at ? fmt::format("reached at step {}", *reached_at) : "not reached"), true);
+      say(fmt::format("{}: {} steps in {}, {} per step (median), loss {:.4g}{}{}", interrupted ? "interrupted" : "done", done(),
                       formatDuration(seconds), formatDuration(step_median), loss, metrics_.empty() ? "" : ", ", metricsText(metrics_)),
           true);
-      if (settings_.folder) {
-        say(fmt::format("wrote {}{}", settings_.folder->path().string(),
-                        interrupted
-                            ? fmt::format("; go on with 'train {} --resume --out {}'", recipe_.name, settings_.folder->path().string())
-                            : ""),
-            true);
-      }
+      if (settings_.folder) say(fmt::format("wrote {}", settings_.folder->path().string()), true);
+      if (settings_.folder && interrupted && !settings_.resume_command.empty())
+        say(fmt::format("to resume: {}", settings_.resume_command), true);
       return;
     }
     io::Json line = io::Json::object()
@@ -311,14 +304,14 @@ class Run {
                         .add("distinct_kernels", int64_t{facts_.distinct_kernels})
                         .add("planned_bytes", facts_.planned_bytes)
                         .add("parameters", facts_.parameters);
-    if (!recipe_.goal.metric.empty()) line.add("goal_reached_at", reached_at_ ? io::Json(*reached_at_) : io::Json());
+    if (goal_.exists()) line.add("goal_reached_at", reached_at ? io::Json(*reached_at) : io::Json());
     if (settings_.folder) line.add("folder", settings_.folder->path().string());
     fmt::print("{}\n", line.text());
   }
 
   Result<ExitCode> stopNotFinite() {
     LS_CHECK(writeLosses());
-    if (settings_.folder) LS_CHECK(writePages());
+    if (settings_.folder) LS_CHECK(writePages(false));
     Failure failure = fail("train.not_finite", fmt::format("the loss of step {} is {}", done(), history_.losses.back()), {},
                            "try another --seed, or --device reference to find where the value comes from");
     failure.exit_code = ExitCode::NumericCheck;
@@ -332,14 +325,18 @@ class Run {
   LiveView view_;
   std::unique_ptr<Experiment> experiment_;
   ProgramFacts facts_;
-  Clock::time_point start_, last_checkpoint_;
+  Clock::time_point start_, last_checkpoint_, last_pages_;
+  double seconds_before_ = 0;  ///< of training, before the run was resumed
+  double pages_seconds_ = 0;   ///< that the pages took last
   History history_;
-  std::vector<double> step_seconds_;
-  Metrics metrics_;
-  std::vector<Exhibit> exhibits_;  ///< the last ones
-  int64_t written_ = 0;            ///< losses that are in the folder
-  int64_t begun_at_ = 0;           ///< steps of the run that is gone on with
-  std::optional<int64_t> reached_at_;
+  Pace pace_;
+  GoalWatch goal_;
+  Metrics metrics_;                      ///< of this step; none if nothing was measured
+  double lr_ = 0;                        ///< of the last step
+  std::optional<float> grad_norm_;       ///< likewise
+  std::vector<StoredExhibit> exhibits_;  ///< all of the run
+  int64_t written_ = 0;                  ///< losses that are in the folder
+  int64_t begun_at_ = 0;                 ///< steps of the run before it was resumed
   std::optional<StepFailure> failure_;
   bool finite_ = true;
 };

@@ -20,6 +20,7 @@ struct RunSettings {
   bool quiet = false;                    ///< only the last line
   bool live = false;                     ///< draw the panel, on stderr, so that stdout can be piped
   double checkpoint_seconds = 10;        ///< at least so long between two checkpoints; they are made at report lines
+  std::string resume_command = {};       ///< what resumes the run in its folder, told when it is interrupted
   /// Set from outside to stop after the submission that is running.
   const std::atomic<bool>* interrupted = nullptr;
 };

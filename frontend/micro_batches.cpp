@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "frontend/batch.h"
-#include "ir/support/diagnostic.h"
+#include "frontend/reject.h"
 
 namespace lockstep::detail {
 
@@ -19,11 +19,8 @@ size_t partSize(const BatchItem& item, const std::vector<InputSpec>& inputs, int
   const size_t given = std::visit([](auto values) { return values.size(); }, item.data), runs = static_cast<size_t>(count);
   if (hasDynamicExtent(*input)) {
     if (given % runs == 0) return given / runs;
-    throw Error({.code = "batch.length",
-                 .message = fmt::format("input '{}' gets {} elements, which {} runs do not share evenly", input->name, given, runs),
-                 .where = {},
-                 .notes = {},
-                 .remedy = "give every run of the step the same extent, so that the number of elements is a multiple of the runs"});
+    reject("batch.length", fmt::format("input '{}' gets {} elements, which {} runs do not share evenly", input->name, given, runs),
+           "give every run of the step the same extent, so that the number of elements is a multiple of the runs");
   }
   const auto declared = static_cast<size_t>(input->type.shape.elementCount());
   return given == declared * runs ? declared : 0;

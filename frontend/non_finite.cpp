@@ -21,16 +21,10 @@ using graph::ValueId;
 
 namespace {
 
-constexpr double kLargest = 3.4028234663852886e38;  // of f32
-
 /// How many elements of an f32 value are NaN or infinite, as a scalar.
 ValueId countNonFinite(graph::Builder& b, ValueId x) {
   const Shape shape = b.shapeOf(x);
-  // Halved, so that the largest finite number is below the bound and only infinity is not; a comparison with NaN is false.
-  const ValueId magnitude = b.make("abs", {x});
-  const ValueId half = b.mul(magnitude, 0.5);
-  const ValueId bound = b.constant(kLargest, shape);
-  const ValueId finite = b.make("less", {half, bound});
+  const ValueId finite = b.make("is_finite", {x});
   const ValueId zero = b.constant(0.0, shape);
   const ValueId one = b.constant(1.0, shape);
   const ValueId flags = b.make("where", {finite, zero, one});

@@ -37,11 +37,7 @@ void writeParameters(const TrainedModel& model, const std::vector<float>& flat) 
 
 void requireAverages(const TrainedModel& model) {
   if (model.states->has(passes::kAverageState)) return;
-  throw Error({.code = "parameters.ema",
-               .message = "the trainer keeps no averages of its parameters",
-               .where = {},
-               .notes = {},
-               .remedy = "set ema_decay of the optimizer"});
+  reject("parameters.ema", "the trainer keeps no averages of its parameters", "set ema_decay of the optimizer");
 }
 
 void restartAverages(const TrainedModel& model) {

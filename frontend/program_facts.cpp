@@ -13,6 +13,7 @@ ProgramFacts programFacts(const graph::ParameterLayout& layout, const passes::Pl
                           const std::vector<passes::PassRecord>& passes) {
   ProgramFacts facts{.device = {},
                      .device_name = {},
+                     .driver = {},
                      .device_reason = {},
                      .on_cpu = false,
                      .dispatches = plan.dispatches,
@@ -60,6 +61,7 @@ ProgramFacts programFacts(const Device& device, const graph::ParameterLayout& la
   }
   facts.device = device.chosen.info.id;
   facts.device_name = device.chosen.info.name;
+  facts.driver = device.chosen.info.driver;
   facts.device_reason = device.chosen.reason;
   facts.on_cpu = device.chosen.info.kind == DeviceKind::Reference || device.chosen.info.kind == DeviceKind::CpuDriver;
   return facts;

@@ -21,6 +21,7 @@ struct PlannedBuffer {
 struct ProgramFacts {
   std::string device;         ///< "vulkan:0"
   std::string device_name;    ///< as the driver says
+  std::string driver;         ///< its name and version; may be empty
   std::string device_reason;  ///< why it was chosen
   bool on_cpu = false;        ///< the reference, or a CPU driver of Vulkan
   uint32_t dispatches = 0, levels = 0, distinct_kernels = 0;

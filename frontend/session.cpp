@@ -55,12 +55,10 @@ Session::Session(graph::Graph traced, passes::CompileOptions options, std::share
   work_ = std::move(compiled.work);
   passes_ = std::move(compiled.passes);
   if (uint64_t memory = device.chosen.info.memory_bytes; memory != 0 && plan_.total_bytes > memory) {
-    throw Error({.code = "compile.memory",
-                 .message = fmt::format("the program needs {} bytes, but '{}' has {}", plan_.total_bytes, device.chosen.info.name, memory),
-                 .where = {},
-                 .notes = {},
-                 .remedy = "make the batch or the model smaller, or choose another device"},
-                ExitCode::OutOfMemory);
+    const Failure failure = fail(
+        "compile.memory", fmt::format("the program needs {} bytes, but '{}' has {}", plan_.total_bytes, device.chosen.info.name, memory),
+        {}, "make the batch or the model smaller, or choose another device");
+    throw Error(failure.diagnostics, ExitCode::OutOfMemory);
   }
   auto valid = program::validate(std::move(compiled.program));
   if (!valid) internalError(fmt::format("the compiler made an invalid program:\n{}", toString(valid.diagnostics())));

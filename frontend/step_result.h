@@ -44,6 +44,7 @@ struct StepFailure {
 struct StepResult {
   uint64_t step = 0;  ///< 1-based
   float loss = 0;     ///< before the update of this step; NaN when the device failed
+  double lr = 0;      ///< the learning rate of this step
   /// Of all gradients together, before they are clipped by it; only with clip_grad_norm or check_gradients of the optimizer.
   std::optional<float> grad_norm;
   Captures captures;  ///< empty unless they were asked for

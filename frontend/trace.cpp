@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "frontend/module.h"
+#include "frontend/reject.h"
 #include "ir/graph/op_def.h"
 
 namespace lockstep::detail {
@@ -183,11 +184,7 @@ Tensor Trace::addInput(const std::string& name, const TensorType& type) {
   // Leaves are found by name: gradients and values would go to the wrong one.
   for (const graph::ParameterInfo& parameter : builder_.graph().parameters) {
     if (parameter.name != name) continue;
-    throw Error({.code = "compile.input",
-                 .message = fmt::format("the input '{}' has the name of a parameter", name),
-                 .where = {},
-                 .notes = {},
-                 .remedy = "give the input another name"});
+    reject("compile.input", fmt::format("the input '{}' has the name of a parameter", name), "give the input another name");
   }
   builder_.setLocation(0);
   auto made = builder_.tryMake(graph::op("input"), {}, {{"name", name}, {"dtype", type.dtype}, {"shape", type.shape.extents()}});

@@ -136,6 +136,7 @@ uint64_t Trainer::Impl::enqueue(size_t count, const std::function<Batch(size_t)>
   ticket.model = shared->get();
   ticket.first_step = step + 1;
   ticket.captures = options.captures;
+  for (size_t i = 0; i < count; ++i) ticket.rates.push_back(rateAt(optimizer.lr, static_cast<int64_t>(ticket.first_step + i)));
   for (size_t i = 0; i < count; ++i) {
     const std::vector<Batch> runs = detail::microBatches(batch(i), inputs, accumulate);
     const int64_t extent = detail::matchBatch(inputs, runs.front()).extent;
@@ -180,7 +181,10 @@ std::vector<StepResult> Trainer::Impl::wait(uint64_t id) {
   open.erase(found);
   const auto runs = static_cast<size_t>(accumulate);
   std::vector<StepResult> results(ticket.inputs.size() / runs);
-  for (size_t i = 0; i < results.size(); ++i) results[i].step = ticket.first_step + i;
+  for (size_t i = 0; i < results.size(); ++i) {
+    results[i].step = ticket.first_step + i;
+    results[i].lr = ticket.rates[i];
+  }
 
   std::vector<std::vector<std::byte>> arenas;
   if (!ticket.failure) {

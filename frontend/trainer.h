@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <source_location>
@@ -92,6 +93,9 @@ class Trainer {
   DataCursor load(const std::filesystem::path& path);
   [[nodiscard]] io::TensorFile checkpoint(const DataCursor& cursor = {}) const;
   DataCursor restore(const io::TensorFile& file);
+
+  /// The metadata of such a file: optimizer, schedule, parameters and states, as frontend/checkpoint.h lists them. Reads no tensors.
+  [[nodiscard]] std::map<std::string, std::string, std::less<>> settings() const;
 
   /// The parameters under PyTorch's names and in its layout (frontend/state_dict.h), and back; moments and step counter stay.
   [[nodiscard]] io::TensorFile state_dict() const;

@@ -26,6 +26,7 @@ struct Trainer::Impl {
     Ticket ticket = 0;
     uint64_t first_step = 0;
     std::vector<std::vector<std::byte>> inputs;  ///< to run a step again that was not finite
+    std::vector<double> rates;                   ///< of each step
     std::optional<Failure> failure;              ///< they could not be submitted
     bool captures = false;
     uint64_t revision = 0;  ///< of the states, once these steps are done
@@ -91,6 +92,7 @@ struct Trainer::Impl {
   [[nodiscard]] bool skipsNonFinite(const detail::TrainedModel& model) const;
 
   [[nodiscard]] io::TensorFile checkpoint(const DataCursor& cursor) const;
+  [[nodiscard]] std::map<std::string, std::string, std::less<>> settings() const;
   DataCursor restore(const io::TensorFile& file);
   void reset(const ResetOptions& options);
   void replace(detail::ReplaceRequest request);

@@ -25,6 +25,13 @@ io::TensorFile Trainer::Impl::checkpoint(const DataCursor& cursor) const {
   return detail::formatCheckpoint(*model, state);
 }
 
+std::map<std::string, std::string, std::less<>> Trainer::Impl::settings() const {
+  auto model = shared->get();
+  detail::TrainingState state{.step = step, .seed = seed, .schedule = optimizer.lr, .cursor = {}, .infos = {}, .states = {}};
+  state.infos = detail::persistentStates(*model->states);
+  return detail::formatCheckpoint(*model, state).metadata;
+}
+
 DataCursor Trainer::Impl::restore(const io::TensorFile& file) {
   auto model = shared->get();
   ++revision;
@@ -109,6 +116,11 @@ void Trainer::reset(ResetOptions options) {
 io::TensorFile Trainer::checkpoint(const DataCursor& cursor) const {
   auto turn = impl_->look();
   return impl_->checkpoint(cursor);
+}
+
+std::map<std::string, std::string, std::less<>> Trainer::settings() const {
+  auto turn = impl_->look();
+  return impl_->settings();
 }
 
 DataCursor Trainer::restore(const io::TensorFile& file) {

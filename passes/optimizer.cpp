@@ -219,7 +219,7 @@ struct State {
       normalizeParts(parts);
       g.rows = b().reshape(packed(std::move(parts), "normalized"), rowsOf(trained.total));
     }
-    // A limit by value may make a number of NaN.
+    // A limit by value makes a number of an infinity.
     if (config.check_gradients && config.clip_grad_norm <= 0) checkNorm(g);
     if (config.clip_grad_value > 0) {
       ValueId below = b().make("min", {g.rows, b().constant(config.clip_grad_value, b().shapeOf(g.rows))});

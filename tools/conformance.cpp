@@ -69,10 +69,10 @@ Result<ExitCode> conformanceVerb(Arguments arguments) {
   options.choices("--device", {"reference", "vulkan"});
   options.list(files, "--file", "only this file, without its ending; may be given several times");
   options.choices("--file", conformance::knownFiles());
-  options.value(only, "--only", "only tests whose name has this in it");
+  options.value(only, "--only", "only tests whose name contains this");
   options.value(differences, "--first", "how many disagreements of a file are shown");
-  options.value(threads, "--threads", "threads that judge; 0 is one a core");
-  options.value(part, "--part", "K/N: every N-th test of a file from the K-th, for N processes side by side");
+  options.value(threads, "--threads", "threads that judge; 0: one per core");
+  options.value(part, "--part", "K/N: every N-th test of a file from the K-th, for N processes in parallel");
   options.flag(json, "--json", "print one JSON object");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;

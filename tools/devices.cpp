@@ -8,7 +8,7 @@ namespace lockstep::tools {
 
 Result<ExitCode> devicesVerb(Arguments arguments) {
   bool json = false;
-  Options options("lockstep devices", "Lists every device, best first, and which one 'auto' takes.");
+  Options options("lockstep devices", "Lists every device, best first, and says which one 'auto' chooses.");
   options.flag(json, "--json", "a JSON list for scripts");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;

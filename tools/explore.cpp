@@ -84,7 +84,7 @@ Result<ExitCode> exploreVerb(Arguments arguments) {
   Options options("lockstep explore", "Makes one HTML page that shows how a model became kernels.");
   options.argument(input, "NAME", "a sample, or a folder that --dump-ir wrote");
   options.value(device, "--device", "of a sample: auto, reference, vulkan, vulkan:N or vulkan:NAME");
-  options.value(output, "-o,--out", "the file, - for the terminal; without it NAME.html");
+  options.value(output, "-o,--out", "the file, - for the terminal; by default NAME.html");
   options.value(sources, "--sources", "where the model's source files lie, in this folder or one above it");
   options.flag(json, "--json", "only the data, on the terminal or with --out in a file");
   LS_TRY(const bool go, options.parse(arguments));

@@ -25,7 +25,7 @@ Result<ExitCode> fmtVerb(Arguments arguments) {
   std::vector<std::string> paths;
   bool check = false, json = false;
   Options options("lockstep fmt",
-                  "Gives WGSL files the standard layout: one statement a line, two spaces a level. Tokens, comments and line breaks\n"
+                  "Gives WGSL files the standard layout: one statement per line, two spaces per level. Tokens, comments and line breaks\n"
                   "within a statement stay. A file with syntax errors is left as it is.");
   options.arguments(paths, "FILE", "files to rewrite; - reads the standard input and prints the result");
   options.flag(check, "--check", "change nothing; name the files that would change and exit with 4");

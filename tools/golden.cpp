@@ -22,12 +22,13 @@ class Interpreter {
   Interpreter(const io::TensorFile& file, const std::string& name) : file_(file), name_(name) {}
 
   Result<GoldenFile> run() {
+    GoldenFile golden;
     if (file_.find("losses") != nullptr) {
-      LS_TRY(GoldenTraining training, readTraining());
-      return GoldenFile{.content = std::move(training)};
+      LS_TRY(golden.training, readTraining());
+    } else {
+      LS_TRY(golden.cases, readCases());
     }
-    LS_TRY(std::vector<GoldenCase> cases, readCases());
-    return GoldenFile{.content = std::move(cases)};
+    return golden;
   }
 
  private:

@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "frontend/io/safetensors.h"
@@ -44,8 +44,10 @@ struct GoldenTraining {
   bool recorded_in_f32 = false;                    ///< the source itself rounded to f32, so even an exact run differs
 };
 
+/// Either a training or cases.
 struct GoldenFile {
-  std::variant<std::vector<GoldenCase>, GoldenTraining> content;  ///< cases sorted by name
+  std::vector<GoldenCase> cases = {};  ///< sorted by name
+  std::optional<GoldenTraining> training = {};
 };
 
 /// Codes golden.metadata, golden.tensor, golden.case, golden.train, and those of io::readSafetensors.

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "backends/dispatch.h"
+#include "console/options.h"
 #include "frontend/io/npy.h"
 #include "ir/kernel/isolate_entry.h"
 #include "ir/kernel/literal.h"
@@ -321,6 +322,16 @@ Status checkGroups(const std::array<uint32_t, 3>& groups, const DeviceInfo& devi
   return Success{};
 }
 
+/// Only the reference looks at each index while it runs.
+Result<kernel::OutOfBounds> policyOn(const DeviceInfo& device, std::optional<kernel::OutOfBounds> wanted) {
+  const bool notices = device.kind == DeviceKind::Reference;
+  if (!wanted) return notices ? kernel::OutOfBounds::Trap : kernel::OutOfBounds::Clamp;
+  if (*wanted != kernel::OutOfBounds::Trap || notices) return *wanted;
+  return console::usage(
+      "value", fmt::format("--out-of-bounds trap: '{}' cannot report an index out of bounds, only the reference does", device.name),
+      "add --device reference, or choose clamp or zero");
+}
+
 }  // namespace
 
 bool hasPrint(const kernel::Module& module) {
@@ -330,8 +341,10 @@ bool hasPrint(const kernel::Module& module) {
 Result<KernelResult> runKernel(KernelRun run) {
   LS_TRY(kernel::Module module, kernel::isolateEntry(run.module, run.entry));
   LS_TRY(const kernel::ValidModule used, kernel::validate(std::move(module)));
+  LS_TRY(const ChosenDevice chosen, chooseDevice(run.device));
+  LS_TRY(const kernel::OutOfBounds policy, policyOn(chosen.info, run.out_of_bounds));
   KernelDispatch dispatch{
-      .module = passes::makeRobust(*used, run.out_of_bounds), .entry = {}, .groups = run.groups, .bindings = {}, .buffer_sizes = {}};
+      .module = passes::makeRobust(*used, policy), .entry = {}, .groups = run.groups, .bindings = {}, .buffer_sizes = {}};
   const auto immediate = std::ranges::find(used->globals, kernel::AddressSpace::Immediate, &GlobalVariable::space);
   if (immediate != used->globals.end() && !run.immediate.empty()) {
     LS_TRY(dispatch.immediates, makeBytes(run.immediate, *used, *immediate));
@@ -346,7 +359,6 @@ Result<KernelResult> runKernel(KernelRun run) {
     dispatch.buffer_sizes.push_back(bytes.size());
     buffers.push_back(std::move(bytes));
   }
-  LS_TRY(const ChosenDevice chosen, chooseDevice(run.device));
   LS_CHECK(checkGroups(run.groups, chosen.info));
   LS_TRY(const program::ValidProgram program, makeProgram(dispatch));
   LS_TRY(const std::unique_ptr<Backend> backend, openDevice(chosen.info));

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,8 @@ struct KernelRun {
   std::string immediate = {};        ///< for makeBytes(): the value of the immediate variable that the entry point uses
   std::string device = "auto";
   size_t repeat = 0;  ///< timed runs after the one whose results count
-  kernel::OutOfBounds out_of_bounds = kernel::OutOfBounds::Clamp;
+  /// Absent: what the device notices traps, elsewhere indices are clamped. Error "usage.value" for Trap on a device that notices nothing.
+  std::optional<kernel::OutOfBounds> out_of_bounds = kernel::OutOfBounds::Clamp;
   /// Gets what the run printed, also when it fails later on; not called where the device does not say.
   std::function<void(Printed)> on_print = {};
 };

@@ -8,6 +8,7 @@
 #include "console/color.h"
 #include "console/guarded_main.h"
 #include "console/verbose.h"
+#include "experiment/build_version.h"
 #include "ir/support/nearest.h"
 #include "tools/verb.h"
 
@@ -18,9 +19,9 @@ constexpr std::array kVerbs = {
     Verb{.name = "train", .summary = "train a sample model and report its progress", .function = trainVerb},
     Verb{.name = "devices", .summary = "list the devices and which one is chosen", .function = devicesVerb},
     Verb{.name = "doctor", .summary = "find out why a device is missing and what to do about it", .function = doctorVerb},
-    Verb{.name = "explain", .summary = "say what an error code means", .function = explainVerb},
+    Verb{.name = "explain", .summary = "say what an error code or a lint rule means", .function = explainVerb},
     Verb{.name = "check", .summary = "say what is wrong with WGSL files", .function = checkVerb},
-    Verb{.name = "reflect", .summary = "say what a WGSL file binds, and the limits that it needs", .function = reflectVerb},
+    Verb{.name = "reflect", .summary = "list what a WGSL file binds, and the limits that it needs", .function = reflectVerb},
     Verb{.name = "compile", .summary = "turn a kernel into SPIR-V, WGSL or kernel IR", .function = compileVerb},
     Verb{.name = "run", .summary = "run one kernel (.wgsl or .kir) on arrays", .function = runVerb},
     Verb{.name = "explore", .summary = "make a page that shows how a model became kernels", .function = exploreVerb},
@@ -29,7 +30,7 @@ constexpr std::array kVerbs = {
     Verb{.name = "verify", .summary = "compare a device with golden data", .function = verifyVerb},
     Verb{.name = "fmt", .summary = "give WGSL files the standard layout", .function = fmtVerb},
     Verb{.name = "conformance", .summary = "replay recorded WGSL suites and count what agrees", .function = conformanceVerb},
-    Verb{.name = "new", .summary = "make a folder with a program that trains a model of its own", .function = newVerb},
+    Verb{.name = "new", .summary = "make a folder with a program that trains its own model", .function = newVerb},
     Verb{.name = "manual", .summary = "print the manual page", .function = manualVerb},
     Verb{.name = "completions", .summary = "print what a shell needs to complete this command", .function = completionsVerb},
 };
@@ -87,7 +88,8 @@ Result<ExitCode> dispatch(Arguments arguments) {
     return ExitCode::Ok;
   }
   if (name == "--version") {
-    fmt::print("lockstep {}\n", LOCKSTEP_VERSION);
+    const std::string_view commit = experiment::kBuildCommit;
+    fmt::print("lockstep {}{}\n", experiment::kBuildVersion, commit.empty() ? "" : fmt::format(" ({})", commit));
     return ExitCode::Ok;
   }
   std::vector<std::string_view> names;
@@ -98,7 +100,11 @@ Result<ExitCode> dispatch(Arguments arguments) {
   return usage("verb", fmt::format("there is no verb '{}'", name), suggest(name, names));
 }
 
+std::string started_as = "lockstep";
+
 }  // namespace
+
+const std::string& startedAs() { return started_as; }
 
 std::span<const Verb> verbs() { return kVerbs; }
 
@@ -106,5 +112,6 @@ std::span<const Verb> verbs() { return kVerbs; }
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + (argc > 0 ? argc : 1));
+  if (argc > 0) lockstep::tools::started_as = argv[0];
   return lockstep::console::guardedMain(arguments, [&] { return lockstep::tools::dispatch(arguments); });
 }

@@ -41,7 +41,7 @@ std::string filledIn(std::string text, std::string_view key, std::string_view va
 Result<ExitCode> newVerb(Arguments arguments) {
   std::string name;
   bool json = false;
-  Options options("lockstep new", "Makes a folder with a program that trains a model of its own.");
+  Options options("lockstep new", "Makes a folder with a program that trains its own model. Refuses to overwrite an existing folder.");
   options.argument(name, "NAME", "of the folder and of the program");
   options.flag(json, "--json", "one JSON object for scripts");
   LS_TRY(const bool go, options.parse(arguments));

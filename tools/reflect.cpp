@@ -149,9 +149,10 @@ Result<ExitCode> reflectVerb(Arguments arguments) {
   std::string path, entry;
   std::vector<std::string> override_texts;
   bool json = false;
-  Options options("lockstep reflect",
-                  "Says what a program has to know of a WGSL file to run it: entry points with their workgroup sizes, bindings with their\n"
-                  "types and sizes, overrides, and which limits of WebGPU are needed. Sizes that depend on overrides need their values.");
+  Options options(
+      "lockstep reflect",
+      "Lists what a program has to know about a WGSL file to run it: entry points with their workgroup sizes, bindings with their\n"
+      "types and sizes, overrides, and which limits of WebGPU are needed. Sizes that depend on overrides need their values.");
   options.argument(path, "FILE", "a WGSL file");
   options.value(entry, "--entry", "only this entry point");
   options.list(override_texts, "--override", "NAME=NUMBER, the value of an override constant");

@@ -134,12 +134,14 @@ Result<ExitCode> runVerb(Arguments arguments) {
   options.list(outs, "--out", "G.B=FILE.npy, or G.B=- to print; of a stage: FILE.safetensors");
   options.value(inputs, "--inputs", "of a stage: its parameters, states and inputs (inputs.safetensors of the dump)");
   options.list(overrides, "--override", "NAME=NUMBER, the value of an override constant");
-  options.value(out_of_bounds, "--out-of-bounds",
-                "what an index outside does: clamp (of .wgsl when left out), zero, or trap (of .kir; only the reference reports it)");
+  options.value(
+      out_of_bounds, "--out-of-bounds",
+      "what an index out of bounds does: clamp (the default of .wgsl), zero, or trap, which only the reference can (its default of "
+      ".kir)");
   options.choices("--out-of-bounds", {"clamp", "zero", "trap"});
   options.value(device, "--device", "auto, reference, vulkan, vulkan:N or vulkan:NAME");
   options.choices("--device", {"auto", "reference", "vulkan"});
-  options.value(repeat, "--repeat", "run it so many times more, on what it left, and print how long one takes");
+  options.value(repeat, "--repeat", "run it this many more times, on what it left, and print how long one takes");
   options.flag(time, "--time", "the same as --repeat 10");
   options.flag(json, "--json", "one JSON object for scripts: the arrays of --out, or the outputs of a stage");
   LS_TRY(const bool go, options.parse(arguments));
@@ -151,10 +153,12 @@ Result<ExitCode> runVerb(Arguments arguments) {
   if (!inputs.empty()) return usage("inputs", "--inputs belongs to a .graph or .program; a kernel takes --bind");
 
   KernelRun run{.module = {}, .entry = entry, .immediate = immediate, .device = device, .repeat = static_cast<size_t>(repeat)};
-  if (out_of_bounds.empty()) out_of_bounds = path.ends_with(".wgsl") ? "clamp" : "trap";
-  const std::optional<kernel::OutOfBounds> policy = kernel::findOutOfBounds(out_of_bounds);
-  if (!policy) return usage("value", fmt::format("--out-of-bounds '{}' is not clamp, zero or trap", out_of_bounds));
-  run.out_of_bounds = *policy;
+  if (!out_of_bounds.empty()) {
+    run.out_of_bounds = kernel::findOutOfBounds(out_of_bounds);
+    if (!run.out_of_bounds) return usage("value", fmt::format("--out-of-bounds '{}' is not clamp, zero or trap", out_of_bounds));
+  } else if (!path.ends_with(".wgsl")) {
+    run.out_of_bounds = {};
+  }
   LS_TRY(run.groups, console::asUsage(parseGroups(dispatch)));
   LS_TRY(const auto override_values, parseOverrides(overrides));
   std::vector<Assignment> bound;

@@ -5,6 +5,8 @@
 
 namespace lockstep::tools {
 
-Result<ExitCode> trainVerb(Arguments arguments) { return experiment::trainCommand(examples::recipes(), arguments, "lockstep train"); }
+Result<ExitCode> trainVerb(Arguments arguments) {
+  return experiment::trainCommand(examples::recipes(), arguments, "lockstep train", startedAs() + " train");
+}
 
 }  // namespace lockstep::tools

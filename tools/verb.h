@@ -25,6 +25,9 @@ struct Verb {
   VerbFunction function;
 };
 
+/// What was typed for the command itself: "lockstep", "build/dev/tools/lockstep".
+const std::string& startedAs();
+
 /// Every verb, in the order of the help text.
 std::span<const Verb> verbs();
 

@@ -76,10 +76,10 @@ Result<ExitCode> verifyGolden(const std::string& path, const std::string& device
     if (!json) fmt::print("{}\n", reportText(report));
     reports.push_back(std::move(report));
   };
-  if (const auto* training = std::get_if<GoldenTraining>(&file.content)) {
+  if (const auto& training = file.training) {
     if (std::regex_search(training->model, pattern)) keep(runTraining(*executor, *training));
   } else {
-    for (const GoldenCase& golden : std::get<std::vector<GoldenCase>>(file.content)) {
+    for (const GoldenCase& golden : file.cases) {
       if (std::regex_search(golden.name, pattern)) keep(runCase(*executor, golden));
     }
   }

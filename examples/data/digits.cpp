@@ -103,11 +103,9 @@ std::filesystem::path findFile(const std::filesystem::path& folder, const std::s
       if (auto path = folder / (name + ending); std::filesystem::exists(path)) return path;
     }
   }
-  throw Error({.code = "data.digits",
-               .message = fmt::format("'{}' has no file {}-{}", folder.string(), stem, kind),
-               .where = {},
-               .notes = {},
-               .remedy = "--data names a folder with the four files of MNIST, packed (.gz) or not"});
+  throw Error(fail("data.digits", fmt::format("'{}' has no file {}-{}", folder.string(), stem, kind), {},
+                   "--data names a folder with the four files of MNIST, packed (.gz) or not")
+                  .diagnostics);
 }
 
 Digits readDigits(const std::filesystem::path& folder, const std::string& name) {
@@ -117,11 +115,10 @@ Digits readDigits(const std::filesystem::path& folder, const std::string& name) 
                     labels.shape.size() == 1 && labels.shape[0] == images.shape[0] &&
                     std::ranges::all_of(labels.data, [](uint8_t label) { return label < 10; });
   if (!fits) {
-    throw Error({.code = "data.digits",
-                 .message = fmt::format("the files of '{}' in '{}' are not pictures of 28 x 28 with a digit each", name, folder.string()),
-                 .where = {},
-                 .notes = {},
-                 .remedy = "--data names a folder with the four files of MNIST"});
+    throw Error(fail("data.digits",
+                     fmt::format("the files of '{}' in '{}' are not pictures of 28 x 28 with a digit each", name, folder.string()), {},
+                     "--data names a folder with the four files of MNIST")
+                    .diagnostics);
   }
   Digits digits{.pixels = {}, .labels = {labels.data.begin(), labels.data.end()}};
   for (const uint8_t pixel : images.data) digits.pixels.push_back(static_cast<float>(pixel) / 255);

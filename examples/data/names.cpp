@@ -78,11 +78,9 @@ std::vector<std::string> loadNames(const std::string& path, std::span<const char
     if (plain && line.size() >= shortest && line.size() <= longest) names.push_back(line);
   }
   if (!names.empty()) return names;
-  throw Error({.code = "data.names",
-               .message = fmt::format("'{}' has no name of {} to {} letters", path, shortest, longest),
-               .where = {},
-               .notes = {},
-               .remedy = "--data names a file of one name a line, in letters from a to z"});
+  throw Error(fail("data.names", fmt::format("'{}' has no name of {} to {} letters", path, shortest, longest), {},
+                   "--data names a file with one name per line, in letters from a to z")
+                  .diagnostics);
 }
 
 NameBatch nameBatch(std::span<const std::string> names, size_t length, int32_t first_letter, int32_t edge, int32_t padding) {

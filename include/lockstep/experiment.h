@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For programs that use an installed Lockstep: recipes, their data, and train(), which is the whole of a main function.
+// For programs that use an installed Lockstep: recipes, and train(), which is the whole of a main function.
 #pragma once
 
 #include "experiment/command_line.h"

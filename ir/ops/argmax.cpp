@@ -7,7 +7,9 @@ namespace lockstep::graph {
 extern const OpDef kArgmaxOp;
 constexpr OpDef kArgmaxOp{
     .name = "argmax",
-    .summary = "Position of the largest element along an axis, which is dropped; the lowest position where several are equal.",
+    .summary =
+        "Position of the largest element along an axis, which is dropped; the lowest position where several are equal, and that of the "
+        "first NaN where there is one.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand has numbers"}, {"C2", "the axis is within the rank"}},
     .operands = ConstantList<std::string_view>{"x"},
     .attributes = ConstantList<AttributeDef>{{"axis", AttributeKind::Integer, "the axis that is searched"}},

@@ -29,9 +29,11 @@ kernel::ValueId emit(ElementEmitter& e) {
   DType from = e.graph().typeOf(e.node().operands[0]).dtype, to = e.graph().typeOf(e.node().results[0]).dtype;
   Lanes::Id x = e.operand(0);
   if (from == to) return x;
+  // By the bits, so that a NaN is no 0 on any device.
+  if (from == DType::F32 && to == DType::Bool) return m.make(kernel::Op::Ne, {m.masked(m.bits(x), INT32_MAX), m.integer(0)});
   kernel::TypeTable& types = e.builder().types();
   Lanes::Id converted = e.builder().convert(types.scalarOrVector(types[kernelType(e.builder(), to)].scalar, e.width()), x);
-  if (from != DType::F32 || to == DType::Bool) return converted;
+  if (from != DType::F32) return converted;
   double highest = rangeOf(to).hi;
   Lanes::Id limit = laneConstant(e, to, highest), zero = laneConstant(e, to, 0);
   Lanes::Id above = m.make(kernel::Op::Ge, {x, m.number(highest + 1)});

@@ -38,10 +38,10 @@ std::vector<Tensor> evaluateCategorical(const EvaluateContext& c) {
   return evaluateByIndex(c, [&](std::vector<int64_t> index) {
     index.insert(index.begin() + static_cast<ptrdiff_t>(axis), 0);
     double best = -INFINITY, drawn = 0;
-    for (int64_t k = 0; k < classes; ++k) {
+    for (int64_t k = 0; k < classes && !std::isnan(best); ++k) {
       index[axis] = k;
       double score = logit(index) + gumbel(index);
-      if (score > best) {
+      if (score > best || std::isnan(score)) {
         best = score;
         drawn = static_cast<double>(k);
       }

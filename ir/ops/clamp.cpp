@@ -33,7 +33,7 @@ std::vector<ValueId> gradient(const GradientContext& g) {
 kernel::ValueId emit(ElementEmitter& e) {
   Lanes m(e);
   Bounds bounds = boundsOf(e.node().attributes);
-  return m.atMost(m.atLeast(e.operand(0), bounds.lo), bounds.hi);
+  return m.within(e.operand(0), bounds.lo, bounds.hi);
 }
 
 std::vector<Tensor> evaluateClamp(const EvaluateContext& c) {

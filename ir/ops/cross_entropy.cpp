@@ -174,7 +174,7 @@ std::vector<Tensor> evaluateCrossEntropy(const EvaluateContext& c) {
     bool inside = target >= 0 && target < static_cast<double>(classes);
     if (counts && inside) {
       loss = (1 - smoothing) * lossOf(static_cast<size_t>(target));
-      for (size_t i = 0; i < classes; ++i) loss += smoothing / static_cast<double>(classes) * lossOf(i);
+      for (size_t i = 0; smoothing != 0 && i < classes; ++i) loss += smoothing / static_cast<double>(classes) * lossOf(i);
       sum_of_weights += weights[static_cast<size_t>(target)];
     } else if (counts && c.operands.size() == 2) {
       sum_of_weights += 1;

@@ -82,7 +82,7 @@ Id scaledExp(Lanes& m, const ReducedExp& reduced) {
 }  // namespace
 
 Id emitExp(Lanes& m, Id x) {
-  Id bounded = m.atMost(m.atLeast(x, -105), 89);
+  Id bounded = m.within(x, -105, 89);
   return scaledExp(m, reduceExp(m, bounded));
 }
 
@@ -97,7 +97,7 @@ Id emitGaussian(Lanes& m, Id x, double factor) {
 
 // 2^k (e^r - 1) + (2^k - 1), at half the size since 2^128 is no number.
 Id emitExpm1(Lanes& m, Id x) {
-  Id bounded = m.atMost(m.atLeast(x, -25), 89);
+  Id bounded = m.within(x, -25, 89);
   ReducedExp reduced = reduceExp(m, bounded);
   Id below = m.sub(reduced.exponent, m.integer(1));
   Id half_scale = m.powerOfTwo(below);

@@ -2,8 +2,18 @@
 #include <cmath>
 
 #include "ir/ops/common.h"
+#include "ir/ops/lanes.h"
 
 namespace lockstep::graph {
+namespace {
+
+kernel::ValueId emit(ElementEmitter& e) {
+  Lanes m(e);
+  Lanes::Id x = e.operand(0);
+  return m.orNaN(x, m.make(kernel::Op::Exp, {x}));
+}
+
+}  // namespace
 
 extern const OpDef kExpOp;
 constexpr OpDef kExpOp{
@@ -14,8 +24,7 @@ constexpr OpDef kExpOp{
     .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("exp", c, {DType::F32}); },
     .gradient = GradientFn([](const GradientContext& g) { return std::vector{g.builder.mul(g.cotangents[0], g.results[0])}; }),
-    .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Exp, {e.operand(0)}); },
-                             .transcendental = true},
+    .lower = ElementLowering{.emit = emit, .transcendental = true},
     .alias = NoAlias{},
     .evaluate = [](const EvaluateContext& c) { return evaluateEach(c, [](double x) { return std::exp(x); }); },
     .cases = [] { return elementCases(1, -8, 8, 2.4e-6, "WGSL exp: 3 + 2 |x| units in the last place"); },

@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "ir/ops/common.h"
+#include "ir/ops/lanes.h"
 
 namespace lockstep::graph {
 namespace {
@@ -24,19 +27,38 @@ Shape withoutAxis(const Shape& shape, int64_t axis) {
   return Shape(std::move(dims));
 }
 
-/// The first position over `axes` where x equals `extremum` (both with all axes); the last one if there is none. Keeps the axes.
+/// The first position over `axes` where x is the `extremum` (both with all axes). Keeps the axes.
 ValueId firstPosition(Builder& b, ValueId x, ValueId extremum, const Axes& axes) {
   const Shape shape = b.shapeOf(x);
   int64_t count = 1;
   for (int64_t axis : axes) count *= shape.extent(static_cast<size_t>(axis));
   ValueId position = positions(b, shape, axes);
-  ValueId equal = b.make("equal", {x, b.broadcastTo(extremum, shape)});
+  ValueId equal = isExtremum(b, x, b.broadcastTo(extremum, shape));
   ValueId last = b.constant(static_cast<double>(count - 1), i32(shape));
   ValueId candidate = b.make("where", {equal, position, last});
   return b.make("reduce_min", {candidate}, {{"axes", axes}, {"keep_dims", true}});
 }
 
 }  // namespace
+
+kernel::ValueId emitExtremum(kernel::Builder& builder, kernel::Op op, kernel::ValueId a, kernel::ValueId b) {
+  const kernel::Type& type = builder.typeOf(a);
+  if (type.isInteger()) return builder.make(op, {a, b});
+  Lanes m(builder, type.width());
+  return op == kernel::Op::Max ? m.larger(a, b) : m.smaller(a, b);
+}
+
+ValueId isExtremum(Builder& builder, ValueId x, ValueId extremum) {
+  return builder.make(builder.typeOf(x).dtype == DType::F32 ? "same" : "equal", {x, extremum});
+}
+
+std::vector<ValueId> choiceGradient(const GradientContext& context, std::string_view chooses_a, std::string_view chooses_b) {
+  Builder& b = context.builder;
+  ValueId dy = context.cotangents[0], zero = b.constant(0, b.typeOf(dy));
+  std::vector<ValueId> operands(context.operands.begin(), context.operands.end());
+  ValueId only_a = b.make(chooses_a, operands), only_b = b.make(chooses_b, operands);
+  return {b.make("where", {only_b, zero, dy}), b.make("where", {only_a, zero, dy})};
+}
 
 Result<std::vector<TensorType>> inferExtremum(std::string_view op, const InferContext& context) {
   const TensorType& x = context.operands[0];
@@ -92,9 +114,9 @@ std::vector<Tensor> evaluateArgument(const EvaluateContext& context, bool (*bett
     index.insert(index.begin() + axis, 0);
     int64_t best = 0;
     double value = x(index);
-    for (int64_t i = 1; i < extent; ++i) {
+    for (int64_t i = 1; i < extent && !std::isnan(value); ++i) {
       index[static_cast<size_t>(axis)] = i;
-      if (!better(x(index), value)) continue;
+      if (!better(x(index), value) && !std::isnan(x(index))) continue;
       best = i;
       value = x(index);
     }

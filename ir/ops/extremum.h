@@ -11,6 +11,13 @@ namespace lockstep::graph {
 
 /// Of reduce_max and reduce_min. C1: the operand has numbers; C2: the axes, as inferReduced says.
 Result<std::vector<TensorType>> inferExtremum(std::string_view op, const InferContext& context);
+/// `op`, Max or Min, of two numbers of one kernel type; NaN where one of them is.
+kernel::ValueId emitExtremum(kernel::Builder& builder, kernel::Op op, kernel::ValueId a, kernel::ValueId b);
+/// Where `x` is its `extremum`, a tensor of the same shape; a NaN is one where the extremum is.
+ValueId isExtremum(Builder& builder, ValueId x, ValueId extremum);
+/// Of max and min: the gradient goes to the operand that the comparison of a and b chooses. Where a NaN is it chooses neither, and both get
+/// it.
+std::vector<ValueId> choiceGradient(const GradientContext& context, std::string_view chooses_a, std::string_view chooses_b);
 /// The first element (in row-major order of the reduced axes) that equals the result gets all.
 std::vector<ValueId> extremumGradient(const GradientContext& context);
 std::vector<OpCase> extremumCases();
@@ -19,7 +26,7 @@ std::vector<OpCase> extremumCases();
 Result<std::vector<TensorType>> inferArgument(std::string_view op, const InferContext& context);
 /// The lowest position along the attribute `axis` where `reduction` of it (reduce_max, reduce_min) stands.
 std::vector<ValueId> decomposeArgument(Builder& builder, const Node& node, ValueId x, std::string_view reduction);
-/// Strictly better elements win, so that the first of equal ones stays.
+/// Strictly better elements win, so that the first of equal ones stays; the first NaN wins over all.
 std::vector<Tensor> evaluateArgument(const EvaluateContext& context, bool (*better)(double candidate, double best));
 std::vector<OpCase> argumentCases();
 

@@ -21,7 +21,7 @@ std::vector<ValueId> gradient(const GradientContext& g) {
 kernel::ValueId emit(ElementEmitter& e) {
   Lanes m(e);
   Lanes::Id shifted = m.add(e.operand(0), 3.0);
-  return m.mul(m.atMost(m.atLeast(shifted, 0), 6), 1.0 / 6);
+  return m.mul(m.within(shifted, 0, 6), 1.0 / 6);
 }
 
 double hardSigmoid(double x) { return std::clamp(x + 3, 0.0, 6.0) / 6; }

@@ -11,17 +11,17 @@ std::vector<ValueId> gradient(const GradientContext& g) {
   Builder& b = g.builder;
   ValueId x = g.operands[0], dy = g.cotangents[0];
   const TensorType type = b.typeOf(x);
-  ValueId above = b.make("greater", {x, b.constant(-3, type)});
+  ValueId flat = b.make("less_equal", {x, b.constant(-3, type)});
   ValueId below = b.make("less", {x, b.constant(3, type)});
   ValueId slope = b.add(b.mul(x, 1.0 / 3), 0.5);
   ValueId upper = b.make("where", {below, b.mul(dy, slope), dy});
-  return {b.make("where", {above, upper, b.constant(0, type)})};
+  return {b.make("where", {flat, b.constant(0, type), upper})};
 }
 
 kernel::ValueId emit(ElementEmitter& e) {
   Lanes m(e);
   Lanes::Id x = e.operand(0);
-  Lanes::Id gate = m.atMost(m.atLeast(m.add(x, 3.0), 0), 6);
+  Lanes::Id gate = m.within(m.add(x, 3.0), 0, 6);
   return m.mul(x, m.mul(gate, 1.0 / 6));
 }
 

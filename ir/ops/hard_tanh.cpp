@@ -11,15 +11,15 @@ std::vector<ValueId> gradient(const GradientContext& g) {
   Builder& b = g.builder;
   ValueId x = g.operands[0];
   const TensorType type = b.typeOf(x);
-  ValueId above = b.make("greater", {x, b.constant(-1, type)});
-  ValueId below = b.make("less", {x, b.constant(1, type)});
-  ValueId inside = b.make("logical_and", {above, below});
-  return {b.make("where", {inside, g.cotangents[0], b.constant(0, type)})};
+  ValueId below = b.make("less_equal", {x, b.constant(-1, type)});
+  ValueId above = b.make("greater_equal", {x, b.constant(1, type)});
+  ValueId outside = b.make("logical_or", {below, above});
+  return {b.make("where", {outside, b.constant(0, type), g.cotangents[0]})};
 }
 
 kernel::ValueId emit(ElementEmitter& e) {
   Lanes m(e);
-  return m.atMost(m.atLeast(e.operand(0), -1), 1);
+  return m.within(e.operand(0), -1, 1);
 }
 
 double hardTanh(double x) { return std::clamp(x, -1.0, 1.0); }

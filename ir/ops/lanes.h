@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic for element lowerings that are longer than one instruction: every value is the emitted lanes of one element type.
+// Arithmetic for lowerings that are longer than one instruction: every value is the emitted lanes of one element type. A NaN is told by its
+// bits, in integers: a device may take it that no float is one.
 #pragma once
 
 #include <span>
@@ -11,7 +12,8 @@ namespace lockstep::graph {
 class Lanes {
  public:
   using Id = kernel::ValueId;
-  explicit Lanes(ElementEmitter& emitter) : emitter_(emitter), builder_(emitter.builder()) {}
+  explicit Lanes(ElementEmitter& emitter) : Lanes(emitter.builder(), emitter.width()) {}
+  Lanes(kernel::Builder& builder, uint32_t width) : builder_(builder), width_(width) {}
 
   Id number(double value);  ///< f32
   Id integer(int32_t value);
@@ -33,12 +35,17 @@ class Lanes {
   Id equal(Id a, double b) { return make(kernel::Op::Eq, {a, number(b)}); }
   Id both(Id a, Id b) { return make(kernel::Op::And, {a, b}); }
   Id either(Id a, Id b) { return make(kernel::Op::Or, {a, b}); }
-  Id isNaN(Id x);  ///< by the bits: a device may take it that no float is one
+  Id isNaN(Id x);
+  Id orNaN(Id x, Id value) { return select(isNaN(x), x, value); }  ///< the value, or x where that is NaN
   /// condition ? yes : no
   Id select(Id condition, Id yes, Id no) { return make(kernel::Op::Select, {no, yes, condition}); }
-  /// x within [lo, hi]; a NaN stays one, which clamp does not promise.
+  /// x within [lo, hi]; a NaN stays one, which the builtins do not promise.
   Id atLeast(Id x, double lo);
   Id atMost(Id x, double hi);
+  Id within(Id x, double lo, double hi);
+  /// The larger or smaller of two; NaN where one of them is.
+  Id larger(Id a, Id b) { return extremum(kernel::Op::Max, a, b); }
+  Id smaller(Id a, Id b) { return extremum(kernel::Op::Min, a, b); }
   /// `magnitude`, negated where `sign` is below 0.
   Id withSign(Id magnitude, Id sign);
 
@@ -56,10 +63,12 @@ class Lanes {
   Id polynomial(Id x, std::span<const float> coefficients);
 
  private:
-  kernel::TypeId type(kernel::Scalar scalar) { return builder_.types().scalarOrVector(scalar, emitter_.width()); }
+  kernel::TypeId type(kernel::Scalar scalar) { return builder_.types().scalarOrVector(scalar, width_); }
+  Id constant(Id scalar);
+  Id extremum(kernel::Op op, Id a, Id b);
 
-  ElementEmitter& emitter_;
   kernel::Builder& builder_;
+  uint32_t width_;
 };
 
 }  // namespace lockstep::graph

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <limits>
 
 #include "ir/ops/common.h"
+#include "ir/ops/extremum.h"
 #include "ir/ops/window.h"
 
 namespace lockstep::graph {
@@ -60,9 +62,9 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
   ValueId y = reduceKernel(b, "reduce_max", seen, windows);
   int64_t count = 1;
   for (const Window& window : windows) count *= window.kernel;
-  ValueId below = b.make("less", {seen, overKernel(b, y, windows)});
+  ValueId largest = isExtremum(b, seen, overKernel(b, y, windows));
   ValueId beyond = b.constant(static_cast<double>(count), i32(shape)), position = kernelPositions(b, windows, shape);
-  ValueId candidate = b.make("where", {below, beyond, position});
+  ValueId candidate = b.make("where", {largest, position, beyond});
   return {y, b.neg(reduceKernel(b, "reduce_max", b.neg(candidate), windows))};
 }
 
@@ -75,7 +77,7 @@ std::vector<Tensor> evaluateMaxPool(const EvaluateContext& c) {
     double best = 0;
     int64_t chosen = -1, next = 0;
     visitWindow(windows, shape, position, [&](const std::vector<int64_t>& index, bool inside) {
-      if (inside && (chosen < 0 || x(index) > best)) {
+      if (inside && (chosen < 0 || x(index) > best || (std::isnan(x(index)) && !std::isnan(best)))) {
         best = x(index);
         chosen = next;
       }
@@ -106,7 +108,9 @@ std::vector<OpCase> cases() {
 extern const OpDef kMaxPoolOp;
 constexpr OpDef kMaxPoolOp{
     .name = "max_pool",
-    .summary = "The largest element of each window of x [B, C, S...], and its row-major position in the window; the first one of equals.",
+    .summary =
+        "The largest element of each window of x [B, C, S...], NaN where one of them is, and its row-major position in the window; the "
+        "first one of equals.",
     .constraints =
         ConstantList<Constraint>{{"C1", "x is f32 with a rank of at least 3"},
                                  {"C2", "one number a spatial axis, kernel and stride at least 1, padding from 0 to half the kernel"},

@@ -1,30 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include "ir/ops/common.h"
+#include "ir/ops/extremum.h"
 
 namespace lockstep::graph {
-namespace {
-
-std::vector<ValueId> gradient(const GradientContext& g) {
-  Builder& b = g.builder;
-  ValueId dy = g.cotangents[0], zero = b.constant(0, b.typeOf(dy)), chose_a = b.make("less", {g.operands[0], g.operands[1]});
-  return {b.make("where", {chose_a, dy, zero}), b.make("where", {chose_a, zero, dy})};
-}
-
-}  // namespace
 
 extern const OpDef kMinOp;
 constexpr OpDef kMinOp{
     .name = "min",
-    .summary = "Smaller of two tensors, element by element; where they are equal the gradient goes to b.",
+    .summary = "Smaller of two tensors, element by element, NaN where one of them is; where they are equal the gradient goes to b.",
     .constraints =
         ConstantList<Constraint>{{"C1", "operands have the same element type, f32, i32 or u32"}, {"C2", "operands have the same shape"}},
     .operands = ConstantList<std::string_view>{"a", "b"},
     .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("min", c, {DType::F32, DType::I32, DType::U32}); },
-    .gradient = GradientFn(gradient),
-    .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Min, {e.operand(0), e.operand(1)}); }},
+    .gradient = GradientFn([](const GradientContext& g) { return choiceGradient(g, "less", "greater_equal"); }),
+    .lower =
+        ElementLowering{.emit = [](ElementEmitter& e) { return emitExtremum(e.builder(), kernel::Op::Min, e.operand(0), e.operand(1)); }},
     .alias = NoAlias{},
-    .evaluate = [](const EvaluateContext& c) { return evaluateEach(c, [](double a, double b) { return a < b ? a : b; }); },
+    .evaluate = [](const EvaluateContext& c) { return evaluateEach(c, [](double a, double b) { return a < b || std::isnan(a) ? a : b; }); },
     .cases = [] { return elementCases(2, -2, 2, 0, kExactReason); },
 };
 

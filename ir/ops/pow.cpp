@@ -61,7 +61,7 @@ Id emitExp2(Lanes& m, Parts x) {
   static constexpr std::array kExp2{0.693147182f,   0.240226507f,   0.0555032119f,
                                     0.00961799547f, 0.00134029461f, 0.000154788329f};  // (2^r - 1) / r for |r| <= 0.51
   Id beyond = m.greater(m.abs(x.high), 160);
-  Id high = m.atMost(m.atLeast(x.high, -160), 160), zero = m.number(0);
+  Id high = m.within(x.high, -160, 160), zero = m.number(0);
   Id low = m.select(beyond, zero, x.low);
   Id n = m.round(high);
   Id r = m.add(m.sub(high, n), low);
@@ -82,7 +82,7 @@ kernel::ValueId emit(ElementEmitter& e) {
   log.high = m.select(is_zero, lowest, m.select(is_infinite, highest, log.high));
   log.low = m.select(m.either(is_zero, is_infinite), zero, log.low);
   // From 2^32 on every power of a f32 other than 1 is 0 or infinity; the bound keeps infinities out of the products.
-  Id bounded = m.atMost(m.atLeast(exponent, -0x1p39), 0x1p39), high = m.leading12Bits(bounded), low = m.sub(bounded, high);
+  Id bounded = m.within(exponent, -0x1p39, 0x1p39), high = m.leading12Bits(bounded), low = m.sub(bounded, high);
   Id main = m.mul(high, log.high), rest = m.mul(low, log.high);
   rest = m.add(rest, m.mul(bounded, log.low));
   Id value = emitExp2(m, {main, rest});

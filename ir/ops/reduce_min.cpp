@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include "ir/ops/common.h"
@@ -18,7 +19,7 @@ double neutral(DType dtype) {
 extern const OpDef kReduceMinOp;
 constexpr OpDef kReduceMinOp{
     .name = "reduce_min",
-    .summary = "Smallest element over some axes; where several are equal the gradient goes to the first.",
+    .summary = "Smallest element over some axes, NaN where one of them is; where several are equal the gradient goes to the first.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand has numbers"}, {"C2", "axes are ascending, unique and within the rank"}},
     .operands = ConstantList<std::string_view>{"x"},
     .attributes = ConstantList<AttributeDef>{{"axes", AttributeKind::Integers, "the axes that are reduced"},
@@ -29,11 +30,11 @@ constexpr OpDef kReduceMinOp{
                             .keep_dims = [](const Node& node) { return node.attributes.get<bool>("keep_dims"); },
                             .neutral = neutral,
                             .combine = [](kernel::Builder& b, kernel::ValueId acc,
-                                          kernel::ValueId x) { return b.make(kernel::Op::Min, {acc, x}); }},
+                                          kernel::ValueId x) { return emitExtremum(b, kernel::Op::Min, acc, x); }},
     .alias = NoAlias{},
     .evaluate =
         [](const EvaluateContext& c) {
-          return evaluateReduced(c, [](double accumulated, double x) { return x < accumulated ? x : accumulated; });
+          return evaluateReduced(c, [](double accumulated, double x) { return x < accumulated || std::isnan(x) ? x : accumulated; });
         },
     .cases = extremumCases,
 };

@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ops/common.h"
+#include "ir/ops/lanes.h"
 
 namespace lockstep::graph {
 namespace {
 
 std::vector<ValueId> gradient(const GradientContext& g) {
   Builder& b = g.builder;
-  // The result is positive exactly where the operand is, and it is the one of the two that is kept for the backward pass.
+  // Of operand and result the result is kept for the backward pass. It is never below 0, and a NaN is not equal to 0.
   ValueId y = g.results[0], zero = b.constant(0, b.typeOf(y));
-  return {b.make("where", {b.make("greater", {y, zero}), g.cotangents[0], zero})};
+  return {b.make("where", {b.make("less_equal", {y, zero}), zero, g.cotangents[0]})};
+}
+
+// As integers the numbers with a sign, from -0 to -infinity, are the lowest; NaNs with a sign are above them.
+kernel::ValueId emit(ElementEmitter& e) {
+  constexpr int32_t kMinusInfinity = INT32_MIN | 0x7f800000;
+  Lanes m(e);
+  Lanes::Id x = e.operand(0);
+  Lanes::Id is_negative = m.make(kernel::Op::Le, {m.bits(x), m.integer(kMinusInfinity)});
+  return m.select(is_negative, m.number(0), x);
 }
 
 }  // namespace
@@ -16,17 +26,15 @@ std::vector<ValueId> gradient(const GradientContext& g) {
 extern const OpDef kReluOp;
 constexpr OpDef kReluOp{
     .name = "relu",
-    .summary = "The operand where it is positive, else 0; the gradient at 0 is 0.",
+    .summary = "The operand where it is positive or NaN, else 0; the gradient at 0 is 0 and at NaN 1.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
     .operands = ConstantList<std::string_view>{"x"},
     .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) { return inferSame("relu", c, {DType::F32}); },
     .gradient = GradientFn(gradient),
-    .lower =
-        ElementLowering{
-            .emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Max, {e.operand(0), laneConstant(e, DType::F32, 0)}); }},
+    .lower = ElementLowering{.emit = emit},
     .alias = NoAlias{},
-    .evaluate = [](const EvaluateContext& c) { return evaluateEach(c, [](double x) { return x > 0 ? x : 0.0; }); },
+    .evaluate = [](const EvaluateContext& c) { return evaluateEach(c, [](double x) { return x <= 0 ? 0.0 : x; }); },
     .cases = [] { return elementCases(1, -2, 2, 0, kExactReason); },
 };
 

@@ -91,7 +91,7 @@ ValueId probabilities(Builder& b, const Node& node, const Extents& e, ValueId gr
   if (node.attributes.get<bool>("causal") && offset < e.keys - 1) {
     Shape shape = b.shapeOf(scores);
     ValueId behind = hidden(b, e, offset, shape);
-    scores = b.make("where", {behind, b.constant(std::numeric_limits<float>::lowest(), shape), scores});
+    scores = b.make("where", {behind, b.constant(-std::numeric_limits<double>::infinity(), shape), scores});
   }
   return b.make("softmax", {scores});
 }

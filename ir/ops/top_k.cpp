@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "ir/ops/common.h"
@@ -50,7 +51,9 @@ std::vector<Tensor> evaluateTopK(const EvaluateContext& c) {
     std::iota(left.begin(), left.end(), 0);
     for (int64_t place = 0; place < k; ++place) {
       auto best = left.begin();
-      for (auto i = left.begin(); i != left.end(); ++i) best = at(*i) > at(*best) ? i : best;
+      for (auto i = left.begin(); i != left.end(); ++i) {
+        if (at(*i) > at(*best) || (std::isnan(at(*i)) && !std::isnan(at(*best)))) best = i;
+      }
       auto to = static_cast<size_t>((outer * k + place) * stride + inner);
       values.data[to] = at(*best);
       indices.data[to] = static_cast<double>(*best);
@@ -73,7 +76,9 @@ std::vector<OpCase> cases() {
 extern const OpDef kTopKOp;
 constexpr OpDef kTopKOp{
     .name = "top_k",
-    .summary = "The k largest elements of each line along an axis, largest first, and where each one was; of equal ones the first.",
+    .summary =
+        "The k largest elements of each line along an axis, largest first, and where each one was; of equal ones the first, NaN is the "
+        "largest.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand has numbers"},
                                             {"C2", "the axis is within the rank"},
                                             {"C3", "k is at least 1 and at most the extent of the axis"},

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "experiment/report.h"
 #include "tests/browser/browser.h"
 #include "tests/cli/process.h"
 
@@ -103,6 +104,54 @@ TEST_F(ReportPage, model_and_memory_say_what_they_show) {
   browser.move(x, y);
   const std::string note = ask(browser, "byId('memory-note').textContent");
   EXPECT_EQ(note.find(data["memory"][0]["name"].get<std::string>() + ": "), 0u) << note;
+  EXPECT_EQ(Json(browser.complaints()).dump(), "[]");
+}
+
+/// A run with measurements of several kinds.
+std::string pageOfMetrics() {
+  experiment::ReportData data;
+  data.recipe = "made";
+  data.running = true;
+  data.history.losses = {4, 3, 2, 1};
+  data.facts.outline.boxes = {{"x", "input", "f32[2]", 0}};
+  const std::vector<double> exact{0.01, 0.4, 0.9}, error{100, 10, 1};
+  for (int64_t i = 0; i < 3; ++i) {
+    data.history.reports.push_back({.step = i + 1,
+                                    .metrics = {{"train_exact", exact[static_cast<size_t>(i)]},
+                                                {"heldout_exact", exact[static_cast<size_t>(i)] / 2},
+                                                {"test_loss", 5 - static_cast<double>(i)},
+                                                {"worst_error", error[static_cast<size_t>(i)]}},
+                                    .lr = 0.5,
+                                    .grad_norm = 2});
+    data.exhibits.push_back({.step = i + 1, .name = "lines", .text = "made at " + std::to_string(i + 1)});
+  }
+  return experiment::reportPage(data);
+}
+
+TEST_F(ReportPage, metrics_have_the_charts_that_suit_them) {
+  ASSERT_TRUE(io::writeFileAtomically(scratch_ / "metrics.html", std::string_view(pageOfMetrics())).ok());
+  Browser browser(scratch_);
+  browser.open("file://" + (scratch_ / "metrics.html").string());
+  // What was measured on the training data and on held-out data shares a chart; a measured loss is in the chart of the loss.
+  EXPECT_EQ(ask(browser, "[...document.querySelectorAll('#metrics svg')].map((svg) => svg.dataset.metric)"),
+            Json({"exact", "worst_error", "gradient norm"}));
+  EXPECT_EQ(ask(browser, "document.querySelectorAll('#metrics svg[data-metric=exact] .metric').length"), 2);
+  EXPECT_EQ(ask(browser, "document.querySelectorAll('#loss .metric').length"), 1);
+  EXPECT_EQ(ask(browser, "byId('loss-keys').textContent.trim()"), "test_loss");
+  // A share is not drawn on a logarithmic axis, however far it rose; an error that falls a hundredfold is.
+  const auto titles = [&](const std::string& metric) {
+    return ask(browser,
+               "[...document.querySelectorAll('#metrics svg[data-metric=" + metric + "] text')].map((node) => node.textContent).join()")
+        .get<std::string>();
+  };
+  EXPECT_EQ(titles("exact").find("logarithmic"), std::string::npos) << titles("exact");
+  EXPECT_NE(titles("worst_error").find("worst_error (logarithmic)"), std::string::npos) << titles("worst_error");
+  // Every exhibit is in the page, the last one is shown first.
+  EXPECT_EQ(ask(browser, "document.querySelector('figure pre').textContent"), "made at 3");
+  EXPECT_EQ(ask(browser, "document.querySelector('figcaption').textContent"), "lines, step 3");
+  ask(browser, "document.querySelector('figcaption input').value = 0, document.querySelector('figcaption input').oninput(), 1");
+  EXPECT_EQ(ask(browser, "document.querySelector('figure pre').textContent"), "made at 1");
+  EXPECT_NE(ask(browser, "byId('subtitle').textContent").get<std::string>().find("still running"), std::string::npos);
   EXPECT_EQ(Json(browser.complaints()).dump(), "[]");
 }
 

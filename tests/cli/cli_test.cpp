@@ -71,6 +71,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"manual extra", 2, "usage.argument"}, Mistake{"doctor extra", 2, "usage.argument"},
         Mistake{"profile sine --device nonsense", 3, "nonsense"}, Mistake{"profile sine --steps 0", 2, "usage.steps"},
         Mistake{"run x.graph --inputs no-such-file", 4, "file.read"}, Mistake{"run x.graph", 2, "usage.inputs"},
+        Mistake{"train sine --no-out --data no-such-folder", 2, "usage.data: 'sine' makes its own data"},
+        Mistake{"train", 2, "usage.sample"},
         Mistake{"train mnist-cnn --no-out --data no-such-folder --device reference", 4, "no-such-folder"},
         Mistake{"verify golden", 2, "usage.value"}, Mistake{"verify goldn x", 2, "did you mean 'golden'?"},
         Mistake{"verify golden no-such-file", 4, "file.read"}, Mistake{"explain matmul.C33", 2, "did you mean 'matmul.C3'?"},
@@ -94,6 +96,10 @@ TEST_F(Cli, explains_codes_of_the_page_and_constraints_of_ops) {
   EXPECT_TRUE(run("explain file.directory").out.ends_with("\ndocs/errors.md#file.directory\n"));
   EXPECT_TRUE(run("explain vulkan.loader").out.ends_with("\ndocs/errors.md#vulkan.loader\n"));
   EXPECT_TRUE(run("explain concat.C2").out.ends_with("\ndocs/ops.md#concat\n"));
+  // What `check` prints in a warning.
+  EXPECT_TRUE(run("explain wgsl.lint").out.ends_with("\ndocs/errors.md#wgsl.lint\n"));
+  EXPECT_TRUE(run("explain lockstep.index_wraps").out.ends_with("\ndocs/errors.md#lockstep.index_wraps\n"));
+  EXPECT_TRUE(run("explain vulkan.vkQueueSubmit").out.ends_with("\ndocs/errors.md\n"));
 }
 
 TEST_F(Cli, errors_are_coloured_when_asked_for) {
@@ -174,14 +180,33 @@ TEST_F(Cli, golden_case_of_each_status) {
   EXPECT_EQ(run("verify golden " + path + " --device evaluate --filter '('").status, 2);
 }
 
-TEST_F(Cli, interrupted_run_ends_in_order) {
-  const std::string folder = scratch_ / "stopped", err = scratch_ / "err";
-  const std::string command = std::string("timeout --preserve-status -s INT 2 " LOCKSTEP_TOOL) +
-                              " train sine --device reference --steps 100000000 --quiet --out " + folder + " >" + err + " 2>&1";
-  const int raw = std::system(command.c_str());
-  ASSERT_TRUE(WIFEXITED(raw));
-  EXPECT_EQ(WEXITSTATUS(raw), 130) << *io::readTextFile(err);
-  EXPECT_TRUE(std::filesystem::exists(folder + "/checkpoint.safetensors"));
+TEST_F(Cli, every_signal_that_asks_for_the_end_stops_a_run_cleanly) {
+  const std::string out = scratch_ / "out";
+  for (const std::string signal : {"INT", "TERM", "HUP"}) {
+    const std::string folder = scratch_ / signal;
+    const std::string command = "timeout --preserve-status -s " + signal + " 2 " LOCKSTEP_TOOL +
+                                " train sine --device reference --steps 100000000 --quiet --out " + folder + " >" + out + " 2>&1";
+    const int raw = std::system(command.c_str());
+    ASSERT_TRUE(WIFEXITED(raw)) << signal;
+    EXPECT_EQ(WEXITSTATUS(raw), 130) << signal << *io::readTextFile(out);
+    EXPECT_TRUE(std::filesystem::exists(folder + "/checkpoint.safetensors")) << signal;
+    // The last line can be pasted.
+    const std::string text = *io::readTextFile(out), hint = "to resume: ";
+    ASSERT_NE(text.find(hint), std::string::npos) << text;
+    const std::string resume = text.substr(text.find(hint) + hint.size());
+    EXPECT_EQ(resume, LOCKSTEP_TOOL " train sine --resume --out " + folder + "\n");
+  }
+}
+
+TEST_F(Cli, train_without_a_name_lists_the_samples) {
+  const Outcome none = run("train");
+  EXPECT_EQ(none.status, 2);
+  const Outcome help = run("train --help");
+  EXPECT_EQ(help.status, 0);
+  for (const char* sample : {"addition ", "sine ", "tic-tac-toe "}) {
+    EXPECT_NE(none.err.find("note: " + std::string(sample)), std::string::npos) << none.err;
+    EXPECT_NE(help.out.find("  " + std::string(sample)), std::string::npos) << help.out;
+  }
 }
 
 TEST_F(Cli, checkpoint_of_another_model_is_incompatible) {

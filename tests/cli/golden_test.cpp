@@ -46,7 +46,7 @@ std::string codeOf(const io::TensorFile& file, const std::string& name = "train_
 TEST(Golden, case_has_its_parts_and_attributes) {
   const auto file = interpretGolden(opFile(), "ops.safetensors");
   ASSERT_TRUE(file.ok()) << toString(file.diagnostics());
-  const auto& cases = std::get<std::vector<GoldenCase>>(file->content);
+  const auto& cases = file->cases;
   ASSERT_EQ(cases.size(), 1u);
   const GoldenCase& one = cases.front();
   EXPECT_EQ(one.op, "sum");
@@ -62,7 +62,7 @@ TEST(Golden, case_has_its_parts_and_attributes) {
 TEST(Golden, training_run_has_its_parts) {
   const auto file = interpretGolden(trainFile(), "/data/train_mlp_sgd.safetensors");
   ASSERT_TRUE(file.ok()) << toString(file.diagnostics());
-  const auto& training = std::get<GoldenTraining>(file->content);
+  const auto& training = *file->training;
   EXPECT_EQ(training.model, "mlp_sgd");
   EXPECT_EQ(training.optimizer.kind, passes::OptimizerKind::Sgd);
   EXPECT_EQ(training.optimizer.momentum, 0.9);
@@ -78,7 +78,7 @@ TEST(Golden, decay_in_words_spares_biases_and_norms) {
   file.metadata["mlp"] = R"({"optimizer": {"kind": "adamw", "lr": 1, "decay": "weights only"}})";
   const auto result = interpretGolden(file, "train_mlp.safetensors");
   ASSERT_TRUE(result.ok());
-  const auto& training = std::get<GoldenTraining>(result->content);
+  const auto& training = *result->training;
   EXPECT_FALSE(training.decays("l1.b"));
   EXPECT_FALSE(training.decays("lnf.g"));
   EXPECT_TRUE(training.decays("tok_emb"));

@@ -175,6 +175,22 @@ TEST_F(Run, an_index_out_of_bounds_is_named_in_the_wgsl_and_comes_after_what_was
       << outcome.err;
 }
 
+TEST_F(Run, a_trap_on_a_device_that_cannot_trap_is_refused) {
+  if (testing::runTool(scratch_, "train sine --device vulkan --steps 1 --no-out").status == 3) GTEST_SKIP() << "there is no Vulkan device";
+  ASSERT_TRUE(io::writeFileAtomically(scratch_ / "print.wgsl", kPrints).ok());
+  const std::string file = (scratch_ / "print.wgsl").string();
+  const Outcome trap = testing::runTool(scratch_, "run " + file + " --device vulkan --bind 0.0=iota:f32[7] --out-of-bounds trap");
+  EXPECT_EQ(trap.status, 2);
+  EXPECT_NE(trap.err.find("usage.value: --out-of-bounds trap: "), std::string::npos) << trap.err;
+  EXPECT_NE(trap.err.find("only the reference does\n  help: add --device reference"), std::string::npos) << trap.err;
+  // Without the option a .kir file traps where the device can, and else is clamped.
+  const std::string kir = (scratch_ / "print.kir").string(), bind = " --bind 0.0=iota:f32[7] --out 0.0=-";
+  ASSERT_EQ(testing::runTool(scratch_, "compile " + file + " -o " + kir).status, 0);
+  EXPECT_EQ(testing::runTool(scratch_, "run " + kir + " --device reference" + bind).status, 4);
+  EXPECT_EQ(testing::runTool(scratch_, "run " + kir + " --device vulkan" + bind).out,
+            testing::runTool(scratch_, "run " + file + " --device vulkan" + bind).out);
+}
+
 TEST_F(Run, bindings_hold_f16) {
   ASSERT_TRUE(
       io::writeFileAtomically(scratch_ / "half.wgsl", std::string_view("enable f16;\n"

@@ -32,6 +32,12 @@ TEST(Curve, many_values_share_dots_and_gaps_stay) {
   EXPECT_TRUE(drawCurve({}, 20, 2).empty());
 }
 
+TEST(Sparkline, last_values_between_the_smallest_and_the_largest) {
+  EXPECT_EQ(sparkline(std::vector<double>{9, 0, 1, 2, NAN, 7}, 5), "▁▂▃ █");
+  EXPECT_EQ(sparkline(std::vector<double>{3, 3}, 5), "▁▁");
+  EXPECT_EQ(sparkline({}, 5), "");
+}
+
 TEST(Terminal, text_is_cut_between_characters) {
   EXPECT_EQ(cutToColumns("abc", 2), "ab");
   EXPECT_EQ(cutToColumns("äöü", 2), "äö");

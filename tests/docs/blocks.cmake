@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# lockstep_doc_blocks(<file> <page> <output>): writes the C++ blocks of a page, one after the other, as one program. Definitions of types stay
-# outside of functions; all other blocks become the body of main(), in order, so that a block may use what one before it made, and what
-# LOCKSTEP_DOC_SETUP of tests/docs/preamble/<page>.h makes. A page whose block has a main() of its own is that program.
+# lockstep_doc_blocks(<file> <page> <output>): writes the C++ blocks of a page, one after the other, as one program. Lines of #include come first;
+# definitions of types stay outside of functions; all other blocks become the body of main(), in order, so that a block may use what one
+# before it made, and what LOCKSTEP_DOC_SETUP of tests/docs/preamble/<page>.h makes. A page whose block has a main() of its own is that
+# program.
 function(lockstep_doc_blocks file page output)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${file})
   file(READ ${PROJECT_SOURCE_DIR}/${file} text)
@@ -10,11 +11,16 @@ function(lockstep_doc_blocks file page output)
   string(REPLACE "[" "<open>" text "${text}")
   string(REPLACE "]" "<close>" text "${text}")
   string(REGEX MATCHALL "\n```cpp\n([^`]*)```" blocks "${text}")
+  set(includes "")
   set(types "")
   set(body "")
   foreach(block IN LISTS blocks)
     string(REGEX REPLACE "^\n```cpp\n" "" block "${block}")
     string(REGEX REPLACE "```$" "" block "${block}")
+    string(REGEX MATCHALL "#include [^\n]*\n" lines "${block}")
+    string(APPEND includes ${lines})
+    string(REGEX REPLACE "#include [^\n]*\n" "" block "${block}")
+    string(REGEX REPLACE "^\n+" "" block "${block}")
     if(block MATCHES "^struct ")
       string(APPEND types "${block}\n")
     else()
@@ -24,7 +30,7 @@ function(lockstep_doc_blocks file page output)
   if(NOT blocks)
     message(FATAL_ERROR "${file} has no C++ block")
   endif()
-  set(program "// Made from ${file}.\n#include \"tests/docs/preamble/${page}.h\"\n\n${types}")
+  set(program "// Made from ${file}.\n${includes}#include \"tests/docs/preamble/${page}.h\"\n\n${types}")
   if(NOT types MATCHES "int main\\(\\)")
     string(APPEND program "#ifndef LOCKSTEP_DOC_SETUP\n#define LOCKSTEP_DOC_SETUP\n#endif\nint main() {\n  LOCKSTEP_DOC_SETUP\n${body}}\n")
   endif()

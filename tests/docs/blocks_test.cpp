@@ -67,11 +67,12 @@ struct Exempt {
 };
 constexpr std::array kExempt{
     Exempt{"README.md", "console", "./dev train      #", "installs packages; CI starts with ./dev test"},
-    Exempt{"docs/first_model.md", "console", "./dev run new my_model", "builds all of this again; tests/package does these steps"},
-    Exempt{"docs/install.md", "console", "lockstep new my_model", "needs an installed library; tests/package does these steps"},
-    Exempt{"docs/install.md", "console", "./dev build lockstep lockstep_tool", "builds all of this again; tests/package installs"},
-    Exempt{"docs/install.md", "console", "export PKG_CONFIG_PATH", "needs an installed library; tests/package does these steps"},
-    Exempt{"docs/install.md", "console", "lockstep manual | man", "man may be missing; tests/package looks at both outputs"},
+    Exempt{"docs/first_model.md", "console", "LOCKSTEP_PRESET=release ./dev",
+           "builds all of this again; tests/package/fresh_tree.sh runs it"},
+    Exempt{"docs/install.md", "console", "LOCKSTEP_PRESET=release ./dev", "builds all of this again; tests/package/fresh_tree.sh runs it"},
+    Exempt{"docs/install.md", "console", "lockstep new my_model", "needs an installed library; tests/package/fresh_tree.sh runs it"},
+    Exempt{"docs/install.md", "console", "export PKG_CONFIG_PATH", "needs an installed library; tests/package/fresh_tree.sh runs it"},
+    Exempt{"docs/install.md", "console", "lockstep manual | man", "needs an installed command; tests/package/fresh_tree.sh runs it"},
     Exempt{"docs/install.md", "cmake", "find_package(lockstep", "a part of a CMakeLists.txt; tests/package/consumer has it"},
     Exempt{"docs/install.md", "cmake", "add_subdirectory(", "a part of a CMakeLists.txt; tests/package/consumer has it"},
     Exempt{"docs/install.md", "cpp", "#include <lockstep/", "paths of an installed library; tests/package compiles these includes"},
@@ -119,6 +120,26 @@ TEST(DocBlocks, reasons_are_for_blocks_that_exist) {
     EXPECT_TRUE(std::ranges::any_of(blocks, [&](const Block& block) { return matches(exempt, block); }))
         << exempt.page << ": no " << exempt.language << " block begins with '" << exempt.first_line << "'";
   }
+}
+
+/// What a snippet needs stands in it, or the page says it once; the preamble of a page brings nothing else.
+TEST(DocBlocks, snippets_say_what_they_include) {
+  const auto textOf = [](const fs::path& path) {
+    std::ifstream in(path);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  size_t found = 0;
+  for (const std::string& page : split(LOCKSTEP_CPP_PAGES)) {
+    const std::string text = textOf(kRoot / page);
+    EXPECT_NE(text.find("#include <lockstep/lockstep.h>"), std::string::npos) << page;
+    std::istringstream preamble(textOf(kRoot / "tests/docs/preamble" / (fs::path(page).stem().string() + ".h")));
+    for (std::string line; std::getline(preamble, line);) {
+      if (!line.starts_with("#include ")) continue;
+      ++found;
+      EXPECT_NE(text.find(line), std::string::npos) << page << " does not say " << line;
+    }
+  }
+  EXPECT_GT(found, 3u);
 }
 
 TEST(DocBlocks, broken_rules_are_noticed) {

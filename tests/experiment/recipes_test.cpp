@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "examples/data/digits.h"
 #include "examples/recipes.h"
 
 namespace lockstep::examples {
@@ -66,6 +67,23 @@ TEST_P(Samples, reach_their_milestone_and_have_something_to_show) {
   } else {
     EXPECT_GE(value, milestone.goal.value);
   }
+}
+
+/// Squared error of the mean of all training pictures as the answer to each test picture, summed over pixels.
+double errorOfTheMeanPicture(const DigitData& data) {
+  std::vector<double> mean(kDigitPixels, 0.0);
+  for (size_t i = 0; i < data.train.pixels.size(); ++i)
+    mean[i % kDigitPixels] += data.train.pixels[i] / static_cast<double>(data.train.count());
+  double error = 0;
+  for (size_t i = 0; i < data.test.pixels.size(); ++i) error += std::pow(mean[i % kDigitPixels] - data.test.pixels[i], 2);
+  return error / static_cast<double>(data.test.count());
+}
+
+/// A decoder that answers everything with one picture does best with the mean.
+TEST(Recipes, the_goal_of_the_autoencoder_is_out_of_reach_for_equal_pictures) {
+  const Goal goal = vae().goal;
+  EXPECT_EQ(goal.metric, "rebuilding_error");
+  EXPECT_GT(errorOfTheMeanPicture(loadDigits("", vae().seed)), 1.5 * goal.value);
 }
 
 TEST(Recipes, are_complete_and_their_milestones_are_in_order) {

@@ -4,8 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <regex>
 #include <sstream>
 
 #include "frontend/io/file.h"
@@ -15,6 +19,8 @@
 
 namespace lockstep::experiment {
 namespace {
+
+using Json = nlohmann::json;
 
 struct Point : Module {
   Parameter at{*this, "at", {1}, init::constant(3)};
@@ -35,7 +41,7 @@ class Drawn : public Experiment {
       : trainer_(compile(options.with(CompileSpec<Point>{
             .inputs = {{"target", f32(1)}},
             .loss = [](const Point& model, const Inputs& in) { return mean(square(model.at - in["target"])); },
-            .optimizer = sgd({.lr = 0.1}),
+            .optimizer = sgd({.lr = schedule::linear({.peak = 0.2, .final = 0, .steps = 50}), .check_gradients = true}),
         }))) {}
   Trainer& trainer() override { return trainer_; }
   Batch batch(uint64_t step) override {
@@ -79,14 +85,14 @@ class TrainingRun : public ::testing::Test {
   Result<ExitCode> run(RunSettings settings, int64_t steps = 25) {
     ::testing::internal::CaptureStdout();
     settings.checkpoint_seconds = 0;
-    auto result = runTraining(recipe(), {.steps = steps, .seed = 1, .device = "reference"}, settings);
+    auto result = runTraining(recipe(), {.steps = steps, .seed = 1, .device = device_}, settings);
     std::fflush(stdout);
     output_ = ::testing::internal::GetCapturedStdout();
     return result;
   }
   [[nodiscard]] std::vector<std::string> linesIn(const std::string& file) const { return linesOf(*io::readTextFile(scratch_ / file)); }
   testing::ScratchDirectory scratch_;
-  std::string output_;
+  std::string output_, device_ = "reference";
 };
 
 TEST_F(TrainingRun, reports_measures_and_says_whether_the_goal_is_reached) {
@@ -113,6 +119,9 @@ TEST_F(TrainingRun, json_has_one_object_a_line_and_ends_with_final) {
   ASSERT_EQ(lines.size(), 4u) << output_;  // steps 1, 10, 20 and the end
   EXPECT_TRUE(lines[0].starts_with(R"({"step": 1, "loss": 4,)")) << lines[0];
   EXPECT_NE(lines[2].find(R"("metrics": {"exact": 0.5})"), std::string::npos);
+  EXPECT_NE(lines[0].find("\"steps_per_second\": null"), std::string::npos) << lines[0];
+  EXPECT_NE(lines[1].find("\"lr\": "), std::string::npos) << lines[1];
+  EXPECT_NE(lines[1].find("\"grad_norm\": "), std::string::npos) << lines[1];
   for (const char* key :
        {"\"final\": true", "\"name\": \"drawn\"", "\"device\": \"reference\"", "\"seed\": 1", "\"steps\": 25",
         "\"loss\": ", "\"metrics\": {\"exact\": 0.5}", "\"seconds\": ", "\"step_seconds_median\": ", "\"dispatches_per_step\": ",
@@ -129,11 +138,104 @@ TEST_F(TrainingRun, folder_gets_everything) {
   const std::vector<std::string> losses = linesIn("deep/out/losses.jsonl");
   ASSERT_EQ(losses.size(), 25u);
   EXPECT_EQ(losses[0], R"({"step": 1, "loss": 4})");
-  EXPECT_EQ(linesIn("deep/out/metrics.jsonl").size(), 2u);
+  // A line for each report: steps 1, 10, 20 and the end.
+  const std::vector<std::string> reports = linesIn("deep/out/metrics.jsonl");
+  ASSERT_EQ(reports.size(), 4u);
+  for (size_t i = 0; i < reports.size(); ++i) {
+    const Json report = Json::parse(reports[i]);
+    EXPECT_EQ(report["step"], std::vector<int>({1, 10, 20, 25})[i]);
+    EXPECT_DOUBLE_EQ(report["lr"], rateAt(schedule::linear({.peak = 0.2, .final = 0, .steps = 50}), report["step"])) << reports[i];
+    EXPECT_GT(report["grad_norm"], 0);
+    EXPECT_GE(report["seconds"], 0);
+    EXPECT_EQ(report["metrics"].dump(), i < 2 ? "{}" : R"({"exact":0.5})");
+  }
   for (const char* file : {"config.json", "loss.png", "report.html", "exhibits/000020-number.txt", "exhibits/000025-dot.png",
                            "checkpoints/step-000000000020.safetensors", "checkpoints/step-000000000025.safetensors"}) {
     EXPECT_TRUE(std::filesystem::exists(scratch_ / ("deep/out/" + std::string(file)))) << file;
   }
+}
+
+TEST_F(TrainingRun, config_says_what_ran_and_what_it_was_resumed_with) {
+  device_ = "auto";
+  ASSERT_TRUE(run({.folder = RunFolder(scratch_ / "out")}, 10).ok());
+  Json config = Json::parse(*io::readTextFile(scratch_ / "out/config.json"));
+  EXPECT_EQ(config["device_asked"], "auto");
+  EXPECT_TRUE(config["device"] == "reference" || config["device"].get<std::string>().starts_with("vulkan:")) << config;
+  EXPECT_FALSE(config["driver"].get<std::string>().empty());
+  EXPECT_FALSE(config["device_name"].get<std::string>().empty());
+  EXPECT_EQ(config["version"], LOCKSTEP_PROJECT_VERSION);
+  EXPECT_TRUE(std::regex_match(config["date"].get<std::string>(), std::regex(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)"))) << config;
+  EXPECT_TRUE(config["commit"].is_null() || std::regex_match(config["commit"].get<std::string>(), std::regex("[0-9a-f]{7,}"))) << config;
+  EXPECT_EQ(config["optimizer"]["name"], "sgd");
+  EXPECT_EQ(config["optimizer"]["momentum"], 0);
+  EXPECT_EQ(config["optimizer"]["nesterov"], false);
+  EXPECT_EQ(config["learning_rate"]["kind"], "linear");
+  EXPECT_EQ(config["learning_rate"]["peak"], 0.2);
+  EXPECT_FALSE(config.contains("resumed"));
+
+  ASSERT_TRUE(run({.folder = RunFolder(scratch_ / "out"), .resume = true}, 15).ok());
+  config = Json::parse(*io::readTextFile(scratch_ / "out/config.json"));
+  EXPECT_EQ(config["steps"], 15);
+  ASSERT_EQ(config["resumed"].size(), 1u);
+  EXPECT_EQ(config["resumed"][0]["after_step"], 10);
+  EXPECT_EQ(config["resumed"][0]["device"], config["device"]);
+  const auto read = RunFolder(scratch_ / "out").readConfig();
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->device, "auto");
+  EXPECT_EQ(read->steps, 15);
+}
+
+TEST_F(TrainingRun, report_is_there_while_the_run_goes_on) {
+  std::string early;
+  g_log.at[15] = [&] { early = *io::readTextFile(scratch_ / "out/report.html"); };
+  ASSERT_TRUE(run({.folder = RunFolder(scratch_ / "out")}).ok());
+  EXPECT_NE(early.find("\"running\": true"), std::string::npos) << early.size();
+  const std::string late = *io::readTextFile(scratch_ / "out/report.html");
+  EXPECT_NE(late.find("\"running\": false"), std::string::npos);
+  // What was made at step 20 is in it, not only the last.
+  for (const char* exhibit : {R"({"name": "number", "step": 20,)", R"({"name": "number", "step": 25,)", R"({"name": "dot", "step": 20,)"}) {
+    EXPECT_NE(late.find(exhibit), std::string::npos) << exhibit;
+  }
+}
+
+TEST_F(TrainingRun, resumed_run_has_its_earlier_exhibits_and_its_time) {
+  ASSERT_TRUE(run({.folder = RunFolder(scratch_ / "out")}).ok());
+  const double before = Json::parse(linesIn("out/metrics.jsonl").back())["seconds"];
+  ASSERT_TRUE(run({.folder = RunFolder(scratch_ / "out"), .resume = true}, 30).ok());
+  const std::string page = *io::readTextFile(scratch_ / "out/report.html");
+  for (const char* step : {"20", "25", "30"}) {
+    EXPECT_NE(page.find(fmt::format("{{\"name\": \"number\", \"step\": {}, \"text\": \"one\\n\"}}", step)), std::string::npos) << step;
+    EXPECT_NE(page.find(fmt::format("{{\"name\": \"dot\", \"step\": {}, \"image\": \"iVBOR", step)), std::string::npos) << step;
+  }
+  EXPECT_GT(Json::parse(linesIn("out/metrics.jsonl").back())["seconds"], before);
+}
+
+TEST_F(TrainingRun, first_submission_tells_nothing_of_what_is_left) {
+  ASSERT_TRUE(run({}).ok());
+  const size_t first = output_.find("step 1/25"), second = output_.find("step 10/25");
+  ASSERT_NE(second, std::string::npos) << output_;
+  EXPECT_EQ(output_.substr(first, output_.find('\n', first) - first).find("left"), std::string::npos) << output_;
+  EXPECT_NE(output_.substr(second, output_.find('\n', second) - second).find(" left"), std::string::npos) << output_;
+}
+
+TEST_F(TrainingRun, damaged_checkpoint_gives_way_to_the_intact_one_beside_it) {
+  ASSERT_TRUE(run({.folder = RunFolder(scratch_ / "out")}).ok());
+  for (const auto& entry : std::filesystem::directory_iterator(scratch_ / "out/checkpoints"))
+    std::filesystem::resize_file(entry.path(), 100);
+  g_log = {};
+  ASSERT_TRUE(run({.folder = RunFolder(scratch_ / "out"), .resume = true}, 26).ok());
+  EXPECT_EQ(g_log.batches, std::vector<uint64_t>{26});
+
+  for (const auto& entry : std::filesystem::directory_iterator(scratch_ / "out/checkpoints"))
+    std::filesystem::resize_file(entry.path(), 100);
+  std::filesystem::resize_file(scratch_ / "out/checkpoint.safetensors", 100);
+  const auto result = run({.folder = RunFolder(scratch_ / "out"), .resume = true}, 30);
+  ASSERT_FALSE(result.ok());
+  const Diagnostic& error = result.diagnostics().front();
+  EXPECT_EQ(error.code, "folder.checkpoint");
+  EXPECT_NE(error.message.find("every checkpoint in"), std::string::npos) << error.message;
+  ASSERT_GE(error.notes.size(), 2u);
+  EXPECT_TRUE(error.notes.back().message.starts_with("checkpoint.safetensors: ")) << error.notes.back().message;
 }
 
 TEST_F(TrainingRun, folder_that_cannot_be_made_or_has_a_run_fails_before_training) {
@@ -163,13 +265,13 @@ TEST_F(TrainingRun, interrupted_run_writes_what_it_has_and_goes_on_as_if_nothing
   ASSERT_TRUE(run({.folder = RunFolder(scratch_ / "whole")}).ok());
   std::atomic<bool> interrupted{false};
   g_log.at[12] = [&] { interrupted.store(true); };
-  auto result = run({.folder = RunFolder(scratch_ / "parts"), .interrupted = &interrupted});
+  auto result = run({.folder = RunFolder(scratch_ / "parts"), .resume_command = "./a b --resume", .interrupted = &interrupted});
   ASSERT_TRUE(result.ok());
   EXPECT_EQ(*result, ExitCode::Interrupted);
   const size_t before = linesIn("parts/losses.jsonl").size();
   EXPECT_GE(before, 12u);
   EXPECT_LT(before, 25u);
-  EXPECT_NE(output_.find("--resume"), std::string::npos);
+  EXPECT_NE(output_.find("to resume: ./a b --resume\n"), std::string::npos) << output_;
 
   g_log = {};
   ASSERT_TRUE(run({.folder = RunFolder(scratch_ / "parts"), .resume = true}).ok());
@@ -188,7 +290,7 @@ TEST_F(TrainingRun, killed_run_goes_on_from_its_last_checkpoint) {
   ASSERT_TRUE(io::writeFileAtomically(scratch_ / "out/losses.jsonl", std::string_view(losses)).ok());
   ASSERT_TRUE(run({.folder = RunFolder(scratch_ / "out"), .resume = true}).ok());
   EXPECT_EQ(*io::readTextFile(scratch_ / "out/losses.jsonl"), whole);
-  EXPECT_EQ(linesIn("out/metrics.jsonl").size(), 2u);
+  EXPECT_EQ(linesIn("out/metrics.jsonl").size(), 4u);
 }
 
 TEST_F(TrainingRun, goal_that_was_reached_before_stays_reached) {
@@ -207,14 +309,14 @@ TEST_F(TrainingRun, recipe_that_cannot_run_is_refused) {
   EXPECT_EQ(codeOf(broken), "recipe.steps");
 }
 
-TEST_F(TrainingRun, folder_without_a_run_or_a_checkpoint_cannot_be_gone_on_with) {
+TEST_F(TrainingRun, folder_without_a_run_or_a_checkpoint_cannot_be_resumed) {
   const RunFolder none(scratch_ / "none");
   EXPECT_EQ(none.readConfig().diagnostics().front().code, "folder.missing");
   ASSERT_TRUE(io::makeDirectories(scratch_ / "bad").ok());
   ASSERT_TRUE(io::writeFileAtomically(scratch_ / "bad/config.json", std::string_view("{\"recipe\": 3}")).ok());
   EXPECT_EQ(RunFolder(scratch_ / "bad").readConfig().diagnostics().front().code, "folder.config");
   const RunFolder begun(scratch_ / "begun");
-  ASSERT_TRUE(begun.begin({.recipe = "drawn", .seed = UINT64_MAX, .steps = 5, .data = "", .device = "auto"}).ok());
+  ASSERT_TRUE(begun.begin({.recipe = "drawn", .seed = UINT64_MAX, .steps = 5, .data = "", .device = "auto"}, {}).ok());
   EXPECT_EQ(begun.readConfig()->seed, UINT64_MAX);
   const auto result = run({.folder = begun, .resume = true});
   ASSERT_FALSE(result.ok());

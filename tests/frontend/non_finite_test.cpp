@@ -65,6 +65,29 @@ TEST_P(NonFinite, infinity_of_the_data_is_found_in_the_data) {
             "the loss of step 7 is nan; the first value that is not finite is input 'x' f32[3]: 1 of 3 elements not finite");
 }
 
+TEST_P(NonFinite, relu_does_not_hide_what_it_gets) {
+  struct Network : Module {
+    nn::Linear l1{*this, "l1", 4, 8}, l2{*this, "l2", 8, 3};
+  };
+  auto trainer =
+      compile<Network>({.inputs = {{"x", f32(5, 4)}, {"label", i32(5)}},
+                        .loss = [](const Network& m, const Inputs& in) { return cross_entropy(m.l2(relu(m.l1(in["x"]))), in["label"]); },
+                        .optimizer = sgd({.lr = 1e-3}),
+                        .seed = 1,
+                        .device = GetParam()});
+  std::vector<float> x(20, 0.5f);
+  const std::vector<int32_t> labels{0, 1, 2, 0, 1};
+  EXPECT_TRUE(trainer.step({{"x", x}, {"label", labels}}).completed());
+  x[7] = NAN;
+  const StepResult result = trainer.step({{"x", x}, {"label", labels}});
+  ASSERT_FALSE(result.completed());
+  EXPECT_TRUE(std::isnan(result.loss));
+  ASSERT_TRUE(result.failure->origin.has_value());
+  EXPECT_EQ(result.failure->origin->value.op, "input");
+  EXPECT_EQ(result.failure->origin->value.name, "x");
+  EXPECT_EQ(result.failure->origin->value.non_finite, 1);
+}
+
 TEST_P(NonFinite, gradients_are_looked_at_too) {
   // The root of 0 is finite, its slope is not.
   const auto origin = originOf(GetParam(), {0, 1, 1}, [](const Scale& model, const Inputs& in) { return mean(sqrt(model.w * in["x"])); });

@@ -229,6 +229,27 @@ TEST_P(Training, set_lr_reaches_the_decay_too) {
   EXPECT_NEAR(trainer.download().at("unused")[0], 8 * 0.95, 1e-5);
 }
 
+TEST_P(Training, results_have_the_rate_of_their_step) {
+  auto trainer = make();
+  const Schedule falling = schedule::linear({.peak = 0.1, .final = 0, .steps = 10, .start_step = 0});
+  trainer.set_lr(falling);
+  const Data data = dataOf(0);
+  const uint64_t ticket = trainer.enqueue(3, [&](size_t) { return batchOf(data); });
+  trainer.set_lr(0.5);  // for later steps
+  const std::vector<StepResult> results = trainer.wait(ticket);
+  for (const StepResult& result : results) EXPECT_EQ(result.lr, rateAt(falling, static_cast<int64_t>(result.step)));
+  EXPECT_EQ(trainer.step(batchOf(data)).lr, 0.5);
+}
+
+TEST_P(Training, settings_are_those_of_a_checkpoint_and_the_facts_name_the_driver) {
+  auto trainer = make();
+  (void)trainer.step(batchOf(dataOf(0)));
+  EXPECT_EQ(trainer.settings(), trainer.checkpoint().metadata);
+  EXPECT_EQ(trainer.settings().at("lockstep.optimizer.name"), "adam");
+  EXPECT_EQ(trainer.facts().driver, chooseDevice(GetParam())->info.driver);
+  EXPECT_FALSE(trainer.facts().driver.empty());
+}
+
 TEST(Compile, same_seed_gives_the_same_parameters_and_a_random_one_is_told) {
   CompileSpec<Mlp> spec = specFor("reference");
   EXPECT_EQ(compile<Mlp>(spec).download(), compile<Mlp>(spec).download());

@@ -184,19 +184,60 @@ Violations checkOpChoice(const SourceFile& file) {
   return violations;
 }
 
+namespace {
+
+/// A function that puts codes together from its first argument: in files whose path starts with `file`, `call` finds that argument.
+struct CompositionRow {
+  std::string_view file;
+  std::string_view call;
+  std::vector<std::string_view> codes;  ///< "{}" stands for the argument
+};
+const std::vector<CompositionRow>& compositions() {
+  static const std::vector<CompositionRow> rows = {
+      {"", R"re(\busage\(\s*"(\w+)")re", {"usage.{}"}},
+      {"frontend/checkpoint", R"re(\bincompatible\(\s*"(\w+)")re", {"checkpoint.{}"}},
+      {"frontend/io/npy.cpp", R"re(\bdamaged\(\s*"(\w+)")re", {"npy.{}"}},
+      {"frontend/io/safetensors.cpp", R"re(\berror\(\s*"(\w+)")re", {"safetensors.{}"}},
+      {"frontend/losses.cpp", R"re(\bcheck\(\s*"(\w+)")re", {"{}.C1", "{}.C2"}},
+      {"frontend/ops_conv.cpp", R"re(\brequireImage\(\s*"(\w+)")re", {"{}.C1"}},
+      {"frontend/ops_element.cpp", R"re(\b(?:binary|symmetric)\(\s*"(\w+)")re", {"{}.C1", "{}.C2"}},
+      {"frontend/ops_reduce.cpp", R"re(\bholds\(\s*"(\w+)")re", {"{}.C1"}},
+      {"frontend/ops_view.cpp", R"re(\baboveDiagonal\(\s*"(\w+)")re", {"{}.C1"}},
+      {"tools/golden.cpp", R"re(\berror\(\s*"(\w+)")re", {"golden.{}"}},
+  };
+  return rows;
+}
+
+std::vector<std::string> composedCodesOf(const std::string& path, const std::string& text) {
+  std::vector<std::string> codes;
+  for (const CompositionRow& row : compositions()) {
+    if (!path.starts_with(row.file)) continue;
+    const std::regex call{std::string(row.call)};
+    for (auto match = std::sregex_iterator(text.begin(), text.end(), call); match != std::sregex_iterator(); ++match) {
+      for (const std::string_view code : row.codes) codes.push_back(fmt::format(fmt::runtime(code), (*match)[1].str()));
+    }
+  }
+  return codes;
+}
+
+}  // namespace
+
 std::vector<std::string> errorCodesOf(const SourceFile& file) {
   // Endings of file names, formats of texts and files, instruction sets of SPIR-V, inputs and results that programs have of themselves.
   static const std::regex kLiteral("\"([a-zA-Z_]+\\.[a-zA-Z_0-9]+)\"");
   static const std::regex kNoCode(
       "lockstep\\..*|NonSemantic\\..*|.*\\.(d|graph|program|safetensors|json|jsonl|png|html|txt|wgsl)|step\\.\\w+|random\\.key");
   std::vector<std::string> codes;
+  std::string code_alone;
   std::istringstream lines(file.text);
   for (std::string line; std::getline(lines, line);) {
     line = line.substr(0, line.find("//"));
     for (auto match = std::sregex_iterator(line.begin(), line.end(), kLiteral); match != std::sregex_iterator(); ++match) {
       if (!std::regex_match((*match)[1].str(), kNoCode)) codes.push_back((*match)[1]);
     }
+    code_alone += line + "\n";
   }
+  for (std::string& code : composedCodesOf(file.path, code_alone)) codes.push_back(std::move(code));
   return codes;
 }
 

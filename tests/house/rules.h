@@ -33,8 +33,8 @@ Violations checkDirection(const SourceFile& file, const std::filesystem::path& r
 Violations checkLibraries(const SourceFile& file);
 /// Outside of ir/ops nothing chooses by graph op: no switch over `op`, no chain of comparisons with op names.
 Violations checkOpChoice(const SourceFile& file);
-/// The codes of diagnostics that a file spells out: string literals "area.name" that are no file name, in the order of the text. Codes that
-/// are put together ("safetensors." + kind) are not seen.
+/// The codes of diagnostics that a file makes: string literals "area.name" that are not the names of files, in the order of the text, then
+/// what functions such as usage("value", ...) put together.
 std::vector<std::string> errorCodesOf(const SourceFile& file);
 /// Each of them stands in docs/errors.md with its anchor, or is a constraint in docs/ops.md.
 Violations checkErrorCodes(const SourceFile& file, const std::string& errors_page, const std::string& ops_page);

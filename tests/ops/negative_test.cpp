@@ -303,7 +303,7 @@ std::vector<Broken> brokenCases() {
       {"group", "C1", {x}, {{"kind", std::string("map")}}, {}},
   };
   for (std::string_view op :
-       {"add", "sub", "mul", "div", "min", "max", "pow", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}) {
+       {"add", "sub", "mul", "div", "min", "max", "pow", "equal", "not_equal", "same", "less", "less_equal", "greater", "greater_equal"}) {
     broken.push_back({op, "C1", {x, idx}, {}, {}});
     broken.push_back({op, "C2", {x, row}, {}, {}});
   }

@@ -13,7 +13,7 @@ namespace lockstep::graph::testing {
 namespace {
 
 using Numbers = std::vector<double>;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
 
 struct Applied {
   Builder builder;
@@ -106,6 +106,11 @@ TEST(Equal, NaN_DiffersFromItself) {
   EXPECT_EQ(Applied("not_equal", {floats({3}, {nan, 1, 2}), floats({3}, {nan, 1, 1})}).value(), (Numbers{1, 0, 1}));
   EXPECT_EQ(Applied("less_equal", {floats({3}, {nan, 1, 2}), floats({3}, {nan, 1, 1})}).value(), (Numbers{0, 1, 0}));
   EXPECT_EQ(Applied("greater_equal", {floats({3}, {nan, 1, 2}), floats({3}, {nan, 1, 1})}).value(), (Numbers{0, 1, 1}));
+}
+
+TEST(Same, NaN_IsTheSameAsEveryNaN) {
+  EXPECT_EQ(Applied("same", {floats({5}, {kNaN, 1, -0.0, kNaN, kInfinity}), floats({5}, {-kNaN, kNaN, 0, 1, kInfinity})}).value(),
+            (Numbers{1, 0, 1, 0, 1}));
 }
 
 TEST(IsFinite, OnlyNumbers_AreFinite) {
@@ -209,6 +214,74 @@ TEST(Argmax, Tie_GivesTheLowestPosition) {
   EXPECT_EQ(Applied("argmax", {floats({2, 3}, {1, 4, 4, 9, 9, 9})}, {{"axis", int64_t{1}}}).value(), (Numbers{1, 0}));
   EXPECT_EQ(Applied("argmin", {floats({2, 3}, {4, 1, 1, 9, 9, 9})}, {{"axis", int64_t{1}}}).value(), (Numbers{1, 0}));
   EXPECT_EQ(Applied("argmax", {integers({3, 2}, {5, 7, 6, 7, 6, 1})}, {{"axis", int64_t{0}}}).value(), (Numbers{1, 0}));
+}
+
+/// Numbers that may be NaN, in the order of both.
+void expectNumbers(const Numbers& got, const Numbers& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < want.size(); ++i)
+    EXPECT_TRUE(got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i]))) << i << ": " << got[i];
+}
+
+// The values and gradients of PyTorch 2.
+
+TEST(NaN, PassesThroughChoices) {
+  const Numbers a{kNaN, 1, kNaN, kInfinity}, b{2, kNaN, -kNaN, -kInfinity};
+  for (std::string_view op : {"max", "min"}) {
+    Applied chosen(op, {floats({4}, a), floats({4}, b)});
+    expectNumbers(chosen.value(), {kNaN, kNaN, kNaN, op == "max" ? kInfinity : -kInfinity});
+    expectNumbers(chosen.gradient(0, {5, 6, 7, 8}), {5, 6, 7, op == "max" ? 8.0 : 0.0});
+    expectNumbers(chosen.gradient(1, {5, 6, 7, 8}), {5, 6, 7, op == "max" ? 0.0 : 8.0});
+  }
+}
+
+TEST(NaN, PassesThroughActivations) {
+  const Numbers x{kNaN, -kInfinity, kInfinity}, dy{5, 6, 7};
+  auto applied = [&](std::string_view op, Attributes attributes = {}) { return Applied(op, {floats({3}, x)}, std::move(attributes)); };
+  expectNumbers(applied("relu").value(), {kNaN, 0, kInfinity});
+  expectNumbers(applied("relu").gradient(0, dy), {5, 0, 7});
+  expectNumbers(applied("leaky_relu", {{"alpha", 0.5}}).value(), {kNaN, -kInfinity, kInfinity});
+  expectNumbers(applied("leaky_relu", {{"alpha", 0.5}}).gradient(0, dy), {2.5, 3, 7});
+  expectNumbers(applied("clamp", {{"lo", -1.0}, {"hi", 2.0}}).value(), {kNaN, -1, 2});
+  expectNumbers(applied("clamp", {{"lo", -1.0}, {"hi", 2.0}}).gradient(0, dy), {0, 0, 0});
+  expectNumbers(applied("hard_tanh").value(), {kNaN, -1, 1});
+  expectNumbers(applied("hard_tanh").gradient(0, dy), {5, 0, 0});
+  expectNumbers(applied("hard_sigmoid").value(), {kNaN, 0, 1});
+  expectNumbers(applied("hard_sigmoid").gradient(0, dy), {0, 0, 0});
+  expectNumbers(applied("hard_swish").gradient(0, dy), {5, 0, 7});
+  expectNumbers(applied("sign").value(), {kNaN, -1, 1});
+}
+
+TEST(NaN, PassesThroughReductions) {
+  const Tensor x = floats({3, 4}, {1, kNaN, 3, kNaN, 4, 3, 2, 1, -kInfinity, -kInfinity, -kInfinity, -kInfinity});
+  const Attributes rows{{"axes", std::vector<int64_t>{1}}, {"keep_dims", false}};
+  for (auto [op, extremum, position] : {std::tuple("reduce_max", 4.0, 0), std::tuple("reduce_min", 1.0, 3)}) {
+    Applied reduced(op, {x}, rows);
+    expectNumbers(reduced.value(), {kNaN, extremum, -kInfinity});
+    Numbers gradient(12, 0.0);
+    gradient[1] = 5;  // the first NaN
+    gradient[static_cast<size_t>(4 + position)] = 6;
+    gradient[8] = 7;
+    expectNumbers(reduced.gradient(0, {5, 6, 7}), gradient);
+  }
+  expectNumbers(Applied("argmax", {x}, {{"axis", int64_t{1}}}).value(), {1, 0, 0});
+  expectNumbers(Applied("argmin", {x}, {{"axis", int64_t{1}}}).value(), {1, 3, 0});
+}
+
+TEST(NaN, IsTheLargestOfASortedLine) {
+  const Tensor x = floats({5}, {2, kNaN, kInfinity, -kNaN, 1});
+  expectNumbers(Applied("sort", {x}, {{"axis", int64_t{0}}, {"descending", false}}).value(), {1, 2, kInfinity, kNaN, kNaN});
+  expectNumbers(Applied("sort", {x}, {{"axis", int64_t{0}}, {"descending", true}}).value(), {kNaN, kNaN, kInfinity, 2, 1});
+  Applied largest("top_k", {x}, {{"axis", int64_t{0}}, {"k", int64_t{3}}});
+  expectNumbers(largest.value(), {kNaN, kNaN, kInfinity});
+  expectNumbers(largest.gradient(0, {5, 6, 7}), {0, 5, 7, 6, 0});
+}
+
+TEST(NaN, PassesThroughMaxPool) {
+  Applied pool("max_pool", {floats({1, 1, 6}, {1, kNaN, kNaN, 7, -kInfinity, -kInfinity})},
+               {{"kernel", std::vector<int64_t>{3}}, {"stride", std::vector<int64_t>{3}}, {"padding", std::vector<int64_t>{0}}});
+  expectNumbers(pool.value(), {kNaN, 7});
+  expectNumbers(pool.gradient(0, {5, 6}), {0, 5, 0, 6, 0, 0});
 }
 
 TEST(OneHot, IndexOutside_GivesZeroRow) {

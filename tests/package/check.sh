@@ -16,6 +16,42 @@ case "$step" in
     mv "$work/first" "$prefix"
     # No text of the package may hold a path of this tree, or a flag that only our sources are compiled with.
     if grep -rIn -e "$source" -e "$work" -e "-Werror" "$prefix"; then die "the lines above know where the package was made"; fi
+    # docs/install.md states the sizes.
+    archive="$(find "$prefix" -name liblockstep.a)"
+    if objdump -h "$archive" "$prefix/bin/lockstep" | grep -q '\.debug_'; then die "debug information is installed"; fi
+    (($(stat -c %s "$archive") < 30000000 && $(stat -c %s "$prefix/bin/lockstep") < 20000000)) || die "the archive or the command has become large"
+    ;;
+  documents)
+    # explain names a page that is there, wherever the tree has been moved.
+    page="$("$prefix/bin/lockstep" explain matmul.C3 | tail -n 1)"
+    [[ $page == "$prefix/share/doc/lockstep/docs/ops.md#matmul" ]] || die "explain names '$page'"
+    grep -q '^### matmul$' "${page%#*}" || die "${page%#*} has no section of matmul"
+    while read -r file; do
+      [[ -s $prefix/share/doc/lockstep/$file ]] || die "$file is not installed"
+    done < <(git -C "$source" ls-files README.md docs)
+    ;;
+  compilers)
+    # The versions are macros, so any compiler can play another. The library's own headers are not looked at.
+    header="$prefix/include/lockstep/ir/support/compiler.h"
+    # Whether a compiler with these macros is accepted; what it says goes to $work/answer.
+    accepts() { "$cxx" -w -E -U__clang__ -U__GNUC__ "$@" -x c++ "$header" >/dev/null 2>"$work/answer"; }
+    gcc="$(grep -o '__GNUC__ < [0-9]*' "$header" | grep -o '[0-9]*$')" clang="$(grep -o '__clang_major__ < [0-9]*' "$header" | grep -o '[0-9]*$')"
+    accepts -std=c++20 -D__GNUC__="$gcc" || die "g++ $gcc is refused: $(<"$work/answer")"
+    accepts -std=c++20 -D__clang__ -D__GNUC__=4 -U__clang_major__ -D__clang_major__="$clang" || die "clang $clang is refused: $(<"$work/answer")"
+    for macros in "-std=c++20 -D__GNUC__=$((gcc - 1))" "-std=c++17 -D__GNUC__=$gcc" \
+      "-std=c++20 -D__clang__ -D__GNUC__=4 -U__clang_major__ -D__clang_major__=$((clang - 1))"; do
+      # shellcheck disable=SC2086
+      if accepts $macros; then die "a compiler with $macros is accepted"; fi
+      grep -q "at least g++ $gcc or clang $clang: see docs/install.md" "$work/answer" || die "the error is $(<"$work/answer")"
+    done
+    grep -q "g++ $gcc or later, or clang $clang or later" "$source/docs/install.md" || die "docs/install.md states another minimum"
+    # Both headers that programs include look first.
+    for name in lockstep experiment; do
+      if "$cxx" -w -std=c++17 -fsyntax-only -I"$prefix/include" -I"$prefix/include/lockstep" -include "lockstep/$name.h" -x c++ /dev/null 2>"$work/answer"; then
+        die "lockstep/$name.h takes C++17"
+      fi
+      grep -m 1 'error' "$work/answer" | grep -q 'see docs/install.md' || die "the first error of lockstep/$name.h is $(grep -m 1 error "$work/answer")"
+    done
     ;;
   find_package)
     configure -S "$source/tests/package/consumer" -B "$work/consumer"

@@ -1,11 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program of README.md includes.
+// The program of README.md includes what it needs itself.
 #pragma once
-
-#include <fmt/format.h>
-
-#include <cmath>
-#include <random>
-#include <vector>
-
-#include "frontend/lockstep.h"

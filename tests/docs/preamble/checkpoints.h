@@ -2,7 +2,7 @@
 // What the fragments of docs/checkpoints.md stand behind.
 #pragma once
 
-#include "frontend/lockstep.h"
+#include <lockstep/lockstep.h>
 
 struct Point : ls::Module {
   ls::Parameter at{*this, "at", {1}};

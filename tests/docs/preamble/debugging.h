@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "frontend/lockstep.h"
+#include <lockstep/lockstep.h>
 
 struct Scale : ls::Module {
   ls::Parameter by{*this, "by", {3}, ls::init::constant(2)};

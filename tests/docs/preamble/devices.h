@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "frontend/lockstep.h"
+#include <lockstep/lockstep.h>
 
 struct Line : ls::Module {
   ls::nn::Linear fit{*this, "fit", 1, 1};

@@ -1,11 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the fragments of docs/porting.md stand behind: each is a piece of one program, in order.
+// The fragments of docs/porting.md are pieces of one program, in order, with the includes that the first one has.
 #pragma once
-
-#include <fmt/format.h>
-
-#include <cmath>
-
-#include "frontend/data/loader.h"
-#include "frontend/io/safetensors.h"
-#include "frontend/lockstep.h"

@@ -2,7 +2,7 @@
 // What the fragments of docs/training.md stand behind.
 #pragma once
 
-#include "frontend/lockstep.h"
+#include <lockstep/lockstep.h>
 
 struct Model : ls::Module {
   ls::nn::Linear body{*this, "body", 8, 8}, head{*this, "head", 8, 1};

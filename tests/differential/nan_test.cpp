@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// No op loses a NaN: every case of every op, forward and gradient, with NaNs among its numbers, on each device beside the f64 evaluator.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "frontend/graph_runner.h"
+#include "tests/differential/compare.h"
+#include "tests/ops/op_case.h"
+
+namespace lockstep {
+namespace {
+
+using graph::testing::buildCase;
+using graph::testing::CaseGraph;
+using graph::testing::NamedCase;
+using graph::testing::namedCases;
+using graph::testing::weightedSum;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+
+std::vector<size_t> floatOperands(const graph::OpCase& op_case) {
+  std::vector<size_t> operands;
+  for (size_t i = 0; i < op_case.operands.size(); ++i) {
+    if (op_case.operands[i].type.dtype == graph::DType::F32) operands.push_back(i);
+  }
+  return operands;
+}
+
+/// Ops that multiply by the zeros of their padding or mask, where the evaluator leaves the product out: 0 times NaN is one more NaN.
+bool multipliesByZeros(const graph::OpDef& op) {
+  constexpr std::string_view kOps[] = {"conv", "conv_transpose", "softmax_causal", "scaled_dot_product_attention"};
+  return std::ranges::find(kOps, *op.name) != std::end(kOps);
+}
+
+/// NaN where the evaluator has it, and the same numbers elsewhere.
+void expectSame(const std::vector<graph::Tensor>& got, const std::vector<graph::Tensor>& want, bool may_have_more,
+                const std::string& what) {
+  ASSERT_EQ(got.size(), want.size()) << what;
+  for (size_t output = 0; output < want.size(); ++output) {
+    for (size_t i = 0; i < want[output].data.size(); ++i) {
+      const double number = got[output].data[i], wanted = static_cast<double>(static_cast<float>(want[output].data[i]));
+      if (std::isnan(number) && (std::isnan(wanted) || may_have_more)) continue;
+      ASSERT_TRUE(number == wanted || std::abs(number - wanted) <= 1e-3 * std::max(1.0, std::abs(wanted)))
+          << fmt::format("{}: element {} of output {} is {}, wanted {}", what, i, output, number, wanted);
+    }
+  }
+}
+
+/// Runs the case with every seventh element of one operand replaced by these in turn, forward and gradient.
+void checkWith(const NamedCase& named, size_t operand, const std::vector<double>& replacements) {
+  CaseGraph made = buildCase(*named.op, named.op_case);
+  std::vector<double>& data = made.leaves.at("operand" + std::to_string(operand)).data;
+  for (size_t i = data.size() / 3, n = 0; i < data.size(); i += 7, ++n) data[i] = replacements[n % replacements.size()];
+  const bool may_have_more = multipliesByZeros(*named.op);
+  const std::string what = fmt::format("{} with {} in operand {}", named.name(), fmt::join(replacements, " and "), operand);
+
+  graph::Builder forward(made.builder.graph());
+  for (size_t i = 0; i < made.results.size(); ++i) forward.output(graph::OutputKind::Result, "y" + std::to_string(i), made.results[i]);
+  const std::vector<graph::Tensor> want = runGraph(forward.graph(), made.leaves);
+  for (const std::string& device : devicesUnderTest())
+    expectSame(runGraph(forward.graph(), made.leaves, {.device = device}), want, may_have_more, what + " on " + device);
+
+  if (!std::holds_alternative<graph::GradientFn>(*named.op->gradient)) return;
+  if (made.builder.typeOf(made.results[0]).dtype != graph::DType::F32) return;
+  std::mt19937 random(2);
+  made.builder.output(graph::OutputKind::Loss, "loss", weightedSum(made.builder, made.results[0], "weight", made.leaves, random));
+  GraphRunOptions options{.gradients = true};
+  for (size_t i : floatOperands(named.op_case)) options.wrt.push_back("operand" + std::to_string(i));
+  std::vector<graph::Tensor> wanted = runGraph(made.builder.graph(), made.leaves, options);
+  for (const std::string& device : devicesUnderTest()) {
+    options.device = device;
+    std::vector<graph::Tensor> got = runGraph(made.builder.graph(), made.leaves, options);
+    got.front() = wanted.front();  // the loss: a sum that cancels
+    expectSame(got, wanted, may_have_more, "gradients of " + what + " on " + device);
+  }
+}
+
+class NaN : public testing::TestWithParam<NamedCase> {};
+INSTANTIATE_TEST_SUITE_P(Cases, NaN, testing::ValuesIn(namedCases([](const graph::OpDef&) { return true; })),
+                         [](const auto& info) { return info.param.name(); });
+
+TEST_P(NaN, passes_through_every_op) {
+  // The sign of a NaN means nothing, but decides where its bits lie among those of numbers.
+  for (size_t operand : floatOperands(GetParam().op_case)) checkWith(GetParam(), operand, {kNaN, -kNaN});
+}
+
+TEST_P(NaN, is_not_lost_beside_infinities) {
+  const graph::OpCase& op_case = GetParam().op_case;
+  if (op_case.tolerance > 0) return;  // only of what chooses or moves elements is it certain what an infinity becomes
+  for (size_t operand : floatOperands(op_case)) {
+    checkWith(GetParam(), operand, {kInfinity, -kInfinity});
+    checkWith(GetParam(), operand, {-kInfinity, kNaN, kInfinity, -kNaN});
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
