@@ -27,6 +27,8 @@ constexpr int64_t kLongestUneven = 16384;
 // A handful of cores is busy with few workgroups already.
 constexpr int64_t kFewUnits = 8;
 constexpr uint64_t kWord = 4;
+// Of a tensor: one that is filled up may not pass it.
+constexpr int64_t kMostElements = INT32_MAX;
 
 int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -92,6 +94,7 @@ struct Splitter {
     ValueId total = rewriter[node.operands[0]];
     for (int64_t columns : stages) {
       int64_t length = b().shapeOf(total).elementCount(), parts = divideUp(length, columns);
+      if (parts * columns > kMostElements) return false;
       ValueId flat = parts * columns == length ? total : filledUp(b().reshape(total, Shape{length}), parts * columns, neutral);
       ValueId rows = b().reshape(flat, Shape{parts, columns});
       total = b().make(*node.op->name, {rows}, {{"axes", std::vector<int64_t>{1}}, {"keep_dims", false}});
@@ -113,6 +116,7 @@ struct Splitter {
     int64_t parts = partsOf(length, kShortestPart, results, 16 * units);
     if (parts == 1) return false;
     const int64_t part = divideUp(length, parts);
+    if (part * parts * results > kMostElements) return false;
     ValueId x = rewriter[node.operands[0]];
     if (part * parts != length) x = filledUp(b().reshape(x, Shape{length, results}), part * parts, neutral);
     ValueId blocks = b().reshape(x, Shape{parts, part, results});
@@ -167,7 +171,8 @@ struct Splitter {
       parts = partsOf(shape.k, kShortestPart, tiles, 4 * units);
     }
     parts = std::max(parts, partsWithinRounds(shape));
-    if (parts == 1) return false;
+    const int64_t inner = parts * divideUp(shape.k, parts);
+    if (parts == 1 || shape.batch * inner * std::max(shape.m, shape.n) > kMostElements) return false;
     ValueId products = contract.partial(b(), node, rewriter.mapped(node.operands), parts);
     if (!products.valid()) return false;
     rewriter.set(node.results[0], b().reshape(b().sum(products, 0, false), graph.shapeOf(node.results[0])));

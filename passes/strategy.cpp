@@ -78,6 +78,8 @@ int64_t largestPowerOfTwo(int64_t at_most) {
 }
 
 constexpr int64_t kMostUnroll = 64;
+// Elements that one register adds up, whatever a device allows: more lose bits.
+constexpr int64_t kLongestSum = 65536;
 
 /// The rounds of the loops that ops of the body emit for one element.
 int64_t elementRounds(const Graph& body) {
@@ -131,7 +133,7 @@ Result<StrategyChoice> chooseRows(const StrategyQuery& q) {
     return static_cast<int64_t>(plan.loops()) * loopCost(divideUp(columns, lanes), unroll, inner) + 2 * inner;
   };
   const int64_t most_lanes = largestPowerOfTwo(mostInvocations(q.profile));
-  while (rounds(1) > plannedRounds(q.profile) && lanes < most_lanes) lanes *= 2;
+  while ((rounds(1) > plannedRounds(q.profile) || divideUp(columns, lanes) > kLongestSum) && lanes < most_lanes) lanes *= 2;
   int64_t rows_per_group = std::max<int64_t>(1, (q.profile.style == ExecutionStyle::Gpu ? 128 : 64) / lanes);
   rows_per_group = std::min(rows_per_group, largestPowerOfTwo(std::max<int64_t>(1, rows)));
   StrategyChoice choice{"rows",
@@ -155,7 +157,7 @@ Result<StrategyChoice> chooseColumns(const StrategyQuery& q) {
   const int64_t inner = elementRounds(q.body);
   auto rounds = [&](int64_t unroll) { return loopCost(divideUp(length, lanes), unroll, inner) + 2 * inner; };
   const int64_t most_lanes = largestPowerOfTwo(mostInvocations(q.profile));
-  while (rounds(1) > plannedRounds(q.profile) && lanes < most_lanes) {
+  while ((rounds(1) > plannedRounds(q.profile) || divideUp(length, lanes) > kLongestSum) && lanes < most_lanes) {
     lanes *= 2;
     while (width * lanes > most_lanes) width /= 2;
   }
@@ -302,8 +304,8 @@ constexpr std::array kRows{Row{"map", chooseMap},   Row{"rows", chooseRows},    
 }  // namespace
 
 bool sumsWithinRounds(const ContractShape& shape, const DeviceProfile& profile) {
+  if (profile.style == ExecutionStyle::Cpu) return shape.k <= std::min(plannedRounds(profile), kLongestSum);
   if (profile.max_loop_iterations == 0) return true;
-  if (profile.style == ExecutionStyle::Cpu) return shape.k <= plannedRounds(profile);
   return tiledRounds(shape, sharedTiled(shape, profile)) <= plannedRounds(profile);
 }
 

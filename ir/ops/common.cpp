@@ -47,12 +47,18 @@ Result<std::vector<TensorType>> inferReduced(std::string_view op, std::string_vi
   return std::vector{TensorType{x.dtype, Shape(std::move(dims))}};
 }
 
+// An index of an element, and a position that argmax or a sort gives, is an i32.
+constexpr uint64_t kMostElements = INT32_MAX;
+
 Status checkExtents(std::string_view op, std::string_view label, const std::vector<int64_t>& extents) {
   uint64_t count = 1;
   for (int64_t extent : extents) {
     if (extent < 1) return violated(op, label, fmt::format("extent {} of shape [{}] is below 1", extent, fmt::join(extents, ",")));
-    if (__builtin_mul_overflow(count, static_cast<uint64_t>(extent), &count) || count > UINT32_MAX)
-      return violated(op, label, fmt::format("shape [{}] has more elements than 32 bits can count", fmt::join(extents, ",")));
+    if (__builtin_mul_overflow(count, static_cast<uint64_t>(extent), &count) || count > kMostElements) {
+      return violated(
+          op, label,
+          fmt::format("shape [{}] has more than {} elements, the most that a tensor may have", fmt::join(extents, ","), kMostElements));
+    }
   }
   return Success{};
 }

@@ -199,7 +199,7 @@ constexpr OpDef kMatmulOp{
                                             {"C2", "operands have at least two axes"},
                                             {"C3", "the inner extents are equal"},
                                             {"C4", "the leading axes broadcast against each other"},
-                                            {"C5", "the element count of the result fits in 32 bits"}},
+                                            {"C5", "the element count of the result is at most 2^31 - 1"}},
     .operands = ConstantList<std::string_view>{"a", "b"},
     .attributes = ConstantList<AttributeDef>{},
     .infer = infer,
