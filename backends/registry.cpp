@@ -2,6 +2,8 @@
 // Devices of all backends: listed, ranked and chosen in one place.
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdlib>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -47,6 +49,18 @@ std::string vulkanTrouble() {
   }
 #endif
   return "";
+}
+
+/// 0: as many as there are cores.
+Result<uint32_t> referenceThreads() {
+  const char* text = std::getenv("LOCKSTEP_REFERENCE_THREADS");
+  if (text == nullptr || *text == '\0') return 0u;
+  const std::string_view digits = text;
+  uint32_t threads = 0;
+  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), threads);
+  if (error == std::errc() && end == digits.end() && threads >= 1 && threads <= 1024) return threads;
+  return fail("device.threads", fmt::format("LOCKSTEP_REFERENCE_THREADS is '{}', wanted a number from 1 to 1024", digits), {},
+              "set it to a number, or unset it for one thread a core");
 }
 
 Failure noDevice(const std::vector<DeviceInfo>& devices, std::string message) {
@@ -127,7 +141,10 @@ Result<ChosenDevice> chooseDevice(std::string_view selector) {
 }
 
 Result<std::unique_ptr<Backend>> openDevice(const DeviceInfo& device) {
-  if (device.id == "reference") return makeReference({});
+  if (device.id == "reference") {
+    LS_TRY(const uint32_t threads, referenceThreads());
+    return makeReference({.max_threads = threads});
+  }
 #ifdef LOCKSTEP_VULKAN
   if (isVulkan(device)) return openVulkanDevice(device);
 #endif

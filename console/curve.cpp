@@ -86,7 +86,7 @@ std::string sparkline(std::span<const double> values, size_t columns) {
   std::string text;
   for (const double value : values) {
     const double share = high > low ? (value - low) / (high - low) : 0;
-    text += std::isfinite(value) ? kBlocks[static_cast<size_t>(share * (kBlocks.size() - 1) + 0.5)] : " ";
+    text += std::isfinite(value) ? kBlocks[static_cast<size_t>(std::lround(share * (kBlocks.size() - 1)))] : " ";
   }
   return text;
 }

@@ -58,7 +58,7 @@ std::string renderWithSource(const std::vector<Diagnostic>& diagnostics, std::FI
   std::string text;
   for (const Diagnostic& diagnostic : diagnostics) {
     text += paintDiagnostic(toString(diagnostic), stream) + "\n";
-    if (!diagnostic.where.known() || diagnostic.where.file.empty()) continue;
+    if (!diagnostic.where.known() || diagnostic.where.file.empty() || !diagnostic.excerpt.empty()) continue;
     auto [file, is_new] = files.try_emplace(diagnostic.where.file);
     if (is_new) {
       const auto content = io::readTextFile(diagnostic.where.file);

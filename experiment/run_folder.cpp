@@ -123,20 +123,20 @@ Result<RunConfig> RunFolder::readConfig() const {
   if (!fs::exists(path))
     return fail("folder.missing", fmt::format("there is no run in '{}'", path_.string()), {}, "--out names its folder");
   LS_TRY(const std::string text, io::readTextFile(path));
+  const Failure damaged =
+      fail("folder.config", fmt::format("'{}' is not the config of a run", path.string()), {}, "begin a new run in another folder");
   const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (json.is_discarded()) return damaged;
   try {
-    if (!json.is_discarded()) {
-      return RunConfig{.recipe = json.at("recipe").get<std::string>(),
-                       .seed = std::stoull(json.at("seed").get<std::string>()),
-                       .steps = json.at("steps").get<int64_t>(),
-                       .data = json.at("data").get<std::string>(),
-                       // Older runs have nothing but what was asked for.
-                       .device = json.at(json.contains("device_asked") ? "device_asked" : "device").get<std::string>()};
-    }
+    return RunConfig{.recipe = json.at("recipe").get<std::string>(),
+                     .seed = std::stoull(json.at("seed").get<std::string>()),
+                     .steps = json.at("steps").get<int64_t>(),
+                     .data = json.at("data").get<std::string>(),
+                     // Older runs have nothing but what was asked for.
+                     .device = json.at(json.contains("device_asked") ? "device_asked" : "device").get<std::string>()};
   } catch (const std::exception&) {
-    // The same failure as for a text that is not JSON.
+    return damaged;
   }
-  return fail("folder.config", fmt::format("'{}' is not the config of a run", path.string()), {}, "begin a new run in another folder");
 }
 
 Result<History> RunFolder::readHistory(int64_t step) const {

@@ -121,9 +121,10 @@ class Run {
     std::vector<StepResult> results;
     if (count == 1) {
       // An experiment may run forward programs of the trainer to make its data; within a submission it cannot.
-      results.push_back(trainer().step(experiment_->batch(first)));
+      results.push_back(trainer().step(experiment_->batch(first), {}, trainer().compiled_at()));
     } else {
-      results = trainer().steps(static_cast<size_t>(count), [&](size_t i) { return experiment_->batch(first + i); });
+      results =
+          trainer().steps(static_cast<size_t>(count), [&](size_t i) { return experiment_->batch(first + i); }, {}, trainer().compiled_at());
     }
     pace_.add(secondsSince(begin), count);
     for (const StepResult& result : results) {

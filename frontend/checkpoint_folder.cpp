@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "frontend/at_call.h"
 #include "frontend/io/file.h"
 #include "frontend/io/safetensors.h"
 
@@ -28,10 +29,12 @@ void removeOldest(const std::vector<std::filesystem::path>& files, size_t count)
 
 }  // namespace
 
-CheckpointFolder::CheckpointFolder(std::filesystem::path folder, size_t keep_last)
+CheckpointFolder::CheckpointFolder(std::filesystem::path folder, size_t keep_last, std::source_location where)
     : folder_(std::move(folder)), keep_last_(std::max<size_t>(keep_last, 1)) {
-  (void)io::makeDirectories(folder_).orThrow();
-  (void)io::removeAbandonedWrites(folder_).orThrow();
+  detail::atCall(where, [&] {
+    (void)io::makeDirectories(folder_).orThrow();
+    (void)io::removeAbandonedWrites(folder_).orThrow();
+  });
   // Writers that were killed between writing and removing leave more than are kept.
   removeOldest(list(), keep_last_);
 }
@@ -46,10 +49,10 @@ std::vector<std::filesystem::path> CheckpointFolder::list() const {
   return found;
 }
 
-std::filesystem::path CheckpointFolder::save(const Trainer& trainer, const DataCursor& cursor) {
+std::filesystem::path CheckpointFolder::save(const Trainer& trainer, const DataCursor& cursor, std::source_location where) {
   const io::TensorFile file = trainer.checkpoint(cursor);
   const std::filesystem::path path = folder_ / fmt::format("{}{:0>{}}{}", kPrefix, file.metadata.at("lockstep.step"), kDigits, kEnding);
-  (void)io::writeSafetensors(path, file).orThrow();
+  detail::atCall(where, [&] { (void)io::writeSafetensors(path, file).orThrow(); });
   std::vector<std::filesystem::path> old = list();
   std::erase(old, path);
   removeOldest(old, keep_last_ - 1);
@@ -62,10 +65,10 @@ std::optional<std::filesystem::path> CheckpointFolder::latest() const {
   return readable == all.rend() ? std::nullopt : std::optional(*readable);
 }
 
-std::optional<DataCursor> CheckpointFolder::resume(Trainer& trainer) const {
+std::optional<DataCursor> CheckpointFolder::resume(Trainer& trainer, std::source_location where) const {
   const std::optional<std::filesystem::path> path = latest();
   if (!path) return std::nullopt;
-  return trainer.load(*path);
+  return trainer.load(*path, where);
 }
 
 }  // namespace lockstep

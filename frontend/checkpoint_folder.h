@@ -16,14 +16,16 @@ class CheckpointFolder {
  public:
   /// Makes the folder if there is none and removes what killed writers left in it, older checkpoints included. Keeps the `keep_last`
   /// checkpoints of the highest steps, 1 at least. Error "file.directory".
-  explicit CheckpointFolder(std::filesystem::path folder, size_t keep_last = 3);
+  explicit CheckpointFolder(std::filesystem::path folder, size_t keep_last = 3,
+                            std::source_location where = std::source_location::current());
 
   /// Writes a checkpoint, then removes those that are too many; the new one always stays. Gives its path. Error "file.write".
-  std::filesystem::path save(const Trainer& trainer, const DataCursor& cursor = {});
+  std::filesystem::path save(const Trainer& trainer, const DataCursor& cursor = {},
+                             std::source_location where = std::source_location::current());
   /// The checkpoint of the highest step that can be read; damaged files are passed over.
   [[nodiscard]] std::optional<std::filesystem::path> latest() const;
   /// Loads latest() and gives its cursor; nothing when there is none. Errors of Trainer::load().
-  std::optional<DataCursor> resume(Trainer& trainer) const;
+  std::optional<DataCursor> resume(Trainer& trainer, std::source_location where = std::source_location::current()) const;
   /// All of them, the lowest step first.
   [[nodiscard]] std::vector<std::filesystem::path> list() const;
 

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
+#include "frontend/at_call.h"
 #include "frontend/batch.h"
 #include "frontend/describe_program.h"
 #include "frontend/optimizer_settings.h"
 #include "frontend/templates.h"
-#include "frontend/trace.h"
 #include "frontend/tracing.h"
 #include "frontend/wgsl/wgsl.h"
 #include "passes/kernel/kernel_pipeline.h"
@@ -31,7 +31,11 @@ std::vector<std::string> pass_names() {
   return names;
 }
 
-CompiledProgram detail::trace(TraceRequest request) {
+namespace detail {
+
+namespace {
+
+CompiledProgram compileTraced(TraceRequest request) {
   const bool training = request.optimizer.has_value();
   checkFunction(request.model.get(), request.inputs, request.function, request.where);
   if (std::ranges::any_of(request.inputs, hasDynamicExtent)) {
@@ -58,5 +62,14 @@ CompiledProgram detail::trace(TraceRequest request) {
   facts.outline = outlineOf(compiled.traced);
   return {std::move(compiled.traced), std::move(compiled.optimized), std::move(compiled.program), std::move(facts), std::move(layout)};
 }
+
+}  // namespace
+
+CompiledProgram trace(TraceRequest request) {
+  const std::source_location where = request.where;
+  return atCall(where, [&] { return compileTraced(std::move(request)); });
+}
+
+}  // namespace detail
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "frontend/at_call.h"
 #include "frontend/batch.h"
 #include "frontend/parameters.h"
 #include "frontend/tracing.h"
@@ -65,15 +66,17 @@ Forward::Forward(Forward&&) noexcept = default;
 Forward& Forward::operator=(Forward&&) noexcept = default;
 Forward::~Forward() = default;
 
-ForwardResult Forward::run(const Batch& batch, RunOptions options) {
+ForwardResult Forward::run(const Batch& batch, RunOptions options, std::source_location where) {
   std::lock_guard turn(impl_->turn);
-  auto session = impl_->program({detail::matchBatch(impl_->request.inputs, batch).extent, options.captures});
-  const std::vector<std::byte> arena =
-      session->run(session->encode(batch, {detail::randomKey(impl_->request.seed, kForwardStream | ++impl_->runs)}));
-  ForwardResult result{std::move(session->outputs(arena, OutputKind::Result).front()), {}};
-  session->printOutputs(arena, fmt::format("run {}", impl_->runs), impl_->request.print);
-  if (options.captures) result.captures = Captures(session->outputs(arena, OutputKind::Capture));
-  return result;
+  return detail::atCall(where, impl_->request.where, [&] {
+    auto session = impl_->program({detail::matchBatch(impl_->request.inputs, batch).extent, options.captures});
+    const std::vector<std::byte> arena =
+        session->run(session->encode(batch, {detail::randomKey(impl_->request.seed, kForwardStream | ++impl_->runs)}));
+    ForwardResult result{std::move(session->outputs(arena, OutputKind::Result).front()), {}};
+    session->printOutputs(arena, fmt::format("run {}", impl_->runs), impl_->request.print);
+    if (options.captures) result.captures = Captures(session->outputs(arena, OutputKind::Capture));
+    return result;
+  });
 }
 
 ProgramFacts Forward::facts() const {
@@ -87,15 +90,18 @@ RunFacts Forward::run_facts() const {
 }
 
 Forward Trainer::attachForward(detail::ForwardRequest request) const {
-  request.seed = impl_->seed;
-  request.print = impl_->print;
-  request.disable.insert(request.disable.begin(), impl_->disabled.begin(), impl_->disabled.end());
-  detail::checkFunction(impl_->shared->get()->module.get(), request.inputs, request.forward, request.where);
-  if (request.use_ema) detail::requireAverages(*impl_->shared->get());
-  const bool later = std::ranges::any_of(request.inputs, detail::hasDynamicExtent);
-  auto made = std::make_unique<Forward::Impl>(std::move(request), impl_->device, impl_->shared);
-  if (!later) (void)made->program({});
-  return Forward(std::move(made));
+  const std::source_location where = request.where;
+  return detail::atCall(where, [&] {
+    request.seed = impl_->seed;
+    request.print = impl_->print;
+    request.disable.insert(request.disable.begin(), impl_->disabled.begin(), impl_->disabled.end());
+    detail::checkFunction(impl_->shared->get()->module.get(), request.inputs, request.forward, where);
+    if (request.use_ema) detail::requireAverages(*impl_->shared->get());
+    const bool later = std::ranges::any_of(request.inputs, detail::hasDynamicExtent);
+    auto made = std::make_unique<Forward::Impl>(std::move(request), impl_->device, impl_->shared);
+    if (!later) (void)made->program({});
+    return Forward(std::move(made));
+  });
 }
 
 }  // namespace lockstep

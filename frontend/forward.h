@@ -33,7 +33,7 @@ class Forward {
   ~Forward();
   /// With the parameters as they are now. Bad batches are thrown as Error before anything runs, device failures as Error too. The first
   /// call with another dynamic extent compiles a program for it.
-  ForwardResult run(const Batch& batch, RunOptions options = {});
+  ForwardResult run(const Batch& batch, RunOptions options = {}, std::source_location where = std::source_location::current());
   [[nodiscard]] ProgramFacts facts() const;
   [[nodiscard]] RunFacts run_facts() const;
 

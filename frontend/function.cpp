@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "frontend/at_call.h"
 #include "frontend/batch.h"
 #include "frontend/program_cache.h"
 #include "frontend/trace.h"
@@ -81,18 +82,20 @@ Function::Function(Function&&) noexcept = default;
 Function& Function::operator=(Function&&) noexcept = default;
 Function::~Function() = default;
 
-FunctionResult Function::operator()(const Batch& batch) {
+FunctionResult Function::operator()(const Batch& batch, std::source_location where) {
   std::lock_guard turn(impl_->turn);
-  auto session = impl_->program(detail::matchBatch(impl_->spec.inputs, batch).extent);
-  const std::vector<std::byte> arena = session->run(session->encode(batch, {detail::randomKey(impl_->spec.seed, ++impl_->calls)}));
-  session->printOutputs(arena, fmt::format("call {}", impl_->calls), impl_->spec.print);
-  const OutputKind kind = impl_->spec.gradients.empty() ? OutputKind::Result : OutputKind::Loss;
-  FunctionResult result{std::move(session->outputs(arena, kind).front()), {}, Captures(session->outputs(arena, OutputKind::Capture))};
-  for (HostTensor& gradient : session->outputs(arena, OutputKind::Gradient)) {
-    std::string name = gradient.name();
-    result.gradients.emplace(std::move(name), std::move(gradient));
-  }
-  return result;
+  return detail::atCall(where, impl_->where, [&] {
+    auto session = impl_->program(detail::matchBatch(impl_->spec.inputs, batch).extent);
+    const std::vector<std::byte> arena = session->run(session->encode(batch, {detail::randomKey(impl_->spec.seed, ++impl_->calls)}));
+    session->printOutputs(arena, fmt::format("call {}", impl_->calls), impl_->spec.print);
+    const OutputKind kind = impl_->spec.gradients.empty() ? OutputKind::Result : OutputKind::Loss;
+    FunctionResult result{std::move(session->outputs(arena, kind).front()), {}, Captures(session->outputs(arena, OutputKind::Capture))};
+    for (HostTensor& gradient : session->outputs(arena, OutputKind::Gradient)) {
+      std::string name = gradient.name();
+      result.gradients.emplace(std::move(name), std::move(gradient));
+    }
+    return result;
+  });
 }
 
 ProgramFacts Function::facts() const {
@@ -101,7 +104,7 @@ ProgramFacts Function::facts() const {
 }
 
 Function function(FunctionSpec spec, std::source_location where) {
-  return Function(std::make_unique<Function::Impl>(std::move(spec), where));
+  return detail::atCall(where, [&] { return Function(std::make_unique<Function::Impl>(std::move(spec), where)); });
 }
 
 }  // namespace lockstep

@@ -46,7 +46,7 @@ class Function {
   ~Function();
 
   /// Errors "batch.*" as of a trainer's step; device failures are thrown.
-  FunctionResult operator()(const Batch& batch);
+  FunctionResult operator()(const Batch& batch, std::source_location where = std::source_location::current());
   [[nodiscard]] ProgramFacts facts() const;
 
  private:

@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-using detail::reject;
+using detail::rejectAt;
 using graph::DType;
 
 namespace {
@@ -43,9 +43,12 @@ HostTensor::HostTensor(std::string name, graph::TensorType type, std::span<const
 namespace {
 
 template <class T, class Data>
-std::span<const T> viewOf(const Data& data, const HostTensor& tensor, std::string_view wanted) {
+std::span<const T> viewOf(const Data& data, const HostTensor& tensor, std::string_view wanted, const std::source_location& where) {
   const auto* values = std::get_if<std::vector<T>>(&data);
-  if (values == nullptr) reject("value.type", fmt::format("'{}' is {}, not {}", tensor.name(), toString(tensor.type()), wanted));
+  if (values == nullptr) {
+    rejectAt(where, "value.type", fmt::format("'{}' is {}, not {}", tensor.name(), toString(tensor.type()), wanted),
+             "read it with floats(), ints() or uints(), whichever its type needs; doubles() takes any");
+  }
   return *values;
 }
 
@@ -56,12 +59,14 @@ std::vector<T> copyOf(std::span<const T> values) {
 
 }  // namespace
 
-std::span<const float> HostTensor::floats() const& { return viewOf<float>(data_, *this, "f32"); }
-std::span<const int32_t> HostTensor::ints() const& { return viewOf<int32_t>(data_, *this, "i32"); }
-std::span<const uint32_t> HostTensor::uints() const& { return viewOf<uint32_t>(data_, *this, "u32 or bool"); }
-std::vector<float> HostTensor::floats() && { return copyOf(std::as_const(*this).floats()); }
-std::vector<int32_t> HostTensor::ints() && { return copyOf(std::as_const(*this).ints()); }
-std::vector<uint32_t> HostTensor::uints() && { return copyOf(std::as_const(*this).uints()); }
+std::span<const float> HostTensor::floats(std::source_location where) const& { return viewOf<float>(data_, *this, "f32", where); }
+std::span<const int32_t> HostTensor::ints(std::source_location where) const& { return viewOf<int32_t>(data_, *this, "i32", where); }
+std::span<const uint32_t> HostTensor::uints(std::source_location where) const& {
+  return viewOf<uint32_t>(data_, *this, "u32 or bool", where);
+}
+std::vector<float> HostTensor::floats(std::source_location where) && { return copyOf(std::as_const(*this).floats(where)); }
+std::vector<int32_t> HostTensor::ints(std::source_location where) && { return copyOf(std::as_const(*this).ints(where)); }
+std::vector<uint32_t> HostTensor::uints(std::source_location where) && { return copyOf(std::as_const(*this).uints(where)); }
 
 std::vector<double> HostTensor::doubles() const {
   return std::visit([](const auto& values) { return std::vector<double>(values.begin(), values.end()); }, data_);
@@ -76,11 +81,12 @@ Captures::Captures(std::vector<HostTensor> values) {
 
 bool Captures::has(std::string_view name) const { return values_.find(name) != values_.end(); }
 
-const HostTensor& Captures::get(std::string_view name) const {
+const HostTensor& Captures::get(std::string_view name, std::source_location where) const {
   auto found = values_.find(name);
   if (found == values_.end()) {
-    reject("capture.unknown", fmt::format("there is no capture '{}'", name),
-           values_.empty() ? "call capture(name, tensor) in the traced function" : fmt::format("known: {}", fmt::join(names(), ", ")));
+    rejectAt(where, "capture.unknown", fmt::format("there is no capture '{}'", name),
+             values_.empty() ? "call capture(name, tensor) in the traced function, and ask for captures with {.captures = true}"
+                             : fmt::format("known: {}", fmt::join(names(), ", ")));
   }
   return found->second;
 }
@@ -91,11 +97,12 @@ std::vector<std::string> Captures::names() const {
   return names;
 }
 
-std::vector<std::vector<float>> Captures::per_head(std::string_view name) const {
-  const HostTensor& value = get(name);
+std::vector<std::vector<float>> Captures::per_head(std::string_view name, std::source_location where) const {
+  const HostTensor& value = get(name, where);
   std::vector<int64_t> extents = value.shape().extents();
   if (value.type().dtype != DType::F32 || extents.size() < 2) {
-    reject("capture.heads", fmt::format("capture '{}' is {}, wanted f32 of two axes or more", name, toString(value.type())));
+    rejectAt(where, "capture.heads", fmt::format("capture '{}' is {}, wanted f32 of two axes or more", name, toString(value.type())),
+             "capture the weights of attention, [heads, ...] or [1, heads, ...]");
   }
   size_t heads = static_cast<size_t>(extents[0] == 1 && extents.size() > 2 ? extents[1] : extents[0]);
   std::span<const float> all = value.floats();

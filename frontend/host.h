@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <ranges>
+#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,13 +47,13 @@ class HostTensor {
   [[nodiscard]] const graph::TensorType& type() const { return type_; }
   [[nodiscard]] const graph::Shape& shape() const { return type_.shape; }
   // Error "value.type" when the element type is another one; a bool is a u32 of 0 or 1.
-  [[nodiscard]] std::span<const float> floats() const&;
-  [[nodiscard]] std::span<const int32_t> ints() const&;
-  [[nodiscard]] std::span<const uint32_t> uints() const&;
+  [[nodiscard]] std::span<const float> floats(std::source_location where = std::source_location::current()) const&;
+  [[nodiscard]] std::span<const int32_t> ints(std::source_location where = std::source_location::current()) const&;
+  [[nodiscard]] std::span<const uint32_t> uints(std::source_location where = std::source_location::current()) const&;
   // Of a tensor that is about to go, the elements themselves: `for (float value : forward.run(batch).output.floats())`.
-  [[nodiscard]] std::vector<float> floats() &&;
-  [[nodiscard]] std::vector<int32_t> ints() &&;
-  [[nodiscard]] std::vector<uint32_t> uints() &&;
+  [[nodiscard]] std::vector<float> floats(std::source_location where = std::source_location::current()) &&;
+  [[nodiscard]] std::vector<int32_t> ints(std::source_location where = std::source_location::current()) &&;
+  [[nodiscard]] std::vector<uint32_t> uints(std::source_location where = std::source_location::current()) &&;
   /// Elements of any type as f64.
   [[nodiscard]] std::vector<double> doubles() const;
 
@@ -69,10 +70,11 @@ class Captures {
   explicit Captures(std::vector<HostTensor> values);
   [[nodiscard]] bool has(std::string_view name) const;
   /// Error "capture.unknown" that lists the names there are.
-  [[nodiscard]] const HostTensor& get(std::string_view name) const;
+  [[nodiscard]] const HostTensor& get(std::string_view name, std::source_location where = std::source_location::current()) const;
   [[nodiscard]] std::vector<std::string> names() const;  ///< sorted
   /// An f32 capture [H, ...] or [1, H, ...] as one vector for each H. Error "capture.heads" for other types and ranks below 2.
-  [[nodiscard]] std::vector<std::vector<float>> per_head(std::string_view name) const;
+  [[nodiscard]] std::vector<std::vector<float>> per_head(std::string_view name,
+                                                         std::source_location where = std::source_location::current()) const;
 
  private:
   std::map<std::string, HostTensor, std::less<>> values_;

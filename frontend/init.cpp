@@ -13,10 +13,13 @@ namespace lockstep {
 
 namespace {
 
-using detail::reject;
+using detail::rejectAt;
 
-double checked(std::string_view what, double value) {
-  if (!std::isfinite(value) || value < 0) reject("init.number", fmt::format("{} is {}, but must be finite and not negative", what, value));
+double checked(std::string_view what, double value, const std::source_location& where) {
+  if (!std::isfinite(value) || value < 0) {
+    rejectAt(where, "init.number", fmt::format("{} is {}, but must be finite and not negative", what, value),
+             "give a finite number of 0 or more");
+  }
   return value;
 }
 
@@ -35,33 +38,40 @@ namespace init {
 using Kind = Initializer::Kind;
 using Fan = Initializer::Fan;
 
-Initializer randn(double scale) { return make(Kind::Normal, checked("scale", scale)); }
-Initializer truncated_normal(double scale, double limit) {
-  Initializer made = make(Kind::TruncatedNormal, checked("scale", scale));
-  if (!(limit >= 0.1)) reject("init.range", fmt::format("the limit is {}, but must be at least 0.1", limit));
+Initializer randn(double scale, std::source_location where) { return make(Kind::Normal, checked("scale", scale, where)); }
+Initializer truncated_normal(double scale, double limit, std::source_location where) {
+  Initializer made = make(Kind::TruncatedNormal, checked("scale", scale, where));
+  if (!(limit >= 0.1))
+    rejectAt(where, "init.range", fmt::format("the limit is {}, but must be at least 0.1", limit),
+             "give the standard deviations beyond which a value is drawn again, 2 for example");
   made.low = -limit;
   made.high = limit;
   return made;
 }
-Initializer uniform(double low, double high) {
-  if (!std::isfinite(low) || !std::isfinite(high) || !(low < high)) reject("init.range", fmt::format("{} to {} is no range", low, high));
+Initializer uniform(double low, double high, std::source_location where) {
+  if (!std::isfinite(low) || !std::isfinite(high) || !(low < high))
+    rejectAt(where, "init.range", fmt::format("{} to {} is no range", low, high), "give two finite numbers, the smaller one first");
   Initializer made = make(Kind::Uniform, 1);
   made.low = low;
   made.high = high;
   return made;
 }
-Initializer constant(double value) {
-  if (!std::isfinite(value)) reject("init.number", fmt::format("the constant is {}", value));
+Initializer constant(double value, std::source_location where) {
+  if (!std::isfinite(value)) rejectAt(where, "init.number", fmt::format("the constant is {}", value), "give a finite number");
   return make(Kind::Constant, value);
 }
 Initializer zeros() { return constant(0); }
 Initializer ones() { return constant(1); }
-Initializer kaiming_normal(double gain) { return make(Kind::Normal, checked("gain", gain), Fan::In); }
+Initializer kaiming_normal(double gain, std::source_location where) { return make(Kind::Normal, checked("gain", gain, where), Fan::In); }
 // A uniform number in (-1, 1) has the variance 1/3.
-Initializer kaiming_uniform(double gain) { return make(Kind::Uniform, checked("gain", gain) * std::sqrt(3.0), Fan::In); }
-Initializer xavier_normal(double gain) { return make(Kind::Normal, checked("gain", gain), Fan::Mean); }
-Initializer xavier_uniform(double gain) { return make(Kind::Uniform, checked("gain", gain) * std::sqrt(3.0), Fan::Mean); }
-Initializer orthogonal(double gain) { return make(Kind::Orthogonal, checked("gain", gain)); }
+Initializer kaiming_uniform(double gain, std::source_location where) {
+  return make(Kind::Uniform, checked("gain", gain, where) * std::sqrt(3.0), Fan::In);
+}
+Initializer xavier_normal(double gain, std::source_location where) { return make(Kind::Normal, checked("gain", gain, where), Fan::Mean); }
+Initializer xavier_uniform(double gain, std::source_location where) {
+  return make(Kind::Uniform, checked("gain", gain, where) * std::sqrt(3.0), Fan::Mean);
+}
+Initializer orthogonal(double gain, std::source_location where) { return make(Kind::Orthogonal, checked("gain", gain, where)); }
 Initializer literal(std::vector<float> values) {
   Initializer made = make(Kind::Literal, 1);
   made.literal = std::move(values);

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 
+#include "frontend/at_call.h"
+#include "frontend/io/file.h"
+#include "frontend/reject.h"
 #include "frontend/trace.h"
 #include "frontend/wgsl/wgsl.h"
 
@@ -20,10 +23,28 @@ std::string typeTexts(const std::vector<TensorType>& types) {
   return text;
 }
 
-kernel::Module readSource(const KernelSpec& spec, std::map<std::string, double> overrides) {
+/// The module of a spec whose Kernel was made at `where`. Errors and instructions have places in the text as the user wrote it.
+kernel::Module readSource(const KernelSpec& spec, const Location& where, std::map<std::string, double> overrides) {
+  const bool embedded = spec.file.empty();
+  const std::string name = embedded ? fmt::format("kernel '{}' at {}:{}", spec.name, where.file, where.line) : spec.file;
   Result<kernel::Module> module =
-      wgsl::read(spec.source, {.file_name = spec.name + ".wgsl", .overrides = std::move(overrides), .overrides_are_constants = true});
-  return std::move(module).orThrow();
+      wgsl::read(spec.source, {.file_name = name, .overrides = std::move(overrides), .overrides_are_constants = true});
+  if (!module.ok()) {
+    Failure failure = module.failure();
+    const auto quote = [&](auto& part) {
+      part.where.embedded = embedded && part.where.file == name;
+      // Also of a file: where the program runs it may be another, or none.
+      if (part.where.file == name) part.excerpt = excerptOf(spec.source, part.where, part.length);
+    };
+    for (Diagnostic& diagnostic : failure.diagnostics) {
+      quote(diagnostic);
+      for (Note& note : diagnostic.notes) quote(note);
+    }
+    throw Error(std::move(failure.diagnostics), failure.exit_code);
+  }
+  for (Location& location : module->locations) location.embedded = embedded;
+  module->source = spec.source;
+  return std::move(*module);
 }
 
 size_t entryPoints(const kernel::Module& module) {
@@ -40,10 +61,26 @@ std::array<uint32_t, 3> groupsOf(const KernelSpec& spec, const kernel::Module& m
 
 }  // namespace
 
+struct Kernel::State {
+  KernelSpec spec;
+  Location where;  ///< of the Kernel itself
+};
+
+const std::string& Kernel::name() const { return state_->spec.name; }
+
 Kernel::Kernel(KernelSpec spec, std::source_location where) {
+  if (spec.source.empty()) {
+    detail::atCall(where, [&] {
+      if (spec.file.empty()) {
+        detail::reject("kernel.source", fmt::format("kernel '{}' has no text", spec.name),
+                       "set .source to WGSL, or .file to a file with it");
+      }
+      spec.source = io::readTextFile(spec.file).orThrow();
+    });
+  }
   // With overrides the text is only complete at a call.
   if (!spec.overrides) {
-    kernel::Module module = readSource(spec, {});
+    kernel::Module module = readSource(spec, detail::toLocation(where), {});
     if (entryPoints(module) != 1) {
       throw Error({.code = "kernel.C2",
                    .message = fmt::format("kernel '{}' has {} entry points, wanted one", spec.name, entryPoints(module)),
@@ -52,12 +89,12 @@ Kernel::Kernel(KernelSpec spec, std::source_location where) {
                    .remedy = "mark one function with @compute and @workgroup_size"});
     }
   }
-  spec_ = std::make_shared<const KernelSpec>(std::move(spec));
+  state_ = std::make_shared<const State>(State{std::move(spec), detail::toLocation(where)});
 }
 
 std::vector<Tensor> Kernel::operator()(std::vector<Tensor> operands, Where where) const {
   Trace& trace = Trace::require("kernel", where);
-  const KernelSpec& spec = *spec_;
+  const KernelSpec& spec = state_->spec;
   std::vector<TensorType> types;
   for (const Tensor& operand : operands) types.push_back(operand.type(where));
   if (!spec.infer && types.empty())
@@ -65,10 +102,11 @@ std::vector<Tensor> Kernel::operator()(std::vector<Tensor> operands, Where where
                   "give it a shape rule");
   const std::vector<TensorType> results = spec.infer ? spec.infer(types) : std::vector{types.front()};
   if (results.empty()) detail::raise("kernel.C1", fmt::format("kernel '{}' has no result", spec.name), {}, where);
-  kernel::Module module = readSource(spec, spec.overrides ? spec.overrides(types, results) : std::map<std::string, double>{});
+  kernel::Module module =
+      readSource(spec, state_->where, spec.overrides ? spec.overrides(types, results) : std::map<std::string, double>{});
   std::array<uint32_t, 3> groups = groupsOf(spec, module, types, results);
   graph::Attributes attributes{{"label", spec.name},
-                               {"module", print(module)},
+                               {"module", print(module, true)},
                                {"results", typeTexts(results)},
                                {"groups", std::vector<int64_t>(groups.begin(), groups.end())}};
   auto call = [&](std::span<const Tensor> inputs) { return trace.emitAll("kernel", inputs, attributes, where); };

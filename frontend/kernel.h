@@ -30,6 +30,9 @@ using Types = std::span<const TensorType>;
 struct KernelSpec {
   std::string name;    ///< for dumps, labels and the evaluator
   std::string source;  ///< WGSL; bindings 0, 1, ... of group 0 are the operands (storage, read), then the results (storage, read_write)
+  /// Where the text is from, for errors about its lines. Empty: it is a literal, and its lines are counted from the Kernel's own place,
+  /// "kernel 'scale' at model.cpp:12, line 3 of its WGSL". With a file and no source the file is read.
+  std::string file = {};
   /// Types of the results. Absent: one result of the first operand's type.
   std::function<std::vector<TensorType>(Types operands)> infer = {};
   /// Workgroups along x, y and z. Absent: one invocation of the entry point for each element of the first result, along x.
@@ -44,14 +47,15 @@ struct KernelSpec {
 class Kernel {
  public:
   /// Error with the reader's diagnostics ("wgsl.*") when the source is not valid WGSL without override values, "kernel.C2" when it has no
-  /// entry point or several.
+  /// entry point or several, "kernel.source" when there is neither a source nor a file, "file.read".
   explicit Kernel(KernelSpec spec, std::source_location where = std::source_location::current());
   /// Records a call in the active trace. Errors "kernel.C1" to "C4", "wgsl.override".
   std::vector<Tensor> operator()(std::vector<Tensor> operands, Where where = Where::current()) const;
-  [[nodiscard]] const std::string& name() const { return spec_->name; }
+  [[nodiscard]] const std::string& name() const;
 
  private:
-  std::shared_ptr<const KernelSpec> spec_;
+  struct State;
+  std::shared_ptr<const State> state_;
 };
 
 }  // namespace lockstep

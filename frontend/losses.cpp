@@ -23,12 +23,52 @@ namespace {
 void check(const std::string& loss, const Tensor& x, const Tensor& y, const Where& where) {
   detail::Trace::require(loss, where);
   if (x.dtype(where) != DType::F32 || y.dtype(where) != DType::F32) {
-    raise(loss + ".C1", fmt::format("operands are {} and {}, wanted f32", toString(x.type(where)), toString(y.type(where))), {x, y}, where);
+    raise(loss + ".C1", fmt::format("operands are {} and {}, wanted f32", toString(x.type(where)), toString(y.type(where))), {x, y}, where,
+          "declare the input as ls::f32(...), or cast(y, ls::DType::F32)");
   }
   if (x.shape(where) != y.shape(where)) {
     raise(loss + ".C2", fmt::format("operands have shapes {} and {}", toString(x.shape(where)), toString(y.shape(where))), {x, y}, where,
           "reshape one of them, or broadcast_to");
   }
+}
+
+/// What class numbers should be like, for what was given instead.
+std::string remedyForTargets(const TensorType& logits, const TensorType& targets) {
+  const std::vector<int64_t> wide = logits.shape.extents(), narrow = targets.shape.extents();
+  if (wide == narrow) return "targets are class numbers: argmax(targets, -1) of rows with a one or a probability for each class";
+  if (narrow.size() == wide.size() && narrow.back() == 1) return "squeeze(targets, -1) takes the last axis away";
+  if (targets.dtype != DType::I32) return "declare the targets as ls::i32(...), or cast(targets, ls::DType::I32)";
+  // PyTorch has the classes behind the batch.
+  if (wide.size() > 2 && narrow.size() + 1 == wide.size()) {
+    std::vector<int64_t> moved = wide;
+    moved.erase(moved.begin() + 1);
+    if (moved == narrow) {
+      std::string order = "0";
+      for (size_t axis = 2; axis < wide.size(); ++axis) order += fmt::format(", {}", axis);
+      return fmt::format("classes are the last axis here: permute(logits, {{{}, 1}})", order);
+    }
+  }
+  return "give one target for each row of classes";
+}
+
+/// The rules that cross_entropy and nll_loss share: C1 and C2 of nll_loss, C1 to C3 of cross_entropy.
+void checkTargets(const std::string& loss, std::string_view scores, const Tensor& x, const Tensor& targets, const Where& where) {
+  detail::Trace::require(loss, where);
+  const TensorType &type = x.type(where), &given = targets.type(where);
+  const bool one_code = loss == "nll_loss";
+  if (type.dtype != DType::F32)
+    raise(loss + ".C1", fmt::format("the {} are {}, wanted f32", scores, toString(type)), {x, targets}, where, "cast them to f32");
+  if (given.dtype != DType::I32) {
+    raise(loss + (one_code ? ".C1" : ".C2"), fmt::format("the targets are {}, wanted i32 class numbers", toString(given)), {x, targets},
+          where, remedyForTargets(type, given));
+  }
+  std::vector<int64_t> rows = type.shape.extents();
+  if (!rows.empty()) rows.pop_back();
+  if (type.shape.rank() > 0 && Shape(rows) == given.shape) return;
+  const std::string wanted = type.shape.rank() == 0 ? "a last axis of classes" : toString(TensorType{DType::I32, Shape(rows)});
+  raise(loss + (one_code ? ".C2" : ".C3"),
+        fmt::format("the {} are {} and the targets {}, wanted {}", scores, toString(type), toString(given), wanted), {x, targets}, where,
+        remedyForTargets(type, given));
 }
 
 Tensor reduced(Tensor losses, Reduction reduction, const Where& where) {
@@ -59,21 +99,8 @@ Tensor huber_loss(Tensor x, Tensor y, double delta, Reduction reduction, Where w
 }
 
 Tensor nll_loss(Tensor log_probabilities, Tensor targets, NllOptions options, Where where) {
-  detail::Trace::require("nll_loss", where);
-  if (log_probabilities.dtype(where) != DType::F32 || targets.dtype(where) != DType::I32) {
-    raise("nll_loss.C1",
-          fmt::format("the log-probabilities are {} and the targets {}, wanted f32 and i32", toString(log_probabilities.type(where)),
-                      toString(targets.type(where))),
-          {log_probabilities, targets}, where, "cast them");
-  }
-  std::vector<int64_t> rows = log_probabilities.shape(where).extents();
-  if (!rows.empty()) rows.pop_back();
-  if (log_probabilities.shape(where).rank() == 0 || Shape(rows) != targets.shape(where)) {
-    raise("nll_loss.C2",
-          fmt::format("the targets {} do not have the axes of the log-probabilities {} without the last", toString(targets.type(where)),
-                      toString(log_probabilities.type(where))),
-          {log_probabilities, targets}, where, "give one target for each row of classes");
-  }
+  checkTargets("nll_loss", "log-probabilities", log_probabilities, targets, where);
+  const std::vector<int64_t> rows = targets.shape(where).extents();
   std::vector<int64_t> places = rows;
   places.push_back(1);
   auto ofTarget = [&](Tensor values) {
@@ -100,6 +127,7 @@ Tensor nll_loss(Tensor log_probabilities, Tensor targets, NllOptions options, Wh
 
 Tensor cross_entropy(Tensor logits, Tensor targets, CrossEntropyOptions options, Where where) {
   static constexpr std::array<const char*, 3> kNames{"none", "mean", "sum"};
+  checkTargets("cross_entropy", "logits", logits, targets, where);
   graph::Attributes attributes{{"reduction", std::string(kNames.at(static_cast<size_t>(options.reduction)))}};
   if (options.ignore_index) attributes.set("ignore_index", *options.ignore_index);
   if (options.label_smoothing != 0) attributes.set("label_smoothing", options.label_smoothing);

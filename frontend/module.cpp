@@ -51,6 +51,15 @@ void Module::registerPart(Entry entry, const std::source_location& where) {
   entries_.push_back(std::move(entry));
 }
 
+void Module::checkIndex(const ModuleIndex& index, size_t size) const {
+  if (index.value() < size) return;
+  throw Error({.code = "module.index",
+               .message = fmt::format("there is no part {} of '{}', which has {}", static_cast<int64_t>(index.value()), path(), size),
+               .where = toLocation(index.where()),
+               .notes = {},
+               .remedy = "parts are numbered from 0"});
+}
+
 std::string Module::path() const {
   if (parent_ == nullptr) return name_;
   std::string prefix = parent_->path();
@@ -90,7 +99,18 @@ Fans matrixFans(const Shape& shape) {
 }
 
 void checkShape(std::string_view kind, const std::string& name, const std::vector<int64_t>& shape, const std::source_location& where) {
-  if (std::all_of(shape.begin(), shape.end(), [](int64_t extent) { return extent >= 1; })) return;
+  if (std::all_of(shape.begin(), shape.end(), [](int64_t extent) { return extent >= 1; })) {
+    uint64_t count = 1;
+    for (const int64_t extent : shape) {
+      if (!__builtin_mul_overflow(count, static_cast<uint64_t>(extent), &count) && count <= UINT32_MAX) continue;
+      throw Error({.code = "parameter.shape",
+                   .message = fmt::format("{} '{}' has shape [{}], which is more than 2^32 elements", kind, name, fmt::join(shape, ",")),
+                   .where = toLocation(where),
+                   .notes = {},
+                   .remedy = "make it smaller, or split it into several"});
+    }
+    return;
+  }
   throw Error({.code = "parameter.shape",
                .message = fmt::format("{} '{}' has shape [{}], but every extent must be at least 1", kind, name, fmt::join(shape, ",")),
                .where = toLocation(where),

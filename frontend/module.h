@@ -14,6 +14,7 @@
 //   };
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -29,6 +30,7 @@ namespace lockstep {
 
 class Parameter;
 class Buffer;
+class ModuleIndex;
 
 struct NamedParameter {
   std::string name;  ///< path from the root: "layers.0.attn.q.W"
@@ -60,6 +62,10 @@ class Module {
   [[nodiscard]] std::string path() const;
   /// Null for the root.
   [[nodiscard]] const Module* parent() const { return parent_; }
+
+ protected:
+  /// Error "module.index" unless the index is below `size`.
+  void checkIndex(const ModuleIndex& index, size_t size) const;
 
  private:
   friend class Parameter;
@@ -151,6 +157,19 @@ class Buffer {
   std::source_location where_;
 };
 
+/// The number of a part, and where it was written: operator[] cannot have a defaulted location itself.
+class ModuleIndex {
+ public:
+  template <std::integral T>
+  ModuleIndex(T value, std::source_location where = std::source_location::current()) : value_(static_cast<size_t>(value)), where_(where) {}
+  [[nodiscard]] size_t value() const { return value_; }
+  [[nodiscard]] const std::source_location& where() const { return where_; }
+
+ private:
+  size_t value_;
+  std::source_location where_;
+};
+
 /// A sequence of equal modules, named 0, 1, 2, …: ModuleList<Block> layers{*this, "layers", 3, width};
 template <class T>
 class ModuleList : public Module {
@@ -160,7 +179,11 @@ class ModuleList : public Module {
     for (size_t i = 0; i < count; ++i) items_.push_back(std::make_unique<T>(*this, std::to_string(i), arguments...));
   }
   [[nodiscard]] size_t size() const { return items_.size(); }
-  [[nodiscard]] const T& operator[](size_t i) const { return *items_.at(i); }
+  /// Error "module.index" beyond the last one.
+  [[nodiscard]] const T& operator[](ModuleIndex i) const {
+    checkIndex(i, items_.size());
+    return *items_[i.value()];
+  }
 
   class Iterator {
    public:

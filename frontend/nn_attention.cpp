@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "frontend/layer_input.h"
 #include "frontend/ops.h"
 #include "frontend/trace.h"
 #include "ir/support/diagnostic.h"
@@ -35,6 +38,15 @@ LinearOptions projection(const AttentionLayerOptions& options) {
 }
 LinearOptions projection(const FeedForwardOptions& options) { return {.bias = options.bias, .init = options.init, .decay = options.decay}; }
 
+void checkSameBatch(const Module& layer, const Tensor& x, const Tensor& memory, const std::source_location& where) {
+  const std::vector<int64_t> a = x.shape(where).extents(), b = memory.shape(where).extents();
+  if (std::ranges::equal(a.begin(), a.end() - 2, b.begin(), b.end() - 2)) return;
+  detail::raise("attention.memory",
+                fmt::format("MultiHeadAttention '{}' expected the same axes before the last two, got x {} and memory {}", layer.path(),
+                            toString(x.type(where)), toString(memory.type(where))),
+                {x, memory}, where, "give x and memory one batch");
+}
+
 Tensor activate(Activation activation, const Tensor& x, const std::source_location& where) {
   static constexpr Tensor (*kFunctions[])(Tensor, Where) = {relu, gelu, silu};
   return kFunctions[static_cast<size_t>(activation)](x, where);
@@ -58,6 +70,10 @@ MultiHeadAttention::MultiHeadAttention(Module& parent, std::string name, int64_t
 Tensor MultiHeadAttention::operator()(Tensor x, std::source_location where) const { return (*this)(x, x, where); }
 
 Tensor MultiHeadAttention::operator()(Tensor x, Tensor memory, std::source_location where) const {
+  const LayerAxis width{"width", q.W.type().shape.extent(0), "features"};
+  checkInput(*this, x, {.kind = "MultiHeadAttention", .axes = {{"..."}, {"T"}, width}}, where);
+  checkInput(*this, memory, {.kind = "MultiHeadAttention", .axes = {{"..."}, {"S"}, width}, .operand = "memory"}, where);
+  checkSameBatch(*this, x, memory, where);
   Tensor queries = split_heads(q(x, where), heads_, where), keys = split_heads(k(memory, where), kv_heads_, where);
   Tensor values = split_heads(v(memory, where), kv_heads_, where);
   if (rope_) {
@@ -77,6 +93,7 @@ FeedForward::FeedForward(Module& parent, std::string name, int64_t width, int64_
       activation_(options.activation) {}
 
 Tensor FeedForward::operator()(Tensor x, std::source_location where) const {
+  checkInput(*this, x, {.kind = "FeedForward", .axes = {{"..."}, {"N"}, {"width", up.W.type().shape.extent(0), "features"}}}, where);
   if (!gate) return down(activate(activation_, up(x, where), where), where);
   Tensor opened = activate(activation_, (*gate)(x, where), where);
   return down(mul(opened, up(x, where), where), where);
@@ -100,6 +117,8 @@ TransformerBlock::TransformerBlock(Module& parent, std::string name, int64_t wid
       dropout_(options.dropout) {}
 
 Tensor TransformerBlock::operator()(Tensor x, std::source_location where) const {
+  const LayerAxis width{"width", mlp.up.W.type().shape.extent(0), "features"};
+  checkInput(*this, x, {.kind = "TransformerBlock", .axes = {{"..."}, {"T"}, width}}, where);
   Tensor attended = add(x, dropout_(attn(ln1(x, where), where), where), where);
   return add(attended, dropout_(mlp(ln2(attended, where), where), where), where);
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "frontend/layer_input.h"
 #include "frontend/ops.h"
 #include "frontend/trace.h"
 #include "ir/support/diagnostic.h"
@@ -49,7 +50,11 @@ Conv2d::Conv2d(Module& parent, std::string name, int64_t in, int64_t out, Size2 
       b(makeBias(*this, options.bias, out, where)),
       options_{.stride = options.stride, .padding = options.padding, .dilation = options.dilation, .groups = options.groups} {}
 
-Tensor Conv2d::operator()(Tensor x, std::source_location where) const { return plusBias(conv2d(x, W, options_, where), b, where); }
+Tensor Conv2d::operator()(Tensor x, std::source_location where) const {
+  const int64_t channels = W.type().shape.extent(1) * options_.groups;
+  checkInput(*this, x, {.kind = "Conv2d", .axes = {{"B"}, {"C", channels, "channels"}, {"H"}, {"W"}}}, where);
+  return plusBias(conv2d(x, W, options_, where), b, where);
+}
 
 Conv1d::Conv1d(Module& parent, std::string name, int64_t in, int64_t out, int64_t kernel, Conv1dLayerOptions options,
                std::source_location where)
@@ -59,7 +64,11 @@ Conv1d::Conv1d(Module& parent, std::string name, int64_t in, int64_t out, int64_
       b(makeBias(*this, options.bias, out, where)),
       options_{.stride = options.stride, .padding = options.padding, .dilation = options.dilation, .groups = options.groups} {}
 
-Tensor Conv1d::operator()(Tensor x, std::source_location where) const { return plusBias(conv1d(x, W, options_, where), b, where); }
+Tensor Conv1d::operator()(Tensor x, std::source_location where) const {
+  const int64_t channels = W.type().shape.extent(1) * options_.groups;
+  checkInput(*this, x, {.kind = "Conv1d", .axes = {{"B"}, {"C", channels, "channels"}, {"T"}}}, where);
+  return plusBias(conv1d(x, W, options_, where), b, where);
+}
 
 ConvTranspose2d::ConvTranspose2d(Module& parent, std::string name, int64_t in, int64_t out, Size2 kernel, ConvTranspose2dOptions options,
                                  std::source_location where)
@@ -75,6 +84,8 @@ ConvTranspose2d::ConvTranspose2d(Module& parent, std::string name, int64_t in, i
                .groups = options.groups} {}
 
 Tensor ConvTranspose2d::operator()(Tensor x, std::source_location where) const {
+  const int64_t channels = W.type().shape.extent(0);
+  checkInput(*this, x, {.kind = "ConvTranspose2d", .axes = {{"B"}, {"C", channels, "channels"}, {"H"}, {"W"}}}, where);
   return plusBias(conv_transpose2d(x, W, options_, where), b, where);
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "frontend/layer_input.h"
 #include "frontend/ops.h"
 #include "frontend/trace.h"
 #include "ir/support/diagnostic.h"
@@ -15,6 +16,7 @@ Linear::Linear(Module& parent, std::string name, int64_t in, int64_t out, Linear
 }
 
 Tensor Linear::operator()(Tensor x, std::source_location where) const {
+  checkInput(*this, x, {.kind = "Linear", .axes = {{"..."}, {"N"}, {"features", W.type().shape.extent(0), "features"}}}, where);
   Tensor y = matmul(x, W, where);
   return b ? add(y, *b, where) : y;
 }
@@ -22,7 +24,10 @@ Tensor Linear::operator()(Tensor x, std::source_location where) const {
 Embedding::Embedding(Module& parent, std::string name, int64_t count, int64_t width, EmbeddingOptions options, std::source_location where)
     : Module(parent, std::move(name), where), W(*this, "W", {count, width}, std::move(options.init), {.decay = options.decay}, where) {}
 
-Tensor Embedding::operator()(Tensor indices, std::source_location where) const { return embedding(W, indices, where); }
+Tensor Embedding::operator()(Tensor indices, std::source_location where) const {
+  checkInput(*this, indices, {.kind = "Embedding", .axes = {{"..."}}, .dtype = DType::I32, .operand = "indices"}, where);
+  return embedding(W, indices, where);
+}
 
 Dropout::Dropout(double p, std::source_location where) : p_(p) {
   if (p >= 0 && p < 1) return;

@@ -3,11 +3,24 @@
 
 #include <fmt/format.h>
 
+#include "frontend/layer_input.h"
 #include "frontend/ops.h"
 #include "frontend/trace.h"
 #include "ir/support/diagnostic.h"
 
 namespace lockstep::nn {
+
+namespace {
+
+/// A norm of the last axis, which `gain` has too.
+LayerInput rowsLike(std::string_view kind, const Parameter& gain) {
+  return {.kind = kind, .axes = {{"..."}, {"features", gain.type().shape.extent(0), "features"}}};
+}
+LayerInput channelsLike(std::string_view kind, const Parameter& gain) {
+  return {.kind = kind, .axes = {{"B"}, {"C", gain.type().shape.extent(0), "channels"}, {"..."}}};
+}
+
+}  // namespace
 
 LayerNorm::LayerNorm(Module& parent, std::string name, int64_t width, NormOptions options, std::source_location where)
     : Module(parent, std::move(name), where),
@@ -15,12 +28,18 @@ LayerNorm::LayerNorm(Module& parent, std::string name, int64_t width, NormOption
       b(*this, "b", {width}, init::zeros(), {.decay = options.decay}, where),
       eps_(options.eps) {}
 
-Tensor LayerNorm::operator()(Tensor x, std::source_location where) const { return layer_norm(x, g, b, eps_, where); }
+Tensor LayerNorm::operator()(Tensor x, std::source_location where) const {
+  checkInput(*this, x, rowsLike("LayerNorm", g), where);
+  return layer_norm(x, g, b, eps_, where);
+}
 
 RMSNorm::RMSNorm(Module& parent, std::string name, int64_t width, RMSNormOptions options, std::source_location where)
     : Module(parent, std::move(name), where), g(*this, "g", {width}, init::ones(), {.decay = options.decay}, where), eps_(options.eps) {}
 
-Tensor RMSNorm::operator()(Tensor x, std::source_location where) const { return rms_norm(x, g, eps_, where); }
+Tensor RMSNorm::operator()(Tensor x, std::source_location where) const {
+  checkInput(*this, x, rowsLike("RMSNorm", g), where);
+  return rms_norm(x, g, eps_, where);
+}
 
 GroupNorm::GroupNorm(Module& parent, std::string name, int64_t groups, int64_t channels, NormOptions options, std::source_location where)
     : Module(parent, std::move(name), where),
@@ -29,7 +48,10 @@ GroupNorm::GroupNorm(Module& parent, std::string name, int64_t groups, int64_t c
       groups_(groups),
       eps_(options.eps) {}
 
-Tensor GroupNorm::operator()(Tensor x, std::source_location where) const { return group_norm(x, g, b, groups_, eps_, where); }
+Tensor GroupNorm::operator()(Tensor x, std::source_location where) const {
+  checkInput(*this, x, channelsLike("GroupNorm", g), where);
+  return group_norm(x, g, b, groups_, eps_, where);
+}
 
 BatchNorm::BatchNorm(Module& parent, std::string name, int64_t channels, BatchNormOptions options, std::source_location where)
     : Module(parent, std::move(name), where),
@@ -41,6 +63,7 @@ BatchNorm::BatchNorm(Module& parent, std::string name, int64_t channels, BatchNo
       eps_(options.eps) {}
 
 Tensor BatchNorm::operator()(Tensor x, std::source_location where) const {
+  checkInput(*this, x, channelsLike("BatchNorm", g), where);
   if (!is_training(where)) return batch_norm(x, g, b, running_mean, running_var, eps_, where);
   const BatchNormResult result = batch_norm(x, g, b, eps_, where);
   const double count = static_cast<double>(x.shape(where).elementCount()) / static_cast<double>(x.extent(1, where));

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "frontend/layer_input.h"
 #include "frontend/ops.h"
 
 namespace lockstep::nn {
@@ -50,6 +51,15 @@ Tensor gruStep(const RecurrentParameters& cell, const Tensor& from_input, const 
   return add(n, mul(z, difference, where), where);
 }
 
+LayerAxis features(const RecurrentParameters& cell) { return {"features", cell.W_ih.type().shape.extent(0), "features"}; }
+
+/// What comes before the first step: a row of `hidden` numbers for each row of x.
+void checkState(const RecurrentParameters& cell, std::string_view kind, std::string_view operand, const Tensor& x, const Tensor& state,
+                const std::source_location& where) {
+  const LayerAxis rows{"B", x.extent(0, where), "rows"}, columns{"hidden", cell.hidden(), "features"};
+  checkInput(cell, state, {.kind = kind, .axes = {rows, columns}, .operand = operand}, where);
+}
+
 /// Step t of [B, T, gates · hidden].
 Tensor atStep(const Tensor& x, int64_t t, const std::source_location& where) { return squeeze(narrow(x, 1, t, 1, where), 1, where); }
 
@@ -69,6 +79,9 @@ LSTMCell::LSTMCell(Module& parent, std::string name, int64_t in, int64_t hidden,
     : RecurrentParameters(parent, std::move(name), in, hidden, 4, options, where) {}
 
 LstmState LSTMCell::operator()(Tensor x, const LstmState& state, std::source_location where) const {
+  checkInput(*this, x, {.kind = "LSTMCell", .axes = {{"B"}, features(*this)}}, where);
+  checkState(*this, "LSTMCell", "h", x, state.h, where);
+  checkState(*this, "LSTMCell", "c", x, state.c, where);
   return lstmStep(*this, inputShare(*this, x, where), state, where);
 }
 
@@ -76,10 +89,17 @@ GRUCell::GRUCell(Module& parent, std::string name, int64_t in, int64_t hidden, c
     : RecurrentParameters(parent, std::move(name), in, hidden, 3, options, where) {}
 
 Tensor GRUCell::operator()(Tensor x, Tensor h, std::source_location where) const {
+  checkInput(*this, x, {.kind = "GRUCell", .axes = {{"B"}, features(*this)}}, where);
+  checkState(*this, "GRUCell", "h", x, h, where);
   return gruStep(*this, inputShare(*this, x, where), h, where);
 }
 
 LstmResult LSTM::operator()(Tensor x, const std::optional<LstmState>& state, std::source_location where) const {
+  checkInput(*this, x, {.kind = "LSTM", .axes = {{"B"}, {"T"}, features(*this)}}, where);
+  if (state) {
+    checkState(*this, "LSTM", "h", x, state->h, where);
+    checkState(*this, "LSTM", "c", x, state->c, where);
+  }
   const std::vector<int64_t> start{x.extent(0, where), hidden()};
   LstmState now = state ? *state : LstmState{zeros(start, DType::F32, where), zeros(start, DType::F32, where)};
   Tensor shares = inputShare(*this, x, where);
@@ -92,6 +112,8 @@ LstmResult LSTM::operator()(Tensor x, const std::optional<LstmState>& state, std
 }
 
 GruResult GRU::operator()(Tensor x, const std::optional<Tensor>& h, std::source_location where) const {
+  checkInput(*this, x, {.kind = "GRU", .axes = {{"B"}, {"T"}, features(*this)}}, where);
+  if (h) checkState(*this, "GRU", "h", x, *h, where);
   Tensor now = h ? *h : zeros({x.extent(0, where), hidden()}, DType::F32, where);
   Tensor shares = inputShare(*this, x, where);
   std::vector<Tensor> outputs;

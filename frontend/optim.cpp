@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "frontend/at_call.h"
 #include "frontend/reject.h"
 
 namespace lockstep {
@@ -68,12 +69,18 @@ double rateAt(const Schedule& schedule, int64_t t) {
 
 namespace schedule {
 
-Schedule linear(const Linear& options) { return ramp(Schedule::Kind::Linear, options); }
-Schedule cosine_annealing(const Linear& options) { return ramp(Schedule::Kind::CosineAnnealing, options); }
+Schedule linear(const Linear& options, std::source_location where) {
+  return detail::atCall(where, [&] { return ramp(Schedule::Kind::Linear, options); });
+}
+Schedule cosine_annealing(const Linear& options, std::source_location where) {
+  return detail::atCall(where, [&] { return ramp(Schedule::Kind::CosineAnnealing, options); });
+}
 
-Schedule warmup(const Warmup& options) {
-  needFinite("peak", options.peak);
-  needSteps("steps", options.steps);
+Schedule warmup(const Warmup& options, std::source_location where) {
+  detail::atCall(where, [&] {
+    needFinite("peak", options.peak);
+    needSteps("steps", options.steps);
+  });
   Schedule made;
   made.kind = Schedule::Kind::Warmup;
   made.peak = options.peak;
@@ -83,10 +90,12 @@ Schedule warmup(const Warmup& options) {
   return made;
 }
 
-Schedule staircase(const Staircase& options) {
-  needFinite("peak", options.peak);
-  needFinite("gamma", options.gamma);
-  needSteps("every", options.every);
+Schedule staircase(const Staircase& options, std::source_location where) {
+  detail::atCall(where, [&] {
+    needFinite("peak", options.peak);
+    needFinite("gamma", options.gamma);
+    needSteps("every", options.every);
+  });
   Schedule made;
   made.kind = Schedule::Kind::Staircase;
   made.peak = options.peak;
@@ -96,10 +105,12 @@ Schedule staircase(const Staircase& options) {
   return made;
 }
 
-Schedule multi_step(const MultiStep& options) {
-  needFinite("peak", options.peak);
-  needFinite("gamma", options.gamma);
-  for (int64_t milestone : options.milestones) needSteps("a milestone", milestone);
+Schedule multi_step(const MultiStep& options, std::source_location where) {
+  detail::atCall(where, [&] {
+    needFinite("peak", options.peak);
+    needFinite("gamma", options.gamma);
+    for (int64_t milestone : options.milestones) needSteps("a milestone", milestone);
+  });
   Schedule made;
   made.kind = Schedule::Kind::MultiStep;
   made.peak = options.peak;
@@ -170,34 +181,34 @@ OptimizerSpec adamOf(OptimizerName name, Options& options) {
 
 }  // namespace
 
-OptimizerSpec adam(AdamOptions options) {
+OptimizerSpec adam(AdamOptions options, std::source_location where) {
   OptimizerSpec spec = adamOf(OptimizerName::Adam, options);
-  check(spec);
+  detail::atCall(where, [&] { check(spec); });
   return spec;
 }
 
-OptimizerSpec adamw(AdamWOptions options) {
+OptimizerSpec adamw(AdamWOptions options, std::source_location where) {
   OptimizerSpec spec = adamOf(OptimizerName::AdamW, options);
   spec.weight_decay = options.weight_decay;
-  check(spec);
+  detail::atCall(where, [&] { check(spec); });
   return spec;
 }
 
-OptimizerSpec sgd(SgdOptions options) {
+OptimizerSpec sgd(SgdOptions options, std::source_location where) {
   OptimizerSpec spec = commonOf(OptimizerName::Sgd, options);
   spec.momentum = options.momentum;
   spec.nesterov = options.nesterov;
   spec.weight_decay = options.weight_decay;
-  check(spec);
+  detail::atCall(where, [&] { check(spec); });
   return spec;
 }
 
-OptimizerSpec lion(LionOptions options) {
+OptimizerSpec lion(LionOptions options, std::source_location where) {
   OptimizerSpec spec = commonOf(OptimizerName::Lion, options);
   spec.beta1 = options.beta1;
   spec.beta2 = options.beta2;
   spec.weight_decay = options.weight_decay;
-  check(spec);
+  detail::atCall(where, [&] { check(spec); });
   return spec;
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,11 +62,11 @@ struct MultiStep {
   std::optional<int64_t> start_step = {};
 };
 // Errors "schedule.steps", "schedule.number" for a horizon below 1 or a rate that is not finite.
-Schedule linear(const Linear& options);
-Schedule cosine_annealing(const Linear& options);
-Schedule warmup(const Warmup& options);
-Schedule staircase(const Staircase& options);
-Schedule multi_step(const MultiStep& options);
+Schedule linear(const Linear& options, std::source_location where = std::source_location::current());
+Schedule cosine_annealing(const Linear& options, std::source_location where = std::source_location::current());
+Schedule warmup(const Warmup& options, std::source_location where = std::source_location::current());
+Schedule staircase(const Staircase& options, std::source_location where = std::source_location::current());
+Schedule multi_step(const MultiStep& options, std::source_location where = std::source_location::current());
 }  // namespace schedule
 
 enum class OptimizerName : uint8_t { Adam, AdamW, Sgd, Lion };
@@ -168,9 +169,9 @@ struct LionOptions {
 // Errors "optimizer.number" for a value out of range, "optimizer.nesterov" for nesterov without momentum, "optimizer.group" for a group
 // without a filter or with a weight decay that the optimizer lacks (adam). compile() throws "optimizer.filter" for a filter that matches no
 // parameter.
-OptimizerSpec adam(AdamOptions options = {});
-OptimizerSpec adamw(AdamWOptions options = {});
-OptimizerSpec sgd(SgdOptions options = {});
-OptimizerSpec lion(LionOptions options = {});
+OptimizerSpec adam(AdamOptions options = {}, std::source_location where = std::source_location::current());
+OptimizerSpec adamw(AdamWOptions options = {}, std::source_location where = std::source_location::current());
+OptimizerSpec sgd(SgdOptions options = {}, std::source_location where = std::source_location::current());
+OptimizerSpec lion(LionOptions options = {}, std::source_location where = std::source_location::current());
 
 }  // namespace lockstep

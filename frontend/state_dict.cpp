@@ -8,13 +8,11 @@
 #include <set>
 
 #include "frontend/nn.h"
-#include "frontend/reject.h"
 #include "frontend/states.h"
 #include "ir/support/diagnostic.h"
+#include "ir/support/nearest.h"
 
 namespace lockstep {
-
-using detail::reject;
 
 namespace {
 
@@ -137,8 +135,30 @@ io::TensorFile formatStateDict(const Module& model, const ParameterValues& value
   return file;
 }
 
+namespace {
+
+/// One message for both lists: mostly a name on one of them stands for a name on the other.
+Diagnostic describeNames(const LoadReport& report) {
+  const std::string missing = fmt::format("the file lacks {}", fmt::join(report.missing, ", "));
+  const std::string unexpected = fmt::format("{}has {}, which no parameter of the model takes",
+                                             report.missing.empty() ? "the file " : " and ", fmt::join(report.unexpected, ", "));
+  Diagnostic diagnostic{.code = report.missing.empty() ? "state_dict.unexpected" : "state_dict.missing",
+                        .message = (report.missing.empty() ? "" : missing) + (report.unexpected.empty() ? "" : unexpected),
+                        .where = {},
+                        .notes = {},
+                        .remedy = "give parts of the model the names of the file, or load with strict = false to take what matches"};
+  for (const std::string& name : report.missing) {
+    if (const std::string near = nearestName(name, report.unexpected); !near.empty())
+      diagnostic.notes.push_back({fmt::format("'{}' may be '{}' of the file", name, near), {}});
+  }
+  return diagnostic;
+}
+
+}  // namespace
+
 LoadReport readStateDict(const Module& model, const io::TensorFile& file, LoadOptions options, ParameterValues& values) {
   LoadReport report;
+  std::vector<Diagnostic> wrong;
   ParameterValues read = values;
   std::set<std::string> taken;
   for (const StateDictEntry& entry : stateDictEntries(model)) {
@@ -150,12 +170,24 @@ LoadReport readStateDict(const Module& model, const io::TensorFile& file, LoadOp
     taken.insert(entry.name);
     const std::vector<int64_t> shape = theirShape(entry);
     if (!takes(entry, array->type)) {
-      reject("state_dict.type", fmt::format("tensor '{}' is {}, but '{}' takes {}", entry.name, describe(*array), entry.parameter,
-                                            toString(entry.type.dtype)));
+      if (entry.part == 0)
+        wrong.push_back({.code = "state_dict.type",
+                         .message = fmt::format("tensor '{}' is {}, but '{}' takes {}", entry.name, describe(*array), entry.parameter,
+                                                toString(entry.type.dtype)),
+                         .where = {},
+                         .notes = {},
+                         .remedy = "save the state dict with that type"});
+      continue;
     }
     if (array->shape != shape) {
-      reject("state_dict.shape",
-             fmt::format("tensor '{}' is {}, but '{}' takes [{}]", entry.name, describe(*array), entry.parameter, fmt::join(shape, ",")));
+      if (entry.part == 0)
+        wrong.push_back({.code = "state_dict.shape",
+                         .message = fmt::format("tensor '{}' is {}, but '{}' takes [{}]", entry.name, describe(*array), entry.parameter,
+                                                fmt::join(shape, ",")),
+                         .where = {},
+                         .notes = {},
+                         .remedy = "declare the layer as large as it is in the file"});
+      continue;
     }
     const std::vector<float> whole = array->toFloats();
     const auto count = static_cast<ptrdiff_t>(entry.type.shape.elementCount());
@@ -168,11 +200,8 @@ LoadReport readStateDict(const Module& model, const io::TensorFile& file, LoadOp
   for (const auto& [name, array] : file.tensors) {
     if (!taken.contains(name) && !name.ends_with("num_batches_tracked")) report.unexpected.push_back(name);
   }
-  const std::string remedy = "load with strict = false to take what matches";
-  if (options.strict && !report.missing.empty())
-    reject("state_dict.missing", fmt::format("the file lacks {}", fmt::join(report.missing, ", ")), remedy);
-  if (options.strict && !report.unexpected.empty())
-    reject("state_dict.unexpected", fmt::format("the model has no parameter for {}", fmt::join(report.unexpected, ", ")), remedy);
+  if (options.strict && !(report.missing.empty() && report.unexpected.empty())) wrong.insert(wrong.begin(), describeNames(report));
+  if (!wrong.empty()) throw Error(std::move(wrong));
   values = std::move(read);
   return report;
 }

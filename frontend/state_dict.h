@@ -50,8 +50,8 @@ io::TensorFile formatStateDict(const Module& model, const ParameterValues& value
 
 /// Reads f32, f64, f16 and bf16 tensors over `values`, and i32, u32 and i64 for integer buffers; nothing is changed when it fails. A
 /// "num_batches_tracked" that no buffer takes, which PyTorch counts and mostly does not use, is passed over; it is not written either, and
-/// PyTorch fills it in. Errors: "state_dict.missing" and
-/// "state_dict.unexpected" (all of them named; strict only), "state_dict.shape", "state_dict.type".
+/// PyTorch fills it in. One Error has all that is wrong: "state_dict.missing" or, when nothing is missing, "state_dict.unexpected" (strict
+/// only; its message names what is missing and what is unexpected), and each "state_dict.shape" and "state_dict.type".
 LoadReport readStateDict(const Module& model, const io::TensorFile& file, LoadOptions options, ParameterValues& values);
 
 }  // namespace lockstep

@@ -30,16 +30,13 @@ Note describe(const graph::Graph& graph, graph::ValueId value, std::string_view 
   return {std::move(made), node.location == 0 ? Location{} : graph.locations[node.location - 1]};
 }
 
-/// Whether a place is the caller's. A layer that std::make_unique makes gets a line of the standard library for its default argument.
+}  // namespace
+
 bool isCallers(const std::source_location& where) {
   return std::string_view(where.file_name()).find("/include/c++/") == std::string_view::npos;
 }
 
-}  // namespace
-
 std::string bufferState(const std::string& path) { return "buffer." + path; }
-
-Location toLocation(const std::source_location& where) { return {where.file_name(), where.line(), where.column()}; }
 
 Trace::Trace(std::source_location where) : serial_(++last_serial) {
   if (active_trace != nullptr) {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "frontend/at_call.h"
 #include "frontend/tensor.h"
 #include "ir/graph/builder.h"
 
@@ -23,7 +24,8 @@ class Buffer;
 
 namespace detail {
 
-Location toLocation(const std::source_location& where);
+/// Whether a place is the caller's. A layer that std::make_unique makes gets a line of the standard library for its default argument.
+bool isCallers(const std::source_location& where);
 /// The name of a buffer's state leaf.
 std::string bufferState(const std::string& path);
 

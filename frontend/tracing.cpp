@@ -11,16 +11,15 @@
 
 namespace lockstep {
 
-Tensor Inputs::operator[](std::string_view name) const {
-  auto found = tensors_.find(name);
+Tensor Inputs::operator[](InputName name) const {
+  auto found = tensors_.find(name.name());
   if (found == tensors_.end()) {
-    std::string known = joinNames(std::views::keys(tensors_));
-    std::string remedy = known.empty() ? "declare it in .inputs" : "declared: " + known;
+    const std::string known = joinNames(std::views::keys(tensors_));
     throw Error({.code = "inputs.name",
-                 .message = fmt::format("there is no input '{}'", name),
-                 .where = {},
+                 .message = fmt::format("there is no input '{}'", name.name()),
+                 .where = detail::toLocation(name.where()),
                  .notes = {},
-                 .remedy = std::move(remedy)});
+                 .remedy = known.empty() ? "declare it in .inputs, which is empty" : "declare it in .inputs, which has " + known});
   }
   return found->second;
 }

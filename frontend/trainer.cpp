@@ -9,6 +9,7 @@
 #include <limits>
 #include <random>
 
+#include "frontend/at_call.h"
 #include "frontend/batch.h"
 #include "frontend/io/safetensors.h"
 #include "frontend/micro_batches.h"
@@ -176,7 +177,9 @@ uint64_t Trainer::Impl::enqueue(size_t count, const std::function<Batch(size_t)>
 
 std::vector<StepResult> Trainer::Impl::wait(uint64_t id) {
   auto found = open.find(id);
-  if (found == open.end()) reject("steps.ticket", "the ticket is unknown or was waited for already");
+  if (found == open.end())
+    reject("steps.ticket", "the ticket is unknown or was waited for already",
+           "wait once for each ticket that enqueue() of this trainer gave");
   OpenTicket ticket = std::move(found->second);
   open.erase(found);
   const auto runs = static_cast<size_t>(accumulate);
@@ -281,44 +284,55 @@ Trainer::Trainer(Trainer&&) noexcept = default;
 Trainer& Trainer::operator=(Trainer&&) noexcept = default;
 Trainer::~Trainer() = default;
 
-StepResult Trainer::step(const Batch& batch, StepOptions options) {
-  return std::move(steps(1, [&](size_t) { return batch; }, options).front());
+StepResult Trainer::step(const Batch& batch, StepOptions options, std::source_location where) {
+  return std::move(steps(1, [&](size_t) { return batch; }, options, where).front());
 }
 
-std::vector<StepResult> Trainer::steps(size_t count, const std::function<Batch(size_t)>& batch, StepOptions options) {
-  return wait(enqueue(count, batch, options));
+std::vector<StepResult> Trainer::steps(size_t count, const std::function<Batch(size_t)>& batch, StepOptions options,
+                                       std::source_location where) {
+  return wait(enqueue(count, batch, options, where), where);
 }
 
-uint64_t Trainer::enqueue(size_t count, const std::function<Batch(size_t)>& batch, StepOptions options) {
-  if (count == 0) reject("steps.count", "0 steps were asked for");
-  auto turn = impl_->enter();
-  return impl_->enqueue(count, batch, options);
+uint64_t Trainer::enqueue(size_t count, const std::function<Batch(size_t)>& batch, StepOptions options, std::source_location where) {
+  return detail::atCall(where, impl_->where, [&] {
+    if (count == 0) reject("steps.count", "0 steps were asked for", "ask for 1 or more");
+    auto turn = impl_->enter();
+    return impl_->enqueue(count, batch, options);
+  });
 }
 
-std::vector<StepResult> Trainer::wait(uint64_t ticket) {
-  auto turn = impl_->enter();
-  return impl_->wait(ticket);
+std::vector<StepResult> Trainer::wait(uint64_t ticket, std::source_location where) {
+  return detail::atCall(where, [&] {
+    auto turn = impl_->enter();
+    return impl_->wait(ticket);
+  });
 }
 
-StepProfile Trainer::profile(const Batch& batch) {
+StepProfile Trainer::profile(const Batch& batch, std::source_location where) {
+  return detail::atCall(where, impl_->where, [&] {
+    auto turn = impl_->enter();
+    return impl_->profile(batch);
+  });
+}
+
+StepProfile Trainer::Impl::profile(const Batch& batch) {
   using Clock = std::chrono::steady_clock;
   const auto since = [](Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); };
-  auto turn = impl_->enter();
-  const std::vector<Batch> runs = detail::microBatches(batch, impl_->inputs, impl_->accumulate);
-  auto session = impl_->program({detail::matchBatch(impl_->inputs, runs.front()).extent, false});
+  const std::vector<Batch> runs = detail::microBatches(batch, inputs, accumulate);
+  auto session = program({detail::matchBatch(inputs, runs.front()).extent, false});
   StepProfile profile;
   const Clock::time_point begun = Clock::now();
-  std::vector<std::vector<std::byte>> inputs;
+  std::vector<std::vector<std::byte>> encoded;
   for (size_t run = 0; run < runs.size(); ++run) {
-    const detail::StepValues values = impl_->stepValues(impl_->step + 1, static_cast<int64_t>(run));
-    inputs.push_back(session->encode(runs[run], values));
-    if (!impl_->dump_directory.empty()) impl_->dumpInputs(runs[run], values);
+    const detail::StepValues values = stepValues(step + 1, static_cast<int64_t>(run));
+    encoded.push_back(session->encode(runs[run], values));
+    if (!dump_directory.empty()) dumpInputs(runs[run], values);
   }
   profile.prepare_seconds = since(begun);
   profile.input_bytes = session->inputBytes() * runs.size();
   profile.output_bytes = session->outputBytes() * runs.size();
   const Clock::time_point submitted = Clock::now();
-  for (const std::vector<std::byte>& input : inputs) {
+  for (const std::vector<std::byte>& input : encoded) {
     const bool first = profile.commands.empty();
     const double start = first ? 0 : profile.commands.back().start + profile.commands.back().seconds;
     const uint32_t level = first ? 0 : profile.commands.back().level + 1;
@@ -329,15 +343,21 @@ StepProfile Trainer::profile(const Batch& batch) {
     }
   }
   profile.run_seconds = since(submitted);
-  profile.step = ++impl_->step;
-  ++impl_->revision;
+  profile.step = ++step;
+  ++revision;
   return profile;
 }
 
 Trainer detail::compile(CompileRequest request) {
-  checkFunction(request.model.get(), request.inputs, request.loss, request.where);
-  if (request.accumulate < 1) reject("compile.accumulate", fmt::format("accumulate is {}, but must be at least 1", request.accumulate));
-  return Trainer(std::make_unique<Trainer::Impl>(std::move(request)));
+  const std::source_location where = request.where;
+  return atCall(where, [&] {
+    checkFunction(request.model.get(), request.inputs, request.loss, where);
+    if (request.accumulate < 1) {
+      reject("compile.accumulate", fmt::format("accumulate is {}, but must be at least 1", request.accumulate),
+             "1 is a step of one batch, which is the default");
+    }
+    return Trainer(std::make_unique<Trainer::Impl>(std::move(request)));
+  });
 }
 
 }  // namespace lockstep

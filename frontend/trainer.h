@@ -66,43 +66,47 @@ class Trainer {
 
   /// One training step. Every declared input must be in the batch with its element type and length; errors "batch.*" (frontend/batch.h)
   /// leave step counter and states alone. The first step with another dynamic extent compiles a program for it.
-  StepResult step(const Batch& batch, StepOptions options = {});
+  StepResult step(const Batch& batch, StepOptions options = {}, std::source_location where = std::source_location::current());
   /// `count` steps in one submission; batch(i) gives the data of the i-th, which is copied before the next one is asked for.
-  std::vector<StepResult> steps(size_t count, const std::function<Batch(size_t)>& batch, StepOptions options = {});
+  std::vector<StepResult> steps(size_t count, const std::function<Batch(size_t)>& batch, StepOptions options = {},
+                                std::source_location where = std::source_location::current());
   /// The same without waiting: the host may prepare more while the device works. Each ticket is waited for once.
-  uint64_t enqueue(size_t count, const std::function<Batch(size_t)>& batch, StepOptions options = {});
-  std::vector<StepResult> wait(uint64_t ticket);
+  uint64_t enqueue(size_t count, const std::function<Batch(size_t)>& batch, StepOptions options = {},
+                   std::source_location where = std::source_location::current());
+  std::vector<StepResult> wait(uint64_t ticket, std::source_location where = std::source_location::current());
   /// One training step with the time of each command on the device, which takes longer than step(): commands run one after the other.
   /// Errors "batch.*" as of step(); Error "vulkan.timestamps" for a device without them.
-  StepProfile profile(const Batch& batch);
+  StepProfile profile(const Batch& batch, std::source_location where = std::source_location::current());
 
   /// All parameters and buffers, by path name.
   [[nodiscard]] ParameterValues download() const;
   /// The averages of the parameters that ema_decay of the optimizer asks for, with the buffers. Error "parameters.ema" without them.
-  [[nodiscard]] ParameterValues download_ema() const;
+  [[nodiscard]] ParameterValues download_ema(std::source_location where = std::source_location::current()) const;
   /// Sets all parameters and buffers; averages begin again there. Errors "parameters.unknown", "parameters.missing", "parameters.length"
   /// before anything is written.
-  void upload(const ParameterValues& values);
+  void upload(const ParameterValues& values, std::source_location where = std::source_location::current());
   void reset(ResetOptions options = {});
 
   /// The whole training state as safetensors, written atomically: parameters, moments and other states, step counter, seed, schedule,
   /// optimizer, and the caller's own place in its data.
-  void save(const std::filesystem::path& path, const DataCursor& cursor = {}) const;
+  void save(const std::filesystem::path& path, const DataCursor& cursor = {},
+            std::source_location where = std::source_location::current()) const;
   /// What save() wrote, for the same parameters and optimizer; gives the cursor. The schedule of the file goes on. Errors "checkpoint.*"
   /// with exit code IncompatibleCheckpoint that name the first difference, before anything is changed.
-  DataCursor load(const std::filesystem::path& path);
+  DataCursor load(const std::filesystem::path& path, std::source_location where = std::source_location::current());
   [[nodiscard]] io::TensorFile checkpoint(const DataCursor& cursor = {}) const;
-  DataCursor restore(const io::TensorFile& file);
+  DataCursor restore(const io::TensorFile& file, std::source_location where = std::source_location::current());
 
   /// The metadata of such a file: optimizer, schedule, parameters and states, as frontend/checkpoint.h lists them. Reads no tensors.
   [[nodiscard]] std::map<std::string, std::string, std::less<>> settings() const;
 
   /// The parameters under PyTorch's names and in its layout (frontend/state_dict.h), and back; moments and step counter stay.
   [[nodiscard]] io::TensorFile state_dict() const;
-  LoadReport load_state_dict(const io::TensorFile& file, LoadOptions options = {});
+  LoadReport load_state_dict(const io::TensorFile& file, LoadOptions options = {},
+                             std::source_location where = std::source_location::current());
 
   /// From the next step on. A schedule without start_step begins at the next step; step counter and moments stay.
-  void set_lr(Schedule schedule);
+  void set_lr(Schedule schedule, std::source_location where = std::source_location::current());
   /// The rate of the next step.
   [[nodiscard]] double lr() const;
   [[nodiscard]] uint64_t step_count() const;  ///< steps that were submitted
@@ -110,6 +114,7 @@ class Trainer {
   [[nodiscard]] std::vector<ParameterSlot> parameter_layout() const;
   [[nodiscard]] ProgramFacts facts() const;
   [[nodiscard]] RunFacts run_facts() const;
+  [[nodiscard]] std::source_location compiled_at() const;  ///< the call of compile()
 
   struct Impl;
   explicit Trainer(std::unique_ptr<Impl> impl);

@@ -82,6 +82,7 @@ struct Trainer::Impl {
 
   uint64_t enqueue(size_t count, const std::function<Batch(size_t)>& batch, const StepOptions& options);
   std::vector<StepResult> wait(uint64_t ticket);
+  StepProfile profile(const Batch& batch);
   /// What a replay of any dumped stage needs: weights, states, batch and scalars of the first step.
   void dumpInputs(const Batch& batch, const detail::StepValues& values);
   /// Looks for the origin in the runs `inputs` of the step. `later`: the states may have changed

@@ -5,12 +5,12 @@
 #include <cmath>
 #include <random>
 
+#include "frontend/at_call.h"
 #include "frontend/checkpoint.h"
 #include "frontend/io/safetensors.h"
 #include "frontend/model_buffers.h"
 #include "frontend/optimizer_settings.h"
 #include "frontend/parameters.h"
-#include "frontend/trace.h"
 #include "frontend/tracing.h"
 #include "frontend/trainer_impl.h"
 #include "passes/optimizer_config.h"
@@ -93,19 +93,21 @@ ParameterValues Trainer::download() const {
   return detail::readValues(*impl_->shared->get());
 }
 
-ParameterValues Trainer::download_ema() const {
+ParameterValues Trainer::download_ema(std::source_location where) const {
   auto turn = impl_->look();
   auto model = impl_->shared->get();
-  detail::requireAverages(*model);
+  detail::atCall(where, [&] { detail::requireAverages(*model); });
   ParameterValues values = detail::splitParameters(model->layout, model->states->readFloats(passes::kAverageState));
   values.merge(detail::readBuffers(*model));
   return values;
 }
 
-void Trainer::upload(const ParameterValues& values) {
-  auto turn = impl_->enter();
-  ++impl_->revision;
-  detail::writeValues(*impl_->shared->get(), values);
+void Trainer::upload(const ParameterValues& values, std::source_location where) {
+  detail::atCall(where, [&] {
+    auto turn = impl_->enter();
+    ++impl_->revision;
+    detail::writeValues(*impl_->shared->get(), values);
+  });
 }
 
 void Trainer::reset(ResetOptions options) {
@@ -123,39 +125,56 @@ std::map<std::string, std::string, std::less<>> Trainer::settings() const {
   return impl_->settings();
 }
 
-DataCursor Trainer::restore(const io::TensorFile& file) {
-  auto turn = impl_->enter();
-  return impl_->restore(file);
+DataCursor Trainer::restore(const io::TensorFile& file, std::source_location where) {
+  return detail::atCall(where, [&] {
+    auto turn = impl_->enter();
+    return impl_->restore(file);
+  });
 }
 
-void Trainer::save(const std::filesystem::path& path, const DataCursor& cursor) const {
-  (void)io::writeSafetensors(path, checkpoint(cursor)).orThrow();
+void Trainer::save(const std::filesystem::path& path, const DataCursor& cursor, std::source_location where) const {
+  detail::atCall(where, [&] { (void)io::writeSafetensors(path, checkpoint(cursor)).orThrow(); });
 }
 
-DataCursor Trainer::load(const std::filesystem::path& path) { return restore(io::readSafetensors(path).orThrow()); }
+DataCursor Trainer::load(const std::filesystem::path& path, std::source_location where) {
+  return detail::atCall(where, [&] {
+    const io::TensorFile file = io::readSafetensors(path).orThrow();
+    auto turn = impl_->enter();
+    return detail::inFile(path, [&] { return impl_->restore(file); });
+  });
+}
 
 io::TensorFile Trainer::state_dict() const {
   auto turn = impl_->look();
   return formatStateDict(module(), download());
 }
 
-LoadReport Trainer::load_state_dict(const io::TensorFile& file, LoadOptions options) {
-  auto turn = impl_->enter();
-  ++impl_->revision;
-  ParameterValues values = detail::readValues(*impl_->shared->get());
-  LoadReport report = readStateDict(module(), file, options, values);
-  detail::writeValues(*impl_->shared->get(), values);
-  return report;
+LoadReport Trainer::load_state_dict(const io::TensorFile& file, LoadOptions options, std::source_location where) {
+  return detail::atCall(where, [&] {
+    auto turn = impl_->enter();
+    ++impl_->revision;
+    ParameterValues values = detail::readValues(*impl_->shared->get());
+    LoadReport report = readStateDict(module(), file, options, values);
+    detail::writeValues(*impl_->shared->get(), values);
+    return report;
+  });
 }
 
 void Trainer::replaceModel(detail::ReplaceRequest request) {
-  auto turn = impl_->enter();
-  impl_->replace(std::move(request));
+  const std::source_location where = request.where;
+  detail::atCall(where, [&] {
+    auto turn = impl_->enter();
+    impl_->replace(std::move(request));
+  });
 }
 
-void Trainer::set_lr(Schedule schedule) {
+void Trainer::set_lr(Schedule schedule, std::source_location where) {
   if (!std::isfinite(rateAt(schedule, 1))) {
-    throw Error({.code = "schedule.number", .message = "the learning rate is not finite", .where = {}, .notes = {}, .remedy = {}});
+    throw Error({.code = "schedule.number",
+                 .message = "the learning rate is not finite",
+                 .where = detail::toLocation(where),
+                 .notes = {},
+                 .remedy = {}});
   }
   auto turn = impl_->enter();
   if (!schedule.start_step) schedule.start_step = static_cast<int64_t>(impl_->step);
@@ -186,6 +205,8 @@ RunFacts Trainer::run_facts() const {
   auto turn = impl_->look();
   return detail::runFacts(impl_->programs);
 }
+
+std::source_location Trainer::compiled_at() const { return impl_->where; }
 
 const Module& Trainer::module() const { return *impl_->shared->get()->module; }
 

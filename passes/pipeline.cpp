@@ -12,6 +12,7 @@
 
 #include "ir/support/narrate.h"
 #include "ir/support/nearest.h"
+#include "ir/support/text.h"
 #include "passes/bind_parameters.h"
 #include "passes/decompose.h"
 #include "passes/emit.h"
@@ -313,11 +314,15 @@ Result<Stage> parseStage(std::string_view text, const std::string& file_name) {
   // A program holds graphs; a graph holds no program.
   if (text.find("lockstep.program") < text.find("lockstep.graph")) {
     LS_TRY(Program program, program::parse(text, file_name));
-    LS_CHECK(program::validateStructure(program));
+    if (const Status valid = program::validateStructure(program); !valid.ok()) {
+      return pointInto(valid.failure(), "program", print(program), text, file_name);
+    }
     return Stage(std::move(program));
   }
   LS_TRY(Graph graph, graph::parse(text, file_name));
-  LS_CHECK(graph::validate(graph));
+  if (const Status valid = graph::validate(graph); !valid.ok()) {
+    return pointInto(valid.failure(), "graph", graph::print(graph), text, file_name);
+  }
   return Stage(std::move(graph));
 }
 

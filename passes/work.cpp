@@ -77,13 +77,27 @@ uint64_t bytesOf(const Program& program, const Command& command) {
   return sum;
 }
 
+/// The calls that a kernel is for. A kernel that the user wrote has the lines of its own text as well; those belong to instructions.
+std::vector<Location> callsOf(const kernel::Module& module) {
+  std::vector<bool> own(module.locations.size(), false);
+  for (const kernel::Instruction& instruction : module.instructions) {
+    if (instruction.location != 0) own[instruction.location - 1] = true;
+  }
+  std::vector<Location> calls;
+  for (size_t i = 0; i < own.size(); ++i) {
+    if (!own[i]) calls.push_back(module.locations[i]);
+  }
+  return calls;
+}
+
 void add(CommandWork& work, const Program& planned, const Command& part) {
   const auto* dispatch = std::get_if<program::Dispatch>(&part.action);
   if (dispatch == nullptr) return;
   const auto* symbolic = std::get_if<program::SymbolicKernel>(&planned[dispatch->kernel].code);
   const std::optional<uint64_t> own = symbolic == nullptr ? std::nullopt : operationsOf(symbolic->body);
   work.operations = own && work.operations ? std::optional(*work.operations + *own) : std::nullopt;
-  const auto& lines = symbolic == nullptr ? std::get<kernel::Module>(planned[dispatch->kernel].code).locations : symbolic->body.locations;
+  const std::vector<Location> lines =
+      symbolic == nullptr ? callsOf(std::get<kernel::Module>(planned[dispatch->kernel].code)) : symbolic->body.locations;
   for (const Location& line : lines) {
     if (std::ranges::find(work.lines, line) == work.lines.end()) work.lines.push_back(line);
   }

@@ -10,6 +10,7 @@
 #include "console/options.h"
 #include "frontend/io/file.h"
 #include "frontend/wgsl/wgsl.h"
+#include "ir/support/text.h"
 
 namespace lockstep::tools {
 
@@ -31,6 +32,14 @@ Result<std::map<std::string, double>> parseOverrides(const std::vector<std::stri
   return values;
 }
 
+Result<kernel::Module> readKernelText(const std::string& text, const std::string& path) {
+  LS_TRY(kernel::Module module, kernel::parse(text, path));
+  if (const Result<kernel::ValidModule> valid = kernel::validate(module); !valid.ok()) {
+    return pointInto(valid.failure(), module.name.empty() ? "kernel" : module.name, kernel::print(module), text, path);
+  }
+  return module;
+}
+
 Result<kernel::Module> readKernelFile(const std::string& path, const std::map<std::string, double>& overrides, const std::string& entry,
                                       std::array<uint32_t, 3> groups, const wgsl::UniformContents& uniforms) {
   const std::string ending = std::filesystem::path(path).extension().string();
@@ -47,7 +56,7 @@ Result<kernel::Module> readKernelFile(const std::string& path, const std::map<st
     return module;
   }
   if (!overrides.empty()) return fail("run.override", fmt::format("'{}' has no override constants", path), {}, "only WGSL has them");
-  return kernel::parse(text, path);
+  return readKernelText(text, path);
 }
 
 }  // namespace lockstep::tools

@@ -17,6 +17,9 @@ namespace lockstep::tools {
 /// The values of --override: "NAME=NUMBER" each. code usage.override
 Result<std::map<std::string, double>> parseOverrides(const std::vector<std::string>& texts);
 
+/// The text of a kernel in kernel IR, checked; mistakes have their place in it.
+Result<kernel::Module> readKernelText(const std::string& text, const std::string& path);
+
 /// ".kir" and ".wgsl"; `overrides` are values of a WGSL module's override constants, needed for those that the entry point uses (that
 /// any uses, if it is empty); `groups` are the workgroups of a dispatch, or zeros, and `uniforms` what it binds, for warnings. Warnings go
 /// to standard error. Codes run.file and those of the readers.

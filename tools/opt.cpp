@@ -9,6 +9,7 @@
 #include "ir/program/profile.h"
 #include "passes/kernel/kernel_pipeline.h"
 #include "passes/pipeline.h"
+#include "tools/kernel_file.h"
 #include "tools/verb.h"
 
 namespace lockstep::tools {
@@ -57,7 +58,7 @@ Result<std::string> onStage(const std::string& text, const std::string& path, co
 }
 
 Result<std::string> onKernel(const std::string& text, const std::string& path, const std::vector<std::string>& names, bool locations) {
-  LS_TRY(kernel::Module module, kernel::parse(text, path));
+  LS_TRY(kernel::Module module, readKernelText(text, path));
   LS_TRY(const kernel::ValidModule valid, kernel::validate(std::move(module)));
   LS_TRY(module, passes::runKernelPasses(*valid, names));
   return kernel::print(kernel::canonical(module, locations), locations);

@@ -11,6 +11,7 @@
 #include "ir/graph/evaluate.h"
 #include "ir/graph/op_def.h"
 #include "ir/program/program.h"
+#include "passes/pipeline.h"
 
 namespace lockstep::tools {
 namespace {
@@ -36,8 +37,10 @@ io::Array toArray(const std::vector<double>& values, std::vector<int64_t> shape)
 std::string outputName(graph::OutputKind kind, const std::string& name) { return fmt::format("{}.{}", graph::toString(kind), name); }
 
 Result<io::TensorFile> replayGraph(const std::string& text, const std::string& path, const io::TensorFile& inputs) {
-  LS_TRY(const graph::Graph graph, graph::parse(text, path));
-  LS_CHECK(graph::validate(graph));
+  LS_TRY(const passes::Stage stage, passes::parseStage(text, path));
+  if (!std::holds_alternative<graph::Graph>(stage))
+    return fail("replay.stage", fmt::format("'{}' holds a program", path), {}, "name it .program");
+  const graph::Graph& graph = std::get<graph::Graph>(stage);
   graph::LeafValues leaves;
   for (const graph::NodeId id : graph.body().nodes) {
     const graph::Node& node = graph[id];
@@ -58,7 +61,10 @@ Result<io::TensorFile> replayGraph(const std::string& text, const std::string& p
 
 Result<io::TensorFile> replayProgram(const std::string& text, const std::string& path, const io::TensorFile& inputs,
                                      const std::string& device) {
-  LS_TRY(program::Program program, program::parse(text, path));
+  LS_TRY(passes::Stage stage, passes::parseStage(text, path));
+  if (!std::holds_alternative<program::Program>(stage))
+    return fail("replay.stage", fmt::format("'{}' holds a graph", path), {}, "name it .graph");
+  program::Program program = std::get<program::Program>(std::move(stage));
   const program::Program description = program;
   LS_TRY(const detail::Device opened, detail::tryOpenDevice(device));
   LS_TRY(const std::unique_ptr<GraphRunner> runner, makeProgramRunner(std::move(program), opened));
@@ -92,7 +98,10 @@ Result<io::TensorFile> replayProgram(const std::string& text, const std::string&
 
 Result<io::TensorFile> replay(const std::string& path, const io::TensorFile& inputs, const std::string& device) {
   const std::string ending = std::filesystem::path(path).extension().string();
-  if (ending != ".graph" && ending != ".program") return fail("replay.stage", fmt::format("'{}' is neither a .graph nor a .program", path));
+  if (ending != ".graph" && ending != ".program") {
+    return fail("replay.stage", fmt::format("'{}' is neither a .graph nor a .program", path), {},
+                "give a stage of a folder that --dump-ir made");
+  }
   LS_TRY(const std::string text, io::readTextFile(path));
   if (ending == ".program") return replayProgram(text, path, inputs, device);
   if (device != "auto" && device != "evaluate") {

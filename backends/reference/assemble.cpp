@@ -256,7 +256,9 @@ Bytecode assemble(Code& code, uint32_t batch_groups) {
   LinearCode linear = linearise(code);
   std::vector<Access> accesses = code.accesses;
   optimise(code, accesses, linear);
-  return Assembler(code, std::move(accesses), std::move(linear), batch_groups).run();
+  Bytecode made = Assembler(code, std::move(accesses), std::move(linear), batch_groups).run();
+  made.in_order = needsOrder(code);
+  return made;
 }
 
 /// Time of one lane in arbitrary units: a fixed price for each instruction, shared by the lanes, and one for each lane of a varying one.

@@ -138,6 +138,10 @@ std::vector<Component> flatten(const kernel::TypeTable& types, kernel::TypeId ty
 Result<Code> lower(const kernel::Module& module, const SubgroupShape& subgroups = {});
 /// Decides which registers are equal in all lanes and which constructs lanes may leave or enter apart.
 void analyseUniformity(Code& code);
+/// Whether workgroups must run one after the other for the same result every time: an atomic on a buffer whose result is used or that does
+/// not commute with the others on its variable, a variable that is accessed by atomics and plainly, or a plain store to a place that does
+/// not depend on the workgroup.
+bool needsOrder(const Code& code);
 /// Drops pure steps whose results nobody uses.
 void removeDeadSteps(Code& code);
 

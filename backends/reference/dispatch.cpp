@@ -63,7 +63,7 @@ Outcome dispatch(ThreadPool& pool, const Bytecode& code, std::span<const BufferV
     outcome.printed.take(machine.printed());
     return finish();
   }
-  if (batches == 1 || pool.threads() == 1) {
+  if (batches == 1 || pool.threads() == 1 || code.in_order) {
     Machine machine(code, bindings, groups, options);
     runRange(machine, 0, batches);
     outcome.printed.take(machine.printed());

@@ -33,7 +33,7 @@ struct Outcome {
   PrintLog printed;  ///< up to that batch
 };
 
-/// The outcome is the same whatever the threads do.
+/// The outcome is the same whatever the threads do, unless workgroups race: docs/numerics.md, "Determinism".
 Outcome dispatch(ThreadPool& pool, const Bytecode& code, std::span<const BufferView> bindings, std::array<uint32_t, 3> groups,
                  const MachineOptions& options);
 

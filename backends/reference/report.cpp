@@ -83,13 +83,17 @@ Failure report(const Fault& fault, const Bytecode& code, const kernel::Module& m
   }
   if (fault.site != 0) {
     const kernel::Instruction& instruction = module.instructions[fault.site - 1];
-    if (instruction.location != 0) diagnostic.where = module.locations[instruction.location - 1];
-    kernel::PrintedModule printed = kernel::printWithPlaces(module, false);
-    if (fault.site - 1 < printed.instructions.size()) {
-      uint32_t line = printed.instructions[fault.site - 1].line;
-      Location place{.file = kernel + ".kir", .line = line, .column = 0};
-      if (line != 0) diagnostic.notes.push_back({fmt::format("the instruction is `{}`", lineOf(printed.text, line)), place});
+    const kernel::PrintedModule printed = kernel::printWithPlaces(module, false);
+    const uint32_t line = fault.site - 1 < printed.instructions.size() ? printed.instructions[fault.site - 1].line : 0;
+    Note note{.message = fmt::format("the instruction is `{}`", lineOf(printed.text, line)), .where = {}};
+    if (instruction.location != 0) {
+      diagnostic.where = module.locations[instruction.location - 1];
+      if (!module.source.empty()) diagnostic.excerpt = excerptOf(module.source, diagnostic.where, 1);
+    } else {
+      // A dump has the file.
+      note.where = {.file = kernel + ".kir", .line = line};
     }
+    if (line != 0) diagnostic.notes.push_back(std::move(note));
   }
   return {.diagnostics = {std::move(diagnostic)}, .exit_code = ExitCode::BadInput};
 }

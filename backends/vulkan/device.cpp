@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cstring>
@@ -131,6 +133,15 @@ program::DeviceProfile profileOf(const DeviceFacts& facts, const Answers& answer
   };
 }
 
+/// What the main heap holds. A driver for the CPU allocates the memory of the host, whatever number it gives: lavapipe says 2 GiB
+/// everywhere.
+uint64_t heapBytes(const DeviceFacts& facts) {
+  const uint64_t told = facts.memory.memoryHeaps[mainHeap(facts.memory)].size;
+  if (facts.properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU) return told;
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
+  return pages > 0 && page > 0 ? std::max(told, static_cast<uint64_t>(pages) * static_cast<uint64_t>(page)) : told;
+}
+
 void chooseQueue(DeviceFacts& facts) {
   uint32_t count = 0;
   vkGetPhysicalDeviceQueueFamilyProperties(facts.handle, &count, nullptr);
@@ -208,7 +219,7 @@ DeviceFacts factsOf(VkPhysicalDevice handle, size_t index, uint32_t instance_ver
                 .name = facts.properties.deviceName,
                 .kind = kindOf(facts.properties.deviceType),
                 .driver = driver,
-                .memory_bytes = facts.memory.memoryHeaps[mainHeap(facts.memory)].size,
+                .memory_bytes = heapBytes(facts),
                 .profile = profileOf(facts, answers),
                 .usable = true,
                 .why_not = {}};
@@ -237,7 +248,7 @@ uint32_t mainHeap(const VkPhysicalDeviceMemoryProperties& memory) {
 
 uint64_t freeDeviceBytes(const DeviceFacts& facts) {
   uint32_t heap = mainHeap(facts.memory);
-  if (!facts.memory_budget) return facts.memory.memoryHeaps[heap].size;
+  if (!facts.memory_budget) return heapBytes(facts);
   auto budget = blank<VkPhysicalDeviceMemoryBudgetPropertiesEXT>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT);
   auto properties = blank<VkPhysicalDeviceMemoryProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2);
   append(properties, budget);

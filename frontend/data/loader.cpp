@@ -130,15 +130,17 @@ struct Loader::State {
   }
 };
 
-Loader::Loader(std::vector<Column> columns, size_t rows, LoaderOptions options) : state_(std::make_unique<State>()) {
-  if (options.batch == 0) detail::reject("loader.batch", "a batch has no rows", "set LoaderOptions::batch to 1 or more");
+Loader::Loader(std::vector<Column> columns, size_t rows, LoaderOptions options, std::source_location where)
+    : state_(std::make_unique<State>()) {
+  if (options.batch == 0) detail::rejectAt(where, "loader.batch", "a batch has no rows", "set LoaderOptions::batch to 1 or more");
   if (rows < options.batch) {
-    detail::reject("loader.rows", fmt::format("a dataset of {} rows has no batch of {}", rows, options.batch), "use smaller batches");
+    detail::rejectAt(where, "loader.rows", fmt::format("a dataset of {} rows has no batch of {}", rows, options.batch),
+                     "use smaller batches");
   }
   for (const Column& column : columns) {
     if (const size_t size = sizeOf(column.values); size == 0 || size % rows != 0) {
-      detail::reject("loader.rows", fmt::format("column '{}' has {} values, no multiple of the {} rows", column.name, size, rows),
-                     "give every row the same number of values");
+      detail::rejectAt(where, "loader.rows", fmt::format("column '{}' has {} values, no multiple of the {} rows", column.name, size, rows),
+                       "give every row the same number of values");
     }
   }
   state_->columns = std::move(columns);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <source_location>
 #include <string>
 #include <variant>
 #include <vector>
@@ -31,7 +32,8 @@ class Loader {
  public:
   /// Every column has the same number of rows. Errors "loader.rows" (columns disagree, or there are fewer rows than in a batch) and
   /// "loader.batch" (0 rows).
-  Loader(std::vector<Column> columns, size_t rows, LoaderOptions options = {});
+  Loader(std::vector<Column> columns, size_t rows, LoaderOptions options = {},
+         std::source_location where = std::source_location::current());
   Loader(Loader&&) noexcept;
   Loader& operator=(Loader&&) noexcept;
   ~Loader();

@@ -34,10 +34,29 @@ T readElement(const std::vector<std::byte>& data, size_t index) {
   return value;
 }
 
+/// Throws an Error at the caller's place.
+[[noreturn]] void reject(std::string code, std::string message, const std::source_location& where, std::string remedy) {
+  throw Error({.code = std::move(code),
+               .message = std::move(message),
+               .where = {where.file_name(), where.line(), where.column()},
+               .notes = {},
+               .remedy = std::move(remedy)});
+}
+
+size_t countOf(const std::vector<int64_t>& shape, const std::source_location& where) {
+  const auto count = checkedElementCount(shape);
+  if (count) return *count;
+  reject("array.shape", fmt::format("[{}] is no shape of an array", fmt::join(shape, ",")), where,
+         "extents are 0 or more, and an array has at most 2^48 elements");
+}
+
 template <class T>
-Array make(ElementType type, std::vector<int64_t> shape, std::span<const T> values) {
+Array make(ElementType type, std::vector<int64_t> shape, std::span<const T> values, const std::source_location& where) {
+  if (const size_t count = countOf(shape, where); count != values.size()) {
+    reject("array.length", fmt::format("an array of shape [{}] has {} elements but gets {}", fmt::join(shape, ","), count, values.size()),
+           where, "give one value per element, row by row");
+  }
   Array array{.type = type, .shape = std::move(shape), .data = {}};
-  if (array.elementCount() != values.size()) internalError(fmt::format("io::Array of shape {} from {} values", array.shape, values.size()));
   const auto bytes = std::as_bytes(values);
   array.data.assign(bytes.begin(), bytes.end());
   return array;
@@ -79,11 +98,7 @@ std::optional<uint64_t> checkedElementCount(const std::vector<int64_t>& shape) {
   return empty ? 0 : count;
 }
 
-size_t Array::elementCount() const {
-  const auto count = checkedElementCount(shape);
-  if (!count) internalError("io::Array with an impossible shape " + fmt::format("{}", shape));
-  return *count;
-}
+size_t Array::elementCount(std::source_location where) const { return countOf(shape, where); }
 
 double Array::at(size_t index) const {
   switch (type) {
@@ -107,19 +122,19 @@ std::vector<double> Array::toDoubles() const { return convert<double>(*this); }
 std::vector<float> Array::toFloats() const { return convert<float>(*this); }
 std::vector<int32_t> Array::toInts() const { return convert<int32_t>(*this); }
 
-Array Array::fromFloats(std::vector<int64_t> shape, std::span<const float> values) {
-  return make(ElementType::F32, std::move(shape), values);
+Array Array::fromFloats(std::vector<int64_t> shape, std::span<const float> values, std::source_location where) {
+  return make(ElementType::F32, std::move(shape), values, where);
 }
-Array Array::fromDoubles(std::vector<int64_t> shape, std::span<const double> values) {
-  return make(ElementType::F64, std::move(shape), values);
+Array Array::fromDoubles(std::vector<int64_t> shape, std::span<const double> values, std::source_location where) {
+  return make(ElementType::F64, std::move(shape), values, where);
 }
-Array Array::fromInts(std::vector<int64_t> shape, std::span<const int32_t> values) {
-  return make(ElementType::I32, std::move(shape), values);
+Array Array::fromInts(std::vector<int64_t> shape, std::span<const int32_t> values, std::source_location where) {
+  return make(ElementType::I32, std::move(shape), values, where);
 }
 
-Array Array::zeros(ElementType type, std::vector<int64_t> shape) {
+Array Array::zeros(ElementType type, std::vector<int64_t> shape, std::source_location where) {
   Array array{.type = type, .shape = std::move(shape), .data = {}};
-  array.data.resize(array.elementCount() * byteSize(type));
+  array.data.resize(array.elementCount(where) * byteSize(type));
   return array;
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,7 +28,8 @@ struct Array {
   std::vector<int64_t> shape;
   std::vector<std::byte> data;
 
-  [[nodiscard]] size_t elementCount() const;
+  /// Error "array.shape" for a shape that checkedElementCount() refuses.
+  [[nodiscard]] size_t elementCount(std::source_location where = std::source_location::current()) const;
   /// Element `index` in row-major order, of any type, as a double; exact, but for i64 beyond 2^53.
   [[nodiscard]] double at(size_t index) const;
   [[nodiscard]] std::vector<double> toDoubles() const;
@@ -35,12 +37,16 @@ struct Array {
   [[nodiscard]] std::vector<float> toFloats() const;
   [[nodiscard]] std::vector<int32_t> toInts() const;
 
-  // The number of values must be the product of the shape.
-  static Array fromFloats(std::vector<int64_t> shape, std::span<const float> values);
-  static Array fromDoubles(std::vector<int64_t> shape, std::span<const double> values);
-  static Array fromInts(std::vector<int64_t> shape, std::span<const int32_t> values);
+  // Errors "array.length" unless the number of values is the product of the shape, "array.shape" for one that checkedElementCount()
+  // refuses.
+  static Array fromFloats(std::vector<int64_t> shape, std::span<const float> values,
+                          std::source_location where = std::source_location::current());
+  static Array fromDoubles(std::vector<int64_t> shape, std::span<const double> values,
+                           std::source_location where = std::source_location::current());
+  static Array fromInts(std::vector<int64_t> shape, std::span<const int32_t> values,
+                        std::source_location where = std::source_location::current());
   /// Zeros.
-  static Array zeros(ElementType type, std::vector<int64_t> shape);
+  static Array zeros(ElementType type, std::vector<int64_t> shape, std::source_location where = std::source_location::current());
   friend bool operator==(const Array&, const Array&) = default;
 };
 

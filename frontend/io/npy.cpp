@@ -171,7 +171,13 @@ Result<Array> readNpy(const std::filesystem::path& path) {
 }
 
 std::vector<std::byte> formatNpy(const Array& array) {
-  if (array.data.size() != array.elementCount() * byteSize(array.type)) internalError("npy array with a wrong byte length");
+  if (array.data.size() != array.elementCount() * byteSize(array.type)) {
+    throw Error({.code = "npy.length",
+                 .message = fmt::format("an array is {} but has {} bytes", describe(array), array.data.size()),
+                 .where = {},
+                 .notes = {},
+                 .remedy = "make arrays with Array::fromFloats and its kin, or set data to as many bytes as shape and type take"});
+  }
   std::string header = headerText(array);
   // Magic, version, length and the closing newline count into the alignment.
   const size_t length_bytes = header.size() + kAlignment < 65536 ? 2 : 4;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/io/png.h"
 
+#include <fmt/format.h>
 #include <png.h>
 
 #include <algorithm>
@@ -10,8 +11,14 @@
 
 namespace lockstep::io {
 
-Image::Image(int width, int height, Color background) : width_(width), height_(height) {
-  if (width < 1 || height < 1) internalError("an image without pixels");
+Image::Image(int width, int height, Color background, std::source_location where) : width_(width), height_(height) {
+  if (width < 1 || height < 1) {
+    throw Error({.code = "image.size",
+                 .message = fmt::format("a picture of {} x {} has no pixels", width, height),
+                 .where = {where.file_name(), where.line(), where.column()},
+                 .notes = {},
+                 .remedy = "make it at least 1 x 1"});
+  }
   pixels_.resize(static_cast<size_t>(width) * static_cast<size_t>(height) * 3);
   fillRectangle(0, 0, width, height, background);
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <source_location>
 #include <vector>
 
 #include "ir/support/result.h"
@@ -17,7 +18,8 @@ using Color = std::array<uint8_t, 3>;  ///< red, green, blue
 /// Rows from the top, 3 bytes a pixel.
 class Image {
  public:
-  Image(int width, int height, Color background);
+  /// Error "image.size" for one without pixels.
+  Image(int width, int height, Color background, std::source_location where = std::source_location::current());
   [[nodiscard]] int width() const { return width_; }
   [[nodiscard]] int height() const { return height_; }
   [[nodiscard]] Color at(int x, int y) const;

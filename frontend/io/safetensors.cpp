@@ -252,7 +252,27 @@ Result<TensorFile> readSafetensors(const std::filesystem::path& path) {
   return parseSafetensors(bytes, path.string());
 }
 
+namespace {
+
+/// What a caller can have put together wrongly.
+Status checkTensors(const TensorFile& file) {
+  for (const auto& [name, array] : file.tensors) {
+    if (name == kMetadata) {
+      return fail("safetensors.tensor", fmt::format("a tensor is named '{}', which is the name of the metadata", name), {},
+                  "give it another name");
+    }
+    const auto count = checkedElementCount(array.shape);
+    if (count && array.data.size() == *count * byteSize(array.type)) continue;
+    return fail("safetensors.length", fmt::format("tensor '{}' is {} but has {} bytes", name, describe(array), array.data.size()), {},
+                "make arrays with Array::fromFloats and its kin, or set data to as many bytes as shape and type take");
+  }
+  return Success{};
+}
+
+}  // namespace
+
 std::vector<std::byte> formatSafetensors(const TensorFile& file) {
+  (void)checkTensors(file).orThrow();
   std::vector<const std::pair<const std::string, Array>*> order;
   for (const auto& item : file.tensors) order.push_back(&item);
   std::ranges::stable_sort(order, std::ranges::greater{}, [](const auto* item) { return byteSize(item->second.type); });
@@ -262,9 +282,6 @@ std::vector<std::byte> formatSafetensors(const TensorFile& file) {
   uint64_t offset = 0;
   for (const auto* item : order) {
     const Array& array = item->second;
-    if (item->first == kMetadata) internalError("a tensor named __metadata__");
-    if (array.data.size() != array.elementCount() * byteSize(array.type))
-      internalError("tensor '" + item->first + "' with a wrong byte length");
     header[item->first] = {
         {"dtype", formatName(array.type)}, {"shape", array.shape}, {"data_offsets", {offset, offset + array.data.size()}}};
     offset += array.data.size();
@@ -282,6 +299,7 @@ std::vector<std::byte> formatSafetensors(const TensorFile& file) {
 }
 
 Status writeSafetensors(const std::filesystem::path& path, const TensorFile& file) {
+  LS_CHECK(checkTensors(file));
   return writeFileAtomically(path, formatSafetensors(file));
 }
 

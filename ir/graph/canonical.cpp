@@ -4,6 +4,7 @@
 #include <set>
 
 #include "ir/graph/graph.h"
+#include "ir/graph/op_def.h"
 #include "ir/graph/text.h"
 
 namespace lockstep::graph {
@@ -158,8 +159,26 @@ Graph canonical(const Graph& graph) {
   return result;
 }
 
+Attributes attributesWithoutPlaces(const Node& node) {
+  Attributes attributes = node.attributes;
+  if (node.op == nullptr) return attributes;
+  for (const AttributeDef& definition : *node.op->attributes) {
+    if (!definition.kernel_text) continue;
+    const Attribute* attribute = attributes.find(definition.name);
+    const auto* text = attribute == nullptr ? nullptr : std::get_if<std::string>(attribute);
+    if (text == nullptr) continue;
+    // A text that cannot be read is for the validator to refuse, as it is.
+    if (const Result<kernel::Module> module = kernel::parse(*text); module.ok())
+      attributes.set(std::string(definition.name), kernel::print(*module));
+  }
+  return attributes;
+}
+
 Graph withoutLocations(Graph graph) {
-  for (Node& node : graph.nodes) node.location = 0;
+  for (Node& node : graph.nodes) {
+    node.location = 0;
+    node.attributes = attributesWithoutPlaces(node);
+  }
   graph.locations.clear();
   return graph;
 }

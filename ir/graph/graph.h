@@ -176,7 +176,7 @@ std::string print(const Graph& graph, bool with_locations, std::vector<Constant>
 /// equals nothing. Checks syntax, names, types and constants; ask validate() for the rest. The file name is for diagnostics.
 Result<Graph> parse(std::string_view text, const std::string& file_name = "graph");
 Result<Graph> parse(std::string_view text, const std::string& file_name, const std::vector<Constant>* sidecar);
-/// The same graph without source locations.
+/// The same graph without source locations, those in the texts of kernels included.
 Graph withoutLocations(Graph graph);
 
 /// Ids, order (operands made before use), types (each op's infer agrees with its results), regions, outputs.

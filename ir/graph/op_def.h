@@ -64,6 +64,8 @@ struct AttributeDef {
   AttributeKind kind = AttributeKind::Integer;
   std::string_view text;  ///< one line for the docs
   bool required = true;
+  /// Text of kernel IR, whose places are printed as those of nodes are: only when asked for.
+  bool kernel_text = false;
 };
 
 /// What a type rule sees.

@@ -112,7 +112,8 @@ class Printer {
     text += fmt::format(" = {}", node.op == nullptr ? std::string_view("?") : *node.op->name);
     for (size_t i = 0; i < node.operands.size(); ++i)
       text += fmt::format("{}%{}", i == 0 ? " " : ", ", numbering_.nameOf(node.operands[i]));
-    if (!node.attributes.empty()) text += " " + printAttributes(node.attributes, [this](ConstantId c) { return constantName(c); });
+    const Attributes& attributes = options_.with_locations ? node.attributes : attributesWithoutPlaces(node);
+    if (!attributes.empty()) text += " " + printAttributes(attributes, [this](ConstantId c) { return constantName(c); });
     if (options_.with_locations && node.location != 0 && node.location <= graph_.locations.size()) {
       const Location& location = graph_.locations[node.location - 1];
       text += fmt::format(" @ {}:{}:{}", quote(location.file), location.line, location.column);

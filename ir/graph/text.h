@@ -59,6 +59,8 @@ bool isNumber(std::string_view name);
 std::string printType(const TensorType& type, const std::vector<Symbol>& symbols);
 Result<TensorType> parseType(TokenCursor& cursor, const std::vector<Symbol>& symbols);
 
+/// The attributes of a node; the texts of kernels among them without places.
+Attributes attributesWithoutPlaces(const Node& node);
 /// "{a = 1, b = "x"}". `constant` gives the name of a constant (without '@').
 std::string printAttributes(const Attributes& attributes, const std::function<std::string(ConstantId)>& constant);
 /// True when the cursor stands at an attribute list and not at a region.

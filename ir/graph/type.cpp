@@ -28,6 +28,19 @@ std::optional<DType> findDType(std::string_view text) {
 
 uint64_t byteSize(DType) { return 4; }
 
+namespace {
+
+/// Shapes are what a user wrote, so this is no bug of ours.
+[[noreturn]] void tooLarge(const Shape& shape) {
+  throw Error({.code = "tensor.size",
+               .message = fmt::format("a tensor of shape {} has more elements than 64 bits can count", toString(shape)),
+               .where = {},
+               .notes = {},
+               .remedy = "look for an extent that was meant to be smaller"});
+}
+
+}  // namespace
+
 std::vector<int64_t> Shape::extents() const {
   std::vector<int64_t> extents;
   extents.reserve(dims_.size());
@@ -38,7 +51,7 @@ std::vector<int64_t> Shape::extents() const {
 int64_t Shape::elementCount() const {
   int64_t count = 1;
   for (const Dim& dim : dims_) {
-    if (__builtin_mul_overflow(count, dim.maximum(), &count)) internalError("a shape's element count overflows 64 bits");
+    if (__builtin_mul_overflow(count, dim.maximum(), &count)) tooLarge(*this);
   }
   return count;
 }
@@ -47,7 +60,7 @@ std::vector<int64_t> Shape::strides() const {
   std::vector<int64_t> strides(dims_.size(), 1);
   for (size_t axis = dims_.size(); axis-- > 1;) {
     if (__builtin_mul_overflow(strides[axis], dims_[axis].maximum(), &strides[axis - 1])) {
-      internalError("a shape's strides overflow 64 bits");
+      tooLarge(*this);
     }
   }
   return strides;

@@ -22,6 +22,7 @@ class Canonicalizer {
 
   Module run() {
     to_.name = from_.name;
+    if (with_locations_) to_.source = from_.source;
     to_.capabilities = from_.capabilities;
     std::sort(to_.capabilities.begin(), to_.capabilities.end());
     to_.capabilities.erase(std::unique(to_.capabilities.begin(), to_.capabilities.end()), to_.capabilities.end());

@@ -142,6 +142,7 @@ struct Module {
   std::vector<Block> blocks;
   std::vector<Instruction> instructions;
   std::vector<Location> locations;
+  std::string source;                    ///< the text that locations are in; empty where it is not at hand
   std::vector<Capability> capabilities;  ///< sorted
 
   [[nodiscard]] const Value& operator[](ValueId id) const { return values[id.index()]; }
@@ -168,7 +169,7 @@ inline constexpr uint32_t kMaxBlockNesting = 256;
 
 /// Renumbers every arena in print order and drops what is unreachable from functions and globals (unused types, values, blocks),
 /// so that two modules are equal by value iff their texts are equal. Names become those of the text (unique, plain letters); source
-/// locations are dropped unless asked for, as in `print`. The module's ids must be in range.
+/// locations, and the source itself, are dropped unless asked for, as in `print`. The module's ids must be in range.
 Module canonical(const Module& module, bool with_locations = false);
 
 /// The text form. Deterministic; locations only when asked for. Never fails: ids out of range print as "<invalid>".

@@ -47,6 +47,9 @@ Status Parser::parseHeader() {
   if (cursor_.accept("module")) {
     LS_TRY(module_.name, cursor_.string());
   }
+  if (cursor_.accept("source")) {
+    LS_TRY(module_.source, cursor_.string());
+  }
   while (cursor_.accept("enable")) {
     Capability capability{};
     LS_CHECK(wordReader(&findCapability, capability)());

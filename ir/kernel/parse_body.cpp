@@ -144,6 +144,10 @@ Status Parser::parseLocation(Instruction& instruction) {
   LS_TRY(location.line, parseU32());
   LS_CHECK(cursor_.expect(","));
   LS_TRY(location.column, parseU32());
+  if (cursor_.accept(",")) {
+    LS_CHECK(cursor_.expect("embedded"));
+    location.embedded = true;
+  }
   module_.locations.push_back(std::move(location));
   instruction.location = static_cast<uint32_t>(module_.locations.size());
   return cursor_.expect("]");

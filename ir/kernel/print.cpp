@@ -34,6 +34,7 @@ class Printer {
   PrintedModule run() {
     write("lockstep.kernel 1\n");
     if (!module_.name.empty()) write("module " + quote(module_.name) + "\n");
+    if (with_locations_ && !module_.source.empty()) write("source " + quote(module_.source) + "\n");
     for (Capability capability : module_.capabilities) write(fmt::format("enable {}\n", toString(capability)));
     for (TypeId id : names_.structs) printStruct(id);
     for (size_t i = 0; i < module_.globals.size(); ++i) printGlobal(i);
@@ -191,7 +192,8 @@ class Printer {
     if (instruction.origin != 0) attributes["origin"] = std::to_string(instruction.origin);
     if (with_locations_ && instruction.location != 0 && instruction.location <= module_.locations.size()) {
       const Location& location = module_.locations[instruction.location - 1];
-      attributes["location"] = fmt::format("[{}, {}, {}]", quote(location.file), location.line, location.column);
+      const std::string_view embedded = location.embedded ? ", embedded" : "";
+      attributes["location"] = fmt::format("[{}, {}, {}{}]", quote(location.file), location.line, location.column, embedded);
     }
     return attributes;
   }

@@ -22,6 +22,11 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
   if (windows.size() != x.shape.rank() - 2 || !padded)
     return violated("conv", "C3", fmt::format("wanted {} numbers a list, and padding of at least 0", x.shape.rank() - 2));
   int64_t groups = c.attributes.get<int64_t>("groups"), in = x.shape.extent(1), out = w.shape.extent(0);
+  if (groups >= 1 && in != w.shape.extent(1) * groups) {
+    return violated("conv", "C4",
+                    fmt::format("expected x [B, C, S...] with {} channels, which the weights {} take in {} {}, got {} in {}",
+                                w.shape.extent(1) * groups, toString(w.shape), groups, groups == 1 ? "group" : "groups", in, toString(x)));
+  }
   if (groups < 1 || in % groups != 0 || out % groups != 0 || w.shape.extent(1) != in / groups) {
     return violated("conv", "C4", fmt::format("{} groups do not fit {} channels of x and weights {}", groups, in, toString(w.shape)));
   }

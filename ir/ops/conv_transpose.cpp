@@ -46,7 +46,12 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
     }
   }
   int64_t groups = c.attributes.get<int64_t>("groups"), in = x.shape.extent(1);
-  if (groups < 1 || in % groups != 0 || w.shape.extent(0) != in) {
+  if (w.shape.extent(0) != in) {
+    return violated("conv_transpose", "C4",
+                    fmt::format("expected x [B, C, S...] with {} channels, as the weights {} have, got {} in {}", w.shape.extent(0),
+                                toString(w.shape), in, toString(x)));
+  }
+  if (groups < 1 || in % groups != 0) {
     return violated("conv_transpose", "C4",
                     fmt::format("{} groups do not fit {} channels of x and weights {}", groups, in, toString(w.shape)));
   }

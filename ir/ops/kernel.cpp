@@ -76,7 +76,7 @@ constexpr OpDef kKernelOp{
                                             {"C4", "the numbers of workgroups are three, each from 1 to 65535"}},
     .operands = ConstantList<std::string_view>{"operands..."},
     .attributes = ConstantList<AttributeDef>{{"label", AttributeKind::String, "name for dumps and for the evaluator"},
-                                             {"module", AttributeKind::String, "the kernel as kernel IR text"},
+                                             {"module", AttributeKind::String, "the kernel as kernel IR text", true, true},
                                              {"results", AttributeKind::String, "types of the results"},
                                              {"groups", AttributeKind::Integers, "workgroups along x, y and z"}},
     .infer = infer,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/support/location.h"
@@ -16,7 +17,8 @@ namespace lockstep {
 struct Note {
   std::string message;
   Location where;
-  uint32_t length = 0;  ///< code points of the text that it is about, from `where` on; 0 = unknown
+  uint32_t length = 0;       ///< code points of the text that it is about, from `where` on; 0 = unknown
+  std::string excerpt = {};  ///< excerptOf() the text, where it is in no file
   friend bool operator==(const Note&, const Note&) = default;
 };
 
@@ -28,11 +30,15 @@ struct Diagnostic {
   Location where;
   std::vector<Note> notes;
   std::string remedy;
-  uint32_t length = 0;  ///< as in Note
+  uint32_t length = 0;       ///< as in Note
+  std::string excerpt = {};  ///< as in Note
   friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
 };
 
-/// "file:line:column: error: code: message" and one line for each note and the remedy.
+/// The line of `text` at the place and below it "  ^~~~", `length` code points wide; "" when the place is not in the text.
+std::string excerptOf(std::string_view text, const Location& where, uint32_t length);
+
+/// "file:line:column: error: code: message", then the excerpt if there is one, and likewise each note; at last the remedy.
 std::string toString(const Diagnostic& diagnostic);
 std::string toString(const std::vector<Diagnostic>& diagnostics);
 

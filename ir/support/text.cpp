@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -29,6 +30,63 @@ bool isNameByte(char c) { return isLetter(c) || isDigit(c) || c == '.'; }
 
 std::string formatFloat(float value) { return formatShortest(value); }
 std::string formatFloat(double value) { return formatShortest(value); }
+
+namespace {
+
+struct Line {
+  std::string_view text;  ///< without the blanks around it
+  uint32_t number = 0;    ///< 1-based
+  uint32_t indentation = 0;
+};
+
+std::vector<Line> linesOf(std::string_view text) {
+  std::vector<Line> lines;
+  for (uint32_t number = 1; !text.empty(); ++number) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const size_t begin = std::min(line.find_first_not_of(" \t"), line.size());
+    line.remove_prefix(begin);
+    while (!line.empty() && (line.back() == ' ' || line.back() == '\t' || line.back() == '\r')) line.remove_suffix(1);
+    lines.push_back({line, number, static_cast<uint32_t>(begin)});
+  }
+  return lines;
+}
+
+/// The line of `lines` that says what `wanted` says: the n-th such line when it is the n-th in its own text.
+const Line* sameLine(const std::vector<Line>& lines, const std::vector<Line>& own, const Line& wanted) {
+  const auto same = [&](const Line& line) { return line.text == wanted.text; };
+  auto before = std::count_if(own.begin(), own.begin() + (wanted.number - 1), same);
+  for (const Line& line : lines) {
+    if (same(line) && before-- == 0) return &line;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Failure pointInto(Failure failure, std::string_view name, std::string_view printed, std::string_view text, const std::string& file) {
+  const std::vector<Line> own = linesOf(printed), lines = linesOf(text);
+  // Whether there is a line that the file has otherwise, and which.
+  const auto move = [&](Location& where) -> const Line* {
+    if (where.file != name) return nullptr;
+    where.file = file;
+    if (where.line == 0 || where.line > own.size()) return nullptr;
+    const Line& wanted = own[where.line - 1];
+    const Line* found = sameLine(lines, own, wanted);
+    const uint32_t column = where.column > wanted.indentation ? where.column - wanted.indentation : 0;
+    where.line = found == nullptr ? 0 : found->number;
+    where.column = found == nullptr || column == 0 ? 0 : found->indentation + column;
+    return found == nullptr ? &wanted : nullptr;
+  };
+  for (Diagnostic& diagnostic : failure.diagnostics) {
+    for (Note& note : diagnostic.notes) (void)move(note.where);
+    const Line* quoted = move(diagnostic.where);
+    if (quoted != nullptr)
+      diagnostic.notes.push_back({.message = fmt::format("in the order of the printer it is `{}`", quoted->text), .where = {}});
+  }
+  return failure;
+}
 
 std::string quote(std::string_view text) {
   std::string out = "\"";

@@ -17,6 +17,10 @@ std::string formatFloat(double value);
 /// A double-quoted string with \" \\ \n \t \xNN escapes.
 std::string quote(std::string_view text);
 
+/// Validators point into `printed`, what they checked as a text, which they call `name`. Where that was read from the text of a file, this
+/// gives their diagnostics the place of the same line there. A line that the file has otherwise is quoted.
+Failure pointInto(Failure failure, std::string_view name, std::string_view printed, std::string_view text, const std::string& file);
+
 /// Tokens of the IR texts. Comments run from '#' to the end of the line.
 enum class TokenKind : uint8_t { End, Identifier, Percent, At, Integer, Float, String, Punctuation };
 

@@ -290,6 +290,80 @@ fn @main(%gid: vec3<u32> {builtin = global_invocation_id}) {workgroup_size = [8,
   EXPECT_GT(last.size(), 4u);
 }
 
+/// A kernel on two buffers of u32 whose entry point has 32 invocations: %i is the invocation in the dispatch, %l in the workgroup.
+std::string racing(std::string_view body, bool atomic) {
+  const std::string element = atomic ? "atomic<u32>" : "u32";
+  return fmt::format(R"(
+struct atomic_compare_exchange_result_u32 {{ old_value: u32 {{offset = 0}} exchanged: bool {{offset = 4}} }}
+var @a: array<{0}> {{access = read_write, binding = 0, group = 0, space = storage}}
+var @b: array<u32> {{access = read_write, binding = 1, group = 0, space = storage}}
+fn @main(%gid: vec3<u32> {{builtin = global_invocation_id}}, %lid: vec3<u32> {{builtin = local_invocation_id}}) {{workgroup_size = [32, 1, 1]}} {{
+  %i: u32 = extract %gid, 0u
+  %l: u32 = extract %lid, 0u
+  %first: ptr<storage, {0}, read_write> = access @a, 0u
+  %own: ptr<storage, {0}, read_write> = access @a, %i
+  %out: ptr<storage, u32, read_write> = access @b, %i
+{1}}}
+)",
+                     element, body);
+}
+
+struct Race {
+  const char* name;
+  bool atomic;
+  const char* body;
+};
+/// Those whose workgroups have to come in order.
+constexpr Race kOrdered[] = {
+    {"used_result", true, "  %r: u32 = atomic_add %first, 1u\n  store %out, %r\n"},
+    {"result_as_index", true, "  %r: u32 = atomic_add %first, 1u\n  %p: ptr<storage, u32, read_write> = access @b, %r\n  store %p, %i\n"},
+    {"exchange", true, "  %r: u32 = atomic_exchange %first, %i\n"},
+    {"store", true, "  atomic_store %first, %i\n"},
+    {"load", true, "  %r: u32 = atomic_load %first\n  store %out, %r\n"},
+    {"compare_exchange", true, "  %r: atomic_compare_exchange_result_u32 = atomic_compare_exchange %first, 0u, %i\n"},
+    {"two_atomics", true, "  %r: u32 = atomic_add %first, 1u\n  %s: u32 = atomic_max %first, %i\n"},
+    {"one_place", false, "  store %first, %i\n"},
+    {"sum_in_one_place", false, "  %x: u32 = load %first\n  %y: u32 = add %x, %i\n  store %first, %y\n"},
+    {"place_of_the_lane", false, "  %p: ptr<storage, u32, read_write> = access @a, %l\n  store %p, %i\n"},
+    {"place_from_a_variable", false,
+     "  %v: ptr<function, u32> = var %l\n  %k: u32 = load %v\n  %p: ptr<storage, u32, read_write> = access @a, %k\n"
+     "  store %p, %i\n"},
+};
+constexpr Race kFree[] = {
+    {"sum", true, "  %r: u32 = atomic_add %first, %i\n"},
+    {"maximum", true, "  %r: u32 = atomic_max %first, %i\n"},
+    {"own_element", false, "  store %own, %i\n"},
+    {"own_element_in_place", false, "  %x: u32 = load %own\n  %y: u32 = add %x, 1u\n  store %own, %y\n"},
+    {"copy", false, "  %x: u32 = load %own\n  store %out, %x\n"},
+    {"place_from_a_variable", false,
+     "  %v: ptr<function, u32> = var %i\n  %k: u32 = load %v\n  %p: ptr<storage, u32, read_write> = access @a, %k\n"
+     "  store %p, %i\n"},
+};
+
+TEST(Races, order_is_kept_where_it_can_be_seen_to_matter) {
+  const auto inOrder = [](const Race& race) {
+    const kernel::Module module = kernel::parse("lockstep.kernel 1" + racing(race.body, race.atomic)).orThrow();
+    return reference::decode(*kernel::validate(module).orThrow()).orThrow().in_order;
+  };
+  for (const Race& race : kOrdered) EXPECT_TRUE(inOrder(race)) << race.name;
+  for (const Race& race : kFree) EXPECT_FALSE(inOrder(race)) << race.name;
+}
+
+TEST(Races, give_the_same_result_on_any_number_of_threads) {
+  constexpr uint32_t kGroups = 2000;
+  const std::vector<Words> zeros{Words(kGroups * 32), Words(kGroups * 32)};
+  const auto results = [&](const Race& race, uint32_t threads) {
+    const std::unique_ptr<Backend> backend = makeReference({.max_threads = threads});
+    return runText(*backend, racing(race.body, race.atomic), zeros, {kGroups, 1, 1}).orThrow();
+  };
+  for (const auto& races : {std::span<const Race>(kOrdered), std::span<const Race>(kFree)}) {
+    for (const Race& race : races) {
+      const std::vector<Words> first = results(race, 1);
+      for (int again = 0; again < 5; ++again) EXPECT_EQ(results(race, 4), first) << race.name;
+    }
+  }
+}
+
 program::Program readsWorkspace(bool filled) {
   using namespace program;
   Program program;

@@ -35,6 +35,21 @@ TEST(Registry, reference_opens) {
   EXPECT_EQ((*backend)->device().profile.max_workgroup_invocations, 1024u);
 }
 
+TEST(Registry, threads_of_the_reference_are_a_number) {
+  const DeviceInfo reference = chooseDevice("reference").orThrow().info;
+  for (const char* bad : {"0", "none", "-1", "1025", "2 "}) {
+    ASSERT_EQ(setenv("LOCKSTEP_REFERENCE_THREADS", bad, 1), 0);
+    const auto opened = openDevice(reference);
+    ASSERT_FALSE(opened.ok()) << bad;
+    EXPECT_EQ(opened.diagnostics().front().code, "device.threads");
+  }
+  for (const char* good : {"1", "3", ""}) {
+    ASSERT_EQ(setenv("LOCKSTEP_REFERENCE_THREADS", good, 1), 0);
+    EXPECT_TRUE(openDevice(reference).ok()) << good;
+  }
+  unsetenv("LOCKSTEP_REFERENCE_THREADS");
+}
+
 TEST(Registry, unknown_selectors_list_what_there_is) {
   for (const char* selector : {"cuda", "vulkan:no such device", "vulkan:77", "vulkan:"}) {
     Result<ChosenDevice> chosen = chooseDevice(selector);

@@ -184,8 +184,11 @@ TEST_F(Cli, every_signal_that_asks_for_the_end_stops_a_run_cleanly) {
   const std::string out = scratch_ / "out";
   for (const std::string signal : {"INT", "TERM", "HUP"}) {
     const std::string folder = scratch_ / signal;
-    const std::string command = "timeout --preserve-status -s " + signal + " 2 " LOCKSTEP_TOOL +
-                                " train sine --device reference --steps 100000000 --quiet --out " + folder + " >" + out + " 2>&1";
+    // Once the first step is reported the run is under way.
+    const std::string command = fmt::format(
+        "{} train sine --device reference --steps 100000000 --quiet --out {} >{} 2>&1 & pid=$!; tries=0; "
+        "until [ -s {}/losses.jsonl ] || [ $tries -ge 600 ]; do sleep 0.1; tries=$((tries + 1)); done; kill -s {} $pid; wait $pid",
+        LOCKSTEP_TOOL, folder, out, folder, signal);
     const int raw = std::system(command.c_str());
     ASSERT_TRUE(WIFEXITED(raw)) << signal;
     EXPECT_EQ(WEXITSTATUS(raw), 130) << signal << *io::readTextFile(out);
@@ -341,6 +344,38 @@ TEST_F(Cli, opt_runs_kernel_passes_on_a_kernel_text) {
   const Outcome unknown = run("opt " + path + " --passes simplify");
   EXPECT_NE(unknown.status, 0);
   EXPECT_NE(unknown.err.find("foldConstants"), std::string::npos) << unknown.err;
+}
+
+TEST_F(Cli, mistakes_in_texts_have_their_line_in_the_file) {
+  // Each is read, and then refused by its validator, which has no lines of the file.
+  const std::string graph = file("bad.graph",
+                                 "# a comment\nlockstep.graph 1\n\nparameter w: f32[2,3] {decay = true}\ngraph {\n\n"
+                                 "  %w: f32[2,3] = parameter {dtype = f32, name = \"w\", shape = [2, 3]}\n"
+                                 "  %x: f32[3,3] = input {dtype = f32, name = \"x\", shape = [3, 3]}\n"
+                                 "  %y: f32[2,2] = matmul %w, %x\n  output result \"y\" %y\n}\n");
+  const std::string inputs = scratch_ / "none.safetensors";
+  ASSERT_TRUE(io::writeSafetensors(inputs, {}).ok());
+  EXPECT_TRUE(run("opt " + graph).err.starts_with(graph + ":9: error: graph.type")) << run("opt " + graph).err;
+  EXPECT_TRUE(run("run " + graph + " --inputs " + inputs).err.starts_with(graph + ":9: error: graph.type"));
+  // Attributes in another order: the line is quoted as it would be printed.
+  const std::string unsorted = file("unsorted.graph",
+                                    "lockstep.graph 1\ngraph {\n  %x: f32[2] = input {name = \"x\", dtype = f32, shape = [3]}\n"
+                                    "  output result \"x\" %x\n}\n");
+  EXPECT_TRUE(run("opt " + unsorted).err.starts_with(unsorted + ": error: graph.type: ")) << run("opt " + unsorted).err;
+  EXPECT_NE(run("opt " + unsorted).err.find("note: in the order of the printer it is `%x: f32[2] = input {dtype = f32,"),
+            std::string::npos);
+  const std::string program = file("bad.program",
+                                   "lockstep.program 1\n# a comment\nprofile portable\narena @a: input {size = 256}\n\n"
+                                   "buffer %x: f32[8] input {arena = @a, offset = 8, size = 32}\ninput \"x\" %x\n");
+  EXPECT_TRUE(run("opt " + program).err.starts_with(program + ":6: error: program.buffer")) << run("opt " + program).err;
+  EXPECT_TRUE(run("run " + program + " --inputs " + inputs).err.starts_with(program + ":6: error: program.buffer"));
+  const std::string kernel = file("bad.kir",
+                                  "# a comment\nlockstep.kernel 1\n\nfn @main() {workgroup_size = [1, 1, 1]} {\n"
+                                  "    %a: u32 = add 1u, 2.0f\n}\n");
+  for (const char* verb : {"opt ", "run ", "compile -o x.wgsl "}) {
+    const Outcome outcome = run(verb + kernel);
+    EXPECT_TRUE(outcome.err.starts_with(kernel + ":5:5: error: kernel.type")) << outcome.err;
+  }
 }
 
 }  // namespace

@@ -17,6 +17,21 @@ TEST(DiagnosticText, shows_the_line_and_a_caret) {
   EXPECT_EQ(renderWithSource({diagnostic}), path + ":2:10: error: wgsl.token: this is no token\n    \tlet x = ?;\n    \t        ^\n");
 }
 
+TEST(DiagnosticText, text_inside_of_a_file_brings_its_line) {
+  const Location where{.file = "kernel 'scale' at model.cpp:12", .line = 2, .column = 3, .embedded = true};
+  const std::string text = "first\n\té = 1;\r\n";
+  const Note note{.message = "declared here",
+                  .where = {.file = where.file, .line = 1, .column = 1, .embedded = true},
+                  .excerpt = excerptOf(text, Location{"", 1, 1}, 5)};
+  const Diagnostic diagnostic{
+      .code = "a.b", .message = "bad", .where = where, .notes = {note}, .remedy = "do c", .excerpt = excerptOf(text, where, 2)};
+  EXPECT_EQ(renderWithSource({diagnostic}),
+            "kernel 'scale' at model.cpp:12, line 2 of its WGSL: error: a.b: bad\n    \té = 1;\n    \t ^~\n"
+            "  kernel 'scale' at model.cpp:12, line 1 of its WGSL: note: declared here\n    first\n    ^~~~~\n  help: do c\n");
+  EXPECT_EQ(excerptOf(text, Location{"", 7, 1}, 1), "");
+  EXPECT_EQ(excerptOf(text, {}, 1), "");
+}
+
 TEST(DiagnosticText, places_without_a_file_have_no_excerpt) {
   const Diagnostic nowhere{.code = "a.b", .message = "bad", .where = {}, .notes = {}, .remedy = "do c"};
   EXPECT_EQ(renderWithSource({nowhere}), "error: a.b: bad\n  help: do c\n");

@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // A kernel that the user wrote, as an op: values, gradients, shapes, and what is refused.
 #include "frontend/kernel.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "frontend/function.h"
 #include "frontend/graph_runner.h"
+#include "frontend/io/file.h"
 #include "frontend/module.h"
+#include "frontend/trainer.h"
 #include "tests/differential/compare.h"
 #include "tests/frontend/tracing.h"
 
@@ -116,6 +124,93 @@ TEST(UserKernel, is_refused_where_it_does_not_fit) {
   EXPECT_EQ(caught([] { Kernel{{.name = "none", .source = "fn f() {}"}}; }).code, "kernel.C2");
   const Kernel one{{.name = "cube", .source = kCube}};
   EXPECT_EQ(caught([&] { traced({f32(3), f32(3)}, [&](const auto& in) { return one({in[0], in[1]})[0]; }); }).code, "kernel.C3");
+}
+
+/// Reads one element too far; the literal's line 4.
+constexpr const char* kShift = R"(@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(4) fn main(@builtin(global_invocation_id) id: vec3u) {
+  y[id.x] = x[id.x + 1u];
+})";
+
+std::string messageOf(const std::function<void()>& function) { return toString(caught(function)); }
+
+TEST(UserKernel, mistake_in_a_literal_has_its_line_and_the_line_of_the_kernel) {
+  const uint32_t line = __LINE__ + 1;
+  const std::string text = messageOf([] { const Kernel broken{{.name = "broken", .source = "\nfn f() -> f32 {\n\treturn 1i;\n}\n"}}; });
+  const std::string head = fmt::format("kernel 'broken' at {}:{}, line 3 of its WGSL: error: wgsl.type: ", __FILE__, line);
+  EXPECT_EQ(text.substr(0, head.size()), head);
+  EXPECT_NE(text.find("\n    \treturn 1i;\n    \t       ^"), std::string::npos) << text;
+  // With values of overrides the text is read again at the call.
+  const Kernel zero{{.name = "zero",
+                     .source = "override n: u32;\nvar<workgroup> a: array<f32, n>;\n@compute @workgroup_size(1) fn main() { a[0] = 1; }",
+                     .overrides = [](Types, Types) { return std::map<std::string, double>{{"n", 0.0}}; }}};
+  const std::string at_call = messageOf([&] { traced({f32(3)}, [&](const auto& in) { return zero({in[0]})[0]; }); });
+  EXPECT_NE(at_call.find(", line 2 of its WGSL: error: wgsl."), std::string::npos) << at_call;
+  EXPECT_NE(at_call.find("\n    var<workgroup> a: array<f32, n>;\n"), std::string::npos) << at_call;
+}
+
+TEST(UserKernel, mistake_in_a_file_has_the_place_in_the_file) {
+  const std::string path = testing::TempDir() + "user_kernel_test.wgsl";
+  ASSERT_TRUE(io::writeFileAtomically(path, std::string_view("fn f() -> f32 {\n  return 1i;\n}\n")).ok());
+  const std::string text = messageOf([&] { const Kernel broken{{.name = "broken", .source = {}, .file = path}}; });
+  EXPECT_TRUE(text.starts_with(path + ":2:")) << text;
+  EXPECT_NE(text.find("\n      return 1i;\n"), std::string::npos) << text;
+  std::filesystem::remove(path);
+  const Diagnostic gone = caught([&] { const Kernel missing{{.name = "missing", .source = {}, .file = path}}; });
+  EXPECT_EQ(gone.code, "file.read");
+  EXPECT_TRUE(gone.where.file.ends_with("kernel_test.cpp"));
+  EXPECT_EQ(caught([] { const Kernel empty{{.name = "empty", .source = {}}}; }).code, "kernel.source");
+}
+
+TEST(UserKernel, fault_has_the_line_of_its_text) {
+  const auto failure = [](const Kernel& kernel) {
+    Function function = lockstep::function(
+        {.inputs = {{"x", f32(4)}}, .body = [&](const Inputs& in) { return kernel({in["x"]})[0]; }, .device = "reference"});
+    return caught([&] { (void)function({{"x", std::vector<float>(4)}}); });
+  };
+  const Kernel literal{{.name = "shift", .source = kShift}};
+  const uint32_t line = __LINE__ - 1;
+  const Diagnostic in_literal = failure(literal);
+  EXPECT_EQ(in_literal.code, "reference.out_of_bounds");
+  EXPECT_EQ(toString(in_literal.where), fmt::format("kernel 'shift' at {}:{}, line 4 of its WGSL", __FILE__, line));
+  EXPECT_EQ(in_literal.excerpt, "  y[id.x] = x[id.x + 1u];\n            ^\n");
+  const Diagnostic in_file = failure(Kernel{{.name = "shift", .source = kShift, .file = "shaders/shift.wgsl"}});
+  EXPECT_EQ(toString(in_file.where), "shaders/shift.wgsl:4:13");
+  EXPECT_EQ(in_file.excerpt, in_literal.excerpt);
+}
+
+TEST(UserKernel, places_are_in_texts_of_graphs_only_when_asked_for) {
+  const Kernel kernel{{.name = "shift", .source = kShift}};
+  const graph::Graph graph = traced({f32(4)}, [&](const auto& in) { return kernel({in[0]})[0]; });
+  const std::string plain = print(graph), located = print(graph, true);
+  EXPECT_EQ(plain.find("kernel_test.cpp"), std::string::npos);
+  EXPECT_NE(located.find("embedded"), std::string::npos);
+  EXPECT_EQ(graph::parse(plain).orThrow(), graph::withoutLocations(graph::canonical(graph)));
+  EXPECT_EQ(graph::parse(located).orThrow(), graph::canonical(graph));
+}
+
+TEST(UserKernel, profile_names_the_call_and_not_the_lines_of_the_text) {
+  struct Scale : Module {
+    Parameter scale{*this, "scale", {4}};
+  };
+  const Kernel kernel{{.name = "cube", .source = kCube}};
+  uint32_t call = 0;
+  auto trainer = compile<Scale>({.inputs = {{"x", f32(4)}},
+                                 .loss =
+                                     [&](const Scale& model, const Inputs& in) {
+                                       call = __LINE__ + 1;
+                                       Tensor cubes = kernel({in["x"]})[0];
+                                       return sum(cubes * model.scale);
+                                     },
+                                 .optimizer = sgd(),
+                                 .device = "reference"});
+  const StepProfile profile = trainer.profile({{"x", std::vector<float>(4)}});
+  const auto command = std::ranges::find(profile.commands, "cube", &ProfiledCommand::label);
+  ASSERT_NE(command, profile.commands.end());
+  ASSERT_EQ(command->lines.size(), 1u);
+  EXPECT_TRUE(command->lines[0].file.ends_with("kernel_test.cpp"));
+  EXPECT_EQ(command->lines[0].line, call);
 }
 
 TEST(UserKernel, has_no_value_on_the_evaluator_without_a_function) {

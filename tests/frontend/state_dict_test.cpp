@@ -91,6 +91,22 @@ TEST(StateDict, strict_load_names_what_does_not_match_and_changes_nothing) {
         file.tensors.erase("scale");
       },
       "state_dict.missing", "out.bias, scale");
+  // Both lists, and what else is wrong, are in one error.
+  rejected(
+      [](auto& file) {
+        file.tensors.erase("scale");
+        file.tensors.erase("out.bias");
+        file.tensors.emplace("output.bias", io::Array::zeros(io::ElementType::F32, {3}));
+        file.tensors.at("out.weight").shape = {2, 3};
+      },
+      "state_dict.missing",
+      "the file lacks out.bias, scale and has output.bias, which no parameter of the model takes\n  note: 'out.bias' may be 'output.bias'");
+  rejected(
+      [](auto& file) {
+        file.tensors.erase("scale");
+        file.tensors.at("out.weight").shape = {2, 3};
+      },
+      "state_dict.missing", "error: state_dict.shape: tensor 'out.weight'");
   rejected([](auto& file) { file.tensors.emplace("head.weight", io::Array::zeros(io::ElementType::F32, {1})); }, "state_dict.unexpected",
            "head.weight");
   rejected([](auto& file) { file.tensors.at("out.weight").shape = {2, 3}; }, "state_dict.shape", "takes [3,2]");

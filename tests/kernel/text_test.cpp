@@ -44,6 +44,17 @@ TEST(Text, wide_module_is_valid_and_reads_back) {
   EXPECT_FALSE(canonical(module, true).locations.empty());
 }
 
+TEST(Text, source_and_places_inside_of_another_text_read_back) {
+  Module module = wideModule();
+  module.source = "one \"line\"\n\tand another";
+  ASSERT_FALSE(module.locations.empty());
+  for (Location& location : module.locations) location.embedded = true;
+  expectFixpoint(module, true, "with locations");
+  EXPECT_TRUE(canonical(module, true).locations.front().embedded);
+  EXPECT_EQ(canonical(module, true).source, module.source);
+  EXPECT_EQ(print(module), print(wideModule()));
+}
+
 TEST(Text, empty_module_reads_back) {
   EXPECT_EQ(print(Module()), "lockstep.kernel 1\n");
   expectFixpoint(Module(), false, "empty");

