@@ -57,6 +57,7 @@ struct FieldPrinter {
 struct FieldParser {
   DeviceProfile& profile;
   TokenCursor& cursor;
+  std::string_view name;
   int64_t least;
 
   Status operator()(ExecutionStyle DeviceProfile::* member) const {
@@ -72,7 +73,7 @@ struct FieldParser {
     const Token token = cursor.peek();
     LS_TRY(int64_t value, cursor.integer());
     if (value < least || value > maximum) {
-      return fail("profile.value", fmt::format("{} is outside {}..{}", value, least, maximum), token.where);
+      return fail("profile.value", fmt::format("{} is {}, outside {}..{}", name, value, least, maximum), token.where);
     }
     profile.*member = static_cast<T>(value);
     return Success{};
@@ -121,7 +122,7 @@ Status parseFields(TokenCursor& cursor, DeviceProfile& profile) {
     if (field == kFields.end()) return fail("profile.field", fmt::format("a device profile has no field named {}", name), token.where);
     if (!seen.insert(name).second) return fail("profile.field", fmt::format("{} is given twice", name), token.where);
     LS_CHECK(cursor.expect("="));
-    LS_CHECK(std::visit(FieldParser{profile, cursor, field->least}, field->member));
+    LS_CHECK(std::visit(FieldParser{profile, cursor, field->name, field->least}, field->member));
   }
   return Success{};
 }
