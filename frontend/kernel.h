@@ -39,8 +39,8 @@ struct KernelSpec {
   std::function<std::array<uint32_t, 3>(Types operands, Types results)> groups = {};
   /// Values of the `override` declarations, for example extents.
   std::function<std::map<std::string, double>(Types operands, Types results)> overrides = {};
-  /// What flows back, made of ops and of other kernels. Absent: nothing, the kernel stops gradients. With it operands that get a gradient
-  /// and all results are f32.
+  /// What flows back, made of ops and of other kernels. Absent: nothing, and where the kernel is the only way from a parameter to the loss
+  /// that is Error "grad.C5"; stop_gradient around it says that it is meant. With it operands that get a gradient and all results are f32.
   std::function<std::vector<Tensor>(const BackwardCall&)> gradient = {};
 };
 

@@ -92,7 +92,7 @@ NonFiniteProbe::NonFiniteProbe(const graph::Graph& traced, passes::CompileOption
 }
 
 graph::Graph NonFiniteProbe::addProbes(const graph::Graph& traced, const std::vector<std::string>& wrt) {
-  graph::Graph graph = passes::grad(traced, {wrt}).orThrow();
+  graph::Graph graph = passes::grad(traced, {.wrt = wrt, .refuses_stops = false}).orThrow();
   graph.outputs.clear();
   const std::vector<graph::NodeId> nodes = graph.body().nodes;
   graph::Builder b(std::move(graph));

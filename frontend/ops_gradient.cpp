@@ -40,12 +40,15 @@ std::vector<ValueId> cotangentLeaves(Builder& builder, std::span<const ValueId> 
 
 /// The node that ties results, inputs and gradients together.
 std::vector<Tensor> bindGradients(Trace& trace, std::span<const ValueId> results, std::span<const ValueId> cotangents,
-                                  std::span<const ValueId> inputs, std::span<const ValueId> gradients, const Where& where) {
+                                  std::span<const ValueId> inputs, std::span<const ValueId> gradients, bool recomputed,
+                                  const Where& where) {
   std::vector<Tensor> operands;
   for (std::span<const ValueId> part : {results, cotangents, inputs, gradients}) {
     for (ValueId value : part) operands.push_back(trace.tensor(value));
   }
-  return trace.emitAll("custom_gradient", operands, {{"results", static_cast<int64_t>(results.size())}}, where);
+  graph::Attributes attributes{{"results", static_cast<int64_t>(results.size())}};
+  if (recomputed) attributes.set("recomputed", true);
+  return trace.emitAll("custom_gradient", operands, std::move(attributes), where);
 }
 
 /// What a stretch of the body uses from outside it. Leaves count as outside: they are there already.
@@ -80,11 +83,17 @@ std::vector<Tensor> grad(Tensor y, std::vector<Tensor> wrt, Where where) {
   }
   Builder& builder = trace.builder();
   std::vector<ValueId> seeds{builder.constant(1.0, Shape{})};
-  std::vector<ValueId> gradients = passes::appendGradients(builder, outputs, seeds, values);
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    if (!gradients[i].valid()) gradients[i] = builder.constant(0.0, Shape(builder.shapeOf(values[i])));
+  passes::AppendedGradients gradients = passes::appendGradients(builder, outputs, seeds, values);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (gradients.stops[i].valid()) {
+      const std::string what = fmt::format("tensor {} of grad ({}) gets", i + 1, toString(builder.typeOf(values[i])));
+      Diagnostic stopped = passes::describeStop(builder.graph(), what, gradients.stops[i]);
+      stopped.notes.push_back({.message = "its gradient is asked for here", .where = detail::toLocation(where)});
+      throw Error(std::move(stopped));
+    }
+    if (!gradients.values[i].valid()) gradients.values[i] = builder.constant(0.0, Shape(builder.shapeOf(values[i])));
   }
-  return tensorsOf(trace, gradients);
+  return tensorsOf(trace, gradients.values);
 }
 
 std::vector<Tensor> custom_gradient(std::vector<Tensor> inputs, const std::function<std::vector<Tensor>(std::span<const Tensor>)>& forward,
@@ -113,7 +122,7 @@ std::vector<Tensor> custom_gradient(std::vector<Tensor> inputs, const std::funct
     wanted.push_back(input_values[i]);
     gradients.push_back(trace.value(returned[i], "custom_gradient", where));
   }
-  return bindGradients(trace, results, cotangents, wanted, gradients, where);
+  return bindGradients(trace, results, cotangents, wanted, gradients, false, where);
 }
 
 std::vector<Tensor> checkpoint(const std::function<std::vector<Tensor>()>& forward, Where where) {
@@ -147,13 +156,13 @@ std::vector<Tensor> checkpoint(const std::function<std::vector<Tensor>()>& forwa
   graph::cloneNodes(builder, nodes, again);
   std::vector<ValueId> recomputed;
   for (ValueId result : results) recomputed.push_back(again.contains(result) ? again[result] : result);
-  std::vector<ValueId> gradients = passes::appendGradients(builder, recomputed, cotangents, held), wanted, flowing;
+  std::vector<ValueId> gradients = passes::appendGradients(builder, recomputed, cotangents, held).values, wanted, flowing;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!gradients[i].valid()) continue;
     wanted.push_back(inputs[i]);
     flowing.push_back(gradients[i]);
   }
-  return bindGradients(trace, results, cotangents, wanted, flowing, where);
+  return bindGradients(trace, results, cotangents, wanted, flowing, true, where);
 }
 
 Tensor checkpoint(const std::function<Tensor()>& forward, Where where) {

@@ -11,7 +11,8 @@
 namespace lockstep {
 
 /// d y / d x for each x of `wrt`, with its shape; zeros where y does not depend on x. y is an f32 scalar (error "grad.C2"); each x is an
-/// f32 tensor (error "grad.C4") that y was computed from: a parameter, an input or any tensor in between.
+/// f32 tensor (error "grad.C4") that y was computed from: a parameter, an input or any tensor in between. Error "grad.C5" where an op
+/// without a gradient is on the only way from x to y.
 std::vector<Tensor> grad(Tensor y, std::vector<Tensor> wrt, Where where = Where::current());
 
 /// What the gradient of a custom_gradient sees.

@@ -9,6 +9,7 @@
 #include <numbers>
 
 #include "frontend/at_call.h"
+#include "frontend/optim_checks.h"
 #include "frontend/reject.h"
 
 namespace lockstep {
@@ -20,28 +21,52 @@ using detail::reject;
 void needSteps(std::string_view what, int64_t steps) {
   if (steps < 1) reject("schedule.steps", fmt::format("{} is {}, but must be at least 1", what, steps), "give a number of steps");
 }
-void needFinite(std::string_view what, double value) {
-  if (!std::isfinite(value)) reject("schedule.number", fmt::format("{} is {}", what, value), "give a finite number");
+/// Of a learning rate or what it is multiplied by.
+void needRate(std::string_view what, double value) {
+  if (std::isfinite(value) && value >= 0) return;
+  reject("schedule.number", fmt::format("{} is {}", what, value), "a learning rate is a finite number and at least 0");
 }
 void needRange(std::string_view what, double value, bool inside, std::string_view range) {
   if (!inside)
     reject("optimizer.number", fmt::format("{} is {}, out of its range", what, value), fmt::format("give a number of {}", range));
 }
 
+Schedule checked(Schedule schedule) {
+  detail::checkSchedule(schedule);
+  return schedule;
+}
+
 Schedule ramp(Schedule::Kind kind, const schedule::Linear& options) {
-  needFinite("peak", options.peak);
-  needFinite("final", options.final);
-  needSteps("steps", options.steps);
   Schedule made;
   made.kind = kind;
   made.peak = options.peak;
   made.final = options.final;
   made.steps = options.steps;
   made.start_step = options.start_step;
-  return made;
+  return checked(std::move(made));
 }
 
 }  // namespace
+
+void detail::checkSchedule(const Schedule& schedule) {
+  const bool constant = schedule.kind == Schedule::Kind::Constant;
+  needRate(constant ? "the learning rate" : "the peak of the learning rate", schedule.peak);
+  needRate("the final learning rate", schedule.final);
+  needRate("gamma", schedule.gamma);
+  needSteps("steps", schedule.steps);
+  needSteps("every", schedule.every);
+  for (int64_t milestone : schedule.milestones) needSteps("a milestone", milestone);
+  if (schedule.kind != Schedule::Kind::Warmup) return;
+  if (!schedule.after) reject("schedule.steps", "nothing comes after the warmup", "make it with ls::schedule::warmup");
+  checkSchedule(*schedule.after);
+}
+
+double detail::checkedRate(const Schedule& schedule, int64_t t) {
+  const double rate = rateAt(schedule, t);
+  if (rate >= 0 && std::isfinite(static_cast<float>(rate))) return rate;
+  reject("schedule.number", fmt::format("the learning rate of step {} is {}", t, rate),
+         "a learning rate is a finite number and at least 0; look at the schedule or call set_lr");
+}
 
 double rateAt(const Schedule& schedule, int64_t t) {
   int64_t s = std::max<int64_t>(1, t - schedule.start_step.value_or(0));
@@ -78,47 +103,33 @@ Schedule cosine_annealing(const Linear& options, std::source_location where) {
 }
 
 Schedule warmup(const Warmup& options, std::source_location where) {
-  detail::atCall(where, [&] {
-    needFinite("peak", options.peak);
-    needSteps("steps", options.steps);
-  });
   Schedule made;
   made.kind = Schedule::Kind::Warmup;
   made.peak = options.peak;
   made.steps = options.steps;
   made.after = std::make_shared<const Schedule>(options.after);
   made.start_step = options.start_step;
-  return made;
+  return detail::atCall(where, [&] { return checked(std::move(made)); });
 }
 
 Schedule staircase(const Staircase& options, std::source_location where) {
-  detail::atCall(where, [&] {
-    needFinite("peak", options.peak);
-    needFinite("gamma", options.gamma);
-    needSteps("every", options.every);
-  });
   Schedule made;
   made.kind = Schedule::Kind::Staircase;
   made.peak = options.peak;
   made.every = options.every;
   made.gamma = options.gamma;
   made.start_step = options.start_step;
-  return made;
+  return detail::atCall(where, [&] { return checked(std::move(made)); });
 }
 
 Schedule multi_step(const MultiStep& options, std::source_location where) {
-  detail::atCall(where, [&] {
-    needFinite("peak", options.peak);
-    needFinite("gamma", options.gamma);
-    for (int64_t milestone : options.milestones) needSteps("a milestone", milestone);
-  });
   Schedule made;
   made.kind = Schedule::Kind::MultiStep;
   made.peak = options.peak;
   made.milestones = options.milestones;
   made.gamma = options.gamma;
   made.start_step = options.start_step;
-  return made;
+  return detail::atCall(where, [&] { return checked(std::move(made)); });
 }
 
 }  // namespace schedule
@@ -128,9 +139,7 @@ std::string_view toString(OptimizerName name) {
   return kNames[static_cast<size_t>(name)];
 }
 
-namespace {
-
-void check(const OptimizerSpec& spec) {
+void detail::checkOptimizer(const OptimizerSpec& spec) {
   auto notNegative = [](std::string_view what, double value) { needRange(what, value, value >= 0 && std::isfinite(value), "0 or more"); };
   auto fraction = [](std::string_view what, double value) { needRange(what, value, value >= 0 && value < 1, "at least 0 and below 1"); };
   fraction("beta1", spec.beta1);
@@ -142,7 +151,7 @@ void check(const OptimizerSpec& spec) {
   notNegative("clip_grad_norm", spec.clip_grad_norm);
   notNegative("clip_epsilon", spec.clip_epsilon);
   notNegative("clip_grad_value", spec.clip_grad_value);
-  needFinite("lr", rateAt(spec.lr, 1));
+  checkSchedule(spec.lr);
   if (spec.nesterov && spec.momentum <= 0)
     reject("optimizer.nesterov", "nesterov needs a momentum above 0", "set .momentum, 0.9 for example");
   for (const ParameterGroup& group : spec.groups) {
@@ -155,6 +164,8 @@ void check(const OptimizerSpec& spec) {
       reject("optimizer.group", "a parameter group has a weight decay, which adam lacks", "use adamw");
   }
 }
+
+namespace {
 
 /// What all options have.
 template <class Options>
@@ -187,14 +198,14 @@ OptimizerSpec adamOf(OptimizerName name, Options& options) {
 
 OptimizerSpec adam(AdamOptions options, std::source_location where) {
   OptimizerSpec spec = adamOf(OptimizerName::Adam, options);
-  detail::atCall(where, [&] { check(spec); });
+  detail::atCall(where, [&] { detail::checkOptimizer(spec); });
   return spec;
 }
 
 OptimizerSpec adamw(AdamWOptions options, std::source_location where) {
   OptimizerSpec spec = adamOf(OptimizerName::AdamW, options);
   spec.weight_decay = options.weight_decay;
-  detail::atCall(where, [&] { check(spec); });
+  detail::atCall(where, [&] { detail::checkOptimizer(spec); });
   return spec;
 }
 
@@ -203,7 +214,7 @@ OptimizerSpec sgd(SgdOptions options, std::source_location where) {
   spec.momentum = options.momentum;
   spec.nesterov = options.nesterov;
   spec.weight_decay = options.weight_decay;
-  detail::atCall(where, [&] { check(spec); });
+  detail::atCall(where, [&] { detail::checkOptimizer(spec); });
   return spec;
 }
 
@@ -212,7 +223,7 @@ OptimizerSpec lion(LionOptions options, std::source_location where) {
   spec.beta1 = options.beta1;
   spec.beta2 = options.beta2;
   spec.weight_decay = options.weight_decay;
-  detail::atCall(where, [&] { check(spec); });
+  detail::atCall(where, [&] { detail::checkOptimizer(spec); });
   return spec;
 }
 

@@ -13,7 +13,8 @@
 
 namespace lockstep {
 
-/// A learning rate as a function of the step t = 1, 2, …; a plain number is a constant schedule. With s = max(1, t - start_step):
+/// A learning rate as a function of the step t = 1, 2, …; a plain number is a constant schedule. Rates are finite and at least 0. With s =
+/// max(1, t - start_step):
 ///   linear            peak + (final - peak) · min(s / steps, 1)
 ///   cosine_annealing  final + ½ (peak - final) (1 + cos(π · min(s / steps, 1)))
 ///   warmup            s <= steps: peak · s / steps, then after(s - steps)
@@ -61,7 +62,7 @@ struct MultiStep {
   double gamma;
   std::optional<int64_t> start_step = {};
 };
-// Errors "schedule.steps", "schedule.number" for a horizon below 1 or a rate that is not finite.
+// Errors "schedule.steps", "schedule.number" for a horizon below 1 or a rate that is negative or not finite.
 Schedule linear(const Linear& options, std::source_location where = std::source_location::current());
 Schedule cosine_annealing(const Linear& options, std::source_location where = std::source_location::current());
 Schedule warmup(const Warmup& options, std::source_location where = std::source_location::current());

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "frontend/optim_checks.h"
 #include "frontend/reject.h"
 #include "ir/support/nearest.h"
 
@@ -22,6 +23,7 @@ void needMatch(std::string_view what, const NameFilter& filter, const std::vecto
 
 passes::OptimizerConfig optimizerConfig(const OptimizerSpec& spec, const std::vector<graph::ParameterInfo>& parameters,
                                         int64_t accumulate) {
+  checkOptimizer(spec);
   static constexpr passes::OptimizerKind kKinds[] = {passes::OptimizerKind::Adam, passes::OptimizerKind::AdamW, passes::OptimizerKind::Sgd,
                                                      passes::OptimizerKind::Lion};
   passes::OptimizerConfig config{.kind = kKinds[static_cast<size_t>(spec.name)],

@@ -10,8 +10,8 @@
 
 namespace lockstep::detail {
 
-/// Filters are asked once for every parameter. Error "optimizer.filter" when one matches none; a group counts as matched by parameters that
-/// an earlier group takes.
+/// Filters are asked once for every parameter. Errors of checkOptimizer(); Error "optimizer.filter" when one matches none; a group counts
+/// as matched by parameters that an earlier group takes.
 passes::OptimizerConfig optimizerConfig(const OptimizerSpec& spec, const std::vector<graph::ParameterInfo>& parameters,
                                         int64_t accumulate = 1);
 

@@ -14,6 +14,7 @@
 #include "frontend/io/safetensors.h"
 #include "frontend/micro_batches.h"
 #include "frontend/model_buffers.h"
+#include "frontend/optim_checks.h"
 #include "frontend/optimizer_settings.h"
 #include "frontend/parameters.h"
 #include "frontend/reject.h"
@@ -127,7 +128,8 @@ std::shared_ptr<Session> Trainer::Impl::program(const detail::ProgramKey& key) {
 }
 
 detail::StepValues Trainer::Impl::stepValues(uint64_t t, int64_t run) const {
-  const auto scalars = passes::stepScalars(shared->get()->config, rateAt(optimizer.lr, static_cast<int64_t>(t)), t, run + 1 == accumulate);
+  const auto scalars =
+      passes::stepScalars(shared->get()->config, detail::checkedRate(optimizer.lr, static_cast<int64_t>(t)), t, run + 1 == accumulate);
   const uint64_t runs_before = (t - 1) * static_cast<uint64_t>(accumulate) + static_cast<uint64_t>(run);
   return {detail::stepValue(passes::kScalarsInput, scalars), detail::randomKey(seed, runs_before + 1)};
 }

@@ -105,7 +105,8 @@ class Trainer {
   LoadReport load_state_dict(const io::TensorFile& file, LoadOptions options = {},
                              std::source_location where = std::source_location::current());
 
-  /// From the next step on. A schedule without start_step begins at the next step; step counter and moments stay.
+  /// From the next step on. A schedule without start_step begins at the next step; step counter and moments stay. Errors "schedule.number"
+  /// and "schedule.steps" for one that cannot be a learning rate; a step whose rate is none throws "schedule.number" before it runs.
   void set_lr(Schedule schedule, std::source_location where = std::source_location::current());
   /// The rate of the next step.
   [[nodiscard]] double lr() const;
@@ -212,6 +213,7 @@ class ModelTrainer : public Trainer {
 };
 
 /// Makes the model, traces its loss and compiles the training step for a device. With dynamic extents that happens in the first step.
+/// Errors "grad.C5" for a parameter that gets no gradient because an op stops it, "grad.C6" for a loss that reaches no trained parameter.
 template <class Model>
 ModelTrainer<Model> compile(CompileSpec<Model> spec, std::source_location where = std::source_location::current()) {
   return ModelTrainer<Model>(detail::compile({.model = detail::makeModel<Model>(spec.make),

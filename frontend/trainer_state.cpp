@@ -2,13 +2,13 @@
 // What a trainer keeps between steps: parameters, checkpoints, rates, and the model itself.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <random>
 
 #include "frontend/at_call.h"
 #include "frontend/checkpoint.h"
 #include "frontend/io/safetensors.h"
 #include "frontend/model_buffers.h"
+#include "frontend/optim_checks.h"
 #include "frontend/optimizer_settings.h"
 #include "frontend/parameters.h"
 #include "frontend/tracing.h"
@@ -169,13 +169,7 @@ void Trainer::replaceModel(detail::ReplaceRequest request) {
 }
 
 void Trainer::set_lr(Schedule schedule, std::source_location where) {
-  if (!std::isfinite(rateAt(schedule, 1))) {
-    throw Error({.code = "schedule.number",
-                 .message = "the learning rate is not finite",
-                 .where = detail::toLocation(where),
-                 .notes = {},
-                 .remedy = {}});
-  }
+  detail::atCall(where, [&] { detail::checkSchedule(schedule); });
   auto turn = impl_->enter();
   if (!schedule.start_step) schedule.start_step = static_cast<int64_t>(impl_->step);
   impl_->optimizer.lr = std::move(schedule);

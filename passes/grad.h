@@ -12,19 +12,33 @@ namespace lockstep::passes {
 struct GradConfig {
   /// Names of the leaves (parameters, inputs, states) to differentiate by; empty: every parameter of the graph.
   std::vector<std::string> wrt;
+  bool trains = false;        ///< one leaf at least gets a gradient, else grad.C6
+  bool refuses_stops = true;  ///< grad.C5, below
 };
 
 /// Reverse mode. Appends the gradients of the `loss` output to the body and one `gradient` output a leaf; a leaf that the loss does not
 /// depend on gets zeros. Gradients are ordinary nodes, so the pass may run on its own result.
 ///   %3: f32[] = sum %2 {...}      =>  %3 = ...  %4 = constant 1  %5 = broadcast_to %4 ...
 ///   output loss "loss" %3             output loss "loss" %3 / output gradient "w" %7
-/// Fails when there is not exactly one loss (grad.C1), the loss is not a scalar f32 (grad.C2) or a name is no leaf (grad.C3). An op whose
-/// facet says that it is not differentiable stops the gradient.
+/// Fails when there is not exactly one loss (grad.C1), the loss is not a scalar f32 (grad.C2) or a name is no leaf (grad.C3).
+///
+/// An op that is not differentiable stops the gradient, and so does one whose result is no f32. That is ordinary where the leaf reaches the
+/// loss in another way, too: a comparison that chooses the branch of a `where`, the argmax of an accuracy. It is the error grad.C5, which
+/// names the op that is nearest to the loss, when a leaf gets no gradient and is stopped on at least one of its ways. Not an error are
+/// zeros that are meant: a leaf that the loss does not depend on, whose ways all lead through stop_gradient or past a custom_gradient that
+/// leaves it out, or through an op whose gradient is 0 (round, sign).
 Result<graph::Graph> grad(const graph::Graph& graph, const GradConfig& config = {});
 
+struct AppendedGradients {
+  std::vector<graph::ValueId> values;  ///< one a value of `wrt`; invalid where nothing flows
+  std::vector<graph::NodeId> stops;    ///< where `values` is invalid: the op that stops it; invalid where there is none, or it is meant
+};
 /// What the pass is made of: appends to the body the cotangents of `wrt` that follow from those of `outputs` (f32, one each, of equal
-/// shapes). Invalid where nothing flows. What lies in front of `wrt` is not visited.
-std::vector<graph::ValueId> appendGradients(graph::Builder& builder, std::span<const graph::ValueId> outputs,
-                                            std::span<const graph::ValueId> cotangents, std::span<const graph::ValueId> wrt);
+/// shapes). What lies in front of `wrt` is not visited. What the gradients compare (the masks of relu, of a maximum) is a constant for
+/// gradients of these gradients.
+AppendedGradients appendGradients(graph::Builder& builder, std::span<const graph::ValueId> outputs,
+                                  std::span<const graph::ValueId> cotangents, std::span<const graph::ValueId> wrt);
+/// grad.C5: `what` ("parameter 'w' gets") no gradient, at the place of the op that stops it.
+Diagnostic describeStop(const graph::Graph& graph, std::string_view what, graph::NodeId stop);
 
 }  // namespace lockstep::passes

@@ -69,7 +69,7 @@ struct Pass {
 const std::array kPasses{
     Pass{{"grad", "traced", "differentiated", "gradients of the loss by reverse mode"},
          [](const CompileOptions& o) { return o.optimizer.has_value() || o.keep_gradients; },
-         [](const Graph& g, const CompileOptions& o) { return grad(g, {leavesOf(g, o)}); }},
+         [](const Graph& g, const CompileOptions& o) { return grad(g, {.wrt = leavesOf(g, o), .trains = o.optimizer.has_value()}); }},
     Pass{{"optimizer", "differentiated", "updated", "clipping and the update; parameters become views of flat states"},
          [](const CompileOptions& o) { return o.optimizer.has_value(); },
          [](const Graph& g, const CompileOptions& o) { return optimizer(g, *o.optimizer); }},

@@ -90,7 +90,8 @@ struct GradientContext {
 /// One cotangent an operand; an invalid id means that nothing flows to it.
 using GradientFn = std::vector<ValueId> (*)(const GradientContext&);
 struct NotDifferentiable {
-  std::string_view reason;
+  std::string_view reason;  ///< what the error says when it is the only way to a parameter
+  bool is_meant = false;    ///< the op is used in order to end gradients, which is no error
 };
 using GradientFacet = std::variant<GradientFn, NotDifferentiable>;
 

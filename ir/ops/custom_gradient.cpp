@@ -95,7 +95,10 @@ constexpr OpDef kCustomGradientOp{
                                             {"C2", "results are f32 and their cotangents have the same types"},
                                             {"C3", "inputs are f32 and their gradients have the same types"}},
     .operands = ConstantList<std::string_view>{"values..."},
-    .attributes = ConstantList<AttributeDef>{{"results", AttributeKind::Integer, "how many operands are results"}},
+    .attributes =
+        ConstantList<AttributeDef>{{"results", AttributeKind::Integer, "how many operands are results"},
+                                   {"recomputed", AttributeKind::Boolean,
+                                    "the gradient is that of the nodes that make the results, computed again; else one of its own", false}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = DecomposeLowering{.decompose =

@@ -98,7 +98,7 @@ constexpr OpDef kKernelOp{
                                              {"results", AttributeKind::String, "types of the results"},
                                              {"groups", AttributeKind::Integers, "workgroups along x, y and z"}},
     .infer = infer,
-    .gradient = NotDifferentiable{"what a kernel computes is not known here; a custom_gradient around it says what flows back"},
+    .gradient = NotDifferentiable{"what a kernel computes is not known"},
     .lower = KernelLowering{},
     .alias = NoAlias{},
     .evaluate = evaluateNoLeaf,

@@ -11,7 +11,7 @@ constexpr OpDef kStopGradientOp{
     .operands = ConstantList<std::string_view>{"x"},
     .attributes = ConstantList<AttributeDef>{},
     .infer = [](const InferContext& c) -> Result<std::vector<TensorType>> { return std::vector{c.operands[0]}; },
-    .gradient = NotDifferentiable{"it stops the gradient by definition"},
+    .gradient = NotDifferentiable{.reason = "it stops the gradient by definition", .is_meant = true},
     .lower = ViewLowering{.map = [](const Graph& graph, const Node& node) { return identityMap(graph.shapeOf(node.results[0]).rank()); }},
     .alias = AliasView{},
     .evaluate = [](const EvaluateContext& c) { return std::vector{Tensor{c.results[0], c.operands[0]->data}}; },

@@ -57,6 +57,22 @@ TEST(Schedule, bad_numbers_are_rejected) {
   EXPECT_EQ(caught([] { schedule::multi_step({.peak = 1, .milestones = {0}, .gamma = 1}); }).code, "schedule.steps");
 }
 
+TEST(Schedule, rates_are_finite_and_not_negative) {
+  EXPECT_EQ(caught([] { schedule::linear({.peak = 1, .final = -1e-9, .steps = 5}); }).code, "schedule.number");
+  EXPECT_EQ(caught([] { schedule::cosine_annealing({.peak = -1, .final = 0, .steps = 5}); }).code, "schedule.number");
+  EXPECT_EQ(caught([] { schedule::warmup({.peak = 1, .steps = 2, .after = -1}); }).code, "schedule.number");
+  EXPECT_EQ(caught([] { schedule::staircase({.peak = 1, .every = 2, .gamma = -0.5}); }).code, "schedule.number");
+  EXPECT_EQ(caught([] { schedule::multi_step({.peak = 1, .milestones = {2}, .gamma = INFINITY}); }).code, "schedule.number");
+  for (double rate : {-1.0, double{INFINITY}, double{NAN}}) {
+    for (auto make : {+[](double lr) { adam({.lr = lr}); }, +[](double lr) { adamw({.lr = lr}); }, +[](double lr) { sgd({.lr = lr}); },
+                      +[](double lr) { lion({.lr = lr}); }})
+      EXPECT_EQ(caught([&] { make(rate); }).code, "schedule.number") << rate;
+  }
+  const Diagnostic error = caught([] { sgd({.lr = -5}); });
+  EXPECT_EQ(error.message, "the learning rate is -5");
+  EXPECT_EQ(error.remedy, "a learning rate is a finite number and at least 0");
+}
+
 TEST(Optimizer, options_become_a_spec) {
   OptimizerSpec spec = adamw({.lr = 0.01, .weight_decay = 0.1, .clip_grad_norm = 1});
   EXPECT_EQ(spec.name, OptimizerName::AdamW);

@@ -154,6 +154,24 @@ TEST_P(Training, rate_zero_freezes_and_schedules_begin_at_the_next_step) {
   EXPECT_DOUBLE_EQ(trainer.lr(), 0.9);
   EXPECT_EQ(trainer.step_count(), 2u);
   EXPECT_EQ(caught([&] { trainer.set_lr(NAN); }).code(), "schedule.number");
+  EXPECT_EQ(caught([&] { trainer.set_lr(-5); }).code(), "schedule.number");
+  EXPECT_DOUBLE_EQ(trainer.lr(), 0.9);
+}
+
+TEST_P(Training, rate_that_is_none_stops_before_the_step) {
+  auto trainer = make();
+  trainer.set_lr(schedule::staircase({.peak = 1e-3, .every = 1, .gamma = 1e300}));
+  EXPECT_TRUE(trainer.step(batchOf(dataOf(0))).completed());
+  const ParameterValues before = trainer.download();
+  const Error error = caught([&] { trainer.step(batchOf(dataOf(1))); });
+  EXPECT_EQ(error.code(), "schedule.number");
+  EXPECT_NE(std::string(error.what()).find("of step 2"), std::string::npos) << error.what();
+  EXPECT_EQ(trainer.step_count(), 1u);
+  EXPECT_EQ(trainer.download(), before);
+  // An optimizer that was made by hand is looked at as well.
+  OptimizerSpec by_hand;
+  by_hand.lr = -1;
+  EXPECT_EQ(caught([&] { trainer.replace_model({}, {.optimizer = by_hand}); }).code(), "schedule.number");
 }
 
 struct Scalar : Module {
