@@ -225,6 +225,24 @@ TEST(Pipeline, product_with_an_operand_above_the_binding_limit_binds_windows) {
   EXPECT_EQ(std::get<program::Dispatch>(compiled.program.commands.front().action).bindings.size(), 6u);
 }
 
+size_t dispatchesOfProduct(int64_t inner, uint32_t max_loop_iterations) {
+  CompileOptions options;
+  options.profile = program::findProfile("cpu").orThrow();
+  options.profile.max_loop_iterations = max_loop_iterations;
+  Builder b;
+  auto input = [&](const char* name, std::vector<int64_t> shape) {
+    return b.make("input", {}, {{"name", std::string(name)}, {"dtype", DType::F32}, {"shape", std::move(shape)}});
+  };
+  b.output(OutputKind::Result, "y", b.make("matmul", {input("a", {3, inner}), input("b", {inner, 2})}));
+  return compile(b.take(), options).orThrow().plan.dispatches;
+}
+
+TEST(Pipeline, inner_axis_longer_than_the_loops_of_the_device_is_split) {
+  EXPECT_EQ(dispatchesOfProduct(50'021, 0), 1u);
+  EXPECT_EQ(dispatchesOfProduct(50'021, 65'535), 1u);
+  EXPECT_EQ(dispatchesOfProduct(300'007, 65'535), 2u);  // a prime: the last part is filled up
+}
+
 TEST(Pipeline, tensor_beyond_all_bindings_is_named) {
   CompileOptions options;
   options.profile = program::findProfile("small_bindings").orThrow();
