@@ -132,6 +132,11 @@ struct State {
     sum = b.var(b.typeIdOf(identity), "sum", identity);
     kernel::ValueId segment = add(first_segment, segment_in_group);
     kernel::ValueId inside = b.make(Op::And, {b.make(Op::Lt, {segment, u32(shape.segments)}), b.make(Op::Lt, {column, u32(shape.inner)})});
+    if (query.groups[1] > 1) {
+      // Surplus workgroups of a dispatch that is split over y repeat the last outer index and store nothing.
+      inside = b.make(Op::And, {inside, b.make(Op::Lt, {outer, u32(shape.outer)})});
+      outer = b.make(Op::Min, {outer, u32(shape.outer - 1)});
+    }
     kernel::ValueId columns_inside = column;
     column = b.make(Op::Min, {columns_inside, u32(shape.inner - 1)});  // barriers must be reached by all
     b.forRange(b.u32(0), u32(shape.length), u32(chunk), "base", [&](kernel::ValueId base) {

@@ -44,7 +44,7 @@ TEST(LargeProducts, depthwise_positions) {
 TEST(LargeProducts, nightly_longer_inner_axes) {
   if (!nightly()) GTEST_SKIP() << "LOCKSTEP_NIGHTLY is not set";
   for (int64_t k : {65'521, 99'991, 200'003, 300'000, 1'000'003}) {
-    expectSameGradients([&](Leaves& x) { return matmul(x.values({33, k}), x.values({k, 21})); });
+    expectSameValue([&](Leaves& x) { return matmul(x.values({33, k}), x.values({k, 21})); }, 5e-5);
   }
 }
 
