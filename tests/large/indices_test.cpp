@@ -22,6 +22,10 @@ TEST(LargeIndices, rows_beyond_sixteen_bits) {
   expectSameGradients([](Leaves& x) { return embedding(x.values({99'991, 3}), x.numbers({1009}, 99'991)); });
 }
 
+TEST(LargeIndices, more_workgroups_than_one_dimension_has) {
+  expectSameGradients([](Leaves& x) { return embedding(x.values({1'000'003, 5}), x.numbers({101}, 1'000'003)); });
+}
+
 TEST(LargeIndices, nightly_millions_of_indices) {
   if (!nightly()) GTEST_SKIP() << "LOCKSTEP_NIGHTLY is not set";
   expectSameGradients([](Leaves& x) { return segment_sum(x.values({5'000'011}), x.numbers({5'000'011}, 3), 3); });
