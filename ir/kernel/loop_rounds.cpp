@@ -72,7 +72,8 @@ class Counter {
     }
     for (const BlockId inner : x.blocks) ranges_.forgetStores(inner);
     if (!rounds) return kAnyRounds;
-    if (unrolled_ > 0 && rounds->exact && (rounds->most <= 1 || product(rounds->most, size(x)) <= unrolled_)) return product(rounds->most, body);
+    if (unrolled_ > 0 && rounds->exact && (rounds->most <= 1 || product(rounds->most, size(x)) <= unrolled_))
+      return product(rounds->most, body);
     return sum(product(rounds->most, sum(1, body)), 1);
   }
 

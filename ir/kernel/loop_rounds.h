@@ -17,9 +17,9 @@ struct LoopRounds {
 };
 
 /// A bound of the rounds of an entry point, found in its instructions alone: counted loops by their counters, all others as unbounded. The
-/// cost of a loop is rounds * (1 + cost of its body) + 1, and both arms of an `if` and all cases of a `switch` count: a group of invocations
-/// runs in step, a loop takes as long as its slowest invocation, and one that no invocation enters is still tried once. Loops that
-/// unrolling dissolves, those with known bounds and at most `unrolled` instructions in all their rounds, count as their bodies.
+/// cost of a loop is rounds * (1 + cost of its body) + 1, and both arms of an `if` and all cases of a `switch` count: a group of
+/// invocations runs in step, a loop takes as long as its slowest invocation, and one that no invocation enters is still tried once. Loops
+/// that unrolling dissolves, those with known bounds and at most `unrolled` instructions in all their rounds, count as their bodies.
 LoopRounds loopRounds(const Module& module, const Function& entry, uint64_t unrolled = 0);
 
 }  // namespace lockstep::kernel

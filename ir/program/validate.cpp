@@ -80,8 +80,7 @@ class Validator {
       wrong(fmt::format("has workgroups of {} in {}, but profile {} allows {}", size, "xyz"[axis], profile_.name, most[axis]));
     }
     if (const uint32_t bytes = kernel::immediateBytes(module); bytes > profile_.max_immediate_bytes) {
-      wrong(
-          fmt::format("takes {} bytes of immediate data, but profile {} allows {}", bytes, profile_.name, profile_.max_immediate_bytes));
+      wrong(fmt::format("takes {} bytes of immediate data, but profile {} allows {}", bytes, profile_.name, profile_.max_immediate_bytes));
     }
     uint64_t workgroup_bytes = 0;
     for (const kernel::GlobalVariable& global : module.globals) {

@@ -30,7 +30,6 @@ class ValueMap {
 /// A pure function of its operands that is defined for all of them: it may be computed twice, elsewhere or not at all.
 bool isPure(kernel::Op op);
 
-
 /// Appends a copy of the instruction, and of the blocks that it owns, to the module's arenas. Operands go through `map`; each result is
 /// mapped to its copy, so a second copy simply overwrites what the first has set.
 kernel::InstructionId copyInstruction(kernel::Module& module, kernel::InstructionId id, ValueMap& map);

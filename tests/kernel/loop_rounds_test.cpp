@@ -39,8 +39,7 @@ TEST(LoopRounds, counted_loop_is_its_rounds_and_one) {
 
 TEST(LoopRounds, nested_loops_multiply) {
   // What llvmpipe was seen to do: each outer round of 400 x 400 costs 402.
-  const LoopRounds rounds =
-      roundsOf([](Builder& b, ValueId) { range(b, b.u32(0), 400, 1, [&](ValueId) { range(b, b.u32(0), 400, 1); }); });
+  const LoopRounds rounds = roundsOf([](Builder& b, ValueId) { range(b, b.u32(0), 400, 1, [&](ValueId) { range(b, b.u32(0), 400, 1); }); });
   EXPECT_EQ(rounds.most, 400u * 402u + 1u);
   EXPECT_FALSE(rounds.unbounded.valid());
 }
