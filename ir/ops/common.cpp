@@ -16,7 +16,9 @@ Result<std::vector<TensorType>> inferSame(std::string_view op, const InferContex
     if (std::find(allowed.begin(), allowed.end(), type.dtype) == allowed.end() || type.dtype != first.dtype) {
       std::string wanted;
       for (DType dtype : allowed) wanted += fmt::format("{}{}", wanted.empty() ? "" : " or ", toString(dtype));
-      return violated(op, "C1", fmt::format("operands are {} and {}, wanted one type out of {}", toString(first), toString(type), wanted));
+      if (context.operands.size() == 1) return violated(op, "C1", fmt::format("the operand is {}, wanted {}", toString(type), wanted));
+      const std::string_view same = allowed.size() == 1 ? "" : "one type out of ";
+      return violated(op, "C1", fmt::format("operands are {} and {}, wanted {}{}", toString(first), toString(type), same, wanted));
     }
     if (type.shape != first.shape)
       return violated(op, "C2", fmt::format("operands have shapes {} and {}", toString(first.shape), toString(type.shape)));

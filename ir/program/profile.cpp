@@ -55,6 +55,7 @@ struct FieldPrinter {
 struct FieldParser {
   DeviceProfile& profile;
   TokenCursor& cursor;
+  std::string_view name;
 
   Status operator()(ExecutionStyle DeviceProfile::* member) const {
     for (size_t i = 0; i < kStyles.size(); ++i) {
@@ -69,7 +70,8 @@ struct FieldParser {
   Status integer(T DeviceProfile::* member, int64_t maximum) const {
     const Token token = cursor.peek();
     LS_TRY(int64_t value, cursor.integer());
-    if (value < 1 || value > maximum) return fail("profile.value", fmt::format("{} is outside 1..{}", value, maximum), token.where);
+    if (value < 1 || value > maximum)
+      return fail("profile.value", fmt::format("{} is {}, outside 1..{}", name, value, maximum), token.where);
     profile.*member = static_cast<T>(value);
     return Success{};
   }
@@ -132,7 +134,7 @@ Result<DeviceProfile> parseProfile(std::string_view text, const std::string& fil
     if (field == nullptr) return fail("profile.field", fmt::format("a device profile has no field named {}", name), token.where);
     if (!seen.insert(name).second) return fail("profile.field", fmt::format("{} is given twice", name), token.where);
     LS_CHECK(cursor.expect("="));
-    LS_CHECK(std::visit(FieldParser{profile, cursor}, field->member));
+    LS_CHECK(std::visit(FieldParser{profile, cursor, field->name}, field->member));
   }
   if (!cursor.atEnd()) return cursor.error("expected the end of the text after the profile");
   return profile;
