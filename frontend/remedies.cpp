@@ -21,6 +21,8 @@ constexpr std::array kByCode{
     Row{"matmul.C3", "swap_axes(x, -2, -1) transposes a matrix"},
     Row{"reshape.C2", "one extent may be -1: it follows from the others"},
     Row{"narrow.C2", "start counts from 0, and start + length is at most the extent"},
+    Row{"conv.C4", "channels come before the positions: permute(x, {0, 3, 1, 2}) of an image that has them last"},
+    Row{"conv_transpose.C4", "channels come before the positions: permute(x, {0, 3, 1, 2}) of an image that has them last"},
     Row{"conv.C5", "use a smaller kernel, more padding or a larger input"},
     Row{"max_pool.C3", "use a smaller kernel, more padding or a larger input"},
     Row{"avg_pool.C3", "use a smaller kernel, more padding or a larger input"},
