@@ -189,7 +189,7 @@ TEST(LayerErrors, of_losses_and_functions_say_what_to_do) {
           MISTAKE(TYPES(f32(8, 1), f32(8)), bce_with_logits(in[0], in[1]), "bce_with_logits.C2", "operands have shapes [8,1] and [8]",
                   "reshape one of them, or broadcast_to"),
           MISTAKE(TYPES(f32(8, 28, 28, 3), f32(4, 3, 3, 3)), conv2d(in[0], in[1]), "conv.C4",
-                  "expected x [B, C, S...] with 3 channels, which the weights [4,3,3,3] take in 1 group, got 28 in f32[8,28,28,3]", ""),
+                  "expected x [B, C, S...] with 3 channels, which the weights [4,3,3,3] take in 1 group, got 28 in f32[8,28,28,3]", kLast),
           MISTAKE(TYPES(f32(8, 28, 28, 3), f32(3, 4, 3, 3)), conv_transpose2d(in[0], in[1]), "conv_transpose.C4",
                   "expected x [B, C, S...] with 3 channels, as the weights [3,4,3,3] have, got 28 in f32[8,28,28,3]", kLast),
           MISTAKE(TYPES(f32(3, 4), f32(5, 4)), matmul(in[0], in[1]), "matmul.C3",
