@@ -25,12 +25,27 @@ struct InputSpec {
   graph::TensorType type;
 };
 
+namespace detail {
+
+template <class T>
+concept BatchElement = std::same_as<T, float> || std::same_as<T, int32_t> || std::same_as<T, uint32_t>;
+template <class Range>
+concept BatchRange = std::ranges::contiguous_range<Range> && BatchElement<std::ranges::range_value_t<Range>>;
+
+}  // namespace detail
+
 /// Data of one input for one call: row-major, with the element type and the number of elements that were declared. Views, no copies.
 struct BatchItem {
-  template <class Range>
-    requires std::ranges::contiguous_range<Range>
+  template <detail::BatchRange Range>
   BatchItem(std::string_view input, const Range& values)
       : name(input), data(std::span(std::ranges::data(values), std::ranges::size(values))) {}
+  /// Anything else, for one line of the compiler in place of pages.
+  template <class Range>
+  BatchItem(std::string_view, const Range&) {
+    static_assert(sizeof(Range) == 0,
+                  "a batch takes vectors, arrays and spans of float, int32_t or uint32_t; convert other elements first, for example with "
+                  "std::vector<float>(values.begin(), values.end())");
+  }
 
   std::string_view name;
   std::variant<std::span<const float>, std::span<const int32_t>, std::span<const uint32_t>> data;
