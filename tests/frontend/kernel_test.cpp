@@ -180,6 +180,28 @@ TEST(UserKernel, fault_has_the_line_of_its_text) {
   EXPECT_EQ(in_file.excerpt, in_literal.excerpt);
 }
 
+TEST(UserKernel, fault_in_a_step_is_the_users_and_no_bug_of_ours) {
+  struct Scale : Module {
+    Parameter scale{*this, "scale", {4}};
+  };
+  const Kernel shift{
+      {.name = "shift", .source = kShift, .gradient = [](const BackwardCall& call) { return std::vector{call.cotangents[0]}; }}};
+  auto trainer = compile<Scale>({.inputs = {{"x", f32(4)}},
+                                 .loss = [&](const Scale& model, const Inputs& in) { return sum(shift({in["x"] * model.scale})[0]); },
+                                 .optimizer = sgd(),
+                                 .device = "reference"});
+  const StepResult result = trainer.step({{"x", std::vector<float>(4)}});
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->kind, FailureKind::Device);
+  try {
+    (void)result.or_throw();
+    ADD_FAILURE() << "no error was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exitCode(), ExitCode::BadInput);
+    EXPECT_TRUE(error.diagnostics().front().where.embedded);
+  }
+}
+
 TEST(UserKernel, beyond_what_a_device_allows_is_an_error_at_the_call) {
   const auto caughtFrom = [](const std::string& source) {
     const Kernel kernel{{.name = "large", .source = source}};
