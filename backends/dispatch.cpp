@@ -66,7 +66,7 @@ Result<std::vector<uint32_t>> immediatesOf(const KernelDispatch& dispatch, const
 Result<program::ValidProgram> makeProgram(const KernelDispatch& dispatch) {
   LS_TRY(kernel::Module module, kernel::isolateEntry(dispatch.module, dispatch.entry));
   program::Program program;
-  program.profile = "device";  // not a named one: the backend compares with the limits of its device
+  program.profile = program::unlimitedProfile("device");  // the backend compares with the limits of its device
   for (size_t i = 0; i < dispatch.buffer_sizes.size(); ++i) {
     const std::string name = fmt::format("buffer{}", i);
     const uint64_t size = roundUp(dispatch.buffer_sizes[i], sizeof(uint32_t));

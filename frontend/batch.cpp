@@ -36,18 +36,21 @@ DType dtypeOf(const BatchItem& item) {
   return kTypes[item.data.index()];
 }
 
+std::string_view cppType(DType dtype) { return dtype == DType::F32 ? "float" : dtype == DType::I32 ? "int32_t" : "uint32_t"; }
+
 const BatchItem& find(const Batch& batch, const InputSpec& input, const std::vector<InputSpec>& inputs) {
   const BatchItem* found = nullptr;
   for (const BatchItem& item : batch) {
     if (item.name != input.name) continue;
-    if (found != nullptr) reject("batch.twice", fmt::format("input '{}' is given twice", input.name));
+    if (found != nullptr) reject("batch.twice", fmt::format("input '{}' is given twice", input.name), "give each input once");
     found = &item;
   }
   if (found == nullptr) reject("batch.missing", fmt::format("input '{}' is missing", input.name), known(inputs));
   // In memory a bool is a u32 of 0 or 1.
   DType wanted = input.type.dtype == DType::Bool ? DType::U32 : input.type.dtype;
   if (dtypeOf(*found) != wanted) {
-    reject("batch.type", fmt::format("input '{}' is {} but gets {} data", input.name, describe(input.type), toString(dtypeOf(*found))));
+    reject("batch.type", fmt::format("input '{}' is {} but gets {} data", input.name, describe(input.type), toString(dtypeOf(*found))),
+           fmt::format("give a range of {}, or declare the input as ls::{}(...)", cppType(wanted), toString(dtypeOf(*found))));
   }
   return *found;
 }
@@ -59,11 +62,14 @@ int64_t extentOf(const InputSpec& input, const BatchItem& item) {
   const auto given = static_cast<int64_t>(bytesOf(item).size() / sizeof(float));
   if (!hasDynamicExtent(input)) {
     if (given == fixed) return 0;
-    reject("batch.length", fmt::format("input '{}' is {} with {} elements but gets {}", input.name, describe(input.type), fixed, given));
+    reject("batch.length", fmt::format("input '{}' is {} with {} elements but gets {}", input.name, describe(input.type), fixed, given),
+           "give all elements in row-major order; an extent that changes from batch to batch is declared as ls::dynamic");
   }
   if (given > 0 && given % fixed == 0) return given / fixed;
-  reject("batch.length", fmt::format("input '{}' is {}, so it takes a multiple of {} elements, but gets {}", input.name,
-                                     describe(input.type), fixed, given));
+  reject(
+      "batch.length",
+      fmt::format("input '{}' is {}, so it takes a multiple of {} elements, but gets {}", input.name, describe(input.type), fixed, given),
+      "give whole rows");
 }
 
 }  // namespace
@@ -75,18 +81,19 @@ void checkDeclarations(const std::vector<InputSpec>& inputs, const std::source_l
   };
   for (size_t i = 0; i < inputs.size(); ++i) {
     const InputSpec& input = inputs[i];
-    if (input.name.empty()) rejectAt("an input has no name", "");
+    if (input.name.empty()) rejectAt("an input has no name", "give it the name that the function asks for");
     // The optimizer's scalars live in the same space of names.
     if (input.name.starts_with("step.")) rejectAt(fmt::format("the input name '{}' is reserved", input.name), "do not begin with 'step.'");
     if (input.type.dtype == DType::Bool) {
       rejectAt(fmt::format("input '{}' is bool, which the host cannot give", input.name), "use i32 and compare in the function");
     }
     if (std::ranges::count_if(input.type.shape.dims(), isDynamic) > 1) {
-      rejectAt(fmt::format("input '{}' is {}, but only one extent of an input can be dynamic", input.name, describe(input.type)), "");
+      rejectAt(fmt::format("input '{}' is {}, but only one extent of an input can be dynamic", input.name, describe(input.type)),
+               "give the others numbers");
     }
     bool twice = std::any_of(inputs.begin(), inputs.begin() + static_cast<ptrdiff_t>(i),
                              [&](const InputSpec& other) { return other.name == input.name; });
-    if (twice) rejectAt(fmt::format("input '{}' is declared twice", input.name), "");
+    if (twice) rejectAt(fmt::format("input '{}' is declared twice", input.name), "give each input its own name");
   }
 }
 
@@ -118,7 +125,8 @@ MatchedBatch matchBatch(const std::vector<InputSpec>& inputs, const Batch& batch
       matched.extent = extent;
     } else if (extent != matched.extent) {
       reject("batch.extent",
-             fmt::format("the dynamic extent is {} in input '{}' and {} in input '{}'", matched.extent, first->name, extent, input.name));
+             fmt::format("the dynamic extent is {} in input '{}' and {} in input '{}'", matched.extent, first->name, extent, input.name),
+             "give all dynamic inputs of a call the same number of rows");
     }
   }
   return matched;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/compiled.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "frontend/at_call.h"
@@ -35,8 +37,20 @@ namespace detail {
 
 namespace {
 
+/// A profile is a plain struct, so anything may be in it. Its reader knows what may.
+void checkProfile(const program::DeviceProfile& profile) {
+  const Result<program::DeviceProfile> read = program::parseProfile(program::print(profile), profile.name);
+  if (read.ok()) return;
+  throw Error({.code = "profile.value",
+               .message = fmt::format("profile '{}': {}", profile.name, read.diagnostics().front().message),
+               .where = {},
+               .notes = {},
+               .remedy = "begin with program::findProfile(), and change the limits that differ"});
+}
+
 CompiledProgram compileTraced(TraceRequest request) {
   const bool training = request.optimizer.has_value();
+  checkProfile(request.profile);
   checkFunction(request.model.get(), request.inputs, request.function, request.where);
   if (std::ranges::any_of(request.inputs, hasDynamicExtent)) {
     throw Error({.code = "trace.dynamic",

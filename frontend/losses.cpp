@@ -91,7 +91,8 @@ Tensor l1_loss(Tensor x, Tensor y, Reduction reduction, Where where) {
 // With c = min(|d|, delta) both pieces are c (|d| - c / 2).
 Tensor huber_loss(Tensor x, Tensor y, double delta, Reduction reduction, Where where) {
   check("huber_loss", x, y, where);
-  if (!(delta > 0)) raise("huber_loss.delta", fmt::format("delta is {}, wanted a positive number", delta), {x, y}, where);
+  if (!(delta > 0))
+    raise("huber_loss.delta", fmt::format("delta is {}, wanted a positive number", delta), {x, y}, where, "1 is the usual one");
   Tensor distance = abs(sub(x, y, where), where);
   Tensor clipped = min(distance, delta, where);
   Tensor rest = sub(distance, mul(clipped, 0.5, where), where);

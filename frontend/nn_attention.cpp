@@ -65,7 +65,7 @@ MultiHeadAttention::MultiHeadAttention(Module& parent, std::string name, int64_t
       kv_heads_(kvHeads(heads, options, where)),
       causal_(options.causal),
       rope_(options.rope),
-      dropout_(options.dropout) {}
+      dropout_(options.dropout, where) {}
 
 Tensor MultiHeadAttention::operator()(Tensor x, std::source_location where) const { return (*this)(x, x, where); }
 
@@ -114,7 +114,7 @@ TransformerBlock::TransformerBlock(Module& parent, std::string name, int64_t wid
       attn(*this, "attn", width, heads, options.attention, where),
       ln2(*this, "ln2", width, options.rms_norm, where),
       mlp(*this, "mlp", width, options.hidden > 0 ? options.hidden : 4 * width, options.feed_forward, where),
-      dropout_(options.dropout) {}
+      dropout_(options.dropout, where) {}
 
 Tensor TransformerBlock::operator()(Tensor x, std::source_location where) const {
   const LayerAxis width{"width", mlp.up.W.type().shape.extent(0), "features"};

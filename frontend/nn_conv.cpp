@@ -53,7 +53,7 @@ Conv2d::Conv2d(Module& parent, std::string name, int64_t in, int64_t out, Size2 
 Tensor Conv2d::operator()(Tensor x, std::source_location where) const {
   const int64_t channels = W.type().shape.extent(1) * options_.groups;
   checkInput(*this, x, {.kind = "Conv2d", .axes = {{"B"}, {"C", channels, "channels"}, {"H"}, {"W"}}}, where);
-  return plusBias(conv2d(x, W, options_, where), b, where);
+  return plusBias(conv2d(x, W.tensor(where), options_, where), b, where);
 }
 
 Conv1d::Conv1d(Module& parent, std::string name, int64_t in, int64_t out, int64_t kernel, Conv1dLayerOptions options,
@@ -67,7 +67,7 @@ Conv1d::Conv1d(Module& parent, std::string name, int64_t in, int64_t out, int64_
 Tensor Conv1d::operator()(Tensor x, std::source_location where) const {
   const int64_t channels = W.type().shape.extent(1) * options_.groups;
   checkInput(*this, x, {.kind = "Conv1d", .axes = {{"B"}, {"C", channels, "channels"}, {"T"}}}, where);
-  return plusBias(conv1d(x, W, options_, where), b, where);
+  return plusBias(conv1d(x, W.tensor(where), options_, where), b, where);
 }
 
 ConvTranspose2d::ConvTranspose2d(Module& parent, std::string name, int64_t in, int64_t out, Size2 kernel, ConvTranspose2dOptions options,
@@ -86,7 +86,7 @@ ConvTranspose2d::ConvTranspose2d(Module& parent, std::string name, int64_t in, i
 Tensor ConvTranspose2d::operator()(Tensor x, std::source_location where) const {
   const int64_t channels = W.type().shape.extent(0);
   checkInput(*this, x, {.kind = "ConvTranspose2d", .axes = {{"B"}, {"C", channels, "channels"}, {"H"}, {"W"}}}, where);
-  return plusBias(conv_transpose2d(x, W, options_, where), b, where);
+  return plusBias(conv_transpose2d(x, W.tensor(where), options_, where), b, where);
 }
 
 }  // namespace lockstep::nn

@@ -17,8 +17,8 @@ Linear::Linear(Module& parent, std::string name, int64_t in, int64_t out, Linear
 
 Tensor Linear::operator()(Tensor x, std::source_location where) const {
   checkInput(*this, x, {.kind = "Linear", .axes = {{"..."}, {"N"}, {"features", W.type().shape.extent(0), "features"}}}, where);
-  Tensor y = matmul(x, W, where);
-  return b ? add(y, *b, where) : y;
+  Tensor y = matmul(x, W.tensor(where), where);
+  return b ? add(y, b->tensor(where), where) : y;
 }
 
 Embedding::Embedding(Module& parent, std::string name, int64_t count, int64_t width, EmbeddingOptions options, std::source_location where)
@@ -26,7 +26,7 @@ Embedding::Embedding(Module& parent, std::string name, int64_t count, int64_t wi
 
 Tensor Embedding::operator()(Tensor indices, std::source_location where) const {
   checkInput(*this, indices, {.kind = "Embedding", .axes = {{"..."}}, .dtype = DType::I32, .operand = "indices"}, where);
-  return embedding(W, indices, where);
+  return embedding(W.tensor(where), indices, where);
 }
 
 Dropout::Dropout(double p, std::source_location where) : p_(p) {
@@ -35,7 +35,7 @@ Dropout::Dropout(double p, std::source_location where) : p_(p) {
                .message = fmt::format("elements are dropped with probability {}, which must be at least 0 and below 1", p),
                .where = detail::toLocation(where),
                .notes = {},
-               .remedy = {}});
+               .remedy = "give the part that is dropped: 0.1 for one element in ten"});
 }
 
 Tensor Dropout::operator()(Tensor x, std::source_location where) const { return is_training(where) && p_ > 0 ? dropout(x, p_, where) : x; }

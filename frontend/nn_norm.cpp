@@ -30,7 +30,7 @@ LayerNorm::LayerNorm(Module& parent, std::string name, int64_t width, NormOption
 
 Tensor LayerNorm::operator()(Tensor x, std::source_location where) const {
   checkInput(*this, x, rowsLike("LayerNorm", g), where);
-  return layer_norm(x, g, b, eps_, where);
+  return layer_norm(x, g.tensor(where), b.tensor(where), eps_, where);
 }
 
 RMSNorm::RMSNorm(Module& parent, std::string name, int64_t width, RMSNormOptions options, std::source_location where)
@@ -38,7 +38,7 @@ RMSNorm::RMSNorm(Module& parent, std::string name, int64_t width, RMSNormOptions
 
 Tensor RMSNorm::operator()(Tensor x, std::source_location where) const {
   checkInput(*this, x, rowsLike("RMSNorm", g), where);
-  return rms_norm(x, g, eps_, where);
+  return rms_norm(x, g.tensor(where), eps_, where);
 }
 
 GroupNorm::GroupNorm(Module& parent, std::string name, int64_t groups, int64_t channels, NormOptions options, std::source_location where)
@@ -50,7 +50,7 @@ GroupNorm::GroupNorm(Module& parent, std::string name, int64_t groups, int64_t c
 
 Tensor GroupNorm::operator()(Tensor x, std::source_location where) const {
   checkInput(*this, x, channelsLike("GroupNorm", g), where);
-  return group_norm(x, g, b, groups_, eps_, where);
+  return group_norm(x, g.tensor(where), b.tensor(where), groups_, eps_, where);
 }
 
 BatchNorm::BatchNorm(Module& parent, std::string name, int64_t channels, BatchNormOptions options, std::source_location where)
@@ -64,15 +64,16 @@ BatchNorm::BatchNorm(Module& parent, std::string name, int64_t channels, BatchNo
 
 Tensor BatchNorm::operator()(Tensor x, std::source_location where) const {
   checkInput(*this, x, channelsLike("BatchNorm", g), where);
-  if (!is_training(where)) return batch_norm(x, g, b, running_mean, running_var, eps_, where);
-  const BatchNormResult result = batch_norm(x, g, b, eps_, where);
+  if (!is_training(where))
+    return batch_norm(x, g.tensor(where), b.tensor(where), running_mean.tensor(where), running_var.tensor(where), eps_, where);
+  const BatchNormResult result = batch_norm(x, g.tensor(where), b.tensor(where), eps_, where);
   const double count = static_cast<double>(x.shape(where).elementCount()) / static_cast<double>(x.extent(1, where));
   if (count < 2) {
     detail::raise("batch_norm.batch", fmt::format("each channel of {} has one element, which has no variance", toString(x.type(where))),
                   {x}, where, "use a larger batch, or another norm");
   }
   auto follow = [&](const Buffer& running, const Tensor& batch, double factor) {
-    Tensor kept = mul(running, 1 - momentum_, where);
+    Tensor kept = mul(running.tensor(where), 1 - momentum_, where);
     Tensor added = mul(batch, momentum_ * factor, where);
     running.update(add(kept, added, where), where);
   };

@@ -23,10 +23,10 @@ Tensor gate(const Tensor& gates, int64_t index, int64_t hidden, const std::sourc
 
 /// x · W_ih + b_ih, over the last axis.
 Tensor inputShare(const RecurrentParameters& cell, const Tensor& x, const std::source_location& where) {
-  return add(matmul(x, cell.W_ih, where), cell.b_ih, where);
+  return add(matmul(x, cell.W_ih.tensor(where), where), cell.b_ih.tensor(where), where);
 }
 Tensor stateShare(const RecurrentParameters& cell, const Tensor& h, const std::source_location& where) {
-  return add(matmul(h, cell.W_hh, where), cell.b_hh, where);
+  return add(matmul(h, cell.W_hh.tensor(where), where), cell.b_hh.tensor(where), where);
 }
 
 LstmState lstmStep(const RecurrentParameters& cell, const Tensor& from_input, const LstmState& state, const std::source_location& where) {

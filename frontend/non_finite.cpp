@@ -143,12 +143,19 @@ std::optional<NonFiniteOrigin> NonFiniteProbe::find(const std::vector<HostTensor
   return origin;
 }
 
+namespace {
+
+/// Without the sign that a NaN has by chance.
+float shown(float value) { return std::isnan(value) ? std::numeric_limits<float>::quiet_NaN() : value; }
+
+}  // namespace
+
 Diagnostic describeNonFinite(const StepResult& result, const std::optional<NonFiniteOrigin>& origin) {
   const bool by_loss = !std::isfinite(result.loss);
   Diagnostic diagnostic{.code = "step.non_finite",
-                        .message = by_loss ? fmt::format("the loss of step {} is {}", result.step, result.loss)
+                        .message = by_loss ? fmt::format("the loss of step {} is {}", result.step, shown(result.loss))
                                            : fmt::format("the gradient norm of step {} is {} (the loss is {})", result.step,
-                                                         result.grad_norm.value_or(0), result.loss),
+                                                         shown(result.grad_norm.value_or(0)), shown(result.loss)),
                         .where = {},
                         .notes = {},
                         .remedy = "lower the learning rate, clip the gradients, or guard the op"};

@@ -24,7 +24,9 @@ List list(Size2 size) { return {size.height, size.width}; }
 void requireImage(std::string_view op, const Tensor& x, const Where& where) {
   detail::Trace::require(op, where);
   if (x.dtype(where) == DType::F32 && x.rank(where) == 4) return;
-  raise(fmt::format("{}.C1", op), fmt::format("x is {}, wanted f32 [B, C, H, W]", toString(x.type(where))), {x}, where);
+  raise(fmt::format("{}.C1", op), fmt::format("x is {}, wanted f32 [B, C, H, W]", toString(x.type(where))), {x}, where,
+        x.rank(where) == 3 ? "expand_dims(x, 0) makes a batch of one image, expand_dims(x, 1) one channel"
+                           : "reshape or cast it to that form");
 }
 
 /// The rows of an interpolation from `from` to `to` elements: [to, from], two weights a row.
@@ -56,7 +58,9 @@ Tensor conv2d(Tensor x, Tensor w, ConvOptions options, Where where) {
 
 Tensor conv1d(Tensor x, Tensor w, Conv1dOptions options, Where where) {
   detail::Trace::require("conv1d", where);
-  if (x.rank(where) != 3) raise("conv1d.C1", fmt::format("x is {}, wanted f32 [B, C, T]", toString(x.type(where))), {x}, where);
+  if (x.rank(where) != 3)
+    raise("conv1d.C1", fmt::format("x is {}, wanted f32 [B, C, T]", toString(x.type(where))), {x}, where,
+          "expand_dims(x, 1) makes one channel of [B, T]");
   return emit("conv", {x, w},
               {{"stride", List{options.stride}},
                {"padding", List{options.padding}},
@@ -104,7 +108,8 @@ Tensor global_max_pool2d(Tensor x, Where where) {
 Tensor nearest_upsample2d(Tensor x, Size2 factor, Where where) {
   requireImage("nearest_upsample2d", x, where);
   if (factor.height < 1 || factor.width < 1) {
-    raise("nearest_upsample2d.factor", fmt::format("factors {} and {} are not at least 1", factor.height, factor.width), {x}, where);
+    raise("nearest_upsample2d.factor", fmt::format("factors {} and {} are not at least 1", factor.height, factor.width), {x}, where,
+          "give factors of 1 or more");
   }
   List e = x.shape(where).extents();
   Tensor ones = reshape(x, {e[0], e[1], e[2], 1, e[3], 1}, where);
@@ -115,7 +120,8 @@ Tensor nearest_upsample2d(Tensor x, Size2 factor, Where where) {
 Tensor bilinear_upsample2d(Tensor x, Size2 size, Where where) {
   requireImage("bilinear_upsample2d", x, where);
   if (size.height < 1 || size.width < 1) {
-    raise("bilinear_upsample2d.size", fmt::format("the size {} x {} is not at least 1 x 1", size.height, size.width), {x}, where);
+    raise("bilinear_upsample2d.size", fmt::format("the size {} x {} is not at least 1 x 1", size.height, size.width), {x}, where,
+          "give a size of 1 or more");
   }
   Tensor rows = interpolation(x.extent(2, where), size.height, where);
   Tensor columns = swap_axes(interpolation(x.extent(3, where), size.width, where), 0, 1, where);

@@ -41,7 +41,7 @@ std::pair<Tensor, Tensor> aligned(std::string_view op, const Operand& a, const O
     raise(
         fmt::format("{}.C1", op),
         fmt::format("operands are {} and {}, wanted one element type", toString(a.tensor().type(where)), toString(b.tensor().type(where))),
-        {a.tensor(), b.tensor()}, where);
+        {a.tensor(), b.tensor()}, where, "cast one of them, for example cast(x, ls::DType::F32)");
   }
   return {broadcast(a.tensor(), shape, where), broadcast(b.tensor(), shape, where)};
 }
@@ -81,7 +81,8 @@ Tensor logical_or(Tensor a, Tensor b, Where where) { return binary("logical_or",
 
 Tensor div(Operand a, Operand b, Where where) {
   detail::Trace::require("div", where);
-  if (b.isNumber() && !a.isNumber() && b.number() == 0) raise("div.number", "division by the number 0", {a.tensor()}, where);
+  if (b.isNumber() && !a.isNumber() && b.number() == 0)
+    raise("div.number", "division by the number 0", {a.tensor()}, where, "divide by another number, or by a tensor");
   return binary("div", a, b, where);
 }
 

@@ -53,7 +53,10 @@ Tensor sum(Tensor x, std::optional<int64_t> axis, ReduceOptions options, Where w
 
 Tensor mean(Tensor x, std::optional<int64_t> axis, ReduceOptions options, Where where) {
   std::vector<int64_t> axes = reducedAxes("mean", x, axis, where);
-  if (x.dtype(where) != DType::F32) raise("mean.C1", fmt::format("operand is {}, wanted f32", toString(x.type(where))), {x}, where);
+  if (x.dtype(where) != DType::F32) {
+    raise("mean.C1", fmt::format("operand is {}, wanted f32", toString(x.type(where))), {x}, where,
+          "cast(x, ls::DType::F32) makes other numbers and bool f32");
+  }
   int64_t count = 1;
   for (int64_t reduced : axes) count *= x.extent(reduced, where);
   return mul(sum(x, axis, options, where), 1.0 / static_cast<double>(count), where);

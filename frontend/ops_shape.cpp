@@ -68,9 +68,13 @@ Tensor sum_to_shape(Tensor x, std::vector<int64_t> shape, Where where) {
 Tensor split_heads(Tensor x, int64_t heads, Where where) {
   detail::Trace::require("split_heads", where);
   std::vector<int64_t> extents = x.shape(where).extents();
-  if (extents.size() < 2) raise("split_heads.C1", fmt::format("{} has fewer than two axes", toString(x.shape(where))), {x}, where);
+  if (extents.size() < 2)
+    raise("split_heads.C1", fmt::format("{} has fewer than two axes", toString(x.shape(where))), {x}, where, "give [..., T, D]");
   int64_t width = extents.back();
-  if (heads < 1 || width % heads != 0) raise("split_heads.C2", fmt::format("{} heads do not divide {} columns", heads, width), {x}, where);
+  if (heads < 1 || width % heads != 0) {
+    raise("split_heads.C2", fmt::format("{} heads do not divide {} columns", heads, width), {x}, where,
+          "choose a number of heads that divides the last axis");
+  }
   extents.back() = heads;
   extents.push_back(width / heads);
   return swap_axes(reshape(x, std::move(extents), where), -2, -3, where);
@@ -78,7 +82,8 @@ Tensor split_heads(Tensor x, int64_t heads, Where where) {
 
 Tensor merge_heads(Tensor x, Where where) {
   detail::Trace::require("merge_heads", where);
-  if (x.rank(where) < 3) raise("merge_heads.C1", fmt::format("{} has fewer than three axes", toString(x.shape(where))), {x}, where);
+  if (x.rank(where) < 3)
+    raise("merge_heads.C1", fmt::format("{} has fewer than three axes", toString(x.shape(where))), {x}, where, "give [..., H, T, d]");
   Tensor swapped = swap_axes(x, -2, -3, where);
   std::vector<int64_t> extents = swapped.shape(where).extents();
   int64_t width = extents.back();
@@ -94,7 +99,7 @@ Tensor arange(int64_t count, DType dtype, Where where) { return emit("arange", {
 Tensor full(std::vector<int64_t> shape, double value, DType dtype, Where where) {
   detail::Trace::require("full", where);
   if (dtype == DType::Bool) {
-    if (value != 0 && value != 1) raise("full.number", fmt::format("the number {} is not a bool", value), {}, where);
+    if (value != 0 && value != 1) raise("full.number", fmt::format("the number {} is not a bool", value), {}, where, "give 0 or 1");
     return emit("constant", {}, {{"value", value}, {"dtype", dtype}, {"shape", std::move(shape)}}, where);
   }
   return detail::numberLike("full", value, {dtype, Shape(shape)}, where);
@@ -110,7 +115,8 @@ Tensor dense(std::span<const T> data, std::vector<int64_t> shape, DType dtype, c
   graph::Constant constant{{dtype, Shape(shape)}, {data.begin(), data.end()}};
   bool positive = std::all_of(shape.begin(), shape.end(), [](int64_t extent) { return extent >= 1; });
   if (!positive || constant.type.shape.elementCount() != static_cast<int64_t>(data.size())) {
-    raise("constant.length", fmt::format("{} values do not fill {}", data.size(), toString(constant.type.shape)), {}, where);
+    raise("constant.length", fmt::format("{} values do not fill {}", data.size(), toString(constant.type.shape)), {}, where,
+          "give as many values as the shape has elements");
   }
   graph::ConstantId id(trace.builder().graph().constants.size());
   trace.builder().mutableGraph().constants.push_back(std::move(constant));

@@ -23,7 +23,8 @@ using List = std::vector<int64_t>;
 int64_t newAxis(std::string_view op, int64_t axis, const Tensor& x, const Where& where) {
   int64_t rank = x.rank(where) + 1;
   if (axis < -rank || axis >= rank)
-    raise(fmt::format("{}.axis", op), fmt::format("axis {} is outside a result of rank {}", axis, rank), {x}, where);
+    raise(fmt::format("{}.axis", op), fmt::format("axis {} is outside a result of rank {}", axis, rank), {x}, where,
+          "axes count from 0, and -1 is the last one");
   return axis < 0 ? axis + rank : axis;
 }
 
@@ -40,7 +41,9 @@ Tensor repeated(const Tensor& x, int64_t axis, int64_t count, bool each, const W
 /// [..., M, N]: where column - row > diagonal, as bool.
 Tensor aboveDiagonal(std::string_view op, const Tensor& x, int64_t diagonal, const Where& where) {
   detail::Trace::require(op, where);
-  if (x.rank(where) < 2) raise(fmt::format("{}.C1", op), fmt::format("{} has fewer than two axes", toString(x.shape(where))), {x}, where);
+  if (x.rank(where) < 2)
+    raise(fmt::format("{}.C1", op), fmt::format("{} has fewer than two axes", toString(x.shape(where))), {x}, where,
+          "give a matrix, or several: [..., M, N]");
   Tensor row = reshape(arange(x.extent(-2, where), DType::I32, where), {-1, 1}, where);
   Tensor column = arange(x.extent(-1, where), DType::I32, where);
   return greater({column, where}, add({row, where}, {diagonal, where}, where), where);
@@ -60,7 +63,8 @@ Tensor squeeze(Tensor x, int64_t axis, Where where) {
   axis = normaliseAxis("squeeze", axis, x, where);
   List extents = x.shape(where).extents();
   if (extents[static_cast<size_t>(axis)] != 1)
-    raise("squeeze.axis", fmt::format("axis {} of {} has not the extent 1", axis, toString(x.shape(where))), {x}, where);
+    raise("squeeze.axis", fmt::format("axis {} of {} has not the extent 1", axis, toString(x.shape(where))), {x}, where,
+          "only an axis of extent 1 can go; flatten and reshape join others");
   extents.erase(extents.begin() + static_cast<ptrdiff_t>(axis));
   return reshape(x, std::move(extents), where);
 }
@@ -69,7 +73,8 @@ Tensor flatten(Tensor x, int64_t first, int64_t last, Where where) {
   detail::Trace::require("flatten", where);
   first = normaliseAxis("flatten", first, x, where);
   last = normaliseAxis("flatten", last, x, where);
-  if (first > last) raise("flatten.axis", fmt::format("the first axis {} is behind the last one {}", first, last), {x}, where);
+  if (first > last)
+    raise("flatten.axis", fmt::format("the first axis {} is after the last one {}", first, last), {x}, where, "give the first axis first");
   List extents = x.shape(where).extents();
   auto begin = extents.begin() + static_cast<ptrdiff_t>(first);
   for (int64_t axis = first; axis < last; ++axis) {
@@ -95,7 +100,7 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t axis, Where where) {
   for (const Tensor& tensor : tensors) {
     if (tensor.shape(where) != tensors.front().shape(where)) {
       raise("stack.C2", fmt::format("tensors have shapes {} and {}", toString(tensors.front().shape(where)), toString(tensor.shape(where))),
-            {tensors.front(), tensor}, where);
+            {tensors.front(), tensor}, where, "stack makes a new axis of equal shapes; concat joins along one that is there");
     }
     expanded.push_back(expand_dims(tensor, axis, where));
   }
@@ -108,7 +113,7 @@ std::vector<Tensor> split(Tensor x, const List& lengths, int64_t axis, Where whe
   int64_t total = std::accumulate(lengths.begin(), lengths.end(), int64_t{0}), extent = x.extent(axis, where);
   if (total != extent) {
     raise("split.C1", fmt::format("lengths [{}] add up to {} and axis {} has {} elements", fmt::join(lengths, ","), total, axis, extent),
-          {x}, where);
+          {x}, where, "give lengths that add up to the axis");
   }
   std::vector<Tensor> parts;
   int64_t start = 0;
@@ -122,7 +127,7 @@ std::vector<Tensor> split(Tensor x, const List& lengths, int64_t axis, Where whe
 std::vector<Tensor> split(Tensor x, int64_t length, int64_t axis, Where where) {
   detail::Trace::require("split", where);
   int64_t extent = x.extent(normaliseAxis("split", axis, x, where), where);
-  if (length < 1) raise("split.C2", fmt::format("the length {} is not at least 1", length), {x}, where);
+  if (length < 1) raise("split.C2", fmt::format("the length {} is not at least 1", length), {x}, where, "give a length of 1 or more");
   List lengths;
   for (int64_t rest = extent; rest > 0; rest -= length) lengths.push_back(std::min(length, rest));
   return split(x, lengths, axis, where);
@@ -146,14 +151,14 @@ Tensor roll(Tensor x, int64_t shift, int64_t axis, Where where) {
 Tensor repeat(Tensor x, int64_t count, int64_t axis, Where where) {
   detail::Trace::require("repeat", where);
   axis = normaliseAxis("repeat", axis, x, where);
-  if (count < 1) raise("repeat.C1", fmt::format("the count {} is not at least 1", count), {x}, where);
+  if (count < 1) raise("repeat.C1", fmt::format("the count {} is not at least 1", count), {x}, where, "give a count of 1 or more");
   return repeated(x, axis, count, true, where);
 }
 
 Tensor tile(Tensor x, List counts, Where where) {
   detail::Trace::require("tile", where);
   if (std::any_of(counts.begin(), counts.end(), [](int64_t count) { return count < 1; }))
-    raise("tile.C1", fmt::format("counts [{}] are not all at least 1", fmt::join(counts, ",")), {x}, where);
+    raise("tile.C1", fmt::format("counts [{}] are not all at least 1", fmt::join(counts, ",")), {x}, where, "give counts of 1 or more");
   while (x.rank(where) < static_cast<int64_t>(counts.size())) x = expand_dims(x, 0, where);
   int64_t missing = x.rank(where) - static_cast<int64_t>(counts.size());
   for (size_t i = 0; i < counts.size(); ++i) {

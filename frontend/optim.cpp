@@ -19,15 +19,16 @@ namespace {
 using detail::reject;
 
 void needSteps(std::string_view what, int64_t steps) {
-  if (steps < 1) reject("schedule.steps", fmt::format("{} is {}, but must be at least 1", what, steps));
+  if (steps < 1) reject("schedule.steps", fmt::format("{} is {}, but must be at least 1", what, steps), "give a number of steps");
 }
 /// Of a learning rate or what it is multiplied by.
 void needRate(std::string_view what, double value) {
   if (std::isfinite(value) && value >= 0) return;
   reject("schedule.number", fmt::format("{} is {}", what, value), "a learning rate is a finite number and at least 0");
 }
-void needRange(std::string_view what, double value, bool inside) {
-  if (!inside) reject("optimizer.number", fmt::format("{} is {}, out of its range", what, value));
+void needRange(std::string_view what, double value, bool inside, std::string_view range) {
+  if (!inside)
+    reject("optimizer.number", fmt::format("{} is {}, out of its range", what, value), fmt::format("give a number of {}", range));
 }
 
 Schedule checked(Schedule schedule) {
@@ -139,8 +140,8 @@ std::string_view toString(OptimizerName name) {
 }
 
 void detail::checkOptimizer(const OptimizerSpec& spec) {
-  auto notNegative = [](std::string_view what, double value) { needRange(what, value, value >= 0 && std::isfinite(value)); };
-  auto fraction = [](std::string_view what, double value) { needRange(what, value, value >= 0 && value < 1); };
+  auto notNegative = [](std::string_view what, double value) { needRange(what, value, value >= 0 && std::isfinite(value), "0 or more"); };
+  auto fraction = [](std::string_view what, double value) { needRange(what, value, value >= 0 && value < 1, "at least 0 and below 1"); };
   fraction("beta1", spec.beta1);
   fraction("beta2", spec.beta2);
   fraction("momentum", spec.momentum);
@@ -151,13 +152,16 @@ void detail::checkOptimizer(const OptimizerSpec& spec) {
   notNegative("clip_epsilon", spec.clip_epsilon);
   notNegative("clip_grad_value", spec.clip_grad_value);
   checkSchedule(spec.lr);
-  if (spec.nesterov && spec.momentum <= 0) reject("optimizer.nesterov", "nesterov needs a momentum above 0");
+  if (spec.nesterov && spec.momentum <= 0)
+    reject("optimizer.nesterov", "nesterov needs a momentum above 0", "set .momentum, 0.9 for example");
   for (const ParameterGroup& group : spec.groups) {
-    if (!group.filter) reject("optimizer.group", "a parameter group has no filter");
+    if (!group.filter)
+      reject("optimizer.group", "a parameter group has no filter",
+             "set .filter to a function of a parameter's name that says which ones belong to the group");
     notNegative("lr_factor", group.lr_factor);
     notNegative("weight_decay", group.weight_decay.value_or(0));
     if (spec.name == OptimizerName::Adam && group.weight_decay.value_or(0) != 0)
-      reject("optimizer.group", "a parameter group has a weight decay, which adam lacks; use adamw");
+      reject("optimizer.group", "a parameter group has a weight decay, which adam lacks", "use adamw");
   }
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/step_result.h"
 
+#include "frontend/at_call.h"
+
 namespace lockstep {
 
-const StepResult& StepResult::or_throw() const {
-  static constexpr ExitCode kCodes[] = {ExitCode::NumericCheck, ExitCode::DeviceLost, ExitCode::OutOfMemory, ExitCode::Internal,
-                                        ExitCode::BadInput};
-  if (failure) throw Error(failure->diagnostics, kCodes[static_cast<size_t>(failure->kind)]);
+const StepResult& StepResult::or_throw(std::source_location where) const {
+  if (failure) detail::atCall(where, [&] { throw Error(failure->diagnostics, failure->exit_code); });
   return *this;
 }
 

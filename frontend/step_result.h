@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,7 @@ struct StepFailure {
   FailureKind kind = FailureKind::Device;
   std::vector<Diagnostic> diagnostics;    ///< one at least
   std::optional<NonFiniteOrigin> origin;  ///< of NonFinite, when it was looked for and found
+  ExitCode exit_code = ExitCode::NumericCheck;
 };
 
 /// Completed, or failed.
@@ -52,8 +54,9 @@ struct StepResult {
   std::optional<StepFailure> failure;
 
   [[nodiscard]] bool completed() const { return !failure.has_value(); }
-  /// The result itself, or its failure thrown as Error with exit code NumericCheck, DeviceLost, OutOfMemory, Internal or BadInput.
-  const StepResult& or_throw() const;
+  /// The result itself, or its failure thrown as Error with its exit code: NumericCheck, DeviceLost, OutOfMemory, or BadInput for a kernel
+  /// of the user's that fails.
+  const StepResult& or_throw(std::source_location where = std::source_location::current()) const;
 };
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 
 #include "frontend/module.h"
 #include "frontend/reject.h"
+#include "frontend/remedies.h"
 #include "ir/graph/op_def.h"
 
 namespace lockstep::detail {
@@ -64,9 +65,10 @@ Trace& Trace::require(std::string_view what, const std::source_location& where) 
 
 graph::ValueId Trace::value(const Tensor& tensor, std::string_view what, const std::source_location& where) const {
   if (tensor.trace() != serial_) {
-    const char* message = tensor.trace() == 0 ? "'{}' got a tensor that was never set" : "'{}' got a tensor of another trace";
+    const std::string_view who = tensor.trace() == 0 ? "a tensor that was never set" : "a tensor of another trace";
+    // Functions look at types before they make an op; that is nobody's name for what was called.
     throw Error({.code = "trace.foreign",
-                 .message = fmt::format(fmt::runtime(message), what),
+                 .message = what == "type" ? fmt::format("this uses {}", who) : fmt::format("'{}' got {}", what, who),
                  .where = toLocation(where),
                  .notes = {},
                  .remedy = "use only tensors that this call of the loss or forward function made; state belongs in modules"});
@@ -97,6 +99,7 @@ std::vector<Tensor> Trace::emitAll(std::string_view op, std::span<const Tensor> 
 void Trace::raise(Failure failure, std::span<const Tensor> operands, const std::source_location& where) const {
   for (Diagnostic& diagnostic : failure.diagnostics) {
     diagnostic.where = toLocation(where);
+    if (diagnostic.remedy.empty()) diagnostic.remedy = remedyFor(diagnostic.code);
     std::string_view op_name = std::string_view(diagnostic.code).substr(0, diagnostic.code.find('.'));
     const graph::OpDef* op = graph::findOp(op_name);
     for (size_t i = 0; i < operands.size(); ++i) {
@@ -161,7 +164,8 @@ void Trace::updateBuffer(const Buffer& buffer, const Tensor& next, const std::so
   graph::ValueId now = value(next, "buffer", where);
   if (builder_.typeOf(now) != buffer.type()) {
     raise(fail("buffer.type",
-               fmt::format("buffer '{}' is {} but gets {}", buffer.path(), toString(buffer.type()), toString(builder_.typeOf(now)))),
+               fmt::format("buffer '{}' is {} but gets {}", buffer.path(), toString(buffer.type()), toString(builder_.typeOf(now))), {},
+               "cast or reshape the new value"),
           std::span(&next, 1), where);
   }
   buffers_[index].newest = now;
@@ -187,7 +191,10 @@ Tensor Trace::addInput(const std::string& name, const TensorType& type) {
   auto made = builder_.tryMake(graph::op("input"), {}, {{"name", name}, {"dtype", type.dtype}, {"shape", type.shape.extents()}});
   if (!made) {
     Failure failure = made.failure();
-    for (Diagnostic& diagnostic : failure.diagnostics) diagnostic.message = fmt::format("input '{}': {}", name, diagnostic.message);
+    for (Diagnostic& diagnostic : failure.diagnostics) {
+      diagnostic.message = fmt::format("input '{}': {}", name, diagnostic.message);
+      diagnostic.remedy = "declare every extent as 1 or more, or as ls::dynamic, and at most 2^32 elements in all";
+    }
     throw Error(std::move(failure.diagnostics), failure.exit_code);
   }
   builder_.name(made->front(), name);
@@ -252,7 +259,8 @@ void raise(std::string code, std::string message, std::initializer_list<Tensor> 
 int64_t normaliseAxis(std::string_view op, int64_t axis, const Tensor& x, const std::source_location& where) {
   int64_t rank = x.rank(where);
   if (axis < -rank || axis >= rank) {
-    raise(fmt::format("{}.axis", op), fmt::format("axis {} is outside {} of rank {}", axis, toString(x.shape(where)), rank), {x}, where);
+    raise(fmt::format("{}.axis", op), fmt::format("axis {} is outside {} of rank {}", axis, toString(x.shape(where)), rank), {x}, where,
+          "axes count from 0, and -1 is the last one");
   }
   return axis < 0 ? axis + rank : axis;
 }

@@ -41,7 +41,7 @@ StepFailure failureOf(const Failure& failure) {
   FailureKind kind = FailureKind::Device;
   if (failure.exit_code == ExitCode::DeviceLost) kind = FailureKind::DeviceLost;
   if (failure.exit_code == ExitCode::OutOfMemory) kind = FailureKind::OutOfMemory;
-  return {.kind = kind, .diagnostics = failure.diagnostics, .origin = {}};
+  return {.kind = kind, .diagnostics = failure.diagnostics, .origin = {}, .exit_code = failure.exit_code};
 }
 
 }  // namespace

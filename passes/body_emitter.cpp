@@ -36,6 +36,12 @@ uint32_t unsigned32(int64_t value) { return static_cast<uint32_t>(static_cast<ui
 
 }  // namespace
 
+kernel::ValueId elementConstant(kernel::Builder& b, DType dtype, double value) {
+  static constexpr std::array kScalars{kernel::Scalar::F32, kernel::Scalar::I32, kernel::Scalar::U32, kernel::Scalar::Bool};
+  if (dtype == DType::F32) return b.f32(static_cast<float>(value));
+  return b.scalar(kScalars[static_cast<size_t>(dtype)], unsigned32(static_cast<int64_t>(value)));
+}
+
 /// The view of one element that an op's lowering gets.
 class BodyEmitter::Element : public graph::ElementEmitter {
  public:
@@ -63,30 +69,38 @@ class BodyEmitter::Element : public graph::ElementEmitter {
 };
 
 BodyEmitter::BodyEmitter(const graph::Graph& body, kernel::Builder& builder, const BodyBindings& bindings)
-    : body_(body), builder_(builder) {
-  std::vector<kernel::ValueId> pointers(bindings.inputs.size() + bindings.results.size());
-  auto declare = [&](uint32_t binding, const graph::TensorType& type, kernel::Access access, std::string name) {
-    if (pointers[binding].valid()) return pointers[binding];
-    kernel::TypeId store_type = builder_.types().array(memoryType(builder_, type.dtype), static_cast<uint32_t>(type.shape.elementCount()));
-    pointers[binding] = builder_.global({.name = std::move(name),
-                                         .value = {},
-                                         .type = store_type,
-                                         .space = kernel::AddressSpace::Storage,
-                                         .access = access,
-                                         .group = 0,
-                                         .binding = binding,
-                                         .initializer = {}});
-    return pointers[binding];
+    : body_(body), builder_(builder), window_(bindings.window) {
+  std::map<uint32_t, kernel::ValueId> variables;  // by binding
+  auto declare = [&](const std::vector<uint32_t>& numbers, const graph::TensorType& type, kernel::Access access, const std::string& name) {
+    Windows windows;
+    int64_t left = type.shape.elementCount();
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const int64_t elements = i + 1 < numbers.size() ? window_ : left;
+      left -= elements;
+      kernel::ValueId& variable = variables[numbers[i]];
+      if (!variable.valid()) {
+        variable = builder_.global({.name = numbers.size() == 1 ? name : fmt::format("{}_{}", name, i),
+                                    .value = {},
+                                    .type = builder_.types().array(memoryType(builder_, type.dtype), static_cast<uint32_t>(elements)),
+                                    .space = kernel::AddressSpace::Storage,
+                                    .access = access,
+                                    .group = 0,
+                                    .binding = numbers[i],
+                                    .initializer = {}});
+      }
+      windows.push_back(variable);
+    }
+    return windows;
   };
   // Results first: a binding that is written is read_write for the input that shares it.
   for (size_t i = 0; i < bindings.results.size(); ++i) {
-    result_pointers_.push_back(
+    result_windows_.push_back(
         declare(bindings.results[i], body.typeOf(body.outputs[i].value), kernel::Access::ReadWrite, fmt::format("r{}", i)));
   }
   for (graph::ValueId input : inputsOf(body)) {
     size_t i = inputs_.size();
     inputs_[input] = i;
-    input_pointers_.push_back(declare(bindings.inputs[i], body.typeOf(input), kernel::Access::Read, fmt::format("a{}", i)));
+    input_windows_.push_back(declare(bindings.inputs[i], body.typeOf(input), kernel::Access::Read, fmt::format("a{}", i)));
   }
 }
 
@@ -208,9 +222,28 @@ PositionId BodyEmitter::through(const IndexMap& map, const Shape& source, Positi
   return newPosition(std::move(position));
 }
 
+void BodyEmitter::inWindow(const Windows& windows, kernel::ValueId linear,
+                           const std::function<void(kernel::ValueId, kernel::ValueId)>& use) {
+  if (windows.size() == 1) return use(windows.front(), linear);
+  kernel::ValueId number = builder_.make(Op::Div, {linear, builder_.u32(unsigned32(window_))});
+  kernel::ValueId index = builder_.make(Op::Rem, {linear, builder_.u32(unsigned32(window_))});
+  std::function<void(size_t)> from = [&](size_t i) {
+    if (i + 1 == windows.size()) return use(windows[i], index);
+    kernel::ValueId here = builder_.make(Op::Eq, {number, builder_.u32(unsigned32(static_cast<int64_t>(i)))});
+    builder_.ifThen(here, [&] { use(windows[i], index); }, [&] { from(i + 1); });
+  };
+  from(0);
+}
+
 kernel::ValueId BodyEmitter::load(graph::ValueId input, kernel::ValueId linear, bool proven) {
-  kernel::ValueId pointer = builder_.access(input_pointers_[inputs_.at(input)], {linear}, proven);
-  kernel::ValueId loaded = builder_.load(pointer);
+  const Windows& windows = input_windows_[inputs_.at(input)];
+  kernel::ValueId loaded, held;
+  if (windows.size() > 1) held = builder_.var(memoryType(builder_, body_.typeOf(input).dtype), "element");
+  inWindow(windows, linear, [&](kernel::ValueId window, kernel::ValueId index) {
+    loaded = builder_.load(builder_.access(window, {index}, proven));
+    if (held.valid()) builder_.store(held, loaded);
+  });
+  if (held.valid()) loaded = builder_.load(held);
   if (body_.typeOf(input).dtype == DType::Bool) loaded = builder_.make(Op::Ne, {loaded, builder_.u32(0)});
   return loaded;
 }
@@ -250,10 +283,7 @@ kernel::ValueId BodyEmitter::guarded(graph::ValueId value, const IndexMap& map, 
     }
     element = this->value(source, atAxes(body_.shapeOf(source), std::move(axes), proven));
   }
-  kernel::ValueId fill = builder_.f32(static_cast<float>(map.fill));
-  if (body_.typeOf(source).dtype != DType::F32)
-    fill = builder_.scalar(builder_.typeOf(element).scalar, unsigned32(static_cast<int64_t>(map.fill)));
-  return builder_.make(Op::Select, {fill, element, inside});
+  return builder_.make(Op::Select, {elementConstant(builder_, body_.typeOf(source).dtype, map.fill), element, inside});
 }
 
 void BodyEmitter::define(graph::ValueId value, kernel::ValueId emitted) { scopes_.back().defined[value] = emitted; }
@@ -284,7 +314,8 @@ kernel::ValueId BodyEmitter::value(graph::ValueId value, PositionId position) {
 
 void BodyEmitter::store(size_t index, PositionId position, kernel::ValueId emitted) {
   if (builder_.typeOf(emitted).isBool()) emitted = builder_.make(Op::Select, {builder_.u32(0), builder_.u32(1), emitted});
-  builder_.store(builder_.access(result_pointers_[index], {linear(position)}, true), emitted);
+  inWindow(result_windows_[index], linear(position),
+           [&](kernel::ValueId window, kernel::ValueId at) { builder_.store(builder_.access(window, {at}, true), emitted); });
 }
 
 void BodyEmitter::storeAll(kernel::ValueId linear) {

@@ -3,6 +3,7 @@
 // recursively; (value, position) pairs are remembered, so shared sub-expressions are emitted once a scope.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
@@ -14,10 +15,15 @@ namespace lockstep::passes {
 
 using PositionId = uint32_t;
 
-/// Which binding each input and each result of the body uses; a result that shares an input's bytes has its binding.
+/// A constant of an element's type in registers, where a bool is a bool.
+kernel::ValueId elementConstant(kernel::Builder& builder, graph::DType dtype, double value);
+
+/// Which bindings each input and each result of the body uses, in the order of their elements: one, or the windows of a tensor that is too
+/// large for one. A result that shares an input's bytes has its bindings.
 struct BodyBindings {
-  std::vector<uint32_t> inputs;
-  std::vector<uint32_t> results;
+  std::vector<std::vector<uint32_t>> inputs;
+  std::vector<std::vector<uint32_t>> results;
+  int64_t window = 0;  ///< elements of every window but a last one; a power of two
 };
 
 class BodyEmitter {
@@ -70,7 +76,11 @@ class BodyEmitter {
   };
   class Element;
 
+  /// The storage variables of one tensor.
+  using Windows = std::vector<kernel::ValueId>;
   kernel::ValueId load(graph::ValueId input, kernel::ValueId linear, bool proven);
+  /// Calls `use` with the variable that holds element `linear` and its index there, once in each arm that chooses among several.
+  void inWindow(const Windows& windows, kernel::ValueId linear, const std::function<void(kernel::ValueId, kernel::ValueId)>& use);
   /// The result of a view with guards: its operand's element where they hold, its fill elsewhere.
   kernel::ValueId guarded(graph::ValueId value, const graph::IndexMap& map, PositionId position);
   kernel::ValueId expression(const graph::IndexExpr& expr, PositionId position);
@@ -79,7 +89,8 @@ class BodyEmitter {
 
   const graph::Graph& body_;
   kernel::Builder& builder_;
-  std::vector<kernel::ValueId> input_pointers_, result_pointers_;
+  std::vector<Windows> input_windows_, result_windows_;
+  int64_t window_;
   std::map<graph::ValueId, size_t> inputs_;
   std::vector<Position> positions_;
   std::map<std::pair<kernel::ValueId, std::vector<int64_t>>, PositionId> flat_positions_;

@@ -3,11 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <tuple>
 
 #include "passes/emitters.h"
+#include "passes/windows.h"
 
 namespace lockstep::passes {
 
@@ -32,30 +34,25 @@ constexpr std::array kEmitters{Row{"map", emitMap},
                                Row{"shared_tiled", emitTemplateContract},
                                Row{"register_rows", emitTemplateContract}};
 
-/// Bindings of one dispatch: a result whose bytes are an operand's shares its binding.
-BodyBindings bindingsOf(const Program& program, const Dispatch& dispatch, size_t inputs, std::vector<Range>& ranges) {
-  BodyBindings out;
+/// Bindings of one dispatch: a result whose bytes are an operand's shares its bindings.
+BodyBindings bindingsOf(const Program& program, const Dispatch& dispatch, size_t inputs, const program::DeviceProfile& profile,
+                        std::vector<Range>& ranges) {
+  BodyBindings out{.inputs = {}, .results = {}, .window = windowElements(profile)};
   auto bytesOf = [&](const Range& range) {
     const program::Buffer& buffer = program[range.buffer];
     return std::tuple(buffer.arena, buffer.offset + range.offset, range.size);
   };
-  auto find = [&](const Range& range) -> int {
-    for (size_t i = 0; i < ranges.size(); ++i) {
-      if (bytesOf(ranges[i]) == bytesOf(range)) return static_cast<int>(i);
-    }
-    return -1;
+  // Two operands may be one range only when one of them is written too; equal read-only ranges stay apart, so that kernels depend on the
+  // body alone.
+  auto bind = [&](const Range& range, bool is_input) {
+    auto same = is_input ? ranges.end() : std::ranges::find_if(ranges, [&](const Range& r) { return bytesOf(r) == bytesOf(range); });
+    if (same == ranges.end()) same = ranges.insert(ranges.end(), range);
+    if (range.access != kernel::Access::Read) same->access = kernel::Access::ReadWrite;
+    return static_cast<uint32_t>(same - ranges.begin());
   };
   for (size_t i = 0; i < dispatch.bindings.size(); ++i) {
-    const Range& range = dispatch.bindings[i];
-    // Two operands may be one range only when one of them is written too; equal read-only ranges stay apart, so that kernels depend on the
-    // body alone.
-    int at = i < inputs ? -1 : find(range);
-    if (at < 0) {
-      at = static_cast<int>(ranges.size());
-      ranges.push_back(range);
-    }
-    if (range.access != kernel::Access::Read) ranges[static_cast<size_t>(at)].access = kernel::Access::ReadWrite;
-    (i < inputs ? out.inputs : out.results).push_back(static_cast<uint32_t>(at));
+    std::vector<uint32_t>& numbers = (i < inputs ? out.inputs : out.results).emplace_back();
+    for (const Range& window : windowsOf(dispatch.bindings[i], profile)) numbers.push_back(bind(window, i < inputs));
   }
   return out;
 }
@@ -83,8 +80,9 @@ Result<Program> emit(const Program& in, const EmitConfig& config) {
     const auto& symbolic = std::get<SymbolicKernel>(in[dispatch->kernel].code);
     size_t inputs = dispatch->bindings.size() - symbolic.body.outputs.size();
     std::vector<Range> ranges;
-    BodyBindings bindings = bindingsOf(in, *dispatch, inputs, ranges);
-    std::vector<uint32_t> pattern = bindings.results;
+    BodyBindings bindings = bindingsOf(in, *dispatch, inputs, config.profile, ranges);
+    std::vector<uint32_t> pattern;
+    for (const std::vector<uint32_t>& numbers : bindings.results) pattern.insert(pattern.end(), numbers.begin(), numbers.end());
     pattern.push_back(dispatch->groups[1]);
     auto [found, inserted] = made.try_emplace({dispatch->kernel.value, pattern}, KernelId{});
     if (inserted) {
@@ -118,6 +116,22 @@ Entry beginEntry(kernel::Builder& b, const EmitQuery& query, uint32_t lanes) {
     entry.group = b.make(kernel::Op::Add, {entry.group, b.make(kernel::Op::Mul, {b.extract(group, 1u), b.u32(query.groups[0])})});
   }
   return entry;
+}
+
+void forRange(kernel::Builder& b, kernel::ValueId begin, kernel::ValueId end, int64_t step, int64_t unroll, const std::string& name,
+              const std::function<void(kernel::ValueId)>& body) {
+  using kernel::Op;
+  b.forRange(begin, end, b.u32(static_cast<uint32_t>(step * unroll)), name, [&](kernel::ValueId first) {
+    body(first);
+    for (int64_t i = 1; i < unroll; ++i) {
+      kernel::ValueId next = b.make(Op::Add, {first, b.u32(static_cast<uint32_t>(i * step))});
+      b.ifThen(b.make(Op::Lt, {next, end}), [&] { body(next); });
+    }
+  });
+}
+
+kernel::ValueId neutralOf(kernel::Builder& b, const graph::ReduceLowering& reduce, graph::DType dtype) {
+  return elementConstant(b, dtype, reduce.neutral(dtype));
 }
 
 kernel::ValueId workgroupArray(kernel::Builder& b, std::string name, kernel::TypeId element, int64_t count) {

@@ -38,6 +38,7 @@ std::vector<kernel::ValueId> operandAxes(BodyEmitter& emitter, const Shape& shap
 Result<kernel::Module> emitColumns(const EmitQuery& query) {
   const graph::Graph& body = query.kernel.body;
   int64_t width = query.kernel.parameters.get<int64_t>("width"), lanes = query.kernel.parameters.get<int64_t>("lanes");
+  int64_t unroll = unrollOf(query.kernel.parameters);
   kernel::Builder b;
   BodyEmitter emitter(body, b, query.bindings);
   Entry entry = beginEntry(b, query, static_cast<uint32_t>(width * lanes));
@@ -58,10 +59,10 @@ Result<kernel::Module> emitColumns(const EmitQuery& query) {
 
   std::vector<kernel::ValueId> accumulators;
   for (NodeId id : reduces) {
-    kernel::ValueId identity = std::get<ReduceLowering>(*body[id].op->lower).identity(b, body.typeOf(body[id].operands[0]));
-    accumulators.push_back(b.var(b.typeIdOf(identity), "sum", identity));
+    kernel::ValueId neutral = neutralOf(b, std::get<ReduceLowering>(*body[id].op->lower), body.typeOf(body[id].operands[0]).dtype);
+    accumulators.push_back(b.var(b.typeIdOf(neutral), "sum", neutral));
   }
-  b.forRange(lane, b.u32(static_cast<uint32_t>(length)), b.u32(static_cast<uint32_t>(lanes)), "k", [&](kernel::ValueId k) {
+  forRange(b, lane, b.u32(static_cast<uint32_t>(length)), lanes, unroll, "k", [&](kernel::ValueId k) {
     emitter.pushScope();
     const auto& seed = std::get<ReduceLowering>(*first.op->lower);
     const Shape& shape = body.shapeOf(first.operands[0]);
@@ -85,7 +86,6 @@ Result<kernel::Module> emitColumns(const EmitQuery& query) {
       }
       total = combineLanes(b, reduce, total, scratch, entry.lane, lane, lanes, width);
     }
-    if (reduce.project != nullptr) total = reduce.project(b, body, node, total);
     emitter.define(node.results[0], total);
   }
   kernel::ValueId writes = lanes == 1 ? valid : b.make(Op::And, {valid, b.make(Op::Eq, {lane, b.u32(0)})});

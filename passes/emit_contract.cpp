@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contractions: the naive form (one invocation a result) and the templates of shaders/ with their hooks filled in.
 #include "passes/emitters.h"
+#include "passes/kernel/unroll_loops.h"
+#include "passes/loop_budget.h"
 #include "passes/strategy.h"
 
 namespace lockstep::passes {
@@ -23,7 +25,8 @@ Result<kernel::Module> emitNaiveContract(const EmitQuery& query) {
     PositionId result = emitter.flat(Shape{shape.batch, shape.m, shape.n}, index);
     kernel::ValueId batch = emitter.axis(result, 0), m = emitter.axis(result, 1), n = emitter.axis(result, 2);
     kernel::ValueId sum = b.var(b.types().f32(), "sum", b.f32(0));
-    b.forRange(b.u32(0), b.u32(static_cast<uint32_t>(shape.k)), b.u32(1), "k", [&](kernel::ValueId k) {
+    const int64_t unroll = unrollOf(query.kernel.parameters);
+    forRange(b, b.u32(0), b.u32(static_cast<uint32_t>(shape.k)), 1, unroll, "k", [&](kernel::ValueId k) {
       emitter.pushScope();
       PositionId at_a = emitter.atAxes(Shape{shape.batch, shape.m, shape.k}, {batch, m, k});
       PositionId at_b = emitter.atAxes(Shape{shape.batch, shape.k, shape.n}, {batch, k, n});
@@ -41,6 +44,9 @@ Result<kernel::Module> emitNaiveContract(const EmitQuery& query) {
 
 namespace {
 
+// The statements of the largest tile of any template.
+constexpr size_t kUnrolledTile = 4096;
+
 /// Gives the function `name` of a template a new, empty body and enters it; its parameters by order.
 std::vector<kernel::ValueId> openHook(kernel::Builder& b, std::string_view name) {
   for (kernel::Function& function : b.module().functions) {
@@ -55,9 +61,9 @@ std::vector<kernel::ValueId> openHook(kernel::Builder& b, std::string_view name)
   internalError("a contraction template lacks the hook '" + std::string(name) + "'");
 }
 
-}  // namespace
-
-Result<kernel::Module> emitTemplateContract(const EmitQuery& query) {
+/// A template with its hooks filled in from the group. `unrolled`: the loops of a constant number of rounds are dissolved first, so that
+/// only the one over k is left, whatever the hooks grow to.
+Result<kernel::Module> fillTemplate(const EmitQuery& query, bool unrolled) {
   const graph::Graph& body = query.kernel.body;
   ContractNode contract = findContract(body);
   const graph::ContractShape& shape = contract.shape;
@@ -71,6 +77,7 @@ Result<kernel::Module> emitTemplateContract(const EmitQuery& query) {
     overrides.emplace_back(name, static_cast<double>(std::get<int64_t>(value)));
   LS_TRY(kernel::Module module, query.config.templates("matmul_" + query.kernel.strategy, overrides));
 
+  if (unrolled) module = unrollLoops(std::move(module), kUnrolledTile);
   kernel::Builder b(std::move(module));
   BodyEmitter emitter(body, b, query.bindings);
   auto operandHook = [&](std::string_view name, size_t operand, const Shape& space, const graph::IndexMap& map) {
@@ -104,6 +111,15 @@ Result<kernel::Module> emitTemplateContract(const EmitQuery& query) {
   if (query.groups[1] > 1) flat = b.make(Op::Add, {flat, b.make(Op::Mul, {b.extract(group[0], 1u), b.u32(query.groups[0])})});
   b.returnValue(flat);
   return kernel::canonical(b.take());
+}
+
+}  // namespace
+
+Result<kernel::Module> emitTemplateContract(const EmitQuery& query) {
+  LS_TRY(kernel::Module module, fillTemplate(query, false));
+  const auto most = static_cast<uint64_t>(plannedRounds(query.config.profile));
+  if (query.config.profile.max_loop_iterations == 0 || roundsOf(module, most) <= most) return module;
+  return fillTemplate(query, true);
 }
 
 }  // namespace lockstep::passes

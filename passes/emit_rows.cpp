@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "passes/emitters.h"
+#include "passes/row_phases.h"
 #include "passes/strategy.h"
 
 namespace lockstep::passes {
@@ -20,40 +21,27 @@ struct State {
   const graph::Graph& body;
   kernel::Builder b{};
   BodyEmitter emitter;
-  int64_t rows = 0, columns = 0, lanes = 1, rows_per_group = 1;
+  const RowPhases plan;
+  const int64_t rows, columns, lanes, rows_per_group, unroll;
   kernel::ValueId row, lane, invocation, valid;
-  std::vector<std::vector<NodeId>> phases;
-  std::vector<size_t> phase_of;  // by node: the phase after which it is known; 0 = before the first
 
-  explicit State(const EmitQuery& q) : query(q), body(q.kernel.body), emitter(body, b, q.bindings) {
-    const graph::Node& reduce = body[findReduce(body)];
-    rows = body.shapeOf(reduce.results[0]).elementCount();
-    columns = body.shapeOf(reduce.operands[0]).elementCount() / rows;
-    lanes = q.kernel.parameters.get<int64_t>("lanes");
-    rows_per_group = q.kernel.parameters.get<int64_t>("rows_per_group");
-    findPhases();
-  }
+  explicit State(const EmitQuery& q)
+      : query(q),
+        body(q.kernel.body),
+        emitter(body, b, q.bindings),
+        plan(findRowPhases(body)),
+        rows(plan.rows),
+        columns(plan.columns),
+        lanes(q.kernel.parameters.get<int64_t>("lanes")),
+        rows_per_group(q.kernel.parameters.get<int64_t>("rows_per_group")),
+        unroll(unrollOf(q.kernel.parameters)) {}
 
-  void findPhases() {
-    phase_of.assign(body.nodes.size(), 0);
-    for (NodeId id : body.body().nodes) {
-      size_t phase = 0;
-      for (graph::ValueId operand : body[id].operands) phase = std::max(phase, phase_of[body[operand].node.index()]);
-      if (std::holds_alternative<ReduceLowering>(*body[id].op->lower)) {
-        if (phases.size() <= phase) phases.resize(phase + 1);
-        phases[phase].push_back(id);
-        ++phase;
-      }
-      phase_of[id.index()] = phase;
-    }
-  }
-
-  /// Values with one element a row that are known now are made once, outside the loops over the row.
+  /// Values with one element per row that are known now are made once, outside the loops over the row.
   void defineRowValues(size_t phase) {
     for (NodeId id : body.body().nodes) {
       const graph::Node& node = body[id];
       const auto* element = std::get_if<graph::ElementLowering>(&*node.op->lower);
-      if (element == nullptr || element->cheap || phase_of[id.index()] != phase) continue;
+      if (element == nullptr || element->cheap || plan.phase_of[id.index()] != phase) continue;
       if (columns == 1 || body.shapeOf(node.results[0]).elementCount() != rows) continue;
       emitter.define(node.results[0], emitter.value(node.results[0], emitter.flat(body.shapeOf(node.results[0]), row)));
     }
@@ -61,7 +49,7 @@ struct State {
 
   void overRow(const std::function<void(kernel::ValueId)>& body_of_loop) {
     kernel::ValueId begin = lanes == 1 ? b.u32(0) : lane;
-    b.forRange(begin, b.u32(static_cast<uint32_t>(columns)), b.u32(static_cast<uint32_t>(lanes)), "column", [&](kernel::ValueId column) {
+    forRange(b, begin, b.u32(static_cast<uint32_t>(columns)), lanes, unroll, "column", [&](kernel::ValueId column) {
       emitter.pushScope();
       body_of_loop(column);
       emitter.popScope();
@@ -72,8 +60,8 @@ struct State {
     std::vector<kernel::ValueId> accumulators;
     for (NodeId id : reduces) {
       const auto& reduce = std::get<ReduceLowering>(*body[id].op->lower);
-      kernel::ValueId identity = reduce.identity(b, body.typeOf(body[id].operands[0]));
-      accumulators.push_back(b.var(b.typeIdOf(identity), "sum", identity));
+      kernel::ValueId neutral = neutralOf(b, reduce, body.typeOf(body[id].operands[0]).dtype);
+      accumulators.push_back(b.var(b.typeIdOf(neutral), "sum", neutral));
     }
     overRow([&](kernel::ValueId column) {
       for (size_t i = 0; i < reduces.size(); ++i) {
@@ -88,7 +76,6 @@ struct State {
       const auto& reduce = std::get<ReduceLowering>(*node.op->lower);
       kernel::ValueId total = b.load(accumulators[i]);
       if (lanes > 1) total = combineLanes(b, reduce, total, scratchFor(b.typeIdOf(total), scratch), invocation, lane, lanes, 1);
-      if (reduce.project != nullptr) total = reduce.project(b, body, node, total);
       emitter.define(node.results[0], total);
     }
   }
@@ -118,19 +105,14 @@ struct State {
   }
 
   void storeResults() {
-    std::vector<size_t> row_results, full_results;
-    for (size_t i = 0; i < body.outputs.size(); ++i) {
-      bool full = columns != 1 && body.shapeOf(body.outputs[i].value).elementCount() != rows;
-      (full ? full_results : row_results).push_back(i);
-    }
     auto storeRow = [&] {
-      for (size_t i : row_results) {
+      for (size_t i : plan.row_results) {
         graph::ValueId value = body.outputs[i].value;
         PositionId position = emitter.flat(body.shapeOf(value), row);
         emitter.store(i, position, emitter.value(value, position));
       }
     };
-    if (!row_results.empty()) {
+    if (!plan.row_results.empty()) {
       if (lanes == 1) {
         storeRow();
       } else {
@@ -141,14 +123,14 @@ struct State {
         });
       }
     }
-    if (full_results.empty()) return;
+    if (plan.full_results.empty()) return;
     auto storeFull = [&] {
       overRow([&](kernel::ValueId column) {
         std::vector<kernel::ValueId> values;
-        for (size_t i : full_results)
+        for (size_t i : plan.full_results)
           values.push_back(emitter.value(body.outputs[i].value, inRow(body.shapeOf(body.outputs[i].value), column)));
-        for (size_t i = 0; i < full_results.size(); ++i) {
-          emitter.store(full_results[i], inRow(body.shapeOf(body.outputs[full_results[i]].value), column), values[i]);
+        for (size_t i = 0; i < plan.full_results.size(); ++i) {
+          emitter.store(plan.full_results[i], inRow(body.shapeOf(body.outputs[plan.full_results[i]].value), column), values[i]);
         }
       });
     };
@@ -161,9 +143,9 @@ struct State {
 
   void run() {
     std::vector<kernel::ValueId> scratch;
-    for (size_t phase = 0; phase <= phases.size(); ++phase) {
+    for (size_t phase = 0; phase <= plan.phases.size(); ++phase) {
       defineRowValues(phase);
-      if (phase < phases.size()) runPhase(phases[phase], scratch);
+      if (phase < plan.phases.size()) runPhase(plan.phases[phase], scratch);
     }
     storeResults();
   }

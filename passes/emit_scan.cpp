@@ -19,7 +19,7 @@ struct State {
   const graph::Node& node;
   const ScanLowering& scan;
   bool reverse;
-  int64_t lanes, shared, part;
+  int64_t lanes, shared, part, unroll;
   kernel::Builder b{};
   BodyEmitter emitter;
   kernel::ValueId line;
@@ -34,6 +34,7 @@ struct State {
         lanes(q.kernel.parameters.get<int64_t>("lanes")),
         shared(q.kernel.parameters.get<int64_t>("lanes_per_line")),
         part((space.length + shared - 1) / shared),
+        unroll(unrollOf(q.kernel.parameters)),
         emitter(body, b, q.bindings) {}
 
   kernel::ValueId u32(int64_t value) { return b.u32(static_cast<uint32_t>(value)); }
@@ -47,11 +48,11 @@ struct State {
   }
   PositionId in(const Shape& shape, PositionId position) { return emitter.through(graph::reshapeMap(lines(), shape), shape, position); }
 
-  /// Combines elements begin .. end - 1 into `sum`, and stores every prefix when asked to.
-  void walk(kernel::ValueId begin, kernel::ValueId end, kernel::ValueId sum, bool stores) {
-    b.forRange(begin, end, b.u32(1), "n", [&](kernel::ValueId n) {
+  /// Combines `count` elements from `begin` on into `sum`, and stores every prefix when asked to.
+  void walk(kernel::ValueId begin, kernel::ValueId count, kernel::ValueId sum, bool stores) {
+    forRange(b, b.u32(0), count, 1, unroll, "i", [&](kernel::ValueId i) {
       emitter.pushScope();
-      PositionId here = elementAt(n);
+      PositionId here = elementAt(shared == 1 ? i : b.make(Op::Add, {begin, i}));
       kernel::ValueId element = emitter.value(node.operands[0], in(body.shapeOf(node.operands[0]), here));
       kernel::ValueId prefix = scan.combine(b, b.load(sum), element);
       b.store(sum, prefix);
@@ -81,11 +82,16 @@ struct State {
     kernel::ValueId identity = scan.identity(b, body.typeOf(node.operands[0]));
     kernel::ValueId sum = b.var(b.typeIdOf(identity), "prefix", identity);
     kernel::ValueId begin = b.make(Op::Mul, {lane, u32(part)});
-    kernel::ValueId end = b.make(Op::Min, {b.make(Op::Add, {begin, u32(part)}), u32(space.length)});
+    // The last parts may be shorter, or empty. A count, not an end: its bound, and so that of the rounds, is plain to see.
+    kernel::ValueId count = u32(part);
+    if (part * shared != space.length) {
+      kernel::ValueId left = b.make(Op::Sub, {b.make(Op::Max, {begin, u32(space.length)}), begin});
+      count = b.make(Op::Min, {left, u32(part)});
+    }
     if (shared > 1) {
       // Barriers must be reached by all, so surplus lines only skip the work between them.
       kernel::ValueId parts = workgroupArray(b, "parts", b.typeIdOf(identity), lanes);
-      b.ifThen(valid, [&] { walk(begin, end, sum, false); });
+      b.ifThen(valid, [&] { walk(begin, count, sum, false); });
       b.store(b.access(parts, {entry.lane}, true), b.load(sum));
       b.makeVoid(Op::WorkgroupBarrier);
       b.store(sum, identity);
@@ -95,7 +101,7 @@ struct State {
         b.store(sum, scan.combine(b, b.load(sum), earlier));
       });
     }
-    b.ifThen(valid, [&] { walk(begin, end, sum, true); });
+    b.ifThen(valid, [&] { walk(begin, count, sum, true); });
     return b.take();
   }
 };

@@ -13,16 +13,13 @@ using kernel::Op;
 
 namespace {
 
-constexpr int64_t kIndicesPerLane = 8;  // looked at between two barriers
-constexpr int64_t kMaskBits = 32;
-
 struct State {
   const EmitQuery& query;
   const graph::Graph& body;
   ScatterNode scatter;
   const graph::Node& node;
   const graph::ScatterLowering& lowering;
-  int64_t lanes, columns, parts, segments, chunk, words;
+  int64_t lanes, columns, parts, segments, chunk, words, unroll;
   kernel::Builder b{};
   BodyEmitter emitter;
   kernel::ValueId lane, masks, sum, outer, first_segment, segment_in_group, column, part;
@@ -39,6 +36,7 @@ struct State {
         segments(lanes / (columns * parts)),
         chunk(lanes * kIndicesPerLane),
         words(chunk / kMaskBits),
+        unroll(unrollOf(q.kernel.parameters)),
         emitter(body, b, q.bindings) {}
 
   kernel::ValueId u32(int64_t value) { return b.u32(static_cast<uint32_t>(value)); }
@@ -97,7 +95,8 @@ struct State {
     const Shape space{shape.outer, shape.length, shape.inner};
     b.forRange(part, u32(words), u32(parts), "word", [&](kernel::ValueId word) {
       kernel::ValueId bits = b.var(b.types().u32(), "bits", b.make(Op::AtomicLoad, {mask(add(mul(segment_in_group, words), word))}));
-      b.loop([&] {
+      // At most one round per bit.
+      forRange(b, b.u32(0), b.u32(kMaskBits), 1, unroll, "taken", [&](kernel::ValueId) {
         kernel::ValueId left = b.load(bits);
         b.ifThen(b.make(Op::Eq, {left, b.u32(0)}), [&] { b.breakLoop(); });
         emitter.pushScope();
@@ -133,6 +132,11 @@ struct State {
     sum = b.var(b.typeIdOf(identity), "sum", identity);
     kernel::ValueId segment = add(first_segment, segment_in_group);
     kernel::ValueId inside = b.make(Op::And, {b.make(Op::Lt, {segment, u32(shape.segments)}), b.make(Op::Lt, {column, u32(shape.inner)})});
+    if (query.groups[1] > 1) {
+      // Surplus workgroups of a dispatch that is split over y repeat the last outer index and store nothing.
+      inside = b.make(Op::And, {inside, b.make(Op::Lt, {outer, u32(shape.outer)})});
+      outer = b.make(Op::Min, {outer, u32(shape.outer - 1)});
+    }
     kernel::ValueId columns_inside = column;
     column = b.make(Op::Min, {columns_inside, u32(shape.inner - 1)});  // barriers must be reached by all
     b.forRange(b.u32(0), u32(shape.length), u32(chunk), "base", [&](kernel::ValueId base) {

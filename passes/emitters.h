@@ -2,6 +2,9 @@
 // One function a strategy: symbolic kernel -> kernel module. Shared prologue: the flat workgroup index of a split dispatch.
 #pragma once
 
+#include <functional>
+#include <string>
+
 #include "passes/body_emitter.h"
 #include "passes/emit.h"
 
@@ -31,6 +34,14 @@ struct Entry {
   kernel::ValueId lane;   ///< local invocation index
 };
 Entry beginEntry(kernel::Builder& builder, const EmitQuery& query, uint32_t lanes);
+
+/// for (i = begin; i < end; i += step) { body(i) }, with `unroll` bodies per round of the loop: all but the first ask whether they are
+/// still before the end. Drivers that end loops after a number of rounds see fewer of them.
+void forRange(kernel::Builder& builder, kernel::ValueId begin, kernel::ValueId end, int64_t step, int64_t unroll, const std::string& name,
+              const std::function<void(kernel::ValueId)>& body);
+
+/// The start of an accumulator: the neutral element of a reduction over elements of this type.
+kernel::ValueId neutralOf(kernel::Builder& builder, const graph::ReduceLowering& reduce, graph::DType dtype);
 
 /// A variable in workgroup memory.
 kernel::ValueId workgroupArray(kernel::Builder& builder, std::string name, kernel::TypeId element, int64_t count);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "ir/graph/text.h"
+
 namespace lockstep::passes {
 
 using program::KernelId;
@@ -22,12 +24,8 @@ void addLines(std::vector<Location>& lines, const std::vector<Location>& more) {
 }  // namespace
 
 KernelId KernelTable::add(SymbolicKernel kernel) {
-  std::string text = kernel.strategy;
-  for (const auto& [name, value] : kernel.parameters.items()) {
-    if (const auto* number = std::get_if<int64_t>(&value)) text += fmt::format(" {}={}", name, *number);
-    if (const auto* word = std::get_if<std::string>(&value)) text += fmt::format(" {}={}", name, *word);
-  }
-  text += "\n" + print(kernel.body);
+  // Two kernels are one when all that emit reads is equal.
+  std::string text = kernel.strategy + " " + graph::printAttributes(kernel.parameters, {}) + "\n" + print(kernel.body);
   auto [found, inserted] = by_text_.try_emplace(std::move(text), KernelId(kernels_.size()));
   if (inserted) {
     kernels_.push_back({fmt::format("k{}_{}", kernels_.size(), kernel.strategy), std::move(kernel)});

@@ -9,6 +9,7 @@
 #include "ir/kernel/builder.h"
 #include "ir/kernel/link.h"
 #include "passes/kernel_table.h"
+#include "passes/loop_budget.h"
 
 namespace lockstep::passes {
 
@@ -29,12 +30,14 @@ using program::Program;
 namespace {
 
 constexpr uint32_t kGroupsPerUnit = 4;
+constexpr uint32_t kPartsWithoutCount = 16;
 
 /// A dispatch with its kernel.
 struct Part {
   Module module;
   Dispatch dispatch;  // its kernel is `module`
   std::string label;
+  uint64_t rounds = 0;  // of its loops; what a workgroup does not run counts too, as drivers run both arms of an `if`
 };
 
 /// Its one entry point asks for nothing but the workgroup and the lane, so others can be given to it.
@@ -53,10 +56,11 @@ bool isSmall(const Dispatch& dispatch, const DeviceProfile& profile) {
   return dispatch.groups[0] <= kGroupsPerUnit * profile.parallel_units && dispatch.groups[1] == 1 && dispatch.groups[2] == 1;
 }
 
+/// As program::validate counts them: each array begins at a multiple of 16.
 uint32_t workgroupBytes(const Module& module) {
   uint32_t bytes = 0;
   for (const GlobalVariable& global : module.globals)
-    bytes += global.space == AddressSpace::Workgroup ? module.types.sizeOf(global.type) : 0;
+    bytes += global.space == AddressSpace::Workgroup ? (module.types.sizeOf(global.type) + 15) / 16 * 16 : 0;
   return bytes;
 }
 
@@ -82,6 +86,7 @@ class Merger {
     }
     groups_ += part.dispatch.groups[0];
     label_ += (label_.empty() ? "" : ", ") + part.label;
+    rounds_ += part.rounds;
     name_ += (name_.empty() ? "" : "_") + part.module.name;
   }
 
@@ -112,7 +117,7 @@ class Merger {
     };
     callFrom(0);
     dispatch_.groups = {groups_, 1, 1};
-    Part merged{kernel::canonical(b.take()), std::move(dispatch_), std::move(label_)};
+    Part merged{kernel::canonical(b.take()), std::move(dispatch_), std::move(label_), rounds_};
     merged.module.name = name_;
     return merged;
   }
@@ -166,6 +171,7 @@ class Merger {
   std::vector<Call> calls_;
   std::array<uint32_t, 3> workgroup_size_{1, 1, 1};
   uint32_t groups_ = 0;
+  uint64_t rounds_ = 0;
   std::string label_, name_;
 };
 
@@ -184,6 +190,7 @@ struct Bin {
   /// The bindings that a part saves here; nullopt where it does not fit.
   [[nodiscard]] std::optional<size_t> saves(const Part& part, const DeviceProfile& profile) const {
     if (parts.empty() || part.module.entryPoint()->workgroup_size != merged.module.entryPoint()->workgroup_size) return std::nullopt;
+    if (profile.max_loop_iterations > 0 && merged.rounds + part.rounds > profile.max_loop_iterations) return std::nullopt;
     std::vector<Part> more = parts;
     more.push_back(part);
     const Part all = merge(more);
@@ -228,7 +235,7 @@ class Rewriter {
   void add(const Command& command) {
     Bin bin{.command = command, .parts = {}, .merged = {}};
     if (const auto* dispatch = std::get_if<Dispatch>(&command.action); dispatch != nullptr && isSmall(*dispatch, profile_)) {
-      Part part{std::get<Module>(in_[dispatch->kernel].code), *dispatch, command.label};
+      Part part{std::get<Module>(in_[dispatch->kernel].code), *dispatch, command.label, roundsIn(dispatch->kernel)};
       if (isCallable(part.module)) {
         if (join(bins_, part, profile_)) return;
         bin.parts = {part};
@@ -253,6 +260,14 @@ class Rewriter {
     bins_.clear();
   }
 
+  /// Counted exactly where the plain bound would keep more than a few such parts apart.
+  uint64_t roundsIn(KernelId kernel) {
+    if (profile_.max_loop_iterations == 0) return 0;
+    auto [found, inserted] = rounds_.try_emplace(kernel, 0);
+    if (inserted) found->second = roundsOf(std::get<Module>(in_[kernel].code), profile_.max_loop_iterations / kPartsWithoutCount);
+    return found->second;
+  }
+
   KernelId kept(KernelId old) {
     auto [found, inserted] = kept_.try_emplace(old, KernelId{});
     const auto& module = std::get<Module>(in_[old].code);
@@ -265,6 +280,7 @@ class Rewriter {
   Program out_;
   KernelTable kernels_;
   std::map<KernelId, KernelId> kept_;
+  std::map<KernelId, uint64_t> rounds_;
   std::vector<Bin> bins_;  // of the level
 };
 

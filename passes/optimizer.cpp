@@ -356,7 +356,8 @@ struct State {
 }  // namespace
 
 Result<Graph> optimizer(const Graph& graph, const OptimizerConfig& config) {
-  if (trainedParameters(graph.parameters, config).empty()) return fail("optimizer.C1", "the model has no parameters to train");
+  if (trainedParameters(graph.parameters, config).empty())
+    return fail("optimizer.C1", "the model has no parameters to train", {}, "declare parameters, or let a group freeze only some of them");
   if (config.kind == OptimizerKind::Sgd && config.nesterov && config.momentum <= 0) {
     return fail("optimizer.C2", "nesterov needs a momentum above 0", {}, "set momentum, for example 0.9");
   }

@@ -20,6 +20,7 @@
 #include "passes/fuse.h"
 #include "passes/grad.h"
 #include "passes/kernel/kernel_pipeline.h"
+#include "passes/loop_budget.h"
 #include "passes/merge_dispatches.h"
 #include "passes/optimizer.h"
 #include "passes/plan_buffers.h"
@@ -27,6 +28,7 @@
 #include "passes/simplify.h"
 #include "passes/split_dispatches.h"
 #include "passes/split_reductions.h"
+#include "passes/strategy.h"
 
 namespace lockstep::passes {
 
@@ -86,9 +88,7 @@ const std::array kPasses{
          [](const Graph& g, const CompileOptions&) { return simplify(g); }},
     Pass{{"splitReductions", "primitive", "primitive", "long reductions to few results run in two stages", Disabling::LeavesOut},
          nullptr,
-         [](const Graph& g, const CompileOptions& o) {
-           return splitReductions(g, {o.profile.parallel_units, o.profile.max_binding_bytes});
-         }},
+         [](const Graph& g, const CompileOptions& o) { return splitReductions(g, {o.profile}); }},
     Pass{{"fuse", "primitive", "grouped", "groups: one kernel each", Disabling::RunsPlain},
          nullptr,
          [](const Graph& g, const CompileOptions& o) {
@@ -115,6 +115,10 @@ const std::array kPasses{
          nullptr,
          [](const Program& p, const CompileOptions& o) { return optimizeKernels(p, o.disabled); }},
 };
+
+bool leavesOut(const Pass& pass, const CompileOptions& options) {
+  return pass.info.disabling == Disabling::LeavesOut && isDisabled(options, pass.info.name);
+}
 
 /// Runs one row on a stage.
 struct Runner {
@@ -255,7 +259,7 @@ Result<Compiled> compile(Graph traced, const CompileOptions& options) {
   size_t number = 0;
   for (const Pass& pass : kPasses) {
     if (pass.applies != nullptr && !pass.applies(options)) continue;
-    if (pass.info.disabling == Disabling::LeavesOut && isDisabled(options, pass.info.name)) continue;
+    if (leavesOut(pass, options)) continue;
     auto start = std::chrono::steady_clock::now();
     auto next = runPass(pass, stage, options);
     if (!next) return next.failure();
@@ -278,6 +282,8 @@ Result<Compiled> compile(Graph traced, const CompileOptions& options) {
     }
   }
   compiled.program = std::move(std::get<Program>(stage));
+  // Without some pass loops may stay that would have been unrolled; then the device counts at run time.
+  if (options.verify_each && options.disabled.empty()) checkLoopBudget(compiled.program, textsOfUserKernels(planned));
   LS_CHECK(dumpKernels(options, compiled.program));
   compiled.work = countWork(planned, compiled.program);
   LS_CHECK(dumpRecords(options, compiled.passes));
@@ -297,7 +303,7 @@ Result<Program> runRemainingPasses(Program program, const CompileOptions& option
   std::string_view reached = program.arenas.empty() ? "scheduled" : "planned";
   Stage stage(std::move(program));
   for (const Pass& pass : kPasses) {
-    if (pass.info.before != reached) continue;
+    if (pass.info.before != reached || leavesOut(pass, options)) continue;
     LS_TRY(stage, runPass(pass, stage, options));
     reached = pass.info.after;
   }

@@ -12,6 +12,7 @@
 #include "ir/graph/builder.h"
 #include "passes/access.h"
 #include "passes/in_place.h"
+#include "passes/kernel_limits.h"
 #include "passes/kernel_table.h"
 #include "passes/strategy.h"
 
@@ -275,6 +276,7 @@ struct State {
     if (node.location != 0) module.locations.push_back(graph.locations[node.location - 1]);
     std::array<uint32_t, 3> counts{};
     std::transform(groups.begin(), groups.end(), counts.begin(), [](int64_t n) { return static_cast<uint32_t>(n); });
+    LS_CHECK(checkKernelLimits(module, counts, config.profile, node.location == 0 ? Location{} : graph.locations[node.location - 1]));
     addDispatch(node, kernels.add(label, std::move(module)), counts, label);
     return Success{};
   }
@@ -386,7 +388,7 @@ Result<Program> schedule(const Graph& graph, const ScheduleConfig& config) {
               .kernels = {},
               .copies = {},
               .copy_jobs = {}};
-  state.program.profile = config.profile.name;
+  state.program.profile = config.profile;
   state.program.parameters = graph.parameters;
   state.placeLeaves();
   state.placeUpdates();

@@ -108,7 +108,7 @@ std::optional<ValueId> doubleNegation(State& s, const Node& node, const Operands
 
 std::optional<ValueId> reductionOfOne(State& s, const Node& node, const Operands& operands) {
   const auto* reduce = std::get_if<ReduceLowering>(&*node.op->lower);
-  if (reduce == nullptr || reduce->project != nullptr) return std::nullopt;
+  if (reduce == nullptr) return std::nullopt;
   const Shape& shape = s.b().shapeOf(operands[0]);
   for (int64_t axis : reduce->axes(s.in, node)) {
     if (shape.extent(static_cast<size_t>(axis)) != 1) return std::nullopt;

@@ -24,6 +24,17 @@ struct StrategyQuery {
   bool templates;  ///< shaders/ are at hand
 };
 
+/// Loop bodies per round where a device limits the rounds of loops; 1 unless a strategy chose more.
+int64_t unrollOf(const graph::Attributes& parameters);
+
+/// The rounds that a kernel of ours is planned for: a little below the device's limit. A number that no plan reaches where there is none.
+int64_t plannedRounds(const program::DeviceProfile& profile);
+/// Whether one of the templates for contractions sums the whole inner axis within the planned rounds.
+bool sumsWithinRounds(const graph::ContractShape& shape, const program::DeviceProfile& profile);
+
+/// Of a scatter: indices that a lane looks at between two barriers, and rows per word of the masks.
+inline constexpr int64_t kIndicesPerLane = 8, kMaskBits = 32;
+
 /// Rows: map, rows, columns, scan, scatter, naive_contract, shared_tiled, register_rows. Fails when a tensor is beyond the device's limits.
 Result<StrategyChoice> chooseStrategy(const StrategyQuery& query);
 

@@ -20,6 +20,7 @@ io::Json deviceJson(const DeviceInfo& device) {
                               .add("max_workgroup_size_z", profile.max_workgroup_size_z)
                               .add("max_immediate_bytes", profile.max_immediate_bytes)
                               .add("max_groups_per_dimension", profile.max_groups_per_dimension)
+                              .add("max_loop_iterations", profile.max_loop_iterations)
                               .add("subgroup_size", profile.subgroup_size)
                               .add("f16", profile.f16)
                               .add("subgroups", profile.subgroups);
@@ -40,9 +41,12 @@ std::string deviceText(const DeviceInfo& device) {
                       console::formatBytes(device.memory_bytes));
   if (!device.usable) return text + fmt::format("{:<12}not usable: {}\n", "", device.why_not);
   const program::DeviceProfile& profile = device.profile;
-  return text + fmt::format("{:<12}{} storage buffers of {}, workgroups of {} with {} shared\n", "", profile.max_storage_buffers,
-                            console::formatBytes(profile.max_binding_bytes), profile.max_workgroup_invocations,
-                            console::formatBytes(profile.max_workgroup_bytes));
+  text += fmt::format("{:<12}{} storage buffers of {}, workgroups of {} with {} shared\n", "", profile.max_storage_buffers,
+                      console::formatBytes(profile.max_binding_bytes), profile.max_workgroup_invocations,
+                      console::formatBytes(profile.max_workgroup_bytes));
+  if (profile.max_loop_iterations == 0) return text;
+  return text + fmt::format("{:<12}ends loops after {} rounds per invocation, silently: plans stay below, other kernels are counted\n", "",
+                            profile.max_loop_iterations);
 }
 
 }  // namespace lockstep::tools

@@ -92,7 +92,7 @@ class Gathering {
   Result<std::string> run() {
     LS_TRY(stages_, readStages(folder_));
     const auto& last = std::get<Program>(stages_.back().stage);
-    Json data{{"format", 1}, {"name", facts_.name}, {"device", facts_.device}, {"profile", last.profile}};
+    Json data{{"format", 1}, {"name", facts_.name}, {"device", facts_.device}, {"profile", last.profile.name}};
     LS_TRY(data["stages"], stagesJson());
     data["groups"] = groupsJson(last);
     data["levels"] = last.levelCount();

@@ -257,7 +257,8 @@ Bytecode assemble(Code& code, uint32_t batch_groups) {
   std::vector<Access> accesses = code.accesses;
   optimise(code, accesses, linear);
   Bytecode made = Assembler(code, std::move(accesses), std::move(linear), batch_groups).run();
-  made.in_order = needsOrder(code);
+  made.in_order = needsOrder(code, true);
+  made.in_order_of_grid = needsOrder(code, false);
   return made;
 }
 

@@ -36,10 +36,11 @@ struct MemoryAccess {
 struct Bytecode {
   std::string name;
   std::array<uint32_t, 3> workgroup_size{1, 1, 1};
-  uint32_t group_lanes = 1;   ///< invocations of a workgroup
-  uint32_t batch_groups = 1;  ///< workgroups that run side by side
-  bool in_order = false;      ///< workgroups run one after the other, see needsOrder()
-  uint32_t width = 16;        ///< lanes of a row, a multiple of kLaneBlock
+  uint32_t group_lanes = 1;       ///< invocations of a workgroup
+  uint32_t batch_groups = 1;      ///< workgroups that run side by side
+  bool in_order = false;          ///< the workgroups of a row run one after the other, see needsOrder()
+  bool in_order_of_grid = false;  ///< the same where there are several in y or z
+  uint32_t width = 16;            ///< lanes of a row, a multiple of kLaneBlock
   std::vector<Instruction> instructions;
   std::vector<MemoryAccess> accesses;
   std::vector<Variable> variables;

@@ -140,8 +140,8 @@ Result<Code> lower(const kernel::Module& module, const SubgroupShape& subgroups 
 void analyseUniformity(Code& code);
 /// Whether workgroups must run one after the other for the same result every time: an atomic on a buffer whose result is used or that does
 /// not commute with the others on its variable, a variable that is accessed by atomics and plainly, or a plain store to a place that does
-/// not depend on the workgroup.
-bool needsOrder(const Code& code);
+/// not depend on the workgroup. `row`: the dispatch has one workgroup in y and z, so what only one workgroup_id.x reaches is reached once.
+bool needsOrder(const Code& code, bool row);
 /// Drops pure steps whose results nobody uses.
 void removeDeadSteps(Code& code);
 

@@ -63,7 +63,8 @@ Outcome dispatch(ThreadPool& pool, const Bytecode& code, std::span<const BufferV
     outcome.printed.take(machine.printed());
     return finish();
   }
-  if (batches == 1 || pool.threads() == 1 || code.in_order) {
+  const bool in_order = groups[1] == 1 && groups[2] == 1 ? code.in_order : code.in_order_of_grid;
+  if (batches == 1 || pool.threads() == 1 || in_order) {
     Machine machine(code, bindings, groups, options);
     runRange(machine, 0, batches);
     outcome.printed.take(machine.printed());

@@ -314,6 +314,7 @@ DeviceInfo referenceDevice() {
       .max_workgroup_size_y = kMaxWorkgroupInvocations,
       .max_workgroup_size_z = kMaxWorkgroupInvocations,
       .max_immediate_bytes = kMaxImmediateBytes,
+      .max_loop_iterations = 0,
       .parallel_units = std::max(1u, std::thread::hardware_concurrency()),
       .f16 = true,
       .subgroups = true,

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cstring>
@@ -91,6 +93,15 @@ uint32_t parallelUnits(const DeviceFacts& facts, const Answers& answers) {
   return facts.properties.vendorID == kNvidia ? 64 : program::DeviceProfile{}.parallel_units;
 }
 
+/// llvmpipe ends all loops of an invocation, nested and later ones included, once they have made this many rounds together, and goes on
+/// as if each had ended by itself (LP_MAX_TGSI_LOOP_ITERATIONS of Mesa). No other driver that we tried has such a limit: docs/devices.md.
+uint32_t maxLoopIterations(const DeviceFacts& facts, const Answers& answers) {
+  constexpr uint32_t kLlvmpipe = 65535;
+  const bool llvmpipe =
+      answers.driver.driverID == VK_DRIVER_ID_MESA_LLVMPIPE || std::string_view(facts.properties.deviceName).starts_with("llvmpipe");
+  return llvmpipe ? kLlvmpipe : 0;
+}
+
 program::DeviceProfile profileOf(const DeviceFacts& facts, const Answers& answers) {
   const VkPhysicalDeviceLimits& limits = facts.properties.limits;
   const uint32_t* groups = limits.maxComputeWorkGroupCount;
@@ -113,12 +124,22 @@ program::DeviceProfile profileOf(const DeviceFacts& facts, const Answers& answer
       .max_workgroup_size_z = limits.maxComputeWorkGroupSize[2],
       .max_immediate_bytes = limits.maxPushConstantsSize,
       .max_groups_per_dimension = std::min({groups[0], groups[1], groups[2]}),
+      .max_loop_iterations = maxLoopIterations(facts, answers),
       .subgroup_size = subgroup_size,
       .parallel_units = parallelUnits(facts, answers),
       .whole_buffer_access = false,
       .f16 = facts.f16,
       .subgroups = (facts.subgroup_operations & kNeeded) == kNeeded,
   };
+}
+
+/// What the main heap holds. A driver for the CPU allocates the memory of the host, whatever number it gives: lavapipe says 2 GiB
+/// everywhere.
+uint64_t heapBytes(const DeviceFacts& facts) {
+  const uint64_t told = facts.memory.memoryHeaps[mainHeap(facts.memory)].size;
+  if (facts.properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU) return told;
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
+  return pages > 0 && page > 0 ? std::max(told, static_cast<uint64_t>(pages) * static_cast<uint64_t>(page)) : told;
 }
 
 void chooseQueue(DeviceFacts& facts) {
@@ -198,7 +219,7 @@ DeviceFacts factsOf(VkPhysicalDevice handle, size_t index, uint32_t instance_ver
                 .name = facts.properties.deviceName,
                 .kind = kindOf(facts.properties.deviceType),
                 .driver = driver,
-                .memory_bytes = facts.memory.memoryHeaps[mainHeap(facts.memory)].size,
+                .memory_bytes = heapBytes(facts),
                 .profile = profileOf(facts, answers),
                 .usable = true,
                 .why_not = {}};
@@ -227,7 +248,7 @@ uint32_t mainHeap(const VkPhysicalDeviceMemoryProperties& memory) {
 
 uint64_t freeDeviceBytes(const DeviceFacts& facts) {
   uint32_t heap = mainHeap(facts.memory);
-  if (!facts.memory_budget) return facts.memory.memoryHeaps[heap].size;
+  if (!facts.memory_budget) return heapBytes(facts);
   auto budget = blank<VkPhysicalDeviceMemoryBudgetPropertiesEXT>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT);
   auto properties = blank<VkPhysicalDeviceMemoryProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2);
   append(properties, budget);

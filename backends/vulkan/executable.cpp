@@ -35,7 +35,34 @@ VulkanExecutable::~VulkanExecutable() {
 Status VulkanExecutable::prepare(const program::ValidProgram& program) {
   LS_TRY(arenas_, makeArenas(*context_, program_, counter_));
   LS_TRY(pipelines_, makePipelines(*context_, program, counter_));
+  LS_CHECK(makeFlags());
   return context_->validationStatus();
+}
+
+Status VulkanExecutable::makeFlags() {
+  if (std::ranges::none_of(pipelines_, &KernelPipeline::counts_rounds)) return Success{};
+  LS_TRY(flags_, context_->allocate(pipelines_.size() * Recorder::kFlagStride, Placement::Readback, counter_, "flags of loops"));
+  std::memset(flags_.mapped, 0, flags_.size);
+  return Success{};
+}
+
+Status VulkanExecutable::checkFlags() {
+  if (flags_.mapped == nullptr) return Success{};
+  for (size_t kernel = 0; kernel < pipelines_.size(); ++kernel) {
+    uint32_t loop = 0;
+    std::memcpy(&loop, flags_.mapped + kernel * Recorder::kFlagStride, sizeof(loop));
+    if (loop == 0) continue;
+    std::memset(flags_.mapped, 0, flags_.size);
+    const DeviceFacts& facts = context_->facts();
+    return fail(
+        "device.loop_limit",
+        fmt::format("kernel \"{}\" makes {} rounds of its loops in one invocation, after which {} ends every loop silently: what it "
+                    "computed is wrong",
+                    program_.kernels[kernel].name, facts.info.profile.max_loop_iterations, facts.info.name),
+        pipelines_[kernel].loops[loop - 1],
+        "share the rounds among more invocations or dispatches, or use another device, for example the reference");
+  }
+  return Success{};
 }
 
 Result<StateMemories> VulkanExecutable::resolve(const ArenaSet& state) const {
@@ -74,7 +101,7 @@ Result<Recorder*> VulkanExecutable::recorderFor(const ArenaSet& state) {
     recorders_.remove_if(abandoned);
     if (recorders_.size() == kMostRecorders) recorders_.pop_back();
   }
-  recorders_.emplace_front(*context_, program_, arenas_, pipelines_, counter_);
+  recorders_.emplace_front(*context_, program_, arenas_, pipelines_, flags_.buffer.get(), counter_);
   Status bound = recorders_.front().bind(std::move(memories));
   if (!bound) {
     recorders_.pop_front();
@@ -151,6 +178,7 @@ Status VulkanExecutable::retireOldest() {
     const std::byte* begin = arenas_.output.slot(oldest.slot + i);
     open.outputs.emplace_back(begin, begin + arenas_.output.size);
   }
+  LS_CHECK(checkFlags());
   return context_->validationStatus();
 }
 
@@ -183,6 +211,7 @@ Result<std::vector<CommandTime>> VulkanExecutable::time(const ArenaSet& state, s
   LS_CHECK(submitBuffer(commands, VK_NULL_HANDLE));
   LS_CHECK(context_->waitIdle());
   ++steps_;
+  LS_CHECK(checkFlags());
   LS_CHECK(context_->validationStatus());
   std::vector<uint64_t> ticks(program_.commands.size() + 1);
   VkResult result = context_->vk().vkGetQueryPoolResults(context_->device(), queries_.get(), 0, static_cast<uint32_t>(ticks.size()),

@@ -41,6 +41,10 @@ class VulkanExecutable final : public Executable {
   Status checkInput(std::span<const std::byte> input) const;
   /// Slots for `steps` steps, free for the host to write. Waits for the submissions that hold them.
   Result<uint32_t> claimSlots(uint32_t steps);
+  /// Room for the words of kernels that count the rounds of their loops.
+  Status makeFlags();
+  /// Fails with "device.loop_limit" when one of them has reached the driver's limit since the last call.
+  Status checkFlags();
   void writeInput(uint32_t slot, std::span<const std::byte> input);
   Status submitChunk(Recorder& recorder, std::span<const std::span<const std::byte>> inputs, Ticket ticket);
   Status submitBuffer(VkCommandBuffer commands, VkFence fence);
@@ -53,6 +57,7 @@ class VulkanExecutable final : public Executable {
   uint64_t counter_ = 0;
   Arenas arenas_;
   std::vector<KernelPipeline> pipelines_;
+  Allocation flags_;               ///< empty when no kernel counts
   QueryPool queries_;              ///< made at the first use
   std::list<Recorder> recorders_;  ///< most recently used first
   std::deque<InFlight> in_flight_;

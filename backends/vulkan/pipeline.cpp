@@ -6,12 +6,16 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <exception>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <variant>
 
 #include "backends/vulkan/spirv.h"
+#include "ir/kernel/count_rounds.h"
+#include "ir/kernel/loop_rounds.h"
 #include "ir/support/narrate.h"
 
 namespace lockstep::vulkan {
@@ -20,11 +24,33 @@ namespace {
 
 constexpr size_t kMostThreads = 8;
 
-Result<KernelPipeline> makePipeline(Context& context, const std::string& name, const kernel::ValidModule& module, size_t bindings,
+/// Where the driver ends loops silently, a kernel that is not proven to stay below its limit counts them. LOCKSTEP_COUNT_LOOPS=0 leaves
+/// that out.
+bool mustCountRounds(const DeviceFacts& facts, const kernel::Module& module) {
+  const uint32_t most = facts.info.profile.max_loop_iterations;
+  if (most == 0 || kernel::loopRounds(module, *module.entryPoint()).most <= most) return false;
+  const char* wish = std::getenv("LOCKSTEP_COUNT_LOOPS");
+  return wish == nullptr || std::string_view(wish) != "0";
+}
+
+Result<KernelPipeline> makePipeline(Context& context, const std::string& name, const kernel::ValidModule& given, size_t bindings,
                                     uint64_t& counter) {
   const Functions& functions = context.functions();
   KernelPipeline made;
   made.bindings = bindings;
+  std::optional<kernel::ValidModule> counting;
+  if (mustCountRounds(context.facts(), *given)) {
+    const program::DeviceProfile& profile = context.facts().info.profile;
+    kernel::CountedRounds counted = kernel::countRounds(*given, {.most = profile.max_loop_iterations, .lanes = profile.subgroup_size});
+    auto valid = kernel::validate(std::move(counted.module));
+    if (!valid.ok()) internalError("countRounds made an invalid kernel\n" + toString(valid.diagnostics()));
+    counting = std::move(*valid);
+    made.loops = std::move(counted.loops);
+    made.counts_rounds = true;
+    made.bindings = bindings = counted.binding + 1;
+    narrate([&] { return fmt::format("kernel {} counts the rounds of its loops: nothing bounds them, and the driver does", name); });
+  }
+  const kernel::ValidModule& module = counting ? *counting : given;
   std::vector<VkDescriptorSetLayoutBinding> slots(bindings);
   for (uint32_t i = 0; i < bindings; ++i) {
     slots[i] = {.binding = i,

@@ -10,9 +10,12 @@
 
 namespace lockstep::vulkan {
 
-/// One kernel; `bindings` storage buffers in set 0.
+/// One kernel; `bindings` storage buffers in set 0. A kernel whose loops the device may end early has one more than its dispatches: the
+/// word that says so (kernel::countRounds).
 struct KernelPipeline {
   size_t bindings = 0;
+  bool counts_rounds = false;
+  std::vector<Location> loops;  ///< what the word counts by
   SetLayout set_layout;
   PipelineLayout layout;
   Pipeline pipeline;

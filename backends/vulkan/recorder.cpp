@@ -15,8 +15,8 @@ using program::Fill;
 using program::Range;
 
 Recorder::Recorder(Context& context, const program::Program& program, const Arenas& arenas, const std::vector<KernelPipeline>& pipelines,
-                   uint64_t& counter)
-    : context_(context), program_(program), arenas_(arenas), pipelines_(pipelines), counter_(counter) {}
+                   VkBuffer flags, uint64_t& counter)
+    : context_(context), program_(program), arenas_(arenas), pipelines_(pipelines), flags_(flags), counter_(counter) {}
 
 Status Recorder::bind(StateMemories state) {
   state_ = std::move(state);
@@ -37,12 +37,12 @@ Status Recorder::allocateSets() {
   uint32_t buffers = 0;
   for (size_t i = 0; i < program_.commands.size(); ++i) {
     const auto* dispatch = std::get_if<Dispatch>(&program_.commands[i].action);
-    if (dispatch == nullptr || dispatch->bindings.empty()) continue;
+    if (dispatch == nullptr || pipelines_[dispatch->kernel.index()].bindings == 0) continue;
     bool per_slot = std::any_of(dispatch->bindings.begin(), dispatch->bindings.end(),
                                 [&](const Range& range) { return arenas_.perSlot(program_[range.buffer].arena); });
     sets_[i].resize(per_slot ? arenas_.slots : 1);
     layouts.insert(layouts.end(), sets_[i].size(), pipelines_[dispatch->kernel.index()].set_layout.get());
-    buffers += static_cast<uint32_t>(sets_[i].size() * dispatch->bindings.size());
+    buffers += static_cast<uint32_t>(sets_[i].size() * pipelines_[dispatch->kernel.index()].bindings);
   }
   if (layouts.empty()) return Success{};
   VkDescriptorPoolSize size{.type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, .descriptorCount = buffers};
@@ -73,6 +73,8 @@ void Recorder::writeSets() {
       const auto& dispatch = std::get<Dispatch>(program_.commands[i].action);
       infos.clear();
       for (const Range& range : dispatch.bindings) infos.push_back(describe(range, slot));
+      const size_t kernel = dispatch.kernel.index();
+      if (pipelines_[kernel].counts_rounds) infos.push_back({.buffer = flags_, .offset = kernel * kFlagStride, .range = sizeof(uint32_t)});
       auto write = blank<VkWriteDescriptorSet>(VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET);
       write.dstSet = sets_[i][slot];
       write.descriptorCount = static_cast<uint32_t>(infos.size());

@@ -18,8 +18,10 @@ using StateMemories = std::vector<std::shared_ptr<VulkanMemory>>;
 class Recorder {
  public:
   /// The references must outlive the recorder. `counter` counts what it creates.
+  /// `flags`: the words of kernels that count the rounds of their loops, kFlagStride apart by kernel; null when none does.
   Recorder(Context& context, const program::Program& program, const Arenas& arenas, const std::vector<KernelPipeline>& pipelines,
-           uint64_t& counter);
+           VkBuffer flags, uint64_t& counter);
+  static constexpr uint64_t kFlagStride = 256;
 
   /// Makes the descriptor sets. To be called once, before the others.
   Status bind(StateMemories state);
@@ -49,6 +51,7 @@ class Recorder {
   const program::Program& program_;
   const Arenas& arenas_;
   const std::vector<KernelPipeline>& pipelines_;
+  VkBuffer flags_;
   uint64_t& counter_;
   StateMemories state_;
   CommandPool pool_;

@@ -60,7 +60,10 @@ class LoopAnalysis {
       const Instruction& in = module_[id];
       if (kernel::info(in.op).group != OpGroup::Control) continue;
       const std::vector<InstructionId>* then = in.op == Op::If ? &module_[in.blocks[0]].instructions : nullptr;
-      if (then == nullptr || then->empty() || module_[then->back()].op != Op::Break) break;
+      // What has blocks of its own might `continue` instead of reaching the break.
+      bool leaves = then != nullptr && !then->empty() && module_[then->back()].op == Op::Break &&
+                    std::ranges::all_of(*then, [&](InstructionId each) { return module_[each].blocks.empty(); });
+      if (!leaves) break;
       return definition(in.operands[0]);
     }
     if (loop_.blocks.size() < 2 || module_[loop_.blocks[1]].instructions.empty()) return nullptr;

@@ -113,7 +113,12 @@ uint32_t Writer::claimOperand(InstructionId user, size_t index, uint32_t depth, 
   if (value.kind == kernel::ValueKind::Instruction && isFloating(InstructionId(value.index))) {
     return claimOperands(InstructionId(value.index), depth + 1, claim);
   }
-  if (value.kind == kernel::ValueKind::Constant) return 4;
+  if (value.kind == kernel::ValueKind::Constant) {
+    // What WGSL has no literal for is read back as a bitcast of a variable, and is as long as that.
+    const auto odd = odd_names_.find(value.bits);
+    const bool is_odd = odd != odd_names_.end() && module_.types[value.type].is(kernel::Scalar::F32);
+    return is_odd ? 10 + static_cast<uint32_t>(odd->second.size()) + 2 + 4 : 4;
+  }
   if (value.kind != kernel::ValueKind::Instruction || depth >= kMaximumDepth) return named;
   const kernel::Instruction* before = next(places_[user.index()].block, claim);
   if (before == nullptr || before->result != operand || !mayInline(InstructionId(value.index), instruction)) return named;

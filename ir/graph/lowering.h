@@ -34,7 +34,8 @@ class ElementEmitter {
 struct ElementLowering {
   kernel::ValueId (*emit)(ElementEmitter&);
   bool scalar_only = false;     ///< calls operandAt or needs a scalar index
-  bool transcendental = false;  ///< dear: not recomputed under a contraction
+  bool transcendental = false;  ///< expensive: not recomputed under a contraction
+  uint32_t rounds = 0;          ///< of the loops that it emits, all together
   bool cheap = false;  ///< cheaper to compute again than to load (constants, one_hot): never materialised for a use inside a kernel
 };
 
@@ -47,10 +48,8 @@ struct ViewLowering {
 struct ReduceLowering {
   std::vector<int64_t> (*axes)(const Graph&, const Node&);  ///< normalised, ascending
   bool (*keep_dims)(const Node&);
-  kernel::ValueId (*identity)(kernel::Builder&, const TensorType& operand);
+  double (*neutral)(DType);  ///< combined with any element it gives the element; padding may be made of it
   kernel::ValueId (*combine)(kernel::Builder&, kernel::ValueId accumulated, kernel::ValueId element);
-  /// Applied once to the reduced value; null when nothing is to be done.
-  kernel::ValueId (*project)(kernel::Builder&, const Graph&, const Node&, kernel::ValueId reduced) = nullptr;
 };
 
 /// C[b, m, n] = sum over k of A[b, m, k] * B[b, k, n], where A and B are operands 0 and 1 seen through index maps.
@@ -62,8 +61,9 @@ struct ContractShape {
 };
 struct ContractLowering {
   ContractShape (*shape)(const Graph&, const Node&);
-  /// The contractions over each of `parts` equal parts of k, along a new first axis: the result is their sum. An invalid id where these
-  /// operands have no such form; null where the op has none.
+  /// The contractions over each of `parts` parts of k, along a new first axis: their sum has the elements of the result. The parts are
+  /// equally long; where k is no multiple, the last one ends in zeros. An invalid id where these operands have no such form; null where the
+  /// op has none.
   ValueId (*partial)(Builder&, const Node&, std::span<const ValueId> operands, int64_t parts) = nullptr;
 };
 

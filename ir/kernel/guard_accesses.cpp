@@ -13,13 +13,6 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kNames{"trap", "clamp", "zero"};
 
-bool jumpsAway(const Module& module, BlockId block) {
-  const std::vector<InstructionId>& body = module[block].instructions;
-  if (body.empty()) return false;
-  const Op last = module[body.back()].op;
-  return last == Op::Break || last == Op::Continue || last == Op::Return;
-}
-
 class Guard {
  public:
   Guard(Module module, OutOfBounds policy) : builder_(std::move(module)), m_(builder_.module()), policy_(policy), ranges_(m_) {}
@@ -77,9 +70,9 @@ class Guard {
         ranges_.undo(before);
         ranges_.forgetStores(x.blocks[holds ? 0 : 1]);
       }
-      // What made one arm jump away does not hold behind it.
-      if (jumpsAway(m_, x.blocks[0])) ranges_.assume(x.operands[0], false);
-      if (jumpsAway(m_, x.blocks[1])) ranges_.assume(x.operands[0], true);
+      // What made one arm jump away does not hold after it.
+      if (endsInJump(m_, x.blocks[0])) ranges_.assume(x.operands[0], false);
+      if (endsInJump(m_, x.blocks[1])) ranges_.assume(x.operands[0], true);
       return;
     }
     if (x.op == Op::Loop) ranges_.enterLoop(x);

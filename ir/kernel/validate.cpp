@@ -69,16 +69,15 @@ Failure Problems::take(const Module& module) const {
   Failure failure;
   for (const Problem& problem : problems_) {
     Place place = placeOf(problem.subject, printed);
-    Diagnostic diagnostic{.code = problem.code,
-                          .message = problem.message,
-                          .where = {.file = file, .line = place.line, .column = place.column},
-                          .notes = {},
-                          .remedy = problem.remedy};
+    Diagnostic& diagnostic = failure.diagnostics.emplace_back();
+    diagnostic.code = problem.code;
+    diagnostic.message = problem.message;
+    diagnostic.where = {.file = file, .line = place.line, .column = place.column};
+    diagnostic.remedy = problem.remedy;
     if (place.line != 0)
       diagnostic.notes.push_back({.message = std::string(withoutIndent(lines[place.line - 1])), .where = diagnostic.where});
     Location source = sourceOf(problem.subject, module);
     if (source.known()) diagnostic.notes.push_back({.message = "made from this source", .where = source});
-    failure.diagnostics.push_back(std::move(diagnostic));
   }
   return failure;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <optional>
 
 namespace lockstep::kernel {
@@ -117,9 +118,11 @@ ValueId variableOf(const Module& module, ValueId pointer) {
   return module[pointer].kind == ValueKind::Variable ? pointer : ValueId();
 }
 
-bool endsInBreak(const Module& module, BlockId block) {
+/// Whether every way through the block ends in its final `break`: what has blocks of its own might `continue` instead.
+bool leavesLoop(const Module& module, BlockId block) {
   const std::vector<InstructionId>& body = module[block].instructions;
-  return !body.empty() && module[body.back()].op == Op::Break;
+  if (body.empty() || module[body.back()].op != Op::Break) return false;
+  return std::ranges::all_of(body, [&](InstructionId id) { return module[id].blocks.empty(); });
 }
 
 }  // namespace
@@ -203,7 +206,7 @@ void ValueRanges::forgetStores(BlockId block) {
   }
 }
 
-void ValueRanges::enterLoop(const Instruction& loop) {
+std::optional<Rounds> ValueRanges::enterLoop(const Instruction& loop) {
   std::map<ValueId, uint32_t> counts;
   for (const BlockId block : loop.blocks) collectStores(block, counts);
   std::map<ValueId, Range> before;
@@ -218,25 +221,30 @@ void ValueRanges::enterLoop(const Instruction& loop) {
     current_.erase(variable);
     counters_.erase(variable);
   }
-  for (const auto& [variable, range] : before) keepCounter(loop, variable, range);
+  std::optional<Rounds> fewest;
+  for (const auto& [variable, range] : before) {
+    const std::optional<Rounds> rounds = keepCounter(loop, variable, range);
+    if (rounds && (!fewest || rounds->most < fewest->most)) fewest = rounds;
+  }
+  return fewest;
 }
 
 /// A variable that only the continuing block stores, one constant step further, stays on its side of where it began when the test at the
 /// start of the body leaves room for the step.
-void ValueRanges::keepCounter(const Instruction& loop, ValueId variable, Range before) {
-  if (loop.blocks.size() < 2) return;
+std::optional<Rounds> ValueRanges::keepCounter(const Instruction& loop, ValueId variable, Range before) {
+  if (loop.blocks.size() < 2) return std::nullopt;
   std::optional<int64_t> step;
   for (const InstructionId id : m_[loop.blocks[1]].instructions) {
     const Instruction& store = m_[id];
     if (store.op != Op::Store || store.operands[0] != variable) continue;
     const Instruction* sum = definition(store.operands[1]);
-    if (sum == nullptr || (sum->op != Op::Add && sum->op != Op::Sub)) return;
+    if (sum == nullptr || (sum->op != Op::Add && sum->op != Op::Sub)) return std::nullopt;
     const Instruction* load = definition(sum->operands[0]);
-    if (load == nullptr || load->op != Op::Load || load->operands[0] != variable) return;
+    if (load == nullptr || load->op != Op::Load || load->operands[0] != variable) return std::nullopt;
     step = constantOf(m_, sum->operands[1]);
     if (step && sum->op == Op::Sub) step = -*step;
   }
-  if (!step) return;
+  if (!step) return std::nullopt;
   const size_t start = mark();
   std::optional<Range> inside;
   for (const InstructionId id : m_[loop.blocks[0]].instructions) {
@@ -244,8 +252,8 @@ void ValueRanges::keepCounter(const Instruction& loop, ValueId variable, Range b
     if (x.op == Op::Store) break;
     visit(x);
     if (info(x.op).group != OpGroup::Control) continue;
-    if (x.op == Op::If && (endsInBreak(m_, x.blocks[0]) || endsInBreak(m_, x.blocks[1]))) {
-      assume(x.operands[0], !endsInBreak(m_, x.blocks[0]));
+    if (x.op == Op::If && (leavesLoop(m_, x.blocks[0]) || leavesLoop(m_, x.blocks[1]))) {
+      assume(x.operands[0], !leavesLoop(m_, x.blocks[0]));
       const auto value = current_.find(variable);
       if (value != current_.end()) inside = rangeOf(value->second);
     }
@@ -253,10 +261,15 @@ void ValueRanges::keepCounter(const Instruction& loop, ValueId variable, Range b
   }
   undo(start);
   current_.erase(variable);
-  if (!inside) return;
+  if (!inside) return std::nullopt;
   const Range all = m_.types[m_.typeOf(variable).element].is(Scalar::I32) ? kI32 : kU32;
   if (*step >= 0 && inside->high + *step <= all.high) counters_[variable] = {before.low, all.high};
   if (*step < 0 && inside->low + *step >= all.low) counters_[variable] = {all.low, before.high};
+  if (*step == 0 || !counters_.contains(variable)) return std::nullopt;
+  // The numbers between the start and the bound, one step apart: none wraps, so each is met at most once.
+  const int64_t distance = *step > 0 ? inside->high - before.low : before.high - inside->low;
+  const uint64_t most = distance < 0 ? 0 : static_cast<uint64_t>(distance / std::abs(*step)) + 1;
+  return Rounds{.most = most, .exact = before.low == before.high};
 }
 
 Range ValueRanges::limits(ValueId value) const { return m_.typeOf(value).is(Scalar::I32) ? kI32 : kU32; }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -19,8 +20,14 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
+/// How often a counted loop runs its body.
+struct Rounds {
+  uint64_t most = 0;
+  bool exact = false;  ///< the counter starts at one known number
+};
+
 /// Whoever walks the instructions of a function in the order of the text calls enter() for the function, visit() for each instruction,
-/// enterLoop() before the blocks of a loop, and forgetStores() behind each block. Facts of assume() hold until undo().
+/// enterLoop() before the blocks of a loop, and forgetStores() after each block. Facts of assume() hold until undo().
 class ValueRanges {
  public:
   /// The module may grow afterwards.
@@ -29,8 +36,10 @@ class ValueRanges {
   void enter(const Function& function);
   /// Takes note of loads and stores of local variables and of components of vectors.
   void visit(const Instruction& instruction);
-  /// What holds in every round of the loop: variables that it stores are unknown, but for counters whose steps do not wrap.
-  void enterLoop(const Instruction& loop);
+  /// What holds in every round of the loop: variables that it stores are unknown, but for counters whose steps do not wrap. Returns a bound
+  /// of the rounds where a counter gives one: the first control flow of the body leaves the loop unless the counter is on the near side of
+  /// a bound, and `continuing` moves the counter by a constant towards it.
+  std::optional<Rounds> enterLoop(const Instruction& loop);
   /// The variables that are stored inside of it have unknown values now.
   void forgetStores(BlockId block);
   /// Notes what a condition that holds (or does not) says about the values that it compares.
@@ -58,7 +67,7 @@ class ValueRanges {
   void collectStores(BlockId block, std::map<ValueId, uint32_t>& counts) const;
   void assume(ValueId condition, bool holds, int depth);
   void narrow(ValueId value, Op op, ValueId other);
-  void keepCounter(const Instruction& loop, ValueId variable, Range before);
+  std::optional<Rounds> keepCounter(const Instruction& loop, ValueId variable, Range before);
 
   const Module& m_;
   std::vector<bool> tracked_;           ///< local integers that are only loaded and stored

@@ -49,7 +49,7 @@ extern const OpDef kBroadcastToOp;
 constexpr OpDef kBroadcastToOp{
     .name = "broadcast_to",
     .summary = "The operand repeated along axes of extent 1 and along new leading axes.",
-    .constraints = ConstantList<Constraint>{{"C1", "every extent is at least 1 and the element count fits in 32 bits"},
+    .constraints = ConstantList<Constraint>{{"C1", "every extent is at least 1 and the element count is at most 2^31 - 1"},
                                             {"C2", "aligned at the last axis, each extent of the operand is the new one or 1"}},
     .operands = ConstantList<std::string_view>{"x"},
     .attributes = ConstantList<AttributeDef>{{"shape", AttributeKind::Integers, "the new shape"}},

@@ -16,7 +16,9 @@ Result<std::vector<TensorType>> inferSame(std::string_view op, const InferContex
     if (std::find(allowed.begin(), allowed.end(), type.dtype) == allowed.end() || type.dtype != first.dtype) {
       std::string wanted;
       for (DType dtype : allowed) wanted += fmt::format("{}{}", wanted.empty() ? "" : " or ", toString(dtype));
-      return violated(op, "C1", fmt::format("operands are {} and {}, wanted one type out of {}", toString(first), toString(type), wanted));
+      if (context.operands.size() == 1) return violated(op, "C1", fmt::format("the operand is {}, wanted {}", toString(type), wanted));
+      const std::string_view same = allowed.size() == 1 ? "" : "one type out of ";
+      return violated(op, "C1", fmt::format("operands are {} and {}, wanted {}{}", toString(first), toString(type), same, wanted));
     }
     if (type.shape != first.shape)
       return violated(op, "C2", fmt::format("operands have shapes {} and {}", toString(first.shape), toString(type.shape)));
@@ -47,12 +49,18 @@ Result<std::vector<TensorType>> inferReduced(std::string_view op, std::string_vi
   return std::vector{TensorType{x.dtype, Shape(std::move(dims))}};
 }
 
+// An index of an element, and a position that argmax or a sort gives, is an i32.
+constexpr uint64_t kMostElements = INT32_MAX;
+
 Status checkExtents(std::string_view op, std::string_view label, const std::vector<int64_t>& extents) {
   uint64_t count = 1;
   for (int64_t extent : extents) {
     if (extent < 1) return violated(op, label, fmt::format("extent {} of shape [{}] is below 1", extent, fmt::join(extents, ",")));
-    if (__builtin_mul_overflow(count, static_cast<uint64_t>(extent), &count) || count > UINT32_MAX)
-      return violated(op, label, fmt::format("shape [{}] has more elements than 32 bits can count", fmt::join(extents, ",")));
+    if (__builtin_mul_overflow(count, static_cast<uint64_t>(extent), &count) || count > kMostElements) {
+      return violated(
+          op, label,
+          fmt::format("shape [{}] has more than {} elements, the most that a tensor may have", fmt::join(extents, ","), kMostElements));
+    }
   }
   return Success{};
 }

@@ -98,7 +98,7 @@ constexpr OpDef kConcatOp{
                                             {"C2", "the axis is within the rank"},
                                             {"C3", "operands have one element type"},
                                             {"C4", "operands have one shape, except along the axis"},
-                                            {"C5", "the element count of the result fits in 32 bits"}},
+                                            {"C5", "the element count of the result is at most 2^31 - 1"}},
     .operands = ConstantList<std::string_view>{"x..."},
     .attributes = ConstantList<AttributeDef>{{"axis", AttributeKind::Integer, "which axis"}},
     .infer = infer,

@@ -34,7 +34,7 @@ extern const OpDef kConstantOp;
 constexpr OpDef kConstantOp{
     .name = "constant",
     .summary = "A tensor whose elements all have one value.",
-    .constraints = ConstantList<Constraint>{{"C1", "every extent is at least 1 and the element count fits in 32 bits"},
+    .constraints = ConstantList<Constraint>{{"C1", "every extent is at least 1 and the element count is at most 2^31 - 1"},
                                             {"C2", "the value is a value of the element type"}},
     .operands = ConstantList<std::string_view>{},
     .attributes = ConstantList<AttributeDef>{{"value", AttributeKind::Float, "value of all elements"},

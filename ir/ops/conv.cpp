@@ -128,7 +128,7 @@ constexpr OpDef kConvOp{
                                  {"C3", "the lists have one number a spatial axis, stride and dilation at least 1, padding at least 0"},
                                  {"C4", "groups divides the channels of x and of the result, and w has C/groups of them"},
                                  {"C5", "the kernel fits into the padded extents"},
-                                 {"C6", "the element counts of the result and of the windows fit in 32 bits"}},
+                                 {"C6", "the element counts of the result and of the windows are at most 2^31 - 1"}},
     .operands = ConstantList<std::string_view>{"x", "w"},
     .attributes =
         ConstantList<AttributeDef>{{"stride", AttributeKind::Integers, "elements from one window to the next"},

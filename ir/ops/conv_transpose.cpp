@@ -217,7 +217,7 @@ constexpr OpDef kConvTransposeOp{
             {"C3", "one number a spatial axis; stride and dilation at least 1, padding at least 0, output_padding below stride"},
             {"C4", "groups divides the channels of x, and w has them"},
             {"C5", "the result has at least one element along each axis, padded extents are below 2^31"},
-            {"C6", "the element counts of the result and of the windows fit in 32 bits"}},
+            {"C6", "the element counts of the result and of the windows are at most 2^31 - 1"}},
     .operands = ConstantList<std::string_view>{"x", "w"},
     .attributes =
         ConstantList<AttributeDef>{{"stride", AttributeKind::Integers, "elements of the result from one element of x to the next"},

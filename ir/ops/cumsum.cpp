@@ -23,17 +23,17 @@ std::vector<Tensor> evaluateCumsum(const EvaluateContext& c) {
   const Tensor& x = *c.operands[0];
   auto axis = static_cast<size_t>(c.node.attributes.get<int64_t>("axis"));
   bool reverse = c.node.attributes.get<bool>("reverse");
-  ElementReader element(x);
-  int64_t length = x.type.shape.extent(axis);
-  std::vector<Tensor> out = evaluateByIndex(c, [&](std::vector<int64_t> index) {
-    int64_t at = index[axis];
+  const int64_t length = x.type.shape.extent(axis), stride = x.type.shape.strides()[axis];
+  std::vector<Tensor> out{Tensor{c.results[0], x.data}};
+  std::vector<double>& sums = out[0].data;
+  for (int64_t line = 0; line < static_cast<int64_t>(sums.size()) / length; ++line) {
+    const int64_t first = line / stride * stride * length + line % stride;
     double sum = 0;
-    for (int64_t i = reverse ? at : 0; i < (reverse ? length : at + 1); ++i) {
-      index[axis] = i;
-      sum += element(index);
+    for (int64_t i = 0; i < length; ++i) {
+      double& here = sums[static_cast<size_t>(first + (reverse ? length - 1 - i : i) * stride)];
+      here = sum += here;
     }
-    return sum;
-  });
+  }
   for (double& value : out[0].data) value = wrapped(value, x.type.dtype);
   return out;
 }

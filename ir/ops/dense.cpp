@@ -27,7 +27,7 @@ constexpr OpDef kDenseOp{
     .name = "dense",
     .summary = "A tensor whose elements are constants of the graph.",
     .constraints = ConstantList<Constraint>{{"C1", "data is a constant of the graph"},
-                                            {"C2", "every extent is at least 1 and the element count fits in 32 bits"},
+                                            {"C2", "every extent is at least 1 and the element count is at most 2^31 - 1"},
                                             {"C3", "the constant has as many elements as its type"}},
     .operands = ConstantList<std::string_view>{},
     .attributes = ConstantList<AttributeDef>{{"data", AttributeKind::Constant, "the elements"}},

@@ -244,7 +244,7 @@ constexpr OpDef kEinsumOp{
                                             {"C4", "no operand has a label twice (a diagonal)"},
                                             {"C5", "axes of one label have one extent"},
                                             {"C6", "the result has labels of the operands, each once"},
-                                            {"C7", "the element count of the result fits in 32 bits"}},
+                                            {"C7", "the element count of the result is at most 2^31 - 1"}},
     .operands = ConstantList<std::string_view>{"x..."},
     .attributes = ConstantList<AttributeDef>{{"equation", AttributeKind::String, "such as ij,jk->ik"}},
     .infer = infer,

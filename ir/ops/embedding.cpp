@@ -61,7 +61,7 @@ constexpr OpDef kEmbeddingOp{
     .summary = "Rows of a table by their index; an index outside gives a row of 0.",
     .constraints = ConstantList<Constraint>{{"C1", "the table is f32 with two axes"},
                                             {"C2", "the index is i32"},
-                                            {"C3", "every extent is at least 1 and the element count fits in 32 bits"}},
+                                            {"C3", "every extent is at least 1 and the element count is at most 2^31 - 1"}},
     .operands = ConstantList<std::string_view>{"table", "idx"},
     .attributes = ConstantList<AttributeDef>{},
     .infer = infer,

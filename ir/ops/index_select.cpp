@@ -55,7 +55,7 @@ constexpr OpDef kIndexSelectOp{
     .summary = "The slices of an axis that the index names, in its order; an index outside gives a slice of 0.",
     .constraints = ConstantList<Constraint>{{"C1", "the index is i32 with one axis"},
                                             {"C2", "the axis is within the rank"},
-                                            {"C3", "every extent is at least 1 and the element count fits in 32 bits"}},
+                                            {"C3", "every extent is at least 1 and the element count is at most 2^31 - 1"}},
     .operands = ConstantList<std::string_view>{"x", "idx"},
     .attributes = ConstantList<AttributeDef>{{"axis", AttributeKind::Integer, "the axis of the slices"}},
     .infer = infer,

@@ -51,6 +51,22 @@ Status checkBindings(const kernel::Module& module, size_t operands, size_t resul
   return violated("kernel", "C3", fmt::format("the kernel has no binding {}", missing - bound.begin()));
 }
 
+/// Whether each tensor is as large as the variable at its binding.
+Status checkSizes(const kernel::Module& module, std::span<const TensorType> operands, std::span<const TensorType> results) {
+  for (const kernel::GlobalVariable& global : module.globals) {
+    if (global.space != kernel::AddressSpace::Storage) continue;
+    const bool is_operand = global.binding < operands.size();
+    const TensorType& type = is_operand ? operands[global.binding] : results[global.binding - operands.size()];
+    if (const uint64_t least = module.types.sizeOf(global.type); type.byteSize() < least) {
+      return violated("kernel", "C5",
+                      fmt::format("{} {} is {} with {} bytes, but '{}' at binding {} takes at least {}", is_operand ? "operand" : "result",
+                                  is_operand ? global.binding : global.binding - operands.size(), toString(type), type.byteSize(),
+                                  global.name, global.binding, least));
+    }
+  }
+  return Success{};
+}
+
 Result<std::vector<TensorType>> infer(const InferContext& c) {
   LS_TRY(std::vector<TensorType> results, parseResults(c.attributes.get<std::string>("results")));
   Result<kernel::Module> module = kernel::parse(c.attributes.get<std::string>("module"));
@@ -61,6 +77,7 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
   bool counts = groups.size() == 3 && std::all_of(groups.begin(), groups.end(), [](int64_t n) { return n >= 1 && n <= 65535; });
   if (!counts)
     return violated("kernel", "C4", fmt::format("[{}] are no three numbers of workgroups from 1 to 65535", fmt::join(groups, ",")));
+  LS_CHECK(checkSizes(*module, c.operands, results));
   return results;
 }
 
@@ -73,7 +90,8 @@ constexpr OpDef kKernelOp{
     .constraints = ConstantList<Constraint>{{"C1", "the result types are tensor types, separated by spaces"},
                                             {"C2", "the module is kernel IR with an entry point"},
                                             {"C3", "bindings 0, 1, ... of group 0 are the operands (read), then the results (read_write)"},
-                                            {"C4", "the numbers of workgroups are three, each from 1 to 65535"}},
+                                            {"C4", "the numbers of workgroups are three, each from 1 to 65535"},
+                                            {"C5", "every operand and result has as many bytes as the variable at its binding takes"}},
     .operands = ConstantList<std::string_view>{"operands..."},
     .attributes = ConstantList<AttributeDef>{{"label", AttributeKind::String, "name for dumps and for the evaluator"},
                                              {"module", AttributeKind::String, "the kernel as kernel IR text", true, true},

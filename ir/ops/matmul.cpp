@@ -108,13 +108,37 @@ ContractShape contractShape(const Graph& graph, const Node& node) {
   return shape;
 }
 
+/// The operand with `axis` of `k` elements cut into parts along a new first axis; zeros fill the last part up.
+ValueId cutInner(Builder& b, ValueId operand, int64_t axis, int64_t parts) {
+  int64_t k = b.shapeOf(operand).extent(static_cast<size_t>(axis)), length = (k + parts - 1) / parts;
+  if (parts * length > k)
+    operand = b.make("pad", {operand}, {{"axis", axis}, {"before", int64_t{0}}, {"after", parts * length - k}, {"value", 0.0}});
+  std::vector<int64_t> extents = b.shapeOf(operand).extents(), order{axis};
+  extents[static_cast<size_t>(axis)] = length;
+  extents.insert(extents.begin() + axis, parts);
+  for (int64_t i = 0; i < static_cast<int64_t>(extents.size()); ++i) {
+    if (i != axis) order.push_back(i);
+  }
+  operand = b.reshape(operand, Shape(extents));
+  return axis == 0 ? operand : b.permute(operand, order);
+}
+
 ValueId partialProducts(Builder& b, const Node&, std::span<const ValueId> operands, int64_t parts) {
-  Shape left_shape = b.shapeOf(operands[0]), right_shape = b.shapeOf(operands[1]);
-  if (left_shape.rank() != 2 || right_shape.rank() != 2) return {};
-  int64_t m = left_shape.extent(0), k = left_shape.extent(1), n = right_shape.extent(1);
-  ValueId left = b.permute(b.reshape(operands[0], Shape{m, parts, k / parts}), {1, 0, 2});
-  ValueId right = b.reshape(operands[1], Shape{parts, k / parts, n});
-  return b.make("matmul", {left, right});
+  ValueId left = operands[0], right = operands[1];
+  if (b.shapeOf(right).rank() == 2) {  // all leading axes are rows
+    const Shape& shape = b.shapeOf(left);
+    int64_t k = shape.extent(shape.rank() - 1);
+    left = b.reshape(left, Shape{shape.elementCount() / k, k});
+  }
+  // Leading axes are aligned at the last one, so both operands need equally many of them before one is put in front.
+  size_t rank = std::max(b.shapeOf(left).rank(), b.shapeOf(right).rank());
+  auto widened = [&](ValueId operand) {
+    std::vector<int64_t> extents = b.shapeOf(operand).extents();
+    extents.insert(extents.begin(), rank - extents.size(), 1);
+    return b.reshape(operand, Shape(extents));
+  };
+  auto axes = static_cast<int64_t>(rank);
+  return b.make("matmul", {cutInner(b, widened(left), axes - 1, parts), cutInner(b, widened(right), axes - 2, parts)});
 }
 
 std::vector<Tensor> evaluateMatmul(const EvaluateContext& c) {
@@ -175,7 +199,7 @@ constexpr OpDef kMatmulOp{
                                             {"C2", "operands have at least two axes"},
                                             {"C3", "the inner extents are equal"},
                                             {"C4", "the leading axes broadcast against each other"},
-                                            {"C5", "the element count of the result fits in 32 bits"}},
+                                            {"C5", "the element count of the result is at most 2^31 - 1"}},
     .operands = ConstantList<std::string_view>{"a", "b"},
     .attributes = ConstantList<AttributeDef>{},
     .infer = infer,

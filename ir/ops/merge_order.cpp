@@ -23,6 +23,8 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
   return std::vector{i32(keys.shape)};
 }
 
+constexpr uint32_t kMostHalvings = 32;
+
 /// An element of the merged pair of runs at place q is number i of the first run or number q - i of the second, where i elements of the
 /// first run are among the q before it. Binary search finds i: an element of the first run comes before an equal one of the second.
 kernel::ValueId emit(ElementEmitter& e) {
@@ -45,7 +47,8 @@ kernel::ValueId emit(ElementEmitter& e) {
   kernel::ValueId size_a = sub(middle, first), size_b = sub(end, middle);
   kernel::ValueId low = b.var(b.types().u32(), "low", sub(b.make(Op::Max, {q, size_b}), size_b));
   kernel::ValueId high = b.var(b.types().u32(), "high", b.make(Op::Min, {q, size_a}));
-  b.loop([&] {
+  // Each round halves what is left of a run.
+  b.forRange(b.u32(0), b.u32(kMostHalvings), b.u32(1), "halving", [&](kernel::ValueId) {
     kernel::ValueId from = b.load(low), to = b.load(high);
     b.ifThen(b.make(Op::Ge, {from, to}), [&] { b.breakLoop(); });
     kernel::ValueId i = b.make(Op::Div, {add(from, to), b.u32(2)});
@@ -106,7 +109,7 @@ constexpr OpDef kMergeOrderOp{
                                              {"run", AttributeKind::Integer, "elements of a run; the last one may have fewer"}},
     .infer = infer,
     .gradient = NotDifferentiable{"the result is an integer"},
-    .lower = ElementLowering{.emit = emit, .scalar_only = true, .transcendental = true},
+    .lower = ElementLowering{.emit = emit, .scalar_only = true, .transcendental = true, .rounds = kMostHalvings + 1},
     .alias = NoAlias{},
     .evaluate = evaluateMergeOrder,
     .cases = cases,

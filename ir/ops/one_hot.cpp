@@ -52,7 +52,7 @@ constexpr OpDef kOneHotOp{
     .summary = "1 at the position that the index names along a new last axis, else 0; an index outside gives a row of 0.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is i32"},
                                             {"C2", "depth is at least 1 and below 2^31"},
-                                            {"C3", "every extent is at least 1 and the element count fits in 32 bits"}},
+                                            {"C3", "every extent is at least 1 and the element count is at most 2^31 - 1"}},
     .operands = ConstantList<std::string_view>{"idx"},
     .attributes = ConstantList<AttributeDef>{{"depth", AttributeKind::Integer, "extent of the new last axis"}},
     .infer = infer,

@@ -67,7 +67,7 @@ constexpr OpDef kPackOp{
                                             {"C2", "each part has an offset"},
                                             {"C3", "offsets are multiples of 64 elements"},
                                             {"C4", "parts lie in ascending order, without overlap, within the total"},
-                                            {"C5", "the total is at least 1 and fits in 32 bits"}},
+                                            {"C5", "the total is at least 1 and at most 2^31 - 1"}},
     .operands = ConstantList<std::string_view>{"parts..."},
     .attributes = ConstantList<AttributeDef>{{"offsets", AttributeKind::Integers, "first element of each part"},
                                              {"total", AttributeKind::Integer, "elements of the result"}},

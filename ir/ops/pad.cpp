@@ -69,7 +69,7 @@ constexpr OpDef kPadOp{
     .summary = "The operand with elements of one value before and after it along one axis.",
     .constraints = ConstantList<Constraint>{{"C1", "the axis is within the rank"},
                                             {"C2", "before and after are at least 0"},
-                                            {"C3", "the element count fits in 32 bits"},
+                                            {"C3", "the element count is at most 2^31 - 1"},
                                             {"C4", "the value is a value of the element type"}},
     .operands = ConstantList<std::string_view>{"x"},
     .attributes = ConstantList<AttributeDef>{{"axis", AttributeKind::Integer, "which axis"},

@@ -9,9 +9,9 @@
 namespace lockstep::graph {
 namespace {
 
-kernel::ValueId identity(kernel::Builder& b, const TensorType& type) {
+double neutral(DType dtype) {
   static constexpr std::array kLowest{-std::numeric_limits<double>::infinity(), -0x1p31, 0.0, 0.0};
-  return kernelConstant(b, type.dtype, kLowest[static_cast<size_t>(type.dtype)]);
+  return kLowest[static_cast<size_t>(dtype)];
 }
 
 }  // namespace
@@ -28,7 +28,7 @@ constexpr OpDef kReduceMaxOp{
     .gradient = GradientFn(extremumGradient),
     .lower = ReduceLowering{.axes = [](const Graph&, const Node& node) { return node.attributes.get<std::vector<int64_t>>("axes"); },
                             .keep_dims = [](const Node& node) { return node.attributes.get<bool>("keep_dims"); },
-                            .identity = identity,
+                            .neutral = neutral,
                             .combine = [](kernel::Builder& b, kernel::ValueId acc,
                                           kernel::ValueId x) { return emitExtremum(b, kernel::Op::Max, acc, x); }},
     .alias = NoAlias{},

@@ -9,7 +9,7 @@ extern const OpDef kReshapeOp;
 constexpr OpDef kReshapeOp{
     .name = "reshape",
     .summary = "The same elements in row-major order under another shape.",
-    .constraints = ConstantList<Constraint>{{"C1", "every extent is at least 1 and the element count fits in 32 bits"},
+    .constraints = ConstantList<Constraint>{{"C1", "every extent is at least 1 and the element count is at most 2^31 - 1"},
                                             {"C2", "the element counts are equal"}},
     .operands = ConstantList<std::string_view>{"x"},
     .attributes = ConstantList<AttributeDef>{{"shape", AttributeKind::Integers, "the new shape, without -1"}},

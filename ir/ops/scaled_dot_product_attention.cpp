@@ -198,7 +198,7 @@ constexpr OpDef kScaledDotProductAttentionOp{
                                             {"C4", "the heads of k divide the heads of q"},
                                             {"C5", "offset is at least 0, positions are below 2^31"},
                                             {"C6", "scale is finite"},
-                                            {"C7", "the element count of the scores fits in 32 bits"},
+                                            {"C7", "the element count of the scores is at most 2^31 - 1"},
                                             {"C8", "there is at most one mask, f32, which broadcasts to the scores [..., H, T, S]"}},
     .operands = ConstantList<std::string_view>{"q", "k", "v", "mask..."},
     .attributes = ConstantList<AttributeDef>{{"causal", AttributeKind::Boolean, "query t sees keys 0 .. t + offset only"},

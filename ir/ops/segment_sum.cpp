@@ -75,7 +75,7 @@ constexpr OpDef kSegmentSumOp{
                                             {"C2", "the index is i32 with one axis"},
                                             {"C3", "the axis is within the rank of the source"},
                                             {"C4", "there is an index for each slice of the source along the axis"},
-                                            {"C5", "every extent is at least 1 and the element count fits in 32 bits"}},
+                                            {"C5", "every extent is at least 1 and the element count is at most 2^31 - 1"}},
     .operands = ConstantList<std::string_view>{"source", "idx"},
     .attributes = ConstantList<AttributeDef>{{"axis", AttributeKind::Integer, "the axis of the slices"},
                                              {"segments", AttributeKind::Integer, "extent of that axis in the result"}},

@@ -129,7 +129,7 @@ constexpr OpDef kSkewOp{
     .summary = "Axes P of [..., P..., K...] read at (r stride + k dilation - padding) / input_dilation: [..., extents..., K...].",
     .constraints = ConstantList<Constraint>{{"C1", "the lists have one number for each pair of the last axes"},
                                             {"C2", "stride and input_dilation are at least 1, all numbers are below 2^30"},
-                                            {"C3", "the element count fits in 32 bits"},
+                                            {"C3", "the element count is at most 2^31 - 1"},
                                             {"C4", "the fill is a value of the element type"}},
     .operands = ConstantList<std::string_view>{"x"},
     .attributes =

@@ -45,7 +45,7 @@ constexpr OpDef kSumOp{
     .lower = ReduceLowering{
         .axes = [](const Graph&, const Node& node) { return node.attributes.get<std::vector<int64_t>>("axes"); },
         .keep_dims = [](const Node& node) { return node.attributes.get<bool>("keep_dims"); },
-        .identity = [](kernel::Builder& b, const TensorType& type) { return b.zero(kernelType(b, type.dtype)); },
+        .neutral = [](DType) { return 0.0; },
         .combine = [](kernel::Builder& b, kernel::ValueId acc, kernel::ValueId x) { return b.make(kernel::Op::Add, {acc, x}); }},
     .alias = NoAlias{},
     .evaluate = [](const EvaluateContext& c) { return evaluateReduced(c, [](double accumulated, double x) { return accumulated + x; }); },

@@ -105,7 +105,7 @@ constexpr OpDef kWindowsOp{
     .constraints =
         ConstantList<Constraint>{{"C1", "the lists have one number for each of the last axes, kernel, stride and dilations at least 1"},
                                  {"C2", "at least one window fits into each axis with its padding, whose extent is below 2^31"},
-                                 {"C3", "the element count fits in 32 bits"},
+                                 {"C3", "the element count is at most 2^31 - 1"},
                                  {"C4", "the fill is a value of the element type"}},
     .operands = ConstantList<std::string_view>{"x"},
     .attributes =

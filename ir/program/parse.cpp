@@ -23,7 +23,7 @@ class Parser {
   Result<Program> run() {
     LS_CHECK(graph::parseVersion(cursor_, "lockstep.program", 1));
     LS_CHECK(cursor_.expect("profile"));
-    LS_TRY(program_.profile, graph::parseName(cursor_));
+    LS_TRY(program_.profile, parseReference(cursor_));
     while (!cursor_.atEnd()) LS_CHECK(item());
     return std::move(program_);
   }

@@ -42,7 +42,9 @@ class Printer {
 
   std::string run(TextLines* lines) {
     line("lockstep.program 1");
-    line("profile " + graph::printName(program_.profile));
+    const std::string profile = "profile " + printReference(program_.profile);
+    next_line_ += static_cast<size_t>(std::ranges::count(profile, '\n'));
+    line(profile);
     for (const graph::ParameterInfo& parameter : program_.parameters) line(graph::printParameter(parameter, {}));
     for (size_t i = 0; i < program_.arenas.size(); ++i) arena(i);
     for (size_t i = 0; i < program_.buffers.size(); ++i) buffer(i);

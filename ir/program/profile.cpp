@@ -20,6 +20,7 @@ using Member = std::variant<ExecutionStyle DeviceProfile::*, uint32_t DeviceProf
 struct Field {
   std::string_view name;
   Member member;
+  int64_t least = 1;
 };
 // In the order of the text.
 constexpr std::array kFields{
@@ -34,6 +35,7 @@ constexpr std::array kFields{
     Field{"max_workgroup_size_z", &DeviceProfile::max_workgroup_size_z},
     Field{"max_immediate_bytes", &DeviceProfile::max_immediate_bytes},
     Field{"max_groups_per_dimension", &DeviceProfile::max_groups_per_dimension},
+    Field{"max_loop_iterations", &DeviceProfile::max_loop_iterations, 0},
     Field{"subgroup_size", &DeviceProfile::subgroup_size},
     Field{"parallel_units", &DeviceProfile::parallel_units},
     Field{"whole_buffer_access", &DeviceProfile::whole_buffer_access},
@@ -55,6 +57,8 @@ struct FieldPrinter {
 struct FieldParser {
   DeviceProfile& profile;
   TokenCursor& cursor;
+  std::string_view name;
+  int64_t least;
 
   Status operator()(ExecutionStyle DeviceProfile::* member) const {
     for (size_t i = 0; i < kStyles.size(); ++i) {
@@ -64,12 +68,13 @@ struct FieldParser {
     }
     return cursor.error("expected gpu or cpu");
   }
-  // Every limit is at least 1.
   template <class T>
   Status integer(T DeviceProfile::* member, int64_t maximum) const {
     const Token token = cursor.peek();
     LS_TRY(int64_t value, cursor.integer());
-    if (value < 1 || value > maximum) return fail("profile.value", fmt::format("{} is outside 1..{}", value, maximum), token.where);
+    if (value < least || value > maximum) {
+      return fail("profile.value", fmt::format("{} is {}, outside {}..{}", name, value, least, maximum), token.where);
+    }
     profile.*member = static_cast<T>(value);
     return Success{};
   }
@@ -100,10 +105,36 @@ const std::array<DeviceProfile, 4>& profiles() {
     cpu.max_immediate_bytes = 256;
     cpu.max_workgroup_bytes = 32u << 10;
     cpu.max_storage_buffers = 32;
+    cpu.max_loop_iterations = 0;
     cpu.parallel_units = 2;
     return std::array{portable, webgpu, small, cpu};
   }();
   return kProfiles;
+}
+
+/// The fields of a profile up to and with the closing brace; those that are missing keep their values.
+Status parseFields(TokenCursor& cursor, DeviceProfile& profile) {
+  std::set<std::string> seen;
+  while (!cursor.accept("}")) {
+    const Token token = cursor.peek();
+    LS_TRY(std::string name, cursor.identifier());
+    const auto* field = std::ranges::find(kFields, name, &Field::name);
+    if (field == kFields.end()) return fail("profile.field", fmt::format("a device profile has no field named {}", name), token.where);
+    if (!seen.insert(name).second) return fail("profile.field", fmt::format("{} is given twice", name), token.where);
+    LS_CHECK(cursor.expect("="));
+    LS_CHECK(std::visit(FieldParser{profile, cursor, field->name, field->least}, field->member));
+  }
+  return Success{};
+}
+
+/// What a profile of this name is unless its text says more.
+DeviceProfile startOf(const std::string& name) {
+  for (const DeviceProfile& known : profiles()) {
+    if (known.name == name) return known;
+  }
+  DeviceProfile profile;
+  profile.name = name;
+  return profile;
 }
 
 }  // namespace
@@ -121,20 +152,37 @@ Result<DeviceProfile> parseProfile(std::string_view text, const std::string& fil
   DeviceProfile profile;
   LS_TRY(profile.name, graph::parseName(cursor));
   LS_CHECK(cursor.expect("{"));
-  std::set<std::string> seen;
-  while (!cursor.accept("}")) {
-    const Token token = cursor.peek();
-    LS_TRY(std::string name, cursor.identifier());
-    const Field* field = nullptr;
-    for (const Field& candidate : kFields) {
-      if (candidate.name == name) field = &candidate;
-    }
-    if (field == nullptr) return fail("profile.field", fmt::format("a device profile has no field named {}", name), token.where);
-    if (!seen.insert(name).second) return fail("profile.field", fmt::format("{} is given twice", name), token.where);
-    LS_CHECK(cursor.expect("="));
-    LS_CHECK(std::visit(FieldParser{profile, cursor}, field->member));
-  }
+  LS_CHECK(parseFields(cursor, profile));
   if (!cursor.atEnd()) return cursor.error("expected the end of the text after the profile");
+  return profile;
+}
+
+std::string printReference(const DeviceProfile& profile) {
+  const DeviceProfile start = startOf(profile.name);
+  std::string fields;
+  for (const Field& field : kFields) {
+    std::string value = std::visit(FieldPrinter{profile}, field.member);
+    if (value != std::visit(FieldPrinter{start}, field.member)) fields += fmt::format("  {} = {}\n", field.name, value);
+  }
+  return graph::printName(profile.name) + (fields.empty() ? "" : " {\n" + fields + "}");
+}
+
+Result<DeviceProfile> parseReference(TokenCursor& cursor) {
+  LS_TRY(const std::string name, graph::parseName(cursor));
+  DeviceProfile profile = startOf(name);
+  if (cursor.accept("{")) LS_CHECK(parseFields(cursor, profile));
+  return profile;
+}
+
+DeviceProfile unlimitedProfile(std::string name) {
+  constexpr uint32_t kAny = std::numeric_limits<uint32_t>::max();
+  DeviceProfile profile;
+  profile.name = std::move(name);
+  profile.max_storage_buffers = profile.max_workgroup_invocations = profile.max_workgroup_bytes = kAny;
+  profile.max_workgroup_size_x = profile.max_workgroup_size_y = profile.max_workgroup_size_z = kAny;
+  profile.max_immediate_bytes = profile.max_groups_per_dimension = kAny;
+  profile.max_binding_bytes = std::numeric_limits<int64_t>::max();
+  profile.max_loop_iterations = 0;
   return profile;
 }
 

@@ -9,6 +9,10 @@
 
 #include "ir/support/result.h"
 
+namespace lockstep {
+class TokenCursor;
+}
+
 namespace lockstep::program {
 
 /// How kernels are best shaped: lanes of one workgroup run side by side in hardware (Gpu), or a workgroup is a loop on one core and
@@ -26,6 +30,8 @@ struct DeviceProfile {
   uint32_t max_workgroup_size_x = 256, max_workgroup_size_y = 256, max_workgroup_size_z = 64;
   uint32_t max_immediate_bytes = 64;
   uint32_t max_groups_per_dimension = 65535;
+  /// How many rounds all loops of one invocation may make together; 0 = any number. Some drivers end every loop after that, without a word.
+  uint32_t max_loop_iterations = 65535;
   uint32_t subgroup_size = 1;        ///< 1 = unknown
   uint32_t parallel_units = 16;      ///< multiprocessors or cores: how many workgroups run at a time
   bool whole_buffer_access = false;  ///< a dispatch uses an allocation for reading or for writing, never both (WebGPU)
@@ -36,6 +42,12 @@ struct DeviceProfile {
 
 std::string print(const DeviceProfile& profile);
 Result<DeviceProfile> parseProfile(std::string_view text, const std::string& file_name = "profile");
+/// The profile as the head of a program names it: the name alone for a named profile, else with the fields that differ from it (from
+/// `portable` when no named profile has this name): "cpu { max_binding_bytes = 2147483648 }". May span lines.
+std::string printReference(const DeviceProfile& profile);
+Result<DeviceProfile> parseReference(TokenCursor& cursor);
+/// A profile without limits, for programs whose device checks them itself.
+DeviceProfile unlimitedProfile(std::string name);
 /// The named profiles: portable, webgpu_default, small_bindings (64 KiB), cpu.
 std::span<const DeviceProfile> namedProfiles();
 Result<DeviceProfile> findProfile(std::string_view name);

@@ -122,7 +122,7 @@ struct ConstantData {
 };
 
 struct Program {
-  std::string profile = "portable";  ///< name of the DeviceProfile that it was made for
+  DeviceProfile profile;  ///< what it was made for, and what its kernels must keep to
   std::vector<graph::ParameterInfo> parameters;
   std::vector<Arena> arenas;
   std::vector<Buffer> buffers;

@@ -15,12 +15,7 @@ namespace {
 
 class Validator {
  public:
-  explicit Validator(const Program& program) : program_(program), problems_(program) {
-    // A profile that is not one of the named ones belongs to a device, whose backend checks its limits.
-    for (const DeviceProfile& profile : namedProfiles()) {
-      if (profile.name == program.profile) profile_ = &profile;
-    }
-  }
+  explicit Validator(const Program& program) : program_(program), problems_(program), profile_(program.profile) {}
 
   Status run(std::vector<kernel::ValidModule>& modules) {
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
@@ -31,7 +26,7 @@ class Validator {
     if (problems_.none()) {
       for (size_t i = 0; i < program_.commands.size(); ++i) {
         if (const auto* dispatch = std::get_if<Dispatch>(&program_.commands[i].action)) this->dispatch(i, *dispatch);
-        if (profile_ != nullptr && profile_->whole_buffer_access) usage(i);
+        if (profile_.whole_buffer_access) usage(i);
       }
     }
     return problems_.status();
@@ -69,33 +64,31 @@ class Validator {
 
   template <class Wrong>
   void limits(const kernel::Module& module, const Bindings& bindings, Wrong&& wrong) const {
-    if (profile_ == nullptr) return;
-    if (bindings.size() > profile_->max_storage_buffers) {
-      wrong(fmt::format("binds {} buffers, but profile {} allows {}", bindings.size(), profile_->name, profile_->max_storage_buffers));
+    if (bindings.size() > profile_.max_storage_buffers) {
+      wrong(fmt::format("binds {} buffers, but profile {} allows {}", bindings.size(), profile_.name, profile_.max_storage_buffers));
     }
     uint64_t invocations = 1;
     for (uint32_t size : *module.entryPoint()->workgroup_size) invocations *= std::min<uint64_t>(size, 1u << 16);
-    if (invocations > profile_->max_workgroup_invocations) {
-      wrong(fmt::format("has {} invocations in a workgroup, but profile {} allows {}", invocations, profile_->name,
-                        profile_->max_workgroup_invocations));
+    if (invocations > profile_.max_workgroup_invocations) {
+      wrong(fmt::format("has {} invocations in a workgroup, but profile {} allows {}", invocations, profile_.name,
+                        profile_.max_workgroup_invocations));
     }
-    const std::array<uint32_t, 3> most{profile_->max_workgroup_size_x, profile_->max_workgroup_size_y, profile_->max_workgroup_size_z};
+    const std::array<uint32_t, 3> most{profile_.max_workgroup_size_x, profile_.max_workgroup_size_y, profile_.max_workgroup_size_z};
     for (size_t axis = 0; axis < most.size(); ++axis) {
       const uint32_t size = (*module.entryPoint()->workgroup_size)[axis];
       if (size <= most[axis]) continue;
-      wrong(fmt::format("has workgroups of {} in {}, but profile {} allows {}", size, "xyz"[axis], profile_ -> name, most[axis]));
+      wrong(fmt::format("has workgroups of {} in {}, but profile {} allows {}", size, "xyz"[axis], profile_.name, most[axis]));
     }
-    if (const uint32_t bytes = kernel::immediateBytes(module); bytes > profile_->max_immediate_bytes) {
-      wrong(
-          fmt::format("takes {} bytes of immediate data, but profile {} allows {}", bytes, profile_->name, profile_->max_immediate_bytes));
+    if (const uint32_t bytes = kernel::immediateBytes(module); bytes > profile_.max_immediate_bytes) {
+      wrong(fmt::format("takes {} bytes of immediate data, but profile {} allows {}", bytes, profile_.name, profile_.max_immediate_bytes));
     }
     uint64_t workgroup_bytes = 0;
     for (const kernel::GlobalVariable& global : module.globals) {
       if (global.space == kernel::AddressSpace::Workgroup) workgroup_bytes += (module.types.sizeOf(global.type) + 15) / 16 * 16;
     }
-    if (workgroup_bytes > profile_->max_workgroup_bytes) {
-      wrong(fmt::format("takes {} bytes of workgroup memory, but profile {} allows {}", workgroup_bytes, profile_->name,
-                        profile_->max_workgroup_bytes));
+    if (workgroup_bytes > profile_.max_workgroup_bytes) {
+      wrong(fmt::format("takes {} bytes of workgroup memory, but profile {} allows {}", workgroup_bytes, profile_.name,
+                        profile_.max_workgroup_bytes));
     }
   }
 
@@ -115,9 +108,9 @@ class Validator {
             fmt::format("gives {} bytes of immediate data, but kernel {} takes {}", given, quote(program_[dispatch.kernel].name), taken));
     }
     for (uint32_t count : dispatch.groups) {
-      if (profile_ == nullptr || count <= profile_->max_groups_per_dimension) continue;
-      wrong("program.groups", fmt::format("runs {} workgroups along one dimension, but profile {} allows {}", count, profile_->name,
-                                          profile_->max_groups_per_dimension));
+      if (count <= profile_.max_groups_per_dimension) continue;
+      wrong("program.groups", fmt::format("runs {} workgroups along one dimension, but profile {} allows {}", count, profile_.name,
+                                          profile_.max_groups_per_dimension));
     }
     for (const auto& [number, global] : bindings) {
       const Range& range = dispatch.bindings[number];
@@ -131,14 +124,14 @@ class Validator {
         wrong("program.binding", fmt::format("gives {} bytes to binding {}, whose variable {} takes at least {}", range.size, number,
                                              quote(global->name), least));
       }
-      uint64_t alignment = profile_ == nullptr ? 256 : profile_->min_offset_alignment;
+      uint64_t alignment = profile_.min_offset_alignment;
       if (uint64_t offset = program_[range.buffer].offset + range.offset; offset % alignment != 0) {
         wrong("program.alignment",
               fmt::format("has binding {} at offset {} of its arena, which is not a multiple of {}", number, offset, alignment));
       }
-      if (profile_ != nullptr && range.size > profile_->max_binding_bytes) {
+      if (range.size > profile_.max_binding_bytes) {
         wrong("program.binding", fmt::format("gives {} bytes of buffer {} to binding {}, but profile {} allows {}", range.size,
-                                             quote(program_[range.buffer].name), number, profile_->name, profile_->max_binding_bytes));
+                                             quote(program_[range.buffer].name), number, profile_.name, profile_.max_binding_bytes));
       }
     }
   }
@@ -151,14 +144,14 @@ class Validator {
       if (usages.try_emplace(arena, range.access).first->second == range.access) continue;
       return problems_.add(&TextLines::commands, index, "program.usage",
                            fmt::format("{} reads and writes arena {}, which profile {} does not allow", describe(program_, index),
-                                       quote(program_[arena].name), profile_->name),
+                                       quote(program_[arena].name), profile_.name),
                            "put what it reads and what it writes into different arenas");
     }
   }
 
   const Program& program_;
   Problems problems_;
-  const DeviceProfile* profile_ = nullptr;
+  const DeviceProfile& profile_;
   std::vector<Bindings> bindings_;  ///< by kernel, when all of them are valid
 };
 

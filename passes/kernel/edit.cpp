@@ -16,13 +16,6 @@ bool isPure(Op op) {
   return group == OpGroup::Arithmetic || group == OpGroup::Math || group == OpGroup::Composite;
 }
 
-bool isJump(Op op) { return op == Op::Break || op == Op::Continue || op == Op::Return; }
-
-bool endsInJump(const Module& module, BlockId block) {
-  const auto& instructions = module[block].instructions;
-  return !instructions.empty() && isJump(module[instructions.back()].op);
-}
-
 InstructionId copyInstruction(Module& module, InstructionId id, ValueMap& map) {
   Instruction copy = module[id];
   map.rewrite(copy.operands);

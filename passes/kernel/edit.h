@@ -30,11 +30,6 @@ class ValueMap {
 /// A pure function of its operands that is defined for all of them: it may be computed twice, elsewhere or not at all.
 bool isPure(kernel::Op op);
 
-/// Break, continue or return: nothing follows it in its block.
-bool isJump(kernel::Op op);
-/// True when the block ends in a jump, so that control never comes out behind it.
-bool endsInJump(const kernel::Module& module, kernel::BlockId block);
-
 /// Appends a copy of the instruction, and of the blocks that it owns, to the module's arenas. Operands go through `map`; each result is
 /// mapped to its copy, so a second copy simply overwrites what the first has set.
 kernel::InstructionId copyInstruction(kernel::Module& module, kernel::InstructionId id, ValueMap& map);

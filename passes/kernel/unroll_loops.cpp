@@ -27,7 +27,7 @@ struct Shape {
 
 class Unroller {
  public:
-  explicit Unroller(Module module) : m_(std::move(module)), stores_(m_.values.size()), escapes_(m_.values.size()) {
+  Unroller(Module module, size_t most) : m_(std::move(module)), most_(most), stores_(m_.values.size()), escapes_(m_.values.size()) {
     for (const kernel::Function& function : m_.functions) {
       forEachInstruction(m_, function.body, [&](InstructionId, const Instruction& x) {
         for (size_t i = 0; i < x.operands.size(); ++i) {
@@ -124,7 +124,7 @@ class Unroller {
   /// Walks the iterations with nothing but the counter and what follows from it. Nullopt: unknown, or more than may be unrolled.
   [[nodiscard]] std::optional<size_t> countTrips(const Instruction& loop, const Shape& shape) const {
     std::optional<uint32_t> counter = shape.first;
-    for (size_t trips = 0; trips <= 1 || trips * shape.size <= kUnrolledInstructions; ++trips) {
+    for (size_t trips = 0; trips <= 1 || trips * shape.size <= most_; ++trips) {
       Known known;
       for (BlockId part : loop.blocks) {
         for (InstructionId id : m_[part].instructions) {
@@ -173,6 +173,7 @@ class Unroller {
   }
 
   Module m_;
+  const size_t most_;
   ValueMap map_;
   std::vector<uint32_t> stores_;                // to each variable
   std::vector<bool> escapes_;                   // pointers that are used for more than a load or a store
@@ -181,6 +182,8 @@ class Unroller {
 
 }  // namespace
 
-Module unrollLoops(Module module) { return Unroller(std::move(module)).run(); }
+Module unrollLoops(Module module) { return unrollLoops(std::move(module), kUnrolledInstructions); }
+
+Module unrollLoops(Module module, size_t most) { return Unroller(std::move(module), most).run(); }
 
 }  // namespace lockstep::passes

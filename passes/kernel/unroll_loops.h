@@ -13,4 +13,7 @@ kernel::Module unrollLoops(kernel::Module module);
 
 inline constexpr size_t kUnrolledInstructions = 512;
 
+/// The same with another limit.
+kernel::Module unrollLoops(kernel::Module module, size_t most);
+
 }  // namespace lockstep::passes

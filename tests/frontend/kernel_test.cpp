@@ -180,6 +180,52 @@ TEST(UserKernel, fault_has_the_line_of_its_text) {
   EXPECT_EQ(in_file.excerpt, in_literal.excerpt);
 }
 
+TEST(UserKernel, fault_in_a_step_is_the_users_and_no_bug_of_ours) {
+  struct Scale : Module {
+    Parameter scale{*this, "scale", {4}};
+  };
+  const Kernel shift{
+      {.name = "shift", .source = kShift, .gradient = [](const BackwardCall& call) { return std::vector{call.cotangents[0]}; }}};
+  auto trainer = compile<Scale>({.inputs = {{"x", f32(4)}},
+                                 .loss = [&](const Scale& model, const Inputs& in) { return sum(shift({in["x"] * model.scale})[0]); },
+                                 .optimizer = sgd(),
+                                 .device = "reference"});
+  const StepResult result = trainer.step({{"x", std::vector<float>(4)}});
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->kind, FailureKind::Device);
+  try {
+    (void)result.or_throw();
+    ADD_FAILURE() << "no error was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exitCode(), ExitCode::BadInput);
+    EXPECT_TRUE(error.diagnostics().front().where.embedded);
+  }
+}
+
+TEST(UserKernel, beyond_what_a_device_allows_is_an_error_at_the_call) {
+  const auto caughtFrom = [](const std::string& source) {
+    const Kernel kernel{{.name = "large", .source = source}};
+    return caught([&] {
+      (void)lockstep::function(
+          {.inputs = {{"x", f32(64)}}, .body = [&](const Inputs& in) { return kernel({in["x"]})[0]; }, .device = "reference"});
+    });
+  };
+  const std::string bindings =
+      "@group(0) @binding(0) var<storage, read> x: array<f32>;\n@group(0) @binding(1) var<storage, read_write> y: array<f32>;\n";
+  const Diagnostic wide = caughtFrom(bindings + "@compute @workgroup_size(4096) fn main() { y[0] = x[0]; }");
+  EXPECT_EQ(wide.code, "kernel.limit");
+  EXPECT_EQ(wide.message, "kernel 'large' has 4096 invocations in a workgroup, but 'cpu' allows 1024");
+  EXPECT_TRUE(wide.where.file.ends_with("kernel_test.cpp"));
+  const Diagnostic much =
+      caughtFrom(bindings + "var<workgroup> w: array<f32, 60000>;\n@compute @workgroup_size(1) fn main() { w[0] = x[0]; y[0] = w[0]; }");
+  EXPECT_EQ(much.message, "kernel 'large' has 240000 bytes of workgroup memory, but 'cpu' allows 32768");
+  const Diagnostic sized = caughtFrom(
+      "@group(0) @binding(0) var<storage, read> x: array<f32, 100>;\n@group(0) @binding(1) var<storage, read_write> y: array<f32>;\n"
+      "@compute @workgroup_size(1) fn main() { y[0] = x[0]; }");
+  EXPECT_EQ(sized.code, "kernel.C5");
+  EXPECT_EQ(sized.message, "operand 0 is f32[64] with 256 bytes, but 'x' at binding 0 takes at least 400");
+}
+
 TEST(UserKernel, places_are_in_texts_of_graphs_only_when_asked_for) {
   const Kernel kernel{{.name = "shift", .source = kShift}};
   const graph::Graph graph = traced({f32(4)}, [&](const auto& in) { return kernel({in[0]})[0]; });

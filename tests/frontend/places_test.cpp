@@ -104,6 +104,14 @@ TEST(Places, of_what_compiles) {
   EXPECT_HERE("compile.input", compile<Mlp>(parameter_name));
   EXPECT_HERE("planBuffers.memory", compile<Mlp>(too_large));
   EXPECT_HERE("pipeline.pass", trace<Mlp>(unknown_pass));
+  // Profiles are plain structs.
+  const auto good = specFor("reference");
+  program::DeviceProfile nothing;
+  nothing.max_workgroup_invocations = 0;
+  EXPECT_HERE("profile.value", trace<Mlp>(good, nothing));
+  program::DeviceProfile raised;
+  raised.max_binding_bytes = uint64_t{1} << 40;
+  EXPECT_NO_THROW(trace<Mlp>(good, raised));
 }
 
 TEST(Places, of_rates_optimizers_and_initial_values) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/support/text.h"
 #include "tests/ir/text_testing.h"
 
 namespace lockstep::program {
@@ -46,6 +47,7 @@ TEST(Profile, print_everyField_isInTheText) {
                         .max_workgroup_size_z = 7,
                         .max_immediate_bytes = 128,
                         .max_groups_per_dimension = 4294967295u,
+                        .max_loop_iterations = 9,
                         .subgroup_size = 7,
                         .parallel_units = 8,
                         .whole_buffer_access = true,
@@ -56,12 +58,30 @@ TEST(Profile, print_everyField_isInTheText) {
   EXPECT_EQ(*again, profile);
 }
 
+TEST(Profile, reference_saysWhatDiffersFromTheNamedProfile) {
+  DeviceProfile cpu = *findProfile("cpu"), device;
+  EXPECT_EQ(printReference(cpu), "cpu");
+  cpu.max_binding_bytes = 1u << 31;
+  EXPECT_EQ(printReference(cpu), "cpu {\n  max_binding_bytes = 2147483648\n}");
+  device.name = "my device";
+  device.max_loop_iterations = 0;
+  EXPECT_EQ(printReference(device), "\"my device\" {\n  max_loop_iterations = 0\n}");
+  for (const DeviceProfile& profile : {cpu, device, DeviceProfile{}, unlimitedProfile("any")}) {
+    const std::string text = printReference(profile);
+    auto cursor = TokenCursor::create(text, "profile");
+    ASSERT_TRUE(cursor.ok());
+    auto again = parseReference(*cursor);
+    ASSERT_TRUE(again.ok()) << toString(again.diagnostics());
+    EXPECT_EQ(*again, profile);
+  }
+}
+
 TEST(Profile, parse_brokenText_pointsAtIt) {
   std::string text = print(DeviceProfile{});
   EXPECT_TRUE(reports(parseProfile(replaced(text, "profile 1", "profile 9")).failure(), "text.version", 1));
-  EXPECT_TRUE(reports(parseProfile(replaced(text, "subgroup_size", "subgroup_width")).failure(), "profile.field", 14));
-  EXPECT_TRUE(reports(parseProfile(replaced(text, "subgroup_size", "f16")).failure(), "text.syntax", 14));
-  EXPECT_TRUE(reports(parseProfile(replaced(text, "subgroups = false", "f16 = true")).failure(), "profile.field", 18));
+  EXPECT_TRUE(reports(parseProfile(replaced(text, "subgroup_size", "subgroup_width")).failure(), "profile.field", 15));
+  EXPECT_TRUE(reports(parseProfile(replaced(text, "subgroup_size", "f16")).failure(), "text.syntax", 15));
+  EXPECT_TRUE(reports(parseProfile(replaced(text, "subgroups = false", "f16 = true")).failure(), "profile.field", 19));
   EXPECT_TRUE(
       reports(parseProfile(replaced(text, "min_offset_alignment = 256", "min_offset_alignment = 0")).failure(), "profile.value", 6));
   EXPECT_TRUE(

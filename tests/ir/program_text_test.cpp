@@ -59,7 +59,8 @@ INSTANTIATE_TEST_SUITE_P(Files, ProgramFile, testing::Values("step.program", "re
 
 Program untidyProgram() {
   Program program;
-  program.profile = "a device";
+  program.profile.name = "a device";
+  program.profile.max_binding_bytes = 12345;
   program.arenas = {
       {"work", ArenaRole::Workspace, 512}, {"work", ArenaRole::State, 256}, {"7", ArenaRole::Input, 0}, {"", ArenaRole::Output, 0}};
   program.buffers.resize(3);

@@ -79,7 +79,7 @@ TEST_P(ReduceCase, Monoid_KeepsTheElementTypeAndTheAxes) {
   const TensorType& operand = graph.typeOf(node.operands[0]);
   kernel::Builder b;
   b.enterFunction(b.function("f", b.types().voidType()));
-  kernel::ValueId identity = lowering.identity(b, operand);
+  kernel::ValueId identity = kernelConstant(b, operand.dtype, lowering.neutral(operand.dtype));
   kernel::ValueId combined = lowering.combine(b, identity, identity);
   EXPECT_EQ(b.typeIdOf(identity), kernelType(b, operand.dtype));
   EXPECT_EQ(b.typeIdOf(combined), kernelType(b, graph.typeOf(node.results[0]).dtype));

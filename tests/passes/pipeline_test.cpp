@@ -215,14 +215,44 @@ TEST(Pipeline, flat_dispatch_above_the_binding_limit_runs_in_slices) {
   EXPECT_EQ(compile(oneOp("exp", 1280), options).orThrow().plan.dispatches, 2u);  // four slices in eight bindings, and two
 }
 
-TEST(Pipeline, tensor_above_the_binding_limit_is_named) {
+TEST(Pipeline, product_with_an_operand_above_the_binding_limit_binds_windows) {
   CompileOptions options;
   options.profile = program::findProfile("small_bindings").orThrow();
-  auto compiled = compile(oneOp("matmul", 1024), options);
+  options.disabled = {"splitReductions"};
+  Compiled compiled = compile(oneOp("matmul", 1024), options).orThrow();
+  ASSERT_EQ(compiled.plan.dispatches, 1u);
+  // 256 KiB in windows of 64 KiB, the other operand and the result.
+  EXPECT_EQ(std::get<program::Dispatch>(compiled.program.commands.front().action).bindings.size(), 6u);
+}
+
+size_t dispatchesOfProduct(int64_t inner, uint32_t max_loop_iterations) {
+  CompileOptions options;
+  options.profile = program::findProfile("cpu").orThrow();
+  options.profile.max_loop_iterations = max_loop_iterations;
+  Builder b;
+  auto input = [&](const char* name, std::vector<int64_t> shape) {
+    return b.make("input", {}, {{"name", std::string(name)}, {"dtype", DType::F32}, {"shape", std::move(shape)}});
+  };
+  b.output(OutputKind::Result, "y", b.make("matmul", {input("a", {3, inner}), input("b", {inner, 2})}));
+  return compile(b.take(), options).orThrow().plan.dispatches;
+}
+
+TEST(Pipeline, inner_axis_longer_than_the_loops_of_the_device_is_split) {
+  EXPECT_EQ(dispatchesOfProduct(50'021, 0), 1u);
+  EXPECT_EQ(dispatchesOfProduct(50'021, 65'535), 1u);
+  EXPECT_EQ(dispatchesOfProduct(300'007, 65'535), 2u);  // a prime: the last part is filled up
+}
+
+TEST(Pipeline, tensor_beyond_all_bindings_is_named) {
+  CompileOptions options;
+  options.profile = program::findProfile("small_bindings").orThrow();
+  auto compiled = compile(oneOp("matmul", 2047), options);
   ASSERT_FALSE(compiled.ok());
   const Diagnostic& problem = compiled.diagnostics().front();
   EXPECT_EQ(problem.code, "splitDispatches.binding");
-  EXPECT_EQ(problem.message, "tensor 'big' takes 262144 bytes and the device binds at most 65536; 'matmul' does not run in slices of it");
+  EXPECT_EQ(problem.message,
+            "tensor 'big' takes 524032 bytes and the device binds at most 65536; 'matmul' would need 10 bindings of that size and a kernel "
+            "has 8");
   EXPECT_EQ(problem.where.line, 7u);
   EXPECT_FALSE(problem.remedy.empty());
 }

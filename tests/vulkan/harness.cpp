@@ -115,7 +115,7 @@ uint64_t ProgramBuilder::arenaBytes(program::ArenaRole role) const { return prog
 
 program::ValidProgram ProgramBuilder::take() const {
   program::Program program = program_;
-  program.profile = "tests";
+  program.profile = program::unlimitedProfile("tests");
   return program::validate(std::move(program)).orThrow();
 }
 

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of the reductions in a group of kind "rows": each phase is one loop over the row.
+#pragma once
+
+#include <vector>
+
+#include "ir/graph/op_def.h"
+
+namespace lockstep::passes {
+
+struct RowPhases {
+  int64_t rows = 0, columns = 0;
+  std::vector<std::vector<graph::NodeId>> phases;  ///< reductions that need only values of the phases before
+  std::vector<size_t> phase_of;                    ///< by node: the phase after which its value is known; 0 = before the first
+  std::vector<size_t> row_results, full_results;   ///< outputs with one value per row, and with one per element
+
+  /// Loops over the row that the kernel runs one after the other.
+  [[nodiscard]] size_t loops() const { return phases.size() + (full_results.empty() ? 0 : 1); }
+};
+
+RowPhases findRowPhases(const graph::Graph& body);
+
+}  // namespace lockstep::passes
