@@ -71,6 +71,7 @@ ForwardResult Forward::run(const Batch& batch, RunOptions options, std::source_l
   std::lock_guard turn(impl_->turn);
   return detail::atCall(where, impl_->request.where, [&] {
     auto session = impl_->program({detail::matchBatch(impl_->request.inputs, batch).extent, options.captures});
+    session->checkIndices(batch, fmt::format("run {}", impl_->runs + 1));
     const std::vector<std::byte> arena =
         session->run(session->encode(batch, {detail::randomKey(impl_->request.seed, kForwardStream | ++impl_->runs)}));
     if (std::optional<Diagnostic> wrong = session->wrongIndex(arena, fmt::format("run {}", impl_->runs))) throw Error(std::move(*wrong));

@@ -87,6 +87,7 @@ FunctionResult Function::operator()(const Batch& batch, std::source_location whe
   std::lock_guard turn(impl_->turn);
   return detail::atCall(where, impl_->where, [&] {
     auto session = impl_->program(detail::matchBatch(impl_->spec.inputs, batch).extent);
+    session->checkIndices(batch, fmt::format("call {}", impl_->calls + 1));
     const std::vector<std::byte> arena = session->run(session->encode(batch, {detail::randomKey(impl_->spec.seed, ++impl_->calls)}));
     session->printOutputs(arena, fmt::format("call {}", impl_->calls), impl_->spec.print);
     if (std::optional<Diagnostic> wrong = session->wrongIndex(arena, fmt::format("call {}", impl_->calls))) throw Error(std::move(*wrong));

@@ -39,7 +39,9 @@ struct BatchItem {
   BatchItem(std::string_view input, Range&& values) : name(input) {
     using Element = std::ranges::range_value_t<Range>;
     constexpr bool right_type = kIsElement<Element>, in_one_piece = std::ranges::contiguous_range<Range>;
-    static_assert(right_type, "a batch takes vectors, arrays and spans of float, int32_t or uint32_t: convert the values, as in std::vector<float>(v.begin(), v.end())");
+    static_assert(right_type,
+                  "a batch takes vectors, arrays and spans of float, int32_t or uint32_t: convert the values, as in "
+                  "std::vector<float>(v.begin(), v.end())");
     static_assert(in_one_piece || !right_type, "a batch takes values in one piece: a std::vector, std::array or std::span");
     if constexpr (!right_type || !in_one_piece) {
       return;

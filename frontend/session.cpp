@@ -64,8 +64,7 @@ Session::Session(graph::Graph traced, passes::CompileOptions options, std::share
   auto valid = program::validate(std::move(compiled.program));
   if (!valid) internalError(fmt::format("the compiler made an invalid program:\n{}", toString(valid.diagnostics())));
   program_ = std::make_unique<program::ValidProgram>(std::move(*valid));
-  // The pass may be left out.
-  if (std::ranges::find((*program_)->outputs, graph::OutputKind::Check, &program::Port::kind) != (*program_)->outputs.end())
+  if (options.check_indices && std::ranges::find(options.disabled, "checkIndices") == options.disabled.end())
     checks_ = passes::findIndexChecks(traced_);
   if (!options.dump_directory.empty()) (void)dumpKernels(options.dump_directory, *program_, *device.backend).orThrow();
   if (program::ArenaId input = (*program_)->findArena(ArenaRole::Input); input.valid()) input_bytes_ = (**program_)[input].size;
@@ -93,6 +92,8 @@ void Session::declareStates(const graph::Graph& graph) {
     arenas_.emplace(buffer.name, std::move(memory));
   }
 }
+
+void Session::checkIndices(const Batch& batch, std::string_view when) const { checkGivenIndices(traced_, checks_, batch, when); }
 
 std::vector<std::byte> Session::encode(const Batch& batch, const StepValues& values) const {
   MatchedBatch matched = matchBatch(inputs_, batch);
@@ -144,6 +145,7 @@ std::optional<Diagnostic> Session::wrongIndex(const std::vector<std::byte>& aren
     return value;
   };
   for (size_t i = 0; i < checks_.size(); ++i) {
+    if (passes::isGiven(traced_, checks_[i])) continue;
     if (const int32_t row = read(passes::indexRowName(i)); row != passes::kNoRow)
       return describeWrongIndex(traced_, checks_[i], row, read(passes::indexValueName(i)), when);
   }

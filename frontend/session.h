@@ -39,6 +39,10 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
+  /// Error "batch.index" where an index of the batch is outside of its range; the batch may be that of several runs. `when` ends its
+  /// message
+  /// ("step 5").
+  void checkIndices(const Batch& batch, std::string_view when) const;
   /// The bytes of the Input arena for one step. Errors of matchBatch(); nothing is submitted then.
   [[nodiscard]] std::vector<std::byte> encode(const Batch& batch, const StepValues& values) const;
   /// What encode() was given, without inputs that the program does not read.
@@ -54,7 +58,7 @@ class Session {
   [[nodiscard]] uint64_t outputBytes() const;
   /// Gives each ls::print of a step to `print`, or to stderr; `when` begins the line.
   void printOutputs(const std::vector<std::byte>& arena, std::string_view when, const PrintFunction& print) const;
-  /// The first index of a step that is outside of its range, as Error "step.index"; `when` ends its message ("step 5").
+  /// The first index that a step computed and that is outside of its range, as Error "step.index".
   [[nodiscard]] std::optional<Diagnostic> wrongIndex(const std::vector<std::byte>& arena, std::string_view when) const;
   /// The values of one output kind in a step's Output arena, in the order of the program.
   [[nodiscard]] std::vector<HostTensor> outputs(const std::vector<std::byte>& arena, graph::OutputKind kind) const;
@@ -72,7 +76,7 @@ class Session {
   ArenaSet arenas_;  ///< those of the program
   std::vector<InputSpec> inputs_;
   graph::Graph traced_;
-  std::vector<passes::IndexCheck> checks_;  ///< that the program makes
+  std::vector<passes::IndexCheck> checks_;  ///< empty where nobody asks
   passes::PlanSummary plan_;
   std::vector<passes::CommandWork> work_;
   std::vector<passes::PassRecord> passes_;

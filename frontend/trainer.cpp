@@ -143,7 +143,8 @@ uint64_t Trainer::Impl::enqueue(size_t count, const std::function<Batch(size_t)>
   ticket.captures = options.captures;
   for (size_t i = 0; i < count; ++i) ticket.rates.push_back(rateAt(optimizer.lr, static_cast<int64_t>(ticket.first_step + i)));
   for (size_t i = 0; i < count; ++i) {
-    const std::vector<Batch> runs = detail::microBatches(batch(i), inputs, accumulate);
+    const Batch whole = batch(i);
+    const std::vector<Batch> runs = detail::microBatches(whole, inputs, accumulate);
     const int64_t extent = detail::matchBatch(inputs, runs.front()).extent;
     if (i == 0) {
       ticket.extent = extent;
@@ -159,6 +160,7 @@ uint64_t Trainer::Impl::enqueue(size_t count, const std::function<Batch(size_t)>
       reject("batch.extent", fmt::format("the dynamic extent is {} in the first step and {} in a later one", ticket.extent, extent),
              "steps of one call run the same program; make one call an extent");
     }
+    ticket.session->checkIndices(whole, fmt::format("step {}", step + i + 1));
     for (size_t run = 0; run < runs.size(); ++run) {
       const detail::StepValues values = stepValues(step + i + 1, static_cast<int64_t>(run));
       ticket.inputs.push_back(ticket.session->encode(runs[run], values));
@@ -226,7 +228,7 @@ std::vector<StepResult> Trainer::Impl::wait(uint64_t id) {
       std::optional<Diagnostic> wrong = ticket.session->wrongIndex(own[run], when);
       if (!wrong) continue;
       result.loss = std::numeric_limits<float>::quiet_NaN();
-      result.failure = StepFailure{FailureKind::Index, {std::move(*wrong)}, {}};
+      result.failure = StepFailure{FailureKind::Index, {std::move(*wrong)}, {}, ExitCode::BadInput};
     }
   }
   const auto isFinite = [](const StepResult& result) { return std::isfinite(result.loss) && std::isfinite(result.grad_norm.value_or(0)); };
@@ -334,6 +336,7 @@ StepProfile Trainer::Impl::profile(const Batch& batch) {
   auto session = program({detail::matchBatch(inputs, runs.front()).extent, false});
   StepProfile profile;
   const Clock::time_point begun = Clock::now();
+  session->checkIndices(batch, fmt::format("step {}", step + 1));
   std::vector<std::vector<std::byte>> encoded;
   for (size_t run = 0; run < runs.size(); ++run) {
     const detail::StepValues values = stepValues(step + 1, static_cast<int64_t>(run));

@@ -65,6 +65,15 @@ ValueId sourceOf(const Graph& graph, ValueId index) {
   }
 }
 
+/// Whether a gradient that an output depends on uses this index again.
+bool isOfGradient(const Graph& graph, const std::vector<bool>& used, ValueId index) {
+  return std::ranges::any_of(graph.body().nodes, [&](NodeId id) {
+    const Node& node = graph[id];
+    return used[id.index()] && node.attributes.find("of_gradient") != nullptr &&
+           sourceOf(graph, node.operands[0]) == sourceOf(graph, index);
+  });
+}
+
 bool isInside(const std::optional<IntegerRange>& known, const IndexUse& wanted) {
   return known && known->lo >= 0 && known->hi < wanted.extent;
 }
@@ -77,9 +86,11 @@ std::vector<IndexCheck> findIndexChecks(const Graph& graph) {
   std::vector<IndexCheck> checks;
   for (NodeId id : graph.body().nodes) {
     const Node& node = graph[id];
-    if (node.op->index == nullptr || !used[id.index()]) continue;
+    if (node.op->index == nullptr) continue;
     IndexCheck check{{}, id, node.op->index(graph, node)};
     const ValueId operand = node.operands[check.range.operand];
+    // A loss may be there for its gradient alone.
+    if (!used[id.index()] && !isOfGradient(graph, used, operand)) continue;
     check.index = sourceOf(graph, operand);
     if (check.range.ignored && !std::in_range<int32_t>(*check.range.ignored)) check.range.ignored.reset();  // no element is it
     if (!check.index.valid() || isInside(ranges[operand.index()], check.range)) continue;
@@ -91,6 +102,8 @@ std::vector<IndexCheck> findIndexChecks(const Graph& graph) {
   return checks;
 }
 
+bool isGiven(const Graph& graph, const IndexCheck& check) { return *graph.definition(check.index).op->name == "input"; }
+
 std::string indexRowName(size_t number) { return fmt::format("index.{}.row", number); }
 std::string indexValueName(size_t number) { return fmt::format("index.{}.value", number); }
 
@@ -101,6 +114,7 @@ Result<Graph> checkIndices(const Graph& graph) {
   Builder b(graph);
   for (size_t i = 0; i < checks.size(); ++i) {
     const IndexCheck& check = checks[i];
+    if (isGiven(graph, check)) continue;
     b.setLocation(graph[check.user].location);
     const int64_t count = graph.shapeOf(check.index).elementCount();
     const ValueId index = b.reshape(check.index, Shape{count});

@@ -19,20 +19,22 @@ struct IndexCheck {
   graph::IndexUse range;  ///< what is right
 };
 
-/// What checkIndices checks, in its order: the operands that ops name as indices (OpDef::index) and that an output depends on, each index
-/// and range once. Left out are those that cannot be wrong (OpDef::range: constants, arange, argmax, ...) and those that a gradient takes
-/// over from the forward computation.
+/// What may be wrong, in the order of the graph: the operands that ops name as indices (OpDef::index) and that an output depends on, each
+/// index and range once. Left out are those that cannot be wrong (OpDef::range: constants, arange, argmax, ...) and those that a gradient
+/// takes over from the forward computation.
 std::vector<IndexCheck> findIndexChecks(const graph::Graph& graph);
+/// Whether the elements are those of an input. Whoever gives the input can look at them before the program runs, which costs it nothing.
+bool isGiven(const graph::Graph& graph, const IndexCheck& check);
 
-/// The outputs of check `number`, i32[] each: the row-major position of the first element that is outside, kNoRow if there is none; and
-/// that element (any number if there is none).
+/// The outputs of check `number` of findIndexChecks(), i32[] each: the row-major position of the first element that is outside, kNoRow if
+/// there is none; and that element (any number if there is none).
 std::string indexRowName(size_t number);
 std::string indexValueName(size_t number);
 bool isIndexRow(std::string_view output);
 inline constexpr int32_t kNoRow = std::numeric_limits<int32_t>::max();
 
-/// Adds outputs of kind `check` that say which index is outside of its range first, and what it is. They depend on indices alone, so they
-/// run beside the first levels of a program.
+/// Adds outputs of kind `check` for the indices that the program computes: which one is outside of its range first, and what it is. They
+/// depend on indices alone, so they run beside the other levels of a program.
 ///   %y = embedding %table, %idx   =>   ... %7 = reduce_min %6 ...  %9 = take_along_axis %idx, %8
 ///                                      output check "index.0.row" %7 / output check "index.0.value" %9
 /// Never fails.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -12,12 +13,6 @@ namespace {
 Result<std::vector<TensorType>> infer(const InferContext& c) {
   return std::vector{TensorType{c.attributes.get<DType>("dtype"), c.operands[0].shape}};
 }
-
-/// What the integer types hold, lowest and highest.
-struct Range {
-  double lo, hi;
-};
-Range rangeOf(DType dtype) { return dtype == DType::I32 ? Range{-0x1p31, 0x1p31 - 1} : Range{0, 0x1p32 - 1}; }
 
 std::vector<ValueId> gradient(const GradientContext& g) {
   bool is_float = g.builder.typeOf(g.operands[0]).dtype == DType::F32 && g.builder.typeOf(g.results[0]).dtype == DType::F32;
@@ -35,7 +30,7 @@ kernel::ValueId emit(ElementEmitter& e) {
   kernel::TypeTable& types = e.builder().types();
   Lanes::Id converted = e.builder().convert(types.scalarOrVector(types[kernelType(e.builder(), to)].scalar, e.width()), x);
   if (from != DType::F32) return converted;
-  double highest = rangeOf(to).hi;
+  const double highest = static_cast<double>(rangeOf(to)->hi);
   Lanes::Id limit = laneConstant(e, to, highest), zero = laneConstant(e, to, 0);
   Lanes::Id above = m.make(kernel::Op::Ge, {x, m.number(highest + 1)});
   Lanes::Id saturated = m.select(above, limit, converted);
@@ -49,8 +44,8 @@ std::vector<Tensor> evaluateCast(const EvaluateContext& c) {
     if (to == DType::Bool) {
       value = value != 0 ? 1 : 0;
     } else if (to != DType::F32 && from == DType::F32) {
-      Range range = rangeOf(to);
-      value = std::isnan(value) ? 0 : std::trunc(value < range.lo ? range.lo : value > range.hi ? range.hi : value);
+      const double lo = static_cast<double>(rangeOf(to)->lo), hi = static_cast<double>(rangeOf(to)->hi);
+      value = std::isnan(value) ? 0 : std::trunc(std::clamp(value, lo, hi));
     } else if (to == DType::I32 && value >= 0x1p31) {
       value -= 0x1p32;
     } else if (to == DType::U32 && value < 0) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "ir/ops/indexing.h"
 #include "ir/ops/random.h"
 
 namespace lockstep::graph {

@@ -23,7 +23,9 @@ struct Program {
     return b.make("input", {}, {{"name", name}, {"dtype", dtype}, {"shape", std::move(shape)}});
   }
   /// The rows of the table at `places`, as an output.
-  void look(ValueId places) { b.output(OutputKind::Result, "y" + std::to_string(b.graph().outputs.size()), b.make("embedding", {table, places})); }
+  void look(ValueId places) {
+    b.output(OutputKind::Result, "y" + std::to_string(b.graph().outputs.size()), b.make("embedding", {table, places}));
+  }
   ValueId integer(double value, const Shape& shape) { return b.constant(value, TensorType{kInteger, shape}); }
   std::vector<IndexCheck> checks() { return findIndexChecks(b.graph()); }
 };
@@ -98,12 +100,15 @@ TEST(CheckIndices, what_may_be_wrong_is_checked) {
 }
 
 /// Row and value of check 0 for this index.
-std::pair<double, double> firstWrong(const std::vector<double>& index, const Attributes& attributes = {{"reduction", std::string("mean")}}) {
+std::pair<double, double> firstWrong(const std::vector<double>& index,
+                                     const Attributes& attributes = {{"reduction", std::string("mean")}}) {
   Builder b;
   auto input = [&](const std::string& name, DType dtype, std::vector<int64_t> shape) {
     return b.make("input", {}, {{"name", name}, {"dtype", dtype}, {"shape", std::move(shape)}});
   };
-  const ValueId logits = input("logits", kFloat, {5, 3}), labels = input("labels", kInteger, {5});
+  const ValueId logits = input("logits", kFloat, {5, 3}), given = input("labels", kInteger, {5});
+  // The program's own numbers.
+  const ValueId labels = b.mul(given, b.constant(1, TensorType{kInteger, Shape{5}}));
   b.output(OutputKind::Result, "y", b.make("cross_entropy", {logits, labels}, attributes));
   Graph checked = checkIndices(b.graph()).orThrow();
   EXPECT_TRUE(validate(checked).ok());
@@ -129,6 +134,15 @@ TEST(CheckIndices, gives_the_first_row_and_its_value) {
   EXPECT_EQ(firstWrong({0, -100, 2, -1, 1}, ignoring), Pair(3, -1));
   // An ignored number that no element can be.
   EXPECT_EQ(firstWrong({0, -100, 2, -1, 1}, {{"reduction", std::string("mean")}, {"ignore_index", int64_t{1} << 40}}), Pair(1, -100));
+}
+
+TEST(CheckIndices, whoever_gives_an_index_looks_at_it) {
+  Program p;
+  p.look(p.b.reshape(p.index, Shape{10}));
+  const std::vector<IndexCheck> checks = p.checks();
+  ASSERT_EQ(checks.size(), 1u);
+  EXPECT_TRUE(isGiven(p.b.graph(), checks[0]));
+  EXPECT_EQ(checkIndices(p.b.graph()).orThrow(), p.b.graph());
 }
 
 TEST(CheckIndices, nothing_is_added_where_nothing_is_checked) {
