@@ -30,7 +30,7 @@ struct FunctionSpec {
   std::vector<std::string> disable = {};  ///< optional passes to leave out
   PrintFunction print = {};               ///< gets the lines of ls::print; absent: stderr
   size_t cached_programs = 8;             ///< dynamic extents whose programs are kept
-  bool check_indices = true;              ///< an index outside of its range is Error "step.index"; else it reads 0 and adds nothing
+  bool check_indices = true;              ///< an index outside of its range is an error; else it reads 0 and adds nothing
 };
 
 struct FunctionResult {

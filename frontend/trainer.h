@@ -149,7 +149,7 @@ struct CompileSpec {
   size_t cached_programs = 8;   ///< programs for other dynamic extents and captures that are kept
   PrintFunction print = {};     ///< gets the lines of ls::print; absent: stderr
   bool find_non_finite = true;  ///< when a loss is not finite, run once more to find where that began
-  bool check_indices = true;    ///< a label or index outside of its range fails the step ("step.index"); else it adds 0
+  bool check_indices = true;    ///< a label or index outside of its range is an error; else it adds 0
   std::function<std::unique_ptr<Model>()> make = {};  ///< for models without a default constructor
 };
 

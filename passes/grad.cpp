@@ -18,10 +18,12 @@ struct State {
   Builder& builder;
   std::vector<ValueId> cotangents;  // by value; invalid = nothing flows back
   std::vector<NodeId> stops{};      // by value: what stops the way from it to an output; invalid = nothing
+  std::vector<NodeId> unknown{};    // by value: the op on such a way whose gradient nobody has given
   std::vector<bool> crosses{};      // by value that is no f32: an output depends on it
   std::vector<bool> recomputed{};   // by value: its gradient flows elsewhere, through nodes that repeat those that make it
 
-  State(Builder& b, size_t values) : builder(b), cotangents(values), stops(values), crosses(values, false), recomputed(values, false) {}
+  State(Builder& b, size_t values)
+      : builder(b), cotangents(values), stops(values), unknown(values), crosses(values, false), recomputed(values, false) {}
 
   void accumulate(ValueId value, ValueId cotangent) {
     ValueId& sum = cotangents[value.index()];
@@ -68,6 +70,11 @@ struct State {
       for (size_t i = 0; i < node.results.size(); ++i) recomputed[node.operands[i].index()] = true;
     }
     for (ValueId operand : node.operands) {
+      NodeId& by = unknown[operand.index()];
+      if (crossed && none != nullptr && none->is_unknown && isFloat(operand)) by = id;
+      for (ValueId result : node.results) {
+        if (!by.valid() && isFloat(operand)) by = unknown[result.index()];
+      }
       if (crossed || (repeated && !isFloat(operand))) cross(operand, id);
       if (repeated && !crossed) recomputed[operand.index()] = true;
       for (ValueId result : node.results) {
@@ -158,16 +165,19 @@ AppendedGradients appendGradients(Builder& builder, std::span<const ValueId> out
   AppendedGradients gradients;
   for (ValueId value : wrt) {
     gradients.values.push_back(state.cotangents[value.index()]);
-    gradients.stops.push_back(gradients.values.back().valid() ? NodeId() : state.stops[value.index()]);
+    const NodeId unknown = state.unknown[value.index()];
+    gradients.stops.push_back(unknown.valid() || gradients.values.back().valid() ? unknown : state.stops[value.index()]);
   }
   return gradients;
 }
 
 Diagnostic describeStop(const Graph& graph, std::string_view what, NodeId stop) {
   const Node& node = graph[stop];
-  const bool written = std::holds_alternative<KernelLowering>(*node.op->lower);
+  const auto* none = std::get_if<NotDifferentiable>(&*node.op->gradient);
+  const bool written = none != nullptr && none->is_unknown;
   return {.code = "grad.C5",
-          .message = fmt::format("{} no gradient: {} stops it ({})", what, describeOp(node), reasonOf(graph, node)),
+          .message = fmt::format(fmt::runtime(written ? "{} no gradient through {} ({})" : "{} no gradient: {} stops it ({})"), what,
+                                 describeOp(node), reasonOf(graph, node)),
           .where = node.location == 0 ? Location{} : graph.locations[node.location - 1],
           .notes = {},
           .remedy = written ? "give the kernel a .gradient, or say that it has none with stop_gradient"

@@ -24,14 +24,15 @@ struct GradConfig {
 ///
 /// An op that is not differentiable stops the gradient, and so does one whose result is no f32. That is ordinary where the leaf reaches the
 /// loss in another way, too: a comparison that chooses the branch of a `where`, the argmax of an accuracy. It is the error grad.C5, which
-/// names the op that is nearest to the loss, when a leaf gets no gradient and is stopped on at least one of its ways. Not an error are
+/// names the op that is nearest to the loss, when a leaf gets no gradient and is stopped on at least one of its ways; or when one of its ways
+/// leads through an op that has a gradient which nobody has given (a kernel): then the sum over the other ways would be wrong. Not an error are
 /// zeros that are meant: a leaf that the loss does not depend on, whose ways all lead through stop_gradient or past a custom_gradient that
 /// leaves it out, or through an op whose gradient is 0 (round, sign).
 Result<graph::Graph> grad(const graph::Graph& graph, const GradConfig& config = {});
 
 struct AppendedGradients {
   std::vector<graph::ValueId> values;  ///< one a value of `wrt`; invalid where nothing flows
-  std::vector<graph::NodeId> stops;    ///< where `values` is invalid: the op that stops it; invalid where there is none, or it is meant
+  std::vector<graph::NodeId> stops;    ///< the op that stops it, where that is an error; else invalid
 };
 /// What the pass is made of: appends to the body the cotangents of `wrt` that follow from those of `outputs` (f32, one each, of equal
 /// shapes). What lies in front of `wrt` is not visited. What the gradients compare (the masks of relu, of a maximum) is a constant for

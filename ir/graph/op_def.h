@@ -92,6 +92,7 @@ using GradientFn = std::vector<ValueId> (*)(const GradientContext&);
 struct NotDifferentiable {
   std::string_view reason;  ///< what the error says when it is the only way to a parameter
   bool is_meant = false;    ///< the op is used in order to end gradients, which is no error
+  bool is_unknown = false;  ///< it has a gradient that nobody has given: the sum over other ways would be wrong without a word
 };
 using GradientFacet = std::variant<GradientFn, NotDifferentiable>;
 

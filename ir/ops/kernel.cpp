@@ -98,7 +98,7 @@ constexpr OpDef kKernelOp{
                                              {"results", AttributeKind::String, "types of the results"},
                                              {"groups", AttributeKind::Integers, "workgroups along x, y and z"}},
     .infer = infer,
-    .gradient = NotDifferentiable{"what a kernel computes is not known"},
+    .gradient = NotDifferentiable{.reason = "what a kernel computes is not known", .is_unknown = true},
     .lower = KernelLowering{},
     .alias = NoAlias{},
     .evaluate = evaluateNoLeaf,

@@ -113,9 +113,11 @@ override columns: u32;
   }
 }
 
-TEST(UserKernel, without_a_gradient_stops_it) {
+TEST(UserKernel, without_a_gradient_is_an_error_where_one_is_asked_for) {
   const Kernel plain{{.name = "cube", .source = kCube}};
-  graph::Graph graph = traced({f32(3)}, [&](const auto& in) { return grad(sum(plain({in[0]})[0] + in[0]), {in[0]})[0]; });
+  EXPECT_EQ(caught([&] { traced({f32(3)}, [&](const auto& in) { return grad(sum(plain({in[0]})[0] + in[0]), {in[0]})[0]; }); }).code,
+            "grad.C5");
+  graph::Graph graph = traced({f32(3)}, [&](const auto& in) { return grad(sum(plain({stop_gradient(in[0])})[0] + in[0]), {in[0]})[0]; });
   EXPECT_EQ(runGraph(graph, {{"a", {f32(3), {1, 2, 3}}}}, {.device = "reference"}).front().data, (std::vector<double>{1, 1, 1}));
 }
 

@@ -88,10 +88,24 @@ TEST(StoppedGradient, by_a_kernel_without_a_gradient) {
   const Kernel twice{{.name = "twice", .source = kDouble}};
   const int line = __LINE__ + 1;
   const Error error = errorOf([&](const Two& m, Tensor x) { return mean(m.b * x) + mean(twice({m.a})[0]); });
-  expectStopped(error, "parameter 'a' gets no gradient: kernel 'twice' stops it (what a kernel computes is not known)", line);
+  expectStopped(error, "parameter 'a' gets no gradient through kernel 'twice' (what a kernel computes is not known)", line);
   EXPECT_TRUE(error.diagnostics().front().remedy.starts_with("give the kernel a .gradient"));
   expectTrains([&](const Two& m, Tensor x) { return mean(m.b * x) + mean(twice({stop_gradient(m.a)})[0]); });
-  expectTrains([&](const Two& m, Tensor x) { return mean(m.a * m.b * x) + mean(twice({m.a})[0]); });
+  // Another way does not make up for what the kernel would add.
+  const int beside = __LINE__ + 1;
+  expectStopped(errorOf([&](const Two& m, Tensor x) { return mean(m.a * m.b * x) + mean(twice({m.a})[0]); }),
+                "parameter 'a' gets no gradient through kernel 'twice' (what a kernel computes is not known)", beside);
+  EXPECT_EQ(errorOf([&](const Two& m, Tensor x) { return mean(checkpoint([&] { return m.a * m.b * x + twice({m.a * x})[0]; })); }).code(),
+            "grad.C5");
+  EXPECT_EQ(errorOf([&](const Two& m, Tensor x) { return mean(m.b * x + grad(mean(m.a * m.a * x + twice({m.a})[0]), {m.a})[0]); }).code(),
+            "grad.C5");
+  expectTrains([&](const Two& m, Tensor x) { return mean(m.a * m.b * x) + mean(twice({stop_gradient(m.a)})[0]); });
+  expectTrains([&](const Two& m, Tensor x) { return mean(m.a * m.b * x) + stop_gradient(mean(twice({m.a})[0])); });
+  // What a capture alone sees is no part of the loss.
+  expectTrains([&](const Two& m, Tensor x) {
+    capture("doubled", twice({m.a})[0]);
+    return mean(m.a * m.b * x);
+  });
   const Kernel known{
       {.name = "known", .source = kDouble, .gradient = [](const BackwardCall& call) { return std::vector{2 * call.cotangents[0]}; }}};
   expectTrains([&](const Two& m, Tensor x) { return mean(m.b * x) + mean(known({m.a})[0]); });
