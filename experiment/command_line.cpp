@@ -116,13 +116,6 @@ std::string namesWithData(std::span<const Recipe> recipes) {
   return names;
 }
 
-Status checkData(std::span<const Recipe> recipes, const Recipe& recipe, const std::string& data) {
-  if (data.empty() || !recipe.data.empty()) return Success{};
-  const std::string others = namesWithData(recipes);
-  return usage("data", fmt::format("'{}' makes its own data and takes no --data", recipe.name),
-               others.empty() ? "omit --data" : fmt::format("omit --data; these take some: {}", others));
-}
-
 /// As a shell reads it back.
 std::string quoted(const std::string& word) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,+-@%";
@@ -151,6 +144,13 @@ Result<const Recipe*> findRecipe(std::span<const Recipe> recipes, const std::str
     if (!recipe.alias.empty()) names.push_back(recipe.alias);
   }
   return usage("sample", fmt::format("there is no sample '{}'", name), suggest(name, names));
+}
+
+Status checkData(std::span<const Recipe> recipes, const Recipe& recipe, const std::string& data) {
+  if (data.empty() || !recipe.data.empty()) return Success{};
+  const std::string others = namesWithData(recipes);
+  return usage("data", fmt::format("'{}' makes its own data and takes no --data", recipe.name),
+               others.empty() ? "omit --data" : fmt::format("omit --data; these take some: {}", others));
 }
 
 Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const std::string> arguments, const std::string& command,

@@ -15,6 +15,9 @@ namespace experiment {
 /// By name or alias; the failure suggests the nearest one.
 Result<const Recipe*> findRecipe(std::span<const Recipe> recipes, const std::string& name);
 
+/// Error "usage.data" for the --data of a recipe that makes its own; the remedy names those that take some.
+Status checkData(std::span<const Recipe> recipes, const Recipe& recipe, const std::string& data);
+
 /// Options as `lockstep train --help` lists them; of several recipes one is named. `command` is what comes before the arguments in help and
 /// errors ("lockstep train"), `started_as` what was typed there ("build/dev/tools/lockstep train").
 Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const std::string> arguments, const std::string& command,

@@ -14,7 +14,7 @@
 #include "frontend/io/file.h"
 #include "frontend/io/jsonl.h"
 #include "frontend/io/plot.h"
-#include "frontend/io/safetensors.h"
+#include "frontend/io/sealed.h"
 
 namespace lockstep::experiment {
 namespace {
@@ -243,9 +243,12 @@ void RunFolder::saveCheckpoint(const Trainer& trainer, const RunConfig& config, 
 
 Status RunFolder::loadCheckpoint(Trainer& trainer) const {
   const CheckpointFolder folder(path_ / kCheckpoints);
-  if (folder.resume(trainer)) return Success{};
+  if (folder.latest()) {
+    (void)folder.resume(trainer);
+    return Success{};
+  }
   const fs::path last = path_ / kLastCheckpoint;
-  if (io::readSafetensors(last).ok()) {
+  if (io::readSealed(last).ok()) {
     (void)trainer.load(last);
     return Success{};
   }
@@ -258,7 +261,7 @@ Status RunFolder::loadCheckpoint(Trainer& trainer) const {
   Failure failure = fail("folder.checkpoint", fmt::format("every checkpoint in '{}' is damaged", path_.string()), {},
                          "begin the run again in another folder");
   for (const fs::path& path : damaged) {
-    const auto read = io::readSafetensors(path);
+    const auto read = io::readSealed(path);
     if (read.ok()) continue;
     failure.diagnostics.front().notes.push_back({fmt::format("{}: {}", path.filename().string(), read.diagnostics().front().message), {}});
   }

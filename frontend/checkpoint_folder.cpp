@@ -7,7 +7,7 @@
 
 #include "frontend/at_call.h"
 #include "frontend/io/file.h"
-#include "frontend/io/safetensors.h"
+#include "frontend/io/sealed.h"
 
 namespace lockstep {
 
@@ -52,7 +52,7 @@ std::vector<std::filesystem::path> CheckpointFolder::list() const {
 std::filesystem::path CheckpointFolder::save(const Trainer& trainer, const DataCursor& cursor, std::source_location where) {
   const io::TensorFile file = trainer.checkpoint(cursor);
   const std::filesystem::path path = folder_ / fmt::format("{}{:0>{}}{}", kPrefix, file.metadata.at("lockstep.step"), kDigits, kEnding);
-  detail::atCall(where, [&] { (void)io::writeSafetensors(path, file).orThrow(); });
+  detail::atCall(where, [&] { (void)io::writeSealed(path, file).orThrow(); });
   std::vector<std::filesystem::path> old = list();
   std::erase(old, path);
   removeOldest(old, keep_last_ - 1);
@@ -61,14 +61,26 @@ std::filesystem::path CheckpointFolder::save(const Trainer& trainer, const DataC
 
 std::optional<std::filesystem::path> CheckpointFolder::latest() const {
   std::vector<std::filesystem::path> all = list();
-  auto readable = std::find_if(all.rbegin(), all.rend(), [](const auto& path) { return io::readSafetensors(path).ok(); });
+  auto readable = std::find_if(all.rbegin(), all.rend(), [](const auto& path) { return io::readSealed(path).ok(); });
   return readable == all.rend() ? std::nullopt : std::optional(*readable);
 }
 
 std::optional<DataCursor> CheckpointFolder::resume(Trainer& trainer, std::source_location where) const {
   const std::optional<std::filesystem::path> path = latest();
-  if (!path) return std::nullopt;
-  return trainer.load(*path, where);
+  if (path) return trainer.load(*path, where);
+  const std::vector<std::filesystem::path> damaged = list();
+  if (damaged.empty()) return std::nullopt;
+  Diagnostic diagnostic{.code = "checkpoint.damaged",
+                        .message = fmt::format("every checkpoint in '{}' is damaged", folder_.string()),
+                        .where = {},
+                        .notes = {},
+                        .remedy = "move them elsewhere to begin afresh"};
+  for (const std::filesystem::path& file : damaged) {
+    const auto read = io::readSealed(file);
+    if (!read) diagnostic.notes.push_back({fmt::format("{}: {}", file.filename().string(), read.diagnostics().front().message), {}});
+  }
+  detail::atCall(where, [&] { throw Error(std::move(diagnostic)); });
+  return std::nullopt;
 }
 
 }  // namespace lockstep

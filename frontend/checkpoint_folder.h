@@ -22,9 +22,11 @@ class CheckpointFolder {
   /// Writes a checkpoint, then removes those that are too many; the new one always stays. Gives its path. Error "file.write".
   std::filesystem::path save(const Trainer& trainer, const DataCursor& cursor = {},
                              std::source_location where = std::source_location::current());
-  /// The checkpoint of the highest step that can be read; damaged files are passed over.
+  /// The checkpoint of the highest step that can be read and has the checksum that it was written with; damaged files are
+  /// passed over.
   [[nodiscard]] std::optional<std::filesystem::path> latest() const;
-  /// Loads latest() and gives its cursor; nothing when there is none. Errors of Trainer::load().
+  /// Loads latest() and gives its cursor; nothing when the folder has no checkpoint. Errors of Trainer::load(), and "checkpoint.damaged" when
+  /// the folder has checkpoints and none can be read.
   std::optional<DataCursor> resume(Trainer& trainer, std::source_location where = std::source_location::current()) const;
   /// All of them, the lowest step first.
   [[nodiscard]] std::vector<std::filesystem::path> list() const;

@@ -6,7 +6,7 @@
 
 #include "frontend/at_call.h"
 #include "frontend/checkpoint.h"
-#include "frontend/io/safetensors.h"
+#include "frontend/io/sealed.h"
 #include "frontend/model_buffers.h"
 #include "frontend/optim_checks.h"
 #include "frontend/optimizer_settings.h"
@@ -133,12 +133,12 @@ DataCursor Trainer::restore(const io::TensorFile& file, std::source_location whe
 }
 
 void Trainer::save(const std::filesystem::path& path, const DataCursor& cursor, std::source_location where) const {
-  detail::atCall(where, [&] { (void)io::writeSafetensors(path, checkpoint(cursor)).orThrow(); });
+  detail::atCall(where, [&] { (void)io::writeSealed(path, checkpoint(cursor)).orThrow(); });
 }
 
 DataCursor Trainer::load(const std::filesystem::path& path, std::source_location where) {
   return detail::atCall(where, [&] {
-    const io::TensorFile file = io::readSafetensors(path).orThrow();
+    const io::TensorFile file = io::readSealed(path).orThrow();
     auto turn = impl_->enter();
     return detail::inFile(path, [&] { return impl_->restore(file); });
   });

@@ -95,6 +95,7 @@ Result<ExitCode> exploreVerb(Arguments arguments) {
   const Recipe* recipe = found.ok() ? *found : nullptr;
   ExploreFacts facts{.name = recipe != nullptr ? recipe->name : (fs::absolute(input) / "").parent_path().filename().string()};
   facts.sources = sourceFolders(sources);
+  if (recipe != nullptr) facts.known = sampleSources();
   const TemporaryFolder temporary;
   if (recipe != nullptr) compileSample(*recipe, device, temporary.path(), facts);
   LS_TRY(std::string text, exploreData(recipe != nullptr ? temporary.path() : fs::path(input), facts));

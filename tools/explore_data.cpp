@@ -246,7 +246,8 @@ class Gathering {
       if (!fs::is_regular_file(folder / file, ignored)) continue;
       if (auto text = io::readTextFile(folder / file)) return *text;
     }
-    return std::nullopt;
+    const auto known = std::ranges::find(facts_.known, file, &SourceText::file);
+    return known == facts_.known.end() ? std::nullopt : std::optional(std::string(known->text));
   }
 
   fs::path folder_;

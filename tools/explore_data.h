@@ -3,10 +3,12 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "ir/support/result.h"
+#include "tools/sample_sources.h"
 
 namespace lockstep::tools {
 
@@ -16,6 +18,7 @@ struct ExploreFacts {
   std::string device = {};                          ///< "vulkan:0 (llvmpipe)"; empty: unknown
   std::vector<double> seconds = {};                 ///< of each command of the last program; empty: not measured
   std::vector<std::filesystem::path> sources = {};  ///< folders in which the user's source files are looked for
+  std::span<const SourceText> known = {};           ///< those that are there without files
 };
 
 /// One JSON object, described in docs/explore.md. Error "explore.dump" when the folder has no stages, no program, or kernels without their

@@ -46,6 +46,7 @@ Result<Peaks> peaksOf(const DeviceInfo& device, bool remeasure) {
 
 Result<ExitCode> printProfile(const Choices& choices, ExperimentOptions options) {
   LS_TRY(const Recipe* recipe, experiment::findRecipe(examples::recipes(), choices.name));
+  LS_CHECK(experiment::checkData(examples::recipes(), *recipe, options.data));
   options.steps = recipe->steps;  // schedules are those of a whole run
   options.seed = recipe->seed;
   LS_TRY(const ChosenDevice device, chooseDevice(options.device));

@@ -72,6 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"profile sine --device nonsense", 3, "nonsense"}, Mistake{"profile sine --steps 0", 2, "usage.steps"},
         Mistake{"run x.graph --inputs no-such-file", 4, "file.read"}, Mistake{"run x.graph", 2, "usage.inputs"},
         Mistake{"train sine --no-out --data no-such-folder", 2, "usage.data: 'sine' makes its own data"},
+        Mistake{"profile sine --data no-such-folder --device reference --steps 1", 2, "usage.data: 'sine' makes its own data"},
         Mistake{"train", 2, "usage.sample"},
         Mistake{"train mnist-cnn --no-out --data no-such-folder --device reference", 4, "no-such-folder"},
         Mistake{"verify golden", 2, "usage.value"}, Mistake{"verify goldn x", 2, "did you mean 'golden'?"},

@@ -125,6 +125,9 @@ TEST_F(CliJson, outputs_fit_their_schemas) {
   const json added = json::parse(run("run k.wgsl --bind 0.0=iota:f32[4] --out 0.0=- --device reference --json").out);
   EXPECT_EQ(added["outputs"][0]["values"], json({1.5, 2.5, 3.5, 4.5}));
   EXPECT_EQ(violation(read("e.json"), readSchema("explore")), "");
+  // The command brings the lines of its samples along: this folder has none of the project's files.
+  for (const char* file : {"examples/models/mlp.cpp", "examples/models/samples.cpp"})
+    EXPECT_FALSE(json::parse(read("e.json"))["sources"][file].empty()) << file;
 }
 
 TEST_F(CliJson, training_writes_lines) {

@@ -3,7 +3,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "frontend/io/safetensors.h"
+#include "frontend/io/file.h"
+#include "frontend/io/sealed.h"
 #include "tests/frontend/trainer_fixture.h"
 
 namespace lockstep {
@@ -290,6 +291,60 @@ TEST(CheckpointFolders, last_ones_stay_and_the_newest_resumes) {
   auto other = compile<Mlp>(specFor("reference"));
   EXPECT_EQ(checkpoints.resume(other), (DataCursor{{"step", int64_t{4}}}));
   EXPECT_EQ(other.checkpoint(), trainer.checkpoint());
+}
+
+/// The file with other bits in one byte.
+void flip(const std::filesystem::path& path, size_t at) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(at));
+  const auto old = static_cast<char>(file.get());
+  file.seekp(static_cast<std::streamoff>(at));
+  file.put(static_cast<char>(old ^ 0x11));
+}
+
+TEST(Checkpoints, of_which_any_byte_has_changed_are_refused) {
+  ScratchPath path("checkpoint_flipped.safetensors");
+  auto trainer = compile<Mlp>(specFor("reference")), other = compile<Mlp>(specFor("reference"));
+  train(trainer, 0, 1);
+  trainer.save(path);
+  const io::TensorFile saved = trainer.checkpoint();
+  const size_t size = std::filesystem::file_size(path);
+  size_t refused = 0;
+  for (size_t at = 0; at < size; ++at) {
+    flip(path, at);
+    try {
+      other.load(path);
+      EXPECT_EQ(other.checkpoint(), saved) << at;  // the name of the entry, or a space of the header
+    } catch (const Error& error) {
+      ++refused;
+    }
+    flip(path, at);
+  }
+  EXPECT_GT(refused, size - 40);
+  EXPECT_NO_THROW(other.load(path));
+}
+
+TEST(CheckpointFolders, checkpoint_with_a_changed_number_is_passed_over) {
+  ScratchPath folder("folder_flipped");
+  auto trainer = compile<Mlp>(specFor("reference"));
+  CheckpointFolder checkpoints(folder);
+  train(trainer, 0, 1);
+  const std::filesystem::path good = checkpoints.save(trainer);
+  train(trainer, 1, 2);
+  const std::filesystem::path bad = checkpoints.save(trainer);
+  EXPECT_EQ(checkpoints.latest(), bad);
+  flip(bad, std::filesystem::file_size(bad) - 1);
+  EXPECT_TRUE(io::readSafetensors(bad).ok());
+  EXPECT_EQ(checkpoints.latest(), good);
+  EXPECT_EQ(caught([&] { (void)trainer.load(bad); }).code(), "safetensors.checksum");
+  // Where none is left, training must not begin anew beside them.
+  flip(good, std::filesystem::file_size(good) - 1);
+  const Error error = caught([&] { (void)checkpoints.resume(trainer); });
+  EXPECT_EQ(error.code(), "checkpoint.damaged");
+  EXPECT_EQ(error.diagnostics()[0].notes.size(), 2u);
+  std::filesystem::remove(good);
+  std::filesystem::remove(bad);
+  EXPECT_EQ(checkpoints.resume(trainer), std::nullopt);
 }
 
 TEST(CheckpointFolders, damaged_files_and_strangers_are_passed_over) {

@@ -147,7 +147,7 @@ TEST(ProgramValidate, validate_bindingAboveProfile_isRejected) {
   EXPECT_TRUE(validate(*parse(text)).ok()) << toString(validate(*parse(text)).diagnostics());
   text = replaced(text, "profile portable", "profile small_bindings");
   EXPECT_TRUE(reports(validate(*parse(text)).failure(), "program.binding", lineOf(text, "first")));
-  // The limits of a device that is not a named profile are its backend's affair.
+  // A name that is none of ours has the limits of the portable profile, unless its text says more.
   EXPECT_TRUE(validate(*parse(replaced(text, "profile small_bindings", "profile \"NVIDIA H100\""))).ok());
 }
 

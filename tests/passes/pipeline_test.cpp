@@ -215,6 +215,19 @@ TEST(Pipeline, flat_dispatch_above_the_binding_limit_runs_in_slices) {
   EXPECT_EQ(compile(oneOp("exp", 1280), options).orThrow().plan.dispatches, 2u);  // four slices in eight bindings, and two
 }
 
+TEST(Pipeline, limits_of_a_profile_are_its_own_and_not_those_of_its_name) {
+  CompileOptions options;
+  options.profile = program::findProfile("small_bindings").orThrow();
+  options.profile.max_binding_bytes = 1 << 20;
+  options.disabled = {"mergeDispatches"};
+  const Compiled compiled = compile(oneOp("exp", 1024), options).orThrow();
+  EXPECT_EQ(compiled.plan.dispatches, 1u);
+  EXPECT_EQ(compiled.program.profile.max_binding_bytes, 1u << 20);
+  EXPECT_TRUE(program::validate(compiled.program).ok());
+  options.profile.max_binding_bytes = 32 << 10;
+  EXPECT_EQ(compile(oneOp("exp", 1024), options).orThrow().plan.dispatches, 8u);
+}
+
 TEST(Pipeline, product_with_an_operand_above_the_binding_limit_binds_windows) {
   CompileOptions options;
   options.profile = program::findProfile("small_bindings").orThrow();
