@@ -4,10 +4,13 @@
 #include <algorithm>
 
 #include "backends/vulkan/spirv_emitter.h"
+#include "ir/kernel/hidden_rounds.h"
 
 namespace lockstep::vulkan {
 
 using kernel::Instruction;
+using kernel::kStoredAtOnce;
+using kernel::kUnrolledElements;
 using kernel::Op;
 using kernel::Scalar;
 using kernel::Type;
@@ -16,12 +19,6 @@ using kernel::TypeKind;
 using kernel::ValueId;
 
 namespace {
-
-/// Longer arrays are moved by a loop.
-constexpr uint32_t kUnrolledElements = 32;
-
-/// Bytes; drivers split the store of a constant into one of each scalar, and compile thousands of them for minutes.
-constexpr uint32_t kStoredAtOnce = 512;
 
 const uint32_t kWorkgroupBarrier = spv::MemorySemanticsAcquireReleaseMask | spv::MemorySemanticsWorkgroupMemoryMask;
 const uint32_t kStorageBarrier = spv::MemorySemanticsAcquireReleaseMask | spv::MemorySemanticsUniformMemoryMask;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ir/kernel/builder.h"
+#include "ir/kernel/hidden_rounds.h"
 
 namespace lockstep::kernel {
 namespace {
@@ -17,6 +18,7 @@ class Counter {
     for (const Function& function : m_.functions) passed_.push_back(loopsPassed(function.body));  // callees stand before callers
     const auto entry = static_cast<size_t>(m_.entryPoint() - m_.functions.data());
     declare(entry);
+    passed_[entry] += hiddenRounds(m_, m_.functions[entry]);
     for (size_t i = 0; i < m_.functions.size(); ++i) block(m_.functions[i].body);
     begin(entry);
     m_.capabilities.push_back(Capability::Subgroups);
@@ -24,12 +26,14 @@ class Counter {
   }
 
  private:
-  /// The loops that control flow through the block meets, those inside of others not counted: each costs a round however it is passed.
-  [[nodiscard]] uint32_t loopsPassed(BlockId id) const {
-    uint32_t count = 0;
+  /// The loops that control flow through the block meets, those inside of others not counted: each costs a round however it is passed. And
+  /// the rounds of those that only SPIR-V has.
+  [[nodiscard]] uint64_t loopsPassed(BlockId id) const {
+    uint64_t count = 0;
     for (const InstructionId each : m_[id].instructions) {
       const Instruction& x = m_[each];
       if (x.op == Op::Call) count += passed_[x.immediate];
+      count += hiddenRounds(m_, x);
       if (x.op == Op::Loop) {
         ++count;
         continue;
@@ -74,7 +78,7 @@ class Counter {
   /// The last round is paid for by whoever passes the loop; those before it are counted where they end.
   void loop(InstructionId id) {
     const Instruction& x = m_[id];
-    uint32_t rounds = 1;
+    uint64_t rounds = 1;
     for (const BlockId inner : x.blocks) rounds += loopsPassed(inner);
     loops_.push_back(x.location == 0 ? Location{} : m_.locations[x.location - 1]);
     const BlockId continuing = x.blocks[1];
@@ -82,13 +86,20 @@ class Counter {
     b_.setBlock(continuing);
     onePerSubgroup([&] {
       const ValueId count = b_.access(counts_, {b_.load(slot_)}, true);
-      const ValueId sum = b_.make(Op::Add, {b_.load(count), b_.u32(rounds)});
+      const ValueId sum = b_.make(Op::Add, {b_.load(count), b_.u32(limited(rounds))});
       b_.store(count, sum);
       b_.ifThen(b_.make(Op::Ge, {sum, b_.u32(limit_.most)}),
                 [&] { b_.makeAs(Op::AtomicMax, b_.types().u32(), {flag_, b_.u32(static_cast<uint32_t>(loops_.size()))}); });
     });
     std::vector<InstructionId>& now = m_.blocks[continuing.index()].instructions;
     now.insert(now.end(), old.begin(), old.end());
+  }
+
+  [[nodiscard]] Location firstPlace(size_t entry) const {
+    for (const InstructionId each : m_[m_.functions[entry].body].instructions) {
+      if (m_[each].location != 0) return m_.locations[m_[each].location - 1];
+    }
+    return {};
   }
 
   void begin(size_t entry) {
@@ -100,17 +111,24 @@ class Counter {
     const std::vector<InstructionId> old = std::exchange(m_.blocks[body.index()].instructions, {});
     b_.setBlock(body);
     b_.store(slot_, b_.make(Op::Div, {lane, b_.u32(limit_.lanes)}));
-    onePerSubgroup([&] { b_.store(b_.access(counts_, {b_.load(slot_)}, true), b_.u32(passed_[entry])); });
+    onePerSubgroup([&] { b_.store(b_.access(counts_, {b_.load(slot_)}, true), b_.u32(limited(passed_[entry]))); });
+    if (passed_[entry] >= limit_.most) {
+      loops_.push_back(firstPlace(entry));
+      onePerSubgroup([&] { b_.makeAs(Op::AtomicMax, b_.types().u32(), {flag_, b_.u32(static_cast<uint32_t>(loops_.size()))}); });
+    }
     std::vector<InstructionId>& now = m_.blocks[body.index()].instructions;
     now.insert(now.end(), old.begin(), old.end());
   }
+
+  /// As a number that the counter can hold beside the limit.
+  [[nodiscard]] uint32_t limited(uint64_t rounds) const { return static_cast<uint32_t>(std::min<uint64_t>(rounds, limit_.most)); }
 
   void onePerSubgroup(const std::function<void()>& then) { b_.ifThen(b_.makeAs(Op::SubgroupElect, b_.types().boolean(), {}), then); }
 
   Builder b_;
   Module& m_;
   const RoundLimit limit_;
-  std::vector<uint32_t> passed_;  ///< by function: loops that a call passes
+  std::vector<uint64_t> passed_;  ///< by function: rounds that a call makes without those that loops count
   std::vector<Location> loops_;
   uint32_t binding_ = 0;
   ValueId flag_, counts_, slot_;

@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "ir/kernel/hidden_rounds.h"
 #include "ir/kernel/value_ranges.h"
 
 namespace lockstep::kernel {
@@ -45,7 +46,7 @@ class Counter {
       return callee.most;
     }
     if (x.op == Op::Loop) return loop(id);
-    uint64_t rounds = 0;
+    uint64_t rounds = hiddenRounds(m_, x);
     for (size_t i = 0; i < x.blocks.size(); ++i) {
       const size_t before = ranges_.mark();
       if (x.op == Op::If) ranges_.assume(x.operands[0], i == 0);
@@ -105,7 +106,9 @@ LoopRounds loopRounds(const Module& module, const Function& entry, uint64_t unro
     counted.push_back(Counter(module, counted, unrolled).count(function));
     if (&function == &entry) break;
   }
-  return counted.back();
+  LoopRounds& rounds = counted.back();
+  if (entry.workgroup_size) rounds.most = sum(rounds.most, hiddenRounds(module, entry));
+  return rounds;
 }
 
 }  // namespace lockstep::kernel

@@ -108,5 +108,47 @@ TEST(LoopRounds, loop_without_a_counter_is_unbounded_and_named) {
   EXPECT_TRUE(rounds.unbounded.valid());
 }
 
+TEST(LoopRounds, what_spirv_clears_and_moves_by_loops_counts) {
+  // A local array of 400 bytes is cleared at once, one of 800 by a loop.
+  EXPECT_EQ(roundsOf([](Builder& b, ValueId) { b.var(b.types().array(b.types().u32(), 100), "few"); }).most, 0u);
+  EXPECT_EQ(roundsOf([](Builder& b, ValueId) { b.var(b.types().array(b.types().u32(), 200), "many"); }).most, 201u);
+  EXPECT_EQ(roundsOf([](Builder& b, ValueId) {
+              range(b, b.u32(0), 10, 1, [&](ValueId) { b.var(b.types().array(b.types().array(b.types().u32(), 200), 3), "nested"); });
+            }).most,
+            10u * (1u + 3u * 202u + 1u) + 1u);
+  const auto copies = [](uint32_t count) {
+    return roundsOf([&](Builder& b, ValueId) {
+             const ValueId from = b.global({.name = "from",
+                                            .value = {},
+                                            .type = b.types().array(b.types().u32(), count),
+                                            .space = AddressSpace::Storage,
+                                            .access = Access::ReadWrite,
+                                            .group = 0,
+                                            .binding = 7,
+                                            .initializer = {}});
+             b.store(from, b.load(from));
+           })
+        .most;
+  };
+  EXPECT_EQ(copies(32), 0u);
+  EXPECT_EQ(copies(33), 68u);
+  const auto zeroed = [](bool zero) {
+    return roundsOf([&](Builder& b, ValueId) {
+             b.global({.name = "scratch",
+                       .value = {},
+                       .type = b.types().array(b.types().u32(), 1000),
+                       .space = AddressSpace::Workgroup,
+                       .access = Access::ReadWrite,
+                       .group = 0,
+                       .binding = 0,
+                       .initializer = {},
+                       .zero_initialized = zero});
+           })
+        .most;
+  };
+  EXPECT_EQ(zeroed(false), 0u);
+  EXPECT_EQ(zeroed(true), (1000u + 63u) / 64u + 1u);
+}
+
 }  // namespace
 }  // namespace lockstep::kernel

@@ -9,9 +9,8 @@ namespace {
 using Loops = VulkanTest;
 
 /// out[lane] = the rounds of a loop that `continuing` moves to a bound read from memory, around `inner`.
-std::string counting(const std::string& inner) {
-  return R"(lockstep.kernel 1
-var @n: array<u32, 8> {access = read, binding = 0, group = 0, space = storage}
+std::string counting(const std::string& inner, const std::string& globals = "") {
+  return "lockstep.kernel 1\n" + globals + R"(var @n: array<u32, 8> {access = read, binding = 0, group = 0, space = storage}
 var @out: array<u32, 8> {access = read_write, binding = 1, group = 0, space = storage}
 fn @main(%lane: u32 {builtin = local_invocation_index}) {workgroup_size = [8, 1, 1]} {
   %0: ptr<storage, u32> = access @n, %lane
@@ -81,6 +80,22 @@ TEST_F(Loops, arms_of_a_condition_add_up) {
   EXPECT_EQ(status.diagnostics().front().code, "device.loop_limit");
   must(run(counting(arms), 30'000, out));
   EXPECT_EQ(out, Words(8, 30'000));
+}
+
+TEST_F(Loops, that_clear_memory_add_up) {
+  // 7000 numbers are cleared by 8 invocations in 875 rounds, before anything that the text says.
+  const std::string scratch = "var @scratch: array<u32, 7000> {space = workgroup}\n";
+  const std::string use = "  %2: ptr<workgroup, u32> = access @scratch, %lane\n  %3: u32 = load %2\n  store %sum, %3\n";
+  Words out;
+  must(run(counting(use + loop("1"), scratch), 64'600, out));
+  EXPECT_EQ(out, Words(8, 64'600));
+  const Status status = run(counting(use + loop("1"), scratch), 65'400, out);
+  EXPECT_EQ(status.ok(), !hasLimit());
+  if (status.ok()) {
+    EXPECT_EQ(out, Words(8, 65'400));
+  } else {
+    EXPECT_EQ(status.diagnostics().front().code, "device.loop_limit");
+  }
 }
 
 }  // namespace
