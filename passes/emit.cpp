@@ -154,7 +154,11 @@ kernel::ValueId combineLanes(kernel::Builder& b, const graph::ReduceLowering& re
   for (int64_t half = lanes / 2; half > 0; half /= 2) {
     b.ifThen(b.make(Op::Lt, {lane, b.u32(static_cast<uint32_t>(half))}), [&] {
       kernel::ValueId other = b.make(Op::Add, {invocation, b.u32(static_cast<uint32_t>(half * stride))});
-      b.store(slot(invocation), reduce.combine(b, b.load(slot(invocation)), b.load(slot(other))));
+      // One statement each: the order of arguments is the compiler's choice.
+      const kernel::ValueId theirs = b.load(slot(other));
+      const kernel::ValueId own = b.load(slot(invocation));
+      const kernel::ValueId both = reduce.combine(b, own, theirs);
+      b.store(slot(invocation), both);
     });
     b.makeVoid(Op::WorkgroupBarrier);
   }

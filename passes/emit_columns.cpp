@@ -70,7 +70,8 @@ Result<kernel::Module> emitColumns(const EmitQuery& query) {
     for (size_t i = 0; i < reduces.size(); ++i) {
       const graph::Node& node = body[reduces[i]];
       const auto& reduce = std::get<ReduceLowering>(*node.op->lower);
-      b.store(accumulators[i], reduce.combine(b, b.load(accumulators[i]), emitter.value(node.operands[0], position)));
+      const kernel::ValueId element = emitter.value(node.operands[0], position);
+      b.store(accumulators[i], reduce.combine(b, b.load(accumulators[i]), element));
     }
     emitter.popScope();
   });

@@ -118,8 +118,10 @@ struct State {
     b.store(b.access(partial, {lane}, true), b.load(sum));
     b.makeVoid(Op::WorkgroupBarrier);
     b.ifThen(b.make(Op::Eq, {part, b.u32(0)}), [&] {
-      b.forRange(add(lane, u32(apart)), u32(lanes), u32(apart), "other",
-                 [&](kernel::ValueId other) { b.store(sum, lowering.combine(b, b.load(sum), b.load(b.access(partial, {other}, true)))); });
+      b.forRange(add(lane, u32(apart)), u32(lanes), u32(apart), "other", [&](kernel::ValueId other) {
+        const kernel::ValueId element = b.load(b.access(partial, {other}, true));
+        b.store(sum, lowering.combine(b, b.load(sum), element));
+      });
     });
   }
 
