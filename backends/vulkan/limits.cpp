@@ -62,6 +62,16 @@ Status checkKernel(const std::string& name, const kernel::Module& module, const 
   return Success{};
 }
 
+/// lavapipe numbers the workgroups of a dispatch in 32 bits and leaves out what is beyond; a CPU would take hours for so many.
+uint64_t mostWorkgroups(const DeviceFacts& facts) {
+  return facts.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? UINT32_MAX : UINT64_MAX;
+}
+
+uint64_t workgroupsOf(const program::Dispatch& dispatch) {
+  const uint64_t plane = uint64_t{dispatch.groups[0]} * dispatch.groups[1];
+  return dispatch.groups[2] != 0 && plane > UINT64_MAX / dispatch.groups[2] ? UINT64_MAX : plane * dispatch.groups[2];
+}
+
 Status checkDispatch(const std::string& name, const program::Dispatch& dispatch, const program::Program& program,
                      const DeviceFacts& facts) {
   const VkPhysicalDeviceLimits& limits = facts.properties.limits;
@@ -70,6 +80,7 @@ Status checkDispatch(const std::string& name, const program::Dispatch& dispatch,
       {"workgroups in x", dispatch.groups[0], groups[0]},
       {"workgroups in y", dispatch.groups[1], groups[1]},
       {"workgroups in z", dispatch.groups[2], groups[2]},
+      {"workgroups in all", workgroupsOf(dispatch), mostWorkgroups(facts)},
       {"storage buffers", dispatch.bindings.size(),
        std::min({limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources})},
   };

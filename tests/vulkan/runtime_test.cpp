@@ -317,6 +317,10 @@ TEST_F(Runtime, limits_are_checked_before_the_driver_sees_them) {
   ASSERT_FALSE(grid.ok());
   EXPECT_EQ(codeOf(grid.failure()), "vulkan.limit");
   EXPECT_TRUE(compileKernel("", "[1, 1, 1]", {1, 1, 1}).ok());
+  // Each dimension is within its limit.
+  const uint32_t most = profile.max_groups_per_dimension;
+  const bool cpu = device()->device().kind == DeviceKind::CpuDriver;
+  EXPECT_EQ(compileKernel("", "[1, 1, 1]", {most, most, most}).ok(), !cpu);
 }
 
 TEST_F(Runtime, profile_tells_the_device) {
