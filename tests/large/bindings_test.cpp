@@ -33,7 +33,8 @@ TEST(LargeBindings, nightly_other_plans) {
   if (!nightly()) GTEST_SKIP() << "LOCKSTEP_NIGHTLY is not set";
   expectSameGradients([](Leaves& x) { return embedding(x.values({5'000'011, 7}), x.numbers({1009}, 5'000'011)); });
   expectSameValue([](Leaves& x) { return cumsum(x.values({40'000'003}), 0); });
-  expectSameGradients([](Leaves& x) { return sum(concat({x.values({17'000'027}), x.values({19'000'013})}, 0)); });
+  // Of positive numbers: those of both signs have a sum near 0, whose relative error says nothing.
+  expectSameGradients([](Leaves& x) { return sum(concat({x.values({17'000'027}) + 0.5, x.values({19'000'013}) + 0.5}, 0)); });
   expectSameValue([](Leaves& x) { return softmax(x.values({5, 8'000'009})); });
 }
 
