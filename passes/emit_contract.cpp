@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contractions: the naive form (one invocation a result) and the templates of shaders/ with their hooks filled in.
+#include <algorithm>
+
 #include "passes/emitters.h"
 #include "passes/kernel/unroll_loops.h"
 #include "passes/loop_budget.h"
@@ -46,6 +48,27 @@ namespace {
 
 // The statements of the largest tile of any template.
 constexpr size_t kUnrolledTile = 4096;
+
+// What the stores of a tile may grow to as one text. Left as a loop, they index the tile's sums by a counter, which keeps all of them in
+// memory unless the driver unrolls it; llvmpipe does up to a limit that two more operations in an epilogue go beyond, for half the speed.
+constexpr size_t kUnrolledStores = 1024;
+
+size_t sizeOf(const kernel::Module& module, kernel::BlockId block) {
+  size_t count = 0;
+  for (const kernel::InstructionId id : module[block].instructions) {
+    ++count;
+    for (const kernel::BlockId inner : module[id].blocks) count += sizeOf(module, inner);
+  }
+  return count;
+}
+
+/// With the loops that store the results of a tile dissolved, where that stays short.
+kernel::Module unrollStores(kernel::Module module, const graph::Attributes& parameters) {
+  const auto hook = std::ranges::find(module.functions, "store_c", &kernel::Function::name);
+  const auto tile = static_cast<size_t>(parameters.get<int64_t>("rows") * parameters.get<int64_t>("columns"));
+  if (tile * sizeOf(module, hook->body) > kUnrolledStores) return module;
+  return unrollLoops(std::move(module), kUnrolledTile, "store_c");
+}
 
 /// Gives the function `name` of a template a new, empty body and enters it; its parameters by order.
 std::vector<kernel::ValueId> openHook(kernel::Builder& b, std::string_view name) {
@@ -110,7 +133,10 @@ Result<kernel::Module> fillTemplate(const EmitQuery& query, bool unrolled) {
   kernel::ValueId flat = b.extract(group[0], 0u);
   if (query.groups[1] > 1) flat = b.make(Op::Add, {flat, b.make(Op::Mul, {b.extract(group[0], 1u), b.u32(query.groups[0])})});
   b.returnValue(flat);
-  return kernel::canonical(b.take());
+  module = b.take();
+  // For drivers that run a workgroup as a loop on one core.
+  if (query.kernel.strategy == "register_rows") module = unrollStores(std::move(module), query.kernel.parameters);
+  return kernel::canonical(module);
 }
 
 }  // namespace

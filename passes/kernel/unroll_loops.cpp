@@ -27,7 +27,8 @@ struct Shape {
 
 class Unroller {
  public:
-  Unroller(Module module, size_t most) : m_(std::move(module)), most_(most), stores_(m_.values.size()), escapes_(m_.values.size()) {
+  Unroller(Module module, size_t most, std::string_view callee)
+      : m_(std::move(module)), most_(most), callee_(callee), stores_(m_.values.size()), escapes_(m_.values.size()) {
     for (const kernel::Function& function : m_.functions) {
       forEachInstruction(m_, function.body, [&](InstructionId, const Instruction& x) {
         for (size_t i = 0; i < x.operands.size(); ++i) {
@@ -53,7 +54,7 @@ class Unroller {
       const std::vector<BlockId> inner = m_[each].blocks;
       for (BlockId one : inner) block(one);
       if (m_[each].op == Op::Var) declared_.back().push_back(m_[each].result);
-      auto shape = m_[each].op == Op::Loop ? shapeOf(m_[each]) : std::nullopt;
+      auto shape = m_[each].op == Op::Loop && isWanted(m_[each]) ? shapeOf(m_[each]) : std::nullopt;
       auto trips = shape ? countTrips(m_[each], *shape) : std::nullopt;
       if (trips) {
         for (size_t trip = 0; trip < *trips; ++trip) copyIteration(inner, *shape, kept);
@@ -63,6 +64,15 @@ class Unroller {
     }
     declared_.pop_back();
     m_.blocks[id.index()].instructions = std::move(kept);
+  }
+
+  [[nodiscard]] bool isWanted(const Instruction& loop) const {
+    bool calls = callee_.empty();
+    for (BlockId part : loop.blocks) {
+      forEachInstruction(
+          m_, part, [&](InstructionId, const Instruction& x) { calls |= x.op == Op::Call && m_.functions[x.immediate].name == callee_; });
+    }
+    return calls;
   }
 
   [[nodiscard]] bool holdsOnlyBreak(BlockId block) const {
@@ -174,6 +184,7 @@ class Unroller {
 
   Module m_;
   const size_t most_;
+  const std::string_view callee_;
   ValueMap map_;
   std::vector<uint32_t> stores_;                // to each variable
   std::vector<bool> escapes_;                   // pointers that are used for more than a load or a store
@@ -184,6 +195,6 @@ class Unroller {
 
 Module unrollLoops(Module module) { return unrollLoops(std::move(module), kUnrolledInstructions); }
 
-Module unrollLoops(Module module, size_t most) { return Unroller(std::move(module), most).run(); }
+Module unrollLoops(Module module, size_t most, std::string_view callee) { return Unroller(std::move(module), most, callee).run(); }
 
 }  // namespace lockstep::passes

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string_view>
+
 #include "ir/kernel/module.h"
 
 namespace lockstep::passes {
@@ -13,7 +15,7 @@ kernel::Module unrollLoops(kernel::Module module);
 
 inline constexpr size_t kUnrolledInstructions = 512;
 
-/// The same with another limit.
-kernel::Module unrollLoops(kernel::Module module, size_t most);
+/// The same with another limit; with a name only those loops that call the function of this name.
+kernel::Module unrollLoops(kernel::Module module, size_t most, std::string_view callee = {});
 
 }  // namespace lockstep::passes
