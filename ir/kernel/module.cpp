@@ -47,6 +47,12 @@ bool endsInJump(const Module& module, BlockId block) {
   return !instructions.empty() && isJump(module[instructions.back()].op);
 }
 
+bool leavesLoop(const Module& module, BlockId block) {
+  const std::vector<InstructionId>& body = module[block].instructions;
+  if (body.empty() || module[body.back()].op != Op::Break) return false;
+  return std::ranges::all_of(body, [&](InstructionId id) { return module[id].blocks.empty(); });
+}
+
 uint32_t immediateBytes(const Module& module) {
   const auto variable = std::ranges::find(module.globals, AddressSpace::Immediate, &GlobalVariable::space);
   return variable == module.globals.end() ? 0 : (module.types.sizeOf(variable->type) + 3) / 4 * 4;

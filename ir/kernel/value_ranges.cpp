@@ -118,14 +118,13 @@ ValueId variableOf(const Module& module, ValueId pointer) {
   return module[pointer].kind == ValueKind::Variable ? pointer : ValueId();
 }
 
-/// Whether every way through the block ends in its final `break`: what has blocks of its own might `continue` instead.
-bool leavesLoop(const Module& module, BlockId block) {
-  const std::vector<InstructionId>& body = module[block].instructions;
-  if (body.empty() || module[body.back()].op != Op::Break) return false;
-  return std::ranges::all_of(body, [&](InstructionId id) { return module[id].blocks.empty(); });
-}
-
 }  // namespace
+
+bool ValueRanges::isDirectlyIn(const Instruction& loop, uint32_t instruction) const {
+  return std::ranges::any_of(loop.blocks, [&](BlockId block) {
+    return std::ranges::any_of(m_[block].instructions, [&](InstructionId id) { return id.value == instruction; });
+  });
+}
 
 ValueRanges::ValueRanges(const Module& module) : m_(module), tracked_(module.values.size(), false) {
   for (const Instruction& x : module.instructions)
@@ -241,6 +240,8 @@ std::optional<Rounds> ValueRanges::keepCounter(const Instruction& loop, ValueId 
     if (sum == nullptr || (sum->op != Op::Add && sum->op != Op::Sub)) return std::nullopt;
     const Instruction* load = definition(sum->operands[0]);
     if (load == nullptr || load->op != Op::Load || load->operands[0] != variable) return std::nullopt;
+    // One that was loaded before the loop stays what it was, so the variable would not move after the first round.
+    if (!isDirectlyIn(loop, m_[sum->operands[0]].index)) return std::nullopt;
     step = constantOf(m_, sum->operands[1]);
     if (step && sum->op == Op::Sub) step = -*step;
   }

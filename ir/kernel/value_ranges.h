@@ -67,6 +67,7 @@ class ValueRanges {
   void collectStores(BlockId block, std::map<ValueId, uint32_t>& counts) const;
   void assume(ValueId condition, bool holds, int depth);
   void narrow(ValueId value, Op op, ValueId other);
+  [[nodiscard]] bool isDirectlyIn(const Instruction& loop, uint32_t instruction) const;
   std::optional<Rounds> keepCounter(const Instruction& loop, ValueId variable, Range before);
 
   const Module& m_;

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loops that surely end, against the arithmetic of the cycle of 2^32 numbers.
+#include "ir/kernel/loop_ends.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "ir/kernel/builder.h"
+
+namespace lockstep::kernel {
+namespace {
+
+struct Form {
+  Op compare = Op::Ge;
+  bool mirrored = false, negated = false;
+  Scalar type = Scalar::U32;
+  uint32_t bound = 10, step = 1;
+  bool subtracts = false;
+  bool tests_old = false, steps_old = false;    ///< with the number of before the loop
+  std::function<ValueId(Builder&)> other = {};  ///< another bound
+};
+
+const Instruction& loopOf(const Module& module) {
+  for (const InstructionId id : module[module.entryPoint()->body].instructions) {
+    if (module[id].op == Op::Loop) return module[id];
+  }
+  throw std::logic_error("no loop");
+}
+
+bool ends(const Form& form) {
+  Builder b;
+  const FunctionId main = b.function("main", b.types().voidType());
+  b.setWorkgroupSize(main, {1, 1, 1});
+  b.enterFunction(main);
+  const auto number = [&](uint32_t bits) {
+    if (form.type == Scalar::F32) return b.f32(static_cast<float>(bits));
+    return form.type == Scalar::I32 ? b.i32(static_cast<int32_t>(bits)) : b.u32(bits);
+  };
+  const ValueId counter = b.var(b.types().scalar(form.type), "i", number(0)), old = b.load(counter);
+  const ValueId bound = form.other ? form.other(b) : number(form.bound);
+  b.loop(
+      [&] {
+        const ValueId now = form.tests_old ? old : b.load(counter);
+        ValueId holds = form.mirrored ? b.make(form.compare, {bound, now}) : b.make(form.compare, {now, bound});
+        if (form.negated) holds = b.make(Op::Not, {holds});
+        b.ifThen(holds, [&] { b.breakLoop(); });
+      },
+      [&] {
+        const ValueId from = form.steps_old ? old : b.load(counter);
+        b.store(counter, b.make(form.subtracts ? Op::Sub : Op::Add, {from, number(form.step)}));
+      });
+  const Module module = b.take();
+  EXPECT_TRUE(validate(module).ok()) << toString(validate(module).diagnostics());
+  return surelyEnds(module, loopOf(module));
+}
+
+/// Whether the counter leaves, whatever it starts at: for each start that steps of this size tell apart, the first number of its class that
+/// is not below the exit's lowest one must not be above its highest one.
+bool leavesFromEveryStart(const Form& form) {
+  Op op = form.compare;
+  const auto swap = [&](std::initializer_list<std::pair<Op, Op>> pairs) {
+    for (const auto& [from, to] : pairs) {
+      if (op == from) return to;
+      if (op == to) return from;
+    }
+    return op;
+  };
+  if (form.mirrored) op = swap({{Op::Lt, Op::Gt}, {Op::Le, Op::Ge}});
+  if (form.negated) op = swap({{Op::Lt, Op::Ge}, {Op::Le, Op::Gt}});
+  const bool is_signed = form.type == Scalar::I32;
+  const int64_t lowest = is_signed ? INT32_MIN : 0, highest = is_signed ? INT32_MAX : UINT32_MAX;
+  const int64_t bound = is_signed ? int64_t{static_cast<int32_t>(form.bound)} : int64_t{form.bound};
+  int64_t first = lowest, last = highest;
+  if (op == Op::Lt) last = bound - 1;
+  if (op == Op::Le) last = bound;
+  if (op == Op::Gt) first = bound + 1;
+  if (op == Op::Ge) first = bound;
+  if (first > last) return false;
+  const int64_t classes = static_cast<int64_t>(form.step & -form.step);
+  for (int64_t k = 0; k < std::min<int64_t>(classes, 64); ++k) {
+    // The classes around the exit's first number are the last to reach it.
+    const int64_t start = first - 1 - k;
+    const int64_t met = first + ((start - first) % classes + classes) % classes;
+    if (met > last) return false;
+  }
+  return true;
+}
+
+TEST(LoopEnds, steps_of_any_size_meet_the_bound_or_are_not_sure_to) {
+  size_t sure = 0, unsure = 0;
+  for (const Op compare : {Op::Lt, Op::Le, Op::Gt, Op::Ge}) {
+    for (const Scalar type : {Scalar::U32, Scalar::I32}) {
+      for (const uint32_t bound :
+           {0u, 1u, 2u, 9u, 0x7ffffffdu, 0x7ffffffeu, 0x7fffffffu, 0x80000000u, 0x80000001u, 0xfffffffdu, 0xfffffffeu, 0xffffffffu}) {
+        for (const uint32_t step : {1u, 2u, 3u, 4u, 6u, 64u, 0x10000u, 0x40000000u, 0x80000000u, 0xffffffffu, 0xfffffffeu}) {
+          for (const int variant : {0, 1, 2, 3, 4, 5, 6, 7}) {
+            const Form form{.compare = compare,
+                            .mirrored = (variant & 1) != 0,
+                            .negated = (variant & 2) != 0,
+                            .type = type,
+                            .bound = bound,
+                            .step = step,
+                            .subtracts = (variant & 4) != 0};
+            const bool said = ends(form);
+            (said ? sure : unsure) += 1;
+            if (said) {
+              EXPECT_TRUE(leavesFromEveryStart(form)) << fmt::format("op {} bound {} step {} variant {} type {}", static_cast<int>(compare),
+                                                                     bound, step, variant, toString(type));
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(sure, 4 * unsure);
+}
+
+TEST(LoopEnds, ordinary_loops_do) {
+  EXPECT_TRUE(ends({}));
+  EXPECT_TRUE(ends({.compare = Op::Gt, .bound = 99, .step = 64}));
+  EXPECT_TRUE(ends({.compare = Op::Lt, .type = Scalar::I32, .bound = 1, .subtracts = true}));
+  // A bound that is read: any number may be reached by steps of one.
+  const auto read = [](Builder& b) {
+    const ValueId n = b.global({.name = "n",
+                                .value = {},
+                                .type = b.types().u32(),
+                                .space = AddressSpace::Storage,
+                                .access = Access::Read,
+                                .group = 0,
+                                .binding = 0,
+                                .initializer = {}});
+    return b.load(n);
+  };
+  EXPECT_TRUE(ends({.other = read}));
+  // Over an array, by a grid of 64.
+  const auto length = [](Builder& b) {
+    const ValueId a = b.global({.name = "a",
+                                .value = {},
+                                .type = b.types().array(b.types().f32(), 0),
+                                .space = AddressSpace::Storage,
+                                .access = Access::Read,
+                                .group = 0,
+                                .binding = 0,
+                                .initializer = {}});
+    return b.make(Op::ArrayLength, {a});
+  };
+  EXPECT_TRUE(ends({.step = 64, .other = length}));
+  // `i <= n` has no end where n is the largest number, and steps of two may miss it.
+  EXPECT_FALSE(ends({.compare = Op::Gt, .other = read}));
+  EXPECT_FALSE(ends({.step = 2, .other = read}));
+}
+
+TEST(LoopEnds, numbers_of_before_the_loop_do_not_move) {
+  EXPECT_FALSE(ends({.tests_old = true}));
+  EXPECT_FALSE(ends({.steps_old = true}));
+}
+
+TEST(LoopEnds, floats_stop_moving) { EXPECT_FALSE(ends({.type = Scalar::F32, .bound = 1u << 25})); }
+
+}  // namespace
+}  // namespace lockstep::kernel
