@@ -10,6 +10,7 @@
 #include <set>
 
 #include "ir/graph/builder.h"
+#include "ir/kernel/claims.h"
 #include "passes/access.h"
 #include "passes/in_place.h"
 #include "passes/kernel_limits.h"
@@ -270,6 +271,7 @@ struct State {
   /// A kernel that came with its node.
   Status addKernel(const Node& node) {
     LS_TRY(kernel::Module module, kernel::parse(node.attributes.get<std::string>("module")));
+    module = kernel::dropClaims(std::move(module));  // the graph may be a text that somebody wrote
     const auto& label = node.attributes.get<std::string>("label");
     const auto& groups = node.attributes.get<std::vector<int64_t>>("groups");
     module.name = label;

@@ -10,6 +10,7 @@
 #include "console/options.h"
 #include "frontend/io/file.h"
 #include "frontend/wgsl/wgsl.h"
+#include "ir/kernel/claims.h"
 #include "ir/support/text.h"
 
 namespace lockstep::tools {
@@ -56,7 +57,8 @@ Result<kernel::Module> readKernelFile(const std::string& path, const std::map<st
     return module;
   }
   if (!overrides.empty()) return fail("run.override", fmt::format("'{}' has no override constants", path), {}, "only WGSL has them");
-  return readKernelText(text, path);
+  LS_TRY(kernel::Module module, readKernelText(text, path));
+  return kernel::dropClaims(std::move(module));
 }
 
 }  // namespace lockstep::tools

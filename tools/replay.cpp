@@ -10,6 +10,7 @@
 #include "frontend/io/file.h"
 #include "ir/graph/evaluate.h"
 #include "ir/graph/op_def.h"
+#include "ir/kernel/claims.h"
 #include "ir/program/program.h"
 #include "passes/pipeline.h"
 
@@ -65,6 +66,9 @@ Result<io::TensorFile> replayProgram(const std::string& text, const std::string&
   if (!std::holds_alternative<program::Program>(stage))
     return fail("replay.stage", fmt::format("'{}' holds a graph", path), {}, "name it .graph");
   program::Program program = std::get<program::Program>(std::move(stage));
+  for (program::Kernel& kernel : program.kernels) {
+    if (auto* module = std::get_if<kernel::Module>(&kernel.code)) *module = kernel::dropClaims(std::move(*module));
+  }
   const program::Program description = program;
   LS_TRY(const detail::Device opened, detail::tryOpenDevice(device));
   LS_TRY(const std::unique_ptr<GraphRunner> runner, makeProgramRunner(std::move(program), opened));

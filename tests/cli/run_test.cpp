@@ -191,6 +191,38 @@ TEST_F(Run, a_trap_on_a_device_that_cannot_trap_is_refused) {
             testing::runTool(scratch_, "run " + file + " --device vulkan" + bind).out);
 }
 
+TEST_F(Run, what_a_text_claims_is_not_believed) {
+  // An element 4096 bytes after the end of its variable, "in bounds".
+  const std::string path = scratch_ / "claims.kir";
+  ASSERT_TRUE(io::writeFileAtomically(path, std::string_view(R"(lockstep.kernel 1
+var @at: array<u32, 1> {access = read, binding = 0, group = 0, space = storage}
+var @out: array<u32, 1> {access = read_write, binding = 1, group = 0, space = storage}
+var @shared: array<u32, 4> {initial = none, space = workgroup}
+fn @main() {workgroup_size = [1, 1, 1]} {
+  %0: ptr<storage, u32> = access @at, 0u
+  %i: u32 = load %0
+  %1: ptr<workgroup, u32> = access @shared, %i {in_bounds = true}
+  %2: u32 = load %1
+  %3: ptr<storage, u32, read_write> = access @out, 0u
+  store %3, %2
+}
+)"))
+                  .ok());
+  const std::string binds = "run " + path + " --bind 0.0=fill:u32[1]=1024 --bind 0.1=fill:u32[1]=7 --out 0.1=- --device ";
+  const Outcome trapped = testing::runTool(scratch_, binds + "reference");
+  EXPECT_EQ(trapped.status, 4) << trapped.out;
+  EXPECT_NE(trapped.err.find("out_of_bounds"), std::string::npos) << trapped.err;
+  for (const char* device : {"reference", "vulkan"}) {
+    const Outcome outcome = testing::runTool(scratch_, binds + device + " --out-of-bounds clamp");
+    if (outcome.status == 3) continue;  // there is no Vulkan device
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, "0.1 out: u32[1]\n  0\n") << device;  // cleared, though the text says that nobody need do it
+  }
+  const Outcome compiled = testing::runTool(scratch_, "compile " + path + " --format kir");
+  EXPECT_EQ(compiled.status, 0) << compiled.err;
+  EXPECT_EQ(compiled.out.find("in_bounds = true"), std::string::npos) << compiled.out;
+}
+
 TEST_F(Run, bindings_hold_f16) {
   ASSERT_TRUE(
       io::writeFileAtomically(scratch_ / "half.wgsl", std::string_view("enable f16;\n"
