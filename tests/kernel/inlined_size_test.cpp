@@ -48,6 +48,23 @@ TEST(InlinedSize, a_chain_of_too_many_calls_is_refused) {
   EXPECT_NE(refused.diagnostics().front().message.find("30001 deep; the limit is 2000"), std::string::npos);
 }
 
+TEST(InlinedSize, large_private_and_local_arrays_are_refused) {
+  const auto check = [](uint32_t own, uint32_t local) {
+    const Module module =
+        parse(
+            fmt::format("lockstep.kernel 1\nvar @own: array<u32, {}> {{space = private}}\nfn @f() {{\n  %a: ptr<function, array<u32, {}>, "
+                        "read_write> = var\n}}\nfn @main() {{workgroup_size = [1, 1, 1]}} {{\n  call @f()\n  call @f()\n}}\n",
+                        own, local))
+            .orThrow();
+    return checkInlinedSize(module, *module.entryPoint(), "test.limit");
+  };
+  EXPECT_TRUE(check(8192, 4096).ok());
+  for (const Status& refused : {check(8193, 4096), check(1, 8192), check(16384, 65), check(1u << 28, 1)}) {
+    ASSERT_FALSE(refused.ok());
+    EXPECT_NE(refused.diagnostics().front().message.find("private and local variables"), std::string::npos);
+  }
+}
+
 TEST(InlinedSize, what_doubles_too_often_is_refused) {
   const Module small = doubling(17), large = doubling(18), huge = doubling(100);
   EXPECT_TRUE(checkInlinedSize(small, *small.entryPoint(), "test.limit").ok());
