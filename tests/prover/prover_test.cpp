@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bounds prover and the loop analyses against the reference, which looks at every access and counts every round. LOCKSTEP_PROVER_KERNELS
-// says how many kernels are made (`./dev nightly` makes a million).
+// The bounds prover and the loop analyses against the reference, which looks at every access and counts every round.
+// LOCKSTEP_PROVER_KERNELS says how many kernels are made; ./dev nightly makes a million.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -27,7 +27,8 @@ constexpr uint64_t kLongest = 3000;  // rounds that are worth waiting for
 
 size_t kernels() {
   const char* wish = std::getenv("LOCKSTEP_PROVER_KERNELS");
-  return wish == nullptr ? 20'000 : std::strtoull(wish, nullptr, 10);
+  if (wish != nullptr) return std::strtoull(wish, nullptr, 10);
+  return std::getenv("LOCKSTEP_NIGHTLY") == nullptr ? 10'000 : 1'000'000;
 }
 
 Choices choicesOf(uint64_t seed) {
