@@ -63,28 +63,6 @@ std::string complaint(const Module& module, uint32_t seed) {
   return again->back()[0] == 0 ? "" : fmt::format("more rounds than the bound of {}", bound);
 }
 
-/// Fewer choices, and smaller ones, of which the same is wrong.
-Choices smallest(Choices choices, uint32_t seed) {
-  const auto isBad = [&](const Choices& each) {
-    const Module module = makeKernel(each);
-    return kernel::validate(module).ok() && !complaint(module, seed).empty();
-  };
-  for (bool smaller = true; smaller;) {
-    smaller = false;
-    for (size_t length = choices.size() / 2; length > 0; length /= 2) {
-      for (size_t at = 0; at + length <= choices.size(); ++at) {
-        Choices less = choices;
-        less.erase(less.begin() + static_cast<ptrdiff_t>(at), less.begin() + static_cast<ptrdiff_t>(at + length));
-        if (!isBad(less)) continue;
-        choices = std::move(less);
-        smaller = true;
-        --at;
-      }
-    }
-  }
-  return choices;
-}
-
 TEST(Prover, nothing_is_out_of_bounds_and_no_bound_is_too_low) {
   const size_t count = kernels();
   size_t valid = 0, bounded = 0;
@@ -95,7 +73,10 @@ TEST(Prover, nothing_is_out_of_bounds_and_no_bound_is_too_low) {
     ++valid;
     bounded += kernel::loopRounds(module, *module.entryPoint()).most <= kLongest;
     if (complaint(module, static_cast<uint32_t>(seed)).empty()) continue;
-    const Module small = makeKernel(smallest(choices, static_cast<uint32_t>(seed)));
+    const Module small = makeKernel(smallest(choices, [&](const Choices& each) {
+      const Module less = makeKernel(each);
+      return kernel::validate(less).ok() && !complaint(less, static_cast<uint32_t>(seed)).empty();
+    }));
     ADD_FAILURE() << "seed " << seed << ": " << complaint(small, static_cast<uint32_t>(seed)) << "\n" << kernel::print(small);
     return;
   }

@@ -222,8 +222,7 @@ class Maker {
     const ValueId before = b_.load(counter);
     ++loops_;
     scoped([&] {
-      // Mesa 22.3 miscounts the rounds of a signed counter that steps by half of the cycle: it takes the wrap for an end.
-      const uint32_t step = kSteps[pick(is_signed ? kSteps.size() - 2 : kSteps.size())], form = pick(10);
+      const uint32_t step = kSteps[pick(kSteps.size())], form = pick(10);
       const Op move = pick(2) == 0 ? Op::Add : Op::Sub;
       const bool breaks_at_end = pick(6) == 0;
       b_.loop(
@@ -296,6 +295,25 @@ class Maker {
 }  // namespace
 
 kernel::Module makeKernel(const std::vector<uint32_t>& choices) { return Maker(choices).make(); }
+
+std::vector<uint32_t> smallest(std::vector<uint32_t> choices, const std::function<bool(const std::vector<uint32_t>&)>& isBad) {
+  for (bool smaller = true; smaller;) {
+    smaller = false;
+    for (size_t length = choices.size() / 2; length > 0; length /= 2) {
+      for (size_t at = 0; at + length <= choices.size();) {
+        std::vector<uint32_t> less = choices;
+        less.erase(less.begin() + static_cast<ptrdiff_t>(at), less.begin() + static_cast<ptrdiff_t>(at + length));
+        if (isBad(less)) {
+          choices = std::move(less);
+          smaller = true;
+        } else {
+          ++at;
+        }
+      }
+    }
+  }
+  return choices;
+}
 
 std::vector<uint32_t> makeInputs(uint32_t seed) {
   std::vector<uint32_t> inputs;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "ir/kernel/module.h"
@@ -18,5 +19,7 @@ inline constexpr uint32_t kInputs = 8, kOutputs = 64;
 kernel::Module makeKernel(const std::vector<uint32_t>& choices);
 /// Numbers for binding 0: small ones, and those near the ends of the types.
 std::vector<uint32_t> makeInputs(uint32_t seed);
+/// Fewer choices, of which the same is wrong.
+std::vector<uint32_t> smallest(std::vector<uint32_t> choices, const std::function<bool(const std::vector<uint32_t>&)>& isBad);
 
 }  // namespace lockstep::prover
