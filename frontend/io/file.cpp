@@ -132,9 +132,20 @@ Status writeInto(const std::filesystem::path& path, std::span<const std::byte> d
   return Success{};
 }
 
+/// The new file gets owner and mode of the one that it replaces, before it has any content: who may not read the old one may not read this
+/// one. File systems without modes refuse, which does no harm.
+void takeOverMode(int file, const std::filesystem::path& path) {
+  struct stat old{};
+  if (::stat(path.c_str(), &old) != 0) return;
+  constexpr mode_t kPermissions = 0777;
+  (void)!::fchown(file, old.st_uid, old.st_gid);
+  (void)!::fchmod(file, old.st_mode & kPermissions);
+}
+
 /// `path` is no link.
 Status replaceFile(const std::filesystem::path& path, std::span<const std::byte> data) {
   LS_TRY(TemporaryFile temporary, openTemporary(path));
+  takeOverMode(temporary.file.get(), path);
   const auto abandon = [&](int error) {
     ::unlink(temporary.path.c_str());
     return writeFailure(path, reason(error));

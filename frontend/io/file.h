@@ -19,7 +19,7 @@ Result<std::string> readTextFile(const std::filesystem::path& path);
 
 /// Writes to a new file beside `path`, syncs it, renames it into place and syncs the folder: so `path` is always the old or the new content
 /// and never a part, even when the process is killed or the power goes. A link stays one; a device or a pipe is written to, and stays
-/// what it is. code "file.write".
+/// what it is. The mode of a file that was there is kept. code "file.write".
 Status writeFileAtomically(const std::filesystem::path& path, std::span<const std::byte> data);
 Status writeFileAtomically(const std::filesystem::path& path, std::string_view text);
 

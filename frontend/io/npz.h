@@ -18,7 +18,7 @@ using Arrays = std::map<std::string, Array, std::less<>>;
 
 enum class NpzCompression : uint8_t { Stored, Deflated };  ///< numpy.savez, numpy.savez_compressed
 
-/// Codes: zip.archive, zip.method, zip.checksum, those of npy.h, and npz.member (a member that is no npy file).
+/// Codes: zip.archive, zip.method, zip.size, zip.checksum, those of npy.h, and npz.member (a member that is no npy file).
 Result<Arrays> parseNpz(std::span<const std::byte> bytes, const std::string& name);
 Result<Arrays> readNpz(const std::filesystem::path& path);
 

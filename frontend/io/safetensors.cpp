@@ -9,7 +9,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
+#include <unordered_set>
 
 #include "frontend/io/file.h"
 
@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 constexpr size_t kLengthBytes = 8;
 constexpr uint64_t kMaxHeaderBytes = 100u << 20;
 constexpr std::string_view kMetadata = "__metadata__";
-constexpr int kMaxDepth = 4;  // {name: {shape: [..]}} is 3
+constexpr size_t kMaxDepth = 4;  // {name: {shape: [..]}} is 3
 
 float widenHalf(uint16_t half) {
   const uint32_t sign = (half & 0x8000u) << 16;
@@ -60,6 +60,48 @@ const Format* findFormat(std::string_view name) {
 std::string_view formatName(ElementType type) {
   return std::ranges::find_if(kFormats, [&](const Format& format) { return format.type == type && format.widen == nullptr; })->name;
 }
+
+/// Finds what a parser of JSON takes and a header must not have: keys twice, of which the parser would keep the last and so hide a tensor,
+/// and deep nesting.
+class HeaderCheck : public nlohmann::json_sax<Json> {
+ public:
+  std::string problem;  ///< "has the key 'a' twice", "is not JSON: ..."; empty: none
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool key(string_t& name) override {
+    if (keys_.back().insert(name).second) return true;
+    return found(fmt::format("has the key '{}' twice", name));
+  }
+  bool start_object(size_t) override { return open(); }
+  bool start_array(size_t) override { return open(); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& exception) override {
+    return found(fmt::format("is not JSON: {}", exception.what()));
+  }
+
+ private:
+  bool found(std::string what) {
+    problem = std::move(what);
+    return false;
+  }
+  bool open() {
+    if (keys_.size() == kMaxDepth) return found("is nested too deeply");
+    keys_.emplace_back();
+    return true;
+  }
+  bool close() {
+    keys_.pop_back();
+    return true;
+  }
+  std::vector<std::unordered_set<std::string>> keys_;  ///< of each object or array that is open
+};
 
 struct Entry {
   std::string name;
@@ -113,26 +155,14 @@ class Reader {
     return std::string_view(reinterpret_cast<const char*>(bytes_.data()) + kLengthBytes, length);
   }
 
+  /// Two passes over the text, each in a time that grows with its length: what the structure is, then its values. A callback of the parser
+  /// would do both at once, but the parser looks through all members read so far whenever one ends.
   Result<Json> parseHeader(std::string_view text) {
-    // The parser keeps the last of two equal keys, which would hide a tensor; so keys are counted while it reads.
-    std::string problem;
-    std::vector<std::set<std::string>> keys;
-    const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-      if (depth > kMaxDepth && problem.empty()) problem = "is nested too deeply";
-      if (event == Json::parse_event_t::object_start) keys.emplace_back();
-      if (event == Json::parse_event_t::object_end && !keys.empty()) keys.pop_back();
-      if (event == Json::parse_event_t::key && !keys.empty() && !keys.back().insert(parsed.get<std::string>()).second && problem.empty()) {
-        problem = fmt::format("has the key '{}' twice", parsed.get<std::string>());
-      }
-      return true;
-    };
-    Json header;
-    try {
-      header = Json::parse(text, watch);
-    } catch (const Json::exception& exception) {
-      return error("header", fmt::format("the header is not JSON: {}", exception.what()));
-    }
-    if (!problem.empty()) return error("header", "the header " + problem);
+    HeaderCheck check;
+    const bool parsed = Json::sax_parse(text, &check);
+    if (!check.problem.empty()) return error("header", "the header " + check.problem);
+    Json header = parsed ? Json::parse(text, nullptr, false) : Json(Json::value_t::discarded);
+    if (header.is_discarded()) return error("header", "the header is not JSON");
     if (!header.is_object()) return error("header", "the header is not a JSON object");
     return header;
   }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -21,6 +22,7 @@ constexpr uint16_t kStored = 0, kDeflated = 8, kVersion = 20, kFirstDate = 0x21;
 constexpr uint16_t kEncrypted = 1;
 constexpr uint64_t kMaxDeflateRatio = 1040;  // of the format: 258 bytes take two bits at least
 constexpr uint64_t kLimit = std::numeric_limits<uint32_t>::max();
+constexpr uint64_t kMostUnpacked = uint64_t{1} << 32u;  // of all members
 
 /// Numbers at a place that was checked to be inside.
 template <class T>
@@ -71,27 +73,27 @@ std::vector<std::byte> deflateAll(std::span<const std::byte> data) {
   return packed;
 }
 
+/// What the directory says of a member.
+struct Entry {
+  std::string name;
+  bool deflated = false;
+  uint32_t checksum = 0;
+  uint64_t local = 0, start = 0;  ///< offsets of its header and of its data
+  uint64_t packed_size = 0, size = 0;
+};
+
 /// One read; carries the file's name for messages.
 class Reader {
  public:
   Reader(std::span<const std::byte> bytes, const std::string& name) : bytes_(bytes), name_(name) {}
 
   Result<ZipMembers> read() {
-    const std::optional<size_t> end = findEnd();
-    if (!end) return damaged("it has no directory at its end");
-    const auto count = at<uint16_t>(bytes_, *end + 10);
-    uint64_t place = at<uint32_t>(bytes_, *end + 16);
-    if (place == kLimit || count == 0xffff) return fail("zip.method", "the archive has more than 4 GiB or 65534 members", {.file = name_});
+    LS_TRY(const std::vector<Entry> entries, readDirectory());
+    LS_CHECK(checkSizes(entries));
     ZipMembers members;
-    for (uint16_t i = 0; i < count; ++i) {
-      if (place + kCentralBytes > *end || at<uint32_t>(bytes_, place) != kCentral) return damaged("its directory is broken");
-      const uint64_t name_bytes = at<uint16_t>(bytes_, place + 28);
-      const uint64_t next = place + kCentralBytes + name_bytes + at<uint16_t>(bytes_, place + 30) + at<uint16_t>(bytes_, place + 32);
-      if (next > *end) return damaged("its directory is broken");
-      const std::string member(reinterpret_cast<const char*>(bytes_.data()) + place + kCentralBytes, name_bytes);
-      LS_TRY(std::vector<std::byte> data, readMember(place, member));
-      if (!members.emplace(member, std::move(data)).second) return damaged(fmt::format("it has '{}' twice", member));
-      place = next;
+    for (const Entry& entry : entries) {
+      LS_TRY(std::vector<std::byte> data, readMember(entry));
+      if (!members.emplace(entry.name, std::move(data)).second) return damaged(fmt::format("it has '{}' twice", entry.name));
     }
     return members;
   }
@@ -112,33 +114,85 @@ class Reader {
     return std::nullopt;
   }
 
-  Result<std::vector<std::byte>> readMember(uint64_t entry, const std::string& member) {
-    const auto flags = at<uint16_t>(bytes_, entry + 8), method = at<uint16_t>(bytes_, entry + 10);
-    const auto crc = at<uint32_t>(bytes_, entry + 16);
-    const uint64_t packed_size = at<uint32_t>(bytes_, entry + 20), size = at<uint32_t>(bytes_, entry + 24);
-    const uint64_t local = at<uint32_t>(bytes_, entry + 42);
-    if ((flags & kEncrypted) != 0 || (method != kStored && method != kDeflated) || size == kLimit || packed_size == kLimit) {
-      return fail("zip.method", fmt::format("'{}' is encrypted, above 4 GiB, or compressed by method {}", member, method), {.file = name_},
-                  "write it with numpy.savez or numpy.savez_compressed");
+  Result<std::vector<Entry>> readDirectory() {
+    const std::optional<size_t> end = findEnd();
+    if (!end) return damaged("it has no directory at its end");
+    const auto count = at<uint16_t>(bytes_, *end + 10);
+    uint64_t place = at<uint32_t>(bytes_, *end + 16);
+    if (place == kLimit || count == 0xffff) return fail("zip.method", "the archive has more than 4 GiB or 65534 members", {.file = name_});
+    std::vector<Entry> entries;
+    for (uint16_t i = 0; i < count; ++i) {
+      if (place + kCentralBytes > *end || at<uint32_t>(bytes_, place) != kCentral) return damaged("its directory is broken");
+      const uint64_t name_bytes = at<uint16_t>(bytes_, place + 28);
+      const uint64_t next = place + kCentralBytes + name_bytes + at<uint16_t>(bytes_, place + 30) + at<uint16_t>(bytes_, place + 32);
+      if (next > *end) return damaged("its directory is broken");
+      LS_TRY(Entry entry, readEntry(place, std::string(reinterpret_cast<const char*>(bytes_.data()) + place + kCentralBytes, name_bytes)));
+      entries.push_back(std::move(entry));
+      place = next;
     }
+    return entries;
+  }
+
+  Result<Entry> readEntry(uint64_t place, std::string member) const {
+    Entry entry{.name = std::move(member),
+                .deflated = false,
+                .checksum = at<uint32_t>(bytes_, place + 16),
+                .local = at<uint32_t>(bytes_, place + 42),
+                .start = 0,
+                .packed_size = at<uint32_t>(bytes_, place + 20),
+                .size = at<uint32_t>(bytes_, place + 24)};
+    const auto flags = at<uint16_t>(bytes_, place + 8), method = at<uint16_t>(bytes_, place + 10);
+    if ((flags & kEncrypted) != 0 || (method != kStored && method != kDeflated) || entry.size == kLimit || entry.packed_size == kLimit) {
+      return fail("zip.method", fmt::format("'{}' is encrypted, above 4 GiB, or compressed by method {}", entry.name, method),
+                  {.file = name_}, "write it with numpy.savez or numpy.savez_compressed");
+    }
+    entry.deflated = method == kDeflated;
     // Sizes come from the directory: in front of the data they may be left out.
-    if (local + kLocalBytes > bytes_.size() || at<uint32_t>(bytes_, local) != kLocal)
-      return damaged(fmt::format("'{}' is not where its directory says", member));
-    const uint64_t start = local + kLocalBytes + at<uint16_t>(bytes_, local + 26) + at<uint16_t>(bytes_, local + 28);
-    if (start + packed_size > bytes_.size()) return damaged(fmt::format("'{}' ends outside the file", member));
-    const std::span<const std::byte> packed = bytes_.subspan(start, packed_size);
+    if (entry.local + kLocalBytes > bytes_.size() || at<uint32_t>(bytes_, entry.local) != kLocal) {
+      return damaged(fmt::format("'{}' is not where its directory says", entry.name));
+    }
+    entry.start = entry.local + kLocalBytes + at<uint16_t>(bytes_, entry.local + 26) + at<uint16_t>(bytes_, entry.local + 28);
+    if (entry.start + entry.packed_size > bytes_.size()) return damaged(fmt::format("'{}' ends outside the file", entry.name));
+    return entry;
+  }
+
+  /// Before anything is unpacked. Members that share bytes could make a small file as large as one likes; so could many that are packed
+  /// well.
+  Status checkSizes(const std::vector<Entry>& entries) const {
+    uint64_t sum = 0;
+    for (const Entry& entry : entries) sum += entry.size;
+    if (sum > kMostUnpacked) {
+      return fail("zip.size", fmt::format("the archive unpacks to {} bytes, above the limit of 4 GiB", sum), {.file = name_},
+                  "write several files, or safetensors");
+    }
+    std::vector<const Entry*> order;
+    order.reserve(entries.size());
+    for (const Entry& entry : entries) order.push_back(&entry);
+    std::ranges::sort(order, {}, &Entry::local);
+    for (size_t i = 1; i < order.size(); ++i) {
+      if (order[i - 1]->start + order[i - 1]->packed_size <= order[i]->local) continue;
+      return damaged(fmt::format("'{}' and '{}' overlap", order[i - 1]->name, order[i]->name));
+    }
+    return Success{};
+  }
+
+  Result<std::vector<std::byte>> readMember(const Entry& entry) const {
+    const std::span<const std::byte> packed = bytes_.subspan(entry.start, entry.packed_size);
     std::vector<std::byte> data;
-    if (method == kStored) {
-      if (size != packed_size) return damaged(fmt::format("'{}' has two sizes", member));
+    if (!entry.deflated) {
+      if (entry.size != entry.packed_size) return damaged(fmt::format("'{}' has two sizes", entry.name));
       data.assign(packed.begin(), packed.end());
     } else {
-      if (size > packed_size * kMaxDeflateRatio) return damaged(fmt::format("'{}' claims more bytes than it can hold", member));
-      auto inflated = inflateTo(packed, size);
-      if (!inflated) return damaged(fmt::format("'{}' cannot be decompressed", member));
+      if (entry.size > entry.packed_size * kMaxDeflateRatio) {
+        return damaged(fmt::format("'{}' claims more bytes than it can hold", entry.name));
+      }
+      auto inflated = inflateTo(packed, entry.size);
+      if (!inflated) return damaged(fmt::format("'{}' cannot be decompressed", entry.name));
       data = std::move(*inflated);
     }
-    if (checksum(data) != crc) {
-      return fail("zip.checksum", fmt::format("the checksum of '{}' does not match its data", member), {.file = name_}, "write it again");
+    if (checksum(data) != entry.checksum) {
+      return fail("zip.checksum", fmt::format("the checksum of '{}' does not match its data", entry.name), {.file = name_},
+                  "write it again");
     }
     return data;
   }

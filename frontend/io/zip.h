@@ -16,7 +16,8 @@ namespace lockstep::io {
 using ZipMembers = std::map<std::string, std::vector<std::byte>, std::less<>>;
 
 /// Reads all members, as the directory at the end lists them. `name` stands for the file in messages. Codes: zip.archive (no archive, or a
-/// damaged one), zip.method (another compression, encryption, more than 4 GiB), zip.checksum.
+/// damaged one, also one whose members overlap), zip.method (another compression, encryption, more than 4 GiB), zip.size (members that
+/// unpack to more than 4 GiB in all), zip.checksum.
 Result<ZipMembers> parseZip(std::span<const std::byte> bytes, const std::string& name);
 
 /// The bytes of an archive, the same for the same members: they carry no time. code zip.size above 4 GiB.

@@ -45,5 +45,30 @@ TEST(Idx, damage_is_refused) {
   EXPECT_EQ(readIdx("/").diagnostics().front().code, "file.read");
 }
 
+std::string packed(std::string_view content) {
+  const lockstep::testing::ScratchDirectory scratch("idx-packed");
+  gzFile file = ::gzopen((scratch / "packed.gz").c_str(), "wb");
+  EXPECT_EQ(::gzwrite(file, content.data(), static_cast<unsigned>(content.size())), static_cast<int>(content.size()));
+  ::gzclose(file);
+  return *readTextFile(scratch / "packed.gz");
+}
+
+TEST(Idx, packed_files_are_complete) {
+  const std::string file = packed(kTwoByThree);
+  EXPECT_EQ(codeOf(file), "");
+  for (size_t left_out = 1; left_out <= 8; ++left_out) EXPECT_EQ(codeOf(file.substr(0, file.size() - left_out)), "file.read") << left_out;
+}
+
+// Gigabytes of it, if they were unpacked before the shape is known.
+TEST(Idx, what_is_beyond_the_shape_is_not_unpacked) {
+  std::string content(kTwoByThree);
+  content.resize(content.size() + (64u << 20u));
+  const lockstep::testing::ScratchDirectory scratch("idx");
+  ASSERT_TRUE(writeFileAtomically(scratch / "file", std::string_view(packed(content))).ok());
+  const auto result = readIdx(scratch / "file");
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.diagnostics().front().message, "the file has more bytes than the 6 of its shape");
+}
+
 }  // namespace
 }  // namespace lockstep::io

@@ -42,6 +42,19 @@ TEST(AbandonedWrites, of_a_process_with_our_number_are_in_nobodys_way) {
   EXPECT_EQ(*readTextFile(scratch / "a"), "whole");
 }
 
+TEST(WriteFile, overAFile_keepsItsMode) {
+  const ScratchDirectory scratch("mode");
+  const std::string path = scratch / "f";
+  for (const mode_t mode : {mode_t{0600}, mode_t{0640}, mode_t{0755}}) {
+    ASSERT_TRUE(writeFileAtomically(path, std::string_view("old")).ok());
+    ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+    ASSERT_TRUE(writeFileAtomically(path, std::string_view("new")).ok());
+    struct stat status{};
+    ASSERT_EQ(::stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777u, mode);
+  }
+}
+
 TEST(WriteFile, intoAPipe_leavesThePipe) {
   const ScratchDirectory scratch("pipe");
   ASSERT_EQ(::mkfifo((scratch / "p").c_str(), 0600), 0);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "frontend/io/zip.h"
 #include "tests/io/scratch.h"
 
@@ -77,6 +79,30 @@ TEST(Npz, damaged_archives_are_refused) {
   std::vector<std::byte> stored = *formatNpz({{"x", Array::zeros(ElementType::F32, {4})}});
   stored[34 + 128] ^= std::byte{1};  // behind the local header and the npy header
   EXPECT_EQ(codeOf(stored), "zip.checksum");
+}
+
+/// Where entry `index` of the directory begins.
+size_t directoryEntry(const std::vector<std::byte>& archive, size_t index) {
+  const std::string_view text(reinterpret_cast<const char*>(archive.data()), archive.size());
+  size_t at = text.find("PK\x01\x02");
+  for (size_t i = 0; i < index; ++i) at = text.find("PK\x01\x02", at + 4);
+  return at;
+}
+
+void put(std::vector<std::byte>& bytes, size_t at, uint32_t number) { std::memcpy(bytes.data() + at, &number, sizeof number); }
+
+TEST(Npz, members_do_not_overlap) {
+  const Array ramp = Array::fromFloats({4}, std::vector<float>{1, 2, 3, 4});
+  std::vector<std::byte> archive = *formatNpz({{"a", ramp}, {"b", ramp}});
+  ASSERT_EQ(codeOf(archive), "");
+  put(archive, directoryEntry(archive, 1) + 42, 0);  // b is where a is: the same bytes twice
+  EXPECT_EQ(codeOf(archive), "zip.archive");
+}
+
+TEST(Npz, members_together_have_a_limit) {
+  std::vector<std::byte> archive = *formatNpz(sample(), NpzCompression::Deflated);
+  for (size_t i = 0; i < 2; ++i) put(archive, directoryEntry(archive, i) + 24, 0x90000000u);  // 2.25 GiB each
+  EXPECT_EQ(codeOf(archive), "zip.size");
 }
 
 TEST(Npz, members_that_are_no_arrays_are_named) {
