@@ -36,7 +36,8 @@ Result<program::Range> rangeOf(const KernelDispatch& dispatch, const kernel::Mod
   }
   const uint64_t least = module.types.sizeOf(variable.type);
   if (binding->size < least) return fail("run.bind", fmt::format("{} needs at least {} bytes but has {}", what, least, binding->size));
-  if (binding->buffer >= dispatch.buffer_sizes.size() || binding->offset + binding->size > dispatch.buffer_sizes[binding->buffer]) {
+  const uint64_t room = binding->buffer < dispatch.buffer_sizes.size() ? dispatch.buffer_sizes[binding->buffer] : 0;
+  if (binding->offset > room || binding->size > room - binding->offset) {  // a sum could wrap
     return fail("run.bind", fmt::format("{} does not lie within its buffer", what));
   }
   const bool writes = variable.space == kernel::AddressSpace::Storage && variable.access != kernel::Access::Read;

@@ -6,11 +6,15 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <exception>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <thread>
 
 #include "conformance/gzip_lines.h"
+#include "conformance/recorded_number.h"
 #include "conformance/suite.h"
 
 namespace lockstep::conformance {
@@ -60,10 +64,40 @@ struct NumberedLine {
   std::string text;
 };
 
+/// Calls work(i) for all i below `count`, each on a thread of its own where the system gives one. What a call throws comes out here, since
+/// out of a thread it would end the process.
+template <class Work>
+void runParallel(size_t count, const Work& work) {
+  std::exception_ptr thrown;
+  std::mutex mutex;
+  const auto guarded = [&](size_t i) {
+    try {
+      work(i);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!thrown) thrown = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> workers;
+    workers.reserve(count);
+    for (size_t i = 1; i < count; ++i) {
+      try {
+        workers.emplace_back(guarded, i);
+      } catch (const std::system_error&) {
+        break;  // a limit on processes; those that run do all of the work
+      }
+    }
+    guarded(0);
+  }
+  if (thrown) std::rethrow_exception(thrown);
+}
+
 Result<FileReport> runFile(const Suite& suite, const Settings& settings) {
   FileReport report{.file = std::string(suite.file)};
-  LS_TRY(GzipLines lines, GzipLines::open(pathOf(settings, suite.file)));
-  const unsigned threads = settings.threads > 0 ? settings.threads : std::max(1u, std::thread::hardware_concurrency());
+  LS_TRY(GzipLines lines, GzipLines::open(pathOf(settings, suite.file), kMostFileBytes));
+  const unsigned wanted = settings.threads > 0 ? settings.threads : std::max(1u, std::thread::hardware_concurrency());
+  const unsigned threads = std::min(wanted, kMostThreads);
   std::vector<std::unique_ptr<Judge>> judges;
   for (unsigned i = 0; i < threads; ++i) {
     LS_TRY(std::unique_ptr<Judge> judge, suite.make(settings));
@@ -71,22 +105,20 @@ Result<FileReport> runFile(const Suite& suite, const Settings& settings) {
   }
   for (uint64_t line_number = 0;;) {
     std::vector<NumberedLine> block;
-    while (block.size() < kBlock) {
+    uint64_t bytes = 0;
+    while (block.size() < kBlock && bytes < kMostLineBytes) {
       LS_TRY(std::optional<std::string> line, lines.next());
       if (!line) break;
-      if (line_number++ % settings.parts == settings.part) block.push_back({.number = line_number, .text = std::move(*line)});
+      if (line_number++ % settings.parts != settings.part) continue;
+      bytes += line->size();
+      block.push_back({.number = line_number, .text = std::move(*line)});
     }
     if (block.empty()) return report;
     std::vector<std::optional<Result<Outcome>>> outcomes(block.size());
     std::atomic<size_t> next = 0;
-    {
-      std::vector<std::jthread> workers;
-      for (const std::unique_ptr<Judge>& judge : judges) {
-        workers.emplace_back([&] {
-          for (size_t i = next++; i < block.size(); i = next++) outcomes[i] = judgeLine(*judge, block[i].text, settings.only);
-        });
-      }
-    }
+    runParallel(judges.size(), [&](size_t judge) {
+      for (size_t i = next++; i < block.size(); i = next++) outcomes[i] = judgeLine(*judges[judge], block[i].text, settings.only);
+    });
     for (size_t i = 0; i < block.size(); ++i) {
       if (!outcomes[i]->ok()) {
         Failure failure = outcomes[i]->failure();
@@ -118,14 +150,15 @@ std::vector<std::string> knownFiles() {
 }
 
 Status run(const Settings& settings, const std::function<void(const FileReport&)>& report) {
-  if (!fs::is_directory(settings.folder)) {
+  std::error_code error;
+  if (!fs::is_directory(settings.folder, error)) {
     return fail("conformance.folder", fmt::format("'{}' is not a folder", settings.folder.string()), {},
                 "give the folder that has the recorded files");
   }
   bool any = false;
   for (const Suite& suite : kSuites) {
     const bool wanted = settings.files.empty() || std::ranges::find(settings.files, suite.file) != settings.files.end();
-    if (!wanted || (settings.files.empty() && !fs::exists(pathOf(settings, suite.file)))) continue;
+    if (!wanted || (settings.files.empty() && !fs::exists(pathOf(settings, suite.file), error))) continue;
     any = true;
     LS_TRY(const FileReport result, runFile(suite, settings));
     report(result);

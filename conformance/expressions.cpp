@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 
 #include "backends/dispatch.h"
 #include "conformance/gzip_lines.h"
+#include "conformance/recorded_number.h"
 #include "conformance/suite.h"
 #include "conformance/values.h"
 #include "frontend/wgsl/wgsl.h"
@@ -26,7 +28,7 @@ constexpr std::string_view kCaseFile = "cts_expr_cases.jsonl.gz";
 using CaseLists = std::unordered_map<std::string, std::string>;
 
 Result<std::shared_ptr<const CaseLists>> loadCaseLists(const std::filesystem::path& path) {
-  LS_TRY(GzipLines lines, GzipLines::open(path));
+  LS_TRY(GzipLines lines, GzipLines::open(path, kMostListBytes));
   auto lists = std::make_shared<CaseLists>();
   constexpr std::string_view kName = "\"h\"";
   for (;;) {
@@ -59,9 +61,11 @@ uint64_t wholeWords(uint64_t bytes) { return (bytes + 3) / 4 * 4; }
 struct Run {
   const json& line;
   const CaseList& list;
-  uint32_t lanes = 1;       ///< cases packed into the lanes of one result
-  uint64_t out_stride = 0;  ///< bytes from one result to the next
-  uint64_t results = 0;     ///< of all cases
+  uint32_t lanes = 1;                  ///< cases packed into the lanes of one result
+  uint64_t in_stride = 0;              ///< bytes from the inputs of one result to those of the next; 0: they are constants in the text
+  std::vector<uint64_t> in_offsets{};  ///< of each parameter
+  uint64_t out_stride = 0;             ///< bytes from one result to the next
+  uint64_t results = 0;                ///< of all cases
   [[nodiscard]] size_t caseOf(uint64_t result, uint32_t lane) const {
     return std::min<size_t>(result * lanes + lane, list.cases.size() - 1);
   }
@@ -70,18 +74,41 @@ struct Run {
     type.rows = lanes;
     return lanes == 1 ? 0 : elementStride(type);
   }
+  /// Bytes from the first lane of a value to the end of the last.
+  [[nodiscard]] uint64_t bytesOf(const ValueType& type) const { return (lanes - 1) * laneStride(type) + sizeOf(type); }
+  [[nodiscard]] bool constant() const { return in_stride == 0; }
+  /// Of so many results or their inputs; both fit into the limit.
+  [[nodiscard]] uint64_t mostResults() const { return kMostBufferBytes / 2 / std::max(in_stride, out_stride); }
 };
 
+/// Every value lies within its stride, so that a buffer of `count` strides holds all of `count` results.
+Run makeRun(const json& line, const CaseList& list) {
+  if (list.cases.empty()) wrongLine("its list has no cases");
+  Run run{.line = line, .list = list};
+  run.lanes = static_cast<uint32_t>(numberOf(line, "vec", 1, 4));
+  const auto isScalar = [](const ValueType& type) { return elementCount(type) == 0; };
+  if (run.lanes > 1 && !(isScalar(list.result) && std::ranges::all_of(list.parameters, isScalar))) {
+    wrongLine("only scalars can be packed into lanes ('vec')");
+  }
+  run.out_stride = numberOf(line, "outStride", run.bytesOf(list.result), kMostBufferBytes / 2);
+  run.results = (list.cases.size() + run.lanes - 1) / run.lanes;
+  if (line.at("src") == "const") return run;
+  run.in_stride = numberOf(line, "inStride", 1, kMostBufferBytes / 2);
+  for (size_t p = 0; p < list.parameters.size(); ++p) {
+    const uint64_t bytes = run.bytesOf(list.parameters[p]);
+    if (bytes > run.in_stride) wrongLine("'inStride' is smaller than a parameter");
+    run.in_offsets.push_back(wholeNumber(line.at("inOff").at(p), "inOff", 0, run.in_stride - bytes));
+  }
+  return run;
+}
+
 Bytes inputsOf(const Run& run, uint64_t first, uint64_t count) {
-  const uint64_t stride = run.line.at("inStride");
-  const json& offsets = run.line.at("inOff");
-  Bytes bytes(wholeWords(count * stride));
+  Bytes bytes(wholeWords(count * run.in_stride));
   for (size_t p = 0; p < run.list.parameters.size(); ++p) {
-    const uint64_t offset = offsets.at(p);
     const ValueType& type = run.list.parameters[p];
     for (uint64_t i = 0; i < count; ++i) {
       for (uint32_t lane = 0; lane < run.lanes; ++lane) {
-        std::byte* to = bytes.data() + i * stride + offset + lane * run.laneStride(type);
+        std::byte* to = bytes.data() + i * run.in_stride + run.in_offsets[p] + lane * run.laneStride(type);
         encode(run.list.cases[run.caseOf(first + i, lane)].inputs[p], type, to);
       }
     }
@@ -129,12 +156,9 @@ class ExpressionJudge : public Judge {
     const std::string test = line.at("q");
     Outcome outcome{.family = familyOf(test), .test = test, .why = {}};
     useList(line.at("h"));
-    Run run{.line = line, .list = list_};
-    run.lanes = line.at("vec");
-    run.out_stride = line.at("outStride");
-    run.results = (list_.cases.size() + run.lanes - 1) / run.lanes;
+    const Run run = makeRun(line, list_);
     Differences differences;
-    const Status status = line.at("src") == "const" ? runConstants(run, differences) : runBatches(run, differences);
+    const Status status = run.constant() ? runConstants(run, differences) : runBatches(run, differences);
     if (!status.ok()) {
       outcome.verdict = isMissing(status.diagnostics().front().code) ? Verdict::Unsupported : Verdict::Disagree;
       outcome.why = wgsl::renderDiagnostics(status.diagnostics(), module_text_);
@@ -152,7 +176,7 @@ class ExpressionJudge : public Judge {
   void useList(const std::string& name) {
     if (name == list_name_) return;
     const auto text = lists_->find(name);
-    if (text == lists_->end()) throw json::out_of_range::create(403, fmt::format("{} has no list '{}'", kCaseFile, name), nullptr);
+    if (text == lists_->end()) wrongLine(fmt::format("{} has no list '{}'", kCaseFile, name));
     list_ = parseCaseList(text->second);
     list_name_ = name;
   }
@@ -163,8 +187,8 @@ class ExpressionJudge : public Judge {
     const uint64_t out_size = wholeWords(count * run.out_stride);
     KernelDispatch dispatch{.module = std::move(read), .entry = {}, .bindings = {}, .buffer_sizes = {out_size}};
     dispatch.bindings.push_back({.group = 0, .binding = 0, .buffer = 0, .offset = 0, .size = out_size});
-    if (run.line.at("src") != "const") {
-      const uint64_t size = wholeWords(count * run.line.at("inStride").get<uint64_t>());
+    if (!run.constant()) {
+      const uint64_t size = wholeWords(count * run.in_stride);
       dispatch.buffer_sizes.push_back(size);
       dispatch.bindings.push_back({.group = 0, .binding = 1, .buffer = 1, .offset = 0, .size = size});
     }
@@ -174,20 +198,20 @@ class ExpressionJudge : public Judge {
 
   Status runConstants(const Run& run, Differences& differences) {
     for (const json& module : run.line.at("mods")) {
-      const uint64_t count = module.at("n");
+      const uint64_t count = numberOf(module, "n", 1, run.mostResults()), first = numberOf(module, "first", 0, run.results);
       LS_TRY(PreparedDispatch dispatch, prepare(module, run, count));
       std::vector<Bytes> buffers{Bytes(wholeWords(count * run.out_stride))};
       LS_CHECK(dispatch.run(buffers));
-      compare(run, module.at("first"), count, buffers[0], differences);
+      compare(run, first, count, buffers[0], differences);
     }
     return Success{};
   }
 
   /// One module serves all batches of its size.
   Status runBatches(const Run& run, Differences& differences) {
-    const uint64_t batch = run.line.at("batch");
+    const uint64_t batch = numberOf(run.line, "batch", 1, std::numeric_limits<uint32_t>::max());
     for (const json& module : run.line.at("mods")) {
-      const uint64_t count = module.at("n");
+      const uint64_t count = numberOf(module, "n", 1, run.mostResults());
       LS_TRY(PreparedDispatch dispatch, prepare(module, run, count));
       for (uint64_t first = 0; first < run.results; first += batch) {
         if (std::min(batch, run.results - first) != count) continue;

@@ -6,15 +6,19 @@
 
 #include <vector>
 
+#include "conformance/recorded_number.h"
+#include "frontend/io/regular_file.h"
+
 namespace lockstep::conformance {
 
 struct GzipLines::State {
   std::string path;
   gzFile file = nullptr;
   std::vector<char> buffer = std::vector<char>(size_t{1} << 20u);
-  size_t begin = 0, end = 0;  // of what is in the buffer and was not read yet
+  size_t begin = 0, end = 0;          // of what is in the buffer and was not read yet
+  uint64_t most_bytes = 0, left = 0;  // of the whole text, and of what may still come
 
-  explicit State(std::string name) : path(std::move(name)), file(gzopen(path.c_str(), "rb")) {}
+  State(std::string name, gzFile opened, uint64_t most) : path(std::move(name)), file(opened), most_bytes(most), left(most) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
@@ -27,10 +31,17 @@ GzipLines::GzipLines(GzipLines&&) noexcept = default;
 GzipLines& GzipLines::operator=(GzipLines&&) noexcept = default;
 GzipLines::~GzipLines() = default;
 
-Result<GzipLines> GzipLines::open(const std::filesystem::path& path) {
-  auto state = std::make_unique<State>(path.string());
-  if (state->file == nullptr) return fail("conformance.file", fmt::format("cannot open '{}'", path.string()));
-  return GzipLines(std::move(state));
+Result<GzipLines> GzipLines::open(const std::filesystem::path& path, uint64_t most_bytes) {
+  const auto cannot = [&](const std::string& why) {
+    return fail("conformance.file", fmt::format("cannot open '{}': {}", path.string(), why), {},
+                "give the folder that has the recorded files");
+  };
+  Result<io::RegularFile> opened = io::openRegularFile(path);
+  if (!opened.ok()) return cannot(opened.diagnostics().front().message);
+  const gzFile file = gzdopen(opened->descriptor(), "rb");
+  if (file == nullptr) return cannot("no memory is left");
+  (void)opened->release();  // closed with `file`
+  return GzipLines(std::make_unique<State>(path.string(), file, most_bytes));
 }
 
 Result<std::optional<std::string>> GzipLines::next() {
@@ -44,12 +55,21 @@ Result<std::optional<std::string>> GzipLines::next() {
       return std::optional(std::move(line));
     }
     line += rest;
+    if (line.size() > kMostLineBytes) {
+      return fail("conformance.file", fmt::format("'{}' has a line of more than {} MiB", s.path, kMostLineBytes >> 20u), {},
+                  "copy it again");
+    }
     const int count = gzread(s.file, s.buffer.data(), static_cast<unsigned>(s.buffer.size()));
     int error = Z_OK;
     const char* message = gzerror(s.file, &error);
     if (count < 0 || (error != Z_OK && error != Z_STREAM_END)) {
       return fail("conformance.file", fmt::format("'{}' is damaged: {}", s.path, message), {}, "copy it again");
     }
+    if (static_cast<uint64_t>(count) > s.left) {
+      return fail("conformance.file", fmt::format("'{}' unpacks to more than {} bytes, which is the limit", s.path, s.most_bytes), {},
+                  "copy it again");
+    }
+    s.left -= static_cast<uint64_t>(count);
     s.begin = 0;
     s.end = static_cast<size_t>(count);
     if (count == 0) return line.empty() ? std::optional<std::string>() : std::optional(std::move(line));

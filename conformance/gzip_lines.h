@@ -2,6 +2,7 @@
 // The lines of a gzip'd text, one after another.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -13,12 +14,12 @@ namespace lockstep::conformance {
 
 class GzipLines {
  public:
-  /// code conformance.file
-  static Result<GzipLines> open(const std::filesystem::path& path);
+  /// A regular file that unpacks to at most `most_bytes`, with lines of at most kMostLineBytes. code conformance.file
+  static Result<GzipLines> open(const std::filesystem::path& path, uint64_t most_bytes);
   GzipLines(GzipLines&&) noexcept;
   GzipLines& operator=(GzipLines&&) noexcept;
   ~GzipLines();
-  /// The next line without its end; nothing after the last. A damaged file is a Failure (conformance.file).
+  /// The next line without its end; nothing after the last. A damaged file, or one beyond the limits, is a Failure (conformance.file).
   Result<std::optional<std::string>> next();
 
  private:

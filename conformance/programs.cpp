@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "backends/reference/reference.h"
 #include "conformance/order_probe.h"
 #include "conformance/recorded_bytes.h"
+#include "conformance/recorded_number.h"
 #include "conformance/suite.h"
 #include "frontend/wgsl/wgsl.h"
 #include "ir/kernel/isolate_entry.h"
@@ -111,8 +113,17 @@ Bytes decoded(const nlohmann::json& text, size_t size, const Bytes& before = {})
 /// One to three numbers.
 std::array<uint32_t, 3> groupsOf(const nlohmann::json& numbers) {
   std::array<uint32_t, 3> groups{1, 1, 1};
-  for (size_t i = 0; i < numbers.size(); ++i) groups.at(i) = numbers.at(i);
+  if (numbers.empty() || numbers.size() > groups.size()) wrongLine("'wgs' has not one to three numbers");
+  uint64_t left = kMostGroups;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    groups[i] = static_cast<uint32_t>(wholeNumber(numbers.at(i), "wgs", 0, left));
+    left /= std::max(groups[i], 1u);
+  }
   return groups;
+}
+
+uint32_t index(const nlohmann::json& value, std::string_view what) {
+  return static_cast<uint32_t>(wholeNumber(value, what, 0, std::numeric_limits<uint32_t>::max()));
 }
 
 class TraceJudge : public Judge {
@@ -127,18 +138,21 @@ class TraceJudge : public Judge {
     dispatch.entry = test.value("entry", "");
     dispatch.groups = groupsOf(test.at("wgs"));
     RecordedRun run;
+    uint64_t left = kMostBufferBytes;
     for (const nlohmann::json& buffer : test.at("bufs")) {
-      const size_t size = buffer.at("size");
+      const uint64_t size = numberOf(buffer, "size", 0, left);
+      left -= size;
       dispatch.buffer_sizes.push_back(size);
       run.before.push_back(decoded(buffer.at("in"), size));
       run.after.push_back(decoded(buffer.at("out"), size, run.before.back()));
     }
     for (const nlohmann::json& bind : test.at("binds")) {
-      dispatch.bindings.push_back({.group = bind.at("group"),
-                                   .binding = bind.at("binding"),
-                                   .buffer = bind.at("buf"),
-                                   .offset = bind.at("offset"),
-                                   .size = bind.at("size")});
+      const uint64_t offset = numberOf(bind, "offset", 0, kMostBufferBytes);
+      dispatch.bindings.push_back({.group = index(bind.at("group"), "group"),
+                                   .binding = index(bind.at("binding"), "binding"),
+                                   .buffer = index(bind.at("buf"), "buf"),
+                                   .offset = offset,
+                                   .size = numberOf(bind, "size", 0, kMostBufferBytes - offset)});
     }
     wgsl::ReadOptions options;
     const nlohmann::json& constants = test.at("constants");
@@ -191,16 +205,23 @@ class ConsensusJudge : public Judge {
     const nlohmann::json test = nlohmann::json::parse(line);
     const std::string name = test.at("f");
     Outcome outcome{.family = name.substr(0, name.find_last_of('/')), .test = name, .why = {}};
-    const size_t size = test.at("size");
+    const nlohmann::json &binds = test.at("binds"), &fills = test.at("out");
+    // Every fill has its own buffers.
+    const uint64_t buffers = std::max<uint64_t>(binds.size(), 1) * std::max<uint64_t>(fills.size(), 1);
+    const uint64_t size = numberOf(test, "size", 0, kMostBufferBytes / buffers);
     KernelDispatch dispatch;
     dispatch.entry = test.at("en");
-    for (const nlohmann::json& bind : test.at("binds")) {
-      dispatch.bindings.push_back(
-          {.group = bind.at(0), .binding = bind.at(1), .buffer = dispatch.bindings.size(), .offset = 0, .size = size});
+    for (const nlohmann::json& bind : binds) {
+      dispatch.bindings.push_back({.group = index(bind.at(0), "binds"),
+                                   .binding = index(bind.at(1), "binds"),
+                                   .buffer = dispatch.bindings.size(),
+                                   .offset = 0,
+                                   .size = size});
       dispatch.buffer_sizes.push_back(size);
     }
     std::vector<RecordedRun> runs;
-    for (const auto& [kind, results] : test.at("out").items()) {
+    for (const auto& [kind, results] : fills.items()) {
+      if (kind.empty()) wrongLine("a fill has no name");
       RecordedRun run{.name = fmt::format("fill {},", kind), .before = {}, .after = {}};
       for (const BufferBinding& binding : dispatch.bindings) {
         run.before.push_back(fill(kind.front(), binding.binding, size));

@@ -12,6 +12,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "conformance/recorded_number.h"
 #include "ir/kernel/literal.h"
 
 namespace lockstep::conformance {
@@ -70,9 +71,11 @@ uint64_t parseHex(std::string_view text, size_t digits) {
 uint64_t bitsOf(const json& value, Scalar scalar) {
   switch (scalar) {
     case Scalar::Bool:
-      return value.is_boolean() ? uint64_t{value.get<bool>()} : value.get<uint64_t>();
+      return value.is_boolean() ? uint64_t{value.get<bool>()} : wholeNumber(value, "bool", 0, 1);
     case Scalar::I32:
     case Scalar::U32:
+      // A conversion of a large float has no meaning in C++.
+      if (!value.is_number_integer()) wrongValue("a number that is not whole");
       return static_cast<uint32_t>(value.get<int64_t>());
     case Scalar::AbstractInt: {
       const auto& text = value.get_ref<const std::string&>();
@@ -137,18 +140,25 @@ double bound(const json& value) {
   return text.front() == '-' ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
 }
 
-Expectation parseExpectation(const json& text, const ValueType& type) {
+/// `depth`: how many expectations this one is inside of. Recorded ones are at most four deep; the stack is not endless.
+Expectation parseExpectation(const json& text, const ValueType& type, unsigned depth = 0) {
   using Kind = Expectation::Kind;
+  constexpr unsigned kMostDepth = 16;
+  if (!text.is_object() || text.size() != 1) wrongValue("an expectation that is no object of one member");
+  if (depth == kMostDepth) wrongValue("an expectation within 16 others");
   const auto kind = text.items().begin();
   const json& what = kind.value();
   if (kind.key() == "v") return {.kind = Kind::Equal, .value = parseValue(what, type)};
-  if (kind.key() == "i") return {.kind = Kind::Within, .low = bound(what.at(0)), .high = bound(what.at(1))};
+  if (kind.key() == "i") {
+    if (!isScalar(type)) wrongValue("an interval");
+    return {.kind = Kind::Within, .low = bound(what.at(0)), .high = bound(what.at(1))};
+  }
   if (kind.key() == "skip") return {.kind = Kind::Anything};
   const bool elements = kind.key() == "a";
-  if (kind.key() != "any" && !elements) wrongValue(text.dump());
+  if ((kind.key() != "any" && !elements) || !what.is_array()) wrongValue(kind.key());
+  if (elements && (isScalar(type) || what.size() != elementCount(type))) wrongValue("a list of another length");
   Expectation expected{.kind = elements ? Kind::Elements : Kind::OneOf};
-  for (const json& part : what) expected.parts.push_back(parseExpectation(part, elements ? elementType(type) : type));
-  if (elements && expected.parts.size() != elementCount(type)) wrongValue(text.dump());
+  for (const json& part : what) expected.parts.push_back(parseExpectation(part, elements ? elementType(type) : type, depth + 1));
   return expected;
 }
 

@@ -38,9 +38,11 @@ void printReport(const FileReport& report) {
              report.counts.unsupported);
   for (const auto& [name, counts] : report.families) {
     if (counts.disagree + counts.unsupported == 0) continue;
-    fmt::print("  {}: {} agree, {} disagree, {} unsupported\n", name, counts.agree, counts.disagree, counts.unsupported);
+    fmt::print("  {}: {} agree, {} disagree, {} unsupported\n", withoutControls(name), counts.agree, counts.disagree, counts.unsupported);
   }
-  for (const conformance::Difference& difference : report.first) fmt::print("  - {}\n    {}\n", difference.test, difference.why);
+  for (const conformance::Difference& difference : report.first) {
+    fmt::print("  - {}\n    {}\n", withoutControls(difference.test), withoutControls(difference.why));
+  }
   std::fflush(stdout);
 }
 
