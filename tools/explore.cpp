@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <system_error>
 
 #include "console/text_format.h"
 #include "examples/recipes.h"
 #include "experiment/command_line.h"
 #include "frontend/io/file.h"
 #include "frontend/io/jsonl.h"
+#include "frontend/io/temporary_folder.h"
 #include "tools/explore_data.h"
 #include "tools/verb.h"
 
@@ -19,22 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMeasuredSteps = 5;  ///< the median of each command counts
-
-/// A folder for the dump of a sample, removed at the end.
-class TemporaryFolder {
- public:
-  TemporaryFolder() : path_(fs::temp_directory_path() / fmt::format("lockstep-explore-{}", ::getpid())) {}
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 /// The median time of each command; the first step, which a driver may still compile in, does not count.
 std::vector<double> measure(Experiment& experiment) {
@@ -69,11 +55,11 @@ void compileSample(const Recipe& recipe, const std::string& device, const fs::pa
   facts.device = fmt::format("{} ({})", program.device, program.device_name);
 }
 
-/// The folder and those above it: places in the user's source are relative to where it was compiled.
-std::vector<fs::path> sourceFolders(const std::string& chosen) {
-  std::vector<fs::path> folders;
-  for (fs::path path = fs::absolute(chosen); folders.empty() || path != folders.back(); path = path.parent_path()) folders.push_back(path);
-  return folders;
+/// The last part of a folder's path, of "." that of the folder itself.
+std::string nameOf(const fs::path& folder) {
+  std::error_code ignored;
+  const fs::path whole = fs::absolute(folder, ignored).lexically_normal();
+  return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
 }
 
 }  // namespace
@@ -85,20 +71,26 @@ Result<ExitCode> exploreVerb(Arguments arguments) {
   options.argument(input, "NAME", "a sample, or a folder that --dump-ir wrote");
   options.value(device, "--device", "of a sample: auto, reference, vulkan, vulkan:N or vulkan:NAME");
   options.value(output, "-o,--out", "the file, - for the terminal; by default NAME.html");
-  options.value(sources, "--sources", "where the model's source files lie, in this folder or one above it");
+  options.value(sources, "--sources", "the folder below which the model's source files lie; no other files are read");
   options.flag(json, "--json", "only the data, on the terminal or with --out in a file");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;
 
+  std::error_code ignored;
   const Result<const Recipe*> found = experiment::findRecipe(examples::recipes(), input);
-  if (!found.ok() && !fs::is_directory(input)) return found.failure();
+  if (!found.ok() && !fs::is_directory(input, ignored)) return found.failure();
   const Recipe* recipe = found.ok() ? *found : nullptr;
-  ExploreFacts facts{.name = recipe != nullptr ? recipe->name : (fs::absolute(input) / "").parent_path().filename().string()};
-  facts.sources = sourceFolders(sources);
-  if (recipe != nullptr) facts.known = sampleSources();
-  const TemporaryFolder temporary;
-  if (recipe != nullptr) compileSample(*recipe, device, temporary.path(), facts);
-  LS_TRY(std::string text, exploreData(recipe != nullptr ? temporary.path() : fs::path(input), facts));
+  ExploreFacts facts{.name = recipe != nullptr ? recipe->name : nameOf(input)};
+  facts.sources = {sources};
+  fs::path dump = input;
+  std::optional<io::TemporaryFolder> temporary;
+  if (recipe != nullptr) {
+    LS_TRY(temporary, io::TemporaryFolder::make("lockstep-explore"));
+    facts.known = sampleSources();
+    dump = temporary->path();
+    compileSample(*recipe, device, dump, facts);
+  }
+  LS_TRY(std::string text, exploreData(dump, facts));
   if (!json) text = explorePage(facts.name, std::move(text));
 
   if (output == "-" || (json && output.empty())) {

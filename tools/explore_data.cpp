@@ -4,13 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
-#include "frontend/io/file.h"
+#include "frontend/io/regular_file.h"
 #include "passes/pipeline.h"
 #include "tools/explore_groups.h"
 
@@ -22,6 +23,20 @@ using Json = nlohmann::ordered_json;
 using program::Program;
 
 constexpr int kContextLines = 2;  ///< of a source file, around a line that a value comes from
+
+// A dump may be somebody else's, and the page is made to be passed on: it has what lies in the dump's folder, and of the user's files only
+// lines of C++ sources.
+constexpr uint64_t kMostDumpFile = uint64_t{256} << 20u, kMostSource = uint64_t{4} << 20u;
+constexpr std::array<std::string_view, 10> kSourceEndings{".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx", ".inl", ".ipp"};
+constexpr int kMostLine = 1'000'000;
+
+Result<std::string> readDumpFile(const fs::path& path) { return io::readRegularTextFile(path, kMostDumpFile, io::Links::Refuse); }
+
+/// Whether something has this name, a link to nothing included.
+bool isThere(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(fs::symlink_status(path, ignored));
+}
 
 struct Place {
   std::string file;
@@ -65,7 +80,7 @@ Result<std::vector<StageFile>> readStages(const fs::path& folder) {
   std::ranges::sort(paths);
   std::vector<StageFile> stages;
   for (const fs::path& path : paths) {
-    LS_TRY(std::string text, io::readTextFile(path));
+    LS_TRY(std::string text, readDumpFile(path));
     LS_TRY(passes::Stage stage, passes::parseStage(text, path.string()));
     stages.push_back({path.stem().string().substr(3), std::move(text), path, std::move(stage)});
   }
@@ -81,7 +96,7 @@ std::optional<Place> placeOf(const std::string& line) {
   if (end == std::string::npos || end + 2 > line.size()) return std::nullopt;
   Place place{.file = line.substr(begin, end - begin)};
   std::from_chars(line.data() + end + 2, line.data() + line.size(), place.line);
-  if (place.line == 0 || place.file.starts_with("/usr/")) return std::nullopt;
+  if (place.line <= 0 || place.line > kMostLine || place.file.starts_with("/usr/")) return std::nullopt;
   return place;
 }
 
@@ -129,8 +144,8 @@ class Gathering {
   /// passes.txt by pass; a folder of an older version has none.
   [[nodiscard]] Result<std::map<std::string, Json>> readRecords() const {
     std::map<std::string, Json> records;
-    if (!fs::exists(folder_ / "passes.txt")) return records;
-    LS_TRY(const std::string text, io::readTextFile(folder_ / "passes.txt"));
+    if (!isThere(folder_ / "passes.txt")) return records;
+    LS_TRY(const std::string text, readDumpFile(folder_ / "passes.txt"));
     for (const std::string& line : linesOf(text)) {
       std::vector<std::string> columns{""};
       for (const char c : line) c == '\t' ? void(columns.emplace_back()) : columns.back().push_back(c);
@@ -146,8 +161,8 @@ class Gathering {
   Result<Json> placesJson(const StageFile& stage) {
     Json out = Json::array();
     const fs::path path = fs::path(stage.path).replace_extension(".located");
-    if (!fs::exists(path)) return out;
-    LS_TRY(const std::string text, io::readTextFile(path));
+    if (!isThere(path)) return out;
+    LS_TRY(const std::string text, readDumpFile(path));
     const std::vector<std::string> lines = linesOf(text);
     for (size_t i = 0; i < lines.size(); ++i) {
       const std::optional<Place> place = placeOf(lines[i]);
@@ -212,14 +227,17 @@ class Gathering {
   [[nodiscard]] Result<Json> kernelsJson(const Program& last) const {
     Json out = Json::array();
     for (const program::Kernel& kernel : last.kernels) {
+      if (kernel.name != fs::path(kernel.name).filename().string() || kernel.name == "..") {
+        return badDump(folder_, fmt::format("has a kernel whose name '{}' is a path", kernel.name));
+      }
       Json item{{"name", kernel.name}};
       for (const std::string ending : {"kir", "wgsl", "spvasm"}) {
         const fs::path path = folder_ / (kernel.name + "." + ending);
-        if (!fs::exists(path)) {
+        if (!isThere(path)) {
           if (ending == "spvasm") continue;
           return badDump(folder_, fmt::format("has no {}", path.filename().string()));
         }
-        LS_TRY(item[ending], io::readTextFile(path));
+        LS_TRY(item[ending], readDumpFile(path));
       }
       out.push_back(std::move(item));
     }
@@ -241,10 +259,10 @@ class Gathering {
   }
 
   [[nodiscard]] std::optional<std::string> findSource(const std::string& file) const {
-    std::error_code ignored;
+    const bool source = std::ranges::find(kSourceEndings, fs::path(file).extension().string()) != kSourceEndings.end();
     for (const fs::path& folder : facts_.sources) {
-      if (!fs::is_regular_file(folder / file, ignored)) continue;
-      if (auto text = io::readTextFile(folder / file)) return *text;
+      if (!source) break;
+      if (auto text = io::readTextFileBelow(folder, file, kMostSource)) return *text;
     }
     const auto known = std::ranges::find(facts_.known, file, &SourceText::file);
     return known == facts_.known.end() ? std::nullopt : std::optional(std::string(known->text));

@@ -17,7 +17,7 @@ struct ExploreFacts {
   std::string name;                                 ///< of the model, for the title
   std::string device = {};                          ///< "vulkan:0 (llvmpipe)"; empty: unknown
   std::vector<double> seconds = {};                 ///< of each command of the last program; empty: not measured
-  std::vector<std::filesystem::path> sources = {};  ///< folders in which the user's source files are looked for
+  std::vector<std::filesystem::path> sources = {};  ///< folders below which the user's source files are looked for
   std::span<const SourceText> known = {};           ///< those that are there without files
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The data of `lockstep explore` beside the dump that it was made from.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -174,6 +175,81 @@ TEST_F(ExploreData, bad_folders_are_refused) {
   EXPECT_EQ(codeOf(), "explore.dump");
   ASSERT_TRUE(io::writeFileAtomically(folder_ / "99-bad.program", std::string_view("lockstep.program 1\nnonsense\n")).ok());
   EXPECT_EQ(codeOf(), "text.syntax");
+}
+
+/// The sources that the page gets for a dump whose first node claims to come from line 1 of `file`.
+class ExploreSources : public ExploreData {
+ protected:
+  ExploreSources() : sources_(scratch_ / "sources") {
+    dump(examples::sineSpec());
+    for (const char* folder : {"sources/models", "sources/.hidden", "elsewhere"}) fs::create_directories(scratch_ / folder);
+    for (const char* file : {"sources/models/a.cpp", "sources/.hidden/a.cpp", "sources/key.pem", "elsewhere/secret.cpp"}) {
+      EXPECT_TRUE(io::writeFileAtomically(scratch_ / file, std::string_view("first line\n")).ok());
+    }
+    fs::create_symlink(scratch_ / "elsewhere", sources_ / "out");
+    fs::create_symlink(scratch_ / "elsewhere/secret.cpp", sources_ / "out.cpp");
+    fs::create_symlink("a.cpp", sources_ / "models/in.cpp");
+    EXPECT_EQ(::mkfifo((sources_ / "fifo.cpp").c_str(), 0600), 0);
+    EXPECT_TRUE(io::writeFileAtomically(sources_ / "large.cpp", std::string_view("x")).ok());
+    fs::resize_file(sources_ / "large.cpp", uint64_t{1} << 40u);
+  }
+  [[nodiscard]] std::set<std::string> sourcesFor(const std::string& file) {
+    const fs::path located = folder_ / "00-trace.located";
+    std::string text = *io::readTextFile(located);
+    const size_t at = text.find(" @ \"");
+    text.replace(at, text.find('\n', at) - at, " @ \"" + file + "\":1:1");
+    EXPECT_TRUE(io::writeFileAtomically(located, std::string_view(text)).ok());
+    const Json got = Json::parse(*tools::exploreData(folder_, {.name = "model", .sources = {sources_}}));
+    std::set<std::string> files;
+    for (const auto& [name, lines] : got["sources"].items()) files.insert(name);
+    return files;
+  }
+  fs::path sources_;
+};
+
+TEST_F(ExploreSources, files_below_the_folder_are_shown) {
+  EXPECT_EQ(sourcesFor("models/a.cpp"), std::set<std::string>{"models/a.cpp"});
+  EXPECT_EQ(sourcesFor("models/in.cpp"), std::set<std::string>{"models/in.cpp"});
+  const std::string whole = (fs::canonical(sources_) / "models/a.cpp").string();
+  EXPECT_EQ(sourcesFor(whole), std::set<std::string>{whole});
+}
+
+TEST_F(ExploreSources, other_files_are_not) {
+  const std::string elsewhere = fs::canonical(scratch_ / "elsewhere/secret.cpp").string();
+  for (const std::string& file :
+       {elsewhere, std::string("../elsewhere/secret.cpp"), std::string("models/../../elsewhere/secret.cpp"), std::string("out/secret.cpp"),
+        std::string("out.cpp"), std::string("fifo.cpp"), std::string("large.cpp"), std::string(".hidden/a.cpp"), std::string("key.pem"),
+        std::string("/etc/passwd"), std::string("/dev/zero")}) {
+    EXPECT_TRUE(sourcesFor(file).empty()) << file;
+  }
+}
+
+TEST_F(ExploreData, files_of_a_dump_are_regular_files_in_its_folder) {
+  const auto codeOf = [&] {
+    const auto result = tools::exploreData(folder_, {.name = "model"});
+    return result.ok() ? "" : result.diagnostics().front().code;
+  };
+  dump(examples::sineSpec());
+  ASSERT_EQ(codeOf(), "");
+  const std::string kernel = lastProgram().kernels.front().name + ".wgsl";
+  fs::rename(folder_ / kernel, scratch_ / "elsewhere.wgsl");
+  fs::create_symlink(scratch_ / "elsewhere.wgsl", folder_ / kernel);
+  EXPECT_EQ(codeOf(), "file.read");
+  fs::remove(folder_ / kernel);
+  ASSERT_EQ(::mkfifo((folder_ / kernel).c_str(), 0600), 0);
+  EXPECT_EQ(codeOf(), "file.read");
+}
+
+TEST_F(ExploreData, kernels_are_not_named_by_paths) {
+  dump(examples::sineSpec());
+  program::Program program = lastProgram();
+  ASSERT_TRUE(io::writeFileAtomically(scratch_ / "secret.kir", std::string_view("a")).ok());
+  ASSERT_TRUE(io::writeFileAtomically(scratch_ / "secret.wgsl", std::string_view("b")).ok());
+  program.kernels.front().name = "../secret";
+  ASSERT_TRUE(io::writeFileAtomically(folder_ / "99-last.program", std::string_view(program::print(program))).ok());
+  const auto result = tools::exploreData(folder_, {.name = "model"});
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.diagnostics().front().code, "explore.dump");
 }
 
 TEST_F(ExploreData, old_dumps_have_no_times_and_places) {
