@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "console/color.h"
-#include "frontend/io/file.h"
+#include "frontend/io/regular_file.h"
 
 namespace lockstep::console {
 namespace {
@@ -30,7 +30,7 @@ std::string_view lineOf(std::string_view text, uint32_t number) {
 std::string excerpt(std::string_view line, uint32_t column) {
   constexpr size_t kLongest = 200;
   if (line.empty() || line.size() > kLongest) return "";
-  std::string text = fmt::format("    {}\n", line);
+  std::string text = fmt::format("    {}\n", withoutControls(line, "\uFFFD"));
   if (column == 0 || column > line.size() + 1) return text;
   text += "    ";
   for (size_t i = 0; i + 1 < column; ++i) {
@@ -39,6 +39,11 @@ std::string excerpt(std::string_view line, uint32_t column) {
   }
   return text + "^\n";
 }
+
+/// Whether the line may be shown: a place that was read from a text could name any file of the machine.
+bool hasFile(const Location& where) { return where.known() && !where.file.empty() && !where.embedded && !where.quoted; }
+
+constexpr uint64_t kMostSource = uint64_t{16} << 20u;  // bytes of a file whose lines are shown
 
 constexpr std::array kPaintedWords{std::pair{std::string_view("error:"), Paint::Error}, std::pair{std::string_view("help:"), Paint::Help},
                                    std::pair{std::string_view("warning:"), Paint::Loud}};
@@ -58,10 +63,10 @@ std::string renderWithSource(const std::vector<Diagnostic>& diagnostics, std::FI
   std::string text;
   for (const Diagnostic& diagnostic : diagnostics) {
     text += paintDiagnostic(toString(diagnostic), stream) + "\n";
-    if (!diagnostic.where.known() || diagnostic.where.file.empty() || !diagnostic.excerpt.empty()) continue;
+    if (!hasFile(diagnostic.where) || !diagnostic.excerpt.empty()) continue;
     auto [file, is_new] = files.try_emplace(diagnostic.where.file);
     if (is_new) {
-      const auto content = io::readTextFile(diagnostic.where.file);
+      const auto content = io::readRegularTextFile(diagnostic.where.file, kMostSource);
       if (content.ok()) file->second = *content;
     }
     text += excerpt(lineOf(file->second, diagnostic.where.line), diagnostic.where.column);

@@ -19,7 +19,7 @@ std::string renderDiagnostics(const std::vector<Diagnostic>& diagnostics, std::s
     }
     if (!diagnostic.remedy.empty()) out += fmt::format("  help: {}\n", diagnostic.remedy);
   }
-  return out;
+  return withoutControls(out);
 }
 
 std::string renderWarnings(const std::vector<Warning>& warnings, std::string_view text) {

@@ -222,6 +222,7 @@ class Parser {
 
   Result<uint32_t> parseLocation() {
     Location location;
+    location.quoted = true;
     LS_TRY(location.file, cursor_.string());
     for (uint32_t* part : {&location.line, &location.column}) {
       LS_CHECK(cursor_.expect(":"));

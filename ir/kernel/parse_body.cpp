@@ -138,6 +138,7 @@ Status Parser::parseComponents(Instruction& instruction) {
 
 Status Parser::parseLocation(Instruction& instruction) {
   Location location;
+  location.quoted = true;
   LS_CHECK(cursor_.expect("["));
   LS_TRY(location.file, cursor_.string());
   LS_CHECK(cursor_.expect(","));

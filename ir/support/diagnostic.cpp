@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace lockstep {
 
@@ -20,7 +21,54 @@ std::string indented(std::string_view lines) {
   return text;
 }
 
+/// The code point at the begin of a text and its bytes; of bytes that are no UTF-8 the first one, and the length 0.
+struct CodePoint {
+  uint32_t number = 0;
+  size_t length = 0;
+};
+
+CodePoint firstOf(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const uint32_t first = byte(0);
+  if (first < 0x80) return {first, 1};
+  const size_t length = first >= 0xF0 && first < 0xF5 ? 4 : first >= 0xE0 && first < 0xF0 ? 3 : first >= 0xC2 && first < 0xE0 ? 2 : 0;
+  if (length == 0 || text.size() < length) return {first, 0};
+  uint32_t number = first & (0xFFu >> (length + 1));
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0u) != 0x80u) return {first, 0};
+    number = number << 6u | (byte(i) & 0x3Fu);
+  }
+  constexpr std::array<uint32_t, 5> kLeast{0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = number >= 0xD800 && number < 0xE000;
+  return number < kLeast[length] || surrogate || number > 0x10FFFF ? CodePoint{first, 0} : CodePoint{number, length};
+}
+
+bool actsOnTerminal(uint32_t c) {
+  const bool control = (c < 0x20 && c != '\n' && c != '\t') || (c >= 0x7F && c < 0xA0);
+  const bool turns = c == 0x061C || c == 0x200E || c == 0x200F || (c >= 0x202A && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
+  return control || turns;
+}
+
 }  // namespace
+
+std::string withoutControls(std::string_view text, std::string_view mark) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const CodePoint c = firstOf(text);
+    const size_t length = std::max<size_t>(c.length, 1);
+    const bool line_end = text.starts_with("\r\n");
+    if (c.length != 0 && (line_end || !actsOnTerminal(c.number))) {
+      out += text.substr(0, length);
+    } else if (!mark.empty()) {
+      out += mark;
+    } else {
+      out += c.number < 0x100 ? fmt::format("\\x{:02x}", c.number) : fmt::format("\\u{:04x}", c.number);
+    }
+    text.remove_prefix(length);
+  }
+  return out;
+}
 
 std::string excerptOf(std::string_view text, const Location& where, uint32_t length) {
   if (where.line == 0) return "";
@@ -39,12 +87,12 @@ std::string excerptOf(std::string_view text, const Location& where, uint32_t len
     padding += text[i] == '\t' ? '\t' : ' ';
     ++column;
   }
-  return fmt::format("{}\n{}^{}\n", text, padding, std::string(std::max(length, 1u) - 1, '~'));
+  return fmt::format("{}\n{}^{}\n", withoutControls(text, "\uFFFD"), padding, std::string(std::max(length, 1u) - 1, '~'));
 }
 
 std::string toString(const Location& location) {
-  if (location.embedded && location.line != 0) return fmt::format("{}, line {} of its WGSL", location.file, location.line);
-  std::string text = location.file;
+  std::string text = withoutControls(location.file);
+  if (location.embedded && location.line != 0) return fmt::format("{}, line {} of its WGSL", text, location.line);
   if (location.line != 0) text += fmt::format("{}{}", text.empty() ? "line " : ":", location.line);
   if (location.line != 0 && location.column != 0) text += fmt::format(":{}", location.column);
   return text;
@@ -60,7 +108,7 @@ std::string toString(const Diagnostic& diagnostic) {
     text += indented(note.excerpt);
   }
   if (!diagnostic.remedy.empty()) text += "\n  help: " + diagnostic.remedy;
-  return text;
+  return withoutControls(text);
 }
 
 std::string toString(const std::vector<Diagnostic>& diagnostics) {

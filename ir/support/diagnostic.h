@@ -38,7 +38,12 @@ struct Diagnostic {
 /// The line of `text` at the place and below it "  ^~~~", `length` code points wide; "" when the place is not in the text.
 std::string excerptOf(std::string_view text, const Location& where, uint32_t length);
 
-/// "file:line:column: error: code: message", then the excerpt if there is one, and likewise each note; at last the remedy.
+/// The text without what would act on a terminal instead of being shown on it: control characters other than line breaks and tabs, marks
+/// that turn the direction of a text, and bytes that are no UTF-8. Each becomes `mark`, by default its number: "\\x1b", "\\u202e".
+std::string withoutControls(std::string_view text, std::string_view mark = {});
+
+/// Can be printed as it is: withoutControls(). "file:line:column: error: code: message", then the excerpt if there is one, and likewise
+/// each note; at last the remedy.
 std::string toString(const Diagnostic& diagnostic);
 std::string toString(const std::vector<Diagnostic>& diagnostics);
 

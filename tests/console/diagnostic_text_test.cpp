@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "console/diagnostic_text.h"
 #include "frontend/io/file.h"
+#include "ir/graph/graph.h"
+#include "ir/support/text.h"
 #include "tests/io/scratch.h"
 
 namespace lockstep::console {
@@ -38,6 +41,52 @@ TEST(DiagnosticText, places_without_a_file_have_no_excerpt) {
   const Diagnostic gone{
       .code = "a.b", .message = "bad", .where = {.file = "no/such/file", .line = 3, .column = 1}, .notes = {}, .remedy = {}};
   EXPECT_EQ(renderWithSource({gone}), "no/such/file:3:1: error: a.b: bad\n");
+}
+
+TEST(DiagnosticText, places_that_a_text_names_are_not_opened) {
+  const testing::ScratchDirectory scratch("diagnostics");
+  const std::string secret = scratch / "secret";
+  ASSERT_TRUE(io::writeFileAtomically(secret, std::string_view("password\n")).ok());
+  const auto graph = graph::parse("lockstep.graph 1\ngraph {\n  %x: f32[2] = input {dtype = f32, name = \"x\", shape = [2]} @ " +
+                                  quote(secret) + ":1:1\n  output loss \"loss\" %x\n}\n");
+  ASSERT_TRUE(graph.ok()) << toString(graph.diagnostics());
+  ASSERT_FALSE(graph->locations.empty());
+  Diagnostic diagnostic{.code = "a.b", .message = "bad", .where = graph->locations.front(), .notes = {}, .remedy = {}};
+  EXPECT_EQ(renderWithSource({diagnostic}), secret + ":1:1: error: a.b: bad\n");
+  // The same place from anywhere else is shown with its line.
+  diagnostic.where = {.file = secret, .line = 1, .column = 1};
+  EXPECT_EQ(renderWithSource({diagnostic}), secret + ":1:1: error: a.b: bad\n    password\n    ^\n");
+}
+
+TEST(DiagnosticText, only_regular_files_of_a_sensible_size_are_opened) {
+  const testing::ScratchDirectory scratch("diagnostics");
+  const std::string fifo = scratch / "fifo", large = scratch / "large";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  ASSERT_TRUE(io::writeFileAtomically(large, std::string_view("first line\n")).ok());
+  std::filesystem::resize_file(large, uint64_t{1} << 40u);  // takes no room, and more memory than there is
+  for (const std::string& path : {fifo, large, std::string("/dev/zero")}) {
+    const Diagnostic diagnostic{
+        .code = "a.b", .message = "bad", .where = {.file = path, .line = 1, .column = 1}, .notes = {}, .remedy = {}};
+    EXPECT_EQ(renderWithSource({diagnostic}), path + ":1:1: error: a.b: bad\n");
+  }
+}
+
+TEST(DiagnosticText, control_characters_of_a_file_do_not_reach_the_terminal) {
+  const testing::ScratchDirectory scratch("diagnostics");
+  const std::string path = scratch / "k.wgsl";
+  ASSERT_TRUE(io::writeFileAtomically(path, std::string_view("a\x1b]0;title\x07 ?\n")).ok());
+  const Diagnostic diagnostic{.code = "wgsl.token",
+                              .message = "no '\x1b[31m', '\u009b', '\u202e', '\x9b' or '\xc2'",
+                              .where = {.file = path, .line = 1, .column = 14},
+                              .notes = {{.message = "\x7f", .where = {.file = "\r"}}},
+                              .remedy = "\x08"};
+  EXPECT_EQ(renderWithSource({diagnostic}), path + R"(:1:14: error: wgsl.token: no '\x1b[31m', '\x9b', '\u202e', '\x9b' or '\xc2'
+  \x0d: note: \x7f
+  help: \x08
+    a)"
+                                                   "\uFFFD]0;title\uFFFD ?\n                 ^\n");
+  EXPECT_EQ(withoutControls("a\n\tü 日本 🙂"), "a\n\tü 日本 🙂");
+  EXPECT_EQ(excerptOf("\x1b ?", {.file = {}, .line = 1, .column = 3}, 1), "\uFFFD ?\n  ^\n");
 }
 
 }  // namespace
