@@ -24,7 +24,12 @@ class Parser {
     LS_CHECK(graph::parseVersion(cursor_, "lockstep.program", 1));
     LS_CHECK(cursor_.expect("profile"));
     LS_TRY(program_.profile, parseReference(cursor_));
-    while (!cursor_.atEnd()) LS_CHECK(item());
+    // Without its mark a text that was cut off would be a smaller program.
+    while (!cursor_.accept("end")) {
+      if (cursor_.atEnd()) return at(cursor_.peek(), "text.syntax", "the program is incomplete: its text does not close with 'end'");
+      LS_CHECK(item());
+    }
+    if (!cursor_.atEnd()) return cursor_.error("expected nothing after 'end'");
     return std::move(program_);
   }
 
@@ -43,7 +48,7 @@ class Parser {
     if (cursor_.accept("kernel")) return kernel();
     if (cursor_.accept("input")) return port(program_.inputs, false);
     if (cursor_.accept("output")) return port(program_.outputs, true);
-    return cursor_.error("expected parameter, arena, buffer, constant, kernel, input, output or level");
+    return cursor_.error("expected parameter, arena, buffer, constant, kernel, input, output, level or end");
   }
 
   // The name that a declaration gives: after '%3' a string may state it, '%x' is its own name.

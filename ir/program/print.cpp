@@ -61,6 +61,7 @@ class Printer {
       line(fmt::format("output {} {} %{}", toString(port.kind), quote(port.name), buffers_.use(port.buffer.index())));
     }
     for (size_t i = 0; i < program_.commands.size(); ++i) command(i);
+    line("end");
     if (lines != nullptr) *lines = std::move(lines_);
     return std::move(out_);
   }

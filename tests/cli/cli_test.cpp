@@ -367,7 +367,7 @@ TEST_F(Cli, mistakes_in_texts_have_their_line_in_the_file) {
             std::string::npos);
   const std::string program = file("bad.program",
                                    "lockstep.program 1\n# a comment\nprofile portable\narena @a: input {size = 256}\n\n"
-                                   "buffer %x: f32[8] input {arena = @a, offset = 8, size = 32}\ninput \"x\" %x\n");
+                                   "buffer %x: f32[8] input {arena = @a, offset = 8, size = 32}\ninput \"x\" %x\nend\n");
   EXPECT_TRUE(run("opt " + program).err.starts_with(program + ":6: error: program.buffer")) << run("opt " + program).err;
   EXPECT_TRUE(run("run " + program + " --inputs " + inputs).err.starts_with(program + ":6: error: program.buffer"));
   const std::string kernel = file("bad.kir",

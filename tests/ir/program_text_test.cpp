@@ -110,6 +110,15 @@ TEST(ProgramText, print_brokenIds_neverCrashes) {
   EXPECT_FALSE(validateStructure(program).ok());
 }
 
+// A part of a text is no smaller program.
+TEST_P(ProgramFile, parse_truncatedText_isAnError) {
+  const std::string text = readData(GetParam());
+  for (size_t length = 0; length + 1 < text.size(); ++length) {
+    ASSERT_FALSE(parse(text.substr(0, length), "test").ok()) << text.substr(0, length);
+  }
+  EXPECT_TRUE(parse(text.substr(0, text.size() - 1), "test").ok()) << "without the last line break it is whole";
+}
+
 struct SyntaxCase {
   const char* name;
   const char* from;
@@ -145,6 +154,7 @@ INSTANTIATE_TEST_SUITE_P(
                     SyntaxCase{"access", "(read ", "(peek ", "text.syntax", "peek"},
                     SyntaxCase{"groups", "groups [1, 1, 1]", "groups [1, 1]", "text.syntax", "groups"},
                     SyntaxCase{"commandFirst", "level 0:\n", "", "text.syntax", "dispatch"},
+                    SyntaxCase{"afterEnd", "\nend\n", "\nend\nlevel 3:\n", "text.syntax", "level 3"},
                     SyntaxCase{"bufferLast", "level 2:", "level 2:\nbuffer %z: f32[] state {size = 4}", "text.syntax", "%z"}),
     [](const auto& info) { return info.param.name; });
 
