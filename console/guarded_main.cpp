@@ -4,10 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <new>
+#include <optional>
+#include <system_error>
 #include <vector>
 
 #include "console/diagnostic_text.h"
+#include "console/standard_streams.h"
 #include "frontend/io/jsonl.h"
 
 namespace lockstep::console {
@@ -28,36 +32,80 @@ io::Json errorJson(const Diagnostic& diagnostic) {
       .add("notes", notes);
 }
 
+void printError(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
 int report(bool json, const std::vector<Diagnostic>& diagnostics, ExitCode code) {
   if (json) {
     io::Json errors = io::Json::array();
     for (const Diagnostic& diagnostic : diagnostics) errors.add(errorJson(diagnostic));
-    fmt::print("{}\n", io::Json::object().add("exit_code", static_cast<int>(code)).add("errors", errors).text());
+    std::puts(io::Json::object().add("exit_code", static_cast<int>(code)).add("errors", errors).text().c_str());
   }
-  std::fflush(stdout);
-  if (!json) fmt::print(stderr, "{}", renderWithSource(diagnostics));
+  const bool arrived = !flushStandardOutput();
+  if (!json || !arrived) printError(renderWithSource(diagnostics));
   return static_cast<int>(code);
 }
 
-}  // namespace
+int report(bool json, const Failure& failure) { return report(json, failure.diagnostics, failure.exit_code); }
 
-int guardedMain(std::span<const std::string> arguments, const std::function<Result<ExitCode>()>& body) {
-  const bool json = std::ranges::find(arguments, "--json") != arguments.end();
+Failure outOfMemory() {
+  Failure failure = fail("memory.host", "the machine has no memory left", {}, "use a smaller batch or model");
+  failure.exit_code = ExitCode::OutOfMemory;
+  return failure;
+}
+
+/// What nobody could foresee: a folder that may not be read, a limit on processes.
+Failure refusedBySystem(const std::system_error& error) {
+  const bool memory = error.code() == std::errc::not_enough_memory || error.code() == std::errc::resource_unavailable_try_again;
+  Failure failure = fail("system.refused", fmt::format("the operating system refused: {}", error.what()), {},
+                         memory ? "raise the limit on processes or memory, or use fewer threads" : "check the path and its permissions");
+  if (memory) failure.exit_code = ExitCode::OutOfMemory;
+  return failure;
+}
+
+Failure lostOutput(const std::string& why) {
+  return fail("file.write", fmt::format("the standard output cannot be written: {}", why), {},
+              "check that what it goes to is open and has room");
+}
+
+/// Whatever went wrong as an exit code. A success counts only when all that was printed has arrived.
+int runGuarded(bool json, const std::function<Result<ExitCode>()>& body) {
   try {
-    Result<ExitCode> result = body();
-    if (!result.ok()) return report(json, result.diagnostics(), result.failure().exit_code);
+    const Result<ExitCode> result = body();
+    if (!result.ok()) return report(json, result.failure());
+    if (const std::optional<std::string> why = flushStandardOutput()) {
+      printError(renderWithSource(lostOutput(*why).diagnostics));
+      return static_cast<int>(*result == ExitCode::Ok ? ExitCode::BadInput : *result);
+    }
     return static_cast<int>(*result);
   } catch (const Error& error) {
     return report(json, error.diagnostics(), error.exitCode());
   } catch (const std::bad_alloc&) {
-    const Failure failure = fail("memory.host", "the machine has no memory left", {}, "use a smaller batch or model");
-    return report(json, failure.diagnostics, ExitCode::OutOfMemory);
+    return report(json, outOfMemory());
+  } catch (const std::system_error& error) {
+    // The printing functions throw when a part of the text could not be written.
+    if (std::ferror(stdout) != 0) return report(false, lostOutput(error.code().message()));
+    return report(json, refusedBySystem(error));
   } catch (const std::exception& exception) {
     // InternalError and whatever escaped from a library.
     if (json) return report(true, fail("internal", exception.what(), {}, kBugRemedy).diagnostics, ExitCode::Internal);
-    std::fflush(stdout);
-    fmt::print(stderr, "{}\n  {}\n", exception.what(), kBugRemedy);
+    (void)flushStandardOutput();
+    printError(fmt::format("{}\n  {}\n", withoutControls(exception.what()), kBugRemedy));
     return static_cast<int>(ExitCode::Internal);
+  }
+}
+
+}  // namespace
+
+int guardedMain(int count, char** arguments, const GuardedBody& body) {
+  reserveStandardStreams();
+  try {
+    const std::vector<std::string> given(arguments + std::min(count, 1), arguments + std::max(count, 0));
+    const bool json = std::ranges::find(given, "--json") != given.end();
+    return runGuarded(json, [&] { return body(given); });
+  } catch (const std::exception&) {
+    // There was no memory left even to say so with a place.
+    std::fputs("error: memory.host: the machine has no memory left\n", stderr);
+    return static_cast<int>(ExitCode::OutOfMemory);
   }
 }
 

@@ -10,8 +10,12 @@
 
 namespace lockstep::console {
 
+/// Gets the arguments without the program's name.
+using GuardedBody = std::function<Result<ExitCode>(std::span<const std::string> arguments)>;
+
 /// Runs `body`; prints a Failure or a thrown Error with its source line, an InternalError as a bug of ours. Gives the exit code.
-/// With "--json" among the arguments what went wrong is one line on stdout: docs/json.md, "Errors".
-int guardedMain(std::span<const std::string> arguments, const std::function<Result<ExitCode>()>& body);
+/// With "--json" among the arguments what went wrong is one line on stdout: docs/json.md, "Errors". What was printed and did not arrive is
+/// an error as well: code "file.write". What the operating system refused and nobody looked for has the code "system.refused".
+int guardedMain(int count, char** arguments, const GuardedBody& body);
 
 }  // namespace lockstep::console

@@ -228,8 +228,7 @@ Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const s
 }  // namespace experiment
 
 int train(int argc, char** argv, const Recipe& recipe) {
-  const std::vector<std::string> arguments(argv + 1, argv + (argc > 0 ? argc : 1));
-  return console::guardedMain(arguments, [&] {
+  return console::guardedMain(argc, argv, [&](std::span<const std::string> arguments) {
     const std::string program = argc > 0 ? argv[0] : recipe.name;
     return experiment::trainCommand({&recipe, 1}, arguments, std::filesystem::path(program).filename().string(), program);
   });

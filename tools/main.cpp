@@ -111,7 +111,8 @@ std::span<const Verb> verbs() { return kVerbs; }
 }  // namespace lockstep::tools
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> arguments(argv + 1, argv + (argc > 0 ? argc : 1));
-  if (argc > 0) lockstep::tools::started_as = argv[0];
-  return lockstep::console::guardedMain(arguments, [&] { return lockstep::tools::dispatch(arguments); });
+  return lockstep::console::guardedMain(argc, argv, [&](lockstep::tools::Arguments arguments) {
+    if (argc > 0) lockstep::tools::started_as = argv[0];
+    return lockstep::tools::dispatch(arguments);
+  });
 }

@@ -100,9 +100,10 @@ Finding checkLoader(const ProbePaths& paths) {
 
 Finding checkDrivers(const ProbePaths& paths) {
   Finding finding{.check = "vulkan.drivers"};
+  std::error_code ignored;
   for (const char* variable : {"VK_DRIVER_FILES", "VK_ICD_FILENAMES"}) {
     for (const std::string& file : splitPaths(environment(variable))) {
-      if (fs::exists(file)) continue;
+      if (fs::exists(file, ignored)) continue;
       finding.state = FindingState::Failure;
       finding.message = fmt::format("{} names '{}', which does not exist", variable, file);
       finding.remedy = fmt::format("unset {} or correct it", variable);
@@ -114,7 +115,7 @@ Finding checkDrivers(const ProbePaths& paths) {
     if (!manifests.empty()) break;
     for (const std::string& file : splitPaths(environment(variable))) {
       // An entry may be a folder of manifests, as for the loader.
-      if (fs::is_directory(file)) {
+      if (fs::is_directory(file, ignored)) {
         std::ranges::copy(manifestsIn({file}), std::back_inserter(manifests));
       } else {
         manifests.emplace_back(file);
@@ -183,7 +184,8 @@ Finding checkNodes(const ProbePaths& paths) {
 
 Finding checkNvidia(const ProbePaths& paths) {
   Finding finding{.check = "vulkan.nvidia"};
-  if (!fs::exists(paths.nvidia_kernel)) {
+  std::error_code ignored;
+  if (!fs::exists(paths.nvidia_kernel, ignored)) {
     finding.message = "no NVIDIA kernel driver is loaded";
     return finding;
   }

@@ -98,9 +98,10 @@ void drawDigit(std::span<float> pixels, int digit, Random& random) {
 
 /// The first of the spellings of a file that exists.
 std::filesystem::path findFile(const std::filesystem::path& folder, const std::string& stem, const std::string& kind) {
+  std::error_code ignored;
   for (const std::string& name : {stem + "-" + kind, stem + "." + kind}) {
     for (const char* ending : {"", ".gz"}) {
-      if (auto path = folder / (name + ending); std::filesystem::exists(path)) return path;
+      if (auto path = folder / (name + ending); std::filesystem::exists(path, ignored)) return path;
     }
   }
   throw Error(fail("data.digits", fmt::format("'{}' has no file {}-{}", folder.string(), stem, kind), {},
