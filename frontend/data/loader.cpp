@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <numeric>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -49,6 +51,7 @@ struct Loader::State {
   std::deque<Prepared> ready;  ///< consecutive steps
   uint64_t next = 0;           ///< the step that the worker prepares next; 0: none yet
   bool stop = false;
+  std::exception_ptr failure;  ///< of the worker, for the next batch()
   std::thread worker;
 
   [[nodiscard]] uint64_t stepsPerEpoch() const { return rows / options.batch; }
@@ -56,8 +59,8 @@ struct Loader::State {
   /// Fisher and Yates, from random numbers of the epoch.
   void shuffle(Order& of, uint64_t epoch) const {
     if (of.epoch == epoch) return;
-    of.epoch = epoch;
     of.rows.resize(rows);
+    of.epoch = epoch;
     std::iota(of.rows.begin(), of.rows.end(), 0u);
     if (!options.shuffle) return;
     Random random(options.seed, epoch);
@@ -96,12 +99,23 @@ struct Loader::State {
       if (stop) return;
       const uint64_t step = next;
       lock.unlock();
-      Prepared prepared = prepare(step, worker_order);
+      Prepared prepared;
+      std::exception_ptr thrown;
+      try {
+        prepared = prepare(step, worker_order);
+      } catch (...) {
+        thrown = std::current_exception();  // out of a thread it would end the process
+      }
       lock.lock();
       // Another step may have been asked for meanwhile.
       if (next != step) continue;
-      ready.push_back(std::move(prepared));
-      ++next;
+      try {
+        if (!thrown) ready.push_back(std::move(prepared));
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+      failure = thrown;
+      next = thrown ? 0 : next + 1;
       changed.notify_all();
     }
   }
@@ -109,14 +123,22 @@ struct Loader::State {
   Prepared take(uint64_t step) {
     if (options.prefetch == 0) return prepare(step, order);
     std::unique_lock lock(mutex);
-    if (!worker.joinable()) worker = std::thread([this] { work(); });
+    if (!worker.joinable()) {
+      try {
+        worker = std::thread([this] { work(); });
+      } catch (const std::system_error&) {
+        return prepare(step, order);  // a limit on threads: nothing is prepared ahead
+      }
+    }
     const bool in_line = !ready.empty() ? ready.front().step == step : next == step;
     if (!in_line) {
       ready.clear();
       next = step;
+      failure = nullptr;  // was one of a batch ahead; this one is tried anew
     }
     changed.notify_all();
-    changed.wait(lock, [&] { return !ready.empty(); });
+    changed.wait(lock, [&] { return !ready.empty() || failure; });
+    if (ready.empty()) std::rethrow_exception(std::exchange(failure, nullptr));
     Prepared prepared = std::move(ready.front());
     ready.pop_front();
     changed.notify_all();
