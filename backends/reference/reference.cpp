@@ -8,6 +8,7 @@
 #include <bit>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <thread>
 
 #include <fmt/format.h>
@@ -237,13 +238,22 @@ Status checkKernel(const program::Program& program, const program::Dispatch& dis
   return Success{};
 }
 
+/// Before the kernel is decoded, which multiplies the three sizes without a look at their product.
+Status checkWorkgroup(const std::string& name, const kernel::Module& module) {
+  const kernel::Function* entry = module.entryPoint();
+  if (entry == nullptr || !entry->workgroup_size) return Success{};
+  const auto& [x, y, z] = *entry->workgroup_size;
+  const uint64_t plane = uint64_t{x} * y, most = std::numeric_limits<uint64_t>::max();
+  const uint64_t invocations = z != 0 && plane > most / z ? most : plane * z;
+  if (invocations <= kMaxWorkgroupInvocations) return Success{};
+  return fail("reference.limit", fmt::format("kernel {}: a workgroup of {} invocations is above the limit of {}", name, invocations,
+                                             kMaxWorkgroupInvocations));
+}
+
 Status checkLimits(const std::string& name, const Bytecode& code) {
-  if (code.group_lanes > kMaxWorkgroupInvocations)
-    return fail("reference.limit", fmt::format("kernel {}: a workgroup of {} invocations is above the limit of {}", name, code.group_lanes,
-                                               kMaxWorkgroupInvocations));
-  if (code.workgroup_words * 4 > kMaxWorkgroupBytes)
-    return fail("reference.limit", fmt::format("kernel {}: {} bytes of workgroup memory are above the limit of {}", name,
-                                               code.workgroup_words * 4, kMaxWorkgroupBytes));
+  if (const uint64_t bytes = uint64_t{code.workgroup_words} * 4; bytes > kMaxWorkgroupBytes)
+    return fail("reference.limit",
+                fmt::format("kernel {}: {} bytes of workgroup memory are above the limit of {}", name, bytes, kMaxWorkgroupBytes));
   return Success{};
 }
 
@@ -269,6 +279,7 @@ class ReferenceBackend : public Backend {
                   "use a power of two from 4 to 128");
     std::vector<Bytecode> kernels;
     for (size_t k = 0; k < program->kernels.size(); ++k) {
+      LS_CHECK(checkWorkgroup(program->kernels[k].name, *program.modules()[k]));
       LS_TRY(Bytecode code, reference::decode(*program.modules()[k], subgroups));
       LS_CHECK(checkLimits(program->kernels[k].name, code));
       kernels.push_back(std::move(code));
