@@ -258,7 +258,24 @@ struct State {
   }
   std::vector<std::pair<ValueId, size_t>> copy_jobs;
 
+  /// A group becomes a kernel, which knows its operands and what it makes of them. fuse sees to that; a text may say otherwise.
+  Status checkClosed(const Node& group) const {
+    std::set<ValueId> known(group.operands.begin(), group.operands.end());
+    const Region& region = graph[group.regions[0]];
+    const auto isKnown = [&](ValueId value) { return known.contains(value); };
+    bool closed = true;
+    for (NodeId id : region.nodes) {
+      closed = closed && graph[id].regions.empty() && std::ranges::all_of(graph[id].operands, isKnown);
+      known.insert(graph[id].results.begin(), graph[id].results.end());
+    }
+    if (closed && std::ranges::all_of(region.yields, isKnown)) return Success{};
+    return fail("schedule.group", "a group uses a value that is not among its operands, or has a group inside",
+                group.location == 0 ? Location{} : graph.locations[group.location - 1],
+                "make every value from outside an operand of the group, or leave groups to the pass 'fuse'");
+  }
+
   Status addGroup(const Node& group) {
+    LS_CHECK(checkClosed(group));
     SymbolicKernel symbolic{bodyOf(group), {}, {}};
     LS_TRY(StrategyChoice choice,
            chooseStrategy({symbolic.body, group.attributes.get<std::string>("kind"), config.profile, config.templates}));

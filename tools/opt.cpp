@@ -7,6 +7,7 @@
 #include "frontend/io/jsonl.h"
 #include "ir/graph/graph.h"
 #include "ir/program/profile.h"
+#include "ir/support/text.h"
 #include "passes/kernel/kernel_pipeline.h"
 #include "passes/pipeline.h"
 #include "tools/kernel_file.h"
@@ -52,7 +53,15 @@ io::Json passesJson() {
 Result<std::string> onStage(const std::string& text, const std::string& path, const std::vector<std::string>& names,
                             const passes::CompileOptions& options, bool locations) {
   LS_TRY(passes::Stage stage, passes::parseStage(text, path));
-  LS_TRY(stage, passes::runPasses(std::move(stage), names, options));
+  for (const std::string& name : names) {
+    Result<passes::Stage> next = passes::runPasses(stage, {name}, options);
+    if (!next.ok()) {
+      // What a pass says of a line is about the stage before it; the user has the file.
+      const bool graph = std::holds_alternative<graph::Graph>(stage);
+      return pointInto(next.failure(), graph ? "graph" : "program", passes::print(stage), text, path);
+    }
+    stage = std::move(*next);
+  }
   const auto* graph = std::get_if<graph::Graph>(&stage);
   return graph != nullptr ? graph::print(*graph, locations) : passes::print(stage);
 }

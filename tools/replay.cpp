@@ -12,6 +12,7 @@
 #include "ir/graph/op_def.h"
 #include "ir/kernel/claims.h"
 #include "ir/program/program.h"
+#include "ir/support/text.h"
 #include "passes/pipeline.h"
 
 namespace lockstep::tools {
@@ -51,7 +52,9 @@ Result<io::TensorFile> replayGraph(const std::string& text, const std::string& p
     LS_TRY(std::vector<double> values, valuesFor(inputs, *name, type));
     leaves.insert_or_assign(*name, graph::Tensor{.type = type, .data = std::move(values)});
   }
-  LS_TRY(const std::vector<graph::Tensor> results, graph::evaluate(graph, leaves));
+  const Result<std::vector<graph::Tensor>> evaluated = graph::evaluate(graph, leaves);
+  if (!evaluated.ok()) return pointInto(evaluated.failure(), "graph", graph::print(graph), text, path);
+  const std::vector<graph::Tensor>& results = *evaluated;
   io::TensorFile outputs;
   for (size_t i = 0; i < results.size(); ++i) {
     const graph::Output& output = graph.outputs[i];
