@@ -106,8 +106,10 @@ TEST(WrongLines, without_a_change_they_agree) {
 }
 
 TEST(WrongLines, expectations_have_one_known_member) {
-  std::string nested = R"({"v": 2})";
-  for (int i = 0; i < 100'000; ++i) nested = R"({"any":[)" + nested + "]}";
+  constexpr int kDeep = 100'000;
+  std::string nested, closing;
+  for (int i = 0; i < kDeep; ++i) nested += R"({"any":[)", closing += "]}";
+  nested += R"({"v": 2})" + closing;
   for (const std::string& expectation :
        {std::string("{}"), std::string("[]"), std::string("null"), std::string(R"({"x": 1})"), std::string(R"({"any": 1})"),
         std::string(R"({"a": []})"), std::string(R"({"v": 1e300})"), nested}) {
