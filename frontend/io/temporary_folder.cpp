@@ -5,6 +5,7 @@
 #include <stdlib.h>  // mkdtemp
 
 #include <cerrno>
+#include <cstdlib>
 #include <string>
 #include <system_error>
 
@@ -18,7 +19,7 @@ Result<TemporaryFolder> TemporaryFolder::make(std::string_view prefix) {
   std::error_code error;
   const std::filesystem::path parent = std::filesystem::temp_directory_path(error);
   if (error) {
-    const char* chosen = ::getenv("TMPDIR");
+    const char* chosen = std::getenv("TMPDIR");
     return cannot(chosen == nullptr ? "/tmp" : chosen, error.message());
   }
   // A name that nobody can know before, and a folder that was not there: so no link that lies in wait is followed.

@@ -162,10 +162,20 @@ TEST_F(Hardening, graphs_of_other_forms_are_refused_by_passes) {
   EXPECT_NE(captured.err.find("schedule.group"), std::string::npos) << captured.err;
 }
 
+// A folder of the name that it could be expected to take is somebody else's: it was written into, and removed.
 TEST_F(Hardening, the_dump_of_explore_lies_in_a_folder_of_its_own) {
   std::filesystem::create_directory(scratch_ / "tmp");
-  EXPECT_EQ(runWith("TMPDIR=tmp", "explore sine --device reference --out page.html", ">/dev/null 2>stderr").status, 0);
-  EXPECT_TRUE(std::filesystem::is_empty(scratch_ / "tmp"));
+  const std::string mine = "tmp/lockstep-explore-$$";  // exec keeps the number of the process
+  EXPECT_EQ(runWith(fmt::format("mkdir {0} && touch {0}/keep && TMPDIR=tmp exec", mine), "explore sine --device reference --out page.html",
+                    ">/dev/null 2>stderr")
+                .status,
+            0);
+  size_t kept = 0, others = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(scratch_ / "tmp")) {
+    ++(std::filesystem::exists(entry.path() / "keep") ? kept : others);
+  }
+  EXPECT_EQ(kept, 1u);
+  EXPECT_EQ(others, 0u) << "its own is removed";
 }
 
 }  // namespace

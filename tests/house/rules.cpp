@@ -43,7 +43,7 @@ const std::vector<DirectionRow>& directions() {
       {"examples/", {"frontend/", "experiment/", "examples/"}},
       {"conformance/",
        {"ir/", "passes/kernel/make_robust.h", "backends/backend.h", "backends/dispatch.h", "backends/reference/reference.h",
-        "frontend/wgsl/", "conformance/"}},
+        "frontend/io/regular_file.h", "frontend/wgsl/", "conformance/"}},
       {"tools/",
        {"ir/", "passes/", "backends/backend.h", "backends/dispatch.h", "backends/kernel_spirv.h", "frontend/", "console/", "experiment/",
         "examples/", "conformance/", "tools/"}},
@@ -226,7 +226,8 @@ std::vector<std::string> errorCodesOf(const SourceFile& file) {
   // Endings of file names, formats of texts and files, instruction sets of SPIR-V, inputs and results that programs have of themselves.
   static const std::regex kLiteral("\"([a-zA-Z_]+\\.[a-zA-Z_0-9]+)\"");
   static const std::regex kNoCode(
-      "lockstep\\..*|NonSemantic\\..*|.*\\.(d|graph|program|safetensors|json|jsonl|png|html|txt|wgsl)|step\\.(scalars|grad_norm|key)|random\\.key");
+      "lockstep\\..*|NonSemantic\\..*|.*\\.(d|graph|program|safetensors|json|jsonl|png|html|txt|wgsl)|step\\.(scalars|grad_norm|key)|"
+      "random\\.key");
   std::vector<std::string> codes;
   std::string code_alone;
   std::istringstream lines(file.text);
