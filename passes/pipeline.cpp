@@ -8,6 +8,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <type_traits>
 
 #include "ir/support/narrate.h"
@@ -76,7 +77,10 @@ const std::array kPasses{
          [](const Graph& g, const CompileOptions& o) { return grad(g, {.wrt = leavesOf(g, o), .trains = o.optimizer.has_value()}); }},
     Pass{{"optimizer", "differentiated", "updated", "clipping and the update; parameters become views of flat states"},
          [](const CompileOptions& o) { return o.optimizer.has_value(); },
-         [](const Graph& g, const CompileOptions& o) { return optimizer(g, *o.optimizer); }},
+         [](const Graph& g, const CompileOptions& o) -> Result<Graph> {
+           if (!o.optimizer) return fail("pipeline.stage", "pass 'optimizer' needs an optimizer, which a text does not name");
+           return optimizer(g, *o.optimizer);
+         }},
     Pass{{"bindParameters", "traced", "updated", "without an optimizer: parameters become views of the flat state"},
          [](const CompileOptions& o) { return !o.optimizer.has_value(); },
          [](const Graph& g, const CompileOptions& o) { return bindParameters(g, o.parameter_state); }},
@@ -330,6 +334,27 @@ Result<Stage> parseStage(std::string_view text, const std::string& file_name) {
   return Stage(std::move(graph));
 }
 
+namespace {
+
+/// A pass relies on what those before it leave. Somebody who runs it alone, on a text, may have left them out.
+Result<Stage> runAlone(const Pass& pass, const Stage& stage, const CompileOptions& options) {
+  const auto notItsForm = [&](const std::string& why) {
+    return fail("pipeline.stage",
+                fmt::format("pass '{}' cannot work on this {}: {}", pass.info.name,
+                            std::holds_alternative<Graph>(stage) ? "graph" : "program", why),
+                {}, fmt::format("it takes what is '{}'; run the passes before it first ('lockstep opt --list')", pass.info.before));
+  };
+  try {
+    return runPass(pass, stage, options);
+  } catch (const InternalError& error) {
+    return notItsForm(error.what());
+  } catch (const std::out_of_range&) {
+    return notItsForm("it uses a value that is not there");
+  }
+}
+
+}  // namespace
+
 Result<Stage> runPasses(Stage stage, const std::vector<std::string>& names, const CompileOptions& options) {
   for (const std::string& name : names) {
     auto row = std::find_if(kPasses.begin(), kPasses.end(), [&](const Pass& pass) { return pass.info.name == name; });
@@ -337,7 +362,7 @@ Result<Stage> runPasses(Stage stage, const std::vector<std::string>& names, cons
       std::string known = joinNames(kPasses, [](const Pass& pass) { return pass.info.name; });
       return wrongName(fmt::format("there is no pass '{}'", name), "use one of " + known);
     }
-    LS_TRY(stage, runPass(*row, stage, options));
+    LS_TRY(stage, runAlone(*row, stage, options));
   }
   return stage;
 }

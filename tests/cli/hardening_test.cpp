@@ -160,6 +160,11 @@ TEST_F(Hardening, graphs_of_other_forms_are_refused_by_passes) {
   const Outcome captured = run("opt " + open + " --passes schedule");
   EXPECT_EQ(captured.status, 4) << captured.err;
   EXPECT_NE(captured.err.find("schedule.group"), std::string::npos) << captured.err;
+  for (const char* pass : {"fuse", "splitReductions", "optimizer"}) {
+    const Outcome outcome = run("opt " + open + " --passes " + pass);
+    EXPECT_EQ(outcome.status, 4) << pass << outcome.err;
+    EXPECT_NE(outcome.err.find("pipeline.stage"), std::string::npos) << outcome.err;
+  }
 }
 
 // A folder of the name that it could be expected to take is somebody else's: it was written into, and removed.
