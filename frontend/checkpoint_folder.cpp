@@ -21,12 +21,6 @@ bool isCheckpoint(const std::filesystem::path& path) {
   return name.starts_with(kPrefix) && name.ends_with(kEnding) && name.size() == kPrefix.size() + kDigits + kEnding.size();
 }
 
-/// Leaves the last `count` files. One that cannot be removed is no reason to stop training.
-void removeOldest(const std::vector<std::filesystem::path>& files, size_t count) {
-  std::error_code ignored;
-  for (size_t i = 0; i + count < files.size(); ++i) std::filesystem::remove(files[i], ignored);
-}
-
 }  // namespace
 
 CheckpointFolder::CheckpointFolder(std::filesystem::path folder, size_t keep_last, std::source_location where)
@@ -35,15 +29,14 @@ CheckpointFolder::CheckpointFolder(std::filesystem::path folder, size_t keep_las
     (void)io::makeDirectories(folder_).orThrow();
     (void)io::removeAbandonedWrites(folder_).orThrow();
   });
-  // Writers that were killed between writing and removing leave more than are kept.
-  removeOldest(list(), keep_last_);
 }
 
 std::vector<std::filesystem::path> CheckpointFolder::list() const {
   std::vector<std::filesystem::path> found;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
-    if (isCheckpoint(entry.path())) found.push_back(entry.path());
+    std::error_code unknown;
+    if (isCheckpoint(entry.path()) && entry.is_regular_file(unknown)) found.push_back(entry.path());
   }
   std::ranges::sort(found);
   return found;
@@ -51,12 +44,41 @@ std::vector<std::filesystem::path> CheckpointFolder::list() const {
 
 std::filesystem::path CheckpointFolder::save(const Trainer& trainer, const DataCursor& cursor, std::source_location where) {
   const io::TensorFile file = trainer.checkpoint(cursor);
+  prune({});  // a writer that was killed before it removed what is too many must not leave one more each time
   const std::filesystem::path path = folder_ / fmt::format("{}{:0>{}}{}", kPrefix, file.metadata.at("lockstep.step"), kDigits, kEnding);
   detail::atCall(where, [&] { (void)io::writeSealed(path, file).orThrow(); });
-  std::vector<std::filesystem::path> old = list();
-  std::erase(old, path);
-  removeOldest(old, keep_last_ - 1);
+  // It was just synced; reading it once more would cost as much as writing it.
+  std::error_code error;
+  intact_[path] = {std::filesystem::last_write_time(path, error), std::filesystem::file_size(path, error)};
+  prune(path);
   return path;
+}
+
+bool CheckpointFolder::isIntact(const std::filesystem::path& path) {
+  std::error_code error;
+  const Stamp now{std::filesystem::last_write_time(path, error), std::filesystem::file_size(path, error)};
+  if (const auto known = intact_.find(path); known != intact_.end() && known->second == now) return true;
+  intact_.erase(path);
+  if (!io::readSealed(path).ok()) return false;
+  intact_[path] = now;
+  return true;
+}
+
+void CheckpointFolder::prune(const std::filesystem::path& newest) {
+  std::vector<std::filesystem::path> others = list();
+  std::erase(others, newest);
+  size_t kept = newest.empty() ? 0 : 1;
+  // Once enough newer ones are known to be intact, nothing depends on what is in an older one.
+  for (auto path = others.rbegin(); path != others.rend(); ++path) {
+    if (kept < keep_last_) {
+      if (isIntact(*path)) ++kept;
+      continue;
+    }
+    if (*path > newest && !isIntact(*path)) continue;
+    std::error_code ignored;  // one that cannot be removed is no reason to stop training
+    std::filesystem::remove(*path, ignored);
+    intact_.erase(*path);
+  }
 }
 
 std::optional<std::filesystem::path> CheckpointFolder::latest() const {

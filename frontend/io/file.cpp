@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <system_error>
@@ -79,7 +80,20 @@ Result<std::string> readTextFile(const std::filesystem::path& path) { return rea
 
 namespace {
 
-constexpr std::string_view kTemporary = ".tmp-";
+constexpr std::string_view kTemporary = ".tmp-";  // then the number of the process, "-" and a counter
+
+bool isNumber(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// Whether openTemporary() could have made this name; a name that only looks similar is the user's.
+bool isTemporary(std::string_view name) {
+  const size_t mark = name.rfind(kTemporary);
+  if (mark == std::string_view::npos || mark == 0) return false;
+  const std::string_view numbers = name.substr(mark + kTemporary.size());
+  const size_t dash = std::min(numbers.find('-'), numbers.size());
+  return isNumber(numbers.substr(0, dash)) && dash < numbers.size() && isNumber(numbers.substr(dash + 1));
+}
 
 struct TemporaryFile {
   std::filesystem::path path;
@@ -187,9 +201,12 @@ Status makeDirectories(const std::filesystem::path& path) {
 Status removeAbandonedWrites(const std::filesystem::path& folder) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (entry.path().filename().string().find(kTemporary) == std::string::npos) continue;
-    const Descriptor file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
-    if (file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
+    if (!isTemporary(entry.path().filename().string())) continue;
+    // Opening a pipe must not wait for its writer.
+    const Descriptor file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    struct stat status{};
+    if (file.get() < 0 || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
   }
   if (error) return fail("file.directory", fmt::format("directory '{}' cannot be read: {}", folder.string(), error.message()));
   return Success{};

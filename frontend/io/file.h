@@ -23,8 +23,8 @@ Result<std::string> readTextFile(const std::filesystem::path& path);
 Status writeFileAtomically(const std::filesystem::path& path, std::span<const std::byte> data);
 Status writeFileAtomically(const std::filesystem::path& path, std::string_view text);
 
-/// Removes what writeFileAtomically() left in a folder when its process was killed; files that are being written stay. code
-/// "file.directory".
+/// Removes what writeFileAtomically() left in a folder when its process was killed: regular files whose names end in ".tmp-<pid>-<count>".
+/// Files that are being written stay. code "file.directory".
 Status removeAbandonedWrites(const std::filesystem::path& folder);
 
 /// Makes a directory and its parents. code "file.directory".

@@ -35,6 +35,20 @@ TEST(AbandonedWrites, go_while_those_in_progress_and_other_files_stay) {
   EXPECT_FALSE(removeAbandonedWrites(scratch / "absent").ok());
 }
 
+TEST(AbandonedWrites, have_names_that_only_a_writer_gives) {
+  const ScratchDirectory scratch("similar-names");
+  const std::vector<std::string> mine{"notes.tmp-keep.txt", "a.tmp-1", "a.tmp-1-", "a.tmp--2", "a.tmp-1-2.txt", "a.tmp-1-2-3", ".tmp-1-2"};
+  for (const std::string& name : mine) std::ofstream(scratch / name) << "mine";
+  ASSERT_EQ(::mkfifo((scratch / "pipe.tmp-1-2").c_str(), 0600), 0);
+  std::filesystem::create_symlink("notes.tmp-keep.txt", scratch / "link.tmp-1-2");
+  std::ofstream(scratch / "a.tmp-12-345") << "par";
+  ASSERT_TRUE(removeAbandonedWrites(scratch / "").ok());
+  for (const std::string& name : mine) EXPECT_EQ(*readTextFile(scratch / name), "mine") << name;
+  EXPECT_TRUE(std::filesystem::is_fifo(scratch / "pipe.tmp-1-2"));
+  EXPECT_TRUE(std::filesystem::is_symlink(scratch / "link.tmp-1-2"));
+  EXPECT_FALSE(std::filesystem::exists(scratch / "a.tmp-12-345"));
+}
+
 TEST(AbandonedWrites, of_a_process_with_our_number_are_in_nobodys_way) {
   const ScratchDirectory scratch("same-number");
   for (int i = 0; i < 100; ++i) std::ofstream(scratch / ("a.tmp-" + std::to_string(::getpid()) + "-" + std::to_string(i))) << "par";
