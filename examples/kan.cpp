@@ -38,7 +38,10 @@ class KanExperiment : public Experiment {
   Metrics measure() override {
     const Fit fit = fitted();
     double worst = 0;
-    for (size_t i = 0; i < kPoints; ++i) worst = std::max(worst, std::abs(fit.y[i] - std::sin(std::numbers::pi * fit.x[i])));
+    for (size_t i = 0; i < kPoints; ++i) {
+      const double error = std::abs(fit.y[i] - std::sin(std::numbers::pi * fit.x[i]));
+      if (std::isnan(error) || error > worst) worst = error;  // std::max would pass over a NaN
+    }
     return {{"worst_error", worst}};
   }
 

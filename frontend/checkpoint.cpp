@@ -102,7 +102,7 @@ TrainingState readCheckpoint(const TrainedModel& model, bool open_states, const 
   writeParameters(ours, model.parameters, model.config);
   compareMetadata("optimizer", ours, file.metadata);
   compareMetadata("parameter", ours, file.metadata);
-  TrainingState state{.step = readNumber(file.metadata, "lockstep.step"),
+  TrainingState state{.step = readStep(file.metadata, "lockstep.step"),
                       .seed = readNumber(file.metadata, "lockstep.seed"),
                       .schedule = readSchedule(file.metadata, "lockstep.schedule."),
                       .cursor = readCursor(file.metadata),

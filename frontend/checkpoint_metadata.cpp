@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 
 #include "ir/support/diagnostic.h"
 
@@ -37,6 +38,23 @@ T parseNumber(const std::string& key, std::string_view text) {
 template <class T>
 T readAs(const Metadata& metadata, const std::string& key) {
   return parseNumber<T>(key, entry(metadata, key));
+}
+
+constexpr const char* kDamaged = "the file is damaged; use another checkpoint";
+
+/// A rate, or what one is multiplied by.
+double readRate(const Metadata& metadata, const std::string& key) {
+  const auto value = readAs<double>(metadata, key);
+  if (!std::isfinite(value) || value < 0)
+    incompatible("metadata", fmt::format("'{}' is {}, but a learning rate is a finite number and at least 0", key, value), kDamaged);
+  return value;
+}
+
+int64_t parseCount(const std::string& key, std::string_view text, int64_t least) {
+  const auto value = parseNumber<int64_t>(key, text);
+  if (value < least || value > kMostSteps)
+    incompatible("metadata", fmt::format("'{}' is {}, but a number of steps is {} to {}", key, value, least, kMostSteps), kDamaged);
+  return value;
 }
 
 struct KindRow {
@@ -101,6 +119,9 @@ void incompatible(std::string_view code, std::string message, std::string remedy
 }
 
 uint64_t readNumber(const Metadata& metadata, const std::string& key) { return readAs<uint64_t>(metadata, key); }
+uint64_t readStep(const Metadata& metadata, const std::string& key) {
+  return static_cast<uint64_t>(parseCount(key, entry(metadata, key), 0));
+}
 
 void writeSchedule(Metadata& metadata, const std::string& prefix, const Schedule& schedule) {
   metadata[prefix + "kind"] = std::ranges::find(kKinds, schedule.kind, &KindRow::kind)->name;
@@ -114,27 +135,37 @@ void writeSchedule(Metadata& metadata, const std::string& prefix, const Schedule
   if (schedule.after) writeSchedule(metadata, prefix + "after.", *schedule.after);
 }
 
-Schedule readSchedule(const Metadata& metadata, const std::string& prefix) {
+namespace {
+
+/// Of warmups within warmups; `depth` are around this one.
+Schedule readNested(const Metadata& metadata, const std::string& prefix, int depth) {
+  constexpr int kDeepest = 64;
+  if (depth > kDeepest) incompatible("metadata", fmt::format("schedules are nested more than {} deep", kDeepest), kDamaged);
   const std::string& kind = entry(metadata, prefix + "kind");
   const auto row = std::ranges::find(kKinds, std::string_view(kind), &KindRow::name);
   if (row == kKinds.end()) incompatible("metadata", fmt::format("'{}kind' is '{}', no schedule of this build", prefix, kind));
   Schedule schedule;
   schedule.kind = row->kind;
-  schedule.peak = readAs<double>(metadata, prefix + "peak");
-  schedule.final = readAs<double>(metadata, prefix + "final");
-  schedule.gamma = readAs<double>(metadata, prefix + "gamma");
-  schedule.steps = readAs<int64_t>(metadata, prefix + "steps");
-  schedule.every = readAs<int64_t>(metadata, prefix + "every");
+  schedule.peak = readRate(metadata, prefix + "peak");
+  schedule.final = readRate(metadata, prefix + "final");
+  schedule.gamma = readRate(metadata, prefix + "gamma");
+  schedule.steps = parseCount(prefix + "steps", entry(metadata, prefix + "steps"), 1);
+  schedule.every = parseCount(prefix + "every", entry(metadata, prefix + "every"), 1);
   for (std::string_view rest = entry(metadata, prefix + "milestones"); !rest.empty();) {
     const size_t comma = std::min(rest.find(','), rest.size());
-    schedule.milestones.push_back(parseNumber<int64_t>(prefix + "milestones", rest.substr(0, comma)));
+    schedule.milestones.push_back(parseCount(prefix + "milestones", rest.substr(0, comma), 1));
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
-  if (metadata.contains(prefix + "start_step")) schedule.start_step = readAs<int64_t>(metadata, prefix + "start_step");
-  if (schedule.kind == Schedule::Kind::Warmup) schedule.after = std::make_shared<const Schedule>(readSchedule(metadata, prefix + "after."));
-  if (schedule.steps < 1 || schedule.every < 1) incompatible("metadata", fmt::format("'{}steps' or '{}every' is below 1", prefix, prefix));
+  const std::string start = prefix + "start_step";
+  if (metadata.contains(start)) schedule.start_step = parseCount(start, entry(metadata, start), -kMostSteps);
+  if (schedule.kind == Schedule::Kind::Warmup)
+    schedule.after = std::make_shared<const Schedule>(readNested(metadata, prefix + "after.", depth + 1));
   return schedule;
 }
+
+}  // namespace
+
+Schedule readSchedule(const Metadata& metadata, const std::string& prefix) { return readNested(metadata, prefix, 0); }
 
 void writeCursor(Metadata& metadata, const DataCursor& cursor) {
   for (const auto& [name, value] : cursor) {

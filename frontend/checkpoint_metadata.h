@@ -18,10 +18,16 @@ using Metadata = std::map<std::string, std::string, std::less<>>;
 
 [[noreturn]] void incompatible(std::string_view code, std::string message, std::string remedy = {});
 
+/// Beyond this a count of steps is damage: at a microsecond per step it is 285 years.
+constexpr int64_t kMostSteps = int64_t{1} << 53;
+
 /// Error "checkpoint.metadata" when it is absent or no number.
 uint64_t readNumber(const Metadata& metadata, const std::string& key);
+/// A number from 0 to kMostSteps. Likewise.
+uint64_t readStep(const Metadata& metadata, const std::string& key);
 
 void writeSchedule(Metadata& metadata, const std::string& prefix, const Schedule& schedule);
+/// Rates are finite and not negative, as ls::schedule makes them. Error "checkpoint.metadata".
 Schedule readSchedule(const Metadata& metadata, const std::string& prefix);
 
 void writeCursor(Metadata& metadata, const DataCursor& cursor);

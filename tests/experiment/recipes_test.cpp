@@ -79,6 +79,18 @@ double errorOfTheMeanPicture(const DigitData& data) {
   return error / static_cast<double>(data.test.count());
 }
 
+TEST(Recipes, error_of_a_dead_model_is_no_number) {
+  for (const Recipe& recipe : {sine(), kan()}) {
+    const auto experiment = recipe.make({.steps = 1, .seed = 1, .device = "reference"});
+    ParameterValues values = experiment->trainer().download();
+    for (auto& [name, numbers] : values) std::ranges::fill(numbers, NAN);
+    experiment->trainer().upload(values);
+    const Metrics metrics = experiment->measure();
+    ASSERT_EQ(metrics.size(), 1u);
+    EXPECT_TRUE(std::isnan(metrics[0].second)) << recipe.name << ": " << metrics[0].first << " is " << metrics[0].second;
+  }
+}
+
 /// A decoder that answers everything with one picture does best with the mean.
 TEST(Recipes, the_goal_of_the_autoencoder_is_out_of_reach_for_equal_pictures) {
   const Goal goal = vae().goal;

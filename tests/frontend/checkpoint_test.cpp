@@ -144,6 +144,33 @@ TEST_P(Checkpoints, incompatible_files_change_nothing_and_name_the_first_differe
   rejected(with([](auto& file) { file.metadata["lockstep.step"] = "many"; }), "checkpoint.metadata");
   rejected(with([](auto& file) { file.metadata.erase("lockstep.schedule.kind"); }), "checkpoint.metadata");
   rejected(with([](auto& file) { file.metadata["lockstep.schedule.steps"] = "0"; }), "checkpoint.metadata");
+  for (const char* step : {"9223372036854775808", "18446744073709551615", "9007199254740993", "-1"})
+    rejected(with([&](auto& file) { file.metadata["lockstep.step"] = step; }), "checkpoint.metadata", "lockstep.step");
+  for (const char* number : {"nan", "inf", "-1", "1e999"}) {
+    for (const char* entry : {"peak", "final", "gamma"}) {
+      const std::string key = std::string("lockstep.schedule.") + entry;
+      rejected(with([&](auto& file) { file.metadata[key] = number; }), "checkpoint.metadata", key);
+    }
+  }
+  for (const char* count : {"-1", "0", "9223372036854775807", "99999999999999999999"}) {
+    for (const char* entry : {"steps", "every", "milestones"}) {
+      const std::string key = std::string("lockstep.schedule.") + entry;
+      rejected(with([&](auto& file) { file.metadata[key] = count; }), "checkpoint.metadata", key);
+    }
+  }
+  for (const char* start : {"-9223372036854775808", "9223372036854775807"})
+    rejected(with([&](auto& file) { file.metadata["lockstep.schedule.start_step"] = start; }), "checkpoint.metadata", "start_step");
+  rejected(
+      with([](auto& file) {
+        std::string prefix = "lockstep.schedule.";
+        for (int depth = 0; depth < 100; ++depth) {
+          for (const auto& [key, text] : std::map<std::string, std::string>{
+                   {"kind", "warmup"}, {"peak", "1"}, {"final", "0"}, {"gamma", "1"}, {"steps", "1"}, {"every", "1"}, {"milestones", ""}})
+            file.metadata[prefix + key] = text;
+          prefix += "after.";
+        }
+      }),
+      "checkpoint.metadata", "nested");
   rejected(with([](auto& file) { file.metadata["lockstep.checkpoint"] = "1"; }), "checkpoint.version");
   rejected(with([](auto& file) { file.metadata.clear(); }), "checkpoint.metadata");
 }
@@ -345,6 +372,53 @@ TEST(CheckpointFolders, checkpoint_with_a_changed_number_is_passed_over) {
   std::filesystem::remove(good);
   std::filesystem::remove(bad);
   EXPECT_EQ(checkpoints.resume(trainer), std::nullopt);
+}
+
+TEST(CheckpointFolders, newer_damaged_files_never_push_the_good_one_out) {
+  ScratchPath folder("folder_pushed");
+  auto trainer = compile<Mlp>(specFor("reference"));
+  const std::filesystem::path good = CheckpointFolder(folder, 2).save(trainer);
+  for (const char* name : {"step-000000000007.safetensors", "step-000000000008.safetensors", "step-000000000009.safetensors"})
+    std::ofstream(folder / name) << "no checkpoint";
+  CheckpointFolder checkpoints(folder, 2);
+  EXPECT_EQ(checkpoints.latest(), good);
+  train(trainer, 0, 1);
+  const std::filesystem::path first = checkpoints.save(trainer);
+  // The new one and the one before: the damaged ones do not count, and stay for the user to look at.
+  EXPECT_EQ(checkpoints.list().size(), 5u);
+  EXPECT_TRUE(std::filesystem::exists(good));
+  train(trainer, 1, 2);
+  const std::filesystem::path second = checkpoints.save(trainer);
+  EXPECT_FALSE(std::filesystem::exists(good));
+  EXPECT_TRUE(std::filesystem::exists(first));
+  EXPECT_EQ(checkpoints.latest(), second);
+  // An older one that was damaged in the meantime is not counted either.
+  std::filesystem::resize_file(second, 100);
+  train(trainer, 2, 3);
+  const std::filesystem::path third = checkpoints.save(trainer);
+  EXPECT_TRUE(std::filesystem::exists(first));
+  EXPECT_EQ(checkpoints.latest(), third);
+}
+
+TEST(CheckpointFolders, opening_a_folder_removes_no_checkpoint) {
+  ScratchPath folder("folder_opened");
+  auto trainer = compile<Mlp>(specFor("reference"));
+  CheckpointFolder many(folder, 5);
+  for (size_t step = 0; step < 3; ++step) {
+    train(trainer, step, step + 1);
+    many.save(trainer);
+  }
+  EXPECT_EQ(CheckpointFolder(folder, 1).list().size(), 3u);
+}
+
+TEST(CheckpointFolders, files_of_the_user_stay) {
+  ScratchPath folder("folder_mine");
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "notes.tmp-keep.txt") << "mine";
+  std::ofstream(folder / "step-000000000001.safetensors.tmp-1-0") << "par";
+  const CheckpointFolder checkpoints(folder);
+  EXPECT_TRUE(std::filesystem::exists(folder / "notes.tmp-keep.txt"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "step-000000000001.safetensors.tmp-1-0"));
 }
 
 TEST(CheckpointFolders, damaged_files_and_strangers_are_passed_over) {
