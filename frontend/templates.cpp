@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <list>
 #include <map>
 #include <mutex>
 
@@ -15,10 +17,25 @@ namespace {
 
 using Overrides = std::map<std::string, double>;
 
-/// Modules that were read, by template and override values. Reading is a pure function, so sharing the results shows nowhere.
+using Key = std::pair<std::string, Overrides>;
+
+/// The modules that were used last, by template and override values. Reading is a pure function, so sharing the results shows nowhere.
+/// Extents are override values: without a limit a program with dynamic extents would keep a module for each extent there ever was.
 struct Cache {
   std::mutex mutex;
-  std::map<std::pair<std::string, Overrides>, kernel::Module> modules;
+  std::list<std::pair<Key, kernel::Module>> modules;  ///< the last used one first
+
+  /// Null when there is none.
+  const kernel::Module* find(const Key& key) {
+    const auto found = std::ranges::find(modules, key, &std::pair<Key, kernel::Module>::first);
+    if (found == modules.end()) return nullptr;
+    modules.splice(modules.begin(), modules, found);
+    return &modules.front().second;
+  }
+  void insert(Key key, const kernel::Module& module) {
+    if (modules.size() == kMostTemplates) modules.pop_back();
+    modules.emplace_front(std::move(key), module);
+  }
 };
 Cache& cache() {
   static Cache instance;
@@ -33,13 +50,19 @@ Result<kernel::Module> readTemplate(std::string_view name, const std::vector<std
     if (shader.name == name) found = &shader;
   }
   if (found == nullptr) return fail("template.name", fmt::format("there is no kernel template '{}'", name));
-  std::pair<std::string, Overrides> key{std::string(name), Overrides(overrides.begin(), overrides.end())};
+  Key key{std::string(name), Overrides(overrides.begin(), overrides.end())};
   std::lock_guard lock(cache().mutex);
-  if (auto known = cache().modules.find(key); known != cache().modules.end()) return known->second;
+  if (const kernel::Module* known = cache().find(key)) return *known;
   LS_TRY(kernel::Module module,
          wgsl::read(found->text,
                     {.file_name = fmt::format("shaders/{}.wgsl", name), .overrides = key.second, .overrides_are_constants = true}));
-  return cache().modules.emplace(std::move(key), std::move(module)).first->second;
+  cache().insert(std::move(key), module);
+  return module;
+}
+
+size_t templatesKept() {
+  std::lock_guard lock(cache().mutex);
+  return cache().modules.size();
 }
 
 passes::TemplateSource templateSource() { return embeddedShaders().empty() ? nullptr : &readTemplate; }
