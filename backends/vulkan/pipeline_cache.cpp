@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/vulkan/pipeline_cache.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <system_error>
+#include <string>
+#include <utility>
 
 namespace lockstep::vulkan {
 
@@ -27,6 +31,59 @@ std::filesystem::path cacheDirectory() {
   return {};
 }
 
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() { (void)close(); }
+  [[nodiscard]] int get() const { return fd_; }
+  /// False when the system reports a late write error.
+  [[nodiscard]] bool close() {
+    const int fd = std::exchange(fd_, -1);
+    return fd < 0 || ::close(fd) == 0;
+  }
+
+ private:
+  int fd_;
+};
+
+/// Another user's file, one that others may write, or a second name of a file that was made for something else is not to reach the driver.
+bool isOurs(const struct stat& status) {
+  return S_ISREG(status.st_mode) && status.st_uid == ::geteuid() && status.st_nlink == 1 && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+bool readAll(int file, void* target, size_t size) {
+  auto* at = static_cast<char*>(target);
+  while (size > 0) {
+    const ssize_t count = ::read(file, at, size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    at += count;
+    size -= static_cast<size_t>(count);
+  }
+  return true;
+}
+
+bool writeAll(int file, const void* source, size_t size) {
+  const auto* at = static_cast<const char*>(source);
+  while (size > 0) {
+    const ssize_t count = ::write(file, at, size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    at += count;
+    size -= static_cast<size_t>(count);
+  }
+  return true;
+}
+
+/// What others need not see: names of devices, and the kernels in a cache. Whether it worked shows when the file is made.
+void makePrivateDirectories(const std::filesystem::path& folder) {
+  if (folder.empty() || ::mkdir(folder.c_str(), 0700) == 0 || errno != ENOENT) return;
+  makePrivateDirectories(folder.parent_path());
+  (void)::mkdir(folder.c_str(), 0700);
+}
+
 }  // namespace
 
 uint64_t hashBytes(std::span<const std::byte> bytes) {
@@ -44,36 +101,33 @@ std::filesystem::path pipelineCacheFile(const VkPhysicalDeviceProperties& proper
 
 std::vector<std::byte> readPipelineCache(const std::filesystem::path& file) {
   if (file.empty()) return {};
-  std::ifstream stream(file, std::ios::binary);
+  // Without waiting for the writer of a pipe.
+  const Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat status{};
+  if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0 || !isOurs(status)) return {};
+  const auto size = static_cast<uint64_t>(status.st_size);
   Header header, expected;
-  if (!stream.read(reinterpret_cast<char*>(&header), sizeof header)) return {};
-  std::error_code error;
-  uint64_t size = std::filesystem::file_size(file, error);
-  if (error || std::memcmp(header.magic, expected.magic, sizeof header.magic) != 0 || header.size != size - sizeof header) return {};
+  if (size < sizeof header || size - sizeof header > kMostCacheBytes || !readAll(opened.get(), &header, sizeof header)) return {};
+  if (std::memcmp(header.magic, expected.magic, sizeof header.magic) != 0 || header.size != size - sizeof header) return {};
   std::vector<std::byte> data(header.size);
-  if (!stream.read(reinterpret_cast<char*>(data.data()), static_cast<std::streamsize>(data.size()))) return {};
+  if (!readAll(opened.get(), data.data(), data.size())) return {};
   return hashBytes(data) == header.hash ? data : std::vector<std::byte>{};
 }
 
 bool writePipelineCache(const std::filesystem::path& file, std::span<const std::byte> data) {
-  std::error_code error;
-  std::filesystem::create_directories(file.parent_path(), error);
-  // Another process may write the same file: each writes its own and renames it over.
-  std::filesystem::path own = file;
-  own += fmt::format(".{}", getpid());
+  if (data.size() > kMostCacheBytes) return false;
+  makePrivateDirectories(file.parent_path());
+  // Another process may write the same file: each writes its own, under a name that nobody foresees, and renames it over.
+  std::string own = file.string() + ".XXXXXX";
+  Descriptor opened(::mkostemp(own.data(), O_CLOEXEC));
+  if (opened.get() < 0) return false;
   Header header;
   header.size = data.size();
   header.hash = hashBytes(data);
-  bool written = false;
-  {
-    std::ofstream stream(own, std::ios::binary | std::ios::trunc);
-    stream.write(reinterpret_cast<const char*>(&header), sizeof header);
-    stream.write(reinterpret_cast<const char*>(data.data()), static_cast<std::streamsize>(data.size()));
-    written = stream.good();
-  }
-  if (written) std::filesystem::rename(own, file, error);
-  if (!written || error) std::filesystem::remove(own, error);
-  return written && !error;
+  const bool written = writeAll(opened.get(), &header, sizeof header) && writeAll(opened.get(), data.data(), data.size());
+  if (opened.close() && written && std::rename(own.c_str(), file.c_str()) == 0) return true;
+  ::unlink(own.c_str());
+  return false;
 }
 
 }  // namespace lockstep::vulkan

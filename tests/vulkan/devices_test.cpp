@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a machine without a working Vulkan sees, and the pipeline cache file.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -127,6 +130,74 @@ TEST(PipelineCache, file_round_trips_and_damage_is_noticed) {
   std::filesystem::resize_file(file, 10);
   EXPECT_TRUE(vulkan::readPipelineCache(file).empty());
   std::filesystem::remove_all(folder);
+}
+
+/// A folder for one test, with a good cache file in it.
+class PipelineCacheFile : public ::testing::Test {
+ protected:
+  PipelineCacheFile() : folder_(std::filesystem::path(::testing::TempDir()) / fmt::format("lockstep_cache_{}", getpid())) {
+    std::filesystem::remove_all(folder_);
+    EXPECT_TRUE(vulkan::writePipelineCache(file(), someBytes(1000)));
+  }
+  ~PipelineCacheFile() override { std::filesystem::remove_all(folder_); }
+  [[nodiscard]] std::filesystem::path file() const { return folder_ / "a.cache"; }
+  std::filesystem::path folder_;
+};
+
+TEST_F(PipelineCacheFile, is_for_its_user_alone) {
+  EXPECT_EQ(std::filesystem::status(folder_).permissions(), std::filesystem::perms::owner_all);
+  EXPECT_EQ(std::filesystem::status(file()).permissions(), std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  // One that somebody else could have written is not believed.
+  std::filesystem::permissions(file(), std::filesystem::perms::others_write, std::filesystem::perm_options::add);
+  EXPECT_TRUE(vulkan::readPipelineCache(file()).empty());
+  ASSERT_TRUE(vulkan::writePipelineCache(file(), someBytes(10)));
+  EXPECT_EQ(vulkan::readPipelineCache(file()), someBytes(10));
+  if (geteuid() != 0) return;
+  ASSERT_EQ(chown(file().c_str(), 65534, 65534), 0);
+  EXPECT_TRUE(vulkan::readPipelineCache(file()).empty());
+}
+
+TEST_F(PipelineCacheFile, is_no_link) {
+  const std::filesystem::path other = folder_ / "precious";
+  std::filesystem::rename(file(), other);
+  std::filesystem::create_symlink("precious", file());
+  EXPECT_TRUE(vulkan::readPipelineCache(file()).empty());
+  ASSERT_TRUE(vulkan::writePipelineCache(file(), someBytes(5)));
+  EXPECT_FALSE(std::filesystem::is_symlink(file()));
+  EXPECT_EQ(vulkan::readPipelineCache(other), someBytes(1000));
+  std::filesystem::remove(file());
+  std::filesystem::create_hard_link(other, file());
+  EXPECT_TRUE(vulkan::readPipelineCache(file()).empty());
+  // Nor is the temporary file: its name cannot be foreseen, and what is there is never opened.
+  std::filesystem::remove(file());
+  std::filesystem::create_symlink("precious", folder_ / fmt::format("a.cache.{}", getpid()));
+  ASSERT_TRUE(vulkan::writePipelineCache(file(), someBytes(5)));
+  std::filesystem::remove(file());
+  EXPECT_EQ(std::filesystem::file_size(other), 1000u + 24u);
+}
+
+TEST_F(PipelineCacheFile, is_no_pipe_that_hangs_and_no_giant) {
+  std::filesystem::remove(file());
+  ASSERT_EQ(mkfifo(file().c_str(), 0600), 0);
+  EXPECT_TRUE(vulkan::readPipelineCache(file()).empty());
+  std::filesystem::remove(file());
+  // A sparse file takes no room on the disk, but all of the memory: 8 TiB, and a header that agrees.
+  const uint64_t size = uint64_t{1} << 43;
+  {
+    std::ofstream stream(file(), std::ios::binary);
+    const uint64_t header[2] = {size - 24, 0};
+    stream.write("lspcach1", 8);
+    stream.write(reinterpret_cast<const char*>(header), sizeof header);
+  }
+  if (truncate(file().c_str(), static_cast<off_t>(size)) != 0) GTEST_SKIP() << "no sparse files of that size here";
+  EXPECT_TRUE(vulkan::readPipelineCache(file()).empty());
+  std::filesystem::remove(file());
+  std::filesystem::create_directory(file());
+  EXPECT_TRUE(vulkan::readPipelineCache(file()).empty());
+  EXPECT_FALSE(vulkan::writePipelineCache(file(), someBytes(5)));
+  size_t files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder_)) ++files;
+  EXPECT_EQ(files, 1u);
 }
 
 TEST(PipelineCache, folder_is_chosen_by_the_environment) {
