@@ -230,8 +230,15 @@ Status Context::run(const std::function<void(VkCommandBuffer)>& record) {
   submit.commandBufferCount = 1;
   submit.pCommandBuffers = &commands_;
   LS_TRY(Fence fence, takeFence());
-  LS_CHECK(check(vk().vkQueueSubmit(queue_, 1, &submit, fence.get()), "vkQueueSubmit"));
-  LS_CHECK(waitFence(fence.get()));
+  const Status done = [&]() -> Status {
+    LS_CHECK(check(vk().vkQueueSubmit(queue_, 1, &submit, fence.get()), "vkQueueSubmit"));
+    return waitFence(fence.get());
+  }();
+  if (!done.ok()) {
+    // The queue may still run the commands, and what they use goes away with this failure.
+    (void)waitIdle();
+    return done;
+  }
   return giveFence(std::move(fence));
 }
 

@@ -28,8 +28,9 @@ VulkanExecutable::VulkanExecutable(std::shared_ptr<Context> context, program::Pr
     : context_(std::move(context)), program_(std::move(program)) {}
 
 VulkanExecutable::~VulkanExecutable() {
-  // A failure here means a lost device; there is nothing left to wait for then.
-  if (!in_flight_.empty()) (void)context_->waitIdle();
+  // After a call that failed nobody knows what the queue still runs. A failure here means a lost device; there is nothing left to wait for
+  // then.
+  if (submissions_ != 0) (void)context_->waitIdle();
 }
 
 Status VulkanExecutable::prepare(const program::ValidProgram& program) {
@@ -144,7 +145,10 @@ Status VulkanExecutable::submitChunk(Recorder& recorder, std::span<const std::sp
   for (uint32_t i = 0; i < steps; ++i) writeInput(slot + i, inputs[i]);
   LS_TRY(VkCommandBuffer commands, recorder.steps(steps, slot));
   LS_TRY(Fence fence, context_->takeFence());
-  LS_CHECK(submitBuffer(commands, fence.get()));
+  if (Status submitted = submitBuffer(commands, fence.get()); !submitted.ok()) {
+    (void)context_->waitIdle();  // before the fence goes: a driver may have begun before it failed
+    return submitted;
+  }
   in_flight_.push_back({.ticket = ticket, .slot = slot, .steps = steps, .fence = std::move(fence)});
   ++open_[ticket].pending;
   steps_ += steps;
@@ -164,10 +168,10 @@ Result<Ticket> VulkanExecutable::submit(const ArenaSet& state, std::span<const s
 }
 
 Status VulkanExecutable::retireOldest() {
+  // The submission stays in the list while its fence is not known to be signalled.
   LS_CHECK(context_->waitFence(in_flight_.front().fence.get()));
   InFlight oldest = std::move(in_flight_.front());
   in_flight_.pop_front();
-  LS_CHECK(context_->giveFence(std::move(oldest.fence)));
   Open& open = open_[oldest.ticket];
   --open.pending;
   for (uint32_t i = 0; i < oldest.steps; ++i) {
@@ -178,6 +182,8 @@ Status VulkanExecutable::retireOldest() {
     const std::byte* begin = arenas_.output.slot(oldest.slot + i);
     open.outputs.emplace_back(begin, begin + arenas_.output.size);
   }
+  // What may fail comes after the outputs, since this submission may belong to another ticket than the one that is waited for.
+  LS_CHECK(context_->giveFence(std::move(oldest.fence)));
   LS_CHECK(checkFlags());
   return context_->validationStatus();
 }
