@@ -111,6 +111,8 @@ std::vector<DeviceInfo> listDevices() {
 }
 
 Result<ChosenDevice> chooseDevice(std::string_view selector) {
+  // Who asks for the reference may do so because a driver crashes or hangs when it is loaded.
+  if (selector == "reference") return choose({}, {referenceDevice()}, selector, "asked for");
   std::vector<DeviceInfo> devices = listDevices();
   auto matching = [&](auto predicate) {
     std::vector<DeviceInfo> out;
@@ -118,8 +120,6 @@ Result<ChosenDevice> chooseDevice(std::string_view selector) {
     return out;
   };
   if (selector.empty() || selector == "auto") return choose(devices, devices, "auto", autoReason(devices));
-  if (selector == "reference")
-    return choose(devices, matching([](const DeviceInfo& d) { return d.id == "reference"; }), selector, "asked for");
   if (selector == "vulkan") {
     std::vector<DeviceInfo> found = matching(isVulkan);
     std::string reason = found.empty() ? "" : fmt::format("the best of {} Vulkan devices ({})", found.size(), toString(found[0].kind));

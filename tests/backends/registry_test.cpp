@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+
+#include <cstdlib>
 
 #include "backends/backend.h"
 
@@ -33,6 +36,25 @@ TEST(Registry, reference_opens) {
   EXPECT_EQ((*backend)->device().id, "reference");
   EXPECT_EQ((*backend)->device().kind, DeviceKind::Reference);
   EXPECT_EQ((*backend)->device().profile.max_workgroup_invocations, 1024u);
+}
+
+/// Whether the Vulkan loader is in this process, and with it the drivers.
+bool vulkanIsLoaded() {
+  void* loader = dlopen("libvulkan.so.1", RTLD_NOLOAD | RTLD_LAZY);
+  if (loader != nullptr) dlclose(loader);
+  return loader != nullptr;
+}
+
+/// In a process of its own, since other tests load it.
+TEST(Registry, reference_loads_no_driver) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        const bool before = vulkanIsLoaded();
+        const auto backend = openDevice(chooseDevice("reference").orThrow().info);
+        std::_Exit(!before && backend.ok() && !vulkanIsLoaded() ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
 }
 
 TEST(Registry, threads_of_the_reference_are_a_number) {
