@@ -33,14 +33,26 @@ void onInterrupt(int signal) {
   ::signal(signal, SIG_DFL);
 }
 
-/// Ctrl-C, what a scheduler or `kill` sends, and a terminal that closes (unless nohup says to stay).
+/// A pipe without a reader and a file beyond the limit send a signal with every write; the writes that save the run come after the first.
+void onFailedWrite(int) { interrupted.store(true); }
+
+/// Ctrl-C, what a scheduler or `kill` sends, and a terminal that closes; a write that the system answers with a signal.
 void catchSignals() {
-  struct sigaction action{};
-  action.sa_handler = onInterrupt;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction before{};
-    ::sigaction(signal, nullptr, &before);
-    if (signal != SIGHUP || before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
+  struct Row {
+    int signal;
+    void (*handler)(int);
+    bool may_be_ignored;  ///< whoever started us with it ignored (nohup) meant it
+  };
+  constexpr Row kRows[] = {{SIGINT, onInterrupt, false},
+                           {SIGTERM, onInterrupt, false},
+                           {SIGHUP, onInterrupt, true},
+                           {SIGPIPE, onFailedWrite, true},
+                           {SIGXFSZ, onFailedWrite, true}};
+  for (const Row& row : kRows) {
+    struct sigaction action{}, before{};
+    action.sa_handler = row.handler;
+    ::sigaction(row.signal, nullptr, &before);
+    if (!row.may_be_ignored || before.sa_handler != SIG_IGN) ::sigaction(row.signal, &action, nullptr);
   }
 }
 

@@ -25,8 +25,8 @@ Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const s
 
 }  // namespace experiment
 
-/// The whole of main(): trains as the arguments say, prints errors on stderr, gives the exit code. Ctrl-C, SIGTERM and SIGHUP stop the run
-/// cleanly: what was reached is written.
+/// The whole of main(): trains as the arguments say, prints errors on stderr, gives the exit code. Ctrl-C, SIGTERM, SIGHUP, SIGPIPE and
+/// SIGXFSZ stop the run cleanly: what was reached is written.
 int train(int argc, char** argv, const Recipe& recipe);
 
 }  // namespace lockstep

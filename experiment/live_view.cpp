@@ -24,6 +24,12 @@ constexpr double kRedrawSeconds = 0.1;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
+/// A terminal that was closed takes nothing any more, which is no reason to stop: fmt::print would throw.
+void put(std::FILE* out, const std::string& text) {
+  (void)std::fwrite(text.data(), 1, text.size(), out);
+  (void)std::fflush(out);
+}
+
 std::string bar(const Progress& progress) {
   const double share = progress.steps > 0 ? static_cast<double>(progress.step) / static_cast<double>(progress.steps) : 0;
   const auto filled = static_cast<size_t>(std::clamp(share, 0.0, 1.0) * kBarWidth);
@@ -90,15 +96,13 @@ void LiveView::update(const Progress& progress, std::span<const float> losses) {
 
   std::string text = drawn_ > 0 ? fmt::format("\033[{}A\r\033[J", drawn_) : "";
   for (const std::string& each : lines) text += console::cutToColumns(each, columns) + "\n";
-  fmt::print(out_, "{}", text);
-  std::fflush(out_);
+  put(out_, text);
   drawn_ = static_cast<int>(lines.size());
 }
 
 void LiveView::clear() {
   if (drawn_ == 0) return;
-  fmt::print(out_, "\033[{}A\r\033[J", drawn_);
-  std::fflush(out_);
+  put(out_, fmt::format("\033[{}A\r\033[J", drawn_));
   drawn_ = 0;
 }
 

@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cfloat>
 #include <charconv>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "frontend/checkpoint_folder.h"
 #include "frontend/io/file.h"
 #include "frontend/io/jsonl.h"
 #include "frontend/io/plot.h"
@@ -25,6 +25,15 @@ constexpr std::string_view kRuns = "runs";
 constexpr const char *kConfig = "config.json", *kLosses = "losses.jsonl", *kMetrics = "metrics.jsonl", *kCheckpoints = "checkpoints",
                      *kLastCheckpoint = "checkpoint.safetensors", *kExhibits = "exhibits";
 constexpr std::string_view kPicture = ".png", kText = ".txt";
+/// Losses are written before the checkpoint of their step, so only a lost disk block or a user takes them away.
+constexpr int64_t kMostMissing = 1'000'000;
+constexpr int64_t kMostSteps = int64_t{1} << 53;
+
+/// Also where the system does not tell: then reading the file says why.
+bool mayBeThere(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error) || error;
+}
 
 Status append(const fs::path& path, const std::string& text) {
   std::ofstream out(path, std::ios::binary | std::ios::app);
@@ -53,7 +62,7 @@ std::string lossLine(int64_t step, float loss) {
 /// The complete lines of a file of JSON; a process that was killed may leave a part of one at the end.
 Result<std::vector<nlohmann::ordered_json>> readLines(const fs::path& path) {
   std::vector<nlohmann::ordered_json> lines;
-  if (!fs::exists(path)) return lines;
+  if (!mayBeThere(path)) return lines;
   LS_TRY(const std::string text, io::readTextFile(path));
   for (size_t start = 0, end = 0; (end = text.find('\n', start)) != std::string::npos; start = end + 1) {
     auto line = nlohmann::ordered_json::parse(text.begin() + static_cast<ptrdiff_t>(start), text.begin() + static_cast<ptrdiff_t>(end),
@@ -66,6 +75,33 @@ Result<std::vector<nlohmann::ordered_json>> readLines(const fs::path& path) {
 
 /// A loss or metric that is not finite is null in JSON.
 double numberOf(const nlohmann::ordered_json& value) { return value.is_number() ? value.get<double>() : NAN; }
+
+/// A double beyond the range of float has no float.
+float lossOf(const nlohmann::ordered_json& value) {
+  const double number = numberOf(value);
+  if (std::abs(number) > double{FLT_MAX}) return number > 0 ? INFINITY : -INFINITY;
+  return static_cast<float>(number);
+}
+
+std::optional<History::Report> reportOf(const nlohmann::ordered_json& line) {
+  if (!line.contains("metrics") || !line["metrics"].is_object()) return {};
+  History::Report report{.step = line["step"].get<int64_t>()};
+  for (const auto& [name, value] : line["metrics"].items()) report.metrics.emplace_back(name, numberOf(value));
+  if (line.contains("lr")) report.lr = numberOf(line["lr"]);
+  if (line.contains("grad_norm")) report.grad_norm = numberOf(line["grad_norm"]);
+  // Times of resumed runs are added to it.
+  if (line.contains("seconds")) report.seconds = numberOf(line["seconds"]);
+  if (!std::isfinite(report.seconds) || report.seconds < 0) report.seconds = 0;
+  return report;
+}
+
+template <class T>
+std::optional<T> wholeNumber(const std::string& text) {
+  T value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return {};
+  return value;
+}
 
 std::optional<int> numberOfRun(const fs::path& path, const std::string& recipe) {
   const std::string name = path.filename().string(), prefix = recipe + "-";
@@ -89,8 +125,18 @@ int highestRun(const std::string& recipe) {
 
 RunFolder::RunFolder(fs::path path) : path_(std::move(path)) {}
 
+Result<RunLock> RunFolder::lock(bool make) const {
+  std::error_code error;
+  if (make) {
+    LS_CHECK(io::makeDirectories(path_));
+  } else if (!fs::is_directory(path_, error)) {
+    return fail("folder.missing", fmt::format("there is no run in '{}'", path_.string()), {}, "--out names its folder");
+  }
+  return RunLock::take(path_);
+}
+
 Status RunFolder::begin(const RunConfig& config, const RunRecord& record) const {
-  if (fs::exists(path_ / kConfig)) {
+  if (mayBeThere(path_ / kConfig)) {
     return fail("folder.exists", fmt::format("'{}' holds a run already", path_.string()), {},
                 "resume it (--resume), or name another folder (--out)");
   }
@@ -114,13 +160,15 @@ Status RunFolder::noteResumption(const RunConfig& config, const RunRecord& recor
   addStart(start, record);
   json["steps"] = config.steps;
   json["device_asked"] = config.device;
+  if (!json["resumed"].is_array()) json["resumed"] = nlohmann::ordered_json::array();
   json["resumed"].push_back(nlohmann::ordered_json::parse(start.text()));
-  return io::writeFileAtomically(path_ / kConfig, std::string_view(json.dump() + "\n"));
+  const std::string changed = json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return io::writeFileAtomically(path_ / kConfig, std::string_view(changed + "\n"));
 }
 
 Result<RunConfig> RunFolder::readConfig() const {
   const fs::path path = path_ / kConfig;
-  if (!fs::exists(path))
+  if (!mayBeThere(path))
     return fail("folder.missing", fmt::format("there is no run in '{}'", path_.string()), {}, "--out names its folder");
   LS_TRY(const std::string text, io::readTextFile(path));
   const Failure damaged =
@@ -128,9 +176,13 @@ Result<RunConfig> RunFolder::readConfig() const {
   const auto json = nlohmann::json::parse(text, nullptr, false);
   if (json.is_discarded()) return damaged;
   try {
+    const auto seed = wholeNumber<uint64_t>(json.at("seed").get<std::string>());
+    const auto& steps = json.at("steps");
+    // As the largest type there is: a greater one would wrap to a number that looks right.
+    if (!seed || !steps.is_number_unsigned() || steps.get<uint64_t>() > uint64_t{kMostSteps}) return damaged;
     return RunConfig{.recipe = json.at("recipe").get<std::string>(),
-                     .seed = std::stoull(json.at("seed").get<std::string>()),
-                     .steps = json.at("steps").get<int64_t>(),
+                     .seed = *seed,
+                     .steps = steps.get<int64_t>(),
                      .data = json.at("data").get<std::string>(),
                      // Older runs have nothing but what was asked for.
                      .device = json.at(json.contains("device_asked") ? "device_asked" : "device").get<std::string>()};
@@ -146,8 +198,15 @@ Result<History> RunFolder::readHistory(int64_t step) const {
   for (const auto& line : loss_lines) {
     const auto next = static_cast<int64_t>(history.losses.size()) + 1;
     if (line["step"].get<int64_t>() != next || next > step || !line.contains("loss")) break;
-    history.losses.push_back(static_cast<float>(numberOf(line["loss"])));
+    history.losses.push_back(lossOf(line["loss"]));
     losses += lossLine(next, history.losses.back());
+  }
+  const auto missing = step - static_cast<int64_t>(history.losses.size());
+  if (step < 0 || missing > kMostMissing) {
+    return fail(
+        "folder.history",
+        fmt::format("the checkpoint is of step {}, but '{}' ends after step {}", step, (path_ / kLosses).string(), history.losses.size()),
+        {}, "one of them is damaged or of another run; move the checkpoint away to resume from the one before");
   }
   // Steps whose lines were lost between a checkpoint and the end of the process.
   for (auto at = static_cast<int64_t>(history.losses.size()); at < step; ++at) {
@@ -156,15 +215,12 @@ Result<History> RunFolder::readHistory(int64_t step) const {
   }
   LS_TRY(const auto report_lines, readLines(path_ / kMetrics));
   for (const auto& line : report_lines) {
-    History::Report report{.step = line["step"].get<int64_t>()};
-    if (report.step > step || !line.contains("metrics")) break;
-    for (const auto& [name, value] : line["metrics"].items()) report.metrics.emplace_back(name, numberOf(value));
-    if (line.contains("lr")) report.lr = numberOf(line["lr"]);
-    if (line.contains("grad_norm")) report.grad_norm = numberOf(line["grad_norm"]);
-    if (line.contains("seconds")) report.seconds = numberOf(line["seconds"]);
+    std::optional<History::Report> report = reportOf(line);
+    const int64_t last = history.reports.empty() ? 1 : history.reports.back().step;
+    if (!report || report->step < last || report->step > step) break;
     // The end of a run that was resumed later has a line of its own.
-    if (!history.reports.empty() && history.reports.back().step == report.step) history.reports.pop_back();
-    history.reports.push_back(std::move(report));
+    if (!history.reports.empty() && report->step == last) history.reports.pop_back();
+    history.reports.push_back(std::move(*report));
   }
   for (const History::Report& report : history.reports) reports += reportLine(report);
   LS_CHECK(io::writeFileAtomically(path_ / kLosses, std::string_view(losses)));
@@ -180,20 +236,16 @@ Status RunFolder::addLosses(int64_t step, std::span<const float> losses) const {
 
 Status RunFolder::addReport(const History::Report& report) const { return append(path_ / kMetrics, reportLine(report)); }
 
-Result<std::vector<StoredExhibit>> RunFolder::addExhibits(int64_t step, const std::vector<Exhibit>& exhibits) const {
-  std::vector<StoredExhibit> stored;
-  if (!exhibits.empty()) LS_CHECK(io::makeDirectories(path_ / kExhibits));
-  for (const Exhibit& exhibit : exhibits) {
-    StoredExhibit each{.step = step, .name = exhibit.name};
-    const fs::path path = path_ / kExhibits / fmt::format("{:06}-{}", step, exhibit.name);
-    if (const auto* picture = std::get_if<io::Image>(&exhibit.content)) {
-      LS_TRY(each.png, io::formatPng(*picture));
-      LS_CHECK(io::writeFileAtomically(path.string() + std::string(kPicture), std::span(std::as_const(each.png))));
-    } else {
-      each.text = std::get<std::string>(exhibit.content);
-      LS_CHECK(io::writeFileAtomically(path.string() + std::string(kText), std::string_view(each.text)));
-    }
-    stored.push_back(std::move(each));
+Result<StoredExhibit> RunFolder::addExhibit(int64_t step, const Exhibit& exhibit) const {
+  LS_CHECK(io::makeDirectories(path_ / kExhibits));
+  StoredExhibit stored{.step = step, .name = exhibit.name};
+  const fs::path path = path_ / kExhibits / fmt::format("{:06}-{}", step, exhibit.name);
+  if (const auto* picture = std::get_if<io::Image>(&exhibit.content)) {
+    LS_TRY(stored.png, io::formatPng(*picture));
+    LS_CHECK(io::writeFileAtomically(path.string() + std::string(kPicture), std::span(std::as_const(stored.png))));
+  } else {
+    stored.text = std::get<std::string>(exhibit.content);
+    LS_CHECK(io::writeFileAtomically(path.string() + std::string(kText), std::string_view(stored.text)));
   }
   return stored;
 }
@@ -205,7 +257,9 @@ std::vector<StoredExhibit> RunFolder::readExhibits(int64_t step) const {
     const std::string stem = entry.path().stem().string(), ending = entry.path().extension().string();
     StoredExhibit each;
     const auto [end, problem] = std::from_chars(stem.data(), stem.data() + stem.size(), each.step);
-    if (problem != std::errc() || end == stem.data() + stem.size() || *end != '-' || each.step > step) continue;
+    if (problem != std::errc() || end == stem.data() + stem.size() || *end != '-' || each.step < 0 || each.step > step) continue;
+    std::error_code unknown;
+    if (!entry.is_regular_file(unknown)) continue;
     each.name = std::string(end + 1, stem.data() + stem.size());
     if (ending == kPicture) {
       auto bytes = io::readFile(entry.path());
@@ -235,9 +289,10 @@ Status RunFolder::writeCurve(const std::string& title, const std::vector<float>&
   return io::writePng(path_ / "loss.png", io::plot({series}, {.title = title, .log_y = positive}));
 }
 
-void RunFolder::saveCheckpoint(const Trainer& trainer, const RunConfig& config, bool last) const {
+void RunFolder::saveCheckpoint(const Trainer& trainer, const RunConfig& config, bool last) {
   const DataCursor cursor = {{"recipe", config.recipe}};
-  (void)CheckpointFolder(path_ / kCheckpoints).save(trainer, cursor);
+  if (!checkpoints_) checkpoints_.emplace(path_ / kCheckpoints);
+  (void)checkpoints_->save(trainer, cursor);
   if (last) trainer.save(path_ / kLastCheckpoint, cursor);
 }
 
@@ -253,7 +308,7 @@ Status RunFolder::loadCheckpoint(Trainer& trainer) const {
     return Success{};
   }
   std::vector<fs::path> damaged = folder.list();
-  if (fs::exists(last)) damaged.push_back(last);
+  if (mayBeThere(last)) damaged.push_back(last);
   if (damaged.empty()) {
     return fail("folder.checkpoint", fmt::format("'{}' has no checkpoint to resume from", path_.string()), {},
                 "the run ended before its first one; begin it again in another folder");

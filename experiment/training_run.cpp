@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iterator>
 #include <utility>
 
 #include "console/color.h"
@@ -13,8 +12,7 @@
 #include "experiment/goal_watch.h"
 #include "experiment/live_view.h"
 #include "experiment/pace.h"
-#include "experiment/report.h"
-#include "frontend/io/file.h"
+#include "experiment/run_pictures.h"
 #include "frontend/io/jsonl.h"
 
 namespace lockstep::experiment {
@@ -41,36 +39,26 @@ io::Json metricsJson(const Metrics& metrics) {
 class Run {
  public:
   Run(const Recipe& recipe, const ExperimentOptions& options, const RunSettings& settings)
-      : recipe_(recipe), options_(options), settings_(settings), view_(stderr, settings.live, titleOf(recipe)), goal_(recipe.goal) {}
+      : recipe_(recipe),
+        options_(options),
+        settings_(settings),
+        folder_(settings.folder),
+        view_(stderr, settings.live, titleOf(recipe)),
+        pictures_(view_),
+        goal_(recipe.goal) {}
 
   Result<ExitCode> run() {
     LS_CHECK(checkRecipe());
     const Clock::time_point compile_start = Clock::now();
     experiment_ = recipe_.make(options_);
-    if (settings_.resume) {
-      LS_CHECK(resume());
-    } else if (settings_.folder) {
-      // A folder that cannot be made must not show itself after an hour of training.
-      LS_CHECK(settings_.folder->begin(config(), recordOf(trainer())));
-    }
+    if (folder_) LS_CHECK(open());
     facts_ = trainer().facts();
     introduce(secondsSince(compile_start));
     start_ = last_checkpoint_ = Clock::now();
-    bool interrupted = false;
-    while (done() < options_.steps && !interrupted && finite_) {
-      train(std::min(untilReport(), options_.steps - done()));
-      interrupted = settings_.interrupted != nullptr && settings_.interrupted->load();
-      const bool due = done() % recipe_.report_every == 0 || done() == 1;
-      if (done() < options_.steps && !interrupted && finite_ && due) LS_CHECK(report());
-    }
+    LS_TRY(const bool interrupted, trainOrRescue());
     view_.clear();
     if (!finite_) return stopNotFinite();
-    LS_CHECK(measure());
-    LS_CHECK(note());
-    if (settings_.folder) {
-      settings_.folder->saveCheckpoint(trainer(), config(), true);
-      LS_CHECK(writePages(false));
-    }
+    LS_CHECK(finish());
     finalReport(interrupted);
     return interrupted ? ExitCode::Interrupted : ExitCode::Ok;
   }
@@ -97,15 +85,79 @@ class Run {
     return Success{};
   }
 
+  Status open() {
+    LS_TRY(lock_, folder_->lock(!settings_.resume));
+    // A folder that cannot be made must not show itself after an hour of training.
+    LS_CHECK(settings_.resume ? resume() : folder_->begin(config(), recordOf(trainer())));
+    pictures_.open(*folder_, done());
+    return Success{};
+  }
+
   Status resume() {
-    LS_CHECK(settings_.folder->loadCheckpoint(trainer()));
-    LS_TRY(history_, settings_.folder->readHistory(static_cast<int64_t>(trainer().step_count())));
-    exhibits_ = settings_.folder->readExhibits(done());
-    written_ = done();
-    begun_at_ = done();
+    LS_CHECK(folder_->loadCheckpoint(trainer()));
+    LS_TRY(history_, folder_->readHistory(static_cast<int64_t>(trainer().step_count())));
+    written_ = saved_ = begun_at_ = done();
     if (!history_.reports.empty()) seconds_before_ = history_.reports.back().seconds;
     goal_.lookBack(history_, recipe_.report_every);
-    return settings_.folder->noteResumption(config(), recordOf(trainer()), done());
+    return folder_->noteResumption(config(), recordOf(trainer()), done());
+  }
+
+  /// Until the last step; gives whether it was interrupted before.
+  Result<bool> trainAll() {
+    bool interrupted = false;
+    while (done() < options_.steps && !interrupted && finite_) {
+      train(std::min(untilReport(), options_.steps - done()));
+      interrupted = settings_.interrupted != nullptr && settings_.interrupted->load();
+      const bool due = done() % recipe_.report_every == 0 || done() == 1;
+      if (done() < options_.steps && !interrupted && finite_ && due) LS_CHECK(report());
+    }
+    return interrupted;
+  }
+
+  /// What fails between two steps (data, a measurement, a disk) takes nothing away that was reached.
+  Result<bool> trainOrRescue() {
+    try {
+      Result<bool> interrupted = trainAll();
+      if (!interrupted.ok()) rescue();
+      return interrupted;
+    } catch (...) {
+      rescue();
+      throw;
+    }
+  }
+
+  /// The first failure is the news, so a second one is not told.
+  void rescue() {
+    view_.clear();
+    try {
+      // Within a submission that failed nobody knows what the parameters are.
+      const bool between = finite_ && trainer().step_count() == static_cast<uint64_t>(done());
+      if (!folder_ || !between || saved_ == done() || done() == begun_at_) return;
+      (void)writeLosses();
+      save(false);
+    } catch (const std::exception&) {
+      return;
+    }
+  }
+
+  /// What cannot be made again comes first, what is only looked at last.
+  Status finish() {
+    if (folder_) {
+      const Status losses = writeLosses();
+      save(true);
+      LS_CHECK(losses);
+    }
+    metrics_ = experiment_->measure();
+    LS_CHECK(note());
+    pictures_.exhibit(*experiment_, done());
+    pictures_.writePages(title(), [&] { return pageData(false); });
+    return Success{};
+  }
+
+  void save(bool last) {
+    folder_->saveCheckpoint(trainer(), config(), last);
+    saved_ = done();
+    last_checkpoint_ = Clock::now();
   }
 
   /// Steps in the next submission: the first step alone (it shows early that all works), then chunks that end on report lines.
@@ -170,8 +222,13 @@ class Run {
   void say(const std::string& text, bool last = false) {
     if (settings_.json || (settings_.quiet && !last)) return;
     view_.clear();
-    fmt::print("{}\n", text);
-    std::fflush(stdout);
+    print(text);
+  }
+
+  /// A reader that went away is noticed at the end of the program; fmt::print would throw.
+  static void print(const std::string& text) {
+    (void)std::fputs((text + "\n").c_str(), stdout);
+    (void)std::fflush(stdout);
   }
 
   void introduce(double seconds) {
@@ -185,20 +242,6 @@ class Run {
                     facts_.distinct_kernels, formatBytes(facts_.planned_bytes), formatDuration(seconds)));
   }
 
-  Status measure() {
-    metrics_ = experiment_->measure();
-    const std::vector<Exhibit> exhibits = experiment_->exhibits();
-    for (const Exhibit& exhibit : exhibits) {
-      if (const auto* text = std::get_if<std::string>(&exhibit.content)) view_.sample(*text);
-    }
-    if (!settings_.folder) return Success{};
-    LS_TRY(std::vector<StoredExhibit> stored, settings_.folder->addExhibits(done(), exhibits));
-    // A run that was resumed at its end makes them once more.
-    std::erase_if(exhibits_, [&](const StoredExhibit& exhibit) { return exhibit.step == done(); });
-    std::ranges::move(stored, std::back_inserter(exhibits_));
-    return Success{};
-  }
-
   /// Looks at the goal and writes the losses and the report of this step.
   Status note() {
     goal_.look(done(), metrics_, history_.losses);
@@ -206,12 +249,12 @@ class Run {
     history_.reports.push_back(
         {.step = done(), .metrics = metrics_, .lr = lr_, .grad_norm = grad_norm_, .seconds = seconds_before_ + secondsSince(start_)});
     LS_CHECK(writeLosses());
-    return settings_.folder ? settings_.folder->addReport(history_.reports.back()) : Success{};
+    return folder_ ? folder_->addReport(history_.reports.back()) : Success{};
   }
 
   Status writeLosses() {
-    if (!settings_.folder) return Success{};
-    LS_CHECK(settings_.folder->addLosses(written_, std::span(history_.losses).subspan(static_cast<size_t>(written_))));
+    if (!folder_) return Success{};
+    LS_CHECK(folder_->addLosses(written_, std::span(history_.losses).subspan(static_cast<size_t>(written_))));
     written_ = done();
     return Success{};
   }
@@ -219,13 +262,13 @@ class Run {
   Status report() {
     const bool measured = (recipe_.measure_every > 0 && done() % recipe_.measure_every == 0) || done() == recipe_.goal.by_step;
     metrics_.clear();
-    if (measured) LS_CHECK(measure());
+    if (measured) metrics_ = experiment_->measure();
     LS_CHECK(note());
-    if (settings_.folder && secondsSince(last_checkpoint_) >= settings_.checkpoint_seconds) {
-      settings_.folder->saveCheckpoint(trainer(), config(), false);
-      LS_CHECK(writePagesSometimes());
-      last_checkpoint_ = Clock::now();
-    }
+    // The first one comes at the first report, so that a run which dies early has one.
+    const bool due = folder_ && (saved_ == 0 || secondsSince(last_checkpoint_) >= settings_.checkpoint_seconds);
+    if (due) save(false);
+    if (measured) pictures_.exhibit(*experiment_, done());
+    if (due) pictures_.writePagesSometimes(title(), [&] { return pageData(true); });
     const Progress now = progress();
     say(progressLine(now));
     if (!settings_.json || settings_.quiet) return Success{};
@@ -237,30 +280,19 @@ class Run {
                         .add("steps_per_second", now.steps_per_second ? io::Json(*now.steps_per_second) : io::Json());
     if (grad_norm_) line.add("grad_norm", static_cast<double>(*grad_norm_));
     if (measured) line.add("metrics", metricsJson(metrics_));
-    fmt::print("{}\n", line.text());
-    std::fflush(stdout);
+    print(line.text());
     return Success{};
   }
 
-  /// The pages of a long run with many pictures take long; they get a twentieth of the time.
-  Status writePagesSometimes() {
-    if (pages_seconds_ > 0 && secondsSince(last_pages_) < 20 * pages_seconds_) return Success{};
-    const Clock::time_point begin = Clock::now();
-    LS_CHECK(writePages(true));
-    pages_seconds_ = secondsSince(begin);
-    last_pages_ = Clock::now();
-    return Success{};
-  }
+  [[nodiscard]] std::string title() const { return fmt::format("{} on {}", recipe_.name, facts_.device); }
 
-  /// loss.png and report.html.
-  Status writePages(bool running) const {
-    LS_CHECK(settings_.folder->writeCurve(fmt::format("{} on {}", recipe_.name, facts_.device), history_.losses));
+  [[nodiscard]] ReportData pageData(bool running) const {
     ReportData data{.recipe = recipe_.name,
                     .summary = recipe_.summary,
                     .seed = options_.seed,
                     .facts = trainer().facts(),
                     .history = history_,
-                    .exhibits = exhibits_,
+                    .exhibits = {},
                     .settings = {},
                     .step_seconds = pace_.medianSeconds(),
                     .running = running};
@@ -272,7 +304,7 @@ class Run {
       data.goal = goal_.text();
       data.goal_reached = goal_.reachedAt().has_value();
     }
-    return io::writeFileAtomically(settings_.folder->path() / "report.html", std::string_view(reportPage(data)));
+    return data;
   }
 
   void finalReport(bool interrupted) {
@@ -285,9 +317,8 @@ class Run {
       say(fmt::format("{}: {} steps in {}, {} per step (median), loss {:.4g}{}{}", interrupted ? "interrupted" : "done", done(),
                       formatDuration(seconds), formatDuration(step_median), loss, metrics_.empty() ? "" : ", ", metricsText(metrics_)),
           true);
-      if (settings_.folder) say(fmt::format("wrote {}", settings_.folder->path().string()), true);
-      if (settings_.folder && interrupted && !settings_.resume_command.empty())
-        say(fmt::format("to resume: {}", settings_.resume_command), true);
+      if (folder_) say(fmt::format("wrote {}", folder_->path().string()), true);
+      if (folder_ && interrupted && !settings_.resume_command.empty()) say(fmt::format("to resume: {}", settings_.resume_command), true);
       return;
     }
     io::Json line = io::Json::object()
@@ -306,13 +337,13 @@ class Run {
                         .add("planned_bytes", facts_.planned_bytes)
                         .add("parameters", facts_.parameters);
     if (goal_.exists()) line.add("goal_reached_at", reached_at ? io::Json(*reached_at) : io::Json());
-    if (settings_.folder) line.add("folder", settings_.folder->path().string());
-    fmt::print("{}\n", line.text());
+    if (folder_) line.add("folder", folder_->path().string());
+    print(line.text());
   }
 
   Result<ExitCode> stopNotFinite() {
     LS_CHECK(writeLosses());
-    if (settings_.folder) LS_CHECK(writePages(false));
+    pictures_.writePages(title(), [&] { return pageData(false); });
     Failure failure = fail("train.not_finite", fmt::format("the loss of step {} is {}", done(), history_.losses.back()), {},
                            "try another --seed, or --device reference to find where the value comes from");
     failure.exit_code = ExitCode::NumericCheck;
@@ -323,21 +354,23 @@ class Run {
   const Recipe& recipe_;
   const ExperimentOptions& options_;
   const RunSettings& settings_;
+  std::optional<RunFolder> folder_;
+  std::optional<RunLock> lock_;
   LiveView view_;
+  RunPictures pictures_;
   std::unique_ptr<Experiment> experiment_;
   ProgramFacts facts_;
-  Clock::time_point start_, last_checkpoint_, last_pages_;
+  Clock::time_point start_, last_checkpoint_;
   double seconds_before_ = 0;  ///< of training, before the run was resumed
-  double pages_seconds_ = 0;   ///< that the pages took last
   History history_;
   Pace pace_;
   GoalWatch goal_;
-  Metrics metrics_;                      ///< of this step; none if nothing was measured
-  double lr_ = 0;                        ///< of the last step
-  std::optional<float> grad_norm_;       ///< likewise
-  std::vector<StoredExhibit> exhibits_;  ///< all of the run
-  int64_t written_ = 0;                  ///< losses that are in the folder
-  int64_t begun_at_ = 0;                 ///< steps of the run before it was resumed
+  Metrics metrics_;                 ///< of this step; none if nothing was measured
+  double lr_ = 0;                   ///< of the last step
+  std::optional<float> grad_norm_;  ///< likewise
+  int64_t written_ = 0;             ///< losses that are in the folder
+  int64_t begun_at_ = 0;            ///< steps of the run before it was resumed
+  int64_t saved_ = 0;               ///< the step of the last checkpoint; 0: there is none
   std::optional<StepFailure> failure_;
   bool finite_ = true;
 };

@@ -19,14 +19,16 @@ struct RunSettings {
   bool json = false;                     ///< one JSON object a report line, the last with "final": true
   bool quiet = false;                    ///< only the last line
   bool live = false;                     ///< draw the panel, on stderr, so that stdout can be piped
-  double checkpoint_seconds = 10;        ///< at least so long between two checkpoints; they are made at report lines
+  double checkpoint_seconds = 10;        ///< at least so long between two checkpoints; they are made at report lines, from the first on
   std::string resume_command = {};       ///< what resumes the run in its folder, told when it is interrupted
   /// Set from outside to stop after the submission that is running.
   const std::atomic<bool>* interrupted = nullptr;
 };
 
-/// Trains and reports on stdout. Interrupted: everything that was reached is written and the exit code is Interrupted. A loss that is not
-/// finite fails with "train.not_finite" and exit code NumericCheck after the losses were written; the last checkpoint stays.
+/// Trains and reports on stdout. Interrupted: everything that was reached is written and the exit code is Interrupted; losses and
+/// checkpoint come first, pictures and pages last, and one of those that fails is a warning. What fails between two steps leaves a
+/// checkpoint. A loss that is not finite fails with "train.not_finite" and exit code NumericCheck after the losses were written; the last
+/// checkpoint stays.
 Result<ExitCode> runTraining(const Recipe& recipe, const ExperimentOptions& options, const RunSettings& settings);
 
 }  // namespace lockstep::experiment

@@ -22,7 +22,7 @@ constexpr std::array kExitStatuses = {
     ExitStatus{ExitCode::OutOfMemory, "the machine or the device has too little memory"},
     ExitStatus{ExitCode::DeviceLost, "the device stopped working"},
     ExitStatus{ExitCode::IncompatibleCheckpoint, "a checkpoint of another model or optimizer"},
-    ExitStatus{ExitCode::Interrupted, "interrupted by SIGINT, SIGTERM or SIGHUP; what was reached is written"},
+    ExitStatus{ExitCode::Interrupted, "interrupted by SIGINT, SIGTERM, SIGHUP, SIGPIPE or SIGXFSZ; what was reached is written"},
 };
 
 /// Text of troff: no character of it is an instruction or becomes a typographic one.

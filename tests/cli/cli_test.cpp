@@ -183,7 +183,7 @@ TEST_F(Cli, golden_case_of_each_status) {
 
 TEST_F(Cli, every_signal_that_asks_for_the_end_stops_a_run_cleanly) {
   const std::string out = scratch_ / "out";
-  for (const std::string signal : {"INT", "TERM", "HUP"}) {
+  for (const std::string signal : {"INT", "TERM", "HUP", "PIPE", "XFSZ"}) {
     const std::string folder = scratch_ / signal;
     // Once the first step is reported the run is under way.
     const std::string command = fmt::format(
@@ -200,6 +200,29 @@ TEST_F(Cli, every_signal_that_asks_for_the_end_stops_a_run_cleanly) {
     const std::string resume = text.substr(text.find(hint) + hint.size());
     EXPECT_EQ(resume, LOCKSTEP_TOOL " train sine --resume --out " + folder + "\n");
   }
+}
+
+TEST_F(Cli, reader_that_goes_away_and_a_limit_of_files_lose_no_step) {
+  const std::string folder = scratch_ / "pipe", out = scratch_ / "out";
+  const auto status = [&](const std::string& command) {
+    const int raw = std::system(command.c_str());
+    return WIFEXITED(raw) ? WEXITSTATUS(raw) : -1;
+  };
+  EXPECT_EQ(
+      status(fmt::format("bash -c 'set -o pipefail; {} train sine --device reference --steps 100000000 --json --out {} | head -n 1 >{}'",
+                         LOCKSTEP_TOOL, folder, out)),
+      130);
+  EXPECT_TRUE(std::filesystem::exists(folder + "/checkpoint.safetensors"));
+  const Outcome more = run("train --resume --quiet --steps 1 --out " + folder);
+  EXPECT_EQ(more.status, 0) << more.err;
+
+  // Pictures are larger than the limit; losses and checkpoints of this model are not.
+  const std::string limited = scratch_ / "limited";
+  EXPECT_EQ(status(fmt::format("bash -c 'ulimit -f 8; {} train kan --device reference --steps 5 --quiet --out {} >{} 2>&1'", LOCKSTEP_TOOL,
+                               limited, out)),
+            130)
+      << *io::readTextFile(out);
+  EXPECT_TRUE(std::filesystem::exists(limited + "/checkpoint.safetensors")) << *io::readTextFile(out);
 }
 
 TEST_F(Cli, train_without_a_name_lists_the_samples) {

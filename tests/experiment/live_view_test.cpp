@@ -62,5 +62,17 @@ TEST(LiveView, panel_has_bar_curve_numbers_and_sample_and_is_removed) {
 
 TEST(LiveView, is_drawn_at_most_ten_times_a_second) { EXPECT_LT(drawn(true, 1000).size(), 4000u); }
 
+TEST(LiveView, terminal_that_takes_nothing_is_no_error) {
+  std::FILE* full = std::fopen("/dev/full", "w");
+  ASSERT_NE(full, nullptr);
+  std::setvbuf(full, nullptr, _IONBF, 0);
+  {
+    LiveView view(full, true, "a run");
+    view.update({.step = 1, .steps = 2, .loss = 1, .device = "reference"}, std::vector<float>{1.0f});
+    view.clear();
+  }
+  std::fclose(full);
+}
+
 }  // namespace
 }  // namespace lockstep::experiment

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -31,6 +33,7 @@ struct Log {
   std::vector<uint64_t> batches;
   int measured = 0;
   uint64_t poison_at = 0;
+  std::function<void()> on_measure = {}, on_exhibits = {};
   std::map<uint64_t, std::function<void()>> at;
 };
 Log g_log;
@@ -52,9 +55,13 @@ class Drawn : public Experiment {
   }
   Metrics measure() override {
     ++g_log.measured;
+    if (g_log.on_measure) g_log.on_measure();
     return {{"exact", 0.5}};
   }
-  std::vector<Exhibit> exhibits() override { return {{"number", "one\n"}, {"dot", io::Image(2, 2, {1, 2, 3})}}; }
+  std::vector<Exhibit> exhibits() override {
+    if (g_log.on_exhibits) g_log.on_exhibits();
+    return {{"number", "one\n"}, {"dot", io::Image(2, 2, {1, 2, 3})}};
+  }
 
  private:
   ModelTrainer<Point> trainer_;
@@ -82,14 +89,18 @@ std::vector<std::string> linesOf(const std::string& text) {
 class TrainingRun : public ::testing::Test {
  protected:
   TrainingRun() : scratch_("training_run") { g_log = {}; }
-  Result<ExitCode> run(RunSettings settings, int64_t steps = 25) {
+  Result<ExitCode> run(RunSettings settings, int64_t steps = 25, double checkpoint_seconds = 0) {
     ::testing::internal::CaptureStdout();
-    settings.checkpoint_seconds = 0;
+    settings.checkpoint_seconds = checkpoint_seconds;
     auto result = runTraining(recipe(), {.steps = steps, .seed = 1, .device = device_}, settings);
     std::fflush(stdout);
     output_ = ::testing::internal::GetCapturedStdout();
     return result;
   }
+  /// The code of the error with which the run ends.
+  std::string failed(const Result<ExitCode>& result) { return result.ok() ? "none" : result.diagnostics().front().code; }
+  /// A folder in the place of a file cannot be replaced by it.
+  void block(const std::string& file) const { std::filesystem::create_directories(scratch_ / (file + "/in_the_way")); }
   [[nodiscard]] std::vector<std::string> linesIn(const std::string& file) const { return linesOf(*io::readTextFile(scratch_ / file)); }
   testing::ScratchDirectory scratch_;
   std::string output_, device_ = "reference";
@@ -278,6 +289,103 @@ TEST_F(TrainingRun, interrupted_run_writes_what_it_has_and_goes_on_as_if_nothing
   EXPECT_EQ(g_log.batches.front(), before + 1);
   EXPECT_EQ(linesIn("parts/losses.jsonl"), linesIn("whole/losses.jsonl"));
   EXPECT_EQ(*io::readFile(scratch_ / "parts/checkpoint.safetensors"), *io::readFile(scratch_ / "whole/checkpoint.safetensors"));
+}
+
+TEST_F(TrainingRun, first_checkpoint_comes_with_the_first_report) {
+  bool early = false;
+  g_log.at[5] = [&] { early = std::filesystem::exists(scratch_ / "out/checkpoints/step-000000000001.safetensors"); };
+  ASSERT_TRUE(run({.folder = RunFolder(scratch_ / "out")}, 25, 1e9).ok());
+  EXPECT_TRUE(early);
+  // And then not before its time.
+  EXPECT_FALSE(std::filesystem::exists(scratch_ / "out/checkpoints/step-000000000010.safetensors"));
+}
+
+TEST_F(TrainingRun, pictures_that_cannot_be_written_are_warnings) {
+  for (const char* file : {"out/loss.png", "out/report.html", "out/exhibits/000020-dot.png", "out/exhibits/000025-number.txt"}) block(file);
+  ::testing::internal::CaptureStderr();
+  const auto result = run({.folder = RunFolder(scratch_ / "out")});
+  const std::string warnings = ::testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(result.ok()) << failed(result);
+  EXPECT_EQ(*result, ExitCode::Ok);
+  EXPECT_TRUE(warnings.starts_with("warning: file.write: ")) << warnings;
+  EXPECT_EQ(linesOf(warnings).size(), 1u) << warnings;  // not one for each picture
+  EXPECT_EQ(linesIn("out/losses.jsonl").size(), 25u);
+  EXPECT_EQ(linesIn("out/metrics.jsonl").size(), 4u);
+  EXPECT_EQ(io::readSafetensors(scratch_ / "out/checkpoint.safetensors")->metadata.at("lockstep.step"), "25");
+  EXPECT_TRUE(std::filesystem::exists(scratch_ / "out/exhibits/000020-number.txt"));
+}
+
+TEST_F(TrainingRun, picture_that_cannot_be_made_is_a_warning) {
+  int calls = 0;
+  g_log.on_exhibits = [&] {
+    if (++calls == 1) throw std::bad_alloc();
+    throw Error(Diagnostic{.code = "mine.picture", .message = "no", .where = {}, .notes = {}, .remedy = {}});
+  };
+  ::testing::internal::CaptureStderr();
+  const auto result = run({.folder = RunFolder(scratch_ / "out")});
+  const std::string warnings = ::testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(result.ok()) << failed(result);
+  EXPECT_NE(warnings.find("warning: memory.host: "), std::string::npos) << warnings;
+  EXPECT_NE(warnings.find("warning: mine.picture: no"), std::string::npos) << warnings;
+  EXPECT_EQ(linesIn("out/losses.jsonl").size(), 25u);
+}
+
+TEST_F(TrainingRun, losses_and_checkpoint_are_there_before_anything_is_measured_or_shown) {
+  std::vector<std::string> seen;
+  const auto look = [&] {
+    const auto checkpoint = io::readSafetensors(scratch_ / "out/checkpoint.safetensors");
+    seen.push_back(fmt::format("{} losses, {}", linesIn("out/losses.jsonl").size(),
+                               checkpoint.ok() ? checkpoint->metadata.at("lockstep.step") : "no checkpoint"));
+  };
+  g_log.on_measure = g_log.on_exhibits = look;
+  ASSERT_TRUE(run({.folder = RunFolder(scratch_ / "out")}, 9, 1e9).ok());
+  EXPECT_EQ(seen, (std::vector<std::string>{"9 losses, 9", "9 losses, 9"}));
+}
+
+TEST_F(TrainingRun, failure_between_two_steps_leaves_a_checkpoint_to_resume_from) {
+  ASSERT_TRUE(run({.folder = RunFolder(scratch_ / "whole")}).ok());
+  g_log.at[18] = [] { throw std::runtime_error("the data ends here"); };
+  EXPECT_THROW((void)run({.folder = RunFolder(scratch_ / "parts")}, 25, 1e9), std::runtime_error);
+  (void)::testing::internal::GetCapturedStdout();
+  const size_t reached = linesIn("parts/losses.jsonl").size();
+  EXPECT_GE(reached, 14u);
+  EXPECT_TRUE(std::filesystem::exists(scratch_ / fmt::format("parts/checkpoints/step-{:012}.safetensors", reached)));
+  g_log = {};
+  ASSERT_TRUE(run({.folder = RunFolder(scratch_ / "parts"), .resume = true}).ok());
+  EXPECT_EQ(g_log.batches.front(), reached + 1);
+  EXPECT_EQ(linesIn("parts/losses.jsonl"), linesIn("whole/losses.jsonl"));
+  EXPECT_EQ(*io::readFile(scratch_ / "parts/checkpoint.safetensors"), *io::readFile(scratch_ / "whole/checkpoint.safetensors"));
+}
+
+TEST_F(TrainingRun, second_run_in_a_folder_is_told_whose_it_is) {
+  std::string begun, resumed;
+  g_log.at[12] = [&] {
+    const auto secondOf = [&](bool resume) {
+      const auto result = runTraining(recipe(), {.steps = 3, .seed = 1, .device = "reference"},
+                                      {.folder = RunFolder(scratch_ / "out"), .resume = resume, .quiet = true});
+      return failed(result) + ": " + (result.ok() ? "" : result.diagnostics().front().message);
+    };
+    begun = secondOf(false);
+    resumed = secondOf(true);
+  };
+  ASSERT_TRUE(run({.folder = RunFolder(scratch_ / "out")}).ok());
+  const std::string wanted = fmt::format("folder.busy: '{}' is in use: process {} trains into it", (scratch_ / "out").string(), ::getpid());
+  EXPECT_EQ(begun, wanted);
+  EXPECT_EQ(resumed, wanted);
+  EXPECT_EQ(linesIn("out/losses.jsonl").size(), 25u);
+  EXPECT_FALSE(std::filesystem::exists(scratch_ / "out/lock"));
+  // What a killed run leaves of its lock holds nobody up.
+  ASSERT_TRUE(io::writeFileAtomically(scratch_ / "out/lock", std::string_view("1\n")).ok());
+  EXPECT_TRUE(run({.folder = RunFolder(scratch_ / "out"), .resume = true}, 26).ok());
+}
+
+TEST_F(TrainingRun, list_of_resumptions_that_is_none_is_begun_again) {
+  ASSERT_TRUE(run({.folder = RunFolder(scratch_ / "out")}, 10).ok());
+  Json config = Json::parse(*io::readTextFile(scratch_ / "out/config.json"));
+  config["resumed"] = "often";
+  ASSERT_TRUE(io::writeFileAtomically(scratch_ / "out/config.json", std::string_view(config.dump())).ok());
+  ASSERT_TRUE(run({.folder = RunFolder(scratch_ / "out"), .resume = true}, 12).ok());
+  EXPECT_EQ(Json::parse(*io::readTextFile(scratch_ / "out/config.json"))["resumed"].size(), 1u);
 }
 
 TEST_F(TrainingRun, killed_run_goes_on_from_its_last_checkpoint) {
