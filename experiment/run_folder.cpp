@@ -9,6 +9,7 @@
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <source_location>
 #include <utility>
 
 #include "frontend/io/file.h"
@@ -28,6 +29,7 @@ constexpr std::string_view kPicture = ".png", kText = ".txt";
 /// Losses are written before the checkpoint of their step, so only a lost disk block or a user takes them away.
 constexpr int64_t kMostMissing = 1'000'000;
 constexpr int64_t kMostSteps = int64_t{1} << 53;
+constexpr size_t kKept = 3;
 
 /// Also where the system does not tell: then reading the file says why.
 bool mayBeThere(const fs::path& path) {
@@ -291,20 +293,23 @@ Status RunFolder::writeCurve(const std::string& title, const std::vector<float>&
 
 void RunFolder::saveCheckpoint(const Trainer& trainer, const RunConfig& config, bool last) {
   const DataCursor cursor = {{"recipe", config.recipe}};
-  if (!checkpoints_) checkpoints_.emplace(path_ / kCheckpoints);
-  (void)checkpoints_->save(trainer, cursor);
-  if (last) trainer.save(path_ / kLastCheckpoint, cursor);
+  // An error names a line of the program, not one of this file.
+  const std::source_location where = trainer.compiled_at();
+  if (!checkpoints_) checkpoints_.emplace(path_ / kCheckpoints, kKept, where);
+  (void)checkpoints_->save(trainer, cursor, where);
+  if (last) trainer.save(path_ / kLastCheckpoint, cursor, where);
 }
 
 Status RunFolder::loadCheckpoint(Trainer& trainer) const {
-  const CheckpointFolder folder(path_ / kCheckpoints);
+  const std::source_location where = trainer.compiled_at();
+  const CheckpointFolder folder(path_ / kCheckpoints, kKept, where);
   if (folder.latest()) {
-    (void)folder.resume(trainer);
+    (void)folder.resume(trainer, where);
     return Success{};
   }
   const fs::path last = path_ / kLastCheckpoint;
   if (io::readSealed(last).ok()) {
-    (void)trainer.load(last);
+    (void)trainer.load(last, where);
     return Success{};
   }
   std::vector<fs::path> damaged = folder.list();
