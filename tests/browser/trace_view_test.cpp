@@ -73,7 +73,9 @@ TEST_F(TraceView, chromium_shows_host_and_device_on_one_axis) {
   ask(browser, kPressButton + "('Hide sidebar'), " + kPressButton + "('Close')");
   ask(browser, "flame.getMainFlameChart().bulkExpandGroups([..." + groups + ".keys()])");
   browser.waitFor("flame.getMainDataProvider().timelineData().groups.every((group) => group.expanded)");
-  EXPECT_EQ(ask(browser, "flame.getMainDataProvider().timelineData().entryStartTimes.length"), spans) << "none is left out";
+  const std::string drawn = "flame.getMainDataProvider().timelineData().entryStartTimes.length";
+  browser.waitFor(drawn + " >= " + std::to_string(spans));
+  EXPECT_EQ(ask(browser, drawn), spans) << "none is left out";
   const std::string picture = testing::pictureFile(scratch_, "trace.png");
   ask(browser, "new Promise((done) => setTimeout(done, 1000))");  // it is drawn in frames of its own
   browser.capture(picture);

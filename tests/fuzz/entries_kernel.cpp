@@ -40,22 +40,23 @@ std::vector<std::string> tokensOf(std::string_view text) {
 
 }  // namespace
 
-void readKernel(std::span<const std::byte> input) {
+bool readKernel(std::span<const std::byte> input) {
   const auto parse = [](std::string_view text) { return kernel::parse(text); };
   const Result<kernel::Module> module = parse(textOf(input));
   requireAnswer(module);
-  if (!module.ok()) return;
+  if (!module.ok()) return false;
   requireStableText(*module, parse);
   requireAnswer(kernel::validate(*module));
+  return true;
 }
 
-void readWgsl(std::span<const std::byte> input) {
+bool readWgsl(std::span<const std::byte> input) {
   const std::string_view text = textOf(input);
   const Result<kernel::Module> module = wgsl::read(text);
   requireAnswer(module);
   if (!module.ok()) {
     require(!wgsl::renderDiagnostics(module.diagnostics(), text).empty(), "diagnostics are shown");
-    return;
+    return false;
   }
   require(kernel::validate(*module).ok(), "what is read is valid");
   const std::string written = wgsl::write(*module);
@@ -67,9 +68,10 @@ void readWgsl(std::span<const std::byte> input) {
         fmt::format("what is written is the same module:\n{}\nwritten as\n{}\nis\n{}", print(before), written, print(after)));
   }
   require(wgsl::write(*again) == written, "a module is written in the same words again");
+  return true;
 }
 
-void readCheck(std::span<const std::byte> input) {
+bool readCheck(std::span<const std::byte> input) {
   const std::string_view text = textOf(input);
   std::vector<wgsl::Warning> warnings;
   const std::vector<Diagnostic> errors = wgsl::check(text, {.overrides = {}, .warnings = &warnings});
@@ -77,12 +79,13 @@ void readCheck(std::span<const std::byte> input) {
   for (const wgsl::Warning& warning : warnings) requireDiagnostic(warning.diagnostic);
   require(errors.empty() == wgsl::renderDiagnostics(errors, text).empty(), "errors are shown");
   require(warnings.empty() == wgsl::renderWarnings(warnings, text).empty(), "warnings are shown");
+  return true;
 }
 
-void readSpirv([[maybe_unused]] std::span<const std::byte> input) {
+bool readSpirv([[maybe_unused]] std::span<const std::byte> input) {
 #ifdef LOCKSTEP_VULKAN
   const Result<kernel::Module> module = wgsl::read(textOf(input));
-  if (!module.ok()) return;
+  if (!module.ok()) return false;
   // spirv-val takes quadratic time, and every entry point takes a copy of the module.
   constexpr size_t kMostWords = 100000, kMostEntries = 16;
   size_t entries = 0;
@@ -99,16 +102,18 @@ void readSpirv([[maybe_unused]] std::span<const std::byte> input) {
     require(messages.empty(), messages);
   }
 #endif
+  return true;
 }
 
-void readFormat(std::span<const std::byte> input) {
+bool readFormat(std::span<const std::byte> input) {
   const std::string_view text = textOf(input);
   const Result<std::string> once = wgsl::format(text);
   requireAnswer(once);
-  if (!once.ok()) return;
+  if (!once.ok()) return false;
   require(tokensOf(*once) == tokensOf(text), "a formatted text has the same tokens");
   const Result<std::string> twice = wgsl::format(*once);
   require(twice.ok() && *twice == *once, "a formatted text is formatted");
+  return true;
 }
 
 }  // namespace lockstep::fuzz

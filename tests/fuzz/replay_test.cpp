@@ -2,6 +2,7 @@
 // The seeds of the fuzzers, what they once found, and the same mutations of both each time, without libFuzzer.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -10,6 +11,7 @@
 
 #include "frontend/io/file.h"
 #include "tests/fuzz/entries.h"
+#include "tests/fuzz/seeds.h"
 
 namespace lockstep::fuzz {
 namespace {
@@ -19,17 +21,52 @@ namespace fs = std::filesystem;
 using Bytes = std::vector<std::byte>;
 
 constexpr uint32_t kSeed = 20261121;
-constexpr int kMutations = 500;  // of each file
 
-/// Files with the entry's ending in its seed folder, and everything in tests/fuzz/corpus/<ending>.
-std::vector<fs::path> corpusOf(const Entry& entry) {
-  std::vector<fs::path> files;
-  const fs::path root = LOCKSTEP_SOURCE_DIR;
-  std::error_code none;
-  for (const auto& file : fs::directory_iterator(root / entry.seeds)) {
-    if (file.path().extension() == entry.ending) files.push_back(file.path());
+/// writeSeeds(), for one process.
+class MadeSeeds {
+ public:
+  MadeSeeds() : folder_(fs::path(LOCKSTEP_BINARY_DIR) / fmt::format("seeds-{}", ::getpid())) { writeSeeds(folder_); }
+  MadeSeeds(const MadeSeeds&) = delete;
+  MadeSeeds& operator=(const MadeSeeds&) = delete;
+  ~MadeSeeds() {
+    std::error_code none;
+    fs::remove_all(folder_, none);
   }
-  for (const auto& file : fs::directory_iterator(root / "tests/fuzz/corpus" / entry.ending.substr(1), none)) files.push_back(file.path());
+  [[nodiscard]] const fs::path& folder() const { return folder_; }
+
+ private:
+  fs::path folder_;
+};
+
+const fs::path& madeSeeds() {
+  static const MadeSeeds seeds;
+  return seeds.folder();
+}
+
+void addFiles(const fs::path& folder, std::string_view ending, std::vector<fs::path>& files) {
+  std::error_code none;
+  for (const auto& file : fs::directory_iterator(folder, none)) {
+    if (ending.empty() || file.path().extension() == ending) files.push_back(file.path());
+  }
+}
+
+std::vector<fs::path> seedsOf(const Entry& entry) {
+  std::vector<fs::path> files;
+  if (entry.seeds.empty()) {
+    addFiles(madeSeeds() / entry.name, {}, files);
+  } else {
+    addFiles(fs::path(LOCKSTEP_SOURCE_DIR) / entry.seeds, entry.ending, files);
+  }
+  return files;
+}
+
+/// Entries that read the same form share theirs.
+std::string_view corpusName(const Entry& entry) { return entry.ending.empty() ? entry.name : entry.ending.substr(1); }
+
+/// The seeds, and inputs that once broke a promise.
+std::vector<fs::path> corpusOf(const Entry& entry) {
+  std::vector<fs::path> files = seedsOf(entry);
+  addFiles(fs::path(LOCKSTEP_SOURCE_DIR) / "tests/fuzz/corpus" / corpusName(entry), {}, files);
   std::ranges::sort(files);
   files.erase(std::unique(files.begin(), files.end()), files.end());
   return files;
@@ -73,19 +110,27 @@ class Mutator {
 
 class Replay : public ::testing::TestWithParam<Entry> {};
 TEST_P(Replay, corpus_and_its_mutations_keep_every_promise) {
+  ASSERT_FALSE(seedsOf(GetParam()).empty());
   const std::vector<fs::path> files = corpusOf(GetParam());
-  ASSERT_FALSE(files.empty());
   for (const fs::path& path : files) {
     const Bytes original = io::readFile(path).orThrow();
     ASSERT_NO_THROW(GetParam().run(original)) << path;
     Mutator mutator;
-    for (int i = 0; i < kMutations; ++i) {
+    for (int i = 0; i < GetParam().mutations; ++i) {
       const Bytes mutant = mutator.mutate(original);
       ASSERT_NO_THROW(GetParam().run(mutant)) << path << " mutation " << i;
     }
   }
 }
 INSTANTIATE_TEST_SUITE_P(All, Replay, ::testing::ValuesIn(kEntries), [](const auto& info) { return std::string(info.param.name); });
+
+/// A seed that its reader refuses leads nowhere.
+TEST(Seeds, that_are_made_are_accepted) {
+  for (const Entry& entry : kEntries) {
+    if (!entry.seeds.empty()) continue;
+    for (const fs::path& path : seedsOf(entry)) EXPECT_TRUE(entry.run(io::readFile(path).orThrow())) << path;
+  }
+}
 
 }  // namespace
 }  // namespace lockstep::fuzz

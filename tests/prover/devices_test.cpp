@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random kernels of one invocation on a Vulkan device: none fails, and nothing is written that may only be read. LOCKSTEP_PROVER_SEED is
-// the first seed.
+// the first seed; with LOCKSTEP_PROVER_TRACE each seed is written before it runs, which a driver that crashes leaves behind.
+#include <cstdio>
 #include <cstdlib>
 #include <random>
 
@@ -29,6 +30,7 @@ TEST(Prover, kernels_run_on_devices_and_write_where_they_may) {
   if (device == nullptr) GTEST_SKIP() << "there is no Vulkan device";
   const std::unique_ptr<Backend> reference = makeReference({.loop_budget = 100'000});
   const char* first = std::getenv("LOCKSTEP_PROVER_SEED");
+  const bool trace = std::getenv("LOCKSTEP_PROVER_TRACE") != nullptr;
   size_t ran = 0, agreed = 0;
   for (uint64_t seed = first == nullptr ? 1 : std::strtoull(first, nullptr, 10); ran < kernels(); ++seed) {
     std::mt19937_64 random(seed);
@@ -42,6 +44,7 @@ TEST(Prover, kernels_run_on_devices_and_write_where_they_may) {
     const auto wanted = conformance::runKernel(*reference, guarded, buffers, {1, 1, 1});
     if (!wanted.ok()) continue;  // it is endless
     ++ran;
+    if (trace) std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(seed));
     // The backend guards by itself.
     const auto got = conformance::runKernel(*device, module, buffers, {1, 1, 1});
     ASSERT_TRUE(got.ok()) << "seed " << seed << ": " << toString(got.diagnostics()) << kernel::print(module);

@@ -220,10 +220,11 @@ TEST(Spirv, equal_names_are_few) {
 bool countsDown(const std::string& text) { return count(text, "%rounds = OpVariable") == 1; }
 
 TEST(Loops, sure_to_end_have_no_countdown) {
-  const std::string up = "    %next: u32 = add %k1, 16u\n", ge = "    %stop: bool = ge %k0, %i\n";
-  EXPECT_FALSE(countsDown(loopOver("0u", ge, up)));
-  EXPECT_FALSE(countsDown(loopOver("0u", "    %go: bool = lt %k0, %i\n    %stop: bool = not %go\n", up)));
-  EXPECT_FALSE(countsDown(loopOver("0u", "    %n: u32 = array_length @in\n    %stop: bool = ge %k0, %n\n", up)));
+  const std::string one = "    %next: u32 = add %k1, 1u\n", many = "    %next: u32 = add %k1, 16u\n";
+  EXPECT_FALSE(countsDown(loopOver("0u", "    %stop: bool = ge %k0, %i\n", one)));
+  EXPECT_FALSE(countsDown(loopOver("0u", "    %go: bool = lt %k0, %i\n    %stop: bool = not %go\n", one)));
+  EXPECT_FALSE(countsDown(loopOver("0u", "    %stop: bool = ge %k0, 4294967280u\n", many)));
+  EXPECT_FALSE(countsDown(loopOver("0u", "    %n: u32 = array_length @in\n    %stop: bool = ge %k0, %n\n", many)));
   EXPECT_FALSE(countsDown(loopOver("64u", "    %stop: bool = eq %k0, 0u\n", "    %next: u32 = shr %k1, 1u\n")));
   EXPECT_FALSE(countsDown(loopOver("64u", "    %go: bool = gt %k0, 0u\n    %stop: bool = not %go\n", "    %next: u32 = div %k1, 2u\n")));
   EXPECT_FALSE(
@@ -235,6 +236,9 @@ TEST(Loops, sure_to_end_have_no_countdown) {
 TEST(Loops, that_may_not_end_have_a_countdown) {
   const std::string up = "    %next: u32 = add %k1, 16u\n", ge = "    %stop: bool = ge %k0, %i\n";
   EXPECT_TRUE(countsDown(loopOver("0u", ge, "    %next: u32 = add %k1, 0u\n")));
+  // Steps of 16 may pass over the last numbers that there are.
+  EXPECT_TRUE(countsDown(loopOver("0u", ge, up)));
+  EXPECT_TRUE(countsDown(loopOver("0u", "    %stop: bool = ge %k0, 4294967281u\n", up)));
   EXPECT_TRUE(countsDown(loopOver("0u", ge, "    %next: u32 = mul %k1, 2u\n")));
   EXPECT_TRUE(countsDown(loopOver("0u", "    %stop: bool = eq %k0, %i\n", up)));
   EXPECT_TRUE(countsDown(loopOver("0u", ge, up, "    store %k, 0u\n")));
