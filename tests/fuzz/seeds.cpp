@@ -146,7 +146,12 @@ void addModel(const Seeds& seeds) {
   trainer.save(file, {{"epoch", int64_t{3}}, {"file", "b.txt"}});
   // Without its checksum, which would refuse every change.
   seeds.add("checkpoint", "small", io::formatSafetensors(io::readSealed(file).orThrow()));
-  seeds.add("dump", "small", sections(dump, [](const fs::path& path) { return path.extension() != ".safetensors"; }));
+  // The first and the last stage with the kernels of the last one.
+  const auto isShown = [](const fs::path& path) {
+    const std::string name = path.filename().string();
+    return name.starts_with("00-") || name.starts_with("13-") || name.ends_with(".wgsl") || name.ends_with(".kir") || name == "passes.txt";
+  };
+  seeds.add("dump", "small", sections(dump, isShown));
   const auto copy = [&](const std::string& entry, const std::string& file) {
     seeds.add(entry, file, io::readTextFile(dump / file).orThrow());
   };
