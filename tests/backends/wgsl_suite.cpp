@@ -332,5 +332,32 @@ TEST_P(Conformance, wgsl_print_changes_no_result) {
   EXPECT_EQ(run(module, {Words(8)})[0], (Words{0, 1, 3, 6, 10, 15, 21, 28}));
 }
 
+/// A loop that counts on for three rounds after its exit was due; it adds 1 to an element of four in each.
+kernel::Module countsOn(const std::string& start, const std::string& exit, const std::string& step) {
+  return readWgsl(
+      "@group(0) @binding(0) var<storage, read_write> out: array<u32, 6>;"
+      "var<private> a: array<u32, 4>;"
+      "@compute @workgroup_size(1) fn main() {"
+      "  var i = " +
+      start + "; loop { if " + exit + " continuing { a[i] += 1; " + step +
+      "; } }"
+      "  for (var k = 0; k < 4; k++) { out[k] = a[k]; } out[4] = a[i];"
+      "}");
+}
+
+TEST_P(Conformance, wgsl_indices_of_loops_whose_exit_may_continue) {
+  // 5 holds the number after which the loop ends.
+  const std::vector<std::vector<Words>> results{
+      run(countsOn("0u", "(i >= 4) { if (i < out[5]) { continue; } break; }", "i++"), {Words{0, 0, 0, 0, 0, 7}}),
+      run(countsOn("0u", "(i >= 4) { switch (out[5] - i) { case 1, 2, 3: { continue; } default: {} } break; }", "i++"),
+          {Words{0, 0, 0, 0, 0, 7}}),
+      run(countsOn("3i", "(i < 0) { if (i > i32(out[5])) { continue; } break; }", "i--"), {Words{0, 0, 0, 0, 0, ~3u}})};
+  for (size_t form = 0; form < results.size(); ++form) {
+    Words found = results[form][0];
+    found.resize(5);
+    EXPECT_EQ(found, (Words{1, 1, 1, 4, 4})) << form;  // the last element takes what is beyond
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::conformance

@@ -141,6 +141,59 @@ TEST_F(Hardening, refusals_of_the_system_are_no_bugs_of_ours) {
   EXPECT_NE(temporary.err.find("file.directory"), std::string::npos) << temporary.err;
 }
 
+TEST_F(Hardening, links_in_a_circle_are_no_bug_of_ours) {
+  std::filesystem::create_symlink("circle", scratch_ / "circle");
+  for (const char* arguments : {"check circle", "conformance circle", "explore circle", "verify golden circle", "opt circle",
+                                "train sine --steps 1 --quiet --device reference --out circle", "new circle"}) {
+    const Outcome outcome = runWith("", arguments, ">/dev/null 2>stderr");
+    EXPECT_TRUE(outcome.status == 4 || outcome.status == 2) << arguments << outcome.status << outcome.err;
+    EXPECT_EQ(outcome.err.find("this is a bug"), std::string::npos) << outcome.err;
+  }
+}
+
+/// A kernel that reads the element of a variable that its input names, "in bounds".
+constexpr std::string_view kClaimingProgram = R"(lockstep.program 1
+profile portable
+arena @input: input {size = 256}
+arena @output: output {size = 256}
+buffer %x: u32[1] input {arena = @input, offset = 0, size = 4}
+buffer %y: u32[1] output {arena = @output, offset = 0, size = 4}
+kernel @claims {
+  lockstep.kernel 1
+  var @source: array<u32, 1> {access = read, binding = 0, group = 0, space = storage}
+  var @target: array<u32, 1> {access = read_write, binding = 1, group = 0, space = storage}
+  var @own: array<u32, 4> {space = private}
+  fn @main() {workgroup_size = [1, 1, 1]} {
+    %0: ptr<storage, u32, read> = access @source, 0u
+    %1: u32 = load %0
+    %2: ptr<private, u32> = access @own, %1 {in_bounds = true}
+    %3: u32 = load %2
+    %4: ptr<storage, u32, read_write> = access @target, 0u
+    store %4, %3
+    return
+  }
+}
+input "x" %x
+output result "y" %y
+level 0:
+  dispatch @claims groups [1, 1, 1] (read %x, read_write %y) "claims"
+end
+)";
+
+TEST_F(Hardening, what_a_program_claims_is_not_believed) {
+  const std::string program = file("claims.program", kClaimingProgram);
+  const std::string inputs = scratch_ / "inputs.safetensors";
+  io::Array x = io::Array::zeros(io::ElementType::U32, {1});
+  ASSERT_TRUE(io::writeSafetensors(inputs, {.tensors = {{"x", x}}, .metadata = {}}).ok());
+  const std::string arguments = "run " + program + " --device reference --inputs " + inputs;
+  EXPECT_EQ(run(arguments).status, 0) << run(arguments).err;
+  x.data[2] = std::byte{1};  // element 65536
+  ASSERT_TRUE(io::writeSafetensors(inputs, {.tensors = {{"x", x}}, .metadata = {}}).ok());
+  const Outcome outcome = run(arguments);
+  EXPECT_EQ(outcome.status, 4) << outcome.out;
+  EXPECT_NE(outcome.err.find("out_of_bounds"), std::string::npos) << outcome.err;
+}
+
 constexpr std::string_view kOpenGroup = R"(lockstep.graph 1
 # a comment, so that lines of the file are not those of the printer
 

@@ -20,6 +20,7 @@ struct Form {
   bool subtracts = false;
   bool tests_old = false, steps_old = false;    ///< with the number of before the loop
   std::function<ValueId(Builder&)> other = {};  ///< another bound
+  std::function<void(Builder&)> arm = {};       ///< what comes before the break
 };
 
 const Instruction& loopOf(const Module& module) {
@@ -45,7 +46,10 @@ bool ends(const Form& form) {
         const ValueId now = form.tests_old ? old : b.load(counter);
         ValueId holds = form.mirrored ? b.make(form.compare, {bound, now}) : b.make(form.compare, {now, bound});
         if (form.negated) holds = b.make(Op::Not, {holds});
-        b.ifThen(holds, [&] { b.breakLoop(); });
+        b.ifThen(holds, [&] {
+          if (form.arm) form.arm(b);
+          b.breakLoop();
+        });
       },
       [&] {
         const ValueId from = form.steps_old ? old : b.load(counter);
@@ -117,23 +121,24 @@ TEST(LoopEnds, steps_of_any_size_meet_the_bound_or_are_not_sure_to) {
   EXPECT_GT(sure, 4 * unsure);
 }
 
+/// A number that nobody knows.
+ValueId unknown(Builder& b) {
+  return b.load(b.global({.name = "n",
+                          .value = {},
+                          .type = b.types().u32(),
+                          .space = AddressSpace::Storage,
+                          .access = Access::Read,
+                          .group = 0,
+                          .binding = 0,
+                          .initializer = {}}));
+}
+
 TEST(LoopEnds, ordinary_loops_do) {
   EXPECT_TRUE(ends({}));
   EXPECT_TRUE(ends({.compare = Op::Gt, .bound = 99, .step = 64}));
   EXPECT_TRUE(ends({.compare = Op::Lt, .type = Scalar::I32, .bound = 1, .subtracts = true}));
   // A bound that is read: any number may be reached by steps of one.
-  const auto read = [](Builder& b) {
-    const ValueId n = b.global({.name = "n",
-                                .value = {},
-                                .type = b.types().u32(),
-                                .space = AddressSpace::Storage,
-                                .access = Access::Read,
-                                .group = 0,
-                                .binding = 0,
-                                .initializer = {}});
-    return b.load(n);
-  };
-  EXPECT_TRUE(ends({.other = read}));
+  EXPECT_TRUE(ends({.other = unknown}));
   // Over an array, by a grid of 64.
   const auto length = [](Builder& b) {
     const ValueId a = b.global({.name = "a",
@@ -148,13 +153,24 @@ TEST(LoopEnds, ordinary_loops_do) {
   };
   EXPECT_TRUE(ends({.step = 64, .other = length}));
   // `i <= n` has no end where n is the largest number, and steps of two may miss it.
-  EXPECT_FALSE(ends({.compare = Op::Gt, .other = read}));
-  EXPECT_FALSE(ends({.step = 2, .other = read}));
+  EXPECT_FALSE(ends({.compare = Op::Gt, .other = unknown}));
+  EXPECT_FALSE(ends({.step = 2, .other = unknown}));
 }
 
 TEST(LoopEnds, numbers_of_before_the_loop_do_not_move) {
   EXPECT_FALSE(ends({.tests_old = true}));
   EXPECT_FALSE(ends({.steps_old = true}));
+}
+
+TEST(LoopEnds, exits_that_may_continue_are_none) {
+  const auto sometimes = [](Builder& b, const std::function<void()>& then) { b.ifThen(b.make(Op::Eq, {unknown(b), b.u32(1)}), then); };
+  EXPECT_TRUE(ends({.arm = [&](Builder& b) { sometimes(b, [&] { b.breakLoop(); }); }}));
+  EXPECT_FALSE(ends({.arm = [&](Builder& b) { sometimes(b, [&] { b.continueLoop(); }); }}));
+  EXPECT_FALSE(ends({.arm = [](Builder& b) {
+    b.switchOn(unknown(b), {{.selectors = {1, 2}, .is_default = false}, {.selectors = {}, .is_default = true}}, [&](size_t at) {
+      if (at == 0) b.continueLoop();
+    });
+  }}));
 }
 
 TEST(LoopEnds, floats_stop_moving) { EXPECT_FALSE(ends({.type = Scalar::F32, .bound = 1u << 25})); }

@@ -293,5 +293,36 @@ TEST(Pipeline, readme_tables_golden) {
   lockstep::testing::expectGeneratedText(path, kernel_passes, "kernel table");
 }
 
+/// The graph may be a text that somebody wrote, so what its kernels say of themselves counts for nothing.
+TEST(Pipeline, claims_of_kernels_are_dropped) {
+  constexpr const char* kKernel = R"(lockstep.kernel 1
+var @source: array<u32, 1> {access = read, binding = 0, group = 0, space = storage}
+var @target: array<u32, 1> {access = read_write, binding = 1, group = 0, space = storage}
+var @shared: array<u32, 4> {initial = none, space = workgroup}
+fn @main() {workgroup_size = [1, 1, 1]} {
+  %0: ptr<storage, u32, read> = access @source, 0u
+  %1: u32 = load %0
+  %2: ptr<workgroup, u32> = access @shared, %1 {in_bounds = true}
+  %3: u32 = load %2
+  %4: ptr<storage, u32, read_write> = access @target, 0u
+  store %4, %3
+  return
+}
+)";
+  Builder b;
+  const ValueId x = b.make("input", {}, {{"name", std::string("x")}, {"dtype", DType::U32}, {"shape", std::vector<int64_t>{1}}});
+  const ValueId y = b.make("kernel", {x},
+                           {{"module", std::string(kKernel)},
+                            {"label", std::string("claims")},
+                            {"results", std::string("u32[1]")},
+                            {"groups", std::vector<int64_t>{1, 1, 1}}});
+  b.output(OutputKind::Result, "y", y);
+  const Stage scheduled = runPasses(Stage(b.take()), {"schedule"}, {}).orThrow();
+  const std::string text = print(scheduled);
+  EXPECT_NE(text.find("var @shared"), std::string::npos) << text;
+  EXPECT_EQ(text.find("in_bounds"), std::string::npos) << text;
+  EXPECT_EQ(text.find("initial = none"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace lockstep::passes
