@@ -2,7 +2,7 @@
 #include "passes/cluster_state.h"
 
 #include <algorithm>
-#include <functional>
+#include <map>
 
 #include "passes/access.h"
 
@@ -18,8 +18,10 @@ ClusterState::ClusterState(const Graph& g, const std::vector<bool>& storage, std
       row_aligned(g.nodes.size(), 0),
       storage_(storage),
       cheap_(std::move(cheap)),
-      reads_of_(g.nodes.size()) {
+      reads_of_(g.nodes.size()),
+      made_of_(g.nodes.size()) {
   out.of_node.assign(g.nodes.size(), -1);
+  findAliasSources();
   findUsers();
 }
 
@@ -65,60 +67,51 @@ std::vector<Read> ClusterState::findReads(const Node& node) const {
   return reads;
 }
 
-std::set<int32_t> ClusterState::dependencies(const Cluster& cluster) const {
-  std::set<int32_t> found = storedDependencies(cluster);
-  for (NodeId id : cluster.members) {
-    for (const Read& read : readsOf(graph[id])) {
-      if (clusterOf(read.base) >= 0) found.insert(clusterOf(read.base));
-    }
-  }
-  return found;
-}
-
-std::set<int32_t> ClusterState::storedDependencies(const Cluster& cluster) const {
-  std::set<int32_t> found;
-  for (NodeId id : cluster.members) {
-    for (const Read& read : readsOf(graph[id])) throughStorage(read.base, found);
-  }
-  return found;
-}
-
 /// Storage nodes (pack, update_slice, slices of them) pass dependencies on.
-void ClusterState::throughStorage(ValueId value, std::set<int32_t>& found) const {
-  NodeId id = graph[value].node;
-  if (!storage_[id.index()]) return;
-  for (ValueId operand : graph[id].operands) {
+const std::vector<NodeId>& ClusterState::madeOf(NodeId storage_node) const {
+  std::optional<std::vector<NodeId>>& known = made_of_[storage_node.index()];
+  if (known) return *known;
+  std::set<NodeId> found;
+  for (ValueId operand : graph[storage_node].operands) {
     std::vector<Read> reads;
     collect(operand, identityMap(graph.shapeOf(operand).rank()), true, reads);
     for (const Read& read : reads) {
-      if (clusterOf(read.base) >= 0) found.insert(clusterOf(read.base));
-      throughStorage(read.base, found);
+      const NodeId maker = graph[read.base].node;
+      if (!storage_[maker.index()]) {
+        found.insert(maker);
+      } else {
+        const std::vector<NodeId>& inner = madeOf(maker);
+        found.insert(inner.begin(), inner.end());
+      }
     }
   }
+  known.emplace(found.begin(), found.end());
+  return *known;
 }
 
-bool ClusterState::needs(int32_t from, int32_t target) const {
-  std::set<int32_t> seen;
-  std::function<bool(int32_t)> visit = [&](int32_t c) {
-    if (!seen.insert(c).second) return false;
-    for (int32_t d : dependencies(out.clusters[static_cast<size_t>(c)])) {
-      if (d == c) continue;
-      if (d == target || visit(d)) return true;
-    }
-    return false;
+std::map<int32_t, bool> ClusterState::sourcesOf(NodeId id) const {
+  std::map<int32_t, bool> sources;
+  const auto note = [&](NodeId maker, bool stored) {
+    const int32_t c = out.of_node[maker.index()];
+    if (c < 0) return;
+    bool& through = sources[c];
+    through = through || stored;
   };
-  return visit(from);
+  for (const Read& read : readsOf(graph[id])) {
+    const NodeId maker = graph[read.base].node;
+    if (!storage_[maker.index()]) {
+      note(maker, false);
+    } else {
+      for (NodeId inner : madeOf(maker)) note(inner, true);
+    }
+  }
+  return sources;
 }
 
-bool ClusterState::staysAcyclic(const std::vector<Read>& reads, int32_t c) const {
-  std::set<int32_t> sources;
-  for (const Read& read : reads) throughStorage(read.base, sources);
-  if (sources.contains(c)) return false;
-  for (const Read& read : reads) {
-    if (clusterOf(read.base) >= 0) sources.insert(clusterOf(read.base));
-  }
-  sources.erase(c);
-  return std::none_of(sources.begin(), sources.end(), [&](int32_t s) { return needs(s, c); });
+bool ClusterState::staysAcyclic(NodeId id, int32_t c) const {
+  const std::map<int32_t, bool> sources = sourcesOf(id);
+  return std::ranges::none_of(sources,
+                              [&](const auto& source) { return source.first == c ? source.second : links.needs(source.first, c); });
 }
 
 bool ClusterState::isStored(ValueId value, NodeId except) const {
@@ -142,13 +135,7 @@ uint32_t ClusterState::bindings(const std::vector<NodeId>& members) const {
   }
   // A result that becomes the next version of a state shares the state's binding.
   uint32_t in_place = 0;
-  for (NodeId id : graph.body().nodes) {
-    const Node& node = graph[id];
-    if (!std::holds_alternative<AliasUpdate>(*node.op->alias)) continue;
-    std::vector<Read> source;
-    collect(node.operands[1], identityMap(graph.shapeOf(node.operands[1]).rank()), true, source);
-    for (const Read& read : source) in_place += stores.contains(read.base) ? 1 : 0;
-  }
+  for (ValueId source : alias_sources_) in_place += stores.contains(source) ? 1 : 0;
   return static_cast<uint32_t>(loads.size() + stores.size()) - in_place;
 }
 
@@ -159,14 +146,16 @@ bool ClusterState::fits(int32_t c, NodeId extra) const {
 }
 
 void ClusterState::addTo(int32_t c, NodeId id) {
+  for (const auto& [source, stored] : sourcesOf(id)) links.connect(c, source, stored);
   out.clusters[static_cast<size_t>(c)].members.push_back(id);
   out.of_node[id.index()] = c;
 }
 
 int32_t ClusterState::newCluster(ClusterKind kind, NodeId id, int64_t elements, int64_t columns) {
   out.clusters.push_back({kind, {}, elements, columns});
-  addTo(static_cast<int32_t>(out.clusters.size()) - 1, id);
-  return static_cast<int32_t>(out.clusters.size()) - 1;
+  const int32_t c = links.add();
+  addTo(c, id);
+  return c;
 }
 
 bool ClusterState::moveInto(const std::vector<int32_t>& sources, int32_t target) {
@@ -177,11 +166,25 @@ bool ClusterState::moveInto(const std::vector<int32_t>& sources, int32_t target)
   if (bindings(members) > config.max_bindings) return false;
   for (NodeId id : moved) out.of_node[id.index()] = target;
   cluster(target).members = std::move(members);
-  for (int32_t source : sources) {
+  // The nearest first, so that those between two of them are one with the target when the farther one comes.
+  std::vector<int32_t> nearest = sources;
+  std::ranges::sort(nearest, [&](int32_t a, int32_t b) { return links.precedes(b, a); });
+  for (int32_t source : nearest) {
+    links.merge(source, target);
     cluster(source).members.clear();
     cluster(source).dead = true;
   }
   return true;
+}
+
+void ClusterState::findAliasSources() {
+  for (NodeId id : graph.body().nodes) {
+    const Node& node = graph[id];
+    if (!std::holds_alternative<AliasUpdate>(*node.op->alias)) continue;
+    std::vector<Read> source;
+    collect(node.operands[1], identityMap(graph.shapeOf(node.operands[1]).rank()), true, source);
+    for (const Read& read : source) alias_sources_.push_back(read.base);
+  }
 }
 
 void ClusterState::findUsers() {

@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "passes/cluster_graph.h"
 #include "passes/clusters.h"
 
 namespace lockstep::passes {
@@ -25,6 +26,8 @@ class ClusterState {
   const graph::Graph& graph;
   const FuseConfig& config;
   Clusters out;
+  /// Of the clusters so far, also by reads through storage nodes.
+  ClusterGraph links;
   /// By value: the first results of the computing nodes that read it, through views and cheap nodes.
   std::vector<std::vector<graph::ValueId>> users;
   std::vector<bool> escapes;      ///< by value: read by a storage node or an output
@@ -38,19 +41,15 @@ class ClusterState {
   [[nodiscard]] bool computes(graph::NodeId id) const;
   [[nodiscard]] const std::vector<Read>& readsOf(const graph::Node& node) const;
 
-  /// The clusters that a cluster reads, also through storage nodes.
-  [[nodiscard]] std::set<int32_t> dependencies(const Cluster& cluster) const;
-  /// Those of them that it reads through storage nodes, which need the whole value.
-  [[nodiscard]] std::set<int32_t> storedDependencies(const Cluster& cluster) const;
-  /// True when cluster `from` (transitively) needs cluster `target`.
-  [[nodiscard]] bool needs(int32_t from, int32_t target) const;
-  /// Adding a node with these reads to cluster `c` makes no circle iff none of its other sources needs `c`.
-  [[nodiscard]] bool staysAcyclic(const std::vector<Read>& reads, int32_t c) const;
+  /// Whether no circle comes of adding this node to cluster `c`: none of its other sources needs `c`, and it reads `c` not through storage.
+  [[nodiscard]] bool staysAcyclic(graph::NodeId id, int32_t c) const;
   /// Whether the value has storage of its own, also when the node `except` does not read it.
   [[nodiscard]] bool isStored(graph::ValueId value, graph::NodeId except) const;
   /// Storage bindings of a group with these members.
   [[nodiscard]] uint32_t bindings(const std::vector<graph::NodeId>& members) const;
   [[nodiscard]] bool fits(int32_t c, graph::NodeId extra) const;
+  /// Whether all bindings are taken, so that nothing fits that reads or makes something of its own.
+  [[nodiscard]] bool isFull(int32_t c) const { return bindings(cluster(c).members) >= config.max_bindings; }
 
   int32_t newCluster(ClusterKind kind, graph::NodeId id, int64_t elements, int64_t columns = 1);
   void addTo(int32_t c, graph::NodeId id);
@@ -61,13 +60,19 @@ class ClusterState {
  private:
   void collect(graph::ValueId value, const graph::IndexMap& map, bool exact, std::vector<Read>& reads) const;
   [[nodiscard]] std::vector<Read> findReads(const graph::Node& node) const;
-  void throughStorage(graph::ValueId value, std::set<int32_t>& found) const;
+  /// The computing nodes that a storage node's value is made of.
+  [[nodiscard]] const std::vector<graph::NodeId>& madeOf(graph::NodeId storage_node) const;
+  /// The clusters that a node reads, and those among them that it reads through storage nodes.
+  [[nodiscard]] std::map<int32_t, bool> sourcesOf(graph::NodeId id) const;
+  void findAliasSources();
   void findUsers();
   void escape(graph::ValueId value);
 
   const std::vector<bool>& storage_;
   std::vector<bool> cheap_;
-  mutable std::vector<std::optional<std::vector<Read>>> reads_of_;  // by node; the cycle checks ask for the same nodes again and again
+  mutable std::vector<std::optional<std::vector<Read>>> reads_of_;          // by node, found on the first question
+  mutable std::vector<std::optional<std::vector<graph::NodeId>>> made_of_;  // likewise
+  std::vector<graph::ValueId> alias_sources_;                               // what becomes the next version of a state
 };
 
 /// Element chains that meet: a map cluster moves into a cluster that reads it in place.

@@ -67,8 +67,16 @@ namespace {
 
 /// Gives every computing node its cluster, in execution order.
 struct Placement {
+  /// Clusters of reductions over equal axes of equal spaces.
+  struct Siblings {
+    std::vector<int64_t> axes;
+    Shape operand, result;
+    std::vector<int32_t> open;  ///< those that may take one more
+  };
+
   ClusterState& state;
   const Graph& graph;
+  std::vector<Siblings> siblings = {};
 
   /// How an element node would sit in a cluster: 'f' at the full position, 'r' one value a row, 0 not at all.
   [[nodiscard]] char seat(int32_t c, const Node& node, const std::vector<Read>& reads) const {
@@ -103,7 +111,7 @@ struct Placement {
     if (state.config.merge) {
       for (int32_t c : sources) {
         char as = seat(c, node, reads);
-        if (as == 0 || !state.staysAcyclic(reads, c) || !state.fits(c, id)) continue;
+        if (as == 0 || !state.staysAcyclic(id, c) || !state.fits(c, id)) continue;
         state.row_aligned[id.index()] = as == 'r' ? 1 : 0;
         state.addTo(c, id);
         return;
@@ -122,20 +130,18 @@ struct Placement {
       if (state.clusterOf(read.base) >= 0) sources.insert(state.clusterOf(read.base));
     }
     // Siblings: a rows cluster that reads the same value in the same space (maximum and sum of one row).
-    for (size_t c = state.out.clusters.size(); c-- > 0;) {
-      const Cluster& cluster = state.out.clusters[c];
-      if (cluster.dead || cluster.kind != ClusterKind::Rows || cluster.elements != elements || cluster.columns != columns) continue;
-      for (NodeId member : cluster.members) {
-        for (const Read& other : state.readsOf(graph[member])) {
-          if (std::any_of(reads.begin(), reads.end(), [&](const Read& read) { return read.base == other.base; }))
-            sources.insert(static_cast<int32_t>(c));
-        }
+    for (const Read& read : reads) {
+      for (const ValueId reader : state.users[read.base.index()]) {
+        const int32_t c = state.clusterOf(reader);
+        if (c < 0) continue;
+        const Cluster& cluster = state.cluster(c);
+        if (cluster.kind == ClusterKind::Rows && cluster.elements == elements && cluster.columns == columns) sources.insert(c);
       }
     }
     for (int32_t c : sources) {
       Cluster& cluster = state.cluster(c);
       bool kind_fits = cluster.kind == ClusterKind::Rows ? cluster.columns == columns : cluster.kind == ClusterKind::Map;
-      if (!kind_fits || cluster.elements != elements || !state.staysAcyclic(reads, c) || !state.fits(c, id)) continue;
+      if (!kind_fits || cluster.elements != elements || !state.staysAcyclic(id, c) || !state.fits(c, id)) continue;
       bool seated = true;
       for (const Read& read : reads) {
         if (!state.isMember(c, read.base)) continue;
@@ -167,8 +173,7 @@ struct Placement {
       columns *= shape.extent(static_cast<size_t>(axes[i]));
     }
     if (!trailing) {
-      if (!state.config.merge || !joinSiblingColumns(id, axes))
-        state.newCluster(ClusterKind::Columns, id, graph.shapeOf(node.results[0]).elementCount());
+      placeColumnReduce(id, axes);
       return;
     }
     if (state.config.merge && placeRowReduce(id, columns)) return;
@@ -183,7 +188,8 @@ struct Placement {
       int32_t c = state.clusterOf(read.base);
       if (c < 0) continue;
       makers.insert(c);
-      if (state.cluster(c).kind == ClusterKind::Map) makers.merge(state.dependencies(state.cluster(c)));
+      if (state.cluster(c).kind != ClusterKind::Map) continue;
+      for (const auto& [source, stored] : state.links.sources(c)) makers.insert(source);
     }
     return makers;
   }
@@ -199,29 +205,35 @@ struct Placement {
     });
   }
 
+  Siblings& siblingsOf(const Node& node, const std::vector<int64_t>& axes) {
+    const Shape &operand = graph.shapeOf(node.operands[0]), &result = graph.shapeOf(node.results[0]);
+    const auto found = std::ranges::find_if(
+        siblings, [&](const Siblings& each) { return each.axes == axes && each.operand == operand && each.result == result; });
+    if (found != siblings.end()) return *found;
+    siblings.push_back({axes, operand, result, {}});
+    return siblings.back();
+  }
+
   /// Reductions of equal spaces over equal axes run as one kernel when that is cheap (the gains and offsets of a norm).
-  bool joinSiblingColumns(NodeId id, const std::vector<int64_t>& axes) {
+  void placeColumnReduce(NodeId id, const std::vector<int64_t>& axes) {
     const Node& node = graph[id];
-    std::vector<Read> reads = state.readsOf(node);
-    for (size_t c = 0; c < state.out.clusters.size(); ++c) {
-      const Cluster& cluster = state.out.clusters[c];
-      if (cluster.dead || cluster.kind != ClusterKind::Columns) continue;
-      const Node& seed = graph[cluster.members.front()];
-      const auto* reduce = std::get_if<ReduceLowering>(&*seed.op->lower);
-      if (reduce == nullptr || reduce->axes(graph, seed) != axes || graph.shapeOf(seed.operands[0]) != graph.shapeOf(node.operands[0]))
-        continue;
-      if (graph.shapeOf(seed.results[0]) != graph.shapeOf(node.results[0]) || !worthJoining(node, cluster)) continue;
-      int32_t index = static_cast<int32_t>(c);
-      if (std::any_of(reads.begin(), reads.end(), [&](const Read& read) { return state.isMember(index, read.base); })) continue;
-      if (!state.staysAcyclic(reads, index) || !state.fits(index, id)) continue;
-      bool needed = std::any_of(reads.begin(), reads.end(), [&](const Read& read) {
-        return state.clusterOf(read.base) >= 0 && state.needs(state.clusterOf(read.base), index);
-      });
-      if (needed) continue;
-      state.addTo(index, id);
-      return true;
+    std::vector<int32_t>& open = siblingsOf(node, axes).open;
+    if (state.config.merge) {
+      for (auto at = open.begin(); at != open.end();) {
+        if (mayJoin(id, *at)) {
+          state.addTo(*at, id);
+          return;
+        }
+        at = state.isFull(*at) ? open.erase(at) : at + 1;
+      }
     }
-    return false;
+    open.push_back(state.newCluster(ClusterKind::Columns, id, graph.shapeOf(node.results[0]).elementCount()));
+  }
+
+  [[nodiscard]] bool mayJoin(NodeId id, int32_t c) const {
+    const Node& node = graph[id];
+    const bool reads_it = std::ranges::any_of(state.readsOf(node), [&](const Read& read) { return state.isMember(c, read.base); });
+    return !reads_it && worthJoining(node, state.cluster(c)) && state.staysAcyclic(id, c) && state.fits(c, id);
   }
 };
 

@@ -24,10 +24,10 @@ struct GradConfig {
 ///
 /// An op that is not differentiable stops the gradient, and so does one whose result is no f32. That is ordinary where the leaf reaches the
 /// loss in another way, too: a comparison that chooses the branch of a `where`, the argmax of an accuracy. It is the error grad.C5, which
-/// names the op that is nearest to the loss, when a leaf gets no gradient and is stopped on at least one of its ways; or when one of its ways
-/// leads through an op that has a gradient which nobody has given (a kernel): then the sum over the other ways would be wrong. Not an error are
-/// zeros that are meant: a leaf that the loss does not depend on, whose ways all lead through stop_gradient or past a custom_gradient that
-/// leaves it out, or through an op whose gradient is 0 (round, sign).
+/// names the op that is nearest to the loss, when a leaf gets no gradient and is stopped on at least one of its ways; or when one of its
+/// ways leads through an op that has a gradient which nobody has given (a kernel): then the sum over the other ways would be wrong. Not an
+/// error are zeros that are meant: a leaf that the loss does not depend on, whose ways all lead through stop_gradient or past a
+/// custom_gradient that leaves it out, or through an op whose gradient is 0 (round, sign).
 Result<graph::Graph> grad(const graph::Graph& graph, const GradConfig& config = {});
 
 struct AppendedGradients {

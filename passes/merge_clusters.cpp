@@ -23,7 +23,7 @@ struct MemberRead {
 template <class Accepts>
 bool everyRead(const ClusterState& state, int32_t target, int32_t source, Accepts accepts) {
   const Graph& graph = state.graph;
-  if (state.storedDependencies(state.cluster(target)).contains(source)) return false;
+  if (state.links.readsStored(target, source)) return false;
   for (NodeId id : state.cluster(target).members) {
     const Node& node = graph[id];
     for (const Read& read : state.readsOf(node)) {
@@ -59,9 +59,9 @@ bool readsRowValues(const ClusterState& state, int32_t target, int32_t source) {
 /// Whether a path leaves the clusters and comes back.
 bool hasDetour(const ClusterState& state, const std::set<int32_t>& clusters) {
   for (int32_t c : clusters) {
-    for (int32_t needed : state.dependencies(state.cluster(c))) {
+    for (const auto& [needed, stored] : state.links.sources(c)) {
       if (clusters.contains(needed)) continue;
-      if (std::any_of(clusters.begin(), clusters.end(), [&](int32_t other) { return state.needs(needed, other); })) return true;
+      if (std::ranges::any_of(clusters, [&](int32_t other) { return state.links.needs(needed, other); })) return true;
     }
   }
   return false;
@@ -74,7 +74,7 @@ bool mergeTogether(ClusterState& state, int32_t target) {
   for (std::vector<int32_t> open{target}; !open.empty();) {
     int32_t reader = open.back();
     open.pop_back();
-    for (int32_t source : state.dependencies(state.cluster(reader))) {
+    for (const auto& [source, stored] : state.links.sources(reader)) {
       const Cluster& from = state.cluster(source);
       if (from.kind != ClusterKind::Map || from.elements != state.cluster(target).elements) continue;
       if (readsInPlace(state, reader, source) && all.insert(source).second) open.push_back(source);
@@ -91,18 +91,14 @@ bool mergeTogether(ClusterState& state, int32_t target) {
 
 /// Targets that had too many bindings with the source are noted in `crowded`.
 bool mergeMap(ClusterState& state, int32_t source, std::set<int32_t>& crowded) {
-  for (size_t c = 0; c < state.out.clusters.size(); ++c) {
-    auto target = static_cast<int32_t>(c);
-    const Cluster& to = state.cluster(target);
-    if (target == source || to.dead) continue;
-    std::set<int32_t> needed = state.dependencies(to);
-    if (!needed.contains(source)) continue;
+  const std::set<int32_t> readers = state.links.readers(source);
+  for (const int32_t target : readers) {
     bool row_values = !readsInPlace(state, target, source);
     if (row_values && !readsRowValues(state, target, source)) continue;
     // No other way from the source to the target.
-    needed.erase(source);
-    needed.erase(target);
-    if (std::any_of(needed.begin(), needed.end(), [&](int32_t n) { return state.needs(n, source); })) continue;
+    const bool detour = std::ranges::any_of(
+        state.links.sources(target), [&](const auto& needed) { return needed.first != source && state.links.needs(needed.first, source); });
+    if (detour) continue;
     const std::vector<NodeId> moved = state.cluster(source).members;
     if (!state.moveInto({source}, target)) {
       crowded.insert(target);
@@ -207,7 +203,7 @@ void absorbPrologues(ClusterState& state) {
     const Cluster& cluster = state.out.clusters[c];
     if (cluster.dead || cluster.kind != ClusterKind::Map) continue;
     int32_t reader = onlyReader(state, cluster);
-    if (reader < 0 || state.storedDependencies(state.cluster(reader)).contains(static_cast<int32_t>(c))) continue;
+    if (reader < 0 || state.links.readsStored(reader, static_cast<int32_t>(c))) continue;
     ClusterKind kind = state.cluster(reader).kind;
     if (kind == ClusterKind::Contract || kind == ClusterKind::Columns) state.moveInto({static_cast<int32_t>(c)}, reader);
   }

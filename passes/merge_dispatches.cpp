@@ -32,12 +32,27 @@ namespace {
 constexpr uint32_t kGroupsPerUnit = 4;
 constexpr uint32_t kPartsWithoutCount = 16;
 
+/// What merging asks of a kernel, found once for all dispatches of it.
+struct KernelFacts {
+  struct Variable {
+    AddressSpace space = AddressSpace::Storage;
+    uint32_t binding = 0;
+    std::string type, element;  ///< of an array; else empty
+    uint64_t count = 0, bytes = 0;
+    bool zero_initialized = false;
+  };
+  const Module* module = nullptr;
+  bool is_callable = false;
+  std::array<uint32_t, 3> workgroup_size{1, 1, 1};
+  std::vector<Variable> variables;  ///< as module->globals
+  uint64_t rounds = 0;              ///< of its loops; what a workgroup does not run counts too, as drivers run both arms of an `if`
+};
+
 /// A dispatch with its kernel.
 struct Part {
-  Module module;
-  Dispatch dispatch;  // its kernel is `module`
+  const KernelFacts* kernel = nullptr;
+  Dispatch dispatch;
   std::string label;
-  uint64_t rounds = 0;  // of its loops; what a workgroup does not run counts too, as drivers run both arms of an `if`
 };
 
 /// Its one entry point asks for nothing but the workgroup and the lane, so others can be given to it.
@@ -52,45 +67,131 @@ bool isCallable(const Module& module) {
   });
 }
 
+KernelFacts factsOf(const Module& module) {
+  KernelFacts facts{.module = &module, .is_callable = isCallable(module), .variables = {}};
+  if (!facts.is_callable) return facts;
+  facts.workgroup_size = *module.entryPoint()->workgroup_size;
+  for (const GlobalVariable& global : module.globals) {
+    const kernel::Type& type = module.types[global.type];
+    const bool is_array = type.kind == TypeKind::Array;
+    facts.variables.push_back({.space = global.space,
+                               .binding = global.binding,
+                               .type = module.types.toString(global.type),
+                               .element = is_array ? module.types.toString(type.element) : "",
+                               .count = is_array ? type.count : 0,
+                               .bytes = global.space == AddressSpace::Workgroup ? module.types.sizeOf(global.type) : 0,
+                               .zero_initialized = global.zero_initialized});
+  }
+  return facts;
+}
+
 bool isSmall(const Dispatch& dispatch, const DeviceProfile& profile) {
   return dispatch.groups[0] <= kGroupsPerUnit * profile.parallel_units && dispatch.groups[1] == 1 && dispatch.groups[2] == 1;
 }
 
-/// As program::validate counts them: each array begins at a multiple of 16.
-uint32_t workgroupBytes(const Module& module) {
-  uint32_t bytes = 0;
-  for (const GlobalVariable& global : module.globals)
-    bytes += global.space == AddressSpace::Workgroup ? (module.types.sizeOf(global.type) + 15) / 16 * 16 : 0;
-  return bytes;
-}
+/// Which variables several parts share: bindings of one range and type, and arrays of the workgroup memory that can grow. It decides for
+/// the Merger too, and takes much less time than to merge.
+class SharedVariables {
+ public:
+  static constexpr size_t kNone = SIZE_MAX;
 
-/// Builds one part of several.
+  /// For each variable of the part the shared one that it becomes, by its index among the bindings or the arrays; kNone for other spaces.
+  std::vector<size_t> add(const Part& part) {
+    const size_t old_bindings = bindings_.size(), old_memory = memory_.size();
+    std::vector<size_t> places;
+    std::vector<size_t> taken;
+    for (const KernelFacts::Variable& variable : part.kernel->variables) {
+      size_t place = kNone;
+      if (kernel::isBound(variable.space)) {
+        const program::Range& range = part.dispatch.bindings[variable.binding];
+        place = 0;
+        while (place < old_bindings && !isSame(bindings_[place], variable, range)) ++place;
+        if (place == old_bindings) {
+          place = bindings_.size();
+          bindings_.push_back({variable.space, variable.type, range});
+        }
+      } else if (variable.space == AddressSpace::Workgroup) {
+        place = 0;
+        while (place < old_memory && (std::ranges::find(taken, place) != taken.end() || !canGrow(memory_[place], variable))) ++place;
+        if (place == old_memory) {
+          place = memory_.size();
+          memory_.push_back(variable);
+        } else {
+          taken.push_back(place);
+          if (variable.count > memory_[place].count) memory_[place] = variable;
+        }
+      }
+      places.push_back(place);
+    }
+    return places;
+  }
+
+  [[nodiscard]] size_t bindings() const { return bindings_.size(); }
+  [[nodiscard]] std::vector<program::Range> ranges() const {
+    std::vector<program::Range> ranges;
+    for (const Binding& binding : bindings_) ranges.push_back(binding.range);
+    return ranges;
+  }
+  /// As program::validate counts them: each array begins at a multiple of 16.
+  [[nodiscard]] uint64_t workgroupBytes() const {
+    uint64_t bytes = 0;
+    for (const KernelFacts::Variable& array : memory_) bytes += (array.bytes + 15) / 16 * 16;
+    return bytes;
+  }
+
+ private:
+  struct Binding {
+    AddressSpace space;
+    std::string type;
+    program::Range range;
+  };
+  static bool isSame(const Binding& binding, const KernelFacts::Variable& variable, const program::Range& range) {
+    return binding.space == variable.space && binding.range == range && binding.type == variable.type;
+  }
+  /// Not memory that starts as zero: its size is what a kernel of a user may rely on.
+  static bool canGrow(const KernelFacts::Variable& array, const KernelFacts::Variable& wanted) {
+    return !array.zero_initialized && !wanted.zero_initialized && !array.element.empty() && array.element == wanted.element;
+  }
+
+  std::vector<Binding> bindings_;
+  std::vector<KernelFacts::Variable> memory_;
+};
+
+/// Builds one kernel of several.
 class Merger {
  public:
   void add(const Part& part) {
-    const std::vector<ValueId> variables = variablesFor(part);
+    const Module& module = *part.kernel->module;
+    const std::vector<size_t> places = shared_.add(part);
+    std::vector<ValueId> variables;
+    for (size_t i = 0; i < places.size(); ++i) variables.push_back(existing(module, i, places[i]));
     const size_t old_globals = module_.globals.size();
-    const std::vector<kernel::FunctionId> functions = link(module_, part.module, variables);
-    for (size_t i = old_globals; i < module_.globals.size(); ++i) {
-      GlobalVariable& global = module_.globals[i];
-      if (!kernel::isBound(global.space)) continue;
-      dispatch_.bindings.push_back(part.dispatch.bindings[global.binding]);
-      global.binding = static_cast<uint32_t>(dispatch_.bindings.size() - 1);
+    const std::vector<kernel::FunctionId> functions = link(module_, module, variables);
+    // New variables come in the order of the part.
+    size_t next = old_globals;
+    for (size_t i = 0; i < places.size(); ++i) {
+      if (variables[i].valid()) continue;
+      GlobalVariable& global = module_.globals[next];
+      if (kernel::isBound(global.space)) {
+        global.binding = static_cast<uint32_t>(places[i]);
+        bindings_.push_back(next);
+      } else if (global.space == AddressSpace::Workgroup) {
+        memory_.push_back(next);
+      }
+      ++next;
     }
     for (size_t i = 0; i < functions.size(); ++i) {
-      const Function& function = part.module.functions[i];
+      const Function& function = module.functions[i];
       if (!function.workgroup_size) continue;
       module_.functions[functions[i].index()].name = "part" + std::to_string(calls_.size());
       calls_.push_back({functions[i], function.parameters, groups_});
       workgroup_size_ = *function.workgroup_size;
     }
     groups_ += part.dispatch.groups[0];
-    label_ += (label_.empty() ? "" : ", ") + part.label;
-    rounds_ += part.rounds;
-    name_ += (name_.empty() ? "" : "_") + part.module.name;
+    name_ += (name_.empty() ? "" : "_") + module.name;
   }
 
-  Part take() {
+  Module take() {
     kernel::Builder b(std::move(module_));
     kernel::FunctionId main = b.function("main", b.types().voidType());
     ValueId id = b.parameter(main, "group_id", b.types().vector(kernel::Scalar::U32, 3), Builtin::WorkgroupId);
@@ -116,9 +217,8 @@ class Merger {
       b.ifThen(is_own, [&] { call(calls_[i]); }, [&] { callFrom(i + 1); });
     };
     callFrom(0);
-    dispatch_.groups = {groups_, 1, 1};
-    Part merged{kernel::canonical(b.take()), std::move(dispatch_), std::move(label_), rounds_};
-    merged.module.name = name_;
+    Module merged = kernel::canonical(b.take());
+    merged.name = name_;
     return merged;
   }
 
@@ -129,75 +229,48 @@ class Merger {
     uint32_t first_group = 0;
   };
 
-  /// Which variable each one of a part becomes; invalid for those that the parts so far do not have.
-  std::vector<ValueId> variablesFor(const Part& part) {
-    std::vector<ValueId> variables;
-    std::vector<size_t> taken;  // of the workgroup memory
-    for (const GlobalVariable& global : part.module.globals) {
-      ValueId found;
-      for (size_t i = 0; i < module_.globals.size() && !found.valid(); ++i) {
-        const GlobalVariable& candidate = module_.globals[i];
-        if (candidate.space != global.space) continue;
-        if (kernel::isBound(global.space)) {
-          bool same = dispatch_.bindings[candidate.binding] == part.dispatch.bindings[global.binding] &&
-                      module_.types.toString(candidate.type) == part.module.types.toString(global.type);
-          if (same) found = candidate.value;
-        } else if (global.space == AddressSpace::Workgroup && std::ranges::find(taken, i) == taken.end() && grow(i, part.module, global)) {
-          taken.push_back(i);
-          found = candidate.value;
-        }
-      }
-      variables.push_back(found);
-    }
-    return variables;
-  }
-
-  /// Makes an array of the workgroup memory hold another one too. False when their elements differ, and for memory that starts as zero: its
-  /// size is what a kernel of a user may rely on.
-  bool grow(size_t index, const Module& other, const GlobalVariable& wanted) {
-    GlobalVariable& global = module_.globals[index];
+  /// The variable that takes the place of one of a part; invalid where there is none yet.
+  ValueId existing(const Module& part, size_t index, size_t place) {
+    const GlobalVariable& wanted = part.globals[index];
+    if (kernel::isBound(wanted.space)) return place < bindings_.size() ? module_.globals[bindings_[place]].value : ValueId{};
+    if (wanted.space != AddressSpace::Workgroup || place >= memory_.size()) return ValueId{};
+    GlobalVariable& global = module_.globals[memory_[place]];
     const kernel::Type mine = module_.types[global.type];
-    const kernel::Type& theirs = other.types[wanted.type];
-    if (global.zero_initialized || wanted.zero_initialized) return false;
-    if (mine.kind != TypeKind::Array || theirs.kind != TypeKind::Array) return false;
-    if (module_.types.toString(mine.element) != other.types.toString(theirs.element)) return false;
-    global.type = module_.types.array(mine.element, std::max(mine.count, theirs.count));
+    global.type = module_.types.array(mine.element, std::max(mine.count, part.types[wanted.type].count));
     module_.values[global.value.index()].type = module_.types.pointer(global.space, global.type, global.access);
-    return true;
+    return global.value;
   }
 
   Module module_;
-  Dispatch dispatch_;
+  SharedVariables shared_;
+  std::vector<size_t> bindings_, memory_;  // the globals of the shared ones
   std::vector<Call> calls_;
   std::array<uint32_t, 3> workgroup_size_{1, 1, 1};
   uint32_t groups_ = 0;
-  uint64_t rounds_ = 0;
-  std::string label_, name_;
+  std::string name_;
 };
-
-Part merge(const std::vector<Part>& parts) {
-  Merger merger;
-  for (const Part& part : parts) merger.add(part);
-  return merger.take();
-}
 
 /// Dispatches that become one, or a command that stays as it is.
 struct Bin {
   Command command;          // the first one
   std::vector<Part> parts;  // none: it stays
-  Part merged;
+  SharedVariables shared;   // of the parts
+  uint64_t rounds = 0;      // of the parts
+
+  void add(Part part) {
+    (void)shared.add(part);
+    rounds += part.kernel->rounds;
+    parts.push_back(std::move(part));
+  }
 
   /// The bindings that a part saves here; nullopt where it does not fit.
   [[nodiscard]] std::optional<size_t> saves(const Part& part, const DeviceProfile& profile) const {
-    if (parts.empty() || part.module.entryPoint()->workgroup_size != merged.module.entryPoint()->workgroup_size) return std::nullopt;
-    if (profile.max_loop_iterations > 0 && merged.rounds + part.rounds > profile.max_loop_iterations) return std::nullopt;
-    std::vector<Part> more = parts;
-    more.push_back(part);
-    const Part all = merge(more);
-    if (all.dispatch.bindings.size() > profile.max_storage_buffers || workgroupBytes(all.module) > profile.max_workgroup_bytes) {
-      return std::nullopt;
-    }
-    return merged.dispatch.bindings.size() + part.dispatch.bindings.size() - all.dispatch.bindings.size();
+    if (parts.empty() || part.kernel->workgroup_size != parts.front().kernel->workgroup_size) return std::nullopt;
+    if (profile.max_loop_iterations > 0 && rounds + part.kernel->rounds > profile.max_loop_iterations) return std::nullopt;
+    SharedVariables all = shared;
+    (void)all.add(part);
+    if (all.bindings() > profile.max_storage_buffers || all.workgroupBytes() > profile.max_workgroup_bytes) return std::nullopt;
+    return shared.bindings() + part.dispatch.bindings.size() - all.bindings();
   }
 };
 
@@ -211,10 +284,8 @@ bool join(std::vector<Bin>& bins, const Part& part, const DeviceProfile& profile
     best = &bin;
     most = *saves;
   }
-  if (best == nullptr) return false;
-  best->parts.push_back(part);
-  best->merged = merge(best->parts);
-  return true;
+  if (best != nullptr) best->add(part);
+  return best != nullptr;
 }
 
 /// The program that is made, level by level.
@@ -233,13 +304,12 @@ class Rewriter {
 
  private:
   void add(const Command& command) {
-    Bin bin{.command = command, .parts = {}, .merged = {}};
+    Bin bin{.command = command, .parts = {}, .shared = {}};
     if (const auto* dispatch = std::get_if<Dispatch>(&command.action); dispatch != nullptr && isSmall(*dispatch, profile_)) {
-      Part part{std::get<Module>(in_[dispatch->kernel].code), *dispatch, command.label, roundsIn(dispatch->kernel)};
-      if (isCallable(part.module)) {
+      Part part{&factsOf(dispatch->kernel), *dispatch, command.label};
+      if (part.kernel->is_callable) {
         if (join(bins_, part, profile_)) return;
-        bin.parts = {part};
-        bin.merged = std::move(part);
+        bin.add(std::move(part));
       }
     }
     bins_.push_back(std::move(bin));
@@ -249,9 +319,7 @@ class Rewriter {
     for (Bin& bin : bins_) {
       Command& command = bin.command;
       if (bin.parts.size() > 1) {
-        Dispatch dispatch = std::move(bin.merged.dispatch);
-        dispatch.kernel = kernels_.add(bin.merged.module.name, bin.merged.module);
-        command = {std::move(dispatch), command.level, std::move(bin.merged.label)};
+        command = merged(bin);
       } else if (auto* dispatch = std::get_if<Dispatch>(&command.action)) {
         dispatch->kernel = kept(dispatch->kernel);
       }
@@ -260,11 +328,39 @@ class Rewriter {
     bins_.clear();
   }
 
-  /// Counted exactly where the plain bound would keep more than a few such parts apart.
-  uint64_t roundsIn(KernelId kernel) {
-    if (profile_.max_loop_iterations == 0) return 0;
-    auto [found, inserted] = rounds_.try_emplace(kernel, 0);
-    if (inserted) found->second = roundsOf(std::get<Module>(in_[kernel].code), profile_.max_loop_iterations / kPartsWithoutCount);
+  Command merged(const Bin& bin) {
+    // What the merged kernel depends on: kernels, workgroups, and which variables are shared.
+    std::vector<size_t> key;
+    SharedVariables shared;
+    uint32_t groups = 0;
+    std::string label;
+    for (const Part& part : bin.parts) {
+      key.insert(key.end(), {part.dispatch.kernel.index(), part.dispatch.groups[0]});
+      const std::vector<size_t> places = shared.add(part);
+      key.insert(key.end(), places.begin(), places.end());
+      groups += part.dispatch.groups[0];
+      label += (label.empty() ? "" : ", ") + part.label;
+    }
+    auto [found, inserted] = merged_.try_emplace(std::move(key), KernelId{});
+    if (inserted) {
+      Merger merger;
+      for (const Part& part : bin.parts) merger.add(part);
+      Module module = merger.take();
+      found->second = kernels_.add(module.name, std::move(module));
+    }
+    Dispatch dispatch{.kernel = found->second, .groups = {groups, 1, 1}, .bindings = shared.ranges()};
+    return {std::move(dispatch), bin.command.level, std::move(label)};
+  }
+
+  const KernelFacts& factsOf(KernelId kernel) {
+    auto [found, inserted] = facts_.try_emplace(kernel);
+    if (inserted) {
+      const auto& module = std::get<Module>(in_[kernel].code);
+      found->second = passes::factsOf(module);
+      // Counted exactly where the plain bound would keep more than a few such parts apart.
+      const bool counts = profile_.max_loop_iterations > 0 && found->second.is_callable;
+      if (counts) found->second.rounds = roundsOf(module, profile_.max_loop_iterations / kPartsWithoutCount);
+    }
     return found->second;
   }
 
@@ -280,7 +376,8 @@ class Rewriter {
   Program out_;
   KernelTable kernels_;
   std::map<KernelId, KernelId> kept_;
-  std::map<KernelId, uint64_t> rounds_;
+  std::map<KernelId, KernelFacts> facts_;
+  std::map<std::vector<size_t>, KernelId> merged_;
   std::vector<Bin> bins_;  // of the level
 };
 
