@@ -2,6 +2,7 @@
 #include "passes/cluster_graph.h"
 
 #include <algorithm>
+#include <limits>
 #include <unordered_set>
 
 namespace lockstep::passes {
@@ -117,6 +118,27 @@ bool ClusterGraph::needs(Index from, Index target) const {
       if (source == target) return true;
       if (place(source) > place(target) && seen.insert(source).second) open.push_back(source);
     }
+  }
+  return false;
+}
+
+bool ClusterGraph::hasDetour(const std::set<Index>& clusters) const {
+  int64_t lowest = std::numeric_limits<int64_t>::max();
+  for (const Index cluster : clusters) lowest = std::min(lowest, place(cluster));
+  std::unordered_set<Index> seen;
+  std::vector<Index> open;
+  const auto leave = [&](Index cluster) {
+    ++visits_;
+    for (const auto& [source, stored] : sources(cluster)) {
+      if (place(source) > lowest && !clusters.contains(source) && seen.insert(source).second) open.push_back(source);
+    }
+  };
+  for (const Index cluster : clusters) leave(cluster);
+  while (!open.empty()) {
+    const Index cluster = open.back();
+    open.pop_back();
+    if (std::ranges::any_of(sources(cluster), [&](const auto& source) { return clusters.contains(source.first); })) return true;
+    leave(cluster);
   }
   return false;
 }

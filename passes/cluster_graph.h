@@ -29,10 +29,12 @@ class ClusterGraph {
   /// True when `from` reads `target`, be it by way of others. No cluster needs itself.
   [[nodiscard]] bool needs(Index from, Index target) const;
 
+  /// Whether a path leaves these clusters and comes back to one of them.
+  [[nodiscard]] bool hasDetour(const std::set<Index>& clusters) const;
   /// Whether `a` comes before `b` in the topological order.
   [[nodiscard]] bool precedes(Index a, Index b) const { return place(a) < place(b); }
 
-  /// How many clusters needs(), connect() and merge() have looked at: the work that this takes.
+  /// How many clusters needs(), hasDetour(), connect() and merge() have looked at: the work that this takes.
   [[nodiscard]] uint64_t visits() const { return visits_; }
 
  private:

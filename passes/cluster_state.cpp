@@ -158,12 +158,18 @@ int32_t ClusterState::newCluster(ClusterKind kind, NodeId id, int64_t elements, 
   return c;
 }
 
+bool ClusterState::fitsWith(const std::vector<int32_t>& sources, int32_t target) const {
+  std::vector<NodeId> members = cluster(target).members;
+  for (int32_t source : sources) members.insert(members.end(), cluster(source).members.begin(), cluster(source).members.end());
+  return bindings(members) <= config.max_bindings;
+}
+
 bool ClusterState::moveInto(const std::vector<int32_t>& sources, int32_t target) {
+  if (!fitsWith(sources, target)) return false;
   std::vector<NodeId> members;
   for (int32_t source : sources) members.insert(members.end(), cluster(source).members.begin(), cluster(source).members.end());
   const std::vector<NodeId> moved = members;
   members.insert(members.end(), cluster(target).members.begin(), cluster(target).members.end());
-  if (bindings(members) > config.max_bindings) return false;
   for (NodeId id : moved) out.of_node[id.index()] = target;
   cluster(target).members = std::move(members);
   // The nearest first, so that those between two of them are one with the target when the farther one comes.

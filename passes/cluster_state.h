@@ -48,6 +48,8 @@ class ClusterState {
   /// Storage bindings of a group with these members.
   [[nodiscard]] uint32_t bindings(const std::vector<graph::NodeId>& members) const;
   [[nodiscard]] bool fits(int32_t c, graph::NodeId extra) const;
+  /// Whether the members of all these clusters fit together.
+  [[nodiscard]] bool fitsWith(const std::vector<int32_t>& sources, int32_t target) const;
   /// Whether all bindings are taken, so that nothing fits that reads or makes something of its own.
   [[nodiscard]] bool isFull(int32_t c) const { return bindings(cluster(c).members) >= config.max_bindings; }
 

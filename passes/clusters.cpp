@@ -276,8 +276,11 @@ Clusters makeClusters(const Graph& graph, const std::vector<bool>& storage, cons
   std::vector<bool> cheap = cheapNodes(graph, storage);
   const ClusterState state = placed(graph, storage, cheap, config);
   Clusters clusters = state.out;
+  clusters.visits = state.links.visits();
   if (config.merge && addRepeatable(state, cheap)) {
-    Clusters leaner = placed(graph, storage, std::move(cheap), config).out;
+    ClusterState other = placed(graph, storage, std::move(cheap), config);
+    Clusters leaner = std::move(other.out);
+    leaner.visits = clusters.visits + other.links.visits();
     // Readers that compute more read more, and may be too full to be merged.
     if (leaner.live() <= clusters.live()) clusters = std::move(leaner);
   }

@@ -56,17 +56,6 @@ bool readsRowValues(const ClusterState& state, int32_t target, int32_t source) {
   });
 }
 
-/// Whether a path leaves the clusters and comes back.
-bool hasDetour(const ClusterState& state, const std::set<int32_t>& clusters) {
-  for (int32_t c : clusters) {
-    for (const auto& [needed, stored] : state.links.sources(c)) {
-      if (clusters.contains(needed)) continue;
-      if (std::ranges::any_of(clusters, [&](int32_t other) { return state.links.needs(needed, other); })) return true;
-    }
-  }
-  return false;
-}
-
 /// Chains that would pass too many values on one by one may fit together: merges all map clusters that `target` is computed from in place.
 bool mergeTogether(ClusterState& state, int32_t target) {
   if (state.cluster(target).dead) return false;
@@ -86,7 +75,7 @@ bool mergeTogether(ClusterState& state, int32_t target) {
   }
   std::vector<int32_t> sources(all.begin(), all.end());
   std::erase(sources, target);
-  return sources.size() > 1 && !hasDetour(state, all) && state.moveInto(sources, target);
+  return sources.size() > 1 && state.fitsWith(sources, target) && !state.links.hasDetour(all) && state.moveInto(sources, target);
 }
 
 /// Targets that had too many bindings with the source are noted in `crowded`.

@@ -346,7 +346,8 @@ class Rewriter {
       Merger merger;
       for (const Part& part : bin.parts) merger.add(part);
       Module module = merger.take();
-      found->second = kernels_.add(module.name, std::move(module));
+      const std::string name = module.name;
+      found->second = kernels_.add(name, std::move(module));
     }
     Dispatch dispatch{.kernel = found->second, .groups = {groups, 1, 1}, .bindings = shared.ranges()};
     return {std::move(dispatch), bin.command.level, std::move(label)};
