@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 
+#include "frontend/io/npy.h"
 #include "frontend/io/safetensors.h"
 #include "tests/cli/process.h"
 
@@ -148,6 +149,42 @@ TEST_F(Hardening, links_in_a_circle_are_no_bug_of_ours) {
     const Outcome outcome = runWith("", arguments, ">/dev/null 2>stderr");
     EXPECT_TRUE(outcome.status == 4 || outcome.status == 2) << arguments << outcome.status << outcome.err;
     EXPECT_EQ(outcome.err.find("this is a bug"), std::string::npos) << outcome.err;
+  }
+}
+
+// A sanitizer's frames are many times as large.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr const char* kSmallStack = "";
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+constexpr const char* kSmallStack = "";
+#else
+constexpr const char* kSmallStack = "ulimit -s 4096 &&";
+#endif
+#else
+constexpr const char* kSmallStack = "ulimit -s 4096 &&";
+#endif
+
+TEST_F(Hardening, the_deepest_kernels_need_at_most_the_stated_stack) {
+  constexpr int kCalls = 1990, kBlocks = 250;
+  const std::string head = "@group(0) @binding(0) var<storage, read_write> o: array<u32>;\n";
+  std::string calls = head + "fn f0(x: u32) -> u32 { return x + 1; }\n";
+  for (int i = 1; i < kCalls; ++i) calls += fmt::format("fn f{}(x: u32) -> u32 {{ return f{}(x) + 1; }}\n", i, i - 1);
+  calls += fmt::format("@compute @workgroup_size(1) fn main() {{ o[0] = f{}(0); }}\n", kCalls - 1);
+  file("calls.wgsl", calls);
+  std::string blocks =
+      "lockstep.kernel 1\nvar @o: array<u32> {access = read_write, binding = 0, group = 0, space = storage}\n"
+      "fn @main(%i: u32 {builtin = local_invocation_index}) {workgroup_size = [1, 1, 1]} {\n  %c: bool = eq %i, 0u\n";
+  for (int i = 0; i < kBlocks; ++i) blocks += "if %c {\n";
+  blocks += "%p: ptr<storage, u32, read_write> = access @o, 0u\nstore %p, 1990u\n";
+  for (int i = 0; i <= kBlocks; ++i) blocks += "}\n";
+  file("blocks.kir", blocks);
+  for (const char* name : {"calls.wgsl", "blocks.kir"}) {
+    const Outcome ran =
+        runWith(kSmallStack, fmt::format("run {} --device reference --bind 0.0=fill:u32[1]=0 --out 0.0=o.npy", name), ">stdout 2>stderr");
+    EXPECT_EQ(ran.status, 0) << name << ran.err;
+    EXPECT_EQ(io::readNpy(scratch_ / "o.npy").orThrow().at(0), 1990) << name;
+    EXPECT_EQ(runWith(kSmallStack, fmt::format("compile {} -o out.wgsl", name), ">stdout 2>stderr").status, 0) << name;
   }
 }
 
