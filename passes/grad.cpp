@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
 
 #include "ir/graph/builder.h"
 #include "ir/graph/op_def.h"
@@ -222,15 +224,15 @@ Result<Graph> grad(const Graph& graph, const GradConfig& config) {
   if (names.empty()) {
     for (const ParameterInfo& parameter : graph.parameters) names.push_back(parameter.name);
   }
+  std::unordered_map<std::string_view, ValueId> by_name;
+  for (NodeId id : graph.body().nodes) {
+    if (const std::string* leaf = leafName(graph[id])) by_name[*leaf] = graph[id].results[0];
+  }
   std::vector<ValueId> leaves;
   for (const std::string& name : names) {
-    ValueId found;
-    for (NodeId id : graph.body().nodes) {
-      const std::string* leaf = leafName(graph[id]);
-      if (leaf != nullptr && *leaf == name) found = graph[id].results[0];
-    }
-    if (!found.valid()) return fail("grad.C3", fmt::format("'{}' is no leaf of the graph", name));
-    leaves.push_back(found);
+    const auto found = by_name.find(name);
+    if (found == by_name.end()) return fail("grad.C3", fmt::format("'{}' is no leaf of the graph", name));
+    leaves.push_back(found->second);
   }
 
   Builder builder(graph);

@@ -7,6 +7,8 @@
 #include <array>
 #include <limits>
 #include <optional>
+#include <string_view>
+#include <unordered_map>
 
 #include "ir/graph/op_def.h"
 #include "passes/bind_parameters.h"
@@ -73,11 +75,14 @@ struct State {
   const OptimizerConfig& config;
   Rewriter rewriter;
   ParameterLayout trained;
+  std::unordered_map<std::string_view, const ParameterInfo*> infos;  // by name
   ValueId params, scalars;
   ValueId loss;  ///< invalid when there is none
 
   State(const Graph& graph, const OptimizerConfig& optimizer)
-      : in(graph), config(optimizer), rewriter(graph), trained(layoutParameters(trainedParameters(graph.parameters, optimizer))) {}
+      : in(graph), config(optimizer), rewriter(graph), trained(layoutParameters(trainedParameters(graph.parameters, optimizer))) {
+    for (const ParameterInfo& info : graph.parameters) infos.emplace(info.name, &info);
+  }
 
   Builder& b() { return rewriter.builder(); }
 
@@ -170,19 +175,21 @@ struct State {
     return std::any_of(config.parameters.begin(), config.parameters.end(), [](const auto& item) { return item.second.normalize; });
   }
   [[nodiscard]] ParameterSetting settingOf(std::string_view parameter) const {
-    for (const ParameterInfo& info : in.parameters) {
-      if (info.name == parameter) return passes::settingOf(config, info);
-    }
-    internalError(fmt::format("'{}' is no parameter", parameter));
+    const auto found = infos.find(parameter);
+    if (found == infos.end()) internalError(fmt::format("'{}' is no parameter", parameter));
+    return passes::settingOf(config, *found->second);
   }
 
   std::vector<ValueId> gradientParts() {
+    std::unordered_map<std::string_view, ValueId> gradients;
+    for (const Output& output : in.outputs) {
+      if (output.kind == OutputKind::Gradient) gradients.emplace(output.name, output.value);
+    }
     std::vector<ValueId> parts;
     for (const ParameterLayout::Slot& slot : trained.slots) {
-      auto output = std::find_if(in.outputs.begin(), in.outputs.end(),
-                                 [&](const Output& o) { return o.kind == OutputKind::Gradient && o.name == slot.name; });
-      if (output == in.outputs.end()) internalError(fmt::format("parameter '{}' has no gradient", slot.name));
-      parts.push_back(rewriter[output->value]);
+      const auto gradient = gradients.find(slot.name);
+      if (gradient == gradients.end()) internalError(fmt::format("parameter '{}' has no gradient", slot.name));
+      parts.push_back(rewriter[gradient->second]);
     }
     return parts;
   }

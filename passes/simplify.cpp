@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/simplify.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,6 +11,7 @@
 #include <string>
 
 #include "ir/graph/op_def.h"
+#include "ir/graph/text.h"
 #include "passes/rewrite.h"
 
 namespace lockstep::passes {
@@ -141,9 +144,13 @@ std::optional<ValueId> applyRules(State& s, const Node& node, const Operands& op
   return std::nullopt;
 }
 
+/// In a key; equality looks at the constant itself.
+std::string withoutConstant(ConstantId) { return {}; }
+
 /// A node of the new graph that computes the same.
 const Node* equalNode(State& s, const Node& node, const Operands& operands) {
-  std::vector<NodeId>& same = s.known[{std::string(*node.op->name), operands}];
+  // With the attributes in the key: a model has thousands of parameters, and of slices of one state.
+  std::vector<NodeId>& same = s.known[{fmt::format("{} {}", *node.op->name, printAttributes(node.attributes, withoutConstant)), operands}];
   for (NodeId id : same) {
     const Node& candidate = s.out()[id];
     bool types = std::equal(candidate.results.begin(), candidate.results.end(), node.results.begin(), node.results.end(),
