@@ -7,7 +7,6 @@
 #include <cfloat>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <source_location>
 #include <utility>
@@ -35,14 +34,6 @@ constexpr size_t kKept = 3;
 bool mayBeThere(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error) || error;
-}
-
-Status append(const fs::path& path, const std::string& text) {
-  std::ofstream out(path, std::ios::binary | std::ios::app);
-  out << text;
-  out.flush();
-  if (!out) return fail("file.write", fmt::format("cannot write '{}'", path.string()), {}, "is there space, and may it be written?");
-  return Success{};
 }
 
 io::Json toJson(const Metrics& metrics) {
@@ -233,10 +224,10 @@ Result<History> RunFolder::readHistory(int64_t step) const {
 Status RunFolder::addLosses(int64_t step, std::span<const float> losses) const {
   std::string text;
   for (const float loss : losses) text += lossLine(++step, loss);
-  return append(path_ / kLosses, text);
+  return io::appendToFile(path_ / kLosses, text);
 }
 
-Status RunFolder::addReport(const History::Report& report) const { return append(path_ / kMetrics, reportLine(report)); }
+Status RunFolder::addReport(const History::Report& report) const { return io::appendToFile(path_ / kMetrics, reportLine(report)); }
 
 Result<StoredExhibit> RunFolder::addExhibit(int64_t step, const Exhibit& exhibit) const {
   LS_CHECK(io::makeDirectories(path_ / kExhibits));

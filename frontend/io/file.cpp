@@ -188,6 +188,19 @@ Status writeFileAtomically(const std::filesystem::path& path, std::string_view t
   return writeFileAtomically(path, std::as_bytes(std::span(text.data(), text.size())));
 }
 
+Status appendToFile(const std::filesystem::path& path, std::string_view text) {
+  Descriptor opened(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  struct stat before{};
+  if (opened.get() < 0 || ::fstat(opened.get(), &before) != 0) return writeFailure(path, reason(errno));
+  if (!writeAll(opened.get(), std::as_bytes(std::span(text.data(), text.size())))) {
+    const int error = errno;
+    (void)!::ftruncate(opened.get(), before.st_size);
+    return writeFailure(path, reason(error));
+  }
+  if (!opened.close()) return writeFailure(path, reason(errno));
+  return Success{};
+}
+
 Status makeDirectories(const std::filesystem::path& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);

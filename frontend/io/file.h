@@ -23,6 +23,9 @@ Result<std::string> readTextFile(const std::filesystem::path& path);
 Status writeFileAtomically(const std::filesystem::path& path, std::span<const std::byte> data);
 Status writeFileAtomically(const std::filesystem::path& path, std::string_view text);
 
+/// Adds to the end of a file, which is made where there is none. When it fails, the file ends where it ended before. code "file.write".
+Status appendToFile(const std::filesystem::path& path, std::string_view text);
+
 /// Removes what writeFileAtomically() left in a folder when its process was killed: regular files whose names end in ".tmp-<pid>-<count>".
 /// Files that are being written stay. code "file.directory".
 Status removeAbandonedWrites(const std::filesystem::path& folder);

@@ -4,8 +4,11 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -90,6 +93,33 @@ TEST(WriteFile, throughALink_replacesWhatItNames) {
   ASSERT_TRUE(writeFileAtomically(scratch / "link", std::string_view("new")).ok());
   EXPECT_TRUE(std::filesystem::is_symlink(scratch / "link"));
   EXPECT_EQ(*readTextFile(scratch / "folder/file"), "new");
+}
+
+TEST(AppendToFile, makes_the_file_and_adds_to_its_end) {
+  const ScratchDirectory scratch("append");
+  ASSERT_TRUE(appendToFile(scratch / "lines", "one\n").ok());
+  ASSERT_TRUE(appendToFile(scratch / "lines", "two\n").ok());
+  EXPECT_EQ(*readTextFile(scratch / "lines"), "one\ntwo\n");
+  const Status failed = appendToFile(scratch / "absent" / "lines", "three\n");
+  ASSERT_FALSE(failed.ok());
+  EXPECT_NE(failed.diagnostics()[0].message.find("No such file"), std::string::npos) << failed.diagnostics()[0].message;
+}
+
+TEST(AppendToFile, takes_back_a_part_that_was_written) {
+  const ScratchDirectory scratch("append-part");
+  ASSERT_TRUE(appendToFile(scratch / "lines", "one\n").ok());
+  // In a child, because the limit holds for a whole process; the write stops within the second line.
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const struct rlimit limit{.rlim_cur = 6, .rlim_max = 6};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    ::signal(SIGXFSZ, SIG_IGN);
+    ::_exit(appendToFile(scratch / "lines", "two\n").ok() ? 1 : 0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(*readTextFile(scratch / "lines"), "one\n");
 }
 
 }  // namespace
