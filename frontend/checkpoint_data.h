@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <variant>
+
+#include "ir/support/variant.h"
 
 namespace lockstep {
 
@@ -14,6 +15,6 @@ struct TensorFile;
 }
 
 /// The caller's place in its data: {{"epoch", 3}, {"file", "b.txt"}}. The trainer only stores it.
-using DataCursor = std::map<std::string, std::variant<int64_t, std::string>, std::less<>>;
+using DataCursor = std::map<std::string, Variant<int64_t, std::string>, std::less<>>;
 
 }  // namespace lockstep

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "ir/graph/type.h"
+#include "ir/support/variant.h"
 
 namespace lockstep {
 
@@ -85,7 +86,7 @@ class HostTensor {
  private:
   std::string name_;
   graph::TensorType type_;
-  std::variant<std::vector<float>, std::vector<int32_t>, std::vector<uint32_t>> data_;
+  Variant<std::vector<float>, std::vector<int32_t>, std::vector<uint32_t>> data_;
 };
 
 /// The captures of one step.

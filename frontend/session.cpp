@@ -28,14 +28,14 @@ Result<Device> tryOpenDevice(const std::string& selector) {
 Device openChosenDevice(const std::string& selector) { return tryOpenDevice(selector).orThrow(); }
 
 StepValue stepValue(std::string_view name, std::span<const double> values) {
-  StepValue made{name, {DType::F32, graph::Shape{static_cast<int64_t>(values.size())}}, {}};
+  StepValue made{name, graph::TensorType{DType::F32, graph::Shape{static_cast<int64_t>(values.size())}}, {}};
   for (double value : values) made.words.push_back(std::bit_cast<uint32_t>(static_cast<float>(value)));
   return made;
 }
 
 StepValue randomKey(uint64_t seed, uint64_t step) {
   return {graph::kRandomKeyInput,
-          {DType::U32, graph::Shape{4}},
+          graph::TensorType{DType::U32, graph::Shape{4}},  // named: g++ 12 destroys it twice when the next line throws
           {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32), static_cast<uint32_t>(step), static_cast<uint32_t>(step >> 32)}};
 }
 

@@ -6,17 +6,17 @@
 #include <memory>
 #include <source_location>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "frontend/host.h"
+#include "ir/support/variant.h"
 
 namespace lockstep {
 
 /// One input of the program for every row of the dataset, row-major.
 struct Column {
   std::string name;
-  std::variant<std::vector<float>, std::vector<int32_t>> values;
+  Variant<std::vector<float>, std::vector<int32_t>> values;
 };
 
 struct LoaderOptions {

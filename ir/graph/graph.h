@@ -24,6 +24,7 @@
 #include "ir/support/id.h"
 #include "ir/support/location.h"
 #include "ir/support/result.h"
+#include "ir/support/variant.h"
 
 namespace lockstep::graph {
 
@@ -34,7 +35,7 @@ using NodeId = Id<struct GraphNodeTag>;
 using RegionId = Id<struct GraphRegionTag>;
 using ConstantId = Id<struct GraphConstantTag>;
 
-using Attribute = std::variant<int64_t, double, bool, std::string, std::vector<int64_t>, DType, ConstantId>;
+using Attribute = Variant<int64_t, double, bool, std::string, std::vector<int64_t>, DType, ConstantId>;
 
 /// Named attributes, sorted by name.
 class Attributes {
