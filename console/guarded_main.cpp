@@ -3,10 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <new>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -67,6 +72,30 @@ Failure lostOutput(const std::string& why) {
               "check that what it goes to is open and has room");
 }
 
+constexpr std::string_view kNoMemory = "error: memory.host: the machine has no memory left\n";
+
+/// Memory may also end where nothing can catch: before main, in a thread of a library, in a function that may not throw. What is on the
+/// disk is whole at any moment, so that the process may end there.
+std::terminate_handler other_handler = nullptr;
+
+[[noreturn]] void onTerminate() {
+  try {
+    if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    (void)!::write(STDERR_FILENO, kNoMemory.data(), kNoMemory.size());
+    ::_exit(static_cast<int>(ExitCode::OutOfMemory));
+  } catch (...) {
+    if (other_handler != nullptr) other_handler();
+  }
+  std::abort();
+}
+
+/// Before every other object of the program is made; those of libraries allocate, too.
+struct TerminateHandler {
+  TerminateHandler() { other_handler = std::set_terminate(onTerminate); }
+};
+[[gnu::init_priority(101)]] const TerminateHandler terminate_handler;
+
 /// Whatever went wrong as an exit code. A success counts only when all that was printed has arrived.
 int runGuarded(bool json, const std::function<Result<ExitCode>()>& body) {
   try {
@@ -101,10 +130,13 @@ int guardedMain(int count, char** arguments, const GuardedBody& body) {
   try {
     const std::vector<std::string> given(arguments + std::min(count, 1), arguments + std::max(count, 0));
     const bool json = std::ranges::find(given, "--json") != given.end();
-    return runGuarded(json, [&] { return body(given); });
+    const int code = runGuarded(json, [&] { return body(given); });
+    // The end of a process waits for the threads of its drivers; those of a device that does not answer may never end.
+    if (code == static_cast<int>(ExitCode::DeviceLost)) std::_Exit(code);
+    return code;
   } catch (const std::exception&) {
     // There was no memory left even to say so with a place.
-    std::fputs("error: memory.host: the machine has no memory left\n", stderr);
+    std::fputs(kNoMemory.data(), stderr);
     return static_cast<int>(ExitCode::OutOfMemory);
   }
 }
