@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <regex>
 
@@ -14,8 +15,11 @@ namespace lockstep::tools {
 
 namespace {
 
-/// A failure of one case is that case's result; only the code says whether anything is wrong with us.
-CaseReport reportFailure(std::string name, std::string op, const Failure& failure) {
+/// A failure of one case is that case's result; only the code says whether anything is wrong with us. A device or a machine that fails ends
+/// it all: nothing was compared, and the next case would do no better.
+Result<CaseReport> reportFailure(std::string name, std::string op, const Failure& failure) {
+  const auto machines = {ExitCode::NoDevice, ExitCode::OutOfMemory, ExitCode::DeviceLost};
+  if (std::ranges::find(machines, failure.exit_code) != machines.end()) return failure;
   const Diagnostic& first = failure.diagnostics.front();
   CaseReport report{.name = std::move(name), .op = std::move(op)};
   report.status = first.code == kUnsupportedCode ? CaseStatus::Unsupported : CaseStatus::Fail;
@@ -23,21 +27,22 @@ CaseReport reportFailure(std::string name, std::string op, const Failure& failur
   return report;
 }
 
-CaseReport runCase(GoldenExecutor& executor, const GoldenCase& golden) {
+Result<CaseReport> runCase(GoldenExecutor& executor, const GoldenCase& golden) {
   try {
     const Result<OpOutcome> outcome = executor.runOp(golden);
-    return outcome.ok() ? compareCase(golden, *outcome, executor.exact()) : reportFailure(golden.name, golden.op, outcome.failure());
+    if (!outcome.ok()) return reportFailure(golden.name, golden.op, outcome.failure());
+    return compareCase(golden, *outcome, executor.exact());
   } catch (const Error& error) {
-    return reportFailure(golden.name, golden.op, {.diagnostics = error.diagnostics()});
+    return reportFailure(golden.name, golden.op, {.diagnostics = error.diagnostics(), .exit_code = error.exitCode()});
   } catch (const InternalError& error) {
     // One broken case must not hide the others.
     return reportFailure(golden.name, golden.op, fail("internal", error.what()));
   }
 }
 
-CaseReport runTraining(GoldenExecutor& executor, const GoldenTraining& golden) {
-  const auto failed = [&](const Failure& failure) {
-    CaseReport report = reportFailure(golden.model, "train", failure);
+Result<CaseReport> runTraining(GoldenExecutor& executor, const GoldenTraining& golden) {
+  const auto failed = [&](const Failure& failure) -> Result<CaseReport> {
+    LS_TRY(CaseReport report, reportFailure(golden.model, "train", failure));
     report.training = true;
     return report;
   };
@@ -53,7 +58,7 @@ CaseReport runTraining(GoldenExecutor& executor, const GoldenTraining& golden) {
     if (report.status == CaseStatus::Pass) report.why = "no further than roundings alone move the exact run";
     return report;
   } catch (const Error& error) {
-    return failed({.diagnostics = error.diagnostics()});
+    return failed({.diagnostics = error.diagnostics(), .exit_code = error.exitCode()});
   } catch (const InternalError& error) {
     return failed(fail("internal", error.what()));
   }
@@ -89,10 +94,15 @@ Result<ExitCode> verifyGolden(const std::string& path, const std::string& device
     reports.push_back(std::move(report));
   };
   if (const auto& training = file.training) {
-    if (wanted.takes(training->model)) keep(runTraining(*executor, *training));
+    if (wanted.takes(training->model)) {
+      LS_TRY(CaseReport report, runTraining(*executor, *training));
+      keep(std::move(report));
+    }
   } else {
     for (const GoldenCase& golden : file.cases) {
-      if (wanted.takes(golden.name)) keep(runCase(*executor, golden));
+      if (!wanted.takes(golden.name)) continue;
+      LS_TRY(CaseReport report, runCase(*executor, golden));
+      keep(std::move(report));
     }
   }
   if (reports.empty()) return usage("filter", fmt::format("no case of '{}' matches '{}'", path, filter));
