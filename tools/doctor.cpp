@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "tools/device_report.h"
 #include "tools/verb.h"
@@ -60,9 +61,13 @@ Result<ExitCode> doctorVerb(Arguments arguments) {
   if (!go) return ExitCode::Ok;
 
   std::vector<Finding> findings = probeVulkan(ProbePaths::system());
-  // A driver that crashes or hangs in the probe would take us with it.
-  const bool safe = std::ranges::none_of(
-      findings, [](const Finding& finding) { return finding.check == "vulkan.instance" && finding.state == FindingState::Failure; });
+  // A driver that crashes or hangs in the probe would take us with it, so only the others are loaded.
+  const auto instance = std::ranges::find(findings, "vulkan.instance", &Finding::check);
+  const bool failed = instance != findings.end() && instance->state == FindingState::Failure;
+  const bool safe = !failed || !instance->good_drivers.empty();
+  if (failed && safe) {
+    for (const char* variable : {"VK_DRIVER_FILES", "VK_ICD_FILENAMES"}) ::setenv(variable, instance->good_drivers.c_str(), 1);
+  }
   const std::vector<DeviceInfo> devices = safe ? listDevices() : std::vector<DeviceInfo>{};
   findings.push_back(judgeDevices(devices));
   const bool healthy = std::ranges::none_of(findings, [](const Finding& finding) { return finding.state == FindingState::Failure; });

@@ -19,6 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kTimeoutSeconds = 30;
+
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -77,12 +79,8 @@ std::string manifestProblem(const fs::path& path) {
   std::string library = (*icd)["library_path"].get<std::string>();
   // A path with a slash is relative to the manifest; a bare name is searched by the dynamic linker.
   if (library.find('/') != std::string::npos && library.front() != '/') library = (path.parent_path() / library).string();
-  if (void* handle = ::dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL); handle != nullptr) {
-    ::dlclose(handle);
-    return "";
-  }
-  const char* reason = ::dlerror();
-  return fmt::format("the driver of '{}' cannot be loaded: {}", path.filename().string(), reason == nullptr ? "unknown reason" : reason);
+  const std::string problem = loadingProblem(library, kTimeoutSeconds);
+  return problem.empty() ? "" : fmt::format("the driver of '{}' cannot be loaded: {}", path.filename().string(), problem);
 }
 
 Finding checkLoader(const ProbePaths& paths) {
@@ -98,6 +96,24 @@ Finding checkLoader(const ProbePaths& paths) {
           .remedy = "install it (Debian: apt-get install libvulkan1); until then everything runs on the device 'reference'"};
 }
 
+/// Of the drivers that the loader will load.
+std::vector<fs::path> driverManifests(const ProbePaths& paths) {
+  std::vector<fs::path> manifests;
+  std::error_code ignored;
+  for (const char* variable : {"VK_DRIVER_FILES", "VK_ICD_FILENAMES"}) {
+    if (!manifests.empty()) break;
+    for (const std::string& file : splitPaths(environment(variable))) {
+      // An entry may be a folder of manifests, as for the loader.
+      if (fs::is_directory(file, ignored)) {
+        std::ranges::copy(manifestsIn({file}), std::back_inserter(manifests));
+      } else {
+        manifests.emplace_back(file);
+      }
+    }
+  }
+  return manifests.empty() ? manifestsIn(paths.manifest_directories) : manifests;
+}
+
 Finding checkDrivers(const ProbePaths& paths) {
   Finding finding{.check = "vulkan.drivers"};
   std::error_code ignored;
@@ -110,19 +126,7 @@ Finding checkDrivers(const ProbePaths& paths) {
       return finding;
     }
   }
-  std::vector<fs::path> manifests;
-  for (const char* variable : {"VK_DRIVER_FILES", "VK_ICD_FILENAMES"}) {
-    if (!manifests.empty()) break;
-    for (const std::string& file : splitPaths(environment(variable))) {
-      // An entry may be a folder of manifests, as for the loader.
-      if (fs::is_directory(file, ignored)) {
-        std::ranges::copy(manifestsIn({file}), std::back_inserter(manifests));
-      } else {
-        manifests.emplace_back(file);
-      }
-    }
-  }
-  if (manifests.empty()) manifests = manifestsIn(paths.manifest_directories);
+  const std::vector<fs::path> manifests = driverManifests(paths);
   if (manifests.empty()) {
     finding.state = FindingState::Failure;
     finding.message = "no Vulkan driver is installed: no manifest in any icd.d folder";
@@ -254,6 +258,27 @@ Finding explainInstance(const InstanceOutcome& outcome) {
   return finding;
 }
 
+/// A driver that crashes or hangs takes every program with it that loads all drivers, so it gets a name and the others a chance.
+void nameBadDrivers(const ProbePaths& paths, Finding& finding, InstanceOutcome& outcome) {
+  using Kind = InstanceOutcome::Kind;
+  if (outcome.kind != Kind::Crashed && outcome.kind != Kind::TimedOut) return;
+  std::vector<std::string> bad, good;
+  int devices = 0;
+  for (const fs::path& manifest : driverManifests(paths)) {
+    const InstanceOutcome alone = createInstanceInChild(paths.loader, kTimeoutSeconds, manifest);
+    if (alone.kind == Kind::Crashed || alone.kind == Kind::TimedOut) bad.push_back(manifest.filename().string());
+    if (alone.kind != Kind::Done || alone.device_count == 0) continue;
+    good.push_back(manifest.string());
+    devices += alone.device_count;
+  }
+  if (bad.empty()) return;
+  finding.message += fmt::format(": {}", fmt::join(bad, ", "));
+  if (good.empty()) return;
+  finding.good_drivers = fmt::format("{}", fmt::join(good, ":"));
+  finding.remedy = fmt::format("update or remove that driver; until then leave it out: export VK_DRIVER_FILES={}", finding.good_drivers);
+  outcome = {.kind = Kind::Done, .device_count = devices};
+}
+
 Finding checkLayers(const ProbePaths& paths) {
   for (const fs::path& manifest : manifestsIn(paths.layer_directories)) {
     if (manifest.filename().string().find("khronos_validation") != std::string::npos) {
@@ -310,9 +335,9 @@ std::vector<Finding> probeVulkan(const ProbePaths& paths) {
     findings.push_back({.check = "vulkan.instance", .state = FindingState::Skipped, .message = why});
     findings.push_back({.check = "vulkan.devices", .state = FindingState::Skipped, .message = why});
   } else {
-    constexpr int kTimeoutSeconds = 30;
-    const InstanceOutcome outcome = createInstanceInChild(paths.loader, kTimeoutSeconds);
+    InstanceOutcome outcome = createInstanceInChild(paths.loader, kTimeoutSeconds);
     findings.push_back(explainInstance(outcome));
+    nameBadDrivers(paths, findings.back(), outcome);
     Finding devices{.check = "vulkan.devices"};
     if (outcome.kind != InstanceOutcome::Kind::Done) {
       devices.state = FindingState::Skipped;

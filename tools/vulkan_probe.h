@@ -18,6 +18,8 @@ struct Finding {
   FindingState state = FindingState::Ok;
   std::string message = {};
   std::string remedy = {};  ///< empty when there is nothing to do
+  /// Of vulkan.instance, where some drivers cannot be loaded without harm: VK_DRIVER_FILES with the others; empty when there is no other.
+  std::string good_drivers = {};
 };
 
 /// Where the probe looks; tests point it elsewhere.
@@ -41,6 +43,10 @@ struct InstanceOutcome {
   int result = 0;        ///< VkResult of vkCreateInstance or the signal of a crash
   int device_count = 0;  ///< Done only
 };
-InstanceOutcome createInstanceInChild(const std::string& loader, int timeout_seconds);
+/// With `manifest` the child has no other driver than its one.
+InstanceOutcome createInstanceInChild(const std::string& loader, int timeout_seconds, const std::filesystem::path& manifest = {});
+
+/// Why a library cannot be loaded; empty when it can. A child process tries it, because loading runs code of the library.
+std::string loadingProblem(const std::string& library, int timeout_seconds);
 
 }  // namespace lockstep::tools
