@@ -49,7 +49,7 @@ bool hasInstanceExtension(const char* name) {
 }
 
 ExitCode exitCodeOf(VkResult result) {
-  if (result == VK_ERROR_DEVICE_LOST) return ExitCode::DeviceLost;
+  if (result == VK_ERROR_DEVICE_LOST || result == VK_TIMEOUT) return ExitCode::DeviceLost;
   if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY || result == VK_ERROR_OUT_OF_HOST_MEMORY) return ExitCode::OutOfMemory;
   return ExitCode::NoDevice;
 }
@@ -160,7 +160,9 @@ Status Instance::open(bool validate) {
   }
   volkLoadInstanceOnly(handle_);
   if (validate) {
-    LS_CHECK(check(vkCreateDebugUtilsMessengerEXT(handle_, &messenger, nullptr, &messenger_), "vkCreateDebugUtilsMessengerEXT"));
+    VkDebugUtilsMessengerEXT made = VK_NULL_HANDLE;
+    LS_CHECK(check(vkCreateDebugUtilsMessengerEXT(handle_, &messenger, nullptr, &made), "vkCreateDebugUtilsMessengerEXT"));
+    messenger_ = made;  // after a failure it may hold anything
   }
   return Success{};
 }

@@ -65,6 +65,8 @@ bool wantsValidationLayer();
 struct Functions {
   VolkDeviceTable vk{};
   VkDevice device = VK_NULL_HANDLE;
+  /// The device did not answer in time and may still use everything, so nothing of it is destroyed any more.
+  bool abandoned = false;
 };
 
 /// A device object or memory that is destroyed with its owner. Every creation goes through `create`, which counts it.
@@ -80,7 +82,7 @@ class Owned {
     return *this;
   }
   ~Owned() {
-    if (handle_ != VK_NULL_HANDLE) (functions_->vk.*Destroy)(functions_->device, handle_, nullptr);
+    if (handle_ != VK_NULL_HANDLE && !functions_->abandoned) (functions_->vk.*Destroy)(functions_->device, handle_, nullptr);
   }
   Owned(const Owned&) = delete;
   Owned& operator=(const Owned&) = delete;

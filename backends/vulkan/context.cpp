@@ -4,8 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <string_view>
+#include <system_error>
 
 #include "backends/vulkan/pipeline_cache.h"
 #include "ir/support/narrate.h"
@@ -19,8 +25,21 @@ constexpr uint64_t kStagingBytes = 8u << 20;
 constexpr uint64_t kDirectReadBytes = 4096;
 
 constexpr auto kPolling = std::chrono::milliseconds(1);
+constexpr uint64_t kSecond = 1'000'000'000;
 /// A cache can have megabytes, and a program of one kernel takes milliseconds to make.
 constexpr std::chrono::duration<double> kSaveAfter{0.5};
+
+/// In nanoseconds; without the variable there is no limit, because a step of a large model may take long.
+Result<uint64_t> deviceTimeout() {
+  const char* text = std::getenv("LOCKSTEP_DEVICE_TIMEOUT");
+  if (text == nullptr || *text == '\0') return UINT64_MAX;
+  const std::string_view digits = text;
+  uint64_t seconds = 0;
+  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), seconds);
+  if (error == std::errc() && end == digits.end() && seconds >= 1 && seconds <= 86400) return seconds * kSecond;
+  return fail("device.timeout", fmt::format("LOCKSTEP_DEVICE_TIMEOUT is '{}', wanted a number of seconds from 1 to 86400", digits), {},
+              "set it to a number, or unset it to wait without a limit");
+}
 
 uint64_t roundUp(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
@@ -51,6 +70,7 @@ Result<std::shared_ptr<Context>> Context::open(std::shared_ptr<Instance> instanc
 }
 
 Status Context::openDevice() {
+  LS_TRY(timeout_, deviceTimeout());
   float priority = 1.0f;
   auto queue = blank<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
   queue.queueFamilyIndex = facts_.queue_family;
@@ -90,7 +110,9 @@ Status Context::openDevice() {
   if (facts_.subgroup_f16) enable(subgroup_types);
   if (facts_.spirv.subgroup_uniform_control_flow) enable(subgroup_flow);
   info.pNext = &features;
-  LS_CHECK(check(vkCreateDevice(facts_.handle, &info, nullptr, &functions_.device), "vkCreateDevice", facts_.info.name));
+  VkDevice made = VK_NULL_HANDLE;
+  LS_CHECK(check(vkCreateDevice(facts_.handle, &info, nullptr, &made), "vkCreateDevice", facts_.info.name));
+  functions_.device = made;  // after a failure it may hold anything
   volkLoadDeviceTable(&functions_.vk, functions_.device);
   vk().vkGetDeviceQueue(device(), facts_.queue_family, 0, &queue_);
 
@@ -126,15 +148,18 @@ Status Context::openDevice() {
 }
 
 Context::~Context() {
-  if (functions_.device == VK_NULL_HANDLE) return;
+  if (functions_.device == VK_NULL_HANDLE || functions_.abandoned) return;
   vk().vkDeviceWaitIdle(device());
-  if (pipeline_cache_) savePipelineCache();
+  try {
+    if (pipeline_cache_) savePipelineCache();
+  } catch (const std::exception&) {  // no memory for it: the next process compiles once more
+  }
   staging_ = {};
   pipeline_cache_ = {};
   idle_fences_.clear();
   pool_ = {};
   vk().vkDestroyDevice(device(), nullptr);
-  for (const std::string& error : instance_->takeErrors()) fmt::print(stderr, "vulkan.validation: {}\n", error);
+  for (const std::string& error : instance_->takeErrors()) (void)std::fprintf(stderr, "vulkan.validation: %s\n", error.c_str());
 }
 
 uint32_t Context::memoryType(uint32_t allowed, Placement placement) const {
@@ -187,9 +212,38 @@ Result<Allocation> Context::allocate(uint64_t bytes, Placement placement, uint64
   return made;
 }
 
-Status Context::waitIdle() { return check(vk().vkQueueWaitIdle(queue_), "vkQueueWaitIdle"); }
+Status Context::waitIdle() {
+  if (functions_.abandoned) return notInTime();
+  if (timeout_ == UINT64_MAX) return check(vk().vkQueueWaitIdle(queue_), "vkQueueWaitIdle");
+  // Waiting for the queue knows no limit; a fence after everything does.
+  LS_TRY(Fence fence, takeFence());
+  const Status done = [&]() -> Status {
+    LS_CHECK(check(vk().vkQueueSubmit(queue_, 0, nullptr, fence.get()), "vkQueueSubmit"));
+    return waitFence(fence.get());
+  }();
+  if (!done.ok()) {
+    settle();  // before the fence goes
+    return done;
+  }
+  return giveFence(std::move(fence));
+}
 
-Status Context::waitFence(VkFence fence) const {
+void Context::settle() noexcept {
+  if (!functions_.abandoned) (void)vk().vkQueueWaitIdle(queue_);
+}
+
+Failure Context::notInTime() {
+  functions_.abandoned = true;
+  Failure failure =
+      fail("device.timeout",
+           fmt::format("{} did not finish within the {} seconds of LOCKSTEP_DEVICE_TIMEOUT", facts_.info.name, timeout_ / kSecond), {},
+           "a kernel takes too long or the driver hangs; allow more time, or try --device reference");
+  failure.exit_code = ExitCode::DeviceLost;
+  return failure;
+}
+
+Status Context::waitFence(VkFence fence) {
+  if (functions_.abandoned) return notInTime();
   // A CPU driver needs the core for its own threads.
   if (facts_.info.kind != DeviceKind::CpuDriver) {
     auto until = std::chrono::steady_clock::now() + kPolling;
@@ -198,7 +252,9 @@ Status Context::waitFence(VkFence fence) const {
       if (result != VK_NOT_READY) return check(result, "vkGetFenceStatus");
     }
   }
-  return check(vk().vkWaitForFences(device(), 1, &fence, VK_TRUE, UINT64_MAX), "vkWaitForFences");
+  const VkResult result = vk().vkWaitForFences(device(), 1, &fence, VK_TRUE, timeout_);
+  if (result == VK_TIMEOUT && timeout_ != UINT64_MAX) return notInTime();
+  return check(result, "vkWaitForFences");
 }
 
 Result<Fence> Context::takeFence() {
@@ -236,7 +292,7 @@ Status Context::run(const std::function<void(VkCommandBuffer)>& record) {
   }();
   if (!done.ok()) {
     // The queue may still run the commands, and what they use goes away with this failure.
-    (void)waitIdle();
+    settle();
     return done;
   }
   return giveFence(std::move(fence));

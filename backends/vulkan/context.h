@@ -51,13 +51,16 @@ class Context {
   /// `object` names the buffer in failures. The contents are undefined.
   Result<Allocation> allocate(uint64_t bytes, Placement placement, uint64_t& counter, std::string_view object);
 
+  /// "device.timeout" after LOCKSTEP_DEVICE_TIMEOUT; from then on nothing waits for the device.
   Status waitIdle();
+  /// As waitIdle(), for the way out after a failure: a second one is not told, and nothing is allocated.
+  void settle() noexcept;
   /// An unsignalled fence; one that was given back if there is one, since a new one costs some drivers a millisecond.
   Result<Fence> takeFence();
   /// Takes a signalled fence back.
   Status giveFence(Fence fence);
   /// Waits for a submission: first polling, because a sleeping thread wakes up late, then blocking.
-  Status waitFence(VkFence fence) const;
+  Status waitFence(VkFence fence);
   /// Records, submits and waits.
   Status run(const std::function<void(VkCommandBuffer)>& record);
   Status upload(const Allocation& target, uint64_t offset, std::span<const std::byte> data);
@@ -73,6 +76,7 @@ class Context {
   Context() = default;
   Status openDevice();
   Status stage();
+  Failure notInTime();
   /// Writes the pipeline cache when it has grown.
   void savePipelineCache();
   [[nodiscard]] uint32_t memoryType(uint32_t allowed, Placement placement) const;
@@ -82,6 +86,7 @@ class Context {
   Functions functions_;
   VkQueue queue_ = VK_NULL_HANDLE;
   bool host_sees_device_ = false;
+  uint64_t timeout_ = UINT64_MAX;  ///< nanoseconds to wait for a submission
   uint64_t counter_ = 0;
   CommandPool pool_;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "backends/vulkan/limits.h"
 
@@ -30,7 +31,7 @@ VulkanExecutable::VulkanExecutable(std::shared_ptr<Context> context, program::Pr
 VulkanExecutable::~VulkanExecutable() {
   // After a call that failed nobody knows what the queue still runs. A failure here means a lost device; there is nothing left to wait for
   // then.
-  if (submissions_ != 0) (void)context_->waitIdle();
+  if (submissions_ != 0) context_->settle();
 }
 
 Status VulkanExecutable::prepare(const program::ValidProgram& program) {
@@ -102,12 +103,11 @@ Result<Recorder*> VulkanExecutable::recorderFor(const ArenaSet& state) {
     recorders_.remove_if(abandoned);
     if (recorders_.size() == kMostRecorders) recorders_.pop_back();
   }
-  recorders_.emplace_front(*context_, program_, arenas_, pipelines_, flags_.buffer.get(), counter_);
-  Status bound = recorders_.front().bind(std::move(memories));
-  if (!bound) {
-    recorders_.pop_front();
-    return bound.failure();
-  }
+  // It joins the others once it is complete, whatever fails or throws before.
+  std::list<Recorder> made;
+  made.emplace_back(*context_, program_, arenas_, pipelines_, flags_.buffer.get(), counter_);
+  LS_CHECK(made.front().bind(std::move(memories)));
+  recorders_.splice(recorders_.begin(), made);
   return &recorders_.front();
 }
 
@@ -145,12 +145,15 @@ Status VulkanExecutable::submitChunk(Recorder& recorder, std::span<const std::sp
   for (uint32_t i = 0; i < steps; ++i) writeInput(slot + i, inputs[i]);
   LS_TRY(VkCommandBuffer commands, recorder.steps(steps, slot));
   LS_TRY(Fence fence, context_->takeFence());
-  if (Status submitted = submitBuffer(commands, fence.get()); !submitted.ok()) {
-    (void)context_->waitIdle();  // before the fence goes: a driver may have begun before it failed
+  Open& open = open_[ticket];
+  // Before the submission: what it uses must not go because there is no memory to note it.
+  in_flight_.push_back({.ticket = ticket, .slot = slot, .steps = steps, .fence = std::move(fence)});
+  if (Status submitted = submitBuffer(commands, in_flight_.back().fence.get()); !submitted.ok()) {
+    context_->settle();  // before the fence goes: a driver may have begun before it failed
+    in_flight_.pop_back();
     return submitted;
   }
-  in_flight_.push_back({.ticket = ticket, .slot = slot, .steps = steps, .fence = std::move(fence)});
-  ++open_[ticket].pending;
+  ++open.pending;
   steps_ += steps;
   return Success{};
 }
@@ -170,18 +173,22 @@ Result<Ticket> VulkanExecutable::submit(const ArenaSet& state, std::span<const s
 Status VulkanExecutable::retireOldest() {
   // The submission stays in the list while its fence is not known to be signalled.
   LS_CHECK(context_->waitFence(in_flight_.front().fence.get()));
-  InFlight oldest = std::move(in_flight_.front());
-  in_flight_.pop_front();
-  Open& open = open_[oldest.ticket];
-  --open.pending;
-  for (uint32_t i = 0; i < oldest.steps; ++i) {
+  Open& open = open_[in_flight_.front().ticket];
+  // It also stays while there is no memory for its outputs.
+  std::vector<std::vector<std::byte>> outputs;
+  for (uint32_t i = 0; i < in_flight_.front().steps; ++i) {
     if (arenas_.output.size == 0) {
-      open.outputs.emplace_back();
+      outputs.emplace_back();
       continue;
     }
-    const std::byte* begin = arenas_.output.slot(oldest.slot + i);
-    open.outputs.emplace_back(begin, begin + arenas_.output.size);
+    const std::byte* begin = arenas_.output.slot(in_flight_.front().slot + i);
+    outputs.emplace_back(begin, begin + arenas_.output.size);
   }
+  open.outputs.reserve(open.outputs.size() + outputs.size());
+  std::ranges::move(outputs, std::back_inserter(open.outputs));
+  InFlight oldest = std::move(in_flight_.front());
+  in_flight_.pop_front();
+  --open.pending;
   // What may fail comes after the outputs, since this submission may belong to another ticket than the one that is waited for.
   LS_CHECK(context_->giveFence(std::move(oldest.fence)));
   LS_CHECK(checkFlags());

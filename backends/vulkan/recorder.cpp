@@ -184,6 +184,7 @@ Result<VkCommandBuffer> Recorder::steps(uint32_t steps, uint32_t slot) {
   std::vector<Recording>& recordings = recordings_[steps];
   if (recordings.empty()) {
     LS_TRY(std::vector<VkCommandBuffer> buffers, allocateBuffers(arenas_.slots / steps));
+    recordings.reserve(buffers.size());  // all of them or none
     for (VkCommandBuffer commands : buffers) recordings.push_back({.commands = commands});
   }
   Recording& recording = recordings[slot / steps];
