@@ -61,7 +61,7 @@ struct LibraryRow {
 };
 const std::vector<LibraryRow>& libraries() {
   static const std::vector<LibraryRow> rows = {
-      {"vulkan/", {"backends/vulkan/", "tools/vulkan_instance.cpp"}, true},
+      {"vulkan/", {"backends/vulkan/", "tools/vulkan_instance.cpp", "tests/faults/fail_vulkan.cpp"}, true},
       {"volk", {"backends/vulkan/"}, true},
       {"glslang/", {"backends/vulkan/", "tests/"}, true},
       {"SPIRV/", {"backends/vulkan/", "tests/"}, true},

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Allocations of the command fail, one at a time: an exit code that is documented, a message, and nothing damaged. An allocation counts as
+// tried once one of its call stack was; CI takes a sample of the stacks, spread over the run, and every night all of them.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+#include <sstream>
+
+#include "frontend/io/file.h"
+#include "tests/faults/faulty_process.h"
+#include "tests/faults/training_folder.h"
+#include "tests/io/scratch.h"
+
+namespace lockstep::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kSample = 120;
+/// Below it every single allocation is tried at night.
+constexpr uint64_t kFew = 3000;
+constexpr std::string_view kKernel =
+    "@group(0) @binding(0) var<storage, read_write> x: array<f32>;\n"
+    "@compute @workgroup_size(4) fn main(@builtin(global_invocation_id) id: vec3<u32>) {\n"
+    "  if (id.x < arrayLength(&x)) { x[id.x] = x[id.x] * 2.0 + 1.0; }\n}\n";
+
+bool nightly() { return std::getenv("LOCKSTEP_NIGHTLY") != nullptr; }
+
+struct Case {
+  const char* name;
+  std::vector<std::string> arguments;
+  bool trains = false, resumes = false;
+};
+
+std::vector<Case> cases() {
+  const std::string golden = LOCKSTEP_SOURCE_DIR "/tests/verify/data/train_mlp_sin_sgd.safetensors";
+  std::vector<Case> all = {{.name = "check", .arguments = {"check", "k.wgsl"}}};
+  for (const char* device : {"reference", "vulkan"}) {
+    const bool vulkan = std::string_view(device) == "vulkan";
+#ifndef LOCKSTEP_VULKAN
+    if (vulkan) continue;
+#endif
+    all.push_back({.name = vulkan ? "run_vulkan" : "run_reference",
+                   .arguments = {"run", "k.wgsl", "--device", device, "--bind", "0.0=iota:f32[4]", "--out", "0.0=out.npy"}});
+    all.push_back({.name = vulkan ? "train_vulkan" : "train_reference",
+                   .arguments = {"train", "sine", "--steps", "2", "--device", device, "--out", "run"},
+                   .trains = true});
+    all.push_back({.name = vulkan ? "resume_vulkan" : "resume_reference",
+                   .arguments = {"train", "sine", "--steps", "2", "--device", device, "--out", "run", "--resume"},
+                   .trains = true,
+                   .resumes = true});
+    all.push_back({.name = vulkan ? "verify_vulkan" : "verify_reference", .arguments = {"verify", "golden", golden, "--device", device}});
+  }
+  return all;
+}
+
+class Allocations : public ::testing::TestWithParam<Case> {
+ protected:
+  Allocations() : scratch_(fmt::format("fault-allocations-{}", GetParam().name)) {}
+
+  [[nodiscard]] Launch launch(const std::string& wish) const {
+    return {.arguments = GetParam().arguments,
+            .folder = scratch_ / "",
+            .environment = {{"LD_PRELOAD", LOCKSTEP_FAIL_ALLOCATION},
+                            {"LOCKSTEP_FAULT_ALLOCATION", wish},
+                            {"LOCKSTEP_FAULT_REPORT", (scratch_ / "report").string()}}};
+  }
+  Ended run(const std::string& wish) {
+    fs::remove(scratch_ / "report");
+    fs::remove(scratch_ / "out.npy");
+    if (GetParam().trains) fs::remove_all(scratch_ / "run");
+    if (GetParam().resumes) fs::copy(scratch_ / "before", scratch_ / "run", fs::copy_options::recursive);
+    return runFaulty(launch(wish));
+  }
+  Ended runWell(const std::vector<std::string>& arguments) const { return runFaulty({.arguments = arguments, .folder = scratch_ / ""}); }
+
+  /// Which allocations to let fail, from the report of a run in which none does.
+  [[nodiscard]] std::vector<uint64_t> numbers() {
+    std::istringstream report(*io::readTextFile(scratch_ / "report"));
+    std::vector<uint64_t> stacks;
+    uint64_t number = 0;
+    for (std::string word, line; report >> word >> number && std::getline(report, line);) {
+      if (word == "stack") stacks.push_back(number);
+      if (word == "count") all_ = number;
+    }
+    std::ranges::sort(stacks);
+    stacks_ = stacks.size();
+    if (nightly() && all_ <= kFew) {
+      stacks.clear();
+      for (uint64_t i = 1; i <= all_; ++i) stacks.push_back(i);
+    }
+    if (nightly() || stacks.size() <= kSample) return stacks;
+    // One of each part of the run, the same ones each time.
+    std::mt19937 random(1);
+    std::vector<uint64_t> sample;
+    for (size_t i = 0; i < kSample; ++i) {
+      const size_t begin = i * stacks.size() / kSample, end = (i + 1) * stacks.size() / kSample;
+      sample.push_back(stacks[std::uniform_int_distribution(begin, end - 1)(random)]);
+    }
+    return sample;
+  }
+
+  /// What is wrong after a run in which an allocation failed; empty when nothing is.
+  std::string problemOf(const Ended& ended, const WholeRun& whole) const {
+    if (ended.code != 0 && ended.code != 6) return ended.how();
+    if (ended.code != 0 && ended.err.find("error: ") == std::string::npos) return "says nothing";
+    const fs::path out = scratch_ / "out.npy";
+    if (fs::exists(out) && *io::readTextFile(out) != expected_out_) return "the output is not what it should be";
+    if (ended.code == 0 && !expected_out_.empty() && !fs::exists(out)) return "succeeds without its output";
+    for (const auto& entry : fs::directory_iterator(scratch_ / "")) {
+      if (entry.path().filename().string().find(".tmp-") != std::string::npos) return fmt::format("leaves '{}'", entry.path().string());
+    }
+    if (!GetParam().trains) return {};
+    if (ended.code == 0) {
+      if (std::string other = differenceOf(scratch_ / "run", whole); !other.empty()) return other;
+    }
+    return damageOf(scratch_ / "run", whole, {.reached = GetParam().resumes ? 1u : 0u});
+  }
+
+  ScratchDirectory scratch_;
+  std::string expected_out_;
+  uint64_t all_ = 0;
+  size_t stacks_ = 0;
+};
+
+TEST_P(Allocations, each_that_fails_ends_cleanly) {
+  ASSERT_TRUE(io::writeFileAtomically(scratch_ / "k.wgsl", kKernel).ok());
+  WholeRun whole;
+  if (GetParam().trains) {
+    std::vector<std::string> arguments = GetParam().arguments;
+    if (GetParam().resumes) arguments.pop_back();
+    ASSERT_EQ(runWell(arguments).code, 0);
+    whole = readWholeRun(scratch_ / "run");
+    fs::remove_all(scratch_ / "run");
+    arguments[3] = "1";
+    ASSERT_EQ(runWell(arguments).code, 0);
+    fs::rename(scratch_ / "run", scratch_ / "before");
+  } else {
+    const Ended ended = runWell(GetParam().arguments);
+    if (ended.code == 3) GTEST_SKIP() << ended.err;
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    if (fs::exists(scratch_ / "out.npy")) expected_out_ = *io::readTextFile(scratch_ / "out.npy");
+  }
+  ASSERT_EQ(run("stacks").code, 0);
+  const std::vector<uint64_t> chosen = numbers();
+  ASSERT_FALSE(chosen.empty());
+
+  std::map<std::string, size_t> table;
+  size_t tried = 0;
+  for (const bool all_after : {false, true}) {
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      if (all_after && i % 5 != 0) continue;
+      const std::string wish = std::to_string(chosen[i]) + (all_after ? "+" : "");
+      const Ended ended = run(wish);
+      ++table[ended.how()];
+      ++tried;
+      EXPECT_EQ(problemOf(ended, whole), "") << GetParam().name << ", LOCKSTEP_FAULT_ALLOCATION=" << wish << ", " << ended.how() << "\n"
+                                             << ended.err;
+    }
+  }
+  std::string line = fmt::format("{:<18} {:>7} allocations, {:>6} call stacks, {:>6} tried:", GetParam().name, all_, stacks_, tried);
+  for (const auto& [how, count] : table) line += fmt::format("  {} x {}", count, how);
+  fmt::print("{}\n", line);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Allocations, ::testing::ValuesIn(cases()), [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace lockstep::testing

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drivers that crash or hang, and devices that do not answer.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "frontend/io/file.h"
+#include "tests/faults/faulty_process.h"
+#include "tests/faults/real_loader.h"
+#include "tests/io/scratch.h"
+
+namespace lockstep::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kKernel =
+    "@group(0) @binding(0) var<storage, read_write> x: array<f32>;\n"
+    "@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3<u32>) {\n"
+    "  var sum = x[id.x % 64];\n"
+    "  for (var i = 0u; i < 60000u; i++) { sum = sum * 0.5 + f32(i); }\n"
+    "  x[id.x % 64] = sum;\n}\n";
+
+class Driver : public ::testing::Test {
+ protected:
+  Driver() {
+    EXPECT_TRUE(io::writeFileAtomically(scratch_ / "slow.wgsl", kKernel).ok());
+    EXPECT_TRUE(io::writeFileAtomically(scratch_ / "bad.json", fmt::format(R"({{"file_format_version": "1.0.0",
+      "ICD": {{"library_path": "{}", "api_version": "1.3.0"}}}})",
+                                                                           LOCKSTEP_BAD_DRIVER))
+                    .ok());
+  }
+  [[nodiscard]] Ended run(std::vector<std::string> arguments, std::map<std::string, std::string> environment) const {
+    return runFaulty({.arguments = std::move(arguments), .folder = scratch_ / "", .environment = std::move(environment)});
+  }
+  [[nodiscard]] Ended runWithDrivers(std::vector<std::string> arguments, const std::string& drivers) const {
+    return run(std::move(arguments), {{"VK_DRIVER_FILES", drivers}, {"VK_ICD_FILENAMES", drivers}});
+  }
+  /// The CPU driver of the system; empty when there is none.
+  static std::string goodDriver() {
+    for (const char* folder : {"/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d", "/usr/local/share/vulkan/icd.d"}) {
+      std::error_code none;
+      for (const auto& entry : fs::directory_iterator(folder, none)) {
+        if (entry.path().filename().string().starts_with("lvp_icd")) return entry.path().string();
+      }
+    }
+    return {};
+  }
+  ScratchDirectory scratch_{"fault-driver"};
+};
+
+TEST_F(Driver, that_crashes_is_named_and_left_out_by_the_doctor) {
+  const std::string good = goodDriver(), bad = (scratch_ / "bad.json").string();
+  if (good.empty()) GTEST_SKIP() << "there is no CPU driver beside it";
+  const Ended both = runWithDrivers({"doctor"}, bad + ":" + good);
+  EXPECT_EQ(both.code, 3) << both.err;
+  EXPECT_NE(both.out.find("a driver crashed with signal 11 while it was being loaded: bad.json"), std::string::npos) << both.out;
+  EXPECT_NE(both.out.find("export VK_DRIVER_FILES=" + good), std::string::npos) << both.out;
+  EXPECT_NE(both.out.find("vulkan:0"), std::string::npos) << "the devices of the others are listed\n" << both.out;
+  const Ended alone = runWithDrivers({"doctor"}, bad);
+  EXPECT_EQ(alone.code, 3) << alone.err;
+  EXPECT_NE(alone.out.find("bad.json"), std::string::npos) << alone.out;
+}
+
+TEST_F(Driver, that_hangs_is_named_by_the_doctor) {
+  const std::string good = goodDriver(), bad = (scratch_ / "bad.json").string();
+  if (good.empty() || std::getenv("LOCKSTEP_NIGHTLY") == nullptr) GTEST_SKIP() << "waits for a minute: LOCKSTEP_NIGHTLY is not set";
+  const std::string drivers = bad + ":" + good;
+  const Ended both = run({"doctor"}, {{"VK_DRIVER_FILES", drivers}, {"VK_ICD_FILENAMES", drivers}, {"LOCKSTEP_FAULT_DRIVER", "hang"}});
+  EXPECT_EQ(both.code, 3) << both.how();
+  EXPECT_NE(both.out.find("did not answer in time while it was being loaded: bad.json"), std::string::npos) << both.out;
+  EXPECT_NE(both.out.find("vulkan:0"), std::string::npos) << both.out;
+}
+
+TEST_F(Driver, that_crashes_is_nothing_to_the_reference) {
+  const std::string bad = (scratch_ / "bad.json").string();
+  EXPECT_EQ(runWithDrivers({"train", "sine", "--steps", "2", "--no-out", "--device", "reference"}, bad).code, 0);
+  EXPECT_EQ(runWithDrivers({"run", "slow.wgsl", "--bind", "0.0=zeros:256", "--device", "reference"}, bad).code, 0);
+  EXPECT_EQ(runWithDrivers({"check", "slow.wgsl"}, bad).code, 0);
+}
+
+TEST_F(Driver, whose_device_does_not_answer_ends_the_run_in_time) {
+  const std::string loader = realLoader();
+  const std::vector<std::string> arguments = {"run", "slow.wgsl", "--device", "vulkan", "--bind", "0.0=zeros:256"};
+  if (loader.empty() || run(arguments, {}).code == 3) GTEST_SKIP() << "there is no Vulkan device";
+  const std::map<std::string, std::string> faulty = {{"LD_LIBRARY_PATH", LOCKSTEP_FAIL_VULKAN},
+                                                     {"LOCKSTEP_FAULT_LOADER", loader},
+                                                     {"LOCKSTEP_FAULT_CALL", "vkWaitForFences:1:2"},
+                                                     {"LOCKSTEP_DEVICE_TIMEOUT", "3"}};
+  const Ended told = run(arguments, faulty);
+  EXPECT_EQ(told.code, 7) << told.err;
+  EXPECT_NE(told.err.find("device.timeout"), std::string::npos) << told.err;
+
+  // 2^31 invocations of 60 000 rounds each take hours on any CPU driver; a GPU may come to an end.
+  std::vector<std::string> slow = arguments;
+  slow.insert(slow.end(), {"--dispatch", "65535,512,1"});
+  const Ended ended = run(slow, {{"LOCKSTEP_DEVICE_TIMEOUT", "1"}});
+  EXPECT_TRUE(ended.code == 7 || ended.code == 0) << ended.how() << ended.err;
+  if (ended.code == 7) {
+    EXPECT_TRUE(ended.err.find("device.timeout") != std::string::npos || ended.err.find("DEVICE_LOST") != std::string::npos) << ended.err;
+  }
+  EXPECT_EQ(run(arguments, {{"LOCKSTEP_DEVICE_TIMEOUT", "60"}}).code, 0);
+  EXPECT_NE(run(arguments, {{"LOCKSTEP_DEVICE_TIMEOUT", "soon"}}).err.find("device.timeout"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep::testing
