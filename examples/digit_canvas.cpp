@@ -69,7 +69,7 @@ Recipe digit_canvas() {
           .report_every = 100,
           .measure_every = 500,
           .chunk = 20,
-          .goal = {"test_accuracy", Goal::Kind::AtLeast, 0.95, 1500},
+          .goal = Goal{"test_accuracy", Goal::Kind::AtLeast, 0.95, 1500},
           .data = "a folder with the four files of MNIST, packed (.gz) or not",
           .make = make_experiment<DigitCanvas>};
 }

@@ -81,7 +81,7 @@ Recipe flow_matching() {
           .report_every = 50,
           .measure_every = 1000,
           .chunk = 10,
-          .goal = {"loss", Goal::Kind::AtMost, 0.3, 3000},
+          .goal = Goal{"loss", Goal::Kind::AtMost, 0.3, 3000},
           .data = "a folder with the four files of MNIST, packed (.gz) or not",
           .make = make_experiment<FlowMatching>};
 }

@@ -105,7 +105,7 @@ Recipe makemore() {
           .report_every = 50,
           .measure_every = 100,
           .chunk = 10,
-          .goal = {"test_loss", Goal::Kind::AtMost, 2.4, 400},
+          .goal = Goal{"test_loss", Goal::Kind::AtMost, 2.4, 400},
           .data = "a file with one name per line, in letters from a to z",
           .make = make_experiment<Makemore>};
 }

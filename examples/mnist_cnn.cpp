@@ -64,7 +64,7 @@ Recipe mnist_cnn() {
           .report_every = 50,
           .measure_every = 250,
           .chunk = 10,
-          .goal = {"test_accuracy", Goal::Kind::AtLeast, 0.97, 1000},
+          .goal = Goal{"test_accuracy", Goal::Kind::AtLeast, 0.97, 1000},
           .data = "a folder with the four files of MNIST, packed (.gz) or not",
           .make = make_experiment<MnistCnn>};
 }

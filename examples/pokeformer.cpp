@@ -63,7 +63,7 @@ Recipe pokeformer() {
           .report_every = 50,
           .measure_every = 50,
           .chunk = 10,
-          .goal = {"loss", Goal::Kind::AtMost, 0.75, 150},
+          .goal = Goal{"loss", Goal::Kind::AtMost, 0.75, 150},
           .data = "a file with one name per line, in letters from a to z",
           .make = make_experiment<PokeformerExperiment>};
 }

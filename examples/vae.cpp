@@ -68,7 +68,7 @@ Recipe vae() {
           .measure_every = 500,
           .chunk = 20,
           // Not the loss: pictures that are all alike bring that below 40.
-          .goal = {"rebuilding_error", Goal::Kind::AtMost, 24, 3000},
+          .goal = Goal{"rebuilding_error", Goal::Kind::AtMost, 24, 3000},
           .data = "a folder with the four files of MNIST, packed (.gz) or not",
           .make = make_experiment<VaeExperiment>};
 }
