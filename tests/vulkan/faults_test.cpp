@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of the driver that fail: nothing may go away that the queue still uses, and no output may get lost.
+// Calls of the driver that fail: nothing may go away that the queue still uses, and no output may get lost. And what devices are opened
+// with.
 #include <set>
+#include <utility>
 
 #include "backends/vulkan/executable.h"
 #include "tests/vulkan/harness.h"
@@ -204,6 +206,30 @@ TEST_F(Faults, fence_that_cannot_be_reset_takes_no_output_along) {
   EXPECT_FALSE(executable->wait(second).ok());
   EXPECT_EQ(outputOf(*executable, first), 3u);
   EXPECT_EQ(outputOf(*executable, second), 7u);
+}
+
+PFN_vkCreateDevice g_create_device = nullptr;
+bool g_robust = false;
+VkResult VKAPI_CALL noteFeatures(VkPhysicalDevice physical, const VkDeviceCreateInfo* info, const VkAllocationCallbacks* callbacks,
+                                 VkDevice* device) {
+  for (const auto* part = static_cast<const VkBaseInStructure*>(info->pNext); part != nullptr; part = part->pNext) {
+    if (part->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2) continue;
+    g_robust = reinterpret_cast<const VkPhysicalDeviceFeatures2*>(part)->features.robustBufferAccess == VK_TRUE;
+  }
+  return g_create_device(physical, info, callbacks, device);
+}
+
+class Devices : public VulkanTest {};
+TEST_F(Devices, are_opened_with_robust_buffer_access) {
+  auto instance = Instance::acquire().orThrow();
+  g_create_device = std::exchange(vkCreateDevice, noteFeatures);
+  for (DeviceFacts& facts : findDevices(*instance).orThrow()) {
+    if (!facts.info.usable) continue;
+    g_robust = false;
+    EXPECT_TRUE(Context::open(instance, std::move(facts)).ok());
+    EXPECT_TRUE(g_robust);
+  }
+  vkCreateDevice = g_create_device;
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <numeric>
-#include <utility>
 
 #include "tests/vulkan/harness.h"
 
@@ -337,29 +336,6 @@ TEST_F(Runtime, profile_tells_the_device) {
   bool cpu = info.kind == DeviceKind::CpuDriver;
   EXPECT_EQ(info.profile.style == program::ExecutionStyle::Cpu, cpu);
   EXPECT_EQ(program::parseProfile(program::print(info.profile)).orThrow(), info.profile);
-}
-
-PFN_vkCreateDevice g_create_device = nullptr;
-bool g_robust = false;
-VkResult VKAPI_CALL noteFeatures(VkPhysicalDevice physical, const VkDeviceCreateInfo* info, const VkAllocationCallbacks* callbacks,
-                                 VkDevice* device) {
-  for (const auto* part = static_cast<const VkBaseInStructure*>(info->pNext); part != nullptr; part = part->pNext) {
-    if (part->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2) continue;
-    g_robust = reinterpret_cast<const VkPhysicalDeviceFeatures2*>(part)->features.robustBufferAccess == VK_TRUE;
-  }
-  return g_create_device(physical, info, callbacks, device);
-}
-
-TEST_F(Runtime, devices_are_opened_with_robust_buffer_access) {
-  auto instance = Instance::acquire().orThrow();
-  g_create_device = std::exchange(vkCreateDevice, noteFeatures);
-  for (DeviceFacts& facts : findDevices(*instance).orThrow()) {
-    if (!facts.info.usable) continue;
-    g_robust = false;
-    EXPECT_TRUE(Context::open(instance, std::move(facts)).ok());
-    EXPECT_TRUE(g_robust);
-  }
-  vkCreateDevice = g_create_device;
 }
 
 }  // namespace
