@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random kernels of one invocation on a Vulkan device: none fails, and nothing is written that may only be read. LOCKSTEP_PROVER_SEED is
-// the first seed; with LOCKSTEP_PROVER_TRACE each seed is written before it runs, which a driver that crashes leaves behind.
+// the first seed, LOCKSTEP_PROVER_KERNELS their number; with LOCKSTEP_PROVER_TRACE each seed is written before it runs, which a driver that
+// crashes leaves behind.
 #include <cstdio>
 #include <cstdlib>
 #include <random>
@@ -16,7 +17,11 @@ namespace {
 
 using conformance::Words;
 
-size_t kernels() { return std::getenv("LOCKSTEP_NIGHTLY") == nullptr ? 150 : 10'000; }
+size_t kernels() {
+  const char* wish = std::getenv("LOCKSTEP_PROVER_KERNELS");
+  if (wish != nullptr) return std::strtoull(wish, nullptr, 10);
+  return std::getenv("LOCKSTEP_NIGHTLY") == nullptr ? 150 : 10'000;
+}
 
 /// Null where there is no Vulkan device.
 std::unique_ptr<Backend> vulkan() {
