@@ -42,7 +42,7 @@ struct CommandTime {
 };
 
 struct ExecutionStatistics {
-  uint64_t submissions = 0;  ///< queue submissions so far
+  uint64_t submissions = 0;  ///< queue submissions so far, one that failed on the way too
   uint64_t steps = 0;
   uint64_t device_allocations = 0;  ///< device objects and memory made so far; constant after the first step
   uint64_t device_bytes = 0;        ///< bytes of all arenas of the executable, rings included

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <utility>
 
 #include "frontend/at_call.h"
 #include "frontend/batch.h"
@@ -168,13 +169,24 @@ uint64_t Trainer::Impl::enqueue(size_t count, const std::function<Batch(size_t)>
     }
   }
   if (!ticket.failure) {
-    Result<Ticket> submitted = ticket.session->submit(ticket.inputs);
-    if (submitted) {
-      ticket.ticket = *submitted;
-      ticket.revision = ++revision;
-      step += count;
-    } else {
-      ticket.failure = submitted.failure();
+    const bool certain = !uncertain;
+    const uint64_t before = ticket.session->statistics().submissions;
+    uncertain = true;
+    const auto settle = [&] { uncertain = !certain || ticket.session->statistics().submissions != before; };
+    try {
+      Result<Ticket> submitted = ticket.session->submit(ticket.inputs);
+      if (submitted) {
+        uncertain = !certain;
+        ticket.ticket = *submitted;
+        ticket.revision = ++revision;
+        step += count;
+      } else {
+        settle();
+        ticket.failure = submitted.failure();
+      }
+    } catch (...) {
+      settle();
+      throw;
     }
   }
   open.emplace(++last_ticket, std::move(ticket));
@@ -347,6 +359,7 @@ StepProfile Trainer::Impl::profile(const Batch& batch) {
   profile.input_bytes = session->inputBytes() * runs.size();
   profile.output_bytes = session->outputBytes() * runs.size();
   const Clock::time_point submitted = Clock::now();
+  const bool was_uncertain = std::exchange(uncertain, true);
   for (const std::vector<std::byte>& input : encoded) {
     const bool first = profile.commands.empty();
     const double start = first ? 0 : profile.commands.back().start + profile.commands.back().seconds;
@@ -358,6 +371,7 @@ StepProfile Trainer::Impl::profile(const Batch& batch) {
     }
   }
   profile.run_seconds = since(submitted);
+  uncertain = was_uncertain;
   profile.step = ++step;
   ++revision;
   return profile;

@@ -56,6 +56,7 @@ struct Trainer::Impl {
   Schedule first_schedule;
   uint64_t seed = 0, step = 0;
   uint64_t revision = 0;       ///< goes up with whatever may change the states
+  bool uncertain = false;      ///< a submission or a load() stopped on the way, so the states may be those of no step
   std::string dump_directory;  ///< cleared once the inputs of the first step are written
   detail::ProgramCache programs;
   ProgramFacts facts;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <random>
+#include <utility>
 
 #include "frontend/at_call.h"
 #include "frontend/checkpoint.h"
@@ -11,6 +12,7 @@
 #include "frontend/optim_checks.h"
 #include "frontend/optimizer_settings.h"
 #include "frontend/parameters.h"
+#include "frontend/reject.h"
 #include "frontend/tracing.h"
 #include "frontend/trainer_impl.h"
 #include "passes/optimizer_config.h"
@@ -18,6 +20,10 @@
 namespace lockstep {
 
 io::TensorFile Trainer::Impl::checkpoint(const DataCursor& cursor) const {
+  if (uncertain) {
+    detail::reject("checkpoint.uncertain", "a step or a load() failed on the way, so the parameters may be those of no step",
+                   "load() an earlier checkpoint, which also makes the trainer usable again");
+  }
   auto model = shared->get();
   detail::TrainingState state{.step = step, .seed = seed, .schedule = optimizer.lr, .cursor = cursor, .infos = {}, .states = {}};
   state.infos = detail::persistentStates(*model->states);
@@ -37,12 +43,14 @@ DataCursor Trainer::Impl::restore(const io::TensorFile& file) {
   ++revision;
   // Before its first program a trainer does not know all of its states.
   detail::TrainingState state = detail::readCheckpoint(*model, programs.size() == 0, file);
+  uncertain = true;
   for (const auto& [name, info] : state.infos) (void)model->states->declare(name, info);
   for (const auto& [name, values] : state.states) model->states->write(name, values);
   step = state.step;
   seed = state.seed;
   optimizer.lr = state.schedule;
-  return state.cursor;
+  uncertain = false;
+  return std::move(state.cursor);
 }
 
 void Trainer::Impl::reset(const ResetOptions& options) {
@@ -85,6 +93,7 @@ void Trainer::Impl::replace(detail::ReplaceRequest request) {
   first_schedule = optimizer.lr;
   seed = new_seed;
   step = 0;
+  uncertain = false;
   shared->set(std::move(model));
 }
 

@@ -84,12 +84,12 @@ class ReferenceExecutable : public Executable {
   Result<Ticket> submit(const ArenaSet& state, std::span<const std::span<const std::byte>> inputs) override {
     LS_CHECK(bindState(state));
     printed_ = {};
+    ++statistics_.submissions;
     std::vector<std::vector<std::byte>> outputs;
     for (std::span<const std::byte> input : inputs) {
       LS_CHECK(step(input, nullptr));
       outputs.push_back(output());
     }
-    ++statistics_.submissions;
     statistics_.steps += inputs.size();
     finished_[++last_ticket_] = std::move(outputs);
     return last_ticket_;
@@ -108,8 +108,8 @@ class ReferenceExecutable : public Executable {
     LS_CHECK(bindState(state));
     printed_ = {};
     std::vector<CommandTime> times;
-    LS_CHECK(step(input, &times));
     ++statistics_.submissions;
+    LS_CHECK(step(input, &times));
     ++statistics_.steps;
     return times;
   }

@@ -79,7 +79,8 @@ struct Case {
   const char* name;
   std::vector<std::string> arguments;
   bool trains = false, resumes = false;
-  size_t sample = 0;  ///< how many of the faults CI takes
+  bool goes_on = false;  ///< after the fault, without one, from what was saved
+  size_t sample = 0;     ///< how many of the faults CI takes
 };
 
 std::vector<Case> cases() {
@@ -96,6 +97,11 @@ std::vector<Case> cases() {
            .trains = true,
            .resumes = true,
            .sample = 80},
+          {.name = "rescue",
+           .arguments = {"train", "sine", "--steps", "90", "--device", "vulkan", "--out", "run"},
+           .trains = true,
+           .goes_on = true,
+           .sample = 60},
           {.name = "verify", .arguments = {"verify", "golden", golden, "--device", "vulkan"}, .sample = 60},
           {.name = "profile", .arguments = {"profile", "sine", "--steps", "2", "--device", "vulkan"}, .sample = 30}};
 }
@@ -128,12 +134,14 @@ class VulkanCalls : public ::testing::TestWithParam<Case> {
   }
 
   /// Every fault: "vkQueueSubmit:2:-4".
-  static std::vector<std::string> faults(const std::map<std::string, uint64_t>& counts) {
+  [[nodiscard]] static std::vector<std::string> faults(const std::map<std::string, uint64_t>& counts) {
     std::vector<std::string> all;
     for (const Row& row : rows()) {
       const auto found = counts.find(row.call);
       const uint64_t count = found == counts.end() ? 0 : found->second;
-      for (const uint64_t number : std::set<uint64_t>{std::min<uint64_t>(1, count), std::min<uint64_t>(2, count), count}) {
+      std::set<uint64_t> numbers{std::min<uint64_t>(1, count), std::min<uint64_t>(2, count), count};
+      for (uint64_t part = 1; GetParam().goes_on && part < 8; ++part) numbers.insert(count * part / 8);
+      for (const uint64_t number : numbers) {
         if (number == 0) continue;
         for (const int result : row.results) {
           all.push_back(fmt::format("{}:{}:{}", row.call, number, result));
@@ -156,7 +164,12 @@ class VulkanCalls : public ::testing::TestWithParam<Case> {
     if (ended.code == 0) {
       if (std::string other = differenceOf(scratch_ / "run", whole); !other.empty()) return other;
     }
-    return damageOf(scratch_ / "run", whole, {.reached = GetParam().resumes ? 1u : 0u});
+    if (std::string damage = damageOf(scratch_ / "run", whole, {.reached = GetParam().resumes ? 1u : 0u}); !damage.empty()) return damage;
+    if (!GetParam().goes_on || ended.code == 0 || savedStep(scratch_ / "run") == 0) return {};
+    std::vector<std::string> again = GetParam().arguments;
+    again.emplace_back("--resume");
+    if (const Ended resumed = runWell(again); resumed.code != 0) return "cannot be resumed: " + resumed.err;
+    return differenceOf(scratch_ / "run", whole);
   }
 
   ScratchDirectory scratch_;

@@ -443,5 +443,38 @@ TEST(CheckpointFolders, checkpoint_that_was_written_stays_even_below_older_ones)
   EXPECT_TRUE(std::filesystem::exists(lower));
 }
 
+// The optimizer ran for some parameters and not for others, nobody knows which.
+TEST(UncertainStates, are_not_saved_until_a_checkpoint_is_loaded) {
+  struct Scale : Module {
+    Parameter scale{*this, "scale", {4}};
+  };
+  const Kernel pick{{.name = "pick",
+                     .source = R"(@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read> at: array<f32>;
+@group(0) @binding(2) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(4) fn main(@builtin(global_invocation_id) id: vec3u) { y[id.x] = x[u32(at[id.x])]; })",
+                     .gradient = [](const BackwardCall& call) { return std::vector{call.cotangents[0], call.cotangents[0]}; }}};
+  auto trainer = compile<Scale>({.inputs = {{"at", f32(4)}},
+                                 .loss = [&](const Scale& model, const Inputs& in) { return sum(pick({model.scale, in["at"]})[0]); },
+                                 .optimizer = sgd(),
+                                 .device = "reference"});
+  const Batch good{{"at", std::vector<float>{3, 2, 1, 0}}}, bad{{"at", std::vector<float>{3, 2, 1, 9}}};
+  ASSERT_TRUE(trainer.step(good).completed());
+  ScratchPath path("uncertain.safetensors");
+  trainer.save(path);
+  const std::vector<std::byte> saved = *io::readFile(path);
+  ASSERT_FALSE(trainer.step(bad).completed());
+  EXPECT_EQ(caught([&] { trainer.save(path); }).code(), "checkpoint.uncertain");
+  EXPECT_EQ(*io::readFile(path), saved);
+  trainer.load(path);
+  EXPECT_EQ(trainer.step_count(), 1u);
+  EXPECT_EQ(io::formatSafetensors(trainer.checkpoint()), io::formatSafetensors(*io::readSealed(path)));
+  EXPECT_TRUE(trainer.step(good).completed());
+  trainer.save(path);
+  // What is wrong with a batch is noticed before anything runs.
+  EXPECT_THROW(trainer.step({{"at", std::vector<float>(3)}}), Error);
+  trainer.save(path);
+}
+
 }  // namespace
 }  // namespace lockstep
