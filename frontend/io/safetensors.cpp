@@ -103,6 +103,27 @@ class HeaderCheck : public nlohmann::json_sax<Json> {
   std::vector<std::unordered_set<std::string>> keys_;  ///< of each object or array that is open
 };
 
+/// A header that goes away without asking for memory: the destructor of a value that has members does, and ends the program when there is
+/// none.
+class Header {
+ public:
+  Header() = default;
+  ~Header() { takeApart(value); }
+  Header(const Header&) = delete;
+  Header& operator=(const Header&) = delete;
+  Json value;
+
+ private:
+  /// From the leaves up; the check has limited the depth.
+  static void takeApart(Json& parent) {
+    for (Json& child : parent) {
+      if (child.is_structured()) takeApart(child);
+      child = nullptr;
+    }
+    if (parent.is_structured()) parent.clear();
+  }
+};
+
 struct Entry {
   std::string name;
   const Format* format = nullptr;
@@ -117,11 +138,12 @@ class Reader {
 
   Result<TensorFile> read() {
     LS_TRY(const std::string_view text, headerText());
-    LS_TRY(const Json header, parseHeader(text));
+    Header header;
+    LS_CHECK(parseHeader(text, header.value));
     const std::span<const std::byte> data = bytes_.subspan(kLengthBytes + text.size());
     TensorFile file;
     std::vector<Entry> entries;
-    for (const auto& [key, value] : header.items()) {
+    for (const auto& [key, value] : header.value.items()) {
       if (key == kMetadata) {
         LS_CHECK(readMetadata(value, file));
         continue;
@@ -157,14 +179,14 @@ class Reader {
 
   /// Two passes over the text, each in a time that grows with its length: what the structure is, then its values. A callback of the parser
   /// would do both at once, but the parser looks through all members read so far whenever one ends.
-  Result<Json> parseHeader(std::string_view text) {
+  Status parseHeader(std::string_view text, Json& header) {
     HeaderCheck check;
     const bool parsed = Json::sax_parse(text, &check);
     if (!check.problem.empty()) return error("header", "the header " + check.problem);
-    Json header = parsed ? Json::parse(text, nullptr, false) : Json(Json::value_t::discarded);
+    header = parsed ? Json::parse(text, nullptr, false) : Json(Json::value_t::discarded);
     if (header.is_discarded()) return error("header", "the header is not JSON");
     if (!header.is_object()) return error("header", "the header is not a JSON object");
-    return header;
+    return Success{};
   }
 
   Status readMetadata(const Json& value, TensorFile& file) {
@@ -299,6 +321,15 @@ Status checkTensors(const TensorFile& file) {
   return Success{};
 }
 
+std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+/// "{"a":1,"b":2}" of texts that are JSON.
+std::string objectOf(const std::map<std::string, std::string>& members) {
+  std::string text = "{";
+  for (const auto& [name, value] : members) text += (text.size() > 1 ? "," : "") + quoted(name) + ":" + value;
+  return text + "}";
+}
+
 }  // namespace
 
 std::vector<std::byte> formatSafetensors(const TensorFile& file) {
@@ -307,16 +338,18 @@ std::vector<std::byte> formatSafetensors(const TensorFile& file) {
   for (const auto& item : file.tensors) order.push_back(&item);
   std::ranges::stable_sort(order, std::ranges::greater{}, [](const auto* item) { return byteSize(item->second.type); });
 
-  Json header = Json::object();
-  if (!file.metadata.empty()) header[kMetadata] = file.metadata;
+  std::map<std::string, std::string> header, metadata;
+  for (const auto& [name, value] : file.metadata) metadata.emplace(name, quoted(value));
+  if (!metadata.empty()) header.emplace(kMetadata, objectOf(metadata));
   uint64_t offset = 0;
   for (const auto* item : order) {
     const Array& array = item->second;
-    header[item->first] = {
-        {"dtype", formatName(array.type)}, {"shape", array.shape}, {"data_offsets", {offset, offset + array.data.size()}}};
-    offset += array.data.size();
+    const uint64_t end = offset + array.data.size();
+    header.emplace(item->first, fmt::format(R"({{"data_offsets":[{},{}],"dtype":"{}","shape":[{}]}})", offset, end, formatName(array.type),
+                                            fmt::join(array.shape, ",")));
+    offset = end;
   }
-  std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = objectOf(header);
   text.append((8 - text.size() % 8) % 8, ' ');
 
   const uint64_t length = text.size();
