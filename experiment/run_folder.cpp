@@ -125,7 +125,12 @@ Result<RunLock> RunFolder::lock(bool make) const {
   } else if (!fs::is_directory(path_, error)) {
     return fail("folder.missing", fmt::format("there is no run in '{}'", path_.string()), {}, "--out names its folder");
   }
-  return RunLock::take(path_);
+  LS_TRY(RunLock taken, RunLock::take(path_));
+  // What a run left that was killed while it wrote; the folder of checkpoints looks after itself.
+  for (const fs::path& folder : {path_, path_ / kExhibits}) {
+    if (fs::is_directory(folder, error)) LS_CHECK(io::removeAbandonedWrites(folder));
+  }
+  return taken;
 }
 
 Status RunFolder::begin(const RunConfig& config, const RunRecord& record) const {

@@ -52,6 +52,18 @@ TEST_F(RunFolders, are_locked_by_one_at_a_time) {
   EXPECT_TRUE(folder.lock(false).ok());
 }
 
+TEST_F(RunFolders, lose_what_a_killed_run_left_of_its_files) {
+  const RunFolder folder(scratch_ / "killed");
+  ASSERT_TRUE(io::makeDirectories(scratch_ / "killed/exhibits").ok());
+  for (const char* name : {"killed/report.html.tmp-1-2", "killed/exhibits/000001-fit.png.tmp-3-4", "killed/exhibits/000001-fit.png"}) {
+    ASSERT_TRUE(io::writeFileAtomically(scratch_ / name, std::string_view("part")).ok());
+  }
+  ASSERT_TRUE(folder.lock(false).ok());
+  EXPECT_FALSE(std::filesystem::exists(scratch_ / "killed/report.html.tmp-1-2"));
+  EXPECT_FALSE(std::filesystem::exists(scratch_ / "killed/exhibits/000001-fit.png.tmp-3-4"));
+  EXPECT_TRUE(std::filesystem::exists(scratch_ / "killed/exhibits/000001-fit.png"));
+}
+
 TEST_F(RunFolders, numbers_that_no_run_has_are_refused) {
   const RunFolder folder(scratch_ / "numbers");
   ASSERT_TRUE(folder.begin({.recipe = "drawn", .seed = 1, .steps = 5, .data = "", .device = "auto"}, {}).ok());

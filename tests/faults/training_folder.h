@@ -25,8 +25,9 @@ std::vector<std::string> completeLines(const std::filesystem::path& path);
 uint64_t savedStep(const std::filesystem::path& folder);
 
 struct Expected {
-  uint64_t reached = 0;         ///< steps whose losses and checkpoint were there before
-  bool may_end_within = false;  ///< a line, where the process was killed or the disk was full
+  uint64_t reached = 0;          ///< steps whose losses and checkpoint were there before
+  bool may_end_within = false;   ///< a line, where the process was killed or the disk was full
+  bool may_leave_parts = false;  ///< files with temporary names, where the process was killed; the next run removes them
 };
 
 /// What is damaged or lost in the folder of a run; empty when nothing is.
