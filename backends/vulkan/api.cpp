@@ -50,7 +50,9 @@ bool hasInstanceExtension(const char* name) {
 
 ExitCode exitCodeOf(VkResult result) {
   if (result == VK_ERROR_DEVICE_LOST || result == VK_TIMEOUT) return ExitCode::DeviceLost;
-  if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY || result == VK_ERROR_OUT_OF_HOST_MEMORY) return ExitCode::OutOfMemory;
+  constexpr VkResult kMemory[] = {VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_OUT_OF_DEVICE_MEMORY, VK_ERROR_MEMORY_MAP_FAILED,
+                                  VK_ERROR_TOO_MANY_OBJECTS,   VK_ERROR_FRAGMENTED_POOL,      VK_ERROR_OUT_OF_POOL_MEMORY};
+  if (std::ranges::find(kMemory, result) != std::end(kMemory)) return ExitCode::OutOfMemory;
   return ExitCode::NoDevice;
 }
 

@@ -19,15 +19,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kSample = 80;
+/// How many call stacks are tried; 0: all.
+size_t sampleSize() {
+  if (const char* text = std::getenv("LOCKSTEP_FAULT_SAMPLE"); text != nullptr) return static_cast<size_t>(std::atoi(text));
+  return std::getenv("LOCKSTEP_NIGHTLY") != nullptr ? 0 : 80;
+}
 /// Below it every single allocation is tried at night.
 constexpr uint64_t kFew = 3000;
 constexpr std::string_view kKernel =
     "@group(0) @binding(0) var<storage, read_write> x: array<f32>;\n"
     "@compute @workgroup_size(4) fn main(@builtin(global_invocation_id) id: vec3<u32>) {\n"
     "  if (id.x < arrayLength(&x)) { x[id.x] = x[id.x] * 2.0 + 1.0; }\n}\n";
-
-bool nightly() { return std::getenv("LOCKSTEP_NIGHTLY") != nullptr; }
 
 struct Case {
   const char* name;
@@ -94,16 +96,17 @@ class Allocations : public ::testing::TestWithParam<Case> {
     std::ranges::sort(stacks);
     stacks_ = stacks.size();
     if (GetParam().goes_on) return laterNumbers();
-    if (nightly() && all_ <= kFew) {
+    const size_t wanted = sampleSize();
+    if (wanted == 0 && all_ <= kFew) {
       stacks.clear();
       for (uint64_t i = 1; i <= all_; ++i) stacks.push_back(i);
     }
-    if (nightly() || stacks.size() <= kSample) return stacks;
+    if (wanted == 0 || stacks.size() <= wanted) return stacks;
     // One of each part of the run, the same ones each time.
     std::mt19937 random(1);
     std::vector<uint64_t> sample;
-    for (size_t i = 0; i < kSample; ++i) {
-      const size_t begin = i * stacks.size() / kSample, end = (i + 1) * stacks.size() / kSample;
+    for (size_t i = 0; i < wanted; ++i) {
+      const size_t begin = i * stacks.size() / wanted, end = (i + 1) * stacks.size() / wanted;
       sample.push_back(stacks[std::uniform_int_distribution(begin, end - 1)(random)]);
     }
     return sample;
@@ -113,7 +116,8 @@ class Allocations : public ::testing::TestWithParam<Case> {
   [[nodiscard]] std::vector<uint64_t> laterNumbers() const {
     std::mt19937_64 random(1);
     std::vector<uint64_t> later;
-    for (size_t i = 0; i < (nightly() ? 1000 : kSample / 4); ++i) later.push_back(std::uniform_int_distribution(first_, all_)(random));
+    const size_t wanted = sampleSize() == 0 ? 1000 : sampleSize() / 4;
+    for (size_t i = 0; i < wanted; ++i) later.push_back(std::uniform_int_distribution(first_, all_)(random));
     return later;
   }
 

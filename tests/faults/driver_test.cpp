@@ -77,7 +77,16 @@ TEST_F(Driver, that_crashes_is_nothing_to_the_reference) {
   const std::string bad = (scratch_ / "bad.json").string();
   EXPECT_EQ(runWithDrivers({"train", "sine", "--steps", "2", "--no-out", "--device", "reference"}, bad).code, 0);
   EXPECT_EQ(runWithDrivers({"run", "slow.wgsl", "--bind", "0.0=zeros:256", "--device", "reference"}, bad).code, 0);
-  EXPECT_EQ(runWithDrivers({"check", "slow.wgsl"}, bad).code, 0);
+  const std::string golden = LOCKSTEP_SOURCE_DIR "/tests/verify/data/train_mlp_sin_sgd.safetensors";
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"verify", "golden", golden, "--device", "reference"},
+                                             {"verify", "golden", golden, "--device", "evaluate"},
+                                             {"explore", "sine", "--device", "reference"},
+                                             {"check", "slow.wgsl"},
+                                             {"reflect", "slow.wgsl"},
+                                             {"compile", "slow.wgsl", "-o", "slow.spv"}}) {
+    EXPECT_EQ(runWithDrivers(arguments, bad).code, 0) << arguments.front();
+  }
 }
 
 TEST_F(Driver, whose_device_does_not_answer_ends_the_run_in_time) {

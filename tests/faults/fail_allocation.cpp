@@ -25,7 +25,7 @@ void* __libc_memalign(size_t alignment, size_t bytes);  // NOLINT(bugprone-reser
 
 namespace {
 
-constexpr size_t kMostModules = 64, kMostRanges = 256, kStackFrames = 24, kStackTable = 1u << 18;
+constexpr size_t kMostRanges = 256, kStackFrames = 24, kStackTable = 1u << 18;
 
 struct Range {
   uintptr_t begin = 0, end = 0;

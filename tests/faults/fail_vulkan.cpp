@@ -114,13 +114,8 @@ std::array<std::atomic<uint64_t>, kCalls> counts;
 /// A driver that fails may leave anything in what it should have made.
 template <class T>
 void poison(T* made) {
-  if constexpr (std::is_pointer_v<T> || std::is_same_v<T, uint64_t>) {
-    if constexpr (std::is_pointer_v<T>) {
-      *made = reinterpret_cast<T>(uintptr_t{0xbad0bad0});
-    } else {
-      *made = 0xbad0bad0;
-    }
-  }
+  constexpr uint64_t kNothing = 0xbad0bad0;
+  if constexpr (std::is_pointer_v<T> || std::is_same_v<T, uint64_t>) std::memcpy(made, &kNothing, sizeof(T));
 }
 
 template <Call C, class Function>
@@ -185,7 +180,8 @@ __attribute__((destructor)) void report() {
   if (file < 0) return;
   for (size_t i = 0; i < kCalls; ++i) {
     char line[100];
-    const int length = std::snprintf(line, sizeof line, "%s %llu\n", kNames[i].data(), static_cast<unsigned long long>(counts[i].load()));
+    const int length = std::snprintf(line, sizeof line, "%.*s %llu\n", static_cast<int>(kNames[i].size()), kNames[i].data(),
+                                     static_cast<unsigned long long>(counts[i].load()));
     (void)!::write(file, line, static_cast<size_t>(length));
   }
   ::close(file);

@@ -36,7 +36,7 @@ std::vector<std::string> environmentOf(const Launch& launch) {
     const std::string text = *entry;
     if (!wanted.contains(text.substr(0, text.find('=')))) texts.push_back(text);
   }
-  for (const auto& [name, value] : wanted) texts.push_back(name + "=" + value);
+  for (const auto& [name, value] : wanted) texts.push_back(fmt::format("{}={}", name, value));
   return texts;
 }
 
@@ -87,7 +87,9 @@ FaultyProcess::~FaultyProcess() {
   ::waitpid(pid_, nullptr, 0);
 }
 
-void FaultyProcess::signal(int number) const { ::kill(pid_, number); }
+void FaultyProcess::signal(int number) const {
+  if (pid_ > 0) ::kill(pid_, number);  // other numbers stand for many processes
+}
 
 Ended FaultyProcess::wait() {
   using Clock = std::chrono::steady_clock;

@@ -17,7 +17,7 @@ namespace {
 std::atomic<uint64_t> left = 0;  ///< allocations until one fails; 0: none does
 std::atomic<bool> failed = false;
 
-extern "C" const char __executable_start, etext;
+extern "C" const char __executable_start, etext;  // NOLINT(bugprone-reserved-identifier): what the linker calls it
 
 /// Of this program and the library, which is linked into it; those of drivers always succeed.
 bool isOurs(const void* place) { return &__executable_start <= place && place < &etext; }
@@ -49,7 +49,9 @@ Outcome withFailure(uint64_t number, Call call) {
   try {
     ended = call();
   } catch (const std::bad_alloc&) {
+    ended = false;
   } catch (const Error&) {
+    ended = false;
   }
   left = 0;
   if (!failed) return Outcome::NoneFailed;
