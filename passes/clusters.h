@@ -25,7 +25,7 @@ struct Clusters {
   std::vector<Cluster> clusters;
   std::vector<int32_t> of_node;  ///< cluster of each computing node, -1 for views, cheap nodes, leaves and storage
 
-  uint64_t visits = 0;           ///< clusters that were looked at to keep circles out: the work that grows fastest
+  uint64_t visits = 0;  ///< clusters that were looked at to keep circles out: the work that grows fastest
 
   /// How many were not merged into another one.
   [[nodiscard]] std::ptrdiff_t live() const;
