@@ -146,10 +146,10 @@ struct CompileSpec {
   /// loss of a step is the mean over its runs, its captures are those of the last one. For a loss that is a mean over the batch the step is
   /// that of the whole batch.
   int64_t accumulate = 1;
-  size_t cached_programs = 8;   ///< programs for other dynamic extents and captures that are kept
-  PrintFunction print = {};     ///< gets the lines of ls::print; absent: stderr
-  bool find_non_finite = true;  ///< when a loss is not finite, run once more to find where that began
-  bool check_indices = true;    ///< a label or index outside of its range is an error; else it adds 0
+  size_t cached_programs = 8;                         ///< programs for other dynamic extents and captures that are kept
+  PrintFunction print = {};                           ///< gets the lines of ls::print; absent: stderr
+  bool find_non_finite = true;                        ///< when a loss is not finite, run once more to find where that began
+  bool check_indices = true;                          ///< a label or index outside of its range is an error; else it adds 0
   std::function<std::unique_ptr<Model>()> make = {};  ///< for models without a default constructor
 };
 
