@@ -11,7 +11,6 @@
 #include <exception>
 #include <new>
 #include <optional>
-#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -72,17 +71,17 @@ Failure lostOutput(const std::string& why) {
               "check that what it goes to is open and has room");
 }
 
-constexpr std::string_view kNoMemory = "error: memory.host: the machine has no memory left\n";
+constexpr char kNoMemory[] = "error: memory.host: the machine has no memory left\n";
+
+std::terminate_handler other_handler = nullptr;
 
 /// Memory may also end where nothing can catch: before main, in a thread of a library, in a function that may not throw. What is on the
 /// disk is whole at any moment, so that the process may end there.
-std::terminate_handler other_handler = nullptr;
-
 [[noreturn]] void onTerminate() {
   try {
     if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
   } catch (const std::bad_alloc&) {
-    (void)!::write(STDERR_FILENO, kNoMemory.data(), kNoMemory.size());
+    (void)!::write(STDERR_FILENO, kNoMemory, sizeof(kNoMemory) - 1);
     ::_exit(static_cast<int>(ExitCode::OutOfMemory));
   } catch (...) {
     if (other_handler != nullptr) other_handler();
@@ -136,7 +135,7 @@ int guardedMain(int count, char** arguments, const GuardedBody& body) {
     return code;
   } catch (const std::exception&) {
     // There was no memory left even to say so with a place.
-    std::fputs(kNoMemory.data(), stderr);
+    std::fputs(kNoMemory, stderr);
     return static_cast<int>(ExitCode::OutOfMemory);
   }
 }

@@ -44,7 +44,7 @@ std::vector<fs::path> searchDirectories(std::string_view leaf) {
     for (const std::string& root : splitPaths(roots)) directories.push_back(fs::path(root) / "vulkan" / leaf);
   };
   const std::string home = environment("HOME");
-  const auto orElse = [](std::string value, std::string fallback) { return value.empty() ? fallback : value; };
+  const auto orElse = [](const std::string& value, const std::string& fallback) { return value.empty() ? fallback : value; };
   if (!home.empty()) addAll(orElse(environment("XDG_CONFIG_HOME"), home + "/.config"));
   addAll(orElse(environment("XDG_CONFIG_DIRS"), "/etc/xdg"));
   addAll("/etc:/usr/local/etc");

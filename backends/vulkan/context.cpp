@@ -150,10 +150,7 @@ Status Context::openDevice() {
 Context::~Context() {
   if (functions_.device == VK_NULL_HANDLE || functions_.abandoned) return;
   vk().vkDeviceWaitIdle(device());
-  try {
-    if (pipeline_cache_) savePipelineCache();
-  } catch (const std::exception&) {  // no memory for it: the next process compiles once more
-  }
+  if (pipeline_cache_) keepPipelines();
   staging_ = {};
   pipeline_cache_ = {};
   idle_fences_.clear();
@@ -217,7 +214,7 @@ Status Context::waitIdle() {
   if (timeout_ == UINT64_MAX) return check(vk().vkQueueWaitIdle(queue_), "vkQueueWaitIdle");
   // Waiting for the queue knows no limit; a fence after everything does.
   LS_TRY(Fence fence, takeFence());
-  const Status done = [&]() -> Status {
+  Status done = [&]() -> Status {
     LS_CHECK(check(vk().vkQueueSubmit(queue_, 0, nullptr, fence.get()), "vkQueueSubmit"));
     return waitFence(fence.get());
   }();
@@ -286,7 +283,7 @@ Status Context::run(const std::function<void(VkCommandBuffer)>& record) {
   submit.commandBufferCount = 1;
   submit.pCommandBuffers = &commands_;
   LS_TRY(Fence fence, takeFence());
-  const Status done = [&]() -> Status {
+  Status done = [&]() -> Status {
     LS_CHECK(check(vk().vkQueueSubmit(queue_, 1, &submit, fence.get()), "vkQueueSubmit"));
     return waitFence(fence.get());
   }();
@@ -352,6 +349,14 @@ Status Context::validationStatus() {
 void Context::countPipelineTime(std::chrono::duration<double> time) {
   unsaved_ += time;
   if (unsaved_ >= kSaveAfter) savePipelineCache();
+}
+
+void Context::keepPipelines() noexcept {
+  try {
+    savePipelineCache();
+  } catch (const std::exception&) {
+    return;  // no memory for it: the next process compiles once more
+  }
 }
 
 void Context::savePipelineCache() {

@@ -79,6 +79,7 @@ class Context {
   Failure notInTime();
   /// Writes the pipeline cache when it has grown.
   void savePipelineCache();
+  void keepPipelines() noexcept;
   [[nodiscard]] uint32_t memoryType(uint32_t allowed, Placement placement) const;
 
   std::shared_ptr<Instance> instance_;

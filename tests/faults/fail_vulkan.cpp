@@ -13,6 +13,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -115,7 +116,7 @@ std::array<std::atomic<uint64_t>, kCalls> counts;
 template <class T>
 void poison(T* made) {
   constexpr uint64_t kNothing = 0xbad0bad0;
-  if constexpr (std::is_pointer_v<T> || std::is_same_v<T, uint64_t>) std::memcpy(made, &kNothing, sizeof(T));
+  if constexpr (std::is_pointer_v<T> || std::is_same_v<T, uint64_t>) *made = std::bit_cast<T>(kNothing);
 }
 
 template <Call C, class Function>
