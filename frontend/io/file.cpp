@@ -221,7 +221,11 @@ Status removeAbandonedWrites(const std::filesystem::path& folder) {
     if (file.get() < 0 || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
     if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
   }
-  if (error) return fail("file.directory", fmt::format("directory '{}' cannot be read: {}", folder.string(), error.message()));
+  if (error) {
+    Failure failure = fail("file.directory", fmt::format("directory '{}' cannot be read: {}", folder.string(), error.message()));
+    if (error == std::errc::not_enough_memory) failure.exit_code = ExitCode::OutOfMemory;
+    return failure;
+  }
   return Success{};
 }
 

@@ -55,6 +55,8 @@ std::vector<std::string> environmentOf(const Launch& launch) {
     const struct rlimit bytes{.rlim_cur = most_file_bytes, .rlim_max = most_file_bytes};
     ::setrlimit(RLIMIT_FSIZE, &bytes);
   }
+  // What nohup or a shell ignores would be ignored there, too.
+  for (const int number : {SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGXFSZ}) ::signal(number, SIG_DFL);
   if (::chdir(folder) != 0) ::_exit(kCannotStart);
   ::execve(arguments[0], arguments, environment);
   ::_exit(kCannotStart);
