@@ -24,22 +24,24 @@ struct Layer : ls::Module {
   ls::nn::Linear l{*this, "l", kWidth, kWidth};
   ls::Tensor operator()(ls::Tensor x) const { return ls::relu(l(x)); }
 };
-struct Mlp : ls::Module {
-  explicit Mlp(int64_t size) : layers(*this, "layers", static_cast<size_t>(size)) {}
-  ls::ModuleList<Layer> layers;
-  ls::Tensor operator()(ls::Tensor x) const {
-    for (const Layer& layer : layers) x = layer(x);
-    return x;
-  }
-};
 
-struct Block : ls::Module {
-  Block(ls::Module& parent, std::string name) : Module(parent, std::move(name)) {}
+struct Attention : ls::Module {
+  Attention(ls::Module& parent, std::string name) : Module(parent, std::move(name)) {}
   ls::nn::TransformerBlock block{*this, "b", kWidth, 4};
   ls::Tensor operator()(ls::Tensor x) const { return block(x); }
 };
-struct Transformer : ls::Module {
-  explicit Transformer(int64_t size) : blocks(*this, "blocks", static_cast<size_t>(size)) {}
+
+struct Residual : ls::Module {
+  Residual(ls::Module& parent, std::string name) : Module(parent, std::move(name)) {}
+  ls::nn::Conv2d a{*this, "a", 16, 16, 3, {.padding = 1}}, b{*this, "b", 16, 16, 3, {.padding = 1}};
+  ls::nn::BatchNorm na{*this, "na", 16}, nb{*this, "nb", 16};
+  ls::Tensor operator()(ls::Tensor x) const { return ls::relu(x + nb(b(ls::relu(na(a(x)))))); }
+};
+
+/// `size` blocks, one after the other.
+template <class Block>
+struct Stack : ls::Module {
+  explicit Stack(int64_t size) : blocks(*this, "blocks", static_cast<size_t>(size)) {}
   ls::ModuleList<Block> blocks;
   ls::Tensor operator()(ls::Tensor x) const {
     for (const Block& block : blocks) x = block(x);
@@ -51,21 +53,6 @@ struct Gru : ls::Module {
   explicit Gru(int64_t) {}
   ls::nn::GRU gru{*this, "gru", kWidth, kWidth};
   ls::Tensor operator()(ls::Tensor x) const { return gru(x).h; }
-};
-
-struct Residual : ls::Module {
-  Residual(ls::Module& parent, std::string name) : Module(parent, std::move(name)) {}
-  ls::nn::Conv2d a{*this, "a", 16, 16, 3, {.padding = 1}}, b{*this, "b", 16, 16, 3, {.padding = 1}};
-  ls::nn::BatchNorm na{*this, "na", 16}, nb{*this, "nb", 16};
-  ls::Tensor operator()(ls::Tensor x) const { return ls::relu(x + nb(b(ls::relu(na(a(x)))))); }
-};
-struct ResNet : ls::Module {
-  explicit ResNet(int64_t size) : blocks(*this, "blocks", static_cast<size_t>(size)) {}
-  ls::ModuleList<Residual> blocks;
-  ls::Tensor operator()(ls::Tensor x) const {
-    for (const Residual& block : blocks) x = block(x);
-    return x;
-  }
 };
 
 template <class Model>
@@ -82,10 +69,10 @@ ls::ProgramFacts factsOf(int64_t size, ls::TensorType type) {
 void report(const std::string& name, int64_t size, bool passes) {
   const auto start = Clock::now();
   ls::ProgramFacts facts;
-  if (name == "mlp") facts = factsOf<Mlp>(size, ls::f32(kBatch, kWidth));
-  if (name == "transformer") facts = factsOf<Transformer>(size, ls::f32(kBatch, kLength, kWidth));
+  if (name == "mlp") facts = factsOf<Stack<Layer>>(size, ls::f32(kBatch, kWidth));
+  if (name == "transformer") facts = factsOf<Stack<Attention>>(size, ls::f32(kBatch, kLength, kWidth));
   if (name == "gru") facts = factsOf<Gru>(size, ls::f32(kBatch, size, kWidth));
-  if (name == "resnet") facts = factsOf<ResNet>(size, ls::f32(kBatch, 16, 8, 8));
+  if (name == "resnet") facts = factsOf<Stack<Residual>>(size, ls::f32(kBatch, 16, 8, 8));
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

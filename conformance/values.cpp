@@ -144,7 +144,7 @@ double bound(const json& value) {
 Expectation parseExpectation(const json& text, const ValueType& type, unsigned depth = 0) {
   using Kind = Expectation::Kind;
   constexpr unsigned kMostDepth = 16;
-  if (!text.is_object() || text.size() != 1) wrongValue("an expectation that is no object of one member");
+  if (!text.is_object() || text.size() != 1) wrongValue("an expectation that is not an object with one member");
   if (depth == kMostDepth) wrongValue("an expectation within 16 others");
   const auto kind = text.items().begin();
   const json& what = kind.value();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run shows beside its numbers: exhibits, the curve, the page. None of it is worth the run: what cannot be made or written is a
+// What a run shows besides its numbers: exhibits, the curve, the page. None of it may end the run: what cannot be made or written is a
 // warning on stderr.
 #pragma once
 

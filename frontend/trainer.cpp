@@ -169,14 +169,14 @@ uint64_t Trainer::Impl::enqueue(size_t count, const std::function<Batch(size_t)>
     }
   }
   if (!ticket.failure) {
-    const bool certain = !uncertain;
+    // Whatever ends it, a submission that came to nothing leaves the parameters as they were.
     const uint64_t before = ticket.session->statistics().submissions;
-    uncertain = true;
-    const auto settle = [&] { uncertain = !certain || ticket.session->statistics().submissions != before; };
+    const bool was_uncertain = std::exchange(uncertain, true);
+    const auto settle = [&] { uncertain = was_uncertain || ticket.session->statistics().submissions != before; };
     try {
       Result<Ticket> submitted = ticket.session->submit(ticket.inputs);
       if (submitted) {
-        uncertain = !certain;
+        uncertain = was_uncertain;
         ticket.ticket = *submitted;
         ticket.revision = ++revision;
         step += count;

@@ -164,8 +164,7 @@ bool ClusterState::fitsWith(const std::vector<int32_t>& sources, int32_t target)
   return bindings(members) <= config.max_bindings;
 }
 
-bool ClusterState::moveInto(const std::vector<int32_t>& sources, int32_t target) {
-  if (!fitsWith(sources, target)) return false;
+void ClusterState::moveInto(const std::vector<int32_t>& sources, int32_t target) {
   std::vector<NodeId> members;
   for (int32_t source : sources) members.insert(members.end(), cluster(source).members.begin(), cluster(source).members.end());
   const std::vector<NodeId> moved = members;
@@ -180,7 +179,6 @@ bool ClusterState::moveInto(const std::vector<int32_t>& sources, int32_t target)
     cluster(source).members.clear();
     cluster(source).dead = true;
   }
-  return true;
 }
 
 void ClusterState::findAliasSources() {

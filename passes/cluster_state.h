@@ -55,9 +55,8 @@ class ClusterState {
 
   int32_t newCluster(ClusterKind kind, graph::NodeId id, int64_t elements, int64_t columns = 1);
   void addTo(int32_t c, graph::NodeId id);
-  /// Moves the members of `sources` in front of those of `target`; the sources are dead afterwards. False when there would be too many
-  /// bindings.
-  bool moveInto(const std::vector<int32_t>& sources, int32_t target);
+  /// Moves the members of `sources` in front of those of `target`, which they fit with; the sources are dead afterwards.
+  void moveInto(const std::vector<int32_t>& sources, int32_t target);
 
  private:
   void collect(graph::ValueId value, const graph::IndexMap& map, bool exact, std::vector<Read>& reads) const;

@@ -75,7 +75,9 @@ bool mergeTogether(ClusterState& state, int32_t target) {
   }
   std::vector<int32_t> sources(all.begin(), all.end());
   std::erase(sources, target);
-  return sources.size() > 1 && state.fitsWith(sources, target) && !state.links.hasDetour(all) && state.moveInto(sources, target);
+  if (sources.size() < 2 || !state.fitsWith(sources, target) || state.links.hasDetour(all)) return false;
+  state.moveInto(sources, target);
+  return true;
 }
 
 /// Targets that had too many bindings with the source are noted in `crowded`.
@@ -88,11 +90,12 @@ bool mergeMap(ClusterState& state, int32_t source, std::set<int32_t>& crowded) {
     const bool detour = std::ranges::any_of(
         state.links.sources(target), [&](const auto& needed) { return needed.first != source && state.links.needs(needed.first, source); });
     if (detour) continue;
-    const std::vector<NodeId> moved = state.cluster(source).members;
-    if (!state.moveInto({source}, target)) {
+    if (!state.fitsWith({source}, target)) {
       crowded.insert(target);
       continue;
     }
+    const std::vector<NodeId> moved = state.cluster(source).members;
+    state.moveInto({source}, target);
     if (row_values) {
       for (NodeId id : moved) state.row_aligned[id.index()] = 1;
     }
@@ -194,7 +197,9 @@ void absorbPrologues(ClusterState& state) {
     int32_t reader = onlyReader(state, cluster);
     if (reader < 0 || state.links.readsStored(reader, static_cast<int32_t>(c))) continue;
     ClusterKind kind = state.cluster(reader).kind;
-    if (kind == ClusterKind::Contract || kind == ClusterKind::Columns) state.moveInto({static_cast<int32_t>(c)}, reader);
+    if (kind != ClusterKind::Contract && kind != ClusterKind::Columns) continue;
+    const std::vector<int32_t> source{static_cast<int32_t>(c)};
+    if (state.fitsWith(source, reader)) state.moveInto(source, reader);
   }
 }
 

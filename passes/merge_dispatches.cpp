@@ -255,10 +255,13 @@ struct Bin {
   Command command;          // the first one
   std::vector<Part> parts;  // none: it stays
   SharedVariables shared;   // of the parts
+  std::vector<size_t> key;  // what the merged kernel depends on: kernels, workgroups, and which variables are shared
   uint64_t rounds = 0;      // of the parts
 
   void add(Part part) {
-    (void)shared.add(part);
+    const std::vector<size_t> places = shared.add(part);
+    key.insert(key.end(), {part.dispatch.kernel.index(), part.dispatch.groups[0]});
+    key.insert(key.end(), places.begin(), places.end());
     rounds += part.kernel->rounds;
     parts.push_back(std::move(part));
   }
@@ -304,7 +307,7 @@ class Rewriter {
 
  private:
   void add(const Command& command) {
-    Bin bin{.command = command, .parts = {}, .shared = {}};
+    Bin bin{.command = command, .parts = {}, .shared = {}, .key = {}};
     if (const auto* dispatch = std::get_if<Dispatch>(&command.action); dispatch != nullptr && isSmall(*dispatch, profile_)) {
       Part part{&factsOf(dispatch->kernel), *dispatch, command.label};
       if (part.kernel->is_callable) {
@@ -329,19 +332,13 @@ class Rewriter {
   }
 
   Command merged(const Bin& bin) {
-    // What the merged kernel depends on: kernels, workgroups, and which variables are shared.
-    std::vector<size_t> key;
-    SharedVariables shared;
     uint32_t groups = 0;
     std::string label;
     for (const Part& part : bin.parts) {
-      key.insert(key.end(), {part.dispatch.kernel.index(), part.dispatch.groups[0]});
-      const std::vector<size_t> places = shared.add(part);
-      key.insert(key.end(), places.begin(), places.end());
       groups += part.dispatch.groups[0];
       label += (label.empty() ? "" : ", ") + part.label;
     }
-    auto [found, inserted] = merged_.try_emplace(std::move(key), KernelId{});
+    auto [found, inserted] = merged_.try_emplace(bin.key, KernelId{});
     if (inserted) {
       Merger merger;
       for (const Part& part : bin.parts) merger.add(part);
@@ -349,7 +346,7 @@ class Rewriter {
       const std::string name = module.name;
       found->second = kernels_.add(name, std::move(module));
     }
-    Dispatch dispatch{.kernel = found->second, .groups = {groups, 1, 1}, .bindings = shared.ranges()};
+    Dispatch dispatch{.kernel = found->second, .groups = {groups, 1, 1}, .bindings = bin.shared.ranges()};
     return {std::move(dispatch), bin.command.level, std::move(label)};
   }
 

@@ -13,8 +13,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <span>
 #include <string>
 
+#include "ir/support/descriptor.h"
 #include "tools/vulkan_probe.h"
 
 namespace lockstep::tools {
@@ -29,16 +31,8 @@ struct ChildEnd {
   Bytes answer = {};
 };
 
-void writeAll(int file, const Bytes& bytes) {
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t count = ::write(file, bytes.data() + done, bytes.size() - done);
-    if (count < 0 && errno != EINTR) return;
-    if (count > 0) done += static_cast<size_t>(count);
-  }
-}
-
 /// Reads until the other end is closed; false when that takes longer than it may.
-bool readAll(int file, int timeout_seconds, Bytes& bytes) {
+bool readToEnd(int file, int timeout_seconds, Bytes& bytes) {
   while (true) {
     pollfd waiting{.fd = file, .events = POLLIN, .revents = 0};
     const int ready = ::poll(&waiting, 1, timeout_seconds * 1000);
@@ -70,13 +64,14 @@ ChildEnd inChild(int timeout_seconds, const std::function<Bytes()>& work) {
       ::dup2(null, STDOUT_FILENO);
       ::dup2(null, STDERR_FILENO);
     }
-    writeAll(ends[1], work());
+    const Bytes answer = work();
+    (void)writeAll(ends[1], std::as_bytes(std::span(answer)));
     // No destructors: the driver may still have threads.
     ::_exit(0);
   }
   ::close(ends[1]);
   ChildEnd end;
-  const bool in_time = readAll(ends[0], timeout_seconds, end.answer);
+  const bool in_time = readToEnd(ends[0], timeout_seconds, end.answer);
   ::close(ends[0]);
   if (!in_time) ::kill(child, SIGKILL);
   int status = 0;

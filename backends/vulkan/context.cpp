@@ -29,7 +29,7 @@ constexpr uint64_t kSecond = 1'000'000'000;
 /// A cache can have megabytes, and a program of one kernel takes milliseconds to make.
 constexpr std::chrono::duration<double> kSaveAfter{0.5};
 
-/// In nanoseconds; without the variable there is no limit, because a step of a large model may take long.
+/// In nanoseconds. Unlimited unless the variable is set: a step of a large model may take minutes.
 Result<uint64_t> deviceTimeout() {
   const char* text = std::getenv("LOCKSTEP_DEVICE_TIMEOUT");
   if (text == nullptr || *text == '\0') return UINT64_MAX;

@@ -10,8 +10,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <string>
-#include <utility>
+
+#include "ir/support/descriptor.h"
 
 namespace lockstep::vulkan {
 
@@ -31,51 +33,12 @@ std::filesystem::path cacheDirectory() {
   return {};
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() { (void)close(); }
-  [[nodiscard]] int get() const { return fd_; }
-  /// False when the system reports a late write error.
-  [[nodiscard]] bool close() {
-    const int fd = std::exchange(fd_, -1);
-    return fd < 0 || ::close(fd) == 0;
-  }
-
- private:
-  int fd_;
-};
-
 /// Another user's file, one that others may write, or a second name of a file that was made for something else is not to reach the driver.
 bool isOurs(const struct stat& status) {
   return S_ISREG(status.st_mode) && status.st_uid == ::geteuid() && status.st_nlink == 1 && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-bool readAll(int file, void* target, size_t size) {
-  auto* at = static_cast<char*>(target);
-  while (size > 0) {
-    const ssize_t count = ::read(file, at, size);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    at += count;
-    size -= static_cast<size_t>(count);
-  }
-  return true;
-}
-
-bool writeAll(int file, const void* source, size_t size) {
-  const auto* at = static_cast<const char*>(source);
-  while (size > 0) {
-    const ssize_t count = ::write(file, at, size);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    at += count;
-    size -= static_cast<size_t>(count);
-  }
-  return true;
-}
+std::span<std::byte> bytesOf(Header& header) { return std::as_writable_bytes(std::span(&header, 1)); }
 
 /// What others need not see: names of devices, and the kernels in a cache. Whether it worked shows when the file is made.
 void makePrivateDirectories(const std::filesystem::path& folder) {
@@ -107,10 +70,10 @@ std::vector<std::byte> readPipelineCache(const std::filesystem::path& file) {
   if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0 || !isOurs(status)) return {};
   const auto size = static_cast<uint64_t>(status.st_size);
   Header header, expected;
-  if (size < sizeof header || size - sizeof header > kMostCacheBytes || !readAll(opened.get(), &header, sizeof header)) return {};
+  if (size < sizeof header || size - sizeof header > kMostCacheBytes || !readAll(opened.get(), bytesOf(header))) return {};
   if (std::memcmp(header.magic, expected.magic, sizeof header.magic) != 0 || header.size != size - sizeof header) return {};
   std::vector<std::byte> data(header.size);
-  if (!readAll(opened.get(), data.data(), data.size())) return {};
+  if (!readAll(opened.get(), data)) return {};
   return hashBytes(data) == header.hash ? data : std::vector<std::byte>{};
 }
 
@@ -124,7 +87,7 @@ bool writePipelineCache(const std::filesystem::path& file, std::span<const std::
   Header header;
   header.size = data.size();
   header.hash = hashBytes(data);
-  const bool written = writeAll(opened.get(), &header, sizeof header) && writeAll(opened.get(), data.data(), data.size());
+  const bool written = writeAll(opened.get(), bytesOf(header)) && writeAll(opened.get(), data);
   if (opened.close() && written && std::rename(own.c_str(), file.c_str()) == 0) return true;
   ::unlink(own.c_str());
   return false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pipeline cache on disk: one file for each device and driver, with a checksum, replaced atomically. A cache that cannot be read or
-// written is no error: pipelines are compiled again. The driver gets the bytes of the file, and the checksum finds damage, not intent: so
-// a file counts only if it is the user's own, and whoever can write the user's files is trusted.
+// The pipeline cache on disk: one file per device and driver, with a checksum, replaced atomically. If it cannot be read or written,
+// pipelines are compiled again. The driver parses the bytes, and a checksum detects damage, not malice: so the file is used only if it
+// belongs to the user, and whoever can write the user's files is trusted.
 #pragma once
 
 #include <volk.h>
@@ -19,7 +19,7 @@ std::filesystem::path pipelineCacheFile(const VkPhysicalDeviceProperties& proper
 /// A larger cache is neither read nor written.
 constexpr uint64_t kMostCacheBytes = uint64_t{256} << 20;
 
-/// The driver's data; empty when the file is missing, damaged or of another format, and when it is no regular file (a link is none) that
+/// The driver's data. Empty when the file is missing, damaged or in another format, and unless it is a regular file (not a link) that
 /// belongs to this user and that nobody else may write.
 std::vector<std::byte> readPipelineCache(const std::filesystem::path& file);
 /// True when the file was written. Folders that are missing are made, for this user alone; whatever had the name is replaced.

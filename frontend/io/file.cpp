@@ -13,30 +13,12 @@
 #include <system_error>
 #include <utility>
 
+#include "ir/support/descriptor.h"
+
 namespace lockstep::io {
 namespace {
 
 std::string reason(int error) { return std::generic_category().message(error); }
-
-/// A file descriptor that closes itself.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  [[nodiscard]] int get() const { return fd_; }
-  /// Closes now; false when the system reports a late write error.
-  bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
-
- private:
-  int fd_;
-};
 
 Failure readFailure(const std::filesystem::path& path, std::string why) {
   return fail("file.read", fmt::format("'{}' cannot be read: {}", path.string(), why), {}, "check the path and its permissions");
@@ -48,7 +30,7 @@ Failure writeFailure(const std::filesystem::path& path, std::string why) {
 }
 
 template <class Container>
-Result<Container> readAll(const std::filesystem::path& path) {
+Result<Container> readWhole(const std::filesystem::path& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) return readFailure(path, reason(errno));
   struct stat status{};
@@ -75,8 +57,8 @@ Result<Container> readAll(const std::filesystem::path& path) {
 
 }  // namespace
 
-Result<std::vector<std::byte>> readFile(const std::filesystem::path& path) { return readAll<std::vector<std::byte>>(path); }
-Result<std::string> readTextFile(const std::filesystem::path& path) { return readAll<std::string>(path); }
+Result<std::vector<std::byte>> readFile(const std::filesystem::path& path) { return readWhole<std::vector<std::byte>>(path); }
+Result<std::string> readTextFile(const std::filesystem::path& path) { return readWhole<std::string>(path); }
 
 namespace {
 
@@ -126,17 +108,6 @@ Status syncFolder(const std::filesystem::path& path) {
   // Some file systems cannot sync folders; they say EINVAL.
   if (opened.get() < 0 || (::fsync(opened.get()) != 0 && errno != EINVAL)) return writeFailure(path, reason(errno));
   return Success{};
-}
-
-/// False when it fails, with errno.
-bool writeAll(int file, std::span<const std::byte> data) {
-  size_t written = 0;
-  while (written < data.size()) {
-    const ssize_t count = ::write(file, data.data() + written, data.size() - written);
-    if (count < 0 && errno != EINTR) return false;
-    if (count > 0) written += static_cast<size_t>(count);
-  }
-  return true;
 }
 
 /// Into a device or a pipe: a new file in its place would be the end of it.

@@ -152,15 +152,8 @@ TEST_F(Hardening, links_in_a_circle_are_no_bug_of_ours) {
   }
 }
 
-// A sanitizer's frames are many times as large.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr const char* kSmallStack = "";
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-constexpr const char* kSmallStack = "";
-#else
-constexpr const char* kSmallStack = "ulimit -s 4096 &&";
-#endif
+#ifdef LOCKSTEP_SANITIZED
+constexpr const char* kSmallStack = "";  // a sanitizer's frames are many times as large
 #else
 constexpr const char* kSmallStack = "ulimit -s 4096 &&";
 #endif

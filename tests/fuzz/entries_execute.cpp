@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs and programs that were read go through the passes, and then they run. Only small ones: what a large one costs is no promise.
+// Graphs and programs that were read go through the passes, and then they run. Only small ones: no promise says how long a large one takes.
 #include <algorithm>
 
 #include "backends/reference/reference.h"

@@ -110,7 +110,7 @@ TEST(ProgramText, print_brokenIds_neverCrashes) {
   EXPECT_FALSE(validateStructure(program).ok());
 }
 
-// A part of a text is no smaller program.
+// A truncated text is not a smaller program.
 TEST_P(ProgramFile, parse_truncatedText_isAnError) {
   const std::string text = readData(GetParam());
   for (size_t length = 0; length + 1 < text.size(); ++length) {
