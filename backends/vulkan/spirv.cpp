@@ -86,6 +86,7 @@ std::vector<uint32_t> Emitter::run() {
   }
   declareGlobals();
   declareInputs();
+  findSteps();
   zeroPrivateMemory();
   zeroWorkgroupMemory();
   frames_.push_back({.is_entry = true, .result = {}, .returned = {}});

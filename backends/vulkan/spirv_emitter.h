@@ -126,6 +126,11 @@ class Emitter {
   /// The counter of a loop that needs one.
   std::optional<Place> startCountdown(const kernel::Instruction& loop);
   void countDown(const Place& rounds, spv::Block& merge);
+  /// Finds the sums and differences that move a counter by what drivers must not know.
+  void findSteps();
+  [[nodiscard]] bool isOrdinaryStep(kernel::Op op, kernel::ValueId by) const;
+  /// 0, in every lane.
+  spv::Id hiddenZero(uint32_t width);
 
   // spirv_subgroups.cpp
   spv::Id emitSubgroup(const kernel::Instruction& in);
@@ -226,6 +231,7 @@ class Emitter {
   std::map<uint32_t, Place> spilled_constants_;
   std::vector<Breakable> breakables_;
   std::vector<Frame> frames_;
+  std::set<kernel::ValueId> strange_steps_;
   std::optional<Place> rounds_;  ///< how many rounds are left to the loops that are not sure to end
 };
 

@@ -2,12 +2,80 @@
 // Loops that may not end. Drivers assume that every loop does and may delete checks after one that does not, and a kernel that never
 // ends takes the device down, so all loops that are not known to end share a countdown: nested ones together end as soon as one would. It
 // costs little but keeps drivers from unrolling.
+//
+// Drivers also count the rounds of a loop while they compile it: they divide what is left to the bound by the step of the counter. Mesa
+// 22.3 dies of -2147483648 / -1, and NVIDIA 580 lost the device in loops whose steps cross the wrap. So drivers see constant steps only
+// where these are ordinary; to all others something is added that is 0 and that no driver knows to be 0.
+#include <algorithm>
+#include <cstdlib>
+
 #include "backends/vulkan/spirv_emitter.h"
 #include "ir/kernel/loop_ends.h"
 
 namespace lockstep::vulkan {
 
 using kernel::Instruction;
+using kernel::Op;
+
+namespace {
+
+/// Larger ones reach the wrap within few rounds.
+constexpr int64_t kLargestStep = int64_t{1} << 24;
+
+const Instruction* definition(const kernel::Module& module, kernel::ValueId value) {
+  return module[value].kind == kernel::ValueKind::Instruction ? &module.instructions[module[value].index] : nullptr;
+}
+
+/// The variable or parameter that a pointer goes into.
+kernel::ValueId rootOf(const kernel::Module& module, kernel::ValueId pointer) {
+  const Instruction* access = definition(module, pointer);
+  return access != nullptr && access->op == Op::Access ? rootOf(module, access->operands[0]) : pointer;
+}
+
+/// Whether a driver may know what the variable holds: nobody else can write it.
+bool isLocal(const kernel::Module& module, kernel::ValueId root) {
+  if (module[root].kind != kernel::ValueKind::Variable) return true;
+  return module.globals[module[root].index].space == kernel::AddressSpace::Private;
+}
+
+}  // namespace
+
+void Emitter::findSteps() {
+  // Which values a driver may evaluate: callees and operands stand before their uses. A local variable may hold any of them.
+  std::vector<bool> fixed(module_.instructions.size(), true);
+  const auto isFixed = [&](kernel::ValueId id) { return module_[id].kind != kernel::ValueKind::Instruction || fixed[module_[id].index]; };
+  for (size_t i = 0; i < fixed.size(); ++i) {
+    const Instruction& in = module_.instructions[i];
+    fixed[i] = in.op == Op::Load ? isLocal(module_, rootOf(module_, in.operands[0])) : std::ranges::all_of(in.operands, isFixed);
+  }
+  for (const Instruction& store : module_.instructions) {
+    if (store.op != Op::Store) continue;
+    const kernel::ValueId counter = rootOf(module_, store.operands[0]);
+    const Instruction* sum = definition(module_, store.operands[1]);
+    if (sum == nullptr || (sum->op != Op::Add && sum->op != Op::Sub) || !isLocal(module_, counter)) continue;
+    for (size_t side : {0, 1}) {
+      const Instruction* load = definition(module_, sum->operands[side]);
+      if (load == nullptr || load->op != Op::Load || rootOf(module_, load->operands[0]) != counter) continue;
+      const kernel::ValueId by = sum->operands[1 - side];
+      if (isFixed(by) && !isOrdinaryStep(sum->op, by)) strange_steps_.insert(store.operands[1]);
+    }
+  }
+}
+
+bool Emitter::isOrdinaryStep(Op op, kernel::ValueId by) const {
+  const std::optional<uint32_t> known = literal(by);
+  if (!known) return false;
+  const int64_t constant = static_cast<int32_t>(*known), step = op == Op::Sub ? -constant : constant;
+  return step != -1 && std::abs(step) <= kLargestStep;
+}
+
+spv::Id Emitter::hiddenZero(uint32_t width) {
+  const spv::Id type = scalarType(kernel::Scalar::U32);
+  const spv::Id group = builder_.createCompositeExtract(input(kernel::Builtin::WorkgroupId), type, 0);
+  const spv::Id groups = builder_.createCompositeExtract(input(kernel::Builtin::NumWorkgroups), type, 0);
+  const spv::Id inside = builder_.createBinOp(spv::OpULessThan, builder_.makeBoolType(), group, groups);
+  return splat(builder_.createTriOp(spv::OpSelect, type, inside, u32(0), u32(1)), kernel::Scalar::U32, width);
+}
 
 std::optional<Place> Emitter::startCountdown(const Instruction& loop) {
   if (kernel::surelyEnds(module_, loop)) return std::nullopt;

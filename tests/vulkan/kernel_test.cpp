@@ -115,6 +115,56 @@ TEST_F(Kernel, loops_and_switches) {
   for (size_t i = 0; i < inputs.size(); ++i) EXPECT_EQ(result[i], expected(inputs[i])) << inputs[i];
 }
 
+// From -1 down to a bound that no i32 is above: Mesa 22.3 divided MIN by -1 when it counted the rounds, and died.
+TEST_F(Kernel, loops_whose_rounds_drivers_miscount) {
+  const std::string body = R"(
+    %sum: ptr<function, u32> = var
+    %k: ptr<function, i32> = var -1i
+    loop {
+      %k0: i32 = load %k
+      %end: bool = lt 2147483647i, %k0
+      if %end {
+        break
+      }
+      %s0: u32 = load %sum
+      %s1: u32 = add %s0, 3u
+      store %sum, %s1
+      %enough: bool = ge %s1, %a
+      if %enough {
+        break
+      }
+    } continuing {
+      %k1: i32 = load %k
+      %k2: i32 = sub %k1, 1i
+      store %k, %k2
+    }
+    %r: u32 = load %sum
+)";
+  EXPECT_EQ(mapWords("u32", "u32", body, {0, 3, 4, 100}), (Words{3, 3, 6, 102}));
+}
+
+// Constants that a driver may fold before it looks at what guards them.
+TEST_F(Kernel, quotients_that_have_no_value) {
+  const std::string body = R"(
+    %y: ptr<function, i32> = var -1i
+    %x: ptr<function, i32> = var -2147483648i
+    %x0: i32 = load %x
+    %y0: i32 = load %y
+    %q: i32 = div %x0, %y0
+    %m: i32 = rem %x0, %y0
+    %zero: i32 = sub %y0, %y0
+    %q0: i32 = div %a, %zero
+    %m0: i32 = rem %a, %zero
+    %q1: i32 = div %a, %y0
+    %s0: i32 = add %q, %m
+    %s1: i32 = add %s0, %q0
+    %s2: i32 = add %s1, %m0
+    %r: i32 = add %s2, %q1
+)";
+  // MIN + 0 + a + 0 - a
+  EXPECT_EQ(mapWords("i32", "i32", body, {0, 7, 0x80000000u, 0xFFFFFFFFu}), Words(4, 0x80000000u));
+}
+
 TEST_F(Kernel, calls_are_inlined_with_early_returns_and_pointers) {
   const std::string text = R"(lockstep.kernel 1
 var @x: array<i32> {access = read_write, binding = 0, group = 0, space = storage}

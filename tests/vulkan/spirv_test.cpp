@@ -248,5 +248,24 @@ TEST(Loops, that_may_not_end_have_a_countdown) {
   EXPECT_TRUE(countsDown(loopOver("0u", "    %n: u32 = add %k0, 1u\n    %stop: bool = ge %k0, %n\n", up)));
 }
 
+// Drivers divide by a constant step while they compile, and some die of it.
+TEST(Loops, strange_steps_are_hidden) {
+  const auto hides = [](const std::string& text) { return count(text, "%num_workgroups = OpVariable") == 1; };
+  const std::string ge = "    %stop: bool = ge %k0, %i\n";
+  for (const char* step : {"sub %k1, 1u", "add %k1, 4294967295u", "sub %k1, 1073741824u", "add 2147483648u, %k1", "add %k1, %i"}) {
+    EXPECT_TRUE(hides(loopOver("0u", ge, fmt::format("    %next: u32 = {}\n", step)))) << step;
+  }
+  for (const char* step : {"add %k1, 1u", "sub %k1, 2u", "add %k1, 16777216u", "shr %k1, 1u"}) {
+    EXPECT_FALSE(hides(loopOver("0u", ge, fmt::format("    %next: u32 = {}\n", step)))) << step;
+  }
+  // What another variable holds may be known, what a buffer holds is not.
+  EXPECT_TRUE(hides(loopOver("0u", ge, "    %next: u32 = add %k1, %by\n", "    %v: ptr<function, u32> = var\n    %by: u32 = load %v\n")));
+  EXPECT_FALSE(hides(loopOver("0u", ge, "    %next: u32 = add %k1, %by\n",
+                              "    %p: ptr<storage, f32> = access @in, %k0\n    %x: f32 = load %p\n    %by: u32 = bitcast %x\n")));
+  // Not a counter, and not in a loop.
+  EXPECT_FALSE(hides(loopOver("0u", ge, "    %less: u32 = sub %k1, 1u\n    %next: u32 = add %k1, 1u\n")));
+  EXPECT_FALSE(hides(emitText("  %k: ptr<function, u32> = var\n  %k0: u32 = load %k\n  %less: u32 = sub %k0, 1u\n  store %k, %less\n")));
+}
+
 }  // namespace
 }  // namespace lockstep::vulkan
