@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random kernels of one invocation on a Vulkan device: none fails, and nothing is written that may only be read. LOCKSTEP_PROVER_SEED is
-// the first seed, LOCKSTEP_PROVER_KERNELS their number; with LOCKSTEP_PROVER_TRACE each seed is written before it runs, which a driver that
-// crashes leaves behind.
+// the first seed, LOCKSTEP_PROVER_KERNELS their number, LOCKSTEP_PROVER_LONGEST makes shorter ones; with LOCKSTEP_PROVER_TRACE each seed is
+// written before it runs, which a driver that crashes leaves behind.
 #include <cstdio>
 #include <cstdlib>
 #include <random>
@@ -23,6 +23,12 @@ size_t kernels() {
   return std::getenv("LOCKSTEP_NIGHTLY") == nullptr ? 150 : 10'000;
 }
 
+/// Of the numbers that a kernel is made from, beyond 20: short kernels compile several times as fast.
+size_t longest() {
+  const char* wish = std::getenv("LOCKSTEP_PROVER_LONGEST");
+  return wish == nullptr ? 300 : std::max<size_t>(1, std::strtoull(wish, nullptr, 10));
+}
+
 /// Null where there is no Vulkan device.
 std::unique_ptr<Backend> vulkan() {
   const auto chosen = chooseDevice("vulkan");
@@ -39,7 +45,7 @@ TEST(Prover, kernels_run_on_devices_and_write_where_they_may) {
   size_t ran = 0, answered = 0, agreed = 0;
   for (uint64_t seed = first == nullptr ? 1 : std::strtoull(first, nullptr, 10); ran < kernels(); ++seed) {
     std::mt19937_64 random(seed);
-    std::vector<uint32_t> choices(20 + random() % 300);
+    std::vector<uint32_t> choices(20 + random() % longest());
     for (uint32_t& choice : choices) choice = static_cast<uint32_t>(random());
     const kernel::Module module = makeKernel(choices);
     // Invocations of one workgroup race for the same elements.
