@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "backends/backend.h"
-#include "frontend/session.h"
+#include "frontend/train/session.h"
 #include "ir/graph/op_def.h"
 
 namespace {

@@ -14,7 +14,7 @@ set(pending
     frontend/io/png.h
     frontend/io/safetensors.h
     frontend/lockstep.h
-    frontend/losses.h)
+    frontend/ops/losses.h)
 set(public_headers "")
 while(pending)
   list(POP_FRONT pending header)

@@ -9,7 +9,7 @@
 #include "examples/recipes.h"
 #include "frontend/data/random.h"
 #include "frontend/io/plot.h"
-#include "frontend/ops.h"
+#include "frontend/ops/ops.h"
 
 namespace lockstep::examples {
 namespace {

@@ -8,7 +8,7 @@
 #include "examples/models/samples.h"
 #include "examples/recipes.h"
 #include "frontend/data/loader.h"
-#include "frontend/ops.h"
+#include "frontend/ops/ops.h"
 
 namespace lockstep::examples {
 namespace {

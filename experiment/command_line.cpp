@@ -15,7 +15,7 @@
 #include "console/options.h"
 #include "console/terminal.h"
 #include "experiment/training_run.h"
-#include "frontend/compiled.h"
+#include "frontend/train/compiled.h"
 #include "ir/support/nearest.h"
 
 namespace lockstep {

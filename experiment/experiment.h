@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "frontend/io/png.h"
-#include "frontend/trainer.h"
+#include "frontend/train/trainer.h"
 
 namespace lockstep {
 

@@ -13,7 +13,7 @@
 #include "experiment/experiment.h"
 #include "experiment/run_lock.h"
 #include "experiment/run_record.h"
-#include "frontend/checkpoint_folder.h"
+#include "frontend/train/checkpoint_folder.h"
 #include "ir/support/result.h"
 
 namespace lockstep::experiment {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "frontend/io/jsonl.h"
-#include "frontend/trainer.h"
+#include "frontend/train/trainer.h"
 
 namespace lockstep::experiment {
 

@@ -13,8 +13,8 @@
 #include "ir/graph/graph.h"
 #include "ir/kernel/module.h"
 #include "ir/program/program.h"
-#include "passes/optimizer_config.h"
-#include "passes/work.h"
+#include "passes/graph/optimizer_config.h"
+#include "passes/plan/command_work.h"
 
 namespace lockstep::passes {
 

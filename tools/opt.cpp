@@ -10,7 +10,7 @@
 #include "ir/support/text.h"
 #include "passes/kernel/kernel_pipeline.h"
 #include "passes/pipeline.h"
-#include "tools/kernel_file.h"
+#include "tools/kernel/kernel_file.h"
 #include "tools/verb.h"
 
 namespace lockstep::tools {

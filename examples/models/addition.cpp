@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "frontend/init.h"
-#include "frontend/ops.h"
+#include "frontend/nn/init.h"
+#include "frontend/ops/ops.h"
 
 namespace lockstep::examples {
 

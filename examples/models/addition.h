@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "examples/models/transformer.h"
-#include "frontend/trainer.h"
+#include "frontend/train/trainer.h"
 
 namespace lockstep::examples {
 

@@ -2,8 +2,8 @@
 // A classifier of 28 x 28 pictures: two 3 x 3 convolutions with max pooling, two linear layers.
 #pragma once
 
-#include "frontend/nn.h"
-#include "frontend/nn_conv.h"
+#include "frontend/nn/conv.h"
+#include "frontend/nn/nn.h"
 
 namespace lockstep::examples {
 

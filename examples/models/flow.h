@@ -2,8 +2,8 @@
 // Flow matching (Lipman et al., 2023): a convolutional network learns the velocity from noise to pictures.
 #pragma once
 
-#include "frontend/nn.h"
-#include "frontend/nn_conv.h"
+#include "frontend/nn/conv.h"
+#include "frontend/nn/nn.h"
 
 namespace lockstep::examples {
 

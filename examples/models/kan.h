@@ -2,7 +2,7 @@
 // A Kolmogorov-Arnold network: every edge has a function of its own, a cubic B-spline, beside a residual silu.
 #pragma once
 
-#include "frontend/nn.h"
+#include "frontend/nn/nn.h"
 
 namespace lockstep::examples {
 

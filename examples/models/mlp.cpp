@@ -5,7 +5,7 @@
 #include <numbers>
 #include <string>
 
-#include "frontend/ops.h"
+#include "frontend/ops/ops.h"
 
 namespace lockstep::examples {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "frontend/nn.h"
+#include "frontend/nn/nn.h"
 
 namespace lockstep::examples {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <numbers>
 
-#include "frontend/ops.h"
+#include "frontend/ops/ops.h"
 
 namespace lockstep::examples {
 

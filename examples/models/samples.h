@@ -16,7 +16,7 @@
 #include "examples/models/policy.h"
 #include "examples/models/transformer.h"
 #include "examples/models/vae.h"
-#include "frontend/trainer.h"
+#include "frontend/train/trainer.h"
 
 namespace lockstep::examples {
 

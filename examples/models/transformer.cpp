@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "frontend/ops.h"
+#include "frontend/ops/ops.h"
 
 namespace lockstep::examples {
 

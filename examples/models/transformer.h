@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "frontend/nn.h"
+#include "frontend/nn/nn.h"
 
 namespace lockstep::examples {
 

@@ -2,7 +2,7 @@
 // A variational autoencoder of flat pictures (Kingma and Welling, 2014).
 #pragma once
 
-#include "frontend/nn.h"
+#include "frontend/nn/nn.h"
 
 namespace lockstep::examples {
 

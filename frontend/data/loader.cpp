@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "frontend/data/random.h"
-#include "frontend/reject.h"
+#include "frontend/trace/throw_error.h"
 
 namespace lockstep {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/host.h"
+#include "frontend/trace/host_values.h"
 #include "ir/support/variant.h"
 
 namespace lockstep {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
 
-#include "frontend/wgsl/analyses.h"
-#include "frontend/wgsl/checked_text.h"
-#include "frontend/wgsl/lints.h"
-#include "frontend/wgsl/lower.h"
+#include "frontend/wgsl/analyse/analyses.h"
+#include "frontend/wgsl/check/checked_text.h"
+#include "frontend/wgsl/lint/lints.h"
+#include "frontend/wgsl/lower/lower.h"
 #include "frontend/wgsl/wgsl.h"
 
 namespace lockstep::wgsl {

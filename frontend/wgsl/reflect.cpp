@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "frontend/wgsl/checked_text.h"
+#include "frontend/wgsl/check/checked_text.h"
 
 namespace lockstep::wgsl {
 namespace {

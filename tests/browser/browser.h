@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/io/scratch.h"
+#include "tests/frontend/io/scratch.h"
 
 namespace lockstep::testing {
 

@@ -8,7 +8,7 @@
 
 #include "experiment/report.h"
 #include "tests/browser/browser.h"
-#include "tests/cli/process.h"
+#include "tests/tools/cli/process.h"
 
 namespace lockstep {
 namespace {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/browser/browser.h"
-#include "tests/cli/process.h"
+#include "tests/tools/cli/process.h"
 
 namespace lockstep {
 namespace {

@@ -6,7 +6,7 @@
 #include "frontend/io/file.h"
 #include "ir/graph/graph.h"
 #include "ir/support/text.h"
-#include "tests/io/scratch.h"
+#include "tests/frontend/io/scratch.h"
 
 namespace lockstep::console {
 namespace {

@@ -14,9 +14,9 @@
 #include <random>
 #include <thread>
 
-#include "frontend/checkpoint_folder.h"
 #include "frontend/io/safetensors.h"
 #include "frontend/lockstep.h"
+#include "frontend/train/checkpoint_folder.h"
 
 namespace {
 

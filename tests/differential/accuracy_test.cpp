@@ -11,9 +11,9 @@
 #include <map>
 #include <regex>
 
-#include "frontend/graph_runner.h"
+#include "frontend/train/graph_runner.h"
 #include "tests/differential/compare.h"
-#include "tests/ops/op_case.h"
+#include "tests/ir/ops/op_case.h"
 
 namespace lockstep {
 namespace {

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <limits>
 
-#include "frontend/graph_runner.h"
+#include "frontend/train/graph_runner.h"
 #include "tests/differential/compare.h"
-#include "tests/ops/op_case.h"
+#include "tests/ir/ops/op_case.h"
 
 namespace lockstep {
 namespace {

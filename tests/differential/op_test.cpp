@@ -2,9 +2,9 @@
 // Every case of every op, forward and gradient, as one program: the f64 evaluator against each device.
 #include <gtest/gtest.h>
 
-#include "frontend/graph_runner.h"
+#include "frontend/train/graph_runner.h"
 #include "tests/differential/compare.h"
-#include "tests/ops/op_case.h"
+#include "tests/ir/ops/op_case.h"
 
 namespace lockstep {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "examples/models/mlp.h"
 #include "examples/models/transformer.h"
-#include "frontend/graph_runner.h"
-#include "frontend/ops.h"
-#include "frontend/trace.h"
+#include "frontend/ops/ops.h"
+#include "frontend/trace/trace.h"
+#include "frontend/train/graph_runner.h"
 #include "passes/kernel/kernel_pipeline.h"
 #include "tests/differential/compare.h"
 

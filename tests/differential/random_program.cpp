@@ -6,8 +6,8 @@
 #include <numeric>
 #include <random>
 
-#include "frontend/ops.h"
-#include "frontend/trace.h"
+#include "frontend/ops/ops.h"
+#include "frontend/trace/trace.h"
 #include "ir/graph/op_def.h"
 
 namespace lockstep {

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 #include <rapidcheck.h>
 
-#include "frontend/graph_runner.h"
+#include "frontend/train/graph_runner.h"
 #include "tests/differential/compare.h"
 #include "tests/differential/random_program.h"
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "frontend/io/file.h"
-#include "tests/io/scratch.h"
+#include "tests/frontend/io/scratch.h"
 
 namespace lockstep::experiment {
 namespace {

@@ -17,7 +17,7 @@
 #include "frontend/io/file.h"
 #include "frontend/io/safetensors.h"
 #include "frontend/lockstep.h"
-#include "tests/io/scratch.h"
+#include "tests/frontend/io/scratch.h"
 
 namespace lockstep::experiment {
 namespace {

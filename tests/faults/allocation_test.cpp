@@ -12,7 +12,7 @@
 #include "frontend/io/file.h"
 #include "tests/faults/faulty_process.h"
 #include "tests/faults/training_folder.h"
-#include "tests/io/scratch.h"
+#include "tests/frontend/io/scratch.h"
 
 namespace lockstep::testing {
 namespace {
@@ -39,7 +39,7 @@ struct Case {
 };
 
 std::vector<Case> cases() {
-  const std::string golden = LOCKSTEP_SOURCE_DIR "/tests/verify/data/train_mlp_sin_sgd.safetensors";
+  const std::string golden = LOCKSTEP_SOURCE_DIR "/tests/tools/verify/data/train_mlp_sin_sgd.safetensors";
   std::vector<Case> all = {{.name = "check", .arguments = {"check", "k.wgsl"}}};
   for (const char* device : {"reference", "vulkan"}) {
     const bool vulkan = std::string_view(device) == "vulkan";

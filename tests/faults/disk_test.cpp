@@ -10,7 +10,7 @@
 
 #include "tests/faults/faulty_process.h"
 #include "tests/faults/training_folder.h"
-#include "tests/io/scratch.h"
+#include "tests/frontend/io/scratch.h"
 
 namespace lockstep::testing {
 namespace {

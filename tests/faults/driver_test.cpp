@@ -8,7 +8,7 @@
 #include "frontend/io/file.h"
 #include "tests/faults/faulty_process.h"
 #include "tests/faults/real_loader.h"
-#include "tests/io/scratch.h"
+#include "tests/frontend/io/scratch.h"
 
 namespace lockstep::testing {
 namespace {
@@ -77,7 +77,7 @@ TEST_F(Driver, that_crashes_is_nothing_to_the_reference) {
   const std::string bad = (scratch_ / "bad.json").string();
   EXPECT_EQ(runWithDrivers({"train", "sine", "--steps", "2", "--no-out", "--device", "reference"}, bad).code, 0);
   EXPECT_EQ(runWithDrivers({"run", "slow.wgsl", "--bind", "0.0=zeros:256", "--device", "reference"}, bad).code, 0);
-  const std::string golden = LOCKSTEP_SOURCE_DIR "/tests/verify/data/train_mlp_sin_sgd.safetensors";
+  const std::string golden = LOCKSTEP_SOURCE_DIR "/tests/tools/verify/data/train_mlp_sin_sgd.safetensors";
   for (const std::vector<std::string>& arguments :
        std::vector<std::vector<std::string>>{{"verify", "golden", golden, "--device", "reference"},
                                              {"verify", "golden", golden, "--device", "evaluate"},

@@ -9,8 +9,8 @@
 
 #include "frontend/io/file.h"
 #include "frontend/io/sealed.h"
+#include "tests/frontend/io/scratch.h"
 #include "tests/frontend/trainer_fixture.h"
-#include "tests/io/scratch.h"
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include "tests/faults/faulty_process.h"
 #include "tests/faults/real_loader.h"
 #include "tests/faults/training_folder.h"
-#include "tests/io/scratch.h"
+#include "tests/frontend/io/scratch.h"
 
 namespace lockstep::testing {
 namespace {
@@ -84,7 +84,7 @@ struct Case {
 };
 
 std::vector<Case> cases() {
-  const std::string golden = LOCKSTEP_SOURCE_DIR "/tests/verify/data/train_mlp_sin_sgd.safetensors";
+  const std::string golden = LOCKSTEP_SOURCE_DIR "/tests/tools/verify/data/train_mlp_sin_sgd.safetensors";
   return {{.name = "run",
            .arguments = {"run", "k.wgsl", "--device", "vulkan", "--bind", "0.0=iota:f32[4]", "--out", "0.0=out.npy"},
            .sample = 100},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // trace(): the compiler without a device.
-#include "frontend/compiled.h"
+#include "frontend/train/compiled.h"
 
 #include "frontend/wgsl/wgsl.h"
 #include "passes/pipeline.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiled functions: values, gradients, dynamic extents, random numbers.
-#include "frontend/function.h"
+#include "frontend/train/function.h"
 
 #include "tests/differential/compare.h"
-#include "tests/frontend/tracing.h"
+#include "tests/frontend/trace/trace_function.h"
 
 namespace lockstep {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients inside a program: grad, custom_gradient and checkpoint.
-#include "frontend/graph_runner.h"
-#include "frontend/module.h"
+#include "frontend/trace/module.h"
+#include "frontend/train/graph_runner.h"
 #include "passes/pipeline.h"
-#include "tests/frontend/tracing.h"
+#include "tests/frontend/trace/trace_function.h"
 
 namespace lockstep {
 namespace {

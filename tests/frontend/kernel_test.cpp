@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // A kernel that the user wrote, as an op: values, gradients, shapes, and what is refused.
-#include "frontend/kernel.h"
+#include "frontend/ops/kernel.h"
 
 #include <fmt/format.h>
 
 #include <filesystem>
 
-#include "frontend/function.h"
-#include "frontend/graph_runner.h"
 #include "frontend/io/file.h"
-#include "frontend/module.h"
-#include "frontend/trainer.h"
+#include "frontend/trace/module.h"
+#include "frontend/train/function.h"
+#include "frontend/train/graph_runner.h"
+#include "frontend/train/trainer.h"
 #include "tests/differential/compare.h"
-#include "tests/frontend/tracing.h"
+#include "tests/frontend/trace/trace_function.h"
 
 namespace lockstep {
 namespace {

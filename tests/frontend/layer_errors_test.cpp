@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first mistake that one makes with each layer and loss: what was expected, what came, whose layer it is, and the line of the call.
-#include "frontend/losses.h"
-#include "frontend/module.h"
-#include "frontend/nn.h"
-#include "tests/frontend/tracing.h"
+#include "frontend/nn/nn.h"
+#include "frontend/ops/losses.h"
+#include "frontend/trace/module.h"
+#include "tests/frontend/trace/trace_function.h"
 
 namespace lockstep {
 namespace {

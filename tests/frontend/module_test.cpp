@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/module.h"
+#include "frontend/trace/module.h"
 
 #include <cmath>
 
-#include "frontend/nn.h"
-#include "tests/frontend/tracing.h"
+#include "frontend/nn/nn.h"
+#include "tests/frontend/trace/trace_function.h"
 
 namespace lockstep {
 namespace {

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <map>
 
-#include "frontend/module.h"
-#include "frontend/nn.h"
-#include "tests/frontend/tracing.h"
+#include "frontend/nn/nn.h"
+#include "frontend/trace/module.h"
+#include "tests/frontend/trace/trace_function.h"
 
 namespace lockstep {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A loss that is not finite is a typed failure that says where it began.
-#include "frontend/non_finite.h"
+#include "frontend/train/non_finite.h"
 
-#include "frontend/tracing.h"
+#include "frontend/trace/trace_function.h"
 #include "ir/graph/evaluate.h"
 #include "tests/frontend/trainer_fixture.h"
 

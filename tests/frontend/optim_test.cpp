@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/optim.h"
+#include "frontend/optim/optim.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "tests/frontend/tracing.h"
+#include "tests/frontend/trace/trace_function.h"
 
 namespace lockstep {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How an optimizer's filters become settings of parameters.
-#include "frontend/optimizer_settings.h"
+#include "frontend/optim/settings.h"
 
-#include "tests/frontend/tracing.h"
+#include "tests/frontend/trace/trace_function.h"
 
 namespace lockstep {
 namespace {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/model_outline.h"
+#include "frontend/trace/model_outline.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "frontend/compiled.h"
-#include "frontend/nn.h"
-#include "frontend/ops.h"
+#include "frontend/nn/nn.h"
+#include "frontend/ops/ops.h"
+#include "frontend/train/compiled.h"
 
 namespace lockstep {
 namespace {

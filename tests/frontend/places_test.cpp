@@ -2,12 +2,12 @@
 // Mistakes outside of a trace name the line of the user's call.
 #include <filesystem>
 
-#include "frontend/checkpoint_folder.h"
-#include "frontend/compiled.h"
 #include "frontend/data/loader.h"
-#include "frontend/function.h"
 #include "frontend/io/png.h"
-#include "frontend/nn.h"
+#include "frontend/nn/nn.h"
+#include "frontend/train/checkpoint_folder.h"
+#include "frontend/train/compiled.h"
+#include "frontend/train/function.h"
 #include "tests/frontend/trainer_fixture.h"
 
 namespace lockstep {

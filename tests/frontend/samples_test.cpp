@@ -8,7 +8,7 @@
 #include "backends/backend.h"
 #include "examples/models/addition.h"
 #include "examples/models/mlp.h"
-#include "frontend/ops.h"
+#include "frontend/ops/ops.h"
 
 namespace lockstep::examples {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights under PyTorch's names and layouts.
-#include "frontend/state_dict.h"
+#include "frontend/train/state_dict.h"
 
 #include <algorithm>
 #include <cmath>

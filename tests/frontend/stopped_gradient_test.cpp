@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A trained parameter that gets no gradient is an error that names what stops it, unless the zeros are meant.
-#include "frontend/ops_gradient.h"
+#include "frontend/ops/gradient.h"
 #include "tests/frontend/trainer_fixture.h"
 
 namespace lockstep {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernel templates that were read are kept, but not all of them for ever.
-#include "frontend/templates.h"
+#include "frontend/train/templates.h"
 
 #include <gtest/gtest.h>
 

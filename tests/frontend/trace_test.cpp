@@ -2,8 +2,8 @@
 #include <map>
 #include <memory>
 
-#include "frontend/nn.h"
-#include "tests/frontend/tracing.h"
+#include "frontend/nn/nn.h"
+#include "tests/frontend/trace/trace_function.h"
 
 namespace lockstep {
 namespace {

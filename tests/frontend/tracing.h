@@ -6,8 +6,8 @@
 
 #include <functional>
 
-#include "frontend/ops.h"
-#include "frontend/trace.h"
+#include "frontend/ops/ops.h"
+#include "frontend/trace/trace.h"
 #include "ir/graph/evaluate.h"
 
 namespace lockstep {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trainer and Forward on every device there is: the reference, and a Vulkan device if one can be used.
-#include "frontend/trainer.h"
+#include "frontend/train/trainer.h"
 
 #include <filesystem>
 

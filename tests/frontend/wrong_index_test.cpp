@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A label or an index outside of its range is an error with its row and its value.
-#include "frontend/function.h"
+#include "frontend/train/function.h"
 #include "tests/frontend/trainer_fixture.h"
 
 namespace lockstep {

@@ -62,12 +62,12 @@ struct Entry {
 };
 inline constexpr std::array kEntries{
     Entry{"graph", readGraph, "tests/ir/data", ".graph"},
-    Entry{"kernel", readKernel, "tests/wgsl/data", ".kir"},
+    Entry{"kernel", readKernel, "tests/frontend/wgsl/data", ".kir"},
     Entry{"program", readProgram, "tests/ir/data", ".program"},
-    Entry{"wgsl", readWgsl, "tests/wgsl/data", ".wgsl"},
-    Entry{"check", readCheck, "tests/wgsl/data", ".wgsl"},
-    Entry{"spirv", readSpirv, "tests/wgsl/data", ".wgsl"},
-    Entry{"format", readFormat, "tests/wgsl/data", ".wgsl"},
+    Entry{"wgsl", readWgsl, "tests/frontend/wgsl/data", ".wgsl"},
+    Entry{"check", readCheck, "tests/frontend/wgsl/data", ".wgsl"},
+    Entry{"spirv", readSpirv, "tests/frontend/wgsl/data", ".wgsl"},
+    Entry{"format", readFormat, "tests/frontend/wgsl/data", ".wgsl"},
     Entry{"safetensors", readSafetensors, "tests/fuzz/corpus/safetensors", ".safetensors"},
     Entry{.name = "npy", .run = readNpy},
     Entry{.name = "npz", .run = readNpz},

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "backends/reference/reference.h"
-#include "frontend/graph_runner.h"
-#include "frontend/templates.h"
+#include "frontend/train/graph_runner.h"
+#include "frontend/train/templates.h"
 #include "ir/graph/evaluate.h"
 #include "ir/graph/op_def.h"
 #include "ir/kernel/claims.h"

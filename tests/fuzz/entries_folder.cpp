@@ -7,7 +7,7 @@
 #include "tests/fuzz/files.h"
 #include "tests/fuzz/promises.h"
 #include "tests/fuzz/small_model.h"
-#include "tools/explore_data.h"
+#include "tools/explore/explore_data.h"
 #ifdef LOCKSTEP_VULKAN
 #include "backends/vulkan/pipeline_cache.h"
 #endif

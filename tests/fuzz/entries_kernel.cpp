@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "frontend/wgsl/format.h"
-#include "frontend/wgsl/token.h"
+#include "frontend/wgsl/syntax/format.h"
+#include "frontend/wgsl/syntax/token.h"
 #include "frontend/wgsl/wgsl.h"
 #include "ir/kernel/isolate_entry.h"
 #include "ir/kernel/module.h"

@@ -14,9 +14,9 @@
 #include "tests/fuzz/entries.h"
 #include "tests/fuzz/files.h"
 #include "tests/fuzz/promises.h"
-#include "tools/golden.h"
-#include "tools/profile_data.h"
-#include "tools/rate_expression.h"
+#include "tools/profile/profile_data.h"
+#include "tools/verify/golden.h"
+#include "tools/verify/rate_expression.h"
 
 namespace lockstep::fuzz {
 

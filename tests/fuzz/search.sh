@@ -13,11 +13,11 @@ seconds="$1"; shift
 table='
 graph       2000   -            tests/ir/data
 program     8000   -            tests/ir/data
-kernel      256    kernel.dict  tests/wgsl/data
-wgsl        256    wgsl.dict    tests/wgsl/data shaders
-check       256    wgsl.dict    tests/wgsl/data shaders
-spirv       256    wgsl.dict    tests/wgsl/data shaders
-format      256    wgsl.dict    tests/wgsl/data shaders
+kernel      256    kernel.dict  tests/frontend/wgsl/data
+wgsl        256    wgsl.dict    tests/frontend/wgsl/data shaders
+check       256    wgsl.dict    tests/frontend/wgsl/data shaders
+spirv       256    wgsl.dict    tests/frontend/wgsl/data shaders
+format      256    wgsl.dict    tests/frontend/wgsl/data shaders
 safetensors 1000   -            tests/fuzz/corpus/safetensors
 npy         300    -            made
 npz         1000   -            made

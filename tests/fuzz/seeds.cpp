@@ -16,7 +16,7 @@
 #include "frontend/io/safetensors.h"
 #include "frontend/io/sealed.h"
 #include "tests/fuzz/small_model.h"
-#include "tests/profile/sample_profile.h"
+#include "tests/tools/profile/sample_profile.h"
 #ifdef LOCKSTEP_VULKAN
 #include "backends/vulkan/pipeline_cache.h"
 #endif

@@ -35,7 +35,7 @@ const std::vector<DirectionRow>& directions() {
       {"backends/", {"ir/program/", "ir/kernel/", "ir/support/", "backends/"}},
       {"frontend/wgsl/", {"ir/kernel/", "ir/support/", "frontend/wgsl/"}},
       {"frontend/io/", {"ir/support/", "frontend/io/"}},
-      {"frontend/data/", {"ir/support/", "frontend/data/", "frontend/host.h", "frontend/reject.h"}},
+      {"frontend/data/", {"ir/support/", "frontend/data/", "frontend/trace/host_values.h", "frontend/trace/throw_error.h"}},
       {"frontend/", {"ir/", "passes/", "backends/backend.h", "frontend/"}},
       {"console/", {"ir/support/", "frontend/io/", "console/"}},
       {"experiment/", {"ir/support/", "frontend/", "console/", "experiment/"}},
@@ -61,7 +61,7 @@ struct LibraryRow {
 };
 const std::vector<LibraryRow>& libraries() {
   static const std::vector<LibraryRow> rows = {
-      {"vulkan/", {"backends/vulkan/", "tools/vulkan_instance.cpp", "tests/faults/fail_vulkan.cpp"}, true},
+      {"vulkan/", {"backends/vulkan/", "tools/devices/vulkan_instance.cpp", "tests/faults/fail_vulkan.cpp"}, true},
       {"volk", {"backends/vulkan/"}, true},
       {"glslang/", {"backends/vulkan/", "tests/"}, true},
       {"SPIRV/", {"backends/vulkan/", "tests/"}, true},
@@ -167,7 +167,7 @@ Violations checkLibraries(const SourceFile& file) {
 Violations checkOpChoice(const SourceFile& file) {
   constexpr std::array<std::string_view, 5> kChecked = {"ir/graph/", "ir/program/", "passes/", "frontend/", "backends/backend"};
   // Rules by op are what this pass is made of; kernel passes and the WGSL reader work on kernel ops.
-  constexpr std::array<std::string_view, 3> kExempt = {"passes/simplify", "passes/kernel/", "frontend/wgsl/"};
+  constexpr std::array<std::string_view, 3> kExempt = {"passes/graph/simplify", "passes/kernel/", "frontend/wgsl/"};
   if (!startsWithAny(file.path, kChecked) || startsWithAny(file.path, kExempt)) return {};
   Violations violations;
   static const std::regex a_switch(R"(switch\s*\([^)]*\bop\b[^)]*\))");
@@ -195,15 +195,15 @@ struct CompositionRow {
 const std::vector<CompositionRow>& compositions() {
   static const std::vector<CompositionRow> rows = {
       {"", R"re(\busage\(\s*"(\w+)")re", {"usage.{}"}},
-      {"frontend/checkpoint", R"re(\bincompatible\(\s*"(\w+)")re", {"checkpoint.{}"}},
+      {"frontend/train/checkpoint", R"re(\bincompatible\(\s*"(\w+)")re", {"checkpoint.{}"}},
       {"frontend/io/npy.cpp", R"re(\bdamaged\(\s*"(\w+)")re", {"npy.{}"}},
       {"frontend/io/safetensors.cpp", R"re(\berror\(\s*"(\w+)")re", {"safetensors.{}"}},
-      {"frontend/losses.cpp", R"re(\bcheck\(\s*"(\w+)")re", {"{}.C1", "{}.C2"}},
-      {"frontend/ops_conv.cpp", R"re(\brequireImage\(\s*"(\w+)")re", {"{}.C1"}},
-      {"frontend/ops_element.cpp", R"re(\b(?:binary|symmetric)\(\s*"(\w+)")re", {"{}.C1", "{}.C2"}},
-      {"frontend/ops_reduce.cpp", R"re(\bholds\(\s*"(\w+)")re", {"{}.C1"}},
-      {"frontend/ops_view.cpp", R"re(\baboveDiagonal\(\s*"(\w+)")re", {"{}.C1"}},
-      {"tools/golden.cpp", R"re(\berror\(\s*"(\w+)")re", {"golden.{}"}},
+      {"frontend/ops/losses.cpp", R"re(\bcheck\(\s*"(\w+)")re", {"{}.C1", "{}.C2"}},
+      {"frontend/ops/conv.cpp", R"re(\brequireImage\(\s*"(\w+)")re", {"{}.C1"}},
+      {"frontend/ops/element.cpp", R"re(\b(?:binary|symmetric)\(\s*"(\w+)")re", {"{}.C1", "{}.C2"}},
+      {"frontend/ops/reduce.cpp", R"re(\bholds\(\s*"(\w+)")re", {"{}.C1"}},
+      {"frontend/ops/view.cpp", R"re(\baboveDiagonal\(\s*"(\w+)")re", {"{}.C1"}},
+      {"tools/verify/golden.cpp", R"re(\berror\(\s*"(\w+)")re", {"golden.{}"}},
   };
   return rows;
 }
@@ -306,7 +306,8 @@ std::vector<std::string> variablesOf(const SourceFile& file) {
 
 Violations checkVariables(const SourceFile& file) {
   // Each has one helper that takes a name.
-  constexpr std::array<std::string_view, 3> kHelpers = {"tools/vulkan_probe.cpp", "tools/peaks.cpp", "tests/vulkan/devices_test.cpp"};
+  constexpr std::array<std::string_view, 3> kHelpers = {"tools/devices/vulkan_probe.cpp", "tools/profile/peaks.cpp",
+                                                        "tests/backends/vulkan/devices_test.cpp"};
   static const std::regex kNoLiteral(R"re(std::getenv\((?!"))re");
   if (startsWithAny(file.path, kHelpers) || !std::regex_search(file.text, kNoLiteral)) return {};
   return {file.path + ": getenv() takes a literal, so that docs/environment.md can be compared with it"};

@@ -10,7 +10,7 @@
 namespace lockstep::house {
 
 struct SourceFile {
-  std::string path;  ///< from the root: "passes/grad.cpp"
+  std::string path;  ///< from the root: "passes/graph/grad.cpp"
   std::string text;
 };
 
@@ -24,7 +24,7 @@ struct Include {
 };
 std::vector<Include> includesOf(const SourceFile& file);
 
-/// "passes/grad.cpp:12: ..." for each broken rule.
+/// "passes/graph/grad.cpp:12: ..." for each broken rule.
 using Violations = std::vector<std::string>;
 
 /// Quoted includes are paths from the root that exist, and point down the house only.

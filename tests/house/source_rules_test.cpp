@@ -76,15 +76,15 @@ TEST(SourceRules, broken_rules_are_noticed) {
   const SourceFile failing{.path = "passes/a.cpp",
                            .text = "fail(\"grad.C1\", m); // \"grad.C2\"\nopen(\"a.graph\");\n{.code = \"add.C2\"}"};
   EXPECT_EQ(errorCodesOf(failing), (std::vector<std::string>{"grad.C1", "add.C2"}));
-  const SourceFile composing{.path = "frontend/losses.cpp",
+  const SourceFile composing{.path = "frontend/ops/losses.cpp",
                              .text = "check(\"mse\", x);  // usage(\"comment\")\nreturn usage(\n    \"limits\", y);"};
   EXPECT_EQ(errorCodesOf(composing), (std::vector<std::string>{"usage.limits", "mse.C1", "mse.C2"}));
   EXPECT_EQ(checkErrorCodes(failing, "| <a id=\"grad.C1\"></a>`grad.C1` |", "\n### add\n\n- C2: b\n").size(), 0u);
   EXPECT_EQ(checkErrorCodes(failing, "| <a id=\"grad.C10\"></a>`grad.C10` |", "\n### add\n\n- C1: a\n\n### sub\n\n- C2: b\n").size(), 2u);
-  EXPECT_EQ(checkOpChoice({.path = "passes/fuse.cpp", .text = "switch (node.op) {"}).size(), 1u);
+  EXPECT_EQ(checkOpChoice({.path = "passes/fuse/fuse.cpp", .text = "switch (node.op) {"}).size(), 1u);
   const std::string chain = "op->name == \"a\" op->name == \"b\" op->name != \"c\" op->name == \"d\"";
-  EXPECT_EQ(checkOpChoice({.path = "passes/emit.cpp", .text = chain}).size(), 1u);
-  EXPECT_EQ(checkOpChoice({.path = "passes/emit.cpp", .text = "op->name == \"a\" op->name == \"a\""}).size(), 0u);
+  EXPECT_EQ(checkOpChoice({.path = "passes/emit/emit.cpp", .text = chain}).size(), 1u);
+  EXPECT_EQ(checkOpChoice({.path = "passes/emit/emit.cpp", .text = "op->name == \"a\" op->name == \"a\""}).size(), 0u);
   EXPECT_EQ(checkOpChoice({.path = "backends/reference/machine.cpp", .text = "switch (x.op) {"}).size(), 0u);
   EXPECT_EQ(checkForm({.path = "passes/a.cpp", .text = "int x;\n"}).size(), 1u);
   EXPECT_EQ(checkForm({.path = "passes/a.h", .text = "// SPDX-License-Identifier: Apache-2.0\nint x;\n"}).size(), 1u);

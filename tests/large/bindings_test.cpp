@@ -2,7 +2,7 @@
 // Tensors above the 128 MiB that many devices bind at once, in each kind of plan.
 #include <gtest/gtest.h>
 
-#include "frontend/ops.h"
+#include "frontend/ops/ops.h"
 #include "ir/support/result.h"
 #include "tests/large/large_case.h"
 

@@ -2,7 +2,7 @@
 // Lookups and sums by index with more indices than a driver's loops have rounds.
 #include <gtest/gtest.h>
 
-#include "frontend/ops.h"
+#include "frontend/ops/ops.h"
 #include "tests/large/large_case.h"
 
 namespace lockstep::large {

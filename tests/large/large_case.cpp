@@ -3,8 +3,8 @@
 
 #include <cstdlib>
 
-#include "frontend/graph_runner.h"
-#include "frontend/ops.h"
+#include "frontend/ops/ops.h"
+#include "frontend/train/graph_runner.h"
 #include "tests/differential/compare.h"
 
 namespace lockstep::large {

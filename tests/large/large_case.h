@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "frontend/tensor.h"
-#include "frontend/trace.h"
+#include "frontend/trace/tensor.h"
+#include "frontend/trace/trace.h"
 #include "ir/graph/evaluate.h"
 
 namespace lockstep::large {

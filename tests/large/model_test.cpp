@@ -7,8 +7,8 @@
 #include "backends/backend.h"
 #include "examples/models/transformer.h"
 #include "frontend/lockstep.h"
-#include "frontend/templates.h"
-#include "frontend/trace.h"
+#include "frontend/trace/trace.h"
+#include "frontend/train/templates.h"
 #include "passes/pipeline.h"
 #include "tests/large/large_case.h"
 

@@ -2,7 +2,7 @@
 // Contractions with inner axes that are longer than a driver's loops: products, convolutions and the gradients of weights.
 #include <gtest/gtest.h>
 
-#include "frontend/ops.h"
+#include "frontend/ops/ops.h"
 #include "tests/large/large_case.h"
 
 namespace lockstep::large {

@@ -2,8 +2,8 @@
 // rows, columns, scan and map kernels whose axes are longer than a driver's loops.
 #include <gtest/gtest.h>
 
-#include "frontend/losses.h"
-#include "frontend/ops.h"
+#include "frontend/ops/losses.h"
+#include "frontend/ops/ops.h"
 #include "tests/large/large_case.h"
 
 namespace lockstep::large {

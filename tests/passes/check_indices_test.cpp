@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which indices are checked, and what a check gives.
-#include "passes/check_indices.h"
+#include "passes/graph/check_indices.h"
 
 #include <gtest/gtest.h>
 

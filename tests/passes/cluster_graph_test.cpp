@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reachability of clusters that grow and merge, against a search from scratch, and the work that fuse takes with it.
-#include "passes/cluster_graph.h"
+#include "passes/fuse/cluster_graph.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <random>
 
 #include "ir/graph/builder.h"
-#include "passes/clusters.h"
+#include "passes/fuse/clusters.h"
 
 namespace lockstep::passes {
 namespace {

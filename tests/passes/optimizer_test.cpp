@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The optimizer's graphs against scalar loops, and what its programs cost.
-#include "passes/optimizer.h"
+#include "passes/graph/optimizer.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "ir/graph/evaluate.h"
-#include "passes/grad.h"
+#include "passes/graph/grad.h"
 #include "passes/pipeline.h"
 
 namespace lockstep::passes {

@@ -8,9 +8,9 @@
 
 #include "ir/graph/builder.h"
 #include "ir/graph/op_def.h"
-#include "passes/command_order.h"
 #include "passes/kernel/kernel_pipeline.h"
 #include "passes/pipeline.h"
+#include "passes/schedule/command_order.h"
 #include "tests/generated_text.h"
 
 namespace lockstep::passes {

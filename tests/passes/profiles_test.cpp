@@ -8,10 +8,10 @@
 #include "examples/models/addition.h"
 #include "examples/models/cnn.h"
 #include "examples/models/mlp.h"
-#include "frontend/ops.h"
-#include "frontend/session.h"
-#include "frontend/templates.h"
-#include "frontend/trace.h"
+#include "frontend/ops/ops.h"
+#include "frontend/trace/trace.h"
+#include "frontend/train/session.h"
+#include "frontend/train/templates.h"
 
 namespace lockstep {
 namespace {

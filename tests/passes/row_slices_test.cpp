@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bodies that run in slices of their rows give what they give whole; bodies that cannot are refused.
-#include "passes/row_slices.h"
+#include "passes/schedule/row_slices.h"
 
 #include <gtest/gtest.h>
 

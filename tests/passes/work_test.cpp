@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What commands have to do, on programs by hand: one arena of 4 KiB with the buffers a and b.
-#include "passes/work.h"
+#include "passes/plan/command_work.h"
 
 #include <gtest/gtest.h>
 

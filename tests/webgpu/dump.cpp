@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes what other implementations of WebGPU are asked about. usage: webgpu_dump kernels DIR | run SAMPLE DIR
-//   kernels  DIR/*.wgsl: every kernel of every sample's step for several devices, and the texts of tests/wgsl/data and shaders/
+//   kernels  DIR/*.wgsl: every kernel of every sample's step for several devices, and the texts of tests/frontend/wgsl/data and shaders/
 //   run      a sample's step as the host runs it: program.json, kernels, arenas before the first step (.start), the inputs of each step and
 //            what the reference made of them (.end, and the losses in program.json)
 #include <fmt/format.h>
@@ -15,12 +15,12 @@
 #include "backends/backend.h"
 #include "examples/models/samples.h"
 #include "frontend/io/file.h"
-#include "frontend/optimizer_settings.h"
-#include "frontend/templates.h"
-#include "frontend/tracing.h"
+#include "frontend/optim/settings.h"
+#include "frontend/trace/trace_function.h"
+#include "frontend/train/templates.h"
 #include "frontend/wgsl/wgsl.h"
 #include "passes/pipeline.h"
-#include "tools/sample_batch.h"
+#include "tools/verify/sample_batch.h"
 
 namespace lockstep {
 namespace {
@@ -82,7 +82,7 @@ std::vector<fs::path> textsOf(const std::string& folder) {
 /// The texts that the reader is tested with, as they are and as the writer makes them. Templates size arrays in functions by overrides,
 /// which only our own reader takes, so what others see of them is what the writer makes.
 void addTexts(TextFolder& texts) {
-  for (const fs::path& path : textsOf("tests/wgsl/data")) {
+  for (const fs::path& path : textsOf("tests/frontend/wgsl/data")) {
     const std::string text = io::readTextFile(path).orThrow();
     texts.add(path.stem(), text);
     texts.add(path.stem().string() + ".written", wgsl::write(wgsl::read(text).orThrow()));

@@ -6,14 +6,14 @@
 #include <array>
 #include <cmath>
 
-#include "frontend/function.h"
-#include "frontend/graph_runner.h"
-#include "frontend/ops_element.h"
-#include "frontend/templates.h"
-#include "passes/grad.h"
+#include "frontend/ops/element.h"
+#include "frontend/train/function.h"
+#include "frontend/train/graph_runner.h"
+#include "frontend/train/templates.h"
+#include "passes/graph/grad.h"
 #include "tests/differential/compare.h"
 #include "tests/docs/page.h"
-#include "tests/ops/op_case.h"
+#include "tests/ir/ops/op_case.h"
 #include "tests/passes/golden_case.h"
 
 namespace lockstep {
@@ -29,10 +29,17 @@ struct Quote {
   const char* language;
 };
 constexpr std::array kQuotes{
-    Quote{"ir/ops/softsign.cpp", "cpp"}, Quote{"passes/use_rsqrt.h", "cpp"}, Quote{"passes/use_rsqrt.cpp", "cpp"},
-    Quote{"useRsqrt.both_uses.txt", ""}, Quote{"pipeline_row.txt", "cpp"},   Quote{"shaders/matmul_one_row.wgsl", "wgsl"},
-    Quote{"strategy.txt", "cpp"},        Quote{"choice.txt", "cpp"},         Quote{"emitter_row.txt", "cpp"},
-    Quote{"op_row.txt", "cpp"},          Quote{"unary_op_row.txt", "cpp"},
+    Quote{"ir/ops/element/softsign.cpp", "cpp"},
+    Quote{"passes/graph/use_rsqrt.h", "cpp"},
+    Quote{"passes/graph/use_rsqrt.cpp", "cpp"},
+    Quote{"useRsqrt.both_uses.txt", ""},
+    Quote{"pipeline_row.txt", "cpp"},
+    Quote{"shaders/matmul_one_row.wgsl", "wgsl"},
+    Quote{"strategy.txt", "cpp"},
+    Quote{"choice.txt", "cpp"},
+    Quote{"emitter_row.txt", "cpp"},
+    Quote{"op_row.txt", "cpp"},
+    Quote{"unary_op_row.txt", "cpp"},
 };
 
 TEST(Extending, page_quotes_files) {
@@ -50,7 +57,7 @@ TEST(Extending, page_has_no_code_that_is_no_quote) {
   }
 }
 
-/// What tests/ops and tests/differential ask of every op.
+/// What tests/ir/ops and tests/differential ask of every op.
 TEST(Extending, op_agrees_with_its_evaluator_forward_and_backward) {
   const graph::OpDef& op = graph::op("softsign");
   for (const graph::OpCase& one : (*op.cases)()) {

@@ -2,7 +2,7 @@
 // Does not compile: a batch takes no doubles.
 #include <vector>
 
-#include "frontend/host.h"
+#include "frontend/trace/host_values.h"
 
 int main() {
   const std::vector<double> xs(3);

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/nn/attention.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "frontend/nn/layer_input.h"
+#include "frontend/ops/ops.h"
+#include "frontend/trace/trace.h"
+#include "ir/support/diagnostic.h"
+
+namespace lockstep::nn {
+
+namespace {
+
+/// `whole / part`, which must come out even.
+int64_t quotient(std::string_view what, int64_t whole, int64_t part, const std::source_location& where) {
+  if (part >= 1 && whole % part == 0) return whole / part;
+  throw Error({.code = "attention.heads",
+               .message = fmt::format("{} cannot be split over {} heads", fmt::format(fmt::runtime(what), whole), part),
+               .where = detail::toLocation(where),
+               .notes = {},
+               .remedy = "heads must divide the width, and kv_heads the heads"});
+}
+
+int64_t headWidth(int64_t width, int64_t heads, const AttentionLayerOptions& options, const std::source_location& where) {
+  return options.head_width > 0 ? options.head_width : quotient("a width of {}", width, heads, where);
+}
+
+int64_t kvHeads(int64_t heads, const AttentionLayerOptions& options, const std::source_location& where) {
+  if (options.kv_heads == 0) return heads;
+  return heads / quotient("{} heads", heads, options.kv_heads, where);
+}
+
+LinearOptions projection(const AttentionLayerOptions& options) {
+  return {.bias = options.bias, .init = options.init, .decay = options.decay};
+}
+LinearOptions projection(const FeedForwardOptions& options) { return {.bias = options.bias, .init = options.init, .decay = options.decay}; }
+
+void checkSameBatch(const Module& layer, const Tensor& x, const Tensor& memory, const std::source_location& where) {
+  const std::vector<int64_t> a = x.shape(where).extents(), b = memory.shape(where).extents();
+  if (std::ranges::equal(a.begin(), a.end() - 2, b.begin(), b.end() - 2)) return;
+  detail::raise("attention.memory",
+                fmt::format("MultiHeadAttention '{}' expected the same axes before the last two, got x {} and memory {}", layer.path(),
+                            toString(x.type(where)), toString(memory.type(where))),
+                {x, memory}, where, "give x and memory one batch");
+}
+
+Tensor activate(Activation activation, const Tensor& x, const std::source_location& where) {
+  static constexpr Tensor (*kFunctions[])(Tensor, Where) = {relu, gelu, silu};
+  return kFunctions[static_cast<size_t>(activation)](x, where);
+}
+
+}  // namespace
+
+MultiHeadAttention::MultiHeadAttention(Module& parent, std::string name, int64_t width, int64_t heads, AttentionLayerOptions options,
+                                       std::source_location where)
+    : Module(parent, std::move(name), where),
+      q(*this, "q", width, heads * headWidth(width, heads, options, where), projection(options), where),
+      k(*this, "k", width, kvHeads(heads, options, where) * headWidth(width, heads, options, where), projection(options), where),
+      v(*this, "v", width, kvHeads(heads, options, where) * headWidth(width, heads, options, where), projection(options), where),
+      o(*this, "o", heads * headWidth(width, heads, options, where), width, projection(options), where),
+      heads_(heads),
+      kv_heads_(kvHeads(heads, options, where)),
+      causal_(options.causal),
+      rope_(options.rope),
+      dropout_(options.dropout, where) {}
+
+Tensor MultiHeadAttention::operator()(Tensor x, std::source_location where) const { return (*this)(x, x, where); }
+
+Tensor MultiHeadAttention::operator()(Tensor x, Tensor memory, std::source_location where) const {
+  const LayerAxis width{"width", q.W.type().shape.extent(0), "features"};
+  checkInput(*this, x, {.kind = "MultiHeadAttention", .axes = {{"..."}, {"T"}, width}}, where);
+  checkInput(*this, memory, {.kind = "MultiHeadAttention", .axes = {{"..."}, {"S"}, width}, .operand = "memory"}, where);
+  checkSameBatch(*this, x, memory, where);
+  Tensor queries = split_heads(q(x, where), heads_, where), keys = split_heads(k(memory, where), kv_heads_, where);
+  Tensor values = split_heads(v(memory, where), kv_heads_, where);
+  if (rope_) {
+    queries = lockstep::rope(queries, *rope_, where);
+    keys = lockstep::rope(keys, *rope_, where);
+  }
+  Tensor mixed = scaled_dot_product_attention(queries, keys, values, {.causal = causal_}, where);
+  return dropout_(o(merge_heads(mixed, where), where), where);
+}
+
+FeedForward::FeedForward(Module& parent, std::string name, int64_t width, int64_t hidden, FeedForwardOptions options,
+                         std::source_location where)
+    : Module(parent, std::move(name), where),
+      gate(options.gated ? std::make_unique<Linear>(*this, "gate", width, hidden, projection(options), where) : nullptr),
+      up(*this, "up", width, hidden, projection(options), where),
+      down(*this, "down", hidden, width, projection(options), where),
+      activation_(options.activation) {}
+
+Tensor FeedForward::operator()(Tensor x, std::source_location where) const {
+  checkInput(*this, x, {.kind = "FeedForward", .axes = {{"..."}, {"N"}, {"width", up.W.type().shape.extent(0), "features"}}}, where);
+  if (!gate) return down(activate(activation_, up(x, where), where), where);
+  Tensor opened = activate(activation_, (*gate)(x, where), where);
+  return down(mul(opened, up(x, where), where), where);
+}
+
+BlockNorm::BlockNorm(Module& parent, const std::string& name, int64_t width, bool rms_norm, const std::source_location& where)
+    : layer(rms_norm ? nullptr : std::make_unique<LayerNorm>(parent, name, width, NormOptions{}, where)),
+      rms(rms_norm ? std::make_unique<RMSNorm>(parent, name, width, RMSNormOptions{}, where) : nullptr) {}
+
+Tensor BlockNorm::operator()(const Tensor& x, const std::source_location& where) const {
+  return layer ? (*layer)(x, where) : (*rms)(x, where);
+}
+
+TransformerBlock::TransformerBlock(Module& parent, std::string name, int64_t width, int64_t heads, TransformerBlockOptions options,
+                                   std::source_location where)
+    : Module(parent, std::move(name), where),
+      ln1(*this, "ln1", width, options.rms_norm, where),
+      attn(*this, "attn", width, heads, options.attention, where),
+      ln2(*this, "ln2", width, options.rms_norm, where),
+      mlp(*this, "mlp", width, options.hidden > 0 ? options.hidden : 4 * width, options.feed_forward, where),
+      dropout_(options.dropout, where) {}
+
+Tensor TransformerBlock::operator()(Tensor x, std::source_location where) const {
+  const LayerAxis width{"width", mlp.up.W.type().shape.extent(0), "features"};
+  checkInput(*this, x, {.kind = "TransformerBlock", .axes = {{"..."}, {"T"}, width}}, where);
+  Tensor attended = add(x, dropout_(attn(ln1(x, where), where), where), where);
+  return add(attended, dropout_(mlp(ln2(attended, where), where), where), where);
+}
+
+}  // namespace lockstep::nn

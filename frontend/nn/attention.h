@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention and the usual block around it.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "frontend/nn/linear.h"
+#include "frontend/nn/norm.h"
+#include "frontend/ops/network.h"
+
+namespace lockstep::nn {
+
+struct AttentionLayerOptions {
+  int64_t kv_heads = 0;                  ///< heads of keys and values, which divide `heads` (grouped queries); 0: as many as `heads`
+  int64_t head_width = 0;                ///< 0: width / heads
+  bool causal = false;                   ///< position t sees positions 0 .. t
+  bool bias = true;                      ///< of all four projections
+  std::optional<RopeOptions> rope = {};  ///< rotary positions of queries and keys
+  double dropout = 0;                    ///< of the result, in training
+  Initializer init = init::randn();
+  std::optional<bool> decay = {};
+};
+
+/// o(attention(q(x), k(memory), v(memory))) with heads side by side in the last axis (Vaswani et al., 2017; grouped queries: Ainslie et
+/// al., 2023). Errors "attention.heads" when heads do not divide width, or kv_heads heads.
+class MultiHeadAttention : public Module {
+ public:
+  MultiHeadAttention(Module& parent, std::string name, int64_t width, int64_t heads, AttentionLayerOptions options = {},
+                     std::source_location where = std::source_location::current());
+  /// x [..., T, width] with itself.
+  Tensor operator()(Tensor x, std::source_location where = std::source_location::current()) const;
+  /// Queries x [..., T, width] on memory [..., S, width].
+  Tensor operator()(Tensor x, Tensor memory, std::source_location where = std::source_location::current()) const;
+
+  Linear q, k, v, o;
+
+ private:
+  int64_t heads_, kv_heads_;
+  bool causal_;
+  std::optional<RopeOptions> rope_;
+  Dropout dropout_;
+};
+
+enum class Activation : uint8_t { Relu, Gelu, Silu };
+
+struct FeedForwardOptions {
+  Activation activation = Activation::Gelu;
+  bool gated = false;  ///< down(activation(gate(x)) · up(x)) (Shazeer, 2020)
+  bool bias = true;
+  Initializer init = init::randn();
+  std::optional<bool> decay = {};
+};
+
+/// down(activation(up(x))): [..., width] -> [..., hidden] -> [..., width].
+class FeedForward : public Module {
+ public:
+  FeedForward(Module& parent, std::string name, int64_t width, int64_t hidden, FeedForwardOptions options = {},
+              std::source_location where = std::source_location::current());
+  Tensor operator()(Tensor x, std::source_location where = std::source_location::current()) const;
+
+  std::unique_ptr<Linear> gate;  ///< null unless gated
+  Linear up, down;
+
+ private:
+  Activation activation_;
+};
+
+/// LayerNorm or RMSNorm, under the name that it is given.
+struct BlockNorm {
+  BlockNorm(Module& parent, const std::string& name, int64_t width, bool rms, const std::source_location& where);
+  Tensor operator()(const Tensor& x, const std::source_location& where) const;
+
+  std::unique_ptr<LayerNorm> layer;  ///< the other one is null
+  std::unique_ptr<RMSNorm> rms;
+};
+
+struct TransformerBlockOptions {
+  int64_t hidden = 0;     ///< of the feed-forward part; 0: 4 width
+  bool rms_norm = false;  ///< RMSNorm in place of LayerNorm
+  double dropout = 0;     ///< of what each residual connection adds, in training
+  AttentionLayerOptions attention = {.causal = true};
+  FeedForwardOptions feed_forward = {};
+};
+
+/// Pre-norm: x + attn(ln1(x)), then x + mlp(ln2(x)), for x [..., T, width].
+class TransformerBlock : public Module {
+ public:
+  TransformerBlock(Module& parent, std::string name, int64_t width, int64_t heads, TransformerBlockOptions options = {},
+                   std::source_location where = std::source_location::current());
+  Tensor operator()(Tensor x, std::source_location where = std::source_location::current()) const;
+
+  BlockNorm ln1;
+  MultiHeadAttention attn;
+  BlockNorm ln2;
+  FeedForward mlp;
+
+ private:
+  Dropout dropout_;
+};
+
+}  // namespace lockstep::nn

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linear maps, look-up and dropout.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <source_location>
+#include <string>
+
+#include "frontend/trace/module.h"
+#include "frontend/trace/tensor.h"
+
+namespace lockstep::nn {
+
+struct LinearOptions {
+  bool bias = true;
+  Initializer init = init::randn();
+  std::optional<bool> decay = {};  ///< of W; the bias never decays
+};
+
+/// x · W + b with W[in, out] and b[out], over the last axis of x.
+class Linear : public Module {
+ public:
+  Linear(Module& parent, std::string name, int64_t in, int64_t out, LinearOptions options = {},
+         std::source_location where = std::source_location::current());
+  Tensor operator()(Tensor x, std::source_location where = std::source_location::current()) const;
+
+  Parameter W;
+  std::unique_ptr<Parameter> b;  ///< null without bias
+};
+
+struct EmbeddingOptions {
+  Initializer init = init::randn();
+  std::optional<bool> decay = {};
+};
+
+/// Rows of W[count, width] at i32 indices.
+class Embedding : public Module {
+ public:
+  Embedding(Module& parent, std::string name, int64_t count, int64_t width, EmbeddingOptions options = {},
+            std::source_location where = std::source_location::current());
+  Tensor operator()(Tensor indices, std::source_location where = std::source_location::current()) const;
+
+  Parameter W;
+};
+
+/// In training each element of x becomes 0 with probability p and the others are divided by 1 - p (Srivastava et al., 2014); x itself in
+/// forward functions. It has no parameters, so it is a plain member.
+class Dropout {
+ public:
+  /// Error "dropout.probability" unless 0 <= p < 1.
+  explicit Dropout(double p, std::source_location where = std::source_location::current());
+  Tensor operator()(Tensor x, std::source_location where = std::source_location::current()) const;
+
+ private:
+  double p_;
+};
+
+}  // namespace lockstep::nn

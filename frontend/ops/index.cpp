@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/ops/index.h"
+
+#include <fmt/format.h>
+
+#include "frontend/ops/element.h"
+#include "frontend/ops/shape.h"
+#include "frontend/trace/trace.h"
+
+namespace lockstep {
+
+using detail::emit;
+using detail::normaliseAxis;
+using detail::raise;
+
+Tensor take_along_axis(Tensor x, Tensor indices, int64_t axis, Where where) {
+  detail::Trace::require("take_along_axis", where);
+  axis = normaliseAxis("take_along_axis", axis, x, where);
+  // The axis itself takes no part in broadcasting.
+  std::vector<int64_t> left = x.shape(where).extents(), right = indices.shape(where).extents();
+  if (left.size() == right.size()) {
+    auto at = static_cast<size_t>(axis);
+    int64_t from = left[at], to = right[at];
+    left[at] = right[at] = 1;
+    if (std::optional<Shape> common = graph::broadcastShapes(Shape(left), Shape(right))) {
+      std::vector<int64_t> extents = common->extents();
+      extents[at] = from;
+      x = detail::broadcast(x, Shape(extents), where);
+      extents[at] = to;
+      indices = detail::broadcast(indices, Shape(extents), where);
+    }
+  }
+  return emit("take_along_axis", {x, indices}, {{"axis", axis}}, where);
+}
+
+Tensor gather(Tensor x, int64_t axis, Tensor indices, Where where) {
+  detail::Trace::require("gather", where);
+  axis = normaliseAxis("gather", axis, x, where);
+  const Shape shape = x.shape(where), wanted = indices.shape(where);
+  if (shape.rank() != wanted.rank())
+    raise("gather.C1", fmt::format("the indices {} and {} have different ranks", toString(wanted), toString(shape)), {x, indices}, where,
+          "give indices with as many axes as the tensor");
+  for (size_t i = 0; i < shape.rank(); ++i) {
+    if (static_cast<int64_t>(i) == axis || shape[i] == wanted[i]) continue;
+    if (wanted.extent(i) > shape.extent(i))
+      raise("gather.C2", fmt::format("the indices {} reach beyond {} along axis {}", toString(wanted), toString(shape), i), {x, indices},
+            where, "narrow the indices along that axis");
+    x = narrow(x, static_cast<int64_t>(i), 0, wanted.extent(i), where);
+  }
+  return emit("take_along_axis", {x, indices}, {{"axis", axis}}, where);
+}
+
+Tensor index_select(Tensor x, int64_t axis, Tensor indices, Where where) {
+  detail::Trace::require("index_select", where);
+  return emit("index_select", {x, indices}, {{"axis", normaliseAxis("index_select", axis, x, where)}}, where);
+}
+
+Tensor index_add(Tensor x, int64_t axis, Tensor indices, Tensor source, Where where) {
+  detail::Trace::require("index_add", where);
+  axis = normaliseAxis("index_add", axis, x, where);
+  return add(x, segment_sum(source, indices, x.extent(axis, where), axis, where), where);
+}
+
+Tensor segment_sum(Tensor source, Tensor indices, int64_t segments, int64_t axis, Where where) {
+  detail::Trace::require("segment_sum", where);
+  axis = normaliseAxis("segment_sum", axis, source, where);
+  return emit("segment_sum", {source, indices}, {{"axis", axis}, {"segments", segments}}, where);
+}
+
+Tensor scatter_add(Tensor x, int64_t axis, Tensor indices, Tensor source, Where where) {
+  detail::Trace::require("scatter_add", where);
+  return emit("scatter_add", {x, indices, source}, {{"axis", normaliseAxis("scatter_add", axis, x, where)}}, where);
+}
+
+Sorted sort(Tensor x, int64_t axis, bool descending, Where where) {
+  detail::Trace& trace = detail::Trace::require("sort", where);
+  axis = normaliseAxis("sort", axis, x, where);
+  std::vector<Tensor> sorted = trace.emitAll("sort", std::span(&x, 1), {{"axis", axis}, {"descending", descending}}, where);
+  return {sorted[0], sorted[1]};
+}
+
+Sorted top_k(Tensor x, int64_t k, int64_t axis, Where where) {
+  detail::Trace& trace = detail::Trace::require("top_k", where);
+  axis = normaliseAxis("top_k", axis, x, where);
+  std::vector<Tensor> largest = trace.emitAll("top_k", std::span(&x, 1), {{"axis", axis}, {"k", k}}, where);
+  return {largest[0], largest[1]};
+}
+
+}  // namespace lockstep

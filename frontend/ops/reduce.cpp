@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/ops/reduce.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "frontend/ops/element.h"
+#include "frontend/ops/shape.h"
+#include "frontend/trace/trace.h"
+
+namespace lockstep {
+
+using detail::emit;
+using detail::normaliseAxis;
+using detail::raise;
+
+namespace {
+
+std::vector<int64_t> reducedAxes(std::string_view op, const Tensor& x, std::optional<int64_t> axis, const Where& where) {
+  detail::Trace::require(op, where);
+  if (axis) return {normaliseAxis(op, *axis, x, where)};
+  std::vector<int64_t> axes(static_cast<size_t>(x.rank(where)));
+  std::iota(axes.begin(), axes.end(), 0);
+  return axes;
+}
+
+Tensor reduce(std::string_view op, Tensor x, std::optional<int64_t> axis, const ReduceOptions& options, const Where& where) {
+  std::vector<int64_t> axes = reducedAxes(op, x, axis, where);
+  if (axes.empty()) return x;
+  return emit(op, {x}, {{"axes", std::move(axes)}, {"keep_dims", options.keep_dims}}, where);
+}
+
+/// Truth values as numbers, whose largest says whether any holds and whose smallest whether all do.
+Tensor holds(std::string_view op, std::string_view reduction, Tensor x, std::optional<int64_t> axis, const ReduceOptions& options,
+             const Where& where) {
+  std::vector<int64_t> axes = reducedAxes(op, x, axis, where);
+  if (x.dtype(where) != DType::Bool) {
+    raise(fmt::format("{}.C1", op), fmt::format("operand is {}, wanted bool", toString(x.type(where))), {x}, where, "compare first");
+  }
+  return cast(reduce(reduction, cast(x, DType::I32, where), axis, options, where), DType::Bool, where);
+}
+
+Tensor argument(std::string_view op, Tensor x, std::optional<int64_t> axis, const Where& where) {
+  detail::Trace::require(op, where);
+  if (!axis) return emit(op, {reshape(x, {-1}, where)}, {{"axis", int64_t{0}}}, where);
+  return emit(op, {x}, {{"axis", normaliseAxis(op, *axis, x, where)}}, where);
+}
+
+}  // namespace
+
+Tensor sum(Tensor x, std::optional<int64_t> axis, ReduceOptions options, Where where) { return reduce("sum", x, axis, options, where); }
+
+Tensor mean(Tensor x, std::optional<int64_t> axis, ReduceOptions options, Where where) {
+  std::vector<int64_t> axes = reducedAxes("mean", x, axis, where);
+  if (x.dtype(where) != DType::F32) {
+    raise("mean.C1", fmt::format("operand is {}, wanted f32", toString(x.type(where))), {x}, where,
+          "cast(x, ls::DType::F32) makes other numbers and bool f32");
+  }
+  int64_t count = 1;
+  for (int64_t reduced : axes) count *= x.extent(reduced, where);
+  return mul(sum(x, axis, options, where), 1.0 / static_cast<double>(count), where);
+}
+
+Tensor prod(Tensor x, std::optional<int64_t> axis, ReduceOptions options, Where where) { return reduce("prod", x, axis, options, where); }
+Tensor reduce_max(Tensor x, std::optional<int64_t> axis, ReduceOptions options, Where where) {
+  return reduce("reduce_max", x, axis, options, where);
+}
+Tensor reduce_min(Tensor x, std::optional<int64_t> axis, ReduceOptions options, Where where) {
+  return reduce("reduce_min", x, axis, options, where);
+}
+
+Tensor any(Tensor x, std::optional<int64_t> axis, ReduceOptions options, Where where) {
+  return holds("any", "reduce_max", x, axis, options, where);
+}
+Tensor all(Tensor x, std::optional<int64_t> axis, ReduceOptions options, Where where) {
+  return holds("all", "reduce_min", x, axis, options, where);
+}
+
+Tensor argmax(Tensor x, std::optional<int64_t> axis, Where where) { return argument("argmax", x, axis, where); }
+Tensor argmin(Tensor x, std::optional<int64_t> axis, Where where) { return argument("argmin", x, axis, where); }
+
+Tensor cumsum(Tensor x, int64_t axis, bool reverse, Where where) {
+  detail::Trace::require("cumsum", where);
+  return emit("cumsum", {x}, {{"axis", normaliseAxis("cumsum", axis, x, where)}, {"reverse", reverse}}, where);
+}
+
+}  // namespace lockstep

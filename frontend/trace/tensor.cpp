@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/trace/tensor.h"
+
+#include <fmt/format.h>
+
+#include "frontend/ops/ops.h"
+#include "frontend/trace/module.h"
+#include "frontend/trace/trace.h"
+
+namespace lockstep {
+
+const TensorType& Tensor::type(std::source_location where) const {
+  detail::Trace& trace = detail::Trace::require("type", where);
+  return trace.builder().typeOf(trace.value(*this, "type", where));
+}
+
+int64_t Tensor::rank(std::source_location where) const { return static_cast<int64_t>(type(where).shape.rank()); }
+
+int64_t Tensor::extent(int64_t axis, std::source_location where) const {
+  return type(where).shape.extent(static_cast<size_t>(detail::normaliseAxis("tensor", axis, *this, where)));
+}
+
+Operand::Operand(const Parameter& parameter, std::source_location where) : tensor_(parameter.tensor(where)), where_(where) {}
+Operand::Operand(const Buffer& buffer, std::source_location where) : tensor_(buffer.tensor(where)), where_(where) {}
+
+Tensor operator+(Operand a, Operand b) { return add(a, b, a.where()); }
+Tensor operator-(Operand a, Operand b) { return sub(a, b, a.where()); }
+Tensor operator*(Operand a, Operand b) { return mul(a, b, a.where()); }
+Tensor operator/(Operand a, Operand b) { return div(a, b, a.where()); }
+Tensor operator-(Operand a) { return neg(a.tensor(), a.where()); }
+Tensor operator<(Operand a, Operand b) { return less(a, b, a.where()); }
+Tensor operator>(Operand a, Operand b) { return greater(a, b, a.where()); }
+Tensor operator<=(Operand a, Operand b) { return less_equal(a, b, a.where()); }
+Tensor operator>=(Operand a, Operand b) { return greater_equal(a, b, a.where()); }
+
+}  // namespace lockstep

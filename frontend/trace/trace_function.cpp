@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/trace/trace_function.h"
+
+#include <fmt/format.h>
+
+#include <ranges>
+
+#include "frontend/trace/trace.h"
+#include "frontend/train/batch.h"
+#include "ir/support/nearest.h"
+
+namespace lockstep {
+
+Tensor Inputs::operator[](InputName name) const {
+  auto found = tensors_.find(name.name());
+  if (found == tensors_.end()) {
+    const std::string known = joinNames(std::views::keys(tensors_));
+    throw Error({.code = "inputs.name",
+                 .message = fmt::format("there is no input '{}'", name.name()),
+                 .where = detail::toLocation(name.where()),
+                 .notes = {},
+                 .remedy = known.empty() ? "declare it in .inputs, which is empty" : "declare it in .inputs, which has " + known});
+  }
+  return found->second;
+}
+
+namespace detail {
+
+void checkFunction(const Module* model, const std::vector<InputSpec>& inputs, const ModelFunction& function,
+                   const std::source_location& where) {
+  checkDeclarations(inputs, where);
+  if (model != nullptr && function) return;
+  throw Error({.code = "compile.function",
+               .message = "there is no function to trace",
+               .where = toLocation(where),
+               .notes = {},
+               .remedy = "set .loss or .forward, and .make for a model without a default constructor"});
+}
+
+graph::Graph traceFunction(const Module* model, const std::vector<InputSpec>& inputs, const ModelFunction& function, graph::OutputKind kind,
+                           const std::source_location& where) {
+  checkFunction(model, inputs, function, where);
+  Trace trace(where);
+  trace.setTraining(kind == graph::OutputKind::Loss);
+  trace.addParameters(*model);
+  std::map<std::string, Tensor, std::less<>> tensors;
+  for (const InputSpec& input : inputs) tensors.emplace(input.name, trace.addInput(input.name, input.type));
+  Tensor result = function(*model, Inputs(std::move(tensors)));
+  const TensorType& type = trace.builder().typeOf(trace.value(result, "compile", where));
+  if (kind == graph::OutputKind::Loss && type != f32()) {
+    Failure failure =
+        fail("compile.loss", fmt::format("the loss is {}, wanted a scalar f32", toString(type)), {}, "reduce it with mean or sum");
+    trace.raise(std::move(failure), std::span(&result, 1), where);
+  }
+  trace.output(kind, kind == graph::OutputKind::Loss ? "loss" : "output", result);
+  return trace.take();
+}
+
+graph::Graph withoutCaptures(graph::Graph graph) {
+  std::erase_if(graph.outputs, [](const graph::Output& output) { return output.kind == graph::OutputKind::Capture; });
+  return graph;
+}
+
+}  // namespace detail
+}  // namespace lockstep

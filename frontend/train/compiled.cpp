@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/train/compiled.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "frontend/optim/settings.h"
+#include "frontend/trace/at_call.h"
+#include "frontend/trace/trace_function.h"
+#include "frontend/train/batch.h"
+#include "frontend/train/describe_program.h"
+#include "frontend/train/templates.h"
+#include "frontend/wgsl/wgsl.h"
+#include "passes/kernel/kernel_pipeline.h"
+#include "passes/pipeline.h"
+
+namespace lockstep {
+
+std::map<std::string, std::string> CompiledProgram::texts() const {
+  std::map<std::string, std::string> texts{
+      {"traced.graph", graph::print(traced)}, {"optimized.graph", graph::print(optimized)}, {"program.program", program::print(program)}};
+  for (const program::Kernel& kernel : program.kernels) {
+    texts.emplace(kernel.name + ".wgsl", wgsl::write(std::get<kernel::Module>(kernel.code)));
+  }
+  return texts;
+}
+
+std::vector<std::string> pass_names() {
+  std::vector<std::string> names;
+  for (const passes::PassInfo& pass : passes::listPasses()) names.emplace_back(pass.name);
+  for (const passes::KernelPassInfo& pass : passes::listKernelPasses()) names.emplace_back(pass.name);
+  return names;
+}
+
+namespace detail {
+
+namespace {
+
+/// A profile is a plain struct, so anything may be in it. Its reader knows what may.
+void checkProfile(const program::DeviceProfile& profile) {
+  const Result<program::DeviceProfile> read = program::parseProfile(program::print(profile), profile.name);
+  if (read.ok()) return;
+  throw Error({.code = "profile.value",
+               .message = fmt::format("profile '{}': {}", profile.name, read.diagnostics().front().message),
+               .where = {},
+               .notes = {},
+               .remedy = "begin with program::findProfile(), and change the limits that differ"});
+}
+
+CompiledProgram compileTraced(TraceRequest request) {
+  const bool training = request.optimizer.has_value();
+  checkProfile(request.profile);
+  checkFunction(request.model.get(), request.inputs, request.function, request.where);
+  if (std::ranges::any_of(request.inputs, hasDynamicExtent)) {
+    throw Error({.code = "trace.dynamic",
+                 .message = "an input has a dynamic extent, but there is no data that tells it",
+                 .where = toLocation(request.where),
+                 .notes = {},
+                 .remedy = "declare the extents that are to be compiled"});
+  }
+  graph::Graph traced = traceFunction(request.model.get(), request.inputs, request.function,
+                                      training ? graph::OutputKind::Loss : graph::OutputKind::Result, request.where);
+  passes::CompileOptions options;
+  options.profile = request.profile;
+  options.templates = templateSource();
+  options.disabled = std::move(request.disable);
+  options.memory_limit = request.memory_limit;
+  options.check_indices = request.check_indices;
+  if (request.use_ema) options.parameter_state = passes::kAverageState;
+  options.dump_directory = std::move(request.dump_ir);
+  if (training) options.optimizer = optimizerConfig(*request.optimizer, traced.parameters, request.accumulate);
+  graph::ParameterLayout layout = graph::layoutParameters(traced.parameters);
+  passes::Compiled compiled = passes::compile(std::move(traced), options).orThrow();
+  ProgramFacts facts = programFacts(layout, compiled.plan, compiled.passes);
+  facts.temporaries = temporariesOf(compiled.program);
+  facts.outline = outlineOf(compiled.traced);
+  return {std::move(compiled.traced), std::move(compiled.optimized), std::move(compiled.program), std::move(facts), std::move(layout)};
+}
+
+}  // namespace
+
+CompiledProgram trace(TraceRequest request) {
+  const std::source_location where = request.where;
+  return atCall(where, [&] { return compileTraced(std::move(request)); });
+}
+
+}  // namespace detail
+
+}  // namespace lockstep

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// trace(spec): what compile() would run, as values and texts, without a device.
+#pragma once
+
+#include <map>
+#include <source_location>
+#include <string>
+
+#include "frontend/train/trainer.h"
+#include "ir/graph/graph.h"
+#include "ir/program/program.h"
+
+namespace lockstep {
+
+/// A training step or a forward program after every pass.
+struct CompiledProgram {
+  graph::Graph traced;            ///< as the function made it
+  graph::Graph optimized;         ///< the last graph before it became kernels: gradients and optimizer in it, grouped
+  program::Program program;       ///< emitted: kernels, buffers with offsets, commands in order
+  ProgramFacts facts;             ///< without a device
+  graph::ParameterLayout layout;  ///< where parameters lie in the flat states
+
+  /// By file name: "traced.graph", "optimized.graph", "program.program", and each kernel as "<name>.wgsl".
+  [[nodiscard]] std::map<std::string, std::string> texts() const;
+};
+
+/// Of the graph and the kernel pipeline, in their order: what CompileSpec::disable may name, if the pass is optional.
+[[nodiscard]] std::vector<std::string> pass_names();
+
+namespace detail {
+
+struct TraceRequest {
+  std::shared_ptr<const Module> model;
+  std::vector<InputSpec> inputs;
+  ModelFunction function;
+  std::optional<OptimizerSpec> optimizer;  ///< absent: a forward program
+  std::vector<std::string> disable;
+  uint64_t memory_limit = 0;
+  int64_t accumulate = 1;
+  bool use_ema = false;
+  bool check_indices = true;
+  std::string dump_ir;
+  program::DeviceProfile profile;
+  std::source_location where;
+};
+CompiledProgram trace(TraceRequest request);
+
+}  // namespace detail
+
+/// Traces and compiles the training step of a spec for a profile; its device and seed are not looked at. The same model may be traced any
+/// number of times. Error "trace.dynamic" for dynamic extents, which need data.
+template <class Model>
+CompiledProgram trace(const CompileSpec<Model>& spec, const program::DeviceProfile& profile = {},
+                      std::source_location where = std::source_location::current()) {
+  return detail::trace({.model = detail::makeModel<Model>(spec.make),
+                        .inputs = spec.inputs,
+                        .function = detail::eraseModel<Model>(spec.loss),
+                        .optimizer = spec.optimizer,
+                        .disable = spec.disable,
+                        .memory_limit = spec.memory_limit,
+                        .accumulate = spec.accumulate,
+                        .use_ema = false,
+                        .check_indices = spec.check_indices,
+                        .dump_ir = spec.dump_ir,
+                        .profile = profile,
+                        .where = where});
+}
+
+/// The same for a forward program of a model.
+template <class Model>
+CompiledProgram trace(const ForwardSpec<Model>& spec, const std::function<std::unique_ptr<Model>()>& make = {},
+                      const program::DeviceProfile& profile = {}, std::source_location where = std::source_location::current()) {
+  return detail::trace({.model = detail::makeModel<Model>(make),
+                        .inputs = spec.inputs,
+                        .function = detail::eraseModel<Model>(spec.forward),
+                        .optimizer = {},
+                        .disable = spec.disable,
+                        .memory_limit = 0,
+                        .accumulate = 1,
+                        .use_ema = spec.use_ema,
+                        .check_indices = spec.check_indices,
+                        .dump_ir = spec.dump_ir,
+                        .profile = profile,
+                        .where = where});
+}
+
+}  // namespace lockstep

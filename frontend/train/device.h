@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to the front end: an open device that several programs share.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backends/backend.h"
+#include "frontend/train/fair_mutex.h"
+
+namespace lockstep::detail {
+
+/// Backends are not safe for concurrent calls, so whoever calls one holds `turn`; States and Session do it themselves.
+struct Device {
+  ChosenDevice chosen;
+  std::shared_ptr<Backend> backend;
+  std::shared_ptr<Turn> turn;
+};
+/// `selector` as in chooseDevice(). Exit code NoDevice when nothing matches.
+Result<Device> tryOpenDevice(const std::string& selector);
+/// The same; throws Error.
+Device openChosenDevice(const std::string& selector);
+
+}  // namespace lockstep::detail

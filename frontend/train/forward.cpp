@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/train/forward.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "frontend/trace/at_call.h"
+#include "frontend/trace/trace_function.h"
+#include "frontend/train/batch.h"
+#include "frontend/train/parameters.h"
+#include "frontend/train/trainer_impl.h"
+
+namespace lockstep {
+
+using detail::Session;
+using graph::OutputKind;
+
+namespace {
+// Random numbers of forward programs: a stream apart from those of the training steps.
+constexpr uint64_t kForwardStream = uint64_t{1} << 63;
+}  // namespace
+
+struct Forward::Impl {
+  detail::ForwardRequest request;
+  detail::Device device;
+  std::shared_ptr<detail::SharedModel> shared;
+
+  mutable detail::Turn turn;                          ///< guards what follows
+  std::shared_ptr<const detail::TrainedModel> model;  ///< that the programs were compiled for
+  detail::ProgramCache programs;
+  ProgramFacts facts;
+  uint64_t runs = 0;
+
+  Impl(detail::ForwardRequest wanted, detail::Device on, std::shared_ptr<detail::SharedModel> source)
+      : request(std::move(wanted)),
+        device(std::move(on)),
+        shared(std::move(source)),
+        model(shared->get()),
+        programs(request.cached_programs),
+        facts(detail::programFacts(device, model->layout, nullptr)) {}
+
+  std::shared_ptr<Session> program(const detail::ProgramKey& key) {
+    if (auto now = shared->get(); now != model) {
+      programs.clear();
+      model = std::move(now);
+    }
+    if (auto found = programs.find(key)) return found;
+    std::vector<InputSpec> concrete = detail::withExtent(request.inputs, key.extent);
+    graph::Graph traced = detail::traceFunction(model->module.get(), concrete, request.forward, OutputKind::Result, request.where);
+    if (!key.captures) traced = detail::withoutCaptures(std::move(traced));
+    passes::CompileOptions options;
+    options.disabled = request.disable;
+    options.check_indices = request.check_indices;
+    if (request.use_ema) options.parameter_state = passes::kAverageState;
+    if (programs.compiled() == 0) options.dump_directory = request.dump_ir;
+    auto made = std::make_shared<Session>(std::move(traced), std::move(options), model->states, std::move(concrete));
+    facts = detail::programFacts(device, model->layout, made.get());
+    programs.insert(key, made);
+    return made;
+  }
+};
+
+Forward::Forward(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Forward::Forward(Forward&&) noexcept = default;
+Forward& Forward::operator=(Forward&&) noexcept = default;
+Forward::~Forward() = default;
+
+ForwardResult Forward::run(const Batch& batch, RunOptions options, std::source_location where) {
+  std::lock_guard turn(impl_->turn);
+  return detail::atCall(where, impl_->request.where, [&] {
+    auto session = impl_->program({detail::matchBatch(impl_->request.inputs, batch).extent, options.captures});
+    session->checkIndices(batch, fmt::format("run {}", impl_->runs + 1));
+    const std::vector<std::byte> arena =
+        session->run(session->encode(batch, {detail::randomKey(impl_->request.seed, kForwardStream | ++impl_->runs)}));
+    if (std::optional<Diagnostic> wrong = session->wrongIndex(arena, fmt::format("run {}", impl_->runs))) throw Error(std::move(*wrong));
+    ForwardResult result{std::move(session->outputs(arena, OutputKind::Result).front()), {}};
+    session->printOutputs(arena, fmt::format("run {}", impl_->runs), impl_->request.print);
+    if (options.captures) result.captures = Captures(session->outputs(arena, OutputKind::Capture));
+    return result;
+  });
+}
+
+ProgramFacts Forward::facts() const {
+  std::lock_guard turn(impl_->turn);
+  return impl_->facts;
+}
+
+RunFacts Forward::run_facts() const {
+  std::lock_guard turn(impl_->turn);
+  return detail::runFacts(impl_->programs);
+}
+
+Forward Trainer::attachForward(detail::ForwardRequest request) const {
+  const std::source_location where = request.where;
+  return detail::atCall(where, [&] {
+    request.seed = impl_->seed;
+    request.print = impl_->print;
+    request.check_indices = request.check_indices && impl_->check_indices;
+    request.disable.insert(request.disable.begin(), impl_->disabled.begin(), impl_->disabled.end());
+    detail::checkFunction(impl_->shared->get()->module.get(), request.inputs, request.forward, where);
+    if (request.use_ema) detail::requireAverages(*impl_->shared->get());
+    const bool later = std::ranges::any_of(request.inputs, detail::hasDynamicExtent);
+    auto made = std::make_unique<Forward::Impl>(std::move(request), impl_->device, impl_->shared);
+    if (!later) (void)made->program({});
+    return Forward(std::move(made));
+  });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/train/function.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "frontend/trace/at_call.h"
+#include "frontend/trace/trace.h"
+#include "frontend/trace/trace_function.h"
+#include "frontend/train/batch.h"
+#include "frontend/train/program_cache.h"
+#include "frontend/train/trainer_impl.h"
+
+namespace lockstep {
+
+using detail::Session;
+using graph::OutputKind;
+
+struct Function::Impl {
+  FunctionSpec spec;
+  std::source_location where;
+  detail::Device device;
+  std::shared_ptr<detail::States> states;
+  Module no_parameters{};
+
+  mutable detail::Turn turn;  ///< guards what follows
+  detail::ProgramCache programs;
+  ProgramFacts facts;
+  uint64_t calls = 0;
+
+  Impl(FunctionSpec wanted, std::source_location place)
+      : spec(std::move(wanted)),
+        where(place),
+        device(detail::openChosenDevice(spec.device)),
+        states(std::make_shared<detail::States>(device)),
+        programs(spec.cached_programs),
+        facts(detail::programFacts(device, {}, nullptr)) {
+    detail::checkFunction(&no_parameters, spec.inputs, erased(), where);
+    for (const std::string& name : spec.gradients) checkGradient(name);
+    if (std::ranges::none_of(spec.inputs, detail::hasDynamicExtent)) (void)program(0);
+  }
+
+  [[nodiscard]] detail::ModelFunction erased() const {
+    if (!spec.body) return {};
+    return [this](const Module&, const Inputs& in) { return spec.body(in); };
+  }
+
+  void checkGradient(const std::string& name) const {
+    auto input = std::ranges::find(spec.inputs, name, &InputSpec::name);
+    const bool known = input != spec.inputs.end();
+    if (known && input->type.dtype == DType::F32) return;
+    throw Error({.code = known ? "grad.C4" : "grad.C3",
+                 .message = known ? fmt::format("input '{}' is {}, which has no gradient", name, toString(input->type))
+                                  : fmt::format("there is no input '{}' to differentiate by", name),
+                 .where = detail::toLocation(where),
+                 .notes = {},
+                 .remedy = "name f32 inputs of the function"});
+  }
+
+  std::shared_ptr<Session> program(int64_t extent) {
+    const detail::ProgramKey key{extent, true};
+    if (auto found = programs.find(key)) return found;
+    std::vector<InputSpec> concrete = detail::withExtent(spec.inputs, extent);
+    const OutputKind kind = spec.gradients.empty() ? OutputKind::Result : OutputKind::Loss;
+    graph::Graph traced = detail::traceFunction(&no_parameters, concrete, erased(), kind, where);
+    passes::CompileOptions options;
+    options.disabled = spec.disable;
+    options.check_indices = spec.check_indices;
+    options.keep_gradients = !spec.gradients.empty();
+    options.wrt = spec.gradients;
+    if (programs.compiled() == 0) options.dump_directory = spec.dump_ir;
+    auto made = std::make_shared<Session>(std::move(traced), std::move(options), states, std::move(concrete));
+    facts = detail::programFacts(device, {}, made.get());
+    programs.insert(key, made);
+    return made;
+  }
+};
+
+Function::Function(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Function::Function(Function&&) noexcept = default;
+Function& Function::operator=(Function&&) noexcept = default;
+Function::~Function() = default;
+
+FunctionResult Function::operator()(const Batch& batch, std::source_location where) {
+  std::lock_guard turn(impl_->turn);
+  return detail::atCall(where, impl_->where, [&] {
+    auto session = impl_->program(detail::matchBatch(impl_->spec.inputs, batch).extent);
+    session->checkIndices(batch, fmt::format("call {}", impl_->calls + 1));
+    const std::vector<std::byte> arena = session->run(session->encode(batch, {detail::randomKey(impl_->spec.seed, ++impl_->calls)}));
+    session->printOutputs(arena, fmt::format("call {}", impl_->calls), impl_->spec.print);
+    if (std::optional<Diagnostic> wrong = session->wrongIndex(arena, fmt::format("call {}", impl_->calls))) throw Error(std::move(*wrong));
+    const OutputKind kind = impl_->spec.gradients.empty() ? OutputKind::Result : OutputKind::Loss;
+    FunctionResult result{std::move(session->outputs(arena, kind).front()), {}, Captures(session->outputs(arena, OutputKind::Capture))};
+    for (HostTensor& gradient : session->outputs(arena, OutputKind::Gradient)) {
+      std::string name = gradient.name();
+      result.gradients.emplace(std::move(name), std::move(gradient));
+    }
+    return result;
+  });
+}
+
+ProgramFacts Function::facts() const {
+  std::lock_guard turn(impl_->turn);
+  return impl_->facts;
+}
+
+Function function(FunctionSpec spec, std::source_location where) {
+  return detail::atCall(where, [&] { return Function(std::make_unique<Function::Impl>(std::move(spec), where)); });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/train/graph_runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "frontend/train/device_states.h"
+#include "frontend/train/templates.h"
+#include "ir/graph/op_def.h"
+#include "passes/graph/bind_parameters.h"
+#include "passes/graph/grad.h"
+#include "passes/graph/optimizer.h"
+
+namespace lockstep {
+namespace {
+
+using graph::DType;
+
+template <class T>
+void encodeAs(const std::vector<double>& values, std::byte* target) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    const T value = static_cast<T>(values[i]);
+    std::memcpy(target + i * sizeof(T), &value, sizeof(T));
+  }
+}
+void encode(DType dtype, const std::vector<double>& values, std::byte* target) {
+  if (dtype == DType::F32) return encodeAs<float>(values, target);
+  if (dtype == DType::I32) return encodeAs<int32_t>(values, target);
+  encodeAs<uint32_t>(values, target);
+}
+
+template <class T>
+std::vector<double> decodeAs(std::span<const std::byte> bytes) {
+  std::vector<double> values(bytes.size() / sizeof(T));
+  for (size_t i = 0; i < values.size(); ++i) {
+    T value;
+    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+    values[i] = static_cast<double>(value);
+  }
+  return values;
+}
+std::vector<double> decode(DType dtype, std::span<const std::byte> bytes) {
+  if (dtype == DType::F32) return decodeAs<float>(bytes);
+  if (dtype == DType::I32) return decodeAs<int32_t>(bytes);
+  return decodeAs<uint32_t>(bytes);
+}
+
+Failure missingInput(std::string_view name, size_t expected, const std::vector<double>* given) {
+  if (given == nullptr) return fail("graph_run.input", fmt::format("there is no data for the input '{}'", name));
+  return fail("graph_run.input", fmt::format("the input '{}' takes {} elements but has {}", name, expected, given->size()));
+}
+Failure unknownState(std::string_view name) {
+  return fail("graph_run.state", fmt::format("the program has no state '{}' of that size", name));
+}
+
+/// Finds an input and checks its size.
+const std::vector<double>* findInput(const ValueMap& inputs, std::string_view name, int64_t elements) {
+  const auto found = inputs.find(name);
+  return found != inputs.end() && static_cast<int64_t>(found->second.size()) == elements ? &found->second : nullptr;
+}
+
+class EvaluatingRunner : public GraphRunner {
+ public:
+  explicit EvaluatingRunner(graph::Graph graph) : graph_(std::move(graph)) {
+    for (const graph::NodeId id : graph_.body().nodes) {
+      const graph::Node& node = graph_[id];
+      if (*node.op->name == "state") {
+        const graph::TensorType& type = graph_.typeOf(node.results.front());
+        const std::vector<double> values(static_cast<size_t>(type.shape.elementCount()), node.attributes.get<double>("init"));
+        states_.emplace(node.attributes.get<std::string>("name"), graph::Tensor{.type = type, .data = values});
+      } else if (*node.op->name == "input") {
+        inputs_.emplace(node.attributes.get<std::string>("name"), graph_.typeOf(node.results.front()));
+      }
+    }
+  }
+
+  Result<StepOutputs> step(const ValueMap& inputs) override {
+    graph::LeafValues leaves = states_;
+    for (const auto& [name, type] : inputs_) {
+      const int64_t elements = type.shape.elementCount();
+      const std::vector<double>* values = findInput(inputs, name, elements);
+      if (values == nullptr) {
+        const auto given = inputs.find(name);
+        return missingInput(name, static_cast<size_t>(elements), given == inputs.end() ? nullptr : &given->second);
+      }
+      leaves.insert_or_assign(name, graph::Tensor{.type = type, .data = *values});
+    }
+    LS_TRY(std::vector<graph::Tensor> results, graph::evaluate(graph_, leaves));
+    StepOutputs outputs;
+    for (size_t i = 0; i < graph_.outputs.size(); ++i) {
+      const graph::Output& output = graph_.outputs[i];
+      if (output.kind == graph::OutputKind::NextState) {
+        states_.insert_or_assign(output.name, std::move(results[i]));
+      } else {
+        outputs.emplace(std::pair(output.kind, output.name), std::move(results[i].data));
+      }
+    }
+    return outputs;
+  }
+
+  Result<std::vector<double>> readState(const std::string& name) override {
+    const auto found = states_.find(name);
+    if (found == states_.end()) return unknownState(name);
+    return found->second.data;
+  }
+
+  Status writeState(const std::string& name, const std::vector<double>& values) override {
+    const auto found = states_.find(name);
+    if (found == states_.end() || found->second.data.size() != values.size()) return unknownState(name);
+    found->second.data = values;
+    return Success{};
+  }
+
+ private:
+  graph::Graph graph_;
+  graph::LeafValues states_;
+  std::map<std::string, graph::TensorType, std::less<>> inputs_;
+};
+
+class DeviceRunner : public GraphRunner {
+ public:
+  DeviceRunner(program::ValidProgram program, const detail::Device& device) : program_(std::move(program)), states_(device) {}
+
+  Status prepare() {
+    for (const program::Buffer& buffer : program_->buffers) {
+      if (buffer.role != program::ArenaRole::State) continue;
+      arenas_.emplace(buffer.name, states_.declare(buffer.name, {buffer.type, buffer.initial, true}));
+    }
+    LS_TRY(executable_, states_.device().backend->compile(program_));
+    const program::ArenaId input = program_->findArena(program::ArenaRole::Input);
+    input_.resize(input.valid() ? (*program_)[input].size : 0);
+    return Success{};
+  }
+
+  Result<StepOutputs> step(const ValueMap& inputs) override {
+    for (const program::Port& port : program_->inputs) {
+      const program::Buffer& buffer = (*program_)[port.buffer];
+      const int64_t elements = buffer.type.shape.elementCount();
+      const std::vector<double>* values = findInput(inputs, port.name, elements);
+      if (values == nullptr) {
+        const auto given = inputs.find(port.name);
+        return missingInput(port.name, static_cast<size_t>(elements), given == inputs.end() ? nullptr : &given->second);
+      }
+      encode(buffer.type.dtype, *values, input_.data() + buffer.offset);
+    }
+    const std::span<const std::byte> input = input_;
+    LS_TRY(const Ticket ticket, executable_->submit(arenas_, std::span(&input, 1)));
+    LS_TRY(const std::vector<std::vector<std::byte>> results, executable_->wait(ticket));
+    StepOutputs outputs;
+    for (const program::Port& port : program_->outputs) {
+      const program::Buffer& buffer = (*program_)[port.buffer];
+      const std::span<const std::byte> bytes = std::span(results.front()).subspan(buffer.offset, buffer.type.byteSize());
+      outputs.emplace(std::pair(port.kind, port.name), decode(buffer.type.dtype, bytes));
+    }
+    return outputs;
+  }
+
+  Result<std::vector<double>> readState(const std::string& name) override {
+    if (!states_.has(name)) return unknownState(name);
+    return states_.read(name).toDoubles();
+  }
+
+  Status writeState(const std::string& name, const std::vector<double>& values) override {
+    const auto infos = states_.infos();
+    const auto info = infos.find(name);
+    if (info == infos.end() || info->second.type.shape.elementCount() != static_cast<int64_t>(values.size())) return unknownState(name);
+    io::Array array = detail::zeroState(info->second.type);
+    encode(info->second.type.dtype, values, array.data.data());
+    states_.write(name, array);
+    return Success{};
+  }
+
+ private:
+  program::ValidProgram program_;
+  detail::States states_;
+  ArenaSet arenas_;
+  std::unique_ptr<Executable> executable_;
+  std::vector<std::byte> input_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<GraphRunner>> makeEvaluatingRunner(const graph::Graph& traced, const passes::CompileOptions& options) {
+  graph::Graph graph = traced;
+  if (options.optimizer || options.keep_gradients) {
+    LS_TRY(graph, passes::grad(graph, {options.wrt}));
+  }
+  LS_TRY(graph, options.optimizer ? passes::optimizer(graph, *options.optimizer) : passes::bindParameters(graph, options.parameter_state));
+  return std::unique_ptr<GraphRunner>(std::make_unique<EvaluatingRunner>(std::move(graph)));
+}
+
+namespace {
+
+Result<std::unique_ptr<GraphRunner>> prepare(program::Program program, const detail::Device& device) {
+  LS_TRY(program::ValidProgram valid, program::validate(std::move(program)));
+  auto runner = std::make_unique<DeviceRunner>(std::move(valid), device);
+  LS_CHECK(runner->prepare());
+  return std::unique_ptr<GraphRunner>(std::move(runner));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<GraphRunner>> makeProgramRunner(program::Program program, const detail::Device& device) {
+  passes::CompileOptions options;
+  options.profile = device.chosen.info.profile;
+  options.templates = detail::templateSource();
+  LS_TRY(program, passes::runRemainingPasses(std::move(program), options));
+  return prepare(std::move(program), device);
+}
+
+Result<std::unique_ptr<GraphRunner>> makeDeviceRunner(const graph::Graph& traced, passes::CompileOptions options,
+                                                      const detail::Device& device) {
+  options.profile = device.chosen.info.profile;
+  options.templates = detail::templateSource();
+  LS_TRY(passes::Compiled compiled, passes::compile(traced, options));
+  return prepare(std::move(compiled.program), device);
+}
+
+Status writeParameters(GraphRunner& runner, const graph::ParameterLayout& layout, const ValueMap& values) {
+  std::vector<double> flat(static_cast<size_t>(layout.total), 0.0);
+  for (const graph::ParameterLayout::Slot& slot : layout.slots) {
+    const auto found = values.find(slot.name);
+    if (found == values.end() || static_cast<int64_t>(found->second.size()) != slot.size) {
+      return fail("graph_run.parameter", fmt::format("there is no parameter '{}' of {} elements", slot.name, slot.size));
+    }
+    std::ranges::copy(found->second, flat.begin() + slot.offset);
+  }
+  if (values.size() != layout.slots.size()) {
+    return fail("graph_run.parameter", fmt::format("{} parameters are given but the model has {}", values.size(), layout.slots.size()));
+  }
+  return runner.writeState(std::string(passes::kParameterState), flat);
+}
+
+Result<ValueMap> readParameters(GraphRunner& runner, const graph::ParameterLayout& layout) {
+  LS_TRY(const std::vector<double> flat, runner.readState(std::string(passes::kParameterState)));
+  ValueMap values;
+  for (const graph::ParameterLayout::Slot& slot : layout.slots) {
+    values.emplace(slot.name, std::vector<double>(flat.begin() + slot.offset, flat.begin() + slot.offset + slot.size));
+  }
+  return values;
+}
+
+namespace {
+
+const graph::Tensor& leafValue(const graph::LeafValues& leaves, const std::string& name, const graph::TensorType& type) {
+  auto found = leaves.find(name);
+  if (found == leaves.end() || found->second.type != type) {
+    throw Error({.code = "graph_run.input",
+                 .message = fmt::format("there is no value of {} for '{}'", toString(type), name),
+                 .where = {},
+                 .notes = {},
+                 .remedy = {}});
+  }
+  return found->second;
+}
+
+}  // namespace
+
+std::vector<graph::Tensor> runGraph(const graph::Graph& graph, const graph::LeafValues& leaves, const GraphRunOptions& options) {
+  if (options.device == "evaluate") {
+    return graph::evaluate(options.gradients ? passes::grad(graph, {options.wrt}).orThrow() : graph, leaves, options.kernels).orThrow();
+  }
+  passes::CompileOptions compile_options;
+  compile_options.check_indices = false;  // what an index outside gives is part of what is compared
+  compile_options.keep_gradients = options.gradients;
+  compile_options.wrt = options.wrt;
+  compile_options.disabled = options.disable;
+  compile_options.dump_directory = options.dump_ir;
+  const auto runner = makeDeviceRunner(graph, std::move(compile_options), detail::openChosenDevice(options.device)).orThrow();
+  ValueMap inputs, parameters;
+  std::map<std::string, graph::TensorType, std::less<>> types;
+  for (const graph::NodeId id : graph.body().nodes) {
+    const graph::Node& node = graph[id];
+    if (*node.op->name != "input") continue;
+    const auto& name = node.attributes.get<std::string>("name");
+    types.emplace(name, graph.typeOf(node.results.front()));
+    inputs.emplace(name, leafValue(leaves, name, types.at(name)).data);
+  }
+  for (const graph::ParameterInfo& info : graph.parameters) {
+    types.emplace(info.name, info.type);
+    parameters.emplace(info.name, leafValue(leaves, info.name, info.type).data);
+  }
+  if (!parameters.empty()) (void)writeParameters(*runner, graph::layoutParameters(graph.parameters), parameters).orThrow();
+  const StepOutputs outputs = runner->step(inputs).orThrow();
+
+  std::vector<graph::Tensor> values;
+  const auto take = [&](graph::OutputKind kind, const std::string& name, const graph::TensorType& type) {
+    const auto found = outputs.find(std::pair(kind, name));
+    if (found == outputs.end()) internalError(fmt::format("the program lost its output '{}'", name));
+    values.push_back({type, found->second});
+  };
+  for (const graph::Output& output : graph.outputs) take(output.kind, output.name, graph.typeOf(output.value));
+  if (!options.gradients) return values;
+  std::vector<std::string> wrt = options.wrt;
+  for (const graph::ParameterInfo& info : graph.parameters) {
+    if (options.wrt.empty()) wrt.push_back(info.name);
+  }
+  for (const std::string& name : wrt) take(graph::OutputKind::Gradient, name, types.at(name));
+  return values;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/train/model_buffers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "frontend/trace/throw_error.h"
+#include "frontend/trace/trace.h"
+#include "frontend/train/parameters.h"
+#include "passes/graph/optimizer_config.h"
+
+namespace lockstep::detail {
+
+void declareBuffers(const Module& module, States& states) {
+  for (const NamedBuffer& buffer : module.buffers())
+    (void)states.declare(bufferState(buffer.name), {buffer.buffer->type(), buffer.buffer->initial(), true});
+}
+
+ParameterValues readBuffers(const TrainedModel& model) {
+  ParameterValues values;
+  for (const NamedBuffer& buffer : model.module->buffers()) values.emplace(buffer.name, model.states->readFloats(bufferState(buffer.name)));
+  return values;
+}
+
+std::pair<ParameterValues, ParameterValues> splitBuffers(const TrainedModel& model, const ParameterValues& values) {
+  std::pair<ParameterValues, ParameterValues> split{values, {}};
+  for (const NamedBuffer& buffer : model.module->buffers()) {
+    auto found = split.first.extract(buffer.name);
+    if (found.empty())
+      reject("parameters.missing", fmt::format("there is no value for the buffer '{}'", buffer.name),
+             "give all of them, as download() does");
+    const TensorType& type = buffer.buffer->type();
+    if (static_cast<int64_t>(found.mapped().size()) != type.shape.elementCount()) {
+      reject("parameters.length",
+             fmt::format("buffer '{}' is {} with {} elements but gets {}", buffer.name, toString(type), type.shape.elementCount(),
+                         found.mapped().size()),
+             "give its elements in row-major order");
+    }
+    const bool fits = type.dtype == DType::F32 || std::ranges::all_of(found.mapped(), [&](float value) {
+                        const double low = type.dtype == DType::U32 ? 0.0 : -2147483648.0;
+                        return std::trunc(value) == value && value >= low && value < low + 4294967296.0;
+                      });
+    if (!fits)
+      reject("parameters.type", fmt::format("buffer '{}' is {} but gets numbers that are not", buffer.name, toString(type)),
+             "give whole numbers within the range of its type");
+    split.second.insert(std::move(found));
+  }
+  return split;
+}
+
+void writeBuffers(const TrainedModel& model, const ParameterValues& values) {
+  for (const NamedBuffer& buffer : model.module->buffers())
+    model.states->write(bufferState(buffer.name), stateArray(buffer.buffer->type(), values.at(buffer.name)));
+}
+
+ParameterValues readValues(const TrainedModel& model) {
+  ParameterValues values = splitParameters(model.layout, model.states->readFloats(passes::kParameterState));
+  values.merge(readBuffers(model));
+  return values;
+}
+
+void writeValues(const TrainedModel& model, const ParameterValues& values) {
+  const auto [parameters, buffers] = splitBuffers(model, values);
+  writeParameters(model, joinParameters(model.layout, parameters));
+  writeBuffers(model, buffers);
+}
+
+}  // namespace lockstep::detail

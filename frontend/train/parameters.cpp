@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/train/parameters.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "frontend/trace/throw_error.h"
+#include "ir/support/nearest.h"
+#include "passes/graph/optimizer_config.h"
+
+namespace lockstep::detail {
+
+std::vector<graph::ParameterInfo> parameterInfos(const Module& model) {
+  std::vector<graph::ParameterInfo> infos;
+  for (const NamedParameter& named : model.parameters()) {
+    infos.push_back({named.name, named.parameter->type(), named.parameter->decay()});
+  }
+  return infos;
+}
+
+void initialiseParameters(const TrainedModel& model, uint64_t seed) {
+  std::vector<float> flat(static_cast<size_t>(model.layout.total), 0.0f);
+  const std::vector<NamedParameter> parameters = model.module->parameters();
+  for (uint32_t i = 0; i < parameters.size(); ++i) {
+    const std::vector<float> values = parameters[i].parameter->initial(seed, i);
+    std::copy(values.begin(), values.end(), flat.begin() + model.layout.slots[i].offset);
+  }
+  writeParameters(model, flat);
+}
+
+void writeParameters(const TrainedModel& model, const std::vector<float>& flat) {
+  if (flat.empty()) return;
+  model.states->writeFloats(passes::kParameterState, flat);
+  restartAverages(model);
+}
+
+void requireAverages(const TrainedModel& model) {
+  if (model.states->has(passes::kAverageState)) return;
+  reject("parameters.ema", "the trainer keeps no averages of its parameters", "set ema_decay of the optimizer");
+}
+
+void restartAverages(const TrainedModel& model) {
+  if (model.states->has(passes::kAverageState))
+    model.states->writeFloats(passes::kAverageState, model.states->readFloats(passes::kParameterState));
+}
+
+ParameterValues splitParameters(const graph::ParameterLayout& layout, const std::vector<float>& flat) {
+  ParameterValues values;
+  for (const graph::ParameterLayout::Slot& slot : layout.slots) {
+    auto first = flat.begin() + slot.offset;
+    values.emplace(slot.name, std::vector<float>(first, first + slot.size));
+  }
+  return values;
+}
+
+std::vector<float> joinParameters(const graph::ParameterLayout& layout, const ParameterValues& values) {
+  for (const auto& [name, data] : values) {
+    if (layout.find(name) != nullptr) continue;
+    std::vector<std::string> known;
+    for (const graph::ParameterLayout::Slot& slot : layout.slots) known.push_back(slot.name);
+    reject("parameters.unknown", fmt::format("the model has no parameter '{}'", name), suggest(name, known));
+  }
+  std::string missing;
+  std::vector<float> flat(static_cast<size_t>(layout.total), 0.0f);
+  for (const graph::ParameterLayout::Slot& slot : layout.slots) {
+    auto found = values.find(slot.name);
+    if (found == values.end()) {
+      missing += fmt::format("{}{}", missing.empty() ? "" : ", ", slot.name);
+      continue;
+    }
+    if (static_cast<int64_t>(found->second.size()) != slot.size) {
+      reject(
+          "parameters.length",
+          fmt::format("parameter '{}' is {} with {} elements but gets {}", slot.name, toString(slot.type), slot.size, found->second.size()),
+          "give its elements in row-major order");
+    }
+    std::copy(found->second.begin(), found->second.end(), flat.begin() + slot.offset);
+  }
+  if (!missing.empty())
+    reject("parameters.missing", fmt::format("parameters are missing: {}", missing), "give all of them, as download() does");
+  return flat;
+}
+
+io::Array toArray(const BatchItem& item) {
+  return std::visit(
+      [](auto values) {
+        std::vector<int64_t> shape{static_cast<int64_t>(values.size())};
+        if constexpr (std::is_same_v<decltype(values), std::span<const float>>) {
+          return io::Array::fromFloats(shape, values);
+        } else {
+          std::vector<int32_t> ints(values.begin(), values.end());
+          return io::Array::fromInts(shape, ints);
+        }
+      },
+      item.data);
+}
+
+}  // namespace lockstep::detail

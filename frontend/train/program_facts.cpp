@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/train/program_facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "frontend/train/describe_program.h"
+
+namespace lockstep::detail {
+
+ProgramFacts programFacts(const graph::ParameterLayout& layout, const passes::PlanSummary& plan,
+                          const std::vector<passes::PassRecord>& passes) {
+  ProgramFacts facts{.device = {},
+                     .device_name = {},
+                     .driver = {},
+                     .device_reason = {},
+                     .on_cpu = false,
+                     .dispatches = plan.dispatches,
+                     .levels = plan.levels,
+                     .distinct_kernels = plan.distinct_kernels,
+                     .planned_bytes = plan.total_bytes,
+                     .workspace_bytes = plan.workspace_bytes,
+                     .unpooled_bytes = plan.unpooled_bytes,
+                     .parameters = 0,
+                     .passes = {},
+                     .temporaries = {},
+                     .outline = {}};
+  for (const graph::ParameterLayout::Slot& slot : layout.slots) facts.parameters += slot.size;
+  for (const passes::PassRecord& record : passes) {
+    facts.passes.push_back(
+        fmt::format("{} {:.3f} s: {}{}", record.name, record.seconds, record.statistics, record.changed ? "" : " (unchanged)"));
+  }
+  return facts;
+}
+
+std::vector<PlannedBuffer> temporariesOf(const program::Program& program) {
+  constexpr uint32_t kUnused = UINT32_MAX;
+  std::vector<PlannedBuffer> all;
+  for (const program::Buffer& buffer : program.buffers)
+    all.push_back({.name = buffer.name, .offset = buffer.offset, .bytes = buffer.size, .first_level = kUnused, .last_level = 0});
+  for (const program::Command& command : program.commands) {
+    for (const program::Range& range : program::accesses(command)) {
+      PlannedBuffer& used = all[range.buffer.index()];
+      used.first_level = std::min(used.first_level, command.level);
+      used.last_level = std::max(used.last_level, command.level);
+    }
+  }
+  std::vector<PlannedBuffer> temporaries;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (program.buffers[i].role == program::ArenaRole::Workspace && all[i].first_level != kUnused) temporaries.push_back(std::move(all[i]));
+  }
+  return temporaries;
+}
+
+ProgramFacts programFacts(const Device& device, const graph::ParameterLayout& layout, const Session* session) {
+  ProgramFacts facts = session == nullptr ? programFacts(layout, {}, {}) : programFacts(layout, session->plan(), session->passRecords());
+  if (session != nullptr) {
+    facts.temporaries = temporariesOf(session->program());
+    facts.outline = outlineOf(session->traced());
+  }
+  facts.device = device.chosen.info.id;
+  facts.device_name = device.chosen.info.name;
+  facts.driver = device.chosen.info.driver;
+  facts.device_reason = device.chosen.reason;
+  facts.on_cpu = device.chosen.info.kind == DeviceKind::Reference || device.chosen.info.kind == DeviceKind::CpuDriver;
+  return facts;
+}
+
+RunFacts runFacts(const ProgramCache& programs) {
+  const ExecutionStatistics counts = programs.statistics();
+  return {.submissions = counts.submissions,
+          .steps = counts.steps,
+          .device_allocations = counts.device_allocations,
+          .device_bytes = counts.device_bytes,
+          .compilations = programs.compiled(),
+          .programs = programs.size()};
+}
+
+}  // namespace lockstep::detail

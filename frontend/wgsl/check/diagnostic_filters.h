@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which severity a diagnostic rule has at a place of the text.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "frontend/wgsl/syntax/ast.h"
+
+namespace lockstep::wgsl {
+
+/// The rules that a module may filter. Unless it does, those of WGSL are errors and our own, "lockstep.NAME", are warnings.
+enum class DiagnosticRule : uint8_t { DerivativeUniformity, SubgroupUniformity, IndexWraps, ProductWraps };
+inline constexpr size_t kDiagnosticRules = 4;
+std::string_view toString(DiagnosticRule rule);  ///< "derivative_uniformity"
+std::optional<DiagnosticRule> findDiagnosticRule(std::string_view name);
+
+class DiagnosticFilters {
+ public:
+  /// `filters` in source order, with ranges that nest.
+  explicit DiagnosticFilters(const std::vector<DiagnosticFilter>& filters);
+  /// Of the innermost filter around the place. Takes time in the depth of nesting, not in the number of filters.
+  [[nodiscard]] Severity severity(DiagnosticRule rule, uint32_t offset) const;
+
+ private:
+  struct Entry {
+    Span range;
+    Severity severity = Severity::Error;
+    size_t around = SIZE_MAX;  // the entry whose range holds this one
+  };
+  std::array<std::vector<Entry>, kDiagnosticRules> entries_;
+};
+
+}  // namespace lockstep::wgsl

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "ir/ops/support/common.h"
+
+namespace lockstep::graph {
+
+extern const OpDef kCeilOp;
+constexpr OpDef kCeilOp{
+    .name = "ceil",
+    .summary = "Smallest integer not below x; the gradient is 0.",
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
+    .infer = [](const InferContext& c) { return inferSame("ceil", c, {DType::F32}); },
+    .gradient = GradientFn([](const GradientContext&) { return std::vector{ValueId()}; }),
+    .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Ceil, {e.operand(0)}); }},
+    .alias = NoAlias{},
+    .evaluate = [](const EvaluateContext& c) { return evaluateEach(c, [](double x) { return std::ceil(x); }); },
+    .cases = [] { return elementCases(1, -4, 4, 0, "every result is an exact number"); },
+};
+
+}  // namespace lockstep::graph

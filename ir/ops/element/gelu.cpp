@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <numbers>
+
+#include "ir/ops/support/common.h"
+#include "ir/ops/support/elementary_functions.h"
+
+namespace lockstep::graph {
+namespace {
+
+std::vector<ValueId> gradient(const GradientContext& g) {
+  Builder& b = g.builder;
+  // y' = F(x) + x f(x), with F = (1 + erf(x / sqrt(2))) / 2 and its density f = exp(-x^2 / 2) / sqrt(2 pi).
+  ValueId x = g.operands[0];
+  ValueId error = b.make("erf", {b.mul(x, 1 / std::numbers::sqrt2)});
+  ValueId distribution = b.mul(b.add(error, 1.0), 0.5);
+  ValueId bell = b.make("exp", {b.mul(b.mul(x, x), -0.5)});
+  ValueId rest = b.mul(b.mul(x, bell), 1 / std::sqrt(2 * std::numbers::pi));
+  return {b.mul(g.cotangents[0], b.add(distribution, rest))};
+}
+
+// F(x) = erfc(-x / sqrt(2)) / 2: by 1 + erf the small values of negative x would cancel.
+kernel::ValueId emit(ElementEmitter& e) {
+  Lanes m(e);
+  Lanes::Id x = e.operand(0);
+  Lanes::Id magnitude = m.atMost(m.abs(x), 14.2);  // F(-14.2) is below the smallest f32
+  Lanes::Id bell = emitGaussian(m, magnitude, 0.5);
+  Lanes::Id scaled = emitErfcx(m, m.mul(magnitude, 1 / std::numbers::sqrt2));
+  Lanes::Id half = m.mul(scaled, 0.5);
+  Lanes::Id rest = m.sub(m.number(1), m.mul(bell, half));
+  // F(-13) is subnormal, which a device may make 0, where -13 F(-13) is not: so the bell comes last.
+  Lanes::Id below = m.mul(m.mul(x, half), bell);
+  return m.select(m.less(x, 0), below, m.mul(x, rest));
+}
+
+}  // namespace
+
+extern const OpDef kGeluOp;
+constexpr OpDef kGeluOp{
+    .name = "gelu",
+    .summary = "x times the standard normal distribution function of x, x (1 + erf(x / sqrt(2))) / 2.",
+    .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
+    .operands = ConstantList<std::string_view>{"x"},
+    .attributes = ConstantList<AttributeDef>{},
+    .infer = [](const InferContext& c) { return inferSame("gelu", c, {DType::F32}); },
+    .gradient = GradientFn(gradient),
+    .lower = ElementLowering{.emit = emit, .transcendental = true},
+    .alias = NoAlias{},
+    .evaluate =
+        [](const EvaluateContext& c) { return evaluateEach(c, [](double x) { return 0.5 * x * std::erfc(-x / std::numbers::sqrt2); }); },
+    .cases = [] { return elementCases(1, -6, 6, 3e-7, "a few units in the last place"); },
+};
+
+}  // namespace lockstep::graph

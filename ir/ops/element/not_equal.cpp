@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/ops/support/common.h"
+
+namespace lockstep::graph {
+
+extern const OpDef kNotEqualOp;
+constexpr OpDef kNotEqualOp{
+    .name = "not_equal",
+    .summary = "Whether a and b differ, element by element; a NaN differs from everything.",
+    .constraints = ConstantList<Constraint>{{"C1", "operands have the same element type"}, {"C2", "operands have the same shape"}},
+    .operands = ConstantList<std::string_view>{"a", "b"},
+    .attributes = ConstantList<AttributeDef>{},
+    .infer = [](const InferContext& c) { return inferCompare("not_equal", c, Compared::NumbersAndBool); },
+    .gradient = NotDifferentiable{"the result is a truth value, which is constant almost everywhere"},
+    .lower = ElementLowering{.emit = [](ElementEmitter& e) { return e.builder().make(kernel::Op::Ne, {e.operand(0), e.operand(1)}); },
+                             .cheap = true},
+    .alias = NoAlias{},
+    .evaluate = [](const EvaluateContext& c) { return evaluateEach(c, [](double a, double b) { return a != b ? 1.0 : 0.0; }); },
+    .cases = [] { return compareCases(Compared::NumbersAndBool); },
+};
+
+}  // namespace lockstep::graph

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contractions: the naive form (one invocation a result) and the templates of shaders/ with their hooks filled in.
+#include <algorithm>
+
+#include "passes/emit/emitters.h"
+#include "passes/emit/loop_budget.h"
+#include "passes/kernel/unroll_loops.h"
+#include "passes/schedule/strategy.h"
+
+namespace lockstep::passes {
+
+using graph::Shape;
+using kernel::Op;
+
+Result<kernel::Module> emitNaiveContract(const EmitQuery& query) {
+  const graph::Graph& body = query.kernel.body;
+  ContractNode contract = findContract(body);
+  const graph::ContractShape& shape = contract.shape;
+  const graph::Node& node = body[contract.node];
+  kernel::Builder b;
+  BodyEmitter emitter(body, b, query.bindings);
+  auto lanes = static_cast<uint32_t>(query.kernel.parameters.get<int64_t>("lanes"));
+  Entry entry = beginEntry(b, query, lanes);
+  kernel::ValueId index = b.make(Op::Add, {b.make(Op::Mul, {entry.group, b.u32(lanes)}), entry.lane});
+  b.ifThen(b.make(Op::Lt, {index, b.u32(static_cast<uint32_t>(shape.batch * shape.m * shape.n))}), [&] {
+    emitter.pushScope();
+    PositionId result = emitter.flat(Shape{shape.batch, shape.m, shape.n}, index);
+    kernel::ValueId batch = emitter.axis(result, 0), m = emitter.axis(result, 1), n = emitter.axis(result, 2);
+    kernel::ValueId sum = b.var(b.types().f32(), "sum", b.f32(0));
+    const int64_t unroll = unrollOf(query.kernel.parameters);
+    forRange(b, b.u32(0), b.u32(static_cast<uint32_t>(shape.k)), 1, unroll, "k", [&](kernel::ValueId k) {
+      emitter.pushScope();
+      PositionId at_a = emitter.atAxes(Shape{shape.batch, shape.m, shape.k}, {batch, m, k});
+      PositionId at_b = emitter.atAxes(Shape{shape.batch, shape.k, shape.n}, {batch, k, n});
+      kernel::ValueId a = emitter.value(node.operands[0], emitter.through(shape.a, body.shapeOf(node.operands[0]), at_a));
+      kernel::ValueId right = emitter.value(node.operands[1], emitter.through(shape.b, body.shapeOf(node.operands[1]), at_b));
+      b.store(sum, b.make(Op::Add, {b.load(sum), b.make(Op::Mul, {a, right})}));
+      emitter.popScope();
+    });
+    emitter.define(node.results[0], b.load(sum));
+    emitter.storeAll(index);
+    emitter.popScope();
+  });
+  return b.take();
+}
+
+namespace {
+
+// The statements of the largest tile of any template.
+constexpr size_t kUnrolledTile = 4096;
+
+// What the stores of a tile may grow to as one text. Left as a loop, they index the tile's sums by a counter, which keeps all of them in
+// memory unless the driver unrolls it; llvmpipe does up to a limit that two more operations in an epilogue go beyond, for half the speed.
+constexpr size_t kUnrolledStores = 1024;
+
+size_t sizeOf(const kernel::Module& module, kernel::BlockId block) {
+  size_t count = 0;
+  for (const kernel::InstructionId id : module[block].instructions) {
+    ++count;
+    for (const kernel::BlockId inner : module[id].blocks) count += sizeOf(module, inner);
+  }
+  return count;
+}
+
+/// With the loops that store the results of a tile dissolved, where that stays short.
+kernel::Module unrollStores(kernel::Module module, const graph::Attributes& parameters) {
+  const auto hook = std::ranges::find(module.functions, "store_c", &kernel::Function::name);
+  const auto tile = static_cast<size_t>(parameters.get<int64_t>("rows") * parameters.get<int64_t>("columns"));
+  if (tile * sizeOf(module, hook->body) > kUnrolledStores) return module;
+  return unrollLoops(std::move(module), kUnrolledTile, "store_c");
+}
+
+/// Gives the function `name` of a template a new, empty body and enters it; its parameters by order.
+std::vector<kernel::ValueId> openHook(kernel::Builder& b, std::string_view name) {
+  for (kernel::Function& function : b.module().functions) {
+    if (function.name != name) continue;
+    kernel::BlockId block = b.newBlock();
+    function.body = block;
+    b.setBlock(block);
+    std::vector<kernel::ValueId> parameters;
+    for (const kernel::Parameter& parameter : function.parameters) parameters.push_back(parameter.value);
+    return parameters;
+  }
+  internalError("a contraction template lacks the hook '" + std::string(name) + "'");
+}
+
+/// A template with its hooks filled in from the group. `unrolled`: the loops of a constant number of rounds are dissolved first, so that
+/// only the one over k is left, whatever the hooks grow to.
+Result<kernel::Module> fillTemplate(const EmitQuery& query, bool unrolled) {
+  const graph::Graph& body = query.kernel.body;
+  ContractNode contract = findContract(body);
+  const graph::ContractShape& shape = contract.shape;
+  const graph::Node& node = body[contract.node];
+
+  std::vector<std::pair<std::string, double>> overrides{{"batches", static_cast<double>(shape.batch)},
+                                                        {"m_extent", static_cast<double>(shape.m)},
+                                                        {"n_extent", static_cast<double>(shape.n)},
+                                                        {"k_extent", static_cast<double>(shape.k)}};
+  for (const auto& [name, value] : query.kernel.parameters.items())
+    overrides.emplace_back(name, static_cast<double>(std::get<int64_t>(value)));
+  LS_TRY(kernel::Module module, query.config.templates("matmul_" + query.kernel.strategy, overrides));
+
+  if (unrolled) module = unrollLoops(std::move(module), kUnrolledTile);
+  kernel::Builder b(std::move(module));
+  BodyEmitter emitter(body, b, query.bindings);
+  auto operandHook = [&](std::string_view name, size_t operand, const Shape& space, const graph::IndexMap& map) {
+    std::vector<kernel::ValueId> index = openHook(b, name);
+    emitter.pushScope();
+    PositionId position = emitter.through(map, body.shapeOf(node.operands[operand]), emitter.atAxes(space, index));
+    b.returnValue(emitter.value(node.operands[operand], position));
+    emitter.popScope();
+  };
+  operandHook("load_a", 0, Shape{shape.batch, shape.m, shape.k}, shape.a);
+  operandHook("load_b", 1, Shape{shape.batch, shape.k, shape.n}, shape.b);
+
+  std::vector<kernel::ValueId> result = openHook(b, "store_c");
+  emitter.pushScope();
+  emitter.define(node.results[0], result[3]);
+  const Shape space{shape.batch, shape.m, shape.n};
+  PositionId here = emitter.atAxes(space, {result[0], result[1], result[2]});
+  std::vector<PositionId> positions;
+  std::vector<kernel::ValueId> values;
+  for (const graph::Output& output : body.outputs) {
+    const Shape& output_shape = body.shapeOf(output.value);
+    positions.push_back(emitter.through(graph::reshapeMap(space, output_shape), output_shape, here));
+    values.push_back(emitter.value(output.value, positions.back()));
+  }
+  for (size_t i = 0; i < values.size(); ++i) emitter.store(i, positions[i], values[i]);
+  b.returnVoid();
+  emitter.popScope();
+
+  std::vector<kernel::ValueId> group = openHook(b, "workgroup_index");
+  kernel::ValueId flat = b.extract(group[0], 0u);
+  if (query.groups[1] > 1) flat = b.make(Op::Add, {flat, b.make(Op::Mul, {b.extract(group[0], 1u), b.u32(query.groups[0])})});
+  b.returnValue(flat);
+  module = b.take();
+  // For drivers that run a workgroup as a loop on one core.
+  if (query.kernel.strategy == "register_rows") module = unrollStores(std::move(module), query.kernel.parameters);
+  return kernel::canonical(module);
+}
+
+}  // namespace
+
+Result<kernel::Module> emitTemplateContract(const EmitQuery& query) {
+  LS_TRY(kernel::Module module, fillTemplate(query, false));
+  const auto most = static_cast<uint64_t>(plannedRounds(query.config.profile));
+  if (query.config.profile.max_loop_iterations == 0 || roundsOf(module, most) <= most) return module;
+  return fillTemplate(query, true);
+}
+
+}  // namespace lockstep::passes

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// One function a strategy: symbolic kernel -> kernel module. Shared prologue: the flat workgroup index of a split dispatch.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "passes/emit/body_emitter.h"
+#include "passes/emit/emit.h"
+
+namespace lockstep::passes {
+
+struct EmitQuery {
+  const program::SymbolicKernel& kernel;
+  const BodyBindings& bindings;
+  std::array<uint32_t, 3> groups;  ///< of the dispatch; y > 1 means that x is full and the flat index continues in y
+  const EmitConfig& config;
+};
+using EmitterFn = Result<kernel::Module> (*)(const EmitQuery&);
+
+Result<kernel::Module> emitMap(const EmitQuery& query);
+Result<kernel::Module> emitRows(const EmitQuery& query);
+Result<kernel::Module> emitColumns(const EmitQuery& query);
+Result<kernel::Module> emitScan(const EmitQuery& query);
+Result<kernel::Module> emitScatter(const EmitQuery& query);
+Result<kernel::Module> emitNaiveContract(const EmitQuery& query);
+/// shared_tiled and register_rows: the template matmul_<strategy> of shaders/ with its hooks filled in.
+Result<kernel::Module> emitTemplateContract(const EmitQuery& query);
+
+/// The frame of an entry point with one-dimensional workgroups.
+struct Entry {
+  kernel::FunctionId function;
+  kernel::ValueId group;  ///< flat workgroup index
+  kernel::ValueId lane;   ///< local invocation index
+};
+Entry beginEntry(kernel::Builder& builder, const EmitQuery& query, uint32_t lanes);
+
+/// for (i = begin; i < end; i += step) { body(i) }, with `unroll` bodies per round of the loop: all but the first ask whether they are
+/// still before the end. Drivers that end loops after a number of rounds see fewer of them.
+void forRange(kernel::Builder& builder, kernel::ValueId begin, kernel::ValueId end, int64_t step, int64_t unroll, const std::string& name,
+              const std::function<void(kernel::ValueId)>& body);
+
+/// The start of an accumulator: the neutral element of a reduction over elements of this type.
+kernel::ValueId neutralOf(kernel::Builder& builder, const graph::ReduceLowering& reduce, graph::DType dtype);
+
+/// A variable in workgroup memory.
+kernel::ValueId workgroupArray(kernel::Builder& builder, std::string name, kernel::TypeId element, int64_t count);
+
+/// Combines one accumulator an invocation over the lanes of each line of a workgroup by a tree in workgroup memory. Lane l of line i is
+/// invocation `base + l * stride`; `lane` is l. Ends with every invocation of the line holding the result.
+kernel::ValueId combineLanes(kernel::Builder& builder, const graph::ReduceLowering& reduce, kernel::ValueId accumulated,
+                             kernel::ValueId scratch, kernel::ValueId invocation, kernel::ValueId lane, int64_t lanes, int64_t stride);
+
+}  // namespace lockstep::passes

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What fuse knows while it makes clusters: who reads what through views, which cluster needs which, how many bindings a group would have.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "passes/fuse/cluster_graph.h"
+#include "passes/fuse/clusters.h"
+
+namespace lockstep::passes {
+
+/// One read of a computed or stored value by a node, through views and cheap nodes.
+struct Read {
+  graph::ValueId base;
+  graph::IndexMap map;  ///< from the reader's index space
+  bool exact = true;    ///< false: read at computed positions (operandAt), so no position is known
+};
+
+class ClusterState {
+ public:
+  /// `cheap` nodes are computed wherever they are used (cheapNodes, addRepeatable).
+  ClusterState(const graph::Graph& graph, const std::vector<bool>& storage, std::vector<bool> cheap, const FuseConfig& config);
+
+  const graph::Graph& graph;
+  const FuseConfig& config;
+  Clusters out;
+  /// Of the clusters so far, also by reads through storage nodes.
+  ClusterGraph links;
+  /// By value: the first results of the computing nodes that read it, through views and cheap nodes.
+  std::vector<std::vector<graph::ValueId>> users;
+  std::vector<bool> escapes;      ///< by value: read by a storage node or an output
+  std::vector<char> row_aligned;  ///< by node: in a Rows cluster, 1 when the node has one value a row
+
+  [[nodiscard]] Cluster& cluster(int32_t c) { return out.clusters[static_cast<size_t>(c)]; }
+  [[nodiscard]] const Cluster& cluster(int32_t c) const { return out.clusters[static_cast<size_t>(c)]; }
+  [[nodiscard]] int32_t clusterOf(graph::ValueId value) const { return out.of_node[graph[value].node.index()]; }
+  [[nodiscard]] bool isMember(int32_t c, graph::ValueId value) const { return clusterOf(value) == c; }
+  /// Neither storage, view nor cheap: a node that belongs to a cluster.
+  [[nodiscard]] bool computes(graph::NodeId id) const;
+  [[nodiscard]] const std::vector<Read>& readsOf(const graph::Node& node) const;
+
+  /// Whether no circle comes of adding this node to cluster `c`: none of its other sources needs `c`, and it reads `c` not through storage.
+  [[nodiscard]] bool staysAcyclic(graph::NodeId id, int32_t c) const;
+  /// Whether the value has storage of its own, also when the node `except` does not read it.
+  [[nodiscard]] bool isStored(graph::ValueId value, graph::NodeId except) const;
+  /// Storage bindings of a group with these members.
+  [[nodiscard]] uint32_t bindings(const std::vector<graph::NodeId>& members) const;
+  [[nodiscard]] bool fits(int32_t c, graph::NodeId extra) const;
+  /// Whether the members of all these clusters fit together.
+  [[nodiscard]] bool fitsWith(const std::vector<int32_t>& sources, int32_t target) const;
+  /// Whether all bindings are taken, so that nothing fits that reads or makes something of its own.
+  [[nodiscard]] bool isFull(int32_t c) const { return bindings(cluster(c).members) >= config.max_bindings; }
+
+  int32_t newCluster(ClusterKind kind, graph::NodeId id, int64_t elements, int64_t columns = 1);
+  void addTo(int32_t c, graph::NodeId id);
+  /// Moves the members of `sources` in front of those of `target`, which they fit with; the sources are dead afterwards.
+  void moveInto(const std::vector<int32_t>& sources, int32_t target);
+
+ private:
+  void collect(graph::ValueId value, const graph::IndexMap& map, bool exact, std::vector<Read>& reads) const;
+  [[nodiscard]] std::vector<Read> findReads(const graph::Node& node) const;
+  /// The computing nodes that a storage node's value is made of.
+  [[nodiscard]] const std::vector<graph::NodeId>& madeOf(graph::NodeId storage_node) const;
+  /// The clusters that a node reads, and those among them that it reads through storage nodes.
+  [[nodiscard]] std::map<int32_t, bool> sourcesOf(graph::NodeId id) const;
+  void findAliasSources();
+  void findUsers();
+  void escape(graph::ValueId value);
+
+  const std::vector<bool>& storage_;
+  std::vector<bool> cheap_;
+  mutable std::vector<std::optional<std::vector<Read>>> reads_of_;          // by node, found on the first question
+  mutable std::vector<std::optional<std::vector<graph::NodeId>>> made_of_;  // likewise
+  std::vector<graph::ValueId> alias_sources_;                               // what becomes the next version of a state
+};
+
+/// Element chains that meet: a map cluster moves into a cluster that reads it in place.
+void mergeMaps(ClusterState& state);
+/// A chain of cheap enough elements that only one contraction or column reduction reads is computed where it is read.
+void absorbPrologues(ClusterState& state);
+/// Adds to `cheap` the operations whose large result would be kept for other clusters although everything they read is in memory anyway:
+/// one value of the same size, and small ones (activation + offset of its row). Then only one large value is kept. True when there is any.
+bool addRepeatable(const ClusterState& state, std::vector<bool>& cheap);
+
+}  // namespace lockstep::passes

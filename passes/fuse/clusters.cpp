@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/fuse/clusters.h"
+
+#include <algorithm>
+#include <array>
+
+#include "passes/fuse/cluster_state.h"
+#include "passes/fuse/views.h"
+
+namespace lockstep::passes {
+
+using namespace graph;
+
+std::string_view toString(ClusterKind kind) {
+  static constexpr std::array<std::string_view, 6> kNames{"map", "rows", "columns", "scan", "scatter", "contract"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+std::ptrdiff_t Clusters::live() const {
+  return std::ranges::count_if(clusters, [](const Cluster& cluster) { return !cluster.dead; });
+}
+
+std::vector<bool> cheapNodes(const Graph& graph, const std::vector<bool>& storage) {
+  constexpr int64_t kMostOperations = 16;  // every use repeats them
+  std::vector<bool> cheap(graph.nodes.size(), false);
+  std::vector<int64_t> operations(graph.nodes.size(), 0), widest(graph.nodes.size(), 0);  // of a cheap node; elements of what it reads
+  for (NodeId id : graph.body().nodes) {
+    const Node& node = graph[id];
+    const auto* element = std::get_if<ElementLowering>(&*node.op->lower);
+    if (element == nullptr) continue;
+    int64_t& count = operations[id.index()];
+    count = 1;
+    for (ValueId operand : node.operands) {
+      NodeId maker = graph[operand].node;
+      while (!storage[maker.index()] && std::holds_alternative<ViewLowering>(*graph[maker].op->lower)) {
+        operand = graph[maker].operands[0];
+        maker = graph[operand].node;
+      }
+      int64_t read = cheap[maker.index()] ? widest[maker.index()] : graph.shapeOf(operand).elementCount();
+      widest[id.index()] = std::max(widest[id.index()], read);
+      count += operations[maker.index()];
+    }
+    bool spreads = !node.operands.empty() && !element->transcendental && !element->scalar_only && count <= kMostOperations &&
+                   2 * widest[id.index()] <= graph.shapeOf(node.results[0]).elementCount();
+    cheap[id.index()] = element->cheap || spreads;
+    if (!cheap[id.index()]) count = 0;
+  }
+  return cheap;
+}
+
+std::vector<bool> storageNodes(const Graph& graph) {
+  std::vector<bool> storage(graph.nodes.size(), false);
+  for (NodeId id : graph.body().nodes) {
+    const Node& node = graph[id];
+    bool outside = std::holds_alternative<StorageLowering>(*node.op->lower) || std::holds_alternative<KernelLowering>(*node.op->lower);
+    if (outside) storage[id.index()] = true;
+    const auto* view = std::get_if<ViewLowering>(&*node.op->lower);
+    if (view == nullptr || !storage[graph[node.operands[0]].node.index()]) continue;
+    int64_t start = 0;
+    storage[id.index()] = isContiguousSlice(view->map(graph, node), graph.shapeOf(node.results[0]), graph.shapeOf(node.operands[0]),
+                                            kParameterAlignment, start);
+  }
+  return storage;
+}
+
+namespace {
+
+/// Gives every computing node its cluster, in execution order.
+struct Placement {
+  /// Clusters of reductions over equal axes of equal spaces.
+  struct Siblings {
+    std::vector<int64_t> axes;
+    Shape operand, result;
+    std::vector<int32_t> open;  ///< those that may take one more
+  };
+
+  ClusterState& state;
+  const Graph& graph;
+  std::vector<Siblings> siblings = {};
+
+  /// How an element node would sit in a cluster: 'f' at the full position, 'r' one value a row, 0 not at all.
+  [[nodiscard]] char seat(int32_t c, const Node& node, const std::vector<Read>& reads) const {
+    const Cluster& cluster = state.cluster(c);
+    const Shape& shape = graph.shapeOf(node.results[0]);
+    char as = 0;
+    for (const Read& read : reads) {
+      if (!state.isMember(c, read.base)) continue;
+      if (!read.exact) return 0;
+      const Shape& source = graph.shapeOf(read.base);
+      bool row = state.row_aligned[graph[read.base].node.index()] != 0;
+      char now = 0;
+      if (isLinearIdentity(read.map, shape, source)) {
+        now = row ? 'r' : 'f';
+      } else if (row && isRowProjection(read.map, shape, source, cluster.columns) && shape.elementCount() == cluster.elements) {
+        now = 'f';
+      }
+      if (now == 0 || (as != 0 && as != now)) return 0;
+      as = now;
+    }
+    return as;
+  }
+
+  /// The cluster that the node joins: the last made one of its sources that has a seat for it.
+  void placeElement(NodeId id) {
+    const Node& node = graph[id];
+    std::vector<Read> reads = state.readsOf(node);
+    std::set<int32_t, std::greater<>> sources;
+    for (const Read& read : reads) {
+      if (state.clusterOf(read.base) >= 0) sources.insert(state.clusterOf(read.base));
+    }
+    if (state.config.merge) {
+      for (int32_t c : sources) {
+        char as = seat(c, node, reads);
+        if (as == 0 || !state.staysAcyclic(id, c) || !state.fits(c, id)) continue;
+        state.row_aligned[id.index()] = as == 'r' ? 1 : 0;
+        state.addTo(c, id);
+        return;
+      }
+    }
+    state.newCluster(ClusterKind::Map, id, graph.shapeOf(node.results[0]).elementCount());
+  }
+
+  /// A reduction over trailing axes joins the rows cluster or turns the map cluster of its operand into one.
+  bool placeRowReduce(NodeId id, int64_t columns) {
+    const Node& node = graph[id];
+    std::vector<Read> reads = state.readsOf(node);
+    int64_t elements = graph.shapeOf(node.operands[0]).elementCount();
+    std::set<int32_t, std::greater<>> sources;
+    for (const Read& read : reads) {
+      if (state.clusterOf(read.base) >= 0) sources.insert(state.clusterOf(read.base));
+    }
+    // Siblings: a rows cluster that reads the same value in the same space (maximum and sum of one row).
+    for (const Read& read : reads) {
+      for (const ValueId reader : state.users[read.base.index()]) {
+        const int32_t c = state.clusterOf(reader);
+        if (c < 0) continue;
+        const Cluster& cluster = state.cluster(c);
+        if (cluster.kind == ClusterKind::Rows && cluster.elements == elements && cluster.columns == columns) sources.insert(c);
+      }
+    }
+    for (int32_t c : sources) {
+      Cluster& cluster = state.cluster(c);
+      bool kind_fits = cluster.kind == ClusterKind::Rows ? cluster.columns == columns : cluster.kind == ClusterKind::Map;
+      if (!kind_fits || cluster.elements != elements || !state.staysAcyclic(id, c) || !state.fits(c, id)) continue;
+      bool seated = true;
+      for (const Read& read : reads) {
+        if (!state.isMember(c, read.base)) continue;
+        const Shape &shape = graph.shapeOf(node.operands[0]), &source = graph.shapeOf(read.base);
+        bool row = state.row_aligned[graph[read.base].node.index()] != 0;
+        seated =
+            seated && read.exact && (row ? isRowProjection(read.map, shape, source, columns) : isLinearIdentity(read.map, shape, source));
+      }
+      if (!seated) continue;
+      cluster.kind = ClusterKind::Rows;
+      cluster.columns = columns;
+      state.row_aligned[id.index()] = 1;
+      state.addTo(c, id);
+      return true;
+    }
+    return false;
+  }
+
+  void placeReduce(NodeId id) {
+    const Node& node = graph[id];
+    const auto& reduce = std::get<ReduceLowering>(*node.op->lower);
+    const Shape& shape = graph.shapeOf(node.operands[0]);
+    std::vector<int64_t> axes = reduce.axes(graph, node);
+    size_t first = shape.rank() - axes.size();
+    bool trailing = true;
+    int64_t columns = 1;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      trailing = trailing && axes[i] == static_cast<int64_t>(first + i);
+      columns *= shape.extent(static_cast<size_t>(axes[i]));
+    }
+    if (!trailing) {
+      placeColumnReduce(id, axes);
+      return;
+    }
+    if (state.config.merge && placeRowReduce(id, columns)) return;
+    state.newCluster(ClusterKind::Rows, id, shape.elementCount(), columns);
+    state.row_aligned[id.index()] = 1;
+  }
+
+  /// The clusters that make what a reduction reads, also through the element chain that will be computed where it is read.
+  [[nodiscard]] std::set<int32_t> makersOf(const Node& node) const {
+    std::set<int32_t> makers;
+    for (const Read& read : state.readsOf(node)) {
+      int32_t c = state.clusterOf(read.base);
+      if (c < 0) continue;
+      makers.insert(c);
+      if (state.cluster(c).kind != ClusterKind::Map) continue;
+      for (const auto& [source, stored] : state.links.sources(c)) makers.insert(source);
+    }
+    return makers;
+  }
+
+  /// Running together must not keep much memory waiting: what the reductions read is made together, or it is small.
+  [[nodiscard]] bool worthJoining(const Node& node, const Cluster& cluster) const {
+    static constexpr int64_t kSmall = 4096;  // elements
+    if (graph.shapeOf(node.operands[0]).elementCount() <= kSmall) return true;
+    std::set<int32_t> mine = makersOf(node);
+    return std::any_of(cluster.members.begin(), cluster.members.end(), [&](NodeId member) {
+      std::set<int32_t> theirs = makersOf(graph[member]);
+      return std::any_of(mine.begin(), mine.end(), [&](int32_t maker) { return theirs.contains(maker); });
+    });
+  }
+
+  Siblings& siblingsOf(const Node& node, const std::vector<int64_t>& axes) {
+    const Shape &operand = graph.shapeOf(node.operands[0]), &result = graph.shapeOf(node.results[0]);
+    const auto found = std::ranges::find_if(
+        siblings, [&](const Siblings& each) { return each.axes == axes && each.operand == operand && each.result == result; });
+    if (found != siblings.end()) return *found;
+    siblings.push_back({axes, operand, result, {}});
+    return siblings.back();
+  }
+
+  /// Reductions of equal spaces over equal axes run as one kernel when that is cheap (the gains and offsets of a norm).
+  void placeColumnReduce(NodeId id, const std::vector<int64_t>& axes) {
+    const Node& node = graph[id];
+    std::vector<int32_t>& open = siblingsOf(node, axes).open;
+    if (state.config.merge) {
+      for (auto at = open.begin(); at != open.end();) {
+        if (mayJoin(id, *at)) {
+          state.addTo(*at, id);
+          return;
+        }
+        at = state.isFull(*at) ? open.erase(at) : at + 1;
+      }
+    }
+    open.push_back(state.newCluster(ClusterKind::Columns, id, graph.shapeOf(node.results[0]).elementCount()));
+  }
+
+  [[nodiscard]] bool mayJoin(NodeId id, int32_t c) const {
+    const Node& node = graph[id];
+    const bool reads_it = std::ranges::any_of(state.readsOf(node), [&](const Read& read) { return state.isMember(c, read.base); });
+    return !reads_it && worthJoining(node, state.cluster(c)) && state.staysAcyclic(id, c) && state.fits(c, id);
+  }
+};
+
+/// The kind of the cluster that a node starts alone; elements around it may join later.
+std::optional<ClusterKind> seedKind(const Node& node) {
+  const Lowering& lower = *node.op->lower;
+  if (std::holds_alternative<ContractLowering>(lower)) return ClusterKind::Contract;
+  if (std::holds_alternative<ScanLowering>(lower)) return ClusterKind::Scan;
+  if (std::holds_alternative<ScatterLowering>(lower)) return ClusterKind::Scatter;
+  return std::nullopt;
+}
+
+/// All nodes placed and merged; `cheap` nodes are in no cluster.
+ClusterState placed(const Graph& graph, const std::vector<bool>& storage, std::vector<bool> cheap, const FuseConfig& config) {
+  ClusterState state(graph, storage, std::move(cheap), config);
+  Placement placement{state, graph};
+  for (NodeId id : graph.body().nodes) {
+    if (!state.computes(id)) continue;
+    const Node& node = graph[id];
+    if (std::holds_alternative<ElementLowering>(*node.op->lower)) {
+      placement.placeElement(id);
+    } else if (std::holds_alternative<ReduceLowering>(*node.op->lower)) {
+      placement.placeReduce(id);
+    } else if (std::optional<ClusterKind> kind = seedKind(node)) {
+      state.newCluster(*kind, id, graph.shapeOf(node.results[0]).elementCount());
+    } else {
+      internalError("fuse met an op that should have been decomposed: " + std::string(*node.op->name));
+    }
+  }
+  if (config.merge) {
+    mergeMaps(state);
+    absorbPrologues(state);
+  }
+  return state;
+}
+
+}  // namespace
+
+Clusters makeClusters(const Graph& graph, const std::vector<bool>& storage, const FuseConfig& config) {
+  std::vector<bool> cheap = cheapNodes(graph, storage);
+  const ClusterState state = placed(graph, storage, cheap, config);
+  Clusters clusters = state.out;
+  clusters.visits = state.links.visits();
+  if (config.merge && addRepeatable(state, cheap)) {
+    ClusterState other = placed(graph, storage, std::move(cheap), config);
+    Clusters leaner = std::move(other.out);
+    leaner.visits = clusters.visits + other.links.visits();
+    // Readers that compute more read more, and may be too full to be merged.
+    if (leaner.live() <= clusters.live()) clusters = std::move(leaner);
+  }
+  for (Cluster& cluster : clusters.clusters) std::sort(cluster.members.begin(), cluster.members.end());
+  return clusters;
+}
+
+}  // namespace lockstep::passes

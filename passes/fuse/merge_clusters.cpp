@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens to clusters once every node has one: chains that meet become one group, cheap chains move into their only reader.
+#include <algorithm>
+
+#include "passes/fuse/cluster_state.h"
+#include "passes/fuse/views.h"
+
+namespace lockstep::passes {
+
+using namespace graph;
+
+namespace {
+
+/// How a member of a cluster reads a value of another one: from the space of its operand (a reduction, a contraction) or of its result.
+struct MemberRead {
+  const Read& read;
+  const Shape& shape;
+  const Shape& source;
+  bool seed, row;  ///< not an element op; an element op with one value a row
+};
+
+/// Whether `target` reads `source` never through storage, and `accepts` holds for every read.
+template <class Accepts>
+bool everyRead(const ClusterState& state, int32_t target, int32_t source, Accepts accepts) {
+  const Graph& graph = state.graph;
+  if (state.links.readsStored(target, source)) return false;
+  for (NodeId id : state.cluster(target).members) {
+    const Node& node = graph[id];
+    for (const Read& read : state.readsOf(node)) {
+      if (!state.isMember(source, read.base)) continue;
+      bool seed = !std::holds_alternative<ElementLowering>(*node.op->lower);
+      bool row = state.row_aligned[id.index()] != 0 && !seed;
+      const Shape& shape = graph.shapeOf(seed ? node.operands[0] : node.results[0]);
+      if (!read.exact || !accepts(MemberRead{read, shape, graph.shapeOf(read.base), seed, row})) return false;
+    }
+  }
+  return true;
+}
+
+/// Whether every read of `source` by `target` finds the element that the reader's invocation makes.
+bool readsInPlace(const ClusterState& state, int32_t target, int32_t source) {
+  const Cluster& to = state.cluster(target);
+  if (to.elements != state.cluster(source).elements || to.kind == ClusterKind::Columns) return false;  // whose elements are its results'
+  return everyRead(state, target, source, [&](const MemberRead& r) {
+    if (r.seed && to.kind != ClusterKind::Rows) return false;  // the operand side of a contraction
+    return !r.row && isLinearIdentity(r.read.map, r.shape, r.source);
+  });
+}
+
+/// Whether `source` has one value for each row of `target`, and every read of it finds the value of the reader's row.
+bool readsRowValues(const ClusterState& state, int32_t target, int32_t source) {
+  const Cluster& to = state.cluster(target);
+  if (to.kind != ClusterKind::Rows || state.cluster(source).elements * to.columns != to.elements) return false;
+  return everyRead(state, target, source, [&](const MemberRead& r) {
+    return r.row ? isLinearIdentity(r.read.map, r.shape, r.source) : isRowProjection(r.read.map, r.shape, r.source, to.columns);
+  });
+}
+
+/// Chains that would pass too many values on one by one may fit together: merges all map clusters that `target` is computed from in place.
+bool mergeTogether(ClusterState& state, int32_t target) {
+  if (state.cluster(target).dead) return false;
+  std::set<int32_t> all{target};
+  for (std::vector<int32_t> open{target}; !open.empty();) {
+    int32_t reader = open.back();
+    open.pop_back();
+    for (const auto& [source, stored] : state.links.sources(reader)) {
+      const Cluster& from = state.cluster(source);
+      if (from.kind != ClusterKind::Map || from.elements != state.cluster(target).elements) continue;
+      if (readsInPlace(state, reader, source) && all.insert(source).second) open.push_back(source);
+    }
+  }
+  for (int32_t reader : all) {
+    if (std::any_of(all.begin(), all.end(), [&](int32_t source) { return source != reader && !readsInPlace(state, reader, source); }))
+      return false;
+  }
+  std::vector<int32_t> sources(all.begin(), all.end());
+  std::erase(sources, target);
+  if (sources.size() < 2 || !state.fitsWith(sources, target) || state.links.hasDetour(all)) return false;
+  state.moveInto(sources, target);
+  return true;
+}
+
+/// Targets that had too many bindings with the source are noted in `crowded`.
+bool mergeMap(ClusterState& state, int32_t source, std::set<int32_t>& crowded) {
+  const std::set<int32_t> readers = state.links.readers(source);
+  for (const int32_t target : readers) {
+    bool row_values = !readsInPlace(state, target, source);
+    if (row_values && !readsRowValues(state, target, source)) continue;
+    // No other way from the source to the target.
+    const bool detour = std::ranges::any_of(
+        state.links.sources(target), [&](const auto& needed) { return needed.first != source && state.links.needs(needed.first, source); });
+    if (detour) continue;
+    if (!state.fitsWith({source}, target)) {
+      crowded.insert(target);
+      continue;
+    }
+    const std::vector<NodeId> moved = state.cluster(source).members;
+    state.moveInto({source}, target);
+    if (row_values) {
+      for (NodeId id : moved) state.row_aligned[id.index()] = 1;
+    }
+    return true;
+  }
+  return false;
+}
+
+/// The one contraction or column reduction that reads a map cluster in its operands, -1 when there is another reader or none.
+int32_t onlyReader(const ClusterState& state, const Cluster& cluster) {
+  const Graph& graph = state.graph;
+  int32_t reader = -1;
+  std::set<NodeId> inside(cluster.members.begin(), cluster.members.end());
+  for (NodeId id : cluster.members) {
+    if (std::get<ElementLowering>(*graph[id].op->lower).transcendental) return -1;
+    for (ValueId result : graph[id].results) {
+      if (state.escapes[result.index()]) return -1;
+      for (ValueId user : state.users[result.index()]) {
+        NodeId user_node = graph[user].node;
+        if (inside.contains(user_node)) continue;
+        int32_t user_cluster = state.clusterOf(user);
+        const auto& lower = *graph[user_node].op->lower;
+        bool seed = !std::holds_alternative<ElementLowering>(lower);
+        if (!seed || (reader >= 0 && reader != user_cluster)) return -1;
+        reader = user_cluster;
+      }
+    }
+  }
+  return reader;
+}
+
+/// What it takes to compute a value again from values that are in memory anyway.
+struct Repetition {
+  std::set<NodeId> nodes;
+  std::set<ValueId> small;       ///< read, at most half as large
+  std::optional<ValueId> large;  ///< read, of the same size and at the same position
+};
+
+/// Adds what `value` is computed from; false when that is more than a few operations, or reads more than one value of its size.
+bool collectRepetition(const ClusterState& state, NodeId id, NodeId root, Repetition& found) {
+  static constexpr size_t kMostOperations = 4;  // every reader repeats them
+  const Graph& graph = state.graph;
+  const Node& node = graph[id];
+  const auto* element = std::get_if<ElementLowering>(&*node.op->lower);
+  if (element == nullptr || element->transcendental || element->scalar_only) return false;
+  found.nodes.insert(id);
+  if (found.nodes.size() > kMostOperations) return false;
+  const Shape& shape = graph.shapeOf(node.results[0]);
+  return std::ranges::all_of(state.readsOf(node), [&](const Read& read) {
+    const Shape& source = graph.shapeOf(read.base);
+    const bool small = 2 * source.elementCount() <= shape.elementCount();
+    const bool elsewhere = state.clusterOf(read.base) != state.clusterOf(graph[root].results[0]);
+    if (!read.exact) return false;
+    if (!state.isStored(read.base, root) && !(small && elsewhere)) {
+      return isLinearIdentity(read.map, shape, source) && collectRepetition(state, graph[read.base].node, root, found);
+    }
+    if (small) {
+      found.small.insert(read.base);
+      return true;
+    }
+    if (!isLinearIdentity(read.map, shape, source) || found.large.value_or(read.base) != read.base) return false;
+    found.large = read.base;
+    return true;
+  });
+}
+
+/// How a large result that other clusters read can be computed by them: see addRepeatable.
+std::optional<Repetition> repetitionOf(const ClusterState& state, NodeId id) {
+  static constexpr int64_t kLarge = 4096;  // elements; below, memory is not what counts
+  const Graph& graph = state.graph;
+  const ValueId result = graph[id].results[0];
+  if (graph.shapeOf(result).elementCount() < kLarge || state.escapes[result.index()] || !state.isStored(result, id)) return std::nullopt;
+  Repetition found;
+  if (!collectRepetition(state, id, id, found) || !found.large) return std::nullopt;
+  const bool fits = std::ranges::all_of(state.users[result.index()], [&](ValueId user) {
+    return state.readsOf(graph[graph[user].node]).size() + found.small.size() + 2 <= state.config.max_bindings;
+  });
+  return fits ? std::optional(found) : std::nullopt;
+}
+
+}  // namespace
+
+void mergeMaps(ClusterState& state) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    std::set<int32_t> crowded;
+    for (size_t c = 0; c < state.out.clusters.size(); ++c) {
+      const Cluster& cluster = state.out.clusters[c];
+      if (!cluster.dead && cluster.kind == ClusterKind::Map) changed = mergeMap(state, static_cast<int32_t>(c), crowded) || changed;
+    }
+    for (int32_t target : crowded) changed = mergeTogether(state, target) || changed;
+  }
+}
+
+void absorbPrologues(ClusterState& state) {
+  for (size_t c = state.out.clusters.size(); c-- > 0;) {
+    const Cluster& cluster = state.out.clusters[c];
+    if (cluster.dead || cluster.kind != ClusterKind::Map) continue;
+    int32_t reader = onlyReader(state, cluster);
+    if (reader < 0 || state.links.readsStored(reader, static_cast<int32_t>(c))) continue;
+    ClusterKind kind = state.cluster(reader).kind;
+    if (kind != ClusterKind::Contract && kind != ClusterKind::Columns) continue;
+    const std::vector<int32_t> source{static_cast<int32_t>(c)};
+    if (state.fitsWith(source, reader)) state.moveInto(source, reader);
+  }
+}
+
+bool addRepeatable(const ClusterState& state, std::vector<bool>& cheap) {
+  const Graph& graph = state.graph;
+  bool any = false;
+  auto isKept = [&](ValueId value) { return !cheap[graph[value].node.index()]; };
+  for (NodeId id : graph.body().nodes) {
+    if (!state.computes(id) || cheap[id.index()]) continue;
+    const std::optional<Repetition> found = repetitionOf(state, id);
+    if (!found || !isKept(*found->large) || !std::ranges::all_of(found->small, isKept)) continue;
+    for (NodeId repeated : found->nodes) cheap[repeated.index()] = true;
+    any = true;
+  }
+  return any;
+}
+
+}  // namespace lockstep::passes

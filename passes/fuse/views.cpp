@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/fuse/views.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace lockstep::passes {
+
+using namespace graph;
+
+namespace {
+
+bool sameAtom(const IndexTerm& a, const IndexTerm& b) { return a.axis == b.axis && a.inner == b.inner; }
+
+/// c * (x / d % m) + c * m * (x / (d * m) [% m2]) = c * (x / d [% m * m2]): what a split followed by a merge of an axis leaves behind.
+bool mergeOnce(IndexExpr& expr) {
+  std::vector<IndexTerm>& terms = expr.terms;
+  for (size_t i = 0; i < terms.size(); ++i) {
+    for (size_t j = 0; j < terms.size(); ++j) {
+      IndexTerm &low = terms[i], &high = terms[j];
+      if (i == j || low.modulo == 0 || !sameAtom(low, high)) continue;
+      if (high.divide != low.divide * low.modulo || high.coefficient != low.coefficient * low.modulo) continue;
+      low.modulo = high.modulo == 0 ? 0 : low.modulo * high.modulo;
+      terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(j));
+      return true;
+    }
+  }
+  // An undivided sum spreads into the outer one.
+  for (size_t i = 0; i < terms.size(); ++i) {
+    if (terms[i].axis >= 0 || terms[i].divide != 1 || terms[i].modulo != 0) continue;
+    IndexTerm outer = terms[i];
+    terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(i));
+    expr.offset += outer.coefficient * outer.inner.front().offset;
+    for (IndexTerm term : outer.inner.front().terms) {
+      term.coefficient *= outer.coefficient;
+      terms.push_back(std::move(term));
+    }
+    return true;
+  }
+  return false;
+}
+
+void sortTerms(IndexExpr& expr) {
+  std::sort(expr.terms.begin(), expr.terms.end(), [](const IndexTerm& a, const IndexTerm& b) {
+    return std::tie(a.axis, a.divide, a.modulo, a.coefficient) < std::tie(b.axis, b.divide, b.modulo, b.coefficient);
+  });
+}
+
+}  // namespace
+
+std::vector<ValueId> inputsOf(const Graph& body) {
+  std::vector<ValueId> inputs;
+  for (NodeId id : body.body().nodes) {
+    if (leafName(body[id]) != nullptr) inputs.push_back(body[id].results[0]);
+  }
+  return inputs;
+}
+
+bool isView(const Graph& graph, ValueId value) { return std::holds_alternative<ViewLowering>(*graph.definition(value).op->lower); }
+
+IndexExpr linearOffset(const IndexMap& map, const Shape& shape, const Shape& source) {
+  IndexExpr sum;
+  std::vector<int64_t> strides = source.strides();
+  for (size_t axis = 0; axis < source.rank(); ++axis) {
+    sum.offset += strides[axis] * map.source[axis].offset;
+    for (IndexTerm term : map.source[axis].terms) {
+      if (term.axis >= 0 && shape.extent(static_cast<size_t>(term.axis)) == 1) continue;  // always zero
+      term.coefficient *= strides[axis];
+      sum.terms.push_back(std::move(term));
+    }
+  }
+  while (mergeOnce(sum)) {
+  }
+  sortTerms(sum);
+  return sum;
+}
+
+bool rowOffset(const Shape& shape, int64_t drop, IndexExpr& offset) {
+  offset = {};
+  size_t rank = shape.rank();
+  int64_t below = 1;
+  while (below < drop) {
+    if (rank == 0) return false;
+    below *= shape.extent(--rank);
+  }
+  if (below != drop) return false;
+  std::vector<int64_t> strides = shape.strides();
+  for (size_t axis = 0; axis < rank; ++axis) {
+    if (shape.extent(axis) != 1)
+      offset.terms.push_back({.coefficient = strides[axis] / drop, .axis = static_cast<int32_t>(axis), .inner = {}});
+  }
+  sortTerms(offset);
+  return true;
+}
+
+bool isLinearIdentity(const IndexMap& map, const Shape& shape, const Shape& source) {
+  if (!map.guards.empty() || shape.elementCount() != source.elementCount()) return false;
+  IndexExpr expected;
+  return rowOffset(shape, 1, expected) && linearOffset(map, shape, source) == expected;
+}
+
+bool isRowProjection(const IndexMap& map, const Shape& shape, const Shape& source, int64_t columns) {
+  if (!map.guards.empty() || shape.elementCount() != source.elementCount() * columns) return false;
+  IndexExpr expected;
+  return rowOffset(shape, columns, expected) && linearOffset(map, shape, source) == expected;
+}
+
+bool isContiguousSlice(const IndexMap& map, const Shape& shape, const Shape& source, int64_t alignment, int64_t& start) {
+  if (!map.guards.empty()) return false;
+  IndexExpr offset = linearOffset(map, shape, source), expected;
+  start = offset.offset;
+  offset.offset = 0;
+  return start % alignment == 0 && rowOffset(shape, 1, expected) && offset == expected;
+}
+
+}  // namespace lockstep::passes

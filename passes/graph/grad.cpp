@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/graph/grad.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+
+#include "ir/graph/builder.h"
+#include "ir/graph/op_def.h"
+
+namespace lockstep::passes {
+
+using namespace graph;
+
+namespace {
+
+struct State {
+  Builder& builder;
+  std::vector<ValueId> cotangents;  // by value; invalid = nothing flows back
+  std::vector<NodeId> stops{};      // by value: what stops the way from it to an output; invalid = nothing
+  std::vector<NodeId> unknown{};    // by value: the op on such a way whose gradient nobody has given
+  std::vector<bool> crosses{};      // by value that is no f32: an output depends on it
+  std::vector<bool> recomputed{};   // by value: its gradient flows elsewhere, through nodes that repeat those that make it
+
+  State(Builder& b, size_t values)
+      : builder(b), cotangents(values), stops(values), unknown(values), crosses(values, false), recomputed(values, false) {}
+
+  void accumulate(ValueId value, ValueId cotangent) {
+    ValueId& sum = cotangents[value.index()];
+    sum = sum.valid() ? builder.add(sum, cotangent) : cotangent;
+  }
+
+  /// Which values depend on one of `wrt`: gradients towards others are never built.
+  [[nodiscard]] std::vector<bool> dependents(std::span<const ValueId> wrt) const {
+    const Graph& graph = builder.graph();
+    std::vector<bool> depends(graph.values.size(), false);
+    for (ValueId value : wrt) depends[value.index()] = true;
+    for (NodeId id : graph.body().nodes) {
+      const Node& node = graph[id];
+      bool any = std::any_of(node.operands.begin(), node.operands.end(), [&](ValueId operand) { return depends[operand.index()]; });
+      for (ValueId result : node.results) depends[result.index()] = depends[result.index()] || any;
+    }
+    return depends;
+  }
+
+  [[nodiscard]] bool isFloat(ValueId value) const { return builder.typeOf(value).dtype == DType::F32; }
+  void stop(ValueId value, NodeId by) {
+    if (!stops[value.index()].valid()) stops[value.index()] = by;
+  }
+  /// An output depends on the operand through `node`, which passes no gradient to it.
+  void cross(ValueId operand, NodeId node) {
+    if (isFloat(operand)) {
+      stop(operand, node);
+    } else {
+      crosses[operand.index()] = true;
+    }
+  }
+
+  /// What stops the ways through this node.
+  void passStops(NodeId id, const Node& node, bool flows) {
+    const auto* none = std::get_if<NotDifferentiable>(&*node.op->gradient);
+    if (none != nullptr && none->is_meant) return;
+    bool crossed = flows && none != nullptr, repeated = false;
+    for (ValueId result : node.results) {
+      crossed = crossed || crosses[result.index()] || (recomputed[result.index()] && none != nullptr);
+      repeated = repeated || recomputed[result.index()];
+    }
+    const Attribute* again = node.attributes.find("recomputed");
+    if (flows && again != nullptr && std::get<bool>(*again)) {
+      for (size_t i = 0; i < node.results.size(); ++i) recomputed[node.operands[i].index()] = true;
+    }
+    for (ValueId operand : node.operands) {
+      NodeId& by = unknown[operand.index()];
+      if (crossed && none != nullptr && none->is_unknown && isFloat(operand)) by = id;
+      for (ValueId result : node.results) {
+        if (!by.valid() && isFloat(operand)) by = unknown[result.index()];
+      }
+      if (crossed || (repeated && !isFloat(operand))) cross(operand, id);
+      if (repeated && !crossed) recomputed[operand.index()] = true;
+      for (ValueId result : node.results) {
+        if (stops[result.index()].valid()) stop(operand, stops[result.index()]);
+      }
+    }
+  }
+
+  void backward(NodeId id, const Node& node, const std::vector<bool>& depends) {
+    if (std::none_of(node.operands.begin(), node.operands.end(), [&](ValueId operand) { return depends[operand.index()]; })) return;
+    std::vector<ValueId> incoming;
+    bool any = false;
+    for (ValueId result : node.results) {
+      incoming.push_back(cotangents[result.index()]);
+      any = any || incoming.back().valid();
+    }
+    passStops(id, node, any);
+    const auto* function = std::get_if<GradientFn>(&*node.op->gradient);
+    if (!any || function == nullptr) return;
+    builder.setLocation(node.location);
+    const size_t first = builder.graph().body().nodes.size(), first_value = builder.graph().values.size();
+    std::vector<ValueId> outgoing = (*function)({builder, node, node.operands, node.results, incoming});
+    for (size_t i = 0; i < outgoing.size(); ++i) {
+      if (outgoing[i].valid() && depends[node.operands[i].index()]) accumulate(node.operands[i], outgoing[i]);
+      if (!outgoing[i].valid() && !isFloat(node.operands[i])) cross(node.operands[i], id);
+    }
+    keepMasks(first, first_value);
+  }
+
+  /// What the nodes from `first` on compare becomes a constant, and so do the integers and truth values in front of `first_value` that they
+  /// take.
+  void keepMasks(size_t first, size_t first_value) {
+    Graph& graph = builder.mutableGraph();
+    for (size_t i = first; i < graph.body().nodes.size(); ++i) {
+      const NodeId id = graph.body().nodes[i];
+      const auto* none = std::get_if<NotDifferentiable>(&*graph[id].op->gradient);
+      if (none != nullptr && none->is_meant) continue;
+      for (size_t k = 0; k < graph[id].operands.size(); ++k) {
+        const ValueId operand = graph[id].operands[k];
+        if (isFloat(operand) ? none == nullptr : operand.index() >= first_value) continue;
+        const ValueId constant = builder.make("stop_gradient", {operand}, {{"of_gradient", true}});
+        graph.nodes[id.index()].operands[k] = constant;
+        std::vector<NodeId>& nodes = graph.regions.front().nodes;
+        std::rotate(nodes.begin() + static_cast<std::ptrdiff_t>(i++), nodes.end() - 1, nodes.end());
+      }
+    }
+  }
+};
+
+/// "'argmax'", "kernel 'scale'"
+std::string describeOp(const Node& node) {
+  if (node.attributes.find("label") == nullptr) return fmt::format("'{}'", *node.op->name);
+  return fmt::format("{} '{}'", *node.op->name, node.attributes.get<std::string>("label"));
+}
+
+std::string reasonOf(const Graph& graph, const Node& node) {
+  if (const auto* none = std::get_if<NotDifferentiable>(&*node.op->gradient)) return std::string(none->reason);
+  auto integer = std::ranges::find_if(node.results, [&](ValueId result) { return graph.typeOf(result).dtype != DType::F32; });
+  return fmt::format("its result is {}", toString(graph.typeOf(integer == node.results.end() ? node.results.front() : *integer).dtype));
+}
+
+/// "parameter 'a' gets", "parameters 'a', 'b' and 3 more get"
+std::string describeLeaves(const std::vector<std::string>& names, std::string_view kind) {
+  constexpr size_t kNamed = 3;
+  if (names.size() == 1) return fmt::format("{} '{}' gets", kind, names.front());
+  std::string text = fmt::format("{}s", kind);
+  for (size_t i = 0; i < names.size() && i < kNamed; ++i) {
+    const bool last = i + 1 == names.size();
+    text += fmt::format("{} '{}'", i == 0 ? "" : last ? " and" : ",", names[i]);
+  }
+  if (names.size() > kNamed) text += fmt::format(" and {} more", names.size() - kNamed);
+  return text + " get";
+}
+
+}  // namespace
+
+AppendedGradients appendGradients(Builder& builder, std::span<const ValueId> outputs, std::span<const ValueId> seeds,
+                                  std::span<const ValueId> wrt) {
+  State state(builder, builder.graph().values.size());
+  std::vector<bool> depends = state.dependents(wrt);
+  for (size_t i = 0; i < outputs.size(); ++i) state.accumulate(outputs[i], seeds[i]);
+  const std::vector<NodeId> nodes = builder.graph().body().nodes;
+  for (size_t i = nodes.size(); i-- > 0;) {
+    const Node node = builder.graph()[nodes[i]];  // a copy: the builder grows
+    state.backward(nodes[i], node, depends);
+  }
+  builder.setLocation(0);
+  AppendedGradients gradients;
+  for (ValueId value : wrt) {
+    gradients.values.push_back(state.cotangents[value.index()]);
+    const NodeId unknown = state.unknown[value.index()];
+    gradients.stops.push_back(unknown.valid() || gradients.values.back().valid() ? unknown : state.stops[value.index()]);
+  }
+  return gradients;
+}
+
+Diagnostic describeStop(const Graph& graph, std::string_view what, NodeId stop) {
+  const Node& node = graph[stop];
+  const auto* none = std::get_if<NotDifferentiable>(&*node.op->gradient);
+  const bool written = none != nullptr && none->is_unknown;
+  return {.code = "grad.C5",
+          .message = fmt::format(fmt::runtime(written ? "{} no gradient through {} ({})" : "{} no gradient: {} stops it ({})"), what,
+                                 describeOp(node), reasonOf(graph, node)),
+          .where = node.location == 0 ? Location{} : graph.locations[node.location - 1],
+          .notes = {},
+          .remedy = written ? "give the kernel a .gradient, or say that it has none with stop_gradient"
+                            : "compute it in a way that has a gradient, or say that it has none with stop_gradient"};
+}
+
+namespace {
+
+/// One diagnostic for each op that stops leaves.
+Failure stopped(const Graph& graph, const std::vector<ValueId>& leaves, const std::vector<std::string>& names,
+                const std::vector<NodeId>& stops) {
+  Failure failure;
+  for (NodeId id : graph.body().nodes) {
+    std::vector<std::string> named;
+    std::string_view kind;
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      if (!stops[i].valid() || stops[i] != id) continue;
+      named.push_back(names[i]);
+      kind = *graph.definition(leaves[i]).op->name;
+    }
+    if (!named.empty()) failure.diagnostics.push_back(describeStop(graph, describeLeaves(named, kind), id));
+  }
+  return failure;
+}
+
+}  // namespace
+
+Result<Graph> grad(const Graph& graph, const GradConfig& config) {
+  const Output* loss = nullptr;
+  for (const Output& output : graph.outputs) {
+    if (output.kind != OutputKind::Loss) continue;
+    if (loss != nullptr) return fail("grad.C1", "the graph has more than one loss");
+    loss = &output;
+  }
+  if (loss == nullptr) return fail("grad.C1", "the graph has no loss to differentiate", {}, "mark a scalar as the loss");
+  const TensorType& type = graph.typeOf(loss->value);
+  if (type.dtype != DType::F32 || type.shape.rank() != 0) {
+    return fail("grad.C2", fmt::format("the loss is {}, wanted a scalar f32", toString(type)), {}, "reduce it with sum or mean");
+  }
+
+  std::vector<std::string> names = config.wrt;
+  if (names.empty()) {
+    for (const ParameterInfo& parameter : graph.parameters) names.push_back(parameter.name);
+  }
+  std::unordered_map<std::string_view, ValueId> by_name;
+  for (NodeId id : graph.body().nodes) {
+    if (const std::string* leaf = leafName(graph[id])) by_name[*leaf] = graph[id].results[0];
+  }
+  std::vector<ValueId> leaves;
+  for (const std::string& name : names) {
+    const auto found = by_name.find(name);
+    if (found == by_name.end()) return fail("grad.C3", fmt::format("'{}' is no leaf of the graph", name));
+    leaves.push_back(found->second);
+  }
+
+  Builder builder(graph);
+  std::vector<ValueId> outputs{loss->value}, seeds{builder.constant(1.0, Shape{})};
+  AppendedGradients gradients = appendGradients(builder, outputs, seeds, leaves);
+  if (config.refuses_stops) {
+    if (Failure failure = stopped(graph, leaves, names, gradients.stops); !failure.diagnostics.empty()) return failure;
+  }
+  if (config.trains && !leaves.empty() && std::ranges::none_of(gradients.values, &ValueId::valid)) {
+    const Node& made = graph.definition(loss->value);
+    return fail("grad.C6", "the loss reaches no parameter that is trained",
+                made.location == 0 ? Location{} : graph.locations[made.location - 1],
+                "compute the loss from the model; stop_gradient and operations whose gradient is 0 (round, sign) end the way, too");
+  }
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    ValueId gradient = gradients.values[i];
+    if (!gradient.valid()) gradient = builder.constant(0.0, Shape(graph.shapeOf(leaves[i])));
+    builder.output(OutputKind::Gradient, names[i], gradient);
+  }
+  return builder.take();
+}
+
+}  // namespace lockstep::passes

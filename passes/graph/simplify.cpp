@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/graph/simplify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "ir/graph/op_def.h"
+#include "ir/graph/text.h"
+#include "passes/graph/rewrite.h"
+
+namespace lockstep::passes {
+
+using namespace graph;
+
+namespace {
+
+// Larger results are not evaluated at compile time, except where the result is plainly uniform.
+constexpr int64_t kFoldLimit = 4096;
+
+struct State {
+  const Graph& in;
+  Rewriter rewriter;
+  std::map<std::pair<std::string, std::vector<ValueId>>, std::vector<NodeId>> known;  // of the new graph, for common subexpressions
+
+  explicit State(const Graph& graph) : in(graph), rewriter(graph) {}
+  Builder& b() { return rewriter.builder(); }
+  [[nodiscard]] const Graph& out() { return b().graph(); }
+  [[nodiscard]] std::optional<double> constantOf(ValueId value) {
+    const Node& node = out().definition(value);
+    if (*node.op->name != "constant") return std::nullopt;
+    return node.attributes.get<double>("value");
+  }
+};
+
+using Operands = std::vector<ValueId>;
+/// The value that replaces `node` (of the old graph, with operands of the new one); nullopt when the rule does not apply.
+using RuleFn = std::optional<ValueId> (*)(State&, const Node&, const Operands&);
+
+/// An affine view that moves nothing, such as a reshape to the same shape or a permutation of axes of extent 1 that keeps the type.
+std::optional<ValueId> identityView(State& s, const Node& node, const Operands& operands) {
+  const auto* view = std::get_if<ViewLowering>(&*node.op->lower);
+  if (view == nullptr || s.b().typeOf(operands[0]) != s.in.typeOf(node.results[0])) return std::nullopt;
+  IndexMap map = view->map(s.in, node);
+  if (!map.guards.empty()) return std::nullopt;
+  const Shape& shape = s.b().shapeOf(operands[0]);
+  for (size_t axis = 0; axis < shape.rank(); ++axis) {
+    if (shape.extent(axis) != 1 && map.source[axis] != axisExpr(static_cast<int32_t>(axis))) return std::nullopt;
+  }
+  return operands[0];
+}
+
+std::optional<ValueId> viewOfConstant(State& s, const Node& node, const Operands& operands) {
+  const auto* view = std::get_if<ViewLowering>(&*node.op->lower);
+  if (view == nullptr) return std::nullopt;
+  std::optional<double> value = s.constantOf(operands[0]);
+  if (!value || !view->map(s.in, node).guards.empty()) return std::nullopt;
+  return s.b().constant(*value, s.in.typeOf(node.results[0]));
+}
+
+std::optional<ValueId> uniformResult(State& s, const Node& node, const Operands& operands) {
+  bool computes = std::holds_alternative<ElementLowering>(*node.op->lower) || std::holds_alternative<ReduceLowering>(*node.op->lower);
+  if (!computes || operands.empty() || node.results.size() != 1) return std::nullopt;
+  const TensorType& type = s.in.typeOf(node.results[0]);
+  std::vector<Tensor> tensors;
+  int64_t size = type.shape.elementCount();
+  for (ValueId operand : operands) {
+    std::optional<double> value = s.constantOf(operand);
+    if (!value) return std::nullopt;
+    size = std::max(size, s.b().shapeOf(operand).elementCount());
+    if (size > kFoldLimit) return std::nullopt;
+    tensors.push_back({s.b().typeOf(operand), std::vector<double>(static_cast<size_t>(s.b().shapeOf(operand).elementCount()), *value)});
+  }
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
+  std::vector<TensorType> types{type};
+  std::vector<double> data = (*node.op->evaluate)({s.in, node, pointers, types}).front().data;
+  if (std::any_of(data.begin(), data.end(), [&](double d) { return d != data.front(); })) return std::nullopt;
+  double value = type.dtype == DType::F32 ? static_cast<double>(static_cast<float>(data.front())) : data.front();
+  if (!std::isfinite(value)) return std::nullopt;
+  return s.b().constant(value, type);
+}
+
+/// x op c = x for the neutral element on the right (and on the left where the op commutes).
+std::optional<ValueId> neutralElement(State& s, const Node& node, const Operands& operands) {
+  struct Row {
+    std::string_view op;
+    double neutral;
+    bool commutes;
+  };
+  static constexpr std::array kRows{Row{"add", 0, true}, Row{"sub", 0, false}, Row{"mul", 1, true}, Row{"div", 1, false}};
+  for (const Row& row : kRows) {
+    if (*node.op->name != row.op) continue;
+    if (s.constantOf(operands[1]) == row.neutral) return operands[0];
+    if (row.commutes && s.constantOf(operands[0]) == row.neutral) return operands[1];
+  }
+  return std::nullopt;
+}
+
+std::optional<ValueId> doubleNegation(State& s, const Node& node, const Operands& operands) {
+  if (*node.op->name != "neg") return std::nullopt;
+  const Node& inner = s.out().definition(operands[0]);
+  if (*inner.op->name != "neg") return std::nullopt;
+  return inner.operands[0];
+}
+
+std::optional<ValueId> reductionOfOne(State& s, const Node& node, const Operands& operands) {
+  const auto* reduce = std::get_if<ReduceLowering>(&*node.op->lower);
+  if (reduce == nullptr) return std::nullopt;
+  const Shape& shape = s.b().shapeOf(operands[0]);
+  for (int64_t axis : reduce->axes(s.in, node)) {
+    if (shape.extent(static_cast<size_t>(axis)) != 1) return std::nullopt;
+  }
+  return s.b().reshape(operands[0], s.in.shapeOf(node.results[0]));
+}
+
+/// reshape(reshape(x)) = reshape(x).
+std::optional<ValueId> reshapeOfReshape(State& s, const Node& node, const Operands& operands) {
+  if (*node.op->name != "reshape") return std::nullopt;
+  const Node& inner = s.out().definition(operands[0]);
+  if (*inner.op->name != "reshape") return std::nullopt;
+  ValueId source = inner.operands[0];
+  return s.b().reshape(source, s.in.shapeOf(node.results[0]));
+}
+
+struct Rule {
+  std::string_view name;
+  RuleFn apply;
+};
+constexpr std::array kRules{Rule{"identity_view", identityView},         Rule{"view_of_constant", viewOfConstant},
+                            Rule{"uniform_result", uniformResult},       Rule{"neutral_element", neutralElement},
+                            Rule{"double_negation", doubleNegation},     Rule{"reduction_of_one", reductionOfOne},
+                            Rule{"reshape_of_reshape", reshapeOfReshape}};
+
+std::optional<ValueId> applyRules(State& s, const Node& node, const Operands& operands) {
+  for (const Rule& rule : kRules) {
+    if (std::optional<ValueId> replacement = rule.apply(s, node, operands)) return replacement;
+  }
+  return std::nullopt;
+}
+
+/// In a key; equality looks at the constant itself.
+std::string withoutConstant(ConstantId) { return {}; }
+
+/// A node of the new graph that computes the same.
+const Node* equalNode(State& s, const Node& node, const Operands& operands) {
+  // With the attributes in the key: a model has thousands of parameters, and of slices of one state.
+  std::vector<NodeId>& same = s.known[{fmt::format("{} {}", *node.op->name, printAttributes(node.attributes, withoutConstant)), operands}];
+  for (NodeId id : same) {
+    const Node& candidate = s.out()[id];
+    bool types = std::equal(candidate.results.begin(), candidate.results.end(), node.results.begin(), node.results.end(),
+                            [&](ValueId a, ValueId b) { return s.b().typeOf(a) == s.in.typeOf(b); });
+    if (types && candidate.attributes == node.attributes) return &candidate;
+  }
+  same.emplace_back(s.out().nodes.size());  // the copy that the caller makes next
+  return nullptr;
+}
+
+Graph round(const Graph& graph) {
+  State s(graph);
+  for (NodeId id : graph.body().nodes) {
+    const Node& node = graph[id];
+    Operands operands = s.rewriter.mapped(node.operands);
+    s.b().setLocation(node.location);
+    if (std::optional<ValueId> replacement = applyRules(s, node, operands)) {
+      s.rewriter.set(node.results[0], *replacement);
+    } else if (const Node* same = equalNode(s, node, operands)) {
+      for (size_t i = 0; i < node.results.size(); ++i) s.rewriter.set(node.results[i], same->results[i]);
+    } else {
+      s.rewriter.copy(node);
+    }
+  }
+  for (const Output& output : graph.outputs) s.rewriter.copyOutput(output);
+  return removeDead(s.rewriter.take());
+}
+
+}  // namespace
+
+Result<Graph> simplify(const Graph& graph) {
+  Graph current = removeDead(graph);
+  // Each round either shrinks the graph or is the last; replacing a node by an equally large one happens a bounded number of times.
+  for (int i = 0; i < 8; ++i) {
+    Graph next = round(current);
+    bool done = next.nodes.size() == current.nodes.size() && next.values == current.values && next.nodes == current.nodes;
+    current = std::move(next);
+    if (done) break;
+  }
+  return current;
+}
+
+}  // namespace lockstep::passes

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/graph/split_reductions.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ir/graph/op_def.h"
+#include "passes/graph/rewrite.h"
+#include "passes/schedule/strategy.h"
+
+namespace lockstep::passes {
+
+using namespace graph;
+using program::DeviceProfile;
+
+namespace {
+
+// Below this one workgroup is done before a second level would have started.
+constexpr int64_t kShortest = 16384;
+// The same for the inner axis of a contraction, and the length of a part that is still worth a workgroup.
+constexpr int64_t kShortestInner = 512, kShortestPart = 64;
+// Where a device forces a split: a longer sum in one register loses bits.
+constexpr int64_t kLongestPart = 16384;
+constexpr int64_t kMostParts = 16;
+// A shorter part that does not divide evenly is left whole: asking for each element whether there is one costs more than it brings.
+constexpr int64_t kLongestUneven = 16384;
+// A handful of cores is busy with few workgroups already.
+constexpr int64_t kFewUnits = 8;
+constexpr uint64_t kWord = 4;
+// Of a tensor: one that is filled up may not pass it.
+constexpr int64_t kMostElements = INT32_MAX;
+
+int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// How many elements a partial sum takes: the divisor of `length` nearest above its square root, else a little more than the root.
+int64_t columnsOf(int64_t length) {
+  auto root = static_cast<int64_t>(std::sqrt(static_cast<double>(length)));
+  for (int64_t columns = root; columns < length / 16; ++columns) {
+    if (length % columns == 0) return columns;
+  }
+  return root + 1;
+}
+
+/// The same for a tensor that is not bound whole: its slices begin where both the elements and the partial sums have an offset that can be
+/// bound, every kParameterAlignment rows.
+int64_t columnsWithin(int64_t length, uint64_t max_binding_bytes) {
+  const auto most = static_cast<int64_t>(max_binding_bytes / kWord / kParameterAlignment);
+  for (int64_t columns = most; columns > 1; --columns) {
+    if (length % columns == 0) return columns;
+  }
+  return most;
+}
+
+/// The row lengths of the stages before the last one; none when one stage does.
+std::vector<int64_t> stagesOf(int64_t length, const DeviceProfile& profile) {
+  auto aboveLimit = [&] { return static_cast<uint64_t>(length) * kWord > profile.max_binding_bytes; };
+  std::vector<int64_t> stages;
+  if (!aboveLimit() && length >= kShortest && profile.parallel_units > 1) stages.push_back(columnsOf(length));
+  while (aboveLimit()) {
+    stages.push_back(columnsWithin(length, profile.max_binding_bytes));
+    length = divideUp(length, stages.back());
+  }
+  return stages;
+}
+
+/// The largest power of two of parts of `length` elements such that each has `shortest` and `groups` workgroups per part stay within
+/// `most`.
+int64_t partsOf(int64_t length, int64_t shortest, int64_t groups, int64_t most) {
+  int64_t parts = 1;
+  auto evenly = [&] { return length % (2 * parts) == 0 || length / parts > kLongestUneven; };
+  while (parts < kMostParts && evenly() && length / (2 * parts) >= shortest && groups * 2 * parts <= most) parts *= 2;
+  return parts;
+}
+
+struct Splitter {
+  const Graph& graph;
+  const DeviceProfile& profile;
+  Rewriter rewriter;
+  const int64_t units = profile.parallel_units;
+
+  Builder& b() { return rewriter.builder(); }
+
+  /// `x` with neutral elements after its last one along axis 0, so that `parts` equal parts have room for all.
+  ValueId filledUp(ValueId x, int64_t length, double neutral) {
+    int64_t missing = length - b().shapeOf(x).extent(0);
+    if (missing == 0) return x;
+    return b().make("pad", {x}, {{"axis", int64_t{0}}, {"before", int64_t{0}}, {"after", missing}, {"value", neutral}});
+  }
+
+  /// A reduction of everything: the rows are free to choose.
+  bool splitWhole(const Node& node, double neutral) {
+    std::vector<int64_t> stages = stagesOf(graph.shapeOf(node.operands[0]).elementCount(), profile);
+    if (stages.empty()) return false;
+    ValueId total = rewriter[node.operands[0]];
+    for (int64_t columns : stages) {
+      int64_t length = b().shapeOf(total).elementCount(), parts = divideUp(length, columns);
+      if (parts * columns > kMostElements) return false;
+      ValueId flat = parts * columns == length ? total : filledUp(b().reshape(total, Shape{length}), parts * columns, neutral);
+      ValueId rows = b().reshape(flat, Shape{parts, columns});
+      total = b().make(*node.op->name, {rows}, {{"axes", std::vector<int64_t>{1}}, {"keep_dims", false}});
+    }
+    total = b().make(*node.op->name, {total}, {{"axes", std::vector<int64_t>{0}}, {"keep_dims", false}});
+    rewriter.set(node.results[0], b().reshape(total, graph.shapeOf(node.results[0])));
+    return true;
+  }
+
+  /// A reduction over leading axes to few results (the gradient of a gain or a bias): blocks of rows, then the blocks.
+  bool splitLeading(const Node& node, const ReduceLowering& reduce, double neutral) {
+    std::vector<int64_t> axes = reduce.axes(graph, node);
+    for (size_t i = 0; i < axes.size(); ++i) {
+      if (axes[i] != static_cast<int64_t>(i)) return false;
+    }
+    int64_t results = graph.shapeOf(node.results[0]).elementCount();
+    int64_t length = graph.shapeOf(node.operands[0]).elementCount() / results;
+    if (units < kFewUnits || length * results < 2 * kShortest) return false;
+    int64_t parts = partsOf(length, kShortestPart, results, 16 * units);
+    if (parts == 1) return false;
+    const int64_t part = divideUp(length, parts);
+    if (part * parts * results > kMostElements) return false;
+    ValueId x = rewriter[node.operands[0]];
+    if (part * parts != length) x = filledUp(b().reshape(x, Shape{length, results}), part * parts, neutral);
+    ValueId blocks = b().reshape(x, Shape{parts, part, results});
+    ValueId partial = b().make(*node.op->name, {blocks}, {{"axes", std::vector<int64_t>{1}}, {"keep_dims", false}});
+    ValueId total = b().make(*node.op->name, {partial}, {{"axes", std::vector<int64_t>{0}}, {"keep_dims", false}});
+    rewriter.set(node.results[0], b().reshape(total, graph.shapeOf(node.results[0])));
+    return true;
+  }
+
+  /// A reduction over leading and trailing axes to few results (the bias of a convolution): rows first, whose loads are contiguous.
+  bool splitEnds(const Node& node, const ReduceLowering& reduce) {
+    std::vector<int64_t> axes = reduce.axes(graph, node), leading = axes, trailing;
+    auto rank = static_cast<int64_t>(graph.shapeOf(node.operands[0]).rank());
+    while (!leading.empty() && leading.back() == rank - 1 - static_cast<int64_t>(trailing.size())) {
+      trailing.insert(trailing.begin(), leading.back());
+      leading.pop_back();
+    }
+    if (leading.empty() || trailing.empty() || units < kFewUnits) return false;
+    const Shape& shape = graph.shapeOf(node.operands[0]);
+    int64_t columns = 1;
+    for (int64_t axis : trailing) columns *= shape.extent(static_cast<size_t>(axis));
+    if (columns < kShortestPart || shape.elementCount() < 2 * kShortest) return false;
+    ValueId rows = b().make(*node.op->name, {rewriter[node.operands[0]]}, {{"axes", trailing}, {"keep_dims", false}});
+    ValueId total = b().make(*node.op->name, {rows}, {{"axes", leading}, {"keep_dims", false}});
+    rewriter.set(node.results[0], b().reshape(total, graph.shapeOf(node.results[0])));
+    return true;
+  }
+
+  /// 1 where the device's loops are long enough. Short parts round less, as long as the products take no more memory than the operands.
+  [[nodiscard]] int64_t partsWithinRounds(const ContractShape& shape) const {
+    int64_t parts = 1;
+    auto part = [&] {
+      ContractShape one = shape;
+      one.batch *= parts;
+      one.k = divideUp(shape.k, parts);
+      return one;
+    };
+    while (!sumsWithinRounds(part(), profile)) ++parts;
+    const int64_t more = divideUp(shape.k, kLongestPart);
+    const bool small = more * shape.m * shape.n <= shape.k * (shape.m + shape.n);
+    return parts > 1 && small ? std::max(parts, more) : parts;
+  }
+
+  /// A small contraction with a long inner axis (the gradient of a weight), or one whose inner axis is too long for a loop of this device:
+  /// one product per part, then their sum.
+  bool splitInner(const Node& node, const ContractLowering& contract) {
+    if (contract.partial == nullptr) return false;
+    ContractShape shape = contract.shape(graph, node);
+    int64_t parts = 1;
+    if (units >= kFewUnits && shape.k >= kShortestInner && shape.batch == 1) {
+      int64_t tiles = shape.batch * divideUp(shape.m, 16) * divideUp(shape.n, 16);
+      parts = partsOf(shape.k, kShortestPart, tiles, 4 * units);
+    }
+    parts = std::max(parts, partsWithinRounds(shape));
+    const int64_t inner = parts * divideUp(shape.k, parts);
+    if (parts == 1 || shape.batch * inner * std::max(shape.m, shape.n) > kMostElements) return false;
+    ValueId products = contract.partial(b(), node, rewriter.mapped(node.operands), parts);
+    if (!products.valid()) return false;
+    rewriter.set(node.results[0], b().reshape(b().sum(products, 0, false), graph.shapeOf(node.results[0])));
+    return true;
+  }
+
+  bool split(const Node& node) {
+    b().setLocation(node.location);
+    if (const auto* reduce = std::get_if<ReduceLowering>(&*node.op->lower)) {
+      const double neutral = reduce->neutral(graph.typeOf(node.operands[0]).dtype);
+      return graph.shapeOf(node.results[0]).elementCount() == 1 ? splitWhole(node, neutral)
+                                                                : splitLeading(node, *reduce, neutral) || splitEnds(node, *reduce);
+    }
+    const auto* contract = std::get_if<ContractLowering>(&*node.op->lower);
+    return contract != nullptr && splitInner(node, *contract);
+  }
+};
+
+}  // namespace
+
+Result<Graph> splitReductions(const Graph& graph, const SplitReductionsConfig& config) {
+  Splitter splitter{graph, config.profile, Rewriter(graph)};
+  for (NodeId id : graph.body().nodes) {
+    if (!splitter.split(graph[id])) splitter.rewriter.copy(graph[id]);
+  }
+  Rewriter& rewriter = splitter.rewriter;
+  for (const Output& output : graph.outputs) rewriter.copyOutput(output);
+  return rewriter.take();
+}
+
+}  // namespace lockstep::passes

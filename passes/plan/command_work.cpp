@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/plan/command_work.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "ir/graph/op_def.h"
+
+namespace lockstep::passes {
+
+using program::Command;
+using program::Program;
+using program::Range;
+
+namespace {
+
+uint64_t elements(const graph::Graph& body, graph::ValueId value) { return static_cast<uint64_t>(body.shapeOf(value).elementCount()); }
+
+/// The operations of one node; absent for kinds that a body does not have.
+struct Counter {
+  const graph::Graph& body;
+  const graph::Node& node;
+
+  std::optional<uint64_t> operator()(const graph::ElementLowering&) const {
+    return node.operands.empty() ? 0 : elements(body, node.results[0]);
+  }
+  std::optional<uint64_t> operator()(const graph::ReduceLowering&) const { return elements(body, node.operands[0]); }
+  std::optional<uint64_t> operator()(const graph::ScanLowering&) const { return elements(body, node.operands[0]); }
+  std::optional<uint64_t> operator()(const graph::ScatterLowering&) const { return elements(body, node.operands[0]); }
+  std::optional<uint64_t> operator()(const graph::ContractLowering& contract) const {
+    const graph::ContractShape shape = contract.shape(body, node);
+    return 2 * static_cast<uint64_t>(shape.batch) * static_cast<uint64_t>(shape.m) * static_cast<uint64_t>(shape.n) *
+           static_cast<uint64_t>(shape.k);
+  }
+  std::optional<uint64_t> operator()(const graph::ViewLowering&) const { return 0; }
+  std::optional<uint64_t> operator()(const graph::StorageLowering&) const { return 0; }
+  std::optional<uint64_t> operator()(const graph::DecomposeLowering&) const { return std::nullopt; }
+  std::optional<uint64_t> operator()(const graph::KernelLowering&) const { return std::nullopt; }
+  std::optional<uint64_t> operator()(const graph::RegionLowering&) const { return std::nullopt; }
+};
+
+std::optional<uint64_t> operationsOf(const graph::Graph& body) {
+  uint64_t sum = 0;
+  for (const graph::NodeId id : body.body().nodes) {
+    const std::optional<uint64_t> own = std::visit(Counter{body, body[id]}, *body[id].op->lower);
+    if (!own) return std::nullopt;
+    sum += *own;
+  }
+  return sum;
+}
+
+/// Bytes of an arena.
+struct Span {
+  program::ArenaId arena;
+  uint64_t begin = 0, end = 0;
+  friend auto operator<=>(const Span&, const Span&) = default;
+};
+
+Span spanOf(const Program& program, const Range& range) {
+  const program::Buffer& buffer = program[range.buffer];
+  return {buffer.arena, buffer.offset + range.offset, buffer.offset + range.offset + range.size};
+}
+
+uint64_t bytesOf(const Program& program, const Command& command) {
+  std::vector<Span> spans;
+  for (const Range& range : accesses(command)) spans.push_back(spanOf(program, range));
+  std::ranges::sort(spans);
+  uint64_t sum = 0, reached = 0;
+  for (size_t i = 0; i < spans.size(); ++i) {
+    if (i == 0 || spans[i].arena != spans[i - 1].arena) reached = 0;
+    const uint64_t from = std::max(spans[i].begin, reached);
+    if (spans[i].end > from) sum += spans[i].end - from;
+    reached = std::max(reached, spans[i].end);
+  }
+  return sum;
+}
+
+/// The calls that a kernel is for. A kernel that the user wrote has the lines of its own text as well; those belong to instructions.
+std::vector<Location> callsOf(const kernel::Module& module) {
+  std::vector<bool> own(module.locations.size(), false);
+  for (const kernel::Instruction& instruction : module.instructions) {
+    if (instruction.location != 0) own[instruction.location - 1] = true;
+  }
+  std::vector<Location> calls;
+  for (size_t i = 0; i < own.size(); ++i) {
+    if (!own[i]) calls.push_back(module.locations[i]);
+  }
+  return calls;
+}
+
+void add(CommandWork& work, const Program& planned, const Command& part) {
+  const auto* dispatch = std::get_if<program::Dispatch>(&part.action);
+  if (dispatch == nullptr) return;
+  const auto* symbolic = std::get_if<program::SymbolicKernel>(&planned[dispatch->kernel].code);
+  const std::optional<uint64_t> own = symbolic == nullptr ? std::nullopt : operationsOf(symbolic->body);
+  work.operations = own && work.operations ? std::optional(*work.operations + *own) : std::nullopt;
+  const std::vector<Location> lines =
+      symbolic == nullptr ? callsOf(std::get<kernel::Module>(planned[dispatch->kernel].code)) : symbolic->body.locations;
+  for (const Location& line : lines) {
+    if (std::ranges::find(work.lines, line) == work.lines.end()) work.lines.push_back(line);
+  }
+}
+
+}  // namespace
+
+std::vector<CommandWork> countWork(const Program& planned, const Program& program) {
+  // Commands of one level write different bytes, and merging keeps levels: so a byte that is written names the command.
+  std::map<std::tuple<uint32_t, program::ArenaId, uint64_t>, size_t> writers;
+  std::vector<CommandWork> work(program.commands.size());
+  for (size_t i = 0; i < program.commands.size(); ++i) {
+    const Command& command = program.commands[i];
+    work[i] = {.bytes = bytesOf(program, command), .operations = 0, .lines = {}};
+    for (const Range& range : accesses(command)) {
+      const Span span = spanOf(program, range);
+      if (range.access != kernel::Access::Read) writers.try_emplace({command.level, span.arena, span.begin}, i);
+    }
+  }
+  for (const Command& part : planned.commands) {
+    const auto ranges = accesses(part);
+    const auto written = std::ranges::find_if(ranges, [](const Range& range) { return range.access != kernel::Access::Read; });
+    if (written == ranges.end()) continue;
+    const Span span = spanOf(planned, *written);
+    if (const auto found = writers.find({part.level, span.arena, span.begin}); found != writers.end())
+      add(work[found->second], planned, part);
+  }
+  const auto place = [](const Location& line) { return std::tie(line.file, line.line, line.column); };
+  for (CommandWork& one : work) std::ranges::sort(one.lines, {}, place);
+  return work;
+}
+
+}  // namespace lockstep::passes

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/plan/plan_buffers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "passes/schedule/command_order.h"
+#include "passes/schedule/in_place.h"
+
+namespace lockstep::passes {
+
+using program::Arena;
+using program::ArenaId;
+using program::ArenaRole;
+using program::Buffer;
+using program::BufferId;
+using program::Command;
+using program::Dispatch;
+using program::Program;
+using program::Range;
+
+namespace {
+
+constexpr uint64_t kAlignment = 256;
+constexpr int kAttempts = 16;  ///< of an order that meets the memory limit
+
+uint64_t aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+struct Lifetime {
+  size_t buffer = 0;
+  uint32_t first = UINT32_MAX, last = 0;  // levels; of an unused buffer so that it overlaps nothing
+  [[nodiscard]] bool overlaps(const Lifetime& other) const { return first <= other.last && other.first <= last; }
+};
+
+std::vector<Lifetime> lifetimes(const Program& program) {
+  std::vector<Lifetime> out(program.buffers.size());
+  for (size_t i = 0; i < out.size(); ++i) out[i].buffer = i;
+  for (const Command& command : program.commands) {
+    for (const Range& range : accesses(command)) {
+      Lifetime& life = out[range.buffer.index()];
+      life.first = std::min(life.first, command.level);
+      life.last = std::max(life.last, command.level);
+    }
+  }
+  return out;
+}
+
+bool larger(const Program& program, const Lifetime& a, const Lifetime& b) {
+  return program.buffers[a.buffer].size > program.buffers[b.buffer].size;
+}
+
+/// Largest first, each at the lowest offset that no living neighbour covers. Returns the size of the arena.
+uint64_t place(Program& program, std::vector<Lifetime> lives, bool share) {
+  std::stable_sort(lives.begin(), lives.end(), [&](const Lifetime& a, const Lifetime& b) { return larger(program, a, b); });
+  uint64_t end = 0;
+  std::vector<Lifetime> placed;
+  for (const Lifetime& life : lives) {
+    Buffer& buffer = program.buffers[life.buffer];
+    uint64_t size = aligned(buffer.size);
+    uint64_t offset = share ? 0 : end;
+    if (share) {
+      std::vector<std::pair<uint64_t, uint64_t>> taken;
+      for (const Lifetime& other : placed) {
+        const Buffer& neighbour = program.buffers[other.buffer];
+        if (other.overlaps(life)) taken.emplace_back(neighbour.offset, neighbour.offset + aligned(neighbour.size));
+      }
+      std::sort(taken.begin(), taken.end());
+      for (const auto& [from, to] : taken) {
+        if (offset + size <= from) break;
+        offset = std::max(offset, to);
+      }
+    }
+    buffer.offset = offset;
+    end = std::max(end, offset + size);
+    placed.push_back(life);
+  }
+  return end;
+}
+
+/// External buffers and constants: they live through the whole program and share nothing.
+void placeOthers(Program& program) {
+  for (Buffer& buffer : program.buffers) {
+    if (buffer.role != ArenaRole::State) continue;
+    buffer.arena = ArenaId(program.arenas.size());
+    buffer.offset = 0;
+    program.arenas.push_back({buffer.name, ArenaRole::State, aligned(buffer.size)});
+  }
+  for (ArenaRole role : {ArenaRole::Input, ArenaRole::Output, ArenaRole::Constant}) {
+    uint64_t end = 0;
+    ArenaId arena(program.arenas.size());
+    for (Buffer& buffer : program.buffers) {
+      if (buffer.role != role) continue;
+      buffer.arena = arena;
+      buffer.offset = end;
+      end += aligned(buffer.size);
+    }
+    if (end > 0) program.arenas.push_back({std::string(toString(role)), role, end});
+  }
+}
+
+/// The workspace arena of each buffer by number: the first that has no buffer on the other side of a dispatch.
+std::vector<size_t> arenaNumbers(const Program& program, bool separate) {
+  std::vector<size_t> numbers(program.buffers.size(), 0);
+  if (!separate) return numbers;
+  std::map<BufferId, std::set<BufferId>> apart;
+  for (const Command& command : program.commands) {
+    const auto* dispatch = std::get_if<Dispatch>(&command.action);
+    if (dispatch == nullptr) continue;
+    for (const Range& target : dispatch->bindings) {
+      for (const Range& source : dispatch->bindings) {
+        bool differ = source.access == kernel::Access::Read && target.access != kernel::Access::Read;
+        if (!differ || source.buffer == target.buffer) continue;
+        apart[source.buffer].insert(target.buffer);
+        apart[target.buffer].insert(source.buffer);
+      }
+    }
+  }
+  std::set<BufferId> numbered;
+  for (const Command& command : program.commands) {
+    for (const Range& range : accesses(command)) {
+      if (program[range.buffer].role != ArenaRole::Workspace || !numbered.insert(range.buffer).second) continue;
+      std::set<size_t> taken;
+      for (BufferId other : apart[range.buffer]) {
+        if (numbered.contains(other)) taken.insert(numbers[other.index()]);
+      }
+      size_t& number = numbers[range.buffer.index()];
+      while (taken.contains(number)) ++number;
+    }
+  }
+  return numbers;
+}
+
+/// Adds the workspace arenas; returns their bytes.
+uint64_t placeWorkspace(Program& program, const std::vector<size_t>& numbers, const PlanConfig& config) {
+  std::vector<std::vector<Lifetime>> arenas;
+  // Separate arenas have no dispatch read and write one of them, so there nothing is overwritten in place.
+  const bool in_place = config.share && !config.separate_access;
+  const std::vector<BufferId> owners = in_place ? takeOver(program) : std::vector<BufferId>{};
+  auto isOwner = [&](size_t buffer) { return owners.empty() || owners[buffer].index() == buffer; };
+  std::vector<Lifetime> lives = lifetimes(program);
+  for (size_t i = 0; i < owners.size(); ++i) {
+    Lifetime& owner = lives[owners[i].index()];
+    owner.first = std::min(owner.first, lives[i].first);
+    owner.last = std::max(owner.last, lives[i].last);
+  }
+  for (const Lifetime& life : lives) {
+    if (program.buffers[life.buffer].role != ArenaRole::Workspace || !isOwner(life.buffer)) continue;
+    size_t number = numbers[life.buffer];
+    if (arenas.size() <= number) arenas.resize(number + 1);
+    program.buffers[life.buffer].arena = ArenaId(program.arenas.size() + number);
+    arenas[number].push_back(life);
+  }
+  uint64_t total = 0;
+  for (size_t i = 0; i < arenas.size(); ++i) {
+    uint64_t size = place(program, arenas[i], config.share);
+    std::string name(toString(ArenaRole::Workspace));
+    program.arenas.push_back({i == 0 ? name : fmt::format("{}{}", name, i), ArenaRole::Workspace, size});
+    total += size;
+  }
+  for (size_t i = 0; i < owners.size(); ++i) {
+    program.buffers[i].arena = program[owners[i]].arena;
+    program.buffers[i].offset = program[owners[i]].offset;
+  }
+  return total;
+}
+
+Failure aboveLimit(const Program& program, uint64_t bytes, uint64_t limit) {
+  std::vector<Lifetime> workspace = lifetimes(program);
+  std::erase_if(workspace, [&](const Lifetime& life) { return program.buffers[life.buffer].role != ArenaRole::Workspace; });
+  std::stable_sort(workspace.begin(), workspace.end(), [&](const Lifetime& a, const Lifetime& b) { return larger(program, a, b); });
+  std::string largest;
+  for (size_t i = 0; i < std::min<size_t>(3, workspace.size()); ++i) {
+    const Buffer& buffer = program.buffers[workspace[i].buffer];
+    largest += fmt::format("{}{} ({} bytes)", i == 0 ? "" : ", ", buffer.name, buffer.size);
+  }
+  Failure failure = fail("planBuffers.memory",
+                         fmt::format("the workspace needs {} bytes and the limit is {}; the largest buffers are {}", bytes, limit, largest),
+                         {}, "use a smaller batch or raise the limit");
+  failure.exit_code = ExitCode::OutOfMemory;
+  return failure;
+}
+
+}  // namespace
+
+Result<Program> planBuffers(const Program& in, const PlanConfig& config) {
+  Program ordered = in;
+  ordered.arenas.clear();
+  placeOthers(ordered);
+  std::vector<size_t> numbers = arenaNumbers(ordered, config.separate_access);
+  Program planned = ordered;
+  uint64_t least = placeWorkspace(planned, numbers, config);
+  if (config.memory_limit == 0 || least <= config.memory_limit) return planned;
+  // Gaps between buffers take bytes too, so fewer may live than the limit allows.
+  uint64_t living = config.memory_limit;
+  for (int attempt = 0; attempt < kAttempts && config.share; ++attempt, living -= living / 16) {
+    planned = orderCommands(ordered, living);
+    uint64_t bytes = placeWorkspace(planned, numbers, config);
+    if (bytes <= config.memory_limit) return planned;
+    least = std::min(least, bytes);
+  }
+  return aboveLimit(planned, least, config.memory_limit);
+}
+
+}  // namespace lockstep::passes

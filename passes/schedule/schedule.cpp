@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/schedule/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "ir/graph/builder.h"
+#include "ir/kernel/claims.h"
+#include "passes/fuse/views.h"
+#include "passes/schedule/in_place.h"
+#include "passes/schedule/kernel_limits.h"
+#include "passes/schedule/kernel_table.h"
+#include "passes/schedule/strategy.h"
+
+namespace lockstep::passes {
+
+using namespace graph;
+using program::ArenaRole;
+using program::BufferId;
+using program::Command;
+using program::Copy;
+using program::Dispatch;
+using program::Program;
+using program::Range;
+using program::SymbolicKernel;
+
+namespace {
+
+struct Place {
+  BufferId buffer;
+  uint64_t offset = 0;  // bytes
+};
+
+/// A command before it has a level.
+struct Job {
+  Command command;
+  std::set<size_t> after;  // jobs that must be in an earlier level
+};
+
+struct State {
+  const Graph& graph;
+  const ScheduleConfig& config;
+  Program program;
+  std::map<ValueId, Place> places;
+  std::vector<Job> jobs;
+  std::map<ValueId, size_t> maker;                 // job that makes a group's result
+  std::map<ValueId, std::vector<size_t>> readers;  // jobs that read a state leaf
+  KernelTable kernels;
+
+  BufferId newBuffer(std::string name, const TensorType& type, ArenaRole role, double initial = 0) {
+    program.buffers.push_back({std::move(name), type, role, {}, 0, type.byteSize(), initial});
+    return BufferId(program.buffers.size() - 1);
+  }
+
+  /// The leaf or group result that a chain of contiguous slices starts from.
+  ValueId root(ValueId value) const {
+    while (std::holds_alternative<ViewLowering>(*graph.definition(value).op->lower)) value = graph.definition(value).operands[0];
+    return value;
+  }
+
+  /// The leaf that a state's version belongs to, or the root of any other value.
+  ValueId storageOf(ValueId value) const {
+    for (;;) {
+      value = root(value);
+      const Node& node = graph.definition(value);
+      if (!std::holds_alternative<AliasUpdate>(*node.op->alias)) return value;
+      value = node.operands[0];
+    }
+  }
+
+  Place placeOf(ValueId value) {
+    if (auto found = places.find(value); found != places.end()) return found->second;
+    const Node& node = graph.definition(value);
+    Place place;
+    if (const auto* view = std::get_if<ViewLowering>(&*node.op->lower)) {
+      int64_t start = 0;
+      if (!isContiguousSlice(view->map(graph, node), graph.shapeOf(value), graph.shapeOf(node.operands[0]), kParameterAlignment, start)) {
+        internalError(fmt::format("schedule met the view '{}' outside a group", *node.op->name));
+      }
+      place = placeOf(node.operands[0]);
+      place.offset += static_cast<uint64_t>(start) * byteSize(graph.typeOf(value).dtype);
+    } else if (std::holds_alternative<AliasUpdate>(*node.op->alias) || std::holds_alternative<AliasView>(*node.op->alias)) {
+      place = placeOf(node.operands[0]);
+    } else {
+      place.buffer = newBuffer(graph[value].name.empty() ? fmt::format("t{}", value.value) : graph[value].name, graph.typeOf(value),
+                               ArenaRole::Workspace);
+    }
+    places[value] = place;
+    return place;
+  }
+
+  Range rangeOf(ValueId value, kernel::Access access) {
+    Place place = placeOf(value);
+    return {place.buffer, place.offset, graph.typeOf(value).byteSize(), access};
+  }
+
+  void placeLeaves() {
+    for (NodeId id : graph.body().nodes) {
+      const Node& node = graph[id];
+      if (!std::holds_alternative<StorageLowering>(*node.op->lower) || !node.operands.empty()) continue;
+      ValueId value = node.results[0];
+      const TensorType& type = graph.typeOf(value);
+      const Attribute* name = node.attributes.find("name");
+      if (const Attribute* data = node.attributes.find("data"); data != nullptr) {
+        places[value] = {newBuffer(fmt::format("constant{}", program.constants.size()), type, ArenaRole::Constant), 0};
+        program.constants.push_back({places[value].buffer, words(graph[std::get<ConstantId>(*data)])});
+      } else if (const Attribute* init = node.attributes.find("init"); init != nullptr) {
+        places[value] = {newBuffer(std::get<std::string>(*name), type, ArenaRole::State, std::get<double>(*init)), 0};
+      } else {
+        places[value] = {newBuffer(std::get<std::string>(*name), type, ArenaRole::Input), 0};
+        program.inputs.push_back({std::get<std::string>(*name), OutputKind::Result, places[value].buffer});
+      }
+    }
+  }
+
+  static std::vector<uint32_t> words(const Constant& constant) {
+    std::vector<uint32_t> out;
+    for (double d : constant.data) {
+      switch (constant.type.dtype) {
+        case DType::F32:
+          out.push_back(std::bit_cast<uint32_t>(static_cast<float>(d)));
+          break;
+        case DType::I32:
+          out.push_back(static_cast<uint32_t>(static_cast<int32_t>(d)));
+          break;
+        case DType::U32:
+        case DType::Bool:
+          out.push_back(static_cast<uint32_t>(d));
+          break;
+      }
+    }
+    return out;
+  }
+
+  /// Whether a value can be made in the bytes of a pack, an output or a state. Where a dispatch cannot read one part of a buffer and write
+  /// another, a value that is also used elsewhere is made in the workspace and copied.
+  bool mayOwn(ValueId value) const {
+    const Lowering& lower = *graph.definition(value).op->lower;
+    bool made = std::holds_alternative<RegionLowering>(lower) || std::holds_alternative<KernelLowering>(lower);
+    if (!made || places.contains(value)) return false;
+    return !config.profile.whole_buffer_access || uses(value) == 1;
+  }
+  size_t uses(ValueId value) const {
+    size_t count = 0;
+    for (NodeId id : graph.body().nodes) {
+      const Node& node = graph[id];
+      if (std::holds_alternative<ViewLowering>(*node.op->lower)) continue;
+      for (ValueId operand : node.operands) count += root(operand) == value ? 1 : 0;
+    }
+    for (const Output& output : graph.outputs) count += root(output.value) == value ? 1 : 0;
+    return count;
+  }
+
+  /// Parts of a pack are made in their slices of it. The pack keeps its padding at zero between steps, so it is a state.
+  void placePacks() {
+    for (NodeId id : graph.body().nodes) {
+      const Node& node = graph[id];
+      if (!std::holds_alternative<AliasPack>(*node.op->alias)) continue;
+      ValueId pack = node.results[0];
+      places[pack] = {newBuffer(graph[pack].name.empty() ? "pack" : graph[pack].name, graph.typeOf(pack), ArenaRole::State), 0};
+      const auto& offsets = node.attributes.get<std::vector<int64_t>>("offsets");
+      for (size_t i = 0; i < node.operands.size(); ++i) {
+        ValueId part = root(node.operands[i]);
+        Place slice{places[pack].buffer, static_cast<uint64_t>(offsets[i]) * 4};
+        if (mayOwn(part)) {
+          places[part] = slice;
+        } else {
+          copies.push_back({node.operands[i], slice, pack});
+        }
+      }
+    }
+  }
+
+  struct PendingCopy {
+    ValueId source;
+    Place target;
+    ValueId makes;  // the value that is complete once the copy has run; may be invalid
+  };
+  std::vector<PendingCopy> copies;
+
+  void placeOutputs() {
+    for (const Output& output : graph.outputs) {
+      if (output.kind == OutputKind::NextState) continue;
+      ValueId value = root(output.value);
+      BufferId buffer = newBuffer(output.name, graph.typeOf(output.value), ArenaRole::Output);
+      program.outputs.push_back({output.name, output.kind, buffer});
+      if (mayOwn(value)) {
+        places[value] = {buffer, 0};
+      } else {
+        copies.push_back({output.value, {buffer, 0}, {}});
+      }
+    }
+  }
+
+  static bool overlap(const Range& a, const Range& b) {
+    return a.buffer == b.buffer && a.offset < b.offset + b.size && b.offset < a.offset + a.size;
+  }
+
+  /// update_slice(state, value): value is made in the state's own bytes when its group reads the old version element by element only.
+  void placeUpdates() {
+    for (NodeId id : graph.body().nodes) {
+      const Node& node = graph[id];
+      if (!std::holds_alternative<AliasUpdate>(*node.op->alias)) continue;
+      Place target = placeOf(node.operands[0]);
+      target.offset += static_cast<uint64_t>(node.attributes.get<int64_t>("offset")) * 4;
+      ValueId value = root(node.operands[1]);
+      Range written{target.buffer, target.offset, graph.typeOf(node.operands[1]).byteSize(), kernel::Access::ReadWrite};
+      if (mayOwn(value) && updatesInPlace(graph.definition(value), storageOf(node.operands[0]), written)) {
+        places[value] = target;
+      } else {
+        copies.push_back({node.operands[1], target, node.results[0]});
+      }
+    }
+  }
+
+  [[nodiscard]] bool updatesInPlace(const Node& group, ValueId state, const Range& written) {
+    if (group.attributes.get<std::string>("kind") != "map") return false;
+    std::set<ValueId> old;  // what is made of the bytes that are written
+    for (ValueId operand : group.operands) {
+      if (storageOf(operand) != state) continue;
+      Range range = rangeOf(operand, kernel::Access::Read);
+      if (!overlap(range, written)) continue;
+      if (range.offset != written.offset || range.size != written.size) return false;
+      old.insert(operand);
+    }
+    return readAtOwnPosition(graph, graph[group.regions[0]].nodes, std::move(old));
+  }
+
+  // Commands.
+
+  void dependOn(size_t job, ValueId value) {
+    ValueId base = root(value);
+    const Node& node = graph.definition(base);
+    if (auto made = maker.find(base); made != maker.end()) jobs[job].after.insert(made->second);
+    if (std::holds_alternative<AliasPack>(*node.op->alias)) {
+      for (ValueId part : node.operands) dependOn(job, part);
+      for (auto& [key, index] : copy_jobs) {
+        if (key == base) jobs[job].after.insert(index);
+      }
+    }
+    if (std::holds_alternative<AliasUpdate>(*node.op->alias)) {
+      dependOn(job, node.operands[1]);
+      for (auto& [key, index] : copy_jobs) {
+        if (key == base) jobs[job].after.insert(index);
+      }
+    }
+    // A barrier is no more than its operands, the ones that it waits for included.
+    if (std::holds_alternative<AliasView>(*node.op->alias)) {
+      for (ValueId operand : node.operands) dependOn(job, operand);
+    }
+    // A group without operands is no leaf: it makes its value, so nobody can need an older one.
+    if (node.operands.empty() && std::holds_alternative<StorageLowering>(*node.op->lower)) readers[base].push_back(job);
+  }
+  std::vector<std::pair<ValueId, size_t>> copy_jobs;
+
+  /// A group becomes a kernel, which knows its operands and what it makes of them. fuse sees to that; a text may say otherwise.
+  Status checkClosed(const Node& group) const {
+    std::set<ValueId> known(group.operands.begin(), group.operands.end());
+    const Region& region = graph[group.regions[0]];
+    const auto isKnown = [&](ValueId value) { return known.contains(value); };
+    bool closed = true;
+    for (NodeId id : region.nodes) {
+      closed = closed && graph[id].regions.empty() && std::ranges::all_of(graph[id].operands, isKnown);
+      known.insert(graph[id].results.begin(), graph[id].results.end());
+    }
+    if (closed && std::ranges::all_of(region.yields, isKnown)) return Success{};
+    return fail("schedule.group", "a group uses a value that is not among its operands, or has a group inside",
+                group.location == 0 ? Location{} : graph.locations[group.location - 1],
+                "make every value from outside an operand of the group, or leave groups to the pass 'fuse'");
+  }
+
+  Status addGroup(const Node& group) {
+    LS_CHECK(checkClosed(group));
+    SymbolicKernel symbolic{bodyOf(group), {}, {}};
+    LS_TRY(StrategyChoice choice,
+           chooseStrategy({symbolic.body, group.attributes.get<std::string>("kind"), config.profile, config.templates}));
+    symbolic.strategy = choice.strategy;
+    symbolic.parameters = choice.parameters;
+    addDispatch(group, kernels.add(std::move(symbolic)), choice.groups, labelOf(group));
+    return Success{};
+  }
+
+  /// A kernel that came with its node.
+  Status addKernel(const Node& node) {
+    LS_TRY(kernel::Module module, kernel::parse(node.attributes.get<std::string>("module")));
+    module = kernel::dropClaims(std::move(module));  // the graph may be a text that somebody wrote
+    const auto& label = node.attributes.get<std::string>("label");
+    const auto& groups = node.attributes.get<std::vector<int64_t>>("groups");
+    module.name = label;
+    if (node.location != 0) module.locations.push_back(graph.locations[node.location - 1]);
+    std::array<uint32_t, 3> counts{};
+    std::transform(groups.begin(), groups.end(), counts.begin(), [](int64_t n) { return static_cast<uint32_t>(n); });
+    LS_CHECK(checkKernelLimits(module, counts, config.profile, node.location == 0 ? Location{} : graph.locations[node.location - 1]));
+    addDispatch(node, kernels.add(label, std::move(module)), counts, label);
+    return Success{};
+  }
+
+  void addDispatch(const Node& node, program::KernelId kernel, const std::array<uint32_t, 3>& groups, std::string label) {
+    Dispatch dispatch{kernel, groups, {}};
+    size_t job = jobs.size();
+    jobs.push_back({});
+    for (ValueId operand : node.operands) {
+      dispatch.bindings.push_back(rangeOf(operand, kernel::Access::Read));
+      dependOn(job, operand);
+    }
+    for (ValueId result : node.results) {
+      dispatch.bindings.push_back(rangeOf(result, kernel::Access::ReadWrite));
+      maker[result] = job;
+    }
+    jobs[job].command = {std::move(dispatch), 0, std::move(label)};
+  }
+
+  /// The names of the ops that compute, once each.
+  std::string labelOf(const Node& group) const {
+    std::string label;
+    std::set<std::string_view> seen;
+    for (NodeId id : graph[group.regions[0]].nodes) {
+      const Node& node = graph[id];
+      if (std::holds_alternative<ViewLowering>(*node.op->lower) || !seen.insert(*node.op->name).second) continue;
+      label += fmt::format("{}{}", label.empty() ? "" : "+", *node.op->name);
+    }
+    return label.empty() ? "copy" : label;
+  }
+
+  Graph bodyOf(const Node& group) const {
+    Builder builder;
+    if (group.location != 0) builder.setLocation(builder.addLocation(graph.locations[group.location - 1]));
+    std::map<ValueId, ValueId> map;
+    for (size_t i = 0; i < group.operands.size(); ++i) {
+      const TensorType& type = graph.typeOf(group.operands[i]);
+      map[group.operands[i]] =
+          builder.make("input", {}, {{"name", fmt::format("a{}", i)}, {"dtype", type.dtype}, {"shape", type.shape.extents()}});
+    }
+    const Region& region = graph[group.regions[0]];
+    for (NodeId id : region.nodes) {
+      const Node& node = graph[id];
+      if (node.location != 0) builder.setLocation(builder.addLocation(graph.locations[node.location - 1]));
+      std::vector<ValueId> operands;
+      for (ValueId operand : node.operands) operands.push_back(map.at(operand));
+      std::vector<ValueId> results = builder.makeAll(*node.op->name, operands, node.attributes);
+      for (size_t i = 0; i < results.size(); ++i) map[node.results[i]] = results[i];
+    }
+    for (size_t i = 0; i < region.yields.size(); ++i) builder.output(OutputKind::Result, fmt::format("r{}", i), map.at(region.yields[i]));
+    return builder.take();
+  }
+
+  void addCopies() {
+    for (const PendingCopy& copy : copies) {
+      size_t job = jobs.size();
+      jobs.push_back({});
+      Range source = rangeOf(copy.source, kernel::Access::Read);
+      jobs[job].command = {Copy{source, {copy.target.buffer, copy.target.offset, source.size, kernel::Access::ReadWrite}}, 0,
+                           "copy " + program[copy.target.buffer].name};
+      dependOn(job, copy.source);
+      if (copy.makes.valid()) copy_jobs.emplace_back(copy.makes, job);
+    }
+  }
+
+  /// A writer of a state's next version waits for every reader of the old one.
+  void orderStateWriters() {
+    for (const auto& [leaf, jobs_reading] : readers) {
+      if (places.at(leaf).buffer.valid() && program[places.at(leaf).buffer].role != ArenaRole::State) continue;
+      for (size_t writer = 0; writer < jobs.size(); ++writer) {
+        for (const Range& written : accesses(jobs[writer].command)) {
+          if (written.access == kernel::Access::Read || written.buffer != places.at(leaf).buffer) continue;
+          for (size_t reader : jobs_reading) {
+            std::vector<Range> read = accesses(jobs[reader].command);
+            bool meets = std::any_of(read.begin(), read.end(), [&](const Range& range) { return overlap(range, written); });
+            if (reader != writer && meets) jobs[writer].after.insert(reader);
+          }
+        }
+      }
+    }
+  }
+
+  void assignLevels() {
+    std::vector<int32_t> level(jobs.size(), -1);
+    std::function<int32_t(size_t)> visit = [&](size_t job) -> int32_t {
+      if (level[job] == -2) internalError("a state is updated before a later reader of its old version");
+      if (level[job] >= 0) return level[job];
+      level[job] = -2;
+      int32_t at = 0;
+      for (size_t before : jobs[job].after) at = std::max(at, visit(before) + 1);
+      return level[job] = at;
+    };
+    for (size_t job = 0; job < jobs.size(); ++job) jobs[job].command.level = static_cast<uint32_t>(visit(job));
+    std::stable_sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) { return a.command.level < b.command.level; });
+    for (Job& job : jobs) program.commands.push_back(std::move(job.command));
+  }
+};
+
+}  // namespace
+
+Result<Program> schedule(const Graph& graph, const ScheduleConfig& config) {
+  State state{.graph = graph,
+              .config = config,
+              .program = {},
+              .places = {},
+              .jobs = {},
+              .maker = {},
+              .readers = {},
+              .kernels = {},
+              .copies = {},
+              .copy_jobs = {}};
+  state.program.profile = config.profile;
+  state.program.parameters = graph.parameters;
+  state.placeLeaves();
+  state.placeUpdates();
+  state.placePacks();
+  state.placeOutputs();
+  // Groups come before the copies of their results; a group that reads a copied pack waits for the copy (dependOn), so copies are added in
+  // between when a pack needs them.
+  for (NodeId id : graph.body().nodes) {
+    const Node& node = graph[id];
+    if (std::holds_alternative<RegionLowering>(*node.op->lower)) LS_CHECK(state.addGroup(node));
+    if (std::holds_alternative<KernelLowering>(*node.op->lower)) LS_CHECK(state.addKernel(node));
+    if (std::holds_alternative<AliasPack>(*node.op->alias) || std::holds_alternative<AliasUpdate>(*node.op->alias)) {
+      std::vector<State::PendingCopy> later;
+      for (State::PendingCopy& copy : state.copies) {
+        if (copy.makes != node.results[0]) later.push_back(copy);
+      }
+      std::erase_if(state.copies, [&](const State::PendingCopy& copy) { return copy.makes != node.results[0]; });
+      state.addCopies();
+      state.copies = std::move(later);
+    }
+  }
+  state.addCopies();
+  state.orderStateWriters();
+  state.assignLevels();
+  state.program.kernels = state.kernels.take();
+  return std::move(state.program);
+}
+
+}  // namespace lockstep::passes

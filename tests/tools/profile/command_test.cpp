@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// `lockstep profile` as a process, on the device that is always there.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/cli/process.h"
+
+namespace lockstep {
+namespace {
+
+using testing::Outcome;
+using Json = nlohmann::json;
+
+class ProfileCommand : public ::testing::Test {
+ protected:
+  ProfileCommand() : scratch_("profile-command") { ::setenv("LOCKSTEP_CACHE_DIR", (scratch_ / "cache").c_str(), 1); }
+  ~ProfileCommand() override { ::unsetenv("LOCKSTEP_CACHE_DIR"); }
+  Outcome run(const std::string& arguments) { return testing::runTool(scratch_, "profile " + arguments); }
+  std::string keep(const std::string& name, const std::string& text) {
+    EXPECT_TRUE(io::writeFileAtomically(scratch_ / name, std::string_view(text)).ok());
+    return scratch_ / name;
+  }
+  testing::ScratchDirectory scratch_;
+};
+
+TEST_F(ProfileCommand, prints_a_table_and_keeps_the_peaks) {
+  const Outcome first = run("sine --device reference --steps 2");
+  ASSERT_EQ(first.status, 0) << first.err;
+  EXPECT_TRUE(first.out.starts_with("sine on reference, medians of 2 steps\n")) << first.out;
+  EXPECT_NE(first.out.find("mlp.cpp:"), std::string::npos) << first.out;
+  EXPECT_EQ(first.out.find('\x1b'), std::string::npos);
+  EXPECT_NE(first.err.find("measuring"), std::string::npos) << first.err;
+  const Outcome second = run("mlp-sin --device reference --steps 1 --all");
+  ASSERT_EQ(second.status, 0) << second.err;
+  EXPECT_EQ(second.err, "");
+  EXPECT_NE(run("sine --device reference --steps 1 --remeasure").err.find("measuring"), std::string::npos);
+}
+
+TEST_F(ProfileCommand, writes_json_a_trace_and_a_diff) {
+  const std::string trace_file = scratch_ / "trace.json";
+  const Outcome before = run("sine --device reference --steps 2 --json --trace " + trace_file);
+  ASSERT_EQ(before.status, 0) << before.err;
+  const Json json = Json::parse(before.out);
+  EXPECT_EQ(json["sample"], "sine");
+  const Json trace = Json::parse(*io::readTextFile(trace_file));
+  size_t on_lanes = 0;
+  for (const Json& event : trace["traceEvents"]) on_lanes += event["ph"] == "X" && event["pid"] == 2 && event["tid"] != 1 ? 1 : 0;
+  EXPECT_EQ(on_lanes, json["totals"]["commands"].get<size_t>());
+  const Outcome after = run("sine --device reference --steps 2 --json --disable-pass fuse");
+  ASSERT_EQ(after.status, 0) << after.err;
+  const Outcome diff = run("--diff " + keep("a.json", before.out) + " " + keep("b.json", after.out));
+  ASSERT_EQ(diff.status, 0) << diff.err;
+  EXPECT_NE(diff.out.find("only before"), std::string::npos) << diff.out;
+  EXPECT_NE(diff.out.find("only after"), std::string::npos) << diff.out;
+  EXPECT_NE(diff.out.find("\ntotal of the dispatches "), std::string::npos) << diff.out;
+}
+
+TEST_F(ProfileCommand, answers_every_mistake) {
+  const std::string none = keep("none.json", "{}");
+  struct Case {
+    std::string arguments;
+    int status;
+    std::string code;
+  };
+  for (const Case& wrong : std::vector<Case>{{"", 2, "usage.value"},
+                                             {"zine", 2, "usage.sample"},
+                                             {"sine --steps 0", 2, "usage.steps"},
+                                             {"sine extra", 2, "usage.argument"},
+                                             {"sine --device vulkan:no-such-gpu", 3, "device."},
+                                             {"sine --device reference --disable-pass nothing", 2, "pipeline.pass"},
+                                             {"--diff one.json", 2, "usage.argument"},
+                                             {"--diff /none/a.json /none/b.json", 4, "file.read"},
+                                             {"--diff " + none + " " + none, 4, "profile.file"},
+                                             {"sine --device reference --steps 1 --trace /none/t.json", 4, "file.write"}}) {
+    const Outcome outcome = run(wrong.arguments);
+    EXPECT_EQ(outcome.status, wrong.status) << wrong.arguments << "\n" << outcome.err;
+    EXPECT_NE(outcome.err.find("error: " + wrong.code), std::string::npos) << wrong.arguments << "\n" << outcome.err;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

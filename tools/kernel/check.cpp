@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says what is wrong with WGSL files, without running them.
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+
+#include "backends/backend.h"
+#include "console/diagnostic_text.h"
+#include "frontend/io/file.h"
+#include "frontend/io/jsonl.h"
+#include "frontend/wgsl/check/limits.h"
+#include "frontend/wgsl/wgsl.h"
+#include "ir/program/profile.h"
+#include "ir/support/nearest.h"
+#include "tools/kernel/kernel_file.h"
+#include "tools/verb.h"
+
+namespace lockstep::tools {
+namespace {
+
+using wgsl::Severity;
+
+constexpr std::array<std::string_view, 4> kSeverities{"off", "info", "warning", "error"};
+
+/// What a profile says of a device. What it does not say is what every WebGPU device has if the profile is of one of them. On a real
+/// device groups and bindings are numbered anew, and uniform buffers are bound as storage buffers.
+wgsl::LimitSet limitsOf(const std::string& name, const program::DeviceProfile& profile, bool webgpu) {
+  wgsl::LimitSet set = wgsl::portableLimits();
+  set.name = name;
+  if (!webgpu) set.maxima.fill(std::numeric_limits<uint64_t>::max());
+  using wgsl::Limit;
+  const std::array<std::pair<Limit, uint64_t>, 8> known{{{Limit::StorageBuffersPerShaderStage, profile.max_storage_buffers},
+                                                         {Limit::StorageBufferBindingSize, profile.max_binding_bytes},
+                                                         {Limit::ImmediateSize, profile.max_immediate_bytes},
+                                                         {Limit::ComputeWorkgroupStorageSize, profile.max_workgroup_bytes},
+                                                         {Limit::ComputeInvocationsPerWorkgroup, profile.max_workgroup_invocations},
+                                                         {Limit::ComputeWorkgroupSizeX, profile.max_workgroup_size_x},
+                                                         {Limit::ComputeWorkgroupSizeY, profile.max_workgroup_size_y},
+                                                         {Limit::ComputeWorkgroupSizeZ, profile.max_workgroup_size_z}}};
+  for (const auto& [limit, maximum] : known) set.maxima[static_cast<size_t>(limit)] = maximum;
+  if (webgpu) return set;
+  set.maxima[static_cast<size_t>(Limit::UniformBuffersPerShaderStage)] = profile.max_storage_buffers;
+  set.maxima[static_cast<size_t>(Limit::UniformBufferBindingSize)] = profile.max_binding_bytes;
+  return set;
+}
+
+/// "portable", a profile's name or a device.
+Result<wgsl::LimitSet> findLimits(const std::string& name) {
+  if (name == "portable") return wgsl::portableLimits();
+  std::vector<std::string_view> names{"portable", "auto", "reference", "vulkan"};
+  for (const program::DeviceProfile& profile : program::namedProfiles()) {
+    if (profile.name == name) return limitsOf(name, profile, profile.style == program::ExecutionStyle::Gpu);
+    names.push_back(profile.name);
+  }
+  const bool device = name == "auto" || name == "reference" || name.starts_with("vulkan");
+  if (!device) return usage("limits", fmt::format("'{}' is neither a profile nor a device", name), suggest(name, names));
+  LS_TRY(const ChosenDevice chosen, chooseDevice(name));
+  return limitsOf(chosen.info.name, chosen.info.profile, false);
+}
+
+/// What was found in one file.
+struct Report {
+  std::string file, text;
+  std::vector<Diagnostic> errors;
+  std::vector<wgsl::Warning> warnings;
+};
+
+Report checkFile(const std::string& file, std::string text, const std::optional<wgsl::LimitSet>& limits,
+                 const std::map<std::string, double>& overrides) {
+  Report report{.file = file, .text = std::move(text), .errors = {}, .warnings = {}};
+  report.errors = wgsl::check(report.text, {.file_name = file, .overrides = {}, .warnings = &report.warnings});
+  if (!report.errors.empty() || (!limits && overrides.empty())) return report;
+  const auto reflection = wgsl::reflect(report.text, {.file_name = file, .overrides = overrides});
+  report.errors = !reflection.ok() ? reflection.diagnostics() : limits ? wgsl::checkLimits(*reflection, *limits) : report.errors;
+  return report;
+}
+
+io::Json orNull(uint32_t number) { return number == 0 ? io::Json() : io::Json(number); }
+
+/// Where a message is: the columns end before `end_column`.
+io::Json& addPlace(io::Json& object, const Location& where, uint32_t length) {
+  const bool has_end = where.column != 0 && length != 0;
+  return object.add("line", orNull(where.line))
+      .add("column", orNull(where.column))
+      .add("end_column", orNull(has_end ? where.column + length : 0));
+}
+
+io::Json toJson(Severity severity, const Diagnostic& diagnostic) {
+  io::Json notes = io::Json::array();
+  for (const Note& note : diagnostic.notes) {
+    io::Json object = io::Json::object();
+    notes.add(addPlace(object.add("message", note.message), note.where, note.length));
+  }
+  io::Json object = io::Json::object();
+  object.add("severity", kSeverities[static_cast<size_t>(severity)])
+      .add("code", diagnostic.code)
+      .add("message", diagnostic.message)
+      .add("file", diagnostic.where.file);
+  return addPlace(object, diagnostic.where, diagnostic.length)
+      .add("notes", notes)
+      .add("remedy", diagnostic.remedy.empty() ? io::Json() : io::Json(diagnostic.remedy));
+}
+
+io::Json toJson(const Report& report) {
+  io::Json list = io::Json::array();
+  for (const Diagnostic& error : report.errors) list.add(toJson(Severity::Error, error));
+  for (const wgsl::Warning& warning : report.warnings) list.add(toJson(warning.severity, warning.diagnostic));
+  return io::Json::object().add("file", report.file).add("ok", report.errors.empty()).add("diagnostics", list);
+}
+
+void printReport(const Report& report) {
+  for (const Diagnostic& error : report.errors) {
+    fmt::print("{}", console::paintDiagnostic(wgsl::renderDiagnostics({error}, report.text), stdout));
+  }
+  for (const wgsl::Warning& warning : report.warnings) {
+    fmt::print("{}", console::paintDiagnostic(wgsl::renderWarnings({warning}, report.text), stdout));
+  }
+}
+
+}  // namespace
+
+Result<ExitCode> checkVerb(Arguments arguments) {
+  std::vector<std::string> paths, override_texts;
+  std::string limit_name;
+  bool json = false;
+  Options options("lockstep check",
+                  "Says what is wrong with WGSL files: errors, and warnings of the rules that they do not turn off. Overrides need no\n"
+                  "values. The exit code is 4 if there is an error.");
+  options.arguments(paths, "FILE", "WGSL files");
+  options.value(limit_name, "--limits", "also what the entry points need: portable (what every WebGPU device has), a profile or a device");
+  options.choices("--limits", {"portable", "auto", "reference", "vulkan"});
+  options.list(override_texts, "--override", "NAME=NUMBER, the value of an override constant; what depends on it is checked, too");
+  options.flag(json, "--json", "one JSON object for scripts");
+  LS_TRY(const bool go, options.parse(arguments));
+  if (!go) return ExitCode::Ok;
+
+  LS_TRY(const auto overrides, parseOverrides(override_texts));
+  std::optional<wgsl::LimitSet> limits;
+  if (!limit_name.empty()) {
+    LS_TRY(limits, findLimits(limit_name));
+  }
+  io::Json files = io::Json::array();
+  size_t errors = 0, warnings = 0;
+  for (const std::string& path : paths) {
+    LS_TRY(std::string text, io::readTextFile(path));
+    const Report report = checkFile(path, std::move(text), limits, overrides);
+    errors += report.errors.size();
+    warnings += report.warnings.size();
+    if (json) {
+      files.add(toJson(report));
+    } else {
+      printReport(report);
+    }
+  }
+  if (json) {
+    fmt::print("{}\n", io::Json::object().add("files", files).add("errors", uint64_t{errors}).add("warnings", uint64_t{warnings}).text());
+  } else {
+    fmt::print("{} {}, {} {}, {} {}\n", paths.size(), paths.size() == 1 ? "file" : "files", errors, errors == 1 ? "error" : "errors",
+               warnings, warnings == 1 ? "warning" : "warnings");
+  }
+  return errors == 0 ? ExitCode::Ok : ExitCode::BadInput;
+}
+
+}  // namespace lockstep::tools

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "console/color.h"
+#include "examples/recipes.h"
+#include "experiment/command_line.h"
+#include "frontend/io/file.h"
+#include "tools/profile/profile_text.h"
+#include "tools/verb.h"
+
+namespace lockstep::tools {
+namespace {
+
+struct Choices {
+  std::string name, second, trace;
+  int64_t steps = 20;
+  bool json = false, all = false, remeasure = false, diff = false;
+};
+
+Result<ExitCode> printDiff(const Choices& choices) {
+  if (choices.second.empty()) return usage("argument", "--diff compares two files", "lockstep profile --diff BEFORE.json AFTER.json");
+  LS_TRY(const std::string before_text, io::readTextFile(choices.name));
+  LS_TRY(const std::string after_text, io::readTextFile(choices.second));
+  LS_TRY(const ProfileSummary before, readProfile(before_text, choices.name));
+  LS_TRY(const ProfileSummary after, readProfile(after_text, choices.second));
+  if (choices.json) {
+    fmt::print("{}\n", diffJson(before, after));
+  } else {
+    fmt::print("{}", diffText(before, after));
+  }
+  return ExitCode::Ok;
+}
+
+Result<Peaks> peaksOf(const DeviceInfo& device, bool remeasure) {
+  const std::filesystem::path file = peaksFile(device);
+  LS_TRY(const KnownPeaks known, knownPeaks(file, remeasure, [&]() -> Result<Peaks> {
+           fmt::print(stderr, "measuring what {} can do at best ...\n", device.id);
+           LS_TRY(const std::unique_ptr<Backend> backend, openDevice(device));
+           return measurePeaks(*backend);
+         }));
+  if (known.not_kept) fmt::print(stderr, "the device's peaks are not kept: {}\n", known.not_kept->diagnostics.front().message);
+  return known.peaks;
+}
+
+Result<ExitCode> printProfile(const Choices& choices, ExperimentOptions options) {
+  LS_TRY(const Recipe* recipe, experiment::findRecipe(examples::recipes(), choices.name));
+  LS_CHECK(experiment::checkData(examples::recipes(), *recipe, options.data));
+  options.steps = recipe->steps;  // schedules are those of a whole run
+  options.seed = recipe->seed;
+  LS_TRY(const ChosenDevice device, chooseDevice(options.device));
+  LS_TRY(const Peaks peaks, peaksOf(device.info, choices.remeasure));
+  options.device = device.info.id;
+  const std::unique_ptr<Experiment> experiment = recipe->make(options);
+  Profile profile = measureProfile(experiment->trainer(), [&](uint64_t step) { return experiment->batch(step); }, choices.steps);
+  profile.sample = recipe->name;
+  profile.device = device.info.id;
+  profile.device_name = device.info.name;
+  profile.driver = device.info.driver;
+  profile.peaks = peaks;
+  if (!choices.trace.empty()) LS_CHECK(io::writeFileAtomically(choices.trace, std::string_view(traceJson(profile))));
+  if (choices.json) {
+    fmt::print("{}\n", profileJson(profile));
+  } else {
+    fmt::print("{}", profileText(profile, {.all = choices.all, .colour = console::hasColors(stdout)}));
+  }
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+Result<ExitCode> profileVerb(Arguments arguments) {
+  Choices choices;
+  ExperimentOptions options;
+  Options parser("lockstep profile", "Shows where the time of a sample's training step goes; docs/profile.md says how to read it.");
+  parser.argument(choices.name, "NAME", "which sample; with --diff a profile before");
+  parser.argument(choices.second, "AFTER", "with --diff a profile after", false);
+  parser.value(options.device, "--device", "auto, reference, vulkan, vulkan:N or vulkan:NAME");
+  parser.value(choices.steps, "--steps", "steps that are measured; times are their medians");
+  parser.value(options.data, "--data", "file or folder with real data, for samples that have some");
+  parser.list(options.disable, "--disable-pass", "leave out an optional pass");
+  parser.flag(choices.all, "--all", "one line a dispatch, not one a kernel");
+  parser.flag(choices.json, "--json", "one JSON object for scripts and for --diff");
+  parser.value(choices.trace, "--trace", "write one step as a Chrome trace, which ui.perfetto.dev opens");
+  parser.flag(choices.remeasure, "--remeasure", "measure the device's peaks again");
+  parser.flag(choices.diff, "--diff", "compare two files that --json printed");
+  LS_TRY(const bool go, parser.parse(arguments));
+  if (!go) return ExitCode::Ok;
+  if (choices.diff) return printDiff(choices);
+  if (!choices.second.empty()) return usage("argument", fmt::format("'{}' is one argument too many", choices.second));
+  if (choices.steps < 1) return usage("steps", fmt::format("--steps {} is less than 1", choices.steps));
+  return printProfile(choices, std::move(options));
+}
+
+}  // namespace lockstep::tools

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <regex>
+
+#include "ir/support/nearest.h"
+#include "tools/verb.h"
+#include "tools/verify/golden_executor.h"
+#include "tools/verify/golden_training.h"
+#include "tools/verify/sample_verify.h"
+
+namespace lockstep::tools {
+
+namespace {
+
+/// A failure of one case is that case's result; only the code says whether anything is wrong with us. A device or a machine that fails ends
+/// it all: nothing was compared, and the next case would do no better.
+Result<CaseReport> reportFailure(std::string name, std::string op, const Failure& failure) {
+  const auto machines = {ExitCode::NoDevice, ExitCode::OutOfMemory, ExitCode::DeviceLost};
+  if (std::ranges::find(machines, failure.exit_code) != machines.end()) return failure;
+  const Diagnostic& first = failure.diagnostics.front();
+  CaseReport report{.name = std::move(name), .op = std::move(op)};
+  report.status = first.code == kUnsupportedCode ? CaseStatus::Unsupported : CaseStatus::Fail;
+  report.why = first.code == kUnsupportedCode ? first.message : first.code + ": " + first.message;
+  return report;
+}
+
+Result<CaseReport> runCase(GoldenExecutor& executor, const GoldenCase& golden) {
+  try {
+    const Result<OpOutcome> outcome = executor.runOp(golden);
+    if (!outcome.ok()) return reportFailure(golden.name, golden.op, outcome.failure());
+    return compareCase(golden, *outcome, executor.exact());
+  } catch (const Error& error) {
+    return reportFailure(golden.name, golden.op, {.diagnostics = error.diagnostics(), .exit_code = error.exitCode()});
+  } catch (const InternalError& error) {
+    // One broken case must not hide the others.
+    return reportFailure(golden.name, golden.op, fail("internal", error.what()));
+  }
+}
+
+Result<CaseReport> runTraining(GoldenExecutor& executor, const GoldenTraining& golden) {
+  const auto failed = [&](const Failure& failure) -> Result<CaseReport> {
+    LS_TRY(CaseReport report, reportFailure(golden.model, "train", failure));
+    report.training = true;
+    return report;
+  };
+  try {
+    const Result<TrainingOutcome> outcome = executor.runTraining(golden);
+    if (!outcome.ok()) return failed(outcome.failure());
+    CaseReport report = compareTraining(golden, *outcome, executor.exact());
+    if (report.status == CaseStatus::Pass || executor.exact()) return report;
+    // Nine runs of the evaluator, so only where they decide.
+    const Result<TrainingSensitivity> sensitivity = trainingSensitivity(golden);
+    if (!sensitivity.ok()) return failed(sensitivity.failure());
+    report = compareTraining(golden, *outcome, false, *sensitivity);
+    if (report.status == CaseStatus::Pass) report.why = "no further than roundings alone move the exact run";
+    return report;
+  } catch (const Error& error) {
+    return failed({.diagnostics = error.diagnostics(), .exit_code = error.exitCode()});
+  } catch (const InternalError& error) {
+    return failed(fail("internal", error.what()));
+  }
+}
+
+/// The standard library reads and matches regular expressions by recursion, so that both texts have a limit: its stack has one too.
+class Filter {
+ public:
+  static Result<Filter> parse(const std::string& text) {
+    if (text.size() > kLongest) return usage("filter", fmt::format("--filter has {} characters, more than {}", text.size(), kLongest));
+    try {
+      return Filter(std::regex(text, std::regex::ECMAScript));
+    } catch (const std::regex_error& error) {
+      return usage("filter", fmt::format("--filter '{}' is not a regular expression: {}", text, error.what()));
+    }
+  }
+  /// Of a longer name the first part counts.
+  [[nodiscard]] bool takes(const std::string& name) const { return std::regex_search(name.substr(0, kLongest), pattern_); }
+
+ private:
+  explicit Filter(std::regex pattern) : pattern_(std::move(pattern)) {}
+  static constexpr size_t kLongest = 1000;
+  std::regex pattern_;
+};
+
+Result<ExitCode> verifyGolden(const std::string& path, const std::string& device, const std::string& filter, bool json) {
+  LS_TRY(const Filter wanted, Filter::parse(filter));
+  LS_TRY(const GoldenFile file, readGolden(path));
+  LS_TRY(const std::unique_ptr<GoldenExecutor> executor, makeGoldenExecutor(device));
+  std::vector<CaseReport> reports;
+  const auto keep = [&](CaseReport report) {
+    if (!json) fmt::print("{}\n", reportText(report));
+    reports.push_back(std::move(report));
+  };
+  if (const auto& training = file.training) {
+    if (wanted.takes(training->model)) {
+      LS_TRY(CaseReport report, runTraining(*executor, *training));
+      keep(std::move(report));
+    }
+  } else {
+    for (const GoldenCase& golden : file.cases) {
+      if (!wanted.takes(golden.name)) continue;
+      LS_TRY(CaseReport report, runCase(*executor, golden));
+      keep(std::move(report));
+    }
+  }
+  if (reports.empty()) return usage("filter", fmt::format("no case of '{}' matches '{}'", path, filter));
+
+  std::array<size_t, 3> counts{};
+  for (const CaseReport& report : reports) ++counts[static_cast<size_t>(report.status)];
+  if (json) {
+    fmt::print("{}\n", reportJson(executor->device(), reports).text());
+  } else {
+    fmt::print("{} passed, {} failed, {} unsupported on {}\n", counts[0], counts[1], counts[2], executor->device());
+  }
+  return counts[1] + counts[2] == 0 ? ExitCode::Ok : ExitCode::NumericCheck;
+}
+
+}  // namespace
+
+Result<ExitCode> verifyVerb(Arguments arguments) {
+  std::string what, path, device = "auto", filter;
+  bool json = false;
+  int64_t steps = 20;
+  Options options("lockstep verify", "Compares a device with a golden file, or the samples with the f64 evaluator.");
+  options.argument(what, "WHAT", "golden or samples");
+  options.choices("WHAT", {"golden", "samples"});
+  options.argument(path, "FILE", "a golden file (.safetensors) of ops or of a training run; for samples a name, or all");
+  options.value(device, "--device", "auto, reference, vulkan, vulkan:N, vulkan:NAME, or evaluate (the f64 evaluator)");
+  options.choices("--device", {"auto", "reference", "vulkan", "evaluate"});
+  options.value(filter, "--filter", "only the cases whose name contains this regular expression");
+  options.value(steps, "--steps", "for samples: how many training steps");
+  options.flag(json, "--json", "one JSON object for scripts");
+  LS_TRY(const bool go, options.parse(arguments));
+  if (!go) return ExitCode::Ok;
+  constexpr std::array<std::string_view, 2> kKinds = {"golden", "samples"};
+  if (steps < 1) return usage("steps", fmt::format("--steps {} is less than 1", steps));
+  if (what == kKinds[1]) return verifySamples(path, device, steps, json);
+  if (what != kKinds[0]) return usage("verify", fmt::format("there is nothing named '{}' to verify", what), suggest(what, kKinds));
+  return verifyGolden(path, device, filter, json);
+}
+
+}  // namespace lockstep::tools
