@@ -3,7 +3,7 @@
 #include "frontend/train/function.h"
 
 #include "tests/differential/compare.h"
-#include "tests/frontend/trace/trace_function.h"
+#include "tests/frontend/tracing.h"
 
 namespace lockstep {
 namespace {

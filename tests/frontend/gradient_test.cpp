@@ -3,7 +3,7 @@
 #include "frontend/trace/module.h"
 #include "frontend/train/graph_runner.h"
 #include "passes/pipeline.h"
-#include "tests/frontend/trace/trace_function.h"
+#include "tests/frontend/tracing.h"
 
 namespace lockstep {
 namespace {

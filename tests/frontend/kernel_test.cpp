@@ -12,7 +12,7 @@
 #include "frontend/train/graph_runner.h"
 #include "frontend/train/trainer.h"
 #include "tests/differential/compare.h"
-#include "tests/frontend/trace/trace_function.h"
+#include "tests/frontend/tracing.h"
 
 namespace lockstep {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Losses against figures that PyTorch 1.13 gave for the same operands in f64.
-#include "tests/frontend/trace/trace_function.h"
+#include "tests/frontend/tracing.h"
 
 namespace lockstep {
 namespace {

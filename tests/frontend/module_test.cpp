@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "frontend/nn/nn.h"
-#include "tests/frontend/trace/trace_function.h"
+#include "tests/frontend/tracing.h"
 
 namespace lockstep {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "frontend/nn/nn.h"
 #include "frontend/trace/module.h"
-#include "tests/frontend/trace/trace_function.h"
+#include "tests/frontend/tracing.h"
 
 namespace lockstep {
 namespace {

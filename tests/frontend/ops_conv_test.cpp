@@ -2,7 +2,7 @@
 // Convolution, pooling, resampling, norms and attention against figures of PyTorch 1.13 in f64, for tensors that count 1, 2, 3, ...
 #include <cmath>
 
-#include "tests/frontend/trace/trace_function.h"
+#include "tests/frontend/tracing.h"
 
 namespace lockstep {
 namespace {

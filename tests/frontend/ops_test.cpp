@@ -2,7 +2,7 @@
 // What the front end adds to the ops: broadcasting, numbers, axes, composites. Values are those of the f64 evaluator.
 #include <cmath>
 
-#include "tests/frontend/trace/trace_function.h"
+#include "tests/frontend/tracing.h"
 
 namespace lockstep {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joining, cutting, repeating, reordering and einsum; figures as NumPy and PyTorch give them.
-#include "tests/frontend/trace/trace_function.h"
+#include "tests/frontend/tracing.h"
 
 namespace lockstep {
 namespace {

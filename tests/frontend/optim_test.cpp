@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "tests/frontend/trace/trace_function.h"
+#include "tests/frontend/tracing.h"
 
 namespace lockstep {
 namespace {

@@ -2,7 +2,7 @@
 // How an optimizer's filters become settings of parameters.
 #include "frontend/optim/settings.h"
 
-#include "tests/frontend/trace/trace_function.h"
+#include "tests/frontend/tracing.h"
 
 namespace lockstep {
 namespace {

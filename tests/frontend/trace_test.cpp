@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "frontend/nn/nn.h"
-#include "tests/frontend/trace/trace_function.h"
+#include "tests/frontend/tracing.h"
 
 namespace lockstep {
 namespace {

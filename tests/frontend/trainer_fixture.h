@@ -53,7 +53,7 @@ inline CompileSpec<Mlp> specFor(const std::string& device) {
           .device = device};
 }
 
-class OnDevice : public testing::TestWithParam<const char*> {
+class OnDevice : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     if (!chooseDevice(GetParam()).ok()) GTEST_SKIP() << "no usable device " << GetParam();
@@ -61,6 +61,6 @@ class OnDevice : public testing::TestWithParam<const char*> {
   static ModelTrainer<Mlp> make() { return compile<Mlp>(specFor(GetParam())); }
 };
 
-inline std::string deviceName(const testing::TestParamInfo<const char*>& info) { return info.param; }
+inline std::string deviceName(const ::testing::TestParamInfo<const char*>& info) { return info.param; }
 
 }  // namespace lockstep
