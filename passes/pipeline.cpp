@@ -29,7 +29,6 @@
 #include "passes/plan/plan_buffers.h"
 #include "passes/schedule/schedule.h"
 #include "passes/schedule/split_dispatches.h"
-#include "passes/schedule/strategy.h"
 
 namespace lockstep::passes {
 
@@ -98,7 +97,7 @@ const std::array kPasses{
          [](const Graph& g, const CompileOptions& o) {
            return fuse(g, {.max_bindings = o.profile.max_storage_buffers, .merge = !isDisabled(o, "fuse")});
          }},
-    Pass{{"schedule", "grouped", "scheduled", "strategies, virtual buffers, dependency levels"},
+    Pass{{"schedule", "grouped", "scheduled", "plans of kernels, virtual buffers, dependency levels"},
          nullptr,
          [](const Graph& g, const CompileOptions& o) { return schedule(g, {o.profile, o.templates != nullptr}); }},
     Pass{{"splitDispatches", "scheduled", "scheduled", "dispatches above the binding limit run in slices"},

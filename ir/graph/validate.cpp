@@ -6,6 +6,7 @@
 #include <set>
 
 #include "ir/graph/graph.h"
+#include "ir/graph/group_kind.h"
 #include "ir/graph/op_def.h"
 #include "ir/graph/text.h"
 
@@ -159,11 +160,17 @@ class Validator {
       }
       // The rule may rely on what was checked above. The types of a node with regions follow from the yields.
       if (problems_.size() == problems_before && !owns_regions) infer(id);
+      if (problems_.size() == problems_before && owns_regions) groupKind(id);
       for (RegionId owned : node.regions) region(id, owned, depth + 1);
     }
     for (ValueId result : node.results) {
       if (result.index() < visible_.size()) visible_[result.index()] = true;
     }
+  }
+
+  void groupKind(NodeId id) {
+    const auto& text = graph_[id].attributes.get<std::string>("kind");
+    if (!parseGroupKind(text)) reportNode(id, "graph.attribute", fmt::format("there is no kind of group named {}", quote(text)));
   }
 
   void results(NodeId id) {

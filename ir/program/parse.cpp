@@ -209,12 +209,7 @@ class Parser {
     SymbolicKernel symbolic;
     bool is_symbolic = cursor_.accept("symbolic");
     if (is_symbolic) {
-      LS_TRY(symbolic.strategy, cursor_.string());
-      if (graph::startsAttributes(cursor_)) {
-        LS_TRY(symbolic.parameters, graph::parseAttributes(cursor_, [](const Token& t) -> Result<graph::ConstantId> {
-                 return at(t, "program.field", "the parameters of a strategy hold no constants");
-               }));
-      }
+      LS_TRY(symbolic.plan, parsePlan(cursor_));
     }
     const Location open = cursor_.peek().where;
     LS_TRY(std::string_view text, nestedText());

@@ -110,10 +110,7 @@ class Printer {
     std::string head = "kernel @" + kernels_.declaration(index);
     std::string body;
     if (const auto* symbolic = std::get_if<SymbolicKernel>(&kernel.code)) {
-      head += " symbolic " + quote(symbolic->strategy);
-      if (!symbolic->parameters.empty()) {
-        head += " " + graph::printAttributes(symbolic->parameters, [](graph::ConstantId) { return std::string("undefined"); });
-      }
+      head += " symbolic " + print(symbolic->plan);
       body = graph::print(symbolic->body);
     } else {
       body = kernel::print(std::get<kernel::Module>(kernel.code));

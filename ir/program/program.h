@@ -14,6 +14,7 @@
 
 #include "ir/graph/graph.h"
 #include "ir/kernel/module.h"
+#include "ir/program/plan.h"
 #include "ir/program/profile.h"
 #include "ir/support/id.h"
 #include "ir/support/result.h"
@@ -63,11 +64,10 @@ struct Range {
 };
 
 /// A kernel before emit: the group as a self-contained graph (its inputs are `input` leaves in operand order, its results `output
-/// result`s) and the schedule's choices as attributes (template, tile sizes, lanes, ...).
+/// result`s) and how it becomes a kernel.
 struct SymbolicKernel {
   graph::Graph body;
-  std::string strategy;          ///< row of the table in passes/schedule: "map", "rows", "shared_tiled", "register_rows", ...
-  graph::Attributes parameters;  ///< the strategy's numbers
+  Plan plan;
   friend bool operator==(const SymbolicKernel&, const SymbolicKernel&) = default;
 };
 

@@ -134,7 +134,13 @@ class StructureValidator {
     for (size_t i = 0; i < program_.kernels.size(); ++i) {
       const auto* symbolic = std::get_if<SymbolicKernel>(&program_.kernels[i].code);
       if (symbolic == nullptr) continue;
-      if (Status status = graph::validate(symbolic->body); !status.ok()) problems_.addKernel(i, status.diagnostics());
+      if (Status status = graph::validate(symbolic->body); !status.ok()) {
+        problems_.addKernel(i, status.diagnostics());
+      } else if (const std::string problem =
+                     graph::misfit(kindOf(symbolic->plan), symbolic->body, symbolic->body.body().nodes, /*inputs=*/true);
+                 !problem.empty()) {
+        problems_.add(&TextLines::kernels, i, "program.plan", problem);
+      }
     }
   }
 

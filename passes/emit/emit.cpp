@@ -21,19 +21,6 @@ using program::SymbolicKernel;
 
 namespace {
 
-struct Row {
-  std::string_view strategy;
-  EmitterFn emit;
-};
-constexpr std::array kEmitters{Row{"map", emitMap},
-                               Row{"rows", emitRows},
-                               Row{"columns", emitColumns},
-                               Row{"scan", emitScan},
-                               Row{"scatter", emitScatter},
-                               Row{"naive_contract", emitNaiveContract},
-                               Row{"shared_tiled", emitTemplateContract},
-                               Row{"register_rows", emitTemplateContract}};
-
 /// Bindings of one dispatch: a result whose bytes are an operand's shares its bindings.
 BodyBindings bindingsOf(const Program& program, const Dispatch& dispatch, size_t inputs, const program::DeviceProfile& profile,
                         std::vector<Range>& ranges) {
@@ -86,11 +73,9 @@ Result<Program> emit(const Program& in, const EmitConfig& config) {
     pattern.push_back(dispatch->groups[1]);
     auto [found, inserted] = made.try_emplace({dispatch->kernel.value, pattern}, KernelId{});
     if (inserted) {
-      const Row* row = nullptr;
-      for (const Row& candidate : kEmitters) row = candidate.strategy == symbolic.strategy ? &candidate : row;
-      if (row == nullptr) internalError(fmt::format("there is no emitter for strategy '{}'", symbolic.strategy));
-      LS_TRY(kernel::Module module, row->emit({symbolic, bindings, dispatch->groups, config}));
-      module.name = symbolic.strategy;
+      const EmitQuery query{symbolic.body, bindings, dispatch->groups, config};
+      LS_TRY(kernel::Module module, std::visit([&](const auto& plan) { return emitKernel(plan, query); }, symbolic.plan));
+      module.name = nameOf(symbolic.plan);
       for (kernel::GlobalVariable& global : module.globals) {
         // Templates and emitters write workgroup memory before they read it.
         if (global.space == kernel::AddressSpace::Workgroup) global.zero_initialized = false;

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "passes/emit/emitters.h"
-#include "passes/schedule/strategy.h"
+#include "passes/schedule/seed_nodes.h"
 
 namespace lockstep::passes {
 
@@ -35,10 +35,9 @@ std::vector<kernel::ValueId> operandAxes(BodyEmitter& emitter, const Shape& shap
 
 }  // namespace
 
-Result<kernel::Module> emitColumns(const EmitQuery& query) {
-  const graph::Graph& body = query.kernel.body;
-  int64_t width = query.kernel.parameters.get<int64_t>("width"), lanes = query.kernel.parameters.get<int64_t>("lanes");
-  int64_t unroll = unrollOf(query.kernel.parameters);
+Result<kernel::Module> emitKernel(const program::ColumnsPlan& plan, const EmitQuery& query) {
+  const graph::Graph& body = query.body;
+  const int64_t width = plan.width, lanes = plan.lanes;
   kernel::Builder b;
   BodyEmitter emitter(body, b, query.bindings);
   Entry entry = beginEntry(b, query, static_cast<uint32_t>(width * lanes));
@@ -48,8 +47,7 @@ Result<kernel::Module> emitColumns(const EmitQuery& query) {
     if (std::holds_alternative<ReduceLowering>(*body[id].op->lower)) reduces.push_back(id);
   }
   const graph::Node& first = body[reduces.front()];
-  int64_t results = body.shapeOf(first.results[0]).elementCount();
-  int64_t length = body.shapeOf(first.operands[0]).elementCount() / results;
+  const auto [seed_node, results, length] = reduceSpace(body);
 
   kernel::ValueId line = lanes == 1 ? entry.lane : b.make(Op::Rem, {entry.lane, b.u32(static_cast<uint32_t>(width))});
   kernel::ValueId lane = lanes == 1 ? b.u32(0) : b.make(Op::Div, {entry.lane, b.u32(static_cast<uint32_t>(width))});
@@ -62,7 +60,7 @@ Result<kernel::Module> emitColumns(const EmitQuery& query) {
     kernel::ValueId neutral = neutralOf(b, std::get<ReduceLowering>(*body[id].op->lower), body.typeOf(body[id].operands[0]).dtype);
     accumulators.push_back(b.var(b.typeIdOf(neutral), "sum", neutral));
   }
-  forRange(b, lane, b.u32(static_cast<uint32_t>(length)), lanes, unroll, "k", [&](kernel::ValueId k) {
+  forRange(b, lane, b.u32(static_cast<uint32_t>(length)), lanes, plan.unroll, "k", [&](kernel::ValueId k) {
     emitter.pushScope();
     const auto& seed = std::get<ReduceLowering>(*first.op->lower);
     const Shape& shape = body.shapeOf(first.operands[0]);

@@ -5,21 +5,23 @@
 #include "passes/emit/emitters.h"
 #include "passes/emit/loop_budget.h"
 #include "passes/kernel/unroll_loops.h"
-#include "passes/schedule/strategy.h"
+#include "passes/schedule/plan_rounds.h"
+#include "passes/schedule/seed_nodes.h"
 
 namespace lockstep::passes {
 
 using graph::Shape;
 using kernel::Op;
+using program::TemplatePlan;
 
-Result<kernel::Module> emitNaiveContract(const EmitQuery& query) {
-  const graph::Graph& body = query.kernel.body;
+Result<kernel::Module> emitKernel(const program::NaiveContractPlan& plan, const EmitQuery& query) {
+  const graph::Graph& body = query.body;
   ContractNode contract = findContract(body);
   const graph::ContractShape& shape = contract.shape;
   const graph::Node& node = body[contract.node];
   kernel::Builder b;
   BodyEmitter emitter(body, b, query.bindings);
-  auto lanes = static_cast<uint32_t>(query.kernel.parameters.get<int64_t>("lanes"));
+  auto lanes = static_cast<uint32_t>(plan.lanes);
   Entry entry = beginEntry(b, query, lanes);
   kernel::ValueId index = b.make(Op::Add, {b.make(Op::Mul, {entry.group, b.u32(lanes)}), entry.lane});
   b.ifThen(b.make(Op::Lt, {index, b.u32(static_cast<uint32_t>(shape.batch * shape.m * shape.n))}), [&] {
@@ -27,8 +29,7 @@ Result<kernel::Module> emitNaiveContract(const EmitQuery& query) {
     PositionId result = emitter.flat(Shape{shape.batch, shape.m, shape.n}, index);
     kernel::ValueId batch = emitter.axis(result, 0), m = emitter.axis(result, 1), n = emitter.axis(result, 2);
     kernel::ValueId sum = b.var(b.types().f32(), "sum", b.f32(0));
-    const int64_t unroll = unrollOf(query.kernel.parameters);
-    forRange(b, b.u32(0), b.u32(static_cast<uint32_t>(shape.k)), 1, unroll, "k", [&](kernel::ValueId k) {
+    forRange(b, b.u32(0), b.u32(static_cast<uint32_t>(shape.k)), 1, plan.unroll, "k", [&](kernel::ValueId k) {
       emitter.pushScope();
       PositionId at_a = emitter.atAxes(Shape{shape.batch, shape.m, shape.k}, {batch, m, k});
       PositionId at_b = emitter.atAxes(Shape{shape.batch, shape.k, shape.n}, {batch, k, n});
@@ -62,11 +63,10 @@ size_t sizeOf(const kernel::Module& module, kernel::BlockId block) {
   return count;
 }
 
-/// With the loops that store the results of a tile dissolved, where that stays short.
-kernel::Module unrollStores(kernel::Module module, const graph::Attributes& parameters) {
+/// With the loops that store the `tile` results of an invocation dissolved, where that stays short.
+kernel::Module unrollStores(kernel::Module module, int64_t tile) {
   const auto hook = std::ranges::find(module.functions, "store_c", &kernel::Function::name);
-  const auto tile = static_cast<size_t>(parameters.get<int64_t>("rows") * parameters.get<int64_t>("columns"));
-  if (tile * sizeOf(module, hook->body) > kUnrolledStores) return module;
+  if (static_cast<size_t>(tile) * sizeOf(module, hook->body) > kUnrolledStores) return module;
   return unrollLoops(std::move(module), kUnrolledTile, "store_c");
 }
 
@@ -86,8 +86,8 @@ std::vector<kernel::ValueId> openHook(kernel::Builder& b, std::string_view name)
 
 /// A template with its hooks filled in from the group. `unrolled`: the loops of a constant number of rounds are dissolved first, so that
 /// only the one over k is left, whatever the hooks grow to.
-Result<kernel::Module> fillTemplate(const EmitQuery& query, bool unrolled) {
-  const graph::Graph& body = query.kernel.body;
+Result<kernel::Module> fillTemplate(const TemplatePlan& plan, const EmitQuery& query, bool unrolled) {
+  const graph::Graph& body = query.body;
   ContractNode contract = findContract(body);
   const graph::ContractShape& shape = contract.shape;
   const graph::Node& node = body[contract.node];
@@ -96,9 +96,9 @@ Result<kernel::Module> fillTemplate(const EmitQuery& query, bool unrolled) {
                                                         {"m_extent", static_cast<double>(shape.m)},
                                                         {"n_extent", static_cast<double>(shape.n)},
                                                         {"k_extent", static_cast<double>(shape.k)}};
-  for (const auto& [name, value] : query.kernel.parameters.items())
-    overrides.emplace_back(name, static_cast<double>(std::get<int64_t>(value)));
-  LS_TRY(kernel::Module module, query.config.templates("matmul_" + query.kernel.strategy, overrides));
+  for (const auto& [name, value] : plan.overrides) overrides.emplace_back(name, static_cast<double>(value));
+  if (query.config.templates == nullptr) return fail("template.name", "there are no kernel templates here, and a plan asks for one");
+  LS_TRY(kernel::Module module, query.config.templates("matmul_" + plan.name, overrides));
 
   if (unrolled) module = unrollLoops(std::move(module), kUnrolledTile);
   kernel::Builder b(std::move(module));
@@ -134,18 +134,17 @@ Result<kernel::Module> fillTemplate(const EmitQuery& query, bool unrolled) {
   if (query.groups[1] > 1) flat = b.make(Op::Add, {flat, b.make(Op::Mul, {b.extract(group[0], 1u), b.u32(query.groups[0])})});
   b.returnValue(flat);
   module = b.take();
-  // For drivers that run a workgroup as a loop on one core.
-  if (query.kernel.strategy == "register_rows") module = unrollStores(std::move(module), query.kernel.parameters);
+  if (plan.unrolled_stores > 0) module = unrollStores(std::move(module), plan.unrolled_stores);
   return kernel::canonical(module);
 }
 
 }  // namespace
 
-Result<kernel::Module> emitTemplateContract(const EmitQuery& query) {
-  LS_TRY(kernel::Module module, fillTemplate(query, false));
+Result<kernel::Module> emitKernel(const TemplatePlan& plan, const EmitQuery& query) {
+  LS_TRY(kernel::Module module, fillTemplate(plan, query, false));
   const auto most = static_cast<uint64_t>(plannedRounds(query.config.profile));
   if (query.config.profile.max_loop_iterations == 0 || roundsOf(module, most) <= most) return module;
-  return fillTemplate(query, true);
+  return fillTemplate(plan, query, true);
 }
 
 }  // namespace lockstep::passes

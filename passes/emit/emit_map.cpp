@@ -6,11 +6,11 @@ namespace lockstep::passes {
 
 using kernel::Op;
 
-Result<kernel::Module> emitMap(const EmitQuery& query) {
-  const graph::Graph& body = query.kernel.body;
+Result<kernel::Module> emitKernel(const program::MapPlan& plan, const EmitQuery& query) {
+  const graph::Graph& body = query.body;
   kernel::Builder b;
   BodyEmitter emitter(body, b, query.bindings);
-  auto lanes = static_cast<uint32_t>(query.kernel.parameters.get<int64_t>("lanes"));
+  auto lanes = static_cast<uint32_t>(plan.lanes);
   Entry entry = beginEntry(b, query, lanes);
   kernel::ValueId index = b.make(Op::Add, {b.make(Op::Mul, {entry.group, b.u32(lanes)}), entry.lane});
   auto elements = static_cast<uint32_t>(body.shapeOf(body.outputs[0].value).elementCount());

@@ -6,7 +6,6 @@
 
 #include "passes/emit/emitters.h"
 #include "passes/schedule/row_phases.h"
-#include "passes/schedule/strategy.h"
 
 namespace lockstep::passes {
 
@@ -21,27 +20,27 @@ struct State {
   const graph::Graph& body;
   kernel::Builder b{};
   BodyEmitter emitter;
-  const RowPhases plan;
+  const RowPhases phases;
   const int64_t rows, columns, lanes, rows_per_group, unroll;
   kernel::ValueId row, lane, invocation, valid;
 
-  explicit State(const EmitQuery& q)
+  State(const program::RowsPlan& how, const EmitQuery& q)
       : query(q),
-        body(q.kernel.body),
+        body(q.body),
         emitter(body, b, q.bindings),
-        plan(findRowPhases(body)),
-        rows(plan.rows),
-        columns(plan.columns),
-        lanes(q.kernel.parameters.get<int64_t>("lanes")),
-        rows_per_group(q.kernel.parameters.get<int64_t>("rows_per_group")),
-        unroll(unrollOf(q.kernel.parameters)) {}
+        phases(findRowPhases(body)),
+        rows(phases.rows),
+        columns(phases.columns),
+        lanes(how.lanes),
+        rows_per_group(how.rows_per_group),
+        unroll(how.unroll) {}
 
   /// Values with one element per row that are known now are made once, outside the loops over the row.
   void defineRowValues(size_t phase) {
     for (NodeId id : body.body().nodes) {
       const graph::Node& node = body[id];
       const auto* element = std::get_if<graph::ElementLowering>(&*node.op->lower);
-      if (element == nullptr || element->cheap || plan.phase_of[id.index()] != phase) continue;
+      if (element == nullptr || element->cheap || phases.phase_of[id.index()] != phase) continue;
       if (columns == 1 || body.shapeOf(node.results[0]).elementCount() != rows) continue;
       emitter.define(node.results[0], emitter.value(node.results[0], emitter.flat(body.shapeOf(node.results[0]), row)));
     }
@@ -106,13 +105,13 @@ struct State {
 
   void storeResults() {
     auto storeRow = [&] {
-      for (size_t i : plan.row_results) {
+      for (size_t i : phases.row_results) {
         graph::ValueId value = body.outputs[i].value;
         PositionId position = emitter.flat(body.shapeOf(value), row);
         emitter.store(i, position, emitter.value(value, position));
       }
     };
-    if (!plan.row_results.empty()) {
+    if (!phases.row_results.empty()) {
       if (lanes == 1) {
         storeRow();
       } else {
@@ -123,14 +122,14 @@ struct State {
         });
       }
     }
-    if (plan.full_results.empty()) return;
+    if (phases.full_results.empty()) return;
     auto storeFull = [&] {
       overRow([&](kernel::ValueId column) {
         std::vector<kernel::ValueId> values;
-        for (size_t i : plan.full_results)
+        for (size_t i : phases.full_results)
           values.push_back(emitter.value(body.outputs[i].value, inRow(body.shapeOf(body.outputs[i].value), column)));
-        for (size_t i = 0; i < plan.full_results.size(); ++i) {
-          emitter.store(plan.full_results[i], inRow(body.shapeOf(body.outputs[plan.full_results[i]].value), column), values[i]);
+        for (size_t i = 0; i < phases.full_results.size(); ++i) {
+          emitter.store(phases.full_results[i], inRow(body.shapeOf(body.outputs[phases.full_results[i]].value), column), values[i]);
         }
       });
     };
@@ -143,9 +142,9 @@ struct State {
 
   void run() {
     std::vector<kernel::ValueId> scratch;
-    for (size_t phase = 0; phase <= plan.phases.size(); ++phase) {
+    for (size_t phase = 0; phase <= phases.phases.size(); ++phase) {
       defineRowValues(phase);
-      if (phase < plan.phases.size()) runPhase(plan.phases[phase], scratch);
+      if (phase < phases.phases.size()) runPhase(phases.phases[phase], scratch);
     }
     storeResults();
   }
@@ -175,6 +174,6 @@ struct State {
 
 }  // namespace
 
-Result<kernel::Module> emitRows(const EmitQuery& query) { return State(query).emit(); }
+Result<kernel::Module> emitKernel(const program::RowsPlan& plan, const EmitQuery& query) { return State(plan, query).emit(); }
 
 }  // namespace lockstep::passes

@@ -2,7 +2,7 @@
 // scan: prefixes along the lines of one axis. Several lanes share a line: each combines its own part, the parts before it are combined in
 // workgroup memory, then each goes over its part again and stores.
 #include "passes/emit/emitters.h"
-#include "passes/schedule/strategy.h"
+#include "passes/schedule/seed_nodes.h"
 
 namespace lockstep::passes {
 
@@ -24,17 +24,17 @@ struct State {
   BodyEmitter emitter;
   kernel::ValueId line;
 
-  explicit State(const EmitQuery& q)
+  State(const program::ScanPlan& plan, const EmitQuery& q)
       : query(q),
-        body(q.kernel.body),
+        body(q.body),
         space(scanSpace(body)),
         node(body[space.node]),
         scan(std::get<ScanLowering>(*node.op->lower)),
         reverse(scan.reverse(node)),
-        lanes(q.kernel.parameters.get<int64_t>("lanes")),
-        shared(q.kernel.parameters.get<int64_t>("lanes_per_line")),
+        lanes(plan.lanes),
+        shared(plan.lanes_per_line),
         part((space.length + shared - 1) / shared),
-        unroll(unrollOf(q.kernel.parameters)),
+        unroll(plan.unroll),
         emitter(body, b, q.bindings) {}
 
   kernel::ValueId u32(int64_t value) { return b.u32(static_cast<uint32_t>(value)); }
@@ -108,6 +108,6 @@ struct State {
 
 }  // namespace
 
-Result<kernel::Module> emitScan(const EmitQuery& query) { return State(query).emit(); }
+Result<kernel::Module> emitKernel(const program::ScanPlan& plan, const EmitQuery& query) { return State(plan, query).emit(); }
 
 }  // namespace lockstep::passes

@@ -4,7 +4,7 @@
 // an element are added at the end. No float atomics, so the sums are the same every time; every index is read once a workgroup, a row only
 // by those that need it.
 #include "passes/emit/emitters.h"
-#include "passes/schedule/strategy.h"
+#include "passes/schedule/seed_nodes.h"
 
 namespace lockstep::passes {
 
@@ -13,7 +13,10 @@ using kernel::Op;
 
 namespace {
 
+using program::ScatterPlan;
+
 struct State {
+  const ScatterPlan& plan;
   const EmitQuery& query;
   const graph::Graph& body;
   ScatterNode scatter;
@@ -24,19 +27,20 @@ struct State {
   BodyEmitter emitter;
   kernel::ValueId lane, masks, sum, outer, first_segment, segment_in_group, column, part;
 
-  explicit State(const EmitQuery& q)
-      : query(q),
-        body(q.kernel.body),
+  State(const ScatterPlan& how, const EmitQuery& q)
+      : plan(how),
+        query(q),
+        body(q.body),
         scatter(findScatter(body)),
         node(body[scatter.node]),
         lowering(std::get<graph::ScatterLowering>(*node.op->lower)),
-        lanes(q.kernel.parameters.get<int64_t>("lanes")),
-        columns(q.kernel.parameters.get<int64_t>("columns")),
-        parts(q.kernel.parameters.get<int64_t>("parts")),
-        segments(lanes / (columns * parts)),
-        chunk(lanes * kIndicesPerLane),
-        words(chunk / kMaskBits),
-        unroll(unrollOf(q.kernel.parameters)),
+        lanes(plan.lanes),
+        columns(plan.columns),
+        parts(plan.parts),
+        segments(plan.segments()),
+        chunk(plan.chunk()),
+        words(plan.words()),
+        unroll(plan.unroll),
         emitter(body, b, q.bindings) {}
 
   kernel::ValueId u32(int64_t value) { return b.u32(static_cast<uint32_t>(value)); }
@@ -79,8 +83,8 @@ struct State {
         kernel::ValueId owned =
             b.make(Op::And, {b.make(Op::Lt, {mine, u32(segments)}), b.make(Op::Lt, {segment, u32(scatter.shape.segments)})});
         b.ifThen(owned, [&] {
-          kernel::ValueId word = add(mul(mine, words), b.make(Op::Div, {place, u32(kMaskBits)}));
-          kernel::ValueId bit = b.make(Op::Shl, {b.u32(1), b.make(Op::Rem, {place, u32(kMaskBits)})});
+          kernel::ValueId word = add(mul(mine, words), b.make(Op::Div, {place, u32(ScatterPlan::kMaskBits)}));
+          kernel::ValueId bit = b.make(Op::Shl, {b.u32(1), b.make(Op::Rem, {place, u32(ScatterPlan::kMaskBits)})});
           b.make(Op::AtomicOr, {mask(word), bit});
         });
         emitter.popScope();
@@ -96,11 +100,11 @@ struct State {
     b.forRange(part, u32(words), u32(parts), "word", [&](kernel::ValueId word) {
       kernel::ValueId bits = b.var(b.types().u32(), "bits", b.make(Op::AtomicLoad, {mask(add(mul(segment_in_group, words), word))}));
       // At most one round per bit.
-      forRange(b, b.u32(0), b.u32(kMaskBits), 1, unroll, "taken", [&](kernel::ValueId) {
+      forRange(b, b.u32(0), b.u32(ScatterPlan::kMaskBits), 1, unroll, "taken", [&](kernel::ValueId) {
         kernel::ValueId left = b.load(bits);
         b.ifThen(b.make(Op::Eq, {left, b.u32(0)}), [&] { b.breakLoop(); });
         emitter.pushScope();
-        kernel::ValueId row = add(add(base, mul(word, kMaskBits)), b.make(Op::CountTrailingZeros, {left}));
+        kernel::ValueId row = add(add(base, mul(word, ScatterPlan::kMaskBits)), b.make(Op::CountTrailingZeros, {left}));
         PositionId here = emitter.through(graph::reshapeMap(space, source), source, emitter.atAxes(space, {outer, row, column}));
         kernel::ValueId element = emitter.value(node.operands[0], here);
         b.store(sum, lowering.combine(b, b.load(sum), element));
@@ -158,6 +162,6 @@ struct State {
 
 }  // namespace
 
-Result<kernel::Module> emitScatter(const EmitQuery& query) { return State(query).emit(); }
+Result<kernel::Module> emitKernel(const ScatterPlan& plan, const EmitQuery& query) { return State(plan, query).emit(); }
 
 }  // namespace lockstep::passes

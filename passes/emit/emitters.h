@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One function a strategy: symbolic kernel -> kernel module. Shared prologue: the flat workgroup index of a split dispatch.
+// One function per kind of plan: symbolic kernel -> kernel module. Shared prologue: the flat workgroup index of a split dispatch.
 #pragma once
 
 #include <functional>
@@ -11,21 +11,20 @@
 namespace lockstep::passes {
 
 struct EmitQuery {
-  const program::SymbolicKernel& kernel;
+  const graph::Graph& body;
   const BodyBindings& bindings;
   std::array<uint32_t, 3> groups;  ///< of the dispatch; y > 1 means that x is full and the flat index continues in y
   const EmitConfig& config;
 };
-using EmitterFn = Result<kernel::Module> (*)(const EmitQuery&);
 
-Result<kernel::Module> emitMap(const EmitQuery& query);
-Result<kernel::Module> emitRows(const EmitQuery& query);
-Result<kernel::Module> emitColumns(const EmitQuery& query);
-Result<kernel::Module> emitScan(const EmitQuery& query);
-Result<kernel::Module> emitScatter(const EmitQuery& query);
-Result<kernel::Module> emitNaiveContract(const EmitQuery& query);
-/// shared_tiled and register_rows: the template matmul_<strategy> of shaders/ with its hooks filled in.
-Result<kernel::Module> emitTemplateContract(const EmitQuery& query);
+// One emitter per kind of plan; emit() picks it by the plan's type.
+Result<kernel::Module> emitKernel(const program::MapPlan& plan, const EmitQuery& query);
+Result<kernel::Module> emitKernel(const program::RowsPlan& plan, const EmitQuery& query);
+Result<kernel::Module> emitKernel(const program::ColumnsPlan& plan, const EmitQuery& query);
+Result<kernel::Module> emitKernel(const program::ScanPlan& plan, const EmitQuery& query);
+Result<kernel::Module> emitKernel(const program::ScatterPlan& plan, const EmitQuery& query);
+Result<kernel::Module> emitKernel(const program::NaiveContractPlan& plan, const EmitQuery& query);
+Result<kernel::Module> emitKernel(const program::TemplatePlan& plan, const EmitQuery& query);
 
 /// The frame of an entry point with one-dimensional workgroups.
 struct Entry {

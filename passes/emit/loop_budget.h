@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether kernels keep to the rounds of loops that a device runs (DeviceProfile::max_loop_iterations). The plans of strategy.h are made to;
-// here it is counted in what became of them.
+// Whether kernels keep to the rounds of loops that a device runs (DeviceProfile::max_loop_iterations). The plans of choose_plan.h are made
+// to; here it is counted in what became of them.
 #pragma once
 
 #include <set>

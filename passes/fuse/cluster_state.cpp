@@ -151,7 +151,7 @@ void ClusterState::addTo(int32_t c, NodeId id) {
   out.of_node[id.index()] = c;
 }
 
-int32_t ClusterState::newCluster(ClusterKind kind, NodeId id, int64_t elements, int64_t columns) {
+int32_t ClusterState::newCluster(GroupKind kind, NodeId id, int64_t elements, int64_t columns) {
   out.clusters.push_back({kind, {}, elements, columns});
   const int32_t c = links.add();
   addTo(c, id);

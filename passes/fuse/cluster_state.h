@@ -53,7 +53,7 @@ class ClusterState {
   /// Whether all bindings are taken, so that nothing fits that reads or makes something of its own.
   [[nodiscard]] bool isFull(int32_t c) const { return bindings(cluster(c).members) >= config.max_bindings; }
 
-  int32_t newCluster(ClusterKind kind, graph::NodeId id, int64_t elements, int64_t columns = 1);
+  int32_t newCluster(graph::GroupKind kind, graph::NodeId id, int64_t elements, int64_t columns = 1);
   void addTo(int32_t c, graph::NodeId id);
   /// Moves the members of `sources` in front of those of `target`, which they fit with; the sources are dead afterwards.
   void moveInto(const std::vector<int32_t>& sources, int32_t target);

@@ -11,11 +11,6 @@ namespace lockstep::passes {
 
 using namespace graph;
 
-std::string_view toString(ClusterKind kind) {
-  static constexpr std::array<std::string_view, 6> kNames{"map", "rows", "columns", "scan", "scatter", "contract"};
-  return kNames[static_cast<size_t>(kind)];
-}
-
 std::ptrdiff_t Clusters::live() const {
   return std::ranges::count_if(clusters, [](const Cluster& cluster) { return !cluster.dead; });
 }
@@ -117,7 +112,7 @@ struct Placement {
         return;
       }
     }
-    state.newCluster(ClusterKind::Map, id, graph.shapeOf(node.results[0]).elementCount());
+    state.newCluster(GroupKind::Map, id, graph.shapeOf(node.results[0]).elementCount());
   }
 
   /// A reduction over trailing axes joins the rows cluster or turns the map cluster of its operand into one.
@@ -135,12 +130,12 @@ struct Placement {
         const int32_t c = state.clusterOf(reader);
         if (c < 0) continue;
         const Cluster& cluster = state.cluster(c);
-        if (cluster.kind == ClusterKind::Rows && cluster.elements == elements && cluster.columns == columns) sources.insert(c);
+        if (cluster.kind == GroupKind::Rows && cluster.elements == elements && cluster.columns == columns) sources.insert(c);
       }
     }
     for (int32_t c : sources) {
       Cluster& cluster = state.cluster(c);
-      bool kind_fits = cluster.kind == ClusterKind::Rows ? cluster.columns == columns : cluster.kind == ClusterKind::Map;
+      bool kind_fits = cluster.kind == GroupKind::Rows ? cluster.columns == columns : cluster.kind == GroupKind::Map;
       if (!kind_fits || cluster.elements != elements || !state.staysAcyclic(id, c) || !state.fits(c, id)) continue;
       bool seated = true;
       for (const Read& read : reads) {
@@ -151,7 +146,7 @@ struct Placement {
             seated && read.exact && (row ? isRowProjection(read.map, shape, source, columns) : isLinearIdentity(read.map, shape, source));
       }
       if (!seated) continue;
-      cluster.kind = ClusterKind::Rows;
+      cluster.kind = GroupKind::Rows;
       cluster.columns = columns;
       state.row_aligned[id.index()] = 1;
       state.addTo(c, id);
@@ -177,7 +172,7 @@ struct Placement {
       return;
     }
     if (state.config.merge && placeRowReduce(id, columns)) return;
-    state.newCluster(ClusterKind::Rows, id, shape.elementCount(), columns);
+    state.newCluster(GroupKind::Rows, id, shape.elementCount(), columns);
     state.row_aligned[id.index()] = 1;
   }
 
@@ -188,7 +183,7 @@ struct Placement {
       int32_t c = state.clusterOf(read.base);
       if (c < 0) continue;
       makers.insert(c);
-      if (state.cluster(c).kind != ClusterKind::Map) continue;
+      if (state.cluster(c).kind != GroupKind::Map) continue;
       for (const auto& [source, stored] : state.links.sources(c)) makers.insert(source);
     }
     return makers;
@@ -227,7 +222,7 @@ struct Placement {
         at = state.isFull(*at) ? open.erase(at) : at + 1;
       }
     }
-    open.push_back(state.newCluster(ClusterKind::Columns, id, graph.shapeOf(node.results[0]).elementCount()));
+    open.push_back(state.newCluster(GroupKind::Columns, id, graph.shapeOf(node.results[0]).elementCount()));
   }
 
   [[nodiscard]] bool mayJoin(NodeId id, int32_t c) const {
@@ -238,11 +233,11 @@ struct Placement {
 };
 
 /// The kind of the cluster that a node starts alone; elements around it may join later.
-std::optional<ClusterKind> seedKind(const Node& node) {
+std::optional<GroupKind> seedKind(const Node& node) {
   const Lowering& lower = *node.op->lower;
-  if (std::holds_alternative<ContractLowering>(lower)) return ClusterKind::Contract;
-  if (std::holds_alternative<ScanLowering>(lower)) return ClusterKind::Scan;
-  if (std::holds_alternative<ScatterLowering>(lower)) return ClusterKind::Scatter;
+  if (std::holds_alternative<ContractLowering>(lower)) return GroupKind::Contract;
+  if (std::holds_alternative<ScanLowering>(lower)) return GroupKind::Scan;
+  if (std::holds_alternative<ScatterLowering>(lower)) return GroupKind::Scatter;
   return std::nullopt;
 }
 
@@ -257,7 +252,7 @@ ClusterState placed(const Graph& graph, const std::vector<bool>& storage, std::v
       placement.placeElement(id);
     } else if (std::holds_alternative<ReduceLowering>(*node.op->lower)) {
       placement.placeReduce(id);
-    } else if (std::optional<ClusterKind> kind = seedKind(node)) {
+    } else if (std::optional<GroupKind> kind = seedKind(node)) {
       state.newCluster(*kind, id, graph.shapeOf(node.results[0]).elementCount());
     } else {
       internalError("fuse met an op that should have been decomposed: " + std::string(*node.op->name));

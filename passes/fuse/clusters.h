@@ -5,16 +5,14 @@
 #include <set>
 #include <vector>
 
+#include "ir/graph/group_kind.h"
 #include "ir/graph/op_def.h"
 #include "passes/fuse/fuse.h"
 
 namespace lockstep::passes {
 
-enum class ClusterKind : uint8_t { Map, Rows, Columns, Scan, Scatter, Contract };
-std::string_view toString(ClusterKind kind);
-
 struct Cluster {
-  ClusterKind kind = ClusterKind::Map;
+  graph::GroupKind kind = graph::GroupKind::Map;
   std::vector<graph::NodeId> members;  ///< computing nodes, in execution order
   int64_t elements = 0;                ///< of the index space: Map, Contract and Columns: of the results; Rows: rows * columns
   int64_t columns = 1;                 ///< Rows: elements a row

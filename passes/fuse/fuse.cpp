@@ -112,7 +112,7 @@ struct State {
     std::vector<ValueId> found;
     bases(value, found);
     for (ValueId base : found) outer(base);
-    return buildGroup(ClusterKind::Map, {}, {value}, found).front();
+    return buildGroup(GroupKind::Map, {}, {value}, found).front();
   }
 
   void buildCluster(int32_t index) {
@@ -138,7 +138,7 @@ struct State {
   }
 
   /// Appends a group node whose region holds the members and the views and cheap nodes between them.
-  std::vector<ValueId> buildGroup(ClusterKind kind, const std::vector<NodeId>& members, const std::vector<ValueId>& yields,
+  std::vector<ValueId> buildGroup(GroupKind kind, const std::vector<NodeId>& members, const std::vector<ValueId>& yields,
                                   const std::vector<ValueId>& external) {
     Graph& out = b().mutableGraph();
     size_t first = out.regions.front().nodes.size();

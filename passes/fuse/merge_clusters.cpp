@@ -40,9 +40,9 @@ bool everyRead(const ClusterState& state, int32_t target, int32_t source, Accept
 /// Whether every read of `source` by `target` finds the element that the reader's invocation makes.
 bool readsInPlace(const ClusterState& state, int32_t target, int32_t source) {
   const Cluster& to = state.cluster(target);
-  if (to.elements != state.cluster(source).elements || to.kind == ClusterKind::Columns) return false;  // whose elements are its results'
+  if (to.elements != state.cluster(source).elements || to.kind == GroupKind::Columns) return false;  // whose elements are its results'
   return everyRead(state, target, source, [&](const MemberRead& r) {
-    if (r.seed && to.kind != ClusterKind::Rows) return false;  // the operand side of a contraction
+    if (r.seed && to.kind != GroupKind::Rows) return false;  // the operand side of a contraction
     return !r.row && isLinearIdentity(r.read.map, r.shape, r.source);
   });
 }
@@ -50,7 +50,7 @@ bool readsInPlace(const ClusterState& state, int32_t target, int32_t source) {
 /// Whether `source` has one value for each row of `target`, and every read of it finds the value of the reader's row.
 bool readsRowValues(const ClusterState& state, int32_t target, int32_t source) {
   const Cluster& to = state.cluster(target);
-  if (to.kind != ClusterKind::Rows || state.cluster(source).elements * to.columns != to.elements) return false;
+  if (to.kind != GroupKind::Rows || state.cluster(source).elements * to.columns != to.elements) return false;
   return everyRead(state, target, source, [&](const MemberRead& r) {
     return r.row ? isLinearIdentity(r.read.map, r.shape, r.source) : isRowProjection(r.read.map, r.shape, r.source, to.columns);
   });
@@ -65,7 +65,7 @@ bool mergeTogether(ClusterState& state, int32_t target) {
     open.pop_back();
     for (const auto& [source, stored] : state.links.sources(reader)) {
       const Cluster& from = state.cluster(source);
-      if (from.kind != ClusterKind::Map || from.elements != state.cluster(target).elements) continue;
+      if (from.kind != GroupKind::Map || from.elements != state.cluster(target).elements) continue;
       if (readsInPlace(state, reader, source) && all.insert(source).second) open.push_back(source);
     }
   }
@@ -184,7 +184,7 @@ void mergeMaps(ClusterState& state) {
     std::set<int32_t> crowded;
     for (size_t c = 0; c < state.out.clusters.size(); ++c) {
       const Cluster& cluster = state.out.clusters[c];
-      if (!cluster.dead && cluster.kind == ClusterKind::Map) changed = mergeMap(state, static_cast<int32_t>(c), crowded) || changed;
+      if (!cluster.dead && cluster.kind == GroupKind::Map) changed = mergeMap(state, static_cast<int32_t>(c), crowded) || changed;
     }
     for (int32_t target : crowded) changed = mergeTogether(state, target) || changed;
   }
@@ -193,11 +193,11 @@ void mergeMaps(ClusterState& state) {
 void absorbPrologues(ClusterState& state) {
   for (size_t c = state.out.clusters.size(); c-- > 0;) {
     const Cluster& cluster = state.out.clusters[c];
-    if (cluster.dead || cluster.kind != ClusterKind::Map) continue;
+    if (cluster.dead || cluster.kind != GroupKind::Map) continue;
     int32_t reader = onlyReader(state, cluster);
     if (reader < 0 || state.links.readsStored(reader, static_cast<int32_t>(c))) continue;
-    ClusterKind kind = state.cluster(reader).kind;
-    if (kind != ClusterKind::Contract && kind != ClusterKind::Columns) continue;
+    GroupKind kind = state.cluster(reader).kind;
+    if (kind != GroupKind::Contract && kind != GroupKind::Columns) continue;
     const std::vector<int32_t> source{static_cast<int32_t>(c)};
     if (state.fitsWith(source, reader)) state.moveInto(source, reader);
   }

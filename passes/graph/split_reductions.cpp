@@ -6,7 +6,8 @@
 
 #include "ir/graph/op_def.h"
 #include "passes/graph/rewrite.h"
-#include "passes/schedule/strategy.h"
+#include "passes/schedule/choose_plan.h"
+#include "passes/schedule/plan_rounds.h"
 
 namespace lockstep::passes {
 

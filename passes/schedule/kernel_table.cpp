@@ -25,10 +25,10 @@ void addLines(std::vector<Location>& lines, const std::vector<Location>& more) {
 
 KernelId KernelTable::add(SymbolicKernel kernel) {
   // Two kernels are one when all that emit reads is equal.
-  std::string text = kernel.strategy + " " + graph::printAttributes(kernel.parameters, {}) + "\n" + print(kernel.body);
+  std::string text = print(kernel.plan) + "\n" + print(kernel.body);
   auto [found, inserted] = by_text_.try_emplace(std::move(text), KernelId(kernels_.size()));
   if (inserted) {
-    kernels_.push_back({fmt::format("k{}_{}", kernels_.size(), kernel.strategy), std::move(kernel)});
+    kernels_.push_back({fmt::format("k{}_{}", kernels_.size(), nameOf(kernel.plan)), std::move(kernel)});
   } else {
     addLines(std::get<SymbolicKernel>(kernels_[found->second.index()].code).body.locations, kernel.body.locations);
   }

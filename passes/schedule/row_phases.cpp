@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "passes/schedule/strategy.h"
+#include "passes/schedule/seed_nodes.h"
 
 namespace lockstep::passes {
 
@@ -11,9 +11,9 @@ using namespace graph;
 
 RowPhases findRowPhases(const Graph& body) {
   RowPhases out;
-  const Node& first = body[findReduce(body)];
-  out.rows = body.shapeOf(first.results[0]).elementCount();
-  out.columns = body.shapeOf(first.operands[0]).elementCount() / out.rows;
+  const ReduceSpace space = reduceSpace(body);
+  out.rows = space.results;
+  out.columns = space.length;
   out.phase_of.assign(body.nodes.size(), 0);
   for (NodeId id : body.body().nodes) {
     size_t phase = 0;

@@ -10,12 +10,13 @@
 #include <set>
 
 #include "ir/graph/builder.h"
+#include "ir/graph/group_kind.h"
 #include "ir/kernel/claims.h"
 #include "passes/fuse/views.h"
+#include "passes/schedule/choose_plan.h"
 #include "passes/schedule/in_place.h"
 #include "passes/schedule/kernel_limits.h"
 #include "passes/schedule/kernel_table.h"
-#include "passes/schedule/strategy.h"
 
 namespace lockstep::passes {
 
@@ -219,7 +220,7 @@ struct State {
   }
 
   [[nodiscard]] bool updatesInPlace(const Node& group, ValueId state, const Range& written) {
-    if (group.attributes.get<std::string>("kind") != "map") return false;
+    if (kindOf(group) != GroupKind::Map) return false;
     std::set<ValueId> old;  // what is made of the bytes that are written
     for (ValueId operand : group.operands) {
       if (storageOf(operand) != state) continue;
@@ -258,7 +259,7 @@ struct State {
   }
   std::vector<std::pair<ValueId, size_t>> copy_jobs;
 
-  /// A group becomes a kernel, which knows its operands and what it makes of them. fuse sees to that; a text may say otherwise.
+  /// A group becomes a kernel of its kind, which knows its operands and what it makes of them. fuse sees to that; a text may say otherwise.
   Status checkClosed(const Node& group) const {
     std::set<ValueId> known(group.operands.begin(), group.operands.end());
     const Region& region = graph[group.regions[0]];
@@ -268,19 +269,19 @@ struct State {
       closed = closed && graph[id].regions.empty() && std::ranges::all_of(graph[id].operands, isKnown);
       known.insert(graph[id].results.begin(), graph[id].results.end());
     }
-    if (closed && std::ranges::all_of(region.yields, isKnown)) return Success{};
-    return fail("schedule.group", "a group uses a value that is not among its operands, or has a group inside",
-                group.location == 0 ? Location{} : graph.locations[group.location - 1],
+    const bool is_closed = closed && std::ranges::all_of(region.yields, isKnown);
+    const std::string problem = !is_closed ? "a group uses a value that is not among its operands, or has a group inside"
+                                           : misfit(kindOf(group), graph, region.nodes, /*inputs=*/false);
+    if (problem.empty()) return Success{};
+    return fail("schedule.group", problem, group.location == 0 ? Location{} : graph.locations[group.location - 1],
                 "make every value from outside an operand of the group, or leave groups to the pass 'fuse'");
   }
 
   Status addGroup(const Node& group) {
     LS_CHECK(checkClosed(group));
-    SymbolicKernel symbolic{bodyOf(group), {}, {}};
-    LS_TRY(StrategyChoice choice,
-           chooseStrategy({symbolic.body, group.attributes.get<std::string>("kind"), config.profile, config.templates}));
-    symbolic.strategy = choice.strategy;
-    symbolic.parameters = choice.parameters;
+    SymbolicKernel symbolic{bodyOf(group), {}};
+    LS_TRY(PlanChoice choice, choosePlan({symbolic.body, kindOf(group), config.profile, config.templates}));
+    symbolic.plan = std::move(choice.plan);
     addDispatch(group, kernels.add(std::move(symbolic)), choice.groups, labelOf(group));
     return Success{};
   }

@@ -11,7 +11,7 @@ struct ScheduleConfig {
   bool templates = false;  ///< shaders/ are at hand
 };
 
-/// Turns a fused graph into commands: every group becomes a dispatch of a symbolic kernel with a strategy from the profile, every value
+/// Turns a fused graph into commands: every group becomes a dispatch of a symbolic kernel with a plan for the profile, every value
 /// that needs storage a virtual buffer, and commands are ordered into dependency levels. A next version of a state is made in place where
 /// no other reader of the old version comes later, else copied. Equal bodies share a kernel. Bindings may be above the profile's limit:
 /// splitDispatches is next.

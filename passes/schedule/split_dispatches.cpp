@@ -9,9 +9,9 @@
 
 #include "passes/fuse/views.h"
 #include "passes/schedule/binding_windows.h"
+#include "passes/schedule/choose_plan.h"
 #include "passes/schedule/kernel_table.h"
 #include "passes/schedule/row_slices.h"
-#include "passes/schedule/strategy.h"
 
 namespace lockstep::passes {
 
@@ -92,7 +92,8 @@ struct State {
   /// One slice after the other, where the kernel works row by row; false where it does not.
   bool slice(const Command& command, const Dispatch& dispatch, std::vector<Command>& out) {
     const SymbolicKernel& whole = kernelOf(dispatch);
-    if (whole.strategy != "map" && whole.strategy != "rows") return false;
+    const bool is_map = std::holds_alternative<program::MapPlan>(whole.plan);
+    if (!is_map && !std::holds_alternative<program::RowsPlan>(whole.plan)) return false;
     const std::optional<RowCut> cut = cutRows(whole.body);
     if (!cut) return false;
     const std::vector<ValueId> values = boundValues(whole.body);
@@ -103,10 +104,9 @@ struct State {
       int64_t rows = std::min(step, cut->rows - row);
       std::optional<Graph> body = sliceRows(whole.body, *cut, rows);
       if (!body) return false;
-      // The kind of a group is the strategy's name for maps and rows.
-      auto choice = chooseStrategy({*body, whole.strategy, profile, false});
+      auto choice = choosePlan({*body, is_map ? graph::GroupKind::Map : graph::GroupKind::Rows, profile, false});
       if (!choice) return false;
-      Dispatch part{kernels.add({std::move(*body), choice->strategy, choice->parameters}), choice->groups, dispatch.bindings};
+      Dispatch part{kernels.add({std::move(*body), std::move(choice->plan)}), choice->groups, dispatch.bindings};
       for (size_t i = 0; i < values.size(); ++i) {
         if (!cut->cut[values[i].index()]) continue;
         Range& range = part.bindings[i];

@@ -54,6 +54,7 @@ INSTANTIATE_TEST_SUITE_P(
         TextCase{"resultType", "mlp.graph", "%h: f32[8,4]", "%h: f32[4,8]", "graph.type", "= relu"},
         TextCase{"resultCount", "mlp.graph", "%10: f32[] =", "%10: f32[], %11: f32[] =", "graph.result", "= sum"},
         TextCase{"opRule", "mlp.graph", "add %3, %4", "add %3, %x", "add.C2", "= add"},
+        TextCase{"groupKind", "group.graph", "{kind = \"map\"}", "{kind = \"mapp\"}", "graph.attribute", "mapp"},
         TextCase{"regionMissing", "mlp.graph", "relu %5", "group %5 {kind = \"map\"}", "graph.region", "= group"},
         TextCase{"lossType", "mlp.graph", "\"loss\" %10", "\"loss\" %7", "graph.output", "output loss"},
         TextCase{"twoLosses", "mlp.graph", "capture", "loss", "graph.output", "hidden layer"},

@@ -77,7 +77,8 @@ Program untidyProgram() {
   code.setLocation({"b.wgsl", 3, 4});
   code.setOrigin(5);
   code.returnVoid();
-  program.kernels = {{"same", SymbolicKernel{body.take(), "a \"strategy\"", {{"f", 2.0}, {"n", int64_t{4}}}}}, {"same", code.take()}};
+  program.kernels = {{"same", SymbolicKernel{body.take(), TemplatePlan{.name = "a \"template\"", .overrides = {{"n", 4}}}}},
+                     {"same", code.take()}};
   Range part{BufferId(2), 4, 4, kernel::Access::Read}, odd{BufferId(1), 0, 4, kernel::Access::Write};
   program.commands = {{Dispatch{KernelId(1), {1, 2, 3}, {part, odd}}, 3, "label \"x\""},
                       {Copy{part, odd}, 3, ""},

@@ -46,7 +46,7 @@ program::Kernel symbolic(const std::string& name) {
   const graph::ValueId exp = builder.make("exp", {in}, {});
   builder.setLocation(builder.addLocation({"toy.cpp", 3, 1}));
   builder.output(graph::OutputKind::Result, "r0", builder.make("add", {exp, in}, {}));
-  return {name, program::SymbolicKernel{builder.take(), "map", {}}};
+  return {name, program::SymbolicKernel{builder.take(), program::MapPlan{.lanes = 64}}};
 }
 
 TEST(CountWork, a_copy_reads_and_writes_and_computes_nothing) {

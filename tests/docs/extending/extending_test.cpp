@@ -35,9 +35,8 @@ constexpr std::array kQuotes{
     Quote{"useRsqrt.both_uses.txt", ""},
     Quote{"pipeline_row.txt", "cpp"},
     Quote{"shaders/matmul_one_row.wgsl", "wgsl"},
-    Quote{"strategy.txt", "cpp"},
+    Quote{"one_row.txt", "cpp"},
     Quote{"choice.txt", "cpp"},
-    Quote{"emitter_row.txt", "cpp"},
     Quote{"op_row.txt", "cpp"},
     Quote{"unary_op_row.txt", "cpp"},
 };

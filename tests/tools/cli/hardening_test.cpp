@@ -238,6 +238,19 @@ graph {
 }
 )";
 
+// A body that cannot be a kernel of the kind that its group claims.
+TEST_F(Hardening, groups_of_a_wrong_kind_are_refused) {
+  for (const char* kind : {"rows", "columns", "scan", "scatter", "contract"}) {
+    const std::string text = fmt::format(
+        "lockstep.graph 1\ngraph {{\n  %x: f32[2] = input {{dtype = f32, name = \"x\", shape = [2]}}\n  %1: f32[2] = group %x {{kind = "
+        "\"{}\"}} {{\n    %2: f32[2] = exp %x\n    yield %2\n  }}\n  output result \"r\" %1\n}}\n",
+        kind);
+    const Outcome outcome = run("opt " + file("wrong_kind.graph", text) + " --passes schedule");
+    EXPECT_EQ(outcome.status, 4) << kind << outcome.err;
+    EXPECT_NE(outcome.err.find("schedule.group"), std::string::npos) << outcome.err;
+  }
+}
+
 TEST_F(Hardening, graphs_of_other_forms_are_refused_by_passes) {
   const std::string open = file("open.graph", kOpenGroup);
   const Outcome captured = run("opt " + open + " --passes schedule");

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/graph/group_kind.h"
+
+#include <fmt/format.h>
+
+#include "ir/graph/op_def.h"
+
+namespace lockstep::graph {
+namespace {
+
+/// The kinds that a node can be the seed of: a reduction two, an element or a view none.
+struct Seeds {
+  bool reduce = false, other = false;
+  GroupKind kind = GroupKind::Map;  ///< of `other`
+};
+
+struct SeedFinder {
+  Seeds operator()(const ReduceLowering&) const { return {.reduce = true}; }
+  Seeds operator()(const ScanLowering&) const { return {.other = true, .kind = GroupKind::Scan}; }
+  Seeds operator()(const ScatterLowering&) const { return {.other = true, .kind = GroupKind::Scatter}; }
+  Seeds operator()(const ContractLowering&) const { return {.other = true, .kind = GroupKind::Contract}; }
+  template <class Lowering>
+  Seeds operator()(const Lowering&) const {
+    return {};
+  }
+};
+
+/// Whether a kernel that is made of a group can hold the node.
+bool isMember(const Node& node, bool inputs) {
+  const auto& lower = *node.op->lower;
+  if (std::holds_alternative<StorageLowering>(lower)) return inputs && *node.op->name == "input";
+  return !std::holds_alternative<DecomposeLowering>(lower) && !std::holds_alternative<KernelLowering>(lower) &&
+         !std::holds_alternative<RegionLowering>(lower);
+}
+
+}  // namespace
+
+std::string misfit(GroupKind kind, const Graph& graph, const std::vector<NodeId>& nodes, bool inputs) {
+  const Node* first = nullptr;  // seed
+  const bool reduces = kind == GroupKind::Rows || kind == GroupKind::Columns;
+  for (const NodeId id : nodes) {
+    const Node& node = graph[id];
+    if (!isMember(node, inputs)) return fmt::format("'{}' cannot be a part of a kernel", *node.op->name);
+    const Seeds seeds = std::visit(SeedFinder{}, *node.op->lower);
+    if (!seeds.reduce && !seeds.other) continue;
+    const bool fits = seeds.reduce ? reduces : seeds.kind == kind;
+    if (!fits) return fmt::format("'{}' cannot be a part of a kernel of kind '{}'", *node.op->name, toString(kind));
+    if (first != nullptr && !reduces) return fmt::format("a kernel of kind '{}' has one '{}'", toString(kind), *first->op->name);
+    if (first != nullptr) {
+      const auto counts = [&](const Node& reduce) {
+        return std::pair(graph.shapeOf(reduce.operands[0]).elementCount(), graph.shapeOf(reduce.results[0]).elementCount());
+      };
+      if (counts(*first) != counts(node)) return "reductions of one kernel go over spaces of one size";
+    } else {
+      first = &node;
+    }
+  }
+  if (first == nullptr && kind != GroupKind::Map) return fmt::format("a kernel of kind '{}' needs an op of that kind", toString(kind));
+  return {};
+}
+
+}  // namespace lockstep::graph

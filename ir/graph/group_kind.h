@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the members of a group have in common, which says how a kernel can be made of them: the attribute `kind` of op `group`.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph/graph.h"
+
+namespace lockstep::graph {
+
+enum class GroupKind : uint8_t {
+  Map,      ///< elements alone
+  Rows,     ///< reductions over the rows of one space, with the elements around them
+  Columns,  ///< reductions over other axes
+  Scan,     ///< a scan along an axis
+  Scatter,  ///< sums of the rows that an index names
+  Contract  ///< a contraction with what was fused into its operands and its result
+};
+inline constexpr std::array kGroupKinds{GroupKind::Map,  GroupKind::Rows,    GroupKind::Columns,
+                                        GroupKind::Scan, GroupKind::Scatter, GroupKind::Contract};
+
+constexpr std::string_view toString(GroupKind kind) {
+  switch (kind) {
+    case GroupKind::Map:
+      return "map";
+    case GroupKind::Rows:
+      return "rows";
+    case GroupKind::Columns:
+      return "columns";
+    case GroupKind::Scan:
+      return "scan";
+    case GroupKind::Scatter:
+      return "scatter";
+    case GroupKind::Contract:
+      return "contract";
+  }
+  return {};
+}
+
+constexpr std::optional<GroupKind> parseGroupKind(std::string_view text) {
+  for (const GroupKind kind : kGroupKinds) {
+    if (toString(kind) == text) return kind;
+  }
+  return std::nullopt;
+}
+
+/// What keeps `nodes` of a graph from being a kernel of this kind; empty: nothing. `inputs`: leaves named `input` may be among them.
+std::string misfit(GroupKind kind, const Graph& graph, const std::vector<NodeId>& nodes, bool inputs);
+
+/// Of a valid group.
+inline GroupKind kindOf(const Node& group) {
+  const std::optional<GroupKind> kind = parseGroupKind(group.attributes.get<std::string>("kind"));
+  if (!kind) internalError("a group has a kind that does not exist");
+  return *kind;
+}
+
+}  // namespace lockstep::graph

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a group becomes a kernel: one struct per kind of plan. `schedule` chooses a plan, everything after it reads the same value, and two
+// kernels are one when their plans and their bodies are equal.
+//
+// A new kind is a struct here with its place in the list Plan, an emitter (passes/emit/emitters.h) and whoever chooses it
+// (passes/schedule/choose_plan.h); without its emitter it does not compile. A template of shaders/ is a TemplatePlan with its name.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "ir/graph/group_kind.h"
+#include "ir/support/result.h"
+#include "ir/support/text.h"
+
+namespace lockstep::program {
+
+/// What a number of a plan can be: at least 1, and a power of two where lanes are combined by halves. An unroll of 1 is left out of texts.
+enum class PlanNumber : uint8_t { Any, PowerOfTwo, Unroll };
+
+/// One invocation per element.
+struct MapPlan {
+  static constexpr std::string_view kName = "map";
+  static constexpr graph::GroupKind kKind = graph::GroupKind::Map;
+  int64_t lanes = 1;  ///< invocations of a workgroup
+  static constexpr void each(auto& plan, auto&& number) { number("lanes", plan.lanes, PlanNumber::Any); }
+  friend bool operator==(const MapPlan&, const MapPlan&) = default;
+};
+
+/// Reductions over rows, with the elements around them.
+struct RowsPlan {
+  static constexpr std::string_view kName = "rows";
+  static constexpr graph::GroupKind kKind = graph::GroupKind::Rows;
+  int64_t lanes = 1;  ///< invocations that share a row
+  int64_t rows_per_group = 1;
+  int64_t unroll = 1;  ///< elements per round of a loop over the row
+  static constexpr void each(auto& plan, auto&& number) {
+    number("lanes", plan.lanes, PlanNumber::PowerOfTwo);
+    number("rows_per_group", plan.rows_per_group, PlanNumber::Any);
+    number("unroll", plan.unroll, PlanNumber::Unroll);
+  }
+  friend bool operator==(const RowsPlan&, const RowsPlan&) = default;
+};
+
+/// Reductions over axes that are not the last ones.
+struct ColumnsPlan {
+  static constexpr std::string_view kName = "columns";
+  static constexpr graph::GroupKind kKind = graph::GroupKind::Columns;
+  int64_t width = 1;   ///< neighbouring results of a workgroup
+  int64_t lanes = 1;   ///< invocations that share a result
+  int64_t unroll = 1;  ///< elements per round
+  static constexpr void each(auto& plan, auto&& number) {
+    number("lanes", plan.lanes, PlanNumber::PowerOfTwo);
+    number("unroll", plan.unroll, PlanNumber::Unroll);
+    number("width", plan.width, PlanNumber::Any);
+  }
+  friend bool operator==(const ColumnsPlan&, const ColumnsPlan&) = default;
+};
+
+/// Prefixes along the lines of an axis.
+struct ScanPlan {
+  static constexpr std::string_view kName = "scan";
+  static constexpr graph::GroupKind kKind = graph::GroupKind::Scan;
+  int64_t lanes = 1;           ///< invocations of a workgroup
+  int64_t lanes_per_line = 1;  ///< invocations that share a line
+  int64_t unroll = 1;          ///< elements per round
+  static constexpr void each(auto& plan, auto&& number) {
+    number("lanes", plan.lanes, PlanNumber::Any);
+    number("lanes_per_line", plan.lanes_per_line, PlanNumber::PowerOfTwo);
+    number("unroll", plan.unroll, PlanNumber::Unroll);
+  }
+  friend bool operator==(const ScanPlan&, const ScanPlan&) = default;
+};
+
+/// Sums of the rows whose index names a segment. A workgroup marks the rows of its segments in bit masks and then adds them.
+struct ScatterPlan {
+  static constexpr std::string_view kName = "scatter";
+  static constexpr graph::GroupKind kKind = graph::GroupKind::Scatter;
+  /// Indices that an invocation looks at between two barriers, and rows per word of the masks.
+  static constexpr int64_t kIndicesPerLane = 8, kMaskBits = 32;
+  int64_t lanes = 1;    ///< invocations of a workgroup
+  int64_t columns = 1;  ///< of the result, per workgroup
+  int64_t parts = 1;    ///< invocations that share an element of the result
+  int64_t unroll = 1;   ///< marked rows per round
+
+  [[nodiscard]] constexpr int64_t segments() const { return lanes / (columns * parts); }  ///< per workgroup
+  [[nodiscard]] constexpr int64_t chunk() const { return lanes * kIndicesPerLane; }       ///< indices between two barriers
+  [[nodiscard]] constexpr int64_t words() const { return chunk() / kMaskBits; }           ///< of a segment's mask
+  static constexpr void each(auto& plan, auto&& number) {
+    number("columns", plan.columns, PlanNumber::PowerOfTwo);
+    number("lanes", plan.lanes, PlanNumber::PowerOfTwo);
+    number("parts", plan.parts, PlanNumber::PowerOfTwo);
+    number("unroll", plan.unroll, PlanNumber::Unroll);
+  }
+  friend bool operator==(const ScatterPlan&, const ScatterPlan&) = default;
+};
+
+/// A contraction with one invocation per result.
+struct NaiveContractPlan {
+  static constexpr std::string_view kName = "naive_contract";
+  static constexpr graph::GroupKind kKind = graph::GroupKind::Contract;
+  int64_t lanes = 1;   ///< invocations of a workgroup
+  int64_t unroll = 1;  ///< products per round
+  static constexpr void each(auto& plan, auto&& number) {
+    number("lanes", plan.lanes, PlanNumber::Any);
+    number("unroll", plan.unroll, PlanNumber::Unroll);
+  }
+  friend bool operator==(const NaiveContractPlan&, const NaiveContractPlan&) = default;
+};
+
+/// A contraction by the template matmul_<name> of shaders/, whose hooks are filled in.
+struct TemplatePlan {
+  static constexpr std::string_view kName = "template";
+  static constexpr graph::GroupKind kKind = graph::GroupKind::Contract;
+  std::string name;
+  std::map<std::string, int64_t, std::less<>> overrides = {};  ///< besides the extents
+  /// Results of an invocation that are stored without a loop, where the text stays short; 0: by a loop.
+  int64_t unrolled_stores = 0;
+  friend bool operator==(const TemplatePlan&, const TemplatePlan&) = default;
+};
+
+using Plan = std::variant<MapPlan, RowsPlan, ColumnsPlan, ScanPlan, ScatterPlan, NaiveContractPlan, TemplatePlan>;
+
+/// "rows"; of a template its name.
+std::string_view nameOf(const Plan& plan);
+/// What the group of such a kernel has in common.
+graph::GroupKind kindOf(const Plan& plan);
+
+/// rows {lanes = 4, rows_per_group = 16}; template "shared_tiled" {slices = 1, tile_k = 16}. An unroll of 1 is left out.
+std::string print(const Plan& plan);
+/// Failure "program.plan" for a kind or a number that there is not, and for numbers that make no kernel.
+Result<Plan> parsePlan(TokenCursor& cursor);
+
+}  // namespace lockstep::program

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// One chooser per kind of group; choosePlan() asks the right one.
+#pragma once
+
+#include "passes/schedule/choose_plan.h"
+
+namespace lockstep::passes {
+
+Result<PlanChoice> chooseMap(const PlanQuery& query);
+Result<PlanChoice> chooseRows(const PlanQuery& query);
+Result<PlanChoice> chooseColumns(const PlanQuery& query);
+Result<PlanChoice> chooseScan(const PlanQuery& query);
+Result<PlanChoice> chooseScatter(const PlanQuery& query);
+Result<PlanChoice> chooseContract(const PlanQuery& query);
+
+}  // namespace lockstep::passes
