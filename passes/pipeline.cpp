@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/pipeline.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <stdexcept>
-#include <type_traits>
 
 #include "ir/support/narrate.h"
 #include "ir/support/nearest.h"
 #include "ir/support/text.h"
+#include "passes/dump.h"
 #include "passes/emit/emit.h"
 #include "passes/emit/loop_budget.h"
 #include "passes/emit/merge_dispatches.h"
@@ -68,53 +66,58 @@ struct Pass {
 };
 
 const std::array kPasses{
-    Pass{{"checkIndices", "traced", "traced", "outputs that say which label or index is outside of its range", Disabling::LeavesOut},
+    Pass{{"checkIndices", Stage::Traced, Stage::Traced, "outputs that say which label or index is outside of its range",
+          Disabling::LeavesOut},
          [](const CompileOptions& o) { return o.check_indices; },
          [](const Graph& g, const CompileOptions&) { return checkIndices(g); }},
-    Pass{{"grad", "traced", "differentiated", "gradients of the loss by reverse mode"},
+    Pass{{"grad", Stage::Traced, Stage::Differentiated, "gradients of the loss by reverse mode"},
          [](const CompileOptions& o) { return o.optimizer.has_value() || o.keep_gradients; },
          [](const Graph& g, const CompileOptions& o) { return grad(g, {.wrt = leavesOf(g, o), .trains = o.optimizer.has_value()}); }},
-    Pass{{"optimizer", "differentiated", "updated", "clipping and the update; parameters become views of flat states"},
+    Pass{{"optimizer", Stage::Differentiated, Stage::Updated, "clipping and the update; parameters become views of flat states"},
          [](const CompileOptions& o) { return o.optimizer.has_value(); },
          [](const Graph& g, const CompileOptions& o) -> Result<Graph> {
            if (!o.optimizer) return fail("pipeline.stage", "pass 'optimizer' needs an optimizer, which a text does not name");
            return optimizer(g, *o.optimizer);
          }},
-    Pass{{"bindParameters", "traced", "updated", "without an optimizer: parameters become views of the flat state"},
+    Pass{{"bindParameters",
+          {Stage::Traced, Stage::Differentiated},
+          Stage::Updated,
+          "without an optimizer: parameters become views of the flat state"},
          [](const CompileOptions& o) { return !o.optimizer.has_value(); },
          [](const Graph& g, const CompileOptions& o) { return bindParameters(g, o.parameter_state); }},
-    Pass{{"decompose", "updated", "primitive", "softmax, norms and losses become ordinary ops"},
+    Pass{{"decompose", Stage::Updated, Stage::Primitive, "softmax, norms and losses become ordinary ops"},
          nullptr,
          [](const Graph& g, const CompileOptions&) { return decompose(g); }},
-    Pass{{"simplify", "primitive", "primitive", "folding, algebraic rules, common subexpressions, dead code", Disabling::LeavesOut},
+    Pass{{"simplify", Stage::Primitive, Stage::Primitive, "folding, algebraic rules, common subexpressions, dead code",
+          Disabling::LeavesOut},
          nullptr,
          [](const Graph& g, const CompileOptions&) { return simplify(g); }},
-    Pass{{"splitReductions", "primitive", "primitive", "long reductions to few results run in two stages", Disabling::LeavesOut},
+    Pass{{"splitReductions", Stage::Primitive, Stage::Primitive, "long reductions to few results run in two stages", Disabling::LeavesOut},
          nullptr,
          [](const Graph& g, const CompileOptions& o) { return splitReductions(g, {o.profile}); }},
-    Pass{{"fuse", "primitive", "grouped", "groups: one kernel each", Disabling::RunsPlain},
+    Pass{{"fuse", Stage::Primitive, Stage::Grouped, "groups: one kernel each", Disabling::RunsPlain},
          nullptr,
          [](const Graph& g, const CompileOptions& o) {
            return fuse(g, {.max_bindings = o.profile.max_storage_buffers, .merge = !isDisabled(o, "fuse")});
          }},
-    Pass{{"schedule", "grouped", "scheduled", "plans of kernels, virtual buffers, dependency levels"},
+    Pass{{"schedule", Stage::Grouped, Stage::Scheduled, "plans of kernels, virtual buffers, dependency levels"},
          nullptr,
          [](const Graph& g, const CompileOptions& o) { return schedule(g, {o.profile, o.templates != nullptr}); }},
-    Pass{{"splitDispatches", "scheduled", "scheduled", "dispatches above the binding limit run in slices"},
+    Pass{{"splitDispatches", Stage::Scheduled, Stage::Scheduled, "dispatches above the binding limit run in slices"},
          nullptr,
          [](const Program& p, const CompileOptions& o) { return splitDispatches(p, {o.profile}); }},
-    Pass{{"planBuffers", "scheduled", "planned", "lifetimes to offsets in arenas", Disabling::RunsPlain},
+    Pass{{"planBuffers", Stage::Scheduled, Stage::Planned, "lifetimes to offsets in arenas", Disabling::RunsPlain},
          nullptr,
          [](const Program& p, const CompileOptions& o) {
            return planBuffers(p, {!isDisabled(o, "planBuffers"), o.memory_limit, o.profile.whole_buffer_access});
          }},
-    Pass{{"emit", "planned", "emitted", "kernel IR by elemental emission and templates"},
+    Pass{{"emit", Stage::Planned, Stage::Emitted, "kernel IR by elemental emission and templates"},
          nullptr,
          [](const Program& p, const CompileOptions& o) { return emit(p, {o.profile, o.templates}); }},
-    Pass{{"mergeDispatches", "emitted", "emitted", "small dispatches of one level become one", Disabling::LeavesOut},
+    Pass{{"mergeDispatches", Stage::Emitted, Stage::Emitted, "small dispatches of one level become one", Disabling::LeavesOut},
          nullptr,
          [](const Program& p, const CompileOptions& o) -> Result<Program> { return mergeDispatches(p, o.profile); }},
-    Pass{{"kernels", "emitted", "optimized", "the kernel passes below, each kernel on its own", Disabling::LeavesOut},
+    Pass{{"kernels", Stage::Emitted, Stage::Optimized, "the kernel passes below, each kernel on its own", Disabling::LeavesOut},
          nullptr,
          [](const Program& p, const CompileOptions& o) { return optimizeKernels(p, o.disabled); }},
 };
@@ -123,28 +126,26 @@ bool leavesOut(const Pass& pass, const CompileOptions& options) {
   return pass.info.disabling == Disabling::LeavesOut && isDisabled(options, pass.info.name);
 }
 
-/// Runs one row on a stage.
+/// Runs one row on a form of the right kind.
 struct Runner {
-  const Pass& pass;
-  const Stage& stage;
+  const Form& form;
   const CompileOptions& options;
 
   template <class From, class To>
-  Result<Stage> operator()(Run<From, To> run) const {
-    const From* in = std::get_if<From>(&stage);
-    if (in == nullptr) {
-      return fail("pipeline.stage",
-                  fmt::format("pass '{}' takes a {}", pass.info.name, std::is_same_v<From, Graph> ? "graph" : "scheduled program"), {},
-                  std::is_same_v<From, Graph> ? "put it before 'schedule'" : "put 'schedule' before it");
-    }
-    Result<To> out = run(*in, options);
+  Result<Form> operator()(Run<From, To> run) const {
+    Result<To> out = run(std::get<From>(form), options);
     if (!out) return out.failure();
-    return Stage(std::move(*out));
+    return Form(std::move(*out));
   }
 };
 
-Result<Stage> runPass(const Pass& pass, const Stage& stage, const CompileOptions& options) {
-  return std::visit(Runner{pass, stage, options}, pass.run);
+Result<Form> runPass(const Pass& pass, const Form& form, const CompileOptions& options) {
+  return std::visit(Runner{form, options}, pass.run);
+}
+
+/// Whether a compilation runs the pass.
+bool runs(const Pass& pass, const CompileOptions& options) {
+  return (pass.applies == nullptr || pass.applies(options)) && !leavesOut(pass, options);
 }
 
 std::vector<std::string_view> namesToDisable() {
@@ -156,21 +157,22 @@ std::vector<std::string_view> namesToDisable() {
   return names;
 }
 
-/// From here on a program has kernel modules and can run.
-bool isEmitted(const PassInfo& info) { return info.after == "emitted" || info.after == "optimized"; }
-
-Status validateStage(const Stage& stage, bool emitted) {
-  if (const auto* graph = std::get_if<Graph>(&stage)) return graph::validate(*graph);
-  const auto& program = std::get<Program>(stage);
-  if (!emitted) return program::validateStructure(program);
+/// Both the rules of the form and those of the stage.
+Status validateAt(Stage stage, const Form& form) {
+  if (const std::string found = illegalAt(stage, form); !found.empty()) {
+    return fail("pipeline.stage", fmt::format("what is '{}' {}", toString(stage), found));
+  }
+  if (const auto* graph = std::get_if<Graph>(&form)) return graph::validate(*graph);
+  const auto& program = std::get<Program>(form);
+  if (stage < Stage::Emitted) return program::validateStructure(program);
   auto valid = program::validate(program);
   if (!valid) return valid.failure();
   return Success{};
 }
 
-std::string statistics(const Stage& stage) {
-  if (const auto* graph = std::get_if<Graph>(&stage)) return fmt::format("{} nodes", graph->nodes.size());
-  const auto& program = std::get<Program>(stage);
+std::string statistics(const Form& form) {
+  if (const auto* graph = std::get_if<Graph>(&form)) return fmt::format("{} nodes", graph->nodes.size());
+  const auto& program = std::get<Program>(form);
   size_t instructions = 0;
   for (const program::Kernel& kernel : program.kernels) {
     if (const auto* module = std::get_if<kernel::Module>(&kernel.code)) instructions += module->instructions.size();
@@ -179,45 +181,6 @@ std::string statistics(const Stage& stage) {
   if (instructions > 0) kernels += fmt::format(" of {} instructions", instructions);
   return fmt::format("{} commands in {} levels, {}, {} buffers", program.commands.size(), program.levelCount(), kernels,
                      program.buffers.size());
-}
-
-Status writeText(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  if (!file.flush())
-    return fail("dump.write", fmt::format("cannot write '{}'", path.string()), {}, "check that the folder exists and is writable");
-  return Success{};
-}
-
-Status dump(const CompileOptions& options, size_t number, std::string_view name, const Stage& stage) {
-  if (options.dump_directory.empty()) return Success{};
-  std::filesystem::path directory(options.dump_directory);
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  const auto* graph = std::get_if<Graph>(&stage);
-  const std::string stem = fmt::format("{:02}-{}", number, name);
-  // The same lines with the places in the user's source: apart, so that two stages can be compared without them.
-  if (graph != nullptr) LS_CHECK(writeText(directory / (stem + ".located"), graph::print(*graph, true)));
-  return writeText(directory / (stem + (graph != nullptr ? ".graph" : ".program")), print(stage));
-}
-
-/// passes.txt: what each pass took and did. Columns: name, seconds, changed or unchanged, statistics.
-Status dumpRecords(const CompileOptions& options, const std::vector<PassRecord>& records) {
-  if (options.dump_directory.empty()) return Success{};
-  std::string text;
-  for (const PassRecord& record : records) {
-    text += fmt::format("{}\t{:.6f}\t{}\t{}\n", record.name, record.seconds, record.changed ? "changed" : "unchanged", record.statistics);
-  }
-  return writeText(std::filesystem::path(options.dump_directory) / "passes.txt", text);
-}
-
-Status dumpKernels(const CompileOptions& options, const Program& program) {
-  if (options.dump_directory.empty()) return Success{};
-  for (const program::Kernel& kernel : program.kernels) {
-    std::filesystem::path file = std::filesystem::path(options.dump_directory) / fmt::format("{}.kir", kernel.name);
-    LS_CHECK(writeText(file, print(std::get<kernel::Module>(kernel.code))));
-  }
-  return Success{};
 }
 
 Failure wrongName(std::string message, std::string remedy) {
@@ -256,42 +219,61 @@ Result<Compiled> compile(Graph traced, const CompileOptions& options) {
   LS_CHECK(checkNames(options));
   Compiled compiled{.traced = traced, .optimized = {}, .program = {}, .work = {}, .plan = {}, .passes = {}};
   Program planned;
-  Stage stage(std::move(traced));
-  LS_CHECK(validateStage(stage, false));
-  LS_CHECK(dump(options, 0, "trace", stage));
+  Form form(std::move(traced));
+  Stage stage = Stage::Traced;
+  LS_CHECK(validateAt(stage, form));
+  LS_CHECK(dumpForm(options.dump_directory, 0, "trace", form));
   size_t number = 0;
   for (const Pass& pass : kPasses) {
-    if (pass.applies != nullptr && !pass.applies(options)) continue;
-    if (leavesOut(pass, options)) continue;
+    if (!runs(pass, options)) continue;
+    if (!pass.info.before.has(stage)) internalError(fmt::format("pass '{}' does not follow what is '{}'", pass.info.name, toString(stage)));
     auto start = std::chrono::steady_clock::now();
-    auto next = runPass(pass, stage, options);
+    auto next = runPass(pass, form, options);
     if (!next) return next.failure();
     std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     compiled.passes.push_back(
-        {std::string(pass.info.name), seconds.count(), !(*next == stage), statistics(stage) + " -> " + statistics(*next)});
+        {std::string(pass.info.name), seconds.count(), !(*next == form), statistics(form) + " -> " + statistics(*next)});
     narrate([&] {
       const PassRecord& record = compiled.passes.back();
       return fmt::format("pass {} {:.1f} ms: {}", record.name, record.seconds * 1e3, record.changed ? record.statistics : "unchanged");
     });
-    if (pass.info.name == "schedule") compiled.optimized = std::get<Graph>(stage);
-    if (pass.info.name == "emit") planned = std::get<Program>(stage);
-    stage = std::move(*next);
-    LS_CHECK(dump(options, ++number, pass.info.name, stage));
+    if (stage == Stage::Grouped) compiled.optimized = std::get<Graph>(form);
+    if (stage == Stage::Planned) planned = std::get<Program>(form);
+    form = std::move(*next);
+    stage = pass.info.after;
+    LS_CHECK(dumpForm(options.dump_directory, ++number, pass.info.name, form));
     if (!options.verify_each) continue;
-    if (Status valid = validateStage(stage, isEmitted(pass.info)); !valid) {
+    if (Status valid = validateAt(stage, form); !valid) {
       std::string where = options.dump_directory.empty() ? "run again with a dump directory to see it"
                                                          : fmt::format("see {}/{:02}-{}.*", options.dump_directory, number, pass.info.name);
       internalError(fmt::format("pass '{}' made an invalid module; {}\n{}", pass.info.name, where, toString(valid.diagnostics())));
     }
   }
-  compiled.program = std::move(std::get<Program>(stage));
+  compiled.program = std::move(std::get<Program>(form));
   // Without some pass loops may stay that would have been unrolled; then the device counts at run time.
   if (options.verify_each && options.disabled.empty()) checkLoopBudget(compiled.program, textsOfUserKernels(planned));
-  LS_CHECK(dumpKernels(options, compiled.program));
+  LS_CHECK(dumpKernels(options.dump_directory, compiled.program));
   compiled.work = countWork(planned, compiled.program);
-  LS_CHECK(dumpRecords(options, compiled.passes));
+  LS_CHECK(dumpRecords(options.dump_directory, compiled.passes));
   compiled.plan = summarise(compiled.program);
   return compiled;
+}
+
+Result<Form> compileTo(Stage goal, Graph traced, const CompileOptions& options) {
+  Form form(std::move(traced));
+  Stage stage = Stage::Traced;
+  for (const Pass& pass : kPasses) {
+    if (stage == goal && pass.info.after != goal) break;
+    if (!runs(pass, options)) continue;
+    LS_TRY(form, runPass(pass, form, options));
+    stage = pass.info.after;
+  }
+  return form;
+}
+
+std::string toString(Stages stages) {
+  std::string text(toString(stages.first));
+  return stages.first == stages.last ? text : fmt::format("{} or {}", text, toString(stages.last));
 }
 
 std::vector<PassInfo> listPasses() {
@@ -301,69 +283,77 @@ std::vector<PassInfo> listPasses() {
 }
 
 Result<Program> runRemainingPasses(Program program, const CompileOptions& options) {
-  auto isSymbolic = [](const program::Kernel& kernel) { return std::holds_alternative<program::SymbolicKernel>(kernel.code); };
-  if (std::none_of(program.kernels.begin(), program.kernels.end(), isSymbolic)) return program;
-  std::string_view reached = program.arenas.empty() ? "scheduled" : "planned";
-  Stage stage(std::move(program));
+  Stage stage = stageOf(program);
+  if (stage >= Stage::Emitted) return program;
+  Form form(std::move(program));
   for (const Pass& pass : kPasses) {
-    if (pass.info.before != reached || leavesOut(pass, options)) continue;
-    LS_TRY(stage, runPass(pass, stage, options));
-    reached = pass.info.after;
+    if (!pass.info.before.has(stage) || !runs(pass, options)) continue;
+    LS_TRY(form, runPass(pass, form, options));
+    stage = pass.info.after;
   }
-  return std::get<Program>(std::move(stage));
+  return std::get<Program>(std::move(form));
 }
 
-std::string print(const Stage& stage) {
-  return std::visit([](const auto& form) { return print(form); }, stage);
+std::string print(const Form& form) {
+  return std::visit([](const auto& one) { return print(one); }, form);
 }
 
-Result<Stage> parseStage(std::string_view text, const std::string& file_name) {
+Result<Form> parseForm(std::string_view text, const std::string& file_name) {
   // A program holds graphs; a graph holds no program.
   if (text.find("lockstep.program") < text.find("lockstep.graph")) {
     LS_TRY(Program program, program::parse(text, file_name));
     if (const Status valid = program::validateStructure(program); !valid.ok()) {
       return pointInto(valid.failure(), "program", print(program), text, file_name);
     }
-    return Stage(std::move(program));
+    return Form(std::move(program));
   }
   LS_TRY(Graph graph, graph::parse(text, file_name));
   if (const Status valid = graph::validate(graph); !valid.ok()) {
     return pointInto(valid.failure(), "graph", graph::print(graph), text, file_name);
   }
-  return Stage(std::move(graph));
+  return Form(std::move(graph));
 }
 
 namespace {
 
+/// The passes that lead to the first stage that a pass takes, in words.
+std::string wayTo(const Pass& pass) {
+  std::vector<std::string_view> names;
+  for (const Pass& earlier : kPasses) {
+    if (&earlier == &pass) break;
+    if (earlier.info.after == pass.info.before.last && earlier.info.after != earlier.info.before.last) names.push_back(earlier.info.name);
+  }
+  return names.empty() ? "give it a traced graph" : fmt::format("run '{}' before it ('lockstep opt --list')", fmt::join(names, "' or '"));
+}
+
 /// A pass relies on what those before it leave. Somebody who runs it alone, on a text, may have left them out.
-Result<Stage> runAlone(const Pass& pass, const Stage& stage, const CompileOptions& options) {
-  const auto notItsForm = [&](const std::string& why) {
-    return fail("pipeline.stage",
-                fmt::format("pass '{}' cannot work on this {}: {}", pass.info.name,
-                            std::holds_alternative<Graph>(stage) ? "graph" : "program", why),
-                {}, fmt::format("it takes what is '{}'; run the passes before it first ('lockstep opt --list')", pass.info.before));
+Result<Form> runAlone(const Pass& pass, const Form& form, const CompileOptions& options) {
+  const auto refuse = [&](const std::string& why) {
+    return fail("pipeline.stage", fmt::format("pass '{}' takes what is '{}', and {}", pass.info.name, toString(pass.info.before), why), {},
+                wayTo(pass));
   };
+  if (const std::string found = illegalAt(pass.info.before.last, form); !found.empty()) return refuse("this " + found);
   try {
-    return runPass(pass, stage, options);
+    return runPass(pass, form, options);
   } catch (const InternalError& error) {
-    return notItsForm(error.what());
+    return refuse(error.what());
   } catch (const std::out_of_range&) {
-    return notItsForm("it uses a value that is not there");
+    return refuse("this uses a value that is not there");
   }
 }
 
 }  // namespace
 
-Result<Stage> runPasses(Stage stage, const std::vector<std::string>& names, const CompileOptions& options) {
+Result<Form> runPasses(Form form, const std::vector<std::string>& names, const CompileOptions& options) {
   for (const std::string& name : names) {
     auto row = std::find_if(kPasses.begin(), kPasses.end(), [&](const Pass& pass) { return pass.info.name == name; });
     if (row == kPasses.end()) {
       std::string known = joinNames(kPasses, [](const Pass& pass) { return pass.info.name; });
       return wrongName(fmt::format("there is no pass '{}'", name), "use one of " + known);
     }
-    LS_TRY(stage, runAlone(*row, stage, options));
+    LS_TRY(form, runAlone(*row, form, options));
   }
-  return stage;
+  return form;
 }
 
 }  // namespace lockstep::passes

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "ir/graph/evaluate.h"
@@ -15,6 +14,7 @@
 #include "ir/program/program.h"
 #include "passes/graph/optimizer_config.h"
 #include "passes/plan/command_work.h"
+#include "passes/stage.h"
 
 namespace lockstep::passes {
 
@@ -71,6 +71,10 @@ struct Compiled {
 /// the dump.
 Result<Compiled> compile(graph::Graph traced, const CompileOptions& options);
 
+/// The passes up to a stage, without validation, dumps and records: what an evaluator runs has no kernels. The form is a graph up to
+/// Stage::Grouped.
+Result<Form> compileTo(Stage stage, graph::Graph traced, const CompileOptions& options);
+
 /// A program of any stage after schedule (as a dump has it) with the passes run that it still lacks. Uses the profile, the templates and
 /// the disabled passes of the options.
 Result<program::Program> runRemainingPasses(program::Program program, const CompileOptions& options);
@@ -78,22 +82,30 @@ Result<program::Program> runRemainingPasses(program::Program program, const Comp
 /// What --disable-pass does to a pass.
 enum class Disabling : uint8_t { Refused, LeavesOut, RunsPlain };
 
+/// The stages that a pass takes, from the first to the last: most take one.
+struct Stages {
+  Stage first, last;
+  constexpr Stages(Stage only) : first(only), last(only) {}  // NOLINT(google-explicit-constructor): a stage is a set of one
+  constexpr Stages(Stage from, Stage to) : first(from), last(to) {}
+  [[nodiscard]] constexpr bool has(Stage stage) const { return first <= stage && stage <= last; }
+};
+std::string toString(Stages stages);
+
 /// One row of the pipeline, for docs, `lockstep opt` and --disable-pass.
 struct PassInfo {
   std::string_view name;
-  std::string_view before, after;  ///< stages
+  Stages before;
+  Stage after;
   std::string_view summary;
   Disabling disabling = Disabling::Refused;
 };
 std::vector<PassInfo> listPasses();
 
-/// What passes take and give, with its text: lockstep.graph or lockstep.program.
-using Stage = std::variant<graph::Graph, program::Program>;
-std::string print(const Stage& stage);
+std::string print(const Form& form);
 /// Reads and checks a text of either form.
-Result<Stage> parseStage(std::string_view text, const std::string& file_name);
+Result<Form> parseForm(std::string_view text, const std::string& file_name);
 /// Runs passes by name (for `lockstep opt` and tests), without validation in between. Fails on an unknown name (pipeline.pass) and on a
-/// pass that takes the other form (pipeline.stage).
-Result<Stage> runPasses(Stage stage, const std::vector<std::string>& names, const CompileOptions& options);
+/// form that is not at a stage that the pass takes (pipeline.stage).
+Result<Form> runPasses(Form form, const std::vector<std::string>& names, const CompileOptions& options);
 
 }  // namespace lockstep::passes

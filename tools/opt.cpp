@@ -22,15 +22,15 @@ constexpr std::array<std::string_view, 3> kDisablingKeys{"refused", "left_out", 
 
 void printPasses() {
   for (const passes::PassInfo& pass : passes::listPasses()) {
-    fmt::print("{:<18}{} -> {}{}\n{:<18}{}\n", pass.name, pass.before, pass.after, kDisabling[static_cast<size_t>(pass.disabling)], "",
-               pass.summary);
+    fmt::print("{:<18}{} -> {}{}\n{:<18}{}\n", pass.name, toString(pass.before), toString(pass.after),
+               kDisabling[static_cast<size_t>(pass.disabling)], "", pass.summary);
   }
   for (const passes::KernelPassInfo& pass : passes::listKernelPasses()) {
     fmt::print("{:<18}kernel -> kernel, can be left out\n{:<18}{}\n", pass.name, "", pass.summary);
   }
 }
 
-io::Json passJson(std::string_view name, std::string_view before, std::string_view after, passes::Disabling disabling,
+io::Json passJson(std::string_view name, const std::string& before, std::string_view after, passes::Disabling disabling,
                   std::string_view summary) {
   return io::Json::object()
       .add("name", name)
@@ -43,7 +43,7 @@ io::Json passJson(std::string_view name, std::string_view before, std::string_vi
 io::Json passesJson() {
   io::Json list = io::Json::array();
   for (const passes::PassInfo& pass : passes::listPasses())
-    list.add(passJson(pass.name, pass.before, pass.after, pass.disabling, pass.summary));
+    list.add(passJson(pass.name, toString(pass.before), toString(pass.after), pass.disabling, pass.summary));
   for (const passes::KernelPassInfo& pass : passes::listKernelPasses()) {
     list.add(passJson(pass.name, "kernel", "kernel", passes::Disabling::LeavesOut, pass.summary));
   }
@@ -52,9 +52,9 @@ io::Json passesJson() {
 
 Result<std::string> onStage(const std::string& text, const std::string& path, const std::vector<std::string>& names,
                             const passes::CompileOptions& options, bool locations) {
-  LS_TRY(passes::Stage stage, passes::parseStage(text, path));
+  LS_TRY(passes::Form stage, passes::parseForm(text, path));
   for (const std::string& name : names) {
-    Result<passes::Stage> next = passes::runPasses(stage, {name}, options);
+    Result<passes::Form> next = passes::runPasses(stage, {name}, options);
     if (!next.ok()) {
       // What a pass says of a line is about the stage before it; the user has the file.
       const bool graph = std::holds_alternative<graph::Graph>(stage);

@@ -184,12 +184,8 @@ class DeviceRunner : public GraphRunner {
 }  // namespace
 
 Result<std::unique_ptr<GraphRunner>> makeEvaluatingRunner(const graph::Graph& traced, const passes::CompileOptions& options) {
-  graph::Graph graph = traced;
-  if (options.optimizer || options.keep_gradients) {
-    LS_TRY(graph, passes::grad(graph, {options.wrt}));
-  }
-  LS_TRY(graph, options.optimizer ? passes::optimizer(graph, *options.optimizer) : passes::bindParameters(graph, options.parameter_state));
-  return std::unique_ptr<GraphRunner>(std::make_unique<EvaluatingRunner>(std::move(graph)));
+  LS_TRY(passes::Form updated, passes::compileTo(passes::Stage::Updated, traced, options));
+  return std::unique_ptr<GraphRunner>(std::make_unique<EvaluatingRunner>(std::get<graph::Graph>(std::move(updated))));
 }
 
 namespace {

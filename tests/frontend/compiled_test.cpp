@@ -27,8 +27,8 @@ TEST(Traced, twice_gives_the_same_texts_which_read_back) {
   const CompiledProgram one = trace(specFor("")), two = trace(specFor(""));
   EXPECT_EQ(one.texts(), two.texts());
   const auto texts = one.texts();
-  EXPECT_TRUE(passes::parseStage(texts.at("traced.graph"), "traced.graph").ok());
-  EXPECT_TRUE(passes::parseStage(texts.at("program.program"), "program.program").ok());
+  EXPECT_TRUE(passes::parseForm(texts.at("traced.graph"), "traced.graph").ok());
+  EXPECT_TRUE(passes::parseForm(texts.at("program.program"), "program.program").ok());
   size_t kernels = 0;
   for (const auto& [name, text] : texts) {
     if (!name.ends_with(".wgsl")) continue;

@@ -85,7 +85,7 @@ bool runs(program::Program program) {
 }  // namespace
 
 bool compileGraph(std::span<const std::byte> input) {
-  Result<passes::Stage> stage = passes::parseStage(textOf(input), "input");
+  Result<passes::Form> stage = passes::parseForm(textOf(input), "input");
   requireAnswer(stage);
   const auto* graph = stage.ok() ? std::get_if<graph::Graph>(&*stage) : nullptr;
   if (graph == nullptr || !isSmall(*graph)) return false;
@@ -101,10 +101,10 @@ bool compileGraph(std::span<const std::byte> input) {
   passes::CompileOptions options;
   options.templates = detail::readTemplate;
   for (const passes::PassInfo& pass : passes::listPasses()) {
-    Result<passes::Stage> next = passes::runPasses(*stage, {std::string(pass.name)}, options);
+    Result<passes::Form> next = passes::runPasses(*stage, {std::string(pass.name)}, options);
     requireAnswer(next);
     if (!next.ok()) continue;
-    requireAnswer(passes::parseStage(passes::print(*next), "next"));
+    requireAnswer(passes::parseForm(passes::print(*next), "next"));
     *stage = std::move(*next);
   }
   const auto* program = std::get_if<program::Program>(&*stage);

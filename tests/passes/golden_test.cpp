@@ -55,7 +55,7 @@ void expectSameMeaning(const Graph& before, const Graph& after) {
 }
 
 /// Programs are run by other tests, on devices.
-void expectSameMeaning(const Stage& before, const Stage& after) {
+void expectSameMeaning(const Form& before, const Form& after) {
   if (std::holds_alternative<Graph>(before) && std::holds_alternative<Graph>(after)) {
     expectSameMeaning(std::get<Graph>(before), std::get<Graph>(after));
   }
@@ -67,14 +67,14 @@ INSTANTIATE_TEST_SUITE_P(Passes, Golden, testing::ValuesIn(goldenFiles("tests/pa
 
 TEST_P(Golden, output_is_as_recorded) {
   GoldenCase golden = readGolden(GetParam());
-  Stage input = parseStage(golden.input, GetParam().filename().string()).orThrow();
+  Form input = parseForm(golden.input, GetParam().filename().string()).orThrow();
   CompileOptions options;
   options.optimizer = OptimizerConfig{};
   options.profile = program::findProfile(golden.profile).orThrow();
   options.memory_limit = golden.memory_limit;
-  Stage output = runPasses(input, golden.passes, options).orThrow();
+  Form output = runPasses(input, golden.passes, options).orThrow();
   std::string text = print(output);
-  EXPECT_EQ(print(parseStage(text, "output").orThrow()), text) << "the text is no fixpoint";
+  EXPECT_EQ(print(parseForm(text, "output").orThrow()), text) << "the text is no fixpoint";
   EXPECT_EQ(print(runPasses(input, golden.passes, options).orThrow()), text) << "the pass is not deterministic";
   if (golden.passes.back() == "emit") {
     auto valid = program::validate(std::get<program::Program>(output));

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
+#include <set>
 
 #include "ir/graph/builder.h"
 #include "ir/graph/op_def.h"
@@ -167,7 +169,55 @@ TEST(Pipeline, pass_on_the_other_form_is_refused) {
   EXPECT_EQ(early.diagnostics().front().code, "pipeline.stage");
   auto late = runPasses(tinyModel(), {"grad", "optimizer", "decompose", "fuse", "schedule", "simplify"}, training());
   ASSERT_FALSE(late.ok());
-  EXPECT_EQ(late.diagnostics().front().remedy, "put it before 'schedule'");
+  EXPECT_EQ(late.diagnostics().front().message, "pass 'simplify' takes what is 'primitive', and this is a scheduled program");
+  EXPECT_EQ(late.diagnostics().front().remedy, "run 'decompose' before it ('lockstep opt --list')");
+}
+
+/// An input with a softmax, and a product, so that every stage has something that the ones before lack.
+Graph softmaxOfProduct() {
+  Builder b;
+  const ValueId x = b.make("input", {}, {{"name", std::string("x")}, {"dtype", DType::F32}, {"shape", std::vector<int64_t>{4, 4}}});
+  b.output(OutputKind::Result, "y", b.make("softmax", {b.make("matmul", {x, x})}));
+  return b.take();
+}
+
+TEST(Stages, forms_of_other_stages_are_told_apart) {
+  const std::vector<std::string> all{"bindParameters", "decompose", "fuse", "schedule", "planBuffers", "emit"};
+  const auto after = [&](size_t count) {
+    return runPasses(Form(softmaxOfProduct()), {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count)}, {}).orThrow();
+  };
+  const std::array<Stage, 7> reached{Stage::Traced,    Stage::Updated, Stage::Primitive, Stage::Grouped,
+                                     Stage::Scheduled, Stage::Planned, Stage::Emitted};
+  for (size_t i = 0; i < reached.size(); ++i) EXPECT_EQ(illegalAt(reached[i], after(i)), "") << toString(reached[i]);
+  EXPECT_EQ(illegalAt(Stage::Primitive, after(1)), "holds 'softmax', which stands for other ops");
+  EXPECT_EQ(illegalAt(Stage::Grouped, after(2)), "holds 'matmul', which has to be in a group");
+  EXPECT_EQ(illegalAt(Stage::Primitive, after(3)), "holds 'group', which is for later passes");
+  EXPECT_EQ(illegalAt(Stage::Scheduled, after(3)), "is a graph");
+  EXPECT_EQ(illegalAt(Stage::Grouped, after(4)), "is a scheduled program");
+  EXPECT_NE(illegalAt(Stage::Planned, after(4)).find("has no place"), std::string::npos);
+  EXPECT_NE(illegalAt(Stage::Emitted, after(5)).find("is only planned"), std::string::npos);
+  EXPECT_EQ(stageOf(std::get<program::Program>(after(4))), Stage::Scheduled);
+  EXPECT_EQ(stageOf(std::get<program::Program>(after(5))), Stage::Planned);
+  EXPECT_EQ(stageOf(std::get<program::Program>(after(6))), Stage::Emitted);
+}
+
+TEST(Stages, a_pass_says_what_it_cannot_take) {
+  const auto early = runPasses(Form(softmaxOfProduct()), {"bindParameters", "fuse"}, {});
+  ASSERT_FALSE(early.ok());
+  EXPECT_EQ(early.diagnostics().front().code, "pipeline.stage");
+  EXPECT_EQ(early.diagnostics().front().message,
+            "pass 'fuse' takes what is 'primitive', and this holds 'softmax', which stands for other ops");
+}
+
+// Every pass takes what the passes before it leave, whichever of them run.
+TEST(Stages, passes_follow_each_other) {
+  std::set<Stage> reached{Stage::Traced};
+  for (const PassInfo& pass : listPasses()) {
+    EXPECT_TRUE(std::ranges::any_of(reached, [&](Stage stage) { return pass.before.has(stage); })) << pass.name;
+    EXPECT_GE(pass.after, pass.before.last) << pass.name;
+    reached.insert(pass.after);
+  }
+  EXPECT_EQ(reached.size(), stageRules().size());
 }
 
 TEST(Pipeline, output_that_is_read_again_is_copied_where_a_buffer_has_one_use_at_a_time) {
@@ -284,7 +334,7 @@ TEST(Pipeline, readme_tables_golden) {
   std::string passes = "| pass | from | to | what it does | `--disable-pass` |\n|---|---|---|---|---|\n";
   static constexpr std::array<std::string_view, 3> kDisabling{"refused", "left out", "plain form"};
   for (const PassInfo& info : listPasses()) {
-    passes += fmt::format("| `{}` | {} | {} | {} | {} |\n", info.name, info.before, info.after, info.summary,
+    passes += fmt::format("| `{}` | {} | {} | {} | {} |\n", info.name, toString(info.before), toString(info.after), info.summary,
                           kDisabling[static_cast<size_t>(info.disabling)]);
   }
   lockstep::testing::expectGeneratedText(path, passes);
@@ -317,7 +367,7 @@ fn @main() {workgroup_size = [1, 1, 1]} {
                             {"results", std::string("u32[1]")},
                             {"groups", std::vector<int64_t>{1, 1, 1}}});
   b.output(OutputKind::Result, "y", y);
-  const Stage scheduled = runPasses(Stage(b.take()), {"schedule"}, {}).orThrow();
+  const Form scheduled = runPasses(Form(b.take()), {"schedule"}, {}).orThrow();
   const std::string text = print(scheduled);
   EXPECT_NE(text.find("var @shared"), std::string::npos) << text;
   EXPECT_EQ(text.find("in_bounds"), std::string::npos) << text;

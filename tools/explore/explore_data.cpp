@@ -47,7 +47,7 @@ struct Place {
 struct StageFile {
   std::string name, text;
   fs::path path;
-  passes::Stage stage;
+  passes::Form stage;
 };
 
 std::vector<std::string> linesOf(const std::string& text) {
@@ -81,7 +81,7 @@ Result<std::vector<StageFile>> readStages(const fs::path& folder) {
   std::vector<StageFile> stages;
   for (const fs::path& path : paths) {
     LS_TRY(std::string text, readDumpFile(path));
-    LS_TRY(passes::Stage stage, passes::parseStage(text, path.string()));
+    LS_TRY(passes::Form stage, passes::parseForm(text, path.string()));
     stages.push_back({path.stem().string().substr(3), std::move(text), path, std::move(stage)});
   }
   if (!std::holds_alternative<Program>(stages.back().stage)) return badDump(folder, "has no program");

@@ -39,7 +39,7 @@ io::Array toArray(const std::vector<double>& values, std::vector<int64_t> shape)
 std::string outputName(graph::OutputKind kind, const std::string& name) { return fmt::format("{}.{}", graph::toString(kind), name); }
 
 Result<io::TensorFile> replayGraph(const std::string& text, const std::string& path, const io::TensorFile& inputs) {
-  LS_TRY(const passes::Stage stage, passes::parseStage(text, path));
+  LS_TRY(const passes::Form stage, passes::parseForm(text, path));
   if (!std::holds_alternative<graph::Graph>(stage))
     return fail("replay.stage", fmt::format("'{}' holds a program", path), {}, "name it .program");
   const graph::Graph& graph = std::get<graph::Graph>(stage);
@@ -65,7 +65,7 @@ Result<io::TensorFile> replayGraph(const std::string& text, const std::string& p
 
 Result<io::TensorFile> replayProgram(const std::string& text, const std::string& path, const io::TensorFile& inputs,
                                      const std::string& device) {
-  LS_TRY(passes::Stage stage, passes::parseStage(text, path));
+  LS_TRY(passes::Form stage, passes::parseForm(text, path));
   if (!std::holds_alternative<program::Program>(stage))
     return fail("replay.stage", fmt::format("'{}' holds a graph", path), {}, "name it .graph");
   program::Program program = std::get<program::Program>(std::move(stage));

@@ -94,8 +94,8 @@ TEST(Extending, op_is_a_function_of_a_tensor) {
 
 TEST(Extending, pass_gives_its_golden_text) {
   const passes::GoldenCase golden = passes::readGolden(std::string(kFolder) + "useRsqrt.both_uses.txt");
-  const passes::Stage input = passes::parseStage(golden.input, "input").orThrow();
-  const passes::Stage output = passes::runPasses(input, golden.passes, {}).orThrow();
+  const passes::Form input = passes::parseForm(golden.input, "input").orThrow();
+  const passes::Form output = passes::runPasses(input, golden.passes, {}).orThrow();
   passes::expectGolden(golden, passes::print(output));
 }
 

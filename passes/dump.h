@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What --dump-ir writes: every stage as a text, every kernel, and what each pass did. An empty folder name: nothing.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "passes/pipeline.h"
+
+namespace lockstep::passes {
+
+/// NN-name.graph with NN-name.located, or NN-name.program. Failures: "dump.write".
+Status dumpForm(const std::string& directory, size_t number, std::string_view name, const Form& form);
+/// passes.txt: what each pass took and did. Columns: name, seconds, changed or unchanged, statistics.
+Status dumpRecords(const std::string& directory, const std::vector<PassRecord>& records);
+/// One .kir per kernel; all are emitted.
+Status dumpKernels(const std::string& directory, const program::Program& program);
+
+}  // namespace lockstep::passes
