@@ -87,7 +87,8 @@ std::vector<Tensor> Trace::emitAll(std::string_view op, std::span<const Tensor> 
   // A parameter that has no place of its own has that of its first use.
   for (const graph::ValueId id : values) {
     graph::Node& node = builder_.mutableGraph().nodes[builder_.graph()[id].node.index()];
-    if (node.location == 0 && (*node.op->name == "parameter" || *node.op->name == "state")) node.location = location;
+    const graph::LeafKind kind = graph::leafKind(node);
+    if (node.location == 0 && (kind == graph::LeafKind::Parameter || kind == graph::LeafKind::State)) node.location = location;
   }
   auto made = builder_.tryMake(graph::op(op), std::move(values), std::move(attributes));
   if (!made) raise(made.failure(), operands, where);

@@ -67,11 +67,11 @@ class EvaluatingRunner : public GraphRunner {
   explicit EvaluatingRunner(graph::Graph graph) : graph_(std::move(graph)) {
     for (const graph::NodeId id : graph_.body().nodes) {
       const graph::Node& node = graph_[id];
-      if (*node.op->name == "state") {
+      if (graph::leafKind(node) == graph::LeafKind::State) {
         const graph::TensorType& type = graph_.typeOf(node.results.front());
         const std::vector<double> values(static_cast<size_t>(type.shape.elementCount()), node.attributes.get<double>("init"));
         states_.emplace(node.attributes.get<std::string>("name"), graph::Tensor{.type = type, .data = values});
-      } else if (*node.op->name == "input") {
+      } else if (graph::leafKind(node) == graph::LeafKind::Input) {
         inputs_.emplace(node.attributes.get<std::string>("name"), graph_.typeOf(node.results.front()));
       }
     }
@@ -270,7 +270,7 @@ std::vector<graph::Tensor> runGraph(const graph::Graph& graph, const graph::Leaf
   std::map<std::string, graph::TensorType, std::less<>> types;
   for (const graph::NodeId id : graph.body().nodes) {
     const graph::Node& node = graph[id];
-    if (*node.op->name != "input") continue;
+    if (graph::leafKind(node) != graph::LeafKind::Input) continue;
     const auto& name = node.attributes.get<std::string>("name");
     types.emplace(name, graph.typeOf(node.results.front()));
     inputs.emplace(name, leafValue(leaves, name, types.at(name)).data);

@@ -82,7 +82,7 @@ Session::~Session() {
 void Session::declareStates(const graph::Graph& graph) {
   std::set<std::string> leaves;
   for (const graph::Node& node : graph.nodes) {
-    if (*node.op->name == "state") leaves.insert(node.attributes.get<std::string>("name"));
+    if (graph::leafKind(node) == graph::LeafKind::State) leaves.insert(node.attributes.get<std::string>("name"));
   }
   for (const program::Buffer& buffer : (*program_)->buffers) {
     if (buffer.role != ArenaRole::State) continue;

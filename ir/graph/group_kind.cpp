@@ -28,7 +28,7 @@ struct SeedFinder {
 /// Whether a kernel that is made of a group can hold the node.
 bool isMember(const Node& node, bool inputs) {
   const auto& lower = *node.op->lower;
-  if (std::holds_alternative<StorageLowering>(lower)) return inputs && *node.op->name == "input";
+  if (std::holds_alternative<StorageLowering>(lower)) return inputs && leafKind(node) == LeafKind::Input;
   return !std::holds_alternative<DecomposeLowering>(lower) && !std::holds_alternative<KernelLowering>(lower) &&
          !std::holds_alternative<RegionLowering>(lower);
 }

@@ -160,6 +160,24 @@ struct AliasUpdate {};  ///< the result is the next version of operand 0 and sho
 struct AliasPack {};    ///< every operand should be made in its slice of the result
 using AliasFacet = std::variant<NoAlias, AliasView, AliasUpdate, AliasPack>;
 
+/// What a leaf stands for.
+enum class LeafKind : uint8_t {
+  None,       ///< no leaf
+  Parameter,  ///< a trainable tensor of the module
+  Input,      ///< data of one call
+  State,      ///< what lasts between calls
+  Constant,   ///< one number for all elements
+  Data        ///< elements that are constants of the graph
+};
+
+/// Laws that hold for every element type.
+struct Algebra {
+  std::optional<double> neutral = {};  ///< as the second operand it leaves the first one as it is
+  bool commutes = false;               ///< and as the first operand the second one
+  bool involution = false;             ///< twice in a row is nothing
+  bool last_counts = false;            ///< of two in a row the second one alone
+};
+
 struct OpDef {
   Required<std::string_view> name;
   Required<std::string_view> summary;
@@ -172,9 +190,13 @@ struct OpDef {
   Required<AliasFacet> alias;
   Required<EvaluateFn> evaluate;
   Required<CasesFn> cases;
+  LeafKind leaf = LeafKind::None;
+  Algebra algebra = {};
   IndexFn index = nullptr;  ///< of an op with an operand that names places: what is outside is an error of the step
   RangeFn range = nullptr;  ///< of an op whose integer results are bounded, so that an index made of them needs no check
 };
+
+inline LeafKind leafKind(const Node& node) { return node.op->leaf; }
 
 /// The table of all ops, in the order of ir/ops/ops.def.
 std::span<const OpDef* const> allOps();

@@ -212,7 +212,8 @@ class StructureValidator {
     size_t inputs = 0;
     if (!kernel.body.regions.empty()) {
       for (graph::NodeId id : kernel.body.body().nodes) {
-        bool is_input = id.index() < kernel.body.nodes.size() && kernel.body[id].op != nullptr && *kernel.body[id].op->name == "input";
+        bool is_input = id.index() < kernel.body.nodes.size() && kernel.body[id].op != nullptr &&
+                        graph::leafKind(kernel.body[id]) == graph::LeafKind::Input;
         inputs += is_input ? 1 : 0;
       }
     }

@@ -22,7 +22,7 @@ ValueId copyBound(Rewriter& rewriter, const Graph& in, std::string_view state) {
   if (layout.total > 0) flat = flatState(b, state, layout.total);
   for (NodeId id : in.body().nodes) {
     const Node& node = in[id];
-    if (*node.op->name != "parameter") {
+    if (leafKind(node) != LeafKind::Parameter) {
       rewriter.copy(node);
       continue;
     }

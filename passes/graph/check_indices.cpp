@@ -102,7 +102,7 @@ std::vector<IndexCheck> findIndexChecks(const Graph& graph) {
   return checks;
 }
 
-bool isGiven(const Graph& graph, const IndexCheck& check) { return *graph.definition(check.index).op->name == "input"; }
+bool isGiven(const Graph& graph, const IndexCheck& check) { return leafKind(graph.definition(check.index)) == LeafKind::Input; }
 
 std::string indexRowName(size_t number) { return fmt::format("index.{}.row", number); }
 std::string indexValueName(size_t number) { return fmt::format("index.{}.value", number); }

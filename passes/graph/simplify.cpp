@@ -33,7 +33,7 @@ struct State {
   [[nodiscard]] const Graph& out() { return b().graph(); }
   [[nodiscard]] std::optional<double> constantOf(ValueId value) {
     const Node& node = out().definition(value);
-    if (*node.op->name != "constant") return std::nullopt;
+    if (leafKind(node) != LeafKind::Constant) return std::nullopt;
     return node.attributes.get<double>("value");
   }
 };
@@ -88,25 +88,18 @@ std::optional<ValueId> uniformResult(State& s, const Node& node, const Operands&
 
 /// x op c = x for the neutral element on the right (and on the left where the op commutes).
 std::optional<ValueId> neutralElement(State& s, const Node& node, const Operands& operands) {
-  struct Row {
-    std::string_view op;
-    double neutral;
-    bool commutes;
-  };
-  static constexpr std::array kRows{Row{"add", 0, true}, Row{"sub", 0, false}, Row{"mul", 1, true}, Row{"div", 1, false}};
-  for (const Row& row : kRows) {
-    if (*node.op->name != row.op) continue;
-    if (s.constantOf(operands[1]) == row.neutral) return operands[0];
-    if (row.commutes && s.constantOf(operands[0]) == row.neutral) return operands[1];
-  }
+  const Algebra& law = node.op->algebra;
+  if (!law.neutral) return std::nullopt;
+  if (s.constantOf(operands[1]) == law.neutral) return operands[0];
+  if (law.commutes && s.constantOf(operands[0]) == law.neutral) return operands[1];
   return std::nullopt;
 }
 
-std::optional<ValueId> doubleNegation(State& s, const Node& node, const Operands& operands) {
-  if (*node.op->name != "neg") return std::nullopt;
+/// f(f(x)) = x.
+std::optional<ValueId> involutionTwice(State& s, const Node& node, const Operands& operands) {
+  if (!node.op->algebra.involution) return std::nullopt;
   const Node& inner = s.out().definition(operands[0]);
-  if (*inner.op->name != "neg") return std::nullopt;
-  return inner.operands[0];
+  return inner.op == node.op ? std::optional(inner.operands[0]) : std::nullopt;
 }
 
 std::optional<ValueId> reductionOfOne(State& s, const Node& node, const Operands& operands) {
@@ -119,23 +112,22 @@ std::optional<ValueId> reductionOfOne(State& s, const Node& node, const Operands
   return s.b().reshape(operands[0], s.in.shapeOf(node.results[0]));
 }
 
-/// reshape(reshape(x)) = reshape(x).
-std::optional<ValueId> reshapeOfReshape(State& s, const Node& node, const Operands& operands) {
-  if (*node.op->name != "reshape") return std::nullopt;
+/// f(f(x)) = f(x), where the outer one says everything.
+std::optional<ValueId> lastOfTwo(State& s, const Node& node, const Operands& operands) {
+  if (!node.op->algebra.last_counts) return std::nullopt;
   const Node& inner = s.out().definition(operands[0]);
-  if (*inner.op->name != "reshape") return std::nullopt;
-  ValueId source = inner.operands[0];
-  return s.b().reshape(source, s.in.shapeOf(node.results[0]));
+  if (inner.op != node.op) return std::nullopt;
+  return s.b().make(*node.op->name, {inner.operands[0]}, node.attributes);
 }
 
 struct Rule {
   std::string_view name;
   RuleFn apply;
 };
-constexpr std::array kRules{Rule{"identity_view", identityView},         Rule{"view_of_constant", viewOfConstant},
-                            Rule{"uniform_result", uniformResult},       Rule{"neutral_element", neutralElement},
-                            Rule{"double_negation", doubleNegation},     Rule{"reduction_of_one", reductionOfOne},
-                            Rule{"reshape_of_reshape", reshapeOfReshape}};
+constexpr std::array kRules{
+    Rule{"identity_view", identityView},     Rule{"view_of_constant", viewOfConstant},  Rule{"uniform_result", uniformResult},
+    Rule{"neutral_element", neutralElement}, Rule{"involution_twice", involutionTwice}, Rule{"reduction_of_one", reductionOfOne},
+    Rule{"last_of_two", lastOfTwo}};
 
 std::optional<ValueId> applyRules(State& s, const Node& node, const Operands& operands) {
   for (const Rule& rule : kRules) {

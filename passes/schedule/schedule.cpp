@@ -106,15 +106,18 @@ struct State {
       if (!std::holds_alternative<StorageLowering>(*node.op->lower) || !node.operands.empty()) continue;
       ValueId value = node.results[0];
       const TensorType& type = graph.typeOf(value);
-      const Attribute* name = node.attributes.find("name");
-      if (const Attribute* data = node.attributes.find("data"); data != nullptr) {
+      const LeafKind kind = leafKind(node);
+      if (kind == LeafKind::Data) {
         places[value] = {newBuffer(fmt::format("constant{}", program.constants.size()), type, ArenaRole::Constant), 0};
-        program.constants.push_back({places[value].buffer, words(graph[std::get<ConstantId>(*data)])});
-      } else if (const Attribute* init = node.attributes.find("init"); init != nullptr) {
-        places[value] = {newBuffer(std::get<std::string>(*name), type, ArenaRole::State, std::get<double>(*init)), 0};
+        program.constants.push_back({places[value].buffer, words(graph[node.attributes.get<ConstantId>("data")])});
+        continue;
+      }
+      const auto& name = node.attributes.get<std::string>("name");
+      if (kind == LeafKind::State) {
+        places[value] = {newBuffer(name, type, ArenaRole::State, node.attributes.get<double>("init")), 0};
       } else {
-        places[value] = {newBuffer(std::get<std::string>(*name), type, ArenaRole::Input), 0};
-        program.inputs.push_back({std::get<std::string>(*name), OutputKind::Result, places[value].buffer});
+        places[value] = {newBuffer(name, type, ArenaRole::Input), 0};
+        program.inputs.push_back({name, OutputKind::Result, places[value].buffer});
       }
     }
   }

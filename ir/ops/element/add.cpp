@@ -18,6 +18,7 @@ constexpr OpDef kAddOp{
     .alias = NoAlias{},
     .evaluate = [](const EvaluateContext& c) { return evaluateEach(c, [](double a, double b) { return a + b; }); },
     .cases = [] { return elementCases(2, -2, 2, kOneRounding, kOneRoundingReason); },
+    .algebra = {.neutral = 0, .commutes = true},
     .range =
         [](const RangeContext& c) {
           return combinedRange(c, [](IntegerRange a, IntegerRange b) { return IntegerRange{a.lo + b.lo, a.hi + b.hi}; });

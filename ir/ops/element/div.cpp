@@ -40,6 +40,7 @@ constexpr OpDef kDivOp{
     .alias = NoAlias{},
     .evaluate = evaluateDiv,
     .cases = cases,
+    .algebra = {.neutral = 1},
 };
 
 }  // namespace lockstep::graph

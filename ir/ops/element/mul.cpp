@@ -35,6 +35,7 @@ constexpr OpDef kMulOp{
     .alias = NoAlias{},
     .evaluate = evaluateMul,
     .cases = [] { return elementCases(2, -2, 2, kOneRounding, kOneRoundingReason); },
+    .algebra = {.neutral = 1, .commutes = true},
     .range =
         [](const RangeContext& c) {
           return combinedRange(c, [](IntegerRange a, IntegerRange b) {

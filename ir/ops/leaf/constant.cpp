@@ -46,6 +46,7 @@ constexpr OpDef kConstantOp{
     .alias = NoAlias{},
     .evaluate = evaluateConstant,
     .cases = cases,
+    .leaf = LeafKind::Constant,
     .range = [](const RangeContext& c) -> std::vector<KnownRange> {
       if (c.graph.typeOf(c.node.results[0]).dtype == DType::F32) return {KnownRange()};
       const auto value = static_cast<int64_t>(c.node.attributes.get<double>("value"));

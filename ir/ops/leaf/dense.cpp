@@ -38,6 +38,7 @@ constexpr OpDef kDenseOp{
     .evaluate =
         [](const EvaluateContext& c) { return std::vector{Tensor{c.results[0], c.graph[c.node.attributes.get<ConstantId>("data")].data}}; },
     .cases = noCases,
+    .leaf = LeafKind::Data,
     .range = [](const RangeContext& c) -> std::vector<KnownRange> {
       if (c.graph.typeOf(c.node.results[0]).dtype == DType::F32) return {KnownRange()};
       const auto [lo, hi] = std::ranges::minmax(c.graph[c.node.attributes.get<ConstantId>("data")].data);

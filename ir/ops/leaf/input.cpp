@@ -16,6 +16,7 @@ constexpr OpDef kInputOp{
     .alias = NoAlias{},
     .evaluate = evaluateNoLeaf,
     .cases = noCases,
+    .leaf = LeafKind::Input,
 };
 
 }  // namespace lockstep::graph

@@ -16,6 +16,7 @@ constexpr OpDef kParameterOp{
     .alias = NoAlias{},
     .evaluate = evaluateNoLeaf,
     .cases = noCases,
+    .leaf = LeafKind::Parameter,
 };
 
 }  // namespace lockstep::graph

@@ -28,6 +28,7 @@ constexpr OpDef kStateOp{
     .alias = NoAlias{},
     .evaluate = evaluateNoLeaf,
     .cases = noCases,
+    .leaf = LeafKind::State,
 };
 
 }  // namespace lockstep::graph

@@ -39,6 +39,7 @@ constexpr OpDef kReshapeOp{
           return std::vector{make("flatten", {2, 6, 3}, {36}), make("split", {6, 8}, {3, 2, 2, 4}), make("regroup", {2, 6, 3}, {4, 9}),
                              make("scalar", {1, 1}, {})};
         },
+    .algebra = {.last_counts = true},
 };
 
 }  // namespace lockstep::graph

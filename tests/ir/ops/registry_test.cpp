@@ -35,6 +35,14 @@ TEST(Registry, Names_AreUniqueAndAreFiles) {
   EXPECT_THROW(op("no_such_op"), InternalError);
 }
 
+TEST(Registry, Leaves_HaveAKind) {
+  for (const OpDef* op : allOps()) {
+    const bool is_stored = std::holds_alternative<StorageLowering>(*op->lower) && op->operands->empty();
+    const bool is_stated = op->leaf != LeafKind::None;
+    EXPECT_EQ(is_stated, is_stored || *op->name == "constant") << *op->name;
+  }
+}
+
 TEST(Registry, Summaries_AreOneSentence) {
   for (const OpDef* op : allOps()) {
     ASSERT_FALSE(op->summary->empty()) << *op->name;
