@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "frontend/ops/element.h"
@@ -17,28 +18,35 @@ using detail::raise;
 
 namespace {
 
-std::vector<int64_t> reducedAxes(std::string_view op, const Tensor& x, std::optional<int64_t> axis, const Where& where) {
+std::vector<int64_t> reducedAxes(std::string_view op, const Tensor& x, const Axes& wanted, const Where& where) {
   detail::Trace::require(op, where);
-  if (axis) return {normaliseAxis(op, *axis, x, where)};
-  std::vector<int64_t> axes(static_cast<size_t>(x.rank(where)));
-  std::iota(axes.begin(), axes.end(), 0);
+  std::vector<int64_t> axes;
+  if (!wanted.list()) {
+    axes.resize(static_cast<size_t>(x.rank(where)));
+    std::iota(axes.begin(), axes.end(), 0);
+    return axes;
+  }
+  for (int64_t axis : *wanted.list()) axes.push_back(normaliseAxis(op, axis, x, where));
+  std::ranges::sort(axes);
+  if (const auto twice = std::ranges::adjacent_find(axes); twice != axes.end())
+    raise(fmt::format("{}.axes", op), fmt::format("axis {} is named twice", *twice), {x}, where, "name each axis once; -1 is the last one");
   return axes;
 }
 
-Tensor reduce(std::string_view op, Tensor x, std::optional<int64_t> axis, const ReduceOptions& options, const Where& where) {
-  std::vector<int64_t> axes = reducedAxes(op, x, axis, where);
+Tensor reduce(std::string_view op, Tensor x, const Axes& wanted, const ReduceOptions& options, const Where& where) {
+  std::vector<int64_t> axes = reducedAxes(op, x, wanted, where);
   if (axes.empty()) return x;
   return emit(op, {x}, {{"axes", std::move(axes)}, {"keep_dims", options.keep_dims}}, where);
 }
 
 /// Truth values as numbers, whose largest says whether any holds and whose smallest whether all do.
-Tensor holds(std::string_view op, std::string_view reduction, Tensor x, std::optional<int64_t> axis, const ReduceOptions& options,
+Tensor holds(std::string_view op, std::string_view reduction, Tensor x, const Axes& wanted, const ReduceOptions& options,
              const Where& where) {
-  std::vector<int64_t> axes = reducedAxes(op, x, axis, where);
+  const std::vector<int64_t> axes = reducedAxes(op, x, wanted, where);
   if (x.dtype(where) != DType::Bool) {
     raise(fmt::format("{}.C1", op), fmt::format("operand is {}, wanted bool", toString(x.type(where))), {x}, where, "compare first");
   }
-  return cast(reduce(reduction, cast(x, DType::I32, where), axis, options, where), DType::Bool, where);
+  return cast(reduce(reduction, cast(x, DType::I32, where), axes, options, where), DType::Bool, where);
 }
 
 Tensor argument(std::string_view op, Tensor x, std::optional<int64_t> axis, const Where& where) {
@@ -49,33 +57,25 @@ Tensor argument(std::string_view op, Tensor x, std::optional<int64_t> axis, cons
 
 }  // namespace
 
-Tensor sum(Tensor x, std::optional<int64_t> axis, ReduceOptions options, Where where) { return reduce("sum", x, axis, options, where); }
+Tensor sum(Tensor x, Axes axes, ReduceOptions options, Where where) { return reduce("sum", x, axes, options, where); }
 
-Tensor mean(Tensor x, std::optional<int64_t> axis, ReduceOptions options, Where where) {
-  std::vector<int64_t> axes = reducedAxes("mean", x, axis, where);
+Tensor mean(Tensor x, Axes axes, ReduceOptions options, Where where) {
+  const std::vector<int64_t> reduced = reducedAxes("mean", x, axes, where);
   if (x.dtype(where) != DType::F32) {
     raise("mean.C1", fmt::format("operand is {}, wanted f32", toString(x.type(where))), {x}, where,
           "cast(x, ls::DType::F32) makes other numbers and bool f32");
   }
   int64_t count = 1;
-  for (int64_t reduced : axes) count *= x.extent(reduced, where);
-  return mul(sum(x, axis, options, where), 1.0 / static_cast<double>(count), where);
+  for (int64_t axis : reduced) count *= x.extent(axis, where);
+  return mul(sum(x, reduced, options, where), 1.0 / static_cast<double>(count), where);
 }
 
-Tensor prod(Tensor x, std::optional<int64_t> axis, ReduceOptions options, Where where) { return reduce("prod", x, axis, options, where); }
-Tensor reduce_max(Tensor x, std::optional<int64_t> axis, ReduceOptions options, Where where) {
-  return reduce("reduce_max", x, axis, options, where);
-}
-Tensor reduce_min(Tensor x, std::optional<int64_t> axis, ReduceOptions options, Where where) {
-  return reduce("reduce_min", x, axis, options, where);
-}
+Tensor prod(Tensor x, Axes axes, ReduceOptions options, Where where) { return reduce("prod", x, axes, options, where); }
+Tensor reduce_max(Tensor x, Axes axes, ReduceOptions options, Where where) { return reduce("reduce_max", x, axes, options, where); }
+Tensor reduce_min(Tensor x, Axes axes, ReduceOptions options, Where where) { return reduce("reduce_min", x, axes, options, where); }
 
-Tensor any(Tensor x, std::optional<int64_t> axis, ReduceOptions options, Where where) {
-  return holds("any", "reduce_max", x, axis, options, where);
-}
-Tensor all(Tensor x, std::optional<int64_t> axis, ReduceOptions options, Where where) {
-  return holds("all", "reduce_min", x, axis, options, where);
-}
+Tensor any(Tensor x, Axes axes, ReduceOptions options, Where where) { return holds("any", "reduce_max", x, axes, options, where); }
+Tensor all(Tensor x, Axes axes, ReduceOptions options, Where where) { return holds("all", "reduce_min", x, axes, options, where); }
 
 Tensor argmax(Tensor x, std::optional<int64_t> axis, Where where) { return argument("argmax", x, axis, where); }
 Tensor argmin(Tensor x, std::optional<int64_t> axis, Where where) { return argument("argmin", x, axis, where); }

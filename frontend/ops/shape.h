@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,21 @@ Tensor permute(Tensor x, std::vector<int64_t> permutation, Where where = Where::
 Tensor swap_axes(Tensor x, int64_t a, int64_t b, Where where = Where::current());
 /// Elements start .. start + length - 1 of an axis.
 Tensor narrow(Tensor x, int64_t axis, int64_t start, int64_t length, Where where = Where::current());
+/// A part of one axis, for slice(). Positions may be negative (from the end); a start or stop beyond the axis is an error.
+struct Slice {
+  std::optional<int64_t> start = {};  ///< absent: from the first element, or from the last one for a negative step
+  std::optional<int64_t> stop = {};   ///< the first element that is left out; absent: none
+  int64_t step = 1;                   ///< not 0; a negative one goes towards the start
+  bool drops = false;                 ///< the one element at `start`, without the axis
+};
+/// All of an axis; elements start to stop - 1, every step-th; one position, whose axis goes.
+inline Slice whole() { return {}; }
+inline Slice range(std::optional<int64_t> start = {}, std::optional<int64_t> stop = {}, int64_t step = 1) { return {start, stop, step}; }
+inline Slice at(int64_t position) { return {.start = position, .drops = true}; }
+/// One slice for each of the first axes; the others are taken whole: slice(x, {ls::at(0), ls::range(1, -1), ls::range({}, {}, 2)}) is
+/// x[0, 1:-1, ::2] in NumPy's notation. Errors: "slice.axes" for more slices than axes, "slice.range" for one that is empty, outside of the
+/// axis or of step 0.
+Tensor slice(Tensor x, const std::vector<Slice>& slices, Where where = Where::current());
 Tensor broadcast_to(Tensor x, std::vector<int64_t> shape, Where where = Where::current());
 /// The sum over the axes that broadcast_to would have added or stretched.
 Tensor sum_to_shape(Tensor x, std::vector<int64_t> shape, Where where = Where::current());

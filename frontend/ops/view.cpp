@@ -133,6 +133,65 @@ std::vector<Tensor> split(Tensor x, int64_t length, int64_t axis, Where where) {
   return split(x, lengths, axis, where);
 }
 
+namespace {
+
+/// Elements `first`, first + step, ... of an axis, `count` of them; `step` is positive.
+Tensor everyNth(Tensor x, int64_t axis, int64_t first, int64_t count, int64_t step, const Where& where) {
+  const int64_t length = (count - 1) * step + 1;
+  if (first != 0 || length != x.extent(axis, where)) x = narrow(x, axis, first, length, where);
+  if (step == 1 || count == 1) return x;
+  // Filled up to whole steps, the first element of each is taken.
+  std::vector<Padding> padding(static_cast<size_t>(x.rank(where)));
+  padding[static_cast<size_t>(axis)].after = step - 1;
+  List extents = x.shape(where).extents();
+  extents[static_cast<size_t>(axis)] = count;
+  List cut = extents;
+  cut.insert(cut.begin() + axis + 1, step);
+  const Tensor steps = reshape(pad(x, padding, 0, where), cut, where);
+  return reshape(narrow(steps, axis + 1, 0, 1, where), extents, where);
+}
+
+/// One axis of x by its slice; an axis that drops keeps extent 1.
+Tensor sliced(Tensor x, int64_t axis, const Slice& slice, const Where& where) {
+  const int64_t extent = x.extent(axis, where);
+  const auto refuse = [&](const std::string& why, std::string remedy) {
+    raise("slice.range", fmt::format("axis {} of {} has {}", axis, toString(x.shape(where)), why), {x}, where, std::move(remedy));
+  };
+  if (slice.step == 0) refuse("a slice of step 0", "give a positive or a negative step");
+  const bool backwards = slice.step < 0;
+  const int64_t step = std::abs(slice.step);
+  const auto fromEnd = [&](int64_t position) { return position < 0 ? position + extent : position; };
+  const int64_t start = slice.start ? fromEnd(*slice.start) : backwards ? extent - 1 : 0;
+  if (start < 0 || start >= extent) refuse(fmt::format("no element {}", *slice.start), "positions count from 0, and -1 is the last one");
+  if (slice.drops) return narrow(x, axis, start, 1, where);
+  const int64_t stop = slice.stop ? fromEnd(*slice.stop) : backwards ? -1 : extent;
+  if (stop < -1 || stop > extent || (slice.stop && stop < 0))
+    refuse(fmt::format("no position {}", *slice.stop), fmt::format("a slice stops at {} at most; leave the stop out for all", extent));
+  const int64_t distance = backwards ? start - stop : stop - start;
+  if (distance <= 0) refuse("no element in this slice", "a tensor has at least one element along each axis");
+  const int64_t count = (distance + step - 1) / step;
+  if (!backwards) return everyNth(x, axis, start, count, step, where);
+  const Tensor part = everyNth(x, axis, start - (count - 1) * step, count, step, where);
+  return count == 1 ? part : flip(part, {axis}, where);
+}
+
+}  // namespace
+
+Tensor slice(Tensor x, const std::vector<Slice>& slices, Where where) {
+  detail::Trace::require("slice", where);
+  if (static_cast<int64_t>(slices.size()) > x.rank(where)) {
+    raise("slice.axes", fmt::format("{} slices are given for {}", slices.size(), toString(x.shape(where))), {x}, where,
+          "give at most one slice for each axis");
+  }
+  List kept;
+  for (size_t axis = 0; axis < slices.size(); ++axis) x = sliced(x, static_cast<int64_t>(axis), slices[axis], where);
+  const List extents = x.shape(where).extents();
+  for (size_t axis = 0; axis < extents.size(); ++axis) {
+    if (axis >= slices.size() || !slices[axis].drops) kept.push_back(extents[axis]);
+  }
+  return kept.size() == extents.size() ? x : reshape(x, kept, where);
+}
+
 Tensor flip(Tensor x, const List& axes, Where where) {
   detail::Trace::require("flip", where);
   List sorted;

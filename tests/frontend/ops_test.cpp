@@ -109,6 +109,18 @@ TEST(Ops, reductions_take_any_axis_or_none) {
   EXPECT_EQ(run([](const In& in) { return sum(in[0], 0); }).data, (Values{5, 7, 9}));
   EXPECT_EQ(run([](const In& in) { return mean(in[0], -1); }).data, (Values{2, 5}));
   EXPECT_EQ(run([](const In& in) { return mean(in[0], -1, {.keep_dims = true}); }).type.shape, (Shape{2, 1}));
+  const auto over = [](const std::function<Tensor(const Tensor&)>& function) {
+    return counted({f32(2, 3, 2)}, [&](const In& in) { return function(in[0]); });
+  };
+  EXPECT_EQ(over([](const Tensor& x) { return sum(x, {0, 2}); }).data, (Values{18, 26, 34}));
+  EXPECT_EQ(over([](const Tensor& x) { return sum(x, {-1, 0}); }).data, (Values{18, 26, 34})) << "in any order";
+  EXPECT_EQ(over([](const Tensor& x) { return mean(x, {1, 2}); }).data, (Values{3.5, 9.5}));
+  EXPECT_EQ(over([](const Tensor& x) { return mean(x, {1, 2}, {.keep_dims = true}); }).type.shape, (Shape{2, 1, 1}));
+  EXPECT_EQ(over([](const Tensor& x) { return reduce_max(x, {0, 1}); }).data, (Values{11, 12}));
+  EXPECT_EQ(over([](const Tensor& x) { return sum(x, {0, 1, 2}); }).data, (Values{78}));
+  EXPECT_EQ(over([](const Tensor& x) { return sum(x, std::vector<int64_t>{}); }).type.shape, (Shape{2, 3, 2})) << "over none";
+  EXPECT_EQ(over([](const Tensor& x) { return cast(any(x > 11, {0, 1}), DType::F32); }).data, (Values{0, 1}));
+  EXPECT_EQ(codeOf({f32(2, 3)}, [](const In& in) { return sum(in[0], {0, -2}); }), "sum.axes");
   EXPECT_EQ(codeOf({f32(2, 3)}, [](const In& in) { return sum(in[0], 2); }), "sum.axis");
   EXPECT_EQ(codeOf({f32(2, 3)}, [](const In& in) { return mean(in[0], -3); }), "mean.axis");
 }

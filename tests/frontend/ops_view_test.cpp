@@ -44,6 +44,46 @@ TEST(Views, tensors_are_cut) {
   EXPECT_EQ(codeOf({f32(5)}, [](const In& in) { return split(in[0], 0, 0)[0]; }), "split.C2");
 }
 
+// Every start, stop and step of an axis of 7, as NumPy counts, in the middle of two others.
+TEST(Views, slices_are_what_NumPy_makes) {
+  size_t compared = 0;
+  for (int64_t step : {1, 2, 3, 6, 7, 9, -1, -2, -3, -7, -9}) {
+    for (int64_t start = -7; start < 7; ++start) {
+      for (int64_t stop = -7; stop <= 7; ++stop) {
+        const int64_t first = start < 0 ? start + 7 : start, last = stop < 0 ? stop + 7 : stop;
+        Values wanted;
+        for (int64_t row = 0; row < 2; ++row) {
+          for (int64_t i = first; step > 0 ? i < last : i > last; i += step) {
+            for (int64_t k = 0; k < 3; ++k) wanted.push_back(static_cast<double>(1 + (row * 7 + i) * 3 + k));
+          }
+        }
+        const auto cut = [&](const Tensor& x) { return slice(x, {whole(), range(start, stop, step)}); };
+        if (wanted.empty()) {
+          EXPECT_EQ(codeOf({f32(2, 7, 3)}, [&](const In& in) { return cut(in[0]); }), "slice.range") << start << ":" << stop << ":" << step;
+        } else {
+          ++compared;
+          EXPECT_EQ(of(f32(2, 7, 3), cut), wanted) << start << ":" << stop << ":" << step;
+        }
+      }
+    }
+  }
+  EXPECT_GT(compared, 700u);
+}
+
+TEST(Views, slices_may_be_open_or_one_position) {
+  EXPECT_EQ(of(f32(5), [](const Tensor& x) { return slice(x, {range(3)}); }), (Values{4, 5}));
+  EXPECT_EQ(of(f32(5), [](const Tensor& x) { return slice(x, {range({}, 2)}); }), (Values{1, 2}));
+  EXPECT_EQ(of(f32(5), [](const Tensor& x) { return slice(x, {range({}, {}, -2)}); }), (Values{5, 3, 1}));
+  EXPECT_EQ(of(f32(2, 3), [](const Tensor& x) { return slice(x, {at(-1), range(1)}); }), (Values{5, 6}));
+  EXPECT_EQ(shapeOf(f32(2, 3, 4), [](const Tensor& x) { return slice(x, {at(0), whole(), at(1)}); }), (Shape{3}));
+  EXPECT_EQ(shapeOf(f32(2, 3), [](const Tensor& x) { return slice(x, {at(0), at(2)}); }), Shape{});
+  EXPECT_EQ(shapeOf(f32(2, 3), [](const Tensor& x) { return slice(x, {}); }), (Shape{2, 3}));
+  for (const Slice& wrong : {at(5), at(-6), range(5), range(0, 6), range(0, -6), range(0, 5, 0), range(3, 3)}) {
+    EXPECT_EQ(codeOf({f32(5)}, [&](const In& in) { return slice(in[0], {wrong}); }), "slice.range");
+  }
+  EXPECT_EQ(codeOf({f32(5)}, [](const In& in) { return slice(in[0], {whole(), whole()}); }), "slice.axes");
+}
+
 TEST(Views, elements_change_their_order) {
   EXPECT_EQ(of(f32(2, 3), [](const Tensor& x) { return flip(x, {-1, 0}); }), (Values{6, 5, 4, 3, 2, 1}));
   EXPECT_EQ(of(f32(2, 3), [](const Tensor& x) { return roll(x, -1, 1); }), (Values{2, 3, 1, 5, 6, 4}));
