@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a pass kept the meaning of a golden text, by computing it on both sides.
+#pragma once
+
+#include "passes/stage.h"
+
+namespace lockstep::passes {
+
+/// Graphs are evaluated on random leaves; they must share an output, and gradients that are new are compared with differences of the loss.
+/// Programs run on the reference and are compared with the evaluated graph, or bit by bit with the program that they were made from, the
+/// states that a step leaves included.
+void expectSameMeaning(const Form& before, const Form& after);
+
+}  // namespace lockstep::passes
