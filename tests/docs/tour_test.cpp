@@ -12,8 +12,8 @@ namespace lockstep::testing {
 namespace {
 
 TEST(Tour, quotes_what_is_dumped) {
-  ScratchDirectory scratch;
-  const Outcome outcome = runTool(scratch, "train sine --steps 1 --no-out --device vulkan --dump-ir " + (scratch / "dump"));
+  ScratchDirectory scratch("tour");
+  const Outcome outcome = runTool(scratch, "train sine --steps 1 --no-out --device vulkan --dump-ir " + (scratch / "dump").string());
   if (outcome.status == 3) GTEST_SKIP() << "there is no Vulkan device";
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const std::string page = readPage("tour.md");
