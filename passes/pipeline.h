@@ -18,12 +18,6 @@
 
 namespace lockstep::passes {
 
-/// A kernel template of shaders/ as it was read: values, not files, so that passes know no reader.
-struct Template {
-  std::string name;     ///< "matmul_shared_tiled"
-  std::string variant;  ///< text of the override values: "tile_m=64,tile_n=64"; empty for the defaults
-  kernel::Module module;
-};
 /// Gives the module of a template under override values; supplied by the front end.
 using TemplateSource = Result<kernel::Module> (*)(std::string_view name, const std::vector<std::pair<std::string, double>>& overrides);
 

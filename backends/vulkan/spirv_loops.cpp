@@ -11,26 +11,19 @@
 
 #include "backends/vulkan/spirv_emitter.h"
 #include "ir/kernel/loop_ends.h"
+#include "ir/kernel/queries.h"
 
 namespace lockstep::vulkan {
 
+using kernel::definition;
 using kernel::Instruction;
 using kernel::Op;
+using kernel::rootOf;
 
 namespace {
 
 /// Larger ones reach the wrap within few rounds.
 constexpr int64_t kLargestStep = int64_t{1} << 24;
-
-const Instruction* definition(const kernel::Module& module, kernel::ValueId value) {
-  return module[value].kind == kernel::ValueKind::Instruction ? &module.instructions[module[value].index] : nullptr;
-}
-
-/// The variable or parameter that a pointer goes into.
-kernel::ValueId rootOf(const kernel::Module& module, kernel::ValueId pointer) {
-  const Instruction* access = definition(module, pointer);
-  return access != nullptr && access->op == Op::Access ? rootOf(module, access->operands[0]) : pointer;
-}
 
 /// Whether a driver may know what the variable holds: nobody else can write it.
 bool isLocal(const kernel::Module& module, kernel::ValueId root) {

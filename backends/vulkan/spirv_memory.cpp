@@ -5,6 +5,7 @@
 
 #include "backends/vulkan/spirv_emitter.h"
 #include "ir/kernel/hidden_rounds.h"
+#include "ir/kernel/queries.h"
 
 namespace lockstep::vulkan {
 
@@ -138,11 +139,7 @@ bool Emitter::isNull(ValueId id) const {
   return value.kind == kernel::ValueKind::Constant && (scalar ? value.bits == 0 : value.elements.empty());
 }
 
-std::optional<uint32_t> Emitter::literal(ValueId id) const {
-  const kernel::Value& value = module_[id];
-  if (value.kind != kernel::ValueKind::Constant || types_[value.type].kind != TypeKind::Scalar) return std::nullopt;
-  return value.bits;
-}
+std::optional<uint32_t> Emitter::literal(ValueId id) const { return kernel::constantBits(module_, id); }
 
 void Emitter::emitAccess(const Instruction& instruction) {
   Place made = place(instruction.operands[0]);

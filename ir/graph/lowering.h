@@ -55,9 +55,8 @@ struct ReduceLowering {
 /// C[b, m, n] = sum over k of A[b, m, k] * B[b, k, n], where A and B are operands 0 and 1 seen through index maps.
 struct ContractShape {
   int64_t batch = 1, m = 1, n = 1, k = 1;
-  IndexMap a;       ///< (b, m, k) -> index of operand 0
-  IndexMap b;       ///< (b, k, n) -> index of operand 1
-  IndexMap result;  ///< (b, m, n) -> index of the result
+  IndexMap a;  ///< (b, m, k) -> index of operand 0
+  IndexMap b;  ///< (b, k, n) -> index of operand 1
 };
 struct ContractLowering {
   ContractShape (*shape)(const Graph&, const Node&);

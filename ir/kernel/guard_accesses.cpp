@@ -6,6 +6,7 @@
 #include <map>
 
 #include "ir/kernel/builder.h"
+#include "ir/kernel/queries.h"
 #include "ir/kernel/value_ranges.h"
 
 namespace lockstep::kernel {

@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "ir/kernel/queries.h"
+
 namespace lockstep::kernel {
 namespace {
 
@@ -38,9 +40,7 @@ class LoopAnalysis {
     }
   }
 
-  [[nodiscard]] const Instruction* definition(ValueId id) const {
-    return module_[id].kind == ValueKind::Instruction ? &module_.instructions[module_[id].index] : nullptr;
-  }
+  [[nodiscard]] const Instruction* definition(ValueId id) const { return kernel::definition(module_, id); }
 
   /// What decides the exit: the condition of `if c { break }` as the first control flow of the body, or of the final break_if.
   [[nodiscard]] const Instruction* leavingTest() const {
@@ -73,11 +73,7 @@ class LoopAnalysis {
     return std::nullopt;
   }
 
-  [[nodiscard]] std::optional<uint32_t> constant(ValueId value) const {
-    const Value& made = module_[value];
-    if (made.kind != ValueKind::Constant || module_.types[made.type].kind != TypeKind::Scalar) return std::nullopt;
-    return made.bits;
-  }
+  [[nodiscard]] std::optional<uint32_t> constant(ValueId value) const { return constantBits(module_, value); }
 
   /// Uses of the variable in the loop other than loads.
   [[nodiscard]] size_t writes(ValueId variable) const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/kernel/hidden_rounds.h"
+#include "ir/kernel/queries.h"
 #include "ir/kernel/value_ranges.h"
 
 namespace lockstep::kernel {

@@ -40,19 +40,6 @@ const Function* Module::findFunction(std::string_view name) const {
   return found == functions.end() ? nullptr : &*found;
 }
 
-bool isJump(Op op) { return op == Op::Break || op == Op::Continue || op == Op::Return; }
-
-bool endsInJump(const Module& module, BlockId block) {
-  const std::vector<InstructionId>& instructions = module[block].instructions;
-  return !instructions.empty() && isJump(module[instructions.back()].op);
-}
-
-bool leavesLoop(const Module& module, BlockId block) {
-  const std::vector<InstructionId>& body = module[block].instructions;
-  if (body.empty() || module[body.back()].op != Op::Break) return false;
-  return std::ranges::all_of(body, [&](InstructionId id) { return module[id].blocks.empty(); });
-}
-
 uint32_t immediateBytes(const Module& module) {
   const auto variable = std::ranges::find(module.globals, AddressSpace::Immediate, &GlobalVariable::space);
   return variable == module.globals.end() ? 0 : (module.types.sizeOf(variable->type) + 3) / 4 * 4;

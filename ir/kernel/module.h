@@ -156,13 +156,6 @@ struct Module {
   friend bool operator==(const Module&, const Module&) = default;
 };
 
-/// Break, continue or return: nothing follows it in its block.
-bool isJump(Op op);
-/// Whether the block ends in a jump, so that control never reaches what follows it.
-bool endsInJump(const Module& module, BlockId block);
-/// Whether every way through the block ends in its final `break`: what has blocks of its own might `continue` instead.
-bool leavesLoop(const Module& module, BlockId block);
-
 /// Bytes of the first immediate variable (an entry point may use one), rounded up to 4; 0 when there is none.
 uint32_t immediateBytes(const Module& module);
 

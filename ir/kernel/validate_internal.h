@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/kernel/module.h"
+#include "ir/kernel/queries.h"
 
 namespace lockstep::kernel {
 
@@ -79,14 +80,5 @@ class TypeFacts {
   Question question_;
   std::vector<Answer> answers_;
 };
-
-/// Calls `visit(id, instruction)` for every instruction of a function's body, in text order.
-template <class Visit>
-void forEachInstruction(const Module& module, BlockId block, const Visit& visit) {
-  for (InstructionId id : module[block].instructions) {
-    visit(id, module[id]);
-    for (BlockId inner : module[id].blocks) forEachInstruction(module, inner, visit);
-  }
-}
 
 }  // namespace lockstep::kernel

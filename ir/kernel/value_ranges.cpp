@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <optional>
 
+#include "ir/kernel/queries.h"
+
 namespace lockstep::kernel {
 namespace {
 
@@ -142,9 +144,7 @@ void ValueRanges::enter(const Function& function) {
   for (const Parameter& parameter : function.parameters) builtins_[parameter.value] = parameter.builtin;
 }
 
-const Instruction* ValueRanges::definition(ValueId value) const {
-  return m_[value].kind == ValueKind::Instruction ? &m_.instructions[m_[value].index] : nullptr;
-}
+const Instruction* ValueRanges::definition(ValueId value) const { return kernel::definition(m_, value); }
 
 bool ValueRanges::isTracked(ValueId pointer) const { return pointer.index() < tracked_.size() && tracked_[pointer.index()]; }
 

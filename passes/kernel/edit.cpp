@@ -42,15 +42,4 @@ InstructionId copyInstruction(Module& module, InstructionId id, ValueMap& map) {
   return made;
 }
 
-const Instruction* definition(const Module& module, ValueId value) {
-  const kernel::Value& found = module[value];
-  return found.kind == kernel::ValueKind::Instruction ? &module.instructions[found.index] : nullptr;
-}
-
-std::optional<uint32_t> constantBits(const Module& module, ValueId value) {
-  const kernel::Value& found = module[value];
-  bool scalar = found.kind == kernel::ValueKind::Constant && module.types[found.type].kind == kernel::TypeKind::Scalar;
-  return scalar ? std::optional(found.bits) : std::nullopt;
-}
-
 }  // namespace lockstep::passes

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/kernel/module.h"
+#include "ir/kernel/queries.h"
 
 namespace lockstep::passes {
 
@@ -34,19 +35,8 @@ bool isPure(kernel::Op op);
 /// mapped to its copy, so a second copy simply overwrites what the first has set.
 kernel::InstructionId copyInstruction(kernel::Module& module, kernel::InstructionId id, ValueMap& map);
 
-/// The instruction that defines a value; null for constants, variables and parameters.
-const kernel::Instruction* definition(const kernel::Module& module, kernel::ValueId value);
-
-/// The bits of a scalar constant.
-std::optional<uint32_t> constantBits(const kernel::Module& module, kernel::ValueId value);
-
-/// Calls `visit(id, instruction)` for every instruction of a block and of the blocks inside, in the order of the text.
-template <class Visit>
-void forEachInstruction(const kernel::Module& module, kernel::BlockId block, const Visit& visit) {
-  for (kernel::InstructionId id : module[block].instructions) {
-    visit(id, module[id]);
-    for (kernel::BlockId inner : module[id].blocks) forEachInstruction(module, inner, visit);
-  }
-}
+using kernel::constantBits;
+using kernel::definition;
+using kernel::forEachInstruction;
 
 }  // namespace lockstep::passes

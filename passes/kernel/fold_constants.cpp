@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "ir/kernel/builder.h"
+#include "ir/kernel/queries.h"
 #include "passes/kernel/edit.h"
 #include "passes/kernel/integer_arithmetic.h"
 

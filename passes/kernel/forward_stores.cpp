@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ir/kernel/builder.h"
+#include "ir/kernel/queries.h"
 #include "passes/kernel/edit.h"
 
 namespace lockstep::passes {

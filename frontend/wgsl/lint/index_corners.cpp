@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "ir/kernel/queries.h"
+
 namespace lockstep::wgsl {
 
 using kernel::BlockId;
@@ -15,14 +17,6 @@ using kernel::ValueId;
 using kernel::ValueKind;
 
 namespace {
-
-bool jumpsAway(const Module& module, BlockId block) {
-  const auto& body = module[block].instructions;
-  if (body.empty()) return false;
-  const Instruction& last = module[body.back()];
-  if (last.op == Op::If) return jumpsAway(module, last.blocks[0]) && jumpsAway(module, last.blocks[1]);
-  return last.op == Op::Break || last.op == Op::Continue || last.op == Op::Return;
-}
 
 bool isInteger(const kernel::Type& type) { return type.is(kernel::Scalar::U32) || type.is(kernel::Scalar::I32); }
 
@@ -67,9 +61,7 @@ std::optional<int64_t> combine(Op op, int64_t a, int64_t b) {
 
 }  // namespace
 
-const Instruction* IndexCorners::definition(ValueId value) const {
-  return m_[value].kind == ValueKind::Instruction ? &m_.instructions[m_[value].index] : nullptr;
-}
+const Instruction* IndexCorners::definition(ValueId value) const { return kernel::definition(m_, value); }
 
 IndexCorners::IndexCorners(const Module& module, std::array<uint32_t, 3> groups) : m_(module), ranges_(module), groups_(groups) {
   for (const Instruction& x : module.instructions) {
@@ -119,8 +111,8 @@ void IndexCorners::control(const Instruction& x, const Visitor& visitor) {
       limited_.resize(limits);
       ranges_.forgetStores(x.blocks[holds ? 0 : 1]);
     }
-    if (jumpsAway(m_, x.blocks[0])) assume(x.operands[0], false);
-    if (jumpsAway(m_, x.blocks[1])) assume(x.operands[0], true);
+    if (kernel::jumpsAway(m_, x.blocks[0])) assume(x.operands[0], false);
+    if (kernel::jumpsAway(m_, x.blocks[1])) assume(x.operands[0], true);
     return;
   }
   if (x.op == Op::Loop) return loop(x, visitor);

@@ -104,7 +104,6 @@ ContractShape contractShape(const Graph& graph, const Node& node) {
   };
   shape.a = operandMap(Shape{shape.batch, shape.m, shape.k}, a);
   shape.b = rows ? reshapeMap(Shape{shape.batch, shape.k, shape.n}, b) : operandMap(Shape{shape.batch, shape.k, shape.n}, b);
-  shape.result = reshapeMap(Shape{shape.batch, shape.m, shape.n}, y);
   return shape;
 }
 

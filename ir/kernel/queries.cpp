@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/kernel/queries.h"
+
+#include <algorithm>
+
+namespace lockstep::kernel {
+
+const Instruction* definition(const Module& module, ValueId value) {
+  const Value& found = module[value];
+  return found.kind == ValueKind::Instruction ? &module.instructions[found.index] : nullptr;
+}
+
+std::optional<uint32_t> constantBits(const Module& module, ValueId value) {
+  const Value& found = module[value];
+  const bool scalar = found.kind == ValueKind::Constant && module.types[found.type].kind == TypeKind::Scalar;
+  return scalar ? std::optional(found.bits) : std::nullopt;
+}
+
+ValueId rootOf(const Module& module, ValueId pointer) {
+  const Instruction* access = definition(module, pointer);
+  return access != nullptr && access->op == Op::Access ? rootOf(module, access->operands[0]) : pointer;
+}
+
+bool isJump(Op op) { return op == Op::Break || op == Op::Continue || op == Op::Return; }
+
+bool endsInJump(const Module& module, BlockId block) {
+  const std::vector<InstructionId>& instructions = module[block].instructions;
+  return !instructions.empty() && isJump(module[instructions.back()].op);
+}
+
+bool jumpsAway(const Module& module, BlockId block) {
+  if (endsInJump(module, block)) return true;
+  const std::vector<InstructionId>& instructions = module[block].instructions;
+  if (instructions.empty() || module[instructions.back()].op != Op::If) return false;
+  return std::ranges::all_of(module[instructions.back()].blocks, [&](BlockId arm) { return jumpsAway(module, arm); });
+}
+
+bool leavesLoop(const Module& module, BlockId block) {
+  const std::vector<InstructionId>& body = module[block].instructions;
+  if (body.empty() || module[body.back()].op != Op::Break) return false;
+  return std::ranges::all_of(body, [&](InstructionId id) { return module[id].blocks.empty(); });
+}
+
+}  // namespace lockstep::kernel

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions about a kernel that validators, passes, lints and backends all ask.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "ir/kernel/module.h"
+
+namespace lockstep::kernel {
+
+/// The instruction that defines a value; null for constants, variables and parameters.
+const Instruction* definition(const Module& module, ValueId value);
+
+/// The bits of a scalar constant.
+std::optional<uint32_t> constantBits(const Module& module, ValueId value);
+
+/// The variable or parameter that a pointer goes into.
+ValueId rootOf(const Module& module, ValueId pointer);
+
+/// Calls `visit(id, instruction)` for every instruction of a block and of the blocks inside, in the order of the text.
+template <class Visit>
+void forEachInstruction(const Module& module, BlockId block, const Visit& visit) {
+  for (const InstructionId id : module[block].instructions) {
+    visit(id, module[id]);
+    for (const BlockId inner : module[id].blocks) forEachInstruction(module, inner, visit);
+  }
+}
+
+/// Break, continue or return: nothing follows it in its block.
+bool isJump(Op op);
+/// Whether the last instruction of the block is a jump, so that control never reaches what follows the block.
+bool endsInJump(const Module& module, BlockId block);
+/// The same, or an `if` of which both arms jump.
+bool jumpsAway(const Module& module, BlockId block);
+/// Whether every way through the block ends in its final `break`: what has blocks of its own might `continue` instead.
+bool leavesLoop(const Module& module, BlockId block);
+
+}  // namespace lockstep::kernel
