@@ -65,6 +65,7 @@ std::string misfit(const ScanPlan& plan) {
 }
 std::string misfit(const ScatterPlan& plan) {
   if (plan.segments() == 0) return "lanes must be at least columns * parts";
+  if (plan.words() == 0) return "lanes must be enough for one word of the masks";
   return plan.words() % plan.parts == 0 ? "" : "a part must have whole words of the masks";
 }
 

@@ -117,7 +117,9 @@ std::optional<ValueId> lastOfTwo(State& s, const Node& node, const Operands& ope
   if (!node.op->algebra.last_counts) return std::nullopt;
   const Node& inner = s.out().definition(operands[0]);
   if (inner.op != node.op) return std::nullopt;
-  return s.b().make(*node.op->name, {inner.operands[0]}, node.attributes);
+  const ValueId source = inner.operands[0];
+  if (s.b().typeOf(source) == s.in.typeOf(node.results[0])) return source;
+  return s.b().make(*node.op->name, {source}, node.attributes);
 }
 
 struct Rule {
