@@ -148,7 +148,7 @@ void Emitter::emitLoop(const Instruction& in) {
   builder_.setBuildPoint(&header);
   builder_.createLoopMerge(&merge, &next, spv::LoopControlMaskNone, {});
   builder_.createBranch(&body);
-  breakables_.push_back({.merge = &merge, .next = &next});
+  breakables_.push_back({.merge = &merge, .next = &next, .counted = rounds.has_value()});
   builder_.setBuildPoint(&body);
   if (rounds) countDown(*rounds, merge);
   emitBlock(in.blocks[0]);

@@ -126,8 +126,9 @@ class Emitter {
   /// The counter of a loop that needs one.
   std::optional<Place> startCountdown(const kernel::Instruction& loop);
   void countDown(const Place& rounds, spv::Block& merge);
-  /// Finds the sums and differences that move a counter by what drivers must not know.
   void findSteps();
+  /// Whether the innermost loop moves a counter by what drivers must not know.
+  [[nodiscard]] bool hidesStep(kernel::ValueId sum) const;
   [[nodiscard]] bool isOrdinaryStep(kernel::Op op, kernel::ValueId by) const;
   /// 0, in every lane.
   spv::Id hiddenZero(uint32_t width);
@@ -196,6 +197,7 @@ class Emitter {
   struct Breakable {
     spv::Block* merge = nullptr;
     spv::Block* next = nullptr;  ///< the continue target; null for a switch
+    bool counted = false;        ///< a loop that has a countdown
     bool returned = false;       ///< an inlined return left it: the flag must be looked at behind it
   };
   /// The function being emitted: the entry point, or one that is inlined into it.
@@ -231,7 +233,8 @@ class Emitter {
   std::map<uint32_t, Place> spilled_constants_;
   std::vector<Breakable> breakables_;
   std::vector<Frame> frames_;
-  std::set<kernel::ValueId> strange_steps_;
+  /// Sums that move a counter by what may be a constant, and whether that is an ordinary one.
+  std::map<kernel::ValueId, bool> steps_;
   std::optional<Place> rounds_;  ///< how many rounds are left to the loops that are not sure to end
 };
 

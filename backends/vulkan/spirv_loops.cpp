@@ -5,7 +5,7 @@
 //
 // Drivers also count the rounds of a loop while they compile it: they divide what is left to the bound by the step of the counter. Mesa
 // 22.3 dies of -2147483648 / -1, and NVIDIA 580 lost the device in loops whose steps cross the wrap. So drivers see constant steps only
-// where these are ordinary; to all others something is added that is 0 and that no driver knows to be 0.
+// where these are ordinary and the loop surely ends; to all others something is added that is 0 and that no driver knows to be 0.
 #include <algorithm>
 #include <cstdlib>
 
@@ -50,9 +50,15 @@ void Emitter::findSteps() {
       const Instruction* load = definition(module_, sum->operands[side]);
       if (load == nullptr || load->op != Op::Load || rootOf(module_, load->operands[0]) != counter) continue;
       const kernel::ValueId by = sum->operands[1 - side];
-      if (isFixed(by) && !isOrdinaryStep(sum->op, by)) strange_steps_.insert(store.operands[1]);
+      if (isFixed(by)) steps_[store.operands[1]] = isOrdinaryStep(sum->op, by);
     }
   }
+}
+
+bool Emitter::hidesStep(kernel::ValueId sum) const {
+  const auto loop = std::find_if(breakables_.rbegin(), breakables_.rend(), [](const Breakable& b) { return b.next != nullptr; });
+  const auto step = steps_.find(sum);
+  return loop != breakables_.rend() && step != steps_.end() && (loop->counted || !step->second);
 }
 
 bool Emitter::isOrdinaryStep(Op op, kernel::ValueId by) const {

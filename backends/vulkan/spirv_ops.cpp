@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of pure ops and those handlers that need more than one instruction, with the WGSL rule that plain SPIR-V would break.
-#include <algorithm>
 #include <array>
 
 #include "backends/vulkan/spirv_emitter.h"
@@ -170,8 +169,7 @@ spv::Id Emitter::emitWrapping(const Instruction& in) {
   const Type& type = types_[in.type];
   std::vector<spv::Id> operands;
   for (ValueId operand : in.operands) operands.push_back(asUnsigned(value(operand), type));
-  const bool in_loop = std::ranges::any_of(breakables_, [](const Breakable& b) { return b.next != nullptr; });
-  if (in_loop && strange_steps_.contains(in.result)) {
+  if (hidesStep(in.result)) {
     operands[1] = builder_.createBinOp(spv::OpIAdd, lanesType(Scalar::U32, type.width()), operands[1], hiddenZero(type.width()));
   }
   spv::Id made = builder_.createOp(static_cast<spv::Op>(row(in.op).of(laneKind(type))), lanesType(Scalar::U32, type.width()), operands);

@@ -2,7 +2,7 @@
 #include "ir/kernel/loop_ends.h"
 
 #include <algorithm>
-#include <bit>
+#include <cstdlib>
 #include <optional>
 #include <set>
 #include <utility>
@@ -123,7 +123,9 @@ class LoopAnalysis {
       const Instruction* step = definition(store.operands[1]);
       if (step == nullptr || step->operands.size() != 2 || loadedVariable(step->operands[0]) != variable) return false;
       std::optional<uint32_t> by = constant(step->operands[1]);
-      if (step->op == Op::Add || step->op == Op::Sub) return by && *by != 0 && leavesRoom(test, side, negated, bound, *by);
+      if (step->op == Op::Add || step->op == Op::Sub) {
+        return by && *by != 0 && leavesRoom(test, side, negated, bound, step->op == Op::Add ? *by : 0 - *by);
+      }
       bool is_unsigned = module_.typeOf(store.operands[1]).scalar == Scalar::U32;
       bool halves = (step->op == Op::Shr && by && *by % 32 != 0) || (step->op == Op::Div && by && *by >= 2);
       return halves && is_unsigned && leavesAtZero(test, side, negated, bound);
@@ -131,17 +133,19 @@ class LoopAnalysis {
     return false;
   }
 
-  /// Steps of one size meet every g-th number of the cycle of 2^32, where g is the largest power of two that divides the step; the start
-  /// says which. So they meet every interval of g numbers, and whether they meet a shorter one depends on the start. The numbers that leave
-  /// are those on one side of the bound.
+  /// The numbers that leave are those on one side of the bound. A counter on the other side moves towards them and cannot pass over as many
+  /// as a step is long, so it leaves before it wraps. One that leaves only after it has wrapped counts as one that may stay: drivers take
+  /// it that counters do not wrap, and NVIDIA's made endless loops of some that do.
   [[nodiscard]] bool leavesRoom(const Instruction& test, size_t side, bool negated, ValueId bound, uint32_t step) const {
     // f32 stops moving where a step is less than its precision.
     if (!module_.typeOf(bound).is(Scalar::U32) && !module_.typeOf(bound).is(Scalar::I32)) return false;
-    const uint64_t needed = uint64_t{1} << static_cast<unsigned>(std::countr_zero(step));
+    const int64_t signed_step = static_cast<int32_t>(step);
     Op op = test.op;
     if (op != Op::Lt && op != Op::Le && op != Op::Gt && op != Op::Ge) return false;
     if (side == 1) op = op == Op::Lt ? Op::Gt : op == Op::Gt ? Op::Lt : op == Op::Le ? Op::Ge : Op::Le;
     if (negated) op = op == Op::Lt ? Op::Ge : op == Op::Ge ? Op::Lt : op == Op::Le ? Op::Gt : Op::Le;
+    const bool goes_up = signed_step > 0, leaves_above = op == Op::Ge || op == Op::Gt;
+    if (goes_up != leaves_above) return false;
     const bool is_signed = module_.typeOf(bound).scalar == Scalar::I32;
     const int64_t lowest = is_signed ? INT32_MIN : 0, highest = is_signed ? INT32_MAX : UINT32_MAX;
     const auto [least, most] = rangeOf(bound);
@@ -150,7 +154,7 @@ class LoopAnalysis {
                          : op == Op::Gt ? highest - most
                          : op == Op::Le ? least - lowest + 1
                                         : least - lowest;
-    return room > 0 && static_cast<uint64_t>(room) >= needed;
+    return room >= std::abs(signed_step);
   }
 
   /// What a bound can be: a number, a number of elements (4 GiB hold no more), or anything.

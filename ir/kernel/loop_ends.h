@@ -7,8 +7,8 @@
 namespace lockstep::kernel {
 
 /// True when a comparison of a local variable with an invariant leaves the loop, every round makes that comparison, and every round moves
-/// the variable so that the comparison must come true: by a constant, around the cycle of all 32-bit numbers, or by halving it. False where
-/// that is not known.
+/// the variable so that the comparison must come true: by a constant towards the numbers that leave, or by halving it. False where that is
+/// not known.
 bool surelyEnds(const Module& module, const Instruction& loop);
 
 }  // namespace lockstep::kernel

@@ -238,6 +238,8 @@ TEST(Loops, that_may_not_end_have_a_countdown) {
   EXPECT_TRUE(countsDown(loopOver("0u", ge, "    %next: u32 = add %k1, 0u\n")));
   // Steps of 16 may pass over the last numbers that there are.
   EXPECT_TRUE(countsDown(loopOver("0u", ge, up)));
+  // Away from the numbers that leave, which the counter reaches after it has wrapped.
+  EXPECT_TRUE(countsDown(loopOver("9u", "    %stop: bool = gt %k0, 100u\n", "    %next: u32 = sub %k1, 2u\n")));
   EXPECT_TRUE(countsDown(loopOver("0u", "    %stop: bool = ge %k0, 4294967281u\n", up)));
   EXPECT_TRUE(countsDown(loopOver("0u", ge, "    %next: u32 = mul %k1, 2u\n")));
   EXPECT_TRUE(countsDown(loopOver("0u", "    %stop: bool = eq %k0, %i\n", up)));
@@ -255,9 +257,17 @@ TEST(Loops, strange_steps_are_hidden) {
   for (const char* step : {"sub %k1, 1u", "add %k1, 4294967295u", "sub %k1, 1073741824u", "add 2147483648u, %k1", "add %k1, %i"}) {
     EXPECT_TRUE(hides(loopOver("0u", ge, fmt::format("    %next: u32 = {}\n", step)))) << step;
   }
-  for (const char* step : {"add %k1, 1u", "sub %k1, 2u", "add %k1, 16777216u", "shr %k1, 1u"}) {
-    EXPECT_FALSE(hides(loopOver("0u", ge, fmt::format("    %next: u32 = {}\n", step)))) << step;
-  }
+  const auto over = [&](const char* test, const char* step) {
+    return loopOver("0u", fmt::format("    %stop: bool = {}\n", test), fmt::format("    %next: u32 = {}\n", step));
+  };
+  EXPECT_FALSE(hides(over("ge %k0, %i", "add %k1, 1u")));
+  EXPECT_FALSE(hides(over("ge %k0, 100u", "add %k1, 16777216u")));
+  EXPECT_FALSE(hides(over("lt %k0, 2u", "sub %k1, 2u")));
+  // Only after it has wrapped, or perhaps never.
+  EXPECT_TRUE(hides(over("gt %k0, 100u", "sub %k1, 2u")));
+  EXPECT_TRUE(hides(over("lt %k0, 1u", "sub %k1, 2u")));
+  EXPECT_TRUE(hides(over("eq %k0, %i", "add %k1, 1u")));
+  EXPECT_FALSE(hides(loopOver("0u", ge, "    %next: u32 = shr %k1, 1u\n"))) << "no sum";
   // What another variable holds may be known, what a buffer holds is not.
   EXPECT_TRUE(hides(loopOver("0u", ge, "    %next: u32 = add %k1, %by\n", "    %v: ptr<function, u32> = var\n    %by: u32 = load %v\n")));
   EXPECT_FALSE(hides(loopOver("0u", ge, "    %next: u32 = add %k1, %by\n",
