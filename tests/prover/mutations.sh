@@ -9,7 +9,7 @@ die() { printf 'mutations.sh: %s\n' "$*" >&2; exit 1; }
 
 # FILE|PATTERN|REPLACEMENT, each on one line of the file.
 mutations=(
-  'module.cpp|return std::ranges::all_of(body, \[&\](InstructionId id) { return module\[id\].blocks.empty(); });|return true;'
+  'queries.cpp|return std::ranges::all_of(body, \[&\](InstructionId id) { return module\[id\].blocks.empty(); });|return true;'
   'value_ranges.cpp|if (!isDirectlyIn(loop, m_\[sum->operands\[0\]\].index)) return std::nullopt;|'
   'value_ranges.cpp|\*step >= 0 \&\& inside->high + \*step <= all.high|*step >= 0'
   'value_ranges.cpp|\*step < 0 \&\& inside->low + \*step >= all.low|*step < 0'
