@@ -5,9 +5,17 @@
 #include <string>
 #include <vector>
 
-#include "passes/pipeline.h"
+#include "passes/stage.h"
 
 namespace lockstep::passes {
+
+/// What one pass did.
+struct PassRecord {
+  std::string name;
+  double seconds = 0;
+  bool changed = true;
+  std::string statistics;  ///< "nodes 120 -> 96"
+};
 
 /// NN-name.graph with NN-name.located, or NN-name.program. Failures: "dump.write".
 Status dumpForm(const std::string& directory, size_t number, std::string_view name, const Form& form);

@@ -294,26 +294,6 @@ Result<Program> runRemainingPasses(Program program, const CompileOptions& option
   return std::get<Program>(std::move(form));
 }
 
-std::string print(const Form& form) {
-  return std::visit([](const auto& one) { return print(one); }, form);
-}
-
-Result<Form> parseForm(std::string_view text, const std::string& file_name) {
-  // A program holds graphs; a graph holds no program.
-  if (text.find("lockstep.program") < text.find("lockstep.graph")) {
-    LS_TRY(Program program, program::parse(text, file_name));
-    if (const Status valid = program::validateStructure(program); !valid.ok()) {
-      return pointInto(valid.failure(), "program", print(program), text, file_name);
-    }
-    return Form(std::move(program));
-  }
-  LS_TRY(Graph graph, graph::parse(text, file_name));
-  if (const Status valid = graph::validate(graph); !valid.ok()) {
-    return pointInto(valid.failure(), "graph", graph::print(graph), text, file_name);
-  }
-  return Form(std::move(graph));
-}
-
 namespace {
 
 /// The passes that lead to the first stage that a pass takes, in words.

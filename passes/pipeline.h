@@ -12,6 +12,7 @@
 #include "ir/graph/graph.h"
 #include "ir/kernel/module.h"
 #include "ir/program/program.h"
+#include "passes/dump.h"
 #include "passes/graph/optimizer_config.h"
 #include "passes/plan/command_work.h"
 #include "passes/stage.h"
@@ -33,14 +34,6 @@ struct CompileOptions {
   bool verify_each = true;                       ///< validate after each pass
   std::string dump_directory;                    ///< empty: no dump
   uint64_t memory_limit = 0;                     ///< bytes of workspace, at the cost of levels; 0 = none
-};
-
-/// What one pass did.
-struct PassRecord {
-  std::string name;
-  double seconds = 0;
-  bool changed = true;
-  std::string statistics;  ///< "nodes 120 -> 96"
 };
 
 struct PlanSummary {
@@ -95,9 +88,6 @@ struct PassInfo {
 };
 std::vector<PassInfo> listPasses();
 
-std::string print(const Form& form);
-/// Reads and checks a text of either form.
-Result<Form> parseForm(std::string_view text, const std::string& file_name);
 /// Runs passes by name (for `lockstep opt` and tests), without validation in between. Fails on an unknown name (pipeline.pass) and on a
 /// form that is not at a stage that the pass takes (pipeline.stage).
 Result<Form> runPasses(Form form, const std::vector<std::string>& names, const CompileOptions& options);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ir/graph/op_def.h"
+#include "ir/support/text.h"
 
 namespace lockstep::passes {
 
@@ -113,6 +114,26 @@ std::string illegalAt(Stage stage, const Form& form) {
 Stage stageOf(const Program& program) {
   if (std::ranges::all_of(program.kernels, isEmitted)) return Stage::Emitted;
   return std::ranges::all_of(program.buffers, isPlaced) ? Stage::Planned : Stage::Scheduled;
+}
+
+std::string print(const Form& form) {
+  return std::visit([](const auto& one) { return print(one); }, form);
+}
+
+Result<Form> parseForm(std::string_view text, const std::string& file_name) {
+  // A program holds graphs; a graph holds no program.
+  if (text.find("lockstep.program") < text.find("lockstep.graph")) {
+    LS_TRY(Program program, program::parse(text, file_name));
+    if (const Status valid = program::validateStructure(program); !valid.ok()) {
+      return pointInto(valid.failure(), "program", print(program), text, file_name);
+    }
+    return Form(std::move(program));
+  }
+  LS_TRY(Graph graph, graph::parse(text, file_name));
+  if (const Status valid = graph::validate(graph); !valid.ok()) {
+    return pointInto(valid.failure(), "graph", graph::print(graph), text, file_name);
+  }
+  return Form(std::move(graph));
 }
 
 }  // namespace lockstep::passes

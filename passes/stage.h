@@ -17,6 +17,10 @@ namespace lockstep::passes {
 /// What passes take and give, with its text: lockstep.graph or lockstep.program.
 using Form = std::variant<graph::Graph, program::Program>;
 
+std::string print(const Form& form);
+/// Reads and checks a text of either form.
+Result<Form> parseForm(std::string_view text, const std::string& file_name);
+
 enum class Stage : uint8_t {
   Traced,          ///< as the function made it
   Differentiated,  ///< with the gradients that were asked for
