@@ -7,6 +7,7 @@
 #include <bit>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "ir/graph/builder.h"
@@ -353,8 +354,11 @@ struct State {
     return builder.take();
   }
 
-  void addCopies() {
+  /// The copies that make parts of a value; without one, all that are left.
+  void addCopies(std::optional<ValueId> made = {}) {
+    const auto isWanted = [&](const PendingCopy& copy) { return !made || copy.makes == *made; };
     for (const PendingCopy& copy : copies) {
+      if (!isWanted(copy)) continue;
       size_t job = jobs.size();
       jobs.push_back({});
       Range source = rangeOf(copy.source, kernel::Access::Read);
@@ -363,6 +367,7 @@ struct State {
       dependOn(job, copy.source);
       if (copy.makes.valid()) copy_jobs.emplace_back(copy.makes, job);
     }
+    std::erase_if(copies, isWanted);
   }
 
   /// A writer of a state's next version waits for every reader of the old one.
@@ -417,20 +422,14 @@ Result<Program> schedule(const Graph& graph, const ScheduleConfig& config) {
   state.placeUpdates();
   state.placePacks();
   state.placeOutputs();
-  // Groups come before the copies of their results; a group that reads a copied pack waits for the copy (dependOn), so copies are added in
-  // between when a pack needs them.
+  // What reads a pack or an update waits for the copies that make it (dependOn), so these are added where the pack stands; other copies
+  // come last.
   for (NodeId id : graph.body().nodes) {
     const Node& node = graph[id];
     if (std::holds_alternative<RegionLowering>(*node.op->lower)) LS_CHECK(state.addGroup(node));
     if (std::holds_alternative<KernelLowering>(*node.op->lower)) LS_CHECK(state.addKernel(node));
     if (std::holds_alternative<AliasPack>(*node.op->alias) || std::holds_alternative<AliasUpdate>(*node.op->alias)) {
-      std::vector<State::PendingCopy> later;
-      for (State::PendingCopy& copy : state.copies) {
-        if (copy.makes != node.results[0]) later.push_back(copy);
-      }
-      std::erase_if(state.copies, [&](const State::PendingCopy& copy) { return copy.makes != node.results[0]; });
-      state.addCopies();
-      state.copies = std::move(later);
+      state.addCopies(node.results[0]);
     }
   }
   state.addCopies();
