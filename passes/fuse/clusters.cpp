@@ -2,7 +2,7 @@
 #include "passes/fuse/clusters.h"
 
 #include <algorithm>
-#include <array>
+#include <optional>
 
 #include "passes/fuse/cluster_state.h"
 #include "passes/fuse/views.h"
@@ -73,26 +73,30 @@ struct Placement {
   const Graph& graph;
   std::vector<Siblings> siblings = {};
 
-  /// How an element node would sit in a cluster: 'f' at the full position, 'r' one value a row, 0 not at all.
-  [[nodiscard]] char seat(int32_t c, const Node& node, const std::vector<Read>& reads) const {
-    const Cluster& cluster = state.cluster(c);
-    const Shape& shape = graph.shapeOf(node.results[0]);
-    char as = 0;
+  /// How a node of a cluster makes its elements: each at its own position, or one for each row of the cluster's space.
+  enum class Seat : uint8_t { PerElement, PerRow };
+
+  /// How an element node reads one member of a cluster; nothing: the two cannot run together.
+  [[nodiscard]] std::optional<Seat> seatBeside(const Cluster& cluster, const Shape& shape, const Read& read) const {
+    if (!read.exact) return std::nullopt;
+    const Shape& source = graph.shapeOf(read.base);
+    const bool per_row = state.row_aligned[graph[read.base].node.index()] != 0;
+    if (isLinearIdentity(read.map, shape, source)) return per_row ? Seat::PerRow : Seat::PerElement;
+    // A row's value that all elements of the row read.
+    const bool spreads = per_row && isRowProjection(read.map, shape, source, cluster.columns) && shape.elementCount() == cluster.elements;
+    return spreads ? std::optional(Seat::PerElement) : std::nullopt;
+  }
+
+  /// How an element node would sit in a cluster that makes some of what it reads; nothing: not at all.
+  [[nodiscard]] std::optional<Seat> seatIn(int32_t c, const Node& node, const std::vector<Read>& reads) const {
+    std::optional<Seat> found;
     for (const Read& read : reads) {
       if (!state.isMember(c, read.base)) continue;
-      if (!read.exact) return 0;
-      const Shape& source = graph.shapeOf(read.base);
-      bool row = state.row_aligned[graph[read.base].node.index()] != 0;
-      char now = 0;
-      if (isLinearIdentity(read.map, shape, source)) {
-        now = row ? 'r' : 'f';
-      } else if (row && isRowProjection(read.map, shape, source, cluster.columns) && shape.elementCount() == cluster.elements) {
-        now = 'f';
-      }
-      if (now == 0 || (as != 0 && as != now)) return 0;
-      as = now;
+      const std::optional<Seat> seat = seatBeside(state.cluster(c), graph.shapeOf(node.results[0]), read);
+      if (!seat || (found && found != seat)) return std::nullopt;
+      found = seat;
     }
-    return as;
+    return found;
   }
 
   /// The cluster that the node joins: the last made one of its sources that has a seat for it.
@@ -105,9 +109,9 @@ struct Placement {
     }
     if (state.config.merge) {
       for (int32_t c : sources) {
-        char as = seat(c, node, reads);
-        if (as == 0 || !state.staysAcyclic(id, c) || !state.fits(c, id)) continue;
-        state.row_aligned[id.index()] = as == 'r' ? 1 : 0;
+        const std::optional<Seat> seat = seatIn(c, node, reads);
+        if (!seat || !state.staysAcyclic(id, c) || !state.fits(c, id)) continue;
+        state.row_aligned[id.index()] = *seat == Seat::PerRow ? 1 : 0;
         state.addTo(c, id);
         return;
       }
