@@ -9,6 +9,7 @@
 #include <set>
 
 #include "frontend/train/graph_runner.h"
+#include "frontend/train/templates.h"
 #include "ir/graph/op_def.h"
 
 namespace lockstep::passes {
@@ -110,7 +111,10 @@ struct Ran {
 
 /// One step of a program of any stage on the reference, with values of the leaves by name.
 Ran runOnReference(const Program& program, const LeafValues& leaves) {
-  const auto runner = makeProgramRunner(program, detail::openChosenDevice("reference")).orThrow();
+  CompileOptions options;
+  options.profile = program.profile;
+  options.templates = detail::templateSource();
+  const auto runner = makeProgramRunner(runRemainingPasses(program, options).orThrow(), detail::openChosenDevice("reference")).orThrow();
   ValueMap inputs;
   for (const program::Port& port : program.inputs) inputs.emplace(port.name, leaves.find(port.name)->second.data);
   std::vector<std::string> states;
