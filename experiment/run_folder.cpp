@@ -107,10 +107,7 @@ std::optional<int> numberOfRun(const fs::path& path, const std::string& recipe) 
 
 int highestRun(const std::string& recipe) {
   int highest = 0;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(fs::path(kRuns), error)) {
-    highest = std::max(highest, numberOfRun(entry.path(), recipe).value_or(0));
-  }
+  for (const fs::path& path : io::entriesOf(fs::path(kRuns))) highest = std::max(highest, numberOfRun(path, recipe).value_or(0));
   return highest;
 }
 
@@ -250,21 +247,20 @@ Result<StoredExhibit> RunFolder::addExhibit(int64_t step, const Exhibit& exhibit
 
 std::vector<StoredExhibit> RunFolder::readExhibits(int64_t step) const {
   std::vector<StoredExhibit> stored;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(path_ / kExhibits, error)) {
-    const std::string stem = entry.path().stem().string(), ending = entry.path().extension().string();
+  for (const fs::path& path : io::entriesOf(path_ / kExhibits)) {
+    const std::string stem = path.stem().string(), ending = path.extension().string();
     StoredExhibit each;
     const auto [end, problem] = std::from_chars(stem.data(), stem.data() + stem.size(), each.step);
     if (problem != std::errc() || end == stem.data() + stem.size() || *end != '-' || each.step < 0 || each.step > step) continue;
     std::error_code unknown;
-    if (!entry.is_regular_file(unknown)) continue;
+    if (!fs::is_regular_file(path, unknown)) continue;
     each.name = std::string(end + 1, stem.data() + stem.size());
     if (ending == kPicture) {
-      auto bytes = io::readFile(entry.path());
+      auto bytes = io::readFile(path);
       if (!bytes.ok()) continue;
       each.png = std::move(*bytes);
     } else if (ending == kText) {
-      auto text = io::readTextFile(entry.path());
+      auto text = io::readTextFile(path);
       if (!text.ok()) continue;
       each.text = std::move(*text);
     } else {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/io/file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -10,6 +11,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <memory>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -182,20 +185,38 @@ Status makeDirectories(const std::filesystem::path& path) {
   return Success{};
 }
 
+Result<std::vector<std::filesystem::path>> listFolder(const std::filesystem::path& folder) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(folder.c_str()), ::closedir);
+  int error = opened == nullptr ? errno : 0;
+  std::vector<std::filesystem::path> entries;
+  while (error == 0) {
+    errno = 0;
+    const dirent* entry = ::readdir(opened.get());
+    error = errno;
+    if (entry == nullptr) break;
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") entries.push_back(folder / name);
+  }
+  if (error == ENOMEM) throw std::bad_alloc();
+  if (error != 0) return fail("file.directory", fmt::format("directory '{}' cannot be read: {}", folder.string(), reason(error)));
+  std::ranges::sort(entries);
+  return entries;
+}
+
+std::vector<std::filesystem::path> entriesOf(const std::filesystem::path& folder) {
+  Result<std::vector<std::filesystem::path>> entries = listFolder(folder);
+  return entries.ok() ? std::move(*entries) : std::vector<std::filesystem::path>{};
+}
+
 Status removeAbandonedWrites(const std::filesystem::path& folder) {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (!isTemporary(entry.path().filename().string())) continue;
+  LS_TRY(const std::vector<std::filesystem::path> entries, listFolder(folder));
+  for (const std::filesystem::path& path : entries) {
+    if (!isTemporary(path.filename().string())) continue;
     // Opening a pipe must not wait for its writer.
-    const Descriptor file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     struct stat status{};
     if (file.get() < 0 || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
-    if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
-  }
-  if (error) {
-    Failure failure = fail("file.directory", fmt::format("directory '{}' cannot be read: {}", folder.string(), error.message()));
-    if (error == std::errc::not_enough_memory) failure.exit_code = ExitCode::OutOfMemory;
-    return failure;
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
   }
   return Success{};
 }

@@ -26,6 +26,12 @@ Status writeFileAtomically(const std::filesystem::path& path, std::string_view t
 /// Adds to the end of a file, which is made where there is none. When it fails, the file ends where it ended before. code "file.write".
 Status appendToFile(const std::filesystem::path& path, std::string_view text);
 
+/// What is in a folder, sorted; without "." and "..". code "file.directory". Throws std::bad_alloc where memory runs out, which
+/// std::filesystem::directory_iterator does not survive in libstdc++ 12.
+Result<std::vector<std::filesystem::path>> listFolder(const std::filesystem::path& folder);
+/// The same; nothing where the folder cannot be read.
+std::vector<std::filesystem::path> entriesOf(const std::filesystem::path& folder);
+
 /// Removes what writeFileAtomically() left in a folder when its process was killed: regular files whose names end in ".tmp-<pid>-<count>".
 /// Files that are being written stay. code "file.directory".
 Status removeAbandonedWrites(const std::filesystem::path& folder);

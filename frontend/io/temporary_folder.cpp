@@ -2,9 +2,11 @@
 #include "frontend/io/temporary_folder.h"
 
 #include <fmt/format.h>
+#include <ftw.h>
 #include <stdlib.h>  // mkdtemp
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <system_error>
@@ -29,8 +31,10 @@ Result<TemporaryFolder> TemporaryFolder::make(std::string_view prefix) {
 }
 
 TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  constexpr int kOpenFolders = 16;
+  // std::filesystem::remove_all ends the process where memory runs out.
+  const auto remove = [](const char* path, const struct stat*, int, FTW*) { return ::remove(path); };
+  if (!path_.empty()) ::nftw(path_.c_str(), remove, kOpenFolders, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
 }  // namespace lockstep::io

@@ -33,12 +33,10 @@ CheckpointFolder::CheckpointFolder(std::filesystem::path folder, size_t keep_las
 
 std::vector<std::filesystem::path> CheckpointFolder::list() const {
   std::vector<std::filesystem::path> found;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
+  for (std::filesystem::path& path : io::entriesOf(folder_)) {
     std::error_code unknown;
-    if (isCheckpoint(entry.path()) && entry.is_regular_file(unknown)) found.push_back(entry.path());
+    if (isCheckpoint(path) && std::filesystem::is_regular_file(path, unknown)) found.push_back(std::move(path));
   }
-  std::ranges::sort(found);
   return found;
 }
 

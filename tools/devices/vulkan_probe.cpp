@@ -56,9 +56,8 @@ std::vector<fs::path> searchDirectories(std::string_view leaf) {
 std::vector<fs::path> manifestsIn(const std::vector<fs::path>& directories) {
   std::vector<fs::path> files;
   for (const fs::path& directory : directories) {
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(directory, error)) {
-      if (entry.path().extension() == ".json") files.push_back(entry.path());
+    for (fs::path& path : io::entriesOf(directory)) {
+      if (path.extension() == ".json") files.push_back(std::move(path));
     }
   }
   std::ranges::sort(files);
@@ -165,12 +164,8 @@ Finding checkDrivers(const ProbePaths& paths) {
 
 Finding checkNodes(const ProbePaths& paths) {
   Finding finding{.check = "vulkan.nodes"};
-  std::vector<fs::path> nodes;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(paths.render_nodes, error)) {
-    if (entry.path().filename().string().starts_with("renderD")) nodes.push_back(entry.path());
-  }
-  std::ranges::sort(nodes);
+  std::vector<fs::path> nodes = io::entriesOf(paths.render_nodes);
+  std::erase_if(nodes, [](const fs::path& path) { return !path.filename().string().starts_with("renderD"); });
   if (nodes.empty()) {
     finding.message = "there is no render node, so no GPU of the Mesa drivers; a CPU driver needs none";
     return finding;

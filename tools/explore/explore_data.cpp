@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 
+#include "frontend/io/file.h"
 #include "frontend/io/regular_file.h"
 #include "passes/pipeline.h"
 #include "tools/explore/explore_groups.h"
@@ -70,14 +71,11 @@ bool isStage(const fs::path& path) {
 }
 
 Result<std::vector<StageFile>> readStages(const fs::path& folder) {
-  std::vector<fs::path> paths;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (isStage(entry.path())) paths.push_back(entry.path());
-  }
-  if (error) return badDump(folder, "cannot be read: " + error.message());
+  Result<std::vector<fs::path>> entries = io::listFolder(folder);
+  if (!entries) return badDump(folder, "cannot be read");
+  std::vector<fs::path> paths = std::move(*entries);
+  std::erase_if(paths, [](const fs::path& path) { return !isStage(path); });
   if (paths.empty()) return badDump(folder, "has no stages");
-  std::ranges::sort(paths);
   std::vector<StageFile> stages;
   for (const fs::path& path : paths) {
     LS_TRY(std::string text, readDumpFile(path));

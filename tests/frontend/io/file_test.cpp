@@ -122,5 +122,20 @@ TEST(AppendToFile, takes_back_a_part_that_was_written) {
   EXPECT_EQ(*readTextFile(scratch / "lines"), "one\n");
 }
 
+TEST(ListFolder, has_all_entries_in_their_order) {
+  const ScratchDirectory scratch("list");
+  for (const char* name : {"b", "a", ".hidden"}) std::ofstream(scratch / name) << "x";
+  std::filesystem::create_directory(scratch / "folder");
+  const auto entries = listFolder(scratch / "").orThrow();
+  ASSERT_EQ(entries.size(), 4u);
+  EXPECT_TRUE(std::ranges::is_sorted(entries));
+  EXPECT_EQ(entries.front().filename(), ".hidden");
+  EXPECT_EQ(entriesOf(scratch / "").size(), 4u);
+  const auto missing = listFolder(scratch / "none");
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.failure().diagnostics.front().code, "file.directory");
+  EXPECT_TRUE(entriesOf(scratch / "none").empty());
+}
+
 }  // namespace
 }  // namespace lockstep::io
