@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time of single ops on each device: the sum of their commands' times, without transfers.
-// usage: bench_ops [DEVICE...]   prints one line an op, shape and device: forward, and forward with gradient
+// usage: bench_ops [DEVICE...]   prints one line per op, shape and device: forward, and forward with gradient
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -67,7 +67,7 @@ BENCHMARK_CAPTURE(pureOperation, tanh, std::string("tanh {x}"))->Unit(benchmark:
 BENCHMARK_CAPTURE(pureOperation, pow, std::string("pow {x}, {y}"))->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(pureOperation, atan, std::string("atan {x}"))->Unit(benchmark::kMillisecond);
 
-/// One element a lane over 256 K elements; `index` computes %j, the element that is read, from %i.
+/// One element per lane over 256 K elements; `index` computes %j, the element that is read, from %i.
 void elements(benchmark::State& state, const std::string& index) {
   kernel::Module module = parse(R"(var @a: array<f32> {binding = 0, group = 0, space = storage}
 var @b: array<f32> {access = read_write, binding = 1, group = 0, space = storage}

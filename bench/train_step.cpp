@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time of a training step of the samples on each device: one step at a time, and many in one submission with two submissions in flight.
-// usage: bench_train_step [--only SAMPLE] [DEVICE...]   prints one line a sample and device
+// usage: bench_train_step [--only SAMPLE] [DEVICE...]   prints one line per sample and device
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -79,7 +79,7 @@ void Options::value(double& target, const std::string& flag, const std::string& 
 }
 void Options::list(std::vector<std::string>& target, const std::string& flag, const std::string& text) {
   state_->remember(flag, text, "TEXT");
-  // One value a flag, so that positional arguments may follow.
+  // One value per flag, so that positional arguments may follow.
   state_->app.add_option(flag, target, text)->expected(1)->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 void Options::commaList(std::vector<std::string>& target, const std::string& flag, const std::string& text) {

@@ -15,7 +15,7 @@ namespace lockstep::reference {
 struct BufferView {
   uint32_t* words = nullptr;
   uint32_t count = 0;          ///< words
-  uint8_t* written = nullptr;  ///< one byte a word, not 0 when it was ever written; null when nobody asks
+  uint8_t* written = nullptr;  ///< one byte per word, not 0 when it was ever written; null when nobody asks
 };
 
 /// What went wrong in a batch.

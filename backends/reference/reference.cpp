@@ -42,7 +42,7 @@ class ReferenceMemory : public Memory {
   }
   [[nodiscard]] uint32_t* words() { return words_.data(); }
   [[nodiscard]] std::byte* bytes() { return reinterpret_cast<std::byte*>(words_.data()); }
-  /// One byte a word, or null.
+  /// One byte per word, or null.
   [[nodiscard]] uint8_t* written() { return written_.empty() ? nullptr : written_.data(); }
   void trackWrites() { written_.assign(words_.size(), 0); }
 

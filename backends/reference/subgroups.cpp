@@ -20,7 +20,7 @@ struct Lanes {
   std::array<bool, kMost> active{};
 };
 
-/// One value a lane; lanes that take no part have none.
+/// One value per lane; lanes that take no part have none.
 struct Values {
   std::array<uint32_t, kMost> value{};
   std::array<bool, kMost> present{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names, one letter a token: lists that ship, or a file of one name a line.
+// Names, one letter per token: lists that ship, or a file of one name per line.
 #pragma once
 
 #include <cstdint>

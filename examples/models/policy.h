@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A policy for games: linear layers with tanh between them that give one logit an action, trained by REINFORCE (Williams, 1992).
+// A policy for games: linear layers with tanh between them that give one logit per action, trained by REINFORCE (Williams, 1992).
 #pragma once
 
 #include <cstdint>

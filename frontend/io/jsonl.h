@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON texts for scripts: values with members in the order of insertion, and files of one object a line.
+// JSON texts for scripts: values with members in the order of insertion, and files of one object per line.
 #pragma once
 
 #include <cstdint>

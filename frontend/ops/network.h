@@ -13,7 +13,7 @@ namespace lockstep {
 
 /// [..., M, K] · [..., K, N]; leading axes broadcast.
 Tensor matmul(Tensor a, Tensor b, Where where = Where::current());
-/// Sums of products by labels, one letter an axis: einsum("bij,bjk->bik", {a, b}). A label that is not in the result is summed over;
+/// Sums of products by labels, one letter per axis: einsum("bij,bjk->bik", {a, b}). A label that is not in the result is summed over;
 /// without an arrow the result has the labels that appear once, in alphabetical order; "..." stands for leading axes, equal in all operands
 /// that have it. Several tensors are multiplied pair by pair from the left. A label twice in one operand (a diagonal) is refused:
 /// "einsum.C4".

@@ -61,7 +61,7 @@ Tensor tile(Tensor x, std::vector<int64_t> counts, Where where = Where::current(
 struct Padding {
   int64_t before = 0, after = 0;
 };
-/// Elements of one value around the tensor; one pair an axis.
+/// Elements of one value around the tensor; one pair per axis.
 Tensor pad(Tensor x, const std::vector<Padding>& padding, double value = 0, Where where = Where::current());
 /// [..., M, N]: elements with column - row > diagonal (tril) or < diagonal (triu) become 0.
 Tensor tril(Tensor x, int64_t diagonal = 0, Where where = Where::current());

@@ -31,7 +31,7 @@ struct StateDictEntry {
   int64_t part = 0, parts = 1;  ///< it is this one of so many equal parts along axis 0 there
 };
 
-/// One entry a parameter, then one a buffer. Parameters of the layers of nn get PyTorch's names and layouts:
+/// One entry per parameter, then one per buffer. Parameters of the layers of nn get PyTorch's names and layouts:
 ///   Linear     W [in,out] <-> weight [out,in], b <-> bias
 ///   LayerNorm, RMSNorm, GroupNorm, BatchNorm  g <-> weight, b <-> bias
 ///   Embedding  W <-> weight

@@ -40,7 +40,7 @@ struct IndexGuard {
   friend bool operator==(const IndexGuard&, const IndexGuard&) = default;
 };
 
-/// One expression a source axis, over the axes of the result.
+/// One expression per source axis, over the axes of the result.
 struct IndexMap {
   std::vector<IndexExpr> source;
   std::vector<IndexGuard> guards;

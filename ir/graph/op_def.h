@@ -87,7 +87,7 @@ struct GradientContext {
   std::span<const ValueId> results;
   std::span<const ValueId> cotangents;  ///< one a result; invalid where nothing flows back
 };
-/// One cotangent an operand; an invalid id means that nothing flows to it.
+/// One cotangent per operand; an invalid id means that nothing flows to it.
 using GradientFn = std::vector<ValueId> (*)(const GradientContext&);
 struct NotDifferentiable {
   std::string_view reason;  ///< what the error says when it is the only way to a parameter

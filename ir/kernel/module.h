@@ -3,7 +3,7 @@
 // typed ids into them; no pointers. SSA values hold results; mutable state lives in `var`s behind pointers, so there are no phis.
 // Control flow is structured: an instruction of group Control owns blocks. A block ends early at break, continue or return.
 //
-// Text form (one operation a line, two-space blocks, type on the result; grammar in ir/README.md):
+// Text form (one operation per line, two-space blocks, type on the result; grammar in ir/README.md):
 //   lockstep.kernel 1
 //   var @x: array<f32> {access = read, binding = 0, group = 0, space = storage}
 //   fn @main(%gid: vec3<u32> {builtin = global_invocation_id}) {workgroup_size = [64, 1, 1]} {
@@ -63,7 +63,7 @@ struct Value {
   uint32_t index = 0;
   /// Constant scalar: its bits (bool 0/1, f16 in the low half). Unused for composites.
   uint32_t bits = 0;
-  /// Constant composite: one constant an element; empty means the zero value of the type.
+  /// Constant composite: one constant per element; empty means the zero value of the type.
   std::vector<ValueId> elements;
   std::string name;  ///< hint for texts; may be empty, need not be unique
   friend bool operator==(const Value&, const Value&) = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contractions: the naive form (one invocation a result) and the templates of shaders/ with their hooks filled in.
+// Contractions: the naive form (one invocation per result) and the templates of shaders/ with their hooks filled in.
 #include <algorithm>
 
 #include "passes/emit/emitters.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// map: one invocation an element. All values are made before the first store, because a result may share an operand's bytes.
+// map: one invocation per element. All values are made before the first store, because a result may share an operand's bytes.
 #include "passes/emit/emitters.h"
 
 namespace lockstep::passes {

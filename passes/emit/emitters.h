@@ -45,7 +45,7 @@ kernel::ValueId neutralOf(kernel::Builder& builder, const graph::ReduceLowering&
 /// A variable in workgroup memory.
 kernel::ValueId workgroupArray(kernel::Builder& builder, std::string name, kernel::TypeId element, int64_t count);
 
-/// Combines one accumulator an invocation over the lanes of each line of a workgroup by a tree in workgroup memory. Lane l of line i is
+/// Combines one accumulator per invocation over the lanes of each line of a workgroup by a tree in workgroup memory. Lane l of line i is
 /// invocation `base + l * stride`; `lane` is l. Ends with every invocation of the line holding the result.
 kernel::ValueId combineLanes(kernel::Builder& builder, const graph::ReduceLowering& reduce, kernel::ValueId accumulated,
                              kernel::ValueId scratch, kernel::ValueId invocation, kernel::ValueId lane, int64_t lanes, int64_t stride);

@@ -31,7 +31,7 @@ class ClusterState {
   /// By value: the first results of the computing nodes that read it, through views and cheap nodes.
   std::vector<std::vector<graph::ValueId>> users;
   std::vector<bool> escapes;      ///< by value: read by a storage node or an output
-  std::vector<char> row_aligned;  ///< by node: in a Rows cluster, 1 when the node has one value a row
+  std::vector<char> row_aligned;  ///< by node: in a Rows cluster, 1 when the node has one value per row
 
   [[nodiscard]] Cluster& cluster(int32_t c) { return out.clusters[static_cast<size_t>(c)]; }
   [[nodiscard]] const Cluster& cluster(int32_t c) const { return out.clusters[static_cast<size_t>(c)]; }

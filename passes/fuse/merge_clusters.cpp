@@ -16,7 +16,7 @@ struct MemberRead {
   const Read& read;
   const Shape& shape;
   const Shape& source;
-  bool seed, row;  ///< not an element op; an element op with one value a row
+  bool seed, row;  ///< not an element op; an element op with one value per row
 };
 
 /// Whether `target` reads `source` never through storage, and `accepts` holds for every read.

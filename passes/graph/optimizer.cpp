@@ -21,7 +21,7 @@ using namespace graph;
 
 namespace {
 
-constexpr int64_t kRow = kParameterAlignment;  // flat states are seen as [total / 64, 64], so that a table of one entry a row applies
+constexpr int64_t kRow = kParameterAlignment;  // flat states are seen as [total / 64, 64], so that a table of one entry per row applies
 constexpr double kSpoiled = std::numeric_limits<float>::max();  // what a loss that is not finite leaves in a sum of gradients
 constexpr double kNormalizeEpsilon = 1e-8;
 
@@ -221,7 +221,7 @@ struct State {
   /// Of all trained parameters, as rows.
   struct Gradients {
     ValueId rows;
-    ValueId sum;    ///< as runs left it, before clipping; invalid with one run a step
+    ValueId sum;    ///< as runs left it, before clipping; invalid with one run per step
     ValueId norm;   ///< before clipping by it; invalid when nobody asks
     ValueId scale;  ///< of clipping, 0 where the loss or the norm is not finite; invalid without a norm
   };
@@ -270,7 +270,7 @@ struct State {
 
   // The update.
 
-  /// One value a parameter in a shape of rows; invalid where all are `neutral`.
+  /// One value per parameter in a shape of rows; invalid where all are `neutral`.
   ValueId perParameter(const Stretch& stretch, double ParameterSetting::* member, double neutral) {
     Constant table{{DType::F32, Shape{stretch.length / kRow, 1}}, {}};
     for (const ParameterInfo* parameter : stretch.parameters) {

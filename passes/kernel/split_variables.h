@@ -5,7 +5,7 @@
 
 namespace lockstep::passes {
 
-/// An array or struct in function memory of which only single elements by constant index are ever used becomes one variable an element.
+/// An array or struct in function memory of which only single elements by constant index are ever used becomes one variable per element.
 /// Arrays of arrays come apart level by level; at most kSplitElements elements a level.
 kernel::Module splitVariables(kernel::Module module);
 

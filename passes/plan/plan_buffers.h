@@ -12,12 +12,11 @@ struct PlanConfig {
 };
 
 /// Gives every buffer its arena and offset. State leaves get an arena each, so that programs can share them; inputs, outputs, constants
-/// and workspace one arena a role; with separate_access as many for the workspace as it takes. Two workspace buffers share bytes only when
-/// the last use of one is in an earlier level than the definition of the other, so reuse adds no dependency, or where a dispatch makes a
-/// result in the bytes of an operand that is not needed again (takeOver). Above the memory limit
-/// commands run in another order and in more levels (orderCommands), so that fewer bytes live at a time.
-/// Fails when no order that was tried is within the memory limit (planBuffers.memory), with the bytes that it takes and the largest
-/// buffers.
+/// and workspace one arena per role; with separate_access as many for the workspace as it takes. Two workspace buffers share bytes only
+/// when the last use of one is in an earlier level than the definition of the other, so reuse adds no dependency, or where a dispatch makes
+/// a result in the bytes of an operand that is not needed again (takeOver). Above the memory limit commands run in another order and in
+/// more levels (orderCommands), so that fewer bytes live at a time. Fails when no order that was tried is within the memory limit
+/// (planBuffers.memory), with the bytes that it takes and the largest buffers.
 Result<program::Program> planBuffers(const program::Program& program, const PlanConfig& config = {});
 
 }  // namespace lockstep::passes

@@ -90,7 +90,7 @@ TEST(UserKernel, values_and_gradients_agree_with_the_evaluator) {
 }
 
 TEST(UserKernel, has_its_own_shapes_groups_and_overrides) {
-  // Row sums: one workgroup a row.
+  // Row sums: one workgroup per row.
   const Kernel row_sum{
       {.name = "row_sum",
        .source = R"(

@@ -10,7 +10,7 @@
 
 namespace lockstep::tools {
 
-/// One line an element of an array or a member of a struct, else one line: "  [0] {position: (1.0, 2.0, 3.0), mass: 0.5}".
+/// One line per element of an array or a member of a struct, else one line: "  [0] {position: (1.0, 2.0, 3.0), mass: 0.5}".
 /// Matrices are lists of columns. A runtime-sized array has as many elements as the bytes hold.
 std::string valueLines(const kernel::Module& module, kernel::TypeId type, const Bytes& bytes);
 

@@ -14,7 +14,7 @@ namespace lockstep::tools {
 /// the readers.
 Result<io::TensorFile> replay(const std::string& path, const io::TensorFile& inputs, const std::string& device);
 
-/// One line an output: its name, its shape, and its value or norm.
+/// One line per output: its name, its shape, and its value or norm.
 std::string summarise(const io::TensorFile& outputs);
 
 }  // namespace lockstep::tools

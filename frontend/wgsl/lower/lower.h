@@ -40,7 +40,7 @@ class Lowerer {
   Value constant(const ConstValue& value);
   void lowerGlobal(EntityId id);
   void lowerFunction(uint32_t index);
-  /// Struct parameters of an entry point become one parameter a member.
+  /// Struct parameters of an entry point become one parameter per member.
   Value entryParameter(kernel::FunctionId function, const Entity& entity, const FunctionInfo& info, size_t index);
   std::string plainName(std::string_view name);
   void setLocations(kernel::Module& module) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layout of WGSL text: one statement a line, two spaces a level, one space around operators. Tokens and comments stay as they are,
+// The layout of WGSL text: one statement per line, two spaces per level, one space around operators. Tokens and comments stay as they are,
 // and so do line breaks within a statement and single empty lines.
 #pragma once
 

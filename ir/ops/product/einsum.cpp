@@ -11,7 +11,7 @@
 namespace lockstep::graph {
 namespace {
 
-using Labels = std::string;  // one letter an axis
+using Labels = std::string;  // one letter per axis
 
 struct Equation {
   std::vector<Labels> operands;

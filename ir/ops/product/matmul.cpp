@@ -10,7 +10,7 @@ namespace {
 
 Shape leadingOf(const Shape& shape) { return Shape(std::vector<Dim>(shape.dims().begin(), shape.dims().end() - 2)); }
 
-// Operands [..., M, K] and [K, N] (all leading axes are rows) or [..., K, N] (leading axes broadcast: one product a batch).
+// Operands [..., M, K] and [K, N] (all leading axes are rows) or [..., K, N] (leading axes broadcast: one product per batch).
 Result<std::vector<TensorType>> infer(const InferContext& c) {
   const TensorType &a = c.operands[0], &b = c.operands[1];
   if (a.dtype != DType::F32 || b.dtype != DType::F32)

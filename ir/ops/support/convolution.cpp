@@ -51,7 +51,7 @@ ValueId windowColumns(Builder& b, ValueId x, const std::vector<Window>& windows,
 
 namespace {
 
-/// One channel a group: products and a sum over the kernel, which has no matrix to speak of.
+/// One channel per group: products and a sum over the kernel, which has no matrix to speak of.
 ValueId depthwise(Builder& b, ValueId weights, ValueId x, const std::vector<Window>& windows) {
   ValueId seen = makeWindows(b, x, windows);
   std::vector<int64_t> extents{b.shapeOf(x).extent(1)}, axes;

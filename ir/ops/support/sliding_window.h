@@ -21,7 +21,7 @@ struct Window {
 /// The windows cover the last axes of these extents without gap or overlap.
 bool tile(const std::vector<Window>& windows, const std::vector<int64_t>& extents);
 
-/// Attributes kernel, stride, padding_low, padding_high, dilation, input_dilation: one number an axis. Those that are absent keep the
+/// Attributes kernel, stride, padding_low, padding_high, dilation, input_dilation: one number per axis. Those that are absent keep the
 /// values above; `padding` gives both sides.
 std::vector<Window> windowsOf(const Attributes& attributes);
 Attributes attributesOf(const std::vector<Window>& windows);
@@ -40,7 +40,7 @@ ValueId makeFold(Builder& b, ValueId y, const std::vector<Window>& windows, cons
 /// `fill` where there is none.
 ValueId gatherWindows(Builder& b, ValueId y, const std::vector<Window>& windows, const std::vector<int64_t>& extents, double fill = 0);
 /// The pooling windows over the axes [B, C, S...] of `x`, from attributes kernel, stride and padding. C1: x is f32 with a rank of at least
-/// 3; C2: one number a spatial axis, kernel and stride at least 1, padding between 0 and half the kernel; C3: the windows fit.
+/// 3; C2: one number per spatial axis, kernel and stride at least 1, padding between 0 and half the kernel; C3: the windows fit.
 Result<std::vector<Window>> poolingWindows(std::string_view op, const TensorType& x, const Attributes& attributes);
 /// The shape of what pooling makes of `x`: [B, C, P...].
 Shape pooledShape(const Shape& x, const std::vector<Window>& windows);

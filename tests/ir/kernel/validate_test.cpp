@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the validator rejects in a text that can be read: one case a rule, with the code and the place.
+// What the validator rejects in a text that can be read: one case per rule, with the code and the place.
 #include <gtest/gtest.h>
 
 #include "tests/ir/kernel/samples.h"

@@ -35,7 +35,7 @@ void setLoss(Builder& builder, const std::vector<ValueId>& values, const std::st
   builder.output(OutputKind::Loss, "loss", loss);
 }
 
-/// Outputs of `graph` are the loss and one gradient a name; compares them with differences of the loss.
+/// Outputs of `graph` are the loss and one gradient per name; compares them with differences of the loss.
 void checkGradients(const Graph& graph, const LeafValues& leaves, const std::vector<std::string>& names, std::mt19937& random) {
   std::vector<Tensor> outputs = run(graph, leaves);
   ASSERT_EQ(outputs.size(), names.size() + 1);
