@@ -57,9 +57,9 @@ Tensor argument(std::string_view op, Tensor x, std::optional<int64_t> axis, cons
 
 }  // namespace
 
-Tensor sum(Tensor x, Axes axes, ReduceOptions options, Where where) { return reduce("sum", x, axes, options, where); }
+Tensor sum(Tensor x, const Axes& axes, ReduceOptions options, Where where) { return reduce("sum", x, axes, options, where); }
 
-Tensor mean(Tensor x, Axes axes, ReduceOptions options, Where where) {
+Tensor mean(Tensor x, const Axes& axes, ReduceOptions options, Where where) {
   const std::vector<int64_t> reduced = reducedAxes("mean", x, axes, where);
   if (x.dtype(where) != DType::F32) {
     raise("mean.C1", fmt::format("operand is {}, wanted f32", toString(x.type(where))), {x}, where,
@@ -70,12 +70,12 @@ Tensor mean(Tensor x, Axes axes, ReduceOptions options, Where where) {
   return mul(sum(x, reduced, options, where), 1.0 / static_cast<double>(count), where);
 }
 
-Tensor prod(Tensor x, Axes axes, ReduceOptions options, Where where) { return reduce("prod", x, axes, options, where); }
-Tensor reduce_max(Tensor x, Axes axes, ReduceOptions options, Where where) { return reduce("reduce_max", x, axes, options, where); }
-Tensor reduce_min(Tensor x, Axes axes, ReduceOptions options, Where where) { return reduce("reduce_min", x, axes, options, where); }
+Tensor prod(Tensor x, const Axes& axes, ReduceOptions options, Where where) { return reduce("prod", x, axes, options, where); }
+Tensor reduce_max(Tensor x, const Axes& axes, ReduceOptions options, Where where) { return reduce("reduce_max", x, axes, options, where); }
+Tensor reduce_min(Tensor x, const Axes& axes, ReduceOptions options, Where where) { return reduce("reduce_min", x, axes, options, where); }
 
-Tensor any(Tensor x, Axes axes, ReduceOptions options, Where where) { return holds("any", "reduce_max", x, axes, options, where); }
-Tensor all(Tensor x, Axes axes, ReduceOptions options, Where where) { return holds("all", "reduce_min", x, axes, options, where); }
+Tensor any(Tensor x, const Axes& axes, ReduceOptions options, Where where) { return holds("any", "reduce_max", x, axes, options, where); }
+Tensor all(Tensor x, const Axes& axes, ReduceOptions options, Where where) { return holds("all", "reduce_min", x, axes, options, where); }
 
 Tensor argmax(Tensor x, std::optional<int64_t> axis, Where where) { return argument("argmax", x, axis, where); }
 Tensor argmin(Tensor x, std::optional<int64_t> axis, Where where) { return argument("argmin", x, axis, where); }

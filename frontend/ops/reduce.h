@@ -34,17 +34,17 @@ class Axes {
 };
 
 /// Over no axes (an empty list) it is the tensor itself.
-Tensor sum(Tensor x, Axes axes = {}, ReduceOptions options = {}, Where where = Where::current());
+Tensor sum(Tensor x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
 /// f32 only.
-Tensor mean(Tensor x, Axes axes = {}, ReduceOptions options = {}, Where where = Where::current());
+Tensor mean(Tensor x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
 /// The gradient is exact where elements are 0; it takes n^2 multiplications for n factors.
-Tensor prod(Tensor x, Axes axes = {}, ReduceOptions options = {}, Where where = Where::current());
+Tensor prod(Tensor x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
 // Where several elements are equal the gradient goes to the first.
-Tensor reduce_max(Tensor x, Axes axes = {}, ReduceOptions options = {}, Where where = Where::current());
-Tensor reduce_min(Tensor x, Axes axes = {}, ReduceOptions options = {}, Where where = Where::current());
+Tensor reduce_max(Tensor x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
+Tensor reduce_min(Tensor x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
 /// Whether any element, or all of them, hold; of bool, with a bool result.
-Tensor any(Tensor x, Axes axes = {}, ReduceOptions options = {}, Where where = Where::current());
-Tensor all(Tensor x, Axes axes = {}, ReduceOptions options = {}, Where where = Where::current());
+Tensor any(Tensor x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
+Tensor all(Tensor x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
 
 /// Position of the largest or smallest element along an axis, which is dropped; without an axis, of the tensor in row-major order. The
 /// result is i32; the lowest position where several are equal.

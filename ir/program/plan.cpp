@@ -92,15 +92,15 @@ Result<Plan> planOf(const Token& token, Numbers numbers) {
 
 /// Tries the kinds one after the other.
 template <size_t index = 0>
-Result<Plan> planOfKind(const Token& token, std::string_view kind, Numbers numbers) {
+Result<Plan> planOfKind(const Token& token, std::string_view kind, const Numbers& numbers) {
   if constexpr (index == std::variant_size_v<Plan>) {
     return problem(token, fmt::format("there is no plan of kind '{}'", kind));
   } else {
     using Kind = std::variant_alternative_t<index, Plan>;
     if constexpr (!std::is_same_v<Kind, TemplatePlan>) {
-      if (Kind::kName == kind) return planOf<Kind>(token, std::move(numbers));
+      if (Kind::kName == kind) return planOf<Kind>(token, numbers);
     }
-    return planOfKind<index + 1>(token, kind, std::move(numbers));
+    return planOfKind<index + 1>(token, kind, numbers);
   }
 }
 
@@ -127,7 +127,7 @@ Result<Plan> parsePlan(TokenCursor& cursor) {
   LS_TRY(std::string kind, cursor.identifier());
   if (kind != TemplatePlan::kName) {
     LS_TRY(Numbers numbers, parseNumbers(cursor));
-    return planOfKind(token, kind, std::move(numbers));
+    return planOfKind(token, kind, numbers);
   }
   TemplatePlan plan;
   LS_TRY(plan.name, cursor.string());
