@@ -120,7 +120,7 @@ TEST(Views, windows_slide) {
 }
 
 TEST(Einsum, several_tensors_pair_from_the_left) {
-  auto run = [](const char* equation, std::vector<TensorType> types) {
+  auto run = [](const char* equation, const std::vector<TensorType>& types) {
     return counted(types, [&](const In& in) { return einsum(equation, in); });
   };
   EXPECT_EQ(run("ij,jk,kl->il", {f32(2, 2), f32(2, 3), f32(3, 2)}).data, (Values{120, 156, 262, 340}));
@@ -128,7 +128,7 @@ TEST(Einsum, several_tensors_pair_from_the_left) {
 }
 
 TEST(Einsum, equation_is_completed) {
-  auto run = [](const char* equation, std::vector<TensorType> types) {
+  auto run = [](const char* equation, const std::vector<TensorType>& types) {
     return counted(types, [&](const In& in) { return einsum(equation, in); });
   };
   EXPECT_EQ(run("ba", {f32(2, 3)}).data, (Values{1, 4, 2, 5, 3, 6}));
@@ -140,7 +140,7 @@ TEST(Einsum, equation_is_completed) {
 }
 
 TEST(Einsum, mistakes_have_codes) {
-  auto code = [](const char* equation, std::vector<TensorType> types) {
+  auto code = [](const char* equation, const std::vector<TensorType>& types) {
     return codeOf(types, [&](const In& in) { return einsum(equation, in); });
   };
   EXPECT_EQ(code("ij,jk->ik", {f32(2, 3)}), "einsum.C2");
