@@ -48,7 +48,7 @@ class Printer {
     for (const graph::ParameterInfo& parameter : program_.parameters) line(graph::printParameter(parameter, {}));
     for (size_t i = 0; i < program_.arenas.size(); ++i) arena(i);
     for (size_t i = 0; i < program_.buffers.size(); ++i) buffer(i);
-    for (size_t i = 0; i < program_.constants.size(); ++i) constant(program_.constants[i]);
+    for (const ConstantData& data : program_.constants) constant(data);
     for (size_t i = 0; i < program_.kernels.size(); ++i) kernel(i);
     for (const Port& port : program_.inputs) {
       lines_.inputs.push_back(next_line_);
