@@ -100,7 +100,7 @@ BENCHMARK_CAPTURE(elements, transposed,
 /// C = A * B of n x n: a group of 128 lanes takes `rows` rows and 512 columns, a lane four columns of each.
 void matrixProduct(benchmark::State& state) {
   const uint32_t n = 512, rows = static_cast<uint32_t>(state.range(0));
-  std::string loads, products, stores, declarations;
+  std::string products, stores, declarations;
   for (uint32_t r = 0; r < rows; ++r) {
     declarations += fmt::format(
         "  %acc{}: ptr<function, vec4<f32>> = var\n  %row{}: u32 = add %row, {}u\n  %base{}: u32 = mul %row{}, 512u\n", r, r, r, r, r);

@@ -62,7 +62,7 @@ void sample(const ls::Recipe& recipe, const std::string& device) {
   const auto start = Clock::now();
   const auto experiment = recipe.make({.steps = recipe.steps, .seed = recipe.seed, .device = device});
   const double ready = since(start);
-  const ls::Batch batch = experiment->batch(1);
+  ls::Batch batch = experiment->batch(1);
   report(recipe.name, experiment->trainer(), ready, [&](size_t) { return batch; });
 }
 
