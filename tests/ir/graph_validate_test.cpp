@@ -94,10 +94,10 @@ TEST_P(GraphIds, validate_brokenIds_areReported) {
 INSTANTIATE_TEST_SUITE_P(
     Edits, GraphIds,
     testing::Values(EditCase{"noRegion", [](Graph& g) { g.regions.clear(); }, "graph.region"},
-                    EditCase{"nodeMissing", [](Graph& g) { g.regions[0].nodes.push_back(NodeId(99)); }, "graph.node"},
+                    EditCase{"nodeMissing", [](Graph& g) { g.regions[0].nodes.emplace_back(99U); }, "graph.node"},
                     EditCase{"nodeInvalid", [](Graph& g) { g.regions[0].nodes.emplace_back(); }, "graph.node"},
-                    EditCase{"nodeTwice", [](Graph& g) { g.regions[0].nodes.push_back(NodeId(0)); }, "graph.node"},
-                    EditCase{"nodeInTwoRegions", [](Graph& g) { g.regions[1].nodes.push_back(NodeId(0)); }, "graph.node"},
+                    EditCase{"nodeTwice", [](Graph& g) { g.regions[0].nodes.emplace_back(0U); }, "graph.node"},
+                    EditCase{"nodeInTwoRegions", [](Graph& g) { g.regions[1].nodes.emplace_back(0U); }, "graph.node"},
                     EditCase{"opMissing", [](Graph& g) { g.nodes[0].op = nullptr; }, "graph.op"},
                     EditCase{"operandMissing", [](Graph& g) { g.nodes[5].operands[0] = ValueId(99); }, "graph.value"},
                     EditCase{"operandInvalid", [](Graph& g) { g.nodes[5].operands[0] = {}; }, "graph.value"},
