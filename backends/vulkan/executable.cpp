@@ -146,7 +146,7 @@ Status VulkanExecutable::submitChunk(Recorder& recorder, std::span<const std::sp
   LS_TRY(VkCommandBuffer commands, recorder.steps(steps, slot));
   LS_TRY(Fence fence, context_->takeFence());
   Open& open = open_[ticket];
-  // Noted before it is submitted: if there is no memory for the note, nothing runs yet.
+  // Recorded before it is submitted: where memory runs out here, the device has not begun.
   in_flight_.push_back({.ticket = ticket, .slot = slot, .steps = steps, .fence = std::move(fence)});
   if (Status submitted = submitBuffer(commands, in_flight_.back().fence.get()); !submitted.ok()) {
     context_->settle();  // before the fence goes: a driver may have begun before it failed
@@ -174,7 +174,7 @@ Status VulkanExecutable::retireOldest() {
   // The submission stays in the list while its fence is not known to be signalled.
   LS_CHECK(context_->waitFence(in_flight_.front().fence.get()));
   Open& open = open_[in_flight_.front().ticket];
-  // It also stays until there was enough memory for its outputs.
+  // It also stays until its outputs have found memory.
   std::vector<std::vector<std::byte>> outputs;
   for (uint32_t i = 0; i < in_flight_.front().steps; ++i) {
     if (arenas_.output.size == 0) {

@@ -175,7 +175,7 @@ struct Algebra {
   std::optional<double> neutral = {};  ///< as the second operand it leaves the first one as it is
   bool commutes = false;               ///< and as the first operand the second one
   bool involution = false;             ///< twice in a row is nothing
-  bool last_counts = false;            ///< of two in a row the second one alone; one that keeps the type is nothing
+  bool last_counts = false;            ///< of two in a row only the second counts, and one that keeps the type does nothing
 };
 
 struct OpDef {

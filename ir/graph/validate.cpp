@@ -170,7 +170,9 @@ class Validator {
 
   void groupKind(NodeId id) {
     const auto& text = graph_[id].attributes.get<std::string>("kind");
-    if (!parseGroupKind(text)) reportNode(id, "graph.attribute", fmt::format("there is no kind of group named {}", quote(text)));
+    if (!parseGroupKind(text))
+      reportNode(id, "graph.attribute",
+                 fmt::format("{} is not a kind of group; use map, rows, columns, scan, scatter or contract", quote(text)));
   }
 
   void results(NodeId id) {

@@ -94,7 +94,7 @@ Result<Plan> planOf(const Token& token, Numbers numbers) {
 template <size_t index = 0>
 Result<Plan> planOfKind(const Token& token, std::string_view kind, const Numbers& numbers) {
   if constexpr (index == std::variant_size_v<Plan>) {
-    return problem(token, fmt::format("there is no plan of kind '{}'", kind));
+    return problem(token, fmt::format("'{}' is not a kind of plan", kind));
   } else {
     using Kind = std::variant_alternative_t<index, Plan>;
     if constexpr (!std::is_same_v<Kind, TemplatePlan>) {

@@ -139,7 +139,8 @@ class StructureValidator {
       } else if (const std::string problem =
                      graph::misfit(kindOf(symbolic->plan), symbolic->body, symbolic->body.body().nodes, /*inputs=*/true);
                  !problem.empty()) {
-        problems_.add(&TextLines::kernels, i, "program.plan", problem);
+        problems_.add(&TextLines::kernels, i, "program.plan", problem,
+                      "give the kernel a plan that fits its body, or run the pass 'schedule' on the graph again");
       }
     }
   }
