@@ -4,11 +4,14 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <mutex>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "backends/backend.h"
+#include "backends/driver_check.h"
 #include "backends/reference/reference.h"
 #include "ir/support/narrate.h"
 #ifdef LOCKSTEP_VULKAN
@@ -40,10 +43,35 @@ std::string listText(const std::vector<DeviceInfo>& devices) {
   return fmt::format("{}", fmt::join(lines, "; "));
 }
 
+struct Check {
+  std::mutex mutex;
+  DriverCheck check = nullptr;
+  std::optional<Status> answer;  ///< nothing: not asked yet
+};
+Check& theCheck() {
+  static Check check;
+  return check;
+}
+
+#ifdef LOCKSTEP_VULKAN
+Status driversMayBeLoaded() {
+  Check& check = theCheck();
+  const std::lock_guard lock(check.mutex);
+  if (check.check == nullptr) return Success{};
+  if (!check.answer) check.answer = check.check();
+  return *check.answer;
+}
+
+Result<std::vector<DeviceInfo>> vulkanDevices() {
+  LS_CHECK(driversMayBeLoaded());
+  return listVulkanDevices();
+}
+#endif
+
 /// Why no Vulkan device is listed at all; empty when there is no more to say.
 std::string vulkanTrouble() {
 #ifdef LOCKSTEP_VULKAN
-  if (auto vulkan = listVulkanDevices(); !vulkan) {
+  if (auto vulkan = vulkanDevices(); !vulkan) {
     const Diagnostic& why = vulkan.diagnostics().front();
     return fmt::format("; no Vulkan: {}{}{}", why.message, why.remedy.empty() ? "" : ", ", why.remedy);
   }
@@ -99,10 +127,16 @@ std::string autoReason(const std::vector<DeviceInfo>& devices) {
 
 std::string_view toString(DeviceKind kind) { return kKindNames[static_cast<size_t>(kind)]; }
 
+void checkDriversWith(DriverCheck check) {
+  const std::lock_guard lock(theCheck().mutex);
+  theCheck().check = check;
+  theCheck().answer.reset();
+}
+
 std::vector<DeviceInfo> listDevices() {
   std::vector<DeviceInfo> devices;
 #ifdef LOCKSTEP_VULKAN
-  if (auto vulkan = listVulkanDevices()) devices = std::move(*vulkan);
+  if (auto vulkan = vulkanDevices()) devices = std::move(*vulkan);
 #endif
   devices.push_back(referenceDevice());
   auto rank = [](const DeviceInfo& device) { return std::pair(!device.usable, device.kind); };

@@ -5,11 +5,14 @@
 #include <array>
 #include <vector>
 
+#include "backends/driver_check.h"
 #include "console/color.h"
 #include "console/guarded_main.h"
 #include "console/verbose.h"
 #include "experiment/build_version.h"
 #include "ir/support/nearest.h"
+#include "tools/devices/bad_drivers.h"
+#include "tools/devices/driver_child.h"
 #include "tools/verb.h"
 
 namespace lockstep::tools {
@@ -83,6 +86,8 @@ Result<ExitCode> dispatch(Arguments arguments) {
   LS_CHECK(takeGlobalOptions(arguments));
   if (arguments.empty()) return usage("verb", "no verb was given", "'lockstep --help' lists them");
   const std::string& name = arguments.front();
+  if (name == kProbeVerb) return probeDriverVerb(arguments.subspan(1));
+  checkDriversWith(leaveOutBadDrivers);
   if (name == "--help" || name == "-h" || name == "help") {
     printHelp();
     return ExitCode::Ok;

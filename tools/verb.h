@@ -34,6 +34,7 @@ std::span<const Verb> verbs();
 Result<ExitCode> trainVerb(Arguments arguments);
 Result<ExitCode> devicesVerb(Arguments arguments);
 Result<ExitCode> doctorVerb(Arguments arguments);
+Result<ExitCode> probeDriverVerb(Arguments arguments);
 Result<ExitCode> explainVerb(Arguments arguments);
 Result<ExitCode> exploreVerb(Arguments arguments);
 Result<ExitCode> optVerb(Arguments arguments);

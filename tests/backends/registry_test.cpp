@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "backends/backend.h"
+#include "backends/driver_check.h"
 
 namespace lockstep {
 namespace {
@@ -55,6 +56,28 @@ TEST(Registry, reference_loads_no_driver) {
         std::_Exit(!before && backend.ok() && !vulkanIsLoaded() ? 0 : 1);
       },
       ::testing::ExitedWithCode(0), "");
+}
+
+int questions = 0;
+
+TEST(Registry, drivers_are_loaded_only_if_the_check_agrees) {
+  checkDriversWith([]() -> Status {
+    ++questions;
+    return fail("test.refused", "a driver is bad", {}, "do without");
+  });
+  EXPECT_TRUE(chooseDevice("reference").ok());
+  EXPECT_EQ(questions, 0) << "no driver is needed";
+  EXPECT_EQ(listDevices().size(), 1u);
+  const Result<ChosenDevice> best = chooseDevice("auto");
+  ASSERT_TRUE(best.ok());
+  const Result<ChosenDevice> vulkan = chooseDevice("vulkan");
+  ASSERT_FALSE(vulkan.ok());
+  checkDriversWith(nullptr);
+#ifdef LOCKSTEP_VULKAN
+  EXPECT_EQ(questions, 1) << "the answer holds for the whole process";
+  EXPECT_NE(best->reason.find("a driver is bad, do without"), std::string::npos) << best->reason;
+  EXPECT_NE(vulkan.diagnostics().front().remedy.find("a driver is bad"), std::string::npos);
+#endif
 }
 
 TEST(Registry, threads_of_the_reference_are_a_number) {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Allocations of the command fail, one at a time: an exit code that is documented, a message, and nothing damaged. An allocation counts as
-// tried once one of its call stack was; CI takes a sample of the stacks, spread over the run, and every night all of them.
+// tried once one of its call stack was; CI takes a sample of the stacks, spread over the run, and every night all of them. Of the stacks
+// that a command has in common with another one, it takes a sample then, too.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <random>
+#include <set>
 #include <sstream>
 
 #include "frontend/io/file.h"
@@ -26,6 +29,8 @@ size_t sampleSize() {
 }
 /// Below it every single allocation is tried at night.
 constexpr uint64_t kFew = 3000;
+/// Of the call stacks that another command tries, too.
+constexpr size_t kShared = 300;
 constexpr std::string_view kKernel =
     "@group(0) @binding(0) var<storage, read_write> x: array<f32>;\n"
     "@compute @workgroup_size(4) fn main(@builtin(global_invocation_id) id: vec3<u32>) {\n"
@@ -35,7 +40,8 @@ struct Case {
   const char* name;
   std::vector<std::string> arguments;
   bool trains = false, resumes = false;
-  bool goes_on = false;  ///< after the fault, which comes after the second step, without one, from what was saved
+  bool goes_on = false;          ///< after the fault, which comes after the second step, without one, from what was saved
+  const char* beyond = nullptr;  ///< the case that tries the call stacks that both have
 };
 
 std::vector<Case> cases() {
@@ -50,16 +56,20 @@ std::vector<Case> cases() {
                    .arguments = {"run", "k.wgsl", "--device", device, "--bind", "0.0=iota:f32[4]", "--out", "0.0=out.npy"}});
     all.push_back({.name = vulkan ? "train_vulkan" : "train_reference",
                    .arguments = {"train", "sine", "--steps", "2", "--device", device, "--out", "run"},
-                   .trains = true});
+                   .trains = true,
+                   .beyond = vulkan ? "train_reference" : nullptr});
     all.push_back({.name = vulkan ? "resume_vulkan" : "resume_reference",
                    .arguments = {"train", "sine", "--steps", "2", "--device", device, "--out", "run", "--resume"},
                    .trains = true,
-                   .resumes = true});
+                   .resumes = true,
+                   .beyond = vulkan ? "train_vulkan" : "train_reference"});
     all.push_back({.name = vulkan ? "rescue_vulkan" : "rescue_reference",
                    .arguments = {"train", "sine", "--steps", "90", "--device", device, "--out", "run"},
                    .trains = true,
                    .goes_on = true});
-    all.push_back({.name = vulkan ? "verify_vulkan" : "verify_reference", .arguments = {"verify", "golden", golden, "--device", device}});
+    all.push_back({.name = vulkan ? "verify_vulkan" : "verify_reference",
+                   .arguments = {"verify", "golden", golden, "--device", device},
+                   .beyond = vulkan ? "verify_reference" : nullptr});
   }
   return all;
 }
@@ -68,35 +78,49 @@ class Allocations : public ::testing::TestWithParam<Case> {
  protected:
   Allocations() : scratch_(fmt::format("fault-allocations-{}", GetParam().name)) {}
 
-  [[nodiscard]] Launch launch(const std::string& wish) const {
-    return {.arguments = GetParam().arguments,
+  [[nodiscard]] Launch launch(const std::string& wish, const Case& which) const {
+    return {.arguments = which.arguments,
             .folder = scratch_ / "",
             .environment = {{"LD_PRELOAD", LOCKSTEP_FAIL_ALLOCATION},
                             {"LOCKSTEP_FAULT_ALLOCATION", wish},
                             {"LOCKSTEP_FAULT_REPORT", (scratch_ / "report").string()}}};
   }
-  Ended run(const std::string& wish) {
+  Ended run(const std::string& wish) { return run(wish, GetParam()); }
+  Ended run(const std::string& wish, const Case& which) {
     fs::remove(scratch_ / "report");
     fs::remove(scratch_ / "out.npy");
-    if (GetParam().trains) fs::remove_all(scratch_ / "run");
-    if (GetParam().resumes) fs::copy(scratch_ / "before", scratch_ / "run", fs::copy_options::recursive);
-    return runFaulty(launch(wish));
+    if (which.trains) fs::remove_all(scratch_ / "run");
+    if (which.resumes) fs::copy(scratch_ / "before", scratch_ / "run", fs::copy_options::recursive);
+    return runFaulty(launch(wish, which));
   }
   Ended runWell(const std::vector<std::string>& arguments) const { return runFaulty({.arguments = arguments, .folder = scratch_ / ""}); }
 
+  struct Report {
+    std::map<uint64_t, std::string> stacks;  ///< the first allocation of each, and which it is
+    uint64_t count = 0;                      ///< of allocations
+  };
+  [[nodiscard]] Report readReport() const {
+    std::istringstream text(*io::readTextFile(scratch_ / "report"));
+    Report report;
+    uint64_t number = 0;
+    for (std::string word, rest; text >> word >> number && std::getline(text, rest);) {
+      if (word == "stack") report.stacks[number] = rest;
+      if (word == "count") report.count = number;
+    }
+    return report;
+  }
+
   /// Which allocations to let fail, from the report of a run in which none does.
   [[nodiscard]] std::vector<uint64_t> numbers() {
-    std::istringstream report(*io::readTextFile(scratch_ / "report"));
-    std::vector<uint64_t> stacks;
-    uint64_t number = 0;
-    for (std::string word, line; report >> word >> number && std::getline(report, line);) {
-      if (word == "stack") stacks.push_back(number);
-      if (word == "count") all_ = number;
-    }
-    std::ranges::sort(stacks);
-    stacks_ = stacks.size();
+    const Report report = readReport();
+    all_ = report.count;
+    stacks_ = report.stacks.size();
     if (GetParam().goes_on) return laterNumbers();
     const size_t wanted = sampleSize();
+    std::vector<uint64_t> stacks = wanted == 0 ? beyondOther(report) : std::vector<uint64_t>();
+    if (stacks.empty()) {
+      for (const auto& [number, stack] : report.stacks) stacks.push_back(number);
+    }
     if (wanted == 0 && all_ <= kFew) {
       stacks.clear();
       for (uint64_t i = 1; i <= all_; ++i) stacks.push_back(i);
@@ -110,6 +134,23 @@ class Allocations : public ::testing::TestWithParam<Case> {
       sample.push_back(stacks[std::uniform_int_distribution(begin, end - 1)(random)]);
     }
     return sample;
+  }
+
+  /// Those that the other case has not, and some of the others; none where there is no other.
+  [[nodiscard]] std::vector<uint64_t> beyondOther(const Report& report) {
+    const std::vector<Case> all = cases();
+    const auto other = std::ranges::find_if(
+        all, [](const Case& each) { return GetParam().beyond != nullptr && std::string_view(each.name) == GetParam().beyond; });
+    if (other == all.end() || run("stacks", *other).code != 0) return {};
+    std::set<std::string> known;
+    for (const auto& [number, stack] : readReport().stacks) known.insert(stack);
+    std::vector<uint64_t> chosen, shared;
+    for (const auto& [number, stack] : report.stacks) (known.contains(stack) ? shared : chosen).push_back(number);
+    std::ranges::shuffle(shared, std::mt19937(1));
+    shared.resize(std::min(shared.size(), kShared));
+    chosen.insert(chosen.end(), shared.begin(), shared.end());
+    std::ranges::sort(chosen);
+    return chosen;
   }
 
   /// Of steps after those that every short run has. Each has the same call stacks, but another state.
@@ -168,7 +209,7 @@ TEST_P(Allocations, each_that_fails_ends_cleanly) {
     if (fs::exists(scratch_ / "out.npy")) expected_out_ = *io::readTextFile(scratch_ / "out.npy");
   }
   if (GetParam().goes_on) {
-    Launch two_steps = launch("1000000000");
+    Launch two_steps = launch("1000000000", GetParam());
     two_steps.arguments[3] = "2";
     ASSERT_EQ(runFaulty(two_steps).code, 0);
     (void)numbers();
@@ -180,20 +221,25 @@ TEST_P(Allocations, each_that_fails_ends_cleanly) {
 
   std::map<std::string, size_t> table;
   size_t tried = 0;
+  const auto report = [&] {
+    std::string line = fmt::format("{:<18} {:>7} allocations, {:>6} call stacks, {:>6} of {:>6} tried:", GetParam().name, all_, stacks_,
+                                   tried, chosen.size() + (chosen.size() + 4) / 5);
+    for (const auto& [how, count] : table) line += fmt::format("  {} x {}", count, how);
+    fmt::print("{}\n", line);
+    std::fflush(stdout);
+  };
   for (const bool all_after : {false, true}) {
     for (size_t i = 0; i < chosen.size(); ++i) {
       if (all_after && i % 5 != 0) continue;
       const std::string wish = std::to_string(chosen[i]) + (all_after ? "+" : "");
       const Ended ended = run(wish);
       ++table[ended.how()];
-      ++tried;
+      if (++tried % 1000 == 0) report();  // a night may be too short
       EXPECT_EQ(problemOf(ended, whole), "") << GetParam().name << ", LOCKSTEP_FAULT_ALLOCATION=" << wish << ", " << ended.how() << "\n"
                                              << ended.err;
     }
   }
-  std::string line = fmt::format("{:<18} {:>7} allocations, {:>6} call stacks, {:>6} tried:", GetParam().name, all_, stacks_, tried);
-  for (const auto& [how, count] : table) line += fmt::format("  {} x {}", count, how);
-  fmt::print("{}\n", line);
+  report();
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, Allocations, ::testing::ValuesIn(cases()), [](const auto& info) { return info.param.name; });

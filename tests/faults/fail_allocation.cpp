@@ -93,7 +93,7 @@ _Unwind_Reason_Code visit(_Unwind_Context* context, void* pointer) {
     walk.ours = true;
     if (!walk.whole) return _URC_END_OF_STACK;
     walk.places[walk.frames++] = place - g.base;
-    walk.hash = (walk.hash ^ place) * 0x100000001b3u;
+    walk.hash = (walk.hash ^ (place - g.base)) * 0x100000001b3u;
     return walk.frames == kStackFrames ? _URC_END_OF_STACK : _URC_NO_REASON;
   }
   // The innermost that is neither ours nor linked decides.
@@ -145,6 +145,8 @@ __attribute__((constructor)) void begin() {
     g.report = ::fcntl(file, F_DUPFD_CLOEXEC, kHigh);
     ::close(file);
   }
+  // A command that this one starts is not under the fault.
+  for (const char* name : {"LOCKSTEP_FAULT_ALLOCATION", "LOCKSTEP_FAULT_REPORT"}) ::unsetenv(name);
   // The unwinder allocates at its first use.
   Walk walk;
   _Unwind_Backtrace(visit, &walk);

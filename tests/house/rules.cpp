@@ -45,8 +45,8 @@ const std::vector<DirectionRow>& directions() {
        {"ir/", "passes/kernel/make_robust.h", "backends/backend.h", "backends/dispatch.h", "backends/reference/reference.h",
         "frontend/io/regular_file.h", "frontend/wgsl/", "conformance/"}},
       {"tools/",
-       {"ir/", "passes/", "backends/backend.h", "backends/dispatch.h", "backends/kernel_spirv.h", "frontend/", "console/", "experiment/",
-        "examples/", "conformance/", "tools/"}},
+       {"ir/", "passes/", "backends/backend.h", "backends/dispatch.h", "backends/driver_check.h", "backends/kernel_spirv.h", "frontend/",
+        "console/", "experiment/", "examples/", "conformance/", "tools/"}},
       {"bench/", {"ir/", "passes/", "backends/", "frontend/", "experiment/", "examples/", "tools/", "bench/"}},
       {"tests/", {"ir/", "passes/", "backends/", "frontend/", "console/", "experiment/", "examples/", "conformance/", "tools/", "tests/"}},
   };

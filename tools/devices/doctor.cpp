@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "tools/devices/bad_drivers.h"
 #include "tools/devices/device_report.h"
 #include "tools/devices/vulkan_probe.h"
 #include "tools/verb.h"
@@ -60,7 +61,10 @@ Result<ExitCode> doctorVerb(Arguments arguments) {
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;
 
-  std::vector<Finding> findings = probeVulkan(ProbePaths::system());
+  ProbePaths paths = ProbePaths::system();
+  LS_TRY(const int seconds, driverTimeout());
+  if (seconds != 0) paths.timeout_seconds = seconds;
+  std::vector<Finding> findings = probeVulkan(paths);
   // A driver that crashes or hangs in the probe would take us with it, so only the others are loaded.
   const auto instance = std::ranges::find(findings, "vulkan.instance", &Finding::check);
   const bool failed = instance != findings.end() && instance->state == FindingState::Failure;

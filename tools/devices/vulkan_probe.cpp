@@ -13,13 +13,12 @@
 #include <string_view>
 
 #include "frontend/io/file.h"
+#include "tools/devices/bad_drivers.h"
 
 namespace lockstep::tools {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int kTimeoutSeconds = 30;
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -66,7 +65,7 @@ std::vector<fs::path> manifestsIn(const std::vector<fs::path>& directories) {
 }
 
 /// Empty when a driver's manifest is in order; else what is wrong with it.
-std::string manifestProblem(const fs::path& path) {
+std::string manifestProblem(const ProbePaths& paths, const fs::path& path) {
   const auto text = io::readTextFile(path);
   if (!text.ok()) return text.diagnostics().front().message;
   const auto json = nlohmann::json::parse(*text, nullptr, false);
@@ -78,7 +77,7 @@ std::string manifestProblem(const fs::path& path) {
   std::string library = (*icd)["library_path"].get<std::string>();
   // A path with a slash is relative to the manifest; a bare name is searched by the dynamic linker.
   if (library.find('/') != std::string::npos && library.front() != '/') library = (path.parent_path() / library).string();
-  const std::string problem = loadingProblem(library, kTimeoutSeconds);
+  const std::string problem = loadingProblem(paths, library);
   return problem.empty() ? "" : fmt::format("the driver of '{}' cannot be loaded: {}", path.filename().string(), problem);
 }
 
@@ -93,24 +92,6 @@ Finding checkLoader(const ProbePaths& paths) {
           .state = FindingState::Failure,
           .message = fmt::format("there is no Vulkan loader: {}", reason == nullptr ? paths.loader : reason),
           .remedy = "install it (Debian: apt-get install libvulkan1); until then everything runs on the device 'reference'"};
-}
-
-/// Of the drivers that the loader will load.
-std::vector<fs::path> driverManifests(const ProbePaths& paths) {
-  std::vector<fs::path> manifests;
-  std::error_code ignored;
-  for (const char* variable : {"VK_DRIVER_FILES", "VK_ICD_FILENAMES"}) {
-    if (!manifests.empty()) break;
-    for (const std::string& file : splitPaths(environment(variable))) {
-      // An entry may be a folder of manifests, as for the loader.
-      if (fs::is_directory(file, ignored)) {
-        std::ranges::copy(manifestsIn({file}), std::back_inserter(manifests));
-      } else {
-        manifests.emplace_back(file);
-      }
-    }
-  }
-  return manifests.empty() ? manifestsIn(paths.manifest_directories) : manifests;
 }
 
 Finding checkDrivers(const ProbePaths& paths) {
@@ -134,7 +115,7 @@ Finding checkDrivers(const ProbePaths& paths) {
   }
   std::vector<std::string> problems, names;
   for (const fs::path& manifest : manifests) {
-    const std::string problem = manifestProblem(manifest);
+    const std::string problem = manifestProblem(paths, manifest);
     if (problem.empty()) {
       names.push_back(manifest.stem().string());
     } else {
@@ -238,11 +219,11 @@ Finding explainInstance(const InstanceOutcome& outcome) {
                                               : "run with VK_LOADER_DEBUG=error to see what the loader says";
       break;
     case Kind::Crashed:
-      finding.message = fmt::format("a driver crashed with signal {} while it was being loaded", outcome.result);
+      finding.message = fmt::format("a driver {} while it was being loaded", harmOf(outcome));
       finding.remedy = "update or remove that driver; VK_LOADER_DEBUG=driver names it, VK_DRIVER_FILES selects another";
       break;
     case Kind::TimedOut:
-      finding.message = "a driver did not answer in time while it was being loaded";
+      finding.message = fmt::format("a driver {} while it was being loaded", harmOf(outcome));
       finding.remedy = "restart the machine or select another driver with VK_DRIVER_FILES";
       break;
     case Kind::SystemFailed:
@@ -255,23 +236,16 @@ Finding explainInstance(const InstanceOutcome& outcome) {
 
 /// A driver that crashes or hangs takes every program with it that loads all drivers, so it gets a name and the others a chance.
 void nameBadDrivers(const ProbePaths& paths, Finding& finding, InstanceOutcome& outcome) {
-  using Kind = InstanceOutcome::Kind;
-  if (outcome.kind != Kind::Crashed && outcome.kind != Kind::TimedOut) return;
-  std::vector<std::string> bad, good;
-  int devices = 0;
-  for (const fs::path& manifest : driverManifests(paths)) {
-    const InstanceOutcome alone = createInstanceInChild(paths.loader, kTimeoutSeconds, manifest);
-    if (alone.kind == Kind::Crashed || alone.kind == Kind::TimedOut) bad.push_back(manifest.filename().string());
-    if (alone.kind != Kind::Done || alone.device_count == 0) continue;
-    good.push_back(manifest.string());
-    devices += alone.device_count;
-  }
-  if (bad.empty()) return;
-  finding.message += fmt::format(": {}", fmt::join(bad, ", "));
-  if (good.empty()) return;
-  finding.good_drivers = fmt::format("{}", fmt::join(good, ":"));
+  if (!isHarmful(outcome)) return;
+  const BadDrivers found = findBadDrivers(paths, {"instance", paths.loader});
+  if (found.bad.empty()) return;
+  std::vector<std::string> names;
+  for (const BadDriver& driver : found.bad) names.push_back(driver.manifest.filename().string());
+  finding.message += fmt::format(": {}", fmt::join(names, ", "));
+  if (found.others.empty()) return;
+  finding.good_drivers = found.others;
   finding.remedy = fmt::format("update or remove that driver; until then leave it out: export VK_DRIVER_FILES={}", finding.good_drivers);
-  outcome = {.kind = Kind::Done, .device_count = devices};
+  outcome = {.kind = InstanceOutcome::Kind::Done, .device_count = found.device_count};
 }
 
 Finding checkLayers(const ProbePaths& paths) {
@@ -287,6 +261,23 @@ Finding checkLayers(const ProbePaths& paths) {
 }
 
 }  // namespace
+
+std::vector<fs::path> driverManifests(const ProbePaths& paths) {
+  std::vector<fs::path> manifests;
+  std::error_code ignored;
+  for (const char* variable : {"VK_DRIVER_FILES", "VK_ICD_FILENAMES"}) {
+    if (!manifests.empty()) break;
+    for (const std::string& file : splitPaths(environment(variable))) {
+      // An entry may be a folder of manifests, as for the loader.
+      if (fs::is_directory(file, ignored)) {
+        std::ranges::copy(manifestsIn({file}), std::back_inserter(manifests));
+      } else {
+        manifests.emplace_back(file);
+      }
+    }
+  }
+  return manifests.empty() ? manifestsIn(paths.manifest_directories) : manifests;
+}
 
 std::string_view toString(FindingState state) {
   switch (state) {
@@ -304,6 +295,7 @@ std::string_view toString(FindingState state) {
 
 ProbePaths ProbePaths::system() {
   ProbePaths paths;
+  paths.command = "/proc/self/exe";
   paths.manifest_directories = searchDirectories("icd.d");
   paths.layer_directories = searchDirectories("explicit_layer.d");
   return paths;
@@ -330,7 +322,7 @@ std::vector<Finding> probeVulkan(const ProbePaths& paths) {
     findings.push_back({.check = "vulkan.instance", .state = FindingState::Skipped, .message = why});
     findings.push_back({.check = "vulkan.devices", .state = FindingState::Skipped, .message = why});
   } else {
-    InstanceOutcome outcome = createInstanceInChild(paths.loader, kTimeoutSeconds);
+    InstanceOutcome outcome = askDrivers(paths, {"instance", paths.loader});
     findings.push_back(explainInstance(outcome));
     nameBadDrivers(paths, findings.back(), outcome);
     Finding devices{.check = "vulkan.devices"};

@@ -22,8 +22,10 @@ struct Finding {
   std::string good_drivers = {};
 };
 
-/// Where the probe looks; tests point it elsewhere.
+/// Where the probe looks, and how; tests point it elsewhere.
 struct ProbePaths {
+  std::string command = {};  ///< of the tool, for processes that load drivers
+  int timeout_seconds = 30;  ///< of such a process
   std::string loader = "libvulkan.so.1";
   std::vector<std::filesystem::path> manifest_directories;  ///< with the drivers' JSON files
   std::vector<std::filesystem::path> layer_directories;     ///< with the layers' JSON files
@@ -37,16 +39,16 @@ struct ProbePaths {
 /// an earlier one failed are Skipped.
 std::vector<Finding> probeVulkan(const ProbePaths& paths);
 
-/// What creating an instance and counting devices gave in a child process.
+/// The manifests of the drivers that the loader will load.
+std::vector<std::filesystem::path> driverManifests(const ProbePaths& paths);
+
+/// What creating an instance and counting devices gave.
 struct InstanceOutcome {
   enum class Kind { Done, LoaderMissing, NoEntryPoint, InstanceFailed, Crashed, TimedOut, SystemFailed } kind = Kind::Done;
-  int result = 0;        ///< VkResult of vkCreateInstance or the signal of a crash
+  int result = 0;        ///< VkResult of vkCreateInstance, or the signal of a crash, 0 where the process ended in another way
   int device_count = 0;  ///< Done only
 };
-/// With `manifest` the child has no other driver than its one.
-InstanceOutcome createInstanceInChild(const std::string& loader, int timeout_seconds, const std::filesystem::path& manifest = {});
-
-/// Why a library cannot be loaded; empty when it can. A child process tries it, because loading runs code of the library.
-std::string loadingProblem(const std::string& library, int timeout_seconds);
+/// In this process.
+InstanceOutcome createInstance(const std::string& loader);
 
 }  // namespace lockstep::tools

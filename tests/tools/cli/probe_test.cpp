@@ -7,7 +7,7 @@
 
 #include "frontend/io/file.h"
 #include "tests/frontend/io/scratch.h"
-#include "tools/devices/vulkan_probe.h"
+#include "tools/devices/bad_drivers.h"
 
 namespace lockstep::tools {
 namespace {
@@ -17,6 +17,7 @@ class Probe : public ::testing::Test {
   Probe() : scratch_("probe") {
     for (const char* name : {"VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE"})
       ::unsetenv(name);
+    paths_.command = LOCKSTEP_TOOL;
     paths_.manifest_directories = {scratch_ / "icd.d"};
     paths_.layer_directories = {scratch_ / "layers"};
     paths_.render_nodes = scratch_ / "dri";
@@ -113,8 +114,25 @@ TEST_F(Probe, library_that_is_no_loader_is_named) {
   EXPECT_NE(find("vulkan.instance").message.find("vkGetInstanceProcAddr"), std::string::npos);
 }
 
-TEST_F(Probe, instance_in_a_child_reports_a_missing_loader) {
-  EXPECT_EQ(createInstanceInChild("libno-such.so", 5).kind, InstanceOutcome::Kind::LoaderMissing);
+TEST_F(Probe, drivers_are_asked_in_another_process) {
+  EXPECT_EQ(askDrivers(paths_, {"instance", "libno-such.so"}).kind, InstanceOutcome::Kind::LoaderMissing);
+  EXPECT_EQ(askDrivers(paths_, {"devices"}).kind, InstanceOutcome::Kind::Done);
+}
+
+TEST_F(Probe, process_that_says_nothing_is_told_from_one_that_cannot_be_started) {
+  paths_.command = "/bin/false";
+  EXPECT_TRUE(isHarmful(askDrivers(paths_, {"devices"})));
+  paths_.command = "/no/such/command";
+  EXPECT_EQ(askDrivers(paths_, {"devices"}).kind, InstanceOutcome::Kind::SystemFailed);
+  EXPECT_EQ(loadingProblem(paths_, "libc.so.6"), "");
+}
+
+TEST_F(Probe, process_that_does_not_end_is_ended) {
+  write("sleep.sh", "#!/bin/sh\nsleep 1000\n");
+  std::filesystem::permissions(scratch_ / "sleep.sh", std::filesystem::perms::owner_all);
+  paths_.command = (scratch_ / "sleep.sh").string();
+  paths_.timeout_seconds = 1;
+  EXPECT_EQ(askDrivers(paths_, {"devices"}).kind, InstanceOutcome::Kind::TimedOut);
 }
 
 TEST_F(Probe, validation_layer_is_found) {
