@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "backends/reference/dispatch.h"
+#include "ir/program/limits.h"
 
 namespace lockstep {
 namespace {
@@ -219,12 +220,9 @@ class ReferenceExecutable : public Executable {
   Printed printed_;
 };
 
-/// Limits and bindings that the machine relies on.
-Status checkKernel(const program::Program& program, const program::Dispatch& dispatch, const Bytecode& code) {
+/// Bindings that the machine relies on.
+Status checkBindings(const program::Program& program, const program::Dispatch& dispatch, const Bytecode& code) {
   const std::string& name = program[dispatch.kernel].name;
-  if (const uint64_t bytes = dispatch.immediates.size() * sizeof(uint32_t); bytes > kMaxImmediateBytes)
-    return fail("reference.limit",
-                fmt::format("kernel {}: {} bytes of immediate data are above the limit of {}", name, bytes, kMaxImmediateBytes));
   for (const reference::Variable& variable : code.variables) {
     if (variable.home != reference::Home::Buffer) continue;
     if (variable.binding == dispatch.bindings.size() && !dispatch.immediates.empty()) continue;
@@ -238,23 +236,14 @@ Status checkKernel(const program::Program& program, const program::Dispatch& dis
   return Success{};
 }
 
-/// Before the kernel is decoded, which multiplies the three sizes without a look at their product.
-Status checkWorkgroup(const std::string& name, const kernel::Module& module) {
-  const kernel::Function* entry = module.entryPoint();
-  if (entry == nullptr || !entry->workgroup_size) return Success{};
-  const auto& [x, y, z] = *entry->workgroup_size;
-  const uint64_t plane = uint64_t{x} * y, most = std::numeric_limits<uint64_t>::max();
-  const uint64_t invocations = z != 0 && plane > most / z ? most : plane * z;
-  if (invocations <= kMaxWorkgroupInvocations) return Success{};
-  return fail("reference.limit", fmt::format("kernel {}: a workgroup of {} invocations is above the limit of {}", name, invocations,
-                                             kMaxWorkgroupInvocations));
-}
-
-Status checkLimits(const std::string& name, const Bytecode& code) {
-  if (const uint64_t bytes = uint64_t{code.workgroup_words} * 4; bytes > kMaxWorkgroupBytes)
-    return fail("reference.limit",
-                fmt::format("kernel {}: {} bytes of workgroup memory are above the limit of {}", name, bytes, kMaxWorkgroupBytes));
-  return Success{};
+/// Before the kernel is decoded, which multiplies the sizes of a workgroup without a look at their product. Any number of bindings runs.
+Status checkLimits(const std::string& name, const kernel::Module& module, program::DeviceProfile profile) {
+  if (module.entryPoint() == nullptr) return Success{};
+  profile.max_storage_buffers = std::numeric_limits<uint32_t>::max();
+  const auto beyond = program::firstExceeded(program::limitUses(module, profile));
+  if (!beyond) return Success{};
+  return fail("reference.limit",
+              fmt::format("kernel {}: {} {} are above the limit of {}", name, beyond->used, beyond->what, beyond->allowed));
 }
 
 class ReferenceBackend : public Backend {
@@ -279,14 +268,13 @@ class ReferenceBackend : public Backend {
                   "use a power of two from 4 to 128");
     std::vector<Bytecode> kernels;
     for (size_t k = 0; k < program->kernels.size(); ++k) {
-      LS_CHECK(checkWorkgroup(program->kernels[k].name, *program.modules()[k]));
+      LS_CHECK(checkLimits(program->kernels[k].name, *program.modules()[k], device_.profile));
       LS_TRY(Bytecode code, reference::decode(*program.modules()[k], subgroups));
-      LS_CHECK(checkLimits(program->kernels[k].name, code));
       kernels.push_back(std::move(code));
     }
     for (const program::Command& command : program->commands) {
       const auto* dispatch = std::get_if<program::Dispatch>(&command.action);
-      if (dispatch != nullptr) LS_CHECK(checkKernel(*program, *dispatch, kernels[dispatch->kernel.index()]));
+      if (dispatch != nullptr) LS_CHECK(checkBindings(*program, *dispatch, kernels[dispatch->kernel.index()]));
     }
     return std::unique_ptr<Executable>(std::make_unique<ReferenceExecutable>(program, shared_, std::move(kernels)));
   }

@@ -8,44 +8,36 @@
 #include <string_view>
 #include <variant>
 
+#include "ir/program/limits.h"
+
 namespace lockstep::vulkan {
 
 namespace {
 
-struct Use {
-  std::string_view what;
-  uint64_t value, maximum;
-};
+using program::LimitUse;
 
-Status checkUses(std::string_view kernel, const std::vector<Use>& uses, const DeviceFacts& facts) {
-  for (const Use& use : uses) {
-    if (use.value <= use.maximum) continue;
-    return fail(
-        "vulkan.limit",
-        fmt::format("kernel \"{}\" needs {} = {}, but {} allows at most {}", kernel, use.what, use.value, facts.info.name, use.maximum), {},
-        fmt::format("compile the program for the profile of this device ({})", facts.info.profile.name));
-  }
-  return Success{};
+Status checkUses(std::string_view kernel, const std::vector<LimitUse>& uses, const DeviceFacts& facts) {
+  const std::optional<LimitUse> beyond = program::firstExceeded(uses);
+  if (!beyond) return Success{};
+  return fail(
+      "vulkan.limit",
+      fmt::format("kernel \"{}\" has {} {}, but {} allows {}", kernel, beyond->used, beyond->what, facts.info.name, beyond->allowed), {},
+      fmt::format("compile the program for the profile of this device ({})", facts.info.profile.name));
+}
+
+/// The storage buffers of one kernel. The profile has a smaller number: kernels that Lockstep writes need no more.
+uint32_t mostStorageBuffers(const VkPhysicalDeviceLimits& limits) {
+  return std::min({limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources});
 }
 
 constexpr std::array<std::string_view, 8> kSubgroupFeatures{"basic",     "vote", "arithmetic", "ballot", "shuffle", "shuffle_relative",
                                                             "clustered", "quad"};
 
 Status checkKernel(const std::string& name, const kernel::Module& module, const DeviceFacts& facts) {
-  const VkPhysicalDeviceLimits& limits = facts.properties.limits;
-  const kernel::Function* entry = module.entryPoint();
-  if (entry == nullptr) return fail("vulkan.entry_point", fmt::format("kernel \"{}\" has no entry point", name));
-  const std::array<uint32_t, 3> size = *entry->workgroup_size;
-  uint64_t invocations = uint64_t{size[0]} * size[1] * size[2];
-  const uint32_t* sizes = limits.maxComputeWorkGroupSize;
-  LS_CHECK(checkUses(name,
-                     {{"workgroup size x", size[0], sizes[0]},
-                      {"workgroup size y", size[1], sizes[1]},
-                      {"workgroup size z", size[2], sizes[2]},
-                      {"invocations of a workgroup", invocations, limits.maxComputeWorkGroupInvocations},
-                      {"bytes of workgroup memory", workgroupBytes(module), limits.maxComputeSharedMemorySize},
-                      {"bytes of immediate data", kernel::immediateBytes(module), limits.maxPushConstantsSize}},
-                     facts));
+  if (module.entryPoint() == nullptr) return fail("vulkan.entry_point", fmt::format("kernel \"{}\" has no entry point", name));
+  program::DeviceProfile profile = facts.info.profile;
+  profile.max_storage_buffers = mostStorageBuffers(facts.properties.limits);
+  LS_CHECK(checkUses(name, program::limitUses(module, profile), facts));
   bool wants_f16 = std::count(module.capabilities.begin(), module.capabilities.end(), kernel::Capability::F16) != 0;
   if (wants_f16 && !facts.f16) return fail("vulkan.feature", fmt::format("kernel \"{}\" uses f16, which {} lacks", name, facts.info.name));
   LS_CHECK(checkSubgroups(name, module, facts));
@@ -76,16 +68,15 @@ Status checkDispatch(const std::string& name, const program::Dispatch& dispatch,
                      const DeviceFacts& facts) {
   const VkPhysicalDeviceLimits& limits = facts.properties.limits;
   const uint32_t* groups = limits.maxComputeWorkGroupCount;
-  std::vector<Use> uses{
-      {"workgroups in x", dispatch.groups[0], groups[0]},
-      {"workgroups in y", dispatch.groups[1], groups[1]},
-      {"workgroups in z", dispatch.groups[2], groups[2]},
-      {"workgroups in all", workgroupsOf(dispatch), mostWorkgroups(facts)},
-      {"storage buffers", dispatch.bindings.size(),
-       std::min({limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources})},
+  // Each dimension with its own limit: the profile has the smallest of the three.
+  std::vector<LimitUse> uses{
+      {"workgroups in x", dispatch.groups[0], groups[0], {}},
+      {"workgroups in y", dispatch.groups[1], groups[1], {}},
+      {"workgroups in z", dispatch.groups[2], groups[2], {}},
+      {"workgroups in all", workgroupsOf(dispatch), mostWorkgroups(facts), {}},
   };
   for (const program::Range& range : dispatch.bindings) {
-    uses.push_back({"bytes of a binding", range.size, limits.maxStorageBufferRange});
+    uses.push_back({"bytes in a binding", range.size, limits.maxStorageBufferRange, {}});
     uint64_t offset = program[range.buffer].offset + range.offset;
     if (offset % limits.minStorageBufferOffsetAlignment != 0) {
       return fail("vulkan.alignment", fmt::format("kernel \"{}\" binds offset {} of {}, which is no multiple of {}", name, offset,
@@ -116,14 +107,6 @@ Status checkSubgroups(const std::string& name, const kernel::Module& module, con
     if (module.types[instruction.type].scalar == kernel::Scalar::F16 && !facts.subgroup_f16) return missing(op.text, "f16");
   }
   return Success{};
-}
-
-uint64_t workgroupBytes(const kernel::Module& module) {
-  uint64_t bytes = 0;
-  for (const kernel::GlobalVariable& global : module.globals) {
-    if (global.space == kernel::AddressSpace::Workgroup) bytes += (uint64_t{module.types.sizeOf(global.type)} + 15) / 16 * 16;
-  }
-  return bytes;
 }
 
 Status checkLimits(const program::ValidProgram& program, const DeviceFacts& facts) {

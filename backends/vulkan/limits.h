@@ -10,9 +10,6 @@ namespace lockstep::vulkan {
 /// Every dispatch within the device's limits, or "vulkan.limit" naming kernel, limit, value and maximum, or "vulkan.feature".
 Status checkLimits(const program::ValidProgram& program, const DeviceFacts& facts);
 
-/// Bytes of workgroup memory that a module declares, each variable rounded up to 16.
-uint64_t workgroupBytes(const kernel::Module& module);
-
 /// Every subgroup operation and builtin of a kernel, against what the device has: vulkan.feature names the first that it lacks.
 Status checkSubgroups(const std::string& name, const kernel::Module& module, const DeviceFacts& facts);
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "frontend/wgsl/check/checked_text.h"
+#include "ir/kernel/queries.h"
 
 namespace lockstep::wgsl {
 namespace {
@@ -131,7 +132,7 @@ class Reflector {
       if (entity.kind == EntityKind::Override && entity.value)
         result_.overrides[positions_.at(entity.name)].value = numberOf(*entity.value);
       const bool workgroup = entity.kind == EntityKind::Var && valued.types[entity.type].space == AddressSpace::Workgroup;
-      if (workgroup) *out.workgroup_bytes += (valued.types.sizeOf(valued.types.value(entity.type)) + 15) / 16 * 16;
+      if (workgroup) *out.workgroup_bytes += kernel::workgroupBytes(valued.types.sizeOf(valued.types.value(entity.type)));
     }
   }
 

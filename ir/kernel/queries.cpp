@@ -41,4 +41,12 @@ bool leavesLoop(const Module& module, BlockId block) {
   return std::ranges::all_of(body, [&](InstructionId id) { return module[id].blocks.empty(); });
 }
 
+uint64_t workgroupBytes(const Module& module) {
+  uint64_t bytes = 0;
+  for (const GlobalVariable& global : module.globals) {
+    if (global.space == AddressSpace::Workgroup) bytes += workgroupBytes(module.types.sizeOf(global.type));
+  }
+  return bytes;
+}
+
 }  // namespace lockstep::kernel

@@ -36,4 +36,9 @@ bool jumpsAway(const Module& module, BlockId block);
 /// Whether every way through the block ends in its final `break`: what has blocks of its own might `continue` instead.
 bool leavesLoop(const Module& module, BlockId block);
 
+/// Bytes that devices count for a variable of `bytes` in workgroup memory: each begins at a multiple of 16.
+constexpr uint64_t workgroupBytes(uint64_t bytes) { return (bytes + 15) / 16 * 16; }
+/// The same, of all variables that a module has there.
+uint64_t workgroupBytes(const Module& module);
+
 }  // namespace lockstep::kernel

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 
+#include "ir/program/limits.h"
 #include "ir/program/program.h"
 #include "ir/program/text.h"
 #include "ir/support/text.h"
@@ -59,36 +59,8 @@ class Validator {
     if (immediates > 1) wrong(fmt::format("has {} immediate variables, but a dispatch gives data for one", immediates));
     // Distinct keys that are all smaller than their number are 0, 1, 2, ...
     if (!bindings.empty() && bindings.rbegin()->first != bindings.size() - 1) wrong("has bindings that are not 0, 1, 2, ...");
-    limits(*module, bindings, wrong);
-  }
-
-  template <class Wrong>
-  void limits(const kernel::Module& module, const Bindings& bindings, Wrong&& wrong) const {
-    if (bindings.size() > profile_.max_storage_buffers) {
-      wrong(fmt::format("binds {} buffers, but profile {} allows {}", bindings.size(), profile_.name, profile_.max_storage_buffers));
-    }
-    uint64_t invocations = 1;
-    for (uint32_t size : *module.entryPoint()->workgroup_size) invocations *= std::min<uint64_t>(size, 1u << 16);
-    if (invocations > profile_.max_workgroup_invocations) {
-      wrong(fmt::format("has {} invocations in a workgroup, but profile {} allows {}", invocations, profile_.name,
-                        profile_.max_workgroup_invocations));
-    }
-    const std::array<uint32_t, 3> most{profile_.max_workgroup_size_x, profile_.max_workgroup_size_y, profile_.max_workgroup_size_z};
-    for (size_t axis = 0; axis < most.size(); ++axis) {
-      const uint32_t size = (*module.entryPoint()->workgroup_size)[axis];
-      if (size <= most[axis]) continue;
-      wrong(fmt::format("has workgroups of {} in {}, but profile {} allows {}", size, "xyz"[axis], profile_.name, most[axis]));
-    }
-    if (const uint32_t bytes = kernel::immediateBytes(module); bytes > profile_.max_immediate_bytes) {
-      wrong(fmt::format("takes {} bytes of immediate data, but profile {} allows {}", bytes, profile_.name, profile_.max_immediate_bytes));
-    }
-    uint64_t workgroup_bytes = 0;
-    for (const kernel::GlobalVariable& global : module.globals) {
-      if (global.space == kernel::AddressSpace::Workgroup) workgroup_bytes += (module.types.sizeOf(global.type) + 15) / 16 * 16;
-    }
-    if (workgroup_bytes > profile_.max_workgroup_bytes) {
-      wrong(fmt::format("takes {} bytes of workgroup memory, but profile {} allows {}", workgroup_bytes, profile_.name,
-                        profile_.max_workgroup_bytes));
+    for (const LimitUse& use : limitUses(*module, profile_)) {
+      if (use.exceeds()) wrong(fmt::format("has {} {}, but profile {} allows {}", use.used, use.what, profile_.name, use.allowed));
     }
   }
 
@@ -107,10 +79,9 @@ class Validator {
       wrong("program.binding",
             fmt::format("gives {} bytes of immediate data, but kernel {} takes {}", given, quote(program_[dispatch.kernel].name), taken));
     }
-    for (uint32_t count : dispatch.groups) {
-      if (count <= profile_.max_groups_per_dimension) continue;
-      wrong("program.groups", fmt::format("runs {} workgroups along one dimension, but profile {} allows {}", count, profile_.name,
-                                          profile_.max_groups_per_dimension));
+    for (const LimitUse& use : limitUses(dispatch.groups, profile_)) {
+      if (!use.exceeds()) continue;
+      wrong("program.groups", fmt::format("runs {} {}, but profile {} allows {}", use.used, use.what, profile_.name, use.allowed));
     }
     for (const auto& [number, global] : bindings) {
       const Range& range = dispatch.bindings[number];

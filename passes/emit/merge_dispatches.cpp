@@ -8,6 +8,7 @@
 
 #include "ir/kernel/builder.h"
 #include "ir/kernel/link.h"
+#include "ir/kernel/queries.h"
 #include "passes/emit/loop_budget.h"
 #include "passes/schedule/kernel_table.h"
 
@@ -132,10 +133,10 @@ class SharedVariables {
     for (const Binding& binding : bindings_) ranges.push_back(binding.range);
     return ranges;
   }
-  /// As program::validate counts them: each array begins at a multiple of 16.
+  /// As kernel::workgroupBytes() of the merged kernel.
   [[nodiscard]] uint64_t workgroupBytes() const {
     uint64_t bytes = 0;
-    for (const KernelFacts::Variable& array : memory_) bytes += (array.bytes + 15) / 16 * 16;
+    for (const KernelFacts::Variable& array : memory_) bytes += kernel::workgroupBytes(array.bytes);
     return bytes;
   }
 

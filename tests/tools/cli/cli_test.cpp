@@ -345,7 +345,8 @@ TEST_F(Cli, limits_of_a_device_are_those_it_runs_with) {
   const Outcome refused = run("check " + more + " --limits reference");
   EXPECT_NE(refused.out.find("is 2048, but CPU reference allows at most 1024 (maxComputeInvocationsPerWorkgroup)"), std::string::npos)
       << refused.out;
-  EXPECT_NE(run("run " + more + " --device reference --bind 0.0=zeros:8192").err.find("2048 invocations is above the limit of 1024"),
+  EXPECT_NE(run("run " + more + " --device reference --bind 0.0=zeros:8192")
+                .err.find("2048 invocations in a workgroup are above the limit of 1024"),
             std::string::npos);
   const std::string immediate = file("immediate.wgsl",
                                      "struct S { a: mat4x4f, b: mat4x4f, c: mat4x4f, d: mat4x4f, e: f32 }\nvar<immediate> s: S;\n"
