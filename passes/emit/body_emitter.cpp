@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 #include "passes/fuse/views.h"
 
 namespace lockstep::passes {
@@ -19,11 +17,7 @@ using kernel::Op;
 
 namespace {
 
-// A bool is a u32 in memory and a bool in registers.
-kernel::TypeId memoryType(kernel::Builder& b, DType dtype) {
-  static constexpr std::array kScalars{kernel::Scalar::F32, kernel::Scalar::I32, kernel::Scalar::U32, kernel::Scalar::U32};
-  return b.types().scalar(kScalars[static_cast<size_t>(dtype)]);
-}
+kernel::TypeId memoryType(kernel::Builder& b, DType dtype) { return b.types().scalar(graph::memoryScalar(dtype)); }
 
 /// The expression is an axis of `shape` as it is, and no longer than `extent`.
 bool isAxisOf(const IndexExpr& expr, const Shape& shape, int64_t extent) {
@@ -35,12 +29,6 @@ bool isAxisOf(const IndexExpr& expr, const Shape& shape, int64_t extent) {
 uint32_t unsigned32(int64_t value) { return static_cast<uint32_t>(static_cast<uint64_t>(value)); }
 
 }  // namespace
-
-kernel::ValueId elementConstant(kernel::Builder& b, DType dtype, double value) {
-  static constexpr std::array kScalars{kernel::Scalar::F32, kernel::Scalar::I32, kernel::Scalar::U32, kernel::Scalar::Bool};
-  if (dtype == DType::F32) return b.f32(static_cast<float>(value));
-  return b.scalar(kScalars[static_cast<size_t>(dtype)], unsigned32(static_cast<int64_t>(value)));
-}
 
 /// The view of one element that an op's lowering gets.
 class BodyEmitter::Element : public graph::ElementEmitter {
@@ -283,7 +271,7 @@ kernel::ValueId BodyEmitter::guarded(graph::ValueId value, const IndexMap& map, 
     }
     element = this->value(source, atAxes(body_.shapeOf(source), std::move(axes), proven));
   }
-  return builder_.make(Op::Select, {elementConstant(builder_, body_.typeOf(source).dtype, map.fill), element, inside});
+  return builder_.make(Op::Select, {graph::kernelConstant(builder_, body_.typeOf(source).dtype, map.fill), element, inside});
 }
 
 void BodyEmitter::define(graph::ValueId value, kernel::ValueId emitted) { scopes_.back().defined[value] = emitted; }

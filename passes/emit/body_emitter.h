@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elemental emission: the kernel value of any graph value of a group's body at any position. Chains fuse because operands are asked for
-// recursively; (value, position) pairs are remembered, so shared sub-expressions are emitted once a scope.
+// recursively; (value, position) pairs are remembered, so shared sub-expressions are emitted once per scope.
 #pragma once
 
 #include <functional>
@@ -8,15 +8,13 @@
 #include <optional>
 #include <vector>
 
+#include "ir/graph/kernel_scalar.h"
 #include "ir/graph/op_def.h"
 #include "ir/kernel/builder.h"
 
 namespace lockstep::passes {
 
 using PositionId = uint32_t;
-
-/// A constant of an element's type in registers, where a bool is a bool.
-kernel::ValueId elementConstant(kernel::Builder& builder, graph::DType dtype, double value);
 
 /// Which bindings each input and each result of the body uses, in the order of their elements: one, or the windows of a tensor that is too
 /// large for one. A result that shares an input's bytes has its bindings.

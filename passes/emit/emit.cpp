@@ -116,7 +116,7 @@ void forRange(kernel::Builder& b, kernel::ValueId begin, kernel::ValueId end, in
 }
 
 kernel::ValueId neutralOf(kernel::Builder& b, const graph::ReduceLowering& reduce, graph::DType dtype) {
-  return elementConstant(b, dtype, reduce.neutral(dtype));
+  return graph::kernelConstant(b, dtype, reduce.neutral(dtype));
 }
 
 kernel::ValueId workgroupArray(kernel::Builder& b, std::string name, kernel::TypeId element, int64_t count) {

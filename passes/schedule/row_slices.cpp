@@ -2,11 +2,11 @@
 #include "passes/schedule/row_slices.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <numeric>
 
 #include "ir/graph/builder.h"
+#include "ir/graph/kernel_scalar.h"
 #include "ir/graph/op_def.h"
 #include "passes/fuse/views.h"
 
@@ -48,10 +48,7 @@ class PositionProbe : public ElementEmitter {
     return index_;
   }
   uint32_t width() override { return 1; }
-  kernel::ValueId operand(size_t i) override {
-    static constexpr std::array kScalars{kernel::Scalar::F32, kernel::Scalar::I32, kernel::Scalar::U32, kernel::Scalar::Bool};
-    return builder_.scalar(kScalars[static_cast<size_t>(graph_.typeOf(node_.operands[i]).dtype)], 0);
-  }
+  kernel::ValueId operand(size_t i) override { return kernelConstant(builder_, graph_.typeOf(node_.operands[i]).dtype, 0); }
   kernel::ValueId operandAt(size_t i, std::vector<kernel::ValueId>) override {
     asked_ = true;
     return operand(i);

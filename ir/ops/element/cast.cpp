@@ -28,7 +28,7 @@ kernel::ValueId emit(ElementEmitter& e) {
   // By the bits, so that a NaN is no 0 on any device.
   if (from == DType::F32 && to == DType::Bool) return m.make(kernel::Op::Ne, {m.masked(m.bits(x), INT32_MAX), m.integer(0)});
   kernel::TypeTable& types = e.builder().types();
-  Lanes::Id converted = e.builder().convert(types.scalarOrVector(types[kernelType(e.builder(), to)].scalar, e.width()), x);
+  Lanes::Id converted = e.builder().convert(types.scalarOrVector(registerScalar(to), e.width()), x);
   if (from != DType::F32) return converted;
   const double highest = static_cast<double>(rangeOf(to)->hi);
   Lanes::Id limit = laneConstant(e, to, highest), zero = laneConstant(e, to, 0);

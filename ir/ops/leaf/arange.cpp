@@ -22,7 +22,7 @@ kernel::ValueId emit(ElementEmitter& e) {
   DType dtype = e.graph().typeOf(e.node().results[0]).dtype;
   if (dtype == DType::U32) return index;
   kernel::TypeTable& types = e.builder().types();
-  return e.builder().convert(types.scalarOrVector(types[kernelType(e.builder(), dtype)].scalar, e.width()), index);
+  return e.builder().convert(types.scalarOrVector(registerScalar(dtype), e.width()), index);
 }
 
 std::vector<OpCase> cases() {

@@ -152,25 +152,6 @@ Result<int64_t> normaliseAxis(std::string_view op, std::string_view label, int64
   return axis < 0 ? axis + r : axis;
 }
 
-kernel::TypeId kernelType(kernel::Builder& builder, DType dtype) {
-  static constexpr std::array kScalars{kernel::Scalar::F32, kernel::Scalar::I32, kernel::Scalar::U32, kernel::Scalar::Bool};
-  return builder.types().scalar(kScalars[static_cast<size_t>(dtype)]);
-}
-
-kernel::ValueId kernelConstant(kernel::Builder& builder, DType dtype, double value) {
-  switch (dtype) {
-    case DType::F32:
-      return builder.f32(static_cast<float>(value));
-    case DType::I32:
-      return builder.i32(static_cast<int32_t>(value));
-    case DType::U32:
-      return builder.u32(static_cast<uint32_t>(value));
-    case DType::Bool:
-      return builder.boolean(value != 0);
-  }
-  internalError("unknown element type");
-}
-
 kernel::ValueId laneConstant(ElementEmitter& emitter, DType dtype, double value) {
   kernel::Builder& b = emitter.builder();
   kernel::ValueId scalar = kernelConstant(b, dtype, value);

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/graph/kernel_scalar.h"
 #include "ir/graph/op_def.h"
 
 namespace lockstep::graph {
@@ -39,19 +40,16 @@ std::vector<Tensor> evaluateReduced(const EvaluateContext& context, double (*com
 
 /// Cases of a float element-wise op of `operands` operands: small, odd and four axes.
 std::vector<OpCase> elementCases(size_t operands, double lo, double hi, double tolerance = 1e-6,
-                                 std::string_view reason = "one rounding an element");
+                                 std::string_view reason = "one rounding per element");
 std::vector<OpCase> compareCases(Compared allowed);
 /// WGSL rounds + - * correctly, but in a direction of its choice: one unit in the last place.
 inline constexpr double kOneRounding = 1.2e-7;
-inline constexpr std::string_view kOneRoundingReason = "one rounding an element, in either direction";
+inline constexpr std::string_view kOneRoundingReason = "one rounding per element, in either direction";
 inline constexpr std::string_view kExactReason = "elements are moved or chosen, never rounded";
 
 /// An axis attribute in [-rank, rank) as [0, rank); C-label failure otherwise.
 Result<int64_t> normaliseAxis(std::string_view op, std::string_view label, int64_t axis, size_t rank);
 
-/// The kernel scalar that holds an element; a bool is held as a bool (memory has u32).
-kernel::TypeId kernelType(kernel::Builder& builder, DType dtype);
-kernel::ValueId kernelConstant(kernel::Builder& builder, DType dtype, double value);
 /// `value` in each of the lanes that are emitted.
 kernel::ValueId laneConstant(ElementEmitter& emitter, DType dtype, double value);
 /// A scalar repeated in each lane.

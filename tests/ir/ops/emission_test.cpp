@@ -33,7 +33,7 @@ class ParameterEmitter : public ElementEmitter {
   }
   kernel::TypeId typeOf(DType dtype) {
     kernel::TypeTable& types = builder_.types();
-    return types.scalarOrVector(types[kernelType(builder_, dtype)].scalar, width_);
+    return types.scalarOrVector(registerScalar(dtype), width_);
   }
 
  private:
@@ -81,8 +81,8 @@ TEST_P(ReduceCase, Monoid_KeepsTheElementTypeAndTheAxes) {
   b.enterFunction(b.function("f", b.types().voidType()));
   kernel::ValueId identity = kernelConstant(b, operand.dtype, lowering.neutral(operand.dtype));
   kernel::ValueId combined = lowering.combine(b, identity, identity);
-  EXPECT_EQ(b.typeIdOf(identity), kernelType(b, operand.dtype));
-  EXPECT_EQ(b.typeIdOf(combined), kernelType(b, graph.typeOf(node.results[0]).dtype));
+  EXPECT_EQ(b.typeIdOf(identity), b.types().scalar(registerScalar(operand.dtype)));
+  EXPECT_EQ(b.typeIdOf(combined), b.types().scalar(registerScalar(graph.typeOf(node.results[0]).dtype)));
   // Element counts agree with the axes and with keep_dims.
   int64_t reduced = 1;
   for (int64_t axis : lowering.axes(graph, node)) reduced *= operand.shape.extent(static_cast<size_t>(axis));
