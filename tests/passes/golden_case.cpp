@@ -49,6 +49,39 @@ std::string goldenName(const fs::path& path) {
   return name;
 }
 
+namespace {
+
+std::vector<std::string> linesOf(const std::string& text) {
+  std::vector<std::string> lines;
+  std::stringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+/// The lines between "kernel @f {" or "fn @f() {" at `head` and the "}" of that line; none for any other line.
+std::vector<std::string> bodyAt(const std::vector<std::string>& lines, size_t head) {
+  if ((!lines[head].starts_with("kernel @") && !lines[head].starts_with("fn @")) || !lines[head].ends_with("{")) return {};
+  const auto first = lines.begin() + static_cast<std::ptrdiff_t>(head) + 1;
+  return {first, std::find(first, lines.end(), "}")};
+}
+
+}  // namespace
+
+std::string shortened(const std::string& output, const std::string& input) {
+  const std::vector<std::string> before = linesOf(input), after = linesOf(output);
+  std::vector<std::vector<std::string>> known;
+  for (size_t i = 0; i < before.size(); ++i) known.push_back(bodyAt(before, i));
+  std::string text;
+  for (size_t i = 0; i < after.size(); ++i) {
+    text += after[i] + "\n";
+    const std::vector<std::string> body = bodyAt(after, i);
+    if (body.size() < 2 || std::find(known.begin(), known.end(), body) == known.end()) continue;
+    text += "  as in the input\n";
+    i += body.size();
+  }
+  return text;
+}
+
 void expectGolden(const GoldenCase& golden, const std::string& text) {
   if (std::getenv("LOCKSTEP_UPDATE_GOLDENS") != nullptr && !testing::Test::HasFailure()) {
     std::ofstream(golden.path) << golden.header << "--- input\n" << golden.input << "--- output\n" << text;

@@ -3,6 +3,10 @@
 // and that the meaning is the same (golden_meaning.h).
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
 #include "passes/pipeline.h"
 #include "tests/passes/golden_case.h"
 #include "tests/passes/golden_meaning.h"
@@ -30,7 +34,25 @@ TEST_P(Golden, output_is_as_recorded) {
     EXPECT_TRUE(valid.ok()) << toString(valid.diagnostics());
   }
   expectSameMeaning(input, output);
-  expectGolden(golden, text);
+  expectGolden(golden, shortened(text, print(input)));
+}
+
+TEST(GoldenTexts, none_is_longer_than_a_screen) {
+  for (const char* folder : {"tests/passes/data", "tests/passes/kernel/data"}) {
+    for (const auto& path : goldenFiles(folder)) {
+      std::ifstream file(path);
+      const auto lines = std::count(std::istreambuf_iterator<char>(file), {}, '\n');
+      EXPECT_LE(static_cast<size_t>(lines), kMostGoldenLines) << path << ": make the input smaller, or several goldens of it";
+    }
+  }
+}
+
+TEST(GoldenTexts, what_a_pass_left_alone_is_one_line) {
+  const std::string input = "kernel @a {\n  x\n  y\n}\nkernel @b {\n  x\n  z\n}\n";
+  EXPECT_EQ(shortened(input, input), "kernel @a {\n  as in the input\n}\nkernel @b {\n  as in the input\n}\n");
+  EXPECT_EQ(shortened("kernel @k1_a {\n  x\n  y\n}\nend\n", input), "kernel @k1_a {\n  as in the input\n}\nend\n");
+  const std::string changed = "kernel @a {\n  x\n  changed\n}\n";
+  EXPECT_EQ(shortened(changed, input), changed);
 }
 
 }  // namespace
