@@ -9,7 +9,7 @@ override n_extent: u32 = 64;
 override k_extent: u32 = 64;
 override rows: u32 = 8;      // results an invocation along m
 override columns: u32 = 2;   // and along n, `lanes` apart
-override lanes: u32 = 32;    // invocations a workgroup
+override lanes: u32 = 32;    // invocations per workgroup
 
 override whole_m = m_extent % rows == 0;                 // no tile reaches past the edge
 override whole_n = n_extent % (lanes * columns) == 0;

@@ -263,7 +263,7 @@ Bytecode assemble(Code& code, uint32_t batch_groups) {
 }
 
 /// Time of one lane in arbitrary units: a fixed price for each instruction, shared by the lanes, and one for each lane of a varying one.
-/// Code in loops counts ten times a level.
+/// Code in loops counts ten times per level.
 double estimate(const Bytecode& code) {
   constexpr double kDispatch = 5, kLane = 0.12, kGather = 0.6;
   std::vector<double> weight(code.instructions.size() + 1, 1);

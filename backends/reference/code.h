@@ -49,7 +49,7 @@ struct Variable {
   Home home = Home::Registers;
   uint32_t words = 0;                 ///< size; of a runtime-sized buffer the smallest legal size
   uint32_t offset = 0;                ///< Lanes, Workgroup, Table: first word in that memory
-  uint32_t binding = 0;               ///< Buffer: position in Dispatch::bindings; behind them, Dispatch::immediates
+  uint32_t binding = 0;               ///< Buffer: position in Dispatch::bindings; after them, Dispatch::immediates
   bool writable = false;              ///< Buffer
   bool zeroed = true;                 ///< Workgroup: false: holds NaNs at first
   std::vector<Register> registers{};  ///< Registers: one for each word (padding has UINT32_MAX)

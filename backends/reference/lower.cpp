@@ -131,7 +131,7 @@ Status Lowering::addGlobals() {
       return fail("reference.group", "binding group " + std::to_string(global.group) + " of variable " + global.name + " is not 0");
     uint32_t index = addVariable(global.name, global.type, home);
     Variable& variable = code.variables[index];
-    variable.binding = immediate ? static_cast<uint32_t>(bound) : global.binding;  // immediate data comes behind the buffers
+    variable.binding = immediate ? static_cast<uint32_t>(bound) : global.binding;  // immediate data comes after the buffers
     variable.zeroed = global.zero_initialized;
     variable.writable = global.space == AddressSpace::Storage && global.access != kernel::Access::Read;
     pointers[global.value.index()] = Pointer{index, 0, {}, global.type};

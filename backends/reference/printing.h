@@ -20,7 +20,7 @@ class PrintLog {
   void add(PrintRecord record);
   /// Everything of a log of other invocations.
   void take(PrintLog other);
-  /// Forgets invocations from this one on, and how many lines were left out: behind a fault, that depends on the threads.
+  /// Forgets invocations from this one on, and how many lines were left out: after a fault, that depends on the threads.
   void dropFrom(uint64_t invocation);
   /// The first lines by invocation, those of one as they came.
   std::vector<PrintRecord> sorted();

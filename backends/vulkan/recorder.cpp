@@ -166,7 +166,7 @@ void Recorder::recordStep(VkCommandBuffer commands, uint32_t slot, VkQueryPool q
     if (query != 0) fullBarrier(vk, commands);
     vk.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries, static_cast<uint32_t>(query));
   };
-  // Orders this step behind everything that was submitted before it, whoever submitted it.
+  // Orders this step after everything that was submitted before it, whoever submitted it.
   fullBarrier(vk, commands);
   copyInput(commands, slot);
   stamp(0);

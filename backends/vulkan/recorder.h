@@ -30,7 +30,7 @@ class Recorder {
   /// The command buffer of `steps` consecutive steps in the slots from `slot` on, a multiple of `steps`. Recorded at its first use; the
   /// command buffers of all slots are allocated at the first use of `steps`.
   Result<VkCommandBuffer> steps(uint32_t steps, uint32_t slot);
-  /// One step with a barrier behind each command and timestamps 0..commands.size() around them.
+  /// One step with a barrier after each command and timestamps 0..commands.size() around them.
   Result<VkCommandBuffer> timedStep(uint32_t slot, VkQueryPool queries);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NumPy .npz files: a zip archive of npy files, one an array.
+// NumPy .npz files: a zip archive of npy files, one per array.
 #pragma once
 
 #include <filesystem>

@@ -15,7 +15,7 @@ namespace lockstep::io {
 
 using Color = std::array<uint8_t, 3>;  ///< red, green, blue
 
-/// Rows from the top, 3 bytes a pixel.
+/// Rows from the top, 3 bytes per pixel.
 class Image {
  public:
   /// Error "image.size" for one without pixels.

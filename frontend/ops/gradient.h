@@ -19,7 +19,7 @@ std::vector<Tensor> grad(Tensor y, std::vector<Tensor> wrt, Where where = Where:
 struct BackwardCall {
   std::span<const Tensor> inputs;
   std::span<const Tensor> results;
-  std::span<const Tensor> cotangents;  ///< d loss / d result, one a result
+  std::span<const Tensor> cotangents;  ///< d loss / d result, one per result
 };
 /// Results of `forward`, whose gradient is what `backward` says: one tensor for each input, with its shape, or Tensor() where nothing flows
 /// back. Inputs and results are f32. Parameters and other tensors that `forward` uses beside its inputs get no gradient from here.

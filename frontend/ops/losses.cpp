@@ -38,7 +38,7 @@ std::string remedyForTargets(const TensorType& logits, const TensorType& targets
   if (wide == narrow) return "targets are class numbers: argmax(targets, -1) of rows with a one or a probability for each class";
   if (narrow.size() == wide.size() && narrow.back() == 1) return "squeeze(targets, -1) takes the last axis away";
   if (targets.dtype != DType::I32) return "declare the targets as ls::i32(...), or cast(targets, ls::DType::I32)";
-  // PyTorch has the classes behind the batch.
+  // PyTorch has the classes after the batch.
   if (wide.size() > 2 && narrow.size() + 1 == wide.size()) {
     std::vector<int64_t> moved = wide;
     moved.erase(moved.begin() + 1);

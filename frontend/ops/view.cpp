@@ -28,7 +28,7 @@ int64_t newAxis(std::string_view op, int64_t axis, const Tensor& x, const Where&
   return axis < 0 ? axis + rank : axis;
 }
 
-/// x repeated along a new axis in front of `axis`, which then joins it (or, behind it, makes each element repeat).
+/// x repeated along a new axis in front of `axis`, which then joins it (or, after it, makes each element repeat).
 Tensor repeated(const Tensor& x, int64_t axis, int64_t count, bool each, const Where& where) {
   List extents = x.shape(where).extents(), ones = extents, whole = extents;
   auto at = static_cast<ptrdiff_t>(axis);

@@ -144,7 +144,7 @@ Parameter::Parameter(Module& owner, std::string name, const std::vector<int64_t>
                  .message = fmt::format("parameter '{}' of {} elements is given {} values", name_, count, initializer_.literal.size()),
                  .where = toLocation(where),
                  .notes = {},
-                 .remedy = "give one value an element, in row-major order"});
+                 .remedy = "give one value per element, in row-major order"});
   }
   owner.registerPart({.name = name_, .child = nullptr, .parameter = this, .buffer = nullptr}, where);
 }

@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-/// Files step-000000000042.safetensors, one a save. Several processes may read a folder while one writes it.
+/// Files step-000000000042.safetensors, one per save. Several processes may read a folder while one writes it.
 class CheckpointFolder {
  public:
   /// Makes the folder if there is none and removes the unfinished files that killed writers left in it; checkpoints go only when one is

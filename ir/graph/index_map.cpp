@@ -102,7 +102,7 @@ IndexMap reshapeMap(const Shape& result, const Shape& source) {
         ps *= source.extent(s++);
       }
     }
-    // Linear index of the group over the result's axes, then one division and remainder a source axis.
+    // Linear index of the group over the result's axes, then one division and remainder per source axis.
     IndexExpr linear;
     int64_t stride = 1;
     for (size_t i = r; i-- > r0;) {

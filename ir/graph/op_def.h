@@ -85,7 +85,7 @@ struct GradientContext {
   const Node& node;  ///< a copy's reference; stable while the builder grows
   std::span<const ValueId> operands;
   std::span<const ValueId> results;
-  std::span<const ValueId> cotangents;  ///< one a result; invalid where nothing flows back
+  std::span<const ValueId> cotangents;  ///< one per result; invalid where nothing flows back
 };
 /// One cotangent per operand; an invalid id means that nothing flows to it.
 using GradientFn = std::vector<ValueId> (*)(const GradientContext&);
@@ -120,7 +120,7 @@ struct OpCase {
   std::vector<OperandCase> operands;
   Attributes attributes;
   double tolerance = 1e-6;  ///< relative L2 of a f32 device against evaluate
-  std::string_view reason = "one rounding an element";
+  std::string_view reason = "one rounding per element";
 };
 using CasesFn = std::vector<OpCase> (*)();
 
@@ -150,7 +150,7 @@ struct RangeContext {
   const Node& node;
   std::span<const std::optional<IntegerRange>> operands;  ///< absent for f32
 };
-/// One a result, absent where nothing is known.
+/// One per result, absent where nothing is known.
 using RangeFn = std::vector<std::optional<IntegerRange>> (*)(const RangeContext&);
 
 /// Whether results share storage with an operand.

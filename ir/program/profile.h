@@ -16,7 +16,7 @@ class TokenCursor;
 namespace lockstep::program {
 
 /// How kernels are best shaped: lanes of one workgroup run side by side in hardware (Gpu), or a workgroup is a loop on one core and
-/// barriers are dear (Cpu).
+/// barriers are expensive (Cpu).
 enum class ExecutionStyle : uint8_t { Gpu, Cpu };
 
 struct DeviceProfile {

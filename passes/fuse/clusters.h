@@ -15,7 +15,7 @@ struct Cluster {
   graph::GroupKind kind = graph::GroupKind::Map;
   std::vector<graph::NodeId> members;  ///< computing nodes, in execution order
   int64_t elements = 0;                ///< of the index space: Map, Contract and Columns: of the results; Rows: rows * columns
-  int64_t columns = 1;                 ///< Rows: elements a row
+  int64_t columns = 1;                 ///< Rows: elements of a row
   bool dead = false;                   ///< merged into another one
 };
 

@@ -31,7 +31,7 @@ struct GradConfig {
 Result<graph::Graph> grad(const graph::Graph& graph, const GradConfig& config = {});
 
 struct AppendedGradients {
-  std::vector<graph::ValueId> values;  ///< one a value of `wrt`; invalid where nothing flows
+  std::vector<graph::ValueId> values;  ///< one per value of `wrt`; invalid where nothing flows
   std::vector<graph::NodeId> stops;    ///< the op that stops it, where that is an error; else invalid
 };
 /// What the pass is made of: appends to the body the cotangents of `wrt` that follow from those of `outputs` (f32, one each, of equal

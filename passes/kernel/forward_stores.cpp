@@ -85,7 +85,7 @@ class Forwarder {
       size_t before = log_.size();
       block(inner);
       forgetSince(before);
-      // Who jumps away does not come out behind an `if`; out of a switch a break does.
+      // An arm that jumps away never reaches what follows the `if`. Of a switch, a `break` does.
       if (control.op == Op::Switch || !endsInJump(m_, inner)) collectStores(inner, stored);
     }
     forget(stored);

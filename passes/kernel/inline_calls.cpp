@@ -93,7 +93,7 @@ class Inliner {
 
   void dropUncalled() {
     std::vector<bool> called(module_.functions.size(), false);
-    // Callers stand behind their callees, so one walk from the end finds what is called from what stays.
+    // Callers stand after their callees, so one walk from the end finds what is called from what stays.
     for (size_t i = module_.functions.size(); i-- > 0;) {
       if (!module_.functions[i].workgroup_size && !called[i]) continue;
       called[i] = true;

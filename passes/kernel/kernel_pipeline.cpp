@@ -33,16 +33,16 @@ constexpr std::array kPasses{
     KernelPass{{"foldConstants", "integer and bool constants, exact identities, `if` on a constant"}, foldConstants},
     KernelPass{{"unrollLoops", "short loops with a known number of iterations"}, unrollLoops},
     KernelPass{{"forwardStores", "loads of variables whose value is known"}, forwardStores},
-    KernelPass{{"splitVariables", "arrays that are indexed by constants become one variable an element"}, splitVariables},
+    KernelPass{{"splitVariables", "arrays that are indexed by constants become one variable per element"}, splitVariables},
     KernelPass{{"hoistInvariants", "pure operations move in front of loops that do not change them"}, hoistInvariants},
     KernelPass{{"shareCommon", "common subexpressions and loads of read-only memory"}, shareCommon},
     KernelPass{{"proveBounds", "accesses that are known to be in range need no guard"}, proveBounds},
     KernelPass{{"removeDead", "results, variables and stores that nobody needs"}, removeDead},
 };
 
-/// Unrolling makes counters constants, so forwarding and folding come again behind it. What they and removeDead leave of an inner loop may
-/// be small enough for the outer one to unroll too, which arrays have to wait for. What left its loop is shared with the same of another
-/// loop.
+/// Unrolling makes counters constants, so forwarding and folding run again after it. What they and removeDead leave of an inner loop may
+/// be small enough that the outer loop unrolls too; splitVariables waits for that. What hoistInvariants moved out of one loop, shareCommon
+/// merges with the same operation from another loop.
 constexpr std::array<std::string_view, 15> kOrder{"inlineCalls",   "foldConstants",   "unrollLoops",   "forwardStores", "foldConstants",
                                                   "removeDead",    "unrollLoops",     "forwardStores", "foldConstants", "splitVariables",
                                                   "forwardStores", "hoistInvariants", "shareCommon",   "proveBounds",   "removeDead"};

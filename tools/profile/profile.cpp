@@ -80,7 +80,7 @@ Result<ExitCode> profileVerb(Arguments arguments) {
   parser.value(choices.steps, "--steps", "steps that are measured; times are their medians");
   parser.value(options.data, "--data", "file or folder with real data, for samples that have some");
   parser.list(options.disable, "--disable-pass", "leave out an optional pass");
-  parser.flag(choices.all, "--all", "one line a dispatch, not one a kernel");
+  parser.flag(choices.all, "--all", "one line per dispatch, not one per kernel");
   parser.flag(choices.json, "--json", "one JSON object for scripts and for --diff");
   parser.value(choices.trace, "--trace", "write one step as a Chrome trace, which ui.perfetto.dev opens");
   parser.flag(choices.remeasure, "--remeasure", "measure the device's peaks again");

@@ -19,7 +19,7 @@ struct OpOutcome {
 };
 
 struct TrainingOutcome {
-  std::vector<double> losses;  ///< one a step, before its update
+  std::vector<double> losses;  ///< one per step, before its update
   ValueMap first_gradients;    ///< of step 1, before clipping; may be empty when the file has none
   ValueMap final;
 };

@@ -96,7 +96,7 @@ constexpr OpDef kAvgPoolOp{
     .summary = "The mean of each window of x [B, C, S...].",
     .constraints =
         ConstantList<Constraint>{{"C1", "x is f32 with a rank of at least 3"},
-                                 {"C2", "one number a spatial axis, kernel and stride at least 1, padding from 0 to half the kernel"},
+                                 {"C2", "one number per spatial axis, kernel and stride at least 1, padding from 0 to half the kernel"},
                                  {"C3", "the kernel fits and the element count of all windows is at most 2^31 - 1"}},
     .operands = ConstantList<std::string_view>{"x"},
     .attributes = ConstantList<AttributeDef>{{"kernel", AttributeKind::Integers, "elements of the window along each spatial axis"},

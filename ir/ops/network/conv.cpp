@@ -125,7 +125,7 @@ constexpr OpDef kConvOp{
     .constraints =
         ConstantList<Constraint>{{"C1", "operands are f32"},
                                  {"C2", "x and w have the same rank of at least 3"},
-                                 {"C3", "the lists have one number a spatial axis, stride and dilation at least 1, padding at least 0"},
+                                 {"C3", "the lists have one number per spatial axis, stride and dilation at least 1, padding at least 0"},
                                  {"C4", "groups divides the channels of x and of the result, and w has C/groups of them"},
                                  {"C5", "the kernel fits into the padded extents"},
                                  {"C6", "the element counts of the result and of the windows are at most 2^31 - 1"}},

@@ -214,7 +214,7 @@ constexpr OpDef kConvTransposeOp{
         ConstantList<Constraint>{
             {"C1", "operands are f32"},
             {"C2", "x and w have the same rank of at least 3"},
-            {"C3", "one number a spatial axis; stride and dilation at least 1, padding at least 0, output_padding below stride"},
+            {"C3", "one number per spatial axis; stride and dilation at least 1, padding at least 0, output_padding below stride"},
             {"C4", "groups divides the channels of x, and w has them"},
             {"C5", "the result has at least one element along each axis, padded extents are below 2^31"},
             {"C6", "the element counts of the result and of the windows are at most 2^31 - 1"}},

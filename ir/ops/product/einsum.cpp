@@ -237,7 +237,7 @@ std::vector<OpCase> cases() {
 extern const OpDef kEinsumOp;
 constexpr OpDef kEinsumOp{
     .name = "einsum",
-    .summary = "Sums of products by labels, one letter an axis: a label that is not in the result is summed over.",
+    .summary = "Sums of products by labels, one letter per axis: a label that is not in the result is summed over.",
     .constraints = ConstantList<Constraint>{{"C1", "operands are f32"},
                                             {"C2", "the equation has letters for one or two operands, an arrow and letters for the result"},
                                             {"C3", "each operand has as many labels as axes"},

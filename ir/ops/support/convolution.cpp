@@ -18,7 +18,7 @@ Counts countsOf(const Shape& x, const std::vector<Window>& windows) {
   return counts;
 }
 
-/// [B, C, positions..., K...] with the kernel axes behind the channels, or the positions behind the batch.
+/// [B, C, positions..., K...] with the kernel axes after the channels, or the positions after the batch.
 ValueId orderedWindows(Builder& b, ValueId x, const std::vector<Window>& windows, bool positions_first) {
   auto n = static_cast<int64_t>(windows.size());
   std::vector<int64_t> order{0};

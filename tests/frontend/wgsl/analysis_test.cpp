@@ -14,13 +14,13 @@ std::string places(const Diagnostic& diagnostic) {
   return text;
 }
 
-/// The first error with its notes, one a line.
+/// The first error with its notes, one per line.
 std::string explained(const std::string& source) {
   const Result<kernel::Module> module = read(source);
   return module.ok() ? "accepted" : places(module.diagnostics().front());
 }
 
-/// Severity, place and message of each warning, one a line.
+/// Severity, place and message of each warning, one per line.
 std::string warningsOf(const std::string& source) {
   std::vector<Warning> warnings;
   const Result<kernel::Module> module = read(source, {.overrides = {}, .warnings = &warnings});

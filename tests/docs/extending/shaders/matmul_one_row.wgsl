@@ -6,7 +6,7 @@ override batches: u32 = 1;
 override m_extent: u32 = 1;
 override n_extent: u32 = 64;
 override k_extent: u32 = 64;
-override lanes: u32 = 64;  // invocations a workgroup
+override lanes: u32 = 64;  // invocations per workgroup
 
 fn load_a(batch: u32, m: u32, k: u32) -> f32 { return 0.0; }
 fn load_b(batch: u32, k: u32, n: u32) -> f32 { return 0.0; }
