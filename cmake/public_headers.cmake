@@ -14,7 +14,8 @@ set(pending
     frontend/io/png.h
     frontend/io/safetensors.h
     frontend/lockstep.h
-    frontend/ops/losses.h)
+    frontend/ops/losses.h
+    runtime/program_trainer.h)
 set(public_headers "")
 while(pending)
   list(POP_FRONT pending header)

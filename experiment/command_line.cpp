@@ -192,12 +192,14 @@ Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const s
   parser.flag(settings.json, "--json", "one JSON object per report, the last with \"final\": true");
   parser.flag(settings.quiet, "-q,--quiet", "only the last lines");
   parser.value(options.dump_ir, "--dump-ir", "write the IR after each pass to this directory");
+  parser.value(options.dump_steps, "--dump-steps", "of how many steps --dump-ir also writes the batches");
   parser.list(options.disable, "--disable-pass", "skip an optional pass");
   parser.value(choices.memory_limit, "--memory-limit", "bytes of temporaries of a step, at the cost of speed; 0: no limit");
   LS_TRY(const bool go, parser.parse(arguments));
   if (!go) return ExitCode::Ok;
 
   if (choices.steps < 0) return usage("steps", fmt::format("--steps {} is negative", choices.steps));
+  if (options.dump_steps < 1) return usage("value", fmt::format("--dump-steps {} is not at least 1", options.dump_steps));
   if (choices.memory_limit < 0) return usage("value", fmt::format("--memory-limit {} is negative", choices.memory_limit));
   if (choices.no_out && (choices.resume || !choices.out.empty())) return usage("out", "--no-out goes with neither --out nor --resume");
   LS_CHECK(checkPasses(options.disable));

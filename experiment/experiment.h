@@ -26,6 +26,7 @@ struct ExperimentOptions {
   std::string data = {};        ///< file or folder with real data, if Recipe::data allows it; empty: what ships with the recipe
   std::string device = "auto";  ///< as in CompileSpec
   std::string dump_ir = {};
+  int64_t dump_steps = 1;
   std::vector<std::string> disable = {};
   uint64_t memory_limit = 0;  ///< bytes of temporaries; 0: none
 
@@ -35,6 +36,7 @@ struct ExperimentOptions {
     spec.seed = seed;
     spec.device = device;
     spec.dump_ir = dump_ir;
+    spec.dump_steps = dump_steps;
     spec.disable = disable;
     spec.memory_limit = memory_limit;
     return spec;

@@ -25,6 +25,7 @@
 #include "passes/graph/split_reductions.h"
 #include "passes/kernel/kernel_pipeline.h"
 #include "passes/plan/plan_buffers.h"
+#include "passes/schedule/describe_steps.h"
 #include "passes/schedule/schedule.h"
 #include "passes/schedule/split_dispatches.h"
 
@@ -103,6 +104,10 @@ const std::array kPasses{
     Pass{{"schedule", Stage::Grouped, Stage::Scheduled, "plans of kernels, virtual buffers, dependency levels"},
          nullptr,
          [](const Graph& g, const CompileOptions& o) { return schedule(g, {o.profile, o.templates != nullptr}); }},
+    Pass{
+        {"describeSteps", Stage::Scheduled, Stage::Scheduled, "what the host does in a step: inputs that it makes, states that persist"},
+        nullptr,
+        [](const Program& p, const CompileOptions& o) -> Result<Program> { return describeSteps(p, {o.optimizer, o.rate, o.checkpoint}); }},
     Pass{{"splitDispatches", Stage::Scheduled, Stage::Scheduled, "dispatches above the binding limit run in slices"},
          nullptr,
          [](const Program& p, const CompileOptions& o) { return splitDispatches(p, {o.profile}); }},

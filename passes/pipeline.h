@@ -3,6 +3,7 @@
 // with the order; passes/README.md is generated from it.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,14 +27,16 @@ struct CompileOptions {
   program::DeviceProfile profile;
   std::optional<OptimizerConfig> optimizer;      ///< set: grad and the optimizer run (a training step)
   std::string parameter_state{kParameterState};  ///< without optimizer: the flat state that parameters are views of
-  bool check_indices = true;                     ///< run checkIndices
-  bool keep_gradients = false;                   ///< without optimizer: run grad and keep the gradient outputs (for `function`)
-  std::vector<std::string> wrt;                  ///< leaves to differentiate by; empty: all parameters that are trained
-  TemplateSource templates = nullptr;            ///< null: contractions use the generic emitter only
-  std::vector<std::string> disabled;             ///< passes that are left out or run in their plain form, as listPasses says; kernel passes
-  bool verify_each = true;                       ///< validate after each pass
-  std::string dump_directory;                    ///< empty: no dump
-  uint64_t memory_limit = 0;                     ///< bytes of workspace, at the cost of levels; 0 = none
+  std::string rate;                              ///< with optimizer: formula of the learning rate, for whoever runs the program alone
+  std::map<std::string, std::string, std::less<>> checkpoint;  ///< entries of every checkpoint of the program
+  bool check_indices = true;                                   ///< run checkIndices
+  bool keep_gradients = false;         ///< without optimizer: run grad and keep the gradient outputs (for `function`)
+  std::vector<std::string> wrt;        ///< leaves to differentiate by; empty: all parameters that are trained
+  TemplateSource templates = nullptr;  ///< null: contractions use the generic emitter only
+  std::vector<std::string> disabled;   ///< passes that are left out or run in their plain form, as listPasses says; kernel passes
+  bool verify_each = true;             ///< validate after each pass
+  std::string dump_directory;          ///< empty: no dump
+  uint64_t memory_limit = 0;           ///< bytes of workspace, at the cost of levels; 0 = none
 };
 
 struct PlanSummary {

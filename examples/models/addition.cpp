@@ -66,6 +66,7 @@ ModelTrainer<Transformer> compileAddition(const AdditionOptions& options) {
   spec.seed = options.seed;
   spec.device = options.device;
   spec.dump_ir = options.dump_ir;
+  spec.dump_steps = options.dump_steps;
   spec.disable = options.disable;
   spec.memory_limit = options.memory_limit;
   return compile(std::move(spec));

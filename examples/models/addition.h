@@ -42,6 +42,7 @@ struct AdditionOptions {
   uint64_t seed = 42;
   std::string device = "auto";
   std::string dump_ir = {};
+  int64_t dump_steps = 1;
   std::vector<std::string> disable = {};
   uint64_t memory_limit = 0;  ///< bytes of temporaries; 0: none
   bool captures = false;

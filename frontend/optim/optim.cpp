@@ -93,6 +93,43 @@ double rateAt(const Schedule& schedule, int64_t t) {
   internalError("unknown schedule");
 }
 
+namespace {
+
+/// `t` is the step as a formula.
+std::string rateFormula(const Schedule& schedule, std::string t) {
+  const auto number = [](double value) { return fmt::format("{}", value); };
+  // The smallest step is 1, so only a start elsewhere can lead below it.
+  std::string s = std::move(t);
+  if (schedule.start_step) s = fmt::format("max(1, {} - {})", s, *schedule.start_step);
+  const std::string progress = fmt::format("min({} / {}, 1)", s, schedule.steps);
+  const auto fallen = [&](const std::string& times) { return fmt::format("{} * pow({}, {})", schedule.peak, schedule.gamma, times); };
+  switch (schedule.kind) {
+    case Schedule::Kind::Constant:
+      return number(schedule.peak);
+    case Schedule::Kind::Linear:
+      return fmt::format("{} + {} * {}", schedule.peak, number(schedule.final - schedule.peak), progress);
+    case Schedule::Kind::CosineAnnealing:
+      return fmt::format("{} + {} * (1 + cos({} * {}))", schedule.final, number(0.5 * (schedule.peak - schedule.final)), std::numbers::pi,
+                         progress);
+    case Schedule::Kind::Warmup:
+      return fmt::format("select(at_least({}, {}), {} * {}, {})", schedule.steps, s, schedule.peak, progress,
+                         rateFormula(*schedule.after, fmt::format("({} - {})", s, schedule.steps)));
+    case Schedule::Kind::Staircase:
+      return fallen(fmt::format("floor(({} - 1) / {})", s, schedule.every));
+    case Schedule::Kind::MultiStep: {
+      std::string passed;
+      for (const int64_t milestone : schedule.milestones)
+        passed += fmt::format("{}at_least({}, {})", passed.empty() ? "" : " + ", s, milestone);
+      return fallen(passed.empty() ? "0" : passed);
+    }
+  }
+  internalError("unknown schedule");
+}
+
+}  // namespace
+
+std::string rateFormula(const Schedule& schedule) { return rateFormula(schedule, "step"); }
+
 namespace schedule {
 
 Schedule linear(const Linear& options, std::source_location where) {

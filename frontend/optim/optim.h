@@ -37,6 +37,8 @@ struct Schedule {
 };
 /// The rate of step `t` (1-based).
 double rateAt(const Schedule& schedule, int64_t t);
+/// The same as a text of ir/program/formula.h, of the name `step`. Gives the same numbers, bit by bit.
+std::string rateFormula(const Schedule& schedule);
 
 namespace schedule {
 struct Linear {

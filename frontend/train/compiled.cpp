@@ -9,7 +9,9 @@
 #include "frontend/trace/at_call.h"
 #include "frontend/trace/trace_function.h"
 #include "frontend/train/batch.h"
+#include "frontend/train/checkpoint_settings.h"
 #include "frontend/train/describe_program.h"
+#include "frontend/train/program_json.h"
 #include "frontend/train/templates.h"
 #include "frontend/wgsl/wgsl.h"
 #include "passes/kernel/kernel_pipeline.h"
@@ -18,8 +20,10 @@
 namespace lockstep {
 
 std::map<std::string, std::string> CompiledProgram::texts() const {
-  std::map<std::string, std::string> texts{
-      {"traced.graph", graph::print(traced)}, {"optimized.graph", graph::print(optimized)}, {"program.program", program::print(program)}};
+  std::map<std::string, std::string> texts{{"traced.graph", graph::print(traced)},
+                                           {"optimized.graph", graph::print(optimized)},
+                                           {"program.program", program::print(program)},
+                                           {"program.json", programJson(program)}};
   for (const program::Kernel& kernel : program.kernels) {
     texts.emplace(kernel.name + ".wgsl", wgsl::write(std::get<kernel::Module>(kernel.code)));
   }
@@ -69,7 +73,11 @@ CompiledProgram compileTraced(TraceRequest request) {
   options.check_indices = request.check_indices;
   if (request.use_ema) options.parameter_state = passes::kAverageState;
   options.dump_directory = std::move(request.dump_ir);
-  if (training) options.optimizer = optimizerConfig(*request.optimizer, traced.parameters, request.accumulate);
+  if (training) {
+    options.optimizer = optimizerConfig(*request.optimizer, traced.parameters, request.accumulate);
+    options.rate = rateFormula(request.optimizer->lr);
+    options.checkpoint = checkpointEntries(checkpointForm(traced.parameters, *options.optimizer), request.optimizer->lr);
+  }
   graph::ParameterLayout layout = graph::layoutParameters(traced.parameters);
   passes::Compiled compiled = passes::compile(std::move(traced), options).orThrow();
   ProgramFacts facts = programFacts(layout, compiled.plan, compiled.passes);

@@ -20,7 +20,7 @@ struct CompiledProgram {
   ProgramFacts facts;             ///< without a device
   graph::ParameterLayout layout;  ///< where parameters lie in the flat states
 
-  /// By file name: "traced.graph", "optimized.graph", "program.program", and each kernel as "<name>.wgsl".
+  /// By file name: "traced.graph", "optimized.graph", "program.program", "program.json", and each kernel as "<name>.wgsl".
   [[nodiscard]] std::map<std::string, std::string> texts() const;
 };
 

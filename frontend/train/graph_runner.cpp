@@ -7,12 +7,12 @@
 #include <cstring>
 #include <span>
 
-#include "frontend/train/device_states.h"
 #include "frontend/train/templates.h"
 #include "ir/graph/op_def.h"
 #include "passes/graph/bind_parameters.h"
 #include "passes/graph/grad.h"
 #include "passes/graph/optimizer.h"
+#include "runtime/device_states.h"
 
 namespace lockstep {
 namespace {
@@ -136,7 +136,7 @@ class DeviceRunner : public GraphRunner {
   }
 
   Result<StepOutputs> step(const ValueMap& inputs) override {
-    for (const program::Port& port : program_->inputs) {
+    for (const program::InputPort& port : program_->inputs) {
       const program::Buffer& buffer = (*program_)[port.buffer];
       const int64_t elements = buffer.type.shape.elementCount();
       const std::vector<double>* values = findInput(inputs, port.name, elements);
@@ -150,7 +150,7 @@ class DeviceRunner : public GraphRunner {
     LS_TRY(const Ticket ticket, executable_->submit(arenas_, std::span(&input, 1)));
     LS_TRY(const std::vector<std::vector<std::byte>> results, executable_->wait(ticket));
     StepOutputs outputs;
-    for (const program::Port& port : program_->outputs) {
+    for (const program::OutputPort& port : program_->outputs) {
       const program::Buffer& buffer = (*program_)[port.buffer];
       const std::span<const std::byte> bytes = std::span(results.front()).subspan(buffer.offset, buffer.type.byteSize());
       outputs.emplace(std::pair(port.kind, port.name), decode(buffer.type.dtype, bytes));

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "frontend/train/device.h"
 #include "ir/graph/evaluate.h"
 #include "ir/graph/graph.h"
 #include "ir/program/program.h"
 #include "passes/pipeline.h"
+#include "runtime/device.h"
 
 namespace lockstep {
 

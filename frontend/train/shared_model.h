@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "frontend/trace/module.h"
-#include "frontend/train/device_states.h"
 #include "ir/graph/graph.h"
 #include "passes/graph/optimizer_config.h"
+#include "runtime/checkpoint_file.h"
+#include "runtime/device_states.h"
 
 namespace lockstep::detail {
 
@@ -20,6 +21,7 @@ struct TrainedModel {
   std::vector<graph::ParameterInfo> parameters;
   graph::ParameterLayout layout;  ///< of all parameters
   passes::OptimizerConfig config;
+  CheckpointForm form;
   std::shared_ptr<States> states;
 };
 

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "frontend/nn/nn.h"
-#include "frontend/train/device_states.h"
 #include "ir/support/diagnostic.h"
 #include "ir/support/nearest.h"
+#include "runtime/device_states.h"
 
 namespace lockstep {
 

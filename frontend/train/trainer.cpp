@@ -17,6 +17,7 @@
 #include "frontend/trace/throw_error.h"
 #include "frontend/trace/trace_function.h"
 #include "frontend/train/batch.h"
+#include "frontend/train/checkpoint_settings.h"
 #include "frontend/train/micro_batches.h"
 #include "frontend/train/model_buffers.h"
 #include "frontend/train/parameters.h"
@@ -61,7 +62,7 @@ Trainer::Impl::Impl(detail::CompileRequest request)
       optimizer(std::move(request.optimizer)),
       first_schedule(optimizer.lr),
       seed(request.seed ? *request.seed : randomSeed()),
-      dump_directory(std::move(request.dump_ir)),
+      dump(std::move(request.dump_ir), request.dump_steps * request.accumulate),
       programs(request.cached_programs) {
   auto model = makeModel(std::move(request.model), optimizer);
   shared = std::make_shared<detail::SharedModel>(model);
@@ -93,6 +94,7 @@ std::shared_ptr<const detail::TrainedModel> Trainer::Impl::makeModel(std::shared
   model->parameters = detail::parameterInfos(*module);
   model->layout = graph::layoutParameters(model->parameters);
   model->config = detail::optimizerConfig(with, model->parameters, accumulate);
+  model->form = detail::checkpointForm(model->parameters, model->config);
   model->states = std::make_shared<detail::States>(device);
   // The parameters are there before the first program is.
   const detail::StateInfo flat{{DType::F32, Shape{model->layout.total}}, 0, true};
@@ -117,7 +119,9 @@ std::shared_ptr<Session> Trainer::Impl::compileFor(const detail::TrainedModel& m
   if (!key.captures) traced = detail::withoutCaptures(std::move(traced));
   passes::CompileOptions options = compileOptions();
   options.optimizer = model.config;
-  if (programs.compiled() == 0) options.dump_directory = dump_directory;
+  options.rate = rateFormula(optimizer.lr);
+  options.checkpoint = detail::checkpointEntries(model.form, optimizer.lr);
+  if (programs.compiled() == 0) options.dump_directory = dump.folder();
   return std::make_shared<Session>(std::move(traced), std::move(options), model.states, std::move(concrete));
 }
 
@@ -130,11 +134,12 @@ std::shared_ptr<Session> Trainer::Impl::program(const detail::ProgramKey& key) {
   return made;
 }
 
-detail::StepValues Trainer::Impl::stepValues(uint64_t t, int64_t run) const {
-  const auto scalars =
-      passes::stepScalars(shared->get()->config, detail::checkedRate(optimizer.lr, static_cast<int64_t>(t)), t, run + 1 == accumulate);
-  const uint64_t runs_before = (t - 1) * static_cast<uint64_t>(accumulate) + static_cast<uint64_t>(run);
-  return {detail::stepValue(passes::kScalarsInput, scalars), detail::randomKey(seed, runs_before + 1)};
+detail::RunNumbers Trainer::Impl::numbers(uint64_t t, int64_t run) const {
+  return {.step = t,
+          .rate = detail::checkedRate(optimizer.lr, static_cast<int64_t>(t)),
+          .last = run + 1 == accumulate,
+          .seed = seed,
+          .run = (t - 1) * static_cast<uint64_t>(accumulate) + static_cast<uint64_t>(run) + 1};
 }
 
 uint64_t Trainer::Impl::enqueue(size_t count, const std::function<Batch(size_t)>& batch, const StepOptions& options) {
@@ -163,9 +168,9 @@ uint64_t Trainer::Impl::enqueue(size_t count, const std::function<Batch(size_t)>
     }
     ticket.session->checkIndices(whole, fmt::format("step {}", step + i + 1));
     for (size_t run = 0; run < runs.size(); ++run) {
-      const detail::StepValues values = stepValues(step + i + 1, static_cast<int64_t>(run));
+      const detail::StepValues values = ticket.session->stepValues(numbers(step + i + 1, static_cast<int64_t>(run)));
       ticket.inputs.push_back(ticket.session->encode(runs[run], values));
-      if (!dump_directory.empty()) dumpInputs(runs[run], values);
+      if (dump.wants(ticket.session)) dumpRun(ticket.session, runs[run], values, ticket.inputs.back());
     }
   }
   if (!ticket.failure) {
@@ -232,8 +237,7 @@ std::vector<StepResult> Trainer::Impl::wait(uint64_t id) {
       ticket.session->printOutputs(arena, fmt::format("step {}", result.step), print);
     }
     result.loss = static_cast<float>(sum / static_cast<double>(runs));
-    // The program's only result is the norm.
-    for (const HostTensor& norm : ticket.session->outputs(own.back(), OutputKind::Result)) result.grad_norm = norm.floats().front();
+    result.grad_norm = ticket.session->gradientNorm(own.back());
     if (ticket.captures) result.captures = Captures(ticket.session->outputs(own.back(), OutputKind::Capture));
     for (size_t run = 0; run < runs && !result.failure; ++run) {
       const std::string when = runs == 1 ? fmt::format("step {}", result.step) : fmt::format("run {} of step {}", run + 1, result.step);
@@ -291,18 +295,21 @@ StepFailure Trainer::Impl::explainNonFinite(const OpenTicket& ticket, const Step
   return failure;
 }
 
-void Trainer::Impl::dumpInputs(const Batch& batch, const detail::StepValues& values) {
-  auto model = shared->get();
-  io::TensorFile file;
-  const ParameterValues parameters = detail::splitParameters(model->layout, model->states->readFloats(passes::kParameterState));
-  for (const graph::ParameterLayout::Slot& slot : model->layout.slots) {
-    file.tensors.emplace(slot.name, io::Array::fromFloats(slot.type.shape.extents(), parameters.at(slot.name)));
+void Trainer::Impl::dumpRun(const std::shared_ptr<Session>& session, const Batch& batch, const detail::StepValues& values,
+                            const std::vector<std::byte>& input) {
+  if (!dump.begun()) {
+    // What a replay of any stage needs: weights, states, batch and scalars.
+    auto model = shared->get();
+    io::TensorFile inputs;
+    const ParameterValues parameters = detail::splitParameters(model->layout, model->states->readFloats(passes::kParameterState));
+    for (const graph::ParameterLayout::Slot& slot : model->layout.slots)
+      inputs.tensors.emplace(slot.name, io::Array::fromFloats(slot.type.shape.extents(), parameters.at(slot.name)));
+    for (const auto& [name, info] : model->states->infos()) inputs.tensors.emplace(name, model->states->read(name));
+    for (const BatchItem& item : batch) inputs.tensors.emplace(item.name, detail::toArray(item));
+    for (const detail::StepValue& value : values) inputs.tensors.emplace(std::string(value.name), detail::toArray(value));
+    dump.begin(session, checkpoint({}), inputs);
   }
-  for (const auto& [name, info] : model->states->infos()) file.tensors.emplace(name, model->states->read(name));
-  for (const BatchItem& item : batch) file.tensors.emplace(item.name, detail::toArray(item));
-  for (const detail::StepValue& value : values) file.tensors.emplace(std::string(value.name), detail::toArray(value));
-  (void)io::writeSafetensors(std::filesystem::path(dump_directory) / "inputs.safetensors", file).orThrow();
-  dump_directory.clear();
+  dump.add(input);
 }
 
 Trainer::Trainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -351,9 +358,9 @@ StepProfile Trainer::Impl::profile(const Batch& batch) {
   session->checkIndices(batch, fmt::format("step {}", step + 1));
   std::vector<std::vector<std::byte>> encoded;
   for (size_t run = 0; run < runs.size(); ++run) {
-    const detail::StepValues values = stepValues(step + 1, static_cast<int64_t>(run));
+    const detail::StepValues values = session->stepValues(numbers(step + 1, static_cast<int64_t>(run)));
     encoded.push_back(session->encode(runs[run], values));
-    if (!dump_directory.empty()) dumpInputs(runs[run], values);
+    if (dump.wants(session)) dumpRun(session, runs[run], values, encoded.back());
   }
   profile.prepare_seconds = since(begun);
   profile.input_bytes = session->inputBytes() * runs.size();

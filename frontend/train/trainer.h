@@ -97,7 +97,7 @@ class Trainer {
   [[nodiscard]] io::TensorFile checkpoint(const DataCursor& cursor = {}) const;
   DataCursor restore(const io::TensorFile& file, std::source_location where = std::source_location::current());
 
-  /// The metadata of such a file: optimizer, schedule, parameters and states, as frontend/train/checkpoint.h lists them. Reads no tensors.
+  /// The metadata of such a file: optimizer, schedule, parameters and states, as runtime/checkpoint_file.h lists them. Reads no tensors.
   [[nodiscard]] std::map<std::string, std::string, std::less<>> settings() const;
 
   /// The parameters under PyTorch's names and in its layout (frontend/train/state_dict.h), and back; moments and step counter stay.
@@ -138,6 +138,7 @@ struct CompileSpec {
   std::optional<uint64_t> seed = {};      ///< of the parameters; absent: random, see Trainer::seed()
   std::string device = "auto";            ///< auto, reference, vulkan, vulkan:<index>, vulkan:<part of the name>
   std::string dump_ir = {};               ///< folder for the first program after each pass and its kernels; empty: none
+  int64_t dump_steps = 1;                 ///< of how many steps the folder has the batches
   std::vector<std::string> disable = {};  ///< optional passes to leave out
   uint64_t memory_limit = 0;              ///< bytes of temporaries; 0: none
   /// Runs whose gradients are averaged before one update: a large batch in less memory. Inputs are declared with the extents of one run; a
@@ -162,6 +163,7 @@ struct CompileRequest {
   OptimizerSpec optimizer;
   std::optional<uint64_t> seed;
   std::string device, dump_ir;
+  int64_t dump_steps = 1;
   std::vector<std::string> disable;
   uint64_t memory_limit = 0;
   int64_t accumulate = 1;
@@ -226,6 +228,7 @@ ModelTrainer<Model> compile(CompileSpec<Model> spec, std::source_location where 
                                               .seed = spec.seed,
                                               .device = std::move(spec.device),
                                               .dump_ir = std::move(spec.dump_ir),
+                                              .dump_steps = spec.dump_steps,
                                               .disable = std::move(spec.disable),
                                               .memory_limit = spec.memory_limit,
                                               .accumulate = spec.accumulate,

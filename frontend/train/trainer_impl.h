@@ -13,6 +13,7 @@
 #include "frontend/train/non_finite.h"
 #include "frontend/train/program_cache.h"
 #include "frontend/train/shared_model.h"
+#include "frontend/train/step_dump.h"
 #include "frontend/train/trainer.h"
 
 namespace lockstep {
@@ -57,7 +58,7 @@ struct Trainer::Impl {
   uint64_t seed = 0, step = 0;
   uint64_t revision = 0;       ///< goes up with whatever may change the states
   bool uncertain = false;      ///< a submission or a load() stopped on the way, so the states may be those of no step
-  std::string dump_directory;  ///< cleared once the inputs of the first step are written
+  detail::StepDump dump;
   detail::ProgramCache programs;
   ProgramFacts facts;
   std::map<uint64_t, OpenTicket> open;
@@ -80,13 +81,14 @@ struct Trainer::Impl {
   [[nodiscard]] bool isDynamic() const;
 
   /// Of run `run` (0-based) of step t (1-based), by value, so that later changes of the rate do not reach steps in flight.
-  [[nodiscard]] detail::StepValues stepValues(uint64_t t, int64_t run) const;
+  [[nodiscard]] detail::RunNumbers numbers(uint64_t t, int64_t run) const;
 
   uint64_t enqueue(size_t count, const std::function<Batch(size_t)>& batch, const StepOptions& options);
   std::vector<StepResult> wait(uint64_t ticket);
   StepProfile profile(const Batch& batch);
-  /// What a replay of any dumped stage needs: weights, states, batch and scalars of the first step.
-  void dumpInputs(const Batch& batch, const detail::StepValues& values);
+  /// What a dump has of a run.
+  void dumpRun(const std::shared_ptr<detail::Session>& session, const Batch& batch, const detail::StepValues& values,
+               const std::vector<std::byte>& input);
   /// Looks for the origin in the runs `inputs` of the step. `later`: the states may have changed
   /// since.
   [[nodiscard]] StepFailure explainNonFinite(const OpenTicket& ticket, const StepResult& result,

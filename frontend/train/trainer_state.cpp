@@ -11,7 +11,7 @@
 #include "frontend/trace/at_call.h"
 #include "frontend/trace/throw_error.h"
 #include "frontend/trace/trace_function.h"
-#include "frontend/train/checkpoint.h"
+#include "frontend/train/checkpoint_settings.h"
 #include "frontend/train/model_buffers.h"
 #include "frontend/train/parameters.h"
 #include "frontend/train/trainer_impl.h"
@@ -19,38 +19,52 @@
 
 namespace lockstep {
 
+namespace {
+
+/// All that a checkpoint has, of the states that are saved.
+io::TensorFile fileOf(const detail::TrainedModel& model, const detail::SavedTraining& saved, const Schedule& schedule,
+                      const DataCursor& cursor) {
+  io::TensorFile file = detail::formatCheckpoint(model.form, saved);
+  detail::writeSchedule(file.metadata, "lockstep.schedule.", schedule);
+  detail::writeCursor(file.metadata, cursor);
+  return file;
+}
+
+}  // namespace
+
 io::TensorFile Trainer::Impl::checkpoint(const DataCursor& cursor) const {
   if (uncertain) {
     detail::reject("checkpoint.uncertain", "a step or a load() failed on the way, so the parameters may be those of no step",
                    "load() an earlier checkpoint, which also makes the trainer usable again");
   }
   auto model = shared->get();
-  detail::TrainingState state{.step = step, .seed = seed, .schedule = optimizer.lr, .cursor = cursor, .infos = {}, .states = {}};
-  state.infos = detail::persistentStates(*model->states);
-  for (const auto& [name, info] : state.infos) state.states.emplace(name, model->states->read(name));
-  return detail::formatCheckpoint(*model, state);
+  detail::SavedTraining saved{.step = step, .seed = seed, .infos = detail::persistentStates(*model->states), .states = {}};
+  for (const auto& [name, info] : saved.infos) saved.states.emplace(name, model->states->read(name));
+  return fileOf(*model, saved, optimizer.lr, cursor);
 }
 
 std::map<std::string, std::string, std::less<>> Trainer::Impl::settings() const {
   auto model = shared->get();
-  detail::TrainingState state{.step = step, .seed = seed, .schedule = optimizer.lr, .cursor = {}, .infos = {}, .states = {}};
-  state.infos = detail::persistentStates(*model->states);
-  return detail::formatCheckpoint(*model, state).metadata;
+  const detail::SavedTraining saved{.step = step, .seed = seed, .infos = detail::persistentStates(*model->states), .states = {}};
+  return fileOf(*model, saved, optimizer.lr, {}).metadata;
 }
 
 DataCursor Trainer::Impl::restore(const io::TensorFile& file) {
   auto model = shared->get();
   ++revision;
   // Before its first program a trainer does not know all of its states.
-  detail::TrainingState state = detail::readCheckpoint(*model, programs.size() == 0, file);
+  const detail::SavedTraining saved =
+      detail::readCheckpoint(model->form, detail::persistentStates(*model->states), programs.size() == 0, file);
+  Schedule schedule = detail::readSchedule(file.metadata, "lockstep.schedule.");
+  DataCursor cursor = detail::readCursor(file.metadata);
   uncertain = true;
-  for (const auto& [name, info] : state.infos) (void)model->states->declare(name, info);
-  for (const auto& [name, values] : state.states) model->states->write(name, values);
-  step = state.step;
-  seed = state.seed;
-  optimizer.lr = state.schedule;
+  for (const auto& [name, info] : saved.infos) (void)model->states->declare(name, info);
+  for (const auto& [name, values] : saved.states) model->states->write(name, values);
+  step = saved.step;
+  seed = saved.seed;
+  optimizer.lr = std::move(schedule);
   uncertain = false;
-  return std::move(state.cursor);
+  return cursor;
 }
 
 void Trainer::Impl::reset(const ResetOptions& options) {

@@ -149,6 +149,11 @@ struct Graph {
   friend bool operator==(const Graph&, const Graph&) = default;
 };
 
+/// What a step found wrong is in two outputs of kind Check, i32[] each: NAME.row, the row-major position of the first element that is
+/// outside of its range, kNoRow if there is none; and NAME.value, that element (any number if there is none).
+inline constexpr std::string_view kCheckRow = ".row", kCheckValue = ".value";
+inline constexpr int32_t kNoRow = INT32_MAX;
+
 /// The input of type u32[4] that random ops draw from: seed and step, each as low and high word.
 inline constexpr std::string_view kRandomKeyInput = "random.key";
 

@@ -46,9 +46,12 @@ class Parser {
     if (cursor_.accept("buffer")) return buffer();
     if (cursor_.accept("constant")) return constant();
     if (cursor_.accept("kernel")) return kernel();
-    if (cursor_.accept("input")) return port(program_.inputs, false);
-    if (cursor_.accept("output")) return port(program_.outputs, true);
-    return cursor_.error("expected parameter, arena, buffer, constant, kernel, input, output, level or end");
+    if (cursor_.accept("input")) return input();
+    if (cursor_.accept("output")) return output();
+    if (cursor_.accept("state")) return state();
+    if (cursor_.accept("steps")) return steps();
+    if (cursor_.accept("checkpoint")) return checkpoint();
+    return cursor_.error("expected parameter, arena, buffer, constant, kernel, input, output, state, steps, checkpoint, level or end");
   }
 
   // The name that a declaration gives: after '%3' a string may state it, '%x' is its own name.
@@ -227,14 +230,82 @@ class Parser {
     return Success{};
   }
 
-  Status port(std::vector<Port>& list, bool needs_kind) {
-    Port port;
-    if (needs_kind || cursor_.peek().kind == TokenKind::Identifier) {
-      LS_TRY(port.kind, graph::parseOutputKind(cursor_));
-    }
+  Status input() {
+    InputPort port;
     LS_TRY(port.name, cursor_.string());
     LS_TRY(port.buffer, bufferUse());
-    list.push_back(std::move(port));
+    if (cursor_.accept("key")) {
+      port.source = KeySource{};
+    } else if (cursor_.accept("[")) {
+      FormulaSource formulas;
+      while (!cursor_.accept("]")) {
+        if (!formulas.elements.empty()) LS_CHECK(cursor_.expect(","));
+        LS_TRY(formulas.elements.emplace_back(), cursor_.string());
+      }
+      port.source = std::move(formulas);
+    } else if (cursor_.peek().text == "{") {
+      LS_TRY(port.source, batchSource());
+    }
+    program_.inputs.push_back(std::move(port));
+    return Success{};
+  }
+  Result<InputSource> batchSource() {
+    BatchSource batch;
+    LS_CHECK(fields([&](const std::string& key, const Token& token) -> Status {
+      if (key != "below" && key != "ignored") return at(token, "program.field", fmt::format("an input has no {}", key));
+      LS_TRY(const int64_t value, cursor_.integer());
+      (key == "below" ? batch.below : batch.ignored) = value;
+      return Success{};
+    }));
+    return InputSource(batch);
+  }
+
+  Status output() {
+    OutputPort port;
+    LS_TRY(port.kind, graph::parseOutputKind(cursor_));
+    LS_TRY(port.name, cursor_.string());
+    LS_TRY(port.buffer, bufferUse());
+    program_.outputs.push_back(std::move(port));
+    return Success{};
+  }
+
+  Status state() {
+    PersistentState state;
+    LS_TRY(state.buffer, bufferUse());
+    if (cursor_.accept("[")) {
+      do {
+        StatePart& part = state.parts.emplace_back();
+        LS_TRY(part.parameter, cursor_.string());
+        LS_CHECK(cursor_.expect("at"));
+        LS_TRY(part.offset, cursor_.integer());
+      } while (cursor_.accept(","));
+      LS_CHECK(cursor_.expect("]"));
+    }
+    program_.states.push_back(std::move(state));
+    return Success{};
+  }
+
+  Status steps() {
+    if (program_.steps) return cursor_.error("the steps are stated twice");
+    program_.steps.emplace();
+    return fields([&](const std::string& key, const Token& token) -> Status {
+      if (key == "accumulate") {
+        LS_TRY(program_.steps->accumulate, cursor_.integer());
+      } else if (key == "rate") {
+        LS_TRY(program_.steps->rate, cursor_.string());
+      } else {
+        return at(token, "program.field", fmt::format("steps have no {}", key));
+      }
+      return Success{};
+    });
+  }
+
+  Status checkpoint() {
+    const Token token = cursor_.peek();
+    LS_TRY(std::string key, cursor_.string());
+    LS_TRY(std::string value, cursor_.string());
+    if (!program_.checkpoint.emplace(key, std::move(value)).second)
+      return at(token, "program.field", fmt::format("the entry {} is given twice", quote(key)));
     return Success{};
   }
 

@@ -50,16 +50,14 @@ class Printer {
     for (size_t i = 0; i < program_.buffers.size(); ++i) buffer(i);
     for (const ConstantData& data : program_.constants) constant(data);
     for (size_t i = 0; i < program_.kernels.size(); ++i) kernel(i);
-    for (const Port& port : program_.inputs) {
-      lines_.inputs.push_back(next_line_);
-      // The kind of an input says nothing; it is printed only where somebody set it.
-      line(fmt::format("input {}{} %{}", port.kind == graph::OutputKind::Result ? "" : std::string(toString(port.kind)) + " ",
-                       quote(port.name), buffers_.use(port.buffer.index())));
-    }
-    for (const Port& port : program_.outputs) {
+    for (const InputPort& port : program_.inputs) input(port);
+    for (const OutputPort& port : program_.outputs) {
       lines_.outputs.push_back(next_line_);
       line(fmt::format("output {} {} %{}", toString(port.kind), quote(port.name), buffers_.use(port.buffer.index())));
     }
+    for (const PersistentState& state : program_.states) this->state(state);
+    if (program_.steps) line(fmt::format("steps {{accumulate = {}, rate = {}}}", program_.steps->accumulate, quote(program_.steps->rate)));
+    for (const auto& [key, value] : program_.checkpoint) line(fmt::format("checkpoint {} {}", quote(key), quote(value)));
     for (size_t i = 0; i < program_.commands.size(); ++i) command(i);
     line("end");
     if (lines != nullptr) *lines = std::move(lines_);
@@ -122,6 +120,30 @@ class Printer {
       rest.remove_prefix(std::min(end + 1, rest.size()));
     }
     line("}");
+  }
+
+  void input(const InputPort& port) {
+    std::string source;
+    if (const auto* batch = std::get_if<BatchSource>(&port.source)) {
+      if (batch->below) source = fmt::format("below = {}", *batch->below);
+      if (batch->ignored) source += fmt::format("{}ignored = {}", source.empty() ? "" : ", ", *batch->ignored);
+      if (!source.empty()) source = " {" + source + "}";
+    } else if (const auto* formulas = std::get_if<FormulaSource>(&port.source)) {
+      for (const std::string& element : formulas->elements) source += (source.empty() ? "" : ", ") + quote(element);
+      source = " [" + source + "]";
+    } else {
+      source = " key";
+    }
+    lines_.inputs.push_back(next_line_);
+    line(fmt::format("input {} %{}{}", quote(port.name), buffers_.use(port.buffer.index()), source));
+  }
+
+  void state(const PersistentState& state) {
+    lines_.states.push_back(next_line_);
+    std::string parts;
+    for (const StatePart& part : state.parts)
+      parts += fmt::format("{}{} at {}", parts.empty() ? " [" : ", ", quote(part.parameter), part.offset);
+    line(fmt::format("state %{}{}{}", buffers_.use(state.buffer.index()), parts, parts.empty() ? "" : "]"));
   }
 
   // A range of the whole buffer is its name alone.

@@ -33,6 +33,7 @@ kernel::Module withoutLocations(kernel::Module module) {
   return module;
 }
 
+template <class Port>
 const Port* findPort(const std::vector<Port>& ports, std::string_view name) {
   for (const Port& port : ports) {
     if (port.name == name) return &port;
@@ -54,8 +55,8 @@ ArenaId Program::findArena(ArenaRole role) const {
   return {};
 }
 
-const Port* Program::findInput(std::string_view name) const { return findPort(inputs, name); }
-const Port* Program::findOutput(std::string_view name) const { return findPort(outputs, name); }
+const InputPort* Program::findInput(std::string_view name) const { return findPort(inputs, name); }
+const OutputPort* Program::findOutput(std::string_view name) const { return findPort(outputs, name); }
 
 std::vector<Range> accesses(const Command& command) { return std::visit(AccessLister{}, command.action); }
 

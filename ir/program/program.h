@@ -2,11 +2,17 @@
 // Program IR: what a backend runs. Kernels, buffers in arenas, and commands in order, each with what it reads and writes. It is made
 // by schedule (symbolic kernels, virtual buffers), completed by planBuffers (arenas and offsets) and emit (kernel modules).
 //
-// Text form (lockstep.program 1): arenas, buffers, kernels with their graph or kernel IR, commands grouped by level.
+// It stands alone: with it, the values of its states and batches anybody can train, without the graph that it came from.
+//
+// Text form (lockstep.program 1): arenas, buffers, kernels with their graph or kernel IR, inputs, outputs, states, commands grouped by
+// level.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -106,12 +112,62 @@ struct Command {
   friend bool operator==(const Command&, const Command&) = default;
 };
 
-/// A buffer of the Input or Output arena that the host addresses by name.
-struct Port {
+/// An input that the batch brings.
+struct BatchSource {
+  std::optional<int64_t> below = {};    ///< every element is an integer from 0 to below - 1
+  std::optional<int64_t> ignored = {};  ///< or this one
+  friend bool operator==(const BatchSource&, const BatchSource&) = default;
+};
+/// An input f32[n] that the host computes for every run: one formula (formula.h) of kStepNames per element.
+struct FormulaSource {
+  std::vector<std::string> elements;
+  friend bool operator==(const FormulaSource&, const FormulaSource&) = default;
+};
+/// The input u32[4] that random ops draw from: the seed and the number of the run (1, 2, …, counted over all steps), each as low and high
+/// word.
+struct KeySource {
+  friend bool operator==(const KeySource&, const KeySource&) = default;
+};
+using InputSource = std::variant<BatchSource, FormulaSource, KeySource>;
+
+/// What formulas may name: the step (1, 2, …), its learning rate, and 1 in the last run of a step, else 0.
+inline constexpr std::array<std::string_view, 3> kStepNames{"step", "lr", "last"};
+/// What the formula of the learning rate may name.
+inline constexpr std::span<const std::string_view> kRateNames = std::span(kStepNames).first(1);
+
+/// A buffer of the Input arena that the host writes before every run.
+struct InputPort {
   std::string name;
-  graph::OutputKind kind = graph::OutputKind::Result;  ///< outputs only
   BufferId buffer;
-  friend bool operator==(const Port&, const Port&) = default;
+  InputSource source = BatchSource{};
+  friend bool operator==(const InputPort&, const InputPort&) = default;
+};
+/// A buffer of the Output arena that the host reads after every run.
+struct OutputPort {
+  std::string name;
+  graph::OutputKind kind = graph::OutputKind::Result;
+  BufferId buffer;
+  friend bool operator==(const OutputPort&, const OutputPort&) = default;
+};
+
+/// A parameter in a flat state.
+struct StatePart {
+  std::string parameter;
+  int64_t offset = 0;  ///< elements
+  friend bool operator==(const StatePart&, const StatePart&) = default;
+};
+/// A State buffer that outlives a step and belongs in checkpoints. Other State buffers hold something only within a step.
+struct PersistentState {
+  BufferId buffer;
+  std::vector<StatePart> parts = {};  ///< of a flat state: whose values lie where; between them is padding
+  friend bool operator==(const PersistentState&, const PersistentState&) = default;
+};
+
+/// Of a program that trains.
+struct Steps {
+  int64_t accumulate = 1;  ///< runs per step
+  std::string rate;        ///< formula of the learning rate of a step
+  friend bool operator==(const Steps&, const Steps&) = default;
 };
 
 /// Data of a Constant buffer.
@@ -128,9 +184,13 @@ struct Program {
   std::vector<Buffer> buffers;
   std::vector<Kernel> kernels;
   std::vector<Command> commands;
-  std::vector<Port> inputs;   ///< batch tensors and step scalars
-  std::vector<Port> outputs;  ///< loss, captures, results
+  std::vector<InputPort> inputs;
+  std::vector<OutputPort> outputs;  ///< loss, gradient norm, captures, results
   std::vector<ConstantData> constants;
+  std::vector<PersistentState> states;
+  std::optional<Steps> steps;  ///< absent: it does not train
+  /// Entries of every checkpoint of the program. Two with the same entries train the same model with the same optimizer.
+  std::map<std::string, std::string, std::less<>> checkpoint;
 
   [[nodiscard]] const Arena& operator[](ArenaId id) const { return arenas[id.index()]; }
   [[nodiscard]] const Buffer& operator[](BufferId id) const { return buffers[id.index()]; }
@@ -138,8 +198,8 @@ struct Program {
   [[nodiscard]] uint32_t levelCount() const { return commands.empty() ? 0 : commands.back().level + 1; }
   /// Invalid when there is no arena of the role.
   [[nodiscard]] ArenaId findArena(ArenaRole role) const;
-  [[nodiscard]] const Port* findInput(std::string_view name) const;
-  [[nodiscard]] const Port* findOutput(std::string_view name) const;
+  [[nodiscard]] const InputPort* findInput(std::string_view name) const;
+  [[nodiscard]] const OutputPort* findOutput(std::string_view name) const;
   friend bool operator==(const Program&, const Program&) = default;
 };
 

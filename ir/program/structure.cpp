@@ -42,6 +42,7 @@ class StructureValidator {
     kernels();
     ports(program_.inputs, &TextLines::inputs, ArenaRole::Input);
     ports(program_.outputs, &TextLines::outputs, ArenaRole::Output);
+    if (problems_.none()) checkSteps(program_, problems_);
     for (size_t i = 0; i < program_.commands.size(); ++i) command(i);
     // Bytes can be compared only when everything above holds.
     if (problems_.none()) {
@@ -145,6 +146,7 @@ class StructureValidator {
     }
   }
 
+  template <class Port>
   void ports(const std::vector<Port>& list, Problems::List lines, ArenaRole role) {
     std::set<std::string_view> names;
     for (size_t i = 0; i < list.size(); ++i) {

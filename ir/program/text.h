@@ -15,7 +15,7 @@ inline constexpr uint32_t kNestedIndent = 2;  ///< columns, of the text of a ker
 
 /// In which line of the text each thing stands.
 struct TextLines {
-  std::vector<uint32_t> arenas, buffers, kernels, commands, inputs, outputs, constants;
+  std::vector<uint32_t> arenas, buffers, kernels, commands, inputs, outputs, constants, states;
 };
 std::string print(const Program& program, TextLines* lines);
 
@@ -40,6 +40,9 @@ class Problems {
   const Program& program_;
   std::vector<Entry> entries_;
 };
+
+/// What a program says of the host's part in a step: how inputs are made, what persists, the learning rate. Ids must be right.
+void checkSteps(const Program& program, Problems& problems);
 
 /// How a diagnostic names a command: `command 3 "matmul l1"`.
 std::string describe(const Program& program, size_t command);

@@ -104,14 +104,47 @@ std::vector<IndexCheck> findIndexChecks(const Graph& graph) {
 
 bool isGiven(const Graph& graph, const IndexCheck& check) { return leafKind(graph.definition(check.index)) == LeafKind::Input; }
 
-std::string indexRowName(size_t number) { return fmt::format("index.{}.row", number); }
-std::string indexValueName(size_t number) { return fmt::format("index.{}.value", number); }
+std::string indexRowName(size_t number) { return fmt::format("index.{}{}", number, kCheckRow); }
+std::string indexValueName(size_t number) { return fmt::format("index.{}{}", number, kCheckValue); }
 
-bool isIndexRow(std::string_view output) { return output.ends_with(".row"); }
+bool isIndexRow(std::string_view output) { return output.ends_with(kCheckRow); }
+
+namespace {
+
+/// What all checks of an input agree on.
+struct InputRange {
+  int64_t below = std::numeric_limits<int64_t>::max();
+  std::optional<int64_t> ignored;
+};
+
+/// An element that one check ignores must be right for the others too.
+InputRange rangeOf(const std::vector<IndexCheck>& checks, ValueId index) {
+  InputRange range;
+  const auto isRight = [&](int64_t element) {
+    return std::ranges::all_of(checks, [&](const IndexCheck& check) {
+      return check.index != index || check.range.ignored == element || (element >= 0 && element < check.range.extent);
+    });
+  };
+  for (const IndexCheck& check : checks) {
+    if (check.index != index) continue;
+    range.below = std::min(range.below, check.range.extent);
+    if (check.range.ignored && isRight(*check.range.ignored)) range.ignored = check.range.ignored;
+  }
+  return range;
+}
+
+}  // namespace
 
 Result<Graph> checkIndices(const Graph& graph) {
   const std::vector<IndexCheck> checks = findIndexChecks(graph);
   Builder b(graph);
+  for (const IndexCheck& check : checks) {
+    if (!isGiven(graph, check)) continue;
+    const InputRange range = rangeOf(checks, check.index);
+    Attributes& attributes = b.mutableGraph().nodes[graph[check.index].node.index()].attributes;
+    attributes.set("below", range.below);
+    if (range.ignored) attributes.set("ignored", *range.ignored);
+  }
   for (size_t i = 0; i < checks.size(); ++i) {
     const IndexCheck& check = checks[i];
     if (isGiven(graph, check)) continue;

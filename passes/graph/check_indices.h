@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,15 +25,13 @@ std::vector<IndexCheck> findIndexChecks(const graph::Graph& graph);
 /// Whether the elements are those of an input. Whoever gives the input can look at them before the program runs, which costs it nothing.
 bool isGiven(const graph::Graph& graph, const IndexCheck& check);
 
-/// The outputs of check `number` of findIndexChecks(), i32[] each: the row-major position of the first element that is outside, kNoRow if
-/// there is none; and that element (any number if there is none).
+/// The outputs of check `number` of findIndexChecks().
 std::string indexRowName(size_t number);
 std::string indexValueName(size_t number);
 bool isIndexRow(std::string_view output);
-inline constexpr int32_t kNoRow = std::numeric_limits<int32_t>::max();
 
 /// Adds outputs of kind `check` for the indices that the program computes: which one is outside of its range first, and what it is. They
-/// depend on indices alone, so they run beside the other levels of a program.
+/// depend on indices alone, so they run beside the other levels of a program. Inputs that are indices say what their range is.
 ///   %y = embedding %table, %idx   =>   ... %7 = reduce_min %6 ...  %9 = take_along_axis %idx, %8
 ///                                      output check "index.0.row" %7 / output check "index.0.value" %9
 /// Never fails.

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/graph/optimizer_config.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cmath>
 #include <iterator>
+
+#include "ir/program/formula.h"
+#include "ir/program/program.h"
 
 namespace lockstep::passes {
 
@@ -23,14 +27,20 @@ bool isOptimizerState(std::string_view name) {
   return name == kAverageState || name == kFirstMomentState || name == kSecondMomentState || name == kAccumulatedState;
 }
 
+std::array<std::string, 4> stepFormulas(const OptimizerConfig& config) {
+  const std::string epsilon = fmt::format("{}", config.epsilon);
+  if (config.kind != OptimizerKind::Adam && config.kind != OptimizerKind::AdamW) return {"lr", "lr", epsilon, "last"};
+  const std::string root = fmt::format("sqrt(1 - pow({}, step))", config.beta2);
+  return {fmt::format("lr * ({} / (1 - pow({}, step)))", root, config.beta1), "lr",
+          config.corrected_epsilon ? fmt::format("{} * {}", epsilon, root) : epsilon, "last"};
+}
+
 std::array<double, 4> stepScalars(const OptimizerConfig& config, double lr, uint64_t t, bool apply) {
-  double rate = lr, epsilon = config.epsilon;
-  if (config.kind == OptimizerKind::Adam || config.kind == OptimizerKind::AdamW) {
-    double root = std::sqrt(1 - std::pow(config.beta2, static_cast<double>(t)));
-    rate *= root / (1 - std::pow(config.beta1, static_cast<double>(t)));
-    if (config.corrected_epsilon) epsilon *= root;
-  }
-  return {rate, lr, epsilon, apply ? 1.0 : 0.0};
+  const std::array values{static_cast<double>(t), lr, apply ? 1.0 : 0.0};
+  const std::array<std::string, 4> formulas = stepFormulas(config);
+  std::array<double, 4> scalars{};
+  for (size_t i = 0; i < scalars.size(); ++i) scalars[i] = program::Formula::parse(formulas[i], program::kStepNames).orThrow()(values);
+  return scalars;
 }
 
 }  // namespace lockstep::passes

@@ -63,10 +63,12 @@ inline constexpr std::string_view kGradientNorm = "step.grad_norm";
 
 /// The input f32[4] of every run.
 inline constexpr std::string_view kScalarsInput = "step.scalars";
-/// {rate, lr, epsilon, apply} for step t (1-based), in f64. With c1 = 1 - beta1^t and c2 = 1 - beta2^t the rate of adam and adamw is
-/// lr √c2 / c1 (Kingma and Ba, end of section 2), so the step is rate · m / (√v + epsilon). There epsilon is outside of the bias
-/// correction; corrected_epsilon sends epsilon √c2, which gives lr · (m / c1) / (√(v / c2) + epsilon), their algorithm 1 and PyTorch's
-/// form. `apply` is false in the runs of a step before its last one.
+/// {rate, lr, epsilon, apply} of a step, as formulas of program::kStepNames. With t = step, c1 = 1 - beta1^t and c2 = 1 - beta2^t the rate
+/// of adam and adamw is lr √c2 / c1 (Kingma and Ba, end of section 2), so the step is rate · m / (√v + epsilon). There epsilon is outside
+/// of the bias correction; corrected_epsilon sends epsilon √c2, which gives lr · (m / c1) / (√(v / c2) + epsilon), their algorithm 1 and
+/// PyTorch's form. `apply` is 0 in the runs of a step before its last one.
+std::array<std::string, 4> stepFormulas(const OptimizerConfig& config);
+/// Their values in step t (1-based).
 std::array<double, 4> stepScalars(const OptimizerConfig& config, double lr, uint64_t t, bool apply = true);
 
 }  // namespace lockstep::passes

@@ -116,9 +116,14 @@ struct State {
       const auto& name = node.attributes.get<std::string>("name");
       if (kind == LeafKind::State) {
         places[value] = {newBuffer(name, type, ArenaRole::State, node.attributes.get<double>("init")), 0};
+        program.states.push_back({places[value].buffer});
       } else {
         places[value] = {newBuffer(name, type, ArenaRole::Input), 0};
-        program.inputs.push_back({name, OutputKind::Result, places[value].buffer});
+        const auto number = [&](std::string_view key) -> std::optional<int64_t> {
+          const graph::Attribute* given = node.attributes.find(key);
+          return given == nullptr ? std::nullopt : std::optional(std::get<int64_t>(*given));
+        };
+        program.inputs.push_back({name, places[value].buffer, program::BatchSource{number("below"), number("ignored")}});
       }
     }
   }

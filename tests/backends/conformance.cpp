@@ -41,7 +41,7 @@ program::Program makeProgram(const kernel::Module& module, const std::vector<Wor
           {.name = name, .type = type, .role = kRoles[role], .arena = ArenaId(role), .offset = offset, .size = bytes, .initial = 0});
       ranges[role] = {.buffer = BufferId(program.buffers.size() - 1), .offset = 0, .size = bytes, .access = kernel::Access::ReadWrite};
     }
-    program.inputs.push_back({.name = fmt::format("input{}", k), .kind = graph::OutputKind::Result, .buffer = ranges[0].buffer});
+    program.inputs.push_back({.name = fmt::format("input{}", k), .buffer = ranges[0].buffer});
     program.outputs.push_back({.name = fmt::format("output{}", k), .kind = graph::OutputKind::Result, .buffer = ranges[2].buffer});
     ranges[0].access = kernel::Access::Read;
     program.commands.push_back({.action = Copy{ranges[0], ranges[1]}, .level = 0, .label = "in"});

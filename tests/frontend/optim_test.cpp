@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
+#include "ir/program/formula.h"
+#include "ir/program/program.h"
 #include "tests/frontend/tracing.h"
 
 namespace lockstep {
@@ -47,6 +50,22 @@ INSTANTIATE_TEST_SUITE_P(Schedules, Rates, testing::ValuesIn(scheduleRows()),
 
 TEST_P(Rates, follow_the_formula) {
   for (auto [t, rate] : GetParam().rates) EXPECT_NEAR(rateAt(GetParam().schedule, t), rate, 1e-14) << "step " << t;
+}
+
+TEST_P(Rates, are_those_of_the_text_of_the_formula) {
+  const Schedule& schedule = GetParam().schedule;
+  const auto formula = program::Formula::parse(rateFormula(schedule), program::kRateNames).orThrow();
+  std::vector<int64_t> steps = {100, 65537, (1 << 24) + 1};
+  for (int64_t t = 1; t < 40; ++t) steps.push_back(t);
+  for (const int64_t t : steps)
+    EXPECT_EQ(formula(std::array{static_cast<double>(t)}), rateAt(schedule, t)) << formula.text() << " in step " << t;
+}
+
+TEST(Schedule, formulas_may_be_nested_deeply) {
+  Schedule schedule = 0.25;
+  for (int i = 0; i < 64; ++i) schedule = schedule::warmup({.peak = 0.1 * i, .steps = 2, .after = schedule});
+  const auto formula = program::Formula::parse(rateFormula(schedule), program::kRateNames).orThrow();
+  for (int64_t t = 1; t < 140; ++t) EXPECT_EQ(formula(std::array{static_cast<double>(t)}), rateAt(schedule, t)) << t;
 }
 
 TEST(Schedule, bad_numbers_are_rejected) {

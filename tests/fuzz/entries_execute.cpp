@@ -70,7 +70,7 @@ bool isSmall(const program::Program& program) {
 bool runs(program::Program program) {
   if (!isSmall(program) || !program::validateStructure(program).ok()) return false;
   ValueMap values;
-  for (const program::Port& port : program.inputs) values.emplace(port.name, valuesOf(program[port.buffer].type.shape.elementCount()));
+  for (const program::InputPort& port : program.inputs) values.emplace(port.name, valuesOf(program[port.buffer].type.shape.elementCount()));
   for (program::Kernel& kernel : program.kernels) {
     if (auto* module = std::get_if<kernel::Module>(&kernel.code)) *module = kernel::dropClaims(std::move(*module));
   }

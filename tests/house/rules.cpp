@@ -16,8 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 11> kRooms = {"ir",       "passes",      "backends", "frontend", "console", "experiment",
-                                                     "examples", "conformance", "tools",    "bench",    "tests"};
+constexpr std::array<std::string_view, 12> kRooms = {"ir",         "passes",   "backends",    "runtime", "frontend", "console",
+                                                     "experiment", "examples", "conformance", "tools",   "bench",    "tests"};
 
 /// Files whose path starts with `folder` may include only what starts with one of `allowed`. The first row that matches counts.
 struct DirectionRow {
@@ -33,10 +33,11 @@ const std::vector<DirectionRow>& directions() {
       {"backends/reference/", {"ir/kernel/", "ir/program/", "ir/support/", "backends/backend.h", "backends/reference/"}},
       {"backends/vulkan/", {"ir/kernel/", "ir/program/", "ir/support/", "backends/backend.h", "backends/vulkan/"}},
       {"backends/", {"ir/program/", "ir/kernel/", "ir/support/", "backends/"}},
+      {"runtime/", {"ir/", "backends/backend.h", "frontend/io/", "runtime/"}},
       {"frontend/wgsl/", {"ir/kernel/", "ir/support/", "frontend/wgsl/"}},
       {"frontend/io/", {"ir/support/", "frontend/io/"}},
       {"frontend/data/", {"ir/support/", "frontend/data/", "frontend/trace/host_values.h", "frontend/trace/throw_error.h"}},
-      {"frontend/", {"ir/", "passes/", "backends/backend.h", "frontend/"}},
+      {"frontend/", {"ir/", "passes/", "backends/backend.h", "runtime/", "frontend/"}},
       {"console/", {"ir/support/", "frontend/io/", "console/"}},
       {"experiment/", {"ir/support/", "frontend/", "console/", "experiment/"}},
       {"examples/models/", {"frontend/", "examples/models/"}},
@@ -45,10 +46,12 @@ const std::vector<DirectionRow>& directions() {
        {"ir/", "passes/kernel/make_robust.h", "backends/backend.h", "backends/dispatch.h", "backends/reference/reference.h",
         "frontend/io/regular_file.h", "frontend/wgsl/", "conformance/"}},
       {"tools/",
-       {"ir/", "passes/", "backends/backend.h", "backends/dispatch.h", "backends/driver_check.h", "backends/kernel_spirv.h", "frontend/",
-        "console/", "experiment/", "examples/", "conformance/", "tools/"}},
-      {"bench/", {"ir/", "passes/", "backends/", "frontend/", "experiment/", "examples/", "tools/", "bench/"}},
-      {"tests/", {"ir/", "passes/", "backends/", "frontend/", "console/", "experiment/", "examples/", "conformance/", "tools/", "tests/"}},
+       {"ir/", "passes/", "backends/backend.h", "backends/dispatch.h", "backends/driver_check.h", "backends/kernel_spirv.h", "runtime/",
+        "frontend/", "console/", "experiment/", "examples/", "conformance/", "tools/"}},
+      {"bench/", {"ir/", "passes/", "backends/", "runtime/", "frontend/", "experiment/", "examples/", "tools/", "bench/"}},
+      {"tests/",
+       {"ir/", "passes/", "backends/", "runtime/", "frontend/", "console/", "experiment/", "examples/", "conformance/", "tools/",
+        "tests/"}},
   };
   return rows;
 }
@@ -133,7 +136,7 @@ Violations checkDirection(const SourceFile& file, const fs::path& root) {
   for (const Include& include : includesOf(file)) {
     const std::string place = fmt::format("{}:{}: ", file.path, include.line);
     if (!include.quoted) {
-      if (startsWithAny(include.name, {{"ir/", "passes/", "backends/", "frontend/", "tools/"}})) {
+      if (startsWithAny(include.name, {{"ir/", "passes/", "backends/", "runtime/", "frontend/", "tools/"}})) {
         violations.push_back(place + "our own header is included with <>");
       }
       continue;

@@ -28,6 +28,18 @@ TEST(SourceRules, every_file_has_its_form) {
   }
 }
 
+TEST(SourceRules, the_drawing_has_every_room_and_no_other) {
+  const std::string drawing = textOf(kRoot / "docs/images/house.svg");
+  std::set<std::string> rooms, drawn;
+  for (const SourceFile& file : readSources(kRoot)) rooms.insert(file.path.substr(0, file.path.find('/') + 1));
+  const std::string mark = "class=\"room\">";
+  for (size_t at = drawing.find(mark); at != std::string::npos; at = drawing.find(mark, at + 1)) {
+    const std::string name = drawing.substr(at + mark.size(), drawing.find('<', at + mark.size()) - at - mark.size());
+    if (name.ends_with('/')) drawn.insert(name);
+  }
+  EXPECT_EQ(drawn, rooms);
+}
+
 TEST(SourceRules, every_error_is_explained) {
   const std::string errors = textOf(kRoot / "docs/errors.md"), ops = textOf(kRoot / "docs/ops.md");
   for (const SourceFile& file : readSources(kRoot)) {

@@ -84,8 +84,14 @@ Program untidyProgram() {
                       {Copy{part, odd}, 3, ""},
                       {Copy{.source = odd, .target = part}, 1, ""},
                       {Fill{part, 0xdeadbeef}, 1, "f"}};
-  program.inputs = {{"in", graph::OutputKind::Capture, BufferId(0)}};
+  program.inputs = {{"in", BufferId(0), BatchSource{.below = 10, .ignored = -1}},
+                    {"plain", BufferId(0)},
+                    {"s", BufferId(0), FormulaSource{{"lr * step", "last"}}},
+                    {"k \"y\"", BufferId(1), KeySource{}}};
   program.outputs = {{"out", graph::OutputKind::NextState, BufferId(1)}};
+  program.states = {{BufferId(0), {{"a.b", 0}, {"c \"d\"", 64}}}, {BufferId(1), {}}};
+  program.steps = Steps{.accumulate = 3, .rate = "0.1 / step"};
+  program.checkpoint = {{"a", "1"}, {"b \"c\"", ""}};
   program.constants = {{BufferId(2), {}}, {BufferId(2), std::vector<uint32_t>(33, 0xffffffff)}};
   return program;
 }

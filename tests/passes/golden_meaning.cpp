@@ -116,7 +116,7 @@ Ran runOnReference(const Program& program, const LeafValues& leaves) {
   options.templates = detail::templateSource();
   const auto runner = makeProgramRunner(runRemainingPasses(program, options).orThrow(), detail::openChosenDevice("reference")).orThrow();
   ValueMap inputs;
-  for (const program::Port& port : program.inputs) inputs.emplace(port.name, leaves.find(port.name)->second.data);
+  for (const program::InputPort& port : program.inputs) inputs.emplace(port.name, leaves.find(port.name)->second.data);
   std::vector<std::string> states;
   for (const program::Buffer& buffer : program.buffers) {
     if (buffer.role == program::ArenaRole::State) states.push_back(buffer.name);
@@ -133,7 +133,7 @@ LeafValues someLeaves(const Program& program) {
   for (const program::Buffer& buffer : program.buffers) {
     if (buffer.role == program::ArenaRole::State) leaves.emplace(buffer.name, someValues(buffer.type, random));
   }
-  for (const program::Port& port : program.inputs) leaves.emplace(port.name, someValues(program[port.buffer].type, random));
+  for (const program::InputPort& port : program.inputs) leaves.emplace(port.name, someValues(program[port.buffer].type, random));
   return leaves;
 }
 

@@ -214,7 +214,7 @@ std::vector<double> trainHere(const fs::path& folder, const program::ValidProgra
   for (int64_t number = 1; number <= kSteps; ++number) {
     const ValueMap values = tools::stepInputs(sample, step.config, number);
     std::vector<std::byte> input((*program)[program->findArena(program::ArenaRole::Input)].size);
-    for (const program::Port& port : program->inputs) {
+    for (const program::InputPort& port : program->inputs) {
       const program::Buffer& buffer = (*program)[port.buffer];
       encode(buffer.type, values.at(port.name), input.data() + buffer.offset);
     }

@@ -11,7 +11,7 @@
 
 namespace lockstep::tools {
 
-/// Numbers, `step`, + - * /, parentheses, min(a, b) and max(a, b). code "golden.rate".
+/// A formula (ir/program/formula.h) of `step`. code "golden.rate".
 Result<std::function<double(int64_t)>> parseRate(std::string_view text);
 
 }  // namespace lockstep::tools

@@ -76,7 +76,7 @@ Result<io::TensorFile> replayProgram(const std::string& text, const std::string&
   LS_TRY(const detail::Device opened, detail::tryOpenDevice(device));
   LS_TRY(const std::unique_ptr<GraphRunner> runner, makeProgramRunner(std::move(program), opened));
   ValueMap values;
-  for (const program::Port& port : description.inputs) {
+  for (const program::InputPort& port : description.inputs) {
     LS_TRY(std::vector<double> data, valuesFor(inputs, port.name, description[port.buffer].type));
     values.emplace(port.name, std::move(data));
   }
@@ -89,7 +89,7 @@ Result<io::TensorFile> replayProgram(const std::string& text, const std::string&
   }
   LS_TRY(const StepOutputs results, runner->step(values));
   io::TensorFile outputs;
-  for (const program::Port& port : description.outputs) {
+  for (const program::OutputPort& port : description.outputs) {
     const auto found = results.find(std::pair(port.kind, port.name));
     if (found == results.end()) internalError("a program without the value of its output");
     outputs.tensors.emplace(outputName(port.kind, port.name), toArray(found->second, description[port.buffer].type.shape.extents()));

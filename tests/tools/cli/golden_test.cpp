@@ -157,7 +157,7 @@ TEST(Rate, expressions_are_evaluated_for_each_step) {
 }
 
 TEST(Rate, nonsense_is_rejected) {
-  for (const char* text : {"", "step step", "1 +", "min(1)", "(1", "pow(step, 2)", "1/0", "__import__"}) {
+  for (const char* text : {"", "step step", "1 +", "min(1)", "(1", "tan(step)", "1/0", "__import__"}) {
     EXPECT_FALSE(parseRate(text).ok()) << text;
   }
   EXPECT_FALSE(parseRate(std::string(10000, '(')).ok());

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to the front end: an open device that several programs share.
+// Private to the library: an open device that several programs share.
 #pragma once
 
 #include <memory>
 #include <string>
 
 #include "backends/backend.h"
-#include "frontend/train/fair_mutex.h"
+#include "runtime/fair_mutex.h"
 
 namespace lockstep::detail {
 
-/// Backends are not safe for concurrent calls, so whoever calls one holds `turn`; States and Session do it themselves.
+/// Backends are not safe for concurrent calls, so whoever calls one holds `turn`; States and Execution do it themselves.
 struct Device {
   ChosenDevice chosen;
   std::shared_ptr<Backend> backend;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/train/device_states.h"
+#include "runtime/device_states.h"
 
 #include <fmt/format.h>
 

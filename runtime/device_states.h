@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to the front end: the one owner of what outlives a step (parameters, moments, buffers) on a device, by name. Programs come and
+// Private to the library: the one owner of what outlives a step (parameters, moments, buffers) on a device, by name. Programs come and
 // go; they all work on the same states.
 #pragma once
 
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "frontend/io/array.h"
-#include "frontend/train/device.h"
 #include "ir/graph/type.h"
+#include "runtime/device.h"
 
 namespace lockstep::detail {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to the front end: a mutex that serves callers in the order in which they came.
+// Private to the library: a mutex that serves callers in the order in which they came.
 #pragma once
 
 #include <condition_variable>

@@ -1,59 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/train/checkpoint_metadata.h"
+#include "frontend/train/checkpoint_settings.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
-
-#include "ir/support/diagnostic.h"
 
 namespace lockstep::detail {
 
 namespace {
 
 constexpr std::string_view kIntCursor = "lockstep.cursor.int.", kTextCursor = "lockstep.cursor.text.";
-constexpr std::string_view kStates = "lockstep.state.";
-
-const std::string& entry(const Metadata& metadata, const std::string& key) {
-  auto found = metadata.find(key);
-  if (found == metadata.end()) {
-    incompatible("metadata", fmt::format("the file has no entry '{}'", key), "only files that a trainer saved hold a training state");
-  }
-  return found->second;
-}
-
-template <class T>
-T parseNumber(const std::string& key, std::string_view text) {
-  T value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    incompatible("metadata", fmt::format("'{}' is '{}', no number", key, text), "the file is damaged; use another checkpoint");
-  }
-  return value;
-}
 
 template <class T>
 T readAs(const Metadata& metadata, const std::string& key) {
-  return parseNumber<T>(key, entry(metadata, key));
+  return parseNumber<T>(key, entryOf(metadata, key));
 }
-
-constexpr const char* kDamaged = "the file is damaged; use another checkpoint";
 
 /// A rate, or what one is multiplied by.
 double readRate(const Metadata& metadata, const std::string& key) {
   const auto value = readAs<double>(metadata, key);
   if (!std::isfinite(value) || value < 0)
-    incompatible("metadata", fmt::format("'{}' is {}, but a learning rate is a finite number and at least 0", key, value), kDamaged);
-  return value;
-}
-
-int64_t parseCount(const std::string& key, std::string_view text, int64_t least) {
-  const auto value = parseNumber<int64_t>(key, text);
-  if (value < least || value > kMostSteps)
-    incompatible("metadata", fmt::format("'{}' is {}, but a number of steps is {} to {}", key, value, least, kMostSteps), kDamaged);
+    incompatible("metadata", fmt::format("'{}' is {}, but a learning rate is a finite number and at least 0", key, value),
+                 kDamagedCheckpoint);
   return value;
 }
 
@@ -93,35 +63,7 @@ constexpr std::array kFlags{FlagRow{"corrected_eps", &passes::OptimizerConfig::c
 
 constexpr std::array<std::string_view, 4> kOptimizers{"adam", "adamw", "sgd", "lion"};  // by OptimizerKind
 
-/// "f32[16,1]"
-graph::TensorType parseType(const std::string& key, std::string_view text) {
-  const size_t open = text.find('[');
-  const std::optional<graph::DType> dtype = graph::findDType(text.substr(0, open));
-  if (!dtype || open == std::string_view::npos || !text.ends_with(']')) {
-    incompatible("metadata", fmt::format("'{}' is '{}', no type", key, text), "the file is damaged; use another checkpoint");
-  }
-  std::vector<int64_t> extents;
-  for (std::string_view rest = text.substr(open + 1, text.size() - open - 2); !rest.empty();) {
-    const size_t comma = std::min(rest.find(','), rest.size());
-    extents.push_back(parseNumber<int64_t>(key, rest.substr(0, comma)));
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
-  }
-  if (!io::checkedElementCount(extents)) incompatible("metadata", fmt::format("'{}' has an impossible shape", key));
-  return {*dtype, graph::Shape(extents)};
-}
-
 }  // namespace
-
-void incompatible(std::string_view code, std::string message, std::string remedy) {
-  throw Error(
-      {.code = fmt::format("checkpoint.{}", code), .message = std::move(message), .where = {}, .notes = {}, .remedy = std::move(remedy)},
-      ExitCode::IncompatibleCheckpoint);
-}
-
-uint64_t readNumber(const Metadata& metadata, const std::string& key) { return readAs<uint64_t>(metadata, key); }
-uint64_t readStep(const Metadata& metadata, const std::string& key) {
-  return static_cast<uint64_t>(parseCount(key, entry(metadata, key), 0));
-}
 
 void writeSchedule(Metadata& metadata, const std::string& prefix, const Schedule& schedule) {
   metadata[prefix + "kind"] = std::ranges::find(kKinds, schedule.kind, &KindRow::kind)->name;
@@ -140,8 +82,8 @@ namespace {
 /// Of warmups within warmups; `depth` are around this one.
 Schedule readNested(const Metadata& metadata, const std::string& prefix, int depth) {
   constexpr int kDeepest = 64;
-  if (depth > kDeepest) incompatible("metadata", fmt::format("schedules are nested more than {} deep", kDeepest), kDamaged);
-  const std::string& kind = entry(metadata, prefix + "kind");
+  if (depth > kDeepest) incompatible("metadata", fmt::format("schedules are nested more than {} deep", kDeepest), kDamagedCheckpoint);
+  const std::string& kind = entryOf(metadata, prefix + "kind");
   const auto row = std::ranges::find(kKinds, std::string_view(kind), &KindRow::name);
   if (row == kKinds.end()) incompatible("metadata", fmt::format("'{}kind' is '{}', no schedule of this build", prefix, kind));
   Schedule schedule;
@@ -149,15 +91,15 @@ Schedule readNested(const Metadata& metadata, const std::string& prefix, int dep
   schedule.peak = readRate(metadata, prefix + "peak");
   schedule.final = readRate(metadata, prefix + "final");
   schedule.gamma = readRate(metadata, prefix + "gamma");
-  schedule.steps = parseCount(prefix + "steps", entry(metadata, prefix + "steps"), 1);
-  schedule.every = parseCount(prefix + "every", entry(metadata, prefix + "every"), 1);
-  for (std::string_view rest = entry(metadata, prefix + "milestones"); !rest.empty();) {
+  schedule.steps = parseCount(prefix + "steps", entryOf(metadata, prefix + "steps"), 1);
+  schedule.every = parseCount(prefix + "every", entryOf(metadata, prefix + "every"), 1);
+  for (std::string_view rest = entryOf(metadata, prefix + "milestones"); !rest.empty();) {
     const size_t comma = std::min(rest.find(','), rest.size());
     schedule.milestones.push_back(parseCount(prefix + "milestones", rest.substr(0, comma), 1));
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
   const std::string start = prefix + "start_step";
-  if (metadata.contains(start)) schedule.start_step = parseCount(start, entry(metadata, start), -kMostSteps);
+  if (metadata.contains(start)) schedule.start_step = parseCount(start, entryOf(metadata, start), -kMostSteps);
   if (schedule.kind == Schedule::Kind::Warmup)
     schedule.after = std::make_shared<const Schedule>(readNested(metadata, prefix + "after.", depth + 1));
   return schedule;
@@ -186,6 +128,8 @@ DataCursor readCursor(const Metadata& metadata) {
   return cursor;
 }
 
+namespace {
+
 void writeOptimizer(Metadata& metadata, const passes::OptimizerConfig& config) {
   const std::string prefix = "lockstep.optimizer.";
   metadata[prefix + "name"] = kOptimizers[static_cast<size_t>(config.kind)];
@@ -203,40 +147,24 @@ void writeParameters(Metadata& metadata, const std::vector<graph::ParameterInfo>
   }
 }
 
-void writeStates(Metadata& metadata, const std::map<std::string, StateInfo, std::less<>>& states) {
-  for (const auto& [name, info] : states) {
-    metadata[std::string(kStates) + name] = fmt::format("{} {}", toString(info.type), info.initial);
-  }
+}  // namespace
+
+CheckpointForm checkpointForm(const std::vector<graph::ParameterInfo>& parameters, const passes::OptimizerConfig& config) {
+  CheckpointForm form;
+  writeOptimizer(form.entries, config);
+  writeParameters(form.entries, parameters, config);
+  const graph::ParameterLayout all = graph::layoutParameters(parameters);
+  // Moments have no room for frozen parameters.
+  const graph::ParameterLayout trained = graph::layoutParameters(passes::trainedParameters(parameters, config));
+  for (const std::string_view name : {passes::kParameterState, passes::kAverageState}) form.flat.emplace(name, all);
+  for (const std::string_view name : {passes::kFirstMomentState, passes::kSecondMomentState}) form.flat.emplace(name, trained);
+  return form;
 }
 
-std::map<std::string, StateInfo, std::less<>> readStates(const Metadata& metadata) {
-  std::map<std::string, StateInfo, std::less<>> states;
-  for (const auto& [key, text] : metadata) {
-    if (!key.starts_with(kStates)) continue;
-    const size_t space = std::min(text.find(' '), text.size() - 1);
-    StateInfo info;
-    info.type = parseType(key, std::string_view(text).substr(0, space));
-    info.initial = parseNumber<double>(key, std::string_view(text).substr(space + 1));
-    states.emplace(key.substr(kStates.size()), info);
-  }
-  return states;
-}
-
-void compareMetadata(std::string_view what, const Metadata& ours, const Metadata& file) {
-  const std::string prefix = fmt::format("lockstep.{}.", what);
-  const auto reject = [&](const std::string& key, const std::string& in_file, const std::string& here) {
-    incompatible(what, fmt::format("{} '{}' is {} in the checkpoint and {} in the trainer", what, key.substr(prefix.size()), in_file, here),
-                 "compile the model and optimizer that the checkpoint was made with");
-  };
-  for (const auto& [key, text] : ours) {
-    if (!key.starts_with(prefix)) continue;
-    const auto found = file.find(key);
-    if (found == file.end()) reject(key, "absent", text);
-    if (found->second != text) reject(key, found->second, text);
-  }
-  for (const auto& [key, text] : file) {
-    if (key.starts_with(prefix) && !ours.contains(key)) reject(key, text, "absent");
-  }
+Metadata checkpointEntries(const CheckpointForm& form, const Schedule& schedule) {
+  Metadata entries = form.entries;
+  writeSchedule(entries, "lockstep.schedule.", schedule);
+  return entries;
 }
 
 }  // namespace lockstep::detail

@@ -1,31 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/train/checkpoint.h"
+#include "runtime/checkpoint_file.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <set>
-
-#include "frontend/train/checkpoint_metadata.h"
-#include "passes/graph/optimizer_config.h"
 
 namespace lockstep::detail {
 
 namespace {
 
 constexpr std::string_view kVersion = "2";
-
-/// Where the parameters lie in a flat state; nothing for other states. Moments have no room for frozen parameters.
-std::optional<graph::ParameterLayout> layoutOf(const TrainedModel& model, std::string_view name) {
-  if (name == passes::kParameterState || name == passes::kAverageState) return model.layout;
-  if (!passes::isOptimizerState(name)) return std::nullopt;
-  return graph::layoutParameters(passes::trainedParameters(model.parameters, model.config));
-}
+/// The flat state of the parameters themselves.
+constexpr std::string_view kParameters = "params";
 
 /// The name of a parameter's part of a flat state in a file.
 std::string partName(std::string_view state, std::string_view parameter) {
-  return state == passes::kParameterState ? std::string(parameter) : fmt::format("{}/{}", state, parameter);
+  return state == kParameters ? std::string(parameter) : fmt::format("{}/{}", state, parameter);
 }
 
 /// Takes tensors out of a file by name and remembers which.
@@ -64,24 +55,36 @@ io::Array readFlat(const graph::ParameterLayout& layout, const std::string& stat
 
 }  // namespace
 
-io::TensorFile formatCheckpoint(const TrainedModel& model, const TrainingState& state) {
+CheckpointForm formOf(const program::Program& program) {
+  CheckpointForm form{program.checkpoint, {}};
+  for (const program::PersistentState& state : program.states) {
+    if (state.parts.empty()) continue;
+    const program::Buffer& buffer = program[state.buffer];
+    graph::ParameterLayout layout{.slots = {}, .total = buffer.type.shape.elementCount()};
+    for (const program::StatePart& part : state.parts) {
+      const auto info = std::ranges::find(program.parameters, part.parameter, &graph::ParameterInfo::name);
+      layout.slots.push_back({part.parameter, info->type, info->decay, part.offset, info->type.shape.elementCount()});
+    }
+    form.flat.emplace(buffer.name, std::move(layout));
+  }
+  return form;
+}
+
+io::TensorFile formatCheckpoint(const CheckpointForm& form, const SavedTraining& saved) {
   io::TensorFile file;
-  file.metadata = {{"lockstep.checkpoint", std::string(kVersion)},
-                   {"lockstep.step", std::to_string(state.step)},
-                   {"lockstep.seed", std::to_string(state.seed)}};
-  writeOptimizer(file.metadata, model.config);
-  writeParameters(file.metadata, model.parameters, model.config);
-  writeStates(file.metadata, state.infos);
-  writeSchedule(file.metadata, "lockstep.schedule.", state.schedule);
-  writeCursor(file.metadata, state.cursor);
-  for (const auto& [name, values] : state.states) {
-    const auto layout = layoutOf(model, name);
-    if (!layout) {
+  file.metadata = form.entries;
+  file.metadata["lockstep.checkpoint"] = std::string(kVersion);
+  file.metadata["lockstep.step"] = std::to_string(saved.step);
+  file.metadata["lockstep.seed"] = std::to_string(saved.seed);
+  writeStates(file.metadata, saved.infos);
+  for (const auto& [name, values] : saved.states) {
+    const auto layout = form.flat.find(name);
+    if (layout == form.flat.end()) {
       file.tensors.emplace(name, values);
       continue;
     }
     const std::vector<float> flat = values.toFloats();
-    for (const graph::ParameterLayout::Slot& slot : layout->slots) {
+    for (const graph::ParameterLayout::Slot& slot : layout->second.slots) {
       const auto part = std::span(flat).subspan(static_cast<size_t>(slot.offset), static_cast<size_t>(slot.size));
       file.tensors.emplace(partName(name, slot.name), io::Array::fromFloats(slot.type.shape.extents(), part));
     }
@@ -89,7 +92,7 @@ io::TensorFile formatCheckpoint(const TrainedModel& model, const TrainingState& 
   return file;
 }
 
-TrainingState readCheckpoint(const TrainedModel& model, bool open_states, const io::TensorFile& file) {
+SavedTraining readCheckpoint(const CheckpointForm& form, StateInfos infos, bool open_states, const io::TensorFile& file) {
   const auto version = file.metadata.find("lockstep.checkpoint");
   if (version == file.metadata.end()) {
     incompatible("metadata", "the file has no entry 'lockstep.checkpoint'", "only files that a trainer saved hold a training state");
@@ -97,33 +100,31 @@ TrainingState readCheckpoint(const TrainedModel& model, bool open_states, const 
   if (version->second != kVersion) {
     incompatible("version", fmt::format("the checkpoint has version '{}', this build reads '{}'", version->second, kVersion));
   }
-  Metadata ours;
-  writeOptimizer(ours, model.config);
-  writeParameters(ours, model.parameters, model.config);
-  compareMetadata("optimizer", ours, file.metadata);
-  compareMetadata("parameter", ours, file.metadata);
-  TrainingState state{.step = readStep(file.metadata, "lockstep.step"),
+  compareMetadata("optimizer", form.entries, file.metadata);
+  compareMetadata("parameter", form.entries, file.metadata);
+  SavedTraining saved{.step = readStep(file.metadata, "lockstep.step"),
                       .seed = readNumber(file.metadata, "lockstep.seed"),
-                      .schedule = readSchedule(file.metadata, "lockstep.schedule."),
-                      .cursor = readCursor(file.metadata),
                       .infos = readStates(file.metadata),
                       .states = {}};
-  auto infos = persistentStates(*model.states);
-  if (open_states) infos.insert(state.infos.begin(), state.infos.end());
+  if (open_states) infos.insert(saved.infos.begin(), saved.infos.end());
+  Metadata ours;
   writeStates(ours, infos);
   compareMetadata("state", ours, file.metadata);
 
   Taker taker(file);
-  for (const auto& [name, info] : state.infos) {
-    const auto layout = layoutOf(model, name);
-    if (layout && info.type != graph::TensorType{graph::DType::F32, graph::Shape{layout->total}}) {
-      incompatible("state",
-                   fmt::format("state '{}' is {} in the checkpoint, but takes {} numbers", name, toString(info.type), layout->total));
+  for (const auto& [name, info] : saved.infos) {
+    const auto layout = form.flat.find(name);
+    if (layout == form.flat.end()) {
+      saved.states.emplace(name, taker.take(name, zeroState(info.type)));
+      continue;
     }
-    state.states.emplace(name, layout ? readFlat(*layout, name, taker) : taker.take(name, zeroState(info.type)));
+    const int64_t total = layout->second.total;
+    if (info.type != graph::TensorType{graph::DType::F32, graph::Shape{total}})
+      incompatible("state", fmt::format("state '{}' is {} in the checkpoint, but takes {} numbers", name, toString(info.type), total));
+    saved.states.emplace(name, readFlat(layout->second, name, taker));
   }
   taker.requireAllTaken();
-  return state;
+  return saved;
 }
 
 }  // namespace lockstep::detail

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a program that stands alone says of wrong programs, checkpoints and batches; and that nothing is lost then.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "frontend/io/file.h"
+#include "runtime/program_trainer.h"
+#include "tests/runtime/dumped_training.h"
+
+namespace lockstep::testing {
+namespace {
+
+struct Words : Module {
+  Parameter table{*this, "table", {7, 4}};
+  nn::Linear out{*this, "out", 4, 5};
+};
+
+detail::CompileRequest words(double rate) {
+  return {.model = std::make_shared<const Words>(),
+          .inputs = {{"word", i32(6)}, {"next", i32(6)}},
+          .loss = detail::eraseModel<Words>([](const Words& model, const Inputs& in) {
+            return cross_entropy(model.out(embedding(model.table.tensor(), in["word"])), in["next"], {.ignore_index = -1});
+          }),
+          .optimizer = sgd({.lr = rate}),
+          .seed = 5,
+          .device = "reference",
+          .dump_ir = {},
+          .disable = {},
+          .print = {},
+          .where = std::source_location::current()};
+}
+
+/// One dump for all tests.
+class ProgramMistakes : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    training_ = new DumpedTraining("program-mistakes");
+    train(*training_, words(0.1), 2, 5);
+  }
+  static void TearDownTestSuite() { delete training_; }
+
+  static ProgramTrainer opened() { return ProgramTrainer::open(training_->program(), "reference").orThrow(); }
+  static ProgramTrainer started() {
+    ProgramTrainer trainer = opened();
+    (void)trainer.load(training_->start).orThrow();
+    return trainer;
+  }
+  template <class T>
+  static std::string codeOf(const Result<T>& result) {
+    return result.ok() ? "" : result.diagnostics().front().code;
+  }
+  static std::string codeOf(const Status& status) { return status.ok() ? "" : status.diagnostics().front().code; }
+
+  /// The batches with one number of an input set.
+  static io::TensorFile withNumber(const std::string& input, size_t at, int32_t number) {
+    io::TensorFile batches = training_->batches;
+    std::memcpy(batches.tensors.at(input).data.data() + at * sizeof(number), &number, sizeof(number));
+    return batches;
+  }
+
+  static DumpedTraining* training_;
+};
+DumpedTraining* ProgramMistakes::training_ = nullptr;
+
+TEST_F(ProgramMistakes, of_programs) {
+  program::Program program = training_->program();
+  program.steps.reset();
+  EXPECT_EQ(codeOf(ProgramTrainer::open(program, "reference")), "program_run.steps");
+  EXPECT_EQ(codeOf(ProgramTrainer::open(training_->program(), "no-device")), "device.selector");
+  program = training_->program();
+  std::get<program::FormulaSource>(program.inputs.back().source).elements.front() = "lr * weather";
+  EXPECT_EQ(codeOf(ProgramTrainer::open(program, "reference")), "program.input");
+  program = training_->program();
+  program.states.front().parts.front().parameter = "nobody";
+  EXPECT_EQ(codeOf(ProgramTrainer::open(program, "reference")), "program.state");
+  program = training_->program();
+  program.states.front().parts.back().offset += 1000;
+  EXPECT_EQ(codeOf(ProgramTrainer::open(program, "reference")), "program.state");
+}
+
+TEST_F(ProgramMistakes, of_a_program_of_an_earlier_stage) {
+  std::string found;
+  for (const auto& entry : std::filesystem::directory_iterator(training_->folder())) {
+    if (!entry.path().string().ends_with("schedule.program")) continue;
+    found = entry.path();
+    EXPECT_EQ(codeOf(ProgramTrainer::open(program::parse(io::readTextFile(found).orThrow(), found).orThrow(), "reference")),
+              "program_run.stage");
+  }
+  EXPECT_NE(found, "");
+}
+
+TEST_F(ProgramMistakes, of_checkpoints) {
+  ProgramTrainer trainer = opened();
+  EXPECT_EQ(codeOf(trainer.step(training_->batches)), "program_run.start") << "parameters without values";
+  EXPECT_EQ(codeOf(trainer.load({})), "checkpoint.metadata");
+  io::TensorFile other = training_->start;
+  other.metadata["lockstep.optimizer.momentum"] = "0.9";
+  EXPECT_EQ(codeOf(trainer.load(other)), "checkpoint.optimizer");
+  other = training_->start;
+  other.metadata["lockstep.schedule.peak"] = "0.2";
+  EXPECT_EQ(codeOf(trainer.load(other)), "checkpoint.schedule");
+  other = training_->start;
+  other.tensors.erase("table");
+  EXPECT_EQ(codeOf(trainer.load(other)), "checkpoint.missing");
+  EXPECT_EQ(codeOf(trainer.step(training_->batches)), "program_run.start") << "none of them changed anything";
+  (void)trainer.load(training_->start).orThrow();
+  EXPECT_EQ(codeOf(trainer.load(other)), "checkpoint.missing");
+  EXPECT_EQ(differences(trainer.checkpoint().orThrow(), training_->start), "") << "what it had it keeps";
+}
+
+TEST_F(ProgramMistakes, of_batches) {
+  ProgramTrainer trainer = started();
+  io::TensorFile batches = training_->batches;
+  batches.tensors.erase("word");
+  EXPECT_EQ(codeOf(trainer.step(batches)), "program_run.batch");
+  batches = training_->batches;
+  batches.tensors.emplace("weather", io::Array::fromFloats({1}, std::vector<float>{1}));
+  EXPECT_EQ(codeOf(trainer.step(batches)), "program_run.batch");
+  batches = training_->batches;
+  batches.tensors.at("word") = io::Array::fromFloats({6}, std::vector<float>(6));
+  EXPECT_EQ(codeOf(trainer.step(batches)), "program_run.batch") << "of another type";
+  for (const size_t count : {0, 5, 13}) {
+    batches.tensors.at("word") = io::Array::fromInts({static_cast<int64_t>(count)}, std::vector<int32_t>(count));
+    EXPECT_EQ(codeOf(trainer.step(batches)), "program_run.batch") << count << " numbers";
+  }
+  EXPECT_EQ(codeOf(trainer.step(withNumber("word", 2, 7))), "batch.index");
+  EXPECT_EQ(codeOf(trainer.step(withNumber("word", 2, -1))), "batch.index");
+  EXPECT_EQ(codeOf(trainer.step(withNumber("next", 0, 5))), "batch.index");
+  EXPECT_EQ(differences(trainer.checkpoint().orThrow(), training_->start), "") << "no step was taken";
+  EXPECT_EQ(codeOf(trainer.step(withNumber("next", 0, -1))), "") << "the number that the loss ignores is right";
+}
+
+TEST_F(ProgramMistakes, of_numbers) {
+  io::TensorFile start = training_->start;
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  std::memcpy(start.tensors.at("out.W").data.data(), &none, sizeof(none));
+  ProgramTrainer trainer = opened();
+  (void)trainer.load(start).orThrow();
+  const Result<ProgramStep> step = trainer.step(training_->batches);
+  EXPECT_EQ(codeOf(step), "step.non_finite");
+  EXPECT_EQ(step.failure().exit_code, ExitCode::NumericCheck);
+}
+
+TEST_F(ProgramMistakes, are_noticed_in_a_text_at_their_line) {
+  const std::string text = program::print(training_->program());
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string other = text;
+    const size_t at = other.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    other.replace(at, from.size(), to);
+    const Result<program::Program> parsed = program::parse(other, "changed.program");
+    return parsed.ok() ? Status(program::validateStructure(*parsed)) : Status(parsed.failure());
+  };
+  EXPECT_TRUE(changed("accumulate = 1", "accumulate = 2").ok());
+  for (const auto& [from, to, code] :
+       std::initializer_list<std::array<const char*, 3>>{{"accumulate = 1", "accumulate = 0", "program.steps"},
+                                                         {"rate = \"0.1\"", "rate = \"0.1 *\"", "program.steps"},
+                                                         {"rate = \"0.1\"", "rate = \"lr\"", "program.steps"},
+                                                         {"rate = \"0.1\"", "speed = \"0.1\"", "program.field"},
+                                                         {"below = 7", "below = 0", "program.input"},
+                                                         {"below = 7", "above = 0", "program.field"},
+                                                         {"\"last\"]", "\"last\", \"1\"]", "program.input"}}) {
+    const Status status = changed(from, to);
+    ASSERT_FALSE(status.ok()) << to;
+    EXPECT_EQ(status.diagnostics().front().code, code) << to;
+    EXPECT_GT(status.diagnostics().front().where.line, 1u) << to;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::testing

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// `lockstep run` of a kernel.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/support/result.h"
+
+namespace lockstep::tools {
+
+/// What was asked for, as it was written.
+struct KernelOptions {
+  std::string path, entry, dispatch = "1", immediate, out_of_bounds, device = "auto";
+  std::vector<std::string> binds, outs, overrides;
+  int64_t repeat = 0;
+  bool json = false;
+};
+
+/// Reads the kernel, runs it with its bindings and prints or writes what --out names. Codes run.*, usage.* and those of the readers.
+Result<ExitCode> runKernelFile(const KernelOptions& options);
+
+}  // namespace lockstep::tools
