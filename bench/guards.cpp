@@ -33,8 +33,8 @@ ls::ModelTrainer<ls::examples::Transformer> compileWith(const Guard& guard, cons
   return ls::compile<Transformer>({
       .inputs = {{"tokens", ls::i32(kBatch, kLength)}, {"targets", ls::i32(kBatch, kLength)}},
       .loss = [](const Transformer& model, const ls::Inputs& in) { return additionLoss(model, in); },
-      .optimizer = ls::adamw(
-          {.lr = 1e-3, .weight_decay = 0.01, .clip_grad_norm = guard.clip, .skip_non_finite = guard.skip, .check_gradients = guard.check}),
+      .optimizer = ls::adamw({.lr = 1e-3, .weight_decay = 0.01},
+                             {.clip_grad_norm = guard.clip, .skip_non_finite = guard.skip, .check_gradients = guard.check}),
       .device = device,
   });
 }

@@ -40,10 +40,8 @@ class Addition : public Experiment {
   /// steps' parameters bring seven of eight seeds to all of them by step 500, the first two alone only to some.
   static CompileSpec<Transformer> spec() {
     CompileSpec<Transformer> spec = additionSpec();
-    spec.optimizer = adamw({.lr = schedule::linear({.peak = 0.003, .final = 0.0005, .steps = 1500}),
-                            .weight_decay = 0.3,
-                            .clip_grad_norm = 1,
-                            .ema_decay = 0.98});
+    spec.optimizer = adamw({.lr = schedule::linear({.peak = 0.003, .final = 0.0005, .steps = 1500}), .weight_decay = 0.3},
+                           {.clip_grad_norm = 1, .ema_decay = 0.98});
     return spec;
   }
 

@@ -8,13 +8,13 @@
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <source_location>
 #include <utility>
 
 #include "frontend/io/file.h"
 #include "frontend/io/jsonl.h"
 #include "frontend/io/plot.h"
 #include "frontend/io/sealed.h"
+#include "ir/support/where.h"
 
 namespace lockstep::experiment {
 namespace {
@@ -286,14 +286,14 @@ Status RunFolder::writeCurve(const std::string& title, const std::vector<float>&
 void RunFolder::saveCheckpoint(const Trainer& trainer, const RunConfig& config, bool last) {
   const DataCursor cursor = {{"recipe", config.recipe}};
   // An error names a line of the program, not one of this file.
-  const std::source_location where = trainer.compiled_at();
+  const Where where = trainer.compiled_at();
   if (!checkpoints_) checkpoints_.emplace(path_ / kCheckpoints, kKept, where);
   (void)checkpoints_->save(trainer, cursor, where);
   if (last) trainer.save(path_ / kLastCheckpoint, cursor, where);
 }
 
 Status RunFolder::loadCheckpoint(Trainer& trainer) const {
-  const std::source_location where = trainer.compiled_at();
+  const Where where = trainer.compiled_at();
   const CheckpointFolder folder(path_ / kCheckpoints, kKept, where);
   if (folder.latest()) {
     (void)folder.resume(trainer, where);

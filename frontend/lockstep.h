@@ -18,4 +18,6 @@
 #include "frontend/train/checkpoint_folder.h"
 #include "frontend/train/compiled.h"
 #include "frontend/train/function.h"
+#include "frontend/train/inference.h"
 #include "frontend/train/trainer.h"
+#include "runtime/program_trainer.h"

@@ -57,7 +57,7 @@ CompileSpec<Transformer> additionSpec(bool captures) {
       .inputs = {{"tokens", i32(kAdditionBatch, kAdditionLength)}, {"targets", i32(kAdditionBatch, kAdditionLength)}},
       .loss = [captures](const Transformer& model, const Inputs& in) { return additionLoss(model, in, captures); },
       .optimizer =
-          adamw({.lr = schedule::linear({.peak = 0.005, .final = 0.0005, .steps = 1500}), .weight_decay = 0.01, .clip_grad_norm = 1}),
+          adamw({.lr = schedule::linear({.peak = 0.005, .final = 0.0005, .steps = 1500}), .weight_decay = 0.01}, {.clip_grad_norm = 1}),
   };
 }
 

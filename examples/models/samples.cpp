@@ -8,10 +8,10 @@ namespace lockstep::examples {
 namespace {
 
 OptimizerSpec linearAdamW() {
-  return adamw({.lr = schedule::linear({.peak = 0.005, .final = 0.0005, .steps = 1500}), .weight_decay = 0.01, .clip_grad_norm = 1});
+  return adamw({.lr = schedule::linear({.peak = 0.005, .final = 0.0005, .steps = 1500}), .weight_decay = 0.01}, {.clip_grad_norm = 1});
 }
 
-OptimizerSpec classifierAdamW() { return adamw({.lr = 1e-3, .weight_decay = 0.01, .clip_grad_norm = 1}); }
+OptimizerSpec classifierAdamW() { return adamw({.lr = 1e-3, .weight_decay = 0.01}, {.clip_grad_norm = 1}); }
 
 /// Cross-entropy of each token, weighted by in["mask"].
 template <class Model>
@@ -85,13 +85,13 @@ CompileSpec<Cnn> cnnSpec() {
 CompileSpec<Vae> vaeSpec() {
   return {.inputs = {{"x", f32(128, 784)}},
           .loss = [](const Vae& model, const Inputs& in) { return model.loss(in["x"]); },
-          .optimizer = adam({.lr = 1e-3, .clip_grad_norm = 1})};
+          .optimizer = adam({.lr = 1e-3}, {.clip_grad_norm = 1})};
 }
 
 CompileSpec<Flow> flowSpec() {
   return {.inputs = {{"x", f32(64, 1, 28, 28)}, {"time", i32(64)}},
           .loss = [](const Flow& model, const Inputs& in) { return model.loss(in["x"], in["time"]); },
-          .optimizer = adam({.lr = 1e-3, .clip_grad_norm = 1})};
+          .optimizer = adam({.lr = 1e-3}, {.clip_grad_norm = 1})};
 }
 
 CompileSpec<Pokeformer> pokeformerSpec() {

@@ -155,8 +155,7 @@ struct Loader::State {
   }
 };
 
-Loader::Loader(std::vector<Column> columns, size_t rows, LoaderOptions options, std::source_location where)
-    : state_(std::make_unique<State>()) {
+Loader::Loader(std::vector<Column> columns, size_t rows, LoaderOptions options, Where where) : state_(std::make_unique<State>()) {
   if (options.batch == 0) detail::rejectAt(where, "loader.batch", "a batch has no rows", "set LoaderOptions::batch to 1 or more");
   if (rows < options.batch) {
     detail::rejectAt(where, "loader.rows", fmt::format("a dataset of {} rows has no batch of {}", rows, options.batch),

@@ -4,12 +4,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <source_location>
 #include <string>
 #include <vector>
 
 #include "frontend/trace/host_values.h"
 #include "ir/support/variant.h"
+#include "ir/support/where.h"
 
 namespace lockstep {
 
@@ -32,8 +32,7 @@ class Loader {
  public:
   /// Every column has the same number of rows. Errors "loader.rows" (columns disagree, or there are fewer rows than in a batch) and
   /// "loader.batch" (0 rows).
-  Loader(std::vector<Column> columns, size_t rows, LoaderOptions options = {},
-         std::source_location where = std::source_location::current());
+  Loader(std::vector<Column> columns, size_t rows, LoaderOptions options = {}, Where where = Where::current());
   Loader(Loader&&) noexcept;
   Loader& operator=(Loader&&) noexcept;
   ~Loader();

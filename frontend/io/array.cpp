@@ -35,7 +35,7 @@ T readElement(const std::vector<std::byte>& data, size_t index) {
 }
 
 /// Throws an Error at the caller's place.
-[[noreturn]] void reject(std::string code, std::string message, const std::source_location& where, std::string remedy) {
+[[noreturn]] void reject(std::string code, std::string message, const Where& where, std::string remedy) {
   throw Error({.code = std::move(code),
                .message = std::move(message),
                .where = {where.file_name(), where.line(), where.column()},
@@ -43,7 +43,7 @@ T readElement(const std::vector<std::byte>& data, size_t index) {
                .remedy = std::move(remedy)});
 }
 
-size_t countOf(const std::vector<int64_t>& shape, const std::source_location& where) {
+size_t countOf(const std::vector<int64_t>& shape, const Where& where) {
   const auto count = checkedElementCount(shape);
   if (count) return *count;
   reject("array.shape", fmt::format("[{}] is no shape of an array", fmt::join(shape, ",")), where,
@@ -51,7 +51,7 @@ size_t countOf(const std::vector<int64_t>& shape, const std::source_location& wh
 }
 
 template <class T>
-Array make(ElementType type, std::vector<int64_t> shape, std::span<const T> values, const std::source_location& where) {
+Array make(ElementType type, std::vector<int64_t> shape, std::span<const T> values, const Where& where) {
   if (const size_t count = countOf(shape, where); count != values.size()) {
     reject("array.length", fmt::format("an array of shape [{}] has {} elements but gets {}", fmt::join(shape, ","), count, values.size()),
            where, "give one value per element, row by row");
@@ -98,7 +98,7 @@ std::optional<uint64_t> checkedElementCount(const std::vector<int64_t>& shape) {
   return empty ? 0 : count;
 }
 
-size_t Array::elementCount(std::source_location where) const { return countOf(shape, where); }
+size_t Array::elementCount(Where where) const { return countOf(shape, where); }
 
 double Array::at(size_t index) const {
   switch (type) {
@@ -122,17 +122,17 @@ std::vector<double> Array::toDoubles() const { return convert<double>(*this); }
 std::vector<float> Array::toFloats() const { return convert<float>(*this); }
 std::vector<int32_t> Array::toInts() const { return convert<int32_t>(*this); }
 
-Array Array::fromFloats(std::vector<int64_t> shape, std::span<const float> values, std::source_location where) {
+Array Array::fromFloats(std::vector<int64_t> shape, std::span<const float> values, Where where) {
   return make(ElementType::F32, std::move(shape), values, where);
 }
-Array Array::fromDoubles(std::vector<int64_t> shape, std::span<const double> values, std::source_location where) {
+Array Array::fromDoubles(std::vector<int64_t> shape, std::span<const double> values, Where where) {
   return make(ElementType::F64, std::move(shape), values, where);
 }
-Array Array::fromInts(std::vector<int64_t> shape, std::span<const int32_t> values, std::source_location where) {
+Array Array::fromInts(std::vector<int64_t> shape, std::span<const int32_t> values, Where where) {
   return make(ElementType::I32, std::move(shape), values, where);
 }
 
-Array Array::zeros(ElementType type, std::vector<int64_t> shape, std::source_location where) {
+Array Array::zeros(ElementType type, std::vector<int64_t> shape, Where where) {
   Array array{.type = type, .shape = std::move(shape), .data = {}};
   array.data.resize(array.elementCount(where) * byteSize(type));
   return array;

@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ir/support/result.h"
+#include "ir/support/where.h"
 
 namespace lockstep::io {
 
@@ -29,7 +29,7 @@ struct Array {
   std::vector<std::byte> data;
 
   /// Error "array.shape" for a shape that checkedElementCount() refuses.
-  [[nodiscard]] size_t elementCount(std::source_location where = std::source_location::current()) const;
+  [[nodiscard]] size_t elementCount(Where where = Where::current()) const;
   /// Element `index` in row-major order, of any type, as a double; exact, but for i64 beyond 2^53.
   [[nodiscard]] double at(size_t index) const;
   [[nodiscard]] std::vector<double> toDoubles() const;
@@ -39,14 +39,11 @@ struct Array {
 
   // Errors "array.length" unless the number of values is the product of the shape, "array.shape" for one that checkedElementCount()
   // refuses.
-  static Array fromFloats(std::vector<int64_t> shape, std::span<const float> values,
-                          std::source_location where = std::source_location::current());
-  static Array fromDoubles(std::vector<int64_t> shape, std::span<const double> values,
-                           std::source_location where = std::source_location::current());
-  static Array fromInts(std::vector<int64_t> shape, std::span<const int32_t> values,
-                        std::source_location where = std::source_location::current());
+  static Array fromFloats(std::vector<int64_t> shape, std::span<const float> values, Where where = Where::current());
+  static Array fromDoubles(std::vector<int64_t> shape, std::span<const double> values, Where where = Where::current());
+  static Array fromInts(std::vector<int64_t> shape, std::span<const int32_t> values, Where where = Where::current());
   /// Zeros.
-  static Array zeros(ElementType type, std::vector<int64_t> shape, std::source_location where = std::source_location::current());
+  static Array zeros(ElementType type, std::vector<int64_t> shape, Where where = Where::current());
   friend bool operator==(const Array&, const Array&) = default;
 };
 

@@ -11,7 +11,7 @@
 
 namespace lockstep::io {
 
-Image::Image(int width, int height, Color background, std::source_location where) : width_(width), height_(height) {
+Image::Image(int width, int height, Color background, Where where) : width_(width), height_(height) {
   if (width < 1 || height < 1) {
     throw Error({.code = "image.size",
                  .message = fmt::format("a picture of {} x {} has no pixels", width, height),

@@ -6,10 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <source_location>
 #include <vector>
 
 #include "ir/support/result.h"
+#include "ir/support/where.h"
 
 namespace lockstep::io {
 
@@ -19,7 +19,7 @@ using Color = std::array<uint8_t, 3>;  ///< red, green, blue
 class Image {
  public:
   /// Error "image.size" for one without pixels.
-  Image(int width, int height, Color background, std::source_location where = std::source_location::current());
+  Image(int width, int height, Color background, Where where = Where::current());
   [[nodiscard]] int width() const { return width_; }
   [[nodiscard]] int height() const { return height_; }
   [[nodiscard]] Color at(int x, int y) const;

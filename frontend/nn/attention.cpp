@@ -15,7 +15,7 @@ namespace lockstep::nn {
 namespace {
 
 /// `whole / part`, which must come out even.
-int64_t quotient(std::string_view what, int64_t whole, int64_t part, const std::source_location& where) {
+int64_t quotient(std::string_view what, int64_t whole, int64_t part, const Where& where) {
   if (part >= 1 && whole % part == 0) return whole / part;
   throw Error({.code = "attention.heads",
                .message = fmt::format("{} cannot be split over {} heads", fmt::format(fmt::runtime(what), whole), part),
@@ -24,11 +24,11 @@ int64_t quotient(std::string_view what, int64_t whole, int64_t part, const std::
                .remedy = "heads must divide the width, and kv_heads the heads"});
 }
 
-int64_t headWidth(int64_t width, int64_t heads, const AttentionLayerOptions& options, const std::source_location& where) {
+int64_t headWidth(int64_t width, int64_t heads, const AttentionLayerOptions& options, const Where& where) {
   return options.head_width > 0 ? options.head_width : quotient("a width of {}", width, heads, where);
 }
 
-int64_t kvHeads(int64_t heads, const AttentionLayerOptions& options, const std::source_location& where) {
+int64_t kvHeads(int64_t heads, const AttentionLayerOptions& options, const Where& where) {
   if (options.kv_heads == 0) return heads;
   return heads / quotient("{} heads", heads, options.kv_heads, where);
 }
@@ -38,7 +38,7 @@ LinearOptions projection(const AttentionLayerOptions& options) {
 }
 LinearOptions projection(const FeedForwardOptions& options) { return {.bias = options.bias, .init = options.init, .decay = options.decay}; }
 
-void checkSameBatch(const Module& layer, const Tensor& x, const Tensor& memory, const std::source_location& where) {
+void checkSameBatch(const Module& layer, const Tensor& x, const Tensor& memory, const Where& where) {
   const std::vector<int64_t> a = x.shape(where).extents(), b = memory.shape(where).extents();
   if (std::ranges::equal(a.begin(), a.end() - 2, b.begin(), b.end() - 2)) return;
   detail::raise("attention.memory",
@@ -47,7 +47,7 @@ void checkSameBatch(const Module& layer, const Tensor& x, const Tensor& memory, 
                 {x, memory}, where, "give x and memory one batch");
 }
 
-Tensor activate(Activation activation, const Tensor& x, const std::source_location& where) {
+Tensor activate(Activation activation, const Tensor& x, const Where& where) {
   static constexpr Tensor (*kFunctions[])(Tensor, Where) = {relu, gelu, silu};
   return kFunctions[static_cast<size_t>(activation)](x, where);
 }
@@ -55,7 +55,7 @@ Tensor activate(Activation activation, const Tensor& x, const std::source_locati
 }  // namespace
 
 MultiHeadAttention::MultiHeadAttention(Module& parent, std::string name, int64_t width, int64_t heads, AttentionLayerOptions options,
-                                       std::source_location where)
+                                       Where where)
     : Module(parent, std::move(name), where),
       q(*this, "q", width, heads * headWidth(width, heads, options, where), projection(options), where),
       k(*this, "k", width, kvHeads(heads, options, where) * headWidth(width, heads, options, where), projection(options), where),
@@ -67,9 +67,9 @@ MultiHeadAttention::MultiHeadAttention(Module& parent, std::string name, int64_t
       rope_(options.rope),
       dropout_(options.dropout, where) {}
 
-Tensor MultiHeadAttention::operator()(Tensor x, std::source_location where) const { return (*this)(x, x, where); }
+Tensor MultiHeadAttention::operator()(Tensor x, Where where) const { return (*this)(x, x, where); }
 
-Tensor MultiHeadAttention::operator()(Tensor x, Tensor memory, std::source_location where) const {
+Tensor MultiHeadAttention::operator()(Tensor x, Tensor memory, Where where) const {
   const LayerAxis width{"width", q.W.type().shape.extent(0), "features"};
   checkInput(*this, x, {.kind = "MultiHeadAttention", .axes = {{"..."}, {"T"}, width}}, where);
   checkInput(*this, memory, {.kind = "MultiHeadAttention", .axes = {{"..."}, {"S"}, width}, .operand = "memory"}, where);
@@ -84,31 +84,28 @@ Tensor MultiHeadAttention::operator()(Tensor x, Tensor memory, std::source_locat
   return dropout_(o(merge_heads(mixed, where), where), where);
 }
 
-FeedForward::FeedForward(Module& parent, std::string name, int64_t width, int64_t hidden, FeedForwardOptions options,
-                         std::source_location where)
+FeedForward::FeedForward(Module& parent, std::string name, int64_t width, int64_t hidden, FeedForwardOptions options, Where where)
     : Module(parent, std::move(name), where),
       gate(options.gated ? std::make_unique<Linear>(*this, "gate", width, hidden, projection(options), where) : nullptr),
       up(*this, "up", width, hidden, projection(options), where),
       down(*this, "down", hidden, width, projection(options), where),
       activation_(options.activation) {}
 
-Tensor FeedForward::operator()(Tensor x, std::source_location where) const {
+Tensor FeedForward::operator()(Tensor x, Where where) const {
   checkInput(*this, x, {.kind = "FeedForward", .axes = {{"..."}, {"N"}, {"width", up.W.type().shape.extent(0), "features"}}}, where);
   if (!gate) return down(activate(activation_, up(x, where), where), where);
   Tensor opened = activate(activation_, (*gate)(x, where), where);
   return down(mul(opened, up(x, where), where), where);
 }
 
-BlockNorm::BlockNorm(Module& parent, const std::string& name, int64_t width, bool rms_norm, const std::source_location& where)
+BlockNorm::BlockNorm(Module& parent, const std::string& name, int64_t width, bool rms_norm, const Where& where)
     : layer(rms_norm ? nullptr : std::make_unique<LayerNorm>(parent, name, width, NormOptions{}, where)),
       rms(rms_norm ? std::make_unique<RMSNorm>(parent, name, width, RMSNormOptions{}, where) : nullptr) {}
 
-Tensor BlockNorm::operator()(const Tensor& x, const std::source_location& where) const {
-  return layer ? (*layer)(x, where) : (*rms)(x, where);
-}
+Tensor BlockNorm::operator()(const Tensor& x, const Where& where) const { return layer ? (*layer)(x, where) : (*rms)(x, where); }
 
 TransformerBlock::TransformerBlock(Module& parent, std::string name, int64_t width, int64_t heads, TransformerBlockOptions options,
-                                   std::source_location where)
+                                   Where where)
     : Module(parent, std::move(name), where),
       ln1(*this, "ln1", width, options.rms_norm, where),
       attn(*this, "attn", width, heads, options.attention, where),
@@ -116,7 +113,7 @@ TransformerBlock::TransformerBlock(Module& parent, std::string name, int64_t wid
       mlp(*this, "mlp", width, options.hidden > 0 ? options.hidden : 4 * width, options.feed_forward, where),
       dropout_(options.dropout, where) {}
 
-Tensor TransformerBlock::operator()(Tensor x, std::source_location where) const {
+Tensor TransformerBlock::operator()(Tensor x, Where where) const {
   const LayerAxis width{"width", mlp.up.W.type().shape.extent(0), "features"};
   checkInput(*this, x, {.kind = "TransformerBlock", .axes = {{"..."}, {"T"}, width}}, where);
   Tensor attended = add(x, dropout_(attn(ln1(x, where), where), where), where);

@@ -27,11 +27,11 @@ struct AttentionLayerOptions {
 class MultiHeadAttention : public Module {
  public:
   MultiHeadAttention(Module& parent, std::string name, int64_t width, int64_t heads, AttentionLayerOptions options = {},
-                     std::source_location where = std::source_location::current());
+                     Where where = Where::current());
   /// x [..., T, width] with itself.
-  Tensor operator()(Tensor x, std::source_location where = std::source_location::current()) const;
+  Tensor operator()(Tensor x, Where where = Where::current()) const;
   /// Queries x [..., T, width] on memory [..., S, width].
-  Tensor operator()(Tensor x, Tensor memory, std::source_location where = std::source_location::current()) const;
+  Tensor operator()(Tensor x, Tensor memory, Where where = Where::current()) const;
 
   Linear q, k, v, o;
 
@@ -56,8 +56,8 @@ struct FeedForwardOptions {
 class FeedForward : public Module {
  public:
   FeedForward(Module& parent, std::string name, int64_t width, int64_t hidden, FeedForwardOptions options = {},
-              std::source_location where = std::source_location::current());
-  Tensor operator()(Tensor x, std::source_location where = std::source_location::current()) const;
+              Where where = Where::current());
+  Tensor operator()(Tensor x, Where where = Where::current()) const;
 
   std::unique_ptr<Linear> gate;  ///< null unless gated
   Linear up, down;
@@ -68,8 +68,8 @@ class FeedForward : public Module {
 
 /// LayerNorm or RMSNorm, under the name that it is given.
 struct BlockNorm {
-  BlockNorm(Module& parent, const std::string& name, int64_t width, bool rms, const std::source_location& where);
-  Tensor operator()(const Tensor& x, const std::source_location& where) const;
+  BlockNorm(Module& parent, const std::string& name, int64_t width, bool rms, const Where& where);
+  Tensor operator()(const Tensor& x, const Where& where) const;
 
   std::unique_ptr<LayerNorm> layer;  ///< the other one is null
   std::unique_ptr<RMSNorm> rms;
@@ -87,8 +87,8 @@ struct TransformerBlockOptions {
 class TransformerBlock : public Module {
  public:
   TransformerBlock(Module& parent, std::string name, int64_t width, int64_t heads, TransformerBlockOptions options = {},
-                   std::source_location where = std::source_location::current());
-  Tensor operator()(Tensor x, std::source_location where = std::source_location::current()) const;
+                   Where where = Where::current());
+  Tensor operator()(Tensor x, Where where = Where::current()) const;
 
   BlockNorm ln1;
   MultiHeadAttention attn;

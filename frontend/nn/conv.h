@@ -22,8 +22,8 @@ struct Conv2dOptions {
 class Conv2d : public Module {
  public:
   Conv2d(Module& parent, std::string name, int64_t in, int64_t out, Size2 kernel, Conv2dOptions options = {},
-         std::source_location where = std::source_location::current());
-  Tensor operator()(Tensor x, std::source_location where = std::source_location::current()) const;
+         Where where = Where::current());
+  Tensor operator()(Tensor x, Where where = Where::current()) const;
 
   Parameter W;
   std::unique_ptr<Parameter> b;  ///< null without bias
@@ -43,8 +43,8 @@ struct Conv1dLayerOptions {
 class Conv1d : public Module {
  public:
   Conv1d(Module& parent, std::string name, int64_t in, int64_t out, int64_t kernel, Conv1dLayerOptions options = {},
-         std::source_location where = std::source_location::current());
-  Tensor operator()(Tensor x, std::source_location where = std::source_location::current()) const;
+         Where where = Where::current());
+  Tensor operator()(Tensor x, Where where = Where::current()) const;
 
   Parameter W;
   std::unique_ptr<Parameter> b;
@@ -65,8 +65,8 @@ struct ConvTranspose2dOptions {
 class ConvTranspose2d : public Module {
  public:
   ConvTranspose2d(Module& parent, std::string name, int64_t in, int64_t out, Size2 kernel, ConvTranspose2dOptions options = {},
-                  std::source_location where = std::source_location::current());
-  Tensor operator()(Tensor x, std::source_location where = std::source_location::current()) const;
+                  Where where = Where::current());
+  Tensor operator()(Tensor x, Where where = Where::current()) const;
 
   Parameter W;
   std::unique_ptr<Parameter> b;

@@ -15,7 +15,7 @@ namespace {
 
 using detail::rejectAt;
 
-double checked(std::string_view what, double value, const std::source_location& where) {
+double checked(std::string_view what, double value, const Where& where) {
   if (!std::isfinite(value) || value < 0) {
     rejectAt(where, "init.number", fmt::format("{} is {}, but must be finite and not negative", what, value),
              "give a finite number of 0 or more");
@@ -38,8 +38,8 @@ namespace init {
 using Kind = Initializer::Kind;
 using Fan = Initializer::Fan;
 
-Initializer randn(double scale, std::source_location where) { return make(Kind::Normal, checked("scale", scale, where)); }
-Initializer truncated_normal(double scale, double limit, std::source_location where) {
+Initializer randn(double scale, Where where) { return make(Kind::Normal, checked("scale", scale, where)); }
+Initializer truncated_normal(double scale, double limit, Where where) {
   Initializer made = make(Kind::TruncatedNormal, checked("scale", scale, where));
   if (!(limit >= 0.1))
     rejectAt(where, "init.range", fmt::format("the limit is {}, but must be at least 0.1", limit),
@@ -48,7 +48,7 @@ Initializer truncated_normal(double scale, double limit, std::source_location wh
   made.high = limit;
   return made;
 }
-Initializer uniform(double low, double high, std::source_location where) {
+Initializer uniform(double low, double high, Where where) {
   if (!std::isfinite(low) || !std::isfinite(high) || !(low < high))
     rejectAt(where, "init.range", fmt::format("{} to {} is no range", low, high), "give two finite numbers, the smaller one first");
   Initializer made = make(Kind::Uniform, 1);
@@ -56,22 +56,22 @@ Initializer uniform(double low, double high, std::source_location where) {
   made.high = high;
   return made;
 }
-Initializer constant(double value, std::source_location where) {
+Initializer constant(double value, Where where) {
   if (!std::isfinite(value)) rejectAt(where, "init.number", fmt::format("the constant is {}", value), "give a finite number");
   return make(Kind::Constant, value);
 }
 Initializer zeros() { return constant(0); }
 Initializer ones() { return constant(1); }
-Initializer kaiming_normal(double gain, std::source_location where) { return make(Kind::Normal, checked("gain", gain, where), Fan::In); }
+Initializer kaiming_normal(double gain, Where where) { return make(Kind::Normal, checked("gain", gain, where), Fan::In); }
 // A uniform number in (-1, 1) has the variance 1/3.
-Initializer kaiming_uniform(double gain, std::source_location where) {
+Initializer kaiming_uniform(double gain, Where where) {
   return make(Kind::Uniform, checked("gain", gain, where) * std::sqrt(3.0), Fan::In);
 }
-Initializer xavier_normal(double gain, std::source_location where) { return make(Kind::Normal, checked("gain", gain, where), Fan::Mean); }
-Initializer xavier_uniform(double gain, std::source_location where) {
+Initializer xavier_normal(double gain, Where where) { return make(Kind::Normal, checked("gain", gain, where), Fan::Mean); }
+Initializer xavier_uniform(double gain, Where where) {
   return make(Kind::Uniform, checked("gain", gain, where) * std::sqrt(3.0), Fan::Mean);
 }
-Initializer orthogonal(double gain, std::source_location where) { return make(Kind::Orthogonal, checked("gain", gain, where)); }
+Initializer orthogonal(double gain, Where where) { return make(Kind::Orthogonal, checked("gain", gain, where)); }
 Initializer literal(std::vector<float> values) {
   Initializer made = make(Kind::Literal, 1);
   made.literal = std::move(values);

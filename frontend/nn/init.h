@@ -4,11 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <source_location>
 #include <vector>
 
 #include "ir/graph/type.h"
 #include "ir/support/philox.h"
+#include "ir/support/where.h"
 
 namespace lockstep {
 
@@ -31,25 +31,25 @@ struct Fans {
 // Errors "init.number" for a number that is not finite or a negative scale, "init.range" unless low < high.
 namespace init {
 /// N(0, scale²)
-Initializer randn(double scale = 0.02, std::source_location where = std::source_location::current());
+Initializer randn(double scale = 0.02, Where where = Where::current());
 /// N(0, scale²) without what lies more than `limit` standard deviations from 0; drawn again until it fits.
-Initializer truncated_normal(double scale = 0.02, double limit = 2, std::source_location where = std::source_location::current());
+Initializer truncated_normal(double scale = 0.02, double limit = 2, Where where = Where::current());
 /// U(low, high)
-Initializer uniform(double low, double high, std::source_location where = std::source_location::current());
-Initializer constant(double value, std::source_location where = std::source_location::current());
+Initializer uniform(double low, double high, Where where = Where::current());
+Initializer constant(double value, Where where = Where::current());
 Initializer zeros();
 Initializer ones();
 /// N(0, gain² / fan_in) (He et al., 2015)
-Initializer kaiming_normal(double gain = 1.4142135623730951, std::source_location where = std::source_location::current());
+Initializer kaiming_normal(double gain = 1.4142135623730951, Where where = Where::current());
 /// U(-a, a) with a = gain · √(3 / fan_in)
-Initializer kaiming_uniform(double gain = 1.4142135623730951, std::source_location where = std::source_location::current());
+Initializer kaiming_uniform(double gain = 1.4142135623730951, Where where = Where::current());
 /// N(0, gain² · 2 / (fan_in + fan_out)) (Glorot and Bengio, 2010)
-Initializer xavier_normal(double gain = 1, std::source_location where = std::source_location::current());
+Initializer xavier_normal(double gain = 1, Where where = Where::current());
 /// U(-a, a) with a = gain · √(6 / (fan_in + fan_out))
-Initializer xavier_uniform(double gain = 1, std::source_location where = std::source_location::current());
+Initializer xavier_uniform(double gain = 1, Where where = Where::current());
 /// gain · Q with orthonormal rows or columns, whichever are fewer, of the parameter as [first extent, others] (Saxe et al., 2014). Needs
 /// two axes or more.
-Initializer orthogonal(double gain = 1, std::source_location where = std::source_location::current());
+Initializer orthogonal(double gain = 1, Where where = Where::current());
 /// The values themselves; as many as the parameter has elements.
 Initializer literal(std::vector<float> values);
 }  // namespace init

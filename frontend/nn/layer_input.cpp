@@ -20,7 +20,7 @@ std::string counted(int64_t count, std::string_view noun) {
 
 class Check {
  public:
-  Check(const Module& layer, const Tensor& x, const LayerInput& wanted, const std::source_location& where)
+  Check(const Module& layer, const Tensor& x, const LayerInput& wanted, const Where& where)
       : layer_(layer), x_(x), wanted_(wanted), where_(where), type_(x.type(where)) {
     any_ = static_cast<size_t>(std::ranges::find(wanted.axes, std::string_view("..."), &LayerAxis::name) - wanted.axes.begin());
     open_ = any_ < wanted.axes.size();
@@ -107,7 +107,7 @@ class Check {
   const Module& layer_;
   const Tensor& x_;
   const LayerInput& wanted_;
-  const std::source_location& where_;
+  const Where& where_;
   TensorType type_;
   size_t any_ = 0;     ///< where "..." is
   size_t fixed_ = 0;   ///< axes without it
@@ -116,7 +116,7 @@ class Check {
 
 }  // namespace
 
-void checkInput(const Module& layer, const Tensor& x, const LayerInput& wanted, const std::source_location& where) {
+void checkInput(const Module& layer, const Tensor& x, const LayerInput& wanted, const Where& where) {
   Check(layer, x, wanted, where).run();
 }
 

@@ -2,11 +2,11 @@
 // Private to the front end: what the layers of nn ask of the tensors that they are called with.
 #pragma once
 
-#include <source_location>
 #include <string_view>
 #include <vector>
 
 #include "frontend/trace/module.h"
+#include "ir/support/where.h"
 
 namespace lockstep::nn {
 
@@ -25,6 +25,6 @@ struct LayerInput {
 
 /// Errors "layer.type", "layer.rank" and "layer.extent". They name the layer by its kind and path and where it was declared, what it
 /// expects and what came.
-void checkInput(const Module& layer, const Tensor& x, const LayerInput& wanted, const std::source_location& where);
+void checkInput(const Module& layer, const Tensor& x, const LayerInput& wanted, const Where& where);
 
 }  // namespace lockstep::nn

@@ -10,26 +10,26 @@
 
 namespace lockstep::nn {
 
-Linear::Linear(Module& parent, std::string name, int64_t in, int64_t out, LinearOptions options, std::source_location where)
+Linear::Linear(Module& parent, std::string name, int64_t in, int64_t out, LinearOptions options, Where where)
     : Module(parent, std::move(name), where), W(*this, "W", {in, out}, std::move(options.init), {.decay = options.decay}, where) {
   if (options.bias) b = std::make_unique<Parameter>(*this, "b", std::vector<int64_t>{out}, init::zeros(), ParameterOptions{}, where);
 }
 
-Tensor Linear::operator()(Tensor x, std::source_location where) const {
+Tensor Linear::operator()(Tensor x, Where where) const {
   checkInput(*this, x, {.kind = "Linear", .axes = {{"..."}, {"N"}, {"features", W.type().shape.extent(0), "features"}}}, where);
   Tensor y = matmul(x, W.tensor(where), where);
   return b ? add(y, b->tensor(where), where) : y;
 }
 
-Embedding::Embedding(Module& parent, std::string name, int64_t count, int64_t width, EmbeddingOptions options, std::source_location where)
+Embedding::Embedding(Module& parent, std::string name, int64_t count, int64_t width, EmbeddingOptions options, Where where)
     : Module(parent, std::move(name), where), W(*this, "W", {count, width}, std::move(options.init), {.decay = options.decay}, where) {}
 
-Tensor Embedding::operator()(Tensor indices, std::source_location where) const {
+Tensor Embedding::operator()(Tensor indices, Where where) const {
   checkInput(*this, indices, {.kind = "Embedding", .axes = {{"..."}}, .dtype = DType::I32, .operand = "indices"}, where);
   return embedding(W.tensor(where), indices, where);
 }
 
-Dropout::Dropout(double p, std::source_location where) : p_(p) {
+Dropout::Dropout(double p, Where where) : p_(p) {
   if (p >= 0 && p < 1) return;
   throw Error({.code = "dropout.probability",
                .message = fmt::format("elements are dropped with probability {}, which must be at least 0 and below 1", p),
@@ -38,6 +38,6 @@ Dropout::Dropout(double p, std::source_location where) : p_(p) {
                .remedy = "give the part that is dropped: 0.1 for one element in ten"});
 }
 
-Tensor Dropout::operator()(Tensor x, std::source_location where) const { return is_training(where) && p_ > 0 ? dropout(x, p_, where) : x; }
+Tensor Dropout::operator()(Tensor x, Where where) const { return is_training(where) && p_ > 0 ? dropout(x, p_, where) : x; }
 
 }  // namespace lockstep::nn

@@ -4,11 +4,11 @@
 
 #include <memory>
 #include <optional>
-#include <source_location>
 #include <string>
 
 #include "frontend/trace/module.h"
 #include "frontend/trace/tensor.h"
+#include "ir/support/where.h"
 
 namespace lockstep::nn {
 
@@ -21,9 +21,8 @@ struct LinearOptions {
 /// x · W + b with W[in, out] and b[out], over the last axis of x.
 class Linear : public Module {
  public:
-  Linear(Module& parent, std::string name, int64_t in, int64_t out, LinearOptions options = {},
-         std::source_location where = std::source_location::current());
-  Tensor operator()(Tensor x, std::source_location where = std::source_location::current()) const;
+  Linear(Module& parent, std::string name, int64_t in, int64_t out, LinearOptions options = {}, Where where = Where::current());
+  Tensor operator()(Tensor x, Where where = Where::current()) const;
 
   Parameter W;
   std::unique_ptr<Parameter> b;  ///< null without bias
@@ -37,9 +36,8 @@ struct EmbeddingOptions {
 /// Rows of W[count, width] at i32 indices.
 class Embedding : public Module {
  public:
-  Embedding(Module& parent, std::string name, int64_t count, int64_t width, EmbeddingOptions options = {},
-            std::source_location where = std::source_location::current());
-  Tensor operator()(Tensor indices, std::source_location where = std::source_location::current()) const;
+  Embedding(Module& parent, std::string name, int64_t count, int64_t width, EmbeddingOptions options = {}, Where where = Where::current());
+  Tensor operator()(Tensor indices, Where where = Where::current()) const;
 
   Parameter W;
 };
@@ -49,8 +47,8 @@ class Embedding : public Module {
 class Dropout {
  public:
   /// Error "dropout.probability" unless 0 <= p < 1.
-  explicit Dropout(double p, std::source_location where = std::source_location::current());
-  Tensor operator()(Tensor x, std::source_location where = std::source_location::current()) const;
+  explicit Dropout(double p, Where where = Where::current());
+  Tensor operator()(Tensor x, Where where = Where::current()) const;
 
  private:
   double p_;

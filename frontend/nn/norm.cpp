@@ -22,38 +22,38 @@ LayerInput channelsLike(std::string_view kind, const Parameter& gain) {
 
 }  // namespace
 
-LayerNorm::LayerNorm(Module& parent, std::string name, int64_t width, NormOptions options, std::source_location where)
+LayerNorm::LayerNorm(Module& parent, std::string name, int64_t width, NormOptions options, Where where)
     : Module(parent, std::move(name), where),
       g(*this, "g", {width}, init::ones(), {.decay = options.decay}, where),
       b(*this, "b", {width}, init::zeros(), {.decay = options.decay}, where),
       eps_(options.eps) {}
 
-Tensor LayerNorm::operator()(Tensor x, std::source_location where) const {
+Tensor LayerNorm::operator()(Tensor x, Where where) const {
   checkInput(*this, x, rowsLike("LayerNorm", g), where);
   return layer_norm(x, g.tensor(where), b.tensor(where), eps_, where);
 }
 
-RMSNorm::RMSNorm(Module& parent, std::string name, int64_t width, RMSNormOptions options, std::source_location where)
+RMSNorm::RMSNorm(Module& parent, std::string name, int64_t width, RMSNormOptions options, Where where)
     : Module(parent, std::move(name), where), g(*this, "g", {width}, init::ones(), {.decay = options.decay}, where), eps_(options.eps) {}
 
-Tensor RMSNorm::operator()(Tensor x, std::source_location where) const {
+Tensor RMSNorm::operator()(Tensor x, Where where) const {
   checkInput(*this, x, rowsLike("RMSNorm", g), where);
   return rms_norm(x, g.tensor(where), eps_, where);
 }
 
-GroupNorm::GroupNorm(Module& parent, std::string name, int64_t groups, int64_t channels, NormOptions options, std::source_location where)
+GroupNorm::GroupNorm(Module& parent, std::string name, int64_t groups, int64_t channels, NormOptions options, Where where)
     : Module(parent, std::move(name), where),
       g(*this, "g", {channels}, init::ones(), {.decay = options.decay}, where),
       b(*this, "b", {channels}, init::zeros(), {.decay = options.decay}, where),
       groups_(groups),
       eps_(options.eps) {}
 
-Tensor GroupNorm::operator()(Tensor x, std::source_location where) const {
+Tensor GroupNorm::operator()(Tensor x, Where where) const {
   checkInput(*this, x, channelsLike("GroupNorm", g), where);
   return group_norm(x, g.tensor(where), b.tensor(where), groups_, eps_, where);
 }
 
-BatchNorm::BatchNorm(Module& parent, std::string name, int64_t channels, BatchNormOptions options, std::source_location where)
+BatchNorm::BatchNorm(Module& parent, std::string name, int64_t channels, BatchNormOptions options, Where where)
     : Module(parent, std::move(name), where),
       g(*this, "g", {channels}, init::ones(), {.decay = options.decay}, where),
       b(*this, "b", {channels}, init::zeros(), {.decay = options.decay}, where),
@@ -62,7 +62,7 @@ BatchNorm::BatchNorm(Module& parent, std::string name, int64_t channels, BatchNo
       momentum_(options.momentum),
       eps_(options.eps) {}
 
-Tensor BatchNorm::operator()(Tensor x, std::source_location where) const {
+Tensor BatchNorm::operator()(Tensor x, Where where) const {
   checkInput(*this, x, channelsLike("BatchNorm", g), where);
   if (!is_training(where))
     return batch_norm(x, g.tensor(where), b.tensor(where), running_mean.tensor(where), running_var.tensor(where), eps_, where);

@@ -16,9 +16,8 @@ struct NormOptions {
 /// (x - mean) / √(variance + eps) · g + b over the last axis of `width` elements, with the biased variance.
 class LayerNorm : public Module {
  public:
-  LayerNorm(Module& parent, std::string name, int64_t width, NormOptions options = {},
-            std::source_location where = std::source_location::current());
-  Tensor operator()(Tensor x, std::source_location where = std::source_location::current()) const;
+  LayerNorm(Module& parent, std::string name, int64_t width, NormOptions options = {}, Where where = Where::current());
+  Tensor operator()(Tensor x, Where where = Where::current()) const;
 
   Parameter g, b;
 
@@ -34,9 +33,8 @@ struct RMSNormOptions {
 /// x / √(mean(x²) + eps) · g over the last axis of `width` elements.
 class RMSNorm : public Module {
  public:
-  RMSNorm(Module& parent, std::string name, int64_t width, RMSNormOptions options = {},
-          std::source_location where = std::source_location::current());
-  Tensor operator()(Tensor x, std::source_location where = std::source_location::current()) const;
+  RMSNorm(Module& parent, std::string name, int64_t width, RMSNormOptions options = {}, Where where = Where::current());
+  Tensor operator()(Tensor x, Where where = Where::current()) const;
 
   Parameter g;
 
@@ -47,9 +45,8 @@ class RMSNorm : public Module {
 /// Each of `groups` groups of channels of x [B, channels, ...] normalised like a layer, with g and b [channels].
 class GroupNorm : public Module {
  public:
-  GroupNorm(Module& parent, std::string name, int64_t groups, int64_t channels, NormOptions options = {},
-            std::source_location where = std::source_location::current());
-  Tensor operator()(Tensor x, std::source_location where = std::source_location::current()) const;
+  GroupNorm(Module& parent, std::string name, int64_t groups, int64_t channels, NormOptions options = {}, Where where = Where::current());
+  Tensor operator()(Tensor x, Where where = Where::current()) const;
 
   Parameter g, b;
 
@@ -69,9 +66,8 @@ struct BatchNormOptions {
 /// forward functions by the running ones (Ioffe and Szegedy, 2015). Error "batch_norm.batch" when a channel has one element in training.
 class BatchNorm : public Module {
  public:
-  BatchNorm(Module& parent, std::string name, int64_t channels, BatchNormOptions options = {},
-            std::source_location where = std::source_location::current());
-  Tensor operator()(Tensor x, std::source_location where = std::source_location::current()) const;
+  BatchNorm(Module& parent, std::string name, int64_t channels, BatchNormOptions options = {}, Where where = Where::current());
+  Tensor operator()(Tensor x, Where where = Where::current()) const;
 
   Parameter g, b;
   Buffer running_mean, running_var;  ///< start at 0 and 1

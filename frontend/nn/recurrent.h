@@ -18,7 +18,7 @@ struct RecurrentOptions {
 class RecurrentParameters : public Module {
  public:
   RecurrentParameters(Module& parent, std::string name, int64_t in, int64_t hidden, int64_t gates, const RecurrentOptions& options,
-                      const std::source_location& where);
+                      const Where& where);
   [[nodiscard]] int64_t hidden() const { return hidden_; }
 
   Parameter W_ih, W_hh, b_ih, b_hh;
@@ -36,9 +36,9 @@ struct LstmState {
 class LSTMCell : public RecurrentParameters {
  public:
   LSTMCell(Module& parent, std::string name, int64_t in, int64_t hidden, const RecurrentOptions& options = {},
-           std::source_location where = std::source_location::current());
+           Where where = Where::current());
   /// x [B, in].
-  [[nodiscard]] LstmState operator()(Tensor x, const LstmState& state, std::source_location where = std::source_location::current()) const;
+  [[nodiscard]] LstmState operator()(Tensor x, const LstmState& state, Where where = Where::current()) const;
 };
 
 /// Gates r, z, n: n = tanh(x_n + r h_n), h' = (1 - σ(z)) n + σ(z) h, where x_n and h_n are the shares of x and h with their biases (Cho et
@@ -46,9 +46,9 @@ class LSTMCell : public RecurrentParameters {
 class GRUCell : public RecurrentParameters {
  public:
   GRUCell(Module& parent, std::string name, int64_t in, int64_t hidden, const RecurrentOptions& options = {},
-          std::source_location where = std::source_location::current());
+          Where where = Where::current());
   /// x [B, in], h [B, hidden].
-  [[nodiscard]] Tensor operator()(Tensor x, Tensor h, std::source_location where = std::source_location::current()) const;
+  [[nodiscard]] Tensor operator()(Tensor x, Tensor h, Where where = Where::current()) const;
 };
 
 struct LstmResult {
@@ -61,8 +61,7 @@ class LSTM : public LSTMCell {
  public:
   using LSTMCell::LSTMCell;
   /// From `state`, or from zeros.
-  [[nodiscard]] LstmResult operator()(Tensor x, const std::optional<LstmState>& state = {},
-                                      std::source_location where = std::source_location::current()) const;
+  [[nodiscard]] LstmResult operator()(Tensor x, const std::optional<LstmState>& state = {}, Where where = Where::current()) const;
 };
 
 struct GruResult {
@@ -74,8 +73,7 @@ struct GruResult {
 class GRU : public GRUCell {
  public:
   using GRUCell::GRUCell;
-  [[nodiscard]] GruResult operator()(Tensor x, const std::optional<Tensor>& h = {},
-                                     std::source_location where = std::source_location::current()) const;
+  [[nodiscard]] GruResult operator()(Tensor x, const std::optional<Tensor>& h = {}, Where where = Where::current()) const;
 };
 
 }  // namespace lockstep::nn

@@ -68,7 +68,7 @@ struct Kernel::State {
 
 const std::string& Kernel::name() const { return state_->spec.name; }
 
-Kernel::Kernel(KernelSpec spec, std::source_location where) {
+Kernel::Kernel(KernelSpec spec, Where where) {
   if (spec.source.empty()) {
     detail::atCall(where, [&] {
       if (spec.file.empty()) {

@@ -15,13 +15,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <source_location>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "frontend/ops/gradient.h"
 #include "frontend/trace/tensor.h"
+#include "ir/support/where.h"
 
 namespace lockstep {
 
@@ -48,7 +48,7 @@ class Kernel {
  public:
   /// Error with the reader's diagnostics ("wgsl.*") when the source is not valid WGSL without override values, "kernel.C2" when it has no
   /// entry point or several, "kernel.source" when there is neither a source nor a file, "file.read".
-  explicit Kernel(KernelSpec spec, std::source_location where = std::source_location::current());
+  explicit Kernel(KernelSpec spec, Where where = Where::current());
   /// Records a call in the active trace. Errors "kernel.C1" to "C4", "wgsl.override".
   std::vector<Tensor> operator()(std::vector<Tensor> operands, Where where = Where::current()) const;
   [[nodiscard]] const std::string& name() const;

@@ -132,14 +132,14 @@ std::string rateFormula(const Schedule& schedule) { return rateFormula(schedule,
 
 namespace schedule {
 
-Schedule linear(const Linear& options, std::source_location where) {
+Schedule linear(const Linear& options, Where where) {
   return detail::atCall(where, [&] { return ramp(Schedule::Kind::Linear, options); });
 }
-Schedule cosine_annealing(const Linear& options, std::source_location where) {
+Schedule cosine_annealing(const Linear& options, Where where) {
   return detail::atCall(where, [&] { return ramp(Schedule::Kind::CosineAnnealing, options); });
 }
 
-Schedule warmup(const Warmup& options, std::source_location where) {
+Schedule warmup(const Warmup& options, Where where) {
   Schedule made;
   made.kind = Schedule::Kind::Warmup;
   made.peak = options.peak;
@@ -149,7 +149,7 @@ Schedule warmup(const Warmup& options, std::source_location where) {
   return detail::atCall(where, [&] { return checked(std::move(made)); });
 }
 
-Schedule staircase(const Staircase& options, std::source_location where) {
+Schedule staircase(const Staircase& options, Where where) {
   Schedule made;
   made.kind = Schedule::Kind::Staircase;
   made.peak = options.peak;
@@ -159,7 +159,7 @@ Schedule staircase(const Staircase& options, std::source_location where) {
   return detail::atCall(where, [&] { return checked(std::move(made)); });
 }
 
-Schedule multi_step(const MultiStep& options, std::source_location where) {
+Schedule multi_step(const MultiStep& options, Where where) {
   Schedule made;
   made.kind = Schedule::Kind::MultiStep;
   made.peak = options.peak;
@@ -204,26 +204,10 @@ void detail::checkOptimizer(const OptimizerSpec& spec) {
 
 namespace {
 
-/// What all options have.
 template <class Options>
-OptimizerSpec commonOf(OptimizerName name, Options& options) {
+OptimizerSpec adamOf(OptimizerName name, const Options& options) {
   OptimizerSpec spec;
   spec.name = name;
-  spec.lr = std::move(options.lr);
-  spec.clip_grad_norm = options.clip_grad_norm;
-  spec.clip_epsilon = options.clip_epsilon;
-  spec.clip_grad_value = options.clip_grad_value;
-  spec.normalize_grads = std::move(options.normalize_grads);
-  spec.groups = std::move(options.groups);
-  spec.ema_decay = options.ema_decay;
-  spec.skip_non_finite = options.skip_non_finite;
-  spec.check_gradients = options.check_gradients;
-  return spec;
-}
-
-template <class Options>
-OptimizerSpec adamOf(OptimizerName name, Options& options) {
-  OptimizerSpec spec = commonOf(name, options);
   spec.beta1 = options.beta1;
   spec.beta2 = options.beta2;
   spec.eps = options.eps;
@@ -231,37 +215,42 @@ OptimizerSpec adamOf(OptimizerName name, Options& options) {
   return spec;
 }
 
+/// The spec with what all optimizers share, checked.
+OptimizerSpec finished(OptimizerSpec spec, Schedule lr, OptimizerCommon common, const Where& where) {
+  static_cast<OptimizerCommon&>(spec) = std::move(common);
+  spec.lr = std::move(lr);
+  detail::atCall(where, [&] { detail::checkOptimizer(spec); });
+  return spec;
+}
+
 }  // namespace
 
-OptimizerSpec adam(AdamOptions options, std::source_location where) {
-  OptimizerSpec spec = adamOf(OptimizerName::Adam, options);
-  detail::atCall(where, [&] { detail::checkOptimizer(spec); });
-  return spec;
+OptimizerSpec adam(AdamOptions options, OptimizerCommon common, Where where) {
+  return finished(adamOf(OptimizerName::Adam, options), std::move(options.lr), std::move(common), where);
 }
 
-OptimizerSpec adamw(AdamWOptions options, std::source_location where) {
+OptimizerSpec adamw(AdamWOptions options, OptimizerCommon common, Where where) {
   OptimizerSpec spec = adamOf(OptimizerName::AdamW, options);
   spec.weight_decay = options.weight_decay;
-  detail::atCall(where, [&] { detail::checkOptimizer(spec); });
-  return spec;
+  return finished(std::move(spec), std::move(options.lr), std::move(common), where);
 }
 
-OptimizerSpec sgd(SgdOptions options, std::source_location where) {
-  OptimizerSpec spec = commonOf(OptimizerName::Sgd, options);
+OptimizerSpec sgd(SgdOptions options, OptimizerCommon common, Where where) {
+  OptimizerSpec spec;
+  spec.name = OptimizerName::Sgd;
   spec.momentum = options.momentum;
   spec.nesterov = options.nesterov;
   spec.weight_decay = options.weight_decay;
-  detail::atCall(where, [&] { detail::checkOptimizer(spec); });
-  return spec;
+  return finished(std::move(spec), std::move(options.lr), std::move(common), where);
 }
 
-OptimizerSpec lion(LionOptions options, std::source_location where) {
-  OptimizerSpec spec = commonOf(OptimizerName::Lion, options);
+OptimizerSpec lion(LionOptions options, OptimizerCommon common, Where where) {
+  OptimizerSpec spec;
+  spec.name = OptimizerName::Lion;
   spec.beta1 = options.beta1;
   spec.beta2 = options.beta2;
   spec.weight_decay = options.weight_decay;
-  detail::atCall(where, [&] { detail::checkOptimizer(spec); });
-  return spec;
+  return finished(std::move(spec), std::move(options.lr), std::move(common), where);
 }
 
 }  // namespace lockstep

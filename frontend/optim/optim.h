@@ -6,10 +6,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <source_location>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "ir/support/where.h"
 
 namespace lockstep {
 
@@ -65,11 +66,11 @@ struct MultiStep {
   std::optional<int64_t> start_step = {};
 };
 // Errors "schedule.steps", "schedule.number" for a horizon below 1 or a rate that is negative or not finite.
-Schedule linear(const Linear& options, std::source_location where = std::source_location::current());
-Schedule cosine_annealing(const Linear& options, std::source_location where = std::source_location::current());
-Schedule warmup(const Warmup& options, std::source_location where = std::source_location::current());
-Schedule staircase(const Staircase& options, std::source_location where = std::source_location::current());
-Schedule multi_step(const MultiStep& options, std::source_location where = std::source_location::current());
+Schedule linear(const Linear& options, Where where = Where::current());
+Schedule cosine_annealing(const Linear& options, Where where = Where::current());
+Schedule warmup(const Warmup& options, Where where = Where::current());
+Schedule staircase(const Staircase& options, Where where = Where::current());
+Schedule multi_step(const MultiStep& options, Where where = Where::current());
 }  // namespace schedule
 
 enum class OptimizerName : uint8_t { Adam, AdamW, Sgd, Lion };
@@ -86,11 +87,29 @@ struct ParameterGroup {
   bool frozen = false;                      ///< keeps its values; costs no backward kernels and no moments
 };
 
-/// What adam(), adamw(), sgd() and lion() make. Order of a step: gradients are averaged over accumulated batches, normalised, clipped by
-/// value, clipped by norm; then decay, moments and the update.
+/// What every optimizer can do beside its own rule. Order of a step: gradients are averaged over accumulated batches, normalised, clipped
+/// by value, clipped by norm; then decay, moments and the update.
+struct OptimizerCommon {
+  /// Above 0: all gradients are scaled by min(1, clip_grad_norm / (norm + clip_epsilon)), with one norm over all of them.
+  double clip_grad_norm = 0;
+  double clip_epsilon = 1e-6;
+  double clip_grad_value = 0;               ///< above 0: every gradient element is limited to [-clip_grad_value, clip_grad_value]
+  NameFilter normalize_grads = {};          ///< gradients of the parameters it matches become g / (|g|₂ + 1e-8), each on its own
+  std::vector<ParameterGroup> groups = {};  ///< the first one that matches a parameter applies
+  /// Above 0: Trainer::download_ema() has averages, ema = ema_decay · ema + (1 - ema_decay) · p after every step, which begin at the
+  /// parameters' initial (or uploaded) values.
+  double ema_decay = 0;
+  /// A step whose loss or gradient norm is not finite leaves parameters, moments, averages and buffers as they were.
+  bool skip_non_finite = true;
+  /// The gradient norm is computed (and reported) also without clip_grad_norm, so that gradients that are not finite are seen even where
+  /// the loss is: one more reduction per step.
+  bool check_gradients = false;
+};
+
+/// What adam(), adamw(), sgd() and lion() make.
 /// Which parameters decay, and by how much: the weight_decay of the parameter's group if it has one; else the optimizer's weight_decay if
 /// the parameter's flag says so (ParameterOptions::decay), or, without a flag, if its initializer does (decaysByDefault).
-struct OptimizerSpec {
+struct OptimizerSpec : OptimizerCommon {
   OptimizerName name = OptimizerName::Adam;
   Schedule lr = 1e-3;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
@@ -98,25 +117,7 @@ struct OptimizerSpec {
   double weight_decay = 0;
   double momentum = 0;
   bool nesterov = false;
-  double clip_grad_norm = 0;
-  double clip_epsilon = 1e-6;
-  double clip_grad_value = 0;
-  NameFilter normalize_grads;
-  std::vector<ParameterGroup> groups;
-  double ema_decay = 0;
-  bool skip_non_finite = true;
-  bool check_gradients = false;
 };
-
-// Members of the options below that have one name mean the same:
-//   clip_grad_norm   above 0: all gradients are scaled by min(1, clip_grad_norm / (norm + clip_epsilon)), with one norm over all of them
-//   clip_grad_value  above 0: every gradient element is limited to [-clip_grad_value, clip_grad_value]
-//   normalize_grads  the gradients of the parameters it matches become g / (|g|₂ + 1e-8), each parameter on its own
-//   ema_decay        above 0: Trainer::download_ema() has averages, ema = ema_decay · ema + (1 - ema_decay) · p after every step, which
-//                    begin at the parameters' initial (or uploaded) values
-//   skip_non_finite  a step whose loss or gradient norm is not finite leaves parameters, moments, averages and buffers as they were
-//   check_gradients  the gradient norm is computed (and reported) also without clip_grad_norm, so that gradients that are not finite are
-//                    seen even where the loss is: a reduction more a step
 
 /// m = β1 m + (1-β1) g, v = β2 v + (1-β2) g². With bias correction in the rate, p -= lr √(1-β2^t)/(1-β1^t) · m / (√v + eps) (Kingma and Ba,
 /// end of section 2); with corrected_eps, p -= lr · m/(1-β1^t) / (√(v/(1-β2^t)) + eps), their algorithm 1, which PyTorch has.
@@ -124,12 +125,6 @@ struct AdamOptions {
   Schedule lr = 1e-3;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   bool corrected_eps = false;
-  double clip_grad_norm = 0, clip_epsilon = 1e-6, clip_grad_value = 0;
-  NameFilter normalize_grads = {};
-  std::vector<ParameterGroup> groups = {};
-  double ema_decay = 0;
-  bool skip_non_finite = true;
-  bool check_gradients = false;
 };
 /// Adam with decoupled decay: p is first multiplied by 1 - lr · weight_decay (Loshchilov and Hutter, 2019).
 struct AdamWOptions {
@@ -137,12 +132,6 @@ struct AdamWOptions {
   double weight_decay = 0.01;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   bool corrected_eps = false;
-  double clip_grad_norm = 0, clip_epsilon = 1e-6, clip_grad_value = 0;
-  NameFilter normalize_grads = {};
-  std::vector<ParameterGroup> groups = {};
-  double ema_decay = 0;
-  bool skip_non_finite = true;
-  bool check_gradients = false;
 };
 /// g' = g + weight_decay · p, v = momentum · v + g', p -= lr · v (nesterov: g' + momentum · v; without momentum: g').
 struct SgdOptions {
@@ -150,31 +139,20 @@ struct SgdOptions {
   double momentum = 0;
   bool nesterov = false;
   double weight_decay = 0;
-  double clip_grad_norm = 0, clip_epsilon = 1e-6, clip_grad_value = 0;
-  NameFilter normalize_grads = {};
-  std::vector<ParameterGroup> groups = {};
-  double ema_decay = 0;
-  bool skip_non_finite = true;
-  bool check_gradients = false;
 };
 /// p -= lr · (sign(β1 m + (1-β1) g) + weight_decay · p), then m = β2 m + (1-β2) g (Chen et al., 2023).
 struct LionOptions {
   Schedule lr = 1e-4;
   double weight_decay = 0;
   double beta1 = 0.9, beta2 = 0.99;
-  double clip_grad_norm = 0, clip_epsilon = 1e-6, clip_grad_value = 0;
-  NameFilter normalize_grads = {};
-  std::vector<ParameterGroup> groups = {};
-  double ema_decay = 0;
-  bool skip_non_finite = true;
-  bool check_gradients = false;
 };
+//   adamw({.lr = 3e-4, .weight_decay = 0.1}, {.clip_grad_norm = 1})
 // Errors "optimizer.number" for a value out of range, "optimizer.nesterov" for nesterov without momentum, "optimizer.group" for a group
 // without a filter or with a weight decay that the optimizer lacks (adam). compile() throws "optimizer.filter" for a filter that matches no
 // parameter.
-OptimizerSpec adam(AdamOptions options = {}, std::source_location where = std::source_location::current());
-OptimizerSpec adamw(AdamWOptions options = {}, std::source_location where = std::source_location::current());
-OptimizerSpec sgd(SgdOptions options = {}, std::source_location where = std::source_location::current());
-OptimizerSpec lion(LionOptions options = {}, std::source_location where = std::source_location::current());
+OptimizerSpec adam(AdamOptions options = {}, OptimizerCommon common = {}, Where where = Where::current());
+OptimizerSpec adamw(AdamWOptions options = {}, OptimizerCommon common = {}, Where where = Where::current());
+OptimizerSpec sgd(SgdOptions options = {}, OptimizerCommon common = {}, Where where = Where::current());
+OptimizerSpec lion(LionOptions options = {}, OptimizerCommon common = {}, Where where = Where::current());
 
 }  // namespace lockstep

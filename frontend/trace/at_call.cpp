@@ -3,7 +3,7 @@
 
 namespace lockstep::detail {
 
-Location toLocation(const std::source_location& where) { return {where.file_name(), where.line(), where.column()}; }
+Location toLocation(const Where& where) { return {where.file_name(), where.line(), where.column()}; }
 
 void throwAt(const Error& error, const Location& call, const Location& declared) {
   std::vector<Diagnostic> diagnostics = error.diagnostics();

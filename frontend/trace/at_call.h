@@ -3,14 +3,14 @@
 #pragma once
 
 #include <filesystem>
-#include <source_location>
 #include <utility>
 
 #include "ir/support/diagnostic.h"
+#include "ir/support/where.h"
 
 namespace lockstep::detail {
 
-Location toLocation(const std::source_location& where);
+Location toLocation(const Where& where);
 
 /// Throws the error again. Its diagnostics without a place get that of the call; those about a file keep the file and get the call as a
 /// note. `declared`, if known, is where the inputs of a program were declared: a note of errors "batch.*".
@@ -18,7 +18,7 @@ Location toLocation(const std::source_location& where);
 
 /// The result of `function`; an Error that it throws names the user's call.
 template <class Function>
-decltype(auto) atCall(const std::source_location& where, Function&& function) {
+decltype(auto) atCall(const Where& where, Function&& function) {
   try {
     return std::forward<Function>(function)();
   } catch (const Error& error) {
@@ -28,7 +28,7 @@ decltype(auto) atCall(const std::source_location& where, Function&& function) {
 
 /// The same for a call that gets a batch of a program whose inputs were declared at `declared`.
 template <class Function>
-decltype(auto) atCall(const std::source_location& where, const std::source_location& declared, Function&& function) {
+decltype(auto) atCall(const Where& where, const Where& declared, Function&& function) {
   try {
     return std::forward<Function>(function)();
   } catch (const Error& error) {

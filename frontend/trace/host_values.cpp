@@ -43,7 +43,7 @@ HostTensor::HostTensor(std::string name, graph::TensorType type, std::span<const
 namespace {
 
 template <class T, class Data>
-std::span<const T> viewOf(const Data& data, const HostTensor& tensor, std::string_view wanted, const std::source_location& where) {
+std::span<const T> viewOf(const Data& data, const HostTensor& tensor, std::string_view wanted, const Where& where) {
   const auto* values = std::get_if<std::vector<T>>(&data);
   if (values == nullptr) {
     rejectAt(where, "value.type", fmt::format("'{}' is {}, not {}", tensor.name(), toString(tensor.type()), wanted),
@@ -59,14 +59,12 @@ std::vector<T> copyOf(std::span<const T> values) {
 
 }  // namespace
 
-std::span<const float> HostTensor::floats(std::source_location where) const& { return viewOf<float>(data_, *this, "f32", where); }
-std::span<const int32_t> HostTensor::ints(std::source_location where) const& { return viewOf<int32_t>(data_, *this, "i32", where); }
-std::span<const uint32_t> HostTensor::uints(std::source_location where) const& {
-  return viewOf<uint32_t>(data_, *this, "u32 or bool", where);
-}
-std::vector<float> HostTensor::floats(std::source_location where) && { return copyOf(std::as_const(*this).floats(where)); }
-std::vector<int32_t> HostTensor::ints(std::source_location where) && { return copyOf(std::as_const(*this).ints(where)); }
-std::vector<uint32_t> HostTensor::uints(std::source_location where) && { return copyOf(std::as_const(*this).uints(where)); }
+std::span<const float> HostTensor::floats(Where where) const& { return viewOf<float>(data_, *this, "f32", where); }
+std::span<const int32_t> HostTensor::ints(Where where) const& { return viewOf<int32_t>(data_, *this, "i32", where); }
+std::span<const uint32_t> HostTensor::uints(Where where) const& { return viewOf<uint32_t>(data_, *this, "u32 or bool", where); }
+std::vector<float> HostTensor::floats(Where where) && { return copyOf(std::as_const(*this).floats(where)); }
+std::vector<int32_t> HostTensor::ints(Where where) && { return copyOf(std::as_const(*this).ints(where)); }
+std::vector<uint32_t> HostTensor::uints(Where where) && { return copyOf(std::as_const(*this).uints(where)); }
 
 std::vector<double> HostTensor::doubles() const {
   return std::visit([](const auto& values) { return std::vector<double>(values.begin(), values.end()); }, data_);
@@ -81,7 +79,7 @@ Captures::Captures(std::vector<HostTensor> values) {
 
 bool Captures::has(std::string_view name) const { return values_.find(name) != values_.end(); }
 
-const HostTensor& Captures::get(std::string_view name, std::source_location where) const {
+const HostTensor& Captures::get(std::string_view name, Where where) const {
   auto found = values_.find(name);
   if (found == values_.end()) {
     rejectAt(where, "capture.unknown", fmt::format("there is no capture '{}'", name),
@@ -97,7 +95,7 @@ std::vector<std::string> Captures::names() const {
   return names;
 }
 
-std::vector<std::vector<float>> Captures::per_head(std::string_view name, std::source_location where) const {
+std::vector<std::vector<float>> Captures::per_head(std::string_view name, Where where) const {
   const HostTensor& value = get(name, where);
   std::vector<int64_t> extents = value.shape().extents();
   if (value.type().dtype != DType::F32 || extents.size() < 2) {

@@ -10,7 +10,6 @@
 #include <map>
 #include <memory>
 #include <ranges>
-#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +20,7 @@
 
 #include "ir/graph/type.h"
 #include "ir/support/variant.h"
+#include "ir/support/where.h"
 
 namespace lockstep {
 
@@ -73,13 +73,13 @@ class HostTensor {
   [[nodiscard]] const graph::TensorType& type() const { return type_; }
   [[nodiscard]] const graph::Shape& shape() const { return type_.shape; }
   // Error "value.type" when the element type is another one; a bool is a u32 of 0 or 1.
-  [[nodiscard]] std::span<const float> floats(std::source_location where = std::source_location::current()) const&;
-  [[nodiscard]] std::span<const int32_t> ints(std::source_location where = std::source_location::current()) const&;
-  [[nodiscard]] std::span<const uint32_t> uints(std::source_location where = std::source_location::current()) const&;
+  [[nodiscard]] std::span<const float> floats(Where where = Where::current()) const&;
+  [[nodiscard]] std::span<const int32_t> ints(Where where = Where::current()) const&;
+  [[nodiscard]] std::span<const uint32_t> uints(Where where = Where::current()) const&;
   // Of a tensor that is about to go, the elements themselves: `for (float value : forward.run(batch).output.floats())`.
-  [[nodiscard]] std::vector<float> floats(std::source_location where = std::source_location::current()) &&;
-  [[nodiscard]] std::vector<int32_t> ints(std::source_location where = std::source_location::current()) &&;
-  [[nodiscard]] std::vector<uint32_t> uints(std::source_location where = std::source_location::current()) &&;
+  [[nodiscard]] std::vector<float> floats(Where where = Where::current()) &&;
+  [[nodiscard]] std::vector<int32_t> ints(Where where = Where::current()) &&;
+  [[nodiscard]] std::vector<uint32_t> uints(Where where = Where::current()) &&;
   /// Elements of any type as f64.
   [[nodiscard]] std::vector<double> doubles() const;
 
@@ -96,11 +96,10 @@ class Captures {
   explicit Captures(std::vector<HostTensor> values);
   [[nodiscard]] bool has(std::string_view name) const;
   /// Error "capture.unknown" that lists the names there are.
-  [[nodiscard]] const HostTensor& get(std::string_view name, std::source_location where = std::source_location::current()) const;
+  [[nodiscard]] const HostTensor& get(std::string_view name, Where where = Where::current()) const;
   [[nodiscard]] std::vector<std::string> names() const;  ///< sorted
   /// An f32 capture [H, ...] or [1, H, ...] as one vector for each H. Error "capture.heads" for other types and ranks below 2.
-  [[nodiscard]] std::vector<std::vector<float>> per_head(std::string_view name,
-                                                         std::source_location where = std::source_location::current()) const;
+  [[nodiscard]] std::vector<std::vector<float>> per_head(std::string_view name, Where where = Where::current()) const;
 
  private:
   std::map<std::string, HostTensor, std::less<>> values_;

@@ -4,12 +4,12 @@
 
 #include <concepts>
 #include <map>
-#include <source_location>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "frontend/trace/tensor.h"
+#include "ir/support/where.h"
 
 namespace lockstep {
 
@@ -18,13 +18,13 @@ class InputName {
  public:
   template <class Text>
     requires std::convertible_to<const Text&, std::string_view>
-  InputName(const Text& name, std::source_location where = std::source_location::current()) : name_(name), where_(where) {}
+  InputName(const Text& name, Where where = Where::current()) : name_(name), where_(where) {}
   [[nodiscard]] std::string_view name() const { return name_; }
-  [[nodiscard]] const std::source_location& where() const { return where_; }
+  [[nodiscard]] const Where& where() const { return where_; }
 
  private:
   std::string_view name_;
-  std::source_location where_;
+  Where where_;
 };
 
 /// Tensors by the names of their declarations.

@@ -14,7 +14,7 @@ namespace lockstep {
 
 using detail::toLocation;
 
-Module::Module(Module& parent, std::string name, std::source_location where) : name_(std::move(name)) {
+Module::Module(Module& parent, std::string name, Where where) : name_(std::move(name)) {
   parent.registerPart({.name = name_, .child = this, .parameter = nullptr, .buffer = nullptr}, where);
   parent_ = &parent;
 }
@@ -27,7 +27,7 @@ Module::~Module() {
   }
 }
 
-void Module::registerPart(Entry entry, const std::source_location& where) {
+void Module::registerPart(Entry entry, const Where& where) {
   bool plain = !entry.name.empty() && std::all_of(entry.name.begin(), entry.name.end(),
                                                   [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; });
   if (!plain) {
@@ -88,7 +88,7 @@ std::vector<NamedBuffer> Module::buffers() const {
   return buffers;
 }
 
-bool is_training(std::source_location where) { return detail::Trace::require("is_training", where).training(); }
+bool is_training(Where where) { return detail::Trace::require("is_training", where).training(); }
 
 namespace {
 
@@ -98,7 +98,7 @@ Fans matrixFans(const Shape& shape) {
   return {.in = shape.elementCount() / out, .out = out};
 }
 
-void checkShape(std::string_view kind, const std::string& name, const std::vector<int64_t>& shape, const std::source_location& where) {
+void checkShape(std::string_view kind, const std::string& name, const std::vector<int64_t>& shape, const Where& where) {
   if (std::all_of(shape.begin(), shape.end(), [](int64_t extent) { return extent >= 1; })) {
     uint64_t count = 1;
     for (const int64_t extent : shape) {
@@ -121,7 +121,7 @@ void checkShape(std::string_view kind, const std::string& name, const std::vecto
 }  // namespace
 
 Parameter::Parameter(Module& owner, std::string name, const std::vector<int64_t>& shape, Initializer initializer, ParameterOptions options,
-                     std::source_location where)
+                     Where where)
     : owner_(&owner),
       name_(std::move(name)),
       type_{DType::F32, Shape(shape)},
@@ -154,7 +154,7 @@ std::string Parameter::path() const {
   return prefix.empty() ? name_ : prefix + "." + name_;
 }
 
-Buffer::Buffer(Module& owner, std::string name, const std::vector<int64_t>& shape, double initial, DType dtype, std::source_location where)
+Buffer::Buffer(Module& owner, std::string name, const std::vector<int64_t>& shape, double initial, DType dtype, Where where)
     : owner_(&owner), name_(std::move(name)), type_{dtype, Shape(shape)}, initial_(initial), where_(where) {
   checkShape("buffer", name_, shape, where);
   auto reject = [&](std::string code, std::string message, std::string remedy) {
@@ -176,12 +176,10 @@ std::string Buffer::path() const {
   return prefix.empty() ? name_ : prefix + "." + name_;
 }
 
-Tensor Buffer::tensor(std::source_location where) const { return detail::Trace::require("buffer", where).buffer(*this, where); }
+Tensor Buffer::tensor(Where where) const { return detail::Trace::require("buffer", where).buffer(*this, where); }
 
-void Buffer::update(const Tensor& next, std::source_location where) const {
-  detail::Trace::require("buffer", where).updateBuffer(*this, next, where);
-}
+void Buffer::update(const Tensor& next, Where where) const { detail::Trace::require("buffer", where).updateBuffer(*this, next, where); }
 
-Tensor Parameter::tensor(std::source_location where) const { return detail::Trace::require("parameter", where).parameter(*this, where); }
+Tensor Parameter::tensor(Where where) const { return detail::Trace::require("parameter", where).parameter(*this, where); }
 
 }  // namespace lockstep

@@ -18,13 +18,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <source_location>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "frontend/nn/init.h"
 #include "frontend/trace/tensor.h"
+#include "ir/support/where.h"
 
 namespace lockstep {
 
@@ -43,13 +43,13 @@ struct NamedBuffer {
 
 /// Whether the function that is being traced is a loss, as compile() trains it; false in forward functions. For layers that differ, such
 /// as dropout. Error "trace.inactive" outside of a trace.
-bool is_training(std::source_location where = std::source_location::current());
+bool is_training(Where where = Where::current());
 
 class Module {
  public:
   Module() = default;
   /// A child. Error "module.name" when the name is empty, has other characters than letters, digits and '_', or is taken in `parent`.
-  Module(Module& parent, std::string name, std::source_location where = std::source_location::current());
+  Module(Module& parent, std::string name, Where where = Where::current());
   virtual ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
@@ -76,7 +76,7 @@ class Module {
     Parameter* parameter = nullptr;
     Buffer* buffer = nullptr;
   };
-  void registerPart(Entry entry, const std::source_location& where);
+  void registerPart(Entry entry, const Where& where);
   void collect(const std::string& prefix, std::vector<NamedParameter>& parameters, std::vector<NamedBuffer>& buffers) const;
 
   Module* parent_ = nullptr;
@@ -95,19 +95,19 @@ class Parameter {
   /// Errors: "module.name" as above, "parameter.shape" for an extent below 1 or too few axes for the initializer, "parameter.literal" for a
   /// wrong number of values.
   Parameter(Module& owner, std::string name, const std::vector<int64_t>& shape, Initializer initializer = init::randn(),
-            ParameterOptions options = {}, std::source_location where = std::source_location::current());
+            ParameterOptions options = {}, Where where = Where::current());
   Parameter(const Parameter&) = delete;
   Parameter& operator=(const Parameter&) = delete;
 
   operator Tensor() const { return tensor(where_); }
   /// Error "trace.inactive" outside of a trace, "trace.parameter" when the model that is traced does not hold it.
-  [[nodiscard]] Tensor tensor(std::source_location where = std::source_location::current()) const;
+  [[nodiscard]] Tensor tensor(Where where = Where::current()) const;
 
   [[nodiscard]] std::string path() const;
   [[nodiscard]] const Module& owner() const { return *owner_; }
   [[nodiscard]] const TensorType& type() const { return type_; }
   [[nodiscard]] bool decay() const { return decay_; }
-  [[nodiscard]] const std::source_location& where() const { return where_; }
+  [[nodiscard]] const Where& where() const { return where_; }
   /// The values that a seed gives to the parameter at position `index` of its model.
   [[nodiscard]] std::vector<float> initial(uint64_t seed, uint32_t index) const {
     return initialValues(initializer_, type_.shape, fans_, seed, index);
@@ -120,7 +120,7 @@ class Parameter {
   Initializer initializer_;
   bool decay_;
   Fans fans_;
-  std::source_location where_;
+  Where where_;
 };
 
 /// A tensor that lasts from step to step and is not trained: running statistics, a counter. f32, i32 or u32. It is saved, loaded,
@@ -133,41 +133,41 @@ class Buffer {
   /// Every element starts at `initial`. Errors "module.name", "parameter.shape" as of Parameter, "buffer.type" for bool, "buffer.initial"
   /// for a number that the element type does not have.
   Buffer(Module& owner, std::string name, const std::vector<int64_t>& shape, double initial = 0, DType dtype = DType::F32,
-         std::source_location where = std::source_location::current());
+         Where where = Where::current());
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
   operator Tensor() const { return tensor(where_); }
   /// The value of the step before, or what this trace has updated it to. Gradients end here. Errors as of Parameter::tensor.
-  [[nodiscard]] Tensor tensor(std::source_location where = std::source_location::current()) const;
+  [[nodiscard]] Tensor tensor(Where where = Where::current()) const;
   /// Sets the value of the next step, in training only (see is_training). A step whose loss is not finite changes no buffer, unless the
   /// optimizer says otherwise. Errors "buffer.training" in a forward function, "buffer.type" for another shape or element type.
-  void update(const Tensor& next, std::source_location where = std::source_location::current()) const;
+  void update(const Tensor& next, Where where = Where::current()) const;
 
   [[nodiscard]] std::string path() const;
   [[nodiscard]] const TensorType& type() const { return type_; }
   [[nodiscard]] double initial() const { return initial_; }
-  [[nodiscard]] const std::source_location& where() const { return where_; }
+  [[nodiscard]] const Where& where() const { return where_; }
 
  private:
   Module* owner_;
   std::string name_;
   TensorType type_;
   double initial_;
-  std::source_location where_;
+  Where where_;
 };
 
 /// The number of a part, and where it was written: operator[] cannot have a defaulted location itself.
 class ModuleIndex {
  public:
   template <std::integral T>
-  ModuleIndex(T value, std::source_location where = std::source_location::current()) : value_(static_cast<size_t>(value)), where_(where) {}
+  ModuleIndex(T value, Where where = Where::current()) : value_(static_cast<size_t>(value)), where_(where) {}
   [[nodiscard]] size_t value() const { return value_; }
-  [[nodiscard]] const std::source_location& where() const { return where_; }
+  [[nodiscard]] const Where& where() const { return where_; }
 
  private:
   size_t value_;
-  std::source_location where_;
+  Where where_;
 };
 
 /// A sequence of equal modules, named 0, 1, 2, …: ModuleList<Block> layers{*this, "layers", 3, width};

@@ -9,19 +9,19 @@
 
 namespace lockstep {
 
-const TensorType& Tensor::type(std::source_location where) const {
+const TensorType& Tensor::type(Where where) const {
   detail::Trace& trace = detail::Trace::require("type", where);
   return trace.builder().typeOf(trace.value(*this, "type", where));
 }
 
-int64_t Tensor::rank(std::source_location where) const { return static_cast<int64_t>(type(where).shape.rank()); }
+int64_t Tensor::rank(Where where) const { return static_cast<int64_t>(type(where).shape.rank()); }
 
-int64_t Tensor::extent(int64_t axis, std::source_location where) const {
+int64_t Tensor::extent(int64_t axis, Where where) const {
   return type(where).shape.extent(static_cast<size_t>(detail::normaliseAxis("tensor", axis, *this, where)));
 }
 
-Operand::Operand(const Parameter& parameter, std::source_location where) : tensor_(parameter.tensor(where)), where_(where) {}
-Operand::Operand(const Buffer& buffer, std::source_location where) : tensor_(buffer.tensor(where)), where_(where) {}
+Operand::Operand(const Parameter& parameter, Where where) : tensor_(parameter.tensor(where)), where_(where) {}
+Operand::Operand(const Buffer& buffer, Where where) : tensor_(buffer.tensor(where)), where_(where) {}
 
 Tensor operator+(Operand a, Operand b) { return add(a, b, a.where()); }
 Tensor operator-(Operand a, Operand b) { return sub(a, b, a.where()); }

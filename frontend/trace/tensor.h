@@ -4,10 +4,10 @@
 #pragma once
 
 #include <cstdint>
-#include <source_location>
 #include <type_traits>
 
 #include "ir/graph/type.h"
+#include "ir/support/where.h"
 
 namespace lockstep {
 
@@ -39,12 +39,12 @@ class Tensor {
   Tensor() = default;
   Tensor(uint64_t trace, uint32_t value) : trace_(trace), value_(value) {}
 
-  [[nodiscard]] const TensorType& type(std::source_location where = std::source_location::current()) const;
-  [[nodiscard]] const Shape& shape(std::source_location where = std::source_location::current()) const { return type(where).shape; }
-  [[nodiscard]] DType dtype(std::source_location where = std::source_location::current()) const { return type(where).dtype; }
-  [[nodiscard]] int64_t rank(std::source_location where = std::source_location::current()) const;
+  [[nodiscard]] const TensorType& type(Where where = Where::current()) const;
+  [[nodiscard]] const Shape& shape(Where where = Where::current()) const { return type(where).shape; }
+  [[nodiscard]] DType dtype(Where where = Where::current()) const { return type(where).dtype; }
+  [[nodiscard]] int64_t rank(Where where = Where::current()) const;
   /// Extent of an axis; a negative axis counts from the end. Error "tensor.axis" outside the rank.
-  [[nodiscard]] int64_t extent(int64_t axis, std::source_location where = std::source_location::current()) const;
+  [[nodiscard]] int64_t extent(int64_t axis, Where where = Where::current()) const;
 
   [[nodiscard]] uint64_t trace() const { return trace_; }
   [[nodiscard]] uint32_t value() const { return value_; }
@@ -57,32 +57,28 @@ class Tensor {
 class Parameter;
 class Buffer;
 
-/// Where a call was written; every op takes one, defaulted.
-using Where = std::source_location;
-
 template <class T>
 concept Number = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
 
 /// An argument that is a tensor or a number and remembers where it was written: operators cannot have a defaulted location themselves.
 class Operand {
  public:
-  Operand(const Tensor& tensor, std::source_location where = std::source_location::current()) : tensor_(tensor), where_(where) {}
-  Operand(const Parameter& parameter, std::source_location where = std::source_location::current());
-  Operand(const Buffer& buffer, std::source_location where = std::source_location::current());
+  Operand(const Tensor& tensor, Where where = Where::current()) : tensor_(tensor), where_(where) {}
+  Operand(const Parameter& parameter, Where where = Where::current());
+  Operand(const Buffer& buffer, Where where = Where::current());
   template <Number T>
-  Operand(T number, std::source_location where = std::source_location::current())
-      : number_(static_cast<double>(number)), is_number_(true), where_(where) {}
+  Operand(T number, Where where = Where::current()) : number_(static_cast<double>(number)), is_number_(true), where_(where) {}
 
   [[nodiscard]] bool isNumber() const { return is_number_; }
   [[nodiscard]] double number() const { return number_; }
   [[nodiscard]] const Tensor& tensor() const { return tensor_; }
-  [[nodiscard]] const std::source_location& where() const { return where_; }
+  [[nodiscard]] const Where& where() const { return where_; }
 
  private:
   Tensor tensor_;
   double number_ = 0;
   bool is_number_ = false;
-  std::source_location where_;
+  Where where_;
 };
 
 // Element by element with full broadcasting; a number takes the tensor's element type and must be exact in it. Same as the functions

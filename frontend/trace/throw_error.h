@@ -2,12 +2,12 @@
 // How the front end refuses what no line of a trace stands for.
 #pragma once
 
-#include <source_location>
 #include <string>
 #include <utility>
 
 #include "frontend/trace/at_call.h"
 #include "ir/support/diagnostic.h"
+#include "ir/support/where.h"
 
 namespace lockstep::detail {
 
@@ -17,7 +17,7 @@ namespace lockstep::detail {
 }
 
 /// The same at a place.
-[[noreturn]] inline void rejectAt(const std::source_location& where, std::string code, std::string message, std::string remedy = {}) {
+[[noreturn]] inline void rejectAt(const Where& where, std::string code, std::string message, std::string remedy = {}) {
   throw Error(
       {.code = std::move(code), .message = std::move(message), .where = toLocation(where), .notes = {}, .remedy = std::move(remedy)});
 }

@@ -33,13 +33,11 @@ Note describe(const graph::Graph& graph, graph::ValueId value, std::string_view 
 
 }  // namespace
 
-bool isCallers(const std::source_location& where) {
-  return std::string_view(where.file_name()).find("/include/c++/") == std::string_view::npos;
-}
+bool isCallers(const Where& where) { return std::string_view(where.file_name()).find("/include/c++/") == std::string_view::npos; }
 
 std::string bufferState(const std::string& path) { return "buffer." + path; }
 
-Trace::Trace(std::source_location where) : serial_(++last_serial) {
+Trace::Trace(Where where) : serial_(++last_serial) {
   if (active_trace != nullptr) {
     throw Error({.code = "trace.nested",
                  .message = "a trace was started inside the function that is being traced",
@@ -52,7 +50,7 @@ Trace::Trace(std::source_location where) : serial_(++last_serial) {
 
 Trace::~Trace() { active_trace = nullptr; }
 
-Trace& Trace::require(std::string_view what, const std::source_location& where) {
+Trace& Trace::require(std::string_view what, const Where& where) {
   if (active_trace == nullptr) {
     throw Error({.code = "trace.inactive",
                  .message = fmt::format("'{}' was called outside of a trace, where tensors have no values", what),
@@ -63,7 +61,7 @@ Trace& Trace::require(std::string_view what, const std::source_location& where) 
   return *active_trace;
 }
 
-graph::ValueId Trace::value(const Tensor& tensor, std::string_view what, const std::source_location& where) const {
+graph::ValueId Trace::value(const Tensor& tensor, std::string_view what, const Where& where) const {
   if (tensor.trace() != serial_) {
     const std::string_view who = tensor.trace() == 0 ? "a tensor that was never set" : "a tensor of another trace";
     // Functions look at types before they make an op; that is nobody's name for what was called.
@@ -79,7 +77,7 @@ graph::ValueId Trace::value(const Tensor& tensor, std::string_view what, const s
 }
 
 std::vector<Tensor> Trace::emitAll(std::string_view op, std::span<const Tensor> operands, graph::Attributes attributes,
-                                   const std::source_location& where) {
+                                   const Where& where) {
   std::vector<graph::ValueId> values;
   for (const Tensor& operand : operands) values.push_back(value(operand, op, where));
   const uint32_t location = builder_.addLocation(toLocation(where));
@@ -97,7 +95,7 @@ std::vector<Tensor> Trace::emitAll(std::string_view op, std::span<const Tensor> 
   return results;
 }
 
-void Trace::raise(Failure failure, std::span<const Tensor> operands, const std::source_location& where) const {
+void Trace::raise(Failure failure, std::span<const Tensor> operands, const Where& where) const {
   for (Diagnostic& diagnostic : failure.diagnostics) {
     diagnostic.where = toLocation(where);
     if (diagnostic.remedy.empty()) diagnostic.remedy = remedyFor(diagnostic.code);
@@ -138,7 +136,7 @@ void Trace::addParameters(const Module& root) {
   builder_.setLocation(0);
 }
 
-size_t Trace::indexOf(const Buffer& buffer, const std::source_location& where) const {
+size_t Trace::indexOf(const Buffer& buffer, const Where& where) const {
   for (size_t i = 0; i < buffers_.size(); ++i) {
     if (buffers_[i].buffer == &buffer) return i;
   }
@@ -149,11 +147,9 @@ size_t Trace::indexOf(const Buffer& buffer, const std::source_location& where) c
                .remedy = "declare its module as a child of the model: {*this, \"name\", ...}"});
 }
 
-Tensor Trace::buffer(const Buffer& buffer, const std::source_location& where) const {
-  return tensor(buffers_[indexOf(buffer, where)].newest);
-}
+Tensor Trace::buffer(const Buffer& buffer, const Where& where) const { return tensor(buffers_[indexOf(buffer, where)].newest); }
 
-void Trace::updateBuffer(const Buffer& buffer, const Tensor& next, const std::source_location& where) {
+void Trace::updateBuffer(const Buffer& buffer, const Tensor& next, const Where& where) {
   size_t index = indexOf(buffer, where);
   if (!training_) {
     throw Error({.code = "buffer.training",
@@ -207,7 +203,7 @@ Tensor Trace::randomKey() {
   return random_key_;
 }
 
-Tensor Trace::parameter(const Parameter& parameter, const std::source_location& where) {
+Tensor Trace::parameter(const Parameter& parameter, const Where& where) {
   auto found = parameters_.find(&parameter);
   if (found == parameters_.end()) {
     throw Error({.code = "trace.parameter",
@@ -219,7 +215,7 @@ Tensor Trace::parameter(const Parameter& parameter, const std::source_location& 
   return tensor(found->second);
 }
 
-void Trace::capture(const std::string& name, const Tensor& captured, const std::source_location& where) {
+void Trace::capture(const std::string& name, const Tensor& captured, const Where& where) {
   graph::ValueId id = value(captured, "capture", where);
   if (auto [known, added] = outputs_.emplace(name, where); !added) {
     Diagnostic diagnostic{.code = "capture.name",
@@ -233,7 +229,7 @@ void Trace::capture(const std::string& name, const Tensor& captured, const std::
   builder_.output(graph::OutputKind::Capture, name, id);
 }
 
-void Trace::print(const std::string& label, const Tensor& printed, const std::source_location& where) {
+void Trace::print(const std::string& label, const Tensor& printed, const Where& where) {
   graph::ValueId id = value(printed, "print", where);
   const std::string wanted = label.empty() ? fmt::format("{}:{}", where.file_name(), where.line()) : label;
   std::string name = wanted;
@@ -241,23 +237,32 @@ void Trace::print(const std::string& label, const Tensor& printed, const std::so
   builder_.output(graph::OutputKind::Print, name, id);
 }
 
-void Trace::output(graph::OutputKind kind, const std::string& name, const Tensor& tensor) {
-  builder_.output(kind, name, value(tensor, "output", std::source_location::current()));
+void Trace::output(graph::OutputKind kind, const std::string& name, const Tensor& tensor, const Where& where) {
+  const graph::ValueId id = value(tensor, "output", where);
+  // What was kept for it from the beginning has no place.
+  if (auto kept = outputs_.find(name); kept != outputs_.end() && !kept->second) outputs_.erase(kept);
+  if (name.empty() || !outputs_.emplace(name, where).second) {
+    throw Error({.code = "forward.output",
+                 .message = name.empty() ? "an output has no name" : fmt::format("the name '{}' of an output is taken", name),
+                 .where = toLocation(where),
+                 .notes = {},
+                 .remedy = "give each output, capture and print of a function a name of its own"});
+  }
+  builder_.output(kind, name, id);
 }
 
-Tensor emit(std::string_view op, std::initializer_list<Tensor> operands, graph::Attributes attributes, const std::source_location& where) {
+Tensor emit(std::string_view op, std::initializer_list<Tensor> operands, graph::Attributes attributes, const Where& where) {
   return Trace::require(op, where).emitAll(op, std::vector<Tensor>(operands), std::move(attributes), where).front();
 }
 
-void raise(std::string code, std::string message, std::initializer_list<Tensor> operands, const std::source_location& where,
-           std::string remedy) {
+void raise(std::string code, std::string message, std::initializer_list<Tensor> operands, const Where& where, std::string remedy) {
   std::string_view what = std::string_view(code).substr(0, code.find('.'));
   const Trace& trace = Trace::require(what, where);
   Failure failure = fail(std::move(code), std::move(message), {}, std::move(remedy));
   trace.raise(std::move(failure), std::vector<Tensor>(operands), where);
 }
 
-int64_t normaliseAxis(std::string_view op, int64_t axis, const Tensor& x, const std::source_location& where) {
+int64_t normaliseAxis(std::string_view op, int64_t axis, const Tensor& x, const Where& where) {
   int64_t rank = x.rank(where);
   if (axis < -rank || axis >= rank) {
     raise(fmt::format("{}.axis", op), fmt::format("axis {} is outside {} of rank {}", axis, toString(x.shape(where)), rank), {x}, where,
@@ -266,7 +271,7 @@ int64_t normaliseAxis(std::string_view op, int64_t axis, const Tensor& x, const 
   return axis < 0 ? axis + rank : axis;
 }
 
-Tensor numberLike(std::string_view op, double number, const TensorType& type, const std::source_location& where) {
+Tensor numberLike(std::string_view op, double number, const TensorType& type, const Where& where) {
   auto reject = [&](std::string why, std::string remedy) {
     raise(fmt::format("{}.number", op), fmt::format("the number {} {}", number, why), {}, where, std::move(remedy));
   };
@@ -291,7 +296,7 @@ Tensor numberLike(std::string_view op, double number, const TensorType& type, co
   return emit("constant", {}, {{"value", number}, {"dtype", type.dtype}, {"shape", type.shape.extents()}}, where);
 }
 
-Tensor broadcast(const Tensor& x, const Shape& shape, const std::source_location& where) {
+Tensor broadcast(const Tensor& x, const Shape& shape, const Where& where) {
   if (x.shape(where) == shape) return x;
   return emit("broadcast_to", {x}, {{"shape", shape.extents()}}, where);
 }

@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +14,7 @@
 #include "frontend/trace/at_call.h"
 #include "frontend/trace/tensor.h"
 #include "ir/graph/builder.h"
+#include "ir/support/where.h"
 
 namespace lockstep {
 
@@ -25,32 +25,31 @@ class Buffer;
 namespace detail {
 
 /// Whether a place is the caller's. A layer that std::make_unique makes gets a line of the standard library for its default argument.
-bool isCallers(const std::source_location& where);
+bool isCallers(const Where& where);
 /// The name of a buffer's state leaf.
 std::string bufferState(const std::string& path);
 
 /// One trace; active on its thread from construction to destruction. Error "trace.nested" when another one is active.
 class Trace {
  public:
-  explicit Trace(std::source_location where = std::source_location::current());
+  explicit Trace(Where where = Where::current());
   ~Trace();
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
   /// The active trace; Error "trace.inactive" when there is none. `what` names the call in the message.
-  static Trace& require(std::string_view what, const std::source_location& where);
+  static Trace& require(std::string_view what, const Where& where);
 
   [[nodiscard]] uint64_t serial() const { return serial_; }
   graph::Builder& builder() { return builder_; }
   /// The value behind a tensor; Error "trace.foreign" when it belongs to another trace or to none.
-  graph::ValueId value(const Tensor& tensor, std::string_view what, const std::source_location& where) const;
+  graph::ValueId value(const Tensor& tensor, std::string_view what, const Where& where) const;
   [[nodiscard]] Tensor tensor(graph::ValueId value) const { return {serial_, value.value}; }
 
   /// Appends a node and returns its results. A failed rule is thrown with the place and where each operand was made.
-  std::vector<Tensor> emitAll(std::string_view op, std::span<const Tensor> operands, graph::Attributes attributes,
-                              const std::source_location& where);
+  std::vector<Tensor> emitAll(std::string_view op, std::span<const Tensor> operands, graph::Attributes attributes, const Where& where);
   /// Throws `failure` with the place of the call and a note for each operand.
-  [[noreturn]] void raise(Failure failure, std::span<const Tensor> operands, const std::source_location& where) const;
+  [[noreturn]] void raise(Failure failure, std::span<const Tensor> operands, const Where& where) const;
 
   /// Declares the parameters and buffers of a module tree, in declaration order.
   void addParameters(const Module& root);
@@ -58,15 +57,16 @@ class Trace {
   /// The key of the random ops, and a number that no other random op of this trace has.
   Tensor randomKey();
   int64_t nextSalt() { return salts_++; }
-  Tensor parameter(const Parameter& parameter, const std::source_location& where);
-  Tensor buffer(const Buffer& buffer, const std::source_location& where) const;
-  void updateBuffer(const Buffer& buffer, const Tensor& next, const std::source_location& where);
+  Tensor parameter(const Parameter& parameter, const Where& where);
+  Tensor buffer(const Buffer& buffer, const Where& where) const;
+  void updateBuffer(const Buffer& buffer, const Tensor& next, const Where& where);
   /// Whether a loss is traced; only then may buffers change.
   void setTraining(bool training) { training_ = training; }
   [[nodiscard]] bool training() const { return training_; }
-  void capture(const std::string& name, const Tensor& tensor, const std::source_location& where);
-  void print(const std::string& label, const Tensor& tensor, const std::source_location& where);
-  void output(graph::OutputKind kind, const std::string& name, const Tensor& tensor);
+  void capture(const std::string& name, const Tensor& tensor, const Where& where);
+  void print(const std::string& label, const Tensor& tensor, const Where& where);
+  /// Of the function's result. Error "forward.output" for a name that is empty or taken.
+  void output(graph::OutputKind kind, const std::string& name, const Tensor& tensor, const Where& where = Where::current());
   /// The graph, with an output for the next version of each buffer that was updated.
   graph::Graph take();
 
@@ -79,28 +79,28 @@ class Trace {
     std::string state;
     graph::ValueId leaf, newest;
   };
-  [[nodiscard]] size_t indexOf(const Buffer& buffer, const std::source_location& where) const;
+  [[nodiscard]] size_t indexOf(const Buffer& buffer, const Where& where) const;
 
   bool training_ = false;
   std::vector<BufferVersions> buffers_;
   std::map<const Parameter*, graph::ValueId> parameters_;  // looked up only, never iterated
   /// Names that outputs have, and where; those of the trace's own result are taken from the beginning.
-  std::map<std::string, std::optional<std::source_location>, std::less<>> outputs_{{"loss", {}}, {"output", {}}};
+  std::map<std::string, std::optional<Where>, std::less<>> outputs_{{"loss", {}}, {"output", {}}};
   Tensor random_key_;
   int64_t salts_ = 0;
 };
 
 /// Appends to the active trace. Throws Error.
-Tensor emit(std::string_view op, std::initializer_list<Tensor> operands, graph::Attributes attributes, const std::source_location& where);
+Tensor emit(std::string_view op, std::initializer_list<Tensor> operands, graph::Attributes attributes, const Where& where);
 /// A Failure of the front end's own checks, in the same form as those of the ops.
-[[noreturn]] void raise(std::string code, std::string message, std::initializer_list<Tensor> operands, const std::source_location& where,
+[[noreturn]] void raise(std::string code, std::string message, std::initializer_list<Tensor> operands, const Where& where,
                         std::string remedy = {});
 /// `axis` in [0, rank); Error "<op>.axis" otherwise.
-int64_t normaliseAxis(std::string_view op, int64_t axis, const Tensor& x, const std::source_location& where);
+int64_t normaliseAxis(std::string_view op, int64_t axis, const Tensor& x, const Where& where);
 /// A constant of `type`; Error "<op>.number" when the number is not exact in an integer type, or not finite in f32.
-Tensor numberLike(std::string_view op, double number, const TensorType& type, const std::source_location& where);
+Tensor numberLike(std::string_view op, double number, const TensorType& type, const Where& where);
 /// Inserts broadcast_to unless the shape is already right.
-Tensor broadcast(const Tensor& x, const Shape& shape, const std::source_location& where);
+Tensor broadcast(const Tensor& x, const Shape& shape, const Where& where);
 
 }  // namespace detail
 }  // namespace lockstep

@@ -26,8 +26,7 @@ Tensor Inputs::operator[](InputName name) const {
 
 namespace detail {
 
-void checkFunction(const Module* model, const std::vector<InputSpec>& inputs, const ModelFunction& function,
-                   const std::source_location& where) {
+void checkFunction(const Module* model, const std::vector<InputSpec>& inputs, const ModelFunction& function, const Where& where) {
   checkDeclarations(inputs, where);
   if (model != nullptr && function) return;
   throw Error({.code = "compile.function",
@@ -38,21 +37,33 @@ void checkFunction(const Module* model, const std::vector<InputSpec>& inputs, co
 }
 
 graph::Graph traceFunction(const Module* model, const std::vector<InputSpec>& inputs, const ModelFunction& function, graph::OutputKind kind,
-                           const std::source_location& where) {
+                           const Where& where) {
   checkFunction(model, inputs, function, where);
   Trace trace(where);
   trace.setTraining(kind == graph::OutputKind::Loss);
   trace.addParameters(*model);
   std::map<std::string, Tensor, std::less<>> tensors;
   for (const InputSpec& input : inputs) tensors.emplace(input.name, trace.addInput(input.name, input.type));
-  Tensor result = function(*model, Inputs(std::move(tensors)));
-  const TensorType& type = trace.builder().typeOf(trace.value(result, "compile", where));
-  if (kind == graph::OutputKind::Loss && type != f32()) {
-    Failure failure =
-        fail("compile.loss", fmt::format("the loss is {}, wanted a scalar f32", toString(type)), {}, "reduce it with mean or sum");
-    trace.raise(std::move(failure), std::span(&result, 1), where);
+  const Outputs outputs = function(*model, Inputs(std::move(tensors)));
+  if (outputs.tensors().empty()) {
+    throw Error({.code = "forward.output",
+                 .message = "the function gives no output",
+                 .where = toLocation(where),
+                 .notes = {},
+                 .remedy = "return a tensor, or ls::Outputs{{\"name\", tensor}, …}"});
   }
-  trace.output(kind, kind == graph::OutputKind::Loss ? "loss" : "output", result);
+  if (kind == graph::OutputKind::Loss) {
+    const Tensor& loss = outputs.tensors().front().second;
+    const TensorType& type = trace.builder().typeOf(trace.value(loss, "compile", where));
+    if (type != f32()) {
+      Failure failure =
+          fail("compile.loss", fmt::format("the loss is {}, wanted a scalar f32", toString(type)), {}, "reduce it with mean or sum");
+      trace.raise(std::move(failure), std::span(&loss, 1), where);
+    }
+    trace.output(kind, "loss", loss, where);
+    return trace.take();
+  }
+  for (const auto& [name, tensor] : outputs.tensors()) trace.output(kind, name, tensor, where);
   return trace.take();
 }
 

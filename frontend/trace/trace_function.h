@@ -2,25 +2,24 @@
 // Private to the front end: running a user's function in a trace.
 #pragma once
 
-#include <source_location>
 #include <vector>
 
 #include "frontend/train/forward.h"
 #include "ir/graph/graph.h"
+#include "ir/support/where.h"
 
 namespace lockstep::detail {
 
-/// Parameters, then inputs, then the function; its result becomes the output `kind` "loss" or "output". The inputs have no dynamic
-/// extents. Errors: those of checkDeclarations(), "compile.function" without a model or a function, "compile.loss" when a loss is not a
-/// scalar f32, and whatever the function throws.
+/// Parameters, then inputs, then the function; its result becomes the output "loss", or the outputs that it names. The inputs have no
+/// dynamic extents. Errors: those of checkDeclarations(), "compile.function" without a model or a function, "compile.loss" when a loss is
+/// not a scalar f32, "forward.output" for an output without a name of its own, and whatever the function throws.
 graph::Graph traceFunction(const Module* model, const std::vector<InputSpec>& inputs, const ModelFunction& function, graph::OutputKind kind,
-                           const std::source_location& where);
+                           const Where& where);
 
 /// The same graph without its captures, which then cost nothing.
 graph::Graph withoutCaptures(graph::Graph graph);
 
 /// What traceFunction() checks before it calls the function.
-void checkFunction(const Module* model, const std::vector<InputSpec>& inputs, const ModelFunction& function,
-                   const std::source_location& where);
+void checkFunction(const Module* model, const std::vector<InputSpec>& inputs, const ModelFunction& function, const Where& where);
 
 }  // namespace lockstep::detail

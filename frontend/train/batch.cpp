@@ -74,7 +74,7 @@ int64_t extentOf(const InputSpec& input, const BatchItem& item) {
 
 }  // namespace
 
-void checkDeclarations(const std::vector<InputSpec>& inputs, const std::source_location& where) {
+void checkDeclarations(const std::vector<InputSpec>& inputs, const Where& where) {
   auto rejectAt = [&](std::string message, std::string remedy) {
     throw Error(
         {.code = "compile.input", .message = std::move(message), .where = toLocation(where), .notes = {}, .remedy = std::move(remedy)});

@@ -2,16 +2,16 @@
 // Private to the front end: a batch against the declared inputs. All errors are thrown before anything is submitted.
 #pragma once
 
-#include <source_location>
 #include <vector>
 
 #include "frontend/trace/host_values.h"
+#include "ir/support/where.h"
 
 namespace lockstep::detail {
 
 /// What is wrong with declared inputs: Error "compile.input" for a name that is empty, taken or reserved, for bool, and for more than one
 /// dynamic extent in one input.
-void checkDeclarations(const std::vector<InputSpec>& inputs, const std::source_location& where);
+void checkDeclarations(const std::vector<InputSpec>& inputs, const Where& where);
 
 [[nodiscard]] bool hasDynamicExtent(const InputSpec& input);
 /// The same inputs with every dynamic extent replaced.

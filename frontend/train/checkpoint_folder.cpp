@@ -23,7 +23,7 @@ bool isCheckpoint(const std::filesystem::path& path) {
 
 }  // namespace
 
-CheckpointFolder::CheckpointFolder(std::filesystem::path folder, size_t keep_last, std::source_location where)
+CheckpointFolder::CheckpointFolder(std::filesystem::path folder, size_t keep_last, Where where)
     : folder_(std::move(folder)), keep_last_(std::max<size_t>(keep_last, 1)) {
   detail::atCall(where, [&] {
     (void)io::makeDirectories(folder_).orThrow();
@@ -40,7 +40,7 @@ std::vector<std::filesystem::path> CheckpointFolder::list() const {
   return found;
 }
 
-std::filesystem::path CheckpointFolder::save(const Trainer& trainer, const DataCursor& cursor, std::source_location where) {
+std::filesystem::path CheckpointFolder::save(const Trainer& trainer, const DataCursor& cursor, Where where) {
   const io::TensorFile file = trainer.checkpoint(cursor);
   prune({});  // a writer that was killed before it removed what is too many must not leave one more each time
   const std::filesystem::path path = folder_ / fmt::format("{}{:0>{}}{}", kPrefix, file.metadata.at("lockstep.step"), kDigits, kEnding);
@@ -85,7 +85,7 @@ std::optional<std::filesystem::path> CheckpointFolder::latest() const {
   return readable == all.rend() ? std::nullopt : std::optional(*readable);
 }
 
-std::optional<DataCursor> CheckpointFolder::resume(Trainer& trainer, std::source_location where) const {
+std::optional<DataCursor> CheckpointFolder::resume(Trainer& trainer, Where where) const {
   const std::optional<std::filesystem::path> path = latest();
   if (path) return trainer.load(*path, where);
   const std::vector<std::filesystem::path> damaged = list();

@@ -17,20 +17,18 @@ class CheckpointFolder {
  public:
   /// Makes the folder if there is none and removes the unfinished files that killed writers left in it; checkpoints go only when one is
   /// saved. Keeps `keep_last` of them, 1 at least. Error "file.directory".
-  explicit CheckpointFolder(std::filesystem::path folder, size_t keep_last = 3,
-                            std::source_location where = std::source_location::current());
+  explicit CheckpointFolder(std::filesystem::path folder, size_t keep_last = 3, Where where = Where::current());
 
   /// Writes a checkpoint, then removes those that are too many: the new one stays, and of the others the intact ones of the highest steps,
   /// `keep_last` in all. A damaged one is not counted, and goes only once it is older than all that stay. Gives the path of the new one.
   /// Error "file.write".
-  std::filesystem::path save(const Trainer& trainer, const DataCursor& cursor = {},
-                             std::source_location where = std::source_location::current());
+  std::filesystem::path save(const Trainer& trainer, const DataCursor& cursor = {}, Where where = Where::current());
   /// The checkpoint of the highest step that can be read and has the checksum that it was written with; damaged files are
   /// passed over.
   [[nodiscard]] std::optional<std::filesystem::path> latest() const;
   /// Loads latest() and gives its cursor; nothing when the folder has no checkpoint. Errors of Trainer::load(), and "checkpoint.damaged"
   /// when the folder has checkpoints and none can be read.
-  std::optional<DataCursor> resume(Trainer& trainer, std::source_location where = std::source_location::current()) const;
+  std::optional<DataCursor> resume(Trainer& trainer, Where where = Where::current()) const;
   /// All of them, the lowest step first.
   [[nodiscard]] std::vector<std::filesystem::path> list() const;
 

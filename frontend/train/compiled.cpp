@@ -10,6 +10,7 @@
 #include "frontend/trace/trace_function.h"
 #include "frontend/train/batch.h"
 #include "frontend/train/checkpoint_settings.h"
+#include "frontend/train/compile_options.h"
 #include "frontend/train/describe_program.h"
 #include "frontend/train/program_json.h"
 #include "frontend/train/templates.h"
@@ -55,26 +56,23 @@ void checkProfile(const program::DeviceProfile& profile) {
 CompiledProgram compileTraced(TraceRequest request) {
   const bool training = request.optimizer.has_value();
   checkProfile(request.profile);
-  checkFunction(request.model.get(), request.inputs, request.function, request.where);
-  if (std::ranges::any_of(request.inputs, hasDynamicExtent)) {
+  CompileSettings& settings = request.settings;
+  checkFunction(request.model.get(), settings.inputs, request.function, request.where);
+  if (std::ranges::any_of(settings.inputs, hasDynamicExtent)) {
     throw Error({.code = "trace.dynamic",
                  .message = "an input has a dynamic extent, but there is no data that tells it",
                  .where = toLocation(request.where),
                  .notes = {},
                  .remedy = "declare the extents that are to be compiled"});
   }
-  graph::Graph traced = traceFunction(request.model.get(), request.inputs, request.function,
+  graph::Graph traced = traceFunction(request.model.get(), settings.inputs, request.function,
                                       training ? graph::OutputKind::Loss : graph::OutputKind::Result, request.where);
-  passes::CompileOptions options;
+  passes::CompileOptions options = compileOptions(settings);
   options.profile = request.profile;
   options.templates = templateSource();
-  options.disabled = std::move(request.disable);
-  options.memory_limit = request.memory_limit;
-  options.check_indices = request.check_indices;
-  if (request.use_ema) options.parameter_state = passes::kAverageState;
-  options.dump_directory = std::move(request.dump_ir);
+  options.dump_directory = settings.dump_ir;
   if (training) {
-    options.optimizer = optimizerConfig(*request.optimizer, traced.parameters, request.accumulate);
+    options.optimizer = optimizerConfig(*request.optimizer, traced.parameters, settings.accumulate);
     options.rate = rateFormula(request.optimizer->lr);
     options.checkpoint = checkpointEntries(checkpointForm(traced.parameters, *options.optimizer), request.optimizer->lr);
   }
@@ -89,7 +87,7 @@ CompiledProgram compileTraced(TraceRequest request) {
 }  // namespace
 
 CompiledProgram trace(TraceRequest request) {
-  const std::source_location where = request.where;
+  const Where where = request.where;
   return atCall(where, [&] { return compileTraced(std::move(request)); });
 }
 

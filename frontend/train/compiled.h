@@ -3,12 +3,12 @@
 #pragma once
 
 #include <map>
-#include <source_location>
 #include <string>
 
 #include "frontend/train/trainer.h"
 #include "ir/graph/graph.h"
 #include "ir/program/program.h"
+#include "ir/support/where.h"
 
 namespace lockstep {
 
@@ -31,17 +31,11 @@ namespace detail {
 
 struct TraceRequest {
   std::shared_ptr<const Module> model;
-  std::vector<InputSpec> inputs;
   ModelFunction function;
   std::optional<OptimizerSpec> optimizer;  ///< absent: a forward program
-  std::vector<std::string> disable;
-  uint64_t memory_limit = 0;
-  int64_t accumulate = 1;
-  bool use_ema = false;
-  bool check_indices = true;
-  std::string dump_ir;
+  CompileSettings settings;
   program::DeviceProfile profile;
-  std::source_location where;
+  Where where;
 };
 CompiledProgram trace(TraceRequest request);
 
@@ -50,18 +44,11 @@ CompiledProgram trace(TraceRequest request);
 /// Traces and compiles the training step of a spec for a profile; its device and seed are not looked at. The same model may be traced any
 /// number of times. Error "trace.dynamic" for dynamic extents, which need data.
 template <class Model>
-CompiledProgram trace(const CompileSpec<Model>& spec, const program::DeviceProfile& profile = {},
-                      std::source_location where = std::source_location::current()) {
+CompiledProgram trace(const CompileSpec<Model>& spec, const program::DeviceProfile& profile = {}, Where where = Where::current()) {
   return detail::trace({.model = detail::makeModel<Model>(spec.make),
-                        .inputs = spec.inputs,
-                        .function = detail::eraseModel<Model>(spec.loss),
+                        .function = detail::eraseModel(spec.loss),
                         .optimizer = spec.optimizer,
-                        .disable = spec.disable,
-                        .memory_limit = spec.memory_limit,
-                        .accumulate = spec.accumulate,
-                        .use_ema = false,
-                        .check_indices = spec.check_indices,
-                        .dump_ir = spec.dump_ir,
+                        .settings = detail::settingsOf(spec),
                         .profile = profile,
                         .where = where});
 }
@@ -69,17 +56,11 @@ CompiledProgram trace(const CompileSpec<Model>& spec, const program::DeviceProfi
 /// The same for a forward program of a model.
 template <class Model>
 CompiledProgram trace(const ForwardSpec<Model>& spec, const std::function<std::unique_ptr<Model>()>& make = {},
-                      const program::DeviceProfile& profile = {}, std::source_location where = std::source_location::current()) {
+                      const program::DeviceProfile& profile = {}, Where where = Where::current()) {
   return detail::trace({.model = detail::makeModel<Model>(make),
-                        .inputs = spec.inputs,
-                        .function = detail::eraseModel<Model>(spec.forward),
+                        .function = detail::eraseModel(spec.forward),
                         .optimizer = {},
-                        .disable = spec.disable,
-                        .memory_limit = 0,
-                        .accumulate = 1,
-                        .use_ema = spec.use_ema,
-                        .check_indices = spec.check_indices,
-                        .dump_ir = spec.dump_ir,
+                        .settings = detail::settingsOf(spec),
                         .profile = profile,
                         .where = where});
 }

@@ -9,6 +9,7 @@
 #include "frontend/trace/at_call.h"
 #include "frontend/trace/trace_function.h"
 #include "frontend/train/batch.h"
+#include "frontend/train/compile_options.h"
 #include "frontend/train/parameters.h"
 #include "frontend/train/trainer_impl.h"
 
@@ -38,7 +39,7 @@ struct Forward::Impl {
         device(std::move(on)),
         shared(std::move(source)),
         model(shared->get()),
-        programs(request.cached_programs),
+        programs(request.settings.cached_programs),
         facts(detail::programFacts(device, model->layout, nullptr)) {}
 
   std::shared_ptr<Session> program(const detail::ProgramKey& key) {
@@ -47,14 +48,11 @@ struct Forward::Impl {
       model = std::move(now);
     }
     if (auto found = programs.find(key)) return found;
-    std::vector<InputSpec> concrete = detail::withExtent(request.inputs, key.extent);
+    std::vector<InputSpec> concrete = detail::withExtent(request.settings.inputs, key.extent);
     graph::Graph traced = detail::traceFunction(model->module.get(), concrete, request.forward, OutputKind::Result, request.where);
     if (!key.captures) traced = detail::withoutCaptures(std::move(traced));
-    passes::CompileOptions options;
-    options.disabled = request.disable;
-    options.check_indices = request.check_indices;
-    if (request.use_ema) options.parameter_state = passes::kAverageState;
-    if (programs.compiled() == 0) options.dump_directory = request.dump_ir;
+    passes::CompileOptions options = detail::compileOptions(request.settings);
+    if (programs.compiled() == 0) options.dump_directory = request.settings.dump_ir;
     auto made = std::make_shared<Session>(std::move(traced), std::move(options), model->states, std::move(concrete));
     facts = detail::programFacts(device, model->layout, made.get());
     programs.insert(key, made);
@@ -67,16 +65,18 @@ Forward::Forward(Forward&&) noexcept = default;
 Forward& Forward::operator=(Forward&&) noexcept = default;
 Forward::~Forward() = default;
 
-ForwardResult Forward::run(const Batch& batch, RunOptions options, std::source_location where) {
+ForwardResult Forward::run(const Batch& batch, RunOptions options, Where where) {
   std::lock_guard turn(impl_->turn);
   return detail::atCall(where, impl_->request.where, [&] {
-    auto session = impl_->program({detail::matchBatch(impl_->request.inputs, batch).extent, options.captures});
+    auto session = impl_->program({detail::matchBatch(impl_->request.settings.inputs, batch).extent, options.captures});
     session->checkIndices(batch, fmt::format("run {}", impl_->runs + 1));
     const std::vector<std::byte> arena =
         session->run(session->encode(batch, {detail::randomKey(impl_->request.seed, kForwardStream | ++impl_->runs)}));
     if (std::optional<Diagnostic> wrong = session->wrongIndex(arena, fmt::format("run {}", impl_->runs))) throw Error(std::move(*wrong));
-    ForwardResult result{std::move(session->outputs(arena, OutputKind::Result).front()), {}};
-    session->printOutputs(arena, fmt::format("run {}", impl_->runs), impl_->request.print);
+    std::vector<HostTensor> outputs = session->outputs(arena, OutputKind::Result);
+    ForwardResult result{outputs.front(), {}, {}};
+    if (outputs.size() > 1) result.outputs = Captures(std::move(outputs));
+    session->printOutputs(arena, fmt::format("run {}", impl_->runs), impl_->request.settings.print);
     if (options.captures) result.captures = Captures(session->outputs(arena, OutputKind::Capture));
     return result;
   });
@@ -92,19 +92,25 @@ RunFacts Forward::run_facts() const {
   return detail::runFacts(impl_->programs);
 }
 
+Forward detail::makeForward(ForwardRequest request, const Device& device, const std::shared_ptr<SharedModel>& model) {
+  checkFunction(model->get()->module.get(), request.settings.inputs, request.forward, request.where);
+  const bool later = std::ranges::any_of(request.settings.inputs, hasDynamicExtent);
+  auto made = std::make_unique<Forward::Impl>(std::move(request), device, model);
+  if (!later) (void)made->program({});
+  return Forward(std::move(made));
+}
+
 Forward Trainer::attachForward(detail::ForwardRequest request) const {
-  const std::source_location where = request.where;
+  const Where where = request.where;
   return detail::atCall(where, [&] {
     request.seed = impl_->seed;
-    request.print = impl_->print;
-    request.check_indices = request.check_indices && impl_->check_indices;
-    request.disable.insert(request.disable.begin(), impl_->disabled.begin(), impl_->disabled.end());
-    detail::checkFunction(impl_->shared->get()->module.get(), request.inputs, request.forward, where);
-    if (request.use_ema) detail::requireAverages(*impl_->shared->get());
-    const bool later = std::ranges::any_of(request.inputs, detail::hasDynamicExtent);
-    auto made = std::make_unique<Forward::Impl>(std::move(request), impl_->device, impl_->shared);
-    if (!later) (void)made->program({});
-    return Forward(std::move(made));
+    detail::CompileSettings& settings = request.settings;
+    const detail::CompileSettings& own = impl_->settings;
+    settings.print = own.print;
+    settings.check_indices = settings.check_indices && own.check_indices;
+    settings.disable.insert(settings.disable.begin(), own.disable.begin(), own.disable.end());
+    if (settings.use_ema) detail::requireAverages(*impl_->shared->get());
+    return detail::makeForward(std::move(request), impl_->device, impl_->shared);
   });
 }
 

@@ -4,20 +4,23 @@
 
 #include <functional>
 #include <memory>
-#include <source_location>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "frontend/trace/host_values.h"
 #include "frontend/trace/inputs.h"
 #include "frontend/trace/module.h"
+#include "frontend/trace/outputs.h"
 #include "frontend/train/program_facts.h"
+#include "ir/support/where.h"
 
 namespace lockstep {
 
 struct ForwardResult {
-  HostTensor output;
+  HostTensor output;  ///< of several the first
   Captures captures;  ///< empty unless they were asked for
+  Captures outputs;   ///< all of them by name, where the function gives several
 };
 
 struct RunOptions {
@@ -33,7 +36,7 @@ class Forward {
   ~Forward();
   /// With the parameters as they are now. Bad batches are thrown as Error before anything runs, device failures and "step.index" (a label
   /// or an index outside of its range) as Error too. The first call with another dynamic extent compiles a program for it.
-  ForwardResult run(const Batch& batch, RunOptions options = {}, std::source_location where = std::source_location::current());
+  ForwardResult run(const Batch& batch, RunOptions options = {}, Where where = Where::current());
   [[nodiscard]] ProgramFacts facts() const;
   [[nodiscard]] RunFacts run_facts() const;
 
@@ -44,11 +47,11 @@ class Forward {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Inputs by name, one output.
+/// Inputs by name, one output or several.
 template <class Model>
 struct ForwardSpec {
   std::vector<InputSpec> inputs = {};
-  std::function<Tensor(const Model&, const Inputs&)> forward;
+  std::function<Outputs(const Model&, const Inputs&)> forward;
   std::string dump_ir = {};
   std::vector<std::string> disable = {};  ///< passes to leave out besides those that the trainer leaves out
   bool use_ema = false;                   ///< with the averages of the parameters (ema_decay of the optimizer)
@@ -59,25 +62,50 @@ struct ForwardSpec {
 namespace detail {
 
 /// A function of a model whose type the library does not know.
-using ModelFunction = std::function<Tensor(const Module&, const Inputs&)>;
+using ModelFunction = std::function<Outputs(const Module&, const Inputs&)>;
+
+template <class Model, class Result>
+ModelFunction eraseModel(std::function<Result(const Model&, const Inputs&)> function) {
+  if (!function) return {};
+  return [function = std::move(function)](const Module& model, const Inputs& in) -> Outputs {
+    return function(static_cast<const Model&>(model), in);
+  };
+}
+
+/// What a compilation is told beside model, function and optimizer; each spec has the fields that make sense for it.
+struct CompileSettings {
+  std::vector<InputSpec> inputs = {};
+  std::optional<uint64_t> seed = {};
+  std::string device = "auto";
+  std::string dump_ir = {};
+  int64_t dump_steps = 1;
+  std::vector<std::string> disable = {};
+  uint64_t memory_limit = 0;
+  int64_t accumulate = 1;
+  size_t cached_programs = 8;
+  PrintFunction print = {};
+  bool find_non_finite = true;
+  bool check_indices = true;
+  bool use_ema = false;
+};
 
 template <class Model>
-ModelFunction eraseModel(std::function<Tensor(const Model&, const Inputs&)> function) {
-  if (!function) return {};
-  return [function = std::move(function)](const Module& model, const Inputs& in) { return function(static_cast<const Model&>(model), in); };
+CompileSettings settingsOf(const ForwardSpec<Model>& spec) {
+  CompileSettings settings;
+  settings.inputs = spec.inputs;
+  settings.dump_ir = spec.dump_ir;
+  settings.disable = spec.disable;
+  settings.cached_programs = spec.cached_programs;
+  settings.check_indices = spec.check_indices;
+  settings.use_ema = spec.use_ema;
+  return settings;
 }
 
 struct ForwardRequest {
-  std::vector<InputSpec> inputs;
   ModelFunction forward;
-  std::string dump_ir;
-  std::vector<std::string> disable;
-  bool use_ema = false;
-  bool check_indices = true;
-  size_t cached_programs = 8;
-  std::source_location where;
-  uint64_t seed = 0;         ///< of the random ops; set by the trainer
-  PrintFunction print = {};  ///< likewise
+  CompileSettings settings;
+  Where where;
+  uint64_t seed = 0;  ///< of the random ops
 };
 
 }  // namespace detail

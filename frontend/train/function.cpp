@@ -20,7 +20,7 @@ using graph::OutputKind;
 
 struct Function::Impl {
   FunctionSpec spec;
-  std::source_location where;
+  Where where;
   detail::Device device;
   std::shared_ptr<detail::States> states;
   Module no_parameters{};
@@ -30,7 +30,7 @@ struct Function::Impl {
   ProgramFacts facts;
   uint64_t calls = 0;
 
-  Impl(FunctionSpec wanted, std::source_location place)
+  Impl(FunctionSpec wanted, Where place)
       : spec(std::move(wanted)),
         where(place),
         device(detail::openChosenDevice(spec.device)),
@@ -83,7 +83,7 @@ Function::Function(Function&&) noexcept = default;
 Function& Function::operator=(Function&&) noexcept = default;
 Function::~Function() = default;
 
-FunctionResult Function::operator()(const Batch& batch, std::source_location where) {
+FunctionResult Function::operator()(const Batch& batch, Where where) {
   std::lock_guard turn(impl_->turn);
   return detail::atCall(where, impl_->where, [&] {
     auto session = impl_->program(detail::matchBatch(impl_->spec.inputs, batch).extent);
@@ -106,7 +106,7 @@ ProgramFacts Function::facts() const {
   return impl_->facts;
 }
 
-Function function(FunctionSpec spec, std::source_location where) {
+Function function(FunctionSpec spec, Where where) {
   return detail::atCall(where, [&] { return Function(std::make_unique<Function::Impl>(std::move(spec), where)); });
 }
 

@@ -10,13 +10,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <source_location>
 #include <string>
 #include <vector>
 
 #include "frontend/trace/host_values.h"
 #include "frontend/trace/inputs.h"
 #include "frontend/train/program_facts.h"
+#include "ir/support/where.h"
 
 namespace lockstep {
 
@@ -47,19 +47,19 @@ class Function {
   ~Function();
 
   /// Errors "batch.*" as of a trainer's step and "step.index"; device failures are thrown.
-  FunctionResult operator()(const Batch& batch, std::source_location where = std::source_location::current());
+  FunctionResult operator()(const Batch& batch, Where where = Where::current());
   [[nodiscard]] ProgramFacts facts() const;
 
  private:
   struct Impl;
   explicit Function(std::unique_ptr<Impl> impl);
-  friend Function function(FunctionSpec spec, std::source_location where);
+  friend Function function(FunctionSpec spec, Where where);
   std::unique_ptr<Impl> impl_;
 };
 
 /// Compiles at once, or at the first call of each extent when there are dynamic ones. Errors: "compile.input", "compile.function",
 /// "compile.loss" when gradients of something else than a scalar are asked for, "grad.C3" for a gradient by an unknown input, "grad.C4" by
 /// one that is not f32, and whatever the body throws.
-Function function(FunctionSpec spec, std::source_location where = std::source_location::current());
+Function function(FunctionSpec spec, Where where = Where::current());
 
 }  // namespace lockstep

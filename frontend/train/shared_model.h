@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "frontend/trace/module.h"
+#include "frontend/train/forward.h"
 #include "ir/graph/graph.h"
 #include "passes/graph/optimizer_config.h"
 #include "runtime/checkpoint_file.h"
@@ -41,5 +42,8 @@ class SharedModel {
   mutable std::mutex mutex_;
   std::shared_ptr<const TrainedModel> model_;
 };
+
+/// A forward of a model that others may replace. Errors of checkFunction() and of its compilation.
+Forward makeForward(ForwardRequest request, const Device& device, const std::shared_ptr<SharedModel>& model);
 
 }  // namespace lockstep::detail

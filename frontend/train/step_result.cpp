@@ -5,7 +5,7 @@
 
 namespace lockstep {
 
-const StepResult& StepResult::or_throw(std::source_location where) const {
+const StepResult& StepResult::or_throw(Where where) const {
   if (failure) detail::atCall(where, [&] { throw Error(failure->diagnostics, failure->exit_code); });
   return *this;
 }

@@ -4,12 +4,12 @@
 
 #include <cstdint>
 #include <optional>
-#include <source_location>
 #include <string>
 #include <vector>
 
 #include "frontend/trace/host_values.h"
 #include "ir/support/diagnostic.h"
+#include "ir/support/where.h"
 
 namespace lockstep {
 
@@ -56,7 +56,7 @@ struct StepResult {
   [[nodiscard]] bool completed() const { return !failure.has_value(); }
   /// The result itself, or its failure thrown as Error with its exit code: NumericCheck, DeviceLost, OutOfMemory, or BadInput for a kernel
   /// of the user's that fails.
-  const StepResult& or_throw(std::source_location where = std::source_location::current()) const;
+  const StepResult& or_throw(Where where = Where::current()) const;
 };
 
 }  // namespace lockstep

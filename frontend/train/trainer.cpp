@@ -18,6 +18,7 @@
 #include "frontend/trace/trace_function.h"
 #include "frontend/train/batch.h"
 #include "frontend/train/checkpoint_settings.h"
+#include "frontend/train/compile_options.h"
 #include "frontend/train/micro_batches.h"
 #include "frontend/train/model_buffers.h"
 #include "frontend/train/parameters.h"
@@ -49,21 +50,15 @@ StepFailure failureOf(const Failure& failure) {
 }  // namespace
 
 Trainer::Impl::Impl(detail::CompileRequest request)
-    : inputs(std::move(request.inputs)),
-      loss(std::move(request.loss)),
-      disabled(std::move(request.disable)),
-      memory_limit(request.memory_limit),
-      accumulate(request.accumulate),
-      find_non_finite(request.find_non_finite),
-      check_indices(request.check_indices),
-      print(std::move(request.print)),
+    : loss(std::move(request.loss)),
+      settings(std::move(request.settings)),
       where(request.where),
-      device(detail::openChosenDevice(request.device)),
+      device(detail::openChosenDevice(settings.device)),
       optimizer(std::move(request.optimizer)),
       first_schedule(optimizer.lr),
-      seed(request.seed ? *request.seed : randomSeed()),
-      dump(std::move(request.dump_ir), request.dump_steps * request.accumulate),
-      programs(request.cached_programs) {
+      seed(settings.seed ? *settings.seed : randomSeed()),
+      dump(settings.dump_ir, settings.dump_steps * settings.accumulate),
+      programs(settings.cached_programs) {
   auto model = makeModel(std::move(request.model), optimizer);
   shared = std::make_shared<detail::SharedModel>(model);
   if (isDynamic()) {
@@ -74,7 +69,7 @@ Trainer::Impl::Impl(detail::CompileRequest request)
   detail::initialiseParameters(*model, seed);
 }
 
-bool Trainer::Impl::isDynamic() const { return std::ranges::any_of(inputs, detail::hasDynamicExtent); }
+bool Trainer::Impl::isDynamic() const { return std::ranges::any_of(settings.inputs, detail::hasDynamicExtent); }
 
 std::unique_lock<detail::Turn> Trainer::Impl::enter() const {
   if (turn.heldHere()) {
@@ -93,7 +88,7 @@ std::shared_ptr<const detail::TrainedModel> Trainer::Impl::makeModel(std::shared
   auto model = std::make_shared<detail::TrainedModel>();
   model->parameters = detail::parameterInfos(*module);
   model->layout = graph::layoutParameters(model->parameters);
-  model->config = detail::optimizerConfig(with, model->parameters, accumulate);
+  model->config = detail::optimizerConfig(with, model->parameters, settings.accumulate);
   model->form = detail::checkpointForm(model->parameters, model->config);
   model->states = std::make_shared<detail::States>(device);
   // The parameters are there before the first program is.
@@ -105,19 +100,11 @@ std::shared_ptr<const detail::TrainedModel> Trainer::Impl::makeModel(std::shared
   return model;
 }
 
-passes::CompileOptions Trainer::Impl::compileOptions() const {
-  passes::CompileOptions options;
-  options.disabled = disabled;
-  options.memory_limit = memory_limit;
-  options.check_indices = check_indices;
-  return options;
-}
-
 std::shared_ptr<Session> Trainer::Impl::compileFor(const detail::TrainedModel& model, const detail::ProgramKey& key) const {
-  std::vector<InputSpec> concrete = detail::withExtent(inputs, key.extent);
+  std::vector<InputSpec> concrete = detail::withExtent(settings.inputs, key.extent);
   graph::Graph traced = detail::traceFunction(model.module.get(), concrete, loss, OutputKind::Loss, where);
   if (!key.captures) traced = detail::withoutCaptures(std::move(traced));
-  passes::CompileOptions options = compileOptions();
+  passes::CompileOptions options = detail::compileOptions(settings);
   options.optimizer = model.config;
   options.rate = rateFormula(optimizer.lr);
   options.checkpoint = detail::checkpointEntries(model.form, optimizer.lr);
@@ -137,9 +124,9 @@ std::shared_ptr<Session> Trainer::Impl::program(const detail::ProgramKey& key) {
 detail::RunNumbers Trainer::Impl::numbers(uint64_t t, int64_t run) const {
   return {.step = t,
           .rate = detail::checkedRate(optimizer.lr, static_cast<int64_t>(t)),
-          .last = run + 1 == accumulate,
+          .last = run + 1 == settings.accumulate,
           .seed = seed,
-          .run = (t - 1) * static_cast<uint64_t>(accumulate) + static_cast<uint64_t>(run) + 1};
+          .run = (t - 1) * static_cast<uint64_t>(settings.accumulate) + static_cast<uint64_t>(run) + 1};
 }
 
 uint64_t Trainer::Impl::enqueue(size_t count, const std::function<Batch(size_t)>& batch, const StepOptions& options) {
@@ -150,8 +137,8 @@ uint64_t Trainer::Impl::enqueue(size_t count, const std::function<Batch(size_t)>
   for (size_t i = 0; i < count; ++i) ticket.rates.push_back(rateAt(optimizer.lr, static_cast<int64_t>(ticket.first_step + i)));
   for (size_t i = 0; i < count; ++i) {
     const Batch whole = batch(i);
-    const std::vector<Batch> runs = detail::microBatches(whole, inputs, accumulate);
-    const int64_t extent = detail::matchBatch(inputs, runs.front()).extent;
+    const std::vector<Batch> runs = detail::microBatches(whole, settings.inputs, settings.accumulate);
+    const int64_t extent = detail::matchBatch(settings.inputs, runs.front()).extent;
     if (i == 0) {
       ticket.extent = extent;
       try {
@@ -205,7 +192,7 @@ std::vector<StepResult> Trainer::Impl::wait(uint64_t id) {
            "wait once for each ticket that enqueue() of this trainer gave");
   OpenTicket ticket = std::move(found->second);
   open.erase(found);
-  const auto runs = static_cast<size_t>(accumulate);
+  const auto runs = static_cast<size_t>(settings.accumulate);
   std::vector<StepResult> results(ticket.inputs.size() / runs);
   for (size_t i = 0; i < results.size(); ++i) {
     results[i].step = ticket.first_step + i;
@@ -234,7 +221,7 @@ std::vector<StepResult> Trainer::Impl::wait(uint64_t id) {
     double sum = 0;
     for (const std::vector<std::byte>& arena : own) {
       sum += static_cast<double>(ticket.session->outputs(arena, OutputKind::Loss).front().floats().front());
-      ticket.session->printOutputs(arena, fmt::format("step {}", result.step), print);
+      ticket.session->printOutputs(arena, fmt::format("step {}", result.step), settings.print);
     }
     result.loss = static_cast<float>(sum / static_cast<double>(runs));
     result.grad_norm = ticket.session->gradientNorm(own.back());
@@ -253,7 +240,7 @@ std::vector<StepResult> Trainer::Impl::wait(uint64_t id) {
   for (auto result = first; result != results.end(); ++result) {
     if (!isBad(*result)) continue;
     // Steps after the first one that is not finite mostly fail because of it.
-    if (result == first && find_non_finite) {
+    if (result == first && settings.find_non_finite) {
       const bool unchanged = ticket.revision == revision && skipsNonFinite(*ticket.model) && std::none_of(first, results.end(), isFinite);
       const auto at = static_cast<size_t>(first - results.begin());
       result->failure = explainNonFinite(ticket, *result, std::span(ticket.inputs).subspan(at * runs, runs), !unchanged);
@@ -266,7 +253,7 @@ std::vector<StepResult> Trainer::Impl::wait(uint64_t id) {
 
 bool Trainer::Impl::skipsNonFinite(const detail::TrainedModel& model) const {
   // Runs of a step whose own loss is finite update buffers.
-  return model.config.skip_non_finite && (accumulate == 1 || model.module->buffers().empty());
+  return model.config.skip_non_finite && (settings.accumulate == 1 || model.module->buffers().empty());
 }
 
 StepFailure Trainer::Impl::explainNonFinite(const OpenTicket& ticket, const StepResult& result,
@@ -275,8 +262,8 @@ StepFailure Trainer::Impl::explainNonFinite(const OpenTicket& ticket, const Step
   try {
     if (diagnosis.model != ticket.model || diagnosis.extent != ticket.extent) {
       diagnosis = {};  // the memory of the one before, before more is asked for
-      auto probe = std::make_unique<detail::NonFiniteProbe>(ticket.session->traced(), compileOptions(), ticket.model->states,
-                                                            detail::withExtent(inputs, ticket.extent));
+      auto probe = std::make_unique<detail::NonFiniteProbe>(ticket.session->traced(), detail::compileOptions(settings),
+                                                            ticket.model->states, detail::withExtent(settings.inputs, ticket.extent));
       diagnosis = {ticket.model, ticket.extent, std::move(probe)};
     }
     for (const std::vector<std::byte>& run : runs) {
@@ -317,16 +304,15 @@ Trainer::Trainer(Trainer&&) noexcept = default;
 Trainer& Trainer::operator=(Trainer&&) noexcept = default;
 Trainer::~Trainer() = default;
 
-StepResult Trainer::step(const Batch& batch, StepOptions options, std::source_location where) {
+StepResult Trainer::step(const Batch& batch, StepOptions options, Where where) {
   return std::move(steps(1, [&](size_t) { return batch; }, options, where).front());
 }
 
-std::vector<StepResult> Trainer::steps(size_t count, const std::function<Batch(size_t)>& batch, StepOptions options,
-                                       std::source_location where) {
+std::vector<StepResult> Trainer::steps(size_t count, const std::function<Batch(size_t)>& batch, StepOptions options, Where where) {
   return wait(enqueue(count, batch, options, where), where);
 }
 
-uint64_t Trainer::enqueue(size_t count, const std::function<Batch(size_t)>& batch, StepOptions options, std::source_location where) {
+uint64_t Trainer::enqueue(size_t count, const std::function<Batch(size_t)>& batch, StepOptions options, Where where) {
   return detail::atCall(where, impl_->where, [&] {
     if (count == 0) reject("steps.count", "0 steps were asked for", "ask for 1 or more");
     auto turn = impl_->enter();
@@ -334,14 +320,14 @@ uint64_t Trainer::enqueue(size_t count, const std::function<Batch(size_t)>& batc
   });
 }
 
-std::vector<StepResult> Trainer::wait(uint64_t ticket, std::source_location where) {
+std::vector<StepResult> Trainer::wait(uint64_t ticket, Where where) {
   return detail::atCall(where, [&] {
     auto turn = impl_->enter();
     return impl_->wait(ticket);
   });
 }
 
-StepProfile Trainer::profile(const Batch& batch, std::source_location where) {
+StepProfile Trainer::profile(const Batch& batch, Where where) {
   return detail::atCall(where, impl_->where, [&] {
     auto turn = impl_->enter();
     return impl_->profile(batch);
@@ -351,8 +337,8 @@ StepProfile Trainer::profile(const Batch& batch, std::source_location where) {
 StepProfile Trainer::Impl::profile(const Batch& batch) {
   using Clock = std::chrono::steady_clock;
   const auto since = [](Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); };
-  const std::vector<Batch> runs = detail::microBatches(batch, inputs, accumulate);
-  auto session = program({detail::matchBatch(inputs, runs.front()).extent, false});
+  const std::vector<Batch> runs = detail::microBatches(batch, settings.inputs, settings.accumulate);
+  auto session = program({detail::matchBatch(settings.inputs, runs.front()).extent, false});
   StepProfile profile;
   const Clock::time_point begun = Clock::now();
   session->checkIndices(batch, fmt::format("step {}", step + 1));
@@ -385,11 +371,11 @@ StepProfile Trainer::Impl::profile(const Batch& batch) {
 }
 
 Trainer detail::compile(CompileRequest request) {
-  const std::source_location where = request.where;
+  const Where where = request.where;
   return atCall(where, [&] {
-    checkFunction(request.model.get(), request.inputs, request.loss, where);
-    if (request.accumulate < 1) {
-      reject("compile.accumulate", fmt::format("accumulate is {}, but must be at least 1", request.accumulate),
+    checkFunction(request.model.get(), request.settings.inputs, request.loss, where);
+    if (request.settings.accumulate < 1) {
+      reject("compile.accumulate", fmt::format("accumulate is {}, but must be at least 1", request.settings.accumulate),
              "1 is a step of one batch, which is the default");
     }
     return Trainer(std::make_unique<Trainer::Impl>(std::move(request)));

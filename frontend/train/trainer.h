@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <source_location>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +22,7 @@
 #include "frontend/train/state_dict.h"
 #include "frontend/train/step_profile.h"
 #include "frontend/train/step_result.h"
+#include "ir/support/where.h"
 
 namespace lockstep {
 
@@ -66,48 +66,45 @@ class Trainer {
 
   /// One training step. Every declared input must be in the batch with its element type and length; errors "batch.*"
   /// (frontend/train/batch.h) leave step counter and states alone. The first step with another dynamic extent compiles a program for it.
-  StepResult step(const Batch& batch, StepOptions options = {}, std::source_location where = std::source_location::current());
+  StepResult step(const Batch& batch, StepOptions options = {}, Where where = Where::current());
   /// `count` steps in one submission; batch(i) gives the data of the i-th, which is copied before the next one is asked for.
   std::vector<StepResult> steps(size_t count, const std::function<Batch(size_t)>& batch, StepOptions options = {},
-                                std::source_location where = std::source_location::current());
+                                Where where = Where::current());
   /// The same without waiting: the host may prepare more while the device works. Each ticket is waited for once.
-  uint64_t enqueue(size_t count, const std::function<Batch(size_t)>& batch, StepOptions options = {},
-                   std::source_location where = std::source_location::current());
-  std::vector<StepResult> wait(uint64_t ticket, std::source_location where = std::source_location::current());
+  uint64_t enqueue(size_t count, const std::function<Batch(size_t)>& batch, StepOptions options = {}, Where where = Where::current());
+  std::vector<StepResult> wait(uint64_t ticket, Where where = Where::current());
   /// One training step with the time of each command on the device, which takes longer than step(): commands run one after the other.
   /// Errors "batch.*" as of step(); Error "vulkan.timestamps" for a device without them.
-  StepProfile profile(const Batch& batch, std::source_location where = std::source_location::current());
+  StepProfile profile(const Batch& batch, Where where = Where::current());
 
   /// All parameters and buffers, by path name.
   [[nodiscard]] ParameterValues download() const;
   /// The averages of the parameters that ema_decay of the optimizer asks for, with the buffers. Error "parameters.ema" without them.
-  [[nodiscard]] ParameterValues download_ema(std::source_location where = std::source_location::current()) const;
+  [[nodiscard]] ParameterValues download_ema(Where where = Where::current()) const;
   /// Sets all parameters and buffers; averages begin again there. Errors "parameters.unknown", "parameters.missing", "parameters.length"
   /// before anything is written.
-  void upload(const ParameterValues& values, std::source_location where = std::source_location::current());
+  void upload(const ParameterValues& values, Where where = Where::current());
   void reset(ResetOptions options = {});
 
   /// The whole training state as safetensors, written atomically: parameters, moments and other states, step counter, seed, schedule,
   /// optimizer, and the caller's own place in its data.
-  void save(const std::filesystem::path& path, const DataCursor& cursor = {},
-            std::source_location where = std::source_location::current()) const;
+  void save(const std::filesystem::path& path, const DataCursor& cursor = {}, Where where = Where::current()) const;
   /// What save() wrote, for the same parameters and optimizer; gives the cursor. The schedule of the file goes on. Errors "checkpoint.*"
   /// with exit code IncompatibleCheckpoint that name the first difference, before anything is changed.
-  DataCursor load(const std::filesystem::path& path, std::source_location where = std::source_location::current());
+  DataCursor load(const std::filesystem::path& path, Where where = Where::current());
   [[nodiscard]] io::TensorFile checkpoint(const DataCursor& cursor = {}) const;
-  DataCursor restore(const io::TensorFile& file, std::source_location where = std::source_location::current());
+  DataCursor restore(const io::TensorFile& file, Where where = Where::current());
 
   /// The metadata of such a file: optimizer, schedule, parameters and states, as runtime/checkpoint_file.h lists them. Reads no tensors.
   [[nodiscard]] std::map<std::string, std::string, std::less<>> settings() const;
 
   /// The parameters under PyTorch's names and in its layout (frontend/train/state_dict.h), and back; moments and step counter stay.
   [[nodiscard]] io::TensorFile state_dict() const;
-  LoadReport load_state_dict(const io::TensorFile& file, LoadOptions options = {},
-                             std::source_location where = std::source_location::current());
+  LoadReport load_state_dict(const io::TensorFile& file, LoadOptions options = {}, Where where = Where::current());
 
   /// From the next step on. A schedule without start_step begins at the next step; step counter and moments stay. Errors "schedule.number"
   /// and "schedule.steps" for one that cannot be a learning rate; a step whose rate is none throws "schedule.number" before it runs.
-  void set_lr(Schedule schedule, std::source_location where = std::source_location::current());
+  void set_lr(Schedule schedule, Where where = Where::current());
   /// The rate of the next step.
   [[nodiscard]] double lr() const;
   [[nodiscard]] uint64_t step_count() const;  ///< steps that were submitted
@@ -115,7 +112,7 @@ class Trainer {
   [[nodiscard]] std::vector<ParameterSlot> parameter_layout() const;
   [[nodiscard]] ProgramFacts facts() const;
   [[nodiscard]] RunFacts run_facts() const;
-  [[nodiscard]] std::source_location compiled_at() const;  ///< the call of compile()
+  [[nodiscard]] Where compiled_at() const;  ///< the call of compile()
 
   struct Impl;
   explicit Trainer(std::unique_ptr<Impl> impl);
@@ -156,28 +153,34 @@ struct CompileSpec {
 
 namespace detail {
 
+template <class Model>
+CompileSettings settingsOf(const CompileSpec<Model>& spec) {
+  return {.inputs = spec.inputs,
+          .seed = spec.seed,
+          .device = spec.device,
+          .dump_ir = spec.dump_ir,
+          .dump_steps = spec.dump_steps,
+          .disable = spec.disable,
+          .memory_limit = spec.memory_limit,
+          .accumulate = spec.accumulate,
+          .cached_programs = spec.cached_programs,
+          .print = spec.print,
+          .find_non_finite = spec.find_non_finite,
+          .check_indices = spec.check_indices};
+}
+
 struct CompileRequest {
   std::shared_ptr<const Module> model;
-  std::vector<InputSpec> inputs;
   ModelFunction loss;
   OptimizerSpec optimizer;
-  std::optional<uint64_t> seed;
-  std::string device, dump_ir;
-  int64_t dump_steps = 1;
-  std::vector<std::string> disable;
-  uint64_t memory_limit = 0;
-  int64_t accumulate = 1;
-  size_t cached_programs = 8;
-  bool find_non_finite = true;
-  bool check_indices = true;
-  PrintFunction print;
-  std::source_location where;
+  CompileSettings settings;
+  Where where;
 };
 
 struct ReplaceRequest {
   std::shared_ptr<const Module> model;
   ReplaceOptions options;
-  std::source_location where;
+  Where where;
 };
 
 Trainer compile(CompileRequest request);
@@ -199,20 +202,13 @@ class ModelTrainer : public Trainer {
   /// Until replace_model().
   [[nodiscard]] const Model& model() const { return static_cast<const Model&>(module()); }
   /// A forward program that shares the parameters; it sees every later update.
-  [[nodiscard]] Forward attach(ForwardSpec<Model> spec, std::source_location where = std::source_location::current()) const {
-    return attachForward({.inputs = std::move(spec.inputs),
-                          .forward = detail::eraseModel<Model>(std::move(spec.forward)),
-                          .dump_ir = std::move(spec.dump_ir),
-                          .disable = std::move(spec.disable),
-                          .use_ema = spec.use_ema,
-                          .check_indices = spec.check_indices,
-                          .cached_programs = spec.cached_programs,
-                          .where = where});
+  [[nodiscard]] Forward attach(ForwardSpec<Model> spec, Where where = Where::current()) const {
+    return attachForward({.forward = detail::eraseModel(std::move(spec.forward)), .settings = detail::settingsOf(spec), .where = where});
   }
   /// Trains another model from its beginning, with the same loss function and inputs. It is compiled first; if that fails the old one goes
   /// on. Attached forwards go over to the new model and its parameters. Error "replace.optimizer" for another kind of optimizer.
   void replace_model(const std::function<std::unique_ptr<Model>()>& make, const ReplaceOptions& options = {},
-                     std::source_location where = std::source_location::current()) {
+                     Where where = Where::current()) {
     replaceModel({.model = detail::makeModel<Model>(make), .options = options, .where = where});
   }
 };
@@ -220,22 +216,11 @@ class ModelTrainer : public Trainer {
 /// Makes the model, traces its loss and compiles the training step for a device. With dynamic extents that happens in the first step.
 /// Errors "grad.C5" for a parameter that gets no gradient because an op stops it, "grad.C6" for a loss that reaches no trained parameter.
 template <class Model>
-ModelTrainer<Model> compile(CompileSpec<Model> spec, std::source_location where = std::source_location::current()) {
+ModelTrainer<Model> compile(CompileSpec<Model> spec, Where where = Where::current()) {
   return ModelTrainer<Model>(detail::compile({.model = detail::makeModel<Model>(spec.make),
-                                              .inputs = std::move(spec.inputs),
-                                              .loss = detail::eraseModel<Model>(std::move(spec.loss)),
+                                              .loss = detail::eraseModel(std::move(spec.loss)),
                                               .optimizer = std::move(spec.optimizer),
-                                              .seed = spec.seed,
-                                              .device = std::move(spec.device),
-                                              .dump_ir = std::move(spec.dump_ir),
-                                              .dump_steps = spec.dump_steps,
-                                              .disable = std::move(spec.disable),
-                                              .memory_limit = spec.memory_limit,
-                                              .accumulate = spec.accumulate,
-                                              .cached_programs = spec.cached_programs,
-                                              .find_non_finite = spec.find_non_finite,
-                                              .check_indices = spec.check_indices,
-                                              .print = std::move(spec.print),
+                                              .settings = detail::settingsOf(spec),
                                               .where = where}));
 }
 

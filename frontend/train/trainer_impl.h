@@ -40,15 +40,9 @@ struct Trainer::Impl {
   };
 
   // Fixed when it is made.
-  std::vector<InputSpec> inputs;
   detail::ModelFunction loss;
-  std::vector<std::string> disabled;
-  uint64_t memory_limit;
-  int64_t accumulate;
-  bool find_non_finite;
-  bool check_indices;
-  PrintFunction print;
-  std::source_location where;
+  detail::CompileSettings settings;
+  Where where;
   detail::Device device;
 
   mutable detail::Turn turn;  ///< guards what follows
@@ -56,8 +50,8 @@ struct Trainer::Impl {
   OptimizerSpec optimizer;
   Schedule first_schedule;
   uint64_t seed = 0, step = 0;
-  uint64_t revision = 0;       ///< goes up with whatever may change the states
-  bool uncertain = false;      ///< a submission or a load() stopped on the way, so the states may be those of no step
+  uint64_t revision = 0;   ///< goes up with whatever may change the states
+  bool uncertain = false;  ///< a submission or a load() stopped on the way, so the states may be those of no step
   detail::StepDump dump;
   detail::ProgramCache programs;
   ProgramFacts facts;
@@ -77,7 +71,6 @@ struct Trainer::Impl {
   [[nodiscard]] std::shared_ptr<detail::Session> compileFor(const detail::TrainedModel& model, const detail::ProgramKey& key) const;
   /// From the cache, or compiled now.
   std::shared_ptr<detail::Session> program(const detail::ProgramKey& key);
-  [[nodiscard]] passes::CompileOptions compileOptions() const;
   [[nodiscard]] bool isDynamic() const;
 
   /// Of run `run` (0-based) of step t (1-based), by value, so that later changes of the rate do not reach steps in flight.
@@ -97,7 +90,7 @@ struct Trainer::Impl {
   [[nodiscard]] bool skipsNonFinite(const detail::TrainedModel& model) const;
 
   [[nodiscard]] io::TensorFile checkpoint(const DataCursor& cursor) const;
-  [[nodiscard]] std::map<std::string, std::string, std::less<>> settings() const;
+  [[nodiscard]] std::map<std::string, std::string, std::less<>> metadata() const;
   DataCursor restore(const io::TensorFile& file);
   void reset(const ResetOptions& options);
   void replace(detail::ReplaceRequest request);

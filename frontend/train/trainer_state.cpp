@@ -43,7 +43,7 @@ io::TensorFile Trainer::Impl::checkpoint(const DataCursor& cursor) const {
   return fileOf(*model, saved, optimizer.lr, cursor);
 }
 
-std::map<std::string, std::string, std::less<>> Trainer::Impl::settings() const {
+std::map<std::string, std::string, std::less<>> Trainer::Impl::metadata() const {
   auto model = shared->get();
   const detail::SavedTraining saved{.step = step, .seed = seed, .infos = detail::persistentStates(*model->states), .states = {}};
   return fileOf(*model, saved, optimizer.lr, {}).metadata;
@@ -90,7 +90,7 @@ void Trainer::Impl::replace(detail::ReplaceRequest request) {
                  .remedy = "compile a trainer of its own for another kind of optimizer"});
   }
   if (!request.options.optimizer) with.lr = first_schedule;
-  detail::checkFunction(request.model.get(), inputs, loss, request.where);
+  detail::checkFunction(request.model.get(), settings.inputs, loss, request.where);
   auto model = makeModel(std::move(request.model), with);
   const detail::ProgramKey plain;
   std::shared_ptr<detail::Session> made;
@@ -116,7 +116,7 @@ ParameterValues Trainer::download() const {
   return detail::readValues(*impl_->shared->get());
 }
 
-ParameterValues Trainer::download_ema(std::source_location where) const {
+ParameterValues Trainer::download_ema(Where where) const {
   auto turn = impl_->look();
   auto model = impl_->shared->get();
   detail::atCall(where, [&] { detail::requireAverages(*model); });
@@ -125,7 +125,7 @@ ParameterValues Trainer::download_ema(std::source_location where) const {
   return values;
 }
 
-void Trainer::upload(const ParameterValues& values, std::source_location where) {
+void Trainer::upload(const ParameterValues& values, Where where) {
   detail::atCall(where, [&] {
     auto turn = impl_->enter();
     ++impl_->revision;
@@ -145,21 +145,21 @@ io::TensorFile Trainer::checkpoint(const DataCursor& cursor) const {
 
 std::map<std::string, std::string, std::less<>> Trainer::settings() const {
   auto turn = impl_->look();
-  return impl_->settings();
+  return impl_->metadata();
 }
 
-DataCursor Trainer::restore(const io::TensorFile& file, std::source_location where) {
+DataCursor Trainer::restore(const io::TensorFile& file, Where where) {
   return detail::atCall(where, [&] {
     auto turn = impl_->enter();
     return impl_->restore(file);
   });
 }
 
-void Trainer::save(const std::filesystem::path& path, const DataCursor& cursor, std::source_location where) const {
+void Trainer::save(const std::filesystem::path& path, const DataCursor& cursor, Where where) const {
   detail::atCall(where, [&] { (void)io::writeSealed(path, checkpoint(cursor)).orThrow(); });
 }
 
-DataCursor Trainer::load(const std::filesystem::path& path, std::source_location where) {
+DataCursor Trainer::load(const std::filesystem::path& path, Where where) {
   return detail::atCall(where, [&] {
     const io::TensorFile file = io::readSealed(path).orThrow();
     auto turn = impl_->enter();
@@ -172,7 +172,7 @@ io::TensorFile Trainer::state_dict() const {
   return formatStateDict(module(), download());
 }
 
-LoadReport Trainer::load_state_dict(const io::TensorFile& file, LoadOptions options, std::source_location where) {
+LoadReport Trainer::load_state_dict(const io::TensorFile& file, LoadOptions options, Where where) {
   return detail::atCall(where, [&] {
     auto turn = impl_->enter();
     ++impl_->revision;
@@ -184,14 +184,14 @@ LoadReport Trainer::load_state_dict(const io::TensorFile& file, LoadOptions opti
 }
 
 void Trainer::replaceModel(detail::ReplaceRequest request) {
-  const std::source_location where = request.where;
+  const Where where = request.where;
   detail::atCall(where, [&] {
     auto turn = impl_->enter();
     impl_->replace(std::move(request));
   });
 }
 
-void Trainer::set_lr(Schedule schedule, std::source_location where) {
+void Trainer::set_lr(Schedule schedule, Where where) {
   detail::atCall(where, [&] { detail::checkSchedule(schedule); });
   auto turn = impl_->enter();
   if (!schedule.start_step) schedule.start_step = static_cast<int64_t>(impl_->step);
@@ -223,7 +223,7 @@ RunFacts Trainer::run_facts() const {
   return detail::runFacts(impl_->programs);
 }
 
-std::source_location Trainer::compiled_at() const { return impl_->where; }
+Where Trainer::compiled_at() const { return impl_->where; }
 
 const Module& Trainer::module() const { return *impl_->shared->get()->module; }
 

@@ -9,9 +9,36 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <optional>
 
 namespace lockstep::program {
+
+/// What a step does with its arguments, which are the last values.
+struct FormulaFunction {
+  std::string_view name;
+  size_t arguments;
+  double (*value)(const double* a);
+};
+
+namespace {
+
+constexpr std::array kFunctions{
+    FormulaFunction{"min", 2, [](const double* a) { return std::min(a[0], a[1]); }},
+    FormulaFunction{"max", 2, [](const double* a) { return std::max(a[0], a[1]); }},
+    FormulaFunction{"floor", 1, [](const double* a) { return std::floor(a[0]); }},
+    FormulaFunction{"sqrt", 1, [](const double* a) { return std::sqrt(a[0]); }},
+    FormulaFunction{"cos", 1, [](const double* a) { return std::cos(a[0]); }},
+    FormulaFunction{"pow", 2, [](const double* a) { return std::pow(a[0], a[1]); }},
+    FormulaFunction{"at_least", 2, [](const double* a) { return a[0] >= a[1] ? 1.0 : 0.0; }},
+    FormulaFunction{"select", 3, [](const double* a) { return a[0] > 0 ? a[1] : a[2]; }},
+};
+constexpr FormulaFunction kNegate{"-", 1, [](const double* a) { return -a[0]; }};
+/// Between operands, those of a sum and those of a product.
+constexpr std::array kSums{FormulaFunction{"+", 2, [](const double* a) { return a[0] + a[1]; }},
+                           FormulaFunction{"-", 2, [](const double* a) { return a[0] - a[1]; }}};
+constexpr std::array kProducts{FormulaFunction{"*", 2, [](const double* a) { return a[0] * a[1]; }},
+                               FormulaFunction{"/", 2, [](const double* a) { return a[0] / a[1]; }}};
+
+}  // namespace
 
 /// A recursive descent that writes the steps in the order in which they run.
 class FormulaParser {
@@ -31,20 +58,11 @@ class FormulaParser {
   }
 
  private:
-  using Op = Formula::Op;
-  struct Function {
-    std::string_view name;
-    Op op;
-    size_t arguments;
-  };
-  static constexpr std::array kFunctions{
-      Function{"min", Op::Min, 2}, Function{"max", Op::Max, 2}, Function{"floor", Op::Floor, 1},      Function{"sqrt", Op::Sqrt, 1},
-      Function{"cos", Op::Cos, 1}, Function{"pow", Op::Pow, 2}, Function{"at_least", Op::AtLeast, 2}, Function{"select", Op::Select, 3}};
   static constexpr int kDeepest = 200;  ///< 64 warmups within warmups take 130
 
   static std::string functionNames() {
     std::vector<std::string_view> names;
-    for (const Function& function : kFunctions) names.push_back(function.name);
+    for (const FormulaFunction& function : kFunctions) names.push_back(function.name);
     return fmt::format("{}", fmt::join(names, ", "));
   }
 
@@ -65,24 +83,31 @@ class FormulaParser {
   void expect(char punctuation) {
     if (!accept(punctuation)) wrong(fmt::format("'{}' is expected", punctuation));
   }
-  void add(Op op, double number = 0, uint32_t index = 0) { formula_.steps_.push_back({op, number, index}); }
+  void call(const FormulaFunction& function) { formula_.steps_.push_back({.function = &function, .number = 0, .index = {}}); }
 
+  /// One of the operators, if it is next.
+  const FormulaFunction* accept(const std::array<FormulaFunction, 2>& operators) {
+    for (const FormulaFunction& one : operators) {
+      if (accept(one.name.front())) return &one;
+    }
+    return nullptr;
+  }
   void sum(int depth) {
     product(depth);
     while (problem_.empty()) {
-      const bool plus = accept('+');
-      if (!plus && !accept('-')) return;
+      const FormulaFunction* found = accept(kSums);
+      if (found == nullptr) return;
       product(depth);
-      add(plus ? Op::Add : Op::Subtract);
+      call(*found);
     }
   }
   void product(int depth) {
     primary(depth);
     while (problem_.empty()) {
-      const bool times = accept('*');
-      if (!times && !accept('/')) return;
+      const FormulaFunction* found = accept(kProducts);
+      if (found == nullptr) return;
       primary(depth);
-      add(times ? Op::Multiply : Op::Divide);
+      call(*found);
     }
   }
   void primary(int depth) {
@@ -90,7 +115,7 @@ class FormulaParser {
     if (depth > kDeepest) return wrong(fmt::format("it is nested more than {} deep", kDeepest));
     if (accept('-')) {
       primary(depth + 1);
-      return add(Op::Negate);
+      return call(kNegate);
     }
     if (accept('(')) {
       sum(depth + 1);
@@ -106,9 +131,10 @@ class FormulaParser {
   void word(std::string_view name, int depth) {
     if (const auto found = std::ranges::find(names_, name); found != names_.end()) {
       position_ += name.size();
-      return add(Op::Name, 0, static_cast<uint32_t>(found - names_.begin()));
+      formula_.steps_.push_back({.function = nullptr, .number = 0, .index = static_cast<uint32_t>(found - names_.begin())});
+      return;
     }
-    const auto* function = std::ranges::find(kFunctions, name, &Function::name);
+    const auto* function = std::ranges::find(kFunctions, name, &FormulaFunction::name);
     if (function == kFunctions.end()) return wrong(fmt::format("'{}' is unknown", name));
     position_ += name.size();
     expect('(');
@@ -117,7 +143,7 @@ class FormulaParser {
       sum(depth + 1);
     }
     expect(')');
-    add(function->op);
+    call(*function);
   }
   void number() {
     double value = 0;
@@ -125,7 +151,7 @@ class FormulaParser {
     const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
     if (error != std::errc() || !std::isfinite(value)) return wrong("a number, a name or '(' is expected");
     position_ += static_cast<size_t>(end - begin);
-    add(Op::Number, value);
+    formula_.steps_.push_back({.function = nullptr, .number = value, .index = {}});
   }
 
   std::string_view text_;
@@ -140,63 +166,14 @@ Result<Formula> Formula::parse(std::string_view text, std::span<const std::strin
 double Formula::operator()(std::span<const double> values) const {
   std::vector<double> stack;
   stack.reserve(steps_.size());
-  const auto pop = [&] {
-    const double value = stack.back();
-    stack.pop_back();
-    return value;
-  };
   for (const Step& step : steps_) {
-    if (step.op == Op::Number || step.op == Op::Name) {
-      stack.push_back(step.op == Op::Number ? step.number : values[step.index]);
+    if (step.function == nullptr) {
+      stack.push_back(step.index ? values[*step.index] : step.number);
       continue;
     }
-    const double last = pop();
-    switch (step.op) {
-      case Op::Number:
-      case Op::Name:
-        break;
-      case Op::Negate:
-        stack.push_back(-last);
-        break;
-      case Op::Add:
-        stack.back() += last;
-        break;
-      case Op::Subtract:
-        stack.back() -= last;
-        break;
-      case Op::Multiply:
-        stack.back() *= last;
-        break;
-      case Op::Divide:
-        stack.back() /= last;
-        break;
-      case Op::Min:
-        stack.back() = std::min(stack.back(), last);
-        break;
-      case Op::Max:
-        stack.back() = std::max(stack.back(), last);
-        break;
-      case Op::Floor:
-        stack.push_back(std::floor(last));
-        break;
-      case Op::Sqrt:
-        stack.push_back(std::sqrt(last));
-        break;
-      case Op::Cos:
-        stack.push_back(std::cos(last));
-        break;
-      case Op::Pow:
-        stack.back() = std::pow(stack.back(), last);
-        break;
-      case Op::AtLeast:
-        stack.back() = stack.back() >= last ? 1 : 0;
-        break;
-      case Op::Select: {
-        const double chosen = pop();
-        stack.back() = stack.back() > 0 ? chosen : last;
-        break;
-      }
-    }
+    const size_t first = stack.size() - step.function->arguments;
+    stack[first] = step.function->value(&stack[first]);
+    stack.resize(first + 1);
   }
   return stack.empty() ? std::numeric_limits<double>::quiet_NaN() : stack.back();
 }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,8 @@
 #include "ir/support/result.h"
 
 namespace lockstep::program {
+
+struct FormulaFunction;
 
 class Formula {
  public:
@@ -29,11 +32,11 @@ class Formula {
 
  private:
   friend class FormulaParser;
-  enum class Op : uint8_t { Number, Name, Negate, Add, Subtract, Multiply, Divide, Min, Max, Floor, Sqrt, Cos, Pow, AtLeast, Select };
+  /// A number, the value of a name, or a function of the last values.
   struct Step {
-    Op op = Op::Number;
-    double number = 0;   ///< of Number
-    uint32_t index = 0;  ///< of Name
+    const FormulaFunction* function = nullptr;
+    double number = 0;  ///< without a function and an index
+    std::optional<uint32_t> index;
   };
   std::string text_;
   std::vector<Step> steps_;  ///< operands stand before what uses them

@@ -44,7 +44,7 @@ class Drawn : public Experiment {
       : trainer_(compile(options.with(CompileSpec<Point>{
             .inputs = {{"target", f32(1)}},
             .loss = [](const Point& model, const Inputs& in) { return mean(square(model.at - in["target"])); },
-            .optimizer = sgd({.lr = schedule::linear({.peak = 0.2, .final = 0, .steps = 50}), .check_gradients = true}),
+            .optimizer = sgd({.lr = schedule::linear({.peak = 0.2, .final = 0, .steps = 50})}, {.check_gradients = true}),
         }))) {}
   Trainer& trainer() override { return trainer_; }
   Batch batch(uint64_t step) override {

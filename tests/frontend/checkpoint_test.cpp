@@ -37,8 +37,8 @@ TEST_P(Checkpoints, saved_run_goes_on_byte_for_byte) {
   CompileSpec<Mlp> spec = specFor(GetParam());
   spec.optimizer =
       adamw({.lr = schedule::warmup({.peak = 0.01, .steps = 3, .after = schedule::linear({.peak = 0.01, .final = 0, .steps = 20})}),
-             .weight_decay = 0.1,
-             .clip_grad_norm = 1});
+             .weight_decay = 0.1},
+            {.clip_grad_norm = 1});
   auto trainer = compile<Mlp>(spec);
   train(trainer, 0, 5);
   trainer.save(path);
@@ -66,8 +66,8 @@ TEST_P(Checkpoints, dynamic_trainer_goes_on_before_its_first_program) {
 
 TEST_P(Checkpoints, averages_and_frozen_parameters_go_on_too) {
   CompileSpec<Mlp> spec = specFor(GetParam());
-  spec.optimizer =
-      adam({.lr = 0.01, .groups = {{.filter = [](const std::string& name) { return name == "l1.b"; }, .frozen = true}}, .ema_decay = 0.5});
+  spec.optimizer = adam({.lr = 0.01},
+                        {.groups = {{.filter = [](const std::string& name) { return name == "l1.b"; }, .frozen = true}}, .ema_decay = 0.5});
   auto trainer = compile<Mlp>(spec), other = compile<Mlp>(spec);
   EXPECT_EQ(trainer.download_ema(), trainer.download());
   Forward average =
@@ -188,7 +188,7 @@ TEST_P(Checkpoints, checkpoint_of_another_optimizer_is_refused) {
 TEST_P(Checkpoints, other_parameter_groups_are_refused) {
   CompileSpec<Mlp> spec = specFor(GetParam());
   auto trained = [&](const ParameterGroup& group) {
-    spec.optimizer = adamw({.lr = 0.01, .groups = {group}});
+    spec.optimizer = adamw({.lr = 0.01}, {.groups = {group}});
     return compile<Mlp>(spec);
   };
   const NameFilter l2 = [](const std::string& name) { return name == "l2.W"; };

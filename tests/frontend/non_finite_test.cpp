@@ -26,7 +26,7 @@ std::optional<NonFiniteOrigin> originOf(const std::string& device, std::vector<f
   const Scale model;
   const std::vector<InputSpec> inputs{{"x", f32(3)}};
   const graph::Graph traced =
-      detail::traceFunction(&model, inputs, detail::eraseModel<Scale>(loss), graph::OutputKind::Loss, std::source_location::current());
+      detail::traceFunction(&model, inputs, detail::eraseModel<Scale>(loss), graph::OutputKind::Loss, Where::current());
   auto states = std::make_shared<detail::States>(detail::openChosenDevice(device));
   detail::NonFiniteProbe probe(traced, {}, states, inputs);
   std::vector<float> flat(64, 0.0f);
@@ -169,7 +169,7 @@ const std::vector<float> kFine{1, 2, 3}, kZero{0, 1, 1};
 
 TEST_P(NonFinite, gradients_that_are_not_finite_fail_and_change_nothing) {
   for (const OptimizerSpec& optimizer :
-       {adam({.lr = 1e-3, .clip_grad_norm = 1}), adam({.lr = 1e-3, .clip_grad_value = 1, .check_gradients = true})}) {
+       {adam({.lr = 1e-3}, {.clip_grad_norm = 1}), adam({.lr = 1e-3}, {.clip_grad_value = 1, .check_gradients = true})}) {
     auto trainer = compile<Root>(rootSpec(GetParam(), optimizer));
     ASSERT_TRUE(trainer.step({{"x", kFine}}).completed());
     const auto before = trainer.checkpoint().tensors;
@@ -193,7 +193,7 @@ TEST_P(NonFinite, gradients_that_are_not_finite_fail_and_change_nothing) {
 TEST_P(NonFinite, gradient_norm_is_reported_where_there_is_one) {
   auto trainer = compile<Scale>({.inputs = {{"x", f32(3)}},
                                  .loss = [](const Scale& m, const Inputs& in) { return sum(m.w * in["x"]); },
-                                 .optimizer = sgd({.check_gradients = true}),
+                                 .optimizer = sgd({}, {.check_gradients = true}),
                                  .device = GetParam()});
   const std::vector<float> x{2, 3, 6}, large{1e30f, 0, 0};
   EXPECT_NEAR(trainer.step({{"x", x}}).grad_norm.value(), 7, 1e-5);
@@ -206,7 +206,7 @@ TEST_P(NonFinite, gradient_norm_is_reported_where_there_is_one) {
 }
 
 TEST_P(NonFinite, accumulated_gradients_are_looked_at_together) {
-  CompileSpec<Root> spec = rootSpec(GetParam(), adam({.lr = 1e-3, .check_gradients = true}));
+  CompileSpec<Root> spec = rootSpec(GetParam(), adam({.lr = 1e-3}, {.check_gradients = true}));
   spec.accumulate = 2;
   auto trainer = compile<Root>(spec);
   const ParameterValues before = trainer.download();

@@ -93,7 +93,7 @@ TEST(Schedule, rates_are_finite_and_not_negative) {
 }
 
 TEST(Optimizer, options_become_a_spec) {
-  OptimizerSpec spec = adamw({.lr = 0.01, .weight_decay = 0.1, .clip_grad_norm = 1});
+  OptimizerSpec spec = adamw({.lr = 0.01, .weight_decay = 0.1}, {.clip_grad_norm = 1});
   EXPECT_EQ(spec.name, OptimizerName::AdamW);
   EXPECT_EQ(spec.weight_decay, 0.1);
   EXPECT_EQ(spec.clip_grad_norm, 1);
@@ -107,13 +107,13 @@ TEST(Optimizer, bad_numbers_are_rejected) {
   EXPECT_EQ(caught([] { adamw({.weight_decay = -1}); }).code, "optimizer.number");
   EXPECT_EQ(caught([] { sgd({.nesterov = true}); }).code, "optimizer.nesterov");
   EXPECT_EQ(caught([] { adam({.lr = INFINITY}); }).code, "schedule.number");
-  EXPECT_EQ(caught([] { adam({.ema_decay = 1}); }).code, "optimizer.number");
-  EXPECT_EQ(caught([] { lion({.clip_grad_value = -1}); }).code, "optimizer.number");
-  EXPECT_EQ(caught([] { sgd({.groups = {{.filter = nullptr}}}); }).code, "optimizer.group");
+  EXPECT_EQ(caught([] { adam({}, {.ema_decay = 1}); }).code, "optimizer.number");
+  EXPECT_EQ(caught([] { lion({}, {.clip_grad_value = -1}); }).code, "optimizer.number");
+  EXPECT_EQ(caught([] { sgd({}, {.groups = {{.filter = nullptr}}}); }).code, "optimizer.group");
   ParameterGroup decaying{.filter = [](const std::string&) { return true; }, .weight_decay = 0.1};
-  EXPECT_EQ(caught([&] { adam({.groups = {decaying}}); }).code, "optimizer.group");
+  EXPECT_EQ(caught([&] { adam({}, {.groups = {decaying}}); }).code, "optimizer.group");
   decaying.lr_factor = -1;
-  EXPECT_EQ(caught([&] { adamw({.groups = {decaying}}); }).code, "optimizer.number");
+  EXPECT_EQ(caught([&] { adamw({}, {.groups = {decaying}}); }).code, "optimizer.number");
 }
 
 }  // namespace

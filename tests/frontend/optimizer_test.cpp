@@ -20,18 +20,19 @@ TEST(OptimizerSettings, decay_is_that_of_the_group_then_of_the_flag) {
   OptimizerSpec plain = adamw({.weight_decay = 0.5});
   EXPECT_EQ(settingOf(plain, 0).weight_decay, 0.5);
   EXPECT_EQ(settingOf(plain, 1).weight_decay, 0);
-  OptimizerSpec grouped = adamw({.weight_decay = 0.5, .groups = {{.filter = startsWith("body"), .weight_decay = 0.1}}});
+  OptimizerSpec grouped = adamw({.weight_decay = 0.5}, {.groups = {{.filter = startsWith("body"), .weight_decay = 0.1}}});
   EXPECT_EQ(settingOf(grouped, 0).weight_decay, 0.1);
   EXPECT_EQ(settingOf(grouped, 1).weight_decay, 0.1);
   EXPECT_EQ(settingOf(grouped, 2).weight_decay, 0.5);
-  OptimizerSpec without = adamw({.weight_decay = 0.5, .groups = {{.filter = startsWith("body"), .lr_factor = 2}}});
+  OptimizerSpec without = adamw({.weight_decay = 0.5}, {.groups = {{.filter = startsWith("body"), .lr_factor = 2}}});
   EXPECT_EQ(settingOf(without, 0).weight_decay, 0.5);
   EXPECT_EQ(settingOf(without, 0).lr_factor, 2);
   EXPECT_EQ(settingOf(without, 1).weight_decay, 0);
 }
 
 TEST(OptimizerSettings, first_group_that_matches_applies) {
-  OptimizerSpec spec = sgd({.groups = {{.filter = startsWith("body.W"), .lr_factor = 3}, {.filter = startsWith("body"), .frozen = true}}});
+  OptimizerSpec spec =
+      sgd({}, {.groups = {{.filter = startsWith("body.W"), .lr_factor = 3}, {.filter = startsWith("body"), .frozen = true}}});
   EXPECT_EQ(settingOf(spec, 0).lr_factor, 3);
   EXPECT_FALSE(settingOf(spec, 0).frozen);
   EXPECT_EQ(settingOf(spec, 1).lr_factor, 1);
@@ -40,17 +41,17 @@ TEST(OptimizerSettings, first_group_that_matches_applies) {
 }
 
 TEST(OptimizerSettings, normalization_is_apart_from_groups) {
-  OptimizerSpec spec = adam({.normalize_grads = startsWith("head"), .groups = {{.filter = startsWith("head"), .lr_factor = 2}}});
+  OptimizerSpec spec = adam({}, {.normalize_grads = startsWith("head"), .groups = {{.filter = startsWith("head"), .lr_factor = 2}}});
   EXPECT_TRUE(settingOf(spec, 2).normalize);
   EXPECT_EQ(settingOf(spec, 2).lr_factor, 2);
   EXPECT_FALSE(settingOf(spec, 0).normalize);
 }
 
 TEST(OptimizerSettings, filter_that_matches_nothing_is_an_error) {
-  Diagnostic error = caught([] { settingOf(adam({.normalize_grads = startsWith("tail")}), 0); });
+  Diagnostic error = caught([] { settingOf(adam({}, {.normalize_grads = startsWith("tail")}), 0); });
   EXPECT_EQ(error.code, "optimizer.filter");
   EXPECT_NE(error.remedy.find("head.W"), std::string::npos);
-  error = caught([] { settingOf(adam({.groups = {{.filter = startsWith("body")}, {.filter = startsWith("tail")}}}), 0); });
+  error = caught([] { settingOf(adam({}, {.groups = {{.filter = startsWith("body")}, {.filter = startsWith("tail")}}}), 0); });
   EXPECT_EQ(error.code, "optimizer.filter");
   EXPECT_NE(error.message.find("group 2"), std::string::npos);
 }

@@ -93,8 +93,8 @@ TEST(Places, of_what_compiles) {
   const auto unknown_pass = with([](auto& spec) { spec.disable = {"nonsense"}; });
   const auto no_runs = with([](auto& spec) { spec.accumulate = 0; });
   const auto no_device = with([](auto& spec) { spec.device = "abacus"; });
-  const auto no_match =
-      with([](auto& spec) { spec.optimizer = adam({.groups = {{.filter = [](const std::string&) { return false; }, .lr_factor = 2}}}); });
+  const auto no_match = with(
+      [](auto& spec) { spec.optimizer = adam({}, {.groups = {{.filter = [](const std::string&) { return false; }, .lr_factor = 2}}}); });
   const auto parameter_name = with([](auto& spec) { spec.inputs.push_back({"l1.W", f32(1)}); });
   const auto too_large = with([](auto& spec) { spec.memory_limit = 8; });
   EXPECT_HERE("pipeline.pass", compile<Mlp>(unknown_pass));

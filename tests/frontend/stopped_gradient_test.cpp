@@ -137,7 +137,7 @@ TEST(StoppedGradient, can_be_meant) {
                                [](const BackwardCall&) { return std::vector{Tensor()}; })[0]);
   });
   const ParameterGroup frozen{.filter = [](const std::string& name) { return name == "a"; }, .frozen = true};
-  expectTrains([](const Two& m, Tensor x) { return mean(m.b * x) + asFloat(argmax(m.a * x, 0)); }, sgd({.lr = 0.1, .groups = {frozen}}));
+  expectTrains([](const Two& m, Tensor x) { return mean(m.b * x) + asFloat(argmax(m.a * x, 0)); }, sgd({.lr = 0.1}, {.groups = {frozen}}));
 }
 
 TEST(StoppedGradient, of_a_gradient_is_meant_for_what_it_compares) {
@@ -187,7 +187,7 @@ TEST(StoppedGradient, of_every_parameter_is_an_error) {
 TEST(StoppedGradient, of_a_frozen_parameter_does_not_keep_the_search_from_what_is_not_finite) {
   const ParameterGroup frozen{.filter = [](const std::string& name) { return name == "a"; }, .frozen = true};
   auto trainer = compile<Two>(specOf([](const Two& m, Tensor x) { return mean(log(m.b * x)) + asFloat(argmax(m.a * x, 0)); },
-                                     sgd({.lr = 0.1, .groups = {frozen}})));
+                                     sgd({.lr = 0.1}, {.groups = {frozen}})));
   const std::vector<float> x{1, -2, 3};
   const StepResult result = trainer.step({{"x", x}});
   ASSERT_FALSE(result.completed());

@@ -200,7 +200,7 @@ double gradientAt(double w) { return ((w * 1 - 1) * 1 + (w * 2 + 1) * 2); }
 TEST_P(Training, adamw_follows_its_formula) {
   constexpr double kRate = 0.1, kDecay = 0.5, kClip = 2;
   double w = 2, m = 0, v = 0, unused = 0;
-  std::vector<double> got = track(GetParam(), adamw({.lr = kRate, .weight_decay = kDecay, .clip_grad_norm = kClip}), &unused);
+  std::vector<double> got = track(GetParam(), adamw({.lr = kRate, .weight_decay = kDecay}, {.clip_grad_norm = kClip}), &unused);
   for (int t = 1; t <= 4; ++t) {
     double g = gradientAt(w);
     g *= std::min(1.0, kClip / (std::abs(g) + 1e-6));
@@ -228,11 +228,11 @@ TEST_P(Training, sgd_with_nesterov_follows_its_formula) {
 TEST_P(Training, weight_decay_of_a_group_is_before_the_parameters_flag) {
   double unused = 0;
   ParameterGroup group{.filter = [](const std::string& name) { return name == "unused"; }, .weight_decay = 0};
-  track(GetParam(), adamw({.lr = 0.1, .weight_decay = 0.5, .groups = {group}}), &unused);
+  track(GetParam(), adamw({.lr = 0.1, .weight_decay = 0.5}, {.groups = {group}}), &unused);
   EXPECT_EQ(unused, 8);
   group.weight_decay = 2;
   group.lr_factor = 0.5;
-  track(GetParam(), adamw({.lr = 0.1, .weight_decay = 0.5, .groups = {group}}), &unused);
+  track(GetParam(), adamw({.lr = 0.1, .weight_decay = 0.5}, {.groups = {group}}), &unused);
   EXPECT_NEAR(unused, 8 * std::pow(1 - 0.05 * 2, 4), 1e-5);
 }
 

@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, Training, testing::Values("reference", "vulkan
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(Training, adam_with_corrected_epsilon_follows_its_formula) {
-  auto trainer = compile<Linear3>(specFor(GetParam(), adam({.lr = 0.1, .eps = 0.05, .corrected_eps = true, .clip_grad_value = 0.5})));
+  auto trainer = compile<Linear3>(specFor(GetParam(), adam({.lr = 0.1, .eps = 0.05, .corrected_eps = true}, {.clip_grad_value = 0.5})));
   double p = 1, m = 0, v = 0;
   for (int t = 1; t <= 3; ++t) {
     trainer.step(Data(t).batch());
@@ -71,7 +71,7 @@ TEST_P(Training, adam_with_corrected_epsilon_follows_its_formula) {
 }
 
 TEST_P(Training, lion_follows_its_formula) {
-  auto trainer = compile<Linear3>(specFor(GetParam(), lion({.lr = 0.01, .weight_decay = 0.5, .groups = {{.filter = named("c")}}})));
+  auto trainer = compile<Linear3>(specFor(GetParam(), lion({.lr = 0.01, .weight_decay = 0.5}, {.groups = {{.filter = named("c")}}})));
   double p = 1, m = 0;
   for (int t = 1; t <= 4; ++t) {
     trainer.step(Data(t).batch());
@@ -85,7 +85,7 @@ TEST_P(Training, lion_follows_its_formula) {
 TEST_P(Training, frozen_parameters_stay_and_the_others_move) {
   OptimizerSpec free = sgd({.lr = 0.1, .momentum = 0.5});
   OptimizerSpec frozen =
-      sgd({.lr = 0.1, .momentum = 0.5, .groups = {{.filter = named("b"), .frozen = true}, {.filter = named("c"), .lr_factor = 2}}});
+      sgd({.lr = 0.1, .momentum = 0.5}, {.groups = {{.filter = named("b"), .frozen = true}, {.filter = named("c"), .lr_factor = 2}}});
   auto all = compile<Linear3>(specFor(GetParam(), free)), some = compile<Linear3>(specFor(GetParam(), frozen));
   double c = 3, velocity = 0;
   for (int t = 1; t <= 3; ++t) {
@@ -101,8 +101,8 @@ TEST_P(Training, frozen_parameters_stay_and_the_others_move) {
 }
 
 TEST_P(Training, loss_that_is_not_finite_changes_nothing) {
-  auto trainer = compile<Linear3>(specFor(GetParam(), adamw({.lr = 0.1, .weight_decay = 0.1, .clip_grad_norm = 1})));
-  auto spared = compile<Linear3>(specFor(GetParam(), adamw({.lr = 0.1, .weight_decay = 0.1, .clip_grad_norm = 1})));
+  auto trainer = compile<Linear3>(specFor(GetParam(), adamw({.lr = 0.1, .weight_decay = 0.1}, {.clip_grad_norm = 1})));
+  auto spared = compile<Linear3>(specFor(GetParam(), adamw({.lr = 0.1, .weight_decay = 0.1}, {.clip_grad_norm = 1})));
   Forward calls = trainer.attach({.forward = [](const Linear3& m, const Inputs&) { return m.calls + sum(m.sums); }});
   trainer.step(Data(1).batch());
   spared.step(Data(1).batch());
@@ -129,7 +129,7 @@ TEST_P(Training, loss_that_is_not_finite_changes_nothing) {
 }
 
 TEST_P(Training, guard_can_be_left_out) {
-  auto trainer = compile<Linear3>(specFor(GetParam(), sgd({.skip_non_finite = false})));
+  auto trainer = compile<Linear3>(specFor(GetParam(), sgd({}, {.skip_non_finite = false})));
   Data data(1);
   data.values[0][7] = std::nanf("");
   trainer.step(data.batch());
@@ -183,7 +183,7 @@ TEST_P(Training, buffers_go_up_and_down_with_the_parameters) {
 }
 
 TEST_P(Training, averages_follow_the_parameters) {
-  OptimizerSpec optimizer = sgd({.lr = 0.1, .ema_decay = 0.75});
+  OptimizerSpec optimizer = sgd({.lr = 0.1}, {.ema_decay = 0.75});
   optimizer.groups = {{.filter = named("b"), .frozen = true}};
   auto trainer = compile<Linear3>(specFor(GetParam(), optimizer));
   Forward now = trainer.attach({.forward = [](const Linear3& m, const Inputs&) { return m.a * 1.0; }});
@@ -205,7 +205,7 @@ TEST_P(Training, averages_follow_the_parameters) {
 }
 
 TEST_P(Training, checkpoints_have_averages_moments_of_some_and_buffers) {
-  OptimizerSpec optimizer = adam({.lr = 0.1, .groups = {{.filter = named("b"), .frozen = true}}, .ema_decay = 0.9});
+  OptimizerSpec optimizer = adam({.lr = 0.1}, {.groups = {{.filter = named("b"), .frozen = true}}, .ema_decay = 0.9});
   auto trainer = compile<Linear3>(specFor(GetParam(), optimizer)), other = compile<Linear3>(specFor(GetParam(), optimizer));
   trainer.step(Data(1).batch());
   other.restore(trainer.checkpoint());
@@ -214,7 +214,7 @@ TEST_P(Training, checkpoints_have_averages_moments_of_some_and_buffers) {
   EXPECT_EQ(other.download(), trainer.download());
   EXPECT_EQ(other.download_ema(), trainer.download_ema());
   EXPECT_EQ(other.download().at("calls"), std::vector<float>{2});
-  auto free = compile<Linear3>(specFor(GetParam(), adam({.lr = 0.1, .ema_decay = 0.9})));
+  auto free = compile<Linear3>(specFor(GetParam(), adam({.lr = 0.1}, {.ema_decay = 0.9})));
   EXPECT_THROW(free.restore(trainer.checkpoint()), Error);
 }
 
@@ -260,7 +260,7 @@ CompileSpec<Mlp> mlpSpec(const std::string& device, int64_t accumulate) {
                 if (is_training()) m.runs.update(m.runs + 1.0);
                 return mean(square(capture("y", m.l2(tanh(m.l1(in["x"])))) - in["y"])) * in["scale"];
               },
-          .optimizer = adamw({.lr = 0.05, .weight_decay = 0.1, .clip_grad_norm = 0.5}),
+          .optimizer = adamw({.lr = 0.05, .weight_decay = 0.1}, {.clip_grad_norm = 0.5}),
           .seed = 3,
           .device = device,
           .accumulate = accumulate};

@@ -34,7 +34,7 @@ const Labels kGood{0, 1, 2, 0, 1}, kBad{0, 1, 2, 7, -1};
 Batch batchOf(const Labels& labels) { return {{"x", kRows}, {"y", labels}}; }
 
 TEST_P(WrongIndex, fails_the_step_and_changes_nothing) {
-  for (const OptimizerSpec& optimizer : {adam({.lr = 0.01}), adam({.lr = 0.01, .clip_grad_norm = 1, .ema_decay = 0.9})}) {
+  for (const OptimizerSpec& optimizer : {adam({.lr = 0.01}), adam({.lr = 0.01}, {.clip_grad_norm = 1, .ema_decay = 0.9})}) {
     auto trainer = compile<Classifier>(specOf(GetParam(), optimizer));
     ASSERT_TRUE(trainer.step(batchOf(kGood)).completed());
     const auto before = trainer.checkpoint().tensors;
@@ -182,7 +182,7 @@ TEST_P(WrongIndex, is_no_error_where_it_is_not_looked_for) {
 }
 
 TEST_P(WrongIndex, without_the_guard_the_step_is_done_and_fails_all_the_same) {
-  auto trainer = compile<Classifier>(specOf(GetParam(), adam({.lr = 0.01, .skip_non_finite = false})));
+  auto trainer = compile<Classifier>(specOf(GetParam(), adam({.lr = 0.01}, {.skip_non_finite = false})));
   const ParameterValues before = trainer.download();
   EXPECT_EQ(trainer.step(batchOf(kBad)).failure->kind, FailureKind::Index);
   EXPECT_NE(trainer.download(), before);

@@ -142,7 +142,40 @@ TEST(CheckIndices, whoever_gives_an_index_looks_at_it) {
   const std::vector<IndexCheck> checks = p.checks();
   ASSERT_EQ(checks.size(), 1u);
   EXPECT_TRUE(isGiven(p.b.graph(), checks[0]));
-  EXPECT_EQ(checkIndices(p.b.graph()).orThrow(), p.b.graph());
+  // The graph only says what is right.
+  graph::Graph expected = p.b.graph();
+  expected.nodes[expected[p.index].node.index()].attributes.set("below", checks[0].range.extent);
+  EXPECT_EQ(checkIndices(p.b.graph()).orThrow(), expected);
+}
+
+/// below and ignored of the index after the pass; 0: none.
+std::pair<int64_t, int64_t> rangeOf(const Program& p) {
+  const graph::Graph checked = checkIndices(p.b.graph()).orThrow();
+  const graph::Attributes& range = checked.definition(p.index).attributes;
+  const graph::Attribute* ignored = range.find("ignored");
+  return {range.get<int64_t>("below"), ignored == nullptr ? 0 : std::get<int64_t>(*ignored)};
+}
+
+TEST(CheckIndices, range_of_an_input_is_what_all_uses_agree_on) {
+  const auto classify = [](Program& p, int64_t classes, int64_t ignored) {
+    const std::string name = "scores" + std::to_string(p.b.graph().nodes.size());
+    const ValueId scores = p.input(name, kFloat, {10, classes}), labels = p.b.reshape(p.index, Shape{10});
+    const graph::Attributes attributes{{"reduction", std::string("mean")}, {"ignore_index", ignored}};
+    p.b.output(OutputKind::Result, name + " loss", p.b.make("cross_entropy", {scores, labels}, attributes));
+  };
+  Program p;
+  classify(p, 9, -1);
+  EXPECT_EQ(rangeOf(p), std::pair(int64_t{9}, int64_t{-1}));
+  classify(p, 5, -1);
+  EXPECT_EQ(rangeOf(p), std::pair(int64_t{5}, int64_t{-1}));
+  classify(p, 8, 5);
+  EXPECT_EQ(rangeOf(p), std::pair(int64_t{5}, int64_t{0})) << "-1 is wrong for the last one, and 5 for the others";
+  Program q;
+  classify(q, 9, 20);
+  classify(q, 30, -1);
+  EXPECT_EQ(rangeOf(q), std::pair(int64_t{9}, int64_t{20})) << "20 is one of 30 classes";
+  q.look(q.index);
+  EXPECT_EQ(rangeOf(q), std::pair(int64_t{6}, int64_t{0}));
 }
 
 TEST(CheckIndices, nothing_is_added_where_nothing_is_checked) {

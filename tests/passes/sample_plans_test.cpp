@@ -32,8 +32,7 @@ constexpr Peer kPeers[] = {
 };
 
 passes::Compiled compiled(const examples::SampleProgram& sample, const program::DeviceProfile& profile) {
-  graph::Graph graph =
-      detail::traceFunction(sample.model.get(), sample.inputs, sample.loss, graph::OutputKind::Loss, std::source_location::current());
+  graph::Graph graph = detail::traceFunction(sample.model.get(), sample.inputs, sample.loss, graph::OutputKind::Loss, Where::current());
   passes::CompileOptions options;
   options.profile = profile;
   options.optimizer = detail::optimizerConfig(sample.optimizer, graph.parameters);

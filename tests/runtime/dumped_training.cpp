@@ -19,10 +19,10 @@ program::Program DumpedTraining::program() const {
 }
 
 void train(DumpedTraining& training, detail::CompileRequest request, int64_t steps, int64_t integers) {
-  const std::vector<InputSpec> inputs = request.inputs;
-  const int64_t accumulate = request.accumulate;
-  request.dump_ir = training.folder();
-  request.dump_steps = steps;
+  const std::vector<InputSpec> inputs = request.settings.inputs;
+  const int64_t accumulate = request.settings.accumulate;
+  request.settings.dump_ir = training.folder();
+  request.settings.dump_steps = steps;
   Trainer trainer = detail::compile(std::move(request));
   std::mt19937 random(7);
   for (int64_t step = 1; step <= steps; ++step) {

@@ -19,17 +19,12 @@ struct Words : Module {
 
 detail::CompileRequest words(double rate) {
   return {.model = std::make_shared<const Words>(),
-          .inputs = {{"word", i32(6)}, {"next", i32(6)}},
-          .loss = detail::eraseModel<Words>([](const Words& model, const Inputs& in) {
+          .loss = detail::eraseModel(std::function([](const Words& model, const Inputs& in) {
             return cross_entropy(model.out(embedding(model.table.tensor(), in["word"])), in["next"], {.ignore_index = -1});
-          }),
+          })),
           .optimizer = sgd({.lr = rate}),
-          .seed = 5,
-          .device = "reference",
-          .dump_ir = {},
-          .disable = {},
-          .print = {},
-          .where = std::source_location::current()};
+          .settings = {.inputs = {{"word", i32(6)}, {"next", i32(6)}}, .seed = 5, .device = "reference"},
+          .where = Where::current()};
 }
 
 /// One dump for all tests.

@@ -31,15 +31,10 @@ SampleProgram findSample(std::string_view name) {
 
 detail::CompileRequest requestOf(const SampleProgram& sample, const std::string& device) {
   return {.model = sample.model,
-          .inputs = sample.inputs,
           .loss = sample.loss,
           .optimizer = sample.optimizer,
-          .seed = 3,
-          .device = device,
-          .dump_ir = {},
-          .disable = {},
-          .print = {},
-          .where = std::source_location::current()};
+          .settings = {.inputs = sample.inputs, .seed = 3, .device = device},
+          .where = Where::current()};
 }
 
 /// Trains from `from`, and expects `to`.
@@ -94,22 +89,16 @@ detail::CompileRequest everything(const std::string& device) {
   const OptimizerSpec optimizer = adamw(
       {.lr = schedule::warmup({.peak = 0.02, .steps = 3, .after = schedule::cosine_annealing({.peak = 0.02, .final = 0.001, .steps = 5})}),
        .weight_decay = 0.02,
-       .corrected_eps = true,
-       .clip_grad_norm = 0.5,
+       .corrected_eps = true},
+      {.clip_grad_norm = 0.5,
        .groups = {{.filter = [](const std::string& name) { return name.starts_with("fixed"); }, .frozen = true}},
        .ema_decay = 0.9});
   return {.model = std::make_shared<const Everything>(),
-          .inputs = {{"x", f32(6, 3)}, {"y", i32(6)}},
-          .loss = detail::eraseModel<Everything>(
-              [](const Everything& model, const Inputs& in) { return cross_entropy(model(in["x"]), in["y"]); }),
+          .loss = detail::eraseModel(
+              std::function([](const Everything& model, const Inputs& in) { return cross_entropy(model(in["x"]), in["y"]); })),
           .optimizer = optimizer,
-          .seed = 11,
-          .device = device,
-          .dump_ir = {},
-          .disable = {},
-          .accumulate = 2,
-          .print = {},
-          .where = std::source_location::current()};
+          .settings = {.inputs = {{"x", f32(6, 3)}, {"y", i32(6)}}, .seed = 11, .device = device, .accumulate = 2},
+          .where = Where::current()};
 }
 
 TEST(Programs, have_everything_that_a_step_has) {

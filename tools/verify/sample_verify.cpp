@@ -94,7 +94,7 @@ std::string toText(const SampleReport& report, int64_t steps) {
 
 Result<SampleReport> verifySample(const SampleProgram& sample, const detail::Device& device, int64_t steps) {
   const graph::Graph graph =
-      detail::traceFunction(sample.model.get(), sample.inputs, sample.loss, graph::OutputKind::Loss, std::source_location::current());
+      detail::traceFunction(sample.model.get(), sample.inputs, sample.loss, graph::OutputKind::Loss, Where::current());
   passes::CompileOptions options;
   options.optimizer = detail::optimizerConfig(sample.optimizer, graph.parameters);
   LS_TRY(const std::unique_ptr<GraphRunner> exact, makeEvaluatingRunner(graph, options));

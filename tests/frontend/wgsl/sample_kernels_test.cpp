@@ -17,8 +17,8 @@ namespace {
 TEST(SampleKernels, readTheSameAgain) {
   size_t kernels = 0;
   for (const examples::SampleProgram& sample : examples::samplePrograms()) {
-    graph::Graph graph = lockstep::detail::traceFunction(sample.model.get(), sample.inputs, sample.loss, graph::OutputKind::Loss,
-                                                         std::source_location::current());
+    graph::Graph graph =
+        lockstep::detail::traceFunction(sample.model.get(), sample.inputs, sample.loss, graph::OutputKind::Loss, Where::current());
     passes::CompileOptions options;
     options.profile = program::findProfile("portable").orThrow();
     options.optimizer = lockstep::detail::optimizerConfig(sample.optimizer, graph.parameters);

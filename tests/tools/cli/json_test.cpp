@@ -122,6 +122,13 @@ TEST_F(CliJson, outputs_fit_their_schemas) {
     SCOPED_TRACE(row.arguments);
     expectValue(run(row.arguments + " --json"), row.schema);
   }
+  ASSERT_EQ(run("train sine --steps 2 --dump-steps 2 --dump-ir dump --device reference --no-out --json").status, 0);
+  EXPECT_EQ(violation(read("dump/program.json"), readSchema("program")), "");
+  EXPECT_EQ(json::parse(read("dump/program.json"))["lockstep_program"], 1);
+  expectValue(
+      run("run dump/14-kernels.program --steps 2 --load dump/start.safetensors --batches dump/batches.safetensors --save end.safetensors "
+          "--device reference --json"),
+      "run_steps");
   const json added = json::parse(run("run k.wgsl --bind 0.0=iota:f32[4] --out 0.0=- --device reference --json").out);
   EXPECT_EQ(added["outputs"][0]["values"], json({1.5, 2.5, 3.5, 4.5}));
   EXPECT_EQ(violation(read("e.json"), readSchema("explore")), "");

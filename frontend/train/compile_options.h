@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to the front end: what users set, as the passes take it.
+#pragma once
+
+#include "frontend/train/forward.h"
+#include "passes/pipeline.h"
+
+namespace lockstep::detail {
+
+/// Without what depends on the device, the optimizer and whether it is the first program.
+inline passes::CompileOptions compileOptions(const CompileSettings& settings) {
+  passes::CompileOptions options;
+  options.disabled = settings.disable;
+  options.memory_limit = settings.memory_limit;
+  options.check_indices = settings.check_indices;
+  if (settings.use_ema) options.parameter_state = passes::kAverageState;
+  return options;
+}
+
+}  // namespace lockstep::detail
