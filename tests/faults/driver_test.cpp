@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 #include "frontend/io/file.h"
 #include "tests/faults/faulty_process.h"
@@ -145,6 +147,33 @@ TEST_F(Driver, that_hangs_is_left_out) {
   EXPECT_EQ(listed.code, 0) << listed.how() << listed.err;
   EXPECT_NE(listed.out.find("vulkan:0"), std::string::npos) << listed.out;
   EXPECT_NE(listed.err.find(fmt::format("the driver of '{}' did not answer in time", bad)), std::string::npos) << listed.err;
+}
+
+/// Whether a process does anything.
+bool isAlive(const std::string& process) {
+  const auto state = io::readTextFile(fmt::format("/proc/{}/stat", process));
+  return state.ok() && state->find(") Z ") == std::string::npos;
+}
+
+TEST_F(Driver, that_hangs_ends_with_the_command) {
+  const std::string bad = (scratch_ / "bad.json").string();
+  std::map<std::string, std::string> environment = kHangs;
+  for (const char* variable : {"VK_DRIVER_FILES", "VK_ICD_FILENAMES"}) environment[variable] = bad;
+  environment["LOCKSTEP_DRIVER_TIMEOUT"] = "1000";
+  environment["LOCKSTEP_FAULT_REPORT"] = (scratch_ / "report").string();
+  FaultyProcess command({.arguments = {"devices"}, .folder = scratch_ / "", .environment = environment});
+  std::string child;
+  for (int i = 0; i < 6000 && !child.ends_with('\n'); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (fs::exists(scratch_ / "report")) child = *io::readTextFile(scratch_ / "report");
+  }
+  ASSERT_TRUE(child.ends_with('\n')) << "the driver was never loaded";
+  child.pop_back();
+  EXPECT_TRUE(isAlive(child));
+  command.signal(SIGKILL);
+  EXPECT_EQ(command.wait().signal, SIGKILL);
+  for (int i = 0; i < 6000 && isAlive(child); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_FALSE(isAlive(child));
 }
 
 /// Later than when it is loaded, but still before a device is chosen.

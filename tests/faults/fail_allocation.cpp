@@ -2,9 +2,13 @@
 // Preloaded into the command, it lets one allocation fail, or all from one on. What counts is what our code asks for, itself or through the
 // libraries that it is linked with; what was loaded later (Vulkan's loader, drivers) keeps its memory, because crashes there are not ours.
 //   LOCKSTEP_FAULT_ALLOCATION  "7": the 7th fails; "7+": it and all after it; "stacks": none, but a line for the first one of each call
-//   stack LOCKSTEP_FAULT_REPORT      a file for what happened
+//   stack;
+//                              "forks:3": none, but at every third call stack a copy of the process goes on in which it fails, and the next
+//                              time one in which all fail from there on; only while there is one thread
+//   LOCKSTEP_FAULT_REPORT      a file for what happened; what the copies say is beside it for a moment
 #include <fcntl.h>
 #include <link.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <unwind.h>
 
@@ -39,7 +43,10 @@ struct State {
   uintptr_t base = 0;    ///< of the program
   uint64_t failing = 0;  ///< 0: none
   bool all_after = false, stacks = false, counting = false;
+  uint64_t forks = 0;  ///< at every how many call stacks; 0: never
+  uint64_t stacks_seen = 0;
   int report = -1;
+  char words[512] = {};  ///< the file for what a copy says
   std::atomic<uint64_t> count{0};
   std::atomic<uint64_t> seen[kStackTable];  ///< hashes of call stacks
 };
@@ -110,6 +117,65 @@ bool isNewStack(uint64_t hash) {
   return false;
 }
 
+/// Copies have one thread, and would wait for the others for ever.
+bool isAlone() {
+  char text[512];
+  const int file = ::open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  const ssize_t length = ::read(file, text, sizeof text - 1);
+  ::close(file);
+  text[length > 0 ? length : 0] = '\0';
+  // "process (name) state", then numbers: the 18th of all after the name is that of threads.
+  const char* at = std::strrchr(text, ')');
+  for (int i = 0; i < 18 && at != nullptr; ++i) at = std::strchr(at + 1, ' ');
+  return at != nullptr && std::atoi(at) == 1;
+}
+
+bool saysWhatIsWrong() {
+  static char text[1u << 14];
+  const int file = ::open(g.words, O_RDONLY | O_CLOEXEC);
+  const ssize_t length = ::read(file, text, sizeof text - 1);
+  ::close(file);
+  text[length > 0 ? length : 0] = '\0';
+  return std::strstr(text, "error: ") != nullptr;
+}
+
+/// True in a copy, where this allocation fails.
+bool goesOnInCopy(uint64_t number, bool all_after) {
+  constexpr unsigned kSeconds = 900;
+  const pid_t copy = ::fork();
+  if (copy != 0) {
+    int status = 0;
+    while (::waitpid(copy, &status, 0) < 0 && errno == EINTR) {
+    }
+    note(all_after ? "copy %llu+ %llx" : "copy %llu %llx", number, static_cast<unsigned>(status));
+    note(" %llu\n", saysWhatIsWrong() ? 1 : 0, 0);
+    return false;
+  }
+  ::alarm(kSeconds);  // ends one that hangs
+  const int null = ::open("/dev/null", O_WRONLY), words = ::open(g.words, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  ::dup2(null, STDOUT_FILENO);
+  ::dup2(words, STDERR_FILENO);
+  ::close(null);
+  ::close(words);
+  g.stacks = false;
+  g.forks = 0;
+  g.failing = number;
+  g.all_after = all_after;
+  ::close(g.report);
+  g.report = -1;
+  return true;
+}
+
+bool failsInCopy(uint64_t number) {
+  const uint64_t seen = ++g.stacks_seen;
+  if (g.forks == 0 || seen % g.forks != 0) return false;
+  if (!isAlone()) {
+    note("threads %llu\n", number, 0);
+    return false;
+  }
+  return goesOnInCopy(number, seen / g.forks % 2 == 0);
+}
+
 /// Counts this allocation if it is ours, and says whether it is to fail.
 bool fails() {
   if (!g.counting || inside) return false;
@@ -121,7 +187,14 @@ bool fails() {
   bool failing = false;
   if (walk.ours) {
     const uint64_t number = g.count.fetch_add(1) + 1;
-    if (g.stacks && isNewStack(walk.hash)) note("stack %llu %llx\n", number, walk.hash);
+    if (g.stacks && isNewStack(walk.hash)) {
+      note("stack %llu %llx\n", number, walk.hash);
+      if (failsInCopy(number)) {
+        inside = false;
+        errno = ENOMEM;
+        return true;
+      }
+    }
     failing = g.failing != 0 && (number == g.failing || (g.all_after && number > g.failing));
     if (number == g.failing) {
       Walk where{.whole = true};
@@ -144,6 +217,7 @@ __attribute__((constructor)) void begin() {
     const int file = ::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     g.report = ::fcntl(file, F_DUPFD_CLOEXEC, kHigh);
     ::close(file);
+    std::snprintf(g.words, sizeof g.words, "%s.words", path);
   }
   // A command that this one starts is not under the fault.
   for (const char* name : {"LOCKSTEP_FAULT_ALLOCATION", "LOCKSTEP_FAULT_REPORT"}) ::unsetenv(name);
@@ -151,7 +225,10 @@ __attribute__((constructor)) void begin() {
   Walk walk;
   _Unwind_Backtrace(visit, &walk);
   ::dl_iterate_phdr(noteModule, nullptr);
-  g.stacks = std::strcmp(wish, "stacks") == 0;
+  constexpr char kForks[] = "forks:";
+  const bool forks = std::strncmp(wish, kForks, sizeof kForks - 1) == 0;
+  if (forks) g.forks = std::strtoull(wish + sizeof kForks - 1, nullptr, 10);
+  g.stacks = forks || std::strcmp(wish, "stacks") == 0;
   char* end = nullptr;
   g.failing = std::strtoull(wish, &end, 10);
   g.all_after = end != nullptr && *end == '+';

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -63,6 +64,8 @@ std::vector<std::string> environmentOf(const Launch& launch) {
 }
 
 }  // namespace
+
+std::chrono::seconds patience() { return std::chrono::seconds(std::getenv("LOCKSTEP_NIGHTLY") == nullptr ? 120 : 900); }
 
 std::string Ended::how() const {
   if (hung) return "hangs";

@@ -13,12 +13,15 @@
 
 namespace lockstep::testing {
 
+/// Longer at night, when the machine may have other work.
+std::chrono::seconds patience();
+
 struct Launch {
   std::vector<std::string> arguments;
   std::filesystem::path folder;                         ///< where it runs; its output and its caches are kept there, too
   std::map<std::string, std::string> environment = {};  ///< beside what there is
   uint64_t most_file_bytes = UINT64_MAX;                ///< RLIMIT_FSIZE
-  std::chrono::seconds limit{120};                      ///< then it counts as hung
+  std::chrono::seconds limit = patience();              ///< then it counts as hung
 };
 
 struct Ended {

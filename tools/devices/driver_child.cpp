@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -148,6 +149,8 @@ Descriptor becomeDriverChild() {
   }
   const struct rlimit none{.rlim_cur = 0, .rlim_max = 0};
   ::setrlimit(RLIMIT_CORE, &none);
+  // A driver that hangs would stay for ever where somebody ends the command meanwhile.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   return answer;
 }
 

@@ -43,8 +43,8 @@ class DriverChild {
   int status_ = 0;
 };
 
-/// In the child, before a driver is loaded: gives the file for the answer. What drivers print goes nowhere, and no crash is kept on the
-/// disk.
+/// In the child, before a driver is loaded: gives the file for the answer. What drivers print goes nowhere, no crash is kept on the disk,
+/// and the child ends with the command.
 Descriptor becomeDriverChild();
 
 }  // namespace lockstep::tools
