@@ -70,8 +70,8 @@ TEST_P(Programs, train_as_the_trainer_does) {
 INSTANTIATE_TEST_SUITE_P(Of, Programs,
                          ::testing::Values(Case{"mlp-sin", "reference", 100}, Case{"mlp-sin", "vulkan", 100},
                                            Case{"tic-tac-toe", "reference", 100}, Case{"tic-tac-toe", "vulkan", 100},
-                                           Case{"vae", "reference", 100}, Case{"vae", "vulkan", 100}, Case{"makemore", "reference", 4},
-                                           Case{"mnist-cnn", "vulkan", 4}),
+                                           Case{"kan-tiny", "reference", 100}, Case{"kan-tiny", "vulkan", 100}, Case{"vae", "reference", 4},
+                                           Case{"makemore", "reference", 4}, Case{"mnist-cnn", "vulkan", 4}),
                          [](const auto& info) {
                            std::string name = fmt::format("{}_{}", info.param.sample, info.param.device);
                            std::ranges::replace(name, '-', '_');
