@@ -197,39 +197,58 @@ class Assembler {
   }
 
   void assembleInstructions() {
-    const VectorRoutines& routines = vectorRoutines();
-    std::vector<uint32_t> moved(linear_.steps.size() + 1);
+    std::vector<uint32_t> moved(linear_.steps.size() + 1);  // step -> instruction
     for (size_t k = 0; k < linear_.steps.size(); ++k) {
       moved[k] = static_cast<uint32_t>(out_.instructions.size());
       const Linear& step = linear_.steps[k];
-      bool to_next = step.op == Opcode::Jump && isNext(k);
-      if (step.dead || to_next) continue;
-      Operand index =
-          step.access != kNone && step.op != Opcode::Address && step.op != Opcode::CheckIndex ? accesses_[step.access].index : step.a;
-      Instruction x{.op = step.op, .masked = step.masked, .flag = static_cast<uint8_t>(step.left ? 1 : 0), .site = step.site};
-      x.a = index.kind == Operand::Kind::None ? kNone : slot(index);
-      x.b = step.op == Opcode::IfEnd || step.op == Opcode::ScopeEnd ? step.alive : slot(step.b);
-      x.c = slot(step.c);
-      x.dst = step.dst != kNone ? slots_[step.dst] : step.frame;
-      bool to_row = step.dst != kNone && varying(step.dst);
-      x.varying =
-          static_cast<uint8_t>((isVarying(index) ? 1 : 0) | (isVarying(step.b) ? 2 : 0) | (isVarying(step.c) ? 4 : 0) | (to_row ? 8 : 0));
-      x.access = step.access == kNone ? 0 : step.access;
-      x.target = step.target;
-      if (step.op >= Opcode::SubgroupReduce && step.op <= Opcode::SubgroupShuffle) x.flag = static_cast<uint8_t>(step.join);
-      if (step.isPure()) {
-        if (to_row && (x.varying & 7) == 0) {
-          if (step.op != Opcode::Move) internalError("a uniform operation writes a varying register");
-          x.op = Opcode::Splat;
-        } else {
-          x.handler = routines.pure[static_cast<size_t>(step.op)][x.varying & 7];
-        }
-      }
-      out_.instructions.push_back(x);
+      const bool goes_on = step.op == Opcode::Jump && isNext(k);
+      if (!step.dead && !goes_on) out_.instructions.push_back(assembled(step));
     }
     moved[linear_.steps.size()] = static_cast<uint32_t>(out_.instructions.size());
-    for (Instruction& x : out_.instructions)
+    for (Instruction& x : out_.instructions) {
       if (x.target != kNone) x.target = moved[linear_.labels[x.target]];
+    }
+  }
+
+  /// Memory instructions have the index of their access in place of `a`; addresses and checks of an index have it there already.
+  [[nodiscard]] const Operand& firstOperand(const Linear& step) const {
+    const bool indexed = step.access != kNone && step.op != Opcode::Address && step.op != Opcode::CheckIndex;
+    return indexed ? accesses_[step.access].index : step.a;
+  }
+
+  /// The step with slots in place of registers. Its target is still a label.
+  [[nodiscard]] Instruction assembled(const Linear& step) const {
+    const Operand& first = firstOperand(step);
+    Instruction x{.op = step.op,
+                  .join = step.join,
+                  .masked = step.masked,
+                  .left = step.left,
+                  .dst = step.dst == kNone ? 0 : slots_[step.dst],
+                  .a = first.kind == Operand::Kind::None ? kNone : slot(first),
+                  .b = slot(step.b),
+                  .c = slot(step.c),
+                  .frame = step.frame,
+                  .alive = step.alive,
+                  .target = step.target,
+                  .access = step.access == kNone ? 0 : step.access,
+                  .site = step.site};
+    if (isVarying(first)) x.varying |= kVaryingA;
+    if (isVarying(step.b)) x.varying |= kVaryingB;
+    if (isVarying(step.c)) x.varying |= kVaryingC;
+    if (step.dst != kNone && varying(step.dst)) x.varying |= kVaryingDst;
+    if (step.isPure()) chooseRoutine(x);
+    return x;
+  }
+
+  /// The routine of a pure operation, by which of its operands vary. A uniform value for each lane has none: the interpreter spreads it.
+  static void chooseRoutine(Instruction& x) {
+    const uint8_t operands = x.varying & kVaryingOperands;
+    if ((x.varying & kVaryingDst) == 0 || operands != 0) {
+      x.handler = vectorRoutines().pure[static_cast<size_t>(x.op)][operands];
+      return;
+    }
+    if (x.op != Opcode::Move) internalError("a uniform operation writes a varying register");
+    x.op = Opcode::Splat;
   }
 
   /// Whether the jump at `k` goes to what follows it anyway.
@@ -275,7 +294,7 @@ double estimate(const Bytecode& code) {
     const Instruction& x = code.instructions[k];
     double price = kDispatch;
     if (x.op >= Opcode::Address && x.op <= Opcode::AtomicCompareExchange) {
-      bool wide = (x.varying & 1) != 0 || (code.batch_groups > 1 && code.accesses[x.access].home == Home::Workgroup);
+      bool wide = (x.varying & kVaryingA) != 0 || (code.batch_groups > 1 && code.accesses[x.access].home == Home::Workgroup);
       price += wide ? kGather * lanes * static_cast<double>(std::max<size_t>(1, code.accesses[x.access].values.size())) : 0;
     } else if (x.op >= Opcode::SubgroupReduce && x.op <= Opcode::SubgroupShuffle) {
       price += kGather * lanes;
@@ -317,7 +336,7 @@ std::string print(const Bytecode& code) {
     const Instruction& x = code.instructions[k];
     out += fmt::format("{:4} {}{}", k, kOpcodeNames[static_cast<size_t>(x.op)], x.masked ? " masked" : "");
     if (x.op >= Opcode::Barrier) {
-      out += fmt::format(" frame {} a {} target {}", x.dst, slot(x.a), static_cast<int32_t>(x.target));
+      out += fmt::format(" frame {} a {} target {}", x.frame, slot(x.a), static_cast<int32_t>(x.target));
     } else {
       out += fmt::format(" {} <- {} {} {}", slot(x.dst), slot(x.a), slot(x.b), slot(x.c));
     }

@@ -24,14 +24,21 @@ struct Instruction;
 /// Executes one pure instruction over `width` lanes (a multiple of 16). `r` is the register file; operands are word offsets in it.
 using Handler = void (*)(uint32_t* r, uint32_t width, const Instruction& instruction);
 
+/// Bits of Instruction::varying: which operands, and whether the destination, have a value for each lane.
+constexpr uint8_t kVaryingA = 1, kVaryingB = 2, kVaryingC = 4, kVaryingDst = 8;
+constexpr uint8_t kVaryingOperands = kVaryingA | kVaryingB | kVaryingC;
+
 struct Instruction {
   Handler handler = nullptr;  ///< null: the interpreter handles `op`
   Opcode op = Opcode::End;
-  bool masked = false;  ///< the destination is a variable: inactive lanes keep their value
-  uint8_t varying = 0;  ///< bit 0..2: operand a, b, c has a value for each lane; bit 3: the destination has
-  uint8_t flag = 0;     ///< IfEnd, ScopeEnd: lanes may have left for an outer scope; Subgroup*: the Opcode that joins two lanes
-  uint32_t dst = 0;     ///< word offset in the register file; control: frame
-  uint32_t a = 0, b = 0, c = 0;
+  Opcode join = Opcode::End;  ///< Subgroup*: what joins two lanes
+  bool masked = false;        ///< the destination is a variable: inactive lanes keep their value
+  bool left = false;          ///< IfEnd, ScopeEnd: lanes may have left for an outer scope
+  uint8_t varying = 0;        ///< kVarying*
+  /// Word offsets in the register file. Memory instructions have their index in `a`, UINT32_MAX where there is none.
+  uint32_t dst = 0, a = 0, b = 0, c = 0;
+  uint32_t frame = 0;   ///< If*, Scope*, Clear: the mask frame
+  uint32_t alive = 0;   ///< IfEnd, ScopeEnd with `left`: the frame of the innermost scope that lanes may have left
   uint32_t target = 0;  ///< jumps: instruction index
   uint32_t access = 0;  ///< memory: index into Bytecode::accesses
   uint32_t site = 0;    ///< 1 + kernel instruction id, for reports; 0 = none
@@ -51,7 +58,7 @@ struct IndexScan {
 struct VectorRoutines {
   /// [op][bits of varying operands]; entry 0 computes one lane.
   Handler pure[kPureOps][8];
-  /// dst = a & b; returns the number of set lanes. All masks are 0 or ~0 a lane.
+  /// dst = a & b; returns the number of set lanes. All masks are 0 or ~0 per lane.
   uint32_t (*maskAnd)(uint32_t* dst, const uint32_t* a, const uint32_t* b, uint32_t width);
   uint32_t (*maskAndNot)(uint32_t* dst, const uint32_t* a, const uint32_t* b, uint32_t width);
   void (*blend)(uint32_t* dst, const uint32_t* source, const uint32_t* mask, uint32_t width);

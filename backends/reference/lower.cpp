@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel IR -> scalar code: module scope, control flow and calls. Values are in lower_values.cpp, memory in lower_memory.cpp.
+// Kernel IR -> scalar code: module scope and control flow. Values are in lower_values.cpp, memory in lower_memory.cpp.
 #include "backends/reference/lower.h"
 
 #include <algorithm>
@@ -64,12 +64,16 @@ std::vector<Component> flatten(const kernel::TypeTable& types, kernel::TypeId ty
   return out;
 }
 
-Result<Code> lower(const kernel::Module& module, const SubgroupShape& subgroups) { return Lowering(module).run(subgroups); }
+Result<Code> lower(const kernel::Module& module, const SubgroupShape& subgroups) {
+  const kernel::Function* entry = module.entryPoint();
+  if (entry == nullptr) return fail("reference.no_entry_point", "the kernel has no entry point");
+  LS_CHECK(kernel::checkInlinedSize(module, *entry, "reference.limit"));
+  const kernel::InlinedModule inlined = kernel::inlineAllCalls(module);
+  return Lowering(inlined).run(subgroups);
+}
 
 Result<Code> Lowering::run(const SubgroupShape& subgroups) {
   const kernel::Function* entry = m.entryPoint();
-  if (entry == nullptr) return fail("reference.no_entry_point", "the kernel has no entry point");
-  LS_CHECK(kernel::checkInlinedSize(m, *entry, "reference.limit"));
   if (hasF16(m)) unit = 2;
   code.name = entry->name;
   code.workgroup_size = *entry->workgroup_size;
@@ -88,19 +92,18 @@ Result<Code> Lowering::run(const SubgroupShape& subgroups) {
   LS_CHECK(addGlobals());
   addBuiltins(*entry);
   Step scope{.kind = StepKind::Scope, .construct = code.construct_count++};
-  frames.push_back({scope.construct, {}});
+  whole = scope.construct;
   inside(scope.body, [&] { block(entry->body); });
   emit(std::move(scope));
   code.divergent.resize(code.construct_count, false);
   return std::move(code);
 }
 
-/// A variable lives in registers unless some index into it (or into a pointer parameter that it is passed to) is computed at run time.
+/// A variable lives in registers unless some index into it is computed at run time.
 void Lowering::findIndexedVariables() {
   indexed.assign(m.values.size(), false);
   std::vector<kernel::ValueId> root(m.values.size());
   auto rootOf = [&](kernel::ValueId id) { return root[id.index()].valid() ? root[id.index()] : id; };
-  // Functions come callees first, so the parameters of a callee are already known at its calls.
   auto visit = [&](auto& self, kernel::BlockId block) -> void {
     for (kernel::InstructionId id : m[block].instructions) {
       const KernelInstruction& x = m[id];
@@ -108,15 +111,11 @@ void Lowering::findIndexedVariables() {
         root[x.result.index()] = rootOf(x.operands[0]);
         for (size_t k = 1; k < x.operands.size(); ++k)
           if (m[x.operands[k]].kind != ValueKind::Constant) indexed[rootOf(x.operands[0]).index()] = true;
-      } else if (x.op == Op::Call) {
-        const kernel::Function& callee = m.functions[x.immediate];
-        for (size_t k = 0; k < x.operands.size(); ++k)
-          if (indexed[callee.parameters[k].value.index()]) indexed[rootOf(x.operands[k]).index()] = true;
       }
       for (kernel::BlockId child : x.blocks) self(self, child);
     }
   };
-  for (const kernel::Function& function : m.functions) visit(visit, function.body);
+  visit(visit, m.entryPoint()->body);
 }
 
 Status Lowering::addGlobals() {
@@ -212,7 +211,7 @@ void Lowering::block(kernel::BlockId id) {
 void Lowering::instruction(kernel::InstructionId id) {
   const KernelInstruction& x = m[id];
   uint32_t outer_site = site;
-  site = static_cast<uint32_t>(id.index()) + 1;
+  site = static_cast<uint32_t>(sources[id.index()].index()) + 1;
   switch (kernel::info(x.op).group) {
     case OpGroup::Arithmetic:
     case OpGroup::Math:
@@ -246,8 +245,7 @@ void Lowering::instruction(kernel::InstructionId id) {
       control(x);
       break;
     case OpGroup::Call:
-      call(x);
-      break;
+      internalError("a call is left after all calls were inlined");
   }
   site = outer_site;
 }
@@ -271,9 +269,7 @@ void Lowering::control(const KernelInstruction& x) {
     step.body.push_back({.kind = StepKind::Exit, .construct = targets.breaks.back()});
     emit(std::move(step));
   } else if (x.op == Op::Return) {
-    Operands results = x.operands.empty() ? Operands{} : value(x.operands[0]);
-    for (size_t k = 0; k < results.size(); ++k) emit({.kind = StepKind::Assign, .dst = frames.back().results[k], .a = results[k]});
-    emit({.kind = StepKind::Exit, .construct = frames.back().scope});
+    emit({.kind = StepKind::Exit, .construct = whole});
   }
 }
 
@@ -318,37 +314,6 @@ void Lowering::switchOn(const KernelInstruction& x) {
   inside(scope.body, [&] { chain(chain, 0); });
   targets.breaks.pop_back();
   emit(std::move(scope));
-}
-
-void Lowering::call(const KernelInstruction& x) {
-  const kernel::Function& callee = m.functions[x.immediate];
-  for (size_t k = 0; k < x.operands.size(); ++k) {
-    size_t parameter = callee.parameters[k].value.index();
-    if (m.typeOf(x.operands[k]).kind == TypeKind::Pointer) {
-      pointers[parameter] = pointer(x.operands[k]);
-    } else {
-      values[parameter] = value(x.operands[k]);
-    }
-  }
-  Step scope{.kind = StepKind::Scope, .construct = code.construct_count++};
-  Frame frame{scope.construct, {}};
-  Operands results;
-  for (size_t k = 0; k < components(callee.return_type).size(); ++k) {
-    frame.results.push_back(newRegister(true));
-    emit({.kind = StepKind::Declare, .dst = frame.results.back()});
-  }
-  frames.push_back(std::move(frame));
-  Targets outer = std::exchange(targets, {});
-  inside(scope.body, [&] { block(callee.body); });
-  targets = std::move(outer);
-  emit(std::move(scope));
-  // The variables are read once, here, so that the result is a value like any other.
-  for (Register variable : frames.back().results) {
-    results.push_back(reg(newRegister()));
-    emit({.kind = StepKind::Pure, .op = Opcode::Move, .dst = results.back().value, .a = reg(variable)});
-  }
-  frames.pop_back();
-  if (x.result.valid()) define(x, std::move(results));
 }
 
 void Lowering::print(const KernelInstruction& x) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/reference/code.h"
+#include "ir/kernel/inline_calls.h"
 
 namespace lockstep::reference {
 
@@ -34,14 +35,10 @@ struct Pointer {
 
 class Lowering {
  public:
-  explicit Lowering(const kernel::Module& module) : m(module), types(module.types) {}
+  explicit Lowering(const kernel::InlinedModule& inlined) : m(inlined.module), sources(inlined.sources), types(m.types) {}
   Result<Code> run(const SubgroupShape& subgroups);
 
  private:
-  struct Frame {  ///< an inlined function
-    uint32_t scope = 0;
-    std::vector<Register> results;
-  };
   struct Targets {
     std::vector<uint32_t> breaks, continues;
   };
@@ -56,7 +53,6 @@ class Lowering {
   void control(const KernelInstruction& x);
   void loop(const KernelInstruction& x);
   void switchOn(const KernelInstruction& x);
-  void call(const KernelInstruction& x);
   void print(const KernelInstruction& x);
   void declareVariable(const KernelInstruction& x);
 
@@ -115,7 +111,8 @@ class Lowering {
   }
 
   const kernel::Module& m;
-  kernel::TypeTable types;  ///< a copy, because finding the type of a part may intern it
+  const std::vector<kernel::InstructionId>& sources;  ///< what reports call an instruction by
+  kernel::TypeTable types;                            ///< a copy, because finding the type of a part may intern it
   Code code;
   /// Bytes that offsets and strides of pointers and lane-private memory count in: 4, or 2 in a kernel with f16.
   uint32_t unit = 4;
@@ -125,7 +122,7 @@ class Lowering {
   std::vector<bool> indexed;                                               ///< by value id of a variable: some index is not constant
   std::vector<std::vector<Component>> layouts;                             ///< cache of flatten
   std::map<std::tuple<Opcode, Operand, Operand, Operand>, Operand> known;  ///< common subexpressions
-  std::vector<Frame> frames;
+  uint32_t whole = 0;                                                      ///< the construct that a return leaves
   Targets targets;
   uint32_t site = 0;
 };

@@ -141,38 +141,38 @@ uint32_t Machine::control(const Instruction& x, uint32_t pc) {
     case Opcode::JumpIfFalse:
       return r_[x.a] != 0 ? pc + 1 : x.target;
     case Opcode::IfBegin: {
-      MaskFrame& frame = frames_[x.dst];
+      MaskFrame& frame = frames_[x.frame];
       frame = {mask_, active_};
-      uint32_t count = routines_.maskAnd(frameRow(x.dst, 0), mask_, r_ + x.a, width);
+      uint32_t count = routines_.maskAnd(frameRow(x.frame, 0), mask_, r_ + x.a, width);
       if (count == 0) return x.target;
-      mask_ = frameRow(x.dst, 0);
+      mask_ = frameRow(x.frame, 0);
       active_ = count;
       return pc + 1;
     }
     case Opcode::IfElse: {
-      const MaskFrame& frame = frames_[x.dst];
-      uint32_t count = routines_.maskAndNot(frameRow(x.dst, 0), frame.saved, r_ + x.a, width);
+      const MaskFrame& frame = frames_[x.frame];
+      uint32_t count = routines_.maskAndNot(frameRow(x.frame, 0), frame.saved, r_ + x.a, width);
       if (count == 0) return x.target;
-      mask_ = frameRow(x.dst, 0);
+      mask_ = frameRow(x.frame, 0);
       active_ = count;
       return pc + 1;
     }
     case Opcode::IfEnd:
     case Opcode::ScopeEnd: {
-      const MaskFrame& frame = frames_[x.dst];
+      const MaskFrame& frame = frames_[x.frame];
       mask_ = frame.saved;
       active_ = frame.active;
-      if (x.flag == 0) return pc + 1;
-      active_ = routines_.maskAnd(frameRow(x.dst, 1), frame.saved, frameRow(x.b, 0), width);
-      mask_ = frameRow(x.dst, 1);
+      if (!x.left) return pc + 1;
+      active_ = routines_.maskAnd(frameRow(x.frame, 1), frame.saved, frameRow(x.alive, 0), width);
+      mask_ = frameRow(x.frame, 1);
       return active_ == 0 ? x.target : pc + 1;
     }
     case Opcode::ScopeBegin:
-      frames_[x.dst] = {mask_, active_};
-      std::memcpy(frameRow(x.dst, 0), mask_, width * sizeof(uint32_t));
+      frames_[x.frame] = {mask_, active_};
+      std::memcpy(frameRow(x.frame, 0), mask_, width * sizeof(uint32_t));
       return pc + 1;
     case Opcode::Clear:
-      routines_.maskAndNot(frameRow(x.dst, 0), frameRow(x.dst, 0), mask_, width);
+      routines_.maskAndNot(frameRow(x.frame, 0), frameRow(x.frame, 0), mask_, width);
       return pc + 1;
     case Opcode::LoopBack:
       if (budget_ < std::max(lanes_, kLeastLanes)) {

@@ -85,7 +85,7 @@ const uint32_t* Machine::indices(const Instruction& x, uint32_t limit, IndexScan
   const uint32_t* index = x.a == UINT32_MAX ? nullptr : r_ + x.a;
   uint32_t first = 0;
   while (!isActive(first)) ++first;
-  if ((x.varying & 1) == 0) {
+  if ((x.varying & kVaryingA) == 0) {
     routines_.fill(scratch(0), index == nullptr ? 0 : *index, code_.width);
     index = scratch(0);
   } else if (!full()) {
@@ -112,7 +112,7 @@ const uint32_t* Machine::addresses(const View& view, const MemoryAccess& access,
 void Machine::load(const Instruction& x) {
   const MemoryAccess& access = code_.accesses[x.access];
   View where = view(access, x.access);
-  if ((x.varying & 1) != 0 || where.by_lane) {
+  if ((x.varying & kVaryingA) != 0 || where.by_lane) {
     loadRows(x, access, where);
     return;
   }
@@ -189,7 +189,7 @@ const uint32_t* Machine::row(const MemoryValue& value, uint32_t k) {
 void Machine::store(const Instruction& x) {
   const MemoryAccess& access = code_.accesses[x.access];
   View where = view(access, x.access);
-  if ((x.varying & 1) != 0 || where.by_lane) {
+  if ((x.varying & kVaryingA) != 0 || where.by_lane) {
     storeRows(x, access, where);
     return;
   }
@@ -252,7 +252,7 @@ void Machine::laneLoad(const Instruction& x) {
   const MemoryAccess& access = code_.accesses[x.access];
   const size_t width = code_.width;
   const uint32_t* memory = lane_memory_.data() + access.offset * width;
-  if ((x.varying & 1) == 0 && indexOf(x, 0) < limits_[x.access]) {
+  if ((x.varying & kVaryingA) == 0 && indexOf(x, 0) < limits_[x.access]) {
     size_t element = size_t(indexOf(x, 0)) * access.stride;
     for (const MemoryValue& value : access.values)
       if (value.used) std::memcpy(r_ + value.slot, memory + (element + value.word) * width, width * sizeof(uint32_t));
@@ -275,7 +275,7 @@ void Machine::laneStore(const Instruction& x) {
   const MemoryAccess& access = code_.accesses[x.access];
   const size_t width = code_.width;
   uint32_t* memory = lane_memory_.data() + access.offset * width;
-  if ((x.varying & 1) == 0 && indexOf(x, 0) < limits_[x.access]) {
+  if ((x.varying & kVaryingA) == 0 && indexOf(x, 0) < limits_[x.access]) {
     size_t element = size_t(indexOf(x, 0)) * access.stride;
     for (const MemoryValue& value : access.values)
       routines_.blend(memory + (element + value.word) * width, row(value, 4), mask_, code_.width);
@@ -295,9 +295,9 @@ void Machine::laneStore(const Instruction& x) {
 void Machine::address(const Instruction& x) {
   const MemoryAccess& access = code_.accesses[x.access];
   uint32_t limit = limits_[x.access];
-  uint32_t lanes = (x.varying & 8) != 0 ? lanes_ : 1;
+  uint32_t lanes = (x.varying & kVaryingDst) != 0 ? lanes_ : 1;
   for (uint32_t lane = 0; lane < lanes; ++lane) {
-    uint32_t index = indexOf(x, lane), base = r_[x.b + ((x.varying & 2) != 0 ? lane : 0)];
+    uint32_t index = indexOf(x, lane), base = r_[x.b + ((x.varying & kVaryingB) != 0 ? lane : 0)];
     r_[x.dst + lane] = index < limit && base != ~0u ? base + index * access.stride : ~0u;
     if (index >= limit && base != ~0u && (lanes == 1 || isActive(lane))) outOfBounds(x, lane, index, limit);
   }
@@ -305,8 +305,8 @@ void Machine::address(const Instruction& x) {
 
 void Machine::checkIndex(const Instruction& x) {
   uint32_t limit = limits_[x.access];
-  for (uint32_t lane = 0; lane < ((x.varying & 1) != 0 ? lanes_ : 1); ++lane)
-    if (indexOf(x, lane) >= limit && ((x.varying & 1) == 0 || isActive(lane))) outOfBounds(x, lane, indexOf(x, lane), limit);
+  for (uint32_t lane = 0; lane < ((x.varying & kVaryingA) != 0 ? lanes_ : 1); ++lane)
+    if (indexOf(x, lane) >= limit && ((x.varying & kVaryingA) == 0 || isActive(lane))) outOfBounds(x, lane, indexOf(x, lane), limit);
 }
 
 namespace {
@@ -354,7 +354,7 @@ void Machine::atomic(const Instruction& x) {
     size_t word = size_t(index) * access.stride + (where.by_lane ? lane_base_[lane] : 0);
     if (where.written != nullptr && x.op != Opcode::AtomicStore && x.op != Opcode::AtomicExchange)
       checkWritten(x, where, lane, static_cast<uint32_t>(word));
-    uint32_t value = r_[x.b + ((x.varying & 2) != 0 ? lane : 0)], compare = r_[x.c + ((x.varying & 4) != 0 ? lane : 0)];
+    uint32_t value = r_[x.b + ((x.varying & kVaryingB) != 0 ? lane : 0)], compare = r_[x.c + ((x.varying & kVaryingC) != 0 ? lane : 0)];
     r_[x.dst + lane] = applyAtomic(x.op, where.base[word], value, compare);
     if (where.written != nullptr) where.written[word] = 1;
   }

@@ -19,7 +19,7 @@ void Machine::loadHalves(const Instruction& x) {
   const MemoryAccess& access = code_.accesses[x.access];
   const HalfView view = halfView(access);
   const uint32_t limit = limits_[x.access];
-  const bool each_lane = (x.varying & 1) != 0 || view.by_lane;
+  const bool each_lane = (x.varying & kVaryingA) != 0 || view.by_lane;
   for (uint32_t lane = 0; lane < lanes_; ++lane) {
     if (!isActive(lane)) continue;
     const uint32_t index = indexOf(x, lane);

@@ -60,7 +60,7 @@ void scan(Values& values, uint32_t count, const Joiner& joiner) {
 
 void Machine::subgroup(const Instruction& x) {
   const std::vector<uint32_t>& order = code_.subgroup_order;
-  const Joiner joiner{routines_.pure[x.flag][0], static_cast<Opcode>(x.flag)};
+  const Joiner joiner{routines_.pure[static_cast<size_t>(x.join)][0], x.join};
   auto operand = [&](uint32_t slot, uint32_t bit, uint32_t lane) { return r_[slot + ((x.varying & bit) != 0 ? lane : 0)]; };
   for (uint32_t group = 0; group < lanes_; group += code_.group_lanes) {
     for (uint32_t first = 0; first < code_.group_lanes; first += code_.subgroup_size) {
@@ -76,7 +76,7 @@ void Machine::subgroup(const Instruction& x) {
         lanes.lane[id] = lane;
         lanes.active[id] = values.present[id] = true;
         if (x.op == Opcode::SubgroupElect) continue;
-        values.value[id] = operand(x.a, 1, lane);
+        values.value[id] = operand(x.a, kVaryingA, lane);
         if (values.value[id] != 0) ballot[id / 32] |= 1u << id % 32;
       }
       if (lowest == kMost) continue;
@@ -100,8 +100,8 @@ void Machine::subgroup(const Instruction& x) {
           out = values.value[lowest];
         } else {
           // A lane that is away gives what it has; one that does not exist gives zero.
-          const uint32_t source = operand(x.b, 2, lane);
-          out = source < present ? operand(x.a, 1, group + order[first + source]) : 0;
+          const uint32_t source = operand(x.b, kVaryingB, lane);
+          out = source < present ? operand(x.a, kVaryingA, group + order[first + source]) : 0;
         }
       }
     }

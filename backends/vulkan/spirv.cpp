@@ -10,6 +10,7 @@
 
 #include "backends/vulkan/spirv_emitter.h"
 #include "ir/kernel/guard_accesses.h"
+#include "ir/kernel/inline_calls.h"
 #include "ir/kernel/inlined_size.h"
 #include "ir/support/narrate.h"
 
@@ -89,7 +90,6 @@ std::vector<uint32_t> Emitter::run() {
   findSteps();
   zeroPrivateMemory();
   zeroWorkgroupMemory();
-  frames_.push_back({.is_entry = true, .result = {}, .returned = {}});
   emitBlock(entry_.body);
   builder_.leaveFunction();
   // Only the clean-up of unreachable blocks: the search for features follows instructions of removed blocks and crashes; capabilities are
@@ -147,7 +147,8 @@ Result<std::vector<uint32_t>> emitSpirv(const kernel::ValidModule& module, const
   LS_CHECK(kernel::checkInlinedSize(*module, *entry, "vulkan.limit"));
   // A device cannot report an access out of bounds, and to leave one alone would be undefined.
   const kernel::Module guarded = kernel::guardAccesses(*module, kernel::OutOfBounds::Clamp);
-  Emitter emitter(guarded, *guarded.entryPoint(), options);
+  const kernel::Module inlined = kernel::inlineAllCalls(guarded).module;
+  Emitter emitter(inlined, *inlined.entryPoint(), options);
   std::vector<uint32_t> words = emitter.run();
   if (emitter.leftOutPrint()) {
     narrate([&] { return "print does nothing in the SPIR-V of " + entry->name + ": VK_KHR_shader_non_semantic_info is not there"; });

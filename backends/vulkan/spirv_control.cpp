@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structured control flow and inlining. A called function whose only return is its last instruction is emitted in place; any other one
-// becomes the single case of a switch, which a return leaves. A return inside a loop or switch of the callee cannot leave two
-// constructs at once in SPIR-V, so it sets a flag that is looked at behind each of them.
+// Structured control flow. Calls are inlined before (ir/kernel/inline_calls.h).
 #include <algorithm>
 
 #include "backends/vulkan/spirv_emitter.h"
@@ -13,27 +11,6 @@ using kernel::Instruction;
 using kernel::InstructionId;
 using kernel::Op;
 using kernel::OpGroup;
-
-namespace {
-
-size_t countReturns(const kernel::Module& module, BlockId block) {
-  size_t count = 0;
-  for (InstructionId id : module[block].instructions) {
-    const Instruction& in = module[id];
-    if (in.op == Op::Return) ++count;
-    for (BlockId inner : in.blocks) count += countReturns(module, inner);
-  }
-  return count;
-}
-
-/// Whether the function can be emitted in place: no return, or one at the very end.
-bool returnsAtTheEnd(const kernel::Module& module, const kernel::Function& function) {
-  const std::vector<InstructionId>& body = module[function.body].instructions;
-  size_t at_end = !body.empty() && module[body.back()].op == Op::Return ? 1 : 0;
-  return countReturns(module, function.body) == at_end;
-}
-
-}  // namespace
 
 void Emitter::selectionMerge(spv::Block& merge) {
   std::vector<spv::IdImmediate> operands{{true, merge.getId()}, {false, spv::SelectionControlMaskNone}};
@@ -106,14 +83,14 @@ void Emitter::emitInstruction(const Instruction& in) {
     case OpGroup::Subgroup:
       return define(in, emitSubgroup(in));
     case OpGroup::Call:
-      return emitCall(in);
+      internalError("a call is left after all calls were inlined");
     case OpGroup::Control:
       break;
   }
   if (in.op == Op::If) return emitIf(in);
   if (in.op == Op::Loop) return emitLoop(in);
   if (in.op == Op::Switch) return emitSwitch(in);
-  if (in.op == Op::Return) return emitReturn(in);
+  if (in.op == Op::Return) return builder_.makeReturn(true);
   if (in.op == Op::Break) return builder_.createBranch(breakables_.back().merge);
   if (in.op == Op::Continue) {
     auto loop = std::find_if(breakables_.rbegin(), breakables_.rend(), [](const Breakable& b) { return b.next != nullptr; });
@@ -170,7 +147,7 @@ void Emitter::emitLoop(const Instruction& in) {
     builder_.createConditionalBranch(leave, &merge, &header);
   }
   builder_.setBuildPoint(&merge);
-  leaveAfterReturn();
+  breakables_.pop_back();
 }
 
 void Emitter::emitSwitch(const Instruction& in) {
@@ -193,78 +170,7 @@ void Emitter::emitSwitch(const Instruction& in) {
     branchUnlessTerminated(merge);
   }
   builder_.setBuildPoint(&merge);
-  leaveAfterReturn();
-}
-
-void Emitter::leaveAfterReturn() {
-  bool returned = breakables_.back().returned;
   breakables_.pop_back();
-  if (!returned) return;
-  const Frame& frame = frames_.back();
-  // Only the wrapper is left when this was the callee's outermost loop or switch; otherwise the next one has to look as well.
-  if (breakables_.size() - 1 > frame.wrapper) breakables_.back().returned = true;
-  spv::Block &leave = builder_.makeNewBlock(), &stay = builder_.makeNewBlock();
-  spv::Id flag = builder_.createLoad(frame.returned->base, spv::NoPrecision);
-  selectionMerge(stay);
-  builder_.createConditionalBranch(flag, &leave, &stay);
-  builder_.setBuildPoint(&leave);
-  builder_.createBranch(breakables_.back().merge);
-  builder_.setBuildPoint(&stay);
-}
-
-void Emitter::emitReturn(const Instruction& in) {
-  Frame& frame = frames_.back();
-  if (frame.is_entry) {
-    builder_.makeReturn(true);
-    return;
-  }
-  spv::Id result = in.operands.empty() ? spv::NoResult : value(in.operands[0]);
-  if (!frame.wrapped) {
-    frame.value = result;
-    return;
-  }
-  if (result != spv::NoResult) builder_.createStore(result, frame.result->base);
-  if (breakables_.size() - 1 > frame.wrapper) {
-    breakables_.back().returned = true;
-    builder_.createStore(builder_.makeBoolConstant(true), frame.returned->base);
-  }
-  builder_.createBranch(breakables_.back().merge);
-}
-
-void Emitter::emitCall(const Instruction& in) {
-  const kernel::Function& callee = module_.functions[in.immediate];
-  for (size_t i = 0; i < callee.parameters.size(); ++i) {
-    kernel::ValueId parameter = callee.parameters[i].value;
-    if (typeOf(parameter).kind == kernel::TypeKind::Pointer) {
-      places_[parameter.index()] = place(in.operands[i]);
-    } else {
-      ids_[parameter.index()] = value(in.operands[i]);
-    }
-  }
-  if (returnsAtTheEnd(module_, callee)) {
-    frames_.push_back({});
-    emitBlock(callee.body);
-    spv::Id result = frames_.back().value;
-    frames_.pop_back();
-    return define(in, result);
-  }
-  Frame frame{.wrapped = true, .wrapper = breakables_.size(), .result = {}, .returned = {}};
-  bool has_result = types_[callee.return_type].kind != kernel::TypeKind::Void;
-  if (has_result) frame.result = localVariable(callee.return_type, plainName(callee.name + "_result"));
-  frame.returned = localVariable(types_.boolean(), plainName(callee.name + "_returned"));
-  builder_.createStore(builder_.makeBoolConstant(false), frame.returned->base);
-  spv::Block &body = builder_.makeNewBlock(), &merge = builder_.makeNewBlock();
-  selectionMerge(merge);
-  emitSwitchTerminator(u32(0), body, {});
-  breakables_.push_back({.merge = &merge});
-  frames_.push_back(frame);
-  builder_.setBuildPoint(&body);
-  emitBlock(callee.body);
-  branchUnlessTerminated(merge);
-  frames_.pop_back();
-  breakables_.pop_back();
-  builder_.setBuildPoint(&merge);
-  if (has_result) define(in, builder_.createLoad(frame.result->base, spv::NoPrecision));
 }
 
 }  // namespace lockstep::vulkan

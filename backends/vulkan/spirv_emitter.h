@@ -108,15 +108,12 @@ class Emitter {
   void emitBarrier(const kernel::Instruction& instruction);
   void controlBarrier(bool storage);
 
-  // spirv_control.cpp: blocks and inlining.
+  // spirv_control.cpp: blocks.
   void emitBlock(kernel::BlockId id);
   void emitInstruction(const kernel::Instruction& instruction);
   void emitIf(const kernel::Instruction& instruction);
   void emitLoop(const kernel::Instruction& instruction);
   void emitSwitch(const kernel::Instruction& instruction);
-  void emitReturn(const kernel::Instruction& instruction);
-  void emitCall(const kernel::Instruction& instruction);
-  void leaveAfterReturn();
   void selectionMerge(spv::Block& merge);
   void branchUnlessTerminated(spv::Block& target);
   void emitSwitchTerminator(spv::Id selector, spv::Block& otherwise, const std::vector<std::pair<uint32_t, spv::Block*>>& targets);
@@ -193,23 +190,12 @@ class Emitter {
   /// A name for people. Not more than some equal ones: spirv-dis and spirv-val make each unique in time linear in those before it.
   void addName(spv::Id id, const std::string& name);
 
-  /// Where break, continue and an inlined return go.
+  /// Where break and continue go.
   struct Breakable {
     spv::Block* merge = nullptr;
     spv::Block* next = nullptr;  ///< the continue target; null for a switch
     bool counted = false;        ///< a loop that has a countdown
-    bool returned = false;       ///< an inlined return left it: the flag must be looked at behind it
   };
-  /// The function being emitted: the entry point, or one that is inlined into it.
-  struct Frame {
-    bool is_entry = false;
-    bool wrapped = false;           ///< the body is one case of a switch, so that a return can leave it
-    size_t wrapper = 0;             ///< index of the wrapper in breakables_
-    std::optional<Place> result;    ///< wrapped, with a result
-    std::optional<Place> returned;  ///< wrapped, and some return is inside a loop or switch
-    spv::Id value = spv::NoResult;  ///< not wrapped: what the last instruction returned
-  };
-
   const kernel::Module& module_;
   const kernel::Function& entry_;
   SpirvOptions options_;
@@ -222,7 +208,7 @@ class Emitter {
   bool has_storage_barrier_ = false;
   bool is_row_ = false;  ///< the workgroup is declared as one row of its invocations
   bool left_out_print_ = false;
-  std::vector<spv::Id> ids_;                  ///< by value; overwritten when a function is inlined again
+  std::vector<spv::Id> ids_;                  ///< by value
   std::vector<std::optional<Place>> places_;  ///< by value
   std::map<std::pair<uint32_t, bool>, spv::Id> made_types_;
   std::map<std::tuple<kernel::Scalar, uint32_t, uint32_t>, spv::Id> lanes_;  ///< constants by width and bits of every lane
@@ -232,7 +218,6 @@ class Emitter {
   std::map<kernel::Builtin, spv::Id> inputs_;
   std::map<uint32_t, Place> spilled_constants_;
   std::vector<Breakable> breakables_;
-  std::vector<Frame> frames_;
   /// Sums that move a counter by what may be a constant, and whether that is an ordinary one.
   std::map<kernel::ValueId, bool> steps_;
   std::optional<Place> rounds_;  ///< how many rounds are left to the loops that are not sure to end

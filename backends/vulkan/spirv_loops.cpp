@@ -34,25 +34,24 @@ bool isLocal(const kernel::Module& module, kernel::ValueId root) {
 }  // namespace
 
 void Emitter::findSteps() {
-  // Which values a driver may evaluate: callees and operands stand before their uses. A local variable may hold any of them.
+  // Which values a driver may evaluate: operands stand before their uses in the text. A local variable may hold any of them.
   std::vector<bool> fixed(module_.instructions.size(), true);
   const auto isFixed = [&](kernel::ValueId id) { return module_[id].kind != kernel::ValueKind::Instruction || fixed[module_[id].index]; };
-  for (size_t i = 0; i < fixed.size(); ++i) {
-    const Instruction& in = module_.instructions[i];
-    fixed[i] = in.op == Op::Load ? isLocal(module_, rootOf(module_, in.operands[0])) : std::ranges::all_of(in.operands, isFixed);
-  }
-  for (const Instruction& store : module_.instructions) {
-    if (store.op != Op::Store) continue;
+  kernel::forEachInstruction(module_, entry_.body, [&](kernel::InstructionId id, const Instruction& in) {
+    fixed[id.index()] = in.op == Op::Load ? isLocal(module_, rootOf(module_, in.operands[0])) : std::ranges::all_of(in.operands, isFixed);
+  });
+  kernel::forEachInstruction(module_, entry_.body, [&](kernel::InstructionId, const Instruction& store) {
+    if (store.op != Op::Store) return;
     const kernel::ValueId counter = rootOf(module_, store.operands[0]);
     const Instruction* sum = definition(module_, store.operands[1]);
-    if (sum == nullptr || (sum->op != Op::Add && sum->op != Op::Sub) || !isLocal(module_, counter)) continue;
+    if (sum == nullptr || (sum->op != Op::Add && sum->op != Op::Sub) || !isLocal(module_, counter)) return;
     for (size_t side : {0, 1}) {
       const Instruction* load = definition(module_, sum->operands[side]);
       if (load == nullptr || load->op != Op::Load || rootOf(module_, load->operands[0]) != counter) continue;
       const kernel::ValueId by = sum->operands[1 - side];
       if (isFixed(by)) steps_[store.operands[1]] = isOrdinaryStep(sum->op, by);
     }
-  }
+  });
 }
 
 bool Emitter::hidesStep(kernel::ValueId sum) const {

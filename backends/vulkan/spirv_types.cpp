@@ -19,10 +19,10 @@ using kernel::ValueId;
 
 namespace {
 
-/// What an entry point uses, its callees included.
+/// What an entry point uses.
 class Reach {
  public:
-  explicit Reach(const kernel::Module& module) : module_(module), seen_(module.functions.size()) {}
+  explicit Reach(const kernel::Module& module) : module_(module) {}
   void visit(kernel::BlockId block) {
     for (kernel::InstructionId id : module_[block].instructions) visit(module_[id]);
   }
@@ -35,14 +35,9 @@ class Reach {
       if (module_[operand].kind == kernel::ValueKind::Variable) globals.insert(module_[operand].index);
     }
     if (in.op == kernel::Op::StorageBarrier) storage_barrier = true;
-    if (in.op == kernel::Op::Call && !seen_[in.immediate]) {
-      seen_[in.immediate] = true;
-      visit(module_.functions[in.immediate].body);
-    }
     for (kernel::BlockId block : in.blocks) visit(block);
   }
   const kernel::Module& module_;
-  std::vector<bool> seen_;  // functions
 };
 
 /// Where the builder keeps its constants. Its own functions look for an equal one among all of the type, in time that is quadratic.

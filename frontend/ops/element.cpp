@@ -121,4 +121,14 @@ Tensor clamp(Tensor x, double lo, double hi, Where where) { return emit("clamp",
 Tensor leaky_relu(Tensor x, double alpha, Where where) { return emit("leaky_relu", {x}, {{"alpha", alpha}}, where); }
 Tensor elu(Tensor x, double alpha, Where where) { return emit("elu", {x}, {{"alpha", alpha}}, where); }
 
+Tensor operator+(Operand a, Operand b) { return add(a, b, a.where()); }
+Tensor operator-(Operand a, Operand b) { return sub(a, b, a.where()); }
+Tensor operator*(Operand a, Operand b) { return mul(a, b, a.where()); }
+Tensor operator/(Operand a, Operand b) { return div(a, b, a.where()); }
+Tensor operator-(Operand a) { return neg(a.tensor(), a.where()); }
+Tensor operator<(Operand a, Operand b) { return less(a, b, a.where()); }
+Tensor operator>(Operand a, Operand b) { return greater(a, b, a.where()); }
+Tensor operator<=(Operand a, Operand b) { return less_equal(a, b, a.where()); }
+Tensor operator>=(Operand a, Operand b) { return greater_equal(a, b, a.where()); }
+
 }  // namespace lockstep

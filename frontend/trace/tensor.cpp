@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "frontend/ops/ops.h"
 #include "frontend/trace/module.h"
 #include "frontend/trace/trace.h"
 
@@ -22,15 +21,5 @@ int64_t Tensor::extent(int64_t axis, Where where) const {
 
 Operand::Operand(const Parameter& parameter, Where where) : tensor_(parameter.tensor(where)), where_(where) {}
 Operand::Operand(const Buffer& buffer, Where where) : tensor_(buffer.tensor(where)), where_(where) {}
-
-Tensor operator+(Operand a, Operand b) { return add(a, b, a.where()); }
-Tensor operator-(Operand a, Operand b) { return sub(a, b, a.where()); }
-Tensor operator*(Operand a, Operand b) { return mul(a, b, a.where()); }
-Tensor operator/(Operand a, Operand b) { return div(a, b, a.where()); }
-Tensor operator-(Operand a) { return neg(a.tensor(), a.where()); }
-Tensor operator<(Operand a, Operand b) { return less(a, b, a.where()); }
-Tensor operator>(Operand a, Operand b) { return greater(a, b, a.where()); }
-Tensor operator<=(Operand a, Operand b) { return less_equal(a, b, a.where()); }
-Tensor operator>=(Operand a, Operand b) { return greater_equal(a, b, a.where()); }
 
 }  // namespace lockstep

@@ -46,6 +46,67 @@ IndexExpr substitute(const IndexExpr& expr, const std::vector<IndexExpr>& axes, 
   return out;
 }
 
+/// Axes of a result and of the source of a reshape that hold equally many elements, in the same order.
+struct AxisGroup {
+  size_t result_begin = 0, result_end = 0;
+  size_t source_begin = 0, source_end = 0;
+};
+
+/// Cuts both shapes from the front wherever the products of their extents agree: [6, 4] from [2, 3, 4] is {6 from 2 * 3} and {4 from 4}.
+/// An index into the one group says nothing about the other.
+std::vector<AxisGroup> axisGroups(const Shape& result, const Shape& source) {
+  std::vector<AxisGroup> groups;
+  size_t r = 0, s = 0;
+  while (s < source.rank()) {
+    AxisGroup group{.result_begin = r, .source_begin = s};
+    int64_t result_count = 1, source_count = source.extent(s++);
+    while (result_count != source_count) {
+      const bool grow_result = result_count < source_count;
+      if (grow_result ? r >= result.rank() : s >= source.rank()) internalError("reshape of different element counts");
+      if (grow_result) {
+        result_count *= result.extent(r++);
+      } else {
+        source_count *= source.extent(s++);
+      }
+    }
+    group.result_end = r;
+    group.source_end = s;
+    groups.push_back(group);
+  }
+  return groups;
+}
+
+/// The row-major position within the axes [begin, end) of a shape. Axes of one element add nothing.
+std::vector<IndexTerm> linearIndex(const Shape& shape, size_t begin, size_t end) {
+  std::vector<IndexTerm> terms;
+  int64_t stride = 1;
+  for (size_t axis = end; axis-- > begin;) {
+    if (shape.extent(axis) != 1) terms.push_back({.coefficient = stride, .axis = static_cast<int32_t>(axis), .inner = {}});
+    stride *= shape.extent(axis);
+  }
+  std::ranges::reverse(terms);
+  return terms;
+}
+
+/// The largest value of a sum of axes of the shape.
+int64_t largestOf(const std::vector<IndexTerm>& terms, const Shape& shape) {
+  int64_t largest = 0;
+  for (const IndexTerm& term : terms) largest += term.coefficient * (shape.extent(static_cast<size_t>(term.axis)) - 1);
+  return largest;
+}
+
+/// (linear / below) % extent: the place along one source axis. Says it without division or remainder where that is exact.
+IndexExpr digitOf(std::vector<IndexTerm> linear, const Shape& result, int64_t below, int64_t extent) {
+  // A multiple of below * extent adds whole rounds of the axis, which the remainder takes away.
+  std::erase_if(linear, [&](const IndexTerm& term) { return term.coefficient % (below * extent) == 0; });
+  // What is no multiple of `below` can be left out when all of it together stays under `below`: the division drops it.
+  std::vector<IndexTerm> whole, rest;
+  for (const IndexTerm& term : linear) (term.coefficient % below == 0 ? whole : rest).push_back(term);
+  if (largestOf(rest, result) >= below) return divMod({.terms = linear}, largestOf(linear, result) + 1, below, extent);
+  for (IndexTerm& term : whole) term.coefficient /= below;
+  return divMod({.terms = whole}, largestOf(whole, result) + 1, 1, extent);
+}
+
 }  // namespace
 
 IndexExpr axisExpr(int32_t axis, int64_t coefficient) {
@@ -88,61 +149,12 @@ IndexMap identityMap(size_t rank) {
 IndexMap reshapeMap(const Shape& result, const Shape& source) {
   IndexMap map;
   map.source.resize(source.rank());
-  // Walk both shapes from the front and cut where the products of extents agree: each such group is independent.
-  size_t r = 0, s = 0;
-  while (s < source.rank()) {
-    size_t r0 = r, s0 = s;
-    int64_t pr = 1, ps = source.extent(s++);
-    while (pr != ps) {
-      if (pr < ps) {
-        if (r >= result.rank()) internalError("reshape of different element counts");
-        pr *= result.extent(r++);
-      } else {
-        if (s >= source.rank()) internalError("reshape of different element counts");
-        ps *= source.extent(s++);
-      }
-    }
-    // Linear index of the group over the result's axes, then one division and remainder per source axis.
-    IndexExpr linear;
-    int64_t stride = 1;
-    for (size_t i = r; i-- > r0;) {
-      if (result.extent(i) != 1) append(linear, axisExpr(static_cast<int32_t>(i), stride));
-      stride *= result.extent(i);
-    }
-    std::reverse(linear.terms.begin(), linear.terms.end());
-    int64_t total = ps, below = 1;
-    for (size_t i = s; i-- > s0;) {
-      int64_t extent = source.extent(i);
-      if (extent != 1) {
-        // Terms whose stride is a multiple of `below` and of the extents above vanish from the remainder; drop what is exact.
-        IndexExpr part = linear;
-        int64_t modulus = below * extent;
-        if (modulus < total) std::erase_if(part.terms, [&](const IndexTerm& t) { return t.coefficient % modulus == 0; });
-        bool divisible = std::all_of(part.terms.begin(), part.terms.end(), [&](const IndexTerm& t) { return t.coefficient % below == 0; });
-        int64_t reach = 0;  // largest value of `part`
-        for (const IndexTerm& t : part.terms) reach += t.coefficient * (result.extent(static_cast<size_t>(t.axis)) - 1);
-        if (divisible) {
-          for (IndexTerm& t : part.terms) t.coefficient /= below;
-          map.source[i] = divMod(part, reach / below + 1, 1, reach / below < extent ? 0 : extent);
-        } else {
-          // Low-order terms that stay below `below` cannot carry: drop them when the others are multiples of it.
-          int64_t low = 0;
-          for (const IndexTerm& t : part.terms) {
-            if (t.coefficient % below != 0) low += t.coefficient * (result.extent(static_cast<size_t>(t.axis)) - 1);
-          }
-          if (low < below) {
-            std::erase_if(part.terms, [&](const IndexTerm& t) { return t.coefficient % below != 0; });
-            reach = 0;
-            for (IndexTerm& t : part.terms) {
-              t.coefficient /= below;
-              reach += t.coefficient * (result.extent(static_cast<size_t>(t.axis)) - 1);
-            }
-            map.source[i] = divMod(part, reach + 1, 1, reach < extent ? 0 : extent);
-          } else {
-            map.source[i] = divMod(part, reach + 1, below, reach / below < extent ? 0 : extent);
-          }
-        }
-      }
+  for (const AxisGroup& group : axisGroups(result, source)) {
+    const std::vector<IndexTerm> linear = linearIndex(result, group.result_begin, group.result_end);
+    int64_t below = 1;  // elements of one step along the source axis
+    for (size_t axis = group.source_end; axis-- > group.source_begin;) {
+      const int64_t extent = source.extent(axis);
+      if (extent != 1) map.source[axis] = digitOf(linear, result, below, extent);
       below *= extent;
     }
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/kernel/hidden_rounds.h"
 
+#include "ir/kernel/inline_calls.h"
+
 namespace lockstep::kernel {
 namespace {
 
@@ -46,6 +48,10 @@ bool hasLayout(AddressSpace space) { return isBound(space) || space == AddressSp
 
 uint64_t hiddenRounds(const Module& module, const Instruction& instruction) {
   const Instruction& x = instruction;
+  if (x.op == Op::Call && returnsFromInside(module, module.functions[x.immediate])) {
+    // Inlined it has a variable for its result.
+    return cleared(module.types, module.functions[x.immediate].return_type);
+  }
   if (x.op == Op::Var) return x.operands.empty() || isNull(module, x.operands[0]) ? cleared(module.types, module.types[x.type].element) : 0;
   if (x.op != Op::Load && x.op != Op::Store) return 0;
   const Type& pointer = module.types[module[x.operands[0]].type];

@@ -44,7 +44,7 @@ class Counter {
     if (x.op == Op::Call) {
       const LoopRounds& callee = callees_[x.immediate];
       if (callee.unbounded.valid()) note(callee.unbounded);
-      return callee.most;
+      return sum(callee.most, hiddenRounds(m_, x));
     }
     if (x.op == Op::Loop) return loop(id);
     uint64_t rounds = hiddenRounds(m_, x);

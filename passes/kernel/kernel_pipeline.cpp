@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/kernel/inline_calls.h"
 #include "ir/support/nearest.h"
 #include "passes/kernel/fold_constants.h"
 #include "passes/kernel/forward_stores.h"
 #include "passes/kernel/hoist_invariants.h"
-#include "passes/kernel/inline_calls.h"
 #include "passes/kernel/prove_bounds.h"
 #include "passes/kernel/remove_dead.h"
 #include "passes/kernel/share_common.h"
@@ -29,7 +29,7 @@ struct KernelPass {
 };
 
 constexpr std::array kPasses{
-    KernelPass{{"inlineCalls", "calls become the bodies of their functions"}, inlineCalls},
+    KernelPass{{"inlineCalls", "calls become the bodies of their functions"}, kernel::inlineCalls},
     KernelPass{{"foldConstants", "integer and bool constants, exact identities, `if` on a constant"}, foldConstants},
     KernelPass{{"unrollLoops", "short loops with a known number of iterations"}, unrollLoops},
     KernelPass{{"forwardStores", "loads of variables whose value is known"}, forwardStores},

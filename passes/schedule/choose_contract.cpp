@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/kernel/queries.h"
 #include "passes/schedule/choosers.h"
 #include "passes/schedule/plan_rounds.h"
 #include "passes/schedule/seed_nodes.h"
@@ -51,8 +52,13 @@ Tile chooseTile(const ContractShape& shape, const DeviceProfile& profile) {
       break;
     }
   }
-  // Partial sums go through workgroup memory only where there are several.
-  auto bytes = [&](int64_t slices) { return 4 * slices * (tile.k * (tile.m + 1 + tile.n + 1) + (slices > 1 ? tile.m * tile.n : 0)); };
+  // The three arrays of the template. Partial sums go through workgroup memory only where there are several.
+  auto bytes = [&](int64_t slices) {
+    const int64_t words[] = {slices * tile.k * (tile.m + 1), slices * tile.k * (tile.n + 1), slices > 1 ? slices * tile.m * tile.n : 1};
+    uint64_t sum = 0;
+    for (const int64_t count : words) sum += kernel::workgroupBytes(4 * static_cast<uint64_t>(count));
+    return sum;
+  };
   int64_t& slices = tile.slices;
   while (slices * 2 * tile.k <= shape.k && slices * 2 * tile.threads() <= std::min<int64_t>(profile.max_workgroup_invocations, 256) &&
          bytes(slices * 2) <= profile.max_workgroup_bytes)

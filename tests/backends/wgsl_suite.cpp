@@ -321,6 +321,76 @@ TEST_P(Conformance, wgsl_immediate_data_is_that_of_the_dispatch) {
   }
 }
 
+TEST_P(Conformance, wgsl_returns_leave_loops_and_switches_within_each_other) {
+  const kernel::Module module = readWgsl(R"(
+    @group(0) @binding(0) var<storage, read_write> out: array<u32, 64>;
+    // The first (i, j), row by row, with i * j == x; 90 + i where a row forbids it; 99 where there is none.
+    fn find(x: u32, i_end: u32) -> u32 {
+      for (var i = 1u; i < i_end; i++) {
+        var j = 0u;
+        loop {
+          j++;
+          switch i * j - x {
+            case 0 { return i * 10 + j; }
+            case 1, 2 { if i == 3 { return 90 + i; } }
+            default { if j > 6 { break; } continue; }
+          }
+          if j > 7 { break; }
+        }
+      }
+      return 99;
+    }
+    fn either(x: u32, steps: ptr<function, u32>) -> u32 {
+      if x % 3 == 0 { return find(x, 4) + 1000; }
+      *steps += 1;
+      if x % 3 == 1 { return 7; }
+      *steps += find(x, 7);
+      return 8;
+    }
+    fn add(x: u32, steps: ptr<function, u32>) {
+      while true {
+        *steps += 10000;
+        if *steps > x * 10000 { return; }
+      }
+    }
+    @compute @workgroup_size(64) fn main(@builtin(local_invocation_index) x: u32) {
+      var steps = 0u;
+      for (var k = 0u; k < 2; k++) {
+        out[x] += either(x + k, &steps);
+        add(x % 3, &steps);
+      }
+      out[x] += steps * 7;
+    })");
+  const auto find = [](uint32_t x, uint32_t i_end) -> uint32_t {
+    for (uint32_t i = 1; i < i_end; ++i) {
+      for (uint32_t j = 1;; ++j) {
+        const uint32_t beyond = i * j - x;
+        if (beyond == 0) return i * 10 + j;
+        if ((beyond == 1 || beyond == 2) && i == 3) return 90 + i;
+        if (j > 7) break;  // a `break` in the switch leaves the switch alone
+      }
+    }
+    return 99;
+  };
+  const std::vector<Words> out = run(module, {Words(64)});
+  for (uint32_t x = 0; x < 64; ++x) {
+    uint32_t steps = 0, sum = 0;
+    for (uint32_t k = 0; k < 2; ++k) {
+      const uint32_t y = x + k;
+      if (y % 3 == 0) {
+        sum += find(y, 4) + 1000;
+      } else {
+        steps += 1;
+        if (y % 3 == 2) steps += find(y, 7);
+        sum += y % 3 == 1 ? 7 : 8;
+      }
+      do steps += 10000;
+      while (steps <= x % 3 * 10000);
+    }
+    ASSERT_EQ(out[0][x], sum + steps * 7) << x;
+  }
+}
+
 TEST_P(Conformance, wgsl_print_changes_no_result) {
   const kernel::Module module = readWgsl(R"(
     @group(0) @binding(0) var<storage, read_write> out: array<u32, 8>;
