@@ -95,6 +95,11 @@ auto caught(Body&& body) -> Result<decltype(body())> {
 }  // namespace
 
 Result<ProgramTrainer> ProgramTrainer::open(program::Program program, const std::string& device) {
+  LS_TRY(const detail::Device opened, detail::tryOpenDevice(device));
+  return openOn(opened, std::move(program));
+}
+
+Result<ProgramTrainer> ProgramTrainer::openOn(const detail::Device& opened, program::Program program) {
   for (const program::Kernel& kernel : program.kernels) {
     if (std::holds_alternative<kernel::Module>(kernel.code)) continue;
     return fail("program_run.stage", fmt::format("kernel '{}' of the program is not emitted yet", kernel.name), {},
@@ -104,7 +109,6 @@ Result<ProgramTrainer> ProgramTrainer::open(program::Program program, const std:
     return fail("program_run.steps", "the program does not say how it trains: it has no steps or no loss", {},
                 "dump a training step with --dump-ir; --inputs FILE runs a program once");
   }
-  LS_TRY(const detail::Device opened, detail::tryOpenDevice(device));
   for (program::Kernel& kernel : program.kernels) {
     auto& module = std::get<kernel::Module>(kernel.code);
     module = kernel::dropClaims(std::move(module));

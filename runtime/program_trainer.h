@@ -15,6 +15,10 @@
 
 namespace lockstep {
 
+namespace detail {
+struct Device;
+}
+
 /// What a step of it gave.
 struct ProgramStep {
   uint64_t step = 0;  ///< 1-based
@@ -32,6 +36,8 @@ class ProgramTrainer {
   /// kernels are proven again, as somebody may have written them. Failures: those of chooseDevice(); program.* for a program that is not
   /// whole or that the device has no room for; program_run.steps for one that does not train.
   static Result<ProgramTrainer> open(program::Program program, const std::string& device = "auto");
+  /// The same on a device that is open already.
+  static Result<ProgramTrainer> openOn(const detail::Device& device, program::Program program);
   ProgramTrainer(ProgramTrainer&&) noexcept;
   ProgramTrainer& operator=(ProgramTrainer&&) noexcept;
   ~ProgramTrainer();

@@ -28,6 +28,14 @@ class StepsValidator {
       const graph::TensorType& type = program_[port.buffer].type;
       std::visit([&](const auto& source) { check(source, type, wrong); }, port.source);
     }
+    // Memory that outlives a program is found by name.
+    std::set<std::string_view> names;
+    for (size_t i = 0; i < program_.buffers.size(); ++i) {
+      const Buffer& buffer = program_.buffers[i];
+      if (buffer.role == ArenaRole::State && !names.insert(buffer.name).second)
+        problems_.add(&TextLines::buffers, i, "program.buffer",
+                      fmt::format("state buffer {} has the name of another one", quote(buffer.name)));
+    }
     std::set<BufferId> seen;
     for (size_t i = 0; i < program_.states.size(); ++i) state(i, seen);
     if (!program_.steps) return;

@@ -9,6 +9,8 @@
 #include "ir/graph/op_def.h"
 #include "ir/kernel/claims.h"
 #include "passes/pipeline.h"
+#include "runtime/device_states.h"
+#include "runtime/program_trainer.h"
 #include "tests/fuzz/entries.h"
 #include "tests/fuzz/promises.h"
 
@@ -82,6 +84,27 @@ bool runs(program::Program program) {
   return outputs.ok();
 }
 
+/// Whether a program that says how it trains did so, from its own beginning.
+bool trains(program::Program program) {
+  if (!isSmall(program) || !program::validateStructure(program).ok()) return false;
+  Result<ProgramTrainer> trainer = ProgramTrainer::openOn(reference(), std::move(program));
+  requireAnswer(trainer);
+  if (!trainer.ok()) return false;
+  io::TensorFile batches;
+  for (const program::InputPort& port : trainer->program().inputs) {
+    if (!std::holds_alternative<program::BatchSource>(port.source)) continue;
+    batches.tensors.emplace(port.name, detail::zeroState(trainer->program()[port.buffer].type));
+  }
+  const Result<io::TensorFile> start = trainer->checkpoint();
+  requireAnswer(start);
+  if (!start.ok()) return false;
+  const Status loaded = trainer->load(*start);
+  requireAnswer(loaded);
+  const Result<ProgramStep> step = trainer->step(batches);
+  requireAnswer(step);
+  return loaded.ok() && step.ok();
+}
+
 }  // namespace
 
 bool compileGraph(std::span<const std::byte> input) {
@@ -113,7 +136,9 @@ bool compileGraph(std::span<const std::byte> input) {
 
 bool runProgram(std::span<const std::byte> input) {
   Result<program::Program> program = program::parse(textOf(input));
-  return program.ok() && runs(std::move(*program));
+  if (!program.ok()) return false;
+  const bool trained = trains(*program);
+  return runs(std::move(*program)) || trained;
 }
 
 }  // namespace lockstep::fuzz
