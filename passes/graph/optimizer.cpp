@@ -5,14 +5,14 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
 
-#include "ir/graph/op_def.h"
 #include "passes/graph/bind_parameters.h"
-#include "passes/graph/check_indices.h"
+#include "passes/graph/flat_states.h"
+#include "passes/graph/rewrite.h"
+#include "passes/graph/step_guard.h"
 #include "passes/graph/update_rule.h"
 
 namespace lockstep::passes {
@@ -21,13 +21,9 @@ using namespace graph;
 
 namespace {
 
-constexpr int64_t kRow = kParameterAlignment;  // flat states are seen as [total / 64, 64], so that a table of one entry per row applies
-constexpr double kSpoiled = std::numeric_limits<float>::max();  // what a loss that is not finite leaves in a sum of gradients
 constexpr double kNormalizeEpsilon = 1e-8;
 
 enum StepScalar : int64_t { kRate, kLearningRate, kEpsilon, kApply };  // as stepScalars orders them
-
-Shape rowsOf(int64_t elements) { return Shape{elements / kRow, kRow}; }
 
 /// Neighbouring parameters that are trained, in elements.
 struct Stretch {
@@ -36,8 +32,6 @@ struct Stretch {
   int64_t length = 0;
   std::vector<const ParameterInfo*> parameters;
 };
-
-int64_t padded(int64_t elements) { return (elements + kRow - 1) / kRow * kRow; }
 
 std::vector<Stretch> stretchesOf(const std::vector<ParameterInfo>& parameters, const OptimizerConfig& config) {
   std::vector<Stretch> stretches;
@@ -64,101 +58,130 @@ const UpdateRule& ruleOf(OptimizerKind kind) {
   return *kRules[static_cast<size_t>(kind)];
 }
 
-/// A flat state leaf and its newest version.
-struct FlatState {
-  std::string name;
-  ValueId leaf, newest;
+/// Of all trained parameters, as rows.
+struct Gradients {
+  ValueId rows;
+  ValueId sum;    ///< as runs left it, before clipping; invalid with one run per step
+  ValueId norm;   ///< before clipping by it; invalid when nobody asks
+  ValueId scale;  ///< of clipping, 0 where the step does not count; invalid without a norm
 };
 
-struct State {
-  const Graph& in;
-  const OptimizerConfig& config;
-  Rewriter rewriter;
-  ParameterLayout trained;
-  std::unordered_map<std::string_view, const ParameterInfo*> infos;  // by name
-  ValueId params, scalars;
-  ValueId loss;  ///< invalid when there is none
-
-  State(const Graph& graph, const OptimizerConfig& optimizer)
-      : in(graph), config(optimizer), rewriter(graph), trained(layoutParameters(trainedParameters(graph.parameters, optimizer))) {
-    for (const ParameterInfo& info : graph.parameters) infos.emplace(info.name, &info);
+/// The work on one graph. update() is its outline.
+class Training {
+ public:
+  Training(const Graph& graph, const OptimizerConfig& config)
+      : in_(graph),
+        config_(config),
+        rewriter_(graph),
+        guard_(graph, rewriter_, config),
+        trained_(layoutParameters(trainedParameters(graph.parameters, config))) {
+    for (const ParameterInfo& info : graph.parameters) infos_.emplace(info.name, &info);
   }
 
-  Builder& b() { return rewriter.builder(); }
+  Graph run() {
+    params_ = copyBound(rewriter_, in_, kParameterState);
+    for (const Output& output : in_.outputs) {
+      if (output.kind == OutputKind::Loss) {
+        b().output(output.kind, output.name, guard_.watch(rewriter_[output.value]));
+      } else if (output.kind != OutputKind::NextState && output.kind != OutputKind::Gradient) {
+        rewriter_.copyOutput(output);
+      }
+    }
+    scalars_ = b().make("input", {}, {{"name", std::string(kScalarsInput)}, {"dtype", DType::F32}, {"shape", std::vector<int64_t>{4}}});
+    b().name(scalars_, std::string(kScalarsInput));
+    const Gradients gradients = gather();
+    // Of several runs a step each updates buffers by itself, while the norm is of all so far.
+    for (const Output& output : in_.outputs) {
+      if (output.kind == OutputKind::NextState) copyNextState(output, config_.accumulate == 1 ? gradients.norm : ValueId());
+    }
+    update(gradients);
+    return rewriter_.take();
+  }
 
-  FlatState state(std::string_view name, int64_t elements) {
-    ValueId leaf = flatState(b(), name, elements);
-    return {std::string(name), leaf, leaf};
-  }
-  ValueId slice(ValueId flat, int64_t offset, int64_t length) {
-    if (offset == 0 && length == b().shapeOf(flat).elementCount()) return flat;
-    return b().make("narrow", {flat}, {{"axis", int64_t{0}}, {"start", offset}, {"length", length}});
-  }
-  /// The stretch of a state before this step, as rows.
-  ValueId old(const FlatState& of, int64_t offset, int64_t length) { return b().reshape(slice(of.leaf, offset, length), rowsOf(length)); }
-  void write(FlatState& to, int64_t offset, ValueId rows) {
-    ValueId flat = b().reshape(rows, Shape{b().shapeOf(rows).elementCount()});
-    to.newest = b().make("update_slice", {to.newest, flat}, {{"offset", offset}});
-  }
-  void finish(const FlatState& state) { b().output(OutputKind::NextState, state.name, state.newest); }
+ private:
+  Builder& b() { return rewriter_.builder(); }
 
   ValueId scalar(int64_t index, const Shape& shape) {
-    ValueId element = b().make("narrow", {scalars}, {{"axis", int64_t{0}}, {"start", index}, {"length", int64_t{1}}});
+    const ValueId element = b().make("narrow", {scalars_}, {{"axis", int64_t{0}}, {"start", index}, {"length", int64_t{1}}});
     return b().broadcastTo(b().reshape(element, Shape{}), shape);
   }
+  /// Whether it is the last run of its step.
+  ValueId isLast(const Shape& shape) { return b().make("greater", {scalar(kApply, shape), b().constant(0, shape)}); }
 
-  // Conditions.
-
-  ValueId isFinite(ValueId x) { return b().make("is_finite", {x}); }
-  ValueId both(ValueId a, ValueId c) { return b().make("logical_and", {a, c}); }
-  /// False for kSpoiled.
-  ValueId isSound(ValueId sum) { return b().make("less", {sum, b().constant(kSpoiled, b().shapeOf(sum))}); }
-  /// Whether the loss is finite, everywhere in a shape; invalid when nobody asks. It is tested where it is used, as a scalar that is
-  /// computed once would need a dispatch and a level of its own.
-  ValueId finiteLoss(const Shape& shape) {
-    if (!config.skip_non_finite || !loss.valid()) return {};
-    return isFinite(b().broadcastTo(loss, shape));
-  }
-  /// The loss where all indices are within their ranges, else infinity: who looks at the loss needs to look at nothing else.
-  ValueId checkedLoss(ValueId value) {
-    ValueId right;
-    for (const Output& output : in.outputs) {
-      if (output.kind != OutputKind::Check || !isIndexRow(output.name)) continue;
-      const ValueId row = rewriter[output.value];
-      const ValueId none = b().make("equal", {row, b().constant(kNoRow, b().typeOf(row))});
-      right = right.valid() ? both(right, none) : none;
-    }
-    return chosen(right, value, b().constant(std::numeric_limits<double>::infinity(), Shape{}));
-  }
-  /// Whether loss and norm (if there is one) are finite; likewise.
-  ValueId sound(ValueId gradient_norm, const Shape& shape) {
-    ValueId finite = finiteLoss(shape);
-    if (!config.skip_non_finite || !gradient_norm.valid()) return finite;
-    ValueId finite_norm = isFinite(b().broadcastTo(gradient_norm, shape));
-    return finite.valid() ? both(finite, finite_norm) : finite_norm;
-  }
-  ValueId chosen(ValueId condition, ValueId now, ValueId before) {
-    return condition.valid() ? b().make("where", {condition, now, before}) : now;
-  }
-
-  /// Next versions of the input graph's own states (buffers of modules), which were made without the guard.
-  void copyNextState(const Output& output, ValueId gradient_norm) {
-    const Node& update = in.definition(output.value);
-    ValueId leaf = rewriter[update.operands[0]], value = rewriter[update.operands[1]];
+  /// Next versions of the graph's own states (buffers of modules), which were made without the guard.
+  void copyNextState(const Output& output, ValueId norm) {
+    const Node& update = in_.definition(output.value);
+    const ValueId leaf = rewriter_[update.operands[0]];
+    ValueId value = rewriter_[update.operands[1]];
     const Shape shape = b().shapeOf(value);
-    ValueId before = b().reshape(leaf, shape);
-    value = chosen(sound(gradient_norm, shape), value, before);
+    const ValueId old = b().reshape(leaf, shape);
+    value = guard_.chosen(guard_.isFinite(norm, shape), value, old);
     b().output(OutputKind::NextState, output.name, b().make("update_slice", {leaf, value}, {{"offset", int64_t{0}}}));
   }
 
-  // Gradients.
+  // Gradients: packed, then averaged over runs, normalised and clipped.
 
+  Gradients gather() {
+    std::vector<ValueId> parts = gradientParts();
+    if (config_.accumulate == 1) normalize(parts);
+    Gradients g{b().reshape(packed(std::move(parts), "gradients"), rowsOf(trained_.total)), {}, {}, {}};
+    if (config_.accumulate > 1) g.rows = g.sum = accumulated(g.rows);
+    if (config_.accumulate > 1 && normalizes()) g.rows = normalizedSum(g.sum);
+    // A limit by value makes a number of an infinity, so the norm is taken before it where it only checks.
+    if (config_.check_gradients && config_.clip_grad_norm <= 0) checkNorm(g);
+    if (config_.clip_grad_value > 0) {
+      const ValueId below = b().make("min", {g.rows, b().constant(config_.clip_grad_value, b().shapeOf(g.rows))});
+      g.rows = b().make("max", {below, b().constant(-config_.clip_grad_value, b().shapeOf(g.rows))});
+    }
+    if (config_.clip_grad_norm > 0) clipNorm(g);
+    if (g.norm.valid()) b().output(OutputKind::Result, std::string(kGradientNorm), g.norm);
+    return g;
+  }
+
+  /// Of each trained parameter, in the order of the layout.
+  std::vector<ValueId> gradientParts() {
+    std::unordered_map<std::string_view, ValueId> gradients;
+    for (const Output& output : in_.outputs) {
+      if (output.kind == OutputKind::Gradient) gradients.emplace(output.name, output.value);
+    }
+    std::vector<ValueId> parts;
+    for (const ParameterLayout::Slot& slot : trained_.slots) {
+      const auto gradient = gradients.find(slot.name);
+      if (gradient == gradients.end()) internalError(fmt::format("parameter '{}' has no gradient", slot.name));
+      parts.push_back(rewriter_[gradient->second]);
+    }
+    return parts;
+  }
   ValueId packed(std::vector<ValueId> parts, std::string name) {
     std::vector<int64_t> offsets;
-    for (const ParameterLayout::Slot& slot : trained.slots) offsets.push_back(slot.offset);
-    ValueId pack = b().make("pack", std::move(parts), {{"offsets", std::move(offsets)}, {"total", trained.total}});
+    for (const ParameterLayout::Slot& slot : trained_.slots) offsets.push_back(slot.offset);
+    const ValueId pack = b().make("pack", std::move(parts), {{"offsets", std::move(offsets)}, {"total", trained_.total}});
     b().name(pack, std::move(name));
     return pack;
+  }
+
+  [[nodiscard]] ParameterSetting settingOf(std::string_view parameter) const {
+    const auto found = infos_.find(parameter);
+    if (found == infos_.end()) internalError(fmt::format("'{}' is no parameter", parameter));
+    return passes::settingOf(config_, *found->second);
+  }
+  [[nodiscard]] bool normalizes() const {
+    return std::any_of(config_.parameters.begin(), config_.parameters.end(), [](const auto& item) { return item.second.normalize; });
+  }
+  void normalize(std::vector<ValueId>& parts) {
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (!settingOf(trained_.slots[i].name).normalize) continue;
+      const ValueId size = b().add(norm(parts[i]), kNormalizeEpsilon);
+      parts[i] = b().div(parts[i], b().broadcastTo(size, b().shapeOf(parts[i])));
+    }
+  }
+  /// Each parameter's part of the sum normalised, where the settings say so.
+  ValueId normalizedSum(ValueId sum) {
+    const ValueId flat = b().reshape(sum, Shape{trained_.total});
+    std::vector<ValueId> parts;
+    for (const ParameterLayout::Slot& slot : trained_.slots) parts.push_back(slice(b(), flat, slot.offset, slot.size));
+    normalize(parts);
+    return b().reshape(packed(std::move(parts), "normalized"), rowsOf(trained_.total));
   }
   ValueId norm(ValueId g) {
     std::vector<int64_t> axes;
@@ -167,197 +190,131 @@ struct State {
     if (!axes.empty()) squares = b().make("sum", {squares}, {{"axes", std::move(axes)}, {"keep_dims", false}});
     return b().make("sqrt", {squares});
   }
-  ValueId normalized(ValueId g) {
-    ValueId size = b().add(norm(g), kNormalizeEpsilon);
-    return b().div(g, b().broadcastTo(size, b().shapeOf(g)));
-  }
-  [[nodiscard]] bool normalizes() const {
-    return std::any_of(config.parameters.begin(), config.parameters.end(), [](const auto& item) { return item.second.normalize; });
-  }
-  [[nodiscard]] ParameterSetting settingOf(std::string_view parameter) const {
-    const auto found = infos.find(parameter);
-    if (found == infos.end()) internalError(fmt::format("'{}' is no parameter", parameter));
-    return passes::settingOf(config, *found->second);
-  }
 
-  std::vector<ValueId> gradientParts() {
-    std::unordered_map<std::string_view, ValueId> gradients;
-    for (const Output& output : in.outputs) {
-      if (output.kind == OutputKind::Gradient) gradients.emplace(output.name, output.value);
-    }
-    std::vector<ValueId> parts;
-    for (const ParameterLayout::Slot& slot : trained.slots) {
-      const auto gradient = gradients.find(slot.name);
-      if (gradient == gradients.end()) internalError(fmt::format("parameter '{}' has no gradient", slot.name));
-      parts.push_back(rewriter[gradient->second]);
-    }
-    return parts;
-  }
-  void normalizeParts(std::vector<ValueId>& parts) {
-    for (size_t i = 0; i < parts.size(); ++i) {
-      if (settingOf(trained.slots[i].name).normalize) parts[i] = normalized(parts[i]);
-    }
-  }
-
-  /// The mean of the runs since the last update. A run whose loss is not finite leaves kSpoiled, which stays until the last run, so that
-  /// the whole step is left out.
+  /// The mean of the runs since the last update. The last run of a step leaves zeros for the next one.
   ValueId accumulated(ValueId g) {
-    FlatState sum = state(kAccumulatedState, trained.total);
-    Shape shape = rowsOf(trained.total);
-    ValueId before = old(sum, 0, trained.total);
-    ValueId share = b().mul(g, 1.0 / static_cast<double>(config.accumulate));
-    ValueId total = b().add(before, share);
-    if (ValueId finite = finiteLoss(shape); finite.valid()) {
-      finite = both(isSound(before), finite);
-      total = chosen(finite, total, b().constant(kSpoiled, shape));
-    }
-    ValueId zero = b().constant(0, shape);
-    ValueId last = b().make("greater", {scalar(kApply, shape), zero});
-    write(sum, 0, b().make("where", {last, zero, total}));
-    finish(sum);
+    FlatState sum = flatStateOf(b(), kAccumulatedState, trained_.total);
+    const Shape shape = rowsOf(trained_.total);
+    const ValueId sum_before = before(b(), sum, 0, trained_.total);
+    const ValueId share = b().mul(g, 1.0 / static_cast<double>(config_.accumulate));
+    const ValueId total = guard_.spoiledSum(sum_before, b().add(sum_before, share));
+    const ValueId zero = b().constant(0, shape);
+    const ValueId last = b().make("greater", {scalar(kApply, shape), zero});
+    write(b(), sum, 0, b().make("where", {last, zero, total}));
+    finish(b(), sum);
     return total;
   }
 
-  /// Of all trained parameters, as rows.
-  struct Gradients {
-    ValueId rows;
-    ValueId sum;    ///< as runs left it, before clipping; invalid with one run per step
-    ValueId norm;   ///< before clipping by it; invalid when nobody asks
-    ValueId scale;  ///< of clipping, 0 where the loss or the norm is not finite; invalid without a norm
-  };
-  Gradients gradients() {
-    std::vector<ValueId> parts = gradientParts();
-    if (config.accumulate == 1) normalizeParts(parts);
-    Gradients g{b().reshape(packed(std::move(parts), "gradients"), rowsOf(trained.total)), {}, {}, {}};
-    if (config.accumulate > 1) g.rows = g.sum = accumulated(g.rows);
-    if (config.accumulate > 1 && normalizes()) {
-      ValueId flat = b().reshape(g.sum, Shape{trained.total});
-      parts.clear();
-      for (const ParameterLayout::Slot& slot : trained.slots) parts.push_back(slice(flat, slot.offset, slot.size));
-      normalizeParts(parts);
-      g.rows = b().reshape(packed(std::move(parts), "normalized"), rowsOf(trained.total));
-    }
-    // A limit by value makes a number of an infinity.
-    if (config.check_gradients && config.clip_grad_norm <= 0) checkNorm(g);
-    if (config.clip_grad_value > 0) {
-      ValueId below = b().make("min", {g.rows, b().constant(config.clip_grad_value, b().shapeOf(g.rows))});
-      g.rows = b().make("max", {below, b().constant(-config.clip_grad_value, b().shapeOf(g.rows))});
-    }
-    if (config.clip_grad_norm > 0) clipNorm(g);
-    if (g.norm.valid()) b().output(OutputKind::Result, std::string(kGradientNorm), g.norm);
-    return g;
-  }
-  ValueId closedUnlessSound(ValueId gradient_norm, ValueId scale) {
-    ValueId finite = sound(gradient_norm, Shape{});
-    return finite.valid() ? b().make("where", {finite, scale, b().constant(0, Shape{})}) : scale;
-  }
-  /// A scale as clipping has it: one number that the update reads in place of loss and norm, of which its kernel may bind too few.
   void checkNorm(Gradients& g) {
     g.norm = norm(g.rows);
-    g.scale = closedUnlessSound(g.norm, b().constant(1, Shape{}));
+    g.scale = guard_.closedScale(g.norm, b().constant(1, Shape{}));
   }
   void clipNorm(Gradients& g) {
     g.norm = norm(g.rows);
-    ValueId limit = b().constant(config.clip_grad_norm, Shape{});
-    ValueId ratio = b().div(limit, b().add(g.norm, config.clip_epsilon));
-    g.scale = closedUnlessSound(g.norm, b().make("min", {ratio, b().constant(1, Shape{})}));
-    g.rows = b().mul(g.rows, b().broadcastTo(g.scale, rowsOf(trained.total)));
-  }
-  ValueId partOf(ValueId rows, const Stretch& stretch) {
-    ValueId flat = b().reshape(rows, Shape{trained.total});
-    return b().reshape(slice(flat, stretch.in_trained, stretch.length), rowsOf(stretch.length));
+    const ValueId limit = b().constant(config_.clip_grad_norm, Shape{});
+    const ValueId ratio = b().div(limit, b().add(g.norm, config_.clip_epsilon));
+    g.scale = guard_.closedScale(g.norm, b().make("min", {ratio, b().constant(1, Shape{})}));
+    g.rows = b().mul(g.rows, b().broadcastTo(g.scale, rowsOf(trained_.total)));
   }
 
   // The update.
 
+  void update(const Gradients& g) {
+    const UpdateRule& rule = ruleOf(config_.kind);
+    FlatState parameters{std::string(kParameterState), params_, params_};
+    std::vector<FlatState> moments;
+    for (std::string_view name : {kFirstMomentState, kSecondMomentState}) {
+      if (moments.size() < rule.moments(config_)) moments.push_back(flatStateOf(b(), name, trained_.total));
+    }
+    std::optional<FlatState> average;
+    if (config_.ema_decay > 0) average = flatStateOf(b(), kAverageState, b().shapeOf(params_).elementCount());
+
+    for (const Stretch& stretch : stretchesOf(in_.parameters, config_)) {
+      const UpdateContext context = contextOf(stretch, g, parameters, moments);
+      const Updated updated = rule.apply(context);
+      const ValueId open = isOpen(g, stretch);
+      const ValueId parameter = guard_.chosen(open, updated.parameter, context.parameter);
+      for (size_t i = 0; i < moments.size(); ++i)
+        write(b(), moments[i], stretch.in_trained, guard_.chosen(open, updated.moments[i], context.moments[i]));
+      write(b(), parameters, stretch.in_all, parameter);
+      if (!average) continue;
+      const ValueId old = before(b(), *average, stretch.in_all, stretch.length);
+      const ValueId moved = movingAverage(b(), old, config_.ema_decay, updated.parameter);
+      write(b(), *average, stretch.in_all, guard_.chosen(open, moved, old));
+    }
+    for (const FlatState& moment : moments) finish(b(), moment);
+    finish(b(), parameters);
+    if (average) finish(b(), *average);
+  }
+
+  /// What the rule sees of a stretch.
+  UpdateContext contextOf(const Stretch& stretch, const Gradients& g, const FlatState& parameters, const std::vector<FlatState>& moments) {
+    const Shape shape = rowsOf(stretch.length);
+    UpdateContext context{.builder = b(),
+                          .config = config_,
+                          .parameter = {},
+                          .gradient = {},
+                          .moments = {},
+                          .rate = {},
+                          .lr = {},
+                          .epsilon = {},
+                          .decay = {}};
+    context.parameter = before(b(), parameters, stretch.in_all, stretch.length);
+    context.gradient = partOf(g.rows, stretch);
+    for (const FlatState& moment : moments) context.moments.push_back(before(b(), moment, stretch.in_trained, stretch.length));
+    context.rate = scalar(kRate, shape);
+    context.lr = scalar(kLearningRate, shape);
+    context.epsilon = scalar(kEpsilon, shape);
+    if (const ValueId factor = perParameter(stretch, &ParameterSetting::lr_factor, 1); factor.valid()) {
+      context.rate = b().mul(context.rate, factor);
+      context.lr = b().mul(context.lr, factor);
+    }
+    context.decay = perParameter(stretch, &ParameterSetting::weight_decay, 0);
+    return context;
+  }
+  ValueId partOf(ValueId rows, const Stretch& stretch) {
+    const ValueId flat = b().reshape(rows, Shape{trained_.total});
+    return b().reshape(slice(b(), flat, stretch.in_trained, stretch.length), rowsOf(stretch.length));
+  }
   /// One value per parameter in a shape of rows; invalid where all are `neutral`.
   ValueId perParameter(const Stretch& stretch, double ParameterSetting::* member, double neutral) {
     Constant table{{DType::F32, Shape{stretch.length / kRow, 1}}, {}};
     for (const ParameterInfo* parameter : stretch.parameters) {
-      size_t rows = static_cast<size_t>(padded(parameter->type.shape.elementCount()) / kRow);
-      table.data.insert(table.data.end(), rows, passes::settingOf(config, *parameter).*member);
+      const auto rows = static_cast<size_t>(padded(parameter->type.shape.elementCount()) / kRow);
+      table.data.insert(table.data.end(), rows, passes::settingOf(config_, *parameter).*member);
     }
-    double first = table.data.front();
+    const double first = table.data.front();
     if (std::all_of(table.data.begin(), table.data.end(), [&](double d) { return d == first; }))
       return first == neutral ? ValueId() : b().constant(first, rowsOf(stretch.length));
-    ConstantId id(b().graph().constants.size());
+    const ConstantId id(b().graph().constants.size());
     b().mutableGraph().constants.push_back(std::move(table));
     return b().broadcastTo(b().make("dense", {}, {{"data", id}}), rowsOf(stretch.length));
   }
 
-  /// Whether this run's update counts; invalid: always.
-  ValueId gate(const Gradients& g, const Stretch& stretch) {
-    Shape shape = rowsOf(stretch.length);
+  /// Whether this run's update counts: it is the last one of a step that counts.
+  ValueId isOpen(const Gradients& g, const Stretch& stretch) {
+    const Shape shape = rowsOf(stretch.length);
     ValueId open;
-    if (config.skip_non_finite && g.scale.valid()) {
-      ValueId scale = b().broadcastTo(g.scale, shape);
+    if (config_.skip_non_finite && g.scale.valid()) {
+      const ValueId scale = b().broadcastTo(g.scale, shape);
       open = b().make("greater", {scale, b().constant(0, shape)});
     } else {
-      open = finiteLoss(shape);
+      open = guard_.isLossFinite(shape);
     }
-    if (config.accumulate == 1) return open;
-    ValueId last = b().make("greater", {scalar(kApply, shape), b().constant(0, shape)});
+    if (config_.accumulate == 1) return open;
+    const ValueId last = isLast(shape);
     if (!open.valid()) return last;
-    open = both(last, open);
-    return both(open, isSound(partOf(g.sum, stretch)));
+    open = guard_.both(last, open);
+    return guard_.both(open, guard_.isSound(partOf(g.sum, stretch)));
   }
 
-  void update() {
-    ValueId leaf = b().make("input", {}, {{"name", std::string(kScalarsInput)}, {"dtype", DType::F32}, {"shape", std::vector<int64_t>{4}}});
-    b().name(leaf, std::string(kScalarsInput));
-    scalars = leaf;
-    const Gradients g = gradients();
-    // Of several runs a step each updates buffers by itself, while the norm is of all so far.
-    for (const Output& output : in.outputs) {
-      if (output.kind == OutputKind::NextState) copyNextState(output, config.accumulate == 1 ? g.norm : ValueId());
-    }
-    const UpdateRule& rule = ruleOf(config.kind);
-    FlatState parameters{std::string(kParameterState), params, params};
-    std::vector<FlatState> moments;
-    for (std::string_view name : {kFirstMomentState, kSecondMomentState}) {
-      if (moments.size() < rule.moments(config)) moments.push_back(state(name, trained.total));
-    }
-    std::optional<FlatState> average;
-    if (config.ema_decay > 0) average = state(kAverageState, b().shapeOf(params).elementCount());
-
-    for (const Stretch& stretch : stretchesOf(in.parameters, config)) {
-      Shape shape = rowsOf(stretch.length);
-      UpdateContext context{.builder = b(),
-                            .config = config,
-                            .parameter = {},
-                            .gradient = {},
-                            .moments = {},
-                            .rate = {},
-                            .lr = {},
-                            .epsilon = {},
-                            .decay = {}};
-      context.parameter = old(parameters, stretch.in_all, stretch.length);
-      context.gradient = partOf(g.rows, stretch);
-      for (const FlatState& moment : moments) context.moments.push_back(old(moment, stretch.in_trained, stretch.length));
-      context.rate = scalar(kRate, shape);
-      context.lr = scalar(kLearningRate, shape);
-      context.epsilon = scalar(kEpsilon, shape);
-      if (ValueId factor = perParameter(stretch, &ParameterSetting::lr_factor, 1); factor.valid()) {
-        context.rate = b().mul(context.rate, factor);
-        context.lr = b().mul(context.lr, factor);
-      }
-      context.decay = perParameter(stretch, &ParameterSetting::weight_decay, 0);
-      Updated updated = rule.apply(context);
-
-      ValueId open = gate(g, stretch);
-      ValueId parameter = chosen(open, updated.parameter, context.parameter);
-      for (size_t i = 0; i < moments.size(); ++i)
-        write(moments[i], stretch.in_trained, chosen(open, updated.moments[i], context.moments[i]));
-      write(parameters, stretch.in_all, parameter);
-      if (!average) continue;
-      ValueId before = old(*average, stretch.in_all, stretch.length);
-      ValueId moved = movingAverage(b(), before, config.ema_decay, updated.parameter);
-      write(*average, stretch.in_all, chosen(open, moved, before));
-    }
-    for (const FlatState& moment : moments) finish(moment);
-    finish(parameters);
-    if (average) finish(*average);
-  }
+  const Graph& in_;
+  const OptimizerConfig& config_;
+  Rewriter rewriter_;
+  StepGuard guard_;
+  ParameterLayout trained_;
+  std::unordered_map<std::string_view, const ParameterInfo*> infos_;  // by name
+  ValueId params_, scalars_;
 };
 
 }  // namespace
@@ -374,19 +331,7 @@ Result<Graph> optimizer(const Graph& graph, const OptimizerConfig& config) {
         std::any_of(graph.parameters.begin(), graph.parameters.end(), [&](const ParameterInfo& info) { return info.name == name; });
     if (!known) return fail("optimizer.C4", fmt::format("there is a setting for '{}', but no such parameter", name));
   }
-  State state(graph, config);
-  state.params = copyBound(state.rewriter, graph, kParameterState);
-  for (const Output& output : graph.outputs) {
-    if (output.kind == OutputKind::Loss) {
-      const ValueId traced = state.rewriter[output.value];
-      state.loss = config.skip_non_finite ? state.checkedLoss(traced) : traced;
-      state.b().output(output.kind, output.name, state.loss);
-    } else if (output.kind != OutputKind::NextState && output.kind != OutputKind::Gradient) {
-      state.rewriter.copyOutput(output);
-    }
-  }
-  state.update();
-  return state.rewriter.take();
+  return Training(graph, config).run();
 }
 
 }  // namespace lockstep::passes
