@@ -2,8 +2,10 @@
 // What happens to clusters once every node has one: chains that meet become one group, cheap chains move into their only reader.
 #include <algorithm>
 
+#include "passes/cost.h"
 #include "passes/fuse/cluster_state.h"
 #include "passes/fuse/views.h"
+#include "passes/visits.h"
 
 namespace lockstep::passes {
 
@@ -27,6 +29,7 @@ bool everyRead(const ClusterState& state, int32_t target, int32_t source, Accept
   for (NodeId id : state.cluster(target).members) {
     const Node& node = graph[id];
     for (const Read& read : state.readsOf(node)) {
+      countVisits();
       if (!state.isMember(source, read.base)) continue;
       bool seed = !std::holds_alternative<ElementLowering>(*node.op->lower);
       bool row = state.row_aligned[id.index()] != 0 && !seed;
@@ -57,6 +60,8 @@ bool readsRowValues(const ClusterState& state, int32_t target, int32_t source) {
 }
 
 /// Chains that would pass too many values on one by one may fit together: merges all map clusters that `target` is computed from in place.
+/// More than these hardly fit, and in a recurrent model they may be as many as its steps.
+constexpr size_t kMostTogether = 32;
 bool mergeTogether(ClusterState& state, int32_t target) {
   if (state.cluster(target).dead) return false;
   std::set<int32_t> all{target};
@@ -68,10 +73,12 @@ bool mergeTogether(ClusterState& state, int32_t target) {
       if (from.kind != GroupKind::Map || from.elements != state.cluster(target).elements) continue;
       if (readsInPlace(state, reader, source) && all.insert(source).second) open.push_back(source);
     }
+    if (all.size() > kMostTogether) return false;
   }
   for (int32_t reader : all) {
-    if (std::any_of(all.begin(), all.end(), [&](int32_t source) { return source != reader && !readsInPlace(state, reader, source); }))
-      return false;
+    for (const auto& [source, stored] : state.links.sources(reader)) {
+      if (all.contains(source) && !readsInPlace(state, reader, source)) return false;
+    }
   }
   std::vector<int32_t> sources(all.begin(), all.end());
   std::erase(sources, target);
@@ -94,11 +101,10 @@ bool mergeMap(ClusterState& state, int32_t source, std::set<int32_t>& crowded) {
       crowded.insert(target);
       continue;
     }
-    const std::vector<NodeId> moved = state.cluster(source).members;
-    state.moveInto({source}, target);
     if (row_values) {
-      for (NodeId id : moved) state.row_aligned[id.index()] = 1;
+      for (NodeId id : state.cluster(source).members) state.row_aligned[id.index()] = 1;
     }
+    state.moveInto({source}, target);
     return true;
   }
   return false;
@@ -136,17 +142,16 @@ struct Repetition {
 
 /// Adds what `value` is computed from; false when that is more than a few operations, or reads more than one value of its size.
 bool collectRepetition(const ClusterState& state, NodeId id, NodeId root, Repetition& found) {
-  static constexpr size_t kMostOperations = 4;  // every reader repeats them
   const Graph& graph = state.graph;
   const Node& node = graph[id];
   const auto* element = std::get_if<ElementLowering>(&*node.op->lower);
   if (element == nullptr || element->transcendental || element->scalar_only) return false;
   found.nodes.insert(id);
-  if (found.nodes.size() > kMostOperations) return false;
+  if (found.nodes.size() > cost::kRepeatedOfLarge) return false;
   const Shape& shape = graph.shapeOf(node.results[0]);
   return std::ranges::all_of(state.readsOf(node), [&](const Read& read) {
     const Shape& source = graph.shapeOf(read.base);
-    const bool small = 2 * source.elementCount() <= shape.elementCount();
+    const bool small = cost::kSmallerBy * source.elementCount() <= shape.elementCount();
     const bool elsewhere = state.clusterOf(read.base) != state.clusterOf(graph[root].results[0]);
     if (!read.exact) return false;
     if (!state.isStored(read.base, root) && !(small && elsewhere)) {
@@ -164,10 +169,10 @@ bool collectRepetition(const ClusterState& state, NodeId id, NodeId root, Repeti
 
 /// How a large result that other clusters read can be computed by them: see addRepeatable.
 std::optional<Repetition> repetitionOf(const ClusterState& state, NodeId id) {
-  static constexpr int64_t kLarge = 4096;  // elements; below, memory is not what counts
   const Graph& graph = state.graph;
   const ValueId result = graph[id].results[0];
-  if (graph.shapeOf(result).elementCount() < kLarge || state.escapes[result.index()] || !state.isStored(result, id)) return std::nullopt;
+  if (graph.shapeOf(result).elementCount() < cost::kLittleMemory || state.escapes[result.index()] || !state.isStored(result, id))
+    return std::nullopt;
   Repetition found;
   if (!collectRepetition(state, id, id, found) || !found.large) return std::nullopt;
   const bool fits = std::ranges::all_of(state.users[result.index()], [&](ValueId user) {

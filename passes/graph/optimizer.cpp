@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 
@@ -326,10 +327,10 @@ Result<Graph> optimizer(const Graph& graph, const OptimizerConfig& config) {
     return fail("optimizer.C2", "nesterov needs a momentum above 0", {}, "set momentum, for example 0.9");
   }
   if (config.accumulate < 1) return fail("optimizer.C3", fmt::format("accumulate is {}, but must be at least 1", config.accumulate));
+  std::set<std::string_view> names;
+  for (const ParameterInfo& info : graph.parameters) names.insert(info.name);
   for (const auto& [name, setting] : config.parameters) {
-    bool known =
-        std::any_of(graph.parameters.begin(), graph.parameters.end(), [&](const ParameterInfo& info) { return info.name == name; });
-    if (!known) return fail("optimizer.C4", fmt::format("there is a setting for '{}', but no such parameter", name));
+    if (!names.contains(name)) return fail("optimizer.C4", fmt::format("there is a setting for '{}', but no such parameter", name));
   }
   return Training(graph, config).run();
 }
