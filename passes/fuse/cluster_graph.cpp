@@ -3,83 +3,59 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 namespace lockstep::passes {
 
 using Index = ClusterGraph::Index;
 
+namespace {
+
+/// Between the places of two clusters that are made one after the other, so that one which moves up rarely pushes others.
+constexpr int64_t kGap = int64_t{1} << 20;
+
+}  // namespace
+
 Index ClusterGraph::add() {
   const auto index = static_cast<Index>(place_.size());
   sources_.emplace_back();
   readers_.emplace_back();
-  place_.push_back(index);
+  place_.push_back(index * kGap);
   return index;
 }
 
-template <class Next>
-std::vector<Index> ClusterGraph::reach(Index start, const Next& next) const {
-  std::unordered_set<Index> seen{start};
-  std::vector<Index> found{start};
-  for (size_t at = 0; at < found.size(); ++at) {
+void ClusterGraph::raiseReaders(Index cluster) {
+  // In the order of their old places every cluster is met after all that it needs, hence once.
+  std::set<std::pair<int64_t, Index>> raised{{place(cluster), cluster}};
+  std::unordered_map<Index, int64_t> least;  // places that were asked for
+  while (!raised.empty()) {
+    const Index next = raised.begin()->second;
+    raised.erase(raised.begin());
+    if (const auto wanted = least.find(next); wanted != least.end()) place(next) = wanted->second;
     ++visits_;
-    next(found[at], [&](Index other) {
-      if (seen.insert(other).second) found.push_back(other);
-    });
+    for (const Index reader : readers(next)) {
+      ++visits_;
+      if (place(reader) > place(next)) continue;
+      int64_t& wanted = least[reader];
+      wanted = std::max(wanted, place(next) + 1);
+      raised.emplace(place(reader), reader);
+    }
   }
-  std::ranges::sort(found, {}, [this](Index cluster) { return place(cluster); });
-  return found;
-}
-
-std::vector<Index> ClusterGraph::below(Index start, int64_t lowest) const {
-  return reach(start, [&](Index cluster, const auto& visit) {
-    for (const auto& [source, stored] : sources(cluster)) {
-      if (place(source) > lowest) visit(source);
-    }
-  });
-}
-
-std::vector<Index> ClusterGraph::above(Index start, int64_t highest) const {
-  return reach(start, [&](Index cluster, const auto& visit) {
-    for (const Index reader : readers(cluster)) {
-      if (place(reader) < highest) visit(reader);
-    }
-  });
 }
 
 void ClusterGraph::connect(Index reader, Index source, bool stored) {
   if (reader == source) return;
-  if (place(reader) < place(source)) {
-    // What the source needs comes before what needs the reader, in the places that all of them have together.
-    std::vector<Index> moved = below(source, place(reader));
-    const std::vector<Index> after = above(reader, place(source));
-    moved.insert(moved.end(), after.begin(), after.end());
-    std::vector<int64_t> places;
-    for (const Index cluster : moved) places.push_back(place(cluster));
-    std::ranges::sort(places);
-    for (size_t i = 0; i < moved.size(); ++i) place(moved[i]) = places[i];
-  }
   bool& through = sources_[static_cast<size_t>(reader)][source];
   through = through || stored;
   readers_[static_cast<size_t>(source)].insert(reader);
+  if (place(reader) > place(source)) return;
+  place(reader) = place(source) + 1;
+  raiseReaders(reader);
 }
 
 void ClusterGraph::merge(Index source, Index target) {
-  // The place of the two together: after what either needs, before what needs either.
-  const bool is_before = place(source) < place(target);
-  const Index first = is_before ? source : target, last = is_before ? target : source;
-  std::vector<Index> moved = below(last, place(first));
-  const std::vector<Index> after = above(first, place(last));
-  std::erase(moved, last);
-  const size_t middle = moved.size();
-  moved.insert(moved.end(), after.begin(), after.end());
-  std::erase(moved, first);
-  std::vector<int64_t> places{place(first), place(last)};
-  for (const Index cluster : moved) places.push_back(place(cluster));
-  std::ranges::sort(places);
-  for (size_t i = 0; i < moved.size(); ++i) place(moved[i]) = places[i < middle ? i : i + 2];
-  place(target) = places[middle];
-
   std::map<Index, bool>& from = sources_[static_cast<size_t>(source)];
   for (const auto& [read, stored] : from) {
     readers_[static_cast<size_t>(read)].erase(source);
@@ -89,8 +65,11 @@ void ClusterGraph::merge(Index source, Index target) {
     readers_[static_cast<size_t>(read)].insert(target);
   }
   from.clear();
+  bool must_raise = place(source) > place(target);
+  place(target) = std::max(place(source), place(target));
   std::set<Index>& readers = readers_[static_cast<size_t>(source)];
   for (const Index reader : readers) {
+    ++visits_;
     std::map<Index, bool>& reads = sources_[static_cast<size_t>(reader)];
     const bool stored = reads.at(source);
     reads.erase(source);
@@ -98,8 +77,10 @@ void ClusterGraph::merge(Index source, Index target) {
     bool& through = reads[target];
     through = through || stored;
     readers_[static_cast<size_t>(target)].insert(reader);
+    must_raise = must_raise || place(reader) <= place(target);
   }
   readers.clear();
+  if (must_raise) raiseReaders(target);
 }
 
 bool ClusterGraph::readsStored(Index reader, Index source) const {
@@ -107,40 +88,64 @@ bool ClusterGraph::readsStored(Index reader, Index source) const {
   return found != sources(reader).end() && found->second;
 }
 
-bool ClusterGraph::needs(Index from, Index target) const {
-  if (place(from) <= place(target)) return false;
-  std::unordered_set<Index> seen{from};
-  for (std::vector<Index> open{from}; !open.empty();) {
-    const Index cluster = open.back();
-    open.pop_back();
+bool ClusterGraph::meet(const std::vector<Index>& readers, const std::vector<Index>& sources, const Bounds& bounds) const {
+  // One search goes down from the readers, one up from the sources; the one that has looked at less goes on.
+  struct Search {
+    std::unordered_set<Index> seen;
+    std::vector<Index> found;
+    size_t at = 0, looked_at = 0;
+  };
+  Search down{{readers.begin(), readers.end()}, readers}, up{{sources.begin(), sources.end()}, sources};
+  if (std::ranges::any_of(readers, [&](Index reader) { return up.seen.contains(reader); })) return true;
+  const auto isOpen = [&](Index cluster) {
+    const bool between = place(cluster) >= bounds.lowest && place(cluster) <= bounds.highest;
+    return between && (bounds.closed == nullptr || !bounds.closed->contains(cluster));
+  };
+  // True when the other search has been there.
+  const auto visit = [&](Search& search, const Search& other, Index cluster) {
+    ++search.looked_at;
     ++visits_;
-    for (const auto& [source, stored] : sources(cluster)) {
-      if (source == target) return true;
-      if (place(source) > place(target) && seen.insert(source).second) open.push_back(source);
+    if (!isOpen(cluster)) return false;
+    if (other.seen.contains(cluster)) return true;
+    if (search.seen.insert(cluster).second) search.found.push_back(cluster);
+    return false;
+  };
+  while (down.at < down.found.size() && up.at < up.found.size()) {
+    if (down.looked_at <= up.looked_at) {
+      for (const auto& [source, stored] : this->sources(down.found[down.at++])) {
+        if (visit(down, up, source)) return true;
+      }
+    } else {
+      for (const Index reader : this->readers(up.found[up.at++])) {
+        if (visit(up, down, reader)) return true;
+      }
     }
   }
   return false;
 }
 
+bool ClusterGraph::needs(Index from, Index target) const {
+  if (place(from) <= place(target)) return false;
+  return meet({from}, {target}, {.lowest = place(target), .highest = place(from), .closed = nullptr});
+}
+
 bool ClusterGraph::hasDetour(const std::set<Index>& clusters) const {
-  int64_t lowest = std::numeric_limits<int64_t>::max();
-  for (const Index cluster : clusters) lowest = std::min(lowest, place(cluster));
-  std::unordered_set<Index> seen;
-  std::vector<Index> open;
-  const auto leave = [&](Index cluster) {
-    ++visits_;
-    for (const auto& [source, stored] : sources(cluster)) {
-      if (place(source) > lowest && !clusters.contains(source) && seen.insert(source).second) open.push_back(source);
-    }
-  };
-  for (const Index cluster : clusters) leave(cluster);
-  while (!open.empty()) {
-    const Index cluster = open.back();
-    open.pop_back();
-    if (std::ranges::any_of(sources(cluster), [&](const auto& source) { return clusters.contains(source.first); })) return true;
-    leave(cluster);
+  Bounds bounds{.lowest = std::numeric_limits<int64_t>::max(), .highest = std::numeric_limits<int64_t>::min(), .closed = &clusters};
+  for (const Index cluster : clusters) {
+    bounds.lowest = std::min(bounds.lowest, place(cluster));
+    bounds.highest = std::max(bounds.highest, place(cluster));
   }
-  return false;
+  // What is outside and read by one of them, or reads one of them.
+  std::set<Index> read, reading;
+  for (const Index cluster : clusters) {
+    for (const auto& [source, stored] : sources(cluster)) {
+      if (!clusters.contains(source) && place(source) > bounds.lowest) read.insert(source);
+    }
+    for (const Index reader : readers(cluster)) {
+      if (!clusters.contains(reader) && place(reader) < bounds.highest) reading.insert(reader);
+    }
+  }
+  return meet({read.begin(), read.end()}, {reading.begin(), reading.end()}, bounds);
 }
 
 }  // namespace lockstep::passes

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which cluster reads which, kept up to date while clusters grow and merge. A topological order is kept with it (Pearce and Kelly, "A
-// dynamic topological sort algorithm for directed acyclic graphs", 2007), so that a question of reachability looks only at what lies
-// between the two clusters.
+// Which cluster reads which, kept up to date while clusters grow and merge. Each cluster has a place, above those of all that it reads, so
+// that a question of reachability looks only at what lies between the two clusters. It looks from both ends at once: a reader far down a
+// model mostly has a neighbour that the source's readers have, too.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class ClusterGraph {
 
   /// Whether a path leaves these clusters and comes back to one of them.
   [[nodiscard]] bool hasDetour(const std::set<Index>& clusters) const;
-  /// Whether `a` comes before `b` in the topological order.
+  /// Whether `a` has a lower place than `b`. What a cluster needs precedes it.
   [[nodiscard]] bool precedes(Index a, Index b) const { return place(a) < place(b); }
 
   /// How many clusters needs(), hasDetour(), connect() and merge() have looked at: the work that this takes.
@@ -40,15 +40,19 @@ class ClusterGraph {
  private:
   [[nodiscard]] int64_t& place(Index cluster) { return place_[static_cast<size_t>(cluster)]; }
   [[nodiscard]] int64_t place(Index cluster) const { return place_[static_cast<size_t>(cluster)]; }
-  /// `start` and what it needs above `lowest`, or what needs it below `highest`; by place.
-  [[nodiscard]] std::vector<Index> below(Index start, int64_t lowest) const;
-  [[nodiscard]] std::vector<Index> above(Index start, int64_t highest) const;
-  template <class Next>
-  [[nodiscard]] std::vector<Index> reach(Index start, const Next& next) const;
+  /// Gives places above this cluster's to what needs it.
+  void raiseReaders(Index cluster);
+  /// Where a search may go: only between these places, and through none of these clusters.
+  struct Bounds {
+    int64_t lowest, highest;
+    const std::set<Index>* closed;  ///< null: all are open
+  };
+  /// Whether something that `readers` need (or one of them) needs one of `sources` (or is it).
+  [[nodiscard]] bool meet(const std::vector<Index>& readers, const std::vector<Index>& sources, const Bounds& bounds) const;
 
   std::vector<std::map<Index, bool>> sources_;
   std::vector<std::set<Index>> readers_;
-  std::vector<int64_t> place_;  ///< in the order: greater than those of all sources
+  std::vector<int64_t> place_;
   mutable uint64_t visits_ = 0;
 };
 

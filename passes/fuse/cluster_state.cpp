@@ -2,7 +2,7 @@
 #include "passes/fuse/cluster_state.h"
 
 #include <algorithm>
-#include <map>
+#include <utility>
 
 #include "passes/fuse/views.h"
 
@@ -19,8 +19,10 @@ ClusterState::ClusterState(const Graph& g, const std::vector<bool>& storage, std
       storage_(storage),
       cheap_(std::move(cheap)),
       reads_of_(g.nodes.size()),
-      made_of_(g.nodes.size()) {
-  out.of_node.assign(g.nodes.size(), -1);
+      made_of_(g.nodes.size()),
+      next_versions_(g.values.size(), 0),
+      reads_elsewhere_(g.values.size(), 0),
+      label_of_(g.nodes.size(), -1) {
   findAliasSources();
   findUsers();
 }
@@ -92,7 +94,7 @@ const std::vector<NodeId>& ClusterState::madeOf(NodeId storage_node) const {
 std::map<int32_t, bool> ClusterState::sourcesOf(NodeId id) const {
   std::map<int32_t, bool> sources;
   const auto note = [&](NodeId maker, bool stored) {
-    const int32_t c = out.of_node[maker.index()];
+    const int32_t c = clusterOf(maker);
     if (c < 0) return;
     bool& through = sources[c];
     through = through || stored;
@@ -116,69 +118,114 @@ bool ClusterState::staysAcyclic(NodeId id, int32_t c) const {
 
 bool ClusterState::isStored(ValueId value, NodeId except) const {
   const int32_t c = clusterOf(value);
-  return c < 0 || escapes[value.index()] ||
-         std::ranges::any_of(users[value.index()], [&](ValueId user) { return graph[user].node != except && clusterOf(user) != c; });
+  if (c < 0 || escapes[value.index()]) return true;
+  uint32_t elsewhere = reads_elsewhere_[value.index()];
+  if (clusterOf(except) != c) elsewhere -= static_cast<uint32_t>(std::ranges::count(readsOf(graph[except]), value, &Read::base));
+  return elsewhere > 0;
 }
 
-uint32_t ClusterState::bindings(const std::vector<NodeId>& members) const {
-  std::set<NodeId> inside(members.begin(), members.end());
-  std::set<ValueId> loads, stores;
-  for (NodeId id : members) {
-    for (const Read& read : readsOf(graph[id])) {
-      if (!inside.contains(graph[read.base].node)) loads.insert(read.base);
-    }
-    for (ValueId result : graph[id].results) {
-      bool outside = escapes[result.index()];
-      for (ValueId user : users[result.index()]) outside = outside || !inside.contains(graph[user].node);
-      if (outside) stores.insert(result);
-    }
+Footprint ClusterState::footprintOf(NodeId id) const {
+  Footprint footprint;
+  for (const Read& read : readsOf(graph[id])) ++footprint.loads[read.base];
+  for (ValueId result : graph[id].results) {
+    if (isRead(result)) footprint.stores.insert(result);
   }
-  // A result that becomes the next version of a state shares the state's binding.
-  uint32_t in_place = 0;
-  for (ValueId source : alias_sources_) in_place += stores.contains(source) ? 1 : 0;
-  return static_cast<uint32_t>(loads.size() + stores.size()) - in_place;
+  return footprint;
+}
+
+uint32_t ClusterState::bindings(const std::vector<const Footprint*>& parts) const {
+  // What one part makes and another one reads is bound only when somebody else reads it as well.
+  std::map<ValueId, uint32_t> loads;
+  for (const Footprint* part : parts) {
+    for (const auto& [value, count] : part->loads) loads[value] += count;
+  }
+  uint32_t count = 0;
+  for (const Footprint* part : parts) {
+    for (ValueId result : part->stores) {
+      const auto read = loads.find(result);
+      const uint32_t inside = read == loads.end() ? 0 : read->second;
+      const bool stored = escapes[result.index()] || reads_elsewhere_[result.index()] > inside;
+      // A result that becomes the next version of a state shares the state's binding.
+      if (stored) count += 1 - next_versions_[result.index()];
+      if (read != loads.end()) loads.erase(read);
+    }
+    visits_ += part->loads.size() + part->stores.size();
+  }
+  return count + static_cast<uint32_t>(loads.size());
 }
 
 bool ClusterState::fits(int32_t c, NodeId extra) const {
-  std::vector<NodeId> members = out.clusters[static_cast<size_t>(c)].members;
-  members.push_back(extra);
-  return bindings(members) <= config.max_bindings;
+  const Footprint more = footprintOf(extra);
+  return bindings({&footprintOf(c), &more}) <= config.max_bindings;
 }
 
-void ClusterState::addTo(int32_t c, NodeId id) {
-  for (const auto& [source, stored] : sourcesOf(id)) links.connect(c, source, stored);
-  out.clusters[static_cast<size_t>(c)].members.push_back(id);
-  out.of_node[id.index()] = c;
+bool ClusterState::fitsWith(const std::vector<int32_t>& sources, int32_t target) const {
+  std::vector<const Footprint*> parts{&footprintOf(target)};
+  for (int32_t source : sources) parts.push_back(&footprintOf(source));
+  return bindings(parts) <= config.max_bindings;
+}
+
+void ClusterState::absorb(int32_t c, const Footprint& added) {
+  Footprint& whole = footprints_[static_cast<size_t>(c)];
+  for (const auto& [value, count] : added.loads) whole.loads[value] += count;
+  whole.stores.insert(added.stores.begin(), added.stores.end());
+  // What is read where it is made is no load any more, and no store unless somebody else reads it, too.
+  const auto becomesInner = [&](ValueId value) {
+    const auto load = whole.loads.find(value);
+    if (load == whole.loads.end() || clusterOf(value) != c) return;
+    reads_elsewhere_[value.index()] -= load->second;
+    whole.loads.erase(load);
+    if (!isRead(value)) whole.stores.erase(value);
+  };
+  for (const auto& [value, count] : added.loads) becomesInner(value);
+  for (ValueId value : std::vector(added.stores.begin(), added.stores.end())) becomesInner(value);
 }
 
 int32_t ClusterState::newCluster(GroupKind kind, NodeId id, int64_t elements, int64_t columns) {
   out.clusters.push_back({kind, {}, elements, columns});
+  footprints_.emplace_back();
   const int32_t c = links.add();
+  label_of_cluster_.push_back(static_cast<int32_t>(cluster_of_label_.size()));
+  cluster_of_label_.push_back(c);
   addTo(c, id);
   return c;
 }
 
-bool ClusterState::fitsWith(const std::vector<int32_t>& sources, int32_t target) const {
-  std::vector<NodeId> members = cluster(target).members;
-  for (int32_t source : sources) members.insert(members.end(), cluster(source).members.begin(), cluster(source).members.end());
-  return bindings(members) <= config.max_bindings;
+void ClusterState::addTo(int32_t c, NodeId id) {
+  for (const auto& [source, stored] : sourcesOf(id)) links.connect(c, source, stored);
+  const Footprint added = footprintOf(id);
+  cluster(c).members.push_back(id);
+  label_of_[id.index()] = label_of_cluster_[static_cast<size_t>(c)];
+  absorb(c, added);
 }
 
 void ClusterState::moveInto(const std::vector<int32_t>& sources, int32_t target) {
-  std::vector<NodeId> members;
-  for (int32_t source : sources) members.insert(members.end(), cluster(source).members.begin(), cluster(source).members.end());
-  const std::vector<NodeId> moved = members;
-  members.insert(members.end(), cluster(target).members.begin(), cluster(target).members.end());
-  for (NodeId id : moved) out.of_node[id.index()] = target;
-  cluster(target).members = std::move(members);
   // The nearest first, so that those between two of them are one with the target when the farther one comes.
   std::vector<int32_t> nearest = sources;
   std::ranges::sort(nearest, [&](int32_t a, int32_t b) { return links.precedes(b, a); });
   for (int32_t source : nearest) {
     links.merge(source, target);
-    cluster(source).members.clear();
-    cluster(source).dead = true;
+    Cluster &from = cluster(source), &to = cluster(target);
+    int32_t &smaller = label_of_cluster_[static_cast<size_t>(source)], &larger = label_of_cluster_[static_cast<size_t>(target)];
+    if (from.members.size() > to.members.size()) {
+      std::swap(from.members, to.members);
+      std::swap(smaller, larger);
+    }
+    cluster_of_label_[static_cast<size_t>(larger)] = target;
+    for (NodeId id : from.members) label_of_[id.index()] = larger;
+    to.members.insert(to.members.end(), from.members.begin(), from.members.end());
+    from.members.clear();
+    from.dead = true;
+    absorb(target, std::exchange(footprints_[static_cast<size_t>(source)], {}));
   }
+}
+
+Clusters ClusterState::finished() const {
+  Clusters clusters = out;
+  for (Cluster& cluster : clusters.clusters) std::ranges::sort(cluster.members);
+  for (size_t node = 0; node < graph.nodes.size(); ++node) clusters.of_node.push_back(clusterOf(NodeId(node)));
+  clusters.visits = visits();
+  return clusters;
 }
 
 void ClusterState::findAliasSources() {
@@ -187,7 +234,7 @@ void ClusterState::findAliasSources() {
     if (!std::holds_alternative<AliasUpdate>(*node.op->alias)) continue;
     std::vector<Read> source;
     collect(node.operands[1], identityMap(graph.shapeOf(node.operands[1]).rank()), true, source);
-    for (const Read& read : source) alias_sources_.push_back(read.base);
+    for (const Read& read : source) ++next_versions_[read.base.index()];
   }
 }
 
@@ -195,7 +242,10 @@ void ClusterState::findUsers() {
   for (NodeId id : graph.body().nodes) {
     const Node& node = graph[id];
     if (computes(id)) {
-      for (const Read& read : readsOf(node)) users[read.base.index()].push_back(node.results[0]);
+      for (const Read& read : readsOf(node)) {
+        users[read.base.index()].push_back(node.results[0]);
+        ++reads_elsewhere_[read.base.index()];
+      }
     } else if (storage_[id.index()]) {
       for (ValueId operand : node.operands) escape(operand);
     }

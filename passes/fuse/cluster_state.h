@@ -2,6 +2,7 @@
 // What fuse knows while it makes clusters: who reads what through views, which cluster needs which, how many bindings a group would have.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <vector>
@@ -16,6 +17,13 @@ struct Read {
   graph::ValueId base;
   graph::IndexMap map;  ///< from the reader's index space
   bool exact = true;    ///< false: read at computed positions (operandAt), so no position is known
+};
+
+/// What a kernel of some nodes would bind. It has about as many entries as bindings, however many nodes there are, so that asking whether
+/// two clusters fit together does not get slower as they grow.
+struct Footprint {
+  std::map<graph::ValueId, uint32_t> loads;  ///< how often each value is read that is made elsewhere
+  std::set<graph::ValueId> stores;           ///< results that others read, or that escape
 };
 
 class ClusterState {
@@ -35,7 +43,11 @@ class ClusterState {
 
   [[nodiscard]] Cluster& cluster(int32_t c) { return out.clusters[static_cast<size_t>(c)]; }
   [[nodiscard]] const Cluster& cluster(int32_t c) const { return out.clusters[static_cast<size_t>(c)]; }
-  [[nodiscard]] int32_t clusterOf(graph::ValueId value) const { return out.of_node[graph[value].node.index()]; }
+  [[nodiscard]] int32_t clusterOf(graph::NodeId id) const {
+    const int32_t label = label_of_[id.index()];
+    return label < 0 ? -1 : cluster_of_label_[static_cast<size_t>(label)];
+  }
+  [[nodiscard]] int32_t clusterOf(graph::ValueId value) const { return clusterOf(graph[value].node); }
   [[nodiscard]] bool isMember(int32_t c, graph::ValueId value) const { return clusterOf(value) == c; }
   /// Neither storage, view nor cheap: a node that belongs to a cluster.
   [[nodiscard]] bool computes(graph::NodeId id) const;
@@ -45,20 +57,31 @@ class ClusterState {
   [[nodiscard]] bool staysAcyclic(graph::NodeId id, int32_t c) const;
   /// Whether the value has storage of its own, also when the node `except` does not read it.
   [[nodiscard]] bool isStored(graph::ValueId value, graph::NodeId except) const;
-  /// Storage bindings of a group with these members.
-  [[nodiscard]] uint32_t bindings(const std::vector<graph::NodeId>& members) const;
+  /// Whether the node fits into the cluster.
   [[nodiscard]] bool fits(int32_t c, graph::NodeId extra) const;
   /// Whether the members of all these clusters fit together.
   [[nodiscard]] bool fitsWith(const std::vector<int32_t>& sources, int32_t target) const;
   /// Whether all bindings are taken, so that nothing fits that reads or makes something of its own.
-  [[nodiscard]] bool isFull(int32_t c) const { return bindings(cluster(c).members) >= config.max_bindings; }
+  [[nodiscard]] bool isFull(int32_t c) const { return bindings({&footprintOf(c)}) >= config.max_bindings; }
 
   int32_t newCluster(graph::GroupKind kind, graph::NodeId id, int64_t elements, int64_t columns = 1);
   void addTo(int32_t c, graph::NodeId id);
-  /// Moves the members of `sources` in front of those of `target`, which they fit with; the sources are dead afterwards.
+  /// Moves the members of `sources` to `target`, which they fit with; the sources are dead afterwards.
   void moveInto(const std::vector<int32_t>& sources, int32_t target);
+  /// The clusters as they are now, with their members in execution order.
+  [[nodiscard]] Clusters finished() const;
+  /// What was looked at so far: clusters for reachability, bindings for what fits. It must not grow faster than the model.
+  [[nodiscard]] uint64_t visits() const { return links.visits() + visits_; }
 
  private:
+  [[nodiscard]] const Footprint& footprintOf(int32_t c) const { return footprints_[static_cast<size_t>(c)]; }
+  /// Of a node that is in no cluster yet.
+  [[nodiscard]] Footprint footprintOf(graph::NodeId id) const;
+  /// Storage bindings of one group of all these parts.
+  [[nodiscard]] uint32_t bindings(const std::vector<const Footprint*>& parts) const;
+  /// `added`, whose nodes have been given to cluster `c`, becomes part of its footprint.
+  void absorb(int32_t c, const Footprint& added);
+  [[nodiscard]] bool isRead(graph::ValueId value) const { return escapes[value.index()] || reads_elsewhere_[value.index()] > 0; }
   void collect(graph::ValueId value, const graph::IndexMap& map, bool exact, std::vector<Read>& reads) const;
   [[nodiscard]] std::vector<Read> findReads(const graph::Node& node) const;
   /// The computing nodes that a storage node's value is made of.
@@ -73,7 +96,14 @@ class ClusterState {
   std::vector<bool> cheap_;
   mutable std::vector<std::optional<std::vector<Read>>> reads_of_;          // by node, found on the first question
   mutable std::vector<std::optional<std::vector<graph::NodeId>>> made_of_;  // likewise
-  std::vector<graph::ValueId> alias_sources_;                               // what becomes the next version of a state
+  std::vector<uint32_t> next_versions_;                                     // by value: of how many states it becomes the next version
+  std::vector<uint32_t> reads_elsewhere_;                                   // by value: how often nodes outside its cluster read it
+  std::vector<Footprint> footprints_;                                       // by cluster
+  // Clusters are merged by giving the smaller part the label of the larger one.
+  std::vector<int32_t> label_of_;          // by node, -1 for none
+  std::vector<int32_t> cluster_of_label_;  // by label
+  std::vector<int32_t> label_of_cluster_;  // by cluster
+  mutable uint64_t visits_ = 0;
 };
 
 /// Element chains that meet: a map cluster moves into a cluster that reads it in place.

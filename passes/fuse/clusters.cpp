@@ -2,7 +2,12 @@
 #include "passes/fuse/clusters.h"
 
 #include <algorithm>
+#include <array>
+#include <deque>
+#include <iterator>
+#include <map>
 #include <optional>
+#include <set>
 
 #include "passes/fuse/cluster_state.h"
 #include "passes/fuse/views.h"
@@ -43,6 +48,54 @@ std::vector<bool> cheapNodes(const Graph& graph, const std::vector<bool>& storag
   return cheap;
 }
 
+void keepWithinBindings(const Graph& graph, const std::vector<bool>& storage, const FuseConfig& config, std::vector<bool>& cheap) {
+  using Values = std::set<ValueId>;
+  // What is read of a node's results: what a cheap node reads, otherwise the results.
+  std::vector<Values> reads(graph.nodes.size());
+  const auto makerOf = [&](ValueId value) {
+    while (!storage[graph[value].node.index()] && isView(graph, value)) value = graph.definition(value).operands[0];
+    return graph[value].node;
+  };
+  const auto readsOf = [&](const Node& node) {
+    Values all;
+    for (ValueId operand : node.operands) all.merge(Values(reads[makerOf(operand).index()]));
+    return all;
+  };
+  const auto fits = [&](const Node& node) { return readsOf(node).size() + node.results.size() <= config.max_bindings; };
+  bool changed = false;
+  const auto keep = [&](NodeId id) {
+    changed = changed || cheap[id.index()];
+    cheap[id.index()] = false;
+    reads[id.index()] = {graph[id].results.begin(), graph[id].results.end()};
+  };
+  /// The cheap node through which a node reads the most; invalid when there is none through which it reads several values.
+  const auto widest = [&](const Node& node) {
+    NodeId found;
+    size_t most = 1;
+    for (ValueId operand : node.operands) {
+      const NodeId maker = makerOf(operand);
+      if (!cheap[maker.index()] || reads[maker.index()].size() <= most) continue;
+      found = maker;
+      most = reads[maker.index()].size();
+    }
+    return found;
+  };
+  do {
+    changed = false;
+    for (NodeId id : graph.body().nodes) {
+      const Node& node = graph[id];
+      if (!storage[id.index()] && std::holds_alternative<ViewLowering>(*node.op->lower)) continue;
+      if (cheap[id.index()] && fits(node)) {
+        reads[id.index()] = readsOf(node);
+        continue;
+      }
+      keep(id);
+      if (storage[id.index()]) continue;
+      for (NodeId wide = widest(node); wide.valid() && !fits(node); wide = widest(node)) keep(wide);
+    }
+  } while (changed);
+}
+
 std::vector<bool> storageNodes(const Graph& graph) {
   std::vector<bool> storage(graph.nodes.size(), false);
   for (NodeId id : graph.body().nodes) {
@@ -60,18 +113,19 @@ std::vector<bool> storageNodes(const Graph& graph) {
 
 namespace {
 
+/// How far a reduction looks for others that it can run beside: at how many, and in how many clusters back. What it reads mostly needs
+/// those of layers farther away, which takes long to find out, and a model with many layers has many of them.
+constexpr size_t kMostSiblings = 32;
+constexpr int32_t kNearClusters = 128;
+
 /// Gives every computing node its cluster, in execution order.
 struct Placement {
-  /// Clusters of reductions over equal axes of equal spaces.
-  struct Siblings {
-    std::vector<int64_t> axes;
-    Shape operand, result;
-    std::vector<int32_t> open;  ///< those that may take one more
-  };
+  /// Of reductions that may run together: their axes, the extents of what they read and of what they make.
+  using Space = std::array<std::vector<int64_t>, 3>;
 
   ClusterState& state;
   const Graph& graph;
-  std::vector<Siblings> siblings = {};
+  std::map<Space, std::deque<int32_t>> open = {};  ///< clusters of column reductions that may take one more
 
   /// How a node of a cluster makes its elements: each at its own position, or one for each row of the cluster's space.
   enum class Seat : uint8_t { PerElement, PerRow };
@@ -119,6 +173,17 @@ struct Placement {
     state.newCluster(GroupKind::Map, id, graph.shapeOf(node.results[0]).elementCount());
   }
 
+  /// The clusters of the last nodes that read a value.
+  [[nodiscard]] std::vector<int32_t> lastReaders(ValueId value) const {
+    const std::vector<ValueId>& users = state.users[value.index()];
+    // Nodes get their cluster in execution order, which is the order of users.
+    const auto end = std::ranges::partition_point(users, [&](ValueId user) { return state.clusterOf(user) >= 0; });
+    const auto begin = end - std::min<std::ptrdiff_t>(end - users.begin(), static_cast<std::ptrdiff_t>(kMostSiblings));
+    std::vector<int32_t> readers;
+    std::transform(begin, end, std::back_inserter(readers), [&](ValueId user) { return state.clusterOf(user); });
+    return readers;
+  }
+
   /// A reduction over trailing axes joins the rows cluster or turns the map cluster of its operand into one.
   bool placeRowReduce(NodeId id, int64_t columns) {
     const Node& node = graph[id];
@@ -130,9 +195,7 @@ struct Placement {
     }
     // Siblings: a rows cluster that reads the same value in the same space (maximum and sum of one row).
     for (const Read& read : reads) {
-      for (const ValueId reader : state.users[read.base.index()]) {
-        const int32_t c = state.clusterOf(reader);
-        if (c < 0) continue;
+      for (const int32_t c : lastReaders(read.base)) {
         const Cluster& cluster = state.cluster(c);
         if (cluster.kind == GroupKind::Rows && cluster.elements == elements && cluster.columns == columns) sources.insert(c);
       }
@@ -204,29 +267,22 @@ struct Placement {
     });
   }
 
-  Siblings& siblingsOf(const Node& node, const std::vector<int64_t>& axes) {
-    const Shape &operand = graph.shapeOf(node.operands[0]), &result = graph.shapeOf(node.results[0]);
-    const auto found = std::ranges::find_if(
-        siblings, [&](const Siblings& each) { return each.axes == axes && each.operand == operand && each.result == result; });
-    if (found != siblings.end()) return *found;
-    siblings.push_back({axes, operand, result, {}});
-    return siblings.back();
-  }
-
   /// Reductions of equal spaces over equal axes run as one kernel when that is cheap (the gains and offsets of a norm).
   void placeColumnReduce(NodeId id, const std::vector<int64_t>& axes) {
     const Node& node = graph[id];
-    std::vector<int32_t>& open = siblingsOf(node, axes).open;
+    std::deque<int32_t>& siblings = open[{axes, graph.shapeOf(node.operands[0]).extents(), graph.shapeOf(node.results[0]).extents()}];
+    const auto begun = static_cast<int32_t>(state.out.clusters.size());
+    while (!siblings.empty() && (siblings.size() > kMostSiblings || siblings.front() < begun - kNearClusters)) siblings.pop_front();
     if (state.config.merge) {
-      for (auto at = open.begin(); at != open.end();) {
+      for (auto at = siblings.begin(); at != siblings.end();) {
         if (mayJoin(id, *at)) {
           state.addTo(*at, id);
           return;
         }
-        at = state.isFull(*at) ? open.erase(at) : at + 1;
+        at = state.isFull(*at) ? siblings.erase(at) : at + 1;
       }
     }
-    open.push_back(state.newCluster(GroupKind::Columns, id, graph.shapeOf(node.results[0]).elementCount()));
+    siblings.push_back(state.newCluster(GroupKind::Columns, id, graph.shapeOf(node.results[0]).elementCount()));
   }
 
   [[nodiscard]] bool mayJoin(NodeId id, int32_t c) const {
@@ -273,17 +329,16 @@ ClusterState placed(const Graph& graph, const std::vector<bool>& storage, std::v
 
 Clusters makeClusters(const Graph& graph, const std::vector<bool>& storage, const FuseConfig& config) {
   std::vector<bool> cheap = cheapNodes(graph, storage);
+  keepWithinBindings(graph, storage, config, cheap);
   const ClusterState state = placed(graph, storage, cheap, config);
-  Clusters clusters = state.out;
-  clusters.visits = state.links.visits();
+  Clusters clusters = state.finished();
   if (config.merge && addRepeatable(state, cheap)) {
-    ClusterState other = placed(graph, storage, std::move(cheap), config);
-    Clusters leaner = std::move(other.out);
-    leaner.visits = clusters.visits + other.links.visits();
+    keepWithinBindings(graph, storage, config, cheap);
+    Clusters leaner = placed(graph, storage, std::move(cheap), config).finished();
+    leaner.visits += clusters.visits;
     // Readers that compute more read more, and may be too full to be merged.
     if (leaner.live() <= clusters.live()) clusters = std::move(leaner);
   }
-  for (Cluster& cluster : clusters.clusters) std::sort(cluster.members.begin(), cluster.members.end());
   return clusters;
 }
 

@@ -23,7 +23,7 @@ struct Clusters {
   std::vector<Cluster> clusters;
   std::vector<int32_t> of_node;  ///< cluster of each computing node, -1 for views, cheap nodes, leaves and storage
 
-  uint64_t visits = 0;  ///< clusters that were looked at to keep circles out: the work that grows fastest
+  uint64_t visits = 0;  ///< clusters and bindings that were looked at: the work that would grow fastest
 
   /// How many were not merged into another one.
   [[nodiscard]] std::ptrdiff_t live() const;
@@ -34,6 +34,8 @@ std::vector<bool> storageNodes(const graph::Graph& graph);
 /// True for element nodes that are computed again wherever they are used: those whose op says so, and a few operations on values of at most
 /// half as many elements (broadcasts), which take fewer bytes to read than the result would.
 std::vector<bool> cheapNodes(const graph::Graph& graph, const std::vector<bool>& storage);
+/// Takes nodes out of `cheap` until every computing node alone fits into a kernel: what it reads through cheap nodes is bound, too.
+void keepWithinBindings(const graph::Graph& graph, const std::vector<bool>& storage, const FuseConfig& config, std::vector<bool>& cheap);
 
 Clusters makeClusters(const graph::Graph& graph, const std::vector<bool>& storage, const FuseConfig& config);
 

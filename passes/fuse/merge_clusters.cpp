@@ -57,6 +57,8 @@ bool readsRowValues(const ClusterState& state, int32_t target, int32_t source) {
 }
 
 /// Chains that would pass too many values on one by one may fit together: merges all map clusters that `target` is computed from in place.
+/// More than these hardly fit, and in a recurrent model they may be as many as its steps.
+constexpr size_t kMostTogether = 32;
 bool mergeTogether(ClusterState& state, int32_t target) {
   if (state.cluster(target).dead) return false;
   std::set<int32_t> all{target};
@@ -68,10 +70,12 @@ bool mergeTogether(ClusterState& state, int32_t target) {
       if (from.kind != GroupKind::Map || from.elements != state.cluster(target).elements) continue;
       if (readsInPlace(state, reader, source) && all.insert(source).second) open.push_back(source);
     }
+    if (all.size() > kMostTogether) return false;
   }
   for (int32_t reader : all) {
-    if (std::any_of(all.begin(), all.end(), [&](int32_t source) { return source != reader && !readsInPlace(state, reader, source); }))
-      return false;
+    for (const auto& [source, stored] : state.links.sources(reader)) {
+      if (all.contains(source) && !readsInPlace(state, reader, source)) return false;
+    }
   }
   std::vector<int32_t> sources(all.begin(), all.end());
   std::erase(sources, target);
@@ -94,11 +98,10 @@ bool mergeMap(ClusterState& state, int32_t source, std::set<int32_t>& crowded) {
       crowded.insert(target);
       continue;
     }
-    const std::vector<NodeId> moved = state.cluster(source).members;
-    state.moveInto({source}, target);
     if (row_values) {
-      for (NodeId id : moved) state.row_aligned[id.index()] = 1;
+      for (NodeId id : state.cluster(source).members) state.row_aligned[id.index()] = 1;
     }
+    state.moveInto({source}, target);
     return true;
   }
   return false;
