@@ -73,7 +73,7 @@ void compileOne(const std::string& name, int64_t size, Show show) {
              after_passes - after_trace, ready - begin, mostMegabytes(), compiled.plan.dispatches, compiled.plan.distinct_kernels);
   if (show == Show::Passes) {
     for (const lockstep::passes::PassRecord& pass : compiled.passes) {
-      fmt::print("    {:16} {:8.3f} s  {}\n", pass.name, pass.seconds, pass.statistics);
+      fmt::print("    {:16} {:8.3f} s {:9} visits  {}\n", pass.name, pass.seconds, pass.visits, pass.statistics);
     }
     fmt::print("    {:16} {:8.3f} s\n", "checks between", after_passes - after_trace - in_passes);
   }

@@ -2,6 +2,7 @@
 // What --dump-ir writes: every stage as a text, every kernel, and what each pass did. An empty folder name: nothing.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct PassRecord {
   double seconds = 0;
   bool changed = true;
   std::string statistics;  ///< "nodes 120 -> 96"
+  uint64_t visits = 0;     ///< how much it looked at, where that might grow faster than the model
 };
 
 /// NN-name.graph with NN-name.located, or NN-name.program. Failures: "dump.write".

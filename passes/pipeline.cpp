@@ -27,6 +27,7 @@
 #include "passes/plan/plan_buffers.h"
 #include "passes/schedule/schedule.h"
 #include "passes/schedule/split_dispatches.h"
+#include "passes/visits.h"
 
 namespace lockstep::passes {
 
@@ -228,11 +229,12 @@ Result<Compiled> compile(Graph traced, const CompileOptions& options) {
     if (!runs(pass, options)) continue;
     if (!pass.info.before.has(stage)) internalError(fmt::format("pass '{}' does not follow what is '{}'", pass.info.name, toString(stage)));
     auto start = std::chrono::steady_clock::now();
+    const uint64_t visits = visitsSoFar();
     auto next = runPass(pass, form, options);
     if (!next) return next.failure();
     std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    compiled.passes.push_back(
-        {std::string(pass.info.name), seconds.count(), !(*next == form), statistics(form) + " -> " + statistics(*next)});
+    compiled.passes.push_back({std::string(pass.info.name), seconds.count(), !(*next == form),
+                               statistics(form) + " -> " + statistics(*next), visitsSoFar() - visits});
     narrate([&] {
       const PassRecord& record = compiled.passes.back();
       return fmt::format("pass {} {:.1f} ms: {}", record.name, record.seconds * 1e3, record.changed ? record.statistics : "unchanged");

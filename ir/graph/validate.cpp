@@ -4,6 +4,7 @@
 
 #include <array>
 #include <set>
+#include <unordered_map>
 
 #include "ir/graph/graph.h"
 #include "ir/graph/group_kind.h"
@@ -299,6 +300,7 @@ class Validator {
   }
 
   void outputs() {
+    findNames();
     std::set<std::pair<OutputKind, std::string_view>> names;
     size_t losses = 0;
     for (size_t i = 0; i < graph_.outputs.size(); ++i) {
@@ -333,9 +335,7 @@ class Validator {
       case OutputKind::Gradient: {
         // Once parameters are views of a state, they are no leaves of the body any more.
         const TensorType* leaf = leafType(output.name);
-        for (const ParameterInfo& candidate : graph_.parameters) {
-          if (candidate.name == output.name) leaf = &candidate.type;
-        }
+        if (const auto parameter = parameters_.find(output.name); parameter != parameters_.end()) leaf = parameter->second;
         if (leaf == nullptr) {
           report("graph.output", fmt::format("there is no parameter, input or state named {} that could have a gradient", output.name),
                  place);
@@ -361,15 +361,21 @@ class Validator {
     }
   }
 
-  [[nodiscard]] const TensorType* leafType(std::string_view name) const {
+  /// Names of leaves and parameters, for the outputs that belong to one.
+  void findNames() {
     for (NodeId id : graph_.body().nodes) {
       if (id.index() >= graph_.nodes.size()) continue;
       const Node& node = graph_[id];
-      const std::string* text = leafName(node);
-      bool is_leaf = text != nullptr && *text == name && node.results.size() == 1 && node.results[0].index() < graph_.values.size();
-      if (is_leaf) return &graph_.typeOf(node.results[0]);
+      const std::string* name = leafName(node);
+      const bool is_leaf = name != nullptr && node.results.size() == 1 && node.results[0].index() < graph_.values.size();
+      if (is_leaf) leaves_.emplace(*name, &graph_.typeOf(node.results[0]));
     }
-    return nullptr;
+    for (const ParameterInfo& parameter : graph_.parameters) parameters_.insert_or_assign(parameter.name, &parameter.type);
+  }
+
+  [[nodiscard]] const TensorType* leafType(std::string_view name) const {
+    const auto found = leaves_.find(name);
+    return found == leaves_.end() ? nullptr : found->second;
   }
 
   const Graph& graph_;
@@ -377,6 +383,7 @@ class Validator {
   std::vector<bool> defined_;  ///< values that some node made
   std::vector<bool> visible_;  ///< values that may be used here
   std::vector<std::pair<Diagnostic, Place>> problems_;
+  std::unordered_map<std::string_view, const TensorType*> leaves_, parameters_;
 };
 
 }  // namespace

@@ -5,12 +5,15 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 
 #include "ir/kernel/builder.h"
 #include "ir/kernel/link.h"
 #include "ir/kernel/queries.h"
+#include "passes/cost.h"
 #include "passes/emit/loop_budget.h"
 #include "passes/schedule/kernel_table.h"
+#include "passes/visits.h"
 
 namespace lockstep::passes {
 
@@ -30,8 +33,9 @@ using program::Program;
 
 namespace {
 
-constexpr uint32_t kGroupsPerUnit = 4;
 constexpr uint32_t kPartsWithoutCount = 16;
+// Of a level that are looked at for one more part; the others are older and mostly full.
+constexpr size_t kMostBins = 16;
 
 /// What merging asks of a kernel, found once for all dispatches of it.
 struct KernelFacts {
@@ -87,7 +91,7 @@ KernelFacts factsOf(const Module& module) {
 }
 
 bool isSmall(const Dispatch& dispatch, const DeviceProfile& profile) {
-  return dispatch.groups[0] <= kGroupsPerUnit * profile.parallel_units && dispatch.groups[1] == 1 && dispatch.groups[2] == 1;
+  return dispatch.groups[0] <= cost::kGroupsPerUnit * profile.parallel_units && dispatch.groups[1] == 1 && dispatch.groups[2] == 1;
 }
 
 /// Which variables several parts share: bindings of one range and type, and arrays of the workgroup memory that can grow. It decides for
@@ -282,7 +286,8 @@ struct Bin {
 bool join(std::vector<Bin>& bins, const Part& part, const DeviceProfile& profile) {
   Bin* best = nullptr;
   size_t most = 0;
-  for (Bin& bin : bins) {
+  for (Bin& bin : std::span(bins).last(std::min(bins.size(), kMostBins))) {
+    countVisits();
     std::optional<size_t> saves = bin.saves(part, profile);
     if (!saves || (best != nullptr && *saves <= most)) continue;
     best = &bin;

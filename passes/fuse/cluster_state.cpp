@@ -74,7 +74,9 @@ const std::vector<NodeId>& ClusterState::madeOf(NodeId storage_node) const {
   std::optional<std::vector<NodeId>>& known = made_of_[storage_node.index()];
   if (known) return *known;
   std::set<NodeId> found;
-  for (ValueId operand : graph[storage_node].operands) {
+  // Of a slice of a pack the parts in it: there may be many of both.
+  const std::optional<std::vector<ValueId>> parts = packedParts(graph, graph[storage_node].results[0]);
+  for (ValueId operand : parts ? *parts : graph[storage_node].operands) {
     std::vector<Read> reads;
     collect(operand, identityMap(graph.shapeOf(operand).rank()), true, reads);
     for (const Read& read : reads) {

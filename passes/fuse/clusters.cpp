@@ -9,8 +9,10 @@
 #include <optional>
 #include <set>
 
+#include "passes/cost.h"
 #include "passes/fuse/cluster_state.h"
 #include "passes/fuse/views.h"
+#include "passes/visits.h"
 
 namespace lockstep::passes {
 
@@ -21,7 +23,6 @@ std::ptrdiff_t Clusters::live() const {
 }
 
 std::vector<bool> cheapNodes(const Graph& graph, const std::vector<bool>& storage) {
-  constexpr int64_t kMostOperations = 16;  // every use repeats them
   std::vector<bool> cheap(graph.nodes.size(), false);
   std::vector<int64_t> operations(graph.nodes.size(), 0), widest(graph.nodes.size(), 0);  // of a cheap node; elements of what it reads
   for (NodeId id : graph.body().nodes) {
@@ -40,8 +41,8 @@ std::vector<bool> cheapNodes(const Graph& graph, const std::vector<bool>& storag
       widest[id.index()] = std::max(widest[id.index()], read);
       count += operations[maker.index()];
     }
-    bool spreads = !node.operands.empty() && !element->transcendental && !element->scalar_only && count <= kMostOperations &&
-                   2 * widest[id.index()] <= graph.shapeOf(node.results[0]).elementCount();
+    bool spreads = !node.operands.empty() && !element->transcendental && !element->scalar_only && count <= cost::kRepeatedOfSmall &&
+                   cost::kSmallerBy * widest[id.index()] <= graph.shapeOf(node.results[0]).elementCount();
     cheap[id.index()] = element->cheap || spreads;
     if (!cheap[id.index()]) count = 0;
   }
@@ -258,8 +259,7 @@ struct Placement {
 
   /// Running together must not keep much memory waiting: what the reductions read is made together, or it is small.
   [[nodiscard]] bool worthJoining(const Node& node, const Cluster& cluster) const {
-    static constexpr int64_t kSmall = 4096;  // elements
-    if (graph.shapeOf(node.operands[0]).elementCount() <= kSmall) return true;
+    if (graph.shapeOf(node.operands[0]).elementCount() <= cost::kLittleMemory) return true;
     std::set<int32_t> mine = makersOf(node);
     return std::any_of(cluster.members.begin(), cluster.members.end(), [&](NodeId member) {
       std::set<int32_t> theirs = makersOf(graph[member]);
@@ -339,6 +339,7 @@ Clusters makeClusters(const Graph& graph, const std::vector<bool>& storage, cons
     // Readers that compute more read more, and may be too full to be merged.
     if (leaner.live() <= clusters.live()) clusters = std::move(leaner);
   }
+  countVisits(clusters.visits);
   return clusters;
 }
 

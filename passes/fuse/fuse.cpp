@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
+#include <optional>
 
 #include "passes/fuse/clusters.h"
 #include "passes/fuse/views.h"
@@ -20,7 +22,7 @@ struct State {
   std::vector<bool> storage;
   Clusters clusters;
   Rewriter rewriter;               // maps storage values and group results
-  std::vector<bool> built;         // by cluster
+  std::vector<bool> begun;         // by cluster
   std::vector<bool> used_outside;  // by old value: a yield of its cluster
 
   State(const Graph& graph, const FuseConfig& config)
@@ -28,7 +30,7 @@ struct State {
         storage(storageNodes(graph)),
         clusters(makeClusters(graph, storage, config)),
         rewriter(graph),
-        built(clusters.clusters.size(), false) {
+        begun(clusters.clusters.size(), false) {
     findYields();
   }
 
@@ -66,15 +68,30 @@ struct State {
     }
   }
 
-  /// The value outside groups; builds its group or storage node on the first call.
+  /// A value that must exist outside groups. Models are as deep as users make them, so what it needs first waits on a stack of our own.
+  struct Wanted {
+    ValueId value;
+    bool needs_are_made = false;
+  };
+
+  /// The value outside groups: a storage value, a group's result, a reshape of it, or what a group that only copies makes. It is made on
+  /// the first call, with all that it needs.
   ValueId outer(ValueId value) {
-    if (rewriter.has(value)) return rewriter[value];
-    const Node& node = in.definition(value);
-    if (storage[in[value].node.index()]) {
-      for (ValueId operand : node.operands) placed(operand);
-      rewriter.copy(node);
-    } else {
-      buildCluster(clusterOf(value));
+    std::vector<Wanted> stack{{value}};
+    while (!stack.empty()) {
+      Wanted& top = stack.back();
+      if (rewriter.has(top.value)) {
+        stack.pop_back();
+      } else if (top.needs_are_made) {
+        make(top.value);
+        if (!rewriter.has(top.value)) internalError("fuse made a group without a result that others read");
+      } else {
+        top.needs_are_made = true;
+        const std::vector<ValueId> needs = needsOf(top.value);
+        for (size_t i = needs.size(); i-- > 0;) {
+          if (!rewriter.has(needs[i])) stack.push_back({needs[i]});
+        }
+      }
     }
     return rewriter[value];
   }
@@ -83,28 +100,45 @@ struct State {
     return std::holds_alternative<AliasPack>(*node.op->alias) || std::holds_alternative<AliasUpdate>(*node.op->alias);
   }
 
-  /// Makes sure that `value` exists outside groups: as it is, as a reshape of a group's result, or by a group that only copies.
-  void placed(ValueId value) {
-    if (rewriter.has(value)) return;
-    if (isOuter(value)) {
-      outer(value);
-      return;
+  /// What must exist before a value is made.
+  std::vector<ValueId> needsOf(ValueId value) {
+    if (storage[in[value].node.index()]) return in.definition(value).operands;
+    if (const int32_t cluster = clusterOf(value); cluster >= 0) {
+      if (begun[static_cast<size_t>(cluster)]) internalError("fuse made groups that need each other");
+      begun[static_cast<size_t>(cluster)] = true;
+      return externalOf(cluster);
     }
-    if (isView(in, value)) {
-      IndexMap map = identityMap(in.shapeOf(value).rank());
-      ValueId base = value;
-      while (!isOuter(base) && isView(in, base)) {
-        const Node& view = in.definition(base);
-        map = compose(map, std::get<ViewLowering>(*view.op->lower).map(in, view), in.shapeOf(base));
-        base = view.operands[0];
-      }
-      if (clusterOf(base) >= 0 && isLinearIdentity(map, in.shapeOf(value), in.shapeOf(base))) {
-        ValueId made = b().reshape(outer(base), in.shapeOf(value));
-        rewriter.set(value, made);
-        return;
-      }
+    if (const std::optional<ValueId> base = reshaped(value)) return {*base};
+    std::vector<ValueId> found;
+    bases(value, found);
+    return found;
+  }
+
+  /// Makes a value whose needs are there.
+  void make(ValueId value) {
+    if (storage[in[value].node.index()]) {
+      rewriter.copy(in.definition(value));
+    } else if (const int32_t cluster = clusterOf(value); cluster >= 0) {
+      buildCluster(cluster);
+    } else if (const std::optional<ValueId> base = reshaped(value)) {
+      rewriter.set(value, b().reshape(rewriter[*base], in.shapeOf(value)));
+    } else {
+      rewriter.set(value, copyOf(value));
     }
-    rewriter.set(value, copyOf(value));
+  }
+
+  /// The group's result that a view is, in another shape; nothing where the view moves elements.
+  [[nodiscard]] std::optional<ValueId> reshaped(ValueId value) const {
+    if (!isView(in, value)) return std::nullopt;
+    IndexMap map = identityMap(in.shapeOf(value).rank());
+    ValueId base = value;
+    while (!isOuter(base) && isView(in, base)) {
+      const Node& view = in.definition(base);
+      map = compose(map, std::get<ViewLowering>(*view.op->lower).map(in, view), in.shapeOf(base));
+      base = view.operands[0];
+    }
+    const bool same = clusterOf(base) >= 0 && isLinearIdentity(map, in.shapeOf(value), in.shapeOf(base));
+    return same ? std::optional(base) : std::nullopt;
   }
 
   /// A group that only copies (a permuted view that must have storage, a constant that is an output).
@@ -115,25 +149,26 @@ struct State {
     return buildGroup(GroupKind::Map, {}, {value}, found).front();
   }
 
-  void buildCluster(int32_t index) {
-    if (built[static_cast<size_t>(index)]) internalError("fuse made groups that need each other");
-    built[static_cast<size_t>(index)] = true;
-    const Cluster& cluster = clusters.clusters[static_cast<size_t>(index)];
-    std::vector<ValueId> external, yields;
-    for (NodeId id : cluster.members) {
+  /// What the members of a cluster read that is made elsewhere.
+  [[nodiscard]] std::vector<ValueId> externalOf(int32_t cluster) const {
+    std::vector<ValueId> external;
+    for (NodeId id : clusters.clusters[static_cast<size_t>(cluster)].members) {
       for (ValueId operand : in[id].operands) {
         std::vector<ValueId> found;
         bases(operand, found);
-        for (ValueId base : found) {
-          if (clusterOf(base) != index) external.push_back(base);
-        }
-      }
-      for (ValueId result : in[id].results) {
-        if (used_outside[result.index()]) yields.push_back(result);
+        std::ranges::copy_if(found, std::back_inserter(external), [&](ValueId base) { return clusterOf(base) != cluster; });
       }
     }
-    for (ValueId base : external) outer(base);
-    std::vector<ValueId> results = buildGroup(cluster.kind, cluster.members, yields, external);
+    return external;
+  }
+
+  void buildCluster(int32_t index) {
+    const Cluster& cluster = clusters.clusters[static_cast<size_t>(index)];
+    std::vector<ValueId> yields;
+    for (NodeId id : cluster.members) {
+      std::ranges::copy_if(in[id].results, std::back_inserter(yields), [&](ValueId result) { return used_outside[result.index()]; });
+    }
+    std::vector<ValueId> results = buildGroup(cluster.kind, cluster.members, yields, externalOf(index));
     for (size_t i = 0; i < yields.size(); ++i) rewriter.set(yields[i], results[i]);
   }
 
@@ -204,8 +239,7 @@ Result<Graph> fuse(const Graph& graph, const FuseConfig& config) {
     if (!next_state && state.storage[graph[output.value].node.index()] && leaf) {
       value = state.copyOf(output.value);  // a leaf shown as an output gets storage of its own
     } else {
-      state.placed(output.value);
-      value = state.rewriter[output.value];
+      value = state.outer(output.value);
     }
     state.b().output(output.kind, output.name, value);
   }

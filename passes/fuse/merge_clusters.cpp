@@ -2,8 +2,10 @@
 // What happens to clusters once every node has one: chains that meet become one group, cheap chains move into their only reader.
 #include <algorithm>
 
+#include "passes/cost.h"
 #include "passes/fuse/cluster_state.h"
 #include "passes/fuse/views.h"
+#include "passes/visits.h"
 
 namespace lockstep::passes {
 
@@ -27,6 +29,7 @@ bool everyRead(const ClusterState& state, int32_t target, int32_t source, Accept
   for (NodeId id : state.cluster(target).members) {
     const Node& node = graph[id];
     for (const Read& read : state.readsOf(node)) {
+      countVisits();
       if (!state.isMember(source, read.base)) continue;
       bool seed = !std::holds_alternative<ElementLowering>(*node.op->lower);
       bool row = state.row_aligned[id.index()] != 0 && !seed;
@@ -139,17 +142,16 @@ struct Repetition {
 
 /// Adds what `value` is computed from; false when that is more than a few operations, or reads more than one value of its size.
 bool collectRepetition(const ClusterState& state, NodeId id, NodeId root, Repetition& found) {
-  static constexpr size_t kMostOperations = 4;  // every reader repeats them
   const Graph& graph = state.graph;
   const Node& node = graph[id];
   const auto* element = std::get_if<ElementLowering>(&*node.op->lower);
   if (element == nullptr || element->transcendental || element->scalar_only) return false;
   found.nodes.insert(id);
-  if (found.nodes.size() > kMostOperations) return false;
+  if (found.nodes.size() > cost::kRepeatedOfLarge) return false;
   const Shape& shape = graph.shapeOf(node.results[0]);
   return std::ranges::all_of(state.readsOf(node), [&](const Read& read) {
     const Shape& source = graph.shapeOf(read.base);
-    const bool small = 2 * source.elementCount() <= shape.elementCount();
+    const bool small = cost::kSmallerBy * source.elementCount() <= shape.elementCount();
     const bool elsewhere = state.clusterOf(read.base) != state.clusterOf(graph[root].results[0]);
     if (!read.exact) return false;
     if (!state.isStored(read.base, root) && !(small && elsewhere)) {
@@ -167,10 +169,10 @@ bool collectRepetition(const ClusterState& state, NodeId id, NodeId root, Repeti
 
 /// How a large result that other clusters read can be computed by them: see addRepeatable.
 std::optional<Repetition> repetitionOf(const ClusterState& state, NodeId id) {
-  static constexpr int64_t kLarge = 4096;  // elements; below, memory is not what counts
   const Graph& graph = state.graph;
   const ValueId result = graph[id].results[0];
-  if (graph.shapeOf(result).elementCount() < kLarge || state.escapes[result.index()] || !state.isStored(result, id)) return std::nullopt;
+  if (graph.shapeOf(result).elementCount() < cost::kLittleMemory || state.escapes[result.index()] || !state.isStored(result, id))
+    return std::nullopt;
   Repetition found;
   if (!collectRepetition(state, id, id, found) || !found.large) return std::nullopt;
   const bool fits = std::ranges::all_of(state.users[result.index()], [&](ValueId user) {

@@ -113,4 +113,25 @@ bool isContiguousSlice(const IndexMap& map, const Shape& shape, const Shape& sou
   return start % alignment == 0 && rowOffset(shape, 1, expected) && offset == expected;
 }
 
+std::optional<std::vector<ValueId>> packedParts(const Graph& graph, ValueId value) {
+  const int64_t length = graph.shapeOf(value).elementCount();
+  int64_t begin = 0;
+  for (; isView(graph, value); value = graph.definition(value).operands[0]) {
+    const Node& view = graph.definition(value);
+    int64_t start = 0;
+    const IndexMap map = std::get<ViewLowering>(*view.op->lower).map(graph, view);
+    if (!isContiguousSlice(map, graph.shapeOf(value), graph.shapeOf(view.operands[0]), 1, start)) return std::nullopt;
+    begin += start;
+  }
+  const Node& pack = graph.definition(value);
+  if (!std::holds_alternative<AliasPack>(*pack.op->alias)) return std::nullopt;
+  // Parts are in the order of their offsets.
+  const auto& offsets = pack.attributes.get<std::vector<int64_t>>("offsets");
+  const auto after = std::ranges::lower_bound(offsets, begin + length);
+  auto first = std::ranges::upper_bound(offsets, begin);
+  if (first != offsets.begin()) --first;  // it may reach into the slice
+  const auto part = [&](auto offset) { return pack.operands.begin() + (offset - offsets.begin()); };
+  return first < after ? std::vector<ValueId>(part(first), part(after)) : std::vector<ValueId>{};
+}
+
 }  // namespace lockstep::passes

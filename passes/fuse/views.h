@@ -2,6 +2,9 @@
 // How a node reads a value through views: what fuse and emit both need to know about index maps.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "ir/graph/index_map.h"
 #include "ir/graph/op_def.h"
 
@@ -33,5 +36,8 @@ bool isRowProjection(const graph::IndexMap& map, const graph::Shape& shape, cons
 /// True when the view is one contiguous range of its operand that starts at an element that is a multiple of `alignment`.
 bool isContiguousSlice(const graph::IndexMap& map, const graph::Shape& shape, const graph::Shape& source, int64_t alignment,
                        int64_t& start);
+
+/// The parts of a pack that a value is made of, which is the pack or a contiguous slice of it; nothing when it is something else.
+std::optional<std::vector<graph::ValueId>> packedParts(const graph::Graph& graph, graph::ValueId value);
 
 }  // namespace lockstep::passes

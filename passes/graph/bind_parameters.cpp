@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <unordered_map>
+
 #include "ir/graph/op_def.h"
 
 namespace lockstep::passes {
@@ -17,7 +19,9 @@ ValueId flatState(Builder& b, std::string_view name, int64_t elements) {
 
 ValueId copyBound(Rewriter& rewriter, const Graph& in, std::string_view state) {
   Builder& b = rewriter.builder();
-  ParameterLayout layout = layoutParameters(in.parameters);
+  const ParameterLayout layout = layoutParameters(in.parameters);
+  std::unordered_map<std::string_view, const ParameterLayout::Slot*> slots;
+  for (const ParameterLayout::Slot& slot : layout.slots) slots.emplace(slot.name, &slot);
   ValueId flat;
   if (layout.total > 0) flat = flatState(b, state, layout.total);
   for (NodeId id : in.body().nodes) {
@@ -27,8 +31,9 @@ ValueId copyBound(Rewriter& rewriter, const Graph& in, std::string_view state) {
       continue;
     }
     const auto& name = node.attributes.get<std::string>("name");
-    const ParameterLayout::Slot* slot = layout.find(name);
-    if (slot == nullptr) internalError(fmt::format("parameter '{}' is not declared", name));
+    const auto found = slots.find(name);
+    if (found == slots.end()) internalError(fmt::format("parameter '{}' is not declared", name));
+    const ParameterLayout::Slot* slot = found->second;
     b.setLocation(node.location);
     ValueId slice = b.make("narrow", {flat}, {{"axis", int64_t{0}}, {"start", slot->offset}, {"length", slot->size}});
     ValueId view = b.reshape(slice, slot->type.shape);

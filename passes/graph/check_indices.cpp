@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "ir/graph/builder.h"
@@ -65,13 +67,14 @@ ValueId sourceOf(const Graph& graph, ValueId index) {
   }
 }
 
-/// Whether a gradient that an output depends on uses this index again.
-bool isOfGradient(const Graph& graph, const std::vector<bool>& used, ValueId index) {
-  return std::ranges::any_of(graph.body().nodes, [&](NodeId id) {
+/// What gradients that an output depends on use again.
+std::set<ValueId> usedByGradients(const Graph& graph, const std::vector<bool>& used) {
+  std::set<ValueId> sources;
+  for (NodeId id : graph.body().nodes) {
     const Node& node = graph[id];
-    return used[id.index()] && node.attributes.find("of_gradient") != nullptr &&
-           sourceOf(graph, node.operands[0]) == sourceOf(graph, index);
-  });
+    if (used[id.index()] && node.attributes.find("of_gradient") != nullptr) sources.insert(sourceOf(graph, node.operands[0]));
+  }
+  return sources;
 }
 
 bool isInside(const std::optional<IntegerRange>& known, const IndexUse& wanted) {
@@ -83,6 +86,8 @@ bool isInside(const std::optional<IntegerRange>& known, const IndexUse& wanted) 
 std::vector<IndexCheck> findIndexChecks(const Graph& graph) {
   const Ranges ranges = rangesOf(graph);
   const std::vector<bool> used = usedNodes(graph);
+  const std::set<ValueId> of_gradients = usedByGradients(graph, used);
+  std::set<std::tuple<ValueId, int64_t, std::optional<int64_t>>> known;  // index, extent, what is ignored
   std::vector<IndexCheck> checks;
   for (NodeId id : graph.body().nodes) {
     const Node& node = graph[id];
@@ -90,14 +95,11 @@ std::vector<IndexCheck> findIndexChecks(const Graph& graph) {
     IndexCheck check{{}, id, node.op->index(graph, node)};
     const ValueId operand = node.operands[check.range.operand];
     // A loss may be there for its gradient alone.
-    if (!used[id.index()] && !isOfGradient(graph, used, operand)) continue;
+    if (!used[id.index()] && !of_gradients.contains(sourceOf(graph, operand))) continue;
     check.index = sourceOf(graph, operand);
     if (check.range.ignored && !std::in_range<int32_t>(*check.range.ignored)) check.range.ignored.reset();  // no element is it
     if (!check.index.valid() || isInside(ranges[operand.index()], check.range)) continue;
-    const bool known = std::ranges::any_of(checks, [&](const IndexCheck& other) {
-      return other.index == check.index && other.range.extent == check.range.extent && other.range.ignored == check.range.ignored;
-    });
-    if (!known) checks.push_back(std::move(check));
+    if (known.emplace(check.index, check.range.extent, check.range.ignored).second) checks.push_back(std::move(check));
   }
   return checks;
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 #include <unordered_map>
 
@@ -191,16 +192,21 @@ namespace {
 /// One diagnostic for each op that stops leaves.
 Failure stopped(const Graph& graph, const std::vector<ValueId>& leaves, const std::vector<std::string>& names,
                 const std::vector<NodeId>& stops) {
+  struct Stopped {
+    std::vector<std::string> names;
+    std::string_view kind;
+  };
+  std::map<NodeId, Stopped> by_op;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    if (!stops[i].valid()) continue;
+    by_op[stops[i]].names.push_back(names[i]);
+    by_op[stops[i]].kind = *graph.definition(leaves[i]).op->name;
+  }
   Failure failure;
   for (NodeId id : graph.body().nodes) {
-    std::vector<std::string> named;
-    std::string_view kind;
-    for (size_t i = 0; i < leaves.size(); ++i) {
-      if (!stops[i].valid() || stops[i] != id) continue;
-      named.push_back(names[i]);
-      kind = *graph.definition(leaves[i]).op->name;
-    }
-    if (!named.empty()) failure.diagnostics.push_back(describeStop(graph, describeLeaves(named, kind), id));
+    const auto found = by_op.find(id);
+    if (found == by_op.end()) continue;
+    failure.diagnostics.push_back(describeStop(graph, describeLeaves(found->second.names, found->second.kind), id));
   }
   return failure;
 }

@@ -369,12 +369,10 @@ Result<Graph> optimizer(const Graph& graph, const OptimizerConfig& config) {
     return fail("optimizer.C2", "nesterov needs a momentum above 0", {}, "set momentum, for example 0.9");
   }
   if (config.accumulate < 1) return fail("optimizer.C3", fmt::format("accumulate is {}, but must be at least 1", config.accumulate));
-  for (const auto& [name, setting] : config.parameters) {
-    bool known =
-        std::any_of(graph.parameters.begin(), graph.parameters.end(), [&](const ParameterInfo& info) { return info.name == name; });
-    if (!known) return fail("optimizer.C4", fmt::format("there is a setting for '{}', but no such parameter", name));
-  }
   State state(graph, config);
+  for (const auto& [name, setting] : config.parameters) {
+    if (!state.infos.contains(name)) return fail("optimizer.C4", fmt::format("there is a setting for '{}', but no such parameter", name));
+  }
   state.params = copyBound(state.rewriter, graph, kParameterState);
   for (const Output& output : graph.outputs) {
     if (output.kind == OutputKind::Loss) {

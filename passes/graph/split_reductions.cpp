@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ir/graph/op_def.h"
+#include "passes/cost.h"
 #include "passes/graph/rewrite.h"
 #include "passes/schedule/choose_plan.h"
 #include "passes/schedule/plan_rounds.h"
@@ -16,17 +17,6 @@ using program::DeviceProfile;
 
 namespace {
 
-// Below this one workgroup is done before a second level would have started.
-constexpr int64_t kShortest = 16384;
-// The same for the inner axis of a contraction, and the length of a part that is still worth a workgroup.
-constexpr int64_t kShortestInner = 512, kShortestPart = 64;
-// Where a device forces a split: a longer sum in one register loses bits.
-constexpr int64_t kLongestPart = 16384;
-constexpr int64_t kMostParts = 16;
-// A shorter part that does not divide evenly is left whole: asking for each element whether there is one costs more than it brings.
-constexpr int64_t kLongestUneven = 16384;
-// A handful of cores is busy with few workgroups already.
-constexpr int64_t kFewUnits = 8;
 constexpr uint64_t kWord = 4;
 // Of a tensor: one that is filled up may not pass it.
 constexpr int64_t kMostElements = INT32_MAX;
@@ -36,8 +26,8 @@ int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 /// How many elements a partial sum takes: the divisor of `length` nearest above its square root, else a little more than the root.
 int64_t columnsOf(int64_t length) {
   auto root = static_cast<int64_t>(std::sqrt(static_cast<double>(length)));
-  for (int64_t columns = root; columns < length / 16; ++columns) {
-    if (length % columns == 0) return columns;
+  for (int64_t parts = length / root; parts > cost::kMostParts; --parts) {
+    if (length % parts == 0) return length / parts;
   }
   return root + 1;
 }
@@ -56,7 +46,7 @@ int64_t columnsWithin(int64_t length, uint64_t max_binding_bytes) {
 std::vector<int64_t> stagesOf(int64_t length, const DeviceProfile& profile) {
   auto aboveLimit = [&] { return static_cast<uint64_t>(length) * kWord > profile.max_binding_bytes; };
   std::vector<int64_t> stages;
-  if (!aboveLimit() && length >= kShortest && profile.parallel_units > 1) stages.push_back(columnsOf(length));
+  if (!aboveLimit() && length >= cost::kShortestSum && profile.parallel_units > 1) stages.push_back(columnsOf(length));
   while (aboveLimit()) {
     stages.push_back(columnsWithin(length, profile.max_binding_bytes));
     length = divideUp(length, stages.back());
@@ -68,8 +58,8 @@ std::vector<int64_t> stagesOf(int64_t length, const DeviceProfile& profile) {
 /// `most`.
 int64_t partsOf(int64_t length, int64_t shortest, int64_t groups, int64_t most) {
   int64_t parts = 1;
-  auto evenly = [&] { return length % (2 * parts) == 0 || length / parts > kLongestUneven; };
-  while (parts < kMostParts && evenly() && length / (2 * parts) >= shortest && groups * 2 * parts <= most) parts *= 2;
+  auto evenly = [&] { return length % (2 * parts) == 0 || length / parts > cost::kLongestUneven; };
+  while (parts < cost::kMostParts && evenly() && length / (2 * parts) >= shortest && groups * 2 * parts <= most) parts *= 2;
   return parts;
 }
 
@@ -113,8 +103,8 @@ struct Splitter {
     }
     int64_t results = graph.shapeOf(node.results[0]).elementCount();
     int64_t length = graph.shapeOf(node.operands[0]).elementCount() / results;
-    if (units < kFewUnits || length * results < 2 * kShortest) return false;
-    int64_t parts = partsOf(length, kShortestPart, results, 16 * units);
+    if (units < cost::kFewUnits || length * results < 2 * cost::kShortestSum) return false;
+    int64_t parts = partsOf(length, cost::kShortestPart, results, cost::kShortGroupsPerUnit * units);
     if (parts == 1) return false;
     const int64_t part = divideUp(length, parts);
     if (part * parts * results > kMostElements) return false;
@@ -135,11 +125,11 @@ struct Splitter {
       trailing.insert(trailing.begin(), leading.back());
       leading.pop_back();
     }
-    if (leading.empty() || trailing.empty() || units < kFewUnits) return false;
+    if (leading.empty() || trailing.empty() || units < cost::kFewUnits) return false;
     const Shape& shape = graph.shapeOf(node.operands[0]);
     int64_t columns = 1;
     for (int64_t axis : trailing) columns *= shape.extent(static_cast<size_t>(axis));
-    if (columns < kShortestPart || shape.elementCount() < 2 * kShortest) return false;
+    if (columns < cost::kShortestPart || shape.elementCount() < 2 * cost::kShortestSum) return false;
     ValueId rows = b().make(*node.op->name, {rewriter[node.operands[0]]}, {{"axes", trailing}, {"keep_dims", false}});
     ValueId total = b().make(*node.op->name, {rows}, {{"axes", leading}, {"keep_dims", false}});
     rewriter.set(node.results[0], b().reshape(total, graph.shapeOf(node.results[0])));
@@ -156,7 +146,7 @@ struct Splitter {
       return one;
     };
     while (!sumsWithinRounds(part(), profile)) ++parts;
-    const int64_t more = divideUp(shape.k, kLongestPart);
+    const int64_t more = divideUp(shape.k, cost::kLongestPart);
     const bool small = more * shape.m * shape.n <= shape.k * (shape.m + shape.n);
     return parts > 1 && small ? std::max(parts, more) : parts;
   }
@@ -167,9 +157,9 @@ struct Splitter {
     if (contract.partial == nullptr) return false;
     ContractShape shape = contract.shape(graph, node);
     int64_t parts = 1;
-    if (units >= kFewUnits && shape.k >= kShortestInner && shape.batch == 1) {
-      int64_t tiles = shape.batch * divideUp(shape.m, 16) * divideUp(shape.n, 16);
-      parts = partsOf(shape.k, kShortestPart, tiles, 4 * units);
+    if (units >= cost::kFewUnits && shape.k >= cost::kShortestInner && shape.batch == 1) {
+      int64_t tiles = shape.batch * divideUp(shape.m, cost::kSmallestTile) * divideUp(shape.n, cost::kSmallestTile);
+      parts = partsOf(shape.k, cost::kShortestPart, tiles, cost::kGroupsPerUnit * units);
     }
     parts = std::max(parts, partsWithinRounds(shape));
     const int64_t inner = parts * divideUp(shape.k, parts);

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "passes/plan/free_bytes.h"
 #include "passes/schedule/command_order.h"
 #include "passes/schedule/in_place.h"
 
@@ -32,7 +33,7 @@ uint64_t aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment 
 struct Lifetime {
   size_t buffer = 0;
   uint32_t first = UINT32_MAX, last = 0;  // levels; of an unused buffer so that it overlaps nothing
-  [[nodiscard]] bool overlaps(const Lifetime& other) const { return first <= other.last && other.first <= last; }
+  [[nodiscard]] bool isUsed() const { return first <= last; }
 };
 
 std::vector<Lifetime> lifetimes(const Program& program) {
@@ -55,27 +56,17 @@ bool larger(const Program& program, const Lifetime& a, const Lifetime& b) {
 /// Largest first, each at the lowest offset that no living neighbour covers. Returns the size of the arena.
 uint64_t place(Program& program, std::vector<Lifetime> lives, bool share) {
   std::stable_sort(lives.begin(), lives.end(), [&](const Lifetime& a, const Lifetime& b) { return larger(program, a, b); });
+  FreeBytes free(program.levelCount());
   uint64_t end = 0;
-  std::vector<Lifetime> placed;
   for (const Lifetime& life : lives) {
     Buffer& buffer = program.buffers[life.buffer];
-    uint64_t size = aligned(buffer.size);
-    uint64_t offset = share ? 0 : end;
-    if (share) {
-      std::vector<std::pair<uint64_t, uint64_t>> taken;
-      for (const Lifetime& other : placed) {
-        const Buffer& neighbour = program.buffers[other.buffer];
-        if (other.overlaps(life)) taken.emplace_back(neighbour.offset, neighbour.offset + aligned(neighbour.size));
-      }
-      std::sort(taken.begin(), taken.end());
-      for (const auto& [from, to] : taken) {
-        if (offset + size <= from) break;
-        offset = std::max(offset, to);
-      }
+    const uint64_t size = aligned(buffer.size);
+    buffer.offset = share ? 0 : end;
+    if (share && life.isUsed()) {
+      buffer.offset = free.lowest(life.first, life.last, size);
+      free.take(life.first, life.last, buffer.offset, size);
     }
-    buffer.offset = offset;
-    end = std::max(end, offset + size);
-    placed.push_back(life);
+    end = std::max(end, buffer.offset + size);
   }
   return end;
 }

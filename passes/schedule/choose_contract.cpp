@@ -4,6 +4,7 @@
 #include <array>
 
 #include "ir/kernel/queries.h"
+#include "passes/cost.h"
 #include "passes/schedule/choosers.h"
 #include "passes/schedule/plan_rounds.h"
 #include "passes/schedule/seed_nodes.h"
@@ -18,13 +19,15 @@ using program::TemplatePlan;
 
 namespace {
 
-/// CPU drivers: rows of A are read uniformly by a workgroup, columns of B by its lanes. A driver with a known vector width loads each lane
-/// by itself, so an invocation takes as many results as there are registers; one without (an interpreter) wants more lanes instead.
+/// CPU drivers.
 PlanChoice registerRows(const ContractShape& shape, const DeviceProfile& profile) {
-  int64_t vector = profile.subgroup_size, widest = vector > 1 ? vector : 64, most_columns = vector > 1 ? 8 : 2;
-  int64_t columns = std::clamp<int64_t>(largestPowerOfTwo(divideUp(shape.n, std::min<int64_t>(widest, 32))), 1, most_columns);
-  int64_t lanes = std::clamp<int64_t>(largestPowerOfTwo(divideUp(shape.n, columns)), 8, widest);
-  int64_t rows = std::min<int64_t>(8, largestPowerOfTwo(shape.m));
+  const bool knows_vectors = profile.subgroup_size > 1;
+  const int64_t widest = knows_vectors ? profile.subgroup_size : cost::kMostLanesCpu;
+  const int64_t most_columns = knows_vectors ? cost::kVectorColumns : cost::kPlainColumns;
+  const int64_t shared_by = std::min(widest, cost::kColumnsBeforeSharing);
+  const int64_t columns = std::clamp<int64_t>(largestPowerOfTwo(divideUp(shape.n, shared_by)), 1, most_columns);
+  const int64_t lanes = std::clamp<int64_t>(largestPowerOfTwo(divideUp(shape.n, columns)), cost::kLeastLanesCpu, widest);
+  const int64_t rows = std::min(cost::kRegisterRows, largestPowerOfTwo(shape.m));
   int64_t groups = shape.batch * divideUp(shape.m, rows) * divideUp(shape.n, lanes * columns);
   // A driver that runs a workgroup as a loop on one core keeps the sums of a tile in registers only where no counter indexes them.
   return {.plan = TemplatePlan{.name = "register_rows",
@@ -34,21 +37,18 @@ PlanChoice registerRows(const ContractShape& shape, const DeviceProfile& profile
 }
 
 /// GPUs: the largest tile that still gives every unit a workgroup; small products with a long k split it among the invocations.
-struct Tile {
-  int64_t m, n, k, thread_m, thread_n;
+struct Tile : cost::Tile {
   int64_t slices = 1;  ///< invocations that share a sum
 
   [[nodiscard]] int64_t threads() const { return (m / thread_m) * (n / thread_n); }
 };
 
 Tile chooseTile(const ContractShape& shape, const DeviceProfile& profile) {
-  static constexpr std::array kTiles{Tile{64, 64, 16, 4, 4}, Tile{32, 64, 16, 4, 4}, Tile{32, 32, 16, 2, 4}, Tile{16, 32, 16, 2, 2},
-                                     Tile{16, 16, 16, 2, 2}};
-  Tile tile = kTiles.back();
-  for (const Tile& candidate : kTiles) {
+  Tile tile{cost::kTiles.back()};
+  for (const cost::Tile& candidate : cost::kTiles) {
     int64_t groups = shape.batch * divideUp(shape.m, candidate.m) * divideUp(shape.n, candidate.n);
     if (groups >= profile.parallel_units && candidate.m <= 2 * shape.m && candidate.n <= 2 * shape.n) {
-      tile = candidate;
+      tile = {candidate};
       break;
     }
   }
@@ -60,7 +60,8 @@ Tile chooseTile(const ContractShape& shape, const DeviceProfile& profile) {
     return sum;
   };
   int64_t& slices = tile.slices;
-  while (slices * 2 * tile.k <= shape.k && slices * 2 * tile.threads() <= std::min<int64_t>(profile.max_workgroup_invocations, 256) &&
+  while (slices * 2 * tile.k <= shape.k &&
+         slices * 2 * tile.threads() <= std::min<int64_t>(profile.max_workgroup_invocations, cost::kFullWorkgroup) &&
          bytes(slices * 2) <= profile.max_workgroup_bytes)
     slices *= 2;
   return tile;
@@ -93,9 +94,9 @@ Result<PlanChoice> chooseContract(const PlanQuery& q) {
   ContractShape shape = findContract(q.body).shape;
   // Without shaders/, and for products that are no more than an outer product, one invocation per result does. It is also the only form for
   // an inner axis that the templates are not made for; splitReductions leaves none where it runs.
-  if (!q.templates || shape.k <= 2 || !sumsWithinRounds(shape, q.profile)) {
+  if (!q.templates || shape.k <= cost::kOuterProduct || !sumsWithinRounds(shape, q.profile)) {
     const int64_t inner = elementRounds(q.body);
-    NaiveContractPlan plan{.lanes = 64};
+    NaiveContractPlan plan{.lanes = cost::kLeastWorkgroup};
     LS_TRY(plan.unroll, chooseUnroll(q, [&](int64_t unroll) { return loopCost(shape.k, unroll, inner) + inner; }));
     return PlanChoice{plan, splitGroups(divideUp(shape.batch * shape.m * shape.n, plan.lanes), q.profile)};
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "passes/cost.h"
 #include "passes/schedule/choosers.h"
 #include "passes/schedule/plan_rounds.h"
 #include "passes/schedule/row_phases.h"
@@ -24,28 +25,28 @@ Result<PlanChoice> chooseMap(const PlanQuery& q) {
   int64_t elements = 1;
   for (const Output& output : q.body.outputs) elements = std::max(elements, q.body.shapeOf(output.value).elementCount());
   // Enough workgroups for every unit before they grow to their full size.
-  int64_t lanes = std::min<int64_t>(q.profile.max_workgroup_invocations, 256);
-  while (lanes > 64 && elements / lanes < q.profile.parallel_units) lanes /= 2;
+  int64_t lanes = std::min<int64_t>(q.profile.max_workgroup_invocations, cost::kFullWorkgroup);
+  while (lanes > cost::kLeastWorkgroup && elements / lanes < q.profile.parallel_units) lanes /= 2;
   return PlanChoice{program::MapPlan{.lanes = lanes}, splitGroups(divideUp(elements, lanes), q.profile)};
 }
 
 Result<PlanChoice> chooseRows(const PlanQuery& q) {
   const RowPhases plan = findRowPhases(q.body);
   const int64_t rows = plan.rows, columns = plan.columns;
-  int64_t invocations = std::min<int64_t>(q.profile.max_workgroup_invocations, 256);
+  int64_t invocations = std::min<int64_t>(q.profile.max_workgroup_invocations, cost::kFullWorkgroup);
   // A row is shared by `lanes` invocations; on CPU drivers barriers are expensive, so a row has one invocation unless there are few long
   // rows.
   int64_t lanes = 1;
-  bool few_long_rows = rows < 4 * q.profile.parallel_units && columns >= 256;
+  bool few_long_rows = rows < cost::kGroupsPerUnit * q.profile.parallel_units && columns >= cost::kLongRow;
   if (q.profile.style == ExecutionStyle::Gpu || few_long_rows)
-    lanes = std::clamp<int64_t>(largestPowerOfTwo(std::max<int64_t>(columns / 2, 1)), 1, few_long_rows ? invocations : 32);
+    lanes = std::clamp<int64_t>(largestPowerOfTwo(std::max<int64_t>(columns / 2, 1)), 1, few_long_rows ? invocations : cost::kLanesPerRow);
   const int64_t inner = elementRounds(q.body);
   auto rounds = [&](int64_t unroll) {
     return static_cast<int64_t>(plan.loops()) * loopCost(divideUp(columns, lanes), unroll, inner) + 2 * inner;
   };
   const int64_t most_lanes = largestPowerOfTwo(mostInvocations(q.profile));
   while ((rounds(1) > plannedRounds(q.profile) || divideUp(columns, lanes) > kLongestSum) && lanes < most_lanes) lanes *= 2;
-  int64_t rows_per_group = std::max<int64_t>(1, (q.profile.style == ExecutionStyle::Gpu ? 128 : 64) / lanes);
+  int64_t rows_per_group = std::max<int64_t>(1, (q.profile.style == ExecutionStyle::Gpu ? cost::kRowLanesGpu : cost::kRowLanesCpu) / lanes);
   rows_per_group = std::min(rows_per_group, largestPowerOfTwo(std::max<int64_t>(1, rows)));
   program::RowsPlan chosen{.lanes = lanes, .rows_per_group = rows_per_group};
   LS_TRY(chosen.unroll, chooseUnroll(q, rounds));
@@ -55,11 +56,11 @@ Result<PlanChoice> chooseRows(const PlanQuery& q) {
 Result<PlanChoice> chooseColumns(const PlanQuery& q) {
   const ReduceSpace space = reduceSpace(q.body);
   const int64_t length = space.length;
-  int64_t width = 32, lanes = 1;
+  int64_t width = cost::kColumnsCpu, lanes = 1;
   if (q.profile.style == ExecutionStyle::Gpu) {
     // Workgroups are full however short the columns are: equal ones can be merged.
-    int64_t invocations = std::min<int64_t>(q.profile.max_workgroup_invocations, 256);
-    lanes = std::clamp<int64_t>(largestPowerOfTwo(length), 1, invocations / 16);
+    int64_t invocations = std::min<int64_t>(q.profile.max_workgroup_invocations, cost::kFullWorkgroup);
+    lanes = std::clamp<int64_t>(largestPowerOfTwo(length), 1, invocations / cost::kColumnsGpu);
     width = invocations / lanes;
   }
   const int64_t inner = elementRounds(q.body);
@@ -77,7 +78,10 @@ Result<PlanChoice> chooseColumns(const PlanQuery& q) {
 Result<PlanChoice> chooseScan(const PlanQuery& q) {
   ScanSpace space = scanSpace(q.body);
   // Neighbouring lines are neighbouring elements when there is an inner axis; otherwise the lanes of a workgroup share a line.
-  int64_t lanes = 64, shared = space.inner >= 16 ? 1 : std::clamp<int64_t>(largestPowerOfTwo(divideUp(space.length, 4)), 1, lanes);
+  int64_t lanes = cost::kLeastWorkgroup, shared = 1;
+  if (space.inner < cost::kColumnsGpu) {
+    shared = std::clamp<int64_t>(largestPowerOfTwo(divideUp(space.length, cost::kScannedPerLane)), 1, lanes);
+  }
   const int64_t inner = elementRounds(q.body);
   // Lanes that share a line go over it twice.
   auto rounds = [&](int64_t unroll) {
@@ -99,9 +103,11 @@ Result<PlanChoice> chooseScatter(const PlanQuery& q) {
   const ScatterShape shape = findScatter(q.body).shape;
   // Many rows per segment are added in parts; if the indices are spread evenly, a part has four or more.
   ScatterPlan plan;
-  plan.parts = largestPowerOfTwo(std::clamp<int64_t>(shape.length / shape.segments / 4, 1, 16));
+  plan.parts = largestPowerOfTwo(std::clamp<int64_t>(shape.length / shape.segments / cost::kScatteredPerPart, 1, cost::kMostParts));
   const int64_t wide = shape.inner == 1 ? 1 : 2 * largestPowerOfTwo(divideUp(shape.inner, 2));
-  plan.lanes = plan.parts > 1 && wide * plan.parts >= 8 ? 256 : 64;  // the masks grow with the segments that are left for a workgroup
+  plan.lanes = plan.parts > 1 && wide * plan.parts >= 8
+                   ? cost::kFullWorkgroup
+                   : cost::kLeastWorkgroup;  // the masks grow with the segments that are left for a workgroup
   const auto takeColumns = [&] { plan.columns = std::min(plan.lanes / plan.parts, wide); };
   takeColumns();
   const int64_t inner = elementRounds(q.body);

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
+
+#include "passes/schedule/conflicts.h"
 
 namespace lockstep::passes {
 
@@ -16,14 +19,8 @@ using program::Range;
 
 namespace {
 
-bool conflict(const Range& a, const Range& b) {
-  bool writes = a.access != kernel::Access::Read || b.access != kernel::Access::Read;
-  return writes && a.buffer == b.buffer && a.offset < b.offset + b.size && b.offset < a.offset + a.size;
-}
-
 struct State {
   const Program& in;
-  std::vector<std::vector<Range>> ranges;    // by command
   std::vector<std::set<BufferId>> buffers;   // by command: of the workspace
   std::vector<std::vector<size_t>> waiting;  // by command: those that wait for it
   std::vector<size_t> missing;               // by command: how many it waits for
@@ -40,20 +37,19 @@ struct State {
         chain(program.commands.size(), 0),
         uses_left(program.buffers.size(), 0),
         living(program.buffers.size(), false) {
+    std::vector<Touch> touches;
     for (size_t i = 0; i < in.commands.size(); ++i) {
-      ranges.push_back(accesses(in.commands[i]));
-      for (const Range& range : ranges.back()) {
+      for (const Range& range : accesses(in.commands[i])) {
+        touches.push_back({range, i});
         if (in[range.buffer].role == ArenaRole::Workspace) buffers[i].insert(range.buffer);
       }
       for (BufferId buffer : buffers[i]) ++uses_left[buffer.index()];
-      for (size_t before = 0; before < i; ++before) {
-        bool waits = std::any_of(ranges[before].begin(), ranges[before].end(), [&](const Range& a) {
-          return std::any_of(ranges[i].begin(), ranges[i].end(), [&](const Range& b) { return conflict(a, b); });
-        });
-        if (!waits) continue;
-        waiting[before].push_back(i);
-        ++missing[i];
-      }
+    }
+    std::set<std::pair<size_t, size_t>> pairs;  // the earlier one first
+    forEachConflict(std::move(touches), [&](const Touch& a, const Touch& b) { pairs.insert(std::minmax(a.by, b.by)); });
+    for (const auto& [before, after] : pairs) {
+      waiting[before].push_back(after);
+      ++missing[after];
     }
     for (size_t i = in.commands.size(); i-- > 0;) {
       for (size_t after : waiting[i]) chain[i] = std::max(chain[i], chain[after] + 1);

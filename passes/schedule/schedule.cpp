@@ -15,9 +15,11 @@
 #include "ir/kernel/claims.h"
 #include "passes/fuse/views.h"
 #include "passes/schedule/choose_plan.h"
+#include "passes/schedule/conflicts.h"
 #include "passes/schedule/in_place.h"
 #include "passes/schedule/kernel_limits.h"
 #include "passes/schedule/kernel_table.h"
+#include "passes/visits.h"
 
 namespace lockstep::passes {
 
@@ -53,6 +55,8 @@ struct State {
   std::map<ValueId, size_t> maker;                 // job that makes a group's result
   std::map<ValueId, std::vector<size_t>> readers;  // jobs that read a state leaf
   KernelTable kernels;
+  std::map<ValueId, size_t> uses;      // counted only where mayOwn() asks
+  std::map<ValueId, ValueId> storage;  // by version of a state: the leaf
 
   BufferId newBuffer(std::string name, const TensorType& type, ArenaRole role, double initial = 0) {
     program.buffers.push_back({std::move(name), type, role, {}, 0, type.byteSize(), initial});
@@ -66,13 +70,13 @@ struct State {
   }
 
   /// The leaf that a state's version belongs to, or the root of any other value.
-  ValueId storageOf(ValueId value) const {
-    for (;;) {
-      value = root(value);
-      const Node& node = graph.definition(value);
-      if (!std::holds_alternative<AliasUpdate>(*node.op->alias)) return value;
-      value = node.operands[0];
-    }
+  ValueId storageOf(ValueId value) {
+    value = root(value);
+    const Node& node = graph.definition(value);
+    if (!std::holds_alternative<AliasUpdate>(*node.op->alias)) return value;
+    if (const auto found = storage.find(value); found != storage.end()) return found->second;
+    const ValueId leaf = storageOf(node.operands[0]);
+    return storage[value] = leaf;
   }
 
   Place placeOf(ValueId value) {
@@ -148,17 +152,18 @@ struct State {
     const Lowering& lower = *graph.definition(value).op->lower;
     bool made = std::holds_alternative<RegionLowering>(lower) || std::holds_alternative<KernelLowering>(lower);
     if (!made || places.contains(value)) return false;
-    return !config.profile.whole_buffer_access || uses(value) == 1;
+    return !config.profile.whole_buffer_access || uses.at(value) == 1;
   }
-  size_t uses(ValueId value) const {
-    size_t count = 0;
+  /// How often nodes and outputs read each leaf and each result of a group, through slices or not.
+  std::map<ValueId, size_t> countUses() const {
+    std::map<ValueId, size_t> counts;
     for (NodeId id : graph.body().nodes) {
       const Node& node = graph[id];
       if (std::holds_alternative<ViewLowering>(*node.op->lower)) continue;
-      for (ValueId operand : node.operands) count += root(operand) == value ? 1 : 0;
+      for (ValueId operand : node.operands) ++counts[root(operand)];
     }
-    for (const Output& output : graph.outputs) count += root(output.value) == value ? 1 : 0;
-    return count;
+    for (const Output& output : graph.outputs) ++counts[root(output.value)];
+    return counts;
   }
 
   /// Parts of a pack are made in their slices of it. The pack keeps its padding at zero between steps, so it is a state.
@@ -175,7 +180,7 @@ struct State {
         if (mayOwn(part)) {
           places[part] = slice;
         } else {
-          copies.push_back({node.operands[i], slice, pack});
+          copies[pack].push_back({node.operands[i], slice});
         }
       }
     }
@@ -184,9 +189,9 @@ struct State {
   struct PendingCopy {
     ValueId source;
     Place target;
-    ValueId makes;  // the value that is complete once the copy has run; may be invalid
   };
-  std::vector<PendingCopy> copies;
+  std::map<ValueId, std::vector<PendingCopy>> copies;  // by the pack or state that is complete once they have run
+  std::vector<PendingCopy> output_copies;
 
   void placeOutputs() {
     for (const Output& output : graph.outputs) {
@@ -197,7 +202,7 @@ struct State {
       if (mayOwn(value)) {
         places[value] = {buffer, 0};
       } else {
-        copies.push_back({output.value, {buffer, 0}, {}});
+        output_copies.push_back({output.value, {buffer, 0}});
       }
     }
   }
@@ -218,7 +223,7 @@ struct State {
       if (mayOwn(value) && updatesInPlace(graph.definition(value), storageOf(node.operands[0]), written)) {
         places[value] = target;
       } else {
-        copies.push_back({node.operands[1], target, node.results[0]});
+        copies[node.results[0]].push_back({node.operands[1], target});
       }
     }
   }
@@ -241,19 +246,19 @@ struct State {
   void dependOn(size_t job, ValueId value) {
     ValueId base = root(value);
     const Node& node = graph.definition(base);
-    if (auto made = maker.find(base); made != maker.end()) jobs[job].after.insert(made->second);
-    if (std::holds_alternative<AliasPack>(*node.op->alias)) {
+    std::set<size_t>& after = jobs[job].after;
+    if (auto made = maker.find(base); made != maker.end()) after.insert(made->second);
+    if (auto copied = copy_jobs.find(base); copied != copy_jobs.end()) {
+      const Range read = rangeOf(value, kernel::Access::Read);
+      auto copy = std::ranges::lower_bound(copied->second, read.offset, std::less_equal(), [](const CopyJob& c) { return c.end; });
+      for (; copy != copied->second.end() && copy->begin < read.offset + read.size; ++copy) after.insert(copy->job);
+    }
+    if (const auto parts = packedParts(graph, value)) {
+      for (ValueId part : *parts) dependOn(job, part);
+    } else if (std::holds_alternative<AliasPack>(*node.op->alias)) {
       for (ValueId part : node.operands) dependOn(job, part);
-      for (auto& [key, index] : copy_jobs) {
-        if (key == base) jobs[job].after.insert(index);
-      }
     }
-    if (std::holds_alternative<AliasUpdate>(*node.op->alias)) {
-      dependOn(job, node.operands[1]);
-      for (auto& [key, index] : copy_jobs) {
-        if (key == base) jobs[job].after.insert(index);
-      }
-    }
+    if (std::holds_alternative<AliasUpdate>(*node.op->alias)) dependOn(job, node.operands[1]);
     // A barrier is no more than its operands, the ones that it waits for included.
     if (std::holds_alternative<AliasView>(*node.op->alias)) {
       for (ValueId operand : node.operands) dependOn(job, operand);
@@ -261,7 +266,12 @@ struct State {
     // A group without operands is no leaf: it makes its value, so nobody can need an older one.
     if (node.operands.empty() && std::holds_alternative<StorageLowering>(*node.op->lower)) readers[base].push_back(job);
   }
-  std::vector<std::pair<ValueId, size_t>> copy_jobs;
+  /// A copy and the bytes that it writes.
+  struct CopyJob {
+    uint64_t begin, end;
+    size_t job;
+  };
+  std::map<ValueId, std::vector<CopyJob>> copy_jobs;  // by what they make, in the order of their bytes
 
   /// A group becomes a kernel of its kind, which knows its operands and what it makes of them. fuse sees to that; a text may say otherwise.
   Status checkClosed(const Node& group) const {
@@ -354,51 +364,71 @@ struct State {
     return builder.take();
   }
 
-  /// The copies that make parts of a value; without one, all that are left.
-  void addCopies(std::optional<ValueId> made = {}) {
-    const auto isWanted = [&](const PendingCopy& copy) { return !made || copy.makes == *made; };
-    for (const PendingCopy& copy : copies) {
-      if (!isWanted(copy)) continue;
-      size_t job = jobs.size();
-      jobs.push_back({});
-      Range source = rangeOf(copy.source, kernel::Access::Read);
-      jobs[job].command = {Copy{source, {copy.target.buffer, copy.target.offset, source.size, kernel::Access::ReadWrite}}, 0,
-                           "copy " + program[copy.target.buffer].name};
-      dependOn(job, copy.source);
-      if (copy.makes.valid()) copy_jobs.emplace_back(copy.makes, job);
+  size_t addCopy(const PendingCopy& copy) {
+    const size_t job = jobs.size();
+    jobs.push_back({});
+    const Range source = rangeOf(copy.source, kernel::Access::Read);
+    jobs[job].command = {Copy{source, {copy.target.buffer, copy.target.offset, source.size, kernel::Access::ReadWrite}}, 0,
+                         "copy " + program[copy.target.buffer].name};
+    dependOn(job, copy.source);
+    return job;
+  }
+  /// The copies that make parts of a pack, or the next version of a state.
+  void addCopies(ValueId made) {
+    const auto pending = copies.find(made);
+    if (pending == copies.end()) return;
+    std::vector<CopyJob> added;
+    for (const PendingCopy& copy : pending->second) {
+      const uint64_t begin = copy.target.offset;
+      added.push_back({begin, begin + graph.typeOf(copy.source).byteSize(), addCopy(copy)});
     }
-    std::erase_if(copies, isWanted);
+    copy_jobs[made] = std::move(added);
   }
 
   /// A writer of a state's next version waits for every reader of the old one.
   void orderStateWriters() {
+    std::vector<Touch> touches;
     for (const auto& [leaf, jobs_reading] : readers) {
-      if (places.at(leaf).buffer.valid() && program[places.at(leaf).buffer].role != ArenaRole::State) continue;
-      for (size_t writer = 0; writer < jobs.size(); ++writer) {
-        for (const Range& written : accesses(jobs[writer].command)) {
-          if (written.access == kernel::Access::Read || written.buffer != places.at(leaf).buffer) continue;
-          for (size_t reader : jobs_reading) {
-            std::vector<Range> read = accesses(jobs[reader].command);
-            bool meets = std::any_of(read.begin(), read.end(), [&](const Range& range) { return overlap(range, written); });
-            if (reader != writer && meets) jobs[writer].after.insert(reader);
-          }
+      const BufferId buffer = places.at(leaf).buffer;
+      if (program[buffer].role != ArenaRole::State) continue;
+      for (size_t reader : std::set(jobs_reading.begin(), jobs_reading.end())) {
+        for (Range range : accesses(jobs[reader].command)) {
+          range.access = kernel::Access::Read;
+          if (range.buffer == buffer) touches.push_back({range, reader});
         }
       }
     }
+    for (size_t job = 0; job < jobs.size(); ++job) {
+      for (const Range& range : accesses(jobs[job].command)) {
+        if (range.access != kernel::Access::Read && program[range.buffer].role == ArenaRole::State) touches.push_back({range, job});
+      }
+    }
+    forEachConflict(std::move(touches), [&](const Touch& a, const Touch& b) {
+      const bool a_writes = a.range.access != kernel::Access::Read, b_writes = b.range.access != kernel::Access::Read;
+      if (a_writes != b_writes) jobs[a_writes ? a.by : b.by].after.insert(a_writes ? b.by : a.by);
+    });
   }
 
+  /// Every job has the earliest level in which all that it waits for has run; jobs of a level keep their order.
   void assignLevels() {
-    std::vector<int32_t> level(jobs.size(), -1);
-    std::function<int32_t(size_t)> visit = [&](size_t job) -> int32_t {
-      if (level[job] == -2) internalError("a state is updated before a later reader of its old version");
-      if (level[job] >= 0) return level[job];
-      level[job] = -2;
-      int32_t at = 0;
-      for (size_t before : jobs[job].after) at = std::max(at, visit(before) + 1);
-      return level[job] = at;
-    };
-    for (size_t job = 0; job < jobs.size(); ++job) jobs[job].command.level = static_cast<uint32_t>(visit(job));
-    std::stable_sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) { return a.command.level < b.command.level; });
+    std::vector<std::vector<size_t>> waiting(jobs.size());  // by job: those that wait for it
+    std::vector<size_t> missing(jobs.size(), 0);            // by job: how many it waits for
+    std::vector<size_t> ready;
+    for (size_t job = 0; job < jobs.size(); ++job) {
+      for (size_t before : jobs[job].after) waiting[before].push_back(job);
+      missing[job] = jobs[job].after.size();
+      if (missing[job] == 0) ready.push_back(job);
+      countVisits(missing[job]);
+    }
+    for (size_t next = 0; next < ready.size(); ++next) {
+      const uint32_t level = jobs[ready[next]].command.level + 1;
+      for (size_t job : waiting[ready[next]]) {
+        jobs[job].command.level = std::max(jobs[job].command.level, level);
+        if (--missing[job] == 0) ready.push_back(job);
+      }
+    }
+    if (ready.size() != jobs.size()) internalError("a state is updated before a later reader of its old version");
+    std::ranges::stable_sort(jobs, {}, [](const Job& job) { return job.command.level; });
     for (Job& job : jobs) program.commands.push_back(std::move(job.command));
   }
 };
@@ -414,10 +444,14 @@ Result<Program> schedule(const Graph& graph, const ScheduleConfig& config) {
               .maker = {},
               .readers = {},
               .kernels = {},
+              .uses = {},
+              .storage = {},
               .copies = {},
+              .output_copies = {},
               .copy_jobs = {}};
   state.program.profile = config.profile;
   state.program.parameters = graph.parameters;
+  if (config.profile.whole_buffer_access) state.uses = state.countUses();
   state.placeLeaves();
   state.placeUpdates();
   state.placePacks();
@@ -432,7 +466,7 @@ Result<Program> schedule(const Graph& graph, const ScheduleConfig& config) {
       state.addCopies(node.results[0]);
     }
   }
-  state.addCopies();
+  for (const State::PendingCopy& copy : state.output_copies) state.addCopy(copy);
   state.orderStateWriters();
   state.assignLevels();
   state.program.kernels = state.kernels.take();

@@ -10,6 +10,8 @@
 #include <map>
 #include <utility>
 
+#include "passes/cost.h"
+
 namespace lockstep::tools {
 namespace {
 
@@ -91,13 +93,16 @@ constexpr double kLeastLaunchShare = 0.5;
 
 void judge(ProfileRow& row, const Peaks& peaks) {
   if (row.seconds <= 0) return;
-  const double memory = static_cast<double>(row.bytes) / row.seconds / peaks.bytes_per_second;
-  const double compute = static_cast<double>(row.operations.value_or(0)) / row.seconds / peaks.operations_per_second;
-  row.peak_share = std::max(memory, compute);
+  const passes::cost::Rates rates{.bytes_per_second = peaks.bytes_per_second,
+                                  .operations_per_second = peaks.operations_per_second,
+                                  .dispatch_seconds = peaks.dispatch_seconds,
+                                  .level_seconds = peaks.dispatch_seconds + peaks.barrier_seconds};
+  const passes::cost::Floor least = passes::cost::floorOf(row.bytes, row.operations.value_or(0), rates);
+  row.peak_share = least.seconds() / row.seconds;
   if (static_cast<double>(row.calls) * peaks.timed_dispatch_seconds >= kLeastLaunchShare * row.seconds) {
     row.bound = Bound::Launch;
   } else if (*row.peak_share >= kLeastPeakShare) {
-    row.bound = memory >= compute ? Bound::Memory : Bound::Compute;
+    row.bound = least.memory >= least.compute ? Bound::Memory : Bound::Compute;
   } else {
     // Whatever is not counted may be what takes the time.
     row.bound = row.operations ? Bound::Latency : Bound::Unknown;

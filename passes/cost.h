@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// What passes assume work to cost: every number that a chooser compares with stands here, with the measurement or the reason that it came
+// from. Measured means one H100 through Vulkan (driver 580.159) or lavapipe (Mesa 22.3) on two cores; bench/README.md has the tables.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "ir/program/profile.h"
+
+namespace lockstep::passes::cost {
+
+/// What a device does at best. `lockstep profile` measures its own.
+struct Rates {
+  double bytes_per_second = 0;
+  double operations_per_second = 0;  ///< f32, a fused multiply-add counted as two
+  double dispatch_seconds = 0;       ///< of an empty dispatch beside others
+  double level_seconds = 0;          ///< of a level with one empty dispatch, and its barrier
+};
+/// Measured on the H100: memory by a copy, operations by products of 4096 x 4096 with plain f32, both without this compiler.
+inline constexpr Rates kGpu{2.6e12, 42e12, 0.21e-6, 2.5e-6};
+/// Measured on lavapipe, while the machine had other work.
+inline constexpr Rates kCpu{3.7e9, 36e9, 9.5e-6, 13.6e-6};
+inline const Rates& ratesOf(const program::DeviceProfile& profile) { return profile.style == program::ExecutionStyle::Cpu ? kCpu : kGpu; }
+
+/// The time that work takes at least.
+struct Floor {
+  double memory = 0, compute = 0;  ///< seconds
+  [[nodiscard]] double seconds() const { return std::max(memory, compute); }
+};
+constexpr Floor floorOf(uint64_t bytes, uint64_t operations, const Rates& rates) {
+  return {.memory = static_cast<double>(bytes) / rates.bytes_per_second,
+          .compute = static_cast<double>(operations) / rates.operations_per_second};
+}
+
+inline constexpr int64_t kElementBytes = 4;
+
+// What is computed again in place of being kept (fuse).
+
+/// Operations that every reader of a value repeats where it reads at most half as many elements as the value has. They take a quarter of
+/// the time of one f32 on the GPU (above), and the value is neither written nor read.
+inline constexpr int64_t kRepeatedOfSmall = 16;
+static_assert(kRepeatedOfSmall / kGpu.operations_per_second <= 0.25 * kElementBytes / kGpu.bytes_per_second);
+/// The same where the reader has to read a value of full size in any case. Each reader repeats them and none saves a read, only the write
+/// and the memory: so they should not count at all.
+inline constexpr size_t kRepeatedOfLarge = 4;
+/// A value is small beside one of at least so many times its elements: reading it once more costs at most half of what is saved.
+inline constexpr int64_t kSmallerBy = 2;
+/// Elements of a value below which memory is not what counts: these take less than a thirtieth of a dispatch.
+inline constexpr int64_t kLittleMemory = 4096;
+static_assert(30 * kLittleMemory * kElementBytes / kGpu.bytes_per_second < kGpu.dispatch_seconds);
+
+// Reductions (splitReductions).
+
+/// Elements that one workgroup sums up before a second stage, with its level, would be worth it: 64 for each of 256 lanes.
+inline constexpr int64_t kShortestSum = 16384;
+/// The same for the inner axis of a product, where each element is an operand's row and column: a tile of 16 x 16 with an inner axis of 512
+/// is 32 rounds. Splitting these axes took the weight gradients of the addition sample from 28 to 9 µs each.
+inline constexpr int64_t kShortestInner = 512;
+/// Elements of a part that is still worth a workgroup: as many as it has lanes at least.
+inline constexpr int64_t kShortestPart = 64;
+/// More parts make the second stage longer than the first one saves: 16 partial sums are read in one round.
+inline constexpr int64_t kMostParts = 16;
+/// Elements of a part that one register sums where a device forces a split: a longer sum loses bits.
+inline constexpr int64_t kLongestPart = 16384;
+/// A shorter part that does not divide evenly stays whole: asking for each element whether there is one costs more than a part saves.
+inline constexpr int64_t kLongestUneven = 16384;
+/// Devices with fewer units are busy with the workgroups of one stage.
+inline constexpr int64_t kFewUnits = 8;
+/// Rows and columns of the smallest tile that a product is cut into.
+inline constexpr int64_t kSmallestTile = 16;
+
+// Workgroups (the choosers, mergeDispatches).
+
+/// Lanes of a full workgroup. Row kernels of 128, 256 and 512 lanes are within 1 % of each other; devices allow at least 256.
+inline constexpr int64_t kFullWorkgroup = 256;
+/// Lanes below which a workgroup wastes hardware: two subgroups of 32, or one of 64.
+inline constexpr int64_t kLeastWorkgroup = 64;
+/// Workgroups per unit that keep it busy while some wait for memory: 4 of 10 KiB share the 48 KiB of workgroup memory of one
+/// multiprocessor.
+inline constexpr int64_t kGroupsPerUnit = 4;
+/// The same for sums by columns, whose workgroups are short.
+inline constexpr int64_t kShortGroupsPerUnit = 16;
+/// Columns of a row from which the lanes of a whole workgroup share it, where there are few rows: as many as a full workgroup has.
+inline constexpr int64_t kLongRow = 256;
+/// Lanes that share a row where there are many rows: a subgroup, whose lanes need no barrier on most GPUs.
+inline constexpr int64_t kLanesPerRow = 32;
+/// Lanes of a workgroup of short rows. Interpreting CPU drivers want fewer.
+inline constexpr int64_t kRowLanesGpu = 128, kRowLanesCpu = 64;
+/// Columns that a CPU driver sums side by side: two cache lines of each row.
+inline constexpr int64_t kColumnsCpu = 32;
+/// Columns side by side in memory that a workgroup sums at least, on GPUs: 64 bytes, two sectors.
+inline constexpr int64_t kColumnsGpu = 16;
+/// Elements of a line that one lane scans.
+inline constexpr int64_t kScannedPerLane = 4;
+/// Rows that are added to one segment, by one part: if the indices are spread evenly.
+inline constexpr int64_t kScatteredPerPart = 4;
+/// An inner axis of a product up to which it is an outer product: tiles would be loaded for nothing.
+inline constexpr int64_t kOuterProduct = 2;
+
+/// Tiles of products on GPUs, the largest first; the first one that gives every unit a workgroup is taken. A probe made 31 TFLOP/s at
+/// 1024^3 with tiles of 64 x 64, which are 256 workgroups, and 20 with tiles of 128 x 128, which are 64 for 132 multiprocessors. Smaller
+/// ones are for the products of small models, where the number of workgroups decides. 16 of the inner axis: two tiles of 64 take 8 KiB of
+/// workgroup memory, which leaves room for five other workgroups on a multiprocessor.
+struct Tile {
+  int64_t m, n, k, thread_m, thread_n;  ///< of a workgroup; results of one invocation
+};
+inline constexpr std::array kTiles{Tile{64, 64, 16, 4, 4}, Tile{32, 64, 16, 4, 4}, Tile{32, 32, 16, 2, 4}, Tile{16, 32, 16, 2, 2},
+                                   Tile{16, 16, 16, 2, 2}};
+
+// Products on CPU drivers: rows of A are read uniformly by a workgroup, columns of B by its lanes.
+
+/// Results of one invocation in a column: with those of a row, as many sums as there are vector registers.
+inline constexpr int64_t kRegisterRows = 8;
+/// Results of one invocation in a row. A driver with a known vector width loads each lane by itself, so it takes many; one without (an
+/// interpreter) wants more lanes in place of them.
+inline constexpr int64_t kVectorColumns = 8, kPlainColumns = 2;
+/// Lanes of a workgroup: at least a vector of eight; where no width is known, as many as fill an interpreter's inner loop.
+inline constexpr int64_t kLeastLanesCpu = 8, kMostLanesCpu = 64;
+/// Columns from which an invocation takes more than one: less would leave lanes without a column.
+inline constexpr int64_t kColumnsBeforeSharing = 32;
+
+}  // namespace lockstep::passes::cost
