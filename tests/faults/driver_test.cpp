@@ -147,6 +147,7 @@ TEST_F(Driver, that_hangs_is_left_out) {
   EXPECT_EQ(listed.code, 0) << listed.how() << listed.err;
   EXPECT_NE(listed.out.find("vulkan:0"), std::string::npos) << listed.out;
   EXPECT_NE(listed.err.find(fmt::format("the driver of '{}' did not answer in time", bad)), std::string::npos) << listed.err;
+  EXPECT_NE(listed.err.find("more seconds with LOCKSTEP_DRIVER_TIMEOUT"), std::string::npos) << listed.err;
 }
 
 /// Whether a process does anything.

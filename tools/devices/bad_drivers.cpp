@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <sstream>
@@ -52,12 +53,14 @@ Diagnostic explain(const InstanceOutcome& together, const BadDrivers& found) {
     return what;
   }
   what.message = fmt::format("{} while it was being loaded; ", fmt::join(drivers, ", "));
+  const bool late = std::ranges::any_of(found.bad, [](const BadDriver& each) { return each.outcome.kind == Kind::TimedOut; });
+  what.remedy = late ? "update or remove it, or give it more seconds with LOCKSTEP_DRIVER_TIMEOUT; " : "update or remove it; ";
   if (found.others.empty()) {
     what.message += "there is no other, so there are no Vulkan devices";
-    what.remedy = "update or remove it, or name another driver's file in VK_DRIVER_FILES; --device reference loads none";
+    what.remedy += "VK_DRIVER_FILES takes the file of another one; --device reference loads none";
   } else {
     what.message += "it is left out";
-    what.remedy = fmt::format("update or remove it; until then export VK_DRIVER_FILES={}; --device reference loads none", found.others);
+    what.remedy += fmt::format("until then export VK_DRIVER_FILES={}; --device reference loads none", found.others);
   }
   return what;
 }
