@@ -86,7 +86,7 @@ mutations=(
   'g:planBuffers~passes/schedule/in_place.cpp~if (!fits || taken.contains(input) ||~if (!fits ||'
   'g:planBuffers~passes/schedule/in_place.cpp~program_[source.buffer].type.dtype == program_[target.buffer].type.dtype~true'
   'g:planBuffers~passes/schedule/in_place.cpp~if (!isLinearIdentity(view->map(graph, node), graph.shapeOf(node.results[0]), graph.shapeOf(moved))) return false;~(void)moved;'
-  'g:planBuffers~passes/plan/plan_buffers.cpp~return first <= other.last && other.first <= last;~return first < other.last && other.first < last;'
+  'g:planBuffers~passes/plan/plan_buffers.cpp~free.take(life.first, life.last, buffer.offset, size);~free.take(life.first, life.first, buffer.offset, size);'
   'g:planBuffers~passes/plan/plan_buffers.cpp~while (taken.contains(number)) ++number;~while (taken.contains(number + 99)) ++number;'
   # Kernel passes.
   'k~passes/kernel/fold_constants.cpp~{Op::Mul, Constant::Zero, Gives::Right}~{Op::Mul, Constant::Zero, Gives::Left}'
