@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "frontend/trace/throw_error.h"
 #include "ir/support/nearest.h"
@@ -55,11 +56,12 @@ ParameterValues splitParameters(const graph::ParameterLayout& layout, const std:
 }
 
 std::vector<float> joinParameters(const graph::ParameterLayout& layout, const ParameterValues& values) {
+  std::set<std::string, std::less<>> known;
+  for (const graph::ParameterLayout::Slot& slot : layout.slots) known.insert(slot.name);
   for (const auto& [name, data] : values) {
-    if (layout.find(name) != nullptr) continue;
-    std::vector<std::string> known;
-    for (const graph::ParameterLayout::Slot& slot : layout.slots) known.push_back(slot.name);
-    reject("parameters.unknown", fmt::format("the model has no parameter '{}'", name), suggest(name, known));
+    if (known.contains(name)) continue;
+    reject("parameters.unknown", fmt::format("the model has no parameter '{}'", name),
+           suggest(name, std::vector<std::string>(known.begin(), known.end())));
   }
   std::string missing;
   std::vector<float> flat(static_cast<size_t>(layout.total), 0.0f);

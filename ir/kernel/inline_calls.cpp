@@ -184,8 +184,9 @@ class Inliner {
     std::vector<InstructionId> inside;
     add(id, like(id, Op::Break, {}), inside);
     Instruction choice = like(id, Op::If, {returned});
-    choice.blocks = {BlockId(module_.blocks.size())};
+    choice.blocks = {BlockId(module_.blocks.size()), BlockId(module_.blocks.size() + 1)};
     module_.blocks.push_back({std::move(inside)});
+    module_.blocks.emplace_back();
     add(id, std::move(choice), into);
   }
 

@@ -93,6 +93,7 @@ std::vector<Broken> brokenCases() {
   std::vector<Broken> broken{
       {"parameter", "C1", {}, leaf({2, 0}), {}},
       {"input", "C1", {}, leaf({-3}), {}},
+      {"input", "C2", {}, {{"name", std::string("i")}, {"dtype", DType::F32}, {"shape", Integers{2}}, {"below", int64_t{3}}}, {}},
       {"state", "C1", {}, {{"name", std::string("s")}, {"dtype", DType::F32}, {"shape", Integers{huge}}, {"init", 0.0}}, {}},
       {"state", "C2", {}, {{"name", std::string("s")}, {"dtype", DType::I32}, {"shape", Integers{2}}, {"init", 0.5}}, {}},
       {"constant", "C1", {}, {{"value", 1.0}, {"dtype", DType::F32}, {"shape", Integers{0}}}, {}},
