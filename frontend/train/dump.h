@@ -10,8 +10,8 @@
 
 namespace lockstep::detail {
 
-/// Writes program.json, and each kernel of the program as NAME.wgsl, and as NAME.spvasm or the like where the backend has a listing, into the folder, which
-/// exists. Failure "file.write".
+/// Writes program.json, and each kernel of the program as NAME.wgsl, and as NAME.spvasm or the like where the backend has a listing, into
+/// the folder, which exists. Failure "file.write".
 Status dumpProgram(const std::filesystem::path& folder, const program::ValidProgram& program, const Backend& backend);
 
 }  // namespace lockstep::detail
