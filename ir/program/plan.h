@@ -31,6 +31,20 @@ struct MapPlan {
   friend bool operator==(const MapPlan&, const MapPlan&) = default;
 };
 
+/// A map of many elements: an invocation has several, a workgroup's width apart, and loads all of them before it stores the first. So more
+/// loads are under way at a time.
+struct StripsPlan {
+  static constexpr std::string_view kName = "strips";
+  static constexpr graph::GroupKind kKind = graph::GroupKind::Map;
+  int64_t lanes = 1;     ///< invocations of a workgroup
+  int64_t per_lane = 1;  ///< elements of an invocation
+  static constexpr void each(auto& plan, auto&& number) {
+    number("lanes", plan.lanes, PlanNumber::Any);
+    number("per_lane", plan.per_lane, PlanNumber::Any);
+  }
+  friend bool operator==(const StripsPlan&, const StripsPlan&) = default;
+};
+
 /// Reductions over rows, with the elements around them.
 struct RowsPlan {
   static constexpr std::string_view kName = "rows";
@@ -123,7 +137,7 @@ struct TemplatePlan {
   friend bool operator==(const TemplatePlan&, const TemplatePlan&) = default;
 };
 
-using Plan = std::variant<MapPlan, RowsPlan, ColumnsPlan, ScanPlan, ScatterPlan, NaiveContractPlan, TemplatePlan>;
+using Plan = std::variant<MapPlan, StripsPlan, RowsPlan, ColumnsPlan, ScanPlan, ScatterPlan, NaiveContractPlan, TemplatePlan>;
 
 /// "rows"; of a template its name.
 std::string_view nameOf(const Plan& plan);

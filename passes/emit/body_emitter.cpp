@@ -306,15 +306,21 @@ void BodyEmitter::store(size_t index, PositionId position, kernel::ValueId emitt
            [&](kernel::ValueId window, kernel::ValueId at) { builder_.store(builder_.access(window, {at}, true), emitted); });
 }
 
-void BodyEmitter::storeAll(kernel::ValueId linear) {
+void BodyEmitter::storeAll(std::span<const kernel::ValueId> linears) {
+  struct Stored {
+    size_t result;
+    PositionId position;
+    kernel::ValueId value;
+  };
   pushScope();
-  std::vector<PositionId> positions;
-  std::vector<kernel::ValueId> values;
-  for (const graph::Output& output : body_.outputs) {
-    positions.push_back(flat(body_.shapeOf(output.value), linear));
-    values.push_back(value(output.value, positions.back()));
+  std::vector<Stored> all;
+  for (const kernel::ValueId linear : linears) {
+    for (size_t i = 0; i < body_.outputs.size(); ++i) {
+      const PositionId position = flat(body_.shapeOf(body_.outputs[i].value), linear);
+      all.push_back({i, position, value(body_.outputs[i].value, position)});
+    }
   }
-  for (size_t i = 0; i < values.size(); ++i) store(i, positions[i], values[i]);
+  for (const Stored& stored : all) store(stored.result, stored.position, stored.value);
   popScope();
 }
 

@@ -48,7 +48,9 @@ class BodyEmitter {
   /// Stores result `index` of the body.
   void store(size_t index, PositionId position, kernel::ValueId emitted);
   /// Every result at its element `linear`, in a scope of its own. All values are computed before any is stored.
-  void storeAll(kernel::ValueId linear);
+  void storeAll(kernel::ValueId linear) { storeAll(std::span(&linear, 1)); }
+  /// The same at several elements: all of their values come before the first store.
+  void storeAll(std::span<const kernel::ValueId> linears);
 
   /// What was emitted since pushScope is not visible after popScope (a loop body, an if arm).
   void pushScope() { scopes_.emplace_back(); }

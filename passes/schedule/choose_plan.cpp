@@ -27,7 +27,11 @@ Result<PlanChoice> chooseMap(const PlanQuery& q) {
   // Enough workgroups for every unit before they grow to their full size.
   int64_t lanes = std::min<int64_t>(q.profile.max_workgroup_invocations, cost::kFullWorkgroup);
   while (lanes > cost::kLeastWorkgroup && elements / lanes < q.profile.parallel_units) lanes /= 2;
-  return PlanChoice{program::MapPlan{.lanes = lanes}, splitGroups(divideUp(elements, lanes), q.profile)};
+  const bool is_long = elements >= cost::kManyElements && q.profile.style == ExecutionStyle::Gpu;
+  if (!is_long || q.body.nodes.size() > cost::kShortBody || elementRounds(q.body) > 0)
+    return PlanChoice{program::MapPlan{.lanes = lanes}, splitGroups(divideUp(elements, lanes), q.profile)};
+  const program::StripsPlan strips{.lanes = lanes, .per_lane = cost::kElementsPerLane};
+  return PlanChoice{strips, splitGroups(divideUp(elements, strips.lanes * strips.per_lane), q.profile)};
 }
 
 Result<PlanChoice> chooseRows(const PlanQuery& q) {

@@ -92,7 +92,7 @@ struct State {
   /// One slice after the other, where the kernel works row by row; false where it does not.
   bool slice(const Command& command, const Dispatch& dispatch, std::vector<Command>& out) {
     const SymbolicKernel& whole = kernelOf(dispatch);
-    const bool is_map = std::holds_alternative<program::MapPlan>(whole.plan);
+    const bool is_map = program::kindOf(whole.plan) == graph::GroupKind::Map;
     if (!is_map && !std::holds_alternative<program::RowsPlan>(whole.plan)) return false;
     const std::optional<RowCut> cut = cutRows(whole.body);
     if (!cut) return false;
