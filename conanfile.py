@@ -14,7 +14,7 @@ class Lockstep(ConanFile):
     default_options = {"vulkan": True}
     exports_sources = (
         "CHANGELOG.md", "CMakeLists.txt", "LICENSE", "backends/*", "cmake/*", "conformance/*", "console/*", "README.md", "docs/*", "examples/*", "experiment/*",
-        "frontend/*", "include/*", "ir/*", "passes/*", "shaders/*", "tools/*",
+        "frontend/*", "include/*", "ir/*", "passes/*", "runtime/*", "shaders/*", "tools/*",
     )
 
     def requirements(self):
