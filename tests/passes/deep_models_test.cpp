@@ -32,6 +32,13 @@ void* operator new(size_t size) {
   most_bytes = std::max(most_bytes.load(), live);
   return memory;
 }
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 void operator delete(void* memory) noexcept {
   live_bytes -= malloc_usable_size(memory);
   std::free(memory);
