@@ -12,18 +12,20 @@
 
 namespace lockstep::passes::cost {
 
-/// What a device does at best. `lockstep profile` measures its own.
+/// What a device does at best. `lockstep profile` measures its own; compiling takes those of the profile.
 struct Rates {
   double bytes_per_second = 0;
   double operations_per_second = 0;  ///< f32, a fused multiply-add counted as two
   double dispatch_seconds = 0;       ///< of an empty dispatch beside others
   double level_seconds = 0;          ///< of a level with one empty dispatch, and its barrier
 };
-/// Measured on the H100: memory by a copy, operations by products of 4096 x 4096 with plain f32, both without this compiler.
-inline constexpr Rates kGpu{2.6e12, 42e12, 0.21e-6, 2.5e-6};
-/// Measured on lavapipe, while the machine had other work.
-inline constexpr Rates kCpu{3.7e9, 36e9, 9.5e-6, 13.6e-6};
-inline const Rates& ratesOf(const program::DeviceProfile& profile) { return profile.style == program::ExecutionStyle::Cpu ? kCpu : kGpu; }
+constexpr Rates ratesOf(const program::DeviceRates& rates) {
+  return {1e6 * rates.memory_mb_per_second, 1e6 * rates.f32_mflops, 1e-9 * rates.dispatch_ns, 1e-9 * rates.level_ns};
+}
+inline Rates ratesOf(const program::DeviceProfile& profile) {
+  return ratesOf({profile.memory_mb_per_second, profile.f32_mflops, profile.dispatch_ns, profile.level_ns});
+}
+inline constexpr Rates kGpu = ratesOf(program::kGpuRates);
 
 /// The time that work takes at least.
 struct Floor {

@@ -301,7 +301,7 @@ DeviceInfo referenceDevice() {
   info.driver = "lockstep reference";
   long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
   info.memory_bytes = pages > 0 && page > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page) : 0;
-  info.profile = {
+  const program::DeviceProfile profile{
       .name = "cpu",
       .style = program::ExecutionStyle::Cpu,
       .max_storage_buffers = 32,
@@ -318,6 +318,7 @@ DeviceInfo referenceDevice() {
       .f16 = true,
       .subgroups = true,
   };
+  info.profile = program::withRates(profile, program::kCpuRates);
   return info;
 }
 

@@ -110,9 +110,10 @@ program::DeviceProfile profileOf(const DeviceFacts& facts, const Answers& answer
   constexpr VkSubgroupFeatureFlags kNeeded =
       VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_VOTE_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT | VK_SUBGROUP_FEATURE_BALLOT_BIT |
       VK_SUBGROUP_FEATURE_SHUFFLE_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_RELATIVE_BIT | VK_SUBGROUP_FEATURE_QUAD_BIT;
-  return {
+  const bool cpu = facts.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  const program::DeviceProfile profile{
       .name = slug(facts.properties.deviceName),
-      .style = facts.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? program::ExecutionStyle::Cpu : program::ExecutionStyle::Gpu,
+      .style = cpu ? program::ExecutionStyle::Cpu : program::ExecutionStyle::Gpu,
       .max_storage_buffers = std::min({limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers,
                                        limits.maxPerStageResources, kMostStorageBuffers}),
       .max_binding_bytes = std::min<uint64_t>(limits.maxStorageBufferRange, facts.max_allocation_bytes),
@@ -131,6 +132,7 @@ program::DeviceProfile profileOf(const DeviceFacts& facts, const Answers& answer
       .f16 = facts.f16,
       .subgroups = (facts.subgroup_operations & kNeeded) == kNeeded,
   };
+  return program::withRates(profile, cpu ? program::kCpuRates : program::kGpuRates);
 }
 
 /// What the main heap holds. A driver for the CPU allocates the memory of the host, whatever number it gives: lavapipe says 2 GiB

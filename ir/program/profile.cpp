@@ -41,6 +41,10 @@ constexpr std::array kFields{
     Field{"whole_buffer_access", &DeviceProfile::whole_buffer_access},
     Field{"f16", &DeviceProfile::f16},
     Field{"subgroups", &DeviceProfile::subgroups},
+    Field{"memory_mb_per_second", &DeviceProfile::memory_mb_per_second},
+    Field{"f32_mflops", &DeviceProfile::f32_mflops},
+    Field{"dispatch_ns", &DeviceProfile::dispatch_ns, 0},
+    Field{"level_ns", &DeviceProfile::level_ns, 0},
 };
 constexpr std::array<std::string_view, 2> kStyles{"gpu", "cpu"};
 
@@ -107,7 +111,7 @@ const std::array<DeviceProfile, 4>& profiles() {
     cpu.max_storage_buffers = 32;
     cpu.max_loop_iterations = 0;
     cpu.parallel_units = 2;
-    return std::array{portable, webgpu, small, cpu};
+    return std::array{portable, webgpu, small, withRates(cpu, kCpuRates)};
   }();
   return kProfiles;
 }
@@ -138,6 +142,14 @@ DeviceProfile startOf(const std::string& name) {
 }
 
 }  // namespace
+
+DeviceProfile withRates(DeviceProfile profile, const DeviceRates& rates) {
+  profile.memory_mb_per_second = rates.memory_mb_per_second;
+  profile.f32_mflops = rates.f32_mflops;
+  profile.dispatch_ns = rates.dispatch_ns;
+  profile.level_ns = rates.level_ns;
+  return profile;
+}
 
 std::string print(const DeviceProfile& profile) {
   std::string text = fmt::format("lockstep.profile 1\nprofile {} {{\n", graph::printName(profile.name));

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to clusters once every node has one: chains that meet become one group, cheap chains move into their only reader.
+// What happens to clusters once every node has one. Three rules, each of which saves a value its way through memory:
+//   mergeMap         a map that another cluster reads element by element, or row by row, moves into that cluster;
+//   mergeTogether    maps that do not fit a reader one by one, because each leaves values to pass on, may fit all at once;
+//   absorbPrologues  a cheap map that only one contraction or column reduction reads moves into its loads.
+// No rule may close a cycle: a source that also reaches its target through a third cluster stays (a detour).
 #include <algorithm>
 
-#include "passes/cost.h"
 #include "passes/fuse/cluster_state.h"
 #include "passes/fuse/views.h"
 #include "passes/visits.h"
@@ -113,72 +116,22 @@ bool mergeMap(ClusterState& state, int32_t source, std::set<int32_t>& crowded) {
 /// The one contraction or column reduction that reads a map cluster in its operands, -1 when there is another reader or none.
 int32_t onlyReader(const ClusterState& state, const Cluster& cluster) {
   const Graph& graph = state.graph;
+  const std::set<NodeId> inside(cluster.members.begin(), cluster.members.end());
   int32_t reader = -1;
-  std::set<NodeId> inside(cluster.members.begin(), cluster.members.end());
+  const auto isOf = [&](ValueId user) {
+    const NodeId node = graph[user].node;
+    if (inside.contains(node)) return true;
+    if (std::holds_alternative<ElementLowering>(*graph[node].op->lower)) return false;
+    if (reader < 0) reader = state.clusterOf(user);
+    return reader == state.clusterOf(user);
+  };
   for (NodeId id : cluster.members) {
     if (std::get<ElementLowering>(*graph[id].op->lower).transcendental) return -1;
     for (ValueId result : graph[id].results) {
-      if (state.escapes[result.index()]) return -1;
-      for (ValueId user : state.users[result.index()]) {
-        NodeId user_node = graph[user].node;
-        if (inside.contains(user_node)) continue;
-        int32_t user_cluster = state.clusterOf(user);
-        const auto& lower = *graph[user_node].op->lower;
-        bool seed = !std::holds_alternative<ElementLowering>(lower);
-        if (!seed || (reader >= 0 && reader != user_cluster)) return -1;
-        reader = user_cluster;
-      }
+      if (state.escapes[result.index()] || !std::ranges::all_of(state.users[result.index()], isOf)) return -1;
     }
   }
   return reader;
-}
-
-/// What it takes to compute a value again from values that are in memory anyway.
-struct Repetition {
-  std::set<NodeId> nodes;
-  std::set<ValueId> small;       ///< read, at most half as large
-  std::optional<ValueId> large;  ///< read, of the same size and at the same position
-};
-
-/// Adds what `value` is computed from; false when that is more than a few operations, or reads more than one value of its size.
-bool collectRepetition(const ClusterState& state, NodeId id, NodeId root, Repetition& found) {
-  const Graph& graph = state.graph;
-  const Node& node = graph[id];
-  const auto* element = std::get_if<ElementLowering>(&*node.op->lower);
-  if (element == nullptr || element->transcendental || element->scalar_only) return false;
-  found.nodes.insert(id);
-  if (found.nodes.size() > cost::kRepeatedOfLarge) return false;
-  const Shape& shape = graph.shapeOf(node.results[0]);
-  return std::ranges::all_of(state.readsOf(node), [&](const Read& read) {
-    const Shape& source = graph.shapeOf(read.base);
-    const bool small = cost::kSmallerBy * source.elementCount() <= shape.elementCount();
-    const bool elsewhere = state.clusterOf(read.base) != state.clusterOf(graph[root].results[0]);
-    if (!read.exact) return false;
-    if (!state.isStored(read.base, root) && !(small && elsewhere)) {
-      return isLinearIdentity(read.map, shape, source) && collectRepetition(state, graph[read.base].node, root, found);
-    }
-    if (small) {
-      found.small.insert(read.base);
-      return true;
-    }
-    if (!isLinearIdentity(read.map, shape, source) || found.large.value_or(read.base) != read.base) return false;
-    found.large = read.base;
-    return true;
-  });
-}
-
-/// How a large result that other clusters read can be computed by them: see addRepeatable.
-std::optional<Repetition> repetitionOf(const ClusterState& state, NodeId id) {
-  const Graph& graph = state.graph;
-  const ValueId result = graph[id].results[0];
-  if (graph.shapeOf(result).elementCount() < cost::kLittleMemory || state.escapes[result.index()] || !state.isStored(result, id))
-    return std::nullopt;
-  Repetition found;
-  if (!collectRepetition(state, id, id, found) || !found.large) return std::nullopt;
-  const bool fits = std::ranges::all_of(state.users[result.index()], [&](ValueId user) {
-    return state.readsOf(graph[graph[user].node]).size() + found.small.size() + 2 <= state.config.max_bindings;
-  });
-  return fits ? std::optional(found) : std::nullopt;
 }
 
 }  // namespace
@@ -206,20 +159,6 @@ void absorbPrologues(ClusterState& state) {
     const std::vector<int32_t> source{static_cast<int32_t>(c)};
     if (state.fitsWith(source, reader)) state.moveInto(source, reader);
   }
-}
-
-bool addRepeatable(const ClusterState& state, std::vector<bool>& cheap) {
-  const Graph& graph = state.graph;
-  bool any = false;
-  auto isKept = [&](ValueId value) { return !cheap[graph[value].node.index()]; };
-  for (NodeId id : graph.body().nodes) {
-    if (!state.computes(id) || cheap[id.index()]) continue;
-    const std::optional<Repetition> found = repetitionOf(state, id);
-    if (!found || !isKept(*found->large) || !std::ranges::all_of(found->small, isKept)) continue;
-    for (NodeId repeated : found->nodes) cheap[repeated.index()] = true;
-    any = true;
-  }
-  return any;
 }
 
 }  // namespace lockstep::passes

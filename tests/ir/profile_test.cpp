@@ -31,6 +31,8 @@ TEST(Profile, namedProfiles_differAsDocumented) {
   EXPECT_EQ(cpu.max_workgroup_bytes, 32768u);
   EXPECT_EQ(cpu.max_storage_buffers, 32u);
   EXPECT_EQ(cpu.parallel_units, 2u);
+  EXPECT_EQ(cpu.memory_mb_per_second, kCpuRates.memory_mb_per_second);
+  EXPECT_EQ(findProfile("portable")->level_ns, kGpuRates.level_ns);
   EXPECT_TRUE(reports(findProfile("toaster").failure(), "profile.unknown"));
 }
 
@@ -52,7 +54,11 @@ TEST(Profile, print_everyField_isInTheText) {
                         .parallel_units = 8,
                         .whole_buffer_access = true,
                         .f16 = true,
-                        .subgroups = true};
+                        .subgroups = true,
+                        .memory_mb_per_second = 10,
+                        .f32_mflops = 11,
+                        .dispatch_ns = 12,
+                        .level_ns = 13};
   auto again = parseProfile(print(profile));
   ASSERT_TRUE(again.ok()) << toString(again.diagnostics());
   EXPECT_EQ(*again, profile);

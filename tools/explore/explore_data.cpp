@@ -13,7 +13,9 @@
 
 #include "frontend/io/file.h"
 #include "frontend/io/regular_file.h"
+#include "passes/cost.h"
 #include "passes/pipeline.h"
+#include "passes/plan/command_work.h"
 #include "tools/explore/explore_groups.h"
 
 namespace lockstep::tools {
@@ -199,8 +201,21 @@ class Gathering {
     }
   }
 
+  /// What each command has to do; empty where the dump has no program whose kernels are still graphs.
+  [[nodiscard]] std::vector<passes::CommandWork> workOf(const Program& last) const {
+    for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
+      const auto* program = std::get_if<Program>(&stage->stage);
+      if (program == nullptr) break;
+      const auto is_graph = [](const program::Kernel& kernel) { return std::holds_alternative<program::SymbolicKernel>(kernel.code); };
+      if (std::ranges::any_of(program->kernels, is_graph)) return passes::countWork(*program, last);
+    }
+    return {};
+  }
+
   [[nodiscard]] Json commandsJson(const Program& last) const {
     Json out = Json::array();
+    const std::vector<passes::CommandWork> work = workOf(last);
+    const passes::cost::Rates rates = passes::cost::ratesOf(last.profile);
     for (size_t i = 0; i < last.commands.size(); ++i) {
       const program::Command& command = last.commands[i];
       Json item{{"label", command.label}, {"level", command.level}, {"kernel", nullptr}};
@@ -216,6 +231,11 @@ class Gathering {
                             {"write", range.access != kernel::Access::Read}});
       }
       item["accesses"] = std::move(accesses);
+      if (i < work.size()) {
+        item["bytes"] = work[i].bytes;
+        if (work[i].operations) item["operations"] = *work[i].operations;
+        item["least_seconds"] = passes::cost::floorOf(work[i].bytes, work[i].operations.value_or(0), rates).seconds();
+      }
       if (facts_.seconds.size() == last.commands.size()) item["seconds"] = facts_.seconds[i];
       out.push_back(std::move(item));
     }

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <regex>
 #include <set>
 
@@ -11,6 +12,7 @@
 #include "frontend/io/file.h"
 #include "ir/program/program.h"
 #include "passes/pipeline.h"
+#include "passes/plan/command_work.h"
 #include "tests/frontend/io/scratch.h"
 #include "tools/explore/explore_data.h"
 
@@ -75,6 +77,29 @@ TEST_F(ExploreData, stages_are_those_of_the_dump) {
   }
   EXPECT_FALSE(got["stages"][6]["changed"]);
   EXPECT_TRUE(got["stages"][7]["changed"]);
+}
+
+TEST_F(ExploreData, commands_have_their_work_and_the_least_time_for_it) {
+  dump(examples::sineSpec());
+  const Json got = data();
+  const program::Program last = lastProgram();
+  std::optional<program::Program> planned;
+  for (const Json& stage : got["stages"]) {
+    if (stage["name"] == "planBuffers") planned = program::parse(stage["text"].get<std::string>()).orThrow();
+  }
+  ASSERT_TRUE(planned.has_value());
+  const std::vector<passes::CommandWork> want = passes::countWork(*planned, last);
+  ASSERT_EQ(got["commands"].size(), want.size());
+  uint64_t operations = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    const Json& command = got["commands"][i];
+    EXPECT_EQ(command["bytes"], want[i].bytes);
+    EXPECT_EQ(command["operations"], want[i].operations.value());
+    // The rates of the CPU reference.
+    EXPECT_GE(command["least_seconds"].get<double>(), 0.99 * static_cast<double>(want[i].bytes) / 3.7e9);
+    operations += want[i].operations.value();
+  }
+  EXPECT_GT(operations, 0u);
 }
 
 TEST_F(ExploreData, plan_is_that_of_the_last_program) {

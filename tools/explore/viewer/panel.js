@@ -58,6 +58,8 @@ function commandFacts(index) {
     ["level", `${command.level} of 0..${data.levels - 1}`],
     ["kernel", kernel && link("@" + kernel.name, { sel: { kind: "kernel", index: command.kernel } })],
     ["workgroups", command.groups?.join(" × ")],
+    ["work", command.bytes !== undefined ? `${formatBytes(command.bytes)}${command.operations === undefined ? "" : `, ${command.operations.toLocaleString("en")} operations`}` : ""],
+    ["takes at least", command.least_seconds !== undefined ? formatTime(command.least_seconds) : ""],
     ["time", command.seconds !== undefined ? formatTime(command.seconds) : ""],
   ];
 }
