@@ -16,6 +16,7 @@
 
 #include "backends/printed.h"
 #include "ir/program/program.h"
+#include "ir/support/finding.h"
 #include "ir/support/result.h"
 
 namespace lockstep {
@@ -27,6 +28,8 @@ class Memory {
   [[nodiscard]] virtual uint64_t size() const = 0;
   virtual Status write(uint64_t offset, std::span<const std::byte> data) = 0;
   virtual Status read(uint64_t offset, std::span<std::byte> data) = 0;
+  /// Says that nobody has written any of it yet. Only a sanitizer looks at that; the bytes stay.
+  virtual Status forget() { return Success{}; }
 };
 
 /// The external arenas of a run, by arena name.
@@ -62,6 +65,8 @@ class Executable {
   [[nodiscard]] virtual ExecutionStatistics statistics() const = 0;
   /// What kernels printed in the last submit() or time(), which may have failed; nothing where the backend does not collect it.
   virtual std::optional<Printed> takePrinted() { return std::nullopt; }
+  /// What a sanitizer found in the last submit() or time(), in the order of the program; see ReferenceOptions::sanitize.
+  virtual std::vector<Finding> takeFindings() { return {}; }
 };
 
 enum class DeviceKind : uint8_t { Discrete, Integrated, Virtual, CpuDriver, Reference };

@@ -105,8 +105,9 @@ Result<PreparedDispatch> PreparedDispatch::make(Backend& backend, const program:
   return dispatch;
 }
 
-Status PreparedDispatch::run(std::vector<Bytes>& buffers) {
+Status PreparedDispatch::run(std::vector<Bytes>& buffers, const std::set<size_t>& unwritten) {
   for (size_t i = 0; i < buffers.size(); ++i) LS_CHECK(memories_[i]->write(0, buffers[i]));
+  for (const size_t i : unwritten) LS_CHECK(memories_[i]->forget());
   const std::span<const std::byte> no_input;
   LS_TRY(const Ticket ticket, executable_->submit(arenas_, std::span(&no_input, 1)));
   LS_CHECK(executable_->wait(ticket));

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,11 +41,14 @@ class PreparedDispatch {
  public:
   static Result<PreparedDispatch> make(Backend& backend, const program::ValidProgram& program);
   /// Runs it on the buffers, which then hold what the kernel left there. buffers[i] has buffer_sizes[i] bytes.
-  Status run(std::vector<Bytes>& buffers);
+  /// Those in `unwritten` count as memory that nobody has written, for a sanitizer.
+  Status run(std::vector<Bytes>& buffers, const std::set<size_t>& unwritten = {});
   /// Runs it once more on what the last run left on the device; seconds of device time.
   Result<double> time();
   /// What the last run printed, also when it failed; nothing where the backend does not collect it.
   std::optional<Printed> takePrinted() { return executable_->takePrinted(); }
+  /// What a sanitizer found in the last run.
+  std::vector<Finding> takeFindings() { return executable_->takeFindings(); }
 
  private:
   std::unique_ptr<Executable> executable_;

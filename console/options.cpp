@@ -94,6 +94,10 @@ void Options::flag(bool& target, const std::string& flag, const std::string& tex
   state_->remember(flag, text, {});
   state_->app.add_flag(flag, target, text);
 }
+void Options::flagOrValue(std::string& target, const std::string& flag, const std::string& alone, const std::string& text) {
+  state_->remember(flag, text, {});
+  state_->app.add_flag(fmt::format("{}{{{}}}", flag, alone), target, text);
+}
 void Options::argument(std::string& target, const std::string& name, const std::string& text, bool required) {
   state_->description.rows.push_back({.names = {name}, .text = text, .value = {}, .argument = true, .required = required});
   state_->app.add_option(name, target, text)->required(required);

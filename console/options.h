@@ -46,6 +46,8 @@ class Options {
   /// One value with commas between its parts.
   void commaList(std::vector<std::string>& target, const std::string& flag, const std::string& text);
   void flag(bool& target, const std::string& flag, const std::string& text);
+  /// "--flag" gives `alone`, "--flag=VALUE" the value; what follows a space is no value of it.
+  void flagOrValue(std::string& target, const std::string& flag, const std::string& alone, const std::string& text);
   /// Positional, in the order of the calls.
   void argument(std::string& target, const std::string& name, const std::string& text, bool required = true);
 

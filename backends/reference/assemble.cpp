@@ -212,7 +212,8 @@ class Assembler {
 
   /// Memory instructions have the index of their access in place of `a`; addresses and checks of an index have it there already.
   [[nodiscard]] const Operand& firstOperand(const Linear& step) const {
-    const bool indexed = step.access != kNone && step.op != Opcode::Address && step.op != Opcode::CheckIndex;
+    const bool indexed =
+        step.access != kNone && step.op != Opcode::Address && step.op != Opcode::CheckIndex && step.op != Opcode::ClampIndex;
     return indexed ? accesses_[step.access].index : step.a;
   }
 
@@ -312,6 +313,12 @@ Result<Bytecode> decode(const kernel::Module& module, uint32_t batch_groups, con
   LS_TRY(Code code, lower(module, subgroups));
   removeDeadSteps(code);
   return assemble(code, batch_groups);
+}
+
+Result<Bytecode> decodeWatched(const kernel::Module& module, const SubgroupShape& subgroups, const Watched& watched) {
+  LS_TRY(Code code, lower(module, subgroups, watched));
+  removeDeadSteps(code);
+  return assemble(code, 1);
 }
 
 Result<Bytecode> decode(const kernel::Module& module, const SubgroupShape& subgroups) {

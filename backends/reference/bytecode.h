@@ -63,6 +63,8 @@ struct Bytecode {
 /// Decodes the entry point of a kernel. Chooses between one workgroup at a time (more values are uniform) and several side by side
 /// (small workgroups fill the rows better) by an estimate of the work a lane.
 Result<Bytecode> decode(const kernel::Module& module, const SubgroupShape& subgroups = {});
+/// The same for the sanitizer: one workgroup at a time, with the steps that it watches.
+Result<Bytecode> decodeWatched(const kernel::Module& module, const SubgroupShape& subgroups, const Watched& watched);
 /// The same with the choice made: the number of workgroups of a batch.
 Result<Bytecode> decode(const kernel::Module& module, uint32_t batch_groups, const SubgroupShape& subgroups = {});
 /// Listing for tests and for people.

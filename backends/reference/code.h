@@ -76,8 +76,10 @@ enum class StepKind : uint8_t {
   Memory,    ///< op on accesses[access]: Load, Store, LaneLoad, LaneStore, LaneZero; atomics with dst, b (value), c (compare)
   Address,   ///< dst = a < count ? b + a * stride : ~0, for the second and later run-time index of an access
   Check,     ///< reports a >= accesses[access].count
+  Clamp,     ///< dst = min(a, accesses[access].count - 1), and reports what was larger; only in watched code
   Length,    ///< dst = number of elements of the runtime-sized array accesses[access]
   Subgroup,  ///< dst = a joined, scanned or moved across lanes; b: identity of a scan, word of a ballot, lane of a shuffle
+  Watch,     ///< looks at what `join` has to do with a, b and c, or at a result a; only in watched code
   Print,     ///< a line of the values of accesses[access], which is no memory
   Barrier,
   If,     ///< a = condition; body, other
@@ -86,12 +88,16 @@ enum class StepKind : uint8_t {
   Exit,   ///< leaves construct `construct` (a Loop or Scope) in the active lanes
 };
 
+/// Which memory a barrier orders.
+inline constexpr uint8_t kOrdersWorkgroup = 1, kOrdersStorage = 2;
+
 struct Step {
   StepKind kind = StepKind::Pure;
   Opcode op = Opcode::Move;
   Register dst = UINT32_MAX;
   Operand a{}, b{}, c{};
-  Opcode join = Opcode::Move;  ///< Subgroup: what joins the values of two lanes
+  Opcode join = Opcode::Move;  ///< Subgroup: what joins the values of two lanes; Watch: the operation
+  uint8_t spaces = 0;          ///< Barrier: kOrdersWorkgroup, kOrdersStorage
   uint32_t access = 0;
   uint32_t construct = 0;  ///< If, Loop, Scope: its id; Exit: the target's id
   uint32_t site = 0;       ///< 1 + kernel instruction id; 0 = none
@@ -134,8 +140,12 @@ struct Component {
 /// `unit` is the size of a unit in bytes: 4, or 2 for types with f16.
 std::vector<Component> flatten(const kernel::TypeTable& types, kernel::TypeId type, uint32_t unit);
 
+/// What watched code looks at: Clamp and Watch steps.
+struct Watched {
+  bool indices = false, integers = false, floats = false;
+};
 /// Lowers the entry point of a module. Fails when there is none.
-Result<Code> lower(const kernel::Module& module, const SubgroupShape& subgroups = {});
+Result<Code> lower(const kernel::Module& module, const SubgroupShape& subgroups = {}, const Watched& watched = {});
 /// Decides which registers are equal in all lanes and which constructs lanes may leave or enter apart.
 void analyseUniformity(Code& code);
 /// Whether workgroups must run one after the other for the same result every time: an atomic on a buffer whose result is used or that does

@@ -64,7 +64,7 @@ Outcome dispatch(ThreadPool& pool, const Bytecode& code, std::span<const BufferV
     return finish();
   }
   const bool in_order = groups[1] == 1 && groups[2] == 1 ? code.in_order : code.in_order_of_grid;
-  if (batches == 1 || pool.threads() == 1 || in_order) {
+  if (batches == 1 || pool.threads() == 1 || in_order || options.watch != nullptr) {
     Machine machine(code, bindings, groups, options);
     runRange(machine, 0, batches);
     outcome.printed.take(machine.printed());

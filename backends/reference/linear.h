@@ -17,9 +17,9 @@ struct Linear {
   Opcode op = Opcode::End;
   Register dst = kNone;
   Operand a{}, b{}, c{};
-  Opcode join = Opcode::Move;  ///< Subgroup*
+  Opcode join = Opcode::Move;  ///< Subgroup*, Watch*
   uint32_t access = kNone;
-  uint32_t frame = 0;       ///< If*, Scope*, Clear: mask frame
+  uint32_t frame = 0;       ///< If*, Scope*, Clear: mask frame; Barrier: the spaces that it orders
   uint32_t alive = 0;       ///< IfEnd, ScopeEnd with `left`: frame of the innermost scope that lanes may have left
   uint32_t target = kNone;  ///< label
   bool left = false;        ///< IfEnd, ScopeEnd: lanes may have left for an outer scope
@@ -47,7 +47,7 @@ void visitRegisters(Linear& step, std::vector<Access>& accesses, Visit visit) {
     if (operand->isRegister()) visit(operand->value, false);
   if (step.access != kNone) {
     Access& access = accesses[step.access];
-    bool uses_index = step.op != Opcode::Address && step.op != Opcode::CheckIndex;
+    bool uses_index = step.op != Opcode::Address && step.op != Opcode::CheckIndex && step.op != Opcode::ClampIndex;
     if (uses_index && access.index.isRegister()) visit(access.index.value, false);
     bool loads = step.op == Opcode::Load || step.op == Opcode::LaneLoad;
     for (Operand& value : access.values)

@@ -62,15 +62,19 @@ class Lineariser {
       case StepKind::Memory:
       case StepKind::Address:
       case StepKind::Check:
+      case StepKind::Clamp:
       case StepKind::Length:
       case StepKind::Print:
         emit({.op = step.op, .dst = step.dst, .a = step.a, .b = step.b, .c = step.c, .access = step.access, .site = step.site});
+        break;
+      case StepKind::Watch:
+        emit({.op = step.op, .a = step.a, .b = step.b, .c = step.c, .join = step.join, .site = step.site});
         break;
       case StepKind::Subgroup:
         emit({.op = step.op, .dst = step.dst, .a = step.a, .b = step.b, .join = step.join, .site = step.site});
         break;
       case StepKind::Barrier:
-        emit({.op = Opcode::Barrier, .site = step.site});
+        emit({.op = Opcode::Barrier, .frame = step.spaces, .site = step.site});
         break;
       case StepKind::If:
         if (code_.divergent[step.construct]) {

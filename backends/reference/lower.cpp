@@ -64,15 +64,16 @@ std::vector<Component> flatten(const kernel::TypeTable& types, kernel::TypeId ty
   return out;
 }
 
-Result<Code> lower(const kernel::Module& module, const SubgroupShape& subgroups) {
+Result<Code> lower(const kernel::Module& module, const SubgroupShape& subgroups, const Watched& watched) {
   const kernel::Function* entry = module.entryPoint();
   if (entry == nullptr) return fail("reference.no_entry_point", "the kernel has no entry point");
   LS_CHECK(kernel::checkInlinedSize(module, *entry, "reference.limit"));
   const kernel::InlinedModule inlined = kernel::inlineAllCalls(module);
-  return Lowering(inlined).run(subgroups);
+  return Lowering(inlined).run(subgroups, watched);
 }
 
-Result<Code> Lowering::run(const SubgroupShape& subgroups) {
+Result<Code> Lowering::run(const SubgroupShape& subgroups, const Watched& wanted) {
+  watched = wanted;
   const kernel::Function* entry = m.entryPoint();
   if (hasF16(m)) unit = 2;
   code.name = entry->name;
@@ -229,10 +230,10 @@ void Lowering::instruction(kernel::InstructionId id) {
       atomic(x);
       break;
     case OpGroup::Barrier:
-      emit({.kind = StepKind::Barrier});
+      emit({.kind = StepKind::Barrier, .spaces = x.op == Op::StorageBarrier ? kOrdersStorage : kOrdersWorkgroup});
       if (x.op == Op::WorkgroupUniformLoad) {
         define(x, load(pointer(x.operands[0])));
-        emit({.kind = StepKind::Barrier});
+        emit({.kind = StepKind::Barrier, .spaces = kOrdersWorkgroup});
       }
       break;
     case OpGroup::Debug:

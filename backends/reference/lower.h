@@ -36,7 +36,7 @@ struct Pointer {
 class Lowering {
  public:
   explicit Lowering(const kernel::InlinedModule& inlined) : m(inlined.module), sources(inlined.sources), types(m.types) {}
-  Result<Code> run(const SubgroupShape& subgroups);
+  Result<Code> run(const SubgroupShape& subgroups, const Watched& watched);
 
  private:
   struct Targets {
@@ -90,6 +90,11 @@ class Lowering {
   Operand rounded(kernel::Scalar scalar, Operand result);
   Operands special(const KernelInstruction& x);
   Operand pure(Opcode op, Operand a, Operand b = {}, Operand c = {});
+  /// lower_watched.cpp: the steps of watched code, before an operation, after it, and before a value goes to a buffer.
+  void watchOperands(Opcode op, Operand a, Operand b);
+  void watchResult(Opcode op, Operand result, Operand a, Operand b);
+  void watchStored(const Variable& variable, kernel::Scalar scalar, Operand stored);
+  Operand clamped(const Access& access);
   std::optional<Operand> simplify(Opcode op, Operand a, Operand b);
 
   const Operands& value(kernel::ValueId id);
@@ -124,6 +129,7 @@ class Lowering {
   std::map<std::tuple<Opcode, Operand, Operand, Operand>, Operand> known;  ///< common subexpressions
   uint32_t whole = 0;                                                      ///< the construct that a return leaves
   Targets targets;
+  Watched watched;
   uint32_t site = 0;
 };
 

@@ -89,6 +89,7 @@ uint32_t Lowering::makeAccess(const Pointer& pointer, Part part) {
     access.count = only.count;
     access.index = only.index;
     access.array = only.array / scale;
+    access.index = clamped(access);
   } else if (pointer.indices.size() > 1) {
     Operand address = constant(0);
     for (const PointerIndex& index : pointer.indices) {
@@ -100,7 +101,8 @@ uint32_t Lowering::makeAccess(const Pointer& pointer, Part part) {
                                        .array = index.array / scale,
                                        .index = index.index});
       Register next = newRegister();
-      emit({.kind = StepKind::Address, .op = Opcode::Address, .dst = next, .a = index.index, .b = address, .access = step});
+      const Operand inside = clamped(code.accesses[step]);
+      emit({.kind = StepKind::Address, .op = Opcode::Address, .dst = next, .a = inside, .b = address, .access = step});
       address = reg(next);
     }
     access.stride = 1;
@@ -151,6 +153,7 @@ Operands Lowering::load(const Pointer& pointer) {
 void Lowering::store(const Pointer& pointer, const Operands& stored) {
   Home home = code.variables[pointer.variable].home;
   const std::vector<Component>& layout = components(pointer.pointee);
+  for (size_t k = 0; k < layout.size(); ++k) watchStored(code.variables[pointer.variable], layout[k].scalar, stored[k]);
   if (home == Home::Registers) {
     for (size_t k = 0; k < layout.size(); ++k) {
       Register target = code.variables[pointer.variable].registers[pointer.offset + layout[k].word];

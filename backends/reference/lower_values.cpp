@@ -286,6 +286,8 @@ Operands Lowering::extract(const KernelInstruction& x) {
 Operands Lowering::pick(const Operands& elements, size_t size, Operand index, size_t count) {
   constexpr size_t kLongestChain = 8;
   if (count <= kLongestChain) {
+    const Access whole{.variable = UINT32_MAX, .count = static_cast<uint32_t>(count), .index = index};
+    index = clamped(whole);
     code.accesses.push_back({.variable = UINT32_MAX, .count = static_cast<uint32_t>(count), .index = index});
     emit({.kind = StepKind::Check, .op = Opcode::CheckIndex, .a = index, .access = static_cast<uint32_t>(code.accesses.size() - 1)});
     Operands out(elements.begin(), elements.begin() + static_cast<ptrdiff_t>(size));
@@ -317,6 +319,7 @@ Operands Lowering::pick(const Operands& elements, size_t size, Operand index, si
     out.push_back(reg(newRegister()));
   }
   part.values = out;
+  part.index = clamped(part);
   code.accesses.push_back(std::move(part));
   emit(
       {.kind = StepKind::Memory, .op = fixed ? Opcode::Load : Opcode::LaneLoad, .access = static_cast<uint32_t>(code.accesses.size() - 1)});
@@ -377,8 +380,10 @@ Operand Lowering::pure(Opcode op, Operand a, Operand b, Operand c) {
   if (std::optional<Operand> simple = simplify(op, a, b)) return *simple;
   auto key = std::make_tuple(op, a, b, c);
   if (auto found = known.find(key); found != known.end()) return found->second;
+  watchOperands(op, a, b);
   Register result = newRegister();
   emit({.kind = StepKind::Pure, .op = op, .dst = result, .a = a, .b = b, .c = c});
+  watchResult(op, reg(result), a, b);
   known.emplace(key, reg(result));
   return reg(result);
 }

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <random>
 
+#include "backends/reference/sanitize/watch.h"
+
 namespace lockstep::reference {
 namespace {
 
@@ -53,6 +55,7 @@ Machine::Machine(const Bytecode& code, std::span<const BufferView> bindings, std
     }
     limits_.push_back(limit);
   }
+  startTaint();
 }
 
 void Machine::prepare(uint64_t first, uint32_t count) {
@@ -93,6 +96,8 @@ void Machine::run(uint64_t first, uint32_t count) {
     lanes_ = 0;
   }
   prepare(first, count);
+  if (options_.watch != nullptr) options_.watch->beginGroup(first);
+  if (!taint_.empty()) clearTaint();
   execute();
   fault_.first_group = first;
 }
@@ -103,6 +108,7 @@ void Machine::execute() {
   for (uint32_t pc = 0;;) {
     const Instruction& x = instructions[pc];
     if (x.handler != nullptr) {
+      if (any_taint_) taintPure(x);
       if (!x.masked || full()) {
         x.handler(r_, width, x);
       } else {
@@ -116,6 +122,7 @@ void Machine::execute() {
     } else if (x.op == Opcode::End) {
       return;
     } else {
+      if (any_taint_) taintControl(x);
       pc = control(x, pc);
       if (fault_.kind != Fault::Kind::None) return;
     }
@@ -178,6 +185,7 @@ uint32_t Machine::control(const Instruction& x, uint32_t pc) {
       if (budget_ < std::max(lanes_, kLeastLanes)) {
         fault_ = {.kind = Fault::Kind::EndlessLoop, .site = x.site};
         while (fault_.lane < lanes_ && !isActive(fault_.lane)) ++fault_.lane;
+        if (options_.watch != nullptr) endlessLoop(x, pc);
         return pc;
       }
       budget_ -= std::max(lanes_, kLeastLanes);
@@ -194,6 +202,7 @@ uint32_t Machine::control(const Instruction& x, uint32_t pc) {
     case Opcode::Splat:
     case Opcode::Address:
     case Opcode::CheckIndex:
+    case Opcode::ClampIndex:
     case Opcode::Load:
     case Opcode::Store:
     case Opcode::LaneLoad:
@@ -221,6 +230,9 @@ uint32_t Machine::control(const Instruction& x, uint32_t pc) {
     case Opcode::SubgroupFirst:
     case Opcode::SubgroupShuffle:
     case Opcode::Print:
+    case Opcode::WatchInteger:
+    case Opcode::WatchFloat:
+    case Opcode::WatchStored:
     case Opcode::End:
       break;
   }
@@ -229,6 +241,13 @@ uint32_t Machine::control(const Instruction& x, uint32_t pc) {
 
 /// All lanes advance together, so a barrier has nothing to wait for; it only has to be reached by a workgroup as a whole.
 void Machine::barrier(const Instruction& x) {
+  if (options_.watch != nullptr) {
+    uint32_t absent = 0;
+    while (absent < lanes_ && isActive(absent)) ++absent;
+    if (absent < lanes_) divergentBarrier(x, absent);
+    options_.watch->barrier(x.frame);
+    return;
+  }
   if (full() || !options_.checks) return;
   for (uint32_t first = 0; first < lanes_; first += code_.group_lanes) {
     for (uint32_t lane = first; lane < first + code_.group_lanes; ++lane) {

@@ -8,6 +8,7 @@
 
 #include "backends/reference/bytecode.h"
 #include "backends/reference/printing.h"
+#include "backends/reference/sanitize/access_history.h"
 
 namespace lockstep::reference {
 
@@ -30,10 +31,15 @@ struct Fault {
   uint64_t first_group = 0;  ///< of the batch
 };
 
+class Watch;
+/// What a value that nobody has written was used for.
+enum class TaintUse : uint8_t { Arithmetic, Address, Condition, Output };
+
 struct MachineOptions {
   bool checks = true;
   uint64_t loop_budget = uint64_t(1) << 34;  ///< iterations times lanes of a batch
   uint64_t order_seed = 0;                   ///< of workgroups, and of lanes in atomics; 0: ascending
+  Watch* watch = nullptr;                    ///< of the sanitizer; the bytecode is watched then, and one thread runs
 };
 
 /// What workgroup memory holds that a kernel promised to write before it reads it: a NaN, and a huge index.
@@ -80,6 +86,33 @@ class Machine {
   void print(const Instruction& x);
   /// subgroups.cpp
   void subgroup(const Instruction& x);
+
+  // machine_watch.cpp
+  void watch(const Instruction& x);
+  void clampIndex(const Instruction& x);
+  void watchInteger(const Instruction& x);
+  void watchFloat(const Instruction& x);
+  void watchAccess(const Instruction& x);
+  [[nodiscard]] bool writesTheSame(const Instruction& x, const MemoryAccess& access, const MemoryValue& value, uint32_t lane,
+                                   const AccessHistory::Conflict& conflict) const;
+  void divergentBarrier(const Instruction& x, uint32_t absent);
+  void endlessLoop(const Instruction& x, uint32_t pc);
+  [[nodiscard]] uint32_t firstActive() const;
+  [[nodiscard]] uint32_t nextActive(uint32_t lane) const;
+
+  // machine_taint.cpp: all of it only while taint_ is not empty
+  void startTaint();
+  void clearTaint();
+  void taintPure(const Instruction& x);
+  void taintControl(const Instruction& x);
+  void taintMemory(const Instruction& x);
+  void taintLoad(const Instruction& x);
+  void taintStore(const Instruction& x);
+  void taintAtomic(const Instruction& x);
+  [[nodiscard]] bool isUnknown(const MemoryAccess& access, uint64_t at, uint32_t lane) const;
+  [[nodiscard]] bool isTainted(uint32_t slot, bool varying, uint32_t lane) const;
+  void useTainted(const Instruction& x, uint32_t slot, bool varying, TaintUse use);
+  void reportTainted(const Instruction& x, uint32_t lane, TaintUse use);
 
   // memory.cpp
   void memory(const Instruction& x);
@@ -131,6 +164,9 @@ class Machine {
   uint64_t budget_ = 0;
   uint64_t first_group_ = 0;  ///< of the batch
   PrintLog print_log_;
+  // Not 0 where the word of the register file or of memory is a value that nobody has written.
+  std::vector<uint8_t> taint_, lane_taint_, workgroup_taint_;
+  bool any_taint_ = false;  ///< in the register file, or in memory of lanes or the workgroup
   Fault fault_;
 };
 

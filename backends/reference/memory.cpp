@@ -10,6 +10,11 @@
 namespace lockstep::reference {
 
 void Machine::memory(const Instruction& x) {
+  if (options_.watch != nullptr) {
+    watch(x);
+    if (!taint_.empty()) taintMemory(x);
+    if (x.op == Opcode::ClampIndex || (x.op >= Opcode::WatchInteger && x.op <= Opcode::WatchStored)) return;
+  }
   const bool half = (x.op == Opcode::Load || x.op == Opcode::Store) && code_.accesses[x.access].half;
   if (x.op == Opcode::Load) {
     half ? loadHalves(x) : load(x);
@@ -77,7 +82,7 @@ void Machine::zero(const MemoryAccess& access) {
 }
 
 void Machine::checkWritten(const Instruction& x, const View& view, uint32_t lane, uint32_t word) {
-  if (view.written[word] != 0 || fault_.kind != Fault::Kind::None) return;
+  if (options_.watch != nullptr || view.written[word] != 0 || fault_.kind != Fault::Kind::None) return;
   fault_ = {.kind = Fault::Kind::Uninitialised, .site = x.site, .access = x.access, .lane = lane, .index = word};
 }
 

@@ -30,7 +30,8 @@ void Machine::loadHalves(const Instruction& x) {
       const uint64_t half = start + value.word;
       uint16_t bits = 0;
       if (inside) std::memcpy(&bits, view.base + half * 2, sizeof(bits));
-      if (inside && view.written != nullptr && view.written[half / 2] == 0 && fault_.kind == Fault::Kind::None) {
+      if (inside && options_.watch == nullptr && view.written != nullptr && view.written[half / 2] == 0 &&
+          fault_.kind == Fault::Kind::None) {
         fault_ = {
             .kind = Fault::Kind::Uninitialised, .site = x.site, .access = x.access, .lane = lane, .index = static_cast<uint32_t>(half / 2)};
       }

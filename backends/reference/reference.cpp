@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "backends/reference/dispatch.h"
+#include "backends/reference/sanitize/watch.h"
 #include "ir/program/limits.h"
 
 namespace lockstep {
@@ -46,6 +47,10 @@ class ReferenceMemory : public Memory {
   /// One byte per word, or null.
   [[nodiscard]] uint8_t* written() { return written_.empty() ? nullptr : written_.data(); }
   void trackWrites() { written_.assign(words_.size(), 0); }
+  Status forget() override {
+    trackWrites();
+    return Success{};
+  }
 
  private:
   [[nodiscard]] Status check(uint64_t offset, uint64_t size) const {
@@ -85,6 +90,7 @@ class ReferenceExecutable : public Executable {
   Result<Ticket> submit(const ArenaSet& state, std::span<const std::span<const std::byte>> inputs) override {
     LS_CHECK(bindState(state));
     printed_ = {};
+    findings_ = {};
     ++statistics_.submissions;
     std::vector<std::vector<std::byte>> outputs;
     for (std::span<const std::byte> input : inputs) {
@@ -118,6 +124,7 @@ class ReferenceExecutable : public Executable {
   [[nodiscard]] ExecutionStatistics statistics() const override { return statistics_; }
 
   std::optional<Printed> takePrinted() override { return std::exchange(printed_, {}); }
+  std::vector<Finding> takeFindings() override { return std::exchange(findings_, {}); }
 
  private:
   Status bindState(const ArenaSet& state) {
@@ -181,11 +188,15 @@ class ReferenceExecutable : public Executable {
     const Bytecode& code = kernels_[dispatch.kernel.index()];
     reference::MachineOptions options{
         .checks = shared_->options.checks, .loop_budget = shared_->options.loop_budget, .order_seed = shared_->options.order_seed};
+    std::optional<reference::Watch> watch;
+    if (shared_->options.sanitize) options.watch = &watch.emplace(code, bindings, *shared_->options.sanitize);
     reference::Outcome outcome = reference::dispatch(shared_->pool, code, bindings, dispatch.groups, options);
     const kernel::Module& module = *program_.modules()[dispatch.kernel.index()];
     const std::string& name = (*program_)[dispatch.kernel].name;
     append(reference::printedLines(std::move(outcome.printed), code, module, name, dispatch.groups));
-    if (outcome.fault.kind == Fault::Kind::None) return Success{};
+    if (watch) reference::finish(*watch, code, module);
+    if (watch) std::ranges::move(reference::findingsOf(*watch, code, module, name, dispatch.groups), std::back_inserter(findings_));
+    if (outcome.fault.kind == Fault::Kind::None || watch) return Success{};
     return reference::report(outcome.fault, code, module, name, dispatch.groups);
   }
 
@@ -218,6 +229,7 @@ class ReferenceExecutable : public Executable {
   Ticket last_ticket_ = 0;
   ExecutionStatistics statistics_;
   Printed printed_;
+  std::vector<Finding> findings_;
 };
 
 /// Bindings that the machine relies on.
@@ -246,6 +258,11 @@ Status checkLimits(const std::string& name, const kernel::Module& module, progra
               fmt::format("kernel {}: {} {} are above the limit of {}", name, beyond->used, beyond->what, beyond->allowed));
 }
 
+/// Indices are always clamped: what is executed after one that is not would be something else.
+reference::Watched watchedBy(const SanitizeChecks& checks) {
+  return {.indices = true, .integers = checks.integers, .floats = checks.floats};
+}
+
 class ReferenceBackend : public Backend {
  public:
   explicit ReferenceBackend(const ReferenceOptions& options) : device_(referenceDevice()), shared_(std::make_shared<Shared>(options)) {}
@@ -269,7 +286,9 @@ class ReferenceBackend : public Backend {
     std::vector<Bytecode> kernels;
     for (size_t k = 0; k < program->kernels.size(); ++k) {
       LS_CHECK(checkLimits(program->kernels[k].name, *program.modules()[k], device_.profile));
-      LS_TRY(Bytecode code, reference::decode(*program.modules()[k], subgroups));
+      const kernel::Module& module = *program.modules()[k];
+      LS_TRY(Bytecode code, shared_->options.sanitize ? reference::decodeWatched(module, subgroups, watchedBy(*shared_->options.sanitize))
+                                                      : reference::decode(module, subgroups));
       kernels.push_back(std::move(code));
     }
     for (const program::Command& command : program->commands) {

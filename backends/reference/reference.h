@@ -9,8 +9,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "backends/backend.h"
+#include "backends/sanitize.h"
 
 namespace lockstep {
 
@@ -32,6 +34,9 @@ struct ReferenceOptions {
   uint64_t subgroup_seed = 0;
   /// Loop iterations times invocations (at least 64) after which a batch of workgroups (up to 256 invocations) counts as endless.
   uint64_t loop_budget = uint64_t(1) << 34;
+  /// Runs every kernel under the sanitizer, on one thread and in order: what these checks find comes from Executable::takeFindings(), and
+  /// the run goes on. An index out of bounds becomes the last one then, an endless loop ends its dispatch.
+  std::optional<SanitizeChecks> sanitize = std::nullopt;
 };
 
 std::unique_ptr<Backend> makeReference(const ReferenceOptions& options = {});

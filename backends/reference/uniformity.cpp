@@ -100,6 +100,7 @@ class Analysis {
     switch (step.kind) {
       case StepKind::Pure:
       case StepKind::Address:
+      case StepKind::Clamp:
         mark(step.dst, varying(step.a) || varying(step.b) || varying(step.c));
         break;
       case StepKind::Declare:
@@ -116,6 +117,7 @@ class Analysis {
         mark(step.dst, true);
         break;
       case StepKind::Check:
+      case StepKind::Watch:
       case StepKind::Length:
       case StepKind::Print:
       case StepKind::Barrier:

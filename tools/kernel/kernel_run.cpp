@@ -14,6 +14,7 @@
 #include "frontend/io/npy.h"
 #include "ir/kernel/isolate_entry.h"
 #include "ir/kernel/literal.h"
+#include "ir/kernel/queries.h"
 #include "passes/kernel/make_robust.h"
 
 namespace lockstep::tools {
@@ -217,11 +218,12 @@ Result<Bytes> makeBytes(const std::string& spec, const kernel::Module& module, c
   const bool sized = !module.types.isRuntimeSized(variable.type);
   const uint64_t type_size = (module.types.sizeOf(variable.type) + 3) / 4 * 4;
   const std::string_view text = spec;
-  if (text == "zeros" || text.starts_with("zeros:")) {
+  if (text == "zeros" || text.starts_with("zeros:") || text.starts_with("uninit:")) {
     uint64_t size = type_size;
+    const std::string_view number = text.substr(text.find(':') + 1);
     if (text == "zeros") {
       if (!sized) return badSpec(spec, fmt::format("gives no size for {}", describeVariable(module, variable)));
-    } else if (!parseNumber(text.substr(6), size) || size == 0 || size % 4 != 0 || size > kMaxBytes) {
+    } else if (!parseNumber(number, size) || size == 0 || size % 4 != 0 || size > kMaxBytes) {
       return badSpec(spec, "needs a number of bytes that is a multiple of 4 and at most 2 GiB");
     }
     return Bytes(size);
@@ -332,6 +334,38 @@ Result<kernel::OutOfBounds> policyOn(const DeviceInfo& device, std::optional<ker
       "add --device reference, or choose clamp or zero");
 }
 
+/// The first store to a variable, 0 when there is none.
+Location storeTo(const kernel::Module& module, const GlobalVariable& variable) {
+  for (const kernel::Instruction& x : module.instructions) {
+    const bool stores = x.op == kernel::Op::Store && x.location != 0 && kernel::rootOf(module, x.operands[0]) == variable.value;
+    if (stores) return module.locations[x.location - 1];
+  }
+  return {};
+}
+
+/// What is wrong with two variables in one buffer; nothing if neither is written.
+std::optional<Finding> findAlias(const kernel::Module& module, Slot slot, Slot other) {
+  const GlobalVariable *one = findVariable(module, slot), *two = findVariable(module, other);
+  const auto writes = [](const GlobalVariable* variable) {
+    return variable != nullptr && variable->space == kernel::AddressSpace::Storage && variable->access != kernel::Access::Read;
+  };
+  if (two == nullptr || (!writes(one) && !writes(two))) return std::nullopt;
+  const GlobalVariable& written = writes(one) ? *one : *two;
+  Finding finding;
+  finding.diagnostic = {
+      .code = "memory.aliased",
+      .message = fmt::format("{} is written and lies in the same memory as {}", written.name, &written == one ? two->name : one->name),
+      .where = storeTo(module, written),
+      .notes = {},
+      .remedy = "bind different buffers, or different parts of one"};
+  return finding;
+}
+
+Result<std::unique_ptr<Backend>> open(const DeviceInfo& device, const std::optional<SanitizeOptions>& sanitize) {
+  if (!sanitize) return openDevice(device);
+  return openSanitizer(*sanitize);
+}
+
 }  // namespace
 
 bool hasPrint(const kernel::Module& module) {
@@ -341,7 +375,11 @@ bool hasPrint(const kernel::Module& module) {
 Result<KernelResult> runKernel(KernelRun run) {
   LS_TRY(kernel::Module module, kernel::isolateEntry(run.module, run.entry));
   LS_TRY(const kernel::ValidModule used, kernel::validate(std::move(module)));
-  LS_TRY(const ChosenDevice chosen, chooseDevice(run.device));
+  if (run.sanitize && run.device != "auto" && run.device != "reference")
+    return console::usage("device", fmt::format("--sanitize runs on the reference, not on '{}'", run.device), "leave out --device");
+  LS_TRY(const ChosenDevice chosen, chooseDevice(run.sanitize ? "reference" : run.device));
+  // The sanitizer looks at the indices themselves.
+  if (run.sanitize) run.out_of_bounds = kernel::OutOfBounds::Trap;
   LS_TRY(const kernel::OutOfBounds policy, policyOn(chosen.info, run.out_of_bounds));
   KernelDispatch dispatch{
       .module = passes::makeRobust(*used, policy), .entry = {}, .groups = run.groups, .bindings = {}, .buffer_sizes = {}};
@@ -352,22 +390,43 @@ Result<KernelResult> runKernel(KernelRun run) {
     return fail("run.bind", fmt::format("entry point '{}' uses no immediate variable", entryName(*used)), {}, "leave out --immediate");
   }
   std::vector<Bytes> buffers;
+  std::vector<Finding> findings;
+  std::set<size_t> unwritten;
   for (auto& [slot, bytes] : run.bytes) {
     if (findVariable(*used, slot) == nullptr) return unusedBinding(run.module, entryName(*used), slot);
+    if (run.sanitize && run.unwritten.contains(slot)) unwritten.insert(buffers.size());
     dispatch.bindings.push_back(
         {.group = slot.group, .binding = slot.binding, .buffer = buffers.size(), .offset = 0, .size = bytes.size()});
     dispatch.buffer_sizes.push_back(bytes.size());
     buffers.push_back(std::move(bytes));
   }
+  for (const auto& [slot, other] : run.aliases) {
+    if (findVariable(*used, slot) == nullptr) return unusedBinding(run.module, entryName(*used), slot);
+    const auto target = std::ranges::find_if(
+        dispatch.bindings, [&](const BufferBinding& one) { return Slot{.group = one.group, .binding = one.binding} == other; });
+    if (target == dispatch.bindings.end())
+      return fail("run.bind", fmt::format("binding {} is an alias of {}, which has no --bind", toString(slot), toString(other)));
+    BufferBinding binding{.group = slot.group, .binding = slot.binding, .buffer = target->buffer, .offset = 0, .size = target->size};
+    const std::optional<Finding> aliased = run.sanitize ? findAlias(*used, slot, other) : std::nullopt;
+    if (aliased && run.sanitize->checks.memory) findings.push_back(*aliased);
+    // No device runs a kernel that writes what it reads through another name; so that the rest can be looked at, it gets a copy.
+    if (aliased) {
+      binding.buffer = buffers.size();
+      dispatch.buffer_sizes.push_back(buffers[target->buffer].size());
+      buffers.push_back(buffers[target->buffer]);
+    }
+    dispatch.bindings.push_back(binding);
+  }
   LS_CHECK(checkGroups(run.groups, chosen.info));
   LS_TRY(const program::ValidProgram program, makeProgram(dispatch));
-  LS_TRY(const std::unique_ptr<Backend> backend, openDevice(chosen.info));
+  LS_TRY(const std::unique_ptr<Backend> backend, open(chosen.info, run.sanitize));
   LS_TRY(PreparedDispatch prepared, PreparedDispatch::make(*backend, program));
-  const Status ran = prepared.run(buffers);
+  const Status ran = prepared.run(buffers, unwritten);
   std::optional<Printed> printed = prepared.takePrinted();
   if (printed && run.on_print) run.on_print(*std::move(printed));
   if (!ran.ok()) return ran.failure();
-  KernelResult result{.bytes = std::move(run.bytes), .device = chosen.info.name, .seconds = {}};
+  KernelResult result{.bytes = std::move(run.bytes), .device = chosen.info.name, .seconds = {}, .findings = std::move(findings)};
+  std::ranges::move(prepared.takeFindings(), std::back_inserter(result.findings));
   for (size_t i = 0; i < run.repeat; ++i) {
     LS_TRY(const double seconds, prepared.time());
     result.seconds.push_back(seconds);

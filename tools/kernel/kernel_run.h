@@ -7,10 +7,12 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "backends/dispatch.h"
+#include "backends/sanitize.h"
 #include "frontend/io/array.h"
 #include "ir/kernel/guard_accesses.h"
 #include "ir/kernel/module.h"
@@ -32,7 +34,7 @@ Result<Slot> parseSlot(const std::string& text);
 Result<std::array<uint32_t, 3>> parseGroups(const std::string& text);
 
 /// Initial bytes of a variable of type `type` (sizes of runtime-sized arrays come from here):
-///   FILE.npy | zeros | zeros:BYTES | iota:f32[N] | fill:f32[N]=V | fill:V | list:V,V,...
+///   FILE.npy | zeros | zeros:BYTES | uninit:BYTES (zeros, too) | iota:f32[N] | fill:f32[N]=V | fill:V | list:V,V,...
 /// with f32, f16 (rounded), i32 or u32.
 /// `zeros` and `fill:V` take the size from the type; `list` has a number for each scalar of it, in order. code "run.bind".
 Result<Bytes> makeBytes(const std::string& spec, const kernel::Module& module, const kernel::GlobalVariable& variable);
@@ -50,16 +52,21 @@ struct KernelRun {
   std::map<Slot, Bytes> bytes = {};  ///< one for each storage or uniform variable that the entry point uses
   std::string immediate = {};        ///< for makeBytes(): the value of the immediate variable that the entry point uses
   std::string device = "auto";
-  size_t repeat = 0;  ///< timed runs after the one whose results count
+  std::set<Slot> unwritten = {};      ///< of `bytes`: memory that nobody has written, for the sanitizer
+  std::map<Slot, Slot> aliases = {};  ///< variables that are bound to the buffer of another one
+  size_t repeat = 0;                  ///< timed runs after the one whose results count
   /// Absent: what the device notices traps, elsewhere indices are clamped. Error "usage.value" for Trap on a device that notices nothing.
   std::optional<kernel::OutOfBounds> out_of_bounds = kernel::OutOfBounds::Clamp;
   /// Gets what the run printed, also when it fails later on; not called where the device does not say.
   std::function<void(Printed)> on_print = {};
+  /// The device is the reference then; error "usage.device" for another one.
+  std::optional<SanitizeOptions> sanitize = std::nullopt;
 };
 struct KernelResult {
   std::map<Slot, Bytes> bytes;  ///< of the variables after the dispatch
   std::string device;           ///< as the driver calls it
   std::vector<double> seconds;  ///< of each repetition
+  std::vector<Finding> findings = {};
 };
 /// Whether some function of the module prints.
 bool hasPrint(const kernel::Module& module);

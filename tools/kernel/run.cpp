@@ -17,7 +17,8 @@ Result<ExitCode> runVerb(Arguments arguments) {
   options.value(kernel.entry, "--entry", "entry point, where there are several");
   options.value(kernel.dispatch, "--dispatch", "workgroups X,Y,Z");
   options.list(kernel.binds, "--bind",
-               "G.B=FILE.npy | zeros:BYTES | iota:TYPE[N] | fill:TYPE[N]=V; where the type has a size: zeros, fill:V, list:V,V,...");
+               "G.B=FILE.npy | zeros:BYTES | uninit:BYTES (memory that nobody wrote) | alias:G.B | iota:TYPE[N] | fill:TYPE[N]=V; where "
+               "the type has a size: zeros, fill:V, list:V,V,...");
   options.value(kernel.immediate, "--immediate",
                 "the value of the variable in immediate memory, as for --bind: list:V,V,... | FILE.npy | zeros | fill:V");
   options.list(kernel.outs, "--out", "G.B=FILE.npy, or G.B=- to print; of a stage: FILE.safetensors");
@@ -35,11 +36,17 @@ Result<ExitCode> runVerb(Arguments arguments) {
   options.choices("--out-of-bounds", {"clamp", "zero", "trap"});
   options.value(kernel.device, "--device", "auto, reference, vulkan, vulkan:N or vulkan:NAME");
   options.choices("--device", {"auto", "reference", "vulkan"});
+  options.flagOrValue(
+      kernel.sanitize, "--sanitize", "all",
+      "run on the reference and report races, memory, numbers, loops and barriers that go wrong; =race,memory,integer,float,"
+      "loop,barrier: only those. Exit code 5 if there is an error");
+  options.value(kernel.loop_budget, "--loop-budget", "of --sanitize: rounds of loops times invocations after which a workgroup is endless");
   options.value(kernel.repeat, "--repeat", "run it this many more times, on what it left, and print how long one takes");
   options.flag(time, "--time", "the same as --repeat 10");
   options.flag(kernel.json, "--json", "one JSON object for scripts: the arrays of --out, the outputs of a stage, or the losses of --steps");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;
+  if (kernel.loop_budget < 1) return usage("value", "--loop-budget is at least 1");
   if (kernel.repeat < 0) return usage("value", "--repeat is at least 0");
   if (program.steps < 0 || program.save_every < 0) return usage("value", "--steps and --save-every are at least 0");
   if (time && kernel.repeat == 0) kernel.repeat = 10;
@@ -48,6 +55,8 @@ Result<ExitCode> runVerb(Arguments arguments) {
     return usage("steps", "--batches, --load and --save belong to --steps N");
 
   const bool is_program = kernel.path.ends_with(".program");
+  if (!kernel.sanitize.empty() && (is_program || kernel.path.ends_with(".graph") || trains))
+    return usage("sanitize", "--sanitize takes a kernel, .wgsl or .kir");
   if (is_program || kernel.path.ends_with(".graph")) {
     program.path = kernel.path;
     program.device = kernel.device;

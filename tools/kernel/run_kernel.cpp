@@ -7,6 +7,8 @@
 #include <map>
 #include <optional>
 
+#include "console/diagnostic_text.h"
+#include "frontend/io/file.h"
 #include "frontend/io/npy.h"
 #include "tools/kernel/array_text.h"
 #include "tools/kernel/kernel_file.h"
@@ -60,12 +62,45 @@ io::Json printedJson(const Printed& printed) {
   return lines;
 }
 
-void printOutputs(const io::Json& list, const std::vector<double>& seconds = {}, const std::optional<Printed>& printed = {}) {
+io::Json placeJson(const Location& where) {
+  return io::Json::object().add("file", where.file).add("line", where.line).add("column", where.column);
+}
+
+io::Json findingsJson(const std::vector<Finding>& findings) {
+  io::Json list = io::Json::array();
+  for (const Finding& finding : findings) {
+    io::Json related = io::Json::array();
+    for (const Note& note : finding.diagnostic.notes) related.add(placeJson(note.where).add("message", note.message));
+    list.add(placeJson(finding.diagnostic.where)
+                 .add("code", finding.diagnostic.code)
+                 .add("severity", toString(finding.severity))
+                 .add("message", finding.diagnostic.message)
+                 .add("count", finding.count)
+                 .add("invocation", finding.invocation)
+                 .add("related", related));
+  }
+  return list;
+}
+
+void printOutputs(const io::Json& list, const std::vector<double>& seconds = {}, const std::optional<Printed>& printed = {},
+                  const std::optional<io::Json>& findings = {}) {
   io::Json object = io::Json::object().add("outputs", list);
+  if (findings) object.add("findings", *findings);
   if (printed) object.add("printed", printedJson(*printed)).add("printed_left_out", printed->left_out);
   io::Json times = io::Json::array();
   for (const double time : seconds) times.add(time);
   fmt::print("{}\n", (seconds.empty() ? object : object.add("seconds", times)).text());
+}
+
+void printFindings(const std::vector<Finding>& findings) {
+  size_t errors = 0;
+  for (const Finding& finding : findings) {
+    errors += finding.severity == Finding::Severity::Error ? 1 : 0;
+    fmt::print(stderr, "{}\n", console::paintDiagnostic(toString(finding), stderr));
+  }
+  const size_t warnings = findings.size() - errors;
+  fmt::print(stderr, "sanitizer: {} {}, {} {}\n", errors, errors == 1 ? "error" : "errors", warnings,
+             warnings == 1 ? "warning" : "warnings");
 }
 
 void printTimes(const KernelResult& result) {
@@ -100,7 +135,7 @@ Result<kernel::Module> readKernel(const KernelOptions& options, const std::array
     const auto bind = std::ranges::find(bound, Slot{.group = variable.group, .binding = variable.binding}, &Assignment::slot);
     const std::string value = !kernel::isBound(variable.space) ? options.immediate : bind == bound.end() ? std::string() : bind->value;
     // What is wrong with a value is said when it is bound.
-    const Result<Bytes> bytes = value.empty() ? Bytes() : makeBytes(value, module, variable);
+    const Result<Bytes> bytes = value.empty() || value.starts_with("alias:") ? Bytes() : makeBytes(value, module, variable);
     return bytes.ok() ? *bytes : Bytes();
   };
   return readKernelFile(options.path, overrides, options.entry, groups, contents);
@@ -114,6 +149,13 @@ Status bind(KernelRun& run, const std::string& path, const std::vector<Assignmen
       return fail("run.bind", fmt::format("'{}' has no variable at binding {}", path, toString(assignment.slot)), {},
                   "check @group and @binding");
     }
+    if (assignment.value.starts_with("alias:")) {
+      LS_TRY(const Slot other, parseSlot(assignment.value.substr(sizeof("alias:") - 1)));
+      if (!run.aliases.emplace(assignment.slot, other).second || run.bytes.contains(assignment.slot))
+        return usage("bind", fmt::format("binding {} is given twice", toString(assignment.slot)));
+      continue;
+    }
+    if (assignment.value.starts_with("uninit:")) run.unwritten.insert(assignment.slot);
     LS_TRY(std::vector<std::byte> bytes, makeBytes(assignment.value, run.module, *variable));
     if (!run.bytes.emplace(assignment.slot, std::move(bytes)).second)
       return usage("bind", fmt::format("binding {} is given twice", toString(assignment.slot)));
@@ -148,6 +190,10 @@ Result<ExitCode> runKernelFile(const KernelOptions& options) {
                 .device = options.device,
                 .repeat = static_cast<size_t>(options.repeat)};
   LS_TRY(run.out_of_bounds, policyOf(options));
+  if (!options.sanitize.empty()) {
+    LS_TRY(const SanitizeChecks checks, console::asUsage(parseSanitizeChecks(options.sanitize == "all" ? "" : options.sanitize)));
+    run.sanitize = SanitizeOptions{.checks = checks, .loop_budget = static_cast<uint64_t>(options.loop_budget)};
+  }
   LS_TRY(run.groups, console::asUsage(parseGroups(options.dispatch)));
   LS_TRY(const std::vector<Assignment> bound, parseAssignments("--bind", options.binds));
   LS_TRY(run.module, readKernel(options, run.groups, bound));
@@ -166,18 +212,24 @@ Result<ExitCode> runKernelFile(const KernelOptions& options) {
   Result<KernelResult> ran = runKernel(std::move(run));
   // What a kernel printed before it failed is what one wants to see then.
   if (printed && (!options.json || !ran.ok())) fmt::print(stderr, "{}", toString(*printed));
-  LS_TRY(const KernelResult result, std::move(ran));
+  LS_TRY(KernelResult result, std::move(ran));
+  if (const Result<std::string> text = io::readTextFile(options.path); text.ok() && !result.findings.empty()) {
+    dropAllowed(result.findings, *text);
+    addExcerpts(result.findings, options.path, *text);
+  }
   if (prints && !printed) {
     fmt::print(stderr, "note: {} does not give back what print writes; --device reference does (docs/wgsl.md)\n", result.device);
   }
   io::Json list = io::Json::array();
   for (const Assignment& out : wanted) LS_CHECK(show(out, module, result.bytes.find(out.slot)->second, options.json ? &list : nullptr));
+  const bool sanitized = !options.sanitize.empty();
+  if (sanitized && !options.json) printFindings(result.findings);
   if (options.json) {
-    printOutputs(list, result.seconds, printed);
+    printOutputs(list, result.seconds, printed, sanitized ? std::optional(findingsJson(result.findings)) : std::nullopt);
   } else if (!result.seconds.empty()) {
     printTimes(result);
   }
-  return ExitCode::Ok;
+  return hasError(result.findings) ? ExitCode::NumericCheck : ExitCode::Ok;
 }
 
 }  // namespace lockstep::tools

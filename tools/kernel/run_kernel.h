@@ -12,9 +12,9 @@ namespace lockstep::tools {
 
 /// What was asked for, as it was written.
 struct KernelOptions {
-  std::string path, entry, dispatch = "1", immediate, out_of_bounds, device = "auto";
+  std::string path, entry, dispatch = "1", immediate, out_of_bounds, device = "auto", sanitize;
   std::vector<std::string> binds, outs, overrides;
-  int64_t repeat = 0;
+  int64_t repeat = 0, loop_budget = int64_t{1} << 30;
   bool json = false;
 };
 

@@ -105,6 +105,7 @@ TEST_F(CliJson, outputs_fit_their_schemas) {
            {"run k.wgsl --bind 0.0=iota:f32[4] --out 0.0=- --device reference --repeat 2", "run"},
            {"run k.wgsl --bind 0.0=iota:f32[4] --out 0.0=y.npy --device reference", "run"},
            {"run print.wgsl --device reference", "run"},
+           {"run k.wgsl --bind 0.0=uninit:16 --sanitize", "run"},
            {"run g.graph --inputs inputs.safetensors", "run"},
            {"explore sine --device reference", "explore"},
            {"explore sine --device reference --out e.json", "explore_file"},

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels with one planted mistake each, and kernels that look like them and have none: what the sanitizer finds is what is marked, line by
+// line, and what a kernel computes is what it computes without it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "frontend/wgsl/wgsl.h"
+#include "tools/kernel/kernel_run.h"
+
+namespace lockstep {
+namespace {
+
+using tools::KernelRun;
+using tools::Slot;
+
+struct Case {
+  std::string name, text;
+  friend void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
+  std::vector<std::string> words;                         ///< "dispatch=2", "0.0=zeros:256"
+  std::set<std::pair<uint32_t, std::string>> findings{};  ///< line, and code with "warning " in front of a warning's
+};
+
+/// "//~ CODE ?CODE" of a line: an error and a warning.
+void addMarks(Case& made, uint32_t line, const std::string& text) {
+  const size_t at = text.find("//~");
+  if (at == std::string::npos) return;
+  std::istringstream codes(text.substr(at + 3));
+  for (std::string code; codes >> code;) made.findings.emplace(line, code[0] == '?' ? "warning " + code.substr(1) : code);
+}
+
+std::vector<Case> casesOf(const std::string& file) {
+  std::ifstream in(std::string(LOCKSTEP_SOURCE_DIR "/tests/sanitize/") + file);
+  std::vector<Case> cases;
+  uint32_t number = 0;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("== ")) {
+      std::istringstream words(line.substr(3));
+      Case made;
+      words >> made.name;
+      for (std::string word; words >> word;) made.words.push_back(word);
+      cases.push_back(std::move(made));
+      number = 0;
+    } else if (!cases.empty()) {
+      cases.back().text += line + "\n";
+      addMarks(cases.back(), ++number, line);
+    }
+  }
+  return cases;
+}
+
+std::vector<Case> allCases() {
+  std::vector<Case> all;
+  for (const char* file : {"races.txt", "memory.txt", "numbers.txt"}) {
+    for (Case& one : casesOf(file)) all.push_back(std::move(one));
+  }
+  return all;
+}
+
+KernelRun runOf(const Case& one) {
+  KernelRun run{
+      .module = wgsl::read(one.text, {.file_name = "kernel.wgsl", .overrides = {}}).orThrow(), .entry = {}, .device = "reference"};
+  for (const std::string& word : one.words) {
+    const size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals), value = word.substr(equals + 1);
+    if (name == "dispatch") {
+      run.groups = tools::parseGroups(value).orThrow();
+      continue;
+    }
+    const Slot slot = tools::parseSlot(name).orThrow();
+    if (value.starts_with("alias:")) {
+      run.aliases[slot] = tools::parseSlot(value.substr(6)).orThrow();
+      continue;
+    }
+    if (value.starts_with("uninit:")) run.unwritten.insert(slot);
+    run.bytes[slot] = tools::makeBytes(value, run.module, *tools::findVariable(run.module, slot)).orThrow();
+  }
+  return run;
+}
+
+class Sanitize : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Sanitize, finds_what_is_marked_and_nothing_else) {
+  KernelRun run = runOf(GetParam());
+  run.sanitize = SanitizeOptions{.checks = {}, .loop_budget = uint64_t{1} << 26};
+  tools::KernelResult result = tools::runKernel(std::move(run)).orThrow();
+  dropAllowed(result.findings, GetParam().text);
+  std::set<std::pair<uint32_t, std::string>> found;
+  std::string all;
+  for (const Finding& finding : result.findings) {
+    // A warning on a line that has an error of the same code says nothing more.
+    const std::string warning = finding.severity == Finding::Severity::Warning ? "warning " : "";
+    found.emplace(finding.diagnostic.where.line, warning + finding.diagnostic.code);
+    all += toString(finding) + "\n";
+    EXPECT_GT(finding.count, 0u);
+  }
+  std::erase_if(found,
+                [&](const auto& one) { return one.second.starts_with("warning ") && found.contains({one.first, one.second.substr(8)}); });
+  const std::set<std::pair<uint32_t, std::string>> wanted(GetParam().findings.begin(), GetParam().findings.end());
+  EXPECT_EQ(found, wanted) << all;
+  EXPECT_EQ(wanted.empty(), GetParam().name.starts_with("ok_") || GetParam().name.starts_with("allowed_"));
+}
+
+TEST_P(Sanitize, results_are_those_of_a_plain_run) {
+  // Races have no one result, and endless loops none.
+  const bool comparable = std::ranges::none_of(GetParam().findings, [](const auto& finding) {
+    const std::string& code = finding.second;
+    return code.find("race.") != std::string::npos || code == "loop.endless" || code == "order.waits" || code == "memory.aliased";
+  });
+  if (!comparable) return;
+  KernelRun watched = runOf(GetParam());
+  watched.sanitize = SanitizeOptions{};
+  EXPECT_EQ(tools::runKernel(std::move(watched)).orThrow().bytes, tools::runKernel(runOf(GetParam())).orThrow().bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, Sanitize, ::testing::ValuesIn(allCases()), [](const auto& info) { return info.param.name; });
+
+TEST(SanitizeChecks, a_list_chooses) {
+  const SanitizeChecks races = parseSanitizeChecks("race").orThrow();
+  EXPECT_TRUE(races.races);
+  EXPECT_FALSE(races.memory || races.integers || races.floats || races.loops || races.barriers);
+  EXPECT_EQ(parseSanitizeChecks("").orThrow(), SanitizeChecks{});
+  EXPECT_EQ(parseSanitizeChecks("race,memory,integer,float,loop,barrier").orThrow(), SanitizeChecks{});
+  const auto wrong = parseSanitizeChecks("race,racing");
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_EQ(wrong.diagnostics().front().code, "sanitize.check");
+}
+
+TEST(SanitizeChecks, what_is_not_chosen_is_not_found) {
+  for (const Case& one : allCases()) {
+    if (one.name != "division_by_zero" && one.name != "all_lanes_write_one_cell") continue;
+    KernelRun run = runOf(one);
+    run.sanitize = SanitizeOptions{.checks = parseSanitizeChecks("float,loop").orThrow()};
+    EXPECT_TRUE(tools::runKernel(std::move(run)).orThrow().findings.empty()) << one.name;
+  }
+}
+
+TEST(SanitizeRun, another_device_is_refused) {
+  KernelRun run = runOf(allCases().front());
+  run.sanitize = SanitizeOptions{};
+  run.device = "vulkan";
+  const auto ran = tools::runKernel(std::move(run));
+  ASSERT_FALSE(ran.ok());
+  EXPECT_EQ(ran.diagnostics().front().code, "usage.device");
+}
+
+}  // namespace
+}  // namespace lockstep
