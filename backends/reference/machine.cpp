@@ -88,27 +88,14 @@ void Machine::prepare(uint64_t first, uint32_t count) {
   }
 }
 
-void Machine::run(uint64_t first, uint32_t count) {
-  fault_ = {};
-  first_group_ = first;
-  if (!initial_.empty()) {
-    storage_ = initial_;
-    lanes_ = 0;
-  }
-  prepare(first, count);
-  if (options_.watch != nullptr) options_.watch->beginGroup(first);
-  if (!taint_.empty()) clearTaint();
-  execute();
-  fault_.first_group = first;
-}
-
+template <bool tracks>
 void Machine::execute() {
   const Instruction* instructions = code_.instructions.data();
   const uint32_t width = code_.width;
   for (uint32_t pc = 0;;) {
     const Instruction& x = instructions[pc];
     if (x.handler != nullptr) {
-      if (any_taint_) taintPure(x);
+      if (tracks && any_taint_) taintPure(x);
       if (!x.masked || full()) {
         x.handler(r_, width, x);
       } else {
@@ -122,11 +109,25 @@ void Machine::execute() {
     } else if (x.op == Opcode::End) {
       return;
     } else {
-      if (any_taint_) taintControl(x);
+      if (tracks && any_taint_) taintControl(x);
       pc = control(x, pc);
       if (fault_.kind != Fault::Kind::None) return;
     }
   }
+}
+
+void Machine::run(uint64_t first, uint32_t count) {
+  fault_ = {};
+  first_group_ = first;
+  if (!initial_.empty()) {
+    storage_ = initial_;
+    lanes_ = 0;
+  }
+  prepare(first, count);
+  if (options_.watch != nullptr) options_.watch->beginGroup(first);
+  if (!taint_.empty()) clearTaint();
+  taint_.empty() ? execute<false>() : execute<true>();
+  fault_.first_group = first;
 }
 
 /// Computes all lanes aside, then takes the active ones over.

@@ -77,6 +77,8 @@ class Machine {
   };
 
   void prepare(uint64_t first, uint32_t count);
+  /// `tracks`: whether taint_ is there; its tests would slow the loop down.
+  template <bool tracks>
   void execute();
   /// Joins and branches; returns the next instruction.
   uint32_t control(const Instruction& x, uint32_t pc);

@@ -139,8 +139,8 @@ class Analysis {
 
   /// Lanes leave `target` apart when any construct inside it, around the exit, is entered or left apart.
   void leave(uint32_t target) {
-    for (size_t depth = stack_.size(); depth-- > 0 && stack_[depth].id != target;)
-      if (code_.divergent[stack_[depth].id]) setDivergent(target);
+    for (size_t depth = stack_.size(); depth > 0 && stack_[depth - 1].id != target; --depth)
+      if (code_.divergent[stack_[depth - 1].id]) setDivergent(target);
   }
 
   void setDivergent(uint32_t construct) {
