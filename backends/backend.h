@@ -111,7 +111,7 @@ struct ChosenDevice {
 /// Every device of every backend that was built in, best first; unusable ones last.
 std::vector<DeviceInfo> listDevices();
 /// `selector`: "auto", "reference", "vulkan" (the best Vulkan device), "vulkan:<index>" or "vulkan:<part of the name>". For "reference"
-/// no driver is loaded.
+/// no driver is loaded. "sanitizer" and "sanitizer:race,memory" are the reference with the checks of sanitize.h.
 Result<ChosenDevice> chooseDevice(std::string_view selector);
 Result<std::unique_ptr<Backend>> openDevice(const DeviceInfo& device);
 

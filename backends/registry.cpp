@@ -13,6 +13,7 @@
 #include "backends/backend.h"
 #include "backends/driver_check.h"
 #include "backends/reference/reference.h"
+#include "backends/sanitize.h"
 #include "ir/support/narrate.h"
 #ifdef LOCKSTEP_VULKAN
 #include "backends/vulkan/vulkan.h"
@@ -23,6 +24,16 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kKindNames = {"discrete GPU", "integrated GPU", "virtual GPU", "CPU driver", "reference"};
 constexpr std::string_view kVulkanPrefix = "vulkan:";
+/// The reference with the sanitizer, "sanitizer" or "sanitizer:race,memory". It is no device of its own, so it is not listed.
+constexpr std::string_view kSanitizer = "sanitizer";
+
+bool isSanitizer(std::string_view selector) {
+  return selector == kSanitizer || (selector.starts_with(kSanitizer) && selector[kSanitizer.size()] == ':');
+}
+
+Result<SanitizeChecks> sanitizeChecksOf(std::string_view selector) {
+  return parseSanitizeChecks(selector.substr(std::min(selector.size(), kSanitizer.size() + 1)));
+}
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -147,6 +158,12 @@ std::vector<DeviceInfo> listDevices() {
 Result<ChosenDevice> chooseDevice(std::string_view selector) {
   // Who asks for the reference may do so because a driver crashes or hangs when it is loaded.
   if (selector == "reference") return choose({}, {referenceDevice()}, selector, "asked for");
+  if (isSanitizer(selector)) {
+    LS_CHECK(sanitizeChecksOf(selector));
+    DeviceInfo device = referenceDevice();
+    device.id = std::string(selector);
+    return choose({}, {std::move(device)}, selector, "asked for");
+  }
   std::vector<DeviceInfo> devices = listDevices();
   auto matching = [&](auto predicate) {
     std::vector<DeviceInfo> out;
@@ -178,6 +195,10 @@ Result<std::unique_ptr<Backend>> openDevice(const DeviceInfo& device) {
   if (device.id == "reference") {
     LS_TRY(const uint32_t threads, referenceThreads());
     return makeReference({.max_threads = threads});
+  }
+  if (isSanitizer(device.id)) {
+    LS_TRY(const SanitizeChecks checks, sanitizeChecksOf(device.id));
+    return openSanitizer({.checks = checks});
   }
 #ifdef LOCKSTEP_VULKAN
   if (isVulkan(device)) return openVulkanDevice(device);

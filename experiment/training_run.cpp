@@ -60,7 +60,8 @@ class Run {
     if (!finite_) return stopNotFinite();
     LS_CHECK(finish());
     finalReport(interrupted);
-    return interrupted ? ExitCode::Interrupted : ExitCode::Ok;
+    const bool wrong = printFindings();
+    return interrupted ? ExitCode::Interrupted : wrong ? ExitCode::NumericCheck : ExitCode::Ok;
   }
 
  private:
@@ -339,6 +340,14 @@ class Run {
     if (goal_.exists()) line.add("goal_reached_at", reached_at ? io::Json(*reached_at) : io::Json());
     if (folder_) line.add("folder", folder_->path().string());
     print(line.text());
+  }
+
+  /// Whether the sanitizer found an error.
+  [[nodiscard]] bool printFindings() const {
+    const std::vector<Finding> findings = trainer().findings();
+    for (const Finding& finding : findings) fmt::print(stderr, "{}\n", toString(finding));
+    if (facts_.device.starts_with("sanitizer")) fmt::print(stderr, "{}\n", countsOf(findings));
+    return hasError(findings);
   }
 
   Result<ExitCode> stopNotFinite() {

@@ -15,6 +15,8 @@ struct Device {
   ChosenDevice chosen;
   std::shared_ptr<Backend> backend;
   std::shared_ptr<Turn> turn;
+  /// What the sanitizer has found since the device was opened; see ir/support/finding.h, merge().
+  std::shared_ptr<std::vector<Finding>> findings = std::make_shared<std::vector<Finding>>();
 };
 /// `selector` as in chooseDevice(). Exit code NoDevice when nothing matches.
 Result<Device> tryOpenDevice(const std::string& selector);

@@ -62,7 +62,9 @@ std::vector<std::byte> Execution::encode(std::span<const NamedBytes> batch, cons
 Result<Ticket> Execution::submit(const std::vector<std::vector<std::byte>>& inputs) {
   std::vector<std::span<const std::byte>> spans(inputs.begin(), inputs.end());
   std::lock_guard turn(*states_->device().turn);
-  return executable_->submit(arenas_, spans);
+  Result<Ticket> ticket = executable_->submit(arenas_, spans);
+  merge(*states_->device().findings, executable_->takeFindings());
+  return ticket;
 }
 
 Result<std::vector<std::vector<std::byte>>> Execution::wait(Ticket ticket) {

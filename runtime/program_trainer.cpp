@@ -264,5 +264,6 @@ Result<ProgramStep> ProgramTrainer::step(const io::TensorFile& batches) {
 uint64_t ProgramTrainer::steps() const { return impl_->step; }
 const program::Program& ProgramTrainer::program() const { return impl_->program(); }
 const std::string& ProgramTrainer::device() const { return impl_->device; }
+const std::vector<Finding>& ProgramTrainer::findings() const { return *impl_->states->device().findings; }
 
 }  // namespace lockstep

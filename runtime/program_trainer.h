@@ -11,6 +11,7 @@
 
 #include "frontend/io/safetensors.h"
 #include "ir/program/program.h"
+#include "ir/support/finding.h"
 #include "ir/support/result.h"
 
 namespace lockstep {
@@ -59,6 +60,8 @@ class ProgramTrainer {
   [[nodiscard]] uint64_t steps() const;  ///< done so far
   [[nodiscard]] const program::Program& program() const;
   [[nodiscard]] const std::string& device() const;  ///< its name
+  /// What the sanitizer found so far, where the device is "sanitizer".
+  [[nodiscard]] const std::vector<Finding>& findings() const;
 
  private:
   struct Impl;

@@ -13,6 +13,21 @@
 
 namespace lockstep::reference {
 
+/// How many operands a pure operation has.
+inline constexpr std::array<uint8_t, kPureOps> kOperandCounts{
+#define LS_VM_OP1(name, r, a) 1,
+#define LS_VM_OP2(name, r, a, b) 2,
+#define LS_VM_OP3(name, r, a, b, c) 3,
+#define LS_VM_CONTROL(name)
+#include "backends/reference/opcodes.def"
+#undef LS_VM_OP1
+#undef LS_VM_OP2
+#undef LS_VM_OP3
+#undef LS_VM_CONTROL
+};
+
+constexpr size_t operandCount(Opcode op) { return op < Opcode::Splat ? kOperandCounts[static_cast<size_t>(op)] : 0; }
+
 /// One scalar that an access loads or stores.
 struct MemoryValue {
   uint32_t word = 0;  ///< offset in the element

@@ -10,19 +10,6 @@
 namespace lockstep::reference {
 namespace {
 
-/// How many operands a pure operation has.
-constexpr std::array<uint8_t, kPureOps> kOperandCounts{
-#define LS_VM_OP1(name, r, a) 1,
-#define LS_VM_OP2(name, r, a, b) 2,
-#define LS_VM_OP3(name, r, a, b, c) 3,
-#define LS_VM_CONTROL(name)
-#include "backends/reference/opcodes.def"
-#undef LS_VM_OP1
-#undef LS_VM_OP2
-#undef LS_VM_OP3
-#undef LS_VM_CONTROL
-};
-
 /// Moves the bits of `a` on, so that the result is as unknown as they are.
 bool copies(Opcode op) { return op == Opcode::Move || op == Opcode::Select || op == Opcode::PackHalf || op == Opcode::UnpackHalf; }
 
@@ -67,7 +54,7 @@ void Machine::taintPure(const Instruction& x) {
   const bool keeps = copies(x.op);
   const bool select = x.op == Opcode::Select;
   if (!keeps) {
-    for (size_t k = 0; k < kOperandCounts[static_cast<size_t>(x.op)]; ++k)
+    for (size_t k = 0; k < operandCount(x.op); ++k)
       useTainted(x, operands[k].first, (x.varying & operands[k].second) != 0, TaintUse::Arithmetic);
   } else if (select) {
     useTainted(x, x.c, (x.varying & kVaryingC) != 0, TaintUse::Condition);

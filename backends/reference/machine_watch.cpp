@@ -86,7 +86,8 @@ void Machine::watchFloat(const Instruction& x) {
       continue;
     }
     const uint32_t a = r_[x.b + ((x.varying & kVaryingB) != 0 ? lane : 0)], b = r_[x.c + ((x.varying & kVaryingC) != 0 ? lane : 0)];
-    if (!isFinite(a) || !isFinite(b) || (has_third && options_.watch->hasNotFinite(lane))) continue;
+    const bool has_second = operandCount(x.join) > 1;
+    if (!isFinite(a) || (has_second && !isFinite(b)) || (has_third && options_.watch->hasNotFinite(lane))) continue;
     const uint32_t who = varying ? lane : firstActive();
     options_.watch->madeNotFinite({.code = FindingCode::NotFinite,
                                    .site = x.site,

@@ -15,7 +15,7 @@ namespace lockstep {
 /// one is named "output".
 class Outputs {
  public:
-  Outputs(Tensor one) : tensors_{{"output", std::move(one)}} {}  // NOLINT(google-explicit-constructor): a tensor is what functions give
+  Outputs(Tensor one) : tensors_{{"output", one}} {}  // NOLINT(google-explicit-constructor): a tensor is what functions give
   Outputs(std::initializer_list<std::pair<std::string, Tensor>> several) : tensors_(several) {}
   [[nodiscard]] const std::vector<std::pair<std::string, Tensor>>& tensors() const { return tensors_; }
 

@@ -22,6 +22,7 @@
 #include "frontend/train/state_dict.h"
 #include "frontend/train/step_profile.h"
 #include "frontend/train/step_result.h"
+#include "ir/support/finding.h"
 #include "ir/support/where.h"
 
 namespace lockstep {
@@ -111,6 +112,8 @@ class Trainer {
   [[nodiscard]] uint64_t seed() const;
   [[nodiscard]] std::vector<ParameterSlot> parameter_layout() const;
   [[nodiscard]] ProgramFacts facts() const;
+  /// What the sanitizer found so far in the kernels of all steps, where the device is "sanitizer"; see docs/sanitizer.md.
+  [[nodiscard]] std::vector<Finding> findings() const;
   [[nodiscard]] RunFacts run_facts() const;
   [[nodiscard]] Where compiled_at() const;  ///< the call of compile()
 
@@ -133,7 +136,7 @@ struct CompileSpec {
   std::function<Tensor(const Model&, const Inputs&)> loss;
   OptimizerSpec optimizer = adam();
   std::optional<uint64_t> seed = {};      ///< of the parameters; absent: random, see Trainer::seed()
-  std::string device = "auto";            ///< auto, reference, vulkan, vulkan:<index>, vulkan:<part of the name>
+  std::string device = "auto";            ///< auto, reference, vulkan, vulkan:<index>, vulkan:<part of the name>, sanitizer
   std::string dump_ir = {};               ///< folder for the first program after each pass and its kernels; empty: none
   int64_t dump_steps = 1;                 ///< of how many steps the folder has the batches
   std::vector<std::string> disable = {};  ///< optional passes to leave out

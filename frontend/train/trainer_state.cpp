@@ -218,6 +218,11 @@ ProgramFacts Trainer::facts() const {
   return impl_->facts;
 }
 
+std::vector<Finding> Trainer::findings() const {
+  auto turn = impl_->look();
+  return *impl_->device.findings;
+}
+
 RunFacts Trainer::run_facts() const {
   auto turn = impl_->look();
   return detail::runFacts(impl_->programs);

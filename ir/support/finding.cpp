@@ -51,6 +51,28 @@ void addExcerpts(std::vector<Finding>& findings, const std::string& file, std::s
   }
 }
 
+void merge(std::vector<Finding>& all, std::vector<Finding> more) {
+  const auto same = [](const Finding& a, const Finding& b) {
+    const Diagnostic &one = a.diagnostic, &other = b.diagnostic;
+    return one.code == other.code && a.severity == b.severity && one.where == other.where &&
+           std::ranges::equal(one.notes, other.notes, {}, &Note::where, &Note::where);
+  };
+  for (Finding& finding : more) {
+    const auto known = std::ranges::find_if(all, [&](const Finding& one) { return same(one, finding); });
+    if (known == all.end()) {
+      all.push_back(std::move(finding));
+    } else {
+      known->count += finding.count;
+    }
+  }
+}
+
+std::string countsOf(const std::vector<Finding>& findings) {
+  const auto errors = static_cast<size_t>(std::ranges::count(findings, Finding::Severity::Error, &Finding::severity));
+  const size_t warnings = findings.size() - errors;
+  return fmt::format("sanitizer: {} {}, {} {}", errors, errors == 1 ? "error" : "errors", warnings, warnings == 1 ? "warning" : "warnings");
+}
+
 bool hasError(const std::vector<Finding>& findings) {
   return std::ranges::any_of(findings, [](const Finding& finding) { return finding.severity == Finding::Severity::Error; });
 }

@@ -29,6 +29,10 @@ std::string toString(const Finding& finding);
 void dropAllowed(std::vector<Finding>& findings, std::string_view source);
 /// Gives the places that lie in `file`, whose text is `source`, their excerpts.
 void addExcerpts(std::vector<Finding>& findings, const std::string& file, std::string_view source);
+/// Adds what `more` found to `all`: the same fault at the same places only raises its count.
+void merge(std::vector<Finding>& all, std::vector<Finding> more);
+/// "sanitizer: 2 errors, 1 warning"
+std::string countsOf(const std::vector<Finding>& findings);
 bool hasError(const std::vector<Finding>& findings);
 
 }  // namespace lockstep

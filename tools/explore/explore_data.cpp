@@ -9,6 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <ranges>
 #include <set>
 
 #include "frontend/io/file.h"
@@ -203,8 +204,8 @@ class Gathering {
 
   /// What each command has to do; empty where the dump has no program whose kernels are still graphs.
   [[nodiscard]] std::vector<passes::CommandWork> workOf(const Program& last) const {
-    for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
-      const auto* program = std::get_if<Program>(&stage->stage);
+    for (const StageFile& stage : stages_ | std::views::reverse) {
+      const auto* program = std::get_if<Program>(&stage.stage);
       if (program == nullptr) break;
       const auto is_graph = [](const program::Kernel& kernel) { return std::holds_alternative<program::SymbolicKernel>(kernel.code); };
       if (std::ranges::any_of(program->kernels, is_graph)) return passes::countWork(*program, last);

@@ -55,13 +55,18 @@ Result<ExitCode> runVerb(Arguments arguments) {
     return usage("steps", "--batches, --load and --save belong to --steps N");
 
   const bool is_program = kernel.path.ends_with(".program");
-  if (!kernel.sanitize.empty() && (is_program || kernel.path.ends_with(".graph") || trains))
-    return usage("sanitize", "--sanitize takes a kernel, .wgsl or .kir");
   if (is_program || kernel.path.ends_with(".graph")) {
     program.path = kernel.path;
     program.device = kernel.device;
     program.outs = kernel.outs;
     program.json = kernel.json;
+    if (!kernel.sanitize.empty()) {
+      if (!is_program) return usage("sanitize", "--sanitize takes a kernel or a .program; a graph has no kernels");
+      if (kernel.device != "auto" && kernel.device != "reference")
+        return usage("device", fmt::format("--sanitize runs on the reference, not on '{}'", kernel.device), "leave out --device");
+      program.sanitizes = true;
+      program.device = kernel.sanitize == "all" ? "sanitizer" : "sanitizer:" + kernel.sanitize;
+    }
     if (!trains) return replayStage(program);
     if (!is_program) return usage("steps", fmt::format("--steps takes a .program, but '{}' is a graph", kernel.path));
     if (!program.inputs.empty()) return usage("inputs", "--inputs is for one run; --steps takes --load and --batches");

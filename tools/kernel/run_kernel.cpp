@@ -7,10 +7,10 @@
 #include <map>
 #include <optional>
 
-#include "console/diagnostic_text.h"
 #include "frontend/io/file.h"
 #include "frontend/io/npy.h"
 #include "tools/kernel/array_text.h"
+#include "tools/kernel/findings_text.h"
 #include "tools/kernel/kernel_file.h"
 #include "tools/kernel/kernel_run.h"
 #include "tools/kernel/kernel_values.h"
@@ -62,26 +62,6 @@ io::Json printedJson(const Printed& printed) {
   return lines;
 }
 
-io::Json placeJson(const Location& where) {
-  return io::Json::object().add("file", where.file).add("line", where.line).add("column", where.column);
-}
-
-io::Json findingsJson(const std::vector<Finding>& findings) {
-  io::Json list = io::Json::array();
-  for (const Finding& finding : findings) {
-    io::Json related = io::Json::array();
-    for (const Note& note : finding.diagnostic.notes) related.add(placeJson(note.where).add("message", note.message));
-    list.add(placeJson(finding.diagnostic.where)
-                 .add("code", finding.diagnostic.code)
-                 .add("severity", toString(finding.severity))
-                 .add("message", finding.diagnostic.message)
-                 .add("count", finding.count)
-                 .add("invocation", finding.invocation)
-                 .add("related", related));
-  }
-  return list;
-}
-
 void printOutputs(const io::Json& list, const std::vector<double>& seconds = {}, const std::optional<Printed>& printed = {},
                   const std::optional<io::Json>& findings = {}) {
   io::Json object = io::Json::object().add("outputs", list);
@@ -90,17 +70,6 @@ void printOutputs(const io::Json& list, const std::vector<double>& seconds = {},
   io::Json times = io::Json::array();
   for (const double time : seconds) times.add(time);
   fmt::print("{}\n", (seconds.empty() ? object : object.add("seconds", times)).text());
-}
-
-void printFindings(const std::vector<Finding>& findings) {
-  size_t errors = 0;
-  for (const Finding& finding : findings) {
-    errors += finding.severity == Finding::Severity::Error ? 1 : 0;
-    fmt::print(stderr, "{}\n", console::paintDiagnostic(toString(finding), stderr));
-  }
-  const size_t warnings = findings.size() - errors;
-  fmt::print(stderr, "sanitizer: {} {}, {} {}\n", errors, errors == 1 ? "error" : "errors", warnings,
-             warnings == 1 ? "warning" : "warnings");
 }
 
 void printTimes(const KernelResult& result) {

@@ -10,6 +10,7 @@
 #include "frontend/io/sealed.h"
 #include "runtime/program_trainer.h"
 #include "tools/kernel/array_text.h"
+#include "tools/kernel/findings_text.h"
 #include "tools/verb.h"
 #include "tools/verify/replay.h"
 
@@ -21,17 +22,21 @@ Result<ExitCode> replayStage(const ProgramOptions& options) {
                  "--dump-ir writes inputs.safetensors");
   }
   LS_TRY(const io::TensorFile values, io::readSafetensors(options.inputs));
-  LS_TRY(const io::TensorFile outputs, replay(options.path, values, options.device));
+  LS_TRY(const Replayed replayed, replay(options.path, values, options.device));
+  const io::TensorFile& outputs = replayed.outputs;
   for (const std::string& out : options.outs) LS_CHECK(io::writeSafetensors(out, outputs));
   if (options.json) {
     io::Json list = io::Json::array();
     for (const auto& [name, array] : outputs.tensors)
       list.add(arrayJson(name, array, options.outs.empty() ? io::Json() : io::Json(options.outs.back())));
-    fmt::print("{}\n", io::Json::object().add("outputs", list).text());
+    io::Json object = io::Json::object().add("outputs", list);
+    if (options.sanitizes) object.add("findings", findingsJson(replayed.findings));
+    fmt::print("{}\n", object.text());
   } else {
     fmt::print("{}", summarise(outputs));
+    if (options.sanitizes) printFindings(replayed.findings);
   }
-  return ExitCode::Ok;
+  return hasError(replayed.findings) ? ExitCode::NumericCheck : ExitCode::Ok;
 }
 
 namespace {
@@ -76,14 +81,17 @@ Result<ExitCode> trainProgram(const ProgramOptions& options) {
   }
   LS_CHECK(saveTo(options.save, trainer));
   if (options.json) {
-    fmt::print("{}\n", io::Json::object()
-                           .add("device", trainer.device())
-                           .add("steps", trainer.steps())
-                           .add("losses", losses)
-                           .add("file", options.save.empty() ? io::Json() : io::Json(options.save))
-                           .text());
+    io::Json object = io::Json::object()
+                          .add("device", trainer.device())
+                          .add("steps", trainer.steps())
+                          .add("losses", losses)
+                          .add("file", options.save.empty() ? io::Json() : io::Json(options.save));
+    if (options.sanitizes) object.add("findings", findingsJson(trainer.findings()));
+    fmt::print("{}\n", object.text());
+  } else if (options.sanitizes) {
+    printFindings(trainer.findings());
   }
-  return ExitCode::Ok;
+  return hasError(trainer.findings()) ? ExitCode::NumericCheck : ExitCode::Ok;
 }
 
 }  // namespace lockstep::tools

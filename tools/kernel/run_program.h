@@ -17,7 +17,7 @@ struct ProgramOptions {
   std::string batches, load, save;    ///< of steps
   int64_t steps = 0, save_every = 0;  ///< 0: only after the last step
   std::vector<std::string> outs;
-  bool json = false;
+  bool json = false, sanitizes = false;  ///< the device is a sanitizer then
 };
 
 /// Runs a graph or program once and prints or writes its outputs.

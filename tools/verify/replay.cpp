@@ -63,8 +63,7 @@ Result<io::TensorFile> replayGraph(const std::string& text, const std::string& p
   return outputs;
 }
 
-Result<io::TensorFile> replayProgram(const std::string& text, const std::string& path, const io::TensorFile& inputs,
-                                     const std::string& device) {
+Result<Replayed> replayProgram(const std::string& text, const std::string& path, const io::TensorFile& inputs, const std::string& device) {
   LS_TRY(passes::Form stage, passes::parseForm(text, path));
   if (!std::holds_alternative<program::Program>(stage))
     return fail("replay.stage", fmt::format("'{}' holds a graph", path), {}, "name it .graph");
@@ -98,12 +97,12 @@ Result<io::TensorFile> replayProgram(const std::string& text, const std::string&
     LS_TRY(const std::vector<double> data, runner->readState(buffer->name));
     outputs.tensors.emplace(outputName(graph::OutputKind::NextState, buffer->name), toArray(data, buffer->type.shape.extents()));
   }
-  return outputs;
+  return Replayed{.outputs = std::move(outputs), .findings = *opened.findings};
 }
 
 }  // namespace
 
-Result<io::TensorFile> replay(const std::string& path, const io::TensorFile& inputs, const std::string& device) {
+Result<Replayed> replay(const std::string& path, const io::TensorFile& inputs, const std::string& device) {
   const std::string ending = std::filesystem::path(path).extension().string();
   if (ending != ".graph" && ending != ".program") {
     return fail("replay.stage", fmt::format("'{}' is neither a .graph nor a .program", path), {},
@@ -115,7 +114,8 @@ Result<io::TensorFile> replay(const std::string& path, const io::TensorFile& inp
     return fail("replay.device", "a graph runs on the evaluator only", {},
                 "leave out --device, or run the .program that was emitted from it");
   }
-  return replayGraph(text, path, inputs);
+  LS_TRY(io::TensorFile outputs, replayGraph(text, path, inputs));
+  return Replayed{.outputs = std::move(outputs), .findings = {}};
 }
 
 std::string summarise(const io::TensorFile& outputs) {

@@ -106,7 +106,7 @@ class Writer {
         out.code = "float.not_finite";
         out.message = fmt::format("{} is made here of {} and {}, and reaches a buffer", std::bit_cast<float>(s.result),
                                   std::bit_cast<float>(s.a), std::bit_cast<float>(s.b));
-        if (s.b == 0 && s.op != Opcode::DivF)
+        if (operandCount(s.op) == 1)
           out.message =
               fmt::format("{} is made here of {}, and reaches a buffer", std::bit_cast<float>(s.result), std::bit_cast<float>(s.a));
         return;
