@@ -146,7 +146,7 @@ class Run {
     if (folder_) {
       const Status losses = writeLosses();
       save(true);
-      LS_CHECK(losses);
+      if (!losses.ok()) return losses;
     }
     metrics_ = experiment_->measure();
     LS_CHECK(note());
