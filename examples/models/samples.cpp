@@ -21,7 +21,7 @@ Tensor maskedLoss(const Model& model, const Inputs& in) {
 
 /// Mean squared error of the model of the first input against the second.
 template <class Model>
-CompileSpec<Model> regression(std::vector<InputSpec> inputs, OptimizerSpec optimizer) {
+CompileSpec<Model> regression(std::vector<InputSpec> inputs, const OptimizerSpec& optimizer) {
   return {
       .inputs = inputs,
       .loss = [x = inputs[0].name, y = inputs[1].name](const Model& model, const Inputs& in) { return mean(square(model(in[x]) - in[y])); },

@@ -54,7 +54,7 @@ Tensor activate(Activation activation, const Tensor& x, const Where& where) {
 
 }  // namespace
 
-MultiHeadAttention::MultiHeadAttention(Module& parent, std::string name, int64_t width, int64_t heads, AttentionLayerOptions options,
+MultiHeadAttention::MultiHeadAttention(Module& parent, std::string name, int64_t width, int64_t heads, const AttentionLayerOptions& options,
                                        Where where)
     : Module(parent, std::move(name), where),
       q(*this, "q", width, heads * headWidth(width, heads, options, where), projection(options), where),
@@ -84,7 +84,7 @@ Tensor MultiHeadAttention::operator()(Tensor x, Tensor memory, Where where) cons
   return dropout_(o(merge_heads(mixed, where), where), where);
 }
 
-FeedForward::FeedForward(Module& parent, std::string name, int64_t width, int64_t hidden, FeedForwardOptions options, Where where)
+FeedForward::FeedForward(Module& parent, std::string name, int64_t width, int64_t hidden, const FeedForwardOptions& options, Where where)
     : Module(parent, std::move(name), where),
       gate(options.gated ? std::make_unique<Linear>(*this, "gate", width, hidden, projection(options), where) : nullptr),
       up(*this, "up", width, hidden, projection(options), where),
@@ -104,7 +104,7 @@ BlockNorm::BlockNorm(Module& parent, const std::string& name, int64_t width, boo
 
 Tensor BlockNorm::operator()(const Tensor& x, const Where& where) const { return layer ? (*layer)(x, where) : (*rms)(x, where); }
 
-TransformerBlock::TransformerBlock(Module& parent, std::string name, int64_t width, int64_t heads, TransformerBlockOptions options,
+TransformerBlock::TransformerBlock(Module& parent, std::string name, int64_t width, int64_t heads, const TransformerBlockOptions& options,
                                    Where where)
     : Module(parent, std::move(name), where),
       ln1(*this, "ln1", width, options.rms_norm, where),

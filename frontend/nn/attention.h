@@ -26,7 +26,7 @@ struct AttentionLayerOptions {
 /// al., 2023). Errors "attention.heads" when heads do not divide width, or kv_heads heads.
 class MultiHeadAttention : public Module {
  public:
-  MultiHeadAttention(Module& parent, std::string name, int64_t width, int64_t heads, AttentionLayerOptions options = {},
+  MultiHeadAttention(Module& parent, std::string name, int64_t width, int64_t heads, const AttentionLayerOptions& options = {},
                      Where where = Where::current());
   /// x [..., T, width] with itself.
   Tensor operator()(Tensor x, Where where = Where::current()) const;
@@ -55,7 +55,7 @@ struct FeedForwardOptions {
 /// down(activation(up(x))): [..., width] -> [..., hidden] -> [..., width].
 class FeedForward : public Module {
  public:
-  FeedForward(Module& parent, std::string name, int64_t width, int64_t hidden, FeedForwardOptions options = {},
+  FeedForward(Module& parent, std::string name, int64_t width, int64_t hidden, const FeedForwardOptions& options = {},
               Where where = Where::current());
   Tensor operator()(Tensor x, Where where = Where::current()) const;
 
@@ -86,7 +86,7 @@ struct TransformerBlockOptions {
 /// Pre-norm: x + attn(ln1(x)), then x + mlp(ln2(x)), for x [..., T, width].
 class TransformerBlock : public Module {
  public:
-  TransformerBlock(Module& parent, std::string name, int64_t width, int64_t heads, TransformerBlockOptions options = {},
+  TransformerBlock(Module& parent, std::string name, int64_t width, int64_t heads, const TransformerBlockOptions& options = {},
                    Where where = Where::current());
   Tensor operator()(Tensor x, Where where = Where::current()) const;
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 
 #include "frontend/io/file.h"
 #include "frontend/io/sealed.h"
@@ -67,15 +68,15 @@ void CheckpointFolder::prune(const std::filesystem::path& newest) {
   std::erase(others, newest);
   size_t kept = newest.empty() ? 0 : 1;
   // Once enough newer ones are known to be intact, nothing depends on what is in an older one.
-  for (auto path = others.rbegin(); path != others.rend(); ++path) {
+  for (const std::filesystem::path& path : others | std::views::reverse) {
     if (kept < keep_last_) {
-      if (isIntact(*path)) ++kept;
+      if (isIntact(path)) ++kept;
       continue;
     }
-    if (*path > newest && !isIntact(*path)) continue;
+    if (path > newest && !isIntact(path)) continue;
     std::error_code ignored;  // one that cannot be removed is no reason to stop training
-    std::filesystem::remove(*path, ignored);
-    intact_.erase(*path);
+    std::filesystem::remove(path, ignored);
+    intact_.erase(path);
   }
 }
 
