@@ -32,6 +32,20 @@ class Memory {
   virtual Status forget() { return Success{}; }
 };
 
+/// How far floats may be from the real numbers that they stand for, word by word of a range of memory.
+struct RoundingBounds {
+  /// A comparison, or a choice of a whole number, that other floats within their bounds would make differently.
+  struct Choice {
+    Location where;
+    uint64_t count = 0;
+    std::string invocation;  ///< the first one
+  };
+  std::vector<double> values;     ///< in f64; NaN where nothing is known. Words are taken as floats
+  std::vector<float> bounds;      ///< the largest distance that WGSL allows a device; infinite where it allows any
+  std::vector<uint32_t> origins;  ///< index into `places` of the operation that most of the error comes from; 0: none
+  std::vector<Location> places{{}};
+};
+
 /// The external arenas of a run, by arena name.
 using ArenaSet = std::map<std::string, std::shared_ptr<Memory>, std::less<>>;
 
@@ -67,6 +81,10 @@ class Executable {
   virtual std::optional<Printed> takePrinted() { return std::nullopt; }
   /// What a sanitizer found in the last submit() or time(), in the order of the program; see ReferenceOptions::sanitize.
   virtual std::vector<Finding> takeFindings() { return {}; }
+  /// Of what dispatches wrote to the range; empty where nobody keeps track, see SanitizeChecks::errors.
+  [[nodiscard]] virtual RoundingBounds bounds(const program::Range& range) const { return (void)range, RoundingBounds{}; }
+  /// Those of the last submit() or time().
+  virtual std::vector<RoundingBounds::Choice> takeUnstableChoices() { return {}; }
 };
 
 enum class DeviceKind : uint8_t { Discrete, Integrated, Virtual, CpuDriver, Reference };
@@ -111,7 +129,7 @@ struct ChosenDevice {
 /// Every device of every backend that was built in, best first; unusable ones last.
 std::vector<DeviceInfo> listDevices();
 /// `selector`: "auto", "reference", "vulkan" (the best Vulkan device), "vulkan:<index>" or "vulkan:<part of the name>". For "reference"
-/// no driver is loaded. "sanitizer" and "sanitizer:race,memory" are the reference with the checks of sanitize.h.
+/// no driver is loaded. "sanitizer[:race,memory]" has the checks of sanitize.h, "reference:fault=exp+4ulp" a fault of fault.h.
 Result<ChosenDevice> chooseDevice(std::string_view selector);
 Result<std::unique_ptr<Backend>> openDevice(const DeviceInfo& device);
 

@@ -122,6 +122,10 @@ Result<double> PreparedDispatch::time() {
   return seconds;
 }
 
+RoundingBounds PreparedDispatch::bounds(size_t buffer) const {
+  return executable_->bounds({.buffer = program::BufferId(buffer), .offset = 0, .size = memories_[buffer]->size()});
+}
+
 Status runDispatch(Backend& backend, const program::ValidProgram& program, std::vector<Bytes>& buffers) {
   LS_TRY(PreparedDispatch dispatch, PreparedDispatch::make(backend, program));
   return dispatch.run(buffers);

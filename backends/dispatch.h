@@ -47,6 +47,9 @@ class PreparedDispatch {
   Result<double> time();
   /// What the last run printed, also when it failed; nothing where the backend does not collect it.
   std::optional<Printed> takePrinted() { return executable_->takePrinted(); }
+  /// Of a buffer after the last run.
+  [[nodiscard]] RoundingBounds bounds(size_t buffer) const;
+  std::vector<RoundingBounds::Choice> takeUnstableChoices() { return executable_->takeUnstableChoices(); }
   /// What a sanitizer found in the last run.
   std::vector<Finding> takeFindings() { return executable_->takeFindings(); }
 

@@ -7,9 +7,9 @@
 
 namespace lockstep {
 
-Result<KernelSpirv> kernelSpirv([[maybe_unused]] const kernel::ValidModule& module) {
+Result<KernelSpirv> kernelSpirv([[maybe_unused]] const kernel::ValidModule& module, [[maybe_unused]] bool source_lines) {
 #ifdef LOCKSTEP_VULKAN
-  LS_TRY(std::vector<uint32_t> words, vulkan::emitSpirv(module, {}));
+  LS_TRY(std::vector<uint32_t> words, vulkan::emitSpirv(module, {.source_lines = source_lines}));
   std::string text = vulkan::disassemble(words);
   return KernelSpirv{.words = std::move(words), .text = std::move(text)};
 #else

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/support/diagnostic.h"
 #include "ir/support/text.h"
 
 namespace lockstep {
@@ -20,13 +21,24 @@ std::string idText(const std::array<uint32_t, 3>& id) { return fmt::format("({},
 
 std::string toString(const PrintedValue& value) {
   std::string text;
+  if (value.lanes.empty()) {
+    for (const PrintedValue& part : value.parts) {
+      text += (text.empty() ? "" : ", ") + (part.name.empty() ? "" : withoutControls(part.name) + ": ") + toString(part);
+    }
+    return value.isStruct() ? "{" + text + "}" : "[" + text + "]";
+  }
   for (const double lane : value.lanes) text += (text.empty() ? "" : ", ") + laneText(value.scalar, lane);
   return value.lanes.size() == 1 ? text : fmt::format("({})", text);
 }
 
 std::string toString(const PrintedLine& line) {
   std::string text = fmt::format("{}: workgroup {}, local {}:", toString(line.where), idText(line.workgroup), idText(line.local));
-  for (const PrintedValue& value : line.values) text += " " + toString(value);
+  if (!line.text.empty()) text += " " + withoutControls(line.text);
+  bool first = true;
+  for (const PrintedValue& value : line.values) {
+    text += (first ? " " : ", ") + (value.name.empty() ? "" : withoutControls(value.name) + " = ") + toString(value);
+    first = false;
+  }
   return text;
 }
 

@@ -12,10 +12,14 @@
 
 namespace lockstep {
 
-/// A scalar or vector. Every scalar of a kernel is exact as a double; of bool it is 0 or 1.
+/// A scalar or vector, which has lanes, or else something of parts: the columns of a matrix, the elements of an array, the members of a
+/// struct. Every scalar of a kernel is exact as a double; of bool it is 0 or 1.
 struct PrintedValue {
+  std::string name = {};  ///< what the kernel calls it; of a part the name of the member, which only structs have
   kernel::Scalar scalar = kernel::Scalar::F32;
-  std::vector<double> lanes;
+  std::vector<double> lanes = {};
+  std::vector<PrintedValue> parts = {};
+  [[nodiscard]] bool isStruct() const { return !parts.empty() && !parts.front().name.empty(); }
   friend bool operator==(const PrintedValue&, const PrintedValue&) = default;
 };
 
@@ -23,7 +27,8 @@ struct PrintedValue {
 struct PrintedLine {
   Location where;  ///< in the text that the kernel was read from
   std::array<uint32_t, 3> workgroup{}, local{};
-  std::vector<PrintedValue> values;
+  std::string text = {};  ///< the text of the print
+  std::vector<PrintedValue> values = {};
   friend bool operator==(const PrintedLine&, const PrintedLine&) = default;
 };
 
@@ -35,8 +40,8 @@ struct Printed {
 
 inline constexpr size_t kMostPrintedLines = 1000;
 
-std::string toString(const PrintedValue& value);  ///< "0.5", "(1, -2)", "true"
-/// "scale.wgsl:7:3: workgroup (0, 0, 0), local (5, 0, 0): 0.5 (1, -2)"
+std::string toString(const PrintedValue& value);  ///< without its name: "0.5", "(1, -2)", "true", "[1, 2]", "{mass: 0.5, at: (1, -2)}"
+/// "scale.wgsl:7:3: workgroup (0, 0, 0), local (5, 0, 0): before x = 0.5, 3"
 std::string toString(const PrintedLine& line);
 /// All lines, each with its line break, and one that counts what was left out.
 std::string toString(const Printed& printed);

@@ -12,6 +12,8 @@
 
 #include "backends/backend.h"
 #include "backends/driver_check.h"
+#include "backends/fault.h"
+#include "backends/perturb.h"
 #include "backends/reference/reference.h"
 #include "backends/sanitize.h"
 #include "ir/support/narrate.h"
@@ -24,7 +26,7 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kKindNames = {"discrete GPU", "integrated GPU", "virtual GPU", "CPU driver", "reference"};
 constexpr std::string_view kVulkanPrefix = "vulkan:";
-/// The reference with the sanitizer, "sanitizer" or "sanitizer:race,memory". It is no device of its own, so it is not listed.
+/// The reference with the sanitizer, "sanitizer" or "sanitizer:race,memory". It is not a device of its own, so it is not listed.
 constexpr std::string_view kSanitizer = "sanitizer";
 
 bool isSanitizer(std::string_view selector) {
@@ -32,7 +34,62 @@ bool isSanitizer(std::string_view selector) {
 }
 
 Result<SanitizeChecks> sanitizeChecksOf(std::string_view selector) {
-  return parseSanitizeChecks(selector.substr(std::min(selector.size(), kSanitizer.size() + 1)));
+  // A step of training is long; who wants to wait for its errors asks for them.
+  return parseSanitizeChecks(selector.substr(std::min(selector.size(), kSanitizer.size() + 1)), false);
+}
+
+/// "reference:fault=exp+4ulp": see fault.h.
+constexpr std::string_view kFault = "reference:fault=";
+bool isFault(std::string_view selector) { return selector.starts_with(kFault); }
+Result<Fault> faultOf(std::string_view selector) { return parseFault(selector.substr(kFault.size())); }
+
+/// "reference:perturb=rounding+flush@7": see perturb.h.
+constexpr std::string_view kPerturb = "reference:perturb=";
+bool isPerturbed(std::string_view selector) { return selector.starts_with(kPerturb); }
+Result<Perturbation> perturbationOf(std::string_view selector) { return parsePerturbation(selector.substr(kPerturb.size())); }
+
+Result<uint32_t> referenceThreads();
+
+/// A reference with options in its selector. None is a device of its own, so none is listed.
+struct ReferenceVariant {
+  bool (*matches)(std::string_view selector);
+  Status (*check)(std::string_view selector);
+  Result<std::unique_ptr<Backend>> (*open)(std::string_view selector);
+};
+constexpr ReferenceVariant kVariants[] = {
+    {isSanitizer,
+     [](std::string_view selector) -> Status {
+       LS_CHECK(sanitizeChecksOf(selector));
+       return Success{};
+     },
+     [](std::string_view selector) -> Result<std::unique_ptr<Backend>> {
+       LS_TRY(const SanitizeChecks checks, sanitizeChecksOf(selector));
+       return openSanitizer({.checks = checks});
+     }},
+    {isFault,
+     [](std::string_view selector) -> Status {
+       LS_CHECK(faultOf(selector));
+       return Success{};
+     },
+     [](std::string_view selector) -> Result<std::unique_ptr<Backend>> {
+       LS_TRY(const Fault fault, faultOf(selector));
+       LS_TRY(const uint32_t threads, referenceThreads());
+       return withFault(makeReference({.max_threads = threads}), fault);
+     }},
+    {isPerturbed,
+     [](std::string_view selector) -> Status {
+       LS_CHECK(perturbationOf(selector));
+       return Success{};
+     },
+     [](std::string_view selector) -> Result<std::unique_ptr<Backend>> {
+       LS_TRY(const Perturbation perturbation, perturbationOf(selector));
+       LS_TRY(const uint32_t threads, referenceThreads());
+       return openPerturbed(perturbation, threads);
+     }},
+};
+const ReferenceVariant* variantOf(std::string_view selector) {
+  const auto* variant = std::ranges::find_if(kVariants, [&](const ReferenceVariant& one) { return one.matches(selector); });
+  return variant == std::end(kVariants) ? nullptr : variant;
 }
 
 std::string lower(std::string_view text) {
@@ -158,8 +215,8 @@ std::vector<DeviceInfo> listDevices() {
 Result<ChosenDevice> chooseDevice(std::string_view selector) {
   // Who asks for the reference may do so because a driver crashes or hangs when it is loaded.
   if (selector == "reference") return choose({}, {referenceDevice()}, selector, "asked for");
-  if (isSanitizer(selector)) {
-    LS_CHECK(sanitizeChecksOf(selector));
+  if (const ReferenceVariant* variant = variantOf(selector)) {
+    LS_CHECK(variant->check(selector));
     DeviceInfo device = referenceDevice();
     device.id = std::string(selector);
     return choose({}, {std::move(device)}, selector, "asked for");
@@ -177,9 +234,9 @@ Result<ChosenDevice> chooseDevice(std::string_view selector) {
     return choose(devices, found, selector, reason);
   }
   if (!selector.starts_with(kVulkanPrefix)) {
-    Failure failure =
-        fail("device.selector", fmt::format("{} is not a device selector", selector), {},
-             fmt::format("use auto, reference, vulkan, vulkan:<index> or vulkan:<part of the name>; devices: {}", listText(devices)));
+    Failure failure = fail(
+        "device.selector", fmt::format("{} is not a device selector", selector), {},
+        fmt::format("use auto, reference, sanitizer, vulkan, vulkan:<index> or vulkan:<part of the name>; devices: {}", listText(devices)));
     failure.exit_code = ExitCode::NoDevice;
     return failure;
   }
@@ -196,10 +253,7 @@ Result<std::unique_ptr<Backend>> openDevice(const DeviceInfo& device) {
     LS_TRY(const uint32_t threads, referenceThreads());
     return makeReference({.max_threads = threads});
   }
-  if (isSanitizer(device.id)) {
-    LS_TRY(const SanitizeChecks checks, sanitizeChecksOf(device.id));
-    return openSanitizer({.checks = checks});
-  }
+  if (const ReferenceVariant* variant = variantOf(device.id)) return variant->open(device.id);
 #ifdef LOCKSTEP_VULKAN
   if (isVulkan(device)) return openVulkanDevice(device);
 #endif

@@ -186,9 +186,10 @@ Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const s
   }
   parser.value(options.device, "--device", "auto, reference, vulkan, vulkan:N or vulkan:NAME");
   parser.choices("--device", {"auto", "reference", "vulkan"});
-  parser.flagOrValue(choices.sanitize, "--sanitize", "all",
-                     "train on the reference and report races, memory, numbers, loops and barriers of kernels that go wrong; "
-                     "=race,memory,integer,float,loop,barrier: only those. Exit code 5 if there is an error");
+  parser.flagOrValue(
+      choices.sanitize, "--sanitize", "all",
+      "train on the reference and report races, memory, numbers, loops and barriers of kernels that go wrong; "
+      "=race,memory,integer,float,loop,barrier: only those, =all,error: bounds of rounding errors, too. Exit code 5 if there is an error");
   parser.value(choices.out, "--out", "folder of the run; without it runs/NAME-1, runs/NAME-2, ...");
   parser.flag(choices.no_out, "--no-out", "write nothing");
   parser.flag(choices.resume, "--resume", "resume the run in --out, or the latest one of the sample");
@@ -204,7 +205,7 @@ Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const s
   if (!choices.sanitize.empty()) {
     if (options.device != "auto" && options.device != "reference")
       return usage("device", fmt::format("--sanitize runs on the reference, not on '{}'", options.device), "leave out --device");
-    options.device = choices.sanitize == "all" ? "sanitizer" : "sanitizer:" + choices.sanitize;
+    options.device = "sanitizer:" + choices.sanitize;
   }
   if (choices.steps < 0) return usage("steps", fmt::format("--steps {} is negative", choices.steps));
   if (options.dump_steps < 1) return usage("value", fmt::format("--dump-steps {} is not at least 1", options.dump_steps));

@@ -44,6 +44,7 @@ Result<ExitCode> reflectVerb(Arguments arguments);
 Result<ExitCode> compileVerb(Arguments arguments);
 Result<ExitCode> runVerb(Arguments arguments);
 Result<ExitCode> verifyVerb(Arguments arguments);
+Result<ExitCode> bisectVerb(Arguments arguments);
 Result<ExitCode> newVerb(Arguments arguments);
 Result<ExitCode> manualVerb(Arguments arguments);
 Result<ExitCode> fmtVerb(Arguments arguments);

@@ -39,6 +39,7 @@ class Assembler {
     out_.group_lanes = code_.invocations();
     out_.width = (out_.group_lanes * out_.batch_groups + kLaneBlock - 1) / kLaneBlock * kLaneBlock;
     out_.variables = code_.variables;
+    out_.expressions = code_.expressions;
     out_.table = code_.table;
     out_.lane_words = code_.lane_words;
     out_.workgroup_words = code_.workgroup_words;
@@ -177,6 +178,7 @@ class Assembler {
                           .stride = access.stride,
                           .count = access.count,
                           .array = access.array,
+                          .expression = access.expression,
                           .values = {}};
       if (access.variable != kNone) {
         const Variable& variable = code_.variables[access.variable];
@@ -331,6 +333,8 @@ Result<Bytecode> decode(const kernel::Module& module, const SubgroupShape& subgr
   return estimate(batched) < estimate(single) ? std::move(batched) : std::move(single);
 }
 
+std::string_view nameOf(Opcode op) { return kOpcodeNames[static_cast<size_t>(op)]; }
+
 std::string print(const Bytecode& code) {
   std::string out = fmt::format("kernel {}: {} groups of {} lanes, {} scalars, {} words\n", code.name, code.batch_groups, code.group_lanes,
                                 code.scalars.size(), code.file_words);
@@ -341,7 +345,7 @@ std::string print(const Bytecode& code) {
   };
   for (size_t k = 0; k < code.instructions.size(); ++k) {
     const Instruction& x = code.instructions[k];
-    out += fmt::format("{:4} {}{}", k, kOpcodeNames[static_cast<size_t>(x.op)], x.masked ? " masked" : "");
+    out += fmt::format("{:4} {}{}", k, nameOf(x.op), x.masked ? " masked" : "");
     if (x.op >= Opcode::Barrier) {
       out += fmt::format(" frame {} a {} target {}", x.frame, slot(x.a), static_cast<int32_t>(x.target));
     } else {

@@ -7,6 +7,8 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backends/reference/code.h"
@@ -28,6 +30,17 @@ inline constexpr std::array<uint8_t, kPureOps> kOperandCounts{
 
 constexpr size_t operandCount(Opcode op) { return op < Opcode::Splat ? kOperandCounts[static_cast<size_t>(op)] : 0; }
 
+/// Its operands: the slot, and the bit of Instruction::varying. As many as operandCount() are used.
+constexpr std::array<std::pair<uint32_t, uint8_t>, 3> operandsOf(const Instruction& x) {
+  return {{{x.a, kVaryingA}, {x.b, kVaryingB}, {x.c, kVaryingC}}};
+}
+
+/// Whether it rounds a product and then a sum, which a device may do at once.
+constexpr bool multipliesAndAdds(Opcode op) { return op == Opcode::MulAddF || op == Opcode::MulSubF || op == Opcode::NegMulAddF; }
+
+/// As opcodes.def has it: "AddF".
+std::string_view nameOf(Opcode op);
+
 /// One scalar that an access loads or stores.
 struct MemoryValue {
   uint32_t word = 0;  ///< offset in the element
@@ -45,6 +58,7 @@ struct MemoryAccess {
   uint32_t stride = 0;
   uint32_t count = 0;  ///< 0: from the binding's size
   uint32_t array = 0;
+  uint32_t expression = 0;  ///< of WatchIndex
   std::vector<MemoryValue> values;
 };
 
@@ -58,6 +72,7 @@ struct Bytecode {
   uint32_t width = 16;            ///< lanes of a row, a multiple of kLaneBlock
   std::vector<Instruction> instructions;
   std::vector<MemoryAccess> accesses;
+  std::vector<IndexExpression> expressions;
   std::vector<Variable> variables;
   std::vector<uint32_t> scalars;  ///< initial values of the scalar slots
   std::vector<uint32_t> table;

@@ -65,6 +65,7 @@ struct Access {
   uint32_t count = 1;             ///< number of elements; 0: as many as the binding holds after `array`
   uint32_t array = 0;             ///< words from the start of the variable to the runtime-sized array
   Operand index{};                ///< None: element 0
+  uint32_t expression = 0;        ///< of WatchIndex: index into Code::expressions
   std::vector<uint32_t> words{};  ///< word offsets in the element
   std::vector<Operand> values{};  ///< loads: destination registers; stores: sources; parallel to `words`
 };
@@ -80,7 +81,7 @@ enum class StepKind : uint8_t {
   Length,    ///< dst = number of elements of the runtime-sized array accesses[access]
   Subgroup,  ///< dst = a joined, scanned or moved across lanes; b: identity of a scan, word of a ballot, lane of a shuffle
   Watch,     ///< looks at what `join` has to do with a, b and c, or at a result a; only in watched code
-  Print,     ///< a line of the values of accesses[access], which is no memory
+  Print,     ///< a line of the values of accesses[access], which is not memory; WatchIndex: what an index is computed from
   Barrier,
   If,     ///< a = condition; body, other
   Loop,   ///< body for ever; left by Exit
@@ -104,6 +105,21 @@ struct Step {
   std::vector<Step> body{}, other{};
 };
 
+/// How an index is computed from values that are not taken apart further. Operands come before what uses them; the last node is the index.
+struct IndexExpression {
+  struct Node {
+    Opcode op = Opcode::Move;  ///< of leaves: Move
+    bool is_signed = false;
+    bool is_leaf = false;
+    uint32_t a = 0, b = 0;  ///< nodes; of a leaf: the value of the access that it is
+    uint32_t site = 0;
+  };
+  static constexpr uint32_t kDepth = 5;
+  static constexpr size_t kMost = (size_t{1} << (kDepth + 1)) - 1;
+  std::vector<Node> nodes;
+  uint32_t variable = 0;
+};
+
 /// How the invocations of a workgroup make subgroups.
 struct SubgroupShape {
   uint32_t size = 4;  ///< a power of two, 4 to 128
@@ -118,6 +134,7 @@ struct Code {
   std::vector<RegisterInfo> registers;
   std::vector<Variable> variables;
   std::vector<Access> accesses;
+  std::vector<IndexExpression> expressions;
   std::vector<bool> divergent;  ///< of each construct; set by analyseUniformity
   std::vector<uint32_t> table;  ///< words of the variables in Home::Table
   uint32_t lane_words = 0;      ///< lane-private memory of one lane
@@ -142,7 +159,7 @@ std::vector<Component> flatten(const kernel::TypeTable& types, kernel::TypeId ty
 
 /// What watched code looks at: Clamp and Watch steps.
 struct Watched {
-  bool indices = false, integers = false, floats = false;
+  bool indices = false, integers = false, floats = false, wraps = false;
 };
 /// Lowers the entry point of a module. Fails when there is none.
 Result<Code> lower(const kernel::Module& module, const SubgroupShape& subgroups = {}, const Watched& watched = {});

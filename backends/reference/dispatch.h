@@ -47,6 +47,9 @@ struct InvocationIds {
 /// Of invocation number `lane` in workgroup number `group`, both x first.
 InvocationIds idsOf(uint64_t group, uint64_t lane, const Bytecode& code, std::array<uint32_t, 3> groups);
 
+/// "workgroup (0, 0, 0), local (5, 0, 0)"
+std::string invocationText(uint64_t group, uint64_t lane, const Bytecode& code, std::array<uint32_t, 3> groups);
+
 /// Where an instruction (1 + its id) stands in the text that the module was read from; else its line of `kernel`.kir.
 Location placeOf(uint32_t site, const kernel::Module& module, const std::string& kernel);
 

@@ -54,6 +54,10 @@ struct IndexScan {
   bool same;        ///< index[k] == index[0]
 };
 
+struct MinMax {
+  uint32_t min, max;  ///< bits
+};
+
 /// What an access to a word is noted with: see sanitize/access_history.h.
 struct HistoryTime {
   uint32_t epoch = 0;  ///< between two barriers
@@ -74,6 +78,7 @@ struct VectorRoutines {
   void (*blend)(uint32_t* dst, const uint32_t* source, const uint32_t* mask, uint32_t width);
   /// Whether some value is NaN or infinite.
   bool (*anyNotFinite)(const uint32_t* values, uint32_t width);
+  MinMax (*minMax)(const uint32_t* values, uint32_t count, bool is_signed);
   void (*fill)(uint32_t* dst, uint32_t value, uint32_t width);
   IndexScan (*scan)(const uint32_t* index, uint32_t lanes, uint32_t limit);
   /// dst[k] = base[index[k] * stride]

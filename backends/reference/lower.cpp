@@ -82,6 +82,7 @@ Result<Code> Lowering::run(const SubgroupShape& subgroups, const Watched& wanted
   pointers.resize(m.values.size());
   layouts.resize(types.size());
   findIndexedVariables();
+  findBitNumbers();
   for (size_t k = 0; k < 3; ++k) {
     code.local_id[k] = newRegister();
     code.group_id[k] = newRegister();

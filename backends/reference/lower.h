@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -32,6 +33,9 @@ struct Pointer {
   std::vector<PointerIndex> indices;
   kernel::TypeId pointee;
 };
+
+/// The variable that a value was loaded from, or the value itself.
+kernel::ValueId originOf(const kernel::Module& module, kernel::ValueId value);
 
 class Lowering {
  public:
@@ -90,11 +94,27 @@ class Lowering {
   Operand rounded(kernel::Scalar scalar, Operand result);
   Operands special(const KernelInstruction& x);
   Operand pure(Opcode op, Operand a, Operand b = {}, Operand c = {});
+  /// What `make` gives, without looking for integers that wrap: its operations are not those of the text.
+  template <class Make>
+  auto ofOurs(Make make) {
+    const bool outer = std::exchange(watched.wraps, false);
+    auto made = make();
+    watched.wraps = outer;
+    return made;
+  }
+  Operand shifted(Operand a, Operand bits) {
+    return ofOurs([&] { return pure(Opcode::Shl, a, bits); });
+  }
+  void findBitNumbers();  ///< lower_watched.cpp
   /// lower_watched.cpp: the steps of watched code, before an operation, after it, and before a value goes to a buffer.
   void watchOperands(Opcode op, Operand a, Operand b);
   void watchResult(Opcode op, Operand result, Operand a, Operand b);
   void watchStored(const Variable& variable, kernel::Scalar scalar, Operand stored);
-  Operand clamped(const Access& access);
+  Operand clamped(Access access);
+  // lower_wraps.cpp
+  void noteComputed(Opcode op, Register result, Operand a, Operand b);
+  uint32_t addNode(Operand operand, bool is_signed, uint32_t depth, IndexExpression& expression, Access& leaves);
+  void watchIndex(const Access& access);
   std::optional<Operand> simplify(Opcode op, Operand a, Operand b);
 
   const Operands& value(kernel::ValueId id);
@@ -130,6 +150,17 @@ class Lowering {
   uint32_t whole = 0;                                                      ///< the construct that a return leaves
   Targets targets;
   Watched watched;
+  /// An integer that may be part of an index.
+  struct Computed {
+    Opcode op;
+    bool is_signed;
+    Operand a, b;
+    uint32_t site;
+  };
+  std::map<Register, Computed> computed;
+  std::set<uint32_t> bit_numbers;     ///< value ids, or those of variables, that are divided by 32
+  bool shifts_by_bit_number = false;  ///< whether the instruction that is lowered is a shift by one of them
+  bool signed_now = false;            ///< whether the instruction that is lowered is one of i32
   uint32_t site = 0;
 };
 

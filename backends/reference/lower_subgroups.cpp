@@ -61,7 +61,7 @@ void Lowering::subgroup(const KernelInstruction& x) {
   } else if (x.op == Op::SubgroupBroadcastFirst) {
     for (Operand a : given) out.push_back(step(Opcode::SubgroupFirst, a));
   } else {
-    Operand lane = sourceLane(x);
+    Operand lane = ofOurs([&] { return sourceLane(x); });
     for (Operand a : given) out.push_back(step(Opcode::SubgroupShuffle, a, lane));
   }
   define(x, std::move(out));

@@ -148,11 +148,16 @@ const Operands& Lowering::value(kernel::ValueId id) {
   return known_value;
 }
 
-void Lowering::pureInstruction(const KernelInstruction& x) { define(x, findRow(x.op) != nullptr ? elementwise(x) : special(x)); }
+void Lowering::pureInstruction(const KernelInstruction& x) {
+  signed_now = !x.operands.empty() && m.typeOf(x.operands[0]).scalar == Scalar::I32;
+  define(x, findRow(x.op) != nullptr ? elementwise(x) : special(x));
+}
 
 Operands Lowering::elementwise(const KernelInstruction& x) {
   const Row& row = *findRow(x.op);
   Opcode op = pickOpcode(row, m.typeOf(x.operands[0]).scalar);
+  const bool shifts = x.op == Op::Shl || x.op == Op::Shr;
+  shifts_by_bit_number = shifts && bit_numbers.contains(originOf(m, x.operands[1]).index());
   std::array<const Operands*, 3> in{};
   for (size_t k = 0; k < x.operands.size(); ++k) in[k] = &value(x.operands[k]);
   if (row.swapped) std::swap(in[0], in[1]);
@@ -181,10 +186,9 @@ Operands Lowering::special(const KernelInstruction& x) {
     for (size_t k = 0; k < a.size(); ++k) out.push_back(pure(min, pure(max, a[k], at(low, k)), at(high, k)));
   } else if (x.op == Op::InsertBits) {
     Operand offset = value(x.operands[2])[0], mask = pure(Opcode::BitMask, offset, value(x.operands[3])[0]);
-    for (size_t k = 0; k < a.size(); ++k)
-      out.push_back(pure(Opcode::Select, a[k], pure(Opcode::Shl, value(x.operands[1])[k], offset), mask));
+    for (size_t k = 0; k < a.size(); ++k) out.push_back(pure(Opcode::Select, a[k], shifted(value(x.operands[1])[k], offset), mask));
   } else if (x.op == Op::Pack2x16Float) {
-    out = {pure(Opcode::Or, pure(Opcode::PackHalf, a[0]), pure(Opcode::Shl, pure(Opcode::PackHalf, a[1]), constant(16)))};
+    out = {pure(Opcode::Or, pure(Opcode::PackHalf, a[0]), shifted(pure(Opcode::PackHalf, a[1]), constant(16)))};
   } else if (x.op == Op::Unpack2x16Float) {
     out = {pure(Opcode::UnpackHalf, pure(Opcode::And, a[0], constant(0xffff))),
            pure(Opcode::UnpackHalf, pure(Opcode::ShrU, a[0], constant(16)))};
@@ -253,7 +257,7 @@ Operands Lowering::bitcast(const KernelInstruction& x) {
   if (from_half) {
     for (size_t k = 0; k + 1 < a.size(); k += 2) {
       const Operand low = pure(Opcode::PackHalf, a[k]), high = pure(Opcode::PackHalf, a[k + 1]);
-      out.push_back(pure(Opcode::Or, low, pure(Opcode::Shl, high, constant(16))));
+      out.push_back(pure(Opcode::Or, low, shifted(high, constant(16))));
     }
     return out;
   }
@@ -384,6 +388,7 @@ Operand Lowering::pure(Opcode op, Operand a, Operand b, Operand c) {
   Register result = newRegister();
   emit({.kind = StepKind::Pure, .op = op, .dst = result, .a = a, .b = b, .c = c});
   watchResult(op, reg(result), a, b);
+  noteComputed(op, result, a, b);
   known.emplace(key, reg(result));
   return reg(result);
 }

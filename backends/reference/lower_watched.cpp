@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "backends/reference/lower.h"
+#include "backends/reference/wraps.h"
+#include "ir/kernel/queries.h"
 
 namespace lockstep::reference {
 namespace {
@@ -24,19 +26,44 @@ constexpr std::array kGivesFloat{
 
 bool givesFloat(Opcode op) { return kGivesFloat[static_cast<size_t>(op)] || op == Opcode::QuantizeToF16; }
 
+bool isShift(Opcode op) { return op == Opcode::Shl || op == Opcode::ShrI || op == Opcode::ShrU; }
+
 /// Whether an operation is defined for some operands only, and which constant makes it safe.
 bool isPartial(Opcode op, Operand b) {
   const bool divides = op == Opcode::DivI || op == Opcode::DivU || op == Opcode::RemI || op == Opcode::RemU;
-  const bool shifts = op == Opcode::Shl || op == Opcode::ShrI || op == Opcode::ShrU;
   if (divides) return !b.isConstant() || b.value == 0;
-  if (shifts) return !b.isConstant() || b.value >= 32;
+  if (isShift(op)) return !b.isConstant() || b.value >= 32;
   return op == Opcode::FloatToI || op == Opcode::FloatToU;
 }
 
 }  // namespace
 
+kernel::ValueId originOf(const kernel::Module& module, kernel::ValueId value) {
+  const kernel::Instruction* made = kernel::definition(module, value);
+  return made != nullptr && made->op == kernel::Op::Load ? made->operands[0] : value;
+}
+
+/// Bit n of a set is bit n % 32 of word n / 32. Where a number is divided by 32, a shift by it means its remainder.
+void Lowering::findBitNumbers() {
+  if (!watched.integers) return;
+  for (const KernelInstruction& x : m.instructions) {
+    const bool divides = x.op == kernel::Op::Div, shifts = x.op == kernel::Op::Shr;
+    if ((divides || shifts) && kernel::constantBits(m, x.operands[1]) == (divides ? 32u : 5u))
+      bit_numbers.insert(originOf(m, x.operands[0]).index());
+  }
+}
+
 void Lowering::watchOperands(Opcode op, Operand a, Operand b) {
-  if (watched.integers && isPartial(op, b)) emit({.kind = StepKind::Watch, .op = Opcode::WatchInteger, .a = a, .b = b, .join = op});
+  if (watched.wraps && mayWrap(op))
+    emit({.kind = StepKind::Watch,
+          .op = Opcode::WatchInteger,
+          .a = a,
+          .b = b,
+          .c = constant(signed_now ? kSignedWrap : kUnsignedWrap),
+          .join = op});
+  if (isShift(op) && shifts_by_bit_number) return;
+  if (watched.integers && isPartial(op, b))
+    emit({.kind = StepKind::Watch, .op = Opcode::WatchInteger, .a = a, .b = b, .c = constant(kPartial), .join = op});
 }
 
 void Lowering::watchResult(Opcode op, Operand result, Operand a, Operand b) {
@@ -49,17 +76,17 @@ void Lowering::watchStored(const Variable& variable, kernel::Scalar scalar, Oper
     emit({.kind = StepKind::Watch, .op = Opcode::WatchStored, .a = stored, .join = Opcode::Move});
 }
 
-/// The index of an access, no larger than the last one.
-Operand Lowering::clamped(const Access& access) {
+/// The index of an access, no larger than the last one. By value: one of Code::accesses would move when others are added.
+Operand Lowering::clamped(Access access) {
   if (!watched.indices) return access.index;
   const bool fits = access.index.isConstant() && access.count != 0 && access.index.value < access.count;
   if (fits || access.index.kind == Operand::Kind::None) return access.index;
-  Access bare = access;
-  bare.words.clear();
-  bare.values.clear();
-  const Operand index = bare.index;
+  watchIndex(access);
+  access.words.clear();
+  access.values.clear();
+  const Operand index = access.index;
   const Register inside = newRegister();
-  emit({.kind = StepKind::Clamp, .op = Opcode::ClampIndex, .dst = inside, .a = index, .access = addAccess(std::move(bare))});
+  emit({.kind = StepKind::Clamp, .op = Opcode::ClampIndex, .dst = inside, .a = index, .access = addAccess(std::move(access))});
   return reg(inside);
 }
 

@@ -7,6 +7,9 @@
 #include <numeric>
 #include <random>
 
+#include "backends/reference/sanitize/perturber.h"
+#include "backends/reference/sanitize/shadows.h"
+#include "backends/reference/sanitize/tracer.h"
 #include "backends/reference/sanitize/watch.h"
 
 namespace lockstep::reference {
@@ -56,7 +59,10 @@ Machine::Machine(const Bytecode& code, std::span<const BufferView> bindings, std
     limits_.push_back(limit);
   }
   startTaint();
+  if (options.perturbation) perturber_ = std::make_unique<Perturber>(code, *options.perturbation);
 }
+
+Machine::~Machine() = default;
 
 void Machine::prepare(uint64_t first, uint32_t count) {
   uint32_t* root = r_ + code_.mask_row;
@@ -89,24 +95,36 @@ void Machine::prepare(uint64_t first, uint32_t count) {
 }
 
 template <bool tracks>
-void Machine::execute() {
+void Machine::executeLoop() {
   const Instruction* instructions = code_.instructions.data();
   const uint32_t width = code_.width;
-  for (uint32_t pc = 0;;) {
+  for (uint32_t pc = pc_;;) {
     const Instruction& x = instructions[pc];
     if (x.handler != nullptr) {
       if (tracks && any_taint_) taintPure(x);
+      if (tracks && options_.shadows != nullptr) options_.shadows->before(x, r_);
+      if (tracks && options_.tracer != nullptr) options_.tracer->before(x, r_);
+      if (tracks && perturber_ != nullptr) perturber_->before(x, r_);
       if (!x.masked || full()) {
         x.handler(r_, width, x);
       } else {
         runMasked(x);
       }
+      if (tracks && perturber_ != nullptr) perturber_->after(x, r_, mask_, lanes_);
+      if (tracks && options_.shadows != nullptr) options_.shadows->after(x, r_, mask_, lanes_);
+      if (tracks && options_.tracer != nullptr) options_.tracer->after(x, r_, mask_);
       ++pc;
     } else if (x.op < Opcode::Barrier) {
       memory(x);
       if (fault_.kind != Fault::Kind::None) return;
+      if (tracks && options_.shadows != nullptr) shadowMemory(x);
+      if (tracks && options_.tracer != nullptr) traceMemory(x);
       ++pc;
     } else if (x.op == Opcode::End) {
+      pc_ = kEnded;
+      return;
+    } else if (x.op == Opcode::Barrier && stops_at_barriers_) {
+      pc_ = pc + 1;
       return;
     } else {
       if (tracks && any_taint_) taintControl(x);
@@ -114,6 +132,11 @@ void Machine::execute() {
       if (fault_.kind != Fault::Kind::None) return;
     }
   }
+}
+
+void Machine::execute() {
+  const bool tracks = !taint_.empty() || options_.shadows != nullptr || options_.tracer != nullptr || perturber_ != nullptr;
+  tracks ? executeLoop<true>() : executeLoop<false>();
 }
 
 void Machine::run(uint64_t first, uint32_t count) {
@@ -126,7 +149,11 @@ void Machine::run(uint64_t first, uint32_t count) {
   prepare(first, count);
   if (options_.watch != nullptr) options_.watch->beginGroup(first);
   if (!taint_.empty()) clearTaint();
-  taint_.empty() ? execute<false>() : execute<true>();
+  if (options_.shadows != nullptr) options_.shadows->beginGroup(first * code_.group_lanes);
+  if (options_.tracer != nullptr) options_.tracer->beginGroup(first);
+  if (perturber_ != nullptr) perturber_->beginGroup(first);
+  pc_ = 0;
+  options_.order_seed == 0 ? execute() : runWaves();
   fault_.first_group = first;
 }
 
@@ -234,6 +261,7 @@ uint32_t Machine::control(const Instruction& x, uint32_t pc) {
     case Opcode::WatchInteger:
     case Opcode::WatchFloat:
     case Opcode::WatchStored:
+    case Opcode::WatchIndex:
     case Opcode::End:
       break;
   }

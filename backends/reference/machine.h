@@ -3,20 +3,31 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <random>
 #include <span>
 #include <vector>
 
+#include "backends/perturb.h"
 #include "backends/reference/bytecode.h"
 #include "backends/reference/printing.h"
 #include "backends/reference/sanitize/access_history.h"
 
 namespace lockstep::reference {
 
+struct Shadow;
+class Shadows;
+class Tracer;
+class Perturber;
+
 /// A bound range of an arena.
 struct BufferView {
   uint32_t* words = nullptr;
   uint32_t count = 0;          ///< words
   uint8_t* written = nullptr;  ///< one byte per word, not 0 when it was ever written; null when nobody asks
+  Shadow* shadows = nullptr;   ///< one per word; null when nobody asks
+  bool is_output = false;      ///< each word is to be written once
 };
 
 /// What went wrong in a batch.
@@ -38,8 +49,11 @@ enum class TaintUse : uint8_t { Arithmetic, Address, Condition, Output };
 struct MachineOptions {
   bool checks = true;
   uint64_t loop_budget = uint64_t(1) << 34;  ///< iterations times lanes of a batch
-  uint64_t order_seed = 0;                   ///< of workgroups, and of lanes in atomics; 0: ascending
+  uint64_t order_seed = 0;                   ///< of workgroups, of lanes between barriers and in atomics; 0: ascending, and all together
   Watch* watch = nullptr;                    ///< of the sanitizer; the bytecode is watched then, and one thread runs
+  Shadows* shadows = nullptr;                ///< of the sanitizer; one thread runs then
+  Tracer* tracer = nullptr;                  ///< of why(); one thread runs then
+  std::optional<Perturbation> perturbation = std::nullopt;
 };
 
 /// What workgroup memory holds that a kernel promised to write before it reads it: a NaN, and a huge index.
@@ -48,6 +62,7 @@ inline constexpr uint32_t kUnwritten = 0xffc0'dead;
 class Machine {
  public:
   Machine(const Bytecode& code, std::span<const BufferView> bindings, std::array<uint32_t, 3> groups, const MachineOptions& options);
+  ~Machine();
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
@@ -76,10 +91,26 @@ class Machine {
     bool by_lane = false;
   };
 
+  /// A part of a batch that runs on its own from barrier to barrier.
+  struct Wave {
+    std::vector<uint32_t> file;  ///< the register file
+    std::vector<MaskFrame> frames;
+    const uint32_t* mask = nullptr;
+    uint32_t active = 0;
+    uint32_t pc = 0;
+    uint64_t budget = 0;
+  };
+  static constexpr uint32_t kEnded = UINT32_MAX;
+
   void prepare(uint64_t first, uint32_t count);
-  /// `tracks`: whether taint_ is there; its tests would slow the loop down.
-  template <bool tracks>
+  /// machine_waves.cpp
+  void runWaves();
+  [[nodiscard]] std::vector<std::vector<uint32_t>> dealLanes(std::mt19937_64& random) const;
+  /// From pc_ to the end, which makes it kEnded, or to a fault; with stops_at_barriers_ only to what follows the next barrier.
   void execute();
+  /// `tracks`: whether taint_, shadows, a tracer or a perturber are there; their tests would slow the loop down.
+  template <bool tracks>
+  void executeLoop();
   /// Joins and branches; returns the next instruction.
   uint32_t control(const Instruction& x, uint32_t pc);
   void runMasked(const Instruction& x);
@@ -92,11 +123,21 @@ class Machine {
   // machine_watch.cpp
   void watch(const Instruction& x);
   void clampIndex(const Instruction& x);
+  void noteClamped(const Instruction& x, uint32_t lane, bool varying);
+  [[nodiscard]] bool isClamped(const Instruction& x, uint32_t lane) const { return clamped_site_ == x.site && clamped_[lane] != 0; }
   void watchInteger(const Instruction& x);
   void watchFloat(const Instruction& x);
   void watchAccess(const Instruction& x);
+  void watchLanes(const Instruction& x, AccessHistory& history, const HistoryTime& now);
+  void watchUniformLoad(const Instruction& x, AccessHistory& history, const HistoryTime& now);
+  void deferRead(const Instruction& x, AccessHistory& history, const HistoryTime& now);
+  void noteDeferredReads(AccessHistory& history, const HistoryTime& now);
   [[nodiscard]] bool writesTheSame(const Instruction& x, const MemoryAccess& access, const MemoryValue& value, uint32_t lane,
                                    const AccessHistory::Conflict& conflict) const;
+  // machine_wraps.cpp
+  void watchIndex(const Instruction& x);
+  template <class Leaf>
+  void watchIndexOfLanes(const Instruction& x, const Leaf& leafOf);
   void divergentBarrier(const Instruction& x, uint32_t absent);
   void endlessLoop(const Instruction& x, uint32_t pc);
   [[nodiscard]] uint32_t firstActive() const;
@@ -116,6 +157,17 @@ class Machine {
   void useTainted(const Instruction& x, uint32_t slot, bool varying, TaintUse use);
   void reportTainted(const Instruction& x, uint32_t lane, TaintUse use);
 
+  // machine_shadow.cpp: all of it only with MachineOptions::shadows
+  [[nodiscard]] Shadow* shadowsOf(const MemoryAccess& access) const;
+  void shadowMemory(const Instruction& x);
+  void shadowLoad(const Instruction& x);
+  void shadowStore(const Instruction& x);
+  void shadowSubgroup(const Instruction& x);
+
+  // machine_trace.cpp: all of it only with MachineOptions::tracer
+  void traceMemory(const Instruction& x);
+  void traceOther(const Instruction& x);
+
   // memory.cpp
   void memory(const Instruction& x);
   [[nodiscard]] View view(const MemoryAccess& access, uint32_t index) const;
@@ -131,6 +183,7 @@ class Machine {
   void storeHalves(const Instruction& x);
   [[nodiscard]] HalfView halfView(const MemoryAccess& access) const;
   void laneLoad(const Instruction& x);
+  void laneZero(const Instruction& x);
   void laneStore(const Instruction& x);
   void atomic(const Instruction& x);
   void address(const Instruction& x);
@@ -163,11 +216,16 @@ class Machine {
   std::vector<MaskFrame> frames_;
   const uint32_t* mask_ = nullptr;
   uint32_t active_ = 0, lanes_ = 0;
+  uint32_t pc_ = 0;
+  bool stops_at_barriers_ = false;
   uint64_t budget_ = 0;
   uint64_t first_group_ = 0;  ///< of the batch
   PrintLog print_log_;
   // Not 0 where the word of the register file or of memory is a value that nobody has written.
   std::vector<uint8_t> taint_, lane_taint_, workgroup_taint_;
+  std::unique_ptr<Perturber> perturber_;
+  std::vector<uint8_t> clamped_;  ///< by lane: whether its index of the access at clamped_site_ was out of bounds
+  uint32_t clamped_site_ = 0;
   bool any_taint_ = false;  ///< in the register file, or in memory of lanes or the workgroup
   Fault fault_;
 };

@@ -50,7 +50,7 @@ void Machine::reportTainted(const Instruction& x, uint32_t lane, TaintUse use) {
 }
 
 void Machine::taintPure(const Instruction& x) {
-  const std::array<std::pair<uint32_t, uint8_t>, 3> operands{{{x.a, kVaryingA}, {x.b, kVaryingB}, {x.c, kVaryingC}}};
+  const auto operands = operandsOf(x);
   const bool keeps = copies(x.op);
   const bool select = x.op == Opcode::Select;
   if (!keeps) {
@@ -116,6 +116,7 @@ bool Machine::isUnknown(const MemoryAccess& access, uint64_t at, uint32_t lane) 
 
 void Machine::taintLoad(const Instruction& x) {
   const MemoryAccess& access = code_.accesses[x.access];
+  if (!any_taint_ && (access.home != Home::Buffer || bindings_[access.binding].written == nullptr)) return;
   for (uint32_t lane = 0; lane < lanes_; ++lane) {
     const uint32_t index = indexOf(x, lane);
     if (!isActive(lane) || index >= limits_[x.access]) continue;
@@ -149,6 +150,9 @@ void Machine::taintStore(const Instruction& x) {
 void Machine::taintAtomic(const Instruction& x) {
   const MemoryAccess& access = code_.accesses[x.access];
   const bool reads = x.op != Opcode::AtomicStore && x.op != Opcode::AtomicExchange;
+  if (any_taint_ && x.op != Opcode::AtomicLoad)
+    useTainted(x, x.b, (x.varying & kVaryingB) != 0, reads ? TaintUse::Arithmetic : TaintUse::Output);
+  if (any_taint_ && x.op == Opcode::AtomicCompareExchange) useTainted(x, x.c, (x.varying & kVaryingC) != 0, TaintUse::Arithmetic);
   for (uint32_t lane = 0; lane < lanes_; ++lane) {
     const uint32_t index = indexOf(x, lane);
     if (!isActive(lane) || index >= limits_[x.access]) continue;

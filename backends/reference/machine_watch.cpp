@@ -8,6 +8,7 @@
 
 #include "backends/reference/machine.h"
 #include "backends/reference/sanitize/watch.h"
+#include "backends/reference/wraps.h"
 
 namespace lockstep::reference {
 namespace {
@@ -20,6 +21,7 @@ std::optional<FindingCode> partialOn(Opcode op, uint32_t a, uint32_t b) {
   const bool shifts = op == Opcode::Shl || op == Opcode::ShrI || op == Opcode::ShrU;
   if (divides) return b == 0 ? std::optional(FindingCode::DivideByZero) : std::nullopt;
   if (shifts) return b >= 32 ? std::optional(FindingCode::Shift) : std::nullopt;
+  if (op != Opcode::FloatToI && op != Opcode::FloatToU) return std::nullopt;
   const double value = std::trunc(static_cast<double>(std::bit_cast<float>(a)));
   const bool fits = op == Opcode::FloatToI ? value >= -2147483648.0 && value <= 2147483647.0 : value >= 0 && value <= 4294967295.0;
   return fits ? std::nullopt : std::optional(FindingCode::Conversion);
@@ -30,6 +32,8 @@ std::optional<FindingCode> partialOn(Opcode op, uint32_t a, uint32_t b) {
 void Machine::watch(const Instruction& x) {
   if (x.op == Opcode::ClampIndex) {
     clampIndex(x);
+  } else if (x.op == Opcode::WatchIndex) {
+    watchIndex(x);
   } else if (x.op == Opcode::WatchInteger) {
     watchInteger(x);
   } else if (x.op == Opcode::WatchFloat || x.op == Opcode::WatchStored) {
@@ -40,18 +44,25 @@ void Machine::watch(const Instruction& x) {
     const MemoryAccess& access = code_.accesses[x.access];
     for (uint32_t lane = 0; lane < lanes_; ++lane) {
       const uint64_t word = uint64_t{access.offset} + uint64_t{indexOf(x, lane)} * access.stride;
-      if (isActive(lane)) options_.watch->atomic(access, word, x.op != Opcode::AtomicLoad);
+      if (isActive(lane) && !isClamped(x, lane)) options_.watch->atomic(access, word, x.op != Opcode::AtomicLoad);
     }
+    if (clamped_site_ == x.site) clamped_site_ = 0;
   }
 }
 
 void Machine::clampIndex(const Instruction& x) {
   const uint32_t limit = limits_[x.access], last = limit == 0 ? 0 : limit - 1;
   const bool varying = (x.varying & kVaryingA) != 0;
+  if (varying && routines_.scan(r_ + x.a, lanes_, limit).in_range) {
+    std::copy_n(r_ + x.a, lanes_, r_ + x.dst);
+    return;
+  }
   for (uint32_t lane = 0; lane < (varying ? lanes_ : 1); ++lane) {
     const uint32_t index = indexOf(x, lane);
     r_[x.dst + ((x.varying & kVaryingDst) != 0 ? lane : 0)] = std::min(index, last);
-    if (index < limit || (varying && !isActive(lane)) || !options_.watch->checks().memory) continue;
+    if (index < limit || (varying && !isActive(lane))) continue;
+    noteClamped(x, lane, varying);
+    if (!options_.watch->checks().memory) continue;
     options_.watch->add({.code = FindingCode::OutOfBounds,
                          .site = x.site,
                          .invocation = options_.watch->invocation(varying ? lane : firstActive()),
@@ -61,15 +72,31 @@ void Machine::clampIndex(const Instruction& x) {
   }
 }
 
+/// What a lane then accesses is not what it meant to, so it races with nobody.
+void Machine::noteClamped(const Instruction& x, uint32_t lane, bool varying) {
+  clamped_.resize(code_.width);
+  if (clamped_site_ != x.site) std::ranges::fill(clamped_, uint8_t{0});
+  clamped_site_ = x.site;
+  for (uint32_t k = varying ? lane : 0; k <= (varying ? lane : lanes_ - 1); ++k) clamped_[k] = 1;
+}
+
 void Machine::watchInteger(const Instruction& x) {
   const bool varying = (x.varying & (kVaryingA | kVaryingB)) != 0;
   for (uint32_t lane = 0; lane < (varying ? lanes_ : 1); ++lane) {
     if (varying && !isActive(lane)) continue;
     const uint32_t a = r_[x.a + ((x.varying & kVaryingA) != 0 ? lane : 0)], b = r_[x.b + ((x.varying & kVaryingB) != 0 ? lane : 0)];
+    const uint64_t who = options_.watch->invocation(varying ? lane : firstActive());
+    if (r_[x.c] != kPartial) {
+      const bool is_signed = r_[x.c] == kSignedWrap;
+      const bool negative = !is_signed && (x.varying & kVaryingB) == 0 && b > kNegativeConstants;
+      const double value = withoutWrapping(x.join, numberOf(a, is_signed), numberOf(b, is_signed || negative));
+      const bool fits =
+          fits32(value, is_signed) || fits32(withoutWrapping(x.join, numberOf(a, is_signed), numberOf(b, is_signed)), is_signed);
+      if (!fits) options_.watch->add({.code = FindingCode::Wrap, .site = x.site, .invocation = who, .op = x.join, .exact = value});
+      continue;
+    }
     const std::optional<FindingCode> found = partialOn(x.join, a, b);
-    if (!found) continue;
-    const uint32_t who = varying ? lane : firstActive();
-    options_.watch->add({.code = *found, .site = x.site, .invocation = options_.watch->invocation(who), .a = a, .b = b, .op = x.join});
+    if (found) options_.watch->add({.code = *found, .site = x.site, .invocation = who, .a = a, .b = b, .op = x.join});
   }
 }
 
@@ -104,14 +131,21 @@ void Machine::watchFloat(const Instruction& x) {
 void Machine::watchAccess(const Instruction& x) {
   const MemoryAccess& access = code_.accesses[x.access];
   if (access.home != Home::Buffer && access.home != Home::Workgroup) return;
-  Watch& watch = *options_.watch;
-  AccessHistory* history = watch.history(access);
+  AccessHistory* history = options_.watch->history(access);
   if (history == nullptr) return;
-  HistoryTime now = watch.now(access, x.site);
+  HistoryTime now = options_.watch->now(access, x.site);
   const bool stores = x.op == Opcode::Store, varying = (x.varying & kVaryingA) != 0;
-  const std::vector<MemoryValue>& values = access.values;
-
-  if (varying && full() && access.stride == values.size() && (access.stride == 1 || access.stride == 2 || access.stride == 4)) {
+  if (clamped_site_ == x.site) {
+    if (stores && access.home == Home::Workgroup) noteDeferredReads(*history, now);
+    watchLanes(x, *history, now);
+    clamped_site_ = 0;
+    return;
+  }
+  if (access.home == Home::Workgroup) {
+    if (stores) noteDeferredReads(*history, now);
+    if (!stores && !history->wasWrittenIn(now.epoch)) return deferRead(x, *history, now);
+  }
+  if (varying && full() && access.stride == access.values.size() && std::has_single_bit(access.stride) && access.stride <= 4) {
     const uint32_t* index = r_ + x.a;
     if (routines_.scan(index, lanes_, UINT32_MAX).contiguous) {
       now.lane_shift = static_cast<uint32_t>(std::countr_zero(access.stride));
@@ -120,24 +154,64 @@ void Machine::watchAccess(const Instruction& x) {
       if (stores ? history->writeRow(first, count, now, routines_) : history->readRow(first, count, now, routines_)) return;
     }
   }
-  for (const MemoryValue& value : values) {
-    if (!varying && !stores) {
-      const uint64_t word = access.offset + uint64_t{indexOf(x, 0)} * access.stride + value.word;
-      const uint32_t lane = firstActive();
-      const AccessHistory::Conflict conflict = history->readByAll(word, lane, active_ > 1, now);
-      if (conflict.kind != AccessHistory::Conflict::Kind::None) {
-        const uint32_t who = !conflict.other_group && conflict.lane == lane ? nextActive(lane) : lane;
-        watch.race(conflict, x, access, indexOf(x, 0), value.word, who, false);
-      }
-      continue;
-    }
+  stores || varying ? watchLanes(x, *history, now) : watchUniformLoad(x, *history, now);
+}
+
+void Machine::watchLanes(const Instruction& x, AccessHistory& history, const HistoryTime& now) {
+  const MemoryAccess& access = code_.accesses[x.access];
+  const bool stores = x.op == Opcode::Store;
+  for (const MemoryValue& value : access.values) {
     for (uint32_t lane = 0; lane < lanes_; ++lane) {
-      if (!isActive(lane)) continue;
+      if (!isActive(lane) || isClamped(x, lane)) continue;
       const uint32_t element = indexOf(x, lane);
       const uint64_t word = access.offset + uint64_t{element} * access.stride + value.word;
-      const AccessHistory::Conflict conflict = stores ? history->write(word, lane, now) : history->read(word, lane, now);
+      const AccessHistory::Conflict conflict = stores ? history.write(word, lane, now) : history.read(word, lane, now);
       if (conflict.kind == AccessHistory::Conflict::Kind::None) continue;
-      watch.race(conflict, x, access, element, value.word, lane, stores && writesTheSame(x, access, value, lane, conflict));
+      options_.watch->race(conflict, x, access, element, lane, stores && writesTheSame(x, access, value, lane, conflict));
+    }
+  }
+}
+
+void Machine::watchUniformLoad(const Instruction& x, AccessHistory& history, const HistoryTime& now) {
+  const MemoryAccess& access = code_.accesses[x.access];
+  const uint32_t lane = firstActive(), element = indexOf(x, 0);
+  for (const MemoryValue& value : access.values) {
+    const uint64_t word = access.offset + uint64_t{element} * access.stride + value.word;
+    const AccessHistory::Conflict conflict = history.readByAll(word, lane, active_ > 1, now);
+    if (conflict.kind == AccessHistory::Conflict::Kind::None) continue;
+    const uint32_t who = !conflict.other_group && conflict.lane == lane ? nextActive(lane) : lane;
+    options_.watch->race(conflict, x, access, element, who, false);
+  }
+}
+
+/// A read of workgroup memory can only conflict with a write between the same two barriers. Mostly there is none, so it is noted when there
+/// is one.
+void Machine::deferRead(const Instruction& x, AccessHistory& history, const HistoryTime& now) {
+  const bool varying = (x.varying & kVaryingA) != 0;
+  const uint32_t none = 0;
+  const std::span<const uint32_t> index(x.a == UINT32_MAX ? &none : r_ + x.a, varying ? lanes_ : 1);
+  history.defer({.access = x.access, .now = now}, index, full() ? std::span<const uint32_t>() : std::span(mask_, lanes_));
+  if (history.isDeferringMuch()) noteDeferredReads(history, now);
+}
+
+void Machine::noteDeferredReads(AccessHistory& history, const HistoryTime& now) {
+  for (const AccessHistory::DeferredRead& read : history.takeDeferred(now.epoch)) {
+    const MemoryAccess& access = code_.accesses[read.access];
+    const auto reads = [&](uint32_t lane) { return read.mask.empty() || read.mask[lane] != 0; };
+    for (const MemoryValue& value : access.values) {
+      const auto wordOf = [&](uint32_t index) { return access.offset + uint64_t{index} * access.stride + value.word; };
+      if (read.index.size() != 1) {
+        for (uint32_t lane = 0; lane < read.index.size(); ++lane)
+          if (reads(lane)) (void)history.read(wordOf(read.index[lane]), lane, read.now);
+        continue;
+      }
+      uint32_t first = 0, count = 0;
+      for (uint32_t lane = lanes_; lane-- > 0;) {
+        if (!reads(lane)) continue;
+        first = lane;
+        ++count;
+      }
+      (void)history.readByAll(wordOf(read.index[0]), first, count > 1, read.now);
     }
   }
 }

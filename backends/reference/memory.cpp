@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "backends/reference/machine.h"
+#include "backends/reference/sanitize/shadows.h"
 
 namespace lockstep::reference {
 
@@ -13,7 +14,7 @@ void Machine::memory(const Instruction& x) {
   if (options_.watch != nullptr) {
     watch(x);
     if (!taint_.empty()) taintMemory(x);
-    if (x.op == Opcode::ClampIndex || (x.op >= Opcode::WatchInteger && x.op <= Opcode::WatchStored)) return;
+    if (x.op == Opcode::ClampIndex || (x.op >= Opcode::WatchInteger && x.op <= Opcode::WatchIndex)) return;
   }
   const bool half = (x.op == Opcode::Load || x.op == Opcode::Store) && code_.accesses[x.access].half;
   if (x.op == Opcode::Load) {
@@ -32,9 +33,7 @@ void Machine::memory(const Instruction& x) {
   } else if (x.op == Opcode::LaneStore) {
     laneStore(x);
   } else if (x.op == Opcode::LaneZero) {
-    const MemoryAccess& access = code_.accesses[x.access];
-    size_t words = code_.variables[access.variable].words;
-    std::memset(lane_memory_.data() + size_t(access.offset) * code_.width, 0, words * code_.width * sizeof(uint32_t));
+    laneZero(x);
   } else if (x.op == Opcode::ArrayLength) {
     r_[x.dst] = limits_[x.access];
   } else if (x.op == Opcode::Address) {
@@ -273,6 +272,23 @@ void Machine::laneLoad(const Instruction& x) {
     if (!value.used) continue;
     uint32_t* out = r_ + value.slot;
     for (size_t lane = 0; lane < lanes_; ++lane) out[lane] = memory[(size_t(index[lane]) * access.stride + value.word) * width + lane];
+  }
+}
+
+/// Lanes that are away may be at a barrier in another wave, with values of their own.
+void Machine::laneZero(const Instruction& x) {
+  const MemoryAccess& access = code_.accesses[x.access];
+  const size_t words = code_.variables[access.variable].words, width = code_.width, first = size_t{access.offset} * width;
+  if (full()) {
+    std::memset(lane_memory_.data() + first, 0, words * width * sizeof(uint32_t));
+  } else {
+    routines_.fill(scratch(0), 0, code_.width);
+    for (size_t word = 0; word < words; ++word) routines_.blend(lane_memory_.data() + first + word * width, scratch(0), mask_, code_.width);
+  }
+  for (size_t k = 0; k < words * width && (any_taint_ || options_.shadows != nullptr); ++k) {
+    if (k % width >= lanes_ || !isActive(static_cast<uint32_t>(k % width))) continue;
+    if (any_taint_) lane_taint_[first + k] = 0;
+    if (options_.shadows != nullptr) options_.shadows->laneMemory()[first + k] = {};
   }
 }
 

@@ -104,7 +104,7 @@ class Optimiser {
     replace(step.c);
     if (step.access == kNone) return;
     replace(accesses_[step.access].index);
-    if (step.op == Opcode::Store || step.op == Opcode::LaneStore || step.op == Opcode::Print)
+    if (step.op == Opcode::Store || step.op == Opcode::LaneStore || step.op == Opcode::Print || step.op == Opcode::WatchIndex)
       for (Operand& value : accesses_[step.access].values) replace(value);
   }
 

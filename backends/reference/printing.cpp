@@ -5,6 +5,7 @@
 #include <bit>
 #include <iterator>
 #include <map>
+#include <span>
 
 #include "backends/reference/dispatch.h"
 
@@ -74,6 +75,41 @@ double numberOf(kernel::Scalar scalar, uint32_t word) {
   internalError("a scalar type out of range");
 }
 
+/// The value of a type whose scalars are the next words, in order.
+PrintedValue valueOf(const kernel::TypeTable& types, kernel::TypeId id, std::span<const uint32_t>& words) {
+  const kernel::Type& type = types[id];
+  PrintedValue value{.scalar = type.scalar};
+  const auto takeLanes = [&](PrintedValue& lanes, uint32_t count) {
+    for (uint32_t lane = 0; lane < count; ++lane) lanes.lanes.push_back(numberOf(type.scalar, words[lane]));
+    words = words.subspan(count);
+  };
+  switch (type.kind) {
+    case kernel::TypeKind::Matrix:
+      for (uint32_t column = 0; column < type.columns; ++column) {
+        takeLanes(value.parts.emplace_back(PrintedValue{.scalar = type.scalar}), type.rows);
+      }
+      return value;
+    case kernel::TypeKind::Array:
+      for (uint32_t k = 0; k < type.count; ++k) value.parts.push_back(valueOf(types, type.element, words));
+      return value;
+    case kernel::TypeKind::Struct:
+      for (const kernel::Member& member : type.members) {
+        value.parts.push_back(valueOf(types, member.type, words));
+        value.parts.back().name = member.name;
+      }
+      return value;
+    case kernel::TypeKind::Scalar:
+    case kernel::TypeKind::Vector:
+      takeLanes(value, type.width());
+      return value;
+    case kernel::TypeKind::Void:
+    case kernel::TypeKind::Atomic:
+    case kernel::TypeKind::Pointer:
+      break;
+  }
+  internalError("a value of this type cannot be printed");
+}
+
 }  // namespace
 
 Printed printedLines(PrintLog log, const Bytecode& code, const kernel::Module& module, const std::string& kernel,
@@ -85,13 +121,12 @@ Printed printedLines(PrintLog log, const Bytecode& code, const kernel::Module& m
     auto [place, is_new] = places.try_emplace(record.site);
     if (is_new) place->second = placeOf(record.site, module, kernel);
     const InvocationIds ids = idsOf(record.invocation / code.group_lanes, record.invocation % code.group_lanes, code, groups);
-    PrintedLine line{.where = place->second, .workgroup = ids.workgroup, .local = ids.local, .values = {}};
-    size_t word = 0;
-    for (const kernel::ValueId operand : instruction.operands) {
-      const kernel::Type& type = module.typeOf(operand);
-      PrintedValue value{.scalar = type.scalar, .lanes = {}};
-      for (uint32_t lane = 0; lane < type.width(); ++lane) value.lanes.push_back(numberOf(type.scalar, record.words[word++]));
-      line.values.push_back(std::move(value));
+    PrintedLine line{.where = place->second, .workgroup = ids.workgroup, .local = ids.local};
+    if (!instruction.labels.empty()) line.text = instruction.labels[0];
+    std::span<const uint32_t> words = record.words;
+    for (size_t k = 0; k < instruction.operands.size(); ++k) {
+      line.values.push_back(valueOf(module.types, module[instruction.operands[k]].type, words));
+      if (!instruction.labels.empty()) line.values.back().name = instruction.labels[k + 1];
     }
     printed.lines.push_back(std::move(line));
   }

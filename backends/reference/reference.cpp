@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "backends/reference/dispatch.h"
+#include "backends/reference/sanitize/shadows.h"
 #include "backends/reference/sanitize/watch.h"
 #include "ir/program/limits.h"
 
@@ -35,6 +36,7 @@ class ReferenceMemory : public Memory {
   Status write(uint64_t offset, std::span<const std::byte> data) override {
     LS_CHECK(check(offset, data.size()));
     if (!data.empty()) std::memcpy(bytes() + offset, data.data(), data.size());
+    forgetShadows(offset, data.size());
     return Success{};
   }
   Status read(uint64_t offset, std::span<std::byte> data) override {
@@ -47,10 +49,21 @@ class ReferenceMemory : public Memory {
   /// One byte per word, or null.
   [[nodiscard]] uint8_t* written() { return written_.empty() ? nullptr : written_.data(); }
   void trackWrites() { written_.assign(words_.size(), 0); }
+  /// One per word, or null.
+  [[nodiscard]] reference::Shadow* shadows() { return shadows_.empty() ? nullptr : shadows_.data(); }
+  void addShadows() { shadows_.resize(words_.size()); }
+  /// Of words that the host wrote.
+  void forgetShadows(uint64_t offset, uint64_t size) {
+    if (size == 0 || shadows_.empty()) return;
+    std::fill(shadows_.begin() + static_cast<std::ptrdiff_t>(offset / 4),
+              shadows_.begin() + static_cast<std::ptrdiff_t>((offset + size + 3) / 4), reference::Shadow{});
+  }
   Status forget() override {
     trackWrites();
+    is_output_ = true;
     return Success{};
   }
+  [[nodiscard]] bool isOutput() const { return is_output_; }
 
  private:
   [[nodiscard]] Status check(uint64_t offset, uint64_t size) const {
@@ -60,6 +73,8 @@ class ReferenceMemory : public Memory {
   uint64_t bytes_;
   std::vector<uint32_t> words_;
   std::vector<uint8_t> written_;
+  bool is_output_ = false;
+  std::vector<reference::Shadow> shadows_;
 };
 
 /// What the executables of one backend share.
@@ -67,6 +82,7 @@ struct Shared {
   explicit Shared(const ReferenceOptions& o) : options(o), pool(o.max_threads) {}
   ReferenceOptions options;
   reference::ThreadPool pool;
+  uint32_t dispatches = 0;  ///< that had shadows
 };
 
 class ReferenceExecutable : public Executable {
@@ -91,6 +107,7 @@ class ReferenceExecutable : public Executable {
     LS_CHECK(bindState(state));
     printed_ = {};
     findings_ = {};
+    choices_ = {};
     ++statistics_.submissions;
     std::vector<std::vector<std::byte>> outputs;
     for (std::span<const std::byte> input : inputs) {
@@ -114,6 +131,8 @@ class ReferenceExecutable : public Executable {
   Result<std::vector<CommandTime>> time(const ArenaSet& state, std::span<const std::byte> input) override {
     LS_CHECK(bindState(state));
     printed_ = {};
+    findings_ = {};
+    choices_ = {};
     std::vector<CommandTime> times;
     ++statistics_.submissions;
     LS_CHECK(step(input, &times));
@@ -125,6 +144,33 @@ class ReferenceExecutable : public Executable {
 
   std::optional<Printed> takePrinted() override { return std::exchange(printed_, {}); }
   std::vector<Finding> takeFindings() override { return std::exchange(findings_, {}); }
+
+  std::vector<RoundingBounds::Choice> takeUnstableChoices() override { return std::exchange(choices_, {}); }
+
+  [[nodiscard]] RoundingBounds bounds(const program::Range& range) const override {
+    RoundingBounds all;
+    if (arenas_[(*program_)[range.buffer].arena.index()] == nullptr) return all;
+    const BufferView buffer = view(range);
+    if (buffer.shadows == nullptr) return all;
+    std::map<std::pair<uint32_t, uint32_t>, uint32_t> known;
+    for (uint32_t k = 0; k < buffer.count; ++k) {
+      const reference::Shadow& shadow = buffer.shadows[k];
+      const bool is_known = shadow.dispatch != 0 && shadow.bits == buffer.words[k];
+      all.values.push_back(is_known ? shadow.value : std::numeric_limits<double>::quiet_NaN());
+      all.bounds.push_back(is_known ? shadow.bound : 0);
+      const reference::ErrorOrigin origin = shadow.origin.site() != 0 ? shadow.origin : shadow.bound_origin;
+      all.origins.push_back(0);
+      const auto kernel = shadowed_.find(shadow.dispatch);
+      if (!is_known || origin.site() == 0 || kernel == shadowed_.end()) continue;
+      const auto [place, inserted] = known.try_emplace({shadow.dispatch, origin.site()}, static_cast<uint32_t>(all.places.size()));
+      if (inserted) {
+        const program::KernelId id = kernel->second;
+        all.places.push_back(reference::placeOf(origin.site(), *program_.modules()[id.index()], (*program_)[id].name));
+      }
+      all.origins.back() = place->second;
+    }
+    return all;
+  }
 
  private:
   Status bindState(const ArenaSet& state) {
@@ -146,7 +192,9 @@ class ReferenceExecutable : public Executable {
   Status step(std::span<const std::byte> input, std::vector<CommandTime>* times) {
     LS_CHECK(takeInput(input));
     for (size_t k = 0; k < program_->arenas.size(); ++k)
-      if (shared_->options.track_uninitialised && program_->arenas[k].role == program::ArenaRole::Workspace) arenas_[k]->trackWrites();
+      if (tracksWorkspace() && program_->arenas[k].role == program::ArenaRole::Workspace) arenas_[k]->trackWrites();
+    for (const std::shared_ptr<ReferenceMemory>& arena : arenas_)
+      if (findsErrors()) arena->addShadows();
     for (size_t k = 0; k < program_->commands.size(); ++k) {
       auto start = std::chrono::steady_clock::now();
       LS_CHECK(std::visit([&](const auto& action) { return run(action); }, program_->commands[k].action));
@@ -162,6 +210,7 @@ class ReferenceExecutable : public Executable {
     if (input.size() != wanted)
       return fail("backend.input_size", fmt::format("a step was given {} bytes of input and the program takes {}", input.size(), wanted));
     if (wanted != 0) std::memcpy(arenas_[arena.index()]->bytes(), input.data(), input.size());
+    if (wanted != 0) arenas_[arena.index()]->forgetShadows(0, wanted);
     return Success{};
   }
 
@@ -172,12 +221,22 @@ class ReferenceExecutable : public Executable {
     return {memory.bytes(), memory.bytes() + memory.size()};
   }
 
-  [[nodiscard]] BufferView view(const program::Range& range) {
+  [[nodiscard]] bool tracksWorkspace() const {
+    return shared_->options.track_uninitialised || (shared_->options.sanitize && shared_->options.sanitize->memory);
+  }
+  [[nodiscard]] bool findsErrors() const { return shared_->options.sanitize && shared_->options.sanitize->errors; }
+
+  [[nodiscard]] BufferView view(const program::Range& range) const {
     const program::Buffer& buffer = (*program_)[range.buffer];
     ReferenceMemory& memory = *arenas_[buffer.arena.index()];
     uint64_t first = (buffer.offset + range.offset) / 4;
     uint8_t* written = memory.written();
-    return {memory.words() + first, static_cast<uint32_t>(range.size / 4), written == nullptr ? nullptr : written + first};
+    reference::Shadow* shadows = memory.shadows();
+    return {.words = memory.words() + first,
+            .count = static_cast<uint32_t>(range.size / 4),
+            .written = written == nullptr ? nullptr : written + first,
+            .shadows = shadows == nullptr ? nullptr : shadows + first,
+            .is_output = memory.isOutput()};
   }
 
   Status run(const program::Dispatch& dispatch) {
@@ -186,16 +245,34 @@ class ReferenceExecutable : public Executable {
     std::vector<uint32_t> immediates = dispatch.immediates;
     bindings.push_back({.words = immediates.data(), .count = static_cast<uint32_t>(immediates.size())});
     const Bytecode& code = kernels_[dispatch.kernel.index()];
-    reference::MachineOptions options{
-        .checks = shared_->options.checks, .loop_budget = shared_->options.loop_budget, .order_seed = shared_->options.order_seed};
+    reference::MachineOptions options{.checks = shared_->options.checks,
+                                      .loop_budget = shared_->options.loop_budget,
+                                      .order_seed = shared_->options.order_seed,
+                                      .perturbation = shared_->options.perturbation};
     std::optional<reference::Watch> watch;
     if (shared_->options.sanitize) options.watch = &watch.emplace(code, bindings, *shared_->options.sanitize);
+    std::optional<reference::Shadows> shadows;
+    if (findsErrors()) {
+      options.shadows = &shadows.emplace(code, ++shared_->dispatches);
+      shadowed_[shadows->dispatch()] = dispatch.kernel;
+    }
     reference::Outcome outcome = reference::dispatch(shared_->pool, code, bindings, dispatch.groups, options);
     const kernel::Module& module = *program_.modules()[dispatch.kernel.index()];
     const std::string& name = (*program_)[dispatch.kernel].name;
     append(reference::printedLines(std::move(outcome.printed), code, module, name, dispatch.groups));
     if (watch) reference::finish(*watch, code, module);
-    if (watch) std::ranges::move(reference::findingsOf(*watch, code, module, name, dispatch.groups), std::back_inserter(findings_));
+    if (shadows) {
+      reference::findErrors(*watch, shadows->dispatch(), code, bindings);
+      std::ranges::move(reference::choicesOf(*shadows, code, module, name, dispatch.groups), std::back_inserter(choices_));
+    }
+    if (watch) {
+      std::vector<Finding> found = reference::findingsOf(*watch, code, module, name, dispatch.groups);
+      // A line of a model says nothing of the kernel that it became a part of.
+      for (Finding& finding : found)
+        if (program_->kernels.size() > 1)
+          finding.invocation = fmt::format("kernel {}{}{}", name, finding.invocation.empty() ? "" : ", ", finding.invocation);
+      std::ranges::move(found, std::back_inserter(findings_));
+    }
     if (outcome.fault.kind == Fault::Kind::None || watch) return Success{};
     return reference::report(outcome.fault, code, module, name, dispatch.groups);
   }
@@ -211,6 +288,7 @@ class ReferenceExecutable : public Executable {
     std::memcpy(target.words, source.words, copy.source.size);
     for (uint32_t k = 0; target.written != nullptr && k < target.count; ++k)
       target.written[k] = source.written == nullptr ? 1 : source.written[k];
+    if (target.shadows != nullptr && source.shadows != nullptr) std::copy_n(source.shadows, copy.source.size / 4, target.shadows);
     return Success{};
   }
 
@@ -218,6 +296,7 @@ class ReferenceExecutable : public Executable {
     BufferView target = view(fill.target);
     std::fill_n(target.words, target.count, fill.pattern);
     if (target.written != nullptr) std::fill_n(target.written, target.count, uint8_t(1));
+    if (target.shadows != nullptr) std::fill_n(target.shadows, target.count, reference::Shadow{});
     return Success{};
   }
 
@@ -230,6 +309,8 @@ class ReferenceExecutable : public Executable {
   ExecutionStatistics statistics_;
   Printed printed_;
   std::vector<Finding> findings_;
+  std::vector<RoundingBounds::Choice> choices_;
+  std::map<uint32_t, program::KernelId> shadowed_;  ///< the kernel of each dispatch that had shadows
 };
 
 /// Bindings that the machine relies on.
@@ -260,7 +341,7 @@ Status checkLimits(const std::string& name, const kernel::Module& module, progra
 
 /// Indices are always clamped: what is executed after one that is not would be something else.
 reference::Watched watchedBy(const SanitizeChecks& checks) {
-  return {.indices = true, .integers = checks.integers, .floats = checks.floats};
+  return {.indices = true, .integers = checks.integers, .floats = checks.floats, .wraps = checks.wraps};
 }
 
 class ReferenceBackend : public Backend {

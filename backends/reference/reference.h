@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "backends/backend.h"
+#include "backends/perturb.h"
 #include "backends/sanitize.h"
 
 namespace lockstep {
@@ -22,8 +23,9 @@ struct ReferenceOptions {
   bool checks = true;
   /// Reports reads of Workspace bytes that were not written before in the same step.
   bool track_uninitialised = false;
-  /// 0 runs workgroups, and the atomics of their invocations, in the order of their indices; another number in an order of its own. WGSL
-  /// promises nothing, so results that depend on it are no results. One thread is used then.
+  /// 0 runs workgroups, and the atomics of their invocations, in the order of their indices, and the invocations of a workgroup together;
+  /// another number in an order of its own, some invocations ahead of others from barrier to barrier. WGSL promises nothing, so results
+  /// that depend on it are no results. One thread is used then.
   uint64_t order_seed = 0;
   /// Threads that run workgroups; 0 = one for each core.
   uint32_t max_threads = 0;
@@ -35,8 +37,10 @@ struct ReferenceOptions {
   /// Loop iterations times invocations (at least 64) after which a batch of workgroups (up to 256 invocations) counts as endless.
   uint64_t loop_budget = uint64_t(1) << 34;
   /// Runs every kernel under the sanitizer, on one thread and in order: what these checks find comes from Executable::takeFindings(), and
-  /// the run goes on. An index out of bounds becomes the last one then, an endless loop ends its dispatch.
+  /// the run continues. An index out of bounds becomes the last one then, an endless loop ends its dispatch.
   std::optional<SanitizeChecks> sanitize = std::nullopt;
+  /// Changes the results of float operations within what WGSL allows.
+  std::optional<Perturbation> perturbation = std::nullopt;
 };
 
 std::unique_ptr<Backend> makeReference(const ReferenceOptions& options = {});

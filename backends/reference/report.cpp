@@ -45,6 +45,11 @@ Location placeOf(uint32_t site, const kernel::Module& module, const std::string&
   return {.file = kernel + ".kir", .line = printed.instructions[site - 1].line, .column = 0};
 }
 
+std::string invocationText(uint64_t group, uint64_t lane, const Bytecode& code, std::array<uint32_t, 3> groups) {
+  const InvocationIds ids = idsOf(group, lane, code, groups);
+  return fmt::format("workgroup {}, local {}", triple(ids.workgroup), triple(ids.local));
+}
+
 Failure report(const Fault& fault, const Bytecode& code, const kernel::Module& module, const std::string& kernel,
                std::array<uint32_t, 3> groups) {
   std::string who = invocation(fault, code, groups);

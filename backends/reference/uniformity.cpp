@@ -165,7 +165,7 @@ void countUses(const Code& code, const std::vector<Step>& steps, std::vector<uin
     use(step.c);
     if (step.kind == StepKind::Memory || step.kind == StepKind::Print) {
       use(code.accesses[step.access].index);
-      if (step.op == Opcode::Store || step.op == Opcode::LaneStore || step.op == Opcode::Print)
+      if (step.op == Opcode::Store || step.op == Opcode::LaneStore || step.kind == StepKind::Print)
         for (const Operand& value : code.accesses[step.access].values) use(value);
     }
     countUses(code, step.body, uses);

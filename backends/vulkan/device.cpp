@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -17,6 +18,11 @@ namespace {
 /// More bindings than this help no schedule; drivers without a limit report 2^20 and more.
 constexpr uint32_t kMostStorageBuffers = 256;
 constexpr uint32_t kNvidia = 0x10de;
+
+bool wantsSourceLines() {
+  const char* wish = std::getenv("LOCKSTEP_SPIRV_LINES");
+  return wish != nullptr && std::string_view(wish) == "1";
+}
 
 /// Properties and features of one device, with the optional structures that its extensions allow.
 struct Answers {
@@ -180,6 +186,7 @@ void examine(DeviceFacts& facts, Answers& answers) {
   facts.spirv.debug_printf = offers(facts, answers, VK_KHR_SHADER_NON_SEMANTIC_INFO_EXTENSION_NAME, VK_API_VERSION_1_3);
   vkGetPhysicalDeviceProperties2(facts.handle, &properties);
   vkGetPhysicalDeviceFeatures2(facts.handle, &features);
+  facts.spirv.source_lines = wantsSourceLines();
   facts.spirv.longest_row = facts.properties.limits.maxComputeWorkGroupSize[0];
   facts.max_allocation_bytes = answers.maintenance3.maxMemoryAllocationSize;
   facts.memory_budget = answers.has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);

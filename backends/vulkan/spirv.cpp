@@ -97,7 +97,7 @@ std::vector<uint32_t> Emitter::run() {
   builder_.postProcessCFG();
   std::vector<uint32_t> words;
   builder_.dump(words);
-  return words;
+  return source_files_.empty() ? words : withSources(words);
 }
 
 spv::Id Emitter::value(kernel::ValueId id) {

@@ -22,7 +22,8 @@ struct SpirvOptions {
   bool zero_initialize_workgroup = false;         ///< VK_KHR_zero_initialize_workgroup_memory; otherwise a loop and a barrier
   bool subgroup_uniform_control_flow = false;     ///< VK_KHR_shader_subgroup_uniform_control_flow: lanes meet again where control flow does
   bool debug_printf = false;                      ///< VK_KHR_shader_non_semantic_info; without it `print` does nothing
-  uint32_t longest_row = 128;                     ///< maxComputeWorkGroupSize[0], 128 or more everywhere
+  bool source_lines = false;   ///< OpSource, and OpLine where an instruction has a place; tools show them, drivers skip them
+  uint32_t longest_row = 128;  ///< maxComputeWorkGroupSize[0], 128 or more everywhere
   friend bool operator==(const SpirvOptions&, const SpirvOptions&) = default;
 };
 

@@ -43,20 +43,20 @@ void Emitter::countedLoop(uint32_t count, uint32_t step, spv::Id first, const st
   spv::Block &header = builder_.makeNewBlock(), &test = builder_.makeNewBlock(), &inside = builder_.makeNewBlock();
   spv::Block &next = builder_.makeNewBlock(), &merge = builder_.makeNewBlock();
   builder_.createBranch(&header);
-  builder_.setBuildPoint(&header);
+  continueIn(header);
   builder_.createLoopMerge(&merge, &next, spv::LoopControlMaskNone, {});
   builder_.createBranch(&test);
-  builder_.setBuildPoint(&test);
+  continueIn(test);
   spv::Id index = builder_.createLoad(variable, spv::NoPrecision);
   spv::Id more = builder_.createBinOp(spv::OpULessThan, builder_.makeBoolType(), index, u32(count));
   builder_.createConditionalBranch(more, &inside, &merge);
-  builder_.setBuildPoint(&inside);
+  continueIn(inside);
   body(index);
   builder_.createBranch(&next);
-  builder_.setBuildPoint(&next);
+  continueIn(next);
   builder_.createStore(builder_.createBinOp(spv::OpIAdd, type, index, u32(step)), variable);
   builder_.createBranch(&header);
-  builder_.setBuildPoint(&merge);
+  continueIn(merge);
 }
 
 void Emitter::emitBlock(BlockId id) {
@@ -67,6 +67,7 @@ void Emitter::emitBlock(BlockId id) {
 }
 
 void Emitter::emitInstruction(const Instruction& in) {
+  markLine(in);
   switch (kernel::info(in.op).group) {
     case OpGroup::Arithmetic:
     case OpGroup::Math:
@@ -136,6 +137,7 @@ void Emitter::emitLoop(const Instruction& in) {
     for (InstructionId id : module_[in.blocks[1]].instructions) {
       if (module_[id].op == Op::BreakIf) {
         leave = value(module_[id].operands[0]);
+        markLine(module_[id]);
       } else {
         emitInstruction(module_[id]);
       }

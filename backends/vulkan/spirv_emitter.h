@@ -136,9 +136,20 @@ class Emitter {
   /// Whether the lane that a shuffle by a distance or a mask reads from is one of the subgroup.
   spv::Id hasSource(const kernel::Instruction& in);
 
+  // spirv_lines.cpp
+  /// What follows in this block comes from the instruction. Does nothing without SpirvOptions::source_lines.
+  void markLine(const kernel::Instruction& in) { markLine(in.location); }
+  void markLine(uint32_t location);
+  /// Goes on in another block, where no line is known yet, with the line of this one.
+  void continueIn(spv::Block& block);
+  spv::Id sourceFile(const std::string& file);
+  /// The module with the names of its files and with its text.
+  [[nodiscard]] std::vector<uint32_t> withSources(const std::vector<uint32_t>& words) const;
+
   // spirv_print.cpp
   void emitPrint(const kernel::Instruction& in);
-  spv::Id printable(kernel::ValueId id);
+  spv::Id printable(spv::Id made, const kernel::Type& type);
+  std::string printedForm(spv::Id made, kernel::TypeId id, std::vector<spv::Id>& operands);
 
   // spirv_ops.cpp: handlers of the rows.
   spv::Id emitCore(const kernel::Instruction& in);
@@ -208,6 +219,9 @@ class Emitter {
   bool has_storage_barrier_ = false;
   bool is_row_ = false;  ///< the workgroup is declared as one row of its invocations
   bool left_out_print_ = false;
+  std::map<std::string, spv::Id> source_files_;
+  uint32_t line_ = 0;  ///< 1 + index of the location that holds at the end of lined_block_; 0: none does
+  const spv::Block* lined_block_ = nullptr;
   std::vector<spv::Id> ids_;                  ///< by value
   std::vector<std::optional<Place>> places_;  ///< by value
   std::map<std::pair<uint32_t, bool>, spv::Id> made_types_;

@@ -91,9 +91,9 @@ void Emitter::countDown(const Place& rounds, spv::Block& merge) {
   spv::Block &leave = builder_.makeNewBlock(), &stay = builder_.makeNewBlock();
   selectionMerge(stay);
   builder_.createConditionalBranch(spent, &leave, &stay);
-  builder_.setBuildPoint(&leave);
+  continueIn(leave);
   builder_.createBranch(&merge);
-  builder_.setBuildPoint(&stay);
+  continueIn(stay);
   builder_.createStore(builder_.createBinOp(spv::OpISub, type, left, u32(1)), rounds.base);
 }
 

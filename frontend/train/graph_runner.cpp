@@ -158,6 +158,15 @@ class DeviceRunner : public GraphRunner {
     return outputs;
   }
 
+  [[nodiscard]] StepBounds bounds() const override {
+    StepBounds all;
+    for (const program::OutputPort& port : program_->outputs) {
+      const uint64_t bytes = (*program_)[port.buffer].type.byteSize();
+      all.emplace(std::pair(port.kind, port.name), executable_->bounds({.buffer = port.buffer, .offset = 0, .size = bytes}));
+    }
+    return all;
+  }
+
   Result<std::vector<double>> readState(const std::string& name) override {
     if (!states_.has(name)) return unknownState(name);
     return states_.read(name).toDoubles();
@@ -197,6 +206,12 @@ Result<std::unique_ptr<GraphRunner>> prepare(program::Program program, const det
   return std::unique_ptr<GraphRunner>(std::move(runner));
 }
 
+Result<std::unique_ptr<GraphRunner>> makeRunner(const graph::Graph& traced, passes::CompileOptions options, const detail::Device& device) {
+  options.templates = detail::templateSource();
+  LS_TRY(passes::Compiled compiled, passes::compile(traced, options));
+  return prepare(std::move(compiled.program), device);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<GraphRunner>> makeProgramRunner(program::Program program, const detail::Device& device) {
@@ -210,9 +225,7 @@ Result<std::unique_ptr<GraphRunner>> makeProgramRunner(program::Program program,
 Result<std::unique_ptr<GraphRunner>> makeDeviceRunner(const graph::Graph& traced, passes::CompileOptions options,
                                                       const detail::Device& device) {
   options.profile = device.chosen.info.profile;
-  options.templates = detail::templateSource();
-  LS_TRY(passes::Compiled compiled, passes::compile(traced, options));
-  return prepare(std::move(compiled.program), device);
+  return makeRunner(traced, std::move(options), device);
 }
 
 Status writeParameters(GraphRunner& runner, const graph::ParameterLayout& layout, const ValueMap& values) {
@@ -253,49 +266,78 @@ const graph::Tensor& leafValue(const graph::LeafValues& leaves, const std::strin
   return found->second;
 }
 
-}  // namespace
+/// A run on a device, with the types of its leaves.
+struct DeviceRun {
+  std::unique_ptr<GraphRunner> runner;
+  StepOutputs outputs;
+  std::map<std::string, graph::TensorType, std::less<>> types;
+};
 
-std::vector<graph::Tensor> runGraph(const graph::Graph& graph, const graph::LeafValues& leaves, const GraphRunOptions& options) {
-  if (options.device == "evaluate") {
-    return graph::evaluate(options.gradients ? passes::grad(graph, {options.wrt}).orThrow() : graph, leaves, options.kernels).orThrow();
-  }
+/// The program of `options.device` on `device`.
+DeviceRun runOn(const std::string& device, const graph::Graph& graph, const graph::LeafValues& leaves, const GraphRunOptions& options) {
   passes::CompileOptions compile_options;
   compile_options.check_indices = false;  // what an index outside gives is part of what is compared
   compile_options.keep_gradients = options.gradients;
   compile_options.wrt = options.wrt;
   compile_options.disabled = options.disable;
   compile_options.dump_directory = options.dump_ir;
-  const auto runner = makeDeviceRunner(graph, std::move(compile_options), detail::openChosenDevice(options.device)).orThrow();
+  compile_options.profile = chooseDevice(options.device).orThrow().info.profile;
+  DeviceRun run{
+      .runner = makeRunner(graph, std::move(compile_options), detail::openChosenDevice(device)).orThrow(), .outputs = {}, .types = {}};
   ValueMap inputs, parameters;
-  std::map<std::string, graph::TensorType, std::less<>> types;
   for (const graph::NodeId id : graph.body().nodes) {
     const graph::Node& node = graph[id];
     if (graph::leafKind(node) != graph::LeafKind::Input) continue;
     const auto& name = node.attributes.get<std::string>("name");
-    types.emplace(name, graph.typeOf(node.results.front()));
-    inputs.emplace(name, leafValue(leaves, name, types.at(name)).data);
+    run.types.emplace(name, graph.typeOf(node.results.front()));
+    inputs.emplace(name, leafValue(leaves, name, run.types.at(name)).data);
   }
   for (const graph::ParameterInfo& info : graph.parameters) {
-    types.emplace(info.name, info.type);
+    run.types.emplace(info.name, info.type);
     parameters.emplace(info.name, leafValue(leaves, info.name, info.type).data);
   }
-  if (!parameters.empty()) (void)writeParameters(*runner, graph::layoutParameters(graph.parameters), parameters).orThrow();
-  const StepOutputs outputs = runner->step(inputs).orThrow();
+  if (!parameters.empty()) (void)writeParameters(*run.runner, graph::layoutParameters(graph.parameters), parameters).orThrow();
+  run.outputs = run.runner->step(inputs).orThrow();
+  return run;
+}
 
-  std::vector<graph::Tensor> values;
-  const auto take = [&](graph::OutputKind kind, const std::string& name, const graph::TensorType& type) {
-    const auto found = outputs.find(std::pair(kind, name));
-    if (found == outputs.end()) internalError(fmt::format("the program lost its output '{}'", name));
-    values.push_back({type, found->second});
-  };
-  for (const graph::Output& output : graph.outputs) take(output.kind, output.name, graph.typeOf(output.value));
-  if (!options.gradients) return values;
+/// Calls visit(kind, name, type) for the outputs of the graph in its order, then the gradients.
+template <class Visit>
+void forEachOutput(const graph::Graph& graph, const GraphRunOptions& options,
+                   const std::map<std::string, graph::TensorType, std::less<>>& types, const Visit& visit) {
+  for (const graph::Output& output : graph.outputs) visit(output.kind, output.name, graph.typeOf(output.value));
+  if (!options.gradients) return;
   std::vector<std::string> wrt = options.wrt;
   for (const graph::ParameterInfo& info : graph.parameters) {
     if (options.wrt.empty()) wrt.push_back(info.name);
   }
-  for (const std::string& name : wrt) take(graph::OutputKind::Gradient, name, types.at(name));
+  for (const std::string& name : wrt) visit(graph::OutputKind::Gradient, name, types.at(name));
+}
+
+}  // namespace
+
+std::vector<graph::Tensor> runGraph(const graph::Graph& graph, const graph::LeafValues& leaves, const GraphRunOptions& options) {
+  if (options.device == "evaluate") {
+    return graph::evaluate(options.gradients ? passes::grad(graph, {options.wrt}).orThrow() : graph, leaves, options.kernels).orThrow();
+  }
+  const DeviceRun run = runOn(options.device, graph, leaves, options);
+  std::vector<graph::Tensor> values;
+  forEachOutput(graph, options, run.types, [&](graph::OutputKind kind, const std::string& name, const graph::TensorType& type) {
+    const auto found = run.outputs.find(std::pair(kind, name));
+    if (found == run.outputs.end()) internalError(fmt::format("the program lost its output '{}'", name));
+    values.push_back({type, found->second});
+  });
   return values;
+}
+
+std::vector<RoundingBounds> boundGraph(const graph::Graph& graph, const graph::LeafValues& leaves, const GraphRunOptions& options) {
+  const DeviceRun run = runOn("sanitizer:error", graph, leaves, options);
+  StepBounds bounds = run.runner->bounds();
+  std::vector<RoundingBounds> all;
+  forEachOutput(graph, options, run.types, [&](graph::OutputKind kind, const std::string& name, const graph::TensorType&) {
+    all.push_back(std::move(bounds[std::pair(kind, name)]));
+  });
+  return all;
 }
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/backend.h"
 #include "ir/graph/evaluate.h"
 #include "ir/graph/graph.h"
 #include "ir/program/program.h"
@@ -22,6 +23,9 @@ using ValueMap = std::map<std::string, std::vector<double>, std::less<>>;
 /// Loss, results, captures and gradients of one step.
 using StepOutputs = std::map<std::pair<graph::OutputKind, std::string>, std::vector<double>>;
 
+/// How far each of them may be from the real number that it stands for.
+using StepBounds = std::map<std::pair<graph::OutputKind, std::string>, RoundingBounds>;
+
 /// On a device values pass through their element type.
 class GraphRunner {
  public:
@@ -31,6 +35,8 @@ class GraphRunner {
   /// A state leaf as a whole ("params", "m"); code graph_run.state.
   virtual Result<std::vector<double>> readState(const std::string& name) = 0;
   virtual Status writeState(const std::string& name, const std::vector<double>& values) = 0;
+  /// Of the last step; empty on devices other than a sanitizer that looks at errors (backends/sanitize.h).
+  [[nodiscard]] virtual StepBounds bounds() const { return {}; }
 };
 
 /// The evaluator that runs what grad and the optimizer made of the graph.
@@ -57,5 +63,8 @@ struct GraphRunOptions {
 /// One run. The outputs of the graph in its order, then the gradients in the order of `wrt` (or of the parameters). Leaves are parameters
 /// and inputs. Throws Error.
 std::vector<graph::Tensor> runGraph(const graph::Graph& graph, const graph::LeafValues& leaves, const GraphRunOptions& options = {});
+
+/// Of the same outputs: how far `options.device`, or any other device that runs its program, may be from the real numbers. Throws Error.
+std::vector<RoundingBounds> boundGraph(const graph::Graph& graph, const graph::LeafValues& leaves, const GraphRunOptions& options);
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "frontend/wgsl/check/checked_text.h"
+#include "frontend/wgsl/check/contracts.h"
 #include "ir/kernel/queries.h"
 
 namespace lockstep::wgsl {
@@ -38,6 +39,9 @@ class Reflector {
       const bool named = options_.entry_point.empty() || ast_.functions[i].name == options_.entry_point;
       if (program_.functions[i].workgroup_size && named) LS_CHECK(addEntryPoint(i));
     }
+    Reporter reporter(source_);
+    result_.contracts = readContracts(source_, ast_, valued_ ? *valued_ : program_, reporter);
+    if (reporter.failed()) return Failure{.diagnostics = reporter.take()};
     return std::move(result_);
   }
 

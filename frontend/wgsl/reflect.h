@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "frontend/wgsl/contract.h"
 #include "frontend/wgsl/wgsl.h"
 
 namespace lockstep::wgsl {
@@ -55,6 +56,7 @@ struct Reflection {
   std::vector<ReflectedBinding> bindings;
   std::vector<ReflectedBinding> immediates;       ///< variables in immediate memory, which have no group and binding
   std::vector<ReflectedEntryPoint> entry_points;  ///< all, or the one that the options name
+  std::vector<Contract> contracts;                ///< of all entry points
 };
 
 /// Everything in the order of the text. Overrides need no values; those that the options give must fit. Fails with the diagnostics of

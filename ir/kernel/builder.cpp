@@ -160,6 +160,11 @@ ValueId Builder::makeAs(Op op, TypeId type, std::vector<ValueId> operands, uint3
 
 void Builder::makeVoid(Op op, std::vector<ValueId> operands) { make(op, std::move(operands)); }
 
+void Builder::print(std::vector<ValueId> values, std::vector<std::string> labels) {
+  makeVoid(Op::Print, std::move(values));
+  module_.instructions.back().labels = std::move(labels);
+}
+
 ValueId Builder::extract(ValueId composite, uint32_t index) {
   TypeId element = types().elementOf(typeIdOf(composite), index);
   if (!element.valid()) internalError(fmt::format("{} has no element {}", types().toString(typeIdOf(composite)), index));

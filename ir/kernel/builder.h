@@ -51,6 +51,9 @@ class Builder {
   /// Stamped on every instruction made from now on (see Instruction::origin / location).
   void setOrigin(uint32_t origin) { origin_ = origin; }
   void setLocation(Location location);
+  /// The location that is set, to be set again later.
+  [[nodiscard]] uint32_t locationIndex() const { return location_; }
+  void setLocationIndex(uint32_t index) { location_ = index; }
   /// Stamped on the float operations (groups Arithmetic and Math) made from now on.
   void setFloatMode(FloatMode mode) { float_mode_ = mode; }
 
@@ -59,6 +62,8 @@ class Builder {
   /// The result is invalid when `type` is void.
   ValueId makeAs(Op op, TypeId type, std::vector<ValueId> operands, uint32_t immediate = 0);
   void makeVoid(Op op, std::vector<ValueId> operands = {});
+  /// See Instruction::labels.
+  void print(std::vector<ValueId> values, std::vector<std::string> labels = {});
   ValueId convert(TypeId type, ValueId value) { return makeAs(Op::Convert, type, {value}); }
   ValueId extract(ValueId composite, uint32_t index);
   ValueId extract(ValueId composite, ValueId index);

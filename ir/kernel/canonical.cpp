@@ -137,6 +137,7 @@ class Canonicalizer {
     copy.immediate = immediate(old);
     copy.location = location(old.location);
     if (copy.op != Op::Switch) copy.cases.clear();
+    if (copy.op != Op::Print) copy.labels.clear();
     bool owns_blocks = copy.op == Op::If || copy.op == Op::Loop || copy.op == Op::Switch;
     if (!owns_blocks) copy.blocks.clear();
     for (BlockId& owned : copy.blocks) owned = block(owned);

@@ -83,8 +83,6 @@ bool checkVoid(const TypeTable& types, Op op, Operands operands) {
   if (op == Op::If || op == Op::BreakIf) return operands[0] == types.boolean();
   if (op == Op::Switch) return operands[0] == types.i32() || operands[0] == types.u32();
   if (op == Op::Return) return operands.size() <= 1;
-  if (op == Op::Print)
-    return !operands.empty() && std::all_of(operands.begin(), operands.end(), [&](TypeId type) { return types[type].isScalarOrVector(); });
   return true;
 }
 

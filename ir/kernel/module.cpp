@@ -40,6 +40,21 @@ const Function* Module::findFunction(std::string_view name) const {
   return found == functions.end() ? nullptr : &*found;
 }
 
+uint32_t scalarCount(const TypeTable& types, TypeId id, uint32_t limit) {
+  const Type& type = types[id];
+  uint64_t count = 0;
+  if (type.kind == TypeKind::Struct) {
+    for (const Member& member : type.members) {
+      if (count < limit) count += scalarCount(types, member.type, limit);
+    }
+  } else if (type.kind == TypeKind::Array) {
+    count = uint64_t{type.count} * scalarCount(types, type.element, limit);
+  } else {
+    count = type.kind == TypeKind::Matrix ? uint64_t{type.columns} * type.rows : type.width();
+  }
+  return static_cast<uint32_t>(std::min<uint64_t>(count, limit));
+}
+
 uint32_t immediateBytes(const Module& module) {
   const auto variable = std::ranges::find(module.globals, AddressSpace::Immediate, &GlobalVariable::space);
   return variable == module.globals.end() ? 0 : (module.types.sizeOf(variable->type) + 3) / 4 * 4;

@@ -85,7 +85,9 @@ struct Instruction {
   std::vector<ValueId> operands;
   std::vector<BlockId> blocks;    ///< Control only
   std::vector<SwitchCase> cases;  ///< Switch only, parallel to blocks
-  uint32_t immediate = 0;         ///< Swizzle components; Call: function index
+  /// Print only: its text, and then a name for each operand; any of them may be empty. Or nothing at all.
+  std::vector<std::string> labels = {};
+  uint32_t immediate = 0;  ///< Swizzle components; Call: function index
   FloatMode float_mode = FloatMode::Contract;
   bool in_bounds = false;  ///< Access: every index is proven in range, no guard needed
   uint32_t origin = 0;     ///< 1 + id of the graph node that this came from; 0 = none
@@ -158,6 +160,11 @@ struct Module {
 
 /// Bytes of the first immediate variable (an entry point may use one), rounded up to 4; 0 when there is none.
 uint32_t immediateBytes(const Module& module);
+
+/// A print shows values of at most this many scalars.
+inline constexpr uint32_t kMaxPrintedScalars = 4096;
+/// How many scalars a value of this type, which can be constructed, holds; `limit` where it is more.
+uint32_t scalarCount(const TypeTable& types, TypeId type, uint32_t limit);
 
 /// Blocks nest at most this deep in a text and in a valid module.
 inline constexpr uint32_t kMaxBlockNesting = 256;

@@ -117,6 +117,7 @@ Status Parser::parseInstructionAttributes(Instruction& instruction) {
   };
   AttributeReaders readers = {
       {"origin", numberReader(instruction.origin)}, {"location", [&] { return parseLocation(instruction); }}, {"in_bounds", in_bounds}};
+  if (instruction.op == Op::Print) readers["labels"] = [&] { return parseLabels(instruction); };
   if (instruction.op == Op::Swizzle) readers["components"] = [&] { return parseComponents(instruction); };
   return parseAttributes(readers);
 }
@@ -134,6 +135,14 @@ Status Parser::parseComponents(Instruction& instruction) {
     instruction.immediate |= static_cast<uint32_t>(component << (2 * i));
   }
   return Success{};
+}
+
+Status Parser::parseLabels(Instruction& instruction) {
+  LS_CHECK(cursor_.expect("["));
+  do {
+    LS_TRY(instruction.labels.emplace_back(), cursor_.string());
+  } while (cursor_.accept(","));
+  return cursor_.expect("]");
 }
 
 Status Parser::parseLocation(Instruction& instruction) {

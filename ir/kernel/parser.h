@@ -59,6 +59,7 @@ class Parser {
   Status parseCallee(Instruction& instruction);
   Status parseInstructionAttributes(Instruction& instruction);
   Status parseComponents(Instruction& instruction);
+  Status parseLabels(Instruction& instruction);
   Status parseLocation(Instruction& instruction);
   Status parseRegions(Instruction& instruction);
   Status parseCase(Instruction& instruction);

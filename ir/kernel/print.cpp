@@ -189,6 +189,11 @@ class Printer {
       for (uint32_t i = 0; i < width; ++i) attributes["components"] += "xyzw"[(instruction.immediate >> (2 * i)) & 3];
     }
     if (instruction.in_bounds) attributes["in_bounds"] = "true";
+    if (instruction.op == Op::Print && !instruction.labels.empty()) {
+      std::string texts;
+      for (const std::string& label : instruction.labels) texts += (texts.empty() ? "" : ", ") + quote(label);
+      attributes["labels"] = fmt::format("[{}]", texts);
+    }
     if (instruction.origin != 0) attributes["origin"] = std::to_string(instruction.origin);
     if (with_locations_ && instruction.location != 0 && instruction.location <= module_.locations.size()) {
       const Location& location = module_.locations[instruction.location - 1];

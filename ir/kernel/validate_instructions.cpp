@@ -31,6 +31,9 @@ class InstructionChecker {
     if (instruction.in_bounds && instruction.op != Op::Access) {
       problems_.add(at(id), "kernel.structure", "only an access can be in_bounds");
     }
+    if (!instruction.labels.empty() && (instruction.op != Op::Print || instruction.labels.size() != instruction.operands.size() + 1)) {
+      problems_.add(at(id), "kernel.structure", "the labels of a print are its text and a name for each operand");
+    }
     // Not a switch over Op: the ops without a row here are those whose type follows from the operands.
     using Check = void (InstructionChecker::*)();
     static constexpr OpArray<Check> kChecks = [] {
@@ -44,6 +47,7 @@ class InstructionChecker {
       set(Op::Var, &InstructionChecker::checkVar);
       set(Op::Access, &InstructionChecker::checkAccess);
       set(Op::Call, &InstructionChecker::checkCall);
+      set(Op::Print, &InstructionChecker::checkPrint);
       return checks;
     }();
     if (const Check own = kChecks[static_cast<size_t>(instruction.op)]; own != nullptr) {
@@ -150,6 +154,19 @@ class InstructionChecker {
       TypeId wanted = types_.elementOf(type, static_cast<uint32_t>(i));
       if (operandType(i) != wanted)
         reportOperand(i, kType, fmt::format("the element is of type {}, not {}", text(wanted), text(operandType(i))));
+    }
+  }
+
+  void checkPrint() {
+    if (!checkInferred()) return;
+    if (instruction_->operands.empty() && instruction_->labels.empty()) report("kernel.structure", "print has neither a text nor a value");
+    for (size_t i = 0; i < instruction_->operands.size(); ++i) {
+      const TypeId type = operandType(i);
+      if (!constructible_(type)) {
+        reportOperand(i, kType, fmt::format("{} cannot be printed", text(type)));
+      } else if (scalarCount(types_, type, kMaxPrintedScalars + 1) > kMaxPrintedScalars) {
+        reportOperand(i, kType, fmt::format("print shows at most {} numbers of a value, and {} has more", kMaxPrintedScalars, text(type)));
+      }
     }
   }
 

@@ -58,6 +58,8 @@ class BodyEmitter::Element : public graph::ElementEmitter {
 
 BodyEmitter::BodyEmitter(const graph::Graph& body, kernel::Builder& builder, const BodyBindings& bindings)
     : body_(body), builder_(builder), window_(bindings.window) {
+  // What belongs to no node has the line of the result, but no node: kernels that differ in nothing else are one.
+  if (!body.outputs.empty()) builder_.setLocation(locationOf(body.outputs.front().value));
   std::map<uint32_t, kernel::ValueId> variables;  // by binding
   auto declare = [&](const std::vector<uint32_t>& numbers, const graph::TensorType& type, kernel::Access access, const std::string& name) {
     Windows windows;
@@ -282,7 +284,9 @@ kernel::ValueId BodyEmitter::value(graph::ValueId value, PositionId position) {
     if (auto found = scopes_[i].values.find({value, position}); found != scopes_[i].values.end()) return found->second;
   }
   const Node& node = body_.definition(value);
+  const uint32_t outer = builder_.locationIndex();
   builder_.setOrigin(body_[value].node.value + 1);
+  builder_.setLocation(locationOf(value));
   kernel::ValueId out;
   if (inputs_.contains(value)) {
     out = load(value, linear(position), positions_[position].proven);
@@ -297,7 +301,13 @@ kernel::ValueId BodyEmitter::value(graph::ValueId value, PositionId position) {
     internalError(fmt::format("emission met '{}' where its value is not defined", *node.op->name));
   }
   scopes_.back().values[{value, position}] = out;
+  builder_.setLocationIndex(outer);
   return out;
+}
+
+Location BodyEmitter::locationOf(graph::ValueId value) const {
+  const uint32_t location = body_.definition(value).location;
+  return location == 0 ? Location{} : body_.locations[location - 1];
 }
 
 void BodyEmitter::store(size_t index, PositionId position, kernel::ValueId emitted) {

@@ -57,6 +57,8 @@ class BodyEmitter {
   void popScope() { scopes_.pop_back(); }
 
  private:
+  /// Where the model says so; unknown where it does not.
+  [[nodiscard]] Location locationOf(graph::ValueId value) const;
   struct Position {
     graph::Shape shape;
     kernel::ValueId linear;

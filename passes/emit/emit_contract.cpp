@@ -135,7 +135,7 @@ Result<kernel::Module> fillTemplate(const TemplatePlan& plan, const EmitQuery& q
   b.returnValue(flat);
   module = b.take();
   if (plan.unrolled_stores > 0) module = unrollStores(std::move(module), plan.unrolled_stores);
-  return kernel::canonical(module);
+  return kernel::canonical(module, true);
 }
 
 }  // namespace

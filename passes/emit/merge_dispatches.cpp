@@ -222,7 +222,7 @@ class Merger {
       b.ifThen(is_own, [&] { call(calls_[i]); }, [&] { callFrom(i + 1); });
     };
     callFrom(0);
-    Module merged = kernel::canonical(b.take());
+    Module merged = kernel::canonical(b.take(), true);
     merged.name = name_;
     return merged;
   }

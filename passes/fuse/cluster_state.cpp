@@ -156,12 +156,19 @@ uint32_t ClusterState::bindings(const std::vector<const Footprint*>& parts) cons
   return count + static_cast<uint32_t>(loads.size());
 }
 
+bool ClusterState::mayJoin(int32_t c) const {
+  const auto early = [&](NodeId id) { return id.index() < config.joining; };
+  return config.joining >= graph.nodes.size() || std::ranges::all_of(cluster(c).members, early);
+}
+
 bool ClusterState::fits(int32_t c, NodeId extra) const {
+  if (extra.index() >= config.joining || !mayJoin(c)) return false;
   const Footprint more = footprintOf(extra);
   return bindings({&footprintOf(c), &more}) <= config.max_bindings;
 }
 
 bool ClusterState::fitsWith(const std::vector<int32_t>& sources, int32_t target) const {
+  if (!mayJoin(target) || !std::ranges::all_of(sources, [&](int32_t source) { return mayJoin(source); })) return false;
   std::vector<const Footprint*> parts{&footprintOf(target)};
   for (int32_t source : sources) parts.push_back(&footprintOf(source));
   return bindings(parts) <= config.max_bindings;

@@ -74,6 +74,8 @@ class ClusterState {
   [[nodiscard]] uint64_t visits() const { return links.visits() + visits_; }
 
  private:
+  /// Whether all members of a cluster may share it with others (FuseConfig::joining).
+  [[nodiscard]] bool mayJoin(int32_t c) const;
   [[nodiscard]] const Footprint& footprintOf(int32_t c) const { return footprints_[static_cast<size_t>(c)]; }
   /// Of a node that is in no cluster yet.
   [[nodiscard]] Footprint footprintOf(graph::NodeId id) const;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+
 #include "ir/graph/graph.h"
 
 namespace lockstep::passes {
@@ -10,6 +13,8 @@ struct FuseConfig {
   uint32_t max_bindings = 8;
   /// False: every computing node becomes a group of its own (--disable-pass fuse); the result is equal within rounding.
   bool merge = true;
+  /// Only nodes below this one join others; the rest are groups of their own. For who looks for the node whose joining made a result wrong.
+  size_t joining = SIZE_MAX;
 };
 
 /// Puts every computing node into a `group` node: element chains (kind "map"), reductions over the rows of one space with the elements

@@ -6,6 +6,7 @@
 #include "backends/dispatch.h"
 #include "backends/reference/dispatch.h"
 #include "backends/reference/reference.h"
+#include "passes/kernel/restrict_print.h"
 
 namespace lockstep {
 namespace {
@@ -49,11 +50,60 @@ fn @main(%id: vec3<u32> {builtin = local_invocation_id}) {workgroup_size = [1, 2
                       {1, 1, 2});
   ASSERT_TRUE(ran.status.ok()) << toString(ran.status.diagnostics());
   EXPECT_EQ(toString(ran.printed),
-            "main.kir:4: workgroup (0, 0, 0), local (0, 0, 0): 1.5 -7 4000000000 true 0.5 (0, 0, 0)\n"
-            "main.kir:4: workgroup (0, 0, 0), local (0, 1, 0): 1.5 -7 4000000000 true 0.5 (0, 1, 0)\n"
-            "main.kir:4: workgroup (0, 0, 1), local (0, 0, 0): 1.5 -7 4000000000 true 0.5 (0, 0, 0)\n"
-            "main.kir:4: workgroup (0, 0, 1), local (0, 1, 0): 1.5 -7 4000000000 true 0.5 (0, 1, 0)\n");
+            "main.kir:4: workgroup (0, 0, 0), local (0, 0, 0): 1.5, -7, 4000000000, true, 0.5, (0, 0, 0)\n"
+            "main.kir:4: workgroup (0, 0, 0), local (0, 1, 0): 1.5, -7, 4000000000, true, 0.5, (0, 1, 0)\n"
+            "main.kir:4: workgroup (0, 0, 1), local (0, 0, 0): 1.5, -7, 4000000000, true, 0.5, (0, 0, 0)\n"
+            "main.kir:4: workgroup (0, 0, 1), local (0, 1, 0): 1.5, -7, 4000000000, true, 0.5, (0, 1, 0)\n");
   EXPECT_EQ(ran.printed.left_out, 0u);
+}
+
+TEST(Print, texts_names_and_values_with_parts) {
+  const Ran ran = run(R"(struct Point {
+  at: vec3<f32> {offset = 0}
+  marks: array<u32, 2> {offset = 12}
+}
+fn @main(%i: u32 {builtin = local_invocation_index}) {workgroup_size = [1, 1, 1]} {
+  %v: ptr<function, array<Point, 2>> = var
+  %m: ptr<function, u32> = access %v, 1u, 1u, 1u
+  store %m, 7u
+  %all: array<Point, 2> = load %v
+  print {labels = ["start"]}
+  print %all, mat2x3<f32>(vec3<f32>(1.0f, 2.0f, 3.0f), vec3<f32>(4.0f, 5.0f, 6.0f)), true {labels = ["half =", "points", "m", ""]}
+}
+)",
+                      {1, 1, 1});
+  ASSERT_TRUE(ran.status.ok()) << toString(ran.status.diagnostics());
+  EXPECT_EQ(toString(ran.printed),
+            "main.kir:11: workgroup (0, 0, 0), local (0, 0, 0): start\n"
+            "main.kir:12: workgroup (0, 0, 0), local (0, 0, 0): half = points = [{at: (0.0, 0.0, 0.0), marks: [0, 0]}, "
+            "{at: (0.0, 0.0, 0.0), marks: [0, 7]}], m = [(1.0, 2.0, 3.0), (4.0, 5.0, 6.0)], true\n");
+}
+
+TEST(Print, only_invocations_of_a_range) {
+  const kernel::Module module = kernel::parse(R"(lockstep.kernel 1
+fn @show(%x: u32) {
+  print %x
+}
+fn @main(%i: u32 {builtin = global_invocation_index}) {workgroup_size = [4, 2, 1]} {
+  %odd: u32 = and %i, 1u
+  %is: bool = eq %odd, 1u
+  if %is {
+    call @show(%i)
+  } else {
+    print %i
+  }
+}
+)")
+                                    .orThrow();
+  const auto printedIn = [&](const passes::InvocationRange& range) {
+    const kernel::Module restricted = *kernel::validate(passes::restrictPrint(module, range)).orThrow();
+    const std::string text = kernel::print(restricted);
+    return idsOf(run(text.substr(text.find('\n') + 1), {2, 1, 1}).printed);
+  };
+  EXPECT_EQ(printedIn({.first = {2, 1, 0}, .last = {5, 1, UINT32_MAX}}), "0.2:10 0.3:11 1.0:12 1.1:13 ");
+  EXPECT_EQ(printedIn({.first = {7, 0, 0}, .last = {7, UINT32_MAX, 0}}), "1.3:7 1.3:15 ");
+  EXPECT_EQ(printedIn({.first = {0, 2, 0}}), "");
+  EXPECT_EQ(printedIn({}), idsOf(run(kernel::print(module).substr(18), {2, 1, 1}).printed));
 }
 
 constexpr const char* kLoop = R"(fn @main(%lid: u32 {builtin = local_invocation_index}) {workgroup_size = [3, 1, 1]} {

@@ -52,6 +52,8 @@ bool readCache(std::span<const std::byte> input);
 bool compileGraph(std::span<const std::byte> input);
 /// A small program of any stage: the passes that it lacks run, and then the program, on the reference.
 bool runProgram(std::span<const std::byte> input);
+/// WGSL, each entry point with every check of the sanitizer: findings that can be shown, and the results of a plain run.
+bool sanitizeKernel(std::span<const std::byte> input);
 
 struct Entry {
   std::string_view name;
@@ -83,6 +85,7 @@ inline constexpr std::array kEntries{
     Entry{.name = "cache", .run = readCache, .mutations = 200},
     Entry{.name = "compile", .run = compileGraph, .mutations = 50},
     Entry{.name = "execute", .run = runProgram, .mutations = 50},
+    Entry{.name = "sanitize", .run = sanitizeKernel, .mutations = 200},
 };
 
 }  // namespace lockstep::fuzz

@@ -33,6 +33,7 @@ dump        28000  -            made
 cache       100    -            made
 compile     4000   -            made
 execute     12000  -            made
+sanitize    600    wgsl.dict    made
 '
 
 # Most of the time of a short input would be spent on the stacks of allocations and on what exceptions leave behind.

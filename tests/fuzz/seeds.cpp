@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -169,6 +170,27 @@ void addCache(const Seeds& seeds) {
 #endif
 }
 
+/// The kernels of the sanitizer's tests: "== name" begins one.
+void addKernels(const Seeds& seeds) {
+  for (const char* file : {"races.txt", "memory.txt", "numbers.txt", "rounding.txt", "schedules.txt"}) {
+    std::istringstream lines(io::readTextFile(fs::path(LOCKSTEP_SOURCE_DIR) / "tests/sanitize" / file).orThrow());
+    std::string name, text;
+    const auto end = [&] {
+      if (!name.empty()) seeds.add("sanitize", name, text);
+    };
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.starts_with("== ")) {
+        text += line + "\n";
+        continue;
+      }
+      end();
+      name = line.substr(3, line.find(' ', 3) - 3);
+      text.clear();
+    }
+    end();
+  }
+}
+
 }  // namespace
 
 void writeSeeds(const fs::path& folder) {
@@ -181,6 +203,7 @@ void writeSeeds(const fs::path& folder) {
   addRun(seeds);
   addModel(seeds);
   addCache(seeds);
+  addKernels(seeds);
 }
 
 }  // namespace lockstep::fuzz

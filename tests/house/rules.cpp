@@ -31,7 +31,8 @@ const std::vector<DirectionRow>& directions() {
       {"ir/", {"ir/"}},
       {"passes/", {"ir/", "passes/"}},
       {"backends/reference/",
-       {"ir/kernel/", "ir/program/", "ir/support/", "backends/backend.h", "backends/sanitize.h", "backends/reference/"}},
+       {"ir/kernel/", "ir/program/", "ir/support/", "backends/backend.h", "backends/dispatch.h", "backends/perturb.h",
+        "backends/sanitize.h", "backends/why.h", "backends/reference/"}},
       {"backends/vulkan/", {"ir/kernel/", "ir/program/", "ir/support/", "backends/backend.h", "backends/vulkan/"}},
       {"backends/", {"ir/program/", "ir/kernel/", "ir/support/", "backends/"}},
       {"runtime/", {"ir/", "backends/backend.h", "frontend/io/", "runtime/"}},
@@ -48,7 +49,8 @@ const std::vector<DirectionRow>& directions() {
         "frontend/io/regular_file.h", "frontend/wgsl/", "conformance/"}},
       {"tools/",
        {"ir/", "passes/", "backends/backend.h", "backends/dispatch.h", "backends/driver_check.h", "backends/kernel_spirv.h",
-        "backends/sanitize.h", "runtime/", "frontend/", "console/", "experiment/", "examples/", "conformance/", "tools/"}},
+        "backends/sanitize.h", "backends/why.h", "runtime/", "frontend/", "console/", "experiment/", "examples/", "conformance/",
+        "tools/"}},
       {"bench/", {"ir/", "passes/", "backends/", "runtime/", "frontend/", "experiment/", "examples/", "tools/", "bench/"}},
       {"tests/",
        {"ir/", "passes/", "backends/", "runtime/", "frontend/", "console/", "experiment/", "examples/", "conformance/", "tools/",
@@ -230,7 +232,8 @@ std::vector<std::string> errorCodesOf(const SourceFile& file) {
   // Endings of file names, formats of texts and files, instruction sets of SPIR-V, inputs and results that programs have of themselves.
   static const std::regex kLiteral("\"([a-zA-Z_]+\\.[a-zA-Z_0-9]+)\"");
   static const std::regex kNoCode(
-      "lockstep\\..*|NonSemantic\\..*|.*\\.(d|graph|program|safetensors|json|jsonl|png|html|txt|wgsl)|step\\.(scalars|grad_norm|key)|"
+      "lockstep\\..*|NonSemantic\\..*|.*\\.(d|graph|program|safetensors|json|jsonl|png|html|txt|wgsl|kir|sh)|step\\.(scalars|grad_norm|key)"
+      "|"
       "random\\.key");
   std::vector<std::string> codes;
   std::string code_alone;

@@ -55,7 +55,7 @@ std::vector<Case> casesOf(const std::string& file) {
 
 std::vector<Case> allCases() {
   std::vector<Case> all;
-  for (const char* file : {"races.txt", "memory.txt", "numbers.txt"}) {
+  for (const char* file : {"races.txt", "memory.txt", "numbers.txt", "rounding.txt", "schedules.txt", "mamba_runs.txt"}) {
     for (Case& one : casesOf(file)) all.push_back(std::move(one));
   }
   return all;
@@ -69,6 +69,10 @@ KernelRun runOf(const Case& one) {
     const std::string name = word.substr(0, equals), value = word.substr(equals + 1);
     if (name == "dispatch") {
       run.groups = tools::parseGroups(value).orThrow();
+      continue;
+    }
+    if (name == "schedules") {
+      run.schedules = std::stoll(value);
       continue;
     }
     const Slot slot = tools::parseSlot(name).orThrow();
@@ -117,15 +121,31 @@ TEST_P(Sanitize, results_are_those_of_a_plain_run) {
   EXPECT_EQ(tools::runKernel(std::move(watched)).orThrow().bytes, tools::runKernel(runOf(GetParam())).orThrow().bytes);
 }
 
+TEST_P(Sanitize, right_kernels_give_the_same_in_every_order_and_a_seed_gives_one_order) {
+  const auto inOtherOrders = [] {
+    KernelRun run = runOf(GetParam());
+    run.sanitize = SanitizeOptions{.checks = parseSanitizeChecks("loop,subgroup", false).orThrow(), .loop_budget = uint64_t{1} << 18};
+    run.schedules = 5;
+    run.schedule_seed = 7;
+    return tools::runKernel(std::move(run)).orThrow().findings;
+  };
+  const std::vector<Finding> findings = inOtherOrders();
+  EXPECT_EQ(findings, inOtherOrders());
+  if (!GetParam().name.starts_with("ok_")) return;
+  for (const Finding& finding : findings) EXPECT_NE(finding.diagnostic.code, "order.schedule") << toString(finding);
+}
+
 INSTANTIATE_TEST_SUITE_P(Kernels, Sanitize, ::testing::ValuesIn(allCases()), [](const auto& info) { return info.param.name; });
 
 TEST(SanitizeChecks, a_list_chooses) {
-  const SanitizeChecks races = parseSanitizeChecks("race").orThrow();
+  const SanitizeChecks races = parseSanitizeChecks("race", true).orThrow();
   EXPECT_TRUE(races.races);
-  EXPECT_FALSE(races.memory || races.integers || races.floats || races.loops || races.barriers);
-  EXPECT_EQ(parseSanitizeChecks("").orThrow(), SanitizeChecks{});
-  EXPECT_EQ(parseSanitizeChecks("race,memory,integer,float,loop,barrier").orThrow(), SanitizeChecks{});
-  const auto wrong = parseSanitizeChecks("race,racing");
+  EXPECT_FALSE(races.memory || races.integers || races.floats || races.loops || races.barriers || races.errors);
+  EXPECT_EQ(parseSanitizeChecks("", true).orThrow(), SanitizeChecks{});
+  EXPECT_EQ(parseSanitizeChecks("race,memory,integer,float,loop,barrier,subgroup,layout,error", false).orThrow(), SanitizeChecks{});
+  EXPECT_EQ(parseSanitizeChecks("all,error", false).orThrow(), SanitizeChecks{});
+  EXPECT_EQ(parseSanitizeChecks("all", false).orThrow(), SanitizeChecks{.errors = false});
+  const auto wrong = parseSanitizeChecks("race,racing", true);
   ASSERT_FALSE(wrong.ok());
   EXPECT_EQ(wrong.diagnostics().front().code, "sanitize.check");
 }
@@ -134,9 +154,28 @@ TEST(SanitizeChecks, what_is_not_chosen_is_not_found) {
   for (const Case& one : allCases()) {
     if (one.name != "division_by_zero" && one.name != "all_lanes_write_one_cell") continue;
     KernelRun run = runOf(one);
-    run.sanitize = SanitizeOptions{.checks = parseSanitizeChecks("float,loop").orThrow()};
+    run.sanitize = SanitizeOptions{.checks = parseSanitizeChecks("float,loop", true).orThrow()};
     EXPECT_TRUE(tools::runKernel(std::move(run)).orThrow().findings.empty()) << one.name;
   }
+}
+
+TEST(SanitizeChecks, only_operations_of_the_text_wrap) {
+  const std::string text = R"(enable subgroups;
+@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+@compute @workgroup_size(8)
+fn main(@builtin(local_invocation_index) i: u32) {
+  y[i] = subgroupShuffleUp(i, 2u) + pack2x16float(vec2f(1.0, -1.0 - f32(i)));
+  y[i] ^= insertBits(0u, i + 5u, 30u, 2u) ^ (1u << (i + 30u));
+  y[i] = i - 4u;
+})";
+  KernelRun run{.module = wgsl::read(text).orThrow(), .entry = {}, .device = "reference"};
+  run.bytes[{0, 0}] = Bytes(32);
+  run.sanitize = SanitizeOptions{.checks = parseSanitizeChecks("wrap,integer", true).orThrow()};
+  std::map<std::pair<std::string, uint32_t>, uint64_t> counts;
+  for (const Finding& finding : tools::runKernel(std::move(run)).orThrow().findings)
+    counts[{finding.diagnostic.code, finding.diagnostic.where.line}] += finding.count;
+  const std::map<std::pair<std::string, uint32_t>, uint64_t> expected{{{"integer.shift", 6}, 6}, {{"integer.wrap", 7}, 4}};
+  EXPECT_EQ(counts, expected);
 }
 
 TEST(SanitizeRun, another_device_is_refused) {

@@ -29,20 +29,20 @@ struct Output {
   std::string text;  ///< of text forms
 };
 
-/// Indices out of bounds are clamped in SPIR-V; the other forms say what the kernel says.
-Result<Output> translate(kernel::Module module, const std::string& format, const std::string& entry) {
+/// Indices out of bounds are clamped in SPIR-V; the other forms say what the kernel says. `debug`: with the lines of the source.
+Result<Output> translate(kernel::Module module, const std::string& format, const std::string& entry, bool debug) {
   const bool spirv = format == "spv" || format == "spvasm";
   if (spirv || !entry.empty()) {
     LS_TRY(module, kernel::isolateEntry(module, entry));
   }
   LS_TRY(const kernel::ValidModule valid, kernel::validate(std::move(module)));
   Output output;
-  if (format == "kir") output.text = kernel::print(kernel::canonical(*valid));
+  if (format == "kir") output.text = kernel::print(kernel::canonical(*valid, debug), debug);
   if (format == "wgsl") output.text = wgsl::write(*valid);
   if (spirv) {
     if (hasPrint(*valid)) fmt::print(stderr, "note: print is left out of SPIR-V\n");
     LS_TRY(const kernel::ValidModule robust, kernel::validate(passes::makeRobust(*valid, kernel::OutOfBounds::Clamp)));
-    LS_TRY(KernelSpirv made, kernelSpirv(robust));
+    LS_TRY(KernelSpirv made, kernelSpirv(robust, debug));
     if (format == "spvasm") output.text = std::move(made.text);
     const auto words = std::as_bytes(std::span(made.words));
     if (format == "spv") output.bytes.assign(words.begin(), words.end());
@@ -73,7 +73,7 @@ Result<std::string> chooseFormat(const std::string& format, const std::string& p
 Result<ExitCode> compileVerb(Arguments arguments) {
   std::string path, output = "-", format, entry, target = "vulkan1.1";
   std::vector<std::string> override_texts;
-  bool json = false;
+  bool json = false, debug = false;
   Options options("lockstep compile", "Turns a kernel into SPIR-V (.spv, .spvasm), WGSL (.wgsl) or the kernel IR's text (.kir).");
   options.argument(path, "FILE", "a kernel (.wgsl or .kir)");
   options.value(output, "-o,--output", "where it goes; the ending says what is made; - for the terminal");
@@ -83,17 +83,20 @@ Result<ExitCode> compileVerb(Arguments arguments) {
   options.list(override_texts, "--override", "NAME=NUMBER, the value of an override constant");
   options.value(target, "--target", "what the SPIR-V is for");
   options.choices("--target", {kTargets.begin(), kTargets.end()});
+  options.flag(debug, "--debug", "with the text of the kernel and the line of each instruction (spv, spvasm, kir), which debuggers show");
   options.flag(json, "--json", "one JSON object for scripts");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;
 
   LS_TRY(const std::string form, chooseFormat(format, output));
+  if (debug && form == "wgsl")
+    return usage("format", "--debug makes no difference to WGSL", "SPIR-V and kernel IR have the lines of their source");
   if (std::ranges::find(kTargets, target) == kTargets.end()) {
     return usage("target", fmt::format("there is no target '{}'", target), suggest(target, kTargets));
   }
   LS_TRY(const auto overrides, parseOverrides(override_texts));
   LS_TRY(kernel::Module module, readKernelFile(path, overrides, entry));
-  LS_TRY(const Output made, translate(std::move(module), form, entry));
+  LS_TRY(const Output made, translate(std::move(module), form, entry, debug));
   const bool shown = output == "-";
   if (!shown) LS_CHECK(io::writeFileAtomically(output, made.bytes));
   if (json) {

@@ -54,6 +54,7 @@ Result<kernel::Module> readKernelFile(const std::string& path, const std::map<st
         text,
         {.file_name = path, .overrides = overrides, .entry_point = entry, .groups = groups, .uniforms = uniforms, .warnings = &warnings});
     fmt::print(stderr, "{}", wgsl::renderWarnings(warnings, text));
+    if (module.ok()) module->source = text;
     return module;
   }
   if (!overrides.empty()) return fail("run.override", fmt::format("'{}' has no override constants", path), {}, "only WGSL has them");

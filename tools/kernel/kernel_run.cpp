@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/kernel/kernel_run.h"
 
+#include "tools/kernel/schedules.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -198,6 +200,17 @@ Result<Slot> parseSlot(const std::string& text) {
   return slot;
 }
 
+Result<KernelRun::WhyTarget> parseWhy(const std::string& text) {
+  const size_t open = text.find('[');
+  KernelRun::WhyTarget target;
+  const bool closed = open != std::string::npos && text.ends_with(']');
+  if (!closed || !parseNumber(std::string_view(text).substr(open + 1, text.size() - open - 2), target.word))
+    return console::usage("value", fmt::format("--why '{}' is not a word of a binding", text),
+                          "write GROUP.BINDING[WORD], for example 0.1[303]");
+  LS_TRY(target.slot, console::asUsage(parseSlot(text.substr(0, open))));
+  return target;
+}
+
 Result<std::array<uint32_t, 3>> parseGroups(const std::string& text) {
   std::array<uint32_t, 3> groups{1, 1, 1};
   size_t axis = 0, start = 0;
@@ -277,6 +290,35 @@ io::Array toArray(const Bytes& bytes, const kernel::Module& module, const Global
   return array;
 }
 
+Location storeTo(const kernel::Module& module, const kernel::GlobalVariable& variable) {
+  for (const kernel::Instruction& x : module.instructions) {
+    const bool writes =
+        x.op == kernel::Op::Store || (kernel::info(x.op).group == kernel::OpGroup::Atomic && x.op != kernel::Op::AtomicLoad);
+    if (writes && x.location != 0 && kernel::rootOf(module, x.operands[0]) == variable.value) return module.locations[x.location - 1];
+  }
+  return {};
+}
+
+std::vector<bool> floatWords(const kernel::Module& module, const GlobalVariable& variable, size_t bytes) {
+  std::vector<bool> floats(bytes / sizeof(uint32_t));
+  const auto mark = [&](kernel::TypeId type, uint64_t offset) {
+    std::vector<Place> places;
+    addPlaces(module.types, type, offset, places);
+    for (const Place& place : places) {
+      const uint64_t word = place.offset / sizeof(uint32_t);
+      if (word < floats.size()) floats[word] = place.scalar == Scalar::F32;
+    }
+  };
+  mark(variable.type, 0);
+  if (!module.types.isRuntimeSized(variable.type)) return floats;
+  const kernel::Type& type = module.types[variable.type];
+  const bool is_struct = type.kind == TypeKind::Struct;
+  const kernel::TypeId array = is_struct ? type.members.back().type : variable.type;
+  for (uint64_t at = is_struct ? type.members.back().offset : 0; at < bytes; at += module.types.strideOf(array))
+    mark(module.types[array].element, at);
+  return floats;
+}
+
 const GlobalVariable* findVariable(const kernel::Module& module, Slot slot) {
   for (const GlobalVariable& variable : module.globals) {
     if (kernel::isBound(variable.space) && variable.group == slot.group && variable.binding == slot.binding) return &variable;
@@ -334,13 +376,38 @@ Result<kernel::OutOfBounds> policyOn(const DeviceInfo& device, std::optional<ker
       "add --device reference, or choose clamp or zero");
 }
 
-/// The first store to a variable, 0 when there is none.
-Location storeTo(const kernel::Module& module, const GlobalVariable& variable) {
-  for (const kernel::Instruction& x : module.instructions) {
-    const bool stores = x.op == kernel::Op::Store && x.location != 0 && kernel::rootOf(module, x.operands[0]) == variable.value;
-    if (stores) return module.locations[x.location - 1];
+Result<std::vector<WhyLine>> explain(const KernelRun& run, const kernel::ValidModule& used, KernelDispatch dispatch,
+                                     const std::vector<Bytes>& initial) {
+  dispatch.module = passes::makeRobust(*used, kernel::OutOfBounds::Clamp);
+  LS_TRY(const program::ValidProgram program, makeProgram(dispatch));
+  const auto bound = run.bytes.find(run.why->slot);
+  if (bound == run.bytes.end()) return fail("why.word", fmt::format("binding {} of --why has no --bind", toString(run.why->slot)));
+  return why(program, initial, static_cast<size_t>(std::distance(run.bytes.begin(), bound)), run.why->word);
+}
+
+bool isEndless(const Finding& finding) { return finding.diagnostic.code == "loop.endless" || finding.diagnostic.code == "order.waits"; }
+
+/// Other schedules and subgroup sizes. The program of the sanitizer looks at indices itself; theirs clamps them.
+Result<std::vector<Finding>> runOtherwise(const KernelRun& run, const kernel::ValidModule& used, KernelDispatch dispatch,
+                                          const std::vector<Bytes>& initial, const std::vector<Bytes>& results,
+                                          const std::vector<Finding>& found) {
+  dispatch.module = passes::makeRobust(*used, kernel::OutOfBounds::Clamp);
+  LS_TRY(const program::ValidProgram program, makeProgram(dispatch));
+  std::vector<Slot> slots;
+  for (const auto& [slot, bytes] : run.bytes) slots.push_back(slot);
+  const ScheduleInput input{.module = *used,
+                            .program = program,
+                            .initial = initial,
+                            .results = results,
+                            .slots = slots,
+                            .loop_budget = run.sanitize->loop_budget,
+                            .ends = std::ranges::none_of(found, isEndless)};
+  LS_TRY(std::vector<Finding> findings, findScheduleDependence(input, run.schedules, run.schedule_seed));
+  if (run.sanitize->checks.subgroups) {
+    LS_TRY(std::vector<Finding> more, findSubgroupDependence(input));
+    std::ranges::move(more, std::back_inserter(findings));
   }
-  return {};
+  return findings;
 }
 
 /// What is wrong with two variables in one buffer; nothing if neither is written.
@@ -421,16 +488,37 @@ Result<KernelResult> runKernel(KernelRun run) {
   LS_TRY(const program::ValidProgram program, makeProgram(dispatch));
   LS_TRY(const std::unique_ptr<Backend> backend, open(chosen.info, run.sanitize));
   LS_TRY(PreparedDispatch prepared, PreparedDispatch::make(*backend, program));
+  const std::vector<Bytes> initial = run.sanitize || run.why ? buffers : std::vector<Bytes>();
   const Status ran = prepared.run(buffers, unwritten);
   std::optional<Printed> printed = prepared.takePrinted();
   if (printed && run.on_print) run.on_print(*std::move(printed));
   if (!ran.ok()) return ran.failure();
+  if (run.sanitize) {
+    std::ranges::move(prepared.takeFindings(), std::back_inserter(findings));
+    LS_TRY(std::vector<Finding> more, runOtherwise(run, used, dispatch, initial, buffers, findings));
+    std::ranges::move(more, std::back_inserter(findings));
+  }
+  std::vector<WhyLine> reasons;
+  if (run.why) {
+    LS_TRY(reasons, explain(run, used, dispatch, initial));
+  }
   KernelResult result{.bytes = std::move(run.bytes), .device = chosen.info.name, .seconds = {}, .findings = std::move(findings)};
-  std::ranges::move(prepared.takeFindings(), std::back_inserter(result.findings));
+  if (run.sanitize && run.sanitize->checks.errors) {
+    size_t buffer = 0;
+    for (const auto& [slot, bytes] : result.bytes) {
+      RoundingBounds bounds = prepared.bounds(buffer++);
+      const GlobalVariable& variable = *findVariable(*used, slot);
+      const bool integers = isPlainArray(*used, variable) && toArray(bytes, *used, variable).type != io::ElementType::F32;
+      const bool knows = !integers && std::ranges::any_of(bounds.values, [](double value) { return !std::isnan(value); });
+      if (knows) result.rounding.emplace(slot, std::move(bounds));
+    }
+    result.unstable = prepared.takeUnstableChoices();
+  }
   for (size_t i = 0; i < run.repeat; ++i) {
     LS_TRY(const double seconds, prepared.time());
     result.seconds.push_back(seconds);
   }
+  result.why = std::move(reasons);
   size_t index = 0;
   for (auto& [slot, bytes] : result.bytes) bytes = std::move(buffers[index++]);
   return result;

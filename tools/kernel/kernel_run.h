@@ -13,6 +13,7 @@
 
 #include "backends/dispatch.h"
 #include "backends/sanitize.h"
+#include "backends/why.h"
 #include "frontend/io/array.h"
 #include "ir/kernel/guard_accesses.h"
 #include "ir/kernel/module.h"
@@ -45,6 +46,9 @@ io::Array toArray(const Bytes& bytes, const kernel::Module& module, const kernel
 /// Whether toArray gives the values themselves.
 bool isPlainArray(const kernel::Module& module, const kernel::GlobalVariable& variable);
 
+/// Which words of a variable with so many bytes are f32: of each member, element and component. Padding and halves are not.
+std::vector<bool> floatWords(const kernel::Module& module, const kernel::GlobalVariable& variable, size_t bytes);
+
 struct KernelRun {
   kernel::Module module;
   std::string entry;  ///< empty: the only entry point
@@ -61,18 +65,35 @@ struct KernelRun {
   std::function<void(Printed)> on_print = {};
   /// The device is the reference then; error "usage.device" for another one.
   std::optional<SanitizeOptions> sanitize = std::nullopt;
+  int64_t schedules = 0;       ///< of `sanitize`: how many other schedules to compare with
+  uint64_t schedule_seed = 1;  ///< of them
+  /// A word of a binding that is to be explained.
+  struct WhyTarget {
+    Slot slot;
+    uint64_t word = 0;
+  };
+  std::optional<WhyTarget> why = std::nullopt;
 };
 struct KernelResult {
   std::map<Slot, Bytes> bytes;  ///< of the variables after the dispatch
   std::string device;           ///< as the driver calls it
   std::vector<double> seconds;  ///< of each repetition
   std::vector<Finding> findings = {};
+  std::map<Slot, RoundingBounds> rounding = {};  ///< of the variables that it wrote, with SanitizeChecks::errors
+  std::vector<RoundingBounds::Choice> unstable = {};
+  std::vector<WhyLine> why = {};
 };
 /// Whether some function of the module prints.
 bool hasPrint(const kernel::Module& module);
 
 /// Runs it once, and then `repeat` times more for the clock. Codes run.entry, run.bind and those of validation and the device.
 Result<KernelResult> runKernel(KernelRun run);
+
+/// "0.4[303]": word 303 of a binding. code "usage.value".
+Result<KernelRun::WhyTarget> parseWhy(const std::string& text);
+
+/// Where the kernel first stores to a variable, by an atomic or without; unknown where it does not.
+Location storeTo(const kernel::Module& module, const kernel::GlobalVariable& variable);
 
 /// The storage or uniform variable of a slot, or null.
 const kernel::GlobalVariable* findVariable(const kernel::Module& module, Slot slot);

@@ -8,6 +8,7 @@
 #include "frontend/io/jsonl.h"
 #include "frontend/wgsl/check/limits.h"
 #include "tools/kernel/kernel_file.h"
+#include "tools/kernel/layout_text.h"
 #include "tools/verb.h"
 
 namespace lockstep::tools {
@@ -44,6 +45,9 @@ void printText(const Reflection& reflection) {
   for (const ReflectedBinding& immediate : reflection.immediates) {
     fmt::print("immediate {}: {}, {} bytes\n", immediate.name, immediate.type, immediate.size);
     printMembers(immediate);
+  }
+  for (const wgsl::Contract& contract : reflection.contracts) {
+    fmt::print("asks for {}{}\n", contract.text, contract.isOfEntry() ? fmt::format(" ({})", contract.entry) : "");
   }
   const wgsl::LimitSet portable = wgsl::portableLimits();
   for (const ReflectedEntryPoint& entry : reflection.entry_points) {
@@ -135,18 +139,26 @@ io::Json toJson(const Reflection& reflection) {
   for (const ReflectedBinding& binding : reflection.bindings) bindings.add(toJson(binding));
   for (const ReflectedBinding& immediate : reflection.immediates) immediates.add(immediateJson(immediate));
   for (const ReflectedEntryPoint& entry : reflection.entry_points) entries.add(toJson(reflection, entry));
+  io::Json contracts = io::Json::array();
+  for (const wgsl::Contract& contract : reflection.contracts) {
+    contracts.add(io::Json::object()
+                      .add("text", contract.text)
+                      .add("entry_point", contract.isOfEntry() ? io::Json(contract.entry) : io::Json())
+                      .add("line", contract.where.line));
+  }
   return io::Json::object()
       .add("extensions", extensions)
       .add("overrides", overrides)
       .add("bindings", bindings)
       .add("immediates", immediates)
-      .add("entry_points", entries);
+      .add("entry_points", entries)
+      .add("contracts", contracts);
 }
 
 }  // namespace
 
 Result<ExitCode> reflectVerb(Arguments arguments) {
-  std::string path, entry;
+  std::string path, entry, layout;
   std::vector<std::string> override_texts;
   bool json = false;
   Options options(
@@ -156,11 +168,20 @@ Result<ExitCode> reflectVerb(Arguments arguments) {
   options.argument(path, "FILE", "a WGSL file");
   options.value(entry, "--entry", "only this entry point");
   options.list(override_texts, "--override", "NAME=NUMBER, the value of an override constant");
+  options.value(layout, "--layout", "print the structs of the buffers for a host instead: c (a header for C and C++) or js (a module)");
+  options.choices("--layout", {"c", "js"});
   options.flag(json, "--json", "one JSON object for scripts");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;
 
   LS_TRY(const auto overrides, parseOverrides(override_texts));
+  if (!layout.empty()) {
+    if (layout != "c" && layout != "js") return usage("value", fmt::format("there is no layout '{}'", layout), "choose c or js");
+    if (json) return usage("value", "--layout prints source text, and --json a description", "give one of them");
+    LS_TRY(const kernel::Module module, readKernelFile(path, overrides, entry));
+    fmt::print("{}", layout == "c" ? layoutAsC(module, path) : layoutAsJs(module, path));
+    return ExitCode::Ok;
+  }
   LS_TRY(const std::string text, io::readTextFile(path));
   LS_TRY(const Reflection reflection, wgsl::reflect(text, {.file_name = path, .overrides = overrides, .entry_point = entry}));
   if (json) {

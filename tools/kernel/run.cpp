@@ -36,17 +36,36 @@ Result<ExitCode> runVerb(Arguments arguments) {
   options.choices("--out-of-bounds", {"clamp", "zero", "trap"});
   options.value(kernel.device, "--device", "auto, reference, vulkan, vulkan:N or vulkan:NAME");
   options.choices("--device", {"auto", "reference", "vulkan"});
-  options.flagOrValue(
-      kernel.sanitize, "--sanitize", "all",
-      "run on the reference and report races, memory, numbers, loops and barriers that go wrong; =race,memory,integer,float,"
-      "loop,barrier: only those. Exit code 5 if there is an error");
+  options.list(kernel.expects, "--expect", "G.B=FILE.npy, what the binding should hold after the run; exit code 5 if it does not");
+  options.value(kernel.rtol, "--rtol", "of --expect and --devices: how far an element may be off, relative to its value");
+  options.value(kernel.atol, "--atol", "of --expect and --devices: and how far in addition");
+  options.list(kernel.withins, "--within", "G.B=FILE.npy, of --expect: how far each element may be off, instead of --rtol and --atol");
+  options.commaList(
+      kernel.devices, "--devices",
+      "run it on each of these devices, with commas, and say whether the results are equal, differ by rounding, differ from run "
+      "to run (a race) or are wrong");
+  options.value(kernel.runs, "--runs", "of --devices: how many times on each");
+  options.flagOrValue(kernel.sanitize, "--sanitize", "all",
+                      "run on the reference and report races, memory, numbers, loops, barriers, subgroups and layouts that go wrong; "
+                      "=race,memory,integer,float,"
+                      "loop,barrier,subgroup,layout,error: only those. Exit code 5 if there is an error");
   options.value(kernel.loop_budget, "--loop-budget", "of --sanitize: rounds of loops times invocations after which a workgroup is endless");
+  options.value(kernel.print_from, "--print-from",
+                "only these invocations print: X[,Y[,Z]] of global_invocation_id, each a number or a range such as 0..3 (both ends count)");
+  options.value(kernel.schedules, "--schedules",
+                "with --sanitize: also run it in so many other orders of workgroups and invocations, and report what differs");
+  options.value(kernel.schedule_seed, "--schedule-seed", "of --schedules: the same seed gives the same orders");
+  options.value(kernel.why, "--why", "G.B[WORD]: the operations, loads and stores that made this word, on the reference");
   options.value(kernel.repeat, "--repeat", "run it this many more times, on what it left, and print how long one takes");
   options.flag(time, "--time", "the same as --repeat 10");
   options.flag(kernel.json, "--json", "one JSON object for scripts: the arrays of --out, the outputs of a stage, or the losses of --steps");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;
   if (kernel.loop_budget < 1) return usage("value", "--loop-budget is at least 1");
+  if (kernel.schedules < 0) return usage("value", "--schedules is at least 0");
+  if (kernel.schedules > 0 && kernel.sanitize.empty()) kernel.sanitize = "all";
+  if (kernel.runs < 1) return usage("value", "--runs is at least 1");
+  if (!(kernel.rtol >= 0) || !(kernel.atol >= 0)) return usage("value", "--rtol and --atol are at least 0");
   if (kernel.repeat < 0) return usage("value", "--repeat is at least 0");
   if (program.steps < 0 || program.save_every < 0) return usage("value", "--steps and --save-every are at least 0");
   if (time && kernel.repeat == 0) kernel.repeat = 10;
@@ -54,8 +73,10 @@ Result<ExitCode> runVerb(Arguments arguments) {
   if (!trains && !(program.batches + program.load + program.save).empty())
     return usage("steps", "--batches, --load and --save belong to --steps N");
 
+  const bool compares = !kernel.expects.empty() || !kernel.withins.empty() || !kernel.devices.empty();
   const bool is_program = kernel.path.ends_with(".program");
   if (is_program || kernel.path.ends_with(".graph")) {
+    if (compares) return usage("expect", "--expect, --within and --devices take a kernel", "'lockstep verify program' compares a .program");
     program.path = kernel.path;
     program.device = kernel.device;
     program.outs = kernel.outs;
@@ -65,7 +86,7 @@ Result<ExitCode> runVerb(Arguments arguments) {
       if (kernel.device != "auto" && kernel.device != "reference")
         return usage("device", fmt::format("--sanitize runs on the reference, not on '{}'", kernel.device), "leave out --device");
       program.sanitizes = true;
-      program.device = kernel.sanitize == "all" ? "sanitizer" : "sanitizer:" + kernel.sanitize;
+      program.device = "sanitizer:" + kernel.sanitize;
     }
     if (!trains) return replayStage(program);
     if (!is_program) return usage("steps", fmt::format("--steps takes a .program, but '{}' is a graph", kernel.path));

@@ -4,16 +4,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <optional>
 
 #include "frontend/io/file.h"
 #include "frontend/io/npy.h"
+#include "passes/kernel/restrict_print.h"
 #include "tools/kernel/array_text.h"
 #include "tools/kernel/findings_text.h"
+#include "tools/kernel/host_checks.h"
 #include "tools/kernel/kernel_file.h"
 #include "tools/kernel/kernel_run.h"
 #include "tools/kernel/kernel_values.h"
+#include "tools/kernel/rounding_text.h"
+#include "tools/kernel/run_compare.h"
+#include "tools/kernel/why_text.h"
 #include "tools/verb.h"
 
 namespace lockstep::tools {
@@ -35,8 +41,13 @@ Result<Assignment> parseAssignment(const std::string& option, const std::string&
 
 io::Json tripleJson(const std::array<uint32_t, 3>& id) { return io::Json::array().add(id[0]).add(id[1]).add(id[2]); }
 
-/// A number, true or false; a list of them for a vector.
+/// A number, true or false; a list of them for a vector; lists and objects for what has parts.
 io::Json printedJson(const PrintedValue& value) {
+  if (value.lanes.empty()) {
+    io::Json parts = value.isStruct() ? io::Json::object() : io::Json::array();
+    for (const PrintedValue& part : value.parts) value.isStruct() ? parts.add(part.name, printedJson(part)) : parts.add(printedJson(part));
+    return parts;
+  }
   io::Json lanes = io::Json::array();
   for (const double lane : value.lanes) {
     const io::Json one = value.scalar == kernel::Scalar::Bool ? io::Json(lane != 0) : io::Json(lane);
@@ -49,27 +60,25 @@ io::Json printedJson(const PrintedValue& value) {
 io::Json printedJson(const Printed& printed) {
   io::Json lines = io::Json::array();
   for (const PrintedLine& line : printed.lines) {
-    io::Json values = io::Json::array();
-    for (const PrintedValue& value : line.values) values.add(printedJson(value));
+    io::Json values = io::Json::array(), names = io::Json::array();
+    for (const PrintedValue& value : line.values) values.add(printedJson(value)), names.add(value.name);
     lines.add(io::Json::object()
                   .add("file", line.where.file)
                   .add("line", line.where.line)
                   .add("column", line.where.column)
                   .add("workgroup", tripleJson(line.workgroup))
                   .add("local", tripleJson(line.local))
+                  .add("text", line.text)
+                  .add("names", names)
                   .add("values", values));
   }
   return lines;
 }
 
-void printOutputs(const io::Json& list, const std::vector<double>& seconds = {}, const std::optional<Printed>& printed = {},
-                  const std::optional<io::Json>& findings = {}) {
-  io::Json object = io::Json::object().add("outputs", list);
-  if (findings) object.add("findings", *findings);
-  if (printed) object.add("printed", printedJson(*printed)).add("printed_left_out", printed->left_out);
+io::Json timesJson(const std::vector<double>& seconds) {
   io::Json times = io::Json::array();
   for (const double time : seconds) times.add(time);
-  fmt::print("{}\n", (seconds.empty() ? object : object.add("seconds", times)).text());
+  return times;
 }
 
 void printTimes(const KernelResult& result) {
@@ -94,6 +103,32 @@ Result<std::optional<kernel::OutOfBounds>> policyOf(const KernelOptions& options
   const std::optional<kernel::OutOfBounds> named = kernel::findOutOfBounds(options.out_of_bounds);
   if (!named) return usage("value", fmt::format("--out-of-bounds '{}' is not clamp, zero or trap", options.out_of_bounds));
   return named;
+}
+
+/// "5", "0..3", "0..3,2": of global_invocation_id, axis by axis; what is left out may be anything.
+Result<passes::InvocationRange> parseInvocations(const std::string& text) {
+  passes::InvocationRange range;
+  const auto number = [](std::string_view digits, uint32_t& value) {
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return error == std::errc() && end == digits.data() + digits.size();
+  };
+  std::string_view rest = text;
+  size_t axis = 0;
+  bool good = true, more = true;
+  for (; good && more; ++axis) {
+    const size_t comma = rest.find(',');
+    const std::string_view part = rest.substr(0, comma);
+    const size_t dots = part.find("..");
+    more = comma != std::string_view::npos;
+    rest.remove_prefix(more ? comma + 1 : rest.size());
+    good = axis < 3 && number(part.substr(0, dots), range.first[axis]);
+    if (good && dots == std::string_view::npos) range.last[axis] = range.first[axis];
+    if (good && dots != std::string_view::npos)
+      good = number(part.substr(dots + 2), range.last[axis]) && range.first[axis] <= range.last[axis];
+  }
+  if (good) return range;
+  return usage("value", fmt::format("--print-from '{}' names no invocations", text),
+               "write X, X,Y or X,Y,Z of global_invocation_id, each a number or a range such as 0..3");
 }
 
 /// Reads the kernel. Loop bounds and sizes may depend on what is bound, so that is looked at too.
@@ -126,10 +161,19 @@ Status bind(KernelRun& run, const std::string& path, const std::vector<Assignmen
     }
     if (assignment.value.starts_with("uninit:")) run.unwritten.insert(assignment.slot);
     LS_TRY(std::vector<std::byte> bytes, makeBytes(assignment.value, run.module, *variable));
-    if (!run.bytes.emplace(assignment.slot, std::move(bytes)).second)
+    if (run.aliases.contains(assignment.slot) || !run.bytes.emplace(assignment.slot, std::move(bytes)).second)
       return usage("bind", fmt::format("binding {} is given twice", toString(assignment.slot)));
   }
   return Success{};
+}
+
+Result<std::vector<Finding>> findMistakes(const KernelOptions& options, const KernelRun& run, const std::vector<Assignment>& bound) {
+  std::map<Slot, std::string> files;
+  for (const Assignment& one : bound) {
+    if (one.value.ends_with(".npy")) files.emplace(one.slot, one.value);
+  }
+  LS_TRY(const auto overrides, parseOverrides(options.overrides));
+  return findHostMistakes(options.path, overrides, run, files);
 }
 
 /// Writes or prints one binding; with `list` it goes there.
@@ -150,6 +194,24 @@ Status show(const Assignment& out, const kernel::Module& module, const Bytes& by
   return Success{};
 }
 
+/// `--devices`: no arrays, a verdict.
+Result<ExitCode> runOnDevices(const KernelOptions& options, const KernelRun& run) {
+  const bool alone = options.outs.empty() && options.expects.empty() && options.sanitize.empty() && options.repeat == 0;
+  if (!alone || options.device != "auto")
+    return usage("devices", "--devices goes without --device, --out, --expect, --sanitize and --repeat", "leave them out");
+  LS_TRY(DeviceComparison comparison,
+         compareDevices(run, options.devices, static_cast<size_t>(options.runs), {.rtol = options.rtol, .atol = options.atol}));
+  if (const Result<std::string> text = io::readTextFile(options.path); text.ok()) addExcerpts(comparison.findings, options.path, *text);
+  if (options.json) {
+    fmt::print("{}\n", toJson(comparison).text());
+  } else {
+    fmt::print("{}", toText(comparison));
+    if (!comparison.findings.empty()) printFindings(comparison.findings);
+  }
+  const bool fine = comparison.verdict == Verdict::Equal || comparison.verdict == Verdict::Rounding;
+  return fine ? ExitCode::Ok : ExitCode::NumericCheck;
+}
+
 }  // namespace
 
 Result<ExitCode> runKernelFile(const KernelOptions& options) {
@@ -160,18 +222,30 @@ Result<ExitCode> runKernelFile(const KernelOptions& options) {
                 .repeat = static_cast<size_t>(options.repeat)};
   LS_TRY(run.out_of_bounds, policyOf(options));
   if (!options.sanitize.empty()) {
-    LS_TRY(const SanitizeChecks checks, console::asUsage(parseSanitizeChecks(options.sanitize == "all" ? "" : options.sanitize)));
+    LS_TRY(const SanitizeChecks checks, console::asUsage(parseSanitizeChecks(options.sanitize, true)));
+    run.schedules = options.schedules;
+    run.schedule_seed = static_cast<uint64_t>(options.schedule_seed);
     run.sanitize = SanitizeOptions{.checks = checks, .loop_budget = static_cast<uint64_t>(options.loop_budget)};
+  }
+  if (!options.why.empty()) {
+    LS_TRY(run.why, parseWhy(options.why));
   }
   LS_TRY(run.groups, console::asUsage(parseGroups(options.dispatch)));
   LS_TRY(const std::vector<Assignment> bound, parseAssignments("--bind", options.binds));
   LS_TRY(run.module, readKernel(options, run.groups, bound));
   LS_CHECK(bind(run, options.path, bound));
+  LS_TRY(const std::vector<Finding> mistakes, findMistakes(options, run, bound));
+  if (!options.devices.empty()) return runOnDevices(options, run);
+  LS_TRY(const std::vector<Expectation> expectations, parseExpectations(options.expects, options.withins));
   LS_TRY(const std::vector<Assignment> wanted, parseAssignments("--out", options.outs));
   for (const Assignment& out : wanted) {
     if (!run.bytes.contains(out.slot)) return usage("out", fmt::format("binding {} of --out has no --bind", toString(out.slot)));
   }
 
+  if (!options.print_from.empty()) {
+    LS_TRY(const passes::InvocationRange range, parseInvocations(options.print_from));
+    run.module = passes::restrictPrint(std::move(run.module), range);
+  }
   const kernel::Module module = run.module;
   const bool prints = hasPrint(module);
   std::optional<Printed> printed;
@@ -182,23 +256,45 @@ Result<ExitCode> runKernelFile(const KernelOptions& options) {
   // What a kernel printed before it failed is what one wants to see then.
   if (printed && (!options.json || !ran.ok())) fmt::print(stderr, "{}", toString(*printed));
   LS_TRY(KernelResult result, std::move(ran));
-  if (const Result<std::string> text = io::readTextFile(options.path); text.ok() && !result.findings.empty()) {
-    dropAllowed(result.findings, *text);
-    addExcerpts(result.findings, options.path, *text);
+  result.findings.insert(result.findings.begin(), mistakes.begin(), mistakes.end());
+  if (!result.findings.empty()) {
+    if (const Result<std::string> text = io::readTextFile(options.path); text.ok()) {
+      dropAllowed(result.findings, *text);
+      addExcerpts(result.findings, options.path, *text);
+    }
   }
   if (prints && !printed) {
     fmt::print(stderr, "note: {} does not give back what print writes; --device reference does (docs/wgsl.md)\n", result.device);
   }
   io::Json list = io::Json::array();
   for (const Assignment& out : wanted) LS_CHECK(show(out, module, result.bytes.find(out.slot)->second, options.json ? &list : nullptr));
+  LS_TRY(const std::vector<ExpectationResult> compared,
+         compareExpected(expectations, {.rtol = options.rtol, .atol = options.atol}, module, result.bytes));
+  io::Json expected = io::Json::array();
+  bool differs = false;
+  for (const ExpectationResult& one : compared) {
+    expected.add(toJson(one));
+    differs = differs || !one.numbers.within();
+    if (!options.json) fmt::print("{}\n", toText(one));
+  }
   const bool sanitized = !options.sanitize.empty();
-  if (sanitized && !options.json) printFindings(result.findings);
+  if (!options.json) printWhy(result.why);
+  if (sanitized && !options.json) {
+    if (options.sanitize != "all") printRounding(result, module);
+    printFindings(result.findings);
+  }
   if (options.json) {
-    printOutputs(list, result.seconds, printed, sanitized ? std::optional(findingsJson(result.findings)) : std::nullopt);
+    io::Json object = io::Json::object().add("outputs", list);
+    if (!compared.empty()) object.add("expected", expected);
+    if (sanitized) object.add("findings", findingsJson(result.findings)).add("rounding", roundingJson(result, module));
+    if (!result.why.empty()) object.add("why", whyJson(result.why));
+    if (printed) object.add("printed", printedJson(*printed)).add("printed_left_out", printed->left_out);
+    if (!result.seconds.empty()) object.add("seconds", timesJson(result.seconds));
+    fmt::print("{}\n", object.text());
   } else if (!result.seconds.empty()) {
     printTimes(result);
   }
-  return hasError(result.findings) ? ExitCode::NumericCheck : ExitCode::Ok;
+  return differs || hasError(result.findings) ? ExitCode::NumericCheck : ExitCode::Ok;
 }
 
 }  // namespace lockstep::tools

@@ -11,7 +11,6 @@ namespace lockstep::tools {
 namespace {
 
 constexpr double kExactTolerance = 1e-10;
-constexpr double kDeviceTolerance = 1e-5;
 
 /// Limits of a training run. Rounding grows with the steps, so later losses may be further away.
 struct TrainingLimits {

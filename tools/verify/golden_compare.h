@@ -13,6 +13,9 @@
 
 namespace lockstep::tools {
 
+/// The relative L2 distance that a device may have from the exact result.
+inline constexpr double kDeviceTolerance = 1e-5;
+
 struct OpOutcome {
   ValueMap outputs;
   ValueMap gradients;

@@ -8,6 +8,7 @@
 
 #include "frontend/io/file.h"
 #include "frontend/train/graph_runner.h"
+#include "frontend/train/templates.h"
 #include "ir/graph/evaluate.h"
 #include "ir/graph/op_def.h"
 #include "ir/kernel/claims.h"
@@ -36,13 +37,44 @@ io::Array toArray(const std::vector<double>& values, std::vector<int64_t> shape)
   return io::Array::fromDoubles(std::move(shape), values);
 }
 
-std::string outputName(graph::OutputKind kind, const std::string& name) { return fmt::format("{}.{}", graph::toString(kind), name); }
+/// A text's claims about its kernels are somebody's word.
+program::Program withoutClaims(program::Program program) {
+  for (program::Kernel& kernel : program.kernels) {
+    if (auto* module = std::get_if<kernel::Module>(&kernel.code)) *module = kernel::dropClaims(std::move(*module));
+  }
+  return program;
+}
 
 Result<io::TensorFile> replayGraph(const std::string& text, const std::string& path, const io::TensorFile& inputs) {
   LS_TRY(const passes::Form stage, passes::parseForm(text, path));
   if (!std::holds_alternative<graph::Graph>(stage))
     return fail("replay.stage", fmt::format("'{}' holds a program", path), {}, "name it .program");
   const graph::Graph& graph = std::get<graph::Graph>(stage);
+  Result<io::TensorFile> outputs = evaluateStage(graph, inputs);
+  if (!outputs.ok()) return pointInto(outputs.failure(), "graph", graph::print(graph), text, path);
+  return outputs;
+}
+
+Result<program::Program> parseProgram(const std::string& text, const std::string& path) {
+  LS_TRY(passes::Form stage, passes::parseForm(text, path));
+  if (!std::holds_alternative<program::Program>(stage))
+    return fail("replay.stage", fmt::format("'{}' holds a graph", path), {}, "name it .graph");
+  return withoutClaims(std::get<program::Program>(std::move(stage)));
+}
+
+}  // namespace
+
+std::string outputName(graph::OutputKind kind, const std::string& name) { return fmt::format("{}.{}", graph::toString(kind), name); }
+
+Result<Bytes> leafBytes(const io::TensorFile& inputs, const std::string& name, const graph::TensorType& type) {
+  const io::Array* found = inputs.find(name);
+  const bool fits = found != nullptr && static_cast<int64_t>(found->elementCount()) == type.shape.elementCount() &&
+                    io::toString(found->type) == graph::toString(type.dtype);
+  if (!fits) return badInput(name, found, type);
+  return found->data;
+}
+
+Result<io::TensorFile> evaluateStage(const graph::Graph& graph, const io::TensorFile& inputs) {
   graph::LeafValues leaves;
   for (const graph::NodeId id : graph.body().nodes) {
     const graph::Node& node = graph[id];
@@ -52,9 +84,7 @@ Result<io::TensorFile> replayGraph(const std::string& text, const std::string& p
     LS_TRY(std::vector<double> values, valuesFor(inputs, *name, type));
     leaves.insert_or_assign(*name, graph::Tensor{.type = type, .data = std::move(values)});
   }
-  const Result<std::vector<graph::Tensor>> evaluated = graph::evaluate(graph, leaves);
-  if (!evaluated.ok()) return pointInto(evaluated.failure(), "graph", graph::print(graph), text, path);
-  const std::vector<graph::Tensor>& results = *evaluated;
+  LS_TRY(const std::vector<graph::Tensor> results, graph::evaluate(graph, leaves));
   io::TensorFile outputs;
   for (size_t i = 0; i < results.size(); ++i) {
     const graph::Output& output = graph.outputs[i];
@@ -63,17 +93,9 @@ Result<io::TensorFile> replayGraph(const std::string& text, const std::string& p
   return outputs;
 }
 
-Result<Replayed> replayProgram(const std::string& text, const std::string& path, const io::TensorFile& inputs, const std::string& device) {
-  LS_TRY(passes::Form stage, passes::parseForm(text, path));
-  if (!std::holds_alternative<program::Program>(stage))
-    return fail("replay.stage", fmt::format("'{}' holds a graph", path), {}, "name it .graph");
-  program::Program program = std::get<program::Program>(std::move(stage));
-  for (program::Kernel& kernel : program.kernels) {
-    if (auto* module = std::get_if<kernel::Module>(&kernel.code)) *module = kernel::dropClaims(std::move(*module));
-  }
+Result<Replayed> runStage(program::Program program, const io::TensorFile& inputs, const detail::Device& device) {
   const program::Program description = program;
-  LS_TRY(const detail::Device opened, detail::tryOpenDevice(device));
-  LS_TRY(const std::unique_ptr<GraphRunner> runner, makeProgramRunner(std::move(program), opened));
+  LS_TRY(const std::unique_ptr<GraphRunner> runner, makeProgramRunner(std::move(program), device));
   ValueMap values;
   for (const program::InputPort& port : description.inputs) {
     LS_TRY(std::vector<double> data, valuesFor(inputs, port.name, description[port.buffer].type));
@@ -97,10 +119,17 @@ Result<Replayed> replayProgram(const std::string& text, const std::string& path,
     LS_TRY(const std::vector<double> data, runner->readState(buffer->name));
     outputs.tensors.emplace(outputName(graph::OutputKind::NextState, buffer->name), toArray(data, buffer->type.shape.extents()));
   }
-  return Replayed{.outputs = std::move(outputs), .findings = *opened.findings};
+  return Replayed{.outputs = std::move(outputs), .findings = *device.findings};
 }
 
-}  // namespace
+Result<program::Program> readProgram(const std::string& path, const program::DeviceProfile& profile) {
+  LS_TRY(const std::string text, io::readTextFile(path));
+  LS_TRY(program::Program program, parseProgram(text, path));
+  passes::CompileOptions options;
+  options.profile = profile;
+  options.templates = detail::templateSource();
+  return passes::runRemainingPasses(std::move(program), options);
+}
 
 Result<Replayed> replay(const std::string& path, const io::TensorFile& inputs, const std::string& device) {
   const std::string ending = std::filesystem::path(path).extension().string();
@@ -109,7 +138,11 @@ Result<Replayed> replay(const std::string& path, const io::TensorFile& inputs, c
                 "give a stage of a folder that --dump-ir made");
   }
   LS_TRY(const std::string text, io::readTextFile(path));
-  if (ending == ".program") return replayProgram(text, path, inputs, device);
+  if (ending == ".program") {
+    LS_TRY(program::Program program, parseProgram(text, path));
+    LS_TRY(const detail::Device opened, detail::tryOpenDevice(device));
+    return runStage(std::move(program), inputs, opened);
+  }
   if (device != "auto" && device != "evaluate") {
     return fail("replay.device", "a graph runs on the evaluator only", {},
                 "leave out --device, or run the .program that was emitted from it");

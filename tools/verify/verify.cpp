@@ -9,6 +9,7 @@
 #include "tools/verb.h"
 #include "tools/verify/golden_executor.h"
 #include "tools/verify/golden_training.h"
+#include "tools/verify/program_verify.h"
 #include "tools/verify/sample_verify.h"
 
 namespace lockstep::tools {
@@ -117,28 +118,57 @@ Result<ExitCode> verifyGolden(const std::string& path, const std::string& device
   return counts[1] + counts[2] == 0 ? ExitCode::Ok : ExitCode::NumericCheck;
 }
 
+constexpr std::array<std::string_view, 4> kKinds = {"golden", "samples", "train", "program"};
+
+/// Ends at the first failure of the command itself; a difference does not hide those of the next name.
+template <class VerifyOne>
+Result<ExitCode> verifyEach(const std::vector<std::string>& names, VerifyOne verify_one) {
+  ExitCode worst = ExitCode::Ok;
+  for (const std::string& name : names) {
+    LS_TRY(const ExitCode code, verify_one(name));
+    if (code != ExitCode::Ok) worst = code;
+  }
+  return worst;
+}
+
 }  // namespace
 
 Result<ExitCode> verifyVerb(Arguments arguments) {
-  std::string what, path, device = "auto", filter;
-  bool json = false;
+  std::string what, filter;
+  std::vector<std::string> names;
+  ProgramVerifyOptions program;
   int64_t steps = 20;
-  Options options("lockstep verify", "Compares a device with a golden file, or the samples with the f64 evaluator.");
-  options.argument(what, "WHAT", "golden or samples");
-  options.choices("WHAT", {"golden", "samples"});
-  options.argument(path, "FILE", "a golden file (.safetensors) of ops or of a training run; for samples a name, or all");
-  options.value(device, "--device", "auto, reference, vulkan, vulkan:N, vulkan:NAME, or evaluate (the f64 evaluator)");
+  Options options(
+      "lockstep verify",
+      "Compares a device with a golden file, whole samples with the f64 evaluator, or a program with the reference, kernel by kernel.");
+  options.argument(what, "WHAT", "golden, samples, train or program");
+  options.choices("WHAT", {"golden", "samples", "train", "program"});
+  options.arguments(
+      names, "NAME",
+      "golden: files (.safetensors) of ops or of a training run; samples: a name, or all; train: a sample, whose first step is "
+      "compared kernel by kernel; program: a .program of a --dump-ir folder");
+  options.value(program.device, "--device", "auto, reference, vulkan, vulkan:N, vulkan:NAME; of golden also evaluate (the f64 evaluator)");
   options.choices("--device", {"auto", "reference", "vulkan", "evaluate"});
-  options.value(filter, "--filter", "only the cases whose name contains this regular expression");
-  options.value(steps, "--steps", "for samples: how many training steps");
-  options.flag(json, "--json", "one JSON object for scripts");
+  options.value(program.against, "--against", "of train and program: the device that is right");
+  options.value(filter, "--filter", "of golden: only the cases whose name contains this regular expression");
+  options.value(steps, "--steps",
+                "of samples: how many training steps; of train and program: runs on the same inputs, 2 unless it is given");
+  options.value(program.inputs, "--inputs", "of program: its parameters, states and inputs; by default the inputs.safetensors beside it");
+  options.value(program.out, "--out", "of train and program: the folder of the first kernel that differs; by default verify-NAME");
+  options.flag(program.json, "--json", "one JSON object for scripts");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;
-  constexpr std::array<std::string_view, 2> kKinds = {"golden", "samples"};
+  const auto kind = std::ranges::find(kKinds, what);
+  if (kind == kKinds.end()) return usage("verify", fmt::format("there is nothing named '{}' to verify", what), suggest(what, kKinds));
+  const bool given = std::ranges::any_of(arguments, [](const std::string& one) { return one.starts_with("--steps"); });
   if (steps < 1) return usage("steps", fmt::format("--steps {} is less than 1", steps));
-  if (what == kKinds[1]) return verifySamples(path, device, steps, json);
-  if (what != kKinds[0]) return usage("verify", fmt::format("there is nothing named '{}' to verify", what), suggest(what, kKinds));
-  return verifyGolden(path, device, filter, json);
+  if (given) program.rounds = steps;
+  return verifyEach(names, [&](const std::string& name) -> Result<ExitCode> {
+    if (what == "golden") return verifyGolden(name, program.device, filter, program.json);
+    if (what == "samples") return verifySamples(name, program.device, steps, program.json);
+    if (what == "train") return verifyTrain(name, program);
+    return verifyProgram(name, program);
+  });
 }
 
 }  // namespace lockstep::tools

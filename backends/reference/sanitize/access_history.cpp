@@ -50,7 +50,32 @@ void EpochClock::restart() {
   epoch_ = 3;
 }
 
+void AccessHistory::defer(const DeferredRead& read, std::span<const uint32_t> index, std::span<const uint32_t> mask) {
+  if (deferred_epoch_ != read.now.epoch) (void)takeDeferred(read.now.epoch);
+  if (deferred_.empty()) deferred_words_.clear();
+  deferred_epoch_ = read.now.epoch;
+  deferred_.push_back({.read = read, .index = deferred_words_.size(), .indices = index.size(), .masks = mask.size()});
+  deferred_words_.insert(deferred_words_.end(), index.begin(), index.end());
+  deferred_words_.insert(deferred_words_.end(), mask.begin(), mask.end());
+}
+
+std::vector<AccessHistory::DeferredRead> AccessHistory::takeDeferred(uint32_t epoch) {
+  std::vector<DeferredRead> reads;
+  if (deferred_epoch_ == epoch) {
+    for (Deferred& one : deferred_) {
+      const std::span<const uint32_t> words(deferred_words_);
+      one.read.index = words.subspan(one.index, one.indices);
+      one.read.mask = words.subspan(one.index + one.indices, one.masks);
+      reads.push_back(one.read);
+    }
+  }
+  deferred_.clear();
+  return reads;
+}
+
 void AccessHistory::renumber(uint32_t first_of_group) {
+  deferred_.clear();
+  last_write_ = 0;
   for (std::vector<uint32_t>* stamps : {&written_, &read_}) {
     for (uint32_t& stamp : *stamps) {
       if (stamp == 0) continue;
@@ -60,15 +85,20 @@ void AccessHistory::renumber(uint32_t first_of_group) {
   }
 }
 
+AccessHistory::Conflict AccessHistory::withWriter(uint64_t word, const HistoryTime& now) const {
+  const uint32_t written = written_[word];
+  return {.kind = Conflict::Kind::Write,
+          .other_group = epochOf(written) < now.first,
+          .epoch = epochOf(written),
+          .lane = written & kStampLane,
+          .site = writers_[word]};
+}
+
 AccessHistory::Conflict AccessHistory::write(uint64_t word, uint32_t lane, const HistoryTime& now) {
   Conflict conflict;
   const uint32_t written = written_[word], read = read_.empty() ? 0 : read_[word];
   if (conflictsWithWrite(written, lane, now)) {
-    conflict = {.kind = Conflict::Kind::Write,
-                .other_group = epochOf(written) < now.first,
-                .epoch = epochOf(written),
-                .lane = written & kStampLane,
-                .site = writers_[word]};
+    conflict = withWriter(word, now);
   } else if (conflictsWithRead(read, lane, now)) {
     const bool own_epoch = epochOf(read) == now.epoch;
     const bool in_epoch = own_epoch && ((read & kStampMany) != 0 || (read & kStampLane) != lane);
@@ -81,6 +111,7 @@ AccessHistory::Conflict AccessHistory::write(uint64_t word, uint32_t lane, const
   }
   written_[word] = stampOf(now.epoch, lane);
   writers_[word] = now.site;
+  last_write_ = now.epoch;
   return conflict;
 }
 
@@ -88,11 +119,7 @@ AccessHistory::Conflict AccessHistory::read(uint64_t word, uint32_t lane, const 
   Conflict conflict;
   const uint32_t written = written_[word];
   if (conflictsWithWrite(written, lane, now)) {
-    conflict = {.kind = Conflict::Kind::Write,
-                .other_group = epochOf(written) < now.first,
-                .epoch = epochOf(written),
-                .lane = written & kStampLane,
-                .site = writers_[word]};
+    conflict = withWriter(word, now);
   }
   if (!read_.empty()) {
     read_[word] = afterRead(read_[word], lane, now);
@@ -113,6 +140,7 @@ AccessHistory::Conflict AccessHistory::readByAll(uint64_t word, uint32_t lane, b
 }
 
 bool AccessHistory::writeRow(uint64_t first, uint32_t count, const HistoryTime& now, const VectorRoutines& routines) {
+  last_write_ = now.epoch;
   return routines.noteWrites(written_.data() + first, writers_.data() + first, read_.empty() ? nullptr : read_.data() + first, now, count);
 }
 

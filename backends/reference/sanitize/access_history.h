@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "backends/reference/instruction.h"
@@ -66,12 +67,37 @@ class AccessHistory {
   bool readRow(uint64_t first, uint32_t count, const HistoryTime& now, const VectorRoutines& routines);
   /// One word that all lanes read.
   [[nodiscard]] Conflict readByAll(uint64_t word, uint32_t lane, bool several, const HistoryTime& now);
-  [[nodiscard]] uint64_t words() const { return written_.size(); }
   void renumber(uint32_t first_of_group);
 
+  /// Reads that are not noted yet. Of `index` there is one per lane, or one for all; an empty `mask`: all lanes read.
+  struct DeferredRead {
+    uint32_t access = 0;
+    HistoryTime now;
+    std::span<const uint32_t> index{}, mask{};
+  };
+  /// `read` with copies of `index` and `mask`. Reads of earlier epochs are forgotten.
+  void defer(const DeferredRead& read, std::span<const uint32_t> index, std::span<const uint32_t> mask);
+  [[nodiscard]] bool isDeferringMuch() const { return deferred_words_.size() > kMostDeferred; }
+  /// Those of this epoch, which are then no longer deferred. They live until the next call of defer().
+  [[nodiscard]] std::vector<DeferredRead> takeDeferred(uint32_t epoch);
+  [[nodiscard]] bool wasWrittenIn(uint32_t epoch) const { return last_write_ == epoch; }
+
  private:
+  /// The conflict of an access with the last write of a word.
+  [[nodiscard]] Conflict withWriter(uint64_t word, const HistoryTime& now) const;
+
+  static constexpr size_t kMostDeferred = size_t{1} << 20;
+  struct Deferred {
+    DeferredRead read;
+    size_t index, indices, masks;  ///< the first word in deferred_words_, and how many
+  };
+
   std::vector<uint32_t> written_, writers_;  ///< stamp and instruction of the last write of each word
   std::vector<uint32_t> read_, readers_;     ///< of the last read
+  uint32_t last_write_ = 0;                  ///< epoch of the last write of any word
+  uint32_t deferred_epoch_ = 0;
+  std::vector<Deferred> deferred_;
+  std::vector<uint32_t> deferred_words_;
 };
 
 }  // namespace lockstep::reference

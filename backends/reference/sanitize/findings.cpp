@@ -7,11 +7,16 @@
 #include <map>
 
 #include "backends/reference/dispatch.h"
+#include "backends/reference/sanitize/shadows.h"
 #include "backends/reference/sanitize/watch.h"
 #include "ir/kernel/print_places.h"
 
 namespace lockstep::reference {
 namespace {
+
+std::string textOf(uint64_t invocation, const Bytecode& code, std::array<uint32_t, 3> groups) {
+  return invocationText(invocation / code.group_lanes, invocation % code.group_lanes, code, groups);
+}
 
 class Writer {
  public:
@@ -30,10 +35,7 @@ class Writer {
 
  private:
   [[nodiscard]] std::string who(uint64_t invocation) const {
-    if (invocation == Sighting::kUnknown) return {};
-    const InvocationIds ids = idsOf(invocation / code_.group_lanes, invocation % code_.group_lanes, code_, groups_);
-    const auto triple = [](const std::array<uint32_t, 3>& id) { return fmt::format("({}, {}, {})", id[0], id[1], id[2]); };
-    return fmt::format("workgroup {}, local {}", triple(ids.workgroup), triple(ids.local));
+    return invocation == Sighting::kUnknown ? std::string() : textOf(invocation, code_, groups_);
   }
 
   template <class Place>
@@ -88,8 +90,8 @@ class Writer {
         return;
       case FindingCode::DivideByZero:
         out.code = "integer.divide_by_zero";
-        out.message = fmt::format("{} is {} by zero", number(s, s.a),
-                                  s.op == Opcode::RemI || s.op == Opcode::RemU ? "taken modulo, that is divided," : "divided");
+        out.message = s.op == Opcode::RemI || s.op == Opcode::RemU ? fmt::format("the remainder of {} by zero is taken", number(s, s.a))
+                                                                   : fmt::format("{} is divided by zero", number(s, s.a));
         out.remedy = "test the divisor first";
         return;
       case FindingCode::Shift:
@@ -104,11 +106,10 @@ class Writer {
         return;
       case FindingCode::NotFinite:
         out.code = "float.not_finite";
-        out.message = fmt::format("{} is made here of {} and {}, and reaches a buffer", std::bit_cast<float>(s.result),
-                                  std::bit_cast<float>(s.a), std::bit_cast<float>(s.b));
-        if (operandCount(s.op) == 1)
-          out.message =
-              fmt::format("{} is made here of {}, and reaches a buffer", std::bit_cast<float>(s.result), std::bit_cast<float>(s.a));
+        out.message =
+            fmt::format("{} is made here of {}{}, and reaches a buffer", std::bit_cast<float>(s.result), std::bit_cast<float>(s.a),
+                        operandCount(s.op) == 1 ? "" : fmt::format(" and {}", std::bit_cast<float>(s.b)));
+        out.remedy = "keep the operands in the range of the operation, for example with clamp() or max()";
         return;
       case FindingCode::EndlessLoop:
         out.code = "loop.endless";
@@ -125,6 +126,24 @@ class Writer {
         out.message = "a barrier is not reached by this invocation, but by others of its workgroup";
         out.remedy = "move the barrier out of control flow that depends on the invocation";
         return;
+      case FindingCode::Cancellation:
+        return rounding(out, s, "float.cancellation", "this difference of nearly equal numbers leaves few of their digits",
+                        "write the formula without the difference, for example (a - b) * (a + b) in place of a * a - b * b");
+      case FindingCode::Absorption:
+        return rounding(out, s, "float.absorption", "this sum is so large that addends do not change it",
+                        "add in pairs or in parts, or keep what was lost in a second variable (Kahan's sum)");
+      case FindingCode::Denormal:
+        return rounding(out, s, "float.denormal", "a subnormal number is made or used here, which a device may take as 0",
+                        "scale the values before, not after");
+      case FindingCode::Wrap:
+        out.code = "integer.wrap";
+        out.message = fmt::format("{:.0f} does not fit 32 bits and wraps", s.exact);
+        if (s.variable != UINT32_MAX) out.message += fmt::format("; {} is indexed with what is left", variable(s.variable));
+        out.remedy = "test the operands first, or compute so that no part of the index is that large";
+        return;
+      case FindingCode::Contraction:
+        return rounding(out, s, "float.contraction", "the result depends on whether a device rounds between this product and this sum",
+                        "use fma() where the product must not be rounded, or a formula that does not depend on it");
     }
   }
 
@@ -145,6 +164,13 @@ class Writer {
   [[nodiscard]] static std::string number(const Sighting& s, uint32_t bits) {
     const bool is_signed = s.op == Opcode::DivI || s.op == Opcode::RemI;
     return is_signed ? fmt::format("{}", static_cast<int32_t>(bits)) : fmt::format("{}", bits);
+  }
+
+  void rounding(Diagnostic& out, const Sighting& s, std::string code, std::string_view what, std::string_view remedy) const {
+    out.code = std::move(code);
+    out.message = fmt::format("{}: {} is {:.9g}, in exact arithmetic {:.9g}, and may be off by {:.2g}", what, element(s),
+                              std::bit_cast<float>(s.result), s.exact, s.bound);
+    out.remedy = remedy;
   }
 
   void race(Diagnostic& out, const Sighting& s, std::string code, std::string_view other, std::string_view remedy) const {
@@ -215,6 +241,16 @@ void finish(Watch& watch, const Bytecode& code, const kernel::Module& module) {
     if (word < layout.fixed.size()) return bool{layout.fixed[word]};
     return !layout.element.empty() && layout.element[(word - layout.fixed.size()) % layout.element.size()];
   });
+}
+
+std::vector<RoundingBounds::Choice> choicesOf(const Shadows& shadows, const Bytecode& code, const kernel::Module& module,
+                                              const std::string& kernel, std::array<uint32_t, 3> groups) {
+  std::vector<RoundingBounds::Choice> choices;
+  for (const auto& [site, choice] : shadows.unstable()) {
+    choices.push_back(
+        {.where = placeOf(site, module, kernel), .count = choice.count, .invocation = textOf(choice.invocation, code, groups)});
+  }
+  return choices;
 }
 
 std::vector<Finding> findingsOf(const Watch& watch, const Bytecode& code, const kernel::Module& module, const std::string& kernel,

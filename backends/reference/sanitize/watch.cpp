@@ -90,8 +90,8 @@ void Watch::add(const Sighting& sighting) {
   }
 }
 
-void Watch::race(const AccessHistory::Conflict& conflict, const Instruction& x, const MemoryAccess& access, uint64_t element, uint32_t word,
-                 uint32_t lane, bool same_value) {
+void Watch::race(const AccessHistory::Conflict& conflict, const Instruction& x, const MemoryAccess& access, uint64_t element, uint32_t lane,
+                 bool same_value) {
   const EpochClock& clock = clockOf(access.home);
   const uint64_t group = conflict.other_group ? clock.groupOf(conflict.epoch) : group_;
   Sighting sighting{.code = conflict.other_group          ? FindingCode::RaceBetweenWorkgroups
@@ -102,7 +102,6 @@ void Watch::race(const AccessHistory::Conflict& conflict, const Instruction& x, 
                     .invocation = invocation(lane),
                     .variable = access.variable,
                     .element = element,
-                    .word = word,
                     .other_writes = conflict.kind == AccessHistory::Conflict::Kind::Write,
                     .here_writes = x.op == Opcode::Store};
   if (!conflict.unknown && group != UINT64_MAX) sighting.other_invocation = group * code_.group_lanes + conflict.lane;
@@ -111,7 +110,7 @@ void Watch::race(const AccessHistory::Conflict& conflict, const Instruction& x, 
   sighting.warning = sighting.same_value || sighting.by_atomics;
   add(sighting);
   // Memory that began without values is an output, each element of which is to be written once.
-  const bool output = access.home == Home::Buffer && bindings_[access.binding].written != nullptr;
+  const bool output = access.home == Home::Buffer && bindings_[access.binding].is_output;
   if (output && checks_.memory && conflict.other_group && sighting.other_writes && sighting.here_writes && !same_value) {
     sighting.code = FindingCode::WrittenTwice;
     add(sighting);
@@ -131,7 +130,7 @@ void Watch::finish(const std::function<bool(uint32_t variable, uint64_t word)>& 
   for (uint32_t k = 0; k < code_.variables.size(); ++k) {
     const Variable& variable = code_.variables[k];
     const uint32_t store = variable.home == Home::Buffer ? storeTo(k) : 0;
-    if (store == 0 || bindings_[variable.binding].written == nullptr) continue;
+    if (store == 0 || !bindings_[variable.binding].is_output) continue;
     const BufferView& buffer = bindings_[variable.binding];
     Sighting sighting{.code = FindingCode::NeverWritten, .site = store, .variable = k, .count = 0};
     for (uint32_t word = 0; word < buffer.count; ++word) {

@@ -33,7 +33,12 @@ enum class FindingCode : uint8_t {
   NotFinite,
   EndlessLoop,
   Waits,
-  DivergentBarrier
+  DivergentBarrier,
+  Cancellation,
+  Absorption,
+  Denormal,
+  Contraction,
+  Wrap
 };
 
 /// One distinct fault. Invocations count from 0: workgroup * group_lanes + local_invocation_index.
@@ -44,14 +49,17 @@ struct Sighting {
   uint32_t site = 0, other_site = 0;  ///< as in Instruction
   uint64_t invocation = kUnknown, other_invocation = kUnknown;
   uint32_t variable = UINT32_MAX;                  ///< index into Bytecode::variables
-  uint64_t element = 0;                            ///< races: of the array that is accessed; out of bounds: the index
-  uint32_t word = 0;                               ///< races: in the element
-  uint32_t limit = 0;                              ///< out of bounds
+  uint64_t element = 0;                            ///< races: of the array that is accessed; out of bounds: the index; never
+                                                   ///< written: the first word
+  uint32_t limit = 0;                              ///< out of bounds: the elements; never written: the last word; uninitialised: a
+                                                   ///< TaintUse
   uint32_t a = 0, b = 0, result = 0;               ///< integers and floats: bits
   Opcode op = Opcode::End;                         ///< the same
   bool other_writes = false, here_writes = false;  ///< races
   bool same_value = false;                         ///< races of two writes
   bool by_atomics = false;                         ///< races that only the order of atomics prevents
+  double exact = 0;                                ///< rounding: what `result` stands for; wraps: what does not fit
+  double bound = 0;                                ///< rounding: how far it may be
   uint64_t count = 1;
 };
 
@@ -67,9 +75,9 @@ class Watch {
   /// Null where an access cannot race.
   [[nodiscard]] AccessHistory* history(const MemoryAccess& access);
   [[nodiscard]] HistoryTime now(const MemoryAccess& access, uint32_t site) const;
-  /// A conflict of `lane` on `element`, word `value` of it; `same_value`: both are writes, of equal bits.
-  void race(const AccessHistory::Conflict& conflict, const Instruction& x, const MemoryAccess& access, uint64_t element, uint32_t word,
-            uint32_t lane, bool same_value);
+  /// A conflict of `lane` on `element`; `same_value`: both are writes, of equal bits.
+  void race(const AccessHistory::Conflict& conflict, const Instruction& x, const MemoryAccess& access, uint64_t element, uint32_t lane,
+            bool same_value);
   void atomic(const MemoryAccess& access, uint64_t word, bool writes);
 
   /// A value that is not finite was made of finite ones; it counts once it reaches a buffer.
@@ -129,6 +137,8 @@ class Watch {
 
 /// Watch::finish with the layout of the module's variables.
 void finish(Watch& watch, const Bytecode& code, const kernel::Module& module);
+/// What the shadows of a dispatch say of the buffers that it wrote.
+void findErrors(Watch& watch, uint32_t dispatch, const Bytecode& code, std::span<const BufferView> bindings);
 /// The findings as one reads them. `kernel` is the kernel's name in the program, `module` what `code` was decoded from.
 std::vector<Finding> findingsOf(const Watch& watch, const Bytecode& code, const kernel::Module& module, const std::string& kernel,
                                 std::array<uint32_t, 3> groups);

@@ -40,6 +40,7 @@ class AliasAnalysis {
 
   void run() {
     for (const uint32_t function : program_.function_order) {
+      if (!program_.functions[function].valid || program_.functions[function].broken) continue;
       current_ = &functions_[function];
       merged_.clear();
       visitStatement(ast_.functions[function].body);

@@ -48,7 +48,7 @@ void UniformityAnalysis::run() {
   findAssignments();
   for (const uint32_t function : program_.function_order) {
     if (reporter_.full()) return;
-    analyse(function);
+    if (program_.functions[function].valid && !program_.functions[function].broken) analyse(function);
   }
 }
 

@@ -50,7 +50,7 @@ enum class Signature : uint8_t {
   ArrayLength,  ///< pointer to a runtime-sized array -> u32
   Atomic,
   Barrier,
-  Print,  ///< scalars and vectors -> nothing
+  Print,  ///< texts and values that can be constructed -> nothing
   UniformLoad,
   Derivative,       ///< T of f32 -> T, in fragment shaders only
   SubgroupElect,    ///< () -> bool

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "frontend/wgsl/check/checker.h"
+#include "frontend/wgsl/syntax/printed_text.h"
+#include "ir/kernel/module.h"
 
 namespace lockstep::wgsl {
 namespace {
@@ -98,7 +100,7 @@ Ty Checker::vectorsAndScalar(const Expr& call) {
 
 void Checker::checkBuiltinCall(ExprId id, Builtin builtin) {
   const Expr& expr = ast_[id];
-  if (!checkArguments(expr)) return;
+  if (builtin == Builtin::Print ? !checkPrinted(expr) : !checkArguments(expr)) return;
   const bool wants_templates = info(builtin).signature == Signature::Bitcast;
   if (expr.has_templates != wants_templates) {
     fail(kType, expr.span,
@@ -261,15 +263,38 @@ Ty Checker::bitcastType(const Expr& call) {
 }
 
 /// Not of WGSL: debug output, as Tint has it, of one value or more.
-Ty Checker::printType(const Expr& call) {
-  if (call.arguments.empty()) return fail(kType, call.span, "'print' takes at least one value");
+/// The arguments that are values; texts have no type.
+bool Checker::checkPrinted(const Expr& call) {
+  bool good = true;
   for (const ExprId argument : call.arguments) {
+    if (!ast_.isText(argument)) good = checkValue(argument) != kError && good;
+  }
+  return good;
+}
+
+Ty Checker::printType(const Expr& call) {
+  if (call.arguments.empty()) return fail(kType, call.span, "'print' takes at least one value or text");
+  for (size_t i = 0; i < call.arguments.size(); ++i) {
+    const ExprId argument = call.arguments[i];
+    if (ast_.isText(argument)) {
+      const bool names = isPrintedName(ast_[argument].name);
+      const bool has_value = i + 1 < call.arguments.size() && !ast_.isText(call.arguments[i + 1]);
+      if (names ? has_value : i == 0) continue;
+      return fail(kType, ast_[argument].span,
+                  names ? "a text that ends with '=' names the value after it, and there is none"
+                        : "a text is the first argument, or names the value after it and ends with '='");
+    }
     const Ty type = valueType(argument);
-    if (!types_.isScalarOrVector(type)) {
-      return fail(kType, ast_[argument].span, fmt::format("'print' takes scalars and vectors, not {}", name(type)),
-                  "print the parts that matter, one after the other");
+    if (!types_.isConstructible(type)) {
+      return fail(kType, ast_[argument].span, fmt::format("'print' takes values and texts, not {}", name(type)));
     }
     if (!materializeDefault(argument) || valueType(argument) == kError) return kError;
+    const uint64_t scalars = types_.scalarCount(valueType(argument));
+    if (scalars > kernel::kMaxPrintedScalars) {
+      return fail(kType, ast_[argument].span,
+                  fmt::format("'print' shows at most {} numbers of a value, and {} has more", kernel::kMaxPrintedScalars, name(type)),
+                  "print the parts that matter");
+    }
   }
   return kVoid;
 }

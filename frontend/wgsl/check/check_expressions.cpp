@@ -32,6 +32,10 @@ void Checker::checkExpr(ExprId id) {
     case ExprKind::Literal: {
       constexpr std::array<Ty, 7> kTypes{kBool, kAbstractInt, kAbstractFloat, kI32, kU32, kF32, kF16};
       const Literal& literal = ast_.literals[expr.literal];
+      if (literal.kind == LiteralKind::Text) {
+        fail(kType, expr.span, "a text can only be an argument of print");
+        return;
+      }
       const Ty type = kTypes[static_cast<size_t>(literal.kind)];
       if (type == kF16 && !f16_enabled_) {
         fail(kType, expr.span, "f16 is used without being enabled", "write 'enable f16;' at the top of the module");

@@ -220,6 +220,9 @@ void Checker::checkEntryPoint(uint32_t index) {
 void Checker::checkFunctionBody(uint32_t index) {
   const FunctionDecl& decl = ast_.functions[index];
   FunctionInfo& info = program_.functions[index];
+  info.broken = !decl.whole;
+  // What is not there may be what a statement needs.
+  if (info.broken) return;
   function_ = index;
   unit_ = function_globals_[index];
   scopes_.enter();

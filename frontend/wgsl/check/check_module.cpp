@@ -49,6 +49,10 @@ Ty Checker::fail(const char* code, Span where, std::string message, std::string 
   // The module was accepted before, so what is wrong now follows from the values of overrides.
   const bool from_overrides = overrides_ == Overrides::HaveValues && unit_ != SIZE_MAX;
   if (from_overrides) return defer(kOverride, where, std::move(message), std::move(remedy), std::move(notes));
+  if (std::string_view(code) == kFlow) {
+    if (function_ == UINT32_MAX) program_.ordered = false;
+    if (function_ != UINT32_MAX) program_.functions[function_].broken = true;
+  }
   reporter_.error(code, where, std::move(message), std::move(remedy), std::move(notes));
   return kError;
 }

@@ -177,6 +177,7 @@ class Checker {
   Ty selectType(const Expr& call);
   Ty memoryBuiltinType(const Expr& call, Builtin builtin);
   Ty printType(const Expr& call);
+  bool checkPrinted(const Expr& call);
   Ty bitcastType(const Expr& call);
   Ty noOverload(const Expr& call);
   bool argumentCount(const Expr& call, size_t count);

@@ -4,16 +4,34 @@
 
 #include <array>
 #include <optional>
+#include <string>
 
 #include "frontend/wgsl/syntax/ast.h"
 
 namespace lockstep::wgsl {
 
 /// The rules that a module may filter. Unless it does, those of WGSL are errors and our own, "lockstep.NAME", are warnings.
-enum class DiagnosticRule : uint8_t { DerivativeUniformity, SubgroupUniformity, IndexWraps, ProductWraps };
-inline constexpr size_t kDiagnosticRules = 4;
+/// "lockstep.NAME" is the rule of the lint with code "lint.NAME".
+enum class DiagnosticRule : uint8_t {
+  DerivativeUniformity,
+  SubgroupUniformity,
+  Unused,
+  DeadStore,
+  ConstantCondition,
+  IdenticalOperands,
+  UnsignedCompare,
+  UnstableFormula,
+  WorkgroupSize,
+  Index,
+  Race,
+  AccessPattern,
+};
+inline constexpr size_t kDiagnosticRules = 12;
 std::string_view toString(DiagnosticRule rule);  ///< "derivative_uniformity"
+/// Also by an older name: lockstep.index_wraps and lockstep.product_wraps are lockstep.index now.
 std::optional<DiagnosticRule> findDiagnosticRule(std::string_view name);
+/// "derivative_uniformity, subgroup_uniformity, ... and lockstep.race", for messages.
+std::string diagnosticRuleNames();
 
 class DiagnosticFilters {
  public:
@@ -21,6 +39,8 @@ class DiagnosticFilters {
   explicit DiagnosticFilters(const std::vector<DiagnosticFilter>& filters);
   /// Of the innermost filter around the place. Takes time in the depth of nesting, not in the number of filters.
   [[nodiscard]] Severity severity(DiagnosticRule rule, uint32_t offset) const;
+  /// Whether a filter anywhere makes errors of what the rule finds.
+  [[nodiscard]] bool makesErrors(DiagnosticRule rule) const;
 
  private:
   struct Entry {

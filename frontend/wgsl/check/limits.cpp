@@ -2,9 +2,13 @@
 #include "frontend/wgsl/check/limits.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <map>
+#include <set>
 
 #include "frontend/wgsl/syntax/source.h"
 
@@ -38,6 +42,9 @@ constexpr std::array<LimitRow, kLimitCount> kLimits = {{
     {Limit::ComputeWorkgroupSizeX, "maxComputeWorkgroupSizeX", 256, "the workgroup size in x", "use smaller workgroups and more of them"},
     {Limit::ComputeWorkgroupSizeY, "maxComputeWorkgroupSizeY", 256, "the workgroup size in y", "use smaller workgroups and more of them"},
     {Limit::ComputeWorkgroupSizeZ, "maxComputeWorkgroupSizeZ", 64, "the workgroup size in z", "use smaller workgroups and more of them"},
+    {Limit::ComputeWorkgroupsPerDimension, "maxComputeWorkgroupsPerDimension", 65535,
+     "the largest number of workgroups of a dispatch in one dimension",
+     "dispatch in two dimensions, or let each invocation take several elements"},
 }};
 
 const LimitRow& rowOf(Limit limit) { return kLimits[static_cast<size_t>(limit)]; }
@@ -97,18 +104,75 @@ std::vector<Need> needsOf(const Reflection& reflection, const ReflectedEntryPoin
   return largest.take();
 }
 
+namespace {
+
+Diagnostic beyond(const ReflectedEntryPoint& entry, const Need& need, const LimitSet& limits) {
+  const LimitRow& row = rowOf(need.limit);
+  return {.code = kLimit,
+          .message = fmt::format("entry point '{}': {} is {}, but {} allows at most {} ({})", entry.name, row.what, need.value, limits.name,
+                                 limits[need.limit], row.name),
+          .where = need.where,
+          .notes = {},
+          .remedy = std::string(row.remedy)};
+}
+
+}  // namespace
+
 std::vector<Diagnostic> checkLimits(const Reflection& reflection, const LimitSet& limits) {
   std::vector<Diagnostic> diagnostics;
   for (const ReflectedEntryPoint& entry : reflection.entry_points) {
     for (const Need& need : needsOf(reflection, entry)) {
-      if (need.value <= limits[need.limit]) continue;
-      const LimitRow& row = rowOf(need.limit);
+      if (need.value > limits[need.limit]) diagnostics.push_back(beyond(entry, need, limits));
+    }
+  }
+  return diagnostics;
+}
+
+std::vector<Diagnostic> checkDispatch(const Reflection& reflection, const std::array<uint32_t, 3>& groups, const LimitSet& limits) {
+  std::vector<Diagnostic> diagnostics;
+  for (const ReflectedEntryPoint& entry : reflection.entry_points) {
+    const Need need{.limit = Limit::ComputeWorkgroupsPerDimension, .value = *std::ranges::max_element(groups), .where = entry.where};
+    if (need.value > limits[need.limit]) diagnostics.push_back(beyond(entry, need, limits));
+  }
+  return diagnostics;
+}
+
+std::vector<Diagnostic> checkSharedGroups(const Reflection& reflection) {
+  std::vector<Diagnostic> diagnostics;
+  std::map<uint32_t, std::pair<const ReflectedEntryPoint*, std::set<uint32_t>>> first;  // by group
+  for (const ReflectedEntryPoint& entry : reflection.entry_points) {
+    std::map<uint32_t, std::set<uint32_t>> groups;
+    for (const size_t position : entry.bindings) groups[reflection.bindings[position].group].insert(reflection.bindings[position].binding);
+    for (const auto& [group, bindings] : groups) {
+      const auto [known, is_new] = first.try_emplace(group, &entry, bindings);
+      const auto& [other, others] = known->second;
+      if (is_new || others == bindings) continue;
+      std::vector<uint32_t> differ;
+      std::ranges::set_symmetric_difference(others, bindings, std::back_inserter(differ));
+      diagnostics.push_back(
+          {.code = kLayout,
+           .message = fmt::format("entry points '{}' and '{}' use different bindings of group {} (only one of them uses {}): with layouts "
+                                  "'auto' one bind group does not fit both",
+                                  other->name, entry.name, group, fmt::join(differ, ", ")),
+           .where = entry.where,
+           .notes = {{.message = "the other entry point is here", .where = other->where}},
+           .remedy = "make an explicit bind group layout for both"});
+    }
+  }
+  return diagnostics;
+}
+
+std::vector<Diagnostic> checkHeadroom(const Reflection& reflection, const LimitSet& limits) {
+  std::vector<Diagnostic> diagnostics;
+  for (const ReflectedEntryPoint& entry : reflection.entry_points) {
+    for (const Need& need : needsOf(reflection, entry)) {
+      if (need.limit != Limit::StorageBuffersPerShaderStage || need.value != limits[need.limit]) continue;
       diagnostics.push_back({.code = kLimit,
-                             .message = fmt::format("entry point '{}': {} is {}, but {} allows at most {} ({})", entry.name, row.what,
-                                                    need.value, limits.name, limits[need.limit], row.name),
+                             .message = fmt::format("entry point '{}' uses all {} storage buffers that {} allows ({})", entry.name,
+                                                    need.value, limits.name, toString(need.limit)),
                              .where = need.where,
                              .notes = {},
-                             .remedy = std::string(row.remedy)});
+                             .remedy = "put arrays of one type into one buffer before another one is needed"});
     }
   }
   return diagnostics;

@@ -22,8 +22,9 @@ enum class Limit : uint8_t {
   ComputeWorkgroupSizeX,
   ComputeWorkgroupSizeY,
   ComputeWorkgroupSizeZ,
+  ComputeWorkgroupsPerDimension,  ///< of a dispatch
 };
-inline constexpr size_t kLimitCount = 12;
+inline constexpr size_t kLimitCount = 13;
 
 /// Its name in WebGPU: "maxBindGroups".
 std::string_view toString(Limit limit);
@@ -48,5 +49,12 @@ std::vector<Need> needsOf(const Reflection& reflection, const ReflectedEntryPoin
 
 /// A diagnostic wgsl.limit for each need that is above its limit.
 std::vector<Diagnostic> checkLimits(const Reflection& reflection, const LimitSet& limits);
+/// The same for a dispatch of so many workgroups.
+std::vector<Diagnostic> checkDispatch(const Reflection& reflection, const std::array<uint32_t, 3>& groups, const LimitSet& limits);
+/// A diagnostic wgsl.layout for each entry point that uses other bindings of a group than the first one that uses the group: layouts that
+/// are made of the entry points ("auto") do not take one bind group for both.
+std::vector<Diagnostic> checkSharedGroups(const Reflection& reflection);
+/// A diagnostic for each entry point that needs exactly as many storage buffers as there may be: there is no room for another one.
+std::vector<Diagnostic> checkHeadroom(const Reflection& reflection, const LimitSet& limits);
 
 }  // namespace lockstep::wgsl

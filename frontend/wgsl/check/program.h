@@ -61,6 +61,7 @@ struct FunctionInfo {
   std::vector<kernel::Builtin> builtins;  ///< of each parameter; None for struct parameters of entry points
   std::optional<std::array<uint32_t, 3>> workgroup_size;
   bool must_use = false;
+  bool broken = false;             ///< its body is not whole, or control in it leads nowhere: analyses leave it out
   bool left_out = false;           ///< no entry point reaches it and the override values given are not enough to make it
   std::map<uint32_t, Span> calls;  ///< callee -> one place
   std::vector<EntityId> reaches;   ///< of an entry point: module-scope variables and overrides, in the order of the text
@@ -76,6 +77,7 @@ struct Program {
   std::vector<FunctionInfo> functions;   ///< parallel to Ast::functions
   std::vector<uint32_t> function_order;  ///< callees first
   bool uses_f16 = false, uses_subgroups = false;
+  bool ordered = true;  ///< no function reaches itself
 
   [[nodiscard]] const ExprInfo& operator[](ExprId id) const { return expressions[id.index()]; }
   [[nodiscard]] const Entity& operator[](EntityId id) const { return entities[id.index()]; }

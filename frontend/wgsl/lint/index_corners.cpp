@@ -65,7 +65,9 @@ const Instruction* IndexCorners::definition(ValueId value) const { return kernel
 
 IndexCorners::IndexCorners(const Module& module, std::array<uint32_t, 3> groups) : m_(module), ranges_(module), groups_(groups) {
   for (const Instruction& x : module.instructions) {
-    if (x.op == Op::Store) ++stores_[x.operands[0]];
+    if (x.op != Op::Store) continue;
+    ++stores_[x.operands[0]];
+    stored_[x.operands[0]] = x.operands[1];
   }
 }
 
@@ -91,7 +93,7 @@ void IndexCorners::block(BlockId id, const Visitor& visitor) {
       for (size_t k = 1; k < x.operands.size(); ++k) {
         if (m_[x.operands[k]].kind == ValueKind::Constant) continue;
         for (auto& known : numbers_) known.clear();
-        visitor(x.operands[k]);
+        visitor(x, k);
       }
     }
     ranges_.visit(x);
@@ -136,12 +138,31 @@ void IndexCorners::loop(const Instruction& x, const Visitor& visitor) {
     }
   }
   ranges_.enterLoop(x);
+  const size_t limits = limited_.size();
+  if (exitsOf(x.blocks, false) > 1) {
+    // It may be left before its last round.
+    for (size_t k = counters; k < counters_.size(); ++k) limited_.push_back({.leaf = {counters_[k], 0}, .first = false, .last = true});
+  }
   for (const BlockId inner : x.blocks) {
     block(inner, visitor);
     ranges_.forgetStores(inner);
   }
   for (const BlockId inner : x.blocks) ranges_.forgetStores(inner);
+  limited_.resize(limits);
   counters_.resize(counters);
+}
+
+/// How many jumps leave a loop: of its blocks, or of those within them.
+size_t IndexCorners::exitsOf(const std::vector<BlockId>& blocks, bool inner) const {
+  size_t count = 0;
+  for (const BlockId id : blocks) {
+    for (const auto each : m_[id].instructions) {
+      const Instruction& x = m_[each];
+      count += x.op == Op::Return || (!inner && (x.op == Op::Break || x.op == Op::BreakIf));
+      count += exitsOf(x.blocks, inner || x.op == Op::Loop || x.op == Op::Switch);
+    }
+  }
+  return count;
 }
 
 void IndexCorners::assume(ValueId condition, bool holds) {
@@ -209,6 +230,17 @@ bool IndexCorners::isLimited(const Leaf& leaf, Corner corner) const {
          });
 }
 
+std::optional<int64_t> IndexCorners::stepOf(ValueId variable) const {
+  const Instruction* x = definition(stored_.at(variable));
+  if (x == nullptr || x->op != Op::Add) return std::nullopt;
+  for (const size_t side : {0u, 1u}) {
+    const Instruction* load = definition(x->operands[side]);
+    const auto step = kernel::constantBits(m_, x->operands[1 - side]);
+    if (load != nullptr && load->op == Op::Load && load->operands[0] == variable && step && *step > 0 && *step <= INT32_MAX) return *step;
+  }
+  return std::nullopt;
+}
+
 std::optional<int64_t> IndexCorners::leafNumber(ValueId value, const Leaf& leaf, Corner corner, int depth) const {
   if (isLimited(leaf, corner)) return std::nullopt;
   const Range range = ranges_.rangeOf(value);
@@ -216,8 +248,13 @@ std::optional<int64_t> IndexCorners::leafNumber(ValueId value, const Leaf& leaf,
   if (builtin == builtins_.end()) {
     const Instruction& variable = *definition(leaf.first);
     const bool limits_known = range.high < (m_.typeOf(value).is(kernel::Scalar::I32) ? int64_t{INT32_MAX} : int64_t{UINT32_MAX});
-    if (corner == Corner::Last) return limits_known ? std::optional(range.high) : std::nullopt;
     const std::optional<int64_t> start = variable.operands.empty() ? 0 : number(variable.operands[0], corner, depth);
+    if (corner == Corner::Last) {
+      // The last that the steps from the start on get to.
+      const auto step = stepOf(leaf.first);
+      if (!limits_known || !start || !step || *start < range.low || *start > range.high) return std::nullopt;
+      return *start + (range.high - *start) / *step * *step;
+    }
     return start && *start >= range.low && *start <= range.high ? start : std::nullopt;
   }
   const bool counts_groups = groups_[0] != 0;

@@ -70,6 +70,7 @@ class Lowerer {
   Value lowerBinary(ExprId id);
   Value lowerLogical(ExprId id, Value left);
   Value lowerMember(ExprId id);
+  void lowerPrint(const Expr& call);
   Value lowerCall(ExprId id);
   Value lowerConstructor(ExprId id);
   Value swizzle(Value vector, std::string_view letters);

@@ -5,6 +5,7 @@
 
 #include "frontend/wgsl/lower/lower.h"
 #include "frontend/wgsl/syntax/half.h"
+#include "frontend/wgsl/syntax/printed_text.h"
 
 namespace lockstep::wgsl {
 
@@ -26,6 +27,10 @@ kernel::ValueId Lowerer::number(Value like, double value) {
 kernel::ValueId Lowerer::lowerBuiltin(ExprId id) {
   const ExprInfo& call = infoOf(id);
   const Expr& expr = ast_[id];
+  if (call.builtin == Builtin::Print) {
+    lowerPrint(expr);
+    return {};
+  }
   std::vector<Value> arguments;
   for (const ExprId argument : expr.arguments) arguments.push_back(lowerValue(argument));
   at(expr.span);
@@ -49,6 +54,29 @@ kernel::ValueId Lowerer::lowerBuiltin(ExprId id) {
     return make(Op::Select, std::move(arguments));
   }
   return builder_.makeAs(row.op, type(call.type), std::move(arguments));
+}
+
+void Lowerer::lowerPrint(const Expr& call) {
+  std::vector<Value> values;
+  std::vector<std::string> labels(1);
+  std::optional<std::string> given;
+  for (const ExprId argument : call.arguments) {
+    const std::string_view written = ast_[argument].name;
+    if (!ast_.isText(argument)) {
+      labels.push_back(given ? *given : printedName(source_.text(ast_[argument].span)));
+      given.reset();
+      values.push_back(lowerValue(argument));
+    } else if (isPrintedName(written)) {
+      given = unquoted(written);
+      given->pop_back();
+      while (given->ends_with(' ')) given->pop_back();
+    } else {
+      labels[0] = unquoted(written);
+    }
+  }
+  at(call.span);
+  if (!values.empty() && std::ranges::all_of(labels, &std::string::empty)) labels.clear();
+  builder_.print(std::move(values), std::move(labels));
 }
 
 kernel::ValueId Lowerer::unsignedLane(Value lane) {

@@ -39,7 +39,7 @@ struct Expr {
   uint32_t depth = 1;          ///< how deeply a recursive visitor of this tree nests (left operands of Binary do not count)
   Span span;
   Span name_span;         ///< of `name`
-  std::string_view name;  ///< Identifier; Call: callee; Member: member
+  std::string_view name;  ///< Identifier; Call: callee; Member: member; Literal that is a text: with its quotes
   ExprList templates;     ///< Identifier, Call
   ExprList arguments;     ///< Call
   ExprId left;            ///< Unary, Binary, Index: base, Member: base
@@ -139,6 +139,7 @@ struct FunctionDecl {
   std::vector<Attribute> return_attributes;
   ExprId return_type;  ///< invalid: none
   StmtId body;
+  bool whole = true;  ///< false when statements were left out because of syntax errors
 };
 
 struct StructDecl {
@@ -180,10 +181,15 @@ struct Ast {
   std::vector<Directive> enables;
   std::vector<Directive> requirements;
   std::vector<DiagnosticFilter> filters;  ///< in source order
-  bool whole = true;                      ///< false when parts of the text were skipped because of syntax errors
+  bool whole = true;                      ///< false when declarations, or parts of them, were skipped because of syntax errors
 
   [[nodiscard]] const Expr& operator[](ExprId id) const { return expressions[id.index()]; }
   [[nodiscard]] const Stmt& operator[](StmtId id) const { return statements[id.index()]; }
+  /// Whether it is a "text", which has no type.
+  [[nodiscard]] bool isText(ExprId id) const {
+    const Expr& expr = expressions[id.index()];
+    return expr.kind == ExprKind::Literal && literals[expr.literal].kind == LiteralKind::Text;
+  }
   /// Of a Declare statement.
   [[nodiscard]] const VariableDecl& localOf(const Stmt& stmt) const { return locals[stmt.local]; }
 

@@ -223,6 +223,7 @@ class Lexer {
     const ByteClass byte = classOf(c);
     const bool number = byte == ByteClass::Digit || (c == '.' && at_ + 1 < text_.size() && classOf(text_[at_ + 1]) == ByteClass::Digit);
     if (number) return readLiteral();
+    if (c == '"') return readText();
     if (const size_t length = identifierLength(); length > 1 || (length == 1 && c != '_')) return readWord(length);
     if (const Word word = findPunctuation(rest()); word != Word()) {
       return templates_.append(take(TokenKind::Punctuation, word.text().size(), word));
@@ -265,6 +266,24 @@ class Lexer {
       return pushLiteral({.kind = LiteralKind::Bool, .integer = keyword == "true" ? 1 : 0, .number = 0}, length);
     }
     tokens_.push_back(take(keyword == Word() ? TokenKind::Identifier : TokenKind::Keyword, length, keyword));
+  }
+
+  /// "..." of a print, which ends on its line; \" and \\ stand for themselves.
+  void readText() {
+    uint32_t end = at_ + 1;
+    while (end < text_.size() && text_[end] != '"') {
+      const CodePoint c = decodeUtf8(text_.substr(end));
+      if (c.length == 0 || c.value == 0) {
+        at_ = end;
+        return reportBadByte();
+      }
+      if (isLineBreak(c.value)) break;
+      const bool escaped = text_[end] == '\\' && end + 1 < text_.size() && (text_[end + 1] == '"' || text_[end + 1] == '\\');
+      end += escaped ? 2 : static_cast<uint32_t>(c.length);
+    }
+    const bool closed = end < text_.size() && text_[end] == '"';
+    if (!closed) reporter_.error(kSyntax, {at_, at_ + 1}, "the text is not closed; it ends on its line, with '\"'");
+    pushLiteral({.kind = LiteralKind::Text}, end + (closed ? 1 : 0) - at_);
   }
 
   void readLiteral() {

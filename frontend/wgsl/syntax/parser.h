@@ -144,6 +144,7 @@ class Parser {
   std::vector<CaseClause> pending_cases_;
   size_t at_ = 0;
   uint32_t depth_ = 0;
+  bool whole_body_ = true;  // of the function that is being read: no statement was left out
 };
 
 }  // namespace lockstep::wgsl

@@ -245,7 +245,9 @@ void Parser::parseFunction(std::vector<Attribute> attributes) {
     function.return_type = parseType();
   }
   function.span = since(begin);
+  whole_body_ = true;
   function.body = parseBlock();
+  function.whole = whole_body_;
   bindFilters(function.attributes, begin, false);
   ast_.functions.push_back(std::move(function));
 }

@@ -236,6 +236,7 @@ ExprId Parser::parsePrimary() {
     Expr expr;
     expr.kind = ExprKind::Literal;
     expr.span = token.span;
+    expr.name = token.text;
     expr.literal = token.literal;
     return add(expr);
   }

@@ -41,9 +41,10 @@ uint32_t Parser::parseFilter(uint32_t begin) {
     filter.rule += ".";
     part();
   }
-  if (!findDiagnosticRule(filter.rule)) {
+  const bool said = std::ranges::any_of(ast_.filters, [&](const DiagnosticFilter& other) { return other.rule == filter.rule; });
+  if (!said && !findDiagnosticRule(filter.rule)) {
     reporter_.report(Severity::Warning, kName, rule, fmt::format("'{}' is not a diagnostic rule that is known", filter.rule),
-                     "rules are derivative_uniformity, subgroup_uniformity, lockstep.index_wraps and lockstep.product_wraps");
+                     fmt::format("rules are {}", diagnosticRuleNames()));
   }
   accept(",");
   expect(")", "after the diagnostic rule");

@@ -85,7 +85,7 @@ StmtList Parser::parseStatements(bool in_loop_body, StmtId* continuing) {
         statements.push(statement);
       }
     } catch (const SyntaxAbort&) {
-      ast_.whole = false;
+      whole_body_ = false;
       depth_ = depth;
       recoverStatement();
       if (is("fn") || is("struct")) throw;

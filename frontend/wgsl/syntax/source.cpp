@@ -33,6 +33,15 @@ uint32_t Source::codePoints(uint32_t begin, uint32_t end) const {
   return end - begin - static_cast<uint32_t>(std::lower_bound(first, continuation_bytes_.end(), end) - first);
 }
 
+uint32_t Source::offsetOf(const Location& where) const {
+  uint32_t offset = line_starts_.at(where.line - 1);
+  for (uint32_t column = 1; column < where.column && offset < text_.size(); ++column) {
+    do ++offset;
+    while (offset < text_.size() && (static_cast<unsigned char>(text_[offset]) & 0xC0u) == 0x80u);
+  }
+  return offset;
+}
+
 uint32_t Source::lengthOnLine(Span span) const {
   const auto size = static_cast<uint32_t>(text_.size());
   const uint32_t begin = std::min(span.begin, size);
@@ -60,7 +69,7 @@ void Reporter::error(std::string code, Span where, std::string message, std::str
 
 void Reporter::report(Severity severity, std::string code, Span where, std::string message, std::string remedy, std::vector<Note> notes) {
   if (severity == Severity::Error) return error(std::move(code), where, std::move(message), std::move(remedy), std::move(notes));
-  if (severity == Severity::Off || warnings_.size() >= kMaximum) return;
+  if (severity == Severity::Off || warnings_.size() >= kMaximumWarnings) return;
   Diagnostic warning{.code = std::move(code),
                      .message = std::move(message),
                      .where = source_.locate(where),

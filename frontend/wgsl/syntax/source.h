@@ -29,6 +29,8 @@ class Source {
   /// Line and column (in code points), both 1-based.
   [[nodiscard]] Location locate(uint32_t offset) const;
   [[nodiscard]] Location locate(Span span) const { return locate(span.begin); }
+  /// The byte at a line and column that locate() gave.
+  [[nodiscard]] uint32_t offsetOf(const Location& where) const;
   /// Code points of the span on its first line.
   [[nodiscard]] uint32_t lengthOnLine(Span span) const;
 
@@ -40,10 +42,11 @@ class Source {
   std::vector<uint32_t> continuation_bytes_;  // of UTF-8, which are no columns of their own
 };
 
-/// Collects diagnostics. Repeats at one place are dropped, and so is everything after the first kMaximum.
+/// Collects diagnostics. Repeats at one place are dropped, and so is everything after the first kMaximum errors and kMaximumWarnings.
 class Reporter {
  public:
   static constexpr size_t kMaximum = 40;
+  static constexpr size_t kMaximumWarnings = 200;
   explicit Reporter(const Source& source) : source_(source) {}
   void error(std::string code, Span where, std::string message, std::string remedy = {}, std::vector<Note> notes = {});
   /// As an error, a warning or not at all.
@@ -75,7 +78,8 @@ inline constexpr const char* kFlow = "wgsl.flow";
 inline constexpr const char* kAlias = "wgsl.alias";
 inline constexpr const char* kUniformity = "wgsl.uniformity";
 inline constexpr const char* kLimit = "wgsl.limit";
-inline constexpr const char* kLint = "wgsl.lint";
+inline constexpr const char* kLayout = "wgsl.layout";
 inline constexpr const char* kUnsupported = "wgsl.unsupported";
+inline constexpr const char* kContract = "wgsl.contract";
 
 }  // namespace lockstep::wgsl

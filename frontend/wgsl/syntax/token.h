@@ -13,7 +13,7 @@ namespace lockstep::wgsl {
 
 enum class TokenKind : uint8_t { End, Identifier, Keyword, Literal, TemplateStart, TemplateEnd, Punctuation };
 
-enum class LiteralKind : uint8_t { Bool, AbstractInt, AbstractFloat, I32, U32, F32, F16 };
+enum class LiteralKind : uint8_t { Bool, AbstractInt, AbstractFloat, I32, U32, F32, F16, Text };
 
 struct Literal {
   LiteralKind kind = LiteralKind::AbstractInt;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -7,6 +8,7 @@
 #include <cmath>
 
 #include "frontend/wgsl/check/builtins.h"
+#include "frontend/wgsl/syntax/printed_text.h"
 #include "frontend/wgsl/write/writer.h"
 #include "ir/kernel/literal.h"
 
@@ -247,6 +249,22 @@ Text Writer::expression(const kernel::Instruction& instruction) {
   return text;
 }
 
+/// With the names that a reader would not find in the text.
+std::string Writer::printText(const kernel::Instruction& print) {
+  std::vector<std::string> parts;
+  if (!print.labels.empty() && !print.labels[0].empty()) {
+    // One that ends with '=' would be a name.
+    parts.push_back(quotedText(print.labels[0].ends_with('=') ? print.labels[0] + " " : print.labels[0]));
+  }
+  for (size_t i = 0; i < print.operands.size(); ++i) {
+    const std::string text = argument(print.operands[i]), name = print.labels.empty() ? "" : print.labels[i + 1];
+    if (printedName(text) != name) parts.push_back(quotedText(name + (name.empty() ? "=" : " =")));
+    parts.push_back(text);
+  }
+  if (parts.empty()) parts.emplace_back("\"\"");
+  return fmt::format("print({})", fmt::join(parts, ", "));
+}
+
 Text Writer::expressionText(const kernel::Instruction& instruction) {
   const auto& operands = instruction.operands;
   const Op op = instruction.op;
@@ -265,6 +283,7 @@ Text Writer::expressionText(const kernel::Instruction& instruction) {
   if (op == Op::Convert || op == Op::Construct) return {fmt::format("{}({})", typeText(instruction.type), arguments(operands))};
   if (op == Op::Bitcast) return {fmt::format("bitcast<{}>({})", typeText(instruction.type), arguments(operands))};
   if (op == Op::Call) return {fmt::format("{}({})", function_names_[instruction.immediate], arguments(operands))};
+  if (op == Op::Print) return {printText(instruction)};
   const std::string_view name = functionName(op);
   if (name.empty()) internalError(fmt::format("the WGSL writer does not know the op {}", kernel::info(op).text));
   return {fmt::format("{}({})", name, arguments(operands))};

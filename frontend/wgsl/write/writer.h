@@ -105,6 +105,7 @@ class Writer {
   [[nodiscard]] bool hasNoLiteral(const kernel::Value& value) const;
   std::string scalarText(const kernel::Value& value);
   std::string argument(kernel::ValueId id);
+  std::string printText(const kernel::Instruction& print);
   std::string arguments(const std::vector<kernel::ValueId>& ids);
   /// The memory that a pointer value names: "a", "(*p)", "a[i].b".
   std::string place(kernel::ValueId pointer);

@@ -71,11 +71,25 @@ TEST(Spirv, print_is_debug_printf_where_the_device_has_it) {
   const std::string line = "  print 1.5f, true, 2.0h, -3i, 4u {location = [\"100% a.wgsl\", 3, 5]}\n";
   const std::string text = emitText(line, kAll);
   EXPECT_EQ(count(text, "OpExtension \"SPV_KHR_non_semantic_info\""), 1u) << text;
-  EXPECT_EQ(count(text, "\"100%% a.wgsl:3:5: workgroup (%v3u), local (%v3u): %f %u %f %d %u\n\""), 1u) << text;
+  EXPECT_EQ(count(text, "\"100%% a.wgsl:3:5: workgroup (%v3u), local (%v3u): %f, %u, %f, %d, %u\n\""), 1u) << text;
   EXPECT_EQ(count(text, "\"NonSemantic.DebugPrintf\""), 1u) << text;
   EXPECT_EQ(count(text, "OpExtInst %void"), 1u) << text;
   const std::string without = emitText(line);
   EXPECT_EQ(count(without, "DebugPrintf") + count(without, "non_semantic") + count(without, "OpExtInst %"), 0u) << without;
+}
+
+TEST(Spirv, print_shows_texts_names_and_parts) {
+  const std::string head = "lockstep.kernel 1\nstruct P {\n  at: vec2<f32> {offset = 0}\n  on: array<u32, 2> {offset = 8}\n}\n";
+  const std::string body =
+      "fn @main(%i: u32 {builtin = local_invocation_index}) {workgroup_size = [1, 1, 1]} {\n"
+      "  %v: ptr<function, P> = var\n  %p: P = load %v\n"
+      "  print %p, mat2x2<f32>(vec2<f32>(1.0f, 2.0f), vec2<f32>(3.0f, 4.0f)), %i {labels = [\"100%\", \"p\", \"m\", \"\"]}\n"
+      "  print {labels = [\"end\"]}\n}\n";
+  const auto words = emitSpirv(kernel::validate(kernel::parse(head + body).orThrow()).orThrow(), kAll).orThrow();
+  EXPECT_EQ(validateSpirv(words), "");
+  const std::string text = disassemble(words);
+  EXPECT_EQ(count(text, "local (%v3u): 100%% p = {at: (%v2f), on: [%u, %u]}, m = [(%v2f), (%v2f)], %u\n\""), 1u) << text;
+  EXPECT_EQ(count(text, "local (%v3u): end\n\""), 1u) << text;
 }
 
 TEST(Spirv, workgroups_with_subgroups_are_rows) {

@@ -85,9 +85,9 @@ TEST(Defects, ternaries_areNamed_andReadOn) {
 TEST(Defects, indicesBeforeTheFirst_areWarnedAbout) {
   EXPECT_EQ(
       warningsOf(defect("index_before_first")),
-      "9:37+17 wgsl.lint: the index wraps: 'b * rows + t - 1u' is 4294967295 when 'b * rows + t' is 0\n"
+      "9:37+17 lint.index: the index wraps: 'b * rows + t - 1u' is 4294967295 when 'b * rows + t' is 0\n"
       "  help: put it into an 'if' that tests 'b * rows + t >= 1u' (select() evaluates both of its values), or write max(b * rows + t, "
-      "1u) - 1u; diagnostic(off, lockstep.index_wraps); silences this\n");
+      "1u) - 1u; diagnostic(off, lockstep.index); silences this\n");
 }
 
 constexpr std::string_view kBody = R"(@group(0) @binding(0) var<storage, read_write> x: array<f32>;
@@ -146,11 +146,12 @@ TEST(Defects, lints_areSwitchedOffByTheirRules) {
   const std::string source = std::string(kBody) + "x[t - 1] = 1; }";
   EXPECT_EQ(warningsOf("diagnostic(off, lockstep.index_wraps);\n" + source), "");
   EXPECT_EQ(warningsOf(std::string(kBody) + "@diagnostic(off, lockstep.index_wraps) { x[t - 1] = 1; } }"), "");
-  EXPECT_TRUE(errorsOf("diagnostic(error, lockstep.index_wraps);\n" + source).starts_with("5:110+5 wgsl.lint: the index wraps: 't - 1' is"))
+  EXPECT_TRUE(
+      errorsOf("diagnostic(error, lockstep.index_wraps);\n" + source).starts_with("5:110+5 lint.index: the index wraps: 't - 1' is"))
       << errorsOf("diagnostic(error, lockstep.index_wraps);\n" + source);
   const auto refused = read("diagnostic(error, lockstep.index_wraps);\n" + source);
   ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.diagnostics().front().code, "wgsl.lint");
+  EXPECT_EQ(refused.diagnostics().front().code, "lint.index");
 }
 
 TEST(Defects, barriersBehindAReturn_pointToTheBuiltin) {
@@ -173,8 +174,8 @@ TEST(Defects, productsThatDoNotFit_areWarnedAboutOnceTheDispatchIsKnown) {
   EXPECT_EQ(warningsOf(defect("product_too_large")), "");
   EXPECT_EQ(warningsOf(defect("product_too_large"), {2048, 1, 1}), "");
   EXPECT_EQ(warningsOf(defect("product_too_large"), {4096, 1, 1}),
-            "7:9+24 wgsl.lint: the index wraps: 'group.x * length * width' reaches 8587837440, more than u32 can hold\n"
-            "  help: split the buffer or the dispatch, so that offsets stay below 2^32; diagnostic(off, lockstep.product_wraps); silences "
+            "7:9+24 lint.index: the index wraps: 'group.x * length * width' reaches 8587837440, more than u32 can hold\n"
+            "  help: split the buffer or the dispatch, so that offsets stay below 2^32; diagnostic(off, lockstep.index); silences "
             "this\n");
   // An unknown bound around says nothing for sure; a known one does.
   EXPECT_FALSE(warns("if (i < n) { x[i * 100000000u] = 1; }"));
@@ -203,7 +204,7 @@ TEST(Defects, lintsKnowWhatUniformBuffersHold) {
   EXPECT_EQ(warningsWith(source, words), "");
   set(64, 65536, 1041);
   EXPECT_TRUE(warningsWith(source, words)
-                  .starts_with("6:26+35 wgsl.lint: the index wraps: 'i * dims.y * u32(size.strides[1].z)' reaches "
+                  .starts_with("6:26+35 lint.index: the index wraps: 'i * dims.y * u32(size.strides[1].z)' reaches "
                                "4298047488, more than u32 can hold\n"))
       << warningsWith(source, words);
   set(63, 65536, 1041);
@@ -261,7 +262,7 @@ TEST(Defects, goodModules_haveNoLints) {
     options.warnings = &warnings;
     options.overrides_are_constants = source.find("override") != std::string::npos && file.parent_path().filename() == "shaders";
     (void)read(source, options);
-    for (const Warning& warning : warnings) EXPECT_NE(warning.diagnostic.code, "wgsl.lint") << file << ": " << warning.diagnostic.message;
+    for (const Warning& warning : warnings) EXPECT_NE(warning.diagnostic.code, "lint.index") << file << ": " << warning.diagnostic.message;
   }
 }
 

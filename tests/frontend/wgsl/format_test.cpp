@@ -36,6 +36,7 @@ TEST(Format, layout) {
       {"\n\n  ", ""},
       {"enable   f16;const a=1;", "enable f16;\nconst a = 1;\n"},
       {"fn f(){}", "fn f() {}\n"},
+      {"fn f(){print ( \"a  // \\\" b\",\"x =\",1);}", "fn f() {\n  print(\"a  // \\\" b\", \"x =\", 1);\n}\n"},
       {"fn f( a : ptr<function,i32> , b:f32 )->f32{return -b;}", "fn f(a: ptr<function, i32>, b: f32) -> f32 {\n  return -b;\n}\n"},
       {"@group(0)@binding(1)var<storage,read_write>x:array<vec4<f32>,4>;",
        "@group(0) @binding(1) var<storage, read_write> x: array<vec4<f32>, 4>;\n"},

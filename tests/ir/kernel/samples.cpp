@@ -122,6 +122,10 @@ class OpSampler {
       builder_.makeVoid(op);
     } else if (op == Op::Print) {
       builder_.makeVoid(op, {value(Scalar::F32), value(Scalar::Bool, 3), value(Scalar::F16, 2), value(Scalar::I32), builder_.u32(7)});
+      kernel::TypeTable& types = builder_.types();
+      const ValueId list = builder_.zero(types.array(types.matrix(Scalar::F32, 2, 3), 2));
+      builder_.print({builder_.u32(8), list}, {"the \"text\"", "", "list"});
+      builder_.print({}, {"text"});
     } else {
       return false;
     }

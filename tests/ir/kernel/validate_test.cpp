@@ -44,8 +44,10 @@ std::vector<RuleCase> dominanceCases() {
 
 std::vector<RuleCase> debugCases() {
   return {
-      body("print_of_nothing", "  print\n", "kernel.type", 1, 3),
-      body("print_of_a_matrix", "  %m: mat2x2<f32> = construct zero<vec2<f32>>, zero<vec2<f32>>\n  print %i, %m\n", "kernel.type", 2, 3),
+      body("print_of_nothing", "  print\n", "kernel.structure", 1, 3),
+      body("print_of_a_pointer", "  %p: ptr<function, f32> = var\n  print %i, %p\n", "kernel.type", 2, 13),
+      body("print_of_too_much", "  print %i, zero<array<array<f32, 64>, 65>>\n", "kernel.type", 1, 13),
+      body("print_with_too_few_labels", "  print %i {labels = [\"i\"]}\n", "kernel.structure", 1, 3),
   };
 }
 

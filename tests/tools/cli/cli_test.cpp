@@ -29,7 +29,7 @@ TEST_F(Cli, help_lists_the_verbs) {
   const Outcome help = run("--help");
   EXPECT_EQ(help.status, 0);
   for (const char* verb : {"train", "devices", "doctor", "explain", "check", "reflect", "compile", "run", "explore", "opt", "profile",
-                           "verify", "fmt", "conformance", "new", "manual", "completions"}) {
+                           "verify", "bisect", "fmt", "conformance", "new", "manual", "completions"}) {
     EXPECT_NE(help.out.find(verb), std::string::npos);
     const Outcome one = run(std::string(verb) + " --help");
     EXPECT_EQ(one.status, 0) << verb;
@@ -64,6 +64,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"opt no-such-file.graph", 4, "file.read"}, Mistake{"check", 2, "FILE"}, Mistake{"check no-such.wgsl", 4, "file.read"},
         Mistake{"check x.wgsl --limits portabel", 2, "did you mean 'portable'?"}, Mistake{"reflect no-such.wgsl", 4, "file.read"},
         Mistake{"compile x.wgsl", 2, "usage.format"}, Mistake{"compile x.wgsl -o x.wgls", 2, "did you mean 'wgsl'?"},
+        Mistake{"compile x.wgsl -o x.wgsl --debug", 2, "usage.format"},
         Mistake{"compile x.wgsl -o x.spv --target vulkan1.2", 2, "did you mean 'vulkan1.1'?"}, Mistake{"run kernel.txt", 4, "run.file"},
         Mistake{"run no-such-file.wgsl", 4, "file.read"}, Mistake{"run k.kir --dispatch 0", 2, "run.dispatch"},
         Mistake{"train sine --no-out --disable-pass grad", 2, "pipeline.pass"}, Mistake{"verify samples all --steps 0", 2, "usage.steps"},
@@ -98,7 +99,7 @@ TEST_F(Cli, explains_codes_of_the_page_and_constraints_of_ops) {
   EXPECT_TRUE(run("explain vulkan.loader").out.ends_with("\ndocs/errors.md#vulkan.loader\n"));
   EXPECT_TRUE(run("explain concat.C2").out.ends_with("\ndocs/ops.md#concat\n"));
   // What `check` prints in a warning.
-  EXPECT_TRUE(run("explain wgsl.lint").out.ends_with("\ndocs/errors.md#wgsl.lint\n"));
+  EXPECT_TRUE(run("explain lint.index").out.ends_with("\ndocs/errors.md#lint.index\n"));
   EXPECT_TRUE(run("explain lockstep.index_wraps").out.ends_with("\ndocs/errors.md#lockstep.index_wraps\n"));
   EXPECT_TRUE(run("explain vulkan.vkQueueSubmit").out.ends_with("\ndocs/errors.md\n"));
 }

@@ -114,6 +114,16 @@ TEST_F(CliJson, outputs_fit_their_schemas) {
            {"opt --list", "opt_list"},
            {"verify golden golden.safetensors --device reference", "verify_golden"},
            {"verify samples mlp-sin --steps 1 --device reference", "verify_samples"},
+           {"verify train sine --steps 1 --device reference", "verify_program"},
+           {"verify train sine --device reference:fault=mul+99999ulp --out difference", "verify_program"},
+           {"run k.wgsl --bind 0.0=iota:f32[4] --expect 0.0=difference/before_0.npy --device reference", "errors"},
+           {"run difference/kernel.kir --dispatch 256 --bind 0.0=difference/before_0.npy --bind 0.1=difference/before_1.npy "
+            "--bind 0.2=difference/before_2.npy --bind 0.3=difference/before_3.npy --expect 0.3=difference/expected_3.npy --device "
+            "reference",
+            "run"},
+           {"run k.wgsl --bind 0.0=iota:f32[4] --devices reference,reference:fault=add+99999ulp", "run_devices"},
+           {"bisect train sine --device reference", "bisect"},
+           {"bisect train sine --device reference:fault=sub+99999ulp@register_rows", "bisect"},
            {"fmt --check k.wgsl", "fmt"},
            {"new my_model", "new"},
            {"no-such-verb", "errors"},

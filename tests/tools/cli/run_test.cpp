@@ -101,6 +101,23 @@ TEST_F(Run, immediate_data_and_structs_take_lists) {
   EXPECT_NE(runIt("--entry none --immediate zeros").err.find("entry point 'none' uses no immediate variable"), std::string::npos);
 }
 
+TEST_F(Run, spirv_has_the_lines_of_the_text_on_request) {
+  const std::string file = scratch_ / "k.wgsl", kir = scratch_ / "lines.kir";
+  const auto compile = [&](const std::string& arguments) { return testing::runTool(scratch_, "compile " + arguments); };
+  const std::string lined = compile(file + " --entry scale --format spvasm --debug").out;
+  const size_t store = lined.find("OpStore");
+  ASSERT_NE(store, std::string::npos) << lined;
+  const size_t line = lined.rfind("OpLine", store);
+  ASSERT_NE(line, std::string::npos) << lined;
+  EXPECT_TRUE(lined.substr(line, lined.find('\n', line) - line).ends_with(" 9 32")) << lined;
+  EXPECT_NE(lined.find("@compute @workgroup_size(4)"), std::string::npos) << lined;
+  EXPECT_EQ(compile(file + " --entry scale --format spvasm").out.find("OpLine"), std::string::npos);
+  // By way of the kernel IR it is the same.
+  EXPECT_EQ(compile(file + " --entry scale --debug -o " + kir).status, 0);
+  EXPECT_EQ(compile(kir + " --format spvasm --debug").out, lined);
+  EXPECT_EQ(compile(file + " --entry scale --format kir").out.find("location"), std::string::npos);
+}
+
 Outcome runDefect(const std::string& name, const std::string& arguments) {
   const std::string path = std::string(LOCKSTEP_SOURCE_DIR) + "/tests/frontend/wgsl/defects/" + name + ".wgsl";
   const testing::ScratchDirectory scratch("defect");
@@ -133,7 +150,7 @@ TEST(RunDefects, more_workgroups_than_a_dimension_has_are_split) {
 
 TEST(RunDefects, products_too_large_for_the_dispatch_are_warned_about) {
   EXPECT_NE(runDefect("product_too_large", "--dispatch 4096 --bind 0.0=zeros:16")
-                .err.find("warning: wgsl.lint: the index wraps: 'group.x * length * width'"),
+                .err.find("warning: lint.index: the index wraps: 'group.x * length * width'"),
             std::string::npos);
   EXPECT_EQ(runDefect("product_too_large", "--dispatch 2 --bind 0.0=zeros:16").err, "");
 }
@@ -152,16 +169,44 @@ TEST_F(Run, print_shows_its_lines) {
   const Outcome text = testing::runTool(scratch_, "run " + file + " --device reference --dispatch 2 --bind 0.0=iota:f32[16]");
   EXPECT_EQ(text.status, 0);
   EXPECT_EQ(text.out, "");
-  EXPECT_EQ(text.err, file + ":4:3: workgroup (0, 0, 0), local (0, 0, 0): 0 0.0\n" + file +
-                          ":4:3: workgroup (0, 0, 0), local (1, 0, 0): 1 1.0\n" + file +
-                          ":4:3: workgroup (1, 0, 0), local (0, 0, 0): 2 2.0\n" + file +
-                          ":4:3: workgroup (1, 0, 0), local (1, 0, 0): 3 3.0\n");
+  EXPECT_EQ(text.err, file + ":4:3: workgroup (0, 0, 0), local (0, 0, 0): id.x = 0, x[id.x] = 0.0\n" + file +
+                          ":4:3: workgroup (0, 0, 0), local (1, 0, 0): id.x = 1, x[id.x] = 1.0\n" + file +
+                          ":4:3: workgroup (1, 0, 0), local (0, 0, 0): id.x = 2, x[id.x] = 2.0\n" + file +
+                          ":4:3: workgroup (1, 0, 0), local (1, 0, 0): id.x = 3, x[id.x] = 3.0\n");
   const Outcome json = testing::runTool(scratch_, "run " + file + " --device reference --bind 0.0=iota:f32[16] --json");
   EXPECT_EQ(json.err, "");
-  EXPECT_NE(json.out.find("\"line\": 4, \"column\": 3, \"workgroup\": [0, 0, 0], \"local\": [1, 0, 0], \"values\": [1, 1]}], "
+  EXPECT_NE(json.out.find("\"line\": 4, \"column\": 3, \"workgroup\": [0, 0, 0], \"local\": [1, 0, 0], \"text\": \"\", \"names\": "
+                          "[\"id.x\", \"x[id.x]\"], \"values\": [1, 1]}], "
                           "\"printed_left_out\": 0"),
             std::string::npos)
       << json.out;
+}
+
+TEST_F(Run, print_shows_texts_and_structs_of_the_invocations_that_are_wanted) {
+  const std::string path = scratch_ / "print.wgsl";
+  ASSERT_TRUE(io::writeFileAtomically(path, std::string_view("struct Cell { at: vec2u, sums: array<f32, 2> }\n"
+                                                             "fn show(cell: Cell) { print(\"cell\", cell); }\n"
+                                                             "@compute @workgroup_size(4, 2)\n"
+                                                             "fn main(@builtin(global_invocation_id) id: vec3u) {\n"
+                                                             "  show(Cell(id.xy, array(0.5, f32(id.x))));\n"
+                                                             "}\n"))
+                  .ok());
+  const auto runIt = [&](const std::string& options) {
+    return testing::runTool(scratch_, "run " + path + " --device reference --dispatch 2 " + options);
+  };
+  const std::string head = path + ":2:23: workgroup ";
+  EXPECT_EQ(runIt("--print-from 3..4,1").err, head + "(0, 0, 0), local (3, 1, 0): cell cell = {at: (3, 1), sums: [0.5, 3.0]}\n" + head +
+                                                  "(1, 0, 0), local (0, 1, 0): cell cell = {at: (4, 1), sums: [0.5, 4.0]}\n");
+  EXPECT_EQ(runIt("--print-from 99").err, "");
+  const Outcome json = runIt("--print-from 7,0,0..5 --json");
+  EXPECT_NE(json.out.find("\"text\": \"cell\", \"names\": [\"cell\"], \"values\": [{\"at\": [7, 0], \"sums\": [0.5, 7]}]}]"),
+            std::string::npos)
+      << json.out;
+  for (const char* wrong : {"x", "3..1", "1,2,3,4", "1..", "..", "1,", "-1", "5000000000"}) {
+    const Outcome refused = runIt(std::string("--print-from=") + wrong);
+    EXPECT_EQ(refused.status, 2) << wrong;
+    EXPECT_NE(refused.err.find("names no invocations"), std::string::npos) << refused.err;
+  }
 }
 
 TEST_F(Run, an_index_out_of_bounds_is_named_in_the_wgsl_and_comes_after_what_was_printed) {
@@ -169,7 +214,7 @@ TEST_F(Run, an_index_out_of_bounds_is_named_in_the_wgsl_and_comes_after_what_was
   const std::string file = (scratch_ / "print.wgsl").string();
   const Outcome outcome = testing::runTool(scratch_, "run " + file + " --device reference --bind 0.0=iota:f32[7] --out-of-bounds trap");
   EXPECT_EQ(outcome.status, 4);
-  EXPECT_TRUE(outcome.err.starts_with(file + ":4:3: workgroup (0, 0, 0), local (0, 0, 0): 0 0.0\n")) << outcome.err;
+  EXPECT_TRUE(outcome.err.starts_with(file + ":4:3: workgroup (0, 0, 0), local (0, 0, 0): id.x = 0, x[id.x] = 0.0\n")) << outcome.err;
   EXPECT_NE(outcome.err.find(file + ":5:3: error: reference.out_of_bounds: kernel main: index 7 is out of bounds of x with 7 elements"),
             std::string::npos)
       << outcome.err;

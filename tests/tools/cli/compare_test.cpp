@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// What compares in the tool: run --expect, run --devices, verify train and program, bisect.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "frontend/io/npy.h"
+#include "tests/tools/cli/process.h"
+
+namespace lockstep {
+namespace {
+
+using testing::Outcome;
+
+constexpr std::string_view kRoot = R"(
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(4)
+fn main(@builtin(global_invocation_id) id: vec3u) { y[id.x] = sqrt(x[id.x]); }
+)";
+
+/// Invocations that take the same cell; the reference gives it to the same one each time.
+constexpr std::string_view kRace = R"(
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(4)
+fn main(@builtin(global_invocation_id) id: vec3u) { y[0] = f32(id.x); }
+)";
+
+/// More rounds of a loop than lavapipe does.
+constexpr std::string_view kLong = R"(
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(1)
+fn main() { var sum = 0.0; for (var i = 0u; i < 100000u; i++) { sum = sum * 0.5 + x[i & 3u]; } y[0] = sum; }
+)";
+
+class Compare : public ::testing::Test {
+ protected:
+  Compare() : scratch_("compare") {
+    write("root.wgsl", kRoot);
+    write("race.wgsl", kRace);
+    write("long.wgsl", kLong);
+  }
+  void write(const std::string& name, std::string_view text) { EXPECT_TRUE(io::writeFileAtomically(scratch_ / name, text).ok()); }
+  void write(const std::string& name, const std::vector<float>& values) {
+    EXPECT_TRUE(io::writeNpy(scratch_ / name, io::Array::fromFloats({static_cast<int64_t>(values.size())}, values)).ok());
+  }
+  std::string file(const std::string& name) { return (scratch_ / name).string(); }
+  Outcome tool(const std::string& arguments) { return testing::runTool(scratch_, arguments); }
+  Outcome root(const std::string& arguments) {
+    return tool("run " + file("root.wgsl") + " --bind 0.0=iota:f32[4] --bind 0.1=zeros:16 " + arguments);
+  }
+  /// `root` on the reference against an array.
+  Outcome expecting(const std::vector<float>& values, const std::string& arguments = "") {
+    write("want.npy", values);
+    return root("--device reference --expect 0.1=" + file("want.npy") + " " + arguments);
+  }
+  testing::ScratchDirectory scratch_;
+};
+
+TEST_F(Compare, an_array_that_a_binding_holds_is_equal_or_within_the_tolerance) {
+  const Outcome equal = expecting({0, 1, 1.41421354f, 1.73205078f});
+  EXPECT_EQ(equal.status, 0) << equal.err;
+  EXPECT_EQ(equal.out, "0.1 y is equal to " + file("want.npy") + " in 4 elements\n");
+  const Outcome near = expecting({0, 1.000001f, 1.41421354f, 1.73205078f});
+  EXPECT_EQ(near.status, 0) << near.err;
+  EXPECT_NE(near.out.find("agrees with"), std::string::npos) << near.out;
+}
+
+TEST_F(Compare, one_element_further_off_is_named_and_exits_with_5) {
+  const Outcome off = expecting({0, 1, 1.4143f, 1.73205078f});
+  EXPECT_EQ(off.status, 5);
+  EXPECT_NE(off.out.find("0.1 y differs from"), std::string::npos) << off.out;
+  EXPECT_NE(off.out.find("[2] is 1.41421354 instead of 1.41429996 (725 ulp"), std::string::npos) << off.out;
+  EXPECT_NE(off.out.find("1 of 4 elements is beyond"), std::string::npos) << off.out;
+  EXPECT_EQ(expecting({0, 1, 1.4143f, 1.73205078f}, "--rtol 1e-4").status, 0);
+  EXPECT_EQ(expecting({0, 1, 1.4143f, 1.73205078f}, "--rtol 0 --atol 1e-4").status, 0);
+  EXPECT_EQ(expecting({0.001f, 1, 1.41421354f, 1.73205078f}, "--rtol 0 --atol 1e-4").status, 5);
+  EXPECT_EQ(expecting({NAN, 1, 1.41421354f, 1.73205078f}, "--rtol 1 --atol 1").status, 5);
+}
+
+TEST_F(Compare, bounds_of_each_element_come_from_an_array) {
+  write("wide.npy", {0, 0, 0.001f, 0});
+  write("narrow.npy", {0.001f, 0.001f, 0.00001f, 0.001f});
+  EXPECT_EQ(expecting({0, 1, 1.4143f, 1.73205078f}, "--within 0.1=" + file("wide.npy")).status, 0);
+  EXPECT_EQ(expecting({0, 1, 1.4143f, 1.73205078f}, "--within 0.1=" + file("narrow.npy")).status, 5);
+  EXPECT_EQ(expecting({0, 1, 1.4143f, 1.73205078f}, "--within 0.0=" + file("wide.npy")).status, 2);
+}
+
+TEST_F(Compare, arrays_that_do_not_fit_are_errors) {
+  const Outcome small = expecting({0, 1});
+  EXPECT_EQ(small.status, 4);
+  EXPECT_NE(small.err.find("run.expect"), std::string::npos) << small.err;
+  EXPECT_EQ(root("--expect 0.7=" + file("want.npy")).status, 2);
+  EXPECT_EQ(root("--expect 0.1").status, 2);
+  EXPECT_EQ(root("--rtol -1").status, 2);
+  EXPECT_EQ(root("--expect 0.1=" + file("no-such.npy")).status, 4);
+}
+
+TEST_F(Compare, devices_get_a_verdict) {
+  const Outcome equal = root("--devices reference,reference --runs 2");
+  EXPECT_EQ(equal.status, 0) << equal.err;
+  EXPECT_TRUE(equal.out.starts_with("verdict: equal: 4 runs give the same bits\n  reference: 2 runs\n")) << equal.out;
+  const Outcome rounding = root("--devices reference,reference:fault=sqrt+9ulp");
+  EXPECT_EQ(rounding.status, 0);
+  EXPECT_TRUE(rounding.out.starts_with("verdict: rounding: ")) << rounding.out;
+  const Outcome wrong = root("--devices reference,reference:fault=sqrt+900ulp");
+  EXPECT_EQ(wrong.status, 5);
+  EXPECT_TRUE(wrong.out.starts_with("verdict: wrong: on reference:fault=sqrt+900ulp, other than on reference, 0.1 y[1] is ")) << wrong.out;
+  EXPECT_EQ(root("--devices reference,reference:fault=sqrt+900ulp --rtol 0.01").status, 0);
+}
+
+TEST_F(Compare, a_race_is_one_although_all_runs_are_equal) {
+  const Outcome race = tool("run " + file("race.wgsl") + " --dispatch 2 --bind 0.1=zeros:4 --devices reference");
+  EXPECT_EQ(race.status, 5);
+  EXPECT_TRUE(race.out.starts_with("verdict: race: the sanitizer found race.storage: ")) << race.out;
+  EXPECT_NE(race.err.find("race.wgsl:4:"), std::string::npos) << race.err;
+}
+
+TEST_F(Compare, a_device_that_refuses_a_kernel_has_a_limit) {
+  const Outcome both = tool("run " + file("long.wgsl") + " --bind 0.0=iota:f32[4] --bind 0.1=zeros:4 --devices reference,vulkan");
+  if (both.status == 3 || both.out.starts_with("verdict: equal") || both.out.starts_with("verdict: rounding"))
+    GTEST_SKIP() << "no driver that ends loops early";
+  EXPECT_EQ(both.status, 5) << both.err;
+  EXPECT_TRUE(both.out.starts_with("verdict: driver limit: reference ran it and vulkan did not: ")) << both.out;
+}
+
+TEST_F(Compare, devices_stand_alone) {
+  EXPECT_EQ(root("--devices reference --device reference").status, 2);
+  EXPECT_EQ(root("--devices reference --out 0.1=-").status, 2);
+  EXPECT_EQ(root("--devices reference,nonsense").status, 3);
+  EXPECT_EQ(root("--devices reference --runs 0").status, 2);
+}
+
+TEST_F(Compare, verify_goes_through_the_kernels_of_a_sample_and_of_a_dump) {
+  const std::string out = file("difference");
+  const Outcome right = tool("verify train sine --device reference --steps 1");
+  EXPECT_EQ(right.status, 0) << right.err;
+  EXPECT_TRUE(right.out.starts_with("sine: reference agrees with reference in ")) << right.out;
+  EXPECT_NE(right.err.find("compared with itself"), std::string::npos);
+  const Outcome wrong = tool("verify train sine --device reference:fault=mul+9999ulp --out " + out);
+  EXPECT_EQ(wrong.status, 5);
+  EXPECT_TRUE(wrong.err.starts_with("examples/models/mlp.cpp:")) << wrong.err;
+  for (const char* part : {"error: verify.kernel: kernel k0_", "ulp, allowed ", "note: command 1 of ",
+                           "note: matmul, add at examples/models/mlp.cpp:", "/run.sh' runs this kernel alone"})
+    EXPECT_NE(wrong.err.find(part), std::string::npos) << part << "\n" << wrong.err;
+  EXPECT_TRUE(std::filesystem::exists(out + "/kernel.wgsl"));
+
+  ASSERT_EQ(tool("train sine --steps 1 --no-out --quiet --device reference --dump-ir " + file("dump")).status, 0);
+  for (const char* stage : {"14-kernels", "08-schedule"}) {
+    const std::string path = file("dump/" + std::string(stage) + ".program");
+    EXPECT_EQ(tool("verify program " + path + " --device reference --steps 1").status, 0) << stage;
+    const Outcome off = tool(fmt::format("verify program {} --device reference:fault=mul+9999ulp --out {}", path, out));
+    EXPECT_EQ(off.status, 5) << stage;
+    EXPECT_NE(off.err.find("matmul, add at examples/models/mlp.cpp:"), std::string::npos) << off.err;
+  }
+  EXPECT_EQ(tool("verify program " + file("dump/05-simplify.graph")).status, 4);
+  EXPECT_EQ(tool("verify program " + file("dump/14-kernels.program") + " --inputs " + file("none.safetensors")).status, 4);
+  EXPECT_EQ(tool("verify train nonsense").status, 2);
+  EXPECT_EQ(tool("verify train sine --steps 0").status, 2);
+  EXPECT_EQ(tool("verify train sine --against nonsense").status, 3);
+  // Several names: the worst exit code counts.
+  EXPECT_EQ(
+      tool("verify program " + file("dump/14-kernels.program") + " " + file("dump/08-schedule.program") + " --device reference").status, 0);
+}
+
+TEST_F(Compare, bisect_finds_the_pass_and_says_when_there_is_none) {
+  const Outcome right = tool("bisect train sine --device reference");
+  EXPECT_EQ(right.status, 0) << right.err;
+  EXPECT_NE(right.out.find("sine is right on reference with all passes"), std::string::npos) << right.out;
+  const Outcome fuse = tool("bisect train sine --device reference:fault=sub+99999ulp@register_rows");
+  EXPECT_EQ(fuse.status, 5);
+  EXPECT_NE(fuse.err.find("error: bisect.pass: the pass 'fuse' makes sine wrong"), std::string::npos) << fuse.err;
+  EXPECT_NE(fuse.err.find("sub at examples/models/samples.cpp:"), std::string::npos) << fuse.err;
+  EXPECT_NE(fuse.err.find("help: --disable-pass fuse avoids it"), std::string::npos) << fuse.err;
+  const Outcome always = tool("bisect train sine --device reference:fault=mul+99999ulp");
+  EXPECT_EQ(always.status, 5);
+  EXPECT_NE(always.err.find("is wrong on reference:fault=mul+99999ulp without any optional pass as well"), std::string::npos) << always.err;
+  EXPECT_NE(always.err.find("note: it is in kernel k0_"), std::string::npos) << always.err;
+
+  ASSERT_EQ(tool("train sine --steps 1 --no-out --quiet --device reference --dump-ir " + file("dump")).status, 0);
+  for (const char* stage : {"03-optimizer.graph", "05-simplify.graph", "07-fuse.graph", "08-schedule.program", "14-kernels.program"})
+    EXPECT_EQ(tool("bisect program " + file("dump/" + std::string(stage)) + " --device reference").status, 0) << stage;
+  EXPECT_EQ(tool("bisect program " + file("dump/00-trace.graph")).status, 4);
+  EXPECT_EQ(tool("bisect nothing x").status, 2);
+  EXPECT_EQ(tool("bisect train sine --tolerance 0").status, 2);
+}
+
+}  // namespace
+}  // namespace lockstep

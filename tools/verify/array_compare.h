@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two arrays, element by element, with what each element may differ by.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "frontend/io/array.h"
+#include "frontend/io/jsonl.h"
+
+namespace lockstep::tools {
+
+struct ArrayDifference {
+  size_t elements = 0;
+  size_t different = 0;  ///< not equal bit for bit; two NaNs are equal
+  size_t beyond = 0;     ///< farther apart than their bound, or only one of them a NaN, or infinities that differ
+  // The element that is farthest away in units of its bound. Of equal arrays the first one.
+  size_t worst = 0;
+  double want = 0, got = 0, bound = 0;
+  uint64_t ulps = 0;  ///< f32: how many floats lie between the two; integers: their distance; UINT64_MAX where only one is a NaN
+  [[nodiscard]] bool within() const { return beyond == 0; }
+  [[nodiscard]] bool equal() const { return different == 0; }
+};
+
+/// `got` and `want` have the same type and number of elements, `bounds` a number for each element: how far it may be off.
+ArrayDifference compareArrays(const io::Array& got, const io::Array& want, std::span<const double> bounds);
+
+/// `relative` of each element or of the root of the mean square of all, whichever is more; 0 for integers and for what is not finite, which
+/// must be equal.
+std::vector<double> relativeBounds(const io::Array& want, double relative);
+
+/// How many f32 lie between two: 0 for equal ones and for zeros of different sign. UINT64_MAX if one of them is a NaN and the other not.
+uint64_t ulpsBetween(float a, float b);
+
+/// Half a sentence: "[17] is 2.5 instead of 2.25 (524288 ulp, allowed 2.2e-05); 3 of 64 elements are beyond their bound".
+std::string toText(const ArrayDifference& difference, const std::string& element);
+/// {"element", "want", "got", "ulps", "bound", "different", "beyond", "elements"}
+io::Json toJson(const ArrayDifference& difference);
+
+}  // namespace lockstep::tools
