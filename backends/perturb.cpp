@@ -16,12 +16,12 @@ struct Row {
   std::string_view name;
   bool Perturbation::* member;
 };
-constexpr std::array kRows{Row{"rounding", &Perturbation::rounding}, Row{"contraction", &Perturbation::contraction},
-                           Row{"flush", &Perturbation::flush}};
+constexpr std::array kRows{Row{"rounding", &Perturbation::rounding}, Row{"truncation", &Perturbation::truncation},
+                           Row{"contraction", &Perturbation::contraction}, Row{"flush", &Perturbation::flush}};
 
 Failure bad(std::string_view text, const std::string& why) {
   return fail("device.perturb", fmt::format("'{}' does not name a perturbation: {}", text, why), {},
-              "write rounding, contraction and flush, joined by +, and a seed if you like: rounding+flush@7");
+              "write rounding or truncation, contraction and flush, joined by +, and a seed if you like: rounding+flush@7");
 }
 
 }  // namespace
@@ -43,6 +43,7 @@ Result<Perturbation> parsePerturbation(std::string_view text) {
     perturbation.*row->member = true;
     start = end + 1;
   }
+  if (perturbation.rounding && perturbation.truncation) return bad(text, "a result is rounded at random or truncated, not both");
   return perturbation;
 }
 

@@ -60,6 +60,7 @@ uint32_t Perturber::changed(Opcode op, uint32_t bits, uint32_t lane) {
     const float other = std::nextafter(result, exact > static_cast<double>(result) ? HUGE_VALF : -HUGE_VALF);
     if (std::isfinite(other)) result = other;
   }
+  if (perturbation_.truncation && std::abs(static_cast<double>(result)) > std::abs(exact)) result = std::nextafter(result, 0.0f);
   if (perturbation_.flush && std::fpclassify(result) == FP_SUBNORMAL) result = std::copysign(0.0f, result);
   return std::bit_cast<uint32_t>(result);
 }

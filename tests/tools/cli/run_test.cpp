@@ -104,7 +104,9 @@ TEST_F(Run, immediate_data_and_structs_take_lists) {
 TEST_F(Run, spirv_has_the_lines_of_the_text_on_request) {
   const std::string file = scratch_ / "k.wgsl", kir = scratch_ / "lines.kir";
   const auto compile = [&](const std::string& arguments) { return testing::runTool(scratch_, "compile " + arguments); };
-  const std::string lined = compile(file + " --entry scale --format spvasm --debug").out;
+  const Outcome assembled = compile(file + " --entry scale --format spvasm --debug");
+  if (assembled.err.find("vulkan.build") != std::string::npos) GTEST_SKIP() << "this build has no Vulkan backend";
+  const std::string& lined = assembled.out;
   const size_t store = lined.find("OpStore");
   ASSERT_NE(store, std::string::npos) << lined;
   const size_t line = lined.rfind("OpLine", store);
