@@ -4,57 +4,19 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <fstream>
-#include <map>
 #include <set>
-#include <sstream>
 
 #include "frontend/wgsl/check/limits.h"
 #include "frontend/wgsl/wgsl.h"
+#include "tests/sanitize/case_file.h"
 #include "tools/kernel/kernel_run.h"
 
 namespace lockstep {
 namespace {
 
-struct Case {
-  std::string name, text;
-  std::map<std::string, std::string> words;          ///< "dispatch" -> "70000", "limits" -> "portable"
-  std::set<std::pair<uint32_t, std::string>> marks;  ///< line and code; "error CODE" for an error
-  friend void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
-};
+using testing::Case;
 
-std::vector<Case> casesOf(const std::string& file) {
-  std::ifstream in(std::string(LOCKSTEP_SOURCE_DIR "/tests/sanitize/") + file);
-  std::vector<Case> cases;
-  uint32_t number = 0;
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("== ")) {
-      std::istringstream words(line.substr(3));
-      Case made;
-      words >> made.name;
-      for (std::string word; words >> word;) made.words[word.substr(0, word.find('='))] = word.substr(word.find('=') + 1);
-      cases.push_back(std::move(made));
-      number = 0;
-      continue;
-    }
-    if (cases.empty()) continue;
-    cases.back().text += line + "\n";
-    ++number;
-    const size_t at = line.find("//~");
-    if (at == std::string::npos) continue;
-    std::istringstream codes(line.substr(at + 3));
-    for (std::string code; codes >> code;) cases.back().marks.emplace(number, code[0] == '!' ? "error " + code.substr(1) : code);
-  }
-  return cases;
-}
-
-std::vector<Case> allCases() {
-  std::vector<Case> all;
-  for (const char* file : {"lints.txt", "mamba_defects.txt", "ordinary_kernels.txt"}) {
-    for (Case& one : casesOf(file)) all.push_back(std::move(one));
-  }
-  return all;
-}
+std::vector<Case> allCases() { return testing::readCases({"lints.txt", "mamba_defects.txt", "ordinary_kernels.txt"}); }
 
 class Lints : public ::testing::TestWithParam<Case> {};
 

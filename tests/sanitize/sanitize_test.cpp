@@ -4,12 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
 
 #include "frontend/wgsl/wgsl.h"
+#include "tests/sanitize/case_file.h"
 #include "tools/kernel/kernel_run.h"
 
 namespace lockstep {
@@ -18,55 +17,16 @@ namespace {
 using tools::KernelRun;
 using tools::Slot;
 
-struct Case {
-  std::string name, text;
-  friend void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
-  std::vector<std::string> words;                         ///< "dispatch=2", "0.0=zeros:256"
-  std::set<std::pair<uint32_t, std::string>> findings{};  ///< line, and code with "warning " in front of a warning's
-};
-
-/// "//~ CODE ?CODE" of a line: an error and a warning.
-void addMarks(Case& made, uint32_t line, const std::string& text) {
-  const size_t at = text.find("//~");
-  if (at == std::string::npos) return;
-  std::istringstream codes(text.substr(at + 3));
-  for (std::string code; codes >> code;) made.findings.emplace(line, code[0] == '?' ? "warning " + code.substr(1) : code);
-}
-
-std::vector<Case> casesOf(const std::string& file) {
-  std::ifstream in(std::string(LOCKSTEP_SOURCE_DIR "/tests/sanitize/") + file);
-  std::vector<Case> cases;
-  uint32_t number = 0;
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("== ")) {
-      std::istringstream words(line.substr(3));
-      Case made;
-      words >> made.name;
-      for (std::string word; words >> word;) made.words.push_back(word);
-      cases.push_back(std::move(made));
-      number = 0;
-    } else if (!cases.empty()) {
-      cases.back().text += line + "\n";
-      addMarks(cases.back(), ++number, line);
-    }
-  }
-  return cases;
-}
+using testing::Case;
 
 std::vector<Case> allCases() {
-  std::vector<Case> all;
-  for (const char* file : {"races.txt", "memory.txt", "numbers.txt", "rounding.txt", "schedules.txt", "mamba_runs.txt"}) {
-    for (Case& one : casesOf(file)) all.push_back(std::move(one));
-  }
-  return all;
+  return testing::readCases({"races.txt", "memory.txt", "numbers.txt", "rounding.txt", "schedules.txt", "mamba_runs.txt"});
 }
 
 KernelRun runOf(const Case& one) {
   KernelRun run{
       .module = wgsl::read(one.text, {.file_name = "kernel.wgsl", .overrides = {}}).orThrow(), .entry = {}, .device = "reference"};
-  for (const std::string& word : one.words) {
-    const size_t equals = word.find('=');
-    const std::string name = word.substr(0, equals), value = word.substr(equals + 1);
+  for (const auto& [name, value] : one.words) {
     if (name == "dispatch") {
       run.groups = tools::parseGroups(value).orThrow();
       continue;
@@ -104,14 +64,13 @@ TEST_P(Sanitize, finds_what_is_marked_and_nothing_else) {
   }
   std::erase_if(found,
                 [&](const auto& one) { return one.second.starts_with("warning ") && found.contains({one.first, one.second.substr(8)}); });
-  const std::set<std::pair<uint32_t, std::string>> wanted(GetParam().findings.begin(), GetParam().findings.end());
-  EXPECT_EQ(found, wanted) << all;
-  EXPECT_EQ(wanted.empty(), GetParam().name.starts_with("ok_") || GetParam().name.starts_with("allowed_"));
+  EXPECT_EQ(found, GetParam().marks) << all;
+  EXPECT_EQ(GetParam().marks.empty(), GetParam().name.starts_with("ok_") || GetParam().name.starts_with("allowed_"));
 }
 
 TEST_P(Sanitize, results_are_those_of_a_plain_run) {
   // Races have no one result, and endless loops none.
-  const bool comparable = std::ranges::none_of(GetParam().findings, [](const auto& finding) {
+  const bool comparable = std::ranges::none_of(GetParam().marks, [](const auto& finding) {
     const std::string& code = finding.second;
     return code.find("race.") != std::string::npos || code == "loop.endless" || code == "order.waits" || code == "memory.aliased";
   });
