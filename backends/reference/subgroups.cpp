@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "backends/reference/machine.h"
+#include "ir/support/splitmix.h"
 
 namespace lockstep::reference {
 namespace {
@@ -112,13 +113,7 @@ std::vector<uint32_t> subgroupOrder(uint32_t lanes, uint64_t seed) {
   std::vector<uint32_t> order(lanes);
   std::iota(order.begin(), order.end(), 0u);
   if (seed == 0) return order;
-  // Shuffled by splitmix64: the same on every machine.
-  for (uint32_t k = lanes; k > 1; --k) {
-    uint64_t bits = seed += 0x9e3779b97f4a7c15u;
-    bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9u;
-    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebu;
-    std::swap(order[k - 1], order[(bits ^ (bits >> 31)) % k]);
-  }
+  for (uint32_t k = lanes; k > 1; --k) std::swap(order[k - 1], order[splitmix64(seed) % k]);
   return order;
 }
 

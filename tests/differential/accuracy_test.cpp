@@ -12,6 +12,7 @@
 #include <regex>
 
 #include "frontend/train/graph_runner.h"
+#include "ir/support/ulp.h"
 #include "tests/differential/compare.h"
 #include "tests/ir/ops/op_case.h"
 
@@ -47,7 +48,7 @@ double distance(double got, double want) {
   if (std::isnan(want)) return std::isnan(got) ? 0 : std::numeric_limits<double>::infinity();
   if (std::abs(want) > kLargest) return std::abs(got) > kLargest && (got > 0) == (want > 0) ? 0 : std::numeric_limits<double>::infinity();
   if (std::abs(want) < kSmallest) return std::abs(got) <= 2 * kSmallest ? 0 : std::numeric_limits<double>::infinity();
-  return std::abs(got - want) / std::ldexp(1.0, std::ilogb(want) - 23);
+  return std::abs(got - want) / ulpOf(want);
 }
 
 struct Range {

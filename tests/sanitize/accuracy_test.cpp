@@ -7,6 +7,7 @@
 #include <string>
 
 #include "backends/reference/sanitize/accuracy.h"
+#include "ir/support/splitmix.h"
 
 namespace lockstep::reference {
 namespace {
@@ -77,6 +78,19 @@ TEST_P(Accuracy, bounds_hold_for_all_operands_in_range) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Operations, Accuracy, ::testing::ValuesIn(kRows), [](const auto& info) { return info.param.name; });
+
+TEST(Ulp, is_the_distance_to_the_next_float) {
+  for (const float x : {1.0f, -1.5f, 3e38f, 0x1p-126f, 0x1p-140f})
+    EXPECT_EQ(ulpOf(x), static_cast<double>(std::nextafter(std::abs(x), HUGE_VALF)) - static_cast<double>(std::abs(x))) << x;
+  EXPECT_EQ(ulpOf(0), 0x1p-149);
+  EXPECT_TRUE(std::isinf(ulpOf(-HUGE_VAL)));
+}
+
+TEST(Splitmix, gives_the_published_numbers) {
+  uint64_t state = 1234567;
+  EXPECT_EQ(splitmix64(state), 6457827717110365317u);
+  EXPECT_EQ(splitmix64(state), 3203168211198807973u);
+}
 
 TEST(AccuracyTable, is_that_of_wgsl) {
   const auto rounding = [](Opcode op, double a, double b = 0) {

@@ -7,14 +7,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "ir/support/ulp.h"
+
 namespace lockstep::tools {
 namespace {
-
-/// The distance between neighbouring f32 at x.
-double ulpAt(double x) {
-  const double magnitude = std::max(std::abs(x), 0x1p-126);
-  return std::ldexp(1.0, std::ilogb(magnitude) - 23);
-}
 
 std::string ulps(double count) { return std::isinf(count) ? "any number of" : fmt::format("{:.2g}", count); }
 
@@ -28,7 +24,7 @@ std::vector<RankedElement> rankErrors(const RoundingBounds& bounds, const Bytes&
     float value = 0;
     std::memcpy(&value, bytes.data() + 4 * word, sizeof value);
     if (static_cast<double>(value) == exact && bounds.bounds[word] == 0) continue;
-    const double ulp = ulpAt(exact);
+    const double ulp = ulpOf(exact);
     elements.push_back({.word = word,
                         .value = static_cast<double>(value),
                         .exact = exact,

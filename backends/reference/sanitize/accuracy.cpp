@@ -229,12 +229,6 @@ bool isExact(const Row& row, double value, const BoundedOperands& x) {
 
 }  // namespace
 
-double ulpOf(double x) {
-  const double magnitude = std::abs(x);
-  if (!(magnitude >= kSmallestNormal)) return 0x1p-149;
-  return std::isinf(magnitude) ? kUnbounded : std::ldexp(1.0, std::ilogb(magnitude) - 23);
-}
-
 bool isContinuous(Opcode op) { return rowOf(op) != nullptr; }
 bool isRounded(Opcode op) {
   const Row* row = rowOf(op);

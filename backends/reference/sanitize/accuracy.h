@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "backends/reference/instruction.h"
+#include "ir/support/ulp.h"
 
 namespace lockstep::reference {
 
@@ -40,11 +41,5 @@ ErrorParts errorParts(Opcode op, const BoundedOperands& operands, double value);
 
 /// Whether some numbers of the operands' ranges choose differently.
 bool isUnstable(Opcode op, const BoundedOperands& operands);
-
-/// The distance between neighbouring f32 at x; of subnormals 2^-149.
-double ulpOf(double x);
-
-/// The smallest normal f32.
-inline constexpr double kSmallestNormal = 0x1p-126;
 
 }  // namespace lockstep::reference

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "backends/reference/sanitize/accuracy.h"
+#include "ir/support/splitmix.h"
 
 namespace lockstep::reference {
 Perturber::Perturber(const Bytecode& code, const Perturbation& perturbation) : code_(code), perturbation_(perturbation) {
@@ -13,16 +14,8 @@ Perturber::Perturber(const Bytecode& code, const Perturbation& perturbation) : c
 
 void Perturber::beginGroup(uint64_t group) {
   state_ = perturbation_.seed;
-  state_ = random() ^ group;
-  state_ = random();
-}
-
-/// splitmix64
-uint64_t Perturber::random() {
-  uint64_t bits = state_ += 0x9e3779b97f4a7c15u;
-  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9u;
-  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebu;
-  return bits ^ (bits >> 31);
+  state_ = splitmix64(state_) ^ group;
+  state_ = splitmix64(state_);
 }
 
 void Perturber::before(const Instruction& x, const uint32_t* r) {
@@ -56,7 +49,7 @@ uint32_t Perturber::changed(Opcode op, uint32_t bits, uint32_t lane) {
   }
   const double exact = exactly(op, operands[0], operands[1], operands[2]);
   if (perturbation_.contraction && multipliesAndAdds(op) && std::isfinite(static_cast<float>(exact))) result = static_cast<float>(exact);
-  if (perturbation_.rounding && static_cast<double>(result) != exact && (random() & 1) != 0) {
+  if (perturbation_.rounding && static_cast<double>(result) != exact && (splitmix64(state_) & 1) != 0) {
     const float other = std::nextafter(result, exact > static_cast<double>(result) ? HUGE_VALF : -HUGE_VALF);
     if (std::isfinite(other)) result = other;
   }

@@ -21,12 +21,9 @@ class Perturber {
 
  private:
   uint32_t changed(Opcode op, uint32_t bits, uint32_t lane);
-  /// The same for a group, however many threads there are.
-  uint64_t random();
-
   const Bytecode& code_;
   Perturbation perturbation_;
-  uint64_t state_ = 0;
+  uint64_t state_ = 0;  ///< of splitmix64, the same for a group, however many threads there are
   std::array<std::vector<uint32_t>, 3> operands_;
 };
 
