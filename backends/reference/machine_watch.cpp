@@ -15,6 +15,8 @@ namespace {
 
 bool isFinite(uint32_t bits) { return (bits & 0x7f800000u) != 0x7f800000u; }
 
+bool isAtomic(Opcode op) { return op >= Opcode::AtomicLoad && op <= Opcode::AtomicCompareExchange; }
+
 /// What an operation with these operands has no value for.
 std::optional<FindingCode> partialOn(Opcode op, uint32_t a, uint32_t b) {
   const bool divides = op == Opcode::DivI || op == Opcode::DivU || op == Opcode::RemI || op == Opcode::RemU;
@@ -40,14 +42,16 @@ void Machine::watch(const Instruction& x) {
     watchFloat(x);
   } else if (x.op == Opcode::Load || x.op == Opcode::Store) {
     watchAccess(x);
-  } else if (x.op >= Opcode::AtomicLoad && x.op <= Opcode::AtomicCompareExchange) {
+  } else if (isAtomic(x.op)) {
     const MemoryAccess& access = code_.accesses[x.access];
     for (uint32_t lane = 0; lane < lanes_; ++lane) {
       const uint64_t word = uint64_t{access.offset} + uint64_t{indexOf(x, lane)} * access.stride;
       if (isActive(lane) && !isClamped(x, lane)) options_.watch->atomic(access, word, x.op != Opcode::AtomicLoad);
     }
-    if (clamped_site_ == x.site) clamped_site_ = 0;
   }
+  // What ClampIndex noted is of the one access that follows it. Where a function is called twice, another access has the same site.
+  const bool accesses = x.op == Opcode::Load || x.op == Opcode::Store || x.op == Opcode::LaneLoad || x.op == Opcode::LaneStore;
+  if (accesses || x.op == Opcode::CheckIndex || isAtomic(x.op)) clamped_site_ = 0;
 }
 
 void Machine::clampIndex(const Instruction& x) {
@@ -138,7 +142,6 @@ void Machine::watchAccess(const Instruction& x) {
   if (clamped_site_ == x.site) {
     if (stores && access.home == Home::Workgroup) noteDeferredReads(*history, now);
     watchLanes(x, *history, now);
-    clamped_site_ = 0;
     return;
   }
   if (access.home == Home::Workgroup) {
