@@ -50,7 +50,8 @@ InvocationIds idsOf(uint64_t group, uint64_t lane, const Bytecode& code, std::ar
 /// "workgroup (0, 0, 0), local (5, 0, 0)"
 std::string invocationText(uint64_t group, uint64_t lane, const Bytecode& code, std::array<uint32_t, 3> groups);
 
-/// Where an instruction (1 + its id) stands in the text that the module was read from; else its line of `kernel`.kir.
+/// Where an instruction (1 + its id) stands in the text that the module was read from; else its line of `kernel`.kir. Nowhere for 0: what a
+/// kernel does before its first instruction has no place.
 Location placeOf(uint32_t site, const kernel::Module& module, const std::string& kernel);
 
 /// What a dispatch of `code` printed.

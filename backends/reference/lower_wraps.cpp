@@ -28,7 +28,8 @@ uint32_t Lowering::addNode(Operand operand, bool is_signed, uint32_t depth, Inde
     leaves.words.push_back(0);
   } else {
     const Computed& one = known->second;
-    node = {.op = one.op, .is_signed = one.is_signed, .site = one.site};
+    // Builtins are computed before the first instruction; they wrap where the index is used.
+    node = {.op = one.op, .is_signed = one.is_signed, .site = one.site == 0 ? site : one.site};
     node.a = addNode(one.a, one.is_signed, depth - 1, expression, leaves);
     node.b = one.b.kind == Operand::Kind::None ? node.a : addNode(one.b, one.is_signed, depth - 1, expression, leaves);
   }

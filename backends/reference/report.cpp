@@ -39,6 +39,7 @@ InvocationIds idsOf(uint64_t group, uint64_t lane, const Bytecode& code, std::ar
 }
 
 Location placeOf(uint32_t site, const kernel::Module& module, const std::string& kernel) {
+  if (site == 0) return {};
   const kernel::Instruction& instruction = module.instructions[site - 1];
   if (instruction.location != 0) return module.locations[instruction.location - 1];
   const kernel::PrintedModule printed = kernel::printWithPlaces(module, false);

@@ -173,8 +173,7 @@ class Explainer {
   }
 
   void line(const TraceNode& node, uint32_t depth, std::string text) {
-    lines_.push_back(
-        {.depth = depth, .where = node.site == 0 ? Location{} : reference::placeOf(node.site, module_, kernel_), .text = std::move(text)});
+    lines_.push_back({.depth = depth, .where = reference::placeOf(node.site, module_, kernel_), .text = std::move(text)});
   }
 
   void visit(uint32_t id, uint32_t depth) {
