@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "console/color.h"
+#include "console/findings_text.h"
 #include "console/text_format.h"
 #include "experiment/goal_watch.h"
 #include "experiment/live_view.h"
@@ -59,9 +60,9 @@ class Run {
     view_.clear();
     if (!finite_) return stopNotFinite();
     LS_CHECK(finish());
-    finalReport(interrupted);
-    const bool wrong = printFindings();
-    return interrupted ? ExitCode::Interrupted : wrong ? ExitCode::NumericCheck : ExitCode::Ok;
+    const std::vector<Finding> findings = trainer().findings();
+    finalReport(interrupted, findings);
+    return interrupted ? ExitCode::Interrupted : hasError(findings) ? ExitCode::NumericCheck : ExitCode::Ok;
   }
 
  private:
@@ -308,7 +309,9 @@ class Run {
     return data;
   }
 
-  void finalReport(bool interrupted) {
+  [[nodiscard]] bool sanitized() const { return facts_.device.starts_with("sanitizer"); }
+
+  void finalReport(bool interrupted, const std::vector<Finding>& findings) {
     const double seconds = secondsSince(start_), step_median = pace_.medianSeconds();
     const double loss = history_.losses.empty() ? 0.0 : history_.losses.back();
     const std::optional<int64_t> reached_at = goal_.reachedAt();
@@ -320,6 +323,7 @@ class Run {
           true);
       if (folder_) say(fmt::format("wrote {}", folder_->path().string()), true);
       if (folder_ && interrupted && !settings_.resume_command.empty()) say(fmt::format("to resume: {}", settings_.resume_command), true);
+      if (sanitized()) console::printFindings(findings);
       return;
     }
     io::Json line = io::Json::object()
@@ -339,15 +343,8 @@ class Run {
                         .add("parameters", facts_.parameters);
     if (goal_.exists()) line.add("goal_reached_at", reached_at ? io::Json(*reached_at) : io::Json());
     if (folder_) line.add("folder", folder_->path().string());
+    if (sanitized()) line.add("findings", console::findingsJson(findings));
     print(line.text());
-  }
-
-  /// Whether the sanitizer found an error.
-  [[nodiscard]] bool printFindings() const {
-    const std::vector<Finding> findings = trainer().findings();
-    for (const Finding& finding : findings) fmt::print(stderr, "{}\n", toString(finding));
-    if (facts_.device.starts_with("sanitizer")) fmt::print(stderr, "{}\n", countsOf(findings));
-    return hasError(findings);
   }
 
   Result<ExitCode> stopNotFinite() {
@@ -357,6 +354,7 @@ class Run {
                            "try another --seed, or --device reference to find where the value comes from");
     failure.exit_code = ExitCode::NumericCheck;
     if (failure_) failure.diagnostics.insert(failure.diagnostics.end(), failure_->diagnostics.begin(), failure_->diagnostics.end());
+    console::addFindings(failure, trainer().findings());
     return failure;
   }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -33,6 +34,8 @@ struct Log {
   std::vector<uint64_t> batches;
   int measured = 0;
   uint64_t poison_at = 0;
+  float poison = NAN;
+  bool overflows = false;  ///< whether the loss has a conversion that does not fit, of which nothing is left
   std::function<void()> on_measure = {}, on_exhibits = {};
   std::map<uint64_t, std::function<void()>> at;
 };
@@ -43,14 +46,18 @@ class Drawn : public Experiment {
   explicit Drawn(const ExperimentOptions& options)
       : trainer_(compile(options.with(CompileSpec<Point>{
             .inputs = {{"target", f32(1)}},
-            .loss = [](const Point& model, const Inputs& in) { return mean(square(model.at - in["target"])); },
+            .loss =
+                [](const Point& model, const Inputs& in) {
+                  const Tensor loss = mean(square(model.at - in["target"]));
+                  return g_log.overflows ? loss + 0 * mean(cast(cast(in["target"] * 1e12F, DType::I32), DType::F32)) : loss;
+                },
             .optimizer = sgd({.lr = schedule::linear({.peak = 0.2, .final = 0, .steps = 50})}, {.check_gradients = true}),
         }))) {}
   Trainer& trainer() override { return trainer_; }
   Batch batch(uint64_t step) override {
     g_log.batches.push_back(step);
     if (auto found = g_log.at.find(step); found != g_log.at.end()) found->second();
-    target_ = {step == g_log.poison_at ? NAN : static_cast<float>(step % 2)};
+    target_ = {step == g_log.poison_at ? g_log.poison : static_cast<float>(step % 2)};
     return {{"target", target_}};
   }
   Metrics measure() override {
@@ -139,6 +146,38 @@ TEST_F(TrainingRun, json_has_one_object_a_line_and_ends_with_final) {
         "\"levels_per_step\": ", "\"distinct_kernels\": ", "\"planned_bytes\": ", "\"parameters\": 1", "\"goal_reached_at\": 20"}) {
     EXPECT_NE(lines[3].find(key), std::string::npos) << key << " in " << lines[3];
   }
+}
+
+TEST_F(TrainingRun, final_line_has_what_the_sanitizer_found) {
+  g_log.overflows = true;
+  ASSERT_TRUE(run({.json = true}, 3).ok());
+  EXPECT_FALSE(Json::parse(linesOf(output_).back()).contains("findings")) << "nobody asked";
+  device_ = "sanitizer";
+  ::testing::internal::CaptureStderr();
+  const auto result = run({.json = true}, 3);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  ASSERT_TRUE(result.ok()) << failed(result);
+  EXPECT_EQ(*result, ExitCode::NumericCheck);
+  const Json findings = Json::parse(linesOf(output_).back())["findings"];
+  ASSERT_EQ(findings.size(), 1u) << output_;
+  EXPECT_EQ(findings[0]["code"], "integer.conversion");
+  EXPECT_EQ(findings[0]["severity"], "error");
+  EXPECT_EQ(findings[0]["count"], 2) << "of steps 1 and 3";
+  EXPECT_TRUE(findings[0]["file"].get<std::string>().ends_with("training_run_test.cpp")) << findings;
+  g_log.overflows = false;
+  ASSERT_EQ(*run({.json = true}, 3), ExitCode::Ok);
+  EXPECT_EQ(Json::parse(linesOf(output_).back())["findings"], Json::array());
+}
+
+TEST_F(TrainingRun, what_the_sanitizer_found_follows_a_loss_that_is_not_finite) {
+  g_log.poison_at = 2;
+  g_log.poison = 1e30F;
+  device_ = "sanitizer";
+  const auto result = run({}, 3);
+  EXPECT_EQ(failed(result), "train.not_finite");
+  const auto found = std::ranges::find(result.diagnostics(), "float.not_finite", &Diagnostic::code);
+  ASSERT_NE(found, result.diagnostics().end()) << toString(result.diagnostics());
+  EXPECT_TRUE(found->notes.back().message.starts_with("first in kernel ")) << toString(*found);
 }
 
 TEST_F(TrainingRun, folder_gets_everything) {

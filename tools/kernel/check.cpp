@@ -10,13 +10,13 @@
 
 #include "backends/backend.h"
 #include "console/diagnostic_text.h"
+#include "console/findings_text.h"
 #include "frontend/io/file.h"
 #include "frontend/io/jsonl.h"
 #include "frontend/wgsl/check/limits.h"
 #include "frontend/wgsl/wgsl.h"
 #include "ir/program/profile.h"
 #include "ir/support/nearest.h"
-#include "tools/kernel/findings_text.h"
 #include "tools/kernel/kernel_file.h"
 #include "tools/kernel/kernel_run.h"
 #include "tools/verb.h"
@@ -218,7 +218,7 @@ Result<ExitCode> checkVerb(Arguments arguments) {
   if (json) {
     fmt::print("{}\n", io::Json::object()
                            .add("files", files)
-                           .add("findings", findingsJson(findings))
+                           .add("findings", console::findingsJson(findings))
                            .add("errors", uint64_t{errors})
                            .add("warnings", uint64_t{warnings})
                            .text());

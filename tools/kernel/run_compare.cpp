@@ -8,9 +8,9 @@
 #include <cmath>
 #include <optional>
 
+#include "console/findings_text.h"
 #include "console/options.h"
 #include "frontend/io/npy.h"
-#include "tools/kernel/findings_text.h"
 
 namespace lockstep::tools {
 namespace {
@@ -245,7 +245,7 @@ io::Json toJson(const DeviceComparison& comparison) {
       .add("verdict", toString(comparison.verdict))
       .add("why", comparison.why)
       .add("devices", devices)
-      .add("findings", findingsJson(comparison.findings));
+      .add("findings", console::findingsJson(comparison.findings));
 }
 
 }  // namespace lockstep::tools

@@ -8,11 +8,11 @@
 #include <map>
 #include <optional>
 
+#include "console/findings_text.h"
 #include "frontend/io/file.h"
 #include "frontend/io/npy.h"
 #include "passes/kernel/restrict_print.h"
 #include "tools/kernel/array_text.h"
-#include "tools/kernel/findings_text.h"
 #include "tools/kernel/host_checks.h"
 #include "tools/kernel/kernel_file.h"
 #include "tools/kernel/kernel_run.h"
@@ -206,7 +206,7 @@ Result<ExitCode> runOnDevices(const KernelOptions& options, const KernelRun& run
     fmt::print("{}\n", toJson(comparison).text());
   } else {
     fmt::print("{}", toText(comparison));
-    if (!comparison.findings.empty()) printFindings(comparison.findings);
+    if (!comparison.findings.empty()) console::printFindings(comparison.findings);
   }
   const bool fine = comparison.verdict == Verdict::Equal || comparison.verdict == Verdict::Rounding;
   return fine ? ExitCode::Ok : ExitCode::NumericCheck;
@@ -281,12 +281,12 @@ Result<ExitCode> runKernelFile(const KernelOptions& options) {
   if (!options.json) printWhy(result.why);
   if (sanitized && !options.json) {
     if (options.sanitize != "all") printRounding(result, module);
-    printFindings(result.findings);
+    console::printFindings(result.findings);
   }
   if (options.json) {
     io::Json object = io::Json::object().add("outputs", list);
     if (!compared.empty()) object.add("expected", expected);
-    if (sanitized) object.add("findings", findingsJson(result.findings)).add("rounding", roundingJson(result, module));
+    if (sanitized) object.add("findings", console::findingsJson(result.findings)).add("rounding", roundingJson(result, module));
     if (!result.why.empty()) object.add("why", whyJson(result.why));
     if (printed) object.add("printed", printedJson(*printed)).add("printed_left_out", printed->left_out);
     if (!result.seconds.empty()) object.add("seconds", timesJson(result.seconds));

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "console/findings_text.h"
 #include "frontend/io/file.h"
 #include "frontend/io/sealed.h"
 #include "runtime/program_trainer.h"
 #include "tools/kernel/array_text.h"
-#include "tools/kernel/findings_text.h"
 #include "tools/verb.h"
 #include "tools/verify/replay.h"
 
@@ -30,11 +30,11 @@ Result<ExitCode> replayStage(const ProgramOptions& options) {
     for (const auto& [name, array] : outputs.tensors)
       list.add(arrayJson(name, array, options.outs.empty() ? io::Json() : io::Json(options.outs.back())));
     io::Json object = io::Json::object().add("outputs", list);
-    if (options.sanitizes) object.add("findings", findingsJson(replayed.findings));
+    if (options.sanitizes) object.add("findings", console::findingsJson(replayed.findings));
     fmt::print("{}\n", object.text());
   } else {
     fmt::print("{}", summarise(outputs));
-    if (options.sanitizes) printFindings(replayed.findings);
+    if (options.sanitizes) console::printFindings(replayed.findings);
   }
   return hasError(replayed.findings) ? ExitCode::NumericCheck : ExitCode::Ok;
 }
@@ -73,7 +73,9 @@ Result<ExitCode> trainProgram(const ProgramOptions& options) {
     if (!step.ok()) {
       // A step that is not finite has changed nothing; after another failure the checkpoint that is there is the better one.
       if (step.failure().exit_code == ExitCode::NumericCheck) LS_CHECK(saveTo(options.save, trainer));
-      return step.failure();
+      Failure failure = step.failure();
+      console::addFindings(failure, trainer.findings());
+      return failure;
     }
     if (options.json) losses.add(static_cast<double>(step->loss));
     if (!options.json && (i % every == 0 || i == options.steps)) report(*step);
@@ -86,10 +88,10 @@ Result<ExitCode> trainProgram(const ProgramOptions& options) {
                           .add("steps", trainer.steps())
                           .add("losses", losses)
                           .add("file", options.save.empty() ? io::Json() : io::Json(options.save));
-    if (options.sanitizes) object.add("findings", findingsJson(trainer.findings()));
+    if (options.sanitizes) object.add("findings", console::findingsJson(trainer.findings()));
     fmt::print("{}\n", object.text());
   } else if (options.sanitizes) {
-    printFindings(trainer.findings());
+    console::printFindings(trainer.findings());
   }
   return hasError(trainer.findings()) ? ExitCode::NumericCheck : ExitCode::Ok;
 }

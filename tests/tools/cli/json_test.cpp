@@ -140,6 +140,16 @@ TEST_F(CliJson, outputs_fit_their_schemas) {
       run("run dump/14-kernels.program --steps 2 --load dump/start.safetensors --batches dump/batches.safetensors --save end.safetensors "
           "--device reference --json"),
       "run_steps");
+  io::TensorFile huge = io::readSafetensors(scratch_ / "dump/batches.safetensors").orThrow();
+  for (auto& [name, array] : huge.tensors) {
+    if (array.type == io::ElementType::F32) array = io::Array::fromFloats(array.shape, std::vector<float>(array.elementCount(), 1e30F));
+  }
+  ASSERT_TRUE(io::writeSafetensors(scratch_ / "huge.safetensors", huge).ok());
+  const Outcome overflow =
+      run("run dump/14-kernels.program --steps 1 --load dump/start.safetensors --batches huge.safetensors --sanitize --json");
+  EXPECT_EQ(overflow.status, 5);
+  expectValue(overflow, "errors");
+  EXPECT_NE(overflow.out.find("\"code\": \"float.not_finite\""), std::string::npos) << overflow.out;
   const json added = json::parse(run("run k.wgsl --bind 0.0=iota:f32[4] --out 0.0=- --device reference --json").out);
   EXPECT_EQ(added["outputs"][0]["values"], json({1.5, 2.5, 3.5, 4.5}));
   EXPECT_EQ(violation(read("e.json"), readSchema("explore")), "");
@@ -154,6 +164,10 @@ TEST_F(CliJson, training_writes_lines) {
   expectLines(lines.out, "train");
   const json last = json::parse(lines.out.substr(lines.out.rfind('\n', lines.out.size() - 2) + 1));
   EXPECT_EQ(last["final"], true);
+  const Outcome sanitized = run("train sine --sanitize --steps 2 --json --no-out");
+  expectLines(sanitized.out, "train");
+  EXPECT_NE(sanitized.out.find("\"findings\": []"), std::string::npos) << sanitized.out;
+  EXPECT_EQ(sanitized.err, "");
   expectLines(read("run/config.json"), "config");
   expectLines(read("run/losses.jsonl"), "losses");
   expectLines(read("run/metrics.jsonl"), "metrics");

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/kernel/findings_text.h"
+#include "console/findings_text.h"
 
 #include <fmt/format.h>
 
 #include "console/diagnostic_text.h"
 
-namespace lockstep::tools {
+namespace lockstep::console {
 namespace {
 
 io::Json placeJson(const Location& where) {
@@ -31,8 +31,16 @@ io::Json findingsJson(const std::vector<Finding>& findings) {
 }
 
 void printFindings(const std::vector<Finding>& findings) {
-  for (const Finding& finding : findings) fmt::print(stderr, "{}\n", console::paintDiagnostic(toString(finding), stderr));
+  for (const Finding& finding : findings) fmt::print(stderr, "{}\n", paintDiagnostic(toString(finding), stderr));
   fmt::print(stderr, "{}\n", countsOf(findings));
 }
 
-}  // namespace lockstep::tools
+void addFindings(Failure& failure, const std::vector<Finding>& findings) {
+  for (const Finding& finding : findings) {
+    if (finding.severity != Finding::Severity::Error) continue;
+    Diagnostic& added = failure.diagnostics.emplace_back(finding.diagnostic);
+    if (!finding.invocation.empty()) added.notes.push_back({.message = "first in " + finding.invocation, .where = {}});
+  }
+}
+
+}  // namespace lockstep::console
