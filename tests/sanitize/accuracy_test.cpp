@@ -123,6 +123,9 @@ TEST(AccuracyTable, what_another_float_in_range_would_choose_is_unstable) {
   EXPECT_TRUE(isUnstable(Opcode::LtF, {Bounded{1, 1e-7}, Bounded{1, 0}, Bounded{}}));
   EXPECT_FALSE(isUnstable(Opcode::LtF, {Bounded{1, 0}, Bounded{1, 0}, Bounded{}}));
   EXPECT_TRUE(isUnstable(Opcode::FloatToI, {Bounded{7, 1e-5}, Bounded{}, Bounded{}}));
+  EXPECT_TRUE(isUnstable(Opcode::FloatToBool, {Bounded{1e-9, 1e-8}, Bounded{}, Bounded{}}));
+  EXPECT_FALSE(isUnstable(Opcode::FloatToBool, {Bounded{0.5, 1e-8}, Bounded{}, Bounded{}}));
+  EXPECT_FALSE(isUnstable(Opcode::FloatToBool, {Bounded{0, 0}, Bounded{}, Bounded{}}));
 }
 
 }  // namespace

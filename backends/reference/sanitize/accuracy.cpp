@@ -191,16 +191,20 @@ constexpr Row kRows[] = {
     {Opcode::Pow, LS_EXACT(std::pow(a, b)), monotone, power},
 };
 
-/// A choice of a whole number or a sign.
+/// A choice of a whole number or a sign, or a comparison.
 struct Choice {
   Opcode op;
   Exact exact;
+  bool compares = false;  ///< a with b, which is 0 where the operation has one operand
 };
 constexpr Choice kChoices[] = {
-    {Opcode::Floor, LS_EXACT(std::floor(a))},    {Opcode::Ceil, LS_EXACT(std::ceil(a))},       {Opcode::Round, LS_EXACT(std::nearbyint(a))},
-    {Opcode::Trunc, LS_EXACT(std::trunc(a))},    {Opcode::SignF, LS_EXACT((a > 0) - (a < 0))}, {Opcode::FloatToI, LS_EXACT(std::trunc(a))},
-    {Opcode::FloatToU, LS_EXACT(std::trunc(a))}, {Opcode::EqF, LS_EXACT(a == b ? 1 : 0)},      {Opcode::NeF, LS_EXACT(a != b ? 1 : 0)},
-    {Opcode::LtF, LS_EXACT(a < b ? 1 : 0)},      {Opcode::LeF, LS_EXACT(a <= b ? 1 : 0)},      {Opcode::Step, LS_EXACT(a <= b ? 1 : 0)},
+    {Opcode::Floor, LS_EXACT(std::floor(a))},       {Opcode::Ceil, LS_EXACT(std::ceil(a))},
+    {Opcode::Round, LS_EXACT(std::nearbyint(a))},   {Opcode::Trunc, LS_EXACT(std::trunc(a))},
+    {Opcode::SignF, LS_EXACT((a > 0) - (a < 0))},   {Opcode::FloatToI, LS_EXACT(std::trunc(a))},
+    {Opcode::FloatToU, LS_EXACT(std::trunc(a))},    {Opcode::FloatToBool, LS_EXACT(a != 0 ? 1 : 0), true},
+    {Opcode::EqF, LS_EXACT(a == b ? 1 : 0), true},  {Opcode::NeF, LS_EXACT(a != b ? 1 : 0), true},
+    {Opcode::LtF, LS_EXACT(a < b ? 1 : 0), true},   {Opcode::LeF, LS_EXACT(a <= b ? 1 : 0), true},
+    {Opcode::Step, LS_EXACT(a <= b ? 1 : 0), true},
 };
 #undef LS_EXACT
 
@@ -275,8 +279,8 @@ bool isUnstable(Opcode op, const BoundedOperands& operands) {
   const auto& [a, b, c] = operands;
   const Choice* choice = choiceOf(op);
   if (choice == nullptr || a.bound + b.bound == 0) return false;
-  // Comparisons have two operands, of which any difference may be the one.
-  if (op >= Opcode::EqF) return std::abs(a.value - b.value) <= a.bound + b.bound;
+  // Of two operands any difference may be the one.
+  if (choice->compares) return std::abs(a.value - b.value) <= a.bound + b.bound;
   return choice->exact(a.value - a.bound, 0, 0) != choice->exact(a.value + a.bound, 0, 0);
 }
 
