@@ -12,6 +12,8 @@
 namespace lockstep::tools {
 namespace {
 
+constexpr std::string_view kUnstable = "a device may choose differently here";
+
 std::string ulps(double count) { return std::isinf(count) ? "any number of" : fmt::format("{:.2g}", count); }
 
 }  // namespace
@@ -65,6 +67,20 @@ io::Json roundingJson(const KernelResult& result, const kernel::Module& module) 
   return list;
 }
 
+io::Json unstableChoicesJson(const std::vector<RoundingBounds::Choice>& choices) {
+  io::Json list = io::Json::array();
+  for (const RoundingBounds::Choice& choice : choices) {
+    list.add(io::Json::object()
+                 .add("file", choice.where.file)
+                 .add("line", choice.where.line)
+                 .add("column", choice.where.column)
+                 .add("message", kUnstable)
+                 .add("count", choice.count)
+                 .add("invocation", choice.invocation));
+  }
+  return list;
+}
+
 void printRounding(const KernelResult& result, const kernel::Module& module) {
   for (const auto& [slot, bounds] : result.rounding) {
     const std::vector<RankedElement> worst = rankErrors(bounds, result.bytes.at(slot), 3);
@@ -79,8 +95,8 @@ void printRounding(const KernelResult& result, const kernel::Module& module) {
     }
   }
   for (const RoundingBounds::Choice& choice : result.unstable) {
-    fmt::print(stderr, "{}:{}:{}: a device may choose differently here, {} {}; first in {}\n", choice.where.file, choice.where.line,
-               choice.where.column, choice.count, choice.count == 1 ? "time" : "times", choice.invocation);
+    fmt::print(stderr, "{}:{}:{}: {}, {} {}; first in {}\n", choice.where.file, choice.where.line, choice.where.column, kUnstable,
+               choice.count, choice.count == 1 ? "time" : "times", choice.invocation);
   }
 }
 

@@ -22,7 +22,9 @@ std::vector<RankedElement> rankErrors(const RoundingBounds& bounds, const Bytes&
 
 /// As docs/schemas/run.json has it: the ten worst elements of each buffer.
 io::Json roundingJson(const KernelResult& result, const kernel::Module& module);
-/// On stderr: the three worst elements of each buffer.
+/// As docs/schemas/run.json has them: the comparisons and conversions that a device may decide differently.
+io::Json unstableChoicesJson(const std::vector<RoundingBounds::Choice>& choices);
+/// On stderr: the three worst elements of each buffer, and the unstable choices.
 void printRounding(const KernelResult& result, const kernel::Module& module);
 
 }  // namespace lockstep::tools

@@ -286,7 +286,11 @@ Result<ExitCode> runKernelFile(const KernelOptions& options) {
   if (options.json) {
     io::Json object = io::Json::object().add("outputs", list);
     if (!compared.empty()) object.add("expected", expected);
-    if (sanitized) object.add("findings", console::findingsJson(result.findings)).add("rounding", roundingJson(result, module));
+    if (sanitized) {
+      object.add("findings", console::findingsJson(result.findings))
+          .add("rounding", roundingJson(result, module))
+          .add("unstable_choices", unstableChoicesJson(result.unstable));
+    }
     if (!result.why.empty()) object.add("why", whyJson(result.why));
     if (printed) object.add("printed", printedJson(*printed)).add("printed_left_out", printed->left_out);
     if (!result.seconds.empty()) object.add("seconds", timesJson(result.seconds));

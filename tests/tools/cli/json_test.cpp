@@ -158,6 +158,35 @@ TEST_F(CliJson, outputs_fit_their_schemas) {
     EXPECT_FALSE(json::parse(read("e.json"))["sources"][file].empty()) << file;
 }
 
+TEST_F(CliJson, unstable_choices_are_listed_with_their_places) {
+  ASSERT_TRUE(io::writeFileAtomically(scratch_ / "choices.wgsl", R"(@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(8)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  let difference = x[id.x] * 0.1 - 0.3;
+  y[id.x] = select(0.0, 1.0, bool(difference));
+  if (difference < 0.0) { y[id.x] += 2.0; }
+  if (x[id.x] < 3.0) { y[id.x] += 4.0; }
+}
+)")
+                  .ok());
+  const Outcome outcome = run("run choices.wgsl --bind 0.0=iota:f32[8] --bind 0.1=uninit:32 --sanitize=error --json");
+  expectValue(outcome, "run");
+  const json choices = json::parse(outcome.out)["unstable_choices"];
+  ASSERT_EQ(choices.size(), 2u) << choices;
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(choices[i]["file"], "choices.wgsl");
+    EXPECT_EQ(choices[i]["line"], i == 0 ? 6 : 7);
+    EXPECT_EQ(choices[i]["column"], i == 0 ? 30 : 6);
+    EXPECT_EQ(choices[i]["message"], "a device may choose differently here");
+    EXPECT_EQ(choices[i]["count"], 1) << "of x[3]";
+    EXPECT_EQ(choices[i]["invocation"], "workgroup (0, 0, 0), local (3, 0, 0)");
+  }
+  // An exact comparison has one answer.
+  const json stable = json::parse(run("run k.wgsl --bind 0.0=uninit:16 --sanitize --json").out);
+  EXPECT_EQ(stable["unstable_choices"], json::array());
+}
+
 TEST_F(CliJson, training_writes_lines) {
   const Outcome lines = run("train sine --device reference --steps 60 --json --out run");
   ASSERT_EQ(lines.status, 0) << lines.err;
