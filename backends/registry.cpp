@@ -234,9 +234,12 @@ Result<ChosenDevice> chooseDevice(std::string_view selector) {
     return choose(devices, found, selector, reason);
   }
   if (!selector.starts_with(kVulkanPrefix)) {
-    Failure failure = fail(
-        "device.selector", fmt::format("{} is not a device selector", selector), {},
-        fmt::format("use auto, reference, sanitizer, vulkan, vulkan:<index> or vulkan:<part of the name>; devices: {}", listText(devices)));
+    Failure failure =
+        fail("device.selector", fmt::format("{} is not a device selector", selector), {},
+             fmt::format(
+                 "use auto, reference, reference:fault=OP+Nulp, reference:perturb=LIST, sanitizer, vulkan, vulkan:<index> or vulkan:<part "
+                 "of the name>; devices: {}",
+                 listText(devices)));
     failure.exit_code = ExitCode::NoDevice;
     return failure;
   }

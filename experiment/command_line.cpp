@@ -184,12 +184,13 @@ Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const s
   } else if (!recipes[0].data.empty()) {
     parser.value(options.data, "--data", recipes[0].data);
   }
-  parser.value(options.device, "--device", "auto, reference, vulkan, vulkan:N or vulkan:NAME");
+  parser.value(options.device, "--device", console::kDevices);
   parser.choices("--device", {"auto", "reference", "vulkan"});
   parser.flagOrValue(
       choices.sanitize, "--sanitize", "all",
       "train on the reference and report races, memory, numbers, loops and barriers of kernels that go wrong; "
-      "=race,memory,integer,float,loop,barrier: only those, =all,error: bounds of rounding errors, too. Exit code 5 if there is an error");
+      "=race,memory,integer,float,loop,barrier,wrap,error: only those; wrap (every integer that does not fit 32 bits) and error (bounds of "
+      "rounding errors) are off until they are named, as in =all,error. Exit code 5 if there is an error");
   parser.value(choices.out, "--out", "folder of the run; without it runs/NAME-1, runs/NAME-2, ...");
   parser.flag(choices.no_out, "--no-out", "write nothing");
   parser.flag(choices.resume, "--resume", "resume the run in --out, or the latest one of the sample");

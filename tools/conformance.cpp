@@ -67,7 +67,7 @@ Result<ExitCode> conformanceVerb(Arguments arguments) {
   bool json = false;
   Options options("lockstep conformance", "Replays recorded data of public WGSL suites and counts what agrees.");
   options.argument(folder, "DIR", "the folder with the recorded files (*.jsonl.gz)");
-  options.value(device, "--device", "reference, vulkan, vulkan:N or vulkan:NAME; where programs run");
+  options.value(device, "--device", fmt::format("where programs run: {}", console::kDevices));
   options.choices("--device", {"reference", "vulkan"});
   options.list(files, "--file", "only this file, without its ending; may be given several times");
   options.choices("--file", conformance::knownFiles());

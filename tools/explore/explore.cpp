@@ -69,7 +69,7 @@ Result<ExitCode> exploreVerb(Arguments arguments) {
   bool json = false;
   Options options("lockstep explore", "Makes one HTML page that shows how a model became kernels.");
   options.argument(input, "NAME", "a sample, or a folder that --dump-ir wrote");
-  options.value(device, "--device", "of a sample: auto, reference, vulkan, vulkan:N or vulkan:NAME");
+  options.value(device, "--device", fmt::format("of a sample: {}", console::kDevices));
   options.value(output, "-o,--out", "the file, - for the terminal; by default NAME.html");
   options.value(sources, "--sources", "the folder below which the model's source files lie; no other files are read");
   options.flag(json, "--json", "only the data, on the terminal or with --out in a file");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "backends/sanitize.h"
 #include "tools/kernel/run_kernel.h"
 #include "tools/kernel/run_program.h"
 #include "tools/verb.h"
@@ -34,7 +36,7 @@ Result<ExitCode> runVerb(Arguments arguments) {
       "what an index out of bounds does: clamp (the default of .wgsl), zero, or trap, which only the reference can (its default of "
       ".kir)");
   options.choices("--out-of-bounds", {"clamp", "zero", "trap"});
-  options.value(kernel.device, "--device", "auto, reference, vulkan, vulkan:N or vulkan:NAME");
+  options.value(kernel.device, "--device", console::kDevices);
   options.choices("--device", {"auto", "reference", "vulkan"});
   options.list(kernel.expects, "--expect", "G.B=FILE.npy, what the binding should hold after the run; exit code 5 if it does not");
   options.value(kernel.rtol, "--rtol", "of --expect and --devices: how far an element may be off, relative to its value");
@@ -46,9 +48,10 @@ Result<ExitCode> runVerb(Arguments arguments) {
       "to run (a race) or are wrong");
   options.value(kernel.runs, "--runs", "of --devices: how many times on each");
   options.flagOrValue(kernel.sanitize, "--sanitize", "all",
-                      "run on the reference and report races, memory, numbers, loops, barriers, subgroups and layouts that go wrong; "
-                      "=race,memory,integer,float,"
-                      "loop,barrier,subgroup,layout,error: only those. Exit code 5 if there is an error");
+                      fmt::format("run on the reference and report races, memory, numbers, loops, barriers, subgroups and layouts that go "
+                                  "wrong; ={}: only those; wrap, every integer that does not fit 32 bits, is off until it is named. Exit "
+                                  "code 5 if there is an error",
+                                  fmt::join(sanitizeCheckNames(), ",")));
   options.value(kernel.loop_budget, "--loop-budget", "of --sanitize: rounds of loops times invocations after which a workgroup is endless");
   options.value(kernel.print_from, "--print-from",
                 "only these invocations print: X[,Y[,Z]] of global_invocation_id, each a number or a range such as 0..3 (both ends count)");

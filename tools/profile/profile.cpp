@@ -76,7 +76,7 @@ Result<ExitCode> profileVerb(Arguments arguments) {
   Options parser("lockstep profile", "Shows where the time of a sample's training step goes; docs/profile.md says how to read it.");
   parser.argument(choices.name, "NAME", "which sample; with --diff a profile before");
   parser.argument(choices.second, "AFTER", "with --diff a profile after", false);
-  parser.value(options.device, "--device", "auto, reference, vulkan, vulkan:N or vulkan:NAME");
+  parser.value(options.device, "--device", console::kDevices);
   parser.value(choices.steps, "--steps", "steps that are measured; times are their medians");
   parser.value(options.data, "--data", "file or folder with real data, for samples that have some");
   parser.list(options.disable, "--disable-pass", "leave out an optional pass");

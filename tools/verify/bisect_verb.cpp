@@ -142,7 +142,7 @@ Result<ExitCode> bisectVerb(Arguments arguments) {
   options.argument(
       name, "NAME",
       "train: a sample, whose first step is run; program: a stage of a --dump-ir folder, after optimizer (.graph, .located, .program)");
-  options.value(bisect.device, "--device", "auto, reference, vulkan, vulkan:N or vulkan:NAME");
+  options.value(bisect.device, "--device", console::kDevices);
   options.choices("--device", {"auto", "reference", "vulkan"});
   options.value(bisect.against, "--against", "the device that is right, where there is no graph to evaluate in f64");
   options.value(bisect.inputs, "--inputs", "of program: its parameters, states and inputs; by default the inputs.safetensors beside it");

@@ -147,7 +147,7 @@ Result<ExitCode> verifyVerb(Arguments arguments) {
       names, "NAME",
       "golden: files (.safetensors) of ops or of a training run; samples: a name, or all; train: a sample, whose first step is "
       "compared kernel by kernel; program: a .program of a --dump-ir folder");
-  options.value(program.device, "--device", "auto, reference, vulkan, vulkan:N, vulkan:NAME; of golden also evaluate (the f64 evaluator)");
+  options.value(program.device, "--device", fmt::format("{}; of golden also evaluate (the f64 evaluator)", console::kDevices));
   options.choices("--device", {"auto", "reference", "vulkan", "evaluate"});
   options.value(program.against, "--against", "of train and program: the device that is right");
   options.value(filter, "--filter", "of golden: only the cases whose name contains this regular expression");

@@ -37,6 +37,25 @@ TEST_F(Cli, help_lists_the_verbs) {
   }
 }
 
+TEST_F(Cli, help_and_errors_name_every_device) {
+  const std::vector<std::string> selectors = {
+      "auto", "reference", "vulkan:N", "vulkan:NAME", "reference:fault=OP+Nulp", "reference:perturb=LIST"};
+  for (const char* verb : {"train", "run", "explore", "profile", "verify", "bisect", "conformance"}) {
+    const std::string help = run(std::string(verb) + " --help").out;
+    for (const std::string& selector : selectors) EXPECT_NE(help.find(selector), std::string::npos) << verb << " and " << selector;
+  }
+  const std::string error = run("train sine --no-out --device nonsense").err;
+  for (const char* selector : {"auto", "reference:fault=OP+Nulp", "reference:perturb=LIST", "sanitizer"})
+    EXPECT_NE(error.find(selector), std::string::npos) << error;
+}
+
+TEST_F(Cli, help_names_every_check_of_the_sanitizer) {
+  const std::string of_kernels = run("run --help").out, of_training = run("train --help").out;
+  EXPECT_NE(of_kernels.find("=race,memory,integer,float,loop,barrier,subgroup,layout,wrap,error: "), std::string::npos) << of_kernels;
+  EXPECT_NE(of_training.find("=race,memory,integer,float,loop,barrier,wrap,error: "), std::string::npos) << of_training;
+  EXPECT_EQ(run("train sine --steps 1 --no-out --sanitize=race,memory,integer,float,loop,barrier,wrap").status, 0);
+}
+
 struct Mistake {
   const char* arguments;
   int status;
