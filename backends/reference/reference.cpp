@@ -83,12 +83,14 @@ struct Shared {
   ReferenceOptions options;
   reference::ThreadPool pool;
   uint32_t dispatches = 0;  ///< that had shadows
+  uint32_t kernels = 0;     ///< of all executables
 };
 
 class ReferenceExecutable : public Executable {
  public:
   ReferenceExecutable(const program::ValidProgram& program, std::shared_ptr<Shared> shared, std::vector<Bytecode> kernels)
-      : program_(program), shared_(std::move(shared)), kernels_(std::move(kernels)) {
+      : program_(program), shared_(std::move(shared)), kernels_(std::move(kernels)), first_kernel_(shared_->kernels) {
+    shared_->kernels += static_cast<uint32_t>(kernels_.size());
     for (const program::Arena& arena : program_->arenas) {
       bool own = arena.role != program::ArenaRole::State;
       arenas_.push_back(own ? std::make_shared<ReferenceMemory>(arena.size) : nullptr);
@@ -160,11 +162,12 @@ class ReferenceExecutable : public Executable {
       all.bounds.push_back(is_known ? shadow.bound : 0);
       const reference::ErrorOrigin origin = shadow.origin.site() != 0 ? shadow.origin : shadow.bound_origin;
       all.origins.push_back(0);
-      const auto kernel = shadowed_.find(shadow.dispatch);
-      if (!is_known || origin.site() == 0 || kernel == shadowed_.end()) continue;
-      const auto [place, inserted] = known.try_emplace({shadow.dispatch, origin.site()}, static_cast<uint32_t>(all.places.size()));
+      // Another executable knows the kernels that wrote the rest.
+      const uint32_t kernel = shadow.kernel - first_kernel_;
+      if (!is_known || origin.site() == 0 || kernel >= kernels_.size()) continue;
+      const auto [place, inserted] = known.try_emplace({kernel, origin.site()}, static_cast<uint32_t>(all.places.size()));
       if (inserted) {
-        const program::KernelId id = kernel->second;
+        const program::KernelId id(size_t{kernel});
         all.places.push_back(reference::placeOf(origin.site(), *program_.modules()[id.index()], (*program_)[id].name));
       }
       all.origins.back() = place->second;
@@ -252,10 +255,8 @@ class ReferenceExecutable : public Executable {
     std::optional<reference::Watch> watch;
     if (shared_->options.sanitize) options.watch = &watch.emplace(code, bindings, *shared_->options.sanitize);
     std::optional<reference::Shadows> shadows;
-    if (findsErrors()) {
-      options.shadows = &shadows.emplace(code, ++shared_->dispatches);
-      shadowed_[shadows->dispatch()] = dispatch.kernel;
-    }
+    if (findsErrors())
+      options.shadows = &shadows.emplace(code, ++shared_->dispatches, first_kernel_ + static_cast<uint32_t>(dispatch.kernel.index()));
     reference::Outcome outcome = reference::dispatch(shared_->pool, code, bindings, dispatch.groups, options);
     const kernel::Module& module = *program_.modules()[dispatch.kernel.index()];
     const std::string& name = (*program_)[dispatch.kernel].name;
@@ -303,6 +304,7 @@ class ReferenceExecutable : public Executable {
   program::ValidProgram program_;
   std::shared_ptr<Shared> shared_;
   std::vector<Bytecode> kernels_;
+  uint32_t first_kernel_;  ///< the number of kernels_[0] among those of all executables
   std::vector<std::shared_ptr<ReferenceMemory>> arenas_;
   std::map<Ticket, std::vector<std::vector<std::byte>>> finished_;
   Ticket last_ticket_ = 0;
@@ -310,7 +312,6 @@ class ReferenceExecutable : public Executable {
   Printed printed_;
   std::vector<Finding> findings_;
   std::vector<RoundingBounds::Choice> choices_;
-  std::map<uint32_t, program::KernelId> shadowed_;  ///< the kernel of each dispatch that had shadows
 };
 
 /// Bindings that the machine relies on.

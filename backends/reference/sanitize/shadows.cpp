@@ -43,7 +43,7 @@ double absorbedBy(Opcode op, const std::array<double, 3>& v, double result) {
 
 }  // namespace
 
-Shadows::Shadows(const Bytecode& code, uint32_t dispatch) : code_(code), dispatch_(dispatch) {
+Shadows::Shadows(const Bytecode& code, uint32_t dispatch, uint32_t kernel) : code_(code), dispatch_(dispatch), kernel_(kernel) {
   file_.resize(code.file_words);
   lane_memory_.resize(size_t{code.lane_words} * code.width);
   workgroup_memory_.resize(size_t{code.workgroup_words} * code.batch_groups);
@@ -73,6 +73,7 @@ void Shadows::setLoaded(uint32_t slot, Shadow shadow, uint32_t site) {
     if (shadow.bound_origin.packed != 0) shadow.bound_origin = {site, ErrorKind::Rounding};
     shadow.absorbed = 0;
     shadow.dispatch = dispatch_;
+    shadow.kernel = kernel_;
   }
   shadow.product_error = 0;  // nothing is fused across memory
   file_[slot] = shadow;
@@ -153,6 +154,7 @@ void Shadows::compute(const Instruction& x, uint32_t bits, uint32_t lane) {
   const double result = static_cast<double>(std::bit_cast<float>(bits));
   if (!std::isfinite(result) || !std::isfinite(out.value)) return;
   out.dispatch = dispatch_;
+  out.kernel = kernel_;
   const ErrorParts parts = errorParts(x.op, operands, out.value);
   out.bound = roundedUp(parts.total());
   if (std::isnan(out.bound)) out.bound = HUGE_VALF;
@@ -228,6 +230,7 @@ Shadow Shadows::combined(Opcode op, std::span<const Shadow> operands, uint32_t b
   }
   out.bits = bits;
   out.dispatch = dispatch_;
+  out.kernel = kernel_;
   out.absorbed = 0;
   const double result = static_cast<double>(std::bit_cast<float>(bits));
   if (!std::isfinite(result) || !std::isfinite(out.value)) return {};

@@ -36,7 +36,8 @@ struct Shadow {
   float absorbed = 0;        ///< what a sum lost of addends that did not change it
   float product_error = 0;   ///< of a product: what its rounding left out
   uint32_t bits = 0;         ///< of the float that this belongs to
-  uint32_t dispatch = 0;     ///< that made it; origins are sites of its kernel
+  uint32_t dispatch = 0;     ///< that made it
+  uint32_t kernel = 0;       ///< of that dispatch; origins are sites of it
   ErrorOrigin origin;        ///< of the difference between the float and the value
   ErrorOrigin bound_origin;  ///< of most of the bound
 };
@@ -49,8 +50,8 @@ struct UnstableChoice {
 
 class Shadows {
  public:
-  /// `dispatch`: a number of its own for each dispatch.
-  Shadows(const Bytecode& code, uint32_t dispatch);
+  /// `dispatch`: a number of its own for each dispatch, not 0. `kernel`: one for each kernel of all executables that share memory.
+  Shadows(const Bytecode& code, uint32_t dispatch, uint32_t kernel);
   /// Workgroup memory is new.
   void beginGroup(uint64_t first_invocation);
   /// A pure instruction is about to run, and has run. `active`: not 0 for each lane that takes part.
@@ -86,7 +87,7 @@ class Shadows {
                    Shadow& out) const;
 
   const Bytecode& code_;
-  uint32_t dispatch_;
+  uint32_t dispatch_, kernel_;
   uint64_t first_invocation_ = 0;
   std::vector<Shadow> file_, lane_memory_, workgroup_memory_;
   std::array<Saved, 3> saved_;  ///< operands of the instruction that is running
