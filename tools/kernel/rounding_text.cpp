@@ -19,6 +19,9 @@ std::string ulps(double count) { return std::isinf(count) ? "any number of" : fm
 }  // namespace
 
 std::vector<RankedElement> rankErrors(const RoundingBounds& bounds, const Bytes& bytes, size_t most) {
+  const auto worse = [](const RankedElement& a, const RankedElement& b) {
+    return std::pair(a.error_ulp, a.bound_ulp) > std::pair(b.error_ulp, b.bound_ulp);
+  };
   std::vector<RankedElement> elements;
   for (size_t word = 0; word < bounds.values.size() && 4 * word + 4 <= bytes.size(); ++word) {
     const double exact = bounds.values[word];
@@ -27,19 +30,17 @@ std::vector<RankedElement> rankErrors(const RoundingBounds& bounds, const Bytes&
     std::memcpy(&value, bytes.data() + 4 * word, sizeof value);
     if (static_cast<double>(value) == exact && bounds.bounds[word] == 0) continue;
     const double ulp = ulpOf(exact);
-    elements.push_back({.word = word,
-                        .value = static_cast<double>(value),
-                        .exact = exact,
-                        .error_ulp = std::abs(static_cast<double>(value) - exact) / ulp,
-                        .bound_ulp = static_cast<double>(bounds.bounds[word]) / ulp,
-                        .where = bounds.places[bounds.origins[word]]});
+    RankedElement element{.word = word,
+                          .value = static_cast<double>(value),
+                          .exact = exact,
+                          .error_ulp = std::abs(static_cast<double>(value) - exact) / ulp,
+                          .bound_ulp = static_cast<double>(bounds.bounds[word]) / ulp,
+                          .where = bounds.places[bounds.origins[word]]};
+    // There may be millions of words.
+    if (elements.size() == most && !worse(element, elements.back())) continue;
+    elements.insert(std::ranges::upper_bound(elements, element, worse), std::move(element));
+    if (elements.size() > most) elements.pop_back();
   }
-  const auto worse = [](const RankedElement& a, const RankedElement& b) {
-    return std::pair(a.error_ulp, a.bound_ulp) > std::pair(b.error_ulp, b.bound_ulp);
-  };
-  const size_t kept = std::min(most, elements.size());
-  std::partial_sort(elements.begin(), elements.begin() + static_cast<std::ptrdiff_t>(kept), elements.end(), worse);
-  elements.resize(kept);
   return elements;
 }
 
