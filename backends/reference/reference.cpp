@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "backends/reference/dispatch.h"
+#include "backends/reference/sanitize/error_memory.h"
 #include "backends/reference/sanitize/shadows.h"
 #include "backends/reference/sanitize/watch.h"
 #include "ir/program/limits.h"
@@ -361,6 +362,10 @@ class ReferenceBackend : public Backend {
     for (const program::Arena& arena : program->arenas)
       if (arena.role != program::ArenaRole::State) bytes += arena.size;
     if (bytes > device_.memory_bytes && device_.memory_bytes != 0) return outOfMemory(bytes);
+    if (const std::optional<SanitizeChecks>& checks = shared_->options.sanitize; checks && checks->errors) {
+      const uint64_t given = shared_->options.error_memory;
+      LS_CHECK(reference::checkErrorMemory(program, *checks, given != 0 ? given : reference::availableMemory()));
+    }
     const reference::SubgroupShape subgroups{shared_->options.subgroup_size, shared_->options.subgroup_seed};
     if (!std::has_single_bit(subgroups.size) || subgroups.size < 4 || subgroups.size > 128)
       return fail("reference.subgroups", fmt::format("{} lanes do not make a subgroup", subgroups.size), {},

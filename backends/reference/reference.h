@@ -4,7 +4,7 @@
 //
 // Failures at run time (from submit() and time()): reference.out_of_bounds, reference.uninitialised, reference.divergent_barrier,
 // reference.endless_loop; each names the kernel, the variable, the invocation and the instruction. When compiling:
-// reference.subgroups, reference.limit. Floats: round to nearest even, subnormals kept, no contraction.
+// reference.subgroups, reference.limit, backend.out_of_memory. Floats: round to nearest even, subnormals kept, no contraction.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +39,8 @@ struct ReferenceOptions {
   /// Runs every kernel under the sanitizer, on one thread and in order: what these checks find comes from Executable::takeFindings(), and
   /// the run continues. An index out of bounds becomes the last one then, an endless loop ends its dispatch.
   std::optional<SanitizeChecks> sanitize = std::nullopt;
+  /// Bytes that a program may take under SanitizeChecks::errors (backend.out_of_memory); 0: as many as are available when it is compiled.
+  uint64_t error_memory = 0;
   /// Changes the results of float operations within what WGSL allows.
   std::optional<Perturbation> perturbation = std::nullopt;
 };

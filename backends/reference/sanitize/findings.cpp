@@ -41,7 +41,8 @@ class Writer {
   template <class Place>
   void place(Place& out, uint32_t site) const {
     out.where = placeOf(site, module_, kernel_);
-    if (site != 0 && module_.instructions[site - 1].location != 0 && !module_.source.empty()) out.excerpt = excerptOf(module_.source, out.where, 1);
+    if (site != 0 && module_.instructions[site - 1].location != 0 && !module_.source.empty())
+      out.excerpt = excerptOf(module_.source, out.where, 1);
   }
 
   [[nodiscard]] std::string variable(uint32_t index) const { return index == UINT32_MAX ? "a value" : code_.variables[index].name; }
