@@ -19,6 +19,9 @@ namespace {
 
 using graph::DType;
 
+/// The device that keeps track of errors.
+constexpr std::string_view kErrorSanitizer = "sanitizer:error";
+
 template <class T>
 void encodeAs(const std::vector<double>& values, std::byte* target) {
   for (size_t i = 0; i < values.size(); ++i) {
@@ -228,6 +231,13 @@ Result<std::unique_ptr<GraphRunner>> makeDeviceRunner(const graph::Graph& traced
   return makeRunner(traced, std::move(options), device);
 }
 
+Result<std::unique_ptr<GraphRunner>> makeBoundingRunner(const graph::Graph& traced, passes::CompileOptions options,
+                                                        const detail::Device& device) {
+  options.profile = device.chosen.info.profile;
+  LS_TRY(const detail::Device sanitizer, detail::tryOpenDevice(std::string(kErrorSanitizer)));
+  return makeRunner(traced, std::move(options), sanitizer);
+}
+
 Status writeParameters(GraphRunner& runner, const graph::ParameterLayout& layout, const ValueMap& values) {
   std::vector<double> flat(static_cast<size_t>(layout.total), 0.0);
   for (const graph::ParameterLayout::Slot& slot : layout.slots) {
@@ -331,7 +341,7 @@ std::vector<graph::Tensor> runGraph(const graph::Graph& graph, const graph::Leaf
 }
 
 std::vector<RoundingBounds> boundGraph(const graph::Graph& graph, const graph::LeafValues& leaves, const GraphRunOptions& options) {
-  const DeviceRun run = runOn("sanitizer:error", graph, leaves, options);
+  const DeviceRun run = runOn(std::string(kErrorSanitizer), graph, leaves, options);
   StepBounds bounds = run.runner->bounds();
   std::vector<RoundingBounds> all;
   forEachOutput(graph, options, run.types, [&](graph::OutputKind kind, const std::string& name, const graph::TensorType&) {

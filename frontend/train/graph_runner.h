@@ -44,6 +44,9 @@ Result<std::unique_ptr<GraphRunner>> makeEvaluatingRunner(const graph::Graph& tr
 /// The whole pipeline and a device; the profile of `options` is replaced by the device's.
 Result<std::unique_ptr<GraphRunner>> makeDeviceRunner(const graph::Graph& traced, passes::CompileOptions options,
                                                       const detail::Device& device);
+/// The program that `device` would run, on the sanitizer, so that bounds() says how far each result on `device` may be off.
+Result<std::unique_ptr<GraphRunner>> makeBoundingRunner(const graph::Graph& traced, passes::CompileOptions options,
+                                                        const detail::Device& device);
 /// A program of any stage after schedule on a device: the passes that it lacks are run with the device's profile.
 Result<std::unique_ptr<GraphRunner>> makeProgramRunner(program::Program program, const detail::Device& device);
 

@@ -41,36 +41,6 @@ inline void expectClose(const std::vector<graph::Tensor>& got, const std::vector
   }
 }
 
-/// Each element within what WGSL's accuracy of each operation adds up to (boundGraph); where nothing is known of an element, the whole
-/// tensor is compared with `want` by `tolerance`. The kernel's polynomials are approximations, so what it computes in exact arithmetic
-/// differs from `want`, by up to `tolerance`.
-inline void expectWithinBounds(const std::vector<graph::Tensor>& got, const std::vector<graph::Tensor>& want,
-                               const std::vector<RoundingBounds>& bounds, double tolerance, const std::string& what) {
-  ASSERT_EQ(got.size(), want.size()) << what;
-  ASSERT_EQ(bounds.size(), want.size()) << what;
-  for (size_t output = 0; output < want.size(); ++output) {
-    const std::vector<double>& values = bounds[output].values;
-    bool all_known = want[output].type.dtype == graph::DType::F32 && values.size() == want[output].data.size();
-    for (const double value : values) all_known = all_known && !std::isnan(value);
-    if (!all_known) {
-      expectClose({got[output]}, {want[output]}, tolerance, what);
-      continue;
-    }
-    // Near zero a polynomial's error is one of the largest elements'.
-    double largest = 0;
-    for (const double value : want[output].data) largest = std::max(largest, std::abs(value));
-    for (size_t i = 0; i < values.size(); ++i) {
-      const auto bound = static_cast<double>(bounds[output].bounds[i]);
-      const double value = got[output].data[i], exact = want[output].data[i];
-      EXPECT_LE(std::abs(value - values[i]), bound * (1 + 1e-6))
-          << fmt::format("{}: output {}, element {}: {} and exactly {}", what, output, i, value, values[i]);
-      EXPECT_LE(std::abs(values[i] - exact), tolerance * (std::abs(exact) + largest))
-          << fmt::format("{}: output {}, element {}: {} in exact arithmetic, not {}", what, output, i, values[i], exact);
-      if (testing::Test::HasFailure()) return;
-    }
-  }
-}
-
 /// Equal bit for bit, NaNs and the signs of zeros included.
 inline void expectEqualBits(const std::vector<graph::Tensor>& got, const std::vector<graph::Tensor>& want, const std::string& what) {
   ASSERT_EQ(got.size(), want.size()) << what;

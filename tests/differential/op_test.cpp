@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "frontend/train/graph_runner.h"
+#include "tests/differential/bounds.h"
 #include "tests/differential/compare.h"
 #include "tests/ir/ops/op_case.h"
 
@@ -36,9 +37,10 @@ TEST_P(Op, devices_agree_with_the_evaluator) {
   }
   std::vector<graph::Tensor> want = runGraph(made.builder.graph(), made.leaves);
   for (const std::string& device : devicesUnderTest()) {
-    expectWithinBounds(runGraph(made.builder.graph(), made.leaves, {.device = device}), want,
-                       boundGraph(made.builder.graph(), made.leaves, {.device = device}), named.op_case.tolerance,
-                       named.name() + " on " + device);
+    const size_t unbounded = expectWithinBounds(runGraph(made.builder.graph(), made.leaves, {.device = device}), want,
+                                                boundGraph(made.builder.graph(), made.leaves, {.device = device}), named.op_case.tolerance,
+                                                named.name() + " on " + device);
+    EXPECT_EQ(unbounded, 0u) << named.name() << " on " << device;
   }
 }
 
@@ -68,8 +70,10 @@ TEST_P(Op, gradients_agree_with_the_evaluator) {
   for (const std::string& device : devicesUnderTest()) {
     options.device = device;
     // The loss is a sum of random signs, which cancel. A gradient is a short chain of the same operations as the op.
-    expectWithinBounds(runGraph(made.builder.graph(), made.leaves, options), want, boundGraph(made.builder.graph(), made.leaves, options),
-                       4 * named.op_case.tolerance + 2e-6, named.name() + " on " + device);
+    const size_t unbounded = expectWithinBounds(runGraph(made.builder.graph(), made.leaves, options), want,
+                                                boundGraph(made.builder.graph(), made.leaves, options), 4 * named.op_case.tolerance + 2e-6,
+                                                named.name() + " on " + device);
+    EXPECT_EQ(unbounded, 0u) << named.name() << " on " << device;
   }
 }
 

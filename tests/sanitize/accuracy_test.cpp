@@ -101,7 +101,9 @@ TEST(AccuracyTable, is_that_of_wgsl) {
   EXPECT_DOUBLE_EQ(rounding(Opcode::AddF, 1, 0x1p-30), 1);  // either neighbour
   EXPECT_DOUBLE_EQ(rounding(Opcode::AddF, 1, 2), 0);        // exact
   EXPECT_DOUBLE_EQ(rounding(Opcode::DivF, 1, 3), 2.5);
-  EXPECT_DOUBLE_EQ(rounding(Opcode::Exp, 2), 7);  // 3 + 2 |x|
+  EXPECT_DOUBLE_EQ(rounding(Opcode::Exp, 2), 7);   // 3 + 2 |x|
+  EXPECT_EQ(rounding(Opcode::Exp, -INFINITY), 0);  // what a mask makes of a score
+  EXPECT_EQ(rounding(Opcode::Exp2, -INFINITY), 0);
   EXPECT_DOUBLE_EQ(rounding(Opcode::Log, 10), 3);
   EXPECT_DOUBLE_EQ(rounding(Opcode::InverseSqrt, 2), 2);
   EXPECT_DOUBLE_EQ(rounding(Opcode::Sin, 1) * ulpOf(std::sin(1.0)), 0x1p-11);

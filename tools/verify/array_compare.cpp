@@ -2,6 +2,7 @@
 #include "tools/verify/array_compare.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -43,20 +44,33 @@ uint64_t ulpsOf(io::ElementType type, double got, double want) {
 
 std::vector<double> relativeBounds(const io::Array& want, double relative) {
   const std::vector<double> values = want.toDoubles();
-  std::vector<double> bounds(values.size(), 0);
-  if (want.type != io::ElementType::F32) return bounds;
+  if (want.type != io::ElementType::F32) return std::vector<double>(values.size(), 0);
+  return relativeBounds(values, relative);
+}
+
+std::vector<double> relativeBounds(std::span<const double> want, double relative) {
+  std::vector<double> bounds(want.size(), 0);
   double squares = 0;
   size_t finite = 0;
-  for (const double value : values) {
+  for (const double value : want) {
     if (!std::isfinite(value)) continue;
     squares += value * value;
     ++finite;
   }
   const double typical = finite == 0 ? 0 : std::sqrt(squares / static_cast<double>(finite));
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (std::isfinite(values[i])) bounds[i] = relative * std::max(std::abs(values[i]), typical);
+  for (size_t i = 0; i < want.size(); ++i) {
+    if (std::isfinite(want[i])) bounds[i] = relative * std::max(std::abs(want[i]), typical);
   }
   return bounds;
+}
+
+std::string indexText(const graph::Shape& shape, int64_t place) {
+  std::vector<int64_t> index(shape.rank());
+  for (size_t axis = shape.rank(); axis-- > 0;) {
+    index[axis] = place % shape.extent(axis);
+    place /= shape.extent(axis);
+  }
+  return index.empty() ? "" : fmt::format("[{}]", fmt::join(index, ", "));
 }
 
 uint64_t ulpsBetween(float a, float b) {
@@ -86,9 +100,9 @@ ArrayDifference compareArrays(const io::Array& got, const io::Array& want, std::
 
 std::string toText(const ArrayDifference& difference, const std::string& element) {
   const std::string ulps = difference.ulps == kFarthest ? "no number of ulp" : fmt::format("{} ulp", difference.ulps);
-  return fmt::format("{} is {:.9g} instead of {:.9g} ({}, allowed {:.3g}); {} of {} elements {} beyond their bound", element,
-                     difference.got, difference.want, ulps, difference.bound, difference.beyond, difference.elements,
-                     difference.beyond == 1 ? "is" : "are");
+  return fmt::format("{} is {:.9g} instead of {:.9g} ({}, allowed {:.3g}); {} of {} elements {} bound", element, difference.got,
+                     difference.want, ulps, difference.bound, difference.beyond, difference.elements,
+                     difference.beyond == 1 ? "is beyond its" : "are beyond their");
 }
 
 io::Json toJson(const ArrayDifference& difference) {

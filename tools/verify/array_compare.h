@@ -10,6 +10,7 @@
 
 #include "frontend/io/array.h"
 #include "frontend/io/jsonl.h"
+#include "ir/graph/type.h"
 
 namespace lockstep::tools {
 
@@ -28,9 +29,17 @@ struct ArrayDifference {
 /// `got` and `want` have the same type and number of elements, `bounds` a number for each element: how far it may be off.
 ArrayDifference compareArrays(const io::Array& got, const io::Array& want, std::span<const double> bounds);
 
+/// What an element may be off by, relative to its value or a typical one, where no bound of it is known.
+inline constexpr double kUnboundedTolerance = 1e-5;
+
 /// `relative` of each element or of the root of the mean square of all, whichever is more; 0 for integers and for what is not finite, which
 /// must be equal.
 std::vector<double> relativeBounds(const io::Array& want, double relative);
+/// The same of f32 numbers.
+std::vector<double> relativeBounds(std::span<const double> want, double relative);
+
+/// "[3, 5]": a place in row-major order. Empty for a scalar.
+std::string indexText(const graph::Shape& shape, int64_t place);
 
 /// How many f32 lie between two: 0 for equal ones and for zeros of different sign. UINT64_MAX if one of them is a NaN and the other not.
 uint64_t ulpsBetween(float a, float b);

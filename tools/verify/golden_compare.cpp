@@ -25,27 +25,58 @@ void failWith(CaseReport& report, std::string why) {
   if (report.why.empty()) report.why = std::move(why);
 }
 
+/// What was computed for an array, if it has the size of what is expected; else the case fails.
+const std::vector<double>* computed(CaseReport& report, std::string_view what, const ValueMap& got, const std::string& name,
+                                    const io::Array& expected) {
+  const auto found = got.find(name);
+  if (found == got.end()) {
+    failWith(report, fmt::format("{} '{}' was not computed", what, name));
+    return nullptr;
+  }
+  if (found->second.size() == expected.elementCount()) return &found->second;
+  failWith(report, fmt::format("{} '{}' has {} elements, expected {}", what, name, found->second.size(), io::describe(expected)));
+  return nullptr;
+}
+
 /// Compares every array of `want`; keeps the worst distances. What is allowed beyond `tolerance` is given by name in `extra`.
 void compareMaps(CaseReport& report, std::string_view what, const ValueMap& got, const ArrayMap& want, double tolerance, double& error,
                  double& rel_l2, const std::map<std::string, double>& extra = {}) {
   for (const auto& [name, expected] : want) {
-    const auto found = got.find(name);
-    if (found == got.end()) {
-      failWith(report, fmt::format("{} '{}' was not computed", what, name));
-      continue;
-    }
-    if (found->second.size() != expected.elementCount()) {
-      failWith(report, fmt::format("{} '{}' has {} elements, expected {}", what, name, found->second.size(), io::describe(expected)));
-      continue;
-    }
+    const std::vector<double>* values = computed(report, what, got, name, expected);
+    if (values == nullptr) continue;
     const auto more = extra.find(name);
     const double allowed = tolerance + (more == extra.end() ? 0 : more->second);
-    const Distance one = distance(found->second, expected.toDoubles(), allowed);
+    const Distance one = distance(*values, expected.toDoubles(), allowed);
     error = std::max(error, one.error);
     rel_l2 = std::max(rel_l2, one.rel_l2);
     if (!one.within(allowed)) {
       failWith(report, fmt::format("{} '{}' is off by a relative L2 of {:.3g}, allowed {:.3g}", what, name, one.rel_l2, allowed));
     }
+  }
+}
+
+bool holdsFloats(const io::Array& array) { return array.type == io::ElementType::F32 || array.type == io::ElementType::F64; }
+
+/// Judges every element of every array of `want` by its bound.
+void checkMaps(CaseReport& report, std::string_view what, const ValueMap& got, const ArrayMap& want, const BoundsMap& bounds, double& error,
+               double& rel_l2) {
+  for (const auto& [name, expected] : want) {
+    const std::vector<double>* values = computed(report, what, got, name, expected);
+    if (values == nullptr) continue;
+    const std::vector<double> wanted = expected.toDoubles();
+    const auto known = bounds.find(name);
+    const ElementCheck check = checkElements(*values, wanted, holdsFloats(expected) ? graph::DType::F32 : graph::DType::I32,
+                                             known == bounds.end() ? RoundingBounds{} : known->second, {});
+    const std::string array = fmt::format("{} '{}'", what, name);
+    const auto placeOf = [&](size_t element) { return indexText(graph::Shape(expected.shape), static_cast<int64_t>(element)); };
+    error = std::max(error, check.ratio);
+    rel_l2 = std::max(rel_l2, distance(*values, wanted, 1).rel_l2);
+    report.elements += wanted.size();
+    if (report.unbounded == 0 && check.unbounded > 0) report.unbounded_at = array + placeOf(check.first_unbounded);
+    report.unbounded += check.unbounded;
+    if (!wanted.empty() && (!report.worst || check.ratio > report.worst->check.ratio))
+      report.worst = WorstElement{.array = array, .index = placeOf(check.numbers.worst), .check = check};
+    if (!check.within()) failWith(report, toText(check, array + placeOf(check.numbers.worst)));
   }
 }
 
@@ -98,9 +129,14 @@ Distance distance(const std::vector<double>& got, const std::vector<double>& wan
 
 CaseReport compareCase(const GoldenCase& golden, const OpOutcome& outcome, bool exact) {
   CaseReport report{.name = golden.name, .op = golden.op};
-  const double tolerance = exact ? kExactTolerance : kDeviceTolerance;
-  compareMaps(report, "output", outcome.outputs, golden.outputs, tolerance, report.output_error, report.output_rel_l2);
-  compareMaps(report, "gradient", outcome.gradients, golden.gradients, tolerance, report.gradient_error, report.gradient_rel_l2);
+  if (exact) {
+    compareMaps(report, "output", outcome.outputs, golden.outputs, kExactTolerance, report.output_error, report.output_rel_l2);
+    compareMaps(report, "gradient", outcome.gradients, golden.gradients, kExactTolerance, report.gradient_error, report.gradient_rel_l2);
+    return report;
+  }
+  checkMaps(report, "output", outcome.outputs, golden.outputs, outcome.output_bounds, report.output_error, report.output_rel_l2);
+  checkMaps(report, "gradient", outcome.gradients, golden.gradients, outcome.gradient_bounds, report.gradient_error,
+            report.gradient_rel_l2);
   return report;
 }
 
@@ -160,6 +196,11 @@ io::Json reportJson(std::string_view device, const std::vector<CaseReport>& case
       }
       one.add("loss_rel", worst).add("loss_rel_steps", steps).add("final_rel_l2", report.final_rel_l2);
     }
+    if (report.worst) {
+      one.add("elements", uint64_t{report.elements})
+          .add("unbounded", uint64_t{report.unbounded})
+          .add("worst", toJson(report.worst->check).add("array", report.worst->array).add("index", report.worst->index));
+    }
     list.add(one);
   }
   return io::Json::object()
@@ -176,9 +217,14 @@ std::string reportText(const CaseReport& report) {
     if (report.training) {
       const double worst = report.loss_rel.empty() ? 0 : *std::ranges::max_element(report.loss_rel);
       text += fmt::format("loss {:.2e}  gradient {:.2e}  final {:.2e}", worst, report.gradient_rel_l2, report.final_rel_l2);
+    } else if (report.worst) {
+      text += fmt::format("output {:.3g} and gradient {:.3g} of their bounds", report.output_error, report.gradient_error);
     } else {
       text += fmt::format("output {:.2e}  gradient {:.2e}", report.output_rel_l2, report.gradient_rel_l2);
     }
+    if (report.unbounded > 0)
+      text +=
+          fmt::format("  {} of {} elements have no known bound, the first is {}", report.unbounded, report.elements, report.unbounded_at);
   }
   if (!report.why.empty()) text += "  " + report.why;
   return text;

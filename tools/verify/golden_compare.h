@@ -3,22 +3,25 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "frontend/io/jsonl.h"
 #include "frontend/train/graph_runner.h"
+#include "tools/verify/element_check.h"
 #include "tools/verify/golden.h"
 
 namespace lockstep::tools {
 
-/// The relative L2 distance that a device may have from the exact result.
-inline constexpr double kDeviceTolerance = 1e-5;
+/// What is known of the rounding of arrays, by name.
+using BoundsMap = std::map<std::string, RoundingBounds, std::less<>>;
 
 struct OpOutcome {
   ValueMap outputs;
   ValueMap gradients;
+  BoundsMap output_bounds = {}, gradient_bounds = {};  ///< of a device
 };
 
 struct TrainingOutcome {
@@ -37,12 +40,24 @@ struct TrainingSensitivity {
 enum class CaseStatus : uint8_t { Pass, Fail, Unsupported };
 std::string_view toString(CaseStatus status);  ///< "pass", "fail", "unsupported"
 
+/// The element that takes up most of what it is allowed.
+struct WorstElement {
+  std::string array;  ///< "gradient 'x'"
+  std::string index;  ///< "[3, 5]"
+  ElementCheck check;
+};
+
 struct CaseReport {
   std::string name, op;
   CaseStatus status = CaseStatus::Pass;
-  double output_error = 0, gradient_error = 0;    ///< max |got - want| / allowed; 1 is the limit
+  double output_error = 0, gradient_error = 0;    ///< the worst distance in units of what is allowed; 1 is the limit
   double output_rel_l2 = 0, gradient_rel_l2 = 0;  ///< |got - want| / |want|, the worst one; |got - want| where |want| is 0
   std::string why = {};
+  // Ops on a device only.
+  std::optional<WorstElement> worst = {};  ///< of all arrays
+  size_t elements = 0;
+  size_t unbounded = 0;           ///< of these: no bound is known, and a tolerance stands for it
+  std::string unbounded_at = {};  ///< the first one: "gradient 'x'[3, 5]"
   // Training files only.
   bool training = false;
   std::vector<double> loss_rel = {};  ///< of each step
@@ -58,7 +73,7 @@ struct Distance {
 };
 Distance distance(const std::vector<double>& got, const std::vector<double>& want, double tolerance);
 
-/// Allows a relative L2 distance of 1e-10 to the exact evaluator, 1e-5 to a device.
+/// Allows the exact evaluator a relative L2 distance of 1e-10, and each element on a device what checkElements() does.
 CaseReport compareCase(const GoldenCase& golden, const OpOutcome& outcome, bool exact);
 /// `sensitivity` is allowed on top of the limits.
 CaseReport compareTraining(const GoldenTraining& golden, const TrainingOutcome& outcome, bool exact,

@@ -34,7 +34,15 @@ class Executor : public GoldenExecutor {
     ValueMap inputs = valuesOf(golden.inputs);
     for (const auto& [name, array] : golden.cotangents) inputs.emplace("cotangent." + name, array.toDoubles());
     LS_TRY(const StepOutputs outputs, runner->step(inputs));
-    return OpOutcome{.outputs = select(outputs, OutputKind::Result), .gradients = select(outputs, OutputKind::Gradient)};
+    OpOutcome outcome{.outputs = select(outputs, OutputKind::Result), .gradients = select(outputs, OutputKind::Gradient)};
+    if (!shared_) return outcome;
+    LS_TRY(const std::unique_ptr<GraphRunner> bounding, makeBoundingRunner(graph, options, *shared_));
+    LS_CHECK(bounding->step(inputs));
+    for (auto& [key, bounds] : bounding->bounds()) {
+      if (key.first == OutputKind::Result) outcome.output_bounds.emplace(key.second, bounds);
+      if (key.first == OutputKind::Gradient) outcome.gradient_bounds.emplace(key.second, bounds);
+    }
+    return outcome;
   }
 
   Result<TrainingOutcome> runTraining(const GoldenTraining& golden) override {

@@ -71,16 +71,6 @@ Failure inKernel(Failure failure, const Program& program, size_t command, std::s
   return failure;
 }
 
-/// "[3, 5]" of a place in row-major order.
-std::string indexText(const graph::Shape& shape, int64_t place) {
-  std::vector<int64_t> index(shape.rank());
-  for (size_t axis = shape.rank(); axis-- > 0;) {
-    index[axis] = place % shape.extent(axis);
-    place /= shape.extent(axis);
-  }
-  return index.empty() ? "" : fmt::format("[{}]", fmt::join(index, ", "));
-}
-
 }  // namespace
 
 std::string elementName(const Program& program, const Range& range, size_t index) {

@@ -97,7 +97,10 @@ double remainder(const BoundedOperands& x, double, double ulp) {
 double inverseRoot(const BoundedOperands&, double, double ulp) { return 2 * ulp; }
 /// 1 / inverseSqrt(x)
 double rootRounded(const BoundedOperands&, double, double ulp) { return (2 * 2 + 2.5) * ulp; }
-double exponential(const BoundedOperands& x, double, double ulp) { return (3 + 2 * std::abs(x[0].value)) * ulp; }
+/// Of an infinity, as a mask has it, the result is 0 or infinite wherever infinities are kept; elsewhere nothing is known of anything.
+double exponential(const BoundedOperands& x, double, double ulp) {
+  return std::isinf(x[0].value) ? 0 : (3 + 2 * std::abs(x[0].value)) * ulp;
+}
 double logarithm(const BoundedOperands& x, double, double ulp) { return x[0].value >= 0.5 && x[0].value <= 2 ? 0x1p-21 : 3 * ulp; }
 double waveRounded(const BoundedOperands& x, double, double) { return std::abs(x[0].value) <= kPi ? 0x1p-11 : kUnbounded; }
 /// sin(x) / cos(x)

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "frontend/io/npy.h"
+#include "frontend/io/safetensors.h"
 #include "tests/tools/cli/process.h"
 
 namespace lockstep {
@@ -124,6 +126,35 @@ TEST_F(Compare, a_device_that_refuses_a_kernel_has_a_limit) {
     GTEST_SKIP() << "no driver that ends loops early";
   EXPECT_EQ(both.status, 5) << both.err;
   EXPECT_TRUE(both.out.starts_with("verdict: driver limit: reference ran it and vulkan did not: ")) << both.out;
+}
+
+/// exp at 0.25, which WGSL allows 3.5 ulp, as golden data.
+TEST_F(Compare, a_golden_op_fails_just_above_what_wgsl_allows_it) {
+  const float x = 0.25f, one = 1;
+  const double y = std::exp(0.25);
+  io::TensorFile golden;
+  golden.metadata["exp.quarter"] = R"({"op": "exp", "attrs": {}})";
+  golden.tensors["exp.quarter/in/x"] = io::Array::fromFloats({1, 1}, {&x, 1});
+  golden.tensors["exp.quarter/cotangent/y"] = io::Array::fromFloats({1, 1}, {&one, 1});
+  for (const char* part : {"out/y", "grad/x"}) golden.tensors[std::string("exp.quarter/") + part] = io::Array::fromDoubles({1, 1}, {&y, 1});
+  ASSERT_TRUE(io::writeSafetensors(scratch_ / "exp.safetensors", golden).ok());
+  const std::string verify = "verify golden " + file("exp.safetensors") + " --device reference";
+  for (const char* fault : {"", ":fault=exp+2ulp", ":fault=exp-2ulp"}) {
+    const Outcome within = tool(verify + fault);
+    EXPECT_EQ(within.status, 0) << within.out;
+    EXPECT_EQ(within.out.find("no known bound"), std::string::npos) << within.out;
+  }
+  for (const char* fault : {":fault=exp+5ulp", ":fault=exp-5ulp"}) {
+    const Outcome beyond = tool(verify + fault);
+    EXPECT_EQ(beyond.status, 5) << beyond.out;
+    EXPECT_NE(beyond.out.find("output 'y'[0, 0] is 1.2840"), std::string::npos) << beyond.out;
+    EXPECT_NE(beyond.out.find("instead of 1.28402542 (5 ulp, allowed 4.17e-07); 1 of 1 elements is beyond its bound"), std::string::npos)
+        << beyond.out;
+  }
+  const Outcome json = tool(verify + ":fault=exp+8ulp --json");
+  EXPECT_EQ(json.status, 5);
+  for (const char* part : {R"("status": "fail")", R"("unbounded": 0)", R"("index": "[0, 0]")", R"("ulps": 8)", R"("judge": "bound")"})
+    EXPECT_NE(json.out.find(part), std::string::npos) << part << "\n" << json.out;
 }
 
 TEST_F(Compare, devices_stand_alone) {

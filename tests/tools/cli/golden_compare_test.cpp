@@ -37,23 +37,86 @@ TEST(Distance, not_a_number_never_passes_unless_expected) {
   EXPECT_FALSE(distance({1}, {1, 2}, 1).within(1e9));
 }
 
-TEST(CompareCase, devices_may_be_further_away_than_the_evaluator) {
+/// Of values that are exactly as computed.
+RoundingBounds bounded(std::vector<double> values, std::vector<float> bounds) {
+  return {.values = std::move(values), .bounds = std::move(bounds), .origins = {}};
+}
+
+TEST(CompareCase, elements_of_a_device_are_judged_by_their_bounds) {
+  OpOutcome near = outcome({3, 4 + 1e-6}, {1, 0});
+  near.output_bounds = {{"y", bounded({3, 4}, {0, 1.1e-6f})}};
+  near.gradient_bounds = {{"x", bounded({1, 0}, {0, 0})}};
+  const CaseReport report = compareCase(sumCase(), near, false);
+  EXPECT_EQ(report.status, CaseStatus::Pass) << report.why;
+  EXPECT_NEAR(report.output_error, 1 / 1.1, 1e-5);
+  EXPECT_EQ(report.gradient_error, 0);
+  EXPECT_EQ(report.elements, 4u);
+  EXPECT_EQ(report.unbounded, 0u);
+  ASSERT_TRUE(report.worst);
+  EXPECT_EQ(report.worst->array + report.worst->index, "output 'y'[1]");
+
+  near.output_bounds = {{"y", bounded({3, 4}, {0, 0.9e-6f})}};
+  const CaseReport beyond = compareCase(sumCase(), near, false);
+  EXPECT_EQ(beyond.status, CaseStatus::Fail);
+  EXPECT_EQ(beyond.why, "output 'y'[1] is 4.000001 instead of 4 (2 ulp, allowed 9e-07); 1 of 2 elements is beyond its bound");
+}
+
+TEST(CompareCase, a_program_that_computes_something_else_is_told_from_a_device_that_rounds) {
+  OpOutcome other = outcome({3, 4.5}, {1, 0});
+  other.output_bounds = {{"y", bounded({3, 4.5}, {1, 1})}};
+  const CaseReport report = compareCase(sumCase(), other, false);
+  EXPECT_EQ(report.status, CaseStatus::Fail);
+  EXPECT_NE(report.why.find("the program is wrong: in exact arithmetic it gives 4.5"), std::string::npos) << report.why;
+}
+
+TEST(CompareCase, elements_without_a_bound_are_counted_and_named) {
+  OpOutcome unknown = outcome({3, 4 + 1e-6}, {1, 1e-8});
+  unknown.output_bounds = {{"y", bounded({NAN, 4}, {0, INFINITY})}};
+  const CaseReport report = compareCase(sumCase(), unknown, false);
+  EXPECT_EQ(report.status, CaseStatus::Pass) << report.why;
+  // Equal elements need no bound.
+  EXPECT_EQ(report.unbounded, 2u);
+  EXPECT_EQ(report.unbounded_at, "output 'y'[1]");
+  EXPECT_NE(reportText(report).find("2 of 4 elements have no known bound, the first is output 'y'[1]"), std::string::npos);
+  unknown.outputs["y"] = {3, 4 + 1e-4};
+  const CaseReport beyond = compareCase(sumCase(), unknown, false);
+  EXPECT_EQ(beyond.status, CaseStatus::Fail);
+  EXPECT_NE(beyond.why.find("no bound of this element is known"), std::string::npos) << beyond.why;
+}
+
+TEST(CompareCase, integers_infinities_and_nans_of_a_device_are_right_or_wrong) {
+  GoldenCase golden = sumCase();
+  golden.gradients.clear();
+  golden.outputs = {{"y", io::Array::fromInts({2}, std::vector<int32_t>{1000000, 2})}};
+  EXPECT_EQ(compareCase(golden, outcome({1000000, 2}, {}), false).status, CaseStatus::Pass);
+  EXPECT_EQ(compareCase(golden, outcome({1000001, 2}, {}), false).status, CaseStatus::Fail);
+  golden.outputs = {{"y", doubles({INFINITY, NAN})}};
+  EXPECT_EQ(compareCase(golden, outcome({INFINITY, NAN}, {}), false).status, CaseStatus::Pass);
+  EXPECT_EQ(compareCase(golden, outcome({-INFINITY, NAN}, {}), false).status, CaseStatus::Fail);
+  EXPECT_EQ(compareCase(golden, outcome({INFINITY, 1}, {}), false).status, CaseStatus::Fail);
+  golden.outputs = {{"y", doubles({1, 2})}};
+  OpOutcome lost = outcome({1, NAN}, {});
+  lost.output_bounds = {{"y", bounded({1, 2}, {1, 1})}};
+  EXPECT_EQ(compareCase(golden, lost, false).status, CaseStatus::Fail);
+}
+
+TEST(CompareCase, the_evaluator_has_one_tolerance) {
   EXPECT_EQ(compareCase(sumCase(), outcome({3, 4}, {1, 0}), true).status, CaseStatus::Pass);
   const OpOutcome off = outcome({3, 4 + 1e-6}, {1, 0});
-  EXPECT_EQ(compareCase(sumCase(), off, false).status, CaseStatus::Pass);
   const CaseReport exact = compareCase(sumCase(), off, true);
   EXPECT_EQ(exact.status, CaseStatus::Fail);
   EXPECT_NE(exact.why.find("output 'y'"), std::string::npos);
   EXPECT_NEAR(exact.output_rel_l2, 2e-7, 1e-10);
-  EXPECT_EQ(compareCase(sumCase(), outcome({3, 4 + 1e-4}, {1, 0}), false).status, CaseStatus::Fail);
 }
 
 TEST(CompareCase, gradients_count_too) {
-  const CaseReport report = compareCase(sumCase(), outcome({3, 4}, {1, 1e-3}), false);
-  EXPECT_EQ(report.status, CaseStatus::Fail);
-  EXPECT_EQ(report.output_rel_l2, 0);
-  EXPECT_DOUBLE_EQ(report.gradient_rel_l2, 1e-3);
-  EXPECT_DOUBLE_EQ(report.gradient_error, 100);
+  for (const bool exact : {true, false}) {
+    const CaseReport report = compareCase(sumCase(), outcome({3, 4}, {1, 1e-3}), exact);
+    EXPECT_EQ(report.status, CaseStatus::Fail);
+    EXPECT_EQ(report.output_rel_l2, 0);
+    EXPECT_DOUBLE_EQ(report.gradient_rel_l2, 1e-3);
+    EXPECT_GT(report.gradient_error, 100);
+  }
 }
 
 TEST(CompareCase, missing_results_fail) {
@@ -123,6 +186,8 @@ TEST(CompareTraining, f32_recording_is_not_compared_exactly) {
 TEST(Report, object_has_the_stable_keys) {
   CaseReport failed = compareCase(sumCase(), {}, false);
   CaseReport unsupported{.name = "fft", .op = "fft", .status = CaseStatus::Unsupported, .why = "op 'fft' is not implemented"};
+  const std::string device = reportJson("reference", {compareCase(sumCase(), outcome({3, 4}, {1, 0}), false)}).text();
+  EXPECT_NE(device.find(R"("elements": 4, "unbounded": 0, "worst": {"element": 0, )"), std::string::npos) << device;
   const std::string text = reportJson("reference", {compareCase(sumCase(), outcome({3, 4}, {1, 0}), true), failed, unsupported}).text();
   EXPECT_TRUE(text.starts_with(R"({"device": "reference", "cases": [{"name": "sum.1", "op": "sum", "status": "pass", "output_error": 0,)"))
       << text;

@@ -39,7 +39,7 @@ TEST(ArrayCompare, the_element_that_is_farthest_beyond_its_bound_counts) {
   EXPECT_EQ(found.worst, 0u);
   EXPECT_EQ(found.beyond, 1u);
   EXPECT_EQ(found.different, 2u);
-  EXPECT_EQ(toText(found, "y[0]"), "y[0] is 1.5 instead of 1 (4194304 ulp, allowed 0.1); 1 of 4 elements is beyond their bound");
+  EXPECT_EQ(toText(found, "y[0]"), "y[0] is 1.5 instead of 1 (4194304 ulp, allowed 0.1); 1 of 4 elements is beyond its bound");
   EXPECT_TRUE(compareArrays(got, want, std::vector<double>{0.5, 1, 0, 0}).within());
 }
 
@@ -157,7 +157,7 @@ fn @main(%i: u32 {builtin = local_invocation_index}) {workgroup_size = [4, 1, 1]
   for (const char* fault : {"exp+5ulp", "exp-5ulp", "exp+500ulp"})
     EXPECT_FALSE(judged(fault).within()) << fault << toText(judged(fault), "y");
   const ArrayDifference small = judged("exp+2ulp");
-  EXPECT_GT(std::abs(small.got - small.want), kDeviceTolerance * std::abs(small.want)) << "a tolerance would have refused it";
+  EXPECT_GT(std::abs(small.got - small.want), kUnboundedTolerance * std::abs(small.want)) << "a tolerance would have refused it";
 }
 
 /// y = exp(x) < 1 ? 5 : 7. At x = 0 rounding decides, elsewhere it does not.

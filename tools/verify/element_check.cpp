@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/verify/element_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace lockstep::tools {
+namespace {
+
+constexpr std::array<std::string_view, 4> kJudges{"equality", "bound", "program", "tolerance"};
+
+/// Bounds are kept in f32, which may have rounded them down.
+constexpr double kBoundRounding = 1e-6;
+
+struct Judgement {
+  Judge judge = Judge::Equality;
+  double allowed = 0, ratio = 0;
+};
+
+/// A distance in units of what is allowed.
+Judgement judged(Judge judge, double one, double other, double allowed) {
+  if (one == other) return {judge, allowed, 0};
+  const double distance = std::abs(one - other);
+  return {judge, allowed, std::isfinite(distance) && allowed > 0 ? distance / allowed : INFINITY};
+}
+
+double largestOf(std::span<const double> values) {
+  double largest = 0;
+  for (const double value : values) {
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+  }
+  return largest;
+}
+
+uint64_t ulpsOf(graph::DType dtype, double got, double want) {
+  if (dtype == graph::DType::F32) return ulpsBetween(static_cast<float>(got), static_cast<float>(want));
+  return static_cast<uint64_t>(std::min(std::abs(got - want), 1.8e19));
+}
+
+}  // namespace
+
+ElementCheck checkElements(std::span<const double> got, std::span<const double> want, graph::DType dtype, const RoundingBounds& bounds,
+                           const ElementLimits& limits) {
+  if (got.size() != want.size()) internalError(fmt::format("{} elements are compared with {}", got.size(), want.size()));
+  const bool floats = dtype == graph::DType::F32, any_known = bounds.values.size() == want.size();
+  const double largest = largestOf(want);
+  const std::vector<double> tolerances = floats ? relativeBounds(want, limits.unbounded) : std::vector<double>();
+  const auto judge = [&](size_t i) -> Judgement {
+    if (!floats || !std::isfinite(want[i])) {
+      const bool same = got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i]));
+      return {.ratio = same ? 0 : INFINITY};
+    }
+    const bool known = any_known && std::isfinite(bounds.values[i]) && std::isfinite(bounds.bounds[i]);
+    // Equal ones, such as constants and copies, need no bound.
+    if (!known && static_cast<float>(got[i]) == static_cast<float>(want[i])) return {};
+    if (!known) return judged(Judge::Tolerance, got[i], want[i], tolerances[i]);
+    const double exact = bounds.values[i];
+    const Judgement device = judged(Judge::Bound, got[i], exact, static_cast<double>(bounds.bounds[i]) * (1 + kBoundRounding));
+    const Judgement program = judged(Judge::Program, exact, want[i], limits.program * (std::abs(want[i]) + largest));
+    return program.ratio > 1 && program.ratio > device.ratio ? program : device;
+  };
+
+  ElementCheck check;
+  check.numbers.elements = want.size();
+  check.exact = std::numeric_limits<double>::quiet_NaN();
+  double most = -1;
+  for (size_t i = 0; i < want.size(); ++i) {
+    const Judgement one = judge(i);
+    const bool same = floats ? static_cast<float>(got[i]) == static_cast<float>(want[i]) : got[i] == want[i];
+    if (!same && !(std::isnan(got[i]) && std::isnan(want[i]))) ++check.numbers.different;
+    if (one.ratio > 1) ++check.numbers.beyond;
+    if (one.judge == Judge::Tolerance && check.unbounded++ == 0) check.first_unbounded = i;
+    if (one.ratio <= most) continue;
+    most = one.ratio;
+    check.numbers.worst = i;
+    check.numbers.want = want[i];
+    check.numbers.got = got[i];
+    check.numbers.bound = one.allowed;
+    check.numbers.ulps = ulpsOf(dtype, got[i], want[i]);
+    check.judge = one.judge;
+    check.exact = any_known ? bounds.values[i] : std::numeric_limits<double>::quiet_NaN();
+    check.ratio = one.ratio;
+  }
+  return check;
+}
+
+std::string toText(const ElementCheck& check, const std::string& element) {
+  std::string text = toText(check.numbers, element);
+  if (check.judge == Judge::Program) text += fmt::format("; the program is wrong: in exact arithmetic it gives {:.9g}", check.exact);
+  if (check.judge == Judge::Tolerance) text += "; no bound of this element is known, so a tolerance stands for it";
+  return text;
+}
+
+io::Json toJson(const ElementCheck& check) {
+  return toJson(check.numbers).add("exact", check.exact).add("ratio", check.ratio).add("judge", kJudges[static_cast<size_t>(check.judge)]);
+}
+
+}  // namespace lockstep::tools
