@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/kernel/kernel_run.h"
 
+#include "tools/kernel/scalars.h"
 #include "tools/kernel/schedules.h"
 
 #include <fmt/format.h>
@@ -110,33 +111,18 @@ std::optional<Bytes> fillBytes(const Extent& extent, Number number) {
   return bytes;
 }
 
-/// The places of all scalars of a sized type, in order.
-struct Place {
-  Scalar scalar = Scalar::U32;
-  uint64_t offset = 0;
-};
-void addPlaces(const kernel::TypeTable& types, kernel::TypeId id, uint64_t offset, std::vector<Place>& places) {
-  const kernel::Type& type = types[id];
-  if (type.kind == TypeKind::Struct) {
-    for (const kernel::Member& member : type.members) addPlaces(types, member.type, offset + member.offset, places);
-  } else if (type.kind == TypeKind::Array) {
-    for (uint64_t i = 0; i < type.count; ++i) addPlaces(types, type.element, offset + i * types.strideOf(id), places);
-  } else {
-    const bool matrix = type.kind == TypeKind::Matrix;
-    for (uint64_t column = 0; column < (matrix ? type.columns : 1u); ++column) {
-      const uint64_t start = offset + (matrix ? column * types.columnStride(id) : 0);
-      const uint64_t size = kernel::byteSize(type.scalar);
-      for (uint64_t row = 0; row < (matrix ? type.rows : type.width()); ++row) places.push_back({type.scalar, start + row * size});
-    }
-  }
+/// All numbers of a sized type, in order.
+std::vector<ScalarPlace> placesOf(const kernel::TypeTable& types, kernel::TypeId type) {
+  std::vector<ScalarPlace> places;
+  forEachScalar(types, type, 0, types.sizeOf(type), [&](const ScalarPlace& place) { places.push_back(place); });
+  return places;
 }
 
 /// "fill:1" of a type with different scalars.
 Result<Bytes> fillPlaces(const std::string& spec, const kernel::Module& module, const GlobalVariable& variable, double value) {
-  std::vector<Place> places;
-  addPlaces(module.types, variable.type, 0, places);
+  const std::vector<ScalarPlace> places = placesOf(module.types, variable.type);
   Bytes bytes((module.types.sizeOf(variable.type) + 3) / 4 * 4);
-  for (const Place& place : places) {
+  for (const ScalarPlace& place : places) {
     const std::optional<uint32_t> bits = bitsOf(place.scalar, value);
     if (!bits) return badSpec(spec, fmt::format("has a number that is no {}", kernel::toString(place.scalar)));
     std::memcpy(bytes.data() + place.offset, &*bits, kernel::byteSize(place.scalar));
@@ -149,8 +135,7 @@ Result<Bytes> fromList(const std::string& spec, const kernel::Module& module, co
   if (module.types.isRuntimeSized(variable.type)) {
     return badSpec(spec, fmt::format("is no value for {}, which has no size", describeVariable(module, variable)));
   }
-  std::vector<Place> places;
-  addPlaces(module.types, variable.type, 0, places);
+  const std::vector<ScalarPlace> places = placesOf(module.types, variable.type);
   Bytes bytes((module.types.sizeOf(variable.type) + 3) / 4 * 4);
   std::string_view rest = std::string_view(spec).substr(sizeof("list:") - 1);
   size_t given = 0;
@@ -161,7 +146,7 @@ Result<Bytes> fromList(const std::string& spec, const kernel::Module& module, co
     more = end != std::string_view::npos;
     rest.remove_prefix(more ? end + 1 : rest.size());
     if (given >= places.size()) continue;
-    const Place& place = places[given];
+    const ScalarPlace& place = places[given];
     const std::optional<uint32_t> bits = bitsOf(place.scalar, value);
     if (!bits) return badSpec(spec, fmt::format("has {} for number {}, which is no {}", value, given + 1, kernel::toString(place.scalar)));
     std::memcpy(bytes.data() + place.offset, &*bits, kernel::byteSize(place.scalar));
@@ -297,26 +282,6 @@ Location storeTo(const kernel::Module& module, const kernel::GlobalVariable& var
     if (writes && x.location != 0 && kernel::rootOf(module, x.operands[0]) == variable.value) return module.locations[x.location - 1];
   }
   return {};
-}
-
-std::vector<bool> floatWords(const kernel::Module& module, const GlobalVariable& variable, size_t bytes) {
-  std::vector<bool> floats(bytes / sizeof(uint32_t));
-  const auto mark = [&](kernel::TypeId type, uint64_t offset) {
-    std::vector<Place> places;
-    addPlaces(module.types, type, offset, places);
-    for (const Place& place : places) {
-      const uint64_t word = place.offset / sizeof(uint32_t);
-      if (word < floats.size()) floats[word] = place.scalar == Scalar::F32;
-    }
-  };
-  mark(variable.type, 0);
-  if (!module.types.isRuntimeSized(variable.type)) return floats;
-  const kernel::Type& type = module.types[variable.type];
-  const bool is_struct = type.kind == TypeKind::Struct;
-  const kernel::TypeId array = is_struct ? type.members.back().type : variable.type;
-  for (uint64_t at = is_struct ? type.members.back().offset : 0; at < bytes; at += module.types.strideOf(array))
-    mark(module.types[array].element, at);
-  return floats;
 }
 
 const GlobalVariable* findVariable(const kernel::Module& module, Slot slot) {

@@ -46,9 +46,6 @@ io::Array toArray(const Bytes& bytes, const kernel::Module& module, const kernel
 /// Whether toArray gives the values themselves.
 bool isPlainArray(const kernel::Module& module, const kernel::GlobalVariable& variable);
 
-/// Which words of a variable with so many bytes are f32: of each member, element and component. Padding and halves are not.
-std::vector<bool> floatWords(const kernel::Module& module, const kernel::GlobalVariable& variable, size_t bytes);
-
 struct KernelRun {
   kernel::Module module;
   std::string entry;  ///< empty: the only entry point

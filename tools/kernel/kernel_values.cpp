@@ -3,11 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <bit>
-#include <cstring>
-
-#include "ir/kernel/literal.h"
 #include "ir/support/text.h"
+#include "tools/kernel/scalars.h"
 
 namespace lockstep::tools {
 namespace {
@@ -47,12 +44,8 @@ struct View {
 };
 
 double numberAt(const Bytes& bytes, uint64_t offset, Scalar scalar) {
-  uint32_t bits = 0;
-  const size_t size = scalar == Scalar::F16 ? 2 : 4;
-  if (offset + size <= bytes.size()) std::memcpy(&bits, bytes.data() + offset, size);
-  if (scalar == Scalar::F16) return static_cast<double>(kernel::halfToFloat(static_cast<uint16_t>(bits)));
-  if (scalar == Scalar::F32) return static_cast<double>(std::bit_cast<float>(bits));
-  return scalar == Scalar::I32 ? static_cast<double>(std::bit_cast<int32_t>(bits)) : static_cast<double>(bits);
+  const bool there = offset + kernel::byteSize(scalar) <= bytes.size();
+  return there ? numberOf(scalar, bitsAt(bytes, {.scalar = scalar, .offset = offset})) : 0;
 }
 
 std::string numberText(double value, Scalar scalar) {

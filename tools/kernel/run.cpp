@@ -39,13 +39,14 @@ Result<ExitCode> runVerb(Arguments arguments) {
   options.value(kernel.device, "--device", console::kDevices);
   options.choices("--device", {"auto", "reference", "vulkan"});
   options.list(kernel.expects, "--expect", "G.B=FILE.npy, what the binding should hold after the run; exit code 5 if it does not");
-  options.value(kernel.rtol, "--rtol", "of --expect and --devices: how far an element may be off, relative to its value");
+  options.value(kernel.rtol, "--rtol",
+                "of --expect and --devices: how far a float may be off, relative to its value; of f16 at least 2^-7, unless it is 0");
   options.value(kernel.atol, "--atol", "of --expect and --devices: and how far in addition");
   options.list(kernel.withins, "--within", "G.B=FILE.npy, of --expect: how far each element may be off, instead of --rtol and --atol");
   options.commaList(
       kernel.devices, "--devices",
       "run it on each of these devices, with commas, and say whether the results are equal, differ by rounding, differ from run "
-      "to run (a race) or are wrong");
+      "to run (a race) or are wrong, or whether a device cannot run it");
   options.value(kernel.runs, "--runs", "of --devices: how many times on each");
   options.flagOrValue(kernel.sanitize, "--sanitize", "all",
                       fmt::format("run on the reference and report races, memory, numbers, loops, barriers, subgroups and layouts that go "

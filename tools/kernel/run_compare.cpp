@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <optional>
 
 #include "console/findings_text.h"
 #include "console/options.h"
 #include "frontend/io/npy.h"
+#include "tools/kernel/buffer_compare.h"
 
 namespace lockstep::tools {
 namespace {
@@ -28,14 +28,6 @@ Result<Expectation> parseOne(const std::string& option, const std::string& text)
   return Expectation{.slot = slot, .file = text.substr(equals + 1), .within = {}};
 }
 
-std::vector<double> boundsFrom(const io::Array& want, const Tolerance& tolerance) {
-  std::vector<double> bounds = want.toDoubles();
-  // Integers are right or wrong.
-  if (want.type != io::ElementType::F32) return std::vector<double>(bounds.size(), 0.0);
-  for (double& bound : bounds) bound = std::isfinite(bound) ? tolerance.atol + tolerance.rtol * std::abs(bound) : 0;
-  return bounds;
-}
-
 /// The elements of a file for a binding that holds `like`.
 Result<io::Array> readLike(const std::string& file, const io::Array& like, bool same_type) {
   LS_TRY(io::Array array, io::readNpy(file));
@@ -46,15 +38,26 @@ Result<io::Array> readLike(const std::string& file, const io::Array& like, bool 
   return array;
 }
 
-/// What the bindings that a kernel writes hold after a run.
-std::vector<std::pair<Slot, io::Array>> writtenArrays(const kernel::Module& module, const std::map<Slot, Bytes>& bytes) {
-  std::vector<std::pair<Slot, io::Array>> arrays;
-  for (const auto& [slot, content] : bytes) {
+bool isWritten(const kernel::GlobalVariable& variable) {
+  return variable.space == kernel::AddressSpace::Storage && variable.access != kernel::Access::Read;
+}
+
+/// A binding that a kernel writes, in two runs of it.
+struct WrittenDifference {
+  std::string element;  ///< "0.1 y[3].mass"
+  ArrayDifference numbers;
+};
+/// In the order of the bindings.
+std::vector<WrittenDifference> compareWritten(const kernel::Module& module, const std::map<Slot, Bytes>& got,
+                                              const std::map<Slot, Bytes>& want, const FloatTolerance& tolerance) {
+  std::vector<WrittenDifference> all;
+  for (const auto& [slot, content] : want) {
     const kernel::GlobalVariable* variable = findVariable(module, slot);
-    const bool writes = variable != nullptr && variable->space == kernel::AddressSpace::Storage && variable->access != kernel::Access::Read;
-    if (writes) arrays.emplace_back(slot, toArray(content, module, *variable));
+    if (variable == nullptr || !isWritten(*variable)) continue;
+    BufferDifference found = compareBuffers(module, *variable, got.at(slot), content, tolerance);
+    all.push_back({.element = fmt::format("{} {}{}", toString(slot), variable->name, found.element), .numbers = found.numbers});
   }
-  return arrays;
+  return all;
 }
 
 /// All that the runs of one device left.
@@ -93,24 +96,17 @@ std::vector<Finding> racesIn(const KernelRun& run) {
   return races;
 }
 
-std::string nameOf(const kernel::Module& module, Slot slot) {
-  const kernel::GlobalVariable* variable = findVariable(module, slot);
-  return fmt::format("{} {}", toString(slot), variable == nullptr ? "" : variable->name);
-}
+std::string runsText(size_t runs) { return runs == 1 ? "1 run" : fmt::format("{} runs", runs); }
 
-/// "0.1 y[3]"
-std::string elementOf(const kernel::Module& module, Slot slot, const ArrayDifference& numbers) {
-  return fmt::format("{}[{}]", nameOf(module, slot), numbers.worst);
-}
-
-/// The first binding in which two runs are not equal.
-std::optional<std::string> firstDifference(const kernel::Module& module, const std::map<Slot, Bytes>& a, const std::map<Slot, Bytes>& b) {
-  const auto one = writtenArrays(module, a), two = writtenArrays(module, b);
-  for (size_t i = 0; i < one.size(); ++i) {
-    const ArrayDifference numbers = compareArrays(two[i].second, one[i].second, std::vector<double>(one[i].second.elementCount(), 0));
-    if (!numbers.equal())
-      return fmt::format("{} was {:.9g} and {:.9g}, and {} of {} elements differ", elementOf(module, one[i].first, numbers), numbers.want,
-                         numbers.got, numbers.different, numbers.elements);
+/// A run of a device that left other bits than its first one.
+std::optional<std::string> findRace(const kernel::Module& module, const Sample& sample) {
+  for (size_t i = 1; i < sample.results.size(); ++i) {
+    for (const WrittenDifference& one : compareWritten(module, sample.results[i], sample.results[0], {})) {
+      const ArrayDifference& numbers = one.numbers;
+      if (numbers.equal()) continue;
+      return fmt::format("on {} run {} did not repeat run 1: {} was {} and then {}; {} of {} numbers changed", sample.device, i + 1,
+                         one.element, numberText(numbers.want), numberText(numbers.got), numbers.different, numbers.elements);
+    }
   }
   return std::nullopt;
 }
@@ -118,16 +114,17 @@ std::optional<std::string> firstDifference(const kernel::Module& module, const s
 /// Two devices that each agree with themselves.
 void compareTwo(DeviceComparison& comparison, const kernel::Module& module, const Sample& first, const Sample& other,
                 const Tolerance& tolerance) {
-  const auto want = writtenArrays(module, first.results.front()), got = writtenArrays(module, other.results.front());
-  for (size_t i = 0; i < want.size(); ++i) {
-    std::vector<double> bounds = relativeBounds(want[i].second, tolerance.rtol);
-    for (double& bound : bounds) bound += want[i].second.type == io::ElementType::F32 ? tolerance.atol : 0;
-    const ArrayDifference numbers = compareArrays(got[i].second, want[i].second, bounds);
+  const FloatTolerance allowed{.relative = tolerance.rtol, .of_typical = tolerance.rtol, .absolute = tolerance.atol};
+  for (const WrittenDifference& one : compareWritten(module, other.results.front(), first.results.front(), allowed)) {
+    const ArrayDifference& numbers = one.numbers;
     const Verdict verdict = numbers.equal() ? Verdict::Equal : numbers.within() ? Verdict::Rounding : Verdict::Wrong;
     if (verdict == Verdict::Equal || verdict <= comparison.verdict) continue;
     comparison.verdict = verdict;
-    comparison.why =
-        fmt::format("on {}, other than on {}, {}", other.device, first.device, toText(numbers, elementOf(module, want[i].first, numbers)));
+    comparison.why = fmt::format("{} is {} on {} and {} on {} ({}, allowed {:.3g}); ", one.element, numberText(numbers.got), other.device,
+                                 numberText(numbers.want), first.device, ulpsText(numbers.ulps), numbers.bound);
+    comparison.why += numbers.within()
+                          ? fmt::format("{} of {} numbers differ, none by more than is allowed", numbers.different, numbers.elements)
+                          : fmt::format("{} of {} numbers differ by more than is allowed", numbers.beyond, numbers.elements);
   }
 }
 
@@ -159,12 +156,17 @@ Result<std::vector<ExpectationResult>> compareExpected(const std::vector<Expecta
       return console::usage("expect", fmt::format("binding {} of --expect has no --bind", toString(one.slot)));
     const io::Array got = toArray(found->second, module, *variable);
     LS_TRY(const io::Array want, readLike(one.file, got, true));
-    std::vector<double> bounds = boundsFrom(want, tolerance);
-    if (!one.within.empty()) {
+    ExpectationResult& result = results.emplace_back(ExpectationResult{.slot = one.slot, .variable = variable->name, .file = one.file});
+    if (one.within.empty()) {
+      BufferDifference found =
+          compareBuffers(module, *variable, got.data, want.data, {.relative = tolerance.rtol, .absolute = tolerance.atol});
+      result.numbers = found.numbers;
+      result.element = std::move(found.element);
+    } else {
       LS_TRY(const io::Array within, readLike(one.within, got, false));
-      bounds = within.toDoubles();
+      result.numbers = compareArrays(got, want, within.toDoubles());
+      result.element = fmt::format("[{}]", result.numbers.worst);
     }
-    results.push_back({one.slot, variable->name, one.file, compareArrays(got, want, bounds)});
   }
   return results;
 }
@@ -172,7 +174,7 @@ Result<std::vector<ExpectationResult>> compareExpected(const std::vector<Expecta
 std::string toText(const ExpectationResult& result) {
   const std::string what = fmt::format("{} {}", toString(result.slot), result.variable);
   if (result.numbers.equal()) return fmt::format("{} is equal to {} in {} elements", what, result.file, result.numbers.elements);
-  const std::string numbers = toText(result.numbers, fmt::format("[{}]", result.numbers.worst));
+  const std::string numbers = toText(result.numbers, result.variable + result.element);
   return fmt::format("{} {} {}: {}", what, result.numbers.within() ? "agrees with" : "differs from", result.file, numbers);
 }
 
@@ -200,11 +202,9 @@ Result<DeviceComparison> compareDevices(const KernelRun& run, const std::vector<
   comparison.findings = racesIn(run);
   const Sample* reference = nullptr;
   for (const Sample& sample : samples) {
-    for (size_t i = 1; i < sample.results.size(); ++i) {
-      const std::optional<std::string> difference = firstDifference(run.module, sample.results[0], sample.results[i]);
-      if (!difference) continue;
+    if (std::optional<std::string> race = findRace(run.module, sample)) {
       comparison.verdict = Verdict::Race;
-      comparison.why = fmt::format("run {} on {} differs from run 1: {}", i + 1, sample.device, *difference);
+      comparison.why = *std::move(race);
       return comparison;
     }
     if (!sample.failure && reference == nullptr) reference = &sample;
@@ -218,19 +218,19 @@ Result<DeviceComparison> compareDevices(const KernelRun& run, const std::vector<
   for (const Sample& sample : samples) {
     if (!sample.failure) continue;
     comparison.verdict = Verdict::DriverLimit;
-    comparison.why =
-        fmt::format("{} ran it and {} did not: {}", reference->device, sample.device, sample.failure->diagnostics.front().message);
+    comparison.why = fmt::format("the kernel ran on {} and failed on {}: {}", reference->device, sample.device,
+                                 sample.failure->diagnostics.front().message);
     return comparison;
   }
   for (const Sample& sample : samples) compareTwo(comparison, run.module, *reference, sample, tolerance);
-  if (comparison.verdict == Verdict::Equal) comparison.why = fmt::format("{} runs give the same bits", devices.size() * runs);
+  if (comparison.verdict == Verdict::Equal) comparison.why = fmt::format("the same bits in {}", runsText(devices.size() * runs));
   return comparison;
 }
 
 std::string toText(const DeviceComparison& comparison) {
   std::string text = fmt::format("verdict: {}: {}\n", toString(comparison.verdict), comparison.why);
   for (const DeviceRuns& one : comparison.devices)
-    text += fmt::format("  {}: {}\n", one.device, one.error.empty() ? fmt::format("{} runs", one.runs) : one.error);
+    text += fmt::format("  {}: {}\n", one.device, one.error.empty() ? runsText(one.runs) : one.error);
   return text;
 }
 

@@ -13,7 +13,7 @@
 
 namespace lockstep::tools {
 
-/// What each element may be off by: atol + rtol * |expected|.
+/// What each float may be off by: atol + rtol * |expected|. See FloatTolerance for f16.
 struct Tolerance {
   double rtol = 1e-5, atol = 0;
 };
@@ -31,18 +31,19 @@ Result<std::vector<Expectation>> parseExpectations(const std::vector<std::string
 struct ExpectationResult {
   Slot slot;
   std::string variable, file;
-  ArrayDifference numbers;
+  ArrayDifference numbers = {};
+  std::string element = {};  ///< the worst one: "[3].mass"
 };
 /// Compares what a run of `module` left in `bytes`. Codes run.expect for a file of another type or size, and those of npy.
 Result<std::vector<ExpectationResult>> compareExpected(const std::vector<Expectation>& expectations, const Tolerance& tolerance,
                                                        const kernel::Module& module, const std::map<Slot, Bytes>& bytes);
-/// "0.1 y agrees with y.npy: ..." or "0.1 y differs from y.npy: [3] is ...".
+/// "0.1 y agrees with y.npy: ..." or "0.1 y differs from y.npy: y[3] is ...".
 std::string toText(const ExpectationResult& result);
 io::Json toJson(const ExpectationResult& result);
 
 /// What runs of one kernel on several devices say of it.
 enum class Verdict : uint8_t {
-  Equal,        ///< all bits of all runs are
+  Equal,        ///< all bits of all runs are, but for padding
   Rounding,     ///< differences that rounding explains, the same in each run
   Race,         ///< runs on one device differ, or the sanitizer found a race
   Wrong,        ///< a difference beyond rounding, the same in each run

@@ -2,6 +2,7 @@
 #include "tools/kernel/run_kernel.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -194,11 +195,29 @@ Status show(const Assignment& out, const kernel::Module& module, const Bytes& by
   return Success{};
 }
 
+/// What makes no sense beside `--devices`, which prints a verdict and no arrays.
+Status checkDevicesAlone(const KernelOptions& options) {
+  const std::pair<std::string_view, bool> others[] = {
+      {"--device", options.device != "auto"},
+      {"--out", !options.outs.empty()},
+      {"--expect", !options.expects.empty()},
+      {"--within", !options.withins.empty()},
+      {"--sanitize", !options.sanitize.empty() && options.schedules == 0},
+      {"--schedules", options.schedules > 0},
+      {"--why", !options.why.empty()},
+      {"--print-from", !options.print_from.empty()},
+      {"--repeat", options.repeat > 0},
+  };
+  std::vector<std::string_view> given;
+  for (const auto& [name, is_given] : others) {
+    if (is_given) given.push_back(name);
+  }
+  if (given.empty()) return Success{};
+  return usage("devices", fmt::format("--devices does not go with {}", fmt::join(given, ", ")), "leave out one or the other");
+}
+
 /// `--devices`: no arrays, a verdict.
 Result<ExitCode> runOnDevices(const KernelOptions& options, const KernelRun& run) {
-  const bool alone = options.outs.empty() && options.expects.empty() && options.sanitize.empty() && options.repeat == 0;
-  if (!alone || options.device != "auto")
-    return usage("devices", "--devices goes without --device, --out, --expect, --sanitize and --repeat", "leave them out");
   LS_TRY(DeviceComparison comparison,
          compareDevices(run, options.devices, static_cast<size_t>(options.runs), {.rtol = options.rtol, .atol = options.atol}));
   if (const Result<std::string> text = io::readTextFile(options.path); text.ok()) addExcerpts(comparison.findings, options.path, *text);
@@ -215,6 +234,7 @@ Result<ExitCode> runOnDevices(const KernelOptions& options, const KernelRun& run
 }  // namespace
 
 Result<ExitCode> runKernelFile(const KernelOptions& options) {
+  if (!options.devices.empty()) LS_CHECK(checkDevicesAlone(options));
   KernelRun run{.module = {},
                 .entry = options.entry,
                 .immediate = options.immediate,

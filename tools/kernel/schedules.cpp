@@ -5,72 +5,34 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstring>
 #include <map>
 #include <optional>
 
 #include "backends/sanitize.h"
 #include "ir/kernel/queries.h"
+#include "tools/kernel/buffer_compare.h"
 
 namespace lockstep::tools {
 namespace {
 
-/// What floats may differ by when a sum is reordered, relative to the larger one; and near zero, to the largest of the buffer.
-constexpr double kReordered = 1e-4, kReorderedOfLargest = 1e-6;
+/// What floats may differ by when a sum is reordered: relative to the number, and near zero to the largest of the buffer.
+constexpr FloatTolerance kReordered{.relative = 1e-4, .of_largest = 1e-6};
 
-double floatAt(const Bytes& bytes, size_t word) {
-  float value = 0;
-  std::memcpy(&value, bytes.data() + 4 * word, sizeof value);
-  return static_cast<double>(value);
-}
-
-uint32_t wordAt(const Bytes& bytes, size_t word) {
-  uint32_t value = 0;
-  std::memcpy(&value, bytes.data() + 4 * word, sizeof value);
-  return value;
-}
-
-/// A word that differs by more than rounding.
-std::optional<size_t> firstDifference(const Bytes& a, const Bytes& b, const std::vector<bool>& floats) {
-  double largest = 0;
-  for (size_t word = 0; word < floats.size(); ++word) {
-    const double size = floats[word] ? std::abs(floatAt(a, word)) : 0;
-    if (std::isfinite(size)) largest = std::max(largest, size);
-  }
-  for (size_t word = 0; word < floats.size(); ++word) {
-    if (wordAt(a, word) == wordAt(b, word)) continue;
-    if (!floats[word]) return word;
-    const double one = floatAt(a, word), other = floatAt(b, word);
-    if (std::isnan(one) && std::isnan(other)) continue;
-    const double allowed = kReordered * std::max(std::abs(one), std::abs(other)) + kReorderedOfLargest * largest;
-    if (!(std::abs(one - other) <= allowed)) return word;
-  }
-  return std::nullopt;
-}
-
-std::string wordText(const Bytes& bytes, size_t word, bool is_float) {
-  return is_float ? fmt::format("{:.9g}", floatAt(bytes, word)) : fmt::format("{}", wordAt(bytes, word));
-}
-
-/// The first variable whose values differ, with the word.
+/// The first variable whose values differ by more than rounding, with its worst element.
 struct Difference {
   const kernel::GlobalVariable* variable = nullptr;
-  size_t word = 0;
-  std::string was, is;
+  std::string element, was, is;
 };
 std::optional<Difference> compare(const ScheduleInput& input, const std::vector<Bytes>& other) {
   for (size_t k = 0; k < input.slots.size(); ++k) {
     const kernel::GlobalVariable* variable = findVariable(input.module, input.slots[k]);
     if (variable == nullptr) continue;
-    const std::vector<bool> floats = floatWords(input.module, *variable, input.results[k].size());
-    const std::optional<size_t> word = firstDifference(input.results[k], other[k], floats);
-    if (word) {
-      return Difference{.variable = variable,
-                        .word = *word,
-                        .was = wordText(input.results[k], *word, floats[*word]),
-                        .is = wordText(other[k], *word, floats[*word])};
-    }
+    const BufferDifference found = compareBuffers(input.module, *variable, other[k], input.results[k], kReordered);
+    if (found.numbers.within()) continue;
+    return Difference{.variable = variable,
+                      .element = variable->name + found.element,
+                      .was = numberText(found.numbers.want),
+                      .is = numberText(found.numbers.got)};
   }
   return std::nullopt;
 }
@@ -148,8 +110,8 @@ Result<std::vector<Finding>> findScheduleDependence(const ScheduleInput& input, 
     if (finding.diagnostic.code.empty()) {
       finding.count = 0;
       finding.diagnostic = {.code = "order.schedule",
-                            .message = fmt::format("word {} of {} is {} in order and {} in schedule {} of --schedule-seed {}",
-                                                   difference->word, difference->variable->name, difference->was, difference->is, k, seed),
+                            .message = fmt::format("{} is {} in order and {} in schedule {} of --schedule-seed {}", difference->element,
+                                                   difference->was, difference->is, k, seed),
                             .where = storeTo(input.module, *difference->variable),
                             .notes = {},
                             .remedy = "order the accesses with barriers, or use operations that give the same in every order"};
@@ -174,8 +136,8 @@ Result<std::vector<Finding>> findSubgroupDependence(const ScheduleInput& input) 
     });
     Finding finding;
     finding.diagnostic = {.code = "subgroup.size",
-                          .message = fmt::format("word {} of {} is {} with subgroups of 4 invocations and {} with {}", difference->word,
-                                                 difference->variable->name, difference->was, difference->is, size),
+                          .message = fmt::format("{} is {} with subgroups of 4 invocations and {} with {}", difference->element,
+                                                 difference->was, difference->is, size),
                           .where = first == input.module.instructions.end() ? Location{} : input.module.locations[first->location - 1],
                           .notes = {},
                           .remedy = "compute with subgroup_size and subgroup_invocation_id, or exchange values through workgroup memory"};

@@ -16,23 +16,21 @@ namespace {
 constexpr uint64_t kFarthest = std::numeric_limits<uint64_t>::max();
 
 /// Floats in their order as integers; both zeros are 0.
-int64_t place(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  const auto magnitude = static_cast<int64_t>(bits & 0x7fffffffu);
-  return (bits >> 31u) != 0 ? -magnitude : magnitude;
+int64_t place(uint32_t bits, uint32_t sign) {
+  const auto magnitude = static_cast<int64_t>(bits & (sign - 1));
+  return (bits & sign) != 0 ? -magnitude : magnitude;
+}
+
+/// `infinity`: its bits, above which are NaNs.
+uint64_t placesBetween(uint32_t a, uint32_t b, uint32_t sign, uint32_t infinity) {
+  const bool a_is_nan = (a & (sign - 1)) > infinity, b_is_nan = (b & (sign - 1)) > infinity;
+  if (a_is_nan || b_is_nan) return a_is_nan && b_is_nan ? 0 : kFarthest;
+  return static_cast<uint64_t>(std::abs(place(a, sign) - place(b, sign)));
 }
 
 bool sameBits(const io::Array& a, const io::Array& b, size_t i) {
   const size_t size = io::byteSize(a.type);
   return std::memcmp(a.data.data() + i * size, b.data.data() + i * size, size) == 0;
-}
-
-/// How far two numbers are apart in units of what is allowed; infinite where no distance is.
-double apart(double got, double want, double bound) {
-  if (got == want || (std::isnan(got) && std::isnan(want))) return 0;
-  const double distance = std::abs(got - want);
-  if (!std::isfinite(distance) || bound <= 0) return INFINITY;
-  return distance / bound;
 }
 
 uint64_t ulpsOf(io::ElementType type, double got, double want) {
@@ -41,6 +39,29 @@ uint64_t ulpsOf(io::ElementType type, double got, double want) {
 }
 
 }  // namespace
+
+bool ArrayDifference::add(const ElementDifference& one) {
+  const size_t index = elements++;
+  if (one.units > 1) ++beyond;
+  if (!one.same) ++different;
+  // Of elements that are equally far away the first one counts, but one that differs in its bits before one that does not.
+  const bool is_worst = index == 0 || one.units > units || (one.units == units && !one.same && different == 1);
+  if (!is_worst) return false;
+  worst = index;
+  want = one.want;
+  got = one.got;
+  bound = one.bound;
+  units = one.units;
+  ulps = one.ulps;
+  return true;
+}
+
+double unitsApart(double got, double want, double bound) {
+  if (got == want || (std::isnan(got) && std::isnan(want))) return 0;
+  const double distance = std::abs(got - want);
+  if (!std::isfinite(distance) || bound <= 0) return INFINITY;
+  return distance / bound;
+}
 
 std::vector<double> relativeBounds(const io::Array& want, double relative) {
   const std::vector<double> values = want.toDoubles();
@@ -74,34 +95,34 @@ std::string indexText(const graph::Shape& shape, int64_t place) {
 }
 
 uint64_t ulpsBetween(float a, float b) {
-  if (std::isnan(a) != std::isnan(b)) return kFarthest;
-  if (std::isnan(a)) return 0;
-  return static_cast<uint64_t>(std::abs(place(a) - place(b)));
+  return placesBetween(std::bit_cast<uint32_t>(a), std::bit_cast<uint32_t>(b), 0x80000000u, 0x7f800000u);
 }
+uint64_t ulpsBetweenHalves(uint16_t a, uint16_t b) { return placesBetween(a, b, 0x8000u, 0x7c00u); }
 
 ArrayDifference compareArrays(const io::Array& got, const io::Array& want, std::span<const double> bounds) {
-  ArrayDifference all{.elements = bounds.size()};
-  double farthest = -1;
+  ArrayDifference all;
   for (size_t i = 0; i < bounds.size(); ++i) {
-    const double g = got.at(i), w = want.at(i), units = apart(g, w, bounds[i]);
-    if (!sameBits(got, want, i) && !(std::isnan(g) && std::isnan(w))) ++all.different;
-    if (units > 1) ++all.beyond;
-    // Of elements without a distance the first one counts.
-    if (units <= farthest) continue;
-    farthest = units;
-    all.worst = i;
-    all.want = w;
-    all.got = g;
-    all.bound = bounds[i];
-    all.ulps = ulpsOf(want.type, g, w);
+    const double g = got.at(i), w = want.at(i);
+    all.add({.want = w,
+             .got = g,
+             .bound = bounds[i],
+             .units = unitsApart(g, w, bounds[i]),
+             .ulps = ulpsOf(want.type, g, w),
+             .same = sameBits(got, want, i) || (std::isnan(g) && std::isnan(w))});
   }
   return all;
 }
 
+std::string numberText(double value) {
+  const bool whole = std::abs(value) < 0x1p32 && value == std::trunc(value);
+  return whole ? fmt::format("{:.0f}", value) : fmt::format("{:.9g}", value);
+}
+
+std::string ulpsText(uint64_t ulps) { return ulps == kFarthest ? "no number of ulp" : fmt::format("{} ulp", ulps); }
+
 std::string toText(const ArrayDifference& difference, const std::string& element) {
-  const std::string ulps = difference.ulps == kFarthest ? "no number of ulp" : fmt::format("{} ulp", difference.ulps);
-  return fmt::format("{} is {:.9g} instead of {:.9g} ({}, allowed {:.3g}); {} of {} elements {} bound", element, difference.got,
-                     difference.want, ulps, difference.bound, difference.beyond, difference.elements,
+  return fmt::format("{} is {} instead of {} ({}, allowed {:.3g}); {} of {} elements {} bound", element, numberText(difference.got),
+                     numberText(difference.want), ulpsText(difference.ulps), difference.bound, difference.beyond, difference.elements,
                      difference.beyond == 1 ? "is beyond its" : "are beyond their");
 }
 

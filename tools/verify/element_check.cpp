@@ -18,15 +18,10 @@ constexpr double kBoundRounding = 1e-6;
 
 struct Judgement {
   Judge judge = Judge::Equality;
-  double allowed = 0, ratio = 0;
+  double allowed = 0, units = 0;
 };
 
-/// A distance in units of what is allowed.
-Judgement judged(Judge judge, double one, double other, double allowed) {
-  if (one == other) return {judge, allowed, 0};
-  const double distance = std::abs(one - other);
-  return {judge, allowed, std::isfinite(distance) && allowed > 0 ? distance / allowed : INFINITY};
-}
+Judgement judged(Judge judge, double one, double other, double allowed) { return {judge, allowed, unitsApart(one, other, allowed)}; }
 
 double largestOf(std::span<const double> values) {
   double largest = 0;
@@ -52,7 +47,7 @@ ElementCheck checkElements(std::span<const double> got, std::span<const double> 
   const auto judge = [&](size_t i) -> Judgement {
     if (!floats || !std::isfinite(want[i])) {
       const bool same = got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i]));
-      return {.ratio = same ? 0 : INFINITY};
+      return {.units = same ? 0 : INFINITY};
     }
     const bool known = any_known && std::isfinite(bounds.values[i]) && std::isfinite(bounds.bounds[i]);
     // Equal ones, such as constants and copies, need no bound.
@@ -61,29 +56,24 @@ ElementCheck checkElements(std::span<const double> got, std::span<const double> 
     const double exact = bounds.values[i];
     const Judgement device = judged(Judge::Bound, got[i], exact, static_cast<double>(bounds.bounds[i]) * (1 + kBoundRounding));
     const Judgement program = judged(Judge::Program, exact, want[i], limits.program * (std::abs(want[i]) + largest));
-    return program.ratio > 1 && program.ratio > device.ratio ? program : device;
+    return program.units > 1 && program.units > device.units ? program : device;
   };
 
   ElementCheck check;
-  check.numbers.elements = want.size();
   check.exact = std::numeric_limits<double>::quiet_NaN();
-  double most = -1;
   for (size_t i = 0; i < want.size(); ++i) {
     const Judgement one = judge(i);
     const bool same = floats ? static_cast<float>(got[i]) == static_cast<float>(want[i]) : got[i] == want[i];
-    if (!same && !(std::isnan(got[i]) && std::isnan(want[i]))) ++check.numbers.different;
-    if (one.ratio > 1) ++check.numbers.beyond;
     if (one.judge == Judge::Tolerance && check.unbounded++ == 0) check.first_unbounded = i;
-    if (one.ratio <= most) continue;
-    most = one.ratio;
-    check.numbers.worst = i;
-    check.numbers.want = want[i];
-    check.numbers.got = got[i];
-    check.numbers.bound = one.allowed;
-    check.numbers.ulps = ulpsOf(dtype, got[i], want[i]);
+    const bool is_worst = check.numbers.add({.want = want[i],
+                                             .got = got[i],
+                                             .bound = one.allowed,
+                                             .units = one.units,
+                                             .ulps = ulpsOf(dtype, got[i], want[i]),
+                                             .same = same || (std::isnan(got[i]) && std::isnan(want[i]))});
+    if (!is_worst) continue;
     check.judge = one.judge;
-    check.exact = any_known ? bounds.values[i] : std::numeric_limits<double>::quiet_NaN();
-    check.ratio = one.ratio;
+    if (any_known) check.exact = bounds.values[i];
   }
   return check;
 }
@@ -96,7 +86,10 @@ std::string toText(const ElementCheck& check, const std::string& element) {
 }
 
 io::Json toJson(const ElementCheck& check) {
-  return toJson(check.numbers).add("exact", check.exact).add("ratio", check.ratio).add("judge", kJudges[static_cast<size_t>(check.judge)]);
+  return toJson(check.numbers)
+      .add("exact", check.exact)
+      .add("ratio", check.numbers.units)
+      .add("judge", kJudges[static_cast<size_t>(check.judge)]);
 }
 
 }  // namespace lockstep::tools

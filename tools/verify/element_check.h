@@ -31,11 +31,11 @@ enum class Judge : uint8_t {
 };
 
 struct ElementCheck {
-  /// Of the element that takes up most of what it is allowed; `bound` is what `judge` allows it. `different`: not `want` rounded to f32.
+  /// Its worst element is the one that takes up most of what it is allowed; `bound` and `units` are those of `judge`. `different`: not
+  /// `want` rounded to f32.
   ArrayDifference numbers;
   Judge judge = Judge::Equality;
-  double exact = 0;  ///< that element in exact arithmetic; NaN where it is not known
-  double ratio = 0;  ///< its distance in units of what it is allowed, 1 is the limit; infinite where nothing is
+  double exact = 0;      ///< that element in exact arithmetic; NaN where it is not known
   size_t unbounded = 0;  ///< elements that a tolerance decided about
   size_t first_unbounded = 0;
   [[nodiscard]] bool within() const { return numbers.within(); }

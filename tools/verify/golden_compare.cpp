@@ -69,12 +69,12 @@ void checkMaps(CaseReport& report, std::string_view what, const ValueMap& got, c
                                              known == bounds.end() ? RoundingBounds{} : known->second, {});
     const std::string array = fmt::format("{} '{}'", what, name);
     const auto placeOf = [&](size_t element) { return indexText(graph::Shape(expected.shape), static_cast<int64_t>(element)); };
-    error = std::max(error, check.ratio);
+    error = std::max(error, check.numbers.units);
     rel_l2 = std::max(rel_l2, distance(*values, wanted, 1).rel_l2);
     report.elements += wanted.size();
     if (report.unbounded == 0 && check.unbounded > 0) report.unbounded_at = array + placeOf(check.first_unbounded);
     report.unbounded += check.unbounded;
-    if (!wanted.empty() && (!report.worst || check.ratio > report.worst->check.ratio))
+    if (!wanted.empty() && (!report.worst || check.numbers.units > report.worst->check.numbers.units))
       report.worst = WorstElement{.array = array, .index = placeOf(check.numbers.worst), .check = check};
     if (!check.within()) failWith(report, toText(check, array + placeOf(check.numbers.worst)));
   }

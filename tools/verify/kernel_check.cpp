@@ -203,9 +203,8 @@ Result<std::optional<KernelDifference>> KernelCheck::compare(size_t command, con
       counts_.chosen += numbers.beyond;
       continue;
     }
-    const double units = numbers.bound > 0 ? std::abs(numbers.got - numbers.want) / numbers.bound : 0;
-    if (units > counts_.closest) {
-      counts_.closest = units;
+    if (numbers.bound > 0 && numbers.units > counts_.closest) {
+      counts_.closest = numbers.units;
       counts_.closest_command = command;
     }
     if (numbers.within()) continue;

@@ -103,14 +103,52 @@ TEST_F(Compare, arrays_that_do_not_fit_are_errors) {
 TEST_F(Compare, devices_get_a_verdict) {
   const Outcome equal = root("--devices reference,reference --runs 2");
   EXPECT_EQ(equal.status, 0) << equal.err;
-  EXPECT_TRUE(equal.out.starts_with("verdict: equal: 4 runs give the same bits\n  reference: 2 runs\n")) << equal.out;
+  EXPECT_TRUE(equal.out.starts_with("verdict: equal: the same bits in 4 runs\n  reference: 2 runs\n")) << equal.out;
   const Outcome rounding = root("--devices reference,reference:fault=sqrt+9ulp");
   EXPECT_EQ(rounding.status, 0);
   EXPECT_TRUE(rounding.out.starts_with("verdict: rounding: ")) << rounding.out;
   const Outcome wrong = root("--devices reference,reference:fault=sqrt+900ulp");
   EXPECT_EQ(wrong.status, 5);
-  EXPECT_TRUE(wrong.out.starts_with("verdict: wrong: on reference:fault=sqrt+900ulp, other than on reference, 0.1 y[1] is ")) << wrong.out;
+  EXPECT_TRUE(
+      wrong.out.starts_with("verdict: wrong: 0.1 y[1] is 1.00010729 on reference:fault=sqrt+900ulp and 1 on reference (900 ulp, allowed "))
+      << wrong.out;
   EXPECT_EQ(root("--devices reference,reference:fault=sqrt+900ulp --rtol 0.01").status, 0);
+}
+
+TEST_F(Compare, floats_of_devices_are_floats_in_structs_vectors_and_halves) {
+  write("bodies.wgsl", R"(
+enable f16;
+struct Body { place: vec3<f32>, id: u32, weight: f16 }
+@group(0) @binding(0) var<storage, read_write> bodies: array<Body>;
+@group(0) @binding(1) var<storage, read_write> places: array<vec3<f32>>;
+@compute @workgroup_size(4)
+fn main(@builtin(local_invocation_index) i: u32) {
+  let root = sqrt(f32(i) + 0.3);
+  bodies[i] = Body(vec3(root), i, f16(root));
+  places[i] = vec3(root);
+}
+)");
+  const auto on = [&](const std::string& faulty) {
+    return tool("run " + file("bodies.wgsl") +
+                " --bind 0.0=zeros:128 --bind 0.1=zeros:64 --runs 1 --devices reference,reference:fault=" + faulty);
+  };
+  const Outcome rounding = on("sqrt+9ulp");
+  EXPECT_EQ(rounding.status, 0) << rounding.err;
+  EXPECT_TRUE(rounding.out.starts_with("verdict: rounding: 0.0 bodies[")) << rounding.out;
+  const Outcome wrong = on("sqrt+900ulp");
+  EXPECT_EQ(wrong.status, 5);
+  EXPECT_NE(wrong.out.find("].place."), std::string::npos) << wrong.out;
+  EXPECT_NE(wrong.out.find("of 20 numbers differ by more than is allowed"), std::string::npos) << wrong.out;
+  // 1e-3 of each number, which an f16 holds in one or two of its units.
+  EXPECT_EQ(on("sqrt+9000ulp --rtol 0.002").status, 0);
+
+  // The same of --expect, whose file has such an array as words.
+  const std::string bound = "run " + file("bodies.wgsl") + " --bind 0.0=zeros:128 --bind 0.1=zeros:64 ";
+  ASSERT_EQ(tool(bound + "--device reference --out 0.0=" + file("bodies.npy")).status, 0);
+  EXPECT_EQ(tool(bound + "--device reference:fault=sqrt+9ulp --expect 0.0=" + file("bodies.npy")).status, 0);
+  const Outcome differs = tool(bound + "--device reference:fault=sqrt+900ulp --expect 0.0=" + file("bodies.npy"));
+  EXPECT_EQ(differs.status, 5);
+  EXPECT_NE(differs.out.find(": bodies["), std::string::npos) << differs.out;
 }
 
 TEST_F(Compare, a_race_is_one_although_all_runs_are_equal) {
@@ -125,7 +163,7 @@ TEST_F(Compare, a_device_that_refuses_a_kernel_has_a_limit) {
   if (both.status == 3 || both.out.starts_with("verdict: equal") || both.out.starts_with("verdict: rounding"))
     GTEST_SKIP() << "no driver that ends loops early";
   EXPECT_EQ(both.status, 5) << both.err;
-  EXPECT_TRUE(both.out.starts_with("verdict: driver limit: reference ran it and vulkan did not: ")) << both.out;
+  EXPECT_TRUE(both.out.starts_with("verdict: driver limit: the kernel ran on reference and failed on vulkan: ")) << both.out;
 }
 
 /// exp at 0.25, which WGSL allows 3.5 ulp, as golden data.
@@ -160,6 +198,15 @@ TEST_F(Compare, a_golden_op_fails_just_above_what_wgsl_allows_it) {
 TEST_F(Compare, devices_stand_alone) {
   EXPECT_EQ(root("--devices reference --device reference").status, 2);
   EXPECT_EQ(root("--devices reference --out 0.1=-").status, 2);
+  // Those that would print something else than a verdict are all named.
+  const Outcome both = root("--devices reference --why '0.1[1]' --print-from 0");
+  EXPECT_EQ(both.status, 2);
+  EXPECT_NE(both.err.find("--devices does not go with --why, --print-from"), std::string::npos) << both.err;
+  for (const std::string other : {"--why '0.1[1]'", "--print-from 0", "--repeat 2", "--schedules 3", "--sanitize", "--within 0.1=y.npy"}) {
+    const Outcome one = root("--devices reference " + other);
+    EXPECT_EQ(one.status, 2) << other;
+    EXPECT_NE(one.err.find("--devices does not go with " + other.substr(0, other.find(' ')) + "\n"), std::string::npos) << one.err;
+  }
   EXPECT_EQ(root("--devices reference,nonsense").status, 3);
   EXPECT_EQ(root("--devices reference --runs 0").status, 2);
 }
