@@ -17,9 +17,9 @@ struct WhyLine {
   std::string text;  ///< "acc * scale = 12.5: 25 * 0.5"
 };
 
-/// Runs a program of one dispatch (makeProgram()), whose kernel clamps its indices, and explains word `word` of buffer number `buffer`,
-/// most recent operation first, at most 60 lines. Codes: why.word (there is no such word, or no kernel wrote it) and those of the
-/// reference.
-Result<std::vector<WhyLine>> why(const program::ValidProgram& program, const std::vector<Bytes>& buffers, size_t buffer, uint64_t word);
+/// Runs a program of one dispatch (makeProgram()), whose kernel clamps its indices, and explains one number in buffer number `buffer`, most
+/// recent operation first, at most 60 lines. `index` counts words of 4 bytes; where the type of the buffer has f16 in it, halves of 2
+/// bytes. Padding counts, too. Codes: why.word (it is out of range, or no invocation wrote it) and those of the reference.
+Result<std::vector<WhyLine>> why(const program::ValidProgram& program, const std::vector<Bytes>& buffers, size_t buffer, uint64_t index);
 
 }  // namespace lockstep

@@ -52,6 +52,9 @@ struct Variable {
   uint32_t binding = 0;               ///< Buffer: position in Dispatch::bindings; after them, Dispatch::immediates
   bool writable = false;              ///< Buffer
   bool zeroed = true;                 ///< Workgroup: false: holds NaNs at first
+  uint32_t unit = 4;                  ///< bytes of one of `words`
+  bool is_scalar = false;             ///< has no elements to name
+  bool has_halves = false;            ///< some of it is f16
   std::vector<Register> registers{};  ///< Registers: one for each word (padding has UINT32_MAX)
 };
 
@@ -156,6 +159,8 @@ struct Component {
 };
 /// `unit` is the size of a unit in bytes: 4, or 2 for types with f16.
 std::vector<Component> flatten(const kernel::TypeTable& types, kernel::TypeId type, uint32_t unit);
+/// Whether some of it is f16; runtime-sized arrays count, too.
+bool hasHalves(const kernel::TypeTable& types, kernel::TypeId type);
 
 /// What watched code looks at: Clamp and Watch steps.
 struct Watched {

@@ -64,6 +64,14 @@ std::vector<Component> flatten(const kernel::TypeTable& types, kernel::TypeId ty
   return out;
 }
 
+bool hasHalves(const kernel::TypeTable& types, kernel::TypeId id) {
+  const kernel::Type& type = types[id];
+  if (type.kind == TypeKind::Array) return hasHalves(types, type.element);
+  if (type.kind == TypeKind::Struct)
+    return std::ranges::any_of(type.members, [&](const kernel::Member& member) { return hasHalves(types, member.type); });
+  return type.scalar == kernel::Scalar::F16;
+}
+
 Result<Code> lower(const kernel::Module& module, const SubgroupShape& subgroups, const Watched& watched) {
   const kernel::Function* entry = module.entryPoint();
   if (entry == nullptr) return fail("reference.no_entry_point", "the kernel has no entry point");

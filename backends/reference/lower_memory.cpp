@@ -13,7 +13,13 @@ using kernel::ValueKind;
 uint32_t Lowering::addVariable(std::string name, kernel::TypeId type, Home home) {
   const bool of_lanes = home == Home::Lanes || home == Home::Registers;
   const uint32_t word = of_lanes ? unit : 4;
-  Variable variable{.name = std::move(name), .home = home, .words = (types.sizeOf(type) + word - 1) / word};
+  const kernel::TypeKind kind = types[type].kind;
+  Variable variable{.name = std::move(name),
+                    .home = home,
+                    .words = (types.sizeOf(type) + word - 1) / word,
+                    .unit = word,
+                    .is_scalar = kind == kernel::TypeKind::Scalar || kind == kernel::TypeKind::Atomic,
+                    .has_halves = hasHalves(types, type)};
   if (home == Home::Lanes) {
     variable.offset = code.lane_words;
     code.lane_words += variable.words;

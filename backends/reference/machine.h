@@ -166,6 +166,8 @@ class Machine {
 
   // machine_trace.cpp: all of it only with MachineOptions::tracer
   void traceMemory(const Instruction& x);
+  /// `stored`: what the atomic of a lane left at `element` of the access's home.
+  void traceAtomic(const Instruction& x, uint32_t lane, uint64_t element, uint32_t stored);
   void traceOther(const Instruction& x);
 
   // memory.cpp

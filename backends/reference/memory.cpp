@@ -377,6 +377,7 @@ void Machine::atomic(const Instruction& x) {
       checkWritten(x, where, lane, static_cast<uint32_t>(word));
     uint32_t value = r_[x.b + ((x.varying & kVaryingB) != 0 ? lane : 0)], compare = r_[x.c + ((x.varying & kVaryingC) != 0 ? lane : 0)];
     r_[x.dst + lane] = applyAtomic(x.op, where.base[word], value, compare);
+    if (options_.tracer != nullptr) traceAtomic(x, lane, access.offset + word, where.base[word]);
     if (where.written != nullptr) where.written[word] = 1;
   }
 }

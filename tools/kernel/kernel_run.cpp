@@ -189,9 +189,9 @@ Result<KernelRun::WhyTarget> parseWhy(const std::string& text) {
   const size_t open = text.find('[');
   KernelRun::WhyTarget target;
   const bool closed = open != std::string::npos && text.ends_with(']');
-  if (!closed || !parseNumber(std::string_view(text).substr(open + 1, text.size() - open - 2), target.word))
-    return console::usage("value", fmt::format("--why '{}' is not a word of a binding", text),
-                          "write GROUP.BINDING[WORD], for example 0.1[303]");
+  if (!closed || !parseNumber(std::string_view(text).substr(open + 1, text.size() - open - 2), target.index))
+    return console::usage("value", fmt::format("--why '{}' does not name a word of a binding", text),
+                          "write GROUP.BINDING[N], for example 0.1[303]");
   LS_TRY(target.slot, console::asUsage(parseSlot(text.substr(0, open))));
   return target;
 }
@@ -347,7 +347,7 @@ Result<std::vector<WhyLine>> explain(const KernelRun& run, const kernel::ValidMo
   LS_TRY(const program::ValidProgram program, makeProgram(dispatch));
   const auto bound = run.bytes.find(run.why->slot);
   if (bound == run.bytes.end()) return fail("why.word", fmt::format("binding {} of --why has no --bind", toString(run.why->slot)));
-  return why(program, initial, static_cast<size_t>(std::distance(run.bytes.begin(), bound)), run.why->word);
+  return why(program, initial, static_cast<size_t>(std::distance(run.bytes.begin(), bound)), run.why->index);
 }
 
 bool isEndless(const Finding& finding) { return finding.diagnostic.code == "loop.endless" || finding.diagnostic.code == "order.waits"; }

@@ -64,10 +64,10 @@ struct KernelRun {
   std::optional<SanitizeOptions> sanitize = std::nullopt;
   int64_t schedules = 0;       ///< of `sanitize`: how many other schedules to compare with
   uint64_t schedule_seed = 1;  ///< of them
-  /// A word of a binding that is to be explained.
+  /// A word of a binding that is to be explained, or a half of one that has f16.
   struct WhyTarget {
     Slot slot;
-    uint64_t word = 0;
+    uint64_t index = 0;  ///< see why()
   };
   std::optional<WhyTarget> why = std::nullopt;
 };
@@ -86,7 +86,7 @@ bool hasPrint(const kernel::Module& module);
 /// Runs it once, and then `repeat` times more for the clock. Codes run.entry, run.bind and those of validation and the device.
 Result<KernelResult> runKernel(KernelRun run);
 
-/// "0.4[303]": word 303 of a binding. code "usage.value".
+/// "0.4[303]": word 303 of a binding, or half 303. code "usage.value".
 Result<KernelRun::WhyTarget> parseWhy(const std::string& text);
 
 /// Where the kernel first stores to a variable, by an atomic or without; unknown where it does not.

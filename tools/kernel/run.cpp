@@ -59,7 +59,8 @@ Result<ExitCode> runVerb(Arguments arguments) {
   options.value(kernel.schedules, "--schedules",
                 "with --sanitize: also run it in so many other orders of workgroups and invocations, and report what differs");
   options.value(kernel.schedule_seed, "--schedule-seed", "of --schedules: the same seed gives the same orders");
-  options.value(kernel.why, "--why", "G.B[WORD]: the operations, loads and stores that made this word, on the reference");
+  options.value(kernel.why, "--why",
+                "G.B[N]: the operations, loads and stores that made word N of this binding, or f16 N, on the reference");
   options.value(kernel.repeat, "--repeat", "run it this many more times, on what it left, and print how long one takes");
   options.flag(time, "--time", "the same as --repeat 10");
   options.flag(kernel.json, "--json", "one JSON object for scripts: the arrays of --out, the outputs of a stage, or the losses of --steps");
