@@ -320,7 +320,9 @@ Result<Bytecode> decode(const kernel::Module& module, uint32_t batch_groups, con
 Result<Bytecode> decodeWatched(const kernel::Module& module, const SubgroupShape& subgroups, const Watched& watched) {
   LS_TRY(Code code, lower(module, subgroups, watched));
   removeDeadSteps(code);
-  return assemble(code, 1);
+  Bytecode made = assemble(code, 1);
+  made.refills = findRefills(code);
+  return made;
 }
 
 Result<Bytecode> decode(const kernel::Module& module, const SubgroupShape& subgroups) {

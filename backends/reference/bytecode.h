@@ -74,6 +74,7 @@ struct Bytecode {
   std::vector<MemoryAccess> accesses;
   std::vector<IndexExpression> expressions;
   std::vector<Variable> variables;
+  std::vector<Refill> refills;    ///< of watched code
   std::vector<uint32_t> scalars;  ///< initial values of the scalar slots
   std::vector<uint32_t> table;
   uint32_t lane_words = 0;

@@ -123,6 +123,14 @@ struct IndexExpression {
   uint32_t variable = 0;
 };
 
+/// A store that fills a workgroup array again in each round of a loop, but for a tail where it says so, and loads in that loop. What such a
+/// load finds of an earlier round is a mistake, if the value is used. By site, as in Step.
+struct Refill {
+  uint32_t variable = 0;  ///< index into Code::variables
+  uint32_t store = 0;
+  std::vector<uint32_t> loads;
+};
+
 /// How the invocations of a workgroup make subgroups.
 struct SubgroupShape {
   uint32_t size = 4;  ///< a power of two, 4 to 128
@@ -174,6 +182,8 @@ void analyseUniformity(Code& code);
 /// not commute with the others on its variable, a variable that is accessed by atomics and plainly, or a plain store to a place that does
 /// not depend on the workgroup. `row`: the dispatch has one workgroup in y and z, so what only one workgroup_id.x reaches is reached once.
 bool needsOrder(const Code& code, bool row);
+/// After analyseUniformity.
+std::vector<Refill> findRefills(const Code& code);
 /// Drops pure steps whose results nobody uses.
 void removeDeadSteps(Code& code);
 

@@ -152,8 +152,11 @@ class Machine {
   void taintLoad(const Instruction& x);
   void taintStore(const Instruction& x);
   void taintAtomic(const Instruction& x);
-  [[nodiscard]] bool isUnknown(const MemoryAccess& access, uint64_t at, uint32_t lane) const;
-  [[nodiscard]] bool isTainted(uint32_t slot, bool varying, uint32_t lane) const;
+  void taintSubgroup(const Instruction& x);
+  void noteRefill(const Instruction& x);
+  [[nodiscard]] uint8_t taintAt(const MemoryAccess& access, uint64_t at, uint32_t lane) const;
+  [[nodiscard]] uint8_t taintOf(uint32_t slot, bool varying, uint32_t lane) const { return taint_[slot + (varying ? lane : 0)]; }
+  [[nodiscard]] uint8_t doubtOfResult(const Instruction& x, uint32_t lane);
   void useTainted(const Instruction& x, uint32_t slot, bool varying, TaintUse use);
   void reportTainted(const Instruction& x, uint32_t lane, TaintUse use);
 
@@ -223,7 +226,8 @@ class Machine {
   uint64_t budget_ = 0;
   uint64_t first_group_ = 0;  ///< of the batch
   PrintLog print_log_;
-  // Not 0 where the word of the register file or of memory is a value that nobody has written.
+  // Not 0 where the word of the register file or of memory is a value that nobody has written, or one of an earlier round of a loop: see
+  // kUnknownValue.
   std::vector<uint8_t> taint_, lane_taint_, workgroup_taint_;
   std::unique_ptr<Perturber> perturber_;
   std::vector<uint8_t> clamped_;  ///< by lane: whether its index of the access at clamped_site_ was out of bounds

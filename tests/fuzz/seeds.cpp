@@ -172,7 +172,7 @@ void addCache(const Seeds& seeds) {
 
 /// The kernels of the sanitizer's tests: "== name" begins one.
 void addKernels(const Seeds& seeds) {
-  for (const char* file : {"races.txt", "memory.txt", "numbers.txt", "rounding.txt", "schedules.txt"}) {
+  for (const char* file : {"races.txt", "memory.txt", "rounds.txt", "numbers.txt", "rounding.txt", "schedules.txt"}) {
     std::istringstream lines(io::readTextFile(fs::path(LOCKSTEP_SOURCE_DIR) / "tests/sanitize" / file).orThrow());
     std::string name, text;
     const auto end = [&] {

@@ -20,7 +20,7 @@ using tools::Slot;
 using testing::Case;
 
 std::vector<Case> allCases() {
-  return testing::readCases({"races.txt", "memory.txt", "numbers.txt", "rounding.txt", "schedules.txt", "mamba_runs.txt"});
+  return testing::readCases({"races.txt", "memory.txt", "rounds.txt", "numbers.txt", "rounding.txt", "schedules.txt", "mamba_runs.txt"});
 }
 
 KernelRun runOf(const Case& one) {

@@ -80,6 +80,16 @@ class Writer {
           out.notes.push_back(std::move(note));
         }
         return;
+      case FindingCode::EarlierRound: {
+        out.code = "memory.uninitialised";
+        out.message = fmt::format("element {} of workgroup variable {} was last written in an earlier round, before {} barriers", s.element,
+                                  variable(s.variable), s.a);
+        out.remedy = "fill the rest in each round, for example with 0, or use only what this round wrote";
+        Note note{.message = "written here, for fewer elements in this round than in that one", .where = {}};
+        place(note, s.other_site);
+        out.notes.push_back(std::move(note));
+        return;
+      }
       case FindingCode::NeverWritten:
         out.code = "memory.never_written";
         out.message = fmt::format("{} words of {} were never written, the first is word {} and the last word {}", s.count,

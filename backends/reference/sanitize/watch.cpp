@@ -16,7 +16,8 @@ Watch::Watch(const Bytecode& code, std::span<const BufferView> bindings, const S
       bindings_(bindings.begin(), bindings.end()),
       checks_(checks),
       words_(code.variables.size()),
-      halves_(code.variables.size()) {
+      halves_(code.variables.size()),
+      refills_(code) {
   if (!checks.races) return;
   struct Uses {
     bool loads = false, stores = false;
@@ -43,6 +44,8 @@ void Watch::beginGroup(uint64_t group) {
   storage_.beginGroup(group);
   workgroup_.beginGroup(group);
   renumberIfFull();
+  refills_.beginGroup();
+  for (OldRead& read : old_reads_) read.lanes.clear();
   atomics_of_group_.clear();
   pending_.clear();
   pending_sites_.clear();
@@ -50,7 +53,10 @@ void Watch::beginGroup(uint64_t group) {
 }
 
 void Watch::barrier(uint32_t spaces) {
-  if ((spaces & kOrdersWorkgroup) != 0) workgroup_.barrier();
+  if ((spaces & kOrdersWorkgroup) != 0) {
+    workgroup_.barrier();
+    refills_.barrier();
+  }
   if ((spaces & kOrdersStorage) != 0) storage_.barrier();
   renumberIfFull();
 }
@@ -127,6 +133,8 @@ uint32_t Watch::storeTo(uint32_t variable) const {
 
 void Watch::finish(const std::function<bool(uint32_t variable, uint64_t word)>& covered) {
   if (!checks_.memory) return;
+  std::erase_if(sightings_,
+                [&](const Sighting& one) { return one.code == FindingCode::EarlierRound && refills_.isTriangle(one.other_site); });
   for (uint32_t k = 0; k < code_.variables.size(); ++k) {
     const Variable& variable = code_.variables[k];
     const uint32_t store = variable.home == Home::Buffer ? storeTo(k) : 0;
@@ -161,6 +169,31 @@ bool Watch::orderedByAtomics(uint64_t group, uint32_t epoch) const {
     const auto found = std::ranges::lower_bound(log->second, group, {}, &AtomicWrite::group);
     return found != log->second.end() && found->group == group && found->epoch >= epoch;
   });
+}
+
+uint8_t Watch::doubtOfLoad(const Instruction& x, const MemoryAccess& access, uint64_t at, uint64_t element, uint32_t lane) {
+  const std::optional<Refills::Old> old = refills_.find(access, x.site, at);
+  if (!old) return 0;
+  auto read = std::ranges::find_if(old_reads_, [&](const OldRead& one) { return one.load == x.site && one.store == old->store; });
+  if (read == old_reads_.end()) {
+    if (old_reads_.size() + kFirstDoubt > UINT8_MAX) return 0;
+    read = old_reads_.insert(read, {.load = x.site, .store = old->store, .lanes = {}});
+  }
+  read->lanes.try_emplace(lane, Sighting{.code = FindingCode::EarlierRound,
+                                         .warning = true,
+                                         .site = x.site,
+                                         .other_site = old->store,
+                                         .invocation = invocation(lane),
+                                         .variable = access.variable,
+                                         .element = element,
+                                         .a = old->barriers});
+  return static_cast<uint8_t>(read - old_reads_.begin() + kFirstDoubt);
+}
+
+void Watch::storedInDoubt(uint8_t doubt, uint32_t lane) {
+  const std::map<uint32_t, Sighting>& lanes = old_reads_[doubt - kFirstDoubt].lanes;
+  const auto own = lanes.find(lane);
+  add(own != lanes.end() ? own->second : lanes.begin()->second);
 }
 
 void Watch::madeNotFinite(const Sighting& sighting, uint32_t lane) {

@@ -14,6 +14,7 @@
 
 #include "backends/reference/machine.h"
 #include "backends/reference/sanitize/access_history.h"
+#include "backends/reference/sanitize/refills.h"
 #include "backends/sanitize.h"
 #include "ir/support/finding.h"
 
@@ -25,6 +26,7 @@ enum class FindingCode : uint8_t {
   RaceBetweenWorkgroups,
   OutOfBounds,
   Uninitialised,
+  EarlierRound,
   NeverWritten,
   WrittenTwice,
   DivideByZero,
@@ -41,6 +43,9 @@ enum class FindingCode : uint8_t {
   Wrap
 };
 
+/// What is known of a value, in a byte: 0 is nothing; that nobody wrote it; or from here on, which load of an old value it came from.
+constexpr uint8_t kUnknownValue = 1, kFirstDoubt = 2;
+
 /// One distinct fault. Invocations count from 0: workgroup * group_lanes + local_invocation_index.
 struct Sighting {
   static constexpr uint64_t kUnknown = UINT64_MAX;
@@ -53,7 +58,7 @@ struct Sighting {
                                                    ///< written: the first word
   uint32_t limit = 0;                              ///< out of bounds: the elements; never written: the last word; uninitialised: a
                                                    ///< TaintUse
-  uint32_t a = 0, b = 0, result = 0;               ///< integers and floats: bits
+  uint32_t a = 0, b = 0, result = 0;               ///< integers and floats: bits; earlier round: `a` barriers ago
   Opcode op = Opcode::End;                         ///< the same
   bool other_writes = false, here_writes = false;  ///< races
   bool same_value = false;                         ///< races of two writes
@@ -88,6 +93,12 @@ class Watch {
   /// The instruction that last loaded what nobody had written: where a value that is used later came from, as a rule.
   void loadedUnwritten(uint32_t site) { last_unwritten_load_ = site; }
   [[nodiscard]] uint32_t lastUnwrittenLoad() const { return last_unwritten_load_; }
+  [[nodiscard]] Refills& refills() { return refills_; }
+  /// The doubt that comes with what a lane loads from word `at` of an array, an element that may be of an earlier round (kFirstDoubt or
+  /// more); 0: none.
+  [[nodiscard]] uint8_t doubtOfLoad(const Instruction& x, const MemoryAccess& access, uint64_t at, uint64_t element, uint32_t lane);
+  /// What a lane stores to a buffer depends on such a value: now it is a fault.
+  void storedInDoubt(uint8_t doubt, uint32_t lane);
   /// After all workgroups: what of the buffers that began without values was never written. `covered` says of a variable and a word of its
   /// buffer whether the word is part of a value, and not padding.
   void finish(const std::function<bool(uint32_t variable, uint64_t word)>& covered);
@@ -130,6 +141,13 @@ class Watch {
   // A workgroup that reads by an atomic what another one wrote by an atomic runs after it, as far as it can tell.
   std::map<Place, std::vector<AtomicWrite>> atomic_writes_;  ///< ascending by workgroup
   std::set<Place> atomics_of_group_;
+  Refills refills_;
+  /// Loads of old values, by doubt - kFirstDoubt: what each lane of the workgroup read first there.
+  struct OldRead {
+    uint32_t load, store;  ///< sites
+    std::map<uint32_t, Sighting> lanes;
+  };
+  std::vector<OldRead> old_reads_;
   std::vector<Pending> pending_;
   std::set<uint32_t> lanes_not_finite_;
   std::set<std::pair<uint32_t, uint32_t>> pending_sites_;  ///< site and lane
