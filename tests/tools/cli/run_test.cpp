@@ -332,7 +332,7 @@ TEST_F(Run, wgsl_errors_show_the_line) {
   const Outcome outcome = run("");
   EXPECT_EQ(outcome.status, 4);
   EXPECT_NE(outcome.err.find("k.wgsl:2:"), std::string::npos) << outcome.err;
-  EXPECT_NE(outcome.err.find("^"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find('^'), std::string::npos) << outcome.err;
 }
 
 }  // namespace
