@@ -176,7 +176,7 @@ Status Parser::parseRegions(Instruction& instruction) {
     LS_TRY(BlockId second, parseBlock());
     instruction.blocks.push_back(second);
   } else {
-    instruction.blocks.push_back(BlockId(module_.blocks.size()));
+    instruction.blocks.emplace_back(module_.blocks.size());
     module_.blocks.emplace_back();
   }
   return Success{};

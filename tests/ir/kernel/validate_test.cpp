@@ -221,8 +221,8 @@ TEST(Validate, accepts_what_the_rules_allow) {
   const std::string bodies[] = {
       // A value of the loop's body reaches the continuing block if no continue stands before it.
       "  loop {\n    %a: bool = eq %i, %i\n    if %a {\n      continue\n    }\n  } continuing {\n    break_if %a\n  }\n",
-      "  loop {\n    loop {\n      continue\n    } continuing {\n      break_if true\n    }\n    %a: bool = eq %i, %i\n  } continuing {\n  "
-      "  break_if %a\n  }\n",
+      ("  loop {\n    loop {\n      continue\n    } continuing {\n      break_if true\n    }\n    %a: bool = eq %i, %i\n"
+       "  } continuing {\n    break_if %a\n  }\n"),
       "  loop {\n    break\n  } continuing {\n    switch %i {\n      case default {\n        break\n      }\n    }\n  }\n",
       "  loop {\n    switch %i {\n      case default {\n        continue\n      }\n    }\n  } continuing {\n    break_if true\n  }\n",
       "  %0: u32 = atomic_load @counter\n  %1: u32 = workgroup_uniform_load @counter\n",
