@@ -23,7 +23,7 @@ struct RecordedProgram {
   std::vector<RecordedRun> runs = {};
 };
 
-/// A line of cts_programs, and one of consensus. Both throw nlohmann::json::exception for a line that is no such test.
+/// A line of cts_programs, and one of consensus. Both throw nlohmann::json::exception for a line that is not such a test.
 RecordedProgram readTrace(const std::string& line);
 RecordedProgram readConsensus(const std::string& line);
 

@@ -183,7 +183,7 @@ class Finder {
     const bool compares = step.op == Opcode::LtU || step.op == Opcode::LtI || step.op == Opcode::LeU || step.op == Opcode::LeI;
     if (!compares || originsOf({step.a, step.b}).other_lanes) return false;
     const Operand &less = guard.holds ? step.a : step.b, &more = guard.holds ? step.b : step.a;
-    // A lane that falls behind a lower limit that rises is done, and what it left may be meant to stay.
+    // A lane below a lower limit that rises is done, and what it left may be meant to stay.
     return varying(less) ? !varying(more) : isInvariant(less, loop);
   }
 

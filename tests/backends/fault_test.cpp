@@ -3,10 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <cstring>
 
-#include "backends/dispatch.h"
 #include "backends/fault.h"
+#include "tests/backends/run_on_device.h"
 
 namespace lockstep {
 namespace {
@@ -32,20 +31,7 @@ fn @main(%i: u32 {builtin = local_invocation_index}) {workgroup_size = [4, 1, 1]
 )";
 
 std::vector<uint32_t> resultsOn(const std::string& device) {
-  const std::vector<float> x{0, 1, -2.5f, 1000};
-  std::vector<Bytes> buffers{Bytes(16), Bytes(32)};
-  std::memcpy(buffers[0].data(), x.data(), 16);
-  const KernelDispatch dispatch{
-      .module = kernel::parse(kText).orThrow(),
-      .entry = {},
-      .groups = {1, 1, 1},
-      .bindings = {{.group = 0, .binding = 0, .buffer = 0, .size = 16}, {.group = 0, .binding = 1, .buffer = 1, .size = 32}},
-      .buffer_sizes = {16, 32}};
-  const std::unique_ptr<Backend> backend = openDevice(chooseDevice(device).orThrow().info).orThrow();
-  (void)runDispatch(*backend, makeProgram(dispatch).orThrow(), buffers).orThrow();
-  std::vector<uint32_t> words(8);
-  std::memcpy(words.data(), buffers[1].data(), 32);
-  return words;
+  return testing::runOnDevice(kText, device, std::vector<float>{0, 1, -2.5f, 1000}, 8);
 }
 
 TEST(Fault, an_operation_is_off_by_the_given_distance_in_scalars_and_vectors) {

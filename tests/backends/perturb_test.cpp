@@ -4,11 +4,9 @@
 
 #include <bit>
 #include <cmath>
-#include <cstring>
-#include <set>
 
-#include "backends/dispatch.h"
 #include "backends/perturb.h"
+#include "tests/backends/run_on_device.h"
 
 namespace lockstep {
 namespace {
@@ -42,21 +40,10 @@ constexpr size_t kCount = 64;
 float input(size_t i) { return (i % 2 == 0 ? 1.0f : -1.0f) * (1 + static_cast<float>(i) * 0x1.2345p-10f); }
 
 std::vector<float> resultsOn(const std::string& device) {
-  std::vector<Bytes> buffers{Bytes(kCount * 4), Bytes(kCount * 12)};
-  for (size_t i = 0; i < kCount; ++i) {
-    const float x = input(i);
-    std::memcpy(buffers[0].data() + i * 4, &x, 4);
-  }
-  const KernelDispatch dispatch{.module = kernel::parse(kText).orThrow(),
-                                .entry = {},
-                                .groups = {1, 1, 1},
-                                .bindings = {{.group = 0, .binding = 0, .buffer = 0, .size = kCount * 4},
-                                             {.group = 0, .binding = 1, .buffer = 1, .size = kCount * 12}},
-                                .buffer_sizes = {kCount * 4, kCount * 12}};
-  const std::unique_ptr<Backend> backend = openDevice(chooseDevice(device).orThrow().info).orThrow();
-  (void)runDispatch(*backend, makeProgram(dispatch).orThrow(), buffers).orThrow();
-  std::vector<float> results(kCount * 3);
-  std::memcpy(results.data(), buffers[1].data(), kCount * 12);
+  std::vector<float> x;
+  for (size_t i = 0; i < kCount; ++i) x.push_back(input(i));
+  std::vector<float> results;
+  for (const uint32_t word : testing::runOnDevice(kText, device, x, 3 * kCount)) results.push_back(std::bit_cast<float>(word));
   return results;
 }
 
