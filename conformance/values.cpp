@@ -14,6 +14,7 @@
 
 #include "conformance/recorded_number.h"
 #include "ir/kernel/literal.h"
+#include "ir/support/narrow_float.h"
 
 namespace lockstep::conformance {
 namespace {
@@ -103,7 +104,7 @@ uint64_t load(const ValueType& type, const std::byte* from) {
 }
 
 double asFloat(uint64_t bits, Scalar scalar) {
-  if (scalar == Scalar::F16) return kernel::halfToFloat(static_cast<uint16_t>(bits));
+  if (scalar == Scalar::F16) return halfToFloat(static_cast<uint16_t>(bits));
   return scalar == Scalar::F32 ? static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits))) : std::bit_cast<double>(bits);
 }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "ir/support/diagnostic.h"
+#include "ir/support/narrow_float.h"
 #include "ir/support/text.h"
 
 namespace lockstep::kernel {
@@ -44,38 +45,6 @@ std::string formatHalf(uint16_t bits) {
 }
 
 }  // namespace
-
-float halfToFloat(uint16_t bits) {
-  float sign = (bits & 0x8000u) != 0 ? -1.0f : 1.0f;
-  int exponent = (bits >> 10) & 31;
-  int fraction = bits & 1023;
-  if (exponent == 31) {
-    uint32_t wide = (uint32_t{bits} & 0x8000u) << 16 | 0x7f800000u | static_cast<uint32_t>(fraction) << 13;
-    return std::bit_cast<float>(wide);
-  }
-  if (exponent == 0) return sign * std::ldexp(static_cast<float>(fraction), -24);
-  return sign * std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
-}
-
-uint16_t doubleToHalf(double value) {
-  uint32_t sign = std::signbit(value) ? 0x8000u : 0u;
-  double magnitude = std::fabs(value);
-  uint32_t bits = 0;
-  if (std::isnan(value)) {
-    bits = 0x7e00;
-  } else if (magnitude >= 65520.0) {  // half way between the largest finite value and the next power of two
-    bits = 0x7c00;
-  } else if (magnitude < 0x1p-14) {
-    bits = static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, 24)));
-  } else {
-    int exponent = 0;
-    double fraction = std::frexp(magnitude, &exponent);  // [0.5, 1)
-    auto significand = static_cast<uint32_t>(std::nearbyint(std::ldexp(fraction, 11)));
-    // A significand that rounds up to 2048 carries into the exponent, as it should.
-    bits = (static_cast<uint32_t>(exponent + 14) << 10) + (significand - 1024);
-  }
-  return static_cast<uint16_t>(sign | bits);
-}
 
 std::string formatScalar(Scalar scalar, uint32_t bits) {
   bits = canonicalBits(scalar, bits);

@@ -11,11 +11,6 @@
 
 namespace lockstep::kernel {
 
-/// The f32 that a binary16 bit pattern stands for; exact.
-float halfToFloat(uint16_t bits);
-/// The nearest binary16, ties to even; overflow gives infinity.
-uint16_t doubleToHalf(double value);
-
 /// "3u", "-4i", "1.5f", "2.0h", "true"; infinities and NaNs by their bits: "f32(0x7fc00000)".
 std::string formatScalar(Scalar scalar, uint32_t bits);
 /// The bits of a number written before the suffix of `scalar` ("1.5" for f32); nullopt when it is not in the type's range.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "ir/kernel/literal.h"
+#include "ir/support/narrow_float.h"
 #include "tests/backends/conformance.h"
 
 namespace lockstep::conformance {
@@ -18,8 +19,8 @@ Words packed(const std::vector<uint16_t>& halves) {
 }
 uint16_t halfAt(const Words& words, size_t k) { return static_cast<uint16_t>(words[k / 2] >> (k % 2 * 16)); }
 
-double valueOf(uint16_t bits) { return static_cast<double>(kernel::halfToFloat(bits)); }
-uint16_t halfOf(double value) { return kernel::doubleToHalf(value); }
+double valueOf(uint16_t bits) { return static_cast<double>(halfToFloat(bits)); }
+uint16_t halfOf(double value) { return doubleToHalf(value); }
 
 /// Signs, all exponents, some mantissas; no NaN, no infinity.
 std::vector<uint16_t> finiteHalves() {

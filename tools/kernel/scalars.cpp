@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstring>
 
-#include "ir/kernel/literal.h"
+#include "ir/support/narrow_float.h"
 
 namespace lockstep::tools {
 
@@ -20,7 +20,7 @@ uint32_t bitsAt(const Bytes& bytes, const ScalarPlace& place) {
 }
 
 double numberOf(Scalar scalar, uint32_t bits) {
-  if (scalar == Scalar::F16) return static_cast<double>(kernel::halfToFloat(static_cast<uint16_t>(bits)));
+  if (scalar == Scalar::F16) return static_cast<double>(halfToFloat(static_cast<uint16_t>(bits)));
   if (scalar == Scalar::F32) return static_cast<double>(std::bit_cast<float>(bits));
   return scalar == Scalar::I32 ? static_cast<double>(std::bit_cast<int32_t>(bits)) : static_cast<double>(bits);
 }

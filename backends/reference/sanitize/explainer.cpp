@@ -8,6 +8,7 @@
 
 #include "backends/reference/dispatch.h"
 #include "ir/kernel/literal.h"
+#include "ir/support/narrow_float.h"
 
 namespace lockstep::reference {
 namespace {
@@ -88,7 +89,7 @@ std::string numberText(uint32_t bits, char type) {
     case 'f':
       return fmt::format("{:.9g}", std::bit_cast<float>(bits));
     case 'h':
-      return fmt::format("{:.9g}", kernel::halfToFloat(static_cast<uint16_t>(bits)));
+      return fmt::format("{:.9g}", halfToFloat(static_cast<uint16_t>(bits)));
     case 'i':
       return fmt::format("{}", static_cast<int32_t>(bits));
     case 'b':

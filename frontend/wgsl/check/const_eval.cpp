@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "frontend/wgsl/syntax/half.h"
+#include "ir/support/narrow_float.h"
 
 namespace lockstep::wgsl {
 namespace {
@@ -40,7 +41,7 @@ bool isComparison(BinaryOp op) { return op >= BinaryOp::Eq && op <= BinaryOp::Ge
 
 uint32_t scalarBits(const ConstValue& value) {
   if (value.type == kF32) return std::bit_cast<uint32_t>(static_cast<float>(value.number));
-  if (value.type == kF16) return kernel::doubleToHalf(value.number);
+  if (value.type == kF16) return doubleToHalf(value.number);
   return static_cast<uint32_t>(static_cast<uint64_t>(value.integer));
 }
 
@@ -131,8 +132,7 @@ Evaluated ConstEval::bitcast(const ConstValue& value, Ty to) const {
   for (uint32_t i = 0; i < target_count; ++i) {
     auto bits = static_cast<uint32_t>(words[i * target_size / 32] >> (i * target_size % 32));
     if (scalar == kF32 || scalar == kF16) {
-      const double number =
-          scalar == kF32 ? static_cast<double>(std::bit_cast<float>(bits)) : kernel::halfToFloat(static_cast<uint16_t>(bits));
+      const double number = scalar == kF32 ? static_cast<double>(std::bit_cast<float>(bits)) : halfToFloat(static_cast<uint16_t>(bits));
       if (!std::isfinite(number)) return Evaluated(fmt::format("the bits are not a finite {}", types_.toString(scalar)));
       lanes.push_back(floating(scalar, number));
     } else {

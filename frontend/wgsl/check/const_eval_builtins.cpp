@@ -10,6 +10,7 @@
 
 #include "frontend/wgsl/check/const_eval.h"
 #include "frontend/wgsl/syntax/half.h"
+#include "ir/support/narrow_float.h"
 
 namespace lockstep::wgsl {
 namespace {
@@ -283,7 +284,7 @@ Evaluated ConstEval::packBuiltin(Builtin builtin, const ConstValue& argument, Ty
       if (format.lane == Lane::Half) {
         const double rounded = roundToHalf(lane.number);
         if (std::abs(lane.number) > kMaxHalf) return Evaluated("a component does not fit f16");
-        value = kernel::doubleToHalf(rounded);
+        value = doubleToHalf(rounded);
       } else if (format.lane == Lane::Snorm || format.lane == Lane::Unorm) {
         const double low = is_signed ? -1.0 : 0.0;
         value = static_cast<int64_t>(std::floor(0.5 + scale * std::clamp(lane.number, low, 1.0)));
@@ -301,7 +302,7 @@ Evaluated ConstEval::packBuiltin(Builtin builtin, const ConstValue& argument, Ty
     const bool negative = is_signed && field > mask >> 1u;
     const int64_t value = int64_t(field) - (negative ? int64_t(mask) + 1 : 0);
     if (format.lane == Lane::Half) {
-      const double number = kernel::halfToFloat(static_cast<uint16_t>(field));
+      const double number = halfToFloat(static_cast<uint16_t>(field));
       if (!std::isfinite(number)) return Evaluated("a component is not a finite f16");
       lanes.push_back(floating(kF32, number));
     } else if (format.lane == Lane::Snorm || format.lane == Lane::Unorm) {

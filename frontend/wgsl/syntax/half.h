@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ir/kernel/literal.h"
+#include "ir/support/narrow_float.h"
 
 namespace lockstep::wgsl {
 
@@ -13,7 +14,7 @@ inline constexpr double kMaxHalf = 65504.0;
 /// Nearest f16 value, ties to even; infinite when `value` is above kMaxHalf by as little as f32 can tell.
 inline double roundToHalf(double value) {
   if (std::abs(static_cast<float>(value)) > kMaxHalf) return std::copysign(std::numeric_limits<double>::infinity(), value);
-  return kernel::halfToFloat(kernel::doubleToHalf(value));
+  return halfToFloat(doubleToHalf(value));
 }
 
 }  // namespace lockstep::wgsl

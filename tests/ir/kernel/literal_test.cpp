@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/kernel/literal.h"
+#include "ir/support/narrow_float.h"
 
 #include <gtest/gtest.h>
 
