@@ -16,6 +16,7 @@
 #include "passes/emit/loop_budget.h"
 #include "passes/emit/merge_dispatches.h"
 #include "passes/fuse/fuse.h"
+#include "passes/fuse/pack_stores.h"
 #include "passes/graph/bind_parameters.h"
 #include "passes/graph/check_indices.h"
 #include "passes/graph/decompose.h"
@@ -102,6 +103,9 @@ const std::array kPasses{
          [](const Graph& g, const CompileOptions& o) {
            return fuse(g, {.max_bindings = o.profile.max_storage_buffers, .merge = !isDisabled(o, "fuse")});
          }},
+    Pass{{"packStores", Stage::Grouped, Stage::Grouped, "packed results of groups that are no maps are packed by a map of their own"},
+         nullptr,
+         [](const Graph& g, const CompileOptions&) -> Result<Graph> { return packStores(g); }},
     Pass{{"schedule", Stage::Grouped, Stage::Scheduled, "plans of kernels, virtual buffers, dependency levels"},
          nullptr,
          [](const Graph& g, const CompileOptions& o) { return schedule(g, {o.profile, o.templates != nullptr}); }},

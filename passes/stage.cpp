@@ -33,15 +33,12 @@ constexpr Set kComposed = kSetOf<graph::DecomposeLowering>;
 // Views of what is stored stay outside groups.
 constexpr Set kGroups = kSetOf<graph::RegionLowering, graph::ViewLowering>;
 
-constexpr Set typeBit(graph::DType dtype) { return Set{1} << static_cast<unsigned>(dtype); }
-constexpr Set kTypes = typeBit(graph::DType::F32) | typeBit(graph::DType::I32) | typeBit(graph::DType::U32) | typeBit(graph::DType::Bool);
-
 constexpr std::array<StageRule, 9> kRules{
-    StageRule{.stage = Stage::Traced, .name = "traced", .lowerings = kPrimitives | kStorage | kComposed, .dtypes = kTypes},
-    StageRule{.stage = Stage::Differentiated, .name = "differentiated", .lowerings = kPrimitives | kStorage | kComposed, .dtypes = kTypes},
-    StageRule{.stage = Stage::Updated, .name = "updated", .lowerings = kPrimitives | kStorage | kComposed, .dtypes = kTypes},
-    StageRule{.stage = Stage::Primitive, .name = "primitive", .lowerings = kPrimitives | kStorage, .dtypes = kTypes},
-    StageRule{.stage = Stage::Grouped, .name = "grouped", .lowerings = kGroups | kStorage, .in_groups = kPrimitives, .dtypes = kTypes},
+    StageRule{.stage = Stage::Traced, .name = "traced", .lowerings = kPrimitives | kStorage | kComposed},
+    StageRule{.stage = Stage::Differentiated, .name = "differentiated", .lowerings = kPrimitives | kStorage | kComposed},
+    StageRule{.stage = Stage::Updated, .name = "updated", .lowerings = kPrimitives | kStorage | kComposed},
+    StageRule{.stage = Stage::Primitive, .name = "primitive", .lowerings = kPrimitives | kStorage},
+    StageRule{.stage = Stage::Grouped, .name = "grouped", .lowerings = kGroups | kStorage, .in_groups = kPrimitives},
     StageRule{.stage = Stage::Scheduled, .name = "scheduled", .is_program = true},
     StageRule{.stage = Stage::Planned, .name = "planned", .is_program = true, .placed = true},
     StageRule{.stage = Stage::Emitted, .name = "emitted", .is_program = true, .placed = true, .emitted = true},
@@ -65,10 +62,6 @@ std::string_view whyNot(const Node& node) {
 
 std::string illegalNode(const StageRule& rule, Set allowed, const Graph& graph, const Node& node) {
   if ((allowed & (Set{1} << node.op->lower->index())) == 0) return fmt::format("holds '{}', {}", *node.op->name, whyNot(node));
-  for (const graph::ValueId result : node.results) {
-    const graph::DType dtype = graph.typeOf(result).dtype;
-    if ((rule.dtypes & typeBit(dtype)) == 0) return fmt::format("holds '{}' of {} elements", *node.op->name, toString(dtype));
-  }
   for (const graph::RegionId region : node.regions) {
     for (const graph::NodeId member : graph[region].nodes) {
       if (std::string found = illegalNode(rule, rule.in_groups, graph, graph[member]); !found.empty()) return found;

@@ -33,7 +33,7 @@ enum class Stage : uint8_t {
   Optimized        ///< the kernel passes have run
 };
 
-/// A set of alternatives of graph::Lowering, by index, or of element types.
+/// A set of alternatives of graph::Lowering, by index.
 using Set = uint32_t;
 
 struct StageRule {
@@ -42,7 +42,6 @@ struct StageRule {
   bool is_program = false;  ///< else a graph
   Set lowerings = 0;        ///< of the nodes of a graph
   Set in_groups = 0;        ///< of the members of its groups
-  Set dtypes = 0;           ///< of values
   bool placed = false;      ///< programs: every buffer has its place
   bool emitted = false;     ///< programs: every kernel is kernel IR
 };

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <set>
 
+#include "runtime/memory_array.h"
+
 namespace lockstep::detail {
 
 namespace {
@@ -19,6 +21,11 @@ std::string partName(std::string_view state, std::string_view parameter) {
   return state == kParameters ? std::string(parameter) : fmt::format("{}/{}", state, parameter);
 }
 
+/// Whether a state takes the values of a file: those of its own type, and an f32 the floats of 16 bits, which it has all of.
+bool takes(io::ElementType state, io::ElementType file) {
+  return file == state || (state == io::ElementType::F32 && (file == io::ElementType::F16 || file == io::ElementType::BF16));
+}
+
 /// Takes tensors out of a file by name and remembers which.
 class Taker {
  public:
@@ -26,7 +33,7 @@ class Taker {
   const io::Array& take(const std::string& name, const io::Array& like) {
     const io::Array* array = file_.find(name);
     if (array == nullptr) incompatible("missing", fmt::format("the file has no tensor '{}'", name));
-    if (array->type != like.type || array->shape != like.shape) {
+    if (!takes(like.type, array->type) || array->shape != like.shape) {
       incompatible("shape", fmt::format("tensor '{}' is {}, but the trainer has {}", name, describe(*array), describe(like)));
     }
     taken_.insert(name);
@@ -115,7 +122,9 @@ SavedTraining readCheckpoint(const CheckpointForm& form, StateInfos infos, bool 
   for (const auto& [name, info] : saved.infos) {
     const auto layout = form.flat.find(name);
     if (layout == form.flat.end()) {
-      saved.states.emplace(name, taker.take(name, zeroState(info.type)));
+      const io::Array& values = taker.take(name, zeroArray(info.type));
+      const bool same = values.type == elementType(info.type.dtype);
+      saved.states.emplace(name, same ? values : io::Array::fromFloats(values.shape, values.toFloats()));
       continue;
     }
     const int64_t total = layout->second.total;

@@ -3,10 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <bit>
-#include <cstring>
-
 #include "ir/support/diagnostic.h"
+#include "runtime/memory_array.h"
 
 namespace lockstep::detail {
 
@@ -16,33 +14,12 @@ namespace {
 
 constexpr uint64_t kArenaAlignment = 256;  // planBuffers rounds arenas up to it
 
-/// In memory a bool is a u32, and so it is in files of states.
-io::ElementType elementType(DType dtype) {
-  static constexpr io::ElementType kTypes[] = {io::ElementType::F32, io::ElementType::I32, io::ElementType::U32, io::ElementType::U32};
-  return kTypes[static_cast<size_t>(dtype)];
-}
-
-template <class Number>
-io::Array arrayOf(const graph::TensorType& type, std::span<const Number> values) {
-  io::Array array{elementType(type.dtype), type.shape.extents(), std::vector<std::byte>(values.size() * sizeof(uint32_t))};
-  for (size_t i = 0; i < values.size(); ++i) {
-    const uint32_t word = type.dtype == DType::F32 ? std::bit_cast<uint32_t>(static_cast<float>(values[i]))
-                                                   : static_cast<uint32_t>(static_cast<int64_t>(values[i]));
-    std::memcpy(array.data.data() + i * sizeof word, &word, sizeof word);
-  }
-  return array;
-}
-
 io::Array filled(const StateInfo& info) {
   const std::vector<double> values(static_cast<size_t>(info.type.shape.elementCount()), info.initial);
-  return arrayOf<double>(info.type, values);
+  return encodeArray(info.type, values);
 }
 
 }  // namespace
-
-io::Array stateArray(const graph::TensorType& type, std::span<const float> values) { return arrayOf(type, values); }
-
-io::Array zeroState(const graph::TensorType& type) { return io::Array::zeros(elementType(type.dtype), type.shape.extents()); }
 
 std::map<std::string, StateInfo, std::less<>> persistentStates(const States& states) {
   auto infos = states.infos();
@@ -93,20 +70,29 @@ States::State States::find(std::string_view name) const {
 
 io::Array States::read(std::string_view name) const {
   const State state = find(name);
-  io::Array array = zeroState(state.info.type);
-  std::lock_guard turn(*device_.turn);
-  (void)state.memory->read(0, array.data).orThrow();
-  return array;
+  std::vector<std::byte> words(state.info.type.byteSize());
+  {
+    std::lock_guard turn(*device_.turn);
+    (void)state.memory->read(0, words).orThrow();
+  }
+  words.resize(elementBytes(state.info.type));
+  return {.type = elementType(state.info.type.dtype), .shape = state.info.type.shape.extents(), .data = std::move(words)};
 }
 
 void States::writeBytes(const State& state, std::span<const std::byte> bytes) {
+  std::vector<std::byte> words;
+  if (const uint64_t whole = state.info.type.byteSize(); bytes.size() != whole) {
+    words.assign(bytes.begin(), bytes.end());
+    words.resize(whole);
+    bytes = words;
+  }
   std::lock_guard turn(*device_.turn);
   (void)state.memory->write(0, bytes).orThrow();
 }
 
 void States::write(std::string_view name, const io::Array& values) {
   const State state = find(name);
-  if (values.type != elementType(state.info.type.dtype) || values.data.size() != state.info.type.byteSize())
+  if (values.type != elementType(state.info.type.dtype) || values.data.size() != elementBytes(state.info.type))
     internalError(fmt::format("state '{}' is {} but gets {}", name, toString(state.info.type), describe(values)));
   writeBytes(state, values.data);
 }

@@ -24,11 +24,6 @@ struct StateInfo {
   bool persistent = true;
 };
 
-/// An array for the values of a state; zeros. A bool is a u32, as in memory.
-io::Array zeroState(const graph::TensorType& type);
-/// The values as an array of the state's element type; integers must be in its range.
-io::Array stateArray(const graph::TensorType& type, std::span<const float> values);
-
 /// Safe for concurrent calls. Reads and writes wait for all steps that were submitted before. Device failures are thrown as Error.
 class States {
  public:
@@ -42,11 +37,13 @@ class States {
   [[nodiscard]] bool has(std::string_view name) const;
   [[nodiscard]] std::map<std::string, StateInfo, std::less<>> infos() const;
 
+  /// Of the state's element type; a bool is a u32.
   [[nodiscard]] io::Array read(std::string_view name) const;
   /// InternalError when the array has another type or number of elements.
   void write(std::string_view name, const io::Array& values);
-  /// Of an f32 state.
+  /// Of a state of any type.
   [[nodiscard]] std::vector<float> readFloats(std::string_view name) const;
+  /// Of an f32 state.
   void writeFloats(std::string_view name, std::span<const float> values);
   /// Back to the initial value.
   void fill(std::string_view name);
@@ -60,6 +57,7 @@ class States {
   };
   /// InternalError when there is none.
   [[nodiscard]] State find(std::string_view name) const;
+  /// `bytes` are its elements; the rest of the last word becomes zero.
   void writeBytes(const State& state, std::span<const std::byte> bytes);
 
   Device device_;

@@ -10,19 +10,14 @@
 #include "ir/kernel/claims.h"
 #include "runtime/checkpoint_file.h"
 #include "runtime/execution.h"
+#include "runtime/memory_array.h"
 
 namespace lockstep {
 
 using detail::Metadata;
-using graph::DType;
 using graph::OutputKind;
 
 namespace {
-
-io::ElementType elementOf(DType dtype) {
-  static constexpr io::ElementType kTypes[] = {io::ElementType::F32, io::ElementType::I32, io::ElementType::U32, io::ElementType::U32};
-  return kTypes[static_cast<size_t>(dtype)];
-}
 
 template <class T>
 T scalarOf(std::span<const std::byte> bytes) {
@@ -164,8 +159,8 @@ Status ProgramTrainer::Impl::check(const io::TensorFile& batches) const {
     };
     const io::Array* array = batches.find(port.name);
     if (array == nullptr) return wrong("the batches have no tensor of that name");
-    if (array->type != elementOf(type.dtype)) return wrong(fmt::format("the batches have {}", describe(*array)));
-    if (array->data.empty() || array->data.size() % type.byteSize() != 0)
+    if (array->type != detail::elementType(type.dtype)) return wrong(fmt::format("the batches have {}", describe(*array)));
+    if (array->data.empty() || array->data.size() % detail::elementBytes(type) != 0)
       return wrong(fmt::format("the batches have {}, which is no whole number of them", describe(*array)));
   }
   if (wanted == batches.tensors.size()) return Success{};
@@ -183,7 +178,8 @@ Result<std::vector<std::byte>> ProgramTrainer::Impl::encode(const io::TensorFile
   for (const program::InputPort& port : program().inputs) {
     const auto* source = std::get_if<program::BatchSource>(&port.source);
     if (source == nullptr) continue;
-    const std::span<const std::byte> bytes = partOf(*batches.find(port.name), program()[port.buffer].type.byteSize(), numbers.run);
+    const std::span<const std::byte> bytes =
+        partOf(*batches.find(port.name), detail::elementBytes(program()[port.buffer].type), numbers.run);
     LS_CHECK(checkRange(port, *source, bytes, numbers.step));
     items.push_back({port.name, bytes});
   }
@@ -241,8 +237,7 @@ Result<ProgramStep> ProgramTrainer::Impl::run(const io::TensorFile& batches) {
     const std::span<const std::byte> bytes = execution->bytesOf(port, arenas.back());
     if (port.kind == OutputKind::Result) result.grad_norm = scalarOf<float>(bytes);
     if (port.kind != OutputKind::Capture && port.kind != OutputKind::Print) continue;
-    const graph::TensorType& type = program()[port.buffer].type;
-    result.captures.emplace(port.name, io::Array{elementOf(type.dtype), type.shape.extents(), {bytes.begin(), bytes.end()}});
+    result.captures.emplace(port.name, detail::arrayIn(program()[port.buffer].type, bytes));
   }
   if (!std::isfinite(result.loss) || !std::isfinite(result.grad_norm.value_or(0))) {
     Failure failure = fail("step.non_finite", fmt::format("the loss of step {} is {}", t, result.loss), {},

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "ir/graph/graph.h"
+#include "runtime/memory_array.h"
 
 namespace lockstep::detail {
 
@@ -21,10 +22,6 @@ StepValue randomKey(uint64_t seed, uint64_t run) {
           {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32), static_cast<uint32_t>(run), static_cast<uint32_t>(run >> 32)}};
 }
 
-io::Array toArray(const StepValue& value) {
-  io::ElementType type = value.type.dtype == DType::F32 ? io::ElementType::F32 : io::ElementType::U32;
-  std::span<const std::byte> bytes = std::as_bytes(std::span(value.words));
-  return {type, value.type.shape.extents(), {bytes.begin(), bytes.end()}};
-}
+io::Array toArray(const StepValue& value) { return arrayIn(value.type, std::as_bytes(std::span(value.words))); }
 
 }  // namespace lockstep::detail

@@ -7,6 +7,7 @@
 
 #include "backends/vulkan/spirv_emitter.h"
 #include "ir/kernel/literal.h"
+#include "ir/support/narrow_float.h"
 
 namespace lockstep::vulkan {
 
@@ -166,7 +167,7 @@ spv::Id Emitter::makeScalarConstant(Scalar scalar, uint32_t bits) {
       break;
     case Scalar::F16:
       builder_.addCapability(spv::CapabilityFloat16);
-      return builder_.makeFloat16Constant(kernel::halfToFloat(static_cast<uint16_t>(bits)));
+      return builder_.makeFloat16Constant(halfToFloat(static_cast<uint16_t>(bits)));
   }
   const spv::Id type = scalarType(scalar);
   auto made = std::make_unique<spv::Instruction>(builder_.getUniqueId(), type, spv::OpConstant);

@@ -19,7 +19,7 @@
 namespace lockstep {
 namespace {
 
-using Values = Variant<std::vector<float>, std::vector<int32_t>>;
+using Values = decltype(Column::values);
 
 /// What a batch refers to.
 struct Prepared {

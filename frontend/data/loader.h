@@ -13,10 +13,10 @@
 
 namespace lockstep {
 
-/// One input of the program for every row of the dataset, row-major.
+/// One input of the program for every row of the dataset, row-major: floats for f32, f16 and bf16, bytes for u8.
 struct Column {
   std::string name;
-  Variant<std::vector<float>, std::vector<int32_t>> values;
+  Variant<std::vector<float>, std::vector<int32_t>, std::vector<uint8_t>> values;
 };
 
 struct LoaderOptions {

@@ -3,9 +3,13 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
+
+#include "ir/support/narrow_float.h"
 
 namespace lockstep::io {
 namespace {
@@ -13,18 +17,25 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "arrays are copied to and from little-endian files as they are");
 
 struct TypeRow {
-  ElementType type;
   std::string_view name;
   size_t size;
+  bool is_float = false;
+  double lowest = 0, highest = 0;  // of integers and bool
 };
-constexpr std::array<TypeRow, 6> kTypes = {{
-    {.type = ElementType::F32, .name = "f32", .size = 4},
-    {.type = ElementType::F64, .name = "f64", .size = 8},
-    {.type = ElementType::I32, .name = "i32", .size = 4},
-    {.type = ElementType::U32, .name = "u32", .size = 4},
-    {.type = ElementType::Bool, .name = "bool", .size = 1},
-    {.type = ElementType::I64, .name = "i64", .size = 8},
-}};
+// In the order of ElementType.
+constexpr std::array kTypes{
+    TypeRow{.name = "f32", .size = 4, .is_float = true},
+    TypeRow{.name = "f64", .size = 8, .is_float = true},
+    TypeRow{.name = "i32", .size = 4, .lowest = INT32_MIN, .highest = INT32_MAX},
+    TypeRow{.name = "u32", .size = 4, .highest = UINT32_MAX},
+    TypeRow{.name = "bool", .size = 1, .highest = 1},
+    TypeRow{.name = "i64", .size = 8, .lowest = -0x1p63, .highest = 0x1.fffffffffffffp62},
+    TypeRow{.name = "f16", .size = 2, .is_float = true},
+    TypeRow{.name = "bf16", .size = 2, .is_float = true},
+    TypeRow{.name = "i8", .size = 1, .lowest = INT8_MIN, .highest = INT8_MAX},
+    TypeRow{.name = "u8", .size = 1, .highest = UINT8_MAX},
+};
+static_assert(kTypes.size() == std::size(kElementTypes));
 const TypeRow& rowOf(ElementType type) { return kTypes[static_cast<size_t>(type)]; }
 
 template <class T>
@@ -32,6 +43,15 @@ T readElement(const std::vector<std::byte>& data, size_t index) {
   T value;
   std::memcpy(&value, data.data() + index * sizeof(T), sizeof(T));
   return value;
+}
+
+/// The bits of an element, in the low ones; `value` is one of the type, or a float.
+uint64_t bitsOf(ElementType type, double value) {
+  if (type == ElementType::F32) return std::bit_cast<uint32_t>(static_cast<float>(value));
+  if (type == ElementType::F64) return std::bit_cast<uint64_t>(value);
+  if (type == ElementType::F16) return doubleToHalf(value);
+  if (type == ElementType::BF16) return doubleToBfloat16(value);
+  return static_cast<uint64_t>(static_cast<int64_t>(value));
 }
 
 /// Throws an Error at the caller's place.
@@ -50,12 +70,16 @@ size_t countOf(const std::vector<int64_t>& shape, const Where& where) {
          "extents are 0 or more, and an array has at most 2^48 elements");
 }
 
+void checkLength(const std::vector<int64_t>& shape, size_t values, const Where& where) {
+  const size_t count = countOf(shape, where);
+  if (count == values) return;
+  reject("array.length", fmt::format("an array of shape [{}] has {} elements but gets {}", fmt::join(shape, ","), count, values), where,
+         "give one value per element, row by row");
+}
+
 template <class T>
 Array make(ElementType type, std::vector<int64_t> shape, std::span<const T> values, const Where& where) {
-  if (const size_t count = countOf(shape, where); count != values.size()) {
-    reject("array.length", fmt::format("an array of shape [{}] has {} elements but gets {}", fmt::join(shape, ","), count, values.size()),
-           where, "give one value per element, row by row");
-  }
+  checkLength(shape, values.size(), where);
   Array array{.type = type, .shape = std::move(shape), .data = {}};
   const auto bytes = std::as_bytes(values);
   array.data.assign(bytes.begin(), bytes.end());
@@ -74,13 +98,12 @@ std::vector<T> convert(const Array& array) {
 std::string_view toString(ElementType type) { return rowOf(type).name; }
 
 std::optional<ElementType> findElementType(std::string_view text) {
-  for (const TypeRow& row : kTypes) {
-    if (row.name == text) return row.type;
-  }
-  return std::nullopt;
+  const auto* found = std::ranges::find(kTypes, text, &TypeRow::name);
+  return found == kTypes.end() ? std::nullopt : std::optional(kElementTypes[found - kTypes.begin()]);
 }
 
 size_t byteSize(ElementType type) { return rowOf(type).size; }
+bool isFloat(ElementType type) { return rowOf(type).is_float; }
 
 std::optional<uint64_t> checkedElementCount(const std::vector<int64_t>& shape) {
   constexpr uint64_t kLimit = 1ull << 48;
@@ -114,6 +137,14 @@ double Array::at(size_t index) const {
       return readElement<uint8_t>(data, index);
     case ElementType::I64:
       return static_cast<double>(readElement<int64_t>(data, index));
+    case ElementType::F16:
+      return static_cast<double>(halfToFloat(readElement<uint16_t>(data, index)));
+    case ElementType::BF16:
+      return static_cast<double>(bfloat16ToFloat(readElement<uint16_t>(data, index)));
+    case ElementType::I8:
+      return readElement<int8_t>(data, index);
+    case ElementType::U8:
+      return readElement<uint8_t>(data, index);
   }
   internalError("io::Array with an unknown element type");
 }
@@ -130,6 +161,22 @@ Array Array::fromDoubles(std::vector<int64_t> shape, std::span<const double> val
 }
 Array Array::fromInts(std::vector<int64_t> shape, std::span<const int32_t> values, Where where) {
   return make(ElementType::I32, std::move(shape), values, where);
+}
+
+Array Array::from(ElementType type, std::vector<int64_t> shape, std::span<const double> values, Where where) {
+  checkLength(shape, values.size(), where);
+  const TypeRow& row = rowOf(type);
+  Array array{.type = type, .shape = std::move(shape), .data = std::vector<std::byte>(values.size() * row.size)};
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double value = values[i];
+    if (!row.is_float && !(value >= row.lowest && value <= row.highest && value == std::trunc(value))) {
+      reject("array.value", fmt::format("element {} is {}, which is no {}", i, value, row.name), where,
+             fmt::format("give whole numbers from {:.0f} to {:.0f}, or take a float type", row.lowest, row.highest));
+    }
+    const uint64_t bits = bitsOf(type, value);
+    std::memcpy(array.data.data() + i * row.size, &bits, row.size);
+  }
+  return array;
 }
 
 Array Array::zeros(ElementType type, std::vector<int64_t> shape, Where where) {

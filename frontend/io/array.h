@@ -15,12 +15,14 @@
 
 namespace lockstep::io {
 
-enum class ElementType : uint8_t { F32, F64, I32, U32, Bool, I64 };  ///< Bool is one byte of 0 or 1
-inline constexpr ElementType kElementTypes[] = {ElementType::F32, ElementType::F64,  ElementType::I32,
-                                                ElementType::U32, ElementType::Bool, ElementType::I64};
+/// F16 is IEEE binary16, BF16 the high half of an f32. Bool is one byte of 0 or 1.
+enum class ElementType : uint8_t { F32, F64, I32, U32, Bool, I64, F16, BF16, I8, U8 };
+inline constexpr ElementType kElementTypes[] = {ElementType::F32, ElementType::F64, ElementType::I32,  ElementType::U32, ElementType::Bool,
+                                                ElementType::I64, ElementType::F16, ElementType::BF16, ElementType::I8,  ElementType::U8};
 std::string_view toString(ElementType type);  ///< "f32"
 std::optional<ElementType> findElementType(std::string_view text);
 size_t byteSize(ElementType type);
+bool isFloat(ElementType type);
 
 /// data.size() == elementCount() * byteSize(type).
 struct Array {
@@ -42,6 +44,9 @@ struct Array {
   static Array fromFloats(std::vector<int64_t> shape, std::span<const float> values, Where where = Where::current());
   static Array fromDoubles(std::vector<int64_t> shape, std::span<const double> values, Where where = Where::current());
   static Array fromInts(std::vector<int64_t> shape, std::span<const int32_t> values, Where where = Where::current());
+  /// Of any element type. Floats are rounded to nearest, ties to even; what is too large becomes infinite. Error "array.value" for a number
+  /// that an integer type does not have.
+  static Array from(ElementType type, std::vector<int64_t> shape, std::span<const double> values, Where where = Where::current());
   /// Zeros.
   static Array zeros(ElementType type, std::vector<int64_t> shape, Where where = Where::current());
   friend bool operator==(const Array&, const Array&) = default;

@@ -21,13 +21,16 @@ struct Descr {
   std::string_view text;  // as NumPy writes it
   ElementType type;
 };
-constexpr std::array<Descr, 6> kDescrs = {{
+constexpr std::array<Descr, 9> kDescrs = {{
     {.text = "<f4", .type = ElementType::F32},
     {.text = "<f8", .type = ElementType::F64},
     {.text = "<i4", .type = ElementType::I32},
     {.text = "<u4", .type = ElementType::U32},
     {.text = "|b1", .type = ElementType::Bool},
     {.text = "<i8", .type = ElementType::I64},
+    {.text = "<f2", .type = ElementType::F16},
+    {.text = "|i1", .type = ElementType::I8},
+    {.text = "|u1", .type = ElementType::U8},
 }};
 
 struct Header {
@@ -118,6 +121,15 @@ class HeaderParser {
   size_t position_ = 0;
 };
 
+Failure unknownType(const std::string& descr, const Location& where) {
+  if (descr == "<V2" || descr == "|V2") {
+    return fail("npy.dtype", fmt::format("element type '{}' is two bytes of anything, which is also how bfloat16 is saved", descr), where,
+                "save array.astype('float32'), or bfloat16 as a safetensors file");
+  }
+  return fail("npy.dtype", fmt::format("element type '{}' is not supported", descr), where,
+              "convert it with astype to float16, float32, float64, int8, int32, int64, uint8, uint32 or bool");
+}
+
 std::string headerText(const Array& array) {
   const Descr& descr = *std::ranges::find(kDescrs, array.type, &Descr::type);
   return fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", descr.text, fmt::join(array.shape, ", "),
@@ -145,10 +157,7 @@ Result<Array> parseNpy(std::span<const std::byte> bytes, const std::string& name
   if (!header) return damaged("header", "the header is not the dictionary of descr, fortran_order and shape");
 
   const auto descr = std::ranges::find(kDescrs, std::string_view(header->descr), &Descr::text);
-  if (descr == kDescrs.end()) {
-    return fail("npy.dtype", fmt::format("element type '{}' is not supported", header->descr), where,
-                "convert it with astype to float32, float64, int32, int64, uint32 or bool");
-  }
+  if (descr == kDescrs.end()) return unknownType(header->descr, where);
   const std::optional<uint64_t> count = checkedElementCount(header->shape);
   if (!count) return damaged("header", fmt::format("the shape {} is impossible", header->shape));
   if (header->fortran_order && header->shape.size() > 1) {
@@ -170,14 +179,21 @@ Result<Array> readNpy(const std::filesystem::path& path) {
   return parseNpy(bytes, path.string());
 }
 
-std::vector<std::byte> formatNpy(const Array& array) {
-  if (array.data.size() != array.elementCount() * byteSize(array.type)) {
-    throw Error({.code = "npy.length",
-                 .message = fmt::format("an array is {} but has {} bytes", describe(array), array.data.size()),
-                 .where = {},
-                 .notes = {},
-                 .remedy = "make arrays with Array::fromFloats and its kin, or set data to as many bytes as shape and type take"});
+Status checkNpy(const Array& array) {
+  const auto count = checkedElementCount(array.shape);
+  if (!count || array.data.size() != *count * byteSize(array.type)) {
+    return fail("npy.length", fmt::format("an array is {} but has {} bytes", describe(array), array.data.size()), {},
+                "make arrays with Array::fromFloats and its kin, or set data to as many bytes as shape and type take");
   }
+  if (std::ranges::find(kDescrs, array.type, &Descr::type) == kDescrs.end()) {
+    return fail("npy.dtype", fmt::format("an array is {}, which NumPy has no element type for", describe(array)), {},
+                "write a safetensors file, or Array::from(ElementType::F32, array.shape, array.toDoubles())");
+  }
+  return Success{};
+}
+
+std::vector<std::byte> formatNpy(const Array& array) {
+  (void)checkNpy(array).orThrow();
   std::string header = headerText(array);
   // Magic, version, length and the closing newline count into the alignment.
   const size_t length_bytes = header.size() + kAlignment < 65536 ? 2 : 4;
@@ -197,6 +213,9 @@ std::vector<std::byte> formatNpy(const Array& array) {
   return bytes;
 }
 
-Status writeNpy(const std::filesystem::path& path, const Array& array) { return writeFileAtomically(path, formatNpy(array)); }
+Status writeNpy(const std::filesystem::path& path, const Array& array) {
+  LS_CHECK(checkNpy(array));
+  return writeFileAtomically(path, formatNpy(array));
+}
 
 }  // namespace lockstep::io

@@ -13,6 +13,12 @@ namespace {
 
 constexpr std::string_view kEnding = ".npy";
 
+/// Says which array it is about.
+Failure inMember(const std::string& name, Failure failure) {
+  for (Diagnostic& diagnostic : failure.diagnostics) diagnostic.message = fmt::format("'{}': {}", name, diagnostic.message);
+  return failure;
+}
+
 }  // namespace
 
 Result<Arrays> parseNpz(std::span<const std::byte> bytes, const std::string& name) {
@@ -35,7 +41,10 @@ Result<Arrays> readNpz(const std::filesystem::path& path) {
 
 Result<std::vector<std::byte>> formatNpz(const Arrays& arrays, NpzCompression compression) {
   ZipMembers members;
-  for (const auto& [name, array] : arrays) members.emplace(name + std::string(kEnding), formatNpy(array));
+  for (const auto& [name, array] : arrays) {
+    if (const Status status = checkNpy(array); !status.ok()) return inMember(name, status.failure());
+    members.emplace(name + std::string(kEnding), formatNpy(array));
+  }
   return formatZip(members, compression == NpzCompression::Deflated);
 }
 

@@ -22,7 +22,7 @@ enum class NpzCompression : uint8_t { Stored, Deflated };  ///< numpy.savez, num
 Result<Arrays> parseNpz(std::span<const std::byte> bytes, const std::string& name);
 Result<Arrays> readNpz(const std::filesystem::path& path);
 
-/// code zip.size.
+/// Codes zip.size, and those of checkNpy().
 Result<std::vector<std::byte>> formatNpz(const Arrays& arrays, NpzCompression compression = NpzCompression::Stored);
 /// Writes atomically.
 Status writeNpz(const std::filesystem::path& path, const Arrays& arrays, NpzCompression compression = NpzCompression::Stored);

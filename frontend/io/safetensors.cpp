@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -23,43 +22,31 @@ constexpr uint64_t kMaxHeaderBytes = 100u << 20;
 constexpr std::string_view kMetadata = "__metadata__";
 constexpr size_t kMaxDepth = 4;  // {name: {shape: [..]}} is 3
 
-float widenHalf(uint16_t half) {
-  const uint32_t sign = (half & 0x8000u) << 16;
-  const uint32_t exponent = (half >> 10) & 0x1f;
-  const uint32_t mantissa = half & 0x3ffu;
-  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
-  // Subnormals: mantissa * 2^-24 is exact in f32.
-  if (exponent == 0) return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(static_cast<float>(mantissa) * 0x1p-24f));
-  return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
-}
-float widenBrain(uint16_t brain) { return std::bit_cast<float>(static_cast<uint32_t>(brain) << 16); }
-
-/// A dtype of the format. `widen` is set for 16-bit floats, which are read as f32.
+/// A dtype of the format.
 struct Format {
   std::string_view name;
-  size_t size;
   ElementType type;
-  float (*widen)(uint16_t);
 };
-constexpr std::array<Format, 8> kFormats = {{
-    {.name = "F32", .size = 4, .type = ElementType::F32, .widen = nullptr},
-    {.name = "F64", .size = 8, .type = ElementType::F64, .widen = nullptr},
-    {.name = "I32", .size = 4, .type = ElementType::I32, .widen = nullptr},
-    {.name = "U32", .size = 4, .type = ElementType::U32, .widen = nullptr},
-    {.name = "BOOL", .size = 1, .type = ElementType::Bool, .widen = nullptr},
-    {.name = "I64", .size = 8, .type = ElementType::I64, .widen = nullptr},
-    {.name = "F16", .size = 2, .type = ElementType::F32, .widen = widenHalf},
-    {.name = "BF16", .size = 2, .type = ElementType::F32, .widen = widenBrain},
+constexpr std::array<Format, 10> kFormats = {{
+    {.name = "F32", .type = ElementType::F32},
+    {.name = "F64", .type = ElementType::F64},
+    {.name = "I32", .type = ElementType::I32},
+    {.name = "U32", .type = ElementType::U32},
+    {.name = "BOOL", .type = ElementType::Bool},
+    {.name = "I64", .type = ElementType::I64},
+    {.name = "F16", .type = ElementType::F16},
+    {.name = "BF16", .type = ElementType::BF16},
+    {.name = "I8", .type = ElementType::I8},
+    {.name = "U8", .type = ElementType::U8},
 }};
+static_assert(kFormats.size() == std::size(kElementTypes));
 
 const Format* findFormat(std::string_view name) {
   const auto found = std::ranges::find(kFormats, name, &Format::name);
   return found == kFormats.end() ? nullptr : &*found;
 }
 
-std::string_view formatName(ElementType type) {
-  return std::ranges::find_if(kFormats, [&](const Format& format) { return format.type == type && format.widen == nullptr; })->name;
-}
+std::string_view formatName(ElementType type) { return std::ranges::find(kFormats, type, &Format::type)->name; }
 
 /// Finds what a parser of JSON takes and a header must not have: keys twice, of which the parser would keep the last and so hide a tensor,
 /// and deep nesting.
@@ -231,9 +218,10 @@ class Reader {
     if (entry.begin > entry.end || entry.end > data_size) {
       return error("offsets", fmt::format("tensor '{}' takes bytes {} to {} of {}", name, entry.begin, entry.end, data_size));
     }
-    if (entry.end - entry.begin != *count * entry.format->size) {
+    const uint64_t needed = *count * byteSize(entry.format->type);
+    if (entry.end - entry.begin != needed) {
       return error("length", fmt::format("tensor '{}' of {}{} needs {} bytes but its offsets span {}", name, entry.format->name,
-                                         entry.shape, *count * entry.format->size, entry.end - entry.begin));
+                                         entry.shape, needed, entry.end - entry.begin));
     }
     return entry;
   }
@@ -255,20 +243,9 @@ class Reader {
   }
 
   Result<Array> decode(const Entry& entry, std::span<const std::byte> data) {
-    Array array{.type = entry.format->type, .shape = entry.shape, .data = {}};
-    if (entry.format->widen == nullptr) {
-      array.data.assign(data.begin(), data.end());
-      if (array.type == ElementType::Bool && std::ranges::any_of(array.data, [](std::byte b) { return b > std::byte{1}; })) {
-        return error("tensor", fmt::format("BOOL tensor '{}' has a byte that is neither 0 nor 1", entry.name));
-      }
-      return array;
-    }
-    array.data.resize(data.size() * 2);
-    for (size_t i = 0; i < data.size() / 2; ++i) {
-      uint16_t narrow = 0;
-      std::memcpy(&narrow, data.data() + i * 2, 2);
-      const float wide = entry.format->widen(narrow);
-      std::memcpy(array.data.data() + i * 4, &wide, 4);
+    Array array{.type = entry.format->type, .shape = entry.shape, .data = {data.begin(), data.end()}};
+    if (array.type == ElementType::Bool && std::ranges::any_of(array.data, [](std::byte b) { return b > std::byte{1}; })) {
+      return error("tensor", fmt::format("BOOL tensor '{}' has a byte that is neither 0 nor 1", entry.name));
     }
     return array;
   }

@@ -15,10 +15,20 @@ using graph::DType;
 
 namespace {
 
+/// As the type of a register has them, which holds every value of a packed one.
 template <class T>
-std::vector<T> copyOf(std::span<const std::byte> bytes) {
-  std::vector<T> values(bytes.size() / sizeof(T));
-  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+std::vector<T> valuesOf(const graph::TensorType& type, std::span<const std::byte> bytes) {
+  std::vector<T> values(static_cast<size_t>(type.shape.elementCount()));
+  if (!graph::isPacked(type.dtype)) {
+    std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+    return values;
+  }
+  const size_t size = graph::byteSize(type.dtype);
+  for (size_t i = 0; i < values.size(); ++i) {
+    uint32_t bits = 0;
+    std::memcpy(&bits, bytes.data() + i * size, size);
+    values[i] = static_cast<T>(graph::decodeElement(type.dtype, bits));
+  }
   return values;
 }
 
@@ -26,17 +36,13 @@ std::vector<T> copyOf(std::span<const std::byte> bytes) {
 
 HostTensor::HostTensor(std::string name, graph::TensorType type, std::span<const std::byte> bytes)
     : name_(std::move(name)), type_(std::move(type)) {
-  switch (type_.dtype) {
-    case DType::F32:
-      data_ = copyOf<float>(bytes);
-      break;
-    case DType::I32:
-      data_ = copyOf<int32_t>(bytes);
-      break;
-    case DType::U32:
-    case DType::Bool:
-      data_ = copyOf<uint32_t>(bytes);
-      break;
+  const DType compute = graph::factsOf(type_.dtype).compute;
+  if (compute == DType::F32) {
+    data_ = valuesOf<float>(type_, bytes);
+  } else if (compute == DType::I32) {
+    data_ = valuesOf<int32_t>(type_, bytes);
+  } else {
+    data_ = valuesOf<uint32_t>(type_, bytes);
   }
 }
 
@@ -59,9 +65,9 @@ std::vector<T> copyOf(std::span<const T> values) {
 
 }  // namespace
 
-std::span<const float> HostTensor::floats(Where where) const& { return viewOf<float>(data_, *this, "f32", where); }
-std::span<const int32_t> HostTensor::ints(Where where) const& { return viewOf<int32_t>(data_, *this, "i32", where); }
-std::span<const uint32_t> HostTensor::uints(Where where) const& { return viewOf<uint32_t>(data_, *this, "u32 or bool", where); }
+std::span<const float> HostTensor::floats(Where where) const& { return viewOf<float>(data_, *this, "f32, f16 or bf16", where); }
+std::span<const int32_t> HostTensor::ints(Where where) const& { return viewOf<int32_t>(data_, *this, "i32 or i8", where); }
+std::span<const uint32_t> HostTensor::uints(Where where) const& { return viewOf<uint32_t>(data_, *this, "u32, u8 or bool", where); }
 std::vector<float> HostTensor::floats(Where where) && { return copyOf(std::as_const(*this).floats(where)); }
 std::vector<int32_t> HostTensor::ints(Where where) && { return copyOf(std::as_const(*this).ints(where)); }
 std::vector<uint32_t> HostTensor::uints(Where where) && { return copyOf(std::as_const(*this).uints(where)); }
@@ -98,8 +104,8 @@ std::vector<std::string> Captures::names() const {
 std::vector<std::vector<float>> Captures::per_head(std::string_view name, Where where) const {
   const HostTensor& value = get(name, where);
   std::vector<int64_t> extents = value.shape().extents();
-  if (value.type().dtype != DType::F32 || extents.size() < 2) {
-    rejectAt(where, "capture.heads", fmt::format("capture '{}' is {}, wanted f32 of two axes or more", name, toString(value.type())),
+  if (!graph::isFloat(value.type().dtype) || extents.size() < 2) {
+    rejectAt(where, "capture.heads", fmt::format("capture '{}' is {}, wanted floats of two axes or more", name, toString(value.type())),
              "capture the weights of attention, [heads, ...] or [1, heads, ...]");
   }
   size_t heads = static_cast<size_t>(extents[0] == 1 && extents.size() > 2 ? extents[1] : extents[0]);

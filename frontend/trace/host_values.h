@@ -30,18 +30,20 @@ struct InputSpec {
   graph::TensorType type;
 };
 
-/// Data of one input for one call: row-major, with the element type and the number of elements that were declared. A view of a variable or
-/// of a span, which must live as long as the item; a temporary container moves into the item.
+/// Data of one input for one call: row-major, with the element type and the number of elements that were declared; an f16 or bf16 input
+/// takes floats, which are rounded to the nearest, ties to even. A view of a variable or of a span, which must live as long as the item; a
+/// temporary container moves into the item.
 struct BatchItem {
   template <class T>
-  static constexpr bool kIsElement = std::same_as<T, float> || std::same_as<T, int32_t> || std::same_as<T, uint32_t>;
+  static constexpr bool kIsElement = std::same_as<T, float> || std::same_as<T, int32_t> || std::same_as<T, uint32_t> ||
+                                     std::same_as<T, int8_t> || std::same_as<T, uint8_t>;
 
   template <std::ranges::range Range>
   BatchItem(std::string_view input, Range&& values) : name(input) {
     using Element = std::ranges::range_value_t<Range>;
     constexpr bool right_type = kIsElement<Element>, in_one_piece = std::ranges::contiguous_range<Range>;
     static_assert(right_type,
-                  "a batch takes vectors, arrays and spans of float, int32_t or uint32_t: convert the values, as in "
+                  "a batch takes vectors, arrays and spans of float, int32_t, uint32_t, int8_t or uint8_t: convert the values, as in "
                   "std::vector<float>(v.begin(), v.end())");
     static_assert(in_one_piece || !right_type, "a batch takes values in one piece: a std::vector, std::array or std::span");
     if constexpr (!right_type || !in_one_piece) {
@@ -58,7 +60,9 @@ struct BatchItem {
   BatchItem(std::string_view input, std::initializer_list<Element> values) : BatchItem(input, std::vector<Element>(values)) {}
 
   std::string name;
-  std::variant<std::span<const float>, std::span<const int32_t>, std::span<const uint32_t>> data;
+  std::variant<std::span<const float>, std::span<const int32_t>, std::span<const uint32_t>, std::span<const int8_t>,
+               std::span<const uint8_t>>
+      data;
   std::shared_ptr<const void> owner;  ///< of elements that the item holds itself; copies of the item share them
 };
 /// Every declared input once, in any order.
@@ -72,7 +76,8 @@ class HostTensor {
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const graph::TensorType& type() const { return type_; }
   [[nodiscard]] const graph::Shape& shape() const { return type_.shape; }
-  // Error "value.type" when the element type is another one; a bool is a u32 of 0 or 1.
+  // Error "value.type" when the element type is another one. floats() are f32, f16 or bf16; ints() i32 or i8; uints() u32, u8, or bool,
+  // which is 0 or 1.
   [[nodiscard]] std::span<const float> floats(Where where = Where::current()) const&;
   [[nodiscard]] std::span<const int32_t> ints(Where where = Where::current()) const&;
   [[nodiscard]] std::span<const uint32_t> uints(Where where = Where::current()) const&;
@@ -98,7 +103,7 @@ class Captures {
   /// Error "capture.unknown" that lists the names there are.
   [[nodiscard]] const HostTensor& get(std::string_view name, Where where = Where::current()) const;
   [[nodiscard]] std::vector<std::string> names() const;  ///< sorted
-  /// An f32 capture [H, ...] or [1, H, ...] as one vector for each H. Error "capture.heads" for other types and ranks below 2.
+  /// A float capture [H, ...] or [1, H, ...] as one vector for each H. Error "capture.heads" for other types and ranks below 2.
   [[nodiscard]] std::vector<std::vector<float>> per_head(std::string_view name, Where where = Where::current()) const;
 
  private:

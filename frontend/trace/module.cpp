@@ -155,19 +155,24 @@ std::string Parameter::path() const {
 }
 
 Buffer::Buffer(Module& owner, std::string name, const std::vector<int64_t>& shape, double initial, DType dtype, Where where)
-    : owner_(&owner), name_(std::move(name)), type_{dtype, Shape(shape)}, initial_(initial), where_(where) {
+    : owner_(&owner),
+      name_(std::move(name)),
+      type_{dtype, Shape(shape)},
+      initial_(graph::isPacked(dtype) ? graph::roundedTo(dtype, initial) : initial),
+      where_(where) {
   checkShape("buffer", name_, shape, where);
   auto reject = [&](std::string code, std::string message, std::string remedy) {
     throw Error(
         {.code = std::move(code), .message = std::move(message), .where = toLocation(where), .notes = {}, .remedy = std::move(remedy)});
   };
   if (dtype == DType::Bool)
-    reject("buffer.type", fmt::format("buffer '{}' is bool, but buffers are f32, i32 or u32", name_), "keep it as i32, 0 or 1");
-  const bool whole = std::trunc(initial) == initial && initial >= (dtype == DType::U32 ? 0.0 : -2147483648.0) &&
-                     initial <= (dtype == DType::U32 ? 4294967295.0 : 2147483647.0);
-  if (dtype != DType::F32 && !whole)
+    reject("buffer.type", fmt::format("buffer '{}' is bool, but a buffer holds numbers", name_), "keep it as i32 or u8, 0 or 1");
+  const graph::DTypeFacts& facts = graph::factsOf(dtype);
+  const bool whole =
+      std::trunc(initial) == initial && initial >= static_cast<double>(facts.lowest) && initial <= static_cast<double>(facts.highest);
+  if (facts.is_float ? std::isinf(initial_) && !std::isinf(initial) : !whole)
     reject("buffer.initial", fmt::format("buffer '{}' is {} but starts at {}", name_, toString(type_), initial),
-           "start it at a whole number of that type, or make it f32");
+           "start it at a number that the type has, or make it f32");
   owner.registerPart({.name = name_, .child = nullptr, .parameter = nullptr, .buffer = this}, where);
 }
 

@@ -123,15 +123,15 @@ class Parameter {
   Where where_;
 };
 
-/// A tensor that lasts from step to step and is not trained: running statistics, a counter. f32, i32 or u32. It is saved, loaded,
+/// A tensor that lasts from step to step and is not trained: running statistics, a counter. Of any type but bool. It is saved, loaded,
 /// downloaded and uploaded under its path name, like a parameter; downloads are f32, which hold whole numbers up to 2^24 exactly,
 /// checkpoints have the numbers themselves. Inside a trace it converts to its Tensor.
 ///   ls::Buffer calls{*this, "calls", {}, 0, ls::DType::I32};
 ///   calls.update(calls + 1.0);
 class Buffer {
  public:
-  /// Every element starts at `initial`. Errors "module.name", "parameter.shape" as of Parameter, "buffer.type" for bool, "buffer.initial"
-  /// for a number that the element type does not have.
+  /// Every element starts at `initial`, rounded to the nearest float of the type. Errors "module.name", "parameter.shape" as of Parameter,
+  /// "buffer.type" for bool, "buffer.initial" for a number that an integer type does not have, or that is too large for a float type.
   Buffer(Module& owner, std::string name, const std::vector<int64_t>& shape, double initial = 0, DType dtype = DType::F32,
          Where where = Where::current());
   Buffer(const Buffer&) = delete;

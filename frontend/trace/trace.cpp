@@ -292,6 +292,13 @@ Tensor numberLike(std::string_view op, double number, const TensorType& type, co
     }
     case DType::Bool:
       reject(fmt::format("meets a tensor of {}", toString(type)), "compare or select first; bool has no arithmetic");
+      break;
+    case DType::F16:
+    case DType::BF16:
+    case DType::I8:
+    case DType::U8:
+      reject(fmt::format("meets a tensor of {}", toString(type)),
+             "cast(x, ls::DType::F32) first; a type of fewer than 32 bits only stores");
   }
   return emit("constant", {}, {{"value", number}, {"dtype", type.dtype}, {"shape", type.shape.extents()}}, where);
 }

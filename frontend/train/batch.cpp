@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "frontend/trace/tensor.h"
 #include "frontend/trace/throw_error.h"
 #include "frontend/trace/trace.h"
 #include "ir/support/diagnostic.h"
 #include "ir/support/nearest.h"
+#include "runtime/memory_array.h"
 
 namespace lockstep::detail {
 
@@ -31,12 +33,26 @@ std::string known(const std::vector<InputSpec>& inputs) {
   return "declared: " + joinNames(inputs, [](const InputSpec& input) { return fmt::format("{} {}", input.name, describe(input.type)); });
 }
 
-DType dtypeOf(const BatchItem& item) {
-  static constexpr DType kTypes[] = {DType::F32, DType::I32, DType::U32};
-  return kTypes[item.data.index()];
+/// The element types of BatchItem::data, in its order.
+struct HostType {
+  DType dtype;
+  std::string_view name;
+};
+constexpr std::array kHostTypes{HostType{DType::F32, "float"}, HostType{DType::I32, "int32_t"}, HostType{DType::U32, "uint32_t"},
+                                HostType{DType::I8, "int8_t"}, HostType{DType::U8, "uint8_t"}};
+static_assert(kHostTypes.size() == std::variant_size_v<decltype(BatchItem::data)>);
+
+DType dtypeOf(const BatchItem& item) { return kHostTypes[item.data.index()].dtype; }
+
+/// What the host gives for an input: in memory a bool is a u32 of 0 or 1, and C++ has no floats of 16 bits.
+const HostType& hostType(DType dtype) {
+  const DType wanted = dtype == DType::Bool ? DType::U32 : graph::isFloat(dtype) ? DType::F32 : dtype;
+  return *std::ranges::find(kHostTypes, wanted, &HostType::dtype);
 }
 
-std::string_view cppType(DType dtype) { return dtype == DType::F32 ? "float" : dtype == DType::I32 ? "int32_t" : "uint32_t"; }
+size_t countOf(const BatchItem& item) {
+  return std::visit([](auto values) { return values.size(); }, item.data);
+}
 
 const BatchItem& find(const Batch& batch, const InputSpec& input, const std::vector<InputSpec>& inputs) {
   const BatchItem* found = nullptr;
@@ -46,11 +62,10 @@ const BatchItem& find(const Batch& batch, const InputSpec& input, const std::vec
     found = &item;
   }
   if (found == nullptr) reject("batch.missing", fmt::format("input '{}' is missing", input.name), known(inputs));
-  // In memory a bool is a u32 of 0 or 1.
-  DType wanted = input.type.dtype == DType::Bool ? DType::U32 : input.type.dtype;
-  if (dtypeOf(*found) != wanted) {
+  const HostType& wanted = hostType(input.type.dtype);
+  if (dtypeOf(*found) != wanted.dtype) {
     reject("batch.type", fmt::format("input '{}' is {} but gets {} data", input.name, describe(input.type), toString(dtypeOf(*found))),
-           fmt::format("give a range of {}, or declare the input as ls::{}(...)", cppType(wanted), toString(dtypeOf(*found))));
+           fmt::format("give a range of {}, or declare the input as ls::{}(...)", wanted.name, toString(dtypeOf(*found))));
   }
   return *found;
 }
@@ -59,7 +74,7 @@ const BatchItem& find(const Batch& batch, const InputSpec& input, const std::vec
 int64_t extentOf(const InputSpec& input, const BatchItem& item) {
   int64_t fixed = 1;
   for (const graph::Dim& dim : input.type.shape.dims()) fixed *= isDynamic(dim) ? 1 : dim.maximum();
-  const auto given = static_cast<int64_t>(bytesOf(item).size() / sizeof(float));
+  const auto given = static_cast<int64_t>(countOf(item));
   if (!hasDynamicExtent(input)) {
     if (given == fixed) return 0;
     reject("batch.length", fmt::format("input '{}' is {} with {} elements but gets {}", input.name, describe(input.type), fixed, given),
@@ -132,8 +147,15 @@ MatchedBatch matchBatch(const std::vector<InputSpec>& inputs, const Batch& batch
   return matched;
 }
 
+bool needsRounding(DType dtype) { return graph::isFloat(dtype) && graph::isPacked(dtype); }
+
 std::span<const std::byte> bytesOf(const BatchItem& item) {
   return std::visit([](auto values) { return std::as_bytes(values); }, item.data);
+}
+
+io::Array toArray(const BatchItem& item, DType dtype) {
+  const TensorType type{dtype, Shape{static_cast<int64_t>(countOf(item))}};
+  return needsRounding(dtype) ? encodeArray(type, std::get<std::span<const float>>(item.data)) : arrayIn(type, bytesOf(item));
 }
 
 }  // namespace lockstep::detail

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "frontend/io/array.h"
 #include "frontend/trace/host_values.h"
 #include "ir/support/where.h"
 
@@ -26,6 +27,10 @@ struct MatchedBatch {
 /// "batch.extent" (dynamic extents that do not agree).
 MatchedBatch matchBatch(const std::vector<InputSpec>& inputs, const Batch& batch);
 
+/// Whether the data of such an input is not yet what memory holds: floats for f16 or bf16.
+bool needsRounding(graph::DType dtype);
 std::span<const std::byte> bytesOf(const BatchItem& item);
+/// The data of a matched item as elements of the input's type, on one axis.
+io::Array toArray(const BatchItem& item, graph::DType dtype);
 
 }  // namespace lockstep::detail

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <span>
 
 #include "frontend/train/templates.h"
@@ -13,42 +12,19 @@
 #include "passes/graph/grad.h"
 #include "passes/graph/optimizer.h"
 #include "runtime/device_states.h"
+#include "runtime/memory_array.h"
 
 namespace lockstep {
 namespace {
 
-using graph::DType;
-
 /// The device that keeps track of errors.
 constexpr std::string_view kErrorSanitizer = "sanitizer:error";
 
-template <class T>
-void encodeAs(const std::vector<double>& values, std::byte* target) {
-  for (size_t i = 0; i < values.size(); ++i) {
-    const T value = static_cast<T>(values[i]);
-    std::memcpy(target + i * sizeof(T), &value, sizeof(T));
-  }
-}
-void encode(DType dtype, const std::vector<double>& values, std::byte* target) {
-  if (dtype == DType::F32) return encodeAs<float>(values, target);
-  if (dtype == DType::I32) return encodeAs<int32_t>(values, target);
-  encodeAs<uint32_t>(values, target);
-}
-
-template <class T>
-std::vector<double> decodeAs(std::span<const std::byte> bytes) {
-  std::vector<double> values(bytes.size() / sizeof(T));
-  for (size_t i = 0; i < values.size(); ++i) {
-    T value;
-    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
-    values[i] = static_cast<double>(value);
-  }
+/// The evaluator is what devices are measured against, so f32 stays f64 there; but what is stored in fewer bits is rounded as on a device.
+std::vector<double> asStored(const graph::TensorType& type, std::vector<double> values) {
+  if (!graph::isPacked(type.dtype)) return values;
+  for (double& value : values) value = graph::roundedTo(type.dtype, value);
   return values;
-}
-std::vector<double> decode(DType dtype, std::span<const std::byte> bytes) {
-  if (dtype == DType::F32) return decodeAs<float>(bytes);
-  if (dtype == DType::I32) return decodeAs<int32_t>(bytes);
-  return decodeAs<uint32_t>(bytes);
 }
 
 Failure missingInput(std::string_view name, size_t expected, const std::vector<double>* given) {
@@ -73,7 +49,7 @@ class EvaluatingRunner : public GraphRunner {
       if (graph::leafKind(node) == graph::LeafKind::State) {
         const graph::TensorType& type = graph_.typeOf(node.results.front());
         const std::vector<double> values(static_cast<size_t>(type.shape.elementCount()), node.attributes.get<double>("init"));
-        states_.emplace(node.attributes.get<std::string>("name"), graph::Tensor{.type = type, .data = values});
+        states_.emplace(node.attributes.get<std::string>("name"), graph::Tensor{.type = type, .data = asStored(type, values)});
       } else if (graph::leafKind(node) == graph::LeafKind::Input) {
         inputs_.emplace(node.attributes.get<std::string>("name"), graph_.typeOf(node.results.front()));
       }
@@ -89,7 +65,7 @@ class EvaluatingRunner : public GraphRunner {
         const auto given = inputs.find(name);
         return missingInput(name, static_cast<size_t>(elements), given == inputs.end() ? nullptr : &given->second);
       }
-      leaves.insert_or_assign(name, graph::Tensor{.type = type, .data = *values});
+      leaves.insert_or_assign(name, graph::Tensor{.type = type, .data = asStored(type, *values)});
     }
     LS_TRY(std::vector<graph::Tensor> results, graph::evaluate(graph_, leaves));
     StepOutputs outputs;
@@ -113,7 +89,7 @@ class EvaluatingRunner : public GraphRunner {
   Status writeState(const std::string& name, const std::vector<double>& values) override {
     const auto found = states_.find(name);
     if (found == states_.end() || found->second.data.size() != values.size()) return unknownState(name);
-    found->second.data = values;
+    found->second.data = asStored(found->second.type, values);
     return Success{};
   }
 
@@ -147,7 +123,7 @@ class DeviceRunner : public GraphRunner {
         const auto given = inputs.find(port.name);
         return missingInput(port.name, static_cast<size_t>(elements), given == inputs.end() ? nullptr : &given->second);
       }
-      encode(buffer.type.dtype, *values, input_.data() + buffer.offset);
+      std::ranges::copy(detail::encodeArray(buffer.type, *values).data, input_.begin() + static_cast<ptrdiff_t>(buffer.offset));
     }
     const std::span<const std::byte> input = input_;
     LS_TRY(const Ticket ticket, executable_->submit(arenas_, std::span(&input, 1)));
@@ -156,7 +132,7 @@ class DeviceRunner : public GraphRunner {
     for (const program::OutputPort& port : program_->outputs) {
       const program::Buffer& buffer = (*program_)[port.buffer];
       const std::span<const std::byte> bytes = std::span(results.front()).subspan(buffer.offset, buffer.type.byteSize());
-      outputs.emplace(std::pair(port.kind, port.name), decode(buffer.type.dtype, bytes));
+      outputs.emplace(std::pair(port.kind, port.name), detail::decodeMemory(buffer.type, bytes));
     }
     return outputs;
   }
@@ -179,9 +155,7 @@ class DeviceRunner : public GraphRunner {
     const auto infos = states_.infos();
     const auto info = infos.find(name);
     if (info == infos.end() || info->second.type.shape.elementCount() != static_cast<int64_t>(values.size())) return unknownState(name);
-    io::Array array = detail::zeroState(info->second.type);
-    encode(info->second.type.dtype, values, array.data.data());
-    states_.write(name, array);
+    states_.write(name, detail::encodeArray(info->second.type, values));
     return Success{};
   }
 

@@ -10,6 +10,7 @@
 #include "frontend/trace/trace.h"
 #include "frontend/train/parameters.h"
 #include "passes/graph/optimizer_config.h"
+#include "runtime/memory_array.h"
 
 namespace lockstep::detail {
 
@@ -38,9 +39,11 @@ std::pair<ParameterValues, ParameterValues> splitBuffers(const TrainedModel& mod
                          found.mapped().size()),
              "give its elements in row-major order");
     }
-    const bool fits = type.dtype == DType::F32 || std::ranges::all_of(found.mapped(), [&](float value) {
-                        const double low = type.dtype == DType::U32 ? 0.0 : -2147483648.0;
-                        return std::trunc(value) == value && value >= low && value < low + 4294967296.0;
+    const graph::DTypeFacts& facts = graph::factsOf(type.dtype);
+    const bool fits = facts.is_float || std::ranges::all_of(found.mapped(), [&](float value) {
+                        const auto number = static_cast<double>(value);
+                        return std::trunc(number) == number && number >= static_cast<double>(facts.lowest) &&
+                               number <= static_cast<double>(facts.highest);
                       });
     if (!fits)
       reject("parameters.type", fmt::format("buffer '{}' is {} but gets numbers that are not", buffer.name, toString(type)),
@@ -52,7 +55,7 @@ std::pair<ParameterValues, ParameterValues> splitBuffers(const TrainedModel& mod
 
 void writeBuffers(const TrainedModel& model, const ParameterValues& values) {
   for (const NamedBuffer& buffer : model.module->buffers())
-    model.states->write(bufferState(buffer.name), stateArray(buffer.buffer->type(), values.at(buffer.name)));
+    model.states->write(bufferState(buffer.name), encodeArray(buffer.buffer->type(), values.at(buffer.name)));
 }
 
 ParameterValues readValues(const TrainedModel& model) {

@@ -39,37 +39,41 @@ std::string nameOf(const graph::Graph& graph, ValueId value) {
   return name.empty() ? fmt::format("%{}", value.index()) : name;
 }
 
-/// Owns zeros for the inputs that are absent, as a Batch only views.
-struct ProbeBatch {
-  Batch batch;
-  std::vector<std::vector<uint32_t>> zeros;  ///< of any element type: all bits are 0
-};
+/// An item that holds its elements; zeros where there is no value.
+template <class T>
+BatchItem itemOf(const InputSpec& input, const HostTensor* value) {
+  std::vector<T> elements(static_cast<size_t>(input.type.shape.elementCount()));
+  if (value != nullptr) std::ranges::transform(value->doubles(), elements.begin(), [](double element) { return static_cast<T>(element); });
+  return {input.name, std::move(elements)};
+}
 
-ProbeBatch batchFor(const std::vector<InputSpec>& inputs, const std::vector<HostTensor>& values) {
-  ProbeBatch made;
-  made.zeros.reserve(inputs.size());  // views must not move
+Batch batchFor(const std::vector<InputSpec>& inputs, const std::vector<HostTensor>& values) {
+  Batch batch;
   for (const InputSpec& input : inputs) {
-    auto found = std::ranges::find(values, input.name, &HostTensor::name);
-    const size_t count = static_cast<size_t>(input.type.shape.elementCount());
-    if (found == values.end()) made.zeros.emplace_back(count, 0u);
+    const auto found = std::ranges::find(values, input.name, &HostTensor::name);
+    const HostTensor* value = found == values.end() ? nullptr : &*found;
     switch (input.type.dtype) {
       case DType::F32:
-        made.batch.emplace_back(input.name, found == values.end()
-                                                ? std::span(reinterpret_cast<const float*>(made.zeros.back().data()), count)
-                                                : found->floats());
+      case DType::F16:
+      case DType::BF16:
+        batch.push_back(itemOf<float>(input, value));
         break;
       case DType::I32:
-        made.batch.emplace_back(input.name, found == values.end()
-                                                ? std::span(reinterpret_cast<const int32_t*>(made.zeros.back().data()), count)
-                                                : found->ints());
+        batch.push_back(itemOf<int32_t>(input, value));
         break;
       case DType::U32:
       case DType::Bool:
-        made.batch.emplace_back(input.name, found == values.end() ? std::span<const uint32_t>(made.zeros.back()) : found->uints());
+        batch.push_back(itemOf<uint32_t>(input, value));
+        break;
+      case DType::I8:
+        batch.push_back(itemOf<int8_t>(input, value));
+        break;
+      case DType::U8:
+        batch.push_back(itemOf<uint8_t>(input, value));
         break;
     }
   }
-  return made;
+  return batch;
 }
 
 std::string describe(const NonFiniteOrigin::Value& value) {
@@ -124,13 +128,13 @@ graph::Graph NonFiniteProbe::addProbes(const graph::Graph& traced, const std::ve
 }
 
 std::optional<NonFiniteOrigin> NonFiniteProbe::find(const std::vector<HostTensor>& inputs) {
-  const ProbeBatch batch = batchFor(inputs_, inputs);
+  const Batch batch = batchFor(inputs_, inputs);
   StepValues own;  // the key of the random numbers
   for (const HostTensor& value : inputs) {
     if (value.name() != graph::kRandomKeyInput) continue;
     own.push_back({graph::kRandomKeyInput, value.type(), {value.uints().begin(), value.uints().end()}});
   }
-  const std::vector<HostTensor> counts = session_->outputs(session_->run(session_->encode(batch.batch, own)), OutputKind::Result);
+  const std::vector<HostTensor> counts = session_->outputs(session_->run(session_->encode(batch, own)), OutputKind::Result);
   std::vector<Probed> probed = probed_;
   for (const HostTensor& count : counts) {
     const size_t index = std::stoul(count.name().substr(count.name().find('.') + 1));

@@ -84,18 +84,4 @@ std::vector<float> joinParameters(const graph::ParameterLayout& layout, const Pa
   return flat;
 }
 
-io::Array toArray(const BatchItem& item) {
-  return std::visit(
-      [](auto values) {
-        std::vector<int64_t> shape{static_cast<int64_t>(values.size())};
-        if constexpr (std::is_same_v<decltype(values), std::span<const float>>) {
-          return io::Array::fromFloats(shape, values);
-        } else {
-          std::vector<int32_t> ints(values.begin(), values.end());
-          return io::Array::fromInts(shape, ints);
-        }
-      },
-      item.data);
-}
-
 }  // namespace lockstep::detail

@@ -28,6 +28,4 @@ ParameterValues splitParameters(const graph::ParameterLayout& layout, const std:
 /// The other way, padding zero. Errors "parameters.unknown", "parameters.missing" (all of them named), "parameters.length".
 std::vector<float> joinParameters(const graph::ParameterLayout& layout, const ParameterValues& values);
 
-io::Array toArray(const BatchItem& item);
-
 }  // namespace lockstep::detail

@@ -42,7 +42,14 @@ void Session::checkIndices(const Batch& batch, std::string_view when) const { ch
 std::vector<std::byte> Session::encode(const Batch& batch, const StepValues& values) const {
   std::vector<NamedBytes> items;
   const MatchedBatch matched = matchBatch(inputs_, batch);
-  for (const BatchItem* item : matched.items) items.push_back({item->name, bytesOf(*item)});
+  std::vector<io::Array> rounded;
+  rounded.reserve(inputs_.size());  // views must not move
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const BatchItem& item = *matched.items[i];
+    std::span<const std::byte> bytes = bytesOf(item);
+    if (const graph::DType dtype = inputs_[i].type.dtype; needsRounding(dtype)) bytes = rounded.emplace_back(toArray(item, dtype)).data;
+    items.push_back({item.name, bytes});
+  }
   return execution_->encode(items, values);
 }
 

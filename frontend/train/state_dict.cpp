@@ -10,7 +10,7 @@
 #include "frontend/nn/nn.h"
 #include "ir/support/diagnostic.h"
 #include "ir/support/nearest.h"
-#include "runtime/device_states.h"
+#include "runtime/memory_array.h"
 
 namespace lockstep {
 
@@ -97,8 +97,7 @@ std::vector<int64_t> theirShape(const StateDictEntry& entry) {
 
 /// Integer buffers take any whole numbers of a file, parameters floats.
 bool takes(const StateDictEntry& entry, io::ElementType type) {
-  const bool is_float = type == io::ElementType::F32 || type == io::ElementType::F64;
-  return entry.type.dtype == DType::F32 ? is_float : !is_float && type != io::ElementType::Bool;
+  return graph::isFloat(entry.type.dtype) == io::isFloat(type) && type != io::ElementType::Bool;
 }
 
 }  // namespace
@@ -127,7 +126,7 @@ io::TensorFile formatStateDict(const Module& model, const ParameterValues& value
     std::vector<float> data = values.find(entry.parameter)->second;
     const Shape& shape = entry.type.shape;
     if (entry.transposed) data = transpose(data, static_cast<size_t>(shape.extent(0)), static_cast<size_t>(shape.extent(1)));
-    io::Array part = detail::stateArray(entry.type, data);
+    io::Array part = detail::encodeArray(entry.type, data);
     io::Array& whole = file.tensors.try_emplace(entry.name, io::Array{part.type, theirShape(entry), {}}).first->second;
     // The parts of one tensor are entries in their order.
     whole.data.insert(whole.data.end(), part.data.begin(), part.data.end());

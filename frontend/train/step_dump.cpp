@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/train/step_dump.h"
 
+#include "runtime/memory_array.h"
+
 namespace lockstep::detail {
 
 // A training may end before its batches are complete; there are fewer then.
@@ -24,8 +26,8 @@ void StepDump::add(const std::vector<std::byte>& input) {
     if (!std::holds_alternative<program::BatchSource>(port.source)) continue;
     const program::Buffer& buffer = program[port.buffer];
     io::Array& array =
-        batches_.tensors.try_emplace(port.name, io::Array{zeroState(buffer.type).type, buffer.type.shape.extents(), {}}).first->second;
-    const auto bytes = std::span(input).subspan(buffer.offset, buffer.type.byteSize());
+        batches_.tensors.try_emplace(port.name, io::Array{elementType(buffer.type.dtype), buffer.type.shape.extents(), {}}).first->second;
+    const auto bytes = std::span(input).subspan(buffer.offset, elementBytes(buffer.type));
     array.data.insert(array.data.end(), bytes.begin(), bytes.end());
   }
   if (--left_ == 0) (void)writeBatches().orThrow();
@@ -36,7 +38,7 @@ Status StepDump::writeBatches() {
     const auto found = batches_.tensors.find(port.name);
     if (found == batches_.tensors.end()) continue;
     const graph::TensorType& type = session_->program()[port.buffer].type;
-    found->second.shape.insert(found->second.shape.begin(), static_cast<int64_t>(found->second.data.size() / type.byteSize()));
+    found->second.shape.insert(found->second.shape.begin(), static_cast<int64_t>(found->second.data.size() / elementBytes(type)));
   }
   return write("batches.safetensors", std::exchange(batches_, {}));
 }

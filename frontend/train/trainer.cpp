@@ -292,7 +292,9 @@ void Trainer::Impl::dumpRun(const std::shared_ptr<Session>& session, const Batch
     for (const graph::ParameterLayout::Slot& slot : model->layout.slots)
       inputs.tensors.emplace(slot.name, io::Array::fromFloats(slot.type.shape.extents(), parameters.at(slot.name)));
     for (const auto& [name, info] : model->states->infos()) inputs.tensors.emplace(name, model->states->read(name));
-    for (const BatchItem& item : batch) inputs.tensors.emplace(item.name, detail::toArray(item));
+    const detail::MatchedBatch matched = detail::matchBatch(settings.inputs, batch);
+    for (size_t i = 0; i < settings.inputs.size(); ++i)
+      inputs.tensors.emplace(settings.inputs[i].name, detail::toArray(*matched.items[i], settings.inputs[i].type.dtype));
     for (const detail::StepValue& value : values) inputs.tensors.emplace(std::string(value.name), detail::toArray(value));
     dump.begin(session, checkpoint({}), inputs);
   }

@@ -170,6 +170,8 @@ struct ParameterLayout {
   int64_t total = 0;  ///< elements, padding included
   [[nodiscard]] const Slot* find(std::string_view name) const;
 };
+/// 256 bytes, the largest offset alignment that a device may ask for, in elements of a type.
+inline int64_t sliceAlignment(DType dtype) { return 256 / static_cast<int64_t>(byteSize(dtype)); }
 inline constexpr int64_t kParameterAlignment = 64;  ///< elements: 256 bytes, the largest offset alignment a device may ask for
 ParameterLayout layoutParameters(const std::vector<ParameterInfo>& parameters);
 

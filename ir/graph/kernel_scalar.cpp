@@ -8,7 +8,7 @@ namespace lockstep::graph {
 using kernel::Scalar;
 
 Scalar registerScalar(DType dtype) {
-  switch (dtype) {
+  switch (factsOf(dtype).compute) {
     case DType::F32:
       return Scalar::F32;
     case DType::I32:
@@ -17,14 +17,19 @@ Scalar registerScalar(DType dtype) {
       return Scalar::U32;
     case DType::Bool:
       return Scalar::Bool;
+    case DType::F16:
+    case DType::BF16:
+    case DType::I8:
+    case DType::U8:
+      break;  // nothing is computed in them
   }
   internalError("unknown element type");
 }
 
-Scalar memoryScalar(DType dtype) { return dtype == DType::Bool ? Scalar::U32 : registerScalar(dtype); }
+Scalar memoryScalar(DType dtype) { return dtype == DType::Bool || isPacked(dtype) ? Scalar::U32 : registerScalar(dtype); }
 
 kernel::ValueId kernelConstant(kernel::Builder& builder, DType dtype, double value) {
-  if (dtype == DType::F32) return builder.f32(static_cast<float>(value));
+  if (isFloat(dtype)) return builder.f32(static_cast<float>(value));
   if (dtype == DType::Bool) return builder.boolean(value != 0);
   return builder.scalar(registerScalar(dtype), static_cast<uint32_t>(static_cast<uint64_t>(static_cast<int64_t>(value))));
 }

@@ -139,16 +139,15 @@ struct IntegerRange {
   int64_t lo = 0, hi = 0;
   friend bool operator==(const IntegerRange&, const IntegerRange&) = default;
 };
-/// Every number that an element type can hold; absent for f32.
-constexpr std::optional<IntegerRange> rangeOf(DType dtype) {
-  constexpr std::array kRanges{IntegerRange{}, IntegerRange{INT32_MIN, INT32_MAX}, IntegerRange{0, UINT32_MAX}, IntegerRange{0, 1}};
-  if (dtype == DType::F32) return std::nullopt;
-  return kRanges[static_cast<size_t>(dtype)];
+/// Every number that an element type can hold; absent for floats.
+inline std::optional<IntegerRange> rangeOf(DType dtype) {
+  const DTypeFacts& facts = factsOf(dtype);
+  return facts.is_float ? std::nullopt : std::optional(IntegerRange{facts.lowest, facts.highest});
 }
 struct RangeContext {
   const Graph& graph;
   const Node& node;
-  std::span<const std::optional<IntegerRange>> operands;  ///< absent for f32
+  std::span<const std::optional<IntegerRange>> operands;  ///< absent for floats
 };
 /// One per result, absent where nothing is known.
 using RangeFn = std::vector<std::optional<IntegerRange>> (*)(const RangeContext&);

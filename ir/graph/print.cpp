@@ -15,7 +15,7 @@ constexpr size_t kElementsPerLine = 16;
 
 std::string printElement(double value, DType dtype) {
   constexpr double kExact = 9007199254740992.0;  // 2^53: every smaller integer is exact
-  if (dtype != DType::F32 && std::trunc(value) == value && std::abs(value) < kExact) return fmt::format("{}", static_cast<int64_t>(value));
+  if (!isFloat(dtype) && std::trunc(value) == value && std::abs(value) < kExact) return fmt::format("{}", static_cast<int64_t>(value));
   return formatFloat(value);
 }
 

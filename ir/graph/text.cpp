@@ -72,7 +72,7 @@ Result<std::string> parseName(TokenCursor& cursor) {
 }
 
 std::string typeProblem(const TensorType& type) {
-  if (static_cast<size_t>(type.dtype) > static_cast<size_t>(DType::Bool)) return "the element type does not exist";
+  if (static_cast<size_t>(type.dtype) >= kDTypes.size()) return "the element type does not exist";
   int64_t count = 1;
   for (const Dim& dim : type.shape.dims()) {
     if (dim.maximum() < 1) return fmt::format("an axis has extent {}, but extents are at least 1", dim.maximum());

@@ -3,30 +3,72 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "ir/support/diagnostic.h"
+#include "ir/support/narrow_float.h"
 
 namespace lockstep::graph {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> kDTypeNames{"f32", "i32", "u32", "bool"};
+constexpr std::array kFacts{
+    DTypeFacts{.name = "f32", .is_float = true},
+    DTypeFacts{.name = "i32", .compute = DType::I32, .lowest = INT32_MIN, .highest = INT32_MAX},
+    DTypeFacts{.name = "u32", .compute = DType::U32, .highest = UINT32_MAX},
+    DTypeFacts{.name = "bool", .compute = DType::Bool, .highest = 1},
+    DTypeFacts{.name = "f16", .bytes = 2, .is_float = true},
+    DTypeFacts{.name = "bf16", .bytes = 2, .is_float = true},
+    DTypeFacts{.name = "i8", .bytes = 1, .compute = DType::I32, .lowest = INT8_MIN, .highest = INT8_MAX},
+    DTypeFacts{.name = "u8", .bytes = 1, .compute = DType::U32, .highest = UINT8_MAX},
+};
+static_assert(kFacts.size() == kDTypes.size());
+constexpr DTypeFacts kNoFacts{.name = "<invalid>"};
 
 }  // namespace
 
-std::string_view toString(DType dtype) {
-  auto index = static_cast<size_t>(dtype);
-  return index < kDTypeNames.size() ? kDTypeNames[index] : "<invalid>";
+const DTypeFacts& factsOf(DType dtype) {
+  const auto index = static_cast<size_t>(dtype);
+  return index < kFacts.size() ? kFacts[index] : kNoFacts;
 }
+
+std::string_view toString(DType dtype) { return factsOf(dtype).name; }
 
 std::optional<DType> findDType(std::string_view text) {
-  for (size_t i = 0; i < kDTypeNames.size(); ++i) {
-    if (kDTypeNames[i] == text) return static_cast<DType>(i);
-  }
-  return std::nullopt;
+  const auto* found = std::ranges::find(kFacts, text, &DTypeFacts::name);
+  return found == kFacts.end() ? std::nullopt : std::optional(kDTypes[static_cast<size_t>(found - kFacts.begin())]);
 }
 
-uint64_t byteSize(DType) { return 4; }
+double roundedTo(DType dtype, double value) { return isFloat(dtype) ? decodeElement(dtype, encodeElement(dtype, value)) : value; }
+
+uint32_t encodeElement(DType dtype, double value) {
+  if (dtype == DType::F32) return std::bit_cast<uint32_t>(static_cast<float>(value));
+  if (dtype == DType::F16) return doubleToHalf(value);
+  if (dtype == DType::BF16) return doubleToBfloat16(value);
+  const auto word = static_cast<uint32_t>(static_cast<int64_t>(value));
+  return isPacked(dtype) ? word & 0xFF : word;
+}
+
+double decodeElement(DType dtype, uint32_t bits) {
+  switch (dtype) {
+    case DType::F32:
+      return std::bit_cast<float>(bits);
+    case DType::F16:
+      return halfToFloat(static_cast<uint16_t>(bits));
+    case DType::BF16:
+      return bfloat16ToFloat(static_cast<uint16_t>(bits));
+    case DType::I32:
+      return static_cast<int32_t>(bits);
+    case DType::I8:
+      return static_cast<int8_t>(bits);
+    case DType::U8:
+      return static_cast<uint8_t>(bits);
+    case DType::U32:
+    case DType::Bool:
+      return bits;
+  }
+  internalError("unknown element type");
+}
 
 namespace {
 

@@ -2,6 +2,7 @@
 // Types of the tensor IR: element type and shape. Tensors are dense and row-major.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -13,11 +14,38 @@
 
 namespace lockstep::graph {
 
-/// Element types; every one takes 4 bytes in memory (a bool is a u32 of 0 or 1).
-enum class DType : uint8_t { F32, I32, U32, Bool };
-std::string_view toString(DType dtype);  ///< "f32", "i32", "u32", "bool"
+/// Element types. What takes less than 4 bytes is storage alone: such elements lie packed in words, the first one in the lowest bits, and
+/// every op but those that move or choose elements computes in another type, by `cast`. A bool in memory is a u32 of 0 or 1.
+enum class DType : uint8_t { F32, I32, U32, Bool, F16, BF16, I8, U8 };
+inline constexpr std::array kDTypes{DType::F32, DType::I32, DType::U32, DType::Bool, DType::F16, DType::BF16, DType::I8, DType::U8};
+
+/// What there is to know of an element type.
+struct DTypeFacts {
+  std::string_view name;
+  uint32_t bytes = 4;          ///< of an element in memory
+  DType compute = DType::F32;  ///< the type of an element in a register, which holds each of its values
+  bool is_float = false;
+  int64_t lowest = 0, highest = 0;  ///< of integers and bool
+};
+const DTypeFacts& factsOf(DType dtype);
+
+std::string_view toString(DType dtype);  ///< "f32", "bf16", "bool"
 std::optional<DType> findDType(std::string_view text);
-uint64_t byteSize(DType dtype);
+inline uint64_t byteSize(DType dtype) { return factsOf(dtype).bytes; }
+/// Whether several elements share a word.
+inline bool isPacked(DType dtype) { return factsOf(dtype).bytes < 4; }
+/// Of a word.
+inline int64_t elementsPerWord(DType dtype) { return 4 / factsOf(dtype).bytes; }
+inline bool isFloat(DType dtype) { return factsOf(dtype).is_float; }
+/// Whether ops compute with it: f32, i32 or u32.
+inline bool isNumber(DType dtype) { return dtype != DType::Bool && !isPacked(dtype); }
+/// The nearest value that the type has: floats are rounded to nearest even, what is too large becomes infinite. Integers as they are.
+double roundedTo(DType dtype, double value);
+
+/// The bits of one element, in the low ones of a word; integers modulo 2^32.
+uint32_t encodeElement(DType dtype, double value);
+/// Its value.
+double decodeElement(DType dtype, uint32_t bits);
 
 using SymbolId = Id<struct SymbolTag>;
 
@@ -67,7 +95,8 @@ std::string toString(const Shape& shape);  ///< "[256,64]"
 struct TensorType {
   DType dtype = DType::F32;
   Shape shape;
-  [[nodiscard]] uint64_t byteSize() const { return static_cast<uint64_t>(shape.elementCount()) * graph::byteSize(dtype); }
+  /// Whole words: packed elements may leave the end of the last one empty.
+  [[nodiscard]] uint64_t byteSize() const { return (static_cast<uint64_t>(shape.elementCount()) * graph::byteSize(dtype) + 3) / 4 * 4; }
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 std::string toString(const TensorType& type);  ///< "f32[256,64]"

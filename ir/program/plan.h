@@ -45,6 +45,19 @@ struct StripsPlan {
   friend bool operator==(const StripsPlan&, const StripsPlan&) = default;
 };
 
+/// A map in which an invocation has `width` neighbouring elements, so that it alone writes the words that packed ones share.
+struct VectorPlan {
+  static constexpr std::string_view kName = "vector";
+  static constexpr graph::GroupKind kKind = graph::GroupKind::Map;
+  int64_t lanes = 1;  ///< invocations of a workgroup
+  int64_t width = 4;  ///< elements of an invocation; whole words of every result
+  static constexpr void each(auto& plan, auto&& number) {
+    number("lanes", plan.lanes, PlanNumber::Any);
+    number("width", plan.width, PlanNumber::PowerOfTwo);
+  }
+  friend bool operator==(const VectorPlan&, const VectorPlan&) = default;
+};
+
 /// Reductions over rows, with the elements around them.
 struct RowsPlan {
   static constexpr std::string_view kName = "rows";
@@ -137,7 +150,7 @@ struct TemplatePlan {
   friend bool operator==(const TemplatePlan&, const TemplatePlan&) = default;
 };
 
-using Plan = std::variant<MapPlan, StripsPlan, RowsPlan, ColumnsPlan, ScanPlan, ScatterPlan, NaiveContractPlan, TemplatePlan>;
+using Plan = std::variant<MapPlan, StripsPlan, VectorPlan, RowsPlan, ColumnsPlan, ScanPlan, ScatterPlan, NaiveContractPlan, TemplatePlan>;
 
 /// "rows"; of a template its name.
 std::string_view nameOf(const Plan& plan);

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "ir/graph/packed_element.h"
 #include "passes/fuse/views.h"
 
 namespace lockstep::passes {
@@ -24,6 +27,12 @@ bool isAxisOf(const IndexExpr& expr, const Shape& shape, int64_t extent) {
   if (expr.offset != 0 || expr.terms.size() != 1) return false;
   const IndexTerm& term = expr.terms.front();
   return term.axis >= 0 && term == graph::axisExpr(term.axis).terms.front() && shape.extent(static_cast<size_t>(term.axis)) <= extent;
+}
+
+/// What so many elements take.
+uint32_t wordsOf(DType dtype, int64_t elements) {
+  const int64_t per_word = graph::elementsPerWord(dtype);
+  return static_cast<uint32_t>((elements + per_word - 1) / per_word);
 }
 
 uint32_t unsigned32(int64_t value) { return static_cast<uint32_t>(static_cast<uint64_t>(value)); }
@@ -71,7 +80,7 @@ BodyEmitter::BodyEmitter(const graph::Graph& body, kernel::Builder& builder, con
       if (!variable.valid()) {
         variable = builder_.global({.name = numbers.size() == 1 ? name : fmt::format("{}_{}", name, i),
                                     .value = {},
-                                    .type = builder_.types().array(memoryType(builder_, type.dtype), static_cast<uint32_t>(elements)),
+                                    .type = builder_.types().array(memoryType(builder_, type.dtype), wordsOf(type.dtype, elements)),
                                     .space = kernel::AddressSpace::Storage,
                                     .access = access,
                                     .group = 0,
@@ -212,30 +221,66 @@ PositionId BodyEmitter::through(const IndexMap& map, const Shape& source, Positi
   return newPosition(std::move(position));
 }
 
-void BodyEmitter::inWindow(const Windows& windows, kernel::ValueId linear,
+void BodyEmitter::inWindow(const Windows& windows, kernel::ValueId index, int64_t per_window,
                            const std::function<void(kernel::ValueId, kernel::ValueId)>& use) {
-  if (windows.size() == 1) return use(windows.front(), linear);
-  kernel::ValueId number = builder_.make(Op::Div, {linear, builder_.u32(unsigned32(window_))});
-  kernel::ValueId index = builder_.make(Op::Rem, {linear, builder_.u32(unsigned32(window_))});
+  if (windows.size() == 1) return use(windows.front(), index);
+  kernel::ValueId number = builder_.make(Op::Div, {index, builder_.u32(unsigned32(per_window))});
+  kernel::ValueId inside = builder_.make(Op::Rem, {index, builder_.u32(unsigned32(per_window))});
   std::function<void(size_t)> from = [&](size_t i) {
-    if (i + 1 == windows.size()) return use(windows[i], index);
+    if (i + 1 == windows.size()) return use(windows[i], inside);
     kernel::ValueId here = builder_.make(Op::Eq, {number, builder_.u32(unsigned32(static_cast<int64_t>(i)))});
-    builder_.ifThen(here, [&] { use(windows[i], index); }, [&] { from(i + 1); });
+    builder_.ifThen(here, [&] { use(windows[i], inside); }, [&] { from(i + 1); });
   };
   from(0);
 }
 
-kernel::ValueId BodyEmitter::load(graph::ValueId input, kernel::ValueId linear, bool proven) {
+kernel::ValueId BodyEmitter::loadWord(graph::ValueId input, kernel::ValueId index, int64_t per_window, bool proven) {
   const Windows& windows = input_windows_[inputs_.at(input)];
   kernel::ValueId loaded, held;
   if (windows.size() > 1) held = builder_.var(memoryType(builder_, body_.typeOf(input).dtype), "element");
-  inWindow(windows, linear, [&](kernel::ValueId window, kernel::ValueId index) {
-    loaded = builder_.load(builder_.access(window, {index}, proven));
+  inWindow(windows, index, per_window, [&](kernel::ValueId window, kernel::ValueId at) {
+    loaded = builder_.load(builder_.access(window, {at}, proven));
     if (held.valid()) builder_.store(held, loaded);
   });
-  if (held.valid()) loaded = builder_.load(held);
-  if (body_.typeOf(input).dtype == DType::Bool) loaded = builder_.make(Op::Ne, {loaded, builder_.u32(0)});
-  return loaded;
+  return held.valid() ? builder_.load(held) : loaded;
+}
+
+BodyEmitter::WordPlace BodyEmitter::wordPlace(kernel::ValueId linear, int64_t per_word) {
+  const kernel::ValueId count = builder_.u32(unsigned32(per_word));
+  const auto known = neighbours_.find(linear);
+  if (known == neighbours_.end() || known->second.width % per_word != 0)
+    return {builder_.make(Op::Div, {linear, count}), builder_.make(Op::Rem, {linear, count})};
+  const auto& [place, width, lane] = known->second;
+  const int64_t words = width / per_word, number = lane / per_word;
+  const kernel::ValueId element = builder_.u32(unsigned32(lane % per_word));
+  const std::array<int64_t, 3> key{static_cast<int64_t>(place.value), words, number};
+  for (size_t i = scopes_.size(); i-- > 0;) {
+    if (const auto found = scopes_[i].word_indices.find(key); found != scopes_[i].word_indices.end()) return {found->second, element};
+  }
+  kernel::ValueId word = place;
+  if (words > 1) word = builder_.make(Op::Mul, {word, builder_.u32(unsigned32(words))});
+  if (number > 0) word = builder_.make(Op::Add, {word, builder_.u32(unsigned32(number))});
+  scopes_.back().word_indices[key] = word;
+  return {word, element};
+}
+
+kernel::ValueId BodyEmitter::loadPacked(graph::ValueId input, kernel::ValueId linear, bool proven) {
+  const DType dtype = body_.typeOf(input).dtype;
+  const int64_t per_word = graph::elementsPerWord(dtype);
+  const WordPlace at = wordPlace(linear, per_word);
+  kernel::ValueId word;
+  for (size_t i = scopes_.size(); i-- > 0 && !word.valid();) {
+    if (const auto found = scopes_[i].words.find({input, at.word}); found != scopes_[i].words.end()) word = found->second;
+  }
+  if (!word.valid()) scopes_.back().words[{input, at.word}] = word = loadWord(input, at.word, window_ / per_word, proven);
+  return graph::emitDecoded(builder_, dtype, word, at.place);
+}
+
+kernel::ValueId BodyEmitter::load(graph::ValueId input, kernel::ValueId linear, bool proven) {
+  const DType dtype = body_.typeOf(input).dtype;
+  if (graph::isPacked(dtype)) return loadPacked(input, linear, proven);
+  const kernel::ValueId loaded = loadWord(input, linear, window_, proven);
+  return dtype == DType::Bool ? builder_.make(Op::Ne, {loaded, builder_.u32(0)}) : loaded;
 }
 
 kernel::ValueId BodyEmitter::guarded(graph::ValueId value, const IndexMap& map, PositionId position) {
@@ -311,9 +356,57 @@ Location BodyEmitter::locationOf(graph::ValueId value) const {
 }
 
 void BodyEmitter::store(size_t index, PositionId position, kernel::ValueId emitted) {
+  if (graph::isPacked(body_.typeOf(body_.outputs[index].value).dtype)) internalError("an element of a packed result was stored alone");
   if (builder_.typeOf(emitted).isBool()) emitted = builder_.make(Op::Select, {builder_.u32(0), builder_.u32(1), emitted});
-  inWindow(result_windows_[index], linear(position),
+  inWindow(result_windows_[index], linear(position), window_,
            [&](kernel::ValueId window, kernel::ValueId at) { builder_.store(builder_.access(window, {at}, true), emitted); });
+}
+
+void BodyEmitter::storeVector(kernel::ValueId place, int64_t width, int64_t count) {
+  pushScope();
+  const kernel::ValueId first = builder_.make(Op::Mul, {place, builder_.u32(unsigned32(width))});
+  std::vector<kernel::ValueId> linears;
+  for (int64_t lane = 0; lane < count; ++lane) {
+    linears.push_back(lane == 0 ? first : builder_.make(Op::Add, {first, builder_.u32(unsigned32(lane))}));
+    neighbours_[linears.back()] = {place, width, lane};
+  }
+  std::vector<std::vector<kernel::ValueId>> values(body_.outputs.size());
+  for (const kernel::ValueId linear : linears) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      const graph::ValueId result = body_.outputs[i].value;
+      values[i].push_back(value(result, flat(body_.shapeOf(result), linear)));
+    }
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    const graph::ValueId result = body_.outputs[i].value;
+    const DType dtype = body_.typeOf(result).dtype;
+    const int64_t per_word = graph::elementsPerWord(dtype);
+    for (int64_t lane = 0; lane < count; lane += per_word) {
+      const kernel::ValueId linear = linears[static_cast<size_t>(lane)];
+      if (per_word == 1) {
+        store(i, flat(body_.shapeOf(result), linear), values[i][static_cast<size_t>(lane)]);
+        continue;
+      }
+      const std::span all(values[i]);
+      const kernel::ValueId word =
+          packed(dtype, all.subspan(static_cast<size_t>(lane), static_cast<size_t>(std::min(per_word, count - lane))));
+      inWindow(result_windows_[i], wordPlace(linear, per_word).word, window_ / per_word,
+               [&](kernel::ValueId window, kernel::ValueId at) { builder_.store(builder_.access(window, {at}, true), word); });
+    }
+  }
+  popScope();
+}
+
+/// A word of up to as many elements as it holds, the first one in the lowest bits.
+kernel::ValueId BodyEmitter::packed(DType dtype, std::span<const kernel::ValueId> elements) {
+  const auto bits = static_cast<uint32_t>(8 * graph::byteSize(dtype));
+  kernel::ValueId word;
+  for (size_t i = 0; i < elements.size(); ++i) {
+    kernel::ValueId part = graph::emitEncoded(builder_, dtype, elements[i]);
+    if (i > 0) part = builder_.make(Op::Shl, {part, builder_.u32(bits * static_cast<uint32_t>(i))});
+    word = i == 0 ? part : builder_.make(Op::Or, {word, part});
+  }
+  return word;
 }
 
 void BodyEmitter::storeAll(std::span<const kernel::ValueId> linears) {

@@ -3,6 +3,7 @@
 // recursively; (value, position) pairs are remembered, so shared sub-expressions are emitted once per scope.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <optional>
@@ -51,6 +52,9 @@ class BodyEmitter {
   void storeAll(kernel::ValueId linear) { storeAll(std::span(&linear, 1)); }
   /// The same at several elements: all of their values come before the first store.
   void storeAll(std::span<const kernel::ValueId> linears);
+  /// Every result at the elements from width * place on, `count` of them, in a scope of its own. The words of packed results are whole:
+  /// past the last element they are 0. `width` is a multiple of the elements per word of every result.
+  void storeVector(kernel::ValueId place, int64_t width, int64_t count);
 
   /// What was emitted since pushScope is not visible after popScope (a loop body, an if arm).
   void pushScope() { scopes_.emplace_back(); }
@@ -75,14 +79,32 @@ class BodyEmitter {
     std::map<graph::ValueId, kernel::ValueId> defined;
     std::map<std::pair<PositionId, size_t>, kernel::ValueId> axes;
     std::map<PositionId, kernel::ValueId> linears;
+    std::map<std::pair<graph::ValueId, kernel::ValueId>, kernel::ValueId> words;  // of packed inputs, by the index of the word
+    std::map<std::array<int64_t, 3>, kernel::ValueId> word_indices;               // by place, words per place and number
   };
   class Element;
 
   /// The storage variables of one tensor.
   using Windows = std::vector<kernel::ValueId>;
+  /// Where a linear index is known to lie: element `lane` of those from width * place on.
+  struct Neighbour {
+    kernel::ValueId place;
+    int64_t width = 1, lane = 0;
+  };
+  /// The word of an element of packed ones, and its place in it.
+  struct WordPlace {
+    kernel::ValueId word, place;
+  };
+  kernel::ValueId packed(graph::DType dtype, std::span<const kernel::ValueId> elements);
+  WordPlace wordPlace(kernel::ValueId linear, int64_t per_word);
   kernel::ValueId load(graph::ValueId input, kernel::ValueId linear, bool proven);
-  /// Calls `use` with the variable that holds element `linear` and its index there, once in each arm that chooses among several.
-  void inWindow(const Windows& windows, kernel::ValueId linear, const std::function<void(kernel::ValueId, kernel::ValueId)>& use);
+  kernel::ValueId loadPacked(graph::ValueId input, kernel::ValueId linear, bool proven);
+  /// Element `index` of the windows as memory has it; of packed ones the word of this number.
+  kernel::ValueId loadWord(graph::ValueId input, kernel::ValueId index, int64_t per_window, bool proven);
+  /// Calls `use` with the variable that holds entry `index` and its index there, once in each arm that chooses among several windows of
+  /// `per_window` entries.
+  void inWindow(const Windows& windows, kernel::ValueId index, int64_t per_window,
+                const std::function<void(kernel::ValueId, kernel::ValueId)>& use);
   /// The result of a view with guards: its operand's element where they hold, its fill elsewhere.
   kernel::ValueId guarded(graph::ValueId value, const graph::IndexMap& map, PositionId position);
   kernel::ValueId expression(const graph::IndexExpr& expr, PositionId position);
@@ -96,6 +118,7 @@ class BodyEmitter {
   std::map<graph::ValueId, size_t> inputs_;
   std::vector<Position> positions_;
   std::map<std::pair<kernel::ValueId, std::vector<int64_t>>, PositionId> flat_positions_;
+  std::map<kernel::ValueId, Neighbour> neighbours_;  // by linear index
   std::vector<Scope> scopes_{1};
 };
 

@@ -20,6 +20,7 @@ struct EmitQuery {
 // One emitter per kind of plan; emit() picks it by the plan's type.
 Result<kernel::Module> emitKernel(const program::MapPlan& plan, const EmitQuery& query);
 Result<kernel::Module> emitKernel(const program::StripsPlan& plan, const EmitQuery& query);
+Result<kernel::Module> emitKernel(const program::VectorPlan& plan, const EmitQuery& query);
 Result<kernel::Module> emitKernel(const program::RowsPlan& plan, const EmitQuery& query);
 Result<kernel::Module> emitKernel(const program::ColumnsPlan& plan, const EmitQuery& query);
 Result<kernel::Module> emitKernel(const program::ScanPlan& plan, const EmitQuery& query);

@@ -107,7 +107,7 @@ std::vector<bool> storageNodes(const Graph& graph) {
     if (view == nullptr || !storage[graph[node.operands[0]].node.index()]) continue;
     int64_t start = 0;
     storage[id.index()] = isContiguousSlice(view->map(graph, node), graph.shapeOf(node.results[0]), graph.shapeOf(node.operands[0]),
-                                            kParameterAlignment, start);
+                                            sliceAlignment(graph.typeOf(node.results[0]).dtype), start);
   }
   return storage;
 }

@@ -37,7 +37,7 @@ Ranges rangesOf(const Graph& graph) {
     } else if (node.op->range != nullptr) {
       const Ranges results = node.op->range({graph, node, operands});
       for (size_t i = 0; i < results.size(); ++i) {
-        if (graph.typeOf(node.results[i]).dtype != DType::F32) ranges[node.results[i].index()] = results[i];
+        if (!isFloat(graph.typeOf(node.results[i]).dtype)) ranges[node.results[i].index()] = results[i];
       }
     }
   }

@@ -46,7 +46,7 @@ struct State {
     return depends;
   }
 
-  [[nodiscard]] bool isFloat(ValueId value) const { return builder.typeOf(value).dtype == DType::F32; }
+  [[nodiscard]] bool isFloat(ValueId value) const { return graph::isFloat(builder.typeOf(value).dtype); }
   void stop(ValueId value, NodeId by) {
     if (!stops[value.index()].valid()) stops[value.index()] = by;
   }
@@ -135,7 +135,7 @@ std::string describeOp(const Node& node) {
 
 std::string reasonOf(const Graph& graph, const Node& node) {
   if (const auto* none = std::get_if<NotDifferentiable>(&*node.op->gradient)) return std::string(none->reason);
-  auto integer = std::ranges::find_if(node.results, [&](ValueId result) { return graph.typeOf(result).dtype != DType::F32; });
+  auto integer = std::ranges::find_if(node.results, [&](ValueId result) { return !graph::isFloat(graph.typeOf(result).dtype); });
   return fmt::format("its result is {}", toString(graph.typeOf(integer == node.results.end() ? node.results.front() : *integer).dtype));
 }
 

@@ -27,6 +27,12 @@ Result<PlanChoice> chooseMap(const PlanQuery& q) {
   // Enough workgroups for every unit before they grow to their full size.
   int64_t lanes = std::min<int64_t>(q.profile.max_workgroup_invocations, cost::kFullWorkgroup);
   while (lanes > cost::kLeastWorkgroup && elements / lanes < q.profile.parallel_units) lanes /= 2;
+  int64_t per_word = 1;
+  for (const Output& output : q.body.outputs) per_word = std::max(per_word, elementsPerWord(q.body.typeOf(output.value).dtype));
+  if (per_word > 1) {
+    const program::VectorPlan vector{.lanes = lanes, .width = per_word};
+    return PlanChoice{vector, splitGroups(divideUp(elements, lanes * per_word), q.profile)};
+  }
   const bool is_long = elements >= cost::kManyElements && q.profile.style == ExecutionStyle::Gpu;
   if (!is_long || q.body.nodes.size() > cost::kShortBody || elementRounds(q.body) > 0)
     return PlanChoice{program::MapPlan{.lanes = lanes}, splitGroups(divideUp(elements, lanes), q.profile)};

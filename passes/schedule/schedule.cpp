@@ -85,7 +85,8 @@ struct State {
     Place place;
     if (const auto* view = std::get_if<ViewLowering>(&*node.op->lower)) {
       int64_t start = 0;
-      if (!isContiguousSlice(view->map(graph, node), graph.shapeOf(value), graph.shapeOf(node.operands[0]), kParameterAlignment, start)) {
+      if (!isContiguousSlice(view->map(graph, node), graph.shapeOf(value), graph.shapeOf(node.operands[0]),
+                             sliceAlignment(graph.typeOf(value).dtype), start)) {
         internalError(fmt::format("schedule met the view '{}' outside a group", *node.op->name));
       }
       place = placeOf(node.operands[0]);
@@ -133,20 +134,12 @@ struct State {
   }
 
   static std::vector<uint32_t> words(const Constant& constant) {
-    std::vector<uint32_t> out;
-    for (double d : constant.data) {
-      switch (constant.type.dtype) {
-        case DType::F32:
-          out.push_back(std::bit_cast<uint32_t>(static_cast<float>(d)));
-          break;
-        case DType::I32:
-          out.push_back(static_cast<uint32_t>(static_cast<int32_t>(d)));
-          break;
-        case DType::U32:
-        case DType::Bool:
-          out.push_back(static_cast<uint32_t>(d));
-          break;
-      }
+    const DType dtype = constant.type.dtype;
+    const auto per_word = static_cast<size_t>(elementsPerWord(dtype));
+    const auto bits = static_cast<uint32_t>(8 * byteSize(dtype));
+    std::vector<uint32_t> out((constant.data.size() + per_word - 1) / per_word);
+    for (size_t i = 0; i < constant.data.size(); ++i) {
+      out[i / per_word] |= encodeElement(dtype, constant.data[i]) << (i % per_word * bits);
     }
     return out;
   }
@@ -181,7 +174,7 @@ struct State {
       const auto& offsets = node.attributes.get<std::vector<int64_t>>("offsets");
       for (size_t i = 0; i < node.operands.size(); ++i) {
         ValueId part = root(node.operands[i]);
-        Place slice{places[pack].buffer, static_cast<uint64_t>(offsets[i]) * 4};
+        Place slice{places[pack].buffer, static_cast<uint64_t>(offsets[i]) * byteSize(graph.typeOf(pack).dtype)};
         if (mayOwn(part)) {
           places[part] = slice;
         } else {
@@ -222,7 +215,7 @@ struct State {
       const Node& node = graph[id];
       if (!std::holds_alternative<AliasUpdate>(*node.op->alias)) continue;
       Place target = placeOf(node.operands[0]);
-      target.offset += static_cast<uint64_t>(node.attributes.get<int64_t>("offset")) * 4;
+      target.offset += static_cast<uint64_t>(node.attributes.get<int64_t>("offset")) * byteSize(graph.typeOf(node.operands[0]).dtype);
       ValueId value = root(node.operands[1]);
       Range written{target.buffer, target.offset, graph.typeOf(node.operands[1]).byteSize(), kernel::Access::ReadWrite};
       if (mayOwn(value) && updatesInPlace(graph.definition(value), storageOf(node.operands[0]), written)) {

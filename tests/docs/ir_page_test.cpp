@@ -94,13 +94,20 @@ TEST(IrPage, profile_reads_back) {
 }
 
 TEST(IrPage, dtypes_golden) {
-  static constexpr std::array<std::string_view, 4> kHolds{"IEEE 754 single precision", "32 bits, two's complement; arithmetic wraps",
-                                                          "32 bits; arithmetic wraps", "a u32 of 0 or 1"};
+  static constexpr std::array<std::string_view, graph::kDTypes.size()> kHolds{
+      "IEEE 754 single precision",
+      "32 bits, two's complement; arithmetic wraps",
+      "32 bits; arithmetic wraps",
+      "a u32 of 0 or 1",
+      "in memory only: IEEE 754 half precision, two per word",
+      "in memory only: the high half of an f32, two per word",
+      "in memory only: 8 bits, two's complement, four per word",
+      "in memory only: 8 bits, four per word"};
   std::string text = "| dtype | element |\n|---|---|\n";
   for (size_t i = 0; i < kHolds.size(); ++i) {
     const auto dtype = static_cast<graph::DType>(i);
     ASSERT_EQ(graph::findDType(graph::toString(dtype)), dtype);
-    ASSERT_EQ(graph::byteSize(dtype), 4u);
+    ASSERT_EQ(graph::isPacked(dtype), kHolds[i].starts_with("in memory only"));
     text += fmt::format("| `{}` | {} |\n", graph::toString(dtype), kHolds[i]);
   }
   testing::expectGeneratedText(kPage, text, "dtypes");

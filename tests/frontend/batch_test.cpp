@@ -48,6 +48,75 @@ TEST(Batch, holds_what_has_none) {
   EXPECT_TRUE(std::ranges::equal(std::get<std::span<const uint32_t>>(copy[3].data), std::vector<uint32_t>{1, 2}));
 }
 
+/// Numbers that every type has.
+template <class T>
+std::vector<T> smallNumbers(int64_t count) {
+  std::vector<T> values;
+  for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<T>(i * 7 % 120));
+  return values;
+}
+
+/// What an input of `type` gives as f32, and as it is.
+FunctionResult seen(const graph::TensorType& type, BatchItem item) {
+  Function reading = function({.inputs = {{"x", type}},
+                               .body =
+                                   [type](const Inputs& in) {
+                                     const Tensor wide = cast(in["x"], DType::F32);
+                                     capture("same", cast(wide, type.dtype));
+                                     return wide;
+                                   },
+                               .device = "reference"});
+  return reading({std::move(item)});
+}
+
+TEST(Batch, of_packed_inputs_arrives_whole_at_any_length) {
+  for (const int64_t count : {1, 3, 65, 257}) {
+    const std::vector<float> wanted = smallNumbers<float>(count);
+    const std::vector<double> doubles(wanted.begin(), wanted.end());
+    EXPECT_EQ(seen({DType::U8, Shape{count}}, {"x", smallNumbers<uint8_t>(count)}).captures.get("same").doubles(), doubles);
+    EXPECT_EQ(seen({DType::BF16, Shape{count}}, {"x", wanted}).captures.get("same").doubles(), doubles);
+    EXPECT_EQ(seen({DType::U8, Shape{count}}, {"x", smallNumbers<uint8_t>(count)}).value.floats(), wanted);
+    EXPECT_EQ(seen({DType::I8, Shape{count}}, {"x", smallNumbers<int8_t>(count)}).value.floats(), wanted);
+    EXPECT_EQ(seen({DType::F16, Shape{count}}, {"x", wanted}).value.floats(), wanted);
+    EXPECT_EQ(seen({DType::BF16, Shape{count}}, {"x", wanted}).value.floats(), wanted);
+  }
+  EXPECT_EQ(seen({DType::I8, Shape{3}}, {"x", std::vector<int8_t>{-128, -1, 127}}).value.floats(), (std::vector<float>{-128, -1, 127}));
+}
+
+TEST(Batch, of_16_bit_floats_is_rounded_to_the_nearest_even) {
+  const std::vector<float> values{2049, 2051, 0.1f, 1e6f, -0.0f};
+  EXPECT_EQ(seen({DType::F16, Shape{5}}, {"x", values}).value.floats(),
+            (std::vector<float>{2048, 2052, 0.0999755859375f, INFINITY, -0.0f}));
+  EXPECT_EQ(seen({DType::BF16, Shape{5}}, {"x", values}).value.floats(), (std::vector<float>{2048, 2048, 0.10009765625f, 999424, -0.0f}));
+}
+
+TEST(Batch, of_another_host_type_is_refused_with_the_right_one) {
+  const auto refused = [](DType dtype, BatchItem item) {
+    const Error error = caught([&] { (void)seen({dtype, Shape{3}}, std::move(item)); });
+    EXPECT_EQ(error.code(), "batch.type");
+    return std::string(error.what());
+  };
+  EXPECT_NE(refused(DType::U8, {"x", smallNumbers<int8_t>(3)}).find("give a range of uint8_t"), std::string::npos);
+  EXPECT_NE(refused(DType::I8, {"x", smallNumbers<float>(3)}).find("give a range of int8_t"), std::string::npos);
+  EXPECT_NE(refused(DType::BF16, {"x", smallNumbers<int32_t>(3)}).find("give a range of float"), std::string::npos);
+  EXPECT_NE(refused(DType::I32, {"x", smallNumbers<uint8_t>(3)}).find("'x' is i32[3] but gets u8 data"), std::string::npos);
+  // 3 elements are 3 bytes, not a word.
+  EXPECT_EQ(caught([] { (void)seen({DType::U8, Shape{3}}, {"x", smallNumbers<uint8_t>(4)}); }).code(), "batch.length");
+}
+
+TEST(HostTensor, of_packed_types_reads_as_the_type_that_holds_them) {
+  const std::array<uint8_t, 4> memory{0x00, 0xc0, 0x49, 0xff};
+  const auto read = [&](DType dtype, int64_t count) { return HostTensor("x", {dtype, Shape{count}}, std::as_bytes(std::span(memory))); };
+  EXPECT_EQ(read(DType::F16, 1).floats(), std::vector<float>{-2});
+  EXPECT_EQ(read(DType::BF16, 1).floats(), std::vector<float>{-2});
+  EXPECT_EQ(read(DType::I8, 3).ints(), (std::vector<int32_t>{0, -64, 73}));
+  EXPECT_EQ(read(DType::U8, 3).uints(), (std::vector<uint32_t>{0, 192, 73}));
+  EXPECT_EQ(read(DType::I8, 3).doubles(), (std::vector<double>{0, -64, 73}));
+  EXPECT_EQ(to_string(read(DType::U8, 3)), "u8[3] [0, 192, 73]");
+  EXPECT_EQ(caught([&] { (void)read(DType::U8, 3).floats(); }).code(), "value.type");
+  EXPECT_EQ(caught([&] { (void)read(DType::F16, 1).ints(); }).code(), "value.type");
+}
+
 TEST(Batch, of_temporaries_trains_as_one_of_variables) {
   CompileSpec<Mlp> spec = specFor("reference");
   auto one = compile<Mlp>(spec), other = compile<Mlp>(spec);

@@ -114,6 +114,22 @@ TEST_P(Checkpoints, rebased_schedule_and_cursor_come_back) {
   EXPECT_LT(other.lr(), 0.01);
 }
 
+TEST_P(Checkpoints, floats_of_16_bits_widen_to_the_states_that_are_f32) {
+  auto trainer = make();
+  train(trainer, 0, 2);
+  io::TensorFile file = trainer.checkpoint();
+  for (auto& [name, array] : file.tensors) array = io::Array::from(io::ElementType::BF16, array.shape, array.toDoubles());
+  trainer.restore(io::parseSafetensors(io::formatSafetensors(file), "checkpoint").orThrow());
+  for (const auto& [name, array] : trainer.checkpoint().tensors) {
+    EXPECT_EQ(array.type, io::ElementType::F32) << name;
+    EXPECT_EQ(array.toFloats(), file.tensors.at(name).toFloats()) << name;
+  }
+  for (const io::ElementType type : {io::ElementType::F64, io::ElementType::I8, io::ElementType::U8}) {
+    file.tensors.at("l1.W") = io::Array::zeros(type, {1, 16});
+    EXPECT_EQ(caught([&] { trainer.restore(file); }).code(), "checkpoint.shape") << toString(type);
+  }
+}
+
 TEST_P(Checkpoints, incompatible_files_change_nothing_and_name_the_first_difference) {
   auto trainer = make();
   train(trainer, 0, 1);

@@ -340,6 +340,15 @@ TEST(Buffer, mistakes_are_named) {
     Buffer b{*this, "b", {}, 0.5, DType::I32};
   };
   EXPECT_EQ(caught([] { Half half; }).code, "buffer.initial");
+  struct Large : Module {
+    explicit Large(double initial, DType dtype) : b(*this, "b", {}, initial, dtype) {}
+    Buffer b;
+  };
+  for (const auto& [initial, dtype] : {std::pair(256.0, DType::U8), std::pair(-129.0, DType::I8), std::pair(65520.0, DType::F16)})
+    EXPECT_EQ(caught([&] { Large large(initial, dtype); }).code, "buffer.initial") << toString(dtype);
+  EXPECT_EQ(Large(65519, DType::F16).b.initial(), 65504);
+  EXPECT_EQ(Large(-128, DType::I8).b.initial(), -128);
+  EXPECT_EQ(Large(0.1, DType::F32).b.initial(), 0.1);
 }
 
 }  // namespace

@@ -52,6 +52,26 @@ TEST(StateDict, torch_weights_arrive_where_they_belong) {
   EXPECT_EQ(trainer.state_dict(), back);
 }
 
+TEST(StateDict, weights_of_16_bits_arrive_exactly) {
+  auto trainer = makeNet();
+  for (const io::ElementType type : {io::ElementType::F16, io::ElementType::BF16}) {
+    const io::TensorFile file = torchDict();
+    io::TensorFile narrow;
+    // Numbers of which the last bit counts, and one that f16 has as a subnormal alone.
+    for (const auto& [name, array] : file.tensors) {
+      std::vector<double> values = array.toDoubles();
+      for (double& value : values) value = value * 1.0078125 + (type == io::ElementType::F16 ? 0x1p-24 : 0);
+      narrow.tensors.emplace(name, io::Array::from(type, array.shape, values));
+    }
+    // As a file has them.
+    trainer.load_state_dict(io::parseSafetensors(io::formatSafetensors(narrow), "weights").orThrow());
+    const ParameterValues values = trainer.download();
+    EXPECT_EQ(values.at("scale"), narrow.tensors.at("scale").toFloats());
+    EXPECT_EQ(values.at("table.W"), narrow.tensors.at("table.weight").toFloats());
+    EXPECT_EQ(trainer.state_dict().tensors.at("scale").type, io::ElementType::F32);
+  }
+}
+
 struct ConvNet : Module {
   nn::Conv2d conv{*this, "conv", 2, 3, 2};
   nn::BatchNorm norm{*this, "norm", 3};
@@ -254,9 +274,54 @@ TEST(StateDict, integer_buffers_take_whole_numbers) {
   file.tensors.at("num_batches_tracked") = wide;
   trainer.load_state_dict(file);
   EXPECT_EQ(trainer.download().at("num_batches_tracked"), std::vector<float>{77});
+  const std::vector<double> number{200};
+  file.tensors.at("num_batches_tracked") = io::Array::from(io::ElementType::U8, {}, number);
+  trainer.load_state_dict(file);
+  EXPECT_EQ(trainer.download().at("num_batches_tracked"), std::vector<float>{200});
+  file.tensors.at("num_batches_tracked") = io::Array::from(io::ElementType::BF16, {}, number);
+  EXPECT_EQ(caught([&] { trainer.load_state_dict(file); }).code(), "state_dict.type");
   file.tensors.at("num_batches_tracked") = io::Array::fromFloats({}, std::vector<float>{1});
   EXPECT_EQ(caught([&] { trainer.load_state_dict(file); }).code(), "state_dict.type");
   EXPECT_EQ(caught([&] { trainer.upload({{"w", {1}}, {"num_batches_tracked", {0.5f}}}); }).code(), "parameters.type");
+}
+
+/// Buffers of types that only store.
+struct Packed : Module {
+  Parameter w{*this, "w", {1}, init::ones()};
+  Buffer half{*this, "half", {3}, 0.1, DType::F16};
+  Buffer brain{*this, "brain", {5}, 3, DType::BF16};
+  Buffer bytes{*this, "bytes", {7}, 200, DType::U8};
+  Buffer steps{*this, "steps", {1}, -7, DType::I8};
+};
+
+TEST(StateDict, buffers_keep_their_type) {
+  auto trainer = compile<Packed>({.loss = [](const Packed& m, const Inputs&) { return sum(m.w); }, .seed = 1, .device = "reference"});
+  io::TensorFile file = trainer.state_dict();
+  EXPECT_EQ(io::describe(file.tensors.at("half")), "f16[3]");
+  EXPECT_EQ(file.tensors.at("half").toFloats(), std::vector<float>(3, 0.0999755859375f));
+  EXPECT_EQ(io::describe(file.tensors.at("brain")), "bf16[5]");
+  EXPECT_EQ(io::describe(file.tensors.at("bytes")), "u8[7]");
+  EXPECT_EQ(file.tensors.at("bytes").toFloats(), std::vector<float>(7, 200));
+  EXPECT_EQ(io::describe(file.tensors.at("steps")), "i8[1]");
+  file.tensors.at("bytes").data[6] = std::byte{9};
+  const std::vector<double> halves{1, 0x1p-24, 65504};
+  file.tensors.at("half") = io::Array::from(io::ElementType::F16, {3}, halves);
+  trainer.load_state_dict(file);
+  EXPECT_EQ(trainer.state_dict(), file);
+  // A checkpoint of the same, through a file.
+  const io::TensorFile checkpoint = io::parseSafetensors(io::formatSafetensors(trainer.checkpoint()), "checkpoint").orThrow();
+  EXPECT_EQ(checkpoint, trainer.checkpoint());
+  EXPECT_EQ(io::describe(checkpoint.tensors.at("buffer.bytes")), "u8[7]");
+  trainer.reset({});
+  EXPECT_NE(trainer.state_dict(), file);
+  trainer.restore(checkpoint);
+  EXPECT_EQ(trainer.state_dict(), file);
+  // What the type cannot hold.
+  for (const double number : {256.0, -1.0, 0.5}) {
+    ParameterValues values = trainer.download();
+    values.at("bytes")[0] = static_cast<float>(number);
+    EXPECT_EQ(caught([&] { trainer.upload(values); }).code(), "parameters.type") << number;
+  }
 }
 
 }  // namespace

@@ -55,10 +55,9 @@ const std::array<float, 6> kNumbers{1, 2, 3, 4, 5, -0.5f};
 
 void addArrays(const Seeds& seeds) {
   const std::array<int32_t, 2> whole{1, -2};
-  const io::Arrays arrays{{"a", io::Array::fromFloats({2, 3}, kNumbers)},
-                          {"b", io::Array::fromInts({2}, whole)},
-                          {"c", io::Array::zeros(io::ElementType::I64, {1, 0, 2})},
-                          {"d", io::Array::zeros(io::ElementType::Bool, {})}};
+  const io::Arrays arrays{{"a", io::Array::fromFloats({2, 3}, kNumbers)},           {"b", io::Array::fromInts({2}, whole)},
+                          {"c", io::Array::zeros(io::ElementType::I64, {1, 0, 2})}, {"d", io::Array::zeros(io::ElementType::Bool, {})},
+                          {"e", io::Array::zeros(io::ElementType::F16, {3})},       {"f", io::Array::zeros(io::ElementType::U8, {1, 5})}};
   for (const auto& [name, array] : arrays) seeds.add("npy", name, io::formatNpy(array));
   seeds.add("npz", "stored", io::formatNpz(arrays).orThrow());
   seeds.add("npz", "deflated", io::formatNpz(arrays, io::NpzCompression::Deflated).orThrow());

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "frontend/io/file.h"
+#include "ir/support/narrow_float.h"
 #include "runtime/program_trainer.h"
 #include "tests/runtime/dumped_training.h"
 
@@ -125,6 +126,89 @@ TEST_F(ProgramMistakes, of_batches) {
   EXPECT_EQ(codeOf(trainer.step(withNumber("next", 0, 5))), "batch.index");
   EXPECT_EQ(differences(trainer.checkpoint().orThrow(), training_->start), "") << "no step was taken";
   EXPECT_EQ(codeOf(trainer.step(withNumber("next", 0, -1))), "") << "the number that the loss ignores is right";
+}
+
+/// Inputs of which no run's values are whole words: 3 · 5 bytes, and 5 and 3 floats of 16 bits.
+struct Pixels : Module {
+  nn::Linear out{*this, "out", 5, 1};
+};
+detail::CompileRequest pixels() {
+  return {
+      .model = std::make_shared<const Pixels>(),
+      .loss = detail::eraseModel(std::function([](const Pixels& model, const Inputs& in) {
+        const Tensor x = cast(in["pixels"], DType::F32) * 0.01 + cast(in["shift"], DType::F32);
+        print(cast(x, DType::F16), "shifted");
+        return mean(square(model.out(x) - reshape(cast(in["want"], DType::F32), {3, 1})));
+      })),
+      .optimizer = sgd({.lr = 0.01}),
+      .settings = {.inputs = {{"pixels", {DType::U8, Shape{3, 5}}}, {"shift", {DType::F16, Shape{5}}}, {"want", {DType::BF16, Shape{3}}}},
+                   .seed = 5,
+                   .device = "reference",
+                   .accumulate = 2,
+                   .print = [](std::string_view) {}},
+      .where = Where::current()};
+}
+
+TEST(PackedBatches, are_taken_byte_for_byte) {
+  DumpedTraining training("packed-batches");
+  detail::CompileRequest request = pixels();
+  request.settings.dump_ir = training.folder();
+  request.settings.dump_steps = 2;
+  Trainer trainer = detail::compile(std::move(request));
+  std::vector<uint8_t> bytes(3 * 5 * 2);  // of the two runs of a step
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * 37 + 11);
+  const std::vector<float> shift{0, 0.5f, -0.25f, 0.1f, 1}, want{1, 2, 3, -1, -2.5f, 0};
+  for (int step = 0; step < 2; ++step)
+    training.losses.push_back(trainer.step({{"pixels", bytes}, {"shift", shift}, {"want", want}}).or_throw().loss);
+  for (const auto& entry : std::filesystem::directory_iterator(training.folder())) {
+    const std::string name = entry.path().filename();
+    if (name.ends_with(".program")) training.program_file = std::max(training.program_file, name);
+  }
+  const io::TensorFile batches = io::readSafetensors(training.folder() + "/batches.safetensors").orThrow();
+  const io::Array& dumped = batches.tensors.at("pixels");
+  ASSERT_EQ(io::describe(dumped), "u8[4,3,5]") << "of each run";
+  EXPECT_EQ(std::memcmp(dumped.data.data(), bytes.data(), bytes.size()), 0);
+  EXPECT_EQ(io::describe(batches.tensors.at("shift")), "f16[4,5]");
+  EXPECT_EQ(batches.tensors.at("shift").at(3), 0.0999755859375);
+  EXPECT_EQ(io::describe(batches.tensors.at("want")), "bf16[4,3]");
+  EXPECT_EQ(batches.tensors.at("want").at(4), -2.5);
+
+  ProgramTrainer alone = ProgramTrainer::open(training.program(), "reference").orThrow();
+  (void)alone.load(io::readSafetensors(training.folder() + "/start.safetensors").orThrow()).orThrow();
+  for (const float loss : training.losses) {
+    const ProgramStep step = alone.step(batches).orThrow();
+    EXPECT_EQ(step.loss, loss);
+    ASSERT_TRUE(step.captures.contains("shifted"));
+    const io::Array& shifted = step.captures.at("shifted");
+    ASSERT_EQ(io::describe(shifted), "f16[3,5]");
+    ASSERT_EQ(shifted.data.size(), 30u);
+    // Of the second run.
+    for (size_t k = 0; k < 15; ++k) {
+      const float moved = static_cast<float>(bytes[15 + k]) * 0.01f + static_cast<float>(batches.tensors.at("shift").at(k % 5));
+      EXPECT_EQ(shifted.at(k), static_cast<double>(halfToFloat(doubleToHalf(static_cast<double>(moved))))) << k;
+    }
+  }
+  EXPECT_EQ(differences(alone.checkpoint().orThrow(), trainer.checkpoint()), "");
+
+  // The inputs of the first run have the types of the program, too.
+  const io::TensorFile inputs = io::readSafetensors(training.folder() + "/inputs.safetensors").orThrow();
+  EXPECT_EQ(io::describe(inputs.tensors.at("pixels")), "u8[15]");
+  EXPECT_EQ(io::describe(inputs.tensors.at("shift")), "f16[5]");
+  EXPECT_EQ(io::describe(inputs.tensors.at("want")), "bf16[3]");
+
+  const auto refused = [&](const std::string& input, io::Array array) {
+    io::TensorFile other = batches;
+    other.tensors.at(input) = std::move(array);
+    const Result<ProgramStep> step = alone.step(other);
+    ASSERT_FALSE(step.ok()) << input;
+    EXPECT_EQ(step.diagnostics().front().code, "program_run.batch");
+    EXPECT_NE(step.diagnostics().front().message.find(input), std::string::npos) << step.diagnostics().front().message;
+  };
+  refused("pixels", io::Array::zeros(io::ElementType::I8, {3, 5}));
+  refused("pixels", io::Array::zeros(io::ElementType::U8, {16}));  // whole words are one byte too much
+  refused("shift", io::Array::zeros(io::ElementType::BF16, {5}));
+  refused("shift", io::Array::zeros(io::ElementType::F32, {5}));
+  refused("want", io::Array::zeros(io::ElementType::BF16, {4}));
 }
 
 TEST_F(ProgramMistakes, of_numbers) {

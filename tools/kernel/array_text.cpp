@@ -12,7 +12,7 @@ void printArray(const std::string& name, const io::Array& array) {
   constexpr size_t kPerLine = 8;
   for (size_t i = 0; i < array.elementCount(); ++i) {
     const double value = array.at(i);
-    const std::string text = array.type == io::ElementType::F32 ? formatFloat(static_cast<float>(value)) : fmt::format("{:.0f}", value);
+    const std::string text = io::isFloat(array.type) ? formatFloat(static_cast<float>(value)) : fmt::format("{:.0f}", value);
     fmt::print("{}{}", i % kPerLine == 0 ? (i == 0 ? "  " : "\n  ") : " ", text);
   }
   fmt::print("\n");

@@ -18,6 +18,7 @@
 #include "ir/kernel/isolate_entry.h"
 #include "ir/kernel/literal.h"
 #include "ir/kernel/queries.h"
+#include "ir/support/narrow_float.h"
 #include "passes/kernel/make_robust.h"
 
 namespace lockstep::tools {
@@ -50,7 +51,7 @@ std::optional<Elements> elementsOf(const kernel::Module& module, kernel::TypeId 
   return Elements{.scalar = inner.scalar, .width = inner.kind == TypeKind::Vector ? inner.rows : 1u};
 }
 
-/// The same, where files have such elements: not of f16.
+/// The same, where a result is shown, written and compared by its elements: those of f16 are taken as words.
 std::optional<Elements> plainElementsOf(const kernel::Module& module, kernel::TypeId type) {
   const std::optional<Elements> elements = elementsOf(module, type);
   return elements && elements->scalar == Scalar::F16 ? std::nullopt : elements;
@@ -89,8 +90,8 @@ std::optional<Extent> parseExtent(std::string_view text) {
 std::optional<uint32_t> bitsOf(Scalar scalar, double value) {
   if (scalar == Scalar::F32) return std::bit_cast<uint32_t>(static_cast<float>(value));
   if (scalar == Scalar::F16) {
-    const uint32_t bits = kernel::doubleToHalf(value);
-    return std::isfinite(value) && !std::isfinite(kernel::halfToFloat(static_cast<uint16_t>(bits))) ? std::nullopt : std::optional(bits);
+    const uint32_t bits = doubleToHalf(value);
+    return std::isfinite(value) && !std::isfinite(halfToFloat(static_cast<uint16_t>(bits))) ? std::nullopt : std::optional(bits);
   }
   if (value != static_cast<double>(static_cast<int64_t>(value))) return std::nullopt;
   if (scalar == Scalar::I32 && value >= INT32_MIN && value <= INT32_MAX) return static_cast<uint32_t>(static_cast<int32_t>(value));
@@ -157,9 +158,15 @@ Result<Bytes> fromList(const std::string& spec, const kernel::Module& module, co
 
 Result<Bytes> fromNpy(const std::string& path, const kernel::Module& module, const GlobalVariable& variable) {
   LS_TRY(io::Array array, io::readNpy(path));
+  const std::optional<Elements> any = elementsOf(module, variable.type);
+  if (any && any->scalar == Scalar::F16 && array.type == io::ElementType::F16) {
+    if (array.data.size() % sizeof(uint32_t) == 0) return std::move(array.data);
+    return fail("run.bind", fmt::format("'{}' is {}, an odd number of f16, which fill no whole words", path, io::describe(array)), {},
+                "save one more");
+  }
   if (io::byteSize(array.type) != sizeof(uint32_t)) {
-    return fail("run.bind", fmt::format("'{}' is {}, which no kernel can read", path, io::describe(array)), {},
-                "save it as float32, int32 or uint32");
+    return fail("run.bind", fmt::format("'{}' is {}, which {} cannot read", path, io::describe(array), describeVariable(module, variable)),
+                {}, "save it as float32, int32 or uint32, or as float16 for elements of f16");
   }
   const std::optional<Elements> elements = plainElementsOf(module, variable.type);
   if (elements && io::toString(array.type) != kernel::toString(elements->scalar)) {

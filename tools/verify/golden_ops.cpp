@@ -155,6 +155,14 @@ DType dtypeOf(const io::Array& array) {
     case io::ElementType::U32:
     case io::ElementType::Bool:
       return DType::U32;
+    case io::ElementType::F16:
+      return DType::F16;
+    case io::ElementType::BF16:
+      return DType::BF16;
+    case io::ElementType::I8:
+      return DType::I8;
+    case io::ElementType::U8:
+      return DType::U8;
   }
   return DType::F32;
 }

@@ -5,11 +5,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <utility>
 
+#include "runtime/memory_array.h"
 #include "tools/kernel/kernel_run.h"
 #include "tools/verify/replay.h"
 
@@ -23,12 +23,6 @@ using program::Program;
 using program::Range;
 
 constexpr uint64_t kWord = sizeof(uint32_t);
-
-uint32_t wordOf(graph::DType dtype, double value) {
-  if (dtype == graph::DType::F32) return std::bit_cast<uint32_t>(static_cast<float>(value));
-  if (dtype == graph::DType::I32) return static_cast<uint32_t>(static_cast<int32_t>(value));
-  return static_cast<uint32_t>(value);
-}
 
 /// Bytes of an arena that one dispatch binds.
 struct Span {
@@ -75,7 +69,8 @@ Failure inKernel(Failure failure, const Program& program, size_t command, std::s
 
 std::string elementName(const Program& program, const Range& range, size_t index) {
   const Buffer& buffer = program[range.buffer];
-  const auto place = static_cast<int64_t>(range.offset / kWord + index);
+  // A kernel sees packed elements as words: the first element of one is named.
+  const auto place = static_cast<int64_t>(range.offset / kWord + index) * graph::elementsPerWord(buffer.type.dtype);
   for (const program::PersistentState& state : program.states) {
     if (state.buffer != range.buffer) continue;
     for (const program::StatePart& part : state.parts) {
@@ -117,8 +112,8 @@ Result<KernelCheck> KernelCheck::make(Program program, const io::TensorFile& inp
     if (buffer.role != ArenaRole::State) continue;
     const bool persists = std::ranges::any_of(p.states, [&](const program::PersistentState& s) { return &p[s.buffer] == &buffer; });
     if (!persists && inputs.find(buffer.name) == nullptr) {
-      const std::vector<uint32_t> words(buffer.type.byteSize() / kWord, wordOf(buffer.type.dtype, buffer.initial));
-      place(buffer, std::as_bytes(std::span(words)));
+      const std::vector<double> initial(static_cast<size_t>(buffer.type.shape.elementCount()), buffer.initial);
+      place(buffer, detail::encodeArray(buffer.type, initial).data);
       continue;
     }
     LS_TRY(const Bytes bytes, leafBytes(inputs, buffer.name, buffer.type));
@@ -132,10 +127,7 @@ io::TensorFile KernelCheck::outputs() const {
   io::TensorFile file;
   const auto add = [&](graph::OutputKind kind, const std::string& name, const Buffer& buffer) {
     const std::byte* begin = arenas_[buffer.arena.index()].data() + buffer.offset;
-    io::Array array{.type = io::findElementType(graph::toString(buffer.type.dtype)).value_or(io::ElementType::U32),
-                    .shape = buffer.type.shape.extents(),
-                    .data = {begin, begin + buffer.type.byteSize()}};
-    file.tensors.emplace(outputName(kind, name), std::move(array));
+    file.tensors.emplace(outputName(kind, name), detail::arrayIn(buffer.type, {begin, buffer.type.byteSize()}));
   };
   for (const program::OutputPort& port : p.outputs) add(port.kind, port.name, p[port.buffer]);
   for (const Buffer& buffer : p.buffers) {

@@ -15,6 +15,7 @@
 #include "ir/program/program.h"
 #include "ir/support/text.h"
 #include "passes/pipeline.h"
+#include "runtime/memory_array.h"
 
 namespace lockstep::tools {
 namespace {
@@ -69,7 +70,7 @@ std::string outputName(graph::OutputKind kind, const std::string& name) { return
 Result<Bytes> leafBytes(const io::TensorFile& inputs, const std::string& name, const graph::TensorType& type) {
   const io::Array* found = inputs.find(name);
   const bool fits = found != nullptr && static_cast<int64_t>(found->elementCount()) == type.shape.elementCount() &&
-                    io::toString(found->type) == graph::toString(type.dtype);
+                    found->type == detail::elementType(type.dtype);
   if (!fits) return badInput(name, found, type);
   return found->data;
 }

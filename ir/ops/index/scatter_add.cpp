@@ -10,7 +10,7 @@ namespace {
 Result<std::vector<TensorType>> infer(const InferContext& c) {
   const TensorType &x = c.operands[0], &idx = c.operands[1], &source = c.operands[2];
   int64_t axis = c.attributes.get<int64_t>("axis");
-  if (x.dtype == DType::Bool || x.dtype != source.dtype)
+  if (!isNumber(x.dtype) || x.dtype != source.dtype)
     return violated("scatter_add", "C1",
                     fmt::format("x is {} and the source {}, wanted numbers of one type", toString(x), toString(source)));
   if (idx.dtype != DType::I32) return violated("scatter_add", "C2", fmt::format("the index is {}, wanted i32", toString(idx)));

@@ -9,7 +9,7 @@ namespace {
 Result<std::vector<TensorType>> infer(const InferContext& c) {
   const TensorType &source = c.operands[0], &idx = c.operands[1];
   int64_t axis = c.attributes.get<int64_t>("axis"), segments = c.attributes.get<int64_t>("segments");
-  if (source.dtype == DType::Bool) return violated("segment_sum", "C1", fmt::format("the source is {}, wanted numbers", toString(source)));
+  if (!isNumber(source.dtype)) return violated("segment_sum", "C1", fmt::format("the source is {}, wanted numbers", toString(source)));
   if (idx.dtype != DType::I32 || idx.shape.rank() != 1)
     return violated("segment_sum", "C2", fmt::format("the index is {}, wanted i32 with one axis", toString(idx)));
   LS_CHECK(checkAxis("segment_sum", "C3", axis, source.shape.rank()));

@@ -11,7 +11,7 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
   int64_t n = c.attributes.get<int64_t>("n");
   DType dtype = c.attributes.get<DType>("dtype");
   if (n < 1) return violated("arange", "C1", fmt::format("n is {}, wanted at least 1", n));
-  if (dtype == DType::Bool) return violated("arange", "C2", "the element type is bool, wanted a number");
+  if (!isNumber(dtype)) return violated("arange", "C2", fmt::format("the element type is {}, wanted f32, i32 or u32", toString(dtype)));
   int64_t limit = dtype == DType::F32 ? int64_t{1} << 24 : int64_t{1} << 31;
   if (n > limit) return violated("arange", "C3", fmt::format("{} counts exactly up to {}, not to {}", toString(dtype), limit, n));
   return std::vector{TensorType{dtype, Shape{n}}};

@@ -48,7 +48,7 @@ constexpr OpDef kConstantOp{
     .cases = cases,
     .leaf = LeafKind::Constant,
     .range = [](const RangeContext& c) -> std::vector<KnownRange> {
-      if (c.graph.typeOf(c.node.results[0]).dtype == DType::F32) return {KnownRange()};
+      if (isFloat(c.graph.typeOf(c.node.results[0]).dtype)) return {KnownRange()};
       const auto value = static_cast<int64_t>(c.node.attributes.get<double>("value"));
       return {IntegerRange{value, value}};
     },

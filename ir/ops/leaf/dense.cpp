@@ -40,7 +40,7 @@ constexpr OpDef kDenseOp{
     .cases = noCases,
     .leaf = LeafKind::Data,
     .range = [](const RangeContext& c) -> std::vector<KnownRange> {
-      if (c.graph.typeOf(c.node.results[0]).dtype == DType::F32) return {KnownRange()};
+      if (isFloat(c.graph.typeOf(c.node.results[0]).dtype)) return {KnownRange()};
       const auto [lo, hi] = std::ranges::minmax(c.graph[c.node.attributes.get<ConstantId>("data")].data);
       return {IntegerRange{static_cast<int64_t>(lo), static_cast<int64_t>(hi)}};
     },

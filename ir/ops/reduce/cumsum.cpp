@@ -8,7 +8,7 @@ namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
   const TensorType& x = c.operands[0];
-  if (x.dtype == DType::Bool) return violated("cumsum", "C1", fmt::format("operand is {}, wanted numbers", toString(x)));
+  if (!isNumber(x.dtype)) return violated("cumsum", "C1", fmt::format("operand is {}, wanted numbers", toString(x)));
   LS_CHECK(checkAxis("cumsum", "C2", c.attributes.get<int64_t>("axis"), x.shape.rank()));
   return std::vector{x};
 }

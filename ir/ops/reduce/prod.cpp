@@ -12,7 +12,7 @@ using Axes = std::vector<int64_t>;
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
   const TensorType& x = c.operands[0];
-  if (x.dtype == DType::Bool) return violated("prod", "C1", fmt::format("operand is {}, wanted numbers", toString(x)));
+  if (!isNumber(x.dtype)) return violated("prod", "C1", fmt::format("operand is {}, wanted numbers", toString(x)));
   return inferReduced("prod", "C2", c);
 }
 

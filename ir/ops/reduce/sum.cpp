@@ -8,7 +8,7 @@ namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
   const TensorType& x = c.operands[0];
-  if (x.dtype == DType::Bool) return violated("sum", "C1", fmt::format("operand is {}, wanted numbers", toString(x)));
+  if (!isNumber(x.dtype)) return violated("sum", "C1", fmt::format("operand is {}, wanted numbers", toString(x)));
   return inferReduced("sum", "C2", c);
 }
 

@@ -10,7 +10,7 @@ namespace {
 Result<std::vector<TensorType>> infer(const InferContext& c) {
   const TensorType& y = c.operands[0];
   const auto& extents = c.attributes.get<std::vector<int64_t>>("extents");
-  if (y.dtype == DType::Bool) return violated("fold", "C1", fmt::format("operand is {}, wanted numbers", toString(y)));
+  if (!isNumber(y.dtype)) return violated("fold", "C1", fmt::format("operand is {}, wanted numbers", toString(y)));
   LS_CHECK(checkWindows("fold", "C2", c.attributes, y.shape.rank() / 2));
   std::vector<Window> windows = windowsOf(c.attributes);
   if (extents.size() != windows.size())

@@ -9,7 +9,7 @@ namespace {
 Result<std::vector<TensorType>> infer(const InferContext& c) {
   const TensorType& x = c.operands[0];
   const auto& extents = c.attributes.get<std::vector<int64_t>>("shape");
-  if (x.dtype == DType::Bool) return violated("sum_to_shape", "C1", fmt::format("operand is {}, wanted numbers", toString(x)));
+  if (!isNumber(x.dtype)) return violated("sum_to_shape", "C1", fmt::format("operand is {}, wanted numbers", toString(x)));
   LS_CHECK(checkExtents("sum_to_shape", "C2", extents));
   Shape shape(extents);
   if (broadcastShapes(shape, x.shape) != x.shape)

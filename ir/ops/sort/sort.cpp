@@ -15,7 +15,7 @@ namespace {
 Result<std::vector<TensorType>> infer(const InferContext& c) {
   const TensorType& x = c.operands[0];
   int64_t axis = c.attributes.get<int64_t>("axis");
-  if (x.dtype == DType::Bool) return violated("sort", "C1", fmt::format("operand is {}, wanted numbers", toString(x)));
+  if (!isNumber(x.dtype)) return violated("sort", "C1", fmt::format("operand is {}, wanted numbers", toString(x)));
   LS_CHECK(checkAxis("sort", "C2", axis, x.shape.rank()));
   LS_CHECK(checkSortable("sort", "C3", x.shape, axis));
   return std::vector{x, i32(x.shape)};

@@ -15,7 +15,7 @@ namespace {
 Result<std::vector<TensorType>> infer(const InferContext& c) {
   const TensorType& x = c.operands[0];
   int64_t axis = c.attributes.get<int64_t>("axis"), k = c.attributes.get<int64_t>("k");
-  if (x.dtype == DType::Bool) return violated("top_k", "C1", fmt::format("operand is {}, wanted numbers", toString(x)));
+  if (!isNumber(x.dtype)) return violated("top_k", "C1", fmt::format("operand is {}, wanted numbers", toString(x)));
   LS_CHECK(checkAxis("top_k", "C2", axis, x.shape.rank()));
   int64_t length = x.shape.extent(static_cast<size_t>(axis));
   if (k < 1 || k > length) return violated("top_k", "C3", fmt::format("k is {}, wanted 1 to the {} elements of axis {}", k, length, axis));

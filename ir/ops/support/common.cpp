@@ -72,10 +72,13 @@ Status checkAxis(std::string_view op, std::string_view label, int64_t axis, size
 }
 
 Status checkValue(std::string_view op, std::string_view label, double value, DType dtype) {
-  static constexpr std::array<std::pair<double, double>, 4> kRanges{{{0, 0}, {-0x1p31, 0x1p31 - 1}, {0, 0x1p32 - 1}, {0, 1}}};
-  auto [lo, hi] = kRanges[static_cast<size_t>(dtype)];
-  if (dtype != DType::F32 && !(value >= lo && value <= hi && value == std::trunc(value)))
-    return violated(op, label, fmt::format("{} is not a value of {}", value, toString(dtype)));
+  const std::optional<IntegerRange> range = rangeOf(dtype);
+  const auto within = [&] {
+    return value >= static_cast<double>(range->lo) && value <= static_cast<double>(range->hi) && value == std::trunc(value);
+  };
+  // Elements of f32 are rounded where they are used; those of a packed type are what lies in memory.
+  const bool fits = range ? within() : !isPacked(dtype) || std::isnan(value) || roundedTo(dtype, value) == value;
+  if (!fits) return violated(op, label, fmt::format("{} is not a value of {}", value, toString(dtype)));
   return Success{};
 }
 

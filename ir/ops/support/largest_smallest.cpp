@@ -62,7 +62,7 @@ std::vector<ValueId> choiceGradient(const GradientContext& context, std::string_
 
 Result<std::vector<TensorType>> inferExtremum(std::string_view op, const InferContext& context) {
   const TensorType& x = context.operands[0];
-  if (x.dtype == DType::Bool) return violated(op, "C1", fmt::format("operand is {}, wanted numbers", toString(x)));
+  if (!isNumber(x.dtype)) return violated(op, "C1", fmt::format("operand is {}, wanted numbers", toString(x)));
   return inferReduced(op, "C2", context);
 }
 
@@ -91,7 +91,7 @@ std::vector<OpCase> extremumCases() {
 
 Result<std::vector<TensorType>> inferArgument(std::string_view op, const InferContext& context) {
   const TensorType& x = context.operands[0];
-  if (x.dtype == DType::Bool) return violated(op, "C1", fmt::format("operand is {}, wanted numbers", toString(x)));
+  if (!isNumber(x.dtype)) return violated(op, "C1", fmt::format("operand is {}, wanted numbers", toString(x)));
   int64_t axis = context.attributes.get<int64_t>("axis");
   LS_CHECK(checkAxis(op, "C2", axis, x.shape.rank()));
   return std::vector{i32(withoutAxis(x.shape, axis))};

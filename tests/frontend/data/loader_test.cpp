@@ -28,6 +28,15 @@ std::vector<int32_t> labels(const Batch& batch) {
   return {values.begin(), values.end()};
 }
 
+TEST(Loader, bytes_stay_bytes) {
+  std::vector<uint8_t> pixels(5 * 3);
+  std::iota(pixels.begin(), pixels.end(), uint8_t{250});  // beyond 255 they begin anew
+  Loader bytes({{"pixels", pixels}}, 5, {.batch = 2, .shuffle = false});
+  const Batch batch = bytes.batch(2);
+  const auto values = std::get<std::span<const uint8_t>>(batch[0].data);
+  EXPECT_EQ(std::vector<uint8_t>(values.begin(), values.end()), (std::vector<uint8_t>{0, 1, 2, 3, 4, 5}));
+}
+
 std::string codeOf(const std::function<void()>& call) {
   try {
     call();

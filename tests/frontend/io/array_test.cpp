@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstring>
+
 #include "frontend/io/file.h"
 #include "tests/frontend/io/scratch.h"
 
@@ -21,9 +24,109 @@ TEST(Array, element_of_every_type_reads_exactly) {
   EXPECT_EQ(flags.toFloats(), (std::vector<float>{0, 1}));
 }
 
+/// Every pattern of 16 bits.
+Array allPatterns(ElementType type) {
+  Array array = Array::zeros(type, {65536});
+  for (uint32_t bits = 0; bits < 65536; ++bits) std::memcpy(array.data.data() + bits * 2, &bits, 2);
+  return array;
+}
+
+uint16_t bitsAt(const Array& array, size_t index) {
+  uint16_t bits = 0;
+  std::memcpy(&bits, array.data.data() + index * 2, 2);
+  return bits;
+}
+
+TEST(Array, floats_of_16_bits_are_exact_as_wider_ones_and_come_back) {
+  for (const ElementType type : {ElementType::F16, ElementType::BF16}) {
+    const Array all = allPatterns(type);
+    const std::vector<double> values = all.toDoubles();
+    const std::vector<float> floats = all.toFloats();
+    const Array back = Array::from(type, {65536}, values);
+    size_t numbers = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (std::isnan(values[i])) {
+        EXPECT_TRUE(std::isnan(floats[i]) && std::isnan(back.at(i))) << i;
+        continue;
+      }
+      ++numbers;
+      ASSERT_EQ(static_cast<double>(floats[i]), values[i]) << i;
+      ASSERT_EQ(bitsAt(back, i), i) << toString(type);
+    }
+    // All but the fractions of the largest exponent, but for 0, which is infinity.
+    EXPECT_EQ(numbers, type == ElementType::F16 ? 65536u - 2 * 1023 : 65536u - 2 * 127);
+  }
+  EXPECT_EQ(allPatterns(ElementType::F16).at(0x3c00), 1);
+  EXPECT_EQ(allPatterns(ElementType::F16).at(0x8001), -0x1p-24);
+  EXPECT_EQ(allPatterns(ElementType::BF16).at(0x3f80), 1);
+  EXPECT_EQ(allPatterns(ElementType::BF16).at(0xc049), -3.140625);
+}
+
+TEST(Array, values_are_rounded_to_the_nearest_even_element) {
+  const auto rounded = [](ElementType type, double value) { return Array::from(type, {}, std::span(&value, 1)).at(0); };
+  EXPECT_EQ(rounded(ElementType::F16, 2049), 2048);  // half way
+  EXPECT_EQ(rounded(ElementType::F16, 2051), 2052);
+  EXPECT_EQ(rounded(ElementType::F16, 65519), 65504);
+  EXPECT_EQ(rounded(ElementType::F16, 65520), INFINITY);
+  EXPECT_EQ(rounded(ElementType::F16, -0x1p-25), 0);
+  EXPECT_TRUE(std::signbit(rounded(ElementType::F16, -0x1p-25)));
+  EXPECT_EQ(rounded(ElementType::BF16, 257), 256);
+  EXPECT_EQ(rounded(ElementType::BF16, 259), 260);
+  EXPECT_EQ(rounded(ElementType::BF16, 1e39), INFINITY);
+  // Rounded twice, to f32 between, it would be 1.
+  EXPECT_EQ(rounded(ElementType::BF16, 1 + 0x1p-8 + 0x1p-40), 1.0078125);
+  EXPECT_EQ(rounded(ElementType::F32, 1 + 0x1p-24), 1);
+  EXPECT_EQ(rounded(ElementType::F64, 0.1), 0.1);
+}
+
+TEST(Array, integers_of_every_type_come_back_at_any_length) {
+  for (const ElementType type :
+       {ElementType::I8, ElementType::U8, ElementType::I32, ElementType::U32, ElementType::I64, ElementType::Bool}) {
+    for (const int64_t length : {0, 1, 3, 65, 257}) {
+      std::vector<double> values;
+      for (int64_t i = 0; i < length; ++i) {
+        const auto byte = static_cast<int>(i % 256);
+        values.push_back(type == ElementType::Bool ? byte % 2 : type == ElementType::U8 || type == ElementType::U32 ? byte : byte - 128);
+      }
+      const Array array = Array::from(type, {length}, values);
+      EXPECT_EQ(array.data.size(), static_cast<size_t>(length) * byteSize(type));
+      EXPECT_EQ(array.toDoubles(), values) << describe(array);
+    }
+  }
+  const double ends[] = {-128, 127};
+  EXPECT_EQ(Array::from(ElementType::I8, {2}, ends).data, (std::vector<std::byte>{std::byte{0x80}, std::byte{0x7f}}));
+  EXPECT_EQ(Array::from(ElementType::I8, {2}, ends).toInts(), (std::vector<int32_t>{-128, 127}));
+}
+
+TEST(Array, numbers_that_an_integer_type_lacks_are_refused) {
+  const auto messageOf = [](ElementType type, double value) {
+    const double values[] = {0, value};
+    try {
+      (void)Array::from(type, {2}, values);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), "array.value");
+      EXPECT_NE(std::string(error.diagnostics().front().where.file).find("array_test"), std::string::npos);
+      return error.diagnostics().front().message;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(messageOf(ElementType::U8, 256), "element 1 is 256, which is no u8");
+  EXPECT_EQ(messageOf(ElementType::U8, -1), "element 1 is -1, which is no u8");
+  EXPECT_EQ(messageOf(ElementType::I8, 128), "element 1 is 128, which is no i8");
+  EXPECT_EQ(messageOf(ElementType::I8, -129), "element 1 is -129, which is no i8");
+  EXPECT_EQ(messageOf(ElementType::I32, 0.5), "element 1 is 0.5, which is no i32");
+  EXPECT_EQ(messageOf(ElementType::U32, NAN), "element 1 is nan, which is no u32");
+  EXPECT_EQ(messageOf(ElementType::Bool, 2), "element 1 is 2, which is no bool");
+  EXPECT_NE(messageOf(ElementType::I64, 0x1p63), "");
+  EXPECT_EQ(messageOf(ElementType::I64, -0x1p63), "");
+  EXPECT_EQ(messageOf(ElementType::BF16, NAN), "");
+}
+
 TEST(Array, shape_that_does_not_match_values_is_refused) {
   const float values[] = {1, 2, 3};
   EXPECT_THROW(Array::fromFloats({2}, values), Error);
+  const double wide[] = {1, 2, 3};
+  EXPECT_THROW(Array::from(ElementType::U8, {2}, wide), Error);
 }
 
 TEST(Array, element_count_is_bounded) {

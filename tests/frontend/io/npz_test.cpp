@@ -65,6 +65,32 @@ TEST(Npz, written_arrays_read_back_and_deflating_saves_room) {
   EXPECT_TRUE(parseNpz(*formatNpz({}), "f.npz")->empty());
 }
 
+TEST(Npz, arrays_of_narrow_types_read_back_at_any_length) {
+  Arrays arrays;
+  for (const ElementType type : {ElementType::F16, ElementType::I8, ElementType::U8}) {
+    for (const int64_t length : {1, 3, 65, 257}) {
+      Array array = Array::zeros(type, {length});
+      for (size_t i = 0; i < array.data.size(); ++i) array.data[i] = static_cast<std::byte>(i * 37);
+      arrays.emplace(std::string(toString(type)) + std::to_string(length), array);
+    }
+  }
+  for (const NpzCompression compression : {NpzCompression::Stored, NpzCompression::Deflated}) {
+    const auto read = parseNpz(formatNpz(arrays, compression).orThrow(), "f.npz");
+    ASSERT_TRUE(read.ok()) << toString(read.diagnostics());
+    EXPECT_EQ(*read, arrays);
+  }
+}
+
+TEST(Npz, array_that_numpy_has_no_type_for_is_named) {
+  const ScratchDirectory scratch("npz_bf16");
+  const Status written =
+      writeNpz(scratch / "a.npz", {{"fine", Array::zeros(ElementType::U8, {1})}, {"W", Array::zeros(ElementType::BF16, {2})}});
+  ASSERT_FALSE(written.ok());
+  EXPECT_EQ(written.diagnostics().front().code, "npy.dtype");
+  EXPECT_EQ(written.diagnostics().front().message.find("'W': "), 0u) << written.diagnostics().front().message;
+  EXPECT_EQ(scratch.fileCount(), 0u);
+}
+
 TEST(Npz, damaged_archives_are_refused) {
   EXPECT_EQ(codeOf({}), "zip.archive");
   EXPECT_EQ(codeOf(toBytes("no archive at all, just a text of some length")), "zip.archive");

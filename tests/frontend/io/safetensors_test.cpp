@@ -25,6 +25,7 @@ TensorFile sample() {
   TensorFile file;
   const float floats[] = {1.5f, -0.0f, INFINITY, 1e-45f, 0.1f, 7};
   const double doubles[] = {0.1, -1e300};
+  const double doubles3[] = {0.1, -INFINITY, 3};
   const int32_t ints[] = {INT32_MIN, -1, 3};
   file.tensors["weights/l1.W"] = Array::fromFloats({2, 3}, floats);
   file.tensors["wide"] = Array::fromDoubles({2}, doubles);
@@ -32,6 +33,10 @@ TensorFile sample() {
   file.tensors["mask"] = Array{.type = ElementType::Bool, .shape = {3}, .data = {std::byte{1}, std::byte{0}, std::byte{1}}};
   file.tensors["count"] = Array{.type = ElementType::U32, .shape = {}, .data = std::vector<std::byte>(4, std::byte{0xff})};
   file.tensors["nothing"] = Array::zeros(ElementType::F32, {0, 4});
+  file.tensors["half"] = Array::from(ElementType::F16, {3}, doubles3);
+  file.tensors["brain"] = Array::from(ElementType::BF16, {3}, doubles3);
+  file.tensors["pixels"] = Array{.type = ElementType::U8, .shape = {5}, .data = std::vector<std::byte>(5, std::byte{0x80})};
+  file.tensors["steps"] = Array{.type = ElementType::I8, .shape = {1, 7}, .data = std::vector<std::byte>(7, std::byte{0xfe})};
   file.metadata["note"] = "quotes \" and unicode \u00e4";
   return file;
 }
@@ -57,16 +62,47 @@ TEST(Safetensors, data_starts_at_a_multiple_of_eight_and_wide_elements_come_firs
 
 TEST(Safetensors, output_does_not_depend_on_the_run) { EXPECT_EQ(formatSafetensors(sample()), formatSafetensors(sample())); }
 
-TEST(Safetensors, half_precision_is_widened_exactly) {
+TEST(Safetensors, half_precision_keeps_its_type_and_widens_exactly) {
   // 1.0, smallest subnormal, -infinity, largest finite; and the same idea in bfloat16.
   const auto half = parseSafetensors(
       fileOf(R"({"h":{"dtype":"F16","shape":[4],"data_offsets":[0,8]}})", std::string("\x00\x3c\x01\x00\x00\xfc\xff\x7b", 8)), "f");
   ASSERT_TRUE(half.ok()) << toString(half.diagnostics());
+  EXPECT_EQ(half->find("h")->type, ElementType::F16);
   EXPECT_EQ(half->find("h")->toFloats(), (std::vector<float>{1, 0x1p-24f, -INFINITY, 65504}));
   const auto brain =
       parseSafetensors(fileOf(R"({"b":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}})", std::string("\x80\x3f\x49\xc0", 4)), "f");
   ASSERT_TRUE(brain.ok());
+  EXPECT_EQ(brain->find("b")->type, ElementType::BF16);
   EXPECT_EQ(brain->find("b")->toFloats(), (std::vector<float>{1, -3.140625f}));
+}
+
+TEST(Safetensors, every_pattern_of_a_narrow_type_round_trips) {
+  TensorFile file;
+  for (const ElementType type : {ElementType::F16, ElementType::BF16, ElementType::I8, ElementType::U8}) {
+    const size_t size = byteSize(type), patterns = size_t{1} << (8 * size);
+    Array array = Array::zeros(type, {static_cast<int64_t>(patterns)});
+    for (size_t bits = 0; bits < patterns; ++bits) std::memcpy(array.data.data() + bits * size, &bits, size);
+    file.tensors.emplace(toString(type), array);
+    // Lengths that are no whole words, and values whose places are no multiples of 4.
+    for (const int64_t length : {1, 3, 65, 257}) {
+      array.shape = {length};
+      array.data.resize(static_cast<size_t>(length) * size);
+      file.tensors.emplace(std::string(toString(type)) + std::to_string(length), array);
+    }
+  }
+  const auto read = parseSafetensors(formatSafetensors(file), "f");
+  ASSERT_TRUE(read.ok()) << toString(read.diagnostics());
+  EXPECT_TRUE(*read == file);
+}
+
+TEST(Safetensors, bytes_have_the_names_of_the_format) {
+  const auto file = parseSafetensors(fileOf(R"({"i":{"dtype":"I8","shape":[3],"data_offsets":[0,3]},)"
+                                            R"("u":{"dtype":"U8","shape":[1],"data_offsets":[3,4]}})",
+                                            "\x01\xfe\x7f\xff"),
+                                     "f");
+  ASSERT_TRUE(file.ok()) << toString(file.diagnostics());
+  EXPECT_EQ(file->find("i")->toInts(), (std::vector<int32_t>{1, -2, 127}));
+  EXPECT_EQ(file->find("u")->toInts(), (std::vector<int32_t>{255}));
 }
 
 TEST(Safetensors, half_not_a_number_stays_one) {
@@ -119,6 +155,8 @@ std::vector<Damage> damages() {
       {"outside", fileOf(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,12]}})", eight), "safetensors.offsets", "0 to 12 of 8"},
       {"backwards", fileOf(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", eight), "safetensors.offsets", "8 to 0"},
       {"wrong_length", fileOf(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,8]}})", eight), "safetensors.length", "needs 4"},
+      {"wrong_half", fileOf(R"({"a":{"dtype":"BF16","shape":[2],"data_offsets":[0,8]}})", eight), "safetensors.length", "needs 4"},
+      {"wrong_byte", fileOf(R"({"a":{"dtype":"U8","shape":[9],"data_offsets":[0,8]}})", eight), "safetensors.length", "needs 9"},
       {"overlap",
        fileOf(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}})", "012345"),
        "safetensors.offsets", "overlaps"},

@@ -10,8 +10,7 @@ Tensor randomTensor(const TensorType& type, double lo, double hi, std::mt19937& 
   // Not std::uniform_*_distribution, whose numbers differ between standard libraries.
   for (int64_t i = 0; i < type.shape.elementCount(); ++i) {
     double unit = static_cast<double>(random()) / 0x1p32;
-    tensor.data.push_back(type.dtype == DType::F32 ? static_cast<double>(static_cast<float>(lo + unit * (hi - lo)))
-                                                   : std::floor(lo + unit * (hi - lo + 1)));
+    tensor.data.push_back(isFloat(type.dtype) ? roundedTo(type.dtype, lo + unit * (hi - lo)) : std::floor(lo + unit * (hi - lo + 1)));
   }
   return tensor;
 }
@@ -20,13 +19,16 @@ ValueId addInput(Builder& builder, const std::string& name, const TensorType& ty
   return builder.make("input", {}, {{"name", name}, {"dtype", type.dtype}, {"shape", type.shape.extents()}});
 }
 
-CaseGraph buildCase(const OpDef& op, const OpCase& op_case, uint32_t seed) {
+CaseGraph buildCase(const OpDef& op, const OpCase& op_case, uint32_t seed, DType floats) {
   CaseGraph made;
   std::mt19937 random(seed);
   for (const OperandCase& operand : op_case.operands) {
-    std::string name = "operand" + std::to_string(made.operands.size());
-    made.operands.push_back(addInput(made.builder, name, operand.type));
-    made.leaves.emplace(name, randomTensor(operand.type, operand.lo, operand.hi, random));
+    const std::string name = "operand" + std::to_string(made.operands.size());
+    const bool is_cast = operand.type.dtype == DType::F32 && floats != DType::F32;
+    const TensorType stored{is_cast ? floats : operand.type.dtype, operand.type.shape};
+    const ValueId input = addInput(made.builder, name, stored);
+    made.operands.push_back(is_cast ? made.builder.make("cast", {input}, {{"dtype", DType::F32}}) : input);
+    made.leaves.emplace(name, randomTensor(stored, operand.lo, operand.hi, random));
   }
   made.results = made.builder.makeAll(*op.name, made.operands, op_case.attributes);
   return made;

@@ -12,15 +12,15 @@ namespace lockstep::graph::testing {
 
 struct CaseGraph {
   Builder builder;
-  std::vector<ValueId> operands;  ///< inputs named operand0, operand1, ...
+  std::vector<ValueId> operands;  ///< inputs named operand0, operand1, ..., or what they were cast to
   std::vector<ValueId> results;
   LeafValues leaves;
 };
 
-/// A tensor of random values; floats are f32 values.
+/// A tensor of random values that its type has.
 Tensor randomTensor(const TensorType& type, double lo, double hi, std::mt19937& random);
-/// One node of the op on inputs with random values.
-CaseGraph buildCase(const OpDef& op, const OpCase& op_case, uint32_t seed = 1);
+/// One node of the op on inputs with random values. `floats` is what inputs of f32 are in memory: those of another type are cast.
+CaseGraph buildCase(const OpDef& op, const OpCase& op_case, uint32_t seed = 1, DType floats = DType::F32);
 ValueId addInput(Builder& builder, const std::string& name, const TensorType& type);
 /// Adds sum(value * weight) with a random input `weight_name`; a f32 scalar.
 ValueId weightedSum(Builder& builder, ValueId value, const std::string& weight_name, LeafValues& leaves, std::mt19937& random);

@@ -9,6 +9,7 @@
 
 #include "frontend/wgsl/wgsl.h"
 #include "ir/kernel/literal.h"
+#include "ir/support/narrow_float.h"
 #include "tools/kernel/kernel_run.h"
 #include "tools/kernel/scalars.h"
 
@@ -38,7 +39,7 @@ class Buffers : public ::testing::Test {
   static void put(Bytes& bytes, size_t at, T value) {
     std::memcpy(bytes.data() + at, &value, sizeof value);
   }
-  static uint16_t half(double value) { return static_cast<uint16_t>(kernel::doubleToHalf(value)); }
+  static uint16_t half(double value) { return static_cast<uint16_t>(doubleToHalf(value)); }
   BufferDifference compare(const FloatTolerance& tolerance = {}) {
     return compareBuffers(module_, *findVariable(module_, {0, 0}), got_, want_, tolerance);
   }

@@ -285,11 +285,34 @@ TEST_F(Run, bindings_hold_f16) {
   EXPECT_EQ(testing::runTool(scratch_, command + "--bind 0.0=iota:f16[4] --bind 0.1=fill:0.5").out, "0.2 c: f32[4]\n  0.5 1.5 2.5 3.5\n");
   EXPECT_EQ(testing::runTool(scratch_, command + "--bind 0.0=fill:f16[4]=-2 --bind 0.1=fill:f16[4]=0.25").out,
             "0.2 c: f32[4]\n  -1.75 -1.75 -1.75 -1.75\n");
-  for (const char* bad : {"iota:f16[3]", "fill:f16[2]=65520", "iota:f16[70000]", "fill:f16=1"}) {
+  const std::vector<double> numbers{1, -2, 0.1, 65504, 7};
+  const auto save = [&](const std::string& name, io::ElementType type, int64_t count) {
+    const auto values = std::span(numbers).first(static_cast<size_t>(count));
+    EXPECT_TRUE(io::writeNpy(scratch_ / name, io::Array::from(type, {count}, values)).ok());
+    return (scratch_ / name).string();
+  };
+  EXPECT_EQ(testing::runTool(scratch_, command + "--bind 0.1=zeros --bind 0.0=" + save("half.npy", io::ElementType::F16, 4)).out,
+            "0.2 c: f32[4]\n  1.0 -2.0 0.099975586 65504.0\n");
+  const std::string odd = save("odd.npy", io::ElementType::F16, 5), bytes = save("bytes.npy", io::ElementType::U8, 1);
+  for (const std::string& bad : {std::string("iota:f16[3]"), std::string("fill:f16[2]=65520"), std::string("iota:f16[70000]"),
+                                 std::string("fill:f16=1"), odd, bytes}) {
     const Outcome outcome = testing::runTool(scratch_, command + "--bind 0.1=zeros --bind 0.0=" + bad);
     EXPECT_EQ(outcome.status, 4) << bad;
     EXPECT_NE(outcome.err.find("run.bind"), std::string::npos) << bad << outcome.err;
   }
+}
+
+TEST_F(Run, file_of_halves_is_no_file_of_f32) {
+  const std::vector<double> numbers{1, 2};
+  ASSERT_TRUE(io::writeNpy(scratch_ / "half.npy", io::Array::from(io::ElementType::F16, {2}, numbers)).ok());
+  ASSERT_TRUE(
+      io::writeFileAtomically(scratch_ / "one.wgsl", std::string_view("@group(0) @binding(0) var<storage, read_write> x: array<f32>;\n"
+                                                                      "@compute @workgroup_size(1) fn main() { x[0] = 1; }\n"))
+          .ok());
+  const Outcome outcome = testing::runTool(
+      scratch_, "run " + (scratch_ / "one.wgsl").string() + " --device reference --bind 0.0=" + (scratch_ / "half.npy").string());
+  EXPECT_EQ(outcome.status, 4);
+  EXPECT_NE(outcome.err.find("f16[2], which binding 0.0 (x: array<f32>) cannot read"), std::string::npos) << outcome.err;
 }
 
 TEST_F(Run, warnings_know_what_uniform_buffers_hold) {
