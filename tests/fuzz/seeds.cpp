@@ -149,15 +149,19 @@ void addModel(const Seeds& seeds) {
   // The first and the last stage with the kernels of the last one.
   const auto isShown = [](const fs::path& path) {
     const std::string name = path.filename().string();
-    return name.starts_with("00-") || name.starts_with("13-") || name.ends_with(".wgsl") || name.ends_with(".kir") || name == "passes.txt";
+    return name.starts_with("00-") || name.find("-kernels.") != std::string::npos || name.ends_with(".wgsl") || name.ends_with(".kir") ||
+           name == "passes.txt";
   };
   seeds.add("dump", "small", sections(dump, isShown));
-  const auto copy = [&](const std::string& entry, const std::string& file) {
-    seeds.add(entry, file, io::readTextFile(dump / file).orThrow());
+  const std::vector<fs::path> files = io::listFolder(dump).orThrow();
+  const auto copy = [&](const std::string& entry, const std::string& ending) {
+    for (const fs::path& file : files) {
+      if (file.filename().string().ends_with(ending)) seeds.add(entry, file.filename().string(), io::readTextFile(file).orThrow());
+    }
   };
   // Stages that can go on from there, none twice.
-  for (const char* file : {"00-trace.graph", "05-simplify.graph", "07-fuse.graph"}) copy("compile", file);
-  for (const char* file : {"08-schedule.program", "11-planBuffers.program", "14-kernels.program"}) copy("execute", file);
+  for (const char* stage : {"-trace.graph", "-simplify.graph", "-fuse.graph"}) copy("compile", stage);
+  for (const char* stage : {"-schedule.program", "-planBuffers.program", "-kernels.program"}) copy("execute", stage);
 }
 
 void addCache(const Seeds& seeds) {
