@@ -9,7 +9,7 @@
 #include "ir/graph/op_def.h"
 #include "ir/kernel/claims.h"
 #include "passes/pipeline.h"
-#include "runtime/device_states.h"
+#include "runtime/memory_array.h"
 #include "runtime/program_trainer.h"
 #include "tests/fuzz/entries.h"
 #include "tests/fuzz/promises.h"
@@ -93,7 +93,7 @@ bool trains(program::Program program) {
   io::TensorFile batches;
   for (const program::InputPort& port : trainer->program().inputs) {
     if (!std::holds_alternative<program::BatchSource>(port.source)) continue;
-    batches.tensors.emplace(port.name, detail::zeroState(trainer->program()[port.buffer].type));
+    batches.tensors.emplace(port.name, detail::zeroArray(trainer->program()[port.buffer].type));
   }
   const Result<io::TensorFile> start = trainer->checkpoint();
   requireAnswer(start);
