@@ -18,6 +18,7 @@ Result<Plan> parsed(const std::string& text) {
 std::vector<Plan> plans() {
   return {MapPlan{.lanes = 64},
           StripsPlan{.lanes = 256, .per_lane = 4},
+          VectorPlan{.lanes = 64, .width = 2},
           RowsPlan{.lanes = 4, .rows_per_group = 16},
           ColumnsPlan{.width = 3, .lanes = 2, .unroll = 8},
           ScanPlan{.lanes = 64, .lanes_per_line = 16},
