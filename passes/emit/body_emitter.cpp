@@ -30,9 +30,9 @@ bool isAxisOf(const IndexExpr& expr, const Shape& shape, int64_t extent) {
 }
 
 /// What so many elements take.
-uint32_t wordsOf(DType dtype, int64_t elements) {
+int64_t wordsOf(DType dtype, int64_t elements) {
   const int64_t per_word = graph::elementsPerWord(dtype);
-  return static_cast<uint32_t>((elements + per_word - 1) / per_word);
+  return (elements + per_word - 1) / per_word;
 }
 
 uint32_t unsigned32(int64_t value) { return static_cast<uint32_t>(static_cast<uint64_t>(value)); }
@@ -72,15 +72,15 @@ BodyEmitter::BodyEmitter(const graph::Graph& body, kernel::Builder& builder, con
   std::map<uint32_t, kernel::ValueId> variables;  // by binding
   auto declare = [&](const std::vector<uint32_t>& numbers, const graph::TensorType& type, kernel::Access access, const std::string& name) {
     Windows windows;
-    int64_t left = type.shape.elementCount();
+    int64_t left = wordsOf(type.dtype, type.shape.elementCount());
     for (size_t i = 0; i < numbers.size(); ++i) {
-      const int64_t elements = i + 1 < numbers.size() ? window_ : left;
-      left -= elements;
+      const int64_t words = i + 1 < numbers.size() ? window_ : left;
+      left -= words;
       kernel::ValueId& variable = variables[numbers[i]];
       if (!variable.valid()) {
         variable = builder_.global({.name = numbers.size() == 1 ? name : fmt::format("{}_{}", name, i),
                                     .value = {},
-                                    .type = builder_.types().array(memoryType(builder_, type.dtype), wordsOf(type.dtype, elements)),
+                                    .type = builder_.types().array(memoryType(builder_, type.dtype), static_cast<uint32_t>(words)),
                                     .space = kernel::AddressSpace::Storage,
                                     .access = access,
                                     .group = 0,
@@ -221,11 +221,11 @@ PositionId BodyEmitter::through(const IndexMap& map, const Shape& source, Positi
   return newPosition(std::move(position));
 }
 
-void BodyEmitter::inWindow(const Windows& windows, kernel::ValueId index, int64_t per_window,
+void BodyEmitter::inWindow(const Windows& windows, kernel::ValueId index,
                            const std::function<void(kernel::ValueId, kernel::ValueId)>& use) {
   if (windows.size() == 1) return use(windows.front(), index);
-  kernel::ValueId number = builder_.make(Op::Div, {index, builder_.u32(unsigned32(per_window))});
-  kernel::ValueId inside = builder_.make(Op::Rem, {index, builder_.u32(unsigned32(per_window))});
+  kernel::ValueId number = builder_.make(Op::Div, {index, builder_.u32(unsigned32(window_))});
+  kernel::ValueId inside = builder_.make(Op::Rem, {index, builder_.u32(unsigned32(window_))});
   std::function<void(size_t)> from = [&](size_t i) {
     if (i + 1 == windows.size()) return use(windows[i], inside);
     kernel::ValueId here = builder_.make(Op::Eq, {number, builder_.u32(unsigned32(static_cast<int64_t>(i)))});
@@ -234,11 +234,11 @@ void BodyEmitter::inWindow(const Windows& windows, kernel::ValueId index, int64_
   from(0);
 }
 
-kernel::ValueId BodyEmitter::loadWord(graph::ValueId input, kernel::ValueId index, int64_t per_window, bool proven) {
+kernel::ValueId BodyEmitter::loadWord(graph::ValueId input, kernel::ValueId index, bool proven) {
   const Windows& windows = input_windows_[inputs_.at(input)];
   kernel::ValueId loaded, held;
   if (windows.size() > 1) held = builder_.var(memoryType(builder_, body_.typeOf(input).dtype), "element");
-  inWindow(windows, index, per_window, [&](kernel::ValueId window, kernel::ValueId at) {
+  inWindow(windows, index, [&](kernel::ValueId window, kernel::ValueId at) {
     loaded = builder_.load(builder_.access(window, {at}, proven));
     if (held.valid()) builder_.store(held, loaded);
   });
@@ -272,14 +272,14 @@ kernel::ValueId BodyEmitter::loadPacked(graph::ValueId input, kernel::ValueId li
   for (size_t i = scopes_.size(); i-- > 0 && !word.valid();) {
     if (const auto found = scopes_[i].words.find({input, at.word}); found != scopes_[i].words.end()) word = found->second;
   }
-  if (!word.valid()) scopes_.back().words[{input, at.word}] = word = loadWord(input, at.word, window_ / per_word, proven);
+  if (!word.valid()) scopes_.back().words[{input, at.word}] = word = loadWord(input, at.word, proven);
   return graph::emitDecoded(builder_, dtype, word, at.place);
 }
 
 kernel::ValueId BodyEmitter::load(graph::ValueId input, kernel::ValueId linear, bool proven) {
   const DType dtype = body_.typeOf(input).dtype;
   if (graph::isPacked(dtype)) return loadPacked(input, linear, proven);
-  const kernel::ValueId loaded = loadWord(input, linear, window_, proven);
+  const kernel::ValueId loaded = loadWord(input, linear, proven);
   return dtype == DType::Bool ? builder_.make(Op::Ne, {loaded, builder_.u32(0)}) : loaded;
 }
 
@@ -358,7 +358,7 @@ Location BodyEmitter::locationOf(graph::ValueId value) const {
 void BodyEmitter::store(size_t index, PositionId position, kernel::ValueId emitted) {
   if (graph::isPacked(body_.typeOf(body_.outputs[index].value).dtype)) internalError("an element of a packed result was stored alone");
   if (builder_.typeOf(emitted).isBool()) emitted = builder_.make(Op::Select, {builder_.u32(0), builder_.u32(1), emitted});
-  inWindow(result_windows_[index], linear(position), window_,
+  inWindow(result_windows_[index], linear(position),
            [&](kernel::ValueId window, kernel::ValueId at) { builder_.store(builder_.access(window, {at}, true), emitted); });
 }
 
@@ -390,7 +390,7 @@ void BodyEmitter::storeVector(kernel::ValueId place, int64_t width, int64_t coun
       const std::span all(values[i]);
       const kernel::ValueId word =
           packed(dtype, all.subspan(static_cast<size_t>(lane), static_cast<size_t>(std::min(per_word, count - lane))));
-      inWindow(result_windows_[i], wordPlace(linear, per_word).word, window_ / per_word,
+      inWindow(result_windows_[i], wordPlace(linear, per_word).word,
                [&](kernel::ValueId window, kernel::ValueId at) { builder_.store(builder_.access(window, {at}, true), word); });
     }
   }

@@ -22,7 +22,7 @@ using PositionId = uint32_t;
 struct BodyBindings {
   std::vector<std::vector<uint32_t>> inputs;
   std::vector<std::vector<uint32_t>> results;
-  int64_t window = 0;  ///< elements of every window but a last one; a power of two
+  int64_t window = 0;  ///< words of every window but a last one; a power of two
 };
 
 class BodyEmitter {
@@ -100,11 +100,9 @@ class BodyEmitter {
   kernel::ValueId load(graph::ValueId input, kernel::ValueId linear, bool proven);
   kernel::ValueId loadPacked(graph::ValueId input, kernel::ValueId linear, bool proven);
   /// Element `index` of the windows as memory has it; of packed ones the word of this number.
-  kernel::ValueId loadWord(graph::ValueId input, kernel::ValueId index, int64_t per_window, bool proven);
-  /// Calls `use` with the variable that holds entry `index` and its index there, once in each arm that chooses among several windows of
-  /// `per_window` entries.
-  void inWindow(const Windows& windows, kernel::ValueId index, int64_t per_window,
-                const std::function<void(kernel::ValueId, kernel::ValueId)>& use);
+  kernel::ValueId loadWord(graph::ValueId input, kernel::ValueId index, bool proven);
+  /// Calls `use` with the variable that holds word `index` and its index there, once in each arm that chooses among several windows.
+  void inWindow(const Windows& windows, kernel::ValueId index, const std::function<void(kernel::ValueId, kernel::ValueId)>& use);
   /// The result of a view with guards: its operand's element where they hold, its fill elsewhere.
   kernel::ValueId guarded(graph::ValueId value, const graph::IndexMap& map, PositionId position);
   kernel::ValueId expression(const graph::IndexExpr& expr, PositionId position);

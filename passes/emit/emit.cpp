@@ -24,7 +24,7 @@ namespace {
 /// Bindings of one dispatch: a result whose bytes are an operand's shares its bindings.
 BodyBindings bindingsOf(const Program& program, const Dispatch& dispatch, size_t inputs, const program::DeviceProfile& profile,
                         std::vector<Range>& ranges) {
-  BodyBindings out{.inputs = {}, .results = {}, .window = windowElements(profile)};
+  BodyBindings out{.inputs = {}, .results = {}, .window = windowWords(profile)};
   auto bytesOf = [&](const Range& range) {
     const program::Buffer& buffer = program[range.buffer];
     return std::tuple(buffer.arena, buffer.offset + range.offset, range.size);

@@ -13,13 +13,13 @@ using program::Range;
 
 namespace {
 
-constexpr uint64_t kElementBytes = 4;
+constexpr uint64_t kWord = 4;
 
 uint64_t windowBytes(const DeviceProfile& profile) { return std::bit_floor(profile.max_binding_bytes); }
 
 }  // namespace
 
-int64_t windowElements(const DeviceProfile& profile) { return static_cast<int64_t>(windowBytes(profile) / kElementBytes); }
+int64_t windowWords(const DeviceProfile& profile) { return static_cast<int64_t>(windowBytes(profile) / kWord); }
 
 std::vector<Range> windowsOf(const Range& range, const DeviceProfile& profile) {
   if (range.size <= profile.max_binding_bytes) return {range};

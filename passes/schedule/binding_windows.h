@@ -9,8 +9,8 @@
 
 namespace lockstep::passes {
 
-/// Elements of all windows but the last one: a power of two, so that the window and the place in it are a shift and a mask.
-int64_t windowElements(const program::DeviceProfile& profile);
+/// Words of all windows but the last one: a power of two, so that the window and the place in it are a shift and a mask.
+int64_t windowWords(const program::DeviceProfile& profile);
 
 /// The windows of a range, in order; the range itself where one is enough.
 std::vector<program::Range> windowsOf(const program::Range& range, const program::DeviceProfile& profile);

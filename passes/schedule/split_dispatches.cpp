@@ -25,7 +25,12 @@ using program::SymbolicKernel;
 
 namespace {
 
-constexpr int64_t kWord = 4;
+constexpr uint64_t kWord = 4;
+
+/// What a row takes. The rows of packed elements have no padding between them.
+int64_t rowBytes(const TensorType& type, const RowCut& cut) {
+  return type.shape.elementCount() / cut.rows * static_cast<int64_t>(byteSize(type.dtype));
+}
 
 /// The values of a body in the order of its dispatch's bindings.
 std::vector<ValueId> boundValues(const Graph& body) {
@@ -51,7 +56,8 @@ struct State {
     const program::Buffer& buffer = in[range.buffer];
     if (buffer.role == program::ArenaRole::State) {
       for (const ParameterLayout::Slot& slot : layoutParameters(in.parameters).slots) {
-        if (static_cast<uint64_t>(slot.offset) * kWord == range.offset && slot.size * kWord == static_cast<int64_t>(range.size))
+        const uint64_t bytes = byteSize(buffer.type.dtype);
+        if (static_cast<uint64_t>(slot.offset) * bytes == range.offset && static_cast<uint64_t>(slot.size) * bytes == range.size)
           return fmt::format("parameter '{}'", slot.name);
       }
     }
@@ -78,10 +84,9 @@ struct State {
     int64_t most = cut.rows, granule = 1;
     std::vector<Range> bound = dispatch.bindings;  // of a slice, as far as their number goes
     for (size_t i = 0; i < values.size(); ++i) {
-      auto size = static_cast<int64_t>(dispatch.bindings[i].size);
       if (!cut.cut[values[i].index()]) continue;
       bound[i].size = std::min(bound[i].size, profile.max_binding_bytes);
-      int64_t row = size / cut.rows;
+      const int64_t row = rowBytes(kernelOf(dispatch).body.typeOf(values[i]), cut);
       most = std::min(most, limit / row);
       granule = std::lcm(granule, alignment / std::gcd(alignment, row));
     }
@@ -110,9 +115,9 @@ struct State {
       for (size_t i = 0; i < values.size(); ++i) {
         if (!cut->cut[values[i].index()]) continue;
         Range& range = part.bindings[i];
-        uint64_t row_bytes = range.size / static_cast<uint64_t>(cut->rows);
+        const auto row_bytes = static_cast<uint64_t>(rowBytes(whole.body.typeOf(values[i]), *cut));
         range.offset += row_bytes * static_cast<uint64_t>(row);
-        range.size = row_bytes * static_cast<uint64_t>(rows);
+        range.size = (row_bytes * static_cast<uint64_t>(rows) + kWord - 1) / kWord * kWord;
       }
       slices.push_back({std::move(part), command.level, command.label});
     }
