@@ -3,6 +3,7 @@
 
 #include "ir/graph/op_def.h"
 #include "passes/graph/rewrite.h"
+#include "passes/graph/whole_word_updates.h"
 
 namespace lockstep::passes {
 
@@ -30,7 +31,7 @@ Result<Graph> decompose(const Graph& graph) {
     for (const Output& output : current.outputs) rewriter.copyOutput(output);
     current = rewriter.take();
   }
-  return current;
+  return updateWholeWords(current);
 }
 
 }  // namespace lockstep::passes

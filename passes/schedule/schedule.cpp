@@ -14,6 +14,7 @@
 #include "ir/graph/group_kind.h"
 #include "ir/kernel/claims.h"
 #include "passes/fuse/views.h"
+#include "passes/graph/whole_word_updates.h"
 #include "passes/schedule/choose_plan.h"
 #include "passes/schedule/conflicts.h"
 #include "passes/schedule/in_place.h"
@@ -289,6 +290,16 @@ struct State {
                 "make every value from outside an operand of the group, or leave groups to the pass 'fuse'");
   }
 
+  /// Nobody writes a part of a word. decompose sees to that; a text may say otherwise.
+  [[nodiscard]] Status checkWords(const Node& update) const {
+    if (writesWholeWords(graph, update)) return Success{};
+    return fail("schedule.words",
+                fmt::format("an update writes {} elements of a packed state from {} on, which share words with others",
+                            graph.shapeOf(update.operands[1]).elementCount(), update.attributes.get<int64_t>("offset")),
+                update.location == 0 ? Location{} : graph.locations[update.location - 1],
+                "run the pass 'decompose' first, which makes it an update of whole words");
+  }
+
   Status addGroup(const Node& group) {
     LS_CHECK(checkClosed(group));
     SymbolicKernel symbolic{bodyOf(group), {}};
@@ -460,6 +471,7 @@ Result<Program> schedule(const Graph& graph, const ScheduleConfig& config) {
     const Node& node = graph[id];
     if (std::holds_alternative<RegionLowering>(*node.op->lower)) LS_CHECK(state.addGroup(node));
     if (std::holds_alternative<KernelLowering>(*node.op->lower)) LS_CHECK(state.addKernel(node));
+    if (std::holds_alternative<AliasUpdate>(*node.op->alias)) LS_CHECK(state.checkWords(node));
     if (std::holds_alternative<AliasPack>(*node.op->alias) || std::holds_alternative<AliasUpdate>(*node.op->alias)) {
       state.addCopies(node.results[0]);
     }

@@ -15,9 +15,6 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
   int64_t offset = c.attributes.get<int64_t>("offset"), room = state.shape.elementCount(), size = value.shape.elementCount();
   if (offset < 0 || size > room || offset > room - size)
     return violated("update_slice", "C2", fmt::format("{} elements from {} on do not lie within the state's {}", size, offset, room));
-  const int64_t per_word = elementsPerWord(state.dtype);
-  if (offset % per_word != 0 || (size % per_word != 0 && offset + size != room))
-    return violated("update_slice", "C3", fmt::format("{} elements from {} on are no whole words of {}", size, offset, toString(state)));
   return std::vector{state};
 }
 
@@ -55,9 +52,8 @@ extern const OpDef kUpdateSliceOp;
 constexpr OpDef kUpdateSliceOp{
     .name = "update_slice",
     .summary = "The next version of a state: the value written into it, both flat in row-major order, from an offset on.",
-    .constraints = ConstantList<Constraint>{{"C1", "state and value have the same element type"},
-                                            {"C2", "the value lies within the state"},
-                                            {"C3", "packed elements are whole words of the state, or go to its end"}},
+    .constraints =
+        ConstantList<Constraint>{{"C1", "state and value have the same element type"}, {"C2", "the value lies within the state"}},
     .operands = ConstantList<std::string_view>{"state", "value"},
     .attributes = ConstantList<AttributeDef>{{"offset", AttributeKind::Integer, "first element that is written"}},
     .infer = infer,
