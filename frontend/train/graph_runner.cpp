@@ -295,7 +295,10 @@ void forEachOutput(const graph::Graph& graph, const GraphRunOptions& options,
   for (const graph::ParameterInfo& info : graph.parameters) {
     if (options.wrt.empty()) wrt.push_back(info.name);
   }
-  for (const std::string& name : wrt) visit(graph::OutputKind::Gradient, name, types.at(name));
+  for (const std::string& name : wrt) {
+    const graph::TensorType& leaf = types.at(name);
+    visit(graph::OutputKind::Gradient, name, graph::TensorType{graph::factsOf(leaf.dtype).compute, leaf.shape});
+  }
 }
 
 }  // namespace

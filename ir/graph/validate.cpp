@@ -340,7 +340,7 @@ class Validator {
           report("graph.output", fmt::format("there is no parameter, input or state named {} that could have a gradient", output.name),
                  place);
         } else {
-          mustBe(*leaf, "leaf");
+          mustBe({factsOf(leaf->dtype).compute, leaf->shape}, "leaf's gradient");
         }
         break;
       }
