@@ -134,7 +134,7 @@ TEST(PackedShapes, tensors_above_the_binding_limit) {
   // Rows that are no whole words, in slices.
   expectSameInSmallBindings("slices", [](PackedLeaves& x) {
     const Tensor a = x.stored({4001, 33}), b = x.stored({4001, 33});
-    return where(cast(a, f32) > cast(b, f32), a, b);
+    return where(cast(a, DType::F32) > cast(b, DType::F32), a, b);
   });
   // Operand and result in windows.
   expectSameInSmallBindings("permuted", [](PackedLeaves& x) { return permute(x.stored({333, 301}), {1, 0}); });
