@@ -94,15 +94,14 @@ TEST(IrPage, profile_reads_back) {
 }
 
 TEST(IrPage, dtypes_golden) {
-  static constexpr std::array<std::string_view, graph::kDTypes.size()> kHolds{
-      "IEEE 754 single precision",
-      "32 bits, two's complement; arithmetic wraps",
-      "32 bits; arithmetic wraps",
-      "a u32 of 0 or 1",
-      "in memory only: IEEE 754 half precision, two per word",
-      "in memory only: the high half of an f32, two per word",
-      "in memory only: 8 bits, two's complement, four per word",
-      "in memory only: 8 bits, four per word"};
+  static constexpr std::array<std::string_view, graph::kDTypes.size()> kHolds{"IEEE 754 single precision",
+                                                                              "32 bits, two's complement; arithmetic wraps",
+                                                                              "32 bits; arithmetic wraps",
+                                                                              "a u32 of 0 or 1",
+                                                                              "in memory only: IEEE 754 half precision, two per word",
+                                                                              "in memory only: the high half of an f32, two per word",
+                                                                              "in memory only: 8 bits, two's complement, four per word",
+                                                                              "in memory only: 8 bits, four per word"};
   std::string text = "| dtype | element |\n|---|---|\n";
   for (size_t i = 0; i < kHolds.size(); ++i) {
     const auto dtype = static_cast<graph::DType>(i);

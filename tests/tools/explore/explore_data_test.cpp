@@ -59,7 +59,7 @@ class ExploreData : public ::testing::Test {
 TEST_F(ExploreData, stages_are_those_of_the_dump) {
   dump(examples::sineSpec());
   const Json got = data();
-  const std::vector<std::string> names{"trace",    "checkIndices",    "grad", "optimizer", "decompose",
+  const std::vector<std::string> names{"trace",    "checkIndices",    "grad", "optimizer",  "decompose",
                                        "simplify", "splitReductions", "fuse", "packStores", "schedule"};
   ASSERT_GT(got["stages"].size(), names.size());
   for (size_t i = 0; i < names.size(); ++i) EXPECT_EQ(got["stages"][i]["name"], names[i]);
