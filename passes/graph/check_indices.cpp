@@ -99,7 +99,7 @@ std::vector<IndexCheck> findIndexChecks(const Graph& graph) {
     check.index = sourceOf(graph, operand);
     if (check.range.ignored && !std::in_range<int32_t>(*check.range.ignored)) check.range.ignored.reset();  // no element is it
     if (!check.index.valid() || isInside(ranges[operand.index()], check.range)) continue;
-    if (known.emplace(check.index, check.range.extent, check.range.ignored).second) checks.push_back(std::move(check));
+    if (known.emplace(check.index, check.range.extent, check.range.ignored).second) checks.push_back(check);
   }
   return checks;
 }

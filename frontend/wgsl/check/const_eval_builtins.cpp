@@ -95,7 +95,7 @@ Evaluated ConstEval::floatBuiltin(Builtin builtin, std::span<const ConstValue> a
     if (x == y) return Evaluated("the edges of smoothstep are equal");
     const Evaluated along = makeFloat(type, z - x), length = makeFloat(type, y - x);
     if (!along.value || !length.value) return along.value ? length : along;
-    const Evaluated ratio = makeFloat(type, along.value->number / length.value->number);
+    Evaluated ratio = makeFloat(type, along.value->number / length.value->number);
     if (!ratio.value) return ratio;
     const double t = std::clamp(ratio.value->number, 0.0, 1.0);
     return makeFloat(type, t * t * (3 - 2 * t));
@@ -155,7 +155,7 @@ Evaluated ConstEval::dot(const ConstValue& a, const ConstValue& b) const {
   const Ty scalar = types_.scalarOf(a.type);
   Evaluated sum = zero(scalar);
   for (uint32_t i = 0; i < types_.width(a.type); ++i) {
-    const Evaluated product = scalarBinary(BinaryOp::Mul, element(a, i), element(b, i));
+    Evaluated product = scalarBinary(BinaryOp::Mul, element(a, i), element(b, i));
     if (!product.value) return product;
     sum = scalarBinary(BinaryOp::Add, *sum.value, *product.value);
     if (!sum.value) return sum;
@@ -239,7 +239,7 @@ Evaluated ConstEval::geometry(Builtin builtin, std::span<const ConstValue> argum
   }
   const ConstValue& y = arguments[1];
   if (builtin == Builtin::FaceForward) {
-    const Evaluated along = dot(y, arguments[2]);
+    Evaluated along = dot(y, arguments[2]);
     if (!along.value) return along;
     return along.value->number < 0 ? Evaluated(x) : unary(UnaryOp::Negate, x);
   }
@@ -247,7 +247,7 @@ Evaluated ConstEval::geometry(Builtin builtin, std::span<const ConstValue> argum
   if (builtin == Builtin::Reflect) return minus(x, product(product(one(2), cosine), y));
   // Refract.
   const Evaluated eta = arguments[2];
-  const Evaluated k = minus(one(1), product(product(eta, eta), minus(one(1), product(cosine, cosine))));
+  Evaluated k = minus(one(1), product(product(eta, eta), minus(one(1), product(cosine, cosine))));
   if (!k.value) return k;
   if (k.value->number < 0) return zero(result);
   return minus(product(eta, x), product(step(BinaryOp::Add, product(eta, cosine), root(k)), y));
