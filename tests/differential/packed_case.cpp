@@ -106,17 +106,17 @@ lockstep::Tensor PackedLeaves::add(const graph::TensorType& type, double lo, dou
   return trace_.addInput(name, type);
 }
 
-lockstep::Tensor PackedLeaves::stored(std::vector<int64_t> shape) {
-  const graph::TensorType type{dtype_, graph::Shape(std::move(shape))};
+lockstep::Tensor PackedLeaves::stored(const std::vector<int64_t>& shape) {
+  const graph::TensorType type{dtype_, graph::Shape(shape)};
   const graph::DTypeFacts& facts = graph::factsOf(dtype_);
   names_.push_back("x" + std::to_string(all_.size()));
   return facts.is_float ? add(type, -2, 2) : add(type, static_cast<double>(facts.lowest), static_cast<double>(facts.highest));
 }
 
-lockstep::Tensor PackedLeaves::values(std::vector<int64_t> shape) { return cast(stored(std::move(shape)), DType::F32); }
+lockstep::Tensor PackedLeaves::values(const std::vector<int64_t>& shape) { return cast(stored(shape), DType::F32); }
 
-lockstep::Tensor PackedLeaves::numbers(std::vector<int64_t> shape, int64_t below) {
-  return add({DType::I32, graph::Shape(std::move(shape))}, 0, static_cast<double>(below - 1));
+lockstep::Tensor PackedLeaves::numbers(const std::vector<int64_t>& shape, int64_t below) {
+  return add({DType::I32, graph::Shape(shape)}, 0, static_cast<double>(below - 1));
 }
 
 }  // namespace lockstep

@@ -34,11 +34,11 @@ class PackedLeaves {
  public:
   PackedLeaves(detail::Trace& trace, graph::DType dtype) : trace_(trace), dtype_(dtype) {}
   /// As they lie in memory; floats in [-2, 2), integers all that there are.
-  Tensor stored(std::vector<int64_t> shape);
+  Tensor stored(const std::vector<int64_t>& shape);
   /// Widened.
-  Tensor values(std::vector<int64_t> shape);
+  Tensor values(const std::vector<int64_t>& shape);
   /// i32 in [0, below).
-  Tensor numbers(std::vector<int64_t> shape, int64_t below);
+  Tensor numbers(const std::vector<int64_t>& shape, int64_t below);
   [[nodiscard]] const graph::LeafValues& all() const { return all_; }
   /// The packed ones, in the order of their making.
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
