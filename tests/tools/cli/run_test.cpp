@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `lockstep run` on the reference device.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -296,7 +297,7 @@ TEST_F(Run, bindings_hold_f16) {
   const std::string odd = save("odd.npy", io::ElementType::F16, 5), bytes = save("bytes.npy", io::ElementType::U8, 1);
   for (const std::string& bad : {std::string("iota:f16[3]"), std::string("fill:f16[2]=65520"), std::string("iota:f16[70000]"),
                                  std::string("fill:f16=1"), odd, bytes}) {
-    const Outcome outcome = testing::runTool(scratch_, command + "--bind 0.1=zeros --bind 0.0=" + bad);
+    const Outcome outcome = testing::runTool(scratch_, fmt::format("{}--bind 0.1=zeros --bind 0.0={}", command, bad));
     EXPECT_EQ(outcome.status, 4) << bad;
     EXPECT_NE(outcome.err.find("run.bind"), std::string::npos) << bad << outcome.err;
   }
