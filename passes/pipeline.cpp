@@ -103,7 +103,7 @@ const std::array kPasses{
          [](const Graph& g, const CompileOptions& o) {
            return fuse(g, {.max_bindings = o.profile.max_storage_buffers, .merge = !isDisabled(o, "fuse")});
          }},
-    Pass{{"packStores", Stage::Grouped, Stage::Grouped, "packed results of groups that are no maps are packed by a map of their own"},
+    Pass{{"packStores", Stage::Grouped, Stage::Grouped, "groups other than maps make wide results, and a map of its own packs each"},
          nullptr,
          [](const Graph& g, const CompileOptions&) -> Result<Graph> { return packStores(g); }},
     Pass{{"schedule", Stage::Grouped, Stage::Scheduled, "plans of kernels, virtual buffers, dependency levels"},

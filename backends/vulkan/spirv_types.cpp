@@ -6,7 +6,6 @@
 #include <set>
 
 #include "backends/vulkan/spirv_emitter.h"
-#include "ir/kernel/literal.h"
 #include "ir/support/narrow_float.h"
 
 namespace lockstep::vulkan {

@@ -170,7 +170,7 @@ Array Array::from(ElementType type, std::vector<int64_t> shape, std::span<const 
   for (size_t i = 0; i < values.size(); ++i) {
     const double value = values[i];
     if (!row.is_float && !(value >= row.lowest && value <= row.highest && value == std::trunc(value))) {
-      reject("array.value", fmt::format("element {} is {}, which is no {}", i, value, row.name), where,
+      reject("array.value", fmt::format("element {} is {}, which {} cannot hold", i, value, row.name), where,
              fmt::format("give whole numbers from {:.0f} to {:.0f}, or take a float type", row.lowest, row.highest));
     }
     const uint64_t bits = bitsOf(type, value);

@@ -39,7 +39,7 @@ std::string nameOf(const graph::Graph& graph, ValueId value) {
   return name.empty() ? fmt::format("%{}", value.index()) : name;
 }
 
-/// An item that holds its elements; zeros where there is no value.
+/// An item that owns its elements. Where there is no value they are zeros.
 template <class T>
 BatchItem itemOf(const InputSpec& input, const HostTensor* value) {
   std::vector<T> elements(static_cast<size_t>(input.type.shape.elementCount()));

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "ir/kernel/literal.h"
 #include "ir/support/narrow_float.h"
 #include "tests/backends/conformance.h"
 

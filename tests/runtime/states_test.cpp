@@ -60,7 +60,7 @@ TEST(MemoryArray, values_of_every_type_and_length_come_back) {
       const io::Array array = detail::encodeArray(type, numbers);
       EXPECT_EQ(array.toDoubles(), numbers) << toString(type);
       EXPECT_EQ(detail::elementBytes(type), array.data.size());
-      // Memory is whole words; what lies behind the elements is none of them.
+      // Memory has whole words: the bytes after the last element hold none.
       std::vector<std::byte> memory = array.data;
       memory.resize(type.byteSize(), std::byte{0xff});
       EXPECT_EQ(memory.size() % 4, 0u);

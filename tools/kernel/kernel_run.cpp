@@ -16,7 +16,6 @@
 #include "console/options.h"
 #include "frontend/io/npy.h"
 #include "ir/kernel/isolate_entry.h"
-#include "ir/kernel/literal.h"
 #include "ir/kernel/queries.h"
 #include "ir/support/narrow_float.h"
 #include "passes/kernel/make_robust.h"

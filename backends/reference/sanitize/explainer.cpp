@@ -7,7 +7,6 @@
 #include <bit>
 
 #include "backends/reference/dispatch.h"
-#include "ir/kernel/literal.h"
 #include "ir/support/narrow_float.h"
 
 namespace lockstep::reference {

@@ -110,13 +110,13 @@ TEST(Array, numbers_that_an_integer_type_lacks_are_refused) {
     }
     return std::string();
   };
-  EXPECT_EQ(messageOf(ElementType::U8, 256), "element 1 is 256, which is no u8");
-  EXPECT_EQ(messageOf(ElementType::U8, -1), "element 1 is -1, which is no u8");
-  EXPECT_EQ(messageOf(ElementType::I8, 128), "element 1 is 128, which is no i8");
-  EXPECT_EQ(messageOf(ElementType::I8, -129), "element 1 is -129, which is no i8");
-  EXPECT_EQ(messageOf(ElementType::I32, 0.5), "element 1 is 0.5, which is no i32");
-  EXPECT_EQ(messageOf(ElementType::U32, NAN), "element 1 is nan, which is no u32");
-  EXPECT_EQ(messageOf(ElementType::Bool, 2), "element 1 is 2, which is no bool");
+  EXPECT_EQ(messageOf(ElementType::U8, 256), "element 1 is 256, which u8 cannot hold");
+  EXPECT_EQ(messageOf(ElementType::U8, -1), "element 1 is -1, which u8 cannot hold");
+  EXPECT_EQ(messageOf(ElementType::I8, 128), "element 1 is 128, which i8 cannot hold");
+  EXPECT_EQ(messageOf(ElementType::I8, -129), "element 1 is -129, which i8 cannot hold");
+  EXPECT_EQ(messageOf(ElementType::I32, 0.5), "element 1 is 0.5, which i32 cannot hold");
+  EXPECT_EQ(messageOf(ElementType::U32, NAN), "element 1 is nan, which u32 cannot hold");
+  EXPECT_EQ(messageOf(ElementType::Bool, 2), "element 1 is 2, which bool cannot hold");
   EXPECT_NE(messageOf(ElementType::I64, 0x1p63), "");
   EXPECT_EQ(messageOf(ElementType::I64, -0x1p63), "");
   EXPECT_EQ(messageOf(ElementType::BF16, NAN), "");

@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "frontend/wgsl/wgsl.h"
-#include "ir/kernel/literal.h"
 #include "ir/support/narrow_float.h"
 #include "tools/kernel/kernel_run.h"
 #include "tools/kernel/scalars.h"
