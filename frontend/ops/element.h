@@ -34,8 +34,9 @@ Tensor where(Tensor condition, Operand a, Operand b, Where where = Where::curren
 #include "frontend/ops/unary_ops.def"  // neg, sqrt, exp, ...
 #undef LS_UNARY
 Tensor square(Tensor x, Where where = Where::current());
-/// The elements as another type. f32 becomes an integer by truncation towards zero, saturated, NaN as 0; i32 and u32 keep the bits; a bool
-/// is whether x differs from 0. Gradients flow from f32 to f32 only.
+/// The elements as another type, as in cast(x, f32). A float becomes an integer by truncation towards zero, saturated, NaN as 0; integers
+/// keep their low bits; f16 and bf16 are rounded to nearest even; a bool is whether x differs from 0. Gradients flow between floats only,
+/// and are f32.
 Tensor cast(Tensor x, DType dtype, Where where = Where::current());
 /// x within [lo, hi]; the gradient is 0 at the bounds and beyond. Error "clamp.C2" unless lo <= hi.
 Tensor clamp(Tensor x, double lo, double hi, Where where = Where::current());

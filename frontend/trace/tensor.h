@@ -18,19 +18,19 @@ using graph::TensorType;
 /// As an extent in the declaration of an input: whatever the batch brings. At most one an input; all of one call must agree.
 inline constexpr int64_t dynamic = -1;
 
-/// Tensor types for declarations: f32(256, 1), i32(128, 8), f32(dynamic, 4), f32() for a scalar.
-template <class... Extents>
-TensorType f32(Extents... extents) {
-  return {DType::F32, Shape{graph::Dim(static_cast<int64_t>(extents))...}};
-}
-template <class... Extents>
-TensorType i32(Extents... extents) {
-  return {DType::I32, Shape{graph::Dim(static_cast<int64_t>(extents))...}};
-}
-template <class... Extents>
-TensorType u32(Extents... extents) {
-  return {DType::U32, Shape{graph::Dim(static_cast<int64_t>(extents))...}};
-}
+/// An element type: makes tensor types for declarations, f32(256, 1), u8(128, 8), bf16(dynamic, 4), f32() for a scalar, and stands for
+/// itself, as in cast(x, f32).
+struct ElementType {
+  DType dtype = DType::F32;
+  template <class... Extents>
+  TensorType operator()(Extents... extents) const {
+    return {dtype, Shape{graph::Dim(static_cast<int64_t>(extents))...}};
+  }
+  constexpr operator DType() const { return dtype; }
+};
+inline constexpr ElementType f32{DType::F32}, i32{DType::I32}, u32{DType::U32};
+// Of fewer than 32 bits. They are for memory: an op that computes takes what cast() makes of them.
+inline constexpr ElementType f16{DType::F16}, bf16{DType::BF16}, i8{DType::I8}, u8{DType::U8};
 
 /// Valid during the trace that made it; using it in another one, or outside, throws Error "trace.foreign" or "trace.inactive".
 /// A default-constructed Tensor belongs to no trace.

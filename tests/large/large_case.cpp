@@ -47,6 +47,15 @@ Tensor Leaves::values(std::vector<int64_t> shape) {
   return add(std::move(shape), DType::F32, [](uint32_t random) { return (random >> 8) / 0x1p24 - 0.5; });
 }
 
+Tensor Leaves::stored(std::vector<int64_t> shape, DType dtype) {
+  const graph::DTypeFacts& facts = graph::factsOf(dtype);
+  const auto count = static_cast<uint32_t>(facts.highest - facts.lowest + 1);
+  return add(std::move(shape), dtype, [&](uint32_t random) {
+    if (facts.is_float) return graph::roundedTo(dtype, (random >> 8) / 0x1p24 - 0.5);
+    return static_cast<double>(facts.lowest) + random % count;
+  });
+}
+
 Tensor Leaves::numbers(std::vector<int64_t> shape, int64_t below) {
   return add(std::move(shape), DType::I32, [&](uint32_t random) { return static_cast<double>(random % below); });
 }

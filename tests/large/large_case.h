@@ -20,6 +20,8 @@ class Leaves {
   explicit Leaves(detail::Trace& trace) : trace_(trace) {}
   /// f32 in [-0.5, 0.5).
   Tensor values(std::vector<int64_t> shape);
+  /// Elements of a packed type as memory has them: floats in [-0.5, 0.5), integers all that there are.
+  Tensor stored(std::vector<int64_t> shape, DType dtype);
   /// i32 in [0, below).
   Tensor numbers(std::vector<int64_t> shape, int64_t below);
   [[nodiscard]] const graph::LeafValues& all() const { return all_; }

@@ -20,6 +20,7 @@
 #include "frontend/train/templates.h"
 #include "frontend/wgsl/wgsl.h"
 #include "passes/pipeline.h"
+#include "runtime/memory_array.h"
 #include "tools/verify/sample_batch.h"
 
 namespace lockstep {
@@ -128,16 +129,8 @@ SampleProgram withBatch(SampleProgram sample, int64_t batch) {
   return sample;
 }
 
-void encode(const graph::TensorType& type, const std::vector<double>& values, std::byte* target) {
-  const auto put = [&]<class T>(T) {
-    for (size_t i = 0; i < values.size(); ++i) {
-      const T value = static_cast<T>(values[i]);
-      std::memcpy(target + i * sizeof(T), &value, sizeof(T));
-    }
-  };
-  if (type.dtype == DType::F32) return put(0.0f);
-  if (type.dtype == DType::I32) return put(int32_t{0});
-  put(uint32_t{0});
+void place(std::vector<std::byte>& arena, const program::Buffer& buffer, std::span<const std::byte> data) {
+  std::ranges::copy(data, arena.begin() + static_cast<std::ptrdiff_t>(buffer.offset));
 }
 
 std::vector<std::byte> startOf(const program::Program& program, program::ArenaId arena, const Step& step, const ValueMap& parameters) {
@@ -148,11 +141,11 @@ std::vector<std::byte> startOf(const program::Program& program, program::ArenaId
     if (buffer.name == passes::kParameterState) {
       for (const auto& slot : step.layout.slots) std::ranges::copy(parameters.at(slot.name), values.begin() + slot.offset);
     }
-    encode(buffer.type, values, bytes.data() + buffer.offset);
+    place(bytes, buffer, detail::encodeArray(buffer.type, values).data);
   }
   for (const program::ConstantData& constant : program.constants) {
     const program::Buffer& buffer = program[constant.buffer];
-    if (buffer.arena == arena) std::memcpy(bytes.data() + buffer.offset, constant.words.data(), constant.words.size() * 4);
+    if (buffer.arena == arena) place(bytes, buffer, std::as_bytes(std::span(constant.words)));
   }
   return bytes;
 }
@@ -217,7 +210,7 @@ std::vector<double> trainHere(const fs::path& folder, const program::ValidProgra
     std::vector<std::byte> input((*program)[program->findArena(program::ArenaRole::Input)].size);
     for (const program::InputPort& port : program->inputs) {
       const program::Buffer& buffer = (*program)[port.buffer];
-      encode(buffer.type, values.at(port.name), input.data() + buffer.offset);
+      place(input, buffer, detail::encodeArray(buffer.type, values.at(port.name)).data);
     }
     writeBytes(folder / fmt::format("step{}.input", number), input);
     const std::span<const std::byte> one = input;

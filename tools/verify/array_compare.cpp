@@ -10,6 +10,8 @@
 #include <cstring>
 #include <limits>
 
+#include "ir/support/narrow_float.h"
+
 namespace lockstep::tools {
 namespace {
 
@@ -35,6 +37,8 @@ bool sameBits(const io::Array& a, const io::Array& b, size_t i) {
 
 uint64_t ulpsOf(io::ElementType type, double got, double want) {
   if (type == io::ElementType::F32) return ulpsBetween(static_cast<float>(got), static_cast<float>(want));
+  if (type == io::ElementType::F16) return ulpsBetweenHalves(doubleToHalf(got), doubleToHalf(want));
+  if (type == io::ElementType::BF16) return ulpsBetweenBfloat16s(doubleToBfloat16(got), doubleToBfloat16(want));
   return got == want ? 0 : static_cast<uint64_t>(std::min(std::abs(got - want), 1.8e19));
 }
 
@@ -85,6 +89,14 @@ std::vector<double> relativeBounds(std::span<const double> want, double relative
   return bounds;
 }
 
+double storageRounding(graph::DType dtype, double magnitude) {
+  if (!graph::isFloat(dtype) || !graph::isPacked(dtype) || !std::isfinite(magnitude)) return 0;
+  const bool is_half = dtype == graph::DType::F16;
+  const int digits = is_half ? 11 : 8, least = is_half ? -14 : -126;
+  const int exponent = magnitude == 0 ? least : std::max(std::ilogb(magnitude), least);
+  return std::ldexp(1.0, exponent - digits);
+}
+
 std::string indexText(const graph::Shape& shape, int64_t place) {
   std::vector<int64_t> index(shape.rank());
   for (size_t axis = shape.rank(); axis-- > 0;) {
@@ -98,6 +110,7 @@ uint64_t ulpsBetween(float a, float b) {
   return placesBetween(std::bit_cast<uint32_t>(a), std::bit_cast<uint32_t>(b), 0x80000000u, 0x7f800000u);
 }
 uint64_t ulpsBetweenHalves(uint16_t a, uint16_t b) { return placesBetween(a, b, 0x8000u, 0x7c00u); }
+uint64_t ulpsBetweenBfloat16s(uint16_t a, uint16_t b) { return placesBetween(a, b, 0x8000u, 0x7f80u); }
 
 ArrayDifference compareArrays(const io::Array& got, const io::Array& want, std::span<const double> bounds) {
   ArrayDifference all;

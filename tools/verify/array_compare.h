@@ -18,7 +18,7 @@ namespace lockstep::tools {
 struct ElementDifference {
   double want = 0, got = 0, bound = 0;
   double units = 0;   ///< unitsApart() of these, or of what stands for them
-  uint64_t ulps = 0;  ///< f32, f16: how many floats lie between the two; integers: their distance; UINT64_MAX where only one is a NaN
+  uint64_t ulps = 0;  ///< f32, f16, bf16: how many floats lie between the two; integers: their distance; UINT64_MAX where only one is a NaN
   bool same = false;  ///< equal bit for bit, or both are NaNs
 };
 
@@ -48,6 +48,9 @@ std::vector<double> relativeBounds(const io::Array& want, double relative);
 /// The same of f32 numbers.
 std::vector<double> relativeBounds(std::span<const double> want, double relative);
 
+/// What storing a number of that size as f16 or bf16 moves it by at most: half a unit in its last place. 0 for other types.
+double storageRounding(graph::DType dtype, double magnitude);
+
 /// How far two numbers are apart in units of what is allowed: 0 if they are equal or both NaNs, infinite where no distance is.
 double unitsApart(double got, double want, double bound);
 
@@ -56,8 +59,9 @@ std::string indexText(const graph::Shape& shape, int64_t place);
 
 /// How many f32 lie between two: 0 for equal ones and for zeros of different sign. UINT64_MAX if one of them is a NaN and the other not.
 uint64_t ulpsBetween(float a, float b);
-/// The same of the bits of two f16.
+/// The same of the bits of two f16, and of two bf16.
 uint64_t ulpsBetweenHalves(uint16_t a, uint16_t b);
+uint64_t ulpsBetweenBfloat16s(uint16_t a, uint16_t b);
 
 /// Nine digits, which tell all f32 apart, and of whole numbers up to 32 bits all.
 std::string numberText(double value);

@@ -33,6 +33,9 @@ double largestOf(std::span<const double> values) {
 
 uint64_t ulpsOf(graph::DType dtype, double got, double want) {
   if (dtype == graph::DType::F32) return ulpsBetween(static_cast<float>(got), static_cast<float>(want));
+  const auto bits = [&](double value) { return static_cast<uint16_t>(graph::encodeElement(dtype, value)); };
+  if (dtype == graph::DType::F16) return ulpsBetweenHalves(bits(got), bits(want));
+  if (dtype == graph::DType::BF16) return ulpsBetweenBfloat16s(bits(got), bits(want));
   return static_cast<uint64_t>(std::min(std::abs(got - want), 1.8e19));
 }
 
@@ -41,7 +44,7 @@ uint64_t ulpsOf(graph::DType dtype, double got, double want) {
 ElementCheck checkElements(std::span<const double> got, std::span<const double> want, graph::DType dtype, const RoundingBounds& bounds,
                            const ElementLimits& limits) {
   if (got.size() != want.size()) internalError(fmt::format("{} elements are compared with {}", got.size(), want.size()));
-  const bool floats = dtype == graph::DType::F32, any_known = bounds.values.size() == want.size();
+  const bool floats = graph::isFloat(dtype), any_known = bounds.values.size() == want.size();
   const double largest = largestOf(want);
   const std::vector<double> tolerances = floats ? relativeBounds(want, limits.unbounded) : std::vector<double>();
   const auto judge = [&](size_t i) -> Judgement {
@@ -52,10 +55,12 @@ ElementCheck checkElements(std::span<const double> got, std::span<const double> 
     const bool known = any_known && std::isfinite(bounds.values[i]) && std::isfinite(bounds.bounds[i]);
     // Equal ones, such as constants and copies, need no bound.
     if (!known && static_cast<float>(got[i]) == static_cast<float>(want[i])) return {};
-    if (!known) return judged(Judge::Tolerance, got[i], want[i], tolerances[i]);
+    // What is stored in 16 bits was rounded on both sides.
+    const double stored = storageRounding(dtype, std::abs(want[i]) + (known ? static_cast<double>(bounds.bounds[i]) : tolerances[i]));
+    if (!known) return judged(Judge::Tolerance, got[i], want[i], tolerances[i] + 2 * stored);
     const double exact = bounds.values[i];
-    const Judgement device = judged(Judge::Bound, got[i], exact, static_cast<double>(bounds.bounds[i]) * (1 + kBoundRounding));
-    const Judgement program = judged(Judge::Program, exact, want[i], limits.program * (std::abs(want[i]) + largest));
+    const Judgement device = judged(Judge::Bound, got[i], exact, static_cast<double>(bounds.bounds[i]) * (1 + kBoundRounding) + stored);
+    const Judgement program = judged(Judge::Program, exact, want[i], limits.program * (std::abs(want[i]) + largest) + stored);
     return program.units > 1 && program.units > device.units ? program : device;
   };
 

@@ -69,8 +69,7 @@ Failure inKernel(Failure failure, const Program& program, size_t command, std::s
 
 std::string elementName(const Program& program, const Range& range, size_t index) {
   const Buffer& buffer = program[range.buffer];
-  // A kernel sees packed elements as words: the first element of one is named.
-  const auto place = static_cast<int64_t>(range.offset / kWord + index) * graph::elementsPerWord(buffer.type.dtype);
+  const auto place = static_cast<int64_t>(range.offset / graph::byteSize(buffer.type.dtype) + index);
   for (const program::PersistentState& state : program.states) {
     if (state.buffer != range.buffer) continue;
     for (const program::StatePart& part : state.parts) {
@@ -93,6 +92,13 @@ Bytes JudgedDispatch::bytesOf(const std::vector<Bytes>& buffers, size_t binding)
 io::Array JudgedDispatch::arrayOf(const std::vector<Bytes>& buffers, size_t binding) const {
   const Slot slot{.group = 0, .binding = static_cast<uint32_t>(binding)};
   return toArray(bytesOf(buffers, binding), dispatch.module, *findVariable(dispatch.module, slot));
+}
+
+io::Array JudgedDispatch::elementsOf(const std::vector<Bytes>& buffers, size_t binding) const {
+  if (!isPacked(binding)) return arrayOf(buffers, binding);
+  const graph::DType dtype = types[binding];
+  const Bytes bytes = bytesOf(buffers, binding);
+  return detail::arrayIn({dtype, graph::Shape{static_cast<int64_t>(bytes.size() / graph::byteSize(dtype))}}, bytes);
 }
 
 Result<KernelCheck> KernelCheck::make(Program program, const io::TensorFile& inputs) {
@@ -160,6 +166,7 @@ JudgedDispatch KernelCheck::prepare(const Dispatch& action) {
   }
   for (size_t i = 0; i < action.bindings.size(); ++i) {
     const Span own = spanOf(p, action.bindings[i]);
+    run.types.push_back(p[action.bindings[i].buffer].type.dtype);
     const auto holder = std::ranges::find_if(
         spans, [&](const Span& span) { return span.arena == own.arena && span.begin <= own.begin && own.end <= span.end; });
     run.dispatch.bindings.push_back({.group = 0,
@@ -184,7 +191,7 @@ Result<std::optional<KernelDifference>> KernelCheck::compare(size_t command, con
   std::optional<DispatchBounds> bounds;  // found where they are needed
   for (size_t i = 0; i < action.bindings.size(); ++i) {
     if (action.bindings[i].access == kernel::Access::Read) continue;
-    const io::Array want = run.arrayOf(run.want, i), got = run.arrayOf(run.got, i);
+    const io::Array want = run.elementsOf(run.want, i), got = run.elementsOf(run.got, i);
     counts_.elements += want.elementCount();
     if (compareArrays(got, want, std::vector<double>(want.elementCount(), 0)).equal()) continue;
     if (!bounds) {

@@ -22,13 +22,18 @@ namespace lockstep::tools {
 struct JudgedDispatch {
   KernelDispatch dispatch;
   std::vector<Bytes> before;
-  std::vector<Bytes> want;  ///< what the judge left in the buffers
-  std::vector<Bytes> got;   ///< and the other device
+  std::vector<Bytes> want;          ///< what the judge left in the buffers
+  std::vector<Bytes> got;           ///< and the other device
+  std::vector<graph::DType> types;  ///< of the tensor at each binding; empty: those of the kernel's variables
+
+  [[nodiscard]] bool isPacked(size_t binding) const { return binding < types.size() && graph::isPacked(types[binding]); }
 
   /// The bytes of binding `binding` of group 0 in one of these.
   [[nodiscard]] Bytes bytesOf(const std::vector<Bytes>& buffers, size_t binding) const;
-  /// The same as an array of the variable's elements.
+  /// The same as an array of the variable's elements, which are words where the tensor's are packed.
   [[nodiscard]] io::Array arrayOf(const std::vector<Bytes>& buffers, size_t binding) const;
+  /// The same as an array of the tensor's elements where they are packed, those that nothing uses in the last word included.
+  [[nodiscard]] io::Array elementsOf(const std::vector<Bytes>& buffers, size_t binding) const;
 };
 
 struct DispatchBounds {

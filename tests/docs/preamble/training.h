@@ -10,3 +10,6 @@ struct Model : ls::Module {
 inline ls::Tensor loss(const Model& model, const ls::Inputs& in) {
   return ls::mean(ls::square(ls::reshape(model.head(model.body(in["x"])), {-1}) - in["y"]));
 }
+struct Pixels : ls::Module {
+  ls::nn::Linear head{*this, "head", 16, 4};
+};
