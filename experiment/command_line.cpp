@@ -57,7 +57,7 @@ void catchSignals() {
 }
 
 struct Choices {
-  std::string name, seed, out, sanitize;
+  std::string name, seed, out, sanitize, precision;
   int64_t steps = 0, memory_limit = 0;
   bool resume = false, no_out = false;
 };
@@ -78,6 +78,15 @@ Result<RunFolder> earlierRun(const Choices& choices) {
               "--out names the folder of the run");
 }
 
+/// The ones that mixed() takes.
+const std::vector<std::string> kPrecisions{"f32", "bf16", "f16"};
+
+Result<Precision> precisionOf(const std::string& name) {
+  if (std::ranges::find(kPrecisions, name) == kPrecisions.end())
+    return usage("value", fmt::format("--precision '{}' is none", name), suggest(name, kPrecisions));
+  return mixed(*graph::findDType(name));
+}
+
 /// What the earlier run was asked for; a choice that contradicts it is refused.
 Status takeOver(const RunConfig& config, const Choices& choices, const Recipe& recipe, ExperimentOptions& options) {
   if (config.recipe != recipe.name) {
@@ -89,6 +98,9 @@ Status takeOver(const RunConfig& config, const Choices& choices, const Recipe& r
   if (!options.data.empty() && options.data != config.data) {
     return usage("resume", fmt::format("the run has the data of '{}'", config.data), "omit --data");
   }
+  if (!choices.precision.empty() && choices.precision != config.precision)
+    return usage("resume", fmt::format("the run has the precision {}, not {}", config.precision, choices.precision), "omit --precision");
+  LS_TRY(options.precision, precisionOf(config.precision));
   options.seed = config.seed;
   options.data = config.data;
   if (choices.steps == 0) options.steps = config.steps;
@@ -196,6 +208,9 @@ Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const s
   parser.flag(choices.resume, "--resume", "resume the run in --out, or the latest one of the sample");
   parser.flag(settings.json, "--json", "one JSON object per report, the last with \"final\": true");
   parser.flag(settings.quiet, "-q,--quiet", "only the last lines");
+  parser.value(choices.precision, "--precision",
+               "f32; bf16 or f16: what products of tensors read and make is kept in 16 bits, f16 with a scaled loss");
+  parser.choices("--precision", kPrecisions);
   parser.value(options.dump_ir, "--dump-ir", "write the IR after each pass to this directory");
   parser.value(options.dump_steps, "--dump-steps", "of how many steps --dump-ir also writes the batches");
   parser.list(options.disable, "--disable-pass", "skip an optional pass");
@@ -230,6 +245,9 @@ Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const s
   LS_CHECK(checkData(recipes, *recipe, options.data));
   options.steps = choices.steps == 0 ? recipe->steps : choices.steps;
   options.memory_limit = static_cast<uint64_t>(choices.memory_limit);
+  if (!choices.precision.empty()) {
+    LS_TRY(options.precision, precisionOf(choices.precision));
+  }
   options.seed = recipe->seed;
   if (!choices.seed.empty()) {
     LS_TRY(options.seed, seedOf(choices.seed));

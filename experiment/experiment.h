@@ -29,6 +29,7 @@ struct ExperimentOptions {
   int64_t dump_steps = 1;
   std::vector<std::string> disable = {};
   uint64_t memory_limit = 0;  ///< bytes of temporaries; 0: none
+  Precision precision = {};   ///< as in CompileSpec
 
   /// The spec with these choices.
   template <class Model>
@@ -39,6 +40,7 @@ struct ExperimentOptions {
     spec.dump_steps = dump_steps;
     spec.disable = disable;
     spec.memory_limit = memory_limit;
+    spec.precision = precision;
     return spec;
   }
 };

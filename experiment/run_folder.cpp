@@ -141,7 +141,8 @@ Status RunFolder::begin(const RunConfig& config, const RunRecord& record) const 
                       .add("seed", std::to_string(config.seed))  // as text: JSON numbers are doubles to many readers
                       .add("steps", config.steps)
                       .add("data", config.data)
-                      .add("device_asked", config.device);
+                      .add("device_asked", config.device)
+                      .add("precision", config.precision);
   addStart(json, record);
   json.add("optimizer", record.optimizer).add("learning_rate", record.learning_rate);
   return io::writeFileAtomically(path_ / kConfig, std::string_view(json.text() + "\n"));
@@ -180,7 +181,8 @@ Result<RunConfig> RunFolder::readConfig() const {
                      .steps = steps.get<int64_t>(),
                      .data = json.at("data").get<std::string>(),
                      // Older runs have nothing but what was asked for.
-                     .device = json.at(json.contains("device_asked") ? "device_asked" : "device").get<std::string>()};
+                     .device = json.at(json.contains("device_asked") ? "device_asked" : "device").get<std::string>(),
+                     .precision = json.contains("precision") ? json.at("precision").get<std::string>() : "f32"};
   } catch (const std::exception&) {
     return damaged;
   }

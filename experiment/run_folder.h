@@ -25,6 +25,7 @@ struct RunConfig {
   int64_t steps = 0;
   std::string data;
   std::string device;  ///< as it was asked for
+  std::string precision = "f32";
 };
 
 /// A loss of each step from 1 on, and what was reported.

@@ -70,7 +70,12 @@ class Run {
   [[nodiscard]] Trainer& trainer() const { return experiment_->trainer(); }
   [[nodiscard]] int64_t done() const { return static_cast<int64_t>(history_.losses.size()); }
   [[nodiscard]] RunConfig config() const {
-    return {.recipe = recipe_.name, .seed = options_.seed, .steps = options_.steps, .data = options_.data, .device = options_.device};
+    return {.recipe = recipe_.name,
+            .seed = options_.seed,
+            .steps = options_.steps,
+            .data = options_.data,
+            .device = options_.device,
+            .precision = std::string(toString(options_.precision.dtype))};
   }
 
   [[nodiscard]] Status checkRecipe() const {
@@ -187,6 +192,7 @@ class Run {
       history_.losses.push_back(result.loss);
       lr_ = result.lr;
       grad_norm_ = result.grad_norm;
+      loss_scale_ = result.loss_scale;
       if (result.completed()) continue;
       failure_ = result.failure;
       finite_ = false;
@@ -281,6 +287,7 @@ class Run {
                         .add("seconds", secondsSince(start_))
                         .add("steps_per_second", now.steps_per_second ? io::Json(*now.steps_per_second) : io::Json());
     if (grad_norm_) line.add("grad_norm", static_cast<double>(*grad_norm_));
+    if (loss_scale_) line.add("loss_scale", static_cast<double>(*loss_scale_));
     if (measured) line.add("metrics", metricsJson(metrics_));
     print(line.text());
     return Success{};
@@ -372,12 +379,13 @@ class Run {
   History history_;
   Pace pace_;
   GoalWatch goal_;
-  Metrics metrics_;                 ///< of this step; none if nothing was measured
-  double lr_ = 0;                   ///< of the last step
-  std::optional<float> grad_norm_;  ///< likewise
-  int64_t written_ = 0;             ///< losses that are in the folder
-  int64_t begun_at_ = 0;            ///< steps of the run before it was resumed
-  int64_t saved_ = 0;               ///< the step of the last checkpoint; 0: there is none
+  Metrics metrics_;                  ///< of this step; none if nothing was measured
+  double lr_ = 0;                    ///< of the last step
+  std::optional<float> grad_norm_;   ///< likewise
+  std::optional<float> loss_scale_;  ///< likewise
+  int64_t written_ = 0;              ///< losses that are in the folder
+  int64_t begun_at_ = 0;             ///< steps of the run before it was resumed
+  int64_t saved_ = 0;                ///< the step of the last checkpoint; 0: there is none
   std::optional<StepFailure> failure_;
   bool finite_ = true;
 };

@@ -12,6 +12,7 @@
 #include "frontend/ops/losses.h"
 #include "frontend/ops/ops.h"
 #include "frontend/optim/optim.h"
+#include "frontend/optim/precision.h"
 #include "frontend/trace/host_values.h"
 #include "frontend/trace/module.h"
 #include "frontend/trace/tensor.h"

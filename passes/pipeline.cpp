@@ -17,6 +17,7 @@
 #include "passes/emit/merge_dispatches.h"
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/pack_stores.h"
+#include "passes/graph/autocast.h"
 #include "passes/graph/bind_parameters.h"
 #include "passes/graph/check_indices.h"
 #include "passes/graph/decompose.h"
@@ -73,9 +74,20 @@ const std::array kPasses{
           Disabling::LeavesOut},
          [](const CompileOptions& o) { return o.check_indices; },
          [](const Graph& g, const CompileOptions&) { return checkIndices(g); }},
+    Pass{{"autocast", Stage::Traced, Stage::Traced, "mixed precision: what products read and make is rounded", Disabling::LeavesOut},
+         [](const CompileOptions& o) { return o.low.has_value(); },
+         [](const Graph& g, const CompileOptions& o) -> Result<Graph> {
+           if (!o.low) return fail("pipeline.stage", "pass 'autocast' needs a precision, which a text does not name");
+           return autocast(g, *o.low);
+         }},
     Pass{{"grad", Stage::Traced, Stage::Differentiated, "gradients of the loss by reverse mode"},
          [](const CompileOptions& o) { return o.optimizer.has_value() || o.keep_gradients; },
-         [](const Graph& g, const CompileOptions& o) { return grad(g, {.wrt = leavesOf(g, o), .trains = o.optimizer.has_value()}); }},
+         [](const Graph& g, const CompileOptions& o) {
+           const bool trains = o.optimizer.has_value(), scales = trains && o.optimizer->loss_scaling;
+           return grad(g, {.wrt = leavesOf(g, o),
+                           .trains = trains,
+                           .loss_scale = scales ? std::optional(o.optimizer->loss_scaling->initial) : std::nullopt});
+         }},
     Pass{{"optimizer", Stage::Differentiated, Stage::Updated, "clipping and the update; parameters become views of flat states"},
          [](const CompileOptions& o) { return o.optimizer.has_value(); },
          [](const Graph& g, const CompileOptions& o) -> Result<Graph> {

@@ -30,6 +30,7 @@ struct CompileOptions {
   std::string rate;                              ///< with optimizer: formula of the learning rate, for whoever runs the program alone
   std::map<std::string, std::string, std::less<>> checkpoint;  ///< entries of every checkpoint of the program
   bool check_indices = true;                                   ///< run checkIndices
+  std::optional<graph::DType> low{};                           ///< f16 or bf16: run autocast with it
   bool keep_gradients = false;         ///< without optimizer: run grad and keep the gradient outputs (for `function`)
   std::vector<std::string> wrt;        ///< leaves to differentiate by; empty: all parameters that are trained
   TemplateSource templates = nullptr;  ///< null: contractions use the generic emitter only

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "ir/kernel/claims.h"
@@ -18,6 +19,9 @@ using detail::Metadata;
 using graph::OutputKind;
 
 namespace {
+
+/// Results of a step, as the optimizer's pass names them.
+constexpr std::string_view kGradientNorm = "step.grad_norm", kLossScale = "step.loss_scale";
 
 template <class T>
 T scalarOf(std::span<const std::byte> bytes) {
@@ -224,7 +228,7 @@ Result<ProgramStep> ProgramTrainer::Impl::run(const io::TensorFile& batches) {
   started = true;
   step = t;
 
-  ProgramStep result{.step = t, .lr = lr, .grad_norm = {}, .captures = {}};
+  ProgramStep result{.step = t, .lr = lr, .grad_norm = {}, .loss_scale = {}, .captures = {}};
   double sum = 0;
   for (const std::vector<std::byte>& arena : arenas) {
     LS_CHECK(checkIndices(arena, t));
@@ -235,11 +239,14 @@ Result<ProgramStep> ProgramTrainer::Impl::run(const io::TensorFile& batches) {
   result.loss = static_cast<float>(sum / static_cast<double>(arenas.size()));
   for (const program::OutputPort& port : program().outputs) {
     const std::span<const std::byte> bytes = execution->bytesOf(port, arenas.back());
-    if (port.kind == OutputKind::Result) result.grad_norm = scalarOf<float>(bytes);
+    if (port.name == kGradientNorm) result.grad_norm = scalarOf<float>(bytes);
+    if (port.name == kLossScale) result.loss_scale = scalarOf<float>(bytes);
     if (port.kind != OutputKind::Capture && port.kind != OutputKind::Print) continue;
     result.captures.emplace(port.name, detail::arrayIn(program()[port.buffer].type, bytes));
   }
-  if (!std::isfinite(result.loss) || !std::isfinite(result.grad_norm.value_or(0))) {
+  // Gradients that are too large for the scale leave out the step and halve the scale.
+  const bool overflowed = result.loss_scale.value_or(1) > 1;
+  if (!std::isfinite(result.loss) || (!overflowed && !std::isfinite(result.grad_norm.value_or(0)))) {
     Failure failure = fail("step.non_finite", fmt::format("the loss of step {} is {}", t, result.loss), {},
                            "lower the learning rate; the trainer that the program comes from says where it begins");
     failure.exit_code = ExitCode::NumericCheck;

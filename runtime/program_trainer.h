@@ -26,6 +26,7 @@ struct ProgramStep {
   float loss = 0;     ///< before the update, averaged over the runs of the step
   double lr = 0;      ///< the learning rate of this step
   std::optional<float> grad_norm;
+  std::optional<float> loss_scale;                         ///< of the gradients of this step, where the program scales the loss
   std::map<std::string, io::Array, std::less<>> captures;  ///< of the last run
 };
 

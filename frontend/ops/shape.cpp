@@ -93,6 +93,7 @@ Tensor merge_heads(Tensor x, Where where) {
 }
 
 Tensor stop_gradient(Tensor x, Where where) { return emit("stop_gradient", {x}, {}, where); }
+Tensor keep_f32(Tensor x, Where where) { return emit("keep_f32", {x}, {}, where); }
 
 Tensor arange(int64_t count, DType dtype, Where where) { return emit("arange", {}, {{"n", count}, {"dtype", dtype}}, where); }
 

@@ -79,6 +79,8 @@ Tensor merge_heads(Tensor x, Where where = Where::current());
 // --- Values and markers -------------------------------------------------------------------------------------------------------------
 /// The same value; no gradient flows back through it.
 Tensor stop_gradient(Tensor x, Where where = Where::current());
+/// The same value; mixed precision does not round it, neither where a product makes it nor where one reads it. f32.
+Tensor keep_f32(Tensor x, Where where = Where::current());
 /// 0, 1, ..., count - 1
 Tensor arange(int64_t count, DType dtype = DType::I32, Where where = Where::current());
 Tensor constant(std::span<const float> data, std::vector<int64_t> shape, Where where = Where::current());

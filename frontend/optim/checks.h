@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "frontend/optim/optim.h"
+#include "frontend/optim/precision.h"
 
 namespace lockstep::detail {
 
@@ -12,6 +13,8 @@ namespace lockstep::detail {
 void checkSchedule(const Schedule& schedule);
 /// The same and the errors of adam(), adamw(), sgd() and lion(), for a spec that was made without them.
 void checkOptimizer(const OptimizerSpec& spec);
+/// The errors of mixed(), for a precision that was made without it.
+void checkPrecision(const Precision& precision);
 /// The rate of step `t`. Error "schedule.number" where it is negative or not finite in f32, as gamma above 1 may make it after many steps.
 double checkedRate(const Schedule& schedule, int64_t t);
 

@@ -21,9 +21,10 @@ void needMatch(std::string_view what, const NameFilter& filter, const std::vecto
 
 }  // namespace
 
-passes::OptimizerConfig optimizerConfig(const OptimizerSpec& spec, const std::vector<graph::ParameterInfo>& parameters,
-                                        int64_t accumulate) {
+passes::OptimizerConfig optimizerConfig(const OptimizerSpec& spec, const std::vector<graph::ParameterInfo>& parameters, int64_t accumulate,
+                                        const Precision& precision) {
   checkOptimizer(spec);
+  checkPrecision(precision);
   static constexpr passes::OptimizerKind kKinds[] = {passes::OptimizerKind::Adam, passes::OptimizerKind::AdamW, passes::OptimizerKind::Sgd,
                                                      passes::OptimizerKind::Lion};
   passes::OptimizerConfig config{.kind = kKinds[static_cast<size_t>(spec.name)],
@@ -41,7 +42,15 @@ passes::OptimizerConfig optimizerConfig(const OptimizerSpec& spec, const std::ve
                                  .accumulate = accumulate,
                                  .skip_non_finite = spec.skip_non_finite,
                                  .check_gradients = spec.check_gradients,
+                                 .loss_scaling = {},
                                  .parameters = {}};
+  if (precision.dtype == graph::DType::F16) {
+    if (!spec.skip_non_finite)
+      reject("precision.skip", "f16 scales the loss, and its scale is found by leaving out steps that are not finite",
+             "leave skip_non_finite on, or use bf16, which needs no scale");
+    config.loss_scaling = {.initial = precision.loss_scale.initial, .growth_interval = precision.loss_scale.growth_interval};
+    config.check_gradients = true;
+  }
   for (size_t i = 0; i < spec.groups.size(); ++i) needMatch(fmt::format("parameter group {}", i + 1), spec.groups[i].filter, parameters);
   if (spec.normalize_grads) needMatch("normalize_grads", spec.normalize_grads, parameters);
   for (const graph::ParameterInfo& info : parameters) {

@@ -2,6 +2,7 @@
 // Private to the front end: what users set, as the passes take it.
 #pragma once
 
+#include "frontend/optim/checks.h"
 #include "frontend/train/forward.h"
 #include "passes/pipeline.h"
 
@@ -13,6 +14,8 @@ inline passes::CompileOptions compileOptions(const CompileSettings& settings) {
   options.disabled = settings.disable;
   options.memory_limit = settings.memory_limit;
   options.check_indices = settings.check_indices;
+  checkPrecision(settings.precision);
+  if (settings.precision.dtype != DType::F32) options.low = settings.precision.dtype;
   if (settings.use_ema) options.parameter_state = passes::kAverageState;
   return options;
 }

@@ -72,7 +72,7 @@ CompiledProgram compileTraced(TraceRequest request) {
   options.templates = templateSource();
   options.dump_directory = settings.dump_ir;
   if (training) {
-    options.optimizer = optimizerConfig(*request.optimizer, traced.parameters, settings.accumulate);
+    options.optimizer = optimizerConfig(*request.optimizer, traced.parameters, settings.accumulate, settings.precision);
     options.rate = rateFormula(request.optimizer->lr);
     options.checkpoint = checkpointEntries(checkpointForm(traced.parameters, *options.optimizer), request.optimizer->lr);
   }

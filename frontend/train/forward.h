@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/optim/precision.h"
 #include "frontend/trace/host_values.h"
 #include "frontend/trace/inputs.h"
 #include "frontend/trace/module.h"
@@ -87,6 +88,7 @@ struct CompileSettings {
   bool find_non_finite = true;
   bool check_indices = true;
   bool use_ema = false;
+  Precision precision = {};
 };
 
 template <class Model>

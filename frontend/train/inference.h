@@ -29,6 +29,7 @@ struct InferenceSpec {
   size_t cached_programs = 8;                         ///< programs for other dynamic extents and captures that are kept
   PrintFunction print = {};                           ///< gets the lines of ls::print; absent: stderr
   bool check_indices = true;                          ///< an index outside of its range is an error; else what it gives is 0
+  Precision precision = {};                           ///< mixed(bf16): as it was trained
   std::function<std::unique_ptr<Model>()> make = {};  ///< for models without a default constructor
 };
 
@@ -86,6 +87,7 @@ CompileSettings settingsOf(const InferenceSpec<Model>& spec) {
   settings.cached_programs = spec.cached_programs;
   settings.print = spec.print;
   settings.check_indices = spec.check_indices;
+  settings.precision = spec.precision;
   return settings;
 }
 

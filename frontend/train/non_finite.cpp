@@ -9,6 +9,7 @@
 
 #include "ir/graph/builder.h"
 #include "ir/graph/op_def.h"
+#include "passes/graph/autocast.h"
 #include "passes/graph/grad.h"
 
 namespace lockstep::detail {
@@ -91,8 +92,9 @@ NonFiniteProbe::NonFiniteProbe(const graph::Graph& traced, passes::CompileOption
   options.keep_gradients = false;
   options.check_indices = false;
   options.dump_directory.clear();
-  graph::Graph probing = addProbes(traced, options.wrt);
+  graph::Graph probing = addProbes(options.low ? passes::autocast(traced, *options.low) : traced, options.wrt);
   options.wrt.clear();
+  options.low.reset();
   session_ = std::make_unique<Session>(std::move(probing), std::move(options), std::move(states), inputs_);
 }
 

@@ -98,10 +98,13 @@ std::vector<HostTensor> Session::outputs(const std::vector<std::byte>& arena, gr
   return values;
 }
 
-std::optional<float> Session::gradientNorm(const std::vector<std::byte>& arena) const {
-  const program::OutputPort* port = program().findOutput(passes::kGradientNorm);
+std::optional<float> Session::scalar(std::string_view output, const std::vector<std::byte>& arena) const {
+  const program::OutputPort* port = program().findOutput(output);
   return port == nullptr ? std::nullopt : std::optional(take(*port, arena).floats().front());
 }
+
+std::optional<float> Session::gradientNorm(const std::vector<std::byte>& arena) const { return scalar(passes::kGradientNorm, arena); }
+std::optional<float> Session::lossScale(const std::vector<std::byte>& arena) const { return scalar(passes::kLossScale, arena); }
 
 std::vector<std::byte> Session::run(std::vector<std::byte> input) {
   return std::move(wait(submit({std::move(input)}).orThrow()).orThrow().front());

@@ -46,6 +46,8 @@ class Session {
   [[nodiscard]] std::optional<Diagnostic> wrongIndex(const std::vector<std::byte>& arena, std::string_view when) const;
   /// Of all gradients together, where the program gives it.
   [[nodiscard]] std::optional<float> gradientNorm(const std::vector<std::byte>& arena) const;
+  /// Of the gradients, where the program scales the loss.
+  [[nodiscard]] std::optional<float> lossScale(const std::vector<std::byte>& arena) const;
   /// The values of one output kind in a step's Output arena, in the order of the program.
   [[nodiscard]] std::vector<HostTensor> outputs(const std::vector<std::byte>& arena, graph::OutputKind kind) const;
 
@@ -56,6 +58,7 @@ class Session {
   [[nodiscard]] ExecutionStatistics statistics() const { return execution_->statistics(); }
 
  private:
+  [[nodiscard]] std::optional<float> scalar(std::string_view output, const std::vector<std::byte>& arena) const;
   [[nodiscard]] HostTensor take(const auto& port, const std::vector<std::byte>& arena) const;
 
   std::vector<InputSpec> inputs_;

@@ -50,6 +50,11 @@ struct StepResult {
   double lr = 0;      ///< the learning rate of this step
   /// Of all gradients together, before they are clipped by it; only with clip_grad_norm or check_gradients of the optimizer.
   std::optional<float> grad_norm;
+  /// That the gradients of this step were computed with; with mixed(f16) only.
+  std::optional<float> loss_scale = {};
+  /// The gradients were too large for the loss scale: the step changed nothing but the scale, which is half as large in the next one. That
+  /// is no failure. With a scale of 1 it is one.
+  bool overflowed = false;
   Captures captures;  ///< empty unless they were asked for
   std::optional<StepFailure> failure;
 

@@ -38,6 +38,11 @@ uint64_t randomSeed() {
   return device();  // 32 bits, so that a report of it stays readable
 }
 
+/// A smaller loss scale may help.
+bool isOverflow(const StepResult& result) {
+  return result.loss_scale.value_or(1) > 1 && std::isfinite(result.loss) && !std::isfinite(result.grad_norm.value_or(0));
+}
+
 bool isDeviceFailure(ExitCode code) { return code == ExitCode::OutOfMemory || code == ExitCode::DeviceLost; }
 
 StepFailure failureOf(const Failure& failure) {
@@ -88,7 +93,7 @@ std::shared_ptr<const detail::TrainedModel> Trainer::Impl::makeModel(std::shared
   auto model = std::make_shared<detail::TrainedModel>();
   model->parameters = detail::parameterInfos(*module);
   model->layout = graph::layoutParameters(model->parameters);
-  model->config = detail::optimizerConfig(with, model->parameters, settings.accumulate);
+  model->config = detail::optimizerConfig(with, model->parameters, settings.accumulate, settings.precision);
   model->form = detail::checkpointForm(model->parameters, model->config);
   model->states = std::make_shared<detail::States>(device);
   // The parameters are there before the first program is.
@@ -225,6 +230,8 @@ std::vector<StepResult> Trainer::Impl::wait(uint64_t id) {
     }
     result.loss = static_cast<float>(sum / static_cast<double>(runs));
     result.grad_norm = ticket.session->gradientNorm(own.back());
+    result.loss_scale = ticket.session->lossScale(own.back());
+    result.overflowed = isOverflow(result);
     if (ticket.captures) result.captures = Captures(ticket.session->outputs(own.back(), OutputKind::Capture));
     for (size_t run = 0; run < runs && !result.failure; ++run) {
       const std::string when = runs == 1 ? fmt::format("step {}", result.step) : fmt::format("run {} of step {}", run + 1, result.step);
@@ -234,7 +241,9 @@ std::vector<StepResult> Trainer::Impl::wait(uint64_t id) {
       result.failure = StepFailure{FailureKind::Index, {std::move(*wrong)}, {}, ExitCode::BadInput};
     }
   }
-  const auto isFinite = [](const StepResult& result) { return std::isfinite(result.loss) && std::isfinite(result.grad_norm.value_or(0)); };
+  const auto isFinite = [](const StepResult& result) {
+    return std::isfinite(result.loss) && (result.overflowed || std::isfinite(result.grad_norm.value_or(0)));
+  };
   const auto isBad = [&](const StepResult& result) { return !result.failure && !isFinite(result); };
   const auto first = std::ranges::find_if(results, isBad);
   for (auto result = first; result != results.end(); ++result) {

@@ -135,6 +135,7 @@ struct CompileSpec {
   /// A scalar f32, traced once for each program.
   std::function<Tensor(const Model&, const Inputs&)> loss;
   OptimizerSpec optimizer = adam();
+  Precision precision = {};               ///< mixed(bf16) or mixed(f16): products are kept in fewer bits; also those of attached forwards
   std::optional<uint64_t> seed = {};      ///< of the parameters; absent: random, see Trainer::seed()
   std::string device = "auto";            ///< auto, reference, vulkan, vulkan:<index>, vulkan:<part of the name>, sanitizer
   std::string dump_ir = {};               ///< folder for the first program after each pass and its kernels; empty: none
@@ -169,7 +170,8 @@ CompileSettings settingsOf(const CompileSpec<Model>& spec) {
           .cached_programs = spec.cached_programs,
           .print = spec.print,
           .find_non_finite = spec.find_non_finite,
-          .check_indices = spec.check_indices};
+          .check_indices = spec.check_indices,
+          .precision = spec.precision};
 }
 
 struct CompileRequest {

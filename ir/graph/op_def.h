@@ -177,6 +177,14 @@ struct Algebra {
   bool last_counts = false;            ///< of two in a row only the second counts, and one that keeps the type does nothing
 };
 
+/// What mixed precision does with an op (passes/graph/autocast.h).
+enum class MixedRole : uint8_t {
+  Wide,      ///< it computes in f32, with what it is given
+  Product,   ///< sums of products of its operands: these are rounded, and so is what it makes
+  Composed,  ///< stands for other ops, some of which are products
+  Exempt     ///< its operand is not rounded
+};
+
 struct OpDef {
   Required<std::string_view> name;
   Required<std::string_view> summary;
@@ -193,6 +201,7 @@ struct OpDef {
   Algebra algebra = {};
   IndexFn index = nullptr;  ///< of an op with an operand that names places: what is outside is an error of the step
   RangeFn range = nullptr;  ///< of an op whose integer results are bounded, so that an index made of them needs no check
+  MixedRole mixed = MixedRole::Wide;
 };
 
 inline LeafKind leafKind(const Node& node) { return node.op->leaf; }

@@ -22,6 +22,15 @@ std::ptrdiff_t Clusters::live() const {
   return std::ranges::count_if(clusters, [](const Cluster& cluster) { return !cluster.dead; });
 }
 
+namespace {
+
+/// Reading a packed value and widening it costs less than reading what it becomes, so the packed one is kept.
+bool widens(const Graph& graph, const Node& node) {
+  return node.operands.size() == 1 && isPacked(graph.typeOf(node.operands[0]).dtype) && !isPacked(graph.typeOf(node.results[0]).dtype);
+}
+
+}  // namespace
+
 std::vector<bool> cheapNodes(const Graph& graph, const std::vector<bool>& storage) {
   std::vector<bool> cheap(graph.nodes.size(), false);
   std::vector<int64_t> operations(graph.nodes.size(), 0), widest(graph.nodes.size(), 0);  // of a cheap node; elements of what it reads
@@ -43,7 +52,7 @@ std::vector<bool> cheapNodes(const Graph& graph, const std::vector<bool>& storag
     }
     bool spreads = !node.operands.empty() && !element->transcendental && !element->scalar_only && count <= cost::kRepeatedOfSmall &&
                    cost::kSmallerBy * widest[id.index()] <= graph.shapeOf(node.results[0]).elementCount();
-    cheap[id.index()] = element->cheap || spreads;
+    cheap[id.index()] = element->cheap || spreads || widens(graph, node);
     if (!cheap[id.index()]) count = 0;
   }
   return cheap;

@@ -10,4 +10,7 @@ namespace lockstep::passes {
 /// Updates of packed states that share words with other elements become updates of whole words (whole_word_updates.h). Never fails.
 Result<graph::Graph> decompose(const graph::Graph& graph);
 
+/// The same once, for the nodes that `chosen` picks out of those with such a lowering.
+graph::Graph decomposeIf(const graph::Graph& graph, bool (*chosen)(const graph::Node&));
+
 }  // namespace lockstep::passes

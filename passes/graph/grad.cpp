@@ -10,6 +10,8 @@
 
 #include "ir/graph/builder.h"
 #include "ir/graph/op_def.h"
+#include "passes/graph/autocast.h"
+#include "passes/graph/loss_scale.h"
 
 namespace lockstep::passes {
 
@@ -24,9 +26,16 @@ struct State {
   std::vector<NodeId> unknown{};    // by value: the op on such a way whose gradient nobody has given
   std::vector<bool> crosses{};      // by value that is no f32: an output depends on it
   std::vector<bool> recomputed{};   // by value: its gradient flows elsewhere, through nodes that repeat those that make it
+  std::vector<ValueId> copies;      // by value: its rounded copy; invalid = none
 
   State(Builder& b, size_t values)
-      : builder(b), cotangents(values), stops(values), unknown(values), crosses(values, false), recomputed(values, false) {}
+      : builder(b),
+        cotangents(values),
+        stops(values),
+        unknown(values),
+        crosses(values, false),
+        recomputed(values, false),
+        copies(roundedCopies(b.graph())) {}
 
   void accumulate(ValueId value, ValueId cotangent) {
     ValueId& sum = cotangents[value.index()];
@@ -86,6 +95,18 @@ struct State {
     }
   }
 
+  /// Values as a gradient reads them. Ops that compare what they read with what they made (a maximum) need both as they were.
+  [[nodiscard]] std::vector<ValueId> kept(const Node& node, const std::vector<ValueId>& values, bool results) const {
+    const bool by_element = std::holds_alternative<ElementLowering>(*node.op->lower);
+    const bool composed = std::holds_alternative<DecomposeLowering>(*node.op->lower);
+    std::vector<ValueId> read = values;
+    if (!by_element && !(composed && results)) return read;
+    for (ValueId& value : read) {
+      if (copies[value.index()].valid()) value = copies[value.index()];
+    }
+    return read;
+  }
+
   void backward(NodeId id, const Node& node, const std::vector<bool>& depends) {
     if (std::none_of(node.operands.begin(), node.operands.end(), [&](ValueId operand) { return depends[operand.index()]; })) return;
     std::vector<ValueId> incoming;
@@ -99,7 +120,8 @@ struct State {
     if (!any || function == nullptr) return;
     builder.setLocation(node.location);
     const size_t first = builder.graph().body().nodes.size(), first_value = builder.graph().values.size();
-    std::vector<ValueId> outgoing = (*function)({builder, node, node.operands, node.results, incoming});
+    const std::vector<ValueId> operands = kept(node, node.operands, false), results = kept(node, node.results, true);
+    std::vector<ValueId> outgoing = (*function)({builder, node, operands, results, incoming});
     for (size_t i = 0; i < outgoing.size(); ++i) {
       if (outgoing[i].valid() && depends[node.operands[i].index()]) accumulate(node.operands[i], outgoing[i]);
       if (!outgoing[i].valid() && !isFloat(node.operands[i])) cross(node.operands[i], id);
@@ -242,7 +264,8 @@ Result<Graph> grad(const Graph& graph, const GradConfig& config) {
   }
 
   Builder builder(graph);
-  std::vector<ValueId> outputs{loss->value}, seeds{builder.constant(1.0, Shape{})};
+  std::vector<ValueId> outputs{loss->value};
+  std::vector<ValueId> seeds{config.loss_scale ? lossScale(builder, *config.loss_scale) : builder.constant(1.0, Shape{})};
   AppendedGradients gradients = appendGradients(builder, outputs, seeds, leaves);
   if (config.refuses_stops) {
     if (Failure failure = stopped(graph, leaves, names, gradients.stops); !failure.diagnostics.empty()) return failure;

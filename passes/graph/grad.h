@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@ struct GradConfig {
   std::vector<std::string> wrt;
   bool trains = false;        ///< one leaf at least gets a gradient, else grad.C6
   bool refuses_stops = true;  ///< grad.C5, below
+  /// The state by whose value the gradients are larger (loss_scale.h), and what it begins with; absent: they are as they are.
+  std::optional<double> loss_scale = {};
 };
 
 /// Reverse mode. Appends the gradients of the `loss` output to the body and one `gradient` output a leaf; a leaf that the loss does not
@@ -34,6 +37,9 @@ struct AppendedGradients {
   std::vector<graph::ValueId> values;  ///< one per value of `wrt`; invalid where nothing flows
   std::vector<graph::NodeId> stops;    ///< the op that stops it, where that is an error; else invalid
 };
+/// What a gradient takes from the forward computation it takes rounded where autocast made a rounded copy, so that the copy is all that is
+/// kept.
+///
 /// What the pass is made of: appends to the body the cotangents of `wrt` that follow from those of `outputs` (f32, one each, of equal
 /// shapes). What lies in front of `wrt` is not visited. What the gradients compare (the masks of relu, of a maximum) is a constant for
 /// gradients of these gradients.

@@ -12,6 +12,7 @@
 
 #include "passes/graph/bind_parameters.h"
 #include "passes/graph/flat_states.h"
+#include "passes/graph/loss_scale.h"
 #include "passes/graph/rewrite.h"
 #include "passes/graph/step_guard.h"
 #include "passes/graph/update_rule.h"
@@ -65,6 +66,7 @@ struct Gradients {
   ValueId sum;    ///< as runs left it, before clipping; invalid with one run per step
   ValueId norm;   ///< before clipping by it; invalid when nobody asks
   ValueId scale;  ///< of clipping, 0 where the step does not count; invalid without a norm
+  ValueId found;  ///< the norm as it was before any clipping; invalid without loss scaling
 };
 
 /// The work on one graph. update() is its outline.
@@ -96,6 +98,7 @@ class Training {
       if (output.kind == OutputKind::NextState) copyNextState(output, config_.accumulate == 1 ? gradients.norm : ValueId());
     }
     update(gradients);
+    if (config_.loss_scaling) moveLossScale(gradients);
     return rewriter_.take();
   }
 
@@ -125,18 +128,50 @@ class Training {
   Gradients gather() {
     std::vector<ValueId> parts = gradientParts();
     if (config_.accumulate == 1) normalize(parts);
-    Gradients g{b().reshape(packed(std::move(parts), "gradients"), rowsOf(trained_.total)), {}, {}, {}};
+    Gradients g{b().reshape(packed(std::move(parts), "gradients"), rowsOf(trained_.total)), {}, {}, {}, {}};
+    // Normalised ones have been divided.
+    if (config_.accumulate > 1 || !normalizes()) g.rows = unscaled(g.rows);
     if (config_.accumulate > 1) g.rows = g.sum = accumulated(g.rows);
     if (config_.accumulate > 1 && normalizes()) g.rows = normalizedSum(g.sum);
     // A limit by value makes a number of an infinity, so the norm is taken before it where it only checks.
     if (config_.check_gradients && config_.clip_grad_norm <= 0) checkNorm(g);
+    if (config_.loss_scaling) g.found = norm(g.rows);
     if (config_.clip_grad_value > 0) {
       const ValueId below = b().make("min", {g.rows, b().constant(config_.clip_grad_value, b().shapeOf(g.rows))});
       g.rows = b().make("max", {below, b().constant(-config_.clip_grad_value, b().shapeOf(g.rows))});
     }
     if (config_.clip_grad_norm > 0) clipNorm(g);
+    if (g.found.valid()) {
+      g.scale = guard_.closedScale(g.found, g.scale);
+      // Limits by value hide what overflowed from the norm behind them.
+      g.norm = guard_.chosen(b().make("is_finite", {g.found}), g.norm, g.found);
+    }
     if (g.norm.valid()) b().output(OutputKind::Result, std::string(kGradientNorm), g.norm);
     return g;
+  }
+
+  /// Without the factor that loss scaling gave them.
+  ValueId unscaled(ValueId gradients) {
+    if (!config_.loss_scaling) return gradients;
+    const ValueId inverse = b().div(b().constant(1, Shape{}), b().reshape(lossScaleLeaf(), Shape{}));
+    return b().mul(gradients, b().broadcastTo(inverse, b().shapeOf(gradients)));
+  }
+  ValueId lossScaleLeaf() {
+    const auto& nodes = in_.body().nodes;
+    const auto found = std::ranges::find_if(nodes, [&](NodeId id) {
+      const std::string* name = leafName(in_[id]);
+      return name != nullptr && *name == kLossScaleState;
+    });
+    if (found == nodes.end()) internalError("the gradients have no loss scale");
+    return rewriter_[in_[*found].results[0]];
+  }
+  void moveLossScale(const Gradients& g) {
+    const ValueId zero = b().constant(0, Shape{});
+    updateLossScale(b(), *config_.loss_scaling,
+                    {.leaf = lossScaleLeaf(),
+                     .norm = g.found,
+                     .open = b().make("greater", {g.scale, zero}),
+                     .count = config_.accumulate > 1 ? isLast(Shape{}) : ValueId()});
   }
 
   /// Of each trained parameter, in the order of the layout.
@@ -171,6 +206,8 @@ class Training {
   }
   void normalize(std::vector<ValueId>& parts) {
     for (size_t i = 0; i < parts.size(); ++i) {
+      // By the scale, too: the guard against gradients of 0 is no multiple of it.
+      if (config_.accumulate == 1 && normalizes()) parts[i] = unscaled(parts[i]);
       if (!settingOf(trained_.slots[i].name).normalize) continue;
       const ValueId size = b().add(norm(parts[i]), kNormalizeEpsilon);
       parts[i] = b().div(parts[i], b().broadcastTo(size, b().shapeOf(parts[i])));

@@ -24,8 +24,10 @@ std::vector<graph::ParameterInfo> trainedParameters(const std::vector<graph::Par
 }
 
 bool isOptimizerState(std::string_view name) {
-  return name == kAverageState || name == kFirstMomentState || name == kSecondMomentState || name == kAccumulatedState;
+  return name == kAverageState || name == kLossScaleState || name == kGoodStepsState || isMomentState(name);
 }
+
+bool isMomentState(std::string_view name) { return name == kFirstMomentState || name == kSecondMomentState || name == kAccumulatedState; }
 
 std::array<std::string, 4> stepFormulas(const OptimizerConfig& config) {
   const std::string epsilon = fmt::format("{}", config.epsilon);

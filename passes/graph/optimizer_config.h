@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,13 @@ struct ParameterSetting {
   friend bool operator==(const ParameterSetting&, const ParameterSetting&) = default;
 };
 
+/// See loss_scale.h.
+struct LossScaling {
+  double initial = 65536;          ///< a power of two
+  int64_t growth_interval = 2000;  ///< updates in a row before the scale is doubled
+  friend bool operator==(const LossScaling&, const LossScaling&) = default;
+};
+
 /// Learning rates are step scalars, so they may change without compiling again.
 struct OptimizerConfig {
   OptimizerKind kind = OptimizerKind::Adam;
@@ -35,10 +43,11 @@ struct OptimizerConfig {
   double clip_grad_value = 0;         ///< 0: none; else every gradient element is limited to [-value, value]
   double clip_grad_norm = 0;          ///< 0: none; else g * min(1, max / (norm + clip_epsilon)), one norm over all trained parameters
   double clip_epsilon = 1e-6;
-  double ema_decay = 0;          ///< 0: none; else the state `ema` follows the parameters
-  int64_t accumulate = 1;        ///< runs whose gradients are averaged before one update
-  bool skip_non_finite = true;   ///< a loss or norm that is not finite leaves every state as it was
-  bool check_gradients = false;  ///< there is a norm also without clip_grad_norm
+  double ema_decay = 0;                          ///< 0: none; else the state `ema` follows the parameters
+  int64_t accumulate = 1;                        ///< runs whose gradients are averaged before one update
+  bool skip_non_finite = true;                   ///< a loss or norm that is not finite leaves every state as it was
+  bool check_gradients = false;                  ///< there is a norm also without clip_grad_norm
+  std::optional<LossScaling> loss_scaling = {};  ///< gradients come multiplied by a scale; needs skip_non_finite and check_gradients
   /// By name; a parameter that is not here has weight_decay if its flag says that it decays.
   std::map<std::string, ParameterSetting, std::less<>> parameters = {};
   friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
@@ -55,11 +64,20 @@ inline constexpr std::string_view kFirstMomentState = "m";  ///< adam, lion: fir
 inline constexpr std::string_view kSecondMomentState = "v";
 inline constexpr std::string_view kAccumulatedState = "accumulated";  ///< gradients since the last update
 
+/// f32[1], with loss_scaling: the scale, and the updates since it changed.
+inline constexpr std::string_view kLossScaleState = "loss_scale", kGoodStepsState = "loss_scale.good_steps";
+inline constexpr double kLargestLossScale = 16777216;  // 2^24
+
 /// One of the states above, other than the parameters themselves.
 bool isOptimizerState(std::string_view name);
+/// One of them that holds something for every trained parameter.
+bool isMomentState(std::string_view name);
 
 /// The result f32[] of every run with clip_grad_norm or check_gradients: the norm of all gradients before they are clipped by it.
 inline constexpr std::string_view kGradientNorm = "step.grad_norm";
+
+/// The result f32[] of every run with loss_scaling: the scale that its gradients had.
+inline constexpr std::string_view kLossScale = "step.loss_scale";
 
 /// The input f32[4] of every run.
 inline constexpr std::string_view kScalarsInput = "step.scalars";

@@ -32,7 +32,7 @@ Program describeSteps(Program program, const StepsConfig& config) {
     const std::string& name = program[state.buffer].name;
     if (name == kParameterState || name == kAverageState) {
       state.parts = partsOf(graph::layoutParameters(program.parameters));
-    } else if (isOptimizerState(name) && config.optimizer) {
+    } else if (isMomentState(name) && config.optimizer) {
       state.parts = partsOf(graph::layoutParameters(trainedParameters(program.parameters, *config.optimizer)));
     }
   }

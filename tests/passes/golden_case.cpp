@@ -21,7 +21,8 @@ std::vector<fs::path> goldenFiles(std::string_view folder) {
 
 GoldenCase readGolden(const fs::path& path) {
   std::ifstream file(path);
-  GoldenCase out{.path = path, .header = {}, .input = {}, .output = {}, .passes = {}, .profile = "portable", .memory_limit = 0};
+  GoldenCase out{
+      .path = path, .header = {}, .input = {}, .output = {}, .passes = {}, .profile = "portable", .memory_limit = 0, .precision = {}};
   std::string* section = &out.header;
   for (std::string line; std::getline(file, line);) {
     if (line == "--- input") {
@@ -35,6 +36,7 @@ GoldenCase readGolden(const fs::path& path) {
       }
       if (section == &out.header && line.starts_with("profile: ")) out.profile = line.substr(9);
       if (section == &out.header && line.starts_with("memory_limit: ")) out.memory_limit = std::stoull(line.substr(14));
+      if (section == &out.header && line.starts_with("precision: ")) out.precision = graph::findDType(line.substr(11));
       *section += line + "\n";
     }
   }

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Golden texts of passes: a file <pass>.<case>.txt holds "# why", "passes: a,b", "profile: p" if it is not
-// portable, "memory_limit: bytes" if there is one, "--- input" and "--- output".
+// portable, "memory_limit: bytes" or "precision: bf16" if there is one, "--- input" and "--- output".
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "ir/graph/type.h"
 
 namespace lockstep::passes {
 
@@ -17,6 +20,7 @@ struct GoldenCase {
   std::vector<std::string> passes;
   std::string profile = "portable";
   uint64_t memory_limit = 0;
+  std::optional<graph::DType> precision;  ///< of autocast
 };
 
 /// The .txt files of a folder of the repository, sorted.

@@ -70,7 +70,7 @@ void expectNear(const std::vector<double>& want, const std::vector<double>& got,
 }
 
 /// The gradient of the loss by a leaf, by central differences.
-void expectGradient(const Graph& graph, LeafValues leaves, const std::string& leaf, const std::vector<double>& gradient) {
+void expectGradient(const Graph& graph, LeafValues leaves, const std::string& leaf, const std::vector<double>& gradient, double tolerance) {
   constexpr double kStep = 1e-5;
   const auto loss = std::ranges::find(graph.outputs, OutputKind::Loss, &Output::kind);
   ASSERT_NE(loss, graph.outputs.end()) << "a gradient of no loss";
@@ -84,20 +84,21 @@ void expectGradient(const Graph& graph, LeafValues leaves, const std::string& le
     values[i] = value - kStep;
     const double below = lossAt();
     values[i] = value;
-    EXPECT_NEAR((above - below) / (2 * kStep), gradient[i], 1e-6 * std::max(1.0, std::abs(gradient[i]))) << leaf << "[" << i << "]";
+    EXPECT_NEAR((above - below) / (2 * kStep), gradient[i], std::max(tolerance, 1e-6) * std::max(1.0, std::abs(gradient[i])))
+        << leaf << "[" << i << "]";
   }
 }
 
-void compare(const Graph& before, const Graph& after) {
+void compare(const Graph& before, const Graph& after, double tolerance) {
   const LeafValues leaves = leavesOfBoth(before, after);
   const Named want = outputsOf(before, leaves), got = outputsOf(after, leaves);
   size_t compared = 0;
   for (const auto& [key, values] : got) {
     if (const auto found = want.find(key); found != want.end()) {
-      expectNear(found->second, values, 1e-12, key.second);
+      expectNear(found->second, values, std::max(tolerance, 1e-12), key.second);
       ++compared;
     } else if (key.first == OutputKind::Gradient) {
-      expectGradient(before, leaves, key.second, values);
+      expectGradient(before, leaves, key.second, values, tolerance);
       ++compared;
     }
   }
@@ -137,7 +138,7 @@ LeafValues someLeaves(const Program& program) {
   return leaves;
 }
 
-void compare(const Graph& before, const Program& after) {
+void compare(const Graph& before, const Program& after, double tolerance) {
   LeafValues leaves = someLeaves(before);
   for (const auto& [name, value] : someLeaves(after)) leaves.try_emplace(name, value);
   const Named want = outputsOf(before, leaves);
@@ -146,11 +147,11 @@ void compare(const Graph& before, const Program& after) {
   for (const auto& [key, values] : want) {
     const bool is_state = key.first == OutputKind::NextState;
     ASSERT_TRUE(is_state ? got.states.contains(key.second) : got.outputs.contains(key)) << "the program lost " << key.second;
-    expectNear(values, is_state ? got.states.at(key.second) : got.outputs.at(key), 1e-5, key.second);
+    expectNear(values, is_state ? got.states.at(key.second) : got.outputs.at(key), std::max(tolerance, 1e-5), key.second);
   }
 }
 
-void compare(const Program& before, const Program& after) {
+void compare(const Program& before, const Program& after, double) {
   const LeafValues leaves = someLeaves(before);
   const Ran want = runOnReference(before, leaves), got = runOnReference(after, leaves);
   EXPECT_FALSE(want.outputs.empty() && want.states.empty()) << "nothing was compared";
@@ -158,12 +159,14 @@ void compare(const Program& before, const Program& after) {
   EXPECT_EQ(want.states, got.states);
 }
 
-void compare(const Program&, const Graph&) { FAIL() << "a pass made a graph of a program"; }
+void compare(const Program&, const Graph&, double) { FAIL() << "a pass made a graph of a program"; }
 
 }  // namespace
 
-void expectSameMeaning(const Form& before, const Form& after) {
-  std::visit([](const auto& a, const auto& b) { compare(a, b); }, before, after);
+void expectSameMeaning(const Form& before, const Form& after, std::optional<DType> precision) {
+  // The inputs of these cases are below 1, and so are the sums of their few products. Each is rounded four times at most.
+  const double rounding = !precision ? 0 : *precision == DType::BF16 ? 0x1p-9 : 0x1p-12;
+  std::visit([&](const auto& a, const auto& b) { compare(a, b, 4 * rounding); }, before, after);
 }
 
 }  // namespace lockstep::passes

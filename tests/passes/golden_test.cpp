@@ -25,6 +25,7 @@ TEST_P(Golden, output_is_as_recorded) {
   options.optimizer = OptimizerConfig{};
   options.profile = program::findProfile(golden.profile).orThrow();
   options.memory_limit = golden.memory_limit;
+  options.low = golden.precision;
   Form output = runPasses(input, golden.passes, options).orThrow();
   std::string text = print(output);
   EXPECT_EQ(print(parseForm(text, "output").orThrow()), text) << "the text is no fixpoint";
@@ -33,7 +34,7 @@ TEST_P(Golden, output_is_as_recorded) {
     auto valid = program::validate(std::get<program::Program>(output));
     EXPECT_TRUE(valid.ok()) << toString(valid.diagnostics());
   }
-  expectSameMeaning(input, output);
+  expectSameMeaning(input, output, golden.precision);
   expectGolden(golden, shortened(text, print(input)));
 }
 

@@ -48,8 +48,9 @@ Status saveTo(const std::string& path, const ProgramTrainer& trainer) {
 }
 
 void report(const ProgramStep& step) {
-  fmt::print("step {}  loss {:.6g}  lr {:.4g}{}\n", step.step, step.loss, step.lr,
-             step.grad_norm ? fmt::format("  grad_norm {:.4g}", *step.grad_norm) : "");
+  fmt::print("step {}  loss {:.6g}  lr {:.4g}{}{}\n", step.step, step.loss, step.lr,
+             step.grad_norm ? fmt::format("  grad_norm {:.4g}", *step.grad_norm) : "",
+             step.loss_scale ? fmt::format("  loss_scale {:g}", *step.loss_scale) : "");
 }
 
 }  // namespace

@@ -20,8 +20,13 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
 
 // The cotangent of a float of any type is an f32, so rounding passes it on as it is.
 std::vector<ValueId> gradient(const GradientContext& g) {
-  bool is_float = isFloat(g.builder.typeOf(g.operands[0]).dtype) && isFloat(g.builder.typeOf(g.results[0]).dtype);
-  return {is_float ? g.cotangents[0] : ValueId()};
+  Builder& b = g.builder;
+  const DType from = b.typeOf(g.operands[0]).dtype;
+  if (!isFloat(from) || !isFloat(b.typeOf(g.results[0]).dtype)) return {ValueId()};
+  const Attribute* rounds = g.node.attributes.find("rounds_gradient");
+  if (rounds == nullptr || !std::get<bool>(*rounds)) return {g.cotangents[0]};
+  const ValueId rounded = b.make("cast", {g.cotangents[0]}, {{"dtype", from}});
+  return {b.make("cast", {rounded}, {{"dtype", DType::F32}, {"rounds_gradient", true}})};
 }
 
 /// WGSL's own conversion stops at the largest f32 below the highest integer and says nothing of a NaN.
@@ -125,7 +130,9 @@ constexpr OpDef kCastOp{
         "bits; a float is rounded to nearest even by a type with fewer bits; a bool is whether x differs from 0.",
     .constraints = ConstantList<Constraint>{},
     .operands = ConstantList<std::string_view>{"x"},
-    .attributes = ConstantList<AttributeDef>{{"dtype", AttributeKind::DType, "element type of the result"}},
+    .attributes = ConstantList<AttributeDef>{{"dtype", AttributeKind::DType, "element type of the result"},
+                                             {"rounds_gradient", AttributeKind::Boolean,
+                                              "the gradient of a float is rounded to the operand's type, too", false}},
     .infer = infer,
     .gradient = GradientFn(gradient),
     .lower = ElementLowering{.emit = emit},

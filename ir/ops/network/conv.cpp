@@ -141,6 +141,7 @@ constexpr OpDef kConvOp{
     .alias = NoAlias{},
     .evaluate = evaluateConv,
     .cases = cases,
+    .mixed = MixedRole::Product,
 };
 
 }  // namespace lockstep::graph

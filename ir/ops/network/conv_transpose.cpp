@@ -231,6 +231,7 @@ constexpr OpDef kConvTransposeOp{
     .alias = NoAlias{},
     .evaluate = evaluateConvTranspose,
     .cases = cases,
+    .mixed = MixedRole::Product,
 };
 
 }  // namespace lockstep::graph

@@ -210,6 +210,7 @@ constexpr OpDef kScaledDotProductAttentionOp{
     .alias = NoAlias{},
     .evaluate = evaluateAttention,
     .cases = cases,
+    .mixed = MixedRole::Composed,
 };
 
 }  // namespace lockstep::graph

@@ -253,6 +253,7 @@ constexpr OpDef kEinsumOp{
     .alias = NoAlias{},
     .evaluate = evaluateEinsum,
     .cases = cases,
+    .mixed = MixedRole::Product,
 };
 
 }  // namespace lockstep::graph

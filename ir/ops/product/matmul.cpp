@@ -207,6 +207,7 @@ constexpr OpDef kMatmulOp{
     .alias = NoAlias{},
     .evaluate = evaluateMatmul,
     .cases = cases,
+    .mixed = MixedRole::Product,
 };
 
 }  // namespace lockstep::graph

@@ -194,6 +194,7 @@ std::vector<Broken> brokenCases() {
       {"where_causal", "C1", {i32({3, 3})}, {{"fill", 0.0}}, {}},
       {"where_causal", "C2", {x}, {{"fill", 0.0}}, {}},
       {"softmax", "C1", {idx}, {}, {}},
+      {"keep_f32", "C1", {idx}, {}, {}},
       {"softmax", "C2", {scalar}, {}, {}},
       {"log_softmax", "C1", {idx}, {}, {}},
       {"log_softmax", "C2", {scalar}, {}, {}},
