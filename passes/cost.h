@@ -80,6 +80,11 @@ inline constexpr int64_t kSmallestTile = 16;
 inline constexpr int64_t kFullWorkgroup = 256;
 /// Lanes below which a workgroup wastes hardware: two subgroups of 32, or one of 64.
 inline constexpr int64_t kLeastWorkgroup = 64;
+/// Elements side by side that an invocation of a map loads and stores at once: 16 bytes of f32, the widest access of GPUs. Add of 2^25
+/// elements: 3013 GB/s, with single elements in strips 2790.
+inline constexpr int64_t kVectorElements = 4;
+/// Nodes of such a body. It stands in the kernel once for each of the elements.
+inline constexpr size_t kVectorBody = 128;
 /// Elements from which a map of a short body has several per invocation, and how many. Then memory decides, and more loads have to be under
 /// way than the invocations that fit have with one each. Measured in GB/s with 1, 2, 4 and 8: add of 2^22 elements 2270, 2650, 2790, 2800;
 /// exp of 2^25 570, 800, 1510, 1570.
@@ -101,6 +106,25 @@ inline constexpr int64_t kRowLanesGpu = 128, kRowLanesCpu = 64;
 inline constexpr int64_t kColumnsCpu = 32;
 /// Columns side by side in memory that a workgroup sums at least, on GPUs: 64 bytes, two sectors.
 inline constexpr int64_t kColumnsGpu = 16;
+/// Rows that an invocation loads before it adds the first of them, in sums by columns. A probe with 4 rows of vectors in flight made 2804
+/// GB/s at 8192 x 4096.
+inline constexpr int64_t kRowsInFlight = 4;
+
+// Rows that stay in registers (one read per element; softmax of 8192 x 4096: 2938 GB/s, by three loops over memory 946).
+
+/// Elements of a row per lane that are wanted, by the columns of a row. 16 x 256 lanes, 8 x 512 and 32 x 128 are within 1 % of each other
+/// at 4096; of short rows, 4 lanes with 4 elements, 8 with 8 and 32 with 16 were the fastest at 16, 64 and 512 columns.
+struct HeldElements {
+  int64_t columns, elements;
+};
+inline constexpr std::array kHeldElements{HeldElements{256, 16}, HeldElements{64, 8}, HeldElements{0, 4}};
+/// Registers decide what fits: 128 per invocation where 512 of them are a workgroup. Elements per lane, and those of all inputs as large as
+/// the rows; as many again may be computed and kept.
+inline constexpr int64_t kMostHeld = 32, kMostHeldOfInputs = 64;
+/// Lanes of such a row: more did not help (1024: 2680 to 2750 GB/s).
+inline constexpr int64_t kMostHeldLanes = 512;
+/// Nodes times elements per lane: the body stands in the kernel once for each element.
+inline constexpr int64_t kMostHeldText = 2048;
 /// Elements of a line that one lane scans.
 inline constexpr int64_t kScannedPerLane = 4;
 /// Rows that are added to one segment, by one part: if the indices are spread evenly.

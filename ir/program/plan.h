@@ -19,7 +19,8 @@
 
 namespace lockstep::program {
 
-/// What a number of a plan can be: at least 1, and a power of two where lanes are combined by halves. An unroll of 1 is left out of texts.
+/// What a number of a plan can be: at least 1, and a power of two where lanes are combined by halves. An unroll of 1 is left out of texts,
+/// and so is every other number that is 1 where a plan does without.
 enum class PlanNumber : uint8_t { Any, PowerOfTwo, Unroll };
 
 /// One invocation per element.
@@ -73,6 +74,25 @@ struct RowsPlan {
   friend bool operator==(const RowsPlan&, const RowsPlan&) = default;
 };
 
+/// The same where a row fits the registers of its lanes: each element is read once, whatever number of reductions and results it goes into.
+struct HeldRowsPlan {
+  static constexpr std::string_view kName = "held_rows";
+  static constexpr graph::GroupKind kKind = graph::GroupKind::Rows;
+  int64_t lanes = 1;  ///< invocations that share a row
+  int64_t rows_per_group = 1;
+  int64_t width = 1;     ///< neighbouring elements that are loaded at once; columns are a multiple of it
+  int64_t per_lane = 1;  ///< of these in an invocation
+  int64_t subgroup = 1;  ///< lanes that are combined without workgroup memory; 1: none
+  static constexpr void each(auto& plan, auto&& number) {
+    number("lanes", plan.lanes, PlanNumber::PowerOfTwo);
+    number("per_lane", plan.per_lane, PlanNumber::Any);
+    number("rows_per_group", plan.rows_per_group, PlanNumber::Any);
+    number("subgroup", plan.subgroup, PlanNumber::Unroll);
+    number("width", plan.width, PlanNumber::PowerOfTwo);
+  }
+  friend bool operator==(const HeldRowsPlan&, const HeldRowsPlan&) = default;
+};
+
 /// Reductions over axes that are not the last ones.
 struct ColumnsPlan {
   static constexpr std::string_view kName = "columns";
@@ -80,9 +100,11 @@ struct ColumnsPlan {
   int64_t width = 1;   ///< neighbouring results of a workgroup
   int64_t lanes = 1;   ///< invocations that share a result
   int64_t unroll = 1;  ///< elements per round
+  int64_t vector = 1;  ///< neighbouring results of an invocation
   static constexpr void each(auto& plan, auto&& number) {
     number("lanes", plan.lanes, PlanNumber::PowerOfTwo);
     number("unroll", plan.unroll, PlanNumber::Unroll);
+    number("vector", plan.vector, PlanNumber::Unroll);
     number("width", plan.width, PlanNumber::Any);
   }
   friend bool operator==(const ColumnsPlan&, const ColumnsPlan&) = default;
@@ -150,7 +172,8 @@ struct TemplatePlan {
   friend bool operator==(const TemplatePlan&, const TemplatePlan&) = default;
 };
 
-using Plan = std::variant<MapPlan, StripsPlan, VectorPlan, RowsPlan, ColumnsPlan, ScanPlan, ScatterPlan, NaiveContractPlan, TemplatePlan>;
+using Plan = std::variant<MapPlan, StripsPlan, VectorPlan, RowsPlan, HeldRowsPlan, ColumnsPlan, ScanPlan, ScatterPlan, NaiveContractPlan,
+                          TemplatePlan>;
 
 /// "rows"; of a template its name.
 std::string_view nameOf(const Plan& plan);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "ir/graph/packed_element.h"
 #include "passes/fuse/views.h"
 
 namespace lockstep::passes {
@@ -20,8 +19,6 @@ using kernel::Op;
 
 namespace {
 
-kernel::TypeId memoryType(kernel::Builder& b, DType dtype) { return b.types().scalar(graph::memoryScalar(dtype)); }
-
 /// The expression is an axis of `shape` as it is, and no longer than `extent`.
 bool isAxisOf(const IndexExpr& expr, const Shape& shape, int64_t extent) {
   if (expr.offset != 0 || expr.terms.size() != 1) return false;
@@ -29,11 +26,8 @@ bool isAxisOf(const IndexExpr& expr, const Shape& shape, int64_t extent) {
   return term.axis >= 0 && term == graph::axisExpr(term.axis).terms.front() && shape.extent(static_cast<size_t>(term.axis)) <= extent;
 }
 
-/// What so many elements take.
-int64_t wordsOf(DType dtype, int64_t elements) {
-  const int64_t per_word = graph::elementsPerWord(dtype);
-  return (elements + per_word - 1) / per_word;
-}
+/// What a position's numbers are; of one in a row its columns stand here.
+enum PositionKind : int64_t { kFlat = 0, kAxes = -1, kProvenAxes = -2 };
 
 uint32_t unsigned32(int64_t value) { return static_cast<uint32_t>(static_cast<uint64_t>(value)); }
 
@@ -69,37 +63,15 @@ BodyEmitter::BodyEmitter(const graph::Graph& body, kernel::Builder& builder, con
     : body_(body), builder_(builder), window_(bindings.window) {
   // What belongs to no node has the line of the result, but no node: kernels that differ in nothing else are one.
   if (!body.outputs.empty()) builder_.setLocation(locationOf(body.outputs.front().value));
-  std::map<uint32_t, kernel::ValueId> variables;  // by binding
-  auto declare = [&](const std::vector<uint32_t>& numbers, const graph::TensorType& type, kernel::Access access, const std::string& name) {
-    Windows windows;
-    int64_t left = wordsOf(type.dtype, type.shape.elementCount());
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      const int64_t words = i + 1 < numbers.size() ? window_ : left;
-      left -= words;
-      kernel::ValueId& variable = variables[numbers[i]];
-      if (!variable.valid()) {
-        variable = builder_.global({.name = numbers.size() == 1 ? name : fmt::format("{}_{}", name, i),
-                                    .value = {},
-                                    .type = builder_.types().array(memoryType(builder_, type.dtype), static_cast<uint32_t>(words)),
-                                    .space = kernel::AddressSpace::Storage,
-                                    .access = access,
-                                    .group = 0,
-                                    .binding = numbers[i],
-                                    .initializer = {}});
-      }
-      windows.push_back(variable);
-    }
-    return windows;
-  };
   // Results first: a binding that is written is read_write for the input that shares it.
   for (size_t i = 0; i < bindings.results.size(); ++i) {
-    result_windows_.push_back(
-        declare(bindings.results[i], body.typeOf(body.outputs[i].value), kernel::Access::ReadWrite, fmt::format("r{}", i)));
+    const graph::TensorType& type = body.typeOf(body.outputs[i].value);
+    result_memory_.push_back(declare(bindings.results[i], type, kernel::Access::ReadWrite, fmt::format("r{}", i), bindings));
   }
   for (graph::ValueId input : inputsOf(body)) {
     size_t i = inputs_.size();
     inputs_[input] = i;
-    input_windows_.push_back(declare(bindings.inputs[i], body.typeOf(input), kernel::Access::Read, fmt::format("a{}", i)));
+    input_memory_.push_back(declare(bindings.inputs[i], body.typeOf(input), kernel::Access::Read, fmt::format("a{}", i), bindings));
   }
 }
 
@@ -108,20 +80,73 @@ PositionId BodyEmitter::newPosition(Position position) {
   return static_cast<PositionId>(positions_.size() - 1);
 }
 
-PositionId BodyEmitter::flat(const Shape& shape, kernel::ValueId linear) {
-  auto [found, inserted] = flat_positions_.try_emplace({linear, shape.extents()}, 0);
-  if (inserted) found->second = newPosition({.shape = shape, .linear = linear, .row = {}, .column = {}});
+PositionId BodyEmitter::known(std::vector<kernel::ValueId> numbers, const Shape& shape, int64_t kind,
+                              const std::function<Position()>& position) {
+  std::vector<int64_t> key = shape.extents();
+  key.push_back(kind);
+  auto [found, inserted] = known_positions_.try_emplace({std::move(numbers), std::move(key)}, 0);
+  if (inserted) found->second = newPosition(position());
   return found->second;
 }
 
-PositionId BodyEmitter::atAxes(const Shape& shape, std::vector<kernel::ValueId> axes, bool proven) {
-  PositionId id = newPosition({.shape = shape, .linear = {}, .row = {}, .column = {}, .columns = 0, .proven = proven});
-  for (size_t i = 0; i < axes.size(); ++i) scopes_.back().axes[{id, i}] = axes[i];
+PositionId BodyEmitter::amongNeighbours(PositionId id, kernel::ValueId number, const std::function<PositionId(kernel::ValueId)>& at) {
+  const auto found = neighbours_.find(number);
+  if (found == neighbours_.end() || positions_[id].first) return id;
+  const Neighbour neighbour = found->second;
+  const PositionId first = neighbour.lane == 0 ? id : at(neighbour.first);
+  positions_[id].first = first;
+  positions_[id].lane = neighbour.lane;
+  positions_[id].width = neighbour.width;
   return id;
 }
 
+PositionId BodyEmitter::flat(const Shape& shape, kernel::ValueId linear) {
+  const PositionId id = known({linear}, shape, kFlat, [&] { return Position{.shape = shape, .linear = linear, .row = {}, .column = {}}; });
+  return amongNeighbours(id, linear, [&](kernel::ValueId first) { return flat(shape, first); });
+}
+
+PositionId BodyEmitter::atAxes(const Shape& shape, std::vector<kernel::ValueId> axes, bool proven) {
+  const auto make = [&] { return Position{.shape = shape, .linear = {}, .row = {}, .column = {}, .columns = 0, .proven = proven}; };
+  const auto last = axes.empty() ? neighbours_.end() : neighbours_.find(axes.back());
+  const bool is_beside = last != neighbours_.end() && shape.extents().back() % last->second.width == 0;
+  const PositionId id = is_beside ? known(axes, shape, proven ? kProvenAxes : kAxes, make) : newPosition(make());
+  for (size_t i = 0; i < axes.size(); ++i) scopes_.back().axes[{id, i}] = axes[i];
+  if (!is_beside) return id;
+  return amongNeighbours(id, axes.back(), [&](kernel::ValueId first) {
+    std::vector<kernel::ValueId> of_first = axes;
+    of_first.back() = first;
+    return atAxes(shape, std::move(of_first), proven);
+  });
+}
+
 PositionId BodyEmitter::inRow(const Shape& shape, kernel::ValueId row, kernel::ValueId column, int64_t columns) {
-  return newPosition({.shape = shape, .linear = {}, .row = row, .column = column, .columns = columns});
+  const PositionId id = known({row, column}, shape, columns,
+                              [&] { return Position{.shape = shape, .linear = {}, .row = row, .column = column, .columns = columns}; });
+  const auto neighbour = neighbours_.find(column);
+  if (neighbour == neighbours_.end() || columns % neighbour->second.width != 0) return id;
+  return amongNeighbours(id, column, [&](kernel::ValueId first) { return inRow(shape, row, first, columns); });
+}
+
+std::vector<kernel::ValueId> BodyEmitter::neighbours(kernel::ValueId place, int64_t width, int64_t count) {
+  std::vector<kernel::ValueId> numbers{builder_.make(Op::Mul, {place, builder_.u32(unsigned32(width))})};
+  const kernel::ValueId first = numbers.front();
+  multiples_[first] = {place, width};
+  for (int64_t lane = 0; lane < count; ++lane) {
+    if (lane > 0) numbers.push_back(entryIndex(first, 1, lane));
+    neighbours_[numbers.back()] = {first, width, lane};
+  }
+  return numbers;
+}
+
+BodyEmitter::Lanes BodyEmitter::lanesOf(PositionId id) {
+  const Position position = positions_[id];
+  if (position.first) return {LaneForm::Neighbours, *position.first, position.lane, position.width};
+  if (!position.root || !positions_[*position.root].first) return {};
+  const Position root = positions_[*position.root];
+  Lanes lanes{.first = id, .lane = root.lane, .width = root.width};
+  lanes.form = laneForm(linearOffset(position.map, root.shape, position.shape), root.shape, root.width);
+  if (lanes.lane > 0 && lanes.form != LaneForm::Other) lanes.first = viewed(*root.first, position.shape, position.map, position.proven);
+  return lanes;
 }
 
 kernel::ValueId BodyEmitter::quotientRemainder(kernel::ValueId value, int64_t divide, int64_t modulo) {
@@ -137,8 +162,14 @@ kernel::ValueId BodyEmitter::axis(PositionId id, size_t axis) {
   const Position position = positions_[id];
   int64_t extent = position.shape.extent(axis), stride = position.shape.strides()[axis];
   kernel::ValueId out;
+  // Neighbours along the last axis, or in the same place of another one.
+  const bool is_beside = position.first && stride == 1 && (extent % position.width == 0 || extent == position.shape.elementCount());
   if (extent == 1) {
     out = builder_.u32(0);
+  } else if (position.lane > 0 && stride % position.width == 0) {
+    out = this->axis(*position.first, axis);
+  } else if (position.lane > 0 && is_beside) {
+    out = entryIndex(this->axis(*position.first, axis), 1, position.lane);
   } else if (position.root) {
     out = expression(position.map.source[axis], *position.root);
   } else if (position.columns != 0) {
@@ -155,6 +186,8 @@ kernel::ValueId BodyEmitter::axis(PositionId id, size_t axis) {
   } else {
     internalError("a position has neither axes nor a linear index");
   }
+  if (is_beside && !neighbours_.contains(out))
+    neighbours_[out] = {position.lane == 0 ? out : this->axis(*position.first, axis), position.width, position.lane};
   scopes_.back().axes[{id, axis}] = out;
   return out;
 }
@@ -166,8 +199,11 @@ kernel::ValueId BodyEmitter::linear(PositionId id) {
   const Position position = positions_[id];
   kernel::ValueId sum;
   auto add = [&](kernel::ValueId term) { sum = sum.valid() ? builder_.make(Op::Add, {sum, term}) : term; };
+  const Lanes lanes = lanesOf(id);
   if (position.linear.valid()) {
     sum = position.linear;
+  } else if (lanes.lane > 0 && lanes.form == LaneForm::Neighbours) {
+    sum = entryIndex(linear(lanes.first), 1, lanes.lane);
   } else if (position.root) {
     sum = expression(linearOffset(position.map, positions_[*position.root].shape, position.shape), *position.root);
   } else if (position.columns != 0) {
@@ -205,82 +241,29 @@ PositionId BodyEmitter::through(const IndexMap& map, const Shape& source, Positi
   const PositionId root = positions_[id].root.value_or(id);
   const Position from = positions_[root];
   if (root != id) whole = compose(positions_[id].map, whole, positions_[id].shape);
+  // What all neighbours read at one place is made once.
+  const bool is_same = from.lane > 0 && laneForm(linearOffset(whole, from.shape, source), from.shape, from.width) == LaneForm::Same;
+  if (is_same) return through(whole, source, *from.first);
   if (isLinearIdentity(whole, from.shape, source)) {
     if (from.linear.valid()) return flat(source, from.linear);
     // The row structure survives when the source has the same rows.
     IndexExpr unused;
     if (from.columns != 0 && rowOffset(source, from.columns, unused)) return inRow(source, from.row, from.column, from.columns);
   }
-  for (PositionId known = root + 1; known < positions_.size(); ++known) {
-    if (positions_[known].root == root && positions_[known].shape == source && positions_[known].map == whole) return known;
-  }
+  return viewed(root, source, std::move(whole), positions_[id].proven);
+}
+
+PositionId BodyEmitter::viewed(PositionId root, const Shape& source, IndexMap map, bool proven) {
+  std::vector<PositionId>& views = views_[root];
+  const auto found =
+      std::ranges::find_if(views, [&](PositionId id) { return positions_[id].shape == source && positions_[id].map == map; });
+  if (found != views.end()) return *found;
   Position position{.shape = source, .linear = {}, .row = {}, .column = {}};
-  position.proven = positions_[id].proven;
+  position.proven = proven;
   position.root = root;
-  position.map = std::move(whole);
-  return newPosition(std::move(position));
-}
-
-void BodyEmitter::inWindow(const Windows& windows, kernel::ValueId index,
-                           const std::function<void(kernel::ValueId, kernel::ValueId)>& use) {
-  if (windows.size() == 1) return use(windows.front(), index);
-  kernel::ValueId number = builder_.make(Op::Div, {index, builder_.u32(unsigned32(window_))});
-  kernel::ValueId inside = builder_.make(Op::Rem, {index, builder_.u32(unsigned32(window_))});
-  std::function<void(size_t)> from = [&](size_t i) {
-    if (i + 1 == windows.size()) return use(windows[i], inside);
-    kernel::ValueId here = builder_.make(Op::Eq, {number, builder_.u32(unsigned32(static_cast<int64_t>(i)))});
-    builder_.ifThen(here, [&] { use(windows[i], inside); }, [&] { from(i + 1); });
-  };
-  from(0);
-}
-
-kernel::ValueId BodyEmitter::loadWord(graph::ValueId input, kernel::ValueId index, bool proven) {
-  const Windows& windows = input_windows_[inputs_.at(input)];
-  kernel::ValueId loaded, held;
-  if (windows.size() > 1) held = builder_.var(memoryType(builder_, body_.typeOf(input).dtype), "element");
-  inWindow(windows, index, [&](kernel::ValueId window, kernel::ValueId at) {
-    loaded = builder_.load(builder_.access(window, {at}, proven));
-    if (held.valid()) builder_.store(held, loaded);
-  });
-  return held.valid() ? builder_.load(held) : loaded;
-}
-
-BodyEmitter::WordPlace BodyEmitter::wordPlace(kernel::ValueId linear, int64_t per_word) {
-  const kernel::ValueId count = builder_.u32(unsigned32(per_word));
-  const auto known = neighbours_.find(linear);
-  if (known == neighbours_.end() || known->second.width % per_word != 0)
-    return {builder_.make(Op::Div, {linear, count}), builder_.make(Op::Rem, {linear, count})};
-  const auto& [place, width, lane] = known->second;
-  const int64_t words = width / per_word, number = lane / per_word;
-  const kernel::ValueId element = builder_.u32(unsigned32(lane % per_word));
-  const std::array<int64_t, 3> key{static_cast<int64_t>(place.value), words, number};
-  for (size_t i = scopes_.size(); i-- > 0;) {
-    if (const auto found = scopes_[i].word_indices.find(key); found != scopes_[i].word_indices.end()) return {found->second, element};
-  }
-  kernel::ValueId word = place;
-  if (words > 1) word = builder_.make(Op::Mul, {word, builder_.u32(unsigned32(words))});
-  if (number > 0) word = builder_.make(Op::Add, {word, builder_.u32(unsigned32(number))});
-  scopes_.back().word_indices[key] = word;
-  return {word, element};
-}
-
-kernel::ValueId BodyEmitter::loadPacked(graph::ValueId input, kernel::ValueId linear, bool proven) {
-  const DType dtype = body_.typeOf(input).dtype;
-  const int64_t per_word = graph::elementsPerWord(dtype);
-  const WordPlace at = wordPlace(linear, per_word);
-  kernel::ValueId word;
-  for (size_t i = scopes_.size(); i-- > 0 && !word.valid();) {
-    if (const auto found = scopes_[i].words.find({input, at.word}); found != scopes_[i].words.end()) word = found->second;
-  }
-  if (!word.valid()) scopes_.back().words[{input, at.word}] = word = loadWord(input, at.word, proven);
-  return graph::emitDecoded(builder_, dtype, word, at.place);
-}
-
-kernel::ValueId BodyEmitter::load(graph::ValueId input, kernel::ValueId linear, bool proven) {
-  const DType dtype = body_.typeOf(input).dtype;
-  if (graph::isPacked(dtype)) return loadPacked(input, linear, proven);
-  const kernel::ValueId loaded = loadWord(input, linear, proven);
-  return dtype == DType::Bool ? builder_.make(Op::Ne, {loaded, builder_.u32(0)}) : loaded;
+  position.map = std::move(map);
+  views.push_back(newPosition(std::move(position)));
+  return views.back();
 }
 
 kernel::ValueId BodyEmitter::guarded(graph::ValueId value, const IndexMap& map, PositionId position) {
@@ -334,7 +317,7 @@ kernel::ValueId BodyEmitter::value(graph::ValueId value, PositionId position) {
   builder_.setLocation(locationOf(value));
   kernel::ValueId out;
   if (inputs_.contains(value)) {
-    out = load(value, linear(position), positions_[position].proven);
+    out = loadAt(value, position);
   } else if (const auto* view = std::get_if<graph::ViewLowering>(&*node.op->lower)) {
     IndexMap map = view->map(body_, node);
     graph::ValueId source = node.operands[0];
@@ -353,78 +336,6 @@ kernel::ValueId BodyEmitter::value(graph::ValueId value, PositionId position) {
 Location BodyEmitter::locationOf(graph::ValueId value) const {
   const uint32_t location = body_.definition(value).location;
   return location == 0 ? Location{} : body_.locations[location - 1];
-}
-
-void BodyEmitter::store(size_t index, PositionId position, kernel::ValueId emitted) {
-  if (graph::isPacked(body_.typeOf(body_.outputs[index].value).dtype)) internalError("an element of a packed result was stored alone");
-  if (builder_.typeOf(emitted).isBool()) emitted = builder_.make(Op::Select, {builder_.u32(0), builder_.u32(1), emitted});
-  inWindow(result_windows_[index], linear(position),
-           [&](kernel::ValueId window, kernel::ValueId at) { builder_.store(builder_.access(window, {at}, true), emitted); });
-}
-
-void BodyEmitter::storeVector(kernel::ValueId place, int64_t width, int64_t count) {
-  pushScope();
-  const kernel::ValueId first = builder_.make(Op::Mul, {place, builder_.u32(unsigned32(width))});
-  std::vector<kernel::ValueId> linears;
-  for (int64_t lane = 0; lane < count; ++lane) {
-    linears.push_back(lane == 0 ? first : builder_.make(Op::Add, {first, builder_.u32(unsigned32(lane))}));
-    neighbours_[linears.back()] = {place, width, lane};
-  }
-  std::vector<std::vector<kernel::ValueId>> values(body_.outputs.size());
-  for (const kernel::ValueId linear : linears) {
-    for (size_t i = 0; i < values.size(); ++i) {
-      const graph::ValueId result = body_.outputs[i].value;
-      values[i].push_back(value(result, flat(body_.shapeOf(result), linear)));
-    }
-  }
-  for (size_t i = 0; i < values.size(); ++i) {
-    const graph::ValueId result = body_.outputs[i].value;
-    const DType dtype = body_.typeOf(result).dtype;
-    const int64_t per_word = graph::elementsPerWord(dtype);
-    for (int64_t lane = 0; lane < count; lane += per_word) {
-      const kernel::ValueId linear = linears[static_cast<size_t>(lane)];
-      if (per_word == 1) {
-        store(i, flat(body_.shapeOf(result), linear), values[i][static_cast<size_t>(lane)]);
-        continue;
-      }
-      const std::span all(values[i]);
-      const kernel::ValueId word =
-          packed(dtype, all.subspan(static_cast<size_t>(lane), static_cast<size_t>(std::min(per_word, count - lane))));
-      inWindow(result_windows_[i], wordPlace(linear, per_word).word,
-               [&](kernel::ValueId window, kernel::ValueId at) { builder_.store(builder_.access(window, {at}, true), word); });
-    }
-  }
-  popScope();
-}
-
-/// A word of up to as many elements as it holds, the first one in the lowest bits.
-kernel::ValueId BodyEmitter::packed(DType dtype, std::span<const kernel::ValueId> elements) {
-  const auto bits = static_cast<uint32_t>(8 * graph::byteSize(dtype));
-  kernel::ValueId word;
-  for (size_t i = 0; i < elements.size(); ++i) {
-    kernel::ValueId part = graph::emitEncoded(builder_, dtype, elements[i]);
-    if (i > 0) part = builder_.make(Op::Shl, {part, builder_.u32(bits * static_cast<uint32_t>(i))});
-    word = i == 0 ? part : builder_.make(Op::Or, {word, part});
-  }
-  return word;
-}
-
-void BodyEmitter::storeAll(std::span<const kernel::ValueId> linears) {
-  struct Stored {
-    size_t result;
-    PositionId position;
-    kernel::ValueId value;
-  };
-  pushScope();
-  std::vector<Stored> all;
-  for (const kernel::ValueId linear : linears) {
-    for (size_t i = 0; i < body_.outputs.size(); ++i) {
-      const PositionId position = flat(body_.shapeOf(body_.outputs[i].value), linear);
-      all.push_back({i, position, value(body_.outputs[i].value, position)});
-    }
-  }
-  for (const Stored& stored : all) store(stored.result, stored.position, stored.value);
-  popScope();
 }
 
 }  // namespace lockstep::passes

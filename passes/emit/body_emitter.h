@@ -7,11 +7,13 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "ir/graph/kernel_scalar.h"
 #include "ir/graph/op_def.h"
 #include "ir/kernel/builder.h"
+#include "passes/fuse/lanes.h"
 
 namespace lockstep::passes {
 
@@ -23,6 +25,9 @@ struct BodyBindings {
   std::vector<std::vector<uint32_t>> inputs;
   std::vector<std::vector<uint32_t>> results;
   int64_t window = 0;  ///< words of every window but a last one; a power of two
+  /// Elements that invocations read and write side by side: arrays of vectors of so many are bound, where a tensor is whole ones.
+  int64_t width = 1;
+  std::set<uint32_t> scalars = {};  ///< bindings that are arrays of single words all the same
 };
 
 class BodyEmitter {
@@ -36,6 +41,9 @@ class BodyEmitter {
   // Positions: where in a tensor of a shape. Axes are derived on demand, so unused ones cost nothing.
   PositionId flat(const graph::Shape& shape, kernel::ValueId linear);
   PositionId atAxes(const graph::Shape& shape, std::vector<kernel::ValueId> axes, bool proven = true);
+  /// The numbers from width * place on, `count` of them, which is at most `width`. What is loaded at all of them is loaded at once, where
+  /// its place follows from them.
+  std::vector<kernel::ValueId> neighbours(kernel::ValueId place, int64_t width, int64_t count);
   /// Element `column` of row `row`, where rows are the trailing `columns` elements of the shape.
   PositionId inRow(const graph::Shape& shape, kernel::ValueId row, kernel::ValueId column, int64_t columns);
   /// Position of a view's operand.
@@ -48,6 +56,8 @@ class BodyEmitter {
   void define(graph::ValueId value, kernel::ValueId emitted);
   /// Stores result `index` of the body.
   void store(size_t index, PositionId position, kernel::ValueId emitted);
+  /// Stores `values` of result `index`, which are those of neighbours from number `first` on.
+  void storeNeighbours(size_t index, kernel::ValueId first, std::span<const kernel::ValueId> values);
   /// Every result at its element `linear`, in a scope of its own. All values are computed before any is stored.
   void storeAll(kernel::ValueId linear) { storeAll(std::span(&linear, 1)); }
   /// The same at several elements: all of their values come before the first store.
@@ -55,6 +65,9 @@ class BodyEmitter {
   /// Every result at the elements from width * place on, `count` of them, in a scope of its own. The words of packed results are whole:
   /// past the last element they are 0. `width` is a multiple of the elements per word of every result.
   void storeVector(kernel::ValueId place, int64_t width, int64_t count);
+
+  /// Bindings of vectors of which elements were read or written one by one so far.
+  [[nodiscard]] const std::set<uint32_t>& readByElement() const { return read_by_element_; }
 
   /// What was emitted since pushScope is not visible after popScope (a loop body, an if arm).
   void pushScope() { scopes_.emplace_back(); }
@@ -73,36 +86,75 @@ class BodyEmitter {
     // multiplies again is never emitted.
     std::optional<PositionId> root = {};
     graph::IndexMap map = {};
+    // Of several neighbours the first one, whose number is a multiple of `width`, and how far this one is from it.
+    std::optional<PositionId> first = {};
+    int64_t lane = 0, width = 1;
   };
   struct Scope {
     std::map<std::pair<graph::ValueId, PositionId>, kernel::ValueId> values;
     std::map<graph::ValueId, kernel::ValueId> defined;
     std::map<std::pair<PositionId, size_t>, kernel::ValueId> axes;
     std::map<PositionId, kernel::ValueId> linears;
-    std::map<std::pair<graph::ValueId, kernel::ValueId>, kernel::ValueId> words;  // of packed inputs, by the index of the word
-    std::map<std::array<int64_t, 3>, kernel::ValueId> word_indices;               // by place, words per place and number
+    std::map<std::pair<graph::ValueId, kernel::ValueId>, kernel::ValueId> entries;                // of inputs, by the index of the entry
+    std::map<std::pair<kernel::ValueId, std::array<int64_t, 2>>, kernel::ValueId> entry_indices;  // by number, elements and how far on
   };
   class Element;
 
-  /// The storage variables of one tensor.
-  using Windows = std::vector<kernel::ValueId>;
-  /// Where a linear index is known to lie: element `lane` of those from width * place on.
+  /// The storage variables of one tensor: arrays of words, or of vectors of them.
+  struct Memory {
+    graph::DType dtype = graph::DType::F32;
+    std::vector<uint32_t> bindings;
+    std::vector<kernel::ValueId> windows;
+    int64_t words = 1;  ///< per entry
+    [[nodiscard]] int64_t perWord() const { return graph::elementsPerWord(dtype); }
+    [[nodiscard]] int64_t perEntry() const { return words * perWord(); }
+  };
+  /// One of the numbers that neighbours() gave.
   struct Neighbour {
-    kernel::ValueId place;
+    kernel::ValueId first;
     int64_t width = 1, lane = 0;
   };
-  /// The word of an element of packed ones, and its place in it.
-  struct WordPlace {
-    kernel::ValueId word, place;
+  /// A number that is `factor` times another.
+  struct Multiple {
+    kernel::ValueId of;
+    int64_t factor = 1;
   };
-  kernel::ValueId packed(graph::DType dtype, std::span<const kernel::ValueId> elements);
-  WordPlace wordPlace(kernel::ValueId linear, int64_t per_word);
+  /// Where an element lies: the entry, of a vector the word, and of packed elements the place in it.
+  struct Place {
+    kernel::ValueId entry, word, element;
+  };
+  /// What the elements beside a position read.
+  struct Lanes {
+    LaneForm form = LaneForm::Other;
+    PositionId first = 0;
+    int64_t lane = 0, width = 1;
+  };
+
+  Lanes lanesOf(PositionId position);
+  /// The position of these numbers, which is made where it is new.
+  PositionId known(std::vector<kernel::ValueId> numbers, const graph::Shape& shape, int64_t kind,
+                   const std::function<Position()>& position);
+  /// Remembers of a position which one the first of its neighbours has.
+  PositionId amongNeighbours(PositionId position, kernel::ValueId number, const std::function<PositionId(kernel::ValueId)>& at);
+  PositionId viewed(PositionId root, const graph::Shape& source, graph::IndexMap map, bool proven);
+  Memory declare(const std::vector<uint32_t>& bindings, const graph::TensorType& type, kernel::Access access, const std::string& name,
+                 const BodyBindings& how);
+
+  /// number / per_entry + further.
+  kernel::ValueId entryIndex(kernel::ValueId number, int64_t per_entry, int64_t further);
+  kernel::TypeId entryType(const Memory& memory);
+  /// A word of up to as many elements as it holds, the first one in the lowest bits.
+  kernel::ValueId encoded(graph::DType dtype, std::span<const kernel::ValueId> elements);
+  kernel::ValueId decoded(graph::DType dtype, kernel::ValueId word, kernel::ValueId place);
+  Place placeOf(const Memory& memory, kernel::ValueId linear);
+  kernel::ValueId loadAt(graph::ValueId input, PositionId position);
+  /// The element of this number.
   kernel::ValueId load(graph::ValueId input, kernel::ValueId linear, bool proven);
-  kernel::ValueId loadPacked(graph::ValueId input, kernel::ValueId linear, bool proven);
-  /// Element `index` of the windows as memory has it; of packed ones the word of this number.
-  kernel::ValueId loadWord(graph::ValueId input, kernel::ValueId index, bool proven);
-  /// Calls `use` with the variable that holds word `index` and its index there, once in each arm that chooses among several windows.
-  void inWindow(const Windows& windows, kernel::ValueId index, const std::function<void(kernel::ValueId, kernel::ValueId)>& use);
+  /// The entry of this index, or a word of it.
+  kernel::ValueId loadEntry(graph::ValueId input, kernel::ValueId index, kernel::ValueId word, bool proven);
+  void storeEntry(const Memory& memory, kernel::ValueId index, std::span<const kernel::ValueId> words);
+  /// Calls `use` with the variable that holds entry `index` and its index there, once in each arm that chooses among several windows.
+  void inWindow(const Memory& memory, kernel::ValueId index, const std::function<void(kernel::ValueId, kernel::ValueId)>& use);
   /// The result of a view with guards: its operand's element where they hold, its fill elsewhere.
   kernel::ValueId guarded(graph::ValueId value, const graph::IndexMap& map, PositionId position);
   kernel::ValueId expression(const graph::IndexExpr& expr, PositionId position);
@@ -111,12 +163,16 @@ class BodyEmitter {
 
   const graph::Graph& body_;
   kernel::Builder& builder_;
-  std::vector<Windows> input_windows_, result_windows_;
+  std::vector<Memory> input_memory_, result_memory_;
+  std::map<uint32_t, kernel::ValueId> variables_;  // by binding
   int64_t window_;
   std::map<graph::ValueId, size_t> inputs_;
   std::vector<Position> positions_;
-  std::map<std::pair<kernel::ValueId, std::vector<int64_t>>, PositionId> flat_positions_;
-  std::map<kernel::ValueId, Neighbour> neighbours_;  // by linear index
+  std::map<std::pair<std::vector<kernel::ValueId>, std::vector<int64_t>>, PositionId> known_positions_;  // by their numbers and shape
+  std::map<PositionId, std::vector<PositionId>> views_;                                                  // by root
+  std::map<kernel::ValueId, Neighbour> neighbours_;
+  std::map<kernel::ValueId, Multiple> multiples_;
+  std::set<uint32_t> read_by_element_;
   std::vector<Scope> scopes_{1};
 };
 

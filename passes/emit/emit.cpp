@@ -103,6 +103,18 @@ Entry beginEntry(kernel::Builder& b, const EmitQuery& query, uint32_t lanes) {
   return entry;
 }
 
+kernel::Module withVectors(const EmitQuery& query, int64_t width, const std::function<void(kernel::Builder&, BodyEmitter&)>& body) {
+  BodyBindings bindings = query.bindings;
+  bindings.width = width;
+  for (;;) {
+    kernel::Builder b;
+    BodyEmitter emitter(query.body, b, bindings);
+    body(b, emitter);
+    if (emitter.readByElement().empty()) return b.take();
+    bindings.scalars.insert(emitter.readByElement().begin(), emitter.readByElement().end());
+  }
+}
+
 void forRange(kernel::Builder& b, kernel::ValueId begin, kernel::ValueId end, int64_t step, int64_t unroll, const std::string& name,
               const std::function<void(kernel::ValueId)>& body) {
   using kernel::Op;

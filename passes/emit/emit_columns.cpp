@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// columns: reductions over axes that are not the last ones. `width` neighbouring results a workgroup keep loads contiguous; `lanes`
-// invocations share the reduction of each.
+// columns: reductions over axes that are not the last ones. Neighbouring results of a workgroup keep loads contiguous, an invocation may
+// have some side by side; `lanes` invocations share the reduction of each.
 #include <algorithm>
 
 #include "passes/emit/emitters.h"
@@ -33,63 +33,120 @@ std::vector<kernel::ValueId> operandAxes(BodyEmitter& emitter, const Shape& shap
   return axes;
 }
 
+class Columns {
+ public:
+  Columns(const program::ColumnsPlan& plan, const EmitQuery& query, kernel::Builder& b, BodyEmitter& emitter)
+      : plan_(plan), body_(query.body), b_(b), emitter_(emitter), space_(reduceSpace(body_)) {
+    const Entry entry = beginEntry(b, query, unsigned32(plan.width * plan.lanes));
+    invocation_ = entry.lane;
+    const kernel::ValueId width = b.u32(unsigned32(plan.width));
+    const int64_t places = space_.results / plan.vector;
+    const kernel::ValueId line = plan.lanes == 1 ? entry.lane : b.make(Op::Rem, {entry.lane, width});
+    lane_ = plan.lanes == 1 ? b.u32(0) : b.make(Op::Div, {entry.lane, width});
+    kernel::ValueId place = b.make(Op::Add, {b.make(Op::Mul, {entry.group, width}), line});
+    valid_ = b.make(Op::Lt, {place, b.u32(unsigned32(places))});
+    place_ = b.make(Op::Min, {place, b.u32(unsigned32(places - 1))});  // barriers must be reached by all
+    results_ = plan.vector == 1 ? std::vector{place_} : emitter.neighbours(place_, plan.vector, plan.vector);
+    for (NodeId id : body_.body().nodes) {
+      if (std::holds_alternative<ReduceLowering>(*body_[id].op->lower)) reduces_.push_back(id);
+    }
+  }
+
+  void emit() {
+    for (NodeId id : reduces_) {
+      const kernel::ValueId neutral = neutralOf(b_, reduceOf(id), body_.typeOf(body_[id].operands[0]).dtype);
+      for (size_t i = 0; i < results_.size(); ++i) sums_.push_back(b_.var(b_.typeIdOf(neutral), "sum", neutral));
+    }
+    addRows();
+    std::vector<std::vector<kernel::ValueId>> totals(results_.size());  // by result, then by reduction
+    kernel::ValueId scratch;
+    for (size_t i = 0; i < sums_.size(); ++i) {
+      kernel::ValueId total = b_.load(sums_[i]);
+      if (plan_.lanes > 1) total = overLanes(reduceOf(reduces_[i / results_.size()]), total, scratch);
+      totals[i % results_.size()].push_back(total);
+    }
+    const kernel::ValueId writes = plan_.lanes == 1 ? valid_ : b_.make(Op::And, {valid_, b_.make(Op::Eq, {lane_, b_.u32(0)})});
+    b_.ifThen(writes, [&] { store(totals); });
+  }
+
+ private:
+  static uint32_t unsigned32(int64_t value) { return static_cast<uint32_t>(value); }
+  const ReduceLowering& reduceOf(NodeId id) const { return std::get<ReduceLowering>(*body_[id].op->lower); }
+
+  /// Rows of whole blocks have no questions between their loads, so that these do not wait for one another; the rest comes row by row.
+  void addRows() {
+    const int64_t block = plan_.lanes * plan_.unroll, whole = plan_.unroll == 1 ? 0 : space_.length / block * block;
+    const auto lanes = [&](int64_t rows) { return b_.u32(unsigned32(rows)); };
+    if (whole > 0) {
+      b_.forRange(lane_, lanes(whole), lanes(block), "k", [&](kernel::ValueId k) {
+        std::vector<kernel::ValueId> rows{k};
+        for (int64_t i = 1; i < plan_.unroll; ++i) rows.push_back(b_.make(Op::Add, {k, lanes(i * plan_.lanes)}));
+        add(rows);
+      });
+    }
+    if (whole == space_.length) return;
+    const kernel::ValueId begin = whole == 0 ? lane_ : b_.make(Op::Add, {lane_, lanes(whole)});
+    b_.forRange(begin, lanes(space_.length), lanes(plan_.lanes), "k", [&](kernel::ValueId k) { add({k}); });
+  }
+
+  /// Elements of some rows: all are made before the first is added.
+  void add(const std::vector<kernel::ValueId>& rows) {
+    emitter_.pushScope();
+    const graph::Node& first = body_[reduces_.front()];
+    const Shape& shape = body_.shapeOf(first.operands[0]);
+    std::vector<kernel::ValueId> elements;
+    for (const kernel::ValueId k : rows) {
+      for (const kernel::ValueId result : results_) {
+        const PositionId position =
+            emitter_.atAxes(shape, operandAxes(emitter_, shape, reduceOf(reduces_.front()).axes(body_, first), result, k));
+        for (NodeId id : reduces_) elements.push_back(emitter_.value(body_[id].operands[0], position));
+      }
+    }
+    for (size_t i = 0; i < elements.size(); ++i) {
+      const size_t reduce = i % reduces_.size(), result = i / reduces_.size() % results_.size();
+      const kernel::ValueId sum = sums_[reduce * results_.size() + result];
+      b_.store(sum, reduceOf(reduces_[reduce]).combine(b_, b_.load(sum), elements[i]));
+    }
+    emitter_.popScope();
+  }
+
+  kernel::ValueId overLanes(const ReduceLowering& reduce, kernel::ValueId total, kernel::ValueId& scratch) {
+    const int64_t invocations = plan_.width * plan_.lanes;
+    const kernel::TypeId array = b_.types().array(b_.typeIdOf(total), unsigned32(invocations));
+    if (!scratch.valid() || b_.types()[b_.typeIdOf(scratch)].element != array)
+      scratch = workgroupArray(b_, "scratch", b_.typeIdOf(total), invocations);
+    return combineLanes(b_, reduce, total, scratch, invocation_, lane_, plan_.lanes, plan_.width);
+  }
+
+  void store(const std::vector<std::vector<kernel::ValueId>>& totals) {
+    std::vector<std::vector<kernel::ValueId>> values(body_.outputs.size());
+    for (size_t i = 0; i < results_.size(); ++i) {
+      emitter_.pushScope();
+      for (size_t reduce = 0; reduce < reduces_.size(); ++reduce) emitter_.define(body_[reduces_[reduce]].results[0], totals[i][reduce]);
+      for (size_t output = 0; output < values.size(); ++output) {
+        const graph::ValueId value = body_.outputs[output].value;
+        values[output].push_back(emitter_.value(value, emitter_.flat(body_.shapeOf(value), results_[i])));
+      }
+      emitter_.popScope();
+    }
+    for (size_t output = 0; output < values.size(); ++output) emitter_.storeNeighbours(output, results_.front(), values[output]);
+  }
+
+  const program::ColumnsPlan& plan_;
+  const graph::Graph& body_;
+  kernel::Builder& b_;
+  BodyEmitter& emitter_;
+  const ReduceSpace space_;
+  kernel::ValueId invocation_, lane_, valid_, place_;
+  std::vector<kernel::ValueId> results_;  // their numbers
+  std::vector<NodeId> reduces_;
+  std::vector<kernel::ValueId> sums_;  // variables by reduction, then by result
+};
+
 }  // namespace
 
 Result<kernel::Module> emitKernel(const program::ColumnsPlan& plan, const EmitQuery& query) {
-  const graph::Graph& body = query.body;
-  const int64_t width = plan.width, lanes = plan.lanes;
-  kernel::Builder b;
-  BodyEmitter emitter(body, b, query.bindings);
-  Entry entry = beginEntry(b, query, static_cast<uint32_t>(width * lanes));
-
-  std::vector<NodeId> reduces;
-  for (NodeId id : body.body().nodes) {
-    if (std::holds_alternative<ReduceLowering>(*body[id].op->lower)) reduces.push_back(id);
-  }
-  const graph::Node& first = body[reduces.front()];
-  const auto [seed_node, results, length] = reduceSpace(body);
-
-  kernel::ValueId line = lanes == 1 ? entry.lane : b.make(Op::Rem, {entry.lane, b.u32(static_cast<uint32_t>(width))});
-  kernel::ValueId lane = lanes == 1 ? b.u32(0) : b.make(Op::Div, {entry.lane, b.u32(static_cast<uint32_t>(width))});
-  kernel::ValueId o = b.make(Op::Add, {b.make(Op::Mul, {entry.group, b.u32(static_cast<uint32_t>(width))}), line});
-  kernel::ValueId valid = b.make(Op::Lt, {o, b.u32(static_cast<uint32_t>(results))});
-  o = b.make(Op::Min, {o, b.u32(static_cast<uint32_t>(results - 1))});  // barriers must be reached by all
-
-  std::vector<kernel::ValueId> accumulators;
-  for (NodeId id : reduces) {
-    kernel::ValueId neutral = neutralOf(b, std::get<ReduceLowering>(*body[id].op->lower), body.typeOf(body[id].operands[0]).dtype);
-    accumulators.push_back(b.var(b.typeIdOf(neutral), "sum", neutral));
-  }
-  forRange(b, lane, b.u32(static_cast<uint32_t>(length)), lanes, plan.unroll, "k", [&](kernel::ValueId k) {
-    emitter.pushScope();
-    const auto& seed = std::get<ReduceLowering>(*first.op->lower);
-    const Shape& shape = body.shapeOf(first.operands[0]);
-    PositionId position = emitter.atAxes(shape, operandAxes(emitter, shape, seed.axes(body, first), o, k));
-    for (size_t i = 0; i < reduces.size(); ++i) {
-      const graph::Node& node = body[reduces[i]];
-      const auto& reduce = std::get<ReduceLowering>(*node.op->lower);
-      const kernel::ValueId element = emitter.value(node.operands[0], position);
-      b.store(accumulators[i], reduce.combine(b, b.load(accumulators[i]), element));
-    }
-    emitter.popScope();
-  });
-  kernel::ValueId scratch;
-  for (size_t i = 0; i < reduces.size(); ++i) {
-    const graph::Node& node = body[reduces[i]];
-    const auto& reduce = std::get<ReduceLowering>(*node.op->lower);
-    kernel::ValueId total = b.load(accumulators[i]);
-    if (lanes > 1) {
-      kernel::TypeId array = b.types().array(b.typeIdOf(total), static_cast<uint32_t>(width * lanes));
-      if (!scratch.valid() || b.types()[b.typeIdOf(scratch)].element != array) {
-        scratch = workgroupArray(b, "scratch", b.typeIdOf(total), width * lanes);
-      }
-      total = combineLanes(b, reduce, total, scratch, entry.lane, lane, lanes, width);
-    }
-    emitter.define(node.results[0], total);
-  }
-  kernel::ValueId writes = lanes == 1 ? valid : b.make(Op::And, {valid, b.make(Op::Eq, {lane, b.u32(0)})});
-  b.ifThen(writes, [&] { emitter.storeAll(o); });
-  return b.take();
+  return withVectors(query, plan.vector, [&](kernel::Builder& b, BodyEmitter& emitter) { Columns(plan, query, b, emitter).emit(); });
 }
 
 }  // namespace lockstep::passes

@@ -22,6 +22,7 @@ Result<kernel::Module> emitKernel(const program::MapPlan& plan, const EmitQuery&
 Result<kernel::Module> emitKernel(const program::StripsPlan& plan, const EmitQuery& query);
 Result<kernel::Module> emitKernel(const program::VectorPlan& plan, const EmitQuery& query);
 Result<kernel::Module> emitKernel(const program::RowsPlan& plan, const EmitQuery& query);
+Result<kernel::Module> emitKernel(const program::HeldRowsPlan& plan, const EmitQuery& query);
 Result<kernel::Module> emitKernel(const program::ColumnsPlan& plan, const EmitQuery& query);
 Result<kernel::Module> emitKernel(const program::ScanPlan& plan, const EmitQuery& query);
 Result<kernel::Module> emitKernel(const program::ScatterPlan& plan, const EmitQuery& query);
@@ -35,6 +36,10 @@ struct Entry {
   kernel::ValueId lane;   ///< local invocation index
 };
 Entry beginEntry(kernel::Builder& builder, const EmitQuery& query, uint32_t lanes);
+
+/// The kernel that `body` emits, with vectors of up to `width` elements bound. A tensor of which some element turns out to be read alone is
+/// bound by elements: one variable per binding is all that there is.
+kernel::Module withVectors(const EmitQuery& query, int64_t width, const std::function<void(kernel::Builder&, BodyEmitter&)>& body);
 
 /// for (i = begin; i < end; i += step) { body(i) }, with `unroll` bodies per round of the loop: all but the first ask whether they are
 /// still before the end. Drivers that end loops after a number of rounds see fewer of them.

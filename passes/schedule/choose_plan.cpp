@@ -2,8 +2,12 @@
 #include "passes/schedule/choose_plan.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "passes/cost.h"
+#include "passes/emit/lane_reduction.h"
+#include "passes/fuse/lanes.h"
+#include "passes/fuse/views.h"
 #include "passes/schedule/choosers.h"
 #include "passes/schedule/plan_rounds.h"
 #include "passes/schedule/row_phases.h"
@@ -21,18 +25,29 @@ std::array<uint32_t, 3> splitGroups(int64_t groups, const DeviceProfile& profile
   return {static_cast<uint32_t>(limit), static_cast<uint32_t>(divideUp(groups, limit)), 1};
 }
 
+namespace {
+
+/// Whether invocations of a map take several elements side by side, because all of them can be loaded and stored at once.
+bool takesVectors(const PlanQuery& q, int64_t elements) {
+  const int64_t width = cost::kVectorElements;
+  const bool fills_units = elements >= width * cost::kLeastWorkgroup * q.profile.parallel_units;
+  return q.profile.style == ExecutionStyle::Gpu && fills_units && elements % width == 0 && q.body.nodes.size() <= cost::kVectorBody &&
+         elementRounds(q.body) == 0 && readsNeighbours(q.body, width);
+}
+
+}  // namespace
+
 Result<PlanChoice> chooseMap(const PlanQuery& q) {
   int64_t elements = 1;
   for (const Output& output : q.body.outputs) elements = std::max(elements, q.body.shapeOf(output.value).elementCount());
+  int64_t width = 1;
+  for (const Output& output : q.body.outputs) width = std::max(width, elementsPerWord(q.body.typeOf(output.value).dtype));
+  if (takesVectors(q, elements)) width = std::max(width, cost::kVectorElements);
   // Enough workgroups for every unit before they grow to their full size.
   int64_t lanes = std::min<int64_t>(q.profile.max_workgroup_invocations, cost::kFullWorkgroup);
-  while (lanes > cost::kLeastWorkgroup && elements / lanes < q.profile.parallel_units) lanes /= 2;
-  int64_t per_word = 1;
-  for (const Output& output : q.body.outputs) per_word = std::max(per_word, elementsPerWord(q.body.typeOf(output.value).dtype));
-  if (per_word > 1) {
-    const program::VectorPlan vector{.lanes = lanes, .width = per_word};
-    return PlanChoice{vector, splitGroups(divideUp(elements, lanes * per_word), q.profile)};
-  }
+  while (lanes > cost::kLeastWorkgroup && elements / width / lanes < q.profile.parallel_units) lanes /= 2;
+  if (width > 1)
+    return PlanChoice{program::VectorPlan{.lanes = lanes, .width = width}, splitGroups(divideUp(elements, lanes * width), q.profile)};
   const bool is_long = elements >= cost::kManyElements && q.profile.style == ExecutionStyle::Gpu;
   if (!is_long || q.body.nodes.size() > cost::kShortBody || elementRounds(q.body) > 0)
     return PlanChoice{program::MapPlan{.lanes = lanes}, splitGroups(divideUp(elements, lanes), q.profile)};
@@ -40,8 +55,42 @@ Result<PlanChoice> chooseMap(const PlanQuery& q) {
   return PlanChoice{strips, splitGroups(divideUp(elements, strips.lanes * strips.per_lane), q.profile)};
 }
 
+namespace {
+
+/// Elements of a row that an invocation has at least, so that loads overlap and few lanes are combined.
+int64_t wantedPerLane(int64_t columns) {
+  const auto fits = [&](const cost::HeldElements& step) { return columns >= step.columns; };
+  return std::ranges::find_if(cost::kHeldElements, fits)->elements;
+}
+
+/// Rows that stay in registers, on GPUs where they fit.
+std::optional<PlanChoice> holdRows(const PlanQuery& q, const RowPhases& phases) {
+  const int64_t rows = phases.rows, columns = phases.columns;
+  if (q.profile.style != ExecutionStyle::Gpu || columns < cost::kVectorElements || elementRounds(q.body) > 0) return std::nullopt;
+  program::HeldRowsPlan plan{.width = columns % cost::kVectorElements == 0 ? cost::kVectorElements : 1};
+  const int64_t places = columns / plan.width;
+  const int64_t most_lanes = std::min(largestPowerOfTwo(mostInvocations(q.profile)), cost::kMostHeldLanes);
+  int64_t per_lane = rows < q.profile.parallel_units ? plan.width : std::max(wantedPerLane(columns), plan.width);
+  while (plan.lanes < most_lanes && plan.lanes * per_lane < columns) plan.lanes *= 2;
+  plan.per_lane = divideUp(places, plan.lanes);
+  per_lane = plan.per_lane * plan.width;
+  const auto isFull = [&](ValueId input) { return q.body.shapeOf(input).elementCount() == rows * columns; };
+  const auto inputs = std::max<int64_t>(std::ranges::count_if(inputsOf(q.body), isFull), 1);
+  if (per_lane > cost::kMostHeld || per_lane * inputs > cost::kMostHeldOfInputs) return std::nullopt;
+  if (per_lane * static_cast<int64_t>(q.body.nodes.size()) > cost::kMostHeldText) return std::nullopt;
+  plan.rows_per_group = std::min(std::max<int64_t>(cost::kRowLanesGpu / plan.lanes, 1), largestPowerOfTwo(rows));
+  size_t reductions = 0;
+  for (const std::vector<NodeId>& phase : phases.phases) reductions = std::max(reductions, phase.size());
+  const LaneReduction::Shape shape{plan.lanes, plan.rows_per_group, plan.subgroup};
+  if (LaneReduction::words(shape, static_cast<int64_t>(reductions)) * 4 > q.profile.max_workgroup_bytes) return std::nullopt;
+  return PlanChoice{plan, splitGroups(divideUp(rows, plan.rows_per_group), q.profile)};
+}
+
+}  // namespace
+
 Result<PlanChoice> chooseRows(const PlanQuery& q) {
   const RowPhases plan = findRowPhases(q.body);
+  if (const auto held = holdRows(q, plan)) return *held;
   const int64_t rows = plan.rows, columns = plan.columns;
   int64_t invocations = std::min<int64_t>(q.profile.max_workgroup_invocations, cost::kFullWorkgroup);
   // A row is shared by `lanes` invocations; on CPU drivers barriers are expensive, so a row has one invocation unless there are few long
@@ -63,26 +112,45 @@ Result<PlanChoice> chooseRows(const PlanQuery& q) {
   return PlanChoice{chosen, splitGroups(divideUp(rows, rows_per_group), q.profile)};
 }
 
+namespace {
+
+/// Whether invocations sum up several columns side by side: whole vectors of them, and enough for every unit.
+bool readsVectorsOfColumns(const PlanQuery& q, const ReduceSpace& space) {
+  const int64_t width = cost::kVectorElements;
+  const Node& first = q.body[space.node];
+  const Shape& shape = q.body.shapeOf(first.operands[0]);
+  const auto axes = std::get<ReduceLowering>(*first.op->lower).axes(q.body, first);
+  const bool keeps_last = shape.rank() > 0 && !axes.empty() && axes.back() + 1 < static_cast<int64_t>(shape.rank());
+  return keeps_last && shape.extents().back() % width == 0 && elementRounds(q.body) == 0 &&
+         space.results >= width * cost::kColumnsGpu * q.profile.parallel_units;
+}
+
+}  // namespace
+
 Result<PlanChoice> chooseColumns(const PlanQuery& q) {
   const ReduceSpace space = reduceSpace(q.body);
   const int64_t length = space.length;
-  int64_t width = cost::kColumnsCpu, lanes = 1;
-  if (q.profile.style == ExecutionStyle::Gpu) {
+  const bool is_gpu = q.profile.style == ExecutionStyle::Gpu;
+  program::ColumnsPlan plan{.width = cost::kColumnsCpu};
+  if (is_gpu && readsVectorsOfColumns(q, space)) plan.vector = cost::kVectorElements;
+  if (is_gpu) {
     // Workgroups are full however short the columns are: equal ones can be merged.
     int64_t invocations = std::min<int64_t>(q.profile.max_workgroup_invocations, cost::kFullWorkgroup);
-    lanes = std::clamp<int64_t>(largestPowerOfTwo(length), 1, invocations / cost::kColumnsGpu);
-    width = invocations / lanes;
+    plan.lanes = std::clamp<int64_t>(largestPowerOfTwo(length), 1, invocations / cost::kColumnsGpu);
+    plan.width = invocations / plan.lanes;
   }
   const int64_t inner = elementRounds(q.body);
-  auto rounds = [&](int64_t unroll) { return loopCost(divideUp(length, lanes), unroll, inner) + 2 * inner; };
+  auto rounds = [&](int64_t unroll) {
+    return loopCost(divideUp(length, plan.lanes), unroll, inner) + loopCost(unroll - 1, 1, inner) + 2 * inner;
+  };
   const int64_t most_lanes = largestPowerOfTwo(mostInvocations(q.profile));
-  while ((rounds(1) > plannedRounds(q.profile) || divideUp(length, lanes) > kLongestSum) && lanes < most_lanes) {
-    lanes *= 2;
-    while (width * lanes > most_lanes) width /= 2;
+  while ((rounds(1) > plannedRounds(q.profile) || divideUp(length, plan.lanes) > kLongestSum) && plan.lanes < most_lanes) {
+    plan.lanes *= 2;
+    while (plan.width * plan.lanes > most_lanes) plan.width /= 2;
   }
-  program::ColumnsPlan plan{.width = width, .lanes = lanes};
   LS_TRY(plan.unroll, chooseUnroll(q, rounds));
-  return PlanChoice{plan, splitGroups(divideUp(space.results, width), q.profile)};
+  if (is_gpu && inner == 0) plan.unroll = std::max(plan.unroll, std::min(cost::kRowsInFlight, divideUp(length, plan.lanes)));
+  return PlanChoice{plan, splitGroups(divideUp(space.results, plan.width * plan.vector), q.profile)};
 }
 
 Result<PlanChoice> chooseScan(const PlanQuery& q) {

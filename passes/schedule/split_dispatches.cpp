@@ -98,7 +98,7 @@ struct State {
   bool slice(const Command& command, const Dispatch& dispatch, std::vector<Command>& out) {
     const SymbolicKernel& whole = kernelOf(dispatch);
     const bool is_map = program::kindOf(whole.plan) == graph::GroupKind::Map;
-    if (!is_map && !std::holds_alternative<program::RowsPlan>(whole.plan)) return false;
+    if (!is_map && program::kindOf(whole.plan) != graph::GroupKind::Rows) return false;
     const std::optional<RowCut> cut = cutRows(whole.body);
     if (!cut) return false;
     const std::vector<ValueId> values = boundValues(whole.body);

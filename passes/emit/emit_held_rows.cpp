@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// held_rows: reductions over rows whose elements stay in the registers of their lanes. Nothing is a loop, so what a phase has loaded or
+// computed is there for the next ones and for the results.
+#include <algorithm>
+
+#include "passes/emit/emitters.h"
+#include "passes/emit/lane_reduction.h"
+#include "passes/schedule/row_phases.h"
+
+namespace lockstep::passes {
+
+using graph::NodeId;
+using graph::ReduceLowering;
+using kernel::Op;
+
+namespace {
+
+uint32_t unsigned32(int64_t value) { return static_cast<uint32_t>(value); }
+
+/// Neighbouring elements of a row that one lane has.
+struct Slot {
+  std::vector<kernel::ValueId> columns;
+  kernel::ValueId inside;  // before the end of the row; invalid where all lanes are
+};
+
+class HeldRows {
+ public:
+  HeldRows(const program::HeldRowsPlan& plan, const EmitQuery& query, kernel::Builder& b, BodyEmitter& emitter)
+      : plan_(plan), body_(query.body), b_(b), emitter_(emitter), phases_(findRowPhases(body_)) {
+    const Entry entry = beginEntry(b, query, unsigned32(plan.lanes * plan.rows_per_group));
+    invocation_ = entry.lane;
+    const kernel::ValueId lanes = b.u32(unsigned32(plan.lanes));
+    lane_ = plan.lanes == 1 ? b.u32(0) : b.make(Op::Rem, {invocation_, lanes});
+    row_in_group_ = plan.lanes == 1 ? invocation_ : b.make(Op::Div, {invocation_, lanes});
+    row_ = b.make(Op::Add, {b.make(Op::Mul, {entry.group, b.u32(unsigned32(plan.rows_per_group))}), row_in_group_});
+    if (phases_.rows % plan.rows_per_group == 0) return;
+    // Barriers must be reached by all, so surplus rows repeat the last one and store nothing.
+    valid_ = b.make(Op::Lt, {row_, b.u32(unsigned32(phases_.rows))});
+    row_ = b.make(Op::Min, {row_, b.u32(unsigned32(phases_.rows - 1))});
+  }
+
+  void emit() {
+    makeSlots();
+    LaneReduction lanes(b_, {plan_.lanes, plan_.rows_per_group, plan_.subgroup}, {invocation_, lane_, row_in_group_});
+    for (size_t phase = 0; phase <= phases_.phases.size(); ++phase) {
+      defineRowValues(phase);
+      if (phase < phases_.phases.size()) runPhase(phases_.phases[phase], lanes);
+    }
+    storeRowResults();
+    for (const Slot& slot : slots_) storeFullResults(slot);
+  }
+
+ private:
+  void makeSlots() {
+    const int64_t places = phases_.columns / plan_.width;
+    for (int64_t i = 0; i < plan_.per_lane; ++i) {
+      Slot slot;
+      kernel::ValueId place = i == 0 ? lane_ : b_.make(Op::Add, {lane_, b_.u32(unsigned32(i * plan_.lanes))});
+      if ((i + 1) * plan_.lanes > places) {  // what is beyond the end repeats the last elements and is not used
+        slot.inside = b_.make(Op::Lt, {place, b_.u32(unsigned32(places))});
+        place = b_.make(Op::Min, {place, b_.u32(unsigned32(places - 1))});
+      }
+      slot.columns = plan_.width == 1 ? std::vector{place} : emitter_.neighbours(place, plan_.width, plan_.width);
+      slots_.push_back(std::move(slot));
+    }
+  }
+
+  PositionId inRow(graph::ValueId value, kernel::ValueId column) {
+    return emitter_.inRow(body_.shapeOf(value), row_, column, phases_.columns);
+  }
+
+  /// Values with one element per row that are known now.
+  void defineRowValues(size_t phase) {
+    for (NodeId id : body_.body().nodes) {
+      const graph::Node& node = body_[id];
+      const auto* element = std::get_if<graph::ElementLowering>(&*node.op->lower);
+      if (element == nullptr || element->cheap || phases_.phase_of[id.index()] != phase) continue;
+      const graph::Shape& shape = body_.shapeOf(node.results[0]);
+      if (phases_.columns == 1 || shape.elementCount() != phases_.rows) continue;
+      emitter_.define(node.results[0], emitter_.value(node.results[0], emitter_.flat(shape, row_)));
+    }
+  }
+
+  void runPhase(const std::vector<NodeId>& reduces, LaneReduction& lanes) {
+    std::vector<LaneReduction::Part> parts;
+    for (const NodeId id : reduces) parts.push_back({&std::get<ReduceLowering>(*body_[id].op->lower), {}});
+    for (const Slot& slot : slots_) {
+      for (const kernel::ValueId column : slot.columns) {
+        for (size_t i = 0; i < reduces.size(); ++i) {
+          const graph::ValueId operand = body_[reduces[i]].operands[0];
+          auto& [reduce, sum] = parts[i];
+          kernel::ValueId element = emitter_.value(operand, inRow(operand, column));
+          if (slot.inside.valid()) {
+            const kernel::ValueId neutral = neutralOf(b_, *reduce, body_.typeOf(operand).dtype);
+            element = b_.make(Op::Select, {neutral, element, slot.inside});
+          }
+          sum = sum.valid() ? reduce->combine(b_, sum, element) : element;
+        }
+      }
+    }
+    lanes.combine(parts);
+    for (size_t i = 0; i < reduces.size(); ++i) emitter_.define(body_[reduces[i]].results[0], parts[i].value);
+  }
+
+  void storeRowResults() {
+    if (phases_.row_results.empty()) return;
+    const auto store = [&] {
+      emitter_.pushScope();
+      for (const size_t i : phases_.row_results) {
+        const graph::ValueId value = body_.outputs[i].value;
+        const PositionId position = emitter_.flat(body_.shapeOf(value), row_);
+        emitter_.store(i, position, emitter_.value(value, position));
+      }
+      emitter_.popScope();
+    };
+    const kernel::ValueId is_first = plan_.lanes == 1 ? kernel::ValueId() : b_.make(Op::Eq, {lane_, b_.u32(0)});
+    where(both(valid_, is_first), store);
+  }
+
+  void storeFullResults(const Slot& slot) {
+    if (phases_.full_results.empty()) return;
+    where(both(valid_, slot.inside), [&] {
+      emitter_.pushScope();
+      std::vector<std::vector<kernel::ValueId>> values(phases_.full_results.size());
+      for (const kernel::ValueId column : slot.columns) {
+        for (size_t i = 0; i < values.size(); ++i) {
+          const graph::ValueId value = body_.outputs[phases_.full_results[i]].value;
+          values[i].push_back(emitter_.value(value, inRow(value, column)));
+        }
+      }
+      for (size_t i = 0; i < values.size(); ++i) {
+        const graph::ValueId value = body_.outputs[phases_.full_results[i]].value;
+        emitter_.storeNeighbours(phases_.full_results[i], emitter_.linear(inRow(value, slot.columns.front())), values[i]);
+      }
+      emitter_.popScope();
+    });
+  }
+
+  kernel::ValueId both(kernel::ValueId a, kernel::ValueId b) {
+    if (!a.valid() || !b.valid()) return a.valid() ? a : b;
+    return b_.make(Op::And, {a, b});
+  }
+  void where(kernel::ValueId condition, const std::function<void()>& then) {
+    if (condition.valid()) {
+      b_.ifThen(condition, then);
+    } else {
+      then();
+    }
+  }
+
+  const program::HeldRowsPlan& plan_;
+  const graph::Graph& body_;
+  kernel::Builder& b_;
+  BodyEmitter& emitter_;
+  const RowPhases phases_;
+  kernel::ValueId invocation_, lane_, row_in_group_, row_, valid_;
+  std::vector<Slot> slots_;
+};
+
+}  // namespace
+
+Result<kernel::Module> emitKernel(const program::HeldRowsPlan& plan, const EmitQuery& query) {
+  return withVectors(query, plan.width, [&](kernel::Builder& b, BodyEmitter& emitter) { HeldRows(plan, query, b, emitter).emit(); });
+}
+
+}  // namespace lockstep::passes

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/fuse/lanes.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "passes/fuse/views.h"
+
+namespace lockstep::passes {
+
+using namespace graph;
+
+namespace {
+
+/// x / divide % modulo, where x has a form; `step` elements long is every run of equal x.
+LaneForm dividedForm(LaneForm form, int64_t step, const IndexTerm& term, int64_t width) {
+  if (form == LaneForm::Same || (form == LaneForm::Neighbours && step * term.divide % width == 0)) return LaneForm::Same;
+  return form == LaneForm::Neighbours && term.divide == 1 && term.modulo % width == 0 ? form : LaneForm::Other;
+}
+
+LaneForm termForm(const IndexTerm& term, const Shape& shape, int64_t width) {
+  if (term.axis < 0) return dividedForm(laneForm(term.inner.front(), shape, width), 1, term, width);
+  const auto axis = static_cast<size_t>(term.axis);
+  const int64_t stride = shape.strides()[axis], extent = shape.extent(axis);
+  if (stride * term.divide % width == 0) return LaneForm::Same;
+  // Neighbours of a long axis: of a shorter one they may be in several rows.
+  const bool in_one_row = stride == 1 && (extent % width == 0 || extent == shape.elementCount());
+  return in_one_row ? dividedForm(LaneForm::Neighbours, 1, term, width) : LaneForm::Other;
+}
+
+/// The last axes that a sum goes over one element after the other, as one: its number of elements. Their terms leave the sum.
+int64_t takeContiguous(IndexExpr& offset, const Shape& shape) {
+  int64_t elements = 1;
+  for (size_t axis = shape.rank(); axis-- > 0;) {
+    if (shape.extent(axis) == 1) continue;
+    const IndexTerm wanted{.coefficient = elements, .axis = static_cast<int32_t>(axis), .inner = {}};
+    const auto found = std::ranges::find(offset.terms, wanted);
+    if (found == offset.terms.end()) break;
+    offset.terms.erase(found);
+    elements *= shape.extent(axis);
+  }
+  return elements;
+}
+
+}  // namespace
+
+LaneForm laneForm(const IndexExpr& offset, const Shape& shape, int64_t width) {
+  IndexExpr rest = offset;
+  const int64_t contiguous = takeContiguous(rest, shape);
+  if (contiguous > 1 && contiguous % width != 0 && contiguous != shape.elementCount()) return LaneForm::Other;
+  int64_t neighbours = contiguous > 1 ? 1 : 0;
+  bool is_aligned = rest.offset % width == 0;
+  for (const IndexTerm& term : rest.terms) {
+    const LaneForm form = termForm(term, shape, width);
+    if (form == LaneForm::Other || (form == LaneForm::Neighbours && term.coefficient != 1)) return LaneForm::Other;
+    if (form == LaneForm::Neighbours) ++neighbours;
+    if (form == LaneForm::Same) is_aligned = is_aligned && term.coefficient % width == 0;
+  }
+  if (neighbours == 0) return LaneForm::Same;
+  return neighbours == 1 && is_aligned ? LaneForm::Neighbours : LaneForm::Other;
+}
+
+namespace {
+
+/// Goes from the results of a body to its inputs.
+class Walk {
+ public:
+  Walk(const Graph& body, int64_t width) : body_(body), width_(width) {}
+
+  bool result(ValueId value) {
+    shape_ = body_.shapeOf(value);
+    seen_.clear();
+    return visit(value, identityMap(shape_.rank()));
+  }
+
+ private:
+  bool visit(ValueId value, const IndexMap& map) {
+    if (std::ranges::find(seen_, std::pair(value, map)) != seen_.end()) return true;
+    seen_.emplace_back(value, map);
+    const Node& node = body_.definition(value);
+    if (leafName(node) != nullptr) {
+      const bool is_small = body_.shapeOf(value).elementCount() < shape_.elementCount();
+      return is_small ||
+             (map.guards.empty() && laneForm(linearOffset(map, shape_, body_.shapeOf(value)), shape_, width_) == LaneForm::Neighbours);
+    }
+    if (const auto* view = std::get_if<ViewLowering>(&*node.op->lower))
+      return visit(node.operands[0], compose(map, view->map(body_, node), body_.shapeOf(value)));
+    const auto* element = std::get_if<ElementLowering>(&*node.op->lower);
+    if (element == nullptr || (element->scalar_only && !node.operands.empty())) return false;
+    return std::ranges::all_of(node.operands, [&](ValueId operand) { return visit(operand, map); });
+  }
+
+  const Graph& body_;
+  int64_t width_;
+  Shape shape_;
+  std::vector<std::pair<ValueId, IndexMap>> seen_;
+};
+
+}  // namespace
+
+bool readsNeighbours(const Graph& body, int64_t width) {
+  Walk walk(body, width);
+  return std::ranges::all_of(body.outputs, [&](const Output& output) { return walk.result(output.value); });
+}
+
+}  // namespace lockstep::passes
