@@ -142,6 +142,14 @@ struct Tile {
 inline constexpr std::array kTiles{Tile{64, 64, 16, 4, 4}, Tile{32, 64, 16, 4, 4}, Tile{32, 32, 16, 2, 4}, Tile{16, 32, 16, 2, 2},
                                    Tile{16, 16, 16, 2, 2}};
 
+/// Tiles that `lockstep tune` measures: those above, longer steps along the inner axis, and tiles with more results per invocation, which
+/// win where there are enough workgroups for them.
+inline constexpr std::array kMeasuredTiles{
+    Tile{128, 128, 16, 8, 8}, Tile{128, 128, 8, 8, 8}, Tile{128, 64, 16, 8, 4}, Tile{64, 128, 16, 4, 8}, Tile{64, 64, 16, 8, 8},
+    Tile{64, 64, 16, 8, 4},   Tile{64, 64, 16, 4, 4},  Tile{64, 64, 32, 4, 4},  Tile{32, 64, 16, 4, 4},  Tile{32, 64, 32, 4, 4},
+    Tile{32, 32, 16, 2, 4},   Tile{32, 32, 32, 2, 2},  Tile{16, 64, 16, 2, 4},  Tile{16, 32, 16, 2, 2},  Tile{16, 32, 32, 2, 2},
+    Tile{16, 16, 32, 1, 2},   Tile{16, 16, 16, 2, 2}};
+
 // Products on CPU drivers: rows of A are read uniformly by a workgroup, columns of B by its lanes.
 
 /// Results of one invocation in a column: with those of a row, as many sums as there are vector registers.

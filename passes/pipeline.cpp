@@ -27,6 +27,7 @@
 #include "passes/graph/split_reductions.h"
 #include "passes/kernel/kernel_pipeline.h"
 #include "passes/plan/plan_buffers.h"
+#include "passes/schedule/choose_plan.h"
 #include "passes/schedule/describe_steps.h"
 #include "passes/schedule/schedule.h"
 #include "passes/schedule/split_dispatches.h"
@@ -120,7 +121,7 @@ const std::array kPasses{
          [](const Graph& g, const CompileOptions&) -> Result<Graph> { return packStores(g); }},
     Pass{{"schedule", Stage::Grouped, Stage::Scheduled, "plans of kernels, virtual buffers, dependency levels"},
          nullptr,
-         [](const Graph& g, const CompileOptions& o) { return schedule(g, {o.profile, o.templates != nullptr}); }},
+         [](const Graph& g, const CompileOptions& o) { return schedule(g, {o.profile, o.templates != nullptr, o.measured}); }},
     Pass{
         {"describeSteps", Stage::Scheduled, Stage::Scheduled, "what the host does in a step: inputs that it makes, states that persist"},
         nullptr,
@@ -220,6 +221,18 @@ Status checkNames(const CompileOptions& options) {
   return Success{};
 }
 
+/// Of the kernels that schedule has planned.
+uint32_t countMeasured(const Program& scheduled, const CompileOptions& options) {
+  if (options.measured.plans.empty()) return 0;
+  return static_cast<uint32_t>(std::ranges::count_if(scheduled.kernels, [&](const program::Kernel& kernel) {
+    const auto* symbolic = std::get_if<program::SymbolicKernel>(&kernel.code);
+    if (symbolic == nullptr) return false;
+    const auto choice =
+        measuredChoice({symbolic->body, kindOf(symbolic->plan), options.profile, options.templates != nullptr, &options.measured});
+    return choice && choice->plan == symbolic->plan;
+  }));
+}
+
 PlanSummary summarise(const Program& program) {
   PlanSummary plan;
   for (const program::Arena& arena : program.arenas) {
@@ -241,6 +254,7 @@ Result<Compiled> compile(Graph traced, const CompileOptions& options) {
   LS_CHECK(checkNames(options));
   Compiled compiled{.traced = traced, .optimized = {}, .program = {}, .work = {}, .plan = {}, .passes = {}};
   Program planned;
+  uint32_t measured_plans = 0, plans = 0;
   Form form(std::move(traced));
   Stage stage = Stage::Traced;
   LS_CHECK(validateAt(stage, form));
@@ -261,6 +275,11 @@ Result<Compiled> compile(Graph traced, const CompileOptions& options) {
       return fmt::format("pass {} {:.1f} ms: {}", record.name, record.seconds * 1e3, record.changed ? record.statistics : "unchanged");
     });
     if (stage == Stage::Grouped) compiled.optimized = std::get<Graph>(form);
+    if (stage < Stage::Scheduled && pass.info.after == Stage::Scheduled) {
+      const auto& scheduled = std::get<Program>(*next);
+      plans = static_cast<uint32_t>(scheduled.kernels.size());
+      measured_plans = countMeasured(scheduled, options);
+    }
     if (stage == Stage::Planned) planned = std::get<Program>(form);
     form = std::move(*next);
     stage = pass.info.after;
@@ -279,6 +298,8 @@ Result<Compiled> compile(Graph traced, const CompileOptions& options) {
   compiled.work = countWork(planned, compiled.program);
   LS_CHECK(dumpRecords(options.dump_directory, compiled.passes));
   compiled.plan = summarise(compiled.program);
+  compiled.plan.plans = plans;
+  compiled.plan.measured_plans = measured_plans;
   return compiled;
 }
 

@@ -13,6 +13,7 @@
 #include "ir/graph/graph.h"
 #include "ir/kernel/module.h"
 #include "ir/program/program.h"
+#include "ir/program/tuning.h"
 #include "passes/dump.h"
 #include "passes/graph/optimizer_config.h"
 #include "passes/plan/command_work.h"
@@ -35,6 +36,7 @@ struct CompileOptions {
   std::vector<std::string> wrt;        ///< leaves to differentiate by; empty: all parameters that are trained
   TemplateSource templates = nullptr;  ///< null: contractions use the generic emitter only
   std::vector<std::string> disabled;   ///< passes that are left out or run in their plain form, as listPasses says; kernel passes
+  program::TuningTable measured;       ///< plans that are taken where they fit; empty: all are estimated
   bool verify_each = true;             ///< validate after each pass
   std::string dump_directory;          ///< empty: no dump
   uint64_t memory_limit = 0;           ///< bytes of workspace, at the cost of levels; 0 = none
@@ -47,6 +49,7 @@ struct PlanSummary {
   uint32_t dispatches = 0;       ///< commands of every kind
   uint32_t levels = 0;
   uint32_t distinct_kernels = 0;
+  uint32_t plans = 0, measured_plans = 0;  ///< chosen for kernels before they are merged; those that a table of measurements gave
 };
 
 struct Compiled {

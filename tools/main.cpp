@@ -30,6 +30,7 @@ constexpr std::array kVerbs = {
     Verb{.name = "explore", .summary = "make a page that shows how a model became kernels", .function = exploreVerb},
     Verb{.name = "opt", .summary = "run passes on a graph, program or kernel text", .function = optVerb},
     Verb{.name = "profile", .summary = "show where the time of a training step goes", .function = profileVerb},
+    Verb{.name = "tune", .summary = "measure plans of kernels and keep the fastest", .function = tuneVerb},
     Verb{.name = "verify", .summary = "compare a device with golden data, or a program kernel by kernel", .function = verifyVerb},
     Verb{.name = "bisect", .summary = "find the pass that makes a step wrong on a device", .function = bisectVerb},
     Verb{.name = "fmt", .summary = "give WGSL files the standard layout", .function = fmtVerb},

@@ -39,6 +39,7 @@ Result<ExitCode> explainVerb(Arguments arguments);
 Result<ExitCode> exploreVerb(Arguments arguments);
 Result<ExitCode> optVerb(Arguments arguments);
 Result<ExitCode> profileVerb(Arguments arguments);
+Result<ExitCode> tuneVerb(Arguments arguments);
 Result<ExitCode> checkVerb(Arguments arguments);
 Result<ExitCode> reflectVerb(Arguments arguments);
 Result<ExitCode> compileVerb(Arguments arguments);

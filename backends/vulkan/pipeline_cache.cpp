@@ -8,11 +8,11 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <string>
 
+#include "ir/support/cache_folder.h"
 #include "ir/support/descriptor.h"
 
 namespace lockstep::vulkan {
@@ -24,14 +24,6 @@ struct Header {
   uint64_t size = 0;
   uint64_t hash = 0;
 };
-
-std::filesystem::path cacheDirectory() {
-  if (const char* chosen = std::getenv("LOCKSTEP_CACHE_DIR")) return chosen;
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0')
-    return std::filesystem::path(cache) / "lockstep";
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') return std::filesystem::path(home) / ".cache" / "lockstep";
-  return {};
-}
 
 /// Another user's file, one that others may write, or a second name of a file that was made for something else is not to reach the driver.
 bool isOurs(const struct stat& status) {
@@ -56,7 +48,7 @@ uint64_t hashBytes(std::span<const std::byte> bytes) {
 }
 
 std::filesystem::path pipelineCacheFile(const VkPhysicalDeviceProperties& properties) {
-  std::filesystem::path directory = cacheDirectory();
+  std::filesystem::path directory = cacheFolder();
   if (directory.empty()) return {};
   uint64_t driver = hashBytes(std::as_bytes(std::span(properties.pipelineCacheUUID))) ^ properties.driverVersion;
   return directory / fmt::format("vulkan-{:04x}-{:04x}-{:016x}.cache", properties.vendorID, properties.deviceID, driver);

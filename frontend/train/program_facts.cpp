@@ -19,6 +19,8 @@ ProgramFacts programFacts(const graph::ParameterLayout& layout, const passes::Pl
                      .dispatches = plan.dispatches,
                      .levels = plan.levels,
                      .distinct_kernels = plan.distinct_kernels,
+                     .plans = plan.plans,
+                     .measured_plans = plan.measured_plans,
                      .planned_bytes = plan.total_bytes,
                      .workspace_bytes = plan.workspace_bytes,
                      .unpooled_bytes = plan.unpooled_bytes,

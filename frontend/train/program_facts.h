@@ -25,11 +25,12 @@ struct ProgramFacts {
   std::string device_reason;  ///< why it was chosen
   bool on_cpu = false;        ///< the reference, or a CPU driver of Vulkan
   uint32_t dispatches = 0, levels = 0, distinct_kernels = 0;
-  uint64_t planned_bytes = 0;       ///< all arenas
-  uint64_t workspace_bytes = 0;     ///< temporaries, sharing bytes
-  uint64_t unpooled_bytes = 0;      ///< temporaries, if they shared none
-  int64_t parameters = 0;           ///< trainable numbers
-  std::vector<std::string> passes;  ///< "fuse 0.012 s: 120 nodes -> 40 nodes"
+  uint32_t plans = 0, measured_plans = 0;  ///< chosen for kernels; those that `lockstep tune` has measured
+  uint64_t planned_bytes = 0;              ///< all arenas
+  uint64_t workspace_bytes = 0;            ///< temporaries, sharing bytes
+  uint64_t unpooled_bytes = 0;             ///< temporaries, if they shared none
+  int64_t parameters = 0;                  ///< trainable numbers
+  std::vector<std::string> passes;         ///< "fuse 0.012 s: 120 nodes -> 40 nodes"
   std::vector<PlannedBuffer> temporaries;
   ModelOutline outline;  ///< of the function that was traced
 };

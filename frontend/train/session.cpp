@@ -9,6 +9,7 @@
 #include "frontend/train/batch.h"
 #include "frontend/train/dump.h"
 #include "frontend/train/templates.h"
+#include "frontend/train/tuning.h"
 #include "frontend/train/wrong_index.h"
 
 namespace lockstep::detail {
@@ -18,6 +19,7 @@ Session::Session(graph::Graph traced, passes::CompileOptions options, std::share
   const Device& device = states->device();
   options.profile = device.chosen.info.profile;
   options.templates = templateSource();
+  options.measured = tuningOf(device.chosen.info).orThrow();
   passes::Compiled compiled = passes::compile(std::move(traced), options).orThrow();
   traced_ = std::move(compiled.traced);
   plan_ = compiled.plan;

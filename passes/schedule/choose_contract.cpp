@@ -2,6 +2,11 @@
 // Plans of contractions: a template of shaders/ by the style of the device, else one invocation per result.
 #include <algorithm>
 #include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "ir/kernel/queries.h"
 #include "passes/cost.h"
@@ -19,31 +24,84 @@ using program::TemplatePlan;
 
 namespace {
 
-/// CPU drivers.
-PlanChoice registerRows(const ContractShape& shape, const DeviceProfile& profile) {
-  const bool knows_vectors = profile.subgroup_size > 1;
-  const int64_t widest = knows_vectors ? profile.subgroup_size : cost::kMostLanesCpu;
-  const int64_t most_columns = knows_vectors ? cost::kVectorColumns : cost::kPlainColumns;
-  const int64_t shared_by = std::min(widest, cost::kColumnsBeforeSharing);
-  const int64_t columns = std::clamp<int64_t>(largestPowerOfTwo(divideUp(shape.n, shared_by)), 1, most_columns);
-  const int64_t lanes = std::clamp<int64_t>(largestPowerOfTwo(divideUp(shape.n, columns)), cost::kLeastLanesCpu, widest);
-  const int64_t rows = std::min(cost::kRegisterRows, largestPowerOfTwo(shape.m));
-  int64_t groups = shape.batch * divideUp(shape.m, rows) * divideUp(shape.n, lanes * columns);
-  // A driver that runs a workgroup as a loop on one core keeps the sums of a tile in registers only where no counter indexes them.
-  return {.plan = TemplatePlan{.name = "register_rows",
-                               .overrides = {{"rows", rows}, {"columns", columns}, {"lanes", lanes}},
-                               .unrolled_stores = rows * columns},
-          .groups = splitGroups(groups, profile)};
-}
+constexpr std::string_view kRegisterRows = "register_rows", kSharedTiled = "shared_tiled";
+
+/// What an invocation of register_rows makes.
+struct Block {
+  int64_t rows, columns, lanes;
+};
 
 /// GPUs: the largest tile that still gives every unit a workgroup; small products with a long k split it among the invocations.
 struct Tile : cost::Tile {
   int64_t slices = 1;  ///< invocations that share a sum
 
   [[nodiscard]] int64_t threads() const { return (m / thread_m) * (n / thread_n); }
+  /// The three arrays of the template. Partial sums go through workgroup memory only where there are several.
+  [[nodiscard]] uint64_t workgroupBytes() const {
+    const int64_t words[] = {slices * k * (m + 1), slices * k * (n + 1), slices > 1 ? slices * m * n : 1};
+    uint64_t sum = 0;
+    for (const int64_t count : words) sum += kernel::workgroupBytes(4 * static_cast<uint64_t>(count));
+    return sum;
+  }
 };
 
-Tile chooseTile(const ContractShape& shape, const DeviceProfile& profile) {
+/// The numbers of a template's plan by name: what a table of their places makes of both.
+template <class Numbers>
+struct Named {
+  std::string_view name;
+  int64_t Numbers::* value;
+};
+constexpr std::array kBlockNumbers{Named<Block>{"rows", &Block::rows}, Named<Block>{"columns", &Block::columns},
+                                   Named<Block>{"lanes", &Block::lanes}};
+constexpr std::array kTileNumbers{Named<Tile>{"tile_m", &Tile::m},          Named<Tile>{"tile_n", &Tile::n},
+                                  Named<Tile>{"tile_k", &Tile::k},          Named<Tile>{"thread_m", &Tile::thread_m},
+                                  Named<Tile>{"thread_n", &Tile::thread_n}, Named<Tile>{"slices", &Tile::slices}};
+
+std::map<std::string, int64_t, std::less<>> overridesOf(const auto& numbers, const auto& names) {
+  std::map<std::string, int64_t, std::less<>> overrides;
+  for (const auto& [name, value] : names) overrides.emplace(name, numbers.*value);
+  return overrides;
+}
+
+/// Nothing where the plan lacks a number, has another one, or one that is not positive.
+template <class Numbers>
+std::optional<Numbers> numbersOf(const TemplatePlan& plan, const auto& names) {
+  Numbers numbers{};
+  for (const auto& [name, value] : names) {
+    const auto found = plan.overrides.find(name);
+    if (found == plan.overrides.end() || found->second < 1) return std::nullopt;
+    numbers.*value = found->second;
+  }
+  return plan.overrides.size() == names.size() ? std::optional(numbers) : std::nullopt;
+}
+
+/// CPU drivers.
+PlanChoice registerRows(const ContractShape& shape, const DeviceProfile& profile, const Block& block) {
+  const int64_t groups = shape.batch * divideUp(shape.m, block.rows) * divideUp(shape.n, block.lanes * block.columns);
+  // A driver that runs a workgroup as a loop on one core keeps the sums of a tile in registers only where no counter indexes them.
+  return {.plan = TemplatePlan{.name = std::string(kRegisterRows),
+                               .overrides = overridesOf(block, kBlockNumbers),
+                               .unrolled_stores = block.rows * block.columns},
+          .groups = splitGroups(groups, profile)};
+}
+
+Block estimateBlock(const ContractShape& shape, const DeviceProfile& profile) {
+  const bool knows_vectors = profile.subgroup_size > 1;
+  const int64_t widest = knows_vectors ? profile.subgroup_size : cost::kMostLanesCpu;
+  const int64_t most_columns = knows_vectors ? cost::kVectorColumns : cost::kPlainColumns;
+  const int64_t shared_by = std::min(widest, cost::kColumnsBeforeSharing);
+  const int64_t columns = std::clamp<int64_t>(largestPowerOfTwo(divideUp(shape.n, shared_by)), 1, most_columns);
+  const int64_t lanes = std::clamp<int64_t>(largestPowerOfTwo(divideUp(shape.n, columns)), cost::kLeastLanesCpu, widest);
+  return {.rows = std::min(cost::kRegisterRows, largestPowerOfTwo(shape.m)), .columns = columns, .lanes = lanes};
+}
+
+PlanChoice sharedTiled(const ContractShape& shape, const DeviceProfile& profile, const Tile& tile) {
+  const int64_t groups = shape.batch * divideUp(shape.m, tile.m) * divideUp(shape.n, tile.n);
+  return {.plan = TemplatePlan{.name = std::string(kSharedTiled), .overrides = overridesOf(tile, kTileNumbers)},
+          .groups = splitGroups(groups, profile)};
+}
+
+Tile estimateTile(const ContractShape& shape, const DeviceProfile& profile) {
   Tile tile{cost::kTiles.back()};
   for (const cost::Tile& candidate : cost::kTiles) {
     int64_t groups = shape.batch * divideUp(shape.m, candidate.m) * divideUp(shape.n, candidate.n);
@@ -52,31 +110,12 @@ Tile chooseTile(const ContractShape& shape, const DeviceProfile& profile) {
       break;
     }
   }
-  // The three arrays of the template. Partial sums go through workgroup memory only where there are several.
-  auto bytes = [&](int64_t slices) {
-    const int64_t words[] = {slices * tile.k * (tile.m + 1), slices * tile.k * (tile.n + 1), slices > 1 ? slices * tile.m * tile.n : 1};
-    uint64_t sum = 0;
-    for (const int64_t count : words) sum += kernel::workgroupBytes(4 * static_cast<uint64_t>(count));
-    return sum;
-  };
-  int64_t& slices = tile.slices;
-  while (slices * 2 * tile.k <= shape.k &&
-         slices * 2 * tile.threads() <= std::min<int64_t>(profile.max_workgroup_invocations, cost::kFullWorkgroup) &&
-         bytes(slices * 2) <= profile.max_workgroup_bytes)
-    slices *= 2;
+  const int64_t most_threads = std::min<int64_t>(profile.max_workgroup_invocations, cost::kFullWorkgroup);
+  for (Tile more = tile; more.slices * 2 * more.k <= shape.k && more.slices * 2 * more.threads() <= most_threads; tile = more) {
+    more.slices *= 2;
+    if (more.workgroupBytes() > profile.max_workgroup_bytes) break;
+  }
   return tile;
-}
-
-PlanChoice sharedTiled(const ContractShape& shape, const DeviceProfile& profile) {
-  const Tile tile = chooseTile(shape, profile);
-  return {.plan = TemplatePlan{.name = "shared_tiled",
-                               .overrides = {{"tile_m", tile.m},
-                                             {"tile_n", tile.n},
-                                             {"tile_k", tile.k},
-                                             {"thread_m", tile.thread_m},
-                                             {"thread_n", tile.thread_n},
-                                             {"slices", tile.slices}}},
-          .groups = splitGroups(shape.batch * divideUp(shape.m, tile.m) * divideUp(shape.n, tile.n), profile)};
 }
 
 /// Of shared_tiled with its loops over one thread's tile dissolved: a round loads both tiles and goes over them.
@@ -88,25 +127,79 @@ int64_t tiledRounds(const ContractShape& shape, const Tile& tile) {
   return loopCost(divideUp(shape.k, tile.slices * tile.k), 1, load + loopCost(tile.k, 1, 0)) + add_up;
 }
 
+/// What the sums of one invocation may be: more do not fit into registers.
+constexpr int64_t kMostSums = 64;
+
+bool fits(const Block& block, const ContractShape& shape, const DeviceProfile& profile) {
+  return block.rows * block.columns <= kMostSums && block.lanes <= mostInvocations(profile) &&
+         shape.k <= std::min(plannedRounds(profile), kLongestSum);
+}
+
+bool fits(const Tile& tile, const ContractShape& shape, const DeviceProfile& profile) {
+  return tile.m % tile.thread_m == 0 && tile.n % tile.thread_n == 0 && tile.thread_m * tile.thread_n <= kMostSums &&
+         tile.slices * tile.threads() <= mostInvocations(profile) && tile.workgroupBytes() <= profile.max_workgroup_bytes &&
+         tiledRounds(shape, tile) <= plannedRounds(profile);
+}
+
+/// Without shaders/, and for products that are no more than an outer product, one invocation per result does.
+bool usesTemplates(const PlanQuery& q, const ContractShape& shape) { return q.templates && shape.k > cost::kOuterProduct; }
+
 }  // namespace
 
 Result<PlanChoice> chooseContract(const PlanQuery& q) {
   ContractShape shape = findContract(q.body).shape;
-  // Without shaders/, and for products that are no more than an outer product, one invocation per result does. It is also the only form for
-  // an inner axis that the templates are not made for; splitReductions leaves none where it runs.
-  if (!q.templates || shape.k <= cost::kOuterProduct || !sumsWithinRounds(shape, q.profile)) {
+  // The naive form is also the only one for an inner axis that the templates are not made for; splitReductions leaves none where it runs.
+  if (!usesTemplates(q, shape) || !sumsWithinRounds(shape, q.profile)) {
     const int64_t inner = elementRounds(q.body);
     NaiveContractPlan plan{.lanes = cost::kLeastWorkgroup};
     LS_TRY(plan.unroll, chooseUnroll(q, [&](int64_t unroll) { return loopCost(shape.k, unroll, inner) + inner; }));
     return PlanChoice{plan, splitGroups(divideUp(shape.batch * shape.m * shape.n, plan.lanes), q.profile)};
   }
-  return q.profile.style == ExecutionStyle::Cpu ? registerRows(shape, q.profile) : sharedTiled(shape, q.profile);
+  return q.profile.style == ExecutionStyle::Cpu ? registerRows(shape, q.profile, estimateBlock(shape, q.profile))
+                                                : sharedTiled(shape, q.profile, estimateTile(shape, q.profile));
+}
+
+std::optional<PlanChoice> contractChoice(const program::Plan& plan, const PlanQuery& q) {
+  const auto* filled = std::get_if<TemplatePlan>(&plan);
+  const ContractShape shape = findContract(q.body).shape;
+  if (filled == nullptr || !usesTemplates(q, shape)) return std::nullopt;
+  if (filled->name == kRegisterRows) {
+    const std::optional<Block> block = numbersOf<Block>(*filled, kBlockNumbers);
+    return block && fits(*block, shape, q.profile) ? std::optional(registerRows(shape, q.profile, *block)) : std::nullopt;
+  }
+  if (filled->name != kSharedTiled) return std::nullopt;
+  const std::optional<Tile> tile = numbersOf<Tile>(*filled, kTileNumbers);
+  return tile && fits(*tile, shape, q.profile) ? std::optional(sharedTiled(shape, q.profile, *tile)) : std::nullopt;
+}
+
+std::vector<program::Plan> contractCandidates(const PlanQuery& q) {
+  const ContractShape shape = findContract(q.body).shape;
+  std::vector<program::Plan> plans;
+  if (!usesTemplates(q, shape)) return plans;
+  const auto offer = [&](const auto& numbers, const auto& make) {
+    if (fits(numbers, shape, q.profile)) plans.push_back(make(shape, q.profile, numbers).plan);
+  };
+  if (q.profile.style == ExecutionStyle::Cpu) {
+    for (const int64_t rows : {1, 2, 4, 8, 16})
+      for (const int64_t columns : {1, 2, 4, 8})
+        for (const int64_t lanes : {4, 8, 16, 32, 64}) {
+          const bool is_wasted = rows >= 2 * shape.m || columns * lanes >= 2 * shape.n;
+          if (!is_wasted || (rows == 1 && columns == 1)) offer(Block{rows, columns, lanes}, registerRows);
+        }
+    return plans;
+  }
+  for (const cost::Tile& tile : cost::kMeasuredTiles)
+    for (const int64_t slices : {1, 2, 4, 8, 16}) {
+      const bool is_wasted = tile.m >= 2 * shape.m || tile.n >= 2 * shape.n || (slices - 1) * tile.k >= shape.k;
+      if (!is_wasted || (tile.m == cost::kTiles.back().m && slices == 1)) offer(Tile{tile, slices}, sharedTiled);
+    }
+  return plans;
 }
 
 bool sumsWithinRounds(const ContractShape& shape, const DeviceProfile& profile) {
   if (profile.style == ExecutionStyle::Cpu) return shape.k <= std::min(plannedRounds(profile), kLongestSum);
   if (profile.max_loop_iterations == 0) return true;
-  return tiledRounds(shape, chooseTile(shape, profile)) <= plannedRounds(profile);
+  return tiledRounds(shape, estimateTile(shape, profile)) <= plannedRounds(profile);
 }
 
 }  // namespace lockstep::passes

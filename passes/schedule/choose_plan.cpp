@@ -212,6 +212,7 @@ Result<PlanChoice> chooseScatter(const PlanQuery& q) {
 }
 
 Result<PlanChoice> choosePlan(const PlanQuery& query) {
+  if (std::optional<PlanChoice> measured = measuredChoice(query)) return std::move(*measured);
   switch (query.kind) {
     case GroupKind::Map:
       return chooseMap(query);

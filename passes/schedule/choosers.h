@@ -13,4 +13,8 @@ Result<PlanChoice> chooseScan(const PlanQuery& query);
 Result<PlanChoice> chooseScatter(const PlanQuery& query);
 Result<PlanChoice> chooseContract(const PlanQuery& query);
 
+/// Of plans for contractions: see choiceOf() and candidatePlans().
+std::optional<PlanChoice> contractChoice(const program::Plan& plan, const PlanQuery& query);
+std::vector<program::Plan> contractCandidates(const PlanQuery& query);
+
 }  // namespace lockstep::passes

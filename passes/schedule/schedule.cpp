@@ -303,7 +303,7 @@ struct State {
   Status addGroup(const Node& group) {
     LS_CHECK(checkClosed(group));
     SymbolicKernel symbolic{bodyOf(group), {}};
-    LS_TRY(PlanChoice choice, choosePlan({symbolic.body, kindOf(group), config.profile, config.templates}));
+    LS_TRY(PlanChoice choice, choosePlan({symbolic.body, kindOf(group), config.profile, config.templates, &config.measured}));
     symbolic.plan = std::move(choice.plan);
     addDispatch(group, kernels.add(std::move(symbolic)), choice.groups, labelOf(group));
     return Success{};

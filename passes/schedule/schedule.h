@@ -3,12 +3,14 @@
 
 #include "ir/graph/graph.h"
 #include "ir/program/program.h"
+#include "ir/program/tuning.h"
 
 namespace lockstep::passes {
 
 struct ScheduleConfig {
   program::DeviceProfile profile;
-  bool templates = false;  ///< shaders/ are at hand
+  bool templates = false;              ///< shaders/ are at hand
+  program::TuningTable measured = {};  ///< plans that are taken where they fit
 };
 
 /// Turns a fused graph into commands: every group becomes a dispatch of a symbolic kernel with a plan for the profile, every value

@@ -5,11 +5,11 @@
 
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "frontend/io/file.h"
+#include "ir/support/cache_folder.h"
 
 namespace lockstep::tools {
 namespace {
@@ -23,29 +23,6 @@ constexpr std::array kFields{
     Field{"bytes_per_second", &Peaks::bytes_per_second}, Field{"operations_per_second", &Peaks::operations_per_second},
     Field{"dispatch_seconds", &Peaks::dispatch_seconds, true}, Field{"barrier_seconds", &Peaks::barrier_seconds, true},
     Field{"timed_dispatch_seconds", &Peaks::timed_dispatch_seconds, true}};
-
-std::filesystem::path cacheFolder() {
-  const auto value = [](const char* name) -> std::string_view {
-    const char* found = std::getenv(name);
-    return found == nullptr ? "" : found;
-  };
-  if (const auto chosen = value("LOCKSTEP_CACHE_DIR"); !chosen.empty()) return chosen;
-  if (const auto cache = value("XDG_CACHE_HOME"); !cache.empty()) return std::filesystem::path(cache) / "lockstep";
-  if (const auto home = value("HOME"); !home.empty()) return std::filesystem::path(home) / ".cache" / "lockstep";
-  return {};
-}
-
-/// For a file's name: letters, digits and single dashes.
-std::string plainName(const std::string& text) {
-  std::string plain;
-  for (const char c : text) {
-    const bool keep = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.';
-    if (keep) plain += c;
-    if (!keep && !plain.empty() && plain.back() != '-') plain += '-';
-  }
-  while (plain.ends_with('-')) plain.pop_back();
-  return plain;
-}
 
 Status keep(const std::filesystem::path& file, const Peaks& peaks) {
   if (file.empty()) return fail("file.write", "there is no folder for caches", {}, "set XDG_CACHE_HOME");
@@ -76,7 +53,7 @@ std::optional<Peaks> parsePeaks(const std::string& text) {
 std::filesystem::path peaksFile(const DeviceInfo& device) {
   const std::filesystem::path folder = cacheFolder();
   if (folder.empty()) return {};
-  return folder / fmt::format("peaks-{}-{}.json", plainName(device.name), plainName(device.driver));
+  return folder / fmt::format("peaks-{}-{}.json", plainFileName(device.name), plainFileName(device.driver));
 }
 
 Result<KnownPeaks> knownPeaks(const std::filesystem::path& file, bool remeasure, const std::function<Result<Peaks>()>& measure) {

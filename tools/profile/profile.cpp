@@ -59,6 +59,9 @@ Result<ExitCode> printProfile(const Choices& choices, ExperimentOptions options)
   profile.device_name = device.info.name;
   profile.driver = device.info.driver;
   profile.peaks = peaks;
+  const ProgramFacts facts = experiment->trainer().facts();
+  profile.plans = facts.plans;
+  profile.measured_plans = facts.measured_plans;
   if (!choices.trace.empty()) LS_CHECK(io::writeFileAtomically(choices.trace, std::string_view(traceJson(profile))));
   if (choices.json) {
     fmt::print("{}\n", profileJson(profile));

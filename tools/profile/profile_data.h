@@ -37,6 +37,7 @@ struct Profile {
   std::string sample;
   std::string device, device_name, driver;
   int64_t steps = 0;
+  uint32_t plans = 0, measured_plans = 0;  ///< chosen for kernels; those that `lockstep tune` has measured
   std::vector<ProfiledCommand> commands = {};
   HostTimes plain = {}, timed = {};  ///< without and with timestamps
   uint64_t input_bytes = 0, output_bytes = 0;

@@ -60,6 +60,7 @@ std::string profileJson(const Profile& profile) {
                {"sample", profile.sample},
                {"device", {{"id", profile.device}, {"name", profile.device_name}, {"driver", profile.driver}}},
                {"steps", profile.steps},
+               {"plans", {{"chosen", profile.plans}, {"measured", profile.measured_plans}}},
                {"peaks", nullptr},
                {"totals",
                 {{"commands", profile.commands.size()},

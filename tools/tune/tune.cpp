@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "frontend/io/file.h"
+#include "frontend/io/jsonl.h"
+#include "frontend/io/temporary_folder.h"
+#include "frontend/train/templates.h"
+#include "frontend/train/tuning.h"
+#include "ir/graph/builder.h"
+#include "passes/pipeline.h"
+#include "passes/schedule/choose_plan.h"
+#include "runtime/device.h"
+#include "tools/tune/tuner.h"
+#include "tools/verb.h"
+#include "tools/verify/program_verify.h"
+
+namespace lockstep::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using program::SymbolicKernel;
+
+struct TuneOptions {
+  std::vector<std::string> names;
+  std::string device = "auto", output;
+  bool json = false, dry_run = false;
+};
+
+/// Square products, those of a batch of rows with a layer, and their gradients' shapes.
+struct Product {
+  int64_t m, n, k;
+};
+constexpr int64_t kSmallestSquare = 128, kLargestSquareGpu = 4096, kLargestSquareCpu = 512;
+
+std::vector<Product> standardProducts(const program::DeviceProfile& profile) {
+  const int64_t largest = profile.style == program::ExecutionStyle::Gpu ? kLargestSquareGpu : kLargestSquareCpu;
+  std::vector<Product> products;
+  for (int64_t n = kSmallestSquare; n <= largest; n *= 2) {
+    products.push_back({n, n, n});
+    products.push_back({n, n, n / 4});
+    products.push_back({n, n / 4, n});
+    products.push_back({n / 4, n, n});
+  }
+  return products;
+}
+
+std::vector<SymbolicKernel> kernelsOf(const program::Program& scheduled) {
+  std::vector<SymbolicKernel> kernels;
+  for (const program::Kernel& kernel : scheduled.kernels) {
+    if (const auto* symbolic = std::get_if<SymbolicKernel>(&kernel.code)) kernels.push_back(*symbolic);
+  }
+  return kernels;
+}
+
+Result<std::vector<SymbolicKernel>> kernelsOf(const Product& product, const program::DeviceProfile& profile) {
+  graph::Builder builder;
+  const auto input = [&](const std::string& name, int64_t rows, int64_t columns) {
+    return builder.make("input", {}, {{"name", name}, {"dtype", graph::DType::F32}, {"shape", std::vector{rows, columns}}});
+  };
+  const graph::ValueId a = input("a", product.m, product.k), b = input("b", product.k, product.n);
+  builder.output(graph::OutputKind::Result, "c", builder.make("matmul", {a, b}));
+  passes::CompileOptions options;
+  options.profile = profile;
+  options.templates = detail::templateSource();
+  LS_TRY(const passes::Form form, passes::compileTo(passes::Stage::Scheduled, builder.take(), options));
+  return kernelsOf(std::get<program::Program>(form));
+}
+
+Result<std::vector<SymbolicKernel>> kernelsOfSample(const std::string& name, const std::string& device) {
+  LS_TRY(const io::TemporaryFolder folder, io::TemporaryFolder::make("lockstep-tune"));
+  LS_CHECK(dumpSample(name, device, folder.path()));
+  LS_TRY(const fs::path stage, findStage(folder.path(), "-schedule.program"));
+  LS_TRY(const std::string text, io::readTextFile(stage));
+  LS_TRY(const passes::Form form, passes::parseForm(text, stage.string()));
+  return kernelsOf(std::get<program::Program>(form));
+}
+
+std::string toText(const TunedWork& work) {
+  const double ratio = work.estimate_seconds / work.best_seconds;
+  std::string text = fmt::format("{:<40} {:>10.1f} µs  {:>5.2f} x", work.work, work.best_seconds * 1e6, ratio);
+  text += isWorthwhile(work) ? "  " + program::print(work.best) : "  the estimate is best";
+  if (work.wrong > 0) text += fmt::format("; {} plans with other results were left out", work.wrong);
+  return text;
+}
+
+io::Json toJson(const TunedWork& work) {
+  return io::Json::object()
+      .add("work", work.work)
+      .add("plan", program::print(work.best))
+      .add("seconds", work.best_seconds)
+      .add("estimate", program::print(work.estimate))
+      .add("estimate_seconds", work.estimate_seconds)
+      .add("measured", static_cast<int64_t>(work.measured))
+      .add("refused", static_cast<int64_t>(work.refused))
+      .add("wrong", static_cast<int64_t>(work.wrong));
+}
+
+Result<program::TuningTable> tableBefore(const fs::path& file, const DeviceInfo& device) {
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return program::TuningTable{.device = device.name, .plans = {}};
+  LS_TRY(const std::string text, io::readTextFile(file));
+  LS_TRY(program::TuningTable table, program::parseTuning(text, file.string()));
+  if (table.device == device.name) return table;
+  return fail("tuning.device", fmt::format("'{}' was measured on '{}', and the device is '{}'", file.string(), table.device, device.name),
+              {}, "name another file with --output");
+}
+
+Result<ExitCode> tune(const TuneOptions& options) {
+  LS_TRY(const detail::Device device, detail::tryOpenDevice(options.device));
+  const DeviceInfo& info = device.chosen.info;
+  const fs::path file = options.output.empty() ? detail::tuningFile(info) : fs::path(options.output);
+  if (file.empty() && !options.dry_run)
+    return fail("file.write", "there is no folder for caches", {}, "set XDG_CACHE_HOME, or name a file with --output");
+  program::TuningTable table{.device = info.name, .plans = {}};
+  if (!options.dry_run) {
+    LS_TRY(table, tableBefore(file, info));
+  }
+  std::vector<SymbolicKernel> kernels;
+  if (options.names.empty()) {
+    for (const Product& product : standardProducts(info.profile)) {
+      LS_TRY(const std::vector<SymbolicKernel> more, kernelsOf(product, info.profile));
+      kernels.insert(kernels.end(), more.begin(), more.end());
+    }
+  }
+  for (const std::string& name : options.names) {
+    LS_TRY(const std::vector<SymbolicKernel> more, kernelsOfSample(name, info.id));
+    kernels.insert(kernels.end(), more.begin(), more.end());
+  }
+  std::set<std::string> seen;
+  io::Json works = io::Json::array();
+  for (const SymbolicKernel& kernel : kernels) {
+    const std::string work = passes::describeWork({kernel.body, program::kindOf(kernel.plan), info.profile, true});
+    if (work.empty() || !seen.insert(work).second) continue;
+    LS_TRY(const std::optional<TunedWork> tuned, tuneKernel(*device.backend, kernel));
+    if (!tuned) continue;
+    table.plans.erase(tuned->work);
+    if (isWorthwhile(*tuned)) table.plans.emplace(tuned->work, tuned->best);
+    if (options.json) {
+      works.add(toJson(*tuned));
+    } else {
+      fmt::print("{}\n", toText(*tuned));
+      std::fflush(stdout);
+    }
+  }
+  if (!options.dry_run) {
+    LS_CHECK(io::makeDirectories(file.parent_path().empty() ? fs::path(".") : file.parent_path()));
+    LS_CHECK(io::writeFileAtomically(file, std::string_view(program::print(table))));
+  }
+  if (options.json) {
+    fmt::print(
+        "{}\n",
+        io::Json::object().add("device", info.id).add("device_name", info.name).add("file", file.string()).add("work", works).text());
+  } else if (!options.dry_run) {
+    fmt::print("{} plans for {} in {}\n", table.plans.size(), info.name, file.string());
+  }
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+Result<ExitCode> tuneVerb(Arguments arguments) {
+  TuneOptions options;
+  Options parser("lockstep tune", "Measures plans of kernels on a device and keeps the fastest ones for every later compilation.");
+  parser.arguments(options.names, "NAME", "samples whose kernels are measured; none: products of common sizes");
+  parser.value(options.device, "--device", console::kDevices);
+  parser.value(options.output, "--output", "the table that is written; else one in the cache folder, which is found by itself");
+  parser.flag(options.dry_run, "--dry-run", "measure and print, and write nothing");
+  parser.flag(options.json, "--json", "one JSON object for scripts");
+  LS_TRY(const bool go, parser.parse(arguments));
+  return go ? tune(options) : ExitCode::Ok;
+}
+
+}  // namespace lockstep::tools

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/tune/tuner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "passes/schedule/choose_plan.h"
+#include "tools/tune/planned_kernel.h"
+
+namespace lockstep::tools {
+namespace {
+
+/// Runs of each plan, and of each of the finalists in turn with the others.
+constexpr int kFirstRounds = 3, kLastRounds = 4, kTurns = 5;
+constexpr size_t kFinalists = 5;
+/// What a device does before the first measurement: clocks drop when there is no work, and rise late.
+constexpr double kWarmUpSeconds = 0.2;
+constexpr int kMostWarmUps = 5000;
+/// Two orders of the same sum differ by less, relative L2; a plan that computes something else differs by more.
+constexpr double kSameResults = 1e-3;
+
+double distance(const std::vector<double>& got, const std::vector<double>& want) {
+  double square = 0, norm = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    square += (got[i] - want[i]) * (got[i] - want[i]);
+    norm += want[i] * want[i];
+  }
+  return square == 0 ? 0 : std::sqrt(square / norm);
+}
+
+struct Runner {
+  program::Plan plan;
+  PlannedKernel kernel;
+  double seconds = 0;
+};
+
+Status warmUp(Runner& runner) {
+  double spent = 0;
+  for (int i = 0; i < kMostWarmUps && spent < kWarmUpSeconds; ++i) {
+    LS_TRY(const double seconds, runner.kernel.fastest(1));
+    spent += seconds;
+  }
+  return Success{};
+}
+
+}  // namespace
+
+Result<std::optional<TunedWork>> tuneKernel(Backend& backend, const program::SymbolicKernel& kernel) {
+  const passes::PlanQuery query{kernel.body, program::kindOf(kernel.plan), backend.device().profile, true};
+  const std::vector<program::Plan> plans = passes::candidatePlans(query);
+  if (plans.size() < 2) return std::optional<TunedWork>();
+  LS_TRY(passes::PlanChoice estimate, passes::choosePlan(query));
+  TunedWork found{.work = passes::describeWork(query), .estimate = estimate.plan, .best = estimate.plan};
+  const auto prepare = [&](const passes::PlanChoice& choice) -> Result<Runner> {
+    LS_TRY(PlannedKernel made, PlannedKernel::make(backend, {kernel.body, choice.plan}, choice.groups));
+    Runner runner{.plan = choice.plan, .kernel = std::move(made)};
+    LS_TRY(runner.seconds, runner.kernel.fastest(kFirstRounds));
+    return runner;
+  };
+  std::vector<Runner> runners;
+  LS_TRY(Runner first, prepare(estimate));
+  LS_TRY(const std::vector<double> want, first.kernel.results());
+  LS_CHECK(warmUp(first));
+  runners.push_back(std::move(first));
+  const auto faster = [](const Runner& a, const Runner& b) { return a.seconds < b.seconds; };
+  for (const program::Plan& plan : plans) {
+    if (plan == estimate.plan) continue;
+    const std::optional<passes::PlanChoice> choice = passes::choiceOf(plan, query);
+    if (!choice) continue;
+    Result<Runner> runner = prepare(*choice);
+    if (!runner) {
+      ++found.refused;
+      continue;
+    }
+    LS_TRY(const std::vector<double> got, runner->kernel.results());
+    if (!(distance(got, want) <= kSameResults)) {
+      ++found.wrong;
+      continue;
+    }
+    ++found.measured;
+    runners.push_back(std::move(*runner));
+    // Those that are left keep their memory on the device; the estimate stays for the last rounds.
+    std::ranges::sort(runners.begin() + 1, runners.end(), faster);
+    if (runners.size() > kFinalists) runners.pop_back();
+  }
+  ++found.measured;
+  for (Runner& runner : runners) runner.seconds = INFINITY;
+  for (int turn = 0; turn < kTurns; ++turn)
+    for (Runner& runner : runners) {
+      LS_TRY(const double seconds, runner.kernel.fastest(kLastRounds));
+      runner.seconds = std::min(runner.seconds, seconds);
+    }
+  found.estimate_seconds = runners.front().seconds;
+  const Runner& best = *std::ranges::min_element(runners, faster);
+  found.best = best.plan;
+  found.best_seconds = best.seconds;
+  return std::optional(std::move(found));
+}
+
+}  // namespace lockstep::tools
