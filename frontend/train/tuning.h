@@ -22,9 +22,9 @@ std::span<const EmbeddedTuning> embeddedTuning();
 /// tuning-DEVICE-DRIVER.tuning in the cache folder; empty when there is no such folder.
 std::filesystem::path tuningFile(const DeviceInfo& device);
 
-/// What is known of a device: the user's table, and what it does not name of the embedded one whose device begins the device's name.
-/// LOCKSTEP_TUNING names another file in place of both; "off" means no table. Errors of parseTuning(), and "tuning.device" where a file is
-/// of another device.
+/// What is known of a device: the user's table, and what it does not name of the embedded one with the longest name that begins the
+/// device's. LOCKSTEP_TUNING names another file in place of both; "off" means no table. Errors of parseTuning() for that file, and
+/// "tuning.device" where it is of another device; a damaged table in the cache is ignored.
 Result<program::TuningTable> tuningOf(const DeviceInfo& device);
 
 }  // namespace lockstep::detail

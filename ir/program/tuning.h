@@ -20,7 +20,7 @@ struct TuningTable {
 };
 
 std::string print(const TuningTable& table);
-/// Errors "tuning.syntax", "tuning.twice" for work that has two plans, and those of parsePlan() and of texts.
+/// Error "tuning.twice" for work that has two plans, and those of parsePlan() and of texts.
 Result<TuningTable> parseTuning(std::string_view text, const std::string& file_name = "tuning");
 
 /// `first` with what it lacks of `second`.

@@ -33,14 +33,15 @@ struct PlanQuery {
 /// the device's rounds of loops.
 Result<PlanChoice> choosePlan(const PlanQuery& query);
 
-/// The kind of work as tables name it: "contract f32 1x64x256x128", with extents rounded up to powers of two, since work of about the same
-/// size wants the same plan. Empty for kinds whose plans have nothing to choose.
+/// The kind of work as tables name it: "contract f32>f32 1x64x256x128", with extents rounded up to powers of two, since work of about the
+/// same size wants the same plan. Empty for kinds whose plans have nothing to choose.
 std::string describeWork(const PlanQuery& query);
 /// What the table says of the work; nothing where it says nothing that fits.
 std::optional<PlanChoice> measuredChoice(const PlanQuery& query);
 /// How many workgroups `plan` needs for the work; nothing where it is a plan of another kind of work or beyond a limit of the device.
 std::optional<PlanChoice> choiceOf(const program::Plan& plan, const PlanQuery& query);
-/// Every plan that is worth a measurement, each within the device's limits; the estimate is among them.
+/// Every plan that is worth a measurement, each within the device's limits and one that choiceOf() takes; the estimate is among them where
+/// it is one.
 std::vector<program::Plan> candidatePlans(const PlanQuery& query);
 
 /// Whether one of the templates for contractions sums the whole inner axis within the planned rounds.

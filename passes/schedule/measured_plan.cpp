@@ -19,13 +19,14 @@ namespace {
 
 int64_t roundedUp(int64_t extent) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent))); }
 
-/// The element types that the body reads, each once: "bf16+f32".
-std::string typesRead(const Graph& body) {
-  std::set<std::string_view> types;
+/// The element types of what the body reads and makes, each once: "bf16+f32>f32".
+std::string typesOf(const Graph& body) {
+  std::set<std::string_view> read, made;
   for (NodeId id : body.body().nodes) {
-    if (leafKind(body[id]) != LeafKind::None) types.insert(toString(body.typeOf(body[id].results[0]).dtype));
+    if (leafKind(body[id]) != LeafKind::None) read.insert(toString(body.typeOf(body[id].results[0]).dtype));
   }
-  return fmt::format("{}", fmt::join(types, "+"));
+  for (const Output& output : body.outputs) made.insert(toString(body.typeOf(output.value).dtype));
+  return fmt::format("{}>{}", fmt::join(read, "+"), fmt::join(made, "+"));
 }
 
 }  // namespace
@@ -33,7 +34,7 @@ std::string typesRead(const Graph& body) {
 std::string describeWork(const PlanQuery& query) {
   if (query.kind != GroupKind::Contract) return {};
   const ContractShape shape = findContract(query.body).shape;
-  return fmt::format("{} {} {}x{}x{}x{}", toString(query.kind), typesRead(query.body), roundedUp(shape.batch), roundedUp(shape.m),
+  return fmt::format("{} {} {}x{}x{}x{}", toString(query.kind), typesOf(query.body), roundedUp(shape.batch), roundedUp(shape.m),
                      roundedUp(shape.n), roundedUp(shape.k));
 }
 
@@ -48,7 +49,8 @@ std::vector<program::Plan> candidatePlans(const PlanQuery& query) {
   PlanQuery unmeasured = query;
   unmeasured.measured = nullptr;
   const Result<PlanChoice> estimate = choosePlan(unmeasured);
-  if (estimate.ok() && std::ranges::find(plans, estimate->plan) == plans.end()) plans.push_back(estimate->plan);
+  const bool is_new = estimate.ok() && std::ranges::find(plans, estimate->plan) == plans.end();
+  if (is_new && choiceOf(estimate->plan, query)) plans.push_back(estimate->plan);
   return plans;
 }
 

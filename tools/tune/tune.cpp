@@ -74,7 +74,7 @@ Result<std::vector<SymbolicKernel>> kernelsOf(const Product& product, const prog
 Result<std::vector<SymbolicKernel>> kernelsOfSample(const std::string& name, const std::string& device) {
   LS_TRY(const io::TemporaryFolder folder, io::TemporaryFolder::make("lockstep-tune"));
   LS_CHECK(dumpSample(name, device, folder.path()));
-  LS_TRY(const fs::path stage, findStage(folder.path(), "-schedule.program"));
+  LS_TRY(const fs::path stage, findStage(folder.path(), "-splitDispatches.program"));
   LS_TRY(const std::string text, io::readTextFile(stage));
   LS_TRY(const passes::Form form, passes::parseForm(text, stage.string()));
   return kernelsOf(std::get<program::Program>(form));
@@ -83,7 +83,7 @@ Result<std::vector<SymbolicKernel>> kernelsOfSample(const std::string& name, con
 std::string toText(const TunedWork& work) {
   const double ratio = work.estimate_seconds / work.best_seconds;
   std::string text = fmt::format("{:<40} {:>10.1f} µs  {:>5.2f} x", work.work, work.best_seconds * 1e6, ratio);
-  text += isWorthwhile(work) ? "  " + program::print(work.best) : "  the estimate is best";
+  text += work.best == work.estimate ? "  the estimate is best" : "  " + program::print(work.best);
   if (work.wrong > 0) text += fmt::format("; {} plans with other results were left out", work.wrong);
   return text;
 }
@@ -119,7 +119,14 @@ Result<ExitCode> tune(const TuneOptions& options) {
   program::TuningTable table{.device = info.name, .plans = {}};
   if (!options.dry_run) {
     LS_TRY(table, tableBefore(file, info));
+    LS_CHECK(io::makeDirectories(file.parent_path().empty() ? fs::path(".") : file.parent_path()));
   }
+  // After each measurement, so that nothing is lost when the command is stopped; before the first one, so that a file that cannot be
+  // written costs no time.
+  const auto write = [&](const program::TuningTable& now) -> Status {
+    return options.dry_run ? Status(Success{}) : io::writeFileAtomically(file, std::string_view(program::print(now)));
+  };
+  LS_CHECK(write(table));
   std::vector<SymbolicKernel> kernels;
   if (options.names.empty()) {
     for (const Product& product : standardProducts(info.profile)) {
@@ -138,18 +145,15 @@ Result<ExitCode> tune(const TuneOptions& options) {
     if (work.empty() || !seen.insert(work).second) continue;
     LS_TRY(const std::optional<TunedWork> tuned, tuneKernel(*device.backend, kernel));
     if (!tuned) continue;
-    table.plans.erase(tuned->work);
-    if (isWorthwhile(*tuned)) table.plans.emplace(tuned->work, tuned->best);
+    // Also where the estimate is best: the user's own measurement counts more than the library's.
+    table.plans.insert_or_assign(tuned->work, tuned->best);
+    LS_CHECK(write(table));
     if (options.json) {
       works.add(toJson(*tuned));
     } else {
       fmt::print("{}\n", toText(*tuned));
       std::fflush(stdout);
     }
-  }
-  if (!options.dry_run) {
-    LS_CHECK(io::makeDirectories(file.parent_path().empty() ? fs::path(".") : file.parent_path()));
-    LS_CHECK(io::writeFileAtomically(file, std::string_view(program::print(table))));
   }
   if (options.json) {
     fmt::print(

@@ -19,10 +19,13 @@ constexpr double kWarmUpSeconds = 0.2;
 constexpr int kMostWarmUps = 5000;
 /// Two orders of the same sum differ by less, relative L2; a plan that computes something else differs by more.
 constexpr double kSameResults = 1e-3;
+/// How much of the estimate's time a plan may take to be better than it: above this it is noise.
+constexpr double kWorthwhile = 0.97;
 
 double distance(const std::vector<double>& got, const std::vector<double>& want) {
   double square = 0, norm = 0;
   for (size_t i = 0; i < want.size(); ++i) {
+    if (std::isnan(want[i]) && std::isnan(got[i])) continue;
     square += (got[i] - want[i]) * (got[i] - want[i]);
     norm += want[i] * want[i];
   }
@@ -93,8 +96,11 @@ Result<std::optional<TunedWork>> tuneKernel(Backend& backend, const program::Sym
     }
   found.estimate_seconds = runners.front().seconds;
   const Runner& best = *std::ranges::min_element(runners, faster);
-  found.best = best.plan;
-  found.best_seconds = best.seconds;
+  found.best_seconds = found.estimate_seconds;
+  if (best.seconds < kWorthwhile * found.estimate_seconds) {
+    found.best = best.plan;
+    found.best_seconds = best.seconds;
+  }
   return std::optional(std::move(found));
 }
 

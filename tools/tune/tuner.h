@@ -13,17 +13,13 @@
 namespace lockstep::tools {
 
 struct TunedWork {
-  std::string work;  ///< as tables name it
-  program::Plan estimate, best;
+  std::string work;              ///< as tables name it
+  program::Plan estimate, best;  ///< the estimate is best where no other plan is clearly faster
   double estimate_seconds = 0, best_seconds = 0;
   size_t measured = 0;  ///< plans, the estimate among them
   size_t refused = 0;   ///< plans that the device does not run
   size_t wrong = 0;     ///< plans whose results are not those of the estimate
 };
-
-/// How a plan must be faster than the estimate to be worth a line in a table: below this it is noise.
-inline constexpr double kWorthwhile = 0.97;
-inline bool isWorthwhile(const TunedWork& work) { return work.best_seconds < kWorthwhile * work.estimate_seconds; }
 
 /// Nothing where there is no choice. Codes of the backend, and of the emitters for the estimate.
 Result<std::optional<TunedWork>> tuneKernel(Backend& backend, const program::SymbolicKernel& kernel);
