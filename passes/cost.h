@@ -50,6 +50,10 @@ static_assert(kRepeatedOfSmall / kGpu.operations_per_second <= 0.25 * kElementBy
 inline constexpr size_t kRepeatedOfLarge = 4;
 /// A value is small beside one of at least so many times its elements: reading it once more costs at most half of what is saved.
 inline constexpr int64_t kSmallerBy = 2;
+/// Operations that every reader of a packed value of 16 bits repeats where their result would take twice its bytes. They take less time
+/// than reading that result.
+inline constexpr int64_t kRepeatedOfPacked = 32;
+static_assert(kRepeatedOfPacked / kGpu.operations_per_second <= kElementBytes / kGpu.bytes_per_second);
 /// Elements of a value below which memory is not what counts: these take less than a thirtieth of a dispatch.
 inline constexpr int64_t kLittleMemory = 4096;
 static_assert(30 * kLittleMemory * kElementBytes / kGpu.bytes_per_second < kGpu.dispatch_seconds);
@@ -129,6 +133,9 @@ inline constexpr int64_t kMostHeldText = 2048;
 inline constexpr int64_t kScannedPerLane = 4;
 /// Rows that are added to one segment, by one part: if the indices are spread evenly.
 inline constexpr int64_t kScatteredPerPart = 4;
+/// Segments times slices from which the index of a sum by segments is sorted first: without that, each segment looks through all of it,
+/// 16 indices in about a nanosecond, and sorting 8192 of them takes 14 dispatches. Of a longer index, ordered sums are not made.
+inline constexpr int64_t kLeastSorted = int64_t{1} << 24, kLongestSorted = 32768;
 /// An inner axis of a product up to which it is an outer product: tiles would be loaded for nothing.
 inline constexpr int64_t kOuterProduct = 2;
 

@@ -24,6 +24,7 @@
 #include "passes/graph/grad.h"
 #include "passes/graph/optimizer.h"
 #include "passes/graph/simplify.h"
+#include "passes/graph/sort_segments.h"
 #include "passes/graph/split_reductions.h"
 #include "passes/kernel/kernel_pipeline.h"
 #include "passes/plan/plan_buffers.h"
@@ -101,6 +102,9 @@ const std::array kPasses{
           "without an optimizer: parameters become views of the flat state"},
          [](const CompileOptions& o) { return !o.optimizer.has_value(); },
          [](const Graph& g, const CompileOptions& o) { return bindParameters(g, o.parameter_state); }},
+    Pass{{"sortSegments", Stage::Updated, Stage::Updated, "long indices of sums by segments are sorted once", Disabling::LeavesOut},
+         [](const CompileOptions& o) { return o.profile.style == program::ExecutionStyle::Gpu; },
+         [](const Graph& g, const CompileOptions&) { return sortSegments(g); }},
     Pass{{"decompose", Stage::Updated, Stage::Primitive, "softmax, norms and losses become ordinary ops"},
          nullptr,
          [](const Graph& g, const CompileOptions&) { return decompose(g); }},
@@ -116,9 +120,12 @@ const std::array kPasses{
          [](const Graph& g, const CompileOptions& o) {
            return fuse(g, {.max_bindings = o.profile.max_storage_buffers, .merge = !isDisabled(o, "fuse")});
          }},
-    Pass{{"packStores", Stage::Grouped, Stage::Grouped, "groups other than maps make wide results, and a map of its own packs each"},
+    Pass{{"packStores", Stage::Grouped, Stage::Grouped,
+          "groups whose invocations have no whole words make wide results, and a map of its own packs each"},
          nullptr,
-         [](const Graph& g, const CompileOptions&) -> Result<Graph> { return packStores(g); }},
+         [](const Graph& g, const CompileOptions& o) -> Result<Graph> {
+           return packStores(g, {o.profile, o.templates != nullptr, o.measured});
+         }},
     Pass{{"schedule", Stage::Grouped, Stage::Scheduled, "plans of kernels, virtual buffers, dependency levels"},
          nullptr,
          [](const Graph& g, const CompileOptions& o) { return schedule(g, {o.profile, o.templates != nullptr, o.measured}); }},
@@ -277,7 +284,8 @@ Result<Compiled> compile(Graph traced, const CompileOptions& options) {
     if (stage == Stage::Grouped) compiled.optimized = std::get<Graph>(form);
     if (stage < Stage::Scheduled && pass.info.after == Stage::Scheduled) {
       const auto& scheduled = std::get<Program>(*next);
-      plans = static_cast<uint32_t>(scheduled.kernels.size());
+      plans = static_cast<uint32_t>(std::ranges::count_if(
+          scheduled.kernels, [](const program::Kernel& kernel) { return std::holds_alternative<program::SymbolicKernel>(kernel.code); }));
       measured_plans = countMeasured(scheduled, options);
     }
     if (stage == Stage::Planned) planned = std::get<Program>(form);
