@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops whose time memory decides: softmax, norms, sums, maps, short rows, embedding and the update of AdamW. Their tensors stay on the
-// device, and each case is timed after a fifth of a second of load. peer_memory_ops.py times the same in PyTorch.
-// usage: bench_memory_ops [--json] [--only TEXT] [DEVICE]
+// device, and each case is timed after most of a second of load. peer_memory_ops.py times the same in PyTorch.
+// usage: bench_memory_ops [--json] [--kernels] [--only TEXT] [DEVICE]   (--kernels: the time of each one of the last run)
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <random>
 
 #include "backends/backend.h"
+#include "frontend/io/array.h"
 #include "frontend/train/session.h"
 #include "ir/graph/op_def.h"
 
@@ -23,7 +24,7 @@ using graph::Shape;
 using graph::TensorType;
 using graph::ValueId;
 
-constexpr double kWarmSeconds = 0.25, kTimedSeconds = 0.25;
+constexpr double kWarmSeconds = 0.8, kTimedSeconds = 0.25;  // clocks rise late after the host has made the numbers
 constexpr size_t kMostTimes = 400;
 
 TensorType f32(Shape shape) { return {DType::F32, std::move(shape)}; }
@@ -31,12 +32,16 @@ TensorType f32(Shape shape) { return {DType::F32, std::move(shape)}; }
 /// A program whose large tensors are states, so that nothing is sent or fetched around its kernels.
 class OpProgram {
  public:
+  /// Floats lie in memory as `storage`, and are computed with as f32.
+  explicit OpProgram(DType storage) : storage_(storage) {}
+
   /// Random numbers in [-1, 1], or in [0, 1].
-  ValueId tensor(const TensorType& type, bool is_positive = false) {
+  ValueId tensor(TensorType type, bool is_positive = false) {
+    type.dtype = storage_;
     const std::string name = fmt::format("x{}", states_.size());
     states_.push_back({name, type, is_positive});
     bytes_ += static_cast<double>(type.byteSize());
-    return leaf(name, type);
+    return cast(leaf(name, type), DType::F32);
   }
   /// Indices below `below` with probabilities 1, 1/2, 1/3, ...
   ValueId zipfIndices(int64_t count, int64_t below) {
@@ -49,7 +54,10 @@ class OpProgram {
     bytes_ += 4.0 * static_cast<double>(count);
     return builder_.make("input", {}, {{"name", std::string("indices")}, {"dtype", DType::I32}, {"shape", std::vector<int64_t>{count}}});
   }
-  void result(ValueId value) { update(leaf(fmt::format("y{}", results_++), builder_.typeOf(value)), value); }
+  void result(ValueId value) {
+    value = cast(value, storage_);
+    update(leaf(fmt::format("y{}", results_++), builder_.typeOf(value)), value);
+  }
   /// The next version of a tensor.
   void update(ValueId state, ValueId value) {
     const auto& name = builder_.graph().definition(state).attributes.get<std::string>("name");
@@ -77,10 +85,10 @@ class OpProgram {
     std::mt19937 random(1);
     for (const auto& [name, type, is_positive] : states_) {
       if (!states->has(name)) continue;
-      std::uniform_real_distribution<float> number(is_positive ? 0.0f : -1.0f, 1.0f);
-      std::vector<float> values(static_cast<size_t>(type.shape.elementCount()));
-      for (float& value : values) value = number(random);
-      states->writeFloats(name, values);
+      std::uniform_real_distribution<double> number(is_positive ? 0 : -1, 1);
+      std::vector<double> values(static_cast<size_t>(type.shape.elementCount()));
+      for (double& value : values) value = number(random);
+      states->write(name, io::Array::from(*io::findElementType(graph::toString(type.dtype)), type.shape.extents(), values));
     }
     return session;
   }
@@ -92,10 +100,14 @@ class OpProgram {
     TensorType type;
     bool is_positive;
   };
+  ValueId cast(ValueId value, DType dtype) {
+    return builder_.typeOf(value).dtype == dtype ? value : builder_.make("cast", {value}, {{"dtype", dtype}});
+  }
   ValueId leaf(const std::string& name, const TensorType& type) {
     return builder_.make("state", {}, {{"name", name}, {"dtype", type.dtype}, {"shape", type.shape.extents()}, {"init", 0.0}});
   }
 
+  DType storage_;
   graph::Builder builder_;
   std::vector<State> states_;
   std::vector<InputSpec> inputs_;
@@ -107,6 +119,7 @@ class OpProgram {
 struct Case {
   std::string name;
   std::function<void(OpProgram&)> make;
+  bool f32_only = false;
 };
 
 using Rows = std::pair<int64_t, int64_t>;
@@ -146,7 +159,8 @@ Case embedding(int64_t entries, int64_t width, int64_t count, bool with_gradient
 }
 /// One step of all parameters as one tensor, with the bias corrections of a late step.
 Case adamw(int64_t count) {
-  return {fmt::format("adamw {}", count), [=](OpProgram& p) {
+  return {fmt::format("adamw {}", count),
+          [=](OpProgram& p) {
             graph::Builder& b = p.builder();
             const ValueId w = p.tensor(f32({count})), g = p.tensor(f32({count})), m = p.tensor(f32({count})),
                           v = p.tensor(f32({count}), true);
@@ -156,15 +170,15 @@ Case adamw(int64_t count) {
             p.update(m, m1);
             p.update(v, v1);
             p.update(w, b.sub(b.mul(w, 1 - 1e-3 * 0.01), b.mul(step, 1e-3)));
-          }};
+          },
+          true};
 }
 
 std::vector<Case> cases() {
   const Rows large{8192, 4096};
-  std::vector<Case> all{softmax(large),         softmax(large, true), layerNorm(large),
-                        layerNorm(large, true), rmsNorm(large),       rmsNorm(large, true),
-                        sum(large, 1),          sum(large, 0),        add(1 << 25)};
-  for (const Rows rows : {Rows{16384, 16}, Rows{8192, 64}, Rows{2048, 512}}) {
+  std::vector<Case> all{softmax(large),       softmax(large, true), layerNorm(large), layerNorm(large, true), rmsNorm(large),
+                        rmsNorm(large, true), sum(large, 1),        sum(large, 0),    add(1 << 25),           add(33'000'000)};
+  for (const Rows& rows : {Rows{16384, 16}, Rows{8192, 64}, Rows{2048, 512}}) {
     all.push_back(softmax(rows));
     all.push_back(layerNorm(rows));
     all.push_back(sum(rows, 1));
@@ -179,10 +193,11 @@ struct Measured {
   double seconds = 0;  ///< of its kernels, the median
   double bytes = 0;    ///< of all its tensors, each read or written once
   size_t kernels = 0, copies = 0;
+  std::vector<ProfiledCommand> commands = {};  ///< of the last run
 };
 
-Measured measure(const Case& timed, const detail::Device& device) {
-  OpProgram program;
+Measured measure(const Case& timed, DType storage, const detail::Device& device) {
+  OpProgram program(storage);
   timed.make(program);
   const double bytes = program.bytes();
   const auto session = program.compile(device);
@@ -192,7 +207,8 @@ Measured measure(const Case& timed, const detail::Device& device) {
     double seconds = 0;
     out.kernels = out.copies = 0;
     // Copies move a result into its state, which the timed program would not do.
-    for (const auto& command : session->time(input)) {
+    out.commands = session->time(input);
+    for (const ProfiledCommand& command : out.commands) {
       if (command.kernel.empty()) {
         ++out.copies;
         continue;
@@ -221,12 +237,14 @@ Measured measure(const Case& timed, const detail::Device& device) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  bool json = false;
+  bool json = false, kernels = false;
   std::string only, selector = "vulkan";
   for (int i = 1; i < count; ++i) {
     const std::string_view argument = arguments[i];
     if (argument == "--json") {
       json = true;
+    } else if (argument == "--kernels") {
+      kernels = true;
     } else if (argument == "--only" && i + 1 < count) {
       only = arguments[++i];
     } else {
@@ -235,16 +253,26 @@ int main(int count, char** arguments) {
   }
   try {
     const detail::Device device = detail::openChosenDevice(selector);
-    for (const Case& timed : cases()) {
-      if (!only.empty() && timed.name.find(only) == std::string::npos) continue;
-      const Measured m = measure(timed, device);
-      if (json) {
-        fmt::print("{{\"case\": \"{}\", \"device\": \"{}\", \"us\": {:.2f}, \"gb_per_s\": {:.1f}, \"kernels\": {}, \"copies\": {}}}\n",
-                   timed.name, device.chosen.info.id, m.seconds * 1e6, m.bytes / m.seconds / 1e9, m.kernels, m.copies);
-      } else {
-        fmt::print("{:36} {:>10.1f} us {:8.1f} GB/s  {} kernels\n", timed.name, m.seconds * 1e6, m.bytes / m.seconds / 1e9, m.kernels);
+    for (const DType storage : {DType::F32, DType::BF16}) {
+      for (const Case& timed : cases()) {
+        if (timed.name.find(only) == std::string::npos || (timed.f32_only && storage != DType::F32)) continue;
+        const Measured m = measure(timed, storage, device);
+        if (json) {
+          fmt::print(
+              "{{\"case\": \"{}\", \"device\": \"{}\", \"type\": \"{}\", \"us\": {:.2f}, \"gb_per_s\": {:.1f}, \"kernels\": {}, "
+              "\"copies\": {}}}\n",
+              timed.name, device.chosen.info.id, graph::toString(storage), m.seconds * 1e6, m.bytes / m.seconds / 1e9, m.kernels, m.copies);
+        } else {
+          fmt::print("{:36} {:4} {:>10.1f} us {:8.1f} GB/s  {} kernels\n", timed.name, graph::toString(storage), m.seconds * 1e6,
+                     m.bytes / m.seconds / 1e9, m.kernels);
+        }
+        for (const ProfiledCommand& command : m.commands) {
+          if (kernels)
+            fmt::print("  level {:2} {:>8.1f} us {:>8} groups  {} {}\n", command.level, command.seconds * 1e6,
+                       command.groups[0] * command.groups[1], command.kernel, command.label);
+        }
+        std::fflush(stdout);
       }
-      std::fflush(stdout);
     }
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
