@@ -8,8 +8,9 @@ override m_extent: u32 = 64;
 override n_extent: u32 = 64;
 override k_extent: u32 = 64;
 override rows: u32 = 8;      // results an invocation along m
-override columns: u32 = 2;   // and along n, `lanes` apart
+override columns: u32 = 2;   // and along n, `lanes` apart (of pairs, 2 * lanes)
 override lanes: u32 = 32;    // invocations per workgroup
+override pairs: bool = false;  // an invocation has its results along n in pairs of neighbours
 
 override whole_m = m_extent % rows == 0;                 // no tile reaches past the edge
 override whole_n = n_extent % (lanes * columns) == 0;
@@ -17,7 +18,16 @@ override whole_n = n_extent % (lanes * columns) == 0;
 fn load_a(batch: u32, m: u32, k: u32) -> f32 { return 0.0; }
 fn load_b(batch: u32, k: u32, n: u32) -> f32 { return 0.0; }
 fn store_c(batch: u32, m: u32, n: u32, value: f32) {}
+fn store_pair(batch: u32, m: u32, n: u32, first: f32, second: f32) {}
 fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
+
+// Result j of an invocation along n, in its tile.
+fn column(lane: u32, j: u32) -> u32 {
+  if (pairs) {
+    return (lane + j / 2 * lanes) * 2 + j % 2;
+  }
+  return lane + j * lanes;
+}
 
 @compute @workgroup_size(lanes)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -29,14 +39,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     return;
   }
   let m0 = flat / tiles_n % tiles_m * rows;
-  let n0 = flat % tiles_n * (lanes * columns) + lane;
+  let n0 = flat % tiles_n * (lanes * columns);
 
   var sums: array<f32, rows * columns>;
   for (var k = 0u; k < k_extent; k++) {
     var b: array<f32, columns>;
     for (var j = 0u; j < columns; j++) {
       // Past the edge the last column is read again and not stored.
-      let n = n0 + j * lanes;
+      let n = n0 + column(lane, j);
       b[j] = load_b(batch, k, select(min(n, n_extent - 1), n, whole_n));
     }
     for (var i = 0u; i < rows; i++) {
@@ -47,10 +57,22 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       }
     }
   }
+  if (pairs) {
+    for (var i = 0u; i < rows; i++) {
+      for (var j = 0u; j < columns; j += 2) {
+        let m = m0 + i;
+        let n = n0 + column(lane, j);
+        if ((whole_m || m < m_extent) && (whole_n || n < n_extent)) {
+          store_pair(batch, m, n, sums[i * columns + j], sums[i * columns + j + 1]);
+        }
+      }
+    }
+    return;
+  }
   for (var i = 0u; i < rows; i++) {
     for (var j = 0u; j < columns; j++) {
       let m = m0 + i;
-      let n = n0 + j * lanes;
+      let n = n0 + column(lane, j);
       if ((whole_m || m < m_extent) && (whole_n || n < n_extent)) {
         store_c(batch, m, n, sums[i * columns + j]);
       }

@@ -13,6 +13,7 @@ override tile_k: u32 = 16;   // of one slice
 override thread_m: u32 = 2;
 override thread_n: u32 = 2;
 override slices: u32 = 1;
+override pairs: bool = false;  // an invocation has its results along n in pairs of neighbours
 override whole_m = m_extent % tile_m == 0;  // no tile reaches past the edge
 override whole_n = n_extent % tile_n == 0;
 override whole_k = k_extent % (slices * tile_k) == 0;
@@ -20,7 +21,16 @@ override whole_k = k_extent % (slices * tile_k) == 0;
 fn load_a(batch: u32, m: u32, k: u32) -> f32 { return 0.0; }
 fn load_b(batch: u32, k: u32, n: u32) -> f32 { return 0.0; }
 fn store_c(batch: u32, m: u32, n: u32, value: f32) {}
+fn store_pair(batch: u32, m: u32, n: u32, first: f32, second: f32) {}
 fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
+
+// Result j of an invocation along n, in its tile.
+fn column(mine: u32, j: u32) -> u32 {
+  if (pairs) {
+    return (mine + j / 2 * (tile_n / thread_n)) * 2 + j % 2;
+  }
+  return mine + j * (tile_n / thread_n);
+}
 
 const pad = 1u;  // keeps the lines of a tile on different banks
 var<workgroup> tile_a: array<f32, slices * tile_k * (tile_m + pad)>;
@@ -77,7 +87,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         a[i] = tile_a[line * a_line + my_m + i * (tile_m / thread_m)];
       }
       for (var j = 0u; j < thread_n; j++) {
-        b[j] = tile_b[line * b_line + my_n + j * across];
+        b[j] = tile_b[line * b_line + column(my_n, j)];
       }
       for (var i = 0u; i < thread_m; i++) {
         for (var j = 0u; j < thread_n; j++) {
@@ -90,26 +100,52 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   if (slices > 1) {
     for (var i = 0u; i < thread_m; i++) {
       for (var j = 0u; j < thread_n; j++) {
-        partial[(slice * tile_m + my_m + i * (tile_m / thread_m)) * tile_n + my_n + j * across] = sums[i * thread_n + j];
+        partial[(slice * tile_m + my_m + i * (tile_m / thread_m)) * tile_n + column(my_n, j)] = sums[i * thread_n + j];
       }
     }
     workgroupBarrier();
-    for (var i = lane; i < tile_m * tile_n; i += invocations) {
-      var total = partial[i];
-      for (var s = 1u; s < slices; s++) {
-        total += partial[s * tile_m * tile_n + i];
+    if (pairs) {
+      for (var i = 2 * lane; i < tile_m * tile_n; i += 2 * invocations) {
+        var first = partial[i];
+        var second = partial[i + 1];
+        for (var s = 1u; s < slices; s++) {
+          first += partial[s * tile_m * tile_n + i];
+          second += partial[s * tile_m * tile_n + i + 1];
+        }
+        let m = m0 + i / tile_n;
+        let n = n0 + i % tile_n;
+        if (live && (whole_m || m < m_extent) && (whole_n || n < n_extent)) {
+          store_pair(batch, m, n, first, second);
+        }
       }
-      let m = m0 + i / tile_n;
-      let n = n0 + i % tile_n;
-      if (live && (whole_m || m < m_extent) && (whole_n || n < n_extent)) {
-        store_c(batch, m, n, total);
+    } else {
+      for (var i = lane; i < tile_m * tile_n; i += invocations) {
+        var total = partial[i];
+        for (var s = 1u; s < slices; s++) {
+          total += partial[s * tile_m * tile_n + i];
+        }
+        let m = m0 + i / tile_n;
+        let n = n0 + i % tile_n;
+        if (live && (whole_m || m < m_extent) && (whole_n || n < n_extent)) {
+          store_c(batch, m, n, total);
+        }
+      }
+    }
+  } else if (pairs) {
+    for (var i = 0u; i < thread_m; i++) {
+      for (var j = 0u; j < thread_n; j += 2) {
+        let m = m0 + my_m + i * (tile_m / thread_m);
+        let n = n0 + column(my_n, j);
+        if (live && (whole_m || m < m_extent) && (whole_n || n < n_extent)) {
+          store_pair(batch, m, n, sums[i * thread_n + j], sums[i * thread_n + j + 1]);
+        }
       }
     }
   } else {
     for (var i = 0u; i < thread_m; i++) {
       for (var j = 0u; j < thread_n; j++) {
         let m = m0 + my_m + i * (tile_m / thread_m);
-        let n = n0 + my_n + j * across;
+        let n = n0 + column(my_n, j);
         if (live && (whole_m || m < m_extent) && (whole_n || n < n_extent)) {
           store_c(batch, m, n, sums[i * thread_n + j]);
         }

@@ -26,9 +26,5 @@ struct Precision {
 
 /// Error "precision.type" for a type other than f32, f16 and bf16, "precision.loss_scale" for numbers out of their ranges.
 Precision mixed(DType dtype, LossScaleOptions loss_scale = {}, Where where = Where::current());
-/// mixed(ls::bf16): the functions that declare tensors name types, too.
-inline Precision mixed(TensorType (*type)(), LossScaleOptions loss_scale = {}, Where where = Where::current()) {
-  return mixed(type().dtype, loss_scale, where);
-}
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 #include "passes/emit/emitters.h"
 #include "passes/emit/loop_budget.h"
 #include "passes/kernel/unroll_loops.h"
+#include "passes/schedule/choosers.h"
 #include "passes/schedule/plan_rounds.h"
 #include "passes/schedule/seed_nodes.h"
 
@@ -64,10 +65,10 @@ size_t sizeOf(const kernel::Module& module, kernel::BlockId block) {
 }
 
 /// With the loops that store the `tile` results of an invocation dissolved, where that stays short.
-kernel::Module unrollStores(kernel::Module module, int64_t tile) {
-  const auto hook = std::ranges::find(module.functions, "store_c", &kernel::Function::name);
-  if (static_cast<size_t>(tile) * sizeOf(module, hook->body) > kUnrolledStores) return module;
-  return unrollLoops(std::move(module), kUnrolledTile, "store_c");
+kernel::Module unrollStores(kernel::Module module, int64_t stores, std::string_view store) {
+  const auto hook = std::ranges::find(module.functions, store, &kernel::Function::name);
+  if (static_cast<size_t>(stores) * sizeOf(module, hook->body) > kUnrolledStores) return module;
+  return unrollLoops(std::move(module), kUnrolledTile, store);
 }
 
 /// Gives the function `name` of a template a new, empty body and enters it; its parameters by order.
@@ -82,6 +83,40 @@ std::vector<kernel::ValueId> openHook(kernel::Builder& b, std::string_view name)
     return parameters;
   }
   internalError("a contraction template lacks the hook '" + std::string(name) + "'");
+}
+
+/// Fills in the hook that stores one result, or a pair of neighbours, whose words it then stores whole.
+void storeHook(kernel::Builder& b, BodyEmitter& emitter, const ContractNode& contract, std::string_view name, int64_t run) {
+  const graph::Graph& body = emitter.body();
+  const Shape space{contract.shape.batch, contract.shape.m, contract.shape.n};
+  const std::vector<kernel::ValueId> parameters = openHook(b, name);
+  emitter.pushScope();
+  std::vector<kernel::ValueId> columns{parameters[2]};
+  if (run > 1) columns = emitter.neighbours(b.make(Op::Div, {parameters[2], b.u32(static_cast<uint32_t>(run))}), run, run);
+  std::vector<PositionId> first(body.outputs.size());
+  std::vector<std::vector<kernel::ValueId>> values(body.outputs.size());
+  for (size_t lane = 0; lane < columns.size(); ++lane) {
+    emitter.pushScope();
+    emitter.define(body[contract.node].results[0], parameters[3 + lane]);
+    const PositionId here = emitter.atAxes(space, {parameters[0], parameters[1], columns[lane]});
+    for (size_t i = 0; i < values.size(); ++i) {
+      const Shape& shape = body.shapeOf(body.outputs[i].value);
+      const PositionId position = emitter.through(graph::reshapeMap(space, shape), shape, here);
+      if (lane == 0) first[i] = position;
+      values[i].push_back(emitter.value(body.outputs[i].value, position));
+    }
+    if (lane + 1 < columns.size()) emitter.popScope();
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (run == 1) {
+      emitter.store(i, first[i], values[i].front());
+    } else {
+      emitter.storeNeighbours(i, emitter.linear(first[i]), values[i]);
+    }
+  }
+  emitter.popScope();
+  b.returnVoid();
+  emitter.popScope();
 }
 
 /// A template with its hooks filled in from the group. `unrolled`: the loops of a constant number of rounds are dissolved first, so that
@@ -113,28 +148,16 @@ Result<kernel::Module> fillTemplate(const TemplatePlan& plan, const EmitQuery& q
   operandHook("load_a", 0, Shape{shape.batch, shape.m, shape.k}, shape.a);
   operandHook("load_b", 1, Shape{shape.batch, shape.k, shape.n}, shape.b);
 
-  std::vector<kernel::ValueId> result = openHook(b, "store_c");
-  emitter.pushScope();
-  emitter.define(node.results[0], result[3]);
-  const Shape space{shape.batch, shape.m, shape.n};
-  PositionId here = emitter.atAxes(space, {result[0], result[1], result[2]});
-  std::vector<PositionId> positions;
-  std::vector<kernel::ValueId> values;
-  for (const graph::Output& output : body.outputs) {
-    const Shape& output_shape = body.shapeOf(output.value);
-    positions.push_back(emitter.through(graph::reshapeMap(space, output_shape), output_shape, here));
-    values.push_back(emitter.value(output.value, positions.back()));
-  }
-  for (size_t i = 0; i < values.size(); ++i) emitter.store(i, positions[i], values[i]);
-  b.returnVoid();
-  emitter.popScope();
+  const int64_t run = plan.overrides.contains(kContractPairs) ? kContractRun : 1;
+  const std::string_view store = run > 1 ? "store_pair" : "store_c";
+  storeHook(b, emitter, contract, store, run);
 
   std::vector<kernel::ValueId> group = openHook(b, "workgroup_index");
   kernel::ValueId flat = b.extract(group[0], 0u);
   if (query.groups[1] > 1) flat = b.make(Op::Add, {flat, b.make(Op::Mul, {b.extract(group[0], 1u), b.u32(query.groups[0])})});
   b.returnValue(flat);
   module = b.take();
-  if (plan.unrolled_stores > 0) module = unrollStores(std::move(module), plan.unrolled_stores);
+  if (plan.unrolled_stores > 0) module = unrollStores(std::move(module), plan.unrolled_stores / run, store);
   return kernel::canonical(module, true);
 }
 

@@ -76,7 +76,7 @@ class HeldRows {
       const auto* element = std::get_if<graph::ElementLowering>(&*node.op->lower);
       if (element == nullptr || element->cheap || phases_.phase_of[id.index()] != phase) continue;
       const graph::Shape& shape = body_.shapeOf(node.results[0]);
-      if (phases_.columns == 1 || shape.elementCount() != phases_.rows) continue;
+      if (!phases_.once_per_row[id.index()]) continue;
       emitter_.define(node.results[0], emitter_.value(node.results[0], emitter_.flat(shape, row_)));
     }
   }

@@ -41,7 +41,7 @@ struct State {
       const graph::Node& node = body[id];
       const auto* element = std::get_if<graph::ElementLowering>(&*node.op->lower);
       if (element == nullptr || element->cheap || phases.phase_of[id.index()] != phase) continue;
-      if (columns == 1 || body.shapeOf(node.results[0]).elementCount() != rows) continue;
+      if (!phases.once_per_row[id.index()]) continue;
       emitter.define(node.results[0], emitter.value(node.results[0], emitter.flat(body.shapeOf(node.results[0]), row)));
     }
   }
@@ -124,6 +124,7 @@ struct State {
     }
     if (phases.full_results.empty()) return;
     auto storeFull = [&] {
+      if (const int64_t width = phases.wordElements(body); width > 1) return storeWords(width);
       overRow([&](kernel::ValueId column) {
         std::vector<kernel::ValueId> values;
         for (size_t i : phases.full_results)
@@ -138,6 +139,28 @@ struct State {
     } else {
       b.ifThen(valid, storeFull);
     }
+  }
+
+  /// Full results of which some are packed: a lane has neighbours, whole words of them.
+  void storeWords(int64_t width) {
+    const kernel::ValueId begin = lanes == 1 ? b.u32(0) : lane;
+    forRange(b, begin, b.u32(static_cast<uint32_t>(columns / width)), lanes, unroll, "place", [&](kernel::ValueId place) {
+      emitter.pushScope();
+      std::vector<std::vector<kernel::ValueId>> values(phases.full_results.size());
+      const std::vector<kernel::ValueId> neighbours = emitter.neighbours(place, width, width);
+      for (const kernel::ValueId column : neighbours) {
+        for (size_t i = 0; i < values.size(); ++i) {
+          const graph::ValueId value = body.outputs[phases.full_results[i]].value;
+          values[i].push_back(emitter.value(value, emitter.inRow(body.shapeOf(value), row, column, columns)));
+        }
+      }
+      for (size_t i = 0; i < values.size(); ++i) {
+        const graph::Shape& shape = body.shapeOf(body.outputs[phases.full_results[i]].value);
+        const PositionId first = emitter.inRow(shape, row, neighbours.front(), columns);
+        emitter.storeNeighbours(phases.full_results[i], emitter.linear(first), values[i]);
+      }
+      emitter.popScope();
+    });
   }
 
   void run() {

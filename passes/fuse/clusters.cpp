@@ -29,11 +29,30 @@ bool widens(const Graph& graph, const Node& node) {
   return node.operands.size() == 1 && isPacked(graph.typeOf(node.operands[0]).dtype) && !isPacked(graph.typeOf(node.results[0]).dtype);
 }
 
+/// By node, whether a product may read its result, or what is computed of it, many times over.
+std::vector<bool> feedProducts(const Graph& graph) {
+  std::vector<bool> feeds(graph.nodes.size(), false);
+  const std::vector<NodeId>& nodes = graph.body().nodes;
+  for (size_t i = nodes.size(); i-- > 0;) {
+    const Node& node = graph[nodes[i]];
+    const Lowering& lowering = *node.op->lower;
+    const bool passes = std::holds_alternative<ViewLowering>(lowering) ||
+                        (std::holds_alternative<ElementLowering>(lowering) && !isPacked(graph.typeOf(node.results[0]).dtype));
+    if (!std::holds_alternative<ContractLowering>(lowering) && !(passes && feeds[nodes[i].index()])) continue;
+    for (ValueId operand : node.operands) feeds[graph[operand].node.index()] = true;
+  }
+  return feeds;
+}
+
 }  // namespace
 
 std::vector<bool> cheapNodes(const Graph& graph, const std::vector<bool>& storage) {
   std::vector<bool> cheap(graph.nodes.size(), false);
+  const std::vector<bool> feeds = feedProducts(graph);
   std::vector<int64_t> operations(graph.nodes.size(), 0), widest(graph.nodes.size(), 0);  // of a cheap node; elements of what it reads
+  // The only stored value that a cheap node reads, where that is a packed one; else `reads_more`.
+  std::vector<ValueId> packed(graph.nodes.size());
+  std::vector<bool> reads_more(graph.nodes.size(), false);
   for (NodeId id : graph.body().nodes) {
     const Node& node = graph[id];
     const auto* element = std::get_if<ElementLowering>(&*node.op->lower);
@@ -48,11 +67,23 @@ std::vector<bool> cheapNodes(const Graph& graph, const std::vector<bool>& storag
       }
       int64_t read = cheap[maker.index()] ? widest[maker.index()] : graph.shapeOf(operand).elementCount();
       widest[id.index()] = std::max(widest[id.index()], read);
+      const bool is_repeated = cheap[maker.index()], is_packed = isPacked(graph.typeOf(operand).dtype);
+      const ValueId source = is_repeated ? packed[maker.index()] : is_packed ? operand : ValueId();
+      ValueId& only = packed[id.index()];
+      const bool is_other = source.valid() ? only.valid() && only != source : !is_repeated;
+      if (is_other || (is_repeated && reads_more[maker.index()])) reads_more[id.index()] = true;
+      if (source.valid()) only = source;
       count += operations[maker.index()];
     }
     bool spreads = !node.operands.empty() && !element->transcendental && !element->scalar_only && count <= cost::kRepeatedOfSmall &&
                    cost::kSmallerBy * widest[id.index()] <= graph.shapeOf(node.results[0]).elementCount();
-    cheap[id.index()] = element->cheap || spreads || widens(graph, node);
+    // What is computed of a packed value takes more memory than the value, which is kept besides where others read it.
+    const TensorType& type = graph.typeOf(node.results[0]);
+    const ValueId source = packed[id.index()];
+    const bool unpacks = source.valid() && !reads_more[id.index()] && !isPacked(type.dtype) && !element->scalar_only &&
+                         count <= cost::kRepeatedOfPacked && !(element->transcendental && feeds[id.index()]) &&
+                         graph.shapeOf(source).elementCount() <= type.shape.elementCount();
+    cheap[id.index()] = element->cheap || spreads || unpacks || widens(graph, node);
     if (!cheap[id.index()]) count = 0;
   }
   return cheap;

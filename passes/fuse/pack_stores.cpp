@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/fuse/pack_stores.h"
 
+#include <algorithm>
+
 #include "ir/graph/group_kind.h"
 #include "ir/graph/op_def.h"
+#include "passes/schedule/group_body.h"
+#include "passes/schedule/word_owners.h"
 
 namespace lockstep::passes {
 
@@ -57,13 +61,17 @@ NodeId unpack(Graph& graph, NodeId group, size_t index) {
 
 }  // namespace
 
-Graph packStores(Graph graph) {
+Graph packStores(Graph graph, const PackConfig& config) {
   std::vector<NodeId> nodes;
   for (const NodeId id : std::vector(graph.body().nodes)) {
     nodes.push_back(id);
     if (!std::holds_alternative<RegionLowering>(*graph[id].op->lower) || kindOf(graph[id]) == GroupKind::Map) continue;
+    const auto isPackedResult = [&](ValueId value) { return isPacked(graph.typeOf(value).dtype); };
+    if (std::ranges::none_of(graph[id].results, isPackedResult)) continue;
+    const Graph body = groupBody(graph, graph[id]);
+    const PlanQuery query{body, kindOf(graph[id]), config.profile, config.templates, &config.measured};
     for (size_t i = 0; i < graph[id].results.size(); ++i) {
-      if (isPacked(graph.typeOf(graph[id].results[i]).dtype)) nodes.push_back(unpack(graph, id, i));
+      if (isPackedResult(graph[id].results[i]) && !ownsWords(query, i)) nodes.push_back(unpack(graph, id, i));
     }
   }
   graph.regions.front().nodes = std::move(nodes);

@@ -50,17 +50,12 @@ class Rounding {
   Builder& b() { return rewriter_.builder(); }
 
   void visit(const Node& node) {
-    switch (node.op->mixed) {
-      case MixedRole::Exempt:
-        leaveWide(node);
-        return;
-      case MixedRole::Product:
-        makeProduct(node);
-        break;
-      case MixedRole::Wide:
-      case MixedRole::Composed:
-        rewriter_.copy(node);
-        break;
+    const MixedRole role = node.op->mixed;
+    if (role == MixedRole::Exempt) return leaveWide(node);
+    if (role == MixedRole::Product) {
+      makeProduct(node);
+    } else {
+      rewriter_.copy(node);
     }
     for (ValueId result : node.results) {
       if (due_[result.index()]) roundResult(result);
@@ -184,17 +179,35 @@ Graph autocast(const Graph& graph, DType low) {
   return Rounding(products, low).run();
 }
 
+namespace {
+
+/// Whether the node widens what autocast has rounded.
+bool widensRounded(const Graph& graph, const Node& node) {
+  if (node.operands.size() != 1 || graph.typeOf(node.results[0]).dtype != DType::F32) return false;
+  const DType low = graph.typeOf(node.operands[0]).dtype;
+  return isFloat(low) && isPacked(low) && node.attributes.find("rounds_gradient") != nullptr;
+}
+
+}  // namespace
+
 std::vector<ValueId> roundedCopies(const Graph& graph) {
   std::vector<ValueId> copies(graph.values.size());
   for (NodeId id : graph.body().nodes) {
     const Node& wide = graph[id];
-    if (wide.operands.size() != 1 || graph.typeOf(wide.results[0]).dtype != DType::F32) continue;
-    const TensorType& low = graph.typeOf(wide.operands[0]);
+    if (!widensRounded(graph, wide)) continue;
     const Node& narrow = graph.definition(wide.operands[0]);
-    if (!isFloat(low.dtype) || !isPacked(low.dtype) || narrow.op != wide.op || wide.attributes.find("rounds_gradient") == nullptr) continue;
-    copies[narrow.operands[0].index()] = wide.results[0];
+    if (narrow.op == wide.op) copies[narrow.operands[0].index()] = wide.results[0];
   }
   return copies;
+}
+
+DType roundedType(const Graph& graph, const Node& product) {
+  for (ValueId operand : product.operands) {
+    while (isView(graph.definition(operand))) operand = graph.definition(operand).operands[0];
+    const Node& maker = graph.definition(operand);
+    if (widensRounded(graph, maker)) return graph.typeOf(maker.operands[0]).dtype;
+  }
+  return DType::F32;
 }
 
 }  // namespace lockstep::passes

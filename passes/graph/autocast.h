@@ -19,4 +19,7 @@ graph::Graph autocast(const graph::Graph& graph, graph::DType low);
 /// For each value the one that holds its elements rounded, where autocast made one; else invalid.
 std::vector<graph::ValueId> roundedCopies(const graph::Graph& graph);
 
+/// The type that autocast rounded the operands of a product to; f32 where it did not.
+graph::DType roundedType(const graph::Graph& graph, const graph::Node& product);
+
 }  // namespace lockstep::passes

@@ -107,6 +107,19 @@ struct State {
     return read;
   }
 
+  /// What flows back into a product of rounded operands is rounded, too, so that both of its gradients read it packed.
+  void roundIncoming(const Node& node, std::vector<ValueId>& incoming) {
+    const DType low = node.op->mixed == MixedRole::Product ? roundedType(builder.graph(), node) : DType::F32;
+    if (low == DType::F32) return;
+    for (ValueId& cotangent : incoming) {
+      if (!cotangent.valid()) continue;
+      const Node& maker = builder.graph().definition(cotangent);
+      if (maker.operands.size() == 1 && builder.typeOf(maker.operands[0]).dtype == low) continue;  // it has been
+      const ValueId rounded = builder.make("cast", {cotangent}, {{"dtype", low}});
+      cotangent = builder.make("cast", {rounded}, {{"dtype", DType::F32}, {"rounds_gradient", true}});
+    }
+  }
+
   void backward(NodeId id, const Node& node, const std::vector<bool>& depends) {
     if (std::none_of(node.operands.begin(), node.operands.end(), [&](ValueId operand) { return depends[operand.index()]; })) return;
     std::vector<ValueId> incoming;
@@ -120,6 +133,7 @@ struct State {
     if (!any || function == nullptr) return;
     builder.setLocation(node.location);
     const size_t first = builder.graph().body().nodes.size(), first_value = builder.graph().values.size();
+    roundIncoming(node, incoming);
     const std::vector<ValueId> operands = kept(node, node.operands, false), results = kept(node, node.results, true);
     std::vector<ValueId> outgoing = (*function)({builder, node, operands, results, incoming});
     for (size_t i = 0; i < outgoing.size(); ++i) {

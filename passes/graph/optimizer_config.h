@@ -65,7 +65,7 @@ inline constexpr std::string_view kSecondMomentState = "v";
 inline constexpr std::string_view kAccumulatedState = "accumulated";  ///< gradients since the last update
 
 /// f32[1], with loss_scaling: the scale, and the updates since it changed.
-inline constexpr std::string_view kLossScaleState = "loss_scale", kGoodStepsState = "loss_scale.good_steps";
+inline constexpr std::string_view kLossScaleState = "loss_scale", kGoodStepsState = "loss_scale_good_steps";
 inline constexpr double kLargestLossScale = 16777216;  // 2^24
 
 /// One of the states above, other than the parameters themselves.

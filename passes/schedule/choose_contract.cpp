@@ -57,47 +57,55 @@ constexpr std::array kTileNumbers{Named<Tile>{"tile_m", &Tile::m},          Name
                                   Named<Tile>{"tile_k", &Tile::k},          Named<Tile>{"thread_m", &Tile::thread_m},
                                   Named<Tile>{"thread_n", &Tile::thread_n}, Named<Tile>{"slices", &Tile::slices}};
 
-std::map<std::string, int64_t, std::less<>> overridesOf(const auto& numbers, const auto& names) {
+/// Whether some result is packed and its words do not cross the ends of rows.
+bool storesPairs(const Graph& body, const ContractShape& shape) {
+  const auto isPacked = [&](const Output& output) { return elementsPerWord(body.typeOf(output.value).dtype) == kContractRun; };
+  return shape.n % kContractRun == 0 && std::ranges::any_of(body.outputs, isPacked);
+}
+
+std::map<std::string, int64_t, std::less<>> overridesOf(const auto& numbers, const auto& names, bool pairs) {
   std::map<std::string, int64_t, std::less<>> overrides;
   for (const auto& [name, value] : names) overrides.emplace(name, numbers.*value);
+  if (pairs) overrides.emplace(kContractPairs, 1);
   return overrides;
 }
 
 /// Nothing where the plan lacks a number, has another one, or one that is not positive.
 template <class Numbers>
-std::optional<Numbers> numbersOf(const TemplatePlan& plan, const auto& names) {
+std::optional<Numbers> numbersOf(const TemplatePlan& plan, const auto& names, bool pairs) {
   Numbers numbers{};
+  if (plan.overrides.contains(kContractPairs) != pairs) return std::nullopt;
   for (const auto& [name, value] : names) {
     const auto found = plan.overrides.find(name);
     if (found == plan.overrides.end() || found->second < 1) return std::nullopt;
     numbers.*value = found->second;
   }
-  return plan.overrides.size() == names.size() ? std::optional(numbers) : std::nullopt;
+  return plan.overrides.size() == names.size() + (pairs ? 1 : 0) ? std::optional(numbers) : std::nullopt;
 }
 
 /// CPU drivers.
-PlanChoice registerRows(const ContractShape& shape, const DeviceProfile& profile, const Block& block) {
+PlanChoice registerRows(const ContractShape& shape, const DeviceProfile& profile, const Block& block, bool pairs) {
   const int64_t groups = shape.batch * divideUp(shape.m, block.rows) * divideUp(shape.n, block.lanes * block.columns);
   // A driver that runs a workgroup as a loop on one core keeps the sums of a tile in registers only where no counter indexes them.
   return {.plan = TemplatePlan{.name = std::string(kRegisterRows),
-                               .overrides = overridesOf(block, kBlockNumbers),
+                               .overrides = overridesOf(block, kBlockNumbers, pairs),
                                .unrolled_stores = block.rows * block.columns},
           .groups = splitGroups(groups, profile)};
 }
 
-Block estimateBlock(const ContractShape& shape, const DeviceProfile& profile) {
+Block estimateBlock(const ContractShape& shape, const DeviceProfile& profile, bool pairs) {
   const bool knows_vectors = profile.subgroup_size > 1;
   const int64_t widest = knows_vectors ? profile.subgroup_size : cost::kMostLanesCpu;
   const int64_t most_columns = knows_vectors ? cost::kVectorColumns : cost::kPlainColumns;
   const int64_t shared_by = std::min(widest, cost::kColumnsBeforeSharing);
-  const int64_t columns = std::clamp<int64_t>(largestPowerOfTwo(divideUp(shape.n, shared_by)), 1, most_columns);
+  const int64_t columns = std::clamp<int64_t>(largestPowerOfTwo(divideUp(shape.n, shared_by)), pairs ? kContractRun : 1, most_columns);
   const int64_t lanes = std::clamp<int64_t>(largestPowerOfTwo(divideUp(shape.n, columns)), cost::kLeastLanesCpu, widest);
   return {.rows = std::min(cost::kRegisterRows, largestPowerOfTwo(shape.m)), .columns = columns, .lanes = lanes};
 }
 
-PlanChoice sharedTiled(const ContractShape& shape, const DeviceProfile& profile, const Tile& tile) {
+PlanChoice sharedTiled(const ContractShape& shape, const DeviceProfile& profile, const Tile& tile, bool pairs) {
   const int64_t groups = shape.batch * divideUp(shape.m, tile.m) * divideUp(shape.n, tile.n);
-  return {.plan = TemplatePlan{.name = std::string(kSharedTiled), .overrides = overridesOf(tile, kTileNumbers)},
+  return {.plan = TemplatePlan{.name = std::string(kSharedTiled), .overrides = overridesOf(tile, kTileNumbers, pairs)},
           .groups = splitGroups(groups, profile)};
 }
 
@@ -155,35 +163,42 @@ Result<PlanChoice> chooseContract(const PlanQuery& q) {
     LS_TRY(plan.unroll, chooseUnroll(q, [&](int64_t unroll) { return loopCost(shape.k, unroll, inner) + inner; }));
     return PlanChoice{plan, splitGroups(divideUp(shape.batch * shape.m * shape.n, plan.lanes), q.profile)};
   }
-  return q.profile.style == ExecutionStyle::Cpu ? registerRows(shape, q.profile, estimateBlock(shape, q.profile))
-                                                : sharedTiled(shape, q.profile, estimateTile(shape, q.profile));
+  const bool pairs = storesPairs(q.body, shape);
+  return q.profile.style == ExecutionStyle::Cpu ? registerRows(shape, q.profile, estimateBlock(shape, q.profile, pairs), pairs)
+                                                : sharedTiled(shape, q.profile, estimateTile(shape, q.profile), pairs);
 }
 
 std::optional<PlanChoice> contractChoice(const program::Plan& plan, const PlanQuery& q) {
   const auto* filled = std::get_if<TemplatePlan>(&plan);
   const ContractShape shape = findContract(q.body).shape;
   if (filled == nullptr || !usesTemplates(q, shape)) return std::nullopt;
-  if (filled->name == kRegisterRows) {
-    const std::optional<Block> block = numbersOf<Block>(*filled, kBlockNumbers);
-    return block && fits(*block, shape, q.profile) ? std::optional(registerRows(shape, q.profile, *block)) : std::nullopt;
+  const bool pairs = storesPairs(q.body, shape);
+  const bool is_cpu = q.profile.style == ExecutionStyle::Cpu;
+  if (filled->name != (is_cpu ? kRegisterRows : kSharedTiled)) return std::nullopt;
+  if (is_cpu) {
+    const std::optional<Block> block = numbersOf<Block>(*filled, kBlockNumbers, pairs);
+    const bool does = block && fits(*block, shape, q.profile) && (!pairs || block->columns % kContractRun == 0);
+    return does ? std::optional(registerRows(shape, q.profile, *block, pairs)) : std::nullopt;
   }
-  if (filled->name != kSharedTiled) return std::nullopt;
-  const std::optional<Tile> tile = numbersOf<Tile>(*filled, kTileNumbers);
-  return tile && fits(*tile, shape, q.profile) ? std::optional(sharedTiled(shape, q.profile, *tile)) : std::nullopt;
+  const std::optional<Tile> tile = numbersOf<Tile>(*filled, kTileNumbers, pairs);
+  const bool does = tile && fits(*tile, shape, q.profile) && (!pairs || tile->thread_n % kContractRun == 0);
+  return does ? std::optional(sharedTiled(shape, q.profile, *tile, pairs)) : std::nullopt;
 }
 
 std::vector<program::Plan> contractCandidates(const PlanQuery& q) {
   const ContractShape shape = findContract(q.body).shape;
   std::vector<program::Plan> plans;
   if (!usesTemplates(q, shape)) return plans;
+  const bool pairs = storesPairs(q.body, shape);
   const auto offer = [&](const auto& numbers, const auto& make) {
-    if (fits(numbers, shape, q.profile)) plans.push_back(make(shape, q.profile, numbers).plan);
+    if (fits(numbers, shape, q.profile)) plans.push_back(make(shape, q.profile, numbers, pairs).plan);
   };
   if (q.profile.style == ExecutionStyle::Cpu) {
     for (const int64_t rows : {1, 2, 4, 8, 16})
       for (const int64_t columns : {1, 2, 4, 8})
         for (const int64_t lanes : {4, 8, 16, 32, 64}) {
           const bool is_wasted = rows >= 2 * shape.m || columns * lanes >= 2 * shape.n;
+          if (pairs && columns % kContractRun != 0) continue;
           if (!is_wasted || (rows == 1 && columns == 1)) offer(Block{rows, columns, lanes}, registerRows);
         }
     return plans;

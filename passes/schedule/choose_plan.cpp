@@ -67,7 +67,7 @@ int64_t wantedPerLane(int64_t columns) {
 std::optional<PlanChoice> holdRows(const PlanQuery& q, const RowPhases& phases) {
   const int64_t rows = phases.rows, columns = phases.columns;
   if (q.profile.style != ExecutionStyle::Gpu || columns < cost::kVectorElements || elementRounds(q.body) > 0) return std::nullopt;
-  program::HeldRowsPlan plan{.width = columns % cost::kVectorElements == 0 ? cost::kVectorElements : 1};
+  program::HeldRowsPlan plan{.width = columns % cost::kVectorElements == 0 ? cost::kVectorElements : phases.wordElements(q.body)};
   const int64_t places = columns / plan.width;
   const int64_t most_lanes = std::min(largestPowerOfTwo(mostInvocations(q.profile)), cost::kMostHeldLanes);
   int64_t per_lane = rows < q.profile.parallel_units ? plan.width : std::max(wantedPerLane(columns), plan.width);

@@ -2,6 +2,8 @@
 // One chooser per kind of group; choosePlan() asks the right one.
 #pragma once
 
+#include <string_view>
+
 #include "passes/schedule/choose_plan.h"
 
 namespace lockstep::passes {
@@ -12,6 +14,10 @@ Result<PlanChoice> chooseColumns(const PlanQuery& query);
 Result<PlanChoice> chooseScan(const PlanQuery& query);
 Result<PlanChoice> chooseScatter(const PlanQuery& query);
 Result<PlanChoice> chooseContract(const PlanQuery& query);
+
+/// The number of a template's plan by which an invocation has its results in pairs of neighbours, and stores words of them.
+inline constexpr std::string_view kContractPairs = "pairs";
+inline constexpr int64_t kContractRun = 2;
 
 /// Of plans for contractions: see choiceOf() and candidatePlans().
 std::optional<PlanChoice> contractChoice(const program::Plan& plan, const PlanQuery& query);

@@ -3,11 +3,55 @@
 
 #include <algorithm>
 
+#include "passes/fuse/lanes.h"
+#include "passes/fuse/views.h"
 #include "passes/schedule/seed_nodes.h"
 
 namespace lockstep::passes {
 
 using namespace graph;
+
+int64_t RowPhases::wordElements(const Graph& body) const {
+  int64_t most = 1;
+  for (const size_t i : full_results) most = std::max(most, elementsPerWord(body.typeOf(body.outputs[i].value).dtype));
+  return most;
+}
+
+namespace {
+
+std::vector<bool> findRowValues(const Graph& body, const RowPhases& phases) {
+  std::vector<bool> found(body.nodes.size(), phases.columns != 1);
+  const std::vector<NodeId>& nodes = body.body().nodes;
+  // From the last node on, so that users are known; `value` is what a view or an element of one per row makes.
+  for (size_t i = nodes.size(); i-- > 0;) {
+    const Node& user = body[nodes[i]];
+    const Shape& shape = body.shapeOf(user.results[0]);
+    const auto* view = std::get_if<ViewLowering>(&*user.op->lower);
+    const auto* element = std::get_if<ElementLowering>(&*user.op->lower);
+    if (shape.elementCount() != phases.rows) found[nodes[i].index()] = false;
+    for (const ValueId operand : user.operands) {
+      const size_t maker = body[operand].node.index();
+      if (body.shapeOf(operand).elementCount() != phases.rows) {
+        found[maker] = false;
+        continue;
+      }
+      if (view == nullptr) {
+        const bool reads_here = element != nullptr && !element->scalar_only;
+        found[maker] = found[maker] && reads_here && found[nodes[i].index()];
+        continue;
+      }
+      const IndexMap map = view->map(body, user);
+      const bool is_row = shape.elementCount() == phases.rows
+                              ? found[nodes[i].index()] && isLinearIdentity(map, shape, body.shapeOf(operand))
+                              : shape.elementCount() == phases.rows * phases.columns &&
+                                    laneForm(linearOffset(map, shape, body.shapeOf(operand)), shape, phases.columns) == LaneForm::Same;
+      found[maker] = found[maker] && is_row;
+    }
+  }
+  return found;
+}
+
+}  // namespace
 
 RowPhases findRowPhases(const Graph& body) {
   RowPhases out;
@@ -25,6 +69,7 @@ RowPhases findRowPhases(const Graph& body) {
     }
     out.phase_of[id.index()] = phase;
   }
+  out.once_per_row = findRowValues(body, out);
   for (size_t i = 0; i < body.outputs.size(); ++i) {
     bool full = out.columns != 1 && body.shapeOf(body.outputs[i].value).elementCount() != out.rows;
     (full ? out.full_results : out.row_results).push_back(i);

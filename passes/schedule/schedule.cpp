@@ -17,6 +17,7 @@
 #include "passes/graph/whole_word_updates.h"
 #include "passes/schedule/choose_plan.h"
 #include "passes/schedule/conflicts.h"
+#include "passes/schedule/group_body.h"
 #include "passes/schedule/in_place.h"
 #include "passes/schedule/kernel_limits.h"
 #include "passes/schedule/kernel_table.h"
@@ -302,7 +303,7 @@ struct State {
 
   Status addGroup(const Node& group) {
     LS_CHECK(checkClosed(group));
-    SymbolicKernel symbolic{bodyOf(group), {}};
+    SymbolicKernel symbolic{groupBody(graph, group), {}};
     LS_TRY(PlanChoice choice, choosePlan({symbolic.body, kindOf(group), config.profile, config.templates, &config.measured}));
     symbolic.plan = std::move(choice.plan);
     addDispatch(group, kernels.add(std::move(symbolic)), choice.groups, labelOf(group));
@@ -349,28 +350,6 @@ struct State {
       label += fmt::format("{}{}", label.empty() ? "" : "+", *node.op->name);
     }
     return label.empty() ? "copy" : label;
-  }
-
-  Graph bodyOf(const Node& group) const {
-    Builder builder;
-    if (group.location != 0) builder.setLocation(builder.addLocation(graph.locations[group.location - 1]));
-    std::map<ValueId, ValueId> map;
-    for (size_t i = 0; i < group.operands.size(); ++i) {
-      const TensorType& type = graph.typeOf(group.operands[i]);
-      map[group.operands[i]] =
-          builder.make("input", {}, {{"name", fmt::format("a{}", i)}, {"dtype", type.dtype}, {"shape", type.shape.extents()}});
-    }
-    const Region& region = graph[group.regions[0]];
-    for (NodeId id : region.nodes) {
-      const Node& node = graph[id];
-      if (node.location != 0) builder.setLocation(builder.addLocation(graph.locations[node.location - 1]));
-      std::vector<ValueId> operands;
-      for (ValueId operand : node.operands) operands.push_back(map.at(operand));
-      std::vector<ValueId> results = builder.makeAll(*node.op->name, operands, node.attributes);
-      for (size_t i = 0; i < results.size(); ++i) map[node.results[i]] = results[i];
-    }
-    for (size_t i = 0; i < region.yields.size(); ++i) builder.output(OutputKind::Result, fmt::format("r{}", i), map.at(region.yields[i]));
-    return builder.take();
   }
 
   size_t addCopy(const PendingCopy& copy) {

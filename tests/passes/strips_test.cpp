@@ -44,10 +44,11 @@ bool hasStrips(const Graph& graph, std::string_view profile) {
 }
 
 TEST(Strips, are_for_long_maps_on_gpus) {
-  const int64_t rows = passes::cost::kManyElements / 1024;
-  EXPECT_TRUE(hasStrips(longMap(rows, 1024), "portable"));
-  EXPECT_FALSE(hasStrips(longMap(rows - 1, 1024), "portable")) << "one row less";
-  EXPECT_FALSE(hasStrips(longMap(rows, 1024), "cpu"));
+  const int64_t rows = passes::cost::kManyElements / 1023 + 1;
+  EXPECT_TRUE(hasStrips(longMap(rows, 1023), "portable"));
+  EXPECT_FALSE(hasStrips(longMap(rows - 1, 1023), "portable")) << "one row less";
+  EXPECT_FALSE(hasStrips(longMap(rows, 1024), "portable")) << "whole vectors are better";
+  EXPECT_FALSE(hasStrips(longMap(rows, 1023), "cpu"));
 }
 
 class LongMaps : public ::testing::TestWithParam<const char*> {};
