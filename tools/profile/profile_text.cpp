@@ -114,7 +114,8 @@ std::string profileText(const Profile& profile, const ProfileTextOptions& option
                         threeDigits(peaks.bytes_per_second * 1e-9), threeDigits(peaks.operations_per_second * 1e-9),
                         micros(peaks.dispatch_seconds), micros(peaks.barrier_seconds), micros(peaks.timed_dispatch_seconds));
   }
-  text += fmt::format("plans: {} of {} measured by 'lockstep tune', the others estimated\n", profile.measured_plans, profile.plans);
+  if (profile.plans > 0)
+    text += fmt::format("plans: {} of {} measured by 'lockstep tune', the others estimated\n", profile.measured_plans, profile.plans);
   text +=
       "\n" +
       paint.bold(line({options.all ? "dispatch" : "kernel", "calls", "µs", "share", "bytes", "GB/s", "FLOP", "GFLOP/s", "peak", "bound"})) +
