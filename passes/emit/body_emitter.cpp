@@ -9,7 +9,6 @@
 
 namespace lockstep::passes {
 
-using graph::DType;
 using graph::IndexExpr;
 using graph::IndexMap;
 using graph::IndexTerm;
