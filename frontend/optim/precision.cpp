@@ -13,7 +13,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr double kMost = 16777216;  // 2^24: f32 counts no farther one by one
+constexpr double kMost = 16777216;  // 2^24: from there on f32 cannot count one by one
 
 bool isPowerOfTwo(double value) {
   int exponent = 0;

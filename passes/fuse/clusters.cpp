@@ -77,7 +77,7 @@ std::vector<bool> cheapNodes(const Graph& graph, const std::vector<bool>& storag
     }
     bool spreads = !node.operands.empty() && !element->transcendental && !element->scalar_only && count <= cost::kRepeatedOfSmall &&
                    cost::kSmallerBy * widest[id.index()] <= graph.shapeOf(node.results[0]).elementCount();
-    // What is computed of a packed value takes more memory than the value, which is kept besides where others read it.
+    // What is computed from a packed value takes more memory than that value, which is often kept anyway.
     const TensorType& type = graph.typeOf(node.results[0]);
     const ValueId source = packed[id.index()];
     const bool unpacks = source.valid() && !reads_more[id.index()] && !isPacked(type.dtype) && !element->scalar_only &&

@@ -110,7 +110,7 @@ class Rounding {
 
   /// The new value of an old one, rounded.
   ValueId rounded(ValueId value) {
-    // Views move what is rounded in front of them, where it is as large at most.
+    // Views move rounded values: rounding comes before them, where their operand is not larger.
     std::vector<ValueId> views;
     while (!settled(value) && isView(in_.definition(value))) {
       const ValueId source = in_.definition(value).operands[0];

@@ -143,7 +143,7 @@ class Training {
     if (config_.clip_grad_norm > 0) clipNorm(g);
     if (g.found.valid()) {
       g.scale = guard_.closedScale(g.found, g.scale);
-      // Limits by value hide what overflowed from the norm behind them.
+      // Limits by value hide an overflow from the norm that follows them.
       g.norm = guard_.chosen(b().make("is_finite", {g.found}), g.norm, g.found);
     }
     if (g.norm.valid()) b().output(OutputKind::Result, std::string(kGradientNorm), g.norm);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training in mixed precision: curves beside f32's, loss scaling, and what a trainer does besides.
+// Training in mixed precision: curves beside f32's, loss scaling, and the rest of what a trainer does.
 #include <gtest/gtest.h>
 
 #include <cmath>
