@@ -83,7 +83,7 @@ const std::vector<std::string> kPrecisions{"f32", "bf16", "f16"};
 
 Result<Precision> precisionOf(const std::string& name) {
   if (std::ranges::find(kPrecisions, name) == kPrecisions.end())
-    return usage("value", fmt::format("--precision '{}' is none", name), suggest(name, kPrecisions));
+    return usage("value", fmt::format("--precision '{}' is not a precision", name), suggest(name, kPrecisions));
   return mixed(*graph::findDType(name));
 }
 

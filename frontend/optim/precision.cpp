@@ -8,12 +8,11 @@
 #include "frontend/optim/checks.h"
 #include "frontend/trace/at_call.h"
 #include "frontend/trace/throw_error.h"
+#include "passes/graph/optimizer_config.h"
 
 namespace lockstep {
 
 namespace {
-
-constexpr double kMost = 16777216;  // 2^24: from there on f32 cannot count one by one
 
 bool isPowerOfTwo(double value) {
   int exponent = 0;
@@ -27,10 +26,10 @@ void detail::checkPrecision(const Precision& precision) {
     reject("precision.type", fmt::format("products cannot be kept as {}", toString(precision.dtype)), "use f32, f16 or bf16");
   }
   const LossScaleOptions& scale = precision.loss_scale;
-  if (!(scale.initial >= 1 && scale.initial <= kMost && isPowerOfTwo(scale.initial))) {
+  if (!(scale.initial >= 1 && scale.initial <= passes::kLargestLossScale && isPowerOfTwo(scale.initial))) {
     reject("precision.loss_scale", fmt::format("the initial loss scale is {}", scale.initial), "give a power of two from 1 to 16777216");
   }
-  if (scale.growth_interval < 1 || scale.growth_interval > static_cast<int64_t>(kMost)) {
+  if (scale.growth_interval < 1 || scale.growth_interval > static_cast<int64_t>(passes::kLargestLossScale)) {
     reject("precision.loss_scale", fmt::format("the growth interval of the loss scale is {}", scale.growth_interval),
            "give a number of updates from 1 to 16777216");
   }

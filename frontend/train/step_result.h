@@ -53,7 +53,7 @@ struct StepResult {
   /// That the gradients of this step were computed with; with mixed(f16) only.
   std::optional<float> loss_scale = {};
   /// The gradients were too large for the loss scale: the step changed nothing but the scale, which is half as large in the next one. That
-  /// is no failure. With a scale of 1 it is one.
+  /// is not a failure; gradients that are not finite at a scale of 1 are.
   bool overflowed = false;
   Captures captures;  ///< empty unless they were asked for
   std::optional<StepFailure> failure;

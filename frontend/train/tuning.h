@@ -19,7 +19,7 @@ struct EmbeddedTuning {
 };
 std::span<const EmbeddedTuning> embeddedTuning();
 
-/// tuning-DEVICE-DRIVER.tuning in the cache folder; empty when there is no such folder.
+/// tuning-DEVICE-DRIVER.tuning in the cache folder; empty where there is no cache folder.
 std::filesystem::path tuningFile(const DeviceInfo& device);
 
 /// What is known of a device: the user's table, and what it does not name of the embedded one with the longest name that begins the

@@ -8,7 +8,7 @@
 namespace lockstep {
 
 /// Where what was measured or compiled is kept: LOCKSTEP_CACHE_DIR, else lockstep/ of XDG_CACHE_HOME or of ~/.cache. Empty where nothing
-/// shall be kept: LOCKSTEP_CACHE_DIR is set and empty, or there is no home.
+/// is kept: LOCKSTEP_CACHE_DIR is set and empty, or there is no home.
 std::filesystem::path cacheFolder();
 
 /// A name for a file: letters, digits, points and single dashes in place of all else.

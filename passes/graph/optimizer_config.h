@@ -66,7 +66,7 @@ inline constexpr std::string_view kAccumulatedState = "accumulated";  ///< gradi
 
 /// f32[1], with loss_scaling: the scale, and the updates since it changed.
 inline constexpr std::string_view kLossScaleState = "loss_scale", kGoodStepsState = "loss_scale_good_steps";
-inline constexpr double kLargestLossScale = 16777216;  // 2^24
+inline constexpr double kLargestLossScale = 16777216;  // 2^24: from there on f32 cannot count steps one by one
 
 /// One of the states above, other than the parameters themselves.
 bool isOptimizerState(std::string_view name);
