@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops whose time memory decides: softmax, norms, sums, maps, short rows, embedding and the update of AdamW. Their tensors stay on the
-// device, and each case is timed after most of a second of load. peer_memory_ops.py times the same in PyTorch.
+// device, and each case is timed after most of a second of load: many runs in one submission, with their barriers, less fewer runs in
+// another. peer_memory_ops.py times the same in PyTorch, whose runs are a CUDA graph.
 // usage: bench_memory_ops [--json] [--kernels] [--only TEXT] [DEVICE]   (--kernels: the time of each one of the last run)
 #include <fmt/format.h>
 
@@ -24,8 +25,9 @@ using graph::Shape;
 using graph::TensorType;
 using graph::ValueId;
 
-constexpr double kWarmSeconds = 0.8, kTimedSeconds = 0.25;  // clocks rise late after the host has made the numbers
-constexpr size_t kMostTimes = 400;
+constexpr double kWarmSeconds = 0.8;         // clocks rise late after the host has made the numbers
+constexpr double kSubmissionSeconds = 0.005;  // of the shorter one
+constexpr size_t kMostRuns = 256, kRounds = 11;
 
 TensorType f32(Shape shape) { return {DType::F32, std::move(shape)}; }
 
@@ -190,47 +192,40 @@ std::vector<Case> cases() {
 }
 
 struct Measured {
-  double seconds = 0;  ///< of its kernels, the median
+  double seconds = 0;  ///< of a run, the median
   double bytes = 0;    ///< of all its tensors, each read or written once
   size_t kernels = 0, copies = 0;
-  std::vector<ProfiledCommand> commands = {};  ///< of the last run
+  std::vector<ProfiledCommand> commands = {};  ///< of one run, with a timestamp around each
 };
+
+/// The time of `runs` runs in one submission.
+double secondsOf(detail::Session& session, const std::vector<std::byte>& input, size_t runs) {
+  const std::vector<std::vector<std::byte>> inputs(runs, input);
+  const auto start = std::chrono::steady_clock::now();
+  (void)session.wait(session.submit(inputs).orThrow()).orThrow();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
 
 Measured measure(const Case& timed, DType storage, const detail::Device& device) {
   OpProgram program(storage);
   timed.make(program);
-  const double bytes = program.bytes();
+  Measured out{.bytes = program.bytes()};
   const auto session = program.compile(device);
   const std::vector<std::byte> input = session->encode(program.batch(), {});
-  Measured out{.bytes = bytes};
-  const auto once = [&] {
-    double seconds = 0;
-    out.kernels = out.copies = 0;
-    // Copies move a result into its state, which the timed program would not do.
-    out.commands = session->time(input);
-    for (const ProfiledCommand& command : out.commands) {
-      if (command.kernel.empty()) {
-        ++out.copies;
-        continue;
-      }
-      seconds += command.seconds;
-      ++out.kernels;
-    }
-    return seconds;
-  };
-  const auto repeat = [&](double seconds, const std::function<bool(double)>& take) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-    while (take(once()) && std::chrono::steady_clock::now() < end) {
-    }
-  };
-  repeat(kWarmSeconds, [](double) { return true; });
+  size_t runs = 1;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(kWarmSeconds);
+  while (std::chrono::steady_clock::now() < end) {
+    if (secondsOf(*session, input, runs) < kSubmissionSeconds && runs < kMostRuns) runs *= 2;
+  }
   std::vector<double> times;
-  repeat(kTimedSeconds, [&](double seconds) {
-    times.push_back(seconds);
-    return times.size() < kMostTimes;
-  });
-  std::ranges::nth_element(times, times.begin() + static_cast<ptrdiff_t>(times.size() / 2));
-  out.seconds = times[times.size() / 2];
+  for (size_t round = 0; round < kRounds; ++round) {
+    const double few = secondsOf(*session, input, runs);
+    times.push_back((secondsOf(*session, input, 3 * runs) - few) / static_cast<double>(2 * runs));
+  }
+  std::ranges::nth_element(times, times.begin() + kRounds / 2);
+  out.seconds = times[kRounds / 2];
+  out.commands = session->time(input);
+  for (const ProfiledCommand& command : out.commands) ++(command.kernel.empty() ? out.copies : out.kernels);
   return out;
 }
 
@@ -263,8 +258,8 @@ int main(int count, char** arguments) {
               "\"copies\": {}}}\n",
               timed.name, device.chosen.info.id, graph::toString(storage), m.seconds * 1e6, m.bytes / m.seconds / 1e9, m.kernels, m.copies);
         } else {
-          fmt::print("{:36} {:4} {:>10.1f} us {:8.1f} GB/s  {} kernels\n", timed.name, graph::toString(storage), m.seconds * 1e6,
-                     m.bytes / m.seconds / 1e9, m.kernels);
+          fmt::print("{:36} {:4} {:>10.1f} us {:8.1f} GB/s  {} kernels, {} copies\n", timed.name, graph::toString(storage), m.seconds * 1e6,
+                     m.bytes / m.seconds / 1e9, m.kernels, m.copies);
         }
         for (const ProfiledCommand& command : m.commands) {
           if (kernels)

@@ -87,6 +87,8 @@ inline constexpr int64_t kLeastWorkgroup = 64;
 /// Elements side by side that an invocation of a map loads and stores at once: 16 bytes of f32, the widest access of GPUs. Add of 2^25
 /// elements: 3013 GB/s, with single elements in strips 2790.
 inline constexpr int64_t kVectorElements = 4;
+/// The bytes of such a load or store, and the most elements: of bytes it would be 16, which are long bodies.
+inline constexpr int64_t kVectorBytes = 16, kMostVectorElements = 8;
 /// Nodes of such a body. It stands in the kernel once for each of the elements.
 inline constexpr size_t kVectorBody = 128;
 /// Elements from which a map of a short body has several per invocation, and how many. Then memory decides, and more loads have to be under

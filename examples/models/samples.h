@@ -32,6 +32,7 @@ CompileSpec<Vae> vaeSpec();
 CompileSpec<Flow> flowSpec();
 CompileSpec<Pokeformer> pokeformerSpec();
 CompileSpec<Transformer> makemoreSpec();
+CompileSpec<Transformer> charGptSpec();
 
 /// i32 tokens and targets, f32 mask, each [batch, length].
 std::vector<InputSpec> tokenInputs(int64_t batch, int64_t length);

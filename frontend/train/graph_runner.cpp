@@ -7,6 +7,7 @@
 #include <span>
 
 #include "frontend/train/templates.h"
+#include "frontend/train/tuning.h"
 #include "ir/graph/op_def.h"
 #include "passes/graph/bind_parameters.h"
 #include "passes/graph/grad.h"
@@ -189,11 +190,18 @@ Result<std::unique_ptr<GraphRunner>> makeRunner(const graph::Graph& traced, pass
   return prepare(std::move(compiled.program), device);
 }
 
+/// What a device says to the compiler.
+Status addDevice(passes::CompileOptions& options, const DeviceInfo& device) {
+  options.profile = device.profile;
+  LS_TRY(options.measured, detail::tuningOf(device));
+  return Success{};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<GraphRunner>> makeProgramRunner(program::Program program, const detail::Device& device) {
   passes::CompileOptions options;
-  options.profile = device.chosen.info.profile;
+  LS_CHECK(addDevice(options, device.chosen.info));
   options.templates = detail::templateSource();
   LS_TRY(program, passes::runRemainingPasses(std::move(program), options));
   return prepare(std::move(program), device);
@@ -201,13 +209,13 @@ Result<std::unique_ptr<GraphRunner>> makeProgramRunner(program::Program program,
 
 Result<std::unique_ptr<GraphRunner>> makeDeviceRunner(const graph::Graph& traced, passes::CompileOptions options,
                                                       const detail::Device& device) {
-  options.profile = device.chosen.info.profile;
+  LS_CHECK(addDevice(options, device.chosen.info));
   return makeRunner(traced, std::move(options), device);
 }
 
 Result<std::unique_ptr<GraphRunner>> makeBoundingRunner(const graph::Graph& traced, passes::CompileOptions options,
                                                         const detail::Device& device) {
-  options.profile = device.chosen.info.profile;
+  LS_CHECK(addDevice(options, device.chosen.info));
   LS_TRY(const detail::Device sanitizer, detail::tryOpenDevice(std::string(kErrorSanitizer)));
   return makeRunner(traced, std::move(options), sanitizer);
 }
@@ -265,7 +273,7 @@ DeviceRun runOn(const std::string& device, const graph::Graph& graph, const grap
   compile_options.wrt = options.wrt;
   compile_options.disabled = options.disable;
   compile_options.dump_directory = options.dump_ir;
-  compile_options.profile = chooseDevice(options.device).orThrow().info.profile;
+  addDevice(compile_options, chooseDevice(options.device).orThrow().info).orThrow();
   DeviceRun run{
       .runner = makeRunner(graph, std::move(compile_options), detail::openChosenDevice(device)).orThrow(), .outputs = {}, .types = {}};
   ValueMap inputs, parameters;

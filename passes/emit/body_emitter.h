@@ -57,7 +57,12 @@ class BodyEmitter {
   /// Stores result `index` of the body.
   void store(size_t index, PositionId position, kernel::ValueId emitted);
   /// Stores `values` of result `index`, which are those of neighbours from number `first` on.
-  void storeNeighbours(size_t index, kernel::ValueId first, std::span<const kernel::ValueId> values);
+  void storeFrom(size_t index, kernel::ValueId first, std::span<const kernel::ValueId> values);
+  /// Results `which` at neighbouring places, of which each one's number gives the position: all values, then the stores.
+  void storeNeighbours(std::span<const size_t> which, std::span<const kernel::ValueId> numbers,
+                       const std::function<PositionId(const graph::Shape&, kernel::ValueId)>& at);
+  /// Word `number` of packed result `index`, which has these elements.
+  void storeWord(size_t index, kernel::ValueId number, std::span<const kernel::ValueId> elements);
   /// Every result at its element `linear`, in a scope of its own. All values are computed before any is stored.
   void storeAll(kernel::ValueId linear) { storeAll(std::span(&linear, 1)); }
   /// The same at several elements: all of their values come before the first store.

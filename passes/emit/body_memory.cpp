@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "ir/graph/packed_element.h"
 #include "passes/emit/body_emitter.h"
@@ -174,7 +175,7 @@ void BodyEmitter::store(size_t index, PositionId position, kernel::ValueId emitt
   });
 }
 
-void BodyEmitter::storeNeighbours(size_t index, kernel::ValueId first, std::span<const kernel::ValueId> values) {
+void BodyEmitter::storeFrom(size_t index, kernel::ValueId first, std::span<const kernel::ValueId> values) {
   const Memory& memory = result_memory_[index];
   const auto per_entry = static_cast<size_t>(memory.perEntry()), per_word = static_cast<size_t>(memory.perWord());
   for (size_t lane = 0; lane < values.size(); lane += per_entry) {
@@ -185,17 +186,28 @@ void BodyEmitter::storeNeighbours(size_t index, kernel::ValueId first, std::span
   }
 }
 
-void BodyEmitter::storeVector(kernel::ValueId place, int64_t width, int64_t count) {
-  pushScope();
-  const std::vector<kernel::ValueId> numbers = neighbours(place, width, count);
-  std::vector<std::vector<kernel::ValueId>> values(body_.outputs.size());
+void BodyEmitter::storeWord(size_t index, kernel::ValueId number, std::span<const kernel::ValueId> elements) {
+  const Memory& memory = result_memory_[index];
+  const kernel::ValueId word = encoded(memory.dtype, elements);
+  if (memory.words == 1) return storeEntry(memory, number, std::span(&word, 1));
+  read_by_element_.insert(memory.bindings.begin(), memory.bindings.end());  // and everything is emitted once more
+}
+
+void BodyEmitter::storeNeighbours(std::span<const size_t> which, std::span<const kernel::ValueId> numbers,
+                                  const std::function<PositionId(const graph::Shape&, kernel::ValueId)>& at) {
+  std::vector<std::vector<kernel::ValueId>> values(which.size());
+  const auto position = [&](size_t i, kernel::ValueId number) { return at(body_.shapeOf(body_.outputs[which[i]].value), number); };
   for (const kernel::ValueId number : numbers) {
-    for (size_t i = 0; i < values.size(); ++i) {
-      const graph::ValueId result = body_.outputs[i].value;
-      values[i].push_back(value(result, flat(body_.shapeOf(result), number)));
-    }
+    for (size_t i = 0; i < which.size(); ++i) values[i].push_back(value(body_.outputs[which[i]].value, position(i, number)));
   }
-  for (size_t i = 0; i < values.size(); ++i) storeNeighbours(i, numbers.front(), values[i]);
+  for (size_t i = 0; i < which.size(); ++i) storeFrom(which[i], linear(position(i, numbers.front())), values[i]);
+}
+
+void BodyEmitter::storeVector(kernel::ValueId place, int64_t width, int64_t count) {
+  std::vector<size_t> all(body_.outputs.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  pushScope();
+  storeNeighbours(all, neighbours(place, width, count), [&](const graph::Shape& shape, kernel::ValueId number) { return flat(shape, number); });
   popScope();
 }
 

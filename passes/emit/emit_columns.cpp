@@ -129,7 +129,7 @@ class Columns {
       }
       emitter_.popScope();
     }
-    for (size_t output = 0; output < values.size(); ++output) emitter_.storeNeighbours(output, results_.front(), values[output]);
+    for (size_t output = 0; output < values.size(); ++output) emitter_.storeFrom(output, results_.front(), values[output]);
   }
 
   const program::ColumnsPlan& plan_;

@@ -32,7 +32,8 @@ class HeldRows {
     const kernel::ValueId lanes = b.u32(unsigned32(plan.lanes));
     lane_ = plan.lanes == 1 ? b.u32(0) : b.make(Op::Rem, {invocation_, lanes});
     row_in_group_ = plan.lanes == 1 ? invocation_ : b.make(Op::Div, {invocation_, lanes});
-    row_ = b.make(Op::Add, {b.make(Op::Mul, {entry.group, b.u32(unsigned32(plan.rows_per_group))}), row_in_group_});
+    first_row_ = b.make(Op::Mul, {entry.group, b.u32(unsigned32(plan.rows_per_group))});
+    row_ = b.make(Op::Add, {first_row_, row_in_group_});
     if (phases_.rows % plan.rows_per_group == 0) return;
     // Barriers must be reached by all, so surplus rows repeat the last one and store nothing.
     valid_ = b.make(Op::Lt, {row_, b.u32(unsigned32(phases_.rows))});
@@ -103,38 +104,62 @@ class HeldRows {
   }
 
   void storeRowResults() {
-    if (phases_.row_results.empty()) return;
-    const auto store = [&] {
-      emitter_.pushScope();
-      for (const size_t i : phases_.row_results) {
-        const graph::ValueId value = body_.outputs[i].value;
-        const PositionId position = emitter_.flat(body_.shapeOf(value), row_);
-        emitter_.store(i, position, emitter_.value(value, position));
-      }
-      emitter_.popScope();
-    };
+    std::vector<size_t> words, packed;
+    for (const size_t i : phases_.row_results) (graph::isPacked(dtypeOf(i)) ? packed : words).push_back(i);
     const kernel::ValueId is_first = plan_.lanes == 1 ? kernel::ValueId() : b_.make(Op::Eq, {lane_, b_.u32(0)});
-    where(both(valid_, is_first), store);
+    if (!words.empty()) {
+      where(both(valid_, is_first), [&] {
+        emitter_.pushScope();
+        for (const size_t i : words) {
+          const PositionId position = rowPosition(i);
+          emitter_.store(i, position, emitter_.value(body_.outputs[i].value, position));
+        }
+        emitter_.popScope();
+      });
+    }
+    for (const size_t i : packed) storeRowWords(i, is_first);
+  }
+
+  /// The words of a packed result with one element per row have those of several rows, which come together in workgroup memory.
+  void storeRowWords(size_t result, kernel::ValueId is_first) {
+    const int64_t per_word = graph::elementsPerWord(dtypeOf(result));
+    const kernel::ValueId value = emitter_.value(body_.outputs[result].value, rowPosition(result));
+    const kernel::ValueId rows = workgroupArray(b_, "row_results", b_.typeIdOf(value), plan_.rows_per_group);
+    where(is_first, [&] { b_.store(b_.access(rows, {row_in_group_}, true), value); });
+    b_.makeVoid(Op::WorkgroupBarrier);
+    const kernel::ValueId in_group = b_.make(Op::Mul, {invocation_, b_.u32(unsigned32(per_word))});
+    const kernel::ValueId first = b_.make(Op::Add, {first_row_, in_group});
+    const auto before = [&](kernel::ValueId row) { return b_.make(Op::Lt, {row, b_.u32(unsigned32(phases_.rows))}); };
+    kernel::ValueId writes = b_.make(Op::Lt, {invocation_, b_.u32(unsigned32(plan_.rows_per_group / per_word))});
+    if (valid_.valid()) writes = b_.make(Op::And, {writes, before(first)});
+    b_.ifThen(writes, [&] {
+      std::vector<kernel::ValueId> elements;
+      for (int64_t i = 0; i < per_word; ++i) {
+        const kernel::ValueId number = b_.u32(unsigned32(i));
+        kernel::ValueId element = b_.load(b_.access(rows, {b_.make(Op::Add, {in_group, number})}, true));
+        if (valid_.valid() && i > 0) {  // past the last row words are filled with zeros
+          const kernel::ValueId zero = graph::kernelConstant(b_, dtypeOf(result), 0);
+          element = b_.make(Op::Select, {zero, element, before(b_.make(Op::Add, {first, number}))});
+        }
+        elements.push_back(element);
+      }
+      emitter_.storeWord(result, b_.make(Op::Div, {first, b_.u32(unsigned32(per_word))}), elements);
+    });
   }
 
   void storeFullResults(const Slot& slot) {
     if (phases_.full_results.empty()) return;
     where(both(valid_, slot.inside), [&] {
       emitter_.pushScope();
-      std::vector<std::vector<kernel::ValueId>> values(phases_.full_results.size());
-      for (const kernel::ValueId column : slot.columns) {
-        for (size_t i = 0; i < values.size(); ++i) {
-          const graph::ValueId value = body_.outputs[phases_.full_results[i]].value;
-          values[i].push_back(emitter_.value(value, inRow(value, column)));
-        }
-      }
-      for (size_t i = 0; i < values.size(); ++i) {
-        const graph::ValueId value = body_.outputs[phases_.full_results[i]].value;
-        emitter_.storeNeighbours(phases_.full_results[i], emitter_.linear(inRow(value, slot.columns.front())), values[i]);
-      }
+      emitter_.storeNeighbours(phases_.full_results, slot.columns, [&](const graph::Shape& shape, kernel::ValueId column) {
+        return emitter_.inRow(shape, row_, column, phases_.columns);
+      });
       emitter_.popScope();
     });
   }
+
+  [[nodiscard]] graph::DType dtypeOf(size_t result) const { return body_.typeOf(body_.outputs[result].value).dtype; }
+  PositionId rowPosition(size_t result) { return emitter_.flat(body_.shapeOf(body_.outputs[result].value), row_); }
 
   kernel::ValueId both(kernel::ValueId a, kernel::ValueId b) {
     if (!a.valid() || !b.valid()) return a.valid() ? a : b;
@@ -153,7 +178,7 @@ class HeldRows {
   kernel::Builder& b_;
   BodyEmitter& emitter_;
   const RowPhases phases_;
-  kernel::ValueId invocation_, lane_, row_in_group_, row_, valid_;
+  kernel::ValueId invocation_, lane_, row_in_group_, first_row_, row_, valid_;
   std::vector<Slot> slots_;
 };
 

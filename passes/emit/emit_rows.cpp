@@ -146,19 +146,8 @@ struct State {
     const kernel::ValueId begin = lanes == 1 ? b.u32(0) : lane;
     forRange(b, begin, b.u32(static_cast<uint32_t>(columns / width)), lanes, unroll, "place", [&](kernel::ValueId place) {
       emitter.pushScope();
-      std::vector<std::vector<kernel::ValueId>> values(phases.full_results.size());
-      const std::vector<kernel::ValueId> neighbours = emitter.neighbours(place, width, width);
-      for (const kernel::ValueId column : neighbours) {
-        for (size_t i = 0; i < values.size(); ++i) {
-          const graph::ValueId value = body.outputs[phases.full_results[i]].value;
-          values[i].push_back(emitter.value(value, emitter.inRow(body.shapeOf(value), row, column, columns)));
-        }
-      }
-      for (size_t i = 0; i < values.size(); ++i) {
-        const graph::Shape& shape = body.shapeOf(body.outputs[phases.full_results[i]].value);
-        const PositionId first = emitter.inRow(shape, row, neighbours.front(), columns);
-        emitter.storeNeighbours(phases.full_results[i], emitter.linear(first), values[i]);
-      }
+      emitter.storeNeighbours(phases.full_results, emitter.neighbours(place, width, width),
+                              [&](const graph::Shape& shape, kernel::ValueId column) { return emitter.inRow(shape, row, column, columns); });
       emitter.popScope();
     });
   }

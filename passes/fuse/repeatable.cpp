@@ -31,9 +31,9 @@ bool collectRepetition(const ClusterState& state, NodeId id, NodeId root, Repeti
   return std::ranges::all_of(state.readsOf(node), [&](const Read& read) {
     const Shape& source = graph.shapeOf(read.base);
     const bool small = cost::kSmallerBy * source.elementCount() <= shape.elementCount();
-    const bool elsewhere = state.clusterOf(read.base) != state.clusterOf(graph[root].results[0]);
+    // A small value that its cluster would not store otherwise costs one more result.
     if (!read.exact) return false;
-    if (!state.isStored(read.base, root) && !(small && elsewhere)) {
+    if (!state.isStored(read.base, root) && !small) {
       return isLinearIdentity(read.map, shape, source) && collectRepetition(state, graph[read.base].node, root, found);
     }
     if (small) {

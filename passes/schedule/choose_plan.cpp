@@ -27,9 +27,20 @@ std::array<uint32_t, 3> splitGroups(int64_t groups, const DeviceProfile& profile
 
 namespace {
 
-/// Whether invocations of a map take several elements side by side, because all of them can be loaded and stored at once.
-bool takesVectors(const PlanQuery& q, int64_t elements) {
-  const int64_t width = cost::kVectorElements;
+/// Elements side by side that are kVectorBytes of every tensor with at least `elements` elements that the body reads or makes; of the
+/// widest type where these differ.
+int64_t vectorElements(const PlanQuery& q, int64_t elements) {
+  int64_t bytes = 1;
+  const auto look = [&](ValueId value) {
+    if (q.body.shapeOf(value).elementCount() >= elements) bytes = std::max(bytes, byteSize(q.body.typeOf(value).dtype));
+  };
+  for (const ValueId input : inputsOf(q.body)) look(input);
+  for (const Output& output : q.body.outputs) look(output.value);
+  return std::min(cost::kVectorBytes / bytes, cost::kMostVectorElements);
+}
+
+/// Whether invocations of a map take `width` elements side by side, because all of them can be loaded and stored at once.
+bool takesVectors(const PlanQuery& q, int64_t elements, int64_t width) {
   const bool fills_units = elements >= width * cost::kLeastWorkgroup * q.profile.parallel_units;
   return q.profile.style == ExecutionStyle::Gpu && fills_units && elements % width == 0 && q.body.nodes.size() <= cost::kVectorBody &&
          elementRounds(q.body) == 0 && readsNeighbours(q.body, width);
@@ -42,7 +53,7 @@ Result<PlanChoice> chooseMap(const PlanQuery& q) {
   for (const Output& output : q.body.outputs) elements = std::max(elements, q.body.shapeOf(output.value).elementCount());
   int64_t width = 1;
   for (const Output& output : q.body.outputs) width = std::max(width, elementsPerWord(q.body.typeOf(output.value).dtype));
-  if (takesVectors(q, elements)) width = std::max(width, cost::kVectorElements);
+  if (const int64_t vector = vectorElements(q, elements); takesVectors(q, elements, vector)) width = std::max(width, vector);
   // Enough workgroups for every unit before they grow to their full size.
   int64_t lanes = std::min<int64_t>(q.profile.max_workgroup_invocations, cost::kFullWorkgroup);
   while (lanes > cost::kLeastWorkgroup && elements / width / lanes < q.profile.parallel_units) lanes /= 2;
@@ -63,13 +74,22 @@ int64_t wantedPerLane(int64_t columns) {
   return std::ranges::find_if(cost::kHeldElements, fits)->elements;
 }
 
+/// Elements of a row that are loaded at once. Vectors of packed elements are longer, and leave short rows with few lanes.
+int64_t widthOfRows(const PlanQuery& q, const RowPhases& phases) {
+  const int64_t vector = vectorElements(q, phases.rows * phases.columns);
+  for (const int64_t width : {vector, cost::kVectorElements}) {
+    if (phases.columns % width == 0 && wantedPerLane(phases.columns) >= width) return width;
+  }
+  return phases.wordElements(q.body);
+}
+
 /// Rows that stay in registers, on GPUs where they fit.
 std::optional<PlanChoice> holdRows(const PlanQuery& q, const RowPhases& phases) {
   const int64_t rows = phases.rows, columns = phases.columns;
   if (q.profile.style != ExecutionStyle::Gpu || columns < cost::kVectorElements || elementRounds(q.body) > 0) return std::nullopt;
-  program::HeldRowsPlan plan{.width = columns % cost::kVectorElements == 0 ? cost::kVectorElements : phases.wordElements(q.body)};
-  const int64_t places = columns / plan.width;
-  const int64_t most_lanes = std::min(largestPowerOfTwo(mostInvocations(q.profile)), cost::kMostHeldLanes);
+  program::HeldRowsPlan plan{.width = widthOfRows(q, phases)};
+  const int64_t places = columns / plan.width, row_words = phases.rowWordElements(q.body);
+  const int64_t most_lanes = std::min(largestPowerOfTwo(mostInvocations(q.profile)) / row_words, cost::kMostHeldLanes);
   int64_t per_lane = rows < q.profile.parallel_units ? plan.width : std::max(wantedPerLane(columns), plan.width);
   while (plan.lanes < most_lanes && plan.lanes * per_lane < columns) plan.lanes *= 2;
   plan.per_lane = divideUp(places, plan.lanes);
@@ -78,11 +98,12 @@ std::optional<PlanChoice> holdRows(const PlanQuery& q, const RowPhases& phases) 
   const auto inputs = std::max<int64_t>(std::ranges::count_if(inputsOf(q.body), isFull), 1);
   if (per_lane > cost::kMostHeld || per_lane * inputs > cost::kMostHeldOfInputs) return std::nullopt;
   if (per_lane * static_cast<int64_t>(q.body.nodes.size()) > cost::kMostHeldText) return std::nullopt;
-  plan.rows_per_group = std::min(std::max<int64_t>(cost::kRowLanesGpu / plan.lanes, 1), largestPowerOfTwo(rows));
+  plan.rows_per_group = std::min(std::max<int64_t>(cost::kRowLanesGpu / plan.lanes, row_words), largestPowerOfTwo(rows));
   size_t reductions = 0;
   for (const std::vector<NodeId>& phase : phases.phases) reductions = std::max(reductions, phase.size());
   const LaneReduction::Shape shape{plan.lanes, plan.rows_per_group, plan.subgroup};
-  if (LaneReduction::words(shape, static_cast<int64_t>(reductions)) * 4 > q.profile.max_workgroup_bytes) return std::nullopt;
+  const int64_t results = plan.rows_per_group * static_cast<int64_t>(phases.row_results.size());  // those that are packed come together
+  if ((LaneReduction::words(shape, static_cast<int64_t>(reductions)) + results) * 4 > q.profile.max_workgroup_bytes) return std::nullopt;
   return PlanChoice{plan, splitGroups(divideUp(rows, plan.rows_per_group), q.profile)};
 }
 
@@ -114,15 +135,22 @@ Result<PlanChoice> chooseRows(const PlanQuery& q) {
 
 namespace {
 
-/// Whether invocations sum up several columns side by side: whole vectors of them, and enough for every unit.
-bool readsVectorsOfColumns(const PlanQuery& q, const ReduceSpace& space) {
-  const int64_t width = cost::kVectorElements;
+/// Columns that an invocation sums up side by side: vectors of them where that leaves enough for every unit, else the elements of a word.
+int64_t columnsPerLane(const PlanQuery& q, const ReduceSpace& space) {
   const Node& first = q.body[space.node];
   const Shape& shape = q.body.shapeOf(first.operands[0]);
   const auto axes = std::get<ReduceLowering>(*first.op->lower).axes(q.body, first);
   const bool keeps_last = shape.rank() > 0 && !axes.empty() && axes.back() + 1 < static_cast<int64_t>(shape.rank());
-  return keeps_last && shape.extents().back() % width == 0 && elementRounds(q.body) == 0 &&
-         space.results >= width * cost::kColumnsGpu * q.profile.parallel_units;
+  int64_t words = 1;  // elements of the widest words of the results
+  for (const Output& output : q.body.outputs) words = std::max(words, elementsPerWord(q.body.typeOf(output.value).dtype));
+  if (space.results % words != 0) words = 1;
+  if (q.profile.style != ExecutionStyle::Gpu || !keeps_last || elementRounds(q.body) > 0) return words;
+  const int64_t vector = vectorElements(q, shape.elementCount()), read = std::max<int64_t>(vector / cost::kVectorElements, 1);
+  const auto fills_units = [&](int64_t width) { return space.results >= width * cost::kColumnsGpu * q.profile.parallel_units; };
+  for (const int64_t width : {vector, cost::kVectorElements}) {
+    if (shape.extents().back() % width == 0 && width >= words && fills_units(width)) return width;
+  }
+  return std::max(words, shape.extents().back() % read == 0 ? read : 1);
 }
 
 }  // namespace
@@ -132,11 +160,12 @@ Result<PlanChoice> chooseColumns(const PlanQuery& q) {
   const int64_t length = space.length;
   const bool is_gpu = q.profile.style == ExecutionStyle::Gpu;
   program::ColumnsPlan plan{.width = cost::kColumnsCpu};
-  if (is_gpu && readsVectorsOfColumns(q, space)) plan.vector = cost::kVectorElements;
+  plan.vector = columnsPerLane(q, space);
   if (is_gpu) {
     // Workgroups are full however short the columns are: equal ones can be merged.
     int64_t invocations = std::min<int64_t>(q.profile.max_workgroup_invocations, cost::kFullWorkgroup);
-    plan.lanes = std::clamp<int64_t>(largestPowerOfTwo(length), 1, invocations / cost::kColumnsGpu);
+    const int64_t side_by_side = std::max<int64_t>(plan.vector < cost::kVectorElements ? cost::kColumnsGpu / plan.vector : cost::kColumnsGpu, 1);
+    plan.lanes = std::clamp<int64_t>(largestPowerOfTwo(length), 1, invocations / side_by_side);
     plan.width = invocations / plan.lanes;
   }
   const int64_t inner = elementRounds(q.body);

@@ -11,11 +11,18 @@ namespace lockstep::passes {
 
 using namespace graph;
 
-int64_t RowPhases::wordElements(const Graph& body) const {
+namespace {
+
+int64_t mostPerWord(const Graph& body, const std::vector<size_t>& results) {
   int64_t most = 1;
-  for (const size_t i : full_results) most = std::max(most, elementsPerWord(body.typeOf(body.outputs[i].value).dtype));
+  for (const size_t i : results) most = std::max(most, elementsPerWord(body.typeOf(body.outputs[i].value).dtype));
   return most;
 }
+
+}  // namespace
+
+int64_t RowPhases::wordElements(const Graph& body) const { return mostPerWord(body, full_results); }
+int64_t RowPhases::rowWordElements(const Graph& body) const { return mostPerWord(body, row_results); }
 
 namespace {
 

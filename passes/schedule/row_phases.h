@@ -19,6 +19,8 @@ struct RowPhases {
 
   /// Elements of the words of full results: 2 where one is an f16, 1 where all are whole words.
   [[nodiscard]] int64_t wordElements(const graph::Graph& body) const;
+  /// The same of results with one value per row.
+  [[nodiscard]] int64_t rowWordElements(const graph::Graph& body) const;
   /// Loops over the row that the kernel runs one after the other.
   [[nodiscard]] size_t loops() const { return phases.size() + (full_results.empty() ? 0 : 1); }
 };

@@ -2,6 +2,7 @@
 #include "passes/schedule/word_owners.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "passes/schedule/choosers.h"
 #include "passes/schedule/row_phases.h"
@@ -12,10 +13,19 @@ using namespace graph;
 
 namespace {
 
-bool storesPairs(const PlanQuery& query) {
+/// The plan of the work where it is one of this kind.
+template <typename Kind>
+std::optional<Kind> planned(const PlanQuery& query) {
   const Result<PlanChoice> choice = choosePlan(query);
-  const auto* filled = choice.ok() ? std::get_if<program::TemplatePlan>(&choice->plan) : nullptr;
-  return filled != nullptr && filled->overrides.contains(kContractPairs);
+  const auto* plan = choice.ok() ? std::get_if<Kind>(&choice->plan) : nullptr;
+  return plan == nullptr ? std::nullopt : std::optional(*plan);
+}
+
+bool rowsOwnWords(const PlanQuery& query, size_t result, int64_t per_word) {
+  const RowPhases phases = findRowPhases(query.body);
+  if (std::ranges::find(phases.full_results, result) != phases.full_results.end()) return phases.columns % per_word == 0;
+  const auto held = planned<program::HeldRowsPlan>(query);
+  return held && held->rows_per_group % per_word == 0;
 }
 
 }  // namespace
@@ -25,13 +35,16 @@ bool ownsWords(const PlanQuery& query, size_t result) {
   switch (query.kind) {
     case GroupKind::Map:
       return true;
-    case GroupKind::Rows: {
-      const RowPhases phases = findRowPhases(query.body);
-      return phases.columns % per_word == 0 && std::ranges::find(phases.full_results, result) != phases.full_results.end();
+    case GroupKind::Rows:
+      return rowsOwnWords(query, result, per_word);
+    case GroupKind::Contract: {
+      const auto filled = planned<program::TemplatePlan>(query);
+      return per_word == kContractRun && filled && filled->overrides.contains(kContractPairs);
     }
-    case GroupKind::Contract:
-      return per_word == kContractRun && storesPairs(query);
-    case GroupKind::Columns:
+    case GroupKind::Columns: {
+      const auto columns = planned<program::ColumnsPlan>(query);
+      return columns && columns->vector % per_word == 0;
+    }
     case GroupKind::Scan:
     case GroupKind::Scatter:
       return false;

@@ -6,8 +6,8 @@
 
 namespace lockstep::passes {
 
-/// Whether the plan of the work has whole words of this packed result in one invocation: maps always, rows and products of an even number
-/// of columns where their kernels have neighbours in one invocation. packStores sees to all others.
+/// Whether the plan of the work has whole words of this packed result in one invocation: maps always, others where their kernels have as
+/// many neighbours in one invocation, or bring them together. packStores sees to all others.
 bool ownsWords(const PlanQuery& query, size_t result);
 
 }  // namespace lockstep::passes

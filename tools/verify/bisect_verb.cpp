@@ -6,6 +6,7 @@
 
 #include "frontend/io/file.h"
 #include "frontend/io/temporary_folder.h"
+#include "frontend/train/tuning.h"
 #include "ir/support/nearest.h"
 #include "runtime/device.h"
 #include "tools/verb.h"
@@ -86,10 +87,12 @@ Result<ExitCode> bisectStage(const std::string& name, const fs::path& path, cons
   LS_TRY(const detail::Device device, detail::tryOpenDevice(options.device));
   LS_TRY(const detail::Device against, detail::tryOpenDevice(options.against));
   LS_TRY(const passes::Stage stage, stageOf(form));
-  const program::DeviceProfile& profile = device.chosen.info.profile;
+  passes::CompileOptions compile_options;
+  compile_options.profile = device.chosen.info.profile;
+  LS_TRY(compile_options.measured, detail::tuningOf(device.chosen.info));
   BisectRequest request;
   request.passes = optionalPassesAfter(stage);
-  request.build = [&](const PassChoice& choice) { return buildFrom(form, profile, choice); };
+  request.build = [&](const PassChoice& choice) { return buildFrom(form, compile_options, choice); };
 
   // A graph says what is right in f64; a program only what another device makes of it, as plain as it gets.
   io::TensorFile want;

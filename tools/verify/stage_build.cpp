@@ -8,7 +8,6 @@
 #include "ir/graph/op_def.h"
 #include "passes/fuse/fuse.h"
 #include "passes/kernel/kernel_pipeline.h"
-#include "passes/pipeline.h"
 
 namespace lockstep::tools {
 namespace {
@@ -62,9 +61,7 @@ std::vector<std::string> optionalPassesAfter(Stage stage) {
   return names;
 }
 
-Result<BuiltProgram> buildFrom(const Form& form, const program::DeviceProfile& profile, const PassChoice& choice) {
-  passes::CompileOptions options;
-  options.profile = profile;
+Result<BuiltProgram> buildFrom(const Form& form, passes::CompileOptions options, const PassChoice& choice) {
   options.templates = detail::templateSource();
   options.disabled = choice.disabled;
   LS_TRY(const Stage stage, stageOf(form));
@@ -77,7 +74,7 @@ Result<BuiltProgram> buildFrom(const Form& form, const program::DeviceProfile& p
     if (row.name == kFuse) built.fusable = std::get<graph::Graph>(next).nodes.size();
     if (row.name == kFuse && !off && choice.fused_nodes != SIZE_MAX) {
       LS_TRY(next,
-             passes::fuse(std::get<graph::Graph>(next), {.max_bindings = profile.max_storage_buffers, .joining = choice.fused_nodes}));
+             passes::fuse(std::get<graph::Graph>(next), {.max_bindings = options.profile.max_storage_buffers, .joining = choice.fused_nodes}));
     } else {
       LS_TRY(next, passes::runPasses(std::move(next), {std::string(row.name)}, options));
     }

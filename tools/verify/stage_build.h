@@ -11,6 +11,7 @@
 
 #include "ir/graph/graph.h"
 #include "ir/program/program.h"
+#include "passes/pipeline.h"
 #include "passes/stage.h"
 
 namespace lockstep::tools {
@@ -33,7 +34,7 @@ Result<passes::Stage> stageOf(const passes::Form& form);
 /// The optional passes that a stage still lacks, kernel passes one by one, in the order of the pipeline.
 std::vector<std::string> optionalPassesAfter(passes::Stage stage);
 
-/// Runs the passes that the form lacks, for a profile. Codes of the passes.
-Result<BuiltProgram> buildFrom(const passes::Form& form, const program::DeviceProfile& profile, const PassChoice& choice);
+/// Runs the passes that the form lacks, with the profile and the measured plans of `options`. Codes of the passes.
+Result<BuiltProgram> buildFrom(const passes::Form& form, passes::CompileOptions options, const PassChoice& choice);
 
 }  // namespace lockstep::tools
