@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Somebody's first hour: the files of the repository in a new folder, where the console blocks of docs/install.md, and then those of
-# docs/first_model.md, run as they stand, each page in one shell. Then everything else of the release preset is built, with the benchmarks.
-# usage: fresh_tree.sh WORK_FOLDER
-# The home folder is a new one too, but for the compiler's cache. Takes the time of a release build: 13 minutes of one core.
+# docs/first_model.md, run as they stand, each page in one shell. usage: fresh_tree.sh WORK_FOLDER
+# The home folder is a new one too, but for the compiler's cache. Takes the time of a release build: 12 minutes of one core.
 set -euo pipefail
 die() { printf 'fresh_tree.sh: %s\n' "$*" >&2; exit 1; }
 [[ $# -eq 1 ]] || die "usage: fresh_tree.sh WORK_FOLDER"
@@ -41,7 +40,4 @@ step "docs/first_model.md"
 rm -rf "$tree/my_model"
 run_page docs/first_model.md
 
-step "the rest of the release preset"
-(cd "$tree" && LOCKSTEP_PRESET=release ./dev build)
-compgen -G "$tree/build/release/bench/bench_*" >/dev/null || die "no benchmark was built"
 step "done"
