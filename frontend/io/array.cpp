@@ -34,6 +34,7 @@ constexpr std::array kTypes{
     TypeRow{.name = "bf16", .size = 2, .is_float = true},
     TypeRow{.name = "i8", .size = 1, .lowest = INT8_MIN, .highest = INT8_MAX},
     TypeRow{.name = "u8", .size = 1, .highest = UINT8_MAX},
+    TypeRow{.name = "u16", .size = 2, .highest = UINT16_MAX},
 };
 static_assert(kTypes.size() == std::size(kElementTypes));
 const TypeRow& rowOf(ElementType type) { return kTypes[static_cast<size_t>(type)]; }
@@ -145,6 +146,8 @@ double Array::at(size_t index) const {
       return readElement<int8_t>(data, index);
     case ElementType::U8:
       return readElement<uint8_t>(data, index);
+    case ElementType::U16:
+      return readElement<uint16_t>(data, index);
   }
   internalError("io::Array with an unknown element type");
 }

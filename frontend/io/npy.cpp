@@ -21,7 +21,7 @@ struct Descr {
   std::string_view text;  // as NumPy writes it
   ElementType type;
 };
-constexpr std::array<Descr, 9> kDescrs = {{
+constexpr std::array<Descr, 10> kDescrs = {{
     {.text = "<f4", .type = ElementType::F32},
     {.text = "<f8", .type = ElementType::F64},
     {.text = "<i4", .type = ElementType::I32},
@@ -31,6 +31,7 @@ constexpr std::array<Descr, 9> kDescrs = {{
     {.text = "<f2", .type = ElementType::F16},
     {.text = "|i1", .type = ElementType::I8},
     {.text = "|u1", .type = ElementType::U8},
+    {.text = "<u2", .type = ElementType::U16},
 }};
 
 struct Header {

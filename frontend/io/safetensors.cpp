@@ -27,7 +27,7 @@ struct Format {
   std::string_view name;
   ElementType type;
 };
-constexpr std::array<Format, 10> kFormats = {{
+constexpr std::array<Format, 11> kFormats = {{
     {.name = "F32", .type = ElementType::F32},
     {.name = "F64", .type = ElementType::F64},
     {.name = "I32", .type = ElementType::I32},
@@ -38,6 +38,7 @@ constexpr std::array<Format, 10> kFormats = {{
     {.name = "BF16", .type = ElementType::BF16},
     {.name = "I8", .type = ElementType::I8},
     {.name = "U8", .type = ElementType::U8},
+    {.name = "U16", .type = ElementType::U16},
 }};
 static_assert(kFormats.size() == std::size(kElementTypes));
 

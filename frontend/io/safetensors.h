@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // safetensors files: an 8-byte little-endian header length, a JSON header {name: {dtype, shape, data_offsets}, "__metadata__": {..}},
 // then the data. Reading checks everything before any value is used: nothing of a damaged file gets through.
-// Read and written, each as its own element type: F64, F32, F16, BF16, I64, I32, I8, U32, U8, BOOL.
+// Read and written, each as its own element type: F64, F32, F16, BF16, I64, I32, I8, U32, U16, U8, BOOL.
 #pragma once
 
 #include <filesystem>

@@ -67,7 +67,7 @@ std::vector<T> copyOf(std::span<const T> values) {
 
 std::span<const float> HostTensor::floats(Where where) const& { return viewOf<float>(data_, *this, "f32, f16 or bf16", where); }
 std::span<const int32_t> HostTensor::ints(Where where) const& { return viewOf<int32_t>(data_, *this, "i32 or i8", where); }
-std::span<const uint32_t> HostTensor::uints(Where where) const& { return viewOf<uint32_t>(data_, *this, "u32, u8 or bool", where); }
+std::span<const uint32_t> HostTensor::uints(Where where) const& { return viewOf<uint32_t>(data_, *this, "u32, u16, u8 or bool", where); }
 std::vector<float> HostTensor::floats(Where where) && { return copyOf(std::as_const(*this).floats(where)); }
 std::vector<int32_t> HostTensor::ints(Where where) && { return copyOf(std::as_const(*this).ints(where)); }
 std::vector<uint32_t> HostTensor::uints(Where where) && { return copyOf(std::as_const(*this).uints(where)); }

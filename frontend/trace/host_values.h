@@ -36,14 +36,14 @@ struct InputSpec {
 struct BatchItem {
   template <class T>
   static constexpr bool kIsElement = std::same_as<T, float> || std::same_as<T, int32_t> || std::same_as<T, uint32_t> ||
-                                     std::same_as<T, int8_t> || std::same_as<T, uint8_t>;
+                                     std::same_as<T, int8_t> || std::same_as<T, uint8_t> || std::same_as<T, uint16_t>;
 
   template <std::ranges::range Range>
   BatchItem(std::string_view input, Range&& values) : name(input) {
     using Element = std::ranges::range_value_t<Range>;
     constexpr bool right_type = kIsElement<Element>, in_one_piece = std::ranges::contiguous_range<Range>;
     static_assert(right_type,
-                  "a batch takes vectors, arrays and spans of float, int32_t, uint32_t, int8_t or uint8_t: convert the values, as in "
+                  "a batch takes vectors, arrays and spans of float, int32_t, uint32_t, uint16_t, int8_t or uint8_t: convert the values, as in "
                   "std::vector<float>(v.begin(), v.end())");
     static_assert(in_one_piece || !right_type, "a batch takes values in one piece: a std::vector, std::array or std::span");
     if constexpr (!right_type || !in_one_piece) {
@@ -61,7 +61,7 @@ struct BatchItem {
 
   std::string name;
   std::variant<std::span<const float>, std::span<const int32_t>, std::span<const uint32_t>, std::span<const int8_t>,
-               std::span<const uint8_t>>
+               std::span<const uint8_t>, std::span<const uint16_t>>
       data;
   std::shared_ptr<const void> owner;  ///< of elements that the item holds itself; copies of the item share them
 };
@@ -76,7 +76,7 @@ class HostTensor {
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const graph::TensorType& type() const { return type_; }
   [[nodiscard]] const graph::Shape& shape() const { return type_.shape; }
-  // Error "value.type" when the element type is another one. floats() are f32, f16 or bf16; ints() i32 or i8; uints() u32, u8, or bool,
+  // Error "value.type" when the element type is another one. floats() are f32, f16 or bf16; ints() i32 or i8; uints() u32, u16, u8, or bool,
   // which is 0 or 1.
   [[nodiscard]] std::span<const float> floats(Where where = Where::current()) const&;
   [[nodiscard]] std::span<const int32_t> ints(Where where = Where::current()) const&;

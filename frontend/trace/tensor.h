@@ -30,7 +30,7 @@ struct ElementType {
 };
 inline constexpr ElementType f32{DType::F32}, i32{DType::I32}, u32{DType::U32};
 // Of fewer than 32 bits. They are for memory: an op that computes takes what cast() makes of them.
-inline constexpr ElementType f16{DType::F16}, bf16{DType::BF16}, i8{DType::I8}, u8{DType::U8};
+inline constexpr ElementType f16{DType::F16}, bf16{DType::BF16}, i8{DType::I8}, u8{DType::U8}, u16{DType::U16};
 
 /// Valid during the trace that made it; using it in another one, or outside, throws Error "trace.foreign" or "trace.inactive".
 /// A default-constructed Tensor belongs to no trace.

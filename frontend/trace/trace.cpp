@@ -297,6 +297,7 @@ Tensor numberLike(std::string_view op, double number, const TensorType& type, co
     case DType::BF16:
     case DType::I8:
     case DType::U8:
+    case DType::U16:
       reject(fmt::format("meets a tensor of {}", toString(type)),
              "cast(x, ls::DType::F32) first; a type of fewer than 32 bits only stores");
   }

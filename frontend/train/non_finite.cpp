@@ -72,6 +72,9 @@ Batch batchFor(const std::vector<InputSpec>& inputs, const std::vector<HostTenso
       case DType::U8:
         batch.push_back(itemOf<uint8_t>(input, value));
         break;
+      case DType::U16:
+        batch.push_back(itemOf<uint16_t>(input, value));
+        break;
     }
   }
   return batch;

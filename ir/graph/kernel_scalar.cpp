@@ -21,6 +21,7 @@ Scalar registerScalar(DType dtype) {
     case DType::BF16:
     case DType::I8:
     case DType::U8:
+    case DType::U16:
       break;  // nothing is computed in them
   }
   internalError("unknown element type");

@@ -123,6 +123,8 @@ constexpr std::array kCodecs{
           [](Words& w, Id word) { return w.right(w.toSigned(w.left(word, 24)), 24); }},
     Codec{DType::U8, [](Words& w, Id value) { return w.both(value, 0xff); }, [](Words&, Id value) { return value; },
           [](Words& w, Id word) { return w.both(word, 0xff); }},
+    Codec{DType::U16, [](Words& w, Id value) { return w.both(value, 0xffff); }, [](Words&, Id value) { return value; },
+          [](Words& w, Id word) { return w.both(word, 0xffff); }},
 };
 
 const Codec& codecOf(DType dtype) {

@@ -21,6 +21,7 @@ constexpr std::array kFacts{
     DTypeFacts{.name = "bf16", .bytes = 2, .is_float = true},
     DTypeFacts{.name = "i8", .bytes = 1, .compute = DType::I32, .lowest = INT8_MIN, .highest = INT8_MAX},
     DTypeFacts{.name = "u8", .bytes = 1, .compute = DType::U32, .highest = UINT8_MAX},
+    DTypeFacts{.name = "u16", .bytes = 2, .compute = DType::U32, .highest = UINT16_MAX},
 };
 static_assert(kFacts.size() == kDTypes.size());
 constexpr DTypeFacts kNoFacts{.name = "<invalid>"};
@@ -46,7 +47,7 @@ uint32_t encodeElement(DType dtype, double value) {
   if (dtype == DType::F16) return doubleToHalf(value);
   if (dtype == DType::BF16) return doubleToBfloat16(value);
   const auto word = static_cast<uint32_t>(static_cast<int64_t>(value));
-  return isPacked(dtype) ? word & 0xFF : word;
+  return isPacked(dtype) ? word & ((1u << 8 * factsOf(dtype).bytes) - 1) : word;
 }
 
 double decodeElement(DType dtype, uint32_t bits) {
@@ -63,6 +64,8 @@ double decodeElement(DType dtype, uint32_t bits) {
       return static_cast<int8_t>(bits);
     case DType::U8:
       return static_cast<uint8_t>(bits);
+    case DType::U16:
+      return static_cast<uint16_t>(bits);
     case DType::U32:
     case DType::Bool:
       return bits;

@@ -21,7 +21,7 @@ using graph::Shape;
 using graph::ValueId;
 using graph::testing::addInput;
 
-constexpr std::array kPacked{DType::F16, DType::BF16, DType::I8, DType::U8};
+constexpr std::array kPacked{DType::F16, DType::BF16, DType::I8, DType::U8, DType::U16};
 
 ValueId addState(Builder& b, DType dtype, const Shape& shape) {
   return b.make("state", {}, {{"name", "s"}, {"dtype", dtype}, {"shape", shape.extents()}, {"init", 1.0}});

@@ -76,6 +76,7 @@ TEST(Batch, of_packed_inputs_arrives_whole_at_any_length) {
     EXPECT_EQ(seen({DType::U8, Shape{count}}, {"x", smallNumbers<uint8_t>(count)}).captures.get("same").doubles(), doubles);
     EXPECT_EQ(seen({DType::BF16, Shape{count}}, {"x", wanted}).captures.get("same").doubles(), doubles);
     EXPECT_EQ(seen({DType::U8, Shape{count}}, {"x", smallNumbers<uint8_t>(count)}).value.floats(), wanted);
+    EXPECT_EQ(seen({DType::U16, Shape{count}}, {"x", smallNumbers<uint16_t>(count)}).value.floats(), wanted);
     EXPECT_EQ(seen({DType::I8, Shape{count}}, {"x", smallNumbers<int8_t>(count)}).value.floats(), wanted);
     EXPECT_EQ(seen({DType::F16, Shape{count}}, {"x", wanted}).value.floats(), wanted);
     EXPECT_EQ(seen({DType::BF16, Shape{count}}, {"x", wanted}).value.floats(), wanted);

@@ -124,7 +124,7 @@ TEST_P(Checkpoints, floats_of_16_bits_widen_to_the_states_that_are_f32) {
     EXPECT_EQ(array.type, io::ElementType::F32) << name;
     EXPECT_EQ(array.toFloats(), file.tensors.at(name).toFloats()) << name;
   }
-  for (const io::ElementType type : {io::ElementType::F64, io::ElementType::I8, io::ElementType::U8}) {
+  for (const io::ElementType type : {io::ElementType::F64, io::ElementType::I8, io::ElementType::U8, io::ElementType::U16}) {
     file.tensors.at("l1.W") = io::Array::zeros(type, {1, 16});
     EXPECT_EQ(caught([&] { trainer.restore(file); }).code(), "checkpoint.shape") << toString(type);
   }

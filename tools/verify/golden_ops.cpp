@@ -163,6 +163,8 @@ DType dtypeOf(const io::Array& array) {
       return DType::I8;
     case io::ElementType::U8:
       return DType::U8;
+    case io::ElementType::U16:
+      return DType::U16;
   }
   return DType::F32;
 }

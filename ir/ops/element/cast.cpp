@@ -111,10 +111,12 @@ std::vector<OpCase> cases() {
        std::initializer_list<std::tuple<std::string_view, DType, double>>{{"saturated_i32", DType::I32, 5e9},
                                                                           {"saturated_u32", DType::U32, 9e9},
                                                                           {"saturated_i8", DType::I8, 300},
-                                                                          {"saturated_u8", DType::U8, 600}})
+                                                                          {"saturated_u8", DType::U8, 600},
+                                                                          {"saturated_u16", DType::U16, 90000}})
     cases.push_back({name, {{f32({257}), -highest, highest}}, {{"dtype", dtype}}, 0, kExactReason});
   cases.push_back({"low_bits_i8", {{i32({257}), -70000, 70000}}, {{"dtype", DType::I8}}, 0, kExactReason});
   cases.push_back({"low_bits_u8", {{i32({257}), -70000, 70000}}, {{"dtype", DType::U8}}, 0, kExactReason});
+  cases.push_back({"low_bits_u16", {{i32({257}), -2000000, 2000000}}, {{"dtype", DType::U16}}, 0, kExactReason});
   cases.push_back({"infinite_f16", {{f32({257}), -1e5, 1e5}}, {{"dtype", DType::F16}}, 0, kExactReason});
   cases.push_back({"small_f16", {{f32({257}), -1e-4, 1e-4}}, {{"dtype", DType::F16}}, 0, kExactReason});
   return cases;

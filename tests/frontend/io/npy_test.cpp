@@ -38,7 +38,7 @@ TEST(Npy, every_element_type_and_rank_round_trips) {
 }
 
 TEST(Npy, every_pattern_of_a_half_and_a_byte_round_trips) {
-  for (const ElementType type : {ElementType::F16, ElementType::I8, ElementType::U8}) {
+  for (const ElementType type : {ElementType::F16, ElementType::I8, ElementType::U8, ElementType::U16}) {
     const size_t size = byteSize(type), patterns = size_t{1} << (8 * size);
     Array array = Array::zeros(type, {static_cast<int64_t>(patterns)});
     for (size_t bits = 0; bits < patterns; ++bits) std::memcpy(array.data.data() + bits * size, &bits, size);

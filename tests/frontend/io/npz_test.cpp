@@ -67,7 +67,7 @@ TEST(Npz, written_arrays_read_back_and_deflating_saves_room) {
 
 TEST(Npz, arrays_of_narrow_types_read_back_at_any_length) {
   Arrays arrays;
-  for (const ElementType type : {ElementType::F16, ElementType::I8, ElementType::U8}) {
+  for (const ElementType type : {ElementType::F16, ElementType::I8, ElementType::U8, ElementType::U16}) {
     for (const int64_t length : {1, 3, 65, 257}) {
       Array array = Array::zeros(type, {length});
       for (size_t i = 0; i < array.data.size(); ++i) array.data[i] = static_cast<std::byte>(i * 37);

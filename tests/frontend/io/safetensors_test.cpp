@@ -78,7 +78,7 @@ TEST(Safetensors, half_precision_keeps_its_type_and_widens_exactly) {
 
 TEST(Safetensors, every_pattern_of_a_narrow_type_round_trips) {
   TensorFile file;
-  for (const ElementType type : {ElementType::F16, ElementType::BF16, ElementType::I8, ElementType::U8}) {
+  for (const ElementType type : {ElementType::F16, ElementType::BF16, ElementType::I8, ElementType::U8, ElementType::U16}) {
     const size_t size = byteSize(type), patterns = size_t{1} << (8 * size);
     Array array = Array::zeros(type, {static_cast<int64_t>(patterns)});
     for (size_t bits = 0; bits < patterns; ++bits) std::memcpy(array.data.data() + bits * size, &bits, size);
