@@ -16,6 +16,7 @@
 #include "passes/emit/loop_budget.h"
 #include "passes/emit/merge_dispatches.h"
 #include "passes/fuse/fuse.h"
+#include "passes/fuse/join_columns.h"
 #include "passes/fuse/pack_stores.h"
 #include "passes/graph/autocast.h"
 #include "passes/graph/bind_parameters.h"
@@ -119,6 +120,12 @@ const std::array kPasses{
          nullptr,
          [](const Graph& g, const CompileOptions& o) {
            return fuse(g, {.max_bindings = o.profile.max_storage_buffers, .merge = !isDisabled(o, "fuse")});
+         }},
+    Pass{{"joinColumns", Stage::Grouped, Stage::Grouped, "sums by columns beside reductions of the same rows run in their kernel",
+          Disabling::LeavesOut},
+         [](const CompileOptions& o) { return o.profile.style == program::ExecutionStyle::Gpu; },
+         [](const Graph& g, const CompileOptions& o) -> Result<Graph> {
+           return joinColumns(g, {o.profile, o.templates != nullptr, o.measured});
          }},
     Pass{{"packStores", Stage::Grouped, Stage::Grouped,
           "groups whose invocations have no whole words make wide results, and a map of its own packs each"},

@@ -35,6 +35,17 @@ bool isMember(const Node& node, bool inputs) {
 
 }  // namespace
 
+bool reducesRows(const Graph& graph, const Node& node) {
+  const auto* reduce = std::get_if<ReduceLowering>(&*node.op->lower);
+  if (reduce == nullptr) return false;
+  const std::vector<int64_t> axes = reduce->axes(graph, node);
+  const size_t first = graph.shapeOf(node.operands[0]).rank() - axes.size();
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i] != static_cast<int64_t>(first + i)) return false;
+  }
+  return true;
+}
+
 std::string misfit(GroupKind kind, const Graph& graph, const std::vector<NodeId>& nodes, bool inputs) {
   const Node* first = nullptr;  // seed
   const bool reduces = kind == GroupKind::Rows || kind == GroupKind::Columns;
@@ -46,6 +57,9 @@ std::string misfit(GroupKind kind, const Graph& graph, const std::vector<NodeId>
     const bool fits = seeds.reduce ? reduces : seeds.kind == kind;
     if (!fits) return fmt::format("'{}' cannot be a part of a kernel of kind '{}'", *node.op->name, toString(kind));
     if (first != nullptr && !reduces) return fmt::format("a kernel of kind '{}' has one '{}'", toString(kind), *first->op->name);
+    const bool is_beside = kind == GroupKind::Rows && !reducesRows(graph, node);
+    if (is_beside && first == nullptr) return "a kernel of rows begins with a reduction of them";
+    if (is_beside) continue;
     if (first != nullptr) {
       const auto counts = [&](const Node& reduce) {
         return std::pair(graph.shapeOf(reduce.operands[0]).elementCount(), graph.shapeOf(reduce.results[0]).elementCount());

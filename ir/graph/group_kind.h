@@ -15,7 +15,7 @@ namespace lockstep::graph {
 
 enum class GroupKind : uint8_t {
   Map,      ///< elements alone
-  Rows,     ///< reductions over the rows of one space, with the elements around them
+  Rows,     ///< reductions over the rows of one space, with the elements around them; sums by columns over blocks of its rows beside them
   Columns,  ///< reductions over other axes
   Scan,     ///< a scan along an axis
   Scatter,  ///< sums of the rows that an index names
@@ -48,6 +48,9 @@ constexpr std::optional<GroupKind> parseGroupKind(std::string_view text) {
   }
   return std::nullopt;
 }
+
+/// Whether a node reduces the last axes, so that each result is of one row.
+bool reducesRows(const Graph& graph, const Node& node);
 
 /// What keeps `nodes` of a graph from being a kernel of this kind; empty: nothing. `inputs`: leaves named `input` may be among them.
 std::string misfit(GroupKind kind, const Graph& graph, const std::vector<NodeId>& nodes, bool inputs);

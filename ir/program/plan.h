@@ -75,6 +75,7 @@ struct RowsPlan {
 };
 
 /// The same where a row fits the registers of its lanes: each element is read once, whatever number of reductions and results it goes into.
+/// A workgroup may stay for several rounds of rows, and then keeps sums by columns of all of them.
 struct HeldRowsPlan {
   static constexpr std::string_view kName = "held_rows";
   static constexpr graph::GroupKind kKind = graph::GroupKind::Rows;
@@ -83,9 +84,11 @@ struct HeldRowsPlan {
   int64_t width = 1;     ///< neighbouring elements that are loaded at once; columns are a multiple of it
   int64_t per_lane = 1;  ///< of these in an invocation
   int64_t subgroup = 1;  ///< lanes that are combined without workgroup memory; 1: none
+  int64_t rounds = 1;    ///< rows one after the other
   static constexpr void each(auto& plan, auto&& number) {
     number("lanes", plan.lanes, PlanNumber::PowerOfTwo);
     number("per_lane", plan.per_lane, PlanNumber::Any);
+    number("rounds", plan.rounds, PlanNumber::Unroll);
     number("rows_per_group", plan.rows_per_group, PlanNumber::Any);
     number("subgroup", plan.subgroup, PlanNumber::Unroll);
     number("width", plan.width, PlanNumber::PowerOfTwo);

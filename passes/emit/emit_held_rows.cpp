@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// held_rows: reductions over rows whose elements stay in the registers of their lanes. Nothing is a loop, so what a phase has loaded or
-// computed is there for the next ones and for the results.
+// held_rows: reductions over rows whose elements stay in the registers of their lanes. No row is a loop, so what a phase has loaded or
+// computed is there for the next ones and for the results. With sums by columns a workgroup goes over several rows and adds them up.
 #include <algorithm>
 
 #include "passes/emit/emitters.h"
@@ -32,26 +32,87 @@ class HeldRows {
     const kernel::ValueId lanes = b.u32(unsigned32(plan.lanes));
     lane_ = plan.lanes == 1 ? b.u32(0) : b.make(Op::Rem, {invocation_, lanes});
     row_in_group_ = plan.lanes == 1 ? invocation_ : b.make(Op::Div, {invocation_, lanes});
-    first_row_ = b.make(Op::Mul, {entry.group, b.u32(unsigned32(plan.rows_per_group))});
-    row_ = b.make(Op::Add, {first_row_, row_in_group_});
-    if (phases_.rows % plan.rows_per_group == 0) return;
-    // Barriers must be reached by all, so surplus rows repeat the last one and store nothing.
-    valid_ = b.make(Op::Lt, {row_, b.u32(unsigned32(phases_.rows))});
-    row_ = b.make(Op::Min, {row_, b.u32(unsigned32(phases_.rows - 1))});
+    group_ = entry.group;
+    first_row_ = b.make(Op::Mul, {group_, b.u32(unsigned32(plan.rows_per_group * plan.rounds))});
   }
 
   void emit() {
     makeSlots();
     LaneReduction lanes(b_, {plan_.lanes, plan_.rows_per_group, plan_.subgroup}, {invocation_, lane_, row_in_group_});
+    if (plan_.rounds == 1 && phases_.parts.empty()) return overRow(b_.make(Op::Add, {first_row_, row_in_group_}), lanes);
+    makeSums();
+    b_.forRange(b_.u32(0), b_.u32(unsigned32(plan_.rounds)), b_.u32(1), "round", [&](kernel::ValueId round) {
+      emitter_.pushScope();
+      overRow(b_.make(Op::Add, {first_row_, round}), lanes);
+      emitter_.popScope();
+      lanes.endRound();
+    });
+    storeSums();
+  }
+
+ private:
+  void overRow(kernel::ValueId row, LaneReduction& lanes) {
+    row_ = row;
+    if (phases_.rows % (plan_.rows_per_group * plan_.rounds) != 0) {
+      // Barriers must be reached by all, so surplus rows repeat the last one, store nothing and are not summed up.
+      valid_ = b_.make(Op::Lt, {row_, b_.u32(unsigned32(phases_.rows))});
+      row_ = b_.make(Op::Min, {row_, b_.u32(unsigned32(phases_.rows - 1))});
+    }
     for (size_t phase = 0; phase <= phases_.phases.size(); ++phase) {
       defineRowValues(phase);
       if (phase < phases_.phases.size()) runPhase(phases_.phases[phase], lanes);
     }
+    addToSums();
     storeRowResults();
     for (const Slot& slot : slots_) storeFullResults(slot);
   }
 
- private:
+  /// A variable for each sum by columns and each column of the lane.
+  void makeSums() {
+    for (const ColumnPart& part : phases_.parts) {
+      const kernel::ValueId neutral = neutralOf(b_, reduceOf(part), body_.typeOf(part.source).dtype);
+      std::vector<kernel::ValueId>& sums = sums_.emplace_back();
+      for (size_t i = 0; i < slots_.size() * static_cast<size_t>(plan_.width); ++i)
+        sums.push_back(b_.var(b_.typeIdOf(neutral), "column_sum", neutral));
+    }
+  }
+
+  void addToSums() {
+    for (size_t p = 0; p < phases_.parts.size(); ++p) {
+      const ColumnPart& part = phases_.parts[p];
+      const ReduceLowering& reduce = reduceOf(part);
+      size_t next = 0;
+      for (const Slot& slot : slots_) {
+        for (const kernel::ValueId column : slot.columns) {
+          kernel::ValueId element = emitter_.value(part.source, inRow(part.source, column));
+          if (valid_.valid()) {
+            const kernel::ValueId neutral = neutralOf(b_, reduce, body_.typeOf(part.source).dtype);
+            element = b_.make(Op::Select, {neutral, element, valid_});
+          }
+          const kernel::ValueId sum = sums_[p][next++];
+          b_.store(sum, reduce.combine(b_, b_.load(sum), element));
+        }
+      }
+    }
+  }
+
+  void storeSums() {
+    const kernel::ValueId first = b_.make(Op::Mul, {group_, b_.u32(unsigned32(phases_.columns))});
+    for (size_t s = 0; s < slots_.size(); ++s) {
+      where(slots_[s].inside, [&] {
+        const kernel::ValueId at = b_.make(Op::Add, {first, slots_[s].columns.front()});
+        for (size_t p = 0; p < sums_.size(); ++p) {
+          std::vector<kernel::ValueId> values;
+          for (int64_t i = 0; i < plan_.width; ++i)
+            values.push_back(b_.load(sums_[p][s * static_cast<size_t>(plan_.width) + static_cast<size_t>(i)]));
+          emitter_.storeFrom(phases_.part_results[p], at, values);
+        }
+      });
+    }
+  }
+
+  [[nodiscard]] const ReduceLowering& reduceOf(const ColumnPart& part) const { return std::get<ReduceLowering>(*body_[part.node].op->lower); }
+
   void makeSlots() {
     const int64_t places = phases_.columns / plan_.width;
     for (int64_t i = 0; i < plan_.per_lane; ++i) {
@@ -178,8 +239,9 @@ class HeldRows {
   kernel::Builder& b_;
   BodyEmitter& emitter_;
   const RowPhases phases_;
-  kernel::ValueId invocation_, lane_, row_in_group_, first_row_, row_, valid_;
+  kernel::ValueId invocation_, lane_, row_in_group_, group_, first_row_, row_, valid_;
   std::vector<Slot> slots_;
+  std::vector<std::vector<kernel::ValueId>> sums_;  // by sum by columns: of the columns of the slots, one after the other
 };
 
 }  // namespace

@@ -53,6 +53,12 @@ void LaneReduction::combine(std::vector<Part>& parts) {
   exchange(parts, {.writes = writes, .slot = b_.make(Op::Add, {first, number}), .first = first, .count = values, .slots = slots});
 }
 
+void LaneReduction::endRound() {
+  if (turn_ % 2 == 0) return;  // the last barrier was that of the other arrays
+  b_.makeVoid(Op::WorkgroupBarrier);
+  ++turn_;
+}
+
 void LaneReduction::overSubgroup(std::vector<Part>& parts, int64_t lanes) {
   auto& capabilities = b_.module().capabilities;
   if (lanes > 1 && std::ranges::find(capabilities, kernel::Capability::Subgroups) == capabilities.end())

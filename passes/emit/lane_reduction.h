@@ -29,6 +29,9 @@ class LaneReduction {
   /// Every lane gets the same bits. At most two barriers, and one where few lanes or subgroups share a row.
   void combine(std::vector<Part>& parts);
 
+  /// At the end of the body of a loop: what its first combine() writes has been read by all.
+  void endRound();
+
   /// Words of workgroup memory that a kernel takes whose phases have at most `reductions` reductions.
   static int64_t words(const Shape& shape, int64_t reductions);
 

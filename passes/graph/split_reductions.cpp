@@ -7,6 +7,7 @@
 #include "ir/graph/op_def.h"
 #include "passes/cost.h"
 #include "passes/graph/rewrite.h"
+#include "passes/graph/row_relations.h"
 #include "passes/schedule/choose_plan.h"
 #include "passes/schedule/plan_rounds.h"
 
@@ -67,6 +68,7 @@ struct Splitter {
   const Graph& graph;
   const DeviceProfile& profile;
   Rewriter rewriter;
+  const RowRelations rows{graph};
   const int64_t units = profile.parallel_units;
 
   Builder& b() { return rewriter.builder(); }
@@ -95,6 +97,16 @@ struct Splitter {
     return true;
   }
 
+  /// Beside reductions over the rows of the same space: as many parts as workgroups that stay on their units, so that a kernel that holds the
+  /// rows can sum up its own (joinColumns). 1: there are none, or too few rows.
+  [[nodiscard]] int64_t partsBesideRows(const Node& node, int64_t length, int64_t results) const {
+    const int64_t stay = cost::kStayingGroupsPerUnit * units;
+    const bool is_long = length * results >= cost::kManyElements && length >= cost::kLeastRowsOfStaying * stay;
+    const bool is_held = results >= cost::kVectorElements && results <= cost::kMostHeldColumns;
+    if (profile.style != program::ExecutionStyle::Gpu || !is_long || !is_held || !rows.beside(node.operands[0], results)) return 1;
+    return std::max(stay, divideUp(length, plannedRounds(profile)));
+  }
+
   /// A reduction over leading axes to few results (the gradient of a gain or a bias): blocks of rows, then the blocks.
   bool splitLeading(const Node& node, const ReduceLowering& reduce, double neutral) {
     std::vector<int64_t> axes = reduce.axes(graph, node);
@@ -104,9 +116,11 @@ struct Splitter {
     int64_t results = graph.shapeOf(node.results[0]).elementCount();
     int64_t length = graph.shapeOf(node.operands[0]).elementCount() / results;
     if (units < cost::kFewUnits || length * results < 2 * cost::kShortestSum) return false;
-    int64_t parts = partsOf(length, cost::kShortestPart, results, cost::kShortGroupsPerUnit * units);
+    int64_t parts = partsBesideRows(node, length, results);
+    if (parts == 1) parts = partsOf(length, cost::kShortestPart, results, cost::kShortGroupsPerUnit * units);
     if (parts == 1) return false;
     const int64_t part = divideUp(length, parts);
+    parts = divideUp(length, part);
     if (part * parts * results > kMostElements) return false;
     ValueId x = rewriter[node.operands[0]];
     if (part * parts != length) x = filledUp(b().reshape(x, Shape{length, results}), part * parts, neutral);

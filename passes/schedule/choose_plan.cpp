@@ -90,28 +90,41 @@ std::optional<PlanChoice> holdRows(const PlanQuery& q, const RowPhases& phases) 
   program::HeldRowsPlan plan{.width = widthOfRows(q, phases)};
   const int64_t places = columns / plan.width, row_words = phases.rowWordElements(q.body);
   const int64_t most_lanes = std::min(largestPowerOfTwo(mostInvocations(q.profile)) / row_words, cost::kMostHeldLanes);
-  int64_t per_lane = rows < q.profile.parallel_units ? plan.width : std::max(wantedPerLane(columns), plan.width);
+  const bool has_sums = !phases.parts.empty();
+  const int64_t wanted = has_sums ? std::min(cost::kHeldBesideSums, wantedPerLane(columns)) : wantedPerLane(columns);
+  int64_t per_lane = rows < q.profile.parallel_units ? plan.width : std::max(wanted, plan.width);
   while (plan.lanes < most_lanes && plan.lanes * per_lane < columns) plan.lanes *= 2;
   plan.per_lane = divideUp(places, plan.lanes);
   per_lane = plan.per_lane * plan.width;
   const auto isFull = [&](ValueId input) { return q.body.shapeOf(input).elementCount() == rows * columns; };
-  const auto inputs = std::max<int64_t>(std::ranges::count_if(inputsOf(q.body), isFull), 1);
+  const auto sums = static_cast<int64_t>(phases.parts.size());
+  const auto inputs = std::max<int64_t>(std::ranges::count_if(inputsOf(q.body), isFull), 1) + sums;
   if (per_lane > cost::kMostHeld || per_lane * inputs > cost::kMostHeldOfInputs) return std::nullopt;
   if (per_lane * static_cast<int64_t>(q.body.nodes.size()) > cost::kMostHeldText) return std::nullopt;
-  plan.rows_per_group = std::min(std::max<int64_t>(cost::kRowLanesGpu / plan.lanes, row_words), largestPowerOfTwo(rows));
+  plan.rows_per_group = has_sums ? 1 : std::min(std::max<int64_t>(cost::kRowLanesGpu / plan.lanes, row_words), largestPowerOfTwo(rows));
+  if (has_sums) plan.rounds = phases.parts.front().rounds;
+  if (plan.rounds > plannedRounds(q.profile)) return std::nullopt;
   size_t reductions = 0;
   for (const std::vector<NodeId>& phase : phases.phases) reductions = std::max(reductions, phase.size());
   const LaneReduction::Shape shape{plan.lanes, plan.rows_per_group, plan.subgroup};
   const int64_t results = plan.rows_per_group * static_cast<int64_t>(phases.row_results.size());  // those that are packed come together
   if ((LaneReduction::words(shape, static_cast<int64_t>(reductions)) + results) * 4 > q.profile.max_workgroup_bytes) return std::nullopt;
-  return PlanChoice{plan, splitGroups(divideUp(rows, plan.rows_per_group), q.profile)};
+  return PlanChoice{plan, splitGroups(divideUp(rows, plan.rows_per_group * plan.rounds), q.profile)};
+}
+
+Failure refuseReduction(const Graph& body, NodeId reduce) {
+  const Node& node = body[reduce];
+  return fail("schedule.group", "a group of rows sums up columns in a way that no kernel of rows does",
+              node.location == 0 ? Location{} : body.locations[node.location - 1], "leave the joining of groups to the pass 'joinColumns'");
 }
 
 }  // namespace
 
 Result<PlanChoice> chooseRows(const PlanQuery& q) {
   const RowPhases plan = findRowPhases(q.body);
+  if (plan.misplaced) return refuseReduction(q.body, *plan.misplaced);
   if (const auto held = holdRows(q, plan)) return *held;
+  if (!plan.parts.empty()) return refuseReduction(q.body, plan.parts.front().node);
   const int64_t rows = plan.rows, columns = plan.columns;
   int64_t invocations = std::min<int64_t>(q.profile.max_workgroup_invocations, cost::kFullWorkgroup);
   // A row is shared by `lanes` invocations; on CPU drivers barriers are expensive, so a row has one invocation unless there are few long

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "ir/graph/group_kind.h"
 #include "passes/fuse/lanes.h"
 #include "passes/fuse/views.h"
+#include "passes/schedule/plan_rounds.h"
 #include "passes/schedule/seed_nodes.h"
 
 namespace lockstep::passes {
@@ -60,6 +62,28 @@ std::vector<bool> findRowValues(const Graph& body, const RowPhases& phases) {
 
 }  // namespace
 
+std::optional<ColumnPart> columnPart(const Graph& body, NodeId reduce) {
+  const Node& node = body[reduce];
+  const Shape& blocks = body.shapeOf(node.operands[0]);
+  const auto& lowering = std::get<ReduceLowering>(*node.op->lower);
+  if (blocks.rank() != 3 || lowering.axes(body, node) != std::vector<int64_t>{1}) return std::nullopt;
+  ColumnPart part{.node = reduce, .source = node.operands[0], .parts = blocks.extent(0), .rounds = blocks.extent(1), .columns = blocks.extent(2)};
+  // What fills up is left away, as the kernel knows how many rows there are.
+  while (isView(body, part.source)) {
+    const Node& view = body.definition(part.source);
+    const Shape &shape = body.shapeOf(part.source), &source = body.shapeOf(view.operands[0]);
+    const IndexMap map = std::get<ViewLowering>(*view.op->lower).map(body, view);
+    const bool fills = map.guards.size() == 1 && map.guards.front() == IndexGuard{axisExpr(0), 0, source.extent(0)} && shape.rank() == 2 &&
+                       shape.extent(1) == part.columns && map.source == identityMap(2).source &&
+                       map.fill == lowering.neutral(body.typeOf(part.source).dtype);
+    if (!fills && !isLinearIdentity(map, shape, source)) break;
+    part.source = view.operands[0];
+  }
+  const int64_t elements = body.shapeOf(part.source).elementCount();
+  if (elements % part.columns != 0 || divideUp(elements / part.columns, part.rounds) != part.parts) return std::nullopt;
+  return part;
+}
+
 RowPhases findRowPhases(const Graph& body) {
   RowPhases out;
   const ReduceSpace space = reduceSpace(body);
@@ -70,6 +94,17 @@ RowPhases findRowPhases(const Graph& body) {
     size_t phase = 0;
     for (ValueId operand : body[id].operands) phase = std::max(phase, out.phase_of[body[operand].node.index()]);
     if (std::holds_alternative<ReduceLowering>(*body[id].op->lower)) {
+      if (!reducesRows(body, body[id])) {
+        const std::optional<ColumnPart> part = columnPart(body, id);
+        const bool fits = part && part->columns == out.columns && body.shapeOf(part->source).elementCount() == out.rows * out.columns;
+        if (!fits || (!out.parts.empty() && out.parts.front().rounds != part->rounds)) {
+          out.misplaced = id;
+        } else {
+          out.parts.push_back(*part);
+        }
+        out.phase_of[id.index()] = phase;
+        continue;
+      }
       if (out.phases.size() <= phase) out.phases.resize(phase + 1);
       out.phases[phase].push_back(id);
       ++phase;
@@ -77,7 +112,13 @@ RowPhases findRowPhases(const Graph& body) {
     out.phase_of[id.index()] = phase;
   }
   out.once_per_row = findRowValues(body, out);
+  out.part_results.resize(out.parts.size());
   for (size_t i = 0; i < body.outputs.size(); ++i) {
+    const NodeId maker = body[body.outputs[i].value].node;
+    if (const auto part = std::ranges::find(out.parts, maker, &ColumnPart::node); part != out.parts.end()) {
+      out.part_results[static_cast<size_t>(part - out.parts.begin())] = i;
+      continue;
+    }
     bool full = out.columns != 1 && body.shapeOf(body.outputs[i].value).elementCount() != out.rows;
     (full ? out.full_results : out.row_results).push_back(i);
   }

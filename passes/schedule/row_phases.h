@@ -2,11 +2,24 @@
 // The order of the reductions in a group of kind "rows": each phase is one loop over the row.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "ir/graph/op_def.h"
 
 namespace lockstep::passes {
+
+/// A sum by columns in a group of rows, over the rows of each part: [parts * rounds, columns] -> [parts, columns], where the last part may
+/// have fewer rows.
+struct ColumnPart {
+  graph::NodeId node;
+  graph::ValueId source;  ///< what is summed up, one element for each of the space of the rows
+  int64_t parts = 1, rounds = 1, columns = 1;
+  friend bool operator==(const ColumnPart&, const ColumnPart&) = default;
+};
+/// The reduction as such a sum: over the middle axis of [parts, rounds, columns], which is `source` filled up with neutral elements and
+/// reshaped.
+std::optional<ColumnPart> columnPart(const graph::Graph& body, graph::NodeId reduce);
 
 struct RowPhases {
   int64_t rows = 0, columns = 0;
@@ -16,6 +29,9 @@ struct RowPhases {
   /// column of a square space.
   std::vector<bool> once_per_row;
   std::vector<size_t> row_results, full_results;  ///< outputs with one value per row, and with one per element
+  std::vector<ColumnPart> parts;                  ///< all of as many parts and rounds
+  std::vector<size_t> part_results;               ///< of each of them, its output
+  std::optional<graph::NodeId> misplaced;         ///< a reduction that is none of all these
 
   /// Elements of the words of full results: 2 where one is an f16, 1 where all are whole words.
   [[nodiscard]] int64_t wordElements(const graph::Graph& body) const;
