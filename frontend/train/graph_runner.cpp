@@ -273,7 +273,7 @@ DeviceRun runOn(const std::string& device, const graph::Graph& graph, const grap
   compile_options.wrt = options.wrt;
   compile_options.disabled = options.disable;
   compile_options.dump_directory = options.dump_ir;
-  addDevice(compile_options, chooseDevice(options.device).orThrow().info).orThrow();
+  (void)addDevice(compile_options, chooseDevice(options.device).orThrow().info).orThrow();
   DeviceRun run{
       .runner = makeRunner(graph, std::move(compile_options), detail::openChosenDevice(device)).orThrow(), .outputs = {}, .types = {}};
   ValueMap inputs, parameters;

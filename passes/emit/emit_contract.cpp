@@ -111,7 +111,7 @@ void storeHook(kernel::Builder& b, BodyEmitter& emitter, const ContractNode& con
     if (run == 1) {
       emitter.store(i, first[i], values[i].front());
     } else {
-      emitter.storeNeighbours(i, emitter.linear(first[i]), values[i]);
+      emitter.storeFrom(i, emitter.linear(first[i]), values[i]);
     }
   }
   emitter.popScope();

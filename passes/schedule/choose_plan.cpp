@@ -32,7 +32,7 @@ namespace {
 int64_t vectorElements(const PlanQuery& q, int64_t elements) {
   int64_t bytes = 1;
   const auto look = [&](ValueId value) {
-    if (q.body.shapeOf(value).elementCount() >= elements) bytes = std::max(bytes, byteSize(q.body.typeOf(value).dtype));
+    if (q.body.shapeOf(value).elementCount() >= elements) bytes = std::max(bytes, static_cast<int64_t>(byteSize(q.body.typeOf(value).dtype)));
   };
   for (const ValueId input : inputsOf(q.body)) look(input);
   for (const Output& output : q.body.outputs) look(output.value);
