@@ -14,8 +14,8 @@ class CharGpt : public Experiment {
  public:
   explicit CharGpt(const ExperimentOptions& options)
       : seed_(options.seed),
-        batch_(static_cast<size_t>(spec_.inputs[0].shape.extent(0))),
-        length_(static_cast<size_t>(spec_.inputs[0].shape.extent(1))),
+        batch_(static_cast<size_t>(spec_.inputs[0].type.shape.extent(0))),
+        length_(static_cast<size_t>(spec_.inputs[0].type.shape.extent(1))),
         text_(loadText(options.data, length_ + 1)),
         trainer_(compile(options.with(spec_))),
         logits_(trainer_.attach({.inputs = {{"tokens", i32(1, static_cast<int64_t>(length_))}},
