@@ -29,7 +29,9 @@ class Bisect : public ::testing::Test {
     BisectRequest request;
     request.passes = optionalPassesAfter(passes::Stage::Updated);
     request.build = [this, spoil](const PassChoice& choice) -> Result<BuiltProgram> {
-      LS_TRY(BuiltProgram built, buildFrom(form_, chooseDevice("reference")->info.profile, choice));
+      passes::CompileOptions options;
+      options.profile = chooseDevice("reference")->info.profile;
+      LS_TRY(BuiltProgram built, buildFrom(form_, options, choice));
       if (spoil) spoil(built, choice);
       return built;
     };
