@@ -20,7 +20,8 @@ struct Repetition {
 };
 
 /// Adds what node `id` is computed from; false when that is more than a few operations, or reads more than one value of its size.
-bool collectRepetition(const ClusterState& state, NodeId id, NodeId root, Repetition& found) {
+/// `stores_small`: also small values that the cluster of `root` makes and would not store otherwise.
+bool collectRepetition(const ClusterState& state, NodeId id, NodeId root, bool stores_small, Repetition& found) {
   const Graph& graph = state.graph;
   const Node& node = graph[id];
   const auto* element = std::get_if<ElementLowering>(&*node.op->lower);
@@ -31,10 +32,10 @@ bool collectRepetition(const ClusterState& state, NodeId id, NodeId root, Repeti
   return std::ranges::all_of(state.readsOf(node), [&](const Read& read) {
     const Shape& source = graph.shapeOf(read.base);
     const bool small = cost::kSmallerBy * source.elementCount() <= shape.elementCount();
-    // A small value that its cluster would not store otherwise costs one more result.
+    const bool elsewhere = stores_small || state.clusterOf(read.base) != state.clusterOf(graph[root].results[0]);
     if (!read.exact) return false;
-    if (!state.isStored(read.base, root) && !small) {
-      return isLinearIdentity(read.map, shape, source) && collectRepetition(state, graph[read.base].node, root, found);
+    if (!state.isStored(read.base, root) && !(small && elsewhere)) {
+      return isLinearIdentity(read.map, shape, source) && collectRepetition(state, graph[read.base].node, root, stores_small, found);
     }
     if (small) {
       found.small.insert(read.base);
@@ -47,13 +48,13 @@ bool collectRepetition(const ClusterState& state, NodeId id, NodeId root, Repeti
 }
 
 /// How a large result that other clusters read can be computed by them: see addRepeatable.
-std::optional<Repetition> repetitionOf(const ClusterState& state, NodeId id) {
+std::optional<Repetition> repetitionOf(const ClusterState& state, NodeId id, bool stores_small) {
   const Graph& graph = state.graph;
   const ValueId result = graph[id].results[0];
   if (graph.shapeOf(result).elementCount() < cost::kLittleMemory || state.escapes[result.index()] || !state.isStored(result, id))
     return std::nullopt;
   Repetition found;
-  if (!collectRepetition(state, id, id, found) || !found.large) return std::nullopt;
+  if (!collectRepetition(state, id, id, stores_small, found) || !found.large) return std::nullopt;
   const bool fits = std::ranges::all_of(state.users[result.index()], [&](ValueId user) {
     return state.readsOf(graph[graph[user].node]).size() + found.small.size() + 2 <= state.config.max_bindings;
   });
@@ -64,16 +65,21 @@ std::optional<Repetition> repetitionOf(const ClusterState& state, NodeId id) {
 
 bool addRepeatable(const ClusterState& state, std::vector<bool>& cheap) {
   const Graph& graph = state.graph;
-  bool any = false;
-  auto isKept = [&](ValueId value) { return !cheap[graph[value].node.index()]; };
-  for (NodeId id : graph.body().nodes) {
-    if (!state.computes(id) || cheap[id.index()]) continue;
-    const std::optional<Repetition> found = repetitionOf(state, id);
-    if (!found || !isKept(*found->large) || !std::ranges::all_of(found->small, isKept)) continue;
-    for (NodeId repeated : found->nodes) cheap[repeated.index()] = true;
-    any = true;
-  }
-  return any;
+  std::set<ValueId> larges;  // what is kept for something else
+  const auto isKept = [&](ValueId value) { return !cheap[graph[value].node.index()]; };
+  const auto add = [&](bool stores_small) {
+    for (NodeId id : graph.body().nodes) {
+      if (!state.computes(id) || cheap[id.index()] || larges.contains(graph[id].results[0])) continue;
+      const std::optional<Repetition> found = repetitionOf(state, id, stores_small);
+      if (!found || !isKept(*found->large) || !std::ranges::all_of(found->small, isKept)) continue;
+      for (NodeId repeated : found->nodes) cheap[repeated.index()] = true;
+      larges.insert(*found->large);
+    }
+  };
+  // First those that need nothing more in memory: a norm's x̂ is kept where that saves its result, else its mean and deviation.
+  add(false);
+  add(true);
+  return !larges.empty();
 }
 
 }  // namespace lockstep::passes
