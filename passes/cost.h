@@ -50,6 +50,8 @@ static_assert(kRepeatedOfSmall / kGpu.operations_per_second <= 0.25 * kElementBy
 inline constexpr size_t kRepeatedOfLarge = 4;
 /// A value is small beside one of at least so many times its elements: reading it once more costs at most half of what is saved.
 inline constexpr int64_t kSmallerBy = 2;
+/// The same for one that is stored for that alone: of a norm there are two, which are written and read.
+inline constexpr int64_t kStoredSmallerBy = 16;
 /// Operations that every reader of a packed value of 16 bits repeats where their result would take twice its bytes. They take less time
 /// than reading that result.
 inline constexpr int64_t kRepeatedOfPacked = 32;

@@ -32,7 +32,8 @@ bool collectRepetition(const ClusterState& state, NodeId id, NodeId root, bool s
   return std::ranges::all_of(state.readsOf(node), [&](const Read& read) {
     const Shape& source = graph.shapeOf(read.base);
     const bool small = cost::kSmallerBy * source.elementCount() <= shape.elementCount();
-    const bool elsewhere = stores_small || state.clusterOf(read.base) != state.clusterOf(graph[root].results[0]);
+    const bool is_worth_storing = stores_small && cost::kStoredSmallerBy * source.elementCount() <= shape.elementCount();
+    const bool elsewhere = is_worth_storing || state.clusterOf(read.base) != state.clusterOf(graph[root].results[0]);
     if (!read.exact) return false;
     if (!state.isStored(read.base, root) && !(small && elsewhere)) {
       return isLinearIdentity(read.map, shape, source) && collectRepetition(state, graph[read.base].node, root, stores_small, found);
