@@ -8,6 +8,7 @@
 
 #include "ir/graph/group_kind.h"
 #include "ir/graph/op_def.h"
+#include "passes/fuse/views.h"
 #include "passes/schedule/choose_plan.h"
 #include "passes/schedule/group_body.h"
 #include "passes/schedule/row_phases.h"
@@ -48,6 +49,17 @@ Space rowsOf(const Graph& graph, NodeId group) {
   return {phases.rows, phases.columns};
 }
 
+/// What a value shows of another one outside of groups, element by element: a state that was reshaped.
+ValueId unviewed(const Graph& graph, ValueId value) {
+  while (isView(graph, value)) {
+    const Node& node = graph.definition(value);
+    const IndexMap map = std::get<ViewLowering>(*node.op->lower).map(graph, node);
+    if (!isLinearIdentity(map, graph.shapeOf(value), graph.shapeOf(node.operands[0]))) break;
+    value = node.operands[0];
+  }
+  return value;
+}
+
 /// Both groups as one at the place of `rows`; nothing where `columns` needs what is made after it, or where the parts are too many for a
 /// kernel or not kept in registers.
 class Join {
@@ -63,9 +75,16 @@ class Join {
     const RegionId region = merged.regions.front();
     std::map<ValueId, ValueId> inside;  // results of the rows, as the group makes them
     for (size_t i = 0; i < merged.results.size(); ++i) inside[merged.results[i]] = graph_[region].yields[i];
+    const auto isKnown = [&](ValueId value) {
+      return inside.contains(value) || std::ranges::find(merged.operands, value) != merged.operands.end();
+    };
     for (const ValueId operand : other.operands) {
-      const bool is_known = inside.contains(operand) || std::ranges::find(merged.operands, operand) != merged.operands.end();
-      if (!is_known) merged.operands.push_back(operand);
+      if (isKnown(operand)) continue;
+      if (const ValueId source = unviewed(graph_, operand); isKnown(source)) {
+        inside[operand] = viewInside(out, region, operand, inside.contains(source) ? inside.at(source) : source);
+      } else {
+        merged.operands.push_back(operand);
+      }
     }
     for (const NodeId id : graph_[other.regions.front()].nodes) {
       out.regions[region.index()].nodes.push_back(id);
@@ -94,6 +113,22 @@ class Join {
   }
 
  private:
+  /// A new node of the region: `source` in the shape of `like`.
+  static ValueId viewInside(Graph& out, RegionId region, ValueId like, ValueId source) {
+    const NodeId id(out.nodes.size());
+    const ValueId made(out.values.size());
+    const TensorType type = out.typeOf(like);
+    out.values.push_back({type, id, 0, {}});
+    out.nodes.push_back({.op = &op("reshape"),
+                         .operands = {source},
+                         .results = {made},
+                         .attributes = {{"shape", type.shape.extents()}},
+                         .regions = {},
+                         .location = out.definition(like).location});
+    out.regions[region.index()].nodes.push_back(id);
+    return made;
+  }
+
   /// Whether all that the columns read is made by the rows or before them.
   [[nodiscard]] bool comesInTime() const {
     std::set<NodeId> before;
@@ -101,7 +136,8 @@ class Join {
       before.insert(id);
       if (id == rows_) break;
     }
-    return std::ranges::all_of(graph_[columns_].operands, [&](ValueId operand) { return before.contains(graph_[operand].node); });
+    return std::ranges::all_of(graph_[columns_].operands,
+                               [&](ValueId operand) { return before.contains(graph_[unviewed(graph_, operand)].node); });
   }
 
   /// Results of both that others read.
@@ -135,7 +171,7 @@ std::vector<NodeId> candidates(const Graph& graph, NodeId columns, const Space& 
     std::set<ValueId> known(graph[id].operands.begin(), graph[id].operands.end());
     known.insert(graph[id].results.begin(), graph[id].results.end());
     const int64_t shared = std::ranges::count_if(graph[columns].operands, [&](ValueId operand) {
-      return known.contains(operand) && graph.shapeOf(operand).elementCount() == space.rows * space.columns;
+      return known.contains(unviewed(graph, operand)) && graph.shapeOf(operand).elementCount() == space.rows * space.columns;
     });
     if (shared > 0 && rowsOf(graph, id) == space) found.emplace_back(shared, id);
   }

@@ -59,6 +59,7 @@ struct State {
   KernelTable kernels;
   std::map<ValueId, size_t> uses;      // counted only where mayOwn() asks
   std::map<ValueId, ValueId> storage;  // by version of a state: the leaf
+  std::vector<std::vector<NodeId>> readers_of = {};  // by value: the nodes that read it, found on the first question
 
   BufferId newBuffer(std::string name, const TensorType& type, ArenaRole role, double initial = 0) {
     program.buffers.push_back({std::move(name), type, role, {}, 0, type.byteSize(), initial});
@@ -211,7 +212,8 @@ struct State {
     return a.buffer == b.buffer && a.offset < b.offset + b.size && b.offset < a.offset + a.size;
   }
 
-  /// update_slice(state, value): value is made in the state's own bytes when its group reads the old version element by element only.
+  /// update_slice(state, value): value is made in the state's own bytes when its group does not read them, or is a map that reads each element
+  /// where it writes it.
   void placeUpdates() {
     for (NodeId id : graph.body().nodes) {
       const Node& node = graph[id];
@@ -220,7 +222,9 @@ struct State {
       target.offset += static_cast<uint64_t>(node.attributes.get<int64_t>("offset")) * byteSize(graph.typeOf(node.operands[0]).dtype);
       ValueId value = root(node.operands[1]);
       Range written{target.buffer, target.offset, graph.typeOf(node.operands[1]).byteSize(), kernel::Access::ReadWrite};
-      if (mayOwn(value) && updatesInPlace(graph.definition(value), storageOf(node.operands[0]), written)) {
+      const ValueId state = storageOf(node.operands[0]);
+      const bool is_bound_there = written.offset % config.profile.min_offset_alignment == 0;
+      if (is_bound_there && mayOwn(value) && updatesInPlace(graph.definition(value), state, written) && !oldIsReadAfter(value, state, written)) {
         places[value] = target;
       } else {
         copies[node.results[0]].push_back({node.operands[1], target});
@@ -228,8 +232,38 @@ struct State {
     }
   }
 
+  /// Whether something that needs `value` reads the bytes as they were before the update.
+  [[nodiscard]] bool oldIsReadAfter(ValueId value, ValueId state, const Range& written) {
+    if (readers_of.empty()) findReaders();
+    std::set<ValueId> reached{value};
+    std::vector<ValueId> open{value};
+    while (!open.empty()) {
+      const ValueId from = open.back();
+      open.pop_back();
+      for (const NodeId id : readers_of[from.index()]) {
+        const Node& node = graph[id];
+        countVisits(node.operands.size());
+        // An update replaces the old version, and reads none of it.
+        const bool is_update = std::holds_alternative<AliasUpdate>(*node.op->alias);
+        const auto isOld = [&](ValueId operand) {
+          return !reached.contains(operand) && storageOf(operand) == state && overlap(rangeOf(operand, kernel::Access::Read), written);
+        };
+        if (!is_update && std::ranges::any_of(node.operands, isOld)) return true;
+        for (const ValueId result : node.results) {
+          if (reached.insert(result).second) open.push_back(result);
+        }
+      }
+    }
+    return false;
+  }
+  void findReaders() {
+    readers_of.resize(graph.values.size());
+    for (const NodeId id : graph.body().nodes) {
+      for (const ValueId operand : graph[id].operands) readers_of[operand.index()].push_back(id);
+    }
+  }
+
   [[nodiscard]] bool updatesInPlace(const Node& group, ValueId state, const Range& written) {
-    if (kindOf(group) != GroupKind::Map) return false;
     std::set<ValueId> old;  // what is made of the bytes that are written
     for (ValueId operand : group.operands) {
       if (storageOf(operand) != state) continue;
@@ -238,7 +272,9 @@ struct State {
       if (range.offset != written.offset || range.size != written.size) return false;
       old.insert(operand);
     }
-    return readAtOwnPosition(graph, graph[group.regions[0]].nodes, std::move(old));
+    if (old.empty()) return true;
+    const bool is_map = std::holds_alternative<RegionLowering>(*group.op->lower) && kindOf(group) == GroupKind::Map;
+    return is_map && readAtOwnPosition(graph, graph[group.regions[0]].nodes, std::move(old));
   }
 
   // Commands.
