@@ -77,7 +77,7 @@ Recipe char_gpt() {
           .report_every = 50,
           .measure_every = 100,
           .chunk = 10,
-          .goal = Goal{"test_loss", Goal::Kind::AtMost, 0.6, 600},
+          .goal = Goal{"test_loss", Goal::Kind::AtMost, 0.55, 600},
           .data = "a file of text",
           .make = make_experiment<CharGpt>};
 }
