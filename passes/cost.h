@@ -48,6 +48,8 @@ static_assert(kRepeatedOfSmall / kGpu.operations_per_second <= 0.25 * kElementBy
 /// The same where the reader has to read a value of full size in any case. Each reader repeats them and none saves a read, only the write
 /// and the memory: so they should not count at all.
 inline constexpr size_t kRepeatedOfLarge = 4;
+/// Values of full size that it is computed from, where its readers read each of them in any case.
+inline constexpr size_t kMostLargeOfRepeated = 2;
 /// A value is small beside one of at least so many times its elements: reading it once more costs at most half of what is saved.
 inline constexpr int64_t kSmallerBy = 2;
 /// The same for one that is stored for that alone: of a norm there are two, which are written and read.

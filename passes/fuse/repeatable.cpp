@@ -15,11 +15,11 @@ namespace {
 /// What it takes to compute a value again from values that are in memory anyway.
 struct Repetition {
   std::set<NodeId> nodes;
-  std::set<ValueId> small;       ///< read, at most half as large
-  std::optional<ValueId> large;  ///< read, of the same size and at the same position
+  std::set<ValueId> small;  ///< read, at most half as large
+  std::set<ValueId> large;  ///< read, of the same size and at the same position
 };
 
-/// Adds what node `id` is computed from; false when that is more than a few operations, or reads more than one value of its size.
+/// Adds what node `id` is computed from; false when that is more than a few operations, or reads values of its size elsewhere.
 /// `stores_small`: also small values that the cluster of `root` makes and would not store otherwise.
 bool collectRepetition(const ClusterState& state, NodeId id, NodeId root, bool stores_small, Repetition& found) {
   const Graph& graph = state.graph;
@@ -42,10 +42,20 @@ bool collectRepetition(const ClusterState& state, NodeId id, NodeId root, bool s
       found.small.insert(read.base);
       return true;
     }
-    if (!isLinearIdentity(read.map, shape, source) || found.large.value_or(read.base) != read.base) return false;
-    found.large = read.base;
-    return true;
+    if (!isLinearIdentity(read.map, shape, source)) return false;
+    found.large.insert(read.base);
+    return found.large.size() <= cost::kMostLargeOfRepeated;
   });
+}
+
+/// Whether the cluster of `user` reads a value anyway, or makes it.
+bool isReadBeside(const ClusterState& state, ValueId user, ValueId value) {
+  const int32_t c = state.clusterOf(user);
+  if (c < 0) return false;
+  return state.isMember(c, value) || std::ranges::any_of(state.cluster(c).members, [&](NodeId member) {
+           const std::vector<Read>& reads = state.readsOf(state.graph[member]);
+           return std::ranges::find(reads, value, &Read::base) != reads.end();
+         });
 }
 
 /// How a large result that other clusters read can be computed by them: see addRepeatable.
@@ -55,8 +65,11 @@ std::optional<Repetition> repetitionOf(const ClusterState& state, NodeId id, boo
   if (graph.shapeOf(result).elementCount() < cost::kLittleMemory || state.escapes[result.index()] || !state.isStored(result, id))
     return std::nullopt;
   Repetition found;
-  if (!collectRepetition(state, id, id, stores_small, found) || !found.large) return std::nullopt;
+  if (!collectRepetition(state, id, id, stores_small, found) || found.large.empty()) return std::nullopt;
   const bool fits = std::ranges::all_of(state.users[result.index()], [&](ValueId user) {
+    // Of several values of its size none may be read for it alone.
+    const auto isBeside = [&](ValueId large) { return isReadBeside(state, user, large); };
+    if (found.large.size() > 1 && !std::ranges::all_of(found.large, isBeside)) return false;
     return state.readsOf(graph[graph[user].node]).size() + found.small.size() + 2 <= state.config.max_bindings;
   });
   return fits ? std::optional(found) : std::nullopt;
@@ -72,9 +85,9 @@ bool addRepeatable(const ClusterState& state, std::vector<bool>& cheap) {
     for (NodeId id : graph.body().nodes) {
       if (!state.computes(id) || cheap[id.index()] || larges.contains(graph[id].results[0])) continue;
       const std::optional<Repetition> found = repetitionOf(state, id, stores_small);
-      if (!found || !isKept(*found->large) || !std::ranges::all_of(found->small, isKept)) continue;
+      if (!found || !std::ranges::all_of(found->large, isKept) || !std::ranges::all_of(found->small, isKept)) continue;
       for (NodeId repeated : found->nodes) cheap[repeated.index()] = true;
-      larges.insert(*found->large);
+      larges.insert(found->large.begin(), found->large.end());
     }
   };
   // First those that need nothing more in memory: a norm's x̂ is kept where that saves its result, else its mean and deviation.
