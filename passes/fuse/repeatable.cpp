@@ -58,6 +58,15 @@ bool isReadBeside(const ClusterState& state, ValueId user, ValueId value) {
          });
 }
 
+/// Whether one reduction reads a result, and to read what that is made of takes no more bytes than to write the result and read it.
+bool isForOneReduction(const ClusterState& state, ValueId result, const Repetition& found) {
+  const std::vector<ValueId>& users = state.users[result.index()];
+  if (users.size() != 1 || !std::holds_alternative<ReduceLowering>(*state.graph.definition(users.front()).op->lower)) return false;
+  uint64_t read = 0;
+  for (const ValueId large : found.large) read += state.graph.typeOf(large).byteSize();
+  return read <= 2 * state.graph.typeOf(result).byteSize();
+}
+
 /// How a large result that other clusters read can be computed by them: see addRepeatable.
 std::optional<Repetition> repetitionOf(const ClusterState& state, NodeId id, bool stores_small) {
   const Graph& graph = state.graph;
@@ -66,10 +75,11 @@ std::optional<Repetition> repetitionOf(const ClusterState& state, NodeId id, boo
     return std::nullopt;
   Repetition found;
   if (!collectRepetition(state, id, id, stores_small, found) || found.large.empty()) return std::nullopt;
+  const bool is_for_one = isForOneReduction(state, result, found);
   const bool fits = std::ranges::all_of(state.users[result.index()], [&](ValueId user) {
     // Of several values of its size none may be read for it alone.
     const auto isBeside = [&](ValueId large) { return isReadBeside(state, user, large); };
-    if (found.large.size() > 1 && !std::ranges::all_of(found.large, isBeside)) return false;
+    if (found.large.size() > 1 && !is_for_one && !std::ranges::all_of(found.large, isBeside)) return false;
     return state.readsOf(graph[graph[user].node]).size() + found.small.size() + 2 <= state.config.max_bindings;
   });
   return fits ? std::optional(found) : std::nullopt;
