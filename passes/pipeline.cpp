@@ -24,6 +24,7 @@
 #include "passes/graph/decompose.h"
 #include "passes/graph/grad.h"
 #include "passes/graph/optimizer.h"
+#include "passes/graph/share_rounded.h"
 #include "passes/graph/simplify.h"
 #include "passes/graph/sort_segments.h"
 #include "passes/graph/split_reductions.h"
@@ -113,6 +114,13 @@ const std::array kPasses{
           Disabling::LeavesOut},
          nullptr,
          [](const Graph& g, const CompileOptions&) { return simplify(g); }},
+    Pass{{"shareRounded", Stage::Primitive, Stage::Primitive, "mixed precision: what some readers round and has no more bits is kept rounded",
+          Disabling::LeavesOut},
+         [](const CompileOptions& o) { return o.low.has_value(); },
+         [](const Graph& g, const CompileOptions& o) -> Result<Graph> {
+           if (!o.low) return fail("pipeline.stage", "pass 'shareRounded' needs a precision, which a text does not name");
+           return shareRounded(g, *o.low);
+         }},
     Pass{{"splitReductions", Stage::Primitive, Stage::Primitive, "long reductions to few results run in two stages", Disabling::LeavesOut},
          nullptr,
          [](const Graph& g, const CompileOptions& o) { return splitReductions(g, {o.profile}); }},

@@ -175,6 +175,7 @@ struct Algebra {
   bool commutes = false;               ///< and as the first operand the second one
   bool involution = false;             ///< twice in a row is nothing
   bool last_counts = false;            ///< of two in a row only the second counts, and one that keeps the type does nothing
+  bool chooses = false;                ///< each element of the result is one of an operand's, with either sign, or 0
 };
 
 /// What mixed precision does with an op (passes/graph/autocast.h).

@@ -28,6 +28,7 @@ constexpr OpDef kAbsOp{
     .alias = NoAlias{},
     .evaluate = [](const EvaluateContext& c) { return evaluateEach(c, [](double x) { return std::fabs(x); }); },
     .cases = [] { return elementCases(1, -2, 2, 0, kExactReason); },
+    .algebra = {.chooses = true},
 };
 
 }  // namespace lockstep::graph

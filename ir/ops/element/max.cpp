@@ -27,6 +27,7 @@ constexpr OpDef kMaxOp{
         [](const RangeContext& c) {
           return combinedRange(c, [](IntegerRange a, IntegerRange b) { return IntegerRange{std::max(a.lo, b.lo), std::max(a.hi, b.hi)}; });
         },
+    .algebra = {.chooses = true},
 };
 
 }  // namespace lockstep::graph

@@ -27,6 +27,7 @@ constexpr OpDef kMinOp{
         [](const RangeContext& c) {
           return combinedRange(c, [](IntegerRange a, IntegerRange b) { return IntegerRange{std::min(a.lo, b.lo), std::min(a.hi, b.hi)}; });
         },
+    .algebra = {.chooses = true},
 };
 
 }  // namespace lockstep::graph

@@ -16,7 +16,7 @@ constexpr OpDef kNegOp{
     .alias = NoAlias{},
     .evaluate = [](const EvaluateContext& c) { return evaluateEach(c, [](double x) { return -x; }); },
     .cases = [] { return elementCases(1, -2, 2, 0, kExactReason); },
-    .algebra = {.involution = true},
+    .algebra = {.involution = true, .chooses = true},
 };
 
 }  // namespace lockstep::graph

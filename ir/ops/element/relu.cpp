@@ -36,6 +36,7 @@ constexpr OpDef kReluOp{
     .alias = NoAlias{},
     .evaluate = [](const EvaluateContext& c) { return evaluateEach(c, [](double x) { return x <= 0 ? 0.0 : x; }); },
     .cases = [] { return elementCases(1, -2, 2, 0, kExactReason); },
+    .algebra = {.chooses = true},
 };
 
 }  // namespace lockstep::graph

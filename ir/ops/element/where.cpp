@@ -63,6 +63,7 @@ constexpr OpDef kWhereOp{
           return combinedRange({c.graph, c.node, c.operands.subspan(1)},
                                [](IntegerRange a, IntegerRange b) { return IntegerRange{std::min(a.lo, b.lo), std::max(a.hi, b.hi)}; });
         },
+    .algebra = {.chooses = true},
 };
 
 }  // namespace lockstep::graph
