@@ -23,11 +23,11 @@ constexpr OpDef kMinOp{
     .alias = NoAlias{},
     .evaluate = [](const EvaluateContext& c) { return evaluateEach(c, [](double a, double b) { return a < b || std::isnan(a) ? a : b; }); },
     .cases = [] { return elementCases(2, -2, 2, 0, kExactReason); },
+    .algebra = {.chooses = true},
     .range =
         [](const RangeContext& c) {
           return combinedRange(c, [](IntegerRange a, IntegerRange b) { return IntegerRange{std::min(a.lo, b.lo), std::min(a.hi, b.hi)}; });
         },
-    .algebra = {.chooses = true},
 };
 
 }  // namespace lockstep::graph

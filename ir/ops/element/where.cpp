@@ -58,12 +58,12 @@ constexpr OpDef kWhereOp{
     .alias = NoAlias{},
     .evaluate = evaluateWhere,
     .cases = cases,
+    .algebra = {.chooses = true},
     .range =
         [](const RangeContext& c) {
           return combinedRange({c.graph, c.node, c.operands.subspan(1)},
                                [](IntegerRange a, IntegerRange b) { return IntegerRange{std::min(a.lo, b.lo), std::max(a.hi, b.hi)}; });
         },
-    .algebra = {.chooses = true},
 };
 
 }  // namespace lockstep::graph
