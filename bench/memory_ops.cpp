@@ -25,7 +25,7 @@ using graph::Shape;
 using graph::TensorType;
 using graph::ValueId;
 
-constexpr double kWarmSeconds = 0.8;         // clocks rise late after the host has made the numbers
+constexpr double kWarmSeconds = 0.8;          // clocks rise late after the host has made the numbers
 constexpr double kSubmissionSeconds = 0.005;  // of the shorter one
 constexpr size_t kMostRuns = 256, kRounds = 11;
 constexpr size_t kDrawn = 65537;  // random numbers of a tensor

@@ -135,8 +135,9 @@ inline constexpr int64_t kMostHeld = 32, kMostHeldOfInputs = 64;
 inline constexpr int64_t kMostHeldLanes = 512;
 /// Nodes times elements per lane: the body stands in the kernel once for each element.
 inline constexpr int64_t kMostHeldText = 2048;
-/// Workgroups per unit that stay and go over one row after the other, with sums by columns in their registers; rows from which that is worth
-/// it; columns that they can hold. Gradient of layer_norm at 8192 x 4096 with 264 workgroups on 132 units: 2689 GB/s; with 528, 4 % less.
+/// Workgroups per unit that stay and go over one row after the other, with sums by columns in their registers; rows from which that is
+/// worth it; columns that they can hold. Gradient of layer_norm at 8192 x 4096 with 264 workgroups on 132 units: 2689 GB/s; with 528, 4 %
+/// less.
 inline constexpr int64_t kStayingGroupsPerUnit = 2, kLeastRowsOfStaying = 4, kMostHeldColumns = 8192;
 /// Elements of a row per lane there: the sums take registers too.
 inline constexpr int64_t kHeldBesideSums = 8;

@@ -114,8 +114,8 @@ const std::array kPasses{
           Disabling::LeavesOut},
          nullptr,
          [](const Graph& g, const CompileOptions&) { return simplify(g); }},
-    Pass{{"shareRounded", Stage::Primitive, Stage::Primitive, "mixed precision: what some readers round and has no more bits is kept rounded",
-          Disabling::LeavesOut},
+    Pass{{"shareRounded", Stage::Primitive, Stage::Primitive,
+          "mixed precision: what some readers round and has no more bits is kept rounded", Disabling::LeavesOut},
          [](const CompileOptions& o) { return o.low.has_value(); },
          [](const Graph& g, const CompileOptions& o) -> Result<Graph> {
            if (!o.low) return fail("pipeline.stage", "pass 'shareRounded' needs a precision, which a text does not name");

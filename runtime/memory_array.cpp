@@ -25,9 +25,9 @@ io::Array encode(const graph::TensorType& type, std::span<const Number> values) 
 
 io::ElementType elementType(DType dtype) {
   // In the order of DType.
-  static constexpr std::array kTypes{io::ElementType::F32, io::ElementType::I32,  io::ElementType::U32, io::ElementType::U32,
-                                     io::ElementType::F16, io::ElementType::BF16, io::ElementType::I8,  io::ElementType::U8,
-                                     io::ElementType::U16};
+  static constexpr std::array kTypes{io::ElementType::F32, io::ElementType::I32, io::ElementType::U32,
+                                     io::ElementType::U32, io::ElementType::F16, io::ElementType::BF16,
+                                     io::ElementType::I8,  io::ElementType::U8,  io::ElementType::U16};
   static_assert(kTypes.size() == graph::kDTypes.size());
   return kTypes[static_cast<size_t>(dtype)];
 }

@@ -11,8 +11,9 @@
 namespace lockstep::examples {
 namespace {
 
-constexpr std::array kBelowTwenty{"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
-                                  "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"};
+constexpr std::array kBelowTwenty{"zero",     "one",     "two",     "three",     "four",     "five",    "six",
+                                  "seven",    "eight",   "nine",    "ten",       "eleven",   "twelve",  "thirteen",
+                                  "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"};
 constexpr std::array kTens{"", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"};
 
 /// A number below a thousand, in words.

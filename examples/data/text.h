@@ -18,8 +18,8 @@ std::string spelledNumber(uint32_t number);
 struct Text {
   std::vector<int32_t> train, test;  ///< the first nine tenths, and the rest
 };
-/// The file at `path`; where that is empty, 8000 lines of random numbers in words, always the same. Throws Error "data.text" when a part has
-/// fewer than `shortest` characters.
+/// The file at `path`; where that is empty, 8000 lines of random numbers in words, always the same. Throws Error "data.text" when a part
+/// has fewer than `shortest` characters.
 Text loadText(const std::string& path, size_t shortest);
 
 /// The characters of tokens.

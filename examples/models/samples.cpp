@@ -105,12 +105,15 @@ CompileSpec<Transformer> makemoreSpec() {
 }
 
 CompileSpec<Transformer> charGptSpec() {
-  return {.inputs = {{"tokens", i32(16, 64)}, {"targets", i32(16, 64)}},
-          .loss = [](const Transformer& model, const Inputs& in) { return cross_entropy(model(in["tokens"]), in["targets"]); },
-          .optimizer = adamw({.lr = schedule::warmup({.peak = 0.004, .steps = 20, .after = schedule::linear({.peak = 0.004, .final = 0.0005, .steps = 580})}),
-                              .weight_decay = 0.01},
-                             {.clip_grad_norm = 1}),
-          .make = [] {
+  return {
+      .inputs = {{"tokens", i32(16, 64)}, {"targets", i32(16, 64)}},
+      .loss = [](const Transformer& model, const Inputs& in) { return cross_entropy(model(in["tokens"]), in["targets"]); },
+      .optimizer = adamw(
+          {.lr = schedule::warmup({.peak = 0.004, .steps = 20, .after = schedule::linear({.peak = 0.004, .final = 0.0005, .steps = 580})}),
+           .weight_decay = 0.01},
+          {.clip_grad_norm = 1}),
+      .make =
+          [] {
             return std::make_unique<Transformer>(TransformerShape{.vocabulary = 128, .width = 64, .layers = 3, .heads = 4, .sequence = 64});
           }};
 }

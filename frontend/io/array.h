@@ -17,9 +17,9 @@ namespace lockstep::io {
 
 /// F16 is IEEE binary16, BF16 the high half of an f32. Bool is one byte of 0 or 1.
 enum class ElementType : uint8_t { F32, F64, I32, U32, Bool, I64, F16, BF16, I8, U8, U16 };
-inline constexpr ElementType kElementTypes[] = {ElementType::F32, ElementType::F64, ElementType::I32,  ElementType::U32, ElementType::Bool,
-                                                ElementType::I64, ElementType::F16, ElementType::BF16, ElementType::I8,  ElementType::U8,
-                                                ElementType::U16};
+inline constexpr ElementType kElementTypes[] = {ElementType::F32,  ElementType::F64, ElementType::I32, ElementType::U32,
+                                                ElementType::Bool, ElementType::I64, ElementType::F16, ElementType::BF16,
+                                                ElementType::I8,   ElementType::U8,  ElementType::U16};
 std::string_view toString(ElementType type);  ///< "f32"
 std::optional<ElementType> findElementType(std::string_view text);
 size_t byteSize(ElementType type);

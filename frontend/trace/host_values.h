@@ -42,9 +42,10 @@ struct BatchItem {
   BatchItem(std::string_view input, Range&& values) : name(input) {
     using Element = std::ranges::range_value_t<Range>;
     constexpr bool right_type = kIsElement<Element>, in_one_piece = std::ranges::contiguous_range<Range>;
-    static_assert(right_type,
-                  "a batch takes vectors, arrays and spans of float, int32_t, uint32_t, uint16_t, int8_t or uint8_t: convert the values, as in "
-                  "std::vector<float>(v.begin(), v.end())");
+    static_assert(
+        right_type,
+        "a batch takes vectors, arrays and spans of float, int32_t, uint32_t, uint16_t, int8_t or uint8_t: convert the values, as in "
+        "std::vector<float>(v.begin(), v.end())");
     static_assert(in_one_piece || !right_type, "a batch takes values in one piece: a std::vector, std::array or std::span");
     if constexpr (!right_type || !in_one_piece) {
       return;
@@ -76,8 +77,8 @@ class HostTensor {
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const graph::TensorType& type() const { return type_; }
   [[nodiscard]] const graph::Shape& shape() const { return type_.shape; }
-  // Error "value.type" when the element type is another one. floats() are f32, f16 or bf16; ints() i32 or i8; uints() u32, u16, u8, or bool,
-  // which is 0 or 1.
+  // Error "value.type" when the element type is another one. floats() are f32, f16 or bf16; ints() i32 or i8; uints() u32, u16, u8, or
+  // bool, which is 0 or 1.
   [[nodiscard]] std::span<const float> floats(Where where = Where::current()) const&;
   [[nodiscard]] std::span<const int32_t> ints(Where where = Where::current()) const&;
   [[nodiscard]] std::span<const uint32_t> uints(Where where = Where::current()) const&;

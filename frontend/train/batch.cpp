@@ -39,8 +39,7 @@ struct HostType {
   std::string_view name;
 };
 constexpr std::array kHostTypes{HostType{DType::F32, "float"}, HostType{DType::I32, "int32_t"}, HostType{DType::U32, "uint32_t"},
-                                HostType{DType::I8, "int8_t"}, HostType{DType::U8, "uint8_t"},
-                                HostType{DType::U16, "uint16_t"}};
+                                HostType{DType::I8, "int8_t"}, HostType{DType::U8, "uint8_t"},  HostType{DType::U16, "uint16_t"}};
 static_assert(kHostTypes.size() == std::variant_size_v<decltype(BatchItem::data)>);
 
 DType dtypeOf(const BatchItem& item) { return kHostTypes[item.data.index()].dtype; }

@@ -17,7 +17,8 @@ namespace lockstep::graph {
 /// Element types. What takes less than 4 bytes is storage alone: such elements lie packed in words, the first one in the lowest bits, and
 /// every op but those that move or choose elements computes in another type, by `cast`. A bool in memory is a u32 of 0 or 1.
 enum class DType : uint8_t { F32, I32, U32, Bool, F16, BF16, I8, U8, U16 };
-inline constexpr std::array kDTypes{DType::F32, DType::I32, DType::U32, DType::Bool, DType::F16, DType::BF16, DType::I8, DType::U8, DType::U16};
+inline constexpr std::array kDTypes{DType::F32,  DType::I32, DType::U32, DType::Bool, DType::F16,
+                                    DType::BF16, DType::I8,  DType::U8,  DType::U16};
 
 /// What there is to know of an element type.
 struct DTypeFacts {

@@ -207,7 +207,8 @@ void BodyEmitter::storeVector(kernel::ValueId place, int64_t width, int64_t coun
   std::vector<size_t> all(body_.outputs.size());
   std::iota(all.begin(), all.end(), size_t{0});
   pushScope();
-  storeNeighbours(all, neighbours(place, width, count), [&](const graph::Shape& shape, kernel::ValueId number) { return flat(shape, number); });
+  storeNeighbours(all, neighbours(place, width, count),
+                  [&](const graph::Shape& shape, kernel::ValueId number) { return flat(shape, number); });
   popScope();
 }
 

@@ -111,7 +111,9 @@ class HeldRows {
     }
   }
 
-  [[nodiscard]] const ReduceLowering& reduceOf(const ColumnPart& part) const { return std::get<ReduceLowering>(*body_[part.node].op->lower); }
+  [[nodiscard]] const ReduceLowering& reduceOf(const ColumnPart& part) const {
+    return std::get<ReduceLowering>(*body_[part.node].op->lower);
+  }
 
   void makeSlots() {
     const int64_t places = phases_.columns / plan_.width;

@@ -146,8 +146,9 @@ struct State {
     const kernel::ValueId begin = lanes == 1 ? b.u32(0) : lane;
     forRange(b, begin, b.u32(static_cast<uint32_t>(columns / width)), lanes, unroll, "place", [&](kernel::ValueId place) {
       emitter.pushScope();
-      emitter.storeNeighbours(phases.full_results, emitter.neighbours(place, width, width),
-                              [&](const graph::Shape& shape, kernel::ValueId column) { return emitter.inRow(shape, row, column, columns); });
+      emitter.storeNeighbours(
+          phases.full_results, emitter.neighbours(place, width, width),
+          [&](const graph::Shape& shape, kernel::ValueId column) { return emitter.inRow(shape, row, column, columns); });
       emitter.popScope();
     });
   }

@@ -25,9 +25,8 @@ std::vector<bool> findExact(const Graph& graph, DType low) {
     const Node& node = graph[id];
     if (node.results.size() != 1 || graph.typeOf(node.results[0]).dtype != DType::F32) continue;
     const auto fromExact = [&] {
-      return std::ranges::all_of(node.operands, [&](ValueId operand) {
-        return graph.typeOf(operand).dtype != DType::F32 || exact[operand.index()];
-      });
+      return std::ranges::all_of(node.operands,
+                                 [&](ValueId operand) { return graph.typeOf(operand).dtype != DType::F32 || exact[operand.index()]; });
     };
     bool found = false;
     if (leafKind(node) == LeafKind::Constant) {

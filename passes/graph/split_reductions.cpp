@@ -97,8 +97,8 @@ struct Splitter {
     return true;
   }
 
-  /// Beside reductions over the rows of the same space: as many parts as workgroups that stay on their units, so that a kernel that holds the
-  /// rows can sum up its own (joinColumns). 1: there are none, or too few rows.
+  /// Beside reductions over the rows of the same space: as many parts as workgroups that stay on their units, so that a kernel that holds
+  /// the rows can sum up its own (joinColumns). 1: there are none, or too few rows.
   [[nodiscard]] int64_t partsBesideRows(const Node& node, int64_t length, int64_t results) const {
     const int64_t stay = cost::kStayingGroupsPerUnit * units;
     const bool is_long = length * results >= cost::kManyElements && length >= cost::kLeastRowsOfStaying * stay;

@@ -32,7 +32,8 @@ namespace {
 int64_t vectorElements(const PlanQuery& q, int64_t elements) {
   int64_t bytes = 1;
   const auto look = [&](ValueId value) {
-    if (q.body.shapeOf(value).elementCount() >= elements) bytes = std::max(bytes, static_cast<int64_t>(byteSize(q.body.typeOf(value).dtype)));
+    if (q.body.shapeOf(value).elementCount() >= elements)
+      bytes = std::max(bytes, static_cast<int64_t>(byteSize(q.body.typeOf(value).dtype)));
   };
   for (const ValueId input : inputsOf(q.body)) look(input);
   for (const Output& output : q.body.outputs) look(output.value);
@@ -177,7 +178,8 @@ Result<PlanChoice> chooseColumns(const PlanQuery& q) {
   if (is_gpu) {
     // Workgroups are full however short the columns are: equal ones can be merged.
     int64_t invocations = std::min<int64_t>(q.profile.max_workgroup_invocations, cost::kFullWorkgroup);
-    const int64_t side_by_side = std::max<int64_t>(plan.vector < cost::kVectorElements ? cost::kColumnsGpu / plan.vector : cost::kColumnsGpu, 1);
+    const int64_t side_by_side =
+        std::max<int64_t>(plan.vector < cost::kVectorElements ? cost::kColumnsGpu / plan.vector : cost::kColumnsGpu, 1);
     plan.lanes = std::clamp<int64_t>(largestPowerOfTwo(length), 1, invocations / side_by_side);
     plan.width = invocations / plan.lanes;
   }

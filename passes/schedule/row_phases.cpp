@@ -67,7 +67,8 @@ std::optional<ColumnPart> columnPart(const Graph& body, NodeId reduce) {
   const Shape& blocks = body.shapeOf(node.operands[0]);
   const auto& lowering = std::get<ReduceLowering>(*node.op->lower);
   if (blocks.rank() != 3 || lowering.axes(body, node) != std::vector<int64_t>{1}) return std::nullopt;
-  ColumnPart part{.node = reduce, .source = node.operands[0], .parts = blocks.extent(0), .rounds = blocks.extent(1), .columns = blocks.extent(2)};
+  ColumnPart part{
+      .node = reduce, .source = node.operands[0], .parts = blocks.extent(0), .rounds = blocks.extent(1), .columns = blocks.extent(2)};
   // What fills up is left away, as the kernel knows how many rows there are.
   while (isView(body, part.source)) {
     const Node& view = body.definition(part.source);

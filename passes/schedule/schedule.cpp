@@ -57,8 +57,8 @@ struct State {
   std::map<ValueId, size_t> maker;                 // job that makes a group's result
   std::map<ValueId, std::vector<size_t>> readers;  // jobs that read a state leaf
   KernelTable kernels;
-  std::map<ValueId, size_t> uses;      // counted only where mayOwn() asks
-  std::map<ValueId, ValueId> storage;  // by version of a state: the leaf
+  std::map<ValueId, size_t> uses;                    // counted only where mayOwn() asks
+  std::map<ValueId, ValueId> storage;                // by version of a state: the leaf
   std::vector<std::vector<NodeId>> readers_of = {};  // by value: the nodes that read it, found on the first question
 
   BufferId newBuffer(std::string name, const TensorType& type, ArenaRole role, double initial = 0) {
@@ -212,8 +212,8 @@ struct State {
     return a.buffer == b.buffer && a.offset < b.offset + b.size && b.offset < a.offset + a.size;
   }
 
-  /// update_slice(state, value): value is made in the state's own bytes when its group does not read them, or is a map that reads each element
-  /// where it writes it.
+  /// update_slice(state, value): value is made in the state's own bytes when its group does not read them, or is a map that reads each
+  /// element where it writes it.
   void placeUpdates() {
     for (NodeId id : graph.body().nodes) {
       const Node& node = graph[id];
@@ -224,7 +224,8 @@ struct State {
       Range written{target.buffer, target.offset, graph.typeOf(node.operands[1]).byteSize(), kernel::Access::ReadWrite};
       const ValueId state = storageOf(node.operands[0]);
       const bool is_bound_there = written.offset % config.profile.min_offset_alignment == 0;
-      if (is_bound_there && mayOwn(value) && updatesInPlace(graph.definition(value), state, written) && !oldIsReadAfter(value, state, written)) {
+      if (is_bound_there && mayOwn(value) && updatesInPlace(graph.definition(value), state, written) &&
+          !oldIsReadAfter(value, state, written)) {
         places[value] = target;
       } else {
         copies[node.results[0]].push_back({node.operands[1], target});

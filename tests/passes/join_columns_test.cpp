@@ -22,7 +22,8 @@ Graph normGraph(int64_t rows, int64_t columns) {
   const auto input = [&](const std::string& name, std::vector<int64_t> shape) {
     return b.make("input", {}, {{"name", name}, {"dtype", DType::F32}, {"shape", std::move(shape)}});
   };
-  const ValueId x = input("x", {rows, columns}), gain = input("g", {columns}), offset = input("b", {columns}), dy = input("dy", {rows, columns});
+  const ValueId x = input("x", {rows, columns}), gain = input("g", {columns}), offset = input("b", {columns}),
+                dy = input("dy", {rows, columns});
   const ValueId y = b.make("layer_norm", {x, gain, offset}, {{"eps", 1e-5}});
   const ValueId total = b.make("sum", {b.mul(y, dy)}, {{"axes", std::vector<int64_t>{0, 1}}, {"keep_dims", false}});
   b.output(OutputKind::Loss, "loss", total);
@@ -84,7 +85,8 @@ struct Run {
 
 class JoinedColumns : public ::testing::TestWithParam<Run> {};
 INSTANTIATE_TEST_SUITE_P(Devices, JoinedColumns,
-                         ::testing::Values(Run{"reference", 8209, 516}, Run{"vulkan", 8209, 516}, Run{"vulkan", 16411, 257}, Run{"vulkan", 4096, 1024}),
+                         ::testing::Values(Run{"reference", 8209, 516}, Run{"vulkan", 8209, 516}, Run{"vulkan", 16411, 257},
+                                           Run{"vulkan", 4096, 1024}),
                          [](const auto& info) { return fmt::format("{}_{}x{}", info.param.device, info.param.rows, info.param.columns); });
 
 TEST_P(JoinedColumns, are_right) {

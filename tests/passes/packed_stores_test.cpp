@@ -104,7 +104,8 @@ std::vector<SumCase> sumCases() {
   for (const char* device : {"reference", "vulkan"}) {
     for (const DType dtype : {DType::F32, DType::BF16, DType::U8}) {
       for (const int64_t axis : {0, 1}) {
-        for (const auto& [rows, columns] : {std::pair(1, 65), std::pair(3, 1), std::pair(65, 257), std::pair(257, 64), std::pair(33, 4096), std::pair(6, 8)})
+        for (const auto& [rows, columns] :
+             {std::pair(1, 65), std::pair(3, 1), std::pair(65, 257), std::pair(257, 64), std::pair(33, 4096), std::pair(6, 8)})
           cases.push_back({device, rows, columns, axis, dtype});
       }
     }
@@ -112,7 +113,8 @@ std::vector<SumCase> sumCases() {
   return cases;
 }
 INSTANTIATE_TEST_SUITE_P(Devices, PackedSums, ::testing::ValuesIn(sumCases()), [](const auto& info) {
-  return fmt::format("{}_{}_{}x{}_axis{}", info.param.device, toString(info.param.dtype), info.param.rows, info.param.columns, info.param.axis);
+  return fmt::format("{}_{}_{}x{}_axis{}", info.param.device, toString(info.param.dtype), info.param.rows, info.param.columns,
+                     info.param.axis);
 });
 
 /// By the plans of GPUs, on whatever device there is. All sums are whole numbers that bf16 has.

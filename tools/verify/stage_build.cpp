@@ -73,8 +73,8 @@ Result<BuiltProgram> buildFrom(const Form& form, passes::CompileOptions options,
     if (row.name == "schedule") built.grouped = std::get<graph::Graph>(next);
     if (row.name == kFuse) built.fusable = std::get<graph::Graph>(next).nodes.size();
     if (row.name == kFuse && !off && choice.fused_nodes != SIZE_MAX) {
-      LS_TRY(next,
-             passes::fuse(std::get<graph::Graph>(next), {.max_bindings = options.profile.max_storage_buffers, .joining = choice.fused_nodes}));
+      LS_TRY(next, passes::fuse(std::get<graph::Graph>(next),
+                                {.max_bindings = options.profile.max_storage_buffers, .joining = choice.fused_nodes}));
     } else {
       LS_TRY(next, passes::runPasses(std::move(next), {std::string(row.name)}, options));
     }
