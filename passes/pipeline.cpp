@@ -117,10 +117,7 @@ const std::array kPasses{
     Pass{{"shareRounded", Stage::Primitive, Stage::Primitive,
           "mixed precision: what some readers round and has no more bits is kept rounded", Disabling::LeavesOut},
          [](const CompileOptions& o) { return o.low.has_value(); },
-         [](const Graph& g, const CompileOptions& o) -> Result<Graph> {
-           if (!o.low) return fail("pipeline.stage", "pass 'shareRounded' needs a precision, which a text does not name");
-           return shareRounded(g, *o.low);
-         }},
+         [](const Graph& g, const CompileOptions&) -> Result<Graph> { return shareRounded(g); }},
     Pass{{"splitReductions", Stage::Primitive, Stage::Primitive, "long reductions to few results run in two stages", Disabling::LeavesOut},
          nullptr,
          [](const Graph& g, const CompileOptions& o) { return splitReductions(g, {o.profile}); }},

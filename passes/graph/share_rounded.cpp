@@ -14,7 +14,8 @@ using namespace graph;
 namespace {
 
 bool isCast(const Graph& graph, const Node& node, DType from, DType to) {
-  return node.op == &op("cast") && graph.typeOf(node.operands[0]).dtype == from && graph.typeOf(node.results[0]).dtype == to;
+  static const OpDef* const cast = &op("cast");
+  return node.op == cast && graph.typeOf(node.operands[0]).dtype == from && graph.typeOf(node.results[0]).dtype == to;
 }
 
 /// By value of f32: whether `low` has each of its elements.
@@ -42,9 +43,7 @@ std::vector<bool> findExact(const Graph& graph, DType low) {
   return exact;
 }
 
-}  // namespace
-
-Graph shareRounded(const Graph& graph, DType low) {
+Graph shareIn(const Graph& graph, DType low) {
   const std::vector<bool> exact = findExact(graph, low);
   std::vector<bool> rounded(graph.values.size(), false), read(graph.values.size(), false);  // by some reader; by another one as it is
   for (const NodeId id : graph.body().nodes) {
@@ -73,6 +72,17 @@ Graph shareRounded(const Graph& graph, DType low) {
   }
   for (const Output& output : graph.outputs) rewriter.copyOutput(output);
   return rewriter.take();
+}
+
+}  // namespace
+
+Graph shareRounded(const Graph& graph) {
+  Graph out = graph;
+  for (const DType low : kDTypes) {
+    const bool is_rounded_to = std::ranges::any_of(out.body().nodes, [&](NodeId id) { return isCast(out, out[id], DType::F32, low); });
+    if (isPacked(low) && isFloat(low) && is_rounded_to) out = shareIn(out, low);
+  }
+  return out;
 }
 
 }  // namespace lockstep::passes

@@ -101,7 +101,8 @@ TEST(IrPage, dtypes_golden) {
                                                                               "in memory only: IEEE 754 half precision, two per word",
                                                                               "in memory only: the high half of an f32, two per word",
                                                                               "in memory only: 8 bits, two's complement, four per word",
-                                                                              "in memory only: 8 bits, four per word"};
+                                                                              "in memory only: 8 bits, four per word",
+                                                                              "in memory only: 16 bits, two per word"};
   std::string text = "| dtype | element |\n|---|---|\n";
   for (size_t i = 0; i < kHolds.size(); ++i) {
     const auto dtype = static_cast<graph::DType>(i);
