@@ -31,7 +31,7 @@ const std::vector<Milestone>& milestones() {
       {"vae", 300, {"rebuilding_error", kMost, 38.5}},  // the mean picture has 39.6
       {"flow_matching", 8, {"loss", kMost, 1.8}},
       {"makemore", 40, {"test_loss", kMost, 2.7}},
-      {"char_gpt", 40, {"test_loss", kMost, 2.4}},
+      {"char_gpt", 20, {"loss", kMost, 2.9}},
       {"pokeformer", 60, {"loss", kMost, 1.6}},
       {"cartpole", 40, {"mean_length", kLeast, 30}},
       {"tic_tac_toe", 600, {"win_or_draw", kLeast, 0.7}},
