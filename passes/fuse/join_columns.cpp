@@ -29,14 +29,15 @@ struct Space {
   friend bool operator==(const Space&, const Space&) = default;
 };
 
-/// Of a group of columns all of whose reductions are over blocks of rows.
-std::optional<Space> blocksOf(const Graph& graph, NodeId group) {
+/// Of a group of columns all of whose reductions are over blocks of rows, enough of them to keep every unit busy: a workgroup goes over the
+/// rows of its block one after the other.
+std::optional<Space> blocksOf(const Graph& graph, NodeId group, int64_t units) {
   const Graph body = groupBody(graph, graph[group]);
   std::optional<Space> space;
   for (const NodeId id : body.body().nodes) {
     if (!std::holds_alternative<ReduceLowering>(*body[id].op->lower)) continue;
     const std::optional<ColumnPart> part = columnPart(body, id);
-    if (!part) return std::nullopt;
+    if (!part || part->parts <= units) return std::nullopt;
     const Space own{body.shapeOf(part->source).elementCount() / part->columns, part->columns};
     if (space && *space != own) return std::nullopt;
     space = own;
@@ -186,7 +187,7 @@ std::vector<NodeId> candidates(const Graph& graph, NodeId columns, const Space& 
 Graph joinColumns(Graph graph, const JoinConfig& config) {
   for (const NodeId columns : std::vector(graph.body().nodes)) {
     if (!isGroup(graph, columns, GroupKind::Columns)) continue;
-    const std::optional<Space> space = blocksOf(graph, columns);
+    const std::optional<Space> space = blocksOf(graph, columns, config.profile.parallel_units);
     if (!space) continue;
     for (const NodeId rows : candidates(graph, columns, *space)) {
       std::optional<Graph> joined = Join(graph, config, rows, columns).joined();

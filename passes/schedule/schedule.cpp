@@ -57,9 +57,10 @@ struct State {
   std::map<ValueId, size_t> maker;                 // job that makes a group's result
   std::map<ValueId, std::vector<size_t>> readers;  // jobs that read a state leaf
   KernelTable kernels;
-  std::map<ValueId, size_t> uses;                    // counted only where mayOwn() asks
-  std::map<ValueId, ValueId> storage;                // by version of a state: the leaf
-  std::vector<std::vector<NodeId>> readers_of = {};  // by value: the nodes that read it, found on the first question
+  std::map<ValueId, size_t> uses;            // counted only where mayOwn() asks
+  std::map<ValueId, ValueId> storage;        // by version of a state: the leaf
+  const std::set<ValueId>& copied;           // states that are updated by copies in any case
+  std::map<ValueId, ValueId> in_place = {};  // by value that is made in the bytes of a state: the state
 
   BufferId newBuffer(std::string name, const TensorType& type, ArenaRole role, double initial = 0) {
     program.buffers.push_back({std::move(name), type, role, {}, 0, type.byteSize(), initial});
@@ -224,43 +225,13 @@ struct State {
       Range written{target.buffer, target.offset, graph.typeOf(node.operands[1]).byteSize(), kernel::Access::ReadWrite};
       const ValueId state = storageOf(node.operands[0]);
       const bool is_bound_there = written.offset % config.profile.min_offset_alignment == 0;
-      if (is_bound_there && mayOwn(value) && updatesInPlace(graph.definition(value), state, written) &&
-          !oldIsReadAfter(value, state, written)) {
+      const bool is_free = is_bound_there && !copied.contains(state) && mayOwn(value);
+      if (is_free && updatesInPlace(graph.definition(value), state, written)) {
         places[value] = target;
+        in_place[value] = state;
       } else {
         copies[node.results[0]].push_back({node.operands[1], target});
       }
-    }
-  }
-
-  /// Whether something that needs `value` reads the bytes as they were before the update.
-  [[nodiscard]] bool oldIsReadAfter(ValueId value, ValueId state, const Range& written) {
-    if (readers_of.empty()) findReaders();
-    std::set<ValueId> reached{value};
-    std::vector<ValueId> open{value};
-    while (!open.empty()) {
-      const ValueId from = open.back();
-      open.pop_back();
-      for (const NodeId id : readers_of[from.index()]) {
-        const Node& node = graph[id];
-        countVisits(node.operands.size());
-        // An update replaces the old version, and reads none of it.
-        const bool is_update = std::holds_alternative<AliasUpdate>(*node.op->alias);
-        const auto isOld = [&](ValueId operand) {
-          return !reached.contains(operand) && storageOf(operand) == state && overlap(rangeOf(operand, kernel::Access::Read), written);
-        };
-        if (!is_update && std::ranges::any_of(node.operands, isOld)) return true;
-        for (const ValueId result : node.results) {
-          if (reached.insert(result).second) open.push_back(result);
-        }
-      }
-    }
-    return false;
-  }
-  void findReaders() {
-    readers_of.resize(graph.values.size());
-    for (const NodeId id : graph.body().nodes) {
-      for (const ValueId operand : graph[id].operands) readers_of[operand.index()].push_back(id);
     }
   }
 
@@ -434,8 +405,9 @@ struct State {
     });
   }
 
-  /// Every job has the earliest level in which all that it waits for has run; jobs of a level keep their order.
-  void assignLevels() {
+  /// Every job has the earliest level in which all that it waits for has run; jobs of a level keep their order. The result is empty, or the
+  /// states whose old version is read by what needs their update: such a reader and the update in its bytes wait for each other.
+  std::set<ValueId> assignLevels() {
     std::vector<std::vector<size_t>> waiting(jobs.size());  // by job: those that wait for it
     std::vector<size_t> missing(jobs.size(), 0);            // by job: how many it waits for
     std::vector<size_t> ready;
@@ -452,15 +424,26 @@ struct State {
         if (--missing[job] == 0) ready.push_back(job);
       }
     }
-    if (ready.size() != jobs.size()) internalError("a state is updated before a later reader of its old version");
+    if (ready.size() != jobs.size()) {
+      std::set<ValueId> waiting_states;
+      for (const auto& [value, state] : in_place) {
+        if (missing[maker.at(value)] > 0) waiting_states.insert(state);
+      }
+      if (waiting_states.empty()) internalError("commands wait for each other");
+      return waiting_states;
+    }
     std::ranges::stable_sort(jobs, {}, [](const Job& job) { return job.command.level; });
     for (Job& job : jobs) program.commands.push_back(std::move(job.command));
+    return {};
   }
 };
 
 }  // namespace
 
-Result<Program> schedule(const Graph& graph, const ScheduleConfig& config) {
+namespace {
+
+/// Nothing where states have to be updated by copies, which are then in `copied`.
+Result<std::optional<Program>> scheduled(const Graph& graph, const ScheduleConfig& config, std::set<ValueId>& copied) {
   State state{.graph = graph,
               .config = config,
               .program = {},
@@ -471,6 +454,7 @@ Result<Program> schedule(const Graph& graph, const ScheduleConfig& config) {
               .kernels = {},
               .uses = {},
               .storage = {},
+              .copied = copied,
               .copies = {},
               .output_copies = {},
               .copy_jobs = {}};
@@ -494,9 +478,22 @@ Result<Program> schedule(const Graph& graph, const ScheduleConfig& config) {
   }
   for (const State::PendingCopy& copy : state.output_copies) state.addCopy(copy);
   state.orderStateWriters();
-  state.assignLevels();
+  if (std::set<ValueId> more = state.assignLevels(); !more.empty()) {
+    copied.merge(more);
+    return std::optional<Program>();
+  }
   state.program.kernels = state.kernels.take();
-  return std::move(state.program);
+  return std::optional(std::move(state.program));
+}
+
+}  // namespace
+
+Result<Program> schedule(const Graph& graph, const ScheduleConfig& config) {
+  std::set<ValueId> copied;
+  for (;;) {
+    LS_TRY(std::optional<Program> program, scheduled(graph, config, copied));
+    if (program) return std::move(*program);
+  }
 }
 
 }  // namespace lockstep::passes
