@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Private to the library: arrays of files, and the same values as memory of a device has them. Elements lie alike in both, so bytes are
-// copied as they are; but memory ends with a whole word, of which packed elements (f16, bf16, i8, u8) may leave a part unused. It is zero.
+// copied as they are; but memory ends with a whole word, of which packed elements (f16, bf16, i8, u8, u16) may leave a part unused. It is
+// zero.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // held_rows: reductions over rows whose elements stay in the registers of their lanes. No row is a loop, so what a phase has loaded or
 // computed is there for the next ones and for the results. With sums by columns a workgroup goes over several rows and adds them up.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "passes/emit/emitters.h"
@@ -249,6 +251,10 @@ class HeldRows {
 }  // namespace
 
 Result<kernel::Module> emitKernel(const program::HeldRowsPlan& plan, const EmitQuery& query) {
+  if (plan.rounds > 1 && plan.rows_per_group > 1) {  // a text may say so
+    return fail("program.plan", fmt::format("held_rows goes over {} rows at a time, {} times", plan.rows_per_group, plan.rounds), {},
+                "a plan with rounds has rows_per_group = 1");
+  }
   return withVectors(query, plan.width, [&](kernel::Builder& b, BodyEmitter& emitter) { HeldRows(plan, query, b, emitter).emit(); });
 }
 

@@ -267,18 +267,11 @@ struct Placement {
     const Node& node = graph[id];
     const auto& reduce = std::get<ReduceLowering>(*node.op->lower);
     const Shape& shape = graph.shapeOf(node.operands[0]);
-    std::vector<int64_t> axes = reduce.axes(graph, node);
-    size_t first = shape.rank() - axes.size();
-    bool trailing = true;
-    int64_t columns = 1;
-    for (size_t i = 0; i < axes.size(); ++i) {
-      trailing = trailing && axes[i] == static_cast<int64_t>(first + i);
-      columns *= shape.extent(static_cast<size_t>(axes[i]));
-    }
-    if (!trailing) {
-      placeColumnReduce(id, axes);
+    if (!reducesRows(graph, node)) {
+      placeColumnReduce(id, reduce.axes(graph, node));
       return;
     }
+    const int64_t columns = shape.elementCount() / graph.shapeOf(node.results[0]).elementCount();
     if (state.config.merge && placeRowReduce(id, columns)) return;
     state.newCluster(GroupKind::Rows, id, shape.elementCount(), columns);
     state.row_aligned[id.index()] = 1;
