@@ -3,6 +3,7 @@
 // device, and each case is timed after most of a second of load: many runs in one submission, with their barriers, less fewer runs in
 // another. peer_memory_ops.py times the same in PyTorch, whose runs are a CUDA graph.
 // usage: bench_memory_ops [--json] [--kernels] [--only TEXT] [DEVICE]   (--kernels: the time of each one of the last run)
+//        bench_memory_ops --graph [--only TEXT]   (prints what `lockstep opt` reads, and times nothing)
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -234,7 +235,7 @@ Measured measure(const Case& timed, DType storage, const detail::Device& device)
 }  // namespace
 
 int main(int count, char** arguments) {
-  bool json = false, kernels = false;
+  bool json = false, kernels = false, graphs = false;
   std::string only, selector = "vulkan";
   for (int i = 1; i < count; ++i) {
     const std::string_view argument = arguments[i];
@@ -242,6 +243,8 @@ int main(int count, char** arguments) {
       json = true;
     } else if (argument == "--kernels") {
       kernels = true;
+    } else if (argument == "--graph") {
+      graphs = true;
     } else if (argument == "--only" && i + 1 < count) {
       only = arguments[++i];
     } else {
@@ -249,10 +252,16 @@ int main(int count, char** arguments) {
     }
   }
   try {
-    const detail::Device device = detail::openChosenDevice(selector);
+    const detail::Device device = detail::openChosenDevice(graphs ? "reference" : selector);
     for (const DType storage : {DType::F32, DType::BF16}) {
       for (const Case& timed : cases()) {
         if (timed.name.find(only) == std::string::npos || (timed.f32_only && storage != DType::F32)) continue;
+        if (graphs) {
+          OpProgram program(storage);
+          timed.make(program);
+          fmt::print("# {} {}\n{}", timed.name, graph::toString(storage), graph::print(program.builder().graph()));
+          continue;
+        }
         const Measured m = measure(timed, storage, device);
         if (json) {
           fmt::print(

@@ -96,7 +96,7 @@ Result<Code> Lowering::run(const SubgroupShape& subgroups, const Watched& wanted
     code.group_id[k] = newRegister();
     code.group_count[k] = newRegister();
   }
-  code.subgroups = subgroups;
+  code.subgroups = entry->subgroup_size == 0 ? subgroups : SubgroupShape{.size = entry->subgroup_size};
   code.subgroup_lane = newRegister();
   code.subgroup_id = newRegister();
   LS_CHECK(addGlobals());

@@ -29,6 +29,8 @@ struct Answers {
   std::vector<VkExtensionProperties> extensions;
   VkPhysicalDeviceSubgroupProperties subgroup =
       blank<VkPhysicalDeviceSubgroupProperties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES);
+  VkPhysicalDeviceSubgroupSizeControlPropertiesEXT subgroup_sizes =
+      blank<VkPhysicalDeviceSubgroupSizeControlPropertiesEXT>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT);
   VkPhysicalDeviceMaintenance3Properties maintenance3 =
       blank<VkPhysicalDeviceMaintenance3Properties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES);
   VkPhysicalDeviceFloatControlsProperties float_controls =
@@ -108,6 +110,13 @@ uint32_t maxLoopIterations(const DeviceFacts& facts, const Answers& answers) {
   return llvmpipe ? kLlvmpipe : 0;
 }
 
+/// Whether there is one size of subgroups. Where a driver can choose among several, it may fill a subgroup in part.
+bool hasFixedSubgroups(const DeviceFacts& facts, const Answers& answers) {
+  const uint32_t size = answers.subgroup.subgroupSize;
+  const bool can_exchange = (facts.subgroup_operations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
+  return can_exchange && size >= 4 && answers.subgroup_sizes.minSubgroupSize == size && answers.subgroup_sizes.maxSubgroupSize == size;
+}
+
 program::DeviceProfile profileOf(const DeviceFacts& facts, const Answers& answers) {
   const VkPhysicalDeviceLimits& limits = facts.properties.limits;
   const uint32_t* groups = limits.maxComputeWorkGroupCount;
@@ -137,6 +146,7 @@ program::DeviceProfile profileOf(const DeviceFacts& facts, const Answers& answer
       .whole_buffer_access = false,
       .f16 = facts.f16,
       .subgroups = (facts.subgroup_operations & kNeeded) == kNeeded,
+      .fixed_subgroups = hasFixedSubgroups(facts, answers),
   };
   return program::withRates(profile, cpu ? program::kCpuRates : program::kGpuRates);
 }
@@ -169,6 +179,7 @@ void examine(DeviceFacts& facts, Answers& answers) {
   auto features = blank<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2);
   append(properties, answers.subgroup);
   append(properties, answers.maintenance3);
+  if (offers(facts, answers, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME, VK_API_VERSION_1_3)) append(properties, answers.subgroup_sizes);
   append(features, answers.storage16);
   bool float_controls = offers(facts, answers, VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME, VK_API_VERSION_1_2);
   if (float_controls) append(properties, answers.float_controls);

@@ -94,6 +94,14 @@ Status checkSubgroups(const std::string& name, const kernel::Module& module, con
     return fail("vulkan.feature",
                 fmt::format("kernel \"{}\" uses {}, but {} lacks the {} operations of subgroups", name, what, facts.info.name, feature));
   };
+  const program::DeviceProfile& profile = facts.info.profile;
+  const uint32_t wanted = module.entryPoint()->subgroup_size;
+  if (wanted != 0 && !(profile.fixed_subgroups && profile.subgroup_size == wanted)) {
+    const std::string has = profile.fixed_subgroups ? fmt::format("has subgroups of {}", profile.subgroup_size) : "chooses their size itself";
+    return fail("vulkan.feature",
+                fmt::format("kernel \"{}\" needs subgroups of {} invocations, but {} {}", name, wanted, facts.info.name, has), {},
+                fmt::format("compile the program for the profile of this device ({})", profile.name));
+  }
   for (const kernel::Parameter& parameter : module.entryPoint()->parameters) {
     if (kernel::needsSubgroups(parameter.builtin) && lacks(SubgroupFeature::Basic)) {
       return missing(fmt::format("builtin {}", kernel::toString(parameter.builtin)), kSubgroupFeatures.front());

@@ -92,6 +92,8 @@ void Builder::setWorkgroupSize(FunctionId function, std::array<uint32_t, 3> size
   module_.functions[function.index()].workgroup_size = size;
 }
 
+void Builder::setSubgroupSize(FunctionId function, uint32_t size) { module_.functions[function.index()].subgroup_size = size; }
+
 BlockId Builder::newBlock() {
   module_.blocks.emplace_back();
   return BlockId(module_.blocks.size() - 1);

@@ -42,6 +42,7 @@ class Builder {
   FunctionId function(std::string name, TypeId return_type);
   ValueId parameter(FunctionId function, std::string name, TypeId type, Builtin builtin = Builtin::None);
   void setWorkgroupSize(FunctionId function, std::array<uint32_t, 3> size);
+  void setSubgroupSize(FunctionId function, uint32_t size);
 
   // Insertion point.
   void setBlock(BlockId block) { block_ = block; }

@@ -36,7 +36,9 @@ class Inliner {
     const auto entry = module_.entryPoint() - module_.functions.data();
     rewrite(module_.functions[static_cast<size_t>(entry)].body, 1);
     for (size_t i = 0; i < module_.functions.size(); ++i) {
-      if (i != static_cast<size_t>(entry)) module_.functions[i].workgroup_size.reset();
+      if (i == static_cast<size_t>(entry)) continue;
+      module_.functions[i].workgroup_size.reset();
+      module_.functions[i].subgroup_size = 0;
     }
     dropUncalled();
     return {std::move(module_), std::move(sources_)};

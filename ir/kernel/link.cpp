@@ -81,6 +81,7 @@ class Linker {
     function.return_type = types_[function.return_type.index()];
     function.body = BlockId(first_block_ + function.body.index());
     function.workgroup_size.reset();
+    function.subgroup_size = 0;
     return function;
   }
 

@@ -128,6 +128,8 @@ struct Function {
   BlockId body;
   /// Set for an entry point.
   std::optional<std::array<uint32_t, 3>> workgroup_size;
+  /// Of an entry point whose results need it: the invocations of a subgroup, which all are full then. 0: any number.
+  uint32_t subgroup_size = 0;
   friend bool operator==(const Function&, const Function&) = default;
 };
 

@@ -150,7 +150,12 @@ Status Parser::parseFunction() {
     function.workgroup_size = size;
     return cursor_.expect("]");
   };
-  LS_CHECK(parseAttributes({{"workgroup_size", size_reader}}));
+  auto subgroup_reader = [&]() -> Status {
+    const Location place = cursor_.peek().where;
+    LS_TRY(function.subgroup_size, parseU32());
+    return function.subgroup_size != 0 ? Status(Success{}) : fail("kernel.entry_point", "a subgroup has at least one invocation", place);
+  };
+  LS_CHECK(parseAttributes({{"subgroup_size", subgroup_reader}, {"workgroup_size", size_reader}}));
   LS_TRY(function.body, parseBlock());
   return Success{};
 }

@@ -124,7 +124,9 @@ class Printer {
     if (function.return_type != module_.types.voidType()) write(" -> " + typeText(function.return_type));
     if (function.workgroup_size) {
       const auto& size = *function.workgroup_size;
-      write(fmt::format(" {{workgroup_size = [{}, {}, {}]}}", size[0], size[1], size[2]));
+      write(" {");
+      if (function.subgroup_size != 0) write(fmt::format("subgroup_size = {}, ", function.subgroup_size));
+      write(fmt::format("workgroup_size = [{}, {}, {}]}}", size[0], size[1], size[2]));
     }
     write(" {\n");
     printBlock(function.body);

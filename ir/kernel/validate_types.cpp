@@ -186,6 +186,19 @@ void checkBindings(const Module& module, Problems& problems) {
 /// The type that WGSL gives to a builtin.
 std::pair<Scalar, uint32_t> builtinShape(Builtin builtin) { return {Scalar::U32, isVector(builtin) ? 3 : 1}; }
 
+/// Subgroups of a wanted size are full and made of neighbouring invocations, which only workgroups of one dimension promise.
+void checkSubgroupSize(const Module& module, FunctionId id, Problems& problems) {
+  const uint32_t wanted = module[id].subgroup_size;
+  const std::array<uint32_t, 3> size = *module[id].workgroup_size;
+  if (wanted == 0) return;
+  if (!std::has_single_bit(wanted) || wanted < 4 || wanted > 128)
+    problems.add(at(id), kEntryPoint, fmt::format("the subgroup size {} is no power of two from 4 to 128", wanted));
+  if (size[0] % wanted != 0 || size[1] != 1 || size[2] != 1) {
+    problems.add(at(id), kEntryPoint,
+                 fmt::format("a workgroup of {} x {} x {} is no row of whole subgroups of {}", size[0], size[1], size[2], wanted));
+  }
+}
+
 void checkEntryPoint(const Module& module, FunctionId id, Problems& problems) {
   const Function& function = module[id];
   const TypeTable& types = module.types;
@@ -193,6 +206,7 @@ void checkEntryPoint(const Module& module, FunctionId id, Problems& problems) {
   for (uint32_t size : *function.workgroup_size) {
     if (size == 0) problems.add(at(id), kEntryPoint, "each workgroup size is at least 1");
   }
+  checkSubgroupSize(module, id, problems);
   for (size_t i = 0; i < id.index(); ++i) {
     bool same = module.functions[i].workgroup_size && module.functions[i].name == function.name;
     if (same) problems.add(at(id), kEntryPoint, fmt::format("two entry points are called {}", function.name));

@@ -83,7 +83,7 @@ struct HeldRowsPlan {
   int64_t rows_per_group = 1;
   int64_t width = 1;     ///< neighbouring elements that are loaded at once; columns are a multiple of it
   int64_t per_lane = 1;  ///< of these in an invocation
-  int64_t subgroup = 1;  ///< lanes that are combined without workgroup memory; 1: none
+  int64_t subgroup = 1;  ///< invocations of a subgroup, which exchange values without workgroup memory; 1: nothing is known of them
   int64_t rounds = 1;    ///< rows one after the other
   static constexpr void each(auto& plan, auto&& number) {
     number("lanes", plan.lanes, PlanNumber::PowerOfTwo);

@@ -41,6 +41,7 @@ constexpr std::array kFields{
     Field{"whole_buffer_access", &DeviceProfile::whole_buffer_access},
     Field{"f16", &DeviceProfile::f16},
     Field{"subgroups", &DeviceProfile::subgroups},
+    Field{"fixed_subgroups", &DeviceProfile::fixed_subgroups},
     Field{"memory_mb_per_second", &DeviceProfile::memory_mb_per_second},
     Field{"f32_mflops", &DeviceProfile::f32_mflops},
     Field{"dispatch_ns", &DeviceProfile::dispatch_ns, 0},

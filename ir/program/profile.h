@@ -49,6 +49,7 @@ struct DeviceProfile {
   bool whole_buffer_access = false;  ///< a dispatch uses an allocation for reading or for writing, never both (WebGPU)
   bool f16 = false;
   bool subgroups = false;
+  bool fixed_subgroups = false;  ///< subgroups of a workgroup of one dimension are full and have `subgroup_size` neighbouring invocations
   /// DeviceRates. They say what work costs, and never what is right.
   uint32_t memory_mb_per_second = kGpuRates.memory_mb_per_second;
   uint32_t f32_mflops = kGpuRates.f32_mflops;

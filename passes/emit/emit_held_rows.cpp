@@ -30,6 +30,7 @@ class HeldRows {
   HeldRows(const program::HeldRowsPlan& plan, const EmitQuery& query, kernel::Builder& b, BodyEmitter& emitter)
       : plan_(plan), body_(query.body), b_(b), emitter_(emitter), phases_(findRowPhases(body_)) {
     const Entry entry = beginEntry(b, query, unsigned32(plan.lanes * plan.rows_per_group));
+    if (plan.subgroup > 1) b.setSubgroupSize(entry.function, unsigned32(plan.subgroup));
     invocation_ = entry.lane;
     const kernel::ValueId lanes = b.u32(unsigned32(plan.lanes));
     lane_ = plan.lanes == 1 ? b.u32(0) : b.make(Op::Rem, {invocation_, lanes});
@@ -254,6 +255,11 @@ Result<kernel::Module> emitKernel(const program::HeldRowsPlan& plan, const EmitQ
   if (plan.rounds > 1 && plan.rows_per_group > 1) {  // a text may say so
     return fail("program.plan", fmt::format("held_rows goes over {} rows at a time, {} times", plan.rows_per_group, plan.rounds), {},
                 "a plan with rounds has rows_per_group = 1");
+  }
+  if (plan.subgroup > 1 && (plan.lanes == 1 || plan.lanes * plan.rows_per_group % plan.subgroup != 0)) {
+    return fail("program.plan",
+                fmt::format("held_rows has {} invocations, which are no whole subgroups of {}", plan.lanes * plan.rows_per_group, plan.subgroup),
+                {}, "leave out 'subgroup', or make lanes * rows_per_group a multiple of it");
   }
   return withVectors(query, plan.width, [&](kernel::Builder& b, BodyEmitter& emitter) { HeldRows(plan, query, b, emitter).emit(); });
 }

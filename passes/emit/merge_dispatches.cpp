@@ -191,6 +191,7 @@ class Merger {
       module_.functions[functions[i].index()].name = "part" + std::to_string(calls_.size());
       calls_.push_back({functions[i], function.parameters, groups_});
       workgroup_size_ = *function.workgroup_size;
+      subgroup_size_ = std::max(subgroup_size_, function.subgroup_size);
     }
     groups_ += part.dispatch.groups[0];
     name_ += (name_.empty() ? "" : "_") + module.name;
@@ -202,6 +203,7 @@ class Merger {
     ValueId id = b.parameter(main, "group_id", b.types().vector(kernel::Scalar::U32, 3), Builtin::WorkgroupId);
     ValueId lane = b.parameter(main, "lane", b.types().u32(), Builtin::LocalInvocationIndex);
     b.setWorkgroupSize(main, workgroup_size_);
+    b.setSubgroupSize(main, subgroup_size_);
     b.enterFunction(main);
     ValueId group = b.extract(id, 0u);
     auto call = [&](const Call& called) {
@@ -251,6 +253,7 @@ class Merger {
   std::vector<size_t> bindings_, memory_;  // the globals of the shared ones
   std::vector<Call> calls_;
   std::array<uint32_t, 3> workgroup_size_{1, 1, 1};
+  uint32_t subgroup_size_ = 0;  ///< that of the device where a part wants one
   uint32_t groups_ = 0;
   std::string name_;
 };

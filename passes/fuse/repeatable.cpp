@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which large values every reader computes again, because what they are made of is in memory anyway.
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
 
 #include "passes/cost.h"
 #include "passes/fuse/cluster_state.h"
@@ -67,15 +71,38 @@ bool isForOneReduction(const ClusterState& state, ValueId result, const Repetiti
   return read <= 2 * state.graph.typeOf(result).byteSize();
 }
 
+/// By value, how it is computed again.
+using Repetitions = std::map<ValueId, Repetition>;
+
+/// With what its large values are made of, where these are computed again, too.
+bool substitute(const Repetitions& made, Repetition& found) {
+  for (const ValueId large : std::vector(found.large.begin(), found.large.end())) {
+    const auto inner = made.find(large);
+    if (inner == made.end()) continue;
+    found.large.erase(large);
+    found.nodes.insert(inner->second.nodes.begin(), inner->second.nodes.end());
+    found.small.insert(inner->second.small.begin(), inner->second.small.end());
+    found.large.insert(inner->second.large.begin(), inner->second.large.end());
+  }
+  return found.nodes.size() <= cost::kRepeatedOfLarge && found.large.size() <= cost::kMostLargeOfRepeated;
+}
+
+/// What may be computed again.
+struct Allowed {
+  bool stores_small = false;       ///< also from small values that are stored for it
+  bool for_one_reduction = false;  ///< also from two values for one reduction that reads neither
+};
+
 /// How a large result that other clusters read can be computed by them: see addRepeatable.
-std::optional<Repetition> repetitionOf(const ClusterState& state, NodeId id, bool stores_small) {
+std::optional<Repetition> repetitionOf(const ClusterState& state, NodeId id, const Allowed& allowed, const Repetitions& made) {
   const Graph& graph = state.graph;
   const ValueId result = graph[id].results[0];
   if (graph.shapeOf(result).elementCount() < cost::kLittleMemory || state.escapes[result.index()] || !state.isStored(result, id))
     return std::nullopt;
   Repetition found;
-  if (!collectRepetition(state, id, id, stores_small, found) || found.large.empty()) return std::nullopt;
-  const bool is_for_one = isForOneReduction(state, result, found);
+  if (!collectRepetition(state, id, id, allowed.stores_small, found) || found.large.empty()) return std::nullopt;
+  if (!substitute(made, found)) return std::nullopt;
+  const bool is_for_one = allowed.for_one_reduction && isForOneReduction(state, result, found);
   const bool fits = std::ranges::all_of(state.users[result.index()], [&](ValueId user) {
     // Of several values of its size none may be read for it alone.
     const auto isBeside = [&](ValueId large) { return isReadBeside(state, user, large); };
@@ -89,21 +116,24 @@ std::optional<Repetition> repetitionOf(const ClusterState& state, NodeId id, boo
 
 bool addRepeatable(const ClusterState& state, std::vector<bool>& cheap) {
   const Graph& graph = state.graph;
+  Repetitions made;
   std::set<ValueId> larges;  // what is kept for something else
   const auto isKept = [&](ValueId value) { return !cheap[graph[value].node.index()]; };
-  const auto add = [&](bool stores_small) {
+  const auto add = [&](const Allowed& allowed) {
     for (NodeId id : graph.body().nodes) {
       if (!state.computes(id) || cheap[id.index()] || larges.contains(graph[id].results[0])) continue;
-      const std::optional<Repetition> found = repetitionOf(state, id, stores_small);
+      std::optional<Repetition> found = repetitionOf(state, id, allowed, made);
       if (!found || !std::ranges::all_of(found->large, isKept) || !std::ranges::all_of(found->small, isKept)) continue;
       for (NodeId repeated : found->nodes) cheap[repeated.index()] = true;
       larges.insert(found->large.begin(), found->large.end());
+      made.emplace(graph[id].results[0], *std::move(found));
     }
   };
   // First those that need nothing more in memory: a norm's x̂ is kept where that saves its result, else its mean and deviation.
-  add(false);
-  add(true);
-  return !larges.empty();
+  add({});
+  add({.stores_small = true});
+  add({.stores_small = true, .for_one_reduction = true});
+  return !made.empty();
 }
 
 }  // namespace lockstep::passes

@@ -84,6 +84,14 @@ int64_t widthOfRows(const PlanQuery& q, const RowPhases& phases) {
   return phases.wordElements(q.body);
 }
 
+/// Whether the lanes of a row can exchange what they have without workgroup memory.
+bool wholeSubgroups(const PlanQuery& q, const RowPhases& phases, const program::HeldRowsPlan& plan) {
+  if (!q.profile.fixed_subgroups || plan.lanes == 1 || plan.lanes * plan.rows_per_group % q.profile.subgroup_size != 0) return false;
+  return std::ranges::all_of(phases.phases, [&](const std::vector<NodeId>& phase) {
+    return std::ranges::all_of(phase, [&](NodeId id) { return q.body.typeOf(q.body[id].results[0]).dtype != DType::Bool; });
+  });
+}
+
 /// Rows that stay in registers, on GPUs where they fit.
 std::optional<PlanChoice> holdRows(const PlanQuery& q, const RowPhases& phases) {
   const int64_t rows = phases.rows, columns = phases.columns;
@@ -107,6 +115,7 @@ std::optional<PlanChoice> holdRows(const PlanQuery& q, const RowPhases& phases) 
   if (plan.rounds > plannedRounds(q.profile)) return std::nullopt;
   size_t reductions = 0;
   for (const std::vector<NodeId>& phase : phases.phases) reductions = std::max(reductions, phase.size());
+  if (wholeSubgroups(q, phases, plan)) plan.subgroup = q.profile.subgroup_size;
   const LaneReduction::Shape shape{plan.lanes, plan.rows_per_group, plan.subgroup};
   const int64_t results = plan.rows_per_group * static_cast<int64_t>(phases.row_results.size());  // those that are packed come together
   if ((LaneReduction::words(shape, static_cast<int64_t>(reductions)) + results) * 4 > q.profile.max_workgroup_bytes) return std::nullopt;

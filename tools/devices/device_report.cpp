@@ -23,7 +23,8 @@ io::Json deviceJson(const DeviceInfo& device) {
                               .add("max_loop_iterations", profile.max_loop_iterations)
                               .add("subgroup_size", profile.subgroup_size)
                               .add("f16", profile.f16)
-                              .add("subgroups", profile.subgroups);
+                              .add("subgroups", profile.subgroups)
+                              .add("fixed_subgroups", profile.fixed_subgroups);
   return io::Json::object()
       .add("id", device.id)
       .add("name", device.name)

@@ -162,6 +162,8 @@ void Writer::writeDirectives() {
   };
   if (f16 || has(kernel::Capability::F16)) line("enable f16;");
   if (has(kernel::Capability::Subgroups)) line("enable subgroups;");
+  const auto wants_size = [](const kernel::Function& function) { return function.subgroup_size != 0; };
+  if (std::ranges::any_of(module_.functions, wants_size)) line("enable subgroup_size_control;");
   // Buffers are laid out by the plain rules; only some uniform buffers need the feature.
   const bool standard = std::any_of(module_.globals.begin(), module_.globals.end(), [&](const kernel::GlobalVariable& global) {
     return global.space == kernel::AddressSpace::Uniform && module_.types[global.type].kind != kernel::TypeKind::Scalar &&
@@ -243,7 +245,8 @@ void Writer::writeFunction(const kernel::Function& function) {
   analyze(function.body);
   if (function.workgroup_size) {
     const auto& size = *function.workgroup_size;
-    line(fmt::format("@compute @workgroup_size({}, {}, {})", size[0], size[1], size[2]));
+    const std::string subgroups = function.subgroup_size == 0 ? "" : fmt::format(" @subgroup_size({})", function.subgroup_size);
+    line(fmt::format("@compute @workgroup_size({}, {}, {}){}", size[0], size[1], size[2], subgroups));
   }
   std::string parameters;
   for (const kernel::Parameter& parameter : function.parameters) {
