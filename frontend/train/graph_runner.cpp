@@ -265,17 +265,17 @@ struct DeviceRun {
   std::map<std::string, graph::TensorType, std::less<>> types;
 };
 
-/// The program of `options.device` on `device`.
-DeviceRun runOn(const std::string& device, const graph::Graph& graph, const graph::LeafValues& leaves, const GraphRunOptions& options) {
+/// The program of `options.device`, on it or on another one.
+DeviceRun runOn(const detail::Device& device, const graph::Graph& graph, const graph::LeafValues& leaves, const GraphRunOptions& options) {
   passes::CompileOptions compile_options;
   compile_options.check_indices = false;  // what an index outside gives is part of what is compared
   compile_options.keep_gradients = options.gradients;
   compile_options.wrt = options.wrt;
   compile_options.disabled = options.disable;
   compile_options.dump_directory = options.dump_ir;
-  (void)addDevice(compile_options, chooseDevice(options.device).orThrow().info).orThrow();
-  DeviceRun run{
-      .runner = makeRunner(graph, std::move(compile_options), detail::openChosenDevice(device)).orThrow(), .outputs = {}, .types = {}};
+  const DeviceInfo planned = options.opened != nullptr ? options.opened->chosen.info : chooseDevice(options.device).orThrow().info;
+  (void)addDevice(compile_options, planned).orThrow();
+  DeviceRun run{.runner = makeRunner(graph, std::move(compile_options), device).orThrow(), .outputs = {}, .types = {}};
   ValueMap inputs, parameters;
   for (const graph::NodeId id : graph.body().nodes) {
     const graph::Node& node = graph[id];
@@ -315,7 +315,7 @@ std::vector<graph::Tensor> runGraph(const graph::Graph& graph, const graph::Leaf
   if (options.device == "evaluate") {
     return graph::evaluate(options.gradients ? passes::grad(graph, {options.wrt}).orThrow() : graph, leaves, options.kernels).orThrow();
   }
-  const DeviceRun run = runOn(options.device, graph, leaves, options);
+  const DeviceRun run = runOn(options.opened != nullptr ? *options.opened : detail::openChosenDevice(options.device), graph, leaves, options);
   std::vector<graph::Tensor> values;
   forEachOutput(graph, options, run.types, [&](graph::OutputKind kind, const std::string& name, const graph::TensorType& type) {
     const auto found = run.outputs.find(std::pair(kind, name));
@@ -326,7 +326,7 @@ std::vector<graph::Tensor> runGraph(const graph::Graph& graph, const graph::Leaf
 }
 
 std::vector<RoundingBounds> boundGraph(const graph::Graph& graph, const graph::LeafValues& leaves, const GraphRunOptions& options) {
-  const DeviceRun run = runOn(std::string(kErrorSanitizer), graph, leaves, options);
+  const DeviceRun run = runOn(detail::openChosenDevice(std::string(kErrorSanitizer)), graph, leaves, options);
   StepBounds bounds = run.runner->bounds();
   std::vector<RoundingBounds> all;
   forEachOutput(graph, options, run.types, [&](graph::OutputKind kind, const std::string& name, const graph::TensorType&) {

@@ -56,6 +56,7 @@ Result<ValueMap> readParameters(GraphRunner& runner, const graph::ParameterLayou
 
 struct GraphRunOptions {
   std::string device = "evaluate";        ///< "evaluate", or a selector: auto, reference, vulkan, ...
+  const detail::Device* opened = nullptr;  ///< what `device` selects, where many runs share it: to open one takes a while
   bool gradients = false;                 ///< also differentiate the graph's loss
   std::vector<std::string> wrt = {};      ///< leaves to differentiate by; empty: all parameters
   std::vector<std::string> disable = {};  ///< optional passes to leave out

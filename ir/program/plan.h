@@ -119,11 +119,14 @@ struct ScanPlan {
   static constexpr graph::GroupKind kKind = graph::GroupKind::Scan;
   int64_t lanes = 1;           ///< invocations of a workgroup
   int64_t lanes_per_line = 1;  ///< invocations that share a line
-  int64_t unroll = 1;          ///< elements per round
+  int64_t unroll = 1;          ///< elements per round; where an invocation has several neighbours, of each
+  /// Neighbours that an invocation loads at once: of a line where its elements are contiguous, else lines side by side.
+  int64_t vector = 1;
   static constexpr void each(auto& plan, auto&& number) {
     number("lanes", plan.lanes, PlanNumber::Any);
     number("lanes_per_line", plan.lanes_per_line, PlanNumber::PowerOfTwo);
     number("unroll", plan.unroll, PlanNumber::Unroll);
+    number("vector", plan.vector, PlanNumber::Unroll);
   }
   friend bool operator==(const ScanPlan&, const ScanPlan&) = default;
 };
@@ -135,9 +138,10 @@ struct ScatterPlan {
   /// Indices that an invocation looks at between two barriers, and rows per word of the masks.
   static constexpr int64_t kIndicesPerLane = 8, kMaskBits = 32;
   int64_t lanes = 1;    ///< invocations of a workgroup
-  int64_t columns = 1;  ///< of the result, per workgroup
+  int64_t columns = 1;  ///< of the result, per workgroup; with `vector` so many times that
   int64_t parts = 1;    ///< invocations that share an element of the result
   int64_t unroll = 1;   ///< marked rows per round
+  int64_t vector = 1;   ///< neighbouring columns of an invocation
 
   [[nodiscard]] constexpr int64_t segments() const { return lanes / (columns * parts); }  ///< per workgroup
   [[nodiscard]] constexpr int64_t chunk() const { return lanes * kIndicesPerLane; }       ///< indices between two barriers
@@ -147,6 +151,7 @@ struct ScatterPlan {
     number("lanes", plan.lanes, PlanNumber::PowerOfTwo);
     number("parts", plan.parts, PlanNumber::PowerOfTwo);
     number("unroll", plan.unroll, PlanNumber::Unroll);
+    number("vector", plan.vector, PlanNumber::Unroll);
   }
   friend bool operator==(const ScatterPlan&, const ScatterPlan&) = default;
 };

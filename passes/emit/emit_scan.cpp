@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // scan: prefixes along the lines of one axis. Several lanes share a line: each combines its own part, the parts before it are combined in
-// workgroup memory, then each goes over its part again and stores.
+// workgroup memory, then each goes over its part again and stores. An invocation may take neighbours at once.
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "passes/emit/emitters.h"
 #include "passes/schedule/seed_nodes.h"
 
@@ -12,102 +16,149 @@ using kernel::Op;
 
 namespace {
 
-struct State {
-  const EmitQuery& query;
-  const graph::Graph& body;
-  ScanSpace space;
-  const graph::Node& node;
-  const ScanLowering& scan;
-  bool reverse;
-  int64_t lanes, shared, part, unroll;
-  kernel::Builder b{};
-  BodyEmitter emitter;
-  kernel::ValueId line;
+class Scan {
+ public:
+  Scan(const program::ScanPlan& plan, const EmitQuery& query, kernel::Builder& b, BodyEmitter& emitter)
+      : plan_(plan),
+        body_(query.body),
+        b_(b),
+        emitter_(emitter),
+        space_(scanSpace(body_)),
+        node_(body_[space_.node]),
+        scan_(std::get<ScanLowering>(*node_.op->lower)),
+        reverse_(scan_.reverse(node_)),
+        along_(space_.inner == 1 ? plan.vector : 1),
+        across_(plan.vector / along_),
+        part_(divideUp(space_.length, plan.lanes_per_line * along_) * along_),
+        entry_(beginEntry(b, query, static_cast<uint32_t>(plan.lanes))) {}
 
-  State(const program::ScanPlan& plan, const EmitQuery& q)
-      : query(q),
-        body(q.body),
-        space(scanSpace(body)),
-        node(body[space.node]),
-        scan(std::get<ScanLowering>(*node.op->lower)),
-        reverse(scan.reverse(node)),
-        lanes(plan.lanes),
-        shared(plan.lanes_per_line),
-        part((space.length + shared - 1) / shared),
-        unroll(plan.unroll),
-        emitter(body, b, q.bindings) {}
-
-  kernel::ValueId u32(int64_t value) { return b.u32(static_cast<uint32_t>(value)); }
-  [[nodiscard]] Shape lines() const { return Shape{space.outer, space.length, space.inner}; }
-
-  /// Element `n` of the line, counted from the end when the scan is reversed.
-  PositionId elementAt(kernel::ValueId n) {
-    if (reverse) n = b.make(Op::Sub, {u32(space.length - 1), n});
-    kernel::ValueId outer = b.make(Op::Div, {line, u32(space.inner)}), inner = b.make(Op::Rem, {line, u32(space.inner)});
-    return emitter.atAxes(lines(), {outer, n, inner});
-  }
-  PositionId in(const Shape& shape, PositionId position) { return emitter.through(graph::reshapeMap(lines(), shape), shape, position); }
-
-  /// Combines `count` elements from `begin` on into `sum`, and stores every prefix when asked to.
-  void walk(kernel::ValueId begin, kernel::ValueId count, kernel::ValueId sum, bool stores) {
-    forRange(b, b.u32(0), count, 1, unroll, "i", [&](kernel::ValueId i) {
-      emitter.pushScope();
-      PositionId here = elementAt(shared == 1 ? i : b.make(Op::Add, {begin, i}));
-      kernel::ValueId element = emitter.value(node.operands[0], in(body.shapeOf(node.operands[0]), here));
-      kernel::ValueId prefix = scan.combine(b, b.load(sum), element);
-      b.store(sum, prefix);
-      if (stores) storePrefix(prefix, here);
-      emitter.popScope();
-    });
-  }
-
-  void storePrefix(kernel::ValueId prefix, PositionId here) {
-    emitter.define(node.results[0], prefix);
-    std::vector<PositionId> positions;
-    std::vector<kernel::ValueId> values;
-    for (const graph::Output& output : body.outputs) {
-      positions.push_back(in(body.shapeOf(output.value), here));
-      values.push_back(emitter.value(output.value, positions.back()));
-    }
-    for (size_t i = 0; i < values.size(); ++i) emitter.store(i, positions[i], values[i]);
-  }
-
-  kernel::Module emit() {
-    Entry entry = beginEntry(b, query, static_cast<uint32_t>(lanes));
-    kernel::ValueId lane = shared == 1 ? b.u32(0) : b.make(Op::Rem, {entry.lane, u32(shared)});
-    kernel::ValueId in_group = shared == 1 ? entry.lane : b.make(Op::Div, {entry.lane, u32(shared)});
-    kernel::ValueId first_line = b.make(Op::Mul, {entry.group, u32(lanes / shared)});
-    line = b.make(Op::Add, {first_line, in_group});
-    kernel::ValueId valid = b.make(Op::Lt, {line, u32(space.outer * space.inner)});
-    kernel::ValueId identity = scan.identity(b, body.typeOf(node.operands[0]));
-    kernel::ValueId sum = b.var(b.typeIdOf(identity), "prefix", identity);
-    kernel::ValueId begin = b.make(Op::Mul, {lane, u32(part)});
+  void emit() {
+    const int64_t shared = plan_.lanes_per_line;
+    const kernel::ValueId lane = shared == 1 ? u32(0) : b_.make(Op::Rem, {entry_.lane, u32(shared)});
+    const kernel::ValueId in_group = shared == 1 ? entry_.lane : b_.make(Op::Div, {entry_.lane, u32(shared)});
+    const kernel::ValueId place = add(b_.make(Op::Mul, {entry_.group, u32(plan_.lanes / shared)}), in_group);
+    const kernel::ValueId valid = b_.make(Op::Lt, {place, u32(space_.outer * space_.inner / across_)});
+    lines_ = across_ == 1 ? std::vector{place} : emitter_.neighbours(place, across_, across_);
+    const kernel::ValueId identity = scan_.identity(b_, body_.typeOf(node_.operands[0]));
+    for (int64_t i = 0; i < across_; ++i) sums_.push_back(b_.var(b_.typeIdOf(identity), "prefix", identity));
+    const kernel::ValueId begin = b_.make(Op::Mul, {lane, u32(part_)});
     // The last parts may be shorter, or empty. A count, not an end: its bound, and so that of the rounds, is plain to see.
-    kernel::ValueId count = u32(part);
-    if (part * shared != space.length) {
-      kernel::ValueId left = b.make(Op::Sub, {b.make(Op::Max, {begin, u32(space.length)}), begin});
-      count = b.make(Op::Min, {left, u32(part)});
+    kernel::ValueId count = u32(part_);
+    if (part_ * shared != space_.length) {
+      const kernel::ValueId left = b_.make(Op::Sub, {b_.make(Op::Max, {begin, u32(space_.length)}), begin});
+      count = b_.make(Op::Min, {left, u32(part_)});
     }
     if (shared > 1) {
       // Barriers must be reached by all, so surplus lines only skip the work between them.
-      kernel::ValueId parts = workgroupArray(b, "parts", b.typeIdOf(identity), lanes);
-      b.ifThen(valid, [&] { walk(begin, count, sum, false); });
-      b.store(b.access(parts, {entry.lane}, true), b.load(sum));
-      b.makeVoid(Op::WorkgroupBarrier);
-      b.store(sum, identity);
-      kernel::ValueId first = b.make(Op::Sub, {entry.lane, lane});
-      b.forRange(first, entry.lane, b.u32(1), "before", [&](kernel::ValueId before) {
-        kernel::ValueId earlier = b.load(b.access(parts, {before}, true));
-        b.store(sum, scan.combine(b, b.load(sum), earlier));
-      });
+      b_.ifThen(valid, [&] { walk(begin, count, false); });
+      for (const kernel::ValueId sum : sums_) startFromParts(sum, identity, lane);
     }
-    b.ifThen(valid, [&] { walk(begin, count, sum, true); });
-    return b.take();
+    b_.ifThen(valid, [&] { walk(begin, count, true); });
   }
+
+ private:
+  static int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
+  kernel::ValueId u32(int64_t value) { return b_.u32(static_cast<uint32_t>(value)); }
+  kernel::ValueId add(kernel::ValueId x, kernel::ValueId y) { return b_.make(Op::Add, {x, y}); }
+  [[nodiscard]] Shape lines() const { return Shape{space_.outer, space_.length, space_.inner}; }
+  PositionId in(const Shape& shape, PositionId position) { return emitter_.through(graph::reshapeMap(lines(), shape), shape, position); }
+
+  /// Element `n` of a line, counted from the end when the scan is reversed.
+  PositionId elementAt(kernel::ValueId line, kernel::ValueId n) {
+    if (reverse_) n = b_.make(Op::Sub, {u32(space_.length - 1), n});
+    const PositionId place = emitter_.flat(Shape{space_.outer, space_.inner}, line);
+    return emitter_.atAxes(lines(), {emitter_.axis(place, 0), n, emitter_.axis(place, 1)});
+  }
+
+  /// The elements of a round, in the order in which they are combined: element `n` of each line, or those from `n` on of the one line.
+  std::vector<PositionId> elementsAt(kernel::ValueId n) {
+    std::vector<PositionId> elements;
+    if (along_ == 1) {
+      for (const kernel::ValueId line : lines_) elements.push_back(elementAt(line, n));
+      return elements;
+    }
+    const int64_t blocks = space_.length / along_;
+    kernel::ValueId block = b_.make(Op::Div, {n, u32(along_)});
+    if (reverse_) block = b_.make(Op::Sub, {u32(blocks - 1), block});
+    const kernel::ValueId place = add(b_.make(Op::Mul, {lines_.front(), u32(blocks)}), block);
+    for (const kernel::ValueId number : emitter_.neighbours(place, along_, along_)) elements.push_back(emitter_.flat(lines(), number));
+    if (reverse_) std::ranges::reverse(elements);
+    return elements;
+  }
+
+  /// Combines `count` elements of each line from `begin` on, and stores every prefix when asked to.
+  void walk(kernel::ValueId begin, kernel::ValueId count, bool stores) {
+    forRange(b_, u32(0), count, along_, plan_.unroll, "i", [&](kernel::ValueId i) {
+      emitter_.pushScope();
+      const std::vector<PositionId> elements = elementsAt(plan_.lanes_per_line == 1 ? i : add(begin, i));
+      std::vector<std::vector<kernel::ValueId>> prefixes(body_.outputs.size());
+      for (size_t e = 0; e < elements.size(); ++e) {
+        const kernel::ValueId sum = sums_[e % sums_.size()];
+        const kernel::ValueId element = emitter_.value(node_.operands[0], in(body_.shapeOf(node_.operands[0]), elements[e]));
+        const kernel::ValueId prefix = scan_.combine(b_, b_.load(sum), element);
+        b_.store(sum, prefix);
+        if (!stores) continue;
+        emitter_.pushScope();
+        emitter_.define(node_.results[0], prefix);
+        for (size_t output = 0; output < prefixes.size(); ++output) prefixes[output].push_back(resultAt(output, elements[e]));
+        emitter_.popScope();
+      }
+      if (stores) store(elements, prefixes);
+      emitter_.popScope();
+    });
+  }
+
+  kernel::ValueId resultAt(size_t output, PositionId element) {
+    const graph::ValueId value = body_.outputs[output].value;
+    return emitter_.value(value, in(body_.shapeOf(value), element));
+  }
+
+  void store(const std::vector<PositionId>& elements, std::vector<std::vector<kernel::ValueId>>& prefixes) {
+    const bool is_backwards = along_ > 1 && reverse_;
+    for (size_t output = 0; output < prefixes.size(); ++output) {
+      if (is_backwards) std::ranges::reverse(prefixes[output]);
+      const PositionId first = in(body_.shapeOf(body_.outputs[output].value), is_backwards ? elements.back() : elements.front());
+      emitter_.storeFrom(output, emitter_.linear(first), prefixes[output]);
+    }
+  }
+
+  /// The parts of a line that come before that of the lane.
+  void startFromParts(kernel::ValueId sum, kernel::ValueId identity, kernel::ValueId lane) {
+    const kernel::ValueId parts = workgroupArray(b_, "parts", b_.typeIdOf(identity), plan_.lanes);
+    b_.store(b_.access(parts, {entry_.lane}, true), b_.load(sum));
+    b_.makeVoid(Op::WorkgroupBarrier);
+    b_.store(sum, identity);
+    const kernel::ValueId first = b_.make(Op::Sub, {entry_.lane, lane});
+    b_.forRange(first, entry_.lane, u32(1), "before", [&](kernel::ValueId before) {
+      const kernel::ValueId earlier = b_.load(b_.access(parts, {before}, true));
+      b_.store(sum, scan_.combine(b_, b_.load(sum), earlier));
+    });
+  }
+
+  const program::ScanPlan& plan_;
+  const graph::Graph& body_;
+  kernel::Builder& b_;
+  BodyEmitter& emitter_;
+  const ScanSpace space_;
+  const graph::Node& node_;
+  const ScanLowering& scan_;
+  const bool reverse_;
+  const int64_t along_, across_;  // neighbours of one line, or lines
+  const int64_t part_;            // elements of a line that a lane has
+  const Entry entry_;
+  std::vector<kernel::ValueId> lines_;  // their numbers
+  std::vector<kernel::ValueId> sums_;   // variables, one per line
 };
 
 }  // namespace
 
-Result<kernel::Module> emitKernel(const program::ScanPlan& plan, const EmitQuery& query) { return State(plan, query).emit(); }
+Result<kernel::Module> emitKernel(const program::ScanPlan& plan, const EmitQuery& query) {
+  const ScanSpace space = scanSpace(query.body);
+  if ((space.inner == 1 ? space.length : space.inner) % plan.vector != 0) {
+    return fail("program.plan", fmt::format("a scan of {} x {} x {} has no vectors of {}", space.outer, space.length, space.inner, plan.vector),
+                {}, "take a divisor of the contiguous axis, or leave out 'vector'");
+  }
+  return withVectors(query, plan.vector, [&](kernel::Builder& b, BodyEmitter& emitter) { Scan(plan, query, b, emitter).emit(); });
+}
 
 }  // namespace lockstep::passes

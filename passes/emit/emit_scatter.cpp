@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // scatter: sums of the rows whose index names a segment. A workgroup owns some segments and some columns: its lanes look at the indices
 // together and mark the rows of its segments in bit masks, then each lane adds the marked rows of its part in ascending order; the parts of
-// an element are added at the end. No float atomics, so the sums are the same every time; every index is read once per workgroup, a row
+// an element are added at the end. A lane may have neighbouring columns, which it loads at once. No float atomics, so the sums are the same every time; every index is read once per workgroup, a row
 // only by those that need it.
+#include <fmt/format.h>
+
 #include "passes/emit/emitters.h"
 #include "passes/schedule/seed_nodes.h"
 
@@ -23,11 +25,12 @@ struct State {
   const graph::Node& node;
   const graph::ScatterLowering& lowering;
   int64_t lanes, columns, parts, segments, chunk, words, unroll;
-  kernel::Builder b{};
-  BodyEmitter emitter;
-  kernel::ValueId lane, masks, sum, outer, first_segment, segment_in_group, column, part;
+  kernel::Builder& b;
+  BodyEmitter& emitter;
+  kernel::ValueId lane, masks, outer, first_segment, segment_in_group, place_of_columns, part;
+  std::vector<kernel::ValueId> column, sums;  ///< of the invocation: their numbers, variables
 
-  State(const ScatterPlan& how, const EmitQuery& q)
+  State(const ScatterPlan& how, const EmitQuery& q, kernel::Builder& builder, BodyEmitter& body_emitter)
       : plan(how),
         query(q),
         body(q.body),
@@ -41,18 +44,20 @@ struct State {
         chunk(plan.chunk()),
         words(plan.words()),
         unroll(plan.unroll),
-        emitter(body, b, q.bindings) {}
+        b(builder),
+        emitter(body_emitter) {}
 
   kernel::ValueId u32(int64_t value) { return b.u32(static_cast<uint32_t>(value)); }
   kernel::ValueId add(kernel::ValueId x, kernel::ValueId y) { return b.make(Op::Add, {x, y}); }
   kernel::ValueId mul(kernel::ValueId x, int64_t y) { return b.make(Op::Mul, {x, u32(y)}); }
+  [[nodiscard]] int64_t places() const { return scatter.shape.inner / plan.vector; }
   kernel::ValueId mask(kernel::ValueId index) { return b.access(masks, {index}, true); }
 
   /// Which part of the result the workgroup owns.
   void locate(const Entry& entry) {
     const graph::ScatterShape& shape = scatter.shape;
     lane = entry.lane;
-    int64_t column_tiles = (shape.inner + columns - 1) / columns, segment_tiles = (shape.segments + segments - 1) / segments;
+    int64_t column_tiles = (places() + columns - 1) / columns, segment_tiles = (shape.segments + segments - 1) / segments;
     kernel::ValueId column_tile = b.make(Op::Rem, {entry.group, u32(column_tiles)});
     kernel::ValueId rest = b.make(Op::Div, {entry.group, u32(column_tiles)});
     kernel::ValueId segment_tile = b.make(Op::Rem, {rest, u32(segment_tiles)});
@@ -61,7 +66,7 @@ struct State {
     kernel::ValueId place = b.make(Op::Div, {lane, u32(columns)});
     segment_in_group = b.make(Op::Rem, {place, u32(segments)});
     part = b.make(Op::Div, {place, u32(segments)});
-    column = add(mul(column_tile, columns), b.make(Op::Rem, {lane, u32(columns)}));
+    place_of_columns = add(mul(column_tile, columns), b.make(Op::Rem, {lane, u32(columns)}));
   }
 
   void clearMasks() {
@@ -105,9 +110,11 @@ struct State {
         b.ifThen(b.make(Op::Eq, {left, b.u32(0)}), [&] { b.breakLoop(); });
         emitter.pushScope();
         kernel::ValueId row = add(add(base, mul(word, ScatterPlan::kMaskBits)), b.make(Op::CountTrailingZeros, {left}));
-        PositionId here = emitter.through(graph::reshapeMap(space, source), source, emitter.atAxes(space, {outer, row, column}));
-        kernel::ValueId element = emitter.value(node.operands[0], here);
-        b.store(sum, lowering.combine(b, b.load(sum), element));
+        for (size_t i = 0; i < sums.size(); ++i) {
+          PositionId here = emitter.through(graph::reshapeMap(space, source), source, emitter.atAxes(space, {outer, row, column[i]}));
+          kernel::ValueId element = emitter.value(node.operands[0], here);
+          b.store(sums[i], lowering.combine(b, b.load(sums[i]), element));
+        }
         b.store(bits, b.make(Op::And, {left, b.make(Op::Sub, {left, b.u32(1)})}));
         emitter.popScope();
       });
@@ -118,33 +125,56 @@ struct State {
   /// The first part of every element adds the others.
   void addParts(kernel::ValueId type_of) {
     const int64_t apart = lanes / parts;
-    kernel::ValueId partial = workgroupArray(b, "partial", b.typeIdOf(type_of), lanes);
-    b.store(b.access(partial, {lane}, true), b.load(sum));
+    std::vector<kernel::ValueId> partial;
+    for (const kernel::ValueId sum : sums) {
+      partial.push_back(workgroupArray(b, "partial", b.typeIdOf(type_of), lanes));
+      b.store(b.access(partial.back(), {lane}, true), b.load(sum));
+    }
     b.makeVoid(Op::WorkgroupBarrier);
     b.ifThen(b.make(Op::Eq, {part, b.u32(0)}), [&] {
       b.forRange(add(lane, u32(apart)), u32(lanes), u32(apart), "other", [&](kernel::ValueId other) {
-        const kernel::ValueId element = b.load(b.access(partial, {other}, true));
-        b.store(sum, lowering.combine(b, b.load(sum), element));
+        for (size_t i = 0; i < sums.size(); ++i) {
+          const kernel::ValueId element = b.load(b.access(partial[i], {other}, true));
+          b.store(sums[i], lowering.combine(b, b.load(sums[i]), element));
+        }
       });
     });
   }
 
-  kernel::Module emit() {
+  void store(kernel::ValueId segment) {
+    std::vector<std::vector<kernel::ValueId>> values(body.outputs.size());
+    const kernel::ValueId line = mul(add(mul(outer, scatter.shape.segments), segment), scatter.shape.inner);
+    std::vector<kernel::ValueId> numbers;
+    for (size_t i = 0; i < sums.size(); ++i) {
+      numbers.push_back(add(line, column[i]));
+      emitter.pushScope();
+      emitter.define(node.results[0], b.load(sums[i]));
+      for (size_t output = 0; output < values.size(); ++output) {
+        const graph::ValueId value = body.outputs[output].value;
+        values[output].push_back(emitter.value(value, emitter.flat(body.shapeOf(value), numbers.back())));
+      }
+      emitter.popScope();
+    }
+    for (size_t output = 0; output < values.size(); ++output) emitter.storeFrom(output, numbers.front(), values[output]);
+  }
+
+  void emit() {
     const graph::ScatterShape& shape = scatter.shape;
     Entry entry = beginEntry(b, query, static_cast<uint32_t>(lanes));
     locate(entry);
     masks = workgroupArray(b, "masks", b.types().atomic(kernel::Scalar::U32), segments * words);
     kernel::ValueId identity = lowering.identity(b, body.typeOf(node.operands[0]));
-    sum = b.var(b.typeIdOf(identity), "sum", identity);
+    for (int64_t i = 0; i < plan.vector; ++i) sums.push_back(b.var(b.typeIdOf(identity), "sum", identity));
     kernel::ValueId segment = add(first_segment, segment_in_group);
-    kernel::ValueId inside = b.make(Op::And, {b.make(Op::Lt, {segment, u32(shape.segments)}), b.make(Op::Lt, {column, u32(shape.inner)})});
+    kernel::ValueId inside =
+        b.make(Op::And, {b.make(Op::Lt, {segment, u32(shape.segments)}), b.make(Op::Lt, {place_of_columns, u32(places())})});
     if (query.groups[1] > 1) {
       // Surplus workgroups of a dispatch that is split over y repeat the last outer index and store nothing.
       inside = b.make(Op::And, {inside, b.make(Op::Lt, {outer, u32(shape.outer)})});
       outer = b.make(Op::Min, {outer, u32(shape.outer - 1)});
     }
-    kernel::ValueId columns_inside = column;
-    column = b.make(Op::Min, {columns_inside, u32(shape.inner - 1)});  // barriers must be reached by all
+    const kernel::ValueId place = b.make(Op::Min, {place_of_columns, u32(places() - 1)});  // barriers must be reached by all
+    column = plan.vector == 1 ? std::vector{place} : emitter.neighbours(place, plan.vector, plan.vector);
     b.forRange(b.u32(0), u32(shape.length), u32(chunk), "base", [&](kernel::ValueId base) {
       clearMasks();
       markRows(base);
@@ -154,14 +184,19 @@ struct State {
       addParts(identity);
       inside = b.make(Op::And, {inside, b.make(Op::Eq, {part, b.u32(0)})});
     }
-    emitter.define(node.results[0], b.load(sum));
-    b.ifThen(inside, [&] { emitter.storeAll(add(mul(add(mul(outer, shape.segments), segment), shape.inner), column)); });
-    return b.take();
+    b.ifThen(inside, [&] { store(segment); });
   }
 };
 
 }  // namespace
 
-Result<kernel::Module> emitKernel(const ScatterPlan& plan, const EmitQuery& query) { return State(plan, query).emit(); }
+Result<kernel::Module> emitKernel(const ScatterPlan& plan, const EmitQuery& query) {
+  const graph::ScatterShape shape = findScatter(query.body).shape;
+  if (shape.inner % plan.vector != 0) {
+    return fail("program.plan", fmt::format("a scatter of rows of {} has no vectors of {}", shape.inner, plan.vector), {},
+                "take a divisor of the row, or leave out 'vector'");
+  }
+  return withVectors(query, plan.vector, [&](kernel::Builder& b, BodyEmitter& emitter) { State(plan, query, b, emitter).emit(); });
+}
 
 }  // namespace lockstep::passes

@@ -67,7 +67,8 @@ class Walk {
  public:
   Walk(const Graph& body, int64_t width) : body_(body), width_(width) {}
 
-  bool result(ValueId value) {
+  /// Whether all elements of a value may be made `width` at once.
+  bool all(ValueId value) {
     shape_ = body_.shapeOf(value);
     seen_.clear();
     return visit(value, identityMap(shape_.rank()));
@@ -86,8 +87,20 @@ class Walk {
     if (const auto* view = std::get_if<ViewLowering>(&*node.op->lower))
       return visit(node.operands[0], compose(map, view->map(body_, node), body_.shapeOf(value)));
     const auto* element = std::get_if<ElementLowering>(&*node.op->lower);
-    if (element == nullptr || (element->scalar_only && !node.operands.empty())) return false;
+    if (element == nullptr) return false;
+    if (element->scalar_only && !node.operands.empty()) return selectsRows(node, *element, map);
     return std::ranges::all_of(node.operands, [&](ValueId operand) { return visit(operand, map); });
+  }
+
+  /// Of an op that computes which row of its first operand it reads: whether neighbours of the body are neighbours in such a row. Its other
+  /// operands are smaller.
+  bool selectsRows(const Node& node, const ElementLowering& element, const IndexMap& map) {
+    const Shape &made = body_.shapeOf(node.results[0]), &source = body_.shapeOf(node.operands[0]);
+    if (element.selects_rows == nullptr || !element.selects_rows(body_, node) || !map.guards.empty()) return false;
+    const bool whole_rows = source.extents().back() % width_ == 0 && source.extents().back() == made.extents().back();
+    if (!whole_rows || laneForm(linearOffset(map, shape_, made), shape_, width_) != LaneForm::Neighbours) return false;
+    Walk rows(body_, width_);
+    return rows.all(node.operands[0]);
   }
 
   const Graph& body_;
@@ -100,7 +113,7 @@ class Walk {
 
 bool readsNeighbours(const Graph& body, int64_t width) {
   Walk walk(body, width);
-  return std::ranges::all_of(body.outputs, [&](const Output& output) { return walk.result(output.value); });
+  return std::ranges::all_of(body.outputs, [&](const Output& output) { return walk.all(output.value); });
 }
 
 }  // namespace lockstep::passes

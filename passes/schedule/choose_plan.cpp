@@ -58,9 +58,11 @@ Result<PlanChoice> chooseMap(const PlanQuery& q) {
   // Enough workgroups for every unit before they grow to their full size.
   int64_t lanes = std::min<int64_t>(q.profile.max_workgroup_invocations, cost::kFullWorkgroup);
   while (lanes > cost::kLeastWorkgroup && elements / width / lanes < q.profile.parallel_units) lanes /= 2;
-  if (width > 1)
-    return PlanChoice{program::VectorPlan{.lanes = lanes, .width = width}, splitGroups(divideUp(elements, lanes * width), q.profile)};
   const bool is_long = elements >= cost::kManyElements && q.profile.style == ExecutionStyle::Gpu;
+  if (width > 1) {
+    if (is_long) lanes = std::min(largestPowerOfTwo(mostInvocations(q.profile)), cost::kVectorWorkgroup);
+    return PlanChoice{program::VectorPlan{.lanes = lanes, .width = width}, splitGroups(divideUp(elements, lanes * width), q.profile)};
+  }
   if (!is_long || q.body.nodes.size() > cost::kShortBody || elementRounds(q.body) > 0)
     return PlanChoice{program::MapPlan{.lanes = lanes}, splitGroups(divideUp(elements, lanes), q.profile)};
   const program::StripsPlan strips{.lanes = lanes, .per_lane = cost::kElementsPerLane};
@@ -206,6 +208,19 @@ Result<PlanChoice> chooseColumns(const PlanQuery& q) {
   return PlanChoice{plan, splitGroups(divideUp(space.results, plan.width * plan.vector), q.profile)};
 }
 
+namespace {
+
+/// Neighbours of a contiguous axis that an invocation loads at once, where they leave each of `places` vectors a place: 1 where they do not.
+int64_t vectorAlong(const PlanQuery& q, int64_t contiguous, int64_t elements, int64_t places) {
+  if (q.profile.style != ExecutionStyle::Gpu || elementRounds(q.body) > 0 || q.body.nodes.size() > cost::kVectorBody) return 1;
+  for (const int64_t width : {vectorElements(q, elements), cost::kVectorElements}) {
+    if (contiguous % width == 0 && elements / width >= places) return width;
+  }
+  return 1;
+}
+
+}  // namespace
+
 Result<PlanChoice> chooseScan(const PlanQuery& q) {
   ScanSpace space = scanSpace(q.body);
   // Neighbouring lines are neighbouring elements when there is an inner axis; otherwise the lanes of a workgroup share a line.
@@ -213,10 +228,13 @@ Result<PlanChoice> chooseScan(const PlanQuery& q) {
   if (space.inner < cost::kColumnsGpu) {
     shared = std::clamp<int64_t>(largestPowerOfTwo(divideUp(space.length, cost::kScannedPerLane)), 1, lanes);
   }
-  const int64_t inner = elementRounds(q.body);
+  const int64_t inner = elementRounds(q.body), lines = space.outer * space.inner;
+  const int64_t vector = vectorAlong(q, space.inner == 1 ? space.length : space.inner, lines * space.length,
+                                     space.inner == 1 ? lines * shared : space.length * lanes * q.profile.parallel_units);
+  const int64_t along = space.inner == 1 ? vector : 1;
   // Lanes that share a line go over it twice.
   auto rounds = [&](int64_t unroll) {
-    int64_t walk = loopCost(divideUp(space.length, shared), unroll, inner);
+    int64_t walk = loopCost(divideUp(space.length, shared * along), unroll, inner);
     return shared == 1 ? walk : 2 * walk + lanes + 1;
   };
   const int64_t most_lanes = largestPowerOfTwo(mostInvocations(q.profile));
@@ -224,9 +242,9 @@ Result<PlanChoice> chooseScan(const PlanQuery& q) {
     shared *= 2;
     lanes = std::max(lanes, shared);
   }
-  program::ScanPlan plan{.lanes = lanes, .lanes_per_line = shared};
+  program::ScanPlan plan{.lanes = lanes, .lanes_per_line = shared, .vector = vector};
   LS_TRY(plan.unroll, chooseUnroll(q, rounds));
-  return PlanChoice{plan, splitGroups(divideUp(space.outer * space.inner, lanes / shared), q.profile)};
+  return PlanChoice{plan, splitGroups(divideUp(lines * along / vector, lanes / shared), q.profile)};
 }
 
 Result<PlanChoice> chooseScatter(const PlanQuery& q) {
@@ -235,7 +253,9 @@ Result<PlanChoice> chooseScatter(const PlanQuery& q) {
   // Many rows per segment are added in parts; if the indices are spread evenly, a part has four or more.
   ScatterPlan plan;
   plan.parts = largestPowerOfTwo(std::clamp<int64_t>(shape.length / shape.segments / cost::kScatteredPerPart, 1, cost::kMostParts));
-  const int64_t wide = shape.inner == 1 ? 1 : 2 * largestPowerOfTwo(divideUp(shape.inner, 2));
+  const int64_t most = cost::kFullWorkgroup * q.profile.parallel_units;
+  plan.vector = vectorAlong(q, shape.inner, shape.outer * shape.segments * shape.inner, most);
+  const int64_t places = shape.inner / plan.vector, wide = places == 1 ? 1 : 2 * largestPowerOfTwo(divideUp(places, 2));
   plan.lanes = plan.parts > 1 && wide * plan.parts >= 8
                    ? cost::kFullWorkgroup
                    : cost::kLeastWorkgroup;  // the masks grow with the segments that are left for a workgroup
@@ -261,7 +281,7 @@ Result<PlanChoice> chooseScatter(const PlanQuery& q) {
   }
   LS_TRY(plan.unroll, chooseUnroll(q, rounds));
   return PlanChoice{plan,
-                    splitGroups(shape.outer * divideUp(shape.segments, plan.segments()) * divideUp(shape.inner, plan.columns), q.profile)};
+                    splitGroups(shape.outer * divideUp(shape.segments, plan.segments()) * divideUp(places, plan.columns), q.profile)};
 }
 
 Result<PlanChoice> choosePlan(const PlanQuery& query) {

@@ -45,9 +45,14 @@ bool ownsWords(const PlanQuery& query, size_t result) {
       const auto columns = planned<program::ColumnsPlan>(query);
       return columns && columns->vector % per_word == 0;
     }
-    case GroupKind::Scan:
-    case GroupKind::Scatter:
-      return false;
+    case GroupKind::Scan: {
+      const auto scan = planned<program::ScanPlan>(query);
+      return scan && scan->vector % per_word == 0;
+    }
+    case GroupKind::Scatter: {
+      const auto scatter = planned<program::ScatterPlan>(query);
+      return scatter && scatter->vector % per_word == 0;
+    }
   }
   internalError("a group has a kind that does not exist");
 }

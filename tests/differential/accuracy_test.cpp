@@ -119,7 +119,7 @@ struct Applied {
     }
     builder.output(graph::OutputKind::Result, "y", builder.make(op, inputs, std::move(attributes)));
   }
-  [[nodiscard]] Numbers on(const std::string& device) { return runGraph(builder.graph(), leaves, {.device = device}).front().data; }
+  [[nodiscard]] Numbers on(const std::string& device) { return runGraph(builder.graph(), leaves, {.device = device, .opened = &openedDevice(device)}).front().data; }
 };
 
 TEST_P(Accuracy, every_result_is_near) {

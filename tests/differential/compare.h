@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "backends/backend.h"
 #include "ir/graph/op_def.h"
+#include "runtime/device.h"
 
 namespace lockstep {
 
@@ -53,11 +55,21 @@ inline void expectEqualBits(const std::vector<graph::Tensor>& got, const std::ve
   }
 }
 
+/// Of a name or selector, opened once per process.
+inline const detail::Device& openedDevice(const std::string& selector) {
+  static std::map<std::string, detail::Device> opened;
+  const auto found = opened.find(selector);
+  return found != opened.end() ? found->second : opened.emplace(selector, detail::openChosenDevice(selector)).first->second;
+}
+
 /// The devices of this machine that the differential tests run on; the first one is always there.
 inline std::vector<std::string> devicesUnderTest() {
-  std::vector<std::string> devices{"reference"};
-  if (chooseDevice("vulkan").ok()) devices.push_back("vulkan");
-  return devices;
+  static const std::vector<std::string> kDevices = [] {
+    std::vector<std::string> devices{"reference"};
+    if (chooseDevice("vulkan").ok()) devices.push_back("vulkan");
+    return devices;
+  }();
+  return kDevices;
 }
 
 }  // namespace lockstep

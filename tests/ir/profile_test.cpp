@@ -55,6 +55,7 @@ TEST(Profile, print_everyField_isInTheText) {
                         .whole_buffer_access = true,
                         .f16 = true,
                         .subgroups = true,
+                        .fixed_subgroups = true,
                         .memory_mb_per_second = 10,
                         .f32_mflops = 11,
                         .dispatch_ns = 12,

@@ -10,6 +10,7 @@
 #include "frontend/train/templates.h"
 #include "ir/graph/builder.h"
 #include "passes/cost.h"
+#include "tests/passes/profiled_device.h"
 
 namespace lockstep {
 namespace {
@@ -92,8 +93,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, JoinedColumns,
 TEST_P(JoinedColumns, are_right) {
   const auto [name, rows, columns] = GetParam();
   if (!chooseDevice(name).ok()) GTEST_SKIP() << "no usable device " << name;
-  detail::Device device = detail::openChosenDevice(name);
-  device.chosen.info.profile = program::findProfile("portable").orThrow();
+  const detail::Device device = portableDevice(name);
   ASSERT_EQ(costOf(rows, columns, "portable").with_sums, 1u);
   const auto runner = makeDeviceRunner(normGraph(rows, columns), optionsFor("portable"), device).orThrow();
   const auto width = static_cast<size_t>(columns), count = static_cast<size_t>(rows) * width;

@@ -10,6 +10,7 @@
 #include "ir/graph/builder.h"
 #include "ir/program/profile.h"
 #include "passes/pipeline.h"
+#include "tests/passes/profiled_device.h"
 
 namespace lockstep::passes {
 namespace {
@@ -121,8 +122,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, PackedSums, ::testing::ValuesIn(sumCases()), [
 TEST_P(PackedSums, are_right_at_every_length) {
   const auto [name, rows, columns, axis, dtype] = GetParam();
   if (!chooseDevice(name).ok()) GTEST_SKIP() << "no usable device " << name;
-  detail::Device device = detail::openChosenDevice(name);
-  device.chosen.info.profile = program::findProfile("portable").orThrow();
+  const detail::Device device = portableDevice(name);
   const auto runner = makeDeviceRunner(sumsOf(rows, columns, axis, dtype), {}, device).orThrow();
   std::vector<double> x(static_cast<size_t>(rows * columns)), wanted(static_cast<size_t>(axis == 0 ? columns : rows), 0.0);
   for (int64_t i = 0; i < rows * columns; ++i) {

@@ -9,6 +9,7 @@
 #include "frontend/train/graph_runner.h"
 #include "frontend/train/templates.h"
 #include "ir/graph/builder.h"
+#include "tests/passes/profiled_device.h"
 
 namespace lockstep {
 namespace {
@@ -62,8 +63,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, PackedVectors, ::testing::Values("reference", 
 
 TEST_P(PackedVectors, are_right) {
   if (!chooseDevice(GetParam()).ok()) GTEST_SKIP() << "no usable device " << GetParam();
-  detail::Device device = detail::openChosenDevice(GetParam());
-  device.chosen.info.profile = program::findProfile("portable").orThrow();
+  const detail::Device device = portableDevice(GetParam());
   const auto runner = makeDeviceRunner(packedGraph(DType::BF16), {}, device).orThrow();
   std::vector<double> x, y;
   for (int64_t i = 0; i < kRows * kColumns; ++i) {

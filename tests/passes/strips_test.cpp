@@ -7,6 +7,7 @@
 #include "frontend/train/templates.h"
 #include "ir/graph/builder.h"
 #include "passes/cost.h"
+#include "tests/passes/profiled_device.h"
 
 namespace lockstep {
 namespace {
@@ -57,8 +58,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, LongMaps, ::testing::Values("reference", "vulk
 
 TEST_P(LongMaps, are_right_up_to_their_last_element) {
   if (!chooseDevice(GetParam()).ok()) GTEST_SKIP() << "no usable device " << GetParam();
-  detail::Device device = detail::openChosenDevice(GetParam());
-  device.chosen.info.profile = program::findProfile("portable").orThrow();
+  const detail::Device device = portableDevice(GetParam());
   // Primes, so that the last strip is not whole.
   const int64_t rows = 4111, columns = 1021;
   ASSERT_TRUE(hasStrips(longMap(rows, columns), "portable"));

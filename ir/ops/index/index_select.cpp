@@ -60,7 +60,12 @@ constexpr OpDef kIndexSelectOp{
     .attributes = ConstantList<AttributeDef>{{"axis", AttributeKind::Integer, "the axis of the slices"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
-    .lower = ElementLowering{.emit = emit, .scalar_only = true},
+    .lower = ElementLowering{.emit = emit,
+                             .scalar_only = true,
+                             .selects_rows =
+                                 [](const Graph& graph, const Node& node) {
+                                   return axisOf(node) + 1 < graph.shapeOf(node.operands[0]).rank();
+                                 }},
     .alias = NoAlias{},
     .evaluate = evaluateIndexSelect,
     .cases = cases,

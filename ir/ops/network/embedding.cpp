@@ -66,7 +66,7 @@ constexpr OpDef kEmbeddingOp{
     .attributes = ConstantList<AttributeDef>{},
     .infer = infer,
     .gradient = GradientFn(gradient),
-    .lower = ElementLowering{.emit = emit, .scalar_only = true},
+    .lower = ElementLowering{.emit = emit, .scalar_only = true, .selects_rows = [](const Graph&, const Node&) { return true; }},
     .alias = NoAlias{},
     .evaluate = evaluateEmbedding,
     .cases = cases,

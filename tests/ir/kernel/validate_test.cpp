@@ -172,6 +172,10 @@ std::vector<RuleCase> entryPointCases() {
   return {
       module("result", "fn @f() -> f32 {workgroup_size = [1, 1, 1]} {\n  return 1.0f\n}\n", "kernel.entry_point", 2, 1),
       module("size_zero", "fn @f() {workgroup_size = [1, 0, 1]} {\n}\n", "kernel.entry_point", 2, 1),
+      module("subgroup_size_odd", "fn @f() {subgroup_size = 12, workgroup_size = [24, 1, 1]} {\n}\n", "kernel.entry_point", 2, 1),
+      module("subgroup_size_small", "fn @f() {subgroup_size = 2, workgroup_size = [64, 1, 1]} {\n}\n", "kernel.entry_point", 2, 1),
+      module("subgroup_in_part", "fn @f() {subgroup_size = 32, workgroup_size = [48, 1, 1]} {\n}\n", "kernel.entry_point", 2, 1),
+      module("subgroups_of_a_square", "fn @f() {subgroup_size = 32, workgroup_size = [32, 2, 1]} {\n}\n", "kernel.entry_point", 2, 1),
       module("plain_parameter", "fn @f(%a: u32) " + size, "kernel.entry_point", 2, 7),
       module("builtin_type", "fn @f(%a: u32 {builtin = workgroup_id}) " + size, "kernel.entry_point", 2, 7),
       module("builtin_signed", "fn @f(%a: i32 {builtin = local_invocation_index}) " + size, "kernel.entry_point", 2, 7),
