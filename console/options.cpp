@@ -102,9 +102,9 @@ void Options::argument(std::string& target, const std::string& name, const std::
   state_->description.rows.push_back({.names = {name}, .text = text, .value = {}, .argument = true, .required = required});
   state_->app.add_option(name, target, text)->required(required);
 }
-void Options::arguments(std::vector<std::string>& target, const std::string& name, const std::string& text) {
-  state_->description.rows.push_back({.names = {name + "..."}, .text = text, .value = {}, .argument = true, .required = true});
-  state_->app.add_option(name, target, text)->required()->expected(1, -1);
+void Options::arguments(std::vector<std::string>& target, const std::string& name, const std::string& text, bool required) {
+  state_->description.rows.push_back({.names = {name + "..."}, .text = text, .value = {}, .argument = true, .required = required});
+  state_->app.add_option(name, target, text)->required(required)->expected(required ? 1 : 0, -1);
 }
 void Options::choices(const std::string& name, const std::vector<std::string>& words) {
   for (OptionRow& row : state_->description.rows) {

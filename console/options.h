@@ -51,8 +51,8 @@ class Options {
   /// Positional, in the order of the calls.
   void argument(std::string& target, const std::string& name, const std::string& text, bool required = true);
 
-  /// Positional, one or more; no others may follow.
-  void arguments(std::vector<std::string>& target, const std::string& name, const std::string& text);
+  /// Positional, one or more, or any number; no others may follow.
+  void arguments(std::vector<std::string>& target, const std::string& name, const std::string& text, bool required = true);
 
   /// Words that a shell may offer for an argument or option that was declared; others stay allowed.
   void choices(const std::string& name, const std::vector<std::string>& words);

@@ -21,12 +21,9 @@ fn store_c(batch: u32, m: u32, n: u32, value: f32) {}
 fn store_pair(batch: u32, m: u32, n: u32, first: f32, second: f32) {}
 fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
 
-// Result j of an invocation along n, in its tile.
-fn column(lane: u32, j: u32) -> u32 {
-  if (pairs) {
-    return (lane + j / 2 * lanes) * 2 + j % 2;
-  }
-  return lane + j * lanes;
+// How far result j of an invocation along n is from its first one.
+fn further(j: u32) -> u32 {
+  return select(j * lanes, j / 2 * 2 * lanes + j % 2, pairs);
 }
 
 @compute @workgroup_size(lanes)
@@ -39,14 +36,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     return;
   }
   let m0 = flat / tiles_n % tiles_m * rows;
-  let n0 = flat % tiles_n * (lanes * columns);
+  let n0 = flat % tiles_n * (lanes * columns) + lane * select(1u, 2u, pairs);
 
   var sums: array<f32, rows * columns>;
   for (var k = 0u; k < k_extent; k++) {
     var b: array<f32, columns>;
     for (var j = 0u; j < columns; j++) {
       // Past the edge the last column is read again and not stored.
-      let n = n0 + column(lane, j);
+      let n = n0 + further(j);
       b[j] = load_b(batch, k, select(min(n, n_extent - 1), n, whole_n));
     }
     for (var i = 0u; i < rows; i++) {
@@ -61,7 +58,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     for (var i = 0u; i < rows; i++) {
       for (var j = 0u; j < columns; j += 2) {
         let m = m0 + i;
-        let n = n0 + column(lane, j);
+        let n = n0 + further(j);
         if ((whole_m || m < m_extent) && (whole_n || n < n_extent)) {
           store_pair(batch, m, n, sums[i * columns + j], sums[i * columns + j + 1]);
         }
@@ -72,7 +69,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   for (var i = 0u; i < rows; i++) {
     for (var j = 0u; j < columns; j++) {
       let m = m0 + i;
-      let n = n0 + column(lane, j);
+      let n = n0 + further(j);
       if ((whole_m || m < m_extent) && (whole_n || n < n_extent)) {
         store_c(batch, m, n, sums[i * columns + j]);
       }

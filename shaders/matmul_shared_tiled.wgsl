@@ -24,12 +24,10 @@ fn store_c(batch: u32, m: u32, n: u32, value: f32) {}
 fn store_pair(batch: u32, m: u32, n: u32, first: f32, second: f32) {}
 fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
 
-// Result j of an invocation along n, in its tile.
-fn column(mine: u32, j: u32) -> u32 {
-  if (pairs) {
-    return (mine + j / 2 * (tile_n / thread_n)) * 2 + j % 2;
-  }
-  return mine + j * (tile_n / thread_n);
+// How far result j of an invocation along n is from its first one. A constant once loops are unrolled: an index is one sum that all
+// results share, and this.
+fn further(j: u32) -> u32 {
+  return select(j * (tile_n / thread_n), j / 2 * 2 * (tile_n / thread_n) + j % 2, pairs);
 }
 
 const pad = 1u;  // keeps the lines of a tile on different banks
@@ -53,7 +51,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let slice = lane / (invocations / slices);
   let in_slice = lane % (invocations / slices);
   let my_m = in_slice / across;
-  let my_n = in_slice % across;
+  let my_n = in_slice % across * select(1u, 2u, pairs);
   let a_line = tile_m + pad;
   let b_line = tile_n + pad;
 
@@ -87,7 +85,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         a[i] = tile_a[line * a_line + my_m + i * (tile_m / thread_m)];
       }
       for (var j = 0u; j < thread_n; j++) {
-        b[j] = tile_b[line * b_line + column(my_n, j)];
+        b[j] = tile_b[line * b_line + my_n + further(j)];
       }
       for (var i = 0u; i < thread_m; i++) {
         for (var j = 0u; j < thread_n; j++) {
@@ -100,7 +98,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   if (slices > 1) {
     for (var i = 0u; i < thread_m; i++) {
       for (var j = 0u; j < thread_n; j++) {
-        partial[(slice * tile_m + my_m + i * (tile_m / thread_m)) * tile_n + column(my_n, j)] = sums[i * thread_n + j];
+        partial[(slice * tile_m + my_m + i * (tile_m / thread_m)) * tile_n + my_n + further(j)] = sums[i * thread_n + j];
       }
     }
     workgroupBarrier();
@@ -135,7 +133,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     for (var i = 0u; i < thread_m; i++) {
       for (var j = 0u; j < thread_n; j += 2) {
         let m = m0 + my_m + i * (tile_m / thread_m);
-        let n = n0 + column(my_n, j);
+        let n = n0 + my_n + further(j);
         if (live && (whole_m || m < m_extent) && (whole_n || n < n_extent)) {
           store_pair(batch, m, n, sums[i * thread_n + j], sums[i * thread_n + j + 1]);
         }
@@ -145,7 +143,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     for (var i = 0u; i < thread_m; i++) {
       for (var j = 0u; j < thread_n; j++) {
         let m = m0 + my_m + i * (tile_m / thread_m);
-        let n = n0 + column(my_n, j);
+        let n = n0 + my_n + further(j);
         if (live && (whole_m || m < m_extent) && (whole_n || n < n_extent)) {
           store_c(batch, m, n, sums[i * thread_n + j]);
         }

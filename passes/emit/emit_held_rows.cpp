@@ -149,22 +149,23 @@ class HeldRows {
   }
 
   void runPhase(const std::vector<NodeId>& reduces, LaneReduction& lanes) {
-    std::vector<LaneReduction::Part> parts;
-    for (const NodeId id : reduces) parts.push_back({&std::get<ReduceLowering>(*body_[id].op->lower), {}});
+    std::vector<PairwiseReduction> sums;
+    for (const NodeId id : reduces) sums.emplace_back(b_, std::get<ReduceLowering>(*body_[id].op->lower));
     for (const Slot& slot : slots_) {
       for (const kernel::ValueId column : slot.columns) {
         for (size_t i = 0; i < reduces.size(); ++i) {
           const graph::ValueId operand = body_[reduces[i]].operands[0];
-          auto& [reduce, sum] = parts[i];
           kernel::ValueId element = emitter_.value(operand, inRow(operand, column));
           if (slot.inside.valid()) {
-            const kernel::ValueId neutral = neutralOf(b_, *reduce, body_.typeOf(operand).dtype);
+            const kernel::ValueId neutral = neutralOf(b_, sums[i].reduce(), body_.typeOf(operand).dtype);
             element = b_.make(Op::Select, {neutral, element, slot.inside});
           }
-          sum = sum.valid() ? reduce->combine(b_, sum, element) : element;
+          sums[i].add(element);
         }
       }
     }
+    std::vector<LaneReduction::Part> parts;
+    for (PairwiseReduction& sum : sums) parts.push_back({&sum.reduce(), sum.total()});
     lanes.combine(parts);
     for (size_t i = 0; i < reduces.size(); ++i) emitter_.define(body_[reduces[i]].results[0], parts[i].value);
   }
@@ -257,9 +258,10 @@ Result<kernel::Module> emitKernel(const program::HeldRowsPlan& plan, const EmitQ
                 "a plan with rounds has rows_per_group = 1");
   }
   if (plan.subgroup > 1 && (plan.lanes == 1 || plan.lanes * plan.rows_per_group % plan.subgroup != 0)) {
-    return fail("program.plan",
-                fmt::format("held_rows has {} invocations, which are no whole subgroups of {}", plan.lanes * plan.rows_per_group, plan.subgroup),
-                {}, "leave out 'subgroup', or make lanes * rows_per_group a multiple of it");
+    return fail(
+        "program.plan",
+        fmt::format("held_rows has {} invocations, which are no whole subgroups of {}", plan.lanes * plan.rows_per_group, plan.subgroup),
+        {}, "leave out 'subgroup', or make lanes * rows_per_group a multiple of it");
   }
   return withVectors(query, plan.width, [&](kernel::Builder& b, BodyEmitter& emitter) { HeldRows(plan, query, b, emitter).emit(); });
 }

@@ -19,6 +19,23 @@ uint32_t unsigned32(int64_t value) { return static_cast<uint32_t>(value); }
 
 }  // namespace
 
+void PairwiseReduction::add(ValueId element) {
+  for (size_t bits = count_++; bits % 2 == 1; bits /= 2) {
+    element = reduce_->combine(*b_, waiting_.back(), element);
+    waiting_.pop_back();
+  }
+  waiting_.push_back(element);
+}
+
+ValueId PairwiseReduction::total() {
+  while (waiting_.size() > 1) {
+    const ValueId last = waiting_.back();
+    waiting_.pop_back();
+    waiting_.back() = reduce_->combine(*b_, waiting_.back(), last);
+  }
+  return waiting_.front();
+}
+
 int64_t LaneReduction::words(const Shape& shape, int64_t reductions) {
   const int64_t values = shape.lanes / std::min(shape.lanes, shape.subgroup);
   return values == 1 ? 0 : 2 * reductions * shape.rows * values;
@@ -84,11 +101,12 @@ void LaneReduction::exchange(std::vector<Part>& parts, const Exchange& how) {
   }
   b_.makeVoid(Op::WorkgroupBarrier);
   for (size_t i = 0; i < parts.size(); ++i) {
+    PairwiseReduction values(b_, *parts[i].reduce);
     for (int64_t k = 0; k < how.count; ++k) {
       const ValueId at = k == 0 ? how.first : b_.make(Op::Add, {how.first, b_.u32(unsigned32(k * how.stride))});
-      const ValueId value = b_.load(b_.access(arrays[i], {at}, true));
-      parts[i].value = k == 0 ? value : parts[i].reduce->combine(b_, parts[i].value, value);
+      values.add(b_.load(b_.access(arrays[i], {at}, true)));
     }
+    parts[i].value = values.total();
   }
   ++turn_;
 }

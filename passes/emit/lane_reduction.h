@@ -10,6 +10,22 @@
 
 namespace lockstep::passes {
 
+/// Elements combined pair by pair, pairs of pairs and so on: few wait for one another, and sums round less than one after the other.
+class PairwiseReduction {
+ public:
+  PairwiseReduction(kernel::Builder& builder, const graph::ReduceLowering& reduce) : b_(&builder), reduce_(&reduce) {}
+  void add(kernel::ValueId element);
+  /// Of one element or more.
+  kernel::ValueId total();
+  [[nodiscard]] const graph::ReduceLowering& reduce() const { return *reduce_; }
+
+ private:
+  kernel::Builder* b_;
+  const graph::ReduceLowering* reduce_;
+  size_t count_ = 0;
+  std::vector<kernel::ValueId> waiting_;  ///< one for each bit of the count, the largest first
+};
+
 class LaneReduction {
  public:
   struct Shape {

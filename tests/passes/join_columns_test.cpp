@@ -32,6 +32,21 @@ Graph normGraph(int64_t rows, int64_t columns) {
   return b.take();
 }
 
+/// y and the gradients of layer_norm for a given dy, without a loss.
+Graph gradientGraph(int64_t rows, int64_t columns) {
+  Builder b;
+  const auto input = [&](const std::string& name, std::vector<int64_t> shape) {
+    return b.make("input", {}, {{"name", name}, {"dtype", DType::F32}, {"shape", std::move(shape)}});
+  };
+  const std::vector<ValueId> operands{input("x", {rows, columns}), input("g", {columns}), input("b", {columns})};
+  const std::vector<ValueId> cotangents{input("dy", {rows, columns})}, results{b.make("layer_norm", operands, {{"eps", 1e-5}})};
+  const Node node = b.graph().definition(results.front());
+  b.output(OutputKind::Result, "y", results.front());
+  for (const ValueId gradient : std::get<GradientFn> (*node.op->gradient)({b, node, operands, results, cotangents}))
+    b.output(OutputKind::Result, "d" + std::to_string(b.graph().outputs.size()), gradient);
+  return b.take();
+}
+
 passes::CompileOptions optionsFor(std::string_view profile) {
   passes::CompileOptions options;
   options.profile = program::findProfile(profile).orThrow();
@@ -46,10 +61,7 @@ struct Cost {
   uint64_t bytes = 0;
 };
 
-Cost costOf(int64_t rows, int64_t columns, std::string_view profile, std::vector<std::string> disabled = {}) {
-  passes::CompileOptions options = optionsFor(profile);
-  options.disabled = std::move(disabled);
-  const Graph graph = normGraph(rows, columns);
+Cost costOf(const Graph& graph, passes::CompileOptions options) {
   const auto form = passes::compileTo(passes::Stage::Scheduled, graph, options).orThrow();
   Cost cost;
   for (const program::Kernel& kernel : std::get<program::Program>(form).kernels) {
@@ -60,6 +72,22 @@ Cost costOf(int64_t rows, int64_t columns, std::string_view profile, std::vector
   cost.bytes = std::accumulate(compiled.work.begin(), compiled.work.end(), uint64_t{0},
                                [](uint64_t sum, const passes::CommandWork& work) { return sum + work.bytes; });
   return cost;
+}
+
+Cost costOf(int64_t rows, int64_t columns, std::string_view profile, std::vector<std::string> disabled = {}) {
+  passes::CompileOptions options = optionsFor(profile);
+  options.disabled = std::move(disabled);
+  return costOf(normGraph(rows, columns), std::move(options));
+}
+
+TEST(JoinColumns, the_normalised_operand_is_in_no_memory) {
+  passes::CompileOptions options;
+  options.profile = program::findProfile("portable").orThrow();
+  options.templates = detail::templateSource();
+  const Cost cost = costOf(gradientGraph(8192, 1024), options);
+  EXPECT_EQ(cost.with_sums, 1u);
+  const uint64_t tensor = uint64_t{8192} * 1024 * 4;
+  EXPECT_LE(cost.bytes, 5 * tensor + tensor / 8) << "x to y, then x and dy to dx";
 }
 
 TEST(JoinColumns, of_a_norm_runs_beside_the_gradient_of_its_operand) {

@@ -170,7 +170,7 @@ Result<ExitCode> tune(const TuneOptions& options) {
 Result<ExitCode> tuneVerb(Arguments arguments) {
   TuneOptions options;
   Options parser("lockstep tune", "Measures plans of kernels on a device and keeps the fastest ones for every later compilation.");
-  parser.arguments(options.names, "NAME", "samples whose kernels are measured; none: products of common sizes");
+  parser.arguments(options.names, "NAME", "samples whose kernels are measured; none: products of common sizes", false);
   parser.value(options.device, "--device", console::kDevices);
   parser.value(options.output, "--output", "the table that is written; else one in the cache folder, which is found by itself");
   parser.flag(options.dry_run, "--dry-run", "measure and print, and write nothing");

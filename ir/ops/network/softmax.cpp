@@ -10,7 +10,7 @@ std::vector<ValueId> decompose(Builder& b, const Node&, std::span<const ValueId>
   int64_t last = static_cast<int64_t>(b.shapeOf(x).rank()) - 1;
   ValueId maximum = b.make("reduce_max", {x}, {{"axes", std::vector{last}}, {"keep_dims", true}});
   ValueId power = b.make("exp", {b.sub(x, maximum)});
-  return {b.div(power, b.sum(power, -1, true))};
+  return {normalised(b, power)};
 }
 
 }  // namespace

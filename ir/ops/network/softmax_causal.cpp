@@ -25,7 +25,7 @@ std::vector<ValueId> decompose(Builder& b, const Node&, std::span<const ValueId>
   int64_t last = static_cast<int64_t>(b.shapeOf(x).rank()) - 1;
   ValueId maximum = b.make("reduce_max", {x}, {{"axes", std::vector{last}}, {"keep_dims", true}});
   ValueId power = b.make("where_causal", {b.make("exp", {b.sub(x, maximum)})}, {{"fill", 0.0}});
-  return {b.div(power, b.sum(power, -1, true))};
+  return {normalised(b, power)};
 }
 
 // Row i of a matrix sees its first i + 1 elements.

@@ -32,6 +32,11 @@ std::vector<ValueId> softmaxGradient(const GradientContext& context) {
   return {b.mul(b.sub(dy, b.sum(b.mul(dy, y), -1, true)), y)};
 }
 
+ValueId normalised(Builder& b, ValueId elements) {
+  const ValueId sum = b.sum(elements, -1, true);
+  return b.mul(elements, b.div(b.constant(1, b.typeOf(sum)), sum));
+}
+
 void softmaxRow(std::span<double> row) {
   double maximum = *std::ranges::max_element(row), sum = 0;
   for (double& x : row) sum += x = std::exp(x - maximum);

@@ -18,6 +18,8 @@ std::vector<Tensor> evaluateRows(const EvaluateContext& context, void (*function
 
 /// Of an op whose result is the softmax y of its operand, or 0: (dy - sum(dy y)) y.
 std::vector<ValueId> softmaxGradient(const GradientContext& context);
+/// Positive elements divided by the sum of their row, which is at least the smallest normal float: one division per row.
+ValueId normalised(Builder& builder, ValueId elements);
 /// For the evaluators: the row's elements become their softmax.
 void softmaxRow(std::span<double> row);
 OpCase softmaxCase(std::string_view name, Shape shape);

@@ -48,6 +48,11 @@ class TuneCommand : public ::testing::Test {
 
 TuningTable readTable(const std::string& file) { return program::parseTuning(*io::readTextFile(file), file).orThrow(); }
 
+TEST_F(TuneCommand, without_names_is_no_mistake) {
+  const Outcome outcome = run("--device nowhere");  // products of common sizes would take minutes
+  EXPECT_NE(outcome.err.find("device.selector"), std::string::npos) << outcome.err;
+}
+
 TEST_F(TuneCommand, kernels_of_a_sample_are_measured_into_a_table) {
   const std::string other = "contract f32>f32 1x4096x4096x4096";
   TuningTable before{.device = "CPU reference", .plans = {}};
