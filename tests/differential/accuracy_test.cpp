@@ -120,8 +120,7 @@ struct Applied {
     builder.output(graph::OutputKind::Result, "y", builder.make(op, inputs, std::move(attributes)));
   }
   [[nodiscard]] Numbers on(const std::string& device) {
-    const detail::Device* opened = device == "evaluate" ? nullptr : &openedDevice(device);
-    return runGraph(builder.graph(), leaves, {.device = device, .opened = opened}).front().data;
+    return runGraph(builder.graph(), leaves, {.device = device, .opened = openedDevice(device)}).front().data;
   }
 };
 

@@ -55,11 +55,23 @@ inline void expectEqualBits(const std::vector<graph::Tensor>& got, const std::ve
   }
 }
 
-/// Of a name or selector, opened once per process.
-inline const detail::Device& openedDevice(const std::string& selector) {
-  static std::map<std::string, detail::Device> opened;
-  const auto found = opened.find(selector);
-  return found != opened.end() ? found->second : opened.emplace(selector, detail::openChosenDevice(selector)).first->second;
+/// The devices that tests share. They are closed after the last test: at the end of the process drivers and layers may be gone.
+class OpenedDevices : public testing::Environment {
+ public:
+  const detail::Device& get(const std::string& selector) {
+    const auto found = opened_.find(selector);
+    return found != opened_.end() ? found->second : opened_.emplace(selector, detail::openChosenDevice(selector)).first->second;
+  }
+  void TearDown() override { opened_.clear(); }
+
+ private:
+  std::map<std::string, detail::Device> opened_;
+};
+inline auto* const kOpenedDevices = static_cast<OpenedDevices*>(testing::AddGlobalTestEnvironment(new OpenedDevices));
+
+/// Of a name or selector, opened once per process; nothing for the evaluator, which is no device.
+inline const detail::Device* openedDevice(const std::string& selector) {
+  return selector == "evaluate" ? nullptr : &kOpenedDevices->get(selector);
 }
 
 /// The devices of this machine that the differential tests run on; the first one is always there.

@@ -61,7 +61,8 @@ void checkWith(const NamedCase& named, size_t operand, const std::vector<double>
   for (size_t i = 0; i < made.results.size(); ++i) forward.output(graph::OutputKind::Result, "y" + std::to_string(i), made.results[i]);
   const std::vector<graph::Tensor> want = runGraph(forward.graph(), made.leaves);
   for (const std::string& device : devicesUnderTest())
-    expectSame(runGraph(forward.graph(), made.leaves, {.device = device, .opened = &openedDevice(device)}), want, may_have_more, what + " on " + device);
+    expectSame(runGraph(forward.graph(), made.leaves, {.device = device, .opened = openedDevice(device)}), want, may_have_more,
+               what + " on " + device);
 
   if (!std::holds_alternative<graph::GradientFn>(*named.op->gradient)) return;
   if (made.builder.typeOf(made.results[0]).dtype != graph::DType::F32) return;
@@ -72,7 +73,7 @@ void checkWith(const NamedCase& named, size_t operand, const std::vector<double>
   std::vector<graph::Tensor> wanted = runGraph(made.builder.graph(), made.leaves, options);
   for (const std::string& device : devicesUnderTest()) {
     options.device = device;
-    options.opened = &openedDevice(device);
+    options.opened = openedDevice(device);
     std::vector<graph::Tensor> got = runGraph(made.builder.graph(), made.leaves, options);
     got.front() = wanted.front();  // the loss: a sum that cancels
     expectSame(got, wanted, may_have_more, "gradients of " + what + " on " + device);

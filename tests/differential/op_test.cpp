@@ -37,9 +37,10 @@ TEST_P(Op, devices_agree_with_the_evaluator) {
   }
   std::vector<graph::Tensor> want = runGraph(made.builder.graph(), made.leaves);
   for (const std::string& device : devicesUnderTest()) {
-    const size_t unbounded = expectWithinBounds(runGraph(made.builder.graph(), made.leaves, {.device = device, .opened = &openedDevice(device)}), want,
-                                                boundGraph(made.builder.graph(), made.leaves, {.device = device, .opened = &openedDevice(device)}), named.op_case.tolerance,
-                                                named.name() + " on " + device);
+    const size_t unbounded =
+        expectWithinBounds(runGraph(made.builder.graph(), made.leaves, {.device = device, .opened = openedDevice(device)}), want,
+                           boundGraph(made.builder.graph(), made.leaves, {.device = device, .opened = openedDevice(device)}),
+                           named.op_case.tolerance, named.name() + " on " + device);
     EXPECT_EQ(unbounded, 0u) << named.name() << " on " << device;
   }
 }
@@ -50,8 +51,10 @@ TEST_P(Op, kernel_passes_change_no_bit) {
   for (size_t i = 0; i < made.results.size(); ++i) {
     made.builder.output(graph::OutputKind::Result, "y" + std::to_string(i), made.results[i]);
   }
-  expectEqualBits(runGraph(made.builder.graph(), made.leaves, {.device = "reference", .opened = &openedDevice("reference")}),
-                  runGraph(made.builder.graph(), made.leaves, {.device = "reference", .opened = &openedDevice("reference"), .disable = {"kernels"}}), named.name());
+  expectEqualBits(
+      runGraph(made.builder.graph(), made.leaves, {.device = "reference", .opened = openedDevice("reference")}),
+      runGraph(made.builder.graph(), made.leaves, {.device = "reference", .opened = openedDevice("reference"), .disable = {"kernels"}}),
+      named.name());
 }
 
 TEST_P(Op, gradients_agree_with_the_evaluator) {
@@ -69,7 +72,7 @@ TEST_P(Op, gradients_agree_with_the_evaluator) {
   std::vector<graph::Tensor> want = runGraph(made.builder.graph(), made.leaves, options);
   for (const std::string& device : devicesUnderTest()) {
     options.device = device;
-    options.opened = &openedDevice(device);
+    options.opened = openedDevice(device);
     // The loss is a sum of random signs, which cancel. A gradient is a short chain of the same operations as the op.
     const size_t unbounded = expectWithinBounds(runGraph(made.builder.graph(), made.leaves, options), want,
                                                 boundGraph(made.builder.graph(), made.leaves, options), 4 * named.op_case.tolerance + 2e-6,

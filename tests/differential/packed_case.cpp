@@ -68,7 +68,7 @@ void expectRounded(const PackedCase& made, DType dtype) {
   const graph::Graph stored = rounded(made.graph, dtype);
   const std::vector<graph::Tensor> want = runGraph(stored, made.leaves);
   for (const std::string& device : devicesUnderTest()) {
-    const GraphRunOptions options{.device = device, .opened = &openedDevice(device)};
+    const GraphRunOptions options{.device = device, .opened = openedDevice(device)};
     const std::vector<graph::Tensor> got = runGraph(stored, made.leaves, options);
     const std::vector<RoundingBounds> wide = boundGraph(made.graph, made.leaves, options);
     ASSERT_EQ(got.size(), want.size());

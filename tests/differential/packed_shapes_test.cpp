@@ -124,7 +124,7 @@ void expectSameInSmallBindings(const std::string& name, const Body& body) {
     ValueMap inputs;
     for (const auto& [leaf, tensor] : made.leaves) inputs.emplace(leaf, tensor.data);
     for (const std::string& device : devicesUnderTest()) {
-      const auto runner = makeProgramRunner(compiled.program, openedDevice(device)).orThrow();
+      const auto runner = makeProgramRunner(compiled.program, *openedDevice(device)).orThrow();
       EXPECT_EQ(runner->step(inputs).orThrow().begin()->second, want) << name << " of " << toString(dtype) << " on " << device;
     }
   }

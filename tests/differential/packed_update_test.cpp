@@ -50,7 +50,7 @@ void expectSame(const graph::Graph& graph, const std::string& what) {
   }
   for (const std::string& name : devicesUnderTest()) {
     passes::CompileOptions options;
-    const std::unique_ptr<GraphRunner> device = makeDeviceRunner(graph, options, openedDevice(name)).orThrow();
+    const std::unique_ptr<GraphRunner> device = makeDeviceRunner(graph, options, *openedDevice(name)).orThrow();
     for (size_t step = 0; step < want.size(); ++step) {
       EXPECT_EQ(device->step(inputs).orThrow(), want[step]) << what << " on " << name << ", step " << step;
       EXPECT_EQ(device->readState("s").orThrow(), states[step]) << what << " on " << name << ", step " << step;

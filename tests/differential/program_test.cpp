@@ -191,7 +191,7 @@ TEST_P(Programs, devices_agree_with_the_evaluator) {
   std::vector<graph::Tensor> want = runGraph(program.graph, program.leaves, options);
   for (const std::string& device : devicesUnderTest()) {
     options.device = device;
-    options.opened = &openedDevice(device);
+    options.opened = openedDevice(device);
     expectClose(runGraph(program.graph, program.leaves, options), want, kTolerance, device);
   }
 }
@@ -203,7 +203,7 @@ TEST_P(Programs, passes_can_be_left_out) {
   for (const std::string& device : devicesUnderTest()) {
     for (const char* pass : {"simplify", "splitReductions", "fuse", "planBuffers", "mergeDispatches", "kernels"}) {
       options.device = device;
-      options.opened = &openedDevice(device);
+      options.opened = openedDevice(device);
       options.disable = {pass};
       expectClose(runGraph(program.graph, program.leaves, options), want, kTolerance, device + " without " + pass);
     }
@@ -212,7 +212,7 @@ TEST_P(Programs, passes_can_be_left_out) {
 
 TEST_P(Programs, planned_and_unplanned_are_equal_bit_for_bit) {
   Program program = GetParam().make();
-  GraphRunOptions options{.device = "reference", .opened = &openedDevice("reference"), .gradients = true, .wrt = GetParam().wrt};
+  GraphRunOptions options{.device = "reference", .opened = openedDevice("reference"), .gradients = true, .wrt = GetParam().wrt};
   std::vector<graph::Tensor> planned = runGraph(program.graph, program.leaves, options);
   options.disable = {"planBuffers"};
   std::vector<graph::Tensor> unplanned = runGraph(program.graph, program.leaves, options);
@@ -224,7 +224,7 @@ TEST_P(Programs, merged_and_single_dispatches_are_equal_bit_for_bit) {
   GraphRunOptions options{.gradients = true, .wrt = GetParam().wrt};
   for (const std::string& device : devicesUnderTest()) {
     options.device = device;
-    options.opened = &openedDevice(device);
+    options.opened = openedDevice(device);
     options.disable = {};
     std::vector<graph::Tensor> merged = runGraph(program.graph, program.leaves, options);
     options.disable = {"mergeDispatches"};
@@ -235,7 +235,8 @@ TEST_P(Programs, merged_and_single_dispatches_are_equal_bit_for_bit) {
 
 TEST_P(Programs, kernel_passes_change_no_bit) {
   Program program = GetParam().make();
-  GraphRunOptions options{.device = "reference", .opened = &openedDevice("reference"), .gradients = true, .wrt = GetParam().wrt, .disable = {"kernels"}};
+  GraphRunOptions options{
+      .device = "reference", .opened = openedDevice("reference"), .gradients = true, .wrt = GetParam().wrt, .disable = {"kernels"}};
   std::vector<graph::Tensor> plain = runGraph(program.graph, program.leaves, options);
   options.disable = {};
   expectEqualBits(runGraph(program.graph, program.leaves, options), plain, "all");

@@ -30,7 +30,11 @@ double distance(const std::vector<graph::Tensor>& got, const std::vector<graph::
 
 std::vector<graph::Tensor> runOn(const RandomProgram& program, const std::string& device, std::vector<std::string> disable = {}) {
   return runGraph(program.graph, program.leaves,
-                  {.device = device, .opened = &openedDevice(device), .gradients = !program.wrt.empty(), .wrt = program.wrt, .disable = std::move(disable)});
+                  {.device = device,
+                   .opened = openedDevice(device),
+                   .gradients = !program.wrt.empty(),
+                   .wrt = program.wrt,
+                   .disable = std::move(disable)});
 }
 
 void check(const RandomProgram& program, const std::vector<graph::Tensor>& want, const std::string& device, const std::string& left_out) {
