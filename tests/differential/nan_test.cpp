@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // No op loses a NaN: every case of every op, forward and gradient, with NaNs among its numbers, on each device beside the f64 evaluator.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,7 +63,7 @@ void checkWith(const NamedCase& named, size_t operand, const std::vector<double>
   const std::vector<graph::Tensor> want = runGraph(forward.graph(), made.leaves);
   for (const std::string& device : devicesUnderTest())
     expectSame(runGraph(forward.graph(), made.leaves, {.device = device, .opened = openedDevice(device)}), want, may_have_more,
-               what + " on " + device);
+               fmt::format("{} on {}", what, device));
 
   if (!std::holds_alternative<graph::GradientFn>(*named.op->gradient)) return;
   if (made.builder.typeOf(made.results[0]).dtype != graph::DType::F32) return;
@@ -76,7 +77,7 @@ void checkWith(const NamedCase& named, size_t operand, const std::vector<double>
     options.opened = openedDevice(device);
     std::vector<graph::Tensor> got = runGraph(made.builder.graph(), made.leaves, options);
     got.front() = wanted.front();  // the loss: a sum that cancels
-    expectSame(got, wanted, may_have_more, "gradients of " + what + " on " + device);
+    expectSame(got, wanted, may_have_more, fmt::format("gradients of {} on {}", what, device));
   }
 }
 
