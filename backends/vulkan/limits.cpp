@@ -97,7 +97,8 @@ Status checkSubgroups(const std::string& name, const kernel::Module& module, con
   const program::DeviceProfile& profile = facts.info.profile;
   const uint32_t wanted = module.entryPoint()->subgroup_size;
   if (wanted != 0 && !(profile.fixed_subgroups && profile.subgroup_size == wanted)) {
-    const std::string has = profile.fixed_subgroups ? fmt::format("has subgroups of {}", profile.subgroup_size) : "chooses their size itself";
+    const std::string has =
+        profile.fixed_subgroups ? fmt::format("has subgroups of {}", profile.subgroup_size) : "chooses their size itself";
     return fail("vulkan.feature",
                 fmt::format("kernel \"{}\" needs subgroups of {} invocations, but {} {}", name, wanted, facts.info.name, has), {},
                 fmt::format("compile the program for the profile of this device ({})", profile.name));

@@ -315,7 +315,8 @@ std::vector<graph::Tensor> runGraph(const graph::Graph& graph, const graph::Leaf
   if (options.device == "evaluate") {
     return graph::evaluate(options.gradients ? passes::grad(graph, {options.wrt}).orThrow() : graph, leaves, options.kernels).orThrow();
   }
-  const DeviceRun run = runOn(options.opened != nullptr ? *options.opened : detail::openChosenDevice(options.device), graph, leaves, options);
+  const DeviceRun run =
+      runOn(options.opened != nullptr ? *options.opened : detail::openChosenDevice(options.device), graph, leaves, options);
   std::vector<graph::Tensor> values;
   forEachOutput(graph, options, run.types, [&](graph::OutputKind kind, const std::string& name, const graph::TensorType& type) {
     const auto found = run.outputs.find(std::pair(kind, name));

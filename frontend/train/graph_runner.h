@@ -55,11 +55,11 @@ Status writeParameters(GraphRunner& runner, const graph::ParameterLayout& layout
 Result<ValueMap> readParameters(GraphRunner& runner, const graph::ParameterLayout& layout);
 
 struct GraphRunOptions {
-  std::string device = "evaluate";        ///< "evaluate", or a selector: auto, reference, vulkan, ...
+  std::string device = "evaluate";         ///< "evaluate", or a selector: auto, reference, vulkan, ...
   const detail::Device* opened = nullptr;  ///< what `device` selects, where many runs share it: to open one takes a while
-  bool gradients = false;                 ///< also differentiate the graph's loss
-  std::vector<std::string> wrt = {};      ///< leaves to differentiate by; empty: all parameters
-  std::vector<std::string> disable = {};  ///< optional passes to leave out
+  bool gradients = false;                  ///< also differentiate the graph's loss
+  std::vector<std::string> wrt = {};       ///< leaves to differentiate by; empty: all parameters
+  std::vector<std::string> disable = {};   ///< optional passes to leave out
   std::string dump_ir = {};
   graph::KernelFunctions kernels = {};  ///< for the evaluator, when the graph holds kernels of the user
 };

@@ -35,10 +35,11 @@ struct ElementLowering {
   kernel::ValueId (*emit)(ElementEmitter&);
   bool scalar_only = false;     ///< calls operandAt or needs a scalar index
   bool transcendental = false;  ///< expensive: not recomputed under a contraction
-  /// scalar_only: whether neighbours along the last axis read neighbours along the last axis of operand 0, of which only the row is computed.
+  /// scalar_only: whether neighbours along the last axis read neighbours along the last axis of operand 0, of which only the row is
+  /// computed.
   bool (*selects_rows)(const Graph&, const Node&) = nullptr;
-  uint32_t rounds = 0;          ///< of the loops that it emits, all together
-  bool cheap = false;  ///< cheaper to compute again than to load (constants, one_hot): never materialised for a use inside a kernel
+  uint32_t rounds = 0;  ///< of the loops that it emits, all together
+  bool cheap = false;   ///< cheaper to compute again than to load (constants, one_hot): never materialised for a use inside a kernel
 };
 
 /// The result at index i is operand 0 at map(i), or `fill` where a guard fails. Data, not code.

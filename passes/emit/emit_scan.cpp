@@ -155,8 +155,9 @@ class Scan {
 Result<kernel::Module> emitKernel(const program::ScanPlan& plan, const EmitQuery& query) {
   const ScanSpace space = scanSpace(query.body);
   if ((space.inner == 1 ? space.length : space.inner) % plan.vector != 0) {
-    return fail("program.plan", fmt::format("a scan of {} x {} x {} has no vectors of {}", space.outer, space.length, space.inner, plan.vector),
-                {}, "take a divisor of the contiguous axis, or leave out 'vector'");
+    return fail("program.plan",
+                fmt::format("a scan of {} x {} x {} has no vectors of {}", space.outer, space.length, space.inner, plan.vector), {},
+                "take a divisor of the contiguous axis, or leave out 'vector'");
   }
   return withVectors(query, plan.vector, [&](kernel::Builder& b, BodyEmitter& emitter) { Scan(plan, query, b, emitter).emit(); });
 }

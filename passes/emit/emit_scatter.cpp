@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // scatter: sums of the rows whose index names a segment. A workgroup owns some segments and some columns: its lanes look at the indices
 // together and mark the rows of its segments in bit masks, then each lane adds the marked rows of its part in ascending order; the parts of
-// an element are added at the end. A lane may have neighbouring columns, which it loads at once. No float atomics, so the sums are the same every time; every index is read once per workgroup, a row
-// only by those that need it.
+// an element are added at the end. A lane may have neighbouring columns, which it loads at once. No float atomics, so the sums are the same
+// every time; every index is read once per workgroup, a row only by those that need it.
 #include <fmt/format.h>
 
 #include "passes/emit/emitters.h"

@@ -210,7 +210,8 @@ Result<PlanChoice> chooseColumns(const PlanQuery& q) {
 
 namespace {
 
-/// Neighbours of a contiguous axis that an invocation loads at once, where they leave each of `places` vectors a place: 1 where they do not.
+/// Neighbours of a contiguous axis that an invocation loads at once, where they leave each of `places` vectors a place: 1 where they do
+/// not.
 int64_t vectorAlong(const PlanQuery& q, int64_t contiguous, int64_t elements, int64_t places) {
   if (q.profile.style != ExecutionStyle::Gpu || elementRounds(q.body) > 0 || q.body.nodes.size() > cost::kVectorBody) return 1;
   for (const int64_t width : {vectorElements(q, elements), cost::kVectorElements}) {
@@ -280,8 +281,7 @@ Result<PlanChoice> chooseScatter(const PlanQuery& q) {
     takeColumns();
   }
   LS_TRY(plan.unroll, chooseUnroll(q, rounds));
-  return PlanChoice{plan,
-                    splitGroups(shape.outer * divideUp(shape.segments, plan.segments()) * divideUp(places, plan.columns), q.profile)};
+  return PlanChoice{plan, splitGroups(shape.outer * divideUp(shape.segments, plan.segments()) * divideUp(places, plan.columns), q.profile)};
 }
 
 Result<PlanChoice> choosePlan(const PlanQuery& query) {

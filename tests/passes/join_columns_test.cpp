@@ -61,7 +61,7 @@ struct Cost {
   uint64_t bytes = 0;
 };
 
-Cost costOf(const Graph& graph, passes::CompileOptions options) {
+Cost costOf(const Graph& graph, const passes::CompileOptions& options) {
   const auto form = passes::compileTo(passes::Stage::Scheduled, graph, options).orThrow();
   Cost cost;
   for (const program::Kernel& kernel : std::get<program::Program>(form).kernels) {
@@ -77,7 +77,7 @@ Cost costOf(const Graph& graph, passes::CompileOptions options) {
 Cost costOf(int64_t rows, int64_t columns, std::string_view profile, std::vector<std::string> disabled = {}) {
   passes::CompileOptions options = optionsFor(profile);
   options.disabled = std::move(disabled);
-  return costOf(normGraph(rows, columns), std::move(options));
+  return costOf(normGraph(rows, columns), options);
 }
 
 TEST(JoinColumns, the_normalised_operand_is_in_no_memory) {

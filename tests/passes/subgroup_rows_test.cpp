@@ -18,7 +18,8 @@ using namespace graph;
 /// The softmax, the sum and the largest element of each row.
 Graph rowsGraph(int64_t rows, int64_t columns) {
   Builder b;
-  const ValueId x = b.make("input", {}, {{"name", std::string("x")}, {"dtype", DType::F32}, {"shape", std::vector<int64_t>{rows, columns}}});
+  const ValueId x =
+      b.make("input", {}, {{"name", std::string("x")}, {"dtype", DType::F32}, {"shape", std::vector<int64_t>{rows, columns}}});
   b.output(OutputKind::Result, "p", b.make("softmax", {x}));
   b.output(OutputKind::Result, "s", b.sum(x, 1, false));
   b.output(OutputKind::Result, "m", b.make("reduce_max", {x}, {{"axes", std::vector<int64_t>{1}}, {"keep_dims", false}}));
@@ -65,9 +66,10 @@ struct RowsRun {
 
 class Rows : public ::testing::TestWithParam<RowsRun> {};
 INSTANTIATE_TEST_SUITE_P(SubgroupRows, Rows,
-                         ::testing::Values(RowsRun{"reference", 1024, 16, 32}, RowsRun{"reference", 515, 64, 8}, RowsRun{"reference", 77, 516, 64},
-                                           RowsRun{"reference", 9, 4099, 4}, RowsRun{"vulkan", 1024, 16, 0}, RowsRun{"vulkan", 515, 64, 0},
-                                           RowsRun{"vulkan", 77, 516, 0}, RowsRun{"vulkan", 9, 4099, 0}),
+                         ::testing::Values(RowsRun{"reference", 1024, 16, 32}, RowsRun{"reference", 515, 64, 8},
+                                           RowsRun{"reference", 77, 516, 64}, RowsRun{"reference", 9, 4099, 4},
+                                           RowsRun{"vulkan", 1024, 16, 0}, RowsRun{"vulkan", 515, 64, 0}, RowsRun{"vulkan", 77, 516, 0},
+                                           RowsRun{"vulkan", 9, 4099, 0}),
                          [](const auto& info) {
                            return fmt::format("{}_{}x{}_{}", info.param.device, info.param.rows, info.param.columns,
                                               info.param.subgroup_size);

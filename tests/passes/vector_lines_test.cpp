@@ -34,7 +34,8 @@ Graph rowsGraph(int64_t entries, int64_t columns, int64_t count, DType storage) 
   const ValueId packed =
       b.make("input", {}, {{"name", std::string("table")}, {"dtype", storage}, {"shape", std::vector<int64_t>{entries, columns}}});
   const ValueId table = storage == DType::F32 ? packed : b.make("cast", {packed}, {{"dtype", DType::F32}});
-  const ValueId index = b.make("input", {}, {{"name", std::string("index")}, {"dtype", DType::I32}, {"shape", std::vector<int64_t>{count}}});
+  const ValueId index =
+      b.make("input", {}, {{"name", std::string("index")}, {"dtype", DType::I32}, {"shape", std::vector<int64_t>{count}}});
   const ValueId rows = b.make("embedding", {table, index});
   b.output(OutputKind::Result, "rows", rows);
   b.output(OutputKind::Result, "sums", b.make("segment_sum", {b.mul(rows, 2.0), index}, {{"axis", int64_t{0}}, {"segments", entries}}));
@@ -62,8 +63,8 @@ class VectorScans : public ::testing::TestWithParam<Lines> {};
 INSTANTIATE_TEST_SUITE_P(Lines, VectorScans,
                          ::testing::Values(Lines{"along", {300, 1024}, 1, false, 4}, Lines{"along_backwards", {300, 1028}, 1, true, 4},
                                            Lines{"along_odd", {300, 1023}, 1, false, 1}, Lines{"across", {3, 33, 4100}, 1, false, 4},
-                                           Lines{"across_backwards", {33, 8196}, 0, true, 4},
-                                           Lines{"across_odd", {33, 8197}, 0, false, 1}, Lines{"short", {5, 4}, 1, false, 4}),
+                                           Lines{"across_backwards", {33, 8196}, 0, true, 4}, Lines{"across_odd", {33, 8197}, 0, false, 1},
+                                           Lines{"short", {5, 4}, 1, false, 4}),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(VectorScans, are_right) {

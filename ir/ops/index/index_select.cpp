@@ -62,10 +62,8 @@ constexpr OpDef kIndexSelectOp{
     .gradient = GradientFn(gradient),
     .lower = ElementLowering{.emit = emit,
                              .scalar_only = true,
-                             .selects_rows =
-                                 [](const Graph& graph, const Node& node) {
-                                   return axisOf(node) + 1 < graph.shapeOf(node.operands[0]).rank();
-                                 }},
+                             .selects_rows = [](const Graph& graph,
+                                                const Node& node) { return axisOf(node) + 1 < graph.shapeOf(node.operands[0]).rank(); }},
     .alias = NoAlias{},
     .evaluate = evaluateIndexSelect,
     .cases = cases,
