@@ -192,10 +192,11 @@ void checkSubgroupSize(const Module& module, FunctionId id, Problems& problems) 
   const std::array<uint32_t, 3> size = *module[id].workgroup_size;
   if (wanted == 0) return;
   if (!std::has_single_bit(wanted) || wanted < 4 || wanted > 128)
-    problems.add(at(id), kEntryPoint, fmt::format("the subgroup size {} is no power of two from 4 to 128", wanted));
+    problems.add(at(id), kEntryPoint, fmt::format("the subgroup size is {}; it must be a power of two from 4 to 128", wanted));
   if (size[0] % wanted != 0 || size[1] != 1 || size[2] != 1) {
     problems.add(at(id), kEntryPoint,
-                 fmt::format("a workgroup of {} x {} x {} is no row of whole subgroups of {}", size[0], size[1], size[2], wanted));
+                 fmt::format("a workgroup of {} x {} x {} cannot be split into subgroups of {}: give it one dimension and a multiple of {}",
+                             size[0], size[1], size[2], wanted, wanted));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "passes/emit/emitters.h"
+#include "passes/schedule/plan_rounds.h"
 #include "passes/schedule/seed_nodes.h"
 
 namespace lockstep::passes {
@@ -57,7 +58,6 @@ class Scan {
   }
 
  private:
-  static int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
   kernel::ValueId u32(int64_t value) { return b_.u32(static_cast<uint32_t>(value)); }
   kernel::ValueId add(kernel::ValueId x, kernel::ValueId y) { return b_.make(Op::Add, {x, y}); }
   [[nodiscard]] Shape lines() const { return Shape{space_.outer, space_.length, space_.inner}; }

@@ -69,7 +69,7 @@ class OpenedDevices : public testing::Environment {
 };
 inline auto* const kOpenedDevices = static_cast<OpenedDevices*>(testing::AddGlobalTestEnvironment(new OpenedDevices));
 
-/// Of a name or selector, opened once per process; nothing for the evaluator, which is no device.
+/// The device that `selector` names, opened once per process; null for the evaluator, which needs none.
 inline const detail::Device* openedDevice(const std::string& selector) {
   return selector == "evaluate" ? nullptr : &kOpenedDevices->get(selector);
 }
