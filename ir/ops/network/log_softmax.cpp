@@ -18,8 +18,7 @@ std::vector<ValueId> gradient(const GradientContext& g) {
 // x - m - log(sum(exp(x - m))), m the row's maximum: no overflow for any finite row.
 std::vector<ValueId> decompose(Builder& b, const Node&, std::span<const ValueId> operands) {
   ValueId x = operands[0];
-  int64_t last = static_cast<int64_t>(b.shapeOf(x).rank()) - 1;
-  ValueId maximum = b.make("reduce_max", {x}, {{"axes", std::vector{last}}, {"keep_dims", true}});
+  ValueId maximum = rowMaximum(b, x);
   ValueId shifted = b.sub(x, maximum);
   return {b.sub(shifted, b.make("log", {b.sum(b.make("exp", {shifted}), -1, true)}))};
 }

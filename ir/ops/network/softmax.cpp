@@ -7,8 +7,7 @@ namespace {
 // exp(x - m) / sum(exp(x - m)), m the row's maximum: no overflow, and the sum is at least 1.
 std::vector<ValueId> decompose(Builder& b, const Node&, std::span<const ValueId> operands) {
   ValueId x = operands[0];
-  int64_t last = static_cast<int64_t>(b.shapeOf(x).rank()) - 1;
-  ValueId maximum = b.make("reduce_max", {x}, {{"axes", std::vector{last}}, {"keep_dims", true}});
+  ValueId maximum = rowMaximum(b, x);
   ValueId power = b.make("exp", {b.sub(x, maximum)});
   return {normalised(b, power)};
 }

@@ -22,8 +22,7 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
 std::vector<ValueId> decompose(Builder& b, const Node&, std::span<const ValueId> operands) {
   constexpr double kLowest = std::numeric_limits<float>::lowest();
   ValueId x = b.make("where_causal", {operands[0]}, {{"fill", kLowest}});
-  int64_t last = static_cast<int64_t>(b.shapeOf(x).rank()) - 1;
-  ValueId maximum = b.make("reduce_max", {x}, {{"axes", std::vector{last}}, {"keep_dims", true}});
+  ValueId maximum = rowMaximum(b, x);
   ValueId power = b.make("where_causal", {b.make("exp", {b.sub(x, maximum)})}, {{"fill", 0.0}});
   return {normalised(b, power)};
 }

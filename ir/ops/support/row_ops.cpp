@@ -32,6 +32,11 @@ std::vector<ValueId> softmaxGradient(const GradientContext& context) {
   return {b.mul(b.sub(dy, b.sum(b.mul(dy, y), -1, true)), y)};
 }
 
+ValueId rowMaximum(Builder& b, ValueId x) {
+  const int64_t last = static_cast<int64_t>(b.shapeOf(x).rank()) - 1;
+  return b.make("reduce_max_number", {x}, {{"axes", std::vector{last}}, {"keep_dims", true}});
+}
+
 ValueId normalised(Builder& b, ValueId elements) {
   const ValueId sum = b.sum(elements, -1, true);
   return b.mul(elements, b.div(b.constant(1, b.typeOf(sum)), sum));

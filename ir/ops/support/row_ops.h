@@ -18,6 +18,8 @@ std::vector<Tensor> evaluateRows(const EvaluateContext& context, void (*function
 
 /// Of an op whose result is the softmax y of its operand, or 0: (dy - sum(dy y)) y.
 std::vector<ValueId> softmaxGradient(const GradientContext& context);
+/// The largest number of each row, with the row's axis kept: what softmax subtracts. A NaN in the row does not reach it.
+ValueId rowMaximum(Builder& builder, ValueId x);
 /// Positive elements divided by the sum of their row, which is at least the smallest normal float: one division per row.
 ValueId normalised(Builder& builder, ValueId elements);
 /// For the evaluators: the row's elements become their softmax.

@@ -124,6 +124,8 @@ std::vector<Broken> brokenCases() {
       {"prod", "C2", {x}, reduction({1, 0}), {}},
       {"reduce_max", "C1", {flag}, reduction({0}), {}},
       {"reduce_max", "C2", {x}, reduction({2}), {}},
+      {"reduce_max_number", "C1", {flag}, reduction({0}), {}},
+      {"reduce_max_number", "C2", {x}, reduction({2}), {}},
       {"reduce_min", "C1", {flag}, reduction({0}), {}},
       {"reduce_min", "C2", {x}, reduction({2}), {}},
       {"argmax", "C1", {flag}, {{"axis", integer(0)}}, {}},

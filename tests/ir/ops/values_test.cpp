@@ -268,6 +268,13 @@ TEST(NaN, PassesThroughReductions) {
   expectNumbers(Applied("argmin", {x}, {{"axis", int64_t{1}}}).value(), {1, 3, 0});
 }
 
+TEST(NaN, IsLeftOutOfTheLargestNumber) {
+  const Tensor x = floats({2, 4}, {kNaN, 1, kNaN, 3, 4, -kInfinity, kNaN, 2});
+  Applied largest("reduce_max_number", {x}, {{"axes", std::vector<int64_t>{1}}, {"keep_dims", false}});
+  expectNumbers(largest.value(), {3, 4});
+  expectNumbers(largest.gradient(0, {5, 6}), {0, 0, 0, 5, 6, 0, 0, 0});
+}
+
 TEST(NaN, IsTheLargestOfASortedLine) {
   const Tensor x = floats({5}, {2, kNaN, kInfinity, -kNaN, 1});
   expectNumbers(Applied("sort", {x}, {{"axis", int64_t{0}}, {"descending", false}}).value(), {1, 2, kInfinity, kNaN, kNaN});
