@@ -171,6 +171,15 @@ inline constexpr std::array kMeasuredTiles{
     Tile{32, 32, 16, 2, 4},   Tile{32, 32, 32, 2, 2},  Tile{16, 64, 16, 2, 4},  Tile{16, 32, 16, 2, 2},  Tile{16, 32, 32, 2, 2},
     Tile{16, 16, 32, 1, 2},   Tile{16, 16, 16, 2, 2}};
 
+// What else `lockstep tune` measures.
+
+/// Lanes of the workgroups of maps, rows and columns.
+inline constexpr std::array<int64_t, 4> kMeasuredWorkgroups{64, 128, 256, 512};
+/// Elements of the largest tensor of such work: the memory of fewer takes less than half a dispatch, and a plan of their own would keep
+/// small kernels from being merged.
+inline constexpr int64_t kLeastMeasured = 65536;
+static_assert(2 * kLeastMeasured * kElementBytes / kGpu.bytes_per_second < kGpu.dispatch_seconds);
+
 // Products on CPU drivers: rows of A are read uniformly by a workgroup, columns of B by its lanes.
 
 /// Results of one invocation in a column: with those of a row, as many sums as there are vector registers.

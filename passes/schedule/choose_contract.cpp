@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans of contractions: a template of shaders/ by the style of the device, else one invocation per result.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -166,6 +168,11 @@ Result<PlanChoice> chooseContract(const PlanQuery& q) {
   const bool pairs = storesPairs(q.body, shape);
   return q.profile.style == ExecutionStyle::Cpu ? registerRows(shape, q.profile, estimateBlock(shape, q.profile, pairs), pairs)
                                                 : sharedTiled(shape, q.profile, estimateTile(shape, q.profile), pairs);
+}
+
+std::string contractSizes(const PlanQuery& q) {
+  const ContractShape shape = findContract(q.body).shape;
+  return fmt::format("{}x{}x{}x{}", roundedUp(shape.batch), roundedUp(shape.m), roundedUp(shape.n), roundedUp(shape.k));
 }
 
 std::optional<PlanChoice> contractChoice(const program::Plan& plan, const PlanQuery& q) {

@@ -19,8 +19,26 @@ Result<PlanChoice> chooseContract(const PlanQuery& query);
 inline constexpr std::string_view kContractPairs = "pairs";
 inline constexpr int64_t kContractRun = 2;
 
-/// Of plans for contractions: see choiceOf() and candidatePlans().
+// What the kinds whose plans are measured say of them, by kind: the sizes by which work is named, see describeWork(), and choiceOf() and
+// candidatePlans(), of which the latter may have plans that do not fit.
+
+std::string mapSizes(const PlanQuery& query);
+std::string rowsSizes(const PlanQuery& query);
+std::string columnsSizes(const PlanQuery& query);
+std::string contractSizes(const PlanQuery& query);
+std::optional<PlanChoice> mapChoice(const program::Plan& plan, const PlanQuery& query);
+std::optional<PlanChoice> rowsChoice(const program::Plan& plan, const PlanQuery& query);
+std::optional<PlanChoice> columnsChoice(const program::Plan& plan, const PlanQuery& query);
 std::optional<PlanChoice> contractChoice(const program::Plan& plan, const PlanQuery& query);
+std::vector<program::Plan> mapCandidates(const PlanQuery& query);
+std::vector<program::Plan> rowsCandidates(const PlanQuery& query);
+std::vector<program::Plan> columnsCandidates(const PlanQuery& query);
 std::vector<program::Plan> contractCandidates(const PlanQuery& query);
+
+/// Types that are reduced, each with an array in workgroup memory.
+inline constexpr int64_t kReducedTypes = 4;
+
+/// To the next power of two: work of about the same size wants the same plan.
+int64_t roundedUp(int64_t extent);
 
 }  // namespace lockstep::passes

@@ -12,12 +12,6 @@ namespace lockstep::passes {
 using namespace graph;
 using program::DeviceProfile;
 
-namespace {
-
-constexpr int64_t kMostUnroll = 64;
-
-}  // namespace
-
 int64_t plannedRounds(const DeviceProfile& profile) {
   if (profile.max_loop_iterations == 0) return int64_t{1} << 60;
   // What the closed forms of the plans leave out: loops of a constant number of rounds around the long one.

@@ -13,6 +13,9 @@ namespace lockstep::passes {
 /// Elements that one register adds up, whatever a device allows: more lose bits.
 inline constexpr int64_t kLongestSum = 65536;
 
+/// The most elements per round of a loop: a longer text does not end the loop sooner.
+inline constexpr int64_t kMostUnroll = 64;
+
 /// The rounds that a kernel of ours is planned for: a little below the device's limit. A number that no plan reaches where there is none.
 int64_t plannedRounds(const program::DeviceProfile& profile);
 

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans of reductions over axes that are not the last ones: neighbouring results in a workgroup, and lanes that share each of them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "passes/cost.h"
+#include "passes/schedule/choosers.h"
+#include "passes/schedule/plan_rounds.h"
+#include "passes/schedule/seed_nodes.h"
+#include "passes/schedule/vector_width.h"
+
+namespace lockstep::passes {
+
+using namespace graph;
+using program::ColumnsPlan;
+using program::ExecutionStyle;
+
+namespace {
+
+/// What is reduced, as the plans need to know it.
+struct ColumnSpace : ReduceSpace {
+  const Shape& shape;  ///< of the operand
+  bool keeps_last;     ///< neighbouring results are neighbours in memory
+  int64_t words;       ///< elements of the widest words of the results; 1 where the words cross ends
+  int64_t inner;       ///< rounds of loops per element
+};
+
+ColumnSpace columnSpace(const PlanQuery& q) {
+  const ReduceSpace space = reduceSpace(q.body);
+  const Node& first = q.body[space.node];
+  const Shape& shape = q.body.shapeOf(first.operands[0]);
+  const auto axes = std::get<ReduceLowering>(*first.op->lower).axes(q.body, first);
+  const bool keeps_last = shape.rank() > 0 && !axes.empty() && axes.back() + 1 < static_cast<int64_t>(shape.rank());
+  const int64_t words = wordElements(q);
+  return {space, shape, keeps_last, space.results % words == 0 ? words : 1, elementRounds(q.body)};
+}
+
+/// Columns that an invocation sums up side by side: vectors of them where that leaves enough for every unit, else the elements of a word.
+int64_t columnsPerLane(const PlanQuery& q, const ColumnSpace& space) {
+  if (q.profile.style != ExecutionStyle::Gpu || !space.keeps_last || space.inner > 0) return space.words;
+  const int64_t vector = vectorElements(q, space.shape.elementCount()), read = std::max<int64_t>(vector / cost::kVectorElements, 1);
+  const auto fills_units = [&](int64_t width) { return space.results >= width * cost::kColumnsGpu * q.profile.parallel_units; };
+  for (const int64_t width : {vector, cost::kVectorElements}) {
+    if (space.shape.extents().back() % width == 0 && width >= space.words && fills_units(width)) return width;
+  }
+  return std::max(space.words, space.shape.extents().back() % read == 0 ? read : 1);
+}
+
+int64_t roundsOf(const ColumnSpace& space, int64_t lanes, int64_t unroll) {
+  return loopCost(divideUp(space.length, lanes), unroll, space.inner) + loopCost(unroll - 1, 1, space.inner) + 2 * space.inner;
+}
+
+PlanChoice planned(const PlanQuery& q, const ColumnSpace& space, const ColumnsPlan& plan) {
+  return {plan, splitGroups(divideUp(space.results, plan.width * plan.vector), q.profile)};
+}
+
+bool fits(const PlanQuery& q, const ColumnSpace& space, const ColumnsPlan& plan) {
+  if (std::min({plan.width, plan.lanes, plan.unroll, plan.vector}) < 1 || !std::has_single_bit(static_cast<uint64_t>(plan.lanes)))
+    return false;
+  const bool is_vector = space.keeps_last && space.inner == 0 && space.shape.extents().back() % plan.vector == 0;
+  const bool has_words = space.results % plan.vector == 0 && plan.vector % space.words == 0 && plan.vector <= cost::kMostVectorElements;
+  const int64_t text = plan.vector * plan.unroll * static_cast<int64_t>(q.body.nodes.size());
+  const int64_t invocations = plan.width * plan.lanes;
+  return has_words && (is_vector || plan.vector == space.words) && (plan.vector * plan.unroll == 1 || text <= cost::kMostHeldText) &&
+         plan.unroll <= kMostUnroll && invocations <= mostInvocations(q.profile) &&
+         4 * invocations * kReducedTypes <= q.profile.max_workgroup_bytes &&
+         roundsOf(space, plan.lanes, plan.unroll) <= plannedRounds(q.profile) && divideUp(space.length, plan.lanes) <= kLongestSum;
+}
+
+}  // namespace
+
+Result<PlanChoice> chooseColumns(const PlanQuery& q) {
+  const ColumnSpace space = columnSpace(q);
+  const int64_t length = space.length;
+  const bool is_gpu = q.profile.style == ExecutionStyle::Gpu;
+  ColumnsPlan plan{.width = cost::kColumnsCpu};
+  plan.vector = columnsPerLane(q, space);
+  if (is_gpu) {
+    // Workgroups are full however short the columns are: equal ones can be merged.
+    int64_t invocations = std::min<int64_t>(q.profile.max_workgroup_invocations, cost::kFullWorkgroup);
+    const int64_t side_by_side =
+        std::max<int64_t>(plan.vector < cost::kVectorElements ? cost::kColumnsGpu / plan.vector : cost::kColumnsGpu, 1);
+    plan.lanes = std::clamp<int64_t>(largestPowerOfTwo(length), 1, invocations / side_by_side);
+    plan.width = invocations / plan.lanes;
+  }
+  const int64_t most_lanes = largestPowerOfTwo(mostInvocations(q.profile));
+  while ((roundsOf(space, plan.lanes, 1) > plannedRounds(q.profile) || divideUp(length, plan.lanes) > kLongestSum) &&
+         plan.lanes < most_lanes) {
+    plan.lanes *= 2;
+    while (plan.width * plan.lanes > most_lanes) plan.width /= 2;
+  }
+  LS_TRY(plan.unroll, chooseUnroll(q, [&](int64_t unroll) { return roundsOf(space, plan.lanes, unroll); }));
+  if (is_gpu && space.inner == 0) plan.unroll = std::max(plan.unroll, std::min(cost::kRowsInFlight, divideUp(length, plan.lanes)));
+  return planned(q, space, plan);
+}
+
+std::string columnsSizes(const PlanQuery& q) {
+  const ReduceSpace space = reduceSpace(q.body);
+  return fmt::format("{}x{}", roundedUp(space.length), roundedUp(space.results));
+}
+
+std::optional<PlanChoice> columnsChoice(const program::Plan& plan, const PlanQuery& q) {
+  const auto* columns = std::get_if<ColumnsPlan>(&plan);
+  if (columns == nullptr) return std::nullopt;
+  const ColumnSpace space = columnSpace(q);
+  return fits(q, space, *columns) ? std::optional(planned(q, space, *columns)) : std::nullopt;
+}
+
+std::vector<program::Plan> columnsCandidates(const PlanQuery& q) {
+  const ColumnSpace space = columnSpace(q);
+  std::vector<program::Plan> plans;
+  for (const int64_t vector : {1, 2, 4, 8})
+    for (const int64_t invocations : cost::kMeasuredWorkgroups)
+      for (int64_t lanes = 1; lanes <= std::min(invocations, space.length); lanes *= 4)
+        for (const int64_t unroll : {1, 4, 8}) {
+          const bool is_wasted = lanes * unroll > space.length || invocations / lanes * vector >= 2 * space.results;
+          if (!is_wasted) plans.emplace_back(ColumnsPlan{.width = invocations / lanes, .lanes = lanes, .unroll = unroll, .vector = vector});
+        }
+  return plans;
+}
+
+}  // namespace lockstep::passes

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans of reductions over rows: rows that stay in registers where they fit there, else loops over memory.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+
+#include "passes/cost.h"
+#include "passes/emit/lane_reduction.h"
+#include "passes/fuse/views.h"
+#include "passes/schedule/choosers.h"
+#include "passes/schedule/plan_rounds.h"
+#include "passes/schedule/row_phases.h"
+#include "passes/schedule/vector_width.h"
+
+namespace lockstep::passes {
+
+using namespace graph;
+using program::ExecutionStyle;
+using program::HeldRowsPlan;
+using program::RowsPlan;
+
+namespace {
+
+bool isPowerOfTwo(int64_t number) { return number >= 1 && std::has_single_bit(static_cast<uint64_t>(number)); }
+
+/// Elements of a row that an invocation has at least, so that loads overlap and few lanes are combined.
+int64_t wantedPerLane(int64_t columns) {
+  const auto fits = [&](const cost::HeldElements& step) { return columns >= step.columns; };
+  return std::ranges::find_if(cost::kHeldElements, fits)->elements;
+}
+
+/// Elements of a row that are loaded at once. Vectors of packed elements are longer, and leave short rows with few lanes.
+int64_t widthOfRows(const PlanQuery& q, const RowPhases& phases) {
+  const int64_t vector = vectorElements(q, phases.rows * phases.columns);
+  for (const int64_t width : {vector, cost::kVectorElements}) {
+    if (phases.columns % width == 0 && wantedPerLane(phases.columns) >= width) return width;
+  }
+  return phases.wordElements(q.body);
+}
+
+/// Whether the lanes of a row can exchange what they have without workgroup memory.
+bool wholeSubgroups(const PlanQuery& q, const RowPhases& phases, const HeldRowsPlan& plan) {
+  if (!q.profile.fixed_subgroups || plan.lanes == 1 || plan.lanes * plan.rows_per_group % q.profile.subgroup_size != 0) return false;
+  return std::ranges::all_of(phases.phases, [&](const std::vector<NodeId>& phase) {
+    return std::ranges::all_of(phase, [&](NodeId id) { return q.body.typeOf(q.body[id].results[0]).dtype != DType::Bool; });
+  });
+}
+
+int64_t inputsOfRows(const PlanQuery& q, const RowPhases& phases) {
+  const auto isFull = [&](ValueId input) { return q.body.shapeOf(input).elementCount() == phases.rows * phases.columns; };
+  return std::ranges::count_if(inputsOf(q.body), isFull);
+}
+
+/// Whether registers, workgroup memory and the text of the kernel have room for rows that are held so.
+bool hasRoom(const PlanQuery& q, const RowPhases& phases, const HeldRowsPlan& plan) {
+  const int64_t per_lane = plan.per_lane * plan.width;
+  const int64_t inputs = std::max<int64_t>(inputsOfRows(q, phases), 1) + std::ssize(phases.parts);
+  if (per_lane > cost::kMostHeld || per_lane * inputs > cost::kMostHeldOfInputs) return false;
+  if (per_lane * std::ssize(q.body.nodes) > cost::kMostHeldText || plan.rounds > plannedRounds(q.profile)) return false;
+  size_t reductions = 0;
+  for (const std::vector<NodeId>& phase : phases.phases) reductions = std::max(reductions, phase.size());
+  const LaneReduction::Shape shape{plan.lanes, plan.rows_per_group, plan.subgroup};
+  const int64_t results = plan.rows_per_group * std::ssize(phases.row_results);  // those that are packed come together
+  return (LaneReduction::words(shape, static_cast<int64_t>(reductions)) + results) * 4 <= q.profile.max_workgroup_bytes;
+}
+
+PlanChoice planned(const PlanQuery& q, const RowPhases& phases, const HeldRowsPlan& plan) {
+  return {plan, splitGroups(divideUp(phases.rows, plan.rows_per_group * plan.rounds), q.profile)};
+}
+
+PlanChoice planned(const PlanQuery& q, const RowPhases& phases, const RowsPlan& plan) {
+  return {plan, splitGroups(divideUp(phases.rows, plan.rows_per_group), q.profile)};
+}
+
+/// Rows that stay in registers, on GPUs where they fit.
+std::optional<PlanChoice> holdRows(const PlanQuery& q, const RowPhases& phases) {
+  const int64_t rows = phases.rows, columns = phases.columns;
+  if (q.profile.style != ExecutionStyle::Gpu || columns < cost::kVectorElements || elementRounds(q.body) > 0) return std::nullopt;
+  HeldRowsPlan plan{.width = widthOfRows(q, phases)};
+  const int64_t places = columns / plan.width, row_words = phases.rowWordElements(q.body);
+  const int64_t most_lanes = std::min(largestPowerOfTwo(mostInvocations(q.profile)) / row_words, cost::kMostHeldLanes);
+  const bool has_sums = !phases.parts.empty();
+  const int64_t wanted = has_sums ? std::min(cost::kHeldBesideSums, wantedPerLane(columns)) : wantedPerLane(columns);
+  const int64_t per_lane = rows < q.profile.parallel_units ? plan.width : std::max(wanted, plan.width);
+  while (plan.lanes < most_lanes && plan.lanes * per_lane < columns) plan.lanes *= 2;
+  plan.per_lane = divideUp(places, plan.lanes);
+  plan.rows_per_group = has_sums ? 1 : std::min(std::max<int64_t>(cost::kRowLanesGpu / plan.lanes, row_words), largestPowerOfTwo(rows));
+  if (has_sums) plan.rounds = phases.parts.front().rounds;
+  if (wholeSubgroups(q, phases, plan)) plan.subgroup = q.profile.subgroup_size;
+  return hasRoom(q, phases, plan) ? std::optional(planned(q, phases, plan)) : std::nullopt;
+}
+
+int64_t roundsOf(const RowPhases& phases, int64_t inner, int64_t lanes, int64_t unroll) {
+  return static_cast<int64_t>(phases.loops()) * loopCost(divideUp(phases.columns, lanes), unroll, inner) + 2 * inner;
+}
+
+Failure refuseReduction(const Graph& body, NodeId reduce) {
+  const Node& node = body[reduce];
+  return fail("schedule.group", "a group of rows sums up columns in a way that no kernel of rows does",
+              node.location == 0 ? Location{} : body.locations[node.location - 1], "leave the joining of groups to the pass 'joinColumns'");
+}
+
+}  // namespace
+
+Result<PlanChoice> chooseRows(const PlanQuery& q) {
+  const RowPhases phases = findRowPhases(q.body);
+  if (phases.misplaced) return refuseReduction(q.body, *phases.misplaced);
+  if (const auto held = holdRows(q, phases)) return *held;
+  if (!phases.parts.empty()) return refuseReduction(q.body, phases.parts.front().node);
+  const int64_t rows = phases.rows, columns = phases.columns, inner = elementRounds(q.body);
+  int64_t invocations = std::min<int64_t>(q.profile.max_workgroup_invocations, cost::kFullWorkgroup);
+  // A row is shared by `lanes` invocations; on CPU drivers barriers are expensive, so a row has one invocation unless there are few long
+  // rows.
+  int64_t lanes = 1;
+  bool few_long_rows = rows < cost::kGroupsPerUnit * q.profile.parallel_units && columns >= cost::kLongRow;
+  if (q.profile.style == ExecutionStyle::Gpu || few_long_rows)
+    lanes = std::clamp<int64_t>(largestPowerOfTwo(std::max<int64_t>(columns / 2, 1)), 1, few_long_rows ? invocations : cost::kLanesPerRow);
+  const int64_t most_lanes = largestPowerOfTwo(mostInvocations(q.profile));
+  while ((roundsOf(phases, inner, lanes, 1) > plannedRounds(q.profile) || divideUp(columns, lanes) > kLongestSum) && lanes < most_lanes)
+    lanes *= 2;
+  int64_t rows_per_group = std::max<int64_t>(1, (q.profile.style == ExecutionStyle::Gpu ? cost::kRowLanesGpu : cost::kRowLanesCpu) / lanes);
+  rows_per_group = std::min(rows_per_group, largestPowerOfTwo(std::max<int64_t>(1, rows)));
+  RowsPlan chosen{.lanes = lanes, .rows_per_group = rows_per_group};
+  LS_TRY(chosen.unroll, chooseUnroll(q, [&](int64_t unroll) { return roundsOf(phases, inner, lanes, unroll); }));
+  return planned(q, phases, chosen);
+}
+
+std::string rowsSizes(const PlanQuery& q) {
+  const RowPhases phases = findRowPhases(q.body);
+  // The words of packed results with one element per row belong to whoever packStores and splitDispatches took for granted: an estimate.
+  if (phases.misplaced || phases.rowWordElements(q.body) > 1) return {};
+  return fmt::format("{}x{}{}", roundedUp(phases.rows), roundedUp(phases.columns), phases.parts.empty() ? "" : " with sums");
+}
+
+std::optional<PlanChoice> rowsChoice(const program::Plan& plan, const PlanQuery& q) {
+  const RowPhases phases = findRowPhases(q.body);
+  if (const auto* loops = std::get_if<RowsPlan>(&plan)) {
+    const bool fits = phases.parts.empty() && isPowerOfTwo(loops->lanes) && loops->rows_per_group >= 1 && loops->unroll >= 1 &&
+                      loops->unroll <= kMostUnroll && loops->lanes * loops->rows_per_group <= mostInvocations(q.profile) &&
+                      4 * loops->lanes * loops->rows_per_group * kReducedTypes <= q.profile.max_workgroup_bytes &&
+                      roundsOf(phases, elementRounds(q.body), loops->lanes, loops->unroll) <= plannedRounds(q.profile) &&
+                      divideUp(phases.columns, loops->lanes) <= kLongestSum;
+    return fits ? std::optional(planned(q, phases, *loops)) : std::nullopt;
+  }
+  const auto* table = std::get_if<HeldRowsPlan>(&plan);
+  if (table == nullptr || elementRounds(q.body) > 0 || !isPowerOfTwo(table->lanes) || !isPowerOfTwo(table->width)) return std::nullopt;
+  HeldRowsPlan held = *table;
+  const int64_t lanes = held.lanes, width = held.width;
+  if (phases.columns % width != 0 || width % phases.wordElements(q.body) != 0) return std::nullopt;
+  held.per_lane = divideUp(phases.columns / width, lanes);  // of this row, which may be shorter than the one that was measured
+  held.rounds = phases.parts.empty() ? 1 : phases.parts.front().rounds;
+  const bool has_lanes =
+      held.rows_per_group >= 1 && lanes <= cost::kMostHeldLanes && lanes * held.rows_per_group <= mostInvocations(q.profile);
+  const bool has_subgroups = held.subgroup == 1 || (held.subgroup == q.profile.subgroup_size && wholeSubgroups(q, phases, held));
+  const bool fits = has_lanes && has_subgroups && (phases.parts.empty() || held.rows_per_group == 1) && hasRoom(q, phases, held);
+  return fits ? std::optional(planned(q, phases, held)) : std::nullopt;
+}
+
+std::vector<program::Plan> rowsCandidates(const PlanQuery& q) {
+  const RowPhases phases = findRowPhases(q.body);
+  std::vector<program::Plan> plans;
+  const auto offer = [&](int64_t lanes, int64_t rows_per_group) {
+    for (const int64_t unroll : {1, 4}) plans.emplace_back(RowsPlan{.lanes = lanes, .rows_per_group = rows_per_group, .unroll = unroll});
+    for (const int64_t width : {1, 2, 4, 8}) {
+      HeldRowsPlan held{.lanes = lanes, .rows_per_group = rows_per_group, .width = width};
+      if (lanes >= 2 * divideUp(phases.columns, width)) continue;
+      held.per_lane = divideUp(phases.columns / width, lanes);
+      held.rounds = phases.parts.empty() ? 1 : phases.parts.front().rounds;
+      if (wholeSubgroups(q, phases, held)) held.subgroup = q.profile.subgroup_size;
+      plans.emplace_back(held);
+    }
+  };
+  for (int64_t lanes = 1; lanes < 2 * phases.columns && lanes <= cost::kMostHeldLanes; lanes *= 2) {
+    if (lanes > cost::kMeasuredWorkgroups.front() / 2) offer(lanes, 1);
+    for (const int64_t invocations : cost::kMeasuredWorkgroups) {
+      const int64_t rows_per_group = invocations / lanes;
+      if (rows_per_group > 1 && rows_per_group < 2 * phases.rows) offer(lanes, rows_per_group);
+    }
+  }
+  return plans;
+}
+
+}  // namespace lockstep::passes

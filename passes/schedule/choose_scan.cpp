@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "passes/cost.h"
+#include "passes/schedule/choosers.h"
+#include "passes/schedule/plan_rounds.h"
+#include "passes/schedule/seed_nodes.h"
+#include "passes/schedule/vector_width.h"
+
+namespace lockstep::passes {
+
+Result<PlanChoice> chooseScan(const PlanQuery& q) {
+  ScanSpace space = scanSpace(q.body);
+  // Neighbouring lines are neighbouring elements when there is an inner axis; otherwise the lanes of a workgroup share a line.
+  int64_t lanes = cost::kLeastWorkgroup, shared = 1;
+  if (space.inner < cost::kColumnsGpu) {
+    shared = std::clamp<int64_t>(largestPowerOfTwo(divideUp(space.length, cost::kScannedPerLane)), 1, lanes);
+  }
+  const int64_t inner = elementRounds(q.body), lines = space.outer * space.inner;
+  const int64_t vector = vectorAlong(q, space.inner == 1 ? space.length : space.inner, lines * space.length,
+                                     space.inner == 1 ? lines * shared : space.length * lanes * q.profile.parallel_units);
+  const int64_t along = space.inner == 1 ? vector : 1;
+  // Lanes that share a line go over it twice.
+  auto rounds = [&](int64_t unroll) {
+    int64_t walk = loopCost(divideUp(space.length, shared * along), unroll, inner);
+    return shared == 1 ? walk : 2 * walk + lanes + 1;
+  };
+  const int64_t most_lanes = largestPowerOfTwo(mostInvocations(q.profile));
+  while (rounds(1) > plannedRounds(q.profile) && shared < most_lanes) {
+    shared *= 2;
+    lanes = std::max(lanes, shared);
+  }
+  program::ScanPlan plan{.lanes = lanes, .lanes_per_line = shared, .vector = vector};
+  LS_TRY(plan.unroll, chooseUnroll(q, rounds));
+  return PlanChoice{plan, splitGroups(divideUp(lines * along / vector, lanes / shared), q.profile)};
+}
+
+}  // namespace lockstep::passes
