@@ -39,6 +39,19 @@ graph::Graph product(int64_t m, int64_t n, int64_t k) {
   return b.take();
 }
 
+/// y = op(x)
+graph::Graph unary(const std::string& op, int64_t rows, int64_t columns) {
+  graph::Builder b;
+  b.output(graph::OutputKind::Result, "y", b.make(op, {input(b, "x", rows, columns)}));
+  return b.take();
+}
+graph::Graph sum(int64_t rows, int64_t columns, int64_t axis) {
+  graph::Builder b;
+  const graph::ValueId x = input(b, "x", rows, columns);
+  b.output(graph::OutputKind::Result, "y", b.make("sum", {x}, {{"axes", std::vector{axis}}, {"keep_dims", false}}));
+  return b.take();
+}
+
 CompileOptions optionsWith(const TuningTable& measured) {
   CompileOptions options;
   options.profile = portable();
@@ -151,7 +164,8 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(MeasuredPlan, candidates_are_accepted_and_the_estimate_is_among_them) {
-  for (const graph::Graph& graph : {product(128, 128, 128), product(100, 30, 500), product(8, 8, 8), product(1, 64, 256)}) {
+  for (const graph::Graph& graph : {product(128, 128, 128), product(100, 30, 500), product(8, 8, 8), product(1, 64, 256),
+                                    unary("exp", 701, 331), unary("softmax", 701, 331), sum(701, 332, 0), sum(701, 331, 1)}) {
     const SymbolicKernel kernel = kernelOf(graph);
     const PlanQuery query = queryOf(kernel);
     SCOPED_TRACE(describeWork(query));
@@ -182,10 +196,64 @@ TEST(MeasuredPlan, extents_are_rounded_up_to_powers_of_two) {
   EXPECT_EQ(choiceOf(smallTile(), queryOf(kernel))->groups, (std::array<uint32_t, 3>{49, 1, 1}));
 }
 
+TEST(MeasuredPlan, work_is_named_by_its_kind_types_sizes_and_body) {
+  const auto nameOf = [](const graph::Graph& graph) { return describeWork(queryOf(kernelOf(graph))); };
+  EXPECT_EQ(nameOf(unary("exp", 1000, 300)), "map f32>f32 524288 1>1 n2");
+  EXPECT_EQ(nameOf(unary("softmax", 1000, 300)), "rows f32>f32 1024x512 1>1 n16");
+  EXPECT_EQ(nameOf(sum(1000, 300, 1)), "rows f32>f32 1024x512 1>0 n2");
+  EXPECT_EQ(nameOf(sum(300, 1000, 0)), "columns f32>f32 512x1024 1>0 n2");
+  EXPECT_EQ(nameOf(unary("softmax", 100, 300)), "") << "such a small kernel is merged with others";
+}
+
+TEST(MeasuredPlan, maps_rows_and_columns_take_plans_of_the_table) {
+  const std::pair<graph::Graph, Plan> planned[] = {
+      {unary("exp", 1000, 300), program::VectorPlan{.lanes = 128, .width = 8}},
+      {unary("exp", 1000, 300), program::StripsPlan{.lanes = 128, .per_lane = 2}},
+      {unary("softmax", 1000, 300), RowsPlan{.lanes = 16, .rows_per_group = 4}},
+      {unary("softmax", 1000, 300), program::HeldRowsPlan{.lanes = 16, .rows_per_group = 8, .width = 2, .per_lane = 10}},
+      {sum(300, 1000, 0), program::ColumnsPlan{.width = 16, .lanes = 8, .unroll = 2, .vector = 2}}};
+  for (const auto& [graph, plan] : planned) {
+    const SymbolicKernel estimated = kernelOf(graph);
+    ASSERT_NE(estimated.plan, plan) << "another plan is needed";
+    const TuningTable table = tableOf(describeWork(queryOf(estimated)), plan);
+    EXPECT_EQ(program::print(kernelOf(graph, table).plan), program::print(plan));
+    EXPECT_EQ(measuredIn(graph, table), 1u) << program::print(plan);
+  }
+}
+
+// 512 columns were measured; of 300 each lane has fewer.
+TEST(MeasuredPlan, held_rows_hold_as_much_as_the_work_has) {
+  const graph::Graph graph = unary("softmax", 1000, 300);
+  const SymbolicKernel kernel = kernelOf(graph);
+  const program::HeldRowsPlan measured{.lanes = 32, .rows_per_group = 4, .width = 4, .per_lane = 4};
+  const std::optional<PlanChoice> choice = choiceOf(measured, queryOf(kernel));
+  ASSERT_TRUE(choice.has_value());
+  EXPECT_EQ(std::get<program::HeldRowsPlan>(choice->plan).per_lane, 3);
+  EXPECT_EQ(choice->groups, (std::array<uint32_t, 3>{250, 1, 1}));
+}
+
+TEST(MeasuredPlan, maps_rows_and_columns_leave_what_does_not_fit) {
+  const std::pair<graph::Graph, Plan> misfits[] = {
+      {unary("exp", 1000, 300), RowsPlan{.lanes = 4, .rows_per_group = 16}},
+      {unary("exp", 1000, 300), program::MapPlan{.lanes = 100'000}},
+      {unary("exp", 1000, 300), program::VectorPlan{.lanes = 64, .width = 16}},
+      {unary("exp", 1000, 300), program::StripsPlan{.lanes = 64, .per_lane = 64}},
+      {unary("softmax", 1000, 300), RowsPlan{.lanes = 64, .rows_per_group = 64}},
+      {unary("softmax", 1000, 300), program::HeldRowsPlan{.lanes = 1, .rows_per_group = 64, .width = 4, .per_lane = 75}},
+      {unary("softmax", 1000, 300), program::HeldRowsPlan{.lanes = 32, .rows_per_group = 4, .width = 8, .per_lane = 2}},
+      {unary("softmax", 1000, 300), program::HeldRowsPlan{.lanes = 32, .rows_per_group = 4, .width = 4, .per_lane = 3, .subgroup = 32}},
+      {sum(300, 1000, 0), program::ColumnsPlan{.width = 64, .lanes = 64}},
+      {sum(300, 1000, 0), program::ColumnsPlan{.width = 64, .lanes = 1, .unroll = 1, .vector = 3}},
+      {sum(300, 1001, 0), program::ColumnsPlan{.width = 64, .lanes = 1, .unroll = 1, .vector = 2}}};
+  for (const auto& [graph, plan] : misfits) {
+    const SymbolicKernel estimated = kernelOf(graph);
+    EXPECT_FALSE(choiceOf(plan, queryOf(estimated)).has_value()) << program::print(plan);
+    EXPECT_EQ(kernelOf(graph, tableOf(describeWork(queryOf(estimated)), plan)).plan, estimated.plan) << program::print(plan);
+  }
+}
+
 TEST(MeasuredPlan, work_without_a_choice_has_no_name) {
-  graph::Builder b;
-  b.output(graph::OutputKind::Result, "y", b.make("exp", {input(b, "x", 64, 64)}));
-  const SymbolicKernel kernel = kernelOf(b.take());
+  const SymbolicKernel kernel = kernelOf(unary("exp", 64, 64));
   EXPECT_EQ(describeWork(queryOf(kernel)), "");
   EXPECT_TRUE(candidatePlans(queryOf(kernel)).empty());
   const TuningTable table = tableOf("", kernel.plan);

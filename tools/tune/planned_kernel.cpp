@@ -26,42 +26,72 @@ std::vector<double> numbersFor(const graph::TensorType& type) {
   return numbers;
 }
 
-/// The types of a body's inputs, then of its results: the bindings of a dispatch.
-std::vector<graph::TensorType> bindingTypes(const graph::Graph& body, size_t& inputs) {
-  std::vector<graph::TensorType> types;
-  for (graph::NodeId id : body.body().nodes) {
-    if (graph::leafKind(body[id]) == graph::LeafKind::Input) types.push_back(body.typeOf(body[id].results[0]));
-  }
-  inputs = types.size();
-  for (const graph::Output& output : body.outputs) types.push_back(body.typeOf(output.value));
-  return types;
-}
+/// What results are filled with: words that are not a number as floats, and no small integers.
+constexpr std::byte kUnwritten{0xff};
 
 }  // namespace
 
-Result<PlannedKernel> PlannedKernel::make(Backend& backend, const program::SymbolicKernel& kernel, const std::array<uint32_t, 3>& groups) {
+Result<KernelMemory> KernelMemory::make(Backend& backend, const graph::Graph& body) {
+  KernelMemory made;
+  const auto add = [&](const graph::TensorType& type) -> Status {
+    LS_TRY(std::shared_ptr<Memory> memory, backend.allocate(type.byteSize()));
+    made.slots_.push_back({type, std::move(memory)});
+    return Success{};
+  };
+  for (graph::NodeId id : body.body().nodes) {
+    if (graph::leafKind(body[id]) != graph::LeafKind::Input) continue;
+    const graph::TensorType& type = body.typeOf(body[id].results[0]);
+    LS_CHECK(add(type));
+    std::vector<std::byte> content = detail::encodeArray(type, numbersFor(type)).data;
+    content.resize(type.byteSize());
+    LS_CHECK(made.slots_.back().memory->write(0, content));
+  }
+  made.inputs_ = made.slots_.size();
+  for (const graph::Output& output : body.outputs) LS_CHECK(add(body.typeOf(output.value)));
+  return made;
+}
+
+Status KernelMemory::clearResults() const {
+  for (size_t i = inputs_; i < slots_.size(); ++i) LS_CHECK(slots_[i].memory->write(0, std::vector(slots_[i].type.byteSize(), kUnwritten)));
+  return Success{};
+}
+
+Result<KernelMemory::Contents> KernelMemory::results() const {
+  Contents contents;
+  for (size_t i = inputs_; i < slots_.size(); ++i) {
+    contents.emplace_back(slots_[i].type.byteSize());
+    LS_CHECK(slots_[i].memory->read(0, contents.back()));
+  }
+  return contents;
+}
+
+std::vector<double> KernelMemory::numbers(const Contents& results) const {
+  std::vector<double> all;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const std::vector<double> values = detail::decodeMemory(slots_[inputs_ + i].type, results[i]);
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+Result<PlannedKernel> PlannedKernel::make(Backend& backend, const program::SymbolicKernel& kernel, const std::array<uint32_t, 3>& groups,
+                                          const KernelMemory& memory) {
   PlannedKernel made;
   program::Program program;
   program.profile = backend.device().profile;
   program::Dispatch dispatch{.kernel = program::KernelId(size_t{0}), .groups = groups, .bindings = {}};
-  size_t inputs = 0;
-  const std::vector<graph::TensorType> types = bindingTypes(kernel.body, inputs);
-  for (size_t i = 0; i < types.size(); ++i) {
-    const uint64_t bytes = types[i].byteSize();
+  for (size_t i = 0; i < memory.slots_.size(); ++i) {
+    const graph::TensorType& type = memory.slots_[i].type;
+    const uint64_t bytes = type.byteSize();
     const std::string name = fmt::format("b{}", i);
     program.arenas.push_back({.name = name, .role = program::ArenaRole::State, .size = bytes});
     program.buffers.push_back(
-        {.name = name, .type = types[i], .role = program::ArenaRole::State, .arena = program::ArenaId(i), .offset = 0, .size = bytes});
+        {.name = name, .type = type, .role = program::ArenaRole::State, .arena = program::ArenaId(i), .offset = 0, .size = bytes});
     dispatch.bindings.push_back({.buffer = program::BufferId(i),
                                  .offset = 0,
                                  .size = bytes,
-                                 .access = i < inputs ? kernel::Access::Read : kernel::Access::ReadWrite});
-    LS_TRY(std::shared_ptr<Memory> memory, backend.allocate(bytes));
-    std::vector<std::byte> content = detail::encodeArray(types[i], numbersFor(types[i])).data;
-    content.resize(bytes);
-    LS_CHECK(memory->write(0, content));
-    if (i >= inputs) made.results_.push_back({types[i], memory});
-    made.arenas_.emplace(name, std::move(memory));
+                                 .access = i < memory.inputs_ ? kernel::Access::Read : kernel::Access::ReadWrite});
+    made.arenas_.emplace(name, memory.slots_[i].memory);
   }
   program.kernels.push_back({.name = "k0", .code = kernel});
   program.commands.push_back({.action = std::move(dispatch), .level = 0, .label = "k0"});
@@ -80,17 +110,6 @@ Result<double> PlannedKernel::fastest(int rounds) {
     best = round == 0 ? seconds : std::min(best, seconds);
   }
   return best;
-}
-
-Result<std::vector<double>> PlannedKernel::results() const {
-  std::vector<double> all;
-  for (const Slot& slot : results_) {
-    std::vector<std::byte> content(slot.type.byteSize());
-    LS_CHECK(slot.memory->read(0, content));
-    const std::vector<double> values = detail::decodeMemory(slot.type, content);
-    all.insert(all.end(), values.begin(), values.end());
-  }
-  return all;
 }
 
 }  // namespace lockstep::tools

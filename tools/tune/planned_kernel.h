@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One kernel with one of its plans on a device, on memory of its own: what `lockstep tune` times.
+// One kernel with one of its plans on a device: what `lockstep tune` times. All plans of a kernel run on the same memory.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -13,24 +14,42 @@
 
 namespace lockstep::tools {
 
-class PlannedKernel {
+/// The memory of all plans of one kernel.
+class KernelMemory {
  public:
-  /// Inputs of floats get numbers between -1 and 1, the same for every plan; integers, which may be indices, get zeros. Codes of the
-  /// emitters and of the backend.
-  static Result<PlannedKernel> make(Backend& backend, const program::SymbolicKernel& kernel, const std::array<uint32_t, 3>& groups);
+  /// Inputs of floats get numbers between -1 and 1, the same for every kernel; integers, which may be indices, get zeros. Codes of the
+  /// backend.
+  static Result<KernelMemory> make(Backend& backend, const graph::Graph& body);
 
-  /// Seconds of the fastest of `rounds` runs, by timestamps.
-  Result<double> fastest(int rounds);
-  /// The elements of all results, as the last run left them.
-  [[nodiscard]] Result<std::vector<double>> results() const;
+  /// Fills the results with what no kernel makes, so that a plan which leaves some out is found.
+  [[nodiscard]] Status clearResults() const;
+  /// The bytes of each result.
+  using Contents = std::vector<std::vector<std::byte>>;
+  [[nodiscard]] Result<Contents> results() const;
+  /// The elements of all results, one after the other.
+  [[nodiscard]] std::vector<double> numbers(const Contents& results) const;
 
  private:
+  friend class PlannedKernel;
   struct Slot {
     graph::TensorType type;
     std::shared_ptr<Memory> memory;
   };
+  std::vector<Slot> slots_;  ///< the inputs, then the results: the bindings of a dispatch
+  size_t inputs_ = 0;
+};
+
+class PlannedKernel {
+ public:
+  /// Codes of the emitters and of the backend.
+  static Result<PlannedKernel> make(Backend& backend, const program::SymbolicKernel& kernel, const std::array<uint32_t, 3>& groups,
+                                    const KernelMemory& memory);
+
+  /// Seconds of the fastest of `rounds` runs, by timestamps.
+  Result<double> fastest(int rounds);
+
+ private:
   ArenaSet arenas_;
-  std::vector<Slot> results_;
   std::unique_ptr<Executable> executable_;
 };
 

@@ -11,10 +11,10 @@
 #include "frontend/io/temporary_folder.h"
 #include "frontend/train/templates.h"
 #include "frontend/train/tuning.h"
-#include "ir/graph/builder.h"
 #include "passes/pipeline.h"
 #include "passes/schedule/choose_plan.h"
 #include "runtime/device.h"
+#include "tools/tune/common_work.h"
 #include "tools/tune/tuner.h"
 #include "tools/verb.h"
 #include "tools/verify/program_verify.h"
@@ -31,24 +31,6 @@ struct TuneOptions {
   bool json = false, dry_run = false;
 };
 
-/// Square products, those of a batch of rows with a layer, and their gradients' shapes.
-struct Product {
-  int64_t m, n, k;
-};
-constexpr int64_t kSmallestSquare = 128, kLargestSquareGpu = 4096, kLargestSquareCpu = 512;
-
-std::vector<Product> standardProducts(const program::DeviceProfile& profile) {
-  const int64_t largest = profile.style == program::ExecutionStyle::Gpu ? kLargestSquareGpu : kLargestSquareCpu;
-  std::vector<Product> products;
-  for (int64_t n = kSmallestSquare; n <= largest; n *= 2) {
-    products.push_back({n, n, n});
-    products.push_back({n, n, n / 4});
-    products.push_back({n, n / 4, n});
-    products.push_back({n / 4, n, n});
-  }
-  return products;
-}
-
 std::vector<SymbolicKernel> kernelsOf(const program::Program& scheduled) {
   std::vector<SymbolicKernel> kernels;
   for (const program::Kernel& kernel : scheduled.kernels) {
@@ -57,17 +39,11 @@ std::vector<SymbolicKernel> kernelsOf(const program::Program& scheduled) {
   return kernels;
 }
 
-Result<std::vector<SymbolicKernel>> kernelsOf(const Product& product, const program::DeviceProfile& profile) {
-  graph::Builder builder;
-  const auto input = [&](const std::string& name, int64_t rows, int64_t columns) {
-    return builder.make("input", {}, {{"name", name}, {"dtype", graph::DType::F32}, {"shape", std::vector{rows, columns}}});
-  };
-  const graph::ValueId a = input("a", product.m, product.k), b = input("b", product.k, product.n);
-  builder.output(graph::OutputKind::Result, "c", builder.make("matmul", {a, b}));
+Result<std::vector<SymbolicKernel>> kernelsOf(graph::Graph graph, const program::DeviceProfile& profile) {
   passes::CompileOptions options;
   options.profile = profile;
   options.templates = detail::templateSource();
-  LS_TRY(const passes::Form form, passes::compileTo(passes::Stage::Scheduled, builder.take(), options));
+  LS_TRY(const passes::Form form, passes::compileTo(passes::Stage::Scheduled, std::move(graph), options));
   return kernelsOf(std::get<program::Program>(form));
 }
 
@@ -129,8 +105,8 @@ Result<ExitCode> tune(const TuneOptions& options) {
   LS_CHECK(write(table));
   std::vector<SymbolicKernel> kernels;
   if (options.names.empty()) {
-    for (const Product& product : standardProducts(info.profile)) {
-      LS_TRY(const std::vector<SymbolicKernel> more, kernelsOf(product, info.profile));
+    for (graph::Graph& graph : commonWork(info.profile.style)) {
+      LS_TRY(const std::vector<SymbolicKernel> more, kernelsOf(std::move(graph), info.profile));
       kernels.insert(kernels.end(), more.begin(), more.end());
     }
   }
@@ -170,7 +146,7 @@ Result<ExitCode> tune(const TuneOptions& options) {
 Result<ExitCode> tuneVerb(Arguments arguments) {
   TuneOptions options;
   Options parser("lockstep tune", "Measures plans of kernels on a device and keeps the fastest ones for every later compilation.");
-  parser.arguments(options.names, "NAME", "samples whose kernels are measured; none: products of common sizes", false);
+  parser.arguments(options.names, "NAME", "samples whose kernels are measured; none: kernels of common kinds and sizes", false);
   parser.value(options.device, "--device", console::kDevices);
   parser.value(options.output, "--output", "the table that is written; else one in the cache folder, which is found by itself");
   parser.flag(options.dry_run, "--dry-run", "measure and print, and write nothing");

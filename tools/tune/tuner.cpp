@@ -55,15 +55,17 @@ Result<std::optional<TunedWork>> tuneKernel(Backend& backend, const program::Sym
   if (plans.size() < 2) return std::optional<TunedWork>();
   LS_TRY(passes::PlanChoice estimate, passes::choosePlan(query));
   TunedWork found{.work = passes::describeWork(query), .estimate = estimate.plan, .best = estimate.plan};
+  LS_TRY(const KernelMemory memory, KernelMemory::make(backend, kernel.body));
   const auto prepare = [&](const passes::PlanChoice& choice) -> Result<Runner> {
-    LS_TRY(PlannedKernel made, PlannedKernel::make(backend, {kernel.body, choice.plan}, choice.groups));
+    LS_TRY(PlannedKernel made, PlannedKernel::make(backend, {kernel.body, choice.plan}, choice.groups, memory));
+    LS_CHECK(memory.clearResults());
     Runner runner{.plan = choice.plan, .kernel = std::move(made)};
     LS_TRY(runner.seconds, runner.kernel.fastest(kFirstRounds));
     return runner;
   };
   std::vector<Runner> runners;
   LS_TRY(Runner first, prepare(estimate));
-  LS_TRY(const std::vector<double> want, first.kernel.results());
+  LS_TRY(const KernelMemory::Contents want, memory.results());
   LS_CHECK(warmUp(first));
   runners.push_back(std::move(first));
   const auto faster = [](const Runner& a, const Runner& b) { return a.seconds < b.seconds; };
@@ -76,18 +78,19 @@ Result<std::optional<TunedWork>> tuneKernel(Backend& backend, const program::Sym
       ++found.refused;
       continue;
     }
-    LS_TRY(const std::vector<double> got, runner->kernel.results());
-    if (!(distance(got, want) <= kSameResults)) {
+    LS_TRY(const KernelMemory::Contents got, memory.results());
+    if (got != want && !(distance(memory.numbers(got), memory.numbers(want)) <= kSameResults)) {
       ++found.wrong;
       continue;
     }
     ++found.measured;
     runners.push_back(std::move(*runner));
-    // Those that are left keep their memory on the device; the estimate stays for the last rounds.
+    // The estimate stays for the last rounds.
     std::ranges::sort(runners.begin() + 1, runners.end(), faster);
     if (runners.size() > kFinalists) runners.pop_back();
   }
   ++found.measured;
+  LS_CHECK(warmUp(runners.front()));  // the device waited while results were compared
   for (Runner& runner : runners) runner.seconds = INFINITY;
   for (int turn = 0; turn < kTurns; ++turn)
     for (Runner& runner : runners) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -69,15 +70,86 @@ TEST_F(Tuner, kernel_without_a_choice_is_passed_over) {
   EXPECT_FALSE(tuneKernel(backend(), kernelOf(b.take())).orThrow().has_value());
 }
 
+/// Work of a kind whose plans are measured, of odd extents.
+struct Work {
+  const char* name;
+  graph::GroupKind kind;
+  graph::Graph (*make)();
+};
+void PrintTo(const Work& work, std::ostream* out) { *out << work.name; }
+
+graph::ValueId input(graph::Builder& b, const std::string& name, graph::DType dtype, std::vector<int64_t> shape) {
+  return b.make("input", {}, {{"name", name}, {"dtype", dtype}, {"shape", std::move(shape)}});
+}
+graph::ValueId cast(graph::Builder& b, graph::ValueId x, graph::DType dtype) { return b.make("cast", {x}, {{"dtype", dtype}}); }
+graph::Graph resultOf(graph::Builder& b, graph::ValueId y) {
+  b.output(graph::OutputKind::Result, "y", y);
+  return b.take();
+}
+
+graph::Graph softmaxOf(graph::DType dtype, int64_t rows, int64_t columns) {
+  graph::Builder b;
+  const graph::ValueId x = input(b, "x", dtype, {rows, columns});
+  if (dtype == graph::DType::F32) return resultOf(b, b.make("softmax", {x}));
+  return resultOf(b, cast(b, b.make("softmax", {cast(b, x, graph::DType::F32)}), dtype));
+}
+graph::Graph sumOf(graph::DType dtype, const std::vector<int64_t>& shape, int64_t axis) {
+  graph::Builder b;
+  graph::ValueId x = input(b, "x", dtype, shape);
+  if (dtype != graph::DType::F32) x = cast(b, x, graph::DType::F32);
+  return resultOf(b, b.make("sum", {x}, {{"axes", std::vector{axis}}, {"keep_dims", false}}));
+}
+graph::Graph sumOfTwo(graph::DType dtype, int64_t elements) {
+  graph::Builder b;
+  graph::ValueId x = input(b, "x", dtype, {elements}), y = input(b, "y", dtype, {elements});
+  if (dtype == graph::DType::F32) return resultOf(b, b.add(x, y));
+  return resultOf(b, cast(b, b.add(cast(b, x, graph::DType::F32), cast(b, y, graph::DType::F32)), dtype));
+}
+
+constexpr graph::DType kF32 = graph::DType::F32, kBf16 = graph::DType::BF16;
+
+class EveryPlan : public Tuner, public ::testing::WithParamInterface<Work> {};
+
+// A plan that leaves elements out, or has another invocation's, is counted as wrong.
+TEST_P(EveryPlan, has_the_results_of_the_estimate) {
+  const program::SymbolicKernel kernel = kernelOf(GetParam().make());
+  ASSERT_EQ(program::kindOf(kernel.plan), GetParam().kind);
+  const std::vector<program::Plan> plans = passes::candidatePlans(queryOf(kernel));
+  EXPECT_GE(plans.size(), 6u);
+  const std::optional<TunedWork> tuned = tuneKernel(backend(), kernel).orThrow();
+  ASSERT_TRUE(tuned.has_value());
+  EXPECT_EQ(tuned->wrong, 0u) << tuned->work;
+  EXPECT_EQ(tuned->refused, 0u) << tuned->work;
+  EXPECT_EQ(tuned->measured, plans.size()) << tuned->work;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, EveryPlan,
+    ::testing::Values(Work{"softmax_odd", graph::GroupKind::Rows, [] { return softmaxOf(kF32, 1021, 67); }},
+                      Work{"softmax_short", graph::GroupKind::Rows, [] { return softmaxOf(kF32, 5003, 16); }},
+                      Work{"softmax_bf16", graph::GroupKind::Rows, [] { return softmaxOf(kBf16, 331, 210); }},
+                      Work{"sums_of_rows", graph::GroupKind::Rows, [] { return sumOf(kBf16, {257, 258}, 1); }},
+                      Work{"sums_of_columns", graph::GroupKind::Columns, [] { return sumOf(kF32, {67, 1002}, 0); }},
+                      Work{"sums_of_columns_bf16", graph::GroupKind::Columns, [] { return sumOf(kBf16, {131, 520}, 0); }},
+                      Work{"sums_of_the_middle", graph::GroupKind::Columns, [] { return sumOf(kF32, {3, 701, 33}, 1); }},
+                      Work{"map_odd", graph::GroupKind::Map, [] { return sumOfTwo(kF32, 65543); }},
+                      Work{"map_bf16", graph::GroupKind::Map, [] { return sumOfTwo(kBf16, 65543); }}),
+    [](const auto& info) { return std::string(info.param.name); });
+
 // Otherwise the results of two plans could not be compared.
 TEST_F(Tuner, plans_of_one_kernel_compute_the_same_from_the_same_numbers) {
   const program::SymbolicKernel kernel = product(8, 8, 8);
   const passes::PlanChoice estimate = passes::choosePlan(queryOf(kernel)).orThrow();
-  PlannedKernel tiled = PlannedKernel::make(backend(), {kernel.body, estimate.plan}, estimate.groups).orThrow();
-  PlannedKernel naive = PlannedKernel::make(backend(), {kernel.body, program::NaiveContractPlan{.lanes = 64}}, {1, 1, 1}).orThrow();
-  (void)tiled.fastest(1).orThrow();
-  (void)naive.fastest(1).orThrow();
-  const std::vector<double> got = tiled.results().orThrow(), want = naive.results().orThrow();
+  const KernelMemory memory = KernelMemory::make(backend(), kernel.body).orThrow();
+  PlannedKernel tiled = PlannedKernel::make(backend(), {kernel.body, estimate.plan}, estimate.groups, memory).orThrow();
+  PlannedKernel naive = PlannedKernel::make(backend(), {kernel.body, program::NaiveContractPlan{.lanes = 64}}, {1, 1, 1}, memory).orThrow();
+  const auto resultsOf = [&](PlannedKernel& planned) {
+    EXPECT_TRUE(memory.clearResults().ok());
+    EXPECT_TRUE(std::isnan(memory.numbers(memory.results().orThrow()).front())) << "results of the plan before";
+    (void)planned.fastest(1).orThrow();
+    return memory.numbers(memory.results().orThrow());
+  };
+  const std::vector<double> got = resultsOf(tiled), want = resultsOf(naive);
   ASSERT_EQ(got.size(), 64u);
   ASSERT_EQ(want.size(), 64u);
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-5) << i;
