@@ -114,7 +114,7 @@ std::vector<program::Plan> columnsCandidates(const PlanQuery& q) {
   for (const int64_t vector : {1, 2, 4, 8})
     for (const int64_t invocations : cost::kMeasuredWorkgroups)
       for (int64_t lanes = 1; lanes <= std::min(invocations, space.length); lanes *= 4)
-        for (const int64_t unroll : {1, 4, 8}) {
+        for (const int64_t unroll : {1, 4}) {
           const bool is_wasted = lanes * unroll > space.length || invocations / lanes * vector >= 2 * space.results;
           if (!is_wasted) plans.emplace_back(ColumnsPlan{.width = invocations / lanes, .lanes = lanes, .unroll = unroll, .vector = vector});
         }

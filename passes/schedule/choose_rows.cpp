@@ -160,16 +160,16 @@ std::optional<PlanChoice> rowsChoice(const program::Plan& plan, const PlanQuery&
 
 std::vector<program::Plan> rowsCandidates(const PlanQuery& q) {
   const RowPhases phases = findRowPhases(q.body);
-  std::vector<program::Plan> plans;
+  std::vector<program::Plan> loops, plans;
   const auto offer = [&](int64_t lanes, int64_t rows_per_group) {
-    for (const int64_t unroll : {1, 4}) plans.emplace_back(RowsPlan{.lanes = lanes, .rows_per_group = rows_per_group, .unroll = unroll});
+    for (const int64_t unroll : {1, 4}) loops.emplace_back(RowsPlan{.lanes = lanes, .rows_per_group = rows_per_group, .unroll = unroll});
     for (const int64_t width : {1, 2, 4, 8}) {
       HeldRowsPlan held{.lanes = lanes, .rows_per_group = rows_per_group, .width = width};
       if (lanes >= 2 * divideUp(phases.columns, width)) continue;
       held.per_lane = divideUp(phases.columns / width, lanes);
       held.rounds = phases.parts.empty() ? 1 : phases.parts.front().rounds;
       if (wholeSubgroups(q, phases, held)) held.subgroup = q.profile.subgroup_size;
-      plans.emplace_back(held);
+      if (rowsChoice(held, q)) plans.emplace_back(held);
     }
   };
   for (int64_t lanes = 1; lanes < 2 * phases.columns && lanes <= cost::kMostHeldLanes; lanes *= 2) {
@@ -179,7 +179,7 @@ std::vector<program::Plan> rowsCandidates(const PlanQuery& q) {
       if (rows_per_group > 1 && rows_per_group < 2 * phases.rows) offer(lanes, rows_per_group);
     }
   }
-  return plans;
+  return plans.empty() ? loops : plans;  // where rows can be held, loops that read them several times are slower
 }
 
 }  // namespace lockstep::passes

@@ -26,6 +26,9 @@ std::vector<double> numbersFor(const graph::TensorType& type) {
   return numbers;
 }
 
+/// Dispatches of a submission on a GPU.
+constexpr uint32_t kRunsPerSubmission = 8;
+
 /// What results are filled with: words that are not a number as floats, and no small integers.
 constexpr std::byte kUnwritten{0xff};
 
@@ -94,7 +97,10 @@ Result<PlannedKernel> PlannedKernel::make(Backend& backend, const program::Symbo
     made.arenas_.emplace(name, memory.slots_[i].memory);
   }
   program.kernels.push_back({.name = "k0", .code = kernel});
-  program.commands.push_back({.action = std::move(dispatch), .level = 0, .label = "k0"});
+  // Several one after the other, so that a GPU has work while the host waits for it: clocks follow the load.
+  const bool is_gpu = program.profile.style == program::ExecutionStyle::Gpu;
+  for (uint32_t run = 0; run < (is_gpu ? kRunsPerSubmission : 1); ++run)
+    program.commands.push_back({.action = dispatch, .level = run, .label = "k0"});
   LS_TRY(program, passes::emit(program, {program.profile, detail::templateSource()}));
   for (program::Kernel& emitted : program.kernels) emitted.code = passes::optimizeKernel(std::get<kernel::Module>(std::move(emitted.code)));
   LS_TRY(const program::ValidProgram valid, program::validate(std::move(program)));
@@ -106,8 +112,7 @@ Result<double> PlannedKernel::fastest(int rounds) {
   double best = 0;
   for (int round = 0; round < rounds; ++round) {
     LS_TRY(const std::vector<CommandTime> times, executable_->time(arenas_, {}));
-    const double seconds = times.front().seconds;
-    best = round == 0 ? seconds : std::min(best, seconds);
+    for (const CommandTime& time : times) best = best == 0 ? time.seconds : std::min(best, time.seconds);
   }
   return best;
 }

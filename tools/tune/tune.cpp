@@ -27,7 +27,7 @@ using program::SymbolicKernel;
 
 struct TuneOptions {
   std::vector<std::string> names;
-  std::string device = "auto", output;
+  std::string device = "auto", output, only;
   bool json = false, dry_run = false;
 };
 
@@ -118,7 +118,7 @@ Result<ExitCode> tune(const TuneOptions& options) {
   io::Json works = io::Json::array();
   for (const SymbolicKernel& kernel : kernels) {
     const std::string work = passes::describeWork({kernel.body, program::kindOf(kernel.plan), info.profile, true});
-    if (work.empty() || !seen.insert(work).second) continue;
+    if (work.empty() || work.find(options.only) == std::string::npos || !seen.insert(work).second) continue;
     LS_TRY(const std::optional<TunedWork> tuned, tuneKernel(*device.backend, kernel));
     if (!tuned) continue;
     // Also where the estimate is best: the user's own measurement counts more than the library's.
@@ -149,6 +149,7 @@ Result<ExitCode> tuneVerb(Arguments arguments) {
   parser.arguments(options.names, "NAME", "samples whose kernels are measured; none: kernels of common kinds and sizes", false);
   parser.value(options.device, "--device", console::kDevices);
   parser.value(options.output, "--output", "the table that is written; else one in the cache folder, which is found by itself");
+  parser.value(options.only, "--only", "measure only work whose name contains this text, such as 'rows' or 'bf16'");
   parser.flag(options.dry_run, "--dry-run", "measure and print, and write nothing");
   parser.flag(options.json, "--json", "one JSON object for scripts");
   LS_TRY(const bool go, parser.parse(arguments));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <vector>
 
 #include "passes/schedule/choose_plan.h"
@@ -47,6 +48,17 @@ Status warmUp(Runner& runner) {
   return Success{};
 }
 
+/// The fastest run of each, in `turns` turns of `rounds` rounds.
+Status measure(std::vector<Runner>& runners, int turns, int rounds) {
+  for (Runner& runner : runners) runner.seconds = INFINITY;
+  for (int turn = 0; turn < turns; ++turn)
+    for (Runner& runner : runners) {
+      LS_TRY(const double seconds, runner.kernel.fastest(rounds));
+      runner.seconds = std::min(runner.seconds, seconds);
+    }
+  return Success{};
+}
+
 }  // namespace
 
 Result<std::optional<TunedWork>> tuneKernel(Backend& backend, const program::SymbolicKernel& kernel) {
@@ -59,16 +71,13 @@ Result<std::optional<TunedWork>> tuneKernel(Backend& backend, const program::Sym
   const auto prepare = [&](const passes::PlanChoice& choice) -> Result<Runner> {
     LS_TRY(PlannedKernel made, PlannedKernel::make(backend, {kernel.body, choice.plan}, choice.groups, memory));
     LS_CHECK(memory.clearResults());
-    Runner runner{.plan = choice.plan, .kernel = std::move(made)};
-    LS_TRY(runner.seconds, runner.kernel.fastest(kFirstRounds));
-    return runner;
+    LS_CHECK(made.fastest(1));
+    return Runner{.plan = choice.plan, .kernel = std::move(made)};
   };
   std::vector<Runner> runners;
   LS_TRY(Runner first, prepare(estimate));
   LS_TRY(const KernelMemory::Contents want, memory.results());
-  LS_CHECK(warmUp(first));
   runners.push_back(std::move(first));
-  const auto faster = [](const Runner& a, const Runner& b) { return a.seconds < b.seconds; };
   for (const program::Plan& plan : plans) {
     if (plan == estimate.plan) continue;
     const std::optional<passes::PlanChoice> choice = passes::choiceOf(plan, query);
@@ -83,20 +92,16 @@ Result<std::optional<TunedWork>> tuneKernel(Backend& backend, const program::Sym
       ++found.wrong;
       continue;
     }
-    ++found.measured;
     runners.push_back(std::move(*runner));
-    // The estimate stays for the last rounds.
-    std::ranges::sort(runners.begin() + 1, runners.end(), faster);
-    if (runners.size() > kFinalists) runners.pop_back();
   }
-  ++found.measured;
-  LS_CHECK(warmUp(runners.front()));  // the device waited while results were compared
-  for (Runner& runner : runners) runner.seconds = INFINITY;
-  for (int turn = 0; turn < kTurns; ++turn)
-    for (Runner& runner : runners) {
-      LS_TRY(const double seconds, runner.kernel.fastest(kLastRounds));
-      runner.seconds = std::min(runner.seconds, seconds);
-    }
+  found.measured = runners.size();
+  // All are compiled by now: a device that waits for a compiler lowers its clocks.
+  LS_CHECK(warmUp(runners.front()));
+  LS_CHECK(measure(runners, 1, kFirstRounds));
+  const auto faster = [](const Runner& a, const Runner& b) { return a.seconds < b.seconds; };
+  std::ranges::sort(runners.begin() + 1, runners.end(), faster);  // the estimate stays for the last rounds
+  runners.erase(runners.begin() + static_cast<std::ptrdiff_t>(std::min(runners.size(), kFinalists)), runners.end());
+  LS_CHECK(measure(runners, kTurns, kLastRounds));
   found.estimate_seconds = runners.front().seconds;
   const Runner& best = *std::ranges::min_element(runners, faster);
   found.best_seconds = found.estimate_seconds;
