@@ -39,9 +39,11 @@ ColumnSpace columnSpace(const PlanQuery& q) {
 
 /// Columns that an invocation sums up side by side: vectors of them where that leaves enough for every unit, else the elements of a word.
 int64_t columnsPerLane(const PlanQuery& q, const ColumnSpace& space) {
-  if (q.profile.style != ExecutionStyle::Gpu || !space.keeps_last || space.inner > 0) return space.words;
+  if (!space.keeps_last || space.inner > 0) return space.words;
   const int64_t vector = vectorElements(q, space.shape.elementCount()), read = std::max<int64_t>(vector / cost::kVectorElements, 1);
-  const auto fills_units = [&](int64_t width) { return space.results >= width * cost::kColumnsGpu * q.profile.parallel_units; };
+  const auto fills_units = [&](int64_t width) {
+    return q.profile.style == ExecutionStyle::Gpu && space.results >= width * cost::kColumnsGpu * q.profile.parallel_units;
+  };
   for (const int64_t width : {vector, cost::kVectorElements}) {
     if (space.shape.extents().back() % width == 0 && width >= space.words && fills_units(width)) return width;
   }
@@ -84,6 +86,15 @@ Result<PlanChoice> chooseColumns(const PlanQuery& q) {
         std::max<int64_t>(plan.vector < cost::kVectorElements ? cost::kColumnsGpu / plan.vector : cost::kColumnsGpu, 1);
     plan.lanes = std::clamp<int64_t>(largestPowerOfTwo(length), 1, invocations / side_by_side);
     plan.width = invocations / plan.lanes;
+  } else if (length * space.results >= cost::kManyElementsCpu) {
+    // Few columns: more lanes, so that every unit has work and vectors are full. Small workgroups stay as they are, so that they can be
+    // merged.
+    const int64_t places = divideUp(space.results, plan.vector);
+    plan.width = std::min(plan.width, roundedUp(places));
+    const int64_t groups = divideUp(places, plan.width);
+    while (groups < cost::kGroupsPerUnit * q.profile.parallel_units && 2 * plan.lanes * plan.width <= cost::kFullWorkgroup &&
+           2 * plan.lanes * cost::kRowsInFlight <= length)
+      plan.lanes *= 2;
   }
   const int64_t most_lanes = largestPowerOfTwo(mostInvocations(q.profile));
   while ((roundsOf(space, plan.lanes, 1) > plannedRounds(q.profile) || divideUp(length, plan.lanes) > kLongestSum) &&

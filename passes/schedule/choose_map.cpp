@@ -31,9 +31,9 @@ bool isRepeatable(const PlanQuery& q, size_t most_nodes) { return q.body.nodes.s
 
 /// Whether invocations of a map take `width` elements side by side, because all of them can be loaded and stored at once.
 bool takesVectors(const PlanQuery& q, int64_t elements, int64_t width) {
-  const bool fills_units = elements >= width * cost::kLeastWorkgroup * q.profile.parallel_units;
-  return q.profile.style == ExecutionStyle::Gpu && fills_units && elements % width == 0 && isRepeatable(q, cost::kVectorBody) &&
-         readsNeighbours(q.body, width);
+  const bool is_gpu = q.profile.style == ExecutionStyle::Gpu;
+  const bool fills_units = elements >= (is_gpu ? width * cost::kLeastWorkgroup * q.profile.parallel_units : cost::kManyElementsCpu);
+  return fills_units && elements % width == 0 && isRepeatable(q, cost::kVectorBody) && readsNeighbours(q.body, width);
 }
 
 PlanChoice planned(const PlanQuery& q, const program::Plan& plan, int64_t lanes, int64_t per_lane) {

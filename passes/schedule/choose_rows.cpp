@@ -74,14 +74,33 @@ PlanChoice planned(const PlanQuery& q, const RowPhases& phases, const RowsPlan& 
   return {plan, splitGroups(divideUp(phases.rows, plan.rows_per_group), q.profile)};
 }
 
-/// Rows that stay in registers, on GPUs where they fit.
+/// CPU drivers: as few lanes per row as can hold it, since they have to wait for one another.
+std::optional<PlanChoice> holdRowsOnCpu(const PlanQuery& q, const RowPhases& phases) {
+  HeldRowsPlan plan;
+  const int64_t words = phases.wordElements(q.body), row_words = phases.rowWordElements(q.body);
+  for (const int64_t width : {cost::kMostVectorElements, cost::kVectorElements, int64_t{2}, int64_t{1}}) {
+    plan.width = width;
+    if (phases.columns % width == 0 && width % words == 0) break;
+  }
+  const int64_t most_lanes = std::min(largestPowerOfTwo(mostInvocations(q.profile)) / row_words, cost::kMostHeldLanes);
+  for (; plan.lanes <= most_lanes; plan.lanes *= 2) {
+    plan.per_lane = divideUp(phases.columns / plan.width, plan.lanes);
+    plan.rows_per_group = std::min(std::max<int64_t>(cost::kRowLanesCpu / plan.lanes, row_words), largestPowerOfTwo(phases.rows));
+    plan.subgroup = wholeSubgroups(q, phases, plan) ? q.profile.subgroup_size : 1;
+    if (hasRoom(q, phases, plan)) return planned(q, phases, plan);
+  }
+  return std::nullopt;
+}
+
+/// Rows that stay in registers where they fit there.
 std::optional<PlanChoice> holdRows(const PlanQuery& q, const RowPhases& phases) {
   const int64_t rows = phases.rows, columns = phases.columns;
-  if (q.profile.style != ExecutionStyle::Gpu || columns < cost::kVectorElements || elementRounds(q.body) > 0) return std::nullopt;
+  if (columns < cost::kVectorElements || elementRounds(q.body) > 0) return std::nullopt;
+  const bool has_sums = !phases.parts.empty();
+  if (q.profile.style == ExecutionStyle::Cpu) return has_sums ? std::nullopt : holdRowsOnCpu(q, phases);
   HeldRowsPlan plan{.width = widthOfRows(q, phases)};
   const int64_t places = columns / plan.width, row_words = phases.rowWordElements(q.body);
   const int64_t most_lanes = std::min(largestPowerOfTwo(mostInvocations(q.profile)) / row_words, cost::kMostHeldLanes);
-  const bool has_sums = !phases.parts.empty();
   const int64_t wanted = has_sums ? std::min(cost::kHeldBesideSums, wantedPerLane(columns)) : wantedPerLane(columns);
   const int64_t per_lane = rows < q.profile.parallel_units ? plan.width : std::max(wanted, plan.width);
   while (plan.lanes < most_lanes && plan.lanes * per_lane < columns) plan.lanes *= 2;

@@ -128,6 +128,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Work{"softmax_odd", graph::GroupKind::Rows, [] { return softmaxOf(kF32, 1021, 67); }},
                       Work{"softmax_short", graph::GroupKind::Rows, [] { return softmaxOf(kF32, 5003, 16); }},
                       Work{"softmax_bf16", graph::GroupKind::Rows, [] { return softmaxOf(kBf16, 331, 210); }},
+                      Work{"softmax_that_no_lanes_hold", graph::GroupKind::Rows, [] { return softmaxOf(kF32, 3, 40009); }},
+                      Work{"rows_of_three", graph::GroupKind::Rows, [] { return softmaxOf(kF32, 30011, 3); }},
                       Work{"sums_of_rows", graph::GroupKind::Rows, [] { return sumOf(kBf16, {257, 258}, 1); }},
                       Work{"sums_of_columns", graph::GroupKind::Columns, [] { return sumOf(kF32, {67, 1002}, 0); }},
                       Work{"sums_of_columns_bf16", graph::GroupKind::Columns, [] { return sumOf(kBf16, {131, 520}, 0); }},
