@@ -6,6 +6,7 @@
 
 #include "passes/cost.h"
 #include "passes/fuse/lanes.h"
+#include "passes/fuse/views.h"
 #include "passes/schedule/choosers.h"
 #include "passes/schedule/plan_rounds.h"
 #include "passes/schedule/vector_width.h"
@@ -36,6 +37,11 @@ bool takesVectors(const PlanQuery& q, int64_t elements, int64_t width) {
   return fills_units && elements % width == 0 && isRepeatable(q, cost::kVectorBody) && readsNeighbours(q.body, width);
 }
 
+/// Whether several tensors as large as the results are read.
+bool readsSeveral(const PlanQuery& q, int64_t elements) {
+  return std::ranges::count_if(inputsOf(q.body), [&](ValueId input) { return q.body.shapeOf(input).elementCount() == elements; }) > 1;
+}
+
 PlanChoice planned(const PlanQuery& q, const program::Plan& plan, int64_t lanes, int64_t per_lane) {
   return {plan, splitGroups(divideUp(elementsOf(q), lanes * per_lane), q.profile)};
 }
@@ -46,12 +52,14 @@ bool isWorkgroup(const PlanQuery& q, int64_t lanes) { return lanes >= 1 && lanes
 
 Result<PlanChoice> chooseMap(const PlanQuery& q) {
   const int64_t elements = elementsOf(q);
+  const bool is_long = elements >= cost::kManyElements && q.profile.style == ExecutionStyle::Gpu;
   int64_t width = wordElements(q);
-  if (const int64_t vector = vectorElements(q, elements); takesVectors(q, elements, vector)) width = std::max(width, vector);
+  if (const int64_t vector = vectorElements(q, elements) / (is_long && readsSeveral(q, elements) ? 2 : 1);
+      takesVectors(q, elements, vector))
+    width = std::max(width, vector);
   // Enough workgroups for every unit before they grow to their full size.
   int64_t lanes = std::min<int64_t>(q.profile.max_workgroup_invocations, cost::kFullWorkgroup);
   while (lanes > cost::kLeastWorkgroup && elements / width / lanes < q.profile.parallel_units) lanes /= 2;
-  const bool is_long = elements >= cost::kManyElements && q.profile.style == ExecutionStyle::Gpu;
   if (width > 1) {
     if (is_long) lanes = std::min(largestPowerOfTwo(mostInvocations(q.profile)), cost::kVectorWorkgroup);
     return planned(q, VectorPlan{.lanes = lanes, .width = width}, lanes, width);

@@ -47,7 +47,7 @@ std::vector<program::Plan> candidatePlans(const PlanQuery& query);
 /// Whether one of the templates for contractions sums the whole inner axis within the planned rounds.
 bool sumsWithinRounds(const graph::ContractShape& shape, const program::DeviceProfile& profile);
 
-/// Splits a flat number of workgroups over x and y, so that neither is above the device's limit.
+/// Splits a flat number of workgroups over x and y, so that neither is above the device's limit and fewer than y are left over.
 std::array<uint32_t, 3> splitGroups(int64_t groups, const program::DeviceProfile& profile);
 
 }  // namespace lockstep::passes
