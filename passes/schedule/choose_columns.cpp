@@ -76,7 +76,7 @@ bool fits(const PlanQuery& q, const ColumnSpace& space, const ColumnsPlan& plan)
 Result<PlanChoice> chooseColumns(const PlanQuery& q) {
   const ColumnSpace space = columnSpace(q);
   const int64_t length = space.length;
-  const bool is_gpu = q.profile.style == ExecutionStyle::Gpu;
+  const bool is_gpu = q.profile.style == ExecutionStyle::Gpu, is_large = length * space.results >= cost::kManyElementsCpu;
   ColumnsPlan plan{.width = cost::kColumnsCpu};
   plan.vector = columnsPerLane(q, space);
   if (is_gpu) {
@@ -86,11 +86,11 @@ Result<PlanChoice> chooseColumns(const PlanQuery& q) {
         std::max<int64_t>(plan.vector < cost::kVectorElements ? cost::kColumnsGpu / plan.vector : cost::kColumnsGpu, 1);
     plan.lanes = std::clamp<int64_t>(largestPowerOfTwo(length), 1, invocations / side_by_side);
     plan.width = invocations / plan.lanes;
-  } else if (length * space.results >= cost::kManyElementsCpu) {
-    // Few columns: more lanes, so that every unit has work and vectors are full. Small workgroups stay as they are, so that they can be
-    // merged.
+  } else if (is_large) {
+    // Every unit has some of the columns, and few columns are shared by lanes so that vectors are full. Small workgroups stay as they are,
+    // so that they can be merged.
     const int64_t places = divideUp(space.results, plan.vector);
-    plan.width = std::min(plan.width, roundedUp(places));
+    plan.width = std::clamp<int64_t>(roundedUp(places) / q.profile.parallel_units, 1, plan.width);
     const int64_t groups = divideUp(places, plan.width);
     while (groups < cost::kGroupsPerUnit * q.profile.parallel_units && 2 * plan.lanes * plan.width <= cost::kFullWorkgroup &&
            2 * plan.lanes * cost::kRowsInFlight <= length)
@@ -103,7 +103,8 @@ Result<PlanChoice> chooseColumns(const PlanQuery& q) {
     while (plan.width * plan.lanes > most_lanes) plan.width /= 2;
   }
   LS_TRY(plan.unroll, chooseUnroll(q, [&](int64_t unroll) { return roundsOf(space, plan.lanes, unroll); }));
-  if (is_gpu && space.inner == 0) plan.unroll = std::max(plan.unroll, std::min(cost::kRowsInFlight, divideUp(length, plan.lanes)));
+  if ((is_gpu || is_large) && space.inner == 0)
+    plan.unroll = std::max(plan.unroll, std::min(cost::kRowsInFlight, divideUp(length, plan.lanes)));
   return planned(q, space, plan);
 }
 
