@@ -74,6 +74,11 @@ PlanChoice planned(const PlanQuery& q, const RowPhases& phases, const RowsPlan& 
   return {plan, splitGroups(divideUp(phases.rows, plan.rows_per_group), q.profile)};
 }
 
+/// About as many rows as `wanted`: no more than there are, and whole words of packed results.
+int64_t rowsPerGroup(const RowPhases& phases, int64_t wanted, int64_t row_words) {
+  return std::max({std::min(wanted, largestPowerOfTwo(phases.rows)), row_words, int64_t{1}});
+}
+
 /// CPU drivers: as few lanes per row as can hold it, since they have to wait for one another.
 std::optional<PlanChoice> holdRowsOnCpu(const PlanQuery& q, const RowPhases& phases) {
   HeldRowsPlan plan;
@@ -83,9 +88,10 @@ std::optional<PlanChoice> holdRowsOnCpu(const PlanQuery& q, const RowPhases& pha
     if (phases.columns % width == 0 && width % words == 0) break;
   }
   const int64_t most_lanes = std::min(largestPowerOfTwo(mostInvocations(q.profile)) / row_words, cost::kMostHeldLanes);
+  const int64_t invocations = phases.rows * phases.columns >= cost::kManyElementsCpu ? cost::kFullWorkgroup : cost::kRowLanesCpu;
   for (; plan.lanes <= most_lanes; plan.lanes *= 2) {
     plan.per_lane = divideUp(phases.columns / plan.width, plan.lanes);
-    plan.rows_per_group = std::min(std::max<int64_t>(cost::kRowLanesCpu / plan.lanes, row_words), largestPowerOfTwo(phases.rows));
+    plan.rows_per_group = rowsPerGroup(phases, invocations / plan.lanes, row_words);
     plan.subgroup = wholeSubgroups(q, phases, plan) ? q.profile.subgroup_size : 1;
     if (hasRoom(q, phases, plan)) return planned(q, phases, plan);
   }
@@ -105,7 +111,7 @@ std::optional<PlanChoice> holdRows(const PlanQuery& q, const RowPhases& phases) 
   const int64_t per_lane = rows < q.profile.parallel_units ? plan.width : std::max(wanted, plan.width);
   while (plan.lanes < most_lanes && plan.lanes * per_lane < columns) plan.lanes *= 2;
   plan.per_lane = divideUp(places, plan.lanes);
-  plan.rows_per_group = has_sums ? 1 : std::min(std::max<int64_t>(cost::kRowLanesGpu / plan.lanes, row_words), largestPowerOfTwo(rows));
+  plan.rows_per_group = has_sums ? 1 : rowsPerGroup(phases, cost::kRowLanesGpu / plan.lanes, row_words);
   if (has_sums) plan.rounds = phases.parts.front().rounds;
   if (wholeSubgroups(q, phases, plan)) plan.subgroup = q.profile.subgroup_size;
   return hasRoom(q, phases, plan) ? std::optional(planned(q, phases, plan)) : std::nullopt;

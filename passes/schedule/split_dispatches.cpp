@@ -12,6 +12,7 @@
 #include "passes/schedule/choose_plan.h"
 #include "passes/schedule/kernel_table.h"
 #include "passes/schedule/row_slices.h"
+#include "passes/schedule/word_owners.h"
 
 namespace lockstep::passes {
 
@@ -94,11 +95,19 @@ struct State {
     return countBindings(bound, inputs, profile) > profile.max_storage_buffers ? 0 : most / granule * granule;
   }
 
+  /// Whether no word of a packed result has two writers, as packStores saw to for the whole.
+  static bool storesWholeWords(const PlanQuery& query) {
+    for (size_t i = 0; i < query.body.outputs.size(); ++i) {
+      if (graph::isPacked(query.body.typeOf(query.body.outputs[i].value).dtype) && !ownsWords(query, i)) return false;
+    }
+    return true;
+  }
+
   /// One slice after the other, where the kernel works row by row; false where it does not.
   bool slice(const Command& command, const Dispatch& dispatch, std::vector<Command>& out) {
     const SymbolicKernel& whole = kernelOf(dispatch);
-    const bool is_map = program::kindOf(whole.plan) == graph::GroupKind::Map;
-    if (!is_map && program::kindOf(whole.plan) != graph::GroupKind::Rows) return false;
+    const graph::GroupKind kind = program::kindOf(whole.plan);
+    if (kind != graph::GroupKind::Map && kind != graph::GroupKind::Rows) return false;
     const std::optional<RowCut> cut = cutRows(whole.body);
     if (!cut) return false;
     const std::vector<ValueId> values = boundValues(whole.body);
@@ -109,8 +118,9 @@ struct State {
       int64_t rows = std::min(step, cut->rows - row);
       std::optional<Graph> body = sliceRows(whole.body, *cut, rows);
       if (!body) return false;
-      auto choice = choosePlan({*body, is_map ? graph::GroupKind::Map : graph::GroupKind::Rows, profile, false});
-      if (!choice) return false;
+      const PlanQuery query{*body, kind, profile, false};
+      auto choice = choosePlan(query);
+      if (!choice || !storesWholeWords(query)) return false;
       Dispatch part{kernels.add({std::move(*body), std::move(choice->plan)}), choice->groups, dispatch.bindings};
       for (size_t i = 0; i < values.size(); ++i) {
         if (!cut->cut[values[i].index()]) continue;

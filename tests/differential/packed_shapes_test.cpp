@@ -140,6 +140,11 @@ TEST(PackedShapes, tensors_above_the_binding_limit) {
   expectSameInSmallBindings("permuted", [](PackedLeaves& x) { return permute(x.stored({333, 301}), {1, 0}); });
   expectSameInSmallBindings("lookup", [](PackedLeaves& x) { return index_select(x.stored({1009, 131}), 0, x.numbers({7}, 1009)); });
   expectSameInSmallBindings("longest", [](PackedLeaves& x) { return reduce_max(x.values({401, 333}), 1); });
+  // Packed results with one element per row, of which the last slice has one.
+  for (const int64_t rows : {513, 1025}) {
+    expectSameInSmallBindings("longest, packed",
+                              [rows](PackedLeaves& x) { return cast(reduce_max(x.values({rows, 100}), 1), DType::BF16); });
+  }
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ TEST(ChooseRows, cpu_drivers_hold_rows_by_as_few_lanes_as_can) {
   };
   EXPECT_EQ(planOfRows(100, 32), "held_rows {lanes = 1, per_lane = 4, rows_per_group = 64, width = 8}");
   EXPECT_EQ(planOfRows(100, 33), "held_rows {lanes = 2, per_lane = 17, rows_per_group = 32, width = 1}");
-  EXPECT_EQ(planOfRows(100, 4096), "held_rows {lanes = 128, per_lane = 4, rows_per_group = 1, width = 8}");
+  EXPECT_EQ(planOfRows(100, 4096), "held_rows {lanes = 128, per_lane = 4, rows_per_group = 2, width = 8}");
   EXPECT_EQ(planOfRows(100'000, 3), "rows {lanes = 1, rows_per_group = 64}");
   EXPECT_EQ(planOfRows(100'000, 20'011), "rows {lanes = 1, rows_per_group = 64}");
 }

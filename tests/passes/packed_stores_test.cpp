@@ -83,10 +83,10 @@ size_t dispatchesOfSums(int64_t rows, int64_t columns, int64_t axis, std::string
 }
 
 TEST(PackedStores, sums_of_rows_and_columns_store_words) {
-  EXPECT_EQ(dispatchesOfSums(33, 100, 1, "portable"), 1u) << "the rows of a workgroup bring their results together";
-  EXPECT_EQ(dispatchesOfSums(1, 100, 1, "portable"), 2u) << "one row has half a word";
-  EXPECT_EQ(dispatchesOfSums(33, 100, 1, "cpu"), 2u) << "no workgroup memory there";
   for (const std::string_view profile : {"portable", "cpu"}) {
+    EXPECT_EQ(dispatchesOfSums(33, 100, 1, profile), 1u) << profile << ": the rows of a workgroup bring their results together";
+    EXPECT_EQ(dispatchesOfSums(1, 100, 1, profile), 1u) << profile << ": also the only one, whose word is filled up";
+    EXPECT_EQ(dispatchesOfSums(33, 3, 1, profile), 2u) << profile << ": a row that is too short to be held";
     EXPECT_EQ(dispatchesOfSums(100, 34, 0, profile), 1u) << profile;
     EXPECT_EQ(dispatchesOfSums(100, 33, 0, profile), 2u) << profile << ": an odd number of columns";
   }
