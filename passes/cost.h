@@ -93,8 +93,8 @@ inline constexpr int64_t kLeastWorkgroup = 64;
 /// Elements side by side that an invocation of a map loads and stores at once: 16 bytes of f32, the widest access of GPUs. Add of 2^25
 /// elements: 3013 GB/s, with single elements in strips 2790.
 inline constexpr int64_t kVectorElements = 4;
-/// The same on CPU drivers, for maps by vectors (on lavapipe 1.15 to 1.45 times as fast, on the reference 1.1 to 1.6 times) and sums of few
-/// columns by more lanes (4096 x 16: 2.6 and 9.5 times). Kernels of fewer elements are better merged with others.
+/// On CPU drivers, elements from which maps take vectors (on lavapipe 1.15 to 1.45 times as fast, on the reference 1.1 to 1.6 times) and
+/// sums of few columns more lanes (4096 x 16: 2.7 and 10 times). Kernels of fewer elements are better merged with others.
 inline constexpr int64_t kManyElementsCpu = 65536;
 /// The bytes of such a load or store, and the most elements: of bytes it would be 16, which are long bodies. Long maps that read several
 /// tensors take half of them: add of 2^25 elements takes 134.4 µs in f32 (with 16 bytes 136.1) and 69.6 in bf16 (70.5).
@@ -126,8 +126,8 @@ inline constexpr int64_t kColumnsGpu = 16;
 /// GB/s at 8192 x 4096.
 inline constexpr int64_t kRowsInFlight = 4;
 
-// Rows that stay in registers (one read per element; softmax of 8192 x 4096: 2938 GB/s, by three loops over memory 946; of 256 x 512 2.5
-// times as fast as loops on lavapipe and 3.9 times on the reference, with as many elements per lane as can be held).
+// Rows that stay in registers (one read per element; softmax of 8192 x 4096: 2938 GB/s, by three loops over memory 946; of 256 x 512 2.4
+// times as fast as loops on lavapipe and 3 times on the reference, with as many elements per lane as can be held).
 
 /// Elements of a row per lane that are wanted, by the columns of a row. 16 x 256 lanes, 8 x 512 and 32 x 128 are within 1 % of each other
 /// at 4096; of short rows, 4 lanes with 4 elements, 8 with 8 and 32 with 16 were the fastest at 16, 64 and 512 columns.

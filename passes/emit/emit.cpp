@@ -71,6 +71,7 @@ Result<Program> emit(const Program& in, const EmitConfig& config) {
     std::vector<uint32_t> pattern;
     for (const std::vector<uint32_t>& numbers : bindings.results) pattern.insert(pattern.end(), numbers.begin(), numbers.end());
     pattern.push_back(dispatch->groups[1]);
+    if (dispatch->groups[1] > 1) pattern.push_back(dispatch->groups[0]);
     auto [found, inserted] = made.try_emplace({dispatch->kernel.value, pattern}, KernelId{});
     if (inserted) {
       const EmitQuery query{symbolic.body, bindings, dispatch->groups, config};

@@ -59,7 +59,7 @@ class Columns {
     }
     addRows();
     std::vector<std::vector<kernel::ValueId>> totals(results_.size());  // by result, then by reduction
-    kernel::ValueId scratch;
+    std::vector<kernel::ValueId> scratch;                               // one array for each type
     for (size_t i = 0; i < sums_.size(); ++i) {
       kernel::ValueId total = b_.load(sums_[i]);
       if (plan_.lanes > 1) total = overLanes(reduceOf(reduces_[i / results_.size()]), total, scratch);
@@ -110,12 +110,12 @@ class Columns {
     emitter_.popScope();
   }
 
-  kernel::ValueId overLanes(const ReduceLowering& reduce, kernel::ValueId total, kernel::ValueId& scratch) {
+  kernel::ValueId overLanes(const ReduceLowering& reduce, kernel::ValueId total, std::vector<kernel::ValueId>& scratch) {
     const int64_t invocations = plan_.width * plan_.lanes;
     const kernel::TypeId array = b_.types().array(b_.typeIdOf(total), unsigned32(invocations));
-    if (!scratch.valid() || b_.types()[b_.typeIdOf(scratch)].element != array)
-      scratch = workgroupArray(b_, "scratch", b_.typeIdOf(total), invocations);
-    return combineLanes(b_, reduce, total, scratch, invocation_, lane_, plan_.lanes, plan_.width);
+    auto known = std::ranges::find_if(scratch, [&](kernel::ValueId one) { return b_.types()[b_.typeIdOf(one)].element == array; });
+    if (known == scratch.end()) known = scratch.insert(known, workgroupArray(b_, "scratch", b_.typeIdOf(total), invocations));
+    return combineLanes(b_, reduce, total, *known, invocation_, lane_, plan_.lanes, plan_.width);
   }
 
   void store(const std::vector<std::vector<kernel::ValueId>>& totals) {

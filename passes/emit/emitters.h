@@ -13,7 +13,7 @@ namespace lockstep::passes {
 struct EmitQuery {
   const graph::Graph& body;
   const BodyBindings& bindings;
-  std::array<uint32_t, 3> groups;  ///< of the dispatch; y > 1 means that x is full and the flat index continues in y
+  std::array<uint32_t, 3> groups;  ///< of the dispatch; the flat index goes along x first
   const EmitConfig& config;
 };
 

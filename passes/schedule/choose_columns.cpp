@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "passes/cost.h"
 #include "passes/schedule/choosers.h"
@@ -59,8 +58,7 @@ PlanChoice planned(const PlanQuery& q, const ColumnSpace& space, const ColumnsPl
 }
 
 bool fits(const PlanQuery& q, const ColumnSpace& space, const ColumnsPlan& plan) {
-  if (std::min({plan.width, plan.lanes, plan.unroll, plan.vector}) < 1 || !std::has_single_bit(static_cast<uint64_t>(plan.lanes)))
-    return false;
+  if (plan.width < 1 || plan.unroll < 1 || !isPowerOfTwo(plan.lanes) || !isPowerOfTwo(plan.vector)) return false;
   const bool is_vector = space.keeps_last && space.inner == 0 && space.shape.extents().back() % plan.vector == 0;
   const bool has_words = space.results % plan.vector == 0 && plan.vector % space.words == 0 && plan.vector <= cost::kMostVectorElements;
   const int64_t text = plan.vector * plan.unroll * static_cast<int64_t>(q.body.nodes.size());
@@ -87,10 +85,11 @@ Result<PlanChoice> chooseColumns(const PlanQuery& q) {
     plan.lanes = std::clamp<int64_t>(largestPowerOfTwo(length), 1, invocations / side_by_side);
     plan.width = invocations / plan.lanes;
   } else if (is_large) {
-    // Every unit has some of the columns, and few columns are shared by lanes so that vectors are full. Small workgroups stay as they are,
+    // Every unit has some of the columns, and few columns are shared by lanes so that vectors are full. Small sums stay as they are,
     // so that they can be merged.
     const int64_t places = divideUp(space.results, plan.vector);
-    plan.width = std::clamp<int64_t>(roundedUp(places) / q.profile.parallel_units, 1, plan.width);
+    const int64_t shared = largestPowerOfTwo(std::max<int64_t>(places / q.profile.parallel_units, 1));
+    plan.width = std::clamp<int64_t>(shared, std::min(cost::kLeastLanesCpu, roundedUp(places)), plan.width);
     const int64_t groups = divideUp(places, plan.width);
     while (groups < cost::kGroupsPerUnit * q.profile.parallel_units && 2 * plan.lanes * plan.width <= cost::kFullWorkgroup &&
            2 * plan.lanes * cost::kRowsInFlight <= length)

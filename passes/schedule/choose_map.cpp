@@ -81,7 +81,7 @@ std::optional<PlanChoice> mapChoice(const program::Plan& plan, const PlanQuery& 
   }
   if (const auto* vector = std::get_if<VectorPlan>(&plan)) {
     const int64_t width = vector->width;
-    const bool is_vector = width >= 1 && width <= cost::kMostVectorElements && width % words == 0;
+    const bool is_vector = isPowerOfTwo(width) && width <= cost::kMostVectorElements && width % words == 0;
     const bool fits = is_vector && isWorkgroup(q, vector->lanes) && (width == words || isRepeatable(q, cost::kVectorBody));
     return fits ? std::optional(planned(q, plan, vector->lanes, width)) : std::nullopt;
   }

@@ -34,7 +34,8 @@ struct PlanQuery {
 Result<PlanChoice> choosePlan(const PlanQuery& query);
 
 /// The kind of work as tables name it: "contract f32>f32 1x64x256x128", with extents rounded up to powers of two, since work of about the
-/// same size wants the same plan. Empty for kinds whose plans have nothing to choose.
+/// same size wants the same plan. Empty where there is nothing to
+/// measure: for other kinds, for small work but products, which is merged with other work, and for rows with a packed result per row.
 std::string describeWork(const PlanQuery& query);
 /// What the table says of the work; nothing where it says nothing that fits.
 std::optional<PlanChoice> measuredChoice(const PlanQuery& query);

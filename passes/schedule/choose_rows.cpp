@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <optional>
 
 #include "passes/cost.h"
@@ -22,8 +21,6 @@ using program::HeldRowsPlan;
 using program::RowsPlan;
 
 namespace {
-
-bool isPowerOfTwo(int64_t number) { return number >= 1 && std::has_single_bit(static_cast<uint64_t>(number)); }
 
 /// Elements of a row that an invocation has at least, so that loads overlap and few lanes are combined.
 int64_t wantedPerLane(int64_t columns) {
@@ -81,19 +78,17 @@ int64_t rowsPerGroup(const RowPhases& phases, int64_t wanted, int64_t row_words)
 
 /// CPU drivers: as few lanes per row as can hold it, since they have to wait for one another.
 std::optional<PlanChoice> holdRowsOnCpu(const PlanQuery& q, const RowPhases& phases) {
-  HeldRowsPlan plan;
   const int64_t words = phases.wordElements(q.body), row_words = phases.rowWordElements(q.body);
-  for (const int64_t width : {cost::kMostVectorElements, cost::kVectorElements, int64_t{2}, int64_t{1}}) {
-    plan.width = width;
-    if (phases.columns % width == 0 && width % words == 0) break;
-  }
   const int64_t most_lanes = std::min(largestPowerOfTwo(mostInvocations(q.profile)) / row_words, cost::kMostHeldLanes);
   const int64_t invocations = phases.rows * phases.columns >= cost::kManyElementsCpu ? cost::kFullWorkgroup : cost::kRowLanesCpu;
-  for (; plan.lanes <= most_lanes; plan.lanes *= 2) {
-    plan.per_lane = divideUp(phases.columns / plan.width, plan.lanes);
-    plan.rows_per_group = rowsPerGroup(phases, invocations / plan.lanes, row_words);
-    plan.subgroup = wholeSubgroups(q, phases, plan) ? q.profile.subgroup_size : 1;
-    if (hasRoom(q, phases, plan)) return planned(q, phases, plan);
+  for (const int64_t width : {cost::kMostVectorElements, cost::kVectorElements, int64_t{2}, int64_t{1}}) {
+    if (phases.columns % width != 0 || width % words != 0) continue;
+    for (HeldRowsPlan plan{.width = width}; plan.lanes <= most_lanes && plan.lanes < 2 * phases.columns / width; plan.lanes *= 2) {
+      plan.per_lane = divideUp(phases.columns / width, plan.lanes);
+      plan.rows_per_group = rowsPerGroup(phases, invocations / plan.lanes, row_words);
+      plan.subgroup = wholeSubgroups(q, phases, plan) ? q.profile.subgroup_size : 1;
+      if (hasRoom(q, phases, plan)) return planned(q, phases, plan);
+    }
   }
   return std::nullopt;
 }
@@ -136,8 +131,8 @@ Result<PlanChoice> chooseRows(const PlanQuery& q) {
   if (!phases.parts.empty()) return refuseReduction(q.body, phases.parts.front().node);
   const int64_t rows = phases.rows, columns = phases.columns, inner = elementRounds(q.body);
   int64_t invocations = std::min<int64_t>(q.profile.max_workgroup_invocations, cost::kFullWorkgroup);
-  // A row is shared by `lanes` invocations; on CPU drivers barriers are expensive, so a row has one invocation unless there are few long
-  // rows.
+  // Loops over memory. A row is shared by `lanes` invocations; on CPU drivers barriers are expensive, so a row has one invocation unless
+  // there are few long rows.
   int64_t lanes = 1;
   bool few_long_rows = rows < cost::kGroupsPerUnit * q.profile.parallel_units && columns >= cost::kLongRow;
   if (q.profile.style == ExecutionStyle::Gpu || few_long_rows)
@@ -163,7 +158,9 @@ std::optional<PlanChoice> rowsChoice(const program::Plan& plan, const PlanQuery&
   const RowPhases phases = findRowPhases(q.body);
   if (const auto* loops = std::get_if<RowsPlan>(&plan)) {
     const bool fits = phases.parts.empty() && isPowerOfTwo(loops->lanes) && loops->rows_per_group >= 1 && loops->unroll >= 1 &&
-                      loops->unroll <= kMostUnroll && loops->lanes * loops->rows_per_group <= mostInvocations(q.profile) &&
+                      loops->unroll <= kMostUnroll &&
+                      (loops->unroll == 1 || loops->unroll * std::ssize(q.body.nodes) <= cost::kMostHeldText) &&
+                      loops->lanes * loops->rows_per_group <= mostInvocations(q.profile) &&
                       4 * loops->lanes * loops->rows_per_group * kReducedTypes <= q.profile.max_workgroup_bytes &&
                       roundsOf(phases, elementRounds(q.body), loops->lanes, loops->unroll) <= plannedRounds(q.profile) &&
                       divideUp(phases.columns, loops->lanes) <= kLongestSum;
@@ -198,10 +195,10 @@ std::vector<program::Plan> rowsCandidates(const PlanQuery& q) {
     }
   };
   for (int64_t lanes = 1; lanes < 2 * phases.columns && lanes <= cost::kMostHeldLanes; lanes *= 2) {
-    if (lanes > cost::kMeasuredWorkgroups.front() / 2) offer(lanes, 1);
+    if (lanes >= cost::kMeasuredWorkgroups.front() || !phases.parts.empty()) offer(lanes, 1);
     for (const int64_t invocations : cost::kMeasuredWorkgroups) {
       const int64_t rows_per_group = invocations / lanes;
-      if (rows_per_group > 1 && rows_per_group < 2 * phases.rows) offer(lanes, rows_per_group);
+      if (rows_per_group > 1 && rows_per_group < 2 * phases.rows && phases.parts.empty()) offer(lanes, rows_per_group);
     }
   }
   return plans.empty() ? loops : plans;  // where rows can be held, loops that read them several times are slower

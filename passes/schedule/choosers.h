@@ -19,8 +19,8 @@ Result<PlanChoice> chooseContract(const PlanQuery& query);
 inline constexpr std::string_view kContractPairs = "pairs";
 inline constexpr int64_t kContractRun = 2;
 
-// What the kinds whose plans are measured say of them, by kind: the sizes by which work is named, see describeWork(), and choiceOf() and
-// candidatePlans(), of which the latter may have plans that do not fit.
+// For each kind whose plans are measured: the sizes in the name of its work (describeWork() makes the name), whether a plan fits it
+// (choiceOf()), and plans that are worth a measurement (candidatePlans() leaves out those that do not fit).
 
 std::string mapSizes(const PlanQuery& query);
 std::string rowsSizes(const PlanQuery& query);

@@ -99,8 +99,10 @@ std::vector<program::Plan> candidatePlans(const PlanQuery& query) {
 
 std::optional<PlanChoice> measuredChoice(const PlanQuery& query) {
   if (query.measured == nullptr || query.measured->plans.empty()) return std::nullopt;
-  const auto found = query.measured->plans.find(describeWork(query));
-  return found == query.measured->plans.end() ? std::nullopt : choiceOf(found->second, query);
+  const std::string work = describeWork(query);
+  const auto found = work.empty() ? query.measured->plans.end() : query.measured->plans.find(work);
+  if (found == query.measured->plans.end() || program::kindOf(found->second) != query.kind) return std::nullopt;
+  return measurable(query.kind)->choice(found->second, query);
 }
 
 }  // namespace lockstep::passes

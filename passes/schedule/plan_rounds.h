@@ -3,6 +3,7 @@
 // (DeviceProfile::max_loop_iterations), so a chooser takes more lanes, or more elements per round, until its plan fits.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <functional>
 
@@ -31,6 +32,7 @@ Result<int64_t> chooseUnroll(const PlanQuery& query, const std::function<int64_t
 
 inline int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t largestPowerOfTwo(int64_t at_most);
+constexpr bool isPowerOfTwo(int64_t number) { return number >= 1 && std::has_single_bit(static_cast<uint64_t>(number)); }
 
 /// The most invocations of a workgroup that is one row of them.
 int64_t mostInvocations(const program::DeviceProfile& profile);

@@ -244,6 +244,10 @@ TEST(MeasuredPlan, maps_rows_and_columns_leave_what_does_not_fit) {
       {unary("softmax", 1000, 300), program::HeldRowsPlan{.lanes = 32, .rows_per_group = 4, .width = 4, .per_lane = 3, .subgroup = 32}},
       {sum(300, 1000, 0), program::ColumnsPlan{.width = 64, .lanes = 64}},
       {sum(300, 1000, 0), program::ColumnsPlan{.width = 64, .lanes = 1, .unroll = 1, .vector = 3}},
+      {sum(300, 1000, 0), program::ColumnsPlan{.width = 64, .lanes = 1, .unroll = 1, .vector = 5}},
+      {sum(300, 996, 0), program::ColumnsPlan{.width = 64, .lanes = 1, .unroll = 1, .vector = 6}},
+      {unary("exp", 1000, 300), program::VectorPlan{.lanes = 64, .width = 6}},
+      {unary("softmax", 1000, 300), RowsPlan{.lanes = 12, .rows_per_group = 4}},
       {sum(300, 1001, 0), program::ColumnsPlan{.width = 64, .lanes = 1, .unroll = 1, .vector = 2}}};
   for (const auto& [graph, plan] : misfits) {
     const SymbolicKernel estimated = kernelOf(graph);

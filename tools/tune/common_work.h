@@ -9,8 +9,8 @@
 
 namespace lockstep::tools {
 
-/// Products, sums, norms, softmax and maps of common sizes, in f32 and, but for products, in bf16: one graph each. Of CPUs, the sizes that
-/// take them about as long.
+/// Products, sums, norms, softmax and maps of common sizes, in f32 and, but for products, in bf16: one graph each. On CPUs, sizes that
+/// take about as long there.
 std::vector<graph::Graph> commonWork(program::ExecutionStyle style);
 
 }  // namespace lockstep::tools

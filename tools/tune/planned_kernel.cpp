@@ -29,7 +29,7 @@ std::vector<double> numbersFor(const graph::TensorType& type) {
 /// Dispatches of a submission on a GPU.
 constexpr uint32_t kRunsPerSubmission = 8;
 
-/// What results are filled with: words that are not a number as floats, and no small integers.
+/// What results are filled with: words that are not a number as floats, and -1 as integers.
 constexpr std::byte kUnwritten{0xff};
 
 }  // namespace

@@ -60,6 +60,7 @@ std::string toText(const TunedWork& work) {
   const double ratio = work.estimate_seconds / work.best_seconds;
   std::string text = fmt::format("{:<40} {:>10.1f} µs  {:>5.2f} x", work.work, work.best_seconds * 1e6, ratio);
   text += work.best == work.estimate ? "  the estimate is best" : "  " + program::print(work.best);
+  if (work.refused > 0) text += fmt::format("; {} plans were refused", work.refused);
   if (work.wrong > 0) text += fmt::format("; {} plans with other results were left out", work.wrong);
   return text;
 }
@@ -131,6 +132,8 @@ Result<ExitCode> tune(const TuneOptions& options) {
       std::fflush(stdout);
     }
   }
+  if (seen.empty() && !options.only.empty())
+    return usage("usage.value", fmt::format("no kernel has '{}' in its name", options.only), "leave out --only to see the names of all");
   if (options.json) {
     fmt::print(
         "{}\n",

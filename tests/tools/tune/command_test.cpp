@@ -49,8 +49,19 @@ class TuneCommand : public ::testing::Test {
 TuningTable readTable(const std::string& file) { return program::parseTuning(*io::readTextFile(file), file).orThrow(); }
 
 TEST_F(TuneCommand, without_names_is_no_mistake) {
-  const Outcome outcome = run("--device nowhere");  // products of common sizes would take minutes
+  const Outcome outcome = run("--device nowhere");  // to measure common work would take minutes
   EXPECT_NE(outcome.err.find("device.selector"), std::string::npos) << outcome.err;
+}
+
+TEST_F(TuneCommand, only_measures_what_has_the_text_in_its_name) {
+  const std::string file = (scratch_ / "only.tuning").string();
+  const Outcome one = run("kan --device reference --only contract --output " + file);
+  ASSERT_EQ(one.status, 0) << one.err;
+  EXPECT_FALSE(readTable(file).plans.empty());
+  for (const auto& [work, plan] : readTable(file).plans) EXPECT_EQ(work.find("contract"), 0u) << work;
+  const Outcome none = run("kan --device reference --dry-run --only contrakt");
+  EXPECT_EQ(none.status, 2) << none.err;
+  EXPECT_NE(none.err.find("usage.value: no kernel has 'contrakt' in its name"), std::string::npos) << none.err;
 }
 
 TEST_F(TuneCommand, kernels_of_a_sample_are_measured_into_a_table) {
