@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// No op loses a NaN (but reduce_max_number, which has to): every case of every op, forward and gradient, with NaNs among its numbers, on each device beside the f64 evaluator.
+// No op loses a NaN (but reduce_max_number, which has to): every case of every op, forward and gradient, with NaNs among its numbers, on each device
+// beside the f64 evaluator.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
