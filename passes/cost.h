@@ -39,6 +39,15 @@ constexpr Floor floorOf(uint64_t bytes, uint64_t operations, const Rates& rates)
 
 inline constexpr int64_t kElementBytes = 4;
 
+// Ops with templates.
+
+/// Elements that the decomposition has to keep in memory where a template is worth it.
+inline constexpr int64_t kLeastSaved = int64_t{1} << 22;
+/// Invocations of a workgroup of a stream; a CPU driver runs them as vectors, one after the other.
+inline constexpr int64_t kStreamLanes = 64, kStreamLanesCpu = 16;
+/// Elements that a round of a stream goes over, and steps at most: a longer text compiles longer and saves little.
+inline constexpr int64_t kStreamElements = 256, kStreamBlock = 4;
+
 // What is computed again in place of being kept (fuse).
 
 /// Operations that every reader of a value repeats where it reads at most half as many elements as the value has. They take a quarter of

@@ -24,6 +24,7 @@
 #include "passes/graph/decompose.h"
 #include "passes/graph/grad.h"
 #include "passes/graph/optimizer.h"
+#include "passes/graph/recognise.h"
 #include "passes/graph/share_rounded.h"
 #include "passes/graph/simplify.h"
 #include "passes/graph/sort_segments.h"
@@ -78,6 +79,9 @@ const std::array kPasses{
           Disabling::LeavesOut},
          [](const CompileOptions& o) { return o.check_indices; },
          [](const Graph& g, const CompileOptions&) { return checkIndices(g); }},
+    Pass{{"recognise", Stage::Traced, Stage::Traced, "attention that is written out becomes one op", Disabling::LeavesOut},
+         nullptr,
+         [](const Graph& g, const CompileOptions&) -> Result<Graph> { return recognise(g); }},
     Pass{{"autocast", Stage::Traced, Stage::Traced, "mixed precision: what products read and make is rounded", Disabling::LeavesOut},
          [](const CompileOptions& o) { return o.low.has_value(); },
          [](const Graph& g, const CompileOptions& o) -> Result<Graph> {
@@ -109,7 +113,9 @@ const std::array kPasses{
          [](const Graph& g, const CompileOptions&) { return sortSegments(g); }},
     Pass{{"decompose", Stage::Updated, Stage::Primitive, "softmax, norms and losses become ordinary ops"},
          nullptr,
-         [](const Graph& g, const CompileOptions&) { return decompose(g); }},
+         [](const Graph& g, const CompileOptions& o) {
+           return decompose(g, {o.profile, o.templates != nullptr, o.disabled, o.preferred_templates});
+         }},
     Pass{{"simplify", Stage::Primitive, Stage::Primitive, "folding, algebraic rules, common subexpressions, dead code",
           Disabling::LeavesOut},
          nullptr,
@@ -196,6 +202,8 @@ std::vector<std::string_view> namesToDisable() {
     if (pass.info.disabling != Disabling::Refused) names.push_back(pass.info.name);
   }
   for (const KernelPassInfo& pass : listKernelPasses()) names.push_back(pass.name);
+  static const std::vector<std::string> choices = templateChoices();
+  names.insert(names.end(), choices.begin(), choices.end());
   return names;
 }
 

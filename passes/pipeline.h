@@ -32,14 +32,15 @@ struct CompileOptions {
   std::map<std::string, std::string, std::less<>> checkpoint;  ///< entries of every checkpoint of the program
   bool check_indices = true;                                   ///< run checkIndices
   std::optional<graph::DType> low{};                           ///< f16 or bf16: run autocast with it
-  bool keep_gradients = false;         ///< without optimizer: run grad and keep the gradient outputs (for `function`)
-  std::vector<std::string> wrt;        ///< leaves to differentiate by; empty: all parameters that are trained
-  TemplateSource templates = nullptr;  ///< null: contractions use the generic emitter only
-  std::vector<std::string> disabled;   ///< passes that are left out or run in their plain form, as listPasses says; kernel passes
-  program::TuningTable measured;       ///< plans that are taken where they fit; empty: all are estimated
-  bool verify_each = true;             ///< validate after each pass
-  std::string dump_directory;          ///< empty: no dump
-  uint64_t memory_limit = 0;           ///< bytes of workspace, at the cost of levels; 0 = none
+  bool keep_gradients = false;                   ///< without optimizer: run grad and keep the gradient outputs (for `function`)
+  std::vector<std::string> wrt;                  ///< leaves to differentiate by; empty: all parameters that are trained
+  TemplateSource templates = nullptr;            ///< null: contractions use the generic emitter only, and no op has a template
+  std::vector<std::string> disabled;             ///< passes that are left out or run in their plain form, as listPasses says; kernel passes
+  std::vector<std::string> preferred_templates;  ///< "attention": taken wherever the device can, however little it saves
+  program::TuningTable measured;                 ///< plans that are taken where they fit; empty: all are estimated
+  bool verify_each = true;                       ///< validate after each pass
+  std::string dump_directory;                    ///< empty: no dump
+  uint64_t memory_limit = 0;                     ///< bytes of workspace, at the cost of levels; 0 = none
 };
 
 struct PlanSummary {

@@ -27,7 +27,7 @@ template <class... Alternatives>
 constexpr Set kSetOf = (bitOf<Alternatives>(static_cast<const graph::Lowering*>(nullptr)) | ...);
 
 constexpr Set kPrimitives = kSetOf<graph::ElementLowering, graph::ViewLowering, graph::ReduceLowering, graph::ScanLowering,
-                                   graph::ScatterLowering, graph::ContractLowering>;
+                                   graph::ScatterLowering, graph::ContractLowering, graph::TemplateLowering>;
 constexpr Set kStorage = kSetOf<graph::StorageLowering, graph::KernelLowering>;
 constexpr Set kComposed = kSetOf<graph::DecomposeLowering>;
 // Views of what is stored stay outside groups.

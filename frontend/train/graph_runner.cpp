@@ -272,6 +272,7 @@ DeviceRun runOn(const detail::Device& device, const graph::Graph& graph, const g
   compile_options.keep_gradients = options.gradients;
   compile_options.wrt = options.wrt;
   compile_options.disabled = options.disable;
+  compile_options.preferred_templates = options.prefer;
   compile_options.dump_directory = options.dump_ir;
   const DeviceInfo planned = options.opened != nullptr ? options.opened->chosen.info : chooseDevice(options.device).orThrow().info;
   (void)addDevice(compile_options, planned).orThrow();

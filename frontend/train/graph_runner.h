@@ -60,6 +60,7 @@ struct GraphRunOptions {
   bool gradients = false;                  ///< also differentiate the graph's loss
   std::vector<std::string> wrt = {};       ///< leaves to differentiate by; empty: all parameters
   std::vector<std::string> disable = {};   ///< optional passes to leave out
+  std::vector<std::string> prefer = {};    ///< templates to take however little they save ("attention")
   std::string dump_ir = {};
   graph::KernelFunctions kernels = {};  ///< for the evaluator, when the graph holds kernels of the user
 };

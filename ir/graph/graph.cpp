@@ -23,6 +23,10 @@ void Attributes::set(std::string name, Attribute value) {
   }
 }
 
+void Attributes::erase(std::string_view name) {
+  std::erase_if(items_, [&](const auto& item) { return item.first == name; });
+}
+
 const Attribute* Attributes::find(std::string_view name) const {
   for (const auto& [key, value] : items_) {
     if (key == name) return &value;

@@ -43,6 +43,7 @@ class Attributes {
   Attributes() = default;
   Attributes(std::initializer_list<std::pair<std::string, Attribute>> items);
   void set(std::string name, Attribute value);
+  void erase(std::string_view name);
   [[nodiscard]] const Attribute* find(std::string_view name) const;
   /// The value of an attribute that the op requires; InternalError when it is absent or of another type.
   template <class T>

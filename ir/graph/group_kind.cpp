@@ -19,6 +19,7 @@ struct SeedFinder {
   Seeds operator()(const ScanLowering&) const { return {.other = true, .kind = GroupKind::Scan}; }
   Seeds operator()(const ScatterLowering&) const { return {.other = true, .kind = GroupKind::Scatter}; }
   Seeds operator()(const ContractLowering&) const { return {.other = true, .kind = GroupKind::Contract}; }
+  Seeds operator()(const TemplateLowering&) const { return {.other = true, .kind = GroupKind::Template}; }
   template <class Lowering>
   Seeds operator()(const Lowering&) const {
     return {};

@@ -14,15 +14,16 @@
 namespace lockstep::graph {
 
 enum class GroupKind : uint8_t {
-  Map,      ///< elements alone
-  Rows,     ///< reductions over the rows of one space, with the elements around them; sums by columns over blocks of its rows beside them
-  Columns,  ///< reductions over other axes
-  Scan,     ///< a scan along an axis
-  Scatter,  ///< sums of the rows that an index names
-  Contract  ///< a contraction with what was fused into its operands and its result
+  Map,       ///< elements alone
+  Rows,      ///< reductions over the rows of one space, with the elements around them; sums by columns over blocks of its rows beside them
+  Columns,   ///< reductions over other axes
+  Scan,      ///< a scan along an axis
+  Scatter,   ///< sums of the rows that an index names
+  Contract,  ///< a contraction with what was fused into its operands and its result
+  Template   ///< an op with templates, with the views of its operands
 };
-inline constexpr std::array kGroupKinds{GroupKind::Map,  GroupKind::Rows,    GroupKind::Columns,
-                                        GroupKind::Scan, GroupKind::Scatter, GroupKind::Contract};
+inline constexpr std::array kGroupKinds{GroupKind::Map,     GroupKind::Rows,     GroupKind::Columns, GroupKind::Scan,
+                                        GroupKind::Scatter, GroupKind::Contract, GroupKind::Template};
 
 constexpr std::string_view toString(GroupKind kind) {
   switch (kind) {
@@ -38,6 +39,8 @@ constexpr std::string_view toString(GroupKind kind) {
       return "scatter";
     case GroupKind::Contract:
       return "contract";
+    case GroupKind::Template:
+      return "template";
   }
   return {};
 }

@@ -4,6 +4,9 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -89,9 +92,41 @@ struct ScatterLowering {
   kernel::ValueId (*combine)(kernel::Builder&, kernel::ValueId accumulated, kernel::ValueId element);
 };
 
+/// A tensor as a template sees it: its hook takes an index of `space`, which `map` leads to the tensor's own.
+struct TemplateTensor {
+  std::string_view name;  ///< "q": read by the hook load_q, or written by store_q
+  Shape space;
+  IndexMap map;
+};
+struct TemplateShape {
+  std::vector<TemplateTensor> operands, results;
+  std::vector<std::pair<std::string, double>> numbers;  ///< of the template: extents and options
+  int64_t rows = 1;                                     ///< independent of each other: an invocation makes one
+  int64_t length = 1;                                   ///< steps of the loop that makes a row
+  int64_t repeats = 1;                                  ///< how often that loop runs
+  int64_t registers = 1;                                ///< elements that one step goes over
+  int64_t operations = 0;                               ///< of all rows
+};
+/// A kernel of its own, by the templates of shaders/ whose names begin with `shader`.
+struct TemplateLowering {
+  std::string_view shader;
+  TemplateShape (*shape)(const Graph&, const Node&);
+};
+
+/// Another way to compute an op that is replaced by others: by ops with templates, which keep less in memory. A device takes it where it
+/// can run them and enough is saved.
+struct TemplateChoice {
+  std::string_view name;  ///< "attention", as in --disable-pass template:attention
+  /// The results; none where this node has no such form. `used`: which of the results anybody reads.
+  std::vector<ValueId> (*build)(Builder&, const Node&, std::span<const ValueId> operands, const std::vector<bool>& used);
+  /// What the decomposition keeps in memory and this does not.
+  int64_t (*saved_elements)(const Graph&, const Node&);
+};
+
 /// Replaced by ordinary ops before fusion.
 struct DecomposeLowering {
   std::vector<ValueId> (*decompose)(Builder&, const Node&, std::span<const ValueId> operands);
+  const TemplateChoice* choice = nullptr;  ///< null: there is no other way
 };
 
 /// Leaves and pure storage operations (parameter, input, state, constant data, pack, update_slice): no computation of their own.
@@ -104,6 +139,6 @@ struct KernelLowering {};
 struct RegionLowering {};
 
 using Lowering = std::variant<ElementLowering, ViewLowering, ReduceLowering, ScanLowering, ScatterLowering, ContractLowering,
-                              DecomposeLowering, StorageLowering, KernelLowering, RegionLowering>;
+                              TemplateLowering, DecomposeLowering, StorageLowering, KernelLowering, RegionLowering>;
 
 }  // namespace lockstep::graph

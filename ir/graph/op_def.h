@@ -94,7 +94,9 @@ struct NotDifferentiable {
   bool is_meant = false;    ///< the op is used in order to end gradients, which is no error
   bool is_unknown = false;  ///< it has a gradient that nobody has given: the sum over other ways would be wrong without a word
 };
-using GradientFacet = std::variant<GradientFn, NotDifferentiable>;
+/// The gradient is that of the ops that the node stands for (DecomposeLowering), which are made for it.
+struct ByDecomposition {};
+using GradientFacet = std::variant<GradientFn, NotDifferentiable, ByDecomposition>;
 
 /// A tensor of the f64 evaluator. Booleans are 0 and 1; integers are exact.
 struct Tensor {
@@ -152,6 +154,18 @@ struct RangeContext {
 /// One per result, absent where nothing is known.
 using RangeFn = std::vector<std::optional<IntegerRange>> (*)(const RangeContext&);
 
+/// An op where a graph spells it out by others: what they read, and what is to be known of the way they are put together.
+struct Spelled {
+  std::vector<ValueId> operands;
+  Attributes attributes;
+};
+struct Recognition {
+  /// `last`: the node that makes the result. `readers`: by value, how many nodes and outputs read it; what is left out has one.
+  std::optional<Spelled> (*find)(const Graph&, const Node& last, std::span<const uint32_t> readers);
+  /// The result of the same shape, by the op; with the operands as they are in the builder's graph.
+  ValueId (*build)(Builder&, const Spelled&, const Shape& result);
+};
+
 /// Whether results share storage with an operand.
 struct NoAlias {};
 struct AliasView {};    ///< the result may be a view of operand 0's storage
@@ -180,10 +194,9 @@ struct Algebra {
 
 /// What mixed precision does with an op (passes/graph/autocast.h).
 enum class MixedRole : uint8_t {
-  Wide,      ///< it computes in f32, with what it is given
-  Product,   ///< sums of products of its operands: these are rounded, and so is what it makes
-  Composed,  ///< stands for other ops, some of which are products
-  Exempt     ///< its operand is not rounded
+  Wide,     ///< it computes in f32, with what it is given
+  Product,  ///< sums of products of its operands: these are rounded, and so is its first result
+  Exempt    ///< its operand is not rounded
 };
 
 struct OpDef {
@@ -203,7 +216,13 @@ struct OpDef {
   IndexFn index = nullptr;  ///< of an op with an operand that names places: what is outside is an error of the step
   RangeFn range = nullptr;  ///< of an op whose integer results are bounded, so that an index made of them needs no check
   MixedRole mixed = MixedRole::Wide;
+  const Recognition* recognition = nullptr;  ///< null: it is nothing that users spell out
+  size_t factors = kEveryOperand;            ///< of a Product: so many of its first operands are rounded
+
+  static constexpr size_t kEveryOperand = SIZE_MAX;
 };
+/// The attribute of a Product that stands for other ops: the type to which these round what they make in between.
+inline constexpr std::string_view kLowAttribute = "low";
 
 inline LeafKind leafKind(const Node& node) { return node.op->leaf; }
 

@@ -180,8 +180,22 @@ struct TemplatePlan {
   friend bool operator==(const TemplatePlan&, const TemplatePlan&) = default;
 };
 
+/// An op with templates by one invocation per row, which goes over the other side in blocks and keeps its row in registers: the template
+/// NAME_stream.
+struct StreamPlan {
+  static constexpr std::string_view kName = "stream";
+  static constexpr graph::GroupKind kKind = graph::GroupKind::Template;
+  int64_t lanes = 1;  ///< invocations of a workgroup
+  int64_t block = 1;  ///< steps per round of the loop
+  static constexpr void each(auto& plan, auto&& number) {
+    number("block", plan.block, PlanNumber::Any);
+    number("lanes", plan.lanes, PlanNumber::Any);
+  }
+  friend bool operator==(const StreamPlan&, const StreamPlan&) = default;
+};
+
 using Plan = std::variant<MapPlan, StripsPlan, VectorPlan, RowsPlan, HeldRowsPlan, ColumnsPlan, ScanPlan, ScatterPlan, NaiveContractPlan,
-                          TemplatePlan>;
+                          TemplatePlan, StreamPlan>;
 
 /// "rows"; of a template its name.
 std::string_view nameOf(const Plan& plan);

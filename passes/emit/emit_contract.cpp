@@ -2,8 +2,7 @@
 // Contractions: the naive form (one invocation per result) and the templates of shaders/ with their hooks filled in.
 #include <algorithm>
 
-#include "passes/emit/emitters.h"
-#include "passes/emit/loop_budget.h"
+#include "passes/emit/template_hooks.h"
 #include "passes/kernel/unroll_loops.h"
 #include "passes/schedule/choosers.h"
 #include "passes/schedule/plan_rounds.h"
@@ -48,9 +47,6 @@ Result<kernel::Module> emitKernel(const program::NaiveContractPlan& plan, const 
 
 namespace {
 
-// The statements of the largest tile of any template.
-constexpr size_t kUnrolledTile = 4096;
-
 // What the stores of a tile may grow to as one text. Left as a loop, they index the tile's sums by a counter, which keeps all of them in
 // memory unless the driver unrolls it; llvmpipe does up to a limit that two more operations in an epilogue go beyond, for half the speed.
 constexpr size_t kUnrolledStores = 1024;
@@ -69,20 +65,6 @@ kernel::Module unrollStores(kernel::Module module, int64_t stores, std::string_v
   const auto hook = std::ranges::find(module.functions, store, &kernel::Function::name);
   if (static_cast<size_t>(stores) * sizeOf(module, hook->body) > kUnrolledStores) return module;
   return unrollLoops(std::move(module), kUnrolledTile, store);
-}
-
-/// Gives the function `name` of a template a new, empty body and enters it; its parameters by order.
-std::vector<kernel::ValueId> openHook(kernel::Builder& b, std::string_view name) {
-  for (kernel::Function& function : b.module().functions) {
-    if (function.name != name) continue;
-    kernel::BlockId block = b.newBlock();
-    function.body = block;
-    b.setBlock(block);
-    std::vector<kernel::ValueId> parameters;
-    for (const kernel::Parameter& parameter : function.parameters) parameters.push_back(parameter.value);
-    return parameters;
-  }
-  internalError("a contraction template lacks the hook '" + std::string(name) + "'");
 }
 
 /// Fills in the hook that stores one result, or a pair of neighbours, whose words it then stores whole.
@@ -119,8 +101,7 @@ void storeHook(kernel::Builder& b, BodyEmitter& emitter, const ContractNode& con
   emitter.popScope();
 }
 
-/// A template with its hooks filled in from the group. `unrolled`: the loops of a constant number of rounds are dissolved first, so that
-/// only the one over k is left, whatever the hooks grow to.
+/// A template with its hooks filled in from the group.
 Result<kernel::Module> fillTemplate(const TemplatePlan& plan, const EmitQuery& query, bool unrolled) {
   const graph::Graph& body = query.body;
   ContractNode contract = findContract(body);
@@ -152,10 +133,7 @@ Result<kernel::Module> fillTemplate(const TemplatePlan& plan, const EmitQuery& q
   const std::string_view store = run > 1 ? "store_pair" : "store_c";
   storeHook(b, emitter, contract, store, run);
 
-  std::vector<kernel::ValueId> group = openHook(b, "workgroup_index");
-  kernel::ValueId flat = b.extract(group[0], 0u);
-  if (query.groups[1] > 1) flat = b.make(Op::Add, {flat, b.make(Op::Mul, {b.extract(group[0], 1u), b.u32(query.groups[0])})});
-  b.returnValue(flat);
+  fillWorkgroupIndex(b, query);
   module = b.take();
   if (plan.unrolled_stores > 0) module = unrollStores(std::move(module), plan.unrolled_stores / run, store);
   return kernel::canonical(module, true);
@@ -164,10 +142,7 @@ Result<kernel::Module> fillTemplate(const TemplatePlan& plan, const EmitQuery& q
 }  // namespace
 
 Result<kernel::Module> emitKernel(const TemplatePlan& plan, const EmitQuery& query) {
-  LS_TRY(kernel::Module module, fillTemplate(plan, query, false));
-  const auto most = static_cast<uint64_t>(plannedRounds(query.config.profile));
-  if (query.config.profile.max_loop_iterations == 0 || roundsOf(module, most) <= most) return module;
-  return fillTemplate(plan, query, true);
+  return withinRounds(query, [&](bool unrolled) { return fillTemplate(plan, query, unrolled); });
 }
 
 }  // namespace lockstep::passes

@@ -38,7 +38,8 @@ std::vector<bool> feedProducts(const Graph& graph) {
     const Lowering& lowering = *node.op->lower;
     const bool passes = std::holds_alternative<ViewLowering>(lowering) ||
                         (std::holds_alternative<ElementLowering>(lowering) && !isPacked(graph.typeOf(node.results[0]).dtype));
-    if (!std::holds_alternative<ContractLowering>(lowering) && !(passes && feeds[nodes[i].index()])) continue;
+    const bool repeats = std::holds_alternative<ContractLowering>(lowering) || std::holds_alternative<TemplateLowering>(lowering);
+    if (!repeats && !(passes && feeds[nodes[i].index()])) continue;
     for (ValueId operand : node.operands) feeds[graph[operand].node.index()] = true;
   }
   return feeds;
@@ -173,7 +174,7 @@ struct Placement {
 
   /// How an element node reads one member of a cluster; nothing: the two cannot run together.
   [[nodiscard]] std::optional<Seat> seatBeside(const Cluster& cluster, const Shape& shape, const Read& read) const {
-    if (!read.exact) return std::nullopt;
+    if (!read.exact || cluster.kind == GroupKind::Template) return std::nullopt;
     const Shape& source = graph.shapeOf(read.base);
     const bool per_row = state.row_aligned[graph[read.base].node.index()] != 0;
     if (isLinearIdentity(read.map, shape, source)) return per_row ? Seat::PerRow : Seat::PerElement;
@@ -331,6 +332,7 @@ std::optional<GroupKind> seedKind(const Node& node) {
   if (std::holds_alternative<ContractLowering>(lower)) return GroupKind::Contract;
   if (std::holds_alternative<ScanLowering>(lower)) return GroupKind::Scan;
   if (std::holds_alternative<ScatterLowering>(lower)) return GroupKind::Scatter;
+  if (std::holds_alternative<TemplateLowering>(lower)) return GroupKind::Template;
   return std::nullopt;
 }
 

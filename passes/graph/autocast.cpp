@@ -5,7 +5,6 @@
 
 #include "ir/graph/op_def.h"
 #include "passes/cost.h"
-#include "passes/graph/decompose.h"
 #include "passes/graph/rewrite.h"
 
 namespace lockstep::passes {
@@ -70,14 +69,17 @@ class Rounding {
 
   void makeProduct(const Node& node) {
     std::vector<ValueId> operands;
-    for (ValueId operand : node.operands) operands.push_back(rounded(operand));
+    for (ValueId operand : node.operands) operands.push_back(operands.size() < node.op->factors ? rounded(operand) : rewriter_[operand]);
+    Attributes attributes = node.attributes;
+    if (std::ranges::find(*node.op->attributes, kLowAttribute, &AttributeDef::name) != node.op->attributes->end())
+      attributes.set(std::string(kLowAttribute), low_);
     b().setLocation(node.location);
-    const std::vector<ValueId> results = b().makeAll(*node.op->name, std::move(operands), node.attributes);
+    const std::vector<ValueId> results = b().makeAll(*node.op->name, std::move(operands), std::move(attributes));
     for (size_t i = 0; i < results.size(); ++i) {
       rewriter_.set(node.results[i], results[i]);
       b().name(results[i], in_[node.results[i]].name);
-      due_[endOf(node.results[i]).index()] = true;
     }
+    due_[endOf(node.results[0]).index()] = true;
   }
 
   /// The last value of the chain that a kernel of the product can make of its result before it is stored. Outputs in between (captures)
@@ -174,10 +176,7 @@ class Rounding {
 
 }  // namespace
 
-Graph autocast(const Graph& graph, DType low) {
-  const Graph products = decomposeIf(graph, [](const Node& node) { return node.op->mixed == MixedRole::Composed; });
-  return Rounding(products, low).run();
-}
+Graph autocast(const Graph& graph, DType low) { return Rounding(graph, low).run(); }
 
 namespace {
 

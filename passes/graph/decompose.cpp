@@ -1,43 +1,138 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/graph/decompose.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "ir/graph/op_def.h"
+#include "passes/cost.h"
 #include "passes/graph/rewrite.h"
 #include "passes/graph/whole_word_updates.h"
+#include "passes/schedule/choose_plan.h"
 
 namespace lockstep::passes {
 
 using namespace graph;
 
-Graph decomposeIf(const Graph& graph, bool (*chosen)(const Node&)) {
-  Rewriter rewriter(graph);
-  for (NodeId id : graph.body().nodes) {
-    const Node& node = graph[id];
-    const auto* lowering = std::get_if<DecomposeLowering>(&*node.op->lower);
-    if (lowering == nullptr || !chosen(node)) {
-      rewriter.copy(node);
-      continue;
-    }
-    rewriter.builder().setLocation(node.location);
-    const std::vector<ValueId> operands = rewriter.mapped(node.operands);
-    const std::vector<ValueId> results = lowering->decompose(rewriter.builder(), node, operands);
-    for (size_t i = 0; i < results.size(); ++i) rewriter.set(node.results[i], results[i]);
+namespace {
+
+constexpr std::string_view kTemplatePrefix = "template:";
+
+bool contains(const std::vector<std::string>& names, const std::string& name) { return std::ranges::find(names, name) != names.end(); }
+
+/// A graph with leaves for the operands of `node` and nothing else.
+Builder leavesFor(const Graph& graph, const Node& node, std::vector<ValueId>& operands) {
+  Builder builder;
+  for (const ValueId operand : node.operands) {
+    const TensorType& type = graph.typeOf(operand);
+    operands.push_back(builder.make(
+        "input", {}, {{"name", fmt::format("operand{}", operands.size())}, {"shape", type.shape.extents()}, {"dtype", type.dtype}}));
   }
-  for (const Output& output : graph.outputs) rewriter.copyOutput(output);
-  return rewriter.take();
+  return builder;
 }
 
-Result<Graph> decompose(const Graph& graph) {
+/// Whether the device has a plan for an op with templates, and enough bindings.
+bool canRun(const Graph& graph, const Node& node, const DecomposeConfig& config) {
+  if (node.operands.size() + node.results.size() > config.profile.max_storage_buffers) return false;
+  std::vector<ValueId> operands;
+  Builder alone = leavesFor(graph, node, operands);
+  const std::vector<ValueId> results = alone.makeAll(*node.op->name, operands, node.attributes);
+  for (const ValueId result : results) alone.output(OutputKind::Result, "result", result);
+  return choosePlan({alone.graph(), GroupKind::Template, config.profile, config.templates}).ok();
+}
+
+class Decomposition {
+ public:
+  Decomposition(const Graph& graph, const DecomposeConfig& config)
+      : in_(graph), config_(config), rewriter_(graph), used_(graph.values.size(), false) {
+    for (const NodeId id : graph.body().nodes) {
+      for (const ValueId operand : graph[id].operands) used_[operand.index()] = true;
+    }
+    for (const Output& output : graph.outputs) used_[output.value.index()] = true;
+  }
+
+  Result<Graph> run() {
+    for (const NodeId id : in_.body().nodes) {
+      const Node& node = in_[id];
+      const auto* lowering = std::get_if<DecomposeLowering>(&*node.op->lower);
+      if (lowering == nullptr) {
+        rewriter_.copy(node);
+        continue;
+      }
+      rewriter_.builder().setLocation(node.location);
+      LS_TRY(const std::vector<ValueId> results, replace(node, *lowering));
+      for (size_t i = 0; i < results.size(); ++i) rewriter_.set(node.results[i], results[i]);
+    }
+    for (const Output& output : in_.outputs) rewriter_.copyOutput(output);
+    return rewriter_.take();
+  }
+
+ private:
+  Result<std::vector<ValueId>> replace(const Node& node, const DecomposeLowering& lowering) {
+    Builder& b = rewriter_.builder();
+    const std::vector<ValueId> operands = rewriter_.mapped(node.operands);
+    const TemplateChoice* choice = lowering.choice;
+    if (choice == nullptr) return lowering.decompose(b, node, operands);
+    const int64_t saved = choice->saved_elements(in_, node);
+    if (takes(*choice, node, saved)) return choice->build(b, node, operands, usedOf(node));
+    if (saved <= INT32_MAX) return lowering.decompose(b, node, operands);
+    return fail("decompose.elements",
+                fmt::format("without the template '{}' '{}' needs a tensor of {} elements, and the most is {}", choice->name,
+                            *node.op->name, saved, INT32_MAX),
+                node.location == 0 ? Location{} : in_.locations[node.location - 1],
+                "use shorter sequences or fewer of them, or choose a device that can run the template (lockstep devices)");
+  }
+
+  [[nodiscard]] bool takes(const TemplateChoice& choice, const Node& node, int64_t saved) const {
+    const std::string name(choice.name);
+    if (!config_.templates || contains(config_.disabled, std::string(kTemplatePrefix) + name)) return false;
+    if (saved < cost::kLeastSaved && !contains(config_.preferred, name)) return false;
+    std::vector<ValueId> operands;
+    Builder trial = leavesFor(in_, node, operands);
+    if (choice.build(trial, node, operands, usedOf(node)).empty()) return false;
+    const Graph& made = trial.graph();
+    return std::ranges::all_of(made.body().nodes, [&](NodeId id) {
+      return !std::holds_alternative<TemplateLowering>(*made[id].op->lower) || canRun(made, made[id], config_);
+    });
+  }
+
+  [[nodiscard]] std::vector<bool> usedOf(const Node& node) const {
+    std::vector<bool> used;
+    for (const ValueId result : node.results) used.push_back(used_[result.index()]);
+    return used;
+  }
+
+  const Graph& in_;
+  const DecomposeConfig& config_;
+  Rewriter rewriter_;
+  std::vector<bool> used_;  ///< by value
+};
+
+}  // namespace
+
+Result<Graph> decompose(const Graph& graph, const DecomposeConfig& config) {
   const auto isComposed = [](const Node& node) { return std::holds_alternative<DecomposeLowering>(*node.op->lower); };
   const auto holdsComposed = [&](const Graph& one) {
     return std::ranges::any_of(one.body().nodes, [&](NodeId id) { return isComposed(one[id]); });
   };
   // A decomposition may use ops that decompose themselves (cross_entropy -> log_softmax), so repeat until nothing is left.
   Graph current = graph;
-  while (holdsComposed(current)) current = decomposeIf(current, isComposed);
+  while (holdsComposed(current)) {
+    LS_TRY(current, Decomposition(current, config).run());
+  }
   return updateWholeWords(current);
+}
+
+std::vector<std::string> templateChoices() {
+  std::vector<std::string> names;
+  for (const OpDef* op : allOps()) {
+    const auto* lowering = std::get_if<DecomposeLowering>(&*op->lower);
+    if (lowering == nullptr || lowering->choice == nullptr) continue;
+    const std::string name = std::string(kTemplatePrefix) + std::string(lowering->choice->name);
+    if (!contains(names, name)) names.push_back(name);
+  }
+  return names;
 }
 
 }  // namespace lockstep::passes

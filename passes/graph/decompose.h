@@ -1,16 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "ir/graph/graph.h"
+#include "ir/program/profile.h"
 
 namespace lockstep::passes {
 
-/// Replaces every op whose lowering is a decomposition (softmax, layer_norm, cross_entropy, ...) by the ordinary ops that it stands for.
-///   %2 = softmax %1    =>    %3 = reduce_max_number %1 ...  %9 = div %6, %8
-/// Updates of packed states that share words with other elements become updates of whole words (whole_word_updates.h). Never fails.
-Result<graph::Graph> decompose(const graph::Graph& graph);
+struct DecomposeConfig {
+  program::DeviceProfile profile = {};
+  bool templates = false;              ///< shaders/ are at hand
+  std::vector<std::string> disabled;   ///< "template:attention": ops with this choice always become products and a softmax
+  std::vector<std::string> preferred;  ///< names of choices that are taken wherever the device can run them, however little they save
+};
 
-/// The same once, for the nodes that `chosen` picks out of those with such a lowering.
-graph::Graph decomposeIf(const graph::Graph& graph, bool (*chosen)(const graph::Node&));
+/// Replaces every op whose lowering is a decomposition (softmax, layer_norm, cross_entropy, ...) by the ordinary ops that it stands for, or
+/// by ops with templates where there is that choice, the device can run them and they save enough memory.
+///   %2 = softmax %1    =>    %3 = reduce_max_number %1 ...  %9 = div %6, %8
+///   %2, %3 = scaled_dot_product_attention %q, %k, %v    =>    %4, %5 = attend %q, %k, %v
+/// Updates of packed states that share words with other elements become updates of whole words (whole_word_updates.h). Error
+/// "decompose.elements" when a decomposition would need a tensor of 2^31 elements or more.
+Result<graph::Graph> decompose(const graph::Graph& graph, const DecomposeConfig& config = {});
+
+/// "template:attention", ...: what `disabled` may name.
+std::vector<std::string> templateChoices();
 
 }  // namespace lockstep::passes

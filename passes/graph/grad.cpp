@@ -43,11 +43,11 @@ struct State {
   }
 
   /// Which values depend on one of `wrt`: gradients towards others are never built.
-  [[nodiscard]] std::vector<bool> dependents(std::span<const ValueId> wrt) const {
+  [[nodiscard]] std::vector<bool> dependents(std::span<const ValueId> wrt, size_t first) const {
     const Graph& graph = builder.graph();
     std::vector<bool> depends(graph.values.size(), false);
     for (ValueId value : wrt) depends[value.index()] = true;
-    for (NodeId id : graph.body().nodes) {
+    for (NodeId id : std::span(graph.body().nodes).subspan(first)) {
       const Node& node = graph[id];
       bool any = std::any_of(node.operands.begin(), node.operands.end(), [&](ValueId operand) { return depends[operand.index()]; });
       for (ValueId result : node.results) depends[result.index()] = depends[result.index()] || any;
@@ -130,6 +130,7 @@ struct State {
     }
     passStops(id, node, any);
     const auto* function = std::get_if<GradientFn>(&*node.op->gradient);
+    if (any && std::holds_alternative<ByDecomposition>(*node.op->gradient)) return throughDecomposition(node, incoming, depends);
     if (!any || function == nullptr) return;
     builder.setLocation(node.location);
     const size_t first = builder.graph().body().nodes.size(), first_value = builder.graph().values.size();
@@ -141,6 +142,26 @@ struct State {
       if (!outgoing[i].valid() && !isFloat(node.operands[i])) cross(node.operands[i], id);
     }
     keepMasks(first, first_value);
+  }
+
+  /// The ops that the node stands for are made once more, and what flows back flows through them.
+  void throughDecomposition(const Node& node, const std::vector<ValueId>& incoming, const std::vector<bool>& depends) {
+    builder.setLocation(node.location);
+    const size_t first = builder.graph().body().nodes.size();
+    const std::vector<ValueId> made = std::get<DecomposeLowering>(*node.op->lower).decompose(builder, node, node.operands);
+    std::vector<ValueId> outputs, seeds, wrt;
+    for (size_t i = 0; i < made.size(); ++i) {
+      if (!incoming[i].valid()) continue;
+      outputs.push_back(made[i]);
+      seeds.push_back(incoming[i]);
+    }
+    for (const ValueId operand : node.operands) {
+      if (depends[operand.index()] && std::ranges::find(wrt, operand) == wrt.end()) wrt.push_back(operand);
+    }
+    const AppendedGradients gradients = appendGradients(builder, outputs, seeds, wrt, first);
+    for (size_t i = 0; i < wrt.size(); ++i) {
+      if (gradients.values[i].valid()) accumulate(wrt[i], gradients.values[i]);
+    }
   }
 
   /// What the nodes from `first` on compare becomes a constant, and so do the integers and truth values in front of `first_value` that they
@@ -191,12 +212,12 @@ std::string describeLeaves(const std::vector<std::string>& names, std::string_vi
 }  // namespace
 
 AppendedGradients appendGradients(Builder& builder, std::span<const ValueId> outputs, std::span<const ValueId> seeds,
-                                  std::span<const ValueId> wrt) {
+                                  std::span<const ValueId> wrt, size_t first) {
   State state(builder, builder.graph().values.size());
-  std::vector<bool> depends = state.dependents(wrt);
+  std::vector<bool> depends = state.dependents(wrt, first);
   for (size_t i = 0; i < outputs.size(); ++i) state.accumulate(outputs[i], seeds[i]);
   const std::vector<NodeId> nodes = builder.graph().body().nodes;
-  for (size_t i = nodes.size(); i-- > 0;) {
+  for (size_t i = nodes.size(); i-- > first;) {
     const Node node = builder.graph()[nodes[i]];  // a copy: the builder grows
     state.backward(nodes[i], node, depends);
   }

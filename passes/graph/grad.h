@@ -41,10 +41,10 @@ struct AppendedGradients {
 /// kept.
 ///
 /// What the pass is made of: appends to the body the cotangents of `wrt` that follow from those of `outputs` (f32, one each, of equal
-/// shapes). What lies in front of `wrt` is not visited. What the gradients compare (the masks of relu, of a maximum) is a constant for
-/// gradients of these gradients.
+/// shapes). What lies in front of `wrt` is not visited, nor are the nodes of the body in front of number `first`. What the gradients
+/// compare (the masks of relu, of a maximum) is a constant for gradients of these gradients.
 AppendedGradients appendGradients(graph::Builder& builder, std::span<const graph::ValueId> outputs,
-                                  std::span<const graph::ValueId> cotangents, std::span<const graph::ValueId> wrt);
+                                  std::span<const graph::ValueId> cotangents, std::span<const graph::ValueId> wrt, size_t first = 0);
 /// grad.C5: `what` ("parameter 'w' gets") no gradient, at the place of the op that stops it.
 Diagnostic describeStop(const graph::Graph& graph, std::string_view what, graph::NodeId stop);
 

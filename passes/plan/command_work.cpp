@@ -34,6 +34,9 @@ struct Counter {
     return 2 * static_cast<uint64_t>(shape.batch) * static_cast<uint64_t>(shape.m) * static_cast<uint64_t>(shape.n) *
            static_cast<uint64_t>(shape.k);
   }
+  std::optional<uint64_t> operator()(const graph::TemplateLowering& lowering) const {
+    return static_cast<uint64_t>(lowering.shape(body, node).operations);
+  }
   std::optional<uint64_t> operator()(const graph::ViewLowering&) const { return 0; }
   std::optional<uint64_t> operator()(const graph::StorageLowering&) const { return 0; }
   std::optional<uint64_t> operator()(const graph::DecomposeLowering&) const { return std::nullopt; }

@@ -33,6 +33,8 @@ Result<PlanChoice> choosePlan(const PlanQuery& query) {
       return chooseScatter(query);
     case GroupKind::Contract:
       return chooseContract(query);
+    case GroupKind::Template:
+      return chooseTemplate(query);
   }
   internalError("a group has a kind that does not exist");
 }

@@ -19,6 +19,14 @@ ScatterNode findScatter(const Graph& body) {
   internalError("a scatter group has no scatter");
 }
 
+TemplateNode findTemplate(const Graph& body) {
+  for (NodeId id : body.body().nodes) {
+    if (const auto* lowering = std::get_if<TemplateLowering>(&*body[id].op->lower))
+      return {id, lowering->shader, lowering->shape(body, body[id])};
+  }
+  internalError("a template group has no op with templates");
+}
+
 ScanSpace scanSpace(const Graph& body) {
   for (NodeId id : body.body().nodes) {
     const auto* scan = std::get_if<ScanLowering>(&*body[id].op->lower);

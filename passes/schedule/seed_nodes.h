@@ -20,6 +20,14 @@ struct ScatterNode {
 };
 ScatterNode findScatter(const graph::Graph& body);
 
+/// The op with templates of a "template" body.
+struct TemplateNode {
+  graph::NodeId node;
+  std::string_view shader;
+  graph::TemplateShape shape;
+};
+TemplateNode findTemplate(const graph::Graph& body);
+
 /// The scan of a "scan" body: `outer` x `inner` lines of `length` elements.
 struct ScanSpace {
   graph::NodeId node;

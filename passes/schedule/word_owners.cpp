@@ -35,6 +35,8 @@ bool ownsWords(const PlanQuery& query, size_t result) {
   switch (query.kind) {
     case GroupKind::Map:
       return true;
+    case GroupKind::Template:
+      return false;
     case GroupKind::Rows:
       return rowsOwnWords(query, result, per_word);
     case GroupKind::Contract: {

@@ -16,7 +16,7 @@ using graph::testing::NamedCase;
 using graph::testing::namedCases;
 using graph::testing::weightedSum;
 
-bool isDifferentiable(const graph::OpDef& op) { return std::holds_alternative<graph::GradientFn>(*op.gradient); }
+bool isDifferentiable(const graph::OpDef& op) { return !std::holds_alternative<graph::NotDifferentiable>(*op.gradient); }
 
 bool hasFloats(const graph::OpCase& op_case) {
   for (const graph::OperandCase& operand : op_case.operands) {

@@ -13,7 +13,7 @@ namespace {
 
 std::string_view loweringName(const Lowering& lowering) {
   static constexpr auto kNames = std::to_array<std::string_view>(
-      {"element", "view", "reduce", "scan", "scatter", "contract", "decompose", "storage", "kernel", "region"});
+      {"element", "view", "reduce", "scan", "scatter", "contract", "template", "decompose", "storage", "kernel", "region"});
   static_assert(kNames.size() == std::variant_size_v<Lowering>);
   return kNames[lowering.index()];
 }

@@ -111,8 +111,9 @@ TEST_P(GradientCase, Gradient_MatchesCentralDifferencesTwice) {
   checkGradients(*second, made.leaves, names, random);
 }
 
-INSTANTIATE_TEST_SUITE_P(Op, GradientCase,
-                         ::testing::ValuesIn(namedCases([](const OpDef& op) { return std::holds_alternative<GradientFn>(*op.gradient); })),
+INSTANTIATE_TEST_SUITE_P(Op, GradientCase, ::testing::ValuesIn(namedCases([](const OpDef& op) {
+                           return !std::holds_alternative<NotDifferentiable>(*op.gradient);
+                         })),
                          [](const auto& info) { return info.param.name(); });
 
 /// The op's own gradient and the gradient of its decomposition are the same function.

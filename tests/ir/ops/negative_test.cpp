@@ -86,6 +86,30 @@ fn @main() {workgroup_size = [1, 1, 1]} {
 Attributes mean() { return {{"reduction", std::string("mean")}}; }
 Attributes eps(double value) { return {{"eps", value}}; }
 
+/// The constraints that all ops of attention share. `after`: the operands that come after v.
+void breakAttention(std::string_view op, const std::vector<TensorType>& after, std::vector<Broken>& broken) {
+  const auto add = [&](std::string_view label, const TensorType& q, const TensorType& k, const TensorType& v, const Attributes& attributes,
+                       std::vector<TensorType> rest) {
+    std::vector<TensorType> operands{q, k, v};
+    operands.insert(operands.end(), rest.begin(), rest.end());
+    broken.push_back({op, label, operands, attributes, {}});
+  };
+  const auto with = [&](TensorType mask) {
+    std::vector<TensorType> all = after;
+    all.push_back(std::move(mask));
+    return all;
+  };
+  const TensorType x = f32({1, 2, 3});
+  add("C1", i32({1, 2, 3}), x, x, attention(), after);
+  add("C2", f32({2, 1, 2, 3}), f32({3, 1, 2, 3}), f32({3, 1, 2, 3}), attention(), after);
+  add("C3", x, f32({1, 2, 4}), x, attention(), after);
+  add("C4", f32({3, 2, 3}), f32({2, 2, 3}), f32({2, 2, 3}), attention(), after);
+  add("C5", x, x, x, attention(-1), after);
+  add("C6", x, x, x, attention(0, HUGE_VAL), after);
+  add("C7", x, x, x, attention(), with(f32({3, 2})));
+  if (!after.empty()) add("C8", x, x, x, attention(), std::vector(after.size(), f32({1, 2, 2})));
+}
+
 std::vector<Broken> brokenCases() {
   TensorType x = f32({2, 3}), row = f32({3}), idx = i32({2, 3}), flag = boolean({2, 3}), scalar = f32({}), key = u32({4});
   int64_t huge = int64_t{1} << 33;
@@ -277,14 +301,6 @@ std::vector<Broken> brokenCases() {
       {"rope", "C4", {x}, turning({{"base", 0.0}}), {}},
       {"rope", "C5", {x}, turning({{"offset", INT64_MAX}}), {}},
       {"rope", "C6", {x, f32({2})}, turning(), {}},
-      {"scaled_dot_product_attention", "C1", {i32({1, 2, 3}), f32({1, 2, 3}), f32({1, 2, 3})}, attention(), {}},
-      {"scaled_dot_product_attention", "C2", {f32({2, 1, 2, 3}), f32({3, 1, 2, 3}), f32({3, 1, 2, 3})}, attention(), {}},
-      {"scaled_dot_product_attention", "C3", {f32({1, 2, 3}), f32({1, 2, 4}), f32({1, 2, 3})}, attention(), {}},
-      {"scaled_dot_product_attention", "C4", {f32({3, 2, 3}), f32({2, 2, 3}), f32({2, 2, 3})}, attention(), {}},
-      {"scaled_dot_product_attention", "C5", {f32({1, 2, 3}), f32({1, 2, 3}), f32({1, 2, 3})}, attention(-1), {}},
-      {"scaled_dot_product_attention", "C6", {f32({1, 2, 3}), f32({1, 2, 3}), f32({1, 2, 3})}, attention(0, HUGE_VAL), {}},
-      {"scaled_dot_product_attention", "C7", {f32({1, 1 << 17, 1}), f32({1, 1 << 17, 1}), f32({1, 1 << 17, 1})}, attention(), {}},
-      {"scaled_dot_product_attention", "C8", {f32({1, 2, 3}), f32({1, 2, 3}), f32({1, 2, 3}), f32({3, 2})}, attention(), {}},
       {"einsum", "C1", {idx}, {{"equation", std::string("ij->ji")}}, {}},
       {"einsum", "C2", {x}, {{"equation", std::string("ij")}}, {}},
       {"einsum", "C3", {x}, {{"equation", std::string("i->i")}}, {}},
@@ -325,6 +341,12 @@ std::vector<Broken> brokenCases() {
     if (one_float && (*op->constraints)[0].text == "the operand is f32") broken.push_back({*op->name, "C1", {idx}, {}, {}});
   }
   broken.push_back({"neg", "C1", {u32({2})}, {}, {}});
+  const TensorType out = f32({1, 2, 3}), rows = f32({1, 2});
+  breakAttention("scaled_dot_product_attention", {}, broken);
+  breakAttention("attend", {}, broken);
+  breakAttention("attention_gradient", {out, rows, out, rows}, broken);
+  breakAttention("attend_gradient_queries", {out, rows, rows}, broken);
+  breakAttention("attend_gradient_keys", {out, rows, rows}, broken);
   return broken;
 }
 

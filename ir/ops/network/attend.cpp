@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/ops/support/attention.h"
+
+namespace lockstep::graph {
+namespace {
+
+constexpr std::string_view kName = "attend";
+
+Result<std::vector<TensorType>> infer(const InferContext& c) {
+  LS_CHECK(checkAttention(kName, c, {}));
+  const AttentionExtents e(c.operands[0].shape, c.operands[1].shape, c.operands[2].shape);
+  return std::vector{f32(e.out()), f32(e.rows())};
+}
+
+TemplateShape shape(const Graph& graph, const Node& node) {
+  const AttentionExtents e = attentionExtents(graph, node);
+  return {.operands = attentionTensors({"q", "k", "v", "mask"}, e, graph, node.operands),
+          .results = attentionTensors({"out", "lse"}, e, graph, node.results),
+          .numbers = attentionNumbers(e, node, node.operands.size() > 3),
+          .rows = e.batches() * e.queries,
+          .length = e.keys,
+          .registers = e.width + e.value_width,
+          .operations = 2 * e.scores().elementCount() * (e.width + e.value_width)};
+}
+
+}  // namespace
+
+extern const OpDef kAttendOp;
+constexpr OpDef kAttendOp{
+    .name = kName,
+    .summary = "scaled_dot_product_attention by a template: no score is kept in memory (Milakov and Gimelshein 2018; Dao 2023).",
+    .constraints = ConstantList<Constraint>{{"C1", kAttentionTypes},
+                                            {"C2", kAttentionLeading},
+                                            {"C3", kAttentionWidths},
+                                            {"C4", kAttentionHeads},
+                                            {"C5", kAttentionOffset},
+                                            {"C6", kAttentionScale},
+                                            {"C7", kAttentionMask}},
+    .operands = ConstantList<std::string_view>{"q", "k", "v", "mask..."},
+    .attributes = ConstantList<AttributeDef>{kCausalAttribute, kOffsetAttribute, kScaleAttribute},
+    .infer = infer,
+    .gradient = NotDifferentiable{"it is made after gradients"},
+    .lower = TemplateLowering{.shader = kName, .shape = shape},
+    .alias = NoAlias{},
+    .evaluate = evaluateAttention,
+    .cases = [] { return attentionCases({}); },
+};
+
+}  // namespace lockstep::graph

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops with templates: the hooks load the operands through their views and store what is read of the results.
+#include <algorithm>
+
+#include "passes/emit/template_hooks.h"
+#include "passes/kernel/unroll_loops.h"
+#include "passes/schedule/seed_nodes.h"
+
+namespace lockstep::passes {
+namespace {
+
+Result<kernel::Module> fillTemplate(const program::StreamPlan& plan, const EmitQuery& query, bool unrolled) {
+  const graph::Graph& body = query.body;
+  const TemplateNode seed = findTemplate(body);
+  const graph::Node& node = body[seed.node];
+  std::vector<std::pair<std::string, double>> numbers = seed.shape.numbers;
+  numbers.emplace_back("lanes", static_cast<double>(plan.lanes));
+  numbers.emplace_back("block", static_cast<double>(plan.block));
+  LS_TRY(kernel::Module module, query.config.templates(std::string(seed.shader) + "_stream", numbers));
+  if (unrolled) module = unrollLoops(std::move(module), kUnrolledTile);
+
+  kernel::Builder b(std::move(module));
+  BodyEmitter emitter(body, b, query.bindings);
+  const auto positionOf = [&](const graph::TemplateTensor& tensor, graph::ValueId value, std::span<const kernel::ValueId> index) {
+    return emitter.through(tensor.map, body.shapeOf(value), emitter.atAxes(tensor.space, {index.begin(), index.end()}));
+  };
+  for (size_t i = 0; i < seed.shape.operands.size(); ++i) {
+    const graph::TemplateTensor& tensor = seed.shape.operands[i];
+    const std::vector<kernel::ValueId> index = openHook(b, "load_" + std::string(tensor.name));
+    emitter.pushScope();
+    b.returnValue(emitter.value(node.operands[i], positionOf(tensor, node.operands[i], index)));
+    emitter.popScope();
+  }
+  for (size_t i = 0; i < seed.shape.results.size(); ++i) {
+    const graph::TemplateTensor& tensor = seed.shape.results[i];
+    const auto output = std::ranges::find(body.outputs, node.results[i], &graph::Output::value);
+    if (output == body.outputs.end()) continue;  // nobody reads it
+    const std::vector<kernel::ValueId> parameters = openHook(b, "store_" + std::string(tensor.name));
+    emitter.pushScope();
+    const PositionId place = positionOf(tensor, node.results[i], std::span(parameters).first(tensor.space.rank()));
+    emitter.store(static_cast<size_t>(output - body.outputs.begin()), place, parameters.back());
+    b.returnVoid();
+    emitter.popScope();
+  }
+  fillWorkgroupIndex(b, query);
+  return kernel::canonical(b.take(), true);
+}
+
+}  // namespace
+
+Result<kernel::Module> emitKernel(const program::StreamPlan& plan, const EmitQuery& query) {
+  return withinRounds(query, [&](bool unrolled) { return fillTemplate(plan, query, unrolled); });
+}
+
+}  // namespace lockstep::passes

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/emit/template_hooks.h"
+
+#include "passes/emit/loop_budget.h"
+#include "passes/schedule/plan_rounds.h"
+
+namespace lockstep::passes {
+
+using kernel::Op;
+
+std::vector<kernel::ValueId> openHook(kernel::Builder& b, std::string_view name) {
+  for (kernel::Function& function : b.module().functions) {
+    if (function.name != name) continue;
+    const kernel::BlockId block = b.newBlock();
+    function.body = block;
+    b.setBlock(block);
+    std::vector<kernel::ValueId> parameters;
+    for (const kernel::Parameter& parameter : function.parameters) parameters.push_back(parameter.value);
+    return parameters;
+  }
+  internalError("a kernel template lacks the hook '" + std::string(name) + "'");
+}
+
+void fillWorkgroupIndex(kernel::Builder& b, const EmitQuery& query) {
+  const std::vector<kernel::ValueId> group = openHook(b, "workgroup_index");
+  kernel::ValueId flat = b.extract(group[0], 0u);
+  if (query.groups[1] > 1) flat = b.make(Op::Add, {flat, b.make(Op::Mul, {b.extract(group[0], 1u), b.u32(query.groups[0])})});
+  b.returnValue(flat);
+}
+
+Result<kernel::Module> withinRounds(const EmitQuery& query, const std::function<Result<kernel::Module>(bool)>& fill) {
+  LS_TRY(kernel::Module module, fill(false));
+  const auto most = static_cast<uint64_t>(plannedRounds(query.config.profile));
+  if (query.config.profile.max_loop_iterations == 0 || roundsOf(module, most) <= most) return module;
+  return fill(true);
+}
+
+}  // namespace lockstep::passes

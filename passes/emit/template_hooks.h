@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hooks of the templates of shaders/: functions without a body of their own, which emission gives one.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "passes/emit/emitters.h"
+
+namespace lockstep::passes {
+
+/// The statements of the largest tile of any template.
+inline constexpr size_t kUnrolledTile = 4096;
+
+/// Gives the function `name` of a template a new, empty body and enters it; its parameters by order.
+std::vector<kernel::ValueId> openHook(kernel::Builder& builder, std::string_view name);
+
+/// Fills in the hook that gives the flat number of a workgroup.
+void fillWorkgroupIndex(kernel::Builder& builder, const EmitQuery& query);
+
+/// What `fill` makes of a template: with its loops as they are where the device's rounds allow that, else with those of a constant number
+/// of rounds dissolved first, so that only the outer ones are left, whatever the hooks grow to.
+Result<kernel::Module> withinRounds(const EmitQuery& query, const std::function<Result<kernel::Module>(bool unrolled)>& fill);
+
+}  // namespace lockstep::passes

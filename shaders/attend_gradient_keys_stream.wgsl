@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// dv = p^T d_out and dk = scale ds^T q with p = exp(scale q k^T + mask - lse) and ds = p (d_out v^T - delta), by one invocation per key
+// (Dao 2023, FlashAttention-2). The hooks are replaced by the compiler.
+
+override batches: u32 = 1;  // heads of q
+override group: u32 = 1;    // heads of q per head of k and v
+override queries: u32 = 1;
+override keys: u32 = 1;
+override width: u32 = 1;
+override value_width: u32 = 1;
+override causal: bool = false;  // query t sees keys 0 .. t + offset only
+override offset: u32 = 0;
+override scale: f32 = 1;
+override masked: bool = false;
+override lanes: u32 = 64;
+override block: u32 = 1;  // queries per round of the loop
+
+fn load_q(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
+fn load_k(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
+fn load_v(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
+fn load_d_out(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
+fn load_lse(batch: u32, query: u32) -> f32 { return 0.0; }
+fn load_delta(batch: u32, query: u32) -> f32 { return 0.0; }
+fn load_mask(batch: u32, query: u32, key: u32) -> f32 { return 0.0; }
+fn store_dk(batch: u32, key: u32, d: u32, value: f32) {}
+fn store_dv(batch: u32, key: u32, d: u32, value: f32) {}
+fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
+
+@compute @workgroup_size(lanes)
+fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let row = workgroup_index(id) * lanes + lane;
+  if (row >= batches / group * keys) {
+    return;
+  }
+  let of_keys = row / keys;
+  let key = row % keys;
+  let begin = select(0u, max(key, offset) - offset, causal);
+
+  var k: array<f32, width>;
+  var dk: array<f32, width>;
+  for (var d = 0u; d < width; d++) {
+    k[d] = load_k(of_keys, key, d) * scale;
+  }
+  var v: array<f32, value_width>;
+  var dv: array<f32, value_width>;
+  for (var d = 0u; d < value_width; d++) {
+    v[d] = load_v(of_keys, key, d);
+  }
+  for (var head = 0u; head < group; head++) {
+    let batch = of_keys * group + head;
+    for (var first = begin; first < queries; first += block) {
+      for (var j = 0u; j < block; j++) {
+        let query = min(first + j, queries - 1);  // past the end the last one again, whose share is then 0
+        let inside = first + j < queries;
+        var score = 0.0;
+        for (var d = 0u; d < width; d++) {
+          score += load_q(batch, query, d) * k[d];
+        }
+        if (masked) {
+          score += load_mask(batch, query, key);
+        }
+        var dp = 0.0;
+        for (var d = 0u; d < value_width; d++) {
+          dp += load_d_out(batch, query, d) * v[d];
+        }
+        let weight = select(0.0, exp(score - load_lse(batch, query)), inside);
+        let ds = select(0.0, weight * (dp - load_delta(batch, query)), inside);
+        for (var d = 0u; d < width; d++) {
+          dk[d] += ds * load_q(batch, query, d);
+        }
+        for (var d = 0u; d < value_width; d++) {
+          dv[d] += weight * load_d_out(batch, query, d);
+        }
+      }
+    }
+  }
+  for (var d = 0u; d < width; d++) {
+    store_dk(of_keys, key, d, dk[d] * scale);
+  }
+  for (var d = 0u; d < value_width; d++) {
+    store_dv(of_keys, key, d, dv[d]);
+  }
+}

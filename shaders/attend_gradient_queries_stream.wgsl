@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// dq = scale ds k with p = exp(scale q k^T + mask - lse) and ds = p (d_out v^T - delta), by one invocation per query (Dao 2023,
+// FlashAttention-2). The hooks are replaced by the compiler.
+
+override batches: u32 = 1;  // heads of q
+override group: u32 = 1;    // heads of q per head of k and v
+override queries: u32 = 1;
+override keys: u32 = 1;
+override width: u32 = 1;
+override value_width: u32 = 1;
+override causal: bool = false;  // query t sees keys 0 .. t + offset only
+override offset: u32 = 0;
+override scale: f32 = 1;
+override masked: bool = false;
+override lanes: u32 = 64;
+override block: u32 = 1;  // keys per round of the loop
+
+fn load_q(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
+fn load_k(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
+fn load_v(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
+fn load_d_out(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
+fn load_lse(batch: u32, query: u32) -> f32 { return 0.0; }
+fn load_delta(batch: u32, query: u32) -> f32 { return 0.0; }
+fn load_mask(batch: u32, query: u32, key: u32) -> f32 { return 0.0; }
+fn store_dq(batch: u32, query: u32, d: u32, value: f32) {}
+fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
+
+@compute @workgroup_size(lanes)
+fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let row = workgroup_index(id) * lanes + lane;
+  if (row >= batches * queries) {
+    return;
+  }
+  let batch = row / queries;
+  let query = row % queries;
+  let of_keys = batch / group;
+  let end = select(keys, min(keys, query + offset + 1), causal);
+  let lse = load_lse(batch, query);
+  let delta = load_delta(batch, query);
+
+  var q: array<f32, width>;
+  var dq: array<f32, width>;
+  for (var d = 0u; d < width; d++) {
+    q[d] = load_q(batch, query, d) * scale;
+  }
+  var d_out: array<f32, value_width>;
+  for (var d = 0u; d < value_width; d++) {
+    d_out[d] = load_d_out(batch, query, d);
+  }
+  for (var first = 0u; first < end; first += block) {
+    for (var j = 0u; j < block; j++) {
+      let key = min(first + j, end - 1);  // past the end the last one again, whose share is then 0
+      var score = 0.0;
+      for (var d = 0u; d < width; d++) {
+        score += q[d] * load_k(of_keys, key, d);
+      }
+      if (masked) {
+        score += load_mask(batch, query, key);
+      }
+      var dp = 0.0;
+      for (var d = 0u; d < value_width; d++) {
+        dp += d_out[d] * load_v(of_keys, key, d);
+      }
+      let ds = select(0.0, exp(score - lse) * (dp - delta), first + j < end);
+      for (var d = 0u; d < width; d++) {
+        dq[d] += ds * load_k(of_keys, key, d);
+      }
+    }
+  }
+  for (var d = 0u; d < width; d++) {
+    store_dq(batch, query, d, dq[d] * scale);
+  }
+}

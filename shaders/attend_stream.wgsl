@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// out = softmax(scale q k^T + mask) v by one invocation per query, which goes over the keys once and keeps its sums in registers
+// (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"). The hooks are replaced by the compiler.
+
+override batches: u32 = 1;  // heads of q
+override group: u32 = 1;    // heads of q per head of k and v
+override queries: u32 = 1;
+override keys: u32 = 1;
+override width: u32 = 1;
+override value_width: u32 = 1;
+override causal: bool = false;  // query t sees keys 0 .. t + offset only
+override offset: u32 = 0;
+override scale: f32 = 1;
+override masked: bool = false;
+override lanes: u32 = 64;
+override block: u32 = 1;  // keys per round of the loop
+
+fn load_q(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
+fn load_k(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
+fn load_v(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
+fn load_mask(batch: u32, query: u32, key: u32) -> f32 { return 0.0; }
+fn store_out(batch: u32, query: u32, d: u32, value: f32) {}
+fn store_lse(batch: u32, query: u32, value: f32) {}
+fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
+
+const lowest = -0x1.fffffep+127f;
+
+@compute @workgroup_size(lanes)
+fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let row = workgroup_index(id) * lanes + lane;
+  if (row >= batches * queries) {
+    return;
+  }
+  let batch = row / queries;
+  let query = row % queries;
+  let of_keys = batch / group;
+  let end = select(keys, min(keys, query + offset + 1), causal);
+
+  var q: array<f32, width>;
+  for (var d = 0u; d < width; d++) {
+    q[d] = load_q(batch, query, d) * scale;
+  }
+  var sums: array<f32, value_width>;
+  var highest = lowest;  // finite, so that a difference from it is a number even where every score so far is -inf
+  var total = 0.0;
+  for (var first = 0u; first < end; first += block) {
+    var weights: array<f32, block>;
+    var higher = highest;
+    for (var j = 0u; j < block; j++) {
+      let key = min(first + j, end - 1);  // past the end the last one again, whose weight is then 0
+      var score = 0.0;
+      for (var d = 0u; d < width; d++) {
+        score += q[d] * load_k(of_keys, key, d);
+      }
+      if (masked) {
+        score += load_mask(batch, query, key);
+      }
+      weights[j] = score;
+      higher = max(higher, score);
+    }
+    let shrink = exp(highest - higher);
+    highest = higher;
+    total *= shrink;
+    for (var d = 0u; d < value_width; d++) {
+      sums[d] *= shrink;
+    }
+    for (var j = 0u; j < block; j++) {
+      let key = min(first + j, end - 1);
+      let weight = select(0.0, exp(weights[j] - highest), first + j < end);
+      total += weight;
+      for (var d = 0u; d < value_width; d++) {
+        sums[d] += weight * load_v(of_keys, key, d);
+      }
+    }
+  }
+  for (var d = 0u; d < value_width; d++) {
+    store_out(batch, query, d, sums[d] / total);
+  }
+  store_lse(batch, query, highest + log(total));
+}

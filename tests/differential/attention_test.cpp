@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention by its templates and by products and a softmax, forward, backward and twice backward, beside the f64 evaluator.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "frontend/train/graph_runner.h"
+#include "passes/graph/grad.h"
+#include "tests/differential/compare.h"
+#include "tests/ir/ops/op_case.h"
+
+namespace lockstep {
+namespace {
+
+using graph::Builder;
+using graph::OutputKind;
+using graph::Shape;
+using graph::ValueId;
+using graph::testing::addInput;
+using graph::testing::weightedSum;
+
+struct AttentionCase {
+  std::string name;
+  std::vector<int64_t> leading;
+  int64_t heads = 1, kv_heads = 1, queries = 1, keys = 1, width = 1, value_width = 1;
+  bool causal = true;
+  int64_t offset = 0;
+  std::optional<Shape> mask = {};
+};
+void PrintTo(const AttentionCase& one, std::ostream* out) { *out << one.name; }
+
+/// q, k and v are inputs, and the mask a constant of a gradient. The loss weighs both results at random.
+struct Model {
+  explicit Model(const AttentionCase& c) {
+    const auto shaped = [&](int64_t heads, int64_t rows, int64_t width) {
+      std::vector<int64_t> extents = c.leading;
+      extents.insert(extents.end(), {heads, rows, width});
+      return graph::TensorType{graph::DType::F32, Shape(extents)};
+    };
+    std::vector<ValueId> operands{add("q", shaped(c.heads, c.queries, c.width)), add("k", shaped(c.kv_heads, c.keys, c.width)),
+                                  add("v", shaped(c.kv_heads, c.keys, c.value_width))};
+    if (c.mask) operands.push_back(add("mask", {graph::DType::F32, *c.mask}));
+    results = builder.makeAll("scaled_dot_product_attention", operands,
+                              {{"causal", c.causal}, {"offset", c.offset}, {"scale", 1 / std::sqrt(static_cast<double>(c.width))}});
+  }
+  ValueId add(const std::string& name, const graph::TensorType& type) {
+    leaves.emplace(name, graph::testing::randomTensor(type, -1.5, 1.5, random));
+    return addInput(builder, name, type);
+  }
+  /// With the loss and without gradients.
+  graph::Graph lossOnly() {
+    Builder copy(builder.graph());
+    const ValueId loss =
+        copy.add(weightedSum(copy, results[0], "weight_out", leaves, random), weightedSum(copy, results[1], "weight_lse", leaves, random));
+    copy.output(OutputKind::Loss, "loss", loss);
+    return copy.take();
+  }
+  std::mt19937 random{7};
+  Builder builder;
+  graph::LeafValues leaves;
+  std::vector<ValueId> results;
+};
+
+const std::vector<std::string> kWrt{"q", "k", "v"};
+
+class Attention : public ::testing::TestWithParam<AttentionCase> {
+ protected:
+  /// Both ways on each device beside the evaluator.
+  static void check(const graph::Graph& graph, const graph::LeafValues& leaves, GraphRunOptions options, size_t skipped, double tolerance) {
+    std::vector<graph::Tensor> want = runGraph(graph, leaves, options);
+    want.erase(want.begin(), want.begin() + static_cast<std::ptrdiff_t>(skipped));
+    for (const std::string& device : devicesUnderTest()) {
+      options.device = device;
+      options.opened = openedDevice(device);
+      for (const bool by_template : {true, false}) {
+        options.prefer = {};
+        options.disable = {};
+        (by_template ? options.prefer : options.disable) = {by_template ? "attention" : "template:attention"};
+        std::vector<graph::Tensor> got = runGraph(graph, leaves, options);
+        got.erase(got.begin(), got.begin() + static_cast<std::ptrdiff_t>(skipped));
+        expectClose(got, want, tolerance, fmt::format("{} on {}", by_template ? "template" : "products", device));
+      }
+    }
+  }
+};
+
+TEST_P(Attention, results_agree_with_the_evaluator) {
+  Model model(GetParam());
+  for (const ValueId result : model.results) model.builder.output(OutputKind::Result, fmt::format("y{}", result.value), result);
+  check(model.builder.graph(), model.leaves, {}, 0, 4e-6);
+}
+
+TEST_P(Attention, gradients_agree_with_the_evaluator) {
+  Model model(GetParam());
+  const graph::Graph graph = model.lossOnly();
+  check(graph, model.leaves, {.gradients = true, .wrt = kWrt}, 1, 1e-5);  // the loss is a sum that cancels
+}
+
+TEST_P(Attention, second_gradients_agree_with_the_evaluator) {
+  if (GetParam().queries * GetParam().keys > 10'000) GTEST_SKIP() << "long ones are checked once";
+  Model model(GetParam());
+  Result<graph::Graph> first = passes::grad(model.lossOnly(), {.wrt = kWrt});
+  ASSERT_TRUE(first.ok()) << toString(first.diagnostics());
+  Builder builder(*first);
+  std::vector<ValueId> terms;
+  for (const graph::Output& output : first->outputs) {
+    if (output.kind != OutputKind::Gradient) continue;
+    terms.push_back(weightedSum(builder, output.value, "weight_" + output.name, model.leaves, model.random));
+  }
+  builder.mutableGraph().outputs.clear();
+  builder.output(OutputKind::Loss, "loss", builder.add(builder.add(terms[0], terms[1]), terms[2]));
+  check(builder.graph(), model.leaves, {.gradients = true, .wrt = kWrt}, 1, 2e-5);
+}
+
+std::vector<AttentionCase> attentionCases() {
+  return {{.name = "one", .leading = {1}},
+          {.name = "two", .leading = {2}, .queries = 2, .keys = 2, .width = 3, .value_width = 5},
+          {.name = "three", .leading = {}, .heads = 3, .kv_heads = 3, .queries = 3, .keys = 3, .width = 4, .value_width = 4},
+          {.name = "sixteen", .leading = {2}, .heads = 2, .kv_heads = 2, .queries = 16, .keys = 16, .width = 8, .value_width = 8},
+          {.name = "full",
+           .leading = {2},
+           .heads = 3,
+           .kv_heads = 3,
+           .queries = 33,
+           .keys = 65,
+           .width = 16,
+           .value_width = 16,
+           .causal = false},
+          {.name = "grouped", .leading = {2}, .heads = 6, .kv_heads = 2, .queries = 65, .keys = 65, .width = 8, .value_width = 12},
+          {.name = "cached",
+           .leading = {2},
+           .heads = 4,
+           .kv_heads = 1,
+           .queries = 5,
+           .keys = 261,
+           .width = 32,
+           .value_width = 32,
+           .offset = 255},
+          {.name = "more_queries", .leading = {1}, .queries = 129, .keys = 31, .width = 7, .value_width = 9, .offset = 3},
+          {.name = "widest", .leading = {1}, .queries = 17, .keys = 19, .width = 256, .value_width = 256, .causal = false},
+          {.name = "uneven_widths", .leading = {1}, .queries = 9, .keys = 21, .width = 1, .value_width = 131, .causal = false},
+          {.name = "masked",
+           .leading = {2},
+           .heads = 2,
+           .kv_heads = 2,
+           .queries = 33,
+           .keys = 40,
+           .width = 8,
+           .value_width = 8,
+           .causal = false,
+           .mask = Shape{33, 40}},
+          {.name = "masked_heads",
+           .leading = {2},
+           .heads = 4,
+           .kv_heads = 2,
+           .queries = 9,
+           .keys = 11,
+           .width = 8,
+           .value_width = 8,
+           .offset = 2,
+           .mask = Shape{4, 1, 11}},
+          {.name = "masked_batch",
+           .leading = {3, 2},
+           .heads = 2,
+           .kv_heads = 1,
+           .queries = 9,
+           .keys = 11,
+           .width = 8,
+           .value_width = 8,
+           .causal = false,
+           .mask = Shape{3, 1, 1, 1, 11}},
+          {.name = "long", .leading = {1}, .heads = 2, .kv_heads = 1, .queries = 257, .keys = 257, .width = 64, .value_width = 64}};
+}
+INSTANTIATE_TEST_SUITE_P(Cases, Attention, ::testing::ValuesIn(attentionCases()), [](const auto& info) { return info.param.name; });
+
+/// Rows of the mask that hide all keys give NaN, as a softmax of nothing does; keys that are hidden by -inf for a while do not.
+TEST(AttentionMask, of_minus_infinity) {
+  constexpr int64_t kQueries = 4, kKeys = 37;
+  Model model({.name = "",
+               .leading = {1},
+               .queries = kQueries,
+               .keys = kKeys,
+               .width = 8,
+               .value_width = 8,
+               .causal = false,
+               .mask = Shape{kQueries, kKeys}});
+  for (int64_t query = 0; query < kQueries; ++query) {
+    for (int64_t key = 0; key < kKeys; ++key) {
+      const bool hidden = query == 0 || (query == 1 && key < 30) || (query == 2 && key > 5);
+      model.leaves.at("mask").data[static_cast<size_t>(query * kKeys + key)] = hidden ? -std::numeric_limits<double>::infinity() : 0;
+    }
+  }
+  model.builder.output(OutputKind::Result, "out", model.results[0]);
+  const std::vector<graph::Tensor> want = runGraph(model.builder.graph(), model.leaves);
+  for (const std::string& device : devicesUnderTest()) {
+    const graph::Tensor got =
+        runGraph(model.builder.graph(), model.leaves, {.device = device, .opened = openedDevice(device), .prefer = {"attention"}}).front();
+    for (size_t i = 0; i < got.data.size(); ++i) {
+      if (i < 8) {
+        EXPECT_TRUE(std::isnan(got.data[i])) << device << " element " << i;
+      } else {
+        EXPECT_NEAR(got.data[i], want.front().data[i], 1e-5) << device << " element " << i;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
