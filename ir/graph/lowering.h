@@ -41,6 +41,8 @@ struct ElementLowering {
   /// scalar_only: whether neighbours along the last axis read neighbours along the last axis of operand 0, of which only the row is
   /// computed.
   bool (*selects_rows)(const Graph&, const Node&) = nullptr;
+  /// scalar_only: whether all that it reads of operand 0 lies in the row along the last axis that its result is in.
+  bool (*within_row)(const Graph&, const Node&) = nullptr;
   uint32_t rounds = 0;  ///< of the loops that it emits, all together
   bool cheap = false;   ///< cheaper to compute again than to load (constants, one_hot): never materialised for a use inside a kernel
 };

@@ -116,6 +116,22 @@ kernel::Module withVectors(const EmitQuery& query, int64_t width, const std::fun
   }
 }
 
+bool storesInPlace(const BodyBindings& bindings) {
+  return std::ranges::any_of(bindings.results, [&](const std::vector<uint32_t>& result) {
+    return std::ranges::any_of(bindings.inputs, [&](const std::vector<uint32_t>& input) { return input == result; });
+  });
+}
+
+void awaitRowReads(kernel::Builder& b, const EmitQuery& query, int64_t lanes) {
+  if (lanes == 1 || !storesInPlace(query.bindings)) return;
+  // What reductions read has been read before their barriers; an element that is picked out of the row may not have been.
+  const auto picks = [&](graph::NodeId id) {
+    const auto* element = std::get_if<graph::ElementLowering>(&*query.body[id].op->lower);
+    return element != nullptr && element->within_row != nullptr;
+  };
+  if (std::ranges::any_of(query.body.body().nodes, picks)) b.makeVoid(kernel::Op::StorageBarrier);
+}
+
 void forRange(kernel::Builder& b, kernel::ValueId begin, kernel::ValueId end, int64_t step, int64_t unroll, const std::string& name,
               const std::function<void(kernel::ValueId)>& body) {
   using kernel::Op;

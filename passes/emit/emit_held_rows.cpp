@@ -28,7 +28,7 @@ struct Slot {
 class HeldRows {
  public:
   HeldRows(const program::HeldRowsPlan& plan, const EmitQuery& query, kernel::Builder& b, BodyEmitter& emitter)
-      : plan_(plan), body_(query.body), b_(b), emitter_(emitter), phases_(findRowPhases(body_)) {
+      : plan_(plan), query_(query), body_(query.body), b_(b), emitter_(emitter), phases_(findRowPhases(body_)) {
     const Entry entry = beginEntry(b, query, unsigned32(plan.lanes * plan.rows_per_group));
     if (plan.subgroup > 1) b.setSubgroupSize(entry.function, unsigned32(plan.subgroup));
     invocation_ = entry.lane;
@@ -67,6 +67,7 @@ class HeldRows {
     }
     addToSums();
     storeRowResults();
+    if (!phases_.full_results.empty()) awaitRowReads(b_, query_, plan_.lanes);
     for (const Slot& slot : slots_) storeFullResults(slot);
   }
 
@@ -241,6 +242,7 @@ class HeldRows {
   }
 
   const program::HeldRowsPlan& plan_;
+  const EmitQuery& query_;
   const graph::Graph& body_;
   kernel::Builder& b_;
   BodyEmitter& emitter_;

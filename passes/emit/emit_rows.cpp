@@ -123,6 +123,7 @@ struct State {
       }
     }
     if (phases.full_results.empty()) return;
+    awaitRowReads(b, query, lanes);
     auto storeFull = [&] {
       if (const int64_t width = phases.wordElements(body); width > 1) return storeWords(width);
       overRow([&](kernel::ValueId column) {

@@ -47,6 +47,13 @@ kernel::Module withVectors(const EmitQuery& query, int64_t width, const std::fun
 void forRange(kernel::Builder& builder, kernel::ValueId begin, kernel::ValueId end, int64_t step, int64_t unroll, const std::string& name,
               const std::function<void(kernel::ValueId)>& body);
 
+/// Whether a result has the bytes of an operand.
+bool storesInPlace(const BodyBindings& bindings);
+
+/// Before the elements of rows are stored in the bytes of an operand: all invocations have read what they need of it for values of the
+/// rows.
+void awaitRowReads(kernel::Builder& builder, const EmitQuery& query, int64_t lanes);
+
 /// The start of an accumulator: the neutral element of a reduction over elements of this type.
 kernel::ValueId neutralOf(kernel::Builder& builder, const graph::ReduceLowering& reduce, graph::DType dtype);
 

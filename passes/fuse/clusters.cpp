@@ -195,8 +195,32 @@ struct Placement {
     return found;
   }
 
+  /// A value that is picked out of each row (the logit of a class) joins the reductions of these rows, so that nobody else reads them.
+  bool placeRowPick(NodeId id) {
+    const Node& node = graph[id];
+    const auto& element = std::get<ElementLowering>(*node.op->lower);
+    if (!state.config.merge || element.within_row == nullptr || !element.within_row(graph, node)) return false;
+    const Shape& shape = graph.shapeOf(node.operands[0]);
+    const int64_t columns = shape.extent(shape.rank() - 1);
+    if (graph.shapeOf(node.results[0]).elementCount() * columns != shape.elementCount()) return false;
+    std::set<int32_t, std::greater<>> rows;
+    for (const Read& read : state.readsOf(node)) {
+      if (state.clusterOf(read.base) >= 0) rows.insert(state.clusterOf(read.base));
+    }
+    for (const int32_t c : rows) {
+      const Cluster& cluster = state.cluster(c);
+      const bool is_of_rows = cluster.kind == GroupKind::Rows && cluster.elements == shape.elementCount() && cluster.columns == columns;
+      if (!is_of_rows || !state.staysAcyclic(id, c) || !state.fits(c, id)) continue;
+      state.row_aligned[id.index()] = 1;
+      state.addTo(c, id);
+      return true;
+    }
+    return false;
+  }
+
   /// The cluster that the node joins: the last made one of its sources that has a seat for it.
   void placeElement(NodeId id) {
+    if (placeRowPick(id)) return;
     const Node& node = graph[id];
     std::vector<Read> reads = state.readsOf(node);
     std::set<int32_t, std::greater<>> sources;

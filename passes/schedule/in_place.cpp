@@ -3,8 +3,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <span>
 
+#include "ir/graph/group_kind.h"
 #include "passes/fuse/views.h"
+#include "passes/schedule/plan_rounds.h"
+#include "passes/schedule/row_phases.h"
+#include "passes/schedule/seed_nodes.h"
 
 namespace lockstep::passes {
 
@@ -36,12 +42,59 @@ bool readAtOwnPosition(const Graph& graph, const std::vector<NodeId>& nodes, std
 namespace {
 
 /// Each element of a result is stored once, by the invocation that read the operands' elements at its position: maps and the epilogues of
-/// contractions. A reduction may store a row while its neighbours still read.
+/// contractions.
 bool storesOwnElements(const Graph& body) {
   return std::all_of(body.body().nodes.begin(), body.body().nodes.end(), [&](NodeId id) {
     const Lowering& lower = *body[id].op->lower;
     return std::holds_alternative<ElementLowering>(lower) || std::holds_alternative<ViewLowering>(lower) ||
            std::holds_alternative<ContractLowering>(lower) || std::holds_alternative<StorageLowering>(lower);
+  });
+}
+
+/// Rows that a workgroup of the plan makes; nothing for kernels that are not over rows.
+std::optional<int64_t> rowsOfGroup(const program::Plan& plan) {
+  if (const auto* rows = std::get_if<program::RowsPlan>(&plan)) return rows->rows_per_group;
+  if (const auto* held = std::get_if<program::HeldRowsPlan>(&plan)) return held->rows_per_group * held->rounds;
+  return std::nullopt;
+}
+
+/// Whether each row is one workgroup's, whose invocations store elements after all that is read of the row has been read: no sums by
+/// columns beside, which may still be reading, and no surplus workgroup, which repeats the last row.
+bool ownsRows(const SymbolicKernel& kernel, const std::array<uint32_t, 3>& groups) {
+  const std::optional<int64_t> in_group = rowsOfGroup(kernel.plan);
+  if (!in_group) return false;
+  const RowPhases phases = findRowPhases(kernel.body);
+  return phases.parts.empty() && !phases.misplaced && int64_t{groups[0]} * groups[1] * groups[2] == divideUp(phases.rows, *in_group);
+}
+
+/// Whether an input is read only where the elements of a row's results are made, or for a value of the row, which comes before they are
+/// stored.
+bool readInOwnRow(const Graph& body, ValueId input) {
+  const ReduceSpace space = reduceSpace(body);
+  std::set<ValueId> elements{input}, rows;
+  const auto any = [](std::span<const ValueId> operands, const std::set<ValueId>& values) {
+    return std::ranges::any_of(operands, [&](ValueId operand) { return values.contains(operand); });
+  };
+  for (const NodeId id : body.body().nodes) {
+    const Node& node = body[id];
+    if (reducesRows(body, node)) continue;
+    if (any(node.operands, rows)) rows.insert(node.results.begin(), node.results.end());
+    if (!any(node.operands, elements)) continue;
+    if (const auto* element = std::get_if<ElementLowering>(&*node.op->lower); element != nullptr && element->scalar_only) {
+      const Shape& line = body.shapeOf(node.operands[0]);
+      const bool fits = element->within_row != nullptr && element->within_row(body, node) &&
+                        !any(std::span(node.operands).subspan(1), elements) && space.length % line.extent(line.rank() - 1) == 0 &&
+                        body.shapeOf(node.results[0]).elementCount() == space.results;
+      if (!fits) return false;
+      rows.insert(node.results[0]);
+    } else {
+      if (!readAtOwnPosition(body, {id}, elements)) return false;
+      elements.insert(node.results.begin(), node.results.end());
+    }
+  }
+  // A value of the row that reads elements elsewhere must not be made among the elements of the results.
+  return std::ranges::none_of(body.outputs, [&](const Output& output) {
+    return rows.contains(output.value) && body.shapeOf(output.value).elementCount() != space.results;
   });
 }
 
@@ -64,7 +117,13 @@ class Search {
     for (const Command& command : program_.commands) {
       const auto* dispatch = std::get_if<Dispatch>(&command.action);
       const auto* symbolic = dispatch == nullptr ? nullptr : std::get_if<SymbolicKernel>(&program_[dispatch->kernel].code);
-      if (symbolic != nullptr && storesOwnElements(symbolic->body)) visit(*dispatch, symbolic->body, command.level);
+      if (symbolic == nullptr) continue;
+      if (ownsRows(*symbolic, dispatch->groups)) {
+        visit(*dispatch, symbolic->body, command.level, readInOwnRow);
+      } else if (storesOwnElements(symbolic->body)) {
+        visit(*dispatch, symbolic->body, command.level,
+              [](const Graph& body, ValueId input) { return readAtOwnPosition(body, body.body().nodes, {input}); });
+      }
     }
     return std::move(owners_);
   }
@@ -75,7 +134,7 @@ class Search {
     size_t commands = 0;
   };
 
-  void visit(const Dispatch& dispatch, const Graph& body, uint32_t level) {
+  void visit(const Dispatch& dispatch, const Graph& body, uint32_t level, bool (*isReadInPlace)(const Graph&, ValueId)) {
     const std::vector<ValueId> inputs = inputsOf(body);
     std::set<size_t> taken;
     for (size_t result = inputs.size(); result < dispatch.bindings.size(); ++result) {
@@ -85,7 +144,7 @@ class Search {
         const Range& source = dispatch.bindings[input];
         bool fits = isWhole(source, level) && uses_[source.buffer].last == level && source.size == target.size &&
                     program_[source.buffer].type.dtype == program_[target.buffer].type.dtype;
-        if (!fits || taken.contains(input) || !readAtOwnPosition(body, body.body().nodes, {inputs[input]})) continue;
+        if (!fits || taken.contains(input) || !isReadInPlace(body, inputs[input])) continue;
         taken.insert(input);
         owners_[target.buffer.index()] = owners_[source.buffer.index()];
         break;

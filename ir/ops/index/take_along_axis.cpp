@@ -54,7 +54,12 @@ constexpr OpDef kTakeAlongAxisOp{
     .attributes = ConstantList<AttributeDef>{{"axis", AttributeKind::Integer, "the axis that the index counts along"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
-    .lower = ElementLowering{.emit = emit, .scalar_only = true},
+    .lower = ElementLowering{.emit = emit,
+                             .scalar_only = true,
+                             .within_row =
+                                 [](const Graph& graph, const Node& node) {
+                                   return axisOf(node) + 1 == graph.shapeOf(node.operands[0]).rank();
+                                 }},
     .alias = NoAlias{},
     .evaluate = evaluateTakeAlongAxis,
     .cases = cases,

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// What attention keeps in memory: no tensor of scores where its templates run, and what a device without them is told.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "frontend/lockstep.h"
+#include "frontend/optim/settings.h"
+#include "frontend/trace/trace_function.h"
+#include "frontend/train/templates.h"
+#include "passes/pipeline.h"
+
+namespace lockstep {
+namespace {
+
+struct GptShape {
+  int64_t vocabulary, length, width, layers, heads, batch;
+};
+
+struct Gpt : Module {
+  explicit Gpt(const GptShape& s)
+      : tokens(*this, "tokens", s.vocabulary, s.width),
+        places(*this, "places", s.length, s.width),
+        blocks(*this, "blocks", static_cast<size_t>(s.layers), s.width, s.heads,
+               nn::TransformerBlockOptions{.attention = {.causal = true}}),
+        norm(*this, "norm", s.width),
+        length(s.length) {}
+  Tensor operator()(Tensor x) const {
+    Tensor h = tokens(x) + places(arange(length));
+    for (size_t i = 0; i < blocks.size(); ++i) h = blocks[i](h);
+    return matmul(norm(h), swap_axes(tokens.W, 0, 1));
+  }
+  nn::Embedding tokens, places;
+  ModuleList<nn::TransformerBlock> blocks;
+  nn::LayerNorm norm;
+  int64_t length;
+};
+
+program::DeviceProfile gpu() {
+  program::DeviceProfile profile;
+  profile.name = "gpu";
+  profile.max_storage_buffers = 64;
+  profile.max_binding_bytes = uint64_t{4} << 30;
+  profile.max_loop_iterations = 0;
+  profile.max_workgroup_invocations = 1024;
+  profile.max_workgroup_size_x = 1024;
+  profile.max_workgroup_bytes = 49152;
+  return profile;
+}
+
+passes::Compiled trained(const GptShape& shape, const program::DeviceProfile& profile, std::optional<DType> low = {}) {
+  const Gpt model(shape);
+  const std::vector<InputSpec> inputs{{"x", i32(shape.batch, shape.length)}, {"y", i32(shape.batch, shape.length)}};
+  const auto loss = [](const Module& module, const Inputs& in) -> Outputs {
+    return cross_entropy(static_cast<const Gpt&>(module)(in["x"]), in["y"]);
+  };
+  graph::Graph graph = detail::traceFunction(&model, inputs, loss, graph::OutputKind::Loss, Where::current());
+  passes::CompileOptions options;
+  options.profile = profile;
+  options.optimizer = detail::optimizerConfig(adamw({.lr = 1e-3}), graph.parameters);
+  options.templates = detail::templateSource();
+  options.low = low;
+  options.verify_each = false;
+  return passes::compile(std::move(graph), options).orThrow();
+}
+
+/// The largest tensor of the workspace, in elements.
+int64_t largestTensor(const passes::Compiled& compiled) {
+  int64_t most = 0;
+  for (const program::Buffer& buffer : compiled.program.buffers) {
+    if (buffer.role == program::ArenaRole::Workspace) most = std::max(most, buffer.type.shape.elementCount());
+  }
+  return most;
+}
+
+/// Attention of one head with its gradients; `mask`: of [T, T].
+Result<passes::Compiled> attention(int64_t length, int64_t width, const program::DeviceProfile& profile, bool mask = false,
+                                   std::vector<std::string> disabled = {}) {
+  graph::Builder b;
+  const auto leaf = [&](std::string name, const graph::Shape& shape) {
+    return b.make("input", {}, {{"name", std::move(name)}, {"shape", shape.extents()}, {"dtype", graph::DType::F32}});
+  };
+  std::vector<graph::ValueId> operands;
+  for (const char* name : {"q", "k", "v"}) operands.push_back(leaf(name, {1, 1, length, width}));
+  if (mask) operands.push_back(leaf("mask", {length, length}));
+  const graph::ValueId out = b.make("scaled_dot_product_attention", operands, {{"causal", true}, {"offset", int64_t{0}}, {"scale", 0.125}});
+  b.output(graph::OutputKind::Loss, "loss", b.make("sum", {out}, {{"axes", std::vector<int64_t>{0, 1, 2, 3}}, {"keep_dims", false}}));
+  passes::CompileOptions options;
+  options.profile = profile;
+  options.templates = detail::templateSource();
+  options.keep_gradients = true;
+  options.wrt = {"q", "k", "v"};
+  options.disabled = std::move(disabled);
+  return passes::compile(b.take(), options);
+}
+
+TEST(AttentionPlans, scores_are_in_no_memory) {
+  for (const program::DeviceProfile& profile : {program::findProfile("portable").orThrow(), program::findProfile("cpu").orThrow(), gpu()}) {
+    for (const int64_t length : {int64_t{2053}, int64_t{16384}}) {
+      const passes::Compiled compiled = attention(length, 64, profile).orThrow();
+      EXPECT_EQ(largestTensor(compiled), length * 64) << profile.name;
+    }
+  }
+}
+
+TEST(AttentionPlans, memory_grows_with_the_length_and_not_with_its_square) {
+  const uint64_t once = attention(4096, 64, gpu()).orThrow().plan.workspace_bytes;
+  const uint64_t four_times = attention(4 * 4096, 64, gpu()).orThrow().plan.workspace_bytes;
+  EXPECT_LE(four_times, 4 * once);
+}
+
+TEST(AttentionPlans, without_the_template_scores_are_kept) {
+  const int64_t length = 2053;
+  EXPECT_GE(largestTensor(attention(length, 64, gpu(), false, {"template:attention"}).orThrow()), length * length);
+  // Short ones are better off with products, and on a device with few bindings the gradient with a mask has no kernel.
+  EXPECT_GE(largestTensor(attention(512, 64, gpu()).orThrow()), 512 * 512);
+  EXPECT_GE(largestTensor(attention(length, 64, program::findProfile("portable").orThrow(), true).orThrow()), length * length);
+  EXPECT_EQ(largestTensor(attention(length, 64, gpu(), true).orThrow()), length * 64);
+}
+
+TEST(AttentionPlans, scores_beyond_the_number_of_elements_are_refused_without_the_template) {
+  const Result<passes::Compiled> refused = attention(65536, 8, gpu(), false, {"template:attention"});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.diagnostics().front().code, "decompose.elements");
+  EXPECT_TRUE(attention(65536, 8, gpu()).ok());
+}
+
+/// Whoever disables it can misspell it.
+TEST(AttentionPlans, unknown_template_is_refused) {
+  const Result<passes::Compiled> refused = attention(16, 8, gpu(), false, {"template:attentoin"});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.diagnostics().front().code, "pipeline.pass");
+}
+
+// PyTorch's peaks for the same steps are 2.80 and 11.9 GB.
+TEST(GptPlans, of_characters_takes_2_4_GB) {
+  const GptShape shape{.vocabulary = 65, .length = 256, .width = 384, .layers = 6, .heads = 6, .batch = 64};
+  EXPECT_LE(trained(shape, gpu()).plan.total_bytes, uint64_t{2'380'000'000});
+}
+
+TEST(GptPlans, of_words_takes_8_5_GB_and_keeps_logits_once) {
+  const GptShape shape{.vocabulary = 50257, .length = 1024, .width = 768, .layers = 12, .heads = 12, .batch = 8};
+  const passes::Compiled step = trained(shape, gpu());
+  EXPECT_LE(step.plan.total_bytes, uint64_t{8'500'000'000});
+  const int64_t logits = shape.batch * shape.length * shape.vocabulary;
+  std::vector<std::pair<program::ArenaId, uint64_t>> places;
+  for (const program::Buffer& buffer : step.program.buffers) {
+    if (buffer.type.shape.elementCount() != logits) continue;
+    if (std::ranges::find(places, std::pair(buffer.arena, buffer.offset)) == places.end()) places.emplace_back(buffer.arena, buffer.offset);
+  }
+  EXPECT_EQ(places.size(), 1U);
+}
+
+}  // namespace
+}  // namespace lockstep
