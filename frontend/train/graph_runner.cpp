@@ -128,6 +128,7 @@ class DeviceRunner : public GraphRunner {
     }
     const std::span<const std::byte> input = input_;
     LS_TRY(const Ticket ticket, executable_->submit(arenas_, std::span(&input, 1)));
+    merge(*states_.device().findings, executable_->takeFindings());
     LS_TRY(const std::vector<std::vector<std::byte>> results, executable_->wait(ticket));
     StepOutputs outputs;
     for (const program::OutputPort& port : program_->outputs) {
