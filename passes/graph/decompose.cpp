@@ -87,7 +87,8 @@ class Decomposition {
   [[nodiscard]] bool takes(const TemplateChoice& choice, const Node& node, int64_t saved) const {
     const std::string name(choice.name);
     if (!config_.templates || contains(config_.disabled, std::string(kTemplatePrefix) + name)) return false;
-    if (saved < cost::kLeastSaved && !contains(config_.preferred, name)) return false;
+    const bool is_cpu = config_.profile.style == program::ExecutionStyle::Cpu;
+    if (saved < (is_cpu ? cost::kLeastSavedCpu : cost::kLeastSaved) && !contains(config_.preferred, name)) return false;
     std::vector<ValueId> operands;
     Builder trial = leavesFor(in_, node, operands);
     if (choice.build(trial, node, operands, usedOf(node)).empty()) return false;

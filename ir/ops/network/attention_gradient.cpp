@@ -78,9 +78,11 @@ std::vector<Tensor> evaluateGradient(const EvaluateContext& c) {
     for (size_t key = 0; key < p.size(); ++key) sum += p[key] * dp[key];
     return sum;
   };
-  AttentionGradients gradients = evaluateAttentionGradients(reader, *c.operands[kDOut], softmax, along);
+  const bool masked = c.operands.size() > kMask;
+  AttentionGradients gradients =
+      evaluateAttentionGradients(reader, {.d_out = *c.operands[kDOut], .weights = softmax, .delta = along, .keeps_scores = masked});
   std::vector<Tensor> results{std::move(gradients.dq), std::move(gradients.dk), std::move(gradients.dv)};
-  if (c.operands.size() > kMask) {
+  if (masked) {
     const Shape scores = e.scores(), &mask = c.results[3].shape;
     Tensor sum{{}, std::vector<double>(static_cast<size_t>(mask.elementCount()), 0.0)};
     const std::vector<int64_t> extents = scores.extents(), strides = mask.strides();

@@ -186,32 +186,29 @@ std::vector<Tensor> evaluateAttention(const EvaluateContext& c) {
   return {std::move(out), std::move(lse)};
 }
 
-AttentionGradients evaluateAttentionGradients(
-    const AttentionReader& reader, const Tensor& d_out,
-    const std::function<std::vector<double>(int64_t, int64_t, const std::vector<double>&)>& weights,
-    const std::function<double(int64_t, int64_t, const std::vector<double>&, const std::vector<double>&)>& delta) {
+AttentionGradients evaluateAttentionGradients(const AttentionReader& reader, const AttentionBackward& backward) {
   const AttentionExtents& e = reader.extents();
   const auto zeros = [](int64_t count) { return std::vector<double>(static_cast<size_t>(count), 0.0); };
   AttentionGradients out;
   out.dq.data = zeros(e.batches() * e.queries * e.width);
   out.dk.data = zeros(e.kvBatches() * e.keys * e.width);
   out.dv.data = zeros(e.kvBatches() * e.keys * e.value_width);
-  out.dscores = zeros(e.batches() * e.queries * e.keys);
+  if (backward.keeps_scores) out.dscores = zeros(e.batches() * e.queries * e.keys);
   for (int64_t batch = 0; batch < e.batches(); ++batch) {
     for (int64_t query = 0; query < e.queries; ++query) {
       const int64_t row = batch * e.queries + query;
-      const auto incoming = [&](int64_t d) { return d_out.data[static_cast<size_t>(row * e.value_width + d)]; };
-      const std::vector<double> p = weights(batch, query, reader.scores(batch, query));
+      const auto incoming = [&](int64_t d) { return backward.d_out.data[static_cast<size_t>(row * e.value_width + d)]; };
+      const std::vector<double> p = backward.weights(batch, query, reader.scores(batch, query));
       std::vector<double> dp(p.size(), 0);
       for (size_t key = 0; key < p.size(); ++key) {
         for (int64_t d = 0; d < e.value_width; ++d) dp[key] += incoming(d) * reader.v(batch, static_cast<int64_t>(key), d);
       }
-      const double along = delta(batch, query, p, dp);
+      const double along = backward.delta(batch, query, p, dp);
       for (size_t key = 0; key < p.size(); ++key) {
         const double ds = p[key] * (dp[key] - along);
         const auto number = static_cast<int64_t>(key);
         const int64_t of_key = batch / e.group() * e.keys + number;
-        out.dscores[static_cast<size_t>(row * e.keys + number)] = ds;
+        if (backward.keeps_scores) out.dscores[static_cast<size_t>(row * e.keys + number)] = ds;
         for (int64_t d = 0; d < e.width; ++d) {
           out.dq.data[static_cast<size_t>(row * e.width + d)] += reader.scale() * ds * reader.k(batch, number, d);
           out.dk.data[static_cast<size_t>(of_key * e.width + d)] += reader.scale() * ds * reader.q(batch, query, d);
@@ -236,7 +233,7 @@ AttentionGradients evaluateAttentionGradients(const EvaluateContext& c) {
   const auto delta = [&](int64_t batch, int64_t query, const std::vector<double>&, const std::vector<double>&) {
     return row(5, batch, query);
   };
-  return evaluateAttentionGradients(reader, *c.operands[3], weights, delta);
+  return evaluateAttentionGradients(reader, {.d_out = *c.operands[3], .weights = weights, .delta = delta});
 }
 
 std::vector<OpCase> attentionCases(std::initializer_list<AttentionPart> parts) {

@@ -80,15 +80,18 @@ class AttentionReader {
 
 /// out and lse.
 std::vector<Tensor> evaluateAttention(const EvaluateContext& context);
-/// dq, dk and dv. `weights(batch, query, scores)`: the weights of the keys that it sees; `delta(batch, query, weights, dp)`: see above.
 struct AttentionGradients {
   Tensor dq, dk, dv;
-  std::vector<double> dscores;  ///< [batches, T, S]
+  std::vector<double> dscores;  ///< [batches, T, S], where they are asked for
 };
-AttentionGradients evaluateAttentionGradients(
-    const AttentionReader& reader, const Tensor& d_out,
-    const std::function<std::vector<double>(int64_t batch, int64_t query, const std::vector<double>& scores)>& weights,
-    const std::function<double(int64_t batch, int64_t query, const std::vector<double>& weights, const std::vector<double>& dp)>& delta);
+/// What the gradients are computed from, of each query; vectors have an element for each key that it sees.
+struct AttentionBackward {
+  const Tensor& d_out;
+  std::function<std::vector<double>(int64_t batch, int64_t query, const std::vector<double>& scores)> weights;
+  std::function<double(int64_t batch, int64_t query, const std::vector<double>& weights, const std::vector<double>& dp)> delta;
+  bool keeps_scores = false;
+};
+AttentionGradients evaluateAttentionGradients(const AttentionReader& reader, const AttentionBackward& backward);
 
 /// Of operands q, k, v, d_out, lse and delta, as the templates compute them.
 AttentionGradients evaluateAttentionGradients(const EvaluateContext& context);

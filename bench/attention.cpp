@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Time of attention on each device, by its templates beside products and a softmax: the sum of the commands' times, without transfers.
+// usage: bench_attention [--short] [DEVICE...]   prints one line per shape, element type, device and way
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "backends/backend.h"
+#include "frontend/train/session.h"
+#include "frontend/train/templates.h"
+#include "ir/graph/op_def.h"
+
+namespace {
+
+using namespace lockstep;
+using graph::DType;
+using graph::ValueId;
+
+struct Case {
+  int64_t batch, heads, length, width;
+};
+constexpr Case kCases[] = {{8, 8, 64, 64}, {8, 8, 256, 64}, {1, 8, 1024, 64}, {8, 12, 1024, 64}, {1, 8, 2048, 64}, {1, 1, 16384, 64}};
+constexpr Case kShortCases[] = {{8, 4, 32, 16}, {2, 4, 64, 32}, {1, 4, 256, 32}, {1, 1, 1024, 64}, {1, 1, 2048, 64}};
+
+/// Causal attention of packed operands, or of f32; with the gradient towards all three.
+graph::Graph attention(const Case& c, DType dtype, bool with_gradient, std::vector<InputSpec>& inputs) {
+  graph::Builder b;
+  const auto input = [&](const std::string& name) {
+    const graph::TensorType type{dtype, {c.batch, c.heads, c.length, c.width}};
+    inputs.push_back({name, type});
+    const ValueId value = b.make("input", {}, {{"name", name}, {"dtype", dtype}, {"shape", type.shape.extents()}});
+    return dtype == DType::F32 ? value : b.make("cast", {value}, {{"dtype", DType::F32}});
+  };
+  const auto output = [&](const std::string& name, ValueId value) {
+    b.output(graph::OutputKind::Result, name, dtype == DType::F32 ? value : b.make("cast", {value}, {{"dtype", dtype}}));
+  };
+  const std::vector<ValueId> operands{input("q"), input("k"), input("v")};
+  const std::vector<ValueId> results =
+      b.makeAll("scaled_dot_product_attention", operands,
+                {{"causal", true}, {"offset", int64_t{0}}, {"scale", 1 / std::sqrt(static_cast<double>(c.width))}});
+  output("out", results[0]);
+  if (with_gradient) {
+    const graph::Node node = b.graph().definition(results[0]);
+    const std::vector<ValueId> cotangents{input("d_out"), ValueId()};
+    const auto gradients = std::get<graph::GradientFn>(*node.op->gradient)({b, node, operands, results, cotangents});
+    for (size_t i = 0; i < gradients.size(); ++i) output(fmt::format("d{}", i), gradients[i]);
+  }
+  return b.take();
+}
+
+/// The median over about half a second, after one that warms up.
+double secondsOf(const Case& c, DType dtype, bool with_gradient, bool by_template, const detail::Device& device) {
+  std::vector<InputSpec> inputs;
+  const graph::Graph graph = attention(c, dtype, with_gradient, inputs);
+  passes::CompileOptions options;
+  (by_template ? options.preferred_templates : options.disabled) = {by_template ? "attention" : "template:attention"};
+  detail::Session session(graph, options, std::make_shared<detail::States>(device), inputs);
+  std::vector<std::byte> bytes(session.inputBytes());
+  // Any numbers do: half precision 0.5 in each element, or an f32 near to it.
+  for (size_t i = 1; i < bytes.size(); i += 2) bytes[i] = std::byte{0x3f};
+  const auto once = [&] {
+    double seconds = 0;
+    for (const auto& command : session.time(bytes)) seconds += command.seconds;
+    return seconds;
+  };
+  once();
+  std::vector<double> times;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+  do {
+    times.push_back(once());
+  } while (times.size() < 100 && std::chrono::steady_clock::now() < end);
+  std::ranges::nth_element(times, times.begin() + static_cast<ptrdiff_t>(times.size() / 2));
+  return times[times.size() / 2];
+}
+
+void report(const Case& c, DType dtype, const detail::Device& device) {
+  std::string line =
+      fmt::format("{:12} {:5} {:>3} x {:>2} x {:>5} x {:>3}", device.chosen.info.id, toString(dtype), c.batch, c.heads, c.length, c.width);
+  // Half of the scores are hidden; a step of the gradient has five products in place of two.
+  const double flops = 2.0 * static_cast<double>(c.batch * c.heads * c.length * c.length * c.width);
+  for (const bool with_gradient : {false, true}) {
+    const double mine = secondsOf(c, dtype, with_gradient, true, device), products = secondsOf(c, dtype, with_gradient, false, device);
+    line += fmt::format("  {:>10.1f} us {:>9.1f} GFLOP/s {:>10.1f} us {:>6.2f}", mine * 1e6, flops * (with_gradient ? 3.5 : 1) / mine / 1e9,
+                        products * 1e6, products / mine);
+  }
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  std::vector<std::string> devices(arguments + 1, arguments + count);
+  const bool is_short = std::erase(devices, "--short") > 0;
+  try {
+    if (devices.empty()) {
+      for (const DeviceInfo& device : listDevices()) {
+        if (device.usable) devices.push_back(device.id);
+      }
+    }
+    fmt::print("{:12} {:5} {:22}  forward: template, products, ratio; with gradient: the same\n", "device", "type",
+               "batch x heads x length x width");
+    for (const std::string& selector : devices) {
+      const detail::Device device = detail::openChosenDevice(selector);
+      for (const Case& c : is_short ? std::span<const Case>(kShortCases) : std::span<const Case>(kCases)) {
+        for (const DType dtype : {DType::F32, DType::BF16}) report(c, dtype, device);
+      }
+    }
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}
