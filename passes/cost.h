@@ -39,6 +39,13 @@ constexpr Floor floorOf(uint64_t bytes, uint64_t operations, const Rates& rates)
 
 inline constexpr int64_t kElementBytes = 4;
 
+// Scans along few lines.
+
+/// Elements of a part of a line that is cut, how many parts at most, and lines per unit from which on there is work for all without that.
+/// Reasons, not measurements: a part is several elements for each lane of a workgroup, the parts' last elements are one such part again,
+/// and two more ways through memory must be fewer than the units that would be idle.
+inline constexpr int64_t kScannedPart = 2048, kMostScannedParts = 4096, kManyScannedLines = 1;
+
 // Ops with templates.
 
 /// Elements that the decomposition has to keep in memory where a template is worth it. On CPUs products are up to three times as fast

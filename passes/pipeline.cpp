@@ -29,6 +29,7 @@
 #include "passes/graph/simplify.h"
 #include "passes/graph/sort_segments.h"
 #include "passes/graph/split_reductions.h"
+#include "passes/graph/split_scans.h"
 #include "passes/kernel/kernel_pipeline.h"
 #include "passes/plan/plan_buffers.h"
 #include "passes/schedule/choose_plan.h"
@@ -127,6 +128,9 @@ const std::array kPasses{
     Pass{{"splitReductions", Stage::Primitive, Stage::Primitive, "long reductions to few results run in two stages", Disabling::LeavesOut},
          nullptr,
          [](const Graph& g, const CompileOptions& o) { return splitReductions(g, {o.profile}); }},
+    Pass{{"splitScans", Stage::Primitive, Stage::Primitive, "scans along few long lines run in three steps", Disabling::LeavesOut},
+         nullptr,
+         [](const Graph& g, const CompileOptions& o) -> Result<Graph> { return splitScans(g, {o.profile}); }},
     Pass{{"fuse", Stage::Primitive, Stage::Grouped, "groups: one kernel each", Disabling::RunsPlain},
          nullptr,
          [](const Graph& g, const CompileOptions& o) {

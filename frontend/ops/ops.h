@@ -11,4 +11,5 @@
 #include "frontend/ops/network.h"
 #include "frontend/ops/random.h"
 #include "frontend/ops/reduce.h"
+#include "frontend/ops/scan.h"
 #include "frontend/ops/shape.h"

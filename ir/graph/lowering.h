@@ -74,13 +74,15 @@ struct ContractLowering {
   ValueId (*partial)(Builder&, const Node&, std::span<const ValueId> operands, int64_t parts) = nullptr;
 };
 
-/// The prefixes of a reduction along one axis: result at n = operand 0 at 0 .. n combined (n .. end when reversed). The result has the
-/// operand's shape.
+/// The prefixes along one axis of a tuple: result i at n is component i of the elements of the operands at 0 .. n combined (n .. end when
+/// reversed). All tensors have one shape, and there are as many results as operands.
 struct ScanLowering {
   int64_t (*axis)(const Graph&, const Node&);
   bool (*reverse)(const Node&);
-  kernel::ValueId (*identity)(kernel::Builder&, const TensorType& operand);
-  kernel::ValueId (*combine)(kernel::Builder&, kernel::ValueId accumulated, kernel::ValueId element);
+  /// Of two tuples, as a function of scalars (scalar_graph.h). Associative, so that lines may be cut into parts.
+  Graph (*combine)(const Graph&, const Node&);
+  /// What changes nothing as the earlier tuple; null where there is none, which costs a comparison per element.
+  std::vector<double> (*identity)(const Node&) = nullptr;
 };
 
 /// Result [outer, segments, inner] at (o, s, i) = operand 0, [outer, length, inner], combined over the n for which operand 1, [length],

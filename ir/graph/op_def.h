@@ -94,8 +94,11 @@ struct NotDifferentiable {
   bool is_meant = false;    ///< the op is used in order to end gradients, which is no error
   bool is_unknown = false;  ///< it has a gradient that nobody has given: the sum over other ways would be wrong without a word
 };
-/// The gradient is that of the ops that the node stands for (DecomposeLowering), which are made for it.
-struct ByDecomposition {};
+/// The gradient is that of ops that give the same results, which are made for it: those that `decompose` makes, else those that the node
+/// stands for (DecomposeLowering).
+struct ByDecomposition {
+  std::vector<ValueId> (*decompose)(Builder&, const Node&, std::span<const ValueId> operands) = nullptr;
+};
 using GradientFacet = std::variant<GradientFn, NotDifferentiable, ByDecomposition>;
 
 /// A tensor of the f64 evaluator. Booleans are 0 and 1; integers are exact.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// scan: prefixes along the lines of one axis. Several lanes share a line: each combines its own part, the parts before it are combined in
-// workgroup memory, then each goes over its part again and stores. An invocation may take neighbours at once.
+// scan: prefixes along the lines of one axis, of tuples of elements. Several lanes share a line: each combines its own part, the parts
+// before it are combined in workgroup memory, then each goes over its part again and stores. An invocation may take neighbours at once.
+// Where a tuple has no identity, a variable says whether there is anything yet to combine with.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "passes/emit/emitters.h"
+#include "passes/emit/scalar_function.h"
 #include "passes/schedule/plan_rounds.h"
 #include "passes/schedule/seed_nodes.h"
 
@@ -17,6 +19,8 @@ using kernel::Op;
 
 namespace {
 
+using Tuple = std::vector<kernel::ValueId>;
+
 class Scan {
  public:
   Scan(const program::ScanPlan& plan, const EmitQuery& query, kernel::Builder& b, BodyEmitter& emitter)
@@ -26,8 +30,8 @@ class Scan {
         emitter_(emitter),
         space_(scanSpace(body_)),
         node_(body_[space_.node]),
-        scan_(std::get<ScanLowering>(*node_.op->lower)),
-        reverse_(scan_.reverse(node_)),
+        combine_(std::get<ScanLowering>(*node_.op->lower).combine(body_, node_)),
+        reverse_(std::get<ScanLowering>(*node_.op->lower).reverse(node_)),
         along_(space_.inner == 1 ? plan.vector : 1),
         across_(plan.vector / along_),
         part_(divideUp(space_.length, plan.lanes_per_line * along_) * along_),
@@ -40,8 +44,7 @@ class Scan {
     const kernel::ValueId place = add(b_.make(Op::Mul, {entry_.group, u32(plan_.lanes / shared)}), in_group);
     const kernel::ValueId valid = b_.make(Op::Lt, {place, u32(space_.outer * space_.inner / across_)});
     lines_ = across_ == 1 ? std::vector{place} : emitter_.neighbours(place, across_, across_);
-    const kernel::ValueId identity = scan_.identity(b_, body_.typeOf(node_.operands[0]));
-    for (int64_t i = 0; i < across_; ++i) sums_.push_back(b_.var(b_.typeIdOf(identity), "prefix", identity));
+    makeVariables();
     const kernel::ValueId begin = b_.make(Op::Mul, {lane, u32(part_)});
     // The last parts may be shorter, or empty. A count, not an end: its bound, and so that of the rounds, is plain to see.
     kernel::ValueId count = u32(part_);
@@ -52,7 +55,7 @@ class Scan {
     if (shared > 1) {
       // Barriers must be reached by all, so surplus lines only skip the work between them.
       b_.ifThen(valid, [&] { walk(begin, count, false); });
-      for (const kernel::ValueId sum : sums_) startFromParts(sum, identity, lane);
+      startFromParts(lane);
     }
     b_.ifThen(valid, [&] { walk(begin, count, true); });
   }
@@ -93,13 +96,15 @@ class Scan {
       const std::vector<PositionId> elements = elementsAt(plan_.lanes_per_line == 1 ? i : add(begin, i));
       std::vector<std::vector<kernel::ValueId>> prefixes(body_.outputs.size());
       for (size_t e = 0; e < elements.size(); ++e) {
-        const kernel::ValueId sum = sums_[e % sums_.size()];
-        const kernel::ValueId element = emitter_.value(node_.operands[0], in(body_.shapeOf(node_.operands[0]), elements[e]));
-        const kernel::ValueId prefix = scan_.combine(b_, b_.load(sum), element);
-        b_.store(sum, prefix);
+        Tuple element;
+        for (const graph::ValueId operand : node_.operands)
+          element.push_back(emitter_.value(operand, in(body_.shapeOf(operand), elements[e])));
+        // The lines of an invocation begin together, and along one line each element follows another.
+        const bool is_last_of_round = across_ == 1 || e + 1 == elements.size();
+        const Tuple prefix = append(sums_[e % sums_.size()], element, is_last_of_round);
         if (!stores) continue;
         emitter_.pushScope();
-        emitter_.define(node_.results[0], prefix);
+        for (size_t i = 0; i < prefix.size(); ++i) emitter_.define(node_.results[i], prefix[i]);
         for (size_t output = 0; output < prefixes.size(); ++output) prefixes[output].push_back(resultAt(output, elements[e]));
         emitter_.popScope();
       }
@@ -122,16 +127,60 @@ class Scan {
     }
   }
 
-  /// The parts of a line that come before that of the lane.
-  void startFromParts(kernel::ValueId sum, kernel::ValueId identity, kernel::ValueId lane) {
-    const kernel::ValueId parts = workgroupArray(b_, "parts", b_.typeIdOf(identity), plan_.lanes);
-    b_.store(b_.access(parts, {entry_.lane}, true), b_.load(sum));
+  /// The values that a line begins with, and a variable for each.
+  void makeVariables() {
+    const auto& scan = std::get<ScanLowering>(*node_.op->lower);
+    std::vector<double> identity(node_.operands.size(), 0.0);
+    if (scan.identity != nullptr) {
+      identity = scan.identity(node_);
+    } else {
+      begun_ = b_.var(b_.types().boolean(), "begun", b_.boolean(false));
+    }
+    for (size_t i = 0; i < identity.size(); ++i)
+      start_.push_back(graph::kernelConstant(b_, body_.typeOf(node_.operands[i]).dtype, identity[i]));
+    for (int64_t line = 0; line < across_; ++line) {
+      Tuple& sums = sums_.emplace_back();
+      for (const kernel::ValueId start : start_) sums.push_back(b_.var(b_.typeIdOf(start), "prefix", start));
+    }
+  }
+
+  /// What is in the variables of a line, combined with a later tuple; they then hold it. `begins`: no line takes its first one after this.
+  Tuple append(const Tuple& sums, const Tuple& later, bool begins) {
+    Tuple inputs;
+    for (const kernel::ValueId sum : sums) inputs.push_back(b_.load(sum));
+    inputs.insert(inputs.end(), later.begin(), later.end());
+    Tuple prefix = emitScalars(b_, combine_, inputs);
+    if (begun_.valid()) {
+      const kernel::ValueId begun = b_.load(begun_);
+      for (size_t i = 0; i < prefix.size(); ++i) prefix[i] = b_.make(Op::Select, {later[i], prefix[i], begun});
+      if (begins) b_.store(begun_, b_.boolean(true));
+    }
+    for (size_t i = 0; i < sums.size(); ++i) b_.store(sums[i], prefix[i]);
+    return prefix;
+  }
+
+  /// The parts of a line that come before that of the lane. Where one of them is empty, that of the lane is empty, too.
+  void startFromParts(kernel::ValueId lane) {
+    std::vector<Tuple> parts;
+    for (const Tuple& sums : sums_) {
+      Tuple& arrays = parts.emplace_back();
+      for (size_t i = 0; i < sums.size(); ++i) {
+        arrays.push_back(workgroupArray(b_, "parts", b_.typeIdOf(start_[i]), plan_.lanes));
+        b_.store(b_.access(arrays[i], {entry_.lane}, true), b_.load(sums[i]));
+      }
+    }
     b_.makeVoid(Op::WorkgroupBarrier);
-    b_.store(sum, identity);
+    for (const Tuple& sums : sums_) {
+      for (size_t i = 0; i < sums.size(); ++i) b_.store(sums[i], start_[i]);
+    }
+    if (begun_.valid()) b_.store(begun_, b_.boolean(false));
     const kernel::ValueId first = b_.make(Op::Sub, {entry_.lane, lane});
     b_.forRange(first, entry_.lane, u32(1), "before", [&](kernel::ValueId before) {
-      const kernel::ValueId earlier = b_.load(b_.access(parts, {before}, true));
-      b_.store(sum, scan_.combine(b_, b_.load(sum), earlier));
+      for (size_t line = 0; line < sums_.size(); ++line) {
+        Tuple earlier;
+        for (const kernel::ValueId array : parts[line]) earlier.push_back(b_.load(b_.access(array, {before}, true)));
+        append(sums_[line], earlier, line + 1 == sums_.size());
+      }
     });
   }
 
@@ -141,13 +190,15 @@ class Scan {
   BodyEmitter& emitter_;
   const ScanSpace space_;
   const graph::Node& node_;
-  const ScanLowering& scan_;
+  const graph::Graph combine_;
   const bool reverse_;
   const int64_t along_, across_;  // neighbours of one line, or lines
   const int64_t part_;            // elements of a line that a lane has
   const Entry entry_;
   std::vector<kernel::ValueId> lines_;  // their numbers
-  std::vector<kernel::ValueId> sums_;   // variables, one per line
+  Tuple start_;                         // values
+  std::vector<Tuple> sums_;             // variables, of each line
+  kernel::ValueId begun_;               // a variable; invalid where there is an identity
 };
 
 }  // namespace

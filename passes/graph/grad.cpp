@@ -148,7 +148,9 @@ struct State {
   void throughDecomposition(const Node& node, const std::vector<ValueId>& incoming, const std::vector<bool>& depends) {
     builder.setLocation(node.location);
     const size_t first = builder.graph().body().nodes.size();
-    const std::vector<ValueId> made = std::get<DecomposeLowering>(*node.op->lower).decompose(builder, node, node.operands);
+    const auto own = std::get<ByDecomposition>(*node.op->gradient).decompose;
+    const auto decompose = own != nullptr ? own : std::get<DecomposeLowering>(*node.op->lower).decompose;
+    const std::vector<ValueId> made = decompose(builder, node, node.operands);
     std::vector<ValueId> outputs, seeds, wrt;
     for (size_t i = 0; i < made.size(); ++i) {
       if (!incoming[i].valid()) continue;

@@ -27,7 +27,10 @@ struct Counter {
     return node.operands.empty() ? 0 : elements(body, node.results[0]);
   }
   std::optional<uint64_t> operator()(const graph::ReduceLowering&) const { return elements(body, node.operands[0]); }
-  std::optional<uint64_t> operator()(const graph::ScanLowering&) const { return elements(body, node.operands[0]); }
+  std::optional<uint64_t> operator()(const graph::ScanLowering& scan) const {
+    const graph::Graph combine = scan.combine(body, node);
+    return elements(body, node.operands[0]) * (combine.body().nodes.size() - 2 * node.operands.size());
+  }
   std::optional<uint64_t> operator()(const graph::ScatterLowering&) const { return elements(body, node.operands[0]); }
   std::optional<uint64_t> operator()(const graph::ContractLowering& contract) const {
     const graph::ContractShape shape = contract.shape(body, node);

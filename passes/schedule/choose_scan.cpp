@@ -25,7 +25,9 @@ Result<PlanChoice> chooseScan(const PlanQuery& q) {
     int64_t walk = loopCost(divideUp(space.length, shared * along), unroll, inner);
     return shared == 1 ? walk : 2 * walk + lanes + 1;
   };
-  const int64_t most_lanes = largestPowerOfTwo(mostInvocations(q.profile));
+  // Of each lane the workgroup keeps a tuple per line.
+  const int64_t lane_bytes = 4 * std::ssize(q.body[space.node].operands) * (vector / along);
+  const int64_t most_lanes = largestPowerOfTwo(std::min(mostInvocations(q.profile), int64_t{q.profile.max_workgroup_bytes} / lane_bytes));
   while (rounds(1) > plannedRounds(q.profile) && shared < most_lanes) {
     shared *= 2;
     lanes = std::max(lanes, shared);

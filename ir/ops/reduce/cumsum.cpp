@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <array>
+
+#include "ir/graph/scalar_graph.h"
 #include "ir/ops/support/common.h"
 
 namespace lockstep::graph {
@@ -60,11 +63,14 @@ constexpr OpDef kCumsumOp{
                                              {"reverse", AttributeKind::Boolean, "sum from the end"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
-    .lower = ScanLowering{
-        .axis = [](const Graph&, const Node& node) { return node.attributes.get<int64_t>("axis"); },
-        .reverse = [](const Node& node) { return node.attributes.get<bool>("reverse"); },
-        .identity = [](kernel::Builder& b, const TensorType& type) { return kernelConstant(b, type.dtype, 0); },
-        .combine = [](kernel::Builder& b, kernel::ValueId sum, kernel::ValueId x) { return b.make(kernel::Op::Add, {sum, x}); }},
+    .lower = ScanLowering{.axis = [](const Graph&, const Node& node) { return node.attributes.get<int64_t>("axis"); },
+                          .reverse = [](const Node& node) { return node.attributes.get<bool>("reverse"); },
+                          .combine =
+                              [](const Graph& graph, const Node& node) {
+                                return makeCombine(std::array{graph.typeOf(node.operands[0]).dtype},
+                                                   [](Builder& b, auto sum, auto x) { return std::vector{b.add(sum[0], x[0])}; });
+                              },
+                          .identity = [](const Node&) { return std::vector{0.0}; }},
     .alias = NoAlias{},
     .evaluate = evaluateCumsum,
     .cases = cases,

@@ -2,6 +2,10 @@
 // The laws that ops claim (OpDef::algebra), on numbers: passes rewrite by them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
+#include "ir/graph/scalar_graph.h"
 #include "tests/ir/ops/op_case.h"
 
 namespace lockstep::graph::testing {
@@ -49,6 +53,60 @@ TEST_P(Law, of_commuting_holds) {
   if (!op().algebra.commutes) GTEST_SKIP() << "it does not commute";
   expectEqual(apply({made_.operands[0], made_.operands[1]}), apply({made_.operands[1], made_.operands[0]}));
 }
+
+/// What scans combine, on random tuples: lines are cut into parts because it is associative.
+class Monoid : public ::testing::TestWithParam<NamedCase> {
+ protected:
+  void SetUp() override {
+    const ScanLowering& scan = std::get<ScanLowering>(*GetParam().op->lower);
+    const Node& node = made_.builder.graph().definition(made_.results[0]);
+    combine_ = scan.combine(made_.builder.graph(), node);
+    if (scan.identity != nullptr) identity_ = scan.identity(node);
+  }
+  /// Elements in a cyclic order, so that a tuple meets others.
+  std::vector<ValueId> rotated(int64_t by) {
+    std::vector<ValueId> tuple;
+    for (const ValueId operand : made_.operands) {
+      const ValueId flat = made_.builder.reshape(operand, Shape{made_.builder.shapeOf(operand).elementCount()});
+      tuple.push_back(made_.builder.make("roll", {flat}, {{"axis", int64_t{0}}, {"shift", by}}));
+    }
+    return tuple;
+  }
+  std::vector<ValueId> combined(std::vector<ValueId> earlier, const std::vector<ValueId>& later) {
+    earlier.insert(earlier.end(), later.begin(), later.end());
+    return applyScalars(made_.builder, combine_, earlier);
+  }
+  void expectClose(const std::vector<ValueId>& a, const std::vector<ValueId>& b) {
+    for (const ValueId value : a) made_.builder.output(OutputKind::Result, "a", value);
+    for (const ValueId value : b) made_.builder.output(OutputKind::Result, "b", value);
+    const std::vector<Tensor> values = run(made_.builder.graph(), made_.leaves);
+    for (size_t i = 0; i < a.size(); ++i) {
+      const std::vector<double>&left = values[i].data, &right = values[a.size() + i].data;
+      for (size_t n = 0; n < left.size(); ++n) ASSERT_NEAR(left[n], right[n], 1e-12 * std::max(1.0, std::abs(left[n])));
+    }
+  }
+
+  CaseGraph made_ = buildCase(*GetParam().op, GetParam().op_case);
+  Graph combine_;
+  std::vector<double> identity_;
+};
+
+TEST_P(Monoid, is_associative) {
+  const std::vector<ValueId> x = rotated(0), y = rotated(1), z = rotated(2);
+  expectClose(combined(combined(x, y), z), combined(x, combined(y, z)));
+}
+
+TEST_P(Monoid, has_the_identity_that_it_names) {
+  if (identity_.empty()) GTEST_SKIP() << "it names none";
+  const std::vector<ValueId> x = rotated(0);
+  std::vector<ValueId> identity;
+  for (size_t i = 0; i < x.size(); ++i) identity.push_back(made_.builder.constant(identity_[i], made_.builder.typeOf(x[i])));
+  expectClose(combined(identity, x), x);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, Monoid,
+                         ::testing::ValuesIn(namedCases([](const OpDef& op) { return std::holds_alternative<ScanLowering>(*op.lower); })),
+                         [](const auto& info) { return info.param.name(); });
 
 INSTANTIATE_TEST_SUITE_P(Ops, Law, ::testing::ValuesIn(namedCases([](const OpDef& op) { return hasLaw(op); })),
                          [](const auto& info) { return info.param.name(); });

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "ir/graph/scalar_graph.h"
 #include "ir/ops/support/common.h"
 #include "tests/ir/ops/op_case.h"
 
@@ -85,6 +86,17 @@ fn @main() {workgroup_size = [1, 1, 1]} {
 }
 Attributes mean() { return {{"reduction", std::string("mean")}}; }
 Attributes eps(double value) { return {{"eps", value}}; }
+
+Attributes scanned(int64_t axis, std::string combine) { return {{"axis", axis}, {"reverse", false}, {"combine", std::move(combine)}}; }
+std::string adding(DType dtype) {
+  return print(makeCombine(std::array{dtype}, [](Builder& b, auto x, auto y) { return std::vector{b.add(x[0], y[0])}; }));
+}
+/// No operation on elements.
+std::string summing() {
+  return print(makeCombine(std::array{DType::F32}, [](Builder& b, auto x, auto) {
+    return std::vector{b.make("sum", {x[0]}, {{"axes", Integers{}}, {"keep_dims", false}})};
+  }));
+}
 
 /// The constraints that all ops of attention share. `after`: the operands that come after v.
 void breakAttention(std::string_view op, const std::vector<TensorType>& after, std::vector<Broken>& broken) {
@@ -331,6 +343,11 @@ std::vector<Broken> brokenCases() {
     broken.push_back({op, "C1", {x, idx}, {}, {}});
     broken.push_back({op, "C2", {x, row}, {}, {}});
   }
+  broken.push_back({"linear_recurrence", "C1", {x, row}, {{"axis", integer(0)}, {"reverse", false}}, {}});
+  broken.push_back({"linear_recurrence", "C2", {x, x}, {{"axis", integer(2)}, {"reverse", false}}, {}});
+  broken.push_back({"associative_scan", "C1", {flag}, scanned(0, adding(DType::F32)), {}});
+  broken.push_back({"associative_scan", "C2", {x}, scanned(2, adding(DType::F32)), {}});
+  broken.push_back({"associative_scan", "C3", {x}, scanned(0, adding(DType::I32)), {}});
   for (std::string_view op : {"uniform", "normal", "gumbel"}) {
     broken.push_back({op, "C1", {idx}, {{"shape", Integers{2}}, {"salt", integer(0)}}, {}});
     broken.push_back({op, "C2", {key}, {{"shape", Integers{0}}, {"salt", integer(0)}}, {}});
@@ -433,6 +450,11 @@ TEST(Constraints, OtherWaysToBreakThem_AreRefusedToo) {
       {"pack", "C4", {x}, parts({INT64_MAX / 64 * 64}, 64), {}},
       {"pack", "C5", {}, parts({}, -1), {}},
       {"update_slice", "C2", {x, f32({2})}, {{"offset", INT64_MAX}}, {}},
+      {"linear_recurrence", "C1", {i32({2, 3}), i32({2, 3})}, {{"axis", int64_t{0}}, {"reverse", false}}, {}},
+      {"associative_scan", "C1", {}, scanned(0, adding(DType::F32)), {}},
+      {"associative_scan", "C3", {x}, scanned(0, "lockstep.graph"), {}},
+      {"associative_scan", "C3", {x, x}, scanned(0, adding(DType::F32)), {}},
+      {"associative_scan", "C3", {x}, scanned(0, summing()), {}},
       {"update_slice", "C2", {x, f32({2})}, {{"offset", int64_t{-1}}}, {}},
   };
   for (const Broken& broken : others) {

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scans along few long lines in three steps, as on GPUs: how many dispatches they take, and that they are right for any length.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+
+#include "frontend/train/graph_runner.h"
+#include "frontend/train/templates.h"
+#include "ir/graph/scalar_graph.h"
+#include "tests/passes/profiled_device.h"
+
+namespace lockstep {
+namespace {
+
+using namespace graph;
+
+struct ScanCase {
+  std::string name, op;
+  std::vector<int64_t> shape;
+  int64_t axis = 0;
+  bool reverse = false;
+};
+void PrintTo(const ScanCase& one, std::ostream* out) { *out << one.name; }
+
+/// The larger of two first components, with sums of the second ones relative to it: neither commutes with rounding nor has an identity.
+std::string logSum() {
+  return print(makeCombine(std::array{DType::F32, DType::F32}, [](Builder& b, auto x, auto y) {
+    const ValueId larger = b.make("max", {x[0], y[0]});
+    const auto scaled = [&](auto& tuple) { return b.mul(tuple[1], b.make("exp", {b.sub(tuple[0], larger)})); };
+    return std::vector{larger, b.add(scaled(x), scaled(y))};
+  }));
+}
+
+Graph scanGraph(const ScanCase& c) {
+  Builder b;
+  std::vector<ValueId> operands;
+  for (int i = 0; i < (c.op == "cumsum" ? 1 : 2); ++i)
+    operands.push_back(b.make("input", {}, {{"name", fmt::format("x{}", i)}, {"dtype", DType::F32}, {"shape", c.shape}}));
+  Attributes attributes{{"axis", c.axis}, {"reverse", c.reverse}};
+  if (c.op == "associative_scan") attributes.set("combine", logSum());
+  const std::vector<ValueId> results = b.makeAll(c.op, operands, attributes);
+  b.output(OutputKind::Result, "y", results.back());
+  return b.take();
+}
+
+class SplitScans : public ::testing::TestWithParam<ScanCase> {};
+
+TEST_P(SplitScans, take_three_dispatches) {
+  passes::CompileOptions options;
+  options.profile = program::findProfile("portable").orThrow();
+  options.templates = detail::templateSource();
+  const passes::Compiled compiled = passes::compile(scanGraph(GetParam()), options).orThrow();
+  EXPECT_EQ(compiled.plan.dispatches, 3U);
+  options.disabled = {"splitScans"};
+  EXPECT_EQ(passes::compile(scanGraph(GetParam()), options).orThrow().plan.dispatches, 1U);
+}
+
+TEST_P(SplitScans, are_right) {
+  const Graph graph = scanGraph(GetParam());
+  LeafValues leaves;
+  for (const NodeId id : graph.body().nodes) {
+    if (leafKind(graph[id]) != LeafKind::Input) continue;
+    const TensorType& type = graph.typeOf(graph[id].results[0]);
+    Tensor values{type, {}};
+    // Factors near 1, so that states reach far.
+    const double middle = *leafName(graph[id]) == "x0" && GetParam().op == "linear_recurrence" ? 0.999 : 0.0;
+    for (int64_t i = 0; i < type.shape.elementCount(); ++i)
+      values.data.push_back(
+          static_cast<double>(static_cast<float>(middle + (middle == 0 ? 1 : 1e-3) * std::sin(0.7 * static_cast<double>(i)))));
+    leaves.emplace(*leafName(graph[id]), std::move(values));
+  }
+  const Tensor want = runGraph(graph, leaves).front();
+  for (const std::string device : {"reference", "vulkan"}) {
+    if (!chooseDevice(device).ok()) continue;
+    const detail::Device portable = portableDevice(device);
+    const Tensor got = runGraph(graph, leaves, {.device = device, .opened = &portable}).front();
+    double error = 0, norm = 0;
+    for (size_t i = 0; i < want.data.size(); ++i) {
+      error += std::pow(got.data[i] - want.data[i], 2);
+      norm += std::pow(want.data[i], 2);
+    }
+    EXPECT_LE(std::sqrt(error / norm), 2e-5) << device;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, SplitScans,
+                         ::testing::Values(ScanCase{"sum", "cumsum", {100'003}}, ScanCase{"sum_reverse", "cumsum", {3, 70'001}, 1, true},
+                                           ScanCase{"recurrence", "linear_recurrence", {2, 65'537}, 1},
+                                           ScanCase{"recurrence_middle", "linear_recurrence", {2, 5'003, 3}, 1},
+                                           ScanCase{"recurrence_reverse", "linear_recurrence", {99'991}, 0, true},
+                                           ScanCase{"log_sum", "associative_scan", {4'099, 2}, 0},
+                                           ScanCase{"log_sum_reverse", "associative_scan", {20'011}, 0, true}),
+                         [](const auto& info) { return info.param.name; });
+
+/// Where lines are many, or short, there is work enough.
+TEST(WholeScans, take_one_dispatch) {
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{512, 5'003}, std::vector<int64_t>{2, 4'000}}) {
+    passes::CompileOptions options;
+    options.profile = program::findProfile("portable").orThrow();
+    EXPECT_EQ(passes::compile(scanGraph({"", "cumsum", shape, 1}), options).orThrow().plan.dispatches, 1U);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
