@@ -14,11 +14,14 @@ override scale: f32 = 1;
 override masked: bool = false;
 override lanes: u32 = 64;
 override block: u32 = 1;  // queries per round of the loop
+override vector: u32 = 1;  // 4: widths are multiples of it, and queries and what flows back are loaded so
 
 fn load_q(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
 fn load_k(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
 fn load_v(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
 fn load_d_out(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
+fn load_q4(batch: u32, query: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
+fn load_d_out4(batch: u32, query: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_lse(batch: u32, query: u32) -> f32 { return 0.0; }
 fn load_delta(batch: u32, query: u32) -> f32 { return 0.0; }
 fn load_mask(batch: u32, query: u32, key: u32) -> f32 { return 0.0; }
@@ -53,23 +56,54 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
         let query = min(first + j, queries - 1);  // past the end the last one again, whose share is then 0
         let inside = first + j < queries;
         var score = 0.0;
-        for (var d = 0u; d < width; d++) {
-          score += load_q(batch, query, d) * k[d];
+        if (vector == 4) {
+          for (var d = 0u; d < width; d += 4) {
+            let q = load_q4(batch, query, d);
+            score += q.x * k[d] + q.y * k[d + 1] + (q.z * k[d + 2] + q.w * k[d + 3]);
+          }
+        } else {
+          for (var d = 0u; d < width; d++) {
+            score += load_q(batch, query, d) * k[d];
+          }
         }
         if (masked) {
           score += load_mask(batch, query, key);
         }
         var dp = 0.0;
-        for (var d = 0u; d < value_width; d++) {
-          dp += load_d_out(batch, query, d) * v[d];
+        if (vector == 4) {
+          for (var d = 0u; d < value_width; d += 4) {
+            let g = load_d_out4(batch, query, d);
+            dp += g.x * v[d] + g.y * v[d + 1] + (g.z * v[d + 2] + g.w * v[d + 3]);
+          }
+        } else {
+          for (var d = 0u; d < value_width; d++) {
+            dp += load_d_out(batch, query, d) * v[d];
+          }
         }
         let weight = select(0.0, exp(score - load_lse(batch, query)), inside);
         let ds = select(0.0, weight * (dp - load_delta(batch, query)), inside);
-        for (var d = 0u; d < width; d++) {
-          dk[d] += ds * load_q(batch, query, d);
-        }
-        for (var d = 0u; d < value_width; d++) {
-          dv[d] += weight * load_d_out(batch, query, d);
+        if (vector == 4) {
+          for (var d = 0u; d < width; d += 4) {
+            let q = load_q4(batch, query, d);
+            dk[d] += ds * q.x;
+            dk[d + 1] += ds * q.y;
+            dk[d + 2] += ds * q.z;
+            dk[d + 3] += ds * q.w;
+          }
+          for (var d = 0u; d < value_width; d += 4) {
+            let g = load_d_out4(batch, query, d);
+            dv[d] += weight * g.x;
+            dv[d + 1] += weight * g.y;
+            dv[d + 2] += weight * g.z;
+            dv[d + 3] += weight * g.w;
+          }
+        } else {
+          for (var d = 0u; d < width; d++) {
+            dk[d] += ds * load_q(batch, query, d);
+          }
+          for (var d = 0u; d < value_width; d++) {
+            dv[d] += weight * load_d_out(batch, query, d);
+          }
         }
       }
     }

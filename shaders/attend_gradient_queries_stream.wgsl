@@ -14,10 +14,13 @@ override scale: f32 = 1;
 override masked: bool = false;
 override lanes: u32 = 64;
 override block: u32 = 1;  // keys per round of the loop
+override vector: u32 = 1;  // 4: widths are multiples of it, and keys and values are loaded so
 
 fn load_q(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
 fn load_k(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
 fn load_v(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
+fn load_k4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
+fn load_v4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_d_out(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
 fn load_lse(batch: u32, query: u32) -> f32 { return 0.0; }
 fn load_delta(batch: u32, query: u32) -> f32 { return 0.0; }
@@ -51,19 +54,43 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     for (var j = 0u; j < block; j++) {
       let key = min(first + j, end - 1);  // past the end the last one again, whose share is then 0
       var score = 0.0;
-      for (var d = 0u; d < width; d++) {
-        score += q[d] * load_k(of_keys, key, d);
+      if (vector == 4) {
+        for (var d = 0u; d < width; d += 4) {
+          let k = load_k4(of_keys, key, d);
+          score += q[d] * k.x + q[d + 1] * k.y + (q[d + 2] * k.z + q[d + 3] * k.w);
+        }
+      } else {
+        for (var d = 0u; d < width; d++) {
+          score += q[d] * load_k(of_keys, key, d);
+        }
       }
       if (masked) {
         score += load_mask(batch, query, key);
       }
       var dp = 0.0;
-      for (var d = 0u; d < value_width; d++) {
-        dp += d_out[d] * load_v(of_keys, key, d);
+      if (vector == 4) {
+        for (var d = 0u; d < value_width; d += 4) {
+          let v = load_v4(of_keys, key, d);
+          dp += d_out[d] * v.x + d_out[d + 1] * v.y + (d_out[d + 2] * v.z + d_out[d + 3] * v.w);
+        }
+      } else {
+        for (var d = 0u; d < value_width; d++) {
+          dp += d_out[d] * load_v(of_keys, key, d);
+        }
       }
       let ds = select(0.0, exp(score - lse) * (dp - delta), first + j < end);
-      for (var d = 0u; d < width; d++) {
-        dq[d] += ds * load_k(of_keys, key, d);
+      if (vector == 4) {
+        for (var d = 0u; d < width; d += 4) {
+          let k = load_k4(of_keys, key, d);
+          dq[d] += ds * k.x;
+          dq[d + 1] += ds * k.y;
+          dq[d + 2] += ds * k.z;
+          dq[d + 3] += ds * k.w;
+        }
+      } else {
+        for (var d = 0u; d < width; d++) {
+          dq[d] += ds * load_k(of_keys, key, d);
+        }
       }
     }
   }

@@ -14,10 +14,13 @@ override scale: f32 = 1;
 override masked: bool = false;
 override lanes: u32 = 64;
 override block: u32 = 1;  // keys per round of the loop
+override vector: u32 = 1;  // 4: widths are multiples of it, and keys and values are loaded so
 
 fn load_q(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
 fn load_k(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
 fn load_v(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
+fn load_k4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
+fn load_v4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_mask(batch: u32, query: u32, key: u32) -> f32 { return 0.0; }
 fn store_out(batch: u32, query: u32, d: u32, value: f32) {}
 fn store_lse(batch: u32, query: u32, value: f32) {}
@@ -49,8 +52,15 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     for (var j = 0u; j < block; j++) {
       let key = min(first + j, end - 1);  // past the end the last one again, whose weight is then 0
       var score = 0.0;
-      for (var d = 0u; d < width; d++) {
-        score += q[d] * load_k(of_keys, key, d);
+      if (vector == 4) {
+        for (var d = 0u; d < width; d += 4) {
+          let k = load_k4(of_keys, key, d);
+          score += q[d] * k.x + q[d + 1] * k.y + (q[d + 2] * k.z + q[d + 3] * k.w);
+        }
+      } else {
+        for (var d = 0u; d < width; d++) {
+          score += q[d] * load_k(of_keys, key, d);
+        }
       }
       if (masked) {
         score += load_mask(batch, query, key);
@@ -68,8 +78,18 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       let key = min(first + j, end - 1);
       let weight = select(0.0, exp(weights[j] - highest), first + j < end);
       total += weight;
-      for (var d = 0u; d < value_width; d++) {
-        sums[d] += weight * load_v(of_keys, key, d);
+      if (vector == 4) {
+        for (var d = 0u; d < value_width; d += 4) {
+          let v = load_v4(of_keys, key, d);
+          sums[d] += weight * v.x;
+          sums[d + 1] += weight * v.y;
+          sums[d + 2] += weight * v.z;
+          sums[d + 3] += weight * v.w;
+        }
+      } else {
+        for (var d = 0u; d < value_width; d++) {
+          sums[d] += weight * load_v(of_keys, key, d);
+        }
       }
     }
   }

@@ -18,8 +18,8 @@ struct RecurrenceOptions {
   bool reverse = false;                ///< from the end
   std::optional<Tensor> initial = {};  ///< the state before the first step, of the shape of `a` without the axis; none: 0
 };
-/// The states of h_t = a_t h_(t-1) + b_t along an axis; a and b are f32 of one shape, which is the result's. The steps run in parallel
-/// (Blelloch 1990), forward and backward.
+/// The states of h_t = a_t h_(t-1) + b_t along an axis; without an initial state the first one is b_0. a and b are f32 of one shape, which
+/// is the result's. The steps run in parallel (Blelloch 1990), forward and backward.
 Tensor linear_recurrence(Tensor a, Tensor b, int64_t axis, RecurrenceOptions options = {}, Where where = Where::current());
 
 /// A function of two tuples of scalars, the one of earlier elements and the one of later ones, that gives one; by operations on elements

@@ -101,6 +101,7 @@ struct TemplateTensor {
   std::string_view name;  ///< "q": read by the hook load_q, or written by store_q
   Shape space;
   IndexMap map;
+  bool along_last = false;  ///< read element after element of the last axis: the hook load_q4 gives four neighbours
 };
 struct TemplateShape {
   std::vector<TemplateTensor> operands, results;

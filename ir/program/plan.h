@@ -185,11 +185,13 @@ struct TemplatePlan {
 struct StreamPlan {
   static constexpr std::string_view kName = "stream";
   static constexpr graph::GroupKind kKind = graph::GroupKind::Template;
-  int64_t lanes = 1;  ///< invocations of a workgroup
-  int64_t block = 1;  ///< steps per round of the loop
+  int64_t lanes = 1;   ///< invocations of a workgroup
+  int64_t block = 1;   ///< steps per round of the loop
+  int64_t vector = 1;  ///< elements that are loaded at once, 1 or 4
   static constexpr void each(auto& plan, auto&& number) {
     number("block", plan.block, PlanNumber::Any);
     number("lanes", plan.lanes, PlanNumber::Any);
+    number("vector", plan.vector, PlanNumber::Unroll);
   }
   friend bool operator==(const StreamPlan&, const StreamPlan&) = default;
 };

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops with templates: the hooks load the operands through their views and store what is read of the results.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <set>
 
 #include "passes/emit/template_hooks.h"
 #include "passes/kernel/unroll_loops.h"
@@ -9,26 +12,42 @@
 namespace lockstep::passes {
 namespace {
 
-Result<kernel::Module> fillTemplate(const program::StreamPlan& plan, const EmitQuery& query, bool unrolled) {
+/// With the bindings as they are: some may turn out to be read element by element, where vectors are bound.
+Result<kernel::Module> fillOnce(const program::StreamPlan& plan, const EmitQuery& query, bool unrolled, const BodyBindings& bindings,
+                                std::set<uint32_t>& scalars) {
   const graph::Graph& body = query.body;
   const TemplateNode seed = findTemplate(body);
   const graph::Node& node = body[seed.node];
   std::vector<std::pair<std::string, double>> numbers = seed.shape.numbers;
   numbers.emplace_back("lanes", static_cast<double>(plan.lanes));
   numbers.emplace_back("block", static_cast<double>(plan.block));
+  numbers.emplace_back("vector", static_cast<double>(plan.vector));
   LS_TRY(kernel::Module module, query.config.templates(std::string(seed.shader) + "_stream", numbers));
   if (unrolled) module = unrollLoops(std::move(module), kUnrolledTile);
 
   kernel::Builder b(std::move(module));
-  BodyEmitter emitter(body, b, query.bindings);
+  BodyEmitter emitter(body, b, bindings);
   const auto positionOf = [&](const graph::TemplateTensor& tensor, graph::ValueId value, std::span<const kernel::ValueId> index) {
     return emitter.through(tensor.map, body.shapeOf(value), emitter.atAxes(tensor.space, {index.begin(), index.end()}));
   };
   for (size_t i = 0; i < seed.shape.operands.size(); ++i) {
     const graph::TemplateTensor& tensor = seed.shape.operands[i];
-    const std::vector<kernel::ValueId> index = openHook(b, "load_" + std::string(tensor.name));
+    const std::string name = "load_" + std::string(tensor.name), vector_name = fmt::format("{}{}", name, plan.vector);
+    const bool by_vectors =
+        plan.vector > 1 && std::ranges::find(b.module().functions, vector_name, &kernel::Function::name) != b.module().functions.end();
+    std::vector<kernel::ValueId> index = openHook(b, by_vectors ? vector_name : name);
     emitter.pushScope();
-    b.returnValue(emitter.value(node.operands[i], positionOf(tensor, node.operands[i], index)));
+    if (by_vectors) {
+      const kernel::ValueId place = b.make(kernel::Op::Div, {index.back(), b.u32(static_cast<uint32_t>(plan.vector))});
+      std::vector<kernel::ValueId> elements;
+      for (const kernel::ValueId column : emitter.neighbours(place, plan.vector, plan.vector)) {
+        index.back() = column;
+        elements.push_back(emitter.value(node.operands[i], positionOf(tensor, node.operands[i], index)));
+      }
+      b.returnValue(b.construct(b.types().vector(kernel::Scalar::F32, static_cast<uint32_t>(plan.vector)), elements));
+    } else {
+      b.returnValue(emitter.value(node.operands[i], positionOf(tensor, node.operands[i], index)));
+    }
     emitter.popScope();
   }
   for (size_t i = 0; i < seed.shape.results.size(); ++i) {
@@ -43,7 +62,19 @@ Result<kernel::Module> fillTemplate(const program::StreamPlan& plan, const EmitQ
     emitter.popScope();
   }
   fillWorkgroupIndex(b, query);
+  scalars = emitter.readByElement();
   return kernel::canonical(b.take(), true);
+}
+
+Result<kernel::Module> fillTemplate(const program::StreamPlan& plan, const EmitQuery& query, bool unrolled) {
+  BodyBindings bindings = query.bindings;
+  bindings.width = plan.vector;
+  for (;;) {
+    std::set<uint32_t> scalars;
+    LS_TRY(kernel::Module module, fillOnce(plan, query, unrolled, bindings, scalars));
+    if (scalars.empty()) return module;
+    bindings.scalars.insert(scalars.begin(), scalars.end());
+  }
 }
 
 }  // namespace

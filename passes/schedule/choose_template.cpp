@@ -14,6 +14,13 @@ namespace lockstep::passes {
 using namespace graph;
 using program::StreamPlan;
 
+namespace {
+
+/// Of the hooks load_NAME4.
+constexpr int64_t kStreamVector = 4;
+
+}  // namespace
+
 Result<PlanChoice> chooseTemplate(const PlanQuery& q) {
   const TemplateShape shape = findTemplate(q.body).shape;
   if (!q.templates) return fail("template.name", "there are no kernel templates here, and an op needs one");
@@ -21,6 +28,10 @@ Result<PlanChoice> chooseTemplate(const PlanQuery& q) {
   plan.lanes = std::min<int64_t>(q.profile.style == program::ExecutionStyle::Cpu ? cost::kStreamLanesCpu : cost::kStreamLanes,
                                  mostInvocations(q.profile));
   plan.block = std::clamp<int64_t>(cost::kStreamElements / shape.registers, 1, cost::kStreamBlock);
+  const bool has_fours = std::ranges::all_of(shape.operands, [](const TemplateTensor& tensor) {
+    return !tensor.along_last || tensor.space.extent(tensor.space.rank() - 1) % kStreamVector == 0;
+  });
+  plan.vector = has_fours ? kStreamVector : 1;
   const int64_t rounds = loopCost(shape.repeats, 1, loopCost(shape.length, plan.block, 0));
   if (rounds > plannedRounds(q.profile)) {
     return fail("schedule.loop_limit",

@@ -35,7 +35,7 @@ ValueId backward(Builder& b, const Node& node, ValueId a, ValueId d) {
   return b.makeAll(kName, {shifted(b, node, a, false, 0), d}, {{"axis", axisOf(node)}, {"reverse", !isReversed(node)}})[1];
 }
 
-// h_t = a_t h_(t-1) + b_t from 0, and the products p_t = a_t p_(t-1) from 1, each of which is such a recurrence.
+// h_0 = b_0 and h_t = a_t h_(t-1) + b_t, and the products p_t = a_t p_(t-1) from 1, each of which is such a recurrence.
 std::vector<ValueId> gradient(const GradientContext& g) {
   Builder& b = g.builder;
   ValueId da, db;
@@ -62,7 +62,7 @@ std::vector<Tensor> evaluateRecurrence(const EvaluateContext& c) {
     for (int64_t i = 0; i < length; ++i) {
       const auto at = static_cast<size_t>(first + (isReversed(c.node) ? length - 1 - i : i) * stride);
       out[0].data[at] = product *= a.data[at];
-      out[1].data[at] = state = a.data[at] * state + x.data[at];
+      out[1].data[at] = state = i == 0 ? x.data[at] : a.data[at] * state + x.data[at];
     }
   }
   return out;
@@ -88,8 +88,9 @@ extern const OpDef kLinearRecurrenceOp;
 constexpr OpDef kLinearRecurrenceOp{
     .name = kName,
     .summary =
-        "The products of a up to and including each place along an axis, and h_t = a_t h_(t-1) + b_t from 0 (Blelloch 1990); with another "
-        "begin h_0 the states are h + product h_0.",
+        "The products of a up to and including each place along an axis, and h_t = a_t h_(t-1) + b_t from h_0 = b_0 (Blelloch 1990); from "
+        "a "
+        "state h before that the states are h_t + product_t h.",
     .constraints = ConstantList<Constraint>{{"C1", "operands are f32 of one shape"}, {"C2", "the axis is within the rank"}},
     .operands = ConstantList<std::string_view>{"a", "b"},
     .attributes = ConstantList<AttributeDef>{{"axis", AttributeKind::Integer, "the axis of time"},
@@ -103,8 +104,7 @@ constexpr OpDef kLinearRecurrenceOp{
                                 return makeCombine(std::array{DType::F32, DType::F32}, [](Builder& b, auto earlier, auto later) {
                                   return std::vector{b.mul(later[0], earlier[0]), b.add(b.mul(later[0], earlier[1]), later[1])};
                                 });
-                              },
-                          .identity = [](const Node&) { return std::vector{1.0, 0.0}; }},
+                              }},
     .alias = NoAlias{},
     .evaluate = evaluateRecurrence,
     .cases = cases,

@@ -88,13 +88,13 @@ IndexMap broadcastMap(const Shape& scores, const Shape& mask) {
 TemplateTensor tensorOf(std::string_view name, const AttentionExtents& e, const Shape& tensor) {
   if (name == "mask") {
     const Shape space{e.batches(), e.queries, e.keys};
-    return {name, space, compose(reshapeMap(space, e.scores()), broadcastMap(e.scores(), tensor), e.scores())};
+    return {.name = name, .space = space, .map = compose(reshapeMap(space, e.scores()), broadcastMap(e.scores(), tensor), e.scores())};
   }
   // All others are rows of queries or keys, with or without a width.
   const bool of_keys = name == "k" || name == "v" || name == "dk" || name == "dv", has_width = name != "lse" && name != "delta";
   const int64_t batches = of_keys ? e.kvBatches() : e.batches(), rows = of_keys ? e.keys : e.queries;
   const Shape space = has_width ? Shape{batches, rows, tensor.extent(tensor.rank() - 1)} : Shape{batches, rows};
-  return {name, space, reshapeMap(space, tensor)};
+  return {.name = name, .space = space, .map = reshapeMap(space, tensor), .along_last = has_width};
 }
 
 }  // namespace
