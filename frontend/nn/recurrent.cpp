@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/nn/recurrent.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
+#include <functional>
 
 #include "frontend/nn/layer_input.h"
 #include "frontend/ops/ops.h"
+#include "frontend/trace/throw_error.h"
 
 namespace lockstep::nn {
 
@@ -93,34 +97,154 @@ Tensor GRUCell::operator()(Tensor x, Tensor h, Where where) const {
   return gruStep(*this, inputShare(*this, x, where), h, where);
 }
 
-LstmResult LSTM::operator()(Tensor x, const std::optional<LstmState>& state, Where where) const {
-  checkInput(*this, x, {.kind = "LSTM", .axes = {{"B"}, {"T"}, features(*this)}}, where);
-  if (state) {
-    checkState(*this, "LSTM", "h", x, state->h, where);
-    checkState(*this, "LSTM", "c", x, state->c, where);
+template <class Cell>
+RecurrentLayer<Cell>::RecurrentLayer(Module& parent, std::string name, int64_t in, int64_t hidden, const RecurrentLayerOptions& options,
+                                     Where where)
+    : Cell(parent, std::move(name), in, hidden, RecurrentOptions{.init = options.init, .decay = options.decay}, where),
+      layers_(options.layers),
+      directions_(options.bidirectional ? 2 : 1),
+      dropout_(options.dropout, where) {
+  if (layers_ < 1)
+    detail::rejectAt(where, "recurrent.layers", fmt::format("'{}' has {} layers", this->path(), layers_), "give it at least one");
+  for (int64_t number = 1; number < layers_ * directions_; ++number) {
+    const int64_t layer = number / directions_, width = layer == 0 ? in : directions_ * hidden;
+    const std::string cell = fmt::format("l{}{}", layer, number % directions_ == 0 ? "" : "_reverse");
+    further_.push_back(
+        std::make_unique<Cell>(*this, cell, width, hidden, RecurrentOptions{.init = options.init, .decay = options.decay}, where));
   }
-  const std::vector<int64_t> start{x.extent(0, where), hidden()};
-  LstmState now = state ? *state : LstmState{zeros(start, DType::F32, where), zeros(start, DType::F32, where)};
-  Tensor shares = inputShare(*this, x, where);
-  std::vector<Tensor> outputs;
-  for (int64_t t = 0; t < x.extent(1, where); ++t) {
-    now = lstmStep(*this, atStep(shares, t, where), now, where);
-    outputs.push_back(now.h);
-  }
-  return {stack(outputs, 1, where), now};
 }
 
-GruResult GRU::operator()(Tensor x, const std::optional<Tensor>& h, Where where) const {
-  checkInput(*this, x, {.kind = "GRU", .axes = {{"B"}, {"T"}, features(*this)}}, where);
-  if (h) checkState(*this, "GRU", "h", x, *h, where);
-  Tensor now = h ? *h : zeros({x.extent(0, where), hidden()}, DType::F32, where);
-  Tensor shares = inputShare(*this, x, where);
-  std::vector<Tensor> outputs;
-  for (int64_t t = 0; t < x.extent(1, where); ++t) {
-    now = gruStep(*this, atStep(shares, t, where), now, where);
-    outputs.push_back(now);
+template <class Cell>
+const Cell& RecurrentLayer<Cell>::cell(int64_t layer, bool backwards) const {
+  const int64_t number = layer * directions_ + (backwards ? 1 : 0);
+  return number == 0 ? *this : *further_[static_cast<size_t>(number - 1)];
+}
+
+template class RecurrentLayer<LSTMCell>;
+template class RecurrentLayer<GRUCell>;
+
+namespace {
+
+/// The tensors of a state: h, or h and c.
+using State = std::vector<Tensor>;
+using Step = State (*)(const RecurrentParameters& cell, const Tensor& from_input, const State& state, const Where& where);
+
+struct Sequence {
+  Tensor y;
+  State state;
+};
+
+/// Where a row still has step t, as wide as the state.
+Tensor isWithin(const Tensor& lengths, int64_t t, const Where& where) {
+  return expand_dims(greater(lengths, static_cast<double>(t), where), -1, where);
+}
+
+/// One cell over x [B, T, in].
+Sequence overSteps(const RecurrentParameters& cell, Step step, const Tensor& x, State now, const std::optional<Tensor>& lengths,
+                   bool backwards, const Where& where) {
+  const Tensor shares = inputShare(cell, x, where);
+  const int64_t steps = x.extent(1, where);
+  std::vector<Tensor> outputs(static_cast<size_t>(steps), x);
+  for (int64_t i = 0; i < steps; ++i) {
+    const int64_t t = backwards ? steps - 1 - i : i;
+    State next = step(cell, atStep(shares, t, where), now, where);
+    Tensor y = next.front();
+    if (lengths) {
+      const Tensor within = isWithin(*lengths, t, where);
+      for (size_t part = 0; part < next.size(); ++part) next[part] = lockstep::where(within, next[part], now[part], where);
+      y = lockstep::where(within, y, 0.0, where);
+    }
+    outputs[static_cast<size_t>(t)] = y;
+    now = std::move(next);
   }
-  return {stack(outputs, 1, where), now};
+  return {stack(outputs, 1, where), std::move(now)};
+}
+
+void checkLengths(const Module& layer, std::string_view kind, const Tensor& x, const Tensor& lengths, const Where& where) {
+  checkInput(layer, lengths, {.kind = kind, .axes = {{"B", x.extent(0, where), "rows"}}, .dtype = DType::I32, .operand = "lengths"}, where);
+}
+
+/// All cells, one layer after the other. `initial`: of each cell; empty: zeros.
+template <class Cell>
+struct Stack {
+  const RecurrentLayer<Cell>& layer;
+  std::string_view kind;
+  Step step;
+  size_t parts;  ///< of a state
+  const Where& where;
+
+  [[nodiscard]] int64_t cells() const { return layer.layers() * layer.directions(); }
+
+  /// Part `part` of the state of one cell: of [cells, B, hidden], or all of it where there is one.
+  [[nodiscard]] Tensor pick(const Tensor& all, int64_t cell) const {
+    return cells() == 1 ? all : squeeze(narrow(all, 0, cell, 1, where), 0, where);
+  }
+
+  [[nodiscard]] Sequence run(Tensor x, const State& initial, const std::optional<Tensor>& lengths,
+                             const std::function<Tensor(const Tensor&)>& between) const {
+    checkInput(layer, x, {.kind = kind, .axes = {{"B"}, {"T"}, features(layer)}}, where);
+    if (lengths) checkLengths(layer, kind, x, *lengths, where);
+    const std::vector<int64_t> start{x.extent(0, where), layer.hidden()};
+    std::vector<std::vector<Tensor>> ends(parts);
+    for (int64_t number = 0; number < cells(); number += layer.directions()) {
+      std::vector<Tensor> sides;
+      for (int64_t side = 0; side < layer.directions(); ++side) {
+        State begin;
+        for (size_t part = 0; part < parts; ++part)
+          begin.push_back(initial.empty() ? zeros(start, DType::F32, where) : pick(initial[part], number + side));
+        const Sequence sequence =
+            overSteps(layer.cell(number / layer.directions(), side == 1), step, x, std::move(begin), lengths, side == 1, where);
+        sides.push_back(sequence.y);
+        for (size_t part = 0; part < parts; ++part) ends[part].push_back(sequence.state[part]);
+      }
+      x = sides.size() == 1 ? sides.front() : concat(sides, -1, where);
+      if (number + layer.directions() < cells()) x = between(x);
+    }
+    Sequence result{x, {}};
+    for (const std::vector<Tensor>& end : ends) result.state.push_back(end.size() == 1 ? end.front() : stack(end, 0, where));
+    return result;
+  }
+
+  void checkInitial(std::string_view operand, const Tensor& x, const Tensor& state) const {
+    if (cells() == 1) return checkState(layer, kind, operand, x, state, where);
+    const LayerAxis count{"cells", cells(), "cells"}, rows{"B", x.extent(0, where), "rows"}, columns{"hidden", layer.hidden(), "features"};
+    checkInput(layer, state, {.kind = kind, .axes = {count, rows, columns}, .operand = operand}, where);
+  }
+};
+
+State lstmStepOf(const RecurrentParameters& cell, const Tensor& from_input, const State& state, const Where& where) {
+  const LstmState next = lstmStep(cell, from_input, {state[0], state[1]}, where);
+  return {next.h, next.c};
+}
+State gruStepOf(const RecurrentParameters& cell, const Tensor& from_input, const State& state, const Where& where) {
+  return {gruStep(cell, from_input, state[0], where)};
+}
+
+}  // namespace
+
+LstmResult LSTM::operator()(Tensor x, const std::optional<LstmState>& state, const std::optional<Tensor>& lengths, Where where) const {
+  const Stack<LSTMCell> stack{*this, "LSTM", lstmStepOf, 2, where};
+  State initial;
+  if (state) {
+    checkInput(*this, x, {.kind = "LSTM", .axes = {{"B"}, {"T"}, features(*this)}}, where);
+    stack.checkInitial("h", x, state->h);
+    stack.checkInitial("c", x, state->c);
+    initial = {state->h, state->c};
+  }
+  const Sequence made = stack.run(x, initial, lengths, [&](const Tensor& y) { return between(y, where); });
+  return {made.y, {made.state[0], made.state[1]}};
+}
+
+GruResult GRU::operator()(Tensor x, const std::optional<Tensor>& h, const std::optional<Tensor>& lengths, Where where) const {
+  const Stack<GRUCell> stack{*this, "GRU", gruStepOf, 1, where};
+  State initial;
+  if (h) {
+    checkInput(*this, x, {.kind = "GRU", .axes = {{"B"}, {"T"}, features(*this)}}, where);
+    stack.checkInitial("h", x, *h);
+    initial = {*h};
+  }
+  const Sequence made = stack.run(x, initial, lengths, [&](const Tensor& y) { return between(y, where); });
+  return {made.y, made.state[0]};
 }
 
 }  // namespace lockstep::nn

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent cells, and layers that unroll them over a sequence. Parameters lie as in x · W, gates side by side along the last axis, each
-// as wide as the state.
+// Recurrent cells, and layers that run them over a sequence: one after the other, in both directions, over rows of different lengths.
+// Parameters lie as in x · W, gates side by side along the last axis, each as wide as the state.
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <vector>
 
+#include "frontend/nn/linear.h"
 #include "frontend/trace/module.h"
 
 namespace lockstep::nn {
@@ -51,29 +54,61 @@ class GRUCell : public RecurrentParameters {
   [[nodiscard]] Tensor operator()(Tensor x, Tensor h, Where where = Where::current()) const;
 };
 
-struct LstmResult {
-  Tensor y;         ///< h after every step, [B, T, hidden]
-  LstmState state;  ///< after the last step
+struct RecurrentLayerOptions {
+  int64_t layers = 1;                    ///< each reads what the one before it gives
+  bool bidirectional = false;            ///< a second cell per layer goes over the steps backwards; what both give lies side by side
+  double dropout = 0;                    ///< of what each layer but the last gives, in training
+  std::optional<Initializer> init = {};  ///< as of RecurrentOptions
+  std::optional<bool> decay = {};
 };
 
-/// An LSTMCell over x [B, T, in]. The trace holds T copies of the cell; the products with W_ih are one for all steps.
-class LSTM : public LSTMCell {
+/// The cells of a layer, in the order of PyTorch: "l0", "l0_reverse", "l1", ... The first one is the layer itself, the others are modules
+/// of these names. Error "recurrent.layers" unless there is at least one.
+template <class Cell>
+class RecurrentLayer : public Cell {
  public:
-  using LSTMCell::LSTMCell;
-  /// From `state`, or from zeros.
-  [[nodiscard]] LstmResult operator()(Tensor x, const std::optional<LstmState>& state = {}, Where where = Where::current()) const;
+  RecurrentLayer(Module& parent, std::string name, int64_t in, int64_t hidden, const RecurrentLayerOptions& options = {},
+                 Where where = Where::current());
+  [[nodiscard]] int64_t layers() const { return layers_; }
+  [[nodiscard]] int64_t directions() const { return directions_; }
+  [[nodiscard]] const Cell& cell(int64_t layer, bool backwards = false) const;
+
+ protected:
+  [[nodiscard]] Tensor between(const Tensor& y, const Where& where) const { return dropout_(y, where); }
+
+ private:
+  int64_t layers_, directions_;
+  std::vector<std::unique_ptr<Cell>> further_;
+  Dropout dropout_;
+};
+
+struct LstmResult {
+  Tensor y;         ///< h after every step, [B, T, directions · hidden]
+  LstmState state;  ///< after the last step; with several cells [cells, B, hidden], in their order
+};
+
+/// LSTMCells over x [B, T, in]. The trace holds T copies of each cell; the products with W_ih are one for all steps.
+class LSTM : public RecurrentLayer<LSTMCell> {
+ public:
+  using RecurrentLayer::RecurrentLayer;
+  /// From `state`, or from zeros. With `lengths`, i32 [B], row b has lengths[b] steps: past them its state stays as it is, and y is 0;
+  /// backwards it begins at its own last step.
+  [[nodiscard]] LstmResult operator()(Tensor x, const std::optional<LstmState>& state = {}, const std::optional<Tensor>& lengths = {},
+                                      Where where = Where::current()) const;
 };
 
 struct GruResult {
-  Tensor y;  ///< [B, T, hidden]
-  Tensor h;  ///< after the last step, [B, hidden]
+  Tensor y;  ///< [B, T, directions · hidden]
+  Tensor h;  ///< after the last step, [B, hidden]; with several cells [cells, B, hidden], in their order
 };
 
-/// A GRUCell over x [B, T, in].
-class GRU : public GRUCell {
+/// GRUCells over x [B, T, in].
+class GRU : public RecurrentLayer<GRUCell> {
  public:
-  using GRUCell::GRUCell;
-  [[nodiscard]] GruResult operator()(Tensor x, const std::optional<Tensor>& h = {}, Where where = Where::current()) const;
+  using RecurrentLayer::RecurrentLayer;
+  /// As LSTM.
+  [[nodiscard]] GruResult operator()(Tensor x, const std::optional<Tensor>& h = {}, const std::optional<Tensor>& lengths = {},
+                                     Where where = Where::current()) const;
 };
 
 }  // namespace lockstep::nn

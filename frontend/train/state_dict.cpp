@@ -87,6 +87,16 @@ void placeInAttention(const Parameter& parameter, StateDictEntry& entry) {
   entry.parts = std::ssize(projections);
 }
 
+/// PyTorch's recurrent layers have the weights of all their cells side by side: "gru.l1_reverse.weight_ih" is "gru.weight_ih_l1_reverse".
+void placeInRecurrentLayer(const Parameter& parameter, StateDictEntry& entry) {
+  const Module* layer = parameter.owner().parent();
+  if (layer == nullptr || !(isLayer<nn::LSTM>(*layer) || isLayer<nn::GRU>(*layer))) return;
+  const std::string_view cell = prefixOf(entry.name);
+  const std::string_view stem = prefixOf(cell.substr(0, cell.size() - 1));
+  const std::string_view number = cell.substr(stem.size(), cell.size() - stem.size() - 1);
+  entry.name = fmt::format("{}{}_{}", stem, entry.name.substr(cell.size()), number);
+}
+
 /// The shape of the whole tensor there.
 std::vector<int64_t> theirShape(const StateDictEntry& entry) {
   std::vector<int64_t> extents = entry.type.shape.extents();
@@ -114,6 +124,7 @@ std::vector<StateDictEntry> stateDictEntries(const Module& model) {
       entry.transposed = row->transposed;
     }
     placeInAttention(*named.parameter, entry);
+    placeInRecurrentLayer(*named.parameter, entry);
     entries.push_back(std::move(entry));
   }
   for (const NamedBuffer& named : model.buffers()) entries.push_back({named.name, named.name, named.buffer->type()});

@@ -143,6 +143,84 @@ TEST(Recurrent, cells_step_by_step_equal_the_layer) {
   expectNear(got[4], got[1]);
 }
 
+/// Both layers with two layers and both directions: one cell after the other, by hand.
+TEST(Recurrent, several_layers_equal_their_cells) {
+  struct Model : Module {
+    nn::GRU gru{*this, "gru", 2, 3, {.layers = 2, .bidirectional = true}};
+    nn::LSTM lstm{*this, "lstm", 2, 3, {.layers = 2, .bidirectional = true}};
+  } model;
+  const auto at = [](const Tensor& x, int64_t t) { return squeeze(narrow(x, 1, t, 1), 1); };
+  auto got = computed(model, f32(2, 4, 2), false, [&](Tensor x) {
+    std::vector<Tensor> results{model.gru(x).y, model.lstm(x).y};
+    std::vector<Tensor> ends;
+    Tensor of_gru = x, of_lstm = x;
+    for (int64_t layer = 0; layer < 2; ++layer) {
+      std::vector<Tensor> gru_sides, lstm_sides;
+      for (const bool backwards : {false, true}) {
+        std::vector<Tensor> gru_steps(4, x), lstm_steps(4, x);
+        Tensor h = zeros({2, 3});
+        nn::LstmState state{zeros({2, 3}), zeros({2, 3})};
+        for (int64_t i = 0; i < 4; ++i) {
+          const int64_t t = backwards ? 3 - i : i;
+          gru_steps[static_cast<size_t>(t)] = h = model.gru.cell(layer, backwards)(at(of_gru, t), h);
+          state = model.lstm.cell(layer, backwards)(at(of_lstm, t), state);
+          lstm_steps[static_cast<size_t>(t)] = state.h;
+        }
+        gru_sides.push_back(stack(gru_steps, 1));
+        lstm_sides.push_back(stack(lstm_steps, 1));
+        ends.push_back(h);
+      }
+      of_gru = concat(gru_sides, -1);
+      of_lstm = concat(lstm_sides, -1);
+    }
+    results.insert(results.end(), {of_gru, of_lstm, model.gru(x).h, stack(ends, 0)});
+    return results;
+  });
+  expectNear(got[0], got[2]);
+  expectNear(got[1], got[3]);
+  expectNear(got[4], got[5]);
+}
+
+/// Rows with fewer steps are as if they were alone, in both directions.
+TEST(Recurrent, lengths_of_rows) {
+  struct Model : Module {
+    nn::GRU gru{*this, "gru", 2, 3, {.layers = 2, .bidirectional = true}};
+    nn::LSTM lstm{*this, "lstm", 2, 3, {.bidirectional = true}};
+  } model;
+  auto got = computed(model, f32(2, 4, 2), false, [&](Tensor x) {
+    const Tensor lengths = cast(arange(2) * 2 + 2, DType::I32);  // 2 and 4
+    const nn::GruResult gru = model.gru(x, {}, lengths);
+    const nn::LstmResult lstm = model.lstm(x, {}, lengths);
+    const Tensor alone = narrow(narrow(x, 0, 0, 1), 1, 0, 2), whole = narrow(x, 0, 1, 1);
+    const auto row = [](const Tensor& y, int64_t number) { return narrow(y, 0, number, 1); };
+    return std::vector{narrow(row(gru.y, 0), 1, 0, 2),
+                       model.gru(alone).y,
+                       row(gru.y, 1),
+                       model.gru(whole).y,
+                       narrow(gru.h, 1, 0, 1),
+                       model.gru(alone).h,
+                       narrow(row(lstm.y, 0), 1, 0, 2),
+                       model.lstm(alone).y,
+                       narrow(lstm.state.c, 1, 0, 1),
+                       model.lstm(alone).state.c,
+                       narrow(row(gru.y, 0), 1, 2, 2),
+                       zeros({1, 2, 6})};
+  });
+  for (size_t i = 0; i < got.size(); i += 2) expectNear(got[i], got[i + 1]);
+}
+
+TEST(Recurrent, no_layers_are_refused) {
+  struct Model : Module {
+    nn::GRU gru{*this, "gru", 2, 3, {.layers = 0}};
+  };
+  try {
+    Model model;
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.diagnostics().front().code, "recurrent.layers");
+  }
+}
+
 TEST(Norms, batch_norm_equals_pytorch) {
   struct Model : Module {
     nn::BatchNorm bn{*this, "bn", 3};

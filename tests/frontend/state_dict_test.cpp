@@ -169,6 +169,19 @@ ModelTrainer<Layers> makeLayers() {
                           .device = "reference"});
 }
 
+TEST(StateDict, names_of_further_cells_are_those_of_pytorch) {
+  struct Model : Module {
+    nn::GRU gru{*this, "gru", 2, 3, {.layers = 2, .bidirectional = true}};
+  } model;
+  std::vector<std::string> names;
+  for (const StateDictEntry& entry : stateDictEntries(model)) names.push_back(entry.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"gru.weight_ih_l0", "gru.weight_hh_l0", "gru.bias_ih_l0", "gru.bias_hh_l0",
+                                             "gru.weight_ih_l0_reverse", "gru.weight_hh_l0_reverse", "gru.bias_ih_l0_reverse",
+                                             "gru.bias_hh_l0_reverse", "gru.weight_ih_l1", "gru.weight_hh_l1", "gru.bias_ih_l1",
+                                             "gru.bias_hh_l1", "gru.weight_ih_l1_reverse", "gru.weight_hh_l1_reverse",
+                                             "gru.bias_ih_l1_reverse", "gru.bias_hh_l1_reverse"}));
+}
+
 std::vector<float> waves(size_t count, size_t k) {
   std::vector<float> values(count);
   for (size_t i = 0; i < count; ++i) values[i] = static_cast<float>(0.5 * std::sin(static_cast<double>(i + 10 * k) + 1));
