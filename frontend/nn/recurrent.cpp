@@ -117,7 +117,8 @@ RecurrentLayer<Cell>::RecurrentLayer(Module& parent, std::string name, int64_t i
 template <class Cell>
 const Cell& RecurrentLayer<Cell>::cell(int64_t layer, bool backwards) const {
   const int64_t number = layer * directions_ + (backwards ? 1 : 0);
-  return number == 0 ? *this : *further_[static_cast<size_t>(number - 1)];
+  if (number == 0) return *this;
+  return *further_[static_cast<size_t>(number - 1)];
 }
 
 template class RecurrentLayer<LSTMCell>;
