@@ -69,7 +69,7 @@ std::vector<Tensor> evaluateRecurrence(const EvaluateContext& c) {
 }
 
 std::vector<OpCase> cases() {
-  auto make = [](std::string_view name, Shape shape, int64_t axis, bool reverse = false) {
+  auto make = [](std::string_view name, const Shape& shape, int64_t axis, bool reverse = false) {
     return OpCase{name,
                   {{f32(shape), 0.5, 1}, {f32(shape), -1, 1}},
                   {{"axis", axis}, {"reverse", reverse}},
