@@ -80,6 +80,11 @@ Result<kernel::Module> fillTemplate(const program::StreamPlan& plan, const EmitQ
 }  // namespace
 
 Result<kernel::Module> emitKernel(const program::StreamPlan& plan, const EmitQuery& query) {
+  for (const graph::TemplateTensor& tensor : findTemplate(query.body).shape.operands) {
+    if (!tensor.along_last || tensor.space.extent(tensor.space.rank() - 1) % plan.vector == 0) continue;
+    return fail("program.plan", fmt::format("'{}' of shape {} has no vectors of {}", tensor.name, toString(tensor.space), plan.vector), {},
+                "take a divisor of the last axis, or leave out 'vector'");
+  }
   return withinRounds(query, [&](bool unrolled) { return fillTemplate(plan, query, unrolled); });
 }
 

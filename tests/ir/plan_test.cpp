@@ -25,7 +25,8 @@ std::vector<Plan> plans() {
           ScanPlan{.lanes = 64, .lanes_per_line = 16},
           ScatterPlan{.lanes = 64, .columns = 8, .parts = 2, .unroll = 4},
           NaiveContractPlan{.lanes = 64, .unroll = 2},
-          TemplatePlan{.name = "a \"name\"", .overrides = {{"tile_m", 16}, {"slices", 1}}, .unrolled_stores = 8}};
+          TemplatePlan{.name = "a \"name\"", .overrides = {{"tile_m", 16}, {"slices", 1}}, .unrolled_stores = 8},
+          StreamPlan{.lanes = 64, .block = 3, .vector = 4}};
 }
 
 TEST(Plan, texts_read_back_to_equal_plans) {
