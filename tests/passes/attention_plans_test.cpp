@@ -142,6 +142,11 @@ TEST(GptPlans, of_characters_takes_2_4_GB) {
   EXPECT_LE(trained(shape, gpu()).plan.total_bytes, uint64_t{2'380'000'000});
 }
 
+TEST(GptPlans, in_bf16_keeps_half_of_the_temporaries) {
+  const GptShape shape{.vocabulary = 65, .length = 256, .width = 384, .layers = 6, .heads = 6, .batch = 64};
+  EXPECT_LE(trained(shape, gpu(), graph::DType::BF16).plan.workspace_bytes * 2, trained(shape, gpu()).plan.workspace_bytes);
+}
+
 TEST(GptPlans, of_words_takes_8_5_GB_and_keeps_logits_once) {
   const GptShape shape{.vocabulary = 50257, .length = 1024, .width = 768, .layers = 12, .heads = 12, .batch = 8};
   const passes::Compiled step = trained(shape, gpu());
