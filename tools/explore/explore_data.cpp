@@ -47,7 +47,7 @@ struct Place {
   int line = 0;
 };
 
-/// A file "05-simplify.graph" of the dump.
+/// A file "06-simplify.graph" of the dump.
 struct StageFile {
   std::string name, text;
   fs::path path;

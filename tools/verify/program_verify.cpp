@@ -177,7 +177,7 @@ Result<ExitCode> verifyProgram(const std::string& path, const ProgramVerifyOptio
   const fs::path file = path;
   if (file.extension() != ".program")
     return fail("verify.program", fmt::format("'{}' is no .program", path), {},
-                "name a program of a folder that --dump-ir wrote, such as 15-kernels.program");
+                "name a program of a folder that --dump-ir wrote, such as 17-kernels.program");
   return verifyFile(file.stem().string(), file,
                     options.inputs.empty() ? file.parent_path() / "inputs.safetensors" : fs::path(options.inputs), options);
 }

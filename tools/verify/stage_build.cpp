@@ -46,7 +46,7 @@ Result<Stage> stageOf(const Form& form) {
   const auto& graph = std::get<graph::Graph>(form);
   if (hasLeaf(graph, graph::LeafKind::Parameter)) {
     return fail("bisect.stage", "the graph has parameters that are no views of a state: the step is not complete", {},
-                "give a stage after 'optimizer' or 'bindParameters', such as 03-optimizer.graph");
+                "give a stage after 'optimizer' or 'bindParameters', such as 04-optimizer.graph");
   }
   if (hasGroups(graph)) return Stage::Grouped;
   return passes::illegalAt(Stage::Primitive, form).empty() ? Stage::Primitive : Stage::Updated;

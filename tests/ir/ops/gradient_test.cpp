@@ -105,7 +105,7 @@ TEST_P(GradientCase, Gradient_MatchesCentralDifferencesTwice) {
   Builder builder(*first);
   setLoss(builder, gradients, "second", made.leaves, random);
   // By the weights too: the gradient is linear in the cotangent, so this is never trivially zero.
-  names.push_back("weight0");
+  names.emplace_back("weight0");
   Result<Graph> second = passes::grad(builder.graph(), {.wrt = names});
   ASSERT_TRUE(second.ok()) << toString(second.diagnostics());
   checkGradients(*second, made.leaves, names, random);

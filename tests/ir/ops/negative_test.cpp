@@ -33,26 +33,26 @@ Attributes padding(int64_t axis, int64_t before, int64_t after, double value) {
   return {{"axis", axis}, {"before", before}, {"after", after}, {"value", value}};
 }
 /// Of windows with one axis: kernel 2, and `more` in place of what it names.
-Attributes window(Attributes more = {}) {
+Attributes window(const Attributes& more = {}) {
   Attributes out{{"kernel", Integers{2}},       {"stride", Integers{1}},   {"padding_low", Integers{0}},
                  {"padding_high", Integers{0}}, {"dilation", Integers{1}}, {"input_dilation", Integers{1}}};
   for (const auto& [name, value] : more.items()) out.set(name, value);
   return out;
 }
-Attributes skewed(Attributes more = {}) {
+Attributes skewed(const Attributes& more = {}) {
   Attributes out{{"extents", Integers{2}}, {"stride", Integers{1}},         {"dilation", Integers{1}},
                  {"padding", Integers{0}}, {"input_dilation", Integers{1}}, {"fill", 0.0}};
   for (const auto& [name, value] : more.items()) out.set(name, value);
   return out;
 }
 /// Of a convolution over two axes, of a pooling over one.
-Attributes convolution(Attributes more = {}) {
+Attributes convolution(const Attributes& more = {}) {
   Attributes out{{"stride", Integers{1, 1}}, {"padding", Integers{0, 0}}, {"dilation", Integers{1, 1}}, {"groups", integer(1)}};
   for (const auto& [name, value] : more.items()) out.set(name, value);
   return out;
 }
-Attributes transposed(Attributes more = {}) {
-  Attributes out = convolution(std::move(more));
+Attributes transposed(const Attributes& more = {}) {
+  Attributes out = convolution(more);
   if (out.find("output_padding") == nullptr) out.set("output_padding", Integers{0, 0});
   return out;
 }
@@ -61,7 +61,7 @@ Attributes pooling(int64_t kernel, int64_t padding, bool average) {
   if (average) out.set("count_include_pad", true);
   return out;
 }
-Attributes turning(Attributes more = {}) {
+Attributes turning(const Attributes& more = {}) {
   Attributes out{{"base", 10000.0}, {"offset", integer(0)}, {"dims", integer(2)}, {"layout", std::string("half")}, {"inverse", false}};
   for (const auto& [name, value] : more.items()) out.set(name, value);
   return out;

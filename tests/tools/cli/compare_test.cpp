@@ -233,7 +233,7 @@ TEST_F(Compare, verify_goes_through_the_kernels_of_a_sample_and_of_a_dump) {
     EXPECT_EQ(off.status, 5) << stage;
     EXPECT_NE(off.err.find("matmul, add at examples/models/mlp.cpp:"), std::string::npos) << off.err;
   }
-  EXPECT_EQ(tool("verify program " + file("dump/05-simplify.graph")).status, 4);
+  EXPECT_EQ(tool("verify program " + file("dump/06-simplify.graph")).status, 4);
   EXPECT_EQ(tool("verify program " + file("dump/*-kernels.program") + " --inputs " + file("none.safetensors")).status, 4);
   EXPECT_EQ(tool("verify train nonsense").status, 2);
   EXPECT_EQ(tool("verify train sine --steps 0").status, 2);
@@ -258,7 +258,7 @@ TEST_F(Compare, bisect_finds_the_pass_and_says_when_there_is_none) {
   EXPECT_NE(always.err.find("note: it is in kernel k0_"), std::string::npos) << always.err;
 
   ASSERT_EQ(tool("train sine --steps 1 --no-out --quiet --device reference --dump-ir " + file("dump")).status, 0);
-  for (const char* stage : {"03-optimizer.graph", "05-simplify.graph", "07-fuse.graph", "*-schedule.program", "*-kernels.program"})
+  for (const char* stage : {"04-optimizer.graph", "06-simplify.graph", "09-fuse.graph", "*-schedule.program", "*-kernels.program"})
     EXPECT_EQ(tool("bisect program " + file("dump/" + std::string(stage)) + " --device reference").status, 0) << stage;
   EXPECT_EQ(tool("bisect program " + file("dump/00-trace.graph")).status, 4);
   EXPECT_EQ(tool("bisect nothing x").status, 2);
