@@ -57,10 +57,24 @@ class HeldRows {
   void overRow(kernel::ValueId row, LaneReduction& lanes) {
     row_ = row;
     if (phases_.rows % (plan_.rows_per_group * plan_.rounds) != 0) {
+      const kernel::ValueId valid = b_.make(Op::Lt, {row_, b_.u32(unsigned32(phases_.rows))});
+      if (plan_.lanes == 1 && storesInPlace(query_.bindings)) {
+        // No barrier orders them, so surplus rows must not read what the last one stores.
+        b_.ifThen(valid, [&] {
+          emitter_.pushScope();
+          computeRow(lanes);
+          emitter_.popScope();
+        });
+        return;
+      }
       // Barriers must be reached by all, so surplus rows repeat the last one, store nothing and are not summed up.
-      valid_ = b_.make(Op::Lt, {row_, b_.u32(unsigned32(phases_.rows))});
+      valid_ = valid;
       row_ = b_.make(Op::Min, {row_, b_.u32(unsigned32(phases_.rows - 1))});
     }
+    computeRow(lanes);
+  }
+
+  void computeRow(LaneReduction& lanes) {
     for (size_t phase = 0; phase <= phases_.phases.size(); ++phase) {
       defineRowValues(phase);
       if (phase < phases_.phases.size()) runPhase(phases_.phases[phase], lanes);

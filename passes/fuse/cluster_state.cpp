@@ -58,6 +58,12 @@ const std::vector<Read>& ClusterState::readsOf(const Node& node) const {
   return *known;
 }
 
+std::vector<Read> ClusterState::readsFor(ValueId operand) const {
+  std::vector<Read> reads;
+  collect(operand, identityMap(graph.shapeOf(operand).rank()), true, reads);
+  return reads;
+}
+
 std::vector<Read> ClusterState::findReads(const Node& node) const {
   std::vector<Read> reads;
   const auto* element = std::get_if<ElementLowering>(&*node.op->lower);

@@ -52,6 +52,8 @@ class ClusterState {
   /// Neither storage, view nor cheap: a node that belongs to a cluster.
   [[nodiscard]] bool computes(graph::NodeId id) const;
   [[nodiscard]] const std::vector<Read>& readsOf(const graph::Node& node) const;
+  /// What is read for the elements of one operand, from its own index space.
+  [[nodiscard]] std::vector<Read> readsFor(graph::ValueId operand) const;
 
   /// Whether no circle comes of adding this node to cluster `c`: none of its other sources needs `c`, and it reads `c` not through storage.
   [[nodiscard]] bool staysAcyclic(graph::NodeId id, int32_t c) const;

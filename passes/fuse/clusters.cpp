@@ -195,6 +195,23 @@ struct Placement {
     return found;
   }
 
+  /// Whether what a pick reads of a cluster of rows is of its own row: elements of its first operand, and one place per row.
+  [[nodiscard]] bool picksInRow(int32_t c, const Node& node) const {
+    for (size_t i = 0; i < node.operands.size(); ++i) {
+      const Shape& shape = graph.shapeOf(node.operands[i]);
+      for (const Read& read : state.readsFor(node.operands[i])) {
+        if (!state.isMember(c, read.base)) continue;
+        const Shape& source = graph.shapeOf(read.base);
+        const bool per_row = state.row_aligned[graph[read.base].node.index()] != 0;
+        const bool spreads = i == 0 && per_row;
+        const bool in_row =
+            spreads ? isRowProjection(read.map, shape, source, state.cluster(c).columns) : isLinearIdentity(read.map, shape, source);
+        if (!read.exact || !in_row || (i > 0 && !per_row)) return false;
+      }
+    }
+    return true;
+  }
+
   /// A value that is picked out of each row (the logit of a class) joins the reductions of these rows, so that nobody else reads them.
   bool placeRowPick(NodeId id) {
     const Node& node = graph[id];
@@ -210,7 +227,7 @@ struct Placement {
     for (const int32_t c : rows) {
       const Cluster& cluster = state.cluster(c);
       const bool is_of_rows = cluster.kind == GroupKind::Rows && cluster.elements == shape.elementCount() && cluster.columns == columns;
-      if (!is_of_rows || !state.staysAcyclic(id, c) || !state.fits(c, id)) continue;
+      if (!is_of_rows || !picksInRow(c, node) || !state.staysAcyclic(id, c) || !state.fits(c, id)) continue;
       state.row_aligned[id.index()] = 1;
       state.addTo(c, id);
       return true;

@@ -51,19 +51,27 @@ bool storesOwnElements(const Graph& body) {
   });
 }
 
-/// Rows that a workgroup of the plan makes; nothing for kernels that are not over rows.
-std::optional<int64_t> rowsOfGroup(const program::Plan& plan) {
+/// Rows that a workgroup of the plan makes; nothing for kernels that are not over rows, and where surplus rows, which repeat the last one,
+/// may still read it while it is stored.
+std::optional<int64_t> rowsOfGroup(const program::Plan& plan, const Graph& body, const RowPhases& phases) {
   if (const auto* rows = std::get_if<program::RowsPlan>(&plan)) return rows->rows_per_group;
-  if (const auto* held = std::get_if<program::HeldRowsPlan>(&plan)) return held->rows_per_group * held->rounds;
-  return std::nullopt;
+  const auto* held = std::get_if<program::HeldRowsPlan>(&plan);
+  if (held == nullptr) return std::nullopt;
+  const int64_t in_group = held->rows_per_group * held->rounds;
+  const bool has_barrier = held->lanes > held->subgroup;
+  // A lane alone leaves surplus rows out, unless rows share the words of a result.
+  const bool leaves_out = held->lanes == 1 && phases.rowWordElements(body) == 1;
+  const bool is_ordered = phases.rows % in_group == 0 || (held->rounds == 1 && (has_barrier || leaves_out));
+  return is_ordered ? std::optional(in_group) : std::nullopt;
 }
 
 /// Whether each row is one workgroup's, whose invocations store elements after all that is read of the row has been read: no sums by
 /// columns beside, which may still be reading, and no surplus workgroup, which repeats the last row.
 bool ownsRows(const SymbolicKernel& kernel, const std::array<uint32_t, 3>& groups) {
-  const std::optional<int64_t> in_group = rowsOfGroup(kernel.plan);
-  if (!in_group) return false;
+  if (program::kindOf(kernel.plan) != GroupKind::Rows) return false;
   const RowPhases phases = findRowPhases(kernel.body);
+  const std::optional<int64_t> in_group = rowsOfGroup(kernel.plan, kernel.body, phases);
+  if (!in_group) return false;
   return phases.parts.empty() && !phases.misplaced && int64_t{groups[0]} * groups[1] * groups[2] == divideUp(phases.rows, *in_group);
 }
 
