@@ -126,7 +126,7 @@ class Placing {
       const Range& range = ranges[node.operands.size() + i];
       buffer_of_[node.results[i]] = scheduled_[range.buffer].name;
       place.buffers.push_back(lastBuffer(range));
-      std::vector<size_t> writers = writersInPlace(place.buffers.back());
+      std::vector<size_t> writers = writersInPlace(place.buffers.back(), label);
       if (writers.empty()) writers = writersOf(range, label);
       place.commands.insert(place.commands.end(), writers.begin(), writers.end());
     }
@@ -169,15 +169,16 @@ class Placing {
     return writers;
   }
 
-  /// A temporary that is read before it is written was made in the bytes of an operand, under the operand's name: by the last command that
-  /// writes those bytes before.
-  [[nodiscard]] std::vector<size_t> writersInPlace(program::BufferId made) const {
+  /// A temporary whose first use is none of its own command was made in the bytes of an operand, under the operand's name: by the last
+  /// command that writes those bytes before. That first use may make its own result in the same bytes again.
+  [[nodiscard]] std::vector<size_t> writersInPlace(program::BufferId made, const std::string& label) const {
     if (!made.valid() || last_[made].role != program::ArenaRole::Workspace) return {};
     std::vector<size_t> writers;
     for (size_t i = 0; i < last_.commands.size(); ++i) {
       const std::vector<Range> ranges = program::accesses(last_.commands[i]);
       const auto own = [&](const Range& range) { return range.buffer == made; };
-      if (std::ranges::any_of(ranges, [&](const Range& range) { return own(range) && isWrite(range); })) return {};
+      const bool writes = std::ranges::any_of(ranges, [&](const Range& range) { return own(range) && isWrite(range); });
+      if (writes && last_.commands[i].label.find(label) != std::string::npos) return {};
       if (std::ranges::any_of(ranges, own)) return writers;
       if (std::ranges::any_of(ranges, [&](const Range& range) { return isWrite(range) && sharesBytes(range, last_[made]); })) writers = {i};
     }
