@@ -56,10 +56,8 @@ constexpr OpDef kTakeAlongAxisOp{
     .gradient = GradientFn(gradient),
     .lower = ElementLowering{.emit = emit,
                              .scalar_only = true,
-                             .within_row =
-                                 [](const Graph& graph, const Node& node) {
-                                   return axisOf(node) + 1 == graph.shapeOf(node.operands[0]).rank();
-                                 }},
+                             .within_row = [](const Graph& graph,
+                                              const Node& node) { return axisOf(node) + 1 == graph.shapeOf(node.operands[0]).rank(); }},
     .alias = NoAlias{},
     .evaluate = evaluateTakeAlongAxis,
     .cases = cases,
