@@ -3,11 +3,10 @@
 // usage: bench_attention [--short] [DEVICE...]   prints one line per shape, element type, device and way
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "backends/backend.h"
+#include "bench/command_seconds.h"
 #include "frontend/train/session.h"
 #include "frontend/train/templates.h"
 #include "ir/graph/op_def.h"
@@ -50,7 +49,6 @@ graph::Graph attention(const Case& c, DType dtype, bool with_gradient, std::vect
   return b.take();
 }
 
-/// The median over about half a second, after one that warms up.
 double secondsOf(const Case& c, DType dtype, bool with_gradient, bool by_template, const detail::Device& device) {
   std::vector<InputSpec> inputs;
   const graph::Graph graph = attention(c, dtype, with_gradient, inputs);
@@ -60,19 +58,7 @@ double secondsOf(const Case& c, DType dtype, bool with_gradient, bool by_templat
   std::vector<std::byte> bytes(session.inputBytes());
   // Any numbers do: half precision 0.5 in each element, or an f32 near to it.
   for (size_t i = 1; i < bytes.size(); i += 2) bytes[i] = std::byte{0x3f};
-  const auto once = [&] {
-    double seconds = 0;
-    for (const auto& command : session.time(bytes)) seconds += command.seconds;
-    return seconds;
-  };
-  once();
-  std::vector<double> times;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
-  do {
-    times.push_back(once());
-  } while (times.size() < 100 && std::chrono::steady_clock::now() < end);
-  std::ranges::nth_element(times, times.begin() + static_cast<ptrdiff_t>(times.size() / 2));
-  return times[times.size() / 2];
+  return bench::commandSeconds(session, bytes);
 }
 
 void report(const Case& c, DType dtype, const detail::Device& device) {

@@ -3,11 +3,10 @@
 // usage: bench_ops [DEVICE...]   prints one line per op, shape and device: forward, and forward with gradient
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "backends/backend.h"
+#include "bench/command_seconds.h"
 #include "frontend/train/session.h"
 #include "ir/graph/op_def.h"
 
@@ -118,24 +117,10 @@ class Values {
   Batch batch_;
 };
 
-/// The median over about half a second of steps, after one that warms up.
 double secondsOf(const OpProgram& program, const detail::Device& device) {
   detail::Session session(program.graph, {}, std::make_shared<detail::States>(device), program.inputs);
   const Values values(program.inputs);
-  const std::vector<std::byte> input = session.encode(values.batch(), {});
-  auto once = [&] {
-    double seconds = 0;
-    for (const auto& command : session.time(input)) seconds += command.seconds;
-    return seconds;
-  };
-  once();
-  std::vector<double> times;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
-  do {
-    times.push_back(once());
-  } while (times.size() < 200 && std::chrono::steady_clock::now() < end);
-  std::ranges::nth_element(times, times.begin() + static_cast<ptrdiff_t>(times.size() / 2));
-  return times[times.size() / 2];
+  return bench::commandSeconds(session, session.encode(values.batch(), {}));
 }
 
 std::string shapesOf(const Case& op_case) {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <functional>
 
 #include "frontend/nn/layer_input.h"
 #include "frontend/ops/ops.h"
@@ -161,17 +160,13 @@ Sequence overSteps(const RecurrentParameters& cell, Step step, const Tensor& x, 
   return {stack(outputs, 1, where), std::move(now)};
 }
 
-void checkLengths(const Module& layer, std::string_view kind, const Tensor& x, const Tensor& lengths, const Where& where) {
-  checkInput(layer, lengths, {.kind = kind, .axes = {{"B", x.extent(0, where), "rows"}}, .dtype = DType::I32, .operand = "lengths"}, where);
-}
-
 /// All cells, one layer after the other. `initial`: of each cell; empty: zeros.
 template <class Cell>
 struct Stack {
   const RecurrentLayer<Cell>& layer;
   std::string_view kind;
   Step step;
-  size_t parts;  ///< of a state
+  std::vector<std::string_view> parts;  ///< of a state: "h", "c"
   const Where& where;
 
   [[nodiscard]] int64_t cells() const { return layer.layers() * layer.directions(); }
@@ -181,25 +176,26 @@ struct Stack {
     return cells() == 1 ? all : squeeze(narrow(all, 0, cell, 1, where), 0, where);
   }
 
-  [[nodiscard]] Sequence run(Tensor x, const State& initial, const std::optional<Tensor>& lengths,
-                             const std::function<Tensor(const Tensor&)>& between) const {
+  [[nodiscard]] Sequence run(Tensor x, const State& initial, const std::optional<Tensor>& lengths) const {
     checkInput(layer, x, {.kind = kind, .axes = {{"B"}, {"T"}, features(layer)}}, where);
-    if (lengths) checkLengths(layer, kind, x, *lengths, where);
+    const LayerAxis rows{"B", x.extent(0, where), "rows"};
+    if (lengths) checkInput(layer, *lengths, {.kind = kind, .axes = {rows}, .dtype = DType::I32, .operand = "lengths"}, where);
+    for (size_t part = 0; part < initial.size(); ++part) checkInitial(parts[part], x, initial[part]);
     const std::vector<int64_t> start{x.extent(0, where), layer.hidden()};
-    std::vector<std::vector<Tensor>> ends(parts);
+    std::vector<std::vector<Tensor>> ends(parts.size());
     for (int64_t number = 0; number < cells(); number += layer.directions()) {
       std::vector<Tensor> sides;
       for (int64_t side = 0; side < layer.directions(); ++side) {
         State begin;
-        for (size_t part = 0; part < parts; ++part)
+        for (size_t part = 0; part < parts.size(); ++part)
           begin.push_back(initial.empty() ? zeros(start, DType::F32, where) : pick(initial[part], number + side));
         const Sequence sequence =
             overSteps(layer.cell(number / layer.directions(), side == 1), step, x, std::move(begin), lengths, side == 1, where);
         sides.push_back(sequence.y);
-        for (size_t part = 0; part < parts; ++part) ends[part].push_back(sequence.state[part]);
+        for (size_t part = 0; part < parts.size(); ++part) ends[part].push_back(sequence.state[part]);
       }
       x = sides.size() == 1 ? sides.front() : concat(sides, -1, where);
-      if (number + layer.directions() < cells()) x = between(x);
+      if (number + layer.directions() < cells()) x = layer.between(x, where);
     }
     Sequence result{x, {}};
     for (const std::vector<Tensor>& end : ends) result.state.push_back(end.size() == 1 ? end.front() : stack(end, 0, where));
@@ -224,27 +220,13 @@ State gruStepOf(const RecurrentParameters& cell, const Tensor& from_input, const
 }  // namespace
 
 LstmResult LSTM::operator()(Tensor x, const std::optional<LstmState>& state, const std::optional<Tensor>& lengths, Where where) const {
-  const Stack<LSTMCell> stack{*this, "LSTM", lstmStepOf, 2, where};
-  State initial;
-  if (state) {
-    checkInput(*this, x, {.kind = "LSTM", .axes = {{"B"}, {"T"}, features(*this)}}, where);
-    stack.checkInitial("h", x, state->h);
-    stack.checkInitial("c", x, state->c);
-    initial = {state->h, state->c};
-  }
-  const Sequence made = stack.run(x, initial, lengths, [&](const Tensor& y) { return between(y, where); });
+  const State initial = state ? State{state->h, state->c} : State{};
+  const Sequence made = Stack<LSTMCell>{*this, "LSTM", lstmStepOf, {"h", "c"}, where}.run(x, initial, lengths);
   return {made.y, {made.state[0], made.state[1]}};
 }
 
 GruResult GRU::operator()(Tensor x, const std::optional<Tensor>& h, const std::optional<Tensor>& lengths, Where where) const {
-  const Stack<GRUCell> stack{*this, "GRU", gruStepOf, 1, where};
-  State initial;
-  if (h) {
-    checkInput(*this, x, {.kind = "GRU", .axes = {{"B"}, {"T"}, features(*this)}}, where);
-    stack.checkInitial("h", x, *h);
-    initial = {*h};
-  }
-  const Sequence made = stack.run(x, initial, lengths, [&](const Tensor& y) { return between(y, where); });
+  const Sequence made = Stack<GRUCell>{*this, "GRU", gruStepOf, {"h"}, where}.run(x, h ? State{*h} : State{}, lengths);
   return {made.y, made.state[0]};
 }
 

@@ -72,8 +72,7 @@ class RecurrentLayer : public Cell {
   [[nodiscard]] int64_t layers() const { return layers_; }
   [[nodiscard]] int64_t directions() const { return directions_; }
   [[nodiscard]] const Cell& cell(int64_t layer, bool backwards = false) const;
-
- protected:
+  /// What a layer gives as the next one reads it: with dropout.
   [[nodiscard]] Tensor between(const Tensor& y, const Where& where) const { return dropout_(y, where); }
 
  private:

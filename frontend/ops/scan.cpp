@@ -43,6 +43,7 @@ class Detached {
     values_ = graph.values.size();
     body_ = graph.body().nodes.size();
     locations_ = graph.locations.size();
+    outputs_ = graph.outputs.size();
   }
   ~Detached() {
     graph::Graph& graph = trace_.builder().mutableGraph();
@@ -50,6 +51,7 @@ class Detached {
     graph.values.resize(values_);
     graph.regions.front().nodes.resize(body_);
     graph.locations.resize(locations_);
+    graph.outputs.resize(outputs_);
   }
   Detached(const Detached&) = delete;
   Detached& operator=(const Detached&) = delete;
@@ -71,11 +73,13 @@ class Detached {
     const auto inside = [&](graph::ValueId value) {
       const auto found = now.find(value);
       if (found == now.end()) {
-        raise("associative_scan.capture", "the function reads a tensor that is none of its arguments", {trace_.tensor(value)}, where_,
-              "give the tensor to the scan as one more operand, and return it as it is");
+        raise("associative_scan.capture", "the function reads a tensor that is not one of its arguments", {trace_.tensor(value)}, where_,
+              "pass the tensor to the scan as one more operand, and return it unchanged");
       }
       return found->second;
     };
+    if (from.outputs.size() > outputs_)
+      raise("associative_scan.capture", "the function captures or prints a tensor", {}, where_, "capture or print what the scan gives");
     for (size_t i = body_; i < from.body().nodes.size(); ++i) {
       const graph::Node& node = from[from.body().nodes[i]];
       std::vector<graph::ValueId> operands;
@@ -90,7 +94,7 @@ class Detached {
  private:
   Trace& trace_;
   const Where& where_;
-  size_t nodes_ = 0, values_ = 0, body_ = 0, locations_ = 0;
+  size_t nodes_ = 0, values_ = 0, body_ = 0, locations_ = 0, outputs_ = 0;
 };
 
 }  // namespace

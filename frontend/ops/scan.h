@@ -28,7 +28,7 @@ using Combine = std::function<std::vector<Tensor>(const std::vector<Tensor>& ear
 /// For each place along an axis, the elements up to it combined; of one tuple or of several tensors of one shape, with numbers. Gradients
 /// flow through all operands, at the price of memory for each doubling of the distance.
 /// Errors "associative_scan.C1" to "C3" for operands or a function of another kind, "associative_scan.capture" for a function that reads
-/// another tensor.
+/// another tensor, captures one or prints one.
 std::vector<Tensor> associative_scan(const Combine& combine, std::vector<Tensor> elements, int64_t axis, ScanOptions options = {},
                                      Where where = Where::current());
 

@@ -131,7 +131,7 @@ struct TemplateChoice {
 /// Replaced by ordinary ops before fusion.
 struct DecomposeLowering {
   std::vector<ValueId> (*decompose)(Builder&, const Node&, std::span<const ValueId> operands);
-  const TemplateChoice* choice = nullptr;  ///< null: there is no other way
+  const TemplateChoice* choice = nullptr;  ///< null: the decomposition is the only way
 };
 
 /// Leaves and pure storage operations (parameter, input, state, constant data, pack, update_slice): no computation of their own.

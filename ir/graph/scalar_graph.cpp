@@ -76,7 +76,7 @@ Status checkCombine(const Graph& function, std::span<const DType> types) {
     const auto* element = std::get_if<ElementLowering>(&*node.op->lower);
     const bool is_leaf = leafKind(node) == LeafKind::Input;
     if (!is_leaf && (element == nullptr || element->scalar_only))
-      return refuse(fmt::format("'{}' is no operation on elements", *node.op->name));
+      return refuse(fmt::format("'{}' is not an operation on elements", *node.op->name));
     for (const ValueId result : node.results) {
       if (function.shapeOf(result).rank() != 0)
         return refuse(fmt::format("'{}' makes {}, wanted scalars", *node.op->name, toString(function.typeOf(result))));

@@ -3,7 +3,8 @@
 // kernels are one when their plans and their bodies are equal.
 //
 // A new kind is a struct here with its place in the list Plan, an emitter (passes/emit/emitters.h) and whoever chooses it
-// (passes/schedule/choose_plan.h); without its emitter it does not compile. A template of shaders/ is a TemplatePlan with its name.
+// (passes/schedule/choose_plan.h); without its emitter it does not compile. A template of shaders/ for contractions is a TemplatePlan with
+// its name; an op with templates of its own (GroupKind::Template) has plans such as StreamPlan.
 #pragma once
 
 #include <cstdint>

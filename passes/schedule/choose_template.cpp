@@ -35,7 +35,8 @@ Result<PlanChoice> chooseTemplate(const PlanQuery& q) {
   const int64_t rounds = loopCost(shape.repeats, 1, loopCost(shape.length, plan.block, 0));
   if (rounds > plannedRounds(q.profile)) {
     return fail("schedule.loop_limit",
-                fmt::format("a row takes {} rounds of a loop, and the device ends loops after {}", rounds, q.profile.max_loop_iterations));
+                fmt::format("a row takes {} rounds of a loop, and the device ends loops after {}", rounds, q.profile.max_loop_iterations),
+                {}, "use a shorter sequence, or choose a device without that limit (lockstep devices)");
   }
   return PlanChoice{plan, splitGroups(divideUp(shape.rows, plan.lanes), q.profile)};
 }

@@ -309,8 +309,22 @@ struct State {
                 "run the pass 'decompose' first, which makes it an update of whole words");
   }
 
+  /// fuse keeps groups within the bindings of a kernel, but a single op may have more tensors. In other kinds of kernels results take the
+  /// bytes of operands, with one binding for both.
+  [[nodiscard]] Status checkBindings(const Node& group) const {
+    const size_t bindings = group.operands.size() + group.results.size();
+    const bool counts = kindOf(group) == GroupKind::Scan || kindOf(group) == GroupKind::Template;
+    if (!counts || bindings <= config.profile.max_storage_buffers) return Success{};
+    return fail("schedule.bindings",
+                fmt::format("{} reads and makes {} tensors, and a kernel on '{}' binds at most {}", labelOf(group), bindings,
+                            config.profile.name, config.profile.max_storage_buffers),
+                group.location == 0 ? Location{} : graph.locations[group.location - 1],
+                "give the operation fewer tensors, or choose a device with more bindings (lockstep devices)");
+  }
+
   Status addGroup(const Node& group) {
     LS_CHECK(checkClosed(group));
+    LS_CHECK(checkBindings(group));
     SymbolicKernel symbolic{groupBody(graph, group), {}};
     LS_TRY(PlanChoice choice, choosePlan({symbolic.body, kindOf(group), config.profile, config.templates, &config.measured}));
     symbolic.plan = std::move(choice.plan);

@@ -148,6 +148,14 @@ TEST(AssociativeScan, refuses_other_functions) {
   EXPECT_EQ(codeOf([](const Tuple& x, const Tuple&) { return Tuple{cast(x[0], DType::I32)}; }, {"a"}), "associative_scan.C3");
 }
 
+TEST(AssociativeScan, refuses_captures_inside) {
+  const auto combine = [](const std::vector<Tensor>& x, const std::vector<Tensor>& y) {
+    capture("inside", x[0]);
+    return std::vector{x[0] + y[0]};
+  };
+  EXPECT_EQ(codeOf(combine, {"a"}), "associative_scan.capture");
+}
+
 TEST(AssociativeScan, refuses_tensors_of_outside) {
   try {
     (void)runLoss(

@@ -9,6 +9,7 @@
 #include "frontend/train/graph_runner.h"
 #include "frontend/train/templates.h"
 #include "ir/graph/builder.h"
+#include "tests/differential/compare.h"
 #include "tests/passes/profiled_device.h"
 
 namespace lockstep {
@@ -112,15 +113,7 @@ TEST(InPlaceRows, are_right) {
         for (const detail::Device* opened : {&own, &portable}) {
           const std::vector<Tensor> got =
               runGraph(graph, leaves, {.device = device, .opened = opened, .gradients = true, .wrt = {"w", "x"}});
-          for (size_t output = 0; output < want.size(); ++output) {
-            double error = 0, norm = 0;
-            for (size_t i = 0; i < want[output].data.size(); ++i) {
-              error += std::pow(got[output].data[i] - want[output].data[i], 2);
-              norm += std::pow(want[output].data[i], 2);
-            }
-            EXPECT_LE(std::sqrt(error), 1e-5 * std::sqrt(norm) + 1e-12)
-                << device << " " << opened->chosen.info.profile.name << " " << sizes.rows << " x " << sizes.classes << " output " << output;
-          }
+          expectClose(got, want, 1e-5, fmt::format("{} {} {} x {}", device, opened->chosen.info.profile.name, sizes.rows, sizes.classes));
         }
       }
     }

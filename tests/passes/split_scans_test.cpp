@@ -9,6 +9,7 @@
 #include "frontend/train/graph_runner.h"
 #include "frontend/train/templates.h"
 #include "ir/graph/scalar_graph.h"
+#include "tests/differential/compare.h"
 #include "tests/passes/profiled_device.h"
 
 namespace lockstep {
@@ -76,12 +77,7 @@ TEST_P(SplitScans, are_right) {
     if (!chooseDevice(device).ok()) continue;
     const detail::Device portable = portableDevice(device);
     const Tensor got = runGraph(graph, leaves, {.device = device, .opened = &portable}).front();
-    double error = 0, norm = 0;
-    for (size_t i = 0; i < want.data.size(); ++i) {
-      error += std::pow(got.data[i] - want.data[i], 2);
-      norm += std::pow(want.data[i], 2);
-    }
-    EXPECT_LE(std::sqrt(error / norm), 2e-5) << device;
+    expectClose({got}, {want}, 2e-5, device);
   }
 }
 
@@ -101,6 +97,26 @@ TEST(WholeScans, take_one_dispatch) {
     options.profile = program::findProfile("portable").orThrow();
     EXPECT_EQ(passes::compile(scanGraph({"", "cumsum", shape, 1}), options).orThrow().plan.dispatches, 1U);
   }
+}
+
+/// A scan of more tensors than a kernel binds cannot be cut.
+TEST(WholeScans, of_too_many_tensors_are_refused) {
+  Builder b;
+  std::vector<ValueId> operands;
+  for (int i = 0; i < 5; ++i)
+    operands.push_back(b.make("input", {}, {{"name", fmt::format("x{}", i)}, {"dtype", DType::F32}, {"shape", std::vector<int64_t>{9}}}));
+  const std::vector<DType> types(5, DType::F32);
+  const std::string later = print(makeCombine(types, [](Builder&, auto, auto y) { return std::vector<ValueId>(y.begin(), y.end()); }));
+  const std::vector<ValueId> results =
+      b.makeAll("associative_scan", operands, {{"axis", int64_t{0}}, {"reverse", false}, {"combine", later}});
+  for (const ValueId result : results) b.output(OutputKind::Result, fmt::format("y{}", result.value), result);
+  passes::CompileOptions options;
+  options.profile = program::findProfile("portable").orThrow();
+  const Result<passes::Compiled> refused = passes::compile(b.graph(), options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.diagnostics().front().code, "schedule.bindings");
+  options.profile.max_storage_buffers = 10;
+  EXPECT_TRUE(passes::compile(b.graph(), options).ok());
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cmath>
 
 #include "ir/ops/support/attention.h"
 #include "ir/ops/support/attention_products.h"
+#include "ir/ops/support/row_ops.h"
 
 namespace lockstep::graph {
 namespace {
@@ -45,33 +45,26 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
 std::vector<ValueId> build(Builder& b, const Node& node, std::span<const ValueId> operands, const std::vector<bool>& used) {
   const bool masked = operands.size() > kMask;
   if (masked && used[3]) return {};
-  Attributes attributes = node.attributes;
-  attributes.erase(kLowAttribute);
   const ValueId along = b.sum(b.mul(operands[kDOut], operands[kOut]), -1, false);
   const ValueId delta = isZero(b, operands[kDLse]) ? along : b.sub(along, operands[kDLse]);
   std::vector<ValueId> read{operands[kQ], operands[kK], operands[kV], operands[kDOut], operands[kLse], delta};
   if (masked) read.push_back(operands[kMask]);
+  const Attributes attributes = templateAttributes(node);
   const ValueId dq = b.make("attend_gradient_queries", read, attributes);
   const std::vector<ValueId> of_keys = b.makeAll("attend_gradient_keys", read, attributes);
   std::vector<ValueId> results{dq, of_keys[0], of_keys[1]};
   if (masked) results.push_back(b.constant(0, Shape(b.shapeOf(operands[kMask]))));  // nobody reads it
   return results;
 }
-constexpr TemplateChoice kChoice{.name = "attention", .build = build, .saved_elements = [](const Graph& graph, const Node& node) {
-                                   return attentionExtents(graph, node).scores().elementCount();
-                                 }};
+constexpr TemplateChoice kChoice{.name = "attention", .build = build, .saved_elements = scoreElements};
 
 /// Of the weights as the softmax gives them: out and lse are there to save their computation.
 std::vector<Tensor> evaluateGradient(const EvaluateContext& c) {
   const AttentionReader reader(c, kMask);
   const AttentionExtents& e = reader.extents();
-  const auto softmax = [](int64_t, int64_t, const std::vector<double>& scores) {
-    const double highest = *std::ranges::max_element(scores);
-    double total = 0;
-    std::vector<double> p;
-    for (const double score : scores) total += p.emplace_back(std::exp(score - highest));
-    for (double& weight : p) weight /= total;
-    return p;
+  const auto softmax = [](int64_t, int64_t, std::vector<double> scores) {
+    softmaxRow(scores);
+    return scores;
   };
   const auto along = [&](int64_t batch, int64_t query, const std::vector<double>& p, const std::vector<double>& dp) {
     double sum = -c.operands[kDLse]->data[static_cast<size_t>(batch * e.queries + query)];
@@ -108,14 +101,7 @@ constexpr OpDef kAttentionGradientOp{
     .summary =
         "The gradients of scaled_dot_product_attention towards q, k, v and the mask, from those of its results (Dao 2023, "
         "FlashAttention-2).",
-    .constraints = ConstantList<Constraint>{{"C1", kAttentionTypes},
-                                            {"C2", kAttentionLeading},
-                                            {"C3", kAttentionWidths},
-                                            {"C4", kAttentionHeads},
-                                            {"C5", kAttentionOffset},
-                                            {"C6", kAttentionScale},
-                                            {"C7", kAttentionMask},
-                                            {"C8", kAttentionParts}},
+    .constraints = kAttentionPartConstraints,
     .operands = ConstantList<std::string_view>{"q", "k", "v", "out", "lse", "d_out", "d_lse", "mask..."},
     .attributes = ConstantList<AttributeDef>{kCausalAttribute, kOffsetAttribute, kScaleAttribute, kRoundedAttribute},
     .infer = infer,

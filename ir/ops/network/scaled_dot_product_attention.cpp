@@ -2,6 +2,7 @@
 #include "ir/ops/support/attention.h"
 #include "ir/ops/support/attention_pattern.h"
 #include "ir/ops/support/attention_products.h"
+#include "ir/ops/support/row_ops.h"
 
 namespace lockstep::graph {
 namespace {
@@ -20,21 +21,15 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
   const ValueId out = b.reshape(b.make("matmul", {weights, operands[2]}), a.extents().out());
   // Nobody but a gradient reads the logarithm, and the decomposition of that does without.
   const ValueId scores = a.scores();
-  const auto last = static_cast<int64_t>(b.shapeOf(scores).rank()) - 1;
-  const ValueId highest = b.make("reduce_max", {scores}, {{"axes", std::vector<int64_t>{last}}, {"keep_dims", true}});
-  const ValueId powers = b.make("exp", {b.sub(scores, b.broadcastTo(highest, Shape(b.shapeOf(scores))))});
-  const ValueId lse = b.add(highest, b.make("log", {b.sum(powers, -1, true)}));
+  const ValueId highest = rowMaximum(b, scores);
+  const ValueId lse = b.add(highest, b.make("log", {b.sum(b.make("exp", {b.sub(scores, highest)}), -1, true)}));
   return {out, b.reshape(lse, a.extents().rows())};
 }
 
 std::vector<ValueId> build(Builder& b, const Node& node, std::span<const ValueId> operands, const std::vector<bool>&) {
-  Attributes attributes = node.attributes;
-  attributes.erase(kLowAttribute);
-  return b.makeAll("attend", {operands.begin(), operands.end()}, attributes);
+  return b.makeAll("attend", {operands.begin(), operands.end()}, templateAttributes(node));
 }
-constexpr TemplateChoice kChoice{.name = "attention", .build = build, .saved_elements = [](const Graph& graph, const Node& node) {
-                                   return attentionExtents(graph, node).scores().elementCount();
-                                 }};
+constexpr TemplateChoice kChoice{.name = "attention", .build = build, .saved_elements = scoreElements};
 
 constexpr Recognition kRecognition{.find = findAttention, .build = buildAttention};
 
@@ -57,13 +52,7 @@ constexpr OpDef kScaledDotProductAttentionOp{
     .summary =
         "softmax(scale q k^T + mask) v over heads [..., H, T, D], and the logarithms of the sums of that softmax; each head of k and v "
         "serves H/Hkv heads of q (Vaswani and others 2017).",
-    .constraints = ConstantList<Constraint>{{"C1", kAttentionTypes},
-                                            {"C2", kAttentionLeading},
-                                            {"C3", kAttentionWidths},
-                                            {"C4", kAttentionHeads},
-                                            {"C5", kAttentionOffset},
-                                            {"C6", kAttentionScale},
-                                            {"C7", kAttentionMask}},
+    .constraints = kAttentionConstraints,
     .operands = ConstantList<std::string_view>{"q", "k", "v", "mask..."},
     .attributes = ConstantList<AttributeDef>{kCausalAttribute, kOffsetAttribute, kScaleAttribute, kRoundedAttribute},
     .infer = infer,

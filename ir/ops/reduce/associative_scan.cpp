@@ -29,7 +29,7 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
   }
   LS_CHECK(checkAxis(kName, "C2", c.attributes.get<int64_t>("axis"), c.operands[0].shape.rank()));
   const Result<Graph> combine = readCombine(c.attributes);
-  if (!combine.ok()) return violated(kName, "C3", "combine is no graph: " + combine.diagnostics().front().message);
+  if (!combine.ok()) return violated(kName, "C3", "combine is not a graph: " + combine.diagnostics().front().message);
   if (const Status fits = checkCombine(*combine, types); !fits.ok())
     return violated(kName, "C3", "combine: " + fits.diagnostics().front().message);
   return std::vector(c.operands.begin(), c.operands.end());
@@ -104,7 +104,7 @@ std::vector<OpCase> cases() {
     const auto scaled = [&](auto& tuple) { return b.mul(tuple[1], b.make("exp", {b.sub(tuple[0], larger)})); };
     return std::vector{larger, b.add(scaled(x), scaled(y))};
   });
-  // The rotation and shift of a plane, which do not commute.
+  // Affine maps of the line, which do not commute.
   const Graph affine = makeCombine(std::array{DType::F32, DType::F32}, [](Builder& b, auto x, auto y) {
     return std::vector{b.mul(y[0], x[0]), b.add(b.mul(y[0], x[1]), y[1])};
   });

@@ -88,9 +88,8 @@ extern const OpDef kLinearRecurrenceOp;
 constexpr OpDef kLinearRecurrenceOp{
     .name = kName,
     .summary =
-        "The products of a up to and including each place along an axis, and h_t = a_t h_(t-1) + b_t from h_0 = b_0 (Blelloch 1990); from "
-        "a "
-        "state h before that the states are h_t + product_t h.",
+        "The products of a up to and including each place along an axis, and the states h_t = a_t h_(t-1) + b_t with h_0 = b_0 (Blelloch "
+        "1990); after an earlier state h they are h_t + product_t h.",
     .constraints = ConstantList<Constraint>{{"C1", "operands are f32 of one shape"}, {"C2", "the axis is within the rank"}},
     .operands = ConstantList<std::string_view>{"a", "b"},
     .attributes = ConstantList<AttributeDef>{{"axis", AttributeKind::Integer, "the axis of time"},

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 namespace lockstep::graph {
@@ -31,6 +30,14 @@ Shape AttentionExtents::with(std::initializer_list<int64_t> last) const {
 
 AttentionExtents attentionExtents(const Graph& graph, const Node& node) {
   return {graph.shapeOf(node.operands[0]), graph.shapeOf(node.operands[1]), graph.shapeOf(node.operands[2])};
+}
+
+int64_t scoreElements(const Graph& graph, const Node& node) { return attentionExtents(graph, node).scores().elementCount(); }
+
+Attributes templateAttributes(const Node& node) {
+  Attributes attributes = node.attributes;
+  attributes.erase(kLowAttribute);
+  return attributes;
 }
 
 namespace {

@@ -31,6 +31,11 @@ struct AttentionExtents {
 /// Of a node whose first operands are q, k and v.
 AttentionExtents attentionExtents(const Graph& graph, const Node& node);
 
+/// What the decomposition keeps in memory: the scores.
+int64_t scoreElements(const Graph& graph, const Node& node);
+/// Of the ops with templates: those of the node, which rounds nothing in between.
+Attributes templateAttributes(const Node& node);
+
 /// What an operand after q, k and v is.
 enum class AttentionPart : uint8_t { Out, Rows };
 
@@ -44,6 +49,13 @@ inline constexpr std::string_view kAttentionTypes = "operands are f32",
                                   kAttentionOffset = "offset is at least 0, positions are below 2^31", kAttentionScale = "scale is finite",
                                   kAttentionMask = "there is at most one mask, f32, which broadcasts to the scores [..., H, T, S]",
                                   kAttentionParts = "what follows v has the types of out [..., H, T, E] and lse [..., H, T]";
+inline constexpr ConstantList<Constraint> kAttentionConstraints{
+    {"C1", kAttentionTypes},  {"C2", kAttentionLeading}, {"C3", kAttentionWidths}, {"C4", kAttentionHeads},
+    {"C5", kAttentionOffset}, {"C6", kAttentionScale},   {"C7", kAttentionMask}};
+/// Of an op whose operands after v are the results of another one.
+inline constexpr ConstantList<Constraint> kAttentionPartConstraints{
+    {"C1", kAttentionTypes},  {"C2", kAttentionLeading}, {"C3", kAttentionWidths}, {"C4", kAttentionHeads},
+    {"C5", kAttentionOffset}, {"C6", kAttentionScale},   {"C7", kAttentionMask},   {"C8", kAttentionParts}};
 inline constexpr AttributeDef kCausalAttribute{"causal", AttributeKind::Boolean, "query t sees keys 0 .. t + offset only"},
     kOffsetAttribute{"offset", AttributeKind::Integer, "position of the first query among the keys"},
     kScaleAttribute{"scale", AttributeKind::Float, "of the scores, usually 1 / sqrt(D)"},

@@ -19,8 +19,8 @@ AttentionProducts::AttentionProducts(Builder& b, const Node& node, std::span<con
   }
   if (causal && offset < extents_.keys - 1) {
     const Shape shape = b.shapeOf(scores_);
-    const ValueId behind = hidden(offset, shape);
-    scores_ = b.make("where", {behind, b.constant(-std::numeric_limits<double>::infinity(), shape), scores_});
+    const ValueId later = hidden(offset, shape);
+    scores_ = b.make("where", {later, b.constant(-std::numeric_limits<double>::infinity(), shape), scores_});
   }
   weights_ = b.make("softmax", {scores_});
 }

@@ -24,7 +24,7 @@ class AttentionProducts {
   ValueId rounded(ValueId x) const;
 
  private:
-  /// Where a key lies behind the query: bool [group * T, S], broadcast to `shape`.
+  /// Where a key comes after the query: bool [group * T, S], broadcast to `shape`.
   ValueId hidden(int64_t offset, const Shape& shape) const;
   Builder& b_;
   AttentionExtents extents_;

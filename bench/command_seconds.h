@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The time of a program's commands on its device.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <vector>
+
+#include "frontend/train/session.h"
+
+namespace lockstep::bench {
+
+/// The sum of its commands' times, without transfers: the median over about half a second of steps, after one that warms up.
+inline double commandSeconds(detail::Session& session, const std::vector<std::byte>& input) {
+  const auto once = [&] {
+    double seconds = 0;
+    for (const auto& command : session.time(input)) seconds += command.seconds;
+    return seconds;
+  };
+  once();
+  std::vector<double> times;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+  do {
+    times.push_back(once());
+  } while (times.size() < 200 && std::chrono::steady_clock::now() < end);
+  std::ranges::nth_element(times, times.begin() + static_cast<ptrdiff_t>(times.size() / 2));
+  return times[times.size() / 2];
+}
+
+}  // namespace lockstep::bench
