@@ -29,6 +29,11 @@ fn store_dk(batch: u32, key: u32, d: u32, value: f32) {}
 fn store_dv(batch: u32, key: u32, d: u32, value: f32) {}
 fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
 
+// exp, whose result at a NaN is open: told by its bits, it stays one on every driver.
+fn exp_keeping_nan(x: f32) -> f32 {
+  return select(exp(x), x, (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u);
+}
+
 @compute @workgroup_size(lanes)
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let row = workgroup_index(id) * lanes + lane;
@@ -80,7 +85,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
             dp += load_d_out(batch, query, d) * v[d];
           }
         }
-        let weight = select(0.0, exp(score - load_lse(batch, query)), inside);
+        let weight = select(0.0, exp_keeping_nan(score - load_lse(batch, query)), inside);
         let ds = select(0.0, weight * (dp - load_delta(batch, query)), inside);
         if (vector == 4) {
           for (var d = 0u; d < width; d += 4) {

@@ -28,6 +28,11 @@ fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
 
 const lowest = -0x1.fffffep+127f;
 
+// exp, whose result at a NaN is open: told by its bits, it stays one on every driver.
+fn exp_keeping_nan(x: f32) -> f32 {
+  return select(exp(x), x, (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u);
+}
+
 @compute @workgroup_size(lanes)
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let row = workgroup_index(id) * lanes + lane;
@@ -76,7 +81,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     }
     for (var j = 0u; j < block; j++) {
       let key = min(first + j, end - 1);
-      let weight = select(0.0, exp(weights[j] - highest), first + j < end);
+      let weight = select(0.0, exp_keeping_nan(weights[j] - highest), first + j < end);
       total += weight;
       if (vector == 4) {
         for (var d = 0u; d < value_width; d += 4) {
@@ -96,5 +101,6 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   for (var d = 0u; d < value_width; d++) {
     store_out(batch, query, d, sums[d] / total);
   }
-  store_lse(batch, query, highest + log(total));
+  // Of a NaN, log is open as well.
+  store_lse(batch, query, highest + select(log(total), total, (bitcast<u32>(total) & 0x7fffffffu) > 0x7f800000u));
 }
