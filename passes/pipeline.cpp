@@ -8,6 +8,7 @@
 #include <chrono>
 #include <stdexcept>
 
+#include "ir/graph/op_def.h"
 #include "ir/support/narrate.h"
 #include "ir/support/nearest.h"
 #include "ir/support/text.h"
@@ -73,7 +74,11 @@ struct Pass {
   /// Null: the pass runs. Otherwise whether it applies.
   bool (*applies)(const CompileOptions&);
   std::variant<Run<Graph, Graph>, Run<Graph, Program>, Run<Program, Program>> run;
+  /// The bodies of loops are graphs like any other: the pass runs on them first, apart from the graph around them.
+  bool in_loops = false;
 };
+
+constexpr bool kInLoops = true;
 
 const std::array kPasses{
     Pass{{"checkIndices", Stage::Traced, Stage::Traced, "outputs that say which label or index is outside of its range",
@@ -82,13 +87,15 @@ const std::array kPasses{
          [](const Graph& g, const CompileOptions&) { return checkIndices(g); }},
     Pass{{"recognise", Stage::Traced, Stage::Traced, "attention that is written out becomes one op", Disabling::LeavesOut},
          nullptr,
-         [](const Graph& g, const CompileOptions&) -> Result<Graph> { return recognise(g); }},
+         [](const Graph& g, const CompileOptions&) -> Result<Graph> { return recognise(g); },
+         kInLoops},
     Pass{{"autocast", Stage::Traced, Stage::Traced, "mixed precision: what products read and make is rounded", Disabling::LeavesOut},
          [](const CompileOptions& o) { return o.low.has_value(); },
          [](const Graph& g, const CompileOptions& o) -> Result<Graph> {
            if (!o.low) return fail("pipeline.stage", "pass 'autocast' needs a precision, which a text does not name");
            return autocast(g, *o.low);
-         }},
+         },
+         kInLoops},
     Pass{{"grad", Stage::Traced, Stage::Differentiated, "gradients of the loss by reverse mode"},
          [](const CompileOptions& o) { return o.optimizer.has_value() || o.keep_gradients; },
          [](const Graph& g, const CompileOptions& o) {
@@ -111,7 +118,8 @@ const std::array kPasses{
          [](const Graph& g, const CompileOptions& o) { return bindParameters(g, o.parameter_state); }},
     Pass{{"sortSegments", Stage::Updated, Stage::Updated, "long indices of sums by segments are sorted once", Disabling::LeavesOut},
          [](const CompileOptions& o) { return o.profile.style == program::ExecutionStyle::Gpu; },
-         [](const Graph& g, const CompileOptions&) { return sortSegments(g); }},
+         [](const Graph& g, const CompileOptions&) { return sortSegments(g); },
+         kInLoops},
     Pass{{"decompose", Stage::Updated, Stage::Primitive, "softmax, norms and losses become ordinary ops"},
          nullptr,
          [](const Graph& g, const CompileOptions& o) {
@@ -120,34 +128,41 @@ const std::array kPasses{
     Pass{{"simplify", Stage::Primitive, Stage::Primitive, "folding, algebraic rules, common subexpressions, dead code",
           Disabling::LeavesOut},
          nullptr,
-         [](const Graph& g, const CompileOptions&) { return simplify(g); }},
+         [](const Graph& g, const CompileOptions&) { return simplify(g); },
+         kInLoops},
     Pass{{"shareRounded", Stage::Primitive, Stage::Primitive,
           "mixed precision: what some readers round and has no more bits is kept rounded", Disabling::LeavesOut},
          [](const CompileOptions& o) { return o.low.has_value(); },
-         [](const Graph& g, const CompileOptions&) -> Result<Graph> { return shareRounded(g); }},
+         [](const Graph& g, const CompileOptions&) -> Result<Graph> { return shareRounded(g); },
+         kInLoops},
     Pass{{"splitReductions", Stage::Primitive, Stage::Primitive, "long reductions to few results run in two stages", Disabling::LeavesOut},
          nullptr,
-         [](const Graph& g, const CompileOptions& o) { return splitReductions(g, {o.profile}); }},
+         [](const Graph& g, const CompileOptions& o) { return splitReductions(g, {o.profile}); },
+         kInLoops},
     Pass{{"splitScans", Stage::Primitive, Stage::Primitive, "scans along few long lines run in three steps", Disabling::LeavesOut},
          nullptr,
-         [](const Graph& g, const CompileOptions& o) -> Result<Graph> { return splitScans(g, {o.profile}); }},
+         [](const Graph& g, const CompileOptions& o) -> Result<Graph> { return splitScans(g, {o.profile}); },
+         kInLoops},
     Pass{{"fuse", Stage::Primitive, Stage::Grouped, "groups: one kernel each", Disabling::RunsPlain},
          nullptr,
          [](const Graph& g, const CompileOptions& o) {
            return fuse(g, {.max_bindings = o.profile.max_storage_buffers, .merge = !isDisabled(o, "fuse")});
-         }},
+         },
+         kInLoops},
     Pass{{"joinColumns", Stage::Grouped, Stage::Grouped, "sums by columns beside reductions of the same rows run in their kernel",
           Disabling::LeavesOut},
          [](const CompileOptions& o) { return o.profile.style == program::ExecutionStyle::Gpu; },
          [](const Graph& g, const CompileOptions& o) -> Result<Graph> {
            return joinColumns(g, {o.profile, o.templates != nullptr, o.measured});
-         }},
+         },
+         kInLoops},
     Pass{{"packStores", Stage::Grouped, Stage::Grouped,
           "groups whose invocations have no whole words make wide results, and a map of its own packs each"},
          nullptr,
          [](const Graph& g, const CompileOptions& o) -> Result<Graph> {
            return packStores(g, {o.profile, o.templates != nullptr, o.measured});
-         }},
+         },
+         kInLoops},
     Pass{{"schedule", Stage::Grouped, Stage::Scheduled, "plans of kernels, virtual buffers, dependency levels"},
          nullptr,
          [](const Graph& g, const CompileOptions& o) { return schedule(g, {o.profile, o.templates != nullptr, o.measured}); }},
@@ -191,8 +206,28 @@ struct Runner {
   }
 };
 
+bool isLoop(const graph::Node& node) { return std::holds_alternative<graph::LoopLowering>(*node.op->lower); }
+bool holdsLoops(const Graph& graph) {
+  return std::ranges::any_of(graph.body().nodes, [&](graph::NodeId id) { return isLoop(graph[id]); });
+}
+
+/// The graph with the pass run on the bodies of its loops.
+Result<Graph> inLoops(Run<Graph, Graph> pass, const Graph& graph, const CompileOptions& options) {
+  Graph changed = graph;
+  for (const graph::NodeId id : graph.body().nodes) {
+    if (!isLoop(graph[id])) continue;
+    graph::Node& node = changed.nodes[id.index()];
+    LS_TRY(Graph body, inLoops(pass, *node.attributes.get<graph::NestedGraph>("body"), options));
+    LS_TRY(body, pass(body, options));
+    node.attributes.set("body", graph::NestedGraph(std::move(body)));
+  }
+  return changed;
+}
+
 Result<Form> runPass(const Pass& pass, const Form& form, const CompileOptions& options) {
-  return std::visit(Runner{form, options}, pass.run);
+  if (!pass.in_loops || !holdsLoops(std::get<Graph>(form))) return std::visit(Runner{form, options}, pass.run);
+  LS_TRY(Graph graph, inLoops(std::get<Run<Graph, Graph>>(pass.run), std::get<Graph>(form), options));
+  return std::visit(Runner{Form(std::move(graph)), options}, pass.run);
 }
 
 /// Whether a compilation runs the pass.

@@ -28,7 +28,7 @@ constexpr Set kSetOf = (bitOf<Alternatives>(static_cast<const graph::Lowering*>(
 
 constexpr Set kPrimitives = kSetOf<graph::ElementLowering, graph::ViewLowering, graph::ReduceLowering, graph::ScanLowering,
                                    graph::ScatterLowering, graph::ContractLowering, graph::TemplateLowering>;
-constexpr Set kStorage = kSetOf<graph::StorageLowering, graph::KernelLowering>;
+constexpr Set kStorage = kSetOf<graph::StorageLowering, graph::KernelLowering, graph::LoopLowering>;
 constexpr Set kComposed = kSetOf<graph::DecomposeLowering>;
 // Views of what is stored stay outside groups.
 constexpr Set kGroups = kSetOf<graph::RegionLowering, graph::ViewLowering>;
@@ -60,8 +60,16 @@ std::string_view whyNot(const Node& node) {
   return "which has to be in a group";
 }
 
+std::string illegal(const StageRule& rule, const Graph& graph);
+
 std::string illegalNode(const StageRule& rule, Set allowed, const Graph& graph, const Node& node) {
   if ((allowed & (Set{1} << node.op->lower->index())) == 0) return fmt::format("holds '{}', {}", *node.op->name, whyNot(node));
+  for (const auto& [name, attribute] : node.attributes.items()) {
+    const auto* nested = std::get_if<graph::NestedGraph>(&attribute);
+    const bool is_loop = std::holds_alternative<graph::LoopLowering>(*node.op->lower);
+    if (nested == nullptr || !is_loop) continue;
+    if (std::string found = illegal(rule, **nested); !found.empty()) return found;
+  }
   for (const graph::RegionId region : node.regions) {
     for (const graph::NodeId member : graph[region].nodes) {
       if (std::string found = illegalNode(rule, rule.in_groups, graph, graph[member]); !found.empty()) return found;

@@ -199,13 +199,17 @@ class ReferenceExecutable : public Executable {
       if (tracksWorkspace() && program_->arenas[k].role == program::ArenaRole::Workspace) arenas_[k]->trackWrites();
     for (const std::shared_ptr<ReferenceMemory>& arena : arenas_)
       if (findsErrors()) arena->addShadows();
-    for (size_t k = 0; k < program_->commands.size(); ++k) {
+    if (times != nullptr) {
+      for (size_t k = 0; k < program_->commands.size(); ++k) times->push_back({k, 0});
+    }
+    return program::forEachRun(*program_, [&](size_t k, uint32_t iteration) -> Status {
+      iteration_ = iteration;
       auto start = std::chrono::steady_clock::now();
       LS_CHECK(std::visit([&](const auto& action) { return run(action); }, program_->commands[k].action));
       std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-      if (times != nullptr) times->push_back({k, seconds.count()});
-    }
-    return Success{};
+      if (times != nullptr) (*times)[k].seconds += seconds.count();
+      return Success{};
+    });
   }
 
   Status takeInput(std::span<const std::byte> input) {
@@ -230,7 +234,8 @@ class ReferenceExecutable : public Executable {
   }
   [[nodiscard]] bool findsErrors() const { return shared_->options.sanitize && shared_->options.sanitize->errors; }
 
-  [[nodiscard]] BufferView view(const program::Range& range) const {
+  [[nodiscard]] BufferView view(const program::Range& given) const {
+    const program::Range range = program::inIteration(given, iteration_);
     const program::Buffer& buffer = (*program_)[range.buffer];
     ReferenceMemory& memory = *arenas_[buffer.arena.index()];
     uint64_t first = (buffer.offset + range.offset) / 4;
@@ -309,6 +314,7 @@ class ReferenceExecutable : public Executable {
   std::vector<std::shared_ptr<ReferenceMemory>> arenas_;
   std::map<Ticket, std::vector<std::vector<std::byte>>> finished_;
   Ticket last_ticket_ = 0;
+  uint32_t iteration_ = 0;  ///< of the loop that the running command is in
   ExecutionStatistics statistics_;
   Printed printed_;
   std::vector<Finding> findings_;

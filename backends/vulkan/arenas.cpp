@@ -27,7 +27,9 @@ constexpr uint64_t kSlotAlignment = 256;
 uint64_t strideOf(uint64_t size) { return std::max(kSlotAlignment, (size + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment); }
 
 uint32_t chooseSlots(const Program& program) {
-  size_t slots = std::max<size_t>(kSlotsOfLongPrograms, kRecordedCommands / std::max<size_t>(1, program.commands.size()));
+  size_t runs = 1;
+  for (const program::Command& command : program.commands) runs += program.iterationsOf(command.level);
+  size_t slots = std::max<size_t>(program.loops.empty() ? kSlotsOfLongPrograms : 1, kRecordedCommands / runs);
   for (const Arena& arena : program.arenas) {
     if (arena.role != ArenaRole::Input && arena.role != ArenaRole::Output) continue;
     slots = std::min<size_t>(slots, kRingBytes / strideOf(arena.size));

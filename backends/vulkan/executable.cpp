@@ -214,7 +214,7 @@ Result<std::vector<CommandTime>> VulkanExecutable::time(const ArenaSet& state, s
   if (!queries_) {
     auto info = blank<VkQueryPoolCreateInfo>(VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO);
     info.queryType = VK_QUERY_TYPE_TIMESTAMP;
-    info.queryCount = static_cast<uint32_t>(program_.commands.size() + 1);
+    info.queryCount = stampCount(program_);
     LS_TRY(queries_, QueryPool::create(context_->functions(), counter_, info, "vkCreateQueryPool"));
   }
   LS_TRY(Recorder * recorder, recorderFor(state));
@@ -226,17 +226,33 @@ Result<std::vector<CommandTime>> VulkanExecutable::time(const ArenaSet& state, s
   ++steps_;
   LS_CHECK(checkFlags());
   LS_CHECK(context_->validationStatus());
-  std::vector<uint64_t> ticks(program_.commands.size() + 1);
+  std::vector<uint64_t> ticks(stampCount(program_));
   VkResult result = context_->vk().vkGetQueryPoolResults(context_->device(), queries_.get(), 0, static_cast<uint32_t>(ticks.size()),
                                                          ticks.size() * sizeof(uint64_t), ticks.data(), sizeof(uint64_t),
                                                          VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
   LS_CHECK(check(result, "vkGetQueryPoolResults"));
   const DeviceFacts& facts = context_->facts();
   uint64_t mask = facts.timestamp_bits >= 64 ? UINT64_MAX : (uint64_t{1} << facts.timestamp_bits) - 1;
+  const auto between = [&](size_t from, size_t to) {
+    return static_cast<double>((ticks[to] - ticks[from]) & mask) * double{facts.properties.limits.timestampPeriod} * 1e-9;
+  };
   std::vector<CommandTime> times;
-  for (size_t i = 0; i < program_.commands.size(); ++i) {
-    auto elapsed = static_cast<double>((ticks[i + 1] - ticks[i]) & mask);
-    times.push_back({.command = i, .seconds = elapsed * double{facts.properties.limits.timestampPeriod} * 1e-9});
+  const size_t count = program_.commands.size();
+  size_t last = 0, loops = 0;  // the stamp in front
+  for (size_t i = 0; i < count; ++i) {
+    times.push_back({.command = i, .seconds = between(last, i + 1)});
+    last = i + 1;
+    const program::Loop* loop = program_.loopOf(program_.commands[i].level);
+    if (loop == nullptr || (i + 1 < count && loop->holds(program_.commands[i + 1].level))) continue;
+    // All iterations, in the shares of the first one.
+    size_t first = i;
+    while (first > 0 && loop->holds(program_.commands[first - 1].level)) --first;
+    const size_t after = count + 1 + loops++;
+    double one = 0;
+    for (size_t k = first; k <= i; ++k) one += times[k].seconds;
+    const double all = one + between(last, after);
+    for (size_t k = first; k <= i; ++k) times[k].seconds *= one > 0 ? all / one : 1;
+    last = after;
   }
   return times;
 }

@@ -14,6 +14,8 @@ using program::Dispatch;
 using program::Fill;
 using program::Range;
 
+uint32_t stampCount(const program::Program& program) { return static_cast<uint32_t>(program.commands.size() + program.loops.size() + 1); }
+
 Recorder::Recorder(Context& context, const program::Program& program, const Arenas& arenas, const std::vector<KernelPipeline>& pipelines,
                    VkBuffer flags, uint64_t& counter)
     : context_(context), program_(program), arenas_(arenas), pipelines_(pipelines), flags_(flags), counter_(counter) {}
@@ -31,6 +33,12 @@ Status Recorder::bind(StateMemories state) {
   return Success{};
 }
 
+uint32_t Recorder::setsPerSlot(size_t command) const {
+  const auto& dispatch = std::get<Dispatch>(program_.commands[command].action);
+  const bool moves = std::ranges::any_of(dispatch.bindings, [](const Range& range) { return range.step != 0; });
+  return moves ? program_.iterationsOf(program_.commands[command].level) : 1;
+}
+
 Status Recorder::allocateSets() {
   sets_.resize(program_.commands.size());
   std::vector<VkDescriptorSetLayout> layouts;
@@ -40,7 +48,7 @@ Status Recorder::allocateSets() {
     if (dispatch == nullptr || pipelines_[dispatch->kernel.index()].bindings == 0) continue;
     bool per_slot = std::any_of(dispatch->bindings.begin(), dispatch->bindings.end(),
                                 [&](const Range& range) { return arenas_.perSlot(program_[range.buffer].arena); });
-    sets_[i].resize(per_slot ? arenas_.slots : 1);
+    sets_[i].resize(size_t{per_slot ? arenas_.slots : 1} * setsPerSlot(i));
     layouts.insert(layouts.end(), sets_[i].size(), pipelines_[dispatch->kernel.index()].set_layout.get());
     buffers += static_cast<uint32_t>(sets_[i].size() * pipelines_[dispatch->kernel.index()].bindings);
   }
@@ -69,14 +77,16 @@ Status Recorder::allocateSets() {
 void Recorder::writeSets() {
   std::vector<VkDescriptorBufferInfo> infos;
   for (size_t i = 0; i < sets_.size(); ++i) {
-    for (uint32_t slot = 0; slot < sets_[i].size(); ++slot) {
+    const uint32_t iterations = sets_[i].empty() ? 1 : setsPerSlot(i);
+    for (uint32_t set = 0; set < sets_[i].size(); ++set) {
       const auto& dispatch = std::get<Dispatch>(program_.commands[i].action);
+      const uint32_t slot = set / iterations, iteration = set % iterations;
       infos.clear();
-      for (const Range& range : dispatch.bindings) infos.push_back(describe(range, slot));
+      for (const Range& range : dispatch.bindings) infos.push_back(describe(program::inIteration(range, iteration), slot));
       const size_t kernel = dispatch.kernel.index();
       if (pipelines_[kernel].counts_rounds) infos.push_back({.buffer = flags_, .offset = kernel * kFlagStride, .range = sizeof(uint32_t)});
       auto write = blank<VkWriteDescriptorSet>(VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET);
-      write.dstSet = sets_[i][slot];
+      write.dstSet = sets_[i][set];
       write.descriptorCount = static_cast<uint32_t>(infos.size());
       write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
       write.pBufferInfo = infos.data();
@@ -113,18 +123,18 @@ Status Recorder::begin(VkCommandBuffer commands) {
   return check(context_.vk().vkBeginCommandBuffer(commands, &info), "vkBeginCommandBuffer");
 }
 
-void Recorder::recordCommand(VkCommandBuffer commands, size_t index, uint32_t slot) {
+void Recorder::recordCommand(VkCommandBuffer commands, size_t index, uint32_t slot, uint32_t iteration) {
   const VolkDeviceTable& vk = context_.vk();
   const program::Action& action = program_.commands[index].action;
   if (const auto* copy = std::get_if<Copy>(&action)) {
-    auto [source, source_offset] = locate(copy->source, slot);
-    auto [target, target_offset] = locate(copy->target, slot);
+    auto [source, source_offset] = locate(program::inIteration(copy->source, iteration), slot);
+    auto [target, target_offset] = locate(program::inIteration(copy->target, iteration), slot);
     VkBufferCopy region{.srcOffset = source_offset, .dstOffset = target_offset, .size = copy->source.size};
     vk.vkCmdCopyBuffer(commands, source, target, 1, &region);
     return;
   }
   if (const auto* fill = std::get_if<Fill>(&action)) {
-    auto [target, offset] = locate(fill->target, slot);
+    auto [target, offset] = locate(program::inIteration(fill->target, iteration), slot);
     vk.vkCmdFillBuffer(commands, target, offset, fill->target.size, fill->pattern);
     return;
   }
@@ -133,7 +143,8 @@ void Recorder::recordCommand(VkCommandBuffer commands, size_t index, uint32_t sl
   vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline.get());
   const std::vector<VkDescriptorSet>& sets = sets_[index];
   if (!sets.empty()) {
-    VkDescriptorSet set = sets[sets.size() == 1 ? 0 : slot];
+    const uint32_t iterations = setsPerSlot(index);
+    VkDescriptorSet set = sets[(sets.size() == iterations ? 0 : slot * iterations) + (iterations == 1 ? 0 : iteration)];
     vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.layout.get(), 0, 1, &set, 0, nullptr);
   }
   if (!dispatch.immediates.empty()) {
@@ -170,12 +181,23 @@ void Recorder::recordStep(VkCommandBuffer commands, uint32_t slot, VkQueryPool q
   fullBarrier(vk, commands);
   copyInput(commands, slot);
   stamp(0);
-  uint32_t level = program_.commands.empty() ? 0 : program_.commands.front().level;
-  for (size_t i = 0; i < program_.commands.size(); ++i) {
-    if (program_.commands[i].level != level && queries == VK_NULL_HANDLE) fullBarrier(vk, commands);
-    level = program_.commands[i].level;
-    recordCommand(commands, i, slot);
-    stamp(i + 1);
+  const size_t count = program_.commands.size();
+  size_t previous = count, loops = 0;
+  for (size_t begin = 0, end = 0; begin < count; begin = end) {
+    const program::Loop* loop = program_.loopOf(program_.commands[begin].level);
+    for (end = begin + 1; loop != nullptr && end < count && loop->holds(program_.commands[end].level);) ++end;
+    for (uint32_t iteration = 0; iteration < (loop == nullptr ? 1 : loop->iterations); ++iteration) {
+      const bool timed = queries != VK_NULL_HANDLE && iteration == 0;
+      for (size_t i = begin; i < end; ++i) {
+        // A command of an iteration may need what any of the one before it made.
+        const bool follows = previous < count && (program_.commands[i].level != program_.commands[previous].level || previous >= i);
+        if (follows && !timed) fullBarrier(vk, commands);
+        previous = i;
+        recordCommand(commands, i, slot, iteration);
+        if (timed) stamp(i + 1);
+      }
+    }
+    if (loop != nullptr) stamp(count + 1 + loops++);
   }
   copyOutput(commands, slot);
 }
@@ -199,7 +221,7 @@ Result<VkCommandBuffer> Recorder::steps(uint32_t steps, uint32_t slot) {
 
 Result<VkCommandBuffer> Recorder::timedStep(uint32_t slot, VkQueryPool queries) {
   LS_CHECK(begin(timed_.commands));
-  context_.vk().vkCmdResetQueryPool(timed_.commands, queries, 0, static_cast<uint32_t>(program_.commands.size() + 1));
+  context_.vk().vkCmdResetQueryPool(timed_.commands, queries, 0, stampCount(program_));
   recordStep(timed_.commands, slot, queries);
   fullBarrier(context_.vk(), timed_.commands, true);
   LS_CHECK(check(context_.vk().vkEndCommandBuffer(timed_.commands), "vkEndCommandBuffer"));

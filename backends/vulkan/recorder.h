@@ -15,6 +15,9 @@ namespace lockstep::vulkan {
 /// The State arenas of a run, by arena; null for the other roles.
 using StateMemories = std::vector<std::shared_ptr<VulkanMemory>>;
 
+/// Of a timed step.
+uint32_t stampCount(const program::Program& program);
+
 class Recorder {
  public:
   /// The references must outlive the recorder. `counter` counts what it creates.
@@ -30,7 +33,8 @@ class Recorder {
   /// The command buffer of `steps` consecutive steps in the slots from `slot` on, a multiple of `steps`. Recorded at its first use; the
   /// command buffers of all slots are allocated at the first use of `steps`.
   Result<VkCommandBuffer> steps(uint32_t steps, uint32_t slot);
-  /// One step with a barrier after each command and timestamps 0..commands.size() around them.
+  /// One step with a barrier after each command and timestamps 0..commands.size() around them, and one more after each loop, of which the
+  /// commands are timed in the first iteration.
   Result<VkCommandBuffer> timedStep(uint32_t slot, VkQueryPool queries);
 
  private:
@@ -38,12 +42,14 @@ class Recorder {
   void writeSets();
   [[nodiscard]] VkBuffer bufferOf(program::ArenaId arena) const;
   [[nodiscard]] VkDescriptorBufferInfo describe(const program::Range& range, uint32_t slot) const;
+  /// How many sets a command has per slot: one for each place that its ranges move to.
+  [[nodiscard]] uint32_t setsPerSlot(size_t command) const;
   /// A range as (buffer, offset) for transfers.
   [[nodiscard]] std::pair<VkBuffer, uint64_t> locate(const program::Range& range, uint32_t slot) const;
   Result<std::vector<VkCommandBuffer>> allocateBuffers(uint32_t count);
   Status begin(VkCommandBuffer commands);
   void recordStep(VkCommandBuffer commands, uint32_t slot, VkQueryPool queries);
-  void recordCommand(VkCommandBuffer commands, size_t index, uint32_t slot);
+  void recordCommand(VkCommandBuffer commands, size_t index, uint32_t slot, uint32_t iteration);
   void copyInput(VkCommandBuffer commands, uint32_t slot);
   void copyOutput(VkCommandBuffer commands, uint32_t slot);
 
@@ -56,7 +62,8 @@ class Recorder {
   StateMemories state_;
   CommandPool pool_;
   DescriptorPool descriptors_;
-  /// By command: one set, or one for each slot; empty for transfers and kernels without bindings.
+  /// By command: one set, or one for each slot, and so for each iteration of a loop where its ranges move; empty for transfers and
+  /// kernels without bindings.
   std::vector<std::vector<VkDescriptorSet>> sets_;
   struct Recording {
     VkCommandBuffer commands = VK_NULL_HANDLE;

@@ -96,6 +96,7 @@ Attributes renumbered(const Attributes& attributes, const Numbering& numbering) 
   Attributes result = attributes;
   for (const auto& [name, attribute] : attributes.items()) {
     if (const auto* constant = std::get_if<ConstantId>(&attribute)) result.set(name, renumbered(*constant, numbering.constant_position));
+    if (const auto* nested = std::get_if<NestedGraph>(&attribute)) result.set(name, NestedGraph(canonical(**nested)));
   }
   return result;
 }
@@ -178,6 +179,10 @@ Graph withoutLocations(Graph graph) {
   for (Node& node : graph.nodes) {
     node.location = 0;
     node.attributes = attributesWithoutPlaces(node);
+    const Attributes attributes = node.attributes;
+    for (const auto& [name, attribute] : attributes.items()) {
+      if (const auto* nested = std::get_if<NestedGraph>(&attribute)) node.attributes.set(name, NestedGraph(withoutLocations(**nested)));
+    }
   }
   graph.locations.clear();
   return graph;

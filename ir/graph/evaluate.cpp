@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "ir/graph/loop.h"
+
 namespace lockstep::graph {
 namespace {
 
@@ -44,7 +48,36 @@ struct State {
     std::vector<TensorType> types;
     for (ValueId result : node.results) types.push_back(graph.typeOf(result));
     if (std::holds_alternative<KernelLowering>(*node.op->lower)) return runKernel(node, operands, types);
+    if (std::holds_alternative<LoopLowering>(*node.op->lower)) return runLoop(node, operands, types);
     std::vector<Tensor> results = (*node.op->evaluate)({graph, node, operands, types});
+    for (size_t i = 0; i < results.size(); ++i) values[node.results[i].index()] = std::move(results[i]);
+    return Success{};
+  }
+
+  Status runLoop(const Node& node, std::span<const Tensor* const> operands, const std::vector<TensorType>& types) {
+    const LoopForm loop(node);
+    std::vector<Tensor> results;
+    for (const TensorType& type : types) results.push_back({type, std::vector<double>(static_cast<size_t>(type.shape.elementCount()))});
+    const auto row = [](const Tensor& stack, int64_t at) {
+      const auto size = static_cast<std::ptrdiff_t>(rowType(stack.type).shape.elementCount());
+      return std::vector<double>(stack.data.begin() + at * size, stack.data.begin() + (at + 1) * size);
+    };
+    const auto setRow = [](Tensor& stack, int64_t at, const Tensor& value) {
+      std::ranges::copy(value.data, stack.data.begin() + at * static_cast<std::ptrdiff_t>(value.data.size()));
+    };
+    LeafValues inside;
+    for (size_t i = 0; i < loop.captures; ++i) inside[captureName(i)] = *operands[loop.firstCapture() + i];
+    for (size_t i = 0; i < loop.carries; ++i) setRow(results[i], loop.firstRow(), *operands[i]);
+    for (int64_t round = 0; round < loop.iterations; ++round) {
+      const int64_t at = loop.position(round);
+      for (size_t i = 0; i < loop.carries; ++i) inside[carryName(i)] = {rowType(types[i]), row(results[i], loop.rowRead(at))};
+      for (size_t i = 0; i < loop.slices; ++i) {
+        const Tensor& stack = *operands[loop.carries + i];
+        inside[sliceName(i)] = {rowType(stack.type), row(stack, at)};
+      }
+      LS_TRY(const std::vector<Tensor> made, evaluate(loop.body(), inside, kernels));
+      for (size_t i = 0; i < made.size(); ++i) setRow(results[i], i < loop.carries ? loop.rowWritten(at) : at, made[i]);
+    }
     for (size_t i = 0; i < results.size(); ++i) values[node.results[i].index()] = std::move(results[i]);
     return Success{};
   }

@@ -34,6 +34,9 @@ const Attribute* Attributes::find(std::string_view name) const {
   return nullptr;
 }
 
+NestedGraph::NestedGraph(Graph graph) : graph_(std::make_shared<const Graph>(std::move(graph))) {}
+bool operator==(const NestedGraph& a, const NestedGraph& b) { return a.graph_ == b.graph_ || *a == *b; }
+
 void Attributes::missing(std::string_view name) { internalError(fmt::format("attribute '{}' is absent or of another kind", name)); }
 
 std::string_view toString(OutputKind kind) {

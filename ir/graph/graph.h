@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,13 +30,26 @@
 namespace lockstep::graph {
 
 struct OpDef;
+struct Graph;
 
 using ValueId = Id<struct GraphValueTag>;
 using NodeId = Id<struct GraphNodeTag>;
 using RegionId = Id<struct GraphRegionTag>;
 using ConstantId = Id<struct GraphConstantTag>;
 
-using Attribute = Variant<int64_t, double, bool, std::string, std::vector<int64_t>, DType, ConstantId>;
+/// A graph inside of a node, with leaves for all that it reads: the body of a loop. A value, which copies share because nobody changes it.
+class NestedGraph {
+ public:
+  explicit NestedGraph(Graph graph);
+  [[nodiscard]] const Graph& operator*() const { return *graph_; }
+  [[nodiscard]] const Graph* operator->() const { return graph_.get(); }
+  friend bool operator==(const NestedGraph& a, const NestedGraph& b);
+
+ private:
+  std::shared_ptr<const Graph> graph_;
+};
+
+using Attribute = Variant<int64_t, double, bool, std::string, std::vector<int64_t>, DType, ConstantId, NestedGraph>;
 
 /// Named attributes, sorted by name.
 class Attributes {

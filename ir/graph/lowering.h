@@ -72,6 +72,8 @@ struct ContractLowering {
   /// equally long; where k is no multiple, the last one ends in zeros. An invalid id where these operands have no such form; null where the
   /// op has none.
   ValueId (*partial)(Builder&, const Node&, std::span<const ValueId> operands, int64_t parts) = nullptr;
+  /// The sum of the contractions of each row of two stacks, as one contraction. Invalid and null as above.
+  ValueId (*sum_of_rows)(Builder&, const Node&, std::span<const ValueId> stacks) = nullptr;
 };
 
 /// The prefixes along one axis of a tuple: result i at n is component i of the elements of the operands at 0 .. n combined (n .. end when
@@ -143,7 +145,10 @@ struct KernelLowering {};
 /// Owns a region of member nodes (group): made by fuse.
 struct RegionLowering {};
 
+/// Runs a graph of its own (loop.h) once per position of its slices, one after the other: schedule makes commands of it that repeat.
+struct LoopLowering {};
+
 using Lowering = std::variant<ElementLowering, ViewLowering, ReduceLowering, ScanLowering, ScatterLowering, ContractLowering,
-                              TemplateLowering, DecomposeLowering, StorageLowering, KernelLowering, RegionLowering>;
+                              TemplateLowering, DecomposeLowering, StorageLowering, KernelLowering, LoopLowering, RegionLowering>;
 
 }  // namespace lockstep::graph

@@ -58,7 +58,7 @@ struct Constraint {
   std::string_view text;
 };
 
-enum class AttributeKind : uint8_t { Integer, Float, Boolean, String, Integers, DType, Constant };
+enum class AttributeKind : uint8_t { Integer, Float, Boolean, String, Integers, DType, Constant, Graph };
 struct AttributeDef {
   std::string_view name;
   AttributeKind kind = AttributeKind::Integer;
@@ -99,7 +99,9 @@ struct NotDifferentiable {
 struct ByDecomposition {
   std::vector<ValueId> (*decompose)(Builder&, const Node&, std::span<const ValueId> operands) = nullptr;
 };
-using GradientFacet = std::variant<GradientFn, NotDifferentiable, ByDecomposition>;
+/// Of a loop (loop.h): a loop the other way round, over the gradient of its body.
+struct ThroughBody {};
+using GradientFacet = std::variant<GradientFn, NotDifferentiable, ByDecomposition, ThroughBody>;
 
 /// A tensor of the f64 evaluator. Booleans are 0 and 1; integers are exact.
 struct Tensor {
@@ -169,6 +171,17 @@ struct Recognition {
   ValueId (*build)(Builder&, const Spelled&, const Shape& result);
 };
 
+/// The node for each row of stacks at once, where `stacked` says which operands are stacks (of `rows` rows) and which are the same for all
+/// rows; the result is a stack. Invalid where there is no such form.
+struct LiftContext {
+  Builder& builder;
+  const Node& node;
+  std::span<const ValueId> operands;
+  const std::vector<bool>& stacked;
+  int64_t rows;
+};
+using LiftFn = ValueId (*)(const LiftContext&);
+
 /// Whether results share storage with an operand.
 struct NoAlias {};
 struct AliasView {};    ///< the result may be a view of operand 0's storage
@@ -220,6 +233,7 @@ struct OpDef {
   RangeFn range = nullptr;  ///< of an op whose integer results are bounded, so that an index made of them needs no check
   MixedRole mixed = MixedRole::Wide;
   const Recognition* recognition = nullptr;  ///< null: it is nothing that users spell out
+  LiftFn lift = nullptr;                     ///< of an op that can leave a loop with all its iterations at once
   size_t factors = kEveryOperand;            ///< of a Product: so many of its first operands are rounded
 
   static constexpr size_t kEveryOperand = SIZE_MAX;

@@ -204,8 +204,42 @@ class Parser {
       node.attributes = std::move(attributes);
       node.location = location;
     }
+    while (cursor_.peek().kind == TokenKind::Identifier && cursor_.peek(1).kind == TokenKind::Punctuation && cursor_.peek(1).text == "{") {
+      const Token token = cursor_.peek();
+      LS_TRY(std::string name, cursor_.identifier());
+      LS_TRY(NestedGraph graph, nested(depth + 1));
+      Attributes& owner = graph_.nodes[id.index()].attributes;
+      if (owner.find(name) != nullptr) return at(token, "graph.attribute", fmt::format("attribute {} is given twice", name));
+      owner.set(std::move(name), std::move(graph));
+    }
     while (cursor_.peek().kind == TokenKind::Punctuation && cursor_.peek().text == "{") LS_CHECK(ownedRegion(id, depth + 1));
     return Success{};
+  }
+
+  /// A graph with names of its own.
+  Result<NestedGraph> nested(size_t depth) {
+    if (depth > kMaxDepth) return at(cursor_.peek(), "graph.depth", fmt::format("graphs nest more than {} deep", kMaxDepth));
+    Graph graph;
+    std::map<std::string, ValueId> values;
+    std::map<std::string, ConstantId> constants;
+    const auto exchange = [&] {
+      std::swap(graph_, graph);
+      std::swap(values_, values);
+      std::swap(constants_, constants);
+    };
+    exchange();
+    const Status status = nestedBody(depth);
+    exchange();
+    LS_CHECK(status);
+    return NestedGraph(canonical(graph));
+  }
+
+  Status nestedBody(size_t depth) {
+    LS_CHECK(cursor_.expect("{"));
+    while (cursor_.accept("constant")) LS_CHECK(constant());
+    LS_CHECK(nodes(RegionId(0), depth));
+    while (cursor_.accept("output")) LS_CHECK(output());
+    return cursor_.expect("}");
   }
 
   Status ownedRegion(NodeId owner, size_t depth) {

@@ -44,12 +44,7 @@ class Printer {
     for (size_t i = 0; i < numbering_.constants.size(); ++i) constant(i);
     line("graph {");
     ++depth_;
-    if (!graph_.regions.empty()) nodes(RegionId(0));
-    for (size_t i = 0; i < graph_.outputs.size(); ++i) {
-      const Output& output = graph_.outputs[i];
-      lines_.outputs[i] = next_line_;
-      line(fmt::format("output {} {} %{}", toString(output.kind), quote(output.name), numbering_.nameOf(output.value)));
-    }
+    body();
     --depth_;
     line("}");
     if (options_.lines != nullptr) *options_.lines = std::move(lines_);
@@ -57,6 +52,15 @@ class Printer {
   }
 
  private:
+  void body() {
+    if (!graph_.regions.empty()) nodes(RegionId(0));
+    for (size_t i = 0; i < graph_.outputs.size(); ++i) {
+      const Output& output = graph_.outputs[i];
+      lines_.outputs[i] = next_line_;
+      line(fmt::format("output {} {} %{}", toString(output.kind), quote(output.name), numbering_.nameOf(output.value)));
+    }
+  }
+
   void line(std::string_view text) {
     out_.append(2 * depth_, ' ');
     out_ += text;
@@ -112,13 +116,19 @@ class Printer {
     text += fmt::format(" = {}", node.op == nullptr ? std::string_view("?") : *node.op->name);
     for (size_t i = 0; i < node.operands.size(); ++i)
       text += fmt::format("{}%{}", i == 0 ? " " : ", ", numbering_.nameOf(node.operands[i]));
-    const Attributes& attributes = options_.with_locations ? node.attributes : attributesWithoutPlaces(node);
+    Attributes attributes = options_.with_locations ? node.attributes : attributesWithoutPlaces(node);
+    const std::vector<std::pair<std::string, NestedGraph>> inside = takeNested(attributes);
     if (!attributes.empty()) text += " " + printAttributes(attributes, [this](ConstantId c) { return constantName(c); });
     if (options_.with_locations && node.location != 0 && node.location <= graph_.locations.size()) {
       const Location& location = graph_.locations[node.location - 1];
       text += fmt::format(" @ {}:{}:{}", quote(location.file), location.line, location.column);
     }
     lines_.nodes[id.index()] = next_line_;
+    for (const auto& [name, graph] : inside) {
+      line(fmt::format("{} {} {{", text, printName(name)));
+      nested(*graph);
+      text = "}";
+    }
     if (node.regions.empty()) {
       line(text);
       return;
@@ -129,6 +139,26 @@ class Printer {
       text = "}";
     }
     line("}");
+  }
+
+  static std::vector<std::pair<std::string, NestedGraph>> takeNested(Attributes& attributes) {
+    std::vector<std::pair<std::string, NestedGraph>> taken;
+    for (const auto& [name, attribute] : attributes.items()) {
+      if (const auto* nested = std::get_if<NestedGraph>(&attribute)) taken.emplace_back(name, *nested);
+    }
+    for (const auto& [name, graph] : taken) attributes.erase(name);
+    return taken;
+  }
+
+  /// Its constants and its body; it has names of its own.
+  void nested(const Graph& graph) {
+    Printer inner(graph, {.with_locations = options_.with_locations, .sidecar = options_.sidecar});
+    inner.depth_ = depth_ + 1;
+    inner.next_line_ = next_line_;
+    for (size_t i = 0; i < inner.numbering_.constants.size(); ++i) inner.constant(i);
+    inner.body();
+    out_ += inner.out_;
+    next_line_ = inner.next_line_;
   }
 
   void region(RegionId id) {
@@ -166,6 +196,7 @@ struct AttributePrinter {
   std::string operator()(const std::vector<int64_t>& value) const { return fmt::format("[{}]", fmt::join(value, ", ")); }
   std::string operator()(DType value) const { return std::string(toString(value)); }
   std::string operator()(ConstantId value) const { return "@" + constant(value); }
+  std::string operator()(const NestedGraph& value) const { return fmt::format("a graph of {} nodes", value->nodes.size()); }
 };
 
 }  // namespace

@@ -18,15 +18,15 @@ constexpr size_t kMaxDepth = 64;         ///< of nested regions, as in the parse
 constexpr size_t kMaxDiagnostics = 100;  ///< more help nobody
 
 AttributeKind kindOf(const Attribute& attribute) {
-  static constexpr std::array kKinds{AttributeKind::Integer,  AttributeKind::Float, AttributeKind::Boolean, AttributeKind::String,
-                                     AttributeKind::Integers, AttributeKind::DType, AttributeKind::Constant};
+  static constexpr std::array kKinds{AttributeKind::Integer,  AttributeKind::Float, AttributeKind::Boolean,  AttributeKind::String,
+                                     AttributeKind::Integers, AttributeKind::DType, AttributeKind::Constant, AttributeKind::Graph};
   static_assert(kKinds.size() == std::variant_size_v<Attribute>);
   return kKinds[attribute.index()];
 }
 
 std::string_view toString(AttributeKind kind) {
-  static constexpr std::array<std::string_view, 7> kNames{"an integer",         "a number with a point", "a boolean", "a string",
-                                                          "a list of integers", "an element type",       "a constant"};
+  static constexpr std::array<std::string_view, 8> kNames{"an integer",         "a number with a point", "a boolean",  "a string",
+                                                          "a list of integers", "an element type",       "a constant", "a graph"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -239,7 +239,18 @@ class Validator {
       } else if (const auto* constant = std::get_if<ConstantId>(&attribute);
                  constant != nullptr && constant->index() >= graph_.constants.size()) {
         reportNode(id, "graph.constant", fmt::format("attribute {} of {} is a constant that does not exist", name, *node.op->name));
+      } else if (const auto* nested = std::get_if<NestedGraph>(&attribute); nested != nullptr) {
+        this->nested(id, name, **nested);
       }
+    }
+  }
+
+  void nested(NodeId id, const std::string& name, const Graph& graph) {
+    const Status status = validate(graph);
+    if (status.ok()) return;
+    for (Diagnostic diagnostic : status.diagnostics()) {
+      diagnostic.message = fmt::format("in the {} of {}: {}", name, *graph_[id].op->name, diagnostic.message);
+      reportNode(id, std::move(diagnostic));
     }
   }
 

@@ -50,8 +50,10 @@ class Parser {
     if (cursor_.accept("output")) return output();
     if (cursor_.accept("state")) return state();
     if (cursor_.accept("steps")) return steps();
+    if (cursor_.accept("loop")) return loop();
     if (cursor_.accept("checkpoint")) return checkpoint();
-    return cursor_.error("expected parameter, arena, buffer, constant, kernel, input, output, state, steps, checkpoint, level or end");
+    return cursor_.error(
+        "expected parameter, arena, buffer, constant, kernel, input, output, state, steps, checkpoint, loop, level or end");
   }
 
   // The name that a declaration gives: after '%3' a string may state it, '%x' is its own name.
@@ -300,6 +302,22 @@ class Parser {
     });
   }
 
+  Status loop() {
+    Loop& loop = program_.loops.emplace_back();
+    return fields([&](const std::string& key, const Token& token) -> Status {
+      if (key == "first") {
+        LS_TRY(loop.first, word());
+      } else if (key == "last") {
+        LS_TRY(loop.last, word());
+      } else if (key == "iterations") {
+        LS_TRY(loop.iterations, word());
+      } else {
+        return at(token, "program.field", fmt::format("a loop has no {}", key));
+      }
+      return Success{};
+    });
+  }
+
   Status checkpoint() {
     const Token token = cursor_.peek();
     LS_TRY(std::string key, cursor_.string());
@@ -330,6 +348,9 @@ class Parser {
       LS_CHECK(cursor_.expect(","));
       LS_TRY(range.size, natural());
       LS_CHECK(cursor_.expect("]"));
+    }
+    if (cursor_.accept("step")) {
+      LS_TRY(range.step, cursor_.integer());
     }
     return range;
   }

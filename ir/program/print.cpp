@@ -58,6 +58,10 @@ class Printer {
     for (const PersistentState& state : program_.states) this->state(state);
     if (program_.steps) line(fmt::format("steps {{accumulate = {}, rate = {}}}", program_.steps->accumulate, quote(program_.steps->rate)));
     for (const auto& [key, value] : program_.checkpoint) line(fmt::format("checkpoint {} {}", quote(key), quote(value)));
+    for (const Loop& loop : program_.loops) {
+      lines_.loops.push_back(next_line_);
+      line(fmt::format("loop {{first = {}, last = {}, iterations = {}}}", loop.first, loop.last, loop.iterations));
+    }
     for (size_t i = 0; i < program_.commands.size(); ++i) command(i);
     line("end");
     if (lines != nullptr) *lines = std::move(lines_);
@@ -150,7 +154,8 @@ class Printer {
   std::string range(const Range& range) const {
     std::string text = "%" + buffers_.use(range.buffer.index());
     bool whole = range.buffer.index() < program_.buffers.size() && range.offset == 0 && range.size == program_[range.buffer].size;
-    return whole ? text : text + fmt::format("[{}, {}]", range.offset, range.size);
+    if (!whole || range.step != 0) text += fmt::format("[{}, {}]", range.offset, range.size);
+    return range.step == 0 ? text : text + fmt::format(" step {}", range.step);
   }
   std::string ranged(const Range& given, kernel::Access usual) const {
     return (given.access == usual ? "" : std::string(kernel::toString(given.access)) + " ") + range(given);

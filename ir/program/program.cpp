@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "ir/graph/text.h"
@@ -42,6 +43,21 @@ const Port* findPort(const std::vector<Port>& ports, std::string_view name) {
 }
 
 }  // namespace
+
+Range inIteration(Range range, uint32_t iteration) {
+  range.offset = static_cast<uint64_t>(static_cast<int64_t>(range.offset) + range.step * int64_t{iteration});
+  range.step = 0;
+  return range;
+}
+
+const Loop* Program::loopOf(uint32_t level) const {
+  const auto found = std::ranges::lower_bound(loops, level, {}, &Loop::last);
+  return found != loops.end() && found->holds(level) ? &*found : nullptr;
+}
+uint32_t Program::iterationsOf(uint32_t level) const {
+  const Loop* loop = loopOf(level);
+  return loop == nullptr ? 1 : loop->iterations;
+}
 
 std::string_view toString(ArenaRole role) {
   static constexpr std::array<std::string_view, 5> kNames{"state", "input", "output", "constant", "workspace"};

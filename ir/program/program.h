@@ -66,8 +66,11 @@ struct Range {
   uint64_t offset = 0;                           ///< bytes in the buffer
   uint64_t size = 0;                             ///< bytes
   kernel::Access access = kernel::Access::Read;  ///< Read or ReadWrite
+  int64_t step = 0;                              ///< bytes that it moves per iteration of the loop that its command is in
   friend bool operator==(const Range&, const Range&) = default;
 };
+/// Where the range is in an iteration.
+Range inIteration(Range range, uint32_t iteration);
 
 /// A kernel before emit: the group as a self-contained graph (its inputs are `input` leaves in operand order, its results `output
 /// result`s) and how it becomes a kernel.
@@ -110,6 +113,15 @@ struct Command {
   uint32_t level = 0;  ///< commands of one level do not depend on each other; ascending
   std::string label;   ///< for profiles and dumps: "matmul layers.0.attn.q"
   friend bool operator==(const Command&, const Command&) = default;
+};
+
+/// The levels from first to last run `iterations` times, one after the other. No command of these levels is outside of the loop. What an
+/// iteration leaves in a workspace buffer the next one finds there.
+struct Loop {
+  uint32_t first = 0, last = 0;
+  uint32_t iterations = 1;
+  [[nodiscard]] bool holds(uint32_t level) const { return first <= level && level <= last; }
+  friend bool operator==(const Loop&, const Loop&) = default;
 };
 
 /// An input that the batch brings.
@@ -184,6 +196,7 @@ struct Program {
   std::vector<Buffer> buffers;
   std::vector<Kernel> kernels;
   std::vector<Command> commands;
+  std::vector<Loop> loops;  ///< ascending, without overlap
   std::vector<InputPort> inputs;
   std::vector<OutputPort> outputs;  ///< loss, gradient norm, captures, results
   std::vector<ConstantData> constants;
@@ -196,6 +209,10 @@ struct Program {
   [[nodiscard]] const Buffer& operator[](BufferId id) const { return buffers[id.index()]; }
   [[nodiscard]] const Kernel& operator[](KernelId id) const { return kernels[id.index()]; }
   [[nodiscard]] uint32_t levelCount() const { return commands.empty() ? 0 : commands.back().level + 1; }
+  /// The loop that a level is in; null where it is in none.
+  [[nodiscard]] const Loop* loopOf(uint32_t level) const;
+  /// How often commands of a level run in a step.
+  [[nodiscard]] uint32_t iterationsOf(uint32_t level) const;
   /// Invalid when there is no arena of the role.
   [[nodiscard]] ArenaId findArena(ArenaRole role) const;
   [[nodiscard]] const InputPort* findInput(std::string_view name) const;
@@ -205,6 +222,24 @@ struct Program {
 
 /// The ranges that a command reads and writes.
 std::vector<Range> accesses(const Command& command);
+
+/// Runs all commands in their order, those of loops once per iteration. `command(i, iteration)`; it may return a Status that ends the run.
+template <class Visit>
+Status forEachRun(const Program& program, Visit&& command) {
+  size_t i = 0;
+  const auto count = program.commands.size();
+  const auto one = [&](size_t index, uint32_t iteration) -> Status { return command(index, iteration); };
+  while (i < count) {
+    const Loop* loop = program.loopOf(program.commands[i].level);
+    size_t end = i + 1;
+    while (loop != nullptr && end < count && loop->holds(program.commands[end].level)) ++end;
+    for (uint32_t iteration = 0; iteration < (loop == nullptr ? 1 : loop->iterations); ++iteration) {
+      for (size_t k = i; k < end; ++k) LS_CHECK(one(k, iteration));
+    }
+    i = end;
+  }
+  return Success{};
+}
 
 /// The same program with canonical kernels (their locations dropped, as the text has none).
 Program canonical(Program program);

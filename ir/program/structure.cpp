@@ -23,11 +23,13 @@ bool fits(uint64_t offset, uint64_t size, uint64_t limit) { return offset <= lim
 // Bytes that a command touches. Before placement a buffer is a space of its own.
 struct Touch {
   bool placed = false;
-  size_t space = 0;  ///< arena or buffer
-  uint64_t begin = 0, end = 0;
+  size_t space = 0;             ///< arena or buffer
+  uint64_t begin = 0, end = 0;  ///< in the first iteration
+  int64_t step = 0;             ///< bytes that it moves per iteration
+  uint64_t low = 0, high = 0;   ///< in all iterations
   bool writes = false;
   size_t command = 0;
-  [[nodiscard]] auto key() const { return std::tie(placed, space, begin, end, command); }
+  [[nodiscard]] auto key() const { return std::tie(placed, space, low, high, command); }
 };
 
 class StructureValidator {
@@ -43,6 +45,7 @@ class StructureValidator {
     ports(program_.inputs, &TextLines::inputs, ArenaRole::Input);
     ports(program_.outputs, &TextLines::outputs, ArenaRole::Output);
     if (problems_.none()) checkSteps(program_, problems_);
+    loops();
     for (size_t i = 0; i < program_.commands.size(); ++i) command(i);
     // Bytes can be compared only when everything above holds.
     if (problems_.none()) {
@@ -162,6 +165,17 @@ class StructureValidator {
     }
   }
 
+  void loops() {
+    for (size_t i = 0; i < program_.loops.size(); ++i) {
+      const Loop& loop = program_.loops[i];
+      auto wrong = [&](std::string message) { problems_.add(&TextLines::loops, i, "program.loop", std::move(message)); };
+      if (loop.iterations == 0) wrong("a loop has no iterations");
+      if (loop.last < loop.first || loop.last >= program_.levelCount())
+        wrong(fmt::format("a loop has levels {}..{}, and the program {}", loop.first, loop.last, program_.levelCount()));
+      if (i > 0 && loop.first <= program_.loops[i - 1].last) wrong("a loop begins before the one above it has ended");
+    }
+  }
+
   void wrong(size_t index, std::string_view code, std::string message, std::string remedy = {}) {
     problems_.add(&TextLines::commands, index, std::string(code), fmt::format("{} {}", describe(program_, index), message),
                   std::move(remedy));
@@ -198,8 +212,27 @@ class StructureValidator {
     if (range.size == 0 || range.size % kWord != 0 || range.offset % kWord != 0) {
       wrong(index, "program.range", fmt::format("uses a range of buffer {} that is empty or not made of words", quote(buffer.name)));
     }
+    in_buffer = validSteps(index, range, buffer) && in_buffer;
     if (range.access == kernel::Access::Write) wrong(index, "program.access", "has a range with access write; use read_write");
     return in_buffer;
+  }
+
+  /// Where a range moves, its place in the last iteration, and so those in between.
+  bool validSteps(size_t index, const Range& range, const Buffer& buffer) {
+    if (range.step == 0) return true;
+    const Loop* loop = program_.loopOf(program_.commands[index].level);
+    if (loop == nullptr) {
+      wrong(index, "program.range", fmt::format("has a range of buffer {} that moves, outside of a loop", quote(buffer.name)));
+      return false;
+    }
+    const uint64_t bytes = range.step < 0 ? uint64_t{0} - static_cast<uint64_t>(range.step) : static_cast<uint64_t>(range.step);
+    const uint64_t rounds = loop->iterations == 0 ? 0 : loop->iterations - 1;
+    const uint64_t room = range.step < 0 ? range.offset : buffer.size - std::min(buffer.size, range.offset + range.size);
+    if (bytes % kWord == 0 && (rounds == 0 || bytes <= room / rounds)) return true;
+    wrong(index, "program.range",
+          fmt::format("moves {} bytes of buffer {} per iteration, which leads out of it or is no number of words", range.step,
+                      quote(buffer.name)));
+    return false;
   }
 
   void dispatch(size_t index, const Dispatch& dispatch) {
@@ -247,7 +280,8 @@ class StructureValidator {
         const Range& b = dispatch->bindings[j];
         Touch second = touch(b, index);
         if (!overlap(first, second) || (!first.writes && !second.writes)) continue;
-        bool in_place = first.begin == second.begin && first.end == second.end && first.writes != second.writes;
+        bool in_place =
+            first.begin == second.begin && first.end == second.end && first.step == second.step && first.writes != second.writes;
         if (symbolic && in_place) continue;
         wrong(index, "program.alias",
               fmt::format("writes bytes {}..{} of {}, which are in both binding {} and binding {}", std::max(first.begin, second.begin),
@@ -265,15 +299,25 @@ class StructureValidator {
     const Buffer& buffer = program_[range.buffer];
     bool placed = buffer.arena.valid();
     uint64_t begin = (placed ? buffer.offset : 0) + range.offset;
+    const auto rounds = static_cast<int64_t>(program_.iterationsOf(program_.commands[command].level)) - 1;
+    const auto moved = static_cast<uint64_t>(range.step * rounds);  // modulo 2^64 where it goes down
     return {.placed = placed,
             .space = placed ? buffer.arena.index() : range.buffer.index(),
             .begin = begin,
             .end = begin + range.size,
+            .step = range.step,
+            .low = range.step < 0 ? begin + moved : begin,
+            .high = begin + range.size + (range.step > 0 ? moved : 0),
             .writes = range.access != kernel::Access::Read,
             .command = command};
   }
   static bool overlap(const Touch& a, const Touch& b) {
-    return a.placed == b.placed && a.space == b.space && a.begin < b.end && b.begin < a.end;
+    if (a.placed != b.placed || a.space != b.space) return false;
+    // Ranges that move alike are as far apart in every iteration as in the first.
+    return a.step == b.step ? a.begin < b.end && b.begin < a.end : a.low < b.high && b.low < a.high;
+  }
+  static bool mayMeet(const Touch& a, const Touch& b) {
+    return a.placed == b.placed && a.space == b.space && a.low < b.high && b.low < a.high;
   }
 
   void levels() {
@@ -294,8 +338,9 @@ class StructureValidator {
     std::vector<Touch> open;
     std::set<std::pair<size_t, size_t>> reported;
     for (const Touch& next : touches) {
-      std::erase_if(open, [&](const Touch& other) { return !overlap(other, next); });
+      std::erase_if(open, [&](const Touch& other) { return !mayMeet(other, next); });
       for (const Touch& other : open) {
+        if (!overlap(other, next)) continue;
         if (other.command == next.command || (!other.writes && !next.writes)) continue;
         auto [first, second] = std::minmax(other.command, next.command);
         if (!reported.emplace(first, second).second) continue;

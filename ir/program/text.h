@@ -15,7 +15,7 @@ inline constexpr uint32_t kNestedIndent = 2;  ///< columns, of the text of a ker
 
 /// In which line of the text each thing stands.
 struct TextLines {
-  std::vector<uint32_t> arenas, buffers, kernels, commands, inputs, outputs, constants, states;
+  std::vector<uint32_t> arenas, buffers, kernels, commands, inputs, outputs, constants, states, loops;
 };
 std::string print(const Program& program, TextLines* lines);
 

@@ -100,6 +100,10 @@ class Validator {
         wrong("program.alignment",
               fmt::format("has binding {} at offset {} of its arena, which is not a multiple of {}", number, offset, alignment));
       }
+      if (range.step % static_cast<int64_t>(alignment) != 0) {
+        wrong("program.alignment",
+              fmt::format("moves binding {} by {} bytes per iteration, which is not a multiple of {}", number, range.step, alignment));
+      }
       if (range.size > profile_.max_binding_bytes) {
         wrong("program.binding", fmt::format("gives {} bytes of buffer {} to binding {}, but profile {} allows {}", range.size,
                                              quote(program_[range.buffer].name), number, profile_.name, profile_.max_binding_bytes));

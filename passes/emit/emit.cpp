@@ -27,7 +27,7 @@ BodyBindings bindingsOf(const Program& program, const Dispatch& dispatch, size_t
   BodyBindings out{.inputs = {}, .results = {}, .window = windowWords(profile)};
   auto bytesOf = [&](const Range& range) {
     const program::Buffer& buffer = program[range.buffer];
-    return std::tuple(buffer.arena, buffer.offset + range.offset, range.size);
+    return std::tuple(buffer.arena, buffer.offset + range.offset, range.size, range.step);
   };
   // Two operands may be one range only when one of them is written too; equal read-only ranges stay apart, so that kernels depend on the
   // body alone.

@@ -142,7 +142,9 @@ std::vector<bool> storageNodes(const Graph& graph) {
   std::vector<bool> storage(graph.nodes.size(), false);
   for (NodeId id : graph.body().nodes) {
     const Node& node = graph[id];
-    bool outside = std::holds_alternative<StorageLowering>(*node.op->lower) || std::holds_alternative<KernelLowering>(*node.op->lower);
+    const Lowering& lower = *node.op->lower;
+    const bool outside = std::holds_alternative<StorageLowering>(lower) || std::holds_alternative<KernelLowering>(lower) ||
+                         std::holds_alternative<LoopLowering>(lower);
     if (outside) storage[id.index()] = true;
     const auto* view = std::get_if<ViewLowering>(&*node.op->lower);
     if (view == nullptr || !storage[graph[node.operands[0]].node.index()]) continue;

@@ -235,7 +235,8 @@ Result<Graph> fuse(const Graph& graph, const FuseConfig& config) {
     bool next_state = output.kind == OutputKind::NextState;
     graph::ValueId value;
     const Node& maker = graph.definition(output.value);
-    bool leaf = !State::holdsParts(maker) && !std::holds_alternative<KernelLowering>(*maker.op->lower);
+    bool leaf = !State::holdsParts(maker) && !std::holds_alternative<KernelLowering>(*maker.op->lower) &&
+                !std::holds_alternative<LoopLowering>(*maker.op->lower);
     if (!next_state && state.storage[graph[output.value].node.index()] && leaf) {
       value = state.copyOf(output.value);  // a leaf shown as an output gets storage of its own
     } else {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ir/graph/loop.h"
 #include "ir/graph/op_def.h"
 #include "passes/cost.h"
 #include "passes/graph/rewrite.h"
@@ -17,7 +18,7 @@ using namespace graph;
 
 namespace {
 
-constexpr std::string_view kTemplatePrefix = "template:";
+constexpr std::string_view kTemplatePrefix = "template:", kLoops = "loops";
 
 bool contains(const std::vector<std::string>& names, const std::string& name) { return std::ranges::find(names, name) != names.end(); }
 
@@ -110,23 +111,57 @@ class Decomposition {
   std::vector<bool> used_;  ///< by value
 };
 
-}  // namespace
+bool isLoop(const Node& node) { return std::holds_alternative<LoopLowering>(*node.op->lower); }
 
-Result<Graph> decompose(const Graph& graph, const DecomposeConfig& config) {
+/// The loops that stay: not those inside of others, and none that the device is to do without.
+Graph unrollLoops(const Graph& graph, bool keep) {
+  if (std::ranges::none_of(graph.body().nodes, [&](NodeId id) { return isLoop(graph[id]); })) return graph;
+  Rewriter rewriter(graph);
+  for (const NodeId id : graph.body().nodes) {
+    Node node = graph[id];
+    if (isLoop(node)) {
+      const LoopForm loop(node);
+      node.attributes.set("body", NestedGraph(unrollLoops(loop.body(), false)));
+      if (!keep || loop.iterations == 1) {
+        const std::vector<ValueId> results = unrollLoop(rewriter.builder(), node, rewriter.mapped(node.operands));
+        for (size_t i = 0; i < results.size(); ++i) rewriter.set(node.results[i], results[i]);
+        continue;
+      }
+    }
+    rewriter.copy(node);
+  }
+  for (const Output& output : graph.outputs) rewriter.copyOutput(output);
+  return rewriter.take();
+}
+
+Result<Graph> replaceComposed(Graph current, const DecomposeConfig& config) {
   const auto isComposed = [](const Node& node) { return std::holds_alternative<DecomposeLowering>(*node.op->lower); };
   const auto holdsComposed = [&](const Graph& one) {
     return std::ranges::any_of(one.body().nodes, [&](NodeId id) { return isComposed(one[id]); });
   };
   // A decomposition may use ops that decompose themselves (cross_entropy -> log_softmax), so repeat until nothing is left.
-  Graph current = graph;
   while (holdsComposed(current)) {
     LS_TRY(current, Decomposition(current, config).run());
   }
+  for (const NodeId id : current.body().nodes) {
+    Node& node = current.nodes[id.index()];
+    if (!isLoop(node)) continue;
+    LS_TRY(Graph body, replaceComposed(LoopForm(node).body(), config));
+    node.attributes.set("body", NestedGraph(std::move(body)));
+  }
+  return current;
+}
+
+}  // namespace
+
+Result<Graph> decompose(const Graph& graph, const DecomposeConfig& config) {
+  const bool keep = !contains(config.disabled, std::string(kLoops));
+  LS_TRY(const Graph current, replaceComposed(unrollLoops(graph, keep), config));
   return updateWholeWords(current);
 }
 
 std::vector<std::string> templateChoices() {
-  std::vector<std::string> names;
+  std::vector<std::string> names{std::string(kLoops)};
   for (const OpDef* op : allOps()) {
     const auto* lowering = std::get_if<DecomposeLowering>(&*op->lower);
     if (lowering == nullptr || lowering->choice == nullptr) continue;

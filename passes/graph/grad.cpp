@@ -11,6 +11,7 @@
 #include "ir/graph/builder.h"
 #include "ir/graph/op_def.h"
 #include "passes/graph/autocast.h"
+#include "passes/graph/loop_gradient.h"
 #include "passes/graph/loss_scale.h"
 
 namespace lockstep::passes {
@@ -131,6 +132,7 @@ struct State {
     passStops(id, node, any);
     const auto* function = std::get_if<GradientFn>(&*node.op->gradient);
     if (any && std::holds_alternative<ByDecomposition>(*node.op->gradient)) return throughDecomposition(node, incoming, depends);
+    if (any && std::holds_alternative<ThroughBody>(*node.op->gradient)) return throughLoop(id, node, incoming, depends);
     if (!any || function == nullptr) return;
     builder.setLocation(node.location);
     const size_t first = builder.graph().body().nodes.size(), first_value = builder.graph().values.size();
@@ -142,6 +144,17 @@ struct State {
       if (!outgoing[i].valid() && !isFloat(node.operands[i])) cross(node.operands[i], id);
     }
     keepMasks(first, first_value);
+  }
+
+  void throughLoop(NodeId id, const Node& node, const std::vector<ValueId>& incoming, const std::vector<bool>& depends) {
+    builder.setLocation(node.location);
+    std::vector<bool> wanted;
+    for (const ValueId operand : node.operands) wanted.push_back(depends[operand.index()] && isFloat(operand));
+    const LoopGradient gradient = loopGradient(builder, node, incoming, wanted);
+    for (size_t i = 0; i < node.operands.size(); ++i) {
+      if (gradient.operands[i].valid()) accumulate(node.operands[i], gradient.operands[i]);
+      if (gradient.stopped[i]) cross(node.operands[i], id);
+    }
   }
 
   /// The ops that the node stands for are made once more, and what flows back flows through them.

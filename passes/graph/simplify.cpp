@@ -13,6 +13,7 @@
 #include "ir/graph/op_def.h"
 #include "ir/graph/text.h"
 #include "passes/graph/rewrite.h"
+#include "passes/graph/tidy_loops.h"
 
 namespace lockstep::passes {
 
@@ -176,7 +177,7 @@ Graph round(const Graph& graph) {
 }  // namespace
 
 Result<Graph> simplify(const Graph& graph) {
-  Graph current = removeDead(graph);
+  Graph current = removeDead(tidyLoops(removeDead(graph)));
   // Each round either shrinks the graph or is the last; replacing a node by an equally large one happens a bounded number of times.
   for (int i = 0; i < 8; ++i) {
     Graph next = round(current);

@@ -44,6 +44,7 @@ struct Counter {
   std::optional<uint64_t> operator()(const graph::StorageLowering&) const { return 0; }
   std::optional<uint64_t> operator()(const graph::DecomposeLowering&) const { return std::nullopt; }
   std::optional<uint64_t> operator()(const graph::KernelLowering&) const { return std::nullopt; }
+  std::optional<uint64_t> operator()(const graph::LoopLowering&) const { return std::nullopt; }
   std::optional<uint64_t> operator()(const graph::RegionLowering&) const { return std::nullopt; }
 };
 
@@ -101,7 +102,7 @@ void add(CommandWork& work, const Program& planned, const Command& part) {
   if (dispatch == nullptr) return;
   const auto* symbolic = std::get_if<program::SymbolicKernel>(&planned[dispatch->kernel].code);
   const std::optional<uint64_t> own = symbolic == nullptr ? std::nullopt : operationsOf(symbolic->body);
-  work.operations = own && work.operations ? std::optional(*work.operations + *own) : std::nullopt;
+  work.operations = own && work.operations ? std::optional(*work.operations + *own * planned.iterationsOf(part.level)) : std::nullopt;
   const std::vector<Location> lines =
       symbolic == nullptr ? callsOf(std::get<kernel::Module>(planned[dispatch->kernel].code)) : symbolic->body.locations;
   for (const Location& line : lines) {
@@ -117,7 +118,7 @@ std::vector<CommandWork> countWork(const Program& planned, const Program& progra
   std::vector<CommandWork> work(program.commands.size());
   for (size_t i = 0; i < program.commands.size(); ++i) {
     const Command& command = program.commands[i];
-    work[i] = {.bytes = bytesOf(program, command), .operations = 0, .lines = {}};
+    work[i] = {.bytes = bytesOf(program, command) * program.iterationsOf(command.level), .operations = 0, .lines = {}};
     for (const Range& range : accesses(command)) {
       const Span span = spanOf(program, range);
       if (range.access != kernel::Access::Read) writers.try_emplace({command.level, span.arena, span.begin}, i);

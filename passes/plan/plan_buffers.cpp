@@ -10,6 +10,7 @@
 #include "passes/plan/free_bytes.h"
 #include "passes/schedule/command_order.h"
 #include "passes/schedule/in_place.h"
+#include "passes/schedule/lifetimes.h"
 
 namespace lockstep::passes {
 
@@ -29,25 +30,6 @@ constexpr uint64_t kAlignment = 256;
 constexpr int kAttempts = 16;  ///< of an order that meets the memory limit
 
 uint64_t aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-struct Lifetime {
-  size_t buffer = 0;
-  uint32_t first = UINT32_MAX, last = 0;  // levels; of an unused buffer so that it overlaps nothing
-  [[nodiscard]] bool isUsed() const { return first <= last; }
-};
-
-std::vector<Lifetime> lifetimes(const Program& program) {
-  std::vector<Lifetime> out(program.buffers.size());
-  for (size_t i = 0; i < out.size(); ++i) out[i].buffer = i;
-  for (const Command& command : program.commands) {
-    for (const Range& range : accesses(command)) {
-      Lifetime& life = out[range.buffer.index()];
-      life.first = std::min(life.first, command.level);
-      life.last = std::max(life.last, command.level);
-    }
-  }
-  return out;
-}
 
 bool larger(const Program& program, const Lifetime& a, const Lifetime& b) {
   return program.buffers[a.buffer].size > program.buffers[b.buffer].size;
@@ -92,16 +74,15 @@ void placeOthers(Program& program) {
   }
 }
 
-/// The workspace arena of each buffer by number: the first that has no buffer on the other side of a dispatch.
+/// The workspace arena of each buffer by number: the first that has no buffer on the other side of a command.
 std::vector<size_t> arenaNumbers(const Program& program, bool separate) {
   std::vector<size_t> numbers(program.buffers.size(), 0);
   if (!separate) return numbers;
   std::map<BufferId, std::set<BufferId>> apart;
   for (const Command& command : program.commands) {
-    const auto* dispatch = std::get_if<Dispatch>(&command.action);
-    if (dispatch == nullptr) continue;
-    for (const Range& target : dispatch->bindings) {
-      for (const Range& source : dispatch->bindings) {
+    const std::vector<Range> ranges = accesses(command);
+    for (const Range& target : ranges) {
+      for (const Range& source : ranges) {
         bool differ = source.access == kernel::Access::Read && target.access != kernel::Access::Read;
         if (!differ || source.buffer == target.buffer) continue;
         apart[source.buffer].insert(target.buffer);
@@ -131,11 +112,9 @@ uint64_t placeWorkspace(Program& program, const std::vector<size_t>& numbers, co
   const bool in_place = config.share && !config.separate_access;
   const std::vector<BufferId> owners = in_place ? takeOver(program) : std::vector<BufferId>{};
   auto isOwner = [&](size_t buffer) { return owners.empty() || owners[buffer].index() == buffer; };
-  std::vector<Lifetime> lives = lifetimes(program);
+  std::vector<Lifetime> lives = lifetimesOf(program);
   for (size_t i = 0; i < owners.size(); ++i) {
-    Lifetime& owner = lives[owners[i].index()];
-    owner.first = std::min(owner.first, lives[i].first);
-    owner.last = std::max(owner.last, lives[i].last);
+    lives[owners[i].index()].join(lives[i]);
   }
   for (const Lifetime& life : lives) {
     if (program.buffers[life.buffer].role != ArenaRole::Workspace || !isOwner(life.buffer)) continue;
@@ -159,7 +138,7 @@ uint64_t placeWorkspace(Program& program, const std::vector<size_t>& numbers, co
 }
 
 Failure aboveLimit(const Program& program, uint64_t bytes, uint64_t limit) {
-  std::vector<Lifetime> workspace = lifetimes(program);
+  std::vector<Lifetime> workspace = lifetimesOf(program);
   std::erase_if(workspace, [&](const Lifetime& life) { return program.buffers[life.buffer].role != ArenaRole::Workspace; });
   std::stable_sort(workspace.begin(), workspace.end(), [&](const Lifetime& a, const Lifetime& b) { return larger(program, a, b); });
   std::string largest;
@@ -186,7 +165,9 @@ Result<Program> planBuffers(const Program& in, const PlanConfig& config) {
   if (config.memory_limit == 0 || least <= config.memory_limit) return planned;
   // Gaps between buffers take bytes too, so fewer may live than the limit allows.
   uint64_t living = config.memory_limit;
-  for (int attempt = 0; attempt < kAttempts && config.share; ++attempt, living -= living / 16) {
+  // The levels of a loop stay together, so programs with loops keep their order.
+  const bool may_reorder = config.share && ordered.loops.empty();
+  for (int attempt = 0; attempt < kAttempts && may_reorder; ++attempt, living -= living / 16) {
     planned = orderCommands(ordered, living);
     uint64_t bytes = placeWorkspace(planned, numbers, config);
     if (bytes <= config.memory_limit) return planned;

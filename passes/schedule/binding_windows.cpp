@@ -36,7 +36,8 @@ size_t countBindings(const std::vector<Range>& ranges, size_t inputs, const Devi
   size_t count = 0;
   for (size_t i = 0; i < ranges.size(); ++i) {
     auto isSame = [&](const Range& other) {
-      return other.buffer == ranges[i].buffer && other.offset == ranges[i].offset && other.size == ranges[i].size;
+      return other.buffer == ranges[i].buffer && other.offset == ranges[i].offset && other.size == ranges[i].size &&
+             other.step == ranges[i].step;
     };
     const bool shared = i >= inputs && std::any_of(ranges.begin(), ranges.begin() + static_cast<std::ptrdiff_t>(i), isSame);
     if (!shared) count += windowsOf(ranges[i], profile).size();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/schedule/in_place.h"
+#include "passes/schedule/lifetimes.h"
 
 #include <algorithm>
 #include <map>
@@ -108,14 +109,10 @@ bool readInOwnRow(const Graph& body, ValueId input) {
 
 class Search {
  public:
-  explicit Search(const Program& program) : program_(program) {
+  explicit Search(const Program& program) : program_(program), lives_(lifetimesOf(program)) {
     for (size_t i = 0; i < program.buffers.size(); ++i) owners_.emplace_back(i);
     for (const Command& command : program.commands) {
       for (const Range& range : accesses(command)) {
-        Use& use = uses_[range.buffer];
-        if (use.commands == 0 || command.level < use.first) use.first = command.level;
-        use.last = std::max(use.last, command.level);
-        ++use.commands;
         ++at_level_[{range.buffer, command.level}];
       }
     }
@@ -137,20 +134,15 @@ class Search {
   }
 
  private:
-  struct Use {
-    uint32_t first = 0, last = 0;  // levels
-    size_t commands = 0;
-  };
-
   void visit(const Dispatch& dispatch, const Graph& body, uint32_t level, bool (*isReadInPlace)(const Graph&, ValueId)) {
     const std::vector<ValueId> inputs = inputsOf(body);
     std::set<size_t> taken;
     for (size_t result = inputs.size(); result < dispatch.bindings.size(); ++result) {
       const Range& target = dispatch.bindings[result];
-      if (!isWhole(target, level) || uses_[target.buffer].first != level) continue;
+      if (!isWhole(target, level) || lives_[target.buffer.index()].first != level) continue;
       for (size_t input = 0; input < inputs.size(); ++input) {
         const Range& source = dispatch.bindings[input];
-        bool fits = isWhole(source, level) && uses_[source.buffer].last == level && source.size == target.size &&
+        bool fits = isWhole(source, level) && lives_[source.buffer.index()].last == level && source.size == target.size &&
                     program_[source.buffer].type.dtype == program_[target.buffer].type.dtype;
         if (!fits || taken.contains(input) || !isReadInPlace(body, inputs[input])) continue;
         taken.insert(input);
@@ -160,15 +152,16 @@ class Search {
     }
   }
 
-  /// All of a workspace buffer, which nothing else of the level touches.
+  /// All of a workspace buffer, which nothing else of the level touches, and which no other iteration of a loop needs.
   bool isWhole(const Range& range, uint32_t level) {
     const Buffer& buffer = program_[range.buffer];
+    if (program_.loopOf(level) != nullptr && lives_[range.buffer.index()].crosses) return false;
     return buffer.role == ArenaRole::Workspace && range.offset == 0 && range.size == buffer.size && at_level_[{range.buffer, level}] == 1;
   }
 
   const Program& program_;
   std::vector<BufferId> owners_;
-  std::map<BufferId, Use> uses_;
+  std::vector<Lifetime> lives_;
   std::map<std::pair<BufferId, uint32_t>, size_t> at_level_;
 };
 

@@ -5,13 +5,16 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "ir/graph/builder.h"
 #include "ir/graph/group_kind.h"
+#include "ir/graph/loop.h"
 #include "ir/kernel/claims.h"
 #include "passes/fuse/views.h"
 #include "passes/graph/whole_word_updates.h"
@@ -21,6 +24,7 @@
 #include "passes/schedule/in_place.h"
 #include "passes/schedule/kernel_limits.h"
 #include "passes/schedule/kernel_table.h"
+#include "passes/schedule/loop_commands.h"
 #include "passes/visits.h"
 
 namespace lockstep::passes {
@@ -42,10 +46,28 @@ struct Place {
   uint64_t offset = 0;  // bytes
 };
 
-/// A command before it has a level.
+/// A command before it has a level, or the commands of a loop, whose levels count from its first one.
 struct Job {
   Command command;
   std::set<size_t> after;  // jobs that must be in an earlier level
+  std::vector<Command> loop = {};
+  uint32_t iterations = 1;
+
+  /// The bytes that it touches at any time.
+  [[nodiscard]] std::vector<Range> touched() const {
+    if (loop.empty()) return accesses(command);
+    std::vector<Range> all;
+    for (const Command& one : loop) {
+      for (Range range : accesses(one)) {
+        const int64_t moved = range.step * (int64_t{iterations} - 1);
+        if (moved < 0) range.offset -= static_cast<uint64_t>(-moved);
+        range.size += static_cast<uint64_t>(std::abs(moved));
+        range.step = 0;
+        all.push_back(range);
+      }
+    }
+    return all;
+  }
 };
 
 struct State {
@@ -152,7 +174,8 @@ struct State {
   /// another, a value that is also used elsewhere is made in the workspace and copied.
   bool mayOwn(ValueId value) const {
     const Lowering& lower = *graph.definition(value).op->lower;
-    bool made = std::holds_alternative<RegionLowering>(lower) || std::holds_alternative<KernelLowering>(lower);
+    bool made = std::holds_alternative<RegionLowering>(lower) || std::holds_alternative<KernelLowering>(lower) ||
+                std::holds_alternative<LoopLowering>(lower);
     if (!made || places.contains(value)) return false;
     return !config.profile.whole_buffer_access || uses.at(value) == 1;
   }
@@ -236,6 +259,7 @@ struct State {
   }
 
   [[nodiscard]] bool updatesInPlace(const Node& group, ValueId state, const Range& written) {
+    if (std::holds_alternative<LoopLowering>(*group.op->lower)) return false;
     std::set<ValueId> old;  // what is made of the bytes that are written
     for (ValueId operand : group.operands) {
       if (storageOf(operand) != state) continue;
@@ -347,6 +371,40 @@ struct State {
     return Success{};
   }
 
+  /// The rows of its stacks are made in their places.
+  Status addLoop(const Node& node) {
+    const LoopForm loop(node);
+    LS_TRY(const Program body, schedule(loop.body(), config));
+    LoopPlaces places;
+    const auto rows = [&](ValueId stack, int64_t row) {
+      const Place place = placeOf(stack);
+      const auto bytes = static_cast<int64_t>(rowType(graph.typeOf(stack)).byteSize());
+      return LoopPlace{place.buffer, place.offset + static_cast<uint64_t>(row * bytes), loop.reverse ? -bytes : bytes};
+    };
+    const int64_t first = loop.position(0);
+    std::set<size_t> after;
+    for (size_t i = 0; i < loop.carries; ++i) {
+      places.leaves[carryName(i)] = rows(node.results[i], loop.rowRead(first));
+      places.outputs[carryName(i)] = rows(node.results[i], loop.rowWritten(first));
+      const LoopPlace start = places.leaves[carryName(i)];
+      after.insert(addCopy({node.operands[i], {start.buffer, start.offset}}));
+    }
+    for (size_t i = loop.carries; i < node.results.size(); ++i) places.outputs[resultName(i - loop.carries)] = rows(node.results[i], first);
+    for (size_t i = 0; i < loop.slices; ++i) places.leaves[sliceName(i)] = rows(node.operands[loop.carries + i], first);
+    for (size_t i = 0; i < loop.captures; ++i) {
+      const Place place = placeOf(node.operands[loop.firstCapture() + i]);
+      places.leaves[captureName(i)] = {place.buffer, place.offset, 0};
+    }
+    const size_t job = jobs.size();
+    jobs.push_back({.command = {}, .after = std::move(after)});
+    std::vector<Command> commands = loopCommands(body, places, program, kernels);
+    jobs[job].loop = std::move(commands);
+    jobs[job].iterations = static_cast<uint32_t>(loop.iterations);
+    for (const ValueId operand : node.operands) dependOn(job, operand);
+    for (const ValueId result : node.results) maker[result] = job;
+    return Success{};
+  }
+
   void addDispatch(const Node& node, program::KernelId kernel, const std::array<uint32_t, 3>& groups, std::string label) {
     Dispatch dispatch{kernel, groups, {}};
     size_t job = jobs.size();
@@ -402,14 +460,14 @@ struct State {
       const BufferId buffer = places.at(leaf).buffer;
       if (program[buffer].role != ArenaRole::State) continue;
       for (size_t reader : std::set(jobs_reading.begin(), jobs_reading.end())) {
-        for (Range range : accesses(jobs[reader].command)) {
+        for (Range range : jobs[reader].touched()) {
           range.access = kernel::Access::Read;
           if (range.buffer == buffer) touches.push_back({range, reader});
         }
       }
     }
     for (size_t job = 0; job < jobs.size(); ++job) {
-      for (const Range& range : accesses(jobs[job].command)) {
+      for (const Range& range : jobs[job].touched()) {
         if (range.access != kernel::Access::Read && program[range.buffer].role == ArenaRole::State) touches.push_back({range, job});
       }
     }
@@ -447,8 +505,35 @@ struct State {
       return waiting_states;
     }
     std::ranges::stable_sort(jobs, {}, [](const Job& job) { return job.command.level; });
-    for (Job& job : jobs) program.commands.push_back(std::move(job.command));
+    placeCommands();
     return {};
+  }
+
+  /// The jobs of a level in one level, but loops after them, in levels of their own.
+  void placeCommands() {
+    uint32_t level = 0;
+    for (size_t begin = 0, end = 0; begin < jobs.size(); begin = end) {
+      while (end < jobs.size() && jobs[end].command.level == jobs[begin].command.level) ++end;
+      const std::span<Job> here = std::span(jobs).subspan(begin, end - begin);
+      bool any = false;
+      for (Job& job : here) {
+        if (!job.loop.empty()) continue;
+        any = true;
+        program.commands.push_back(std::move(job.command));
+        program.commands.back().level = level;
+      }
+      level += any ? 1 : 0;
+      for (Job& job : here) {
+        if (job.loop.empty()) continue;
+        const uint32_t first = level;
+        for (Command& command : job.loop) {
+          command.level += first;
+          level = command.level + 1;
+          program.commands.push_back(std::move(command));
+        }
+        program.loops.push_back({first, level - 1, job.iterations});
+      }
+    }
   }
 };
 
@@ -485,6 +570,7 @@ Result<std::optional<Program>> scheduled(const Graph& graph, const ScheduleConfi
     const Node& node = graph[id];
     if (std::holds_alternative<RegionLowering>(*node.op->lower)) LS_CHECK(state.addGroup(node));
     if (std::holds_alternative<KernelLowering>(*node.op->lower)) LS_CHECK(state.addKernel(node));
+    if (std::holds_alternative<LoopLowering>(*node.op->lower)) LS_CHECK(state.addLoop(node));
     if (std::holds_alternative<AliasUpdate>(*node.op->alias)) LS_CHECK(state.checkWords(node));
     if (std::holds_alternative<AliasPack>(*node.op->alias) || std::holds_alternative<AliasUpdate>(*node.op->alias)) {
       state.addCopies(node.results[0]);

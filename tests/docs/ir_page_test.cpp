@@ -131,7 +131,7 @@ TEST(IrPage, outputs_golden) {
 
 TEST(IrPage, lowerings_golden) {
   static constexpr auto kKinds = std::to_array<std::string_view>(
-      {"element", "view", "reduce", "scan", "scatter", "contract", "template", "decompose", "storage", "kernel", "region"});
+      {"element", "view", "reduce", "scan", "scatter", "contract", "template", "decompose", "storage", "kernel", "loop", "region"});
   static_assert(kKinds.size() == std::variant_size_v<graph::Lowering>);
   std::array<std::vector<std::string>, kKinds.size()> ops;
   for (const graph::OpDef* op : graph::allOps()) ops[op->lower->index()].push_back(fmt::format("`{}`", *op->name));

@@ -140,6 +140,22 @@ ValueId partialProducts(Builder& b, const Node&, std::span<const ValueId> operan
   return b.make("matmul", {cutInner(b, widened(left), axes - 1, parts), cutInner(b, widened(right), axes - 2, parts)});
 }
 
+ValueId sumOfRows(Builder& b, const Node&, std::span<const ValueId> stacks) {
+  const Shape left = b.shapeOf(stacks[0]), right = b.shapeOf(stacks[1]);
+  if (left.rank() != 3 || right.rank() != 3) return {};
+  const int64_t rows = left.extent(0), m = left.extent(1), k = left.extent(2), n = right.extent(2);
+  const ValueId wide = b.reshape(b.permute(stacks[0], {1, 0, 2}), Shape{m, rows * k});
+  return b.make("matmul", {wide, b.reshape(stacks[1], Shape{rows * k, n})});
+}
+
+/// A stack on the left of one matrix; others are no more than a product per row.
+ValueId lift(const LiftContext& c) {
+  Builder& b = c.builder;
+  if (!c.stacked[0]) return {};
+  if (!c.stacked[1]) return b.shapeOf(c.operands[1]).rank() == 2 ? b.make("matmul", {c.operands[0], c.operands[1]}) : ValueId{};
+  return b.shapeOf(c.operands[0]).rank() == b.shapeOf(c.operands[1]).rank() ? b.make("matmul", {c.operands[0], c.operands[1]}) : ValueId{};
+}
+
 std::vector<Tensor> evaluateMatmul(const EvaluateContext& c) {
   const Tensor &a = *c.operands[0], &b = *c.operands[1];
   int64_t k = a.type.shape.extent(a.type.shape.rank() - 1), n = b.type.shape.extent(b.type.shape.rank() - 1),
@@ -203,11 +219,12 @@ constexpr OpDef kMatmulOp{
     .attributes = ConstantList<AttributeDef>{},
     .infer = infer,
     .gradient = GradientFn(gradient),
-    .lower = ContractLowering{.shape = contractShape, .partial = partialProducts},
+    .lower = ContractLowering{.shape = contractShape, .partial = partialProducts, .sum_of_rows = sumOfRows},
     .alias = NoAlias{},
     .evaluate = evaluateMatmul,
     .cases = cases,
     .mixed = MixedRole::Product,
+    .lift = lift,
 };
 
 }  // namespace lockstep::graph

@@ -18,6 +18,12 @@ std::vector<ValueId> gradient(const GradientContext& g) {
   return {g.builder.broadcastTo(g.builder.reshape(g.cotangents[0], kept), shape)};
 }
 
+ValueId lift(const LiftContext& c) {
+  std::vector<int64_t> axes = c.node.attributes.get<std::vector<int64_t>>("axes");
+  for (int64_t& axis : axes) ++axis;
+  return c.builder.make("sum", {c.operands[0]}, {{"axes", std::move(axes)}, {"keep_dims", c.node.attributes.get<bool>("keep_dims")}});
+}
+
 std::vector<OpCase> cases() {
   auto make = [](std::string_view name, Shape shape, std::vector<int64_t> axes, bool keep) {
     return OpCase{name,
@@ -50,6 +56,7 @@ constexpr OpDef kSumOp{
     .alias = NoAlias{},
     .evaluate = [](const EvaluateContext& c) { return evaluateReduced(c, [](double accumulated, double x) { return accumulated + x; }); },
     .cases = cases,
+    .lift = lift,
 };
 
 }  // namespace lockstep::graph

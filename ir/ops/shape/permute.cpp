@@ -36,6 +36,12 @@ IndexMap map(const Graph&, const Node& node) {
   return map;
 }
 
+ValueId lift(const LiftContext& c) {
+  std::vector<int64_t> permutation{0};
+  for (const int64_t axis : c.node.attributes.get<std::vector<int64_t>>("permutation")) permutation.push_back(axis + 1);
+  return c.builder.permute(c.operands[0], std::move(permutation));
+}
+
 std::vector<Tensor> evaluatePermute(const EvaluateContext& c) {
   ElementReader x(*c.operands[0]);
   const auto& permutation = c.node.attributes.get<std::vector<int64_t>>("permutation");
@@ -70,6 +76,7 @@ constexpr OpDef kPermuteOp{
     .alias = AliasView{},
     .evaluate = evaluatePermute,
     .cases = cases,
+    .lift = lift,
 };
 
 }  // namespace lockstep::graph

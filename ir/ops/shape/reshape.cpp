@@ -40,6 +40,12 @@ constexpr OpDef kReshapeOp{
                              make("scalar", {1, 1}, {})};
         },
     .algebra = {.last_counts = true},
+    .lift =
+        [](const LiftContext& c) {
+          std::vector<int64_t> extents = c.node.attributes.get<std::vector<int64_t>>("shape");
+          extents.insert(extents.begin(), c.rows);
+          return c.builder.reshape(c.operands[0], Shape(std::move(extents)));
+        },
 };
 
 }  // namespace lockstep::graph

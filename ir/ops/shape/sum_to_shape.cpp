@@ -30,6 +30,17 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
   return {b.reshape(x, to)};
 }
 
+ValueId lift(const LiftContext& c) {
+  Builder& b = c.builder;
+  const std::vector<int64_t> to = c.node.attributes.get<std::vector<int64_t>>("shape");
+  const size_t added = b.shapeOf(c.operands[0]).rank() - 1 - to.size();
+  std::vector<int64_t> aligned{c.rows}, rows{c.rows};
+  aligned.insert(aligned.end(), added, 1);
+  aligned.insert(aligned.end(), to.begin(), to.end());
+  rows.insert(rows.end(), to.begin(), to.end());
+  return b.reshape(b.make("sum_to_shape", {c.operands[0]}, {{"shape", aligned}}), Shape(rows));
+}
+
 std::vector<Tensor> evaluateSumToShape(const EvaluateContext& c) {
   const Tensor& x = *c.operands[0];
   Tensor out{c.results[0], std::vector<double>(static_cast<size_t>(c.results[0].shape.elementCount()), 0.0)};
@@ -71,6 +82,7 @@ constexpr OpDef kSumToShapeOp{
     .alias = NoAlias{},
     .evaluate = evaluateSumToShape,
     .cases = cases,
+    .lift = lift,
 };
 
 }  // namespace lockstep::graph

@@ -13,13 +13,13 @@ namespace {
 
 std::string_view loweringName(const Lowering& lowering) {
   static constexpr auto kNames = std::to_array<std::string_view>(
-      {"element", "view", "reduce", "scan", "scatter", "contract", "template", "decompose", "storage", "kernel", "region"});
+      {"element", "view", "reduce", "scan", "scatter", "contract", "template", "decompose", "storage", "kernel", "loop", "region"});
   static_assert(kNames.size() == std::variant_size_v<Lowering>);
   return kNames[lowering.index()];
 }
 
 std::string_view attributeKindName(AttributeKind kind) {
-  static constexpr std::array<std::string_view, 7> kNames{"integer", "float", "bool", "string", "integers", "dtype", "constant"};
+  static constexpr std::array<std::string_view, 8> kNames{"integer", "float", "bool", "string", "integers", "dtype", "constant", "graph"};
   return kNames[static_cast<size_t>(kind)];
 }
 

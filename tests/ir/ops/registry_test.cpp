@@ -13,8 +13,8 @@ namespace lockstep::graph::testing {
 namespace {
 
 AttributeKind kindOf(const Attribute& attribute) {
-  return std::array{AttributeKind::Integer,  AttributeKind::Float, AttributeKind::Boolean, AttributeKind::String,
-                    AttributeKind::Integers, AttributeKind::DType, AttributeKind::Constant}[attribute.index()];
+  return std::array{AttributeKind::Integer,  AttributeKind::Float, AttributeKind::Boolean,  AttributeKind::String,
+                    AttributeKind::Integers, AttributeKind::DType, AttributeKind::Constant, AttributeKind::Graph}[attribute.index()];
 }
 
 TEST(Registry, Names_AreUniqueAndAreFiles) {
