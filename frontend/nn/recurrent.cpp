@@ -63,9 +63,6 @@ void checkState(const RecurrentParameters& cell, std::string_view kind, std::str
   checkInput(cell, state, {.kind = kind, .axes = {rows, columns}, .operand = operand}, where);
 }
 
-/// Step t of [B, T, gates · hidden].
-Tensor atStep(const Tensor& x, int64_t t, const Where& where) { return squeeze(narrow(x, 1, t, 1, where), 1, where); }
-
 }  // namespace
 
 RecurrentParameters::RecurrentParameters(Module& parent, std::string name, int64_t in, int64_t hidden, int64_t gates,
@@ -134,30 +131,24 @@ struct Sequence {
   State state;
 };
 
-/// Where a row still has step t, as wide as the state.
-Tensor isWithin(const Tensor& lengths, int64_t t, const Where& where) {
-  return expand_dims(greater(lengths, static_cast<double>(t), where), -1, where);
-}
-
-/// One cell over x [B, T, in].
+/// One cell over x [B, T, in], by a loop over T.
 Sequence overSteps(const RecurrentParameters& cell, Step step, const Tensor& x, State now, const std::optional<Tensor>& lengths,
                    bool backwards, const Where& where) {
-  const Tensor shares = inputShare(cell, x, where);
-  const int64_t steps = x.extent(1, where);
-  std::vector<Tensor> outputs(static_cast<size_t>(steps), x);
-  for (int64_t i = 0; i < steps; ++i) {
-    const int64_t t = backwards ? steps - 1 - i : i;
-    State next = step(cell, atStep(shares, t, where), now, where);
-    Tensor y = next.front();
-    if (lengths) {
-      const Tensor within = isWithin(*lengths, t, where);
-      for (size_t part = 0; part < next.size(); ++part) next[part] = lockstep::where(within, next[part], now[part], where);
-      y = lockstep::where(within, y, 0.0, where);
-    }
-    outputs[static_cast<size_t>(t)] = y;
-    now = std::move(next);
-  }
-  return {stack(outputs, 1, where), std::move(now)};
+  const Tensor shares = inputShare(cell, permute(x, {1, 0, 2}, where), where);
+  std::vector<Tensor> sliced{shares};
+  if (lengths) sliced.push_back(arange(x.extent(1, where), DType::I32, where));
+  const auto body = [&](const State& state, const std::vector<Tensor>& slices) -> LoopStep {
+    State next = step(cell, slices[0], state, where);
+    if (!lengths) return {next};
+    // Where a row still has this step.
+    const Tensor within = expand_dims(less(slices[1], *lengths, where), -1, where);
+    const Tensor y = lockstep::where(within, next.front(), 0.0, where);
+    for (size_t part = 0; part < next.size(); ++part) next[part] = lockstep::where(within, next[part], state[part], where);
+    return {next, {y}};
+  };
+  LoopResult made = scan(body, std::move(now), sliced, {.reverse = backwards}, where);
+  const Tensor y = lengths ? made.results.front() : made.history.front();
+  return {permute(y, {1, 0, 2}, where), std::move(made.carry)};
 }
 
 /// All cells, one layer after the other. `initial`: of each cell; empty: zeros.

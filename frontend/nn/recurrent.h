@@ -86,7 +86,7 @@ struct LstmResult {
   LstmState state;  ///< after the last step; with several cells [cells, B, hidden], in their order
 };
 
-/// LSTMCells over x [B, T, in]. The trace holds T copies of each cell; the products with W_ih are one for all steps.
+/// LSTMCells over x [B, T, in], by a loop over T (scan); the products with W_ih are one for all steps.
 class LSTM : public RecurrentLayer<LSTMCell> {
  public:
   using RecurrentLayer::RecurrentLayer;

@@ -7,6 +7,7 @@
 #include "frontend/ops/element.h"
 #include "frontend/ops/gradient.h"
 #include "frontend/ops/index.h"
+#include "frontend/ops/loop.h"
 #include "frontend/ops/losses.h"
 #include "frontend/ops/network.h"
 #include "frontend/ops/random.h"

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -201,6 +202,14 @@ Tensor Trace::addInput(const std::string& name, const TensorType& type) {
 Tensor Trace::randomKey() {
   if (random_key_.trace() == 0) random_key_ = addInput(std::string(graph::kRandomKeyInput), {DType::U32, Shape{4}});
   return random_key_;
+}
+
+void Trace::forgetValuesFrom(size_t first) {
+  if (random_key_.trace() != 0 && random_key_.value() >= first) random_key_ = {};
+}
+
+bool Trace::updatesBufferFrom(size_t first) const {
+  return std::ranges::any_of(buffers_, [&](const BufferVersions& versions) { return versions.newest.index() >= first; });
 }
 
 Tensor Trace::parameter(const Parameter& parameter, const Where& where) {

@@ -57,6 +57,10 @@ class Trace {
   /// The key of the random ops, and a number that no other random op of this trace has.
   Tensor randomKey();
   int64_t nextSalt() { return salts_++; }
+  /// That the values from this number on are gone.
+  void forgetValuesFrom(size_t first);
+  /// Whether the newest version of a buffer is one of the values from this number on.
+  [[nodiscard]] bool updatesBufferFrom(size_t first) const;
   Tensor parameter(const Parameter& parameter, const Where& where);
   Tensor buffer(const Buffer& buffer, const Where& where) const;
   void updateBuffer(const Buffer& buffer, const Tensor& next, const Where& where);

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loops whose steps depend on each other: recurrent networks, decoding, anything that is no associative scan.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "frontend/trace/tensor.h"
+
+namespace lockstep {
+
+/// What one step of a loop gives.
+struct LoopStep {
+  std::vector<Tensor> carry;         ///< for the next step: as many tensors as it got, of their types
+  std::vector<Tensor> results = {};  ///< of this step alone
+};
+/// One step: from what the last one carried on and from this step's slices. It may read any other tensor, parameters and modules too, and
+/// draw random numbers, which differ from step to step.
+using LoopBody = std::function<LoopStep(const std::vector<Tensor>& carry, const std::vector<Tensor>& slices)>;
+
+struct LoopOptions {
+  std::optional<int64_t> steps = {};  ///< needed where nothing is sliced
+  bool reverse = false;               ///< from the last slice to the first; results stay at the places of their slices
+};
+
+struct LoopResult {
+  std::vector<Tensor> carry;    ///< after the last step
+  std::vector<Tensor> history;  ///< by carry: its values after each step, at the places of the slices, f32[steps, ...]
+  std::vector<Tensor> results;  ///< of all steps, one row per slice
+};
+
+/// Calls `body` once and runs it for each row of `sliced` along the first axis, one after the other. The work of compiling, the kernels and
+/// the commands do not grow with the number of steps; each step costs as much as its kernels do by themselves, and those that depend on
+/// each other wait for each other. Gradients run the other way and keep the carries of all steps. Loops inside of loops are unrolled.
+/// Carries, slices and results have elements of 32 bits.
+/// Errors "scan.steps" where the number of steps is not said, or said otherwise by a slice; "scan.carry" for a body that carries other types
+/// on than it got; "scan.capture" for one that captures or prints a tensor; "scan.buffer" for one that updates a buffer.
+LoopResult scan(const LoopBody& body, std::vector<Tensor> carry, std::vector<Tensor> sliced = {}, LoopOptions options = {},
+                Where where = Where::current());
+
+}  // namespace lockstep
