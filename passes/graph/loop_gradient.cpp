@@ -79,7 +79,7 @@ class Reverse {
     };
     for (size_t i = 0; i < loop_.carries; ++i) {
       if (!isFloat(body_.graph(), leaves_[i])) continue;
-      const TensorType& type = body_.typeOf(leaves_[i]);
+      const TensorType type = body_.typeOf(leaves_[i]);
       outputs_.push_back(old_outputs_[i]);
       seeds_.push_back(input(body_, carryName(operands_.carries.size()), type));
       const bool flows = cotangents_[i].valid();
