@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "frontend/train/describe_program.h"
+#include "passes/schedule/lifetimes.h"
 
 namespace lockstep::detail {
 
@@ -37,20 +38,12 @@ ProgramFacts programFacts(const graph::ParameterLayout& layout, const passes::Pl
 }
 
 std::vector<PlannedBuffer> temporariesOf(const program::Program& program) {
-  constexpr uint32_t kUnused = UINT32_MAX;
-  std::vector<PlannedBuffer> all;
-  for (const program::Buffer& buffer : program.buffers)
-    all.push_back({.name = buffer.name, .offset = buffer.offset, .bytes = buffer.size, .first_level = kUnused, .last_level = 0});
-  for (const program::Command& command : program.commands) {
-    for (const program::Range& range : program::accesses(command)) {
-      PlannedBuffer& used = all[range.buffer.index()];
-      used.first_level = std::min(used.first_level, command.level);
-      used.last_level = std::max(used.last_level, command.level);
-    }
-  }
   std::vector<PlannedBuffer> temporaries;
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (program.buffers[i].role == program::ArenaRole::Workspace && all[i].first_level != kUnused) temporaries.push_back(std::move(all[i]));
+  for (const passes::Lifetime& life : passes::lifetimesOf(program)) {
+    const program::Buffer& buffer = program.buffers[life.buffer];
+    if (buffer.role != program::ArenaRole::Workspace || !life.isUsed()) continue;
+    temporaries.push_back(
+        {.name = buffer.name, .offset = buffer.offset, .bytes = buffer.size, .first_level = life.first, .last_level = life.last});
   }
   return temporaries;
 }

@@ -66,7 +66,11 @@ Json kernelJson(const program::Kernel& kernel) {
 }
 
 Json rangeJson(const program::Range& range) {
-  return Json::object().add("buffer", idJson(range.buffer.index())).add("offset", range.offset).add("size", range.size);
+  return Json::object()
+      .add("buffer", idJson(range.buffer.index()))
+      .add("offset", range.offset)
+      .add("size", range.size)
+      .add("step", range.step);
 }
 
 /// The one member of a command that says what it does.
@@ -145,6 +149,9 @@ std::string programJson(const Program& program) {
            }));
   json.add("kernels", arrayOf(program.kernels, kernelJson));
   json.add("commands", arrayOf(program.commands, commandJson));
+  json.add("loops", arrayOf(program.loops, [](const program::Loop& loop) {
+             return Json::object().add("first", loop.first).add("last", loop.last).add("iterations", loop.iterations);
+           }));
   json.add("inputs", arrayOf(program.inputs, inputJson));
   json.add("outputs", arrayOf(program.outputs, outputJson));
   json.add("states", arrayOf(program.states, stateJson));

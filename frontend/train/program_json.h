@@ -9,7 +9,7 @@
 namespace lockstep {
 
 /// What the member "lockstep_program" of the text says. It grows when a reader of older texts would misread a newer one.
-inline constexpr int kProgramJsonVersion = 1;
+inline constexpr int kProgramJsonVersion = 2;
 
 /// One line of JSON as docs/schemas/program.json describes it. The program is emitted: InternalError for a symbolic kernel.
 [[nodiscard]] std::string programJson(const program::Program& program);

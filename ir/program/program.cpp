@@ -50,9 +50,28 @@ Range inIteration(Range range, uint32_t iteration) {
   return range;
 }
 
+Action inIteration(Action action, uint32_t iteration) {
+  const auto move = [&](Range& range) { range = inIteration(range, iteration); };
+  if (auto* dispatch = std::get_if<Dispatch>(&action)) std::ranges::for_each(dispatch->bindings, move);
+  if (auto* fill = std::get_if<Fill>(&action)) move(fill->target);
+  if (auto* copy = std::get_if<Copy>(&action)) {
+    move(copy->source);
+    move(copy->target);
+  }
+  return action;
+}
+
 const Loop* Program::loopOf(uint32_t level) const {
   const auto found = std::ranges::lower_bound(loops, level, {}, &Loop::last);
   return found != loops.end() && found->holds(level) ? &*found : nullptr;
+}
+uint64_t Program::runsInLoops() const {
+  uint64_t runs = 0;
+  for (const Command& command : commands) {
+    const Loop* loop = loopOf(command.level);
+    runs += loop == nullptr ? 0 : loop->iterations;
+  }
+  return runs;
 }
 uint32_t Program::iterationsOf(uint32_t level) const {
   const Loop* loop = loopOf(level);

@@ -108,6 +108,9 @@ struct Fill {
 };
 using Action = std::variant<Dispatch, Copy, Fill>;
 
+/// The action with its ranges where they are in an iteration.
+Action inIteration(Action action, uint32_t iteration);
+
 struct Command {
   Action action;
   uint32_t level = 0;  ///< commands of one level do not depend on each other; ascending
@@ -123,6 +126,9 @@ struct Loop {
   [[nodiscard]] bool holds(uint32_t level) const { return first <= level && level <= last; }
   friend bool operator==(const Loop&, const Loop&) = default;
 };
+
+/// How often commands of loops may run in a step, all of them together: each run is recorded.
+inline constexpr uint64_t kMostRuns = uint64_t{1} << 20;
 
 /// An input that the batch brings.
 struct BatchSource {
@@ -211,6 +217,8 @@ struct Program {
   [[nodiscard]] uint32_t levelCount() const { return commands.empty() ? 0 : commands.back().level + 1; }
   /// The loop that a level is in; null where it is in none.
   [[nodiscard]] const Loop* loopOf(uint32_t level) const;
+  /// How often commands of loops run in a step, all of them together.
+  [[nodiscard]] uint64_t runsInLoops() const;
   /// How often commands of a level run in a step.
   [[nodiscard]] uint32_t iterationsOf(uint32_t level) const;
   /// Invalid when there is no arena of the role.

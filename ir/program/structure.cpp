@@ -174,6 +174,10 @@ class StructureValidator {
         wrong(fmt::format("a loop has levels {}..{}, and the program {}", loop.first, loop.last, program_.levelCount()));
       if (i > 0 && loop.first <= program_.loops[i - 1].last) wrong("a loop begins before the one above it has ended");
     }
+    if (const uint64_t runs = program_.runsInLoops(); runs > kMostRuns) {
+      problems_.add(&TextLines::loops, program_.loops.size() - 1, "program.loop",
+                    fmt::format("commands of loops run {} times, and the most is {}", runs, kMostRuns));
+    }
   }
 
   void wrong(size_t index, std::string_view code, std::string message, std::string remedy = {}) {

@@ -183,6 +183,15 @@ class LoopTidier {
     ValueId outside;
   };
 
+  /// The carry that a result is the next value of, whose stack has it already.
+  [[nodiscard]] std::optional<size_t> carryOf(size_t result) const {
+    const std::vector<Output>& outputs = body_.graph().outputs;
+    for (size_t i = 0; result >= loop_.carries && i < loop_.carries; ++i) {
+      if (needed_[i] && outputs[i].value == outputs[result].value) return i;
+    }
+    return std::nullopt;
+  }
+
   std::vector<ValueId> rebuild() {
     // What the kept outputs need, with leaves for what moved out.
     const Graph& graph = body_.graph();
@@ -242,7 +251,7 @@ class LoopTidier {
       if (needed_[i]) b.output(OutputKind::Result, carryName(carried++), now.at(graph.outputs[i].value));
     }
     for (size_t i = loop_.carries; i < needed_.size(); ++i) {
-      if (!needed_[i] || !stacked.emplace(graph.outputs[i].value, carried + count).second) continue;
+      if (!needed_[i] || carryOf(i) || !stacked.emplace(graph.outputs[i].value, carried + count).second) continue;
       b.output(OutputKind::Result, resultName(count++), now.at(graph.outputs[i].value));
     }
     if (carried + count == 0) return results;
@@ -250,7 +259,12 @@ class LoopTidier {
     const std::vector<ValueId> made = makeLoop(outer_, operands, loop_.iterations, loop_.reverse, b.take());
     size_t carry = 0;
     for (size_t i = 0; i < needed_.size(); ++i) {
-      if (needed_[i]) results[i] = i < loop_.carries ? made[carry++] : made[stacked.at(graph.outputs[i].value)];
+      if (!needed_[i]) continue;
+      if (const std::optional<size_t> same = carryOf(i)) {
+        results[i] = rowsOf(outer_, results[*same], loop_.rowWritten(0), loop_.iterations);
+      } else {
+        results[i] = i < loop_.carries ? made[carry++] : made[stacked.at(graph.outputs[i].value)];
+      }
     }
     for (const Sunk& one : sunk_) {
       std::vector<ValueId> factors;

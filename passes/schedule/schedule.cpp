@@ -371,6 +371,14 @@ struct State {
     return Success{};
   }
 
+  [[nodiscard]] Location firstLoop() const {
+    for (const NodeId id : graph.body().nodes) {
+      const Node& node = graph[id];
+      if (std::holds_alternative<LoopLowering>(*node.op->lower) && node.location != 0) return graph.locations[node.location - 1];
+    }
+    return {};
+  }
+
   /// The rows of its stacks are made in their places.
   Status addLoop(const Node& node) {
     const LoopForm loop(node);
@@ -581,6 +589,10 @@ Result<std::optional<Program>> scheduled(const Graph& graph, const ScheduleConfi
   if (std::set<ValueId> more = state.assignLevels(); !more.empty()) {
     copied.merge(more);
     return std::optional<Program>();
+  }
+  if (const uint64_t runs = state.program.runsInLoops(); runs > program::kMostRuns) {
+    return fail("schedule.loop", fmt::format("loops run {} commands per step, and the most is {}", runs, program::kMostRuns),
+                state.firstLoop(), "run fewer iterations per step, for example over parts of the sequence");
   }
   state.program.kernels = state.kernels.take();
   return std::optional(std::move(state.program));

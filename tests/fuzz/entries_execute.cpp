@@ -45,6 +45,16 @@ bool isSmall(const graph::TensorType& type) {
 }
 
 bool isSmall(const graph::Graph& graph) {
+  for (const graph::Node& node : graph.nodes) {
+    for (const auto& [name, attribute] : node.attributes.items()) {
+      // A loop in it is unrolled.
+      const auto* nested = std::get_if<graph::NestedGraph>(&attribute);
+      const bool nests = nested != nullptr && std::ranges::any_of((*nested)->nodes, [](const graph::Node& inner) {
+                           return inner.op != nullptr && std::holds_alternative<graph::LoopLowering>(*inner.op->lower);
+                         });
+      if (nested != nullptr && (nests || !isSmall(**nested))) return false;
+    }
+  }
   return graph.nodes.size() <= kMostNodes && std::ranges::all_of(graph.values, [](const auto& value) { return isSmall(value.type); });
 }
 
@@ -65,7 +75,7 @@ bool isSmall(const program::Program& program) {
     for (const uint32_t extent : dispatch->groups) groups = std::min<uint64_t>(groups, kMostGroups) * extent;
     if (groups > kMostGroups) return false;
   }
-  return bytes <= kMostBytes && program.commands.size() <= kMostCommands;
+  return bytes <= kMostBytes && program.commands.size() + program.runsInLoops() <= kMostCommands;
 }
 
 /// Whether one step ran, on values that were made up.

@@ -77,6 +77,7 @@ passes::CompileOptions optionsFor(const graph::Graph& graph, const Settings& set
     options.optimizer->parameters[graph.parameters[i].name].frozen = true;
   options.templates = detail::templateSource();
   options.memory_limit = settings.memory_limit;
+  options.disabled = {"loops"};  // the steps of a recurrent network are what makes it deep
   return options;
 }
 

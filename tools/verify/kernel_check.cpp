@@ -221,8 +221,10 @@ Result<std::optional<KernelDifference>> KernelCheck::compare(size_t command, con
 
 Result<std::optional<KernelDifference>> KernelCheck::run(Backend& judge, Backend& device) {
   const Program& p = *program_;
-  for (size_t i = 0; i < p.commands.size(); ++i) {
-    const program::Action& any = p.commands[i].action;
+  std::optional<KernelDifference> found;
+  LS_CHECK(program::forEachRun(p, [&](size_t i, uint32_t iteration) -> Status {
+    if (found) return Success{};
+    const program::Action any = program::inIteration(p.commands[i].action, iteration);
     if (const auto* copy = std::get_if<program::Copy>(&any)) {
       std::memmove(bytesOf(copy->target), bytesOf(copy->source), copy->source.size);
     } else if (const auto* fill = std::get_if<program::Fill>(&any)) {
@@ -236,12 +238,12 @@ Result<std::optional<KernelDifference>> KernelCheck::run(Backend& judge, Backend
       if (const Status ran = runDispatch(device, alone, run.got); !ran.ok()) return inKernel(ran.failure(), p, i, "the device");
       ++counts_.dispatches;
       keep(action, run);
-      LS_TRY(std::optional<KernelDifference> found, compare(i, action, std::move(run)));
-      if (found) return found;
+      LS_TRY(found, compare(i, action, std::move(run)));
     }
-  }
-  ++rounds_;
-  return std::optional<KernelDifference>();
+    return Success{};
+  }));
+  if (!found) ++rounds_;
+  return found;
 }
 
 }  // namespace lockstep::tools

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/leaf_ops.h"
 
@@ -47,7 +49,7 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
   const int64_t iterations = c.attributes.get<int64_t>("iterations"), carries = c.attributes.get<int64_t>("carries"),
                 slices = c.attributes.get<int64_t>("slices");
   const auto count = static_cast<int64_t>(c.operands.size());
-  if (iterations < 1 || carries < 0 || slices < 0 || carries > count || slices > count - carries)
+  if (iterations < 1 || iterations >= INT32_MAX || carries < 0 || slices < 0 || carries > count || slices > count - carries)
     return violated("loop", "C1",
                     fmt::format("{} iterations of {} carries and {} slices do not fit {} operands", iterations, carries, slices, count));
   const LoopForm loop(c.operands.size(), c.attributes);

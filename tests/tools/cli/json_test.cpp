@@ -135,7 +135,7 @@ TEST_F(CliJson, outputs_fit_their_schemas) {
   }
   ASSERT_EQ(run("train sine --steps 2 --dump-steps 2 --dump-ir dump --device reference --no-out --json").status, 0);
   EXPECT_EQ(violation(read("dump/program.json"), readSchema("program")), "");
-  EXPECT_EQ(json::parse(read("dump/program.json"))["lockstep_program"], 1);
+  EXPECT_EQ(json::parse(read("dump/program.json"))["lockstep_program"], 2);
   expectValue(
       run("run dump/*-kernels.program --steps 2 --load dump/start.safetensors --batches dump/batches.safetensors --save end.safetensors "
           "--device reference --json"),

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loops: that what is compiled does not grow with the number of iterations, and neither do temporaries.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "examples/models/deep_models.h"
+#include "frontend/optim/settings.h"
+#include "frontend/trace/trace_function.h"
+#include "frontend/train/templates.h"
+#include "passes/pipeline.h"
+
+namespace lockstep {
+namespace {
+
+passes::CompileOptions optionsFor(const graph::Graph& graph, std::string_view profile) {
+  passes::CompileOptions options;
+  options.profile = program::findProfile(profile).orThrow();
+  options.optimizer = detail::optimizerConfig(adam({.lr = 0.001}), graph.parameters);
+  options.templates = detail::templateSource();
+  return options;
+}
+
+/// Training of a GRU over so many steps.
+graph::Graph gru(int64_t steps) {
+  const examples::DeepCase one = examples::deepCase("gru", steps);
+  return detail::traceFunction(one.model.get(), one.inputs, one.loss, graph::OutputKind::Loss, Where::current());
+}
+
+struct Counts {
+  size_t traced = 0, commands = 0, kernels = 0, in_loops = 0;
+  uint32_t levels = 0;
+};
+
+Counts countsOf(int64_t steps, std::string_view profile) {
+  const graph::Graph graph = gru(steps);
+  const passes::Compiled compiled = passes::compile(graph, optionsFor(graph, profile)).orThrow();
+  Counts counts{.traced = graph.nodes.size(),
+                .commands = compiled.program.commands.size(),
+                .kernels = compiled.program.kernels.size(),
+                .levels = compiled.program.levelCount()};
+  counts.in_loops = static_cast<size_t>(std::ranges::count_if(
+      compiled.program.commands, [&](const program::Command& command) { return compiled.program.loopOf(command.level) != nullptr; }));
+  EXPECT_EQ(compiled.program.loops.size(), 2U);  // forward and backward
+  for (const program::Loop& loop : compiled.program.loops) EXPECT_EQ(loop.iterations, steps);
+  return counts;
+}
+
+TEST(Loops, what_is_compiled_does_not_grow_with_the_steps) {
+  for (const std::string_view profile : {"portable", "cpu", "webgpu_default"}) {
+    const Counts few = countsOf(32, profile), many = countsOf(4096, profile);
+    EXPECT_EQ(few.traced, many.traced) << profile;
+    EXPECT_EQ(few.in_loops, many.in_loops) << profile;
+    // The gradients of the parameters are sums over all steps, and a long sum is split.
+    EXPECT_LE(many.kernels, few.kernels + 3) << profile;
+    EXPECT_LE(many.commands, few.commands + 4) << profile;
+    EXPECT_LE(many.levels, few.levels + 2) << profile;
+  }
+}
+
+/// Per step, what is kept is rows of stacks: no gradient of a matrix, and no temporaries.
+TEST(Loops, temporaries_live_within_an_iteration) {
+  const auto bytesFor = [](int64_t steps) {
+    const graph::Graph graph = gru(steps);
+    return passes::compile(graph, optionsFor(graph, "portable")).orThrow().plan.workspace_bytes;
+  };
+  const uint64_t per_step = (bytesFor(1024) - bytesFor(512)) / 512;
+  const uint64_t row = 32 * 64 * sizeof(float), gates = 3 * row;
+  // The shares of x and of h forward and backward, their two gradients, the states, their gradients and the cotangents of the states.
+  EXPECT_LE(per_step, 4 * gates + 3 * row);
+  EXPECT_LT(row, per_step);
+}
+
+TEST(Loops, unrolled_where_that_is_asked_for) {
+  const graph::Graph graph = gru(5);
+  passes::CompileOptions options = optionsFor(graph, "portable");
+  options.disabled = {"loops"};
+  const passes::Compiled compiled = passes::compile(graph, options).orThrow();
+  EXPECT_TRUE(compiled.program.loops.empty());
+  EXPECT_GT(compiled.program.commands.size(), countsOf(5, "portable").commands);
+}
+
+/// Above the limit there is no other order to try, and the error says what it would take.
+TEST(Loops, memory_limit_is_an_error) {
+  const graph::Graph graph = gru(64);
+  passes::CompileOptions options = optionsFor(graph, "portable");
+  options.memory_limit = 1 << 20;
+  const auto compiled = passes::compile(graph, options);
+  ASSERT_FALSE(compiled.ok());
+  EXPECT_EQ(compiled.diagnostics().front().code, "planBuffers.memory");
+}
+
+}  // namespace
+}  // namespace lockstep
