@@ -17,6 +17,7 @@ Detached::Detached(Trace& trace, std::string_view op, const Where& where) : trac
   body_ = graph.body().nodes.size();
   locations_ = graph.locations.size();
   outputs_ = graph.outputs.size();
+  trace.beginFunction();
 }
 
 Detached::~Detached() {
@@ -26,12 +27,11 @@ Detached::~Detached() {
   graph.regions.front().nodes.resize(body_);
   graph.locations.resize(locations_);
   graph.outputs.resize(outputs_);
-  trace_.forgetValuesFrom(values_);
+  trace_.endFunction();
 }
 
 Tensor Detached::input(const std::string& name, const TensorType& type) {
-  return trace_.tensor(
-      trace_.builder().make("input", {}, {{"name", name}, {"dtype", type.dtype}, {"shape", type.shape.extents()}}));
+  return trace_.tensor(trace_.builder().make("input", {}, {{"name", name}, {"dtype", type.dtype}, {"shape", type.shape.extents()}}));
 }
 
 DetachedGraph Detached::take(const std::vector<Tensor>& results, const std::vector<std::string>& names) {
@@ -79,8 +79,7 @@ DetachedGraph Detached::take(const std::vector<Tensor>& results, const std::vect
       to.name(results_now[r], from[node.results[r]].name);
     }
   }
-  for (size_t i = 0; i < results.size(); ++i)
-    to.output(graph::OutputKind::Result, names[i], inside(trace_.value(results[i], op_, where_)));
+  for (size_t i = 0; i < results.size(); ++i) to.output(graph::OutputKind::Result, names[i], inside(trace_.value(results[i], op_, where_)));
   made.graph = to.take();
   return made;
 }

@@ -38,7 +38,7 @@ bool isCallers(const Where& where) { return std::string_view(where.file_name()).
 
 std::string bufferState(const std::string& path) { return "buffer." + path; }
 
-Trace::Trace(Where where) : serial_(++last_serial) {
+Trace::Trace(Where where) : functions_{{++last_serial, 0}} {
   if (active_trace != nullptr) {
     throw Error({.code = "trace.nested",
                  .message = "a trace was started inside the function that is being traced",
@@ -63,8 +63,9 @@ Trace& Trace::require(std::string_view what, const Where& where) {
 }
 
 graph::ValueId Trace::value(const Tensor& tensor, std::string_view what, const Where& where) const {
-  if (tensor.trace() != serial_) {
-    const std::string_view who = tensor.trace() == 0 ? "a tensor that was never set" : "a tensor of another trace";
+  if (!holds(tensor)) {
+    const std::string_view who =
+        tensor.trace() == 0 ? "a tensor that was never set" : "a tensor of another trace, or of a loop that is over";
     // Functions look at types before they make an op; that is nobody's name for what was called.
     throw Error({.code = "trace.foreign",
                  .message = what == "type" ? fmt::format("this uses {}", who) : fmt::format("'{}' got {}", what, who),
@@ -103,7 +104,7 @@ void Trace::raise(Failure failure, std::span<const Tensor> operands, const Where
     std::string_view op_name = std::string_view(diagnostic.code).substr(0, diagnostic.code.find('.'));
     const graph::OpDef* op = graph::findOp(op_name);
     for (size_t i = 0; i < operands.size(); ++i) {
-      if (operands[i].trace() != serial_) continue;
+      if (!holds(operands[i])) continue;
       bool named = op != nullptr && i < op->operands->size();
       graph::ValueId id;
       id.value = operands[i].value();
@@ -204,8 +205,21 @@ Tensor Trace::randomKey() {
   return random_key_;
 }
 
-void Trace::forgetValuesFrom(size_t first) {
-  if (random_key_.trace() != 0 && random_key_.value() >= first) random_key_ = {};
+Tensor Trace::tensor(graph::ValueId value) const {
+  const auto inside = std::ranges::find_if(functions_.rbegin(), functions_.rend(),
+                                           [&](const FunctionTrace& function) { return value.index() >= function.first_value; });
+  return {inside->serial, value.value};
+}
+
+bool Trace::holds(const Tensor& tensor) const {
+  return std::ranges::find(functions_, tensor.trace(), &FunctionTrace::serial) != functions_.end();
+}
+
+void Trace::beginFunction() { functions_.push_back({++last_serial, builder_.graph().values.size()}); }
+
+void Trace::endFunction() {
+  if (!holds(random_key_) || random_key_.trace() == functions_.back().serial) random_key_ = {};
+  functions_.pop_back();
 }
 
 bool Trace::updatesBufferFrom(size_t first) const {

@@ -40,11 +40,10 @@ class Trace {
   /// The active trace; Error "trace.inactive" when there is none. `what` names the call in the message.
   static Trace& require(std::string_view what, const Where& where);
 
-  [[nodiscard]] uint64_t serial() const { return serial_; }
   graph::Builder& builder() { return builder_; }
   /// The value behind a tensor; Error "trace.foreign" when it belongs to another trace or to none.
   graph::ValueId value(const Tensor& tensor, std::string_view what, const Where& where) const;
-  [[nodiscard]] Tensor tensor(graph::ValueId value) const { return {serial_, value.value}; }
+  [[nodiscard]] Tensor tensor(graph::ValueId value) const;
 
   /// Appends a node and returns its results. A failed rule is thrown with the place and where each operand was made.
   std::vector<Tensor> emitAll(std::string_view op, std::span<const Tensor> operands, graph::Attributes attributes, const Where& where);
@@ -57,8 +56,9 @@ class Trace {
   /// The key of the random ops, and a number that no other random op of this trace has.
   Tensor randomKey();
   int64_t nextSalt() { return salts_++; }
-  /// That the values from this number on are gone.
-  void forgetValuesFrom(size_t first);
+  /// What is made from now on belongs to a function of its own (Detached), until its values are gone.
+  void beginFunction();
+  void endFunction();
   /// Whether the newest version of a buffer is one of the values from this number on.
   [[nodiscard]] bool updatesBufferFrom(size_t first) const;
   Tensor parameter(const Parameter& parameter, const Where& where);
@@ -75,7 +75,15 @@ class Trace {
   graph::Graph take();
 
  private:
-  uint64_t serial_;
+  /// The functions that are traced, the outermost first. Each has a serial number, so that nobody takes a tensor of one that is gone for
+  /// another that got its number.
+  struct FunctionTrace {
+    uint64_t serial;
+    size_t first_value;
+  };
+  [[nodiscard]] bool holds(const Tensor& tensor) const;
+
+  std::vector<FunctionTrace> functions_;
   graph::Builder builder_;
   /// A buffer's state leaf, and what it is by now.
   struct BufferVersions {

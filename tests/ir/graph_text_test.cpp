@@ -213,9 +213,38 @@ TEST(GraphText, parse_unknownOp_namesNearest) {
   EXPECT_EQ(graph.diagnostics().front().remedy, "did you mean matmul");
 }
 
+TEST(GraphText, parse_graphInsideOfANode_hasNamesOfItsOwn) {
+  const std::string whole =
+      "lockstep.graph 1\n"
+      "constant @c0: f32[2] = [0.5, 1.5]\n"
+      "graph {\n"
+      "  %x: f32[2] = dense {data = @c0}\n"
+      "  %h: f32[4,2] = loop %x {carries = 1, iterations = 3, reverse = true, slices = 0} body {\n"
+      "    constant @c0: f32[2] = [2.0, 4.0]\n"
+      "    %x: f32[2] = input {dtype = f32, name = \"carry0\", shape = [2]}\n"
+      "    %1: f32[2] = dense {data = @c0}\n"
+      "    %2: f32[2] = add %x, %1\n"
+      "    output result \"carry0\" %2\n"
+      "  }\n"
+      "  output result \"h\" %h\n"
+      "}\n";
+  const Graph graph = parsed(whole);
+  EXPECT_EQ(print(graph), whole);
+  EXPECT_TRUE(validate(graph).ok());
+  EXPECT_EQ(canonical(graph), graph);
+  std::string broken = whole;
+  broken.replace(broken.find("add %x"), 6, "exp %x");
+  const Status status = validate(parsed(broken));
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(toString(status.diagnostics()).find("in the body of loop"), std::string::npos) << toString(status.diagnostics());
+}
+
 TEST(GraphText, parse_deepNesting_isRejected) {
   std::string text = "lockstep.graph 1\ngraph {\n%x: f32[] = input {}\n";
   for (int i = 0; i < 100000; ++i) text += "%a" + std::to_string(i) + ": f32[] = group %x {\n";
+  EXPECT_TRUE(reports(parse(text, "test").failure(), "graph.depth"));
+  text = "lockstep.graph 1\ngraph {\n";
+  for (int i = 0; i < 100000; ++i) text += "%a: f32[] = loop {iterations = 1} body {\n";
   EXPECT_TRUE(reports(parse(text, "test").failure(), "graph.depth"));
 }
 

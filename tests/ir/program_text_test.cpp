@@ -84,6 +84,8 @@ Program untidyProgram() {
                       {Copy{part, odd}, 3, ""},
                       {Copy{.source = odd, .target = part}, 1, ""},
                       {Fill{part, 0xdeadbeef}, 1, "f"}};
+  std::get<Fill>(program.commands[3].action).target.step = -8;
+  program.loops = {{.first = 1, .last = 1, .iterations = 7}, {.first = 9, .last = 2, .iterations = 0}};
   program.inputs = {{"in", BufferId(0), BatchSource{.below = 10, .ignored = -1}},
                     {"plain", BufferId(0)},
                     {"s", BufferId(0), FormulaSource{{"lr * step", "last"}}},

@@ -122,6 +122,30 @@ void breakAttention(std::string_view op, const std::vector<TensorType>& after, s
   if (!after.empty()) add("C8", x, x, x, attention(), std::vector(after.size(), f32({1, 2, 2})));
 }
 
+/// A loop that adds its rows f32[3] to its carry, with one thing wrong in each.
+void breakLoop(std::vector<Broken>& broken) {
+  const TensorType row = f32({3}), stack = f32({4, 3});
+  const auto body = [](const TensorType& carry, const TensorType& slice, const char* leaf, const char* output) {
+    Builder b;
+    const ValueId sum = addInput(b, leaf, carry);
+    (void)addInput(b, "slice0", slice);
+    b.output(OutputKind::Result, output, sum);
+    return NestedGraph(b.take());
+  };
+  const auto attributes = [](int64_t iterations, NestedGraph graph) -> Attributes {
+    return {{"iterations", iterations}, {"carries", integer(1)}, {"slices", integer(1)}, {"reverse", false}, {"body", std::move(graph)}};
+  };
+  const NestedGraph right = body(row, row, "carry0", "carry0");
+  broken.push_back({"loop", "C1", {row, stack}, attributes(0, right), {}});
+  broken.push_back({"loop", "C2", {row, stack}, attributes(5, right), {}});
+  broken.push_back({"loop", "C3", {row, stack}, attributes(4, body(row, row, "h", "carry0")), {}});
+  broken.push_back({"loop", "C4", {row, stack}, attributes(4, body(row, row, "carry0", "h")), {}});
+  const TensorType half{DType::F16, Shape{3}};
+  broken.push_back({"loop", "C5", {half, stack}, attributes(4, body(half, row, "carry0", "carry0")), {}});
+  const TensorType wide = f32({1 << 20}), many = f32({1 << 12, 3});
+  broken.push_back({"loop", "C6", {wide, many}, attributes(1 << 12, body(wide, row, "carry0", "carry0")), {}});
+}
+
 std::vector<Broken> brokenCases() {
   TensorType x = f32({2, 3}), row = f32({3}), idx = i32({2, 3}), flag = boolean({2, 3}), scalar = f32({}), key = u32({4});
   int64_t huge = int64_t{1} << 33;
@@ -348,6 +372,7 @@ std::vector<Broken> brokenCases() {
   broken.push_back({"associative_scan", "C1", {flag}, scanned(0, adding(DType::F32)), {}});
   broken.push_back({"associative_scan", "C2", {x}, scanned(2, adding(DType::F32)), {}});
   broken.push_back({"associative_scan", "C3", {x}, scanned(0, adding(DType::I32)), {}});
+  breakLoop(broken);
   for (std::string_view op : {"uniform", "normal", "gumbel"}) {
     broken.push_back({op, "C1", {idx}, {{"shape", Integers{2}}, {"salt", integer(0)}}, {}});
     broken.push_back({op, "C2", {key}, {{"shape", Integers{0}}, {"salt", integer(0)}}, {}});
