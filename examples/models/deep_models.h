@@ -40,6 +40,17 @@ struct Gru : Module {
   Tensor operator()(Tensor x) const { return gru(x).h; }
 };
 
+/// The same without a loop: a copy of the cell per step.
+struct GruCells : Module {
+  explicit GruCells(int64_t) {}
+  nn::GRUCell cell{*this, "cell", 64, 64};
+  Tensor operator()(Tensor x) const {
+    Tensor h = zeros({x.extent(0), 64});
+    for (int64_t t = 0; t < x.extent(1); ++t) h = cell(squeeze(narrow(x, 1, t, 1), 1), h);
+    return h;
+  }
+};
+
 /// Two convolutions with batch norm around a shortcut, which is a convolution where the shape changes.
 struct ResidualBlock : Module {
   ResidualBlock(Module& parent, std::string name, int64_t in, int64_t channels)
@@ -109,11 +120,12 @@ inline DeepCase gpt(int64_t layers) {
           }};
 }
 
-/// By name: mlp, transformer, gpt (layers), gru (time steps), resnet (depth). Without a model when there is none of this name.
+/// By name: mlp, transformer, gpt (layers), gru (time steps), gru_cells (likewise), resnet (depth). Without a model when there is none of this name.
 inline DeepCase deepCase(const std::string& name, int64_t size) {
   if (name == "mlp") return squaresOf<Stack<DeepLayer>>(size, f32(32, 64));
   if (name == "transformer") return squaresOf<Stack<DeepBlock>>(size, f32(32, 32, 64));
   if (name == "gru") return squaresOf<Gru>(size, f32(32, size, 64));
+  if (name == "gru_cells") return squaresOf<GruCells>(size, f32(32, size, 64));
   if (name == "resnet") return squaresOf<ResNet>(size, f32(32, 3, 32, 32));
   if (name == "gpt") return gpt(size);
   return {};

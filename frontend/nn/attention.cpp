@@ -84,6 +84,33 @@ Tensor MultiHeadAttention::operator()(Tensor x, Tensor memory, Where where) cons
   return dropout_(o(merge_heads(mixed, where), where), where);
 }
 
+Tensor MultiHeadAttention::operator()(Tensor x, KvCache& cache, Tensor at, Where where) const {
+  const LayerAxis width{"width", q.W.type().shape.extent(0), "features"};
+  checkInput(*this, x, {.kind = "MultiHeadAttention", .axes = {{"..."}, {"T"}, width}}, where);
+  checkInput(*this, at, {.kind = "MultiHeadAttention", .axes = {}, .dtype = DType::I32, .operand = "at"}, where);
+  Tensor queries = split_heads(q(x, where), heads_, where), keys = split_heads(k(x, where), kv_heads_, where);
+  const Tensor values = split_heads(v(x, where), kv_heads_, where);
+  const Tensor places = add(arange(x.extent(-2, where), DType::I32, where), at, where);
+  if (rope_) {
+    queries = lockstep::rope(queries, places, *rope_, where);
+    keys = lockstep::rope(keys, places, *rope_, where);
+  }
+  cache.keys = write_rows(cache.keys, keys, at, -2, where);
+  cache.values = write_rows(cache.values, values, at, -2, where);
+  const Tensor all = arange(cache.keys.extent(-2, where), DType::I32, where);
+  const Tensor is_seen = less_equal(expand_dims(all, 0, where), expand_dims(places, 1, where), where);
+  constexpr double kHidden = -1e30;
+  const Tensor mask = lockstep::where(is_seen, zeros(is_seen.shape(where).extents(), DType::F32, where), kHidden, where);
+  const Tensor mixed = scaled_dot_product_attention(queries, cache.keys, cache.values, {.mask = mask}, where);
+  return dropout_(o(merge_heads(mixed, where), where), where);
+}
+
+KvCache MultiHeadAttention::cache(std::vector<int64_t> leading, int64_t positions, Where where) const {
+  leading.insert(leading.end(), {kv_heads_, positions, k.W.type().shape.extent(1) / kv_heads_});
+  const Tensor empty = zeros(leading, DType::F32, where);
+  return {empty, empty};
+}
+
 FeedForward::FeedForward(Module& parent, std::string name, int64_t width, int64_t hidden, const FeedForwardOptions& options, Where where)
     : Module(parent, std::move(name), where),
       gate(options.gated ? std::make_unique<Linear>(*this, "gate", width, hidden, projection(options), where) : nullptr),
@@ -117,6 +144,13 @@ Tensor TransformerBlock::operator()(Tensor x, Where where) const {
   const LayerAxis width{"width", mlp.up.W.type().shape.extent(0), "features"};
   checkInput(*this, x, {.kind = "TransformerBlock", .axes = {{"..."}, {"T"}, width}}, where);
   Tensor attended = add(x, dropout_(attn(ln1(x, where), where), where), where);
+  return add(attended, dropout_(mlp(ln2(attended, where), where), where), where);
+}
+
+Tensor TransformerBlock::operator()(Tensor x, KvCache& cache, Tensor at, Where where) const {
+  const LayerAxis width{"width", mlp.up.W.type().shape.extent(0), "features"};
+  checkInput(*this, x, {.kind = "TransformerBlock", .axes = {{"..."}, {"T"}, width}}, where);
+  const Tensor attended = add(x, dropout_(attn(ln1(x, where), cache, at, where), where), where);
   return add(attended, dropout_(mlp(ln2(attended, where), where), where), where);
 }
 

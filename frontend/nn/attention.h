@@ -22,6 +22,12 @@ struct AttentionLayerOptions {
   std::optional<bool> decay = {};
 };
 
+/// Keys and values of the positions that came before, [..., kv_heads, positions, head_width] each. As a carry of a loop (scan) it is
+/// written in its place, a row per step.
+struct KvCache {
+  Tensor keys, values;
+};
+
 /// o(attention(q(x), k(memory), v(memory))) with heads side by side in the last axis (Vaswani et al., 2017; grouped queries: Ainslie et
 /// al., 2023). Errors "attention.heads" when heads do not divide width, or kv_heads heads.
 class MultiHeadAttention : public Module {
@@ -32,6 +38,12 @@ class MultiHeadAttention : public Module {
   Tensor operator()(Tensor x, Where where = Where::current()) const;
   /// Queries x [..., T, width] on memory [..., S, width].
   Tensor operator()(Tensor x, Tensor memory, Where where = Where::current()) const;
+
+  /// Queries x [..., T, width] at the positions `at` (i32[]), at + 1, ... on themselves and what came before: their keys and values are
+  /// written into the cache, and each sees the positions up to its own. As the layer alone with .causal over all positions.
+  Tensor operator()(Tensor x, KvCache& cache, Tensor at, Where where = Where::current()) const;
+  /// An empty cache of so many positions, for x with `leading` in front of its last two axes.
+  [[nodiscard]] KvCache cache(std::vector<int64_t> leading, int64_t positions, Where where = Where::current()) const;
 
   Linear q, k, v, o;
 
@@ -89,6 +101,8 @@ class TransformerBlock : public Module {
   TransformerBlock(Module& parent, std::string name, int64_t width, int64_t heads, const TransformerBlockOptions& options = {},
                    Where where = Where::current());
   Tensor operator()(Tensor x, Where where = Where::current()) const;
+  /// As MultiHeadAttention with a cache.
+  Tensor operator()(Tensor x, KvCache& cache, Tensor at, Where where = Where::current()) const;
 
   BlockNorm ln1;
   MultiHeadAttention attn;

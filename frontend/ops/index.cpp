@@ -72,6 +72,11 @@ Tensor scatter_add(Tensor x, int64_t axis, Tensor indices, Tensor source, Where 
   return emit("scatter_add", {x, indices, source}, {{"axis", normaliseAxis("scatter_add", axis, x, where)}}, where);
 }
 
+Tensor write_rows(Tensor x, Tensor rows, Tensor at, int64_t axis, Where where) {
+  detail::Trace::require("write_rows", where);
+  return emit("write_rows", {x, rows, at}, {{"axis", normaliseAxis("write_rows", axis, x, where)}}, where);
+}
+
 Sorted sort(Tensor x, int64_t axis, bool descending, Where where) {
   detail::Trace& trace = detail::Trace::require("sort", where);
   axis = normaliseAxis("sort", axis, x, where);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "frontend/ops/element.h"
 #include "frontend/ops/shape.h"
 #include "frontend/trace/detached.h"
@@ -41,10 +43,41 @@ void checkCarry(const std::vector<Tensor>& before, const std::vector<Tensor>& af
           "return as many as it gets");
   for (size_t i = 0; i < before.size(); ++i) {
     if (after[i].type(where) == before[i].type(where)) continue;
-    raise("scan.carry",
-          fmt::format("carry {} is {} and becomes {}", i, toString(before[i].type(where)), toString(after[i].type(where))), {after[i]},
-          where, "cast, reshape or broadcast what is carried at first, or what the body returns");
+    raise("scan.carry", fmt::format("carry {} is {} and becomes {}", i, toString(before[i].type(where)), toString(after[i].type(where))),
+          {after[i]}, where, "cast, reshape or broadcast what is carried at first, or what the body returns");
   }
+}
+
+/// Whether a carry is changed by write_rows alone, which then happens in its place.
+bool isWritten(const graph::Graph& body, size_t carry) {
+  graph::ValueId value = body.outputs[carry].value;
+  bool any = false;
+  for (;; any = true) {
+    const graph::Node& node = body.definition(value);
+    const auto* lowering = std::get_if<graph::DecomposeLowering>(&*node.op->lower);
+    if (lowering == nullptr || lowering->in_place.empty()) break;
+    value = node.operands[0];
+  }
+  const std::string* leaf = leafName(body.definition(value));
+  return any && leaf != nullptr && *leaf == graph::carryName(carry);
+}
+
+/// Makes states of the carries that are held in place and numbers the others anew. `is_held`: by carry.
+void holdCarries(graph::Graph& body, const std::vector<bool>& is_held) {
+  size_t carries = 0, held = 0;
+  std::vector<graph::Output> next, states;
+  for (size_t i = 0; i < is_held.size(); ++i) {
+    const std::string name = is_held[i] ? graph::heldName(held++) : graph::carryName(carries++);
+    // Names of carries only become smaller, so none is taken twice.
+    graph::Node& leaf = body.nodes[body[graph::findLeaf(body, graph::carryName(i))].node.index()];
+    leaf.attributes.set("name", name);
+    graph::Output output{is_held[i] ? graph::OutputKind::NextState : graph::OutputKind::Result, name, body.outputs[i].value};
+    (is_held[i] ? states : next).push_back(std::move(output));
+    if (!is_held[i]) continue;
+    leaf.op = &graph::op("state");
+    leaf.attributes.set("init", 0.0);
+  }
+  std::ranges::copy(states, std::ranges::copy(next, body.outputs.begin()).out);
 }
 
 /// A key for each step: the number of the step goes where the high word of the number of the run is, which no run reaches.
@@ -80,20 +113,31 @@ LoopResult scan(const LoopBody& body, std::vector<Tensor> carry, std::vector<Ten
     made.graph.nodes[made.graph[leaf].node.index()].attributes.set("name", graph::sliceName(sliced.size()));
     sliced.push_back(keysOf(trace, steps, where));
   }
-  std::vector<Tensor> operands = std::move(carry);
+  std::vector<bool> is_held(carries);
+  for (size_t i = 0; i < carries; ++i) is_held[i] = isWritten(made.graph, i);
+  holdCarries(made.graph, is_held);
+  const auto held = std::ranges::count(is_held, true);
+  std::vector<Tensor> operands;
+  for (const bool wanted : {false, true}) {
+    for (size_t i = 0; i < carries; ++i) {
+      if (is_held[i] == wanted) operands.push_back(carry[i]);
+    }
+  }
   operands.insert(operands.end(), sliced.begin(), sliced.end());
   for (const graph::ValueId value : made.captures) operands.push_back(trace.tensor(value));
-  const std::vector<Tensor> stacks = trace.emitAll("loop", operands,
-                                                   {{"iterations", steps},
-                                                    {"carries", static_cast<int64_t>(carries)},
-                                                    {"slices", static_cast<int64_t>(sliced.size())},
-                                                    {"reverse", options.reverse},
-                                                    {"body", graph::NestedGraph(std::move(made.graph))}},
-                                                   where);
+  graph::Attributes attributes{{"iterations", steps},
+                               {"carries", static_cast<int64_t>(carries) - held},
+                               {"slices", static_cast<int64_t>(sliced.size())},
+                               {"reverse", options.reverse},
+                               {"body", graph::NestedGraph(std::move(made.graph))}};
+  if (held > 0) attributes.set("held", static_cast<int64_t>(held));
+  const std::vector<Tensor> stacks = trace.emitAll("loop", operands, std::move(attributes), where);
   LoopResult result;
+  size_t next_carry = 0, next_held = carries - static_cast<size_t>(held);
   for (size_t i = 0; i < carries; ++i) {
-    result.carry.push_back(squeeze(narrow(stacks[i], 0, options.reverse ? 0 : steps, 1, where), 0, where));
-    result.history.push_back(narrow(stacks[i], 0, options.reverse ? 0 : 1, steps, where));
+    const Tensor& made_of_it = stacks[is_held[i] ? next_held++ : next_carry++];
+    result.carry.push_back(is_held[i] ? made_of_it : squeeze(narrow(made_of_it, 0, options.reverse ? 0 : steps, 1, where), 0, where));
+    result.history.push_back(is_held[i] ? Tensor() : narrow(made_of_it, 0, options.reverse ? 0 : 1, steps, where));
   }
   result.results.assign(stacks.begin() + static_cast<std::ptrdiff_t>(carries), stacks.end());
   return result;

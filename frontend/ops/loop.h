@@ -26,17 +26,20 @@ struct LoopOptions {
 };
 
 struct LoopResult {
-  std::vector<Tensor> carry;    ///< after the last step
-  std::vector<Tensor> history;  ///< by carry: its values after each step, at the places of the slices, f32[steps, ...]
+  std::vector<Tensor> carry;  ///< after the last step
+  /// By carry: its values after each step, at the places of the slices, [steps, ...]; a tensor that was never set for carries that the
+  /// body changes by write_rows alone, of which nothing but the rows is written in a step.
+  std::vector<Tensor> history;
   std::vector<Tensor> results;  ///< of all steps, one row per slice
 };
 
 /// Calls `body` once and runs it for each row of `sliced` along the first axis, one after the other. The work of compiling, the kernels and
 /// the commands do not grow with the number of steps; each step costs as much as its kernels do by themselves, and those that depend on
-/// each other wait for each other. Gradients run the other way and keep the carries of all steps. Loops inside of loops are unrolled.
+/// each other wait for each other. Gradients run the other way and keep the carries of all steps; none passes a loop with carries that are
+/// written by write_rows alone. Loops inside of loops are unrolled.
 /// Carries, slices and results have elements of 32 bits.
-/// Errors "scan.steps" where the number of steps is not said, or said otherwise by a slice; "scan.carry" for a body that carries other types
-/// on than it got; "scan.capture" for one that captures or prints a tensor; "scan.buffer" for one that updates a buffer.
+/// Errors "scan.steps" where the number of steps is not said, or said otherwise by a slice; "scan.carry" for a body that carries other
+/// types on than it got; "scan.capture" for one that captures or prints a tensor; "scan.buffer" for one that updates a buffer.
 LoopResult scan(const LoopBody& body, std::vector<Tensor> carry, std::vector<Tensor> sliced = {}, LoopOptions options = {},
                 Where where = Where::current());
 

@@ -68,15 +68,24 @@ struct State {
     LeafValues inside;
     for (size_t i = 0; i < loop.captures; ++i) inside[captureName(i)] = *operands[loop.firstCapture() + i];
     for (size_t i = 0; i < loop.carries; ++i) setRow(results[i], loop.firstRow(), *operands[i]);
+    for (size_t i = 0; i < loop.held; ++i) results[loop.carries + i] = *operands[loop.carries + i];
     for (int64_t round = 0; round < loop.iterations; ++round) {
       const int64_t at = loop.position(round);
       for (size_t i = 0; i < loop.carries; ++i) inside[carryName(i)] = {rowType(types[i]), row(results[i], loop.rowRead(at))};
       for (size_t i = 0; i < loop.slices; ++i) {
-        const Tensor& stack = *operands[loop.carries + i];
+        const Tensor& stack = *operands[loop.firstSlice() + i];
         inside[sliceName(i)] = {rowType(stack.type), row(stack, at)};
       }
+      for (size_t i = 0; i < loop.held; ++i) inside[heldName(i)] = results[loop.carries + i];
       LS_TRY(const std::vector<Tensor> made, evaluate(loop.body(), inside, kernels));
-      for (size_t i = 0; i < made.size(); ++i) setRow(results[i], i < loop.carries ? loop.rowWritten(at) : at, made[i]);
+      for (size_t i = 0; i < made.size(); ++i) {
+        const bool is_held = i >= loop.carries && i < loop.firstResult();
+        if (is_held) {
+          results[i] = made[i];
+        } else {
+          setRow(results[i], i < loop.carries ? loop.rowWritten(at) : at, made[i]);
+        }
+      }
     }
     for (size_t i = 0; i < results.size(); ++i) values[node.results[i].index()] = std::move(results[i]);
     return Success{};

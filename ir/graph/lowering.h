@@ -134,6 +134,8 @@ struct TemplateChoice {
 struct DecomposeLowering {
   std::vector<ValueId> (*decompose)(Builder&, const Node&, std::span<const ValueId> operands);
   const TemplateChoice* choice = nullptr;  ///< null: the decomposition is the only way
+  /// The op that does the same in the bytes of operand 0, for nodes that make the next version of a state; empty: there is none.
+  std::string_view in_place = {};
 };
 
 /// Leaves and pure storage operations (parameter, input, state, constant data, pack, update_slice): no computation of their own.

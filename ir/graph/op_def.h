@@ -184,9 +184,12 @@ using LiftFn = ValueId (*)(const LiftContext&);
 
 /// Whether results share storage with an operand.
 struct NoAlias {};
-struct AliasView {};    ///< the result may be a view of operand 0's storage
-struct AliasUpdate {};  ///< the result is the next version of operand 0 and should share its storage
-struct AliasPack {};    ///< every operand should be made in its slice of the result
+struct AliasView {};  ///< the result may be a view of operand 0's storage
+/// The result is the next version of operand 0 and should share its storage.
+struct AliasUpdate {
+  bool at_index = false;  ///< in the rows that a value names; else at the attribute `offset`
+};
+struct AliasPack {};  ///< every operand should be made in its slice of the result
 using AliasFacet = std::variant<NoAlias, AliasView, AliasUpdate, AliasPack>;
 
 /// What a leaf stands for.

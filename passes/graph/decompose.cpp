@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "ir/graph/loop.h"
 #include "ir/graph/op_def.h"
@@ -50,7 +51,10 @@ class Decomposition {
     for (const NodeId id : graph.body().nodes) {
       for (const ValueId operand : graph[id].operands) used_[operand.index()] = true;
     }
-    for (const Output& output : graph.outputs) used_[output.value.index()] = true;
+    for (const Output& output : graph.outputs) {
+      used_[output.value.index()] = true;
+      if (output.kind == OutputKind::NextState) findUpdates(output);
+    }
   }
 
   Result<Graph> run() {
@@ -74,6 +78,7 @@ class Decomposition {
     Builder& b = rewriter_.builder();
     const std::vector<ValueId> operands = rewriter_.mapped(node.operands);
     const TemplateChoice* choice = lowering.choice;
+    if (updates_.contains(node.results[0])) return b.makeAll(lowering.in_place, operands, node.attributes);
     if (choice == nullptr) return lowering.decompose(b, node, operands);
     const int64_t saved = choice->saved_elements(in_, node);
     if (takes(*choice, node, saved)) return choice->build(b, node, operands, usedOf(node));
@@ -83,6 +88,23 @@ class Decomposition {
                             *node.op->name, saved, INT32_MAX),
                 node.location == 0 ? Location{} : in_.locations[node.location - 1],
                 "use shorter sequences or fewer of them, or choose a device that can run the template (lockstep devices)");
+  }
+
+  /// The nodes that make the next version of a state out of the one before, one after the other.
+  void findUpdates(const Output& output) {
+    std::set<ValueId> found;
+    ValueId value = output.value;
+    for (;;) {
+      const Node& node = in_.definition(value);
+      const auto* lowering = std::get_if<DecomposeLowering>(&*node.op->lower);
+      const bool done_before = std::holds_alternative<AliasUpdate>(*node.op->alias);
+      if (!done_before && (lowering == nullptr || lowering->in_place.empty())) break;
+      if (!done_before) found.insert(value);
+      value = node.operands[0];
+    }
+    const std::string* name = leafName(in_.definition(value));
+    const bool is_state = leafKind(in_.definition(value)) == LeafKind::State && name != nullptr && *name == output.name;
+    if (is_state) updates_.merge(found);
   }
 
   [[nodiscard]] bool takes(const TemplateChoice& choice, const Node& node, int64_t saved) const {
@@ -108,7 +130,8 @@ class Decomposition {
   const Graph& in_;
   const DecomposeConfig& config_;
   Rewriter rewriter_;
-  std::vector<bool> used_;  ///< by value
+  std::vector<bool> used_;     ///< by value
+  std::set<ValueId> updates_;  ///< results that are made in the bytes of a state
 };
 
 bool isLoop(const Node& node) { return std::holds_alternative<LoopLowering>(*node.op->lower); }

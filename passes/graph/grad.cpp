@@ -206,6 +206,7 @@ std::string describeOp(const Node& node) {
 }
 
 std::string reasonOf(const Graph& graph, const Node& node) {
+  if (std::holds_alternative<ThroughBody>(*node.op->gradient)) return "its body stops it, or writes rows of a carry in place";
   if (const auto* none = std::get_if<NotDifferentiable>(&*node.op->gradient)) return std::string(none->reason);
   auto integer = std::ranges::find_if(node.results, [&](ValueId result) { return !graph::isFloat(graph.typeOf(result).dtype); });
   return fmt::format("its result is {}", toString(graph.typeOf(integer == node.results.end() ? node.results.front() : *integer).dtype));

@@ -204,7 +204,8 @@ class Reverse {
 }  // namespace
 
 LoopGradient loopGradient(Builder& builder, const Node& node, std::span<const ValueId> cotangents, const std::vector<bool>& wanted) {
-  return Reverse(builder, node, cotangents, wanted).run();
+  if (LoopForm(node).held == 0) return Reverse(builder, node, cotangents, wanted).run();
+  return {.operands = std::vector<ValueId>(node.operands.size()), .stopped = wanted};
 }
 
 }  // namespace lockstep::passes

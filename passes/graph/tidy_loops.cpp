@@ -31,7 +31,8 @@ class LoopTidier {
       : outer_(outer), loop_(node), operands_(std::move(operands)), used_(std::move(used)), body_(loop_.body()) {
     const Graph& graph = body_.graph();
     for (size_t i = 0; i < loop_.carries; ++i) leaf(carryName(i), Varies::ByCarry, operands_[i]);
-    for (size_t i = 0; i < loop_.slices; ++i) leaf(sliceName(i), Varies::BySlice, operands_[loop_.carries + i]);
+    for (size_t i = 0; i < loop_.held; ++i) leaf(heldName(i), Varies::ByCarry, operands_[loop_.carries + i]);
+    for (size_t i = 0; i < loop_.slices; ++i) leaf(sliceName(i), Varies::BySlice, operands_[loop_.firstSlice() + i]);
     for (size_t i = 0; i < loop_.captures; ++i) leaf(captureName(i), Varies::Never, operands_[loop_.firstCapture() + i]);
     readers_.resize(graph.values.size(), 0);
     for (const NodeId id : graph.body().nodes) {
@@ -78,7 +79,7 @@ class LoopTidier {
         if (std::ranges::none_of(node.results, [&](ValueId result) { return live[result.index()]; })) continue;
         for (const ValueId operand : node.operands) live[operand.index()] = true;
       }
-      for (size_t i = 0; i < loop_.carries; ++i) {
+      for (size_t i = 0; i < loop_.firstResult(); ++i) {
         if (!live[leaves_[i].index()] || needed_[i]) continue;
         needed_[i] = changed = true;
       }
@@ -93,7 +94,7 @@ class LoopTidier {
   };
   void sinkProducts() {
     const Graph& graph = body_.graph();
-    for (size_t i = loop_.carries; i < needed_.size(); ++i) {
+    for (size_t i = loop_.firstResult(); i < needed_.size(); ++i) {
       if (!needed_[i]) continue;
       const ValueId value = graph.outputs[i].value;
       const Node& node = definition(value);
@@ -186,7 +187,7 @@ class LoopTidier {
   /// The carry that a result is the next value of, whose stack has it already.
   [[nodiscard]] std::optional<size_t> carryOf(size_t result) const {
     const std::vector<Output>& outputs = body_.graph().outputs;
-    for (size_t i = 0; result >= loop_.carries && i < loop_.carries; ++i) {
+    for (size_t i = 0; result >= loop_.firstResult() && i < loop_.carries; ++i) {
       if (needed_[i] && outputs[i].value == outputs[result].value) return i;
     }
     return std::nullopt;
@@ -207,6 +208,13 @@ class LoopTidier {
       if (!needed_[i]) continue;
       now[leaves_[i]] = input(carryName(operands.carries.size()), graph.typeOf(leaves_[i]));
       operands.carries.push_back(operands_[i]);
+    }
+    for (size_t i = loop_.carries; i < loop_.firstResult(); ++i) {
+      if (!needed_[i]) continue;
+      const TensorType& type = graph.typeOf(leaves_[i]);
+      now[leaves_[i]] = b.make(
+          "state", {}, {{"name", heldName(operands.held.size())}, {"dtype", type.dtype}, {"shape", type.shape.extents()}, {"init", 0.0}});
+      operands.held.push_back(operands_[i]);
     }
     std::vector<bool> live(graph.values.size(), false);
     for (size_t i = 0; i < needed_.size(); ++i) {
@@ -246,11 +254,15 @@ class LoopTidier {
     }
     std::vector<ValueId> results(needed_.size());
     std::map<ValueId, size_t> stacked;  // by value of the old body: the result of the new loop
-    size_t carried = 0, count = 0;
+    size_t carried = 0, held = 0, count = 0;
     for (size_t i = 0; i < loop_.carries; ++i) {
       if (needed_[i]) b.output(OutputKind::Result, carryName(carried++), now.at(graph.outputs[i].value));
     }
-    for (size_t i = loop_.carries; i < needed_.size(); ++i) {
+    for (size_t i = loop_.carries; i < loop_.firstResult(); ++i) {
+      if (needed_[i]) b.output(OutputKind::NextState, heldName(held++), now.at(graph.outputs[i].value));
+    }
+    carried += held;
+    for (size_t i = loop_.firstResult(); i < needed_.size(); ++i) {
       if (!needed_[i] || carryOf(i) || !stacked.emplace(graph.outputs[i].value, carried + count).second) continue;
       b.output(OutputKind::Result, resultName(count++), now.at(graph.outputs[i].value));
     }
@@ -263,7 +275,7 @@ class LoopTidier {
       if (const std::optional<size_t> same = carryOf(i)) {
         results[i] = rowsOf(outer_, results[*same], loop_.rowWritten(0), loop_.iterations);
       } else {
-        results[i] = i < loop_.carries ? made[carry++] : made[stacked.at(graph.outputs[i].value)];
+        results[i] = i < loop_.firstResult() ? made[carry++] : made[stacked.at(graph.outputs[i].value)];
       }
     }
     for (const Sunk& one : sunk_) {

@@ -28,6 +28,7 @@ class Splicer {
   std::vector<Command> run() {
     for (const program::InputPort& port : body_.inputs) placePort(port.buffer, places_.leaves.at(port.name), true);
     for (const program::OutputPort& port : body_.outputs) placePort(port.buffer, places_.outputs.at(port.name), false);
+    for (const program::PersistentState& state : body_.states) there_[state.buffer.index()] = places_.states.at(body_[state.buffer].name);
     for (size_t i = 0; i < body_.buffers.size(); ++i) {
       if (!there_[i]) there_[i] = LoopPlace{add(body_.buffers[i]), 0, 0};
     }

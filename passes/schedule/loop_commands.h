@@ -20,7 +20,7 @@ struct LoopPlace {
 };
 
 struct LoopPlaces {
-  std::map<std::string, LoopPlace, std::less<>> leaves, outputs;
+  std::map<std::string, LoopPlace, std::less<>> leaves, outputs, states;
 };
 
 /// Appends the body's buffers and constants to `outer` and its kernels to `kernels`; returns its commands, in levels from 0 on. What moves

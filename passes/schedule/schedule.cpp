@@ -25,6 +25,7 @@
 #include "passes/schedule/kernel_limits.h"
 #include "passes/schedule/kernel_table.h"
 #include "passes/schedule/loop_commands.h"
+#include "passes/schedule/row_update.h"
 #include "passes/visits.h"
 
 namespace lockstep::passes {
@@ -241,7 +242,8 @@ struct State {
   void placeUpdates() {
     for (NodeId id : graph.body().nodes) {
       const Node& node = graph[id];
-      if (!std::holds_alternative<AliasUpdate>(*node.op->alias)) continue;
+      const auto* update = std::get_if<AliasUpdate>(&*node.op->alias);
+      if (update == nullptr || update->at_index) continue;
       Place target = placeOf(node.operands[0]);
       target.offset += static_cast<uint64_t>(node.attributes.get<int64_t>("offset")) * byteSize(graph.typeOf(node.operands[0]).dtype);
       ValueId value = root(node.operands[1]);
@@ -290,7 +292,13 @@ struct State {
     } else if (std::holds_alternative<AliasPack>(*node.op->alias)) {
       for (ValueId part : node.operands) dependOn(job, part);
     }
-    if (std::holds_alternative<AliasUpdate>(*node.op->alias)) dependOn(job, node.operands[1]);
+    if (const auto* update = std::get_if<AliasUpdate>(&*node.op->alias)) {
+      if (update->at_index) {
+        version_readers[base].push_back(job);
+      } else {
+        dependOn(job, node.operands[1]);
+      }
+    }
     // A barrier is no more than its operands, the ones that it waits for included.
     if (std::holds_alternative<AliasView>(*node.op->alias)) {
       for (ValueId operand : node.operands) dependOn(job, operand);
@@ -298,6 +306,48 @@ struct State {
     // A group without operands is no leaf: it makes its value, so nobody can need an older one.
     if (node.operands.empty() && std::holds_alternative<StorageLowering>(*node.op->lower)) readers[base].push_back(job);
   }
+  std::map<ValueId, std::vector<size_t>> version_readers = {};  // by version of a state that update_rows made: the jobs that need it
+  std::map<ValueId, size_t> version_writers = {};               // by such a version: the job that overwrites rows of it
+
+  /// Rows of a state that a value names are written by a kernel of their own.
+  Status addUpdate(const Node& node) {
+    const TensorType &state = graph.typeOf(node.operands[0]), &rows = graph.typeOf(node.operands[1]);
+    const RowUpdate update = updateRows(state, rows, node.attributes.get<int64_t>("axis"), config.profile);
+    LS_CHECK(checkKernelLimits(update.module, update.groups, config.profile, locationOf(node)));
+    if (program[placeOf(storageOf(node.operands[0])).buffer].role != ArenaRole::State)
+      return fail("schedule.update", "update_rows writes into what is no state", locationOf(node), "use write_rows");
+    const size_t job = jobs.size();
+    jobs.push_back({.command = {}, .after = {}});
+    dependOn(job, node.operands[1]);
+    dependOn(job, node.operands[2]);
+    const ValueId before = root(node.operands[0]);
+    const Node& maker_of_before = graph.definition(before);
+    if (std::holds_alternative<AliasUpdate>(*maker_of_before.op->alias)) {
+      if (const auto made = maker.find(before); made != maker.end()) jobs[job].after.insert(made->second);
+      version_writers[before] = job;
+    }
+    const Dispatch dispatch{kernels.add("update_rows", update.module),
+                            update.groups,
+                            {rangeOf(node.operands[0], kernel::Access::ReadWrite), rangeOf(node.operands[1], kernel::Access::Read),
+                             rangeOf(node.operands[2], kernel::Access::Read)}};
+    jobs[job].command = {dispatch, 0, "update_rows"};
+    maker[node.results[0]] = job;
+    return Success{};
+  }
+
+  /// Who reads a version of a state does so before its rows are overwritten.
+  void orderVersions() {
+    for (const auto& [version, writer] : version_writers) {
+      const auto readers_of = version_readers.find(version);
+      if (readers_of == version_readers.end()) continue;
+      for (const size_t reader : readers_of->second) {
+        if (reader != writer) jobs[writer].after.insert(reader);
+      }
+    }
+  }
+
+  [[nodiscard]] Location locationOf(const Node& node) const { return node.location == 0 ? Location{} : graph.locations[node.location - 1]; }
+
   /// A copy and the bytes that it writes.
   struct CopyJob {
     uint64_t begin, end;
@@ -397,8 +447,14 @@ struct State {
       const LoopPlace start = places.leaves[carryName(i)];
       after.insert(addCopy({node.operands[i], {start.buffer, start.offset}}));
     }
-    for (size_t i = loop.carries; i < node.results.size(); ++i) places.outputs[resultName(i - loop.carries)] = rows(node.results[i], first);
-    for (size_t i = 0; i < loop.slices; ++i) places.leaves[sliceName(i)] = rows(node.operands[loop.carries + i], first);
+    for (size_t i = 0; i < loop.held; ++i) {
+      const Place place = placeOf(node.results[loop.carries + i]);
+      places.states[heldName(i)] = {place.buffer, place.offset, 0};
+      after.insert(addCopy({node.operands[loop.carries + i], place}));
+    }
+    for (size_t i = loop.firstResult(); i < node.results.size(); ++i)
+      places.outputs[resultName(i - loop.firstResult())] = rows(node.results[i], first);
+    for (size_t i = 0; i < loop.slices; ++i) places.leaves[sliceName(i)] = rows(node.operands[loop.firstSlice() + i], first);
     for (size_t i = 0; i < loop.captures; ++i) {
       const Place place = placeOf(node.operands[loop.firstCapture() + i]);
       places.leaves[captureName(i)] = {place.buffer, place.offset, 0};
@@ -487,7 +543,7 @@ struct State {
 
   /// Every job has the earliest level in which all that it waits for has run; jobs of a level keep their order. The result is empty, or the
   /// states whose old version is read by what needs their update: such a reader and the update in its bytes wait for each other.
-  std::set<ValueId> assignLevels() {
+  std::optional<std::set<ValueId>> assignLevels() {
     std::vector<std::vector<size_t>> waiting(jobs.size());  // by job: those that wait for it
     std::vector<size_t> missing(jobs.size(), 0);            // by job: how many it waits for
     std::vector<size_t> ready;
@@ -509,12 +565,13 @@ struct State {
       for (const auto& [value, state] : in_place) {
         if (missing[maker.at(value)] > 0) waiting_states.insert(state);
       }
+      if (waiting_states.empty() && !version_writers.empty()) return std::nullopt;
       if (waiting_states.empty()) internalError("commands wait for each other");
       return waiting_states;
     }
     std::ranges::stable_sort(jobs, {}, [](const Job& job) { return job.command.level; });
     placeCommands();
-    return {};
+    return std::set<ValueId>();
   }
 
   /// The jobs of a level in one level, but loops after them, in levels of their own.
@@ -579,6 +636,10 @@ Result<std::optional<Program>> scheduled(const Graph& graph, const ScheduleConfi
     if (std::holds_alternative<RegionLowering>(*node.op->lower)) LS_CHECK(state.addGroup(node));
     if (std::holds_alternative<KernelLowering>(*node.op->lower)) LS_CHECK(state.addKernel(node));
     if (std::holds_alternative<LoopLowering>(*node.op->lower)) LS_CHECK(state.addLoop(node));
+    if (const auto* update = std::get_if<AliasUpdate>(&*node.op->alias); update != nullptr && update->at_index) {
+      LS_CHECK(state.addUpdate(node));
+      continue;
+    }
     if (std::holds_alternative<AliasUpdate>(*node.op->alias)) LS_CHECK(state.checkWords(node));
     if (std::holds_alternative<AliasPack>(*node.op->alias) || std::holds_alternative<AliasUpdate>(*node.op->alias)) {
       state.addCopies(node.results[0]);
@@ -586,8 +647,14 @@ Result<std::optional<Program>> scheduled(const Graph& graph, const ScheduleConfi
   }
   for (const State::PendingCopy& copy : state.output_copies) state.addCopy(copy);
   state.orderStateWriters();
-  if (std::set<ValueId> more = state.assignLevels(); !more.empty()) {
-    copied.merge(more);
+  state.orderVersions();
+  std::optional<std::set<ValueId>> more = state.assignLevels();
+  if (!more) {
+    return fail("schedule.update", "an older version of what write_rows changes is read together with a newer one", {},
+                "read what write_rows gives, or what it takes, but not both for one result");
+  }
+  if (!more->empty()) {
+    copied.merge(*more);
     return std::optional<Program>();
   }
   if (const uint64_t runs = state.program.runsInLoops(); runs > program::kMostRuns) {

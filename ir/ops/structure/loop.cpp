@@ -14,13 +14,15 @@ namespace {
 struct Wanted {
   std::string name;
   TensorType type;
+  LeafKind kind = LeafKind::Input;
 };
 
 /// The leaves that a body has to have.
 std::vector<Wanted> leavesOf(const LoopForm& loop, std::span<const TensorType> operands) {
   std::vector<Wanted> wanted;
   for (size_t i = 0; i < loop.carries; ++i) wanted.push_back({carryName(i), operands[i]});
-  for (size_t i = 0; i < loop.slices; ++i) wanted.push_back({sliceName(i), rowType(operands[loop.carries + i])});
+  for (size_t i = 0; i < loop.held; ++i) wanted.push_back({heldName(i), operands[loop.carries + i], LeafKind::State});
+  for (size_t i = 0; i < loop.slices; ++i) wanted.push_back({sliceName(i), rowType(operands[loop.firstSlice() + i])});
   for (size_t i = 0; i < loop.captures; ++i) wanted.push_back({captureName(i), operands[loop.firstCapture() + i]});
   return wanted;
 }
@@ -29,19 +31,17 @@ Status checkLeaves(const Graph& body, const std::vector<Wanted>& wanted) {
   size_t leaves = 0;
   for (const NodeId id : body.body().nodes) {
     const Node& node = body[id];
-    if (leafName(node) == nullptr) continue;
-    if (leafKind(node) != LeafKind::Input)
-      return violated("loop", "C3", fmt::format("the body has a {} '{}', wanted inputs", *node.op->name, *leafName(node)));
-    ++leaves;
+    if (leafName(node) != nullptr) ++leaves;
   }
   for (const Wanted& one : wanted) {
     const ValueId leaf = findLeaf(body, one.name);
-    if (!leaf.valid()) return violated("loop", "C3", fmt::format("the body has no input '{}'", one.name));
+    if (!leaf.valid() || leafKind(body.definition(leaf)) != one.kind)
+      return violated("loop", "C3", fmt::format("the body has no {} '{}'", one.kind == LeafKind::State ? "state" : "input", one.name));
     if (body.typeOf(leaf) != one.type)
       return violated("loop", "C3",
-                      fmt::format("the body's input '{}' is {}, wanted {}", one.name, toString(body.typeOf(leaf)), toString(one.type)));
+                      fmt::format("the body's '{}' is {}, wanted {}", one.name, toString(body.typeOf(leaf)), toString(one.type)));
   }
-  if (leaves != wanted.size()) return violated("loop", "C3", fmt::format("the body has {} inputs, wanted {}", leaves, wanted.size()));
+  if (leaves != wanted.size()) return violated("loop", "C3", fmt::format("the body has {} leaves, wanted {}", leaves, wanted.size()));
   return Success{};
 }
 
@@ -49,33 +49,38 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
   const int64_t iterations = c.attributes.get<int64_t>("iterations"), carries = c.attributes.get<int64_t>("carries"),
                 slices = c.attributes.get<int64_t>("slices");
   const auto count = static_cast<int64_t>(c.operands.size());
-  if (iterations < 1 || iterations >= INT32_MAX || carries < 0 || slices < 0 || carries > count || slices > count - carries)
+  const Attribute* given = c.attributes.find("held");
+  const int64_t held = given == nullptr ? 0 : std::get<int64_t>(*given);
+  const bool negative = carries < 0 || held < 0 || slices < 0;
+  if (iterations < 1 || iterations >= INT32_MAX || negative || carries > count || held > count - carries || slices > count - carries - held)
     return violated("loop", "C1",
                     fmt::format("{} iterations of {} carries and {} slices do not fit {} operands", iterations, carries, slices, count));
   const LoopForm loop(c.operands.size(), c.attributes);
-  for (size_t i = loop.carries; i < loop.firstCapture(); ++i) {
+  for (size_t i = loop.firstSlice(); i < loop.firstCapture(); ++i) {
     const TensorType& stack = c.operands[i];
     if (stack.shape.rank() == 0 || stack.shape.extent(0) != iterations)
-      return violated("loop", "C2", fmt::format("slice {} is {}, wanted {} rows", i - loop.carries, toString(stack), iterations));
+      return violated("loop", "C2", fmt::format("slice {} is {}, wanted {} rows", i - loop.firstSlice(), toString(stack), iterations));
   }
   const Graph& body = loop.body();
   LS_CHECK(checkLeaves(body, leavesOf(loop, c.operands)));
-  if (body.outputs.size() < loop.carries || body.outputs.empty())
+  if (body.outputs.size() < loop.firstResult() || body.outputs.empty())
     return violated("loop", "C4", fmt::format("the body has {} outputs for {} carries", body.outputs.size(), loop.carries));
   std::vector<TensorType> types;
   for (size_t i = 0; i < body.outputs.size(); ++i) {
     const Output& output = body.outputs[i];
     const TensorType& type = body.typeOf(output.value);
-    const bool carried = i < loop.carries;
-    const std::string name = carried ? carryName(i) : resultName(i - loop.carries);
-    if (output.kind != OutputKind::Result || output.name != name)
-      return violated("loop", "C4", fmt::format("output {} of the body is \"{}\", wanted the result \"{}\"", i, output.name, name));
-    if (carried && type != c.operands[i])
+    const bool carried = i < loop.carries, is_held = !carried && i < loop.firstResult();
+    const std::string name = carried ? carryName(i) : is_held ? heldName(i - loop.carries) : resultName(i - loop.firstResult());
+    const OutputKind kind = is_held ? OutputKind::NextState : OutputKind::Result;
+    if (output.kind != kind || output.name != name)
+      return violated("loop", "C4",
+                      fmt::format("output {} of the body is \"{}\", wanted the {} \"{}\"", i, output.name, toString(kind), name));
+    if ((carried || is_held) && type != c.operands[i])
       return violated("loop", "C4", fmt::format("carry {} is {} and becomes {}", i, toString(c.operands[i]), toString(type)));
-    types.push_back(stackType(type, carried ? iterations + 1 : iterations));
+    types.push_back(is_held ? type : stackType(type, carried ? iterations + 1 : iterations));
   }
   for (size_t i = 0; i < types.size() + loop.slices; ++i) {
-    const TensorType& type = i < types.size() ? types[i] : c.operands[loop.carries + i - types.size()];
+    const TensorType& type = i < types.size() ? types[i] : c.operands[loop.firstSlice() + i - types.size()];
     if (byteSize(type.dtype) != 4) return violated("loop", "C5", fmt::format("a stack is {}, wanted elements of 32 bits", toString(type)));
   }
   for (const TensorType& type : types) LS_CHECK(checkExtents("loop", "C6", type.shape.extents()));
@@ -165,16 +170,18 @@ constexpr OpDef kLoopOp{
     .summary = "Runs its body once per row of the slices, each time with the carries that it made last; stacks all carries and results.",
     .constraints = ConstantList<Constraint>{{"C1", "there is an iteration, and an operand for each carry and slice"},
                                             {"C2", "slices have a row for each iteration"},
-                                            {"C3", "the body's leaves are inputs: carries, rows of the slices and the other operands"},
-                                            {"C4", "the body's outputs are the next carries, of their types, and results"},
+                                            {"C3", "the body's leaves are carries, held states, rows of the slices and the other operands"},
+                                            {"C4", "the body's outputs are the next carries and states, of their types, and results"},
                                             {"C5", "carries, slices and results have elements of 32 bits"},
                                             {"C6", "the element count of a result is at most 2^31 - 1"}},
     .operands = ConstantList<std::string_view>{"operands..."},
-    .attributes = ConstantList<AttributeDef>{{"iterations", AttributeKind::Integer, "how often the body runs"},
-                                             {"carries", AttributeKind::Integer, "so many operands are the first values of carries"},
-                                             {"slices", AttributeKind::Integer, "so many after them are cut into rows, one per iteration"},
-                                             {"reverse", AttributeKind::Boolean, "from the last row to the first"},
-                                             {"body", AttributeKind::Graph, "what an iteration computes"}},
+    .attributes =
+        ConstantList<AttributeDef>{{"iterations", AttributeKind::Integer, "how often the body runs"},
+                                   {"carries", AttributeKind::Integer, "so many operands are the first values of carries"},
+                                   {"held", AttributeKind::Integer, "so many after them are states of the body, written in place", false},
+                                   {"slices", AttributeKind::Integer, "so many after them are cut into rows, one per iteration"},
+                                   {"reverse", AttributeKind::Boolean, "from the last row to the first"},
+                                   {"body", AttributeKind::Graph, "what an iteration computes"}},
     .infer = infer,
     .gradient = ThroughBody{},
     .lower = LoopLowering{},

@@ -373,6 +373,13 @@ std::vector<Broken> brokenCases() {
   broken.push_back({"associative_scan", "C2", {x}, scanned(2, adding(DType::F32)), {}});
   broken.push_back({"associative_scan", "C3", {x}, scanned(0, adding(DType::I32)), {}});
   breakLoop(broken);
+  for (std::string_view op : {"write_rows", "update_rows"}) {
+    const Attributes first{{"axis", integer(0)}};
+    broken.push_back({op, "C1", {x, idx, i32({})}, first, {}});
+    broken.push_back({op, "C2", {x, x, i32({})}, {{"axis", integer(2)}}, {}});
+    broken.push_back({op, "C3", {x, row, i32({})}, first, {}});
+    broken.push_back({op, "C4", {x, x, idx}, first, {}});
+  }
   for (std::string_view op : {"uniform", "normal", "gumbel"}) {
     broken.push_back({op, "C1", {idx}, {{"shape", Integers{2}}, {"salt", integer(0)}}, {}});
     broken.push_back({op, "C2", {key}, {{"shape", Integers{0}}, {"salt", integer(0)}}, {}});

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows written where a value says, and decoding with a cache of keys and values beside the same without one.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "frontend/lockstep.h"
+#include "frontend/trace/trace_function.h"
+#include "frontend/train/graph_runner.h"
+#include "frontend/train/templates.h"
+#include "tests/differential/compare.h"
+
+namespace lockstep {
+namespace {
+
+graph::Graph traced(const Module* model, const std::vector<InputSpec>& inputs, const std::function<Outputs(const Inputs&)>& function) {
+  return detail::traceFunction(
+      model, inputs, [&](const Module&, const Inputs& in) { return function(in); }, graph::OutputKind::Result, Where::current());
+}
+
+graph::LeafValues valuesFor(const graph::Graph& graph) {
+  std::mt19937 random(5);
+  std::uniform_real_distribution<double> number(-0.5, 0.5);
+  graph::LeafValues values;
+  for (const graph::NodeId id : graph.body().nodes) {
+    const std::string* name = leafName(graph[id]);
+    if (name == nullptr) continue;
+    const graph::TensorType& type = graph.typeOf(graph[id].results[0]);
+    std::vector<double> data(static_cast<size_t>(type.shape.elementCount()));
+    for (double& element : data) element = isFloat(type.dtype) ? static_cast<double>(static_cast<float>(number(random))) : 1.0;
+    values[*name] = {type, std::move(data)};
+  }
+  return values;
+}
+
+std::vector<std::string> everywhere() {
+  std::vector<std::string> devices = devicesUnderTest();
+  devices.insert(devices.begin(), "evaluate");
+  return devices;
+}
+
+/// A model of characters with rotary positions: logits of all positions at once, or of one after the other with a cache.
+struct Decoder : Module {
+  static constexpr int64_t kWords = 11, kWidth = 16, kLayers = 2;
+  nn::Embedding tokens{*this, "tokens", kWords, kWidth};
+  std::vector<std::unique_ptr<nn::TransformerBlock>> blocks;
+  nn::Linear head{*this, "head", kWidth, kWords};
+
+  Decoder() {
+    const nn::TransformerBlockOptions options{.attention = {.kv_heads = 2, .causal = true, .rope = RopeOptions{}}};
+    for (int64_t i = 0; i < kLayers; ++i)
+      blocks.push_back(std::make_unique<nn::TransformerBlock>(*this, "b" + std::to_string(i), kWidth, 4, options));
+  }
+  Tensor operator()(Tensor x) const {
+    x = tokens(x);
+    for (const auto& block : blocks) x = (*block)(x);
+    return head(x);
+  }
+  Tensor step(Tensor x, std::vector<nn::KvCache>& caches, Tensor at) const {
+    x = tokens(x);
+    for (size_t i = 0; i < blocks.size(); ++i) x = (*blocks[i])(x, caches[i], at);
+    return head(x);
+  }
+  /// `count` tokens after the prompt [B, P], the likeliest each; [B, count]. All of the prompt but its last token goes in at once.
+  Tensor generate(Tensor prompt, int64_t count) const {
+    const int64_t rows = prompt.extent(0), begin = prompt.extent(1);
+    std::vector<nn::KvCache> caches;
+    for (const auto& block : blocks) caches.push_back(block->attn.cache({rows}, begin + count - 1));
+    if (begin > 1) step(narrow(prompt, 1, 0, begin - 1), caches, zeros({}, DType::I32));
+    std::vector<Tensor> carry{narrow(prompt, 1, begin - 1, 1)};
+    for (const nn::KvCache& cache : caches) carry.insert(carry.end(), {cache.keys, cache.values});
+    const auto body = [&](const std::vector<Tensor>& now, const std::vector<Tensor>& place) -> LoopStep {
+      std::vector<nn::KvCache> inside;
+      for (size_t i = 1; i < now.size(); i += 2) inside.push_back({now[i], now[i + 1]});
+      const Tensor next = expand_dims(argmax(squeeze(step(now[0], inside, place[0]), 1), -1), 1);
+      LoopStep made{{next}, {next}};
+      for (const nn::KvCache& cache : inside) made.carry.insert(made.carry.end(), {cache.keys, cache.values});
+      return made;
+    };
+    const Tensor made = scan(body, carry, {arange(count) + (begin - 1)}).results[0];
+    return permute(squeeze(made, 2), {1, 0});
+  }
+};
+
+/// What decoding with a cache gives is what the model says of all tokens so far.
+TEST(Cache, decoding_equals_the_model_without_a_cache) {
+  Decoder model;
+  constexpr int64_t kRows = 3, kPrompt = 4, kCount = 9;
+  const graph::Graph cached =
+      traced(&model, {{"prompt", i32(kRows, kPrompt)}}, [&](const Inputs& in) { return Outputs(model.generate(in["prompt"], kCount)); });
+  const graph::Graph whole =
+      traced(&model, {{"x", i32(kRows, kPrompt + kCount - 1)}}, [&](const Inputs& in) { return Outputs(argmax(model(in["x"]), -1)); });
+  graph::LeafValues values = valuesFor(cached);
+  values["prompt"].data = {1, 2, 3, 4, 9, 8, 7, 6, 0, 0, 10, 5};
+  for (const std::string& device : everywhere()) {
+    const std::vector<double> made = runGraph(cached, values, {.device = device, .opened = openedDevice(device)})[0].data;
+    graph::LeafValues of_whole = values;
+    std::vector<double> x;
+    for (int64_t row = 0; row < kRows; ++row) {
+      x.insert(x.end(), values["prompt"].data.begin() + row * kPrompt, values["prompt"].data.begin() + (row + 1) * kPrompt);
+      x.insert(x.end(), made.begin() + row * kCount, made.begin() + (row + 1) * kCount - 1);
+    }
+    of_whole["x"] = {i32(kRows, kPrompt + kCount - 1), x};
+    of_whole.erase("prompt");
+    const std::vector<double> said = runGraph(whole, of_whole, {.device = device, .opened = openedDevice(device)})[0].data;
+    for (int64_t row = 0; row < kRows; ++row) {
+      for (int64_t i = 0; i < kCount; ++i) {
+        EXPECT_EQ(made[static_cast<size_t>(row * kCount + i)], said[static_cast<size_t>(row * (kPrompt + kCount - 1) + kPrompt - 1 + i)])
+            << device << ": token " << i << " of row " << row;
+      }
+    }
+  }
+}
+
+/// Of the caches a step writes one row per head, by a command that is there for it alone.
+TEST(Cache, a_step_writes_the_rows_of_one_token) {
+  Decoder model;
+  constexpr int64_t kRows = 3, kCount = 64;
+  const graph::Graph graph =
+      traced(&model, {{"prompt", i32(kRows, 1)}}, [&](const Inputs& in) { return Outputs(model.generate(in["prompt"], kCount)); });
+  for (const std::string_view profile : {"portable", "cpu", "webgpu_default"}) {
+    passes::CompileOptions options;
+    options.profile = program::findProfile(profile).orThrow();
+    options.templates = detail::templateSource();
+    options.disabled = {"mergeDispatches"};
+    const program::Program made = passes::compile(graph, options).orThrow().program;
+    ASSERT_EQ(made.loops.size(), 1U) << profile;
+    const uint64_t cache = kRows * 2 * kCount * 4 * sizeof(float), row = kRows * 2 * 4 * sizeof(float);
+    size_t updates = 0;
+    for (const program::Command& command : made.commands) {
+      if (made.loopOf(command.level) == nullptr) continue;
+      uint64_t read = 0;
+      bool writes_cache = false;
+      for (const program::Range& range : accesses(command)) {
+        if (range.access == kernel::Access::Read) read += range.size;
+        writes_cache = writes_cache || (range.access != kernel::Access::Read && range.size >= cache);
+      }
+      if (!writes_cache) continue;
+      ++updates;
+      EXPECT_EQ(command.label, "update_rows") << profile;
+      // It reads the rows and their place, and so it can write no more.
+      EXPECT_LE(read, row + 4) << profile;
+    }
+    EXPECT_EQ(updates, 2U * Decoder::kLayers) << profile;
+  }
+}
+
+/// Each version is read before the next one is written.
+TEST(Cache, versions_of_a_carry_in_their_order) {
+  struct Empty : Module {
+  } model;
+  const auto function = [](const Inputs& in) {
+    const auto body = [](const std::vector<Tensor>& carry, const std::vector<Tensor>& slices) -> LoopStep {
+      const Tensor before = sum(carry[0]);
+      const Tensor once = write_rows(carry[0], expand_dims(slices[0], 0), slices[1], 0);
+      const Tensor between = sum(once * once);
+      const Tensor twice = write_rows(once, expand_dims(slices[0] * 3.0, 0), 6 - slices[1], 0);
+      return {{twice}, {before, between, sum(twice)}};
+    };
+    const LoopResult made = scan(body, {in["x"]}, {in["rows"], arange(9)});
+    return Outputs{{"x", made.carry[0]}, {"before", made.results[0]}, {"between", made.results[1]}, {"after", made.results[2]}};
+  };
+  const graph::Graph graph = traced(&model, {{"x", f32(7, 5)}, {"rows", f32(9, 5)}}, function);
+  const graph::LeafValues values = valuesFor(graph);
+  const std::vector<graph::Tensor> want = runGraph(graph, values);
+  for (const std::string& device : devicesUnderTest()) {
+    for (const std::vector<std::string>& disabled : {std::vector<std::string>{}, {"loops"}, {"fuse", "planBuffers"}})
+      expectClose(runGraph(graph, values, {.device = device, .opened = openedDevice(device), .disable = disabled}), want, 1e-6, device);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
