@@ -5,12 +5,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <functional>
 #include <map>
 #include <optional>
 #include <set>
-#include <span>
 
 #include "ir/graph/builder.h"
 #include "ir/graph/group_kind.h"
@@ -22,11 +20,11 @@
 #include "passes/schedule/conflicts.h"
 #include "passes/schedule/group_body.h"
 #include "passes/schedule/in_place.h"
+#include "passes/schedule/jobs.h"
 #include "passes/schedule/kernel_limits.h"
 #include "passes/schedule/kernel_table.h"
 #include "passes/schedule/loop_commands.h"
 #include "passes/schedule/row_update.h"
-#include "passes/visits.h"
 
 namespace lockstep::passes {
 
@@ -45,30 +43,6 @@ namespace {
 struct Place {
   BufferId buffer;
   uint64_t offset = 0;  // bytes
-};
-
-/// A command before it has a level, or the commands of a loop, whose levels count from its first one.
-struct Job {
-  Command command;
-  std::set<size_t> after;  // jobs that must be in an earlier level
-  std::vector<Command> loop = {};
-  uint32_t iterations = 1;
-
-  /// The bytes that it touches at any time.
-  [[nodiscard]] std::vector<Range> touched() const {
-    if (loop.empty()) return accesses(command);
-    std::vector<Range> all;
-    for (const Command& one : loop) {
-      for (Range range : accesses(one)) {
-        const int64_t moved = range.step * (int64_t{iterations} - 1);
-        if (moved < 0) range.offset -= static_cast<uint64_t>(-moved);
-        range.size += static_cast<uint64_t>(std::abs(moved));
-        range.step = 0;
-        all.push_back(range);
-      }
-    }
-    return all;
-  }
 };
 
 struct State {
@@ -314,15 +288,16 @@ struct State {
     const TensorType &state = graph.typeOf(node.operands[0]), &rows = graph.typeOf(node.operands[1]);
     const RowUpdate update = updateRows(state, rows, node.attributes.get<int64_t>("axis"), config.profile);
     LS_CHECK(checkKernelLimits(update.module, update.groups, config.profile, locationOf(node)));
-    if (program[placeOf(storageOf(node.operands[0])).buffer].role != ArenaRole::State)
-      return fail("schedule.update", "update_rows writes into what is no state", locationOf(node), "use write_rows");
+    const ValueId before = root(node.operands[0]);
+    const auto* older = std::get_if<AliasUpdate>(&*graph.definition(before).op->alias);
+    if (program[placeOf(storageOf(before)).buffer].role != ArenaRole::State || (older != nullptr && !older->at_index))
+      return fail("schedule.update", "update_rows writes into what is no state, or what update_slice made", locationOf(node),
+                  "use write_rows");
     const size_t job = jobs.size();
     jobs.push_back({.command = {}, .after = {}});
     dependOn(job, node.operands[1]);
     dependOn(job, node.operands[2]);
-    const ValueId before = root(node.operands[0]);
-    const Node& maker_of_before = graph.definition(before);
-    if (std::holds_alternative<AliasUpdate>(*maker_of_before.op->alias)) {
+    if (older != nullptr) {
       if (const auto made = maker.find(before); made != maker.end()) jobs[job].after.insert(made->second);
       version_writers[before] = job;
     }
@@ -462,6 +437,7 @@ struct State {
     const size_t job = jobs.size();
     jobs.push_back({.command = {}, .after = std::move(after)});
     std::vector<Command> commands = loopCommands(body, places, program, kernels);
+    jobs[job].is_loop = true;
     jobs[job].loop = std::move(commands);
     jobs[job].iterations = static_cast<uint32_t>(loop.iterations);
     for (const ValueId operand : node.operands) dependOn(job, operand);
@@ -541,64 +517,21 @@ struct State {
     });
   }
 
-  /// Every job has the earliest level in which all that it waits for has run; jobs of a level keep their order. The result is empty, or the
-  /// states whose old version is read by what needs their update: such a reader and the update in its bytes wait for each other.
-  std::optional<std::set<ValueId>> assignLevels() {
-    std::vector<std::vector<size_t>> waiting(jobs.size());  // by job: those that wait for it
-    std::vector<size_t> missing(jobs.size(), 0);            // by job: how many it waits for
-    std::vector<size_t> ready;
-    for (size_t job = 0; job < jobs.size(); ++job) {
-      for (size_t before : jobs[job].after) waiting[before].push_back(job);
-      missing[job] = jobs[job].after.size();
-      if (missing[job] == 0) ready.push_back(job);
-      countVisits(missing[job]);
+  /// Places all jobs. The result is empty, or the states whose old version is read by what needs their update: such a reader and the update
+  /// in its bytes wait for each other. Nothing where versions of one state are read that are not there at the same time.
+  std::optional<std::set<ValueId>> placeJobs() {
+    const std::vector<size_t> waiting = assignLevels(jobs);
+    if (waiting.empty()) {
+      placeCommands(std::move(jobs), program);
+      return std::set<ValueId>();
     }
-    for (size_t next = 0; next < ready.size(); ++next) {
-      const uint32_t level = jobs[ready[next]].command.level + 1;
-      for (size_t job : waiting[ready[next]]) {
-        jobs[job].command.level = std::max(jobs[job].command.level, level);
-        if (--missing[job] == 0) ready.push_back(job);
-      }
+    std::set<ValueId> states;
+    for (const auto& [value, state] : in_place) {
+      if (std::ranges::find(waiting, maker.at(value)) != waiting.end()) states.insert(state);
     }
-    if (ready.size() != jobs.size()) {
-      std::set<ValueId> waiting_states;
-      for (const auto& [value, state] : in_place) {
-        if (missing[maker.at(value)] > 0) waiting_states.insert(state);
-      }
-      if (waiting_states.empty() && !version_writers.empty()) return std::nullopt;
-      if (waiting_states.empty()) internalError("commands wait for each other");
-      return waiting_states;
-    }
-    std::ranges::stable_sort(jobs, {}, [](const Job& job) { return job.command.level; });
-    placeCommands();
-    return std::set<ValueId>();
-  }
-
-  /// The jobs of a level in one level, but loops after them, in levels of their own.
-  void placeCommands() {
-    uint32_t level = 0;
-    for (size_t begin = 0, end = 0; begin < jobs.size(); begin = end) {
-      while (end < jobs.size() && jobs[end].command.level == jobs[begin].command.level) ++end;
-      const std::span<Job> here = std::span(jobs).subspan(begin, end - begin);
-      bool any = false;
-      for (Job& job : here) {
-        if (!job.loop.empty()) continue;
-        any = true;
-        program.commands.push_back(std::move(job.command));
-        program.commands.back().level = level;
-      }
-      level += any ? 1 : 0;
-      for (Job& job : here) {
-        if (job.loop.empty()) continue;
-        const uint32_t first = level;
-        for (Command& command : job.loop) {
-          command.level += first;
-          level = command.level + 1;
-          program.commands.push_back(std::move(command));
-        }
-        program.loops.push_back({first, level - 1, job.iterations});
-      }
-    }
+    if (!states.empty()) return states;
+    if (version_writers.empty()) internalError("commands wait for each other");
+    return std::nullopt;
   }
 };
 
@@ -648,7 +581,7 @@ Result<std::optional<Program>> scheduled(const Graph& graph, const ScheduleConfi
   for (const State::PendingCopy& copy : state.output_copies) state.addCopy(copy);
   state.orderStateWriters();
   state.orderVersions();
-  std::optional<std::set<ValueId>> more = state.assignLevels();
+  std::optional<std::set<ValueId>> more = state.placeJobs();
   if (!more) {
     return fail("schedule.update", "an older version of what write_rows changes is read together with a newer one", {},
                 "read what write_rows gives, or what it takes, but not both for one result");
