@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time and memory of compiling a training step, and how they grow with the model. Nothing runs and no driver is asked.
 // usage: bench_compile_time                            the table of bench/README.md
-//        bench_compile_time MODEL SIZE...              some rows; MODEL: mlp, transformer, gpt (layers), gru, gru_cells (time steps), resnet (depth)
-//        bench_compile_time --passes MODEL SIZE...     and what each pass takes
-//        bench_compile_time --program MODEL SIZE       the program as text, to compare two builds
+//        bench_compile_time MODEL SIZE...              some rows; MODEL: mlp, transformer, gpt (layers), gru, gru_cells (time steps),
+//        resnet (depth) bench_compile_time --passes MODEL SIZE...     and what each pass takes bench_compile_time --program MODEL SIZE the
+//        program as text, to compare two builds
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -32,9 +32,9 @@ struct Row {
   std::string_view model;
   std::vector<int64_t> sizes;
 };
-const std::array kTable{Row{"mlp", {10, 100, 1000, 3000}}, Row{"transformer", {10, 100, 1000, 3000}}, Row{"gru", {32, 512, 4096}},
-                        Row{"gru_cells", {32, 64, 128, 256, 512}},
-                        Row{"resnet", {20, 56, 110}}, Row{"gpt", {6, 12, 24}}};
+const std::array kTable{Row{"mlp", {10, 100, 1000, 3000}}, Row{"transformer", {10, 100, 1000, 3000}},
+                        Row{"gru", {32, 512, 4096}},       Row{"gru_cells", {32, 64, 128, 256, 512}},
+                        Row{"resnet", {20, 56, 110}},      Row{"gpt", {6, 12, 24}}};
 
 enum class Show : uint8_t { Row, Passes, Program };
 

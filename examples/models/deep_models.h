@@ -120,7 +120,8 @@ inline DeepCase gpt(int64_t layers) {
           }};
 }
 
-/// By name: mlp, transformer, gpt (layers), gru (time steps), gru_cells (likewise), resnet (depth). Without a model when there is none of this name.
+/// By name: mlp, transformer, gpt (layers), gru and gru_cells (time steps), resnet (depth). Without a model when there is none of this
+/// name.
 inline DeepCase deepCase(const std::string& name, int64_t size) {
   if (name == "mlp") return squaresOf<Stack<DeepLayer>>(size, f32(32, 64));
   if (name == "transformer") return squaresOf<Stack<DeepBlock>>(size, f32(32, 32, 64));

@@ -13,9 +13,9 @@ namespace lockstep::detail {
 
 /// A function of a graph's own.
 struct DetachedGraph {
-  graph::Graph graph;                     ///< with leaves for what it was given, and capture0, ... for the rest
-  std::vector<graph::ValueId> captures;   ///< of the trace, by number of the leaf
-  bool is_random = false;                 ///< it has a leaf with the name of the key of random ops (kRandomKeyInput)
+  graph::Graph graph;                    ///< with leaves for what it was given, and capture0, ... for the rest
+  std::vector<graph::ValueId> captures;  ///< of the trace, by number of the leaf
+  bool is_random = false;                ///< it has a leaf with the name of the key of random ops (kRandomKeyInput)
 };
 
 /// From its construction to its end, what is traced belongs to the function.
