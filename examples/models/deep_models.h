@@ -45,8 +45,15 @@ struct GruCells : Module {
   explicit GruCells(int64_t) {}
   nn::GRUCell cell{*this, "cell", 64, 64};
   Tensor operator()(Tensor x) const {
+    const Tensor shares = matmul(x, cell.W_ih) + cell.b_ih;
+    const auto gate = [](const Tensor& gates, int64_t i) { return narrow(gates, -1, 64 * i, 64); };
     Tensor h = zeros({x.extent(0), 64});
-    for (int64_t t = 0; t < x.extent(1); ++t) h = cell(squeeze(narrow(x, 1, t, 1), 1), h);
+    for (int64_t t = 0; t < x.extent(1); ++t) {
+      const Tensor of_x = squeeze(narrow(shares, 1, t, 1), 1), of_h = matmul(h, cell.W_hh) + cell.b_hh;
+      const Tensor r = sigmoid(gate(of_x, 0) + gate(of_h, 0)), z = sigmoid(gate(of_x, 1) + gate(of_h, 1));
+      const Tensor n = tanh(gate(of_x, 2) + r * gate(of_h, 2));
+      h = n + z * (h - n);
+    }
     return h;
   }
 };

@@ -65,15 +65,8 @@ DetachedGraph Detached::take(const std::vector<Tensor>& results, const std::vect
     made.is_random = made.is_random || (name != nullptr && *name == graph::kRandomKeyInput);
     std::vector<graph::ValueId> operands;
     for (const graph::ValueId operand : node.operands) operands.push_back(inside(operand));
-    graph::Attributes attributes = node.attributes;
-    for (const auto& [key, attribute] : node.attributes.items()) {
-      const auto* constant = std::get_if<graph::ConstantId>(&attribute);
-      if (constant == nullptr) continue;
-      attributes.set(key, graph::ConstantId(to.graph().constants.size()));
-      to.mutableGraph().constants.push_back(from[*constant]);
-    }
-    to.setLocation(node.location == 0 ? 0 : to.addLocation(from.locations[node.location - 1]));
-    const std::vector<graph::ValueId> results_now = to.makeAll(*node.op->name, operands, std::move(attributes));
+    to.setLocation(to.addLocation(from, node));
+    const std::vector<graph::ValueId> results_now = to.makeAll(*node.op->name, operands, to.addAttributes(from, node));
     for (size_t r = 0; r < results_now.size(); ++r) {
       now[node.results[r]] = results_now[r];
       to.name(results_now[r], from[node.results[r]].name);

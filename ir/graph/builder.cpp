@@ -46,6 +46,21 @@ uint32_t Builder::addLocation(const Location& location) {
   return static_cast<uint32_t>(graph_.locations.size());
 }
 
+uint32_t Builder::addLocation(const Graph& from, const Node& node) {
+  return node.location == 0 ? 0 : addLocation(from.locations[node.location - 1]);
+}
+
+Attributes Builder::addAttributes(const Graph& from, const Node& node) {
+  Attributes attributes = node.attributes;
+  for (const auto& [name, attribute] : node.attributes.items()) {
+    const auto* constant = std::get_if<ConstantId>(&attribute);
+    if (constant == nullptr) continue;
+    attributes.set(name, ConstantId(graph_.constants.size()));
+    graph_.constants.push_back(from[*constant]);
+  }
+  return attributes;
+}
+
 void Builder::name(ValueId value, std::string name) { graph_.values[value.index()].name = std::move(name); }
 void Builder::output(OutputKind kind, std::string name, ValueId value) { graph_.outputs.push_back({kind, std::move(name), value}); }
 

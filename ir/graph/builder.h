@@ -29,6 +29,10 @@ class Builder {
   /// A node that owns one region which is filled by later calls until endRegion(yields).
   void setLocation(uint32_t location) { location_ = location; }
   uint32_t addLocation(const Location& location);
+  /// The place of a node of another graph; 0 where it has none.
+  uint32_t addLocation(const Graph& from, const Node& node);
+  /// The attributes of a node of another graph. The constants that they name come along.
+  Attributes addAttributes(const Graph& from, const Node& node);
   void name(ValueId value, std::string name);
   void output(OutputKind kind, std::string name, ValueId value);
 

@@ -77,15 +77,8 @@ std::vector<ValueId> inlineGraph(Builder& b, const Graph& body, const std::map<s
     }
     std::vector<ValueId> operands;
     for (const ValueId operand : node.operands) operands.push_back(now.at(operand));
-    Attributes attributes = node.attributes;
-    for (const auto& [name, attribute] : node.attributes.items()) {
-      const auto* constant = std::get_if<ConstantId>(&attribute);
-      if (constant == nullptr) continue;
-      attributes.set(name, ConstantId(b.graph().constants.size()));
-      b.mutableGraph().constants.push_back(body[*constant]);
-    }
-    b.setLocation(node.location == 0 ? 0 : b.addLocation(body.locations[node.location - 1]));
-    const std::vector<ValueId> made = b.makeAll(*node.op->name, std::move(operands), std::move(attributes));
+    b.setLocation(b.addLocation(body, node));
+    const std::vector<ValueId> made = b.makeAll(*node.op->name, std::move(operands), b.addAttributes(body, node));
     for (size_t i = 0; i < made.size(); ++i) {
       now[node.results[i]] = made[i];
       b.name(made[i], body[node.results[i]].name);

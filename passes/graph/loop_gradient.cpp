@@ -140,14 +140,20 @@ class Reverse {
 
   /// Sees to it that there is a stack of the values that all iterations have.
   void stackOf(ValueId value) {
-    if (stacks_.contains(value)) return;
+    if (stacks_.contains(value) || widened_.contains(value)) return;
     if (isLifted(value)) return stackOf(definition(value).operands[0]);
+    if (byteSize(body_.typeOf(value).dtype) != 4) {  // stacks have elements of 32 bits, which hold fewer bits as they are
+      const ValueId wide = widened_[value] = body_.make("cast", {value}, {{"dtype", DType::F32}});
+      return stackOf(wide);
+    }
     stacks_[value] = ValueId();
     stacked_.push_back(value);
   }
   ValueId stack(ValueId value) {
     const auto found = stacks_.find(value);
     if (found != stacks_.end()) return found->second;
+    if (const auto wide = widened_.find(value); wide != widened_.end())
+      return stacks_[value] = outer_.make("cast", {stack(wide->second)}, {{"dtype", body_.typeOf(value).dtype}});
     const Node node = definition(value);
     const std::vector<ValueId> operands{stack(node.operands[0])};
     return stacks_[value] = node.op->lift({outer_, node, operands, {true}, loop_.iterations});
@@ -197,6 +203,7 @@ class Reverse {
   std::vector<ValueId> outputs_, seeds_;  // what flows back, and the leaf that it comes from
   std::vector<size_t> targets_;           // the operands whose gradients are made; carries first
   std::vector<ValueId> stacked_;          // results of the new loop besides its carries
+  std::map<ValueId, ValueId> widened_;    // f32 by value of fewer bits
   std::map<ValueId, ValueId> stacks_;     // outside of the loop, by value of the body
   std::vector<ValueId> results_;          // of the new loop
 };

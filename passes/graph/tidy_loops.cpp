@@ -100,7 +100,8 @@ class LoopTidier {
       const Node& node = definition(value);
       if (!isProduct(node) || readers_[value.index()] != 1 || varies_.at(value) != Varies::ByCarry) continue;
       const bool first = varies_.at(node.operands[0]) != Varies::Never, second = varies_.at(node.operands[1]) != Varies::Never;
-      if (first == second || !canLift(node)) continue;
+      const ValueId varying = node.operands[first ? 0 : 1];
+      if (first == second || !canLift(node) || byteSize(body_.typeOf(varying).dtype) != 4) continue;
       sunk_.push_back({i, node, first ? size_t{0} : size_t{1}});
     }
     for (const Sunk& one : sunk_) body_.mutableGraph().outputs[one.result].value = one.product.operands[one.varying];
@@ -142,15 +143,8 @@ class LoopTidier {
     const Node node = definition(value);
     std::vector<ValueId> operands;
     for (const ValueId operand : node.operands) operands.push_back(outside(operand));
-    Attributes attributes = node.attributes;
-    for (const auto& [name, attribute] : node.attributes.items()) {
-      const auto* constant = std::get_if<ConstantId>(&attribute);
-      if (constant == nullptr) continue;
-      attributes.set(name, ConstantId(outer_.graph().constants.size()));
-      outer_.mutableGraph().constants.push_back(graph[*constant]);
-    }
-    if (node.location != 0) outer_.setLocation(outer_.addLocation(graph.locations[node.location - 1]));
-    const std::vector<ValueId> made = outer_.makeAll(*node.op->name, std::move(operands), std::move(attributes));
+    if (node.location != 0) outer_.setLocation(outer_.addLocation(graph, node));
+    const std::vector<ValueId> made = outer_.makeAll(*node.op->name, std::move(operands), outer_.addAttributes(graph, node));
     for (size_t i = 0; i < made.size(); ++i) outside_[node.results[i]] = made[i];
     return outside_.at(value);
   }

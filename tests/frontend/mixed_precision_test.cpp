@@ -63,6 +63,35 @@ TEST_P(Mixed, training_ends_where_that_in_f32_does) {
   }
 }
 
+/// The products of a loop's body are rounded, and so are the stacks of what they multiply, of which the gradients are made.
+TEST_P(Mixed, recurrent_layers_end_where_those_in_f32_do) {
+  struct Model : Module {
+    nn::GRU gru{*this, "gru", 3, 8, {.bidirectional = true}};
+    nn::Linear head{*this, "head", 16, 1};
+  };
+  const auto lossIn = [&](const Precision& precision) {
+    auto trainer =
+        compile<Model>({.inputs = {{"x", f32(4, 12, 3)}, {"y", f32(4, 12, 1)}},
+                        .loss = [](const Model& m, const Inputs& in) { return mean(square(m.head(m.gru(in["x"]).y) - in["y"])); },
+                        .optimizer = adam({.lr = 0.01}),
+                        .seed = 3,
+                        .device = GetParam(),
+                        .precision = precision});
+    std::vector<float> x(4 * 12 * 3), y(4 * 12);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(std::sin(0.7 * static_cast<double>(i)));
+    for (size_t i = 0; i < y.size(); ++i) y[i] = x[i * 3] * (i == 0 ? 0 : x[i * 3 - 1]);
+    float loss = 0;
+    for (int step = 0; step < 40; ++step) loss = trainer.step({{"x", x}, {"y", y}}).loss;
+    return loss;
+  };
+  const float wanted = lossIn({});
+  for (const Precision& precision : {mixed(bf16), mixed(f16)}) {
+    const float loss = lossIn(precision);
+    EXPECT_NE(loss, wanted) << "nothing was rounded";
+    EXPECT_NEAR(loss, wanted, 0.05 * wanted) << toString(precision.dtype);
+  }
+}
+
 TEST_P(Mixed, rounds_results_as_the_type_does) {
   auto trainer = compile<Mlp>(mixedSpec(GetParam(), mixed(bf16)));
   auto forward = trainer.attach({.inputs = {{"x", f32(kBatch, 1)}}, .forward = [](const Mlp& m, const Inputs& in) { return m(in["x"]); }});
