@@ -74,9 +74,9 @@ TEST_P(Mixed, recurrent_layers_end_where_those_in_f32_do) {
         compile<Model>({.inputs = {{"x", f32(4, 12, 3)}, {"y", f32(4, 12, 1)}},
                         .loss = [](const Model& m, const Inputs& in) { return mean(square(m.head(m.gru(in["x"]).y) - in["y"])); },
                         .optimizer = adam({.lr = 0.01}),
+                        .precision = precision,
                         .seed = 3,
-                        .device = GetParam(),
-                        .precision = precision});
+                        .device = GetParam()});
     std::vector<float> x(4 * 12 * 3), y(4 * 12);
     for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(std::sin(0.7 * static_cast<double>(i)));
     for (size_t i = 0; i < y.size(); ++i) y[i] = x[i * 3] * (i == 0 ? 0 : x[i * 3 - 1]);
