@@ -230,7 +230,7 @@ class Parser {
     exchange();
     const Status status = nestedBody(depth);
     exchange();
-    LS_CHECK(status);
+    if (!status.ok()) return status.failure();
     return NestedGraph(canonical(graph));
   }
 

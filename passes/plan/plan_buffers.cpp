@@ -14,13 +14,11 @@
 
 namespace lockstep::passes {
 
-using program::Arena;
 using program::ArenaId;
 using program::ArenaRole;
 using program::Buffer;
 using program::BufferId;
 using program::Command;
-using program::Dispatch;
 using program::Program;
 using program::Range;
 

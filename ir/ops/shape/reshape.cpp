@@ -44,7 +44,7 @@ constexpr OpDef kReshapeOp{
         [](const LiftContext& c) {
           std::vector<int64_t> extents = c.node.attributes.get<std::vector<int64_t>>("shape");
           extents.insert(extents.begin(), c.rows);
-          return c.builder.reshape(c.operands[0], Shape(std::move(extents)));
+          return c.builder.reshape(c.operands[0], Shape(extents));
         },
 };
 
