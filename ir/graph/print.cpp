@@ -178,7 +178,7 @@ class Printer {
   }
 
   const Graph& graph_;
-  const PrintOptions& options_;
+  PrintOptions options_;
   Numbering numbering_;
   TextLines lines_;
   std::vector<bool> printed_;  ///< regions; a broken graph may hold one twice or in itself

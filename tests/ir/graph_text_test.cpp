@@ -161,7 +161,7 @@ TEST(GraphText, print_brokenIds_neverCrashes) {
   graph.nodes[4].results[0] = ValueId();
   graph.nodes[4].regions[0] = RegionId(0);
   graph.nodes[0].op = nullptr;
-  graph.regions[0].nodes.push_back(NodeId(77));
+  graph.regions[0].nodes.emplace_back(77U);
   graph.outputs[0].value = ValueId(12345);
   EXPECT_NE(print(graph, true).find("%undefined"), std::string::npos);
   EXPECT_FALSE(validate(graph).ok());
