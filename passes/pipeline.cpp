@@ -241,7 +241,7 @@ std::vector<std::string_view> namesToDisable() {
     if (pass.info.disabling != Disabling::Refused) names.push_back(pass.info.name);
   }
   for (const KernelPassInfo& pass : listKernelPasses()) names.push_back(pass.name);
-  static const std::vector<std::string> choices = templateChoices();
+  static const std::vector<std::string> choices = decomposeChoices();
   names.insert(names.end(), choices.begin(), choices.end());
   return names;
 }

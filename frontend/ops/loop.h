@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops whose steps depend on each other: recurrent networks, decoding, anything that is no associative scan.
+// Loops whose steps depend on each other: recurrent networks, decoding, anything that is not an associative scan.
 #pragma once
 
 #include <cstdint>

@@ -234,7 +234,7 @@ class StructureValidator {
     const uint64_t room = range.step < 0 ? range.offset : buffer.size - std::min(buffer.size, range.offset + range.size);
     if (bytes % kWord == 0 && (rounds == 0 || bytes <= room / rounds)) return true;
     wrong(index, "program.range",
-          fmt::format("moves {} bytes of buffer {} per iteration, which leads out of it or is no number of words", range.step,
+          fmt::format("moves {} bytes of buffer {} per iteration, which leads out of it or is not a multiple of 4", range.step,
                       quote(buffer.name)));
     return false;
   }

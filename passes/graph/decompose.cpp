@@ -183,7 +183,7 @@ Result<Graph> decompose(const Graph& graph, const DecomposeConfig& config) {
   return updateWholeWords(current);
 }
 
-std::vector<std::string> templateChoices() {
+std::vector<std::string> decomposeChoices() {
   std::vector<std::string> names{std::string(kLoops)};
   for (const OpDef* op : allOps()) {
     const auto* lowering = std::get_if<DecomposeLowering>(&*op->lower);

@@ -24,7 +24,7 @@ struct DecomposeConfig {
 /// "decompose.elements" when a decomposition would need a tensor of 2^31 elements or more.
 Result<graph::Graph> decompose(const graph::Graph& graph, const DecomposeConfig& config = {});
 
-/// "template:attention", ...: what `disabled` may name.
-std::vector<std::string> templateChoices();
+/// "loops", "template:attention", ...: what `disabled` may name.
+std::vector<std::string> decomposeChoices();
 
 }  // namespace lockstep::passes

@@ -5,8 +5,8 @@
 
 namespace lockstep::passes {
 
-/// Loops with as little in them as can be: what is the same for all iterations is computed in front of them, a product of slices with what
-/// is the same is one product over the stack, in front or behind; carries, results, slices and operands that nobody needs are left out.
+/// Loops with as little in them as can be: what is the same for all iterations is computed before them, a product of slices with what
+/// is the same is one product over the stack, before or after; carries, results, slices and operands that nobody needs are left out.
 ///   %h: f32[5,2,3] = loop %h0, %x, %w {...} body {            %xw: f32[4,2,3] = matmul %x, %w
 ///     %1: f32[2,3] = matmul %slice0, %capture0           =>   %h: f32[5,2,3] = loop %h0, %xw {...} body {
 ///     %2: f32[2,3] = add %carry0, %1                            %1: f32[2,3] = add %carry0, %slice0

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/schedule/in_place.h"
-#include "passes/schedule/lifetimes.h"
 
 #include <algorithm>
 #include <map>
@@ -9,6 +8,7 @@
 
 #include "ir/graph/group_kind.h"
 #include "passes/fuse/views.h"
+#include "passes/schedule/lifetimes.h"
 #include "passes/schedule/plan_rounds.h"
 #include "passes/schedule/row_phases.h"
 #include "passes/schedule/seed_nodes.h"
