@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 
 #include "frontend/lockstep.h"
 #include "frontend/trace/trace_function.h"
 #include "frontend/train/graph_runner.h"
 #include "frontend/train/templates.h"
 #include "tests/differential/compare.h"
+#include "tests/differential/leaf_values.h"
 
 namespace lockstep {
 namespace {
@@ -17,21 +17,6 @@ namespace {
 graph::Graph traced(const Module* model, const std::vector<InputSpec>& inputs, const std::function<Outputs(const Inputs&)>& function) {
   return detail::traceFunction(
       model, inputs, [&](const Module&, const Inputs& in) { return function(in); }, graph::OutputKind::Result, Where::current());
-}
-
-graph::LeafValues valuesFor(const graph::Graph& graph) {
-  std::mt19937 random(5);
-  std::uniform_real_distribution<double> number(-0.5, 0.5);
-  graph::LeafValues values;
-  for (const graph::NodeId id : graph.body().nodes) {
-    const std::string* name = leafName(graph[id]);
-    if (name == nullptr) continue;
-    const graph::TensorType& type = graph.typeOf(graph[id].results[0]);
-    std::vector<double> data(static_cast<size_t>(type.shape.elementCount()));
-    for (double& element : data) element = isFloat(type.dtype) ? static_cast<double>(static_cast<float>(number(random))) : 1.0;
-    values[*name] = {type, std::move(data)};
-  }
-  return values;
 }
 
 std::vector<std::string> everywhere() {
@@ -91,7 +76,7 @@ TEST(Cache, decoding_equals_the_model_without_a_cache) {
       traced(&model, {{"prompt", i32(kRows, kPrompt)}}, [&](const Inputs& in) { return Outputs(model.generate(in["prompt"], kCount)); });
   const graph::Graph whole =
       traced(&model, {{"x", i32(kRows, kPrompt + kCount - 1)}}, [&](const Inputs& in) { return Outputs(argmax(model(in["x"]), -1)); });
-  graph::LeafValues values = valuesFor(cached);
+  graph::LeafValues values = leafValues(cached, 0.5);
   values["prompt"].data = {1, 2, 3, 4, 9, 8, 7, 6, 0, 0, 10, 5};
   for (const std::string& device : everywhere()) {
     const std::vector<double> made = runGraph(cached, values, {.device = device, .opened = openedDevice(device)})[0].data;
@@ -162,7 +147,7 @@ TEST(Cache, versions_of_a_carry_in_their_order) {
     return Outputs{{"x", made.carry[0]}, {"before", made.results[0]}, {"between", made.results[1]}, {"after", made.results[2]}};
   };
   const graph::Graph graph = traced(&model, {{"x", f32(7, 5)}, {"rows", f32(9, 5)}}, function);
-  const graph::LeafValues values = valuesFor(graph);
+  const graph::LeafValues values = leafValues(graph, 0.5);
   const std::vector<graph::Tensor> want = runGraph(graph, values);
   for (const std::string& device : devicesUnderTest()) {
     for (const std::vector<std::string>& disabled : {std::vector<std::string>{}, {"loops"}, {"fuse", "planBuffers"}})

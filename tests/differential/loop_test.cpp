@@ -2,12 +2,11 @@
 // Loops beside the same steps without one, and beside the f64 evaluator: values and gradients, on each device.
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "frontend/lockstep.h"
 #include "frontend/trace/trace_function.h"
 #include "frontend/train/graph_runner.h"
 #include "tests/differential/compare.h"
+#include "tests/differential/leaf_values.h"
 
 namespace lockstep {
 namespace {
@@ -23,26 +22,10 @@ graph::Graph traced(const Module* model, const Case& one) {
   return detail::traceFunction(model, one.inputs, loss, graph::OutputKind::Loss, Where::current());
 }
 
-graph::LeafValues valuesFor(const graph::Graph& graph) {
-  std::mt19937 random(5);
-  std::uniform_real_distribution<double> number(-0.3, 0.3);
-  graph::LeafValues values;
-  for (const graph::NodeId id : graph.body().nodes) {
-    const std::string* name = leafName(graph[id]);
-    if (name == nullptr) continue;
-    const graph::TensorType& type = graph.typeOf(graph[id].results[0]);
-    std::vector<double> data(static_cast<size_t>(type.shape.elementCount()));
-    for (size_t i = 0; i < data.size(); ++i)
-      data[i] = isFloat(type.dtype) ? static_cast<double>(static_cast<float>(number(random))) : static_cast<double>(i + 1);
-    values[*name] = {type, std::move(data)};
-  }
-  return values;
-}
-
 /// The loss and all gradients beside the evaluator: on every device, and on the reference also without loops.
 void check(const Module* model, const Case& one, double tolerance = 1e-5) {
   const graph::Graph graph = traced(model, one);
-  const graph::LeafValues values = valuesFor(graph);
+  const graph::LeafValues values = leafValues(graph, 0.3);
   std::vector<std::string> wrt;
   for (const auto& [name, value] : values) {
     if (isFloat(value.type.dtype)) wrt.push_back(name);
@@ -145,7 +128,7 @@ TEST(Loop, random_numbers_differ_from_step_to_step) {
         return sum(made.results[0]) + sum(before) * 0.0;
       }};
   const graph::Graph graph = traced(&model, one);
-  graph::LeafValues values = valuesFor(graph);
+  graph::LeafValues values = leafValues(graph, 0.3);
   check(&model, one);
   std::vector<std::vector<double>> masks;
   for (const std::string device : {"evaluate", "reference"}) {
@@ -174,7 +157,7 @@ TEST(Loop, many_steps) {
                      return mean(square(model.gru(in["x"]).y));
                    }};
     const graph::Graph graph = traced(&model, one);
-    const graph::LeafValues values = valuesFor(graph);
+    const graph::LeafValues values = leafValues(graph, 0.3);
     GraphRunOptions options{.gradients = true};
     const std::vector<graph::Tensor> want = runGraph(graph, values, options);
     for (const std::string& device : devicesUnderTest()) {
