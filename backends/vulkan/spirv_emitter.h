@@ -135,6 +135,7 @@ class Emitter {
   spv::Id lastLaneAtMost(spv::Id lane);
   /// Whether the lane that a shuffle by a distance or a mask reads from is one of the subgroup.
   spv::Id hasSource(const kernel::Instruction& in);
+  [[nodiscard]] bool staysInside(kernel::ValueId mask) const;
 
   // spirv_lines.cpp
   /// What follows in this block comes from the instruction. Does nothing without SpirvOptions::source_lines.

@@ -93,6 +93,7 @@ spv::Id Emitter::emitSubgroup(const kernel::Instruction& in) {
   if (in.op == Op::SubgroupShuffle) operands.back().word = lastLaneAtMost(operands.back().word);
   const spv::Id made = builder_.createOp(op, valueType(in.type), operands);
   if (in.op != Op::SubgroupShuffleUp && in.op != Op::SubgroupShuffleDown && in.op != Op::SubgroupShuffleXor) return made;
+  if (in.op == Op::SubgroupShuffleXor && staysInside(in.operands[1])) return made;
   const kernel::Type type = types_[in.type];
   const spv::Id inside = splat(hasSource(in), kernel::Scalar::Bool, type.width());
   return builder_.createTriOp(spv::OpSelect, valueType(in.type), inside, made, builder_.makeNullConstant(valueType(in.type)));
@@ -104,6 +105,12 @@ spv::Id Emitter::lastLaneAtMost(spv::Id lane) {
   const spv::Id type = scalarType(kernel::Scalar::U32);
   const spv::Id last = builder_.createBinOp(spv::OpISub, type, input(kernel::Builtin::SubgroupSize), u32(1));
   return ext(type, GLSLstd450UMin, {lane, last});
+}
+
+// A mask of full subgroups of a known size, which is a power of two.
+bool Emitter::staysInside(kernel::ValueId mask) const {
+  const kernel::Value& value = module_[mask];
+  return value.kind == kernel::ValueKind::Constant && value.bits < module_.entryPoint()->subgroup_size;
 }
 
 spv::Id Emitter::hasSource(const kernel::Instruction& in) {

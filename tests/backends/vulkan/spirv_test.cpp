@@ -208,6 +208,21 @@ TEST(Spirv, subgroup_capabilities_are_those_that_are_used) {
   EXPECT_EQ(count(emitText("", kAll), "SubgroupUniformControlFlowKHR"), 0u);
 }
 
+// What a shuffle gives where it reaches beyond the subgroup is chosen by an OpSelect.
+TEST(Spirv, shuffles_by_a_mask_that_stays_inside_need_no_choice) {
+  const auto choices = [](const std::string& attributes, const std::string& mask) {
+    const std::string text =
+        "lockstep.kernel 1\nenable subgroups\nfn @main(%i: u32 {builtin = local_invocation_index}) "
+        "{workgroup_size = [64, 1, 1]" +
+        attributes + "} {\n  %0: u32 = subgroup_shuffle_xor %i, " + mask + "\n}\n";
+    return count(disassemble(emitSpirv(kernel::validate(kernel::parse(text).orThrow()).orThrow(), kAll).orThrow()), "OpSelect");
+  };
+  EXPECT_EQ(choices("", "1u"), 1u) << "subgroups of any size";
+  EXPECT_EQ(choices(", subgroup_size = 32", "16u"), 0u);
+  EXPECT_EQ(choices(", subgroup_size = 32", "32u"), 1u);
+  EXPECT_EQ(choices(", subgroup_size = 32", "%i"), 1u);
+}
+
 TEST(Spirv, workgroup_memory_is_zeroed_by_an_initializer_or_a_loop) {
   std::string body = "  %x: u32 = atomic_load @counter\n";
   EXPECT_EQ(count(emitText(body, kAll), "OpControlBarrier"), 0u);
