@@ -197,8 +197,32 @@ struct StreamPlan {
   friend bool operator==(const StreamPlan&, const StreamPlan&) = default;
 };
 
+/// The same for GPUs: several neighbouring invocations share some rows, whose elements are spread over their registers, and the other side
+/// goes through workgroup memory: the template NAME_tiled.
+struct TiledPlan {
+  static constexpr std::string_view kName = "tiled";
+  static constexpr graph::GroupKind kKind = graph::GroupKind::Template;
+  int64_t lanes = 1;        ///< invocations of a workgroup
+  int64_t across = 1;       ///< that share rows; where there are several, they are neighbours in a subgroup
+  int64_t thread_rows = 1;  ///< rows that they share
+  int64_t tile = 1;         ///< steps that go through workgroup memory at a time
+  int64_t block = 1;        ///< steps that are taken together, a divisor of tile
+  int64_t vector = 1;       ///< elements that are loaded at once, 1 or 4
+  int64_t subgroup = 1;     ///< invocations of a subgroup, where they exchange values
+  static constexpr void each(auto& plan, auto&& number) {
+    number("across", plan.across, PlanNumber::PowerOfTwo);
+    number("block", plan.block, PlanNumber::Any);
+    number("lanes", plan.lanes, PlanNumber::Any);
+    number("subgroup", plan.subgroup, PlanNumber::Unroll);
+    number("thread_rows", plan.thread_rows, PlanNumber::Any);
+    number("tile", plan.tile, PlanNumber::Any);
+    number("vector", plan.vector, PlanNumber::Unroll);
+  }
+  friend bool operator==(const TiledPlan&, const TiledPlan&) = default;
+};
+
 using Plan = std::variant<MapPlan, StripsPlan, VectorPlan, RowsPlan, HeldRowsPlan, ColumnsPlan, ScanPlan, ScatterPlan, NaiveContractPlan,
-                          TemplatePlan, StreamPlan>;
+                          TemplatePlan, StreamPlan, TiledPlan>;
 
 /// "rows"; of a template its name.
 std::string_view nameOf(const Plan& plan);

@@ -12,18 +12,24 @@
 namespace lockstep::passes {
 namespace {
 
+/// The template that a plan fills in.
+struct Filled {
+  std::string suffix;
+  std::vector<std::pair<std::string, double>> numbers;
+  int64_t vector = 1, subgroup = 1;
+  size_t unrolled = kUnrolledTile;
+};
+
 /// With the bindings as they are: some may turn out to be read element by element, where vectors are bound.
-Result<kernel::Module> fillOnce(const program::StreamPlan& plan, const EmitQuery& query, bool unrolled, const BodyBindings& bindings,
+Result<kernel::Module> fillOnce(const Filled& plan, const EmitQuery& query, bool unrolled, const BodyBindings& bindings,
                                 std::set<uint32_t>& scalars) {
   const graph::Graph& body = query.body;
   const TemplateNode seed = findTemplate(body);
   const graph::Node& node = body[seed.node];
   std::vector<std::pair<std::string, double>> numbers = seed.shape.numbers;
-  numbers.emplace_back("lanes", static_cast<double>(plan.lanes));
-  numbers.emplace_back("block", static_cast<double>(plan.block));
-  numbers.emplace_back("vector", static_cast<double>(plan.vector));
-  LS_TRY(kernel::Module module, query.config.templates(std::string(seed.shader) + "_stream", numbers));
-  if (unrolled) module = unrollLoops(std::move(module), kUnrolledTile);
+  numbers.insert(numbers.end(), plan.numbers.begin(), plan.numbers.end());
+  LS_TRY(kernel::Module module, query.config.templates(std::string(seed.shader) + plan.suffix, numbers));
+  if (unrolled) module = unrollLoops(std::move(module), plan.unrolled);
 
   kernel::Builder b(std::move(module));
   BodyEmitter emitter(body, b, bindings);
@@ -62,11 +68,15 @@ Result<kernel::Module> fillOnce(const program::StreamPlan& plan, const EmitQuery
     emitter.popScope();
   }
   fillWorkgroupIndex(b, query);
+  for (kernel::Function& function : b.module().functions) {
+    if (function.workgroup_size) function.subgroup_size = plan.subgroup > 1 ? static_cast<uint32_t>(plan.subgroup) : 0;
+  }
+  if (plan.subgroup == 1) std::erase(b.module().capabilities, kernel::Capability::Subgroups);
   scalars = emitter.readByElement();
   return kernel::canonical(b.take(), true);
 }
 
-Result<kernel::Module> fillTemplate(const program::StreamPlan& plan, const EmitQuery& query, bool unrolled) {
+Result<kernel::Module> fillTemplate(const Filled& plan, const EmitQuery& query, bool unrolled) {
   BodyBindings bindings = query.bindings;
   bindings.width = plan.vector;
   for (;;) {
@@ -77,15 +87,36 @@ Result<kernel::Module> fillTemplate(const program::StreamPlan& plan, const EmitQ
   }
 }
 
-}  // namespace
-
-Result<kernel::Module> emitKernel(const program::StreamPlan& plan, const EmitQuery& query) {
+Status checkVectors(const Filled& plan, const EmitQuery& query) {
   for (const graph::TemplateTensor& tensor : findTemplate(query.body).shape.operands) {
     if (!tensor.along_last || tensor.space.extent(tensor.space.rank() - 1) % plan.vector == 0) continue;
     return fail("program.plan", fmt::format("'{}' of shape {} has no vectors of {}", tensor.name, toString(tensor.space), plan.vector), {},
                 "take a divisor of the last axis, or leave out 'vector'");
   }
-  return withinRounds(query, [&](bool unrolled) { return fillTemplate(plan, query, unrolled); });
+  return Success{};
+}
+
+std::vector<std::pair<std::string, double>> numbersOf(const auto& plan) {
+  std::vector<std::pair<std::string, double>> numbers;
+  plan.each(plan, [&](std::string_view name, int64_t number, program::PlanNumber) { numbers.emplace_back(name, number); });
+  return numbers;
+}
+
+}  // namespace
+
+Result<kernel::Module> emitKernel(const program::StreamPlan& plan, const EmitQuery& query) {
+  const Filled filled{.suffix = "_stream", .numbers = numbersOf(plan), .vector = plan.vector};
+  LS_CHECK(checkVectors(filled, query));
+  return withinRounds(query, [&](bool unrolled) { return fillTemplate(filled, query, unrolled); });
+}
+
+Result<kernel::Module> emitKernel(const program::TiledPlan& plan, const EmitQuery& query) {
+  Filled filled{
+      .suffix = "_tiled", .numbers = numbersOf(plan), .vector = plan.vector, .subgroup = plan.subgroup, .unrolled = kUnrolledRegisters};
+  LS_CHECK(checkVectors(filled, query));
+  filled.numbers.emplace_back("units", query.config.profile.parallel_units);
+  // Registers are arrays in the template, which only constants may index.
+  return fillTemplate(filled, query, true);
 }
 
 }  // namespace lockstep::passes

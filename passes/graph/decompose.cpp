@@ -34,14 +34,15 @@ Builder leavesFor(const Graph& graph, const Node& node, std::vector<ValueId>& op
   return builder;
 }
 
-/// Whether the device has a plan for an op with templates, and enough bindings.
-bool canRun(const Graph& graph, const Node& node, const DecomposeConfig& config) {
-  if (node.operands.size() + node.results.size() > config.profile.max_storage_buffers) return false;
+/// The device's plan for an op with templates; none where it has not enough bindings or rounds of loops.
+std::optional<program::Plan> planOf(const Graph& graph, const Node& node, const DecomposeConfig& config) {
+  if (node.operands.size() + node.results.size() > config.profile.max_storage_buffers) return std::nullopt;
   std::vector<ValueId> operands;
   Builder alone = leavesFor(graph, node, operands);
   const std::vector<ValueId> results = alone.makeAll(*node.op->name, operands, node.attributes);
   for (const ValueId result : results) alone.output(OutputKind::Result, "result", result);
-  return choosePlan({alone.graph(), GroupKind::Template, config.profile, config.templates}).ok();
+  Result<PlanChoice> choice = choosePlan({alone.graph(), GroupKind::Template, config.profile, config.templates});
+  return choice.ok() ? std::optional(std::move(choice->plan)) : std::nullopt;
 }
 
 class Decomposition {
@@ -110,15 +111,18 @@ class Decomposition {
   [[nodiscard]] bool takes(const TemplateChoice& choice, const Node& node, int64_t saved) const {
     const std::string name(choice.name);
     if (!config_.templates || contains(config_.disabled, std::string(kTemplatePrefix) + name)) return false;
-    const bool is_cpu = config_.profile.style == program::ExecutionStyle::Cpu;
-    if (saved < (is_cpu ? cost::kLeastSavedCpu : cost::kLeastSaved) && !contains(config_.preferred, name)) return false;
     std::vector<ValueId> operands;
     Builder trial = leavesFor(in_, node, operands);
     if (choice.build(trial, node, operands, usedOf(node)).empty()) return false;
     const Graph& made = trial.graph();
-    return std::ranges::all_of(made.body().nodes, [&](NodeId id) {
-      return !std::holds_alternative<TemplateLowering>(*made[id].op->lower) || canRun(made, made[id], config_);
-    });
+    bool all_tiled = true;
+    for (const NodeId id : made.body().nodes) {
+      if (!std::holds_alternative<TemplateLowering>(*made[id].op->lower)) continue;
+      const std::optional<program::Plan> plan = planOf(made, made[id], config_);
+      if (!plan) return false;
+      all_tiled = all_tiled && std::holds_alternative<program::TiledPlan>(*plan);
+    }
+    return contains(config_.preferred, name) || saved >= (all_tiled ? cost::kLeastSaved : cost::kLeastSavedByStreams);
   }
 
   [[nodiscard]] std::vector<bool> usedOf(const Node& node) const {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <optional>
 
 #include "passes/cost.h"
 #include "passes/schedule/choosers.h"
@@ -13,32 +15,76 @@ namespace lockstep::passes {
 
 using namespace graph;
 using program::StreamPlan;
+using program::TiledPlan;
 
 namespace {
 
 /// Of the hooks load_NAME4.
-constexpr int64_t kStreamVector = 4;
+constexpr int64_t kTemplateVector = 4;
+
+int64_t lastExtent(const TemplateTensor& tensor) { return tensor.space.extent(tensor.space.rank() - 1); }
+
+int64_t vectorOf(const TemplateShape& shape) {
+  const bool has_fours = std::ranges::all_of(
+      shape.operands, [](const TemplateTensor& tensor) { return !tensor.along_last || lastExtent(tensor) % kTemplateVector == 0; });
+  return has_fours ? kTemplateVector : 1;
+}
+
+PlanChoice stream(const PlanQuery& q, const TemplateShape& shape, int64_t& rounds) {
+  StreamPlan plan;
+  plan.lanes = std::min<int64_t>(q.profile.style == program::ExecutionStyle::Cpu ? cost::kStreamLanesCpu : cost::kStreamLanes,
+                                 mostInvocations(q.profile));
+  plan.block = std::clamp<int64_t>(cost::kStreamElements / shape.registers, 1, cost::kStreamBlock);
+  plan.vector = vectorOf(shape);
+  rounds = loopCost(shape.repeats, 1, loopCost(shape.length, plan.block, 0));
+  return {plan, splitGroups(divideUp(shape.rows, plan.lanes), q.profile)};
+}
+
+/// What an invocation of a tiled template holds: the more results a row has, the fewer registers are left for the rest.
+cost::TiledRow tiledRow(const TemplateShape& shape) {
+  return *std::ranges::find_if(cost::kTiledRows,
+                               [&](const cost::TiledRow& row) { return 2 * shape.registers >= row.halves * shape.shared; });
+}
+
+/// For GPUs whose subgroups are known; nothing where no workgroup fits.
+std::optional<PlanChoice> tiled(const PlanQuery& q, const TemplateShape& shape, int64_t& rounds) {
+  const program::DeviceProfile& profile = q.profile;
+  if (profile.style == program::ExecutionStyle::Cpu || !profile.fixed_subgroups) return std::nullopt;
+  const cost::TiledRow row = tiledRow(shape);
+  int64_t widest = 1;
+  for (const TemplateTensor& tensor : shape.operands) {
+    if (tensor.along_last) widest = std::max(widest, lastExtent(tensor));
+  }
+  TiledPlan plan{.lanes = cost::kTiledLanes, .thread_rows = row.rows, .vector = vectorOf(shape)};
+  plan.across = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(divideUp(widest, row.per_lane))));
+  plan.subgroup = plan.across > 1 ? profile.subgroup_size : 1;
+  if (plan.subgroup % plan.across != 0 || plan.lanes % plan.subgroup != 0 || plan.lanes > mostInvocations(profile)) return std::nullopt;
+  // A step takes whole quads of all invocations, of both tensors.
+  const int64_t step = 2 * 4 * plan.across * divideUp(widest, 4 * plan.across);
+  plan.tile = largestPowerOfTwo(std::max<int64_t>(1, cost::kTiledElements / step));
+  // With two numbers of each step: what is known of its row.
+  while (plan.tile > 1 && 4 * plan.tile * (step + 2) > int64_t{profile.max_workgroup_bytes}) plan.tile /= 2;
+  plan.block = std::min(plan.tile, row.block);
+  // The first tile of a key may begin before it.
+  rounds = loopCost(shape.repeats, 1, loopCost(divideUp(shape.length, plan.tile) + 1, 1, loopCost(plan.tile, plan.block, 0)));
+  const int64_t rows = plan.lanes / plan.across * plan.thread_rows;
+  return PlanChoice{plan, splitGroups(shape.rows / shape.run * divideUp(shape.run, rows), profile)};
+}
 
 }  // namespace
 
 Result<PlanChoice> chooseTemplate(const PlanQuery& q) {
   const TemplateShape shape = findTemplate(q.body).shape;
   if (!q.templates) return fail("template.name", "there are no kernel templates here, and an op needs one");
-  StreamPlan plan;
-  plan.lanes = std::min<int64_t>(q.profile.style == program::ExecutionStyle::Cpu ? cost::kStreamLanesCpu : cost::kStreamLanes,
-                                 mostInvocations(q.profile));
-  plan.block = std::clamp<int64_t>(cost::kStreamElements / shape.registers, 1, cost::kStreamBlock);
-  const bool has_fours = std::ranges::all_of(shape.operands, [](const TemplateTensor& tensor) {
-    return !tensor.along_last || tensor.space.extent(tensor.space.rank() - 1) % kStreamVector == 0;
-  });
-  plan.vector = has_fours ? kStreamVector : 1;
-  const int64_t rounds = loopCost(shape.repeats, 1, loopCost(shape.length, plan.block, 0));
+  int64_t rounds = 0;
+  std::optional<PlanChoice> choice = tiled(q, shape, rounds);
+  if (!choice) choice = stream(q, shape, rounds);
   if (rounds > plannedRounds(q.profile)) {
     return fail("schedule.loop_limit",
                 fmt::format("a row takes {} rounds of a loop, and the device ends loops after {}", rounds, q.profile.max_loop_iterations),
                 {}, "use a shorter sequence, or choose a device without that limit (lockstep devices)");
   }
-  return PlanChoice{plan, splitGroups(divideUp(shape.rows, plan.lanes), q.profile)};
+  return *choice;
 }
 
 }  // namespace lockstep::passes

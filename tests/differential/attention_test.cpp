@@ -70,17 +70,23 @@ class Attention : public ::testing::TestWithParam<AttentionCase> {
   static void check(const graph::Graph& graph, const graph::LeafValues& leaves, GraphRunOptions options, size_t skipped, double tolerance) {
     std::vector<graph::Tensor> want = runGraph(graph, leaves, options);
     want.erase(want.begin(), want.begin() + static_cast<std::ptrdiff_t>(skipped));
+    const auto expect = [&](const char* what) {
+      std::vector<graph::Tensor> got = runGraph(graph, leaves, options);
+      got.erase(got.begin(), got.begin() + static_cast<std::ptrdiff_t>(skipped));
+      expectClose(got, want, tolerance, fmt::format("{} on {}", what, options.device));
+    };
     for (const std::string& device : devicesUnderTest()) {
       options.device = device;
       options.opened = openedDevice(device);
-      for (const bool by_template : {true, false}) {
-        options.prefer = {};
-        options.disable = {};
-        (by_template ? options.prefer : options.disable) = {by_template ? "attention" : "template:attention"};
-        std::vector<graph::Tensor> got = runGraph(graph, leaves, options);
-        got.erase(got.begin(), got.begin() + static_cast<std::ptrdiff_t>(skipped));
-        expectClose(got, want, tolerance, fmt::format("{} on {}", by_template ? "template" : "products", device));
-      }
+      options.disable = {"template:attention"};
+      expect("products");
+      options.disable = {};
+      options.prefer = {"attention"};
+      expect("template");
+      const detail::Device gpu = asGpu(*openedDevice(device));
+      options.opened = &gpu;
+      if (gpu.chosen.info.profile.fixed_subgroups) expect("tiles");
+      options.prefer = {};
     }
   }
 };

@@ -84,4 +84,16 @@ inline std::vector<std::string> devicesUnderTest() {
   return kDevices;
 }
 
+/// Planned for as if it ran workgroups as GPUs do, with the subgroups that it has; the reference has any.
+inline detail::Device asGpu(detail::Device device) {
+  program::DeviceProfile& profile = device.chosen.info.profile;
+  profile.name = "as_gpu";
+  profile.style = program::ExecutionStyle::Gpu;
+  if (!profile.fixed_subgroups && device.chosen.info.id == "reference") {
+    profile.subgroups = profile.fixed_subgroups = true;
+    profile.subgroup_size = 32;
+  }
+  return device;
+}
+
 }  // namespace lockstep

@@ -62,9 +62,15 @@ void checkWith(const NamedCase& named, size_t operand, const std::vector<double>
   graph::Builder forward(made.builder.graph());
   for (size_t i = 0; i < made.results.size(); ++i) forward.output(graph::OutputKind::Result, "y" + std::to_string(i), made.results[i]);
   const std::vector<graph::Tensor> want = runGraph(forward.graph(), made.leaves);
-  for (const std::string& device : devicesUnderTest())
+  const bool has_templates = std::holds_alternative<graph::TemplateLowering>(*named.op->lower);
+  for (const std::string& device : devicesUnderTest()) {
     expectSame(runGraph(forward.graph(), made.leaves, {.device = device, .opened = openedDevice(device)}), want, may_have_more,
                fmt::format("{} on {}", what, device));
+    if (!has_templates) continue;
+    const detail::Device gpu = asGpu(*openedDevice(device));
+    expectSame(runGraph(forward.graph(), made.leaves, {.device = device, .opened = &gpu}), want, may_have_more,
+               fmt::format("{} on {} as a GPU", what, device));
+  }
 
   if (std::holds_alternative<graph::NotDifferentiable>(*named.op->gradient)) return;
   if (made.builder.typeOf(made.results[0]).dtype != graph::DType::F32) return;

@@ -47,6 +47,8 @@ program::DeviceProfile gpu() {
   profile.max_workgroup_invocations = 1024;
   profile.max_workgroup_size_x = 1024;
   profile.max_workgroup_bytes = 49152;
+  profile.subgroup_size = 32;
+  profile.subgroups = profile.fixed_subgroups = true;
   return profile;
 }
 
@@ -99,12 +101,30 @@ Result<passes::Compiled> attention(int64_t length, int64_t width, const program:
 TEST(AttentionPlans, scores_are_in_no_memory) {
   for (const program::DeviceProfile& profile : {program::findProfile("portable").orThrow(), program::findProfile("cpu").orThrow(), gpu()}) {
     for (const int64_t length : {int64_t{2053}, int64_t{8209}, int64_t{16384}}) {
-      // On CPUs products are faster as long as there is memory for the scores.
-      if (profile.style == program::ExecutionStyle::Cpu && length < 8192) continue;
+      // Without known subgroups products are faster, as long as there is memory for the scores.
+      if (!profile.fixed_subgroups && length < 8192) continue;
       const passes::Compiled compiled = attention(length, 64, profile).orThrow();
       EXPECT_EQ(largestTensor(compiled), length * 64) << profile.name;
     }
   }
+}
+
+/// The plans of its kernels, by number: those of the forward pass and of both gradients.
+TEST(AttentionPlans, tiles_where_subgroups_are_known) {
+  const auto plans = [](const program::DeviceProfile& profile, int64_t width) {
+    std::string text;
+    const passes::Compiled compiled = attention(9001, width, profile).orThrow();
+    for (const program::Kernel& kernel : compiled.program.kernels) {
+      const std::string& name = std::get<kernel::Module>(kernel.code).name;
+      if (name == "stream" || name == "tiled" || name == "tiled_tiled") text += name + " ";
+    }
+    return text;
+  };
+  EXPECT_EQ(plans(gpu(), 64), "tiled tiled tiled ");
+  EXPECT_EQ(plans(gpu(), 7), "tiled tiled tiled ") << "the width of one invocation";
+  EXPECT_EQ(plans(gpu(), 256), "tiled tiled tiled ");
+  EXPECT_EQ(plans(program::findProfile("portable").orThrow(), 64), "stream stream stream ");
+  EXPECT_EQ(plans(program::findProfile("cpu").orThrow(), 64), "stream stream stream ");
 }
 
 TEST(AttentionPlans, memory_grows_with_the_length_and_not_with_its_square) {

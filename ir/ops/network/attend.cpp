@@ -18,8 +18,10 @@ TemplateShape shape(const Graph& graph, const Node& node) {
           .results = attentionTensors({"out", "lse"}, e, graph, node.results),
           .numbers = attentionNumbers(e, node, node.operands.size() > 3),
           .rows = e.batches() * e.queries,
+          .run = e.queries,
           .length = e.keys,
           .registers = e.width + e.value_width,
+          .shared = e.width + e.value_width,
           .operations = 2 * e.scores().elementCount() * (e.width + e.value_width)};
 }
 

@@ -17,9 +17,11 @@ TemplateShape shape(const Graph& graph, const Node& node) {
           .results = attentionTensors({"dk", "dv"}, e, graph, node.results),
           .numbers = attentionNumbers(e, node, node.operands.size() > 6),
           .rows = e.kvBatches() * e.keys,
+          .run = e.keys,
           .length = e.queries,
           .repeats = e.group(),
           .registers = 2 * e.width + 2 * e.value_width,
+          .shared = e.width + e.value_width,
           .operations = 4 * e.scores().elementCount() * (e.width + e.value_width)};
 }
 

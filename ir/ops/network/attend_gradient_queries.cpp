@@ -17,8 +17,10 @@ TemplateShape shape(const Graph& graph, const Node& node) {
           .results = attentionTensors({"dq"}, e, graph, node.results),
           .numbers = attentionNumbers(e, node, node.operands.size() > 6),
           .rows = e.batches() * e.queries,
+          .run = e.queries,
           .length = e.keys,
           .registers = 2 * e.width + e.value_width,
+          .shared = e.width + e.value_width,
           .operations = 2 * e.scores().elementCount() * (2 * e.width + e.value_width)};
 }
 

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// out = softmax(scale q k^T + mask) v for GPUs (Dao 2023, FlashAttention-2): `across` neighbouring invocations share `thread_rows` queries
+// and have every across-th quad of their elements in registers; keys and values go through workgroup memory, `tile` at a time, and
+// `block` of them are weighed together. Exponentials are powers of two. The hooks are replaced by the compiler.
+enable subgroups;
+diagnostic(off, subgroup_uniformity);  // a subgroup goes on or not as one, which the analysis cannot know
+
+override batches: u32 = 1;  // heads of q
+override group: u32 = 1;    // heads of q per head of k and v
+override queries: u32 = 1;
+override keys: u32 = 1;
+override width: u32 = 1;
+override value_width: u32 = 1;
+override causal: bool = false;  // query t sees keys 0 .. t + offset only
+override offset: u32 = 0;
+override scale: f32 = 1;
+override masked: bool = false;
+override lanes: u32 = 64;
+override across: u32 = 1;  // a power of two; more than one only where they are neighbours in a subgroup
+override thread_rows: u32 = 1;
+override tile: u32 = 16;  // a multiple of block
+override block: u32 = 1;
+override units: u32 = 1;  // workgroups that begin at a time
+override subgroup: u32 = 1;  // invocations that exchange values, a multiple of across
+override vector: u32 = 1;  // 4: widths are multiples of it, and rows are loaded so
+
+override quads: u32 = (width + 4 * across - 1) / (4 * across);  // of a row in one invocation
+override value_quads: u32 = (value_width + 4 * across - 1) / (4 * across);
+override held: u32 = (tile * quads * across + lanes - 1) / lanes;  // quads of a tile that an invocation brings
+override value_held: u32 = (tile * value_quads * across + lanes - 1) / lanes;
+override rows: u32 = lanes / across * thread_rows;  // of a workgroup
+
+fn load_q(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
+fn load_k(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
+fn load_v(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
+fn load_q4(batch: u32, query: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
+fn load_k4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
+fn load_v4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
+fn load_mask(batch: u32, query: u32, key: u32) -> f32 { return 0.0; }
+fn store_out(batch: u32, query: u32, d: u32, value: f32) {}
+fn store_lse(batch: u32, query: u32, value: f32) {}
+fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
+
+const lowest = -0x1.fffffep+127f;
+const log2_e = 1.44269504f;
+const ln_2 = 0.693147181f;
+
+var<workgroup> tile_k: array<vec4<f32>, tile * quads * across>;
+var<workgroup> tile_v: array<vec4<f32>, tile * value_quads * across>;
+
+// Elements past the width are 0.
+fn quad_of_q(batch: u32, query: u32, d: u32) -> vec4<f32> {
+  var quad = vec4<f32>();
+  if (vector == 4) {
+    if (d < width) {
+      quad = load_q4(batch, query, d);
+    }
+  } else {
+    for (var i = 0u; i < 4; i++) {
+      if (d + i < width) {
+        quad[i] = load_q(batch, query, d + i);
+      }
+    }
+  }
+  return quad;
+}
+fn quad_of_k(batch: u32, key: u32, d: u32) -> vec4<f32> {
+  var quad = vec4<f32>();
+  if (vector == 4) {
+    if (key < keys && d < width) {
+      quad = load_k4(batch, key, d);
+    }
+  } else {
+    for (var i = 0u; i < 4; i++) {
+      if (key < keys && d + i < width) {
+        quad[i] = load_k(batch, key, d + i);
+      }
+    }
+  }
+  return quad;
+}
+fn quad_of_v(batch: u32, key: u32, d: u32) -> vec4<f32> {
+  var quad = vec4<f32>();
+  if (vector == 4) {
+    if (key < keys && d < value_width) {
+      quad = load_v4(batch, key, d);
+    }
+  } else {
+    for (var i = 0u; i < 4; i++) {
+      if (key < keys && d + i < value_width) {
+        quad[i] = load_v(batch, key, d + i);
+      }
+    }
+  }
+  return quad;
+}
+
+// The number of a workgroup's work, from most to least. Units that begin with much go on with little.
+fn rank(flat: u32, count: u32) -> u32 {
+  let round = flat / units;
+  let last = min(round * units + units, count) - 1;
+  return select(flat, round * units + last - flat, round % 2 == 1 && flat <= last);
+}
+
+@compute @workgroup_size(lanes)
+fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let flat = workgroup_index(id);
+  // Surplus workgroups of a split dispatch repeat the last batch and store nothing: barriers must be reached by all.
+  let tiles = (queries + rows - 1) / rows;
+  let live = flat < tiles * batches;
+  let place = rank(flat, tiles * batches);
+  let batch = place % batches;
+  // The last queries, which see most keys, begin first.
+  let first_query = (tiles - 1 - min(place / batches, tiles - 1)) * rows;
+  let of_keys = batch / group;
+  let end = select(keys, min(keys, first_query + rows + offset), causal);
+  let part = lane % across;
+  let my_query = first_query + lane / across * thread_rows;
+  let least_query = first_query + lane / subgroup * (subgroup / across * thread_rows);  // of the subgroup, which sees the keys below
+  let my_end = select(keys, min(keys, least_query + subgroup / across * thread_rows + offset), causal);
+
+  var q: array<vec4<f32>, thread_rows * quads>;
+  var sums: array<vec4<f32>, thread_rows * value_quads>;
+  var highest: array<f32, thread_rows>;  // finite, so that a difference from it is a number even where every score so far is -inf
+  var total: array<f32, thread_rows>;
+  var limit: array<u32, thread_rows>;  // keys that the query sees
+  for (var i = 0u; i < thread_rows; i++) {
+    let query = min(my_query + i, queries - 1);
+    highest[i] = lowest;
+    limit[i] = select(keys, min(keys, query + offset + 1), causal);
+    for (var n = 0u; n < quads; n++) {
+      q[i * quads + n] = quad_of_q(batch, query, 4 * (n * across + part)) * (scale * log2_e);
+    }
+  }
+  for (var first = 0u; first < end; first += tile) {
+    workgroupBarrier();
+    for (var n = 0u; n < held; n++) {
+      let i = n * lanes + lane;
+      if (i < tile * quads * across) {
+        tile_k[i] = quad_of_k(of_keys, first + i / (quads * across), 4 * (i % (quads * across)));
+      }
+    }
+    for (var n = 0u; n < value_held; n++) {
+      let i = n * lanes + lane;
+      if (i < tile * value_quads * across) {
+        tile_v[i] = quad_of_v(of_keys, first + i / (value_quads * across), 4 * (i % (value_quads * across)));
+      }
+    }
+    workgroupBarrier();
+    let visible = (max(my_end, first) - first + block - 1) / block;  // rounds with keys that some query of the subgroup sees
+    for (var round = 0u; round < min(visible, tile / block); round++) {
+      let begin = round * block;
+      var scores: array<f32, thread_rows * block>;
+      for (var j = 0u; j < block; j++) {
+        for (var n = 0u; n < quads; n++) {
+          let k = tile_k[((begin + j) * quads + n) * across + part];
+          for (var i = 0u; i < thread_rows; i++) {
+            let mine = q[i * quads + n];
+            scores[i * block + j] =
+                fma(mine.x, k.x, fma(mine.y, k.y, fma(mine.z, k.z, fma(mine.w, k.w, scores[i * block + j]))));
+          }
+        }
+      }
+      for (var apart = 1u; apart < across; apart *= 2) {
+        for (var i = 0u; i < thread_rows * block; i++) {
+          scores[i] += subgroupShuffleXor(scores[i], apart);
+        }
+      }
+      if (masked) {
+        for (var i = 0u; i < thread_rows; i++) {
+          for (var j = 0u; j < block; j++) {
+            scores[i * block + j] += load_mask(batch, min(my_query + i, queries - 1), min(first + begin + j, keys - 1)) * log2_e;
+          }
+        }
+      }
+      // Whether some query does not see some of these keys: those have no weight, and their values do not count, whatever they are.
+      let hides = first + begin + block > keys || (causal && first + begin + block > least_query + offset + 1);
+      if (hides) {
+        for (var i = 0u; i < thread_rows; i++) {
+          for (var j = 0u; j < block; j++) {
+            scores[i * block + j] = select(lowest, scores[i * block + j], first + begin + j < limit[i]);
+          }
+        }
+      }
+      for (var i = 0u; i < thread_rows; i++) {
+        var higher = highest[i];
+        for (var j = 0u; j < block; j++) {
+          higher = max(higher, scores[i * block + j]);
+        }
+        if (higher > highest[i]) {
+          let shrink = exp2(highest[i] - higher);
+          highest[i] = higher;
+          total[i] *= shrink;
+          for (var n = 0u; n < value_quads; n++) {
+            sums[i * value_quads + n] *= shrink;
+          }
+        }
+        // What exp2 makes of a NaN is open, so the scores themselves tell of one: a finite sum of them is none.
+        var trace = 0.0;
+        for (var j = 0u; j < block; j++) {
+          trace = fma(scores[i * block + j], 0x1p-64f, trace);
+          scores[i * block + j] = exp2(scores[i * block + j] - higher);
+        }
+        total[i] += select(0.0, trace, (bitcast<u32>(trace) & 0x7fffffffu) > 0x7f800000u);
+      }
+      if (hides) {
+        for (var j = 0u; j < block; j++) {
+          for (var i = 0u; i < thread_rows; i++) {
+            total[i] += select(0.0, scores[i * block + j], first + begin + j < limit[i]);
+          }
+          for (var n = 0u; n < value_quads; n++) {
+            let v = tile_v[((begin + j) * value_quads + n) * across + part];
+            for (var i = 0u; i < thread_rows; i++) {
+              sums[i * value_quads + n] += select(vec4<f32>(), scores[i * block + j] * v, first + begin + j < limit[i]);
+            }
+          }
+        }
+      } else {
+        for (var j = 0u; j < block; j++) {
+          for (var i = 0u; i < thread_rows; i++) {
+            total[i] += scores[i * block + j];
+          }
+          for (var n = 0u; n < value_quads; n++) {
+            let v = tile_v[((begin + j) * value_quads + n) * across + part];
+            for (var i = 0u; i < thread_rows; i++) {
+              sums[i * value_quads + n] = fma(vec4<f32>(scores[i * block + j]), v, sums[i * value_quads + n]);
+            }
+          }
+        }
+      }
+    }
+  }
+  for (var i = 0u; i < thread_rows; i++) {
+    // Differences from infinity were NaNs: so is the result.
+    let infinity = bitcast<u32>(highest[i]) == 0x7f800000u;
+    total[i] = select(total[i], bitcast<f32>(bitcast<u32>(highest[i]) | 0x00400000u), infinity);
+    if (live && my_query + i < queries) {
+      for (var n = 0u; n < value_quads; n++) {
+        let d = 4 * (n * across + part);
+        let value = sums[i * value_quads + n] / total[i];
+        for (var c = 0u; c < 4; c++) {
+          if (d + c < value_width) {
+            store_out(batch, my_query + i, d + c, value[c]);
+          }
+        }
+      }
+      if (part == 0) {
+        // Of a NaN, log2 is open as well.
+        let of_total = select(log2(total[i]), total[i], (bitcast<u32>(total[i]) & 0x7fffffffu) > 0x7f800000u);
+        store_lse(batch, my_query + i, (highest[i] + of_total) * ln_2);
+      }
+    }
+  }
+}
