@@ -59,6 +59,8 @@ inline constexpr int64_t kStreamElements = 256, kStreamBlock = 4;
 /// Tiled templates: invocations of a workgroup, of which three share the registers of a multiprocessor (of 384 or 512 they are up to twice
 /// as slow), and elements of both tensors that go through workgroup memory at a time, 16 KiB.
 inline constexpr int64_t kTiledLanes = 128, kTiledElements = 4096;
+/// Keys that a part of a split row takes together: loads that are under way at a time.
+inline constexpr int64_t kSplitBlock = 4;
 /// What an invocation holds, by the elements of a row and its results in halves of a step's: elements of a tensor, rows, and steps that it
 /// takes together. At 8 x 12 x 1024 x 64 attention takes 583 µs, with 16 elements of 2 rows 610, of 4 rows 640; its gradients 724 µs (16 of
 /// 2: 758 to 843) and 1035 (32 of 1: 1079).

@@ -97,11 +97,8 @@ Tensor MultiHeadAttention::operator()(Tensor x, KvCache& cache, Tensor at, Where
   }
   cache.keys = write_rows(cache.keys, keys, at, -2, where);
   cache.values = write_rows(cache.values, values, at, -2, where);
-  const Tensor all = arange(cache.keys.extent(-2, where), DType::I32, where);
-  const Tensor is_seen = less_equal(expand_dims(all, 0, where), expand_dims(places, 1, where), where);
-  constexpr double kHidden = -1e30;
-  const Tensor mask = lockstep::where(is_seen, zeros(is_seen.shape(where).extents(), DType::F32, where), kHidden, where);
-  const Tensor mixed = scaled_dot_product_attention(queries, cache.keys, cache.values, {.mask = mask}, where);
+  const Tensor length = add(at, x.extent(-2, where), where);
+  const Tensor mixed = scaled_dot_product_attention(queries, cache.keys, cache.values, {.length = length}, where);
   return dropout_(o(merge_heads(mixed, where), where), where);
 }
 

@@ -93,9 +93,17 @@ Tensor scaled_dot_product_attention(Tensor q, Tensor k, Tensor v, AttentionOptio
   detail::Trace& trace = detail::Trace::require("scaled_dot_product_attention", where);
   double width = q.rank(where) == 0 ? 1 : static_cast<double>(q.extent(-1, where));
   std::vector<Tensor> operands{q, k, v};
+  const double scale = options.scale.value_or(1 / std::sqrt(width));
+  if (options.length) {
+    if (options.causal || options.offset != 0 || options.mask) {
+      detail::raise("attention.options", "a length says which keys each query sees, and causal, offset or mask say so as well", {q, k, v},
+                    where, "give the length alone, or add -infinity to the mask where a key is hidden");
+    }
+    operands.push_back(*options.length);
+    return trace.emitAll("cached_attention", operands, {{"scale", scale}}, where).front();
+  }
   if (options.mask) operands.push_back(*options.mask);
-  graph::Attributes attributes{
-      {"causal", options.causal}, {"offset", options.offset}, {"scale", options.scale.value_or(1 / std::sqrt(width))}};
+  graph::Attributes attributes{{"causal", options.causal}, {"offset", options.offset}, {"scale", scale}};
   return trace.emitAll("scaled_dot_product_attention", operands, std::move(attributes), where).front();
 }
 

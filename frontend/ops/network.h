@@ -69,9 +69,13 @@ struct AttentionOptions {
   /// f32, added to the scaled scores and broadcast to them, [..., H, T, S]: 0 where a key is seen, -infinity or a large negative number
   /// where not, or a bias of positions (PyTorch's attn_mask). Without any visible key a row is NaN.
   std::optional<Tensor> mask = {};
+  /// i32, a scalar or one per sequence ([...] of q): so many of the S keys and values count, and query t of T is at position length - T + t
+  /// and sees the keys up to there. Others are not read, so one program with room for S positions takes the time of those that are there.
+  /// Without any visible key a row is NaN; a length above S counts as S. Not together with causal, offset or mask.
+  std::optional<Tensor> length = {};
 };
 /// softmax(scale q k^T + mask) v for q [..., H, T, D], k [..., Hkv, S, D], v [..., Hkv, S, E]: [..., H, T, E]. Hkv divides H: each head of
-/// k and v serves H / Hkv neighbouring heads of q (grouped queries).
+/// k and v serves H / Hkv neighbouring heads of q (grouped queries). Error "attention.options" for options that do not go together.
 Tensor scaled_dot_product_attention(Tensor q, Tensor k, Tensor v, AttentionOptions options = {}, Where where = Where::current());
 
 }  // namespace lockstep

@@ -15,7 +15,6 @@ Detached::Detached(Trace& trace, std::string_view op, const Where& where) : trac
   nodes_ = graph.nodes.size();
   values_ = graph.values.size();
   body_ = graph.body().nodes.size();
-  locations_ = graph.locations.size();
   outputs_ = graph.outputs.size();
   trace.beginFunction();
 }
@@ -25,7 +24,7 @@ Detached::~Detached() {
   graph.nodes.resize(nodes_);
   graph.values.resize(values_);
   graph.regions.front().nodes.resize(body_);
-  graph.locations.resize(locations_);
+  // Locations stay: a parameter outside has that of its first use, which may be here.
   graph.outputs.resize(outputs_);
   trace_.endFunction();
 }

@@ -36,7 +36,7 @@ class Detached {
   Trace& trace_;
   std::string_view op_;
   const Where& where_;
-  size_t nodes_ = 0, values_ = 0, body_ = 0, locations_ = 0, outputs_ = 0;
+  size_t nodes_ = 0, values_ = 0, body_ = 0, outputs_ = 0;
 };
 
 }  // namespace lockstep::detail

@@ -105,16 +105,19 @@ struct TemplateTensor {
   IndexMap map;
   bool along_last = false;  ///< read element after element of the last axis: the hook load_q4 gives four neighbours
 };
+/// Which templates an op has: NAME_stream and NAME_tiled of many rows, or NAME_split, which shares out the steps of each row.
+enum class TemplateForm : uint8_t { Rows, Split };
 struct TemplateShape {
   std::vector<TemplateTensor> operands, results;
   std::vector<std::pair<std::string, double>> numbers;  ///< of the template: extents and options
-  int64_t rows = 1;                                     ///< independent of each other: an invocation makes one
-  int64_t run = 1;                                      ///< rows after one another that read the same steps, a divisor of rows
-  int64_t length = 1;                                   ///< steps of the loop that makes a row
-  int64_t repeats = 1;                                  ///< how often that loop runs
-  int64_t registers = 1;                                ///< elements of a row, with those of its results
-  int64_t shared = 1;                                   ///< elements of a step, which all rows read
-  int64_t operations = 0;                               ///< of all rows
+  TemplateForm form = TemplateForm::Rows;
+  int64_t rows = 1;        ///< independent of each other: an invocation makes one
+  int64_t run = 1;         ///< rows after one another that read the same steps, a divisor of rows
+  int64_t length = 1;      ///< steps of the loop that makes a row
+  int64_t repeats = 1;     ///< how often that loop runs
+  int64_t registers = 1;   ///< elements of a row, with those of its results
+  int64_t shared = 1;      ///< elements of a step, which all rows read
+  int64_t operations = 0;  ///< of all rows
 };
 /// A kernel of its own, by the templates of shaders/ whose names begin with `shader`.
 struct TemplateLowering {
@@ -130,6 +133,7 @@ struct TemplateChoice {
   std::vector<ValueId> (*build)(Builder&, const Node&, std::span<const ValueId> operands, const std::vector<bool>& used);
   /// What the decomposition keeps in memory and this does not.
   int64_t (*saved_elements)(const Graph&, const Node&);
+  bool saves_time = false;  ///< it is faster, too: taken wherever a device can, whatever it saves
 };
 
 /// Replaced by ordinary ops before fusion.

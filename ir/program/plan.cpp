@@ -69,13 +69,15 @@ std::string misfit(const ScatterPlan& plan) {
   return plan.words() % plan.parts == 0 ? "" : "a part must have whole words of the masks";
 }
 
-std::string misfit(const TiledPlan& plan) {
-  if (plan.tile % plan.block != 0) return "tile must be a multiple of block";
+/// Of templates whose invocations exchange values.
+std::string misfitOfLanes(const auto& plan) {
   if (plan.lanes % plan.across != 0) return "lanes must be a multiple of across";
   if (plan.across > 1 && (plan.subgroup % plan.across != 0 || plan.lanes % plan.subgroup != 0))
     return "subgroup must be a multiple of across, and lanes one of subgroup";
   return "";
 }
+std::string misfit(const TiledPlan& plan) { return plan.tile % plan.block == 0 ? misfitOfLanes(plan) : "tile must be a multiple of block"; }
+std::string misfit(const SplitPlan& plan) { return misfitOfLanes(plan); }
 
 template <class Kind>
 Result<Plan> planOf(const Token& token, Numbers numbers) {

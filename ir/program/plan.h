@@ -221,8 +221,28 @@ struct TiledPlan {
   friend bool operator==(const TiledPlan&, const TiledPlan&) = default;
 };
 
+/// An op with templates by one workgroup per row, whose invocations share out the other side and put together what they find: the template
+/// NAME_split.
+struct SplitPlan {
+  static constexpr std::string_view kName = "split";
+  static constexpr graph::GroupKind kKind = graph::GroupKind::Template;
+  int64_t lanes = 1;     ///< invocations of a workgroup
+  int64_t across = 1;    ///< that share a step; where there are several, they are neighbours in a subgroup
+  int64_t block = 1;     ///< steps that they take together
+  int64_t vector = 1;    ///< elements that are loaded at once, 1 or 4
+  int64_t subgroup = 1;  ///< invocations of a subgroup, where they exchange values
+  static constexpr void each(auto& plan, auto&& number) {
+    number("across", plan.across, PlanNumber::PowerOfTwo);
+    number("block", plan.block, PlanNumber::Any);
+    number("lanes", plan.lanes, PlanNumber::Any);
+    number("subgroup", plan.subgroup, PlanNumber::Unroll);
+    number("vector", plan.vector, PlanNumber::Unroll);
+  }
+  friend bool operator==(const SplitPlan&, const SplitPlan&) = default;
+};
+
 using Plan = std::variant<MapPlan, StripsPlan, VectorPlan, RowsPlan, HeldRowsPlan, ColumnsPlan, ScanPlan, ScatterPlan, NaiveContractPlan,
-                          TemplatePlan, StreamPlan, TiledPlan>;
+                          TemplatePlan, StreamPlan, TiledPlan, SplitPlan>;
 
 /// "rows"; of a template its name.
 std::string_view nameOf(const Plan& plan);

@@ -119,4 +119,11 @@ Result<kernel::Module> emitKernel(const program::TiledPlan& plan, const EmitQuer
   return fillTemplate(filled, query, true);
 }
 
+Result<kernel::Module> emitKernel(const program::SplitPlan& plan, const EmitQuery& query) {
+  const Filled filled{
+      .suffix = "_split", .numbers = numbersOf(plan), .vector = plan.vector, .subgroup = plan.subgroup, .unrolled = kUnrolledRegisters};
+  LS_CHECK(checkVectors(filled, query));
+  return fillTemplate(filled, query, true);
+}
+
 }  // namespace lockstep::passes

@@ -30,6 +30,7 @@ Result<kernel::Module> emitKernel(const program::NaiveContractPlan& plan, const 
 Result<kernel::Module> emitKernel(const program::TemplatePlan& plan, const EmitQuery& query);
 Result<kernel::Module> emitKernel(const program::StreamPlan& plan, const EmitQuery& query);
 Result<kernel::Module> emitKernel(const program::TiledPlan& plan, const EmitQuery& query);
+Result<kernel::Module> emitKernel(const program::SplitPlan& plan, const EmitQuery& query);
 
 /// The frame of an entry point with one-dimensional workgroups.
 struct Entry {

@@ -122,7 +122,7 @@ class Decomposition {
       if (!plan) return false;
       all_tiled = all_tiled && std::holds_alternative<program::TiledPlan>(*plan);
     }
-    return contains(config_.preferred, name) || saved >= (all_tiled ? cost::kLeastSaved : cost::kLeastSavedByStreams);
+    return choice.saves_time || contains(config_.preferred, name) || saved >= (all_tiled ? cost::kLeastSaved : cost::kLeastSavedByStreams);
   }
 
   [[nodiscard]] std::vector<bool> usedOf(const Node& node) const {

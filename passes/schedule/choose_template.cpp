@@ -14,6 +14,7 @@
 namespace lockstep::passes {
 
 using namespace graph;
+using program::SplitPlan;
 using program::StreamPlan;
 using program::TiledPlan;
 
@@ -28,6 +29,14 @@ int64_t vectorOf(const TemplateShape& shape) {
   const bool has_fours = std::ranges::all_of(
       shape.operands, [](const TemplateTensor& tensor) { return !tensor.along_last || lastExtent(tensor) % kTemplateVector == 0; });
   return has_fours ? kTemplateVector : 1;
+}
+
+int64_t widestOf(const TemplateShape& shape) {
+  int64_t widest = 1;
+  for (const TemplateTensor& tensor : shape.operands) {
+    if (tensor.along_last) widest = std::max(widest, lastExtent(tensor));
+  }
+  return widest;
 }
 
 PlanChoice stream(const PlanQuery& q, const TemplateShape& shape, int64_t& rounds) {
@@ -51,10 +60,7 @@ std::optional<PlanChoice> tiled(const PlanQuery& q, const TemplateShape& shape, 
   const program::DeviceProfile& profile = q.profile;
   if (profile.style == program::ExecutionStyle::Cpu || !profile.fixed_subgroups) return std::nullopt;
   const cost::TiledRow row = tiledRow(shape);
-  int64_t widest = 1;
-  for (const TemplateTensor& tensor : shape.operands) {
-    if (tensor.along_last) widest = std::max(widest, lastExtent(tensor));
-  }
+  const int64_t widest = widestOf(shape);
   TiledPlan plan{.lanes = cost::kTiledLanes, .thread_rows = row.rows, .vector = vectorOf(shape)};
   plan.across = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(divideUp(widest, row.per_lane))));
   plan.subgroup = plan.across > 1 ? profile.subgroup_size : 1;
@@ -71,13 +77,37 @@ std::optional<PlanChoice> tiled(const PlanQuery& q, const TemplateShape& shape, 
   return PlanChoice{plan, splitGroups(shape.rows / shape.run * divideUp(shape.run, rows), profile)};
 }
 
+PlanChoice split(const PlanQuery& q, const TemplateShape& shape, int64_t& rounds) {
+  const program::DeviceProfile& profile = q.profile;
+  const bool is_cpu = profile.style == program::ExecutionStyle::Cpu;
+  SplitPlan plan{.lanes = std::min<int64_t>(is_cpu ? cost::kStreamLanesCpu : cost::kTiledLanes, mostInvocations(profile)),
+                 .block = cost::kSplitBlock,
+                 .vector = vectorOf(shape)};
+  if (!is_cpu && profile.fixed_subgroups && plan.lanes % profile.subgroup_size == 0) {
+    plan.across = std::min<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(divideUp(widestOf(shape), kTemplateVector)))),
+                                    profile.subgroup_size);
+    plan.subgroup = plan.across > 1 ? profile.subgroup_size : 1;
+  }
+  // Each part leaves its sums in workgroup memory.
+  const auto bytes = [&] {
+    const int64_t quads = plan.across * divideUp(widestOf(shape), 4 * plan.across);
+    return plan.lanes / plan.across * (16 * quads + 8) + 16;
+  };
+  const int64_t least = std::max(plan.across, plan.subgroup);
+  while (plan.lanes / 2 >= least && bytes() > int64_t{profile.max_workgroup_bytes}) plan.lanes /= 2;
+  const int64_t parts = plan.lanes / plan.across;
+  rounds = loopCost(shape.length, parts * plan.block, 0) + loopCost(parts, 1, 0) +
+           loopCost(divideUp(widestOf(shape), 4), plan.lanes, 0) * (1 + loopCost(parts, 1, 0));
+  return {plan, splitGroups(shape.rows, profile)};
+}
+
 }  // namespace
 
 Result<PlanChoice> chooseTemplate(const PlanQuery& q) {
   const TemplateShape shape = findTemplate(q.body).shape;
   if (!q.templates) return fail("template.name", "there are no kernel templates here, and an op needs one");
   int64_t rounds = 0;
-  std::optional<PlanChoice> choice = tiled(q, shape, rounds);
+  std::optional<PlanChoice> choice = shape.form == TemplateForm::Split ? std::optional(split(q, shape, rounds)) : tiled(q, shape, rounds);
   if (!choice) choice = stream(q, shape, rounds);
   if (rounds > plannedRounds(q.profile)) {
     return fail("schedule.loop_limit",

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "frontend/lockstep.h"
 #include "frontend/trace/trace_function.h"
@@ -128,6 +130,69 @@ TEST(Cache, a_step_writes_the_rows_of_one_token) {
       EXPECT_LE(read, row + 4) << profile;
     }
     EXPECT_EQ(updates, 2U * Decoder::kLayers) << profile;
+    // The host gets the tokens and nothing else.
+    uint64_t out = 0;
+    for (const program::OutputPort& port : made.outputs) out += made[port.buffer].type.shape.elementCount() * sizeof(int32_t);
+    EXPECT_EQ(out, kRows * kCount * sizeof(int32_t)) << profile;
+  }
+}
+
+/// One program for all lengths; what lies behind them in the cache is not read.
+TEST(Cache, attention_sees_the_positions_that_are_there) {
+  struct Empty : Module {
+  } model;
+  constexpr int64_t kRows = 3, kPositions = 4096;
+  const graph::Graph graph =
+      traced(&model,
+             {{"q", f32(kRows, 4, 2, 8)}, {"k", f32(kRows, 2, kPositions, 8)}, {"v", f32(kRows, 2, kPositions, 8)}, {"length", i32(kRows)}},
+             [](const Inputs& in) { return Outputs(scaled_dot_product_attention(in["q"], in["k"], in["v"], {.length = in["length"]})); });
+  graph::LeafValues values = leafValues(graph, 0.5);
+  const graph::LeafValues given = values;
+  for (const std::vector<double>& lengths : {std::vector<double>{2, 3, 64}, {4096, 17, 5000}, {1009, 4095, 255}}) {
+    values = given;
+    values["length"].data = lengths;
+    for (const char* name : {"k", "v"}) {
+      std::vector<double>& data = values[name].data;
+      for (size_t i = 0; i < data.size(); ++i) {
+        const auto place = static_cast<double>(i / 8 % kPositions);
+        if (place >= lengths[i / (2 * kPositions * 8)]) data[i] = std::numeric_limits<double>::quiet_NaN();
+      }
+    }
+    const std::vector<graph::Tensor> want = runGraph(graph, values);
+    EXPECT_TRUE(std::ranges::none_of(want[0].data, [](double x) { return std::isnan(x); }));
+    for (const std::string& device : devicesUnderTest()) {
+      expectClose(runGraph(graph, values, {.device = device, .opened = openedDevice(device)}), want, 4e-6, device);
+      const detail::Device gpu = asGpu(*openedDevice(device));
+      expectClose(runGraph(graph, values, {.device = device, .opened = &gpu}), want, 4e-6, device + " as a GPU");
+    }
+  }
+}
+
+/// Without its template, and with more queries than it is for, it is attention with a mask; also towards its gradients.
+TEST(Cache, attention_by_length_is_attention_with_a_mask) {
+  struct Empty : Module {
+  } model;
+  for (const int64_t queries : {1, 5, 33}) {
+    const auto specs = [&] {
+      return std::vector<InputSpec>{{"q", f32(2, 4, queries, 8)}, {"k", f32(2, 2, 70, 8)}, {"v", f32(2, 2, 70, 6)}, {"length", i32(2)}};
+    };
+    const auto masked = [&](const Inputs& in) {
+      const Tensor first = reshape(in["length"] - queries, {2, 1, 1, 1}), query = reshape(arange(queries), {queries, 1});
+      const Tensor mask = where(less_equal(arange(70), first + query), 0.0, -1e30);
+      return Outputs(scaled_dot_product_attention(in["q"], in["k"], in["v"], {.mask = mask}));
+    };
+    const auto bounded = [](const Inputs& in) {
+      return Outputs(scaled_dot_product_attention(in["q"], in["k"], in["v"], {.length = in["length"]}));
+    };
+    const graph::Graph by_mask = traced(&model, specs(), masked), by_length = traced(&model, specs(), bounded);
+    graph::LeafValues values = leafValues(by_mask, 0.5);
+    values["length"].data = {50, 33};
+    const std::vector<graph::Tensor> want = runGraph(by_mask, values);
+    for (const std::string& device : everywhere()) {
+      for (const std::vector<std::string>& disabled : {std::vector<std::string>{}, {"template:cached_attention"}})
+        expectClose(runGraph(by_length, values, {.device = device, .opened = openedDevice(device), .disable = disabled}), want, 4e-6,
+                    device);
+    }
   }
 }
 

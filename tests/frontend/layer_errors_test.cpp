@@ -157,6 +157,10 @@ TEST(LayerErrors, name_the_layer_what_it_expects_and_what_came) {
 TEST(LayerErrors, of_losses_and_functions_say_what_to_do) {
   expectAll(
       {
+          MISTAKE(TYPES(f32(2, 5, 12)),
+                  scaled_dot_product_attention(in[0], in[0], in[0], {.causal = true, .length = zeros({}, DType::I32)}), "attention.options",
+                  "a length says which keys each query sees, and causal, offset or mask say so as well",
+                  "give the length alone, or add -infinity to the mask where a key is hidden"),
           MISTAKE(
               TYPES(f32(8, 5, 12), f32(4, 5, 12)), p.attention(in[0], in[1]), "attention.memory",
               "MultiHeadAttention 'part.attention' expected the same axes before the last two, got x f32[8,5,12] and memory f32[4,5,12]",

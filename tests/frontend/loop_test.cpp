@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
 
 #include "frontend/nn/nn.h"
 #include "frontend/ops/ops.h"
 #include "frontend/trace/trace_function.h"
+#include "ir/graph/loop.h"
 
 namespace lockstep {
 namespace {
@@ -81,6 +83,24 @@ TEST(Scan, tensors_of_the_body_stay_inside) {
               return made;
             }),
             "trace.foreign");
+}
+
+/// A parameter that std::make_unique declares has the place of its first use, which is in the body.
+TEST(Scan, parameters_may_be_used_in_the_body_alone) {
+  struct Layered : Module {
+    std::unique_ptr<nn::Linear> layer = std::make_unique<nn::Linear>(*this, "layer", 3, 3);
+  } model;
+  constexpr uint32_t kUse = __LINE__ + 2;
+  const auto loss = [&](const Module&, const Inputs& in) -> Outputs {
+    const auto layered = [&](const Tensors& h, const Tensors& x) -> LoopStep { return {{tanh((*model.layer)(h[0] + x[0]))}}; };
+    return sum(scan(layered, {in["h"]}, {in["x"]}).carry[0]);
+  };
+  const graph::Graph traced =
+      detail::traceFunction(&model, {{"h", f32(2, 3)}, {"x", f32(5, 2, 3)}}, loss, graph::OutputKind::Loss, Where::current());
+  EXPECT_TRUE(graph::validate(traced).ok());
+  const graph::Node& parameter = traced.definition(graph::findLeaf(traced, "layer.W"));
+  ASSERT_NE(parameter.location, 0U);
+  EXPECT_EQ(traced.locations.at(parameter.location - 1).line, kUse);
 }
 
 }  // namespace

@@ -27,7 +27,8 @@ std::vector<Plan> plans() {
           NaiveContractPlan{.lanes = 64, .unroll = 2},
           TemplatePlan{.name = "a \"name\"", .overrides = {{"tile_m", 16}, {"slices", 1}}, .unrolled_stores = 8},
           StreamPlan{.lanes = 64, .block = 3, .vector = 4},
-          TiledPlan{.lanes = 128, .across = 4, .thread_rows = 2, .tile = 16, .block = 8, .vector = 4, .subgroup = 32}};
+          TiledPlan{.lanes = 128, .across = 4, .thread_rows = 2, .tile = 16, .block = 8, .vector = 4, .subgroup = 32},
+          SplitPlan{.lanes = 64, .across = 8, .block = 2, .vector = 4, .subgroup = 16}};
 }
 
 TEST(Plan, texts_read_back_to_equal_plans) {

@@ -122,6 +122,17 @@ void breakAttention(std::string_view op, const std::vector<TensorType>& after, s
   if (!after.empty()) add("C8", x, x, x, attention(), std::vector(after.size(), f32({1, 2, 2})));
 }
 
+void breakCachedAttention(std::string_view op, std::vector<Broken>& broken) {
+  const TensorType x = f32({4, 1, 2, 3}), length = i32({4});
+  const Attributes plain{{"scale", 1.0}};
+  broken.push_back({op, "C1", {i32({4, 1, 2, 3}), x, x, length}, plain, {}});
+  broken.push_back({op, "C2", {x, f32({3, 1, 2, 3}), f32({3, 1, 2, 3}), length}, plain, {}});
+  broken.push_back({op, "C3", {x, f32({4, 1, 2, 4}), x, length}, plain, {}});
+  broken.push_back({op, "C4", {f32({4, 3, 2, 3}), f32({4, 2, 2, 3}), f32({4, 2, 2, 3}), length}, plain, {}});
+  broken.push_back({op, "C5", {x, x, x, i32({2})}, plain, {}});
+  broken.push_back({op, "C6", {x, x, x, length}, {{"scale", HUGE_VAL}}, {}});
+}
+
 /// A loop that adds its rows f32[3] to its carry, with one thing wrong in each.
 void breakLoop(std::vector<Broken>& broken) {
   const TensorType row = f32({3}), stack = f32({4, 3});
@@ -393,6 +404,8 @@ std::vector<Broken> brokenCases() {
   const TensorType out = f32({1, 2, 3}), rows = f32({1, 2});
   breakAttention("scaled_dot_product_attention", {}, broken);
   breakAttention("attend", {}, broken);
+  breakCachedAttention("cached_attention", broken);
+  breakCachedAttention("attend_cache", broken);
   breakAttention("attention_gradient", {out, rows, out, rows}, broken);
   breakAttention("attend_gradient_queries", {out, rows, rows}, broken);
   breakAttention("attend_gradient_keys", {out, rows, rows}, broken);

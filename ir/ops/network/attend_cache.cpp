@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/ops/support/attention_cache.h"
+
+namespace lockstep::graph {
+namespace {
+
+constexpr std::string_view kName = "attend_cache";
+
+Result<std::vector<TensorType>> infer(const InferContext& c) {
+  LS_TRY(const AttentionExtents e, checkCachedAttention(kName, c));
+  return std::vector{f32(e.out())};
+}
+
+/// The length of each head's sequence.
+TemplateTensor lengthTensor(const AttentionExtents& e, const Shape& length) {
+  const Shape space{e.batches()}, heads = e.with({e.heads});
+  IndexMap of_heads;
+  for (size_t axis = 0; axis < length.rank(); ++axis) of_heads.source.push_back(axisExpr(static_cast<int32_t>(axis)));
+  return {.name = "length", .space = space, .map = compose(reshapeMap(space, heads), of_heads, heads)};
+}
+
+TemplateShape shape(const Graph& graph, const Node& node) {
+  const AttentionExtents e = attentionExtents(graph, node);
+  std::vector<TemplateTensor> operands = attentionTensors({"q", "k", "v"}, e, graph, std::span(node.operands).first(3));
+  operands.push_back(lengthTensor(e, graph.shapeOf(node.operands[3])));
+  return {.operands = std::move(operands),
+          .results = attentionTensors({"out"}, e, graph, node.results),
+          .numbers = {{"batches", static_cast<double>(e.batches())},
+                      {"group", static_cast<double>(e.group())},
+                      {"queries", static_cast<double>(e.queries)},
+                      {"keys", static_cast<double>(e.keys)},
+                      {"width", static_cast<double>(e.width)},
+                      {"value_width", static_cast<double>(e.value_width)},
+                      {"scale", node.attributes.get<double>("scale")}},
+          .form = TemplateForm::Split,
+          .rows = e.batches() * e.queries,
+          .run = e.queries,
+          .length = e.keys,
+          .registers = e.width + e.value_width,
+          .shared = e.width + e.value_width,
+          .operations = 2 * e.scores().elementCount() * (e.width + e.value_width)};
+}
+
+}  // namespace
+
+extern const OpDef kAttendCacheOp;
+constexpr OpDef kAttendCacheOp{
+    .name = kName,
+    .summary =
+        "cached_attention by a template, which reads the keys and values that some query sees (Dao and others 2023, Flash-Decoding).",
+    .constraints = kCachedAttentionConstraints,
+    .operands = ConstantList<std::string_view>{"q", "k", "v", "length"},
+    .attributes = ConstantList<AttributeDef>{kScaleAttribute},
+    .infer = infer,
+    .gradient = NotDifferentiable{"it is made after gradients"},
+    .lower = TemplateLowering{.shader = kName, .shape = shape},
+    .alias = NoAlias{},
+    .evaluate = evaluateCachedAttention,
+    .cases = cachedAttentionCases,
+};
+
+}  // namespace lockstep::graph

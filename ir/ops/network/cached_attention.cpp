@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/ops/support/attention_cache.h"
+
+#include <limits>
+
+namespace lockstep::graph {
+namespace {
+
+constexpr std::string_view kName = "cached_attention";
+
+/// Queries up to which each of them goes over the cache by itself; more share what they read, as products do.
+constexpr int64_t kFewQueries = 16;
+
+Result<std::vector<TensorType>> infer(const InferContext& c) {
+  LS_TRY(const AttentionExtents e, checkCachedAttention(kName, c));
+  return std::vector{f32(e.out())};
+}
+
+/// Attention over all positions, with those hidden that a query does not see.
+std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const ValueId> operands) {
+  const AttentionExtents e(b.shapeOf(operands[0]), b.shapeOf(operands[1]), b.shapeOf(operands[2]));
+  const Shape lengths = b.shapeOf(operands[3]);
+  std::vector<int64_t> aligned = lengths.extents();
+  aligned.insert(aligned.end(), lengths.rank() == 0 ? 2 : 3, 1);
+  std::vector<int64_t> wide = lengths.extents();
+  if (lengths.rank() != 0) wide.push_back(1);
+  wide.insert(wide.end(), {e.queries, e.keys});
+  const Shape shape(wide);
+  const auto numbers = [&](int64_t count) { return b.make("arange", {}, {{"n", count}, {"dtype", DType::I32}}); };
+  const ValueId query = b.broadcastTo(b.reshape(numbers(e.queries), Shape{e.queries, 1}), shape);
+  const ValueId first = b.add(b.broadcastTo(b.reshape(operands[3], Shape(aligned)), shape), -static_cast<double>(e.queries));
+  const ValueId hidden = b.make("greater", {b.broadcastTo(numbers(e.keys), shape), b.add(first, query)});
+  const ValueId mask = b.make("where", {hidden, b.constant(-std::numeric_limits<double>::infinity(), shape), b.constant(0, shape)});
+  Attributes attributes = node.attributes;
+  attributes.set("causal", false);
+  attributes.set("offset", int64_t{0});
+  return {b.makeAll("scaled_dot_product_attention", {operands[0], operands[1], operands[2], mask}, attributes).front()};
+}
+
+std::vector<ValueId> build(Builder& b, const Node& node, std::span<const ValueId> operands, const std::vector<bool>&) {
+  const Shape& q = b.shapeOf(operands[0]);
+  if (q.extent(q.rank() - 2) > kFewQueries) return {};
+  return b.makeAll("attend_cache", {operands.begin(), operands.end()}, templateAttributes(node));
+}
+constexpr TemplateChoice kChoice{.name = "cached_attention", .build = build, .saved_elements = scoreElements, .saves_time = true};
+
+}  // namespace
+
+extern const OpDef kCachedAttentionOp;
+constexpr OpDef kCachedAttentionOp{
+    .name = kName,
+    .summary =
+        "scaled_dot_product_attention over the first positions of k and v, whose number is a value: query t of T is at position "
+        "length - T + t and sees the keys up to there.",
+    .constraints = kCachedAttentionConstraints,
+    .operands = ConstantList<std::string_view>{"q", "k", "v", "length"},
+    .attributes = ConstantList<AttributeDef>{kScaleAttribute, kRoundedAttribute},
+    .infer = infer,
+    .gradient = ByDecomposition{},
+    .lower = DecomposeLowering{.decompose = decompose, .choice = &kChoice},
+    .alias = NoAlias{},
+    .evaluate = evaluateCachedAttention,
+    .cases = cachedAttentionCases,
+    .mixed = MixedRole::Product,
+    .factors = 3,
+};
+
+}  // namespace lockstep::graph

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/ops/support/attention_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace lockstep::graph {
+
+Result<AttentionExtents> checkCachedAttention(std::string_view op, const InferContext& c) {
+  Attributes plain{{"causal", true}, {"offset", int64_t{0}}, {"scale", c.attributes.get<double>("scale")}};
+  LS_CHECK(checkAttention(op, {c.graph, c.operands.first(3), plain}, {}));
+  const AttentionExtents e(c.operands[0].shape, c.operands[1].shape, c.operands[2].shape);
+  const TensorType& length = c.operands[3];
+  if (length.dtype != DType::I32 || (length.shape.rank() != 0 && length.shape != Shape(e.leading))) {
+    return violated(op, "C5",
+                    fmt::format("the length is {}, wanted {} or {}", toString(length), toString(i32({})), toString(i32(Shape(e.leading)))));
+  }
+  return e;
+}
+
+std::vector<Tensor> evaluateCachedAttention(const EvaluateContext& c) {
+  const AttentionExtents e(c.operands[0]->type.shape, c.operands[1]->type.shape, c.operands[2]->type.shape);
+  const std::vector<double>&q = c.operands[0]->data, &k = c.operands[1]->data, &v = c.operands[2]->data, &length = c.operands[3]->data;
+  const auto scale = c.node.attributes.get<double>("scale");
+  Tensor out{c.results[0], {}};
+  for (int64_t batch = 0; batch < e.batches(); ++batch) {
+    const auto positions = static_cast<int64_t>(length[length.size() == 1 ? 0 : static_cast<size_t>(batch / e.heads)]);
+    const int64_t first_key = batch / e.group() * e.keys;
+    for (int64_t query = 0; query < e.queries; ++query) {
+      const int64_t seen = std::clamp<int64_t>(positions - e.queries + query + 1, 0, e.keys), row = batch * e.queries + query;
+      std::vector<double> scores;
+      for (int64_t key = 0; key < seen; ++key) {
+        double score = 0;
+        for (int64_t d = 0; d < e.width; ++d)
+          score += q[static_cast<size_t>(row * e.width + d)] * k[static_cast<size_t>((first_key + key) * e.width + d)];
+        scores.push_back(score * scale);
+      }
+      const double highest = scores.empty() ? 0 : *std::ranges::max_element(scores);
+      double total = 0;
+      std::vector<double> sums(static_cast<size_t>(e.value_width), 0);
+      for (int64_t key = 0; key < seen; ++key) {
+        const double power = std::exp(scores[static_cast<size_t>(key)] - highest);
+        total += power;
+        for (int64_t d = 0; d < e.value_width; ++d)
+          sums[static_cast<size_t>(d)] += power * v[static_cast<size_t>((first_key + key) * e.value_width + d)];
+      }
+      for (const double sum : sums) out.data.push_back(sum / total);
+    }
+  }
+  return {std::move(out)};
+}
+
+std::vector<OpCase> cachedAttentionCases() {
+  const auto make = [](std::string_view name, const Shape& q, const Shape& k, int64_t value_width, const Shape& length, double least) {
+    std::vector<int64_t> v = k.extents();
+    v.back() = value_width;
+    const auto keys = static_cast<double>(k.extent(k.rank() - 2));
+    return OpCase{name,
+                  {{f32(q)}, {f32(k)}, {f32(Shape(v))}, {i32(length), least, keys}},
+                  {{"scale", 0.35}},
+                  4e-6,
+                  "two products, a softmax of scores below 16 and their roundings"};
+  };
+  return {make("token", {2, 3, 1, 8}, {2, 3, 37, 8}, 8, {}, 1),     make("rows", {3, 4, 1, 4}, {3, 2, 21, 4}, 4, {3}, 1),
+          make("several", {2, 6, 5, 5}, {2, 2, 19, 5}, 3, {2}, 5),  make("wide", {1, 2, 2, 65}, {1, 1, 33, 65}, 67, {}, 2),
+          make("heads_only", {2, 3, 4}, {2, 9, 4}, 4, {}, 3),       make("longest", {1, 1, 1, 64}, {1, 1, 1031, 64}, 64, {}, 1031),
+          make("prompt", {1, 2, 20, 4}, {1, 2, 23, 4}, 4, {1}, 20), make("two_axes", {2, 3, 2, 1, 4}, {2, 3, 1, 7, 4}, 4, {2, 3}, 1)};
+}
+
+}  // namespace lockstep::graph

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// out = softmax(scale q k^T) v over the keys that a query sees, whose number is a value, by a workgroup per query: `across` neighbouring
+// invocations share a key, the parts that they form take every so many blocks of keys, and what they find is put together at the end (Dao
+// and others 2023, Flash-Decoding). Exponentials are powers of two. The hooks are replaced by the compiler.
+enable subgroups;
+
+override batches: u32 = 1;  // heads of q
+override group: u32 = 1;    // heads of q per head of k and v
+override queries: u32 = 1;
+override keys: u32 = 1;
+override width: u32 = 1;
+override value_width: u32 = 1;
+override scale: f32 = 1;
+override lanes: u32 = 64;
+override across: u32 = 1;  // a power of two; more than one only where they are neighbours in a subgroup
+override block: u32 = 1;   // keys that a part takes together
+override subgroup: u32 = 1;
+override vector: u32 = 1;  // 4: widths are multiples of it, and rows are loaded so
+
+override quads: u32 = (width + 4 * across - 1) / (4 * across);  // of a row in one invocation
+override value_quads: u32 = (value_width + 4 * across - 1) / (4 * across);
+override parts: u32 = lanes / across;
+
+fn load_q(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
+fn load_k(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
+fn load_v(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
+fn load_q4(batch: u32, query: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
+fn load_k4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
+fn load_v4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
+fn load_length(batch: u32) -> i32 { return 0; }
+fn store_out(batch: u32, query: u32, d: u32, value: f32) {}
+fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
+
+const lowest = -0x1.fffffep+127f;
+const log2_e = 1.44269504f;
+
+var<workgroup> highest_of: array<f32, parts>;
+var<workgroup> total_of: array<f32, parts>;
+var<workgroup> sums_of: array<vec4<f32>, parts * value_quads * across>;
+var<workgroup> seen_by_all: u32;
+
+// Elements past the width are 0.
+fn quad_of_q(batch: u32, query: u32, d: u32) -> vec4<f32> {
+  var quad = vec4<f32>();
+  if (vector == 4) {
+    if (d < width) {
+      quad = load_q4(batch, query, d);
+    }
+  } else {
+    for (var i = 0u; i < 4; i++) {
+      if (d + i < width) {
+        quad[i] = load_q(batch, query, d + i);
+      }
+    }
+  }
+  return quad;
+}
+fn quad_of_k(batch: u32, key: u32, d: u32) -> vec4<f32> {
+  var quad = vec4<f32>();
+  if (vector == 4) {
+    if (d < width) {
+      quad = load_k4(batch, key, d);
+    }
+  } else {
+    for (var i = 0u; i < 4; i++) {
+      if (d + i < width) {
+        quad[i] = load_k(batch, key, d + i);
+      }
+    }
+  }
+  return quad;
+}
+fn quad_of_v(batch: u32, key: u32, d: u32) -> vec4<f32> {
+  var quad = vec4<f32>();
+  if (vector == 4) {
+    if (d < value_width) {
+      quad = load_v4(batch, key, d);
+    }
+  } else {
+    for (var i = 0u; i < 4; i++) {
+      if (d + i < value_width) {
+        quad[i] = load_v(batch, key, d + i);
+      }
+    }
+  }
+  return quad;
+}
+
+@compute @workgroup_size(lanes)
+fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let flat = workgroup_index(id);
+  // Surplus workgroups of a split dispatch repeat the last row and store nothing: barriers must be reached by all.
+  let row = min(flat, batches * queries - 1);
+  let batch = row / queries;
+  let query = row % queries;
+  let of_keys = batch / group;
+  let part = lane / across;
+  let of_part = lane % across;
+  // Keys that the query sees: the queries are at the last positions.
+  if (lane == 0) {
+    seen_by_all = u32(clamp(load_length(batch), i32(queries) - i32(query) - 1, i32(keys + queries)) - (i32(queries) - i32(query) - 1));
+  }
+  let seen = min(workgroupUniformLoad(&seen_by_all), keys);
+
+  var q: array<vec4<f32>, quads>;
+  for (var n = 0u; n < quads; n++) {
+    q[n] = quad_of_q(batch, query, 4 * (n * across + of_part)) * (scale * log2_e);
+  }
+  var sums: array<vec4<f32>, value_quads>;
+  var highest = lowest;  // finite, so that a difference from it is a number even where every score so far is -inf
+  var total = 0.0;
+  for (var begin = 0u; begin < seen; begin += parts * block) {
+    let first = begin + part * block;
+    var scores: array<f32, block>;
+    for (var j = 0u; j < block; j++) {
+      let key = min(first + j, keys - 1);
+      for (var n = 0u; n < quads; n++) {
+        let k = quad_of_k(of_keys, key, 4 * (n * across + of_part));
+        scores[j] = fma(q[n].x, k.x, fma(q[n].y, k.y, fma(q[n].z, k.z, fma(q[n].w, k.w, scores[j]))));
+      }
+    }
+    for (var apart = 1u; apart < across; apart *= 2) {
+      for (var j = 0u; j < block; j++) {
+        scores[j] += subgroupShuffleXor(scores[j], apart);
+      }
+    }
+    var higher = highest;
+    for (var j = 0u; j < block; j++) {
+      scores[j] = select(lowest, scores[j], first + j < seen);
+      higher = max(higher, scores[j]);
+    }
+    let shrink = exp2(highest - higher);
+    highest = higher;
+    total *= shrink;
+    for (var n = 0u; n < value_quads; n++) {
+      sums[n] *= shrink;
+    }
+    // What exp2 makes of a NaN is open, so the scores themselves tell of one: a finite sum of them is none.
+    var trace = 0.0;
+    for (var j = 0u; j < block; j++) {
+      let is_seen = first + j < seen;
+      trace = fma(scores[j], 0x1p-64f, trace);
+      let weight = select(0.0, exp2(scores[j] - higher), is_seen);
+      total += weight;
+      for (var n = 0u; n < value_quads; n++) {
+        let v = quad_of_v(of_keys, min(first + j, keys - 1), 4 * (n * across + of_part));
+        sums[n] += select(vec4<f32>(), weight * v, is_seen);
+      }
+    }
+    total += select(0.0, trace, (bitcast<u32>(trace) & 0x7fffffffu) > 0x7f800000u);
+  }
+  if (of_part == 0) {
+    highest_of[part] = highest;
+    total_of[part] = total;
+  }
+  for (var n = 0u; n < value_quads; n++) {
+    sums_of[(part * value_quads + n) * across + of_part] = sums[n];
+  }
+  workgroupBarrier();
+  var highest_of_all = lowest;
+  for (var p = 0u; p < parts; p++) {
+    highest_of_all = max(highest_of_all, highest_of[p]);
+  }
+  // Differences from infinity were NaNs: so is the result.
+  let infinity = bitcast<u32>(highest_of_all) == 0x7f800000u;
+  for (var i = lane; i < value_quads * across; i += lanes) {
+    var sum = vec4<f32>();
+    var all = 0.0;
+    for (var p = 0u; p < parts; p++) {
+      let share = exp2(highest_of[p] - highest_of_all);
+      all += share * total_of[p];
+      sum += share * sums_of[p * value_quads * across + i];
+    }
+    let value = sum / select(all, bitcast<f32>(bitcast<u32>(highest_of_all) | 0x00400000u), infinity);
+    for (var c = 0u; c < 4; c++) {
+      if (flat < batches * queries && 4 * i + c < value_width) {
+        store_out(batch, query, 4 * i + c, value[c]);
+      }
+    }
+  }
+}
