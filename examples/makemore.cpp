@@ -8,6 +8,7 @@
 #include "examples/models/samples.h"
 #include "examples/recipes.h"
 #include "frontend/data/random.h"
+#include "frontend/ops/ops.h"
 
 namespace lockstep::examples {
 namespace {
@@ -27,8 +28,8 @@ class Makemore : public Experiment {
   explicit Makemore(const ExperimentOptions& options)
       : seed_(options.seed),
         trainer_(compile(options.with(makemoreSpec()))),
-        logits_(trainer_.attach({.inputs = {{"tokens", i32(kShown, kLength)}},
-                                 .forward = [](const Transformer& model, const Inputs& in) { return model(in["tokens"]); }})),
+        letters_(trainer_.attach({.inputs = {{"noise", f32(kLength - 1, kShown, kVocabulary)}},
+                                  .forward = [](const Transformer& model, const Inputs& in) { return letters(model, in["noise"]); }})),
         test_loss_(trainer_.attach({.inputs = tokenInputs(kBatch, kLength), .forward = makemoreSpec().loss})) {
     for (std::string& name : loadNames(options.data, givenNames(), 2, kLength - 1)) {
       (isTest(name) ? test_ : train_).push_back(name);
@@ -65,26 +66,21 @@ class Makemore : public Experiment {
     return {{"tokens", data_.tokens}, {"targets", data_.targets}, {"mask", data_.mask}};
   }
 
-  /// Token by token, each with the probability that the network gives it.
+  /// Letter by letter, each with the probability that the network gives it: the largest of logits with Gumbel noise is a draw from their
+  /// softmax. All letters are made in one submission.
+  static Tensor letters(const Transformer& model, const Tensor& noise) {
+    const auto draw = [](const Tensor& logits, const std::vector<Tensor>& row) { return argmax(logits + row[0], -1); };
+    return model.generate(full({kShown, 1}, kEdge, DType::I32), kLength - 1, draw, {noise});
+  }
+
   std::vector<std::string> makeUp() {
     Random random(seed_, trainer_.step_count());
-    std::vector<int32_t> tokens(kShown * kLength, kEdge);
-    for (size_t at = 0; at + 1 < kLength; ++at) {
-      const ForwardResult result = logits_.run({{"tokens", tokens}});
-      for (size_t name = 0; name < kShown; ++name) {
-        const auto row = result.output.floats().subspan((name * kLength + at) * kVocabulary, kVocabulary);
-        double best = -INFINITY;
-        for (size_t token = 0; token < kVocabulary; ++token) {
-          // The largest of logits with Gumbel noise is a draw from their softmax.
-          const double noisy = row[token] - std::log(-std::log(std::max(random.uniform(), 1e-9)));
-          if (noisy > best) tokens[name * kLength + at + 1] = static_cast<int32_t>(token);
-          best = std::max(best, noisy);
-        }
-      }
-    }
+    std::vector<float> noise((kLength - 1) * kShown * kVocabulary);
+    for (float& number : noise) number = static_cast<float>(-std::log(-std::log(std::max(random.uniform(), 1e-9))));
+    const ForwardResult result = letters_.run({{"noise", noise}});
     std::vector<std::string> names;
     for (size_t name = 0; name < kShown; ++name)
-      names.push_back(nameOf(std::span(tokens).subspan(name * kLength + 1, kLength - 1), kFirstLetter));
+      names.push_back(nameOf(result.output.ints().subspan(name * (kLength - 1), kLength - 1), kFirstLetter));
     return names;
   }
 
@@ -92,7 +88,7 @@ class Makemore : public Experiment {
   std::vector<std::string> train_, test_, made_;
   std::set<std::string> known_;
   ModelTrainer<Transformer> trainer_;
-  Forward logits_, test_loss_;
+  Forward letters_, test_loss_;
   NameBatch data_;
 };
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "examples/models/transformer.h"
 #include "frontend/lockstep.h"
 #include "frontend/trace/trace_function.h"
 #include "frontend/train/graph_runner.h"
@@ -96,6 +97,37 @@ TEST(Cache, decoding_equals_the_model_without_a_cache) {
         EXPECT_EQ(made[static_cast<size_t>(row * kCount + i)], said[static_cast<size_t>(row * (kPrompt + kCount - 1) + kPrompt - 1 + i)])
             << device << ": token " << i << " of row " << row;
       }
+    }
+  }
+}
+
+/// The networks of the addition and makemore samples, a token at a time and all at once: the same logits.
+TEST(Cache, logits_of_the_samples_are_those_without_a_cache) {
+  constexpr int64_t kRows = 3;
+  for (const examples::TransformerShape& shape : {examples::TransformerShape{}, {.vocabulary = 27, .layers = 2, .sequence = 17}}) {
+    const examples::Transformer model(shape);
+    const int64_t length = shape.sequence - 1;
+    const std::vector<InputSpec> inputs{{"tokens", i32(kRows, length)}};
+    const graph::Graph whole = traced(&model, inputs, [&](const Inputs& in) { return Outputs(model(in["tokens"])); });
+    const graph::Graph cached = traced(&model, inputs, [&](const Inputs& in) {
+      std::vector<Tensor> carry;
+      for (const nn::KvCache& cache : model.caches(kRows, length)) carry.insert(carry.end(), {cache.keys, cache.values});
+      const auto step = [&](const std::vector<Tensor>& now, const std::vector<Tensor>& row) -> LoopStep {
+        examples::Transformer::Caches inside;
+        for (size_t i = 0; i < now.size(); i += 2) inside.push_back({now[i], now[i + 1]});
+        LoopStep made{{}, {squeeze(model(expand_dims(row[0], 1), inside, row[1]), 1)}};
+        for (const nn::KvCache& cache : inside) made.carry.insert(made.carry.end(), {cache.keys, cache.values});
+        return made;
+      };
+      const Tensor by_step = scan(step, carry, {permute(in["tokens"], {1, 0}), arange(length)}).results[0];
+      return Outputs(permute(by_step, {1, 0, 2}));
+    });
+    graph::LeafValues values = leafValues(whole, 0.5);
+    for (size_t i = 0; i < values["tokens"].data.size(); ++i)
+      values["tokens"].data[i] = static_cast<double>(i * 7 % static_cast<size_t>(shape.vocabulary));
+    const std::vector<graph::Tensor> want = runGraph(whole, values);
+    for (const std::string& device : everywhere()) {
+      expectClose(runGraph(cached, values, {.device = device, .opened = openedDevice(device)}), want, 1e-5, device);
     }
   }
 }
