@@ -10,7 +10,7 @@ namespace lockstep::examples {
 
 namespace {
 
-constexpr int32_t kPlus = 10, kEquals = 11, kVocabulary = 12;
+constexpr int32_t kPlus = 10, kEquals = 11;
 constexpr size_t kDigits = 3, kFirstDigit = 5;  // position 5 holds '=', which predicts the first digit of the sum
 constexpr size_t kChecked = 100, kShown = 8;    // pairs of each kind, and those that are shown
 

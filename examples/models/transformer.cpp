@@ -17,7 +17,8 @@ Attention::Attention(Module& parent, std::string name, const TransformerShape& s
       width(shape.width) {}
 
 Tensor Attention::operator()(Tensor x, const std::string& capture_name) const {
-  double scale = 1 / std::sqrt(static_cast<double>(width / heads));
+  const int64_t head_width = width / heads;
+  const double scale = 1 / std::sqrt(static_cast<double>(head_width));
   Tensor scores = matmul(split_heads(q(x), heads), swap_axes(split_heads(k(x), heads), -1, -2)) * scale;
   Tensor weights = softmax_causal(scores);
   if (!capture_name.empty()) capture(capture_name, weights);
