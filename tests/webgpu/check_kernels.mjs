@@ -7,7 +7,12 @@ import { nagaErrors } from './naga.mjs';
 import { openTint } from './tint.mjs';
 
 /// What naga refuses although it is WGSL, by the name of the text.
+const kNoSubgroups = /the `subgroups` enable-extension is not yet supported/;
 const kRefusedByNaga = {
+  attend_cache_split: kNoSubgroups,
+  attend_gradient_keys_tiled: kNoSubgroups,
+  attend_gradient_queries_tiled: kNoSubgroups,
+  attend_tiled: kNoSubgroups,
   half_precision: /Operation ExclusiveOr can't work with/, // takes bitcast<u32>(vec2<f16>) for a vector
   pointers: /which can't be passed into functions/, // has no unrestricted_pointer_parameters
 };
