@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time per token of decoding with a cache, while the text is short: programs with room for few and for many positions beside each other.
+// Time per token of decoding with a cache while the text is short, in programs with room for 64, 512 and 4096 positions.
 // usage: bench_decode [DEVICE...]   prints one line per device and number of positions
 #include <fmt/format.h>
 

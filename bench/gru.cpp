@@ -51,7 +51,7 @@ void report(const Case& c, const std::string& device) {
   trainer.steps(2, batch);
   std::vector<double> seconds;
   const auto begin = Clock::now();
-  // Two steps per submission, so that the host prepares one while the device works on the other.
+  // Two steps share what a submission takes.
   while (seconds.size() < 5 || (seconds.size() < 100 && since(begin) < 1)) {
     const auto round = Clock::now();
     trainer.steps(2, batch);

@@ -120,7 +120,7 @@ fn exp2_keeping_nan(x: f32) -> f32 {
   return select(exp2(x), x, (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u);
 }
 
-// The number of a workgroup's work, from most to least. Units that begin with much go on with little.
+// Which piece of work a workgroup does, if they are numbered from most to least: a unit that gets a long one first gets a short one next.
 fn rank(flat: u32, count: u32) -> u32 {
   let round = flat / units;
   let last = min(round * units + units, count) - 1;

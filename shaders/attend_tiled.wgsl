@@ -95,7 +95,7 @@ fn quad_of_v(batch: u32, key: u32, d: u32) -> vec4<f32> {
   return quad;
 }
 
-// The number of a workgroup's work, from most to least. Units that begin with much go on with little.
+// Which piece of work a workgroup does, if they are numbered from most to least: a unit that gets a long one first gets a short one next.
 fn rank(flat: u32, count: u32) -> u32 {
   let round = flat / units;
   let last = min(round * units + units, count) - 1;

@@ -200,7 +200,7 @@ TEST(Cache, attention_sees_the_positions_that_are_there) {
   }
 }
 
-/// Without its template, and with more queries than it is for, it is attention with a mask; also towards its gradients.
+/// Without its template, and with more queries than it is for, it is attention with a mask.
 TEST(Cache, attention_by_length_is_attention_with_a_mask) {
   struct Empty : Module {
   } model;
