@@ -17,14 +17,12 @@ constexpr int kHost = 1, kDevice = 2;  // processes
 constexpr int kSteps = 1;              // thread of the host; 0 is the idle thread to some viewers
 constexpr int kLevels = 1;             // thread of the device; its commands have those after it
 
-/// The form counts in microseconds; whole nanoseconds of them.
-double microseconds(double seconds) { return std::round(seconds * 1e9) / 1e3; }
+/// The form counts in microseconds. In 1024ths of them, so that a start and a duration have an exact sum: viewers leave out an event that
+/// reaches out of the one around it, if only by the last bit of a number.
+double microseconds(double seconds) { return std::round(seconds * 1e6 * 1024) / 1024; }
 
-/// Viewers leave out what reaches into the event after it, so an event must not do so by a rounding.
 Json span(int process, int thread, const std::string& name, double start, double seconds, Json arguments = Json::object()) {
-  const double begin = microseconds(start), end = microseconds(start + seconds);
-  double length = end - begin;
-  if (begin + length > end) length = std::nextafter(length, 0.0);
+  const double begin = microseconds(start), length = microseconds(start + seconds) - begin;
   return {{"ph", "X"}, {"pid", process}, {"tid", thread}, {"name", name}, {"ts", begin}, {"dur", length}, {"args", std::move(arguments)}};
 }
 
