@@ -45,6 +45,8 @@ inline constexpr int64_t kElementBytes = 4;
 /// Reasons, not measurements: a part is several elements for each lane of a workgroup, the parts' last elements are one such part again,
 /// and two more ways through memory must be fewer than the units that would be idle.
 inline constexpr int64_t kScannedPart = 2048, kMostScannedParts = 4096, kManyScannedLines = 1;
+/// Rows of a part where lines lie side by side and only their totals are wanted.
+inline constexpr int64_t kFoldedPart = 64;
 
 // Ops with templates.
 
@@ -180,6 +182,8 @@ inline constexpr int64_t kStayingGroupsPerUnit = 2, kLeastRowsOfStaying = 4, kMo
 inline constexpr int64_t kHeldBesideSums = 8;
 /// Elements of a line that one lane scans.
 inline constexpr int64_t kScannedPerLane = 4;
+/// Elements of a line that a lane combines at least where it shares the line with more than a subgroup or two.
+inline constexpr int64_t kFoldedPerLane = 16;
 /// Rows that are added to one segment, by one part: if the indices are spread evenly.
 inline constexpr int64_t kScatteredPerPart = 4;
 /// Segments times slices from which the index of a sum by segments is sorted first: without that, each segment looks through all of it,

@@ -31,13 +31,14 @@ Tensor linear_recurrence(Tensor a, Tensor b, int64_t axis, RecurrenceOptions opt
   return add(made[1], mul(made[0], expand_dims(*options.initial, along, where), where), where);
 }
 
-std::vector<Tensor> associative_scan(const Combine& combine, std::vector<Tensor> elements, int64_t axis, ScanOptions options, Where where) {
-  Trace& trace = Trace::require("associative_scan", where);
-  if (elements.empty()) raise("associative_scan.C1", "there are no operands", {}, where, "give it at least one tensor");
-  const int64_t along = normaliseAxis("associative_scan", axis, elements[0], where);
+namespace {
+
+/// The text of the function; `op` names the call in messages.
+std::string recordCombine(Trace& trace, const std::string& op, const Combine& combine, const std::vector<Tensor>& elements,
+                          const Where& where) {
   detail::DetachedGraph function;
   {
-    detail::Detached detached(trace, "associative_scan", where);
+    detail::Detached detached(trace, op, where);
     const auto inputs = [&](std::string_view tuple) {
       std::vector<Tensor> made;
       for (const Tensor& element : elements)
@@ -51,12 +52,39 @@ std::vector<Tensor> associative_scan(const Combine& combine, std::vector<Tensor>
   if (!function.captures.empty() || function.is_random) {
     std::vector<Tensor> captured;
     for (const graph::ValueId value : function.captures) captured.push_back(trace.tensor(value));
-    raise("associative_scan.capture", "the function reads a tensor that is not one of its arguments",
+    raise(op + ".capture", "the function reads a tensor that is not one of its arguments",
           captured.empty() ? std::initializer_list<Tensor>{} : std::initializer_list<Tensor>{captured.front()}, where,
-          "pass the tensor to the scan as one more operand, and return it unchanged");
+          "pass the tensor as one more element, and return it unchanged");
   }
-  return trace.emitAll("associative_scan", elements,
-                       {{"axis", along}, {"reverse", options.reverse}, {"combine", print(canonical(function.graph))}}, where);
+  return print(canonical(function.graph));
+}
+
+int64_t axisOfTuples(const std::string& op, const std::vector<Tensor>& elements, int64_t axis, const Where& where) {
+  if (elements.empty()) raise(op + ".C1", "there are no operands", {}, where, "give it at least one tensor");
+  return normaliseAxis(op, axis, elements[0], where);
+}
+
+}  // namespace
+
+std::vector<Tensor> associative_scan(const Combine& combine, std::vector<Tensor> elements, int64_t axis, ScanOptions options, Where where) {
+  const std::string op = "associative_scan";
+  Trace& trace = Trace::require(op, where);
+  const int64_t along = axisOfTuples(op, elements, axis, where);
+  const std::string function = recordCombine(trace, op, combine, elements, where);
+  return trace.emitAll(op, elements, {{"axis", along}, {"reverse", options.reverse}, {"combine", function}}, where);
+}
+
+std::vector<Tensor> associative_reduce(const Combine& combine, std::vector<Tensor> elements, int64_t axis, ReduceOptions options,
+                                       Where where) {
+  const std::string op = "associative_reduce";
+  Trace& trace = Trace::require(op, where);
+  const int64_t along = axisOfTuples(op, elements, axis, where);
+  const std::string function = recordCombine(trace, op, combine, elements, where);
+  std::vector<Tensor> totals = trace.emitAll(op, elements, {{"axis", along}, {"combine", function}}, where);
+  for (Tensor& total : totals) {
+    if (options.keep_dims) total = expand_dims(total, along, where);
+  }
+  return totals;
 }
 
 }  // namespace lockstep

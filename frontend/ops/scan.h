@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prefixes along an axis: recurrences that are linear, and any function that is associative.
+// Prefixes and totals along an axis: recurrences that are linear, and any function that is associative.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <vector>
 
+#include "frontend/ops/reduce.h"
 #include "frontend/trace/tensor.h"
 
 namespace lockstep {
@@ -31,5 +32,13 @@ using Combine = std::function<std::vector<Tensor>(const std::vector<Tensor>& ear
 /// another tensor, captures one or prints one.
 std::vector<Tensor> associative_scan(const Combine& combine, std::vector<Tensor> elements, int64_t axis, ScanOptions options = {},
                                      Where where = Where::current());
+
+/// All elements along an axis combined, which is dropped: a reduction by a function of your own. Where several values make up the state,
+/// pass a tensor for each; for example the element, its place, and of two elements the larger one with its place. Work is shared out as in
+/// sum: an axis of any length takes at most three kernels and is read once. Gradients flow through all operands, at the price of memory for
+/// each halving of the axis.
+/// Errors "associative_reduce.C1" to "C3" and "associative_reduce.capture" as above.
+std::vector<Tensor> associative_reduce(const Combine& combine, std::vector<Tensor> elements, int64_t axis, ReduceOptions options = {},
+                                       Where where = Where::current());
 
 }  // namespace lockstep

@@ -77,7 +77,7 @@ struct ContractLowering {
 };
 
 /// The prefixes along one axis of a tuple: result i at n is component i of the elements of the operands at 0 .. n combined (n .. end when
-/// reversed). All tensors have one shape, and there are as many results as operands.
+/// reversed). All operands have one shape, and there are as many results. Where only the totals are wanted, these have no such axis.
 struct ScanLowering {
   int64_t (*axis)(const Graph&, const Node&);
   bool (*reverse)(const Node&);
@@ -85,6 +85,7 @@ struct ScanLowering {
   Graph (*combine)(const Graph&, const Node&);
   /// What changes nothing as the earlier tuple; null where there is none, which costs a comparison per element.
   std::vector<double> (*identity)(const Node&) = nullptr;
+  bool is_total = false;  ///< the results are the last prefixes alone, not reversed
 };
 
 /// Result [outer, segments, inner] at (o, s, i) = operand 0, [outer, length, inner], combined over the n for which operand 1, [length],

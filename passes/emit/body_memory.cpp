@@ -178,6 +178,10 @@ void BodyEmitter::store(size_t index, PositionId position, kernel::ValueId emitt
 void BodyEmitter::storeFrom(size_t index, kernel::ValueId first, std::span<const kernel::ValueId> values) {
   const Memory& memory = result_memory_[index];
   const auto per_entry = static_cast<size_t>(memory.perEntry()), per_word = static_cast<size_t>(memory.perWord());
+  if (memory.words > 1 && values.size() % per_entry != 0) {  // a part of a vector, of which others store the rest
+    read_by_element_.insert(memory.bindings.begin(), memory.bindings.end());
+    return;
+  }
   for (size_t lane = 0; lane < values.size(); lane += per_entry) {
     std::vector<kernel::ValueId> words;
     for (size_t i = lane; i < std::min(lane + per_entry, values.size()); i += per_word)

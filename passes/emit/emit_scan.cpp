@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // scan: prefixes along the lines of one axis, of tuples of elements. Several lanes share a line: each combines its own part, the parts
-// before it are combined in workgroup memory, then each goes over its part again and stores. An invocation may take neighbours at once.
-// Where a tuple has no identity, a variable says whether there is anything yet to combine with.
+// before it are combined in workgroup memory, then each goes over its part again and stores. Where only the total is wanted, the parts are
+// combined by a tree, neighbours first, and the first lane stores. An invocation may take neighbours at once. Where a tuple has no
+// identity, a variable says whether there is anything yet to combine with.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "passes/emit/emitters.h"
 #include "passes/emit/scalar_function.h"
@@ -52,19 +54,32 @@ class Scan {
       const kernel::ValueId left = b_.make(Op::Sub, {b_.make(Op::Max, {begin, u32(space_.length)}), begin});
       count = b_.make(Op::Min, {left, u32(part_)});
     }
-    if (shared > 1) {
-      // Barriers must be reached by all, so surplus lines only skip the work between them.
-      b_.ifThen(valid, [&] { walk(begin, count, false); });
-      startFromParts(lane);
+    // Barriers must be reached by all, so surplus lines only skip the work between them.
+    if (space_.is_total || shared > 1) b_.ifThen(valid, [&] { walk(begin, count, false); });
+    if (!space_.is_total) {
+      if (shared > 1) startFromParts(lane);
+      b_.ifThen(valid, [&] { walk(begin, count, true); });
+    } else if (shared == 1) {
+      b_.ifThen(valid, [&] { storeTotals(); });
+    } else {
+      const kernel::ValueId is_first = b_.make(Op::Eq, {lane, u32(0)});
+      combineParts(lane);
+      b_.ifThen(b_.make(Op::And, {valid, is_first}), [&] { storeTotals(); });
     }
-    b_.ifThen(valid, [&] { walk(begin, count, true); });
   }
 
  private:
   kernel::ValueId u32(int64_t value) { return b_.u32(static_cast<uint32_t>(value)); }
   kernel::ValueId add(kernel::ValueId x, kernel::ValueId y) { return b_.make(Op::Add, {x, y}); }
   [[nodiscard]] Shape lines() const { return Shape{space_.outer, space_.length, space_.inner}; }
-  PositionId in(const Shape& shape, PositionId position) { return emitter_.through(graph::reshapeMap(lines(), shape), shape, position); }
+  /// The space of the results.
+  [[nodiscard]] Shape stored() const { return space_.is_total ? Shape{space_.outer, space_.inner} : lines(); }
+  PositionId operandIn(const Shape& shape, PositionId position) {
+    return emitter_.through(graph::reshapeMap(lines(), shape), shape, position);
+  }
+  PositionId resultIn(const Shape& shape, PositionId position) {
+    return emitter_.through(graph::reshapeMap(stored(), shape), shape, position);
+  }
 
   /// Element `n` of a line, counted from the end when the scan is reversed.
   PositionId elementAt(kernel::ValueId line, kernel::ValueId n) {
@@ -98,31 +113,48 @@ class Scan {
       for (size_t e = 0; e < elements.size(); ++e) {
         Tuple element;
         for (const graph::ValueId operand : node_.operands)
-          element.push_back(emitter_.value(operand, in(body_.shapeOf(operand), elements[e])));
+          element.push_back(emitter_.value(operand, operandIn(body_.shapeOf(operand), elements[e])));
         // The lines of an invocation begin together, and along one line each element follows another.
         const bool is_last_of_round = across_ == 1 || e + 1 == elements.size();
         const Tuple prefix = append(sums_[e % sums_.size()], element, is_last_of_round);
-        if (!stores) continue;
-        emitter_.pushScope();
-        for (size_t i = 0; i < prefix.size(); ++i) emitter_.define(node_.results[i], prefix[i]);
-        for (size_t output = 0; output < prefixes.size(); ++output) prefixes[output].push_back(resultAt(output, elements[e]));
-        emitter_.popScope();
+        if (stores) collect(prefix, elements[e], prefixes);
       }
       if (stores) store(elements, prefixes);
       emitter_.popScope();
     });
   }
 
-  kernel::ValueId resultAt(size_t output, PositionId element) {
-    const graph::ValueId value = body_.outputs[output].value;
-    return emitter_.value(value, in(body_.shapeOf(value), element));
+  /// Adds what the body's outputs are for the results of the scan at one position.
+  void collect(const Tuple& results, PositionId position, std::vector<std::vector<kernel::ValueId>>& outputs) {
+    emitter_.pushScope();
+    for (size_t i = 0; i < results.size(); ++i) emitter_.define(node_.results[i], results[i]);
+    for (size_t output = 0; output < outputs.size(); ++output) {
+      const graph::ValueId value = body_.outputs[output].value;
+      outputs[output].push_back(emitter_.value(value, resultIn(body_.shapeOf(value), position)));
+    }
+    emitter_.popScope();
+  }
+
+  /// What the variables of each line hold.
+  void storeTotals() {
+    emitter_.pushScope();
+    std::vector<std::vector<kernel::ValueId>> totals(body_.outputs.size());
+    std::vector<PositionId> positions;
+    for (size_t line = 0; line < lines_.size(); ++line) {
+      Tuple total;
+      for (const kernel::ValueId sum : sums_[line]) total.push_back(b_.load(sum));
+      positions.push_back(emitter_.flat(stored(), lines_[line]));
+      collect(total, positions.back(), totals);
+    }
+    store(positions, totals);
+    emitter_.popScope();
   }
 
   void store(const std::vector<PositionId>& elements, std::vector<std::vector<kernel::ValueId>>& prefixes) {
     const bool is_backwards = along_ > 1 && reverse_;
     for (size_t output = 0; output < prefixes.size(); ++output) {
       if (is_backwards) std::ranges::reverse(prefixes[output]);
-      const PositionId first = in(body_.shapeOf(body_.outputs[output].value), is_backwards ? elements.back() : elements.front());
+      const PositionId first = resultIn(body_.shapeOf(body_.outputs[output].value), is_backwards ? elements.back() : elements.front());
       emitter_.storeFrom(output, emitter_.linear(first), prefixes[output]);
     }
   }
@@ -159,8 +191,8 @@ class Scan {
     return prefix;
   }
 
-  /// The parts of a line that come before that of the lane. Where one of them is empty, that of the lane is empty, too.
-  void startFromParts(kernel::ValueId lane) {
+  /// What the lanes have of each line, in workgroup memory.
+  std::vector<Tuple> shareParts() {
     std::vector<Tuple> parts;
     for (const Tuple& sums : sums_) {
       Tuple& arrays = parts.emplace_back();
@@ -170,17 +202,51 @@ class Scan {
       }
     }
     b_.makeVoid(Op::WorkgroupBarrier);
+    return parts;
+  }
+
+  Tuple loadPart(const Tuple& arrays, kernel::ValueId lane) {
+    Tuple part;
+    for (const kernel::ValueId array : arrays) part.push_back(b_.load(b_.access(array, {lane}, true)));
+    return part;
+  }
+
+  /// All parts of a line, into the variables of its first lane. Those that are empty are the last ones.
+  void combineParts(kernel::ValueId lane) {
+    const int64_t shared = plan_.lanes_per_line, filled = divideUp(space_.length, part_);
+    const std::vector<Tuple> parts = shareParts();
+    b_.forRange(u32(0), u32(std::bit_width(static_cast<uint64_t>(shared)) - 1), u32(1), "doubling", [&](kernel::ValueId doubling) {
+      const kernel::ValueId distance = b_.make(Op::Shl, {u32(1), doubling});
+      const kernel::ValueId among = b_.make(Op::And, {lane, b_.make(Op::Sub, {add(distance, distance), u32(1)})});
+      kernel::ValueId takes = b_.make(Op::Eq, {among, u32(0)});
+      if (filled < shared) takes = b_.make(Op::And, {takes, b_.make(Op::Lt, {add(lane, distance), u32(filled)})});
+      b_.ifThen(takes, [&] {
+        for (const Tuple& arrays : parts) {
+          Tuple inputs = loadPart(arrays, entry_.lane);
+          const Tuple later = loadPart(arrays, add(entry_.lane, distance));
+          inputs.insert(inputs.end(), later.begin(), later.end());
+          const Tuple combined = emitScalars(b_, combine_, inputs);
+          for (size_t i = 0; i < arrays.size(); ++i) b_.store(b_.access(arrays[i], {entry_.lane}, true), combined[i]);
+        }
+      });
+      b_.makeVoid(Op::WorkgroupBarrier);
+    });
+    for (size_t line = 0; line < sums_.size(); ++line) {
+      const Tuple total = loadPart(parts[line], entry_.lane);
+      for (size_t i = 0; i < total.size(); ++i) b_.store(sums_[line][i], total[i]);
+    }
+  }
+
+  /// The parts of a line that come before that of the lane. Where one of them is empty, that of the lane is empty, too.
+  void startFromParts(kernel::ValueId lane) {
+    const std::vector<Tuple> parts = shareParts();
     for (const Tuple& sums : sums_) {
       for (size_t i = 0; i < sums.size(); ++i) b_.store(sums[i], start_[i]);
     }
     if (begun_.valid()) b_.store(begun_, b_.boolean(false));
     const kernel::ValueId first = b_.make(Op::Sub, {entry_.lane, lane});
     b_.forRange(first, entry_.lane, u32(1), "before", [&](kernel::ValueId before) {
-      for (size_t line = 0; line < sums_.size(); ++line) {
-        Tuple earlier;
-        for (const kernel::ValueId array : parts[line]) earlier.push_back(b_.load(b_.access(array, {before}, true)));
-        append(sums_[line], earlier, line + 1 == sums_.size());
-      }
+      for (size_t line = 0; line < sums_.size(); ++line) append(sums_[line], loadPart(parts[line], before), line + 1 == sums_.size());
     });
   }
 

@@ -17,13 +17,32 @@ namespace {
 
 using Values = std::vector<ValueId>;
 
-/// How long the parts of a line are; 0: it stays whole.
-int64_t partOf(const Shape& shape, int64_t axis, const program::DeviceProfile& profile) {
-  const int64_t length = shape.extent(static_cast<size_t>(axis)), lines = shape.elementCount() / length;
+/// Lines of `shape` along `axis`, as a device sees them.
+struct Lines {
+  Lines(const Shape& shape, int64_t axis)
+      : length(shape.extent(static_cast<size_t>(axis))),
+        inner(shape.strides()[static_cast<size_t>(axis)]),
+        count(shape.elementCount() / length) {}
+  int64_t length, inner, count;
+};
+
+/// How long the parts of a line are of which all prefixes are wanted; 0: it stays whole.
+int64_t partOfScan(const Shape& shape, int64_t axis, const program::DeviceProfile& profile) {
+  const auto [length, inner, lines] = Lines(shape, axis);
   const bool is_gpu = profile.style == program::ExecutionStyle::Gpu;
   if (!is_gpu || length < 2 * cost::kScannedPart || lines >= cost::kManyScannedLines * profile.parallel_units) return 0;
   const int64_t parts = std::min(divideUp(length, cost::kScannedPart), cost::kMostScannedParts), part = divideUp(length, parts);
   return parts * part * lines <= INT32_MAX ? part : 0;
+}
+
+/// How long the parts of a line are of which the total is wanted; 0: it stays whole. It is cut for units that would be idle.
+int64_t partOfTotal(const Shape& shape, int64_t axis, const program::DeviceProfile& profile) {
+  const auto [length, inner, lines] = Lines(shape, axis);
+  const bool is_shared = inner < cost::kColumnsGpu;  // by the lanes of a workgroup; else a lane has a line
+  const int64_t wanted = int64_t{profile.parallel_units} * (is_shared ? cost::kManyScannedLines : cost::kLeastWorkgroup);
+  const int64_t shortest = is_shared ? cost::kScannedPart : cost::kFoldedPart;
+  const int64_t parts = lines < wanted && profile.parallel_units > 1 ? std::min(divideUp(wanted, lines), length / shortest) : 1;
+  return parts > 1 ? length / parts : 0;
 }
 
 struct Splitter {
@@ -33,6 +52,9 @@ struct Splitter {
   const Graph& graph;
   const int64_t axis = scan.axis(graph, node);
   const bool reverse = scan.reverse(node);
+
+  /// The results on parts of `part` elements.
+  Values cut(const Values& operands, int64_t part) { return scan.is_total ? cutTotal(operands, part) : split(operands, part); }
 
   ValueId narrow(ValueId x, int64_t at, int64_t start, int64_t length) {
     return b.make("narrow", {x}, {{"axis", at}, {"start", start}, {"length", length}});
@@ -74,6 +96,20 @@ struct Splitter {
     return b.broadcastTo(b.make("equal", {number, first}), shape);
   }
 
+  /// The totals of the parts, then theirs, then what is left at the end of a line.
+  Values cutTotal(const Values& operands, int64_t part) {
+    const int64_t length = b.shapeOf(operands[0]).extent(static_cast<size_t>(axis)), parts = length / part, whole = parts * part;
+    Values front, rest;
+    for (const ValueId operand : operands) {
+      front.push_back(inParts(whole == length ? operand : narrow(operand, axis, 0, whole), parts, part));
+      if (whole < length) rest.push_back(narrow(operand, axis, whole, length - whole));
+    }
+    Values totals = scanned(scanned(front, axis + 1), axis);
+    if (rest.empty()) return totals;
+    for (const ValueId total : scanned(rest, axis)) totals.push_back(total);
+    return applyScalars(b, scan.combine(graph, node), totals);
+  }
+
   Values split(const Values& operands, int64_t part) {
     const Shape whole = b.shapeOf(operands[0]);
     const int64_t length = whole.extent(static_cast<size_t>(axis)), parts = divideUp(length, part);
@@ -109,7 +145,12 @@ Graph splitScans(const Graph& graph, const SplitScansConfig& config) {
   for (const NodeId id : graph.body().nodes) {
     const Node& node = graph[id];
     const auto* scan = std::get_if<ScanLowering>(&*node.op->lower);
-    const int64_t part = scan == nullptr ? 0 : partOf(graph.shapeOf(node.operands[0]), scan->axis(graph, node), config.profile);
+    const auto partOf = [&] {
+      const Shape& shape = graph.shapeOf(node.operands[0]);
+      const int64_t axis = scan->axis(graph, node);
+      return scan->is_total ? partOfTotal(shape, axis, config.profile) : partOfScan(shape, axis, config.profile);
+    };
+    const int64_t part = scan == nullptr ? 0 : partOf();
     if (part == 0) {
       rewriter.copy(node);
       continue;
@@ -117,7 +158,7 @@ Graph splitScans(const Graph& graph, const SplitScansConfig& config) {
     any = true;
     rewriter.builder().setLocation(node.location);
     Splitter splitter{rewriter.builder(), node, *scan, graph};
-    const Values results = splitter.split(rewriter.mapped(node.operands), part);
+    const Values results = splitter.cut(rewriter.mapped(node.operands), part);
     for (size_t i = 0; i < results.size(); ++i) rewriter.set(node.results[i], results[i]);
   }
   for (const Output& output : graph.outputs) rewriter.copyOutput(output);

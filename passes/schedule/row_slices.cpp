@@ -70,15 +70,14 @@ struct State {
   bool need(ValueId value, bool in_slices) {
     std::optional<bool>& known = cut[value.index()];
     if (known.has_value()) return *known == in_slices;
-    known = in_slices;
     const Node& node = body.definition(value);
+    for (const ValueId result : node.results) cut[result.index()] = in_slices;
     if (!in_slices) return std::all_of(node.operands.begin(), node.operands.end(), [&](ValueId operand) { return need(operand, false); });
     size_t lead = leadingAxis(body.shapeOf(value));
     if (lead == body.shapeOf(value).rank()) return false;
     if (std::holds_alternative<StorageLowering>(*node.op->lower)) return node.operands.empty();
     if (std::holds_alternative<ElementLowering>(*node.op->lower)) {
-      return !PositionProbe(body, node).asks() &&
-             std::all_of(node.operands.begin(), node.operands.end(), [&](ValueId operand) { return need(operand, true); });
+      return !PositionProbe(body, node).asks() && needAll(node);
     }
     if (const auto* view = std::get_if<ViewLowering>(&*node.op->lower)) return needView(node, view->map(body, node), lead);
     if (const auto* reduce = std::get_if<ReduceLowering>(&*node.op->lower)) {
@@ -86,7 +85,16 @@ struct State {
       auto operand_lead = static_cast<int64_t>(leadingAxis(body.shapeOf(node.operands[0])));
       return std::find(axes.begin(), axes.end(), operand_lead) == axes.end() && need(node.operands[0], true);
     }
+    if (const auto* scan = std::get_if<ScanLowering>(&*node.op->lower)) {
+      const auto operand_lead = static_cast<int64_t>(leadingAxis(body.shapeOf(node.operands[0])));
+      return scan->axis(body, node) != operand_lead && needAll(node);
+    }
     return false;
+  }
+
+  /// All operands, in slices.
+  bool needAll(const Node& node) {
+    return std::all_of(node.operands.begin(), node.operands.end(), [&](ValueId operand) { return need(operand, true); });
   }
 
   bool needView(const Node& node, const IndexMap& map, size_t lead) {
@@ -140,15 +148,19 @@ std::optional<Graph> sliceRows(const Graph& body, const RowCut& cut, int64_t row
     const Node& node = body[id];
     std::vector<ValueId> operands;
     for (ValueId operand : node.operands) operands.push_back(map.at(operand));
-    ValueId old = node.results[0];
-    TensorType type = body.typeOf(old);
-    if (cut.cut[old.index()]) type.shape = share(type.shape, rows, cut.rows);
+    const bool is_cut = cut.cut[node.results[0].index()];
     Attributes attributes = node.attributes;
-    if (attributes.find("shape") != nullptr) attributes.set("shape", type.shape.extents());
+    if (attributes.find("shape") != nullptr && is_cut)
+      attributes.set("shape", share(body.shapeOf(node.results[0]), rows, cut.rows).extents());
     builder.setLocation(node.location);
     auto made = builder.tryMake(*node.op, operands, std::move(attributes));
-    if (!made.ok() || builder.typeOf(made->front()) != type) return std::nullopt;
-    map[old] = made->front();
+    if (!made.ok()) return std::nullopt;
+    for (size_t i = 0; i < node.results.size(); ++i) {
+      TensorType type = body.typeOf(node.results[i]);
+      if (is_cut) type.shape = share(type.shape, rows, cut.rows);
+      if (builder.typeOf((*made)[i]) != type) return std::nullopt;
+      map[node.results[i]] = (*made)[i];
+    }
   }
   for (const Output& output : body.outputs) builder.output(output.kind, output.name, map.at(output.value));
   return builder.take();

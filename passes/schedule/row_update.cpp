@@ -15,11 +15,12 @@ namespace {
 
 uint32_t word(int64_t value) { return static_cast<uint32_t>(value); }
 
+/// By words, where these hold several elements.
 kernel::ValueId bind(kernel::Builder& b, std::string name, const graph::TensorType& type, uint32_t binding, kernel::Access access) {
-  const kernel::TypeId element = b.types().scalar(graph::memoryScalar(type.dtype));
+  const kernel::TypeId element = graph::isPacked(type.dtype) ? b.types().u32() : b.types().scalar(graph::memoryScalar(type.dtype));
   return b.global({.name = std::move(name),
                    .value = {},
-                   .type = b.types().array(element, word(type.shape.elementCount())),
+                   .type = b.types().array(element, word(type.shape.elementCount() / graph::elementsPerWord(type.dtype))),
                    .space = kernel::AddressSpace::Storage,
                    .access = access,
                    .group = 0,
@@ -29,11 +30,14 @@ kernel::ValueId bind(kernel::Builder& b, std::string name, const graph::TensorTy
 
 }  // namespace
 
-RowUpdate updateRows(const graph::TensorType& state, const graph::TensorType& rows, int64_t axis, const program::DeviceProfile& profile) {
+RowUpdate updateRows(const graph::TensorType& state, const graph::TensorType& rows, int64_t places, int64_t axis,
+                     const program::DeviceProfile& profile) {
+  const int64_t per_word = graph::elementsPerWord(state.dtype);  // what follows counts words
   int64_t inner = 1;
   for (size_t i = static_cast<size_t>(axis) + 1; i < rows.shape.rank(); ++i) inner *= rows.shape.extent(i);
+  inner /= per_word;
   const int64_t count = rows.shape.extent(static_cast<size_t>(axis)), extent = state.shape.extent(static_cast<size_t>(axis));
-  const int64_t elements = rows.shape.elementCount();
+  const int64_t elements = rows.shape.elementCount() / per_word;
   const auto lanes = word(std::min<int64_t>(profile.max_workgroup_invocations, cost::kLeastWorkgroup));
   RowUpdate update;
   update.groups = splitGroups((elements + lanes - 1) / lanes, profile);
@@ -41,7 +45,7 @@ RowUpdate updateRows(const graph::TensorType& state, const graph::TensorType& ro
   kernel::Builder b;
   const kernel::ValueId target = bind(b, "state", state, 0, kernel::Access::ReadWrite);
   const kernel::ValueId source = bind(b, "rows", rows, 1, kernel::Access::Read);
-  const kernel::ValueId place = bind(b, "at", {graph::DType::I32, graph::Shape{1}}, 2, kernel::Access::Read);
+  const kernel::ValueId place = bind(b, "at", {graph::DType::I32, graph::Shape{places}}, 2, kernel::Access::Read);
   const kernel::FunctionId main = b.function("main", b.types().voidType());
   const kernel::TypeId vec3 = b.types().vector(kernel::Scalar::U32, 3);
   const kernel::ValueId group = b.parameter(main, "group_id", vec3, kernel::Builtin::WorkgroupId);
@@ -54,7 +58,8 @@ RowUpdate updateRows(const graph::TensorType& state, const graph::TensorType& ro
   b.ifThen(b.make(Op::Lt, {element, b.u32(word(elements))}), [&] {
     const kernel::ValueId line = b.make(Op::Div, {element, b.u32(word(inner))});
     const kernel::ValueId outer = b.make(Op::Div, {line, b.u32(word(count))});
-    const kernel::ValueId at = b.convert(b.types().u32(), b.load(b.access(place, {b.u32(0)})));
+    const kernel::ValueId own = places == 1 ? b.u32(0) : b.make(Op::Div, {element, b.u32(word(elements / places))});
+    const kernel::ValueId at = b.convert(b.types().u32(), b.load(b.access(place, {own})));
     // Modulo 2^32, so that a place before the first row is beyond the last one.
     const kernel::ValueId row = b.make(Op::Add, {at, b.make(Op::Rem, {line, b.u32(word(count))})});
     b.ifThen(b.make(Op::Lt, {row, b.u32(word(extent))}), [&] {

@@ -31,9 +31,9 @@ ScanSpace scanSpace(const Graph& body) {
   for (NodeId id : body.body().nodes) {
     const auto* scan = std::get_if<ScanLowering>(&*body[id].op->lower);
     if (scan == nullptr) continue;
-    const Shape& shape = body.shapeOf(body[id].results[0]);
+    const Shape& shape = body.shapeOf(body[id].operands[0]);
     auto axis = static_cast<size_t>(scan->axis(body, body[id]));
-    ScanSpace space{.node = id, .outer = 1, .length = shape.extent(axis), .inner = shape.strides()[axis]};
+    ScanSpace space{.node = id, .length = shape.extent(axis), .inner = shape.strides()[axis], .is_total = scan->is_total};
     space.outer = shape.elementCount() / (space.length * space.inner);
     return space;
   }

@@ -32,6 +32,7 @@ TemplateNode findTemplate(const graph::Graph& body);
 struct ScanSpace {
   graph::NodeId node;
   int64_t outer = 1, length = 1, inner = 1;
+  bool is_total = false;  ///< one result per line
 };
 ScanSpace scanSpace(const graph::Graph& body);
 

@@ -107,7 +107,7 @@ struct State {
   bool slice(const Command& command, const Dispatch& dispatch, std::vector<Command>& out) {
     const SymbolicKernel& whole = kernelOf(dispatch);
     const graph::GroupKind kind = program::kindOf(whole.plan);
-    if (kind != graph::GroupKind::Map && kind != graph::GroupKind::Rows) return false;
+    if (kind != graph::GroupKind::Map && kind != graph::GroupKind::Rows && kind != graph::GroupKind::Scan) return false;
     const std::optional<RowCut> cut = cutRows(whole.body);
     if (!cut) return false;
     const std::vector<ValueId> values = boundValues(whole.body);

@@ -6,6 +6,7 @@
 
 #include "passes/schedule/choosers.h"
 #include "passes/schedule/row_phases.h"
+#include "passes/schedule/seed_nodes.h"
 
 namespace lockstep::passes {
 
@@ -49,7 +50,8 @@ bool ownsWords(const PlanQuery& query, size_t result) {
     }
     case GroupKind::Scan: {
       const auto scan = planned<program::ScanPlan>(query);
-      return scan && scan->vector % per_word == 0;
+      const ScanSpace space = scanSpace(query.body);
+      return scan && scan->vector % per_word == 0 && !(space.is_total && space.inner == 1);
     }
     case GroupKind::Scatter: {
       const auto scatter = planned<program::ScatterPlan>(query);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear_recurrence and associative_scan beside loops over the steps, with their gradients; what they refuse.
+// linear_recurrence, associative_scan and associative_reduce beside loops over the steps, with their gradients; what they refuse.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -122,6 +122,73 @@ TEST(AssociativeScan, of_several_types) {
                                 .device = "reference"});
   const std::vector<float> x{1, 3, 2, 3, 5, 4, -1, -2, -3, 0, 0, 7};
   EXPECT_EQ(best({{"x", x}}).value.ints(), (std::vector<int32_t>{0, 1, 1, 1, 4, 4, 0, 0, 0, 3, 3, 5}));
+}
+
+/// Number, mean and sum of squares about it, of all elements together: those of the two parts, and how far apart their means are.
+std::vector<Tensor> combineMoments(const std::vector<Tensor>& x, const std::vector<Tensor>& y) {
+  const Tensor n = x[0] + y[0], apart = y[1] - x[1];
+  return {n, x[1] + apart * y[0] / n, x[2] + y[2] + apart * apart * x[0] * y[0] / n};
+}
+
+TEST(AssociativeReduce, variance_in_one_pass_with_its_gradients) {
+  const Data data;
+  const FunctionResult got = runLoss(
+      [](const Inputs& in) {
+        const Tensor ones = full({kRows, kSteps}, 1), none = full({kRows, kSteps}, 0);
+        const std::vector<Tensor> moments = associative_reduce(combineMoments, {ones, in["a"] * in["b"], none}, 1, {.keep_dims = true});
+        return moments[2] / moments[0] + 0 * expand_dims(in["h"], 1) + full({kRows, kSteps}, 0);
+      },
+      data);
+  const FunctionResult want = runLoss(
+      [](const Inputs& in) {
+        const Tensor x = in["a"] * in["b"], centred = x - mean(x, 1, {.keep_dims = true});
+        return mean(centred * centred, 1, {.keep_dims = true}) + 0 * expand_dims(in["h"], 1) + full({kRows, kSteps}, 0);
+      },
+      data);
+  expectSame(got, want);
+}
+
+TEST(AssociativeReduce, keeps_the_order_of_the_elements) {
+  // Of two elements the earlier one, and the later one: neither commutes.
+  Function ends =
+      ls::function({.inputs = {{"x", f32(5003, 2)}},
+                    .body =
+                        [](const Inputs& in) {
+                          using Tuple = std::vector<Tensor>;
+                          const auto first = [](const Tuple& x, const Tuple&) { return x; };
+                          const auto last = [](const Tuple&, const Tuple& y) { return y; };
+                          return concat({associative_reduce(first, {in["x"]}, 0)[0], associative_reduce(last, {in["x"]}, 0)[0]}, 0);
+                        },
+                    .device = "reference"});
+  std::vector<float> x;
+  for (int i = 0; i < 2 * 5003; ++i) x.push_back(static_cast<float>(i));
+  EXPECT_EQ(ends({{"x", x}}).value.floats(), (std::vector<float>{0, 1, 10004, 10005}));
+}
+
+TEST(AssociativeReduce, refuses_what_a_scan_refuses) {
+  using Tuple = std::vector<Tensor>;
+  const auto code = [](const Combine& combine, int elements) {
+    try {
+      (void)runLoss(
+          [&](const Inputs& in) {
+            return associative_reduce(combine, std::vector<Tensor>(static_cast<size_t>(elements), in["a"]), 1, {.keep_dims = true})[0] +
+                   in["a"];
+          },
+          {});
+    } catch (const Error& error) {
+      return error.diagnostics().front().code;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(code([](const Tuple& x, const Tuple&) { return x; }, 0), "associative_reduce.C1");
+  EXPECT_EQ(code([](const Tuple& x, const Tuple&) { return Tuple{x[0], x[0]}; }, 1), "associative_reduce.C3");
+  EXPECT_EQ(code(
+                [](const Tuple& x, const Tuple&) {
+                  capture("inside", x[0]);
+                  return x;
+                },
+                1),
+            "associative_reduce.capture");
 }
 
 std::string codeOf(const Combine& combine, std::vector<std::string> names) {

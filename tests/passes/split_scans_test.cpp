@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scans along few long lines in three steps, as on GPUs: how many dispatches they take, and that they are right for any length.
+// Scans along few long lines in three steps, as on GPUs, and totals in two: how many dispatches they take, and that they are right for any
+// length.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -39,11 +40,37 @@ Graph scanGraph(const ScanCase& c) {
   std::vector<ValueId> operands;
   for (int i = 0; i < (c.op == "cumsum" ? 1 : 2); ++i)
     operands.push_back(b.make("input", {}, {{"name", fmt::format("x{}", i)}, {"dtype", DType::F32}, {"shape", c.shape}}));
-  Attributes attributes{{"axis", c.axis}, {"reverse", c.reverse}};
-  if (c.op == "associative_scan") attributes.set("combine", logSum());
+  Attributes attributes{{"axis", c.axis}};
+  if (c.op != "associative_reduce") attributes.set("reverse", c.reverse);
+  if (c.op.starts_with("associative")) attributes.set("combine", logSum());
   const std::vector<ValueId> results = b.makeAll(c.op, operands, attributes);
   b.output(OutputKind::Result, "y", results.back());
   return b.take();
+}
+
+/// On the reference and on Vulkan as a GPU, beside evaluate.
+void expectRight(const ScanCase& c) {
+  const Graph graph = scanGraph(c);
+  LeafValues leaves;
+  for (const NodeId id : graph.body().nodes) {
+    if (leafKind(graph[id]) != LeafKind::Input) continue;
+    const TensorType& type = graph.typeOf(graph[id].results[0]);
+    Tensor values{type, {}};
+    // Factors near 1, so that states reach far; totals of positive numbers, whose rounding is not seen as more than it is.
+    const bool is_factor = *leafName(graph[id]) == "x0" && c.op == "linear_recurrence";
+    const bool is_added = *leafName(graph[id]) == "x1" && c.op == "associative_reduce";
+    const double middle = is_factor ? 0.999 : is_added ? 1.5 : 0, width = is_factor ? 1e-3 : 1;
+    for (int64_t i = 0; i < type.shape.elementCount(); ++i)
+      values.data.push_back(static_cast<double>(static_cast<float>(middle + width * std::sin(0.7 * static_cast<double>(i)))));
+    leaves.emplace(*leafName(graph[id]), std::move(values));
+  }
+  const Tensor want = runGraph(graph, leaves).front();
+  for (const std::string device : {"reference", "vulkan"}) {
+    if (!chooseDevice(device).ok()) continue;
+    const detail::Device portable = portableDevice(device);
+    const Tensor got = runGraph(graph, leaves, {.device = device, .opened = &portable}).front();
+    expectClose({got}, {want}, 2e-5, device);
+  }
 }
 
 class SplitScans : public ::testing::TestWithParam<ScanCase> {};
@@ -58,28 +85,32 @@ TEST_P(SplitScans, take_three_dispatches) {
   EXPECT_EQ(passes::compile(scanGraph(GetParam()), options).orThrow().plan.dispatches, 1U);
 }
 
-TEST_P(SplitScans, are_right) {
-  const Graph graph = scanGraph(GetParam());
-  LeafValues leaves;
-  for (const NodeId id : graph.body().nodes) {
-    if (leafKind(graph[id]) != LeafKind::Input) continue;
-    const TensorType& type = graph.typeOf(graph[id].results[0]);
-    Tensor values{type, {}};
-    // Factors near 1, so that states reach far.
-    const double middle = *leafName(graph[id]) == "x0" && GetParam().op == "linear_recurrence" ? 0.999 : 0.0;
-    for (int64_t i = 0; i < type.shape.elementCount(); ++i)
-      values.data.push_back(
-          static_cast<double>(static_cast<float>(middle + (middle == 0 ? 1 : 1e-3) * std::sin(0.7 * static_cast<double>(i)))));
-    leaves.emplace(*leafName(graph[id]), std::move(values));
-  }
-  const Tensor want = runGraph(graph, leaves).front();
-  for (const std::string device : {"reference", "vulkan"}) {
-    if (!chooseDevice(device).ok()) continue;
-    const detail::Device portable = portableDevice(device);
-    const Tensor got = runGraph(graph, leaves, {.device = device, .opened = &portable}).front();
-    expectClose({got}, {want}, 2e-5, device);
-  }
+TEST_P(SplitScans, are_right) { expectRight(GetParam()); }
+
+class SplitTotals : public ::testing::TestWithParam<ScanCase> {};
+
+/// The parts, their totals, and where the parts are no divisor of a line, what is left.
+TEST_P(SplitTotals, take_at_most_three_dispatches) {
+  passes::CompileOptions options;
+  options.profile = program::findProfile("portable").orThrow();
+  options.templates = detail::templateSource();
+  const passes::Compiled compiled = passes::compile(scanGraph(GetParam()), options).orThrow();
+  EXPECT_GE(compiled.plan.dispatches, 2U);
+  EXPECT_LE(compiled.plan.dispatches, 3U);
+  options.disabled = {"splitScans"};
+  EXPECT_EQ(passes::compile(scanGraph(GetParam()), options).orThrow().plan.dispatches, 1U);
 }
+
+TEST_P(SplitTotals, are_right) { expectRight(GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(Cases, SplitTotals,
+                         ::testing::Values(ScanCase{"line", "associative_reduce", {100'003}},
+                                           ScanCase{"even", "associative_reduce", {1 << 17}},
+                                           ScanCase{"lines", "associative_reduce", {3, 70'001}, 1},
+                                           ScanCase{"middle", "associative_reduce", {2, 5'003, 3}, 1},
+                                           ScanCase{"columns", "associative_reduce", {4'099, 40}, 0},
+                                           ScanCase{"wide_columns", "associative_reduce", {1'031, 128}, 0}),
+                         [](const auto& info) { return info.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(Cases, SplitScans,
                          ::testing::Values(ScanCase{"sum", "cumsum", {100'003}}, ScanCase{"sum_reverse", "cumsum", {3, 70'001}, 1, true},

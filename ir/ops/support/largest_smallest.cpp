@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
+#include <cstdint>
 
+#include "ir/graph/scalar_graph.h"
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/lane_math.h"
 
@@ -12,6 +15,10 @@ namespace lockstep::graph {
 namespace {
 
 using Axes = std::vector<int64_t>;
+
+/// A line up to which the elements stay in registers, so that they are read once however often they are asked for. Along other axes than
+/// the last one they do not.
+constexpr int64_t kLongestHeld = 16384;
 
 /// i32 numbers 0, 1, ... in row-major order of `axes`, repeated along the others.
 ValueId positions(Builder& b, const Shape& shape, const Axes& axes) {
@@ -37,6 +44,15 @@ ValueId firstPosition(Builder& b, ValueId x, ValueId extremum, const Axes& axes)
   ValueId last = b.constant(static_cast<double>(count - 1), i32(shape));
   ValueId candidate = b.make("where", {equal, position, last});
   return b.make("reduce_min", {candidate}, {{"axes", axes}, {"keep_dims", true}});
+}
+
+/// A number whose comparison says which element is better; NaN is the best.
+ValueId keyOf(Builder& b, ValueId x, std::string_view better) {
+  if (b.typeOf(x).dtype != DType::F32) return x;
+  const ValueId key = b.make("ordering", {x});
+  if (better == "greater") return key;
+  const TensorType type = b.typeOf(key);
+  return b.make("where", {b.make("equal", {key, b.constant(INT32_MAX, type)}), b.constant(INT32_MIN, type), key});
 }
 
 }  // namespace
@@ -97,10 +113,35 @@ Result<std::vector<TensorType>> inferArgument(std::string_view op, const InferCo
   return std::vector{i32(withoutAxis(x.shape, axis))};
 }
 
+ValueId placesAlong(Builder& builder, const Shape& shape, int64_t axis) { return positions(builder, shape, {axis}); }
+
+Graph bestCombine(DType key, std::string_view better) {
+  return makeCombine(std::array{key, DType::I32}, [better](Builder& b, auto x, auto y) {
+    const ValueId is_tie = b.make("equal", {y[0], x[0]}), is_before = b.make("less", {y[1], x[1]});
+    const ValueId takes = b.make("logical_or", {b.make(better, {y[0], x[0]}), b.make("logical_and", {is_tie, is_before})});
+    return std::vector{b.make("where", {takes, y[0], x[0]}), b.make("where", {takes, y[1], x[1]})};
+  });
+}
+
+Best bestAlong(Builder& builder, Best elements, int64_t axis, std::string_view better) {
+  std::vector<int64_t> extents = builder.shapeOf(elements.key).extents();
+  extents[static_cast<size_t>(axis)] = 1;
+  const std::string combine = print(bestCombine(builder.typeOf(elements.key).dtype, better));
+  const std::vector<ValueId> best =
+      builder.makeAll("associative_reduce", {elements.key, elements.place}, {{"axis", axis}, {"combine", combine}});
+  return {builder.reshape(best[0], Shape(extents)), builder.reshape(best[1], Shape(extents))};
+}
+
 std::vector<ValueId> decomposeArgument(Builder& builder, const Node& node, ValueId x, std::string_view reduction) {
   int64_t axis = node.attributes.get<int64_t>("axis");
   const Axes axes{axis};
-  const Shape shape = withoutAxis(builder.shapeOf(x), axis);
+  const Shape whole = builder.shapeOf(x), shape = withoutAxis(whole, axis);
+  const auto at = static_cast<size_t>(axis);
+  if (whole.extent(at) > 1 && (whole.strides()[at] > 1 || whole.extent(at) > kLongestHeld)) {
+    const std::string_view better = reduction == "reduce_max" ? "greater" : "less";
+    const Best best = bestAlong(builder, {keyOf(builder, x, better), placesAlong(builder, whole, axis)}, axis, better);
+    return {builder.reshape(best.place, shape)};
+  }
   ValueId extremum = builder.make(reduction, {x}, {{"axes", axes}, {"keep_dims", true}});
   ValueId first = firstPosition(builder, x, extremum, axes);
   return {builder.reshape(first, shape)};

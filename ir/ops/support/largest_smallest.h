@@ -30,4 +30,14 @@ std::vector<ValueId> decomposeArgument(Builder& builder, const Node& node, Value
 std::vector<Tensor> evaluateArgument(const EvaluateContext& context, bool (*better)(double candidate, double best));
 std::vector<OpCase> argumentCases();
 
+/// i32 numbers 0, 1, ... along an axis of a shape.
+ValueId placesAlong(Builder& builder, const Shape& shape, int64_t axis);
+/// Of two tuples (key, place) the better one, by `better` ("greater" or "less") of their keys, and of equal ones that of the lowest place.
+Graph bestCombine(DType key, std::string_view better);
+struct Best {
+  ValueId key, place;
+};
+/// The best along an axis, which stays with extent 1: the elements are read once.
+Best bestAlong(Builder& builder, Best elements, int64_t axis, std::string_view better);
+
 }  // namespace lockstep::graph

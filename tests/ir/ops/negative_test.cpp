@@ -383,6 +383,10 @@ std::vector<Broken> brokenCases() {
   broken.push_back({"associative_scan", "C1", {flag}, scanned(0, adding(DType::F32)), {}});
   broken.push_back({"associative_scan", "C2", {x}, scanned(2, adding(DType::F32)), {}});
   broken.push_back({"associative_scan", "C3", {x}, scanned(0, adding(DType::I32)), {}});
+  const auto reduced = [](int64_t axis, std::string combine) { return Attributes{{"axis", axis}, {"combine", std::move(combine)}}; };
+  broken.push_back({"associative_reduce", "C1", {x, row}, reduced(0, adding(DType::F32)), {}});
+  broken.push_back({"associative_reduce", "C2", {x}, reduced(-1, adding(DType::F32)), {}});
+  broken.push_back({"associative_reduce", "C3", {x}, reduced(0, adding(DType::I32)), {}});
   breakLoop(broken);
   for (std::string_view op : {"write_rows", "update_rows"}) {
     const Attributes first{{"axis", integer(0)}};
@@ -496,6 +500,9 @@ TEST(Constraints, OtherWaysToBreakThem_AreRefusedToo) {
       {"pack", "C5", {}, parts({}, -1), {}},
       {"update_slice", "C2", {x, f32({2})}, {{"offset", INT64_MAX}}, {}},
       {"linear_recurrence", "C1", {i32({2, 3}), i32({2, 3})}, {{"axis", int64_t{0}}, {"reverse", false}}, {}},
+      {"write_rows", "C4", {f32({4, 9}), f32({4, 2}), i32({3})}, {{"axis", int64_t{1}}}, {}},
+      {"write_rows", "C4", {f32({4, 9}), f32({2, 9}), i32({4})}, {{"axis", int64_t{0}}}, {}},
+      {"rope", "C6", {f32({2, 3, 5, 8}), i32({3, 5})}, turning(), {}},
       {"associative_scan", "C1", {}, scanned(0, adding(DType::F32)), {}},
       {"associative_scan", "C3", {x}, scanned(0, "lockstep.graph"), {}},
       {"associative_scan", "C3", {x, x}, scanned(0, adding(DType::F32)), {}},
