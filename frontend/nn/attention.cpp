@@ -87,24 +87,35 @@ Tensor MultiHeadAttention::operator()(Tensor x, Tensor memory, Where where) cons
 Tensor MultiHeadAttention::operator()(Tensor x, KvCache& cache, Tensor at, Where where) const {
   const LayerAxis width{"width", q.W.type().shape.extent(0), "features"};
   checkInput(*this, x, {.kind = "MultiHeadAttention", .axes = {{"..."}, {"T"}, width}}, where);
-  checkInput(*this, at, {.kind = "MultiHeadAttention", .axes = {}, .dtype = DType::I32, .operand = "at"}, where);
+  const bool is_own = at.shape(where).rank() > 0;  // places
+  if (is_own) {
+    const LayerAxis rows{"B", x.extent(0, where), "rows"};
+    checkInput(*this, at, {.kind = "MultiHeadAttention", .axes = {rows}, .dtype = DType::I32, .operand = "at"}, where);
+  } else {
+    checkInput(*this, at, {.kind = "MultiHeadAttention", .axes = {}, .dtype = DType::I32, .operand = "at"}, where);
+  }
   Tensor queries = split_heads(q(x, where), heads_, where), keys = split_heads(k(x, where), kv_heads_, where);
   const Tensor values = split_heads(v(x, where), kv_heads_, where);
-  const Tensor places = add(arange(x.extent(-2, where), DType::I32, where), at, where);
+  const Tensor places = add(arange(x.extent(-2, where), DType::I32, where), is_own ? expand_dims(at, -1, where) : at, where);
   if (rope_) {
     queries = lockstep::rope(queries, places, *rope_, where);
     keys = lockstep::rope(keys, places, *rope_, where);
   }
-  cache.keys = write_rows(cache.keys, keys, at, -2, where);
-  cache.values = write_rows(cache.values, values, at, -2, where);
+  const auto as = [&](const Tensor& tensor, DType dtype) { return tensor.dtype(where) == dtype ? tensor : cast(tensor, dtype, where); };
+  const auto write = [&](Tensor& kept, const Tensor& rows) {
+    kept = write_rows(kept, as(rows, kept.dtype(where)), at, -2, where);
+    return as(kept, DType::F32);
+  };
+  const Tensor all_keys = write(cache.keys, keys), all_values = write(cache.values, values);
   const Tensor length = add(at, x.extent(-2, where), where);
-  const Tensor mixed = scaled_dot_product_attention(queries, cache.keys, cache.values, {.length = length}, where);
+  const Tensor mixed = scaled_dot_product_attention(queries, all_keys, all_values, {.length = length}, where);
   return dropout_(o(merge_heads(mixed, where), where), where);
 }
 
-KvCache MultiHeadAttention::cache(std::vector<int64_t> leading, int64_t positions, Where where) const {
+KvCache MultiHeadAttention::cache(std::vector<int64_t> leading, int64_t positions, DType dtype, Where where) const {
   leading.insert(leading.end(), {kv_heads_, positions, k.W.type().shape.extent(1) / kv_heads_});
-  const Tensor empty = zeros(leading, DType::F32, where);
+  Tensor empty = zeros(leading, DType::F32, where);
+  if (dtype != DType::F32) empty = cast(empty, dtype, where);
   return {empty, empty};
 }
 

@@ -40,10 +40,13 @@ class MultiHeadAttention : public Module {
   Tensor operator()(Tensor x, Tensor memory, Where where = Where::current()) const;
 
   /// Queries x [..., T, width] at the positions `at` (i32[]), at + 1, ... on themselves and what came before: their keys and values are
-  /// written into the cache, and each sees the positions up to its own. As the layer alone with .causal over all positions.
+  /// written into the cache, and each sees the positions up to its own. As the layer alone with .causal over all positions. For x
+  /// [B, T, width], `at` may be i32[B], a position for each sequence: of prompts of different lengths, each goes on where it ends.
   Tensor operator()(Tensor x, KvCache& cache, Tensor at, Where where = Where::current()) const;
-  /// An empty cache of so many positions, for x with `leading` in front of its last two axes.
-  [[nodiscard]] KvCache cache(std::vector<int64_t> leading, int64_t positions, Where where = Where::current()) const;
+  /// An empty cache of so many positions, for x with `leading` in front of its last two axes. In bf16 or f16 it takes half the memory, and
+  /// keys and values are rounded to that; heads are of even width then.
+  [[nodiscard]] KvCache cache(std::vector<int64_t> leading, int64_t positions, DType dtype = DType::F32,
+                              Where where = Where::current()) const;
 
   Linear q, k, v, o;
 

@@ -11,6 +11,7 @@
 #include "frontend/trace/trace.h"
 #include "ir/graph/loop.h"
 #include "ir/graph/op_def.h"
+#include "ir/graph/state_versions.h"
 
 namespace lockstep {
 
@@ -50,16 +51,7 @@ void checkCarry(const std::vector<Tensor>& before, const std::vector<Tensor>& af
 
 /// Whether a carry is changed by write_rows alone, which then happens in its place.
 bool isWritten(const graph::Graph& body, size_t carry) {
-  graph::ValueId value = body.outputs[carry].value;
-  bool any = false;
-  for (;; any = true) {
-    const graph::Node& node = body.definition(value);
-    const auto* lowering = std::get_if<graph::DecomposeLowering>(&*node.op->lower);
-    if (lowering == nullptr || lowering->in_place.empty()) break;
-    value = node.operands[0];
-  }
-  const std::string* leaf = leafName(body.definition(value));
-  return any && leaf != nullptr && *leaf == graph::carryName(carry);
+  return versionsInPlace(body, findLeaf(body, graph::carryName(carry)), body.outputs[carry].value).size() > 1;
 }
 
 /// Makes states of the carries that are held in place and numbers the others anew. `is_held`: by carry.

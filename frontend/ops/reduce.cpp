@@ -74,6 +74,22 @@ Tensor prod(Tensor x, const Axes& axes, ReduceOptions options, Where where) { re
 Tensor reduce_max(Tensor x, const Axes& axes, ReduceOptions options, Where where) { return reduce("reduce_max", x, axes, options, where); }
 Tensor reduce_min(Tensor x, const Axes& axes, ReduceOptions options, Where where) { return reduce("reduce_min", x, axes, options, where); }
 
+Tensor logsumexp(Tensor x, const Axes& axes, ReduceOptions options, Where where) {
+  const std::vector<int64_t> reduced = reducedAxes("logsumexp", x, axes, where);
+  if (x.dtype(where) != DType::F32)
+    raise("logsumexp.C1", fmt::format("operand is {}, wanted f32", toString(x.type(where))), {x}, where, "cast it to f32");
+  const Tensor largest = stop_gradient(reduce_max(x, reduced, {.keep_dims = true}, where), where);
+  const Tensor middle = clamp(largest, -3e38, 3e38, where);  // infinity less itself is no number
+  const Tensor total = log(sum(exp(sub(x, middle, where), where), reduced, {.keep_dims = true}, where), where);
+  const Tensor kept = add(total, middle, where);
+  if (options.keep_dims) return kept;
+  std::vector<int64_t> extents;
+  for (int64_t axis = 0; axis < x.rank(where); ++axis) {
+    if (!std::ranges::binary_search(reduced, axis)) extents.push_back(x.extent(axis, where));
+  }
+  return reshape(kept, extents, where);
+}
+
 Tensor any(Tensor x, const Axes& axes, ReduceOptions options, Where where) { return holds("any", "reduce_max", x, axes, options, where); }
 Tensor all(Tensor x, const Axes& axes, ReduceOptions options, Where where) { return holds("all", "reduce_min", x, axes, options, where); }
 

@@ -42,6 +42,8 @@ Tensor prod(Tensor x, const Axes& axes = {}, ReduceOptions options = {}, Where w
 // Where several elements are equal the gradient goes to the first.
 Tensor reduce_max(Tensor x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
 Tensor reduce_min(Tensor x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
+/// log(sum(exp(x))) of f32, relative to the largest element, so that nothing overflows; of elements that all are -infinity it is that.
+Tensor logsumexp(Tensor x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
 /// Whether any element, or all of them, hold; of bool, with a bool result.
 Tensor any(Tensor x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
 Tensor all(Tensor x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());

@@ -140,8 +140,9 @@ class Buffer {
   operator Tensor() const { return tensor(where_); }
   /// The value of the step before, or what this trace has updated it to. Gradients end here. Errors as of Parameter::tensor.
   [[nodiscard]] Tensor tensor(Where where = Where::current()) const;
-  /// Sets the value of the next step, in training only (see is_training). A step whose loss is not finite changes no buffer, unless the
-  /// optimizer says otherwise. Errors "buffer.training" in a forward function, "buffer.type" for another shape or element type.
+  /// Sets the value of the next step, in training (see is_training) and in forwards with .updates_buffers. A step whose loss is not finite
+  /// changes no buffer, unless the optimizer says otherwise. What write_rows makes of the buffer itself is written in its place. Errors
+  /// "buffer.training" in other forward functions, "buffer.type" for another shape or element type.
   void update(const Tensor& next, Where where = Where::current()) const;
 
   [[nodiscard]] std::string path() const;

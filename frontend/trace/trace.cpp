@@ -12,6 +12,7 @@
 #include "frontend/trace/remedies.h"
 #include "frontend/trace/throw_error.h"
 #include "ir/graph/op_def.h"
+#include "ir/graph/state_versions.h"
 
 namespace lockstep::detail {
 
@@ -153,12 +154,14 @@ Tensor Trace::buffer(const Buffer& buffer, const Where& where) const { return te
 
 void Trace::updateBuffer(const Buffer& buffer, const Tensor& next, const Where& where) {
   size_t index = indexOf(buffer, where);
-  if (!training_) {
-    throw Error({.code = "buffer.training",
-                 .message = fmt::format("buffer '{}' is updated in a forward function", buffer.path()),
-                 .where = toLocation(where),
-                 .notes = {},
-                 .remedy = "buffers change in training steps; ask ls::is_training() before"});
+  if (!training_ && !buffers_change_) {
+    throw Error(
+        {.code = "buffer.training",
+         .message = fmt::format("buffer '{}' is updated in a forward function", buffer.path()),
+         .where = toLocation(where),
+         .notes = {},
+         .remedy =
+             "buffers change in training steps: ask ls::is_training() before, or set .updates_buffers of a forward that keeps a state"});
   }
   graph::ValueId now = value(next, "buffer", where);
   if (builder_.typeOf(now) != buffer.type()) {
@@ -170,12 +173,20 @@ void Trace::updateBuffer(const Buffer& buffer, const Tensor& next, const Where& 
   buffers_[index].newest = now;
 }
 
+/// A training step may leave a buffer as it was, so it makes all of the new value first.
+graph::ValueId Trace::nextOf(const BufferVersions& versions) {
+  if (!training_) {
+    const std::vector<graph::ValueId> in_place = versionsInPlace(builder_.graph(), versions.leaf, versions.newest);
+    if (!in_place.empty() && !readsTogether(builder_.graph(), in_place)) return versions.newest;
+  }
+  return builder_.make("update_slice", {versions.leaf, versions.newest}, {{"offset", int64_t{0}}});
+}
+
 graph::Graph Trace::take() {
   builder_.setLocation(0);
   for (const BufferVersions& versions : buffers_) {
     if (versions.newest == versions.leaf) continue;
-    graph::ValueId next = builder_.make("update_slice", {versions.leaf, versions.newest}, {{"offset", int64_t{0}}});
-    builder_.output(graph::OutputKind::NextState, versions.state, next);
+    builder_.output(graph::OutputKind::NextState, versions.state, nextOf(versions));
   }
   return builder_.take();
 }

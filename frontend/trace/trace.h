@@ -64,9 +64,11 @@ class Trace {
   Tensor parameter(const Parameter& parameter, const Where& where);
   Tensor buffer(const Buffer& buffer, const Where& where) const;
   void updateBuffer(const Buffer& buffer, const Tensor& next, const Where& where);
-  /// Whether a loss is traced; only then may buffers change.
+  /// Whether a loss is traced; buffers may change then.
   void setTraining(bool training) { training_ = training; }
   [[nodiscard]] bool training() const { return training_; }
+  /// Buffers may change although no loss is traced.
+  void letBuffersChange() { buffers_change_ = true; }
   void capture(const std::string& name, const Tensor& tensor, const Where& where);
   void print(const std::string& label, const Tensor& tensor, const Where& where);
   /// Of the function's result. Error "forward.output" for a name that is empty or taken.
@@ -91,9 +93,10 @@ class Trace {
     std::string state;
     graph::ValueId leaf, newest;
   };
+  graph::ValueId nextOf(const BufferVersions& versions);
   [[nodiscard]] size_t indexOf(const Buffer& buffer, const Where& where) const;
 
-  bool training_ = false;
+  bool training_ = false, buffers_change_ = false;
   std::vector<BufferVersions> buffers_;
   std::map<const Parameter*, graph::ValueId> parameters_;  // looked up only, never iterated
   /// Names that outputs have, and where; those of the trace's own result are taken from the beginning.

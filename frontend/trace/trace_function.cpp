@@ -37,10 +37,11 @@ void checkFunction(const Module* model, const std::vector<InputSpec>& inputs, co
 }
 
 graph::Graph traceFunction(const Module* model, const std::vector<InputSpec>& inputs, const ModelFunction& function, graph::OutputKind kind,
-                           const Where& where) {
+                           const Where& where, bool updates_buffers) {
   checkFunction(model, inputs, function, where);
   Trace trace(where);
   trace.setTraining(kind == graph::OutputKind::Loss);
+  if (updates_buffers) trace.letBuffersChange();
   trace.addParameters(*model);
   std::map<std::string, Tensor, std::less<>> tensors;
   for (const InputSpec& input : inputs) tensors.emplace(input.name, trace.addInput(input.name, input.type));

@@ -49,7 +49,8 @@ struct Forward::Impl {
     }
     if (auto found = programs.find(key)) return found;
     std::vector<InputSpec> concrete = detail::withExtent(request.settings.inputs, key.extent);
-    graph::Graph traced = detail::traceFunction(model->module.get(), concrete, request.forward, OutputKind::Result, request.where);
+    graph::Graph traced = detail::traceFunction(model->module.get(), concrete, request.forward, OutputKind::Result, request.where,
+                                                request.settings.updates_buffers);
     if (!key.captures) traced = detail::withoutCaptures(std::move(traced));
     passes::CompileOptions options = detail::compileOptions(request.settings);
     if (programs.compiled() == 0) options.dump_directory = request.settings.dump_ir;

@@ -56,6 +56,7 @@ struct ForwardSpec {
   std::string dump_ir = {};
   std::vector<std::string> disable = {};  ///< passes to leave out besides those that the trainer leaves out
   bool use_ema = false;                   ///< with the averages of the parameters (ema_decay of the optimizer)
+  bool updates_buffers = false;           ///< Buffer::update() is allowed, and the next run begins with what it set
   bool check_indices = true;              ///< as of the trainer, where it is off for forwards too
   size_t cached_programs = 8;             ///< programs for other dynamic extents and captures that are kept
 };
@@ -88,6 +89,7 @@ struct CompileSettings {
   bool find_non_finite = true;
   bool check_indices = true;
   bool use_ema = false;
+  bool updates_buffers = false;
   Precision precision = {};
 };
 
@@ -100,6 +102,7 @@ CompileSettings settingsOf(const ForwardSpec<Model>& spec) {
   settings.cached_programs = spec.cached_programs;
   settings.check_indices = spec.check_indices;
   settings.use_ema = spec.use_ema;
+  settings.updates_buffers = spec.updates_buffers;
   return settings;
 }
 

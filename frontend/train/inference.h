@@ -28,6 +28,7 @@ struct InferenceSpec {
   uint64_t memory_limit = 0;                          ///< bytes of temporaries; 0: none
   size_t cached_programs = 8;                         ///< programs for other dynamic extents and captures that are kept
   PrintFunction print = {};                           ///< gets the lines of ls::print; absent: stderr
+  bool updates_buffers = false;                       ///< Buffer::update() is allowed, and the next run begins with what it set
   bool check_indices = true;                          ///< an index outside of its range is an error; else what it gives is 0
   Precision precision = {};                           ///< mixed(bf16): as it was trained
   std::function<std::unique_ptr<Model>()> make = {};  ///< for models without a default constructor
@@ -87,6 +88,7 @@ CompileSettings settingsOf(const InferenceSpec<Model>& spec) {
   settings.cached_programs = spec.cached_programs;
   settings.print = spec.print;
   settings.check_indices = spec.check_indices;
+  settings.updates_buffers = spec.updates_buffers;
   settings.precision = spec.precision;
   return settings;
 }

@@ -8,6 +8,7 @@
 
 #include "ir/graph/loop.h"
 #include "ir/graph/op_def.h"
+#include "ir/graph/state_versions.h"
 #include "passes/cost.h"
 #include "passes/graph/rewrite.h"
 #include "passes/graph/whole_word_updates.h"
@@ -93,19 +94,9 @@ class Decomposition {
 
   /// The nodes that make the next version of a state out of the one before, one after the other.
   void findUpdates(const Output& output) {
-    std::set<ValueId> found;
-    ValueId value = output.value;
-    for (;;) {
-      const Node& node = in_.definition(value);
-      const auto* lowering = std::get_if<DecomposeLowering>(&*node.op->lower);
-      const bool done_before = std::holds_alternative<AliasUpdate>(*node.op->alias);
-      if (!done_before && (lowering == nullptr || lowering->in_place.empty())) break;
-      if (!done_before) found.insert(value);
-      value = node.operands[0];
+    for (const ValueId version : versionsInPlace(in_, findLeaf(in_, output.name), output.value)) {
+      if (std::holds_alternative<DecomposeLowering>(*in_.definition(version).op->lower)) updates_.insert(version);
     }
-    const std::string* name = leafName(in_.definition(value));
-    const bool is_state = leafKind(in_.definition(value)) == LeafKind::State && name != nullptr && *name == output.name;
-    if (is_state) updates_.merge(found);
   }
 
   [[nodiscard]] bool takes(const TemplateChoice& choice, const Node& node, int64_t saved) const {

@@ -14,7 +14,11 @@ using namespace graph;
 
 namespace {
 
-bool isUpdate(const Node& node) { return std::holds_alternative<AliasUpdate>(*node.op->alias); }
+/// At a place that the node names. Rows at a place that is a value are whole words.
+bool isUpdate(const Node& node) {
+  const auto* update = std::get_if<AliasUpdate>(&*node.op->alias);
+  return update != nullptr && !update->at_index;
+}
 
 int64_t offsetOf(const Node& update) { return update.attributes.get<int64_t>("offset"); }
 

@@ -34,6 +34,7 @@ struct Decoder : Module {
   nn::Embedding tokens{*this, "tokens", kWords, kWidth};
   std::vector<std::unique_ptr<nn::TransformerBlock>> blocks;
   nn::Linear head{*this, "head", kWidth, kWords};
+  DType kept = DType::F32;  ///< of the caches
 
   Decoder() {
     const nn::TransformerBlockOptions options{.attention = {.kv_heads = 2, .causal = true, .rope = RopeOptions{}}};
@@ -50,23 +51,31 @@ struct Decoder : Module {
     for (size_t i = 0; i < blocks.size(); ++i) x = (*blocks[i])(x, caches[i], at);
     return head(x);
   }
-  /// `count` tokens after the prompt [B, P], the likeliest each; [B, count]. All of the prompt but its last token goes in at once.
+  /// `count` tokens after the prompt [B, P], the likeliest each; [B, count].
   Tensor generate(Tensor prompt, int64_t count) const {
-    const int64_t rows = prompt.extent(0), begin = prompt.extent(1);
+    const int64_t last = prompt.extent(1) - 1;
+    return generateFrom(prompt, narrow(prompt, 1, last, 1), zeros({}, DType::I32) + last, count);
+  }
+  /// The same after the first lengths[b] tokens of each prompt; what comes after them is not seen.
+  Tensor generate(Tensor prompt, Tensor lengths, int64_t count) const {
+    return generateFrom(prompt, gather(prompt, 1, expand_dims(lengths - 1, 1)), lengths - 1, count);
+  }
+  /// The prompts `known` [B, K] go in at once, then the tokens `last` [B, 1] of them again, at the positions `at`, i32[] or i32[B].
+  Tensor generateFrom(Tensor known, Tensor last, Tensor at, int64_t count) const {
     std::vector<nn::KvCache> caches;
-    for (const auto& block : blocks) caches.push_back(block->attn.cache({rows}, begin + count - 1));
-    if (begin > 1) step(narrow(prompt, 1, 0, begin - 1), caches, zeros({}, DType::I32));
-    std::vector<Tensor> carry{narrow(prompt, 1, begin - 1, 1)};
+    for (const auto& block : blocks) caches.push_back(block->attn.cache({known.extent(0)}, known.extent(1) + count, kept));
+    step(known, caches, zeros({}, DType::I32));
+    std::vector<Tensor> carry{last};
     for (const nn::KvCache& cache : caches) carry.insert(carry.end(), {cache.keys, cache.values});
     const auto body = [&](const std::vector<Tensor>& now, const std::vector<Tensor>& place) -> LoopStep {
       std::vector<nn::KvCache> inside;
       for (size_t i = 1; i < now.size(); i += 2) inside.push_back({now[i], now[i + 1]});
-      const Tensor next = expand_dims(argmax(squeeze(step(now[0], inside, place[0]), 1), -1), 1);
+      const Tensor next = expand_dims(argmax(squeeze(step(now[0], inside, at + place[0]), 1), -1), 1);
       LoopStep made{{next}, {next}};
       for (const nn::KvCache& cache : inside) made.carry.insert(made.carry.end(), {cache.keys, cache.values});
       return made;
     };
-    const Tensor made = scan(body, carry, {arange(count) + (begin - 1)}).results[0];
+    const Tensor made = scan(body, carry, {arange(count)}).results[0];
     return permute(squeeze(made, 2), {1, 0});
   }
 };
@@ -97,6 +106,93 @@ TEST(Cache, decoding_equals_the_model_without_a_cache) {
         EXPECT_EQ(made[static_cast<size_t>(row * kCount + i)], said[static_cast<size_t>(row * (kPrompt + kCount - 1) + kPrompt - 1 + i)])
             << device << ": token " << i << " of row " << row;
       }
+    }
+  }
+}
+
+/// Caches of 16 bits are read as they are: no command of the loop writes all of one, and each takes half the memory.
+TEST(Cache, of_16_bits_takes_half_the_memory) {
+  constexpr int64_t kRows = 3, kCount = 256;
+  for (const DType low : {DType::BF16, DType::F16}) {
+    Decoder model;
+    model.kept = low;
+    const graph::Graph graph =
+        traced(&model, {{"prompt", i32(kRows, 1)}}, [&](const Inputs& in) { return Outputs(model.generate(in["prompt"], kCount)); });
+    passes::CompileOptions options;
+    options.profile = program::findProfile("portable").orThrow();
+    options.templates = detail::templateSource();
+    options.disabled = {"mergeDispatches"};
+    const program::Program made = passes::compile(graph, options).orThrow().program;
+    const uint64_t cache = kRows * 2 * (kCount + 1) * 4 * sizeof(uint16_t), row = kRows * 2 * 4 * sizeof(uint16_t);
+    size_t updates = 0;
+    for (const program::Command& command : made.commands) {
+      if (made.loopOf(command.level) == nullptr) continue;
+      uint64_t read = 0;
+      bool writes_cache = false;
+      for (const program::Range& range : accesses(command)) {
+        if (range.access == kernel::Access::Read) read += range.size;
+        writes_cache = writes_cache || (range.access != kernel::Access::Read && range.size >= cache);
+        EXPECT_LE(range.size, cache) << command.label;
+      }
+      if (!writes_cache) continue;
+      ++updates;
+      EXPECT_EQ(command.label, "update_rows");
+      EXPECT_LE(read, row + 4);
+    }
+    EXPECT_EQ(updates, 2U * Decoder::kLayers);
+  }
+}
+
+/// Rounded keys and values move a logit by about their rounding.
+TEST(Cache, of_16_bits_gives_the_logits_to_its_rounding) {
+  constexpr int64_t kRows = 2, kLength = 40;
+  Decoder model;
+  const auto graphOf = [&](DType kept) {
+    return traced(&model, {{"x", i32(kRows, kLength)}}, [&](const Inputs& in) {
+      std::vector<nn::KvCache> caches;
+      for (const auto& block : model.blocks) caches.push_back(block->attn.cache({kRows}, 64, kept));
+      model.step(narrow(in["x"], 1, 0, kLength - 1), caches, zeros({}, DType::I32));
+      return Outputs(model.step(narrow(in["x"], 1, kLength - 1, 1), caches, zeros({}, DType::I32) + (kLength - 1)));
+    });
+  };
+  const graph::Graph wide = graphOf(DType::F32), narrow_cache = graphOf(DType::BF16);
+  graph::LeafValues values = leafValues(wide, 0.5);
+  for (size_t i = 0; i < values["x"].data.size(); ++i) values["x"].data[i] = static_cast<double>(i * 7 % 11);
+  const std::vector<graph::Tensor> exact = runGraph(wide, values);
+  const std::vector<graph::Tensor> rounded = runGraph(narrow_cache, values);
+  expectClose(rounded, exact, 2e-2, "rounded");
+  EXPECT_NE(rounded[0].data, exact[0].data);
+  for (const std::string& device : devicesUnderTest())
+    expectClose(runGraph(narrow_cache, values, {.device = device, .opened = openedDevice(device)}), rounded, 4e-3, device);
+}
+
+/// In a batch of prompts of different lengths, each sequence is what it is alone.
+TEST(Cache, prompts_of_different_lengths_go_on_where_each_ends) {
+  Decoder model;
+  constexpr int64_t kRows = 3, kPrompt = 5, kCount = 6;
+  const std::vector<double> lengths{2, 5, 3};
+  const graph::Graph cached = traced(&model, {{"prompt", i32(kRows, kPrompt)}, {"lengths", i32(kRows)}},
+                                     [&](const Inputs& in) { return Outputs(model.generate(in["prompt"], in["lengths"], kCount)); });
+  graph::LeafValues values = leafValues(cached, 0.5);
+  values["prompt"].data = {1, 2, 9, 9, 9, 9, 8, 7, 6, 5, 0, 0, 10, 3, 3};
+  values["lengths"].data = lengths;
+  for (const std::string& device : everywhere()) {
+    const std::vector<double> made = runGraph(cached, values, {.device = device, .opened = openedDevice(device)})[0].data;
+    for (size_t row = 0; row < lengths.size(); ++row) {
+      const auto length = static_cast<int64_t>(lengths[row]);
+      const graph::Graph whole =
+          traced(&model, {{"x", i32(1, length + kCount - 1)}}, [&](const Inputs& in) { return Outputs(argmax(model(in["x"]), -1)); });
+      graph::LeafValues alone = values;
+      const auto prompt = values["prompt"].data.begin() + static_cast<int64_t>(row) * kPrompt;
+      const auto after = made.begin() + static_cast<int64_t>(row) * kCount;
+      std::vector<double> x(prompt, prompt + length);
+      x.insert(x.end(), after, after + kCount - 1);
+      alone.erase("prompt");
+      alone.erase("lengths");
+      alone["x"] = {i32(1, length + kCount - 1), x};
+      const std::vector<double> said = runGraph(whole, alone, {.device = device, .opened = openedDevice(device)})[0].data;
+      for (int64_t i = 0; i < kCount; ++i)
+        EXPECT_EQ(after[i], said[static_cast<size_t>(length - 1 + i)]) << device << ": token " << i << " of row " << row;
     }
   }
 }
@@ -166,6 +262,78 @@ TEST(Cache, a_step_writes_the_rows_of_one_token) {
     uint64_t out = 0;
     for (const program::OutputPort& port : made.outputs) out += made[port.buffer].type.shape.elementCount() * sizeof(int32_t);
     EXPECT_EQ(out, kRows * kCount * sizeof(int32_t)) << profile;
+  }
+}
+
+/// A cache that a forward keeps in buffers is written in its place, too: a run writes the rows of its tokens and the output.
+TEST(Cache, in_buffers_is_written_in_its_place) {
+  Decoder model;
+  constexpr int64_t kRows = 3, kPositions = 256;
+  std::vector<std::unique_ptr<Buffer>> kept;
+  for (int64_t i = 0; i < 2 * Decoder::kLayers; ++i)
+    kept.push_back(std::make_unique<Buffer>(model, "cache" + std::to_string(i), std::vector<int64_t>{kRows, 2, kPositions, 4}));
+  const auto step = [&](const Module&, const Inputs& in) {
+    std::vector<nn::KvCache> caches;
+    for (size_t i = 0; i < kept.size(); i += 2) caches.push_back({*kept[i], *kept[i + 1]});
+    const Tensor next = argmax(model.step(in["tokens"], caches, in["at"]), -1);
+    for (size_t i = 0; i < caches.size(); ++i) {
+      kept[2 * i]->update(caches[i].keys);
+      kept[2 * i + 1]->update(caches[i].values);
+    }
+    return Outputs(next);
+  };
+  const graph::Graph graph = detail::traceFunction(&model, {{"tokens", i32(kRows, 1)}, {"at", i32(kRows)}}, step, graph::OutputKind::Result,
+                                                   Where::current(), true);
+  for (const std::string_view profile : {"portable", "cpu", "webgpu_default"}) {
+    passes::CompileOptions options;
+    options.profile = program::findProfile(profile).orThrow();
+    options.templates = detail::templateSource();
+    options.disabled = {"mergeDispatches"};
+    const program::Program made = passes::compile(graph, options).orThrow().program;
+    const uint64_t cache = kRows * 2 * kPositions * 4 * sizeof(float), rows = kRows * 2 * 4 * sizeof(float);
+    size_t updates = 0;
+    for (const program::Command& command : made.commands) {
+      uint64_t read = 0;
+      bool writes_cache = false;
+      for (const program::Range& range : accesses(command)) {
+        if (range.access == kernel::Access::Read) read += range.size;
+        writes_cache = writes_cache || (range.access != kernel::Access::Read && range.size >= cache);
+      }
+      if (!writes_cache) continue;
+      ++updates;
+      EXPECT_EQ(command.label, "update_rows") << profile;
+      EXPECT_LE(read, rows + kRows * sizeof(int32_t)) << profile;
+    }
+    EXPECT_EQ(updates, 2U * Decoder::kLayers) << profile;
+    uint64_t out = 0;
+    for (const program::OutputPort& port : made.outputs) out += made[port.buffer].type.shape.elementCount() * sizeof(int32_t);
+    EXPECT_EQ(out, kRows * sizeof(int32_t)) << profile << ": the tokens, and no check of places, which are given";
+  }
+}
+
+/// Mixed precision leaves the caches as they are: no step writes as much as one of them but in its place.
+TEST(Cache, no_step_rounds_all_of_it) {
+  Decoder model;
+  constexpr int64_t kRows = 3, kCount = 256;
+  const graph::Graph graph =
+      traced(&model, {{"prompt", i32(kRows, 2)}}, [&](const Inputs& in) { return Outputs(model.generate(in["prompt"], kCount)); });
+  for (const DType low : {DType::BF16, DType::F16}) {
+    passes::CompileOptions options;
+    options.profile = program::findProfile("portable").orThrow();
+    options.templates = detail::templateSource();
+    options.low = low;
+    const program::Program made = passes::compile(graph, options).orThrow().program;
+    const uint64_t packed_cache = kRows * 2 * kCount * 4 * sizeof(uint16_t);
+    size_t in_loop = 0;
+    for (const program::Command& command : made.commands) {
+      if (made.loopOf(command.level) == nullptr) continue;
+      ++in_loop;
+      for (const program::Range& range : accesses(command)) {
+        if (range.access == kernel::Access::Read || command.label.find("update_rows") != std::string::npos) continue;
+        EXPECT_LT(range.size, packed_cache) << command.label;
+      }
+    }
+    EXPECT_GT(in_loop, 0U);
   }
 }
 

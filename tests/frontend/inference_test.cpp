@@ -108,6 +108,54 @@ TEST_P(Inferences, give_several_outputs_by_name) {
   EXPECT_TRUE(forward<Statistics>(computing(GetParam())).run({{"x", kPoints}}).outputs.names().empty());
 }
 
+/// Rows that came in so far, by a forward that writes one more.
+struct Notes : Module {
+  Buffer rows{*this, "rows", {5, 2}}, count{*this, "count", {}, 0, DType::I32};
+  Parameter scale{*this, "scale", {2}, init::ones()};
+  Tensor add(Tensor row) const {
+    rows.update(write_rows(rows, row, count, 0));
+    count.update(count + 1);
+    return rows * scale;
+  }
+};
+
+TEST_P(Inferences, may_keep_a_state_from_run_to_run) {
+  auto notes = forward<Notes>({.inputs = {{"row", f32(1, 2)}},
+                               .forward = [](const Notes& net, const Inputs& in) { return net.add(in["row"]); },
+                               .device = GetParam(),
+                               .updates_buffers = true});
+  std::vector<float> want(10, 0);
+  for (int run = 0; run < 5; ++run) {
+    const std::vector<float> row{static_cast<float>(run + 1), -0.5f};
+    std::ranges::copy(row, want.begin() + 2 * run);
+    EXPECT_EQ(valuesOf(notes.run({{"row", row}}).output), want) << run;
+  }
+  EXPECT_EQ(notes.download().at("count"), std::vector<float>{5});
+  notes.upload({{"count", {1}}, {"rows", std::vector<float>(10, 0)}, {"scale", {1, 1}}});
+  std::ranges::fill(want, 0.0f);
+  want[2] = want[3] = 7;
+  const std::vector<float> row{7, 7};
+  EXPECT_EQ(valuesOf(notes.run({{"row", row}}).output), want);
+}
+
+/// What is made of the old value and of the new one needs both at once.
+TEST_P(Inferences, may_compare_a_state_with_what_it_was) {
+  auto notes = forward<Notes>({.inputs = {{"row", f32(1, 2)}},
+                               .forward =
+                                   [](const Notes& net, const Inputs& in) {
+                                     const Tensor old = net.rows;
+                                     return net.add(in["row"]) - old;
+                                   },
+                               .device = GetParam(),
+                               .updates_buffers = true});
+  for (int run = 0; run < 5; ++run) {
+    std::vector<float> want(10, 0);
+    want[static_cast<size_t>(2 * run)] = want[static_cast<size_t>(2 * run + 1)] = 3;
+    const std::vector<float> row{3, 3};
+    EXPECT_EQ(valuesOf(notes.run({{"row", row}}).output), want) << run;
+  }
+}
+
 TEST(Outputs, have_names_of_their_own) {
   const auto codeOf = [](std::function<Outputs(const Statistics&, const Inputs&)> function) {
     InferenceSpec<Statistics> spec = computing("reference");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the front end adds to the ops: broadcasting, numbers, axes, composites. Values are those of the f64 evaluator.
 #include <cmath>
+#include <limits>
 
 #include "tests/frontend/tracing.h"
 
@@ -55,6 +56,22 @@ TEST(Ops, powers_and_casts) {
   EXPECT_EQ(run([](const In& in) { return pow(in[0], 2); }), (Values{2.25, 9, 20.25}));
   EXPECT_EQ(run([](const In& in) { return pow(2, cast(cast(in[0], DType::I32), DType::F32)); }), (Values{0.5, 0.125, 0.0625}));
   EXPECT_EQ(counted({f32(3)}, [](const In& in) { return cast(in[0] - 2, DType::Bool); }).data, (Values{1, 0, 1}));
+}
+
+TEST(Ops, logsumexp_neither_overflows_nor_loses_infinities) {
+  const auto of = [](const std::vector<double>& x, const Axes& axes, ReduceOptions options) {
+    const graph::Graph graph = traced({f32(2, 2)}, [&](const In& in) { return logsumexp(in[0], axes, options); });
+    return graph::evaluate(graph, {{"a", {f32(2, 2), x}}}).orThrow().front();
+  };
+  const double inf = std::numeric_limits<double>::infinity();
+  const graph::Tensor columns = of({1000, -1000, 1000, -1000}, 0, {});
+  EXPECT_EQ(columns.type.shape, (Shape{2}));
+  EXPECT_NEAR(columns.data[0], 1000 + std::log(2.0), 1e-9);
+  EXPECT_NEAR(columns.data[1], -1000 + std::log(2.0), 1e-9);
+  EXPECT_EQ(of({-inf, -inf, inf, 0}, 1, {}).data, (Values{-inf, inf}));
+  EXPECT_TRUE(std::isnan(of({std::nan(""), 0, 0, 0}, {0, 1}, {}).data[0]));
+  EXPECT_EQ(of({0, 0, 0, 0}, {}, {.keep_dims = true}).type.shape, (Shape{1, 1}));
+  EXPECT_EQ(codeOf({i32(2)}, [](const In& in) { return logsumexp(in[0]); }), "logsumexp.C1");
 }
 
 TEST(Ops, activations_have_pytorchs_values) {

@@ -46,6 +46,20 @@ Counts countsOf(int64_t steps, std::string_view profile) {
   return counts;
 }
 
+/// The product, then the gates; on the way back the gates, then the product. Where a kernel binds 8 tensors, the gates on the way back are
+/// several kernels.
+TEST(Loops, a_step_of_a_gru_takes_two_levels_each_way) {
+  const graph::Graph graph = gru(512);
+  passes::CompileOptions options = optionsFor(graph, "portable");
+  for (const auto& [bindings, backward] : {std::pair(256U, 2U), {8U, 5U}}) {
+    options.profile.max_storage_buffers = bindings;
+    const std::vector<program::Loop> loops = passes::compile(graph, options).orThrow().program.loops;
+    ASSERT_EQ(loops.size(), 2U);
+    EXPECT_EQ(loops[0].last - loops[0].first + 1, 2U) << bindings;
+    EXPECT_EQ(loops[1].last - loops[1].first + 1, backward) << bindings;
+  }
+}
+
 TEST(Loops, what_is_compiled_does_not_grow_with_the_steps) {
   for (const std::string_view profile : {"portable", "cpu", "webgpu_default"}) {
     const Counts few = countsOf(32, profile), many = countsOf(4096, profile);

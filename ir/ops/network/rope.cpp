@@ -45,11 +45,13 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
     return violated("rope", "C4", fmt::format("base is {}, wanted a positive number", spec.base));
   if (spec.offset <= INT32_MIN || spec.offset >= INT32_MAX)
     return violated("rope", "C5", fmt::format("offset is {}, wanted a number of 32 bits", spec.offset));
-  TensorType wanted{DType::I32, Shape{x.shape[x.shape.rank() - 2]}};
-  if (c.operands.size() > 2 || (c.operands.size() == 2 && c.operands[1] != wanted)) {
+  const Dim& rows = x.shape[x.shape.rank() - 2];
+  const TensorType for_all{DType::I32, Shape{rows}}, own{DType::I32, Shape{x.shape[0], rows}};
+  const bool fits = c.operands.size() < 2 || c.operands[1] == for_all || (x.shape.rank() > 2 && c.operands[1] == own);
+  if (c.operands.size() > 2 || !fits) {
     return violated("rope", "C6",
-                    fmt::format("there are {} operands of positions, the last {}, wanted one {}", c.operands.size() - 1,
-                                toString(c.operands.back()), toString(wanted)));
+                    fmt::format("there are {} operands of positions, the last {}, wanted one {}{}", c.operands.size() - 1,
+                                toString(c.operands.back()), toString(for_all), x.shape.rank() > 2 ? " or " + toString(own) : ""));
   }
   return std::vector{x};
 }
@@ -64,7 +66,7 @@ std::vector<ValueId> gradient(const GradientContext& g) {
   return gradients;
 }
 
-/// [T, dims] each; sines are negative for the first element of a pair.
+/// [T, dims] each, or [B, 1, ..., T, dims] with positions per entry of the first axis; sines are negative for the first element of a pair.
 struct Tables {
   ValueId cosines, sines;
 };
@@ -83,17 +85,21 @@ Tables constantTables(Builder& b, const Spec& spec, int64_t rows) {
   return {cosine_table, makeDense(b, std::move(sines))};
 }
 
-/// For rows at `positions`, with angles of f32.
-Tables computedTables(Builder& b, const Spec& spec, ValueId positions) {
+/// For rows at `positions` of an x of this rank, with angles of f32.
+Tables computedTables(Builder& b, const Spec& spec, ValueId positions, size_t rank) {
   Constant frequencies{f32({spec.dims}), {}}, signs = frequencies;
   for (int64_t column = 0; column < spec.dims; ++column) {
     frequencies.data.push_back(spec.frequency(column));
     signs.data.push_back(spec.second(column) ? 1 : -1);
   }
-  int64_t rows = b.shapeOf(positions).extent(0);
-  Shape shape{rows, spec.dims};
+  std::vector<int64_t> extents = b.shapeOf(positions).extents();
+  if (extents.size() > 1) extents.insert(extents.begin() + 1, rank - 3, 1);
+  extents.push_back(1);
+  const Shape single(extents);
+  extents.back() = spec.dims;
+  const Shape shape(extents);
   if (spec.offset != 0) positions = b.add(positions, static_cast<double>(spec.offset));
-  ValueId numbers = b.reshape(b.make("cast", {positions}, {{"dtype", DType::F32}}), {rows, 1});
+  ValueId numbers = b.reshape(b.make("cast", {positions}, {{"dtype", DType::F32}}), single);
   ValueId repeated = b.broadcastTo(numbers, shape);
   ValueId angles = b.mul(repeated, b.broadcastTo(makeDense(b, std::move(frequencies)), shape));
   ValueId sines = b.make("sin", {angles});
@@ -124,7 +130,8 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
   Shape shape = b.shapeOf(operands[0]);
   auto last = static_cast<int64_t>(shape.rank()) - 1;
   int64_t columns = shape.extent(shape.rank() - 1);
-  Tables tables = operands.size() > 1 ? computedTables(b, spec, operands[1]) : constantTables(b, spec, shape.extent(shape.rank() - 2));
+  Tables tables =
+      operands.size() > 1 ? computedTables(b, spec, operands[1], shape.rank()) : constantTables(b, spec, shape.extent(shape.rank() - 2));
   if (spec.dims == columns) return {rotate(b, spec, tables, operands[0])};
   auto part = [&](int64_t start, int64_t length) {
     return b.make("narrow", {operands[0]}, {{"axis", last}, {"start", start}, {"length", length}});
@@ -139,7 +146,11 @@ std::vector<Tensor> evaluateRope(const EvaluateContext& c) {
   return evaluateByIndex(c, [&](std::vector<int64_t> index) {
     int64_t& column = index.back();
     int64_t row = index[index.size() - 2];
-    if (c.operands.size() > 1) row = static_cast<int64_t>(c.operands[1]->data[static_cast<size_t>(row)]);
+    if (c.operands.size() > 1) {
+      const Tensor& positions = *c.operands[1];
+      const int64_t first = positions.type.shape.rank() > 1 ? index[0] * positions.type.shape.extent(1) : 0;
+      row = static_cast<int64_t>(positions.data[static_cast<size_t>(first + row)]);
+    }
     double here = x(index), angle = spec.angle(row, column);
     if (column >= spec.dims) return here;
     bool second = spec.second(column);
@@ -170,6 +181,8 @@ std::vector<OpCase> cases() {
           make("partial", {2, 5, 10}, 4, 3, "half", false),
           make("back", {5, 6}, 4, 2, "interleaved", true),
           at("positions", {2, 3, 5, 8}, {i32({5}), 0, 50}, 8, 0, "half", false),
+          at("own_positions", {3, 2, 5, 8}, {i32({3, 5}), 0, 50}, 6, 0, "half", false),
+          at("own_of_three", {3, 5, 6}, {i32({3, 5}), 0, 50}, 6, 1, "interleaved", false),
           at("one_position", {2, 1, 6}, {i32({1}), -9, 9}, 4, 7, "interleaved", true)};
 }
 
@@ -179,14 +192,16 @@ extern const OpDef kRopeOp;
 constexpr OpDef kRopeOp{
     .name = "rope",
     .summary =
-        "Pairs of columns of x [..., T, D] turned by (position + offset) base^(-2 pair / dims), row t at t or positions[t] (RoFormer, "
-        "2021).",
-    .constraints = ConstantList<Constraint>{{"C1", "x is f32 with a rank of at least 2"},
-                                            {"C2", "dims is even, at least 2 and at most the last extent of x"},
-                                            {"C3", "layout is half or interleaved"},
-                                            {"C4", "base is positive"},
-                                            {"C5", "offset fits in 32 bits"},
-                                            {"C6", "positions are at most one operand, i32 [T]"}},
+        "Pairs of columns of x [..., T, D] turned by (position + offset) base^(-2 pair / dims), row t at t, positions[t] or "
+        "positions[b, t] (RoFormer, 2021).",
+    .constraints =
+        ConstantList<Constraint>{
+            {"C1", "x is f32 with a rank of at least 2"},
+            {"C2", "dims is even, at least 2 and at most the last extent of x"},
+            {"C3", "layout is half or interleaved"},
+            {"C4", "base is positive"},
+            {"C5", "offset fits in 32 bits"},
+            {"C6", "positions are at most one operand, i32 [T], or i32 [B, T] where x has a first axis B before these two"}},
     .operands = ConstantList<std::string_view>{"x", "positions..."},
     .attributes = ConstantList<AttributeDef>{{"base", AttributeKind::Float, "of the wavelengths"},
                                              {"offset", AttributeKind::Integer, "added to each position"},

@@ -81,7 +81,9 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
   }
   for (size_t i = 0; i < types.size() + loop.slices; ++i) {
     const TensorType& type = i < types.size() ? types[i] : c.operands[loop.firstSlice() + i - types.size()];
-    if (byteSize(type.dtype) != 4) return violated("loop", "C5", fmt::format("a stack is {}, wanted elements of 32 bits", toString(type)));
+    const bool is_held = i >= loop.carries && i < loop.firstResult();
+    if (!is_held && byteSize(type.dtype) != 4)
+      return violated("loop", "C5", fmt::format("a stack is {}, wanted elements of 32 bits", toString(type)));
   }
   for (const TensorType& type : types) LS_CHECK(checkExtents("loop", "C6", type.shape.extents()));
   return types;
@@ -172,7 +174,7 @@ constexpr OpDef kLoopOp{
                                             {"C2", "slices have a row for each iteration"},
                                             {"C3", "the body's leaves are carries, held states, rows of the slices and the other operands"},
                                             {"C4", "the body's outputs are the next carries and states, of their types, and results"},
-                                            {"C5", "carries, slices and results have elements of 32 bits"},
+                                            {"C5", "carries, slices and results have elements of 32 bits, but not carries that are held"},
                                             {"C6", "the element count of a result is at most 2^31 - 1"}},
     .operands = ConstantList<std::string_view>{"operands..."},
     .attributes =

@@ -9,10 +9,10 @@ extern const OpDef kUpdateRowsOp;
 constexpr OpDef kUpdateRowsOp{
     .name = "update_rows",
     .summary = "write_rows on a state: its next version, of which the rows alone are written.",
-    .constraints = ConstantList<Constraint>{{"C1", "state and rows have one element type, of 32 bits"},
+    .constraints = ConstantList<Constraint>{{"C1", kRowsRule},
                                             {"C2", "the axis is within the rank"},
                                             {"C3", "the rows have the shape of the state but along the axis, where they are no more"},
-                                            {"C4", "the place is a scalar i32"}},
+                                            {"C4", kPlaceRule}},
     .operands = ConstantList<std::string_view>{"state", "rows", "at"},
     .attributes = ConstantList<AttributeDef>{{"axis", AttributeKind::Integer, "the axis of the rows"}},
     .infer = [](const InferContext& c) { return inferRowUpdate("update_rows", c); },
