@@ -37,7 +37,8 @@ struct LoopResult {
 /// the commands do not grow with the number of steps; each step costs as much as its kernels do by themselves, and those that depend on
 /// each other wait for each other. Gradients run the other way and keep the carries of all steps; none passes a loop with carries that are
 /// written by write_rows alone. Loops inside of loops are unrolled.
-/// Carries, slices and results have elements of 32 bits.
+/// Carries, slices and results have elements of 32 bits, but carries that are written by write_rows alone may have fewer. An index in the
+/// body that is outside of its range is an error of the step, as outside of loops.
 /// Errors "scan.steps" where the number of steps is not said, or said otherwise by a slice; "scan.carry" for a body that carries other
 /// types on than it got; "scan.capture" for one that captures or prints a tensor; "scan.buffer" for one that updates a buffer.
 LoopResult scan(const LoopBody& body, std::vector<Tensor> carry, std::vector<Tensor> sliced = {}, LoopOptions options = {},

@@ -34,12 +34,12 @@ Session::Session(graph::Graph traced, passes::CompileOptions options, std::share
   auto valid = program::validate(std::move(compiled.program));
   if (!valid) internalError(fmt::format("the compiler made an invalid program:\n{}", toString(valid.diagnostics())));
   if (options.check_indices && std::ranges::find(options.disabled, "checkIndices") == options.disabled.end())
-    checks_ = passes::findIndexChecks(traced_);
+    checks_ = passes::findIndexChecks(traced_).checks;
   if (!options.dump_directory.empty()) (void)dumpProgram(options.dump_directory, *valid, *device.backend).orThrow();
   execution_ = std::make_unique<Execution>(std::move(*valid), std::move(states));
 }
 
-void Session::checkIndices(const Batch& batch, std::string_view when) const { checkGivenIndices(traced_, checks_, batch, when); }
+void Session::checkIndices(const Batch& batch, std::string_view when) const { checkGivenIndices(checks_, batch, when); }
 
 std::vector<std::byte> Session::encode(const Batch& batch, const StepValues& values) const {
   std::vector<NamedBytes> items;
@@ -85,9 +85,9 @@ std::optional<Diagnostic> Session::wrongIndex(const std::vector<std::byte>& aren
     return value;
   };
   for (size_t i = 0; i < checks_.size(); ++i) {
-    if (passes::isGiven(traced_, checks_[i])) continue;
+    if (checks_[i].is_given) continue;
     if (const int32_t row = read(passes::indexRowName(i)); row != graph::kNoRow)
-      return describeWrongIndex(traced_, checks_[i], row, read(passes::indexValueName(i)), when);
+      return describeWrongIndex(checks_[i], row, read(passes::indexValueName(i)), when);
   }
   return std::nullopt;
 }

@@ -24,27 +24,22 @@ std::string placeOf(const graph::Shape& shape, int64_t row) {
 
 }  // namespace
 
-Diagnostic describeWrongIndex(const graph::Graph& traced, const passes::IndexCheck& check, int64_t row, int64_t value,
-                              std::string_view when) {
+Diagnostic describeWrongIndex(const passes::IndexCheck& check, int64_t row, int64_t value, std::string_view when) {
   const graph::IndexUse& range = check.range;
-  const graph::Node& user = traced[check.user];
-  const std::string* input = graph::leafName(traced.definition(check.index));
   std::string right = range.extent == 1 ? "0 is right" : fmt::format("0 to {} are right", range.extent - 1);
   if (range.ignored) right = fmt::format("0 to {} and the ignored {} are right", range.extent - 1, *range.ignored);
-  return {.code = passes::isGiven(traced, check) ? "batch.index" : "step.index",
-          .message = fmt::format("{} {}{}{} is outside the {} {} ({}, {})", range.what, value, placeOf(traced.shapeOf(check.index), row),
-                                 input == nullptr ? "" : fmt::format(" of '{}'", *input), range.extent, range.places, *user.op->name, when),
-          .where = user.location == 0 ? Location{} : traced.locations[user.location - 1],
+  return {.code = check.is_given ? "batch.index" : "step.index",
+          .message = fmt::format("{} {}{}{} is outside the {} {} ({}, {})", range.what, value, placeOf(check.shape, row),
+                                 check.leaf.empty() ? "" : fmt::format(" of '{}'", check.leaf), range.extent, range.places, check.op, when),
+          .where = check.where,
           .notes = {},
           .remedy = right + "; look at the data"};
 }
 
-void checkGivenIndices(const graph::Graph& traced, const std::vector<passes::IndexCheck>& checks, const Batch& batch,
-                       std::string_view when) {
+void checkGivenIndices(const std::vector<passes::IndexCheck>& checks, const Batch& batch, std::string_view when) {
   for (const passes::IndexCheck& check : checks) {
-    if (!passes::isGiven(traced, check)) continue;
-    const std::string* input = graph::leafName(traced.definition(check.index));
-    const auto item = std::ranges::find_if(batch, [&](const BatchItem& given) { return given.name == *input; });
+    if (!check.is_given) continue;
+    const auto item = std::ranges::find_if(batch, [&](const BatchItem& given) { return given.name == check.leaf; });
     if (item == batch.end()) continue;  // a value of the step itself
     const auto values = std::get<std::span<const int32_t>>(item->data);
     const auto extent = static_cast<uint32_t>(std::min<int64_t>(check.range.extent, INT32_MAX));
@@ -55,7 +50,7 @@ void checkGivenIndices(const graph::Graph& traced, const std::vector<passes::Ind
     for (int32_t value : values) any |= static_cast<uint32_t>(isWrong(value));
     if (any == 0) continue;
     const auto wrong = std::ranges::find_if(values, isWrong);
-    throw Error(describeWrongIndex(traced, check, wrong - values.begin(), *wrong, when));
+    throw Error(describeWrongIndex(check, wrong - values.begin(), *wrong, when));
   }
 }
 

@@ -11,12 +11,10 @@
 
 namespace lockstep::detail {
 
-/// Element `row` (row-major) of a checked index of the traced graph is `value` in `when` ("step 5"). The code is "batch.index" for an index
+/// Element `row` (row-major) of a checked index is `value` in `when` ("step 5"). The code is "batch.index" for an index
 /// that is an input, and "step.index" for one that the program has computed.
-Diagnostic describeWrongIndex(const graph::Graph& traced, const passes::IndexCheck& check, int64_t row, int64_t value,
-                              std::string_view when);
+Diagnostic describeWrongIndex(const passes::IndexCheck& check, int64_t row, int64_t value, std::string_view when);
 /// Throws Error "batch.index" for the first element of an input that is outside of the range of the op that takes it as an index.
-void checkGivenIndices(const graph::Graph& traced, const std::vector<passes::IndexCheck>& checks, const Batch& batch,
-                       std::string_view when);
+void checkGivenIndices(const std::vector<passes::IndexCheck>& checks, const Batch& batch, std::string_view when);
 
 }  // namespace lockstep::detail

@@ -14,16 +14,24 @@ namespace lockstep::passes {
 /// An index that a step may get wrong.
 struct IndexCheck {
   graph::ValueId index;   ///< whose elements are looked at: what the op takes, without the views in between that keep all elements
-  graph::NodeId user;     ///< the op that takes it
   graph::IndexUse range;  ///< what is right
+  std::string_view op;    ///< the name of the op that takes it
+  Location where;         ///< of that op
+  graph::Shape shape;     ///< of the index; where a loop computes it, with its iterations as the first axis
+  std::string leaf;       ///< the name of the leaf that the index is; empty: it is computed
+  bool is_given = false;  ///< that leaf is an input: whoever gives it can look at it before the program runs, which costs it nothing
 };
 
-/// What may be wrong, in the order of the graph: the operands that ops name as indices (OpDef::index) and that an output depends on, each
-/// index and range once. Left out are those that cannot be wrong (OpDef::range: constants, arange, argmax, ...) and those that a gradient
-/// takes over from the forward computation.
-std::vector<IndexCheck> findIndexChecks(const graph::Graph& graph);
-/// Whether the elements are those of an input. Whoever gives the input can look at them before the program runs, which costs it nothing.
-bool isGiven(const graph::Graph& graph, const IndexCheck& check);
+/// A graph and what may be wrong in it.
+struct IndexChecks {
+  graph::Graph graph;  ///< as it was, but that loops also give the indices that they compute and that have to be checked
+  std::vector<IndexCheck> checks;
+};
+
+/// What may be wrong, in the order of the graph: the operands that ops name as indices (OpDef::index) and that an output depends on, also
+/// those of ops in loops, each index and range once. Left out are those that cannot be wrong (OpDef::range: constants, arange, argmax, ...)
+/// and those that a gradient takes over from the forward computation.
+IndexChecks findIndexChecks(const graph::Graph& graph);
 
 /// The outputs of check `number` of findIndexChecks().
 std::string indexRowName(size_t number);

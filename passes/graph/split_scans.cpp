@@ -40,8 +40,10 @@ int64_t partOfTotal(const Shape& shape, int64_t axis, const program::DeviceProfi
   const auto [length, inner, lines] = Lines(shape, axis);
   const bool is_shared = inner < cost::kColumnsGpu;  // by the lanes of a workgroup; else a lane has a line
   const int64_t wanted = int64_t{profile.parallel_units} * (is_shared ? cost::kManyScannedLines : cost::kLeastWorkgroup);
-  const int64_t shortest = is_shared ? cost::kScannedPart : cost::kFoldedPart;
-  const int64_t parts = lines < wanted && profile.parallel_units > 1 ? std::min(divideUp(wanted, lines), length / shortest) : 1;
+  if (lines >= wanted || profile.parallel_units == 1) return 0;
+  // The lanes of a workgroup are side by side in a short part, and far apart in a long one.
+  const int64_t parts = is_shared ? std::min(length / cost::kScannedPart, cost::kMostScannedParts)
+                                  : std::min(length / cost::kFoldedPart, divideUp(wanted, lines));
   return parts > 1 ? length / parts : 0;
 }
 

@@ -148,9 +148,9 @@ TEST_P(Inferences, may_compare_a_state_with_what_it_was) {
                                    },
                                .device = GetParam(),
                                .updates_buffers = true});
-  for (int run = 0; run < 5; ++run) {
+  for (size_t run = 0; run < 5; ++run) {
     std::vector<float> want(10, 0);
-    want[static_cast<size_t>(2 * run)] = want[static_cast<size_t>(2 * run + 1)] = 3;
+    want[2 * run] = want[2 * run + 1] = 3;
     const std::vector<float> row{3, 3};
     EXPECT_EQ(valuesOf(notes.run({{"row", row}}).output), want) << run;
   }

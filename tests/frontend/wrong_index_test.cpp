@@ -188,6 +188,44 @@ TEST_P(WrongIndex, without_the_guard_the_step_is_done_and_fails_all_the_same) {
   EXPECT_NE(trainer.download(), before);
 }
 
+/// In a loop of four steps over a table of four rows: of what is carried on, of what a step computes, of what is given.
+TEST_P(WrongIndex, in_a_loop_names_the_step_and_the_place) {
+  using Tuple = std::vector<Tensor>;
+  const auto run = [&](const LoopBody& body, const Labels& first, const Labels& sliced) {
+    Function function = ls::function({.inputs = {{"table", f32(4, 2)}, {"first", i32(2)}, {"sliced", i32(4, 2)}},
+                                      .body =
+                                          [&](const Inputs& in) {
+                                            const LoopResult result = scan(body, {in["first"], in["table"]}, {in["sliced"]});
+                                            return sum(result.results[0]) + sum(cast(result.carry[0], DType::F32));
+                                          },
+                                      .device = GetParam()});
+    const std::vector<float> table(8, 1);
+    try {
+      (void)function({{"table", table}, {"first", first}, {"sliced", sliced}});
+    } catch (const Error& error) {
+      return error.code() + ": " + error.diagnostics()[0].message;
+    }
+    return std::string();
+  };
+  const LoopBody carried = [](const Tuple& now, const Tuple& slice) -> LoopStep {
+    return {{now[0] + slice[0], now[1]}, {index_select(now[1], 0, now[0])}};
+  };
+  const LoopBody computed = [](const Tuple& now, const Tuple& slice) -> LoopStep {
+    return {{slice[0], now[1]}, {index_select(now[1], 0, slice[0] * 2)}};
+  };
+  const LoopBody given = [](const Tuple& now, const Tuple& slice) -> LoopStep {
+    return {{slice[0], now[1]}, {index_select(now[1], 0, slice[0])}};
+  };
+  const Labels ones(8, 1);
+  EXPECT_EQ(run(carried, {0, 0}, ones), "");
+  EXPECT_EQ(run(carried, {0, 2}, ones), "step.index: index 4 at [2, 1] is outside the 4 elements of axis 0 (index_select, call 1)");
+  EXPECT_EQ(run(computed, {0, 0}, ones), "");
+  EXPECT_EQ(run(computed, {9, 9}, {1, 1, 0, 0, 1, -1, 1, 1}),
+            "step.index: index -2 at [2, 1] is outside the 4 elements of axis 0 (index_select, call 1)");
+  EXPECT_EQ(run(given, {0, 0}, {0, 1, 2, 3, 0, 0, 4, 0}),
+            "batch.index: index 4 at [3, 0] of 'sliced' is outside the 4 elements of axis 0 (index_select, call 1)");
+}
+
 TEST_P(WrongIndex, of_a_forward_is_thrown) {
   auto trainer = compile<Classifier>(specOf(GetParam()));
   auto forward = trainer.attach({.inputs = {{"y", i32(5)}},

@@ -64,6 +64,21 @@ TEST(LargeReductions, order_of_a_long_row) {
   expectSameValue([](Leaves& x) { return top_k(x.values({2, 99'991}), 5).values; });
 }
 
+// Beyond 2^24, where f32 has no odd numbers: the largest element is one of the last.
+TEST(LargeReductions, place_in_a_long_line) {
+  expectSameValue([](Leaves& x) {
+    const Tensor line = x.values({17'000'023}), places = arange(17'000'023);
+    return cast(argmax(where(places > 16'999'000, line, line * 0.5), 0) - 16'999'000, DType::F32);
+  });
+  expectSameValue([](Leaves& x) {
+    const auto larger = [](const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+      return std::vector{max(a[0], b[0]), a[1] + b[1]};
+    };
+    const std::vector<Tensor> totals = associative_reduce(larger, {x.values({100'003, 3}), full({100'003, 3}, 1, DType::I32)}, 0);
+    return totals[0] + cast(totals[1], DType::F32);
+  });
+}
+
 TEST(LargeReductions, nightly_tens_of_millions) {
   if (!nightly()) GTEST_SKIP() << "LOCKSTEP_NIGHTLY is not set";
   expectSameValue([](Leaves& x) { return sum(x.values({40'000'003}) * x.values({40'000'003})); });

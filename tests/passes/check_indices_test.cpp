@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/graph/evaluate.h"
+#include "ir/graph/loop.h"
 #include "passes/pipeline.h"
 
 namespace lockstep::passes {
@@ -27,7 +28,7 @@ struct Program {
     b.output(OutputKind::Result, "y" + std::to_string(b.graph().outputs.size()), b.make("embedding", {table, places}));
   }
   ValueId integer(double value, const Shape& shape) { return b.constant(value, TensorType{kInteger, shape}); }
-  std::vector<IndexCheck> checks() { return findIndexChecks(b.graph()); }
+  std::vector<IndexCheck> checks() { return findIndexChecks(b.graph()).checks; }
 };
 
 TEST(CheckIndices, an_input_is_checked_once_for_each_range) {
@@ -141,7 +142,8 @@ TEST(CheckIndices, whoever_gives_an_index_looks_at_it) {
   p.look(p.b.reshape(p.index, Shape{10}));
   const std::vector<IndexCheck> checks = p.checks();
   ASSERT_EQ(checks.size(), 1u);
-  EXPECT_TRUE(isGiven(p.b.graph(), checks[0]));
+  EXPECT_TRUE(checks[0].is_given);
+  EXPECT_EQ(checks[0].leaf, "index");
   // The graph only says what is right.
   graph::Graph expected = p.b.graph();
   expected.nodes[expected[p.index].node.index()].attributes.set("below", checks[0].range.extent);
@@ -176,6 +178,64 @@ TEST(CheckIndices, range_of_an_input_is_what_all_uses_agree_on) {
   EXPECT_EQ(rangeOf(q), std::pair(int64_t{9}, int64_t{20})) << "20 is one of 30 classes";
   q.look(q.index);
   EXPECT_EQ(rangeOf(q), std::pair(int64_t{6}, int64_t{0}));
+}
+
+/// A loop of three steps that looks rows up, with its carry, a slice and a capture of two places each. The next carry is `next` of the one
+/// before.
+Graph looped(const std::function<ValueId(Builder&, ValueId)>& next, const std::function<ValueId(Builder&, ValueId)>& used) {
+  Builder inner;
+  const auto leaf = [](Builder& b, const std::string& name, DType dtype, std::vector<int64_t> shape) {
+    return b.make("input", {}, {{"name", name}, {"dtype", dtype}, {"shape", std::move(shape)}});
+  };
+  const ValueId carry = leaf(inner, carryName(0), kInteger, {2}), slice = leaf(inner, sliceName(0), kInteger, {2});
+  const ValueId table = leaf(inner, captureName(0), kFloat, {6, 4});
+  inner.output(OutputKind::Result, carryName(0), next(inner, carry));
+  inner.output(OutputKind::Result, resultName(0), inner.make("embedding", {table, used(inner, carry)}));
+  inner.output(OutputKind::Result, resultName(1), inner.make("embedding", {table, slice}));
+  Builder b;
+  const ValueId start = leaf(b, "start", kInteger, {2}), rows = leaf(b, "rows", kInteger, {3, 2}), all = leaf(b, "table", kFloat, {6, 4});
+  const std::vector<ValueId> made =
+      makeLoop(b, {.carries = {start}, .held = {}, .slices = {rows}, .captures = {all}}, 3, false, inner.take());
+  for (size_t i = 0; i < made.size(); ++i) b.output(OutputKind::Result, "y" + std::to_string(i), made[i]);
+  return b.take();
+}
+
+TEST(CheckIndices, of_loops_are_those_of_what_they_take_and_what_they_compute) {
+  const auto same = [](Builder&, ValueId x) { return x; };
+  const auto more = [](Builder& b, ValueId x) { return b.add(x, b.constant(1, b.typeOf(x))); };
+  const auto most = [](Builder& b, ValueId x) {
+    return b.make("min", {b.make("max", {x, b.constant(0, b.typeOf(x))}), b.constant(5, b.typeOf(x))});
+  };
+  // The rows are given, the carry is a stack of all its values.
+  const IndexChecks carried = findIndexChecks(looped(more, same));
+  ASSERT_EQ(carried.checks.size(), 2U);
+  EXPECT_EQ(carried.checks[1].shape, (Shape{3, 2}));
+  EXPECT_FALSE(carried.checks[1].is_given);
+  EXPECT_TRUE(carried.checks[0].is_given);
+  EXPECT_EQ(carried.checks[0].leaf, "rows");
+  // What a step computes becomes one more stack.
+  const Graph computes = looped(same, more);
+  const IndexChecks computed = findIndexChecks(computes);
+  ASSERT_EQ(computed.checks.size(), 2U);
+  EXPECT_EQ(computed.graph.definition(computed.checks[1].index).results.size(), 4U);
+  EXPECT_EQ(computed.graph.outputs.size(), computes.outputs.size());
+  EXPECT_TRUE(validate(computed.graph).ok());
+  // What cannot be wrong is left alone: whatever the carry is at first, the place is one of six.
+  EXPECT_EQ(findIndexChecks(looped(more, most)).checks.size(), 1U);
+}
+
+TEST(CheckIndices, of_loops_give_the_first_place_and_its_value) {
+  const auto more = [](Builder& b, ValueId x) { return b.add(x, b.constant(1, b.typeOf(x))); };
+  const Graph checked = checkIndices(looped(more, more)).orThrow();
+  ASSERT_TRUE(validate(checked).ok());
+  LeafValues leaves;
+  leaves.emplace("start", Tensor{{kInteger, {2}}, {0, 3}});
+  leaves.emplace("rows", Tensor{{kInteger, {3, 2}}, {0, 1, 2, 3, 4, 5}});
+  leaves.emplace("table", Tensor{{kFloat, {6, 4}}, std::vector<double>(24, 0.0)});
+  const std::vector<Tensor> outputs = evaluate(checked, leaves).orThrow();
+  // Places 1 and 4, 2 and 5, 3 and 6.
+  EXPECT_EQ(outputs[outputs.size() - 2].data[0], 5);
+  EXPECT_EQ(outputs.back().data[0], 6);
 }
 
 TEST(CheckIndices, nothing_is_added_where_nothing_is_checked) {

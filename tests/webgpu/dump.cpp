@@ -13,6 +13,7 @@
 #include <set>
 
 #include "backends/backend.h"
+#include "examples/models/deep_models.h"
 #include "examples/models/samples.h"
 #include "frontend/io/file.h"
 #include "frontend/optim/settings.h"
@@ -48,6 +49,18 @@ Result<Step> compileStep(const SampleProgram& sample, const program::DeviceProfi
   graph::ParameterLayout layout = graph::layoutParameters(graph.parameters);
   LS_TRY(passes::Compiled compiled, passes::compile(std::move(graph), options));
   return Step{std::move(layout), std::move(*options.optimizer), std::move(compiled.program)};
+}
+
+/// The samples, and training of a GRU over so many steps, which is a loop.
+std::vector<SampleProgram> allPrograms() {
+  std::vector<SampleProgram> all = examples::samplePrograms();
+  examples::DeepCase gru = examples::deepCase("gru", 7);
+  all.push_back({.name = "gru",
+                 .inputs = std::move(gru.inputs),
+                 .model = std::move(gru.model),
+                 .loss = [loss = gru.loss](const Module& model, const Inputs& in) { return loss(model, in).tensors().front().second; },
+                 .optimizer = adam({.lr = 0.01})});
+  return all;
 }
 
 // Kernels.
@@ -98,7 +111,7 @@ void addTexts(TextFolder& texts) {
 void dumpKernels(const fs::path& folder) {
   TextFolder texts(folder);
   addTexts(texts);
-  for (const SampleProgram& sample : examples::samplePrograms()) {
+  for (const SampleProgram& sample : allPrograms()) {
     for (const program::DeviceProfile& profile : profiles()) {
       const Result<Step> step = compileStep(sample, profile);
       // Some samples do not run in bindings of 64 KiB.
@@ -117,7 +130,8 @@ struct Run {
   std::string_view sample;
   int64_t batch;
 };
-constexpr Run kRuns[] = {{"mlp-sin", 256}, {"kan-tiny", 64}, {"tic-tac-toe", 16}, {"mnist-cnn", 4}, {"vae", 4}, {"makemore", 2}};
+constexpr Run kRuns[] = {{"mlp-sin", 256}, {"kan-tiny", 64}, {"tic-tac-toe", 16}, {"mnist-cnn", 4},
+                         {"vae", 4},       {"makemore", 2},  {"gru", 3}};
 constexpr int64_t kSteps = 3;
 
 SampleProgram withBatch(SampleProgram sample, int64_t batch) {
@@ -152,11 +166,11 @@ std::vector<std::byte> startOf(const program::Program& program, program::ArenaId
 
 Json rangeJson(const program::Program& program, const program::Range& range) {
   const program::Buffer& buffer = program[range.buffer];
-  return {{"arena", buffer.arena.index()}, {"offset", buffer.offset + range.offset}, {"size", range.size}};
+  return {{"arena", buffer.arena.index()}, {"offset", buffer.offset + range.offset}, {"size", range.size}, {"step", range.step}};
 }
 
 Json commandJson(const program::Program& program, const program::Command& command) {
-  Json json = {{"label", command.label}};
+  Json json = {{"label", command.label}, {"level", command.level}};
   if (const auto* dispatch = std::get_if<program::Dispatch>(&command.action)) {
     json["dispatch"] = dispatch->kernel.index();
     json["groups"] = dispatch->groups;
@@ -238,6 +252,7 @@ void dumpRun(const fs::path& folder, const SampleProgram& sample) {
                {"arenas", Json::array()},
                {"kernels", Json::array()},
                {"commands", Json::array()},
+               {"loops", Json::array()},
                {"loss", {{"arena", loss.arena.index()}, {"offset", loss.offset}}},
                {"parameters", passes::kParameterState},
                {"losses", trainHere(folder, valid, step, sample, tools::initialParameters(sample))},
@@ -250,11 +265,13 @@ void dumpRun(const fs::path& folder, const SampleProgram& sample) {
     writeText(folder / (kernel.name + ".wgsl"), wgsl::write(std::get<kernel::Module>(kernel.code)));
   }
   for (const program::Command& command : program.commands) json["commands"].push_back(commandJson(program, command));
+  for (const program::Loop& loop : program.loops)
+    json["loops"].push_back({{"first", loop.first}, {"last", loop.last}, {"iterations", loop.iterations}});
   writeText(folder / "program.json", json.dump(1));
 }
 
 void dumpRun(const fs::path& folder, std::string_view name) {
-  const std::vector<SampleProgram> samples = examples::samplePrograms();
+  const std::vector<SampleProgram> samples = allPrograms();
   const auto sample = std::ranges::find(samples, name, &SampleProgram::name);
   const auto* run = std::ranges::find(kRuns, name, &Run::sample);
   if (sample == samples.end() || run == std::end(kRuns)) throw std::runtime_error(fmt::format("no run of a sample '{}'", name));

@@ -40,10 +40,25 @@ const pipelines = await Promise.all(
   }),
 );
 
-function encodeDispatch(encoder, command) {
+/// The commands in the order in which they run: those of a loop's levels as often as it says, each time with its iteration.
+function* commandsInOrder() {
+  for (let i = 0; i < program.commands.length; ) {
+    const loop = program.loops.find(({ first, last }) => first <= program.commands[i].level && program.commands[i].level <= last);
+    let end = i + 1;
+    while (loop && end < program.commands.length && program.commands[end].level <= loop.last) ++end;
+    for (let iteration = 0; iteration < (loop ? loop.iterations : 1); ++iteration) {
+      for (const command of program.commands.slice(i, end)) yield [command, iteration];
+    }
+    i = end;
+  }
+}
+
+const inIteration = (range, iteration) => ({ ...range, offset: range.offset + range.step * iteration });
+
+function encodeDispatch(encoder, command, iteration) {
   const { pipeline, bindings, bindGroupLayout } = pipelines[command.dispatch];
   const entries = bindings.map(({ binding }) => {
-    const { arena, offset, size } = command.bindings[binding];
+    const { arena, offset, size } = inIteration(command.bindings[binding], iteration);
     return { binding, resource: { buffer: arenas[arena], offset, size } };
   });
   const pass = encoder.beginComputePass({ label: command.label });
@@ -60,11 +75,11 @@ function encodeCopy(encoder, [source, target]) {
   encoder.copyBufferToBuffer(between, 0, arenas[target.arena], target.offset, target.size);
 }
 
-function encodeFill(encoder, { fill, pattern }) {
+function encodeFill(encoder, { fill, pattern }, iteration) {
   const words = device.createBuffer({ size: fill.size, usage: GPUBufferUsage.COPY_SRC, mappedAtCreation: true });
   new Uint32Array(words.getMappedRange()).fill(pattern);
   words.unmap();
-  encoder.copyBufferToBuffer(words, 0, arenas[fill.arena], fill.offset, fill.size);
+  encoder.copyBufferToBuffer(words, 0, arenas[fill.arena], inIteration(fill, iteration).offset, fill.size);
 }
 
 async function floatsOf(buffer, offset, size) {
@@ -83,10 +98,10 @@ let worstLoss = 0;
 for (const [i, expected] of program.losses.entries()) {
   if (inputArena >= 0) device.queue.writeBuffer(arenas[inputArena], 0, bytesOf(`step${i + 1}.input`));
   const encoder = device.createCommandEncoder();
-  for (const command of program.commands) {
-    if ('dispatch' in command) encodeDispatch(encoder, command);
-    else if ('copy' in command) encodeCopy(encoder, command.copy);
-    else encodeFill(encoder, command);
+  for (const [command, iteration] of commandsInOrder()) {
+    if ('dispatch' in command) encodeDispatch(encoder, command, iteration);
+    else if ('copy' in command) encodeCopy(encoder, command.copy.map((range) => inIteration(range, iteration)));
+    else encodeFill(encoder, command, iteration);
   }
   device.queue.submit([encoder.finish()]);
   const [loss] = await floatsOf(arenas[program.loss.arena], program.loss.offset, 4);
