@@ -218,12 +218,12 @@ TEST_P(WrongIndex, in_a_loop_names_the_step_and_the_place) {
   };
   const Labels ones(8, 1);
   EXPECT_EQ(run(carried, {0, 0}, ones), "");
-  EXPECT_EQ(run(carried, {0, 2}, ones), "step.index: index 4 at [2, 1] is outside the 4 elements of axis 0 (index_select, call 1)");
+  EXPECT_EQ(run(carried, {0, 2}, ones), "step.index: index 4 at [2, 1] is outside the 4 places of that axis (index_select, call 1)");
   EXPECT_EQ(run(computed, {0, 0}, ones), "");
   EXPECT_EQ(run(computed, {9, 9}, {1, 1, 0, 0, 1, -1, 1, 1}),
-            "step.index: index -2 at [2, 1] is outside the 4 elements of axis 0 (index_select, call 1)");
+            "step.index: index -2 at [2, 1] is outside the 4 places of that axis (index_select, call 1)");
   EXPECT_EQ(run(given, {0, 0}, {0, 1, 2, 3, 0, 0, 4, 0}),
-            "batch.index: index 4 at [3, 0] of 'sliced' is outside the 4 elements of axis 0 (index_select, call 1)");
+            "batch.index: index 4 at [3, 0] of 'sliced' is outside the 4 places of that axis (index_select, call 1)");
 }
 
 TEST_P(WrongIndex, of_a_forward_is_thrown) {
