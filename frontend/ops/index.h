@@ -23,8 +23,9 @@ Tensor segment_sum(Tensor source, Tensor indices, int64_t segments, int64_t axis
 /// x with each element of `source` added at the position along `axis` that the element of `indices` beside it names.
 Tensor scatter_add(Tensor x, int64_t axis, Tensor indices, Tensor source, Where where = Where::current());
 
-/// x with `rows` in place of those of an axis from `at` on; rows outside of x are left out, and an error of the step. `at` is i32[], or i32[B] with a place for each entry of the first axis. `rows` has the shape of x, but may be shorter along the axis. In a
-/// loop (scan) that carries x on, only the rows are written. Of types of 16 or 8 bits a row is whole words of 32.
+/// x with `rows` in place of those of an axis from `at` on; rows outside of x are left out, and an error of the step. `at` is i32[], or
+/// i32[B] with a place for each entry of the first axis. `rows` has the shape of x, but may be shorter along the axis. In a loop (scan)
+/// that carries x on, only the rows are written. Of types of 16 or 8 bits a row is whole words of 32.
 Tensor write_rows(Tensor x, Tensor rows, Tensor at, int64_t axis, Where where = Where::current());
 
 /// Values in order along an axis, and where each one was.
