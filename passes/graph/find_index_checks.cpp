@@ -83,9 +83,9 @@ struct Analysed {
 class Analysis {
  public:
   /// `leaves`: what is known of leaves beside their types.
-  Analysis(const Graph& graph, const LeafRanges& leaves) : in_(graph), used_(usedNodes(graph)), rewriter_(graph) {
+  Analysis(const Graph& graph, const LeafRanges& leaves) : in_(graph), used_(usedNodes(graph)) {
     findRanges(leaves);
-    extends_ = std::ranges::any_of(bodies_, [&](const auto& body) { return hasChecks(body.first); });
+    if (std::ranges::any_of(bodies_, [&](const auto& body) { return hasChecks(body.first); })) rewriter_.emplace(graph);
   }
 
   Analysed run() {
@@ -96,15 +96,15 @@ class Analysis {
         extend(node, bodies_.at(id).found);
         continue;
       }
-      if (extends_) rewriter_.copy(node);
+      if (rewriter_) rewriter_->copy(node);
       if (node.op->index != nullptr) check(node, used_[id.index()], of_gradients);
     }
     Analysed result;
     for (const Output& output : in_.outputs) {
       result.outputs.push_back(ranges_[output.value.index()]);
-      if (extends_) rewriter_.copyOutput(output);
+      if (rewriter_) rewriter_->copyOutput(output);
     }
-    result.found = {extends_ ? rewriter_.take() : in_, std::move(checks_)};
+    result.found = {rewriter_ ? rewriter_->take() : in_, std::move(checks_)};
     return result;
   }
 
@@ -168,7 +168,7 @@ class Analysis {
     if (!known_.emplace(index, range.extent, range.ignored).second) return;
     const Node& maker = in_.definition(index);
     const std::string* name = leafName(maker);
-    checks_.push_back({.index = extends_ ? rewriter_[index] : index,
+    checks_.push_back({.index = rewriter_ ? (*rewriter_)[index] : index,
                        .range = range,
                        .op = op,
                        .where = where,
@@ -197,13 +197,13 @@ class Analysis {
         computed.emplace_back(&one, place->second);
       }
     }
-    Builder& b = rewriter_.builder();
+    Builder& b = rewriter_->builder();
     Attributes attributes = node.attributes;
     attributes.set("body", NestedGraph(body.take()));
     b.setLocation(node.location);
-    const std::vector<ValueId> made = b.makeAll("loop", rewriter_.mapped(node.operands), std::move(attributes));
+    const std::vector<ValueId> made = b.makeAll("loop", rewriter_->mapped(node.operands), std::move(attributes));
     for (size_t i = 0; i < node.results.size(); ++i) {
-      rewriter_.set(node.results[i], made[i]);
+      rewriter_->set(node.results[i], made[i]);
       b.name(made[i], in_[node.results[i]].name);
     }
     const auto addMade = [&](const IndexCheck& one, ValueId stack) {
@@ -219,11 +219,10 @@ class Analysis {
   }
 
   const Graph& in_;
-  const std::vector<bool> used_;  ///< by node
-  Rewriter rewriter_;
+  const std::vector<bool> used_;                                          ///< by node
+  std::optional<Rewriter> rewriter_;                                      ///< where the graph changes, because a loop gives more
   Ranges ranges_;                                                         ///< by value
   std::map<NodeId, Analysed> bodies_;                                     ///< of loops
-  bool extends_ = false;                                                  ///< the graph changes, because a loop gives more
   std::set<std::tuple<ValueId, int64_t, std::optional<int64_t>>> known_;  ///< index, extent, what is ignored
   std::vector<IndexCheck> checks_;                                        ///< of values of the new graph
 };

@@ -121,6 +121,22 @@ INSTANTIATE_TEST_SUITE_P(Cases, SplitScans,
                                            ScanCase{"log_sum_reverse", "associative_scan", {20'011}, 0, true}),
                          [](const auto& info) { return info.param.name; });
 
+/// Each place is one more total, and few kernels put them side by side; nothing is sorted.
+TEST(SplitTotals, of_the_largest_elements_sort_nothing) {
+  for (const int64_t k : {1, 5, 32}) {
+    Builder b;
+    const ValueId x = b.make("input", {}, {{"name", std::string("x")}, {"dtype", DType::F32}, {"shape", std::vector<int64_t>{50'257}}});
+    const std::vector<ValueId> best = b.makeAll("top_k", {x}, {{"axis", int64_t{0}}, {"k", k}});
+    b.output(OutputKind::Result, "values", best[0]);
+    b.output(OutputKind::Result, "places", best[1]);
+    passes::CompileOptions options;
+    options.profile = program::findProfile("portable").orThrow();
+    const passes::Compiled compiled = passes::compile(b.graph(), options).orThrow();
+    EXPECT_LE(compiled.plan.dispatches, static_cast<size_t>(3 * k + k / 4 + 2));
+    for (const program::Command& command : compiled.program.commands) EXPECT_EQ(command.label.find("merge_order"), std::string::npos);
+  }
+}
+
 /// Where lines are many, or short, there is work enough.
 TEST(WholeScans, take_one_dispatch) {
   for (const std::vector<int64_t>& shape : {std::vector<int64_t>{512, 5'003}, std::vector<int64_t>{2, 4'000}}) {

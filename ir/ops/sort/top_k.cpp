@@ -14,8 +14,7 @@
 namespace lockstep::graph {
 namespace {
 
-/// As many are found one after the other; for more of them, a long line is sorted, which is a few dozen kernels for any k. On CPUs 8 of
-/// 50 257 take a tenth of the time of sorting.
+/// As many are found one after the other; for more of them, a long line is sorted, which is a few dozen kernels for any k.
 constexpr int64_t kMostTaken = 32;
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
