@@ -88,12 +88,9 @@ Tensor MultiHeadAttention::operator()(Tensor x, KvCache& cache, Tensor at, Where
   const LayerAxis width{"width", q.W.type().shape.extent(0), "features"};
   checkInput(*this, x, {.kind = "MultiHeadAttention", .axes = {{"..."}, {"T"}, width}}, where);
   const bool is_own = at.shape(where).rank() > 0;  // places
-  if (is_own) {
-    const LayerAxis rows{"B", x.extent(0, where), "rows"};
-    checkInput(*this, at, {.kind = "MultiHeadAttention", .axes = {rows}, .dtype = DType::I32, .operand = "at"}, where);
-  } else {
-    checkInput(*this, at, {.kind = "MultiHeadAttention", .axes = {}, .dtype = DType::I32, .operand = "at"}, where);
-  }
+  std::vector<LayerAxis> of_places;
+  if (is_own) of_places.push_back({"B", x.extent(0, where), "rows"});
+  checkInput(*this, at, {.kind = "MultiHeadAttention", .axes = of_places, .dtype = DType::I32, .operand = "at"}, where);
   Tensor queries = split_heads(q(x, where), heads_, where), keys = split_heads(k(x, where), kv_heads_, where);
   const Tensor values = split_heads(v(x, where), kv_heads_, where);
   const Tensor places = add(arange(x.extent(-2, where), DType::I32, where), is_own ? expand_dims(at, -1, where) : at, where);

@@ -25,7 +25,8 @@ Tensor scatter_add(Tensor x, int64_t axis, Tensor indices, Tensor source, Where 
 
 /// x with `rows` in place of those of an axis from `at` on; rows outside of x are left out, and an error of the step. `at` is i32[], or
 /// i32[B] with a place for each entry of the first axis. `rows` has the shape of x, but may be shorter along the axis. In a loop (scan)
-/// that carries x on, only the rows are written. Of types of 16 or 8 bits a row is whole words of 32.
+/// that carries x on, only the rows are written. With 16-bit or 8-bit elements, a row must fill whole
+/// 32-bit words.
 Tensor write_rows(Tensor x, Tensor rows, Tensor at, int64_t axis, Where where = Where::current());
 
 /// Values in order along an axis, and where each one was.
@@ -33,7 +34,7 @@ struct Sorted {
   Tensor values;
   Tensor indices;
 };
-/// Stable; NaN is the largest. Compares all pairs of a line: meant for lines of up to a few thousand elements.
+/// Stable; NaN is the largest. A line of up to 1024 elements is sorted by comparing all pairs, a longer one by merging runs.
 Sorted sort(Tensor x, int64_t axis = -1, bool descending = false, Where where = Where::current());
 /// The k largest of each line, largest first; of equal ones the first.
 Sorted top_k(Tensor x, int64_t k, int64_t axis = -1, Where where = Where::current());

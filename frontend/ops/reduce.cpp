@@ -79,7 +79,7 @@ Tensor logsumexp(Tensor x, const Axes& axes, ReduceOptions options, Where where)
   if (x.dtype(where) != DType::F32)
     raise("logsumexp.C1", fmt::format("operand is {}, wanted f32", toString(x.type(where))), {x}, where, "cast it to f32");
   const Tensor largest = stop_gradient(reduce_max(x, reduced, {.keep_dims = true}, where), where);
-  const Tensor middle = clamp(largest, -3e38, 3e38, where);  // infinity less itself is no number
+  const Tensor middle = clamp(largest, -3e38, 3e38, where);  // infinity minus infinity would be NaN
   const Tensor total = log(sum(exp(sub(x, middle, where), where), reduced, {.keep_dims = true}, where), where);
   const Tensor kept = add(total, middle, where);
   if (options.keep_dims) return kept;

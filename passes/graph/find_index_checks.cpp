@@ -60,9 +60,7 @@ std::set<ValueId> usedByGradients(const Graph& graph, const std::vector<bool>& u
   return sources;
 }
 
-bool isInside(const std::optional<IntegerRange>& known, const IndexUse& wanted) {
-  return known && known->lo >= 0 && known->hi < wanted.extent;
-}
+bool isInside(const Range& known, const IndexUse& wanted) { return known && known->lo >= 0 && known->hi < wanted.extent; }
 
 /// Either of two.
 Range either(const Range& a, const Range& b) { return a && b ? Range({std::min(a->lo, b->lo), std::max(a->hi, b->hi)}) : Range(); }
@@ -75,11 +73,6 @@ std::optional<size_t> numberOf(std::string_view leaf, std::string (*nameOf)(size
   return std::nullopt;
 }
 
-struct Analysed {
-  IndexChecks found;
-  Ranges outputs;  ///< of the graph's outputs
-};
-
 class Analysis {
  public:
   /// `leaves`: what is known of leaves beside their types.
@@ -88,31 +81,34 @@ class Analysis {
     if (std::ranges::any_of(bodies_, [&](const auto& body) { return hasChecks(body.first); })) rewriter_.emplace(graph);
   }
 
-  Analysed run() {
+  /// What is known of the graph's outputs.
+  [[nodiscard]] Ranges outputs() const {
+    Ranges known;
+    for (const Output& output : in_.outputs) known.push_back(ranges_[output.value.index()]);
+    return known;
+  }
+
+  IndexChecks run() {
     const std::set<ValueId> of_gradients = usedByGradients(in_, used_);
     for (NodeId id : in_.body().nodes) {
       const Node& node = in_[id];
       if (hasChecks(id)) {
-        extend(node, bodies_.at(id).found);
+        extend(node, bodies_.at(id));
         continue;
       }
       if (rewriter_) rewriter_->copy(node);
       if (node.op->index != nullptr) check(node, used_[id.index()], of_gradients);
     }
-    Analysed result;
-    for (const Output& output : in_.outputs) {
-      result.outputs.push_back(ranges_[output.value.index()]);
-      if (rewriter_) rewriter_->copyOutput(output);
-    }
-    result.found = {rewriter_ ? rewriter_->take() : in_, std::move(checks_)};
-    return result;
+    if (!rewriter_) return {in_, std::move(checks_)};
+    for (const Output& output : in_.outputs) rewriter_->copyOutput(output);
+    return {rewriter_->take(), std::move(checks_)};
   }
 
  private:
   /// Whether it is a loop, and something in it has to be checked.
   [[nodiscard]] bool hasChecks(NodeId id) const {
     const auto body = bodies_.find(id);
-    return body != bodies_.end() && used_[id.index()] && !body->second.found.checks.empty();
+    return body != bodies_.end() && used_[id.index()] && !body->second.checks.empty();
   }
 
   /// What is known of each integer value.
@@ -144,12 +140,13 @@ class Analysis {
     LeafRanges leaves;
     for (size_t i = 0; i < loop.slices; ++i) leaves[sliceName(i)] = operands[loop.firstSlice() + i];
     for (size_t i = 0; i < loop.captures; ++i) leaves[captureName(i)] = operands[loop.firstCapture() + i];
-    const Ranges any = Analysis(loop.body(), leaves).run().outputs;
+    const Ranges any = Analysis(loop.body(), leaves).outputs();
     for (size_t i = 0; i < loop.carries; ++i) leaves[carryName(i)] = either(operands[i], any[i]);
-    Analysed body = Analysis(loop.body(), leaves).run();
+    Analysis body(loop.body(), leaves);
+    const Ranges outputs = body.outputs();
     for (size_t i = 0; i < loop.carries; ++i) ranges_[in_[id].results[i].index()] = leaves[carryName(i)];
-    for (size_t i = loop.firstResult(); i < body.outputs.size(); ++i) ranges_[in_[id].results[i].index()] = body.outputs[i];
-    bodies_.emplace(id, std::move(body));
+    for (size_t i = loop.firstResult(); i < outputs.size(); ++i) ranges_[in_[id].results[i].index()] = outputs[i];
+    bodies_.emplace(id, body.run());
   }
 
   void check(const Node& node, bool is_used, const std::set<ValueId>& of_gradients) {
@@ -183,18 +180,18 @@ class Analysis {
     Builder body(inside.graph);
     size_t outputs = body.graph().outputs.size();
     std::map<ValueId, size_t> exposed;  // by value of the body: the number of the result
-    std::vector<std::pair<const IndexCheck*, size_t>> computed, carried;
+    std::vector<std::pair<const IndexCheck*, size_t>> made_inside;
     for (const IndexCheck& one : inside.checks) {
       if (const auto slice = numberOf(one.leaf, sliceName, loop.slices)) {
         add(node.operands[loop.firstSlice() + *slice], one.range, one.op, one.where);
       } else if (const auto capture = numberOf(one.leaf, captureName, loop.captures)) {
         add(node.operands[loop.firstCapture() + *capture], one.range, one.op, one.where);
       } else if (const auto carry = numberOf(one.leaf, carryName, loop.carries)) {
-        carried.emplace_back(&one, *carry);
+        made_inside.emplace_back(&one, *carry);
       } else {
         const auto [place, is_new] = exposed.try_emplace(one.index, outputs);
         if (is_new) body.output(OutputKind::Result, resultName(outputs++ - loop.firstResult()), one.index);
-        computed.emplace_back(&one, place->second);
+        made_inside.emplace_back(&one, place->second);
       }
     }
     Builder& b = rewriter_->builder();
@@ -206,29 +203,28 @@ class Analysis {
       rewriter_->set(node.results[i], made[i]);
       b.name(made[i], in_[node.results[i]].name);
     }
-    const auto addMade = [&](const IndexCheck& one, ValueId stack) {
-      IndexCheck outside = one;
-      outside.index = stack;
-      outside.shape = b.shapeOf(stack);
+    for (const auto& [one, result] : made_inside) {
+      const bool is_carry = result < loop.carries;
+      IndexCheck outside = *one;
+      outside.index = is_carry ? rowsOf(b, made[result], loop.rowRead(0), loop.iterations) : made[result];
+      outside.shape = b.shapeOf(outside.index);
       outside.leaf.clear();
       outside.is_given = false;
       checks_.push_back(std::move(outside));
-    };
-    for (const auto& [one, result] : computed) addMade(*one, made[result]);
-    for (const auto& [one, carry] : carried) addMade(*one, rowsOf(b, made[carry], loop.rowRead(0), loop.iterations));
+    }
   }
 
   const Graph& in_;
   const std::vector<bool> used_;                                          ///< by node
   std::optional<Rewriter> rewriter_;                                      ///< where the graph changes, because a loop gives more
   Ranges ranges_;                                                         ///< by value
-  std::map<NodeId, Analysed> bodies_;                                     ///< of loops
+  std::map<NodeId, IndexChecks> bodies_;                                  ///< of loops
   std::set<std::tuple<ValueId, int64_t, std::optional<int64_t>>> known_;  ///< index, extent, what is ignored
   std::vector<IndexCheck> checks_;                                        ///< of values of the new graph
 };
 
 }  // namespace
 
-IndexChecks findIndexChecks(const Graph& graph) { return Analysis(graph, {}).run().found; }
+IndexChecks findIndexChecks(const Graph& graph) { return Analysis(graph, {}).run(); }
 
 }  // namespace lockstep::passes

@@ -80,6 +80,26 @@ struct Decoder : Module {
   }
 };
 
+/// What writes as much as a cache are so many updates of rows, each of which reads no more than the rows and their places, and so writes no
+/// more. Of a program with loops, in these: before them a cache is made.
+void expectRowUpdates(const program::Program& made, uint64_t cache, uint64_t most_read, size_t count, const std::string& what) {
+  size_t updates = 0;
+  for (const program::Command& command : made.commands) {
+    if (!made.loops.empty() && made.loopOf(command.level) == nullptr) continue;
+    uint64_t read = 0;
+    bool writes_cache = false;
+    for (const program::Range& range : accesses(command)) {
+      if (range.access == kernel::Access::Read) read += range.size;
+      writes_cache = writes_cache || (range.access != kernel::Access::Read && range.size >= cache);
+    }
+    if (!writes_cache) continue;
+    ++updates;
+    EXPECT_EQ(command.label, "update_rows") << what;
+    EXPECT_LE(read, most_read) << what;
+  }
+  EXPECT_EQ(updates, count) << what;
+}
+
 /// What decoding with a cache gives is what the model says of all tokens so far.
 TEST(Cache, decoding_equals_the_model_without_a_cache) {
   Decoder model;
@@ -124,22 +144,11 @@ TEST(Cache, of_16_bits_takes_half_the_memory) {
     options.disabled = {"mergeDispatches"};
     const program::Program made = passes::compile(graph, options).orThrow().program;
     const uint64_t cache = kRows * 2 * (kCount + 1) * 4 * sizeof(uint16_t), row = kRows * 2 * 4 * sizeof(uint16_t);
-    size_t updates = 0;
+    expectRowUpdates(made, cache, row + 4, 2U * Decoder::kLayers, std::string(toString(low)));
     for (const program::Command& command : made.commands) {
       if (made.loopOf(command.level) == nullptr) continue;
-      uint64_t read = 0;
-      bool writes_cache = false;
-      for (const program::Range& range : accesses(command)) {
-        if (range.access == kernel::Access::Read) read += range.size;
-        writes_cache = writes_cache || (range.access != kernel::Access::Read && range.size >= cache);
-        EXPECT_LE(range.size, cache) << command.label;
-      }
-      if (!writes_cache) continue;
-      ++updates;
-      EXPECT_EQ(command.label, "update_rows");
-      EXPECT_LE(read, row + 4);
+      for (const program::Range& range : accesses(command)) EXPECT_LE(range.size, cache) << command.label;
     }
-    EXPECT_EQ(updates, 2U * Decoder::kLayers);
   }
 }
 
@@ -242,22 +251,7 @@ TEST(Cache, a_step_writes_the_rows_of_one_token) {
     const program::Program made = passes::compile(graph, options).orThrow().program;
     ASSERT_EQ(made.loops.size(), 1U) << profile;
     const uint64_t cache = kRows * 2 * kCount * 4 * sizeof(float), row = kRows * 2 * 4 * sizeof(float);
-    size_t updates = 0;
-    for (const program::Command& command : made.commands) {
-      if (made.loopOf(command.level) == nullptr) continue;
-      uint64_t read = 0;
-      bool writes_cache = false;
-      for (const program::Range& range : accesses(command)) {
-        if (range.access == kernel::Access::Read) read += range.size;
-        writes_cache = writes_cache || (range.access != kernel::Access::Read && range.size >= cache);
-      }
-      if (!writes_cache) continue;
-      ++updates;
-      EXPECT_EQ(command.label, "update_rows") << profile;
-      // It reads the rows and their place, and so it can write no more.
-      EXPECT_LE(read, row + 4) << profile;
-    }
-    EXPECT_EQ(updates, 2U * Decoder::kLayers) << profile;
+    expectRowUpdates(made, cache, row + 4, 2U * Decoder::kLayers, std::string(profile));
     // The host gets the tokens, and which one of the prompt is none, with its place.
     uint64_t out = 0;
     for (const program::OutputPort& port : made.outputs) out += made[port.buffer].type.shape.elementCount() * sizeof(int32_t);
@@ -291,20 +285,7 @@ TEST(Cache, in_buffers_is_written_in_its_place) {
     options.disabled = {"mergeDispatches"};
     const program::Program made = passes::compile(graph, options).orThrow().program;
     const uint64_t cache = kRows * 2 * kPositions * 4 * sizeof(float), rows = kRows * 2 * 4 * sizeof(float);
-    size_t updates = 0;
-    for (const program::Command& command : made.commands) {
-      uint64_t read = 0;
-      bool writes_cache = false;
-      for (const program::Range& range : accesses(command)) {
-        if (range.access == kernel::Access::Read) read += range.size;
-        writes_cache = writes_cache || (range.access != kernel::Access::Read && range.size >= cache);
-      }
-      if (!writes_cache) continue;
-      ++updates;
-      EXPECT_EQ(command.label, "update_rows") << profile;
-      EXPECT_LE(read, rows + kRows * sizeof(int32_t)) << profile;
-    }
-    EXPECT_EQ(updates, 2U * Decoder::kLayers) << profile;
+    expectRowUpdates(made, cache, rows + kRows * sizeof(int32_t), 2U * Decoder::kLayers, std::string(profile));
     uint64_t out = 0;
     for (const program::OutputPort& port : made.outputs) out += made[port.buffer].type.shape.elementCount() * sizeof(int32_t);
     EXPECT_EQ(out, kRows * sizeof(int32_t)) << profile << ": the tokens, and no check of places, which are given";

@@ -48,8 +48,8 @@ Graph scanGraph(const ScanCase& c) {
   return b.take();
 }
 
-/// On the reference and on Vulkan as a GPU, beside evaluate.
-void expectRight(const ScanCase& c) {
+/// On each device as evaluate.
+void expectRight(const ScanCase& c, const std::vector<detail::Device>& devices) {
   const Graph graph = scanGraph(c);
   LeafValues leaves;
   for (const NodeId id : graph.body().nodes) {
@@ -65,43 +65,47 @@ void expectRight(const ScanCase& c) {
     leaves.emplace(*leafName(graph[id]), std::move(values));
   }
   const Tensor want = runGraph(graph, leaves).front();
-  for (const std::string device : {"reference", "vulkan"}) {
-    if (!chooseDevice(device).ok()) continue;
-    const detail::Device portable = portableDevice(device);
-    const Tensor got = runGraph(graph, leaves, {.device = device, .opened = &portable}).front();
-    expectClose({got}, {want}, 2e-5, device);
+  for (const detail::Device& device : devices) {
+    const std::string& id = device.chosen.info.id;
+    expectClose({runGraph(graph, leaves, {.device = id, .opened = &device}).front()}, {want}, 2e-5, id);
   }
+}
+
+std::vector<detail::Device> asGpus() {
+  std::vector<detail::Device> devices;
+  for (const std::string device : {"reference", "vulkan"}) {
+    if (chooseDevice(device).ok()) devices.push_back(portableDevice(device));
+  }
+  return devices;
+}
+
+/// The dispatches with and without the pass.
+std::pair<size_t, size_t> dispatchesOf(const ScanCase& c) {
+  passes::CompileOptions options;
+  options.profile = program::findProfile("portable").orThrow();
+  options.templates = detail::templateSource();
+  const size_t with = passes::compile(scanGraph(c), options).orThrow().plan.dispatches;
+  options.disabled = {"splitScans"};
+  return {with, passes::compile(scanGraph(c), options).orThrow().plan.dispatches};
 }
 
 class SplitScans : public ::testing::TestWithParam<ScanCase> {};
 
-TEST_P(SplitScans, take_three_dispatches) {
-  passes::CompileOptions options;
-  options.profile = program::findProfile("portable").orThrow();
-  options.templates = detail::templateSource();
-  const passes::Compiled compiled = passes::compile(scanGraph(GetParam()), options).orThrow();
-  EXPECT_EQ(compiled.plan.dispatches, 3U);
-  options.disabled = {"splitScans"};
-  EXPECT_EQ(passes::compile(scanGraph(GetParam()), options).orThrow().plan.dispatches, 1U);
-}
+TEST_P(SplitScans, take_three_dispatches) { EXPECT_EQ(dispatchesOf(GetParam()), std::pair(size_t{3}, size_t{1})); }
 
-TEST_P(SplitScans, are_right) { expectRight(GetParam()); }
+TEST_P(SplitScans, are_right) { expectRight(GetParam(), asGpus()); }
 
 class SplitTotals : public ::testing::TestWithParam<ScanCase> {};
 
 /// The parts, their totals, and where the parts are no divisor of a line, what is left.
 TEST_P(SplitTotals, take_at_most_three_dispatches) {
-  passes::CompileOptions options;
-  options.profile = program::findProfile("portable").orThrow();
-  options.templates = detail::templateSource();
-  const passes::Compiled compiled = passes::compile(scanGraph(GetParam()), options).orThrow();
-  EXPECT_GE(compiled.plan.dispatches, 2U);
-  EXPECT_LE(compiled.plan.dispatches, 3U);
-  options.disabled = {"splitScans"};
-  EXPECT_EQ(passes::compile(scanGraph(GetParam()), options).orThrow().plan.dispatches, 1U);
+  const auto [with, without] = dispatchesOf(GetParam());
+  EXPECT_GE(with, 2U);
+  EXPECT_LE(with, 3U);
+  EXPECT_EQ(without, 1U);
 }
 
-TEST_P(SplitTotals, are_right) { expectRight(GetParam()); }
+TEST_P(SplitTotals, are_right) { expectRight(GetParam(), asGpus()); }
 
 INSTANTIATE_TEST_SUITE_P(Cases, SplitTotals,
                          ::testing::Values(ScanCase{"line", "associative_reduce", {100'003}},
@@ -143,6 +147,20 @@ TEST(WholeScans, take_one_dispatch) {
     passes::CompileOptions options;
     options.profile = program::findProfile("portable").orThrow();
     EXPECT_EQ(passes::compile(scanGraph({"", "cumsum", shape, 1}), options).orThrow().plan.dispatches, 1U);
+  }
+}
+
+/// Lines that a device cannot bind at once run in slices of them, each a dispatch.
+TEST(WholeScans, of_more_than_a_binding_run_in_slices) {
+  if (!chooseDevice("reference").ok()) GTEST_SKIP() << "there is no reference";
+  detail::Device small = portableDevice("reference");
+  small.chosen.info.profile.max_binding_bytes = 64U << 10;  // 15 of 61 lines
+  for (const ScanCase& c : {ScanCase{"sum", "cumsum", {61, 1'088}, 1}, ScanCase{"recurrence", "linear_recurrence", {61, 1'088}, 1}}) {
+    passes::CompileOptions options;
+    options.profile = small.chosen.info.profile;
+    options.disabled = {"mergeDispatches"};
+    EXPECT_EQ(passes::compile(scanGraph(c), options).orThrow().plan.dispatches, 5U) << c.name;
+    expectRight(c, {small});
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/index_operands.h"
+#include "ir/ops/support/largest_smallest.h"
 #include "ir/ops/support/sort_lines.h"
 
 namespace lockstep::graph {
@@ -19,14 +20,6 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
   LS_CHECK(checkAxis("sort", "C2", axis, x.shape.rank()));
   LS_CHECK(checkSortable("sort", "C3", x.shape, axis));
   return std::vector{x, i32(x.shape)};
-}
-
-/// 0, 1, 2, ... along `axis`, in a tensor of that shape.
-ValueId numbersAlong(Builder& b, size_t axis, const Shape& shape) {
-  std::vector<int64_t> along(shape.rank(), 1);
-  along[axis] = shape.extent(axis);
-  ValueId numbers = b.make("arange", {}, {{"n", shape.extent(axis)}, {"dtype", DType::I32}});
-  return b.broadcastTo(b.reshape(numbers, Shape(along)), shape);
 }
 
 ValueId taken(Builder& b, ValueId x, ValueId indices, int64_t axis) { return b.make("take_along_axis", {x, indices}, {{"axis", axis}}); }
@@ -57,14 +50,14 @@ ValueId orderByCounting(Builder& b, ValueId keys, int64_t axis) {
   others.insert(others.begin() + axis, 1);
   ValueId here = b.broadcastTo(b.reshape(keys, Shape(mine)), Shape(pairs));
   ValueId there = b.broadcastTo(b.reshape(keys, Shape(others)), Shape(pairs));
-  ValueId here_number = numbersAlong(b, at, Shape(pairs)), there_number = numbersAlong(b, at + 1, Shape(pairs));
+  ValueId here_number = placesAlong(b, Shape(pairs), axis), there_number = placesAlong(b, Shape(pairs), axis + 1);
   ValueId ahead = b.make("less", {there, here}), same = b.make("equal", {there, here});
   ValueId earlier = b.make("less", {there_number, here_number});
   ValueId tie = b.make("logical_and", {same, earlier});
   ValueId before = b.make("logical_or", {ahead, tie});
   ValueId counts = b.make("cast", {before}, {{"dtype", DType::I32}});
   ValueId place = b.make("sum", {counts}, {{"axes", std::vector{axis + 1}}, {"keep_dims", false}});
-  return movedTo(b, numbersAlong(b, at, shape), place, axis);
+  return movedTo(b, placesAlong(b, shape, axis), place, axis);
 }
 
 /// The same for a line of any length.
@@ -80,7 +73,7 @@ ValueId orderByMerging(Builder& b, ValueId keys, int64_t axis) {
   cut.insert(cut.begin() + axis, runs);
   ValueId in_run = b.reshape(keys, Shape(cut));
   ValueId order = orderByCounting(b, in_run, axis + 1);
-  ValueId before_run = b.mul(numbersAlong(b, at, Shape(cut)), b.constant(kRun, i32(Shape(cut))));
+  ValueId before_run = b.mul(placesAlong(b, Shape(cut), axis), b.constant(kRun, i32(Shape(cut))));
   ValueId numbers = b.reshape(b.add(order, before_run), whole);
   keys = b.reshape(taken(b, in_run, order, axis + 1), whole);
   for (int64_t run = kRun; run < padded; run *= 2) {
