@@ -24,6 +24,7 @@
 #include "passes/graph/check_indices.h"
 #include "passes/graph/decompose.h"
 #include "passes/graph/grad.h"
+#include "passes/graph/open_extents.h"
 #include "passes/graph/optimizer.h"
 #include "passes/graph/recognise.h"
 #include "passes/graph/share_rounded.h"
@@ -243,6 +244,7 @@ std::vector<std::string_view> namesToDisable() {
   for (const KernelPassInfo& pass : listKernelPasses()) names.push_back(pass.name);
   static const std::vector<std::string> choices = decomposeChoices();
   names.insert(names.end(), choices.begin(), choices.end());
+  names.push_back(kOpenExtents);  // of what the front end does before the passes
   return names;
 }
 

@@ -47,17 +47,19 @@ struct Forward::Impl {
       programs.clear();
       model = std::move(now);
     }
-    if (auto found = programs.find(key)) return found;
-    std::vector<InputSpec> concrete = detail::withExtent(request.settings.inputs, key.extent);
-    graph::Graph traced = detail::traceFunction(model->module.get(), concrete, request.forward, OutputKind::Result, request.where,
-                                                request.settings.updates_buffers);
-    if (!key.captures) traced = detail::withoutCaptures(std::move(traced));
-    passes::CompileOptions options = detail::compileOptions(request.settings);
-    if (programs.compiled() == 0) options.dump_directory = request.settings.dump_ir;
-    auto made = std::make_shared<Session>(std::move(traced), std::move(options), model->states, std::move(concrete));
-    facts = detail::programFacts(device, model->layout, made.get());
-    programs.insert(key, made);
-    return made;
+    const auto trace = [this](const std::vector<InputSpec>& concrete) {
+      return detail::traceFunction(model->module.get(), concrete, request.forward, OutputKind::Result, request.where,
+                                   request.settings.updates_buffers);
+    };
+    const auto options = [this] {
+      passes::CompileOptions options = detail::compileOptions(request.settings);
+      if (programs.compiled() == 0) options.dump_directory = request.settings.dump_ir;
+      return options;
+    };
+    const uint64_t before = programs.compiled();
+    auto session = programs.get(key, {request.settings.inputs, trace, options, model->states, request.settings.disable});
+    if (programs.compiled() != before) facts = detail::programFacts(device, model->layout, session.get());
+    return session;
   }
 };
 
@@ -69,12 +71,13 @@ Forward::~Forward() = default;
 ForwardResult Forward::run(const Batch& batch, RunOptions options, Where where) {
   std::lock_guard turn(impl_->turn);
   return detail::atCall(where, impl_->request.where, [&] {
-    auto session = impl_->program({detail::matchBatch(impl_->request.settings.inputs, batch).extent, options.captures});
+    const int64_t extent = detail::matchBatch(impl_->request.settings.inputs, batch).extent;
+    auto session = impl_->program({extent, options.captures});
     session->checkIndices(batch, fmt::format("run {}", impl_->runs + 1));
     const std::vector<std::byte> arena =
         session->run(session->encode(batch, {detail::randomKey(impl_->request.seed, kForwardStream | ++impl_->runs)}));
     if (std::optional<Diagnostic> wrong = session->wrongIndex(arena, fmt::format("run {}", impl_->runs))) throw Error(std::move(*wrong));
-    std::vector<HostTensor> outputs = session->outputs(arena, OutputKind::Result);
+    std::vector<HostTensor> outputs = session->outputs(arena, OutputKind::Result, extent);
     ForwardResult result{outputs.front(), {}, {}};
     if (outputs.size() > 1) result.outputs = Captures(std::move(outputs));
     session->printOutputs(arena, fmt::format("run {}", impl_->runs), impl_->request.settings.print);

@@ -60,21 +60,23 @@ struct Function::Impl {
   }
 
   std::shared_ptr<Session> program(int64_t extent) {
-    const detail::ProgramKey key{extent, true};
-    if (auto found = programs.find(key)) return found;
-    std::vector<InputSpec> concrete = detail::withExtent(spec.inputs, extent);
-    const OutputKind kind = spec.gradients.empty() ? OutputKind::Result : OutputKind::Loss;
-    graph::Graph traced = detail::traceFunction(&no_parameters, concrete, erased(), kind, where);
-    passes::CompileOptions options;
-    options.disabled = spec.disable;
-    options.check_indices = spec.check_indices;
-    options.keep_gradients = !spec.gradients.empty();
-    options.wrt = spec.gradients;
-    if (programs.compiled() == 0) options.dump_directory = spec.dump_ir;
-    auto made = std::make_shared<Session>(std::move(traced), std::move(options), states, std::move(concrete));
-    facts = detail::programFacts(device, {}, made.get());
-    programs.insert(key, made);
-    return made;
+    const auto trace = [this](const std::vector<InputSpec>& concrete) {
+      const OutputKind kind = spec.gradients.empty() ? OutputKind::Result : OutputKind::Loss;
+      return detail::traceFunction(&no_parameters, concrete, erased(), kind, where);
+    };
+    const auto options = [this] {
+      passes::CompileOptions options;
+      options.disabled = spec.disable;
+      options.check_indices = spec.check_indices;
+      options.keep_gradients = !spec.gradients.empty();
+      options.wrt = spec.gradients;
+      if (programs.compiled() == 0) options.dump_directory = spec.dump_ir;
+      return options;
+    };
+    const uint64_t before = programs.compiled();
+    auto session = programs.get({extent, true}, {spec.inputs, trace, options, states, spec.disable});
+    if (programs.compiled() != before) facts = detail::programFacts(device, {}, session.get());
+    return session;
   }
 };
 
@@ -86,14 +88,16 @@ Function::~Function() = default;
 FunctionResult Function::operator()(const Batch& batch, Where where) {
   std::lock_guard turn(impl_->turn);
   return detail::atCall(where, impl_->where, [&] {
-    auto session = impl_->program(detail::matchBatch(impl_->spec.inputs, batch).extent);
+    const int64_t extent = detail::matchBatch(impl_->spec.inputs, batch).extent;
+    auto session = impl_->program(extent);
     session->checkIndices(batch, fmt::format("call {}", impl_->calls + 1));
     const std::vector<std::byte> arena = session->run(session->encode(batch, {detail::randomKey(impl_->spec.seed, ++impl_->calls)}));
     session->printOutputs(arena, fmt::format("call {}", impl_->calls), impl_->spec.print);
     if (std::optional<Diagnostic> wrong = session->wrongIndex(arena, fmt::format("call {}", impl_->calls))) throw Error(std::move(*wrong));
     const OutputKind kind = impl_->spec.gradients.empty() ? OutputKind::Result : OutputKind::Loss;
-    FunctionResult result{std::move(session->outputs(arena, kind).front()), {}, Captures(session->outputs(arena, OutputKind::Capture))};
-    for (HostTensor& gradient : session->outputs(arena, OutputKind::Gradient)) {
+    FunctionResult result{
+        std::move(session->outputs(arena, kind, extent).front()), {}, Captures(session->outputs(arena, OutputKind::Capture))};
+    for (HostTensor& gradient : session->outputs(arena, OutputKind::Gradient, extent)) {
       std::string name = gradient.name();
       result.gradients.emplace(std::move(name), std::move(gradient));
     }
@@ -104,6 +108,11 @@ FunctionResult Function::operator()(const Batch& batch, Where where) {
 ProgramFacts Function::facts() const {
   std::lock_guard turn(impl_->turn);
   return impl_->facts;
+}
+
+RunFacts Function::run_facts() const {
+  std::lock_guard turn(impl_->turn);
+  return detail::runFacts(impl_->programs);
 }
 
 Function function(FunctionSpec spec, Where where) {

@@ -49,6 +49,7 @@ class Function {
   /// Errors "batch.*" as of a trainer's step and "step.index"; device failures are thrown.
   FunctionResult operator()(const Batch& batch, Where where = Where::current());
   [[nodiscard]] ProgramFacts facts() const;
+  [[nodiscard]] RunFacts run_facts() const;
 
  private:
   struct Impl;

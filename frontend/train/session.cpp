@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
+#include "frontend/trace/tensor.h"
 #include "frontend/train/batch.h"
 #include "frontend/train/dump.h"
 #include "frontend/train/templates.h"
@@ -13,6 +15,16 @@
 #include "frontend/train/wrong_index.h"
 
 namespace lockstep::detail {
+
+namespace {
+
+/// A number in memory.
+uint32_t wordOf(double number, graph::DType dtype) {
+  if (dtype == graph::DType::F32) return std::bit_cast<uint32_t>(static_cast<float>(number));
+  return static_cast<uint32_t>(static_cast<int64_t>(number));
+}
+
+}  // namespace
 
 Session::Session(graph::Graph traced, passes::CompileOptions options, std::shared_ptr<States> states, std::vector<InputSpec> inputs)
     : inputs_(std::move(inputs)) {
@@ -39,19 +51,52 @@ Session::Session(graph::Graph traced, passes::CompileOptions options, std::share
   execution_ = std::make_unique<Execution>(std::move(*valid), std::move(states));
 }
 
+Session::Session(std::shared_ptr<const SharedExtents> shared, passes::CompileOptions options, std::shared_ptr<States> states,
+                 std::vector<InputSpec> inputs)
+    : Session(shared->graph, std::move(options), std::move(states), std::move(inputs)) {
+  shared_ = std::move(shared);
+}
+
+std::vector<InputSpec> Session::boundInputs() const {
+  if (shared_ == nullptr) return inputs_;
+  std::vector<InputSpec> bound = withExtent(inputs_, shared_->capacity);
+  for (const graph::NodeId id : traced_.body().nodes) {
+    const graph::Node& node = traced_[id];
+    const std::string* name = graph::leafName(node);
+    if (name != nullptr && name->starts_with(passes::kExtentInputs)) bound.push_back({*name, traced_.typeOf(node.results[0])});
+  }
+  return bound;
+}
+
 void Session::checkIndices(const Batch& batch, std::string_view when) const { checkGivenIndices(checks_, batch, when); }
 
 std::vector<std::byte> Session::encode(const Batch& batch, const StepValues& values) const {
   std::vector<NamedBytes> items;
   const MatchedBatch matched = matchBatch(inputs_, batch);
   std::vector<io::Array> rounded;
+  std::vector<std::vector<std::byte>> filled;
   rounded.reserve(inputs_.size());  // views must not move
+  filled.reserve(inputs_.size());
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const BatchItem& item = *matched.items[i];
     std::span<const std::byte> bytes = bytesOf(item);
     if (const graph::DType dtype = inputs_[i].type.dtype; needsRounding(dtype)) bytes = rounded.emplace_back(toArray(item, dtype)).data;
+    if (shared_ != nullptr && hasDynamicExtent(inputs_[i]))
+      bytes = filled.emplace_back(filledUp(inputs_[i].type, bytes, matched.extent, shared_->capacity));
     items.push_back({item.name, bytes});
   }
+  const auto extent = static_cast<int32_t>(matched.extent);
+  std::vector<std::pair<std::string, uint32_t>> numbers;
+  if (shared_ != nullptr) {
+    items.push_back({passes::kExtentInput, std::as_bytes(std::span(&extent, 1))});
+    const std::vector<double>& of_extent = numbers_.at(matched.extent);
+    for (size_t i = 0; i < of_extent.size(); ++i) {
+      const std::string name = passes::extentNumber(i);
+      if (const program::InputPort* port = program().findInput(name); port != nullptr)
+        numbers.emplace_back(name, wordOf(of_extent[i], program()[port->buffer].type.dtype));
+    }
+  }
+  for (const auto& [name, word] : numbers) items.push_back({name, std::as_bytes(std::span(&word, 1))});
   return execution_->encode(items, values);
 }
 
@@ -92,10 +137,32 @@ std::optional<Diagnostic> Session::wrongIndex(const std::vector<std::byte>& aren
   return std::nullopt;
 }
 
-std::vector<HostTensor> Session::outputs(const std::vector<std::byte>& arena, graph::OutputKind kind) const {
+graph::OpenAxes Session::openAxes(const program::OutputPort& port) const {
+  if (shared_ == nullptr) return {};
+  if (port.kind == graph::OutputKind::Gradient) {  // of an input, or of a parameter, which has no open axes
+    const auto input = std::ranges::find(inputs_, port.name, &InputSpec::name);
+    graph::OpenAxes axes;
+    if (input == inputs_.end()) return axes;
+    for (const int64_t extent : input->type.shape.extents()) axes.push_back(extent == dynamic ? 1 : 0);
+    return axes;
+  }
+  const std::vector<graph::Output>& outputs = shared_->graph.outputs;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].kind == port.kind && outputs[i].name == port.name) return shared_->outputs[i];
+  }
+  return {};
+}
+
+std::vector<HostTensor> Session::outputs(const std::vector<std::byte>& arena, graph::OutputKind kind, int64_t extent) const {
   std::vector<HostTensor> values;
   for (const program::OutputPort& port : program().outputs) {
-    if (port.kind == kind) values.push_back(take(port, arena));
+    if (port.kind != kind) continue;
+    const graph::OpenAxes axes = openAxes(port);
+    if (graph::isOpen(axes)) {
+      values.push_back(counted(port.name, program()[port.buffer].type, execution_->bytesOf(port, arena), axes, shared_->capacity, extent));
+    } else {
+      values.push_back(take(port, arena));
+    }
   }
   return values;
 }

@@ -2,6 +2,7 @@
 // Private to the front end: one traced graph compiled for a device, and its batches and outputs as users see them.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "frontend/trace/host_values.h"
+#include "frontend/train/shared_extents.h"
 #include "frontend/train/step_profile.h"
 #include "passes/graph/check_indices.h"
 #include "passes/pipeline.h"
@@ -20,7 +22,12 @@ class Session {
  public:
   /// Compiles; states of the program that `states` lacks are declared there. Throws Error.
   Session(graph::Graph traced, passes::CompileOptions options, std::shared_ptr<States> states, std::vector<InputSpec> inputs);
+  /// One for several extents of the dynamic axes, which `inputs` still have.
+  Session(std::shared_ptr<const SharedExtents> shared, passes::CompileOptions options, std::shared_ptr<States> states,
+          std::vector<InputSpec> inputs);
 
+  /// The numbers of a program for several extents at one of them; to be told before its first batch of that extent.
+  void serve(int64_t extent, const std::vector<double>& numbers) { numbers_.try_emplace(extent, numbers); }
   /// Error "batch.index" where an index of the batch is outside of its range; the batch may be that of several runs. `when` ends its
   /// message
   /// ("step 5").
@@ -48,8 +55,10 @@ class Session {
   [[nodiscard]] std::optional<float> gradientNorm(const std::vector<std::byte>& arena) const;
   /// Of the gradients, where the program scales the loss.
   [[nodiscard]] std::optional<float> lossScale(const std::vector<std::byte>& arena) const;
-  /// The values of one output kind in a step's Output arena, in the order of the program.
-  [[nodiscard]] std::vector<HostTensor> outputs(const std::vector<std::byte>& arena, graph::OutputKind kind) const;
+  /// The values of one output kind in a step's Output arena, in the order of the program; of a step with that extent of the dynamic axes.
+  [[nodiscard]] std::vector<HostTensor> outputs(const std::vector<std::byte>& arena, graph::OutputKind kind, int64_t extent = 0) const;
+  /// The inputs as the program has them, all extents known: what decode() gives.
+  [[nodiscard]] std::vector<InputSpec> boundInputs() const;
 
   [[nodiscard]] const graph::Graph& traced() const { return traced_; }
   [[nodiscard]] const program::Program& program() const { return execution_->program(); }
@@ -59,9 +68,13 @@ class Session {
 
  private:
   [[nodiscard]] std::optional<float> scalar(std::string_view output, const std::vector<std::byte>& arena) const;
+  /// Of what an output gives.
+  [[nodiscard]] graph::OpenAxes openAxes(const program::OutputPort& port) const;
   [[nodiscard]] HostTensor take(const auto& port, const std::vector<std::byte>& arena) const;
 
   std::vector<InputSpec> inputs_;
+  std::shared_ptr<const SharedExtents> shared_;     ///< null: a program for one extent
+  std::map<int64_t, std::vector<double>> numbers_;  ///< by extent
   graph::Graph traced_;
   std::vector<passes::IndexCheck> checks_;  ///< empty where nobody asks
   passes::PlanSummary plan_;

@@ -105,25 +105,27 @@ std::shared_ptr<const detail::TrainedModel> Trainer::Impl::makeModel(std::shared
   return model;
 }
 
-std::shared_ptr<Session> Trainer::Impl::compileFor(const detail::TrainedModel& model, const detail::ProgramKey& key) const {
-  std::vector<InputSpec> concrete = detail::withExtent(settings.inputs, key.extent);
-  graph::Graph traced = detail::traceFunction(model.module.get(), concrete, loss, OutputKind::Loss, where);
-  if (!key.captures) traced = detail::withoutCaptures(std::move(traced));
-  passes::CompileOptions options = detail::compileOptions(settings);
-  options.optimizer = model.config;
-  options.rate = rateFormula(optimizer.lr);
-  options.checkpoint = detail::checkpointEntries(model.form, optimizer.lr);
-  if (programs.compiled() == 0) options.dump_directory = dump.folder();
-  return std::make_shared<Session>(std::move(traced), std::move(options), model.states, std::move(concrete));
+detail::ProgramSource Trainer::Impl::sourceOf(const detail::TrainedModel& model) const {
+  const auto trace = [this, &model](const std::vector<InputSpec>& concrete) {
+    return detail::traceFunction(model.module.get(), concrete, loss, OutputKind::Loss, where);
+  };
+  const auto options = [this, &model] {
+    passes::CompileOptions options = detail::compileOptions(settings);
+    options.optimizer = model.config;
+    options.rate = rateFormula(optimizer.lr);
+    options.checkpoint = detail::checkpointEntries(model.form, optimizer.lr);
+    if (programs.compiled() == 0) options.dump_directory = dump.folder();
+    return options;
+  };
+  return {settings.inputs, trace, options, model.states, settings.disable};
 }
 
 std::shared_ptr<Session> Trainer::Impl::program(const detail::ProgramKey& key) {
-  if (auto found = programs.find(key)) return found;
-  auto model = shared->get();
-  auto made = compileFor(*model, key);
-  facts = detail::programFacts(device, model->layout, made.get());
-  programs.insert(key, made);
-  return made;
+  const auto model = shared->get();
+  const uint64_t before = programs.compiled();
+  auto session = programs.get(key, sourceOf(*model));
+  if (programs.compiled() != before) facts = detail::programFacts(device, model->layout, session.get());
+  return session;
 }
 
 detail::RunNumbers Trainer::Impl::numbers(uint64_t t, int64_t run) const {
@@ -269,11 +271,11 @@ StepFailure Trainer::Impl::explainNonFinite(const OpenTicket& ticket, const Step
                                             std::span<const std::vector<std::byte>> runs, bool later) {
   StepFailure failure{.kind = FailureKind::NonFinite, .diagnostics = {}, .origin = {}};
   try {
-    if (diagnosis.model != ticket.model || diagnosis.extent != ticket.extent) {
+    if (diagnosis.model != ticket.model || diagnosis.session != ticket.session) {
       diagnosis = {};  // the memory of the one before, before more is asked for
       auto probe = std::make_unique<detail::NonFiniteProbe>(ticket.session->traced(), detail::compileOptions(settings),
-                                                            ticket.model->states, detail::withExtent(settings.inputs, ticket.extent));
-      diagnosis = {ticket.model, ticket.extent, std::move(probe)};
+                                                            ticket.model->states, ticket.session->boundInputs());
+      diagnosis = {ticket.model, ticket.session, std::move(probe)};
     }
     for (const std::vector<std::byte>& run : runs) {
       if (!failure.origin) failure.origin = diagnosis.probe->find(ticket.session->decode(run));

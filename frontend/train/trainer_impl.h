@@ -35,7 +35,7 @@ struct Trainer::Impl {
   /// The program that finds where numbers stop being finite; made when it is needed.
   struct Diagnosis {
     std::shared_ptr<const detail::TrainedModel> model;
-    int64_t extent = 0;
+    std::shared_ptr<detail::Session> session;  ///< whose steps it looks at
     std::unique_ptr<detail::NonFiniteProbe> probe;
   };
 
@@ -68,7 +68,7 @@ struct Trainer::Impl {
 
   [[nodiscard]] std::shared_ptr<const detail::TrainedModel> makeModel(std::shared_ptr<const Module> module,
                                                                       const OptimizerSpec& with) const;
-  [[nodiscard]] std::shared_ptr<detail::Session> compileFor(const detail::TrainedModel& model, const detail::ProgramKey& key) const;
+  [[nodiscard]] detail::ProgramSource sourceOf(const detail::TrainedModel& model) const;
   /// From the cache, or compiled now.
   std::shared_ptr<detail::Session> program(const detail::ProgramKey& key);
   [[nodiscard]] bool isDynamic() const;

@@ -94,7 +94,7 @@ void Trainer::Impl::replace(detail::ReplaceRequest request) {
   auto model = makeModel(std::move(request.model), with);
   const detail::ProgramKey plain;
   std::shared_ptr<detail::Session> made;
-  if (!isDynamic()) made = compileFor(*model, plain);
+  if (!isDynamic()) made = detail::ProgramCache::compile(plain, sourceOf(*model));
   const uint64_t new_seed = request.options.seed ? *request.options.seed : std::random_device{}();
   detail::initialiseParameters(*model, new_seed);
 

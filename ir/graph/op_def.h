@@ -15,6 +15,7 @@
 #include "ir/graph/builder.h"
 #include "ir/graph/graph.h"
 #include "ir/graph/lowering.h"
+#include "ir/graph/open_axes.h"
 
 namespace lockstep::graph {
 
@@ -238,6 +239,7 @@ struct OpDef {
   const Recognition* recognition = nullptr;  ///< null: it is nothing that users spell out
   LiftFn lift = nullptr;                     ///< of an op that can leave a loop with all its iterations at once
   size_t factors = kEveryOperand;            ///< of a Product: so many of its first operands are rounded
+  OpenFn open = nullptr;                     ///< null: what its lowering says of open axes is right (passes/graph/open_extents.h)
 
   static constexpr size_t kEveryOperand = SIZE_MAX;
 };

@@ -68,6 +68,13 @@ constexpr OpDef kIndexSelectOp{
     .evaluate = evaluateIndexSelect,
     .cases = cases,
     .index = indexAlongAxis,
+    .open = [](const OpenContext& c) -> std::optional<std::vector<Opened>> {
+      OpenAxes axes = c.operands[0].axes;
+      const auto axis = static_cast<size_t>(c.node.attributes.get<int64_t>("axis"));
+      if (axes[axis] != 0) return std::nullopt;
+      axes[axis] = c.operands[1].axes[0];
+      return c.made({c.operands[0].value, c.operands[1].value}, axes);
+    },
 };
 
 }  // namespace lockstep::graph

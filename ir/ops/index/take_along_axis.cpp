@@ -62,6 +62,14 @@ constexpr OpDef kTakeAlongAxisOp{
     .evaluate = evaluateTakeAlongAxis,
     .cases = cases,
     .index = indexAlongAxis,
+    .open = [](const OpenContext& c) -> std::optional<std::vector<Opened>> {
+      OpenAxes axes = c.operands[0].axes;
+      const auto axis = static_cast<size_t>(c.node.attributes.get<int64_t>("axis"));
+      if (axes[axis] != 0) return std::nullopt;
+      axes[axis] = c.operands[1].axes[axis];
+      const std::optional<OpenAxes> joined = joinedAxes(axes, c.operands[1].axes);
+      return joined ? std::optional(c.made({c.operands[0].value, c.operands[1].value}, *joined)) : std::nullopt;
+    },
 };
 
 }  // namespace lockstep::graph

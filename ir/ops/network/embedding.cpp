@@ -53,6 +53,13 @@ std::vector<OpCase> cases() {
           make("one_entry", {1, 4}, {6}, -1, 1)};
 }
 
+std::optional<std::vector<Opened>> openEmbedding(const OpenContext& c) {
+  if (isOpen(c.operands[0].axes)) return std::nullopt;
+  OpenAxes axes = c.operands[1].axes;
+  axes.push_back(0);
+  return c.made({c.operands[0].value, c.operands[1].value}, axes);
+}
+
 }  // namespace
 
 extern const OpDef kEmbeddingOp;
@@ -73,6 +80,7 @@ constexpr OpDef kEmbeddingOp{
     .index = [](const Graph& graph, const Node& node) -> IndexUse {
       return {.operand = 1, .extent = graph.shapeOf(node.operands[0]).extent(0), .places = "rows of the table"};
     },
+    .open = openEmbedding,
 };
 
 }  // namespace lockstep::graph

@@ -64,6 +64,11 @@ constexpr OpDef kOneHotOp{
     .index = [](const Graph&, const Node& node) -> IndexUse {
       return {.extent = node.attributes.get<int64_t>("depth"), .places = "places"};
     },
+    .open = [](const OpenContext& c) -> std::optional<std::vector<Opened>> {
+      OpenAxes axes = c.operands[0].axes;
+      axes.push_back(0);
+      return c.made({c.operands[0].value}, axes);
+    },
 };
 
 }  // namespace lockstep::graph

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
 #include "ir/ops/support/attention.h"
 #include "ir/ops/support/attention_pattern.h"
 #include "ir/ops/support/attention_products.h"
@@ -44,6 +46,53 @@ std::vector<ValueId> gradient(const GradientContext& g) {
   return b.makeAll("attention_gradient", operands, g.node.attributes);
 }
 
+/// Keys that do not count get no weight. Causal queries that count see none of them.
+std::optional<std::vector<Opened>> openAttention(const OpenContext& c) {
+  Builder& b = c.builder;
+  const Opened &q = c.operands[0], &k = c.operands[1], &v = c.operands[2];
+  const size_t rank = q.axes.size(), rows = rank - 2;
+  OpenAxes scores(rank, 0);
+  for (size_t axis = 0; axis < rows; ++axis) {
+    if (k.axes[axis] != q.axes[axis] || v.axes[axis] != q.axes[axis]) return std::nullopt;
+    scores[axis] = q.axes[axis];
+  }
+  scores[rows] = q.axes[rows];
+  scores[rank - 1] = k.axes[rows];
+  if (scores[rank - 3] != 0 || q.axes[rank - 1] != 0 || v.axes[rank - 1] != 0 || v.axes[rows] != k.axes[rows]) return std::nullopt;
+  std::vector<ValueId> operands{q.value, k.value, v.value};
+  if (c.operands.size() > 3) {
+    const Opened& mask = c.operands[3];
+    for (size_t axis = 0; axis < mask.axes.size(); ++axis) {
+      if (c.shapeOf(3).extent(axis) > 1 && mask.axes[axis] != scores[rank - mask.axes.size() + axis]) return std::nullopt;
+    }
+    operands.push_back(mask.value);
+  }
+  const int64_t keys = c.shapeOf(1).extent(rows);
+  const bool causal = c.node.attributes.get<bool>("causal");
+  if (causal && ((scores[rows] != 0 && !countsFirst(scores[rows], c.shapeOf(0).extent(rows), c.capacity)) ||
+                 (scores[rank - 1] != 0 && !countsFirst(scores[rank - 1], keys, c.capacity)))) {
+    return std::nullopt;
+  }
+  const bool hides_none = causal && c.node.attributes.get<int64_t>("offset") == 0 && scores[rows] == scores[rank - 1];
+  if (scores[rank - 1] != 0 && !hides_none) {
+    std::vector<int64_t> extents{keys};
+    if (operands.size() > 3) {
+      extents = b.shapeOf(operands[3]).extents();
+      if (extents.empty()) extents.push_back(1);
+      extents.back() = keys;
+    }
+    const TensorType type = f32(Shape(extents));
+    const ValueId others = operands.size() > 3 ? b.broadcastTo(operands[3], type.shape) : b.constant(0, type);
+    const ValueId counted = b.broadcastTo(c.counts(keys, scores[rank - 1]), type.shape);
+    operands.resize(3);
+    operands.push_back(b.make("where", {counted, others, b.constant(-std::numeric_limits<double>::infinity(), type)}));
+  }
+  scores[rank - 1] = 0;  // of the value's width
+  std::vector<Opened> results = c.made(operands, scores);
+  results[1].axes.pop_back();
+  return results;
+}
+
 }  // namespace
 
 extern const OpDef kScaledDotProductAttentionOp;
@@ -64,6 +113,7 @@ constexpr OpDef kScaledDotProductAttentionOp{
     .mixed = MixedRole::Product,
     .recognition = &kRecognition,
     .factors = 3,
+    .open = openAttention,
 };
 
 }  // namespace lockstep::graph

@@ -156,6 +156,26 @@ ValueId lift(const LiftContext& c) {
   return b.shapeOf(c.operands[0]).rank() == b.shapeOf(c.operands[1]).rank() ? b.make("matmul", {c.operands[0], c.operands[1]}) : ValueId{};
 }
 
+std::optional<std::vector<Opened>> openMatmul(const OpenContext& c) {
+  const Opened &a = c.operands[0], &b = c.operands[1];
+  const size_t ra = a.axes.size(), rb = b.axes.size(), rank = std::max(ra, rb);
+  if (!joinedAxis(a.axes[ra - 1], b.axes[rb - 2])) return std::nullopt;
+  OpenAxes axes(rank, 0);
+  for (size_t axis = 0; axis + 2 < rank; ++axis) {
+    const size_t from_last = rank - axis;
+    const bool has_a = from_last <= ra && c.shapeOf(0).extent(ra - from_last) > 1,
+               has_b = from_last <= rb && c.shapeOf(1).extent(rb - from_last) > 1;
+    const int64_t of_a = has_a ? a.axes[ra - from_last] : 0, of_b = has_b ? b.axes[rb - from_last] : 0;
+    const std::optional<int64_t> joined = has_a && has_b ? joinedAxis(of_a, of_b) : std::optional(has_a ? of_a : of_b);
+    if (!joined) return std::nullopt;
+    axes[axis] = *joined;
+  }
+  axes[rank - 2] = a.axes[ra - 2];
+  axes[rank - 1] = b.axes[rb - 1];
+  // Both, as 0 times what does not count may be NaN.
+  return c.made({c.filled(a, ra - 1, 0), c.filled(b, rb - 2, 0)}, axes);
+}
+
 std::vector<Tensor> evaluateMatmul(const EvaluateContext& c) {
   const Tensor &a = *c.operands[0], &b = *c.operands[1];
   int64_t k = a.type.shape.extent(a.type.shape.rank() - 1), n = b.type.shape.extent(b.type.shape.rank() - 1),
@@ -225,6 +245,7 @@ constexpr OpDef kMatmulOp{
     .cases = cases,
     .mixed = MixedRole::Product,
     .lift = lift,
+    .open = openMatmul,
 };
 
 }  // namespace lockstep::graph

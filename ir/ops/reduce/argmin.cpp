@@ -25,6 +25,7 @@ constexpr OpDef kArgminOp{
         [](const EvaluateContext& c) { return evaluateArgument(c, [](double candidate, double best) { return candidate < best; }); },
     .cases = argumentCases,
     .range = rangeOfPlaces,
+    .open = [](const OpenContext& c) { return openArgument(c, false); },
 };
 
 }  // namespace lockstep::graph

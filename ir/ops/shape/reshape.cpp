@@ -4,6 +4,30 @@
 #include "ir/ops/support/common.h"
 
 namespace lockstep::graph {
+namespace {
+
+/// An open axis whose positions are `inner` elements apart in the axis is inner times its stride apart in row-major order, under any shape.
+std::optional<std::vector<Opened>> openReshape(const OpenContext& c) {
+  const Shape from = c.shapeOf(0), to(c.node.attributes.get<std::vector<int64_t>>("shape"));
+  const OpenAxes& open = c.operands[0].axes;
+  OpenAxes axes(to.rank(), 0);
+  for (size_t axis = 0; axis < open.size(); ++axis) {
+    if (open[axis] == 0) continue;
+    const int64_t inner = open[axis] == kAnyInner ? from.extent(axis) / c.capacity : open[axis];
+    const int64_t apart = inner * from.strides()[axis];
+    const auto holds = [&](size_t target) {
+      const int64_t stride = to.strides()[target];
+      return apart % stride == 0 && stride * to.extent(target) % (apart * c.capacity) == 0;
+    };
+    size_t target = 0;
+    while (target < to.rank() && !holds(target)) ++target;
+    if (target == to.rank() || axes[target] != 0) return std::nullopt;
+    axes[target] = apart / to.strides()[target];
+  }
+  return c.made({c.operands[0].value}, axes);
+}
+
+}  // namespace
 
 extern const OpDef kReshapeOp;
 constexpr OpDef kReshapeOp{
@@ -46,6 +70,7 @@ constexpr OpDef kReshapeOp{
           extents.insert(extents.begin(), c.rows);
           return c.builder.reshape(c.operands[0], Shape(extents));
         },
+    .open = openReshape,
 };
 
 }  // namespace lockstep::graph

@@ -108,6 +108,8 @@ constexpr OpDef kCustomGradientOp{
     .alias = NoAlias{},
     .evaluate = evaluateCustomGradient,
     .cases = noCases,
+    // What its gradient does is unknown.
+    .open = [](const OpenContext&) -> std::optional<std::vector<Opened>> { return std::nullopt; },
 };
 
 }  // namespace lockstep::graph

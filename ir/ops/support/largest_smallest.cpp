@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "ir/graph/scalar_graph.h"
 #include "ir/ops/support/common.h"
@@ -172,6 +173,18 @@ std::vector<OpCase> argumentCases() {
   return {make("first", f32({6, 5, 37}), 0, -2, 2),   make("middle", f32({6, 5, 37}), 1, -2, 2), make("last", f32({6, 5, 37}), 2, -2, 2),
           make("long_row", f32({3, 5003}), 1, -2, 2), make("ties", i32({7, 33}), 1, -2, 2),      make("unsigned", u32({7, 33}), 0, 0, 3),
           make("vector", f32({9}), 0, -2, 2),         make("one", f32({4, 1}), 1, -2, 2)};
+}
+
+std::optional<std::vector<Opened>> openArgument(const OpenContext& c, bool is_max) {
+  const Opened& x = c.operands[0];
+  const auto axis = static_cast<size_t>(c.node.attributes.get<int64_t>("axis"));
+  if (x.axes[axis] != 0 && !countsFirst(x.axes[axis], c.shapeOf(0).extent(axis), c.capacity)) return std::nullopt;
+  const std::optional<IntegerRange> range = rangeOf(c.builder.typeOf(x.value).dtype);
+  const double infinity = std::numeric_limits<double>::infinity();
+  const double worst = range ? static_cast<double>(is_max ? range->lo : range->hi) : is_max ? -infinity : infinity;
+  OpenAxes axes = x.axes;
+  axes.erase(axes.begin() + static_cast<ptrdiff_t>(axis));
+  return c.made({c.filled(x, axis, worst)}, axes);
 }
 
 }  // namespace lockstep::graph

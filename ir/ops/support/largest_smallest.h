@@ -29,6 +29,8 @@ std::vector<ValueId> decomposeArgument(Builder& builder, const Node& node, Value
 /// Strictly better elements win, so that the first of equal ones stays; the first NaN wins over all.
 std::vector<Tensor> evaluateArgument(const EvaluateContext& context, bool (*better)(double candidate, double best));
 std::vector<OpCase> argumentCases();
+/// OpDef::open of argmax (is_max) and argmin: what does not count is the worst there is, after the elements that count.
+std::optional<std::vector<Opened>> openArgument(const OpenContext& context, bool is_max);
 
 /// i32 numbers 0, 1, ... along an axis of a shape.
 ValueId placesAlong(Builder& builder, const Shape& shape, int64_t axis);
