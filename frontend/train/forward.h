@@ -36,7 +36,7 @@ class Forward {
   Forward& operator=(Forward&&) noexcept;
   ~Forward();
   /// With the parameters as they are now. Bad batches are thrown as Error before anything runs, device failures and "step.index" (a label
-  /// or an index outside of its range) as Error too. The first call with another dynamic extent compiles a program for it.
+  /// or an index outside of its range) as Error too. Dynamic extents share programs (docs/training.md).
   ForwardResult run(const Batch& batch, RunOptions options = {}, Where where = Where::current());
   [[nodiscard]] ProgramFacts facts() const;
   [[nodiscard]] RunFacts run_facts() const;
@@ -58,7 +58,7 @@ struct ForwardSpec {
   bool use_ema = false;                   ///< with the averages of the parameters (ema_decay of the optimizer)
   bool updates_buffers = false;           ///< Buffer::update() is allowed, and the next run begins with what it set
   bool check_indices = true;              ///< as of the trainer, where it is off for forwards too
-  size_t cached_programs = 8;             ///< programs for other dynamic extents and captures that are kept
+  size_t cached_programs = 8;             ///< programs for dynamic extents and captures that are kept
 };
 
 namespace detail {

@@ -26,7 +26,7 @@ struct InferenceSpec {
   std::string dump_ir = {};                           ///< folder for the first program after each pass and its kernels; empty: none
   std::vector<std::string> disable = {};              ///< optional passes to leave out
   uint64_t memory_limit = 0;                          ///< bytes of temporaries; 0: none
-  size_t cached_programs = 8;                         ///< programs for other dynamic extents and captures that are kept
+  size_t cached_programs = 8;                         ///< programs for dynamic extents and captures that are kept
   PrintFunction print = {};                           ///< gets the lines of ls::print; absent: stderr
   bool updates_buffers = false;                       ///< Buffer::update() is allowed, and the next run begins with what it set
   bool check_indices = true;                          ///< an index outside of its range is an error; else what it gives is 0

@@ -57,18 +57,7 @@ Session::Session(std::shared_ptr<const SharedExtents> shared, passes::CompileOpt
   shared_ = std::move(shared);
 }
 
-std::vector<InputSpec> Session::boundInputs() const {
-  if (shared_ == nullptr) return inputs_;
-  std::vector<InputSpec> bound = withExtent(inputs_, shared_->capacity);
-  for (const graph::NodeId id : traced_.body().nodes) {
-    const graph::Node& node = traced_[id];
-    const std::string* name = graph::leafName(node);
-    if (name != nullptr && name->starts_with(passes::kExtentInputs)) bound.push_back({*name, traced_.typeOf(node.results[0])});
-  }
-  return bound;
-}
-
-void Session::checkIndices(const Batch& batch, std::string_view when) const { checkGivenIndices(checks_, batch, when); }
+void Session::checkIndices(const Batch& batch, std::string_view when) const { checkGivenIndices(checks_, inputs_, batch, when); }
 
 std::vector<std::byte> Session::encode(const Batch& batch, const StepValues& values) const {
   std::vector<NamedBytes> items;
@@ -100,14 +89,38 @@ std::vector<std::byte> Session::encode(const Batch& batch, const StepValues& val
   return execution_->encode(items, values);
 }
 
-HostTensor Session::take(const auto& port, const std::vector<std::byte>& arena) const {
-  return {port.name, program()[port.buffer].type, execution_->bytesOf(port, arena)};
+HostTensor Session::take(const auto& port, const std::vector<std::byte>& arena, const graph::OpenAxes& open, int64_t extent) const {
+  const graph::TensorType& type = program()[port.buffer].type;
+  const std::span<const std::byte> bytes = execution_->bytesOf(port, arena);
+  return graph::isOpen(open) ? counted(port.name, type, bytes, open, shared_->capacity, extent) : HostTensor(port.name, type, bytes);
 }
 
-std::vector<HostTensor> Session::decode(const std::vector<std::byte>& input) const {
+std::vector<HostTensor> Session::decode(const std::vector<std::byte>& input, int64_t extent) const {
   std::vector<HostTensor> values;
-  for (const program::InputPort& port : program().inputs) values.push_back(take(port, input));
+  for (const program::InputPort& port : program().inputs) values.push_back(take(port, input, openAxesOf(findInput(port.name)), extent));
   return values;
+}
+
+const InputSpec* Session::findInput(std::string_view name) const {
+  const auto found = std::ranges::find(inputs_, name, &InputSpec::name);
+  return found == inputs_.end() ? nullptr : &*found;
+}
+
+graph::OpenAxes Session::openAxesOf(const InputSpec* input) const {
+  graph::OpenAxes axes;
+  if (shared_ == nullptr || input == nullptr) return axes;
+  for (const int64_t extent : input->type.shape.extents()) axes.push_back(extent == dynamic ? 1 : 0);
+  return axes;
+}
+
+graph::OpenAxes Session::openAxesOf(const program::OutputPort& port) const {
+  if (shared_ == nullptr) return {};
+  if (port.kind == graph::OutputKind::Gradient) return openAxesOf(findInput(port.name));
+  const std::vector<graph::Output>& outputs = shared_->graph.outputs;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].kind == port.kind && outputs[i].name == port.name) return shared_->outputs[i];
+  }
+  return {};
 }
 
 void Session::printOutputs(const std::vector<std::byte>& arena, std::string_view when, const PrintFunction& print) const {
@@ -137,32 +150,10 @@ std::optional<Diagnostic> Session::wrongIndex(const std::vector<std::byte>& aren
   return std::nullopt;
 }
 
-graph::OpenAxes Session::openAxes(const program::OutputPort& port) const {
-  if (shared_ == nullptr) return {};
-  if (port.kind == graph::OutputKind::Gradient) {  // of an input, or of a parameter, which has no open axes
-    const auto input = std::ranges::find(inputs_, port.name, &InputSpec::name);
-    graph::OpenAxes axes;
-    if (input == inputs_.end()) return axes;
-    for (const int64_t extent : input->type.shape.extents()) axes.push_back(extent == dynamic ? 1 : 0);
-    return axes;
-  }
-  const std::vector<graph::Output>& outputs = shared_->graph.outputs;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (outputs[i].kind == port.kind && outputs[i].name == port.name) return shared_->outputs[i];
-  }
-  return {};
-}
-
 std::vector<HostTensor> Session::outputs(const std::vector<std::byte>& arena, graph::OutputKind kind, int64_t extent) const {
   std::vector<HostTensor> values;
   for (const program::OutputPort& port : program().outputs) {
-    if (port.kind != kind) continue;
-    const graph::OpenAxes axes = openAxes(port);
-    if (graph::isOpen(axes)) {
-      values.push_back(counted(port.name, program()[port.buffer].type, execution_->bytesOf(port, arena), axes, shared_->capacity, extent));
-    } else {
-      values.push_back(take(port, arena));
-    }
+    if (port.kind == kind) values.push_back(take(port, arena, openAxesOf(port), extent));
   }
   return values;
 }

@@ -36,8 +36,8 @@ class Session {
   [[nodiscard]] StepValues stepValues(const RunNumbers& numbers) const { return execution_->stepValues(numbers); }
   /// The bytes of the Input arena for one step. Errors of matchBatch(); nothing is submitted then.
   [[nodiscard]] std::vector<std::byte> encode(const Batch& batch, const StepValues& values) const;
-  /// What encode() was given, without inputs that the program does not read.
-  [[nodiscard]] std::vector<HostTensor> decode(const std::vector<std::byte>& input) const;
+  /// What encode() was given, without inputs that the program does not read; of a step with that extent of the dynamic axes.
+  [[nodiscard]] std::vector<HostTensor> decode(const std::vector<std::byte>& input, int64_t extent = 0) const;
   Result<Ticket> submit(const std::vector<std::vector<std::byte>>& inputs) { return execution_->submit(inputs); }
   /// The Output arena of each step of a submission.
   Result<std::vector<std::vector<std::byte>>> wait(Ticket ticket) { return execution_->wait(ticket); }
@@ -57,10 +57,10 @@ class Session {
   [[nodiscard]] std::optional<float> lossScale(const std::vector<std::byte>& arena) const;
   /// The values of one output kind in a step's Output arena, in the order of the program; of a step with that extent of the dynamic axes.
   [[nodiscard]] std::vector<HostTensor> outputs(const std::vector<std::byte>& arena, graph::OutputKind kind, int64_t extent = 0) const;
-  /// The inputs as the program has them, all extents known: what decode() gives.
-  [[nodiscard]] std::vector<InputSpec> boundInputs() const;
 
   [[nodiscard]] const graph::Graph& traced() const { return traced_; }
+  /// Whether it serves several extents, and traced() is that of none of them.
+  [[nodiscard]] bool isShared() const { return shared_ != nullptr; }
   [[nodiscard]] const program::Program& program() const { return execution_->program(); }
   [[nodiscard]] const passes::PlanSummary& plan() const { return plan_; }
   [[nodiscard]] const std::vector<passes::PassRecord>& passRecords() const { return passes_; }
@@ -68,9 +68,12 @@ class Session {
 
  private:
   [[nodiscard]] std::optional<float> scalar(std::string_view output, const std::vector<std::byte>& arena) const;
-  /// Of what an output gives.
-  [[nodiscard]] graph::OpenAxes openAxes(const program::OutputPort& port) const;
-  [[nodiscard]] HostTensor take(const auto& port, const std::vector<std::byte>& arena) const;
+  [[nodiscard]] graph::OpenAxes openAxesOf(const InputSpec* input) const;  ///< null: not declared
+  [[nodiscard]] graph::OpenAxes openAxesOf(const program::OutputPort& port) const;
+  /// What counts of it at that extent.
+  [[nodiscard]] HostTensor take(const auto& port, const std::vector<std::byte>& arena, const graph::OpenAxes& open, int64_t extent) const;
+  [[nodiscard]] HostTensor take(const auto& port, const std::vector<std::byte>& arena) const { return take(port, arena, {}, 0); }
+  [[nodiscard]] const InputSpec* findInput(std::string_view name) const;
 
   std::vector<InputSpec> inputs_;
   std::shared_ptr<const SharedExtents> shared_;     ///< null: a program for one extent

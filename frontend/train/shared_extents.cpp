@@ -21,7 +21,7 @@ constexpr int64_t kMostShared = int64_t{1} << 30;
 }  // namespace
 
 void ExtentChooser::refuse(int64_t capacity) {
-  wide_[capacity] = {.traced = {}, .shared = nullptr, .is_refused = true};
+  wide_[capacity] = {.traced = {}, .shared = nullptr, .numbers = {}, .is_refused = true};
   std::erase_if(chosen_, [&](const auto& entry) { return entry.second.shared != nullptr && entry.second.shared->capacity == capacity; });
 }
 
@@ -31,7 +31,7 @@ const ChosenExtent& ExtentChooser::choose(int64_t extent, const TraceAt& traceAt
   ChosenExtent& chosen = chosen_[extent];
   if (extent == first_ || extent < kLeastShared || extent > kMostShared) return chosen;
   const auto capacity = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)));
-  std::string why = "it does something else than others";
+  std::string why;
   try {
     auto found = wide_.find(capacity);
     if (found == wide_.end()) found = wide_.emplace(capacity, Wide{}).first;
@@ -42,14 +42,18 @@ const ChosenExtent& ExtentChooser::choose(int64_t extent, const TraceAt& traceAt
       wide.is_refused = false;
     }
     if (wide.is_refused) return chosen;
+    if (extent == capacity && wide.shared != nullptr) return chosen = {wide.shared, wide.numbers};
     // At the capacity itself nothing is narrower: any smaller extent shows which axes are open.
     const int64_t narrow = extent == capacity ? capacity - 1 : extent;
     passes::OpenExtents open = passes::openExtents(wide.traced, traceAt(narrow), capacity, narrow, why);
-    if (!open.graph.outputs.empty() && wide.shared == nullptr)
+    if (open.graph.outputs.empty()) throw std::runtime_error(why);
+    if (wide.shared == nullptr) {
       wide.shared = std::make_shared<const SharedExtents>(SharedExtents{capacity, std::move(open.graph), std::move(open.outputs)});
-    else if (open.graph.outputs.empty() || open.graph != wide.shared->graph || open.outputs != wide.shared->outputs)
-      throw std::runtime_error(why);
-    chosen = {wide.shared, extent == capacity ? std::move(open.wide_numbers) : std::move(open.narrow_numbers)};
+      wide.numbers = std::move(open.wide_numbers);
+    } else if (open.graph != wide.shared->graph || open.outputs != wide.shared->outputs) {
+      throw std::runtime_error("it does something else than others");
+    }
+    chosen = {wide.shared, extent == capacity ? wide.numbers : std::move(open.narrow_numbers)};
   } catch (const std::exception& error) {
     narrate([&] { return fmt::format("the extent {} gets a program of its own: {}", extent, error.what()); });
   }
@@ -93,7 +97,7 @@ HostTensor counted(const std::string& name, const graph::TensorType& type, std::
     bool counts = true;
     int64_t rest = flat;
     for (size_t axis = outer_rank; axis-- > 0; rest /= extents[axis]) {
-      const int64_t inner = axes[axis] == graph::kAnyInner ? extents[axis] / capacity : axes[axis];
+      const int64_t inner = graph::fromFirst(axes[axis], extents[axis], capacity);
       counts = counts && (inner == 0 || rest % extents[axis] / inner % capacity < extent);
     }
     if (!counts) continue;

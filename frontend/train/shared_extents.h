@@ -45,6 +45,7 @@ class ExtentChooser {
   struct Wide {
     graph::Graph traced;
     std::shared_ptr<const SharedExtents> shared;  ///< of the first extent that has one
+    std::vector<double> numbers;                  ///< at the capacity itself
     bool is_refused = false;
   };
   int64_t first_ = 0;

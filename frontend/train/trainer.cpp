@@ -271,14 +271,17 @@ StepFailure Trainer::Impl::explainNonFinite(const OpenTicket& ticket, const Step
                                             std::span<const std::vector<std::byte>> runs, bool later) {
   StepFailure failure{.kind = FailureKind::NonFinite, .diagnostics = {}, .origin = {}};
   try {
-    if (diagnosis.model != ticket.model || diagnosis.session != ticket.session) {
+    if (diagnosis.model != ticket.model || diagnosis.extent != ticket.extent) {
       diagnosis = {};  // the memory of the one before, before more is asked for
-      auto probe = std::make_unique<detail::NonFiniteProbe>(ticket.session->traced(), detail::compileOptions(settings),
-                                                            ticket.model->states, ticket.session->boundInputs());
-      diagnosis = {ticket.model, ticket.session, std::move(probe)};
+      const std::vector<InputSpec> concrete = detail::withExtent(settings.inputs, ticket.extent);
+      // Of a program for several extents the surplus would be counted, too.
+      const graph::Graph traced =
+          ticket.session->isShared() ? detail::withoutCaptures(sourceOf(*ticket.model).trace(concrete)) : ticket.session->traced();
+      auto probe = std::make_unique<detail::NonFiniteProbe>(traced, detail::compileOptions(settings), ticket.model->states, concrete);
+      diagnosis = {ticket.model, ticket.extent, std::move(probe)};
     }
     for (const std::vector<std::byte>& run : runs) {
-      if (!failure.origin) failure.origin = diagnosis.probe->find(ticket.session->decode(run));
+      if (!failure.origin) failure.origin = diagnosis.probe->find(ticket.session->decode(run, ticket.extent));
     }
     failure.diagnostics.push_back(detail::describeNonFinite(result, failure.origin));
     std::vector<Note>& notes = failure.diagnostics.back().notes;

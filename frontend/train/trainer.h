@@ -66,7 +66,7 @@ class Trainer {
   ~Trainer();
 
   /// One training step. Every declared input must be in the batch with its element type and length; errors "batch.*"
-  /// (frontend/train/batch.h) leave step counter and states alone. The first step with another dynamic extent compiles a program for it.
+  /// (frontend/train/batch.h) leave step counter and states alone. Dynamic extents share programs (docs/training.md).
   StepResult step(const Batch& batch, StepOptions options = {}, Where where = Where::current());
   /// `count` steps in one submission; batch(i) gives the data of the i-th, which is copied before the next one is asked for.
   std::vector<StepResult> steps(size_t count, const std::function<Batch(size_t)>& batch, StepOptions options = {},
@@ -148,7 +148,7 @@ struct CompileSpec {
   /// loss of a step is the mean over its runs, its captures are those of the last one. For a loss that is a mean over the batch the step is
   /// that of the whole batch.
   int64_t accumulate = 1;
-  size_t cached_programs = 8;                         ///< programs for other dynamic extents and captures that are kept
+  size_t cached_programs = 8;                         ///< programs for dynamic extents and captures that are kept
   PrintFunction print = {};                           ///< gets the lines of ls::print; absent: stderr
   bool find_non_finite = true;                        ///< when a loss is not finite, run once more to find where that began
   bool check_indices = true;                          ///< a label or index outside of its range is an error; else it adds 0

@@ -35,7 +35,7 @@ struct Trainer::Impl {
   /// The program that finds where numbers stop being finite; made when it is needed.
   struct Diagnosis {
     std::shared_ptr<const detail::TrainedModel> model;
-    std::shared_ptr<detail::Session> session;  ///< whose steps it looks at
+    int64_t extent = 0;
     std::unique_ptr<detail::NonFiniteProbe> probe;
   };
 

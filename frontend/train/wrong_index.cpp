@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "frontend/train/batch.h"
+
 namespace lockstep::detail {
 
 namespace {
@@ -36,7 +38,8 @@ Diagnostic describeWrongIndex(const passes::IndexCheck& check, int64_t row, int6
           .remedy = right + "; look at the data"};
 }
 
-void checkGivenIndices(const std::vector<passes::IndexCheck>& checks, const Batch& batch, std::string_view when) {
+void checkGivenIndices(const std::vector<passes::IndexCheck>& checks, const std::vector<InputSpec>& inputs, const Batch& batch,
+                       std::string_view when) {
   for (const passes::IndexCheck& check : checks) {
     if (!check.is_given) continue;
     const auto item = std::ranges::find_if(batch, [&](const BatchItem& given) { return given.name == check.leaf; });
@@ -50,7 +53,13 @@ void checkGivenIndices(const std::vector<passes::IndexCheck>& checks, const Batc
     for (int32_t value : values) any |= static_cast<uint32_t>(isWrong(value));
     if (any == 0) continue;
     const auto wrong = std::ranges::find_if(values, isWrong);
-    throw Error(describeWrongIndex(check, wrong - values.begin(), *wrong, when));
+    passes::IndexCheck found = check;
+    const auto input = std::ranges::find(inputs, check.leaf, &InputSpec::name);
+    if (input != inputs.end() && hasDynamicExtent(*input)) {  // a shared program has another extent than the batch
+      const int64_t fixed = withExtent({*input}, 1).front().type.shape.elementCount();
+      found.shape = withExtent({*input}, static_cast<int64_t>(values.size()) / fixed).front().type.shape;
+    }
+    throw Error(describeWrongIndex(found, wrong - values.begin(), *wrong, when));
   }
 }
 

@@ -15,6 +15,7 @@ namespace lockstep::detail {
 /// that is an input, and "step.index" for one that the program has computed.
 Diagnostic describeWrongIndex(const passes::IndexCheck& check, int64_t row, int64_t value, std::string_view when);
 /// Throws Error "batch.index" for the first element of an input that is outside of the range of the op that takes it as an index.
-void checkGivenIndices(const std::vector<passes::IndexCheck>& checks, const Batch& batch, std::string_view when);
+void checkGivenIndices(const std::vector<passes::IndexCheck>& checks, const std::vector<InputSpec>& inputs, const Batch& batch,
+                       std::string_view when);
 
 }  // namespace lockstep::detail

@@ -30,7 +30,7 @@ std::vector<Opened> OpenContext::made(std::vector<ValueId> values, const OpenAxe
 }
 
 ValueId OpenContext::counts(int64_t axis_extent, int64_t inner) const {
-  if (inner == kAnyInner) inner = axis_extent / capacity;
+  inner = fromFirst(inner, axis_extent, capacity);
   const ValueId position = builder.make("arange", {}, {{"n", capacity}, {"dtype", DType::I32}});
   const ValueId counted = builder.make("less", {position, builder.broadcastTo(builder.reshape(extent, Shape{1}), Shape{capacity})});
   const ValueId repeated =

@@ -28,6 +28,8 @@ inline bool isOpen(const OpenAxes& axes) {
 std::optional<int64_t> joinedAxis(int64_t a, int64_t b);
 /// Element by element, along all axes.
 std::optional<OpenAxes> joinedAxes(const OpenAxes& a, const OpenAxes& b);
+/// The first positions count, where all choices were as good: for what differs from position to position.
+inline int64_t fromFirst(int64_t inner, int64_t extent, int64_t capacity) { return inner == kAnyInner ? extent / capacity : inner; }
 /// Whether the positions that count are the first ones.
 inline bool countsFirst(int64_t inner, int64_t extent, int64_t capacity) { return inner == kAnyInner || inner * capacity == extent; }
 

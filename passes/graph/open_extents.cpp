@@ -258,9 +258,10 @@ class Opening {
       axes = *joined;
     }
     const auto along = static_cast<size_t>(scan.axis(wide, node));
-    if (axes[along] != 0 &&
-        (scan.is_total || scan.reverse(node) || !countsFirst(axes[along], b_.shapeOf(operands[0].value).extent(along), capacity_)))
+    const int64_t extent = b_.shapeOf(operands[0].value).extent(along);
+    if (axes[along] != 0 && (scan.is_total || scan.reverse(node) || !countsFirst(axes[along], extent, capacity_)))
       throw Closed{fmt::format("{} runs from the end of an extent that changes", *node.op->name)};
+    axes[along] = fromFirst(axes[along], extent, capacity_);
     if (scan.is_total) axes.erase(axes.begin() + static_cast<ptrdiff_t>(along));
     return kept(wide, node, valuesOf(operands), std::vector<OpenAxes>(node.results.size(), axes));
   }

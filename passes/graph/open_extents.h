@@ -13,8 +13,6 @@ namespace lockstep::passes {
 
 /// The input, i32[], that says which extent a step has. It must be at least 1 and at most the capacity.
 inline constexpr std::string_view kExtentInput = "step.extent";
-/// How the names of those inputs begin that nobody declares.
-inline constexpr std::string_view kExtentInputs = "step.";
 /// What `disable` names so that each extent gets a program of its own.
 inline constexpr std::string_view kOpenExtents = "openExtents";
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One program for many extents of the dynamic axes beside a program for each: the same results, and how many are compiled.
 #include <random>
+#include <stdexcept>
 
 #include "frontend/nn/nn.h"
 #include "frontend/train/function.h"
@@ -143,6 +144,33 @@ std::vector<ExtentCase> extentCases() {
        [=](const Inputs& in) { return embedding(in["table"], in["id"]) + narrow(in["place"], 0, 0, in["id"].extent(1)); }},
       {"largest", {{"x", last}}, [=](const Inputs& in) { return argmax(x(in), 1); }, true, false},
       {"scaled_by_the_root", {{"x", rows}}, [=](const Inputs& in) { return x(in) / std::sqrt(static_cast<double>(in["x"].extent(0))); }},
+      {"ones_times_joined",
+       {{"x", middle}},
+       [=](const Inputs& in) {
+         const int64_t rows = 2 * in["x"].extent(1);
+         return matmul(ones({1, rows}), reshape(x(in), {rows, 4}));
+       }},
+      {"counted_from_one", {{"x", last}}, [=](const Inputs& in) { return sum(x(in) * cumsum(ones({3, in["x"].extent(1)}), 1), {1}); }},
+      {"joined_beside_a_sum_of_ones",
+       {{"x", middle}},
+       [=](const Inputs& in) {
+         const int64_t count = 8 * in["x"].extent(1);
+         return reshape(x(in), {count}) * cumsum(ones({count}), 0);
+       },
+       false},
+      {"causal_by_hand",
+       {{"x", f32(2, dynamic, 4)}},
+       [=](const Inputs& in) { return matmul(softmax(where_causal(matmul(x(in), swap_axes(x(in), 1, 2)) * 0.5, -1e30)), x(in)); }},
+      {"grouped_queries",
+       {{"q", f32(2, 4, dynamic, 4)}, {"k", f32(2, 2, dynamic, 4)}, {"mask", f32(dynamic)}},
+       [](const Inputs& in) { return scaled_dot_product_attention(in["q"], in["k"], in["k"] * 2, {.mask = stop_gradient(in["mask"])}); }},
+      {"rotated", {{"x", f32(2, dynamic, 4)}}, [=](const Inputs& in) { return rope(x(in)) * 2; }},
+      {"tiled", {{"x", rows}}, [=](const Inputs& in) { return sum(square(concat({x(in), x(in) * 2}, 1)), {0}); }},
+      {"gradient_of_a_gradient",
+       {{"x", rows}},
+       [=](const Inputs& in) {
+         return sum(grad(sum(x(in) * x(in) * x(in)) / static_cast<double>(in["x"].extent(0)), {x(in)})[0], {0});
+       }},
       // What has no form along the axis, or depends on the extent in another way.
       {"last_row", {{"x", rows}}, [=](const Inputs& in) { return narrow(x(in), 0, in["x"].extent(0) - 1, 1); }, false},
       {"flipped", {{"x", rows}}, [=](const Inputs& in) { return flip(x(in), {0}) * 2; }, false},
@@ -221,6 +249,96 @@ TEST(SharedTraining, of_batches_of_different_sizes_with_running_statistics) {
                                 .optimizer = sgd({.lr = 0.1}),
                                 .seed = 5},
                                {8, 5, 7, 6, 8, 13}, 36, 3);
+}
+
+TEST(SharedTraining, lengths_up_to_4096_take_14_programs) {
+  for (const std::string& device : devicesUnderTest()) {
+    Function f = function({.inputs = {{"x", f32(2, dynamic)}},
+                           .body = [](const Inputs& in) { return mean(square(in["x"]), {1}); },
+                           .device = device,
+                           .cached_programs = 20});
+    std::mt19937 random(1);
+    std::uniform_real_distribution<double> exponent(0, 12);
+    std::vector<int64_t> lengths{100, 1, 2, 3, 4096, 4095, 2049, 2048};
+    for (int i = 0; i < 40; ++i) lengths.push_back(static_cast<int64_t>(std::exp2(exponent(random))));
+    for (const int64_t length : lengths) {
+      std::vector<float> x(static_cast<size_t>(2 * length), 3);
+      std::fill(x.begin() + length, x.end(), 2.0F);
+      const std::vector<double> means = f({{"x", x}}).value.doubles();
+      EXPECT_NEAR(means[0], 9, 1e-5) << length << " on " << device;
+      EXPECT_NEAR(means[1], 4, 1e-5) << length << " on " << device;
+    }
+    EXPECT_EQ(f.run_facts().compilations, 14U) << device;
+  }
+}
+
+TEST(SharedTraining, an_extent_at_which_the_function_does_something_else_has_its_own_program) {
+  Function f = function({.inputs = {{"x", f32(dynamic)}},
+                         .body =
+                             [](const Inputs& in) {
+                               const int64_t extent = in["x"].extent(0);
+                               if (extent == 6) return sum(in["x"]) * 10;
+                               if (extent == 16) throw std::runtime_error("no sixteen");
+                               return sum(in["x"]) * (extent == 7 ? 2 : 1);
+                             },
+                         .device = "reference"});
+  const auto at = [&](size_t extent) { return f({{"x", std::vector<float>(extent, 1)}}).value.doubles().front(); };
+  EXPECT_EQ(at(3), 3);
+  EXPECT_EQ(at(5), 5);
+  EXPECT_EQ(at(6), 60);
+  EXPECT_EQ(at(7), 14);
+  EXPECT_EQ(at(8), 8);
+  EXPECT_EQ(at(5), 5);
+  EXPECT_EQ(f.run_facts().compilations, 4U);  // of 3, of 5 and 8, of 6, which is another graph, and of 7, which has another number
+  // The trace at the capacity fails, which is nothing that 9 could help.
+  EXPECT_EQ(at(9), 9);
+  EXPECT_EQ(at(10), 10);
+  EXPECT_EQ(f.run_facts().compilations, 6U);
+}
+
+TEST(SharedTraining, errors_name_the_place_in_the_batch) {
+  CompileSpec<SmallGpt> spec{.inputs = {{"id", i32(3, dynamic)}, {"label", i32(3, dynamic)}},
+                             .loss = [](const SmallGpt& model, const Inputs& in) { return cross_entropy(model(in["id"]), in["label"]); },
+                             .seed = 5,
+                             .device = "reference"};
+  auto trainer = compile<SmallGpt>(spec);
+  const auto step = [&](size_t length, int32_t label) {
+    std::vector<int32_t> ids(3 * length, 1), labels(3 * length, 2);
+    labels[length + 4] = label;
+    return trainer.step({{"id", ids}, {"label", labels}});
+  };
+  EXPECT_TRUE(step(8, 2).completed());
+  EXPECT_TRUE(step(5, 2).completed());
+  const Error error = caught([&] { step(5, 11); });
+  EXPECT_EQ(error.code(), "batch.index");
+  EXPECT_NE(std::string(error.what()).find("[1, 4]"), std::string::npos) << error.what();
+  EXPECT_EQ(trainer.run_facts().compilations, 2U);
+}
+
+TEST(SharedTraining, a_loss_that_is_not_finite_is_traced_to_its_origin) {
+  CompileSpec<Mlp> spec = specFor("reference");
+  spec.inputs = {{"x", f32(dynamic, 1)}, {"y", f32(dynamic, 1)}};
+  spec.loss = [](const Mlp& model, const Inputs& in) { return mean(square(model(in["x"]) - log(in["y"]))); };
+  auto trainer = compile<Mlp>(spec);
+  EXPECT_TRUE(trainer.step({{"x", std::vector<float>(4, 1)}, {"y", std::vector<float>(4, 1)}}).completed());
+  EXPECT_TRUE(trainer.step({{"x", std::vector<float>(7, 1)}, {"y", std::vector<float>(7, 1)}}).completed());
+  const StepResult result = trainer.step({{"x", std::vector<float>(6, 1)}, {"y", std::vector<float>{1, 1, -1, 1, 1, 1}}});
+  ASSERT_FALSE(result.completed());
+  ASSERT_TRUE(result.failure->origin.has_value());
+  EXPECT_EQ(result.failure->origin->value.op, "log");
+  EXPECT_EQ(result.failure->origin->value.non_finite, 1);
+  EXPECT_EQ(result.failure->origin->value.type, f32(6, 1));
+}
+
+TEST(SharedTraining, captures_with_the_extent_have_programs_of_their_own) {
+  auto spec = specFor("reference");
+  spec.inputs = {{"x", f32(dynamic, 1)}, {"y", f32(dynamic, 1)}};
+  auto trainer = compile<Mlp>(spec);
+  const auto step = [&](size_t rows) {
+    return trainer.step({{"x", std::vector<float>(rows, 1)}, {"y", std::vector<float>(rows, 1)}}, {.captures = true});
+  };
+  for (const size_t rows : {8, 5, 6}) EXPECT_EQ(step(rows).captures.get("hidden").shape(), (Shape{static_cast<int64_t>(rows), 16}));
+  EXPECT_EQ(trainer.run_facts().compilations, 3U);
 }
 
 }  // namespace

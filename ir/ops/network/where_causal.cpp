@@ -57,9 +57,10 @@ constexpr OpDef kWhereCausalOp{
     .cases = cases,
     .open = [](const OpenContext& c) -> std::optional<std::vector<Opened>> {
       // It asks for positions, which are those of the axes only where the first ones count.
-      const OpenAxes& axes = c.operands[0].axes;
+      OpenAxes axes = c.operands[0].axes;
       for (size_t axis = axes.size() - 2; axis < axes.size(); ++axis) {
         if (axes[axis] != 0 && !countsFirst(axes[axis], c.shapeOf(0).extent(axis), c.capacity)) return std::nullopt;
+        axes[axis] = fromFirst(axes[axis], c.shapeOf(0).extent(axis), c.capacity);
       }
       return c.made({c.operands[0].value}, axes);
     },

@@ -157,9 +157,11 @@ ValueId lift(const LiftContext& c) {
 }
 
 std::optional<std::vector<Opened>> openMatmul(const OpenContext& c) {
-  const Opened &a = c.operands[0], &b = c.operands[1];
+  Opened a = c.operands[0], b = c.operands[1];
   const size_t ra = a.axes.size(), rb = b.axes.size(), rank = std::max(ra, rb);
-  if (!joinedAxis(a.axes[ra - 1], b.axes[rb - 2])) return std::nullopt;
+  const std::optional<int64_t> inner = joinedAxis(a.axes[ra - 1], b.axes[rb - 2]);
+  if (!inner) return std::nullopt;
+  a.axes[ra - 1] = b.axes[rb - 2] = *inner;
   OpenAxes axes(rank, 0);
   for (size_t axis = 0; axis + 2 < rank; ++axis) {
     const size_t from_last = rank - axis;

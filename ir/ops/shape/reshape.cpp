@@ -13,7 +13,7 @@ std::optional<std::vector<Opened>> openReshape(const OpenContext& c) {
   OpenAxes axes(to.rank(), 0);
   for (size_t axis = 0; axis < open.size(); ++axis) {
     if (open[axis] == 0) continue;
-    const int64_t inner = open[axis] == kAnyInner ? from.extent(axis) / c.capacity : open[axis];
+    const int64_t inner = fromFirst(open[axis], from.extent(axis), c.capacity);
     const int64_t apart = inner * from.strides()[axis];
     const auto holds = [&](size_t target) {
       const int64_t stride = to.strides()[target];
