@@ -164,7 +164,7 @@ std::vector<ExtentCase> extentCases() {
       {"grouped_queries",
        {{"q", f32(2, 4, dynamic, 4)}, {"k", f32(2, 2, dynamic, 4)}, {"mask", f32(dynamic)}},
        [](const Inputs& in) { return scaled_dot_product_attention(in["q"], in["k"], in["k"] * 2, {.mask = stop_gradient(in["mask"])}); }},
-      {"rotated", {{"x", f32(2, dynamic, 4)}}, [=](const Inputs& in) { return rope(x(in)) * 2; }},
+      {"rotated", {{"x", f32(2, dynamic, 4)}}, [=](const Inputs& in) { return rope(x(in)) + rope(x(in), arange(in["x"].extent(1)) * 3); }},
       {"tiled", {{"x", rows}}, [=](const Inputs& in) { return sum(square(concat({x(in), x(in) * 2}, 1)), {0}); }},
       {"gradient_of_a_gradient",
        {{"x", rows}},

@@ -140,6 +140,24 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
   return {b.make("concat", {rotated, part(spec.dims, columns - spec.dims)}, {{"axis", last}})};
 }
 
+/// Rows have the positions of their axis, or those that are given.
+std::optional<std::vector<Opened>> openRope(const OpenContext& c) {
+  OpenAxes axes = c.operands[0].axes;
+  const size_t rows = axes.size() - 2;
+  if (axes.back() != 0) return std::nullopt;
+  std::vector<ValueId> operands{c.operands[0].value};
+  if (c.operands.size() > 1) {
+    const OpenAxes& places = c.operands[1].axes;
+    if (places.back() != axes[rows] || (places.size() > 1 && places[0] != axes[0])) return std::nullopt;
+    operands.push_back(c.operands[1].value);
+  } else if (axes[rows] != 0) {
+    const int64_t extent = c.shapeOf(0).extent(rows);
+    if (!countsFirst(axes[rows], extent, c.capacity)) return std::nullopt;
+    axes[rows] = fromFirst(axes[rows], extent, c.capacity);
+  }
+  return c.made(operands, axes);
+}
+
 std::vector<Tensor> evaluateRope(const EvaluateContext& c) {
   ElementReader x(*c.operands[0]);
   Spec spec(c.node.attributes);
@@ -214,6 +232,7 @@ constexpr OpDef kRopeOp{
     .alias = NoAlias{},
     .evaluate = evaluateRope,
     .cases = cases,
+    .open = openRope,
 };
 
 }  // namespace lockstep::graph
