@@ -168,9 +168,7 @@ std::vector<ExtentCase> extentCases() {
       {"tiled", {{"x", rows}}, [=](const Inputs& in) { return sum(square(concat({x(in), x(in) * 2}, 1)), {0}); }},
       {"gradient_of_a_gradient",
        {{"x", rows}},
-       [=](const Inputs& in) {
-         return sum(grad(sum(x(in) * x(in) * x(in)) / static_cast<double>(in["x"].extent(0)), {x(in)})[0], {0});
-       }},
+       [=](const Inputs& in) { return sum(grad(sum(x(in) * x(in) * x(in)) / static_cast<double>(in["x"].extent(0)), {x(in)})[0], {0}); }},
       // What has no form along the axis, or depends on the extent in another way.
       {"last_row", {{"x", rows}}, [=](const Inputs& in) { return narrow(x(in), 0, in["x"].extent(0) - 1, 1); }, false},
       {"flipped", {{"x", rows}}, [=](const Inputs& in) { return flip(x(in), {0}) * 2; }, false},
