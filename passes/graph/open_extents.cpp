@@ -19,6 +19,7 @@ namespace {
 /// Attributes that say no more than the shape of the result does.
 constexpr std::array<std::string_view, 3> kOfShape{"shape", "n", "length"};
 
+/// Thrown, and caught in openExtents(), where extents have no program in common.
 struct Closed {
   std::string why;
 };
@@ -215,12 +216,13 @@ class Opening {
         const bool is_first = countsFirst(inner, extent, capacity_);
         // Places that the narrow trace has, too, count at every extent.
         const bool is_part = expr.terms.empty() || (is_axis && !differ[target] && !guarded[target]);
-        if (comes_through && differ[target]) {
+        if (comes_through && differ[target] && axes[target] == 0) {
           axes[target] = inner;
         } else if (!(is_part && is_first)) {
           throw Closed{fmt::format("{} moves an extent that changes", *node.op->name)};
         }
       } else if (comes_through && differ[target]) {
+        if (axes[target] != 0) throw Closed{fmt::format("{} takes a diagonal of an extent that changes", *node.op->name)};
         axes[target] = shape.extent(target) / capacity_;
       }
       for (const IndexTerm& term : expr.terms) {
@@ -315,6 +317,8 @@ class Opening {
       for (const Opened& result : tried) axes.push_back(result.axes);
       return kept(wide, node, valuesOf(operands), axes);
     }
+    // Which elements of an index are right is known of the op alone.
+    if (node.op->index != nullptr) throw Closed{fmt::format("{} has no form along an extent that changes", *node.op->name)};
     changed_ = true;
     return spellOut(b_, operands, length_, numbers_, changed);
   }

@@ -139,6 +139,22 @@ std::vector<ExtentCase> extentCases() {
       {"labels_of_some",
        {{"x", f32(dynamic, 4)}, {"label", i32(dynamic)}},
        [=](const Inputs& in) { return cross_entropy(x(in), in["label"], {.ignore_index = 2}); }},
+      {"labels_outside_of_the_classes_are_ignored",
+       {{"x", f32(2, dynamic, 2)}, {"label", i32(2, dynamic)}},
+       [=](const Inputs& in) {
+         // 0 and 1 are classes, 2 and 3 are not.
+         const Tensor label = where(in["label"] < 2, in["label"], full({2, in["label"].extent(1)}, -100, DType::I32));
+         return cross_entropy(x(in), label, {.ignore_index = -100});
+       }},
+      {"labels_with_weights",
+       {{"x", f32(dynamic, 4)}, {"label", i32(dynamic)}, {"weight", f32(4)}},
+       [=](const Inputs& in) {
+         return cross_entropy(x(in), in["label"], {.reduction = Reduction::Sum, .class_weights = stop_gradient(in["weight"])});
+       }},
+      {"mean_with_weights",
+       {{"x", f32(dynamic, 4)}, {"label", i32(dynamic)}, {"weight", f32(4)}},
+       [=](const Inputs& in) { return cross_entropy(x(in), in["label"], {.class_weights = stop_gradient(in["weight"])}); },
+       false},
       {"words",
        {{"id", i32(2, dynamic)}, {"table", f32(4, 3)}, {"place", f32(16, 3)}},
        [=](const Inputs& in) { return embedding(in["table"], in["id"]) + narrow(in["place"], 0, 0, in["id"].extent(1)); }},
@@ -309,7 +325,7 @@ TEST(SharedTraining, errors_name_the_place_in_the_batch) {
   EXPECT_TRUE(step(5, 2).completed());
   const Error error = caught([&] { step(5, 11); });
   EXPECT_EQ(error.code(), "batch.index");
-  EXPECT_NE(std::string(error.what()).find("[1, 4]"), std::string::npos) << error.what();
+  EXPECT_NE(std::string(error.what()).find("label 11 at [1, 4] of 'label' is outside the 11 classes"), std::string::npos) << error.what();
   EXPECT_EQ(trainer.run_facts().compilations, 2U);
 }
 

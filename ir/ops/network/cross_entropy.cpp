@@ -217,6 +217,37 @@ std::vector<OpCase> cases() {
   return cases;
 }
 
+/// The sum of the losses of the rows that count, and what the mean divides by.
+std::optional<std::vector<Opened>> openCrossEntropy(const OpenContext& c) {
+  Builder& b = c.builder;
+  OpenAxes axes = c.operands[0].axes;
+  const bool has_open_classes = axes.back() != 0;
+  axes.pop_back();
+  const std::optional<OpenAxes> rows = joinedAxes(axes, c.operands[1].axes);
+  const Reduction reduction = *findReduction(c.node.attributes);
+  const bool has_weights = c.operands.size() > 2;
+  if (has_open_classes || !rows || (has_weights && (isOpen(c.operands[2].axes) || reduction == Reduction::Mean))) return std::nullopt;
+  std::vector<ValueId> operands;
+  for (const Opened& operand : c.operands) operands.push_back(operand.value);
+  Attributes each = c.node.attributes;
+  each.set("reduction", std::string("none"));
+  const ValueId losses = b.make("cross_entropy", operands, each);
+  if (reduction == Reduction::None) return std::vector{Opened{losses, *rows}};
+  const auto sumOf = [&](ValueId values) {
+    for (size_t axis = 0; axis < rows->size(); ++axis) values = c.filled({values, *rows}, axis, 0);
+    return total(b, values);
+  };
+  const ValueId sum = sumOf(losses);
+  if (reduction == Reduction::Sum) return std::vector{Opened{sum, {}}};
+  ValueId counted = b.constant(1, Shape(b.shapeOf(operands[1])));
+  if (const std::optional<int64_t> ignored = ignoredTarget(c.node.attributes)) {
+    const Shape shape = b.shapeOf(counted);
+    const ValueId is_ignored = b.make("equal", {operands[1], b.constant(static_cast<double>(*ignored), i32(shape))});
+    counted = b.make("where", {is_ignored, b.constant(0, shape), counted});
+  }
+  return std::vector{Opened{b.div(sum, sumOf(counted)), {}}};
+}
+
 }  // namespace
 
 extern const OpDef kCrossEntropyOp;
@@ -251,6 +282,7 @@ constexpr OpDef kCrossEntropyOp{
               .what = "label",
               .places = "classes"};
     },
+    .open = openCrossEntropy,
 };
 
 }  // namespace lockstep::graph
