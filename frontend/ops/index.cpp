@@ -77,6 +77,29 @@ Tensor write_rows(Tensor x, Tensor rows, Tensor at, int64_t axis, Where where) {
   return emit("write_rows", {x, rows, at}, {{"axis", normaliseAxis("write_rows", axis, x, where)}}, where);
 }
 
+Tensor narrow(Tensor x, int64_t axis, Tensor start, int64_t length, Where where) {
+  detail::Trace::require("narrow", where);
+  axis = normaliseAxis("narrow", axis, x, where);
+  const int64_t extent = x.extent(axis, where);
+  if (length < 1 || length > extent)
+    raise("narrow.C2", fmt::format("{} elements do not lie in the {} elements of axis {}", length, extent, axis), {x}, where,
+          "take 1 or more, and no more than there are");
+  const graph::TensorType type = start.type(where);
+  const bool is_one = type.shape.rank() == 0;
+  const bool is_own = axis > 0 && type.shape.rank() == 1 && type.shape.extent(0) == x.extent(0, where);
+  if (type.dtype != DType::I32 || (!is_one && !is_own)) {
+    raise("narrow.start",
+          fmt::format("the start is {}, wanted i32[]{}", toString(type), axis > 0 ? fmt::format(" or i32[{}]", x.extent(0, where)) : ""),
+          {x, start}, where, "give one place, or one for each entry of the first axis");
+  }
+  if (is_one) return index_select(x, axis, add(arange(length, DType::I32, where), start, where), where);
+  std::vector<int64_t> starts(static_cast<size_t>(x.rank(where)), 1), steps = starts;
+  starts[0] = type.shape.extent(0);
+  steps[static_cast<size_t>(axis)] = length;
+  const Tensor places = add(reshape(start, starts, where), reshape(arange(length, DType::I32, where), steps, where), where);
+  return take_along_axis(x, places, axis, where);
+}
+
 Sorted sort(Tensor x, int64_t axis, bool descending, Where where) {
   detail::Trace& trace = detail::Trace::require("sort", where);
   axis = normaliseAxis("sort", axis, x, where);

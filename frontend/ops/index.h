@@ -28,6 +28,10 @@ Tensor scatter_add(Tensor x, int64_t axis, Tensor indices, Tensor source, Where 
 /// that carries x on, only the rows are written. With 16-bit or 8-bit elements, a row must fill whole
 /// 32-bit words.
 Tensor write_rows(Tensor x, Tensor rows, Tensor at, int64_t axis, Where where = Where::current());
+/// Elements start .. start + length - 1 of an axis, where the start is a value: i32[], or i32[B] with one for each entry of the first axis.
+/// Elements outside of x are 0, and an error of the step. Errors "narrow.C2" for a length that x does not have, "narrow.start" for another
+/// start.
+Tensor narrow(Tensor x, int64_t axis, Tensor start, int64_t length, Where where = Where::current());
 
 /// Values in order along an axis, and where each one was.
 struct Sorted {

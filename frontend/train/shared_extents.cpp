@@ -66,13 +66,13 @@ std::vector<std::byte> filledUp(const graph::TensorType& declared, std::span<con
   const auto product = [](auto first, auto last) { return std::accumulate(first, last, int64_t{1}, std::multiplies()); };
   const int64_t outer = product(extents.begin(), axis);
   const auto row = static_cast<size_t>(product(axis + 1, extents.end())) * graph::byteSize(declared.dtype);
+  const size_t counted = static_cast<size_t>(extent) * row, surplus = static_cast<size_t>(capacity - extent) * row;
   std::vector<std::byte> filled;
-  filled.reserve(static_cast<size_t>(outer * capacity) * row);
+  filled.reserve(static_cast<size_t>(outer) * (counted + surplus));
   for (int64_t block = 0; block < outer; ++block) {
-    for (int64_t i = 0; i < capacity; ++i) {
-      const std::span<const std::byte> from = bytes.subspan(static_cast<size_t>(block * extent + i % extent) * row, row);
-      filled.insert(filled.end(), from.begin(), from.end());
-    }
+    const std::span<const std::byte> from = bytes.subspan(static_cast<size_t>(block) * counted, counted);
+    filled.insert(filled.end(), from.begin(), from.end());
+    filled.insert(filled.end(), from.begin(), from.begin() + static_cast<ptrdiff_t>(surplus));  // less than the extent
   }
   return filled;
 }

@@ -40,6 +40,40 @@ TEST(Function, takes_dynamic_extents_and_any_shape_of_result) {
   EXPECT_EQ(f({{"x", two}}).value.doubles(), (std::vector<double>{1, 0, 0, 0, 4, 0, 0, 0, 0}));
 }
 
+TEST(Function, narrows_at_a_value) {
+  const std::vector<float> x{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};  // [2, 3, 2]
+  for (const std::string& device : devicesUnderTest()) {
+    Function one = function({.inputs = {{"x", f32(2, 3, 2)}, {"at", i32()}},
+                             .body = [](const Inputs& in) { return sum(square(narrow(in["x"], 1, in["at"], 2))); },
+                             .gradients = {"x"},
+                             .device = device});
+    const FunctionResult from_one = one({{"x", x}, {"at", std::vector<int32_t>{1}}});
+    EXPECT_EQ(from_one.value.doubles(), (std::vector<double>{4 + 9 + 16 + 25 + 64 + 81 + 100 + 121})) << device;
+    EXPECT_EQ(from_one.gradients.at("x").doubles(), (std::vector<double>{0, 0, 4, 6, 8, 10, 0, 0, 16, 18, 20, 22})) << device;
+    EXPECT_EQ(one({{"x", x}, {"at", std::vector<int32_t>{0}}}).value.doubles(), (std::vector<double>{0 + 1 + 4 + 9 + 36 + 49 + 64 + 81}));
+    EXPECT_EQ(caught([&] { (void)one({{"x", x}, {"at", std::vector<int32_t>{2}}}); }).code, "step.index") << device;
+    EXPECT_EQ(caught([&] { (void)one({{"x", x}, {"at", std::vector<int32_t>{-1}}}); }).code, "step.index") << device;
+
+    Function each = function({.inputs = {{"x", f32(2, 3, 2)}, {"at", i32(2)}},
+                              .body = [](const Inputs& in) { return narrow(in["x"], 1, in["at"], 1); },
+                              .device = device});
+    EXPECT_EQ(each({{"x", x}, {"at", std::vector<int32_t>{2, 0}}}).value.doubles(), (std::vector<double>{4, 5, 6, 7})) << device;
+  }
+  const auto narrowed = [](int64_t axis, TensorType start, int64_t length) {
+    return caught([&] {
+             (void)function({.inputs = {{"x", f32(2, 3)}, {"at", start}},
+                             .body = [&](const Inputs& in) { return narrow(in["x"], axis, in["at"], length); },
+                             .device = "reference"});
+           })
+        .code;
+  };
+  EXPECT_EQ(narrowed(1, i32(), 4), "narrow.C2");
+  EXPECT_EQ(narrowed(1, i32(), 0), "narrow.C2");
+  EXPECT_EQ(narrowed(1, i32(3), 1), "narrow.start");
+  EXPECT_EQ(narrowed(0, i32(2), 1), "narrow.start");
+  EXPECT_EQ(narrowed(1, f32(), 1), "narrow.start");
+}
+
 TEST(Function, draws_new_numbers_at_every_call_and_the_same_ones_by_seed) {
   auto make = [] { return function({.inputs = {}, .body = [](const Inputs&) { return normal({4}); }, .device = "reference", .seed = 5}); };
   Function f = make(), again = make();

@@ -40,10 +40,10 @@ Batch batchFor(const ExtentCase& c, int64_t extent, Numbers& numbers) {
     for (const int64_t one : input.type.shape.extents()) count *= one == dynamic ? extent : one;
     if (input.type.dtype == graph::DType::I32) {
       std::generate_n(std::back_inserter(numbers.integers.emplace_back()), count, [&] { return whole(random); });
-      batch.push_back({input.name, numbers.integers.back()});
+      batch.emplace_back(input.name, numbers.integers.back());
     } else {
       std::generate_n(std::back_inserter(numbers.floats.emplace_back()), count, [&] { return real(random); });
-      batch.push_back({input.name, numbers.floats.back()});
+      batch.emplace_back(input.name, numbers.floats.back());
     }
   }
   return batch;
@@ -84,7 +84,8 @@ TEST_P(SharedExtents, give_what_programs_of_their_own_give) {
         const FunctionResult mine = shared(batch), own = each(batch);
         const std::string what = fmt::format("extent {} on {}{}", extent, device, with_gradient ? ", gradient" : "");
         expectSame(mine.value, own.value, what);
-        for (const auto& [name, gradient] : own.gradients) expectSame(mine.gradients.at(name), gradient, what + " of " + name);
+        for (const auto& [name, gradient] : own.gradients)
+          expectSame(mine.gradients.at(name), gradient, fmt::format("{} of {}", what, name));
       }
       EXPECT_EQ(each.run_facts().compilations, 9U + 1U);  // 8 are kept: the 3 of the end is compiled again
       EXPECT_EQ(shared.run_facts().compilations, c.is_shared ? 4U : 10U) << device << (with_gradient ? ", gradient" : "");

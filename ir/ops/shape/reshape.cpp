@@ -8,7 +8,8 @@ namespace {
 
 /// An open axis whose positions are `inner` elements apart in the axis is inner times its stride apart in row-major order, under any shape.
 std::optional<std::vector<Opened>> openReshape(const OpenContext& c) {
-  const Shape from = c.shapeOf(0), to(c.node.attributes.get<std::vector<int64_t>>("shape"));
+  const Shape& from = c.shapeOf(0);
+  const Shape to(c.node.attributes.get<std::vector<int64_t>>("shape"));
   const OpenAxes& open = c.operands[0].axes;
   OpenAxes axes(to.rank(), 0);
   for (size_t axis = 0; axis < open.size(); ++axis) {
