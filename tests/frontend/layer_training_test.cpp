@@ -98,7 +98,8 @@ TEST_P(Layers, keys_behind_an_infinite_mask_count_for_nothing) {
   const HostTensor infinite = forward.run({{"x", x}, {"mask", mask}}).output;
   for (size_t i : {0u, 1u, 2u, 3u, 8u, 9u, 10u, 11u}) EXPECT_NEAR(infinite.floats()[i], x[i], 1e-6) << i;  // only themselves
   EXPECT_TRUE(trainer.step({{"x", x}, {"mask", mask}}).completed());
-  for (float w : trainer.download().at("q.W")) EXPECT_TRUE(std::isfinite(w));
+  const ParameterValues parameters = trainer.download();
+  for (float w : parameters.at("q.W")) EXPECT_TRUE(std::isfinite(w));
 }
 
 struct Normed : Module {
