@@ -83,7 +83,7 @@ Tensor narrow(Tensor x, int64_t axis, Tensor start, int64_t length, Where where)
   const int64_t extent = x.extent(axis, where);
   if (length < 1 || length > extent)
     raise("narrow.C2", fmt::format("{} elements do not lie in the {} elements of axis {}", length, extent, axis), {x}, where,
-          "take 1 or more, and no more than there are");
+          fmt::format("take 1 to {} elements", extent));
   const graph::TensorType type = start.type(where);
   const bool is_one = type.shape.rank() == 0;
   const bool is_own = axis > 0 && type.shape.rank() == 1 && type.shape.extent(0) == x.extent(0, where);

@@ -25,8 +25,8 @@ Tensor scatter_add(Tensor x, int64_t axis, Tensor indices, Tensor source, Where 
 
 /// x with `rows` in place of those of an axis from `at` on; rows outside of x are left out, and an error of the step. `at` is i32[], or
 /// i32[B] with a place for each entry of the first axis. `rows` has the shape of x, but may be shorter along the axis. In a loop (scan)
-/// that carries x on, only the rows are written. With 16-bit or 8-bit elements, a row must fill whole
-/// 32-bit words.
+/// that carries x on, only the rows are written. With 16-bit or 8-bit elements, a row
+/// must fill whole 32-bit words.
 Tensor write_rows(Tensor x, Tensor rows, Tensor at, int64_t axis, Where where = Where::current());
 /// Elements start .. start + length - 1 of an axis, where the start is a value: i32[], or i32[B] with one for each entry of the first axis.
 /// Elements outside of x are 0, and an error of the step. Errors "narrow.C2" for a length that x does not have, "narrow.start" for another

@@ -73,7 +73,7 @@ ForwardResult Forward::run(const Batch& batch, RunOptions options, Where where) 
   return detail::atCall(where, impl_->request.where, [&] {
     const int64_t extent = detail::matchBatch(impl_->request.settings.inputs, batch).extent;
     auto session = impl_->program({extent, options.captures});
-    session->checkIndices(batch, fmt::format("run {}", impl_->runs + 1));
+    session->checkIndices(batch, extent, fmt::format("run {}", impl_->runs + 1));
     const std::vector<std::byte> arena =
         session->run(session->encode(batch, {detail::randomKey(impl_->request.seed, kForwardStream | ++impl_->runs)}));
     if (std::optional<Diagnostic> wrong = session->wrongIndex(arena, fmt::format("run {}", impl_->runs))) throw Error(std::move(*wrong));

@@ -90,7 +90,7 @@ FunctionResult Function::operator()(const Batch& batch, Where where) {
   return detail::atCall(where, impl_->where, [&] {
     const int64_t extent = detail::matchBatch(impl_->spec.inputs, batch).extent;
     auto session = impl_->program(extent);
-    session->checkIndices(batch, fmt::format("call {}", impl_->calls + 1));
+    session->checkIndices(batch, extent, fmt::format("call {}", impl_->calls + 1));
     const std::vector<std::byte> arena = session->run(session->encode(batch, {detail::randomKey(impl_->spec.seed, ++impl_->calls)}));
     session->printOutputs(arena, fmt::format("call {}", impl_->calls), impl_->spec.print);
     if (std::optional<Diagnostic> wrong = session->wrongIndex(arena, fmt::format("call {}", impl_->calls))) throw Error(std::move(*wrong));

@@ -57,7 +57,10 @@ Session::Session(std::shared_ptr<const SharedExtents> shared, passes::CompileOpt
   shared_ = std::move(shared);
 }
 
-void Session::checkIndices(const Batch& batch, std::string_view when) const { checkGivenIndices(checks_, inputs_, batch, when); }
+void Session::checkIndices(const Batch& batch, int64_t extent, std::string_view when) const {
+  if (checks_.empty()) return;
+  checkGivenIndices(checks_, withExtent(inputs_, extent), batch, when);
+}
 
 std::vector<std::byte> Session::encode(const Batch& batch, const StepValues& values) const {
   std::vector<NamedBytes> items;

@@ -28,10 +28,9 @@ class Session {
 
   /// The numbers of a program for several extents at one of them; to be told before its first batch of that extent.
   void serve(int64_t extent, const std::vector<double>& numbers) { numbers_.try_emplace(extent, numbers); }
-  /// Error "batch.index" where an index of the batch is outside of its range; the batch may be that of several runs. `when` ends its
-  /// message
-  /// ("step 5").
-  void checkIndices(const Batch& batch, std::string_view when) const;
+  /// Error "batch.index" where an index of the batch is outside of its range; the batch may be that of several runs, each with that extent
+  /// of the dynamic axes. `when` ends its message ("step 5").
+  void checkIndices(const Batch& batch, int64_t extent, std::string_view when) const;
   /// The inputs that the program says how to make.
   [[nodiscard]] StepValues stepValues(const RunNumbers& numbers) const { return execution_->stepValues(numbers); }
   /// The bytes of the Input arena for one step. Errors of matchBatch(); nothing is submitted then.

@@ -81,7 +81,7 @@ HostTensor counted(const std::string& name, const graph::TensorType& type, std::
                    int64_t capacity, int64_t extent) {
   const std::vector<int64_t> extents = type.shape.extents();
   std::vector<int64_t> kept = extents;
-  size_t outer_rank = 0;  // axes up to the last open one: behind it elements count or not as one
+  size_t outer_rank = 0;  // axes up to the last open one: elements that differ in later axes only count together
   for (size_t axis = 0; axis < axes.size(); ++axis) {
     if (axes[axis] == 0) continue;
     kept[axis] = extents[axis] / capacity * extent;

@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,7 +38,6 @@ class ExtentChooser {
   const ChosenExtent& choose(int64_t extent, const TraceAt& traceAt);
   /// No program of this capacity can be had, as when it needs too much memory.
   void refuse(int64_t capacity);
-  void clear() { *this = {}; }
 
  private:
   struct Wide {

@@ -160,7 +160,7 @@ uint64_t Trainer::Impl::enqueue(size_t count, const std::function<Batch(size_t)>
       reject("batch.extent", fmt::format("the dynamic extent is {} in the first step and {} in a later one", ticket.extent, extent),
              "steps of one call run the same program; make one call an extent");
     }
-    ticket.session->checkIndices(whole, fmt::format("step {}", step + i + 1));
+    ticket.session->checkIndices(whole, extent, fmt::format("step {}", step + i + 1));
     for (size_t run = 0; run < runs.size(); ++run) {
       const detail::StepValues values = ticket.session->stepValues(numbers(step + i + 1, static_cast<int64_t>(run)));
       ticket.inputs.push_back(ticket.session->encode(runs[run], values));
@@ -354,10 +354,11 @@ StepProfile Trainer::Impl::profile(const Batch& batch) {
   using Clock = std::chrono::steady_clock;
   const auto since = [](Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); };
   const std::vector<Batch> runs = detail::microBatches(batch, settings.inputs, settings.accumulate);
-  auto session = program({detail::matchBatch(settings.inputs, runs.front()).extent, false});
+  const int64_t extent = detail::matchBatch(settings.inputs, runs.front()).extent;
+  auto session = program({extent, false});
   StepProfile profile;
   const Clock::time_point begun = Clock::now();
-  session->checkIndices(batch, fmt::format("step {}", step + 1));
+  session->checkIndices(batch, extent, fmt::format("step {}", step + 1));
   std::vector<std::vector<std::byte>> encoded;
   for (size_t run = 0; run < runs.size(); ++run) {
     const detail::StepValues values = session->stepValues(numbers(step + 1, static_cast<int64_t>(run)));

@@ -6,8 +6,6 @@
 
 #include <algorithm>
 
-#include "frontend/train/batch.h"
-
 namespace lockstep::detail {
 
 namespace {
@@ -55,10 +53,7 @@ void checkGivenIndices(const std::vector<passes::IndexCheck>& checks, const std:
     const auto wrong = std::ranges::find_if(values, isWrong);
     passes::IndexCheck found = check;
     const auto input = std::ranges::find(inputs, check.leaf, &InputSpec::name);
-    if (input != inputs.end() && hasDynamicExtent(*input)) {  // a shared program has another extent than the batch
-      const int64_t fixed = withExtent({*input}, 1).front().type.shape.elementCount();
-      found.shape = withExtent({*input}, static_cast<int64_t>(values.size()) / fixed).front().type.shape;
-    }
+    if (input != inputs.end()) found.shape = input->type.shape;  // a program for several extents has that of its capacity
     throw Error(describeWrongIndex(found, wrong - values.begin(), *wrong, when));
   }
 }

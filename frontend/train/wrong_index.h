@@ -14,7 +14,8 @@ namespace lockstep::detail {
 /// Element `row` (row-major) of a checked index is `value` in `when` ("step 5"). The code is "batch.index" for an index
 /// that is an input, and "step.index" for one that the program has computed.
 Diagnostic describeWrongIndex(const passes::IndexCheck& check, int64_t row, int64_t value, std::string_view when);
-/// Throws Error "batch.index" for the first element of an input that is outside of the range of the op that takes it as an index.
+/// `inputs` are those of one run. Throws Error "batch.index" for the first element of an input that is outside of the range of the op that
+/// takes it as an index.
 void checkGivenIndices(const std::vector<passes::IndexCheck>& checks, const std::vector<InputSpec>& inputs, const Batch& batch,
                        std::string_view when);
 

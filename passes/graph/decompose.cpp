@@ -24,17 +24,6 @@ constexpr std::string_view kTemplatePrefix = "template:", kLoops = "loops";
 
 bool contains(const std::vector<std::string>& names, const std::string& name) { return std::ranges::find(names, name) != names.end(); }
 
-/// A graph with leaves for the operands of `node` and nothing else.
-Builder leavesFor(const Graph& graph, const Node& node, std::vector<ValueId>& operands) {
-  Builder builder;
-  for (const ValueId operand : node.operands) {
-    const TensorType& type = graph.typeOf(operand);
-    operands.push_back(builder.make(
-        "input", {}, {{"name", fmt::format("operand{}", operands.size())}, {"shape", type.shape.extents()}, {"dtype", type.dtype}}));
-  }
-  return builder;
-}
-
 /// The device's plan for an op with templates; none where it has not enough bindings or rounds of loops.
 std::optional<program::Plan> planOf(const Graph& graph, const Node& node, const DecomposeConfig& config) {
   if (node.operands.size() + node.results.size() > config.profile.max_storage_buffers) return std::nullopt;

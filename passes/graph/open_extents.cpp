@@ -9,6 +9,7 @@
 
 #include "ir/graph/builder.h"
 #include "ir/graph/op_def.h"
+#include "passes/graph/rewrite.h"
 
 namespace lockstep::passes {
 
@@ -23,6 +24,8 @@ constexpr std::array<std::string_view, 3> kOfShape{"shape", "n", "length"};
 struct Closed {
   std::string why;
 };
+
+[[noreturn]] void hasNoForm(const Node& node) { throw Closed{fmt::format("{} has no form along an extent that changes", *node.op->name)}; }
 
 class Opening {
  public:
@@ -52,7 +55,7 @@ class Opening {
       // Whole multiples, so that positions of the axis belong to positions of the dynamic one.
       same = a == b || (a * extent_ == b * capacity_ && a % capacity_ == 0);
     }
-    if (!same) throw Closed{fmt::format("{} has an extent that is no multiple of the dynamic one", *node.op->name)};
+    if (!same) throw Closed{fmt::format("{} has an extent that is not a multiple of the dynamic one", *node.op->name)};
     return differ;
   }
 
@@ -94,15 +97,15 @@ class Opening {
     if (const bool number_differs = leafKind(node) == LeafKind::Constant && numberOf(node) != numberOf(other); number_differs) {
       results = givenNumber(node, other, wide.typeOf(node.results[0]), differ[0]);
     } else if (closed) {
-      for (const ValueId result : b_.makeAll(*node.op->name, valuesOf(operands), b_.addAttributes(wide, node)))
-        results.push_back({result, OpenAxes(b_.shapeOf(result).rank(), 0)});
+      std::vector<OpenAxes> axes;
+      for (const std::vector<bool>& of_result : differ) axes.emplace_back(of_result.size(), 0);
+      results = kept(wide, node, valuesOf(operands), axes);
     } else {
       results = open(wide, node, narrow, other, operands, differ);
     }
     for (size_t i = 0; i < results.size(); ++i) {
       const auto is_open = [](int64_t inner) { return inner != 0; };
-      if (!std::ranges::equal(results[i].axes, differ[i], {}, is_open))
-        throw Closed{fmt::format("{} has no form along an extent that changes", *node.op->name)};
+      if (!std::ranges::equal(results[i].axes, differ[i], {}, is_open)) hasNoForm(node);
       if (const std::string& name = wide[node.results[i]].name; !name.empty()) b_.name(results[i].value, name);
       now[node.results[i]] = results[i];
     }
@@ -143,9 +146,9 @@ class Opening {
                            const std::vector<std::vector<bool>>& differ) {
     const Lowering& lowering = *node.op->lower;
     if (node.op->open != nullptr) {
-      const size_t before = b_.graph().nodes.size();
+      const size_t before = b_.graph().nodes.size();  // one more, and the node is as it was
       std::optional<std::vector<Opened>> made = node.op->open(context(node, operands));
-      if (!made) throw Closed{fmt::format("{} has no form along an extent that changes", *node.op->name)};
+      if (!made) hasNoForm(node);
       changed_ = changed_ || b_.graph().nodes.size() != before + 1;
       return *made;
     }
@@ -157,7 +160,7 @@ class Opening {
     if (const auto* reduce = std::get_if<ReduceLowering>(&lowering)) return openReduction(wide, node, *reduce, operands[0]);
     if (const auto* scan = std::get_if<ScanLowering>(&lowering)) return openScan(wide, node, *scan, operands);
     if (std::holds_alternative<DecomposeLowering>(lowering)) return openDecomposed(wide, node, narrow, other, operands);
-    throw Closed{fmt::format("{} has no form along an extent that changes", *node.op->name)};
+    hasNoForm(node);
   }
 
   std::vector<Opened> openInput(const Graph& wide, const Node& node, const std::vector<bool>& differ) {
@@ -270,13 +273,8 @@ class Opening {
 
   /// The ops that a node stands for, at one of the extents.
   static Graph spelled(const Graph& graph, const Node& node, std::vector<ValueId>& results) {
-    Builder builder;
     std::vector<ValueId> operands;
-    for (const ValueId operand : node.operands) {
-      const TensorType& type = graph.typeOf(operand);
-      operands.push_back(builder.make(
-          "input", {}, {{"name", fmt::format("operand{}", operands.size())}, {"dtype", type.dtype}, {"shape", type.shape.extents()}}));
-    }
+    Builder builder = leavesFor(graph, node, operands);
     Node alone = node;
     alone.attributes = builder.addAttributes(graph, node);
     results = std::get<DecomposeLowering>(*node.op->lower).decompose(builder, alone, operands);
@@ -299,14 +297,10 @@ class Opening {
       for (const ValueId result : results) made.push_back(now.at(result));
       return made;
     };
-    Builder trial;
+    std::vector<ValueId> values;
+    Builder trial = leavesFor(wide, node, values);
     std::vector<Opened> leaves;
-    for (const Opened& operand : operands) {
-      const TensorType& type = b_.typeOf(operand.value);
-      const ValueId leaf = trial.make(
-          "input", {}, {{"name", fmt::format("operand{}", leaves.size())}, {"dtype", type.dtype}, {"shape", type.shape.extents()}});
-      leaves.push_back({leaf, operand.axes});
-    }
+    for (size_t i = 0; i < operands.size(); ++i) leaves.push_back({values[i], operands[i].axes});
     const ValueId length =
         trial.make("input", {}, {{"name", std::string(kExtentInput)}, {"dtype", DType::I32}, {"shape", std::vector<int64_t>{}}});
     OpenExtents trial_numbers;
@@ -318,7 +312,7 @@ class Opening {
       return kept(wide, node, valuesOf(operands), axes);
     }
     // Which elements of an index are right is known of the op alone.
-    if (node.op->index != nullptr) throw Closed{fmt::format("{} has no form along an extent that changes", *node.op->name)};
+    if (node.op->index != nullptr) hasNoForm(node);
     changed_ = true;
     return spellOut(b_, operands, length_, numbers_, changed);
   }

@@ -30,7 +30,7 @@ struct OpenExtents {
 
 /// `wide` and `narrow` are traces of one function at the extents `capacity` and `extent`, which is less. Equal graphs come out for all
 /// extents for which one program is right. An empty graph, and `why`, when the function does something else at each extent, or something
-/// along the axis for which there is no such form (a sort, a shift, positions from the end).
+/// along the axis that one program cannot do for all (a sort, a shift, positions from the end).
 OpenExtents openExtents(const graph::Graph& wide, const graph::Graph& narrow, int64_t capacity, int64_t extent, std::string& why);
 
 }  // namespace lockstep::passes

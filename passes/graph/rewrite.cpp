@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/graph/rewrite.h"
 
+#include <fmt/format.h>
+
 #include "ir/graph/op_def.h"
 
 namespace lockstep::passes {
@@ -61,6 +63,16 @@ Graph removeDead(const Graph& graph) {
   }
   for (const graph::Output& output : graph.outputs) rewriter.copyOutput(output);
   return rewriter.take();
+}
+
+graph::Builder leavesFor(const graph::Graph& graph, const graph::Node& node, std::vector<graph::ValueId>& operands) {
+  graph::Builder builder;
+  for (const graph::ValueId operand : node.operands) {
+    const graph::TensorType& type = graph.typeOf(operand);
+    operands.push_back(builder.make(
+        "input", {}, {{"name", fmt::format("operand{}", operands.size())}, {"shape", type.shape.extents()}, {"dtype", type.dtype}}));
+  }
+  return builder;
 }
 
 }  // namespace lockstep::passes

@@ -30,6 +30,9 @@ class Rewriter {
   std::vector<graph::ValueId> map_;
 };
 
+/// A graph with leaves for the operands of `node` and nothing else.
+graph::Builder leavesFor(const graph::Graph& graph, const graph::Node& node, std::vector<graph::ValueId>& operands);
+
 /// Removes the nodes that no output reaches; leaves with a name stay, because they are the program's interface.
 graph::Graph removeDead(const graph::Graph& graph);
 

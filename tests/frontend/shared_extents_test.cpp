@@ -211,7 +211,7 @@ struct SmallCnn : Module {
   Tensor operator()(Tensor x) const { return head(reshape(relu(norm(conv(x))), {x.extent(0), 4 * 36})); }
 };
 
-/// Both ways beside each other, for as many steps as there are extents.
+/// Compares training with and without shared programs, one step for each extent.
 template <class Model>
 void expectSameTraining(CompileSpec<Model> spec, const std::vector<int64_t>& extents, int64_t per_position, size_t programs) {
   for (const std::string& device : devicesUnderTest()) {

@@ -152,7 +152,7 @@ TEST(WholeScans, take_one_dispatch) {
 
 /// Lines that a device cannot bind at once run in slices of them, each a dispatch.
 TEST(WholeScans, of_more_than_a_binding_run_in_slices) {
-  if (!chooseDevice("reference").ok()) GTEST_SKIP() << "there is no reference";
+  if (!chooseDevice("reference").ok()) GTEST_SKIP() << "the reference device is not available";
   detail::Device small = portableDevice("reference");
   small.chosen.info.profile.max_binding_bytes = 64U << 10;  // 15 of 61 lines
   for (const ScanCase& c : {ScanCase{"sum", "cumsum", {61, 1'088}, 1}, ScanCase{"recurrence", "linear_recurrence", {61, 1'088}, 1}}) {
