@@ -66,10 +66,15 @@ inline constexpr int64_t kSplitBlock = 4;
 /// What an invocation holds, by the elements of a row and its results in halves of a step's: elements of a tensor, rows, and steps that it
 /// takes together. At 8 x 12 x 1024 x 64 attention takes 583 µs, with 16 elements of 2 rows 610, of 4 rows 640; its gradients 724 µs (16 of
 /// 2: 758 to 843) and 1035 (32 of 1: 1079).
+/// With few workgroups for each unit, several shares of their invocations take turns with the blocks, as long as each has enough rounds and
+/// there are no more workgroups per unit than shared_groups. Forward (µs, 1, 2 and 4 shares): 8 x 8 x 256 x 64 45, 41 and 50; 1 x 8 x 1024
+/// 133, 86 and 79; 1 x 8 x 2048 261, 250 and 232; 8 x 12 x 1024 569, 622 and 757. With the gradient, keys by 1 and 2: 1 x 8 x 1024 436 and
+/// 379; 1 x 8 x 2048 920 and 1033. Queries: 436 and 446; 920 and 1087.
 struct TiledRow {
-  int64_t halves, per_lane, rows, block;
+  int64_t halves, per_lane, rows, block, shared_groups;
 };
-inline constexpr std::array kTiledRows{TiledRow{4, 16, 2, 1}, TiledRow{3, 32, 1, 2}, TiledRow{0, 32, 1, 8}};
+inline constexpr std::array kTiledRows{TiledRow{4, 16, 2, 1, 2}, TiledRow{3, 32, 1, 2, 0}, TiledRow{0, 32, 1, 8, 8}};
+inline constexpr int64_t kMostShares = 4, kLeastRoundsOfShare = 16;
 
 // What is computed again in place of being kept (fuse).
 

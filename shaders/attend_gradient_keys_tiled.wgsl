@@ -17,6 +17,7 @@ override offset: u32 = 0;
 override scale: f32 = 1;
 override masked: bool = false;
 override lanes: u32 = 64;
+override shares: u32 = 1;  // of the blocks; each is taken by lanes / shares invocations, and the first puts them together
 override across: u32 = 1;  // a power of two; more than one only where they are neighbours in a subgroup
 override thread_rows: u32 = 1;
 override tile: u32 = 16;  // a multiple of block
@@ -29,7 +30,8 @@ override quads: u32 = (width + 4 * across - 1) / (4 * across);  // of a row in o
 override value_quads: u32 = (value_width + 4 * across - 1) / (4 * across);
 override held: u32 = (tile * quads * across + lanes - 1) / lanes;  // quads of a tile that an invocation brings
 override value_held: u32 = (tile * value_quads * across + lanes - 1) / lanes;
-override rows: u32 = lanes / across * thread_rows;  // of a workgroup
+override members: u32 = lanes / shares;  // of a share
+override rows: u32 = members / across * thread_rows;  // of a workgroup; at most tile where there are several shares
 
 fn load_q(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
 fn load_k(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
@@ -138,8 +140,10 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   // The first keys, which most queries see, begin first.
   let first_key = min(place / (batches / group), tiles - 1) * rows;
   let part = lane % across;
-  let my_key = first_key + lane / across * thread_rows;
-  let least_key = first_key + lane / subgroup * (subgroup / across * thread_rows);  // of the subgroup
+  let member = lane % members;
+  let share = lane / members;
+  let my_key = first_key + member / across * thread_rows;
+  let least_key = first_key + member / subgroup * (subgroup / across * thread_rows);  // of the subgroup
   let visible = select(0u, max(first_key, offset) - offset, causal);  // the first query that sees a key of the workgroup
 
   var k: array<vec4<f32>, thread_rows * quads>;
@@ -178,7 +182,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       }
       workgroupBarrier();
       let hidden = select(0u, max(least_key, first + offset) - (first + offset), causal) / block;  // rounds whose queries see no key here
-      for (var round = min(hidden, tile / block); round < tile / block; round++) {
+      for (var round = hidden + (share + shares - hidden % shares) % shares; round < tile / block; round += shares) {
         let begin = round * block;
         var scores: array<f32, thread_rows * block>;
         var dp: array<f32, thread_rows * block>;
@@ -259,8 +263,29 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       }
     }
   }
+  // The first share takes up what the others have found, one after the other.
+  for (var other = 1u; other < shares; other++) {
+    workgroupBarrier();
+    if (share == other) {
+      for (var n = 0u; n < thread_rows * quads; n++) {
+        tile_q[n * members + member] = dk[n];
+      }
+      for (var n = 0u; n < thread_rows * value_quads; n++) {
+        tile_d_out[n * members + member] = dv[n];
+      }
+    }
+    workgroupBarrier();
+    if (share == 0) {
+      for (var n = 0u; n < thread_rows * quads; n++) {
+        dk[n] += tile_q[n * members + member];
+      }
+      for (var n = 0u; n < thread_rows * value_quads; n++) {
+        dv[n] += tile_d_out[n * members + member];
+      }
+    }
+  }
   for (var i = 0u; i < thread_rows; i++) {
-    if (live && my_key + i < keys) {
+    if (live && share == 0 && my_key + i < keys) {
       for (var n = 0u; n < quads; n++) {
         let d = 4 * (n * across + part);
         let value = dk[i * quads + n] * scale;

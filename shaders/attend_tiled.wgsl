@@ -16,6 +16,7 @@ override offset: u32 = 0;
 override scale: f32 = 1;
 override masked: bool = false;
 override lanes: u32 = 64;
+override shares: u32 = 1;  // of the blocks; each is taken by lanes / shares invocations, and the first puts them together
 override across: u32 = 1;  // a power of two; more than one only where they are neighbours in a subgroup
 override thread_rows: u32 = 1;
 override tile: u32 = 16;  // a multiple of block
@@ -28,7 +29,8 @@ override quads: u32 = (width + 4 * across - 1) / (4 * across);  // of a row in o
 override value_quads: u32 = (value_width + 4 * across - 1) / (4 * across);
 override held: u32 = (tile * quads * across + lanes - 1) / lanes;  // quads of a tile that an invocation brings
 override value_held: u32 = (tile * value_quads * across + lanes - 1) / lanes;
-override rows: u32 = lanes / across * thread_rows;  // of a workgroup
+override members: u32 = lanes / shares;  // of a share
+override rows: u32 = members / across * thread_rows;  // of a workgroup; at most tile where there are several shares
 
 fn load_q(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
 fn load_k(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
@@ -115,8 +117,10 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   let of_keys = batch / group;
   let end = select(keys, min(keys, first_query + rows + offset), causal);
   let part = lane % across;
-  let my_query = first_query + lane / across * thread_rows;
-  let least_query = first_query + lane / subgroup * (subgroup / across * thread_rows);  // of the subgroup, which sees the keys below
+  let member = lane % members;
+  let share = lane / members;
+  let my_query = first_query + member / across * thread_rows;
+  let least_query = first_query + member / subgroup * (subgroup / across * thread_rows);  // of the subgroup, which sees the keys below
   let my_end = select(keys, min(keys, least_query + subgroup / across * thread_rows + offset), causal);
 
   var q: array<vec4<f32>, thread_rows * quads>;
@@ -148,7 +152,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     }
     workgroupBarrier();
     let visible = (max(my_end, first) - first + block - 1) / block;  // rounds with keys that some query of the subgroup sees
-    for (var round = 0u; round < min(visible, tile / block); round++) {
+    for (var round = share; round < min(visible, tile / block); round += shares) {
       let begin = round * block;
       var scores: array<f32, thread_rows * block>;
       for (var j = 0u; j < block; j++) {
@@ -230,11 +234,37 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       }
     }
   }
+  // The first share takes up what the others have found, one after the other.
+  for (var other = 1u; other < shares; other++) {
+    workgroupBarrier();
+    if (share == other) {
+      for (var i = 0u; i < thread_rows; i++) {
+        tile_k[i * members + member] = vec4<f32>(highest[i], total[i], 0, 0);
+        for (var n = 0u; n < value_quads; n++) {
+          tile_v[(i * value_quads + n) * members + member] = sums[i * value_quads + n];
+        }
+      }
+    }
+    workgroupBarrier();
+    if (share == 0) {
+      for (var i = 0u; i < thread_rows; i++) {
+        let found = tile_k[i * members + member];
+        let higher = max(highest[i], found.x);
+        let mine = exp2(highest[i] - higher);
+        let theirs = exp2(found.x - higher);
+        highest[i] = higher;
+        total[i] = total[i] * mine + found.y * theirs;
+        for (var n = 0u; n < value_quads; n++) {
+          sums[i * value_quads + n] = sums[i * value_quads + n] * mine + tile_v[(i * value_quads + n) * members + member] * theirs;
+        }
+      }
+    }
+  }
   for (var i = 0u; i < thread_rows; i++) {
     // Differences from infinity were NaNs: so is the result.
     let infinity = bitcast<u32>(highest[i]) == 0x7f800000u;
     total[i] = select(total[i], bitcast<f32>(bitcast<u32>(highest[i]) | 0x00400000u), infinity);
-    if (live && my_query + i < queries) {
+    if (live && share == 0 && my_query + i < queries) {
       for (var n = 0u; n < value_quads; n++) {
         let d = 4 * (n * across + part);
         let value = sums[i * value_quads + n] / total[i];

@@ -76,7 +76,15 @@ std::string misfitOfLanes(const auto& plan) {
     return "subgroup must be a multiple of across, and lanes one of subgroup";
   return "";
 }
-std::string misfit(const TiledPlan& plan) { return plan.tile % plan.block == 0 ? misfitOfLanes(plan) : "tile must be a multiple of block"; }
+std::string misfit(const TiledPlan& plan) {
+  if (plan.tile % plan.block != 0) return "tile must be a multiple of block";
+  if (plan.lanes % plan.shares != 0) return "lanes must be a multiple of shares";
+  // The tile takes what one share hands to another.
+  if (plan.shares > 1 && plan.rows() > plan.tile) return "tile must be at least the rows of a workgroup where there are several shares";
+  TiledPlan share = plan;
+  share.lanes /= plan.shares;
+  return misfitOfLanes(share);
+}
 std::string misfit(const SplitPlan& plan) { return misfitOfLanes(plan); }
 
 template <class Kind>

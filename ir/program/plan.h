@@ -205,6 +205,7 @@ struct TiledPlan {
   int64_t lanes = 1;        ///< invocations of a workgroup
   int64_t across = 1;       ///< that share rows; where there are several, they are neighbours in a subgroup
   int64_t thread_rows = 1;  ///< rows that they share
+  int64_t shares = 1;       ///< groups of invocations that take turns with the blocks of the same rows and are put together at the end
   int64_t tile = 1;         ///< steps that go through workgroup memory at a time
   int64_t block = 1;        ///< steps that are taken together, a divisor of tile
   int64_t vector = 1;       ///< elements that are loaded at once, 1 or 4
@@ -213,11 +214,14 @@ struct TiledPlan {
     number("across", plan.across, PlanNumber::PowerOfTwo);
     number("block", plan.block, PlanNumber::Any);
     number("lanes", plan.lanes, PlanNumber::Any);
+    number("shares", plan.shares, PlanNumber::Unroll);
     number("subgroup", plan.subgroup, PlanNumber::Unroll);
     number("thread_rows", plan.thread_rows, PlanNumber::Any);
     number("tile", plan.tile, PlanNumber::Any);
     number("vector", plan.vector, PlanNumber::Unroll);
   }
+  /// Rows of a workgroup.
+  [[nodiscard]] int64_t rows() const { return lanes / shares / across * thread_rows; }
   friend bool operator==(const TiledPlan&, const TiledPlan&) = default;
 };
 

@@ -73,8 +73,14 @@ std::optional<PlanChoice> tiled(const PlanQuery& q, const TemplateShape& shape, 
   plan.block = std::min(plan.tile, row.block);
   // The first tile of a key may begin before it.
   rounds = loopCost(shape.repeats, 1, loopCost(divideUp(shape.length, plan.tile) + 1, 1, loopCost(plan.tile, plan.block, 0)));
-  const int64_t rows = plan.lanes / plan.across * plan.thread_rows;
-  return PlanChoice{plan, splitGroups(shape.rows / shape.run * divideUp(shape.run, rows), profile)};
+  const auto groups = [&](const TiledPlan& p) { return shape.rows / shape.run * divideUp(shape.run, p.rows()); };
+  for (TiledPlan more = plan; more.shares < cost::kMostShares; plan = more) {
+    more.shares *= 2;
+    const bool fits = more.lanes % (more.shares * more.subgroup) == 0 && more.rows() <= more.tile && more.shares * more.block <= more.tile;
+    if (!fits || shape.length < cost::kLeastRoundsOfShare * more.shares * more.block) break;
+    if (groups(more) > row.shared_groups * profile.parallel_units) break;
+  }
+  return PlanChoice{plan, splitGroups(groups(plan), profile)};
 }
 
 PlanChoice split(const PlanQuery& q, const TemplateShape& shape, int64_t& rounds) {

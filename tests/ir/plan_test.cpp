@@ -27,7 +27,7 @@ std::vector<Plan> plans() {
           NaiveContractPlan{.lanes = 64, .unroll = 2},
           TemplatePlan{.name = "a \"name\"", .overrides = {{"tile_m", 16}, {"slices", 1}}, .unrolled_stores = 8},
           StreamPlan{.lanes = 64, .block = 3, .vector = 4},
-          TiledPlan{.lanes = 128, .across = 4, .thread_rows = 2, .tile = 16, .block = 8, .vector = 4, .subgroup = 32},
+          TiledPlan{.lanes = 128, .across = 4, .thread_rows = 2, .shares = 4, .tile = 16, .block = 8, .vector = 4, .subgroup = 32},
           SplitPlan{.lanes = 64, .across = 8, .block = 2, .vector = 4, .subgroup = 16}};
 }
 
@@ -71,7 +71,11 @@ TEST(Plan, wrong_texts_are_refused) {
        {"columsn {lanes = 1, width = 32}", "map {}", "map {lanes = 0}", "map {lanes = -1}", "map {lanes = 64, lanes = 64}",
         "map {lanes = 64, width = 1}", "map {lanes = 1048577}", "map {lanes = 64", "rows {lanes = 3, rows_per_group = 1}",
         "columns {lanes = 1, unroll = 0, width = 1}", "scan {lanes = 24, lanes_per_line = 16}",
-        "scatter {columns = 8, lanes = 64, parts = 16}", "scatter {columns = 1, lanes = 1, parts = 1}", "template {lanes = 64}"}) {
+        "scatter {columns = 8, lanes = 64, parts = 16}", "scatter {columns = 1, lanes = 1, parts = 1}", "template {lanes = 64}",
+        "tiled {across = 1, block = 3, lanes = 64, thread_rows = 1, tile = 16}",
+        "tiled {across = 1, block = 1, lanes = 64, shares = 3, thread_rows = 1, tile = 64}",
+        "tiled {across = 1, block = 1, lanes = 64, shares = 2, thread_rows = 1, tile = 16}",
+        "tiled {across = 2, block = 1, lanes = 64, shares = 4, subgroup = 32, thread_rows = 1, tile = 64}"}) {
     const Result<Plan> plan = parsed(text);
     ASSERT_FALSE(plan.ok()) << text;
     const std::string& code = plan.failure().diagnostics.front().code;

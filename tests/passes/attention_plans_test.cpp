@@ -127,6 +127,28 @@ TEST(AttentionPlans, tiles_where_subgroups_are_known) {
   EXPECT_EQ(plans(program::findProfile("cpu").orThrow(), 64), "stream stream stream ");
 }
 
+/// Workgroups of both gradients, which are one dispatch where there are few, and of the forward pass.
+TEST(AttentionPlans, few_rows_are_shared_by_more_workgroups) {
+  const auto groups = [](int64_t length, uint32_t units) {
+    program::DeviceProfile profile = gpu();
+    profile.parallel_units = units;
+    const passes::Compiled compiled = attention(length, 64, profile).orThrow();
+    std::vector<uint32_t> found;
+    for (const program::Command& command : compiled.program.commands) {
+      const auto* dispatch = std::get_if<program::Dispatch>(&command.action);
+      if (dispatch == nullptr) continue;
+      const std::string& name = std::get<kernel::Module>(compiled.program.kernels[dispatch->kernel.index()].code).name;
+      if (name == "tiled" || name == "tiled_tiled") found.push_back(dispatch->groups[0]);
+    }
+    std::ranges::sort(found);
+    return found;
+  };
+  using Groups = std::vector<uint32_t>;
+  EXPECT_EQ(groups(4099, 65), (Groups{65 + 129, 257})) << "64 rows of queries, 32 of keys by two shares, 16 of the forward pass by four";
+  EXPECT_EQ(groups(4099, 33), (Groups{65 + 65, 257})) << "the units have enough for keys";
+  EXPECT_EQ(groups(4099, 16), (Groups{65, 65, 65}));
+}
+
 TEST(AttentionPlans, memory_grows_with_the_length_and_not_with_its_square) {
   const uint64_t once = attention(4096, 64, gpu()).orThrow().plan.workspace_bytes;
   const uint64_t four_times = attention(4 * 4096, 64, gpu()).orThrow().plan.workspace_bytes;
