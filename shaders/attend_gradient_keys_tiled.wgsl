@@ -140,8 +140,8 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   // The first keys, which most queries see, begin first.
   let first_key = min(place / (batches / group), tiles - 1) * rows;
   let part = lane % across;
-  let member = lane % members;
-  let share = lane / members;
+  let member = select(lane % members, lane, shares == 1);
+  let share = select(lane / members, 0, shares == 1);
   let my_key = first_key + member / across * thread_rows;
   let least_key = first_key + member / subgroup * (subgroup / across * thread_rows);  // of the subgroup
   let visible = select(0u, max(first_key, offset) - offset, causal);  // the first query that sees a key of the workgroup

@@ -138,8 +138,8 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   let of_keys = batch / group;
   let end = select(keys, min(keys, first_query + rows + offset), causal);
   let part = lane % across;
-  let member = lane % members;
-  let share = lane / members;
+  let member = select(lane % members, lane, shares == 1);
+  let share = select(lane / members, 0, shares == 1);
   let my_query = first_query + member / across * thread_rows;
   let least_query = first_query + member / subgroup * (subgroup / across * thread_rows);  // of the subgroup, which sees the keys below
   let my_end = select(keys, min(keys, least_query + subgroup / across * thread_rows + offset), causal);
