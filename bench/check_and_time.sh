@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Everything that is worth doing on a machine with a GPU, in one go: golden files, conformance, differential tests, random programs (RC_PARAMS says how
 # many), samples, step times and PyTorch's.
-# usage: bench/check_and_time.sh BIN_DIR GOLDEN_DIR   (BIN_DIR holds lockstep, bench_train_step, bench_attention, bench_gru and the test programs)
+# usage: bench/check_and_time.sh BIN_DIR GOLDEN_DIR   (BIN_DIR holds lockstep, bench_train_step, bench_attention, bench_matmul, bench_gpt, bench_gru and the test programs)
 set -u
 bin="$1" golden="$2"
 "$bin/lockstep" devices
@@ -25,6 +25,12 @@ if [[ -x $bin/bench_attention ]]; then
   "$bin/bench_attention" vulkan
   command -v python3 >/dev/null && python3 "$(dirname "$0")/peer_attention.py"
 fi
+for name in matmul gpt; do
+  [[ -x $bin/bench_$name ]] || continue
+  echo "== $name"
+  "$bin/bench_$name" vulkan
+  command -v python3 >/dev/null && python3 "$(dirname "$0")/peer_$name.py"
+done
 if [[ -x $bin/bench_gru ]]; then
   echo "== GRU"
   "$bin/bench_gru" vulkan

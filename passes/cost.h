@@ -51,8 +51,9 @@ inline constexpr int64_t kFoldedPart = 64;
 // Ops with templates.
 
 /// Elements that the decomposition has to keep in memory where a template is worth it: by tiles, and by streams, which products beat by a
-/// factor of up to three on CPUs and five on an H100, so they are for what would take 256 MiB. On the H100 attention by tiles takes 0.9
-/// times as long as products at 2^18 scores, with its gradient 1.1 times, and at 2^22 0.43 and 0.58 times.
+/// factor of up to three on CPUs and five on an H100, so they are for what would take 256 MiB. On the H100 attention by tiles takes 1.1
+/// times as long as products at 2^18 scores, with its gradient 1.3 times; at 2^22 (8 x 8 x 256) 0.54 and 0.81 times, and of few long
+/// sequences (1 x 8 x 1024) 0.76 and 1.14 times.
 inline constexpr int64_t kLeastSaved = int64_t{1} << 20, kLeastSavedByStreams = int64_t{1} << 26;
 /// Invocations of a workgroup of a stream; a CPU driver runs them as vectors, one after the other.
 inline constexpr int64_t kStreamLanes = 64, kStreamLanesCpu = 16;
@@ -108,6 +109,8 @@ inline constexpr int64_t kShortestSum = 16384;
 inline constexpr int64_t kShortestInner = 512;
 /// Elements of a part that is still worth a workgroup: as many as it has lanes at least.
 inline constexpr int64_t kShortestPart = 64;
+/// The same of a product that takes tiles of 128 x 128, whose sums are written and read once more for each part.
+inline constexpr int64_t kShortestQuadPart = 1024;
 /// More parts make the second stage longer than the first one saves: 16 partial sums are read in one round.
 inline constexpr int64_t kMostParts = 16;
 /// Elements of a part that one register sums where a device forces a split: a longer sum loses bits.
@@ -206,6 +209,25 @@ struct Tile {
 };
 inline constexpr std::array kTiles{Tile{64, 64, 16, 4, 4}, Tile{32, 64, 16, 4, 4}, Tile{32, 32, 16, 2, 4}, Tile{16, 32, 16, 2, 2},
                                    Tile{16, 16, 16, 2, 2}};
+
+/// Tiles of products whose operands are read by quads, the largest first: the first one that gives nearly every unit a workgroup, else
+/// the last. In TFLOP/s at 4096^3: 45.5; with tiles of 128 x 256 45.8, of 64 x 128 34.6, with an inner axis of 32 31.9, and with two tiles
+/// in workgroup memory, of which one is filled while the other is multiplied, 40.9.
+struct QuadTile : Tile {
+  int64_t slices;  ///< invocations that share a sum
+};
+inline constexpr std::array kQuadTiles{QuadTile{{128, 128, 16, 8, 8}, 1}, QuadTile{{128, 64, 16, 8, 8}, 2}, QuadTile{{32, 64, 16, 8, 4}, 4},
+                                       QuadTile{{16, 32, 16, 4, 4}, 8}};
+/// Those that `lockstep tune` measures.
+inline constexpr std::array kMeasuredQuadTiles{
+    QuadTile{{128, 128, 16, 8, 8}, 1}, QuadTile{{128, 256, 16, 8, 8}, 1}, QuadTile{{128, 64, 16, 8, 8}, 1},
+    QuadTile{{128, 64, 16, 8, 8}, 2},  QuadTile{{64, 128, 16, 8, 8}, 2},  QuadTile{{64, 64, 16, 8, 8}, 2},
+    QuadTile{{64, 64, 16, 8, 4}, 2},   QuadTile{{32, 64, 16, 8, 4}, 4},   QuadTile{{64, 32, 16, 8, 4}, 4},
+    QuadTile{{32, 64, 16, 4, 4}, 2},   QuadTile{{32, 32, 16, 4, 4}, 4},   QuadTile{{16, 32, 16, 4, 4}, 8},
+    QuadTile{{32, 16, 16, 4, 4}, 8}};
+/// Multiplications from which they are worth their longer text.
+inline constexpr int64_t kLeastQuadProducts = int64_t{1} << 22;
+inline constexpr double kNearlyEvery = 0.9;
 
 /// Tiles that `lockstep tune` measures: those above, longer steps along the inner axis, and tiles with more results per invocation, which
 /// win where there are enough workgroups for them.

@@ -2,6 +2,7 @@
 // Contractions: the naive form (one invocation per result) and the templates of shaders/ with their hooks filled in.
 #include <algorithm>
 
+#include "passes/emit/contract_hooks.h"
 #include "passes/emit/template_hooks.h"
 #include "passes/kernel/unroll_loops.h"
 #include "passes/schedule/choosers.h"
@@ -67,40 +68,6 @@ kernel::Module unrollStores(kernel::Module module, int64_t stores, std::string_v
   return unrollLoops(std::move(module), kUnrolledTile, store);
 }
 
-/// Fills in the hook that stores one result, or a pair of neighbours, whose words it then stores whole.
-void storeHook(kernel::Builder& b, BodyEmitter& emitter, const ContractNode& contract, std::string_view name, int64_t run) {
-  const graph::Graph& body = emitter.body();
-  const Shape space{contract.shape.batch, contract.shape.m, contract.shape.n};
-  const std::vector<kernel::ValueId> parameters = openHook(b, name);
-  emitter.pushScope();
-  std::vector<kernel::ValueId> columns{parameters[2]};
-  if (run > 1) columns = emitter.neighbours(b.make(Op::Div, {parameters[2], b.u32(static_cast<uint32_t>(run))}), run, run);
-  std::vector<PositionId> first(body.outputs.size());
-  std::vector<std::vector<kernel::ValueId>> values(body.outputs.size());
-  for (size_t lane = 0; lane < columns.size(); ++lane) {
-    emitter.pushScope();
-    emitter.define(body[contract.node].results[0], parameters[3 + lane]);
-    const PositionId here = emitter.atAxes(space, {parameters[0], parameters[1], columns[lane]});
-    for (size_t i = 0; i < values.size(); ++i) {
-      const Shape& shape = body.shapeOf(body.outputs[i].value);
-      const PositionId position = emitter.through(graph::reshapeMap(space, shape), shape, here);
-      if (lane == 0) first[i] = position;
-      values[i].push_back(emitter.value(body.outputs[i].value, position));
-    }
-    if (lane + 1 < columns.size()) emitter.popScope();
-  }
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (run == 1) {
-      emitter.store(i, first[i], values[i].front());
-    } else {
-      emitter.storeFrom(i, emitter.linear(first[i]), values[i]);
-    }
-  }
-  emitter.popScope();
-  b.returnVoid();
-  emitter.popScope();
-}
-
 /// A template with its hooks filled in from the group.
 Result<kernel::Module> fillTemplate(const TemplatePlan& plan, const EmitQuery& query, bool unrolled) {
   const graph::Graph& body = query.body;
@@ -108,10 +75,7 @@ Result<kernel::Module> fillTemplate(const TemplatePlan& plan, const EmitQuery& q
   const graph::ContractShape& shape = contract.shape;
   const graph::Node& node = body[contract.node];
 
-  std::vector<std::pair<std::string, double>> overrides{{"batches", static_cast<double>(shape.batch)},
-                                                        {"m_extent", static_cast<double>(shape.m)},
-                                                        {"n_extent", static_cast<double>(shape.n)},
-                                                        {"k_extent", static_cast<double>(shape.k)}};
+  std::vector<std::pair<std::string, double>> overrides = extentOverrides(shape);
   for (const auto& [name, value] : plan.overrides) overrides.emplace_back(name, static_cast<double>(value));
   if (query.config.templates == nullptr) return fail("template.name", "there are no kernel templates here, and a plan asks for one");
   LS_TRY(kernel::Module module, query.config.templates("matmul_" + plan.name, overrides));
@@ -130,18 +94,18 @@ Result<kernel::Module> fillTemplate(const TemplatePlan& plan, const EmitQuery& q
   operandHook("load_b", 1, Shape{shape.batch, shape.k, shape.n}, shape.b);
 
   const int64_t run = plan.overrides.contains(kContractPairs) ? kContractRun : 1;
-  const std::string_view store = run > 1 ? "store_pair" : "store_c";
-  storeHook(b, emitter, contract, store, run);
+  storeHook(b, emitter, contract, run);
 
   fillWorkgroupIndex(b, query);
   module = b.take();
-  if (plan.unrolled_stores > 0) module = unrollStores(std::move(module), plan.unrolled_stores / run, store);
+  if (plan.unrolled_stores > 0) module = unrollStores(std::move(module), plan.unrolled_stores / run, storeOf(run));
   return kernel::canonical(module, true);
 }
 
 }  // namespace
 
 Result<kernel::Module> emitKernel(const TemplatePlan& plan, const EmitQuery& query) {
+  if (plan.name == kQuadTiled) return emitQuads(plan, query);
   return withinRounds(query, [&](bool unrolled) { return fillTemplate(plan, query, unrolled); });
 }
 

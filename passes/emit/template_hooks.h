@@ -10,7 +10,7 @@
 namespace lockstep::passes {
 
 /// The statements of the largest tile of any template, and of a block of rows and steps where arrays stand for registers.
-inline constexpr size_t kUnrolledTile = 4096, kUnrolledRegisters = 16384;
+inline constexpr size_t kUnrolledTile = 4096, kUnrolledRegisters = 16384, kUnrolledQuads = 65536;
 
 /// Gives the function `name` of a template a new, empty body and enters it; its parameters by order.
 std::vector<kernel::ValueId> openHook(kernel::Builder& builder, std::string_view name);

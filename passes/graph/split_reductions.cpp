@@ -174,6 +174,12 @@ struct Splitter {
     if (units >= cost::kFewUnits && shape.k >= cost::kShortestInner && shape.batch == 1) {
       int64_t tiles = shape.batch * divideUp(shape.m, cost::kSmallestTile) * divideUp(shape.n, cost::kSmallestTile);
       parts = partsOf(shape.k, cost::kShortestPart, tiles, cost::kGroupsPerUnit * units);
+      // Large ones fill the units by tiles of the template that reads quads.
+      constexpr const cost::QuadTile& kTile = cost::kQuadTiles.front();
+      if (profile.style == program::ExecutionStyle::Gpu && shape.m >= kTile.m && shape.n >= kTile.n) {
+        tiles = divideUp(shape.m, kTile.m) * divideUp(shape.n, kTile.n);
+        if (tiles < units) parts = std::max(parts, partsOf(shape.k, cost::kShortestQuadPart, tiles, cost::kGroupsPerUnit * units));
+      }
     }
     parts = std::max(parts, partsWithinRounds(shape));
     const int64_t inner = parts * divideUp(shape.k, parts);

@@ -47,6 +47,15 @@ struct Tile : cost::Tile {
   }
 };
 
+struct QuadTile : cost::QuadTile {
+  [[nodiscard]] int64_t threads() const { return slices * (m / thread_m) * (n / thread_n); }
+  /// The tiles of all slices, or the sums of half of them.
+  [[nodiscard]] uint64_t workgroupBytes() const {
+    const int64_t tiles = slices * k * (m / 4 + 1 + n / 4 + 1), sums = slices / 2 * m * n / 4;
+    return 16 * static_cast<uint64_t>(std::max(tiles, sums));
+  }
+};
+
 /// The numbers of a template's plan by name: what a table of their places makes of both.
 template <class Numbers>
 struct Named {
@@ -58,6 +67,9 @@ constexpr std::array kBlockNumbers{Named<Block>{"rows", &Block::rows}, Named<Blo
 constexpr std::array kTileNumbers{Named<Tile>{"tile_m", &Tile::m},          Named<Tile>{"tile_n", &Tile::n},
                                   Named<Tile>{"tile_k", &Tile::k},          Named<Tile>{"thread_m", &Tile::thread_m},
                                   Named<Tile>{"thread_n", &Tile::thread_n}, Named<Tile>{"slices", &Tile::slices}};
+constexpr std::array kQuadNumbers{Named<QuadTile>{"tile_m", &QuadTile::m},          Named<QuadTile>{"tile_n", &QuadTile::n},
+                                  Named<QuadTile>{"tile_k", &QuadTile::k},          Named<QuadTile>{"thread_m", &QuadTile::thread_m},
+                                  Named<QuadTile>{"thread_n", &QuadTile::thread_n}, Named<QuadTile>{"slices", &QuadTile::slices}};
 
 /// Whether some result is packed and its words do not cross the ends of rows.
 bool storesPairs(const Graph& body, const ContractShape& shape) {
@@ -128,6 +140,12 @@ Tile estimateTile(const ContractShape& shape, const DeviceProfile& profile) {
   return tile;
 }
 
+PlanChoice quadTiled(const ContractShape& shape, const DeviceProfile& profile, const QuadTile& tile, bool pairs) {
+  const int64_t groups = shape.batch * divideUp(shape.m, tile.m) * divideUp(shape.n, tile.n);
+  return {.plan = TemplatePlan{.name = std::string(kQuadTiled), .overrides = overridesOf(tile, kQuadNumbers, pairs)},
+          .groups = splitGroups(groups, profile)};
+}
+
 /// Of shared_tiled with its loops over one thread's tile dissolved: a round loads both tiles and goes over them.
 int64_t tiledRounds(const ContractShape& shape, const Tile& tile) {
   const int64_t invocations = tile.slices * tile.threads();
@@ -151,6 +169,28 @@ bool fits(const Tile& tile, const ContractShape& shape, const DeviceProfile& pro
          tiledRounds(shape, tile) <= plannedRounds(profile);
 }
 
+bool fits(const QuadTile& tile, const ContractShape& shape, const DeviceProfile& profile) {
+  const auto quads = [](int64_t of_tile, int64_t of_thread) { return of_thread % 4 == 0 && of_tile % of_thread == 0; };
+  return quads(tile.m, tile.thread_m) && quads(tile.n, tile.thread_n) && tile.k % 4 == 0 && tile.thread_m * tile.thread_n <= kMostSums &&
+         largestPowerOfTwo(tile.slices) == tile.slices && tile.threads() <= mostInvocations(profile) &&
+         tile.workgroupBytes() <= profile.max_workgroup_bytes &&
+         loopCost(divideUp(shape.k, tile.slices * tile.k) + 1, 1, 0) <= plannedRounds(profile);
+}
+
+/// Nothing for products that are too small for any of them.
+std::optional<QuadTile> estimateQuads(const ContractShape& shape, const DeviceProfile& profile) {
+  if (shape.batch * shape.m * shape.n * shape.k < cost::kLeastQuadProducts) return std::nullopt;
+  for (const cost::QuadTile& candidate : cost::kQuadTiles) {
+    const QuadTile tile{candidate};
+    const int64_t groups = shape.batch * divideUp(shape.m, tile.m) * divideUp(shape.n, tile.n);
+    const bool is_last = &candidate == &cost::kQuadTiles.back();
+    const bool is_filling = is_last || static_cast<double>(groups) >= cost::kNearlyEvery * profile.parallel_units;
+    const bool is_wasted = tile.m > 2 * shape.m || tile.n > 2 * shape.n || tile.slices * tile.k > shape.k;
+    if (is_filling && !is_wasted && fits(tile, shape, profile)) return tile;
+  }
+  return std::nullopt;
+}
+
 /// Without shaders/, and for products that are no more than an outer product, one invocation per result does.
 bool usesTemplates(const PlanQuery& q, const ContractShape& shape) { return q.templates && shape.k > cost::kOuterProduct; }
 
@@ -166,8 +206,9 @@ Result<PlanChoice> chooseContract(const PlanQuery& q) {
     return PlanChoice{plan, splitGroups(divideUp(shape.batch * shape.m * shape.n, plan.lanes), q.profile)};
   }
   const bool pairs = storesPairs(q.body, shape);
-  return q.profile.style == ExecutionStyle::Cpu ? registerRows(shape, q.profile, estimateBlock(shape, q.profile, pairs), pairs)
-                                                : sharedTiled(shape, q.profile, estimateTile(shape, q.profile), pairs);
+  if (q.profile.style == ExecutionStyle::Cpu) return registerRows(shape, q.profile, estimateBlock(shape, q.profile, pairs), pairs);
+  if (const std::optional<QuadTile> quads = estimateQuads(shape, q.profile)) return quadTiled(shape, q.profile, *quads, pairs);
+  return sharedTiled(shape, q.profile, estimateTile(shape, q.profile), pairs);
 }
 
 std::string contractSizes(const PlanQuery& q) {
@@ -181,6 +222,10 @@ std::optional<PlanChoice> contractChoice(const program::Plan& plan, const PlanQu
   if (filled == nullptr || !usesTemplates(q, shape)) return std::nullopt;
   const bool pairs = storesPairs(q.body, shape);
   const bool is_cpu = q.profile.style == ExecutionStyle::Cpu;
+  if (filled->name == kQuadTiled && !is_cpu) {
+    const std::optional<QuadTile> tile = numbersOf<QuadTile>(*filled, kQuadNumbers, pairs);
+    return tile && fits(*tile, shape, q.profile) ? std::optional(quadTiled(shape, q.profile, *tile, pairs)) : std::nullopt;
+  }
   if (filled->name != (is_cpu ? kRegisterRows : kSharedTiled)) return std::nullopt;
   if (is_cpu) {
     const std::optional<Block> block = numbersOf<Block>(*filled, kBlockNumbers, pairs);
@@ -215,6 +260,9 @@ std::vector<program::Plan> contractCandidates(const PlanQuery& q) {
       const bool is_wasted = tile.m >= 2 * shape.m || tile.n >= 2 * shape.n || (slices - 1) * tile.k >= shape.k;
       if (!is_wasted || (tile.m == cost::kTiles.back().m && slices == 1)) offer(Tile{tile, slices}, sharedTiled);
     }
+  for (const cost::QuadTile& tile : cost::kMeasuredQuadTiles) {
+    if (tile.m <= 2 * shape.m && tile.n <= 2 * shape.n && tile.slices * tile.k <= shape.k) offer(QuadTile{tile}, quadTiled);
+  }
   return plans;
 }
 

@@ -19,6 +19,8 @@ Result<PlanChoice> chooseTemplate(const PlanQuery& query);
 /// The number of a template's plan by which an invocation has its results in pairs of neighbours, and stores words of them.
 inline constexpr std::string_view kContractPairs = "pairs";
 inline constexpr int64_t kContractRun = 2;
+/// The template of contractions whose operands are read by four elements.
+inline constexpr std::string_view kQuadTiled = "quad_tiled";
 
 // For each kind whose plans are measured: the sizes in the name of its work (describeWork() makes the name), whether a plan fits it
 // (choiceOf()), and plans that are worth a measurement (candidatePlans() leaves out those that do not fit).

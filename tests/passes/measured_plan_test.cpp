@@ -89,6 +89,13 @@ Plan tiled(int64_t m, int64_t n, int64_t k, int64_t thread_m, int64_t thread_n) 
       .overrides = {{"tile_m", m}, {"tile_n", n}, {"tile_k", k}, {"thread_m", thread_m}, {"thread_n", thread_n}, {"slices", 1}}};
 }
 
+Plan quads(int64_t m, int64_t n, int64_t k, int64_t thread_m, int64_t thread_n, int64_t slices) {
+  Plan plan = tiled(m, n, k, thread_m, thread_n);
+  std::get<TemplatePlan>(plan).name = "quad_tiled";
+  std::get<TemplatePlan>(plan).overrides["slices"] = slices;
+  return plan;
+}
+
 /// Small enough for any device, and not what is estimated for the products below.
 Plan smallTile() { return tiled(16, 16, 16, 2, 2); }
 
@@ -112,6 +119,13 @@ TEST(MeasuredPlan, a_plan_of_the_table_is_taken_and_counted) {
   EXPECT_EQ(work, "contract f32>f32 1x128x128x128");
   const TuningTable table = tableOf(work, smallTile());
   EXPECT_EQ(kernelOf(graph, table).plan, smallTile());
+  EXPECT_EQ(measuredIn(graph, table), 1u);
+}
+
+TEST(MeasuredPlan, quads_of_the_table_are_taken) {
+  const graph::Graph graph = product(127, 125, 128);
+  const TuningTable table = tableOf(describeWork(queryOf(kernelOf(graph))), quads(32, 32, 16, 4, 4, 2));
+  EXPECT_EQ(kernelOf(graph, table).plan, quads(32, 32, 16, 4, 4, 2));
   EXPECT_EQ(measuredIn(graph, table), 1u);
 }
 
@@ -160,7 +174,11 @@ INSTANTIATE_TEST_SUITE_P(
                       Misfit{"beyond_registers", tiled(64, 64, 8, 16, 8)}, Misfit{"tile_in_uneven_parts", tiled(16, 16, 16, 3, 2)},
                       Misfit{"missing_number", without(smallTile(), "slices")}, Misfit{"number_too_many", with(smallTile(), "depth", 2)},
                       Misfit{"number_of_0", with(smallTile(), "tile_k", 0)}, Misfit{"pairs_of_f32", with(smallTile(), "pairs", 1)},
-                      Misfit{"unknown_template", named(smallTile(), "no_such")}),
+                      Misfit{"unknown_template", named(smallTile(), "no_such")}, Misfit{"quads_of_two", quads(32, 32, 16, 2, 4, 1)},
+                      Misfit{"quads_beyond_the_step", quads(32, 32, 6, 4, 4, 1)}, Misfit{"slices_of_three", quads(32, 32, 16, 4, 4, 3)},
+                      Misfit{"quads_beyond_invocations", quads(64, 64, 16, 4, 4, 2)},
+                      Misfit{"quads_beyond_workgroup_memory", quads(128, 128, 16, 8, 8, 1)},
+                      Misfit{"quads_beyond_registers", quads(64, 64, 16, 16, 8, 1)}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(MeasuredPlan, candidates_are_accepted_and_the_estimate_is_among_them) {

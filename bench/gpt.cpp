@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Time and planned memory of a training step of a GPT of characters: 64 sequences of 256, 6 layers of width 384 with 6 heads, AdamW.
+// usage: bench_gpt [--short] [DEVICE...]   prints one line per device and precision, of a small one on CPUs; peer_gpt.py is the same in
+// PyTorch
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "backends/backend.h"
+#include "frontend/lockstep.h"
+
+namespace {
+
+struct Size {
+  int64_t batch, length, width, layers, heads, vocabulary;
+};
+constexpr Size kSize{64, 256, 384, 6, 6, 65}, kShort{4, 32, 64, 2, 4, 65};
+
+struct Gpt : ls::Module {
+  explicit Gpt(const Size& s)
+      : tokens(*this, "tokens", s.vocabulary, s.width),
+        places(*this, "places", s.length, s.width),
+        blocks(*this, "blocks", static_cast<size_t>(s.layers), s.width, s.heads,
+               ls::nn::TransformerBlockOptions{.attention = {.causal = true}}),
+        norm(*this, "norm", s.width),
+        size(s) {}
+  ls::Tensor operator()(ls::Tensor x) const {
+    ls::Tensor h = tokens(x) + places(ls::arange(size.length));
+    for (int64_t i = 0; i < size.layers; ++i) h = blocks[static_cast<size_t>(i)](h);
+    return ls::matmul(norm(h), ls::swap_axes(tokens.W, 0, 1));
+  }
+  ls::nn::Embedding tokens, places;
+  ls::ModuleList<ls::nn::TransformerBlock> blocks;
+  ls::nn::LayerNorm norm;
+  Size size;
+};
+
+void report(const Size& size, const std::string& device, ls::Precision precision) {
+  ls::CompileSpec<Gpt> spec;
+  spec.inputs = {{"x", ls::i32(size.batch, size.length)}, {"y", ls::i32(size.batch, size.length)}};
+  spec.loss = [](const Gpt& model, const ls::Inputs& in) { return ls::cross_entropy(model(in["x"]), in["y"]); };
+  spec.optimizer = ls::adamw({.lr = 1e-3});
+  spec.precision = precision;
+  spec.seed = 1;
+  spec.device = device;
+  spec.make = [size] { return std::make_unique<Gpt>(size); };
+  ls::Trainer trainer = ls::compile(spec);
+  ls::Random random(1, 2);
+  std::vector<int32_t> x(static_cast<size_t>(size.batch * size.length)), y(x.size());
+  for (auto* tokens : {&x, &y})
+    std::ranges::generate(*tokens, [&] { return static_cast<int32_t>(random.uniform(0, static_cast<double>(size.vocabulary))); });
+  const auto batch = [&](size_t) { return ls::Batch{{"x", x}, {"y", y}}; };
+  constexpr size_t kSteps = 8;
+  trainer.steps(kSteps, batch);
+  std::vector<double> seconds;
+  for (int round = 0; round < 9; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    trainer.steps(kSteps, batch);
+    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / kSteps);
+  }
+  std::ranges::sort(seconds);
+  const ls::ProgramFacts facts = trainer.facts();
+  fmt::print("{:12} {:5} {:8.2f} ms per step, {} MB planned, {} dispatches in {} levels\n", device, toString(precision.dtype),
+             1e3 * seconds[seconds.size() / 2], facts.planned_bytes / 1000000, facts.dispatches, facts.levels);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  std::vector<std::string> devices(arguments + 1, arguments + count);
+  const bool is_short = std::erase(devices, "--short") > 0;
+  if (devices.empty()) devices = {"auto"};
+  try {
+    for (const std::string& device : devices) {
+      const bool is_cpu = lockstep::chooseDevice(device).orThrow().info.profile.style == lockstep::program::ExecutionStyle::Cpu;
+      for (const ls::Precision& precision : {ls::Precision{}, ls::mixed(ls::bf16)})
+        report(is_short || is_cpu ? kShort : kSize, device, precision);
+    }
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}

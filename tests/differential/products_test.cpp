@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products large enough for the template that reads quads, beside the f64 evaluator: each order of the operands, odd extents, packed
+// elements, what is fused in front and behind, with as many units as make each tile the choice.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+
+#include "frontend/train/graph_runner.h"
+#include "tests/differential/compare.h"
+#include "tests/ir/ops/op_case.h"
+
+namespace lockstep {
+namespace {
+
+using graph::Builder;
+using graph::DType;
+using graph::OutputKind;
+using graph::Shape;
+using graph::ValueId;
+
+struct ProductCase {
+  std::string name;
+  int64_t batch = 1, m = 1, n = 1, k = 1;
+  std::string order = "nn";  ///< t: the operand is stored transposed
+  bool fused = false;        ///< with a bias and gelu of an operand in front, and a bias and a residual behind
+  DType stored = DType::F32;
+  bool one_right = false;  ///< all batches share the right operand
+};
+void PrintTo(const ProductCase& one, std::ostream* out) { *out << one.name; }
+
+/// As many units as make each tile the choice at the sizes below: all of them at night, else one half for each second case.
+std::vector<uint32_t> unitsOf(const ProductCase& one) {
+  if (std::getenv("LOCKSTEP_NIGHTLY") != nullptr) return {1, 6, 14, 80};
+  return one.name.size() % 2 == 0 ? std::vector<uint32_t>{1, 14} : std::vector<uint32_t>{6, 80};
+}
+
+class Products : public ::testing::TestWithParam<ProductCase> {};
+
+TEST_P(Products, agree_with_the_evaluator) {
+  const ProductCase& c = GetParam();
+  Builder b;
+  graph::LeafValues leaves;
+  std::mt19937 random{11};
+  const auto leaf = [&](const std::string& name, const Shape& shape, DType dtype) {
+    leaves.emplace(name, graph::testing::randomTensor({dtype, shape}, -1, 1, random));
+    const ValueId value = graph::testing::addInput(b, name, {dtype, shape});
+    return dtype == DType::F32 ? value : b.make("cast", {value}, {{"dtype", DType::F32}});
+  };
+  const auto operand = [&](const std::string& name, int64_t batch, int64_t rows, int64_t columns, bool turned) {
+    if (!turned) return leaf(name, Shape{batch, rows, columns}, c.stored);
+    return b.make("permute", {leaf(name, Shape{batch, columns, rows}, c.stored)}, {{"permutation", std::vector<int64_t>{0, 2, 1}}});
+  };
+  ValueId left = operand("a", c.batch, c.m, c.k, c.order[0] == 't');
+  const ValueId right = operand("b", c.one_right ? 1 : c.batch, c.k, c.n, c.order[1] == 't');
+  if (c.fused) left = b.make("gelu", {b.add(left, leaf("shift", Shape{c.k}, DType::F32))});
+  ValueId out = b.make("matmul", {left, right});
+  if (c.fused) out = b.add(b.add(out, leaf("bias", Shape{c.n}, DType::F32)), leaf("residual", Shape{c.batch, c.m, c.n}, DType::F32));
+  if (c.stored != DType::F32) out = b.make("cast", {out}, {{"dtype", c.stored}});
+  b.output(OutputKind::Result, "out", out);
+  const std::vector<graph::Tensor> want = runGraph(b.graph(), leaves);
+  for (const std::string& device : devicesUnderTest()) {
+    for (const uint32_t units : unitsOf(c)) {
+      detail::Device gpu = asGpu(*openedDevice(device));
+      gpu.chosen.info.profile.parallel_units = units;
+      const std::vector<graph::Tensor> got = runGraph(b.graph(), leaves, {.device = device, .opened = &gpu});
+      expectClose(got, want, c.stored == DType::F32 ? 2e-6 : 4e-3, fmt::format("on {} with {} units", device, units));
+    }
+  }
+}
+
+std::vector<ProductCase> productCases() {
+  return {{.name = "whole_tiles", .m = 128, .n = 256, .k = 128},
+          {.name = "left_turned", .m = 132, .n = 136, .k = 260, .order = "tn"},
+          {.name = "right_turned", .m = 132, .n = 136, .k = 260, .order = "nt"},
+          {.name = "both_turned", .m = 132, .n = 136, .k = 260, .order = "tt"},
+          {.name = "odd", .m = 131, .n = 157, .k = 211},
+          {.name = "odd_left_turned", .m = 131, .n = 157, .k = 211, .order = "tn"},
+          {.name = "odd_right_turned", .m = 131, .n = 157, .k = 211, .order = "nt"},
+          {.name = "quads_beside_odd", .m = 130, .n = 164, .k = 203},
+          {.name = "few_rows", .m = 16, .n = 2048, .k = 144},
+          {.name = "few_columns", .m = 2053, .n = 16, .k = 148},
+          {.name = "long_sums", .m = 64, .n = 64, .k = 1031},
+          {.name = "batched", .batch = 6, .m = 68, .n = 100, .k = 105, .order = "nt"},
+          {.name = "batch_of_one_right", .batch = 5, .m = 60, .n = 128, .k = 112, .one_right = true},
+          {.name = "fused", .m = 128, .n = 136, .k = 260, .fused = true},
+          {.name = "fused_odd", .m = 129, .n = 133, .k = 261, .order = "tt", .fused = true},
+          {.name = "packed", .m = 128, .n = 136, .k = 260, .stored = DType::BF16},
+          {.name = "packed_turned", .m = 136, .n = 128, .k = 260, .order = "tt", .stored = DType::BF16},
+          {.name = "packed_pairs", .m = 128, .n = 134, .k = 262, .fused = true, .stored = DType::BF16},
+          {.name = "packed_odd", .m = 131, .n = 135, .k = 261, .stored = DType::F16}};
+}
+INSTANTIATE_TEST_SUITE_P(Cases, Products, ::testing::ValuesIn(productCases()), [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace lockstep
