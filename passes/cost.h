@@ -227,6 +227,7 @@ inline constexpr std::array kMeasuredQuadTiles{
     QuadTile{{32, 16, 16, 4, 4}, 8}};
 /// Multiplications from which they are worth their longer text.
 inline constexpr int64_t kLeastQuadProducts = int64_t{1} << 22;
+/// Workgroups per unit that fill a device: 128 for the 132 units of an H100 do.
 inline constexpr double kNearlyEvery = 0.9;
 
 /// Tiles that `lockstep tune` measures: those above, longer steps along the inner axis, and tiles with more results per invocation, which
