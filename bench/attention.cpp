@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "backends/backend.h"
+#include "bench/chosen_devices.h"
 #include "bench/command_seconds.h"
 #include "frontend/train/session.h"
 #include "frontend/train/templates.h"
@@ -82,14 +82,9 @@ int main(int count, char** arguments) {
   std::vector<std::string> devices(arguments + 1, arguments + count);
   const bool is_short = std::erase(devices, "--short") > 0;
   try {
-    if (devices.empty()) {
-      for (const DeviceInfo& device : listDevices()) {
-        if (device.usable) devices.push_back(device.id);
-      }
-    }
     fmt::print("{:12} {:5} {:22}  forward: template, products, ratio; with gradient: the same\n", "device", "type",
                "batch x heads x length x width");
-    for (const std::string& selector : devices) {
+    for (const std::string& selector : bench::chosenDevices(devices)) {
       const detail::Device device = detail::openChosenDevice(selector);
       for (const Case& c : is_short ? std::span<const Case>(kShortCases) : std::span<const Case>(kCases)) {
         for (const DType dtype : {DType::F32, DType::BF16}) report(c, dtype, device);

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "backends/backend.h"
+#include "bench/chosen_devices.h"
 #include "bench/command_seconds.h"
 #include "frontend/train/session.h"
 #include "frontend/train/templates.h"
@@ -67,13 +67,8 @@ int main(int count, char** arguments) {
   std::vector<std::string> devices(arguments + 1, arguments + count);
   const bool is_short = std::erase(devices, "--short") > 0;
   try {
-    if (devices.empty()) {
-      for (const DeviceInfo& device : listDevices()) {
-        if (device.usable) devices.push_back(device.id);
-      }
-    }
     fmt::print("{:12} {:5} order batch x m x n x k\n", "device", "type");
-    for (const std::string& selector : devices) {
+    for (const std::string& selector : bench::chosenDevices(devices)) {
       const detail::Device device = detail::openChosenDevice(selector);
       const bool is_cpu = device.chosen.info.profile.style == program::ExecutionStyle::Cpu;
       for (const Case& c : is_short || is_cpu ? std::span<const Case>(kShortCases) : std::span<const Case>(kCases)) {

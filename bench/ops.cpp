@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "backends/backend.h"
+#include "bench/chosen_devices.h"
 #include "bench/command_seconds.h"
 #include "frontend/train/session.h"
 #include "ir/graph/op_def.h"
@@ -150,13 +150,8 @@ void report(const Case& op_case, const detail::Device& device) {
 int main(int count, char** arguments) {
   std::vector<std::string> devices(arguments + 1, arguments + count);
   try {
-    if (devices.empty()) {
-      for (const DeviceInfo& device : listDevices()) {
-        if (device.usable) devices.push_back(device.id);
-      }
-    }
     fmt::print("{:12} {:12} {:32}  {:>26}  {:>26}\n", "device", "op", "operands", "forward", "forward and gradient");
-    for (const std::string& selector : devices) {
+    for (const std::string& selector : bench::chosenDevices(devices)) {
       const detail::Device device = detail::openChosenDevice(selector);
       for (const Case& op_case : cases()) report(op_case, device);
     }

@@ -70,7 +70,8 @@ inline constexpr int64_t kSplitBlock = 4;
 /// With few workgroups for each unit, several shares of their invocations take turns with the blocks, as long as each has enough rounds and
 /// there are no more workgroups per unit than shared_groups. Forward (µs, 1, 2 and 4 shares): 8 x 8 x 256 x 64 45, 41 and 50; 1 x 8 x 1024
 /// 133, 86 and 79; 1 x 8 x 2048 261, 250 and 232; 8 x 12 x 1024 569, 622 and 757. With the gradient, keys by 1 and 2: 1 x 8 x 1024 436 and
-/// 379; 1 x 8 x 2048 920 and 1033. Queries: 436 and 446; 920 and 1087.
+/// 379; 1 x 8 x 2048 920 and 1033. Queries: 436 and 446; 920 and 1087, so that template has no
+/// shares.
 struct TiledRow {
   int64_t halves, per_lane, rows, block, shared_groups;
 };

@@ -16,7 +16,6 @@ override offset: u32 = 0;
 override scale: f32 = 1;
 override masked: bool = false;
 override lanes: u32 = 64;
-override shares: u32 = 1;  // of the blocks; each is taken by lanes / shares invocations, and the first puts them together
 override across: u32 = 1;  // a power of two; more than one only where they are neighbours in a subgroup
 override thread_rows: u32 = 1;
 override tile: u32 = 16;  // a multiple of block
@@ -29,8 +28,7 @@ override quads: u32 = (width + 4 * across - 1) / (4 * across);  // of a row in o
 override value_quads: u32 = (value_width + 4 * across - 1) / (4 * across);
 override held: u32 = (tile * quads * across + lanes - 1) / lanes;  // quads of a tile that an invocation brings
 override value_held: u32 = (tile * value_quads * across + lanes - 1) / lanes;
-override members: u32 = lanes / shares;  // of a share
-override rows: u32 = members / across * thread_rows;  // of a workgroup; at most tile where there are several shares
+override rows: u32 = lanes / across * thread_rows;  // of a workgroup
 
 fn load_q(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
 fn load_k(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
@@ -138,10 +136,8 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   let of_keys = batch / group;
   let end = select(keys, min(keys, first_query + rows + offset), causal);
   let part = lane % across;
-  let member = select(lane % members, lane, shares == 1);
-  let share = select(lane / members, 0, shares == 1);
-  let my_query = first_query + member / across * thread_rows;
-  let least_query = first_query + member / subgroup * (subgroup / across * thread_rows);  // of the subgroup, which sees the keys below
+  let my_query = first_query + lane / across * thread_rows;
+  let least_query = first_query + lane / subgroup * (subgroup / across * thread_rows);  // of the subgroup, which sees the keys below
   let my_end = select(keys, min(keys, least_query + subgroup / across * thread_rows + offset), causal);
 
   var q: array<vec4<f32>, thread_rows * quads>;
@@ -178,7 +174,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     }
     workgroupBarrier();
     let visible = (max(my_end, first) - first + block - 1) / block;  // rounds with keys that some query of the subgroup sees
-    for (var round = share; round < min(visible, tile / block); round += shares) {
+    for (var round = 0u; round < min(visible, tile / block); round++) {
       let begin = round * block;
       var scores: array<f32, thread_rows * block>;
       var dp: array<f32, thread_rows * block>;
@@ -237,23 +233,8 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       }
     }
   }
-  // The first share takes up what the others have found, one after the other.
-  for (var other = 1u; other < shares; other++) {
-    workgroupBarrier();
-    if (share == other) {
-      for (var n = 0u; n < thread_rows * quads; n++) {
-        tile_k[n * members + member] = dq[n];
-      }
-    }
-    workgroupBarrier();
-    if (share == 0) {
-      for (var n = 0u; n < thread_rows * quads; n++) {
-        dq[n] += tile_k[n * members + member];
-      }
-    }
-  }
   for (var i = 0u; i < thread_rows; i++) {
-    if (live && share == 0 && my_query + i < queries) {
+    if (live && my_query + i < queries) {
       for (var n = 0u; n < quads; n++) {
         let d = 4 * (n * across + part);
         let value = dq[i * quads + n] * scale;

@@ -87,9 +87,9 @@ void loadHook(kernel::Builder& b, BodyEmitter& emitter, const graph::Node& node,
   emitter.popScope();
 }
 
-/// With the bindings as they are: some may turn out to be read element by element.
+/// With the bindings as they are; `by_element` gets those of which some element is read alone.
 Result<kernel::Module> fillQuads(const TemplatePlan& plan, const EmitQuery& query, const BodyBindings& bindings,
-                                 std::set<uint32_t>& scalars) {
+                                 std::set<uint32_t>& by_element) {
   const graph::Graph& body = query.body;
   const ContractNode contract = findContract(body);
   const graph::ContractShape& shape = contract.shape;
@@ -115,21 +115,16 @@ Result<kernel::Module> fillQuads(const TemplatePlan& plan, const EmitQuery& quer
   loadHook(b, emitter, node, right);
   storeHook(b, emitter, contract, run);
   fillWorkgroupIndex(b, query);
-  scalars = emitter.readByElement();
+  by_element = emitter.readByElement();
   return kernel::canonical(b.take(), true);
 }
 
 }  // namespace
 
 Result<kernel::Module> emitQuads(const TemplatePlan& plan, const EmitQuery& query) {
-  BodyBindings bindings = query.bindings;
-  bindings.width = kQuad;
-  for (;;) {
-    std::set<uint32_t> scalars;
-    LS_TRY(kernel::Module module, fillQuads(plan, query, bindings, scalars));
-    if (scalars.empty()) return module;
-    bindings.scalars.insert(scalars.begin(), scalars.end());
-  }
+  return withVectorBindings(query, kQuad, [&](const BodyBindings& bindings, std::set<uint32_t>& by_element) {
+    return fillQuads(plan, query, bindings, by_element);
+  });
 }
 
 }  // namespace lockstep::passes

@@ -20,9 +20,9 @@ struct Filled {
   size_t unrolled = kUnrolledTile;
 };
 
-/// With the bindings as they are: some may turn out to be read element by element, where vectors are bound.
+/// With the bindings as they are; `by_element` gets those of which some element is read alone, where vectors are bound.
 Result<kernel::Module> fillOnce(const Filled& plan, const EmitQuery& query, bool unrolled, const BodyBindings& bindings,
-                                std::set<uint32_t>& scalars) {
+                                std::set<uint32_t>& by_element) {
   const graph::Graph& body = query.body;
   const TemplateNode seed = findTemplate(body);
   const graph::Node& node = body[seed.node];
@@ -72,19 +72,14 @@ Result<kernel::Module> fillOnce(const Filled& plan, const EmitQuery& query, bool
     if (function.workgroup_size) function.subgroup_size = plan.subgroup > 1 ? static_cast<uint32_t>(plan.subgroup) : 0;
   }
   if (plan.subgroup == 1) std::erase(b.module().capabilities, kernel::Capability::Subgroups);
-  scalars = emitter.readByElement();
+  by_element = emitter.readByElement();
   return kernel::canonical(b.take(), true);
 }
 
 Result<kernel::Module> fillTemplate(const Filled& plan, const EmitQuery& query, bool unrolled) {
-  BodyBindings bindings = query.bindings;
-  bindings.width = plan.vector;
-  for (;;) {
-    std::set<uint32_t> scalars;
-    LS_TRY(kernel::Module module, fillOnce(plan, query, unrolled, bindings, scalars));
-    if (scalars.empty()) return module;
-    bindings.scalars.insert(scalars.begin(), scalars.end());
-  }
+  return withVectorBindings(query, plan.vector, [&](const BodyBindings& bindings, std::set<uint32_t>& by_element) {
+    return fillOnce(plan, query, unrolled, bindings, by_element);
+  });
 }
 
 Status checkVectors(const Filled& plan, const EmitQuery& query) {
@@ -115,6 +110,7 @@ Result<kernel::Module> emitKernel(const program::TiledPlan& plan, const EmitQuer
       .suffix = "_tiled", .numbers = numbersOf(plan), .vector = plan.vector, .subgroup = plan.subgroup, .unrolled = kUnrolledRegisters};
   LS_CHECK(checkVectors(filled, query));
   filled.numbers.emplace_back("units", query.config.profile.parallel_units);
+  if (plan.shares == 1) std::erase_if(filled.numbers, [](const auto& number) { return number.first == "shares"; });  // not all have any
   // Registers are arrays in the template, which only constants may index.
   return fillTemplate(filled, query, true);
 }

@@ -35,4 +35,17 @@ Result<kernel::Module> withinRounds(const EmitQuery& query, const std::function<
   return fill(true);
 }
 
+Result<kernel::Module> withVectorBindings(
+    const EmitQuery& query, int64_t width,
+    const std::function<Result<kernel::Module>(const BodyBindings& bindings, std::set<uint32_t>& by_element)>& fill) {
+  BodyBindings bindings = query.bindings;
+  bindings.width = width;
+  for (;;) {
+    std::set<uint32_t> by_element;
+    LS_TRY(kernel::Module module, fill(bindings, by_element));
+    if (by_element.empty()) return module;
+    bindings.scalars.insert(by_element.begin(), by_element.end());
+  }
+}
+
 }  // namespace lockstep::passes

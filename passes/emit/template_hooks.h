@@ -2,6 +2,7 @@
 // Hooks of the templates of shaders/: functions without a body of their own, which emission gives one.
 #pragma once
 
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -21,5 +22,11 @@ void fillWorkgroupIndex(kernel::Builder& builder, const EmitQuery& query);
 /// What `fill` makes of a template: with its loops as they are where the device's rounds allow that, else with those of a constant number
 /// of rounds dissolved first, so that only the outer ones are left, whatever the hooks grow to.
 Result<kernel::Module> withinRounds(const EmitQuery& query, const std::function<Result<kernel::Module>(bool unrolled)>& fill);
+
+/// What `fill` makes of a template with vectors of `width` elements bound. It gives the bindings of which some element turned out to be
+/// read alone; those are bound by elements, and the template is filled once more.
+Result<kernel::Module> withVectorBindings(
+    const EmitQuery& query, int64_t width,
+    const std::function<Result<kernel::Module>(const BodyBindings& bindings, std::set<uint32_t>& by_element)>& fill);
 
 }  // namespace lockstep::passes

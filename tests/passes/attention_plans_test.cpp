@@ -11,6 +11,7 @@
 #include "frontend/trace/trace_function.h"
 #include "frontend/train/templates.h"
 #include "passes/pipeline.h"
+#include "tests/passes/gpu_profile.h"
 
 namespace lockstep {
 namespace {
@@ -37,20 +38,6 @@ struct Gpt : Module {
   nn::LayerNorm norm;
   int64_t length;
 };
-
-program::DeviceProfile gpu() {
-  program::DeviceProfile profile;
-  profile.name = "gpu";
-  profile.max_storage_buffers = 64;
-  profile.max_binding_bytes = uint64_t{4} << 30;
-  profile.max_loop_iterations = 0;
-  profile.max_workgroup_invocations = 1024;
-  profile.max_workgroup_size_x = 1024;
-  profile.max_workgroup_bytes = 49152;
-  profile.subgroup_size = 32;
-  profile.subgroups = profile.fixed_subgroups = true;
-  return profile;
-}
 
 passes::Compiled trained(const GptShape& shape, const program::DeviceProfile& profile, std::optional<DType> low = {}) {
   const Gpt model(shape);
@@ -99,7 +86,8 @@ Result<passes::Compiled> attention(int64_t length, int64_t width, const program:
 }
 
 TEST(AttentionPlans, scores_are_in_no_memory) {
-  for (const program::DeviceProfile& profile : {program::findProfile("portable").orThrow(), program::findProfile("cpu").orThrow(), gpu()}) {
+  for (const program::DeviceProfile& profile :
+       {program::findProfile("portable").orThrow(), program::findProfile("cpu").orThrow(), gpuProfile()}) {
     for (const int64_t length : {int64_t{2053}, int64_t{8209}, int64_t{16384}}) {
       // Without known subgroups products are faster, as long as there is memory for the scores.
       if (!profile.fixed_subgroups && length < 8192) continue;
@@ -120,9 +108,9 @@ TEST(AttentionPlans, tiles_where_subgroups_are_known) {
     }
     return text;
   };
-  EXPECT_EQ(plans(gpu(), 64), "tiled tiled tiled ");
-  EXPECT_EQ(plans(gpu(), 7), "tiled tiled tiled ") << "the width of one invocation";
-  EXPECT_EQ(plans(gpu(), 256), "tiled tiled tiled ");
+  EXPECT_EQ(plans(gpuProfile(), 64), "tiled tiled tiled ");
+  EXPECT_EQ(plans(gpuProfile(), 7), "tiled tiled tiled ") << "the width of one invocation";
+  EXPECT_EQ(plans(gpuProfile(), 256), "tiled tiled tiled ");
   EXPECT_EQ(plans(program::findProfile("portable").orThrow(), 64), "stream stream stream ");
   EXPECT_EQ(plans(program::findProfile("cpu").orThrow(), 64), "stream stream stream ");
 }
@@ -130,7 +118,7 @@ TEST(AttentionPlans, tiles_where_subgroups_are_known) {
 /// Workgroups of both gradients, which are one dispatch where there are few, and of the forward pass.
 TEST(AttentionPlans, few_rows_are_shared_by_more_workgroups) {
   const auto groups = [](int64_t length, uint32_t units) {
-    program::DeviceProfile profile = gpu();
+    program::DeviceProfile profile = gpuProfile();
     profile.parallel_units = units;
     const passes::Compiled compiled = attention(length, 64, profile).orThrow();
     std::vector<uint32_t> found;
@@ -150,30 +138,30 @@ TEST(AttentionPlans, few_rows_are_shared_by_more_workgroups) {
 }
 
 TEST(AttentionPlans, memory_grows_with_the_length_and_not_with_its_square) {
-  const uint64_t once = attention(4096, 64, gpu()).orThrow().plan.workspace_bytes;
-  const uint64_t four_times = attention(4 * 4096, 64, gpu()).orThrow().plan.workspace_bytes;
+  const uint64_t once = attention(4096, 64, gpuProfile()).orThrow().plan.workspace_bytes;
+  const uint64_t four_times = attention(4 * 4096, 64, gpuProfile()).orThrow().plan.workspace_bytes;
   EXPECT_LE(four_times, 4 * once);
 }
 
 TEST(AttentionPlans, without_the_template_scores_are_kept) {
   const int64_t length = 2053;
-  EXPECT_GE(largestTensor(attention(length, 64, gpu(), false, {"template:attention"}).orThrow()), length * length);
+  EXPECT_GE(largestTensor(attention(length, 64, gpuProfile(), false, {"template:attention"}).orThrow()), length * length);
   // Short ones are better off with products, and on a device with few bindings the gradient with a mask has no kernel.
-  EXPECT_GE(largestTensor(attention(512, 64, gpu()).orThrow()), 512 * 512);
+  EXPECT_GE(largestTensor(attention(512, 64, gpuProfile()).orThrow()), 512 * 512);
   EXPECT_GE(largestTensor(attention(length, 64, program::findProfile("portable").orThrow(), true).orThrow()), length * length);
-  EXPECT_EQ(largestTensor(attention(length, 64, gpu(), true).orThrow()), length * 64);
+  EXPECT_EQ(largestTensor(attention(length, 64, gpuProfile(), true).orThrow()), length * 64);
 }
 
 TEST(AttentionPlans, scores_beyond_the_number_of_elements_are_refused_without_the_template) {
-  const Result<passes::Compiled> refused = attention(65536, 8, gpu(), false, {"template:attention"});
+  const Result<passes::Compiled> refused = attention(65536, 8, gpuProfile(), false, {"template:attention"});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.diagnostics().front().code, "decompose.elements");
-  EXPECT_TRUE(attention(65536, 8, gpu()).ok());
+  EXPECT_TRUE(attention(65536, 8, gpuProfile()).ok());
 }
 
 /// Whoever disables it can misspell it.
 TEST(AttentionPlans, unknown_template_is_refused) {
-  const Result<passes::Compiled> refused = attention(16, 8, gpu(), false, {"template:attentoin"});
+  const Result<passes::Compiled> refused = attention(16, 8, gpuProfile(), false, {"template:attentoin"});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.diagnostics().front().code, "pipeline.pass");
 }
@@ -181,17 +169,17 @@ TEST(AttentionPlans, unknown_template_is_refused) {
 // PyTorch's peaks for the same steps are 2.80 and 11.9 GB.
 TEST(GptPlans, of_characters_takes_2_4_GB) {
   const GptShape shape{.vocabulary = 65, .length = 256, .width = 384, .layers = 6, .heads = 6, .batch = 64};
-  EXPECT_LE(trained(shape, gpu()).plan.total_bytes, uint64_t{2'380'000'000});
+  EXPECT_LE(trained(shape, gpuProfile()).plan.total_bytes, uint64_t{2'380'000'000});
 }
 
 TEST(GptPlans, in_bf16_keeps_half_of_the_temporaries) {
   const GptShape shape{.vocabulary = 65, .length = 256, .width = 384, .layers = 6, .heads = 6, .batch = 64};
-  EXPECT_LE(trained(shape, gpu(), graph::DType::BF16).plan.workspace_bytes * 2, trained(shape, gpu()).plan.workspace_bytes);
+  EXPECT_LE(trained(shape, gpuProfile(), graph::DType::BF16).plan.workspace_bytes * 2, trained(shape, gpuProfile()).plan.workspace_bytes);
 }
 
 TEST(GptPlans, of_words_takes_8_5_GB_and_keeps_logits_once) {
   const GptShape shape{.vocabulary = 50257, .length = 1024, .width = 768, .layers = 12, .heads = 12, .batch = 8};
-  const passes::Compiled step = trained(shape, gpu());
+  const passes::Compiled step = trained(shape, gpuProfile());
   EXPECT_LE(step.plan.total_bytes, uint64_t{8'500'000'000});
   const int64_t logits = shape.batch * shape.length * shape.vocabulary;
   std::vector<std::pair<program::ArenaId, uint64_t>> places;
