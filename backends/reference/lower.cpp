@@ -2,9 +2,12 @@
 // Kernel IR -> scalar code: module scope and control flow. Values are in lower_values.cpp, memory in lower_memory.cpp.
 #include "backends/reference/lower.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "ir/kernel/inlined_size.h"
+#include "ir/kernel/spread_matrices.h"
 
 namespace lockstep::reference {
 
@@ -52,6 +55,7 @@ void flattenInto(const kernel::TypeTable& types, kernel::TypeId id, uint32_t uni
       return;
     case TypeKind::Void:
     case TypeKind::Pointer:
+    case TypeKind::SubgroupMatrix:
       return;
   }
 }
@@ -76,7 +80,15 @@ Result<Code> lower(const kernel::Module& module, const SubgroupShape& subgroups,
   const kernel::Function* entry = module.entryPoint();
   if (entry == nullptr) return fail("reference.no_entry_point", "the kernel has no entry point");
   LS_CHECK(kernel::checkInlinedSize(module, *entry, "reference.limit"));
-  const kernel::InlinedModule inlined = kernel::inlineAllCalls(module);
+  const uint32_t lanes = entry->subgroup_size == 0 ? subgroups.size : entry->subgroup_size;
+  const std::array<uint32_t, 3> size = *entry->workgroup_size;
+  if (kernel::hasSubgroupMatrices(module) && size[0] * size[1] * size[2] % lanes != 0) {
+    return fail("reference.subgroups",
+                fmt::format("{} has subgroup matrices, and its workgroup of {} x {} x {} is no whole number of subgroups of {}", entry->name,
+                            size[0], size[1], size[2], lanes),
+                {}, "make the workgroup a multiple of the subgroup size");
+  }
+  LS_TRY(const kernel::InlinedModule inlined, kernel::spreadMatrices(kernel::inlineAllCalls(module), lanes));
   return Lowering(inlined).run(subgroups, watched);
 }
 
@@ -251,6 +263,8 @@ void Lowering::instruction(kernel::InstructionId id) {
     case OpGroup::Subgroup:
       subgroup(x);
       break;
+    case OpGroup::SubgroupMatrix:
+      internalError("a subgroup matrix is left after all were spread");
     case OpGroup::Control:
       control(x);
       break;

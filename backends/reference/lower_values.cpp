@@ -108,6 +108,7 @@ Opcode pickOpcode(const Row& row, Scalar scalar) {
   switch (scalar) {
     case Scalar::F32:
     case Scalar::F16:
+    case Scalar::BF16:
       return row.f;
     case Scalar::I32:
       return row.i;

@@ -70,6 +70,7 @@ double numberOf(kernel::Scalar scalar, uint32_t word) {
       return word;
     case kernel::Scalar::F32:
     case kernel::Scalar::F16:
+    case kernel::Scalar::BF16:
       return std::bit_cast<float>(word);
   }
   internalError("a scalar type out of range");
@@ -105,6 +106,7 @@ PrintedValue valueOf(const kernel::TypeTable& types, kernel::TypeId id, std::spa
     case kernel::TypeKind::Void:
     case kernel::TypeKind::Atomic:
     case kernel::TypeKind::Pointer:
+    case kernel::TypeKind::SubgroupMatrix:
       break;
   }
   internalError("a value of this type cannot be printed");

@@ -109,6 +109,8 @@ Status Context::openDevice() {
   }
   if (facts_.subgroup_f16) enable(subgroup_types);
   if (facts_.spirv.subgroup_uniform_control_flow) enable(subgroup_flow);
+  MatrixFeatures matrices(facts_.matrices);
+  features.pNext = matrices.chain(features.pNext);
   info.pNext = &features;
   VkDevice made = VK_NULL_HANDLE;
   LS_CHECK(check(vkCreateDevice(facts_.handle, &info, nullptr, &made), "vkCreateDevice", facts_.info.name));
@@ -207,6 +209,11 @@ Result<Allocation> Context::allocate(uint64_t bytes, Placement placement, uint64
     made.mapped = static_cast<std::byte*>(address);
   }
   return made;
+}
+
+void Context::forgetMatrices(const kernel::Type& type) {
+  std::erase_if(facts_.matrices.shapes,
+                [&](const MatrixShape& s) { return s.result == type.scalar && s.m == type.rows && s.n == type.columns; });
 }
 
 Status Context::waitIdle() {

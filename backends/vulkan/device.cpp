@@ -147,6 +147,8 @@ program::DeviceProfile profileOf(const DeviceFacts& facts, const Answers& answer
       .f16 = facts.f16,
       .subgroups = (facts.subgroup_operations & kNeeded) == kNeeded,
       .fixed_subgroups = hasFixedSubgroups(facts, answers),
+      .matrix_f16 = plannedShape(facts.matrices, kernel::Scalar::F16),
+      .matrix_bf16 = plannedShape(facts.matrices, kernel::Scalar::BF16),
   };
   return program::withRates(profile, cpu ? program::kCpuRates : program::kGpuRates);
 }
@@ -216,11 +218,11 @@ void examine(DeviceFacts& facts, Answers& answers) {
   facts.spirv.zero_initialize_workgroup = answers.zero_initialize.shaderZeroInitializeWorkgroupMemory == VK_TRUE;
 }
 
-DeviceFacts factsOf(VkPhysicalDevice handle, size_t index, uint32_t instance_version) {
-  DeviceFacts facts{.handle = handle, .spirv = {}, .extensions = {}, .info = {}};
+DeviceFacts factsOf(const Instance& instance, VkPhysicalDevice handle, size_t index) {
+  DeviceFacts facts{.handle = handle, .matrices = {}, .spirv = {}, .extensions = {}, .info = {}};
   vkGetPhysicalDeviceProperties(handle, &facts.properties);
   vkGetPhysicalDeviceMemoryProperties(handle, &facts.memory);
-  facts.version = std::min(facts.properties.apiVersion, instance_version);
+  facts.version = std::min(facts.properties.apiVersion, instance.version());
   chooseQueue(facts);
   Answers answers;
   uint32_t count = 0;
@@ -229,6 +231,7 @@ DeviceFacts factsOf(VkPhysicalDevice handle, size_t index, uint32_t instance_ver
   vkEnumerateDeviceExtensionProperties(handle, nullptr, &count, answers.extensions.data());
   bool new_enough = isAtLeast(facts, VK_API_VERSION_1_1);
   if (new_enough) examine(facts, answers);
+  if (new_enough) facts.matrices = findMatrixUnits(instance.handle(), handle, answers.extensions, facts.version, facts.extensions);
   const std::string name = answers.driver.driverName, version = answers.driver.driverInfo;
   const uint32_t number = facts.properties.driverVersion;
   std::string driver =
@@ -282,7 +285,7 @@ Result<std::vector<DeviceFacts>> findDevices(const Instance& instance) {
   std::vector<VkPhysicalDevice> handles(count);
   LS_CHECK(check(vkEnumeratePhysicalDevices(instance.handle(), &count, handles.data()), "vkEnumeratePhysicalDevices"));
   std::vector<DeviceFacts> devices;
-  for (size_t i = 0; i < handles.size(); ++i) devices.push_back(factsOf(handles[i], i, instance.version()));
+  for (size_t i = 0; i < handles.size(); ++i) devices.push_back(factsOf(instance, handles[i], i));
   return devices;
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "backends/vulkan/learn_layouts.h"
 #include "backends/vulkan/limits.h"
 
 namespace lockstep::vulkan {
@@ -20,6 +21,7 @@ constexpr size_t kMostRecorders = 8;
 
 Result<std::unique_ptr<Executable>> VulkanExecutable::compile(std::shared_ptr<Context> context, const program::ValidProgram& program) {
   LS_CHECK(checkLimits(program, context->facts()));
+  LS_CHECK(learnLayouts(context, program));
   auto made = std::make_unique<VulkanExecutable>(std::move(context), *program);
   LS_CHECK(made->prepare(program));
   return std::unique_ptr<Executable>(std::move(made));

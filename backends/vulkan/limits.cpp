@@ -8,6 +8,7 @@
 #include <string_view>
 #include <variant>
 
+#include "ir/kernel/spread_matrices.h"
 #include "ir/program/limits.h"
 
 namespace lockstep::vulkan {
@@ -33,6 +34,22 @@ uint32_t mostStorageBuffers(const VkPhysicalDeviceLimits& limits) {
 constexpr std::array<std::string_view, 8> kSubgroupFeatures{"basic",     "vote", "arithmetic", "ballot", "shuffle", "shuffle_relative",
                                                             "clustered", "quad"};
 
+/// All invocations of a subgroup hold a matrix together, so subgroups are full and have a known size.
+Status checkMatrices(const std::string& name, const kernel::Module& module, const DeviceFacts& facts) {
+  if (!kernel::hasSubgroupMatrices(module)) return Success{};
+  const program::DeviceProfile& profile = facts.info.profile;
+  if (!profile.fixed_subgroups) {
+    return fail("vulkan.feature", fmt::format("kernel \"{}\" has subgroup matrices, and subgroups of {} have no fixed size", name,
+                                              facts.info.name));
+  }
+  const std::array<uint32_t, 3> size = *module.entryPoint()->workgroup_size;
+  if (uint64_t{size[0]} * size[1] * size[2] % profile.subgroup_size == 0) return Success{};
+  return fail("vulkan.feature",
+              fmt::format("kernel \"{}\" has subgroup matrices, and its workgroup of {} x {} x {} is no whole number of subgroups of {}",
+                          name, size[0], size[1], size[2], profile.subgroup_size),
+              {}, "make the workgroup a multiple of the subgroup size");
+}
+
 Status checkKernel(const std::string& name, const kernel::Module& module, const DeviceFacts& facts) {
   if (module.entryPoint() == nullptr) return fail("vulkan.entry_point", fmt::format("kernel \"{}\" has no entry point", name));
   program::DeviceProfile profile = facts.info.profile;
@@ -41,6 +58,7 @@ Status checkKernel(const std::string& name, const kernel::Module& module, const 
   bool wants_f16 = std::count(module.capabilities.begin(), module.capabilities.end(), kernel::Capability::F16) != 0;
   if (wants_f16 && !facts.f16) return fail("vulkan.feature", fmt::format("kernel \"{}\" uses f16, which {} lacks", name, facts.info.name));
   LS_CHECK(checkSubgroups(name, module, facts));
+  LS_CHECK(checkMatrices(name, module, facts));
   for (const kernel::GlobalVariable& global : module.globals) {
     const bool half = global.space == kernel::AddressSpace::Immediate && kernel::contains(module.types, global.type, kernel::Scalar::F16);
     if (half && !facts.immediate_f16) {

@@ -33,12 +33,16 @@ bool mustCountRounds(const DeviceFacts& facts, const kernel::Module& module) {
   return wish == nullptr || std::string_view(wish) != "0";
 }
 
-Result<KernelPipeline> makePipeline(Context& context, const std::string& name, const kernel::ValidModule& given, size_t bindings,
+Result<KernelPipeline> makePipeline(Context& context, const std::string& name, const kernel::ValidModule& planned, size_t bindings,
                                     uint64_t& counter) {
   const Functions& functions = context.functions();
   KernelPipeline made;
   made.bindings = bindings;
   std::optional<kernel::ValidModule> counting;
+  const uint32_t lanes = context.facts().info.profile.subgroup_size;
+  LS_TRY(const std::optional<kernel::ValidModule> spread, spreadWithoutUnits(planned, context.facts().matrices, lanes));
+  if (spread) narrate([&] { return fmt::format("kernel {} spreads its matrices over subgroups of {}: no units take them", name, lanes); });
+  const kernel::ValidModule& given = spread ? *spread : planned;
   if (mustCountRounds(context.facts(), *given)) {
     const program::DeviceProfile& profile = context.facts().info.profile;
     kernel::CountedRounds counted = kernel::countRounds(*given, {.most = profile.max_loop_iterations, .lanes = profile.subgroup_size});

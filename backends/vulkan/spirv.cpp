@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/vulkan/spirv.h"
 
+#include <fmt/format.h>
 #include <spirv-tools/libspirv.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "ir/kernel/guard_accesses.h"
 #include "ir/kernel/inline_calls.h"
 #include "ir/kernel/inlined_size.h"
+#include "ir/kernel/spread_matrices.h"
 #include "ir/support/narrate.h"
 
 namespace lockstep::vulkan {
@@ -55,6 +57,8 @@ std::vector<uint32_t> Emitter::run() {
   builder_.addCapability(spv::CapabilityShader);
   builder_.setMemoryModel(spv::AddressingModelLogical, spv::MemoryModelGLSL450);
   glsl_ = builder_.import("GLSL.std.450");
+  has_matrices_ = kernel::hasSubgroupMatrices(module_);
+  if (has_matrices_) enableMatrices();
   for (kernel::Capability capability : module_.capabilities) {
     if (capability == kernel::Capability::F16) builder_.addCapability(spv::CapabilityStorageBuffer16BitAccess);
   }
@@ -139,6 +143,11 @@ std::string plainName(const std::string& name) {
   return made;
 }
 
+const MatrixLayout* findLayout(const SpirvOptions& options, const kernel::Type& type) {
+  const auto found = std::ranges::find(options.matrix_layouts, type, &MatrixLayout::type);
+  return found == options.matrix_layouts.end() ? nullptr : &*found;
+}
+
 std::string spirvEntryPoint(const kernel::Function& entry) { return entry.name.empty() ? "main" : plainName(entry.name); }
 
 Result<std::vector<uint32_t>> emitSpirv(const kernel::ValidModule& module, const SpirvOptions& options) {
@@ -148,12 +157,21 @@ Result<std::vector<uint32_t>> emitSpirv(const kernel::ValidModule& module, const
   // A device cannot report an access out of bounds, and to leave one alone would be undefined.
   const kernel::Module guarded = kernel::guardAccesses(*module, kernel::OutOfBounds::Clamp);
   const kernel::Module inlined = kernel::inlineAllCalls(guarded).module;
+  for (const kernel::Instruction& in : inlined.instructions) {
+    if (in.op != kernel::Op::SubgroupMatrixRow && in.op != kernel::Op::SubgroupMatrixColumn) continue;
+    if (findLayout(options, inlined.typeOf(in.operands[0])) != nullptr) continue;
+    return fail("vulkan.matrix_layout",
+                fmt::format("{} of {} is a device's own, and no device was asked", kernel::info(in.op).text,
+                            inlined.types.toString(inlined[in.operands[0]].type)),
+                {}, "list or run the kernel on a device that has matrix units");
+  }
   Emitter emitter(inlined, *inlined.entryPoint(), options);
   std::vector<uint32_t> words = emitter.run();
   if (emitter.leftOutPrint()) {
     narrate([&] { return "print does nothing in the SPIR-V of " + entry->name + ": VK_KHR_shader_non_semantic_info is not there"; });
   }
-  if (wantsValidation()) {
+  // The validator that we build with does not know these instructions: tests/backends/vulkan/matrices_test.cpp checks what it would.
+  if (wantsValidation() && !kernel::hasSubgroupMatrices(inlined)) {
     std::string messages = validateSpirv(words);
     if (!messages.empty()) {
       internalError("spirv-val rejects the SPIR-V of entry point " + entry->name + ":\n" + messages + disassemble(words));

@@ -81,6 +81,8 @@ void Emitter::emitInstruction(const Instruction& in) {
       return emitBarrier(in);
     case OpGroup::Debug:
       return emitPrint(in);
+    case OpGroup::SubgroupMatrix:
+      return emitMatrix(in);
     case OpGroup::Subgroup:
       return define(in, emitSubgroup(in));
     case OpGroup::Call:

@@ -68,6 +68,7 @@ spv::Id Emitter::emitConstruct(const Instruction& in) {
   const Type type = types_[in.type];
   std::vector<spv::Id> parts = values(in.operands);
   if (type.kind == TypeKind::Vector && parts.size() == 1) parts.assign(type.rows, parts[0]);
+  if (type.kind == TypeKind::SubgroupMatrix) return builder_.createOp(spv::OpCompositeConstruct, valueType(in.type), parts);
   if (parts.empty()) return builder_.makeNullConstant(valueType(in.type));
   // A value of one scalar is the scalar.
   if (type.kind == TypeKind::Scalar) return parts[0];

@@ -130,6 +130,21 @@ class Emitter {
   /// 0, in every lane.
   spv::Id hiddenZero(uint32_t width);
 
+  // spirv_matrices.cpp
+  void enableMatrices();
+  spv::Id matrixComponent(kernel::Scalar scalar);
+  spv::Id makeMatrixType(const kernel::Type& type);
+  spv::Id zeroMatrix(kernel::TypeId type);
+  spv::Id matrixPlace(const kernel::Instruction& in);
+  void addMatrixAccess(const Place& place, uint32_t access, std::vector<spv::IdImmediate>& operands);
+  template <size_t N>
+  spv::Id sumOfBits(spv::Id number, const std::array<uint32_t, N>& places);
+  spv::Id matrixPlaceOf(const kernel::Instruction& in);
+  void emitMatrix(const kernel::Instruction& in);
+  [[nodiscard]] bool isShared(const Place& place) const;
+  spv::Id loadFrom(const Place& place);
+  void storeTo(const Place& place, spv::Id value);
+
   // spirv_subgroups.cpp
   spv::Id emitSubgroup(const kernel::Instruction& in);
   spv::Id lastLaneAtMost(spv::Id lane);
@@ -218,6 +233,8 @@ class Emitter {
   spv::Id debug_printf_ = spv::NoResult;
   spv::Instruction* entry_point_ = nullptr;
   bool has_storage_barrier_ = false;
+  bool has_matrices_ = false;  ///< and therefore the Vulkan memory model
+  spv::Id bfloat16_ = spv::NoType, bfloat16_zero_ = spv::NoResult;
   bool is_row_ = false;  ///< the workgroup is declared as one row of its invocations
   bool left_out_print_ = false;
   std::map<std::string, spv::Id> source_files_;

@@ -56,7 +56,7 @@ Place Emitter::part(const Place& place, spv::Id index, TypeId element, uint32_t 
 spv::Id Emitter::load(const Place& place) {
   const Type type = types_[place.pointee];
   if (place.laid_out && type.kind == TypeKind::Array) return loadArray(place);
-  if (!place.laid_out || type.kind != TypeKind::Struct) return builder_.createLoad(address(place), spv::NoPrecision);
+  if (!place.laid_out || type.kind != TypeKind::Struct) return loadFrom(place);
   std::vector<spv::Id> members;
   for (uint32_t i = 0; i < type.members.size(); ++i) members.push_back(load(part(place, u32(i), type.members[i].type, i)));
   return builder_.createCompositeConstruct(valueType(place.pointee), members);
@@ -78,7 +78,7 @@ spv::Id Emitter::loadArray(const Place& place) {
 void Emitter::store(const Place& place, spv::Id value) {
   const Type type = types_[place.pointee];
   if (!place.laid_out || type.isScalarOrVector()) {
-    builder_.createStore(value, address(place));
+    storeTo(place, value);
     return;
   }
   if (type.kind == TypeKind::Array) return storeArray(place, value);
@@ -113,12 +113,16 @@ bool Emitter::isLarge(TypeId type) const { return types_.sizeOf(type) > kStoredA
 
 void Emitter::clear(const Place& place) {
   const Type type = types_[place.pointee];
-  if (isLarge(place.pointee) && type.kind == TypeKind::Array) {
+  if (kernel::contains(types_, place.pointee, TypeKind::SubgroupMatrix)) {
+    // Element by element, so that drivers can keep each matrix in registers.
+    for (uint32_t i = 0; type.kind == TypeKind::Array && i < type.count; ++i) clear(part(place, u32(i), type.element));
+    if (type.kind == TypeKind::SubgroupMatrix) builder_.createStore(zeroMatrix(place.pointee), address(place));
+  } else if (isLarge(place.pointee) && type.kind == TypeKind::Array) {
     countedLoop(type.count, 1, u32(0), [&](spv::Id index) { clear(part(place, index, type.element)); });
   } else if (isLarge(place.pointee) && type.kind == TypeKind::Struct) {
     for (uint32_t i = 0; i < type.members.size(); ++i) clear(part(place, u32(i), type.members[i].type, i));
   } else {
-    builder_.createStore(builder_.makeNullConstant(valueType(place.pointee)), address(place));
+    storeTo(place, builder_.makeNullConstant(valueType(place.pointee)));
   }
 }
 
@@ -177,7 +181,9 @@ void Emitter::emitAtomic(const Instruction& in) {
   const Place& target = place(in.operands[0]);
   const Type atomic = types_[target.pointee];
   spv::Id type = scalarType(atomic.scalar), pointer = address(target);
-  spv::Id scope = u32(target.storage == spv::StorageClassWorkgroup ? spv::ScopeWorkgroup : spv::ScopeDevice);
+  // The Vulkan memory model has the scope of a device as a feature of its own; a queue family is all that runs a program.
+  const spv::Scope everywhere = has_matrices_ ? spv::ScopeQueueFamily : spv::ScopeDevice;
+  spv::Id scope = u32(target.storage == spv::StorageClassWorkgroup ? spv::ScopeWorkgroup : everywhere);
   spv::Id relaxed = u32(spv::MemorySemanticsMaskNone);
   if (in.op == Op::AtomicLoad) return define(in, builder_.createOp(spv::OpAtomicLoad, type, {pointer, scope, relaxed}));
   if (in.op == Op::AtomicStore) {
@@ -198,6 +204,7 @@ void Emitter::emitAtomic(const Instruction& in) {
 
 void Emitter::controlBarrier(bool storage) {
   uint32_t semantics = storage ? kStorageBarrier : kWorkgroupBarrier;
+  if (has_matrices_) semantics |= spv::MemorySemanticsMakeAvailableMask | spv::MemorySemanticsMakeVisibleMask;
   builder_.createControlBarrier(spv::ScopeWorkgroup, spv::ScopeWorkgroup, static_cast<spv::MemorySemanticsMask>(semantics));
 }
 

@@ -108,7 +108,8 @@ const Emitter::Row& Emitter::row(Op op) {
                        SubgroupMin = Other, SubgroupMax = Other, SubgroupAnd = Other, SubgroupOr = Other, SubgroupXor = Other,
                        SubgroupBroadcast = Other, SubgroupBroadcastFirst = Other, SubgroupShuffle = Other, SubgroupShuffleXor = Other,
                        SubgroupShuffleUp = Other, SubgroupShuffleDown = Other, QuadBroadcast = Other, QuadSwapX = Other, QuadSwapY = Other,
-                       QuadSwapDiagonal = Other, If = Other, Loop = Other, Switch = Other, Break = Other, BreakIf = Other, Continue = Other,
+                       QuadSwapDiagonal = Other, SubgroupMatrixLoad = Other, SubgroupMatrixStore = Other,
+                       SubgroupMatrixMultiplyAccumulate = Other, SubgroupMatrixAdd = Other, SubgroupMatrixScale = Other, SubgroupMatrixRow = Other, SubgroupMatrixColumn = Other, If = Other, Loop = Other, Switch = Other, Break = Other, BreakIf = Other, Continue = Other,
                        Return = Other, Call = Other;
   static constexpr kernel::OpArray<const Row*> kRows{
 #define LS_KERNEL_OP(name, text, group, operands, rule) &name,
@@ -132,6 +133,7 @@ LaneKind Emitter::laneKind(const Type& type) const {
       return LaneKind::Unsigned;
     case Scalar::F32:
     case Scalar::F16:
+    case Scalar::BF16:
       return LaneKind::Float;
   }
   internalError("scalar out of range");

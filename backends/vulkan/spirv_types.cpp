@@ -90,6 +90,8 @@ spv::Id Emitter::scalarType(Scalar scalar) {
     case Scalar::F16:
       builder_.addCapability(spv::CapabilityFloat16);
       return builder_.makeFloatType(16);
+    case Scalar::BF16:
+      break;
   }
   internalError("scalar out of range");
 }
@@ -129,6 +131,9 @@ spv::Id Emitter::makeType(TypeId id, bool laid_out) {
     case TypeKind::Struct:
       made = makeStruct(type, laid_out);
       break;
+    case TypeKind::SubgroupMatrix:
+      made = makeMatrixType(type);
+      break;
     case TypeKind::Pointer:
       internalError("a pointer used as a value");
   }
@@ -163,6 +168,7 @@ spv::Id Emitter::makeScalarConstant(Scalar scalar, uint32_t bits) {
     case Scalar::I32:
     case Scalar::U32:
     case Scalar::F32:
+    case Scalar::BF16:
       break;
     case Scalar::F16:
       builder_.addCapability(spv::CapabilityFloat16);
@@ -182,6 +188,8 @@ spv::Id Emitter::constant(ValueId id) {
   spv::Id made = spv::NoResult;
   if (type.kind == TypeKind::Scalar) {
     made = scalarConstant(type.scalar, value.bits);
+  } else if (type.kind == TypeKind::SubgroupMatrix) {
+    made = zeroMatrix(value.type);
   } else if (value.elements.empty()) {
     made = builder_.makeNullConstant(valueType(value.type));
   } else {
@@ -243,7 +251,7 @@ void Emitter::declareBuffer(const kernel::GlobalVariable& global) {
   bool written = global.space == AddressSpace::Storage && global.access != kernel::Access::Read;
   if (!written && !immediate) builder_.addDecoration(variable, spv::DecorationNonWritable);
   // Without Coherent a storageBarrier does not cover plain accesses in the GLSL450 model; it costs bandwidth, so only where needed.
-  if (written && has_storage_barrier_) builder_.addDecoration(variable, spv::DecorationCoherent);
+  if (written && has_storage_barrier_ && !has_matrices_) builder_.addDecoration(variable, spv::DecorationCoherent);
   Place place{.base = variable, .storage = storage, .chain = {}, .pointee = global.type, .laid_out = true};
   if (!own_block) place.chain.push_back(u32(0));
   places_[global.value.index()] = std::move(place);
@@ -337,7 +345,7 @@ void Emitter::zeroPlace(const Place& place, spv::Id local_index) {
   if (type.kind == TypeKind::Array) {
     countedLoop(type.count, invocations, local_index, [&](spv::Id index) {
       Place element = part(place, index, type.element);
-      builder_.createStore(builder_.makeNullConstant(valueType(type.element)), address(element));
+      storeTo(element, builder_.makeNullConstant(valueType(type.element)));
     });
     return;
   }
@@ -346,7 +354,7 @@ void Emitter::zeroPlace(const Place& place, spv::Id local_index) {
   selectionMerge(merge);
   builder_.createConditionalBranch(first, &store_block, &merge);
   builder_.setBuildPoint(&store_block);
-  builder_.createStore(builder_.makeNullConstant(valueType(place.pointee)), address(place));
+  storeTo(place, builder_.makeNullConstant(valueType(place.pointee)));
   builder_.createBranch(&merge);
   builder_.setBuildPoint(&merge);
 }

@@ -22,7 +22,9 @@ class VulkanBackend final : public Backend {
     return VulkanExecutable::compile(context_, program);
   }
   [[nodiscard]] Result<std::optional<KernelListing>> list(const kernel::ValidModule& module) const override {
-    LS_TRY(const std::vector<uint32_t> words, emitSpirv(module, context_->facts().spirv));
+    const DeviceFacts& facts = context_->facts();
+    LS_TRY(const auto spread, spreadWithoutUnits(module, facts.matrices, facts.info.profile.subgroup_size));
+    LS_TRY(const std::vector<uint32_t> words, emitSpirv(spread ? *spread : module, facts.spirv));
     return std::optional(KernelListing{.ending = "spvasm", .text = disassemble(words)});
   }
 

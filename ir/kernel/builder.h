@@ -75,6 +75,13 @@ class Builder {
   ValueId access(ValueId pointer, std::vector<ValueId> indices, bool in_bounds = false);
   ValueId load(ValueId pointer);
   void store(ValueId pointer, ValueId value) { makeVoid(Op::Store, {pointer, value}); }
+  /// Subgroup matrices; `array` is a pointer to an array.
+  ValueId loadMatrix(TypeId type, ValueId array, ValueId offset, ValueId stride, bool column_major = false) {
+    return makeAs(Op::SubgroupMatrixLoad, type, {array, offset, stride}, column_major ? 1 : 0);
+  }
+  void storeMatrix(ValueId array, ValueId offset, ValueId matrix, ValueId stride, bool column_major = false) {
+    makeAs(Op::SubgroupMatrixStore, types().voidType(), {array, offset, matrix, stride}, column_major ? 1 : 0);
+  }
   ValueId call(FunctionId function, std::vector<ValueId> arguments);
   void name(ValueId value, std::string name);
 

@@ -147,6 +147,7 @@ class Canonicalizer {
 
   [[nodiscard]] uint32_t immediate(const Instruction& old) const {
     if (old.op == Op::Call) return old.immediate;
+    if (hasMajor(old.op)) return old.immediate & 1u;
     if (old.op != Op::Swizzle) return 0;
     return old.immediate & ((1u << (2 * from_.types[old.type].width())) - 1);
   }

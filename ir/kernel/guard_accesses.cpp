@@ -51,10 +51,12 @@ class Guard {
     const Op op = m_[id].op;
     if (op == Op::Access) {
       access(id);
+    } else if (hasMajor(op)) {
+      matrix(id);
     } else if (op == Op::Extract && policy_ != OutOfBounds::Trap) {
       extract(id);
     } else if (inside_.contains(pointerOf(m_[id]))) {
-      skipUnlessInside(id);
+      skipUnless(inside_.at(m_[id].operands[0]), id);
     } else {
       append(id);
     }
@@ -85,9 +87,14 @@ class Guard {
   }
 
   [[nodiscard]] bool isInside(ValueId index, TypeId composite) const {
-    const uint32_t count = m_.types.elementCount(composite);
+    const uint32_t count = countOf(composite);
     const Range range = ranges_.rangeOf(index);
     return range.low >= 0 && range.high < int64_t{count};
+  }
+
+  [[nodiscard]] uint32_t countOf(TypeId composite) const {
+    const Type& type = m_.types[composite];
+    return type.kind == TypeKind::SubgroupMatrix ? elementsHeld(m_, type) : m_.types.elementCount(composite);
   }
 
   void access(InstructionId id) {
@@ -108,8 +115,8 @@ class Guard {
       if (!inside) {
         proven = false;
         if (policy_ != OutOfBounds::Trap) {
-          const ValueId count = is_runtime ? length(base, indices, k) : builder_.u32(m_.types.elementCount(part));
-          indices[k] = guarded(indices[k], count, is_runtime ? 0 : m_.types.elementCount(part), condition);
+          const ValueId count = is_runtime ? length(base, indices, k) : builder_.u32(countOf(part));
+          indices[k] = guarded(indices[k], count, is_runtime ? 0 : countOf(part), condition);
         }
       }
       part = builder_.types().elementOf(part);
@@ -152,7 +159,7 @@ class Guard {
     const Instruction x = m_[id];
     const TypeId whole = m_[x.operands[0]].type;
     if (m_.types[whole].kind == TypeKind::Struct || isInside(x.operands[1], whole)) return append(id);
-    const uint32_t count = m_.types.elementCount(whole);
+    const uint32_t count = countOf(whole);
     ValueId condition;
     const ValueId index = guarded(x.operands[1], builder_.u32(count), count, condition);
     m_.instructions[id.index()].operands[1] = index;
@@ -165,6 +172,45 @@ class Guard {
     append(id);
   }
 
+  /// A load or store of a matrix reaches from `offset` to the end of its last line. Within the policies that go on, offset and stride are
+  /// made small enough; an array that is too short for one line is left alone.
+  void matrix(InstructionId id) {
+    const Instruction x = m_[id];
+    const bool is_load = x.op == Op::SubgroupMatrixLoad;
+    const size_t stride_at = is_load ? 2 : 3;
+    const ValueId array_pointer = x.operands[0];
+    const Type shape = m_.types[is_load ? x.type : m_[x.operands[2]].type];
+    const Type array = m_.types[m_.typeOf(array_pointer).element], element = m_.types[array.element];
+    const uint32_t held = componentsIn(element, shape);
+    const uint32_t line = (x.immediate != 0 ? shape.rows : shape.columns) / held;
+    const uint32_t steps = (x.immediate != 0 ? shape.columns : shape.rows) - 1;
+    const int64_t end = ranges_.rangeOf(x.operands[1]).high + int64_t{steps} * ranges_.rangeOf(x.operands[stride_at]).high + line;
+    const bool inside = array.count != 0 && end <= int64_t{array.count};
+    ValueId condition = inside_.contains(array_pointer) ? inside_.at(array_pointer) : ValueId();
+    const auto require = [&](ValueId holds) { condition = condition.valid() ? builder_.make(Op::And, {condition, holds}) : holds; };
+    if (!inside && policy_ != OutOfBounds::Trap) {
+      ValueId count = builder_.u32(array.count);
+      if (array.count == 0) {
+        count = builder_.make(Op::ArrayLength, {array_pointer});
+        require(builder_.make(Op::Ge, {count, builder_.u32(line)}));
+        count = builder_.make(Op::Max, {count, builder_.u32(line)});
+      }
+      const ValueId room = builder_.make(Op::Sub, {count, builder_.u32(line)});
+      const auto atMost = [&](size_t operand, ValueId limit) {
+        if (policy_ == OutOfBounds::ZeroAndSkip) require(builder_.make(Op::Le, {x.operands[operand], limit}));
+        return m_.instructions[id.index()].operands[operand] = builder_.make(Op::Min, {x.operands[operand], limit});
+      };
+      ValueId used = builder_.u32(0);
+      if (steps > 0) {
+        const ValueId stride = atMost(stride_at, builder_.make(Op::Div, {room, builder_.u32(steps)}));
+        used = builder_.make(Op::Mul, {stride, builder_.u32(steps)});
+      }
+      atMost(1, builder_.make(Op::Sub, {room, used}));
+    }
+    if (condition.valid()) return skipUnless(condition, id);
+    append(id);
+  }
+
   /// The pointer that an instruction goes through.
   static ValueId pointerOf(const Instruction& x) {
     const bool memory = x.op == Op::Load || x.op == Op::Store || info(x.op).group == OpGroup::Atomic;
@@ -172,9 +218,8 @@ class Guard {
   }
 
   /// `if inside { x }`; a result goes through a variable that is zero at first.
-  void skipUnlessInside(InstructionId id) {
+  void skipUnless(ValueId inside, InstructionId id) {
     const Instruction x = m_[id];
-    const ValueId inside = inside_.at(x.operands[0]);
     if (!x.result.valid() || m_.types[x.type].kind == TypeKind::Void) {
       builder_.ifThen(inside, [&] { append(id); });
       return;

@@ -47,6 +47,18 @@ std::optional<TypeId> inferAtomic(TypeTable& types, Op op, Operands operands) {
   return op == Op::AtomicCompareExchange ? types.atomicExchangeResult(atomic.scalar) : value;
 }
 
+bool isComputable(const Type& matrix) { return matrix.kind == TypeKind::SubgroupMatrix && matrix.scalar != Scalar::BF16; }
+
+/// Products of a load are summed in f32, or in the operands' own type.
+std::optional<TypeId> inferMatrixProduct(const TypeTable& types, Operands operands) {
+  const Type &left = types[operands[0]], &right = types[operands[1]], &sum = types[operands[2]];
+  const auto is = [](const Type& type, MatrixUse use) { return type.kind == TypeKind::SubgroupMatrix && type.use == use; };
+  const bool uses = is(left, MatrixUse::Left) && is(right, MatrixUse::Right) && is(sum, MatrixUse::Result);
+  const bool shapes = left.columns == right.rows && sum.rows == left.rows && sum.columns == right.columns;
+  const bool scalars = left.scalar == right.scalar && (sum.scalar == Scalar::F32 || sum.scalar == left.scalar);
+  return when(uses && shapes && scalars, operands[2]);
+}
+
 /// workgroup_uniform_load reads an atomic as atomic_load does.
 TypeId loadedType(const TypeTable& types, Op op, TypeId type) {
   return op == Op::WorkgroupUniformLoad && types[type].kind == TypeKind::Atomic ? types.scalar(types[type].scalar) : type;
@@ -54,6 +66,15 @@ TypeId loadedType(const TypeTable& types, Op op, TypeId type) {
 
 std::optional<TypeId> inferExplicit(TypeTable& types, Op op, Operands operands) {
   if (info(op).group == OpGroup::Atomic) return inferAtomic(types, op, operands);
+  if (op == Op::SubgroupMatrixMultiplyAccumulate) return inferMatrixProduct(types, operands);
+  if (op == Op::SubgroupMatrixRow || op == Op::SubgroupMatrixColumn) {
+    return when(isComputable(types[operands[0]]) && operands[1] == types.u32(), types.u32());
+  }
+  if (op == Op::SubgroupMatrixAdd) return when(isComputable(types[operands[0]]) && allEqual(operands), operands[0]);
+  if (op == Op::SubgroupMatrixScale) {
+    const Type matrix = types[operands[0]];
+    return when(isComputable(matrix) && operands[1] == types.scalar(matrix.scalar), operands[0]);
+  }
   if (op == Op::SubgroupElect) return types.boolean();
   if (op == Op::SubgroupAll || op == Op::SubgroupAny) return when(operands[0] == types.boolean(), types.boolean());
   if (op == Op::SubgroupBallot) return when(operands[0] == types.boolean(), types.vector(Scalar::U32, 4));

@@ -59,6 +59,8 @@ std::string formatScalar(Scalar scalar, uint32_t bits) {
       float value = std::bit_cast<float>(bits);
       return std::isfinite(value) ? formatFloat(value) + "f" : fmt::format("f32(0x{:08x})", bits);
     }
+    case Scalar::BF16:
+      return fmt::format("bf16(0x{:04x})", bits);
     case Scalar::F16: {
       bool finite = (bits & 0x7c00u) != 0x7c00u;
       return finite ? formatHalf(static_cast<uint16_t>(bits)) + "h" : fmt::format("f16(0x{:04x})", bits);
@@ -70,6 +72,7 @@ std::string formatScalar(Scalar scalar, uint32_t bits) {
 std::optional<uint32_t> parseScalar(Scalar scalar, std::string_view number) {
   switch (scalar) {
     case Scalar::Bool:
+    case Scalar::BF16:
       return std::nullopt;
     case Scalar::I32:
       return parseInteger<int32_t>(number);
@@ -99,7 +102,7 @@ std::optional<Scalar> scalarOfSuffix(std::string_view suffix) {
 
 uint32_t canonicalBits(Scalar scalar, uint32_t bits) {
   if (scalar == Scalar::Bool) return bits != 0 ? 1 : 0;
-  return scalar == Scalar::F16 ? bits & 0xffffu : bits;
+  return byteSize(scalar) == 2 ? bits & 0xffffu : bits;
 }
 
 }  // namespace lockstep::kernel

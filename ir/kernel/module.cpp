@@ -11,7 +11,7 @@ constexpr std::array<std::string_view, 12> kBuiltinNames = {
     "workgroup_id", "num_workgroups",      "subgroup_size",          "subgroup_invocation_id",
     "subgroup_id",  "num_subgroups",       "workgroup_index",        "global_invocation_index"};
 
-constexpr std::array<std::string_view, 2> kCapabilityNames = {"f16", "subgroups"};
+constexpr std::array<std::string_view, 3> kCapabilityNames = {"f16", "subgroups", "subgroup_matrices"};
 
 }  // namespace
 

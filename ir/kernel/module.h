@@ -87,7 +87,7 @@ struct Instruction {
   std::vector<SwitchCase> cases;  ///< Switch only, parallel to blocks
   /// Print only: its text, and then a name for each operand; any of them may be empty. Or nothing at all.
   std::vector<std::string> labels = {};
-  uint32_t immediate = 0;  ///< Swizzle components; Call: function index
+  uint32_t immediate = 0;  ///< Swizzle components; Call: function index; SubgroupMatrixLoad, -Store: 1 for column-major
   FloatMode float_mode = FloatMode::Contract;
   bool in_bounds = false;  ///< Access: every index is proven in range, no guard needed
   uint32_t origin = 0;     ///< 1 + id of the graph node that this came from; 0 = none
@@ -133,7 +133,7 @@ struct Function {
   friend bool operator==(const Function&, const Function&) = default;
 };
 
-enum class Capability : uint8_t { F16, Subgroups };
+enum class Capability : uint8_t { F16, Subgroups, SubgroupMatrices };
 std::string_view toString(Capability capability);  ///< "subgroups"
 std::optional<Capability> findCapability(std::string_view text);
 

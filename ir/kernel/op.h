@@ -23,7 +23,7 @@ inline constexpr size_t kOpCount = 0
     ;
 
 /// What kind of instruction an op is. Arithmetic and Math are pure functions of their operands (lane by lane).
-enum class OpGroup : uint8_t { Arithmetic, Math, Composite, Memory, Atomic, Barrier, Debug, Subgroup, Control, Call };
+enum class OpGroup : uint8_t { Arithmetic, Math, Composite, Memory, Atomic, Barrier, Debug, Subgroup, SubgroupMatrix, Control, Call };
 
 /// How the result type follows from the operands.
 enum class TypeRule : uint8_t {
@@ -49,6 +49,8 @@ struct OpInfo {
 };
 
 const OpInfo& info(Op op);
+/// Whether the instruction says in which direction a matrix lies in memory.
+constexpr bool hasMajor(Op op) { return op == Op::SubgroupMatrixLoad || op == Op::SubgroupMatrixStore; }
 std::optional<Op> findOp(std::string_view text);
 
 /// One row for each Op, in the order of ops.def; the size is checked at compile time.

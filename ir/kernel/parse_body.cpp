@@ -119,6 +119,12 @@ Status Parser::parseInstructionAttributes(Instruction& instruction) {
       {"origin", numberReader(instruction.origin)}, {"location", [&] { return parseLocation(instruction); }}, {"in_bounds", in_bounds}};
   if (instruction.op == Op::Print) readers["labels"] = [&] { return parseLabels(instruction); };
   if (instruction.op == Op::Swizzle) readers["components"] = [&] { return parseComponents(instruction); };
+  if (hasMajor(instruction.op)) {
+    readers["column_major"] = [&]() -> Status {
+      instruction.immediate = 1;
+      return cursor_.expect("true");
+    };
+  }
   return parseAttributes(readers);
 }
 

@@ -39,11 +39,13 @@ Result<TypeId> Parser::parseType(uint32_t nesting) {
 
 Result<TypeId> Parser::parseGenericType(std::string_view word, uint32_t nesting) {
   std::vector<uint32_t> dimensions = dimensionsOf(word);
-  bool known = !dimensions.empty() || word == "array" || word == "atomic" || word == "ptr";
+  bool known = !dimensions.empty() || word == "array" || word == "atomic" || word == "ptr" || findMatrixUse(word);
   if (!known) return cursor_.error(fmt::format("unknown type '{}'", word));
   LS_CHECK(cursor_.expect("<"));
   TypeId type;
-  if (word == "ptr") {
+  if (const std::optional<MatrixUse> use = findMatrixUse(word)) {
+    LS_TRY(type, parseSubgroupMatrix(*use));
+  } else if (word == "ptr") {
     LS_TRY(type, parsePointerType(nesting));
   } else if (word == "array") {
     LS_TRY(TypeId element, parseType(nesting + 1));
@@ -69,6 +71,20 @@ Result<TypeId> Parser::parseGenericType(std::string_view word, uint32_t nesting)
   }
   LS_CHECK(cursor_.expect(">"));
   return checkNesting(type);
+}
+
+Result<TypeId> Parser::parseSubgroupMatrix(MatrixUse use) {
+  LS_TRY(const Scalar component, parseElementScalar());
+  uint32_t extents[2] = {};  // columns, rows
+  for (uint32_t& extent : extents) {
+    LS_CHECK(cursor_.expect(","));
+    const Location where = cursor_.peek().where;
+    LS_TRY(extent, parseU32());
+    if (extent == 0 || extent > kMaxSubgroupMatrixExtent) {
+      return fail("kernel.literal", fmt::format("a subgroup matrix has 1 to {} columns and rows, not {}", kMaxSubgroupMatrixExtent, extent), where);
+    }
+  }
+  return module_.types.subgroupMatrix(use, component, extents[0], extents[1]);
 }
 
 Result<TypeId> Parser::parsePointerType(uint32_t nesting) {

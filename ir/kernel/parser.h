@@ -33,6 +33,7 @@ class Parser {
   // parse_type.cpp: types, constants and attributes.
   Result<TypeId> parseType(uint32_t nesting = 0);
   Result<TypeId> parseGenericType(std::string_view word, uint32_t nesting);
+  Result<TypeId> parseSubgroupMatrix(MatrixUse use);
   Result<TypeId> parsePointerType(uint32_t nesting);
   Result<Scalar> parseElementScalar();
   Result<TypeId> checkNesting(TypeId type) const;

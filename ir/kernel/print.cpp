@@ -190,6 +190,7 @@ class Printer {
       uint32_t width = module_.types[instruction.type].width();
       for (uint32_t i = 0; i < width; ++i) attributes["components"] += "xyzw"[(instruction.immediate >> (2 * i)) & 3];
     }
+    if (hasMajor(instruction.op) && instruction.immediate != 0) attributes["column_major"] = "true";
     if (instruction.in_bounds) attributes["in_bounds"] = "true";
     if (instruction.op == Op::Print && !instruction.labels.empty()) {
       std::string texts;

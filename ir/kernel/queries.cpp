@@ -41,6 +41,17 @@ bool leavesLoop(const Module& module, BlockId block) {
   return std::ranges::all_of(body, [&](InstructionId id) { return module[id].blocks.empty(); });
 }
 
+uint32_t elementsHeld(const Module& module, const Type& matrix) {
+  const Function* entry = module.entryPoint();
+  if (entry == nullptr || entry->subgroup_size == 0) return 0;
+  return std::max<uint32_t>(uint32_t{matrix.rows} * matrix.columns / entry->subgroup_size, 1);
+}
+
+uint32_t componentsIn(const Type& element, const Type& matrix) {
+  const bool packs = element.scalar == Scalar::U32 && matrix.scalar != Scalar::U32;
+  return element.width() * (packs ? 4 / byteSize(matrix.scalar) : 1);
+}
+
 uint64_t workgroupBytes(const Module& module) {
   uint64_t bytes = 0;
   for (const GlobalVariable& global : module.globals) {

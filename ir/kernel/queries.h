@@ -36,6 +36,12 @@ bool jumpsAway(const Module& module, BlockId block);
 /// Whether every way through the block ends in its final `break`: what has blocks of its own might `continue` instead.
 bool leavesLoop(const Module& module, BlockId block);
 
+/// Elements of a subgroup matrix that an invocation holds; 0 where the entry point does not state the size of a subgroup.
+uint32_t elementsHeld(const Module& module, const Type& matrix);
+
+/// Components of such a matrix in an element of an array: as many as the vector has, or what fits into its u32s.
+uint32_t componentsIn(const Type& element, const Type& matrix);
+
 /// Bytes that devices count for a variable of `bytes` in workgroup memory: each begins at a multiple of 16.
 constexpr uint64_t workgroupBytes(uint64_t bytes) { return (bytes + 15) / 16 * 16; }
 /// The same, of all variables that a module has there.

@@ -11,9 +11,10 @@
 namespace lockstep::kernel {
 namespace {
 
-constexpr std::array<std::string_view, 5> kScalarNames = {"bool", "i32", "u32", "f32", "f16"};
+constexpr std::array<std::string_view, 6> kScalarNames = {"bool", "i32", "u32", "f32", "f16", "bf16"};
 constexpr std::array<std::string_view, 6> kSpaceNames = {"function", "private", "workgroup", "uniform", "storage", "immediate"};
 constexpr std::array<std::string_view, 3> kAccessNames = {"read", "write", "read_write"};
+constexpr std::array<std::string_view, 3> kUseNames = {"subgroup_matrix_left", "subgroup_matrix_right", "subgroup_matrix_result"};
 
 template <class Enum, size_t N>
 std::optional<Enum> findName(const std::array<std::string_view, N>& names, std::string_view text) {
@@ -31,14 +32,16 @@ uint32_t memberSize(const Member& member, uint32_t type_size) { return member.si
 
 }  // namespace
 
-uint32_t byteSize(Scalar scalar) { return scalar == Scalar::F16 ? 2 : 4; }
+uint32_t byteSize(Scalar scalar) { return scalar == Scalar::F16 || scalar == Scalar::BF16 ? 2 : 4; }
 
 std::string_view toString(Scalar scalar) { return kScalarNames[static_cast<size_t>(scalar)]; }
 std::string_view toString(AddressSpace space) { return kSpaceNames[static_cast<size_t>(space)]; }
+std::string_view toString(MatrixUse use) { return kUseNames[static_cast<size_t>(use)]; }
 std::string_view toString(Access access) { return kAccessNames[static_cast<size_t>(access)]; }
 std::optional<Scalar> findScalar(std::string_view text) { return findName<Scalar>(kScalarNames, text); }
 std::optional<AddressSpace> findAddressSpace(std::string_view text) { return findName<AddressSpace>(kSpaceNames, text); }
 std::optional<Access> findAccess(std::string_view text) { return findName<Access>(kAccessNames, text); }
+std::optional<MatrixUse> findMatrixUse(std::string_view text) { return findName<MatrixUse>(kUseNames, text); }
 
 Access defaultAccess(AddressSpace space) { return isBound(space) || space == AddressSpace::Immediate ? Access::Read : Access::ReadWrite; }
 
@@ -46,7 +49,7 @@ bool isBound(AddressSpace space) { return space == AddressSpace::Uniform || spac
 
 TypeTable::TypeTable() {
   intern({});
-  for (Scalar scalar : {Scalar::Bool, Scalar::I32, Scalar::U32, Scalar::F32, Scalar::F16}) {
+  for (Scalar scalar : {Scalar::Bool, Scalar::I32, Scalar::U32, Scalar::F32, Scalar::F16, Scalar::BF16}) {
     intern({.kind = TypeKind::Scalar, .scalar = scalar, .element = {}, .name = {}, .members = {}});
   }
 }
@@ -66,6 +69,19 @@ TypeId TypeTable::matrix(Scalar element, uint32_t columns, uint32_t rows) {
                  .scalar = element,
                  .rows = static_cast<uint8_t>(rows),
                  .columns = static_cast<uint8_t>(columns),
+                 .element = {},
+                 .name = {},
+                 .members = {}});
+}
+
+TypeId TypeTable::subgroupMatrix(MatrixUse use, Scalar component, uint32_t columns, uint32_t rows) {
+  const bool fits = columns >= 1 && columns <= kMaxSubgroupMatrixExtent && rows >= 1 && rows <= kMaxSubgroupMatrixExtent;
+  if (!fits) internalError(fmt::format("a subgroup matrix of {} columns and {} rows", columns, rows));
+  return intern({.kind = TypeKind::SubgroupMatrix,
+                 .scalar = component,
+                 .rows = static_cast<uint8_t>(rows),
+                 .columns = static_cast<uint8_t>(columns),
+                 .use = use,
                  .element = {},
                  .name = {},
                  .members = {}});
@@ -129,6 +145,8 @@ TypeTable::Layout TypeTable::layoutOf(const Type& type) const {
       uint32_t column = vectorAlign(type.scalar, type.rows);
       return {.align = column, .size = column * type.columns};
     }
+    case TypeKind::SubgroupMatrix:
+      return {.align = kSubgroupMatrixBytes, .size = kSubgroupMatrixBytes};
     case TypeKind::Array: {
       uint64_t stride = roundUp(alignOf(type.element), sizeOf(type.element));
       return {.align = alignOf(type.element),
@@ -168,6 +186,7 @@ bool TypeTable::isRuntimeSized(TypeId id) const {
 TypeId TypeTable::elementOf(TypeId composite, uint32_t index) {
   const Type& type = types_[composite.index()];
   if (type.kind == TypeKind::Vector) return scalar(type.scalar);
+  if (type.kind == TypeKind::SubgroupMatrix && type.scalar != Scalar::BF16) return scalar(type.scalar);
   if (type.kind == TypeKind::Matrix) return vector(type.scalar, type.rows);
   if (type.kind == TypeKind::Array) return type.element;
   if (type.kind == TypeKind::Struct && index < type.members.size()) return type.members[index].type;
@@ -203,6 +222,8 @@ std::string TypeTable::toString(TypeId id, std::span<const std::string> struct_n
       return struct_names.empty() ? type.name : struct_names[id.index()];
     case TypeKind::Atomic:
       return fmt::format("atomic<{}>", scalar_name);
+    case TypeKind::SubgroupMatrix:
+      return fmt::format("{}<{}, {}, {}>", kernel::toString(type.use), scalar_name, type.columns, type.rows);
     case TypeKind::Pointer: {
       std::string text = fmt::format("ptr<{}, {}", kernel::toString(type.space), toString(type.element, struct_names));
       // WGSL lets only storage pointers state their access, and there we always state it.
@@ -217,7 +238,7 @@ std::string TypeTable::toString(TypeId id, std::span<const std::string> struct_n
 
 bool contains(const TypeTable& types, TypeId id, Scalar scalar) {
   return anyPart(types, id, [&](const Type& type) {
-    const bool has_scalar = type.isScalarOrVector() || type.kind == TypeKind::Matrix || type.kind == TypeKind::Atomic;
+    const bool has_scalar = type.isScalarOrVector() || type.kind == TypeKind::Matrix || type.kind == TypeKind::Atomic || type.kind == TypeKind::SubgroupMatrix;
     return has_scalar && type.scalar == scalar;
   });
 }

@@ -14,10 +14,13 @@
 
 namespace lockstep::kernel {
 
-enum class Scalar : uint8_t { Bool, I32, U32, F32, F16 };
+/// BF16 (bfloat16) is a component of subgroup matrices and nothing else.
+enum class Scalar : uint8_t { Bool, I32, U32, F32, F16, BF16 };
 enum class AddressSpace : uint8_t { Function, Private, Workgroup, Uniform, Storage, Immediate };
 enum class Access : uint8_t { Read, Write, ReadWrite };
-enum class TypeKind : uint8_t { Void, Scalar, Vector, Matrix, Array, Struct, Atomic, Pointer };
+enum class TypeKind : uint8_t { Void, Scalar, Vector, Matrix, Array, Struct, Atomic, Pointer, SubgroupMatrix };
+/// What a subgroup matrix is in a product: left * right + result.
+enum class MatrixUse : uint8_t { Left, Right, Result };
 
 using TypeId = Id<struct TypeTag>;
 
@@ -33,9 +36,10 @@ struct Member {
 /// One type. Which fields are used depends on `kind`; the others keep their defaults, so equality is memberwise.
 struct Type {
   TypeKind kind = TypeKind::Void;
-  Scalar scalar = Scalar::Bool;                 ///< Scalar, Vector, Matrix, Atomic
-  uint8_t rows = 0;                             ///< Vector: width; Matrix: rows (2..4)
-  uint8_t columns = 0;                          ///< Matrix: columns (2..4)
+  Scalar scalar = Scalar::Bool;                 ///< Scalar, Vector, Matrix, Atomic, SubgroupMatrix
+  uint8_t rows = 0;                             ///< Vector: width; Matrix: rows (2..4); SubgroupMatrix: rows
+  uint8_t columns = 0;                          ///< Matrix: columns (2..4); SubgroupMatrix: columns
+  MatrixUse use = MatrixUse::Left;              ///< SubgroupMatrix
   TypeId element;                               ///< Array: element; Pointer: pointee
   uint32_t count = 0;                           ///< Array: number of elements, 0 = runtime-sized
   AddressSpace space = AddressSpace::Function;  ///< Pointer
@@ -62,13 +66,20 @@ uint32_t byteSize(Scalar scalar);
 std::string_view toString(Scalar scalar);       ///< "f32"
 std::string_view toString(AddressSpace space);  ///< "workgroup"
 std::string_view toString(Access access);       ///< "read_write"
+std::string_view toString(MatrixUse use);       ///< "subgroup_matrix_left"
 std::optional<Scalar> findScalar(std::string_view text);
 std::optional<AddressSpace> findAddressSpace(std::string_view text);
 std::optional<Access> findAccess(std::string_view text);
+std::optional<MatrixUse> findMatrixUse(std::string_view text);
 /// The access of a pointer into `space` whose text states none: read for uniform, storage and immediate, else read_write.
 Access defaultAccess(AddressSpace space);
 /// Whether variables there have a group and a binding: those in uniform and storage.
 bool isBound(AddressSpace space);
+
+/// Rows and columns of a subgroup matrix.
+inline constexpr uint32_t kMaxSubgroupMatrixExtent = 64;
+/// What a subgroup matrix counts for as a part of a variable, in bytes: how much an invocation holds is up to the device.
+inline constexpr uint32_t kSubgroupMatrixBytes = 16;
 
 /// Types nest at most this deep in a text and in a valid module (WGSL asks for 15).
 inline constexpr uint32_t kMaxTypeNesting = 64;
@@ -89,6 +100,8 @@ class TypeTable {
   /// A scalar (width 1) or vector.
   TypeId scalarOrVector(Scalar element, uint32_t width) { return width == 1 ? scalar(element) : vector(element, width); }
   TypeId matrix(Scalar element, uint32_t columns, uint32_t rows);
+  /// A matrix that the invocations of a subgroup hold together; rows and columns from 1 to kMaxSubgroupMatrixExtent.
+  TypeId subgroupMatrix(MatrixUse use, Scalar component, uint32_t columns, uint32_t rows);
   /// `count` 0 makes a runtime-sized array.
   TypeId array(TypeId element, uint32_t count);
   /// Computes the members' offsets by WGSL's rules (given align and size attributes respected).
@@ -110,14 +123,16 @@ class TypeTable {
   [[nodiscard]] uint32_t columnStride(TypeId matrix) const;
   /// True when a runtime-sized array is the type or its last member.
   [[nodiscard]] bool isRuntimeSized(TypeId id) const;
-  /// The type that one index selects: vector -> scalar, matrix -> column, array -> element, struct -> member `index`.
+  /// The type that one index selects: vector -> scalar, matrix -> column, array -> element, subgroup
+  /// matrix -> component (of those that the invocation holds), struct -> member `index`.
   /// Invalid when there is none (a scalar, a struct without such a member).
   [[nodiscard]] TypeId elementOf(TypeId composite, uint32_t index = 0);
-  /// Number of elements that an index may select (0 for a runtime-sized array).
+  /// Number of elements that an index may select (0 where it is not known: of a runtime-sized array and of a subgroup matrix).
   [[nodiscard]] uint32_t elementCount(TypeId composite) const;
   /// How many types are nested in it: 0 for a scalar, 1 + the deepest part's for an array, a pointer or a struct.
   [[nodiscard]] uint32_t nestingOf(TypeId id) const { return layouts_[id.index()].nesting; }
-  /// WGSL spelling: "vec4<f32>", "array<f32, 16>", "ptr<workgroup, f32>", "ptr<storage, f32, read_write>", a struct's name.
+  /// WGSL spelling: "vec4<f32>", "array<f32, 16>", "ptr<workgroup, f32>", "ptr<storage, f32, read_write>", a struct's name,
+  /// "subgroup_matrix_left<f16, 16, 8>" (columns, then rows).
   /// With `struct_names` (one for each type id), structs are called by those names instead of their own.
   [[nodiscard]] std::string toString(TypeId id, std::span<const std::string> struct_names = {}) const;
 
@@ -151,7 +166,7 @@ bool anyPart(const TypeTable& types, TypeId root, const Predicate& predicate) {
   return false;
 }
 
-/// Whether the type or a part of it is a scalar, vector, matrix or atomic of this scalar type.
+/// Whether the type or a part of it is a scalar, vector, matrix, atomic or subgroup matrix of this scalar type.
 bool contains(const TypeTable& types, TypeId id, Scalar scalar);
 /// Whether the type or a part of it is of this kind.
 bool contains(const TypeTable& types, TypeId id, TypeKind kind);

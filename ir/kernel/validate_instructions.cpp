@@ -48,6 +48,8 @@ class InstructionChecker {
       set(Op::Access, &InstructionChecker::checkAccess);
       set(Op::Call, &InstructionChecker::checkCall);
       set(Op::Print, &InstructionChecker::checkPrint);
+      set(Op::SubgroupMatrixLoad, &InstructionChecker::checkMatrixLoad);
+      set(Op::SubgroupMatrixStore, &InstructionChecker::checkMatrixStore);
       return checks;
     }();
     if (const Check own = kChecks[static_cast<size_t>(instruction.op)]; own != nullptr) {
@@ -145,6 +147,11 @@ class InstructionChecker {
       report(kType, fmt::format("{} cannot be constructed", text(type)));
       return;
     }
+    if (shape.kind == TypeKind::SubgroupMatrix) {
+      const bool filled = given == 1 && shape.scalar != Scalar::BF16 && operandType(0) == types_.scalar(shape.scalar);
+      if (!filled) report(kType, fmt::format("{} is filled with one {}, not ({})", text(type), toString(shape.scalar), operandsText()));
+      return;
+    }
     bool splat = shape.kind == TypeKind::Vector && given == 1;
     if (!splat && given != types_.elementCount(type)) {
       report(kType, fmt::format("{} has {} elements, not {}", text(type), types_.elementCount(type), given));
@@ -157,12 +164,56 @@ class InstructionChecker {
     }
   }
 
+  /// The array behind operand 0, of which `matrix` is a part. An element is a component, a vector of them, or u32s with
+  /// their bits; two invocations cannot store the halves of one u32.
+  void checkMatrixPlace(TypeId matrix, size_t stride, bool halves_too) {
+    const Type shape = types_[matrix];
+    const Type pointer = types_[operandType(0)];
+    const Type array = pointer.kind == TypeKind::Pointer ? types_[pointer.element] : Type();
+    const Type element = array.kind == TypeKind::Array ? types_[array.element] : Type();
+    if (shape.kind != TypeKind::SubgroupMatrix) {
+      report(kType, fmt::format("{} moves a subgroup matrix, not {}", opText(), text(matrix)));
+    } else if (pointer.space != AddressSpace::Workgroup && pointer.space != AddressSpace::Storage) {
+      reportOperand(0, kMemory, fmt::format("{} takes a pointer to an array in workgroup memory or storage", opText()));
+    } else if (const bool packs = element.scalar == Scalar::U32 && (halves_too || byteSize(shape.scalar) == 4);
+               !element.isScalarOrVector() || element.width() == 3 || (element.scalar != shape.scalar && !packs)) {
+      reportOperand(0, kType, fmt::format("{} does not have the components of {}", text(operandType(0)), text(matrix)));
+    } else if (shapeBeyond(shape, array, element)) {
+      reportOperand(0, kType, fmt::format("{} is smaller than a row or column of {}", text(operandType(0)), text(matrix)));
+    }
+    for (const size_t number : {size_t{1}, stride}) {
+      if (operandType(number) != types_.u32())
+        reportOperand(number, kType, fmt::format("offset and stride are of type u32, not {}", text(operandType(number))));
+    }
+  }
+
+  /// Whether not even one line of the matrix has a place in the array, so that no clamp could make an access valid; or a line is no whole
+  /// number of elements.
+  [[nodiscard]] bool shapeBeyond(const Type& matrix, const Type& array, const Type& element) const {
+    const uint32_t line = instruction_->immediate != 0 ? matrix.rows : matrix.columns;
+    const uint32_t held = componentsIn(element, matrix);
+    return line % held != 0 || (array.count != 0 && line / held > array.count);
+  }
+
+  void checkMatrixLoad() {
+    if (instruction_->operands.size() != 3) return report("kernel.structure", fmt::format("{} takes 3 operands", opText()));
+    checkMatrixPlace(instruction_->type, 2, true);
+    if (types_[operandType(0)].access == Access::Write) reportOperand(0, kMemory, "the memory is write-only");
+  }
+
+  void checkMatrixStore() {
+    if (instruction_->operands.size() != 4) return report("kernel.structure", fmt::format("{} takes 4 operands", opText()));
+    checkMatrixPlace(operandType(2), 3, false);
+    if (types_[operandType(0)].access == Access::Read) reportOperand(0, kMemory, "the memory is read-only");
+    if (instruction_->type != types_.voidType()) report(kType, fmt::format("{} has no result", opText()));
+  }
+
   void checkPrint() {
     if (!checkInferred()) return;
     if (instruction_->operands.empty() && instruction_->labels.empty()) report("kernel.structure", "print has neither a text nor a value");
     for (size_t i = 0; i < instruction_->operands.size(); ++i) {
       const TypeId type = operandType(i);
-      if (!constructible_(type)) {
+      if (!constructible_(type) || contains(types_, type, TypeKind::SubgroupMatrix)) {
         reportOperand(i, kType, fmt::format("{} cannot be printed", text(type)));
       } else if (scalarCount(types_, type, kMaxPrintedScalars + 1) > kMaxPrintedScalars) {
         reportOperand(i, kType, fmt::format("print shows at most {} numbers of a value, and {} has more", kMaxPrintedScalars, text(type)));
@@ -177,7 +228,8 @@ class InstructionChecker {
     const Type shape = types_[whole];
     bool constant = index.kind == ValueKind::Constant;
     bool composite =
-        shape.kind == TypeKind::Vector || shape.kind == TypeKind::Matrix || shape.kind == TypeKind::Array || shape.kind == TypeKind::Struct;
+        shape.kind == TypeKind::Vector || shape.kind == TypeKind::Matrix || shape.kind == TypeKind::Array ||
+        shape.kind == TypeKind::Struct || (shape.kind == TypeKind::SubgroupMatrix && shape.scalar != Scalar::BF16);
     if (!composite) {
       reportOperand(at_operand, kAccess, fmt::format("{} has no elements", text(whole)));
       return {};

@@ -59,7 +59,12 @@ class TypeChecker {
 
   void checkType(TypeId id, Subject user) {
     const Type& type = types_[id];
-    if (types_.nestingOf(id) > kMaxTypeNesting) {
+    const bool in_numbers = type.isScalarOrVector() || type.kind == TypeKind::Matrix || type.kind == TypeKind::Atomic;
+    if (in_numbers && type.scalar == Scalar::BF16) {
+      problems_.add(user, kType, "bf16 is only a component of subgroup matrices");
+    } else if (type.kind == TypeKind::SubgroupMatrix) {
+      checkSubgroupMatrix(id, user);
+    } else if (types_.nestingOf(id) > kMaxTypeNesting) {
       problems_.add(user, kType, fmt::format("types nest deeper than {}", kMaxTypeNesting));
     } else if (type.kind != TypeKind::Pointer && types_.sizeOf(id) == TypeTable::kTooLarge) {
       problems_.add(user, kType, fmt::format("type {} is larger than 4 GiB", types_.toString(id)));
@@ -71,6 +76,13 @@ class TypeChecker {
     } else if (type.kind == TypeKind::Struct) {
       checkStruct(type, user);
     }
+  }
+
+  void checkSubgroupMatrix(TypeId id, Subject user) {
+    const Type& type = types_[id];
+    const bool is_float = type.scalar == Scalar::F32 || type.scalar == Scalar::F16;
+    const bool fits = is_float || (type.scalar == Scalar::BF16 && type.use != MatrixUse::Result);
+    if (!fits) problems_.add(user, kType, fmt::format("there is no {}", types_.toString(id)));
   }
 
   void checkStruct(const Type& type, Subject user) {
@@ -92,7 +104,7 @@ class TypeChecker {
     uint32_t size = types_.sizeOf(member.type);
     uint32_t align = member.align != 0 ? member.align : types_.alignOf(member.type);
     uint64_t offset = (end + align - 1) / std::max(align, 1u) * align;
-    if (!isStorable(member_type) || (runtime_sized && !runtime_allowed)) {
+    if (!isStorable(member_type) || (runtime_sized && !runtime_allowed) || contains(types_, member.type, TypeKind::SubgroupMatrix)) {
       report(kType, fmt::format("cannot be of type {}", types_.toString(member.type)));
     } else if (!std::has_single_bit(align) || align % types_.alignOf(member.type) != 0) {
       report(kLayout,
@@ -124,6 +136,9 @@ void checkStoreType(const Module& module, size_t index, Problems& problems) {
   }
   if (contains(types, global.type, TypeKind::Array) && global.space == AddressSpace::Immediate) {
     problems.add(here, kMemory, "an array cannot be in immediate memory", "use a uniform variable");
+  }
+  if (contains(types, global.type, TypeKind::SubgroupMatrix) && global.space != AddressSpace::Private) {
+    problems.add(here, kMemory, "subgroup matrices are in private memory or in function variables only");
   }
   bool atomics_allowed =
       global.space == AddressSpace::Workgroup || (global.space == AddressSpace::Storage && global.access == Access::ReadWrite);
@@ -249,24 +264,12 @@ void checkHelper(const Module& module, FunctionId id, Problems& problems) {
   }
 }
 
-void checkCapabilities(const Module& module, Problems& problems) {
-  auto lists = [&](Capability capability) {
-    return std::find(module.capabilities.begin(), module.capabilities.end(), capability) != module.capabilities.end();
-  };
-  for (size_t i = 0; i < module.functions.size() && !lists(Capability::Subgroups); ++i) {
-    for (size_t p = 0; p < module.functions[i].parameters.size(); ++p) {
-      Builtin builtin = module.functions[i].parameters[p].builtin;
-      if (!needsSubgroups(builtin)) continue;
-      problems.add(atParameter(FunctionId(i), p), kCapability, fmt::format("builtin {} needs the capability subgroups", toString(builtin)));
-    }
-    forEachInstruction(module, module.functions[i].body, [&](InstructionId id, const Instruction& instruction) {
-      if (info(instruction.op).group != OpGroup::Subgroup) return;
-      problems.add(at(id), kCapability, fmt::format("{} needs the capability subgroups", info(instruction.op).text));
-    });
-  }
-  if (lists(Capability::F16)) return;
-  TypeFacts needs(module.types, [](const TypeTable& types, TypeId type) { return contains(types, type, Scalar::F16); });
-  auto report = [&](Subject subject) { problems.add(subject, kCapability, "f16 needs the capability f16"); };
+/// Reports what has a type that needs a capability which the module does not list.
+void checkTypeCapability(const Module& module, Capability capability, TypeFacts::Question question, const std::string& problem,
+                         Problems& problems) {
+  if (std::ranges::find(module.capabilities, capability) != module.capabilities.end()) return;
+  TypeFacts needs(module.types, question);
+  auto report = [&](Subject subject) { problems.add(subject, kCapability, problem); };
   for (size_t i = 0; i < module.globals.size(); ++i) {
     if (needs(module.globals[i].type)) report(atGlobal(i));
   }
@@ -282,6 +285,48 @@ void checkCapabilities(const Module& module, Problems& problems) {
       if (used) report(at(id));
     });
   }
+}
+
+/// Whether an instruction is about one of the elements of a subgroup matrix that the invocation holds.
+bool selectsHeldElement(const Module& module, const Instruction& instruction) {
+  if (instruction.op == Op::SubgroupMatrixRow || instruction.op == Op::SubgroupMatrixColumn) return true;
+  if ((instruction.op != Op::Extract && instruction.op != Op::Access) || instruction.operands.empty()) return false;
+  const Type* part = &module.typeOf(instruction.operands[0]);
+  if (instruction.op == Op::Access && part->element.valid()) part = &module.types[part->element];
+  for (size_t i = 1; i + 1 < instruction.operands.size() && part->kind == TypeKind::Array; ++i) part = &module.types[part->element];
+  return part->kind == TypeKind::SubgroupMatrix;
+}
+
+void checkCapabilities(const Module& module, Problems& problems) {
+  auto lists = [&](Capability capability) {
+    return std::find(module.capabilities.begin(), module.capabilities.end(), capability) != module.capabilities.end();
+  };
+  for (size_t i = 0; i < module.functions.size() && !lists(Capability::Subgroups); ++i) {
+    for (size_t p = 0; p < module.functions[i].parameters.size(); ++p) {
+      Builtin builtin = module.functions[i].parameters[p].builtin;
+      if (!needsSubgroups(builtin)) continue;
+      problems.add(atParameter(FunctionId(i), p), kCapability, fmt::format("builtin {} needs the capability subgroups", toString(builtin)));
+    }
+    forEachInstruction(module, module.functions[i].body, [&](InstructionId id, const Instruction& instruction) {
+      if (info(instruction.op).group != OpGroup::Subgroup) return;
+      problems.add(at(id), kCapability, fmt::format("{} needs the capability subgroups", info(instruction.op).text));
+    });
+  }
+  // How many elements an invocation holds, and which, follows from the size of its subgroup.
+  const Function* entry = module.entryPoint();
+  for (size_t i = 0; i < module.functions.size() && entry != nullptr && entry->subgroup_size == 0; ++i) {
+    forEachInstruction(module, module.functions[i].body, [&](InstructionId id, const Instruction& instruction) {
+      if (!selectsHeldElement(module, instruction)) return;
+      problems.add(at(id), kEntryPoint, "elements of a subgroup matrix can be used where the entry point states its subgroup size");
+    });
+  }
+  checkTypeCapability(
+      module, Capability::F16, [](const TypeTable& types, TypeId type) { return contains(types, type, Scalar::F16); },
+      "f16 needs the capability f16", problems);
+  checkTypeCapability(
+      module, Capability::SubgroupMatrices,
+      [](const TypeTable& types, TypeId type) { return contains(types, type, TypeKind::SubgroupMatrix); },
+      "a subgroup matrix needs the capability subgroup_matrices", problems);
 }
 
 }  // namespace

@@ -16,7 +16,8 @@
 namespace lockstep::program {
 namespace {
 
-using Member = std::variant<ExecutionStyle DeviceProfile::*, uint32_t DeviceProfile::*, uint64_t DeviceProfile::*, bool DeviceProfile::*>;
+using Member = std::variant<ExecutionStyle DeviceProfile::*, uint32_t DeviceProfile::*, uint64_t DeviceProfile::*, bool DeviceProfile::*,
+                            MatrixShape DeviceProfile::*>;
 struct Field {
   std::string_view name;
   Member member;
@@ -42,11 +43,15 @@ constexpr std::array kFields{
     Field{"f16", &DeviceProfile::f16},
     Field{"subgroups", &DeviceProfile::subgroups},
     Field{"fixed_subgroups", &DeviceProfile::fixed_subgroups},
+    Field{"matrix_f16", &DeviceProfile::matrix_f16},
+    Field{"matrix_bf16", &DeviceProfile::matrix_bf16},
     Field{"memory_mb_per_second", &DeviceProfile::memory_mb_per_second},
     Field{"f32_mflops", &DeviceProfile::f32_mflops},
     Field{"dispatch_ns", &DeviceProfile::dispatch_ns, 0},
     Field{"level_ns", &DeviceProfile::level_ns, 0},
 };
+/// As kernels have it (ir/kernel/type.h).
+constexpr int64_t kMostMatrixExtent = 64;
 constexpr std::array<std::string_view, 2> kStyles{"gpu", "cpu"};
 
 struct FieldPrinter {
@@ -57,6 +62,10 @@ struct FieldPrinter {
   std::string operator()(uint32_t DeviceProfile::* member) const { return std::to_string(profile.*member); }
   std::string operator()(uint64_t DeviceProfile::* member) const { return std::to_string(profile.*member); }
   std::string operator()(bool DeviceProfile::* member) const { return profile.*member ? "true" : "false"; }
+  std::string operator()(MatrixShape DeviceProfile::* member) const {
+    const MatrixShape& shape = profile.*member;
+    return shape == MatrixShape{} ? "none" : fmt::format("[{}, {}, {}]", shape.m, shape.n, shape.k);
+  }
 };
 
 struct FieldParser {
@@ -85,6 +94,22 @@ struct FieldParser {
   }
   Status operator()(uint32_t DeviceProfile::* member) const { return integer(member, std::numeric_limits<uint32_t>::max()); }
   Status operator()(uint64_t DeviceProfile::* member) const { return integer(member, std::numeric_limits<int64_t>::max()); }
+  Status operator()(MatrixShape DeviceProfile::* member) const {
+    MatrixShape& shape = profile.*member;
+    shape = {};
+    if (cursor.accept("none")) return Success{};
+    LS_CHECK(cursor.expect("["));
+    for (uint32_t* extent : {&shape.m, &shape.n, &shape.k}) {
+      if (extent != &shape.m) LS_CHECK(cursor.expect(","));
+      const Token token = cursor.peek();
+      LS_TRY(const int64_t value, cursor.integer());
+      if (value < 1 || value > kMostMatrixExtent) {
+        return fail("profile.value", fmt::format("an extent of {} is {}, outside 1..{}", name, value, kMostMatrixExtent), token.where);
+      }
+      *extent = static_cast<uint32_t>(value);
+    }
+    return cursor.expect("]");
+  }
   Status operator()(bool DeviceProfile::* member) const {
     if (!cursor.accept("true")) {
       LS_CHECK(cursor.expect("false"));

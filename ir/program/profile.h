@@ -31,6 +31,12 @@ inline constexpr DeviceRates kGpuRates{2'600'000, 42'000'000, 210, 2'500};
 /// Measured on lavapipe (Mesa 22.3) on two cores.
 inline constexpr DeviceRates kCpuRates{3'700, 36'000, 9'500, 13'600};
 
+/// left (m x k) * right (k x n) by the matrix units of a subgroup, summed in f32; all 0: the device has none for this type.
+struct MatrixShape {
+  uint32_t m = 0, n = 0, k = 0;
+  friend bool operator==(const MatrixShape&, const MatrixShape&) = default;
+};
+
 struct DeviceProfile {
   std::string name = "portable";
   ExecutionStyle style = ExecutionStyle::Gpu;
@@ -50,6 +56,7 @@ struct DeviceProfile {
   bool f16 = false;
   bool subgroups = false;
   bool fixed_subgroups = false;  ///< subgroups of a workgroup of one dimension are full and have `subgroup_size` neighbouring invocations
+  MatrixShape matrix_f16 = {}, matrix_bf16 = {};  ///< of operands in f16 and bf16
   /// DeviceRates. They say what work costs, and never what is right.
   uint32_t memory_mb_per_second = kGpuRates.memory_mb_per_second;
   uint32_t f32_mflops = kGpuRates.f32_mflops;

@@ -105,7 +105,7 @@ Result<kernel::Module> fillTemplate(const TemplatePlan& plan, const EmitQuery& q
 }  // namespace
 
 Result<kernel::Module> emitKernel(const TemplatePlan& plan, const EmitQuery& query) {
-  if (plan.name == kQuadTiled) return emitQuads(plan, query);
+  if (plan.name == kQuadTiled || plan.name == kMatrixTiled) return emitQuads(plan, query);
   return withinRounds(query, [&](bool unrolled) { return fillTemplate(plan, query, unrolled); });
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contractions by the template quad_tiled of shaders/: how each operand lies in memory decides how it is loaded.
+// Contractions by the templates quad_tiled and matrix_tiled of shaders/: how each operand lies in memory decides how it is loaded.
 #include <algorithm>
 #include <set>
 
+#include "ir/kernel/spread_matrices.h"
 #include "passes/emit/contract_hooks.h"
 #include "passes/emit/template_hooks.h"
 #include "passes/fuse/lanes.h"
@@ -87,6 +88,17 @@ void loadHook(kernel::Builder& b, BodyEmitter& emitter, const graph::Node& node,
   emitter.popScope();
 }
 
+/// The template is written with f16; units for bf16 take the same bits of memory. Both need subgroups of the size that the plan counts on.
+kernel::Module forUnits(kernel::Module module, const TemplatePlan& plan) {
+  for (kernel::Function& function : module.functions) {
+    if (function.workgroup_size) function.subgroup_size = static_cast<uint32_t>(plan.overrides.at("lanes"));
+  }
+  if (plan.overrides.at(std::string(kMatrixBrain)) == 0) return module;
+  module = kernel::withComponents(std::move(module), kernel::Scalar::F16, kernel::Scalar::BF16);
+  std::erase(module.capabilities, kernel::Capability::F16);
+  return module;
+}
+
 /// With the bindings as they are; `by_element` gets those of which some element is read alone.
 Result<kernel::Module> fillQuads(const TemplatePlan& plan, const EmitQuery& query, const BodyBindings& bindings,
                                  std::set<uint32_t>& by_element) {
@@ -109,6 +121,7 @@ Result<kernel::Module> fillQuads(const TemplatePlan& plan, const EmitQuery& quer
   }
   if (query.config.templates == nullptr) return fail("template.name", "there are no kernel templates here, and a plan asks for one");
   LS_TRY(kernel::Module module, query.config.templates("matmul_" + plan.name, overrides));
+  if (plan.name == kMatrixTiled) module = forUnits(std::move(module), plan);
   kernel::Builder b(unrollLoops(std::move(module), kUnrolledQuads));
   BodyEmitter emitter(body, b, bindings);
   loadHook(b, emitter, node, left);

@@ -56,6 +56,24 @@ struct QuadTile : cost::QuadTile {
   }
 };
 
+/// Products by matrix units.
+struct MatrixTile : cost::MatrixTile {
+  int64_t depth = 0;                           ///< of a tile along the inner axis
+  int64_t unit_m = 0, unit_n = 0, unit_k = 0;  ///< of the units
+  int64_t lanes = 0;                           ///< of a subgroup
+  int64_t parts = 0;                           ///< of an operand: 2 for f32
+  int64_t brain = 0;                           ///< bf16
+
+  [[nodiscard]] int64_t threads() const { return m / sub_m * (n / sub_n) * lanes; }
+  /// The tiles, as the template lays them out; strips of results need less. And the scales.
+  [[nodiscard]] uint64_t workgroupBytes(bool a_along_m, bool b_along_k) const {
+    const auto lines = [&](bool along_inner, int64_t outer) { return along_inner ? outer * (depth / 8 + 1) : depth * (outer / 8 + 1); };
+    const int64_t tiles = parts * (lines(!a_along_m, m) + lines(b_along_k, n)), strips = threads() / lanes * unit_m * sub_n / 4;
+    const int64_t scales = parts == 2 ? m + n : 2;
+    return 16 * static_cast<uint64_t>(std::max(tiles, strips)) + kernel::workgroupBytes(4 * static_cast<uint64_t>(scales)) + 32;
+  }
+};
+
 /// The numbers of a template's plan by name: what a table of their places makes of both.
 template <class Numbers>
 struct Named {
@@ -70,6 +88,13 @@ constexpr std::array kTileNumbers{Named<Tile>{"tile_m", &Tile::m},          Name
 constexpr std::array kQuadNumbers{Named<QuadTile>{"tile_m", &QuadTile::m},          Named<QuadTile>{"tile_n", &QuadTile::n},
                                   Named<QuadTile>{"tile_k", &QuadTile::k},          Named<QuadTile>{"thread_m", &QuadTile::thread_m},
                                   Named<QuadTile>{"thread_n", &QuadTile::thread_n}, Named<QuadTile>{"slices", &QuadTile::slices}};
+
+constexpr std::array kMatrixNumbers{Named<MatrixTile>{"tile_m", &MatrixTile::m},        Named<MatrixTile>{"tile_n", &MatrixTile::n},
+                                    Named<MatrixTile>{"tile_k", &MatrixTile::depth},    Named<MatrixTile>{"sub_m", &MatrixTile::sub_m},
+                                    Named<MatrixTile>{"sub_n", &MatrixTile::sub_n},     Named<MatrixTile>{"unit_m", &MatrixTile::unit_m},
+                                    Named<MatrixTile>{"unit_n", &MatrixTile::unit_n},   Named<MatrixTile>{"unit_k", &MatrixTile::unit_k},
+                                    Named<MatrixTile>{"lanes", &MatrixTile::lanes},     Named<MatrixTile>{"parts", &MatrixTile::parts},
+                                    Named<MatrixTile>{kMatrixBrain, &MatrixTile::brain}};
 
 /// Whether some result is packed and its words do not cross the ends of rows.
 bool storesPairs(const Graph& body, const ContractShape& shape) {
@@ -91,7 +116,7 @@ std::optional<Numbers> numbersOf(const TemplatePlan& plan, const auto& names, bo
   if (plan.overrides.contains(kContractPairs) != pairs) return std::nullopt;
   for (const auto& [name, value] : names) {
     const auto found = plan.overrides.find(name);
-    if (found == plan.overrides.end() || found->second < 1) return std::nullopt;
+    if (found == plan.overrides.end() || found->second < (name == kMatrixBrain ? 0 : 1)) return std::nullopt;
     numbers.*value = found->second;
   }
   return plan.overrides.size() == names.size() + (pairs ? 1 : 0) ? std::optional(numbers) : std::nullopt;
@@ -146,6 +171,48 @@ PlanChoice quadTiled(const ContractShape& shape, const DeviceProfile& profile, c
           .groups = splitGroups(groups, profile)};
 }
 
+/// The type that holds every element of the value: bf16 or f16 where they were rounded to it before, through views and casts.
+DType heldType(const Graph& body, ValueId value) {
+  const DType dtype = body.typeOf(value).dtype;
+  const Node& node = body.definition(value);
+  if (dtype != DType::F32 || graph::leafName(node) != nullptr) return dtype;
+  if (*node.op->name == "cast") return body.typeOf(node.operands[0]).dtype;
+  return std::holds_alternative<ViewLowering>(*node.op->lower) ? heldType(body, node.operands[0]) : dtype;
+}
+
+/// What the units of the device do with the operands of the product: the fields of a tile that do not depend on its size. Nothing where
+/// they do not take them.
+std::optional<MatrixTile> matrixUnits(const PlanQuery& q) {
+  const DeviceProfile& profile = q.profile;
+  if (profile.style == ExecutionStyle::Cpu || !profile.fixed_subgroups) return std::nullopt;
+  const Node& node = q.body[findContract(q.body).node];
+  const DType left = heldType(q.body, node.operands[0]), right = heldType(q.body, node.operands[1]);
+  const bool brain = left == DType::BF16 && right == DType::BF16, halves = left == DType::F16 && right == DType::F16;
+  const program::MatrixShape& unit = brain ? profile.matrix_bf16 : profile.matrix_f16;
+  if (unit == program::MatrixShape{} || (!brain && !profile.f16)) return std::nullopt;
+  MatrixTile tile{};
+  tile.unit_m = unit.m;
+  tile.unit_n = unit.n;
+  tile.unit_k = unit.k;
+  tile.lanes = profile.subgroup_size;
+  tile.parts = brain || halves ? 1 : 2;
+  tile.brain = brain ? 1 : 0;
+  tile.depth = std::min<int64_t>(cost::kMatrixDepth, profile.subgroup_size);
+  const bool fits = tile.depth % tile.unit_k == 0 && tile.depth % 8 == 0 && tile.unit_k % 8 == 0 && tile.unit_n % 4 == 0;
+  return fits ? std::optional(tile) : std::nullopt;
+}
+
+MatrixTile withSize(MatrixTile tile, const cost::MatrixTile& size) {
+  static_cast<cost::MatrixTile&>(tile) = size;
+  return tile;
+}
+
+PlanChoice matrixTiled(const ContractShape& shape, const DeviceProfile& profile, const MatrixTile& tile, bool pairs) {
+  const int64_t groups = shape.batch * divideUp(shape.m, tile.m) * divideUp(shape.n, tile.n);
+  return {.plan = TemplatePlan{.name = std::string(kMatrixTiled), .overrides = overridesOf(tile, kMatrixNumbers, pairs)},
+          .groups = splitGroups(groups, profile)};
+}
+
 /// Of shared_tiled with its loops over one thread's tile dissolved: a round loads both tiles and goes over them.
 int64_t tiledRounds(const ContractShape& shape, const Tile& tile) {
   const int64_t invocations = tile.slices * tile.threads();
@@ -157,6 +224,8 @@ int64_t tiledRounds(const ContractShape& shape, const Tile& tile) {
 
 /// What the sums of one invocation may be: more do not fit into registers.
 constexpr int64_t kMostSums = 64;
+/// The same of a subgroup's results by matrix units.
+constexpr int64_t kMostMatrixSums = 128;
 
 bool fits(const Block& block, const ContractShape& shape, const DeviceProfile& profile) {
   return block.rows * block.columns <= kMostSums && block.lanes <= mostInvocations(profile) &&
@@ -175,6 +244,34 @@ bool fits(const QuadTile& tile, const ContractShape& shape, const DeviceProfile&
          largestPowerOfTwo(tile.slices) == tile.slices && tile.threads() <= mostInvocations(profile) &&
          tile.workgroupBytes() <= profile.max_workgroup_bytes &&
          loopCost(divideUp(shape.k, tile.slices * tile.k) + 1, 1, 0) <= plannedRounds(profile);
+}
+
+bool fits(const MatrixTile& tile, const ContractShape& shape, const DeviceProfile& profile) {
+  const bool units = tile.sub_m % tile.unit_m == 0 && tile.sub_n % tile.unit_n == 0 && tile.sub_m % 8 == 0 && tile.sub_n % 8 == 0;
+  const bool subgroups = tile.m % tile.sub_m == 0 && tile.n % tile.sub_n == 0;
+  // Which way the operands lie is not known here: the larger of both.
+  const uint64_t bytes = std::max(tile.workgroupBytes(false, true), tile.workgroupBytes(true, false));
+  const int64_t sums = tile.sub_m * tile.sub_n / tile.lanes, held = tile.unit_m * tile.unit_n / tile.lanes;
+  return units && subgroups && held > 0 && sums <= kMostMatrixSums && tile.threads() <= mostInvocations(profile) &&
+         bytes <= profile.max_workgroup_bytes && loopCost(divideUp(shape.k, tile.depth) + 1, 1, 0) <= plannedRounds(profile);
+}
+
+/// Nothing for products that are too small for the units, or that they do not take.
+std::optional<MatrixTile> estimateMatrix(const PlanQuery& q, const ContractShape& shape) {
+  const std::optional<MatrixTile> units = matrixUnits(q);
+  if (!units || shape.batch * shape.m * shape.n * shape.k < cost::kLeastMatrixProducts * q.profile.parallel_units) return std::nullopt;
+  const auto first = [&](const auto& sizes) -> std::optional<MatrixTile> {
+    for (const cost::MatrixTile& size : sizes) {
+      const MatrixTile tile = withSize(*units, size);
+      const int64_t groups = shape.batch * divideUp(shape.m, tile.m) * divideUp(shape.n, tile.n);
+      const bool is_last = &size == &sizes.back();
+      const bool is_filling = is_last || static_cast<double>(groups) >= cost::kNearlyEvery * q.profile.parallel_units;
+      const bool is_wasted = tile.m > 2 * shape.m || tile.n > 2 * shape.n || tile.depth > shape.k;
+      if (is_filling && !is_wasted && fits(tile, shape, q.profile)) return tile;
+    }
+    return std::nullopt;
+  };
+  return units->parts == 2 ? first(cost::kSplitTiles) : first(cost::kHalfTiles);
 }
 
 /// Nothing for products that are too small for any of them.
@@ -207,6 +304,7 @@ Result<PlanChoice> chooseContract(const PlanQuery& q) {
   }
   const bool pairs = storesPairs(q.body, shape);
   if (q.profile.style == ExecutionStyle::Cpu) return registerRows(shape, q.profile, estimateBlock(shape, q.profile, pairs), pairs);
+  if (const std::optional<MatrixTile> tile = estimateMatrix(q, shape)) return matrixTiled(shape, q.profile, *tile, pairs);
   if (const std::optional<QuadTile> quads = estimateQuads(shape, q.profile)) return quadTiled(shape, q.profile, *quads, pairs);
   return sharedTiled(shape, q.profile, estimateTile(shape, q.profile), pairs);
 }
@@ -222,6 +320,13 @@ std::optional<PlanChoice> contractChoice(const program::Plan& plan, const PlanQu
   if (filled == nullptr || !usesTemplates(q, shape)) return std::nullopt;
   const bool pairs = storesPairs(q.body, shape);
   const bool is_cpu = q.profile.style == ExecutionStyle::Cpu;
+  if (filled->name == kMatrixTiled && !is_cpu) {
+    const std::optional<MatrixTile> tile = numbersOf<MatrixTile>(*filled, kMatrixNumbers, pairs), units = matrixUnits(q);
+    const auto same = [&](int64_t MatrixTile::* number) { return (*tile).*number == (*units).*number; };
+    const bool suits = tile && units && same(&MatrixTile::depth) && same(&MatrixTile::unit_m) && same(&MatrixTile::unit_n) &&
+                       same(&MatrixTile::unit_k) && same(&MatrixTile::lanes) && same(&MatrixTile::parts) && same(&MatrixTile::brain);
+    return suits && fits(*tile, shape, q.profile) ? std::optional(matrixTiled(shape, q.profile, *tile, pairs)) : std::nullopt;
+  }
   if (filled->name == kQuadTiled && !is_cpu) {
     const std::optional<QuadTile> tile = numbersOf<QuadTile>(*filled, kQuadNumbers, pairs);
     return tile && fits(*tile, shape, q.profile) ? std::optional(quadTiled(shape, q.profile, *tile, pairs)) : std::nullopt;
@@ -260,6 +365,11 @@ std::vector<program::Plan> contractCandidates(const PlanQuery& q) {
       const bool is_wasted = tile.m >= 2 * shape.m || tile.n >= 2 * shape.n || (slices - 1) * tile.k >= shape.k;
       if (!is_wasted || (tile.m == cost::kTiles.back().m && slices == 1)) offer(Tile{tile, slices}, sharedTiled);
     }
+  if (const std::optional<MatrixTile> units = matrixUnits(q)) {
+    for (const cost::MatrixTile& size : cost::kMeasuredMatrixTiles) {
+      if (size.m <= 2 * shape.m && size.n <= 2 * shape.n) offer(withSize(*units, size), matrixTiled);
+    }
+  }
   for (const cost::QuadTile& tile : cost::kMeasuredQuadTiles) {
     if (tile.m <= 2 * shape.m && tile.n <= 2 * shape.n && tile.slices * tile.k <= shape.k) offer(QuadTile{tile}, quadTiled);
   }

@@ -21,6 +21,10 @@ inline constexpr std::string_view kContractPairs = "pairs";
 inline constexpr int64_t kContractRun = 2;
 /// The template of contractions whose operands are read by four elements.
 inline constexpr std::string_view kQuadTiled = "quad_tiled";
+/// The template of contractions by matrix units; its operands are read by quads too.
+inline constexpr std::string_view kMatrixTiled = "matrix_tiled";
+/// The number of its plan that says whether its 16 bits are those of bf16.
+inline constexpr std::string_view kMatrixBrain = "brain";
 
 // For each kind whose plans are measured: the sizes in the name of its work (describeWork() makes the name), whether a plan fits it
 // (choiceOf()), and plans that are worth a measurement (candidatePlans() leaves out those that do not fit).

@@ -5,31 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <random>
 
 #include "frontend/train/graph_runner.h"
 #include "tests/differential/compare.h"
-#include "tests/ir/ops/op_case.h"
+#include "tests/differential/product_case.h"
 
 namespace lockstep {
 namespace {
 
-using graph::Builder;
 using graph::DType;
-using graph::OutputKind;
-using graph::Shape;
-using graph::ValueId;
-
-struct ProductCase {
-  std::string name;
-  int64_t batch = 1, m = 1, n = 1, k = 1;
-  std::string order = "nn";  ///< t: the operand is stored transposed
-  bool fused = false;        ///< with a bias and gelu of an operand in front, and a bias and a residual behind
-  DType stored = DType::F32;
-  bool one_right = false;  ///< all batches share the right operand
-  bool is_second = false;  ///< of two cases after one another
-};
-void PrintTo(const ProductCase& one, std::ostream* out) { *out << one.name; }
 
 /// As many units as make each tile the choice at the sizes below: all of them at night, else two for one case and two for the next.
 std::vector<uint32_t> unitsOf(const ProductCase& one) {
@@ -41,31 +25,13 @@ class Products : public ::testing::TestWithParam<ProductCase> {};
 
 TEST_P(Products, agree_with_the_evaluator) {
   const ProductCase& c = GetParam();
-  Builder b;
-  graph::LeafValues leaves;
-  std::mt19937 random{11};
-  const auto leaf = [&](const std::string& name, const Shape& shape, DType dtype) {
-    leaves.emplace(name, graph::testing::randomTensor({dtype, shape}, -1, 1, random));
-    const ValueId value = graph::testing::addInput(b, name, {dtype, shape});
-    return dtype == DType::F32 ? value : b.make("cast", {value}, {{"dtype", DType::F32}});
-  };
-  const auto operand = [&](const std::string& name, int64_t batch, int64_t rows, int64_t columns, bool turned) {
-    if (!turned) return leaf(name, Shape{batch, rows, columns}, c.stored);
-    return b.make("permute", {leaf(name, Shape{batch, columns, rows}, c.stored)}, {{"permutation", std::vector<int64_t>{0, 2, 1}}});
-  };
-  ValueId left = operand("a", c.batch, c.m, c.k, c.order[0] == 't');
-  const ValueId right = operand("b", c.one_right ? 1 : c.batch, c.k, c.n, c.order[1] == 't');
-  if (c.fused) left = b.make("gelu", {b.add(left, leaf("shift", Shape{c.k}, DType::F32))});
-  ValueId out = b.make("matmul", {left, right});
-  if (c.fused) out = b.add(b.add(out, leaf("bias", Shape{c.n}, DType::F32)), leaf("residual", Shape{c.batch, c.m, c.n}, DType::F32));
-  if (c.stored != DType::F32) out = b.make("cast", {out}, {{"dtype", c.stored}});
-  b.output(OutputKind::Result, "out", out);
-  const std::vector<graph::Tensor> want = runGraph(b.graph(), leaves);
+  const Product product = makeProduct(c);
+  const std::vector<graph::Tensor> want = runGraph(product.graph, product.leaves);
   for (const std::string& device : devicesUnderTest()) {
     for (const uint32_t units : unitsOf(c)) {
       detail::Device gpu = asGpu(*openedDevice(device));
       gpu.chosen.info.profile.parallel_units = units;
-      const std::vector<graph::Tensor> got = runGraph(b.graph(), leaves, {.device = device, .opened = &gpu});
+      const std::vector<graph::Tensor> got = runGraph(product.graph, product.leaves, {.device = device, .opened = &gpu});
       expectClose(got, want, c.stored == DType::F32 ? 2e-6 : 4e-3, fmt::format("on {} with {} units", device, units));
     }
   }

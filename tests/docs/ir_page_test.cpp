@@ -167,8 +167,8 @@ TEST(IrPage, spaces_golden) {
 }
 
 TEST(IrPage, operations_golden) {
-  static constexpr std::array<std::string_view, 10> kGroups{"arithmetic", "math",  "composite", "memory",  "atomic",
-                                                            "barrier",    "debug", "subgroup",  "control", "call"};
+  static constexpr std::array<std::string_view, 11> kGroups{"arithmetic", "math",     "composite",       "memory",  "atomic", "barrier",
+                                                            "debug",      "subgroup", "subgroup matrix", "control", "call"};
   static constexpr std::array<std::string_view, 12> kRules{"stated",       "operand, float", "operand, number", "operand, integer",
                                                            "operand, any", "bool",           "first operand",   "operand, bool",
                                                            "scalar",       "values",         "value of a lane", "none"};

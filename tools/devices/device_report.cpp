@@ -6,6 +6,25 @@
 #include "console/text_format.h"
 
 namespace lockstep::tools {
+namespace {
+
+io::Json shapeJson(const program::MatrixShape& shape) {
+  if (shape == program::MatrixShape{}) return {};
+  return io::Json::object().add("m", shape.m).add("n", shape.n).add("k", shape.k);
+}
+
+std::string matrixText(const program::DeviceProfile& profile) {
+  std::string text;
+  const auto add = [&](std::string_view type, const program::MatrixShape& shape) {
+    if (shape == program::MatrixShape{}) return;
+    text += fmt::format("{}{} of {}x{}x{}", text.empty() ? "" : ", ", type, shape.m, shape.n, shape.k);
+  };
+  add("f16", profile.matrix_f16);
+  add("bf16", profile.matrix_bf16);
+  return text;
+}
+
+}  // namespace
 
 io::Json deviceJson(const DeviceInfo& device) {
   const program::DeviceProfile& profile = device.profile;
@@ -24,7 +43,9 @@ io::Json deviceJson(const DeviceInfo& device) {
                               .add("subgroup_size", profile.subgroup_size)
                               .add("f16", profile.f16)
                               .add("subgroups", profile.subgroups)
-                              .add("fixed_subgroups", profile.fixed_subgroups);
+                              .add("fixed_subgroups", profile.fixed_subgroups)
+                              .add("matrix_f16", shapeJson(profile.matrix_f16))
+                              .add("matrix_bf16", shapeJson(profile.matrix_bf16));
   return io::Json::object()
       .add("id", device.id)
       .add("name", device.name)
@@ -45,6 +66,7 @@ std::string deviceText(const DeviceInfo& device) {
   text += fmt::format("{:<12}{} storage buffers of {}, workgroups of {} with {} shared\n", "", profile.max_storage_buffers,
                       console::formatBytes(profile.max_binding_bytes), profile.max_workgroup_invocations,
                       console::formatBytes(profile.max_workgroup_bytes));
+  if (const std::string shapes = matrixText(profile); !shapes.empty()) text += fmt::format("{:<12}matrix units: {}\n", "", shapes);
   if (profile.max_loop_iterations == 0) return text;
   return text + fmt::format("{:<12}ends loops after {} rounds per invocation, silently: plans stay below, other kernels are counted\n", "",
                             profile.max_loop_iterations);

@@ -38,6 +38,7 @@ std::string_view scalarText(Scalar scalar) {
       return "float";
     case Scalar::I32:
       return "int32_t";
+    case Scalar::BF16:
     case Scalar::F16:
       return "uint16_t";
     case Scalar::U32:
@@ -92,6 +93,7 @@ class CLayout {
       case TypeKind::Atomic:
       case TypeKind::Void:
       case TypeKind::Pointer:
+      case TypeKind::SubgroupMatrix:
         break;
     }
     return {.type = std::string(scalarText(type.scalar)), .extents = "", .size = scalar};

@@ -32,6 +32,7 @@ ScalarRow rowOf(Scalar scalar) {
       return {"Float32Array", "getFloat32", "setFloat32"};
     case Scalar::I32:
       return {"Int32Array", "getInt32", "setInt32"};
+    case Scalar::BF16:
     case Scalar::F16:
       return {"Uint16Array", "getUint16", "setUint16"};
     case Scalar::U32:
@@ -91,6 +92,7 @@ class JsLayout {
       case TypeKind::Atomic:
       case TypeKind::Void:
       case TypeKind::Pointer:
+      case TypeKind::SubgroupMatrix:
         break;
     }
     return typed(at, 1);

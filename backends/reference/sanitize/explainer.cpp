@@ -102,6 +102,7 @@ char letterOf(kernel::Scalar scalar) {
   switch (scalar) {
     case kernel::Scalar::F32:
     case kernel::Scalar::F16:
+    case kernel::Scalar::BF16:
       return 'f';
     case kernel::Scalar::I32:
       return 'i';

@@ -114,11 +114,12 @@ class AliasAnalysis {
     if (info.call == CallKind::Function) return checkCall(call, info.function);
     if (info.call != CallKind::Builtin || call.arguments.empty()) return;
     const Signature signature = wgsl::info(info.builtin).signature;
-    if (signature != Signature::Atomic && signature != Signature::UniformLoad) return;
+    const bool atomic = signature == Signature::Atomic, stores = signature == Signature::SubgroupMatrixStore;
+    if (!atomic && !stores && signature != Signature::UniformLoad && signature != Signature::SubgroupMatrixLoad) return;
     Access* access = accessOf(call.arguments[0]);
     if (access == nullptr) return;
-    if (info.builtin != Builtin::AtomicStore) access->read(call.span);
-    if (signature == Signature::Atomic && info.builtin != Builtin::AtomicLoad) access->write(call.span);
+    if (info.builtin != Builtin::AtomicStore && !stores) access->read(call.span);
+    if (stores || (atomic && info.builtin != Builtin::AtomicLoad)) access->write(call.span);
   }
 
   void checkCall(const Expr& call, uint32_t callee) {

@@ -41,8 +41,7 @@ std::vector<std::string_view> builtinNames() {
 }
 
 bool isUnsupportedBuiltin(std::string_view name) {
-  return name.starts_with("texture") || name.starts_with("subgroupMatrix") ||
-         std::find(kUnsupported.begin(), kUnsupported.end(), name) != kUnsupported.end();
+  return name.starts_with("texture") || std::find(kUnsupported.begin(), kUnsupported.end(), name) != kUnsupported.end();
 }
 
 PackFormat packFormat(Builtin builtin) {

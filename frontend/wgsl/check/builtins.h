@@ -52,12 +52,19 @@ enum class Signature : uint8_t {
   Barrier,
   Print,  ///< texts and values that can be constructed -> nothing
   UniformLoad,
-  Derivative,       ///< T of f32 -> T, in fragment shaders only
-  SubgroupElect,    ///< () -> bool
-  SubgroupVote,     ///< bool -> bool or, for a ballot, vec4<u32>
-  SubgroupNumeric,  ///< T -> T
-  SubgroupInteger,  ///< T -> T
-  SubgroupLane,     ///< (T, lane, delta or mask) -> T
+  Derivative,                        ///< T of f32 -> T, in fragment shaders only
+  SubgroupElect,                     ///< () -> bool
+  SubgroupVote,                      ///< bool -> bool or, for a ballot, vec4<u32>
+  SubgroupNumeric,                   ///< T -> T
+  SubgroupInteger,                   ///< T -> T
+  SubgroupLane,                      ///< (T, lane, delta or mask) -> T
+  SubgroupMatrixLoad,                ///< <M, direction>(pointer to an array, offset, stride) -> M
+  SubgroupMatrixStore,               ///< <direction>(pointer to an array, offset, M, stride) -> nothing
+  SubgroupMatrixMultiply,            ///< <T>(left, right) -> result of T
+  SubgroupMatrixMultiplyAccumulate,  ///< (left, right, result) -> result
+  SubgroupMatrixAdd,                 ///< (M, M) -> M
+  SubgroupMatrixPlace,               ///< (M, u32) -> u32
+  SubgroupMatrixScalar,              ///< (M, scalar) -> M
   Bitcast,
 };
 
@@ -67,7 +74,7 @@ enum class Uniformity : uint8_t {
   Varying,          ///< asks for nothing; the result may differ between invocations
   Barrier,          ///< uniform control flow, always an error
   UniformLoad,      ///< uniform control flow and pointer, always an error; the result is uniform
-  Subgroup,         ///< uniform control flow, rule subgroup_uniformity; the result varies
+  Subgroup,         ///< uniform control flow, rule subgroup_uniformity; the result, if there is one, varies
   SubgroupShuffle,  ///< as Subgroup, and the second argument (delta or mask) is uniform
   Derivative,       ///< uniform control flow, rule derivative_uniformity; the result varies
 };
@@ -80,6 +87,11 @@ struct BuiltinInfo {
 };
 
 const BuiltinInfo& info(Builtin builtin);
+constexpr bool isSubgroupMatrix(Signature signature) {
+  return signature >= Signature::SubgroupMatrixLoad && signature <= Signature::SubgroupMatrixScalar;
+}
+/// The directions in which a matrix lies in memory: words in template lists of loads and stores, and nothing elsewhere.
+inline constexpr std::string_view kRowMajor = "row_major", kColumnMajor = "col_major";
 std::optional<Builtin> findBuiltinFunction(std::string_view name);
 std::vector<std::string_view> builtinNames();
 /// Builtin functions of WGSL that this reader does not support (textures, ...).

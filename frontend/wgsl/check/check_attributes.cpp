@@ -38,6 +38,7 @@ constexpr std::array kAttributes = std::to_array<AttributeRow>({
     {"location", 1, 1, kInterface},
     {"must_use", 0, 0, kFunction},
     {"size", 1, 1, kMember},
+    {"subgroup_size", 1, 1, kFunction},
     {"vertex", 0, 0, kFunction},
     {"workgroup_size", 1, 3, kFunction},
 });

@@ -50,6 +50,20 @@ constexpr std::array<SignatureRow, 8> kSameRows{{
     {Signature::NumericTernary, Family::Numeric, 3},
 }};
 
+/// Builtins whose calls have a template list.
+struct TemplateUse {
+  Builtin builtin;
+  size_t count;
+  std::string_view what, text;
+};
+constexpr std::array<TemplateUse, 4> kTemplateUses{{
+    {Builtin::Bitcast, 1, "a type", "bitcast<u32>(x)"},
+    {Builtin::SubgroupMatrixLoad, 2, "a type and a direction",
+     "subgroupMatrixLoad<subgroup_matrix_left<f32, 8, 8>, row_major>(&array, offset, stride)"},
+    {Builtin::SubgroupMatrixStore, 1, "a direction", "subgroupMatrixStore<row_major>(&array, offset, matrix, stride)"},
+    {Builtin::SubgroupMatrixMultiply, 1, "a type", "subgroupMatrixMultiply<f32>(left, right)"},
+}};
+
 }  // namespace
 
 Ty Checker::noOverload(const Expr& call) {
@@ -101,19 +115,24 @@ Ty Checker::vectorsAndScalar(const Expr& call) {
 void Checker::checkBuiltinCall(ExprId id, Builtin builtin) {
   const Expr& expr = ast_[id];
   if (builtin == Builtin::Print ? !checkPrinted(expr) : !checkArguments(expr)) return;
-  const bool wants_templates = info(builtin).signature == Signature::Bitcast;
-  if (expr.has_templates != wants_templates) {
+  const Signature signature = info(builtin).signature;
+  if (isSubgroupMatrix(signature) && (!subgroupMatricesEnabled(expr) || hasDirectionArgument(expr, signature))) return;
+  const auto* use = std::ranges::find(kTemplateUses, builtin, &TemplateUse::builtin);
+  const bool wants_templates = use != kTemplateUses.end();
+  if (expr.has_templates != wants_templates || (wants_templates && expr.templates.size() != use->count)) {
     fail(kType, expr.span,
-         wants_templates ? "bitcast needs a type, as in bitcast<u32>(x)" : fmt::format("'{}' takes no template list", expr.name));
+         wants_templates ? fmt::format("{} needs {}, as in {}", expr.name, use->what, use->text)
+                         : fmt::format("'{}' takes no template list", expr.name));
     return;
   }
-  if (function_ == UINT32_MAX && info(builtin).signature >= Signature::ArrayLength && !wants_templates) {
+  const bool at_run_time = signature >= Signature::ArrayLength && signature != Signature::Bitcast;
+  if (function_ == UINT32_MAX && at_run_time) {
     fail(kConstant, expr.span, fmt::format("'{}' cannot be called at module scope", expr.name));
     return;
   }
   const Ty type = builtinType(expr, builtin);
   if (type == kError) return;
-  const Stage stage = info(builtin).signature >= Signature::ArrayLength && !wants_templates ? Stage::Runtime : stageOf(expr.arguments);
+  const Stage stage = at_run_time ? Stage::Runtime : stageOf(expr.arguments);
   std::optional<Evaluated> value;
   if (stage != Stage::Runtime) {
     std::vector<ConstValue> arguments;
@@ -134,6 +153,7 @@ Ty Checker::builtinType(const Expr& call, Builtin builtin) {
   const auto* same = std::find_if(kSameRows.begin(), kSameRows.end(), [&](const SignatureRow& row) { return row.signature == signature; });
   if (same != kSameRows.end()) return argumentCount(call, same->count) ? sameArguments(call, 0, same->count, same->family) : kError;
   if (signature >= Signature::SubgroupElect && signature <= Signature::SubgroupLane) return subgroupType(call, builtin);
+  if (isSubgroupMatrix(signature)) return matrixBuiltinType(call, builtin);
   if (signature == Signature::Print) return printType(call);
   if (signature >= Signature::ArrayLength && signature <= Signature::UniformLoad) return memoryBuiltinType(call, builtin);
   if (signature >= Signature::Dot && signature <= Signature::Determinant) return vectorBuiltinType(call, builtin);
@@ -241,7 +261,7 @@ Ty Checker::selectType(const Expr& call) {
 }
 
 Ty Checker::bitcastType(const Expr& call) {
-  if (call.templates.size() != 1 || !argumentCount(call, 1)) return kError;
+  if (!argumentCount(call, 1)) return kError;
   const Ty to = resolveType(call.templates[0]);
   if (to == kError) return kError;
   const auto fits = [&](Ty type) { return types_.isScalarOrVector(type) && types_.scalarOf(type) != kBool; };
@@ -285,7 +305,7 @@ Ty Checker::printType(const Expr& call) {
                         : "a text is the first argument, or names the value after it and ends with '='");
     }
     const Ty type = valueType(argument);
-    if (!types_.isConstructible(type)) {
+    if (!types_.isConstructible(type) || types_.containsSubgroupMatrix(type)) {
       return fail(kType, ast_[argument].span, fmt::format("'print' takes values and texts, not {}", name(type)));
     }
     if (!materializeDefault(argument) || valueType(argument) == kError) return kError;

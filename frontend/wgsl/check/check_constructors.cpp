@@ -32,6 +32,7 @@ void Checker::checkConstructor(ExprId id, Ty type) {
     setResult(id, type, Stage::Const, Evaluated(ConstEval::zero(type)));
     return;
   }
+  if (types_.isSubgroupMatrix(type)) return constructSubgroupMatrix(id, type);
   if (types_.isScalar(type)) return constructScalar(id, type);
   if (types_.isVector(type)) return constructVector(id, type);
   if (types_.isMatrix(type)) return constructMatrix(id, type);
@@ -48,7 +49,8 @@ void Checker::checkInferredConstructor(ExprId id, const TypeName& type_name) {
               Evaluated(ConstEval::zero(types_.vector(kAbstractInt, type_name.rows))));
     return;
   }
-  if (expr.arguments.empty() || type_name.kind == Kind::Atomic || type_name.kind == Kind::Pointer) {
+  const bool infers = type_name.kind == Kind::Vector || type_name.kind == Kind::Matrix || type_name.kind == Kind::Array;
+  if (expr.arguments.empty() || !infers) {
     fail(kType, expr.span, fmt::format("the type of '{}' cannot be inferred", expr.name), "write its template list");
     return;
   }

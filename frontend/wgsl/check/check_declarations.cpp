@@ -258,8 +258,10 @@ Ty Checker::checkStruct(const StructDecl& decl) {
     }
     const bool sized = !types_.isRuntimeSized(out.type) && !types_.isOverrideSized(out.type);
     const bool last_array = i + 1 == decl.members.size() && types_.isArray(out.type) && types_.isRuntimeSized(out.type);
-    if (!types_.isStorable(out.type) || (!sized && !last_array)) {
-      bad(kType, member.name_span, fmt::format("member '{}' cannot have type {}", member.name, name(out.type)));
+    // Dawn has matrices in structs.
+    const bool matrix = types_.containsSubgroupMatrix(out.type);
+    if (!types_.isStorable(out.type) || (!sized && !last_array) || matrix) {
+      bad(matrix ? kUnsupported : kType, member.name_span, fmt::format("member '{}' cannot have type {}", member.name, name(out.type)));
       continue;
     }
     good = checkAttributes(member.attributes, AttributePlace::Member) && checkInterface(member.attributes, out.type) && good;

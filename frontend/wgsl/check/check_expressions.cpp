@@ -94,7 +94,7 @@ bool Checker::materialize(ExprId id, Ty to, std::string_view context) {
   ExprInfo& info = infoOf(id);
   const Ty from = types_.value(info.type);
   if (from == kError || to == kError) return false;
-  if (from == to) return true;
+  if (types_.mayBeSame(from, to)) return true;
   const auto mismatch = [&] {
     fail(kType, ast_[id].span, fmt::format("{} has type {}, but {} is needed", context, name(from), name(to)));
     return false;
@@ -163,10 +163,14 @@ void Checker::checkUnary(ExprId id) {
     const Ty type = infoOf(expr.left).type;
     if (type == kError) return;
     const Expr& operand = ast_[expr.left];
-    const bool component = operand.kind != ExprKind::Identifier && operand.left.valid() && operand.kind != ExprKind::Unary &&
-                           memoryView(operand.left) && types_.isVector(memoryView(operand.left)->element);
-    if (!types_.isReference(type) || component) {
-      fail(kType, expr.span, component ? "the address of a vector component cannot be taken" : "'&' needs a variable or a part of one");
+    const bool part = operand.kind != ExprKind::Identifier && operand.left.valid() && operand.kind != ExprKind::Unary;
+    const auto whole = part ? memoryView(operand.left) : std::nullopt;
+    const bool component = whole && types_.isVector(whole->element), element = whole && types_.isSubgroupMatrix(whole->element);
+    if (!types_.isReference(type) || component || element) {
+      fail(kType, expr.span,
+           component ? "the address of a vector component cannot be taken"
+           : element ? "the address of an element of a subgroup matrix cannot be taken"
+                     : "'&' needs a variable or a part of one");
       return;
     }
     const Type reference = types_[type];
@@ -219,7 +223,8 @@ void Checker::checkIndex(ExprId id) {
   }
   const auto view = memoryView(expr.left);
   const Ty base = view ? view->element : infoOf(expr.left).type;
-  if (!types_.isVector(base) && !types_.isMatrix(base) && !types_.isArray(base)) {
+  const bool holds_elements = types_.isSubgroupMatrix(base) && types_[base].element != kBF16;
+  if (!types_.isVector(base) && !types_.isMatrix(base) && !types_.isArray(base) && !holds_elements) {
     std::vector<Note> notes = hiddenBy(infoOf(expr.left).entity);
     const std::string remedy = notes.empty() ? "" : fmt::format("rename the local '{}', or what it hides", ast_[expr.left].name);
     fail(kType, expr.span, fmt::format("a value of type {} cannot be indexed", name(base)), remedy, std::move(notes));
@@ -228,12 +233,14 @@ void Checker::checkIndex(ExprId id) {
   const auto index = infoOf(expr.right).value;
   if (index && quiet_ == 0) {
     const int64_t count = types_.elementCount(base);
-    const bool counted = !types_.isArray(base) || types_[base].count > 0;
+    // How many elements of a subgroup matrix an invocation holds is up to its subgroup.
+    const bool counted = !holds_elements && (!types_.isArray(base) || types_[base].count > 0);
     if (index->integer < 0 || (counted && index->integer >= count)) {
       fail(kConstant, ast_[expr.right].span, fmt::format("index {} is outside {}", index->integer, name(base)));
       return;
     }
   }
+  if (holds_elements && unit_ != SIZE_MAX) matrix_elements_.try_emplace(unit_, expr.span);
   if (view) {
     const Ty element = types_.elementOf(base);
     setResult(id, types_.reference(view->space, element, view->access), Stage::Runtime, std::nullopt);

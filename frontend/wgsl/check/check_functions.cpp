@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <span>
 
 #include "frontend/wgsl/check/checker.h"
@@ -74,6 +75,7 @@ kernel::Builtin Checker::builtinAttribute(const Attribute& attribute, Ty type, b
     fail(kAttribute, attribute.span, fmt::format("builtin value '{}' needs subgroups", argument->name),
          "write 'enable subgroups;' at the top of the module");
   }
+  program_.uses_subgroups = program_.uses_subgroups || kernel::needsSubgroups(*builtin);
   return *builtin;
 }
 
@@ -107,6 +109,53 @@ std::array<uint32_t, 3> Checker::workgroupSize(const Attribute& attribute, bool&
   return size;
 }
 
+uint32_t Checker::subgroupSize(const Attribute& attribute, bool& good) {
+  const auto bad = [&](const char* code, Span where, std::string message, std::string remedy = {}) {
+    fail(code, where, std::move(message), std::move(remedy));
+    good = false;
+    return 0u;
+  };
+  if (!subgroup_sizes_enabled_) {
+    return bad(kAttribute, attribute.span, "attribute 'subgroup_size' is used without being enabled",
+               "write 'enable subgroup_size_control;' at the top of the module");
+  }
+  // checkAttributes() has complained of other numbers of them.
+  if (attribute.arguments.size() != 1) return 0;
+  const ExprId id = attribute.arguments[0];
+  const Ty type = checkValue(id);
+  const ExprInfo& info = infoOf(id);
+  const bool is_integer = type == kAbstractInt || type == kI32 || type == kU32;
+  if (type == kError) {
+    good = false;
+    return 0;
+  }
+  if (!is_integer || info.stage == Stage::Runtime) {
+    return bad(kAttribute, ast_[id].span, "subgroup size is not an integer that is known at compile time");
+  }
+  if (!info.value) return 0;
+  const int64_t size = info.value->integer;
+  if (size < 4 || size > 128 || !std::has_single_bit(static_cast<uint64_t>(size))) {
+    return bad(kAttribute, ast_[id].span, fmt::format("subgroup size {} is not a power of two from 4 to 128", size));
+  }
+  return static_cast<uint32_t>(size);
+}
+
+/// WGSL asks for whole subgroups along x. That they are neighbours is promised for workgroups of one dimension only, so that others are
+/// not supported.
+void Checker::checkSubgroups(const FunctionDecl& decl, const FunctionInfo& info, bool& good) {
+  if (info.subgroup_size == 0 || !info.workgroup_size) return;
+  const auto attribute = std::ranges::find(decl.attributes, "workgroup_size", &Attribute::name);
+  const auto known = [&](ExprId id) { return infoOf(id).value.has_value(); };
+  if (!std::ranges::all_of(attribute->arguments, known)) return;
+  const auto& [x, y, z] = *info.workgroup_size;
+  const bool whole = x % info.subgroup_size == 0;
+  if (whole && y == 1 && z == 1) return;
+  fail(whole ? kUnsupported : kAttribute, attribute->span,
+       fmt::format("a workgroup of {} x {} x {} cannot be split into subgroups of {}", x, y, z, info.subgroup_size),
+       fmt::format("give it one dimension and a multiple of {}", info.subgroup_size));
+  good = false;
+}
+
 void Checker::checkSignature(uint32_t index) {
   const FunctionDecl& decl = ast_.functions[index];
   FunctionInfo info;
@@ -121,6 +170,8 @@ void Checker::checkSignature(uint32_t index) {
       other_stage = true;
     } else if (attribute.name == "workgroup_size") {
       info.workgroup_size = workgroupSize(attribute, good);
+    } else if (attribute.name == "subgroup_size") {
+      info.subgroup_size = subgroupSize(attribute, good);
     } else if (attribute.name == "must_use") {
       info.must_use = true;
       if (!decl.return_type.valid()) fail(kAttribute, attribute.span, "attribute 'must_use' needs a function that returns a value");
@@ -134,6 +185,12 @@ void Checker::checkSignature(uint32_t index) {
                  : fmt::format("function '{}' has @workgroup_size but not @compute", decl.name));
     good = false;
   }
+  const auto wanted = std::ranges::find(decl.attributes, "subgroup_size", &Attribute::name);
+  if (wanted != decl.attributes.end() && !compute && !other_stage) {
+    fail(kAttribute, wanted->span, fmt::format("function '{}' has @subgroup_size but not @compute", decl.name));
+    good = false;
+  }
+  if (good) checkSubgroups(decl, info, good);
   // Also what SPIR-V can say.
   constexpr size_t kMaximumParameters = 255;
   const size_t count = std::min(decl.parameters.size(), kMaximumParameters);

@@ -40,6 +40,7 @@ Program Checker::run() {
   orderFunctions();
   checkBindings();
   listReached();
+  checkMatrixElements();
   if (overrides_ != Overrides::HaveNoValues) checkUnusedOverrides();
   reportDeferred();
   return std::move(program_);
@@ -142,10 +143,11 @@ EntityId Checker::addEntity(Entity entity) {
 
 namespace {
 
-/// Extensions that WGSL has; those that are not supported only name things of other stages, which are harmless where compute shaders do
-/// not use them.
+/// Extensions that WGSL has, and Dawn's subgroup matrices; those that are not supported only name things of other stages, which are
+/// harmless where compute shaders do not use them.
 constexpr auto kExtensions =
-    std::to_array<std::string_view>({"clip_distances", "dual_source_blending", "f16", "primitive_index", "subgroups"});
+    std::to_array<std::string_view>({"chromium_experimental_subgroup_matrix", "clip_distances", "dual_source_blending", "f16",
+                                     "primitive_index", "subgroup_size_control", "subgroups"});
 
 /// The first is Tint's name for `print`.
 constexpr auto kFeatures = std::to_array<std::string_view>({
@@ -168,7 +170,7 @@ constexpr auto kFeatures = std::to_array<std::string_view>({
 /// Features of WGSL, and extensions of implementations, that are known but not supported.
 constexpr auto kUnsupportedFeatures = std::to_array<std::string_view>({"buffer_view"});
 
-constexpr auto kUnsupportedExtensions = std::to_array<std::string_view>({"atomic_vec2u_min_max", "subgroup_size_control"});
+constexpr auto kUnsupportedExtensions = std::to_array<std::string_view>({"atomic_vec2u_min_max"});
 
 bool isVendorExtension(std::string_view name) {
   return name.starts_with("chromium_") || name.starts_with("wgpu_") || name.starts_with("naga_");
@@ -180,6 +182,9 @@ void Checker::checkExtensions() {
   for (const Directive& enable : ast_.enables) {
     if (enable.name == "f16") f16_enabled_ = program_.uses_f16 = true;
     if (enable.name == "subgroups") subgroups_enabled_ = program_.uses_subgroups = true;
+    // It enables subgroups, too; a kernel that only states the size does without them.
+    if (enable.name == "subgroup_size_control") subgroup_sizes_enabled_ = subgroups_enabled_ = true;
+    if (enable.name == "chromium_experimental_subgroup_matrix") subgroup_matrices_enabled_ = program_.uses_subgroup_matrices = true;
     if (std::ranges::find(kExtensions, enable.name) != kExtensions.end()) continue;
     const bool known =
         isVendorExtension(enable.name) || std::ranges::find(kUnsupportedExtensions, enable.name) != kUnsupportedExtensions.end();
@@ -329,6 +334,26 @@ void Checker::listReached() {
     std::vector<EntityId>& list = program_.functions[globals_[entry_point].declaration.index].reaches;
     for (size_t i = 0; i < globals_.size(); ++i) {
       if (reached[i] && globals_[i].entity.valid()) list.push_back(globals_[i].entity);
+    }
+  }
+}
+
+/// How many elements of a matrix an invocation holds, and which, follows from the size of its subgroup. The compiler states it for
+/// templates.
+void Checker::checkMatrixElements() {
+  if (overrides_ == Overrides::AreConstants) return;
+  for (const size_t entry_point : entryPoints()) {
+    const FunctionDecl& decl = ast_.functions[globals_[entry_point].declaration.index];
+    const bool stated = std::ranges::find(decl.attributes, "subgroup_size", &Attribute::name) != decl.attributes.end();
+    if (stated || matrix_elements_.empty()) continue;
+    const std::vector<bool> reached = reachedFrom({entry_point});
+    for (const auto& [global, place] : matrix_elements_) {
+      if (!reached[global]) continue;
+      fail(kAttribute, place,
+           fmt::format("elements of a subgroup matrix need an entry point with a subgroup size, and '{}' has none", decl.name),
+           "write '@subgroup_size(32)' before it and 'enable subgroup_size_control;' at the top of the module",
+           {reporter_.note(decl.name_span, "the entry point is here")});
+      break;
     }
   }
 }

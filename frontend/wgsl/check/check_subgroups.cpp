@@ -11,6 +11,7 @@ Ty Checker::subgroupType(const Expr& call, Builtin builtin) {
     return fail(kType, call.span, fmt::format("'{}' is used without subgroups being enabled", call.name),
                 "write 'enable subgroups;' at the top of the module");
   }
+  program_.uses_subgroups = true;
   const Signature signature = info(builtin).signature;
   if (signature == Signature::SubgroupElect) return argumentCount(call, 0) ? kBool : kError;
   if (!argumentCount(call, signature == Signature::SubgroupLane ? 2 : 1)) return kError;

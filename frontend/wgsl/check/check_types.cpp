@@ -34,6 +34,8 @@ std::optional<Ty> suffixScalar(std::string_view suffix, bool floats_only) {
 std::optional<TypeName> findTypeName(std::string_view name) {
   const auto* scalar = std::find_if(kScalars.begin(), kScalars.end(), [&](const ScalarName& s) { return s.name == name; });
   if (scalar != kScalars.end()) return TypeName{.kind = static_cast<Kind>(scalar->type.value), .scalar = scalar->type};
+  if (name == "bf16") return TypeName{.kind = Kind::BF16, .scalar = kBF16};
+  if (const auto use = kernel::findMatrixUse(name)) return TypeName{.kind = Kind::SubgroupMatrix, .scalar = {}, .use = *use};
   if (name == "array") return TypeName{.kind = Kind::Array, .scalar = {}};
   if (name == "atomic") return TypeName{.kind = Kind::Atomic, .scalar = {}};
   if (name == "ptr") return TypeName{.kind = Kind::Pointer, .scalar = {}};
@@ -51,9 +53,8 @@ std::optional<TypeName> findTypeName(std::string_view name) {
 
 bool isUnsupportedType(std::string_view name) {
   constexpr auto kNames = std::to_array<std::string_view>(
-      {"sampler", "sampler_comparison", "buffer", "binding_array", "i64", "u64", "f64", "acceleration_structure", "ray_query"});
-  return name.starts_with("texture_") || name.starts_with("subgroup_matrix_") ||
-         std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+      {"sampler", "sampler_comparison", "buffer", "binding_array", "i8", "u8", "i64", "u64", "f64", "acceleration_structure", "ray_query"});
+  return name.starts_with("texture_") || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
 Checker::Meaning Checker::lookUp(std::string_view name, Span where) {
@@ -129,6 +130,11 @@ Ty Checker::resolveType(ExprId id) {
 Ty Checker::typeFromName(const TypeName& type_name, const Expr& expr) {
   if (type_name.kind == Kind::Array) return arrayType(expr);
   if (type_name.kind == Kind::Pointer) return pointerType(expr);
+  if (type_name.kind == Kind::SubgroupMatrix) return subgroupMatrixType(type_name, expr);
+  if (type_name.kind == Kind::BF16) {
+    return fail(kType, expr.span, "bf16 is the component type of subgroup_matrix_left and subgroup_matrix_right, and nothing else",
+                "elsewhere keep two of them in a u32");
+  }
   Ty scalar = type_name.scalar;
   if (scalar.valid() && expr.has_templates) return fail(kType, expr.span, fmt::format("type '{}' takes no template list", expr.name));
   if (!scalar.valid()) {
@@ -250,6 +256,16 @@ bool Checker::readAccess(ExprId id, Access& access) {
   return false;
 }
 
+bool Checker::readDirection(ExprId id, bool& by_columns) {
+  const Expr& expr = ast_[id];
+  if (isShadowed(expr)) return false;
+  by_columns = expr.name == kColumnMajor;
+  if (expr.kind == ExprKind::Identifier && !expr.has_templates && (by_columns || expr.name == kRowMajor)) return true;
+  fail(kType, expr.span, fmt::format("'{}' is not a direction in which a matrix lies in memory", reporter_.source().text(expr.span)),
+       fmt::format("use {} or {}", kRowMajor, kColumnMajor));
+  return false;
+}
+
 Ty Checker::pointerType(const Expr& expr) {
   if (expr.templates.size() < 2 || expr.templates.size() > 3) return fail(kType, expr.span, "ptr needs an address space and a type");
   AddressSpace space = AddressSpace::Function;
@@ -272,6 +288,8 @@ Ty Checker::pointerType(const Expr& expr) {
 
 /// Why no variable of the type can be in the address space; empty when one can.
 std::string Checker::whyNotIn(Ty type, AddressSpace space, Access access) const {
+  const bool own = space == AddressSpace::Private || space == AddressSpace::Function;
+  if (types_.containsSubgroupMatrix(type) && !own) return "holds subgroup matrices, which only function and private variables can have";
   if (kernel::isBound(space) && !types_.isHostShareable(type)) return "cannot be shared with a buffer";
   if (space == AddressSpace::Immediate && !types_.isHostShareable(type)) return "cannot be shared with the host";
   if (space == AddressSpace::Immediate && types_.containsArray(type)) return "holds an array, which immediate data cannot have";
@@ -279,10 +297,9 @@ std::string Checker::whyNotIn(Ty type, AddressSpace space, Access access) const 
   if (types_.isOverrideSized(type) && space != AddressSpace::Workgroup) {
     return "has its size from an override, which only workgroup variables can have";
   }
-  const bool local = space == AddressSpace::Private || space == AddressSpace::Function;
   const bool atomic_place = space == AddressSpace::Workgroup || (space == AddressSpace::Storage && access == Access::ReadWrite);
   if (types_.containsAtomic(type) && !atomic_place) return "holds atomics, which need workgroup memory or read_write storage";
-  if (local && !types_.isConstructible(type)) return fmt::format("cannot be the type of a {} variable", kernel::toString(space));
+  if (own && !types_.isConstructible(type)) return fmt::format("cannot be the type of a {} variable", kernel::toString(space));
   return types_.isStorable(type) ? "" : "cannot be the type of a variable";
 }
 

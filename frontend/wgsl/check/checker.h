@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The checker's state, internal to the reader. One class over several files: check_module, check_declarations, check_types,
-// check_expressions, check_operators, check_constructors, check_builtins, check_subgroups, check_statements.
+// check_expressions, check_operators, check_constructors, check_builtins, check_subgroups, check_subgroup_matrices,
+// check_statements.
 #pragma once
 
 #include <set>
@@ -16,9 +17,10 @@ struct TypeName {
   Kind kind = Kind::Error;
   uint32_t columns = 0, rows = 0;
   Ty scalar;  ///< invalid: not given by the name
+  kernel::MatrixUse use = kernel::MatrixUse::Left;
 };
 std::optional<TypeName> findTypeName(std::string_view name);
-/// Textures and samplers.
+/// Textures, samplers and what extensions have.
 bool isUnsupportedType(std::string_view name);
 
 /// Where an attribute may stand.
@@ -81,6 +83,7 @@ class Checker {
   void listReached();
   void checkExtensions();
   void checkUnusedOverrides();
+  void checkMatrixElements();
 
   // check_attributes.cpp: false after reporting
   bool checkAttributes(const std::vector<Attribute>& attributes, AttributePlace place);
@@ -96,6 +99,9 @@ class Checker {
   void checkFunctionBody(uint32_t index);
   void checkEntryPoint(uint32_t index);
   std::array<uint32_t, 3> workgroupSize(const Attribute& attribute, bool& good);
+  /// 0 when it is not known yet, or after reporting.
+  uint32_t subgroupSize(const Attribute& attribute, bool& good);
+  void checkSubgroups(const FunctionDecl& decl, const FunctionInfo& info, bool& good);
   /// Builtin values of other stages are an error unless `other_stage` is there to be set.
   kernel::Builtin builtinAttribute(const Attribute& attribute, Ty type, bool* other_stage = nullptr);
   /// The value of an attribute's argument as a non-negative integer constant.
@@ -103,6 +109,7 @@ class Checker {
   /// Address space and access of var<...> or ptr<...>.
   bool readSpace(ExprId expr, AddressSpace& space);
   bool readAccess(ExprId expr, Access& access);
+  bool readDirection(ExprId expr, bool& by_columns);
   bool isShadowed(const Expr& expr);
   std::string whyNotIn(Ty type, AddressSpace space, Access access) const;
   bool checkUniformLayout(Ty type, Span where);
@@ -188,6 +195,20 @@ class Checker {
   Ty subgroupType(const Expr& call, Builtin builtin);
   bool checkLane(const Expr& call, Builtin builtin);
 
+  // check_subgroup_matrices.cpp
+  Ty subgroupMatrixType(const TypeName& name, const Expr& expr);
+  Ty matrixComponent(ExprId id, const Expr& matrix, kernel::MatrixUse use);
+  /// False after reporting. 0 when it is an override expression without value.
+  bool matrixExtent(ExprId id, std::string_view what, uint32_t& extent);
+  void constructSubgroupMatrix(ExprId id, Ty type);
+  Ty matrixBuiltinType(const Expr& call, Builtin builtin);
+  Ty matrixProduct(const Expr& call, Ty sum, Span sum_place);
+  bool checkMatrixPlace(const Expr& call, Ty matrix, bool loads);
+  bool checkMatrixNumber(const Expr& call, ExprId id, std::string_view what);
+  bool checkMatrixLines(const Expr& call, Ty array, Ty matrix, uint32_t held, bool by_columns);
+  bool subgroupMatricesEnabled(const Expr& expr);
+  bool hasDirectionArgument(const Expr& call, Signature signature);
+
   // check_statements.cpp
   Behavior checkStatement(StmtId id);
   Behavior checkBlock(StmtId id, bool new_scope = true);
@@ -226,14 +247,15 @@ class Checker {
   size_t unit_ = SIZE_MAX;                        // the global whose declaration is being checked
   std::map<uint32_t, uint32_t> override_counts_;  // override entity -> Type::override_count
   std::set<std::string> used_overrides_;
-  std::set<Ty> uniform_types_;  // whose layout suits uniform buffers
+  std::map<size_t, Span> matrix_elements_;  // global -> its first use of an element of a subgroup matrix
+  std::set<Ty> uniform_types_;              // whose layout suits uniform buffers
   std::set<uint32_t> override_ids_;
   LocalScopes scopes_;
   std::vector<Breakable> breakables_;
   uint32_t function_ = UINT32_MAX;  // whose body is being checked
   uint32_t quiet_ = 0;              // > 0: constant evaluation errors are ignored (unevaluated operand)
   uint32_t resolving_ = 0;          // nesting of resolveGlobal
-  bool f16_enabled_ = false, subgroups_enabled_ = false;
+  bool f16_enabled_ = false, subgroups_enabled_ = false, subgroup_sizes_enabled_ = false, subgroup_matrices_enabled_ = false;
 };
 
 }  // namespace lockstep::wgsl

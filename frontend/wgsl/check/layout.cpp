@@ -36,6 +36,10 @@ Types::Facts Types::factsOf(Ty id) const {
     facts.depth = matrix ? 3 : 2;
     facts.constructible = true;
     facts.host_shareable = type.element != kBool;
+  } else if (type.kind == Kind::SubgroupMatrix) {
+    facts.align = facts.size = kernel::kSubgroupMatrixBytes;
+    facts.depth = 2;
+    facts.constructible = facts.subgroup_matrix = true;
   } else if (type.kind == Kind::Array) {
     const Facts& element = facts_[type.element.index()];
     const uint64_t stride = std::min(kMaximumTypeSize, roundUp(element.align, element.size));
@@ -45,6 +49,7 @@ Types::Facts Types::factsOf(Ty id) const {
     facts.constructible = type.count > 0 && type.override_count == 0 && element.constructible;
     facts.host_shareable = type.override_count == 0 && element.host_shareable;
     facts.atomic = element.atomic;
+    facts.subgroup_matrix = element.subgroup_matrix;
     facts.array = true;
   } else if (type.kind == Kind::Atomic) {
     facts = facts_[type.element.index()];

@@ -60,6 +60,7 @@ struct FunctionInfo {
   std::vector<EntityId> parameters;
   std::vector<kernel::Builtin> builtins;  ///< of each parameter; None for struct parameters of entry points
   std::optional<std::array<uint32_t, 3>> workgroup_size;
+  uint32_t subgroup_size = 0;  ///< that the entry point asks for; 0 = none, or not known yet
   bool must_use = false;
   bool broken = false;             ///< its body is not whole, or control in it leads nowhere: analyses leave it out
   bool left_out = false;           ///< no entry point reaches it and the override values given are not enough to make it
@@ -76,7 +77,7 @@ struct Program {
   std::vector<EntityId> globals;         ///< module-scope vars in source order, without those that are left out
   std::vector<FunctionInfo> functions;   ///< parallel to Ast::functions
   std::vector<uint32_t> function_order;  ///< callees first
-  bool uses_f16 = false, uses_subgroups = false;
+  bool uses_f16 = false, uses_subgroups = false, uses_subgroup_matrices = false;
   bool ordered = true;  ///< no function reaches itself
 
   [[nodiscard]] const ExprInfo& operator[](ExprId id) const { return expressions[id.index()]; }

@@ -9,8 +9,8 @@
 namespace lockstep::wgsl {
 namespace {
 
-constexpr std::array<std::string_view, 9> kScalarNames{"<error>", "void", "bool", "abstract-int", "abstract-float",
-                                                       "i32",     "u32",  "f32",  "f16"};
+constexpr std::array<std::string_view, 10> kScalarNames{"<error>", "void", "bool", "abstract-int", "abstract-float",
+                                                        "i32",     "u32",  "f32",  "f16",          "bf16"};
 
 /// "f32", "vec2_f16", "vec3_abstract"
 std::string resultSuffix(const Types& types, Ty value) {
@@ -44,6 +44,14 @@ Ty Types::vector(Ty scalar, uint32_t width) {
 
 Ty Types::matrix(Ty scalar, uint32_t columns, uint32_t rows) {
   return intern({.kind = Kind::Matrix, .element = scalar, .rows = static_cast<uint8_t>(rows), .columns = static_cast<uint8_t>(columns)});
+}
+
+Ty Types::subgroupMatrix(kernel::MatrixUse use, Ty component, uint32_t columns, uint32_t rows) {
+  return intern({.kind = Kind::SubgroupMatrix,
+                 .element = component,
+                 .rows = static_cast<uint8_t>(rows),
+                 .columns = static_cast<uint8_t>(columns),
+                 .use = use});
 }
 
 Ty Types::array(Ty element, uint32_t count, uint32_t override_count) {
@@ -168,6 +176,19 @@ std::optional<int> Types::conversionRank(Ty from, Ty to) const {
   return std::nullopt;
 }
 
+bool Types::mayBeSame(Ty from, Ty to) const {
+  if (from == to) return true;
+  const Type &a = (*this)[from], &b = (*this)[to];
+  if (a.kind != b.kind) return false;
+  if (a.kind == Kind::SubgroupMatrix) {
+    const auto agree = [](uint8_t one, uint8_t other) { return one == other || one == 0 || other == 0; };
+    return a.use == b.use && a.element == b.element && agree(a.rows, b.rows) && agree(a.columns, b.columns);
+  }
+  const bool arrays = a.kind == Kind::Array && a.count == b.count && a.override_count == b.override_count;
+  const bool pointers = a.kind == Kind::Pointer && a.space == b.space && a.access == b.access;
+  return (arrays || pointers) && mayBeSame(a.element, b.element);
+}
+
 uint32_t Types::elementCount(Ty id) const {
   const Type& type = (*this)[id];
   if (type.kind == Kind::Vector) return type.rows;
@@ -188,6 +209,10 @@ std::string Types::toString(Ty id) const {
   if (id.index() < kScalarNames.size()) return std::string(kScalarNames[id.index()]);
   if (type.kind == Kind::Vector) return fmt::format("vec{}<{}>", type.rows, toString(type.element));
   if (type.kind == Kind::Matrix) return fmt::format("mat{}x{}<{}>", type.columns, type.rows, toString(type.element));
+  if (type.kind == Kind::SubgroupMatrix) {
+    const auto extent = [](uint8_t count) { return count == 0 ? std::string("?") : std::to_string(count); };
+    return fmt::format("{}<{}, {}, {}>", kernel::toString(type.use), toString(type.element), extent(type.columns), extent(type.rows));
+  }
   if (type.override_count != 0) {
     return fmt::format("array<{}, {}>", toString(type.element), override_counts_[type.override_count - 1]);
   }

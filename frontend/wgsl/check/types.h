@@ -28,8 +28,10 @@ enum class Kind : uint8_t {
   U32,
   F32,
   F16,
+  BF16,  ///< no scalar like the others: a component of subgroup matrices and nothing else
   Vector,
   Matrix,
+  SubgroupMatrix,
   Array,
   Struct,
   Atomic,
@@ -49,14 +51,16 @@ inline constexpr Ty kI32 = scalarType(Kind::I32);
 inline constexpr Ty kU32 = scalarType(Kind::U32);
 inline constexpr Ty kF32 = scalarType(Kind::F32);
 inline constexpr Ty kF16 = scalarType(Kind::F16);
+inline constexpr Ty kBF16 = scalarType(Kind::BF16);
 
 struct Type {
   Kind kind = Kind::Error;
-  Ty element;                   ///< Vector, Matrix: scalar; Array, Atomic; Pointer, Reference: store type
-  uint8_t rows = 0;             ///< Vector: width; Matrix
-  uint8_t columns = 0;          ///< Matrix
-  uint32_t count = 0;           ///< Array: 0 = runtime-sized, or unknown when override_count says so
-  uint32_t override_count = 0;  ///< Array: which override expression is the count (Types::overrideCount); 0 = none
+  Ty element;           ///< Vector, Matrix, SubgroupMatrix: scalar; Array, Atomic; Pointer, Reference: store type
+  uint8_t rows = 0;     ///< Vector: width; Matrix; SubgroupMatrix: 0 when an override without value decides
+  uint8_t columns = 0;  ///< Matrix, SubgroupMatrix
+  kernel::MatrixUse use = kernel::MatrixUse::Left;  ///< SubgroupMatrix
+  uint32_t count = 0;                               ///< Array: 0 = runtime-sized, or unknown when override_count says so
+  uint32_t override_count = 0;                      ///< Array: which override expression is the count (Types::overrideCount); 0 = none
   AddressSpace space = AddressSpace::Function;
   Access access = Access::ReadWrite;
   uint32_t structure = 0;  ///< Struct
@@ -89,6 +93,8 @@ class Types {
   Ty vector(Ty scalar, uint32_t width);
   Ty scalarOrVector(Ty scalar, uint32_t width) { return width == 1 ? scalar : vector(scalar, width); }
   Ty matrix(Ty scalar, uint32_t columns, uint32_t rows);
+  /// An extent of 0 is not known: an override that has no value decides.
+  Ty subgroupMatrix(kernel::MatrixUse use, Ty component, uint32_t columns, uint32_t rows);
   Ty array(Ty element, uint32_t count, uint32_t override_count = 0);
   /// A number for an override expression that sizes arrays; `text` is for messages. Arrays are of one type when their numbers agree.
   uint32_t overrideCount(std::string_view text);
@@ -105,6 +111,7 @@ class Types {
   [[nodiscard]] bool isScalar(Ty id) const { return id.index() >= kBool.index() && id.index() <= kF16.index(); }
   [[nodiscard]] bool isVector(Ty id) const { return (*this)[id].kind == Kind::Vector; }
   [[nodiscard]] bool isMatrix(Ty id) const { return (*this)[id].kind == Kind::Matrix; }
+  [[nodiscard]] bool isSubgroupMatrix(Ty id) const { return (*this)[id].kind == Kind::SubgroupMatrix; }
   [[nodiscard]] bool isArray(Ty id) const { return (*this)[id].kind == Kind::Array; }
   [[nodiscard]] bool isReference(Ty id) const { return (*this)[id].kind == Kind::Reference; }
   [[nodiscard]] bool isPointer(Ty id) const { return (*this)[id].kind == Kind::Pointer; }
@@ -119,6 +126,7 @@ class Types {
   [[nodiscard]] bool isHostShareable(Ty id) const { return facts_[id.index()].host_shareable; }
   [[nodiscard]] bool containsAtomic(Ty id) const { return facts_[id.index()].atomic; }
   [[nodiscard]] bool containsArray(Ty id) const { return facts_[id.index()].array; }
+  [[nodiscard]] bool containsSubgroupMatrix(Ty id) const { return facts_[id.index()].subgroup_matrix; }
   [[nodiscard]] bool isRuntimeSized(Ty id) const;
   [[nodiscard]] bool isOverrideSized(Ty id) const;
   [[nodiscard]] uint32_t depth(Ty id) const { return facts_[id.index()].depth; }
@@ -130,6 +138,9 @@ class Types {
   Ty withScalar(Ty id, Ty scalar);
   /// Rank of the automatic conversion; nullopt when there is none. Lower is better, 0 = same type.
   [[nodiscard]] std::optional<int> conversionRank(Ty from, Ty to) const;
+
+  /// The same, or alike but for extents of subgroup matrices that are not known yet.
+  [[nodiscard]] bool mayBeSame(Ty a, Ty b) const;
 
   /// Elements of a composite (struct members, vector components, matrix columns, array elements); 0 for a runtime-sized array.
   [[nodiscard]] uint32_t elementCount(Ty id) const;
@@ -151,7 +162,7 @@ class Types {
   struct Facts {
     uint64_t align = 1, size = 0, scalars = 1;
     uint32_t depth = 1;
-    bool constructible = false, host_shareable = false, atomic = false, array = false;
+    bool constructible = false, host_shareable = false, atomic = false, array = false, subgroup_matrix = false;
   };
   Ty intern(const Type& type);
   Ty builtinResult(std::string name, std::vector<StructMember> members);

@@ -52,12 +52,12 @@ InvocationFlow::InvocationFlow(const kernel::Module& module, const kernel::Funct
   declareParameters(entry);
   kernel::forEachInstruction(m_, entry.body, [&](kernel::InstructionId, const Instruction& x) {
     if (x.op == Op::If) findLogical(x);
-    if (x.op == Op::Store) stored_.insert(kernel::rootOf(m_, x.operands[0]));
+    if (x.op == Op::Store || x.op == Op::SubgroupMatrixStore) stored_.insert(kernel::rootOf(m_, x.operands[0]));
     has_barrier_ |= x.op == Op::WorkgroupBarrier || x.op == Op::StorageBarrier || x.op == Op::WorkgroupUniformLoad;
     if (kernel::info(x.op).group == OpGroup::Atomic) {
       has_storage_atomics_ |= m_.typeOf(x.operands[0]).space == AddressSpace::Storage;
     }
-    uses_lanes_ |= kernel::info(x.op).group == OpGroup::Subgroup;
+    uses_lanes_ |= kernel::info(x.op).group == OpGroup::Subgroup || kernel::info(x.op).group == OpGroup::SubgroupMatrix;
   });
   for (size_t i = 0; i < m_.values.size(); ++i) {
     const kernel::Value& value = m_.values[i];
@@ -147,7 +147,7 @@ void InvocationFlow::block(BlockId id, Reached reached) {
                              .loops = static_cast<size_t>(std::ranges::count(around_, Op::Loop, &Instruction::op))});
       }
     }
-    if (x.op == Op::Store) store(x, reached);
+    if (x.op == Op::Store || x.op == Op::SubgroupMatrixStore) store(x, reached);
     if (x.op == Op::If) {
       block(x.blocks[0], assumed(x.operands[0], true, reached));
       block(x.blocks[1], assumed(x.operands[0], false, reached));
@@ -257,7 +257,9 @@ void InvocationFlow::store(const Instruction& x, const Reached& reached) {
   const AddressSpace space = spaceOf(root);
   if (space == AddressSpace::Storage) return;
   Ids& known = contents_[root];
-  const auto now = static_cast<Ids>(known | ids_[x.operands[1].index()] | indexIds(x.operands[0]) | reached.depends);
+  // Which lanes hold which components of a matrix is not known.
+  const Ids value = x.op == Op::Store ? ids_[x.operands[1].index()] : static_cast<Ids>(lanes_ | kGroups | kOther);
+  const auto now = static_cast<Ids>(known | value | indexIds(x.operands[0]) | reached.depends);
   changed_ |= now != known;
   known = now;
 }
@@ -287,7 +289,7 @@ void InvocationFlow::define(const Instruction& x) {
     ids = loaded(x.operands[0]);
   } else if (x.op == Op::ArrayLength) {
     ids = 0;
-  } else if (group == OpGroup::Atomic) {
+  } else if (group == OpGroup::Atomic || group == OpGroup::SubgroupMatrix) {
     ids = lanes_ | kGroups | kOther;
   } else if (group == OpGroup::Subgroup) {
     ids |= lanes_;

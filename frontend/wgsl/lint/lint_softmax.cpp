@@ -75,7 +75,7 @@ class Softmax {
     if (e_.exponent(id).valid()) return id;
     const ExprId meaning = e_.resolve(id);
     const EntityId root = stores_.rootOf(meaning);
-    if (!root.valid()) return {};
+    if (!root.valid() || stores_.holdsMatrices(root)) return {};
     for (const StoredValue& each : stores_.of(root)) {
       if (!each.op && e_.exponent(each.value).valid()) return each.value;
     }
@@ -88,6 +88,7 @@ class Softmax {
     return !e_.any(x, [&](ExprId id) {
       const Expr& expr = ast_[id];
       if (!e_.isRuntime(id)) return e_.number(id).value_or(0) < 0;
+      if (const EntityId root = stores_.rootOf(id); root.valid() && stores_.holdsMatrices(root)) return true;
       if (!e_.isFloat(id)) return false;  // indices
       if (expr.kind == ExprKind::Unary) return expr.unary == UnaryOp::Negate;
       if (expr.kind == ExprKind::Binary) return expr.binary == BinaryOp::Sub;

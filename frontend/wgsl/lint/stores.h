@@ -18,7 +18,9 @@ struct StoredValue {
 
 class Stores {
  public:
-  Stores(const Ast& ast, const Program& program) : roots_(ast, program), values_(program.entities.size()) {
+  Stores(const Ast& ast, const Program& program)
+      : roots_(ast, program), values_(program.entities.size()), holds_matrices_(program.entities.size()) {
+    findMatrices(ast, program);
     for (size_t i = 0; i < ast.statements.size(); ++i) {
       const Stmt& stmt = ast.statements[i];
       if (stmt.kind == StmtKind::Declare) {
@@ -37,10 +39,36 @@ class Stores {
   /// The variable that a reference or pointer is in.
   [[nodiscard]] EntityId rootOf(ExprId id) const { return roots_.of(id); }
   [[nodiscard]] const std::vector<StoredValue>& of(EntityId variable) const { return values_[variable.index()]; }
+  /// Whether subgroup matrices are stored there, of which nothing is known.
+  [[nodiscard]] bool holdsMatrices(EntityId variable) const { return holds_matrices_[variable.index()]; }
 
  private:
+  /// Variables that subgroup matrices are stored in: by their name, or through a parameter that points to them.
+  void findMatrices(const Ast& ast, const Program& program) {
+    const auto mark = [&](ExprId pointer) {
+      const EntityId root = roots_.of(pointer);
+      const bool is_new = root.valid() && !holds_matrices_[root.index()];
+      if (is_new) holds_matrices_[root.index()] = true;
+      return is_new;
+    };
+    for (bool changed = program.uses_subgroup_matrices; changed;) {
+      changed = false;
+      for (size_t i = 0; i < ast.expressions.size(); ++i) {
+        const ExprInfo& call = program.expressions[i];
+        const ExprList arguments = ast.expressions[i].arguments;
+        if (call.call == CallKind::Builtin && call.builtin == Builtin::SubgroupMatrixStore) changed = mark(arguments[0]) || changed;
+        if (call.call != CallKind::Function) continue;
+        const std::vector<EntityId>& parameters = program.functions[call.function].parameters;
+        for (size_t k = 0; k < arguments.size(); ++k) {
+          if (holds_matrices_[parameters[k].index()]) changed = mark(arguments[k]) || changed;
+        }
+      }
+    }
+  }
+
   MemoryRoots roots_;
   std::vector<std::vector<StoredValue>> values_;  // by entity
+  std::vector<bool> holds_matrices_;              // by entity
 };
 
 }  // namespace lockstep::wgsl

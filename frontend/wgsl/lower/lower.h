@@ -11,7 +11,8 @@ namespace lockstep::wgsl {
 
 kernel::Module lower(const Ast& ast, Program program, const Source& source);
 
-/// One class over several files: lower_module, lower_statements, lower_expressions, lower_builtins, lower_vector_builtins.
+/// One class over several files: lower_module, lower_statements, lower_expressions, lower_builtins, lower_vector_builtins,
+/// lower_float_parts, lower_subgroup_matrices.
 class Lowerer {
  public:
   Lowerer(const Ast& ast, Program program, const Source& source);
@@ -66,6 +67,7 @@ class Lowerer {
   [[nodiscard]] bool isAddressOf(ExprId id) const;
   Value accessPlace(MemoryPlace place);
   Value runTimeIndex(Value index);
+  Value matrixElement(Value matrix, Value index);
   Value lowerUnary(ExprId id);
   Value lowerBinary(ExprId id);
   Value lowerLogical(ExprId id, Value left);
@@ -92,7 +94,7 @@ class Lowerer {
   // lower_builtins.cpp
   Value lowerBuiltin(ExprId id);
   Value scalarComposition(Builtin builtin, const std::vector<Value>& arguments);
-  Value unsignedLane(Value lane);
+  Value unsignedNumber(Value number);
   Value packComposition(Builtin builtin, Value argument);
   Value unpackComposition(Builtin builtin, Value argument, kernel::TypeId result);
   Value ldexp(Value value, Value exponent);
@@ -100,6 +102,10 @@ class Lowerer {
   // lower_float_parts.cpp
   Value floatParts(Builtin builtin, Value argument, kernel::TypeId result);
   Value frexp(Value value, kernel::TypeId result);
+
+  // lower_subgroup_matrices.cpp
+  Value lowerMatrixBuiltin(ExprId id);
+  Value filled(kernel::TypeId matrix, Value component);
 
   // lower_vector_builtins.cpp
   Value vectorComposition(Builtin builtin, const std::vector<Value>& arguments);

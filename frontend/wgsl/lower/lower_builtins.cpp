@@ -31,10 +31,11 @@ kernel::ValueId Lowerer::lowerBuiltin(ExprId id) {
     lowerPrint(expr);
     return {};
   }
+  const BuiltinInfo& row = info(call.builtin);
+  if (isSubgroupMatrix(row.signature)) return lowerMatrixBuiltin(id);
   std::vector<Value> arguments;
   for (const ExprId argument : expr.arguments) arguments.push_back(lowerValue(argument));
   at(expr.span);
-  const BuiltinInfo& row = info(call.builtin);
   if (row.op == Op::Call) {
     if (row.signature == Signature::Pack) return packComposition(call.builtin, arguments[0]);
     if (row.signature == Signature::FloatParts) return floatParts(call.builtin, arguments[0], type(call.type));
@@ -42,7 +43,7 @@ kernel::ValueId Lowerer::lowerBuiltin(ExprId id) {
     const bool of_vectors = row.signature >= Signature::Dot && row.signature <= Signature::Determinant;
     return of_vectors ? vectorComposition(call.builtin, arguments) : scalarComposition(call.builtin, arguments);
   }
-  if (row.signature == Signature::SubgroupLane) arguments[1] = unsignedLane(arguments[1]);
+  if (row.signature == Signature::SubgroupLane) arguments[1] = unsignedNumber(arguments[1]);
   if (call.type == kVoid) {
     builder_.makeVoid(row.op, std::move(arguments));
     return {};
@@ -79,12 +80,12 @@ void Lowerer::lowerPrint(const Expr& call) {
   builder_.print(std::move(values), std::move(labels));
 }
 
-kernel::ValueId Lowerer::unsignedLane(Value lane) {
-  if (kernelType(lane).scalar == kernel::Scalar::U32) return lane;
+kernel::ValueId Lowerer::unsignedNumber(Value number) {
+  if (kernelType(number).scalar == kernel::Scalar::U32) return number;
   // A constant stays one: some operations want it.
-  const kernel::Value& value = builder_.module()[lane];
+  const kernel::Value& value = builder_.module()[number];
   return value.kind == kernel::ValueKind::Constant ? builder_.u32(value.bits)
-                                                   : builder_.makeAs(Op::Bitcast, builder_.types().u32(), {lane});
+                                                   : builder_.makeAs(Op::Bitcast, builder_.types().u32(), {number});
 }
 
 kernel::ValueId Lowerer::scalarComposition(Builtin builtin, const std::vector<Value>& arguments) {

@@ -44,6 +44,7 @@ kernel::ValueId Lowerer::lowerValue(ExprId id) {
       const Value index = lowerValue(expr.right);
       at(expr.span);
       const uint64_t known = isConstant(index) ? builder_.module()[index].bits : UINT64_MAX;
+      if (kernelType(base).kind == kernel::TypeKind::SubgroupMatrix) return matrixElement(base, index);
       return known < builder_.types().elementCount(builder_.typeIdOf(base)) ? extract(base, static_cast<uint32_t>(known))
                                                                             : make(Op::Extract, {base, runTimeIndex(index)});
     }
@@ -51,6 +52,13 @@ kernel::ValueId Lowerer::lowerValue(ExprId id) {
       return lowerMember(id);
   }
   internalError("an unknown kind of expression");
+}
+
+/// How many elements an invocation holds, and so what is out of range, is not known here. The only constant matrix is zero.
+kernel::ValueId Lowerer::matrixElement(Value matrix, Value index) {
+  if (isConstant(matrix)) return builder_.zero(builder_.types().elementOf(builder_.typeIdOf(matrix)));
+  const bool negative = isConstant(index) && kernelType(index).scalar == kernel::Scalar::I32 && builder_.module()[index].bits > INT32_MAX;
+  return make(Op::Extract, {matrix, negative ? runTimeIndex(index) : index});
 }
 
 /// A constant that is no constant expression (a `let`) may be out of range, which the IR wants to see as a run-time value.
@@ -281,6 +289,7 @@ kernel::ValueId Lowerer::lowerConstructor(ExprId id) {
   std::vector<Value> parts;
   for (const ExprId argument : expr.arguments) parts.push_back(lowerValue(argument));
   at(expr.span);
+  if (types_.isSubgroupMatrix(info.type)) return filled(wanted, parts[0]);
   if (types_.isScalar(info.type)) return builder_.typeIdOf(parts[0]) == wanted ? parts[0] : builder_.convert(wanted, parts[0]);
   if (types_.isVector(info.type)) {
     const kernel::Type first = kernelType(parts[0]);

@@ -29,6 +29,7 @@ kernel::Module Lowerer::run() {
   setLocations(module);
   if (program_.uses_f16) module.capabilities.push_back(kernel::Capability::F16);
   if (program_.uses_subgroups) module.capabilities.push_back(kernel::Capability::Subgroups);
+  if (program_.uses_subgroup_matrices) module.capabilities.push_back(kernel::Capability::SubgroupMatrices);
   return module;
 }
 
@@ -48,6 +49,7 @@ void Lowerer::setLocations(kernel::Module& module) const {
 }
 
 kernel::Scalar Lowerer::scalar(Ty id) const {
+  if (id == kBF16) return kernel::Scalar::BF16;
   const Ty type = types_[id].kind == Kind::Atomic ? types_[id].element : types_.scalarOf(id);
   return type == kBool  ? kernel::Scalar::Bool
          : type == kI32 ? kernel::Scalar::I32
@@ -71,6 +73,7 @@ kernel::TypeId Lowerer::makeType(Ty id) {
   if (id == kVoid) return table.voidType();
   if (types_.isScalarOrVector(id)) return table.scalarOrVector(scalar(id), types_.width(id));
   if (wanted.kind == Kind::Matrix) return table.matrix(scalar(id), wanted.columns, wanted.rows);
+  if (wanted.kind == Kind::SubgroupMatrix) return table.subgroupMatrix(wanted.use, scalar(wanted.element), wanted.columns, wanted.rows);
   if (wanted.kind == Kind::Array) return table.array(type(wanted.element), wanted.count);
   if (wanted.kind == Kind::Atomic) return table.atomic(scalar(id));
   if (wanted.kind == Kind::Pointer || wanted.kind == Kind::Reference)
@@ -158,6 +161,7 @@ void Lowerer::lowerFunction(uint32_t index) {
     entity_values_[info.parameters[i].index()] = entryParameter(function, program_[info.parameters[i]], info, i);
   }
   if (info.workgroup_size) builder_.setWorkgroupSize(function, *info.workgroup_size);
+  if (info.subgroup_size != 0) builder_.setSubgroupSize(function, info.subgroup_size);
   jumped_ = false;
   lowerBlock(decl.body);
 }

@@ -34,12 +34,15 @@ bool hasCompoundForm(Op op) {
 
 bool Writer::isPure(Op op) {
   const OpGroup group = kernel::info(op).group;
-  return group == OpGroup::Arithmetic || group == OpGroup::Math || group == OpGroup::Composite || op == Op::Access || op == Op::ArrayLength;
+  const bool tells_place = op == Op::SubgroupMatrixRow || op == Op::SubgroupMatrixColumn;
+  return group == OpGroup::Arithmetic || group == OpGroup::Math || group == OpGroup::Composite || op == Op::Access ||
+         op == Op::ArrayLength || tells_place;
 }
 
-/// Written like the constant that it becomes when the text is read.
+/// Written like the constant that it becomes when the text is read. A subgroup matrix that is filled stays an instruction.
 bool Writer::isConstantComposite(const kernel::Instruction& instruction) const {
-  return instruction.op == Op::Construct && instruction.result.valid() && module_[instruction.result].name.empty() &&
+  return instruction.op == Op::Construct && module_.types[instruction.type].kind != kernel::TypeKind::SubgroupMatrix &&
+         instruction.result.valid() && module_[instruction.result].name.empty() &&
          std::ranges::all_of(instruction.operands, [&](kernel::ValueId id) { return isConstant(id); });
 }
 
@@ -47,7 +50,7 @@ bool Writer::isComponentAccess(const kernel::Instruction& instruction) const {
   if (instruction.op != Op::Access) return false;
   kernel::TypeId part = module_.typeOf(instruction.operands[0]).element;
   for (size_t i = 1; i + 1 < instruction.operands.size(); ++i) part = partType(part, instruction.operands[i]);
-  return module_.types[part].kind == kernel::TypeKind::Vector;
+  return module_.types[part].kind == kernel::TypeKind::Vector || module_.types[part].kind == kernel::TypeKind::SubgroupMatrix;
 }
 
 void Writer::countUses(kernel::BlockId block) {

@@ -265,6 +265,12 @@ std::string Writer::printText(const kernel::Instruction& print) {
   return fmt::format("print({})", fmt::join(parts, ", "));
 }
 
+/// A load or store of a subgroup matrix.
+std::string Writer::matrixMoveText(std::string_view name, const kernel::Instruction& instruction) {
+  const std::string type = instruction.op == Op::SubgroupMatrixLoad ? typeText(instruction.type) + ", " : "";
+  return fmt::format("{}<{}{}>({})", name, type, instruction.immediate != 0 ? kColumnMajor : kRowMajor, arguments(instruction.operands));
+}
+
 Text Writer::expressionText(const kernel::Instruction& instruction) {
   const auto& operands = instruction.operands;
   const Op op = instruction.op;
@@ -286,6 +292,7 @@ Text Writer::expressionText(const kernel::Instruction& instruction) {
   if (op == Op::Print) return {printText(instruction)};
   const std::string_view name = functionName(op);
   if (name.empty()) internalError(fmt::format("the WGSL writer does not know the op {}", kernel::info(op).text));
+  if (kernel::hasMajor(op)) return {matrixMoveText(name, instruction)};
   return {fmt::format("{}({})", name, arguments(operands))};
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "frontend/wgsl/check/builtins.h"
 #include "frontend/wgsl/syntax/token.h"
 #include "frontend/wgsl/wgsl.h"
 #include "frontend/wgsl/write/writer.h"
@@ -83,6 +84,7 @@ void Writer::reserveWords() {
   }
   for (const kernel::Instruction& instruction : module_.instructions) {
     if (const std::string_view text = functionName(instruction.op); !text.empty()) spoken_.emplace(text);
+    if (kernel::hasMajor(instruction.op)) spoken_.emplace(instruction.immediate != 0 ? kColumnMajor : kRowMajor);
   }
   for (const kernel::Value& value : module_.values) {
     const bool odd = value.kind == kernel::ValueKind::Constant && hasNoLiteral(value) && !odd_names_.contains(value.bits);
@@ -162,6 +164,7 @@ void Writer::writeDirectives() {
   };
   if (f16 || has(kernel::Capability::F16)) line("enable f16;");
   if (has(kernel::Capability::Subgroups)) line("enable subgroups;");
+  if (has(kernel::Capability::SubgroupMatrices)) line("enable chromium_experimental_subgroup_matrix;");
   const auto wants_size = [](const kernel::Function& function) { return function.subgroup_size != 0; };
   if (std::ranges::any_of(module_.functions, wants_size)) line("enable subgroup_size_control;");
   // Buffers are laid out by the plain rules; only some uniform buffers need the feature.
@@ -172,8 +175,10 @@ void Writer::writeDirectives() {
   if (standard) line("requires uniform_buffer_standard_layout;");
   // No "requires immediate_address_space": WGSL does without, and naga does not know the word.
   // The kernel IR lets some lanes of a subgroup be away; WGSL only with its leave.
-  const bool operations = std::any_of(module_.instructions.begin(), module_.instructions.end(),
-                                      [](const kernel::Instruction& x) { return kernel::info(x.op).group == kernel::OpGroup::Subgroup; });
+  const bool operations = std::ranges::any_of(module_.instructions, [](const kernel::Instruction& x) {
+    const kernel::OpGroup group = kernel::info(x.op).group;
+    return group == kernel::OpGroup::Subgroup || group == kernel::OpGroup::SubgroupMatrix;
+  });
   if (operations) line("diagnostic(off, subgroup_uniformity);");
   if (!lines_.empty()) line("");
 }

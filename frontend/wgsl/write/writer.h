@@ -107,6 +107,7 @@ class Writer {
   std::string argument(kernel::ValueId id);
   std::string printText(const kernel::Instruction& print);
   std::string arguments(const std::vector<kernel::ValueId>& ids);
+  std::string matrixMoveText(std::string_view name, const kernel::Instruction& instruction);
   /// The memory that a pointer value names: "a", "(*p)", "a[i].b".
   std::string place(kernel::ValueId pointer);
   std::string placeOf(const kernel::Instruction& access);

@@ -52,6 +52,80 @@ TEST(Subgroups, builtinValues_areRead) {
   readGood("@compute @workgroup_size(8) fn f(@builtin(workgroup_index) w: u32, @builtin(global_invocation_index) g: u32) {}");
 }
 
+TEST(Subgroups, sizes_areRead) {
+  const auto sizeOf = [](const std::string& source, std::map<std::string, double> overrides = {}) {
+    return readGood(source, {.file_name = "k", .overrides = std::move(overrides)}).functions[0].subgroup_size;
+  };
+  const std::string enable = "enable subgroup_size_control; const n = 2i; override lanes = 16u; override wide = 64;\n";
+  EXPECT_EQ(sizeOf(enable + "@compute @workgroup_size(64) fn f() {}"), 0u);
+  EXPECT_EQ(sizeOf(enable + "@compute @workgroup_size(64) @subgroup_size(32) fn f() {}"), 32u);
+  EXPECT_EQ(sizeOf(enable + "@subgroup_size(n * 2,) @workgroup_size(4) @compute fn f() {}"), 4u);
+  EXPECT_EQ(sizeOf(enable + "@compute @workgroup_size(n * 64, 1) @subgroup_size(128u) fn f() {}"), 128u);
+  const std::string overridden = enable + "@compute @workgroup_size(wide) @subgroup_size(lanes) fn f() {}";
+  EXPECT_EQ(sizeOf(overridden), 16u);
+  EXPECT_EQ(sizeOf(overridden, {{"lanes", 8}, {"wide", 24}}), 8u);
+  EXPECT_TRUE(check(overridden).empty());
+  EXPECT_EQ(roundTripProblem(readGood(overridden)), "");
+  // The word is one in attributes only.
+  readGood("const subgroup_size = 1; fn f() { let x = subgroup_size; }");
+}
+
+TEST(Subgroups, sizes_enableSubgroupsToo) {
+  const std::string enable = "enable subgroup_size_control;\n", entry = "@compute @workgroup_size(32) @subgroup_size(32) ";
+  const auto capabilities = [](const std::string& source) { return readGood(source).capabilities; };
+  EXPECT_TRUE(capabilities(enable + entry + "fn f() {}").empty());
+  for (const char* function : {"fn f() { _ = subgroupElect(); }", "fn f(@builtin(subgroup_size) size: u32) {}"}) {
+    EXPECT_EQ(capabilities(enable + entry + function), std::vector{kernel::Capability::Subgroups}) << function;
+    EXPECT_EQ(roundTripProblem(readGood(enable + entry + function)), "") << function;
+  }
+  const std::string written =
+      "enable subgroup_size_control;\n"
+      "\n"
+      "@compute @workgroup_size(32, 1, 1) @subgroup_size(32)\n"
+      "fn main() {\n"
+      "}\n";
+  EXPECT_EQ(write(readGood(written)), written);
+}
+
+TEST(Subgroups, mistakesInSizes_areReported) {
+  const auto entry = [](std::string_view attributes) {
+    return fmt::format("enable subgroup_size_control; override o = 32; override p = 64; var<private> v = 4;\n@compute {} fn f() {{}}",
+                       attributes);
+  };
+  struct Case {
+    const char* attributes;
+    const char* expected;
+  };
+  constexpr Case kCases[] = {
+      {"@workgroup_size(32) @subgroup_size", "2:30 wgsl.attribute: attribute 'subgroup_size' needs one argument"},
+      {"@workgroup_size(32) @subgroup_size(4, 8)", "2:30 wgsl.attribute: attribute 'subgroup_size' needs one argument"},
+      {"@workgroup_size(32) @subgroup_size(8) @subgroup_size(8)", "2:48 wgsl.attribute: attribute 'subgroup_size' is given twice"},
+      {"@workgroup_size(32) @subgroup_size(8.0)", "2:45 wgsl.attribute: subgroup size is not an integer that is known at compile time"},
+      {"@workgroup_size(32) @subgroup_size(v)", "2:45 wgsl.attribute: subgroup size is not an integer that is known at compile time"},
+      {"@workgroup_size(32) @subgroup_size(2)", "2:45 wgsl.attribute: subgroup size 2 is not a power of two from 4 to 128"},
+      {"@workgroup_size(24) @subgroup_size(12)", "2:45 wgsl.attribute: subgroup size 12 is not a power of two from 4 to 128"},
+      {"@workgroup_size(256) @subgroup_size(256)", "2:46 wgsl.attribute: subgroup size 256 is not a power of two from 4 to 128"},
+      {"@workgroup_size(32) @subgroup_size(-32)", "2:45 wgsl.attribute: subgroup size -32 is not a power of two from 4 to 128"},
+      {"@workgroup_size(48) @subgroup_size(32)", "2:10 wgsl.attribute: a workgroup of 48 x 1 x 1 cannot be split into subgroups of 32"},
+      {"@workgroup_size(32, 2) @subgroup_size(32)",
+       "2:10 wgsl.unsupported: a workgroup of 32 x 2 x 1 cannot be split into subgroups of 32"},
+      {"@workgroup_size(p) @subgroup_size(128)", "2:10 wgsl.override: a workgroup of 64 x 1 x 1 cannot be split into subgroups of 128"},
+      {"@subgroup_size(32)", "2:32 wgsl.attribute: compute shader 'f' needs @workgroup_size"},
+  };
+  for (const Case& c : kCases) EXPECT_EQ(firstError(entry(c.attributes)), c.expected) << c.attributes;
+  EXPECT_EQ(firstError(entry("@workgroup_size(64) @subgroup_size(o)"), {.file_name = "k", .overrides = {{"o", 33}}}),
+            "2:45 wgsl.override: subgroup size 33 is not a power of two from 4 to 128");
+  EXPECT_TRUE(check(entry("@workgroup_size(p) @subgroup_size(128)")).empty());
+  EXPECT_EQ(firstError("enable subgroup_size_control; @subgroup_size(8) fn f() {}"),
+            "1:31 wgsl.attribute: function 'f' has @subgroup_size but not @compute");
+  EXPECT_EQ(firstError("enable subgroup_size_control; fn f(@subgroup_size(8) x: u32) {}"),
+            "1:36 wgsl.attribute: attribute 'subgroup_size' is not allowed on a parameter");
+  const Result<kernel::Module> not_enabled = read("enable subgroups; @compute @workgroup_size(8) @subgroup_size(8) fn f() {}");
+  ASSERT_FALSE(not_enabled.ok());
+  EXPECT_EQ(not_enabled.diagnostics().front().message, "attribute 'subgroup_size' is used without being enabled");
+  EXPECT_EQ(not_enabled.diagnostics().front().remedy, "write 'enable subgroup_size_control;' at the top of the module");
+}
+
 TEST(Subgroups, mistakes_areReportedAtTheArgument) {
   struct Case {
     const char* statement;

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0
+// C[b, m, n] = sum over k of A[b, m, k] * B[b, k, n] by matrix units, which multiply numbers of 16 bits and add in f32. Operands travel in
+// octs, eight neighbours in memory. While a tile is multiplied, the octs of the next one are on their way into registers; packed to 16 bits
+// they go to workgroup memory, where a tile lies as its operand does. Each subgroup keeps sub_m x sub_n results. The hooks are replaced by
+// the compiler.
+//
+// parts = 1: the operands are numbers of 16 bits already, f16 or (brain) bf16.
+// parts = 2: operands of f32 in two parts of f16 each, x = (high + low) / scale, and three products; low * low is below what f32 keeps.
+// The scale is a power of two for each row of A and column of B in each tile: the largest element is then from 2^13 to 2^14, so that
+// nothing that matters to the sum leaves the range of f16. Sums of a tile are made by the units, those of tiles by f32 additions. A tile
+// with an element that is no number, infinite or 2^64 and more is computed again, in plain f32.
+
+enable f16;
+enable subgroups;
+enable chromium_experimental_subgroup_matrix;
+
+override batches: u32 = 1;
+override m_extent: u32 = 64;
+override n_extent: u32 = 64;
+override k_extent: u32 = 64;
+override tile_m: u32 = 32;    // multiples of 8, of sub_m and of sub_n
+override tile_n: u32 = 32;
+override tile_k: u32 = 32;    // a power of two that divides `lanes`, a multiple of 8 and of unit_k
+override sub_m: u32 = 16;     // multiples of the unit's extents, sub_n of 4
+override sub_n: u32 = 16;
+override unit_m: u32 = 16;
+override unit_n: u32 = 16;
+override unit_k: u32 = 16;
+override lanes: u32 = 32;     // of a subgroup
+override parts: u32 = 2;
+override brain = false;
+override a_along_m: bool = false;  // neighbours in memory are neighbours along m, else along k
+override b_along_k: bool = false;  // the same, along k, else along n
+override vector_a: u32 = 1;   // 4: a quad is loaded at once, and none crosses the edge
+override vector_b: u32 = 1;
+override run: u32 = 1;        // results along n that are stored together: 1, 2 or 4, a divisor of n_extent
+override whole_m = m_extent % tile_m == 0;  // no tile reaches past the edge
+override whole_n = n_extent % tile_n == 0;
+override whole_k = k_extent % tile_k == 0;
+
+override subgroups_n: u32 = tile_n / sub_n;
+override members: u32 = (tile_m / sub_m) * subgroups_n * lanes;
+override line_octs: u32 = tile_k / 8;  // of a line along k
+override a_octs: u32 = tile_m * line_octs;
+override b_octs: u32 = tile_n * line_octs;
+override a_held: u32 = (a_octs + members - 1) / members;  // octs of a tile that an invocation brings
+override b_held: u32 = (b_octs + members - 1) / members;
+override a_even = a_octs % members == 0;
+override b_even = b_octs % members == 0;
+override a_line: u32 = select(tile_k, tile_m, a_along_m) / 8 + 1;  // octs, with one that keeps lines on different banks
+override b_line: u32 = select(tile_n, tile_k, b_along_k) / 8 + 1;
+override a_part: u32 = a_line * select(tile_m, tile_k, a_along_m);
+override b_part: u32 = b_line * select(tile_k, tile_n, b_along_k);
+override b_first: u32 = parts * a_part;
+override down: u32 = sub_m / unit_m;
+override across: u32 = sub_n / unit_n;
+override units_k: u32 = tile_k / unit_k;
+override held: u32 = unit_m * unit_n / lanes;  // elements of a result in an invocation
+override strip_quads: u32 = unit_m * sub_n / 4;  // of a subgroup's results in one row of units
+override strips: u32 = members / lanes * strip_quads;
+override steps: u32 = (k_extent + tile_k - 1) / tile_k;
+override scaled_m: u32 = select(1, tile_m, parts == 2);
+override scaled_n: u32 = select(1, tile_n, parts == 2);
+
+fn load_a(batch: u32, m: u32, k: u32) -> f32 { return 0.0; }
+fn load_b(batch: u32, k: u32, n: u32) -> f32 { return 0.0; }
+fn load_a4(batch: u32, m: u32, k: u32) -> vec4<f32> { return vec4<f32>(); }
+fn load_b4(batch: u32, k: u32, n: u32) -> vec4<f32> { return vec4<f32>(); }
+fn store_c(batch: u32, m: u32, n: u32, value: f32) {}
+fn store_pair(batch: u32, m: u32, n: u32, first: f32, second: f32) {}
+fn store_quad(batch: u32, m: u32, n: u32, first: f32, second: f32, third: f32, fourth: f32) {}
+fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
+
+// The tiles, each part of A and then each of B; at the end strips of results.
+var<workgroup> memory: array<vec4<u32>, max(b_first + parts * b_part, strips)>;
+// What undoes the scale of a row or column.
+var<workgroup> a_factors: array<f32, scaled_m>;
+var<workgroup> b_factors: array<f32, scaled_n>;
+var<workgroup> is_special: atomic<u32>;
+
+// Elements past the edge are 0.
+fn quad_of_a(batch: u32, m: u32, k: u32) -> vec4<f32> {
+  var quad = vec4<f32>();
+  if (vector_a == 4) {
+    if ((whole_m || m < m_extent) && (whole_k || k < k_extent)) {
+      quad = load_a4(batch, m, k);
+    }
+  } else {
+    for (var i = 0u; i < 4; i++) {
+      let my_m = m + select(0u, i, a_along_m);
+      let my_k = k + select(i, 0u, a_along_m);
+      if ((whole_m || my_m < m_extent) && (whole_k || my_k < k_extent)) {
+        quad[i] = load_a(batch, my_m, my_k);
+      }
+    }
+  }
+  return quad;
+}
+fn quad_of_b(batch: u32, k: u32, n: u32) -> vec4<f32> {
+  var quad = vec4<f32>();
+  if (vector_b == 4) {
+    if ((whole_n || n < n_extent) && (whole_k || k < k_extent)) {
+      quad = load_b4(batch, k, n);
+    }
+  } else {
+    for (var i = 0u; i < 4; i++) {
+      let my_n = n + select(i, 0u, b_along_k);
+      let my_k = k + select(0u, i, b_along_k);
+      if ((whole_n || my_n < n_extent) && (whole_k || my_k < k_extent)) {
+        quad[i] = load_b(batch, my_k, my_n);
+      }
+    }
+  }
+  return quad;
+}
+
+fn pair_of(x: f32, y: f32) -> u32 {
+  if (brain) {
+    return (bitcast<u32>(x) >> 16) | (bitcast<u32>(y) & 0xffff0000);
+  }
+  return pack2x16float(vec2<f32>(x, y));
+}
+// Rounded to the 11 bits of f16 by integers: drivers take a conversion to f16 and back for nothing.
+fn high_part(x: vec4<f32>) -> vec4<f32> {
+  return bitcast<vec4<f32>>((bitcast<vec4<u32>>(x) + vec4<u32>(0x1000)) & vec4<u32>(0xffffe000));
+}
+fn oct_of(x: vec4<f32>, y: vec4<f32>) -> vec4<u32> {
+  return vec4<u32>(pair_of(x.x, x.y), pair_of(x.z, x.w), pair_of(y.x, y.y), pair_of(y.z, y.w));
+}
+
+// Of bits of magnitudes: over the invocations with the line's other octs, or with the octs of the other lines.
+fn along_line(bits: u32) -> u32 {
+  var most = bits;
+  for (var apart = 1u; apart < line_octs; apart *= 2) {
+    most = max(most, subgroupShuffleXor(most, apart));
+  }
+  return most;
+}
+fn over_lines(bits: u32) -> u32 {
+  if (tile_k == lanes) {
+    return subgroupMax(bits);
+  }
+  var most = bits;
+  for (var apart = 1u; apart < tile_k; apart *= 2) {
+    most = max(most, subgroupShuffleXor(most, apart));
+  }
+  return most;
+}
+fn magnitude(x: f32) -> u32 { return bitcast<u32>(x) & 0x7fffffff; }
+fn exponent_of(bits: u32) -> u32 { return max(bits >> 23, 15); }
+fn scale_of(bits: u32) -> f32 { return bitcast<f32>((267 - min(exponent_of(bits), 190)) << 23); }
+fn factor_of(bits: u32) -> f32 { return bitcast<f32>((min(exponent_of(bits), 190) - 13) << 23); }
+fn is_beyond(bits: u32) -> bool { return (bits >> 23) > 190; }
+
+@compute @workgroup_size(members)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) member: u32) {
+  let tiles_m = (m_extent + tile_m - 1) / tile_m;
+  let tiles_n = (n_extent + tile_n - 1) / tile_n;
+  let flat = workgroup_index(group);
+  // Surplus workgroups of a split dispatch repeat the last batch and store nothing: barriers must be reached by all.
+  let live = flat / (tiles_m * tiles_n) < batches;
+  let batch = min(flat / (tiles_m * tiles_n), batches - 1);
+  // Workgroups that run side by side share rows and columns: bands of 8 tiles along m, column by column.
+  let place = flat % (tiles_m * tiles_n);
+  let band = place / (8 * tiles_n) * 8;
+  let height = min(8, tiles_m - band);
+  let m0 = (band + place % (8 * tiles_n) % height) * tile_m;
+  let n0 = place % (8 * tiles_n) / height * tile_n;
+
+  let lane = member % lanes;
+  let subgroup = member / lanes;
+  let sub_row = subgroup / subgroups_n * sub_m;
+  let sub_column = subgroup % subgroups_n * sub_n;
+
+  var sums: array<subgroup_matrix_result<f32, unit_n, unit_m>, down * across>;
+  var next_a: array<vec4<f32>, 2 * a_held>;
+  var next_b: array<vec4<f32>, 2 * b_held>;
+  var packed_a: array<vec4<u32>, parts * a_held>;
+  var packed_b: array<vec4<u32>, parts * b_held>;
+  var factor_a: array<f32, a_held>;
+  var factor_b: array<f32, b_held>;
+  if (member == 0) {
+    atomicStore(&is_special, 0);
+  }
+  for (var step = 0u; step <= steps; step++) {
+    // The tile after the one in place is loaded before the products, and made into parts after them.
+    if (step < steps) {
+      let k0 = step * tile_k;
+      for (var h = 0u; h < a_held; h++) {
+        let i = h * members + member;
+        if (a_even || i < a_octs) {
+          for (var q = 0u; q < 2; q++) {
+            if (a_along_m) {
+              next_a[2 * h + q] = quad_of_a(batch, m0 + i / tile_k * 8 + 4 * q, k0 + i % tile_k);
+            } else {
+              next_a[2 * h + q] = quad_of_a(batch, m0 + i / line_octs, k0 + i % line_octs * 8 + 4 * q);
+            }
+          }
+        }
+      }
+      for (var h = 0u; h < b_held; h++) {
+        let i = h * members + member;
+        if (b_even || i < b_octs) {
+          for (var q = 0u; q < 2; q++) {
+            if (b_along_k) {
+              next_b[2 * h + q] = quad_of_b(batch, k0 + i % line_octs * 8 + 4 * q, n0 + i / line_octs);
+            } else {
+              next_b[2 * h + q] = quad_of_b(batch, k0 + i % tile_k, n0 + i / tile_k * 8 + 4 * q);
+            }
+          }
+        }
+      }
+    }
+    if (step > 0) {
+      var b: array<subgroup_matrix_right<f16, unit_n, unit_k>, parts * across * units_k>;
+      for (var part = 0u; part < parts; part++) {
+        for (var j = 0u; j < across; j++) {
+          for (var u = 0u; u < units_k; u++) {
+            let n = sub_column + j * unit_n;
+            let first = b_first + part * b_part;
+            if (b_along_k) {
+              b[(part * across + j) * units_k + u] = subgroupMatrixLoad<subgroup_matrix_right<f16, unit_n, unit_k>, col_major>(
+                  &memory, first + n * b_line + u * unit_k / 8, b_line);
+            } else {
+              b[(part * across + j) * units_k + u] = subgroupMatrixLoad<subgroup_matrix_right<f16, unit_n, unit_k>, row_major>(
+                  &memory, first + u * unit_k * b_line + n / 8, b_line);
+            }
+          }
+        }
+      }
+      for (var i = 0u; i < down; i++) {
+        var a: array<subgroup_matrix_left<f16, unit_k, unit_m>, parts * units_k>;
+        let m = sub_row + i * unit_m;
+        for (var part = 0u; part < parts; part++) {
+          for (var u = 0u; u < units_k; u++) {
+            if (a_along_m) {
+              a[part * units_k + u] = subgroupMatrixLoad<subgroup_matrix_left<f16, unit_k, unit_m>, col_major>(
+                  &memory, part * a_part + u * unit_k * a_line + m / 8, a_line);
+            } else {
+              a[part * units_k + u] = subgroupMatrixLoad<subgroup_matrix_left<f16, unit_k, unit_m>, row_major>(
+                  &memory, part * a_part + m * a_line + u * unit_k / 8, a_line);
+            }
+          }
+        }
+        for (var j = 0u; j < across; j++) {
+          if (parts == 1) {
+            for (var u = 0u; u < units_k; u++) {
+              sums[i * across + j] = subgroupMatrixMultiplyAccumulate(a[u], b[j * units_k + u], sums[i * across + j]);
+            }
+          } else {
+            var sum: subgroup_matrix_result<f32, unit_n, unit_m>;
+            for (var u = 0u; u < units_k; u++) {
+              sum = subgroupMatrixMultiplyAccumulate(a[u], b[(across + j) * units_k + u], sum);
+              sum = subgroupMatrixMultiplyAccumulate(a[units_k + u], b[j * units_k + u], sum);
+              sum = subgroupMatrixMultiplyAccumulate(a[u], b[j * units_k + u], sum);
+            }
+            for (var e = 0u; e < held; e++) {
+              let by_row = sum[e] * a_factors[m + subgroupMatrixRow(sum, e)];
+              let by_column = b_factors[sub_column + j * unit_n + subgroupMatrixColumn(sum, e)];
+              sums[i * across + j][e] = fma(by_row, by_column, sums[i * across + j][e]);
+            }
+          }
+        }
+      }
+    }
+    if (step < steps) {
+      var is_large = false;
+      for (var h = 0u; h < a_held; h++) {
+        let x = next_a[2 * h];
+        let y = next_a[2 * h + 1];
+        if (parts == 1) {
+          packed_a[h] = oct_of(x, y);
+        } else {
+          var scale_x: vec4<f32>;
+          var scale_y: vec4<f32>;
+          if (a_along_m) {
+            for (var c = 0u; c < 4; c++) {
+              let most_x = over_lines(magnitude(x[c]));
+              let most_y = over_lines(magnitude(y[c]));
+              scale_x[c] = scale_of(most_x);
+              scale_y[c] = scale_of(most_y);
+              let mine = (h * members + member) % 8;
+              factor_a[h] = select(select(factor_a[h], factor_of(most_x), mine == c), factor_of(most_y), mine == 4 + c);
+              is_large = is_large || is_beyond(max(most_x, most_y));
+            }
+          } else {
+            var most = 0u;
+            for (var c = 0u; c < 4; c++) {
+              most = max(most, max(magnitude(x[c]), magnitude(y[c])));
+            }
+            most = along_line(most);
+            scale_x = vec4<f32>(scale_of(most));
+            scale_y = scale_x;
+            factor_a[h] = factor_of(most);
+            is_large = is_large || is_beyond(most);
+          }
+          let all_x = x * scale_x;
+          let all_y = y * scale_y;
+          let high_x = high_part(all_x);
+          let high_y = high_part(all_y);
+          packed_a[h] = oct_of(high_x, high_y);
+          packed_a[(parts - 1) * a_held + h] = oct_of(all_x - high_x, all_y - high_y);
+        }
+      }
+      for (var h = 0u; h < b_held; h++) {
+        let x = next_b[2 * h];
+        let y = next_b[2 * h + 1];
+        if (parts == 1) {
+          packed_b[h] = oct_of(x, y);
+        } else {
+          var scale_x: vec4<f32>;
+          var scale_y: vec4<f32>;
+          if (b_along_k) {
+            var most = 0u;
+            for (var c = 0u; c < 4; c++) {
+              most = max(most, max(magnitude(x[c]), magnitude(y[c])));
+            }
+            most = along_line(most);
+            scale_x = vec4<f32>(scale_of(most));
+            scale_y = scale_x;
+            factor_b[h] = factor_of(most);
+            is_large = is_large || is_beyond(most);
+          } else {
+            for (var c = 0u; c < 4; c++) {
+              let most_x = over_lines(magnitude(x[c]));
+              let most_y = over_lines(magnitude(y[c]));
+              scale_x[c] = scale_of(most_x);
+              scale_y[c] = scale_of(most_y);
+              let mine = (h * members + member) % 8;
+              factor_b[h] = select(select(factor_b[h], factor_of(most_x), mine == c), factor_of(most_y), mine == 4 + c);
+              is_large = is_large || is_beyond(max(most_x, most_y));
+            }
+          }
+          let all_x = x * scale_x;
+          let all_y = y * scale_y;
+          let high_x = high_part(all_x);
+          let high_y = high_part(all_y);
+          packed_b[h] = oct_of(high_x, high_y);
+          packed_b[(parts - 1) * b_held + h] = oct_of(all_x - high_x, all_y - high_y);
+        }
+      }
+      if (is_large) {
+        atomicStore(&is_special, 1);
+      }
+    }
+    workgroupBarrier();
+    if (step < steps) {
+      for (var h = 0u; h < a_held; h++) {
+        let i = h * members + member;
+        if (a_even || i < a_octs) {
+          for (var part = 0u; part < parts; part++) {
+            if (a_along_m) {
+              memory[part * a_part + i % tile_k * a_line + i / tile_k] = packed_a[part * a_held + h];
+            } else {
+              memory[part * a_part + i / line_octs * a_line + i % line_octs] = packed_a[part * a_held + h];
+            }
+          }
+          if (parts == 2) {
+            if (a_along_m) {
+              if (i % tile_k < 8) {
+                a_factors[i / tile_k * 8 + i % 8] = factor_a[h];
+              }
+            } else if (i % line_octs == 0) {
+              a_factors[i / line_octs] = factor_a[h];
+            }
+          }
+        }
+      }
+      for (var h = 0u; h < b_held; h++) {
+        let i = h * members + member;
+        if (b_even || i < b_octs) {
+          for (var part = 0u; part < parts; part++) {
+            if (b_along_k) {
+              memory[b_first + part * b_part + i / line_octs * b_line + i % line_octs] = packed_b[part * b_held + h];
+            } else {
+              memory[b_first + part * b_part + i % tile_k * b_line + i / tile_k] = packed_b[part * b_held + h];
+            }
+          }
+          if (parts == 2) {
+            if (b_along_k) {
+              if (i % line_octs == 0) {
+                b_factors[i / line_octs] = factor_b[h];
+              }
+            } else if (i % tile_k < 8) {
+              b_factors[i / tile_k * 8 + i % 8] = factor_b[h];
+            }
+          }
+        }
+      }
+    }
+    workgroupBarrier();
+  }
+
+  if (parts == 2 && workgroupUniformLoad(&is_special) != 0) {
+    for (var i = member; i < tile_m * tile_n / run; i += members) {
+      let m = m0 + i / (tile_n / run);
+      let n = n0 + i % (tile_n / run) * run;
+      if (live && (whole_m || m < m_extent) && (whole_n || n < n_extent)) {
+        var plain = vec4<f32>();
+        for (var k = 0u; k < k_extent; k++) {
+          let a = select(quad_of_a(batch, m, k / 4 * 4)[k % 4], quad_of_a(batch, m / 4 * 4, k)[m % 4], a_along_m);
+          for (var c = 0u; c < run; c++) {
+            let b = select(quad_of_b(batch, k, (n + c) / 4 * 4)[(n + c) % 4], quad_of_b(batch, k / 4 * 4, n + c)[k % 4], b_along_k);
+            plain[c] = fma(a, b, plain[c]);
+          }
+        }
+        if (run == 4) {
+          store_quad(batch, m, n, plain.x, plain.y, plain.z, plain.w);
+        } else if (run == 2) {
+          store_pair(batch, m, n, plain.x, plain.y);
+        } else {
+          store_c(batch, m, n, plain.x);
+        }
+      }
+    }
+    return;
+  }
+  let strip = subgroup * strip_quads;
+  for (var i = 0u; i < down; i++) {
+    for (var j = 0u; j < across; j++) {
+      subgroupMatrixStore<row_major>(&memory, strip + j * unit_n / 4, sums[i * across + j], sub_n / 4);
+    }
+    workgroupBarrier();
+    for (var q = lane; q < strip_quads; q += lanes) {
+      let m = m0 + sub_row + i * unit_m + q / (sub_n / 4);
+      let n = n0 + sub_column + q % (sub_n / 4) * 4;
+      let quad = bitcast<vec4<f32>>(memory[strip + q]);
+      if (live && (whole_m || m < m_extent)) {
+        for (var c = 0u; c < 4; c += run) {
+          if (whole_n || n + c < n_extent) {
+            if (run == 4) {
+              store_quad(batch, m, n, quad.x, quad.y, quad.z, quad.w);
+            } else if (run == 2) {
+              store_pair(batch, m, n + c, quad[c], quad[c + 1]);
+            } else {
+              store_c(batch, m, n + c, quad[c]);
+            }
+          }
+        }
+      }
+    }
+    workgroupBarrier();
+  }
+}

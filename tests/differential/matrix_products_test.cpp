@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products by matrix units, beside the f64 evaluator. A device without units spreads the matrices over its subgroups, and so does the
+// reference, so that the kernels are checked everywhere.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include "frontend/train/graph_runner.h"
+#include "tests/differential/compare.h"
+#include "tests/differential/product_case.h"
+
+namespace lockstep {
+namespace {
+
+using graph::DType;
+
+/// With units, its own or such as its subgroups can stand for.
+detail::Device withUnits(detail::Device device, uint32_t units) {
+  device = asGpu(std::move(device));
+  program::DeviceProfile& profile = device.chosen.info.profile;
+  profile.parallel_units = units;
+  if (profile.matrix_f16 != program::MatrixShape{}) return device;
+  const uint32_t extent = std::min(16u, profile.subgroup_size);
+  profile.matrix_f16 = profile.matrix_bf16 = {.m = extent, .n = extent, .k = extent};
+  profile.f16 = true;
+  return device;
+}
+
+/// As many units as make each tile the choice at the sizes below.
+std::vector<uint32_t> unitsOf(const ProductCase& one) {
+  if (std::getenv("LOCKSTEP_NIGHTLY") != nullptr) return {1, 6, 14};
+  return {one.is_second ? 6u : 14u};
+}
+
+bool hasF16(const detail::Device& device) { return device.chosen.info.profile.f16; }
+
+class MatrixProducts : public ::testing::TestWithParam<ProductCase> {};
+
+TEST_P(MatrixProducts, agree_with_the_evaluator) {
+  const ProductCase& c = GetParam();
+  const Product product = makeProduct(c);
+  const std::vector<graph::Tensor> want = runGraph(product.graph, product.leaves);
+  for (const std::string& device : devicesUnderTest()) {
+    if (!openedDevice(device)->chosen.info.profile.subgroups || !hasF16(*openedDevice(device))) continue;
+    for (const uint32_t units : unitsOf(c)) {
+      const detail::Device gpu = withUnits(*openedDevice(device), units);
+      const std::vector<graph::Tensor> got = runGraph(product.graph, product.leaves, {.device = device, .opened = &gpu});
+      expectClose(got, want, c.stored == DType::F32 ? 1e-6 : 4e-3, fmt::format("on {} with {} units", device, units));
+    }
+  }
+}
+
+std::vector<ProductCase> productCases() {
+  std::vector<ProductCase> cases{{.name = "whole_tiles", .m = 128, .n = 256, .k = 128},
+                                 {.name = "left_turned", .m = 132, .n = 136, .k = 260, .order = "tn"},
+                                 {.name = "right_turned", .m = 132, .n = 136, .k = 260, .order = "nt"},
+                                 {.name = "both_turned", .m = 132, .n = 136, .k = 260, .order = "tt"},
+                                 {.name = "odd", .m = 131, .n = 157, .k = 211},
+                                 {.name = "odd_both_turned", .m = 131, .n = 157, .k = 211, .order = "tt"},
+                                 {.name = "batched", .batch = 6, .m = 68, .n = 100, .k = 105, .order = "nt"},
+                                 {.name = "batch_of_one_right", .batch = 5, .m = 60, .n = 128, .k = 112, .one_right = true},
+                                 {.name = "fused", .m = 128, .n = 136, .k = 260, .fused = true},
+                                 {.name = "fused_odd", .m = 129, .n = 133, .k = 261, .order = "tt", .fused = true},
+                                 {.name = "bf16", .m = 128, .n = 136, .k = 260, .stored = DType::BF16},
+                                 {.name = "bf16_turned", .m = 136, .n = 128, .k = 260, .order = "tt", .stored = DType::BF16},
+                                 {.name = "bf16_pairs", .m = 128, .n = 134, .k = 262, .fused = true, .stored = DType::BF16},
+                                 {.name = "f16_odd", .m = 131, .n = 135, .k = 261, .stored = DType::F16}};
+  for (size_t i = 1; i < cases.size(); i += 2) cases[i].is_second = true;
+  return cases;
+}
+INSTANTIATE_TEST_SUITE_P(Cases, MatrixProducts, ::testing::ValuesIn(productCases()), [](const auto& info) { return info.param.name; });
+
+/// Rows of A and columns of B of very different sizes, with some that are zero, infinite or no numbers.
+struct Scales {
+  std::string name;
+  int rows = 0, columns = 0;  ///< powers of two, from minus to plus
+  float special = 0;          ///< in one place of A, unless 0
+};
+void PrintTo(const Scales& one, std::ostream* out) { *out << one.name; }
+class MatrixScales : public ::testing::TestWithParam<Scales> {};
+
+/// Each result is within a few units in the last place of f32 of the sum of its terms' sizes.
+TEST_P(MatrixScales, results_are_as_accurate_as_those_of_f32) {
+  const Scales& scales = GetParam();
+  constexpr int64_t kM = 128, kN = 128, kK = 288;
+  for (const char* order : {"nn", "tt"}) {
+    Product product = makeProduct({.name = "", .m = kM, .n = kN, .k = kK, .order = order});
+    std::vector<double> a(kM * kK), b(kK * kN);
+    const bool turned = order[0] == 't';
+    graph::Tensor &left = product.leaves.at("a"), &right = product.leaves.at("b");
+    const auto power = [](int64_t i, int64_t count, int most) {
+      return std::ldexp(1.0, static_cast<int>(std::lround((2.0 * static_cast<double>(i * 37 % count) / static_cast<double>(count) - 1) * most)));
+    };
+    for (int64_t m = 0; m < kM; ++m) {
+      for (int64_t k = 0; k < kK; ++k) {
+        const auto at = static_cast<size_t>(turned ? k * kM + m : m * kK + k);
+        double value = static_cast<float>(left.data[at] * power(m, kM, scales.rows));
+        if (m == 5) value = 0;
+        if (scales.special != 0 && m == 7 && k == 100) value = static_cast<double>(scales.special);
+        left.data[at] = value;
+        a[static_cast<size_t>(m * kK + k)] = value;
+      }
+    }
+    for (int64_t k = 0; k < kK; ++k) {
+      for (int64_t n = 0; n < kN; ++n) {
+        const auto at = static_cast<size_t>(turned ? n * kK + k : k * kN + n);
+        const double value = n == 9 ? 0 : static_cast<float>(right.data[at] * power(n, kN, scales.columns));
+        right.data[at] = value;
+        b[static_cast<size_t>(k * kN + n)] = value;
+      }
+    }
+    for (const std::string& device : devicesUnderTest()) {
+      if (!openedDevice(device)->chosen.info.profile.subgroups || !hasF16(*openedDevice(device))) continue;
+      const detail::Device gpu = withUnits(*openedDevice(device), 6);
+      const graph::Tensor got = runGraph(product.graph, product.leaves, {.device = device, .opened = &gpu}).at(0);
+      for (int64_t m = 0; m < kM; ++m) {
+        for (int64_t n = 0; n < kN; ++n) {
+          double want = 0, size = 0;
+          for (int64_t k = 0; k < kK; ++k) {
+            const double term = a[static_cast<size_t>(m * kK + k)] * b[static_cast<size_t>(k * kN + n)];
+            want += term;
+            size += std::fabs(term);
+          }
+          const double value = got.data[static_cast<size_t>(m * kN + n)];
+          const std::string where = fmt::format("{} {} at {}, {}: {} instead of {}", order, device, m, n, value, want);
+          if (std::isnan(want)) {
+            ASSERT_TRUE(std::isnan(value)) << where;
+          } else if (std::isinf(want)) {
+            ASSERT_EQ(value, want) << where;
+          } else {
+            ASSERT_LE(std::fabs(value - want), size * 6e-7) << where;
+          }
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, MatrixScales,
+                         ::testing::Values(Scales{.name = "alike"}, Scales{.name = "rows", .rows = 60},
+                                           Scales{.name = "rows_and_columns", .rows = 40, .columns = 40},
+                                           Scales{.name = "infinite", .special = std::numeric_limits<float>::infinity()},
+                                           Scales{.name = "no_number", .special = std::numeric_limits<float>::quiet_NaN()},
+                                           Scales{.name = "huge", .special = 1e30f}),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace lockstep
