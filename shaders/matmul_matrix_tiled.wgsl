@@ -6,9 +6,9 @@
 //
 // parts = 1: the operands are numbers of 16 bits already, f16 or (brain) bf16.
 // parts = 2: operands of f32 in two parts of f16 each, x = (high + low) / scale, and three products; low * low is below what f32 keeps.
-// The scale is a power of two for each row of A and column of B in each tile: the largest element is then from 2^13 to 2^14, so that
-// nothing that matters to the sum leaves the range of f16. Sums of a tile are made by the units, those of tiles by f32 additions. A tile
-// with an element that is no number, infinite or 2^64 and more is computed again, in plain f32.
+// The scale is a power of two for each row of A and column of B. It grows smaller when a tile brings an element that it would take out of
+// the range of f16, and such a tile is scaled once more. Each tile's sums are made by the units and added to those before in f32, which
+// undoes the scale. With an element that is no number, infinite or 2^64 and more the results are computed again, in plain f32.
 
 enable f16;
 enable subgroups;
@@ -20,7 +20,7 @@ override n_extent: u32 = 64;
 override k_extent: u32 = 64;
 override tile_m: u32 = 32;    // multiples of 8, of sub_m and of sub_n
 override tile_n: u32 = 32;
-override tile_k: u32 = 32;    // a power of two that divides `lanes`, a multiple of 8 and of unit_k
+override tile_k: u32 = 32;    // a multiple of 8 and of unit_k
 override sub_m: u32 = 16;     // multiples of the unit's extents, sub_n of 4
 override sub_n: u32 = 16;
 override unit_m: u32 = 16;
@@ -73,9 +73,14 @@ fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
 
 // The tiles, each part of A and then each of B; at the end strips of results.
 var<workgroup> memory: array<vec4<u32>, max(b_first + parts * b_part, strips)>;
-// What undoes the scale of a row or column.
+// The largest magnitude of a row or column so far, as bits; what brings it to 2^13 and more; and what undoes that.
+var<workgroup> a_most: array<atomic<u32>, scaled_m>;
+var<workgroup> b_most: array<atomic<u32>, scaled_n>;
+var<workgroup> a_scales: array<f32, scaled_m>;
+var<workgroup> b_scales: array<f32, scaled_n>;
 var<workgroup> a_factors: array<f32, scaled_m>;
 var<workgroup> b_factors: array<f32, scaled_n>;
+var<workgroup> has_outgrown: atomic<u32>;
 var<workgroup> is_special: atomic<u32>;
 
 // Elements past the edge are 0.
@@ -115,10 +120,7 @@ fn quad_of_b(batch: u32, k: u32, n: u32) -> vec4<f32> {
 }
 
 fn pair_of(x: f32, y: f32) -> u32 {
-  if (brain) {
-    return (bitcast<u32>(x) >> 16) | (bitcast<u32>(y) & 0xffff0000);
-  }
-  return pack2x16float(vec2<f32>(x, y));
+  return select(pack2x16float(vec2<f32>(x, y)), (bitcast<u32>(x) >> 16) | (bitcast<u32>(y) & 0xffff0000), brain);
 }
 // Rounded to the 11 bits of f16 by integers: drivers take a conversion to f16 and back for nothing.
 fn high_part(x: vec4<f32>) -> vec4<f32> {
@@ -128,29 +130,36 @@ fn oct_of(x: vec4<f32>, y: vec4<f32>) -> vec4<u32> {
   return vec4<u32>(pair_of(x.x, x.y), pair_of(x.z, x.w), pair_of(y.x, y.y), pair_of(y.z, y.w));
 }
 
-// Of bits of magnitudes: over the invocations with the line's other octs, or with the octs of the other lines.
-fn along_line(bits: u32) -> u32 {
-  var most = bits;
-  for (var apart = 1u; apart < line_octs; apart *= 2) {
-    most = max(most, subgroupShuffleXor(most, apart));
-  }
-  return most;
-}
-fn over_lines(bits: u32) -> u32 {
-  if (tile_k == lanes) {
-    return subgroupMax(bits);
-  }
-  var most = bits;
-  for (var apart = 1u; apart < tile_k; apart *= 2) {
-    most = max(most, subgroupShuffleXor(most, apart));
-  }
-  return most;
-}
 fn magnitude(x: f32) -> u32 { return bitcast<u32>(x) & 0x7fffffff; }
 fn exponent_of(bits: u32) -> u32 { return max(bits >> 23, 15); }
 fn scale_of(bits: u32) -> f32 { return bitcast<f32>((267 - min(exponent_of(bits), 190)) << 23); }
 fn factor_of(bits: u32) -> f32 { return bitcast<f32>((min(exponent_of(bits), 190) - 13) << 23); }
 fn is_beyond(bits: u32) -> bool { return (bits >> 23) > 190; }
+// Also of what is no number.
+fn is_outside(x: vec4<f32>) -> bool { return !all(abs(x) < vec4<f32>(32768.0)); }
+
+// The octs of A and B that an invocation brings are numbered so that neighbours read neighbours: along lines as they lie in memory.
+fn a_at(i: u32) -> vec2<u32> {  // (m, k) in the tile
+  return select(vec2<u32>(i / line_octs, i % line_octs * 8), vec2<u32>(i % (tile_m / 8) * 8, i / (tile_m / 8)), a_along_m);
+}
+fn b_at(i: u32) -> vec2<u32> {  // (k, n)
+  return select(vec2<u32>(i / (tile_n / 8), i % (tile_n / 8) * 8), vec2<u32>(i % line_octs * 8, i / line_octs), b_along_k);
+}
+// Four scales along the line, or four times that of the line.
+fn scales_of_a(at: vec2<u32>, quad: u32) -> vec4<f32> {
+  var scales: vec4<f32>;
+  for (var c = 0u; c < 4; c++) {
+    scales[c] = a_scales[at.x + select(0, 4 * quad + c, a_along_m)];
+  }
+  return scales;
+}
+fn scales_of_b(at: vec2<u32>, quad: u32) -> vec4<f32> {
+  var scales: vec4<f32>;
+  for (var c = 0u; c < 4; c++) {
+    scales[c] = b_scales[at.y + select(4 * quad + c, 0, b_along_k)];
+  }
+  return scales;
+}
 
 @compute @workgroup_size(members)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) member: u32) {
@@ -177,10 +186,22 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   var next_b: array<vec4<f32>, 2 * b_held>;
   var packed_a: array<vec4<u32>, parts * a_held>;
   var packed_b: array<vec4<u32>, parts * b_held>;
-  var factor_a: array<f32, a_held>;
-  var factor_b: array<f32, b_held>;
-  if (member == 0) {
-    atomicStore(&is_special, 0);
+  if (parts == 2) {
+    for (var i = member; i < tile_m; i += members) {
+      a_scales[i] = scale_of(0);
+      a_factors[i] = factor_of(0);
+      atomicStore(&a_most[i], 0);
+    }
+    for (var i = member; i < tile_n; i += members) {
+      b_scales[i] = scale_of(0);
+      b_factors[i] = factor_of(0);
+      atomicStore(&b_most[i], 0);
+    }
+    if (member == 0) {
+      atomicStore(&has_outgrown, 0);
+      atomicStore(&is_special, 0);
+    }
+    workgroupBarrier();
   }
   for (var step = 0u; step <= steps; step++) {
     // The tile after the one in place is loaded before the products, and made into parts after them.
@@ -189,24 +210,22 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       for (var h = 0u; h < a_held; h++) {
         let i = h * members + member;
         if (a_even || i < a_octs) {
-          for (var q = 0u; q < 2; q++) {
-            if (a_along_m) {
-              next_a[2 * h + q] = quad_of_a(batch, m0 + i / tile_k * 8 + 4 * q, k0 + i % tile_k);
-            } else {
-              next_a[2 * h + q] = quad_of_a(batch, m0 + i / line_octs, k0 + i % line_octs * 8 + 4 * q);
-            }
+          let at = a_at(i);
+          next_a[2 * h] = quad_of_a(batch, m0 + at.x, k0 + at.y);
+          next_a[2 * h + 1] = quad_of_a(batch, m0 + at.x + select(0u, 4, a_along_m), k0 + at.y + select(4u, 0, a_along_m));
+          if (parts == 1) {
+            packed_a[h] = oct_of(next_a[2 * h], next_a[2 * h + 1]);
           }
         }
       }
       for (var h = 0u; h < b_held; h++) {
         let i = h * members + member;
         if (b_even || i < b_octs) {
-          for (var q = 0u; q < 2; q++) {
-            if (b_along_k) {
-              next_b[2 * h + q] = quad_of_b(batch, k0 + i % line_octs * 8 + 4 * q, n0 + i / line_octs);
-            } else {
-              next_b[2 * h + q] = quad_of_b(batch, k0 + i % tile_k, n0 + i / tile_k * 8 + 4 * q);
-            }
+          let at = b_at(i);
+          next_b[2 * h] = quad_of_b(batch, k0 + at.x, n0 + at.y);
+          next_b[2 * h + 1] = quad_of_b(batch, k0 + at.x + select(0u, 4, b_along_k), n0 + at.y + select(4u, 0, b_along_k));
+          if (parts == 1) {
+            packed_b[h] = oct_of(next_b[2 * h], next_b[2 * h + 1]);
           }
         }
       }
@@ -219,12 +238,23 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             let n = sub_column + j * unit_n;
             let first = b_first + part * b_part;
             if (b_along_k) {
-              b[(part * across + j) * units_k + u] = subgroupMatrixLoad<subgroup_matrix_right<f16, unit_n, unit_k>, col_major>(
-                  &memory, first + n * b_line + u * unit_k / 8, b_line);
+              b[(part * across + j) * units_k + u] =
+                  subgroupMatrixLoad<subgroup_matrix_right<f16, unit_n, unit_k>, col_major>(
+                      &memory, first + n * b_line + u * unit_k / 8, b_line);
             } else {
-              b[(part * across + j) * units_k + u] = subgroupMatrixLoad<subgroup_matrix_right<f16, unit_n, unit_k>, row_major>(
-                  &memory, first + u * unit_k * b_line + n / 8, b_line);
+              b[(part * across + j) * units_k + u] =
+                  subgroupMatrixLoad<subgroup_matrix_right<f16, unit_n, unit_k>, row_major>(
+                      &memory, first + u * unit_k * b_line + n / 8, b_line);
             }
+          }
+        }
+      }
+      // The factors of the elements that an invocation holds of each unit's results.
+      var by_column: array<f32, across * held>;
+      if (parts == 2) {
+        for (var j = 0u; j < across; j++) {
+          for (var e = 0u; e < held; e++) {
+            by_column[j * held + e] = b_factors[sub_column + j * unit_n + subgroupMatrixColumn(sums[j], e)];
           }
         }
       }
@@ -242,6 +272,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             }
           }
         }
+        var by_row: array<f32, held>;
+        if (parts == 2) {
+          for (var e = 0u; e < held; e++) {
+            by_row[e] = a_factors[m + subgroupMatrixRow(sums[i * across], e)];
+          }
+        }
         for (var j = 0u; j < across; j++) {
           if (parts == 1) {
             for (var u = 0u; u < units_k; u++) {
@@ -255,135 +291,105 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
               sum = subgroupMatrixMultiplyAccumulate(a[u], b[j * units_k + u], sum);
             }
             for (var e = 0u; e < held; e++) {
-              let by_row = sum[e] * a_factors[m + subgroupMatrixRow(sum, e)];
-              let by_column = b_factors[sub_column + j * unit_n + subgroupMatrixColumn(sum, e)];
-              sums[i * across + j][e] = fma(by_row, by_column, sums[i * across + j][e]);
+              sums[i * across + j][e] = fma(sum[e] * by_row[e], by_column[j * held + e], sums[i * across + j][e]);
             }
           }
         }
       }
     }
-    if (step < steps) {
-      var is_large = false;
-      for (var h = 0u; h < a_held; h++) {
-        let x = next_a[2 * h];
-        let y = next_a[2 * h + 1];
-        if (parts == 1) {
-          packed_a[h] = oct_of(x, y);
-        } else {
-          var scale_x: vec4<f32>;
-          var scale_y: vec4<f32>;
-          if (a_along_m) {
-            for (var c = 0u; c < 4; c++) {
-              let most_x = over_lines(magnitude(x[c]));
-              let most_y = over_lines(magnitude(y[c]));
-              scale_x[c] = scale_of(most_x);
-              scale_y[c] = scale_of(most_y);
-              let mine = (h * members + member) % 8;
-              factor_a[h] = select(select(factor_a[h], factor_of(most_x), mine == c), factor_of(most_y), mine == 4 + c);
-              is_large = is_large || is_beyond(max(most_x, most_y));
-            }
-          } else {
-            var most = 0u;
-            for (var c = 0u; c < 4; c++) {
-              most = max(most, max(magnitude(x[c]), magnitude(y[c])));
-            }
-            most = along_line(most);
-            scale_x = vec4<f32>(scale_of(most));
-            scale_y = scale_x;
-            factor_a[h] = factor_of(most);
-            is_large = is_large || is_beyond(most);
+    if (parts == 1) {
+      workgroupBarrier();
+    } else {
+      // Twice where an element does not fit.
+      for (var attempt = 0u; attempt < 2; attempt++) {
+        var outside = false;
+        for (var h = 0u; h < a_held; h++) {
+          let i = h * members + member;
+          if (a_even || i < a_octs) {
+            let x = next_a[2 * h] * scales_of_a(a_at(i), 0);
+            let y = next_a[2 * h + 1] * scales_of_a(a_at(i), 1);
+            let high_x = high_part(x);
+            let high_y = high_part(y);
+            packed_a[h] = oct_of(high_x, high_y);
+            packed_a[(parts - 1) * a_held + h] = oct_of(x - high_x, y - high_y);
+            outside = outside || is_outside(x) || is_outside(y);
           }
-          let all_x = x * scale_x;
-          let all_y = y * scale_y;
-          let high_x = high_part(all_x);
-          let high_y = high_part(all_y);
-          packed_a[h] = oct_of(high_x, high_y);
-          packed_a[(parts - 1) * a_held + h] = oct_of(all_x - high_x, all_y - high_y);
         }
-      }
-      for (var h = 0u; h < b_held; h++) {
-        let x = next_b[2 * h];
-        let y = next_b[2 * h + 1];
-        if (parts == 1) {
-          packed_b[h] = oct_of(x, y);
-        } else {
-          var scale_x: vec4<f32>;
-          var scale_y: vec4<f32>;
-          if (b_along_k) {
-            var most = 0u;
-            for (var c = 0u; c < 4; c++) {
-              most = max(most, max(magnitude(x[c]), magnitude(y[c])));
-            }
-            most = along_line(most);
-            scale_x = vec4<f32>(scale_of(most));
-            scale_y = scale_x;
-            factor_b[h] = factor_of(most);
-            is_large = is_large || is_beyond(most);
-          } else {
-            for (var c = 0u; c < 4; c++) {
-              let most_x = over_lines(magnitude(x[c]));
-              let most_y = over_lines(magnitude(y[c]));
-              scale_x[c] = scale_of(most_x);
-              scale_y[c] = scale_of(most_y);
-              let mine = (h * members + member) % 8;
-              factor_b[h] = select(select(factor_b[h], factor_of(most_x), mine == c), factor_of(most_y), mine == 4 + c);
-              is_large = is_large || is_beyond(max(most_x, most_y));
+        for (var h = 0u; h < b_held; h++) {
+          let i = h * members + member;
+          if (b_even || i < b_octs) {
+            let x = next_b[2 * h] * scales_of_b(b_at(i), 0);
+            let y = next_b[2 * h + 1] * scales_of_b(b_at(i), 1);
+            let high_x = high_part(x);
+            let high_y = high_part(y);
+            packed_b[h] = oct_of(high_x, high_y);
+            packed_b[(parts - 1) * b_held + h] = oct_of(x - high_x, y - high_y);
+            outside = outside || is_outside(x) || is_outside(y);
+          }
+        }
+        if (outside && step < steps && attempt == 0) {
+          atomicStore(&has_outgrown, 1);
+        }
+        if (workgroupUniformLoad(&has_outgrown) == 0 || attempt == 1) {
+          break;
+        }
+        for (var h = 0u; h < a_held; h++) {
+          let i = h * members + member;
+          if (a_even || i < a_octs) {
+            for (var c = 0u; c < 8; c++) {
+              let most = magnitude(next_a[2 * h + c / 4][c % 4]);
+              atomicMax(&a_most[a_at(i).x + select(0u, c, a_along_m)], most);
+              if (is_beyond(most)) {
+                atomicStore(&is_special, 1);
+              }
             }
           }
-          let all_x = x * scale_x;
-          let all_y = y * scale_y;
-          let high_x = high_part(all_x);
-          let high_y = high_part(all_y);
-          packed_b[h] = oct_of(high_x, high_y);
-          packed_b[(parts - 1) * b_held + h] = oct_of(all_x - high_x, all_y - high_y);
         }
+        for (var h = 0u; h < b_held; h++) {
+          let i = h * members + member;
+          if (b_even || i < b_octs) {
+            for (var c = 0u; c < 8; c++) {
+              let most = magnitude(next_b[2 * h + c / 4][c % 4]);
+              atomicMax(&b_most[b_at(i).y + select(c, 0u, b_along_k)], most);
+              if (is_beyond(most)) {
+                atomicStore(&is_special, 1);
+              }
+            }
+          }
+        }
+        workgroupBarrier();
+        for (var i = member; i < tile_m; i += members) {
+          a_scales[i] = scale_of(atomicLoad(&a_most[i]));
+          a_factors[i] = factor_of(atomicLoad(&a_most[i]));
+        }
+        for (var i = member; i < tile_n; i += members) {
+          b_scales[i] = scale_of(atomicLoad(&b_most[i]));
+          b_factors[i] = factor_of(atomicLoad(&b_most[i]));
+        }
+        workgroupBarrier();
       }
-      if (is_large) {
-        atomicStore(&is_special, 1);
+      if (member == 0) {
+        atomicStore(&has_outgrown, 0);
       }
     }
-    workgroupBarrier();
     if (step < steps) {
       for (var h = 0u; h < a_held; h++) {
         let i = h * members + member;
         if (a_even || i < a_octs) {
+          let at = a_at(i);
           for (var part = 0u; part < parts; part++) {
-            if (a_along_m) {
-              memory[part * a_part + i % tile_k * a_line + i / tile_k] = packed_a[part * a_held + h];
-            } else {
-              memory[part * a_part + i / line_octs * a_line + i % line_octs] = packed_a[part * a_held + h];
-            }
-          }
-          if (parts == 2) {
-            if (a_along_m) {
-              if (i % tile_k < 8) {
-                a_factors[i / tile_k * 8 + i % 8] = factor_a[h];
-              }
-            } else if (i % line_octs == 0) {
-              a_factors[i / line_octs] = factor_a[h];
-            }
+            let place = select(at.x * a_line + at.y / 8, at.y * a_line + at.x / 8, a_along_m);
+            memory[part * a_part + place] = packed_a[part * a_held + h];
           }
         }
       }
       for (var h = 0u; h < b_held; h++) {
         let i = h * members + member;
         if (b_even || i < b_octs) {
+          let at = b_at(i);
           for (var part = 0u; part < parts; part++) {
-            if (b_along_k) {
-              memory[b_first + part * b_part + i / line_octs * b_line + i % line_octs] = packed_b[part * b_held + h];
-            } else {
-              memory[b_first + part * b_part + i % tile_k * b_line + i / tile_k] = packed_b[part * b_held + h];
-            }
-          }
-          if (parts == 2) {
-            if (b_along_k) {
-              if (i % line_octs == 0) {
-                b_factors[i / line_octs] = factor_b[h];
-              }
-            } else if (i % tile_k < 8) {
-              b_factors[i / tile_k * 8 + i % 8] = factor_b[h];
-            }
+            let place = select(at.x * b_line + at.y / 8, at.y * b_line + at.x / 8, b_along_k);
+            memory[b_first + part * b_part + place] = packed_b[part * b_held + h];
           }
         }
       }

@@ -26,7 +26,7 @@ struct DeviceFacts {
   bool immediate_f16 = false;                      ///< storagePushConstant16
   VkSubgroupFeatureFlags subgroup_operations = 0;  ///< in compute shaders
   bool subgroup_f16 = false;                       ///< shaderSubgroupExtendedTypes: subgroup operations on f16 too
-  MatrixUnits matrices;
+  MatrixUnits matrices = {};
   SpirvOptions spirv;
   std::vector<const char*> extensions;  ///< to enable
   DeviceInfo info;

@@ -32,7 +32,8 @@ program::Program probeProgram(const kernel::Type& type, uint32_t lanes) {
   const auto range = [&](size_t buffer, kernel::Access access) {
     return Range{.buffer = BufferId(buffer), .offset = 0, .size = bytes, .access = access};
   };
-  Dispatch dispatch{.kernel = KernelId(0), .groups = {1, 1, 1}, .bindings = {range(0, kernel::Access::Read), range(1, kernel::Access::ReadWrite)}};
+  Dispatch dispatch{
+      .kernel = KernelId(0), .groups = {1, 1, 1}, .bindings = {range(0, kernel::Access::Read), range(1, kernel::Access::ReadWrite)}};
   made.commands.push_back({.action = std::move(dispatch), .level = 0, .label = "matrix_layout"});
   return made;
 }

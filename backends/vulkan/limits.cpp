@@ -39,8 +39,8 @@ Status checkMatrices(const std::string& name, const kernel::Module& module, cons
   if (!kernel::hasSubgroupMatrices(module)) return Success{};
   const program::DeviceProfile& profile = facts.info.profile;
   if (!profile.fixed_subgroups) {
-    return fail("vulkan.feature", fmt::format("kernel \"{}\" has subgroup matrices, and subgroups of {} have no fixed size", name,
-                                              facts.info.name));
+    return fail("vulkan.feature",
+                fmt::format("kernel \"{}\" has subgroup matrices, and subgroups of {} have no fixed size", name, facts.info.name));
   }
   const std::array<uint32_t, 3> size = *module.entryPoint()->workgroup_size;
   if (uint64_t{size[0]} * size[1] * size[2] % profile.subgroup_size == 0) return Success{};

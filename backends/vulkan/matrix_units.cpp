@@ -70,8 +70,7 @@ MatrixUnits findMatrixUnits(VkInstance instance, VkPhysicalDevice device, std::s
   };
   Flags brain{.type = kBFloat16Features, .next = nullptr, .values = {}};
   Flags matrix{.type = kMatrixFeatures, .next = bfloat16 ? &brain : nullptr, .values = {}};
-  auto memory_model =
-      blank<VkPhysicalDeviceVulkanMemoryModelFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES);
+  auto memory_model = blank<VkPhysicalDeviceVulkanMemoryModelFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES);
   memory_model.pNext = &matrix;
   auto features = blank<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2);
   features.pNext = &memory_model;

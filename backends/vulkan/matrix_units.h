@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Units that multiply matrices: what VK_KHR_cooperative_matrix and VK_KHR_shader_bfloat16 offer. Our headers are older than both extensions,
-// so their structures are declared here.
+// Units that multiply matrices: what VK_KHR_cooperative_matrix and VK_KHR_shader_bfloat16 offer. Our headers are older than both
+// extensions, so their structures are declared here.
 #pragma once
 
 #include <optional>

@@ -23,9 +23,9 @@ struct SpirvOptions {
   bool zero_initialize_workgroup = false;         ///< VK_KHR_zero_initialize_workgroup_memory; otherwise a loop and a barrier
   bool subgroup_uniform_control_flow = false;     ///< VK_KHR_shader_subgroup_uniform_control_flow: lanes meet again where control flow does
   bool debug_printf = false;                      ///< VK_KHR_shader_non_semantic_info; without it `print` does nothing
-  bool source_lines = false;   ///< OpSource, and OpLine where an instruction has a place; tools show them, drivers skip them
+  bool source_lines = false;  ///< OpSource, and OpLine where an instruction has a place; tools show them, drivers skip them
   std::vector<MatrixLayout> matrix_layouts = {};  ///< those that are known
-  uint32_t longest_row = 128;  ///< maxComputeWorkGroupSize[0], 128 or more everywhere
+  uint32_t longest_row = 128;                     ///< maxComputeWorkGroupSize[0], 128 or more everywhere
   friend bool operator==(const SpirvOptions&, const SpirvOptions&) = default;
 };
 
@@ -38,9 +38,9 @@ enum class SubgroupFeature : uint8_t { Basic, Vote, Arithmetic, Ballot, Shuffle,
 SubgroupFeature featureOf(kernel::Op op);
 
 /// Emits the first entry point of the module (its name: spirvEntryPoint); fails with "vulkan.entry_point" when there is none. Storage and
-/// uniform variables become storage buffers at (group, binding). Fails with "vulkan.matrix_layout" where the module asks for the place of an
-/// element in a matrix whose layout is not known. In debug builds, or with LOCKSTEP_SPIRV_VAL=1, the words are checked by
-/// spirv-val and a failure is an InternalError.
+/// uniform variables become storage buffers at (group, binding). Fails with "vulkan.matrix_layout" where the module asks for the place of
+/// an element in a matrix whose layout is not known. In debug builds, or with LOCKSTEP_SPIRV_VAL=1, the words are checked by spirv-val and
+/// a failure is an InternalError.
 Result<std::vector<uint32_t>> emitSpirv(const kernel::ValidModule& module, const SpirvOptions& options);
 
 /// The name of the entry point in the SPIR-V: its own, with '_' for every character that is not printable ASCII.

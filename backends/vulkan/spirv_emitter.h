@@ -136,7 +136,7 @@ class Emitter {
   spv::Id makeMatrixType(const kernel::Type& type);
   spv::Id zeroMatrix(kernel::TypeId type);
   spv::Id matrixPlace(const kernel::Instruction& in);
-  void addMatrixAccess(const Place& place, uint32_t access, std::vector<spv::IdImmediate>& operands);
+  void addMatrixAccess(const Place& place, std::vector<spv::IdImmediate>& operands);
   template <size_t N>
   spv::Id sumOfBits(spv::Id number, const std::array<uint32_t, N>& places);
   spv::Id matrixPlaceOf(const kernel::Instruction& in);

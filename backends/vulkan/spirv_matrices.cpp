@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Subgroup matrices: SPV_KHR_cooperative_matrix, and SPV_KHR_bfloat16 where a matrix has such components. The headers that we build with are
-// older than both, so the numbers stand here. A module with matrices has the Vulkan memory model, as the extension asks.
+// Subgroup matrices: SPV_KHR_cooperative_matrix, and SPV_KHR_bfloat16 where a matrix has such components. The headers that we build with
+// are older than both, so the numbers stand here. A module with matrices has the Vulkan memory model, as the extension asks.
 #include "backends/vulkan/spirv_emitter.h"
 
 namespace lockstep::vulkan {
@@ -22,9 +22,8 @@ constexpr auto kLoadMatrix = static_cast<spv::Op>(4457);
 constexpr auto kStoreMatrix = static_cast<spv::Op>(4458);
 constexpr auto kMulAddMatrix = static_cast<spv::Op>(4459);
 
-/// Of the memory access: what other invocations wrote before a barrier is seen, and the other way around.
-const uint32_t kVisible = spv::MemoryAccessMakePointerVisibleMask | spv::MemoryAccessNonPrivatePointerMask;
-const uint32_t kAvailable = spv::MemoryAccessMakePointerAvailableMask | spv::MemoryAccessNonPrivatePointerMask;
+/// Of the memory access: barriers, which make everything available and visible, order it too.
+const uint32_t kShared = spv::MemoryAccessNonPrivatePointerMask;
 
 }  // namespace
 
@@ -77,10 +76,8 @@ spv::Id Emitter::matrixPlace(const Instruction& in) {
 }
 
 /// The operands that say how memory is accessed: those of a workgroup, and of storage where a barrier orders it.
-void Emitter::addMatrixAccess(const Place& place, uint32_t access, std::vector<spv::IdImmediate>& operands) {
-  if (!isShared(place)) return;
-  operands.emplace_back(false, access);
-  operands.emplace_back(true, u32(spv::ScopeWorkgroup));
+void Emitter::addMatrixAccess(const Place& place, std::vector<spv::IdImmediate>& operands) {
+  if (isShared(place)) operands.emplace_back(false, kShared);
 }
 
 /// The sum of the places of the number's bits. Neighbouring bits whose places double become one shift.
@@ -124,14 +121,14 @@ void Emitter::emitMatrix(const Instruction& in) {
   if (in.op == Op::SubgroupMatrixLoad) {
     const spv::Id from = matrixPlace(in);
     std::vector<spv::IdImmediate> operands{{true, from}, {true, u32(in.immediate)}, {true, value(in.operands[2])}};
-    addMatrixAccess(place(in.operands[0]), kVisible, operands);
+    addMatrixAccess(place(in.operands[0]), operands);
     return define(in, builder_.createOp(kLoadMatrix, valueType(in.type), operands));
   }
   if (in.op == Op::SubgroupMatrixStore) {
     const spv::Id to = matrixPlace(in);
     std::vector<spv::IdImmediate> operands{
         {true, to}, {true, value(in.operands[2])}, {true, u32(in.immediate)}, {true, value(in.operands[3])}};
-    addMatrixAccess(place(in.operands[0]), kAvailable, operands);
+    addMatrixAccess(place(in.operands[0]), operands);
     builder_.createNoResultOp(kStoreMatrix, operands);
     return;
   }
@@ -151,15 +148,13 @@ spv::Id Emitter::loadFrom(const Place& place) {
   const spv::Id pointer = address(place);
   if (!has_matrices_ || !isShared(place)) return builder_.createLoad(pointer, spv::NoPrecision);
   return builder_.createOp(spv::OpLoad, makeType(place.pointee, place.laid_out),
-                           std::vector<spv::IdImmediate>{{true, pointer}, {false, kVisible}, {true, u32(spv::ScopeWorkgroup)}});
+                           std::vector<spv::IdImmediate>{{true, pointer}, {false, kShared}});
 }
 
 void Emitter::storeTo(const Place& place, spv::Id value) {
   const spv::Id pointer = address(place);
   if (!has_matrices_ || !isShared(place)) return builder_.createStore(value, pointer);
-  builder_.createNoResultOp(
-      spv::OpStore,
-      std::vector<spv::IdImmediate>{{true, pointer}, {true, value}, {false, kAvailable}, {true, u32(spv::ScopeWorkgroup)}});
+  builder_.createNoResultOp(spv::OpStore, std::vector<spv::IdImmediate>{{true, pointer}, {true, value}, {false, kShared}});
 }
 
 }  // namespace lockstep::vulkan

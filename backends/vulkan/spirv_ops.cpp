@@ -109,8 +109,9 @@ const Emitter::Row& Emitter::row(Op op) {
                        SubgroupBroadcast = Other, SubgroupBroadcastFirst = Other, SubgroupShuffle = Other, SubgroupShuffleXor = Other,
                        SubgroupShuffleUp = Other, SubgroupShuffleDown = Other, QuadBroadcast = Other, QuadSwapX = Other, QuadSwapY = Other,
                        QuadSwapDiagonal = Other, SubgroupMatrixLoad = Other, SubgroupMatrixStore = Other,
-                       SubgroupMatrixMultiplyAccumulate = Other, SubgroupMatrixAdd = Other, SubgroupMatrixScale = Other, SubgroupMatrixRow = Other, SubgroupMatrixColumn = Other, If = Other, Loop = Other, Switch = Other, Break = Other, BreakIf = Other, Continue = Other,
-                       Return = Other, Call = Other;
+                       SubgroupMatrixMultiplyAccumulate = Other, SubgroupMatrixAdd = Other, SubgroupMatrixScale = Other,
+                       SubgroupMatrixRow = Other, SubgroupMatrixColumn = Other, If = Other, Loop = Other, Switch = Other, Break = Other,
+                       BreakIf = Other, Continue = Other, Return = Other, Call = Other;
   static constexpr kernel::OpArray<const Row*> kRows{
 #define LS_KERNEL_OP(name, text, group, operands, rule) &name,
 #include "ir/kernel/ops.def"

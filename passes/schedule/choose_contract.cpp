@@ -69,8 +69,9 @@ struct MatrixTile : cost::MatrixTile {
   [[nodiscard]] uint64_t workgroupBytes(bool a_along_m, bool b_along_k) const {
     const auto lines = [&](bool along_inner, int64_t outer) { return along_inner ? outer * (depth / 8 + 1) : depth * (outer / 8 + 1); };
     const int64_t tiles = parts * (lines(!a_along_m, m) + lines(b_along_k, n)), strips = threads() / lanes * unit_m * sub_n / 4;
-    const int64_t scales = parts == 2 ? m + n : 2;
-    return 16 * static_cast<uint64_t>(std::max(tiles, strips)) + kernel::workgroupBytes(4 * static_cast<uint64_t>(scales)) + 32;
+    const int64_t scales = parts == 2 ? 3 * (m + n) : 6;
+    // Each variable begins at a multiple of 16: six arrays of scales and two flags.
+    return 16 * static_cast<uint64_t>(std::max(tiles, strips)) + 4 * static_cast<uint64_t>(scales) + 8 * 16;
   }
 };
 
@@ -197,7 +198,7 @@ std::optional<MatrixTile> matrixUnits(const PlanQuery& q) {
   tile.lanes = profile.subgroup_size;
   tile.parts = brain || halves ? 1 : 2;
   tile.brain = brain ? 1 : 0;
-  tile.depth = std::min<int64_t>(cost::kMatrixDepth, profile.subgroup_size);
+  tile.depth = (cost::kMatrixDepth + tile.unit_k - 1) / tile.unit_k * tile.unit_k;
   const bool fits = tile.depth % tile.unit_k == 0 && tile.depth % 8 == 0 && tile.unit_k % 8 == 0 && tile.unit_n % 4 == 0;
   return fits ? std::optional(tile) : std::nullopt;
 }
