@@ -76,44 +76,46 @@ var<workgroup> memory: array<vec4<u32>, max(b_first + parts * b_part, strips)>;
 // The largest magnitude of a row or column so far, as bits; what brings it to 2^13 and more; and what undoes that.
 var<workgroup> a_most: array<atomic<u32>, scaled_m>;
 var<workgroup> b_most: array<atomic<u32>, scaled_n>;
-var<workgroup> a_scales: array<f32, scaled_m>;
-var<workgroup> b_scales: array<f32, scaled_n>;
+var<workgroup> a_scales: array<vec4<f32>, (scaled_m + 3) / 4>;
+var<workgroup> b_scales: array<vec4<f32>, (scaled_n + 3) / 4>;
 var<workgroup> a_factors: array<f32, scaled_m>;
 var<workgroup> b_factors: array<f32, scaled_n>;
 var<workgroup> has_outgrown: atomic<u32>;
 var<workgroup> is_special: atomic<u32>;
 
-// Elements past the edge are 0.
+// Elements past the edge are 0; what is loaded in their place is not used. Loads without a condition can be anywhere among the products.
 fn quad_of_a(batch: u32, m: u32, k: u32) -> vec4<f32> {
-  var quad = vec4<f32>();
+  var quad: vec4<f32>;
   if (vector_a == 4) {
-    if ((whole_m || m < m_extent) && (whole_k || k < k_extent)) {
-      quad = load_a4(batch, m, k);
-    }
+    let inside = (whole_m | (m < m_extent)) & (whole_k | (k < k_extent));
+    let loaded = load_a4(batch, select(min(m, m_extent - select(1u, 4, a_along_m)), m, whole_m),
+                         select(min(k, k_extent - select(4u, 1, a_along_m)), k, whole_k));
+    quad = select(vec4<f32>(), loaded, inside);
   } else {
     for (var i = 0u; i < 4; i++) {
       let my_m = m + select(0u, i, a_along_m);
       let my_k = k + select(i, 0u, a_along_m);
-      if ((whole_m || my_m < m_extent) && (whole_k || my_k < k_extent)) {
-        quad[i] = load_a(batch, my_m, my_k);
-      }
+      let inside = (whole_m | (my_m < m_extent)) & (whole_k | (my_k < k_extent));
+      let loaded = load_a(batch, select(min(my_m, m_extent - 1), my_m, whole_m), select(min(my_k, k_extent - 1), my_k, whole_k));
+      quad[i] = select(0, loaded, inside);
     }
   }
   return quad;
 }
 fn quad_of_b(batch: u32, k: u32, n: u32) -> vec4<f32> {
-  var quad = vec4<f32>();
+  var quad: vec4<f32>;
   if (vector_b == 4) {
-    if ((whole_n || n < n_extent) && (whole_k || k < k_extent)) {
-      quad = load_b4(batch, k, n);
-    }
+    let inside = (whole_n | (n < n_extent)) & (whole_k | (k < k_extent));
+    let loaded = load_b4(batch, select(min(k, k_extent - select(1u, 4, b_along_k)), k, whole_k),
+                         select(min(n, n_extent - select(4u, 1, b_along_k)), n, whole_n));
+    quad = select(vec4<f32>(), loaded, inside);
   } else {
     for (var i = 0u; i < 4; i++) {
       let my_n = n + select(i, 0u, b_along_k);
       let my_k = k + select(0u, i, b_along_k);
-      if ((whole_n || my_n < n_extent) && (whole_k || my_k < k_extent)) {
-        quad[i] = load_b(batch, my_k, my_n);
-      }
+      let inside = (whole_n | (my_n < n_extent)) & (whole_k | (my_k < k_extent));
+      let loaded = load_b(batch, select(min(my_k, k_extent - 1), my_k, whole_k), select(min(my_n, n_extent - 1), my_n, whole_n));
+      quad[i] = select(0, loaded, inside);
     }
   }
   return quad;
@@ -129,6 +131,8 @@ fn high_part(x: vec4<f32>) -> vec4<f32> {
 fn oct_of(x: vec4<f32>, y: vec4<f32>) -> vec4<u32> {
   return vec4<u32>(pair_of(x.x, x.y), pair_of(x.z, x.w), pair_of(y.x, y.y), pair_of(y.z, y.w));
 }
+fn high_oct(x: vec4<f32>, y: vec4<f32>) -> vec4<u32> { return oct_of(high_part(x), high_part(y)); }
+fn low_oct(x: vec4<f32>, y: vec4<f32>) -> vec4<u32> { return oct_of(x - high_part(x), y - high_part(y)); }
 
 fn magnitude(x: f32) -> u32 { return bitcast<u32>(x) & 0x7fffffff; }
 fn exponent_of(bits: u32) -> u32 { return max(bits >> 23, 15); }
@@ -147,18 +151,12 @@ fn b_at(i: u32) -> vec2<u32> {  // (k, n)
 }
 // Four scales along the line, or four times that of the line.
 fn scales_of_a(at: vec2<u32>, quad: u32) -> vec4<f32> {
-  var scales: vec4<f32>;
-  for (var c = 0u; c < 4; c++) {
-    scales[c] = a_scales[at.x + select(0, 4 * quad + c, a_along_m)];
-  }
-  return scales;
+  let four = a_scales[at.x / 4 + select(0, quad, a_along_m)];
+  return select(vec4<f32>(four[at.x % 4]), four, a_along_m);
 }
 fn scales_of_b(at: vec2<u32>, quad: u32) -> vec4<f32> {
-  var scales: vec4<f32>;
-  for (var c = 0u; c < 4; c++) {
-    scales[c] = b_scales[at.y + select(4 * quad + c, 0, b_along_k)];
-  }
-  return scales;
+  let four = b_scales[at.y / 4 + select(quad, 0, b_along_k)];
+  return select(four, vec4<f32>(four[at.y % 4]), b_along_k);
 }
 
 @compute @workgroup_size(members)
@@ -188,12 +186,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   var packed_b: array<vec4<u32>, parts * b_held>;
   if (parts == 2) {
     for (var i = member; i < tile_m; i += members) {
-      a_scales[i] = scale_of(0);
+      a_scales[i / 4][i % 4] = scale_of(0);
       a_factors[i] = factor_of(0);
       atomicStore(&a_most[i], 0);
     }
     for (var i = member; i < tile_n; i += members) {
-      b_scales[i] = scale_of(0);
+      b_scales[i / 4][i % 4] = scale_of(0);
       b_factors[i] = factor_of(0);
       atomicStore(&b_most[i], 0);
     }
@@ -201,16 +199,19 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       atomicStore(&has_outgrown, 0);
       atomicStore(&is_special, 0);
     }
-    workgroupBarrier();
   }
+  for (var i = member; i < b_first + parts * b_part; i += members) {
+    memory[i] = vec4<u32>();
+  }
+  workgroupBarrier();
   for (var step = 0u; step <= steps; step++) {
-    // The tile after the one in place is loaded before the products, and made into parts after them.
-    if (step < steps) {
-      let k0 = step * tile_k;
+    // The tile after the one in place is loaded before the products, and made into parts after them. Before the first one, the products are
+    // of zeros; after the last one it is loaded once more. So a round has no branches, and loads and products go side by side.
+    {
+      let k0 = min(step, steps - 1) * tile_k;
       for (var h = 0u; h < a_held; h++) {
-        let i = h * members + member;
-        if (a_even || i < a_octs) {
-          let at = a_at(i);
+        {
+          let at = a_at(min(h * members + member, a_octs - 1));
           next_a[2 * h] = quad_of_a(batch, m0 + at.x, k0 + at.y);
           next_a[2 * h + 1] = quad_of_a(batch, m0 + at.x + select(0u, 4, a_along_m), k0 + at.y + select(4u, 0, a_along_m));
           if (parts == 1) {
@@ -219,9 +220,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         }
       }
       for (var h = 0u; h < b_held; h++) {
-        let i = h * members + member;
-        if (b_even || i < b_octs) {
-          let at = b_at(i);
+        {
+          let at = b_at(min(h * members + member, b_octs - 1));
           next_b[2 * h] = quad_of_b(batch, k0 + at.x, n0 + at.y);
           next_b[2 * h + 1] = quad_of_b(batch, k0 + at.x + select(0u, 4, b_along_k), n0 + at.y + select(4u, 0, b_along_k));
           if (parts == 1) {
@@ -230,7 +230,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         }
       }
     }
-    if (step > 0) {
+    {
       var b: array<subgroup_matrix_right<f16, unit_n, unit_k>, parts * across * units_k>;
       for (var part = 0u; part < parts; part++) {
         for (var j = 0u; j < across; j++) {
@@ -300,39 +300,27 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     if (parts == 1) {
       workgroupBarrier();
     } else {
-      // Twice where an element does not fit.
-      for (var attempt = 0u; attempt < 2; attempt++) {
-        var outside = false;
-        for (var h = 0u; h < a_held; h++) {
-          let i = h * members + member;
-          if (a_even || i < a_octs) {
-            let x = next_a[2 * h] * scales_of_a(a_at(i), 0);
-            let y = next_a[2 * h + 1] * scales_of_a(a_at(i), 1);
-            let high_x = high_part(x);
-            let high_y = high_part(y);
-            packed_a[h] = oct_of(high_x, high_y);
-            packed_a[(parts - 1) * a_held + h] = oct_of(x - high_x, y - high_y);
-            outside = outside || is_outside(x) || is_outside(y);
-          }
-        }
-        for (var h = 0u; h < b_held; h++) {
-          let i = h * members + member;
-          if (b_even || i < b_octs) {
-            let x = next_b[2 * h] * scales_of_b(b_at(i), 0);
-            let y = next_b[2 * h + 1] * scales_of_b(b_at(i), 1);
-            let high_x = high_part(x);
-            let high_y = high_part(y);
-            packed_b[h] = oct_of(high_x, high_y);
-            packed_b[(parts - 1) * b_held + h] = oct_of(x - high_x, y - high_y);
-            outside = outside || is_outside(x) || is_outside(y);
-          }
-        }
-        if (outside && step < steps && attempt == 0) {
-          atomicStore(&has_outgrown, 1);
-        }
-        if (workgroupUniformLoad(&has_outgrown) == 0 || attempt == 1) {
-          break;
-        }
+      var outside = false;
+      for (var h = 0u; h < a_held; h++) {
+        let at = a_at(min(h * members + member, a_octs - 1));
+        let x = next_a[2 * h] * scales_of_a(at, 0);
+        let y = next_a[2 * h + 1] * scales_of_a(at, 1);
+        packed_a[h] = high_oct(x, y);
+        packed_a[(parts - 1) * a_held + h] = low_oct(x, y);
+        outside = outside | is_outside(x) | is_outside(y);
+      }
+      for (var h = 0u; h < b_held; h++) {
+        let at = b_at(min(h * members + member, b_octs - 1));
+        let x = next_b[2 * h] * scales_of_b(at, 0);
+        let y = next_b[2 * h + 1] * scales_of_b(at, 1);
+        packed_b[h] = high_oct(x, y);
+        packed_b[(parts - 1) * b_held + h] = low_oct(x, y);
+        outside = outside | is_outside(x) | is_outside(y);
+      }
+      if (outside) {
+        atomicStore(&has_outgrown, 1);
+      }
+      if (workgroupUniformLoad(&has_outgrown) != 0) {
         for (var h = 0u; h < a_held; h++) {
           let i = h * members + member;
           if (a_even || i < a_octs) {
@@ -359,20 +347,34 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         }
         workgroupBarrier();
         for (var i = member; i < tile_m; i += members) {
-          a_scales[i] = scale_of(atomicLoad(&a_most[i]));
+          a_scales[i / 4][i % 4] = scale_of(atomicLoad(&a_most[i]));
           a_factors[i] = factor_of(atomicLoad(&a_most[i]));
         }
         for (var i = member; i < tile_n; i += members) {
-          b_scales[i] = scale_of(atomicLoad(&b_most[i]));
+          b_scales[i / 4][i % 4] = scale_of(atomicLoad(&b_most[i]));
           b_factors[i] = factor_of(atomicLoad(&b_most[i]));
         }
+        if (member == 0) {
+          atomicStore(&has_outgrown, 0);
+        }
         workgroupBarrier();
-      }
-      if (member == 0) {
-        atomicStore(&has_outgrown, 0);
+        for (var h = 0u; h < a_held; h++) {
+          let at = a_at(min(h * members + member, a_octs - 1));
+          let x = next_a[2 * h] * scales_of_a(at, 0);
+          let y = next_a[2 * h + 1] * scales_of_a(at, 1);
+          packed_a[h] = high_oct(x, y);
+          packed_a[(parts - 1) * a_held + h] = low_oct(x, y);
+        }
+        for (var h = 0u; h < b_held; h++) {
+          let at = b_at(min(h * members + member, b_octs - 1));
+          let x = next_b[2 * h] * scales_of_b(at, 0);
+          let y = next_b[2 * h + 1] * scales_of_b(at, 1);
+          packed_b[h] = high_oct(x, y);
+          packed_b[(parts - 1) * b_held + h] = low_oct(x, y);
+        }
       }
     }
-    if (step < steps) {
+    {
       for (var h = 0u; h < a_held; h++) {
         let i = h * members + member;
         if (a_even || i < a_octs) {

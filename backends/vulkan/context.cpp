@@ -109,6 +109,10 @@ Status Context::openDevice() {
   }
   if (facts_.subgroup_f16) enable(subgroup_types);
   if (facts_.spirv.subgroup_uniform_control_flow) enable(subgroup_flow);
+  auto executables = blank<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR);
+  executables.pipelineExecutableInfo = VK_TRUE;
+  if (facts_.pipeline_statistics) enable(executables);
   MatrixFeatures matrices(facts_.matrices);
   features.pNext = matrices.chain(features.pNext);
   info.pNext = &features;

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <thread>
 
+#include "backends/vulkan/pipeline_statistics.h"
+
 namespace lockstep::vulkan {
 
 namespace {
@@ -49,6 +51,8 @@ struct Answers {
   VkPhysicalDeviceShaderSubgroupUniformControlFlowFeaturesKHR subgroup_flow =
       blank<VkPhysicalDeviceShaderSubgroupUniformControlFlowFeaturesKHR>(
           VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_FEATURES_KHR);
+  VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executables = blank<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR);
   VkPhysicalDevice16BitStorageFeatures storage16 =
       blank<VkPhysicalDevice16BitStorageFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES);
 
@@ -195,10 +199,14 @@ void examine(DeviceFacts& facts, Answers& answers) {
   if (float16) append(features, answers.float16);
   bool subgroup_types = offers(facts, answers, VK_KHR_SHADER_SUBGROUP_EXTENDED_TYPES_EXTENSION_NAME, VK_API_VERSION_1_2);
   if (subgroup_types) append(features, answers.subgroup_types);
+  if (answers.has(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME)) append(features, answers.executables);
   if (answers.has(VK_KHR_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_EXTENSION_NAME)) append(features, answers.subgroup_flow);
   facts.spirv.debug_printf = offers(facts, answers, VK_KHR_SHADER_NON_SEMANTIC_INFO_EXTENSION_NAME, VK_API_VERSION_1_3);
   vkGetPhysicalDeviceProperties2(facts.handle, &properties);
   vkGetPhysicalDeviceFeatures2(facts.handle, &features);
+  facts.pipeline_statistics = wantsPipelineStatistics() && answers.has(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME) &&
+                              answers.executables.pipelineExecutableInfo == VK_TRUE;
+  if (facts.pipeline_statistics) facts.extensions.push_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
   facts.spirv.source_lines = wantsSourceLines();
   facts.spirv.longest_row = facts.properties.limits.maxComputeWorkGroupSize[0];
   facts.max_allocation_bytes = answers.maintenance3.maxMemoryAllocationSize;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <thread>
 #include <variant>
 
+#include "backends/vulkan/pipeline_statistics.h"
 #include "backends/vulkan/spirv.h"
 #include "ir/kernel/count_rounds.h"
 #include "ir/kernel/loop_rounds.h"
@@ -88,11 +90,14 @@ Result<KernelPipeline> makePipeline(Context& context, const std::string& name, c
   std::string entry = spirvEntryPoint(*module->entryPoint());
   info.stage.pName = entry.c_str();
   info.layout = made.layout.get();
+  const bool counts = context.facts().pipeline_statistics;
+  if (counts) info.flags |= VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
   VkPipeline pipeline = VK_NULL_HANDLE;
   ++counter;
   VkResult result = context.vk().vkCreateComputePipelines(context.device(), context.pipelineCache(), 1, &info, nullptr, &pipeline);
   LS_CHECK(check(result, "vkCreateComputePipelines", fmt::format("kernel \"{}\"", name)));
   made.pipeline = Pipeline(functions, pipeline);
+  if (counts) (void)std::fprintf(stderr, "pipeline %s: %s\n", name.c_str(), pipelineStatistics(context, pipeline).c_str());
   return made;
 }
 

@@ -126,9 +126,9 @@ void Emitter::emitLoop(const Instruction& in) {
   spv::Block &next = builder_.makeNewBlock(), &merge = builder_.makeNewBlock();
   builder_.createBranch(&header);
   builder_.setBuildPoint(&header);
-  builder_.createLoopMerge(&merge, &next, spv::LoopControlMaskNone, {});
+  builder_.createLoopMerge(&merge, &next, hasProducts(in) ? spv::LoopControlDontUnrollMask : spv::LoopControlMaskNone, {});
   builder_.createBranch(&body);
-  breakables_.push_back({.merge = &merge, .next = &next, .counted = rounds.has_value()});
+  breakables_.push_back({.merge = &merge, .next = &next, .hides_steps = rounds.has_value() || hasProducts(in)});
   builder_.setBuildPoint(&body);
   if (rounds) countDown(*rounds, merge);
   emitBlock(in.blocks[0]);

@@ -114,6 +114,7 @@ class Emitter {
   void emitIf(const kernel::Instruction& instruction);
   void emitLoop(const kernel::Instruction& instruction);
   void emitSwitch(const kernel::Instruction& instruction);
+
   void selectionMerge(spv::Block& merge);
   void branchUnlessTerminated(spv::Block& target);
   void emitSwitchTerminator(spv::Id selector, spv::Block& otherwise, const std::vector<std::pair<uint32_t, spv::Block*>>& targets);
@@ -124,6 +125,9 @@ class Emitter {
   std::optional<Place> startCountdown(const kernel::Instruction& loop);
   void countDown(const Place& rounds, spv::Block& merge);
   void findSteps();
+  /// A driver that dissolves a loop around hundreds of products by matrix units, whatever the loop control says, makes code that no cache
+  /// holds: 170 KB instead of 27, and a fifth of the speed.
+  [[nodiscard]] bool hasProducts(const kernel::Instruction& loop) const;
   /// Whether the innermost loop moves a counter by what drivers must not know.
   [[nodiscard]] bool hidesStep(kernel::ValueId sum) const;
   [[nodiscard]] bool isOrdinaryStep(kernel::Op op, kernel::ValueId by) const;
@@ -221,7 +225,7 @@ class Emitter {
   struct Breakable {
     spv::Block* merge = nullptr;
     spv::Block* next = nullptr;  ///< the continue target; null for a switch
-    bool counted = false;        ///< a loop that has a countdown
+    bool hides_steps = false;    ///< a loop that has a countdown, or that a driver must not dissolve
   };
   const kernel::Module& module_;
   const kernel::Function& entry_;

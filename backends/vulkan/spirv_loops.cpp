@@ -54,10 +54,20 @@ void Emitter::findSteps() {
   });
 }
 
+bool Emitter::hasProducts(const Instruction& loop) const {
+  bool found = false;
+  for (const kernel::BlockId block : loop.blocks) {
+    kernel::forEachInstruction(module_, block, [&](kernel::InstructionId, const Instruction& in) {
+      found = found || in.op == Op::SubgroupMatrixMultiplyAccumulate;
+    });
+  }
+  return found;
+}
+
 bool Emitter::hidesStep(kernel::ValueId sum) const {
   const auto loop = std::find_if(breakables_.rbegin(), breakables_.rend(), [](const Breakable& b) { return b.next != nullptr; });
   const auto step = steps_.find(sum);
-  return loop != breakables_.rend() && step != steps_.end() && (loop->counted || !step->second);
+  return loop != breakables_.rend() && step != steps_.end() && (loop->hides_steps || !step->second);
 }
 
 bool Emitter::isOrdinaryStep(Op op, kernel::ValueId by) const {
@@ -69,6 +79,11 @@ bool Emitter::isOrdinaryStep(Op op, kernel::ValueId by) const {
 
 spv::Id Emitter::hiddenZero(uint32_t width) {
   const spv::Id type = scalarType(kernel::Scalar::U32);
+  if (has_matrices_) {
+    // NVIDIA's driver knows that the id is below the number; that no grid has 2^31 workgroups it does not use.
+    const spv::Id many = builder_.createCompositeExtract(input(kernel::Builtin::NumWorkgroups), type, 0);
+    return splat(builder_.createBinOp(spv::OpShiftRightLogical, type, many, u32(31)), kernel::Scalar::U32, width);
+  }
   const spv::Id group = builder_.createCompositeExtract(input(kernel::Builtin::WorkgroupId), type, 0);
   const spv::Id groups = builder_.createCompositeExtract(input(kernel::Builtin::NumWorkgroups), type, 0);
   const spv::Id inside = builder_.createBinOp(spv::OpULessThan, builder_.makeBoolType(), group, groups);

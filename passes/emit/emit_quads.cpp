@@ -122,7 +122,7 @@ Result<kernel::Module> fillQuads(const TemplatePlan& plan, const EmitQuery& quer
   if (query.config.templates == nullptr) return fail("template.name", "there are no kernel templates here, and a plan asks for one");
   LS_TRY(kernel::Module module, query.config.templates("matmul_" + plan.name, overrides));
   if (plan.name == kMatrixTiled) module = forUnits(std::move(module), plan);
-  kernel::Builder b(unrollLoops(std::move(module), kUnrolledQuads));
+  kernel::Builder b(unrollLoops(std::move(module), plan.name == kMatrixTiled ? kUnrolledMatrices : kUnrolledQuads));
   BodyEmitter emitter(body, b, bindings);
   loadHook(b, emitter, node, left);
   loadHook(b, emitter, node, right);

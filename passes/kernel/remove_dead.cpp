@@ -86,7 +86,8 @@ class Remover {
   [[nodiscard]] bool hasEffect(const Instruction& x) const {
     OpGroup group = kernel::info(x.op).group;
     if (x.op == Op::Call) return has_effect_[x.immediate];
-    return x.op == Op::Store || x.op == Op::SubgroupMatrixStore || x.op == Op::Return || group == OpGroup::Atomic || group == OpGroup::Barrier || group == OpGroup::Debug;
+    return x.op == Op::Store || x.op == Op::SubgroupMatrixStore || x.op == Op::Return || group == OpGroup::Atomic ||
+           group == OpGroup::Barrier || group == OpGroup::Debug;
   }
 
   void mark(InstructionId id) {
