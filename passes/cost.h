@@ -231,19 +231,21 @@ inline constexpr int64_t kLeastQuadProducts = int64_t{1} << 22;
 /// Workgroups per unit that fill a device: 128 for the 132 units of an H100 do.
 inline constexpr double kNearlyEvery = 0.9;
 
-/// Tiles of products by matrix units, the largest first: rows and columns of a workgroup's results and of a subgroup's, in the order of
-/// their choice as above. In TFLOP/s for f32 in two parts at 4096^3 on an H100: see bench/README.md.
+/// Tiles of products by matrix units, the largest first: the first one that gives nearly every unit a workgroup. For f32 in two parts the
+/// first makes 74.7 TFLOP/s at 4096^3 on an H100, and where not even the last one fills the device, plain f32 by quads is faster.
 struct MatrixTile {
   int64_t m, n;          ///< results of a workgroup
   int64_t sub_m, sub_n;  ///< of a subgroup
 };
-inline constexpr std::array kSplitTiles{MatrixTile{128, 128, 64, 32}, MatrixTile{64, 64, 32, 32}, MatrixTile{32, 64, 16, 32}};
+inline constexpr std::array kSplitTiles{MatrixTile{128, 128, 64, 32}, MatrixTile{64, 64, 32, 32}};
 inline constexpr std::array kHalfTiles{MatrixTile{128, 256, 64, 64}, MatrixTile{128, 128, 64, 64}, MatrixTile{64, 64, 32, 32}};
 inline constexpr std::array kMeasuredMatrixTiles{MatrixTile{128, 256, 64, 64}, MatrixTile{128, 128, 64, 64}, MatrixTile{128, 128, 64, 32},
                                                  MatrixTile{64, 128, 32, 64},  MatrixTile{128, 64, 32, 32},  MatrixTile{64, 128, 32, 32},
                                                  MatrixTile{64, 64, 32, 32},   MatrixTile{32, 64, 16, 32},   MatrixTile{32, 32, 16, 16}};
 /// The most of the inner axis in one tile: sums by the units are that long, and rounded as f32 beyond.
 inline constexpr int64_t kMatrixDepth = 32;
+/// A shorter inner axis is left to plain f32: every product makes a round more than it has tiles.
+inline constexpr int64_t kLeastSplitDepth = 128;
 /// Multiplications per unit of the device from which matrix units are worth their longer kernels: 512^3 on an H100.
 inline constexpr int64_t kLeastMatrixProducts = int64_t{1} << 18;
 

@@ -32,6 +32,7 @@ struct CompileOptions {
   std::map<std::string, std::string, std::less<>> checkpoint;  ///< entries of every checkpoint of the program
   bool check_indices = true;                                   ///< run checkIndices
   std::optional<graph::DType> low{};                           ///< f16 or bf16: run autocast with it
+  bool strict_f32 = false;                                     ///< whoever sets `profile` leaves the units for f16 out of it
   bool keep_gradients = false;                   ///< without optimizer: run grad and keep the gradient outputs (for `function`)
   std::vector<std::string> wrt;                  ///< leaves to differentiate by; empty: all parameters that are trained
   TemplateSource templates = nullptr;            ///< null: contractions use the generic emitter only, and no op has a template

@@ -73,11 +73,14 @@ fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
 
 // The tiles, each part of A and then each of B; at the end strips of results.
 var<workgroup> memory: array<vec4<u32>, max(b_first + parts * b_part, strips)>;
-// The largest magnitude of a row or column so far, as bits; what brings it to 2^13 and more; and what undoes that.
+// The largest magnitude of a row or column so far, as bits; what brings it to 2^13 and more, one by one or in quads, as it is read; and what
+// takes sums from one scale to the next, and in the end back to 1.
 var<workgroup> a_most: array<atomic<u32>, scaled_m>;
 var<workgroup> b_most: array<atomic<u32>, scaled_n>;
-var<workgroup> a_scales: array<vec4<f32>, (scaled_m + 3) / 4>;
-var<workgroup> b_scales: array<vec4<f32>, (scaled_n + 3) / 4>;
+var<workgroup> a_scales: array<f32, scaled_m>;
+var<workgroup> b_scales: array<f32, scaled_n>;
+var<workgroup> a_scale_quads: array<vec4<f32>, (scaled_m + 3) / 4>;
+var<workgroup> b_scale_quads: array<vec4<f32>, (scaled_n + 3) / 4>;
 var<workgroup> a_factors: array<f32, scaled_m>;
 var<workgroup> b_factors: array<f32, scaled_n>;
 var<workgroup> has_outgrown: atomic<u32>;
@@ -137,10 +140,14 @@ fn low_oct(x: vec4<f32>, y: vec4<f32>) -> vec4<u32> { return oct_of(x - high_par
 fn magnitude(x: f32) -> u32 { return bitcast<u32>(x) & 0x7fffffff; }
 fn exponent_of(bits: u32) -> u32 { return max(bits >> 23, 15); }
 fn scale_of(bits: u32) -> f32 { return bitcast<f32>((267 - min(exponent_of(bits), 190)) << 23); }
-fn factor_of(bits: u32) -> f32 { return bitcast<f32>((min(exponent_of(bits), 190) - 13) << 23); }
+fn unscaled(bits: u32) -> f32 { return bitcast<f32>((min(exponent_of(bits), 190) - 13) << 23); }
 fn is_beyond(bits: u32) -> bool { return (bits >> 23) > 190; }
-// Also of what is no number.
-fn is_outside(x: vec4<f32>) -> bool { return !all(abs(x) < vec4<f32>(32768.0)); }
+// The larger magnitudes of two halves each. What is no number makes results that are none, with or without a scale.
+fn larger(most: vec2<f16>, oct: vec4<u32>) -> vec2<f16> {
+  let first = max(abs(bitcast<vec2<f16>>(oct.x)), abs(bitcast<vec2<f16>>(oct.y)));
+  let second = max(abs(bitcast<vec2<f16>>(oct.z)), abs(bitcast<vec2<f16>>(oct.w)));
+  return max(most, max(first, second));
+}
 
 // The octs of A and B that an invocation brings are numbered so that neighbours read neighbours: along lines as they lie in memory.
 fn a_at(i: u32) -> vec2<u32> {  // (m, k) in the tile
@@ -151,12 +158,22 @@ fn b_at(i: u32) -> vec2<u32> {  // (k, n)
 }
 // Four scales along the line, or four times that of the line.
 fn scales_of_a(at: vec2<u32>, quad: u32) -> vec4<f32> {
-  let four = a_scales[at.x / 4 + select(0, quad, a_along_m)];
-  return select(vec4<f32>(four[at.x % 4]), four, a_along_m);
+  var scales: vec4<f32>;
+  if (a_along_m) {
+    scales = a_scale_quads[at.x / 4 + quad];
+  } else {
+    scales = vec4<f32>(a_scales[at.x]);
+  }
+  return scales;
 }
 fn scales_of_b(at: vec2<u32>, quad: u32) -> vec4<f32> {
-  let four = b_scales[at.y / 4 + select(quad, 0, b_along_k)];
-  return select(four, vec4<f32>(four[at.y % 4]), b_along_k);
+  var scales: vec4<f32>;
+  if (b_along_k) {
+    scales = vec4<f32>(b_scales[at.y]);
+  } else {
+    scales = b_scale_quads[at.y / 4 + quad];
+  }
+  return scales;
 }
 
 @compute @workgroup_size(members)
@@ -186,13 +203,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   var packed_b: array<vec4<u32>, parts * b_held>;
   if (parts == 2) {
     for (var i = member; i < tile_m; i += members) {
-      a_scales[i / 4][i % 4] = scale_of(0);
-      a_factors[i] = factor_of(0);
+      a_scales[i] = scale_of(0);
+      a_scale_quads[i / 4][i % 4] = scale_of(0);
       atomicStore(&a_most[i], 0);
     }
     for (var i = member; i < tile_n; i += members) {
-      b_scales[i / 4][i % 4] = scale_of(0);
-      b_factors[i] = factor_of(0);
+      b_scales[i] = scale_of(0);
+      b_scale_quads[i / 4][i % 4] = scale_of(0);
       atomicStore(&b_most[i], 0);
     }
     if (member == 0) {
@@ -249,15 +266,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
           }
         }
       }
-      // The factors of the elements that an invocation holds of each unit's results.
-      var by_column: array<f32, across * held>;
-      if (parts == 2) {
-        for (var j = 0u; j < across; j++) {
-          for (var e = 0u; e < held; e++) {
-            by_column[j * held + e] = b_factors[sub_column + j * unit_n + subgroupMatrixColumn(sums[j], e)];
-          }
-        }
-      }
       for (var i = 0u; i < down; i++) {
         var a: array<subgroup_matrix_left<f16, unit_k, unit_m>, parts * units_k>;
         let m = sub_row + i * unit_m;
@@ -272,12 +280,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             }
           }
         }
-        var by_row: array<f32, held>;
-        if (parts == 2) {
-          for (var e = 0u; e < held; e++) {
-            by_row[e] = a_factors[m + subgroupMatrixRow(sums[i * across], e)];
-          }
-        }
         for (var j = 0u; j < across; j++) {
           if (parts == 1) {
             for (var u = 0u; u < units_k; u++) {
@@ -290,9 +292,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
               sum = subgroupMatrixMultiplyAccumulate(a[units_k + u], b[j * units_k + u], sum);
               sum = subgroupMatrixMultiplyAccumulate(a[u], b[j * units_k + u], sum);
             }
-            for (var e = 0u; e < held; e++) {
-              sums[i * across + j][e] = fma(sum[e] * by_row[e], by_column[j * held + e], sums[i * across + j][e]);
-            }
+            sums[i * across + j] = subgroupMatrixAdd(sums[i * across + j], sum);
           }
         }
       }
@@ -300,14 +300,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     if (parts == 1) {
       workgroupBarrier();
     } else {
-      var outside = false;
+      var most = vec2<f16>();
       for (var h = 0u; h < a_held; h++) {
         let at = a_at(min(h * members + member, a_octs - 1));
         let x = next_a[2 * h] * scales_of_a(at, 0);
         let y = next_a[2 * h + 1] * scales_of_a(at, 1);
         packed_a[h] = high_oct(x, y);
         packed_a[(parts - 1) * a_held + h] = low_oct(x, y);
-        outside = outside | is_outside(x) | is_outside(y);
+        most = larger(most, packed_a[h]);
       }
       for (var h = 0u; h < b_held; h++) {
         let at = b_at(min(h * members + member, b_octs - 1));
@@ -315,14 +315,19 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         let y = next_b[2 * h + 1] * scales_of_b(at, 1);
         packed_b[h] = high_oct(x, y);
         packed_b[(parts - 1) * b_held + h] = low_oct(x, y);
-        outside = outside | is_outside(x) | is_outside(y);
+        most = larger(most, packed_b[h]);
       }
-      if (outside) {
+      if (most.x >= 32768 || most.y >= 32768) {
         atomicStore(&has_outgrown, 1);
       }
-      if (workgroupUniformLoad(&has_outgrown) != 0) {
+      let outgrown = workgroupUniformLoad(&has_outgrown);
+      if (outgrown != 0) {
+        // It is 1. What depends on it is computed here and not before the loop, where it would take registers from the products.
+        let me = member + outgrown - 1;
+        let my_row = sub_row + outgrown - 1;
+        let my_column = sub_column + outgrown - 1;
         for (var h = 0u; h < a_held; h++) {
-          let i = h * members + member;
+          let i = h * members + me;
           if (a_even || i < a_octs) {
             for (var c = 0u; c < 8; c++) {
               let most = magnitude(next_a[2 * h + c / 4][c % 4]);
@@ -334,7 +339,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
           }
         }
         for (var h = 0u; h < b_held; h++) {
-          let i = h * members + member;
+          let i = h * members + me;
           if (b_even || i < b_octs) {
             for (var c = 0u; c < 8; c++) {
               let most = magnitude(next_b[2 * h + c / 4][c % 4]);
@@ -346,27 +351,39 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
           }
         }
         workgroupBarrier();
-        for (var i = member; i < tile_m; i += members) {
-          a_scales[i / 4][i % 4] = scale_of(atomicLoad(&a_most[i]));
-          a_factors[i] = factor_of(atomicLoad(&a_most[i]));
+        for (var i = me; i < tile_m; i += members) {
+          let scale = scale_of(atomicLoad(&a_most[i]));
+          a_factors[i] = scale / a_scales[i];
+          a_scales[i] = scale;
+          a_scale_quads[i / 4][i % 4] = scale;
         }
-        for (var i = member; i < tile_n; i += members) {
-          b_scales[i / 4][i % 4] = scale_of(atomicLoad(&b_most[i]));
-          b_factors[i] = factor_of(atomicLoad(&b_most[i]));
+        for (var i = me; i < tile_n; i += members) {
+          let scale = scale_of(atomicLoad(&b_most[i]));
+          b_factors[i] = scale / b_scales[i];
+          b_scales[i] = scale;
+          b_scale_quads[i / 4][i % 4] = scale;
         }
         if (member == 0) {
           atomicStore(&has_outgrown, 0);
         }
         workgroupBarrier();
+        for (var i = 0u; i < down; i++) {
+          for (var j = 0u; j < across; j++) {
+            for (var e = 0u; e < held; e++) {
+              let by_row = sums[i * across + j][e] * a_factors[my_row + i * unit_m + subgroupMatrixRow(sums[i * across + j], e)];
+              sums[i * across + j][e] = by_row * b_factors[my_column + j * unit_n + subgroupMatrixColumn(sums[i * across + j], e)];
+            }
+          }
+        }
         for (var h = 0u; h < a_held; h++) {
-          let at = a_at(min(h * members + member, a_octs - 1));
+          let at = a_at(min(h * members + me, a_octs - 1));
           let x = next_a[2 * h] * scales_of_a(at, 0);
           let y = next_a[2 * h + 1] * scales_of_a(at, 1);
           packed_a[h] = high_oct(x, y);
           packed_a[(parts - 1) * a_held + h] = low_oct(x, y);
         }
         for (var h = 0u; h < b_held; h++) {
-          let at = b_at(min(h * members + member, b_octs - 1));
+          let at = b_at(min(h * members + me, b_octs - 1));
           let x = next_b[2 * h] * scales_of_b(at, 0);
           let y = next_b[2 * h + 1] * scales_of_b(at, 1);
           packed_b[h] = high_oct(x, y);
@@ -422,6 +439,23 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       }
     }
     return;
+  }
+  if (parts == 2) {
+    for (var i = member; i < tile_m; i += members) {
+      a_factors[i] = unscaled(atomicLoad(&a_most[i]));
+    }
+    for (var i = member; i < tile_n; i += members) {
+      b_factors[i] = unscaled(atomicLoad(&b_most[i]));
+    }
+    workgroupBarrier();
+    for (var i = 0u; i < down; i++) {
+      for (var j = 0u; j < across; j++) {
+        for (var e = 0u; e < held; e++) {
+          let by_row = sums[i * across + j][e] * a_factors[sub_row + i * unit_m + subgroupMatrixRow(sums[i * across + j], e)];
+          sums[i * across + j][e] = by_row * b_factors[sub_column + j * unit_n + subgroupMatrixColumn(sums[i * across + j], e)];
+        }
+      }
+    }
   }
   let strip = subgroup * strip_quads;
   for (var i = 0u; i < down; i++) {

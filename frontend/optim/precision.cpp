@@ -36,7 +36,7 @@ void detail::checkPrecision(const Precision& precision) {
 }
 
 Precision mixed(DType dtype, LossScaleOptions loss_scale, Where where) {
-  const Precision precision{dtype, loss_scale};
+  const Precision precision{.dtype = dtype, .loss_scale = loss_scale};
   detail::atCall(where, [&] { detail::checkPrecision(precision); });
   return precision;
 }

@@ -16,8 +16,15 @@ inline passes::CompileOptions compileOptions(const CompileSettings& settings) {
   options.check_indices = settings.check_indices;
   checkPrecision(settings.precision);
   if (settings.precision.dtype != DType::F32) options.low = settings.precision.dtype;
+  options.strict_f32 = settings.precision.strict;
   if (settings.use_ema) options.parameter_state = passes::kAverageState;
   return options;
+}
+
+/// What the program is planned for.
+inline program::DeviceProfile profileFor(program::DeviceProfile profile, const passes::CompileOptions& options) {
+  if (options.strict_f32) profile.matrix_f16 = {};
+  return profile;
 }
 
 }  // namespace lockstep::detail

@@ -68,7 +68,7 @@ CompiledProgram compileTraced(TraceRequest request) {
   graph::Graph traced = traceFunction(request.model.get(), settings.inputs, request.function,
                                       training ? graph::OutputKind::Loss : graph::OutputKind::Result, request.where);
   passes::CompileOptions options = compileOptions(settings);
-  options.profile = request.profile;
+  options.profile = profileFor(request.profile, options);
   options.templates = templateSource();
   options.dump_directory = settings.dump_ir;
   if (training) {

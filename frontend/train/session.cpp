@@ -9,6 +9,7 @@
 
 #include "frontend/trace/tensor.h"
 #include "frontend/train/batch.h"
+#include "frontend/train/compile_options.h"
 #include "frontend/train/dump.h"
 #include "frontend/train/templates.h"
 #include "frontend/train/tuning.h"
@@ -29,7 +30,7 @@ uint32_t wordOf(double number, graph::DType dtype) {
 Session::Session(graph::Graph traced, passes::CompileOptions options, std::shared_ptr<States> states, std::vector<InputSpec> inputs)
     : inputs_(std::move(inputs)) {
   const Device& device = states->device();
-  options.profile = device.chosen.info.profile;
+  options.profile = profileFor(device.chosen.info.profile, options);
   options.templates = templateSource();
   options.measured = tuningOf(device.chosen.info).orThrow();
   passes::Compiled compiled = passes::compile(std::move(traced), options).orThrow();

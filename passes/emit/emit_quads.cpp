@@ -94,9 +94,7 @@ kernel::Module forUnits(kernel::Module module, const TemplatePlan& plan) {
     if (function.workgroup_size) function.subgroup_size = static_cast<uint32_t>(plan.overrides.at("lanes"));
   }
   if (plan.overrides.at(std::string(kMatrixBrain)) == 0) return module;
-  module = kernel::withComponents(std::move(module), kernel::Scalar::F16, kernel::Scalar::BF16);
-  std::erase(module.capabilities, kernel::Capability::F16);
-  return module;
+  return kernel::withComponents(std::move(module), kernel::Scalar::F16, kernel::Scalar::BF16);
 }
 
 /// With the bindings as they are; `by_element` gets those of which some element is read alone.

@@ -31,7 +31,8 @@ struct Stored {
 };
 
 Stored stored(uint32_t rows, uint32_t columns, bool column_major, uint32_t gap) {
-  return {.rows = rows, .columns = columns, .column_major = column_major, .stride = (column_major ? rows : columns) + gap, .first = 2 * gap};
+  return {
+      .rows = rows, .columns = columns, .column_major = column_major, .stride = (column_major ? rows : columns) + gap, .first = 2 * gap};
 }
 
 /// From -8 to 8, no pattern that a transposed or shifted matrix would share.
@@ -148,8 +149,8 @@ void checkProduct(Backend& backend, const Shape& shape, std::string_view compone
   subgroup_matrix_store @out, %at, %again, {}u{}
 }}
 )",
-                      left, shared ? "@tile" : "@a", a.first / per, a.stride / per, major(a), right, b.first / per, b.stride / per, major(b),
-                      sum, sum, sum, sum, sum, sum, sum, sum, sum, sum, c.stride, major(c));
+                      left, shared ? "@tile" : "@a", a.first / per, a.stride / per, major(a), right, b.first / per, b.stride / per,
+                      major(b), sum, sum, sum, sum, sum, sum, sum, sum, sum, sum, c.stride, major(c));
   const Result<std::vector<Words>> ran = runText(
       backend, text, {filled(a, 1, component), filled(b, 2, component), Words(kMostSubgroups * 1024, bitsOf(-12345.0f))}, {1, 1, 1});
   ASSERT_TRUE(ran.ok()) << toString(ran.diagnostics()) << text;
@@ -173,8 +174,8 @@ TEST_P(Conformance, matrix_products_of_each_component_and_layout) {
     std::string_view component;
     Element element;
   };
-  const std::vector<Kind> kinds{{"f16", {"vec4<u32>", 8}}, {"f16", {"u32", 2}},  {"f16", {"f16", 1}},       {"bf16", {"vec4<u32>", 8}},
-                                {"bf16", {"vec2<u32>", 4}}, {"f32", {"f32", 1}}, {"f32", {"vec4<f32>", 4}},  {"f32", {"vec4<u32>", 4}}};
+  const std::vector<Kind> kinds{{"f16", {"vec4<u32>", 8}},  {"f16", {"u32", 2}}, {"f16", {"f16", 1}},       {"bf16", {"vec4<u32>", 8}},
+                                {"bf16", {"vec2<u32>", 4}}, {"f32", {"f32", 1}}, {"f32", {"vec4<f32>", 4}}, {"f32", {"vec4<u32>", 4}}};
   for (const Kind& kind : kinds) {
     if (!canRun(*backend_, kind.component)) continue;
     for (const bool a_columns : {false, true}) {
@@ -197,7 +198,8 @@ TEST_P(Conformance, matrix_products_of_other_shapes) {
 void checkElements(Backend& backend, uint32_t rows, uint32_t columns, uint32_t subgroup) {
   SCOPED_TRACE(fmt::format("{}x{} in subgroups of {}", rows, columns, subgroup));
   const uint32_t held = rows * columns / subgroup;
-  std::string text = fmt::format(R"(enable subgroup_matrices
+  std::string text =
+      fmt::format(R"(enable subgroup_matrices
 enable subgroups
 var @in: array<f32> {{access = read, binding = 0, group = 0, space = storage}}
 var @out: array<f32> {{access = read_write, binding = 1, group = 0, space = storage}}
@@ -235,7 +237,7 @@ fn @main(%sub: u32 {{builtin = subgroup_id}}) {{subgroup_size = {}, workgroup_si
   }}
 }}
 )",
-                                 subgroup, rows * columns, columns, rows, columns, columns, rows, columns, rows, held, columns, columns, rows);
+                  subgroup, rows * columns, columns, rows, columns, columns, rows, columns, rows, held, columns, columns, rows);
   std::vector<float> in;
   for (uint32_t i = 0; i < rows * columns; ++i) in.push_back(static_cast<float>(i * 3 + 1));
   const uint32_t subgroups = 64 / subgroup;
@@ -262,7 +264,8 @@ TEST_P(Conformance, matrix_elements_are_where_rows_and_columns_say) {
 TEST_P(Conformance, matrix_sums_are_near_those_of_f64) {
   if (!canRun(*backend_, "f16")) GTEST_SKIP() << "no f16, or subgroups of no fixed size";
   constexpr uint32_t kDepth = 512;
-  const std::string text = head("f16", {"vec4<u32>", 8}) + fmt::format(R"(fn @main(%sub: u32 {{builtin = subgroup_id}}) {{workgroup_size = [64, 1, 1]}} {{
+  const std::string text =
+      head("f16", {"vec4<u32>", 8}) + fmt::format(R"(fn @main(%sub: u32 {{builtin = subgroup_id}}) {{workgroup_size = [64, 1, 1]}} {{
   %pc: ptr<function, subgroup_matrix_result<f32, 16, 16>> = var
   %pk: ptr<function, u32> = var
   loop {{
@@ -288,7 +291,7 @@ TEST_P(Conformance, matrix_sums_are_near_those_of_f64) {
   subgroup_matrix_store @out, %at, %done, 16u
 }}
 )",
-                                                                     kDepth / 16, kDepth / 8);
+                                                  kDepth / 16, kDepth / 8);
   std::mt19937 random(7);
   std::normal_distribution<double> normal;
   const auto draw = [&] {

@@ -141,6 +141,8 @@ TEST_P(EveryOpWithLines, spirv_is_valid) {
     module->locations.push_back({.file = "k.wgsl", .line = i + 1, .column = 1});
     module->instructions[i].location = static_cast<uint32_t>(module->locations.size());
   }
+  // The validator does not know matrices, and where their elements are only a device tells (spirv_test.cpp).
+  if (kernel::info(static_cast<kernel::Op>(GetParam())).group == kernel::OpGroup::SubgroupMatrix) GTEST_SKIP();
   const auto words = emitSpirv(kernel::validate(std::move(*module)).orThrow(), kLines).orThrow();
   EXPECT_EQ(validateSpirv(words), "") << disassemble(words);
 }

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "ir/kernel/spread_matrices.h"
+#include "tests/backends/vulkan/matrix_words.h"
 #include "tests/ir/kernel/samples.h"
 
 namespace lockstep::vulkan {
@@ -17,6 +19,17 @@ const SpirvOptions kAll{.preserve_signed_zero_inf_nan = true,
                         .zero_initialize_workgroup = true,
                         .subgroup_uniform_control_flow = true,
                         .debug_printf = true};
+
+/// With a layout for the matrices of the samples, as a device would tell it.
+SpirvOptions withLayout(SpirvOptions options) {
+  kernel::TypeTable types;
+  const kernel::Type sum = types[types.subgroupMatrix(kernel::MatrixUse::Result, kernel::Scalar::F32, 16, 16)];
+  MatrixLayout layout{.type = sum, .lanes = 32};
+  layout.lane_bits = {{{0, 2}, {0, 4}, {1, 0}, {2, 0}, {4, 0}}};
+  layout.element_bits = {{{0, 1}, {0, 8}, {8, 0}}};
+  options.matrix_layouts.push_back(layout);
+  return options;
+}
 
 std::string emitText(const std::string& lines, const SpirvOptions& options = {}) {
   kernel::Module module = kernel::parse(kernel::testing::inEntryPoint(lines)).orThrow();
@@ -40,13 +53,41 @@ TEST_P(EveryOp, spirv_is_valid) {
   Result<kernel::ValidModule> valid = kernel::validate(std::move(*module));
   ASSERT_TRUE(valid.ok()) << toString(valid.diagnostics());
   for (const SpirvOptions& options : {SpirvOptions{}, kAll}) {
-    std::vector<uint32_t> words = emitSpirv(*valid, options).orThrow();
-    EXPECT_EQ(validateSpirv(words), "") << disassemble(words);
+    const bool matrices = kernel::hasSubgroupMatrices(**valid);
+    std::vector<uint32_t> words = emitSpirv(*valid, matrices ? withLayout(options) : options).orThrow();
+    if (matrices) {
+      EXPECT_EQ(checkMatrixWords(words), "");
+    } else {
+      EXPECT_EQ(validateSpirv(words), "") << disassemble(words);
+    }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Spirv, EveryOp, ::testing::Range(size_t{0}, kernel::kOpCount),
                          [](const auto& info) { return std::string(kernel::info(static_cast<kernel::Op>(info.param)).text); });
+
+TEST(Spirv, places_in_matrices_need_a_layout) {
+  const kernel::ValidModule module = kernel::validate(*kernel::testing::moduleUsing(kernel::Op::SubgroupMatrixRow)).orThrow();
+  const auto words = emitSpirv(module, {});
+  ASSERT_FALSE(words.ok());
+  EXPECT_EQ(words.diagnostics()[0].code, "vulkan.matrix_layout");
+}
+
+/// The layout that an H100 has for 16 x 16 results, and one that is no sum.
+TEST(MatrixLayout, fits_sums_of_places_alone) {
+  const MatrixLayout want = withLayout({}).matrix_layouts[0];
+  std::vector<uint32_t> numbers;
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    for (uint32_t element = 0; element < 8; ++element) {
+      const MatrixPlace place = want.at(lane, element);
+      numbers.push_back(place.row * 16 + place.column);
+    }
+  }
+  EXPECT_EQ(fitLayout(want.type, 32, numbers), want);
+  std::swap(numbers[100], numbers[200]);
+  EXPECT_EQ(fitLayout(want.type, 32, numbers), std::nullopt);
+  EXPECT_EQ(fitLayout(want.type, 32, std::span(numbers).first(255)), std::nullopt);
+}
 
 TEST(Spirv, wide_module_is_valid) {
   kernel::ValidModule valid = kernel::validate(kernel::testing::wideModule()).orThrow();

@@ -41,6 +41,29 @@ fn @main(%gid: vec3<u32> {builtin = global_invocation_id}) {workgroup_size = [64
 }
 )";
 
+/// 16 rows of 2 quads in an array of 40: from 0 with a stride of 2 they fit, from 9 they do not.
+std::string matrixText(const std::string& offset, const std::string& stride) {
+  return "lockstep.kernel 1\nenable subgroup_matrices\nvar @tile: array<vec4<u32>, 40> {space = workgroup}\n"
+         "fn @main(%gid: vec3<u32> {builtin = global_invocation_id}) {workgroup_size = [32, 1, 1]} {\n  %i: u32 = extract %gid, 0u\n"
+         "  %small: u32 = and %i, 8u\n  %m: subgroup_matrix_left<f32, 8, 16> = subgroup_matrix_load @tile, " +
+         offset + ", " + stride + "\n}\n";
+}
+
+TEST(GuardAccesses, matrices_stay_inside) {
+  const auto mins = [](const std::string& offset, const std::string& stride, OutOfBounds policy) {
+    Module module = guardAccesses(read(matrixText(offset, stride)), policy);
+    EXPECT_TRUE(validate(module).ok()) << toString(validate(module).diagnostics());
+    return std::pair(count(print(module), " = min "), count(print(module), "  if "));
+  };
+  using Counts = std::pair<size_t, size_t>;
+  EXPECT_EQ(mins("0u", "2u", OutOfBounds::Clamp), Counts(0, 0)) << "the last row ends at 32";
+  EXPECT_EQ(mins("%small", "2u", OutOfBounds::Clamp), Counts(0, 0)) << "at 40";
+  EXPECT_EQ(mins("9u", "2u", OutOfBounds::Clamp), Counts(2, 0));
+  EXPECT_EQ(mins("%i", "%i", OutOfBounds::Clamp), Counts(2, 0));
+  EXPECT_EQ(mins("%i", "2u", OutOfBounds::ZeroAndSkip), Counts(2, 1));
+  EXPECT_EQ(mins("%i", "%i", OutOfBounds::Trap), Counts(0, 0));
+}
+
 TEST(GuardAccesses, trap_only_marks_what_is_proven) {
   const std::string text = guarded(kText, OutOfBounds::Trap);
   EXPECT_EQ(count(text, "in_bounds = true"), 1u) << text;

@@ -77,7 +77,9 @@ class OpSampler {
 
   bool addExplicit(Op op) {
     TypeTable& types = builder_.types();
-    if (info(op).group == OpGroup::Atomic) {
+    if (info(op).group == OpGroup::SubgroupMatrix) {
+      addMatrices(op);
+    } else if (info(op).group == OpGroup::Atomic) {
       std::vector<ValueId> operands = {atomics_};
       for (int i = 1; i < info(op).operands; ++i) operands.push_back(value(Scalar::U32));
       builder_.make(op, operands);
@@ -130,6 +132,34 @@ class OpSampler {
       return false;
     }
     return true;
+  }
+
+  void addMatrices(Op op) {
+    TypeTable& types = builder_.types();
+    builder_.setWorkgroupSize(main_, {64, 1, 1});
+    builder_.setSubgroupSize(main_, 32);
+    builder_.module().capabilities.push_back(Capability::SubgroupMatrices);
+    const TypeId left = types.subgroupMatrix(MatrixUse::Left, Scalar::BF16, 16, 16);
+    const TypeId right = types.subgroupMatrix(MatrixUse::Right, Scalar::BF16, 16, 16);
+    const TypeId sum = types.subgroupMatrix(MatrixUse::Result, Scalar::F32, 16, 16);
+    const ValueId offset = value(Scalar::U32), stride = value(Scalar::U32);
+    if (op == Op::SubgroupMatrixLoad) {
+      builder_.loadMatrix(types.subgroupMatrix(MatrixUse::Left, Scalar::F32, 8, 16), data_, offset, stride);
+      builder_.loadMatrix(sum, data_, offset, stride, true);
+    } else if (op == Op::SubgroupMatrixStore) {
+      builder_.storeMatrix(data_, offset, value(sum), stride);
+      builder_.storeMatrix(data_, offset, builder_.construct(sum, {value(Scalar::F32)}), stride, true);
+    } else if (op == Op::SubgroupMatrixMultiplyAccumulate) {
+      builder_.make(op, {value(left), value(right), builder_.zero(sum)});
+    } else if (op == Op::SubgroupMatrixAdd) {
+      builder_.make(op, {value(sum), value(sum)});
+    } else if (op == Op::SubgroupMatrixScale) {
+      builder_.make(op, {value(sum), value(Scalar::F32)});
+    } else {
+      builder_.make(op, {value(sum), value(Scalar::U32)});
+      builder_.make(op, {value(sum), builder_.u32(3)});
+      builder_.extract(value(sum), 2);
+    }
   }
 
   bool addControl(Op op) {
