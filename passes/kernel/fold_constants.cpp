@@ -192,9 +192,6 @@ class Folder {
 
   ValueId converted(const Instruction& x) {
     if (m_[x.operands[0]].type == x.type) return x.operands[0];
-    if (const Instruction* inner = definition(m_, x.operands[0]); x.op == Op::Bitcast && inner != nullptr && inner->op == Op::Bitcast) {
-      if (m_[inner->operands[0]].type == x.type) return inner->operands[0];
-    }
     auto bits = constantBits(m_, x.operands[0]);
     const Type &from = typeOf(x.operands[0]), to = m_.types[x.type];
     if (!bits || to.kind != TypeKind::Scalar || from.isFloat() || to.isFloat()) return {};
@@ -219,51 +216,12 @@ class Folder {
       std::swap(x.operands[0], x.operands[1]);
       return true;
     }
-    if (type.is(Scalar::U32) && rewriteBits(x)) return true;
     bool divides = (x.op == Op::Div || x.op == Op::Rem) && type.is(Scalar::U32);
     if (!divides || !right || !std::has_single_bit(*right)) return false;
     bool is_div = x.op == Op::Div;
     x.op = is_div ? Op::Shr : Op::And;
     x.operands[1] = b_.u32(is_div ? static_cast<uint32_t>(std::countr_zero(*right)) : *right - 1);
     return true;
-  }
-
-  /// An operation by `op` with a constant: its other operand and the constant.
-  [[nodiscard]] std::optional<std::pair<ValueId, uint32_t>> byConstant(ValueId value, Op op) const {
-    const Instruction* made = definition(m_, value);
-    if (made == nullptr || made->op != op) return std::nullopt;
-    const std::optional<uint32_t> right = constantBits(m_, made->operands[1]);
-    return right ? std::optional(std::pair(made->operands[0], *right)) : std::nullopt;
-  }
-
-  /// Also of two extractions of one element, which are merged later.
-  [[nodiscard]] bool isSame(ValueId a, ValueId b) const {
-    const Instruction *one = definition(m_, a), *other = definition(m_, b);
-    const bool extracts = one != nullptr && other != nullptr && one->op == Op::Extract && other->op == Op::Extract;
-    return a == b || (extracts && one->operands == other->operands);
-  }
-
-  /// Bits that are taken apart and put together again, as those of packed elements are: shifts there and back are masks, masks of masks are
-  /// one, and so are two masks of the same word.
-  bool rewriteBits(Instruction& x) {
-    const std::optional<uint32_t> right = constantBits(m_, x.operands[1]);
-    const auto becomeMask = [&](ValueId of, uint32_t mask) {
-      x.op = Op::And;
-      x.operands = {of, b_.u32(mask)};
-      return true;
-    };
-    if (x.op == Op::Shl || x.op == Op::Shr) {
-      const auto inner = byConstant(x.operands[0], x.op == Op::Shl ? Op::Shr : Op::Shl);
-      if (!right || !inner || *right == 0 || *right > 31 || inner->second != *right) return false;
-      return becomeMask(inner->first, x.op == Op::Shl ? UINT32_MAX << *right : UINT32_MAX >> *right);
-    }
-    if (x.op == Op::And && right) {
-      const auto inner = byConstant(x.operands[0], Op::And);
-      return inner && becomeMask(inner->first, inner->second & *right);
-    }
-    if (x.op != Op::Or) return false;
-    const auto one = byConstant(x.operands[0], Op::And), other = byConstant(x.operands[1], Op::And);
-    return one && other && isSame(one->first, other->first) && becomeMask(one->first, one->second | other->second);
   }
 
   bool rewriteNot(Instruction& x) {

@@ -41,11 +41,11 @@ constexpr std::array kPasses{
 };
 
 /// Unrolling makes counters constants, so forwarding and folding run again after it. What they and removeDead leave of an inner loop may
-/// be small enough that the outer loop unrolls too; splitVariables waits for that. What it makes known of arrays is folded once more. What
-/// hoistInvariants moved out of one loop, shareCommon merges with the same operation from another loop.
-constexpr std::array<std::string_view, 16> kOrder{
-    "inlineCalls",   "foldConstants",  "unrollLoops",   "forwardStores", "foldConstants",   "removeDead",  "unrollLoops", "forwardStores",
-    "foldConstants", "splitVariables", "forwardStores", "foldConstants", "hoistInvariants", "shareCommon", "proveBounds", "removeDead"};
+/// be small enough that the outer loop unrolls too; splitVariables waits for that. What hoistInvariants moved out of one loop, shareCommon
+/// merges with the same operation from another loop.
+constexpr std::array<std::string_view, 15> kOrder{"inlineCalls",   "foldConstants",   "unrollLoops",   "forwardStores", "foldConstants",
+                                                  "removeDead",    "unrollLoops",     "forwardStores", "foldConstants", "splitVariables",
+                                                  "forwardStores", "hoistInvariants", "shareCommon",   "proveBounds",   "removeDead"};
 
 const KernelPass* find(std::string_view name) {
   const auto* row = std::find_if(kPasses.begin(), kPasses.end(), [&](const KernelPass& pass) { return pass.info.name == name; });
