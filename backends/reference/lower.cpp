@@ -84,8 +84,8 @@ Result<Code> lower(const kernel::Module& module, const SubgroupShape& subgroups,
   const std::array<uint32_t, 3> size = *entry->workgroup_size;
   if (kernel::hasSubgroupMatrices(module) && size[0] * size[1] * size[2] % lanes != 0) {
     return fail("reference.subgroups",
-                fmt::format("{} has subgroup matrices, and its workgroup of {} x {} x {} is no whole number of subgroups of {}", entry->name,
-                            size[0], size[1], size[2], lanes),
+                fmt::format("{} has subgroup matrices, and its workgroup of {} x {} x {} is no whole number of subgroups of {}",
+                            entry->name, size[0], size[1], size[2], lanes),
                 {}, "make the workgroup a multiple of the subgroup size");
   }
   LS_TRY(const kernel::InlinedModule inlined, kernel::spreadMatrices(kernel::inlineAllCalls(module), lanes));

@@ -22,7 +22,7 @@ struct DeviceFacts {
   uint32_t timestamp_bits = 0;  ///< of the queue; 0: no timestamps
   uint64_t max_allocation_bytes = 0;
   bool pipeline_statistics = false;  ///< VK_KHR_pipeline_executable_properties, and somebody wants them
-  bool memory_budget = false;  ///< VK_EXT_memory_budget
+  bool memory_budget = false;        ///< VK_EXT_memory_budget
   bool f16 = false;
   bool immediate_f16 = false;                      ///< storagePushConstant16
   VkSubgroupFeatureFlags subgroup_operations = 0;  ///< in compute shaders

@@ -81,7 +81,8 @@ Result<TypeId> Parser::parseSubgroupMatrix(MatrixUse use) {
     const Location where = cursor_.peek().where;
     LS_TRY(extent, parseU32());
     if (extent == 0 || extent > kMaxSubgroupMatrixExtent) {
-      return fail("kernel.literal", fmt::format("a subgroup matrix has 1 to {} columns and rows, not {}", kMaxSubgroupMatrixExtent, extent), where);
+      return fail("kernel.literal", fmt::format("a subgroup matrix has 1 to {} columns and rows, not {}", kMaxSubgroupMatrixExtent, extent),
+                  where);
     }
   }
   return module_.types.subgroupMatrix(use, component, extents[0], extents[1]);

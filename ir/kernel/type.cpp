@@ -238,7 +238,8 @@ std::string TypeTable::toString(TypeId id, std::span<const std::string> struct_n
 
 bool contains(const TypeTable& types, TypeId id, Scalar scalar) {
   return anyPart(types, id, [&](const Type& type) {
-    const bool has_scalar = type.isScalarOrVector() || type.kind == TypeKind::Matrix || type.kind == TypeKind::Atomic || type.kind == TypeKind::SubgroupMatrix;
+    const bool has_scalar =
+        type.isScalarOrVector() || type.kind == TypeKind::Matrix || type.kind == TypeKind::Atomic || type.kind == TypeKind::SubgroupMatrix;
     return has_scalar && type.scalar == scalar;
   });
 }

@@ -227,9 +227,8 @@ class InstructionChecker {
     const Type& index_type = types_[index.type];
     const Type shape = types_[whole];
     bool constant = index.kind == ValueKind::Constant;
-    bool composite =
-        shape.kind == TypeKind::Vector || shape.kind == TypeKind::Matrix || shape.kind == TypeKind::Array ||
-        shape.kind == TypeKind::Struct || (shape.kind == TypeKind::SubgroupMatrix && shape.scalar != Scalar::BF16);
+    bool composite = shape.kind == TypeKind::Vector || shape.kind == TypeKind::Matrix || shape.kind == TypeKind::Array ||
+                     shape.kind == TypeKind::Struct || (shape.kind == TypeKind::SubgroupMatrix && shape.scalar != Scalar::BF16);
     if (!composite) {
       reportOperand(at_operand, kAccess, fmt::format("{} has no elements", text(whole)));
       return {};
