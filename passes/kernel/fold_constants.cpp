@@ -181,7 +181,8 @@ class Folder {
 
   ValueId constructed(const Instruction& x) {
     std::vector<ValueId> elements = x.operands;
-    if (elements.empty()) return {};
+    // A subgroup matrix has no constants but zero.
+    if (elements.empty() || m_.types[x.type].kind == TypeKind::SubgroupMatrix) return {};
     for (ValueId element : elements) {
       if (m_[element].kind != ValueKind::Constant) return {};
     }
