@@ -7,8 +7,8 @@
 // parts = 1: the operands are numbers of 16 bits already, f16 or (brain) bf16.
 // parts = 2: operands of f32 in two parts of f16 each, x = (high + low) / scale, and three products; low * low is below what f32 keeps.
 // The scale is a power of two for each row of A and column of B. It grows smaller when a tile brings an element that it would take out of
-// the range of f16, and such a tile is scaled once more. Each tile's sums are made by the units and added to those before in f32, which
-// undoes the scale. With an element that is no number, infinite or 2^64 and more the results are computed again, in plain f32.
+// the range of f16; such a tile is scaled once more, and so are the sums. The units add up each tile, and f32 additions add up the tiles.
+// Where an element is infinite, or 2^64 or more, the results are computed again, in plain f32.
 
 enable f16;
 enable subgroups;
@@ -142,7 +142,7 @@ fn exponent_of(bits: u32) -> u32 { return max(bits >> 23, 15); }
 fn scale_of(bits: u32) -> f32 { return bitcast<f32>((267 - min(exponent_of(bits), 190)) << 23); }
 fn unscaled(bits: u32) -> f32 { return bitcast<f32>((min(exponent_of(bits), 190) - 13) << 23); }
 fn is_beyond(bits: u32) -> bool { return (bits >> 23) > 190; }
-// The larger magnitudes of two halves each. What is no number makes results that are none, with or without a scale.
+// The larger magnitudes, of the lower and of the upper halves. A NaN may get lost here: it makes its results NaN without this check.
 fn larger(most: vec2<f16>, oct: vec4<u32>) -> vec2<f16> {
   let first = max(abs(bitcast<vec2<f16>>(oct.x)), abs(bitcast<vec2<f16>>(oct.y)));
   let second = max(abs(bitcast<vec2<f16>>(oct.z)), abs(bitcast<vec2<f16>>(oct.w)));

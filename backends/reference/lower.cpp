@@ -84,7 +84,7 @@ Result<Code> lower(const kernel::Module& module, const SubgroupShape& subgroups,
   const std::array<uint32_t, 3> size = *entry->workgroup_size;
   if (kernel::hasSubgroupMatrices(module) && size[0] * size[1] * size[2] % lanes != 0) {
     return fail("reference.subgroups",
-                fmt::format("{} has subgroup matrices, and its workgroup of {} x {} x {} is no whole number of subgroups of {}",
+                fmt::format("{} has subgroup matrices, and its workgroup of {} x {} x {} is not a multiple of the subgroup size {}",
                             entry->name, size[0], size[1], size[2], lanes),
                 {}, "make the workgroup a multiple of the subgroup size");
   }

@@ -8,8 +8,8 @@
 
 namespace lockstep::vulkan {
 
-/// Finds out the layouts of the matrices whose places the kernels ask for, once per context. Where a device has one that is no sum of
-/// places (MatrixLayout), its units are not used for such matrices: the kernel's matrices are spread over invocations then.
+/// Learns the layout of each matrix for which a kernel asks where its elements are, once per context. If MatrixLayout cannot describe a
+/// device's layout, its units are not used for such matrices: the kernel's matrices are spread over invocations then.
 Status learnLayouts(const std::shared_ptr<Context>& context, const program::ValidProgram& program);
 
 }  // namespace lockstep::vulkan

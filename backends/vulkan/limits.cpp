@@ -44,10 +44,11 @@ Status checkMatrices(const std::string& name, const kernel::Module& module, cons
   }
   const std::array<uint32_t, 3> size = *module.entryPoint()->workgroup_size;
   if (uint64_t{size[0]} * size[1] * size[2] % profile.subgroup_size == 0) return Success{};
-  return fail("vulkan.feature",
-              fmt::format("kernel \"{}\" has subgroup matrices, and its workgroup of {} x {} x {} is no whole number of subgroups of {}",
-                          name, size[0], size[1], size[2], profile.subgroup_size),
-              {}, "make the workgroup a multiple of the subgroup size");
+  return fail(
+      "vulkan.feature",
+      fmt::format("kernel \"{}\" has subgroup matrices, and its workgroup of {} x {} x {} is not a multiple of the subgroup size {}", name,
+                  size[0], size[1], size[2], profile.subgroup_size),
+      {}, "make the workgroup a multiple of the subgroup size");
 }
 
 Status checkKernel(const std::string& name, const kernel::Module& module, const DeviceFacts& facts) {

@@ -63,13 +63,8 @@ MatrixUnits findMatrixUnits(VkInstance instance, VkPhysicalDevice device, std::s
   const auto get_shapes = reinterpret_cast<GetShapes>(vkGetInstanceProcAddr(instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
   if (get_shapes == nullptr) return {};
   const bool bfloat16 = has(offered, kBFloat16);
-  struct Flags {
-    VkStructureType type;
-    void* next;
-    VkBool32 values[3];
-  };
-  Flags brain{.type = kBFloat16Features, .next = nullptr, .values = {}};
-  Flags matrix{.type = kMatrixFeatures, .next = bfloat16 ? &brain : nullptr, .values = {}};
+  FeatureFlags brain{.type = kBFloat16Features, .next = nullptr, .values = {}};
+  FeatureFlags matrix{.type = kMatrixFeatures, .next = bfloat16 ? &brain : nullptr, .values = {}};
   auto memory_model = blank<VkPhysicalDeviceVulkanMemoryModelFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES);
   memory_model.pNext = &matrix;
   auto features = blank<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2);

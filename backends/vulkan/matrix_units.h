@@ -13,6 +13,13 @@
 
 namespace lockstep::vulkan {
 
+/// The form of both extensions' feature structures; the shorter one ends before the last flag.
+struct FeatureFlags {
+  VkStructureType type;
+  void* next;
+  VkBool32 values[3];
+};
+
 /// left (m x k) * right (k x n) + result (m x n), by one subgroup.
 struct MatrixShape {
   kernel::Scalar operand = kernel::Scalar::F16, result = kernel::Scalar::F32;
@@ -50,12 +57,7 @@ class MatrixFeatures {
   void* chain(void* next);
 
  private:
-  struct Flags {
-    VkStructureType type;
-    void* next;
-    VkBool32 values[3];
-  };
-  Flags cooperative_{}, memory_model_{}, bfloat16_{};
+  FeatureFlags cooperative_{}, memory_model_{}, bfloat16_{};
   bool wanted_ = false, wants_bfloat16_ = false;
 };
 
