@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time and planned memory of a training step of a GPT of characters: 64 sequences of 256, 6 layers of width 384 with 6 heads, AdamW.
-// usage: bench_gpt [--short] [DEVICE...]   prints one line per device and precision, of a small one on CPUs; peer_gpt.py is the same in
-// PyTorch
+// usage: bench_gpt [--short] [--profile] [DEVICE...]   prints one line per device and precision, of a small one on CPUs, and on request where
+// the time goes; peer_gpt.py is the same in PyTorch
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 
 #include "backends/backend.h"
 #include "frontend/lockstep.h"
+#include "tools/profile/profile_text.h"
 
 namespace {
 
@@ -37,7 +38,7 @@ struct Gpt : ls::Module {
   Size size;
 };
 
-void report(const Size& size, const std::string& device, ls::Precision precision) {
+void report(const Size& size, const std::string& device, ls::Precision precision, bool with_profile) {
   ls::CompileSpec<Gpt> spec;
   spec.inputs = {{"x", ls::i32(size.batch, size.length)}, {"y", ls::i32(size.batch, size.length)}};
   spec.loss = [](const Gpt& model, const ls::Inputs& in) { return ls::cross_entropy(model(in["x"]), in["y"]); };
@@ -64,6 +65,10 @@ void report(const Size& size, const std::string& device, ls::Precision precision
   const ls::ProgramFacts facts = trainer.facts();
   fmt::print("{:12} {:5} {:8.2f} ms per step, {} MB planned, {} dispatches in {} levels\n", device, toString(precision.dtype),
              1e3 * seconds[seconds.size() / 2], facts.planned_bytes / 1000000, facts.dispatches, facts.levels);
+  if (with_profile) {
+    const lockstep::tools::Profile profile = lockstep::tools::measureProfile(trainer, batch, 5);
+    fmt::print("{}\n", lockstep::tools::profileText(profile, {}));
+  }
   std::fflush(stdout);
 }
 
@@ -72,12 +77,13 @@ void report(const Size& size, const std::string& device, ls::Precision precision
 int main(int count, char** arguments) {
   std::vector<std::string> devices(arguments + 1, arguments + count);
   const bool is_short = std::erase(devices, "--short") > 0;
+  const bool with_profile = std::erase(devices, "--profile") > 0;
   if (devices.empty()) devices = {"auto"};
   try {
     for (const std::string& device : devices) {
       const bool is_cpu = lockstep::chooseDevice(device).orThrow().info.profile.style == lockstep::program::ExecutionStyle::Cpu;
       for (const ls::Precision& precision : {ls::Precision{}, ls::mixed(ls::bf16)})
-        report(is_short || is_cpu ? kShort : kSize, device, precision);
+        report(is_short || is_cpu ? kShort : kSize, device, precision, with_profile);
     }
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
