@@ -76,6 +76,16 @@ struct TiledRow {
   int64_t halves, per_lane, rows, block, shared_groups;
 };
 inline constexpr std::array kTiledRows{TiledRow{4, 16, 2, 1, 2}, TiledRow{3, 32, 1, 2, 0}, TiledRow{0, 32, 1, 8, 8}};
+/// The same by matrix units, in the order of preference: rows of a subgroup, and steps that go through workgroup memory at a time.
+struct MatrixRows {
+  int64_t halves, parts, widest, least_steps, rows, tile;
+};
+inline constexpr std::array kMatrixRows{
+    MatrixRows{4, 1, 64, 32, 16, 32},   MatrixRows{4, 1, 128, 32, 16, 16}, MatrixRows{4, 2, 64, 32, 16, 16},
+    MatrixRows{3, 1, 64, 32, 16, 32},   MatrixRows{3, 1, 128, 32, 16, 16}, MatrixRows{3, 2, 64, 32, 16, 16},
+    MatrixRows{2, 1, 64, 1024, 32, 64}, MatrixRows{2, 1, 64, 32, 16, 32},  MatrixRows{2, 1, 128, 32, 16, 32},
+    MatrixRows{2, 2, 64, 32, 16, 32},   MatrixRows{2, 2, 128, 32, 16, 16}};
+inline constexpr int64_t kMatrixSubgroups = 4;
 inline constexpr int64_t kMostShares = 4, kLeastRoundsOfShare = 16;
 
 // What is computed again in place of being kept (fuse).

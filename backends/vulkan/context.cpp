@@ -215,11 +215,6 @@ Result<Allocation> Context::allocate(uint64_t bytes, Placement placement, uint64
   return made;
 }
 
-void Context::forgetMatrices(const kernel::Type& type) {
-  std::erase_if(facts_.matrices.shapes,
-                [&](const MatrixShape& s) { return s.result == type.scalar && s.m == type.rows && s.n == type.columns; });
-}
-
 Status Context::waitIdle() {
   if (functions_.abandoned) return notInTime();
   if (timeout_ == UINT64_MAX) return check(vk().vkQueueWaitIdle(queue_), "vkQueueWaitIdle");

@@ -40,8 +40,8 @@ class Context {
   [[nodiscard]] const DeviceFacts& facts() const { return facts_; }
   /// Facts that only a running kernel tells.
   void learn(MatrixLayout layout) { facts_.spirv.matrix_layouts.push_back(std::move(layout)); }
-  /// The units are not used for matrices of this type any more.
-  void forgetMatrices(const kernel::Type& type);
+  /// The units do not take kernels with such instructions any more.
+  void scatter(const ScatteredWork& work) { facts_.matrices.scattered.push_back(work); }
   [[nodiscard]] const Functions& functions() const { return functions_; }
   [[nodiscard]] const VolkDeviceTable& vk() const { return functions_.vk; }
   [[nodiscard]] VkDevice device() const { return functions_.device; }

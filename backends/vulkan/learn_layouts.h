@@ -8,8 +8,9 @@
 
 namespace lockstep::vulkan {
 
-/// Learns the layout of each matrix for which a kernel asks where its elements are, once per context. If MatrixLayout cannot describe a
-/// device's layout, its units are not used for such matrices: the kernel's matrices are spread over invocations then.
+/// Learns the layouts that the kernels need, once per context: where elements are, which invocations share a row, whether a result lies as
+/// a left operand does. Where a device's layout does not allow that, its units do not take such kernels, whose matrices are spread over
+/// invocations then.
 Status learnLayouts(const std::shared_ptr<Context>& context, const program::ValidProgram& program);
 
 }  // namespace lockstep::vulkan

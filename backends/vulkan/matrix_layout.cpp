@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/vulkan/matrix_layout.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "ir/kernel/builder.h"
@@ -48,36 +49,60 @@ std::optional<MatrixLayout> fitLayout(const kernel::Type& type, uint32_t lanes, 
   return layout;
 }
 
+std::optional<std::vector<uint32_t>> lanesOfRow(const MatrixLayout& layout) {
+  std::vector<uint32_t> lanes;
+  uint32_t places = 1;
+  bool simple = true;
+  const auto look = [&](const MatrixPlace& bit) {
+    simple = simple && (bit.row == 0 || bit.column == 0);
+    if (bit.column != 0) places *= 2;
+  };
+  for (size_t i = 0; i < layout.lane_bits.size(); ++i) {
+    look(layout.lane_bits[i]);
+    if (layout.lane_bits[i].column != 0) lanes.push_back(1u << i);
+  }
+  std::ranges::for_each(layout.element_bits, look);
+  if (!simple || places != layout.type.columns) return std::nullopt;
+  return lanes;
+}
+
+bool holdAlike(const MatrixLayout& a, const MatrixLayout& b) {
+  return a.lanes == b.lanes && a.lane_bits == b.lane_bits && a.element_bits == b.element_bits;
+}
+
 kernel::Module layoutProbe(const kernel::Type& type, uint32_t lanes) {
   using namespace kernel;
   Builder b;
   TypeTable& types = b.types();
   const TypeId matrix = types.subgroupMatrix(type.use, type.scalar, type.columns, type.rows);
   const uint32_t size = uint32_t{type.rows} * type.columns, held = size / lanes;
-  const auto buffer = [&](std::string name, Access access, uint32_t binding) {
+  const bool halves = type.scalar == Scalar::F16;
+  const TypeId floats = types.array(types.f32(), size), numbers = halves ? types.array(types.u32(), (size + 1) / 2) : floats;
+  const auto buffer = [&](std::string name, TypeId array, Access access, uint32_t binding) {
     GlobalVariable variable;
     variable.name = std::move(name);
-    variable.type = types.array(types.f32(), size);
+    variable.type = array;
     variable.space = AddressSpace::Storage;
     variable.access = access;
     variable.binding = binding;
     return b.global(std::move(variable));
   };
-  const ValueId in = buffer("numbers", Access::Read, 0), out = buffer("held", Access::ReadWrite, 1);
+  const ValueId in = buffer("numbers", numbers, Access::Read, 0), out = buffer("held", floats, Access::ReadWrite, 1);
   const FunctionId main = b.function("main", types.voidType());
   b.setWorkgroupSize(main, {lanes, 1, 1});
   b.setSubgroupSize(main, lanes);
   const ValueId lane = b.parameter(main, "lane", types.u32(), kernel::Builtin::SubgroupInvocationId);
   b.enterFunction(main);
-  const ValueId loaded = b.loadMatrix(matrix, in, b.u32(0), b.u32(type.columns));
+  const ValueId loaded = b.loadMatrix(matrix, in, b.u32(0), b.u32(halves ? type.columns / 2u : type.columns));
   const ValueId first = b.make(Op::Mul, {lane, b.u32(held)});
   for (uint32_t e = 0; e < held; ++e) {
     const ValueId number = b.extract(loaded, e);
     const ValueId place = b.make(Op::Add, {first, b.u32(e)});
-    b.store(b.access(out, {place}), number);
+    b.store(b.access(out, {place}), halves ? b.convert(types.f32(), number) : number);
   }
   b.returnVoid();
   b.module().capabilities = {Capability::Subgroups, Capability::SubgroupMatrices};
+  if (halves) b.module().capabilities.insert(b.module().capabilities.begin(), Capability::F16);
   return b.take();
 }
 

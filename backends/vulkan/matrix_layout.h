@@ -6,10 +6,17 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "ir/kernel/module.h"
 
 namespace lockstep::vulkan {
+
+/// Whether an instruction depends on which invocation holds which element.
+constexpr bool needsLayout(kernel::Op op) {
+  return op == kernel::Op::SubgroupMatrixRow || op == kernel::Op::SubgroupMatrixColumn || op == kernel::Op::SubgroupMatrixRowMax ||
+         op == kernel::Op::SubgroupMatrixRowSum || op == kernel::Op::SubgroupMatrixConvert;
+}
 
 /// Where something is in a matrix.
 struct MatrixPlace {
@@ -31,8 +38,15 @@ struct MatrixLayout {
 /// not add up, or where some element has no holder.
 std::optional<MatrixLayout> fitLayout(const kernel::Type& type, uint32_t lanes, std::span<const uint32_t> numbers);
 
-/// A kernel of one subgroup that loads the matrix from binding 0, an array of f32, and stores what each invocation holds to binding 1, lane
-/// by lane. Only for matrices of f32.
+/// Rows in few invocations: a row's elements are with those whose numbers differ in some of these bits, and with each of them they are the
+/// elements of one row place. Nothing where rows lie otherwise.
+std::optional<std::vector<uint32_t>> lanesOfRow(const MatrixLayout& layout);
+
+/// Whether the same invocations hold the same places of both as the same elements.
+bool holdAlike(const MatrixLayout& a, const MatrixLayout& b);
+
+/// A kernel of one subgroup that loads the matrix from binding 0, an array of f32 or of two f16 per u32, and stores what each invocation
+/// holds to binding 1, an array of f32, lane by lane.
 kernel::Module layoutProbe(const kernel::Type& type, uint32_t lanes);
 
 }  // namespace lockstep::vulkan

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "backends/vulkan/matrix_layout.h"
 #include "ir/kernel/spread_matrices.h"
 
 namespace lockstep::vulkan {
@@ -102,6 +103,8 @@ bool suits(const kernel::Module& module, const MatrixUnits& units) {
     if (type.kind == kernel::TypeKind::SubgroupMatrix && !fits(type)) return false;
   }
   return std::ranges::all_of(module.instructions, [&](const kernel::Instruction& in) {
+    if (needsLayout(in.op))
+      return std::ranges::find(units.scattered, ScatteredWork{in.op, module.typeOf(in.operands[0])}) == units.scattered.end();
     if (in.op != kernel::Op::SubgroupMatrixMultiplyAccumulate) return true;
     const kernel::Type &left = module.typeOf(in.operands[0]), &result = module.typeOf(in.operands[2]);
     const MatrixShape wanted{.operand = left.scalar, .result = result.scalar, .m = left.rows, .n = result.columns, .k = left.columns};

@@ -27,9 +27,17 @@ struct MatrixShape {
   friend bool operator==(const MatrixShape&, const MatrixShape&) = default;
 };
 
+/// An instruction that the units cannot carry out in registers: the layout of its operand does not allow it.
+struct ScatteredWork {
+  kernel::Op op = kernel::Op::SubgroupMatrixRow;
+  kernel::Type operand;
+  friend bool operator==(const ScatteredWork&, const ScatteredWork&) = default;
+};
+
 struct MatrixUnits {
   std::vector<MatrixShape> shapes;  ///< empty: no units
   bool bfloat16 = false;
+  std::vector<ScatteredWork> scattered;
 };
 
 /// What the device has. `extensions` gets the names of those to enable.

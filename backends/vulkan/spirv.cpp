@@ -158,7 +158,7 @@ Result<std::vector<uint32_t>> emitSpirv(const kernel::ValidModule& module, const
   const kernel::Module guarded = kernel::guardAccesses(*module, kernel::OutOfBounds::Clamp);
   const kernel::Module inlined = kernel::inlineAllCalls(guarded).module;
   for (const kernel::Instruction& in : inlined.instructions) {
-    if (in.op != kernel::Op::SubgroupMatrixRow && in.op != kernel::Op::SubgroupMatrixColumn) continue;
+    if (!needsLayout(in.op)) continue;
     if (findLayout(options, inlined.typeOf(in.operands[0])) != nullptr) continue;
     return fail("vulkan.matrix_layout",
                 fmt::format("{} of {} is a device's own, and no device was asked", kernel::info(in.op).text,

@@ -145,6 +145,9 @@ class Emitter {
   spv::Id sumOfBits(spv::Id number, const std::array<uint32_t, N>& places);
   spv::Id matrixPlaceOf(const kernel::Instruction& in);
   void emitMatrix(const kernel::Instruction& in);
+  // spirv_matrix_rows.cpp: what needs to know where the elements are.
+  spv::Id reduceRows(const kernel::Instruction& in);
+  spv::Id convertMatrix(const kernel::Instruction& in);
   [[nodiscard]] bool isShared(const Place& place) const;
   spv::Id loadFrom(const Place& place);
   void storeTo(const Place& place, spv::Id value);

@@ -133,6 +133,8 @@ void Emitter::emitMatrix(const Instruction& in) {
     return;
   }
   if (in.op == Op::SubgroupMatrixRow || in.op == Op::SubgroupMatrixColumn) return define(in, matrixPlaceOf(in));
+  if (in.op == Op::SubgroupMatrixRowMax || in.op == Op::SubgroupMatrixRowSum) return define(in, reduceRows(in));
+  if (in.op == Op::SubgroupMatrixConvert) return define(in, convertMatrix(in));
   const spv::Id type = valueType(in.type);
   if (in.op == Op::SubgroupMatrixMultiplyAccumulate) return define(in, builder_.createOp(kMulAddMatrix, type, values(in.operands)));
   const spv::Op op = in.op == Op::SubgroupMatrixAdd ? spv::OpFAdd : spv::OpMatrixTimesScalar;

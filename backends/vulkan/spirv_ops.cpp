@@ -110,8 +110,9 @@ const Emitter::Row& Emitter::row(Op op) {
                        SubgroupShuffleUp = Other, SubgroupShuffleDown = Other, QuadBroadcast = Other, QuadSwapX = Other, QuadSwapY = Other,
                        QuadSwapDiagonal = Other, SubgroupMatrixLoad = Other, SubgroupMatrixStore = Other,
                        SubgroupMatrixMultiplyAccumulate = Other, SubgroupMatrixAdd = Other, SubgroupMatrixScale = Other,
-                       SubgroupMatrixRow = Other, SubgroupMatrixColumn = Other, If = Other, Loop = Other, Switch = Other, Break = Other,
-                       BreakIf = Other, Continue = Other, Return = Other, Call = Other;
+                       SubgroupMatrixRowMax = Other, SubgroupMatrixRowSum = Other, SubgroupMatrixConvert = Other, SubgroupMatrixRow = Other,
+                       SubgroupMatrixColumn = Other, If = Other, Loop = Other, Switch = Other, Break = Other, BreakIf = Other,
+                       Continue = Other, Return = Other, Call = Other;
   static constexpr kernel::OpArray<const Row*> kRows{
 #define LS_KERNEL_OP(name, text, group, operands, rule) &name,
 #include "ir/kernel/ops.def"

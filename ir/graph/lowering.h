@@ -119,6 +119,8 @@ struct TemplateShape {
   int64_t registers = 1;   ///< elements of a row, with those of its results
   int64_t shared = 1;      ///< elements of a step, which all rows read
   int64_t operations = 0;  ///< of all rows
+  DType low = DType::F32;  ///< what its products may be of, in mixed precision
+  bool has_matrix = false;  ///< there is a template for matrix units
 };
 /// A kernel of its own, by the templates of shaders/ whose names begin with `shader`.
 struct TemplateLowering {

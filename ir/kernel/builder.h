@@ -82,6 +82,7 @@ class Builder {
   void storeMatrix(ValueId array, ValueId offset, ValueId matrix, ValueId stride, bool column_major = false) {
     makeAs(Op::SubgroupMatrixStore, types().voidType(), {array, offset, matrix, stride}, column_major ? 1 : 0);
   }
+  ValueId convertMatrix(TypeId type, ValueId matrix) { return makeAs(Op::SubgroupMatrixConvert, type, {matrix}); }
   ValueId call(FunctionId function, std::vector<ValueId> arguments);
   void name(ValueId value, std::string name);
 
@@ -112,7 +113,7 @@ class Builder {
 
 /// The result type that `op`'s rule gives for these operand types (void for an op without result); nullopt when the operands break
 /// the rule, and for the ops whose result type only the instruction can state (convert, bitcast, construct, extract from a struct,
-/// swizzle, var, access, call).
+/// swizzle, var, access, call, subgroup_matrix_load, subgroup_matrix_convert).
 std::optional<TypeId> inferType(TypeTable& types, Op op, std::span<const TypeId> operands);
 
 }  // namespace lockstep::kernel

@@ -75,6 +75,10 @@ std::optional<TypeId> inferExplicit(TypeTable& types, Op op, Operands operands) 
     const Type matrix = types[operands[0]];
     return when(isComputable(matrix) && operands[1] == types.scalar(matrix.scalar), operands[0]);
   }
+  if (op == Op::SubgroupMatrixRowMax || op == Op::SubgroupMatrixRowSum) {
+    const Type& matrix = types[operands[0]];
+    return when(isComputable(matrix) && matrix.use == MatrixUse::Result, operands[0]);
+  }
   if (op == Op::SubgroupElect) return types.boolean();
   if (op == Op::SubgroupAll || op == Op::SubgroupAny) return when(operands[0] == types.boolean(), types.boolean());
   if (op == Op::SubgroupBallot) return when(operands[0] == types.boolean(), types.vector(Scalar::U32, 4));

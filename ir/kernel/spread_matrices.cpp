@@ -107,6 +107,10 @@ class Spreader {
     if (x.op == Op::SubgroupMatrixScale) {
       return finish(id, each(x, [&](uint32_t e) { return make(Op::Mul, {part(x.operands[0], e), x.operands[1]}); }));
     }
+    if (x.op == Op::SubgroupMatrixRowMax || x.op == Op::SubgroupMatrixRowSum) return finish(id, reduceRows(x));
+    if (x.op == Op::SubgroupMatrixConvert) {
+      return finish(id, each(x, [&](uint32_t e) { return converted(typeBefore(x.result), part(x.operands[0], e)); }));
+    }
     if (x.op == Op::Construct && typeBefore(x.result).kind == TypeKind::SubgroupMatrix) {
       return finish(id, each(x, [&](uint32_t) { return x.operands[0]; }));
     }
@@ -137,6 +141,17 @@ class Spreader {
   ValueId widened(ValueId scalar) { return m_.typeOf(scalar).is(Scalar::F16) ? builder_.convert(builder_.types().f32(), scalar) : scalar; }
   ValueId rounded(const Type& matrix, ValueId value) {
     return matrix.scalar == Scalar::F16 ? builder_.convert(builder_.types().scalar(Scalar::F16), value) : value;
+  }
+
+  /// A component of bf16 is a number of f32, and so is rounded in its bits. A NaN keeps them.
+  ValueId converted(const Type& matrix, ValueId value) {
+    if (matrix.scalar == Scalar::F16) return rounded(matrix, value);
+    const ValueId bits = builder_.makeAs(Op::Bitcast, builder_.types().u32(), {value});
+    const ValueId odd = make(Op::And, {make(Op::Shr, {bits, u32(16)}), u32(1)});
+    const ValueId nearest = make(Op::Add, {make(Op::Add, {bits, u32(0x7fff)}), odd});
+    const ValueId kept = make(Op::And, {nearest, u32(0xffff0000)});
+    const ValueId is_nan = make(Op::Gt, {make(Op::And, {bits, u32(0x7fffffff)}), u32(0x7f800000)});
+    return builder_.makeAs(Op::Bitcast, builder_.types().f32(), {make(Op::Select, {kept, bits, is_nan})});
   }
 
   /// How a matrix lies in an array.
@@ -221,6 +236,22 @@ class Spreader {
     sum.op = Op::Add;
     sum.operands = {start, inside};
     append(id);
+  }
+
+  /// The elements of a row that the invocation holds become one, and so do those of the invocations of the row, by halves of them. All of
+  /// these have the same value then, as each step takes the same two in either order.
+  std::vector<ValueId> reduceRows(const Instruction& x) {
+    const Type matrix = typeBefore(x.result);
+    const Op op = x.op == Op::SubgroupMatrixRowMax ? Op::Max : Op::Add;
+    const uint32_t across = matrix.columns / width_, down = matrix.rows / groups_;
+    std::vector<ValueId> made;
+    for (uint32_t i = 0; i < down; ++i) {
+      ValueId row = widened(part(x.operands[0], i * across));
+      for (uint32_t j = 1; j < across; ++j) row = make(op, {row, widened(part(x.operands[0], i * across + j))});
+      for (uint32_t mask = 1; mask < width_; mask *= 2) row = make(op, {row, make(Op::SubgroupShuffleXor, {row, u32(mask)})});
+      made.insert(made.end(), across, rounded(matrix, row));
+    }
+    return made;
   }
 
   /// Row i of the left matrix is with the same row of invocations as row i of the result, spread over their columns; row k of the right one

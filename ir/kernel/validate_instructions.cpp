@@ -50,6 +50,7 @@ class InstructionChecker {
       set(Op::Print, &InstructionChecker::checkPrint);
       set(Op::SubgroupMatrixLoad, &InstructionChecker::checkMatrixLoad);
       set(Op::SubgroupMatrixStore, &InstructionChecker::checkMatrixStore);
+      set(Op::SubgroupMatrixConvert, &InstructionChecker::checkMatrixConvert);
       return checks;
     }();
     if (const Check own = kChecks[static_cast<size_t>(instruction.op)]; own != nullptr) {
@@ -206,6 +207,20 @@ class InstructionChecker {
     checkMatrixPlace(operandType(2), 3, false);
     if (types_[operandType(0)].access == Access::Read) reportOperand(0, kMemory, "the memory is read-only");
     if (instruction_->type != types_.voidType()) report(kType, fmt::format("{} has no result", opText()));
+  }
+
+  void checkMatrixConvert() {
+    const Type& from = types_[operandType(0)];
+    const Type& to = types_[instruction_->type];
+    const bool sum = from.kind == TypeKind::SubgroupMatrix && from.use == MatrixUse::Result && from.scalar == Scalar::F32;
+    const bool factor = to.kind == TypeKind::SubgroupMatrix && to.use == MatrixUse::Left && to.scalar != Scalar::F32;
+    if (!sum) {
+      reportOperand(0, kType, fmt::format("{} takes a subgroup_matrix_result of f32, not {}", opText(), text(operandType(0))));
+    } else if (!factor) {
+      report(kType, fmt::format("{} gives a subgroup_matrix_left of f16 or bf16, not {}", opText(), text(instruction_->type)));
+    } else if (from.columns != to.columns || from.rows != to.rows) {
+      report(kType, fmt::format("{} and {} do not have the same columns and rows", text(operandType(0)), text(instruction_->type)));
+    }
   }
 
   void checkPrint() {

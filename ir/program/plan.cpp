@@ -86,6 +86,12 @@ std::string misfit(const TiledPlan& plan) {
   return misfitOfLanes(share);
 }
 std::string misfit(const SplitPlan& plan) { return misfitOfLanes(plan); }
+std::string misfit(const MatrixPlan& plan) {
+  if (plan.sub_rows % plan.unit_m != 0) return "sub_rows must be a multiple of unit_m";
+  if (plan.tile % plan.unit != 0 || plan.unit % 8 != 0) return "tile must be a multiple of unit, and unit one of 8";
+  if (plan.unit_m * plan.unit % plan.lanes != 0) return "lanes must divide the elements of a unit";
+  return plan.parts <= 2 && plan.brain <= 2 ? "" : "parts and brain are 1 or 2";
+}
 
 template <class Kind>
 Result<Plan> planOf(const Token& token, Numbers numbers) {

@@ -245,8 +245,38 @@ struct SplitPlan {
   friend bool operator==(const SplitPlan&, const SplitPlan&) = default;
 };
 
+/// An op with templates by matrix units: each subgroup has rows of its own, and the other side goes through workgroup memory: the template
+/// NAME_matrix.
+struct MatrixPlan {
+  static constexpr std::string_view kName = "matrix";
+  static constexpr graph::GroupKind kKind = graph::GroupKind::Template;
+  int64_t brain = 1;      ///< 2: what is multiplied is bf16, not f16
+  int64_t lanes = 1;      ///< invocations of a subgroup
+  int64_t parts = 1;      ///< 2: of f32, in two parts
+  int64_t sub_rows = 1;   ///< rows of a subgroup, a multiple of unit_m
+  int64_t subgroups = 1;  ///< of a workgroup
+  int64_t tile = 1;       ///< steps that go through workgroup memory at a time, a multiple of unit
+  int64_t unit = 1;       ///< n and k of the units
+  int64_t unit_m = 1;
+  int64_t vector = 1;  ///< elements that are loaded at once, 1 or 4
+  static constexpr void each(auto& plan, auto&& number) {
+    number("brain", plan.brain, PlanNumber::Unroll);
+    number("lanes", plan.lanes, PlanNumber::PowerOfTwo);
+    number("parts", plan.parts, PlanNumber::Unroll);
+    number("sub_rows", plan.sub_rows, PlanNumber::Any);
+    number("subgroups", plan.subgroups, PlanNumber::Any);
+    number("tile", plan.tile, PlanNumber::Any);
+    number("unit", plan.unit, PlanNumber::Any);
+    number("unit_m", plan.unit_m, PlanNumber::Any);
+    number("vector", plan.vector, PlanNumber::Unroll);
+  }
+  /// Rows of a workgroup.
+  [[nodiscard]] int64_t rows() const { return subgroups * sub_rows; }
+  friend bool operator==(const MatrixPlan&, const MatrixPlan&) = default;
+};
+
 using Plan = std::variant<MapPlan, StripsPlan, VectorPlan, RowsPlan, HeldRowsPlan, ColumnsPlan, ScanPlan, ScatterPlan, NaiveContractPlan,
-                          TemplatePlan, StreamPlan, TiledPlan, SplitPlan>;
+                          TemplatePlan, StreamPlan, TiledPlan, SplitPlan, MatrixPlan>;
 
 /// "rows"; of a template its name.
 std::string_view nameOf(const Plan& plan);

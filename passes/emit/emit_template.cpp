@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/kernel/spread_matrices.h"
 #include "passes/emit/template_hooks.h"
 #include "passes/kernel/unroll_loops.h"
 #include "passes/schedule/seed_nodes.h"
@@ -18,6 +19,7 @@ struct Filled {
   std::vector<std::pair<std::string, double>> numbers;
   int64_t vector = 1, subgroup = 1;
   size_t unrolled = kUnrolledTile;
+  bool brain = false;  ///< matrix units multiply bf16 where the template says f16
 };
 
 /// With the bindings as they are; `by_element` gets those of which some element is read alone, where vectors are bound.
@@ -29,6 +31,7 @@ Result<kernel::Module> fillOnce(const Filled& plan, const EmitQuery& query, bool
   std::vector<std::pair<std::string, double>> numbers = seed.shape.numbers;
   numbers.insert(numbers.end(), plan.numbers.begin(), plan.numbers.end());
   LS_TRY(kernel::Module module, query.config.templates(std::string(seed.shader) + plan.suffix, numbers));
+  if (plan.brain) module = kernel::withComponents(std::move(module), kernel::Scalar::F16, kernel::Scalar::BF16);
   if (unrolled) module = unrollLoops(std::move(module), plan.unrolled);
 
   kernel::Builder b(std::move(module));
@@ -36,11 +39,13 @@ Result<kernel::Module> fillOnce(const Filled& plan, const EmitQuery& query, bool
   const auto positionOf = [&](const graph::TemplateTensor& tensor, graph::ValueId value, std::span<const kernel::ValueId> index) {
     return emitter.through(tensor.map, body.shapeOf(value), emitter.atAxes(tensor.space, {index.begin(), index.end()}));
   };
+  const auto hasHook = [&](const std::string& name) {
+    return std::ranges::find(b.module().functions, name, &kernel::Function::name) != b.module().functions.end();
+  };
   for (size_t i = 0; i < seed.shape.operands.size(); ++i) {
     const graph::TemplateTensor& tensor = seed.shape.operands[i];
     const std::string name = "load_" + std::string(tensor.name), vector_name = fmt::format("{}{}", name, plan.vector);
-    const bool by_vectors =
-        plan.vector > 1 && std::ranges::find(b.module().functions, vector_name, &kernel::Function::name) != b.module().functions.end();
+    const bool by_vectors = plan.vector > 1 && hasHook(vector_name);
     std::vector<kernel::ValueId> index = openHook(b, by_vectors ? vector_name : name);
     emitter.pushScope();
     if (by_vectors) {
@@ -60,10 +65,24 @@ Result<kernel::Module> fillOnce(const Filled& plan, const EmitQuery& query, bool
     const graph::TemplateTensor& tensor = seed.shape.results[i];
     const auto output = std::ranges::find(body.outputs, node.results[i], &graph::Output::value);
     if (output == body.outputs.end()) continue;  // nobody reads it
-    const std::vector<kernel::ValueId> parameters = openHook(b, "store_" + std::string(tensor.name));
+    const auto result = static_cast<size_t>(output - body.outputs.begin());
+    const std::string name = "store_" + std::string(tensor.name), vector_name = fmt::format("{}{}", name, plan.vector);
+    const bool by_vectors = plan.vector > 1 && hasHook(vector_name);
+    std::vector<kernel::ValueId> parameters = openHook(b, by_vectors ? vector_name : name);
     emitter.pushScope();
+    kernel::ValueId& last = parameters[tensor.space.rank() - 1];
+    if (by_vectors) {
+      const kernel::ValueId place = b.make(kernel::Op::Div, {last, b.u32(static_cast<uint32_t>(plan.vector))});
+      last = emitter.neighbours(place, plan.vector, plan.vector).front();
+    }
     const PositionId place = positionOf(tensor, node.results[i], std::span(parameters).first(tensor.space.rank()));
-    emitter.store(static_cast<size_t>(output - body.outputs.begin()), place, parameters.back());
+    if (by_vectors) {
+      std::vector<kernel::ValueId> values;
+      for (uint32_t c = 0; c < plan.vector; ++c) values.push_back(b.extract(parameters.back(), c));
+      emitter.storeFrom(result, emitter.linear(place), values);
+    } else {
+      emitter.store(result, place, parameters.back());
+    }
     b.returnVoid();
     emitter.popScope();
   }
@@ -83,7 +102,8 @@ Result<kernel::Module> fillTemplate(const Filled& plan, const EmitQuery& query, 
 }
 
 Status checkVectors(const Filled& plan, const EmitQuery& query) {
-  for (const graph::TemplateTensor& tensor : findTemplate(query.body).shape.operands) {
+  const graph::TemplateShape shape = findTemplate(query.body).shape;
+  for (const graph::TemplateTensor& tensor : shape.operands) {
     if (!tensor.along_last || tensor.space.extent(tensor.space.rank() - 1) % plan.vector == 0) continue;
     return fail("program.plan", fmt::format("'{}' of shape {} has no vectors of {}", tensor.name, toString(tensor.space), plan.vector), {},
                 "take a divisor of the last axis, or leave out 'vector'");
@@ -119,6 +139,21 @@ Result<kernel::Module> emitKernel(const program::SplitPlan& plan, const EmitQuer
   const Filled filled{
       .suffix = "_split", .numbers = numbersOf(plan), .vector = plan.vector, .subgroup = plan.subgroup, .unrolled = kUnrolledRegisters};
   LS_CHECK(checkVectors(filled, query));
+  return fillTemplate(filled, query, true);
+}
+
+Result<kernel::Module> emitKernel(const program::MatrixPlan& plan, const EmitQuery& query) {
+  Filled filled{.suffix = "_matrix",
+                .numbers = numbersOf(plan),
+                .vector = plan.vector,
+                .subgroup = plan.lanes,
+                .unrolled = kUnrolledMatrices,
+                .brain = plan.brain == 2};
+  LS_CHECK(checkVectors(filled, query));
+  for (auto& [name, number] : filled.numbers) {
+    if (name == "brain") number -= 1;
+  }
+  filled.numbers.emplace_back("units", query.config.profile.parallel_units);
   return fillTemplate(filled, query, true);
 }
 

@@ -100,7 +100,7 @@ class Decomposition {
       if (!std::holds_alternative<TemplateLowering>(*made[id].op->lower)) continue;
       const std::optional<program::Plan> plan = planOf(made, made[id], config_);
       if (!plan) return false;
-      all_tiled = all_tiled && std::holds_alternative<program::TiledPlan>(*plan);
+      all_tiled = all_tiled && (std::holds_alternative<program::TiledPlan>(*plan) || std::holds_alternative<program::MatrixPlan>(*plan));
     }
     return choice.saves_time || contains(config_.preferred, name) || saved >= (all_tiled ? cost::kLeastSaved : cost::kLeastSavedByStreams);
   }

@@ -14,6 +14,7 @@
 namespace lockstep::passes {
 
 using namespace graph;
+using program::MatrixPlan;
 using program::SplitPlan;
 using program::StreamPlan;
 using program::TiledPlan;
@@ -83,6 +84,44 @@ std::optional<PlanChoice> tiled(const PlanQuery& q, const TemplateShape& shape, 
   return PlanChoice{plan, splitGroups(groups(plan), profile)};
 }
 
+/// Of workgroup memory that the template NAME_matrix takes: for its tiles, or for the rows of a workgroup before them, and for factors.
+int64_t matrixBytes(const MatrixPlan& plan, int64_t widest) {
+  const int64_t line = divideUp(widest, plan.unit) * plan.unit / 8 + 1;
+  const int64_t tiles = plan.parts * std::max(2 * plan.tile, plan.rows()) * line, strips = plan.subgroups * plan.unit_m * plan.unit / 4;
+  return 16 * std::max(tiles, strips) + 4 * (4 * plan.rows() + 4 * plan.tile + 4);
+}
+
+/// By matrix units, whose results become operands and whose n and k are one; nothing where there are none or too little to do.
+std::optional<PlanChoice> matrix(const PlanQuery& q, const TemplateShape& shape, int64_t& rounds) {
+  const program::DeviceProfile& profile = q.profile;
+  const bool brain = shape.low == DType::BF16;
+  const program::MatrixShape& unit = brain ? profile.matrix_bf16 : profile.matrix_f16;
+  if (profile.style == program::ExecutionStyle::Cpu || !profile.fixed_subgroups || !profile.f16 || unit == program::MatrixShape{})
+    return std::nullopt;
+  MatrixPlan plan{.brain = brain ? 2 : 1,
+                  .lanes = profile.subgroup_size,
+                  .parts = shape.low == DType::F32 ? 2 : 1,
+                  .subgroups = cost::kMatrixSubgroups,
+                  .unit = unit.n,
+                  .unit_m = unit.m,
+                  .vector = vectorOf(shape)};
+  const int64_t widest = widestOf(shape);
+  const auto row = std::ranges::find_if(cost::kMatrixRows, [&](const cost::MatrixRows& r) {
+    return r.halves == 2 * shape.registers / shape.shared && r.parts == plan.parts && widest <= r.widest && shape.length >= r.least_steps;
+  });
+  if (row == cost::kMatrixRows.end() || unit.n != unit.k || unit.n % 8 != 0 || shape.run < unit.m) return std::nullopt;
+  plan.sub_rows = divideUp(row->rows, plan.unit_m) * plan.unit_m;
+  plan.tile = divideUp(row->tile, plan.unit) * plan.unit;
+  // A row comes by neighbours of a subgroup, an oct each.
+  const int64_t octs = divideUp(widest, plan.unit) * plan.unit / 8;
+  const bool fits = octs <= plan.lanes && plan.unit_m * plan.unit % plan.lanes == 0 &&
+                    plan.subgroups * plan.lanes <= mostInvocations(profile) &&
+                    matrixBytes(plan, widest) <= int64_t{profile.max_workgroup_bytes};
+  if (!fits) return std::nullopt;
+  rounds = loopCost(shape.repeats, 1, loopCost(divideUp(shape.length, plan.tile) + 1, 1, 0));
+  return PlanChoice{plan, splitGroups(shape.rows / shape.run * divideUp(shape.run, plan.rows()), profile)};
+}
+
 PlanChoice split(const PlanQuery& q, const TemplateShape& shape, int64_t& rounds) {
   const program::DeviceProfile& profile = q.profile;
   const bool is_cpu = profile.style == program::ExecutionStyle::Cpu;
@@ -113,7 +152,10 @@ Result<PlanChoice> chooseTemplate(const PlanQuery& q) {
   const TemplateShape shape = findTemplate(q.body).shape;
   if (!q.templates) return fail("template.name", "there are no kernel templates here, and an op needs one");
   int64_t rounds = 0;
-  std::optional<PlanChoice> choice = shape.form == TemplateForm::Split ? std::optional(split(q, shape, rounds)) : tiled(q, shape, rounds);
+  std::optional<PlanChoice> choice;
+  if (shape.form == TemplateForm::Split) choice = split(q, shape, rounds);
+  if (!choice && shape.has_matrix) choice = matrix(q, shape, rounds);
+  if (!choice) choice = tiled(q, shape, rounds);
   if (!choice) choice = stream(q, shape, rounds);
   if (rounds > plannedRounds(q.profile)) {
     return fail("schedule.loop_limit",

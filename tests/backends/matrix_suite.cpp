@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Subgroup matrices. Operands are small integers, so that every device gives the same sums.
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <random>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -257,6 +259,68 @@ TEST_P(Conformance, matrix_elements_are_where_rows_and_columns_say) {
   for (const uint32_t subgroup : reference ? std::vector<uint32_t>{4, 8, 16, 32, 64} : std::vector<uint32_t>{own}) {
     checkElements(*backend_, 16, 16, subgroup);
     checkElements(*backend_, 16, 8, subgroup);
+  }
+}
+
+/// The largest element and the sum of each row, and half a product with the identity: what the matrix becomes as a left operand.
+void checkRows(Backend& backend, std::string_view component, uint32_t subgroup) {
+  SCOPED_TRACE(fmt::format("{} in subgroups of {}", component, subgroup));
+  const std::string text = fmt::format(R"({}enable subgroup_matrices
+enable subgroups
+var @in: array<f32> {{access = read, binding = 0, group = 0, space = storage}}
+var @unit: array<u32> {{access = read, binding = 1, group = 0, space = storage}}
+var @out: array<f32> {{access = read_write, binding = 2, group = 0, space = storage}}
+fn @main(%sub: u32 {{builtin = subgroup_id}}) {{subgroup_size = {}, workgroup_size = [64, 1, 1]}} {{
+  %m: subgroup_matrix_result<f32, 16, 16> = subgroup_matrix_load @in, 0u, 16u
+  %most: subgroup_matrix_result<f32, 16, 16> = subgroup_matrix_row_max %m
+  %sum: subgroup_matrix_result<f32, 16, 16> = subgroup_matrix_row_sum %m
+  %left: subgroup_matrix_left<{}, 16, 16> = subgroup_matrix_convert %m
+  %right: subgroup_matrix_right<{}, 16, 16> = subgroup_matrix_load @unit, 0u, 8u
+  %again: subgroup_matrix_result<f32, 16, 16> = subgroup_matrix_multiply_accumulate %left, %right, zero<subgroup_matrix_result<f32, 16, 16>>
+  %first: u32 = mul %sub, 768u
+  %second: u32 = add %first, 256u
+  %third: u32 = add %first, 512u
+  subgroup_matrix_store @out, %first, %most, 16u
+  subgroup_matrix_store @out, %second, %sum, 16u
+  subgroup_matrix_store @out, %third, %again, 16u
+}}
+)",
+                                       component == "f16" ? "enable f16\n" : "", subgroup, component, component);
+  std::vector<float> in;
+  Words unit(128);
+  for (uint32_t i = 0; i < 256; ++i) {
+    const uint32_t row = i / 16, column = i % 16;
+    // The fraction is lost in f16 and bf16, by rounding up and down and to even.
+    in.push_back(static_cast<float>(elementOf(1, row, column)) + std::ldexp(static_cast<float>((row + column) % 8), -12));
+    if (row == column) unit[i / 2] |= (component == "bf16" ? 0x3f80u : 0x3c00u) << (i % 2 * 16);
+  }
+  const auto narrow = [&](float x) {
+    if (component == "f16") return halfToFloat(doubleToHalf(static_cast<double>(x)));
+    const uint32_t bits = bitsOf(x);
+    return floatOf((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u);
+  };
+  const uint32_t subgroups = 64 / subgroup;
+  const Result<std::vector<Words>> ran = runText(backend, text, {wordsOf(in), unit, Words(subgroups * 768 + 1, 7)}, {1, 1, 1});
+  ASSERT_TRUE(ran.ok()) << toString(ran.diagnostics()) << text;
+  for (uint32_t i = 0; i < subgroups * 256; ++i) {
+    const uint32_t s = i / 256, row = i % 256 / 16, at = s * 768 + i % 256;
+    const auto line = std::span(in).subspan(size_t{row} * 16, 16);
+    double sum = 0;
+    for (const float x : line) sum += static_cast<double>(x);
+    ASSERT_EQ(floatOf((*ran)[2][at]), std::ranges::max(line)) << i;
+    ASSERT_NEAR(static_cast<double>(floatOf((*ran)[2][at + 256])), sum, 1e-4) << i;
+    ASSERT_EQ(floatOf((*ran)[2][at + 512]), narrow(in[i % 256])) << i;
+  }
+  ASSERT_EQ((*ran)[2].back(), 7u);
+}
+
+TEST_P(Conformance, matrix_rows_are_reduced_and_results_become_operands) {
+  const bool reference = backend_->device().kind == DeviceKind::Reference;
+  const uint32_t own = backend_->device().profile.subgroup_size;
+  for (const std::string_view component : {"f16", "bf16"}) {
+    if (!canRun(*backend_, component)) continue;
+    for (const uint32_t subgroup : reference ? std::vector<uint32_t>{4, 8, 16, 32, 64} : std::vector<uint32_t>{own})
+      checkRows(*backend_, component, subgroup);
   }
 }
 

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <random>
 
 #include "frontend/train/graph_runner.h"
 #include "passes/graph/grad.h"
 #include "tests/differential/compare.h"
+#include "tests/differential/matrix_devices.h"
 #include "tests/ir/ops/op_case.h"
 
 namespace lockstep {
@@ -27,6 +30,7 @@ struct AttentionCase {
   bool causal = true;
   int64_t offset = 0;
   std::optional<Shape> mask = {};
+  graph::DType low = graph::DType::F32;  ///< of q, k and v, and of products in mixed precision
 };
 void PrintTo(const AttentionCase& one, std::ostream* out) { *out << one.name; }
 
@@ -40,9 +44,17 @@ struct Model {
     };
     std::vector<ValueId> operands{add("q", shaped(c.heads, c.queries, c.width)), add("k", shaped(c.kv_heads, c.keys, c.width)),
                                   add("v", shaped(c.kv_heads, c.keys, c.value_width))};
+    graph::Attributes attributes{
+        {"causal", c.causal}, {"offset", c.offset}, {"scale", 1 / std::sqrt(static_cast<double>(c.width))}};
+    if (c.low != graph::DType::F32) {
+      attributes.set(std::string(graph::kLowAttribute), c.low);
+      for (ValueId& operand : operands) {
+        const ValueId rounded = builder.make("cast", {operand}, {{"dtype", c.low}});
+        operand = builder.make("cast", {rounded}, {{"dtype", graph::DType::F32}});
+      }
+    }
     if (c.mask) operands.push_back(add("mask", {graph::DType::F32, *c.mask}));
-    results = builder.makeAll("scaled_dot_product_attention", operands,
-                              {{"causal", c.causal}, {"offset", c.offset}, {"scale", 1 / std::sqrt(static_cast<double>(c.width))}});
+    results = builder.makeAll("scaled_dot_product_attention", operands, attributes);
   }
   ValueId add(const std::string& name, const graph::TensorType& type) {
     leaves.emplace(name, graph::testing::randomTensor(type, -1.5, 1.5, random));
@@ -88,7 +100,8 @@ class Attention : public ::testing::TestWithParam<AttentionCase> {
       options.disable = {};
       options.prefer = {"attention"};
       expect("template");
-      const detail::Device gpu = asGpu(*openedDevice(device));
+      detail::Device gpu = asGpu(*openedDevice(device));
+      gpu.chosen.info.profile.matrix_f16 = gpu.chosen.info.profile.matrix_bf16 = {};
       options.opened = &gpu;
       if (gpu.chosen.info.profile.fixed_subgroups) expect("tiles");
       // With more units than there is work for, a workgroup takes fewer rows, and its invocations share out the other side.
@@ -99,6 +112,110 @@ class Attention : public ::testing::TestWithParam<AttentionCase> {
     }
   }
 };
+
+/// By matrix units, in two parts of f16 or, in mixed precision, as it is.
+class AttentionByUnits : public ::testing::TestWithParam<AttentionCase> {
+ protected:
+  static void check(const graph::Graph& graph, const graph::LeafValues& leaves, GraphRunOptions options, size_t skipped, double tolerance) {
+    std::vector<graph::Tensor> want = runGraph(graph, leaves, options);
+    want.erase(want.begin(), want.begin() + static_cast<std::ptrdiff_t>(skipped));
+    options.prefer = {"attention"};
+    for (const std::string& device : devicesWithMatrices()) {
+      const detail::Device gpu = withUnits(*openedDevice(device), 6);
+      options.device = device;
+      options.opened = &gpu;
+      std::vector<graph::Tensor> got = runGraph(graph, leaves, options);
+      got.erase(got.begin(), got.begin() + static_cast<std::ptrdiff_t>(skipped));
+      expectClose(got, want, tolerance, fmt::format("on {}", device));
+    }
+  }
+};
+
+TEST_P(AttentionByUnits, results_agree_with_the_evaluator) {
+  Model model(GetParam());
+  for (const ValueId result : model.results) model.builder.output(OutputKind::Result, fmt::format("y{}", result.value), result);
+  check(model.builder.graph(), model.leaves, {}, 0, GetParam().low == graph::DType::F32 ? 2e-6 : 6e-3);
+}
+
+TEST_P(AttentionByUnits, gradients_agree_with_the_evaluator) {
+  Model model(GetParam());
+  const graph::Graph graph = model.lossOnly();
+  check(graph, model.leaves, {.gradients = true, .wrt = kWrt}, 1, GetParam().low == graph::DType::F32 ? 6e-6 : 2e-2);
+}
+
+/// An element that is not finite, or too large for parts of f16, changes the rows that see it and no others.
+TEST_P(AttentionByUnits, what_is_hidden_does_not_count) {
+  const AttentionCase& c = GetParam();
+  if (!c.causal || c.mask) GTEST_SKIP() << "all keys are seen";
+  for (const double special : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), 3e30}) {
+    for (const char* name : {"k", "v"}) {
+      Model model(c);
+      for (const ValueId result : model.results) model.builder.output(OutputKind::Result, fmt::format("y{}", result.value), result);
+      // Key 40 of the first head is seen from query 40 - offset on.
+      model.leaves.at(name).data[static_cast<size_t>(40 * (name[0] == 'k' ? c.width : c.value_width) + 1)] = special;
+      const std::vector<graph::Tensor> want = runGraph(model.builder.graph(), model.leaves);
+      for (const std::string& device : devicesWithMatrices()) {
+        const detail::Device gpu = withUnits(*openedDevice(device), 6);
+        const std::vector<graph::Tensor> got =
+            runGraph(model.builder.graph(), model.leaves, {.device = device, .opened = &gpu, .prefer = {"attention"}});
+        for (int64_t i = 0; i < (40 - c.offset) * c.value_width; ++i) {
+          const auto at = static_cast<size_t>(i);
+          ASSERT_NEAR(got[0].data[at], want[0].data[at], 6e-3) << device << ' ' << name << " of " << special << ", element " << i;
+        }
+        for (int64_t i = (40 - c.offset) * c.value_width; i < c.queries * c.value_width; ++i) {
+          const auto at = static_cast<size_t>(i);
+          if (!std::isnan(special)) continue;
+          ASSERT_EQ(std::isnan(got[0].data[at]), std::isnan(want[0].data[at])) << device << ' ' << name << ", element " << i;
+        }
+      }
+    }
+  }
+}
+
+std::vector<AttentionCase> unitCases() {
+  const AttentionCase odd{.name = "odd", .leading = {1}, .heads = 2, .queries = 50, .keys = 70, .width = 37, .value_width = 43, .offset = 20};
+  AttentionCase odd_low = odd;
+  odd_low.name = "odd_bf16";
+  odd_low.low = graph::DType::BF16;
+  const AttentionCase masked{.name = "masked",
+                             .leading = {2},
+                             .heads = 2,
+                             .kv_heads = 2,
+                             .queries = 33,
+                             .keys = 40,
+                             .width = 8,
+                             .value_width = 24,
+                             .causal = false,
+                             .mask = Shape{33, 40}};
+  AttentionCase masked_low = masked;
+  masked_low.name = "masked_f16";
+  masked_low.low = graph::DType::F16;
+  AttentionCase grouped{
+      .name = "grouped", .leading = {}, .heads = 4, .kv_heads = 2, .queries = 130, .keys = 130, .width = 64, .value_width = 64};
+  AttentionCase grouped_low = grouped;
+  grouped_low.name = "grouped_bf16";
+  grouped_low.low = graph::DType::BF16;
+  AttentionCase wide{.name = "wide_bf16",
+                     .leading = {},
+                     .queries = 70,
+                     .keys = 65,
+                     .width = 128,
+                     .value_width = 96,
+                     .low = graph::DType::BF16};
+  AttentionCase wide_f32 = wide;
+  wide_f32.name = "wide";
+  wide_f32.low = graph::DType::F32;
+  AttentionCase long_low{.name = "long_bf16",
+                         .leading = {},
+                         .queries = 150,
+                         .keys = 1040,
+                         .width = 64,
+                         .value_width = 64,
+                         .offset = 880,
+                         .low = graph::DType::BF16};
+  return {odd, odd_low, masked, masked_low, grouped, grouped_low, wide, wide_f32, long_low};
+}
+INSTANTIATE_TEST_SUITE_P(Cases, AttentionByUnits, ::testing::ValuesIn(unitCases()), [](const auto& info) { return info.param.name; });
 
 TEST_P(Attention, results_agree_with_the_evaluator) {
   Model model(GetParam());

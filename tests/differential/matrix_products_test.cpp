@@ -10,6 +10,7 @@
 
 #include "frontend/train/graph_runner.h"
 #include "tests/differential/compare.h"
+#include "tests/differential/matrix_devices.h"
 #include "tests/differential/product_case.h"
 
 namespace lockstep {
@@ -17,33 +18,10 @@ namespace {
 
 using graph::DType;
 
-/// With units, its own or such as its subgroups can stand for.
-detail::Device withUnits(detail::Device device, uint32_t units) {
-  device = asGpu(std::move(device));
-  program::DeviceProfile& profile = device.chosen.info.profile;
-  profile.parallel_units = units;
-  if (profile.matrix_f16 != program::MatrixShape{}) return device;
-  const uint32_t extent = std::min(16u, profile.subgroup_size);
-  profile.matrix_f16 = profile.matrix_bf16 = {.m = extent, .n = extent, .k = extent};
-  profile.f16 = true;
-  return device;
-}
-
 /// As many units as make each tile the choice at the sizes below.
 std::vector<uint32_t> unitsOf(const ProductCase& one) {
   if (std::getenv("LOCKSTEP_NIGHTLY") != nullptr) return {1, 6};
   return {one.is_second ? 1u : 6u};
-}
-
-/// The reference, and devices with units. CPU drivers take minutes to compile the matrices of such a kernel once they are spread (the
-/// conformance suite has single matrices for them).
-std::vector<std::string> devicesWithMatrices() {
-  std::vector<std::string> devices;
-  for (const std::string& device : devicesUnderTest()) {
-    const DeviceInfo& info = openedDevice(device)->chosen.info;
-    if (info.kind != DeviceKind::CpuDriver && info.profile.subgroups && info.profile.f16) devices.push_back(device);
-  }
-  return devices;
 }
 
 class MatrixProducts : public ::testing::TestWithParam<ProductCase> {};

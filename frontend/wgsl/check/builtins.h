@@ -63,6 +63,8 @@ enum class Signature : uint8_t {
   SubgroupMatrixMultiply,            ///< <T>(left, right) -> result of T
   SubgroupMatrixMultiplyAccumulate,  ///< (left, right, result) -> result
   SubgroupMatrixAdd,                 ///< (M, M) -> M
+  SubgroupMatrixRows,                ///< (result) -> result
+  SubgroupMatrixConvert,             ///< <M>(result) -> M
   SubgroupMatrixPlace,               ///< (M, u32) -> u32
   SubgroupMatrixScalar,              ///< (M, scalar) -> M
   Bitcast,

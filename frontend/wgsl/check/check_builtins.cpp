@@ -56,12 +56,13 @@ struct TemplateUse {
   size_t count;
   std::string_view what, text;
 };
-constexpr std::array<TemplateUse, 4> kTemplateUses{{
+constexpr std::array<TemplateUse, 5> kTemplateUses{{
     {Builtin::Bitcast, 1, "a type", "bitcast<u32>(x)"},
     {Builtin::SubgroupMatrixLoad, 2, "a type and a direction",
      "subgroupMatrixLoad<subgroup_matrix_left<f32, 8, 8>, row_major>(&array, offset, stride)"},
     {Builtin::SubgroupMatrixStore, 1, "a direction", "subgroupMatrixStore<row_major>(&array, offset, matrix, stride)"},
     {Builtin::SubgroupMatrixMultiply, 1, "a type", "subgroupMatrixMultiply<f32>(left, right)"},
+    {Builtin::SubgroupMatrixConvert, 1, "a type", "subgroupMatrixConvert<subgroup_matrix_left<f16, 8, 8>>(result)"},
 }};
 
 }  // namespace

@@ -128,8 +128,9 @@ void Checker::constructSubgroupMatrix(ExprId id, Ty type) {
 Ty Checker::matrixBuiltinType(const Expr& call, Builtin builtin) {
   const Signature signature = info(builtin).signature;
   const bool loads = signature == Signature::SubgroupMatrixLoad, multiplies = signature == Signature::SubgroupMatrixMultiply;
-  if (loads || multiplies) {
-    if (!argumentCount(call, loads ? 3 : 2)) return kError;
+  const bool converts = signature == Signature::SubgroupMatrixConvert;
+  if (loads || multiplies || converts) {
+    if (!argumentCount(call, loads ? 3 : multiplies ? 2 : 1)) return kError;
     const Ty given = resolveType(call.templates[0]);
     const Span where = ast_[call.templates[0]].span;
     if (given == kError) return kError;
@@ -139,19 +140,25 @@ Ty Checker::matrixBuiltinType(const Expr& call, Builtin builtin) {
       }
       return checkMatrixPlace(call, given, true) ? given : kError;
     }
+    if (converts) return matrixConversion(call, given, where);
     if (!isFloat(given)) {
       return fail(kType, where, fmt::format("'{}' takes the component type of the result, not {}", call.name, name(given)));
     }
     return matrixProduct(call, types_.subgroupMatrix(MatrixUse::Result, given, 0, 0), where);
   }
   const bool stores = signature == Signature::SubgroupMatrixStore, sums = signature == Signature::SubgroupMatrixMultiplyAccumulate;
-  if (!argumentCount(call, stores ? 4 : sums ? 3 : 2)) return kError;
+  const bool rows = signature == Signature::SubgroupMatrixRows;
+  if (!argumentCount(call, stores ? 4 : sums ? 3 : rows ? 1 : 2)) return kError;
   if (sums) return matrixProduct(call, valueType(call.arguments[2]), ast_[call.arguments[2]].span);
   const Ty matrix = valueType(call.arguments[stores ? 2 : 0]);
   if (!types_.isSubgroupMatrix(matrix)) return noOverload(call);
   if (types_[matrix].element == kBF16) {
     return fail(kType, call.span, fmt::format("'{}' does not take {}", call.name, name(matrix)),
-                "matrices of bf16 are only loaded and multiplied");
+                "matrices of bf16 are only loaded, converted to and multiplied");
+  }
+  if (rows) {
+    if (types_[matrix].use == MatrixUse::Result) return matrix;
+    return fail(kType, call.span, fmt::format("'{}' takes a subgroup_matrix_result, not {}", call.name, name(matrix)));
   }
   if (signature == Signature::SubgroupMatrixPlace) {
     matrix_elements_.try_emplace(unit_, call.span);
@@ -164,6 +171,23 @@ Ty Checker::matrixBuiltinType(const Expr& call, Builtin builtin) {
   const Ty other = valueType(call.arguments[1]);
   if (types_.mayBeSame(matrix, other)) return matrix;
   return fail(kType, call.span, fmt::format("'{}' takes two matrices of one type, not {} and {}", call.name, name(matrix), name(other)));
+}
+
+/// A sum becomes a factor of the next product.
+Ty Checker::matrixConversion(const Expr& call, Ty to_type, Span to_place) {
+  const Ty from_type = valueType(call.arguments[0]);
+  if (!types_.isSubgroupMatrix(from_type)) return noOverload(call);
+  const Type from = types_[from_type], to = types_[to_type];
+  if (from.use != MatrixUse::Result || from.element != kF32) {
+    return fail(kType, ast_[call.arguments[0]].span,
+                fmt::format("'{}' takes a subgroup_matrix_result of f32, not {}", call.name, name(from_type)));
+  }
+  const bool factor = types_.isSubgroupMatrix(to_type) && to.use == MatrixUse::Left && (to.element == kF16 || to.element == kBF16);
+  if (!factor) {
+    return fail(kType, to_place, fmt::format("'{}' gives a subgroup_matrix_left of f16 or bf16, not {}", call.name, name(to_type)));
+  }
+  if (!differ(from.columns, to.columns) && !differ(from.rows, to.rows)) return to_type;
+  return fail(kType, to_place, fmt::format("{} and {} do not have the same columns and rows", name(from_type), name(to_type)));
 }
 
 /// The type of left * right + `sum`. A product alone knows only the component of its `sum`.

@@ -202,6 +202,7 @@ class Checker {
   bool matrixExtent(ExprId id, std::string_view what, uint32_t& extent);
   void constructSubgroupMatrix(ExprId id, Ty type);
   Ty matrixBuiltinType(const Expr& call, Builtin builtin);
+  Ty matrixConversion(const Expr& call, Ty to_type, Span to_place);
   Ty matrixProduct(const Expr& call, Ty sum, Span sum_place);
   bool checkMatrixPlace(const Expr& call, Ty matrix, bool loads);
   bool checkMatrixNumber(const Expr& call, ExprId id, std::string_view what);

@@ -25,10 +25,12 @@ kernel::ValueId Lowerer::lowerMatrixBuiltin(ExprId id) {
   }
   const kernel::TypeId wanted = type(call.type);
   if (loads) return builder_.loadMatrix(wanted, arguments[0], arguments[1], arguments[2], column_major);
+  if (signature == Signature::SubgroupMatrixConvert) return builder_.convertMatrix(wanted, arguments[0]);
   if (signature == Signature::SubgroupMatrixMultiply) arguments.push_back(builder_.zero(wanted));
   const bool products = signature == Signature::SubgroupMatrixMultiply || signature == Signature::SubgroupMatrixMultiplyAccumulate;
   if (products) return make(Op::SubgroupMatrixMultiplyAccumulate, std::move(arguments));
-  if (signature == Signature::SubgroupMatrixPlace) return make(info(call.builtin).op, std::move(arguments));
+  const bool plain = signature == Signature::SubgroupMatrixPlace || signature == Signature::SubgroupMatrixRows;
+  if (plain) return make(info(call.builtin).op, std::move(arguments));
   if (call.builtin == Builtin::SubgroupMatrixScalarMultiply) return make(Op::SubgroupMatrixScale, std::move(arguments));
   if (call.builtin == Builtin::SubgroupMatrixAdd) return make(Op::SubgroupMatrixAdd, std::move(arguments));
   // m + x and m - x.

@@ -293,6 +293,7 @@ Text Writer::expressionText(const kernel::Instruction& instruction) {
   const std::string_view name = functionName(op);
   if (name.empty()) internalError(fmt::format("the WGSL writer does not know the op {}", kernel::info(op).text));
   if (kernel::hasMajor(op)) return {matrixMoveText(name, instruction)};
+  if (op == Op::SubgroupMatrixConvert) return {fmt::format("{}<{}>({})", name, typeText(instruction.type), arguments(operands))};
   return {fmt::format("{}({})", name, arguments(operands))};
 }
 

@@ -22,7 +22,9 @@ TemplateShape shape(const Graph& graph, const Node& node) {
           .length = e.keys,
           .registers = e.width + e.value_width,
           .shared = e.width + e.value_width,
-          .operations = 2 * e.scores().elementCount() * (e.width + e.value_width)};
+          .operations = 2 * e.scores().elementCount() * (e.width + e.value_width),
+          .low = lowOf(node),
+          .has_matrix = true};
 }
 
 }  // namespace
@@ -33,7 +35,7 @@ constexpr OpDef kAttendOp{
     .summary = "scaled_dot_product_attention by a template: no score is kept in memory (Milakov and Gimelshein 2018; Dao 2023).",
     .constraints = kAttentionConstraints,
     .operands = ConstantList<std::string_view>{"q", "k", "v", "mask..."},
-    .attributes = ConstantList<AttributeDef>{kCausalAttribute, kOffsetAttribute, kScaleAttribute},
+    .attributes = ConstantList<AttributeDef>{kCausalAttribute, kOffsetAttribute, kScaleAttribute, kRoundedAttribute},
     .infer = infer,
     .gradient = NotDifferentiable{"it is made after gradients"},
     .lower = TemplateLowering{.shader = kName, .shape = shape},

@@ -22,7 +22,9 @@ TemplateShape shape(const Graph& graph, const Node& node) {
           .repeats = e.group(),
           .registers = 2 * e.width + 2 * e.value_width,
           .shared = e.width + e.value_width,
-          .operations = 4 * e.scores().elementCount() * (e.width + e.value_width)};
+          .operations = 4 * e.scores().elementCount() * (e.width + e.value_width),
+          .low = lowOf(node),
+          .has_matrix = true};
 }
 
 std::vector<Tensor> evaluate(const EvaluateContext& c) {
@@ -40,7 +42,7 @@ constexpr OpDef kAttendGradientKeysOp{
     .summary = "The gradients of attend towards k and v, by a template; delta is sum(d_out out) - d_lse along the width.",
     .constraints = kAttentionPartConstraints,
     .operands = ConstantList<std::string_view>{"q", "k", "v", "d_out", "lse", "delta", "mask..."},
-    .attributes = ConstantList<AttributeDef>{kCausalAttribute, kOffsetAttribute, kScaleAttribute},
+    .attributes = ConstantList<AttributeDef>{kCausalAttribute, kOffsetAttribute, kScaleAttribute, kRoundedAttribute},
     .infer = infer,
     .gradient = NotDifferentiable{"it is made after gradients"},
     .lower = TemplateLowering{.shader = kName, .shape = shape},

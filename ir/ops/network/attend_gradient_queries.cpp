@@ -21,7 +21,9 @@ TemplateShape shape(const Graph& graph, const Node& node) {
           .length = e.keys,
           .registers = 2 * e.width + e.value_width,
           .shared = e.width + e.value_width,
-          .operations = 2 * e.scores().elementCount() * (2 * e.width + e.value_width)};
+          .operations = 2 * e.scores().elementCount() * (2 * e.width + e.value_width),
+          .low = lowOf(node),
+          .has_matrix = true};
 }
 
 std::vector<Tensor> evaluate(const EvaluateContext& c) {
@@ -38,7 +40,7 @@ constexpr OpDef kAttendGradientQueriesOp{
     .summary = "The gradient of attend towards q, by a template; delta is sum(d_out out) - d_lse along the width.",
     .constraints = kAttentionPartConstraints,
     .operands = ConstantList<std::string_view>{"q", "k", "v", "d_out", "lse", "delta", "mask..."},
-    .attributes = ConstantList<AttributeDef>{kCausalAttribute, kOffsetAttribute, kScaleAttribute},
+    .attributes = ConstantList<AttributeDef>{kCausalAttribute, kOffsetAttribute, kScaleAttribute, kRoundedAttribute},
     .infer = infer,
     .gradient = NotDifferentiable{"it is made after gradients"},
     .lower = TemplateLowering{.shader = kName, .shape = shape},

@@ -49,7 +49,7 @@ std::vector<ValueId> build(Builder& b, const Node& node, std::span<const ValueId
   const ValueId delta = isZero(b, operands[kDLse]) ? along : b.sub(along, operands[kDLse]);
   std::vector<ValueId> read{operands[kQ], operands[kK], operands[kV], operands[kDOut], operands[kLse], delta};
   if (masked) read.push_back(operands[kMask]);
-  const Attributes attributes = templateAttributes(node);
+  const Attributes attributes = node.attributes;
   const ValueId dq = b.make("attend_gradient_queries", read, attributes);
   const std::vector<ValueId> of_keys = b.makeAll("attend_gradient_keys", read, attributes);
   std::vector<ValueId> results{dq, of_keys[0], of_keys[1]};

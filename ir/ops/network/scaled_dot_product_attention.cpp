@@ -29,7 +29,7 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
 }
 
 std::vector<ValueId> build(Builder& b, const Node& node, std::span<const ValueId> operands, const std::vector<bool>&) {
-  return b.makeAll("attend", {operands.begin(), operands.end()}, templateAttributes(node));
+  return b.makeAll("attend", {operands.begin(), operands.end()}, node.attributes);
 }
 constexpr TemplateChoice kChoice{.name = "attention", .build = build, .saved_elements = scoreElements};
 

@@ -40,6 +40,11 @@ Attributes templateAttributes(const Node& node) {
   return attributes;
 }
 
+DType lowOf(const Node& node) {
+  const Attribute* low = node.attributes.find(kLowAttribute);
+  return low == nullptr ? DType::F32 : std::get<DType>(*low);
+}
+
 namespace {
 
 bool fits(const TensorType& mask, const AttentionExtents& e) {

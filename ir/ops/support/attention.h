@@ -36,6 +36,9 @@ int64_t scoreElements(const Graph& graph, const Node& node);
 /// Of the ops with templates: those of the node, which rounds nothing in between.
 Attributes templateAttributes(const Node& node);
 
+/// What products may read in mixed precision; f32 without it.
+DType lowOf(const Node& node);
+
 /// What an operand after q, k and v is.
 enum class AttentionPart : uint8_t { Out, Rows };
 

@@ -87,6 +87,13 @@ TEST(SubgroupMatrices, functions_becomeInstructions) {
   expectFragment("let m = subgroupMatrixAdd(l, l);", "%m: subgroup_matrix_left<f16, 16, 8> = subgroup_matrix_add %l, %l\n");
   expectFragment("let m = subgroupMatrixScalarMultiply(hs, 2);",
                  "%m: subgroup_matrix_result<f16, 8, 8> = subgroup_matrix_scale %hs, 2.0h\n");
+  expectFragment("let m = subgroupMatrixRowMax(s);", "%m: subgroup_matrix_result<f32, 8, 8> = subgroup_matrix_row_max %s\n");
+  expectFragment("let m = subgroupMatrixRowSum(hs);", "%m: subgroup_matrix_result<f16, 8, 8> = subgroup_matrix_row_sum %hs\n");
+  expectFragment("let m = subgroupMatrixConvert<subgroup_matrix_left<f16, 8, 8>>(s);",
+                 "%m: subgroup_matrix_left<f16, 8, 8> = subgroup_matrix_convert %s\n");
+  expectFragment("let m = subgroupMatrixConvert<subgroup_matrix_left<bf16, 8, 8>>(subgroupMatrixRowMax(s));",
+                 "  %0: subgroup_matrix_result<f32, 8, 8> = subgroup_matrix_row_max %s\n"
+                 "  %m: subgroup_matrix_left<bf16, 8, 8> = subgroup_matrix_convert %0\n");
   expectFragment("let m = subgroupMatrixScalarAdd(s, x);",
                  "  %0: subgroup_matrix_result<f32, 8, 8> = construct %x\n"
                  "  %m: subgroup_matrix_result<f32, 8, 8> = subgroup_matrix_add %s, %0\n");
@@ -229,6 +236,29 @@ TEST(SubgroupMatrices, mistakesInCalls_areReported) {
       {"_ = subgroupMatrixMultiplyAccumulate(l, r, subgroup_matrix_result<f32, 8, 16>());",
        "10:44 wgsl.type: the product of subgroup_matrix_left<f16, 16, 8> and subgroup_matrix_right<f16, 8, 16> is "
        "subgroup_matrix_result<f32, 8, 8>, to which subgroup_matrix_result<f32, 8, 16> cannot be added"},
+      {"_ = subgroupMatrixRowMax(l);",
+       "10:5 wgsl.type: 'subgroupMatrixRowMax' takes a subgroup_matrix_result, not subgroup_matrix_left<f16, 16, 8>"},
+      {"_ = subgroupMatrixRowSum(lb);", "10:5 wgsl.type: 'subgroupMatrixRowSum' does not take subgroup_matrix_left<bf16, 16, 8>"},
+      {"_ = subgroupMatrixRowSum(x);", "10:5 wgsl.type: 'subgroupMatrixRowSum' does not take arguments of types (f32)"},
+      {"_ = subgroupMatrixRowSum(s, s);", "10:5 wgsl.type: 'subgroupMatrixRowSum' takes 1 arguments, 2 are given"},
+      {"_ = subgroupMatrixRowMax<S>(s);", "10:5 wgsl.type: 'subgroupMatrixRowMax' takes no template list"},
+      {"subgroupMatrixRowMax(s);", "10:1 wgsl.type: the result of 'subgroupMatrixRowMax' must be used"},
+      {"_ = subgroupMatrixConvert(s);",
+       "10:5 wgsl.type: subgroupMatrixConvert needs a type, as in subgroupMatrixConvert<subgroup_matrix_left<f16, 8, 8>>(result)"},
+      {"_ = subgroupMatrixConvert<L>(x);", "10:5 wgsl.type: 'subgroupMatrixConvert' does not take arguments of types (f32)"},
+      {"_ = subgroupMatrixConvert<L>(hs);",
+       "10:30 wgsl.type: 'subgroupMatrixConvert' takes a subgroup_matrix_result of f32, not subgroup_matrix_result<f16, 8, 8>"},
+      {"_ = subgroupMatrixConvert<L>(lf);",
+       "10:30 wgsl.type: 'subgroupMatrixConvert' takes a subgroup_matrix_result of f32, not subgroup_matrix_left<f32, 8, 8>"},
+      {"_ = subgroupMatrixConvert<LF>(s);",
+       "10:27 wgsl.type: 'subgroupMatrixConvert' gives a subgroup_matrix_left of f16 or bf16, not subgroup_matrix_left<f32, 8, 8>"},
+      {"_ = subgroupMatrixConvert<R>(s);",
+       "10:27 wgsl.type: 'subgroupMatrixConvert' gives a subgroup_matrix_left of f16 or bf16, not subgroup_matrix_right<f16, 8, 16>"},
+      {"_ = subgroupMatrixConvert<f16>(s);",
+       "10:27 wgsl.type: 'subgroupMatrixConvert' gives a subgroup_matrix_left of f16 or bf16, not f16"},
+      {"_ = subgroupMatrixConvert<L>(s);",
+       "10:27 wgsl.type: subgroup_matrix_result<f32, 8, 8> and subgroup_matrix_left<f16, 16, 8> do not have the same columns and rows"},
+      {"subgroupMatrixConvert<subgroup_matrix_left<f16, 8, 8>>(s);", "10:1 wgsl.type: the result of 'subgroupMatrixConvert' must be used"},
       {"_ = subgroupMatrixRow(s);", "10:5 wgsl.type: 'subgroupMatrixRow' takes 2 arguments, 1 are given"},
       {"_ = subgroupMatrixRow(s, i);", "10:26 wgsl.type: argument has type i32, but u32 is needed"},
       {"_ = subgroupMatrixColumn(x, u);", "10:5 wgsl.type: 'subgroupMatrixColumn' does not take arguments of types (f32, u32)"},
@@ -299,6 +329,10 @@ TEST(SubgroupMatrices, extents_mayComeFromOverrides) {
   const std::string wrong = "enable chromium_experimental_subgroup_matrix; override k: u32;\n";
   EXPECT_EQ(check(wrong + "fn f(l: subgroup_matrix_left<f32, k, 8>) { let m: subgroup_matrix_left<f32, k, 4> = l; }").size(), 1u);
   EXPECT_EQ(check(wrong + "fn f(l: subgroup_matrix_left<f32, k, 8>) { let m: subgroup_matrix_left<f32, 4, 8> = l; }").size(), 0u);
+  const std::string converts =
+      wrong + "fn f(s: subgroup_matrix_result<f32, k, 8>) { _ = subgroupMatrixConvert<subgroup_matrix_left<bf16, 4, ";
+  EXPECT_EQ(check(converts + "8>>(s); }").size(), 0u);
+  EXPECT_EQ(check(converts + "4>>(s); }").size(), 1u);
 }
 
 std::string inShader(std::string_view statements, std::string_view attributes = "") {
@@ -375,6 +409,10 @@ TEST(SubgroupMatrices, functions_needUniformControlFlow) {
             "7:17 " + refused("subgroupMatrixLoad"));
   EXPECT_EQ(firstError(inShader("if out[0] < 1 { _ = subgroupMatrixAdd(M(), M()); }")), "7:21 " + refused("subgroupMatrixAdd"));
   EXPECT_EQ(firstError(inShader("if i < 32 { _ = subgroupMatrixScalarAdd(M(), 1); }")), "7:17 " + refused("subgroupMatrixScalarAdd"));
+  EXPECT_EQ(firstError(inShader("if i < 32 { _ = subgroupMatrixRowMax(M()); }")), "7:17 " + refused("subgroupMatrixRowMax"));
+  EXPECT_EQ(firstError(inShader("if i < 32 { _ = subgroupMatrixRowSum(M()); }")), "7:17 " + refused("subgroupMatrixRowSum"));
+  EXPECT_EQ(firstError(inShader("if i < 32 { _ = subgroupMatrixConvert<subgroup_matrix_left<bf16, 8, 8>>(M()); }")),
+            "7:17 " + refused("subgroupMatrixConvert"));
   EXPECT_EQ(firstError(inShader("if i < 32 { put(&tile, M()); }")), "7:13 " + refused("put"));
   readGood(inShader("if group.x < 32 { put(&tile, M()); }"));
   // These tell of the invocation alone.
@@ -456,6 +494,10 @@ TEST(SubgroupMatrices, written_areReadAsTheSame) {
       "  kept[1u] = subgroup_matrix_result<f32, 8, 8>(2.0f);\n"
       "  let more = subgroupMatrixAdd(sum, kept[1u]);\n"
       "  sum = subgroupMatrixScalarMultiply(more, f32(group.z));\n"
+      "  let largest = subgroupMatrixRowMax(sum);\n"
+      "  sum = subgroupMatrixRowSum(largest);\n"
+      "  let factor = subgroupMatrixConvert<subgroup_matrix_left<bf16, 8, 8>>(sum);\n"
+      "  sum = subgroupMatrixMultiplyAccumulate(factor, subgroup_matrix_right<bf16, 8, 8>(), largest);\n"
       "  subgroupMatrixStore<col_major>(&c, group.x * 64u, sum, 8u);\n"
       "}\n";
   EXPECT_EQ(write(readGood(source)), source);
@@ -499,6 +541,7 @@ TEST(SubgroupMatrices, written_areReadAsTheSame) {
       "z, 8);",
       "_ = subgroupMatrixScalarAdd(subgroupMatrixAdd(s, S(x)), -x); _ = H(1); var d = H(h); d = H();",
       "_ = subgroupMatrixLoad<LF, col_major>(&bits, u, i); subgroupMatrixStore<row_major>(&words, 0, s, 2);",
+      "_ = subgroupMatrixRowSum(subgroupMatrixRowMax(hs)); _ = subgroupMatrixConvert<subgroup_matrix_left<f16, 8, 8>>(S());",
       "_ = s[0]; _ = s[u]; _ = l[i] + h; let m = subgroupMatrixAdd(s, s); let e = m[2u] * m[u + 1]; sums[0] = e;",
       "var m = s; m[3] = m[u]; m[u] += x; m[0] = -m[1] * 2; let p = &m; (*p)[i] = x;",
       "var m = array<S, 2>(s, s); m[1][u] += x; m[u][0] = m[0][i]; let k = m; _ = k[1][2];",

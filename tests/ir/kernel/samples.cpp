@@ -156,6 +156,12 @@ class OpSampler {
       builder_.make(op, {value(sum), value(sum)});
     } else if (op == Op::SubgroupMatrixScale) {
       builder_.make(op, {value(sum), value(Scalar::F32)});
+    } else if (op == Op::SubgroupMatrixRowMax || op == Op::SubgroupMatrixRowSum) {
+      builder_.make(op, {value(sum)});
+      builder_.make(op, {value(types.subgroupMatrix(MatrixUse::Result, Scalar::F16, 16, 16))});
+    } else if (op == Op::SubgroupMatrixConvert) {
+      builder_.convertMatrix(left, value(sum));
+      builder_.convertMatrix(types.subgroupMatrix(MatrixUse::Left, Scalar::F16, 16, 16), value(sum));
     } else {
       builder_.make(op, {value(sum), value(Scalar::U32)});
       builder_.make(op, {value(sum), builder_.u32(3)});

@@ -125,6 +125,27 @@ std::vector<RuleCase> typeCases() {
   };
 }
 
+std::vector<RuleCase> matrixCases() {
+  const auto matrix = [](std::string name, const std::string& operand, const std::string& instruction, uint32_t column) {
+    return module(std::move(name), "enable f16\nenable subgroup_matrices\nfn @f(%m: " + operand + ") {\n  " + instruction + "\n}\n",
+                  "kernel.type", 5, column);
+  };
+  const std::string sum = "subgroup_matrix_result<f32, 8, 8>", half = "subgroup_matrix_result<f16, 8, 8>";
+  const std::string left = "subgroup_matrix_left<f16, 8, 8>", brain = "subgroup_matrix_left<bf16, 8, 8>";
+  return {
+      matrix("row_max_of_a_factor", left, "%0: " + left + " = subgroup_matrix_row_max %m", 3),
+      matrix("row_sum_of_a_number", "f32", "%0: f32 = subgroup_matrix_row_sum %m", 3),
+      matrix("row_sum_of_other_components", half, "%0: " + sum + " = subgroup_matrix_row_sum %m", 3),
+      matrix("convert_a_number", "f32", "%0: " + left + " = subgroup_matrix_convert %m", 65),
+      matrix("convert_a_factor", left, "%0: " + brain + " = subgroup_matrix_convert %m", 66),
+      matrix("convert_halves", half, "%0: " + left + " = subgroup_matrix_convert %m", 65),
+      matrix("convert_to_a_result", sum, "%0: " + half + " = subgroup_matrix_convert %m", 3),
+      matrix("convert_to_f32", sum, "%0: subgroup_matrix_left<f32, 8, 8> = subgroup_matrix_convert %m", 3),
+      matrix("convert_to_another_shape", sum, "%0: subgroup_matrix_left<f16, 8, 16> = subgroup_matrix_convert %m", 3),
+      matrix("convert_to_nothing", sum, "subgroup_matrix_convert %m", 3),
+  };
+}
+
 std::vector<RuleCase> memoryCases() {
   return {
       body("store_to_read_only", "  %0: ptr<storage, f32, read> = access @in, %i\n  store %0, 1.0f\n", "kernel.memory", 2, 9),
@@ -218,6 +239,7 @@ TEST(Validate, values_are_used_where_they_are_defined) { expectRejected(dominanc
 TEST(Validate, debug_output) { expectRejected(debugCases()); }
 TEST(Validate, control_flow) { expectRejected(controlCases()); }
 TEST(Validate, types_of_instructions) { expectRejected(typeCases()); }
+TEST(Validate, types_of_subgroup_matrices) { expectRejected(matrixCases()); }
 TEST(Validate, memory_and_variables) { expectRejected(memoryCases()); }
 TEST(Validate, entry_points_and_capabilities) { expectRejected(entryPointCases()); }
 

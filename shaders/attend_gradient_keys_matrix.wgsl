@@ -1,0 +1,731 @@
+// SPDX-License-Identifier: Apache-2.0
+// dv = p^T d_out and dk = scale ds^T q with p = exp(scale q k^T + mask - lse) and ds = p (d_out v^T - delta) by matrix units (Dao 2023,
+// FlashAttention-2): each subgroup has sub_rows keys, whose scores, weights and sums stay in its registers; queries and d_out go through
+// workgroup memory, `tile` at a time, and the next ones are on their way while these are multiplied. The hooks are replaced by the compiler.
+//
+// parts = 1: what is multiplied has 16 bits, f16 or (brain) bf16; d_out, p and ds are rounded to it.
+// parts = 2: everything is f32, in two parts of f16, x = (high + low) / scale, and three products. Scales are powers of two: one per row of
+// q, k, v and d_out, and one per row of ds^T, which shrinks when a tile has larger elements. Those of d_out are made up for in p, by the
+// largest one so far.
+// Where an element is beyond 2^64 or not finite, or hidden and not finite, the rows are computed again, in plain f32.
+
+enable f16;
+enable subgroups;
+enable chromium_experimental_subgroup_matrix;
+diagnostic(off, subgroup_uniformity);  // a subgroup goes on or not as one, which the analysis cannot know
+
+override batches: u32 = 1;  // heads of q
+override group: u32 = 1;    // heads of q per head of k and v
+override queries: u32 = 1;
+override keys: u32 = 1;
+override width: u32 = 16;
+override value_width: u32 = 16;
+override causal: bool = false;  // query t sees keys 0 .. t + offset only
+override offset: u32 = 0;
+override scale: f32 = 1;
+override masked: bool = false;
+override lanes: u32 = 32;       // of a subgroup
+override subgroups: u32 = 1;
+override sub_rows: u32 = 16;    // a multiple of unit_m
+override tile: u32 = 32;        // a multiple of unit
+override unit_m: u32 = 16;
+override unit: u32 = 16;        // unit_n and unit_k, a multiple of 8
+override parts: u32 = 2;
+override brain = false;
+override units: u32 = 1;   // workgroups that begin at a time
+override vector: u32 = 1;  // 4: widths are multiples of it, and rows are loaded so
+
+override members: u32 = subgroups * lanes;
+override rows: u32 = subgroups * sub_rows;
+override depth: u32 = (width + unit - 1) / unit * unit;
+override value_depth: u32 = (value_width + unit - 1) / unit * unit;
+override line: u32 = depth / 8 + 1;  // octs, with one that keeps rows on different banks
+override value_line: u32 = value_depth / 8 + 1;
+// Invocations that bring a row, an oct each: a power of two.
+override row_lanes: u32 = select(select(select(select(32u, 16, depth <= 128), 8, depth <= 64), 4, depth <= 32), 2, depth <= 16);
+override value_lanes: u32 =
+    select(select(select(select(32u, 16, value_depth <= 128), 8, value_depth <= 64), 4, value_depth <= 32), 2, value_depth <= 16);
+override k_held: u32 = (rows * row_lanes + members - 1) / members;  // octs that an invocation brings
+override v_held: u32 = (rows * value_lanes + members - 1) / members;
+override q_held: u32 = (tile * row_lanes + members - 1) / members;
+override g_held: u32 = (tile * value_lanes + members - 1) / members;
+override tile_held: u32 = (tile + members - 1) / members;
+override g_first: u32 = parts * tile * line;
+override down: u32 = sub_rows / unit_m;
+override across: u32 = tile / unit;
+override units_d: u32 = depth / unit;
+override units_v: u32 = value_depth / unit;
+// Units whose products are summed by themselves.
+override chunk: u32 = select(1u, 2, units_d % 2 == 0);
+override value_chunk: u32 = select(1u, 2, units_v % 2 == 0);
+override held: u32 = unit_m * unit / lanes;             // elements of a result in an invocation
+override strip: u32 = unit_m * unit / 4;
+override scaled: u32 = select(1, tile, parts == 2);
+
+fn load_q(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
+fn load_k(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
+fn load_v(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
+fn load_d_out(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
+fn load_q4(batch: u32, query: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
+fn load_k4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
+fn load_v4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
+fn load_d_out4(batch: u32, query: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
+fn load_lse(batch: u32, query: u32) -> f32 { return 0.0; }
+fn load_delta(batch: u32, query: u32) -> f32 { return 0.0; }
+fn load_mask(batch: u32, query: u32, key: u32) -> f32 { return 0.0; }
+fn store_dk(batch: u32, key: u32, d: u32, value: f32) {}
+fn store_dv(batch: u32, key: u32, d: u32, value: f32) {}
+fn store_dk4(batch: u32, key: u32, d: u32, value: vec4<f32>) {}
+fn store_dv4(batch: u32, key: u32, d: u32, value: vec4<f32>) {}
+fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
+
+const log2_e = 1.44269504f;
+
+// Queries and d_out, each part by itself; before them the keys and then their values, after them strips of results.
+var<workgroup> memory:
+    array<vec4<u32>, max(max(g_first + parts * tile * value_line, parts * rows * max(line, value_line)), subgroups * strip)>;
+var<workgroup> row_factors: array<f32, 2 * rows>;  // of k, of v: what undoes the scale of a row
+var<workgroup> tile_lse: array<f32, tile>;         // of powers of two
+var<workgroup> tile_delta: array<f32, tile>;
+var<workgroup> q_factors: array<f32, scaled>;
+var<workgroup> g_exponents: array<i32, scaled>;
+var<workgroup> g_most: atomic<u32>;  // the largest exponent so far
+var<workgroup> is_special: atomic<u32>;
+
+// Elements past the width are 0, and rows past the last one. What is loaded in their place is not used: loads have no condition.
+fn quad_of_q(batch: u32, query: u32, d: u32) -> vec4<f32> {
+  let row = min(query, queries - 1);
+  var quad: vec4<f32>;
+  if (vector == 4) {
+    quad = select(vec4<f32>(), load_q4(batch, row, min(d, width - 4)), (d < width) & (query < queries));
+  } else {
+    for (var i = 0u; i < 4; i++) {
+      quad[i] = select(0, load_q(batch, row, min(d + i, width - 1)), (d + i < width) & (query < queries));
+    }
+  }
+  return quad;
+}
+fn quad_of_k(batch: u32, key: u32, d: u32) -> vec4<f32> {
+  let row = min(key, keys - 1);
+  var quad: vec4<f32>;
+  if (vector == 4) {
+    quad = select(vec4<f32>(), load_k4(batch, row, min(d, width - 4)), (d < width) & (key < keys));
+  } else {
+    for (var i = 0u; i < 4; i++) {
+      quad[i] = select(0, load_k(batch, row, min(d + i, width - 1)), (d + i < width) & (key < keys));
+    }
+  }
+  return quad;
+}
+fn quad_of_v(batch: u32, key: u32, d: u32) -> vec4<f32> {
+  let row = min(key, keys - 1);
+  var quad: vec4<f32>;
+  if (vector == 4) {
+    quad = select(vec4<f32>(), load_v4(batch, row, min(d, value_width - 4)), (d < value_width) & (key < keys));
+  } else {
+    for (var i = 0u; i < 4; i++) {
+      quad[i] = select(0, load_v(batch, row, min(d + i, value_width - 1)), (d + i < value_width) & (key < keys));
+    }
+  }
+  return quad;
+}
+
+fn quad_of_d_out(batch: u32, query: u32, d: u32) -> vec4<f32> {
+  let row = min(query, queries - 1);
+  var quad: vec4<f32>;
+  if (vector == 4) {
+    quad = select(vec4<f32>(), load_d_out4(batch, row, min(d, value_width - 4)), (d < value_width) & (query < queries));
+  } else {
+    for (var i = 0u; i < 4; i++) {
+      quad[i] = select(0, load_d_out(batch, row, min(d + i, value_width - 1)), (d + i < value_width) & (query < queries));
+    }
+  }
+  return quad;
+}
+
+fn store_quad_of_dk(batch: u32, key: u32, d: u32, quad: vec4<f32>) {
+  if (vector == 4) {
+    if (d < width) {
+      store_dk4(batch, key, d, quad);
+    }
+  } else {
+    for (var c = 0u; c < 4; c++) {
+      if (d + c < width) {
+        store_dk(batch, key, d + c, quad[c]);
+      }
+    }
+  }
+}
+fn store_quad_of_dv(batch: u32, key: u32, d: u32, quad: vec4<f32>) {
+  if (vector == 4) {
+    if (d < value_width) {
+      store_dv4(batch, key, d, quad);
+    }
+  } else {
+    for (var c = 0u; c < 4; c++) {
+      if (d + c < value_width) {
+        store_dv(batch, key, d + c, quad[c]);
+      }
+    }
+  }
+}
+
+fn pair_of(x: f32, y: f32) -> u32 {
+  return select(pack2x16float(vec2<f32>(x, y)), (bitcast<u32>(x) >> 16) | (bitcast<u32>(y) & 0xffff0000), brain);
+}
+// Rounded to the 11 bits of f16 by integers: drivers take a conversion to f16 and back for nothing.
+fn high_part(x: f32) -> f32 { return bitcast<f32>((bitcast<u32>(x) + 0x1000) & 0xffffe000); }
+fn high_parts(x: vec4<f32>) -> vec4<f32> {
+  return bitcast<vec4<f32>>((bitcast<vec4<u32>>(x) + vec4<u32>(0x1000)) & vec4<u32>(0xffffe000));
+}
+// Rounded to nearest, where the number is not known to be one of 16 bits.
+fn rounded(x: vec4<f32>) -> vec4<f32> {
+  let bits = bitcast<vec4<u32>>(x);
+  let nearest = bitcast<vec4<f32>>(bits + vec4<u32>(0x7fff) + ((bits >> vec4<u32>(16)) & vec4<u32>(1)));
+  return select(x, nearest, vec4<bool>(brain) & ((bits & vec4<u32>(0x7fffffff)) < vec4<u32>(0x7f800000)));
+}
+fn oct_of(x: vec4<f32>, y: vec4<f32>) -> vec4<u32> {
+  return vec4<u32>(pair_of(x.x, x.y), pair_of(x.z, x.w), pair_of(y.x, y.y), pair_of(y.z, y.w));
+}
+fn high_oct(x: vec4<f32>, y: vec4<f32>) -> vec4<u32> { return oct_of(high_parts(x), high_parts(y)); }
+fn low_oct(x: vec4<f32>, y: vec4<f32>) -> vec4<u32> { return oct_of(x - high_parts(x), y - high_parts(y)); }
+
+// The bits of the largest magnitude of eight elements, and of those of all neighbours that bring a row.
+fn most_of(x: vec4<f32>, y: vec4<f32>) -> u32 {
+  let most = max(bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffff), bitcast<vec4<u32>>(y) & vec4<u32>(0x7fffffff));
+  return max(max(most.x, most.y), max(most.z, most.w));
+}
+fn most_of_row(x: vec4<f32>, y: vec4<f32>, neighbours: u32) -> u32 {
+  var most = most_of(x, y);
+  for (var apart = 1u; apart < neighbours; apart *= 2) {
+    most = max(most, subgroupShuffleXor(most, apart));
+  }
+  return most;
+}
+// A row is brought to 2^13 and more, unless it is next to nothing.
+fn exponent_of(bits: u32) -> i32 { return i32(clamp(bits >> 23, 40, 190)); }
+fn power_of_2(exponent: i32) -> f32 { return bitcast<f32>(u32(clamp(exponent + 127, 0, 254)) << 23); }
+fn is_beyond(bits: u32) -> bool { return (bits >> 23) > 190; }
+// Whether one of eight numbers of 16 bits is infinite or NaN.
+fn has_no_number(oct: vec4<u32>) -> bool {
+  let exponent = select(0x7c00u, 0x7f80, brain);
+  let low = (oct & vec4<u32>(exponent)) == vec4<u32>(exponent);
+  let high = (oct & vec4<u32>(exponent << 16)) == vec4<u32>(exponent << 16);
+  return any(low | high);
+}
+fn magnitude(x: f32) -> u32 { return bitcast<u32>(x) & 0x7fffffff; }
+fn exp2_keeping_nan(x: f32) -> f32 { return select(exp2(x), x, magnitude(x) > 0x7f800000); }
+
+// Which piece of work a workgroup does, if they are numbered from most to least: a unit that gets a long one first gets a short one next.
+fn rank(flat: u32, count: u32) -> u32 {
+  let round = flat / units;
+  let last = min(round * units + units, count) - 1;
+  return select(flat, round * units + last - flat, round % 2 == 1 && flat <= last);
+}
+
+@compute @workgroup_size(members)
+fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) member: u32) {
+  let flat = workgroup_index(id);
+  // Surplus workgroups of a split dispatch repeat the last batch and store nothing: barriers must be reached by all.
+  let tiles = (keys + rows - 1) / rows;
+  let live = flat < tiles * (batches / group);
+  let place = rank(flat, tiles * (batches / group));
+  let of_keys = place % (batches / group);
+  // The first keys, which most queries see, begin first.
+  let first_key = min(place / (batches / group), tiles - 1) * rows;
+  let lane = member % lanes;
+  let sub_row = member / lanes * sub_rows;
+  let my_key = first_key + sub_row;
+  let visible = select(0u, max(first_key, offset) - offset, causal) / tile;  // the first tile with a query that sees a key here
+  let per_head = max((queries + tile - 1) / tile, visible) - visible;
+  let my_first = select(0u, max(my_key, offset) - offset, causal);  // the first query that sees a key of the subgroup
+  let steepness = scale * log2_e;
+
+  for (var i = member; i < 2 * rows; i += members) {
+    row_factors[i] = 1;
+  }
+  if (member == 0) {
+    atomicStore(&is_special, 0);
+    atomicStore(&g_most, 40);
+  }
+  workgroupBarrier();
+  for (var h = 0u; h < k_held; h++) {
+    let i = h * members + member;
+    let row = min(i / row_lanes, rows - 1);
+    let d = i % row_lanes * 8;
+    var x = quad_of_k(of_keys, first_key + row, d);
+    var y = quad_of_k(of_keys, first_key + row, d + 4);
+    if (parts == 2) {
+      let most = most_of_row(x, y, row_lanes);
+      let exponent = exponent_of(most);
+      x *= power_of_2(140 - exponent);
+      y *= power_of_2(140 - exponent);
+      if (d == 0) {
+        row_factors[row] = power_of_2(exponent - 140);
+      }
+      if (is_beyond(most)) {
+        atomicStore(&is_special, 1);
+      }
+    }
+    if (i < rows * row_lanes && d < depth) {
+      if (parts == 1) {
+        memory[row * line + d / 8] = oct_of(x, y);
+      } else {
+        memory[row * line + d / 8] = high_oct(x, y);
+        memory[(parts - 1) * rows * line + row * line + d / 8] = low_oct(x, y);
+      }
+    }
+  }
+  workgroupBarrier();
+  var k: array<subgroup_matrix_left<f16, unit, unit_m>, parts * down * units_d>;
+  for (var part = 0u; part < parts; part++) {
+    for (var i = 0u; i < down; i++) {
+      for (var u = 0u; u < units_d; u++) {
+        k[(part * down + i) * units_d + u] = subgroupMatrixLoad<subgroup_matrix_left<f16, unit, unit_m>, row_major>(
+            &memory, (part * rows + sub_row + i * unit_m) * line + u * unit / 8, line);
+      }
+    }
+  }
+  workgroupBarrier();
+  for (var h = 0u; h < v_held; h++) {
+    let i = h * members + member;
+    let row = min(i / value_lanes, rows - 1);
+    let d = i % value_lanes * 8;
+    var x = quad_of_v(of_keys, first_key + row, d);
+    var y = quad_of_v(of_keys, first_key + row, d + 4);
+    if (parts == 2) {
+      let most = most_of_row(x, y, value_lanes);
+      let exponent = exponent_of(most);
+      x *= power_of_2(140 - exponent);
+      y *= power_of_2(140 - exponent);
+      if (d == 0) {
+        row_factors[rows + row] = power_of_2(exponent - 140);
+      }
+      if (is_beyond(most)) {
+        atomicStore(&is_special, 1);
+      }
+    }
+    if (i < rows * value_lanes && d < value_depth) {
+      if (parts == 1) {
+        memory[row * value_line + d / 8] = oct_of(x, y);
+      } else {
+        memory[row * value_line + d / 8] = high_oct(x, y);
+        memory[(parts - 1) * rows * value_line + row * value_line + d / 8] = low_oct(x, y);
+      }
+    }
+  }
+  workgroupBarrier();
+  var v: array<subgroup_matrix_left<f16, unit, unit_m>, parts * down * units_v>;
+  for (var part = 0u; part < parts; part++) {
+    for (var i = 0u; i < down; i++) {
+      for (var u = 0u; u < units_v; u++) {
+        v[(part * down + i) * units_v + u] = subgroupMatrixLoad<subgroup_matrix_left<f16, unit, unit_m>, row_major>(
+            &memory, (part * rows + sub_row + i * unit_m) * value_line + u * unit / 8, value_line);
+      }
+    }
+  }
+  var sums_k: array<subgroup_matrix_result<f32, unit, unit_m>, down * units_d>;
+  var sums_v: array<subgroup_matrix_result<f32, unit, unit_m>, down * units_v>;
+  var steep: array<f32, down * held>;  // of the row of each element
+  var v_factor: array<f32, down * held>;
+  var most_ds: array<i32, down * held>;  // exponents of the largest elements so far
+  for (var i = 0u; i < down; i++) {
+    for (var e = 0u; e < held; e++) {
+      let row = sub_row + i * unit_m + subgroupMatrixRow(sums_k[0], e);
+      steep[i * held + e] = steepness * row_factors[row];
+      v_factor[i * held + e] = row_factors[rows + row];
+      most_ds[i * held + e] = 40;
+    }
+  }
+  var g_exponent = 40;  // of sums_v
+
+  // The next tile: as it is where it will be scaled, else packed.
+  var next_q: array<vec4<f32>, 2 * q_held>;
+  var next_g: array<vec4<f32>, 2 * g_held>;
+  var packed_q: array<vec4<u32>, q_held>;
+  var packed_g: array<vec4<u32>, g_held>;
+  var next_lse: array<f32, tile_held>;
+  var next_delta: array<f32, tile_held>;
+  let first_batch = of_keys * group;
+  let first_tile = min(visible * tile, queries - 1);
+  for (var h = 0u; h < q_held; h++) {
+    let i = min(h * members + member, tile * row_lanes - 1);
+    next_q[2 * h] = quad_of_q(first_batch, first_tile + i / row_lanes, i % row_lanes * 8);
+    next_q[2 * h + 1] = quad_of_q(first_batch, first_tile + i / row_lanes, i % row_lanes * 8 + 4);
+    if (parts == 1) {
+      packed_q[h] = oct_of(next_q[2 * h], next_q[2 * h + 1]);
+    }
+  }
+  for (var h = 0u; h < g_held; h++) {
+    let i = min(h * members + member, tile * value_lanes - 1);
+    next_g[2 * h] = quad_of_d_out(first_batch, first_tile + i / value_lanes, i % value_lanes * 8);
+    next_g[2 * h + 1] = quad_of_d_out(first_batch, first_tile + i / value_lanes, i % value_lanes * 8 + 4);
+    if (parts == 1) {
+      packed_g[h] = oct_of(rounded(next_g[2 * h]), rounded(next_g[2 * h + 1]));
+    }
+  }
+  for (var h = 0u; h < tile_held; h++) {
+    let query = min(first_tile + h * members + member, queries - 1);
+    next_lse[h] = load_lse(first_batch, query) * log2_e;
+    next_delta[h] = load_delta(first_batch, query);
+  }
+  for (var step = 0u; step < group * per_head; step++) {
+    let batch = first_batch + step / per_head;
+    let first = (visible + step % per_head) * tile;
+    // Whether some of these queries do not see some key of the workgroup: they must not count, whatever they are.
+    let hides_some = causal && first + offset < first_key + rows - 1;
+    workgroupBarrier();
+    for (var h = 0u; h < q_held; h++) {
+      let i = h * members + member;
+      let row = i / row_lanes;
+      let d = i % row_lanes * 8;
+      var x = next_q[2 * h];
+      var y = next_q[2 * h + 1];
+      if (parts == 2) {
+        let most = most_of_row(x, y, row_lanes);
+        let exponent = exponent_of(most);
+        x *= power_of_2(140 - exponent);
+        y *= power_of_2(140 - exponent);
+        if (d == 0 && row < tile) {
+          q_factors[row] = power_of_2(exponent - 140);
+        }
+        if (is_beyond(most)) {
+          atomicStore(&is_special, 1);
+        }
+      } else if (hides_some) {
+        if (has_no_number(packed_q[h])) {
+          atomicStore(&is_special, 1);
+        }
+      }
+      if (row < tile && d < depth) {
+        if (parts == 1) {
+          memory[row * line + d / 8] = packed_q[h];
+        } else {
+          memory[row * line + d / 8] = high_oct(x, y);
+          memory[((parts - 1) * tile + row) * line + d / 8] = low_oct(x, y);
+        }
+      }
+    }
+    for (var h = 0u; h < g_held; h++) {
+      let i = h * members + member;
+      let row = i / value_lanes;
+      let d = i % value_lanes * 8;
+      var x = next_g[2 * h];
+      var y = next_g[2 * h + 1];
+      if (parts == 2) {
+        let most = most_of_row(x, y, value_lanes);
+        let exponent = exponent_of(most);
+        x *= power_of_2(140 - exponent);
+        y *= power_of_2(140 - exponent);
+        if (d == 0 && row < tile) {
+          g_exponents[row] = exponent;
+          atomicMax(&g_most, u32(exponent));
+        }
+        if (is_beyond(most)) {
+          atomicStore(&is_special, 1);
+        }
+      } else if (hides_some) {
+        if (has_no_number(packed_g[h])) {
+          atomicStore(&is_special, 1);
+        }
+      }
+      if (row < tile && d < value_depth) {
+        if (parts == 1) {
+          memory[g_first + row * value_line + d / 8] = packed_g[h];
+        } else {
+          memory[g_first + row * value_line + d / 8] = high_oct(x, y);
+          memory[g_first + ((parts - 1) * tile + row) * value_line + d / 8] = low_oct(x, y);
+        }
+      }
+    }
+    for (var h = 0u; h < tile_held; h++) {
+      let i = h * members + member;
+      if (i < tile) {
+        tile_lse[i] = next_lse[h];
+        tile_delta[i] = next_delta[h];
+      }
+    }
+    workgroupBarrier();
+    let next = min(step + 1, group * per_head - 1);
+    let next_batch = first_batch + next / per_head;
+    let next_first = (visible + next % per_head) * tile;
+    for (var h = 0u; h < q_held; h++) {
+      let i = min(h * members + member, tile * row_lanes - 1);
+      next_q[2 * h] = quad_of_q(next_batch, next_first + i / row_lanes, i % row_lanes * 8);
+      next_q[2 * h + 1] = quad_of_q(next_batch, next_first + i / row_lanes, i % row_lanes * 8 + 4);
+      if (parts == 1) {
+        packed_q[h] = oct_of(next_q[2 * h], next_q[2 * h + 1]);
+      }
+    }
+    for (var h = 0u; h < g_held; h++) {
+      let i = min(h * members + member, tile * value_lanes - 1);
+      next_g[2 * h] = quad_of_d_out(next_batch, next_first + i / value_lanes, i % value_lanes * 8);
+      next_g[2 * h + 1] = quad_of_d_out(next_batch, next_first + i / value_lanes, i % value_lanes * 8 + 4);
+      if (parts == 1) {
+        packed_g[h] = oct_of(rounded(next_g[2 * h]), rounded(next_g[2 * h + 1]));
+      }
+    }
+    for (var h = 0u; h < tile_held; h++) {
+      let query = min(next_first + h * members + member, queries - 1);
+      next_lse[h] = load_lse(next_batch, query) * log2_e;
+      next_delta[h] = load_delta(next_batch, query);
+    }
+    if (first + tile > my_first) {
+      var scores: array<subgroup_matrix_result<f32, unit, unit_m>, down * across>;
+      var dp: array<subgroup_matrix_result<f32, unit, unit_m>, down * across>;
+      for (var j = 0u; j < across; j++) {
+        for (var u0 = 0u; u0 < units_d; u0 += chunk) {
+          var q: array<subgroup_matrix_right<f16, unit, unit>, parts * chunk>;
+          for (var part = 0u; part < parts; part++) {
+            for (var u = 0u; u < chunk; u++) {
+              q[part * chunk + u] = subgroupMatrixLoad<subgroup_matrix_right<f16, unit, unit>, col_major>(
+                  &memory, (part * tile + j * unit) * line + (u0 + u) * unit / 8, line);
+            }
+          }
+          for (var i = 0u; i < down; i++) {
+            if (parts == 1) {
+              for (var u = 0u; u < chunk; u++) {
+                scores[i * across + j] = subgroupMatrixMultiplyAccumulate(k[i * units_d + u0 + u], q[u], scores[i * across + j]);
+              }
+            } else {
+              var sum: subgroup_matrix_result<f32, unit, unit_m>;
+              for (var u = 0u; u < chunk; u++) {
+                sum = subgroupMatrixMultiplyAccumulate(k[i * units_d + u0 + u], q[(parts - 1) * chunk + u], sum);
+                sum = subgroupMatrixMultiplyAccumulate(k[((parts - 1) * down + i) * units_d + u0 + u], q[u], sum);
+                sum = subgroupMatrixMultiplyAccumulate(k[i * units_d + u0 + u], q[u], sum);
+              }
+              scores[i * across + j] = subgroupMatrixAdd(scores[i * across + j], sum);
+            }
+          }
+        }
+        for (var u0 = 0u; u0 < units_v; u0 += value_chunk) {
+          var g: array<subgroup_matrix_right<f16, unit, unit>, parts * value_chunk>;
+          for (var part = 0u; part < parts; part++) {
+            for (var u = 0u; u < value_chunk; u++) {
+              g[part * value_chunk + u] = subgroupMatrixLoad<subgroup_matrix_right<f16, unit, unit>, col_major>(
+                  &memory, g_first + (part * tile + j * unit) * value_line + (u0 + u) * unit / 8, value_line);
+            }
+          }
+          for (var i = 0u; i < down; i++) {
+            if (parts == 1) {
+              for (var u = 0u; u < value_chunk; u++) {
+                dp[i * across + j] = subgroupMatrixMultiplyAccumulate(v[i * units_v + u0 + u], g[u], dp[i * across + j]);
+              }
+            } else {
+              var sum: subgroup_matrix_result<f32, unit, unit_m>;
+              for (var u = 0u; u < value_chunk; u++) {
+                sum = subgroupMatrixMultiplyAccumulate(v[i * units_v + u0 + u], g[(parts - 1) * value_chunk + u], sum);
+                sum = subgroupMatrixMultiplyAccumulate(v[((parts - 1) * down + i) * units_v + u0 + u], g[u], sum);
+                sum = subgroupMatrixMultiplyAccumulate(v[i * units_v + u0 + u], g[u], sum);
+              }
+              dp[i * across + j] = subgroupMatrixAdd(dp[i * across + j], sum);
+            }
+          }
+        }
+      }
+      let grown = max(g_exponent, i32(atomicLoad(&g_most)));
+      let by_growth = power_of_2(g_exponent - grown);
+      g_exponent = grown;
+      var p: array<subgroup_matrix_left<f16, unit, unit_m>, parts * down * across>;
+      var ds: array<subgroup_matrix_left<f16, unit, unit_m>, parts * down * across>;
+      var shrink: array<f32, down * held>;
+      for (var i = 0u; i < down; i++) {
+        let least_key = my_key + i * unit_m;
+        let hides = first + tile > queries || (causal && first + offset < least_key + unit_m - 1);
+        for (var j = 0u; j < across; j++) {
+          for (var e = 0u; e < held; e++) {
+            let column = j * unit + subgroupMatrixColumn(sums_k[0], e);
+            if (parts == 2) {
+              scores[i * across + j][e] *= q_factors[column];
+              dp[i * across + j][e] *= power_of_2(g_exponents[column] - 140) * v_factor[i * held + e];
+            }
+            var score = fma(scores[i * across + j][e], steep[i * held + e], -tile_lse[column]);
+            if (masked) {
+              let key = min(least_key + subgroupMatrixRow(sums_k[0], e), keys - 1);
+              score += load_mask(batch, min(first + column, queries - 1), key) * log2_e;
+            }
+            let weight = exp2(score);
+            scores[i * across + j][e] = weight;
+            dp[i * across + j][e] = weight * (dp[i * across + j][e] - tile_delta[column]);
+          }
+        }
+        if (hides) {
+          for (var j = 0u; j < across; j++) {
+            for (var e = 0u; e < held; e++) {
+              let query = first + j * unit + subgroupMatrixColumn(sums_k[0], e);
+              let key = least_key + subgroupMatrixRow(sums_k[0], e);
+              let sees = (query < queries) & (!causal | (key <= query + offset));
+              scores[i * across + j][e] = select(0, scores[i * across + j][e], sees);
+              dp[i * across + j][e] = select(0, dp[i * across + j][e], sees);
+            }
+          }
+        }
+        if (parts == 1) {
+          for (var j = 0u; j < across; j++) {
+            p[i * across + j] = subgroupMatrixConvert<subgroup_matrix_left<f16, unit, unit_m>>(scores[i * across + j]);
+            ds[i * across + j] = subgroupMatrixConvert<subgroup_matrix_left<f16, unit, unit_m>>(dp[i * across + j]);
+          }
+        } else {
+          var most: subgroup_matrix_result<f32, unit, unit_m>;
+          for (var j = 0u; j < across; j++) {
+            for (var e = 0u; e < held; e++) {
+              dp[i * across + j][e] *= q_factors[j * unit + subgroupMatrixColumn(sums_k[0], e)];
+              most[e] = max(most[e], abs(dp[i * across + j][e]));
+            }
+          }
+          most = subgroupMatrixRowMax(most);
+          for (var e = 0u; e < held; e++) {
+            let larger = max(most_ds[i * held + e], exponent_of(magnitude(most[e])));
+            shrink[i * held + e] = power_of_2(most_ds[i * held + e] - larger);
+            most_ds[i * held + e] = larger;
+          }
+          for (var j = 0u; j < across; j++) {
+            var high: subgroup_matrix_result<f32, unit, unit_m>;
+            var low: subgroup_matrix_result<f32, unit, unit_m>;
+            for (var e = 0u; e < held; e++) {
+              let x = scores[i * across + j][e] * power_of_2(g_exponents[j * unit + subgroupMatrixColumn(sums_k[0], e)] - grown + 13);
+              high[e] = high_part(x);
+              low[e] = x - high_part(x);
+            }
+            p[i * across + j] = subgroupMatrixConvert<subgroup_matrix_left<f16, unit, unit_m>>(high);
+            p[((parts - 1) * down + i) * across + j] = subgroupMatrixConvert<subgroup_matrix_left<f16, unit, unit_m>>(low);
+            for (var e = 0u; e < held; e++) {
+              let x = dp[i * across + j][e] * power_of_2(140 - most_ds[i * held + e]);
+              high[e] = high_part(x);
+              low[e] = x - high_part(x);
+            }
+            ds[i * across + j] = subgroupMatrixConvert<subgroup_matrix_left<f16, unit, unit_m>>(high);
+            ds[((parts - 1) * down + i) * across + j] = subgroupMatrixConvert<subgroup_matrix_left<f16, unit, unit_m>>(low);
+          }
+        }
+      }
+      for (var n = 0u; n < units_v; n++) {
+        var g: array<subgroup_matrix_right<f16, unit, unit>, parts * across>;
+        for (var part = 0u; part < parts; part++) {
+          for (var j = 0u; j < across; j++) {
+            g[part * across + j] = subgroupMatrixLoad<subgroup_matrix_right<f16, unit, unit>, row_major>(
+                &memory, g_first + (part * tile + j * unit) * value_line + n * unit / 8, value_line);
+          }
+        }
+        for (var i = 0u; i < down; i++) {
+          if (parts == 1) {
+            for (var j = 0u; j < across; j++) {
+              sums_v[i * units_v + n] = subgroupMatrixMultiplyAccumulate(p[i * across + j], g[j], sums_v[i * units_v + n]);
+            }
+          } else {
+            var sum: subgroup_matrix_result<f32, unit, unit_m>;
+            for (var j = 0u; j < across; j++) {
+              sum = subgroupMatrixMultiplyAccumulate(p[i * across + j], g[(parts - 1) * across + j], sum);
+              sum = subgroupMatrixMultiplyAccumulate(p[((parts - 1) * down + i) * across + j], g[j], sum);
+              sum = subgroupMatrixMultiplyAccumulate(p[i * across + j], g[j], sum);
+            }
+            for (var e = 0u; e < held; e++) {
+              sums_v[i * units_v + n][e] = fma(sums_v[i * units_v + n][e], by_growth, sum[e]);
+            }
+          }
+        }
+      }
+      for (var n = 0u; n < units_d; n++) {
+        var q: array<subgroup_matrix_right<f16, unit, unit>, parts * across>;
+        for (var part = 0u; part < parts; part++) {
+          for (var j = 0u; j < across; j++) {
+            q[part * across + j] = subgroupMatrixLoad<subgroup_matrix_right<f16, unit, unit>, row_major>(
+                &memory, (part * tile + j * unit) * line + n * unit / 8, line);
+          }
+        }
+        for (var i = 0u; i < down; i++) {
+          if (parts == 1) {
+            for (var j = 0u; j < across; j++) {
+              sums_k[i * units_d + n] = subgroupMatrixMultiplyAccumulate(ds[i * across + j], q[j], sums_k[i * units_d + n]);
+            }
+          } else {
+            var sum: subgroup_matrix_result<f32, unit, unit_m>;
+            for (var j = 0u; j < across; j++) {
+              sum = subgroupMatrixMultiplyAccumulate(ds[i * across + j], q[(parts - 1) * across + j], sum);
+              sum = subgroupMatrixMultiplyAccumulate(ds[((parts - 1) * down + i) * across + j], q[j], sum);
+              sum = subgroupMatrixMultiplyAccumulate(ds[i * across + j], q[j], sum);
+            }
+            for (var e = 0u; e < held; e++) {
+              sums_k[i * units_d + n][e] = fma(sums_k[i * units_d + n][e], shrink[i * held + e], sum[e]);
+            }
+          }
+        }
+      }
+    }
+  }
+  workgroupBarrier();
+  if (workgroupUniformLoad(&is_special) != 0) {
+    // A quad of a row of dk and of dv per invocation, query by query.
+    let widest = max(depth, value_depth);
+    for (var i = member; i < rows * (widest / 4); i += members) {
+      let key = first_key + i / (widest / 4);
+      let d = i % (widest / 4) * 4;
+      let row = min(key, keys - 1);
+      var sum_k = vec4<f32>();
+      var sum_v = vec4<f32>();
+      for (var head = 0u; head < group; head++) {
+        let batch = first_batch + head;
+        for (var query = select(0u, max(row, offset) - offset, causal); query < queries; query++) {
+          var score = -load_lse(batch, query) * log2_e;
+          for (var c = 0u; c < width; c += 4) {
+            let x = quad_of_k(of_keys, row, c) * steepness;
+            let y = quad_of_q(batch, query, c);
+            score = fma(x.x, y.x, fma(x.y, y.y, fma(x.z, y.z, fma(x.w, y.w, score))));
+          }
+          if (masked) {
+            score += load_mask(batch, query, row) * log2_e;
+          }
+          var product = 0.0;
+          for (var c = 0u; c < value_width; c += 4) {
+            let x = quad_of_v(of_keys, row, c);
+            let y = quad_of_d_out(batch, query, c);
+            product = fma(x.x, y.x, fma(x.y, y.y, fma(x.z, y.z, fma(x.w, y.w, product))));
+          }
+          let weight = exp2_keeping_nan(score);
+          sum_k = fma(vec4<f32>(weight * (product - load_delta(batch, query))), quad_of_q(batch, query, d), sum_k);
+          sum_v = fma(vec4<f32>(weight), quad_of_d_out(batch, query, d), sum_v);
+        }
+      }
+      if (live && key < keys) {
+        store_quad_of_dk(of_keys, key, d, sum_k * scale);
+        store_quad_of_dv(of_keys, key, d, sum_v);
+      }
+    }
+    return;
+  }
+  for (var i = 0u; i < down; i++) {
+    for (var n = 0u; n < units_d; n++) {
+      for (var e = 0u; e < held; e++) {
+        sums_k[i * units_d + n][e] *= scale;
+        if (parts == 2) {
+          sums_k[i * units_d + n][e] *= power_of_2(most_ds[i * held + e] - 140);
+        }
+      }
+      subgroupMatrixStore<row_major>(&memory, member / lanes * strip, sums_k[i * units_d + n], unit / 4);
+      workgroupBarrier();
+      for (var s = lane; s < strip; s += lanes) {
+        let key = my_key + i * unit_m + s / (unit / 4);
+        if (live && key < keys) {
+          store_quad_of_dk(of_keys, key, n * unit + s % (unit / 4) * 4, bitcast<vec4<f32>>(memory[member / lanes * strip + s]));
+        }
+      }
+      workgroupBarrier();
+    }
+    for (var n = 0u; n < units_v; n++) {
+      if (parts == 2) {
+        for (var e = 0u; e < held; e++) {
+          sums_v[i * units_v + n][e] *= power_of_2(g_exponent - 127 - 26);
+        }
+      }
+      subgroupMatrixStore<row_major>(&memory, member / lanes * strip, sums_v[i * units_v + n], unit / 4);
+      workgroupBarrier();
+      for (var s = lane; s < strip; s += lanes) {
+        let key = my_key + i * unit_m + s / (unit / 4);
+        if (live && key < keys) {
+          store_quad_of_dv(of_keys, key, n * unit + s % (unit / 4) * 4, bitcast<vec4<f32>>(memory[member / lanes * strip + s]));
+        }
+      }
+      workgroupBarrier();
+    }
+  }
+}

@@ -1,0 +1,624 @@
+// SPDX-License-Identifier: Apache-2.0
+// dq = scale ds k with p = exp(scale q k^T + mask - lse) and ds = p (d_out v^T - delta) by matrix units (Dao 2023, FlashAttention-2): each
+// subgroup has sub_rows queries, whose scores, weights and sums stay in its registers; keys and values go through workgroup memory, `tile`
+// at a time, and the next ones are on their way while these are multiplied. The hooks are replaced by the compiler.
+//
+// parts = 1: what is multiplied has 16 bits, f16 or (brain) bf16; d_out and ds are rounded to it.
+// parts = 2: everything is f32, in two parts of f16, x = (high + low) / scale, and three products. Scales are powers of two: one per row of
+// q, k, v and d_out, and one per row of ds, which shrinks when a tile has larger elements.
+// Where an element is beyond 2^64 or not finite, or hidden and not finite, the rows are computed again, in plain f32.
+
+enable f16;
+enable subgroups;
+enable chromium_experimental_subgroup_matrix;
+diagnostic(off, subgroup_uniformity);  // a subgroup goes on or not as one, which the analysis cannot know
+
+override batches: u32 = 1;  // heads of q
+override group: u32 = 1;    // heads of q per head of k and v
+override queries: u32 = 1;
+override keys: u32 = 1;
+override width: u32 = 16;
+override value_width: u32 = 16;
+override causal: bool = false;  // query t sees keys 0 .. t + offset only
+override offset: u32 = 0;
+override scale: f32 = 1;
+override masked: bool = false;
+override lanes: u32 = 32;       // of a subgroup
+override subgroups: u32 = 1;
+override sub_rows: u32 = 16;    // a multiple of unit_m
+override tile: u32 = 32;        // a multiple of unit
+override unit_m: u32 = 16;
+override unit: u32 = 16;        // unit_n and unit_k, a multiple of 8
+override parts: u32 = 2;
+override brain = false;
+override units: u32 = 1;   // workgroups that begin at a time
+override vector: u32 = 1;  // 4: widths are multiples of it, and rows are loaded so
+
+override members: u32 = subgroups * lanes;
+override rows: u32 = subgroups * sub_rows;
+override depth: u32 = (width + unit - 1) / unit * unit;
+override value_depth: u32 = (value_width + unit - 1) / unit * unit;
+override line: u32 = depth / 8 + 1;  // octs, with one that keeps rows on different banks
+override value_line: u32 = value_depth / 8 + 1;
+// Invocations that bring a row, an oct each: a power of two.
+override row_lanes: u32 = select(select(select(select(32u, 16, depth <= 128), 8, depth <= 64), 4, depth <= 32), 2, depth <= 16);
+override value_lanes: u32 =
+    select(select(select(select(32u, 16, value_depth <= 128), 8, value_depth <= 64), 4, value_depth <= 32), 2, value_depth <= 16);
+override q_held: u32 = (rows * row_lanes + members - 1) / members;  // octs that an invocation brings
+override g_held: u32 = (rows * value_lanes + members - 1) / members;
+override k_held: u32 = (tile * row_lanes + members - 1) / members;
+override v_held: u32 = (tile * value_lanes + members - 1) / members;
+override v_first: u32 = parts * tile * line;
+override down: u32 = sub_rows / unit_m;
+override across: u32 = tile / unit;
+override units_d: u32 = depth / unit;
+override units_v: u32 = value_depth / unit;
+// Units whose products are summed by themselves.
+override chunk: u32 = select(1u, 2, units_d % 2 == 0);
+override value_chunk: u32 = select(1u, 2, units_v % 2 == 0);
+override held: u32 = unit_m * unit / lanes;             // elements of a result in an invocation
+override strip: u32 = unit_m * unit / 4;
+override scaled: u32 = select(1, tile, parts == 2);
+
+fn load_q(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
+fn load_k(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
+fn load_v(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
+fn load_d_out(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
+fn load_q4(batch: u32, query: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
+fn load_k4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
+fn load_v4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
+fn load_d_out4(batch: u32, query: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
+fn load_lse(batch: u32, query: u32) -> f32 { return 0.0; }
+fn load_delta(batch: u32, query: u32) -> f32 { return 0.0; }
+fn load_mask(batch: u32, query: u32, key: u32) -> f32 { return 0.0; }
+fn store_dq(batch: u32, query: u32, d: u32, value: f32) {}
+fn store_dq4(batch: u32, query: u32, d: u32, value: vec4<f32>) {}
+fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
+
+const log2_e = 1.44269504f;
+
+// Keys and values, each part by itself; before them the queries and then their gradients, after them strips of results.
+var<workgroup> memory:
+    array<vec4<u32>, max(max(v_first + parts * tile * value_line, parts * rows * max(line, value_line)), subgroups * strip)>;
+var<workgroup> row_factors: array<f32, 4 * rows>;  // of q, of d_out: what undoes the scale of a row; lse of powers of two; delta
+var<workgroup> k_factors: array<f32, scaled>;
+var<workgroup> v_factors: array<f32, scaled>;
+var<workgroup> is_special: atomic<u32>;
+
+// Elements past the width are 0, and rows past the last one. What is loaded in their place is not used: loads have no condition.
+fn quad_of_q(batch: u32, query: u32, d: u32) -> vec4<f32> {
+  let row = min(query, queries - 1);
+  var quad: vec4<f32>;
+  if (vector == 4) {
+    quad = select(vec4<f32>(), load_q4(batch, row, min(d, width - 4)), (d < width) & (query < queries));
+  } else {
+    for (var i = 0u; i < 4; i++) {
+      quad[i] = select(0, load_q(batch, row, min(d + i, width - 1)), (d + i < width) & (query < queries));
+    }
+  }
+  return quad;
+}
+fn quad_of_k(batch: u32, key: u32, d: u32) -> vec4<f32> {
+  let row = min(key, keys - 1);
+  var quad: vec4<f32>;
+  if (vector == 4) {
+    quad = select(vec4<f32>(), load_k4(batch, row, min(d, width - 4)), (d < width) & (key < keys));
+  } else {
+    for (var i = 0u; i < 4; i++) {
+      quad[i] = select(0, load_k(batch, row, min(d + i, width - 1)), (d + i < width) & (key < keys));
+    }
+  }
+  return quad;
+}
+fn quad_of_v(batch: u32, key: u32, d: u32) -> vec4<f32> {
+  let row = min(key, keys - 1);
+  var quad: vec4<f32>;
+  if (vector == 4) {
+    quad = select(vec4<f32>(), load_v4(batch, row, min(d, value_width - 4)), (d < value_width) & (key < keys));
+  } else {
+    for (var i = 0u; i < 4; i++) {
+      quad[i] = select(0, load_v(batch, row, min(d + i, value_width - 1)), (d + i < value_width) & (key < keys));
+    }
+  }
+  return quad;
+}
+
+fn quad_of_d_out(batch: u32, query: u32, d: u32) -> vec4<f32> {
+  let row = min(query, queries - 1);
+  var quad: vec4<f32>;
+  if (vector == 4) {
+    quad = select(vec4<f32>(), load_d_out4(batch, row, min(d, value_width - 4)), (d < value_width) & (query < queries));
+  } else {
+    for (var i = 0u; i < 4; i++) {
+      quad[i] = select(0, load_d_out(batch, row, min(d + i, value_width - 1)), (d + i < value_width) & (query < queries));
+    }
+  }
+  return quad;
+}
+
+fn store_quad_of_dq(batch: u32, query: u32, d: u32, quad: vec4<f32>) {
+  if (vector == 4) {
+    if (d < width) {
+      store_dq4(batch, query, d, quad);
+    }
+  } else {
+    for (var c = 0u; c < 4; c++) {
+      if (d + c < width) {
+        store_dq(batch, query, d + c, quad[c]);
+      }
+    }
+  }
+}
+
+fn pair_of(x: f32, y: f32) -> u32 {
+  return select(pack2x16float(vec2<f32>(x, y)), (bitcast<u32>(x) >> 16) | (bitcast<u32>(y) & 0xffff0000), brain);
+}
+// Rounded to the 11 bits of f16 by integers: drivers take a conversion to f16 and back for nothing.
+fn high_part(x: f32) -> f32 { return bitcast<f32>((bitcast<u32>(x) + 0x1000) & 0xffffe000); }
+fn high_parts(x: vec4<f32>) -> vec4<f32> {
+  return bitcast<vec4<f32>>((bitcast<vec4<u32>>(x) + vec4<u32>(0x1000)) & vec4<u32>(0xffffe000));
+}
+// Rounded to nearest, where the number is not known to be one of 16 bits.
+fn rounded(x: vec4<f32>) -> vec4<f32> {
+  let bits = bitcast<vec4<u32>>(x);
+  let nearest = bitcast<vec4<f32>>(bits + vec4<u32>(0x7fff) + ((bits >> vec4<u32>(16)) & vec4<u32>(1)));
+  return select(x, nearest, vec4<bool>(brain) & ((bits & vec4<u32>(0x7fffffff)) < vec4<u32>(0x7f800000)));
+}
+fn oct_of(x: vec4<f32>, y: vec4<f32>) -> vec4<u32> {
+  return vec4<u32>(pair_of(x.x, x.y), pair_of(x.z, x.w), pair_of(y.x, y.y), pair_of(y.z, y.w));
+}
+fn high_oct(x: vec4<f32>, y: vec4<f32>) -> vec4<u32> { return oct_of(high_parts(x), high_parts(y)); }
+fn low_oct(x: vec4<f32>, y: vec4<f32>) -> vec4<u32> { return oct_of(x - high_parts(x), y - high_parts(y)); }
+
+// The bits of the largest magnitude of eight elements, and of those of all neighbours that bring a row.
+fn most_of(x: vec4<f32>, y: vec4<f32>) -> u32 {
+  let most = max(bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffff), bitcast<vec4<u32>>(y) & vec4<u32>(0x7fffffff));
+  return max(max(most.x, most.y), max(most.z, most.w));
+}
+fn most_of_row(x: vec4<f32>, y: vec4<f32>, neighbours: u32) -> u32 {
+  var most = most_of(x, y);
+  for (var apart = 1u; apart < neighbours; apart *= 2) {
+    most = max(most, subgroupShuffleXor(most, apart));
+  }
+  return most;
+}
+// A row is brought to 2^13 and more, unless it is next to nothing.
+fn exponent_of(bits: u32) -> i32 { return i32(clamp(bits >> 23, 40, 190)); }
+fn power_of_2(exponent: i32) -> f32 { return bitcast<f32>(u32(clamp(exponent + 127, 0, 254)) << 23); }
+fn is_beyond(bits: u32) -> bool { return (bits >> 23) > 190; }
+// Whether one of eight numbers of 16 bits is infinite or NaN.
+fn has_no_number(oct: vec4<u32>) -> bool {
+  let exponent = select(0x7c00u, 0x7f80, brain);
+  let low = (oct & vec4<u32>(exponent)) == vec4<u32>(exponent);
+  let high = (oct & vec4<u32>(exponent << 16)) == vec4<u32>(exponent << 16);
+  return any(low | high);
+}
+fn magnitude(x: f32) -> u32 { return bitcast<u32>(x) & 0x7fffffff; }
+fn exp2_keeping_nan(x: f32) -> f32 { return select(exp2(x), x, magnitude(x) > 0x7f800000); }
+
+// Which piece of work a workgroup does, if they are numbered from most to least: a unit that gets a long one first gets a short one next.
+fn rank(flat: u32, count: u32) -> u32 {
+  let round = flat / units;
+  let last = min(round * units + units, count) - 1;
+  return select(flat, round * units + last - flat, round % 2 == 1 && flat <= last);
+}
+
+@compute @workgroup_size(members)
+fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) member: u32) {
+  let flat = workgroup_index(id);
+  // Surplus workgroups of a split dispatch repeat the last batch and store nothing: barriers must be reached by all.
+  let tiles = (queries + rows - 1) / rows;
+  let live = flat < tiles * batches;
+  let place = rank(flat, tiles * batches);
+  let batch = place % batches;
+  // The last queries, which see most keys, begin first.
+  let first_query = (tiles - 1 - min(place / batches, tiles - 1)) * rows;
+  let of_keys = batch / group;
+  let end = select(keys, min(keys, first_query + rows + offset), causal);
+  let lane = member % lanes;
+  let sub_row = member / lanes * sub_rows;
+  let my_query = first_query + sub_row;
+  let my_end = select(keys, min(keys, my_query + sub_rows + offset), causal);
+  let steepness = scale * log2_e;
+
+  for (var i = member; i < rows; i += members) {
+    let query = min(first_query + i, queries - 1);
+    row_factors[i] = 1;
+    row_factors[rows + i] = 1;
+    row_factors[2 * rows + i] = load_lse(batch, query) * log2_e;
+    row_factors[3 * rows + i] = load_delta(batch, query);
+  }
+  if (member == 0) {
+    atomicStore(&is_special, 0);
+  }
+  workgroupBarrier();
+  for (var h = 0u; h < q_held; h++) {
+    let i = h * members + member;
+    let row = min(i / row_lanes, rows - 1);
+    let d = i % row_lanes * 8;
+    var x = quad_of_q(batch, first_query + row, d);
+    var y = quad_of_q(batch, first_query + row, d + 4);
+    if (parts == 2) {
+      let most = most_of_row(x, y, row_lanes);
+      let exponent = exponent_of(most);
+      x *= power_of_2(140 - exponent);
+      y *= power_of_2(140 - exponent);
+      if (d == 0) {
+        row_factors[row] = power_of_2(exponent - 140);
+      }
+      if (is_beyond(most)) {
+        atomicStore(&is_special, 1);
+      }
+    }
+    if (i < rows * row_lanes && d < depth) {
+      if (parts == 1) {
+        memory[row * line + d / 8] = oct_of(x, y);
+      } else {
+        memory[row * line + d / 8] = high_oct(x, y);
+        memory[(parts - 1) * rows * line + row * line + d / 8] = low_oct(x, y);
+      }
+    }
+  }
+  workgroupBarrier();
+  var q: array<subgroup_matrix_left<f16, unit, unit_m>, parts * down * units_d>;
+  for (var part = 0u; part < parts; part++) {
+    for (var i = 0u; i < down; i++) {
+      for (var u = 0u; u < units_d; u++) {
+        q[(part * down + i) * units_d + u] = subgroupMatrixLoad<subgroup_matrix_left<f16, unit, unit_m>, row_major>(
+            &memory, (part * rows + sub_row + i * unit_m) * line + u * unit / 8, line);
+      }
+    }
+  }
+  workgroupBarrier();
+  for (var h = 0u; h < g_held; h++) {
+    let i = h * members + member;
+    let row = min(i / value_lanes, rows - 1);
+    let d = i % value_lanes * 8;
+    var x = quad_of_d_out(batch, first_query + row, d);
+    var y = quad_of_d_out(batch, first_query + row, d + 4);
+    if (parts == 2) {
+      let most = most_of_row(x, y, value_lanes);
+      let exponent = exponent_of(most);
+      x *= power_of_2(140 - exponent);
+      y *= power_of_2(140 - exponent);
+      if (d == 0) {
+        row_factors[rows + row] = power_of_2(exponent - 140);
+      }
+      if (is_beyond(most)) {
+        atomicStore(&is_special, 1);
+      }
+    }
+    if (i < rows * value_lanes && d < value_depth) {
+      if (parts == 1) {
+        memory[row * value_line + d / 8] = oct_of(rounded(x), rounded(y));
+      } else {
+        memory[row * value_line + d / 8] = high_oct(x, y);
+        memory[(parts - 1) * rows * value_line + row * value_line + d / 8] = low_oct(x, y);
+      }
+    }
+  }
+  workgroupBarrier();
+  var g: array<subgroup_matrix_left<f16, unit, unit_m>, parts * down * units_v>;
+  for (var part = 0u; part < parts; part++) {
+    for (var i = 0u; i < down; i++) {
+      for (var u = 0u; u < units_v; u++) {
+        g[(part * down + i) * units_v + u] = subgroupMatrixLoad<subgroup_matrix_left<f16, unit, unit_m>, row_major>(
+            &memory, (part * rows + sub_row + i * unit_m) * value_line + u * unit / 8, value_line);
+      }
+    }
+  }
+  var sums: array<subgroup_matrix_result<f32, unit, unit_m>, down * units_d>;
+  var steep: array<f32, down * held>;  // of the row of each element
+  var g_factor: array<f32, down * held>;
+  var lse: array<f32, down * held>;
+  var delta: array<f32, down * held>;
+  var most_ds: array<i32, down * held>;  // exponents of the largest elements so far
+  for (var i = 0u; i < down; i++) {
+    for (var e = 0u; e < held; e++) {
+      let row = sub_row + i * unit_m + subgroupMatrixRow(sums[0], e);
+      steep[i * held + e] = steepness * row_factors[row];
+      g_factor[i * held + e] = row_factors[rows + row];
+      lse[i * held + e] = row_factors[2 * rows + row];
+      delta[i * held + e] = row_factors[3 * rows + row];
+      most_ds[i * held + e] = 40;
+    }
+  }
+
+  // The next tile: as it is where it will be scaled, else packed.
+  var next_k: array<vec4<f32>, 2 * k_held>;
+  var next_v: array<vec4<f32>, 2 * v_held>;
+  var packed_k: array<vec4<u32>, k_held>;
+  var packed_v: array<vec4<u32>, v_held>;
+  for (var h = 0u; h < k_held; h++) {
+    let i = min(h * members + member, tile * row_lanes - 1);
+    next_k[2 * h] = quad_of_k(of_keys, i / row_lanes, i % row_lanes * 8);
+    next_k[2 * h + 1] = quad_of_k(of_keys, i / row_lanes, i % row_lanes * 8 + 4);
+    if (parts == 1) {
+      packed_k[h] = oct_of(next_k[2 * h], next_k[2 * h + 1]);
+    }
+  }
+  for (var h = 0u; h < v_held; h++) {
+    let i = min(h * members + member, tile * value_lanes - 1);
+    next_v[2 * h] = quad_of_v(of_keys, i / value_lanes, i % value_lanes * 8);
+    next_v[2 * h + 1] = quad_of_v(of_keys, i / value_lanes, i % value_lanes * 8 + 4);
+    if (parts == 1) {
+      packed_v[h] = oct_of(next_v[2 * h], next_v[2 * h + 1]);
+    }
+  }
+  for (var first = 0u; first < end; first += tile) {
+    // Whether some row of the workgroup does not see some of these keys, which must not count, whatever they are.
+    let hides_some = causal && first + tile > first_query + offset + 1;
+    workgroupBarrier();
+    for (var h = 0u; h < k_held; h++) {
+      let i = h * members + member;
+      let row = i / row_lanes;
+      let d = i % row_lanes * 8;
+      var x = next_k[2 * h];
+      var y = next_k[2 * h + 1];
+      if (parts == 2) {
+        let most = most_of_row(x, y, row_lanes);
+        let exponent = exponent_of(most);
+        x *= power_of_2(140 - exponent);
+        y *= power_of_2(140 - exponent);
+        if (d == 0 && row < tile) {
+          k_factors[row] = power_of_2(exponent - 140);
+        }
+        if (is_beyond(most)) {
+          atomicStore(&is_special, 1);
+        }
+      } else if (hides_some) {
+        if (has_no_number(packed_k[h])) {
+          atomicStore(&is_special, 1);
+        }
+      }
+      if (row < tile && d < depth) {
+        if (parts == 1) {
+          memory[row * line + d / 8] = packed_k[h];
+        } else {
+          memory[row * line + d / 8] = high_oct(x, y);
+          memory[((parts - 1) * tile + row) * line + d / 8] = low_oct(x, y);
+        }
+      }
+    }
+    for (var h = 0u; h < v_held; h++) {
+      let i = h * members + member;
+      let row = i / value_lanes;
+      let d = i % value_lanes * 8;
+      var x = next_v[2 * h];
+      var y = next_v[2 * h + 1];
+      if (parts == 2) {
+        let most = most_of_row(x, y, value_lanes);
+        let exponent = exponent_of(most);
+        x *= power_of_2(140 - exponent);
+        y *= power_of_2(140 - exponent);
+        if (d == 0 && row < tile) {
+          v_factors[row] = power_of_2(exponent - 140);
+        }
+        if (is_beyond(most)) {
+          atomicStore(&is_special, 1);
+        }
+      }
+      if (row < tile && d < value_depth) {
+        if (parts == 1) {
+          memory[v_first + row * value_line + d / 8] = packed_v[h];
+        } else {
+          memory[v_first + row * value_line + d / 8] = high_oct(x, y);
+          memory[v_first + ((parts - 1) * tile + row) * value_line + d / 8] = low_oct(x, y);
+        }
+      }
+    }
+    workgroupBarrier();
+    let next = min(first + tile, (keys - 1) / tile * tile);
+    for (var h = 0u; h < k_held; h++) {
+      let i = min(h * members + member, tile * row_lanes - 1);
+      next_k[2 * h] = quad_of_k(of_keys, next + i / row_lanes, i % row_lanes * 8);
+      next_k[2 * h + 1] = quad_of_k(of_keys, next + i / row_lanes, i % row_lanes * 8 + 4);
+      if (parts == 1) {
+        packed_k[h] = oct_of(next_k[2 * h], next_k[2 * h + 1]);
+      }
+    }
+    for (var h = 0u; h < v_held; h++) {
+      let i = min(h * members + member, tile * value_lanes - 1);
+      next_v[2 * h] = quad_of_v(of_keys, next + i / value_lanes, i % value_lanes * 8);
+      next_v[2 * h + 1] = quad_of_v(of_keys, next + i / value_lanes, i % value_lanes * 8 + 4);
+      if (parts == 1) {
+        packed_v[h] = oct_of(next_v[2 * h], next_v[2 * h + 1]);
+      }
+    }
+    if (first < my_end) {
+      var scores: array<subgroup_matrix_result<f32, unit, unit_m>, down * across>;
+      var dp: array<subgroup_matrix_result<f32, unit, unit_m>, down * across>;
+      for (var j = 0u; j < across; j++) {
+        for (var u0 = 0u; u0 < units_d; u0 += chunk) {
+          var k: array<subgroup_matrix_right<f16, unit, unit>, parts * chunk>;
+          for (var part = 0u; part < parts; part++) {
+            for (var u = 0u; u < chunk; u++) {
+              k[part * chunk + u] = subgroupMatrixLoad<subgroup_matrix_right<f16, unit, unit>, col_major>(
+                  &memory, (part * tile + j * unit) * line + (u0 + u) * unit / 8, line);
+            }
+          }
+          for (var i = 0u; i < down; i++) {
+            if (parts == 1) {
+              for (var u = 0u; u < chunk; u++) {
+                scores[i * across + j] = subgroupMatrixMultiplyAccumulate(q[i * units_d + u0 + u], k[u], scores[i * across + j]);
+              }
+            } else {
+              var sum: subgroup_matrix_result<f32, unit, unit_m>;
+              for (var u = 0u; u < chunk; u++) {
+                sum = subgroupMatrixMultiplyAccumulate(q[i * units_d + u0 + u], k[(parts - 1) * chunk + u], sum);
+                sum = subgroupMatrixMultiplyAccumulate(q[((parts - 1) * down + i) * units_d + u0 + u], k[u], sum);
+                sum = subgroupMatrixMultiplyAccumulate(q[i * units_d + u0 + u], k[u], sum);
+              }
+              scores[i * across + j] = subgroupMatrixAdd(scores[i * across + j], sum);
+            }
+          }
+        }
+        for (var u0 = 0u; u0 < units_v; u0 += value_chunk) {
+          var v: array<subgroup_matrix_right<f16, unit, unit>, parts * value_chunk>;
+          for (var part = 0u; part < parts; part++) {
+            for (var u = 0u; u < value_chunk; u++) {
+              v[part * value_chunk + u] = subgroupMatrixLoad<subgroup_matrix_right<f16, unit, unit>, col_major>(
+                  &memory, v_first + (part * tile + j * unit) * value_line + (u0 + u) * unit / 8, value_line);
+            }
+          }
+          for (var i = 0u; i < down; i++) {
+            if (parts == 1) {
+              for (var u = 0u; u < value_chunk; u++) {
+                dp[i * across + j] = subgroupMatrixMultiplyAccumulate(g[i * units_v + u0 + u], v[u], dp[i * across + j]);
+              }
+            } else {
+              var sum: subgroup_matrix_result<f32, unit, unit_m>;
+              for (var u = 0u; u < value_chunk; u++) {
+                sum = subgroupMatrixMultiplyAccumulate(g[i * units_v + u0 + u], v[(parts - 1) * value_chunk + u], sum);
+                sum = subgroupMatrixMultiplyAccumulate(g[((parts - 1) * down + i) * units_v + u0 + u], v[u], sum);
+                sum = subgroupMatrixMultiplyAccumulate(g[i * units_v + u0 + u], v[u], sum);
+              }
+              dp[i * across + j] = subgroupMatrixAdd(dp[i * across + j], sum);
+            }
+          }
+        }
+      }
+      var ds: array<subgroup_matrix_left<f16, unit, unit_m>, parts * down * across>;
+      var shrink: array<f32, down * held>;
+      for (var i = 0u; i < down; i++) {
+        let least_query = my_query + i * unit_m;
+        let hides = first + tile > keys || (causal && first + tile > least_query + offset + 1);
+        for (var j = 0u; j < across; j++) {
+          for (var e = 0u; e < held; e++) {
+            let column = j * unit + subgroupMatrixColumn(sums[0], e);
+            if (parts == 2) {
+              scores[i * across + j][e] *= k_factors[column];
+              dp[i * across + j][e] *= v_factors[column] * g_factor[i * held + e];
+            }
+            var score = fma(scores[i * across + j][e], steep[i * held + e], -lse[i * held + e]);
+            if (masked) {
+              let query = min(least_query + subgroupMatrixRow(sums[0], e), queries - 1);
+              score += load_mask(batch, query, min(first + column, keys - 1)) * log2_e;
+            }
+            scores[i * across + j][e] = exp2(score) * (dp[i * across + j][e] - delta[i * held + e]);
+          }
+        }
+        if (hides) {
+          for (var j = 0u; j < across; j++) {
+            for (var e = 0u; e < held; e++) {
+              let key = first + j * unit + subgroupMatrixColumn(sums[0], e);
+              let query = least_query + subgroupMatrixRow(sums[0], e);
+              scores[i * across + j][e] = select(0, scores[i * across + j][e], (key < keys) & (!causal | (key <= query + offset)));
+            }
+          }
+        }
+        if (parts == 1) {
+          for (var j = 0u; j < across; j++) {
+            ds[i * across + j] = subgroupMatrixConvert<subgroup_matrix_left<f16, unit, unit_m>>(scores[i * across + j]);
+          }
+        } else {
+          var most: subgroup_matrix_result<f32, unit, unit_m>;
+          for (var j = 0u; j < across; j++) {
+            for (var e = 0u; e < held; e++) {
+              scores[i * across + j][e] *= k_factors[j * unit + subgroupMatrixColumn(sums[0], e)];
+              most[e] = max(most[e], abs(scores[i * across + j][e]));
+            }
+          }
+          most = subgroupMatrixRowMax(most);
+          for (var e = 0u; e < held; e++) {
+            let grown = max(most_ds[i * held + e], exponent_of(magnitude(most[e])));
+            shrink[i * held + e] = power_of_2(most_ds[i * held + e] - grown);
+            most_ds[i * held + e] = grown;
+          }
+          for (var j = 0u; j < across; j++) {
+            var high: subgroup_matrix_result<f32, unit, unit_m>;
+            var low: subgroup_matrix_result<f32, unit, unit_m>;
+            for (var e = 0u; e < held; e++) {
+              let x = scores[i * across + j][e] * power_of_2(140 - most_ds[i * held + e]);
+              high[e] = high_part(x);
+              low[e] = x - high_part(x);
+            }
+            ds[i * across + j] = subgroupMatrixConvert<subgroup_matrix_left<f16, unit, unit_m>>(high);
+            ds[((parts - 1) * down + i) * across + j] = subgroupMatrixConvert<subgroup_matrix_left<f16, unit, unit_m>>(low);
+          }
+        }
+      }
+      for (var n = 0u; n < units_d; n++) {
+        var k: array<subgroup_matrix_right<f16, unit, unit>, parts * across>;
+        for (var part = 0u; part < parts; part++) {
+          for (var j = 0u; j < across; j++) {
+            k[part * across + j] = subgroupMatrixLoad<subgroup_matrix_right<f16, unit, unit>, row_major>(
+                &memory, (part * tile + j * unit) * line + n * unit / 8, line);
+          }
+        }
+        for (var i = 0u; i < down; i++) {
+          if (parts == 1) {
+            for (var j = 0u; j < across; j++) {
+              sums[i * units_d + n] = subgroupMatrixMultiplyAccumulate(ds[i * across + j], k[j], sums[i * units_d + n]);
+            }
+          } else {
+            var sum: subgroup_matrix_result<f32, unit, unit_m>;
+            for (var j = 0u; j < across; j++) {
+              sum = subgroupMatrixMultiplyAccumulate(ds[i * across + j], k[(parts - 1) * across + j], sum);
+              sum = subgroupMatrixMultiplyAccumulate(ds[((parts - 1) * down + i) * across + j], k[j], sum);
+              sum = subgroupMatrixMultiplyAccumulate(ds[i * across + j], k[j], sum);
+            }
+            for (var e = 0u; e < held; e++) {
+              sums[i * units_d + n][e] = fma(sums[i * units_d + n][e], shrink[i * held + e], sum[e]);
+            }
+          }
+        }
+      }
+    }
+  }
+  workgroupBarrier();
+  if (workgroupUniformLoad(&is_special) != 0) {
+    // A quad of a row per invocation, key by key.
+    for (var i = member; i < rows * (depth / 4); i += members) {
+      let query = first_query + i / (depth / 4);
+      let d = i % (depth / 4) * 4;
+      let row = min(query, queries - 1);
+      let of_row = load_lse(batch, row) * log2_e;
+      let mean = load_delta(batch, row);
+      var sum = vec4<f32>();
+      for (var key = 0u; key < select(keys, min(keys, row + offset + 1), causal); key++) {
+        var score = -of_row;
+        for (var c = 0u; c < width; c += 4) {
+          let x = quad_of_q(batch, row, c) * steepness;
+          let y = quad_of_k(of_keys, key, c);
+          score = fma(x.x, y.x, fma(x.y, y.y, fma(x.z, y.z, fma(x.w, y.w, score))));
+        }
+        if (masked) {
+          score += load_mask(batch, row, key) * log2_e;
+        }
+        var product = 0.0;
+        for (var c = 0u; c < value_width; c += 4) {
+          let x = quad_of_d_out(batch, row, c);
+          let y = quad_of_v(of_keys, key, c);
+          product = fma(x.x, y.x, fma(x.y, y.y, fma(x.z, y.z, fma(x.w, y.w, product))));
+        }
+        sum = fma(vec4<f32>(exp2_keeping_nan(score) * (product - mean)), quad_of_k(of_keys, key, d), sum);
+      }
+      if (live && query < queries) {
+        store_quad_of_dq(batch, query, d, sum * scale);
+      }
+    }
+    return;
+  }
+  for (var i = 0u; i < down; i++) {
+    for (var n = 0u; n < units_d; n++) {
+      for (var e = 0u; e < held; e++) {
+        sums[i * units_d + n][e] *= scale;
+        if (parts == 2) {
+          sums[i * units_d + n][e] *= power_of_2(most_ds[i * held + e] - 140);
+        }
+      }
+      subgroupMatrixStore<row_major>(&memory, member / lanes * strip, sums[i * units_d + n], unit / 4);
+      workgroupBarrier();
+      for (var s = lane; s < strip; s += lanes) {
+        let query = my_query + i * unit_m + s / (unit / 4);
+        let d = n * unit + s % (unit / 4) * 4;
+        let quad = bitcast<vec4<f32>>(memory[member / lanes * strip + s]);
+        if (live && query < queries) {
+          store_quad_of_dq(batch, query, d, quad);
+        }
+      }
+      workgroupBarrier();
+    }
+  }
+}
