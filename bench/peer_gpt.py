@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The training step of bench_gpt in PyTorch, as a CUDA graph: f32 without TF32, f32 with TF32, and autocast to bf16."""
+"""The training step of bench_gpt in PyTorch, as a CUDA graph: f32 without TF32, f32 with TF32, and autocast to bf16.
+usage: peer_gpt.py [--gpt2]"""
+import sys
+
 import torch
 import torch.nn.functional as F
 
 import peer
 
-BATCH, LENGTH, WIDTH, LAYERS, HEADS, VOCABULARY = 64, 256, 384, 6, 6, 65
+BATCH, LENGTH, WIDTH, LAYERS, HEADS, VOCABULARY = (8, 1024, 768, 12, 12, 50257) if '--gpt2' in sys.argv else (64, 256, 384, 6, 6, 65)
 
 
 def step_of(low):

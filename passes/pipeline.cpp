@@ -26,6 +26,7 @@
 #include "passes/graph/grad.h"
 #include "passes/graph/open_extents.h"
 #include "passes/graph/optimizer.h"
+#include "passes/graph/pad_products.h"
 #include "passes/graph/recognise.h"
 #include "passes/graph/share_rounded.h"
 #include "passes/graph/simplify.h"
@@ -143,6 +144,11 @@ const std::array kPasses{
     Pass{{"splitScans", Stage::Primitive, Stage::Primitive, "scans along few long lines run in three steps", Disabling::LeavesOut},
          nullptr,
          [](const Graph& g, const CompileOptions& o) -> Result<Graph> { return splitScans(g, {o.profile}); },
+         kInLoops},
+    Pass{{"padProducts", Stage::Primitive, Stage::Primitive, "operands in rows of odd lengths are copied for matrix units",
+          Disabling::LeavesOut},
+         [](const CompileOptions& o) { return o.profile.style == program::ExecutionStyle::Gpu; },
+         [](const Graph& g, const CompileOptions& o) { return padProducts(g, {o.profile}); },
          kInLoops},
     Pass{{"fuse", Stage::Primitive, Stage::Grouped, "groups: one kernel each", Disabling::RunsPlain},
          nullptr,

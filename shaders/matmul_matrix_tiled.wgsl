@@ -217,78 +217,26 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       atomicStore(&is_special, 0);
     }
   }
-  for (var i = member; i < b_first + parts * b_part; i += members) {
-    memory[i] = vec4<u32>();
-  }
   workgroupBarrier();
-  for (var step = 0u; step <= steps; step++) {
-    // The tile after the one in place is loaded before the products, and made into parts after them. Before the first one, the products are
-    // of zeros; after the last one it is loaded once more. So a round has no branches, and loads and products go side by side.
-    let k0 = min(step, steps - 1) * tile_k;
-    for (var h = 0u; h < a_held; h++) {
-      let at = a_at(min(h * members + member, a_octs - 1));
-      next_a[2 * h] = quad_of_a(batch, m0 + at.x, k0 + at.y);
-      next_a[2 * h + 1] = quad_of_a(batch, m0 + at.x + select(0u, 4, a_along_m), k0 + at.y + select(4u, 0, a_along_m));
-      if (parts == 1) {
-        packed_a[h] = oct_of(next_a[2 * h], next_a[2 * h + 1]);
-      }
+  // The next tile is loaded before the products of the one in place, and made into parts after them: a round has no branches, so loads and
+  // products go side by side. The last one is loaded once more.
+  for (var h = 0u; h < a_held; h++) {
+    let at = a_at(min(h * members + member, a_octs - 1));
+    next_a[2 * h] = quad_of_a(batch, m0 + at.x, at.y);
+    next_a[2 * h + 1] = quad_of_a(batch, m0 + at.x + select(0u, 4, a_along_m), at.y + select(4u, 0, a_along_m));
+    if (parts == 1) {
+      packed_a[h] = oct_of(next_a[2 * h], next_a[2 * h + 1]);
     }
-    for (var h = 0u; h < b_held; h++) {
-      let at = b_at(min(h * members + member, b_octs - 1));
-      next_b[2 * h] = quad_of_b(batch, k0 + at.x, n0 + at.y);
-      next_b[2 * h + 1] = quad_of_b(batch, k0 + at.x + select(0u, 4, b_along_k), n0 + at.y + select(4u, 0, b_along_k));
-      if (parts == 1) {
-        packed_b[h] = oct_of(next_b[2 * h], next_b[2 * h + 1]);
-      }
+  }
+  for (var h = 0u; h < b_held; h++) {
+    let at = b_at(min(h * members + member, b_octs - 1));
+    next_b[2 * h] = quad_of_b(batch, at.x, n0 + at.y);
+    next_b[2 * h + 1] = quad_of_b(batch, at.x + select(0u, 4, b_along_k), n0 + at.y + select(4u, 0, b_along_k));
+    if (parts == 1) {
+      packed_b[h] = oct_of(next_b[2 * h], next_b[2 * h + 1]);
     }
-    var b: array<subgroup_matrix_right<f16, unit_n, unit_k>, parts * across * units_k>;
-    for (var part = 0u; part < parts; part++) {
-      for (var j = 0u; j < across; j++) {
-        for (var u = 0u; u < units_k; u++) {
-          let n = sub_column + j * unit_n;
-          let first = b_first + part * b_part;
-          if (b_along_k) {
-            b[(part * across + j) * units_k + u] =
-                subgroupMatrixLoad<subgroup_matrix_right<f16, unit_n, unit_k>, col_major>(
-                    &memory, first + n * b_line + u * unit_k / 8, b_line);
-          } else {
-            b[(part * across + j) * units_k + u] =
-                subgroupMatrixLoad<subgroup_matrix_right<f16, unit_n, unit_k>, row_major>(
-                    &memory, first + u * unit_k * b_line + n / 8, b_line);
-          }
-        }
-      }
-    }
-    for (var i = 0u; i < down; i++) {
-      var a: array<subgroup_matrix_left<f16, unit_k, unit_m>, parts * units_k>;
-      let m = sub_row + i * unit_m;
-      for (var part = 0u; part < parts; part++) {
-        for (var u = 0u; u < units_k; u++) {
-          if (a_along_m) {
-            a[part * units_k + u] = subgroupMatrixLoad<subgroup_matrix_left<f16, unit_k, unit_m>, col_major>(
-                &memory, part * a_part + u * unit_k * a_line + m / 8, a_line);
-          } else {
-            a[part * units_k + u] = subgroupMatrixLoad<subgroup_matrix_left<f16, unit_k, unit_m>, row_major>(
-                &memory, part * a_part + m * a_line + u * unit_k / 8, a_line);
-          }
-        }
-      }
-      for (var j = 0u; j < across; j++) {
-        if (parts == 1) {
-          for (var u = 0u; u < units_k; u++) {
-            sums[i * across + j] = subgroupMatrixMultiplyAccumulate(a[u], b[j * units_k + u], sums[i * across + j]);
-          }
-        } else {
-          var sum: subgroup_matrix_result<f32, unit_n, unit_m>;
-          for (var u = 0u; u < units_k; u++) {
-            sum = subgroupMatrixMultiplyAccumulate(a[u], b[(across + j) * units_k + u], sum);
-            sum = subgroupMatrixMultiplyAccumulate(a[units_k + u], b[j * units_k + u], sum);
-            sum = subgroupMatrixMultiplyAccumulate(a[u], b[j * units_k + u], sum);
-          }
-          sums[i * across + j] = subgroupMatrixAdd(sums[i * across + j], sum);
-        }
-      }
-    }
+  }
+  for (var step = 1u; step <= steps; step++) {
     if (parts == 1) {
       workgroupBarrier();
     } else {
@@ -404,7 +352,73 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       }
     }
     workgroupBarrier();
+    let k0 = min(step, steps - 1) * tile_k;
+    for (var h = 0u; h < a_held; h++) {
+      let at = a_at(min(h * members + member, a_octs - 1));
+      next_a[2 * h] = quad_of_a(batch, m0 + at.x, k0 + at.y);
+      next_a[2 * h + 1] = quad_of_a(batch, m0 + at.x + select(0u, 4, a_along_m), k0 + at.y + select(4u, 0, a_along_m));
+      if (parts == 1) {
+        packed_a[h] = oct_of(next_a[2 * h], next_a[2 * h + 1]);
+      }
+    }
+    for (var h = 0u; h < b_held; h++) {
+      let at = b_at(min(h * members + member, b_octs - 1));
+      next_b[2 * h] = quad_of_b(batch, k0 + at.x, n0 + at.y);
+      next_b[2 * h + 1] = quad_of_b(batch, k0 + at.x + select(0u, 4, b_along_k), n0 + at.y + select(4u, 0, b_along_k));
+      if (parts == 1) {
+        packed_b[h] = oct_of(next_b[2 * h], next_b[2 * h + 1]);
+      }
+    }
+    var b: array<subgroup_matrix_right<f16, unit_n, unit_k>, parts * across * units_k>;
+    for (var part = 0u; part < parts; part++) {
+      for (var j = 0u; j < across; j++) {
+        for (var u = 0u; u < units_k; u++) {
+          let n = sub_column + j * unit_n;
+          let first = b_first + part * b_part;
+          if (b_along_k) {
+            b[(part * across + j) * units_k + u] =
+                subgroupMatrixLoad<subgroup_matrix_right<f16, unit_n, unit_k>, col_major>(
+                    &memory, first + n * b_line + u * unit_k / 8, b_line);
+          } else {
+            b[(part * across + j) * units_k + u] =
+                subgroupMatrixLoad<subgroup_matrix_right<f16, unit_n, unit_k>, row_major>(
+                    &memory, first + u * unit_k * b_line + n / 8, b_line);
+          }
+        }
+      }
+    }
+    for (var i = 0u; i < down; i++) {
+      var a: array<subgroup_matrix_left<f16, unit_k, unit_m>, parts * units_k>;
+      let m = sub_row + i * unit_m;
+      for (var part = 0u; part < parts; part++) {
+        for (var u = 0u; u < units_k; u++) {
+          if (a_along_m) {
+            a[part * units_k + u] = subgroupMatrixLoad<subgroup_matrix_left<f16, unit_k, unit_m>, col_major>(
+                &memory, part * a_part + u * unit_k * a_line + m / 8, a_line);
+          } else {
+            a[part * units_k + u] = subgroupMatrixLoad<subgroup_matrix_left<f16, unit_k, unit_m>, row_major>(
+                &memory, part * a_part + m * a_line + u * unit_k / 8, a_line);
+          }
+        }
+      }
+      for (var j = 0u; j < across; j++) {
+        if (parts == 1) {
+          for (var u = 0u; u < units_k; u++) {
+            sums[i * across + j] = subgroupMatrixMultiplyAccumulate(a[u], b[j * units_k + u], sums[i * across + j]);
+          }
+        } else {
+          var sum: subgroup_matrix_result<f32, unit_n, unit_m>;
+          for (var u = 0u; u < units_k; u++) {
+            sum = subgroupMatrixMultiplyAccumulate(a[u], b[(across + j) * units_k + u], sum);
+            sum = subgroupMatrixMultiplyAccumulate(a[units_k + u], b[j * units_k + u], sum);
+            sum = subgroupMatrixMultiplyAccumulate(a[u], b[j * units_k + u], sum);
+          }
+          sums[i * across + j] = subgroupMatrixAdd(sums[i * across + j], sum);
+        }
+      }
+    }
   }
+  workgroupBarrier();
 
   if (parts == 2 && workgroupUniformLoad(&is_special) != 0) {
     for (var i = member; i < tile_m * tile_n / run; i += members) {

@@ -37,7 +37,7 @@ struct ScatteredWork {
 struct MatrixUnits {
   std::vector<MatrixShape> shapes;  ///< empty: no units
   bool bfloat16 = false;
-  std::vector<ScatteredWork> scattered;
+  std::vector<ScatteredWork> scattered = {};
 };
 
 /// What the device has. `extensions` gets the names of those to enable.

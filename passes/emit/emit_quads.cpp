@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contractions by the templates quad_tiled and matrix_tiled of shaders/: how each operand lies in memory decides how it is loaded.
-#include <algorithm>
 #include <set>
 
 #include "ir/kernel/spread_matrices.h"
 #include "passes/emit/contract_hooks.h"
 #include "passes/emit/template_hooks.h"
-#include "passes/fuse/lanes.h"
-#include "passes/fuse/views.h"
 #include "passes/kernel/unroll_loops.h"
 #include "passes/schedule/choosers.h"
+#include "passes/schedule/quad_operands.h"
 
 namespace lockstep::passes {
 
@@ -19,57 +17,9 @@ using program::TemplatePlan;
 
 namespace {
 
-constexpr int64_t kQuad = 4;
-
-/// How an operand of a product is read. The space of its index is (batch, rows, columns).
-struct QuadOperand {
-  std::string name;
-  size_t operand = 0;
-  Shape space;
-  graph::IndexMap map;      ///< from an index of the space to one of the operand
-  bool along_rows = false;  ///< neighbours in memory are neighbours along the rows, which are the last axis of the space then
-  bool by_quads = false;    ///< and every quad is one of memory
-};
-
-/// Whether neighbours along the last axis of the space are quads of an input, through views and element by element.
-bool readsQuads(const graph::Graph& body, graph::ValueId value, const graph::IndexMap& map, const Shape& space) {
-  if (space.extent(2) % kQuad != 0) return false;
-  const graph::Node& node = body.definition(value);
-  if (graph::leafName(node) != nullptr)
-    return laneForm(linearOffset(map, space, body.shapeOf(value)), space, kQuad) == LaneForm::Neighbours;
-  if (const auto* view = std::get_if<graph::ViewLowering>(&*node.op->lower)) {
-    const graph::IndexMap next = view->map(body, node);
-    return next.guards.empty() && readsQuads(body, node.operands[0], compose(map, next, body.shapeOf(value)), space);
-  }
-  return std::holds_alternative<graph::ElementLowering>(*node.op->lower) && std::ranges::any_of(node.operands, [&](graph::ValueId operand) {
-           return body.shapeOf(operand) == body.shapeOf(value) && readsQuads(body, operand, map, space);
-         });
-}
-
-bool hasStrideOne(const graph::IndexExpr& offset, int32_t axis) {
-  return std::ranges::find(offset.terms, graph::IndexTerm{.coefficient = 1, .axis = axis, .inner = {}}) != offset.terms.end();
-}
-
-QuadOperand quadOperand(const graph::Graph& body, const graph::Node& node, std::string name, size_t operand, const Shape& space,
-                        const graph::IndexMap& map) {
-  const graph::ValueId value = node.operands[operand];
-  QuadOperand straight{.name = std::move(name), .operand = operand, .space = space, .map = map};
-  straight.by_quads = readsQuads(body, value, map, space);
-  if (straight.by_quads) return straight;
-  QuadOperand turned = straight;
-  turned.along_rows = true;
-  turned.space = Shape{space.extent(0), space.extent(2), space.extent(1)};
-  graph::IndexMap swap = graph::identityMap(3);
-  std::swap(swap.source[1], swap.source[2]);
-  turned.map = compose(swap, map, space);
-  turned.by_quads = readsQuads(body, value, turned.map, turned.space);
-  const graph::IndexExpr offset = linearOffset(map, space, body.shapeOf(value));
-  return turned.by_quads || (hasStrideOne(offset, 1) && !hasStrideOne(offset, 2)) ? turned : straight;
-}
-
 void loadHook(kernel::Builder& b, BodyEmitter& emitter, const graph::Node& node, const QuadOperand& from) {
   const graph::ValueId value = node.operands[from.operand];
-  std::vector<kernel::ValueId> index = openHook(b, "load_" + from.name + (from.by_quads ? "4" : ""));
+  std::vector<kernel::ValueId> index = openHook(b, "load_" + std::string(from.name) + (from.by_quads ? "4" : ""));
   if (from.along_rows) std::swap(index[1], index[2]);
   emitter.pushScope();
   const auto element = [&] {
@@ -104,8 +54,7 @@ Result<kernel::Module> fillQuads(const TemplatePlan& plan, const EmitQuery& quer
   const ContractNode contract = findContract(body);
   const graph::ContractShape& shape = contract.shape;
   const graph::Node& node = body[contract.node];
-  const QuadOperand left = quadOperand(body, node, "a", 0, Shape{shape.batch, shape.m, shape.k}, shape.a);
-  const QuadOperand right = quadOperand(body, node, "b", 1, Shape{shape.batch, shape.k, shape.n}, shape.b);
+  const auto [left, right] = quadOperands(body, contract);
   const int64_t run = shape.n % kQuad == 0 ? kQuad : plan.overrides.contains(kContractPairs) ? kContractRun : 1;
 
   std::vector<std::pair<std::string, double>> overrides = extentOverrides(shape);

@@ -36,8 +36,7 @@ std::vector<bool> feedProducts(const Graph& graph) {
   for (size_t i = nodes.size(); i-- > 0;) {
     const Node& node = graph[nodes[i]];
     const Lowering& lowering = *node.op->lower;
-    const bool passes = std::holds_alternative<ViewLowering>(lowering) ||
-                        (std::holds_alternative<ElementLowering>(lowering) && !isPacked(graph.typeOf(node.results[0]).dtype));
+    const bool passes = std::holds_alternative<ViewLowering>(lowering) || std::holds_alternative<ElementLowering>(lowering);
     const bool repeats = std::holds_alternative<ContractLowering>(lowering) || std::holds_alternative<TemplateLowering>(lowering);
     if (!repeats && !(passes && feeds[nodes[i].index()])) continue;
     for (ValueId operand : node.operands) feeds[graph[operand].node.index()] = true;

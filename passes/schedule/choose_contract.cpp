@@ -14,6 +14,7 @@
 #include "passes/cost.h"
 #include "passes/schedule/choosers.h"
 #include "passes/schedule/plan_rounds.h"
+#include "passes/schedule/quad_operands.h"
 #include "passes/schedule/seed_nodes.h"
 
 namespace lockstep::passes {
@@ -261,9 +262,11 @@ bool fits(const MatrixTile& tile, const ContractShape& shape, const DeviceProfil
 std::optional<MatrixTile> estimateMatrix(const PlanQuery& q, const ContractShape& shape) {
   const std::optional<MatrixTile> units = matrixUnits(q);
   if (!units || shape.batch * shape.m * shape.n * shape.k < cost::kLeastMatrixProducts * q.profile.parallel_units) return std::nullopt;
-  // Split operands that lie in no quads take more registers than there are: 34.7 TFLOP/s at 4095^3, and plain f32 makes 45.5.
-  const bool in_quads = shape.m % 4 == 0 && shape.n % 4 == 0 && shape.k % 4 == 0;
-  if (units->parts == 2 && (!in_quads || shape.k < cost::kLeastSplitDepth)) return std::nullopt;
+  if (units->parts == 2) {
+    // Split operands that lie in no quads take more registers than there are: 34.7 TFLOP/s at 4095^3, and plain f32 makes 45.5.
+    const auto [left, right] = quadOperands(q.body, findContract(q.body));
+    if (!left.by_quads || !right.by_quads || shape.k < cost::kLeastSplitDepth) return std::nullopt;
+  }
   const auto first = [&](const auto& sizes) -> std::optional<MatrixTile> {
     for (const cost::MatrixTile& size : sizes) {
       const MatrixTile tile = withSize(*units, size);

@@ -146,7 +146,7 @@ TEST_P(AttentionByUnits, gradients_agree_with_the_evaluator) {
 /// An element that is not finite, or too large for parts of f16, changes the rows that see it and no others.
 TEST_P(AttentionByUnits, what_is_hidden_does_not_count) {
   const AttentionCase& c = GetParam();
-  if (!c.causal || c.mask) GTEST_SKIP() << "all keys are seen";
+  if (!c.causal || c.mask || c.offset >= 40) GTEST_SKIP() << "all queries see key 40";
   for (const double special : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), 3e30}) {
     for (const char* name : {"k", "v"}) {
       Model model(c);

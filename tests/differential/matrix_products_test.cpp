@@ -60,6 +60,32 @@ std::vector<ProductCase> productCases() {
 }
 INSTANTIATE_TEST_SUITE_P(Cases, MatrixProducts, ::testing::ValuesIn(productCases()), [](const auto& info) { return info.param.name; });
 
+/// Operands in rows of odd lengths, which are copied where that pays: here it always does.
+class PaddedProducts : public ::testing::TestWithParam<ProductCase> {};
+
+TEST_P(PaddedProducts, agree_with_the_evaluator) {
+  const ProductCase& c = GetParam();
+  const Product product = makeProduct(c);
+  const std::vector<graph::Tensor> want = runGraph(product.graph, product.leaves);
+  for (const std::string& device : devicesWithMatrices()) {
+    detail::Device gpu = withUnits(*openedDevice(device), 6);
+    gpu.chosen.info.profile.f32_mflops = 1;
+    const std::vector<graph::Tensor> got = runGraph(product.graph, product.leaves, {.device = device, .opened = &gpu});
+    expectClose(got, want, c.stored == DType::F32 ? 1e-6 : 4e-3, fmt::format("on {}", device));
+  }
+}
+
+std::vector<ProductCase> paddedCases() {
+  return {{.name = "odd", .m = 191, .n = 193, .k = 211},
+          {.name = "odd_left_turned", .m = 191, .n = 193, .k = 211, .order = "tn"},
+          {.name = "odd_both_turned", .m = 191, .n = 193, .k = 211, .order = "tt"},
+          {.name = "inner_only", .m = 192, .n = 196, .k = 211, .order = "nt"},
+          {.name = "batched", .batch = 3, .m = 130, .n = 131, .k = 133},
+          {.name = "fused", .m = 191, .n = 193, .k = 211, .fused = true},
+          {.name = "bf16", .m = 191, .n = 193, .k = 211, .order = "nt", .stored = DType::BF16}};
+}
+INSTANTIATE_TEST_SUITE_P(Cases, PaddedProducts, ::testing::ValuesIn(paddedCases()), [](const auto& info) { return info.param.name; });
+
 /// Rows of A and columns of B of very different sizes, with some that are zero, infinite or no numbers.
 struct Scales {
   std::string name;
