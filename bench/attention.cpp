@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time of attention on each device, by its templates: the sum of the commands' times, without transfers.
-// usage: bench_attention [--short] [--products] [DEVICE...]   prints one line per shape, element type and device; on request beside products
-// and a softmax
+// usage: bench_attention [--short] [--products] [DEVICE...]   prints one line per shape, element type and device; on request beside
+// products and a softmax
 #include <fmt/format.h>
 
 #include <cmath>
@@ -21,8 +21,8 @@ using graph::ValueId;
 struct Case {
   int64_t batch, heads, length, width;
 };
-constexpr Case kCases[] = {{64, 6, 256, 64}, {8, 8, 256, 64}, {8, 12, 1000, 64}, {8, 12, 1024, 64}, {1, 8, 2048, 64}, {8, 8, 2048, 64},
-                           {1, 8, 8192, 64}, {32, 6, 256, 128}, {4, 8, 2048, 128}, {1, 4, 8192, 128}};
+constexpr Case kCases[] = {{64, 6, 256, 64}, {8, 8, 256, 64},  {8, 12, 1000, 64}, {8, 12, 1024, 64}, {1, 8, 2048, 64},
+                           {8, 8, 2048, 64}, {1, 8, 8192, 64}, {32, 6, 256, 128}, {4, 8, 2048, 128}, {1, 4, 8192, 128}};
 constexpr Case kShortCases[] = {{8, 4, 32, 16}, {2, 4, 64, 32}, {1, 4, 256, 32}, {1, 1, 1024, 64}, {1, 1, 2048, 64}};
 
 /// Causal attention of packed operands, or of f32; with the gradient towards all three.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time and planned memory of a training step of a GPT of characters (64 sequences of 256, 6 layers of width 384 with 6 heads, AdamW), or of
 // GPT-2 small (8 sequences of 1024, 12 layers of width 768 with 12 heads, 50 257 tokens).
-// usage: bench_gpt [--short] [--gpt2] [--profile | --losses] [DEVICE...]   prints one line per device and precision, of a short one on CPUs,
-// and on request where the time goes; peer_gpt.py [--gpt2] is the same in PyTorch. With --losses: the losses of 500 steps in plain f32, f32
-// as it is by default, and mixed precision.
+// usage: bench_gpt [--short] [--gpt2] [--profile | --losses] [DEVICE...]   prints one line per device and precision, of a short one on
+// CPUs, and on request where the time goes; peer_gpt.py [--gpt2] is the same in PyTorch. With --losses: the losses of 500 steps in plain
+// f32, f32 as it is by default, and mixed precision.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -80,11 +80,11 @@ inline constexpr std::array kTiledRows{TiledRow{4, 16, 2, 1, 2}, TiledRow{3, 32,
 struct MatrixRows {
   int64_t halves, parts, widest, least_steps, rows, tile;
 };
-inline constexpr std::array kMatrixRows{
-    MatrixRows{4, 1, 64, 32, 16, 32},   MatrixRows{4, 1, 128, 32, 16, 16}, MatrixRows{4, 2, 64, 32, 16, 16},
-    MatrixRows{3, 1, 64, 32, 16, 32},   MatrixRows{3, 1, 128, 32, 16, 16}, MatrixRows{3, 2, 64, 32, 16, 16},
-    MatrixRows{2, 1, 64, 32, 16, 32},   MatrixRows{2, 1, 128, 32, 16, 32}, MatrixRows{2, 2, 64, 32, 16, 32},
-    MatrixRows{2, 2, 128, 32, 16, 16}};
+inline constexpr std::array kMatrixRows{MatrixRows{4, 1, 64, 32, 16, 32},  MatrixRows{4, 1, 128, 32, 16, 16},
+                                        MatrixRows{4, 2, 64, 32, 16, 16},  MatrixRows{3, 1, 64, 32, 16, 32},
+                                        MatrixRows{3, 1, 128, 32, 16, 16}, MatrixRows{3, 2, 64, 32, 16, 16},
+                                        MatrixRows{2, 1, 64, 32, 16, 32},  MatrixRows{2, 1, 128, 32, 16, 32},
+                                        MatrixRows{2, 2, 64, 32, 16, 32},  MatrixRows{2, 2, 128, 32, 16, 16}};
 inline constexpr int64_t kMatrixSubgroups = 4;
 inline constexpr int64_t kMostShares = 4, kLeastRoundsOfShare = 16;
 
@@ -259,6 +259,8 @@ inline constexpr std::array kHalfTiles{MatrixTile{128, 256, 64, 64}, MatrixTile{
 inline constexpr std::array kMeasuredMatrixTiles{MatrixTile{128, 256, 64, 64}, MatrixTile{128, 128, 64, 64}, MatrixTile{128, 128, 64, 32},
                                                  MatrixTile{64, 128, 32, 64},  MatrixTile{128, 64, 32, 32},  MatrixTile{64, 128, 32, 32},
                                                  MatrixTile{64, 64, 32, 32},   MatrixTile{32, 64, 16, 32},   MatrixTile{32, 32, 16, 16}};
+/// Results that the tiles cover, per one that is wanted, before smaller ones are better: 384 columns by 256 take 1.33 times the work.
+inline constexpr double kMostCovered = 1.2;
 /// The most of the inner axis in one tile: sums by the units are that long, and rounded as f32 beyond.
 inline constexpr int64_t kMatrixDepth = 32;
 /// A shorter inner axis is left to plain f32: every product makes a round more than it has tiles.

@@ -82,6 +82,9 @@ struct Pass {
 
 constexpr bool kInLoops = true;
 
+/// One allocation may be as large on every device (Vulkan 1.1, maxMemoryAllocationSize).
+constexpr uint64_t kLeastArena = uint64_t{1} << 30;
+
 const std::array kPasses{
     Pass{{"checkIndices", Stage::Traced, Stage::Traced, "outputs that say which label or index is outside of its range",
           Disabling::LeavesOut},
@@ -183,7 +186,10 @@ const std::array kPasses{
     Pass{{"planBuffers", Stage::Scheduled, Stage::Planned, "lifetimes to offsets in arenas", Disabling::RunsPlain},
          nullptr,
          [](const Program& p, const CompileOptions& o) {
-           return planBuffers(p, {!isDisabled(o, "planBuffers"), o.memory_limit, o.profile.whole_buffer_access});
+           return planBuffers(p, {.share = !isDisabled(o, "planBuffers"),
+                                  .memory_limit = o.memory_limit,
+                                  .arena_limit = std::max(kLeastArena, o.profile.max_binding_bytes),
+                                  .separate_access = o.profile.whole_buffer_access});
          }},
     Pass{{"emit", Stage::Planned, Stage::Emitted, "kernel IR by elemental emission and templates"},
          nullptr,

@@ -49,6 +49,10 @@ override g_held: u32 = (rows * value_lanes + members - 1) / members;
 override k_held: u32 = (tile * row_lanes + members - 1) / members;
 override v_held: u32 = (tile * value_lanes + members - 1) / members;
 override v_first: u32 = parts * tile * line;
+override whole_queries = queries % rows == 0;  // no tile reaches past the edge
+override whole_keys = keys % tile == 0;
+override whole_width = width == row_lanes * 8;
+override whole_value_width = value_width == value_lanes * 8;
 override down: u32 = sub_rows / unit_m;
 override across: u32 = tile / unit;
 override units_d: u32 = depth / unit;
@@ -87,50 +91,58 @@ var<workgroup> is_special: atomic<u32>;
 
 // Elements past the width are 0, and rows past the last one. What is loaded in their place is not used: loads have no condition.
 fn quad_of_q(batch: u32, query: u32, d: u32) -> vec4<f32> {
-  let row = min(query, queries - 1);
+  let place = select(min(query, queries - 1), query, whole_queries);
+  let is_row = whole_queries | (query < queries);
   var quad: vec4<f32>;
   if (vector == 4) {
-    quad = select(vec4<f32>(), load_q4(batch, row, min(d, width - 4)), (d < width) & (query < queries));
+    let loaded = load_q4(batch, place, select(min(d, width - 4), d, whole_width));
+    quad = select(vec4<f32>(), loaded, is_row & (whole_width | (d < width)));
   } else {
     for (var i = 0u; i < 4; i++) {
-      quad[i] = select(0, load_q(batch, row, min(d + i, width - 1)), (d + i < width) & (query < queries));
+      quad[i] = select(0, load_q(batch, place, min(d + i, width - 1)), is_row & (d + i < width));
     }
   }
   return quad;
 }
 fn quad_of_k(batch: u32, key: u32, d: u32) -> vec4<f32> {
-  let row = min(key, keys - 1);
+  let place = select(min(key, keys - 1), key, whole_keys);
+  let is_row = whole_keys | (key < keys);
   var quad: vec4<f32>;
   if (vector == 4) {
-    quad = select(vec4<f32>(), load_k4(batch, row, min(d, width - 4)), (d < width) & (key < keys));
+    let loaded = load_k4(batch, place, select(min(d, width - 4), d, whole_width));
+    quad = select(vec4<f32>(), loaded, is_row & (whole_width | (d < width)));
   } else {
     for (var i = 0u; i < 4; i++) {
-      quad[i] = select(0, load_k(batch, row, min(d + i, width - 1)), (d + i < width) & (key < keys));
+      quad[i] = select(0, load_k(batch, place, min(d + i, width - 1)), is_row & (d + i < width));
     }
   }
   return quad;
 }
 fn quad_of_v(batch: u32, key: u32, d: u32) -> vec4<f32> {
-  let row = min(key, keys - 1);
+  let place = select(min(key, keys - 1), key, whole_keys);
+  let is_row = whole_keys | (key < keys);
   var quad: vec4<f32>;
   if (vector == 4) {
-    quad = select(vec4<f32>(), load_v4(batch, row, min(d, value_width - 4)), (d < value_width) & (key < keys));
+    let loaded = load_v4(batch, place, select(min(d, value_width - 4), d, whole_value_width));
+    quad = select(vec4<f32>(), loaded, is_row & (whole_value_width | (d < value_width)));
   } else {
     for (var i = 0u; i < 4; i++) {
-      quad[i] = select(0, load_v(batch, row, min(d + i, value_width - 1)), (d + i < value_width) & (key < keys));
+      quad[i] = select(0, load_v(batch, place, min(d + i, value_width - 1)), is_row & (d + i < value_width));
     }
   }
   return quad;
 }
 
 fn quad_of_d_out(batch: u32, query: u32, d: u32) -> vec4<f32> {
-  let row = min(query, queries - 1);
+  let place = select(min(query, queries - 1), query, whole_queries);
+  let is_row = whole_queries | (query < queries);
   var quad: vec4<f32>;
   if (vector == 4) {
-    quad = select(vec4<f32>(), load_d_out4(batch, row, min(d, value_width - 4)), (d < value_width) & (query < queries));
+    let loaded = load_d_out4(batch, place, select(min(d, value_width - 4), d, whole_value_width));
+    quad = select(vec4<f32>(), loaded, is_row & (whole_value_width | (d < value_width)));
   } else {
     for (var i = 0u; i < 4; i++) {
-      quad[i] = select(0, load_d_out(batch, row, min(d + i, value_width - 1)), (d + i < value_width) & (query < queries));
+      quad[i] = select(0, load_d_out(batch, place, min(d + i, value_width - 1)), is_row & (d + i < value_width));
     }
   }
   return quad;
@@ -186,6 +198,8 @@ fn most_of_row(x: vec4<f32>, y: vec4<f32>, neighbours: u32) -> u32 {
 fn exponent_of(bits: u32) -> i32 { return i32(clamp(bits >> 23, 40, 190)); }
 fn power_of_2(exponent: i32) -> f32 { return bitcast<f32>(u32(clamp(exponent + 127, 0, 254)) << 23); }
 fn is_beyond(bits: u32) -> bool { return (bits >> 23) > 190; }
+// The nearest number of bf16, where that is multiplied: what a conversion does with the rest is open.
+fn nearest(x: f32) -> f32 { return select(x, bitcast<f32>((bitcast<u32>(x) + 0x8000) & 0xffff0000), brain); }
 // Whether one of eight numbers of 16 bits is infinite or NaN.
 fn has_no_number(oct: vec4<u32>) -> bool {
   let exponent = select(0x7c00u, 0x7f80, brain);
@@ -232,6 +246,11 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
     atomicStore(&is_special, 0);
   }
   workgroupBarrier();
+  for (var i = member; i < rows; i += members) {
+    if (max(magnitude(row_factors[2 * rows + i]), magnitude(row_factors[3 * rows + i])) >= 0x7f800000) {
+      atomicStore(&is_special, 1);
+    }
+  }
   for (var h = 0u; h < q_held; h++) {
     let i = h * members + member;
     let row = min(i / row_lanes, rows - 1);
@@ -290,7 +309,11 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
     }
     if (i < rows * value_lanes && d < value_depth) {
       if (parts == 1) {
-        memory[row * value_line + d / 8] = oct_of(rounded(x), rounded(y));
+        let oct = oct_of(rounded(x), rounded(y));
+        memory[row * value_line + d / 8] = oct;
+        if (has_no_number(oct)) {
+          atomicStore(&is_special, 1);
+        }
       } else {
         memory[row * value_line + d / 8] = high_oct(x, y);
         memory[(parts - 1) * rows * value_line + row * value_line + d / 8] = low_oct(x, y);
@@ -509,6 +532,9 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
         }
         if (parts == 1) {
           for (var j = 0u; j < across; j++) {
+            for (var e = 0u; e < held; e++) {
+              scores[i * across + j][e] = nearest(scores[i * across + j][e]);
+            }
             ds[i * across + j] = subgroupMatrixConvert<subgroup_matrix_left<f16, unit, unit_m>>(scores[i * across + j]);
           }
         } else {

@@ -6,7 +6,8 @@
 // parts = 1: what is multiplied has 16 bits, f16 or (brain) bf16; weights are rounded to it.
 // parts = 2: everything is f32, in two parts of f16, x = (high + low) / scale, and three products. Scales are powers of two: one per row of
 // q, k and v. Those of v are made up for in the weights, by the largest one so far.
-// Where an element is beyond 2^64 or not finite, or hidden and not finite, the rows are computed again, in plain f32.
+// Where an element is beyond 2^64 or not finite, the rows of the workgroup are computed again, in plain f32; one of v that is not finite in
+// parts = 1 only where it is hidden from some of them.
 
 enable f16;
 enable subgroups;
@@ -48,6 +49,10 @@ override q_held: u32 = (rows * row_lanes + members - 1) / members;  // octs that
 override k_held: u32 = (tile * row_lanes + members - 1) / members;
 override v_held: u32 = (tile * value_lanes + members - 1) / members;
 override v_first: u32 = parts * tile * line;
+override whole_queries = queries % rows == 0;  // no tile reaches past the edge
+override whole_keys = keys % tile == 0;
+override whole_width = width == row_lanes * 8;
+override whole_value_width = value_width == value_lanes * 8;
 override down: u32 = sub_rows / unit_m;
 override across: u32 = tile / unit;
 override units_d: u32 = depth / unit;
@@ -84,37 +89,43 @@ var<workgroup> is_special: atomic<u32>;
 
 // Elements past the width are 0, and rows past the last one. What is loaded in their place is not used: loads have no condition.
 fn quad_of_q(batch: u32, query: u32, d: u32) -> vec4<f32> {
-  let row = min(query, queries - 1);
+  let place = select(min(query, queries - 1), query, whole_queries);
+  let is_row = whole_queries | (query < queries);
   var quad: vec4<f32>;
   if (vector == 4) {
-    quad = select(vec4<f32>(), load_q4(batch, row, min(d, width - 4)), (d < width) & (query < queries));
+    let loaded = load_q4(batch, place, select(min(d, width - 4), d, whole_width));
+    quad = select(vec4<f32>(), loaded, is_row & (whole_width | (d < width)));
   } else {
     for (var i = 0u; i < 4; i++) {
-      quad[i] = select(0, load_q(batch, row, min(d + i, width - 1)), (d + i < width) & (query < queries));
+      quad[i] = select(0, load_q(batch, place, min(d + i, width - 1)), is_row & (d + i < width));
     }
   }
   return quad;
 }
 fn quad_of_k(batch: u32, key: u32, d: u32) -> vec4<f32> {
-  let row = min(key, keys - 1);
+  let place = select(min(key, keys - 1), key, whole_keys);
+  let is_row = whole_keys | (key < keys);
   var quad: vec4<f32>;
   if (vector == 4) {
-    quad = select(vec4<f32>(), load_k4(batch, row, min(d, width - 4)), (d < width) & (key < keys));
+    let loaded = load_k4(batch, place, select(min(d, width - 4), d, whole_width));
+    quad = select(vec4<f32>(), loaded, is_row & (whole_width | (d < width)));
   } else {
     for (var i = 0u; i < 4; i++) {
-      quad[i] = select(0, load_k(batch, row, min(d + i, width - 1)), (d + i < width) & (key < keys));
+      quad[i] = select(0, load_k(batch, place, min(d + i, width - 1)), is_row & (d + i < width));
     }
   }
   return quad;
 }
 fn quad_of_v(batch: u32, key: u32, d: u32) -> vec4<f32> {
-  let row = min(key, keys - 1);
+  let place = select(min(key, keys - 1), key, whole_keys);
+  let is_row = whole_keys | (key < keys);
   var quad: vec4<f32>;
   if (vector == 4) {
-    quad = select(vec4<f32>(), load_v4(batch, row, min(d, value_width - 4)), (d < value_width) & (key < keys));
+    let loaded = load_v4(batch, place, select(min(d, value_width - 4), d, whole_value_width));
+    quad = select(vec4<f32>(), loaded, is_row & (whole_value_width | (d < value_width)));
   } else {
     for (var i = 0u; i < 4; i++) {
-      quad[i] = select(0, load_v(batch, row, min(d + i, value_width - 1)), (d + i < value_width) & (key < keys));
+      quad[i] = select(0, load_v(batch, place, min(d + i, value_width - 1)), is_row & (d + i < value_width));
     }
   }
   return quad;
@@ -164,6 +175,8 @@ fn most_of_row(x: vec4<f32>, y: vec4<f32>, neighbours: u32) -> u32 {
 fn exponent_of(bits: u32) -> i32 { return i32(clamp(bits >> 23, 40, 190)); }
 fn power_of_2(exponent: i32) -> f32 { return bitcast<f32>(u32(clamp(exponent + 127, 0, 254)) << 23); }
 fn is_beyond(bits: u32) -> bool { return (bits >> 23) > 190; }
+// The nearest number of bf16, where that is multiplied: what a conversion does with the rest is open.
+fn nearest(x: f32) -> f32 { return select(x, bitcast<f32>((bitcast<u32>(x) + 0x8000) & 0xffff0000), brain); }
 // Whether one of eight numbers of 16 bits is infinite or NaN.
 fn has_no_number(oct: vec4<u32>) -> bool {
   let exponent = select(0x7c00u, 0x7f80, brain);
@@ -228,7 +241,11 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
     }
     if (i < rows * row_lanes && d < depth) {
       if (parts == 1) {
-        memory[row * line + d / 8] = oct_of(x, y);
+        let oct = oct_of(x, y);
+        memory[row * line + d / 8] = oct;
+        if (has_no_number(oct)) {
+          atomicStore(&is_special, 1);
+        }
       } else {
         memory[row * line + d / 8] = high_oct(x, y);
         memory[(parts - 1) * rows * line + row * line + d / 8] = low_oct(x, y);
@@ -301,6 +318,8 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
         if (is_beyond(most)) {
           atomicStore(&is_special, 1);
         }
+      } else if (has_no_number(packed_k[h])) {
+        atomicStore(&is_special, 1);
       }
       if (row < tile && d < depth) {
         if (parts == 1) {
@@ -392,10 +411,15 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
         }
       }
       let grown = max(v_exponent, i32(atomicLoad(&v_most)));
-      let by_growth = power_of_2(v_exponent - grown);
+      if (parts == 2 && grown != v_exponent) {
+        for (var n = 0u; n < down * units_v; n++) {
+          for (var e = 0u; e < held; e++) {
+            sums[n][e] *= power_of_2(v_exponent - grown);
+          }
+        }
+      }
       v_exponent = grown;
       var weights: array<subgroup_matrix_left<f16, unit, unit_m>, parts * down * across>;
-      var shrink: array<f32, down * held>;
       for (var i = 0u; i < down; i++) {
         let least_query = my_query + i * unit_m;
         let hides = first + tile > keys || (causal && first + tile > least_query + offset + 1);
@@ -428,30 +452,42 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
           }
         }
         higher = subgroupMatrixRowMax(higher);
+        var grows = false;
+        for (var e = 0u; e < held; e++) {
+          grows |= higher[e] > highest[i][e];
+        }
+        if (subgroupAny(grows)) {
+          for (var e = 0u; e < held; e++) {
+            let shrink = exp2((highest[i][e] - higher[e]) * select(steep[i * held + e], 1.0, masked));
+            total[i][e] *= shrink;
+            for (var n = 0u; n < units_v; n++) {
+              sums[i * units_v + n][e] *= shrink;
+            }
+          }
+          highest[i] = higher;
+        }
         for (var e = 0u; e < held; e++) {
           let slope = select(steep[i * held + e], 1.0, masked);
-          shrink[i * held + e] = exp2((highest[i][e] - higher[e]) * slope);
-          var sum = total[i][e] * shrink[i * held + e];
-          // What exp2 makes of a NaN is open, so the scores themselves tell of one: a finite sum of them is none.
+          let base = highest[i][e] * slope;
+          var sum = total[i][e];
           var trace = 0.0;
           for (var j = 0u; j < across; j++) {
             let score = scores[i * across + j][e];
-            trace = fma(score, 0x1p-64f, trace);
-            var weight = exp2((score - higher[e]) * slope);
+            var weight = exp2(fma(score, slope, -base));
+            if (masked) {
+              trace = fma(score, 0x1p-64f, trace);
+            }
             if (hides) {
               let key = first + j * unit + subgroupMatrixColumn(scores[i * across + j], e);
               let query = least_query + subgroupMatrixRow(scores[i * across + j], e);
               weight = select(0, weight, (key < keys) & (!causal | (key <= query + offset)));
             }
             sum += weight;
-            scores[i * across + j][e] = weight;
+            scores[i * across + j][e] = nearest(weight);
           }
-          total[i][e] = sum + select(0.0, trace, is_nan(trace));
-          if (parts == 2) {
-            shrink[i * held + e] *= by_growth;
-          }
+          // What exp2 makes of a NaN is open, so the scores of a mask themselves tell of one: a finite sum of them is none.
+          total[i][e] = sum + select(0.0, trace, masked && is_nan(trace));
         }
-        highest[i] = higher;
         for (var j = 0u; j < across; j++) {
           if (parts == 1) {
             weights[i * across + j] = subgroupMatrixConvert<subgroup_matrix_left<f16, unit, unit_m>>(scores[i * across + j]);
@@ -478,24 +514,18 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
           }
         }
         for (var i = 0u; i < down; i++) {
-          var sum: subgroup_matrix_result<f32, unit, unit_m>;
           if (parts == 1) {
-            for (var e = 0u; e < held; e++) {
-              sum[e] = sums[i * units_v + n][e] * shrink[i * held + e];
-            }
             for (var j = 0u; j < across; j++) {
-              sum = subgroupMatrixMultiplyAccumulate(weights[i * across + j], v[j], sum);
+              sums[i * units_v + n] = subgroupMatrixMultiplyAccumulate(weights[i * across + j], v[j], sums[i * units_v + n]);
             }
-            sums[i * units_v + n] = sum;
           } else {
+            var sum: subgroup_matrix_result<f32, unit, unit_m>;
             for (var j = 0u; j < across; j++) {
               sum = subgroupMatrixMultiplyAccumulate(weights[i * across + j], v[(parts - 1) * across + j], sum);
               sum = subgroupMatrixMultiplyAccumulate(weights[((parts - 1) * down + i) * across + j], v[j], sum);
               sum = subgroupMatrixMultiplyAccumulate(weights[i * across + j], v[j], sum);
             }
-            for (var e = 0u; e < held; e++) {
-              sums[i * units_v + n][e] = fma(sums[i * units_v + n][e], shrink[i * held + e], sum[e]);
-            }
+            sums[i * units_v + n] = subgroupMatrixAdd(sums[i * units_v + n], sum);
           }
         }
       }

@@ -176,6 +176,51 @@ fn scales_of_b(at: vec2<u32>, quad: u32) -> vec4<f32> {
   return scales;
 }
 
+// Octs of A and B from k0 on; those of 16 bits are packed at once.
+fn load_octs(batch: u32, m0: u32, n0: u32, k0: u32, member: u32, next_a: ptr<function, array<vec4<f32>, 2 * a_held>>,
+             next_b: ptr<function, array<vec4<f32>, 2 * b_held>>, packed_a: ptr<function, array<vec4<u32>, parts * a_held>>,
+             packed_b: ptr<function, array<vec4<u32>, parts * b_held>>) {
+  for (var h = 0u; h < a_held; h++) {
+    let at = a_at(min(h * members + member, a_octs - 1));
+    (*next_a)[2 * h] = quad_of_a(batch, m0 + at.x, k0 + at.y);
+    (*next_a)[2 * h + 1] = quad_of_a(batch, m0 + at.x + select(0u, 4, a_along_m), k0 + at.y + select(4u, 0, a_along_m));
+    if (parts == 1) {
+      (*packed_a)[h] = oct_of((*next_a)[2 * h], (*next_a)[2 * h + 1]);
+    }
+  }
+  for (var h = 0u; h < b_held; h++) {
+    let at = b_at(min(h * members + member, b_octs - 1));
+    (*next_b)[2 * h] = quad_of_b(batch, k0 + at.x, n0 + at.y);
+    (*next_b)[2 * h + 1] = quad_of_b(batch, k0 + at.x + select(0u, 4, b_along_k), n0 + at.y + select(4u, 0, b_along_k));
+    if (parts == 1) {
+      (*packed_b)[h] = oct_of((*next_b)[2 * h], (*next_b)[2 * h + 1]);
+    }
+  }
+}
+fn store_octs(member: u32, packed_a: ptr<function, array<vec4<u32>, parts * a_held>>,
+              packed_b: ptr<function, array<vec4<u32>, parts * b_held>>) {
+  for (var h = 0u; h < a_held; h++) {
+    let i = h * members + member;
+    if (a_even || i < a_octs) {
+      let at = a_at(i);
+      for (var part = 0u; part < parts; part++) {
+        let place = select(at.x * a_line + at.y / 8, at.y * a_line + at.x / 8, a_along_m);
+        memory[part * a_part + place] = (*packed_a)[part * a_held + h];
+      }
+    }
+  }
+  for (var h = 0u; h < b_held; h++) {
+    let i = h * members + member;
+    if (b_even || i < b_octs) {
+      let at = b_at(i);
+      for (var part = 0u; part < parts; part++) {
+        let place = select(at.x * b_line + at.y / 8, at.y * b_line + at.x / 8, b_along_k);
+        memory[b_first + part * b_part + place] = (*packed_b)[part * b_held + h];
+      }
+    }
+  }
+}
+
 @compute @workgroup_size(members)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) member: u32) {
   let tiles_m = (m_extent + tile_m - 1) / tile_m;
@@ -217,29 +262,75 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       atomicStore(&is_special, 0);
     }
   }
+  if (parts == 2) {
+    for (var i = member; i < b_first + parts * b_part; i += members) {
+      memory[i] = vec4<u32>();
+    }
+  }
   workgroupBarrier();
-  // The next tile is loaded before the products of the one in place, and made into parts after them: a round has no branches, so loads and
-  // products go side by side. The last one is loaded once more.
-  for (var h = 0u; h < a_held; h++) {
-    let at = a_at(min(h * members + member, a_octs - 1));
-    next_a[2 * h] = quad_of_a(batch, m0 + at.x, at.y);
-    next_a[2 * h + 1] = quad_of_a(batch, m0 + at.x + select(0u, 4, a_along_m), at.y + select(4u, 0, a_along_m));
-    if (parts == 1) {
-      packed_a[h] = oct_of(next_a[2 * h], next_a[2 * h + 1]);
-    }
+  // A round has no branches, so the loads of the next tile and the products of the one in place go side by side. Packed octs are stored
+  // when their round begins. Those that have to be made into parts are loaded in it: the first round has products of zeros, which costs less
+  // than to keep octs from one round to the next.
+  if (parts == 1) {
+    load_octs(batch, m0, n0, 0, member, &next_a, &next_b, &packed_a, &packed_b);
   }
-  for (var h = 0u; h < b_held; h++) {
-    let at = b_at(min(h * members + member, b_octs - 1));
-    next_b[2 * h] = quad_of_b(batch, at.x, n0 + at.y);
-    next_b[2 * h + 1] = quad_of_b(batch, at.x + select(0u, 4, b_along_k), n0 + at.y + select(4u, 0, b_along_k));
-    if (parts == 1) {
-      packed_b[h] = oct_of(next_b[2 * h], next_b[2 * h + 1]);
-    }
-  }
-  for (var step = 1u; step <= steps; step++) {
+  for (var step = 2 - parts; step <= steps; step++) {
     if (parts == 1) {
       workgroupBarrier();
-    } else {
+      store_octs(member, &packed_a, &packed_b);
+      workgroupBarrier();
+    }
+    // The last one is loaded once more.
+    load_octs(batch, m0, n0, min(step, steps - 1) * tile_k, member, &next_a, &next_b, &packed_a, &packed_b);
+    var b: array<subgroup_matrix_right<f16, unit_n, unit_k>, parts * across * units_k>;
+    for (var part = 0u; part < parts; part++) {
+      for (var j = 0u; j < across; j++) {
+        for (var u = 0u; u < units_k; u++) {
+          let n = sub_column + j * unit_n;
+          let first = b_first + part * b_part;
+          if (b_along_k) {
+            b[(part * across + j) * units_k + u] =
+                subgroupMatrixLoad<subgroup_matrix_right<f16, unit_n, unit_k>, col_major>(
+                    &memory, first + n * b_line + u * unit_k / 8, b_line);
+          } else {
+            b[(part * across + j) * units_k + u] =
+                subgroupMatrixLoad<subgroup_matrix_right<f16, unit_n, unit_k>, row_major>(
+                    &memory, first + u * unit_k * b_line + n / 8, b_line);
+          }
+        }
+      }
+    }
+    for (var i = 0u; i < down; i++) {
+      var a: array<subgroup_matrix_left<f16, unit_k, unit_m>, parts * units_k>;
+      let m = sub_row + i * unit_m;
+      for (var part = 0u; part < parts; part++) {
+        for (var u = 0u; u < units_k; u++) {
+          if (a_along_m) {
+            a[part * units_k + u] = subgroupMatrixLoad<subgroup_matrix_left<f16, unit_k, unit_m>, col_major>(
+                &memory, part * a_part + u * unit_k * a_line + m / 8, a_line);
+          } else {
+            a[part * units_k + u] = subgroupMatrixLoad<subgroup_matrix_left<f16, unit_k, unit_m>, row_major>(
+                &memory, part * a_part + m * a_line + u * unit_k / 8, a_line);
+          }
+        }
+      }
+      for (var j = 0u; j < across; j++) {
+        if (parts == 1) {
+          for (var u = 0u; u < units_k; u++) {
+            sums[i * across + j] = subgroupMatrixMultiplyAccumulate(a[u], b[j * units_k + u], sums[i * across + j]);
+          }
+        } else {
+          var sum: subgroup_matrix_result<f32, unit_n, unit_m>;
+          for (var u = 0u; u < units_k; u++) {
+            sum = subgroupMatrixMultiplyAccumulate(a[u], b[(across + j) * units_k + u], sum);
+            sum = subgroupMatrixMultiplyAccumulate(a[units_k + u], b[j * units_k + u], sum);
+            sum = subgroupMatrixMultiplyAccumulate(a[u], b[j * units_k + u], sum);
+          }
+          sums[i * across + j] = subgroupMatrixAdd(sums[i * across + j], sum);
+        }
+      }
+    }
+    if (parts == 2) {
       var most = vec2<f16>();
       for (var h = 0u; h < a_held; h++) {
         let at = a_at(min(h * members + member, a_octs - 1));
@@ -330,95 +421,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
           packed_b[(parts - 1) * b_held + h] = low_oct(x, y);
         }
       }
-    }
-    for (var h = 0u; h < a_held; h++) {
-      let i = h * members + member;
-      if (a_even || i < a_octs) {
-        let at = a_at(i);
-        for (var part = 0u; part < parts; part++) {
-          let place = select(at.x * a_line + at.y / 8, at.y * a_line + at.x / 8, a_along_m);
-          memory[part * a_part + place] = packed_a[part * a_held + h];
-        }
-      }
-    }
-    for (var h = 0u; h < b_held; h++) {
-      let i = h * members + member;
-      if (b_even || i < b_octs) {
-        let at = b_at(i);
-        for (var part = 0u; part < parts; part++) {
-          let place = select(at.x * b_line + at.y / 8, at.y * b_line + at.x / 8, b_along_k);
-          memory[b_first + part * b_part + place] = packed_b[part * b_held + h];
-        }
-      }
-    }
-    workgroupBarrier();
-    let k0 = min(step, steps - 1) * tile_k;
-    for (var h = 0u; h < a_held; h++) {
-      let at = a_at(min(h * members + member, a_octs - 1));
-      next_a[2 * h] = quad_of_a(batch, m0 + at.x, k0 + at.y);
-      next_a[2 * h + 1] = quad_of_a(batch, m0 + at.x + select(0u, 4, a_along_m), k0 + at.y + select(4u, 0, a_along_m));
-      if (parts == 1) {
-        packed_a[h] = oct_of(next_a[2 * h], next_a[2 * h + 1]);
-      }
-    }
-    for (var h = 0u; h < b_held; h++) {
-      let at = b_at(min(h * members + member, b_octs - 1));
-      next_b[2 * h] = quad_of_b(batch, k0 + at.x, n0 + at.y);
-      next_b[2 * h + 1] = quad_of_b(batch, k0 + at.x + select(0u, 4, b_along_k), n0 + at.y + select(4u, 0, b_along_k));
-      if (parts == 1) {
-        packed_b[h] = oct_of(next_b[2 * h], next_b[2 * h + 1]);
-      }
-    }
-    var b: array<subgroup_matrix_right<f16, unit_n, unit_k>, parts * across * units_k>;
-    for (var part = 0u; part < parts; part++) {
-      for (var j = 0u; j < across; j++) {
-        for (var u = 0u; u < units_k; u++) {
-          let n = sub_column + j * unit_n;
-          let first = b_first + part * b_part;
-          if (b_along_k) {
-            b[(part * across + j) * units_k + u] =
-                subgroupMatrixLoad<subgroup_matrix_right<f16, unit_n, unit_k>, col_major>(
-                    &memory, first + n * b_line + u * unit_k / 8, b_line);
-          } else {
-            b[(part * across + j) * units_k + u] =
-                subgroupMatrixLoad<subgroup_matrix_right<f16, unit_n, unit_k>, row_major>(
-                    &memory, first + u * unit_k * b_line + n / 8, b_line);
-          }
-        }
-      }
-    }
-    for (var i = 0u; i < down; i++) {
-      var a: array<subgroup_matrix_left<f16, unit_k, unit_m>, parts * units_k>;
-      let m = sub_row + i * unit_m;
-      for (var part = 0u; part < parts; part++) {
-        for (var u = 0u; u < units_k; u++) {
-          if (a_along_m) {
-            a[part * units_k + u] = subgroupMatrixLoad<subgroup_matrix_left<f16, unit_k, unit_m>, col_major>(
-                &memory, part * a_part + u * unit_k * a_line + m / 8, a_line);
-          } else {
-            a[part * units_k + u] = subgroupMatrixLoad<subgroup_matrix_left<f16, unit_k, unit_m>, row_major>(
-                &memory, part * a_part + m * a_line + u * unit_k / 8, a_line);
-          }
-        }
-      }
-      for (var j = 0u; j < across; j++) {
-        if (parts == 1) {
-          for (var u = 0u; u < units_k; u++) {
-            sums[i * across + j] = subgroupMatrixMultiplyAccumulate(a[u], b[j * units_k + u], sums[i * across + j]);
-          }
-        } else {
-          var sum: subgroup_matrix_result<f32, unit_n, unit_m>;
-          for (var u = 0u; u < units_k; u++) {
-            sum = subgroupMatrixMultiplyAccumulate(a[u], b[(across + j) * units_k + u], sum);
-            sum = subgroupMatrixMultiplyAccumulate(a[units_k + u], b[j * units_k + u], sum);
-            sum = subgroupMatrixMultiplyAccumulate(a[u], b[j * units_k + u], sum);
-          }
-          sums[i * across + j] = subgroupMatrixAdd(sums[i * across + j], sum);
-        }
-      }
+      store_octs(member, &packed_a, &packed_b);
+      workgroupBarrier();
     }
   }
-  workgroupBarrier();
+  if (parts == 1) {
+    workgroupBarrier();
+  }
 
   if (parts == 2 && workgroupUniformLoad(&is_special) != 0) {
     for (var i = member; i < tile_m * tile_n / run; i += members) {

@@ -153,6 +153,8 @@ program::DeviceProfile profileOf(const DeviceFacts& facts, const Answers& answer
       .fixed_subgroups = hasFixedSubgroups(facts, answers),
       .matrix_f16 = plannedShape(facts.matrices, kernel::Scalar::F16),
       .matrix_bf16 = plannedShape(facts.matrices, kernel::Scalar::BF16),
+      // Of other drivers it is not known before a kernel asks (learn_layouts.h), and a plan that is wrong here is slow.
+      .matrix_rows = !facts.matrices.shapes.empty() && answers.driver.driverID == VK_DRIVER_ID_NVIDIA_PROPRIETARY,
   };
   return program::withRates(profile, cpu ? program::kCpuRates : program::kGpuRates);
 }

@@ -148,7 +148,6 @@ class Emitter {
   // spirv_matrix_rows.cpp: what needs to know where the elements are.
   spv::Id reduceRows(const kernel::Instruction& in);
   spv::Id convertMatrix(const kernel::Instruction& in);
-  spv::Id nearestBrain(spv::Id number);
   [[nodiscard]] bool isShared(const Place& place) const;
   spv::Id loadFrom(const Place& place);
   void storeTo(const Place& place, spv::Id value);

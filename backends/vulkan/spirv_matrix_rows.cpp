@@ -39,19 +39,7 @@ spv::Id Emitter::reduceRows(const Instruction& in) {
   return builder_.createLoad(made.base, spv::NoPrecision);
 }
 
-/// The number of bf16 that is nearest, as one of f32: drivers cut off when they convert. NaNs stay.
-spv::Id Emitter::nearestBrain(spv::Id number) {
-  const spv::Id u32_type = scalarType(Scalar::U32), f32_type = scalarType(Scalar::F32);
-  const auto op = [&](spv::Op which, spv::Id a, uint32_t b) { return builder_.createBinOp(which, u32_type, a, u32(b)); };
-  const spv::Id bits = builder_.createUnaryOp(spv::OpBitcast, u32_type, number);
-  const spv::Id odd = op(spv::OpBitwiseAnd, op(spv::OpShiftRightLogical, bits, 16), 1);
-  const spv::Id sum = builder_.createBinOp(spv::OpIAdd, u32_type, op(spv::OpIAdd, bits, 0x7fff), odd);
-  const spv::Id nearest = builder_.createUnaryOp(spv::OpBitcast, f32_type, op(spv::OpBitwiseAnd, sum, 0xffff0000u));
-  const spv::Id is_nan = builder_.createUnaryOp(spv::OpIsNan, scalarType(Scalar::Bool), number);
-  return builder_.createTriOp(spv::OpSelect, f32_type, is_nan, number, nearest);
-}
-
-/// Element by element: both matrices have one layout.
+/// Element by element: both matrices have one layout. NVIDIA's driver cuts off where the result is bf16.
 spv::Id Emitter::convertMatrix(const Instruction& in) {
   const MatrixLayout& layout = *findLayout(options_, typeOf(in.operands[0]));
   const spv::Id from = scalarType(layout.type.scalar), to = matrixComponent(types_[in.type].scalar);
@@ -59,9 +47,7 @@ spv::Id Emitter::convertMatrix(const Instruction& in) {
   const Place made = localVariable(in.type, "converted");
   for (uint32_t e = 0; e < uint32_t{layout.type.rows} * layout.type.columns / layout.lanes; ++e) {
     const spv::Id element = builder_.createCompositeExtract(value(in.operands[0]), from, e);
-    const bool brain = types_[in.type].scalar == Scalar::BF16;
-    const spv::Id rounded = builder_.createUnaryOp(spv::OpFConvert, to, brain && std::getenv("LS_RTE") == nullptr ? nearestBrain(element) : element);
-    if (brain && std::getenv("LS_RTE") != nullptr) builder_.addDecoration(rounded, spv::DecorationFPRoundingMode, spv::FPRoundingModeRTE);
+    const spv::Id rounded = builder_.createUnaryOp(spv::OpFConvert, to, element);
     const spv::Id place = builder_.createOp(spv::OpAccessChain, pointer, std::vector<spv::Id>{made.base, u32(e)});
     builder_.createStore(rounded, place);
   }

@@ -112,14 +112,14 @@ struct TemplateShape {
   std::vector<TemplateTensor> operands, results;
   std::vector<std::pair<std::string, double>> numbers;  ///< of the template: extents and options
   TemplateForm form = TemplateForm::Rows;
-  int64_t rows = 1;        ///< independent of each other: an invocation makes one
-  int64_t run = 1;         ///< rows after one another that read the same steps, a divisor of rows
-  int64_t length = 1;      ///< steps of the loop that makes a row
-  int64_t repeats = 1;     ///< how often that loop runs
-  int64_t registers = 1;   ///< elements of a row, with those of its results
-  int64_t shared = 1;      ///< elements of a step, which all rows read
-  int64_t operations = 0;  ///< of all rows
-  DType low = DType::F32;  ///< what its products may be of, in mixed precision
+  int64_t rows = 1;         ///< independent of each other: an invocation makes one
+  int64_t run = 1;          ///< rows after one another that read the same steps, a divisor of rows
+  int64_t length = 1;       ///< steps of the loop that makes a row
+  int64_t repeats = 1;      ///< how often that loop runs
+  int64_t registers = 1;    ///< elements of a row, with those of its results
+  int64_t shared = 1;       ///< elements of a step, which all rows read
+  int64_t operations = 0;   ///< of all rows
+  DType low = DType::F32;   ///< what its products may be of, in mixed precision
   bool has_matrix = false;  ///< there is a template for matrix units
 };
 /// A kernel of its own, by the templates of shaders/ whose names begin with `shader`.

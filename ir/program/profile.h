@@ -57,6 +57,9 @@ struct DeviceProfile {
   bool subgroups = false;
   bool fixed_subgroups = false;  ///< subgroups of a workgroup of one dimension are full and have `subgroup_size` neighbouring invocations
   MatrixShape matrix_f16 = {}, matrix_bf16 = {};  ///< of operands in f16 and bf16
+  /// Few invocations hold a row of a result, and a result lies as a left operand does: rows are reduced and results multiplied in
+  /// registers.
+  bool matrix_rows = false;
   /// DeviceRates. They say what work costs, and never what is right.
   uint32_t memory_mb_per_second = kGpuRates.memory_mb_per_second;
   uint32_t f32_mflops = kGpuRates.f32_mflops;

@@ -29,14 +29,20 @@ bool widens(const Graph& graph, const Node& node) {
   return node.operands.size() == 1 && isPacked(graph.typeOf(node.operands[0]).dtype) && !isPacked(graph.typeOf(node.results[0]).dtype);
 }
 
-/// By node, whether a product may read its result, or what is computed of it, many times over.
-std::vector<bool> feedProducts(const Graph& graph) {
+/// By node, whether a product may read its result, or what it computes again of it, many times over. `cheap`: what readers may compute
+/// again.
+std::vector<bool> feedProducts(const Graph& graph, const std::vector<bool>& cheap) {
   std::vector<bool> feeds(graph.nodes.size(), false);
   const std::vector<NodeId>& nodes = graph.body().nodes;
   for (size_t i = nodes.size(); i-- > 0;) {
     const Node& node = graph[nodes[i]];
     const Lowering& lowering = *node.op->lower;
-    const bool passes = std::holds_alternative<ViewLowering>(lowering) || std::holds_alternative<ElementLowering>(lowering);
+    // What is rounded is kept rounded, unless it is made of something cheap: then readers round it again (addRepeatable).
+    const bool rounds_again =
+        isPacked(graph.typeOf(node.results[0]).dtype) && !node.operands.empty() && cheap[graph[node.operands[0]].node.index()];
+    const bool passes =
+        std::holds_alternative<ViewLowering>(lowering) ||
+        (std::holds_alternative<ElementLowering>(lowering) && (!isPacked(graph.typeOf(node.results[0]).dtype) || rounds_again));
     const bool repeats = std::holds_alternative<ContractLowering>(lowering) || std::holds_alternative<TemplateLowering>(lowering);
     if (!repeats && !(passes && feeds[nodes[i].index()])) continue;
     for (ValueId operand : node.operands) feeds[graph[operand].node.index()] = true;
@@ -44,11 +50,20 @@ std::vector<bool> feedProducts(const Graph& graph) {
   return feeds;
 }
 
+std::vector<bool> cheapBeside(const Graph& graph, const std::vector<bool>& storage, const std::vector<bool>& feeds);
+
 }  // namespace
 
 std::vector<bool> cheapNodes(const Graph& graph, const std::vector<bool>& storage) {
+  const std::vector<bool> most = cheapBeside(graph, storage, std::vector<bool>(graph.nodes.size(), false));
+  return cheapBeside(graph, storage, feedProducts(graph, most));
+}
+
+namespace {
+
+/// `feeds`: nodes whose results products read, which compute nothing expensive again.
+std::vector<bool> cheapBeside(const Graph& graph, const std::vector<bool>& storage, const std::vector<bool>& feeds) {
   std::vector<bool> cheap(graph.nodes.size(), false);
-  const std::vector<bool> feeds = feedProducts(graph);
   std::vector<int64_t> operations(graph.nodes.size(), 0), widest(graph.nodes.size(), 0);  // of a cheap node; elements of what it reads
   // The only stored value that a cheap node reads, where that is a packed one; else `reads_more`.
   std::vector<ValueId> packed(graph.nodes.size());
@@ -88,6 +103,8 @@ std::vector<bool> cheapNodes(const Graph& graph, const std::vector<bool>& storag
   }
   return cheap;
 }
+
+}  // namespace
 
 void keepWithinBindings(const Graph& graph, const std::vector<bool>& storage, const FuseConfig& config, std::vector<bool>& cheap) {
   using Values = std::set<ValueId>;

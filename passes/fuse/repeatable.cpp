@@ -71,6 +71,17 @@ bool isForOneReduction(const ClusterState& state, ValueId result, const Repetiti
   return read <= 2 * state.graph.typeOf(result).byteSize();
 }
 
+/// Whether a product reads a packed result that is made of wider values: it would read more bytes, and compute, in each of its rounds.
+bool isReadNarrow(const ClusterState& state, ValueId result, const Repetition& found) {
+  const Graph& graph = state.graph;
+  const auto bytes = [&](ValueId value) { return graph.typeOf(value).byteSize(); };
+  const bool narrows =
+      isPacked(graph.typeOf(result).dtype) && std::ranges::any_of(found.large, [&](ValueId large) { return bytes(large) > bytes(result); });
+  return narrows && std::ranges::any_of(state.users[result.index()], [&](ValueId user) {
+           return std::holds_alternative<ContractLowering>(*graph.definition(user).op->lower);
+         });
+}
+
 /// By value, how it is computed again.
 using Repetitions = std::map<ValueId, Repetition>;
 
@@ -102,6 +113,7 @@ std::optional<Repetition> repetitionOf(const ClusterState& state, NodeId id, con
   Repetition found;
   if (!collectRepetition(state, id, id, allowed.stores_small, found) || found.large.empty()) return std::nullopt;
   if (!substitute(made, found)) return std::nullopt;
+  if (isReadNarrow(state, result, found)) return std::nullopt;
   const bool is_for_one = allowed.for_one_reduction && isForOneReduction(state, result, found);
   const bool fits = std::ranges::all_of(state.users[result.index()], [&](ValueId user) {
     // Of several values of its size none may be read for it alone.

@@ -30,20 +30,6 @@ bool isPackedCast(const Graph& graph, const Node& node) {
          (graph.typeOf(node.operands[0]).dtype == DType::BF16 || graph.typeOf(node.operands[0]).dtype == DType::F16);
 }
 
-Chain chainOf(const Graph& graph, ValueId value) {
-  Chain chain{.base = value, .views = {}};
-  for (;;) {
-    const NodeId id = graph[chain.base].node;
-    const Node& node = graph[id];
-    const bool is_view = *node.op->name == "permute" || *node.op->name == "reshape" || isPackedCast(graph, node);
-    if (!is_view) break;
-    chain.views.push_back(id);
-    chain.base = node.operands[0];
-  }
-  std::ranges::reverse(chain.views);
-  return chain;
-}
-
 /// The axis of `to` that is axis `axis` of `from`, where a reshape leaves it as it is.
 std::optional<size_t> sameAxis(const Shape& from, size_t axis, const Shape& to) {
   const std::vector<int64_t> strides = from.strides(), new_strides = to.strides();
@@ -51,6 +37,24 @@ std::optional<size_t> sameAxis(const Shape& from, size_t axis, const Shape& to) 
     if (to.extent(i) == from.extent(axis) && new_strides[i] == strides[axis] && to.extent(i) > 1) return i;
   }
   return std::nullopt;
+}
+
+Chain chainOf(const Graph& graph, ValueId value) {
+  Chain chain{.base = value, .views = {}};
+  for (;;) {
+    const NodeId id = graph[chain.base].node;
+    const Node& node = graph[id];
+    const auto keepsRows = [&] {
+      const Shape& below = graph.shapeOf(node.operands[0]);
+      return below.rank() > 0 && sameAxis(below, below.rank() - 1, graph.shapeOf(node.results[0]));
+    };
+    const bool is_view = *node.op->name == "permute" || (*node.op->name == "reshape" && keepsRows()) || isPackedCast(graph, node);
+    if (!is_view) break;
+    chain.views.push_back(id);
+    chain.base = node.operands[0];
+  }
+  std::ranges::reverse(chain.views);
+  return chain;
 }
 
 /// Where an axis of a view's operand is in the view.
@@ -175,8 +179,7 @@ class ProductPadder {
       for (const auto& [axis, extent] : growth) {
         const int64_t more = extent - b().shapeOf(padded).extent(axis);
         if (more == 0) continue;
-        padded = b().make("pad", {padded},
-                          {{"axis", static_cast<int64_t>(axis)}, {"before", int64_t{0}}, {"after", more}, {"value", 0.0}});
+        padded = b().make("pad", {padded}, {{"axis", static_cast<int64_t>(axis)}, {"before", int64_t{0}}, {"after", more}, {"value", 0.0}});
       }
       known->second = b().make("barrier", {padded});
     }

@@ -52,10 +52,10 @@ void FreeBytes::forParts(uint32_t first, uint32_t last, const Visit& each) const
   }
 }
 
-uint64_t FreeBytes::lowest(uint32_t first, uint32_t last, uint64_t size) const {
+uint64_t FreeBytes::lowest(uint32_t first, uint32_t last, uint64_t size, uint64_t begin) const {
   std::vector<const ByteSet*> taken;
   forParts(first, last, [&](size_t node, bool is_part) { taken.push_back(is_part ? &nodes_[node].somewhere : &nodes_[node].throughout); });
-  uint64_t offset = 0;
+  uint64_t offset = begin;
   for (bool moved = true; moved;) {
     moved = false;
     for (const ByteSet* set : taken) {

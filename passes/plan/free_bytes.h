@@ -24,8 +24,8 @@ class ByteSet {
 class FreeBytes {
  public:
   explicit FreeBytes(uint32_t levels);
-  /// The lowest offset at which `size` bytes are free in all levels from `first` to `last`.
-  [[nodiscard]] uint64_t lowest(uint32_t first, uint32_t last, uint64_t size) const;
+  /// The lowest offset from `begin` on at which `size` bytes are free in all levels from `first` to `last`.
+  [[nodiscard]] uint64_t lowest(uint32_t first, uint32_t last, uint64_t size, uint64_t begin = 0) const;
   void take(uint32_t first, uint32_t last, uint64_t offset, uint64_t size);
 
  private:

@@ -33,22 +33,47 @@ bool larger(const Program& program, const Lifetime& a, const Lifetime& b) {
   return program.buffers[a.buffer].size > program.buffers[b.buffer].size;
 }
 
-/// Largest first, each at the lowest offset that no living neighbour covers. Returns the size of the arena.
-uint64_t place(Program& program, std::vector<Lifetime> lives, bool share) {
+/// Where the buffer begins if it may not begin before `offset`: it lies in one part of `most` bytes, or, where it is larger, begins one.
+uint64_t withinPart(uint64_t offset, uint64_t size, uint64_t most) {
+  const bool fits = offset % most == 0 || offset % most + size <= most;
+  return fits ? offset : (offset / most + 1) * most;
+}
+
+/// Largest first, each at the lowest offset that no living neighbour covers. An arena of more than `most` bytes is cut into several.
+/// Returns their sizes; `first` is the number of the first one.
+std::vector<uint64_t> place(Program& program, std::vector<Lifetime> lives, bool share, uint64_t most, size_t first) {
   std::stable_sort(lives.begin(), lives.end(), [&](const Lifetime& a, const Lifetime& b) { return larger(program, a, b); });
   FreeBytes free(program.levelCount());
   uint64_t end = 0;
+  std::map<uint64_t, uint64_t> parts;  // of the arena, with their bytes
   for (const Lifetime& life : lives) {
     Buffer& buffer = program.buffers[life.buffer];
     const uint64_t size = aligned(buffer.size);
-    buffer.offset = share ? 0 : end;
+    buffer.offset = share ? 0 : withinPart(end, size, most);
     if (share && life.isUsed()) {
-      buffer.offset = free.lowest(life.first, life.last, size);
+      for (uint64_t begin = 0;; begin = buffer.offset) {
+        const uint64_t lowest = free.lowest(life.first, life.last, size, begin);
+        buffer.offset = withinPart(lowest, size, most);
+        if (buffer.offset == lowest) break;
+      }
       free.take(life.first, life.last, buffer.offset, size);
     }
     end = std::max(end, buffer.offset + size);
+    uint64_t& bytes = parts[buffer.offset / most];
+    bytes = std::max(bytes, buffer.offset % most + size);
   }
-  return end;
+  std::vector<uint64_t> sizes;
+  std::map<uint64_t, size_t> numbers;
+  for (const auto& [part, bytes] : parts) {
+    numbers[part] = first + sizes.size();
+    sizes.push_back(bytes);
+  }
+  for (const Lifetime& life : lives) {
+    Buffer& buffer = program.buffers[life.buffer];
+    buffer.arena = ArenaId(numbers.at(buffer.offset / most));
+    buffer.offset %= most;
+  }
+  return sizes;
 }
 
 /// External buffers and constants: they live through the whole program and share nothing.
@@ -118,15 +143,17 @@ uint64_t placeWorkspace(Program& program, const std::vector<size_t>& numbers, co
     if (program.buffers[life.buffer].role != ArenaRole::Workspace || !isOwner(life.buffer)) continue;
     size_t number = numbers[life.buffer];
     if (arenas.size() <= number) arenas.resize(number + 1);
-    program.buffers[life.buffer].arena = ArenaId(program.arenas.size() + number);
     arenas[number].push_back(life);
   }
   uint64_t total = 0;
-  for (size_t i = 0; i < arenas.size(); ++i) {
-    uint64_t size = place(program, arenas[i], config.share);
-    std::string name(toString(ArenaRole::Workspace));
-    program.arenas.push_back({i == 0 ? name : fmt::format("{}{}", name, i), ArenaRole::Workspace, size});
-    total += size;
+  size_t count = 0;
+  for (const std::vector<Lifetime>& arena : arenas) {
+    for (const uint64_t size : place(program, arena, config.share, config.arena_limit, program.arenas.size())) {
+      const std::string name(toString(ArenaRole::Workspace));
+      program.arenas.push_back({count == 0 ? name : fmt::format("{}{}", name, count), ArenaRole::Workspace, size});
+      total += size;
+      ++count;
+    }
   }
   for (size_t i = 0; i < owners.size(); ++i) {
     program.buffers[i].arena = program[owners[i]].arena;

@@ -274,7 +274,10 @@ std::optional<MatrixTile> estimateMatrix(const PlanQuery& q, const ContractShape
       const bool is_last = &size == &sizes.back() && units->parts == 1;
       const bool is_filling = is_last || static_cast<double>(groups) >= cost::kNearlyEvery * q.profile.parallel_units;
       const bool is_wasted = tile.m > 2 * shape.m || tile.n > 2 * shape.n || tile.depth > shape.k;
-      if (is_filling && !is_wasted && fits(tile, shape, q.profile)) return tile;
+      // What lies past the edges takes as long as what does not.
+      const auto covered = static_cast<double>(groups * tile.m * tile.n), wanted = static_cast<double>(shape.batch * shape.m * shape.n);
+      const bool is_beside = &size != &sizes.back() && covered > cost::kMostCovered * wanted;
+      if (is_filling && !is_wasted && !is_beside && fits(tile, shape, q.profile)) return tile;
     }
     return std::nullopt;
   };

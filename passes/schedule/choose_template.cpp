@@ -96,7 +96,8 @@ std::optional<PlanChoice> matrix(const PlanQuery& q, const TemplateShape& shape,
   const program::DeviceProfile& profile = q.profile;
   const bool brain = shape.low == DType::BF16;
   const program::MatrixShape& unit = brain ? profile.matrix_bf16 : profile.matrix_f16;
-  if (profile.style == program::ExecutionStyle::Cpu || !profile.fixed_subgroups || !profile.f16 || unit == program::MatrixShape{})
+  if (profile.style == program::ExecutionStyle::Cpu || !profile.fixed_subgroups || !profile.f16 || !profile.matrix_rows ||
+      unit == program::MatrixShape{})
     return std::nullopt;
   MatrixPlan plan{.brain = brain ? 2 : 1,
                   .lanes = profile.subgroup_size,

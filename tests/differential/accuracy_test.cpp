@@ -96,6 +96,7 @@ std::vector<Range> ranges() {
           {"silu", "silu", 5, {linear(-80, 80)}},
           {"gelu", "gelu", 6, {linear(-5, 5)}},
           {"gelu_tail", "gelu", 12, {linear(-13, 13)}},
+          {"gelu_gradient", "gelu_gradient", 8, {linear(-0.5, 5)}},
           {"gelu_tanh", "gelu_tanh", 15, {linear(-3, 10)}},
           {"pow", "pow", 3, pairs(bases, exponents)},
           {"pow_of_negative_numbers", "pow", 3, pairs(negatives, whole)}};
@@ -183,6 +184,7 @@ TEST(Accuracy, infinities_nans_and_zeros_follow_the_definition) {
            {"silu", {{kInf, kNaN, 0}}, {kInf, kNaN, 0}},
            {"gelu", {{kInf, kNaN, 0}}, {kInf, kNaN, 0}},
            {"gelu_tanh", {{kInf, kNaN, 0}}, {kInf, kNaN, 0}},
+           {"gelu_gradient", {{kNaN, 0}}, {kNaN, 0.5}},
            {"elu", {ends}, {kInf, -2, kNaN, 0}, {{"alpha", 2.0}}},
            {"leaky_relu", {ends}, {kInf, -kInf, kNaN, 0}, {{"alpha", 0.5}}},
            {"clamp", {ends}, {3, -1, kNaN, 0}, {{"lo", -1.0}, {"hi", 3.0}}},

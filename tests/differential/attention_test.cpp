@@ -44,8 +44,7 @@ struct Model {
     };
     std::vector<ValueId> operands{add("q", shaped(c.heads, c.queries, c.width)), add("k", shaped(c.kv_heads, c.keys, c.width)),
                                   add("v", shaped(c.kv_heads, c.keys, c.value_width))};
-    graph::Attributes attributes{
-        {"causal", c.causal}, {"offset", c.offset}, {"scale", 1 / std::sqrt(static_cast<double>(c.width))}};
+    graph::Attributes attributes{{"causal", c.causal}, {"offset", c.offset}, {"scale", 1 / std::sqrt(static_cast<double>(c.width))}};
     if (c.low != graph::DType::F32) {
       attributes.set(std::string(graph::kLowAttribute), c.low);
       for (ValueId& operand : operands) {
@@ -173,7 +172,8 @@ TEST_P(AttentionByUnits, what_is_hidden_does_not_count) {
 }
 
 std::vector<AttentionCase> unitCases() {
-  const AttentionCase odd{.name = "odd", .leading = {1}, .heads = 2, .queries = 50, .keys = 70, .width = 37, .value_width = 43, .offset = 20};
+  const AttentionCase odd{
+      .name = "odd", .leading = {1}, .heads = 2, .queries = 50, .keys = 70, .width = 37, .value_width = 43, .offset = 20};
   AttentionCase odd_low = odd;
   odd_low.name = "odd_bf16";
   odd_low.low = graph::DType::BF16;
@@ -195,13 +195,8 @@ std::vector<AttentionCase> unitCases() {
   AttentionCase grouped_low = grouped;
   grouped_low.name = "grouped_bf16";
   grouped_low.low = graph::DType::BF16;
-  AttentionCase wide{.name = "wide_bf16",
-                     .leading = {},
-                     .queries = 70,
-                     .keys = 65,
-                     .width = 128,
-                     .value_width = 96,
-                     .low = graph::DType::BF16};
+  AttentionCase wide{
+      .name = "wide_bf16", .leading = {}, .queries = 70, .keys = 65, .width = 128, .value_width = 96, .low = graph::DType::BF16};
   AttentionCase wide_f32 = wide;
   wide_f32.name = "wide";
   wide_f32.low = graph::DType::F32;

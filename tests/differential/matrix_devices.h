@@ -18,7 +18,7 @@ inline detail::Device withUnits(detail::Device device, uint32_t units) {
   if (profile.matrix_f16 != program::MatrixShape{}) return device;
   const uint32_t extent = std::min(16u, profile.subgroup_size);
   profile.matrix_f16 = profile.matrix_bf16 = {.m = extent, .n = extent, .k = extent};
-  profile.f16 = true;
+  profile.f16 = profile.matrix_rows = true;
   return device;
 }
 

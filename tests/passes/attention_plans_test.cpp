@@ -172,15 +172,18 @@ TEST(GptPlans, of_characters_takes_2_4_GB) {
   EXPECT_LE(trained(shape, gpuProfile()).plan.total_bytes, uint64_t{2'380'000'000});
 }
 
-TEST(GptPlans, in_bf16_keeps_half_of_the_temporaries) {
+/// What products read is kept in 16 bits and not computed again in each of their rounds: gelu of the hidden layer, and norms.
+TEST(GptPlans, in_bf16_keeps_two_thirds_of_the_temporaries) {
   const GptShape shape{.vocabulary = 65, .length = 256, .width = 384, .layers = 6, .heads = 6, .batch = 64};
-  EXPECT_LE(trained(shape, gpuProfile(), graph::DType::BF16).plan.workspace_bytes * 2, trained(shape, gpuProfile()).plan.workspace_bytes);
+  EXPECT_LE(trained(shape, gpuProfile(), graph::DType::BF16).plan.workspace_bytes * 3,
+            trained(shape, gpuProfile()).plan.workspace_bytes * 2);
 }
 
 TEST(GptPlans, of_words_takes_8_5_GB_and_keeps_logits_once) {
   const GptShape shape{.vocabulary = 50257, .length = 1024, .width = 768, .layers = 12, .heads = 12, .batch = 8};
   const passes::Compiled step = trained(shape, gpuProfile());
   EXPECT_LE(step.plan.total_bytes, uint64_t{8'500'000'000});
+  for (const program::Arena& arena : step.program.arenas) EXPECT_LE(arena.size, gpuProfile().max_binding_bytes) << arena.name;
   const int64_t logits = shape.batch * shape.length * shape.vocabulary;
   std::vector<std::pair<program::ArenaId, uint64_t>> places;
   for (const program::Buffer& buffer : step.program.buffers) {

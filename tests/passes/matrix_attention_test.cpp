@@ -27,8 +27,8 @@ struct Heads {
 std::vector<kernel::Module> kernels(const Heads& h, const program::DeviceProfile& profile, DType low = DType::F32) {
   graph::Builder b;
   const auto operand = [&](std::string name, int64_t rows) {
-    const ValueId made = b.make(
-        "input", {}, {{"name", std::move(name)}, {"shape", std::vector<int64_t>{h.batch, h.heads, rows, h.width}}, {"dtype", low}});
+    const ValueId made =
+        b.make("input", {}, {{"name", std::move(name)}, {"shape", std::vector<int64_t>{h.batch, h.heads, rows, h.width}}, {"dtype", low}});
     return low == DType::F32 ? made : b.make("cast", {made}, {{"dtype", DType::F32}});
   };
   const std::vector<ValueId> operands{operand("q", h.queries), operand("k", h.keys), operand("v", h.keys)};
@@ -60,6 +60,7 @@ program::DeviceProfile unitsProfile(program::MatrixShape shape = {.m = 16, .n = 
   profile.subgroup_size = subgroup_size;
   profile.f16 = true;
   profile.matrix_f16 = profile.matrix_bf16 = shape;
+  profile.matrix_rows = true;
   return profile;
 }
 
@@ -75,6 +76,9 @@ TEST(MatrixAttention, other_templates_stay_where_units_have_too_little_to_do) {
   program::DeviceProfile strict = unitsProfile();
   strict.matrix_f16 = {};
   EXPECT_TRUE(kernels({}, strict).empty());
+  program::DeviceProfile apart = unitsProfile();
+  apart.matrix_rows = false;
+  EXPECT_TRUE(kernels({}, apart).empty()) << "rows would be put together through memory";
   EXPECT_TRUE(kernels({}, unitsProfile({.m = 16, .n = 8, .k = 16})).empty()) << "a result is no left operand";
   EXPECT_TRUE(kernels({.width = 256}, unitsProfile()).empty()) << "more than registers hold";
 }

@@ -45,7 +45,8 @@ io::Json deviceJson(const DeviceInfo& device) {
                               .add("subgroups", profile.subgroups)
                               .add("fixed_subgroups", profile.fixed_subgroups)
                               .add("matrix_f16", shapeJson(profile.matrix_f16))
-                              .add("matrix_bf16", shapeJson(profile.matrix_bf16));
+                              .add("matrix_bf16", shapeJson(profile.matrix_bf16))
+                              .add("matrix_rows", profile.matrix_rows);
   return io::Json::object()
       .add("id", device.id)
       .add("name", device.name)

@@ -9,14 +9,7 @@ namespace lockstep::graph {
 namespace {
 
 std::vector<ValueId> gradient(const GradientContext& g) {
-  Builder& b = g.builder;
-  // y' = F(x) + x f(x), with F = (1 + erf(x / sqrt(2))) / 2 and its density f = exp(-x^2 / 2) / sqrt(2 pi).
-  ValueId x = g.operands[0];
-  ValueId error = b.make("erf", {b.mul(x, 1 / std::numbers::sqrt2)});
-  ValueId distribution = b.mul(b.add(error, 1.0), 0.5);
-  ValueId bell = b.make("exp", {b.mul(b.mul(x, x), -0.5)});
-  ValueId rest = b.mul(b.mul(x, bell), 1 / std::sqrt(2 * std::numbers::pi));
-  return {b.mul(g.cotangents[0], b.add(distribution, rest))};
+  return {g.builder.mul(g.cotangents[0], g.builder.make("gelu_gradient", {g.operands[0]}))};
 }
 
 // F(x) = erfc(-x / sqrt(2)) / 2: by 1 + erf the small values of negative x would cancel.
