@@ -9,6 +9,7 @@
 
 #include "ir/graph/op_def.h"
 #include "passes/cost.h"
+#include "passes/fuse/views.h"
 #include "passes/graph/rewrite.h"
 
 namespace lockstep::passes {
@@ -25,9 +26,18 @@ struct Chain {
   std::vector<NodeId> views;  ///< from the base up
 };
 
-bool isPackedCast(const Graph& graph, const Node& node) {
-  return *node.op->name == "cast" && graph.typeOf(node.results[0]).dtype == DType::F32 &&
-         (graph.typeOf(node.operands[0]).dtype == DType::BF16 || graph.typeOf(node.operands[0]).dtype == DType::F16);
+/// Whether the node gives the elements of its operand in their order, in another shape.
+bool isReshape(const Graph& graph, const Node& node) {
+  const auto* view = std::get_if<ViewLowering>(&*node.op->lower);
+  if (view == nullptr) return false;
+  const IndexMap map = view->map(graph, node);
+  return map.guards.empty() && isLinearIdentity(map, graph.shapeOf(node.results[0]), graph.shapeOf(node.operands[0]));
+}
+bool isPermute(const Node& node) { return *node.op->name == "permute"; }
+/// Numbers of 16 bits as f32.
+bool widens(const Graph& graph, const Node& node) {
+  return std::holds_alternative<ElementLowering>(*node.op->lower) && node.operands.size() == 1 &&
+         isPacked(graph.typeOf(node.operands[0]).dtype) && graph.typeOf(node.results[0]).dtype == DType::F32;
 }
 
 /// The axis of `to` that is axis `axis` of `from`, where a reshape leaves it as it is.
@@ -48,7 +58,7 @@ Chain chainOf(const Graph& graph, ValueId value) {
       const Shape& below = graph.shapeOf(node.operands[0]);
       return below.rank() > 0 && sameAxis(below, below.rank() - 1, graph.shapeOf(node.results[0]));
     };
-    const bool is_view = *node.op->name == "permute" || (*node.op->name == "reshape" && keepsRows()) || isPackedCast(graph, node);
+    const bool is_view = isPermute(node) || (isReshape(graph, node) && keepsRows()) || widens(graph, node);
     if (!is_view) break;
     chain.views.push_back(id);
     chain.base = node.operands[0];
@@ -59,18 +69,18 @@ Chain chainOf(const Graph& graph, ValueId value) {
 
 /// Where an axis of a view's operand is in the view.
 std::optional<size_t> axisAbove(const Graph& graph, const Node& view, size_t axis) {
-  if (*view.op->name == "permute") {
+  if (isPermute(view)) {
     const auto& order = view.attributes.get<std::vector<int64_t>>("permutation");
     return static_cast<size_t>(std::ranges::find(order, static_cast<int64_t>(axis)) - order.begin());
   }
-  if (*view.op->name == "reshape") return sameAxis(graph.shapeOf(view.operands[0]), axis, graph.shapeOf(view.results[0]));
+  if (isReshape(graph, view)) return sameAxis(graph.shapeOf(view.operands[0]), axis, graph.shapeOf(view.results[0]));
   return axis;
 }
 
 /// Where an axis of a view is in its operand.
 std::optional<size_t> axisBelow(const Graph& graph, const Node& view, size_t axis) {
-  if (*view.op->name == "permute") return static_cast<size_t>(view.attributes.get<std::vector<int64_t>>("permutation")[axis]);
-  if (*view.op->name == "reshape") return sameAxis(graph.shapeOf(view.results[0]), axis, graph.shapeOf(view.operands[0]));
+  if (isPermute(view)) return static_cast<size_t>(view.attributes.get<std::vector<int64_t>>("permutation")[axis]);
+  if (isReshape(graph, view)) return sameAxis(graph.shapeOf(view.results[0]), axis, graph.shapeOf(view.operands[0]));
   return axis;
 }
 
@@ -153,6 +163,7 @@ class ProductPadder {
     std::array<DType, 2> types{};
     for (size_t i = 0; i < 2; ++i) {
       types[i] = in_.typeOf(chains[i].base).dtype;
+      if (types[i] != DType::F32 && types[i] != DType::BF16 && types[i] != DType::F16) return false;
     }
     const bool halves = types[0] == types[1] && types[0] != DType::F32;
     const program::MatrixShape& unit = halves && types[0] == DType::BF16 ? profile_.matrix_bf16 : profile_.matrix_f16;
@@ -190,7 +201,7 @@ class ProductPadder {
       Growth next;
       for (const auto& [axis, extent] : above) next[*axisAbove(in_, view, axis)] = extent;
       above = std::move(next);
-      if (*view.op->name == "reshape") {
+      if (isReshape(in_, view)) {
         std::vector<int64_t> extents = in_.shapeOf(view.results[0]).extents();
         for (const auto& [axis, extent] : above) extents[axis] = extent;
         value = b().reshape(value, Shape(extents));
