@@ -28,6 +28,8 @@ SpirvOptions withLayout(SpirvOptions options) {
   layout.lane_bits = {{{0, 2}, {0, 4}, {1, 0}, {2, 0}, {4, 0}}};
   layout.element_bits = {{{0, 1}, {0, 8}, {8, 0}}};
   options.matrix_layouts.push_back(layout);
+  layout.type.scalar = kernel::Scalar::F16;
+  options.matrix_layouts.push_back(layout);
   return options;
 }
 
@@ -87,6 +89,35 @@ TEST(MatrixLayout, fits_sums_of_places_alone) {
   std::swap(numbers[100], numbers[200]);
   EXPECT_EQ(fitLayout(want.type, 32, numbers), std::nullopt);
   EXPECT_EQ(fitLayout(want.type, 32, std::span(numbers).first(255)), std::nullopt);
+}
+
+/// Each row is with four neighbours there. Columns that a lane's bit moves together with a row are in no such set.
+TEST(MatrixLayout, rows_are_with_few_lanes) {
+  MatrixLayout layout = withLayout({}).matrix_layouts[0];
+  EXPECT_EQ(lanesOfRow(layout), (std::vector<uint32_t>{1, 2}));
+  MatrixLayout other = layout;
+  other.type.use = kernel::MatrixUse::Left;
+  EXPECT_TRUE(holdAlike(layout, other));
+  std::swap(other.lane_bits[0], other.lane_bits[4]);
+  EXPECT_FALSE(holdAlike(layout, other));
+  EXPECT_EQ(lanesOfRow(other), (std::vector<uint32_t>{2, 16}));
+  layout.lane_bits[0] = {1, 2};
+  EXPECT_EQ(lanesOfRow(layout), std::nullopt);
+}
+
+/// A row is reduced by its two lane bits and four elements in each half, and every element of a result is converted.
+TEST(Spirv, rows_and_conversions_stay_in_registers) {
+  const auto words = [](kernel::Op op) {
+    return emitSpirv(kernel::validate(*kernel::testing::moduleUsing(op)).orThrow(), withLayout({})).orThrow();
+  };
+  const auto counted = [](const std::vector<uint32_t>& all, uint32_t op) {
+    size_t found = 0;
+    for (size_t at = 5; at < all.size(); at += all[at] >> 16) found += (all[at] & 0xffffu) == op ? 1 : 0;
+    return found;
+  };
+  constexpr uint32_t kShuffleXor = 346, kConvert = 115;
+  EXPECT_EQ(counted(words(kernel::Op::SubgroupMatrixRowMax), kShuffleXor), 2U * 2 * 2) << "two matrices of two rows per lane";
+  EXPECT_EQ(counted(words(kernel::Op::SubgroupMatrixConvert), kConvert), 2U * 8) << "two matrices";
 }
 
 TEST(Spirv, wide_module_is_valid) {
