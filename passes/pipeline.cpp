@@ -82,7 +82,7 @@ struct Pass {
 
 constexpr bool kInLoops = true;
 
-/// One allocation may be as large on every device (Vulkan 1.1, maxMemoryAllocationSize).
+/// Every device allocates this much at once (Vulkan 1.1, maxMemoryAllocationSize).
 constexpr uint64_t kLeastArena = uint64_t{1} << 30;
 
 const std::array kPasses{

@@ -7,7 +7,8 @@
 // parts = 2: everything is f32, in two parts of f16, x = (high + low) / scale, and three products. Scales are powers of two: one per row of
 // q, k, v and d_out, and one per row of ds^T, which shrinks when a tile has larger elements. Those of d_out are made up for in p, by the
 // largest one so far.
-// Where an element is beyond 2^64 or not finite, or hidden and not finite, the rows are computed again, in plain f32.
+// The rows are computed again, in plain f32, where lse or delta is not finite. parts = 2: also where an element of q, k, v or d_out is not
+// finite, or is 2^64 or more. parts = 1: also where d_out is not finite, or a query that is hidden from some rows is not.
 
 enable f16;
 enable subgroups;
@@ -216,6 +217,7 @@ fn most_of_row(x: vec4<f32>, y: vec4<f32>, neighbours: u32) -> u32 {
 }
 // A row is brought to 2^13 and more, unless it is next to nothing.
 fn exponent_of(bits: u32) -> i32 { return i32(clamp(bits >> 23, 40, 190)); }
+fn exponent_of_ds(bits: u32) -> i32 { return i32(clamp(bits >> 23, 40, 250)); }
 fn power_of_2(exponent: i32) -> f32 { return bitcast<f32>(u32(clamp(exponent + 127, 0, 254)) << 23); }
 fn is_beyond(bits: u32) -> bool { return (bits >> 23) > 190; }
 // The nearest number of bf16, where that is multiplied: what a conversion does with the rest is open.
@@ -594,7 +596,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
           }
           most = subgroupMatrixRowMax(most);
           for (var e = 0u; e < held; e++) {
-            let larger = max(most_ds[i * held + e], exponent_of(magnitude(most[e])));
+            let larger = max(most_ds[i * held + e], exponent_of_ds(magnitude(most[e])));
             shrink[i * held + e] = power_of_2(most_ds[i * held + e] - larger);
             most_ds[i * held + e] = larger;
           }
@@ -701,8 +703,8 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
             product = fma(x.x, y.x, fma(x.y, y.y, fma(x.z, y.z, fma(x.w, y.w, product))));
           }
           let weight = exp2_keeping_nan(score);
-          sum_k = fma(vec4<f32>(weight * (product - load_delta(batch, query))), quad_of_q(batch, query, d), sum_k);
-          sum_v = fma(vec4<f32>(weight), quad_of_d_out(batch, query, d), sum_v);
+          sum_k = fma(vec4<f32>(weight * (product - load_delta(batch, query))), quad_of_q(batch, query, min(d, depth - 4)), sum_k);
+          sum_v = fma(vec4<f32>(weight), quad_of_d_out(batch, query, min(d, value_depth - 4)), sum_v);
         }
       }
       if (live && key < keys) {

@@ -6,7 +6,8 @@
 // parts = 1: what is multiplied has 16 bits, f16 or (brain) bf16; d_out and ds are rounded to it.
 // parts = 2: everything is f32, in two parts of f16, x = (high + low) / scale, and three products. Scales are powers of two: one per row of
 // q, k, v and d_out, and one per row of ds, which shrinks when a tile has larger elements.
-// Where an element is beyond 2^64 or not finite, or hidden and not finite, the rows are computed again, in plain f32.
+// The rows are computed again, in plain f32, where lse or delta is not finite. parts = 2: also where an element of q, k, v or d_out is not
+// finite, or is 2^64 or more. parts = 1: also where d_out is not finite, or a key that is hidden from some rows is not.
 
 enable f16;
 enable subgroups;
@@ -196,6 +197,7 @@ fn most_of_row(x: vec4<f32>, y: vec4<f32>, neighbours: u32) -> u32 {
 }
 // A row is brought to 2^13 and more, unless it is next to nothing.
 fn exponent_of(bits: u32) -> i32 { return i32(clamp(bits >> 23, 40, 190)); }
+fn exponent_of_ds(bits: u32) -> i32 { return i32(clamp(bits >> 23, 40, 250)); }
 fn power_of_2(exponent: i32) -> f32 { return bitcast<f32>(u32(clamp(exponent + 127, 0, 254)) << 23); }
 fn is_beyond(bits: u32) -> bool { return (bits >> 23) > 190; }
 // The nearest number of bf16, where that is multiplied: what a conversion does with the rest is open.
@@ -547,7 +549,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
           }
           most = subgroupMatrixRowMax(most);
           for (var e = 0u; e < held; e++) {
-            let grown = max(most_ds[i * held + e], exponent_of(magnitude(most[e])));
+            let grown = max(most_ds[i * held + e], exponent_of_ds(magnitude(most[e])));
             shrink[i * held + e] = power_of_2(most_ds[i * held + e] - grown);
             most_ds[i * held + e] = grown;
           }

@@ -268,9 +268,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     }
   }
   workgroupBarrier();
-  // A round has no branches, so the loads of the next tile and the products of the one in place go side by side. Packed octs are stored
-  // when their round begins. Those that have to be made into parts are loaded in it: the first round has products of zeros, which costs less
-  // than to keep octs from one round to the next.
+  // A round has no branches, so the loads of the next tile and the products of the one in place go side by side. Packed octs (parts = 1) are
+  // loaded one round ahead and stored when the next round begins. With two parts they are loaded in the round that stores them, so the first
+  // round multiplies zeros: cheaper than keeping octs from round to round.
   if (parts == 1) {
     load_octs(batch, m0, n0, 0, member, &next_a, &next_b, &packed_a, &packed_b);
   }

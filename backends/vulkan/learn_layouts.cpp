@@ -66,7 +66,7 @@ Result<std::optional<MatrixLayout>> probe(const std::shared_ptr<Context>& contex
   return fitLayout(type, lanes, held);
 }
 
-/// A matrix of bf16 is held as one of f16.
+/// No kernel can look into a matrix of bf16. We assume that it lies as one of f16 does, and the conformance suite checks it.
 kernel::Type asProbed(kernel::Type type) {
   if (type.scalar == kernel::Scalar::BF16) type.scalar = kernel::Scalar::F16;
   return type;

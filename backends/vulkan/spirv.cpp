@@ -161,7 +161,7 @@ Result<std::vector<uint32_t>> emitSpirv(const kernel::ValidModule& module, const
     if (!needsLayout(in.op)) continue;
     if (findLayout(options, inlined.typeOf(in.operands[0])) != nullptr) continue;
     return fail("vulkan.matrix_layout",
-                fmt::format("{} of {} is a device's own, and no device was asked", kernel::info(in.op).text,
+                fmt::format("{} of {} depends on how a device holds matrices, and no device was asked", kernel::info(in.op).text,
                             inlined.types.toString(inlined[in.operands[0]].type)),
                 {}, "list or run the kernel on a device that has matrix units");
   }

@@ -6,8 +6,6 @@ namespace lockstep::vulkan {
 
 using kernel::Instruction;
 using kernel::Op;
-using kernel::Scalar;
-using kernel::Type;
 
 /// What each row comes to, in place of all of its elements: first of those that an invocation holds, then across the invocations that hold
 /// the others.

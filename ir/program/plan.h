@@ -245,8 +245,8 @@ struct SplitPlan {
   friend bool operator==(const SplitPlan&, const SplitPlan&) = default;
 };
 
-/// An op with templates by matrix units: each subgroup has rows of its own, and the other side goes through workgroup memory: the template
-/// NAME_matrix.
+/// An op by the template NAME_matrix, for matrix units: each subgroup has rows of its own, and the other side goes through workgroup
+/// memory.
 struct MatrixPlan {
   static constexpr std::string_view kName = "matrix";
   static constexpr graph::GroupKind kKind = graph::GroupKind::Template;

@@ -19,6 +19,8 @@ using namespace graph;
 namespace {
 
 constexpr int64_t kQuad = 4;
+/// Half of the smallest tile: units leave fewer rows or columns to other templates.
+constexpr int64_t kShortestSide = 32;
 
 /// An operand as views of what lies in memory: casts to f32 of packed numbers, permutations, and reshapes that keep the axes that matter.
 struct Chain {
@@ -145,7 +147,7 @@ class ProductPadder {
         growth[i][*axis] = roundedUp(k);
       }
     }
-    if (!pays(chains, growth, y.elementCount(), k)) return false;
+    if (!pays(chains, growth, y, k)) return false;
     b().setLocation(node.location);
     const ValueId product = b().make("matmul", {grown(chains[0], growth[0]), grown(chains[1], growth[1])}, node.attributes);
     ValueId result = product;
@@ -159,7 +161,10 @@ class ProductPadder {
   }
 
   /// Whether the units save more than the copies take.
-  [[nodiscard]] bool pays(const std::array<Chain, 2>& chains, const std::array<Growth, 2>& growth, int64_t results, int64_t k) const {
+  [[nodiscard]] bool pays(const std::array<Chain, 2>& chains, const std::array<Growth, 2>& growth, const Shape& y, int64_t k) const {
+    const int64_t results = y.elementCount(), shorter = std::min(y.extent(y.rank() - 1), y.extent(y.rank() - 2));
+    if (shorter < kShortestSide || k < cost::kMatrixDepth || results * k < cost::kLeastMatrixProducts * profile_.parallel_units)
+      return false;
     std::array<DType, 2> types{};
     for (size_t i = 0; i < 2; ++i) {
       types[i] = in_.typeOf(chains[i].base).dtype;
@@ -223,7 +228,7 @@ class ProductPadder {
 Result<Graph> padProducts(const Graph& graph, const PadProductsConfig& config) {
   const program::DeviceProfile& profile = config.profile;
   const bool has_units = profile.matrix_f16 != program::MatrixShape{} || profile.matrix_bf16 != program::MatrixShape{};
-  if (profile.style == program::ExecutionStyle::Cpu || !has_units) return graph;
+  if (profile.style == program::ExecutionStyle::Cpu || !profile.fixed_subgroups || !has_units) return graph;
   return ProductPadder(graph, profile).run();
 }
 

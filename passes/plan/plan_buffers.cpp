@@ -33,7 +33,7 @@ bool larger(const Program& program, const Lifetime& a, const Lifetime& b) {
   return program.buffers[a.buffer].size > program.buffers[b.buffer].size;
 }
 
-/// Where the buffer begins if it may not begin before `offset`: it lies in one part of `most` bytes, or, where it is larger, begins one.
+/// The first offset from `offset` on at which the buffer does not cross the end of a part of `most` bytes. A larger buffer begins a part.
 uint64_t withinPart(uint64_t offset, uint64_t size, uint64_t most) {
   const bool fits = offset % most == 0 || offset % most + size <= most;
   return fits ? offset : (offset / most + 1) * most;
@@ -44,21 +44,24 @@ uint64_t withinPart(uint64_t offset, uint64_t size, uint64_t most) {
 std::vector<uint64_t> place(Program& program, std::vector<Lifetime> lives, bool share, uint64_t most, size_t first) {
   std::stable_sort(lives.begin(), lives.end(), [&](const Lifetime& a, const Lifetime& b) { return larger(program, a, b); });
   FreeBytes free(program.levelCount());
+  most = most / kAlignment * kAlignment;
   uint64_t end = 0;
   std::map<uint64_t, uint64_t> parts;  // of the arena, with their bytes
   for (const Lifetime& life : lives) {
     Buffer& buffer = program.buffers[life.buffer];
     const uint64_t size = aligned(buffer.size);
+    // One that is larger than a part has all of those that it reaches into for itself.
+    const uint64_t taken = size > most ? (size + most - 1) / most * most : size;
     buffer.offset = share ? 0 : withinPart(end, size, most);
     if (share && life.isUsed()) {
       for (uint64_t begin = 0;; begin = buffer.offset) {
-        const uint64_t lowest = free.lowest(life.first, life.last, size, begin);
+        const uint64_t lowest = free.lowest(life.first, life.last, taken, begin);
         buffer.offset = withinPart(lowest, size, most);
         if (buffer.offset == lowest) break;
       }
-      free.take(life.first, life.last, buffer.offset, size);
+      free.take(life.first, life.last, buffer.offset, taken);
     }
-    end = std::max(end, buffer.offset + size);
+    end = std::max(end, buffer.offset + taken);
     uint64_t& bytes = parts[buffer.offset / most];
     bytes = std::max(bytes, buffer.offset % most + size);
   }

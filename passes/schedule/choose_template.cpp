@@ -50,10 +50,13 @@ PlanChoice stream(const PlanQuery& q, const TemplateShape& shape, int64_t& round
   return {plan, splitGroups(divideUp(shape.rows, plan.lanes), q.profile)};
 }
 
+/// Elements of a row and its results in halves of a step's: 2 forward, 3 and 4 for gradients. Where the widths of keys and values differ,
+/// only that of the gradient towards queries is no whole number.
+int64_t halvesOf(const TemplateShape& shape) { return 2 * shape.registers % shape.shared == 0 ? 2 * shape.registers / shape.shared : 3; }
+
 /// What an invocation of a tiled template holds: the more results a row has, the fewer registers are left for the rest.
 cost::TiledRow tiledRow(const TemplateShape& shape) {
-  return *std::ranges::find_if(cost::kTiledRows,
-                               [&](const cost::TiledRow& row) { return 2 * shape.registers >= row.halves * shape.shared; });
+  return *std::ranges::find_if(cost::kTiledRows, [&](const cost::TiledRow& row) { return halvesOf(shape) >= row.halves; });
 }
 
 /// For GPUs whose subgroups are known; nothing where no workgroup fits.
@@ -107,11 +110,12 @@ std::optional<PlanChoice> matrix(const PlanQuery& q, const TemplateShape& shape,
                   .unit_m = unit.m,
                   .vector = vectorOf(shape)};
   const int64_t widest = widestOf(shape);
-  const auto row = std::ranges::find_if(cost::kMatrixRows, [&](const cost::MatrixRows& r) {
-    return r.halves == 2 * shape.registers / shape.shared && r.parts == plan.parts && widest <= r.widest && shape.length >= r.least_steps;
-  });
-  if (row == cost::kMatrixRows.end() || unit.n != unit.k || unit.n % 8 != 0 || shape.run < unit.m) return std::nullopt;
-  plan.sub_rows = divideUp(row->rows, plan.unit_m) * plan.unit_m;
+  const int64_t halves = std::min<int64_t>(3, halvesOf(shape));
+  const auto row = std::ranges::find_if(
+      cost::kMatrixRows, [&](const cost::MatrixRows& r) { return r.halves == halves && r.parts == plan.parts && widest <= r.widest; });
+  if (row == cost::kMatrixRows.end() || unit.n != unit.k || unit.n % 8 != 0 || shape.run < unit.m || shape.length < cost::kLeastMatrixSteps)
+    return std::nullopt;
+  plan.sub_rows = divideUp(cost::kMatrixSubRows, plan.unit_m) * plan.unit_m;
   plan.tile = divideUp(row->tile, plan.unit) * plan.unit;
   // A row comes by neighbours of a subgroup, an oct each.
   const int64_t octs = divideUp(widest, plan.unit) * plan.unit / 8;

@@ -184,7 +184,7 @@ TEST(Accuracy, infinities_nans_and_zeros_follow_the_definition) {
            {"silu", {{kInf, kNaN, 0}}, {kInf, kNaN, 0}},
            {"gelu", {{kInf, kNaN, 0}}, {kInf, kNaN, 0}},
            {"gelu_tanh", {{kInf, kNaN, 0}}, {kInf, kNaN, 0}},
-           {"gelu_gradient", {{kNaN, 0}}, {kNaN, 0.5}},
+           {"gelu_gradient", {{kInf, -kInf, kNaN, 0}}, {1, 0, kNaN, 0.5}},
            {"elu", {ends}, {kInf, -2, kNaN, 0}, {{"alpha", 2.0}}},
            {"leaky_relu", {ends}, {kInf, -kInf, kNaN, 0}, {{"alpha", 0.5}}},
            {"clamp", {ends}, {3, -1, kNaN, 0}, {{"lo", -1.0}, {"hi", 3.0}}},

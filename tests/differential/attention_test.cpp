@@ -171,6 +171,36 @@ TEST_P(AttentionByUnits, what_is_hidden_does_not_count) {
   }
 }
 
+/// The same of gradients: those of queries that do not see the key are as they were.
+TEST_P(AttentionByUnits, gradients_of_what_does_not_see_it_stay) {
+  const AttentionCase& c = GetParam();
+  if (!c.causal || c.mask || c.offset >= 40) GTEST_SKIP() << "all queries see key 40";
+  for (const char* name : {"k", "v"}) {
+    Model model(c);
+    const graph::Graph graph = model.lossOnly();
+    model.leaves.at(name).data[static_cast<size_t>(40 * (name[0] == 'k' ? c.width : c.value_width) + 1)] =
+        std::numeric_limits<double>::quiet_NaN();
+    GraphRunOptions options{.gradients = true, .wrt = kWrt};
+    const std::vector<graph::Tensor> want = runGraph(graph, model.leaves, options);
+    options.prefer = {"attention"};
+    for (const std::string& device : devicesWithMatrices()) {
+      const detail::Device gpu = withUnits(*openedDevice(device), 6);
+      options.device = device;
+      options.opened = &gpu;
+      const std::vector<graph::Tensor> got = runGraph(graph, model.leaves, options);
+      const int64_t seeing = (40 - c.offset) * c.width;
+      for (int64_t i = 0; i < c.queries * c.width; ++i) {
+        const auto at = static_cast<size_t>(i);
+        if (i < seeing) {
+          ASSERT_NEAR(got[1].data[at], want[1].data[at], 2e-2) << device << ' ' << name << ", element " << i;
+        } else {
+          ASSERT_EQ(std::isnan(got[1].data[at]), std::isnan(want[1].data[at])) << device << ' ' << name << ", element " << i;
+        }
+      }
+    }
+  }
+}
+
 std::vector<AttentionCase> unitCases() {
   const AttentionCase odd{
       .name = "odd", .leading = {1}, .heads = 2, .queries = 50, .keys = 70, .width = 37, .value_width = 43, .offset = 20};
@@ -208,7 +238,15 @@ std::vector<AttentionCase> unitCases() {
                          .value_width = 64,
                          .offset = 880,
                          .low = graph::DType::BF16};
-  return {odd, odd_low, masked, masked_low, grouped, grouped_low, wide, wide_f32, long_low};
+  AttentionCase wide_values = wide_f32;
+  wide_values.name = "wide_values";
+  wide_values.width = 64;
+  wide_values.value_width = 128;
+  AttentionCase short_values = wide;
+  short_values.name = "short_values_bf16";
+  short_values.width = 64;
+  short_values.value_width = 32;
+  return {odd, odd_low, masked, masked_low, grouped, grouped_low, wide, wide_f32, wide_values, short_values, long_low};
 }
 INSTANTIATE_TEST_SUITE_P(Cases, AttentionByUnits, ::testing::ValuesIn(unitCases()), [](const auto& info) { return info.param.name; });
 

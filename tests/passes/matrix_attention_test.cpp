@@ -20,18 +20,19 @@ using graph::DType;
 using graph::ValueId;
 
 struct Heads {
-  int64_t batch = 8, heads = 8, queries = 256, keys = 256, width = 64;
+  int64_t batch = 8, heads = 8, queries = 256, keys = 256, width = 64, value_width = 0;  ///< 0: as wide as keys
 };
 
-/// The kernels of causal attention with its gradients by their names, "attend.matrix" for one by matrix units.
+/// The kernels with subgroup matrices of causal attention and its gradients.
 std::vector<kernel::Module> kernels(const Heads& h, const program::DeviceProfile& profile, DType low = DType::F32) {
   graph::Builder b;
-  const auto operand = [&](std::string name, int64_t rows) {
+  const auto operand = [&](std::string name, int64_t rows, int64_t width) {
     const ValueId made =
-        b.make("input", {}, {{"name", std::move(name)}, {"shape", std::vector<int64_t>{h.batch, h.heads, rows, h.width}}, {"dtype", low}});
+        b.make("input", {}, {{"name", std::move(name)}, {"shape", std::vector<int64_t>{h.batch, h.heads, rows, width}}, {"dtype", low}});
     return low == DType::F32 ? made : b.make("cast", {made}, {{"dtype", DType::F32}});
   };
-  const std::vector<ValueId> operands{operand("q", h.queries), operand("k", h.keys), operand("v", h.keys)};
+  const std::vector<ValueId> operands{operand("q", h.queries, h.width), operand("k", h.keys, h.width),
+                                      operand("v", h.keys, h.value_width == 0 ? h.width : h.value_width)};
   graph::Attributes attributes{{"causal", true}, {"offset", int64_t{0}}, {"scale", 0.125}};
   if (low != DType::F32) attributes.set(std::string(graph::kLowAttribute), low);
   const ValueId out = b.makeAll("scaled_dot_product_attention", operands, attributes)[0];
@@ -69,6 +70,8 @@ TEST(MatrixAttention, goes_to_the_units_forward_and_backward) {
   EXPECT_EQ(kernels({}, unitsProfile(), DType::BF16).size(), 3u);
   EXPECT_EQ(kernels({.queries = 1000, .keys = 1000}, unitsProfile()).size(), 3u) << "no multiple of a tile";
   EXPECT_EQ(kernels({.width = 128}, unitsProfile(), DType::BF16).size(), 3u);
+  EXPECT_EQ(kernels({.width = 128}, unitsProfile()).size(), 1u) << "gradients in two parts do not fit into registers";
+  EXPECT_EQ(kernels({.width = 64, .value_width = 128}, unitsProfile()).size(), 1u);
 }
 
 TEST(MatrixAttention, other_templates_stay_where_units_have_too_little_to_do) {

@@ -74,6 +74,7 @@ TEST(MatrixProducts, tiles_fill_the_units) {
 TEST(MatrixProducts, plain_f32_stays_where_it_is_faster_or_wanted) {
   const program::DeviceProfile profile = unitsProfile();
   EXPECT_EQ(product(512, 512, 512, profile).module.name, "quad_tiled") << "too few results for tiles of 64 x 64";
+  EXPECT_EQ(product(4095, 4095, 4095, profile).module.name, "matrix_tiled") << "after a copy in rows of quads";
   EXPECT_EQ(product(4096, 4096, 64, profile).module.name, "quad_tiled") << "a short inner axis";
   program::DeviceProfile strict = profile;
   strict.matrix_f16 = {};

@@ -77,10 +77,34 @@ TEST(PadProducts, only_what_lies_in_such_rows_is) {
 TEST(PadProducts, small_products_and_devices_without_units_are_left_alone) {
   EXPECT_EQ(padded(product(255, 255, 255)).copies, 0);
   EXPECT_EQ(padded(product(4095, 4095, 63)).copies, 0);
+  EXPECT_EQ(padded(product(1 << 18, 3, 4096)).copies, 0) << "too few columns for a tile";
+  EXPECT_EQ(padded(product(4095, 4095, 17, "nn", DType::BF16)).copies, 0);
   EXPECT_EQ(padded(product(4095, 4095, 4095), gpuProfile()).copies, 0);
   program::DeviceProfile strict = unitsProfile();
   strict.matrix_f16 = {};
   EXPECT_EQ(padded(product(4095, 4095, 4095), strict).copies, 0);
+}
+
+/// Heads side by side in rows: the copy is of what lies in memory, and the views of it follow.
+TEST(PadProducts, views_follow_their_copy) {
+  graph::Builder b;
+  const ValueId x = b.make("input", {}, {{"name", "x"}, {"shape", std::vector<int64_t>{64, 256, 1001}}, {"dtype", DType::F32}});
+  const ValueId w = b.make("input", {}, {{"name", "w"}, {"shape", std::vector<int64_t>{1001, 4096}}, {"dtype", DType::F32}});
+  b.output(graph::OutputKind::Result, "out", b.make("matmul", {b.reshape(x, Shape{16384, 1001}), w}));
+  const Found found = padded(b.take());
+  EXPECT_EQ(found.copies, 2);
+  EXPECT_EQ(found.left, (Shape{16384, 1004}));
+  EXPECT_EQ(found.right, (Shape{1004, 4096}));
+}
+
+TEST(PadProducts, a_product_with_itself_turned_is_padded_once) {
+  graph::Builder b;
+  const ValueId x = b.make("input", {}, {{"name", "x"}, {"shape", std::vector<int64_t>{4096, 4095}}, {"dtype", DType::F32}});
+  b.output(graph::OutputKind::Result, "out", b.make("matmul", {x, b.swapLastAxes(x)}));
+  const Found found = padded(b.take());
+  EXPECT_EQ(found.copies, 1);
+  EXPECT_EQ(found.left, (Shape{4096, 4096}));
+  EXPECT_EQ(found.right, (Shape{4096, 4096}));
 }
 
 TEST(PadProducts, products_of_one_operand_share_its_copy) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -27,7 +28,7 @@ kernel::ValueId emit(ElementEmitter& e) {
   Lanes::Id scaled = emitErfcx(m, m.mul(magnitude, 1 / std::numbers::sqrt2));
   Lanes::Id tail = m.mul(bell, m.mul(scaled, 0.5));
   Lanes::Id distribution = m.select(m.less(x, 0), tail, m.sub(m.number(1), tail));
-  return m.add(distribution, m.mul(m.mul(x, bell), kPeak));
+  return m.add(distribution, m.mul(m.mul(m.withSign(magnitude, x), bell), kPeak));
 }
 
 }  // namespace
@@ -45,7 +46,10 @@ constexpr OpDef kGeluGradientOp{
     .alias = NoAlias{},
     .evaluate =
         [](const EvaluateContext& c) {
-          return evaluateEach(c, [](double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2) + x * std::exp(-x * x / 2) * kPeak; });
+          return evaluateEach(c, [](double x) {
+            const double near = std::isnan(x) ? x : std::clamp(x, -40.0, 40.0);
+            return 0.5 * std::erfc(-x / std::numbers::sqrt2) + near * std::exp(-near * near / 2) * kPeak;
+          });
         },
     .cases = [] { return elementCases(1, -6, 6, 3e-7, "a few units in the last place"); },
 };

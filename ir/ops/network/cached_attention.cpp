@@ -37,6 +37,13 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
   return {b.makeAll("scaled_dot_product_attention", {operands[0], operands[1], operands[2], mask}, attributes).front()};
 }
 
+/// Those of the template, which rounds nothing in between.
+Attributes templateAttributes(const Node& node) {
+  Attributes attributes = node.attributes;
+  attributes.erase(kLowAttribute);
+  return attributes;
+}
+
 std::vector<ValueId> build(Builder& b, const Node& node, std::span<const ValueId> operands, const std::vector<bool>&) {
   const Shape& q = b.shapeOf(operands[0]);
   if (q.extent(q.rank() - 2) > kFewQueries) return {};

@@ -34,12 +34,6 @@ AttentionExtents attentionExtents(const Graph& graph, const Node& node) {
 
 int64_t scoreElements(const Graph& graph, const Node& node) { return attentionExtents(graph, node).scores().elementCount(); }
 
-Attributes templateAttributes(const Node& node) {
-  Attributes attributes = node.attributes;
-  attributes.erase(kLowAttribute);
-  return attributes;
-}
-
 DType lowOf(const Node& node) {
   const Attribute* low = node.attributes.find(kLowAttribute);
   return low == nullptr ? DType::F32 : std::get<DType>(*low);

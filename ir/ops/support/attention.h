@@ -33,8 +33,6 @@ AttentionExtents attentionExtents(const Graph& graph, const Node& node);
 
 /// What the decomposition keeps in memory: the scores.
 int64_t scoreElements(const Graph& graph, const Node& node);
-/// Of the ops with templates: those of the node, which rounds nothing in between.
-Attributes templateAttributes(const Node& node);
 
 /// What products may read in mixed precision; f32 without it.
 DType lowOf(const Node& node);
@@ -62,7 +60,7 @@ inline constexpr ConstantList<Constraint> kAttentionPartConstraints{
 inline constexpr AttributeDef kCausalAttribute{"causal", AttributeKind::Boolean, "query t sees keys 0 .. t + offset only"},
     kOffsetAttribute{"offset", AttributeKind::Integer, "position of the first query among the keys"},
     kScaleAttribute{"scale", AttributeKind::Float, "of the scores, usually 1 / sqrt(D)"},
-    kRoundedAttribute{kLowAttribute, AttributeKind::DType, "what scores and weights are rounded to in mixed precision", false};
+    kRoundedAttribute{kLowAttribute, AttributeKind::DType, "16-bit type of the products in mixed precision", false};
 
 /// Tensors of a template by their names: q, k, v and mask as above, out, d_out, lse, delta, dq, dk and dv. There may be fewer values.
 std::vector<TemplateTensor> attentionTensors(std::initializer_list<std::string_view> names, const AttentionExtents& extents,
