@@ -16,19 +16,21 @@ Result<Plan> parsed(const std::string& text) {
 }
 
 std::vector<Plan> plans() {
-  return {MapPlan{.lanes = 64},
-          StripsPlan{.lanes = 256, .per_lane = 4},
-          VectorPlan{.lanes = 64, .width = 4},
-          RowsPlan{.lanes = 4, .rows_per_group = 16},
-          HeldRowsPlan{.lanes = 32, .rows_per_group = 2, .width = 4, .per_lane = 3, .subgroup = 8},
-          ColumnsPlan{.width = 3, .lanes = 2, .unroll = 8, .vector = 4},
-          ScanPlan{.lanes = 64, .lanes_per_line = 16},
-          ScatterPlan{.lanes = 64, .columns = 8, .parts = 2, .unroll = 4},
-          NaiveContractPlan{.lanes = 64, .unroll = 2},
-          TemplatePlan{.name = "a \"name\"", .overrides = {{"tile_m", 16}, {"slices", 1}}, .unrolled_stores = 8},
-          StreamPlan{.lanes = 64, .block = 3, .vector = 4},
-          TiledPlan{.lanes = 128, .across = 4, .thread_rows = 2, .shares = 4, .tile = 16, .block = 8, .vector = 4, .subgroup = 32},
-          SplitPlan{.lanes = 64, .across = 8, .block = 2, .vector = 4, .subgroup = 16}};
+  return {
+      MapPlan{.lanes = 64},
+      StripsPlan{.lanes = 256, .per_lane = 4},
+      VectorPlan{.lanes = 64, .width = 4},
+      RowsPlan{.lanes = 4, .rows_per_group = 16},
+      HeldRowsPlan{.lanes = 32, .rows_per_group = 2, .width = 4, .per_lane = 3, .subgroup = 8},
+      ColumnsPlan{.width = 3, .lanes = 2, .unroll = 8, .vector = 4},
+      ScanPlan{.lanes = 64, .lanes_per_line = 16},
+      ScatterPlan{.lanes = 64, .columns = 8, .parts = 2, .unroll = 4},
+      NaiveContractPlan{.lanes = 64, .unroll = 2},
+      TemplatePlan{.name = "a \"name\"", .overrides = {{"tile_m", 16}, {"slices", 1}}, .unrolled_stores = 8},
+      StreamPlan{.lanes = 64, .block = 3, .vector = 4},
+      TiledPlan{.lanes = 128, .across = 4, .thread_rows = 2, .shares = 4, .tile = 16, .block = 8, .vector = 4, .subgroup = 32},
+      SplitPlan{.lanes = 64, .across = 8, .block = 2, .vector = 4, .subgroup = 16},
+      MatrixPlan{.brain = 2, .lanes = 32, .parts = 2, .sub_rows = 16, .subgroups = 4, .tile = 32, .unit = 16, .unit_m = 16, .vector = 4}};
 }
 
 TEST(Plan, texts_read_back_to_equal_plans) {
@@ -67,15 +69,26 @@ TEST(Plan, every_number_is_in_the_text) {
 }
 
 TEST(Plan, wrong_texts_are_refused) {
-  for (const char* text :
-       {"columsn {lanes = 1, width = 32}", "map {}", "map {lanes = 0}", "map {lanes = -1}", "map {lanes = 64, lanes = 64}",
-        "map {lanes = 64, width = 1}", "map {lanes = 1048577}", "map {lanes = 64", "rows {lanes = 3, rows_per_group = 1}",
-        "columns {lanes = 1, unroll = 0, width = 1}", "scan {lanes = 24, lanes_per_line = 16}",
-        "scatter {columns = 8, lanes = 64, parts = 16}", "scatter {columns = 1, lanes = 1, parts = 1}", "template {lanes = 64}",
-        "tiled {across = 1, block = 3, lanes = 64, thread_rows = 1, tile = 16}",
-        "tiled {across = 1, block = 1, lanes = 64, shares = 3, thread_rows = 1, tile = 64}",
-        "tiled {across = 1, block = 1, lanes = 64, shares = 2, thread_rows = 1, tile = 16}",
-        "tiled {across = 2, block = 1, lanes = 64, shares = 4, subgroup = 32, thread_rows = 1, tile = 64}"}) {
+  for (const char* text : {"columsn {lanes = 1, width = 32}",
+                           "map {}",
+                           "map {lanes = 0}",
+                           "map {lanes = -1}",
+                           "map {lanes = 64, lanes = 64}",
+                           "map {lanes = 64, width = 1}",
+                           "map {lanes = 1048577}",
+                           "map {lanes = 64",
+                           "rows {lanes = 3, rows_per_group = 1}",
+                           "columns {lanes = 1, unroll = 0, width = 1}",
+                           "scan {lanes = 24, lanes_per_line = 16}",
+                           "scatter {columns = 8, lanes = 64, parts = 16}",
+                           "scatter {columns = 1, lanes = 1, parts = 1}",
+                           "template {lanes = 64}",
+                           "matrix {lanes = 32, sub_rows = 8, subgroups = 4, tile = 32, unit = 16, unit_m = 16}",
+                           "matrix {lanes = 32, parts = 3, sub_rows = 16, subgroups = 4, tile = 32, unit = 16, unit_m = 16}",
+                           "tiled {across = 1, block = 3, lanes = 64, thread_rows = 1, tile = 16}",
+                           "tiled {across = 1, block = 1, lanes = 64, shares = 3, thread_rows = 1, tile = 64}",
+                           "tiled {across = 1, block = 1, lanes = 64, shares = 2, thread_rows = 1, tile = 16}",
+                           "tiled {across = 2, block = 1, lanes = 64, shares = 4, subgroup = 32, thread_rows = 1, tile = 64}"}) {
     const Result<Plan> plan = parsed(text);
     ASSERT_FALSE(plan.ok()) << text;
     const std::string& code = plan.failure().diagnostics.front().code;
