@@ -102,8 +102,7 @@ Result<kernel::Module> fillTemplate(const Filled& plan, const EmitQuery& query, 
 }
 
 Status checkVectors(const Filled& plan, const EmitQuery& query) {
-  const graph::TemplateShape shape = findTemplate(query.body).shape;
-  for (const graph::TemplateTensor& tensor : shape.operands) {
+  for (const graph::TemplateTensor& tensor : findTemplate(query.body).shape.operands) {
     if (!tensor.along_last || tensor.space.extent(tensor.space.rank() - 1) % plan.vector == 0) continue;
     return fail("program.plan", fmt::format("'{}' of shape {} has no vectors of {}", tensor.name, toString(tensor.space), plan.vector), {},
                 "take a divisor of the last axis, or leave out 'vector'");

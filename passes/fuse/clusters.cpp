@@ -50,17 +50,6 @@ std::vector<bool> feedProducts(const Graph& graph, const std::vector<bool>& chea
   return feeds;
 }
 
-std::vector<bool> cheapBeside(const Graph& graph, const std::vector<bool>& storage, const std::vector<bool>& feeds);
-
-}  // namespace
-
-std::vector<bool> cheapNodes(const Graph& graph, const std::vector<bool>& storage) {
-  const std::vector<bool> most = cheapBeside(graph, storage, std::vector<bool>(graph.nodes.size(), false));
-  return cheapBeside(graph, storage, feedProducts(graph, most));
-}
-
-namespace {
-
 /// `feeds`: nodes whose results products read, which compute nothing expensive again.
 std::vector<bool> cheapBeside(const Graph& graph, const std::vector<bool>& storage, const std::vector<bool>& feeds) {
   std::vector<bool> cheap(graph.nodes.size(), false);
@@ -105,6 +94,11 @@ std::vector<bool> cheapBeside(const Graph& graph, const std::vector<bool>& stora
 }
 
 }  // namespace
+
+std::vector<bool> cheapNodes(const Graph& graph, const std::vector<bool>& storage) {
+  const std::vector<bool> most = cheapBeside(graph, storage, std::vector<bool>(graph.nodes.size(), false));
+  return cheapBeside(graph, storage, feedProducts(graph, most));
+}
 
 void keepWithinBindings(const Graph& graph, const std::vector<bool>& storage, const FuseConfig& config, std::vector<bool>& cheap) {
   using Values = std::set<ValueId>;

@@ -11,6 +11,7 @@
 #include "passes/cost.h"
 #include "passes/fuse/views.h"
 #include "passes/graph/rewrite.h"
+#include "passes/schedule/quad_operands.h"
 
 namespace lockstep::passes {
 
@@ -18,7 +19,6 @@ using namespace graph;
 
 namespace {
 
-constexpr int64_t kQuad = 4;
 /// Half of the smallest tile: units leave fewer rows or columns to other templates.
 constexpr int64_t kShortestSide = 32;
 

@@ -50,8 +50,8 @@ PlanChoice stream(const PlanQuery& q, const TemplateShape& shape, int64_t& round
   return {plan, splitGroups(divideUp(shape.rows, plan.lanes), q.profile)};
 }
 
-/// Elements of a row and its results in halves of a step's: 2 forward, 3 and 4 for gradients. Where the widths of keys and values differ,
-/// only that of the gradient towards queries is no whole number.
+/// Elements of a row and its results in halves of a step's: 2 forward, 3 and 4 for gradients. Where keys and values differ in width, the
+/// quotient has a fraction for the gradient towards queries alone.
 int64_t halvesOf(const TemplateShape& shape) { return 2 * shape.registers % shape.shared == 0 ? 2 * shape.registers / shape.shared : 3; }
 
 /// What an invocation of a tiled template holds: the more results a row has, the fewer registers are left for the rest.

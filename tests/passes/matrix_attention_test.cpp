@@ -82,7 +82,7 @@ TEST(MatrixAttention, other_templates_stay_where_units_have_too_little_to_do) {
   program::DeviceProfile apart = unitsProfile();
   apart.matrix_rows = false;
   EXPECT_TRUE(kernels({}, apart).empty()) << "rows would be put together through memory";
-  EXPECT_TRUE(kernels({}, unitsProfile({.m = 16, .n = 8, .k = 16})).empty()) << "a result is no left operand";
+  EXPECT_TRUE(kernels({}, unitsProfile({.m = 16, .n = 8, .k = 16})).empty()) << "a result cannot become a left operand";
   EXPECT_TRUE(kernels({.width = 256}, unitsProfile()).empty()) << "more than registers hold";
 }
 
