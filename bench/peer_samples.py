@@ -7,11 +7,13 @@ usage: peer_samples.py [--json] [--fused] [--device cuda|cpu] [SAMPLE...]
 Prints "sample  eager_us  graph_us" for each sample. Sizes, losses and optimizers are those of examples/models/samples.cpp (addition:
 examples/models/addition.cpp); the parameters must be as many as there. Inputs are random and already on the device. Averages of the parameters,
 which two recipes keep for their answers, are not part of the step. With --fused the update of the parameters is PyTorch's one fused kernel
-in place of its foreach kernels. --device cpu takes one step of each sample and times nothing."""
+in place of its foreach kernels. --device cpu checks one step of each sample and prints "sample  loss  eager_us" on one thread."""
 import argparse
 import json
 import math
+import statistics
 import sys
+import time
 
 import torch
 import torch.nn.functional as F
@@ -20,6 +22,7 @@ from torch import nn
 import peer
 
 DEVICE = 'cuda'
+CPU_STEPS = 12
 SAMPLES = {}
 
 
@@ -319,12 +322,20 @@ def message(error):
     return f'{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ""}'
 
 
+def seconds(step):
+    start = time.perf_counter()
+    step()
+    return time.perf_counter() - start
+
+
 def measure(name, fused):
     """The times; an error in place of those that there are none of."""
     row = {'sample': name}
     try:
         if DEVICE == 'cpu':
             row['loss'] = check(name)
+            step = training_step(name)
+            row['eager_us'] = round(statistics.median(seconds(step) for _ in range(CPU_STEPS)) * 1e6, 1)
             return row
         step = training_step(name, fused)
         row['eager_us'] = round(peer.microseconds(step), 1)
@@ -337,7 +348,7 @@ def measure(name, fused):
 
 def line(row):
     if 'loss' in row:
-        return f'{row["sample"]:14} loss {row["loss"]:.4f}'
+        return f'{row["sample"]:14} loss {row["loss"]:.4f} {row["eager_us"]:10.1f}'
     times = ''.join(f' {row[key]:10.1f}' if key in row else f' {"-":>10}' for key in ('eager_us', 'graph_us'))
     return f'{row["sample"]:14}{times}' + (f'  {row["error"]}' if 'error' in row else '')
 
@@ -346,7 +357,7 @@ def main(arguments=None):
     global DEVICE
     parser = argparse.ArgumentParser(description='Time of one training step of the samples in PyTorch.')
     parser.add_argument('samples', nargs='*', metavar='SAMPLE', help='default: all of ' + ', '.join(SAMPLES))
-    parser.add_argument('--device', default='cuda', choices=('cuda', 'cpu'), help='cpu: one step of each, not timed')
+    parser.add_argument('--device', default='cuda', choices=('cuda', 'cpu'), help='cpu: one thread')
     parser.add_argument('--fused', action='store_true', help='update the parameters by the fused kernel, not by foreach')
     parser.add_argument('--json', action='store_true', help='print one JSON object')
     options = parser.parse_args(arguments)
@@ -354,12 +365,14 @@ def main(arguments=None):
     if unknown:
         parser.error(f'no sample {", ".join(unknown)}; there are {", ".join(SAMPLES)}')
     DEVICE = options.device
+    if DEVICE == 'cpu':
+        torch.set_num_threads(1)
     if DEVICE == 'cuda' and not torch.cuda.is_available():
         parser.error(f'PyTorch {torch.__version__} finds no CUDA device')
     device = torch.cuda.get_device_name() if DEVICE == 'cuda' else 'CPU'
     if not options.json:
         print(f'# PyTorch {torch.__version__}, {device}, f32 without TF32, {"fused" if options.fused else "foreach"} Adam')
-        print('# sample       ' + ('  one step' if DEVICE == 'cpu' else f'{"eager_us":>10} {"graph_us":>10}'), flush=True)
+        print('# sample       ' + ('  one step    eager_us' if DEVICE == 'cpu' else f'{"eager_us":>10} {"graph_us":>10}'), flush=True)
     rows = []
     for name in options.samples or SAMPLES:
         rows.append(measure(name, options.fused))

@@ -112,6 +112,12 @@ inline constexpr int64_t kStoredSmallerBy = 16;
 /// than reading that result.
 inline constexpr int64_t kRepeatedOfPacked = 32;
 static_assert(kRepeatedOfPacked / kGpu.operations_per_second <= kElementBytes / kGpu.bytes_per_second);
+/// Operations that a product repeats in its loads for each element of what it reads. Of the gradient of max pooling, about 20, a
+/// convolution of 3 x 3 repeats nine times as many.
+inline constexpr int64_t kRepeatedInLoads = 32;
+/// Results of a product along each side that share what is loaded: a workgroup's, on GPUs of the tiles that are taken for large ones. On
+/// CPU drivers rows are kRegisterRows, and each lane of a vector loads what all of them read of the left operand.
+inline constexpr int64_t kSharedRows = 128, kSharedColumns = 128, kSharedColumnsCpu = 64;
 /// Elements of a value below which memory is not what counts: these take less than a thirtieth of a dispatch.
 inline constexpr int64_t kLittleMemory = 4096;
 static_assert(30 * kLittleMemory * kElementBytes / kGpu.bytes_per_second < kGpu.dispatch_seconds);
@@ -254,9 +260,14 @@ struct MatrixTile {
 };
 inline constexpr std::array kSplitTiles{MatrixTile{128, 128, 64, 32}, MatrixTile{64, 64, 32, 32}};
 inline constexpr std::array kHalfTiles{MatrixTile{128, 256, 64, 64}, MatrixTile{128, 128, 64, 64}, MatrixTile{64, 64, 32, 32}};
+/// Of at most kNarrow columns or rows, as products of convolutions with few channels have them: others would leave half of their tile empty.
+/// Not measured.
+inline constexpr int64_t kNarrow = 32;
+inline constexpr std::array kFewColumnTiles{MatrixTile{128, 32, 32, 32}}, kFewRowTiles{MatrixTile{32, 128, 32, 32}};
 inline constexpr std::array kMeasuredMatrixTiles{MatrixTile{128, 256, 64, 64}, MatrixTile{128, 128, 64, 64}, MatrixTile{128, 128, 64, 32},
                                                  MatrixTile{64, 128, 32, 64},  MatrixTile{128, 64, 32, 32},  MatrixTile{64, 128, 32, 32},
-                                                 MatrixTile{64, 64, 32, 32},   MatrixTile{32, 64, 16, 32},   MatrixTile{32, 32, 16, 16}};
+                                                 MatrixTile{64, 64, 32, 32},   MatrixTile{32, 64, 16, 32},   MatrixTile{32, 32, 16, 16},
+                                                 MatrixTile{128, 32, 32, 32},  MatrixTile{32, 128, 32, 32}};
 /// Results that the tiles cover, per one that is wanted, before smaller ones are better: 384 columns by 256 take 1.33 times the work.
 inline constexpr double kMostCovered = 1.2;
 /// The most of the inner axis in one tile: sums by the units are that long, and rounded as f32 beyond.

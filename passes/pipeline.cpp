@@ -12,6 +12,7 @@
 #include "ir/support/narrate.h"
 #include "ir/support/nearest.h"
 #include "ir/support/text.h"
+#include "passes/cost.h"
 #include "passes/dump.h"
 #include "passes/emit/emit.h"
 #include "passes/emit/loop_budget.h"
@@ -21,6 +22,7 @@
 #include "passes/fuse/pack_stores.h"
 #include "passes/graph/autocast.h"
 #include "passes/graph/bind_parameters.h"
+#include "passes/graph/channels_last.h"
 #include "passes/graph/check_indices.h"
 #include "passes/graph/decompose.h"
 #include "passes/graph/grad.h"
@@ -135,6 +137,11 @@ const std::array kPasses{
          nullptr,
          [](const Graph& g, const CompileOptions&) { return simplify(g); },
          kInLoops},
+    Pass{{"channelsLast", Stage::Primitive, Stage::Primitive,
+          "products with windows leave the channels of a pixel side by side, and images are computed so", Disabling::LeavesOut},
+         [](const CompileOptions& o) { return o.profile.style == program::ExecutionStyle::Gpu; },
+         [](const Graph& g, const CompileOptions&) -> Result<Graph> { return channelsLast(g); },
+         kInLoops},
     Pass{{"shareRounded", Stage::Primitive, Stage::Primitive,
           "mixed precision: what some readers round and has no more bits is kept rounded", Disabling::LeavesOut},
          [](const CompileOptions& o) { return o.low.has_value(); },
@@ -156,7 +163,12 @@ const std::array kPasses{
     Pass{{"fuse", Stage::Primitive, Stage::Grouped, "groups: one kernel each", Disabling::RunsPlain},
          nullptr,
          [](const Graph& g, const CompileOptions& o) {
-           return fuse(g, {.max_bindings = o.profile.max_storage_buffers, .merge = !isDisabled(o, "fuse")});
+           const bool is_cpu = o.profile.style == program::ExecutionStyle::Cpu;
+           return fuse(g, {.max_bindings = o.profile.max_storage_buffers,
+                           .product_rows = is_cpu ? cost::kRegisterRows : cost::kSharedRows,
+                           .product_columns = is_cpu ? cost::kSharedColumnsCpu : cost::kSharedColumns,
+                           .product_lanes = is_cpu ? cost::kLeastLanesCpu : 1,
+                           .merge = !isDisabled(o, "fuse")});
          },
          kInLoops},
     Pass{{"joinColumns", Stage::Grouped, Stage::Grouped, "sums by columns beside reductions of the same rows run in their kernel",

@@ -10,13 +10,15 @@ override k_extent: u32 = 64;
 override rows: u32 = 8;      // results an invocation along m
 override columns: u32 = 2;   // and along n, `lanes` apart (of pairs, 2 * lanes)
 override lanes: u32 = 32;    // invocations per workgroup
+override inner: u32 = 1;     // neighbours along k for which the operands compute only once where they are, a divisor of k_extent
 override pairs: bool = false;  // an invocation has its results along n in pairs of neighbours
 
 override whole_m = m_extent % rows == 0;                 // no tile reaches past the edge
 override whole_n = n_extent % (lanes * columns) == 0;
 
-fn load_a(batch: u32, m: u32, k: u32) -> f32 { return 0.0; }
-fn load_b(batch: u32, k: u32, n: u32) -> f32 { return 0.0; }
+// Element `near` of group `far` of the inner axis is far * inner + near.
+fn load_a(batch: u32, m: u32, far: u32, near: u32) -> f32 { return 0.0; }
+fn load_b(batch: u32, far: u32, near: u32, n: u32) -> f32 { return 0.0; }
 fn store_c(batch: u32, m: u32, n: u32, value: f32) {}
 fn store_pair(batch: u32, m: u32, n: u32, first: f32, second: f32) {}
 fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
@@ -39,18 +41,20 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let n0 = flat % tiles_n * (lanes * columns) + lane * select(1u, 2u, pairs);
 
   var sums: array<f32, rows * columns>;
-  for (var k = 0u; k < k_extent; k++) {
-    var b: array<f32, columns>;
-    for (var j = 0u; j < columns; j++) {
-      // Past the edge the last column is read again and not stored.
-      let n = n0 + further(j);
-      b[j] = load_b(batch, k, select(min(n, n_extent - 1), n, whole_n));
-    }
-    for (var i = 0u; i < rows; i++) {
-      let m = m0 + i;
-      let a = load_a(batch, select(min(m, m_extent - 1), m, whole_m), k);
+  for (var far = 0u; far < k_extent / inner; far++) {
+    for (var near = 0u; near < inner; near++) {
+      var b: array<f32, columns>;
       for (var j = 0u; j < columns; j++) {
-        sums[i * columns + j] += a * b[j];
+        // Past the edge the last column is read again and not stored.
+        let n = n0 + further(j);
+        b[j] = load_b(batch, far, near, select(min(n, n_extent - 1), n, whole_n));
+      }
+      for (var i = 0u; i < rows; i++) {
+        let m = m0 + i;
+        let a = load_a(batch, select(min(m, m_extent - 1), m, whole_m), far, near);
+        for (var j = 0u; j < columns; j++) {
+          sums[i * columns + j] += a * b[j];
+        }
       }
     }
   }

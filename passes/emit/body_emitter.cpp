@@ -265,15 +265,39 @@ PositionId BodyEmitter::viewed(PositionId root, const Shape& source, IndexMap ma
   return views.back();
 }
 
-kernel::ValueId BodyEmitter::guarded(graph::ValueId value, const IndexMap& map, PositionId position) {
-  kernel::ValueId inside;
+kernel::ValueId BodyEmitter::holds(graph::ValueId value, const IndexMap& map, PositionId position) {
+  const PositionId root = positions_[position].root.value_or(position);
+  const Position from = positions_[root], at = positions_[position];
+  // Neighbours that ask the same ask once.
+  std::vector<IndexExpr> shared;
   for (const graph::IndexGuard& guard : map.guards) {
+    if (!from.first) break;
+    IndexMap asked{.source = {guard.expr}, .guards = {}};
+    if (root != position) asked = compose(at.map, asked, at.shape);
+    if (laneForm(asked.source[0], from.shape, from.width) == LaneForm::Same) shared.push_back(asked.source[0]);
+  }
+  const bool is_shared = from.first && shared.size() == map.guards.size();
+  const PositionId asker = is_shared ? *from.first : position;
+  // The same view may be read at several places that follow from one root.
+  const std::pair key{value, is_shared && root != position ? viewed(asker, at.shape, at.map, at.proven) : asker};
+  for (size_t i = scopes_.size(); i-- > 0 && is_shared;) {
+    if (const auto found = scopes_[i].held.find(key); found != scopes_[i].held.end()) return found->second;
+  }
+  kernel::ValueId inside;
+  for (size_t i = 0; i < map.guards.size(); ++i) {
     // One unsigned comparison checks both ends: a position below `lo` wraps to a huge one.
-    IndexExpr shifted = guard.expr;
+    const graph::IndexGuard& guard = map.guards[i];
+    IndexExpr shifted = is_shared ? shared[i] : guard.expr;
     shifted.offset -= guard.lo;
-    kernel::ValueId here = builder_.make(Op::Lt, {expression(shifted, position), builder_.u32(unsigned32(guard.hi - guard.lo))});
+    kernel::ValueId here = builder_.make(Op::Lt, {expression(shifted, asker), builder_.u32(unsigned32(guard.hi - guard.lo))});
     inside = inside.valid() ? builder_.make(Op::And, {inside, here}) : here;
   }
+  if (is_shared) scopes_.back().held[key] = inside;
+  return inside;
+}
+
+kernel::ValueId BodyEmitter::guarded(graph::ValueId value, const IndexMap& map, PositionId position) {
+  const kernel::ValueId inside = holds(value, map, position);
   const bool proven = positions_[position].proven;
   const graph::ValueId source = body_.definition(value).operands[0];
   // A view of memory is one index: where it is outside, element 0 is read and not used.
@@ -288,8 +312,7 @@ kernel::ValueId BodyEmitter::guarded(graph::ValueId value, const IndexMap& map, 
   }
   kernel::ValueId element;
   if (inputs_.contains(base)) {
-    kernel::ValueId at = linear(through(path, body_.shapeOf(base), position));
-    element = load(base, builder_.make(Op::Select, {builder_.u32(0), at, inside}), proven);
+    element = loadAt(base, through(path, body_.shapeOf(base), position), inside);
   } else {
     std::vector<kernel::ValueId> axes;
     for (size_t i = 0; i < map.source.size(); ++i) {

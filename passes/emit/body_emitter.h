@@ -102,6 +102,8 @@ class BodyEmitter {
     std::map<PositionId, kernel::ValueId> linears;
     std::map<std::pair<graph::ValueId, kernel::ValueId>, kernel::ValueId> entries;                // of inputs, by the index of the entry
     std::map<std::pair<kernel::ValueId, std::array<int64_t, 2>>, kernel::ValueId> entry_indices;  // by number, elements and how far on
+    std::map<std::pair<graph::ValueId, PositionId>, kernel::ValueId> held;                        // by view: whether its guards hold
+    std::map<std::pair<kernel::ValueId, kernel::ValueId>, kernel::ValueId> within;                // by index and whether it is inside
   };
   class Element;
 
@@ -152,7 +154,10 @@ class BodyEmitter {
   kernel::ValueId encoded(graph::DType dtype, std::span<const kernel::ValueId> elements);
   kernel::ValueId decoded(graph::DType dtype, kernel::ValueId word, kernel::ValueId place);
   Place placeOf(const Memory& memory, kernel::ValueId linear);
-  kernel::ValueId loadAt(graph::ValueId input, PositionId position);
+  /// The index where it is inside, else 0. Without a condition it is.
+  kernel::ValueId within(kernel::ValueId index, kernel::ValueId inside);
+  /// The element at a position, or any element where that is not `inside`.
+  kernel::ValueId loadAt(graph::ValueId input, PositionId position, kernel::ValueId inside = {});
   /// The element of this number.
   kernel::ValueId load(graph::ValueId input, kernel::ValueId linear, bool proven);
   /// The entry of this index, or a word of it.
@@ -160,6 +165,8 @@ class BodyEmitter {
   void storeEntry(const Memory& memory, kernel::ValueId index, std::span<const kernel::ValueId> words);
   /// Calls `use` with the variable that holds entry `index` and its index there, once in each arm that chooses among several windows.
   void inWindow(const Memory& memory, kernel::ValueId index, const std::function<void(kernel::ValueId, kernel::ValueId)>& use);
+  /// Whether the guards of a view hold.
+  kernel::ValueId holds(graph::ValueId value, const graph::IndexMap& map, PositionId position);
   /// The result of a view with guards: its operand's element where they hold, its fill elsewhere.
   kernel::ValueId guarded(graph::ValueId value, const graph::IndexMap& map, PositionId position);
   kernel::ValueId expression(const graph::IndexExpr& expr, PositionId position);

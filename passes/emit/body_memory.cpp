@@ -148,13 +148,24 @@ kernel::ValueId BodyEmitter::load(graph::ValueId input, kernel::ValueId linear, 
   return decoded(body_.typeOf(input).dtype, loadEntry(input, place.entry, place.word, proven), place.element);
 }
 
-kernel::ValueId BodyEmitter::loadAt(graph::ValueId input, PositionId position) {
+kernel::ValueId BodyEmitter::within(kernel::ValueId index, kernel::ValueId inside) {
+  if (!inside.valid()) return index;
+  const std::pair key{index, inside};
+  for (size_t i = scopes_.size(); i-- > 0;) {
+    if (const auto found = scopes_[i].within.find(key); found != scopes_[i].within.end()) return found->second;
+  }
+  return scopes_.back().within[key] = builder_.make(Op::Select, {builder_.u32(0), index, inside});
+}
+
+kernel::ValueId BodyEmitter::loadAt(graph::ValueId input, PositionId position, kernel::ValueId inside) {
   const Memory& memory = input_memory_[inputs_.at(input)];
   const bool proven = positions_[position].proven;
   const Lanes lanes = lanesOf(position);
   const int64_t per_entry = memory.perEntry(), per_word = memory.perWord();
-  if (per_entry == 1 || lanes.form != LaneForm::Neighbours || lanes.width % per_entry != 0) return load(input, linear(position), proven);
-  const kernel::ValueId entry = loadEntry(input, entryIndex(linear(lanes.first), per_entry, lanes.lane / per_entry), {}, proven);
+  if (per_entry == 1 || lanes.form != LaneForm::Neighbours || lanes.width % per_entry != 0)
+    return load(input, within(linear(position), inside), proven);
+  const kernel::ValueId index = within(entryIndex(linear(lanes.first), per_entry, lanes.lane / per_entry), inside);
+  const kernel::ValueId entry = loadEntry(input, index, {}, proven);
   const auto word = static_cast<uint32_t>(lanes.lane % per_entry / per_word);
   return decoded(memory.dtype, memory.words == 1 ? entry : builder_.extract(entry, word), builder_.u32(unsigned32(lanes.lane % per_word)));
 }

@@ -52,6 +52,9 @@ namespace {
 // memory unless the driver unrolls it; llvmpipe does up to a limit that two more operations in an epilogue go beyond, for half the speed.
 constexpr size_t kUnrolledStores = 1024;
 
+// The loops over the block of one invocation; those along the inner axis are longer.
+constexpr size_t kUnrolledBlock = 2048;
+
 size_t sizeOf(const kernel::Module& module, kernel::BlockId block) {
   size_t count = 0;
   for (const kernel::InstructionId id : module[block].instructions) {
@@ -80,18 +83,32 @@ Result<kernel::Module> fillTemplate(const TemplatePlan& plan, const EmitQuery& q
   if (query.config.templates == nullptr) return fail("template.name", "there are no kernel templates here, and a plan asks for one");
   LS_TRY(kernel::Module module, query.config.templates("matmul_" + plan.name, overrides));
 
-  if (unrolled) module = unrollLoops(std::move(module), kUnrolledTile);
+  if (plan.unrolled_stores > 0) {
+    module = unrollLoops(std::move(module), unrolled ? kUnrolledTile : kUnrolledBlock);
+  } else if (unrolled) {
+    module = unrollLoops(std::move(module), kUnrolledTile);
+  }
   kernel::Builder b(std::move(module));
   BodyEmitter emitter(body, b, query.bindings);
-  auto operandHook = [&](std::string_view name, size_t operand, const Shape& space, const graph::IndexMap& map) {
+  const auto operandHook = [&](std::string_view name, size_t operand, const Shape& space, const graph::IndexMap& map) {
     std::vector<kernel::ValueId> index = openHook(b, name);
     emitter.pushScope();
     PositionId position = emitter.through(map, body.shapeOf(node.operands[operand]), emitter.atAxes(space, index));
     b.returnValue(emitter.value(node.operands[operand], position));
     emitter.popScope();
   };
-  operandHook("load_a", 0, Shape{shape.batch, shape.m, shape.k}, shape.a);
-  operandHook("load_b", 1, Shape{shape.batch, shape.k, shape.n}, shape.b);
+  const Shape left{shape.batch, shape.m, shape.k}, right{shape.batch, shape.k, shape.n};
+  if (plan.unrolled_stores > 0) {
+    // The template gives an element of the inner axis as two numbers.
+    const auto split = plan.overrides.find(kContractInner);
+    const int64_t near = split == plan.overrides.end() ? 1 : split->second, far = shape.k / near;
+    const Shape split_left{shape.batch, shape.m, far, near}, split_right{shape.batch, far, near, shape.n};
+    operandHook("load_a", 0, split_left, compose(graph::reshapeMap(split_left, left), shape.a, left));
+    operandHook("load_b", 1, split_right, compose(graph::reshapeMap(split_right, right), shape.b, right));
+  } else {
+    operandHook("load_a", 0, left, shape.a);
+    operandHook("load_b", 1, right, shape.b);
+  }
 
   const int64_t run = plan.overrides.contains(kContractPairs) ? kContractRun : 1;
   storeHook(b, emitter, contract, run);

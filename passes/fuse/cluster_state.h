@@ -2,6 +2,8 @@
 // What fuse knows while it makes clusters: who reads what through views, which cluster needs which, how many bindings a group would have.
 #pragma once
 
+#include <array>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -110,6 +112,13 @@ class ClusterState {
   mutable uint64_t visits_ = 0;
 };
 
+/// How often a contraction loads each element of its operands: once for every tile of its results.
+std::array<int64_t, 2> loadsPerElement(const graph::ContractShape& shape, const FuseConfig& config);
+/// The element operations that make a value where it is read: cheap ones, and those that are `made` there.
+size_t operationsOf(const ClusterState& state, graph::ValueId value, const std::function<bool(graph::NodeId)>& made);
+/// Whether a node may make a value of so many operations again in each of its loads. Of a contraction, the results of a workgroup share a
+/// load, and a window reads an element several times; others load an element once.
+bool mayRepeatInLoads(const ClusterState& state, const graph::Node& node, graph::ValueId value, size_t operations);
 /// Element chains that meet: a map cluster moves into a cluster that reads it in place.
 void mergeMaps(ClusterState& state);
 /// A chain of cheap enough elements that only one contraction or column reduction reads is computed where it is read.

@@ -24,15 +24,10 @@ std::ptrdiff_t Clusters::live() const {
 
 namespace {
 
-/// Reading a packed value and widening it costs less than reading what it becomes, so the packed one is kept.
-bool widens(const Graph& graph, const Node& node) {
-  return node.operands.size() == 1 && isPacked(graph.typeOf(node.operands[0]).dtype) && !isPacked(graph.typeOf(node.results[0]).dtype);
-}
-
-/// By node, whether a product may read its result, or what it computes again of it, many times over. `cheap`: what readers may compute
-/// again.
-std::vector<bool> feedProducts(const Graph& graph, const std::vector<bool>& cheap) {
-  std::vector<bool> feeds(graph.nodes.size(), false);
+/// By node, how often a product may read each element of its result, or what it computes again of it; 0 where none does. `cheap`: what
+/// readers may compute again.
+std::vector<int64_t> feedProducts(const Graph& graph, const std::vector<bool>& cheap, const FuseConfig& config) {
+  std::vector<int64_t> feeds(graph.nodes.size(), 0);
   const std::vector<NodeId>& nodes = graph.body().nodes;
   for (size_t i = nodes.size(); i-- > 0;) {
     const Node& node = graph[nodes[i]];
@@ -44,14 +39,24 @@ std::vector<bool> feedProducts(const Graph& graph, const std::vector<bool>& chea
         std::holds_alternative<ViewLowering>(lowering) ||
         (std::holds_alternative<ElementLowering>(lowering) && (!isPacked(graph.typeOf(node.results[0]).dtype) || rounds_again));
     const bool repeats = std::holds_alternative<ContractLowering>(lowering) || std::holds_alternative<TemplateLowering>(lowering);
-    if (!repeats && !(passes && feeds[nodes[i].index()])) continue;
-    for (ValueId operand : node.operands) feeds[graph[operand].node.index()] = true;
+    if (!repeats && !(passes && feeds[nodes[i].index()] > 0)) continue;
+    std::array<int64_t, 2> loads{1, 1};
+    if (const auto* contract = std::get_if<ContractLowering>(&lowering)) loads = loadsPerElement(contract->shape(graph, node), config);
+    for (size_t operand = 0; operand < node.operands.size(); ++operand) {
+      const ValueId read = node.operands[operand];
+      int64_t& times = feeds[graph[read].node.index()];
+      // A window reads an element several times. What is kept is made once.
+      const bool is_kept = std::holds_alternative<ElementLowering>(lowering) && !cheap[nodes[i].index()];
+      const int64_t of_result = graph.shapeOf(node.results[0]).elementCount(), of_read = graph.shapeOf(read).elementCount();
+      const int64_t through = is_kept ? 1 : std::max<int64_t>(1, feeds[nodes[i].index()] * of_result / std::max<int64_t>(of_read, 1));
+      times = std::max(times, repeats ? loads[std::min<size_t>(operand, 1)] : through);
+    }
   }
   return feeds;
 }
 
-/// `feeds`: nodes whose results products read, which compute nothing expensive again.
-std::vector<bool> cheapBeside(const Graph& graph, const std::vector<bool>& storage, const std::vector<bool>& feeds) {
+/// `feeds`: how often products read the results of nodes; they compute nothing expensive again, and little many times.
+std::vector<bool> cheapBeside(const Graph& graph, const std::vector<bool>& storage, const std::vector<int64_t>& feeds) {
   std::vector<bool> cheap(graph.nodes.size(), false);
   std::vector<int64_t> operations(graph.nodes.size(), 0), widest(graph.nodes.size(), 0);  // of a cheap node; elements of what it reads
   // The only stored value that a cheap node reads, where that is a packed one; else `reads_more`.
@@ -79,14 +84,16 @@ std::vector<bool> cheapBeside(const Graph& graph, const std::vector<bool>& stora
       if (source.valid()) only = source;
       count += operations[maker.index()];
     }
+    const bool is_seldom = count * (feeds[id.index()] - 1) <= cost::kRepeatedInLoads;
     bool spreads = !node.operands.empty() && !element->transcendental && !element->scalar_only && count <= cost::kRepeatedOfSmall &&
-                   cost::kSmallerBy * widest[id.index()] <= graph.shapeOf(node.results[0]).elementCount();
+                   is_seldom && cost::kSmallerBy * widest[id.index()] <= graph.shapeOf(node.results[0]).elementCount();
     // What is computed from a packed value takes more memory than that value, which is often kept anyway.
     const TensorType& type = graph.typeOf(node.results[0]);
     const ValueId source = packed[id.index()];
     const bool unpacks = source.valid() && !reads_more[id.index()] && !isPacked(type.dtype) && !element->scalar_only &&
-                         count <= cost::kRepeatedOfPacked && !(element->transcendental && feeds[id.index()]) &&
+                         count <= cost::kRepeatedOfPacked && !(element->transcendental && feeds[id.index()] > 0) &&
                          graph.shapeOf(source).elementCount() <= type.shape.elementCount();
+    // Reading a packed value and widening it costs less than reading what it becomes, so the packed one is kept.
     cheap[id.index()] = element->cheap || spreads || unpacks || widens(graph, node);
     if (!cheap[id.index()]) count = 0;
   }
@@ -95,9 +102,9 @@ std::vector<bool> cheapBeside(const Graph& graph, const std::vector<bool>& stora
 
 }  // namespace
 
-std::vector<bool> cheapNodes(const Graph& graph, const std::vector<bool>& storage) {
-  const std::vector<bool> most = cheapBeside(graph, storage, std::vector<bool>(graph.nodes.size(), false));
-  return cheapBeside(graph, storage, feedProducts(graph, most));
+std::vector<bool> cheapNodes(const Graph& graph, const std::vector<bool>& storage, const FuseConfig& config) {
+  const std::vector<bool> most = cheapBeside(graph, storage, std::vector<int64_t>(graph.nodes.size(), 0));
+  return cheapBeside(graph, storage, feedProducts(graph, most, config));
 }
 
 void keepWithinBindings(const Graph& graph, const std::vector<bool>& storage, const FuseConfig& config, std::vector<bool>& cheap) {
@@ -416,7 +423,7 @@ ClusterState placed(const Graph& graph, const std::vector<bool>& storage, std::v
 }  // namespace
 
 Clusters makeClusters(const Graph& graph, const std::vector<bool>& storage, const FuseConfig& config) {
-  std::vector<bool> cheap = cheapNodes(graph, storage);
+  std::vector<bool> cheap = cheapNodes(graph, storage, config);
   keepWithinBindings(graph, storage, config, cheap);
   const ClusterState state = placed(graph, storage, cheap, config);
   Clusters clusters = state.finished();

@@ -33,7 +33,7 @@ struct Clusters {
 std::vector<bool> storageNodes(const graph::Graph& graph);
 /// True for element nodes that are computed again wherever they are used: those whose op says so, and a few operations on values of at most
 /// half as many elements (broadcasts), which take fewer bytes to read than the result would.
-std::vector<bool> cheapNodes(const graph::Graph& graph, const std::vector<bool>& storage);
+std::vector<bool> cheapNodes(const graph::Graph& graph, const std::vector<bool>& storage, const FuseConfig& config);
 /// Takes nodes out of `cheap` until every computing node alone fits into a kernel: what it reads through cheap nodes is bound, too.
 void keepWithinBindings(const graph::Graph& graph, const std::vector<bool>& storage, const FuseConfig& config, std::vector<bool>& cheap);
 

@@ -134,6 +134,16 @@ int32_t onlyReader(const ClusterState& state, const Cluster& cluster) {
   return reader;
 }
 
+/// Whether the reader may compute what it reads of the cluster again in each of its loads.
+bool isCheapInLoads(const ClusterState& state, int32_t reader, int32_t c) {
+  return std::ranges::all_of(state.cluster(c).members, [&](NodeId member) {
+    const ValueId value = state.graph[member].results[0];
+    const size_t operations = operationsOf(state, value, [&](NodeId id) { return state.clusterOf(id) == c; });
+    return std::ranges::all_of(state.cluster(reader).members,
+                               [&](NodeId user) { return mayRepeatInLoads(state, state.graph[user], value, operations); });
+  });
+}
+
 }  // namespace
 
 void mergeMaps(ClusterState& state) {
@@ -156,6 +166,7 @@ void absorbPrologues(ClusterState& state) {
     if (reader < 0 || state.links.readsStored(reader, static_cast<int32_t>(c))) continue;
     GroupKind kind = state.cluster(reader).kind;
     if (kind != GroupKind::Contract && kind != GroupKind::Columns) continue;
+    if (!isCheapInLoads(state, reader, static_cast<int32_t>(c))) continue;
     const std::vector<int32_t> source{static_cast<int32_t>(c)};
     if (state.fitsWith(source, reader)) state.moveInto(source, reader);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which large values every reader computes again, because what they are made of is in memory anyway.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -82,6 +83,46 @@ bool isReadNarrow(const ClusterState& state, ValueId result, const Repetition& f
          });
 }
 
+}  // namespace
+
+std::array<int64_t, 2> loadsPerElement(const ContractShape& shape, const FuseConfig& config) {
+  const auto tiles = [](int64_t extent, int64_t tile) { return (extent + tile - 1) / tile; };
+  return {tiles(shape.n, config.product_columns) * config.product_lanes, tiles(shape.m, config.product_rows)};
+}
+
+size_t operationsOf(const ClusterState& state, ValueId value, const std::function<bool(NodeId)>& made) {
+  std::set<NodeId> found;
+  std::vector<ValueId> open{value};
+  while (!open.empty()) {
+    const ValueId next = open.back();
+    open.pop_back();
+    const NodeId id = state.graph[next].node;
+    const Node& node = state.graph[id];
+    const bool is_element = std::holds_alternative<ElementLowering>(*node.op->lower);
+    const bool is_made = is_element && (!state.computes(id) || made(id));
+    if ((is_made && found.insert(id).second) || (!is_element && isView(state.graph, next) && leafName(node) == nullptr))
+      open.insert(open.end(), node.operands.begin(), node.operands.end());
+  }
+  return found.size();
+}
+
+bool mayRepeatInLoads(const ClusterState& state, const Node& node, ValueId value, size_t operations) {
+  const auto* contract = std::get_if<ContractLowering>(&*node.op->lower);
+  if (contract == nullptr) return true;
+  const ContractShape shape = contract->shape(state.graph, node);
+  const int64_t elements = state.graph.shapeOf(value).elementCount();
+  const auto isCheap = [&](ValueId operand, int64_t loads) {
+    const std::vector<Read> reads = state.readsFor(operand);
+    return std::ranges::find(reads, value, &Read::base) == reads.end() ||
+           static_cast<int64_t>(operations) * (loads - elements) <= cost::kRepeatedInLoads * elements;
+  };
+  const std::array<int64_t, 2> times = loadsPerElement(shape, state.config);
+  return isCheap(node.operands[0], shape.batch * shape.m * shape.k * times[0]) &&
+         isCheap(node.operands[1], shape.batch * shape.k * shape.n * times[1]);
+}
+
+namespace {
+
 /// By value, how it is computed again.
 using Repetitions = std::map<ValueId, Repetition>;
 
@@ -114,6 +155,9 @@ std::optional<Repetition> repetitionOf(const ClusterState& state, NodeId id, con
   if (!collectRepetition(state, id, id, allowed.stores_small, found) || found.large.empty()) return std::nullopt;
   if (!substitute(made, found)) return std::nullopt;
   if (isReadNarrow(state, result, found)) return std::nullopt;
+  const size_t operations = operationsOf(state, result, [&](NodeId made) { return found.nodes.contains(made); });
+  const auto mayRepeat = [&](ValueId user) { return mayRepeatInLoads(state, graph.definition(user), result, operations); };
+  if (!std::ranges::all_of(state.users[result.index()], mayRepeat)) return std::nullopt;
   const bool is_for_one = allowed.for_one_reduction && isForOneReduction(state, result, found);
   const bool fits = std::ranges::all_of(state.users[result.index()], [&](ValueId user) {
     // Of several values of its size none may be read for it alone.

@@ -58,6 +58,11 @@ std::vector<ValueId> inputsOf(const Graph& body) {
 
 bool isView(const Graph& graph, ValueId value) { return std::holds_alternative<ViewLowering>(*graph.definition(value).op->lower); }
 
+bool widens(const Graph& graph, const Node& node) {
+  return std::holds_alternative<ElementLowering>(*node.op->lower) && node.operands.size() == 1 &&
+         isPacked(graph.typeOf(node.operands[0]).dtype) && !isPacked(graph.typeOf(node.results[0]).dtype);
+}
+
 IndexExpr linearOffset(const IndexMap& map, const Shape& shape, const Shape& source) {
   IndexExpr sum;
   std::vector<int64_t> strides = source.strides();

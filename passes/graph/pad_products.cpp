@@ -36,10 +36,12 @@ bool isReshape(const Graph& graph, const Node& node) {
   return map.guards.empty() && isLinearIdentity(map, graph.shapeOf(node.results[0]), graph.shapeOf(node.operands[0]));
 }
 bool isPermute(const Node& node) { return *node.op->name == "permute"; }
-/// Numbers of 16 bits as f32.
-bool widens(const Graph& graph, const Node& node) {
-  return std::holds_alternative<ElementLowering>(*node.op->lower) && node.operands.size() == 1 &&
-         isPacked(graph.typeOf(node.operands[0]).dtype) && graph.typeOf(node.results[0]).dtype == DType::F32;
+
+/// Whether views read elements several times, as the windows of a convolution do: a copy would be larger than what is in memory.
+bool repeats(const Graph& graph, ValueId value) {
+  const int64_t elements = graph.shapeOf(value).elementCount();
+  while (leafName(graph.definition(value)) == nullptr && isView(graph, value)) value = graph.definition(value).operands[0];
+  return graph.shapeOf(value).elementCount() < elements;
 }
 
 /// The axis of `to` that is axis `axis` of `from`, where a reshape leaves it as it is.
@@ -128,7 +130,7 @@ class ProductPadder {
     bool grows_inner = false;
     for (size_t i = 0; i < 2; ++i) {
       const Shape& base = in_.shapeOf(chains[i].base);
-      if (base.rank() == 0) return false;
+      if (base.rank() == 0 || repeats(in_, chains[i].base)) return false;
       const size_t last = base.rank() - 1;
       if (std::ranges::any_of(base.dims(), [](const Dim& dim) { return dim.isSymbol(); })) return false;
       const std::optional<size_t> top = topAxis(in_, chains[i], last);

@@ -13,6 +13,7 @@
 #include "ir/kernel/queries.h"
 #include "passes/cost.h"
 #include "passes/schedule/choosers.h"
+#include "passes/schedule/inner_axis.h"
 #include "passes/schedule/plan_rounds.h"
 #include "passes/schedule/quad_operands.h"
 #include "passes/schedule/seed_nodes.h"
@@ -124,14 +125,23 @@ std::optional<Numbers> numbersOf(const TemplatePlan& plan, const auto& names, bo
   return plan.overrides.size() == names.size() + (pairs ? 1 : 0) ? std::optional(numbers) : std::nullopt;
 }
 
+/// Neighbours along the inner axis that one of two loops goes over, if the driver lets both of them run.
+int64_t innerOf(const PlanQuery& q) {
+  const ContractNode contract = findContract(q.body);
+  const int64_t inner = innerRun(q.body, contract), k = contract.shape.k;
+  return loopCost(k / inner, 1, loopCost(inner, 1, 0)) <= plannedRounds(q.profile) ? inner : 1;
+}
+
 /// CPU drivers.
-PlanChoice registerRows(const ContractShape& shape, const DeviceProfile& profile, const Block& block, bool pairs) {
+PlanChoice registerRows(const PlanQuery& q, const Block& block, bool pairs) {
+  const ContractShape shape = findContract(q.body).shape;
   const int64_t groups = shape.batch * divideUp(shape.m, block.rows) * divideUp(shape.n, block.lanes * block.columns);
   // A driver that runs a workgroup as a loop on one core keeps the sums of a tile in registers only where no counter indexes them.
-  return {.plan = TemplatePlan{.name = std::string(kRegisterRows),
-                               .overrides = overridesOf(block, kBlockNumbers, pairs),
-                               .unrolled_stores = block.rows * block.columns},
-          .groups = splitGroups(groups, profile)};
+  TemplatePlan plan{.name = std::string(kRegisterRows),
+                    .overrides = overridesOf(block, kBlockNumbers, pairs),
+                    .unrolled_stores = block.rows * block.columns};
+  if (const int64_t inner = innerOf(q); inner > 1) plan.overrides.emplace(kContractInner, inner);
+  return {.plan = std::move(plan), .groups = splitGroups(groups, q.profile)};
 }
 
 Block estimateBlock(const ContractShape& shape, const DeviceProfile& profile, bool pairs) {
@@ -281,6 +291,8 @@ std::optional<MatrixTile> estimateMatrix(const PlanQuery& q, const ContractShape
     }
     return std::nullopt;
   };
+  if (shape.n <= cost::kNarrow) return first(cost::kFewColumnTiles);
+  if (shape.m <= cost::kNarrow) return first(cost::kFewRowTiles);
   return units->parts == 2 ? first(cost::kSplitTiles) : first(cost::kHalfTiles);
 }
 
@@ -313,7 +325,7 @@ Result<PlanChoice> chooseContract(const PlanQuery& q) {
     return PlanChoice{plan, splitGroups(divideUp(shape.batch * shape.m * shape.n, plan.lanes), q.profile)};
   }
   const bool pairs = storesPairs(q.body, shape);
-  if (q.profile.style == ExecutionStyle::Cpu) return registerRows(shape, q.profile, estimateBlock(shape, q.profile, pairs), pairs);
+  if (q.profile.style == ExecutionStyle::Cpu) return registerRows(q, estimateBlock(shape, q.profile, pairs), pairs);
   if (const std::optional<MatrixTile> tile = estimateMatrix(q, shape)) return matrixTiled(shape, q.profile, *tile, pairs);
   if (const std::optional<QuadTile> quads = estimateQuads(shape, q.profile)) return quadTiled(shape, q.profile, *quads, pairs);
   return sharedTiled(shape, q.profile, estimateTile(shape, q.profile), pairs);
@@ -343,9 +355,11 @@ std::optional<PlanChoice> contractChoice(const program::Plan& plan, const PlanQu
   }
   if (filled->name != (is_cpu ? kRegisterRows : kSharedTiled)) return std::nullopt;
   if (is_cpu) {
-    const std::optional<Block> block = numbersOf<Block>(*filled, kBlockNumbers, pairs);
+    TemplatePlan measured = *filled;
+    measured.overrides.erase(std::string(kContractInner));  // follows from the operands, and shapes alone are measured
+    const std::optional<Block> block = numbersOf<Block>(measured, kBlockNumbers, pairs);
     const bool does = block && fits(*block, shape, q.profile) && (!pairs || block->columns % kContractRun == 0);
-    return does ? std::optional(registerRows(shape, q.profile, *block, pairs)) : std::nullopt;
+    return does ? std::optional(registerRows(q, *block, pairs)) : std::nullopt;
   }
   const std::optional<Tile> tile = numbersOf<Tile>(*filled, kTileNumbers, pairs);
   const bool does = tile && fits(*tile, shape, q.profile) && (!pairs || tile->thread_n % kContractRun == 0);
@@ -361,12 +375,15 @@ std::vector<program::Plan> contractCandidates(const PlanQuery& q) {
     if (fits(numbers, shape, q.profile)) plans.push_back(make(shape, q.profile, numbers, pairs).plan);
   };
   if (q.profile.style == ExecutionStyle::Cpu) {
+    const auto offerBlock = [&](const Block& block) {
+      if (fits(block, shape, q.profile)) plans.push_back(registerRows(q, block, pairs).plan);
+    };
     for (const int64_t rows : {1, 2, 4, 8, 16})
       for (const int64_t columns : {1, 2, 4, 8})
         for (const int64_t lanes : {4, 8, 16, 32, 64}) {
           const bool is_wasted = rows >= 2 * shape.m || columns * lanes >= 2 * shape.n;
           if (pairs && columns % kContractRun != 0) continue;
-          if (!is_wasted || (rows == 1 && columns == 1)) offer(Block{rows, columns, lanes}, registerRows);
+          if (!is_wasted || (rows == 1 && columns == 1)) offerBlock({rows, columns, lanes});
         }
     return plans;
   }

@@ -20,8 +20,12 @@ bool readsQuads(const graph::Graph& body, graph::ValueId value, const graph::Ind
   if (graph::leafName(node) != nullptr)
     return laneForm(linearOffset(map, space, body.shapeOf(value)), space, kQuad) == LaneForm::Neighbours;
   if (const auto* view = std::get_if<graph::ViewLowering>(&*node.op->lower)) {
-    const graph::IndexMap next = view->map(body, node);
-    return next.guards.empty() && readsQuads(body, node.operands[0], compose(map, next, body.shapeOf(value)), space);
+    graph::IndexMap path = compose(map, view->map(body, node), body.shapeOf(value));
+    // A window is past the edge with all four channels of a pixel, or with none.
+    const auto isShared = [&](const graph::IndexGuard& guard) { return laneForm(guard.expr, space, kQuad) == LaneForm::Same; };
+    if (!std::ranges::all_of(path.guards, isShared)) return false;
+    path.guards.clear();
+    return readsQuads(body, node.operands[0], path, space);
   }
   return std::holds_alternative<graph::ElementLowering>(*node.op->lower) && std::ranges::any_of(node.operands, [&](graph::ValueId operand) {
            return body.shapeOf(operand) == body.shapeOf(value) && readsQuads(body, operand, map, space);

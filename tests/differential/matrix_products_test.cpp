@@ -45,6 +45,8 @@ std::vector<ProductCase> productCases() {
                                  {.name = "left_turned", .m = 132, .n = 136, .k = 260, .order = "tn"},
                                  {.name = "right_turned", .m = 132, .n = 136, .k = 260, .order = "nt"},
                                  {.name = "both_turned", .m = 132, .n = 136, .k = 260, .order = "tt"},
+                                 {.name = "few_columns", .m = 644, .n = 32, .k = 132},
+                                 {.name = "few_rows", .m = 24, .n = 516, .k = 260, .order = "tn"},
                                  {.name = "bf16_odd", .m = 131, .n = 157, .k = 211, .stored = DType::BF16},
                                  {.name = "bf16_odd_both_turned", .m = 131, .n = 157, .k = 211, .order = "tt", .stored = DType::BF16},
                                  {.name = "batched", .batch = 6, .m = 68, .n = 100, .k = 132, .order = "nt"},

@@ -69,6 +69,9 @@ TEST(MatrixProducts, tiles_fill_the_units) {
   EXPECT_EQ(product(1024, 1024, 1024, profile).groups, 256u) << "of 64 x 64";
   EXPECT_EQ(product(4096, 4096, 4096, profile, DType::BF16).groups, 512u) << "of 128 x 256";
   EXPECT_EQ(product(4096, 4096, 4096, profile).module.name, "matrix_tiled");
+  EXPECT_EQ(product(50176, 32, 288, profile).groups, 392u) << "of 128 x 32";
+  EXPECT_EQ(product(32, 16384, 288, profile).groups, 128u) << "of 32 x 128";
+  EXPECT_NE(product(50176, 8, 288, profile).module.name, "matrix_tiled") << "a quarter of such a tile";
 }
 
 TEST(MatrixProducts, plain_f32_stays_where_it_is_faster_or_wanted) {

@@ -1,8 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# with_driver.sh COMMAND...: runs a test on the driver whose manifest VK_DRIVER_FILES names. Ends with 77, and says why, where there is none.
+# with_driver.sh COMMAND...: runs a test on the driver whose manifest VK_DRIVER_FILES names. Ends with 77, and says why, where there is
+# none; with LOCKSTEP_ONLY_NIGHTLY also where LOCKSTEP_NIGHTLY is not set.
 set -euo pipefail
 patience=280 # seconds
+
+if [[ -n ${LOCKSTEP_ONLY_NIGHTLY:-} && -z ${LOCKSTEP_NIGHTLY:-} ]]; then
+  printf 'skipped: LOCKSTEP_NIGHTLY is not set\n'
+  exit 77
+fi
 
 if [[ ! -f $VK_DRIVER_FILES ]]; then
   printf 'skipped: there is no %s; it comes with the Debian package chromium (./dev packages browser)\n' "$VK_DRIVER_FILES"

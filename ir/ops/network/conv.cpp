@@ -62,10 +62,9 @@ std::vector<ValueId> gradient(const GradientContext& g) {
 }
 
 std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const ValueId> operands) {
-  Shape w = b.shapeOf(operands[1]);
-  int64_t groups = node.attributes.get<int64_t>("groups"), out = w.extent(0) / groups, inner = w.elementCount() / w.extent(0);
-  ValueId weights = b.reshape(operands[1], groups == 1 ? Shape{out, inner} : Shape{groups, out, inner});
-  return {productWithWindows(b, weights, operands[0], convolutionWindows(node.attributes, w), groups)};
+  const std::vector<Window> windows = convolutionWindows(node.attributes, b.shapeOf(operands[1]));
+  const int64_t groups = node.attributes.get<int64_t>("groups");
+  return {productWithWindows(b, windowWeights(b, operands[1], groups), operands[0], windows, groups)};
 }
 
 std::vector<Tensor> evaluateConv(const EvaluateContext& c) {

@@ -98,26 +98,25 @@ Axis phasedAxis(const Window& window, int64_t extent, int64_t length) {
   return {{.kernel = kernel, .padding_low = low, .padding_high = high}, window.stride, window.padding_low - first * window.stride};
 }
 
-/// w [C, O/groups, K...] as [(G,) O/G * phases, C/G * kernel], the kernel flipped.
+/// w [C, O/groups, K...] as [(G,) phases * O/G, kernel * C/G], the kernel flipped.
 ValueId phasedWeights(Builder& b, ValueId w, const std::vector<Axis>& axes, int64_t groups) {
   int64_t in = b.shapeOf(w).extent(0) / groups, out = b.shapeOf(w).extent(1), rows = out, columns = in;
-  std::vector<int64_t> split{groups, in, out}, flipped, phase_axes, kernel_axes;
+  std::vector<int64_t> split{groups, in, out}, kernel_axes, order{0};
   for (size_t i = 0; i < axes.size(); ++i) {
     int64_t kernel = axes[i].window.kernel, padded = axes[i].phases * kernel;
     int64_t missing = padded - b.shapeOf(w).extent(2 + i);
     if (missing > 0)
       w = b.make("pad", {w}, {{"axis", static_cast<int64_t>(2 + i)}, {"before", int64_t{0}}, {"after", missing}, {"value", 0.0}});
     kernel_axes.push_back(static_cast<int64_t>(split.size()));
-    phase_axes.push_back(kernel_axes.back() + 1);
+    order.push_back(kernel_axes.back() + 1);
     split.insert(split.end(), {kernel, axes[i].phases});
     rows *= axes[i].phases;
     columns *= kernel;
   }
   ValueId turned = b.make("flip", {b.reshape(w, Shape(split))}, {{"axes", kernel_axes}});
-  std::vector<int64_t> order{0, 2};
-  order.insert(order.end(), phase_axes.begin(), phase_axes.end());
-  order.push_back(1);
+  order.push_back(2);
   order.insert(order.end(), kernel_axes.begin(), kernel_axes.end());
+  order.push_back(1);
   return b.reshape(b.permute(turned, order), groups == 1 ? Shape{rows, columns} : Shape{groups, rows, columns});
 }
 
@@ -135,13 +134,15 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
   }
   ValueId weights = phasedWeights(b, operands[1], axes, groups);
   ValueId y = productWithWindows(b, weights, operands[0], windows, groups);
-  // [B, O * phases..., positions...]: each phase beside its neighbours.
-  std::vector<int64_t> split{x.extent(0), w.extent(1) * groups}, joined = split, order{0, 1};
+  // [B, G, phases..., O/G, positions...]: each phase beside its neighbours.
+  const auto n = static_cast<int64_t>(axes.size());
+  std::vector<int64_t> split{x.extent(0), groups}, joined{x.extent(0), w.extent(1) * groups}, order{0, 1, 2 + n};
   for (const Axis& axis : axes) split.push_back(axis.phases);
+  split.push_back(w.extent(1));
   for (size_t i = 0; i < axes.size(); ++i) {
     split.push_back(b.shapeOf(y).extent(2 + i));
     joined.push_back(axes[i].phases * split.back());
-    order.insert(order.end(), {static_cast<int64_t>(2 + axes.size() + i), static_cast<int64_t>(2 + i)});
+    order.insert(order.end(), {static_cast<int64_t>(3 + axes.size() + i), static_cast<int64_t>(2 + i)});
   }
   if (joined != b.shapeOf(y).extents()) y = b.reshape(b.permute(b.reshape(y, Shape(split)), order), Shape(joined));
   for (size_t i = 0; i < axes.size(); ++i) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ops/support/convolution.h"
 
+#include <algorithm>
+
 #include "ir/ops/support/common.h"
 
 namespace lockstep::graph {
@@ -18,7 +20,8 @@ Counts countsOf(const Shape& x, const std::vector<Window>& windows) {
   return counts;
 }
 
-/// [B, C, positions..., K...] with the kernel axes after the channels, or the positions after the batch.
+/// [B, K..., C, positions...], or the positions after the batch. The channels of a kernel element are neighbours: what depends on the
+/// element, such as whether it is past the edge, is asked once for all of them.
 ValueId orderedWindows(Builder& b, ValueId x, const std::vector<Window>& windows, bool positions_first) {
   auto n = static_cast<int64_t>(windows.size());
   std::vector<int64_t> order{0};
@@ -26,10 +29,22 @@ ValueId orderedWindows(Builder& b, ValueId x, const std::vector<Window>& windows
     for (int64_t i = 0; i < count; ++i) order.push_back(first + i);
   };
   if (positions_first) appendAxes(2, n);
-  order.push_back(1);
   appendAxes(2 + n, n);
+  order.push_back(1);
   if (!positions_first) appendAxes(2, n);
   return b.permute(makeWindows(b, x, windows), order);
+}
+
+/// Axes C and K... of [..., C, K...], `before` of them in front, in that order or the other one.
+ValueId kernelFirst(Builder& b, ValueId weights, size_t before) {
+  std::vector<int64_t> order = allAxes(b.shapeOf(weights).rank());
+  std::rotate(order.begin() + static_cast<std::ptrdiff_t>(before), order.begin() + static_cast<std::ptrdiff_t>(before) + 1, order.end());
+  return b.permute(weights, std::move(order));
+}
+ValueId kernelLast(Builder& b, ValueId weights, size_t before) {
+  std::vector<int64_t> order = allAxes(b.shapeOf(weights).rank());
+  std::rotate(order.begin() + static_cast<std::ptrdiff_t>(before), order.end() - 1, order.end());
+  return b.permute(weights, std::move(order));
 }
 
 }  // namespace
@@ -41,12 +56,19 @@ std::vector<Window> convolutionWindows(const Attributes& attributes, const Shape
 }
 
 ValueId windowColumns(Builder& b, ValueId x, const std::vector<Window>& windows, int64_t groups) {
-  Shape shape = b.shapeOf(x);
-  Counts counts = countsOf(shape, windows);
-  std::vector<int64_t> columns{shape.extent(0)};
-  if (groups > 1) columns.push_back(groups);
-  columns.insert(columns.end(), {shape.extent(1) / groups * counts.kernel, counts.positions});
-  return b.reshape(orderedWindows(b, x, windows, false), Shape(columns));
+  const Shape shape = b.shapeOf(x);
+  const Counts counts = countsOf(shape, windows);
+  const int64_t channels = shape.extent(1) / groups;
+  ValueId ordered = orderedWindows(b, x, windows, false);
+  if (groups == 1) return b.reshape(ordered, Shape{shape.extent(0), counts.kernel * channels, counts.positions});
+  const ValueId split = b.reshape(ordered, Shape{shape.extent(0), counts.kernel, groups, channels, counts.positions});
+  return b.reshape(b.permute(split, {0, 2, 1, 3, 4}), Shape{shape.extent(0), groups, counts.kernel * channels, counts.positions});
+}
+
+ValueId windowWeights(Builder& b, ValueId weights, int64_t groups) {
+  const Shape shape = b.shapeOf(weights);
+  const int64_t out = shape.extent(0) / groups, inner = shape.elementCount() / shape.extent(0);
+  return b.reshape(kernelFirst(b, weights, 1), groups == 1 ? Shape{out, inner} : Shape{groups, out, inner});
 }
 
 namespace {
@@ -92,15 +114,20 @@ ValueId weightGradient(Builder& b, ValueId x, ValueId dy, const std::vector<Wind
   std::vector<int64_t> weight{groups * out, in};
   for (const Window& window : windows) weight.push_back(window.kernel);
   if (groups > 1 && in == 1 && out == 1) return depthwiseWeightGradient(b, x, dy, windows, Shape(weight));
+  std::vector<int64_t> by_kernel{groups * out};
+  by_kernel.insert(by_kernel.end(), weight.begin() + 2, weight.end());
+  by_kernel.push_back(in);
   ValueId split = b.reshape(dy, Shape{batch, groups * out, counts.positions});
-  ValueId rows = b.permute(split, {1, 0, 2}), columns = orderedWindows(b, x, windows, true);
+  ValueId rows = b.permute(split, {1, 0, 2}), columns = orderedWindows(b, x, windows, true), product;
   if (groups == 1) {
-    ValueId left = b.reshape(rows, Shape{out, inner}), right = b.reshape(columns, Shape{inner, in * counts.kernel});
-    return b.reshape(b.make("matmul", {left, right}), Shape(weight));
+    ValueId left = b.reshape(rows, Shape{out, inner}), right = b.reshape(columns, Shape{inner, counts.kernel * in});
+    product = b.make("matmul", {left, right});
+  } else {
+    ValueId left = b.reshape(rows, Shape{groups, out, inner});
+    ValueId grouped = b.permute(b.reshape(columns, Shape{inner, counts.kernel, groups, in}), {2, 0, 1, 3});
+    product = b.make("matmul", {left, b.reshape(grouped, Shape{groups, inner, counts.kernel * in})});
   }
-  ValueId left = b.reshape(rows, Shape{groups, out, inner});
-  ValueId grouped = b.permute(b.reshape(columns, Shape{inner, groups, in * counts.kernel}), {1, 0, 2});
-  return b.reshape(b.make("matmul", {left, grouped}), Shape(weight));
+  return kernelLast(b, b.reshape(product, Shape(by_kernel)), 1);
 }
 
 }  // namespace lockstep::graph

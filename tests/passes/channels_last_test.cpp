@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of channels on GPUs: which products are turned, what follows them in that order, and that all their operands are read by quads.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "frontend/train/templates.h"
+#include "ir/graph/builder.h"
+#include "ir/graph/op_def.h"
+#include "passes/pipeline.h"
+#include "passes/schedule/group_body.h"
+#include "passes/schedule/quad_operands.h"
+#include "tests/passes/gpu_profile.h"
+
+namespace lockstep {
+namespace {
+
+using graph::DType;
+using graph::Shape;
+using graph::ValueId;
+
+ValueId input(graph::Builder& b, std::string name, std::vector<int64_t> shape) {
+  return b.make("input", {}, {{"name", std::move(name)}, {"shape", std::move(shape)}, {"dtype", DType::F32}});
+}
+
+ValueId conv(graph::Builder& b, ValueId x, ValueId w, int64_t stride = 1) {
+  const int64_t reach = b.shapeOf(w).extent(2) / 2;
+  return b.make("conv", {x, w},
+                {{"stride", std::vector{stride, stride}},
+                 {"padding", std::vector{reach, reach}},
+                 {"dilation", std::vector<int64_t>{1, 1}},
+                 {"groups", int64_t{1}}});
+}
+
+/// A residual block of `channels` with norms over its convolutions.
+ValueId block(graph::Builder& b, ValueId x, int64_t channels, const std::string& name) {
+  const auto normed = [&](ValueId value, const std::string& norm) {
+    const ValueId gain = input(b, norm + ".g", {channels}), bias = input(b, norm + ".b", {channels});
+    return b.makeAll("batch_norm", std::vector{value, gain, bias}, {{"eps", 1e-5}})[0];
+  };
+  const ValueId w1 = input(b, name + ".w1", {channels, channels, 3, 3}), w2 = input(b, name + ".w2", {channels, channels, 3, 3});
+  const ValueId first = b.make("relu", {normed(conv(b, x, w1), name + ".n1")});
+  return b.make("relu", {b.add(normed(conv(b, first, w2), name + ".n2"), x)});
+}
+
+graph::Graph residual(int64_t channels) {
+  graph::Builder b;
+  const ValueId x = input(b, "x", {8, 4, 16, 16}), stem = input(b, "stem", {channels, 4, 3, 3});
+  const ValueId y = block(b, block(b, b.make("relu", {conv(b, x, stem)}), channels, "a"), channels, "b");
+  b.output(graph::OutputKind::Loss, "loss",
+           b.make("sum", {b.mul(y, y)}, {{"axes", std::vector<int64_t>{0, 1, 2, 3}}, {"keep_dims", false}}));
+  return b.take();
+}
+
+passes::CompileOptions gpuOptions(std::vector<std::string> disabled = {}) {
+  passes::CompileOptions options;
+  options.profile = gpuProfile();
+  options.profile.parallel_units = 16;
+  options.templates = detail::templateSource();
+  options.disabled = std::move(disabled);
+  options.wrt = {"a.w1", "a.w2", "b.w1", "b.w2", "a.n1.g", "b.n2.b"};
+  options.keep_gradients = true;
+  return options;
+}
+
+/// Of the products between images and of the rest.
+struct Found {
+  size_t products = 0, by_quads = 0, groups = 0, images_first = 0;
+};
+
+Found found(const graph::Graph& grouped) {
+  Found result;
+  for (const graph::NodeId id : grouped.body().nodes) {
+    const graph::Node& node = grouped[id];
+    if (!std::holds_alternative<graph::RegionLowering>(*node.op->lower)) continue;
+    ++result.groups;
+    const graph::Graph body = passes::groupBody(grouped, node);
+    for (const graph::NodeId inner : body.body().nodes) {
+      if (!std::holds_alternative<graph::ContractLowering>(*body[inner].op->lower)) continue;
+      const auto [left, right] = passes::quadOperands(body, passes::findContract(body));
+      ++result.products;
+      result.by_quads += left.by_quads && right.by_quads ? 1 : 0;
+    }
+    for (const ValueId value : node.results) {
+      const Shape& shape = grouped.shapeOf(value);
+      result.images_first += shape.rank() == 4 && shape.extent(1) == 32 && shape.extent(3) == 16 ? 1 : 0;
+    }
+  }
+  return result;
+}
+
+TEST(ChannelsLast, products_of_a_residual_network_read_quads) {
+  const auto grouped = [&](std::vector<std::string> disabled) {
+    return std::get<graph::Graph>(passes::compileTo(passes::Stage::Grouped, residual(32), gpuOptions(std::move(disabled))).orThrow());
+  };
+  const Found last = found(grouped({})), first = found(grouped({"channelsLast"}));
+  // Five convolutions; gradients of four by their weights, and of three by their images.
+  EXPECT_EQ(last.products, 12u);
+  EXPECT_EQ(last.by_quads, 11u) << "all but the stem's, whose image comes from outside";
+  EXPECT_EQ(last.images_first, 0u) << "no kernel stores an image by channels";
+  EXPECT_EQ(first.products, 12u);
+  EXPECT_EQ(first.by_quads, 0u);
+  EXPECT_GT(first.images_first, 0u);
+}
+
+/// Which number an element gets follows from its place, so what draws them keeps its order, and results have that of the API.
+TEST(ChannelsLast, what_depends_on_its_position_stays) {
+  graph::Builder b;
+  const ValueId x = input(b, "x", {8, 32, 16, 16}), w = input(b, "w", {32, 32, 3, 3});
+  const ValueId key = b.make("input", {}, {{"name", std::string("key")}, {"shape", std::vector<int64_t>{4}}, {"dtype", DType::U32}});
+  b.output(graph::OutputKind::Result, "y", b.make("dropout", {b.make("relu", {conv(b, x, w)}), key}, {{"p", 0.5}, {"salt", int64_t{1}}}));
+  passes::CompileOptions options = gpuOptions();
+  options.keep_gradients = false;
+  options.wrt.clear();
+  const auto graph = std::get<graph::Graph>(passes::compileTo(passes::Stage::Primitive, b.take(), options).orThrow());
+  EXPECT_EQ(graph.shapeOf(graph.outputs[0].value), (Shape{8, 32, 16, 16}));
+  const auto drawn = std::ranges::find_if(graph.body().nodes, [&](graph::NodeId id) { return *graph[id].op->name == "uniform"; });
+  ASSERT_NE(drawn, graph.body().nodes.end());
+  EXPECT_EQ(graph.shapeOf(graph[*drawn].results[0]), (Shape{8, 32, 16, 16}));
+}
+
+TEST(ChannelsLast, few_results_stay_rows_of_a_product) {
+  graph::Builder b;
+  b.output(graph::OutputKind::Result, "y", conv(b, input(b, "x", {8, 32, 16, 16}), input(b, "w", {4, 32, 3, 3})));
+  passes::CompileOptions options = gpuOptions();
+  options.keep_gradients = false;
+  options.wrt.clear();
+  const auto graph = std::get<graph::Graph>(passes::compileTo(passes::Stage::Primitive, b.take(), options).orThrow());
+  const auto product = std::ranges::find_if(graph.body().nodes, [&](graph::NodeId id) { return *graph[id].op->name == "matmul"; });
+  ASSERT_NE(product, graph.body().nodes.end());
+  EXPECT_EQ(graph.shapeOf(graph[*product].results[0]), (Shape{8, 4, 256})) << "4 columns would leave most of a tile empty";
+}
+
+}  // namespace
+}  // namespace lockstep
