@@ -260,8 +260,8 @@ struct MatrixTile {
 };
 inline constexpr std::array kSplitTiles{MatrixTile{128, 128, 64, 32}, MatrixTile{64, 64, 32, 32}};
 inline constexpr std::array kHalfTiles{MatrixTile{128, 256, 64, 64}, MatrixTile{128, 128, 64, 64}, MatrixTile{64, 64, 32, 32}};
-/// Of at most kNarrow columns or rows, as products of convolutions with few channels have them: others would leave half of their tile empty.
-/// Not measured.
+/// Of at most kNarrow columns or rows, as products of convolutions with few channels have them: others would leave half of their tile
+/// empty. Not measured.
 inline constexpr int64_t kNarrow = 32;
 inline constexpr std::array kFewColumnTiles{MatrixTile{128, 32, 32, 32}}, kFewRowTiles{MatrixTile{32, 128, 32, 32}};
 inline constexpr std::array kMeasuredMatrixTiles{MatrixTile{128, 256, 64, 64}, MatrixTile{128, 128, 64, 64}, MatrixTile{128, 128, 64, 32},
