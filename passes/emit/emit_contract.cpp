@@ -83,7 +83,8 @@ Result<kernel::Module> fillTemplate(const TemplatePlan& plan, const EmitQuery& q
   if (query.config.templates == nullptr) return fail("template.name", "there are no kernel templates here, and a plan asks for one");
   LS_TRY(kernel::Module module, query.config.templates("matmul_" + plan.name, overrides));
 
-  if (plan.unrolled_stores > 0) {
+  const bool is_register_rows = plan.name == kRegisterRows;
+  if (is_register_rows) {
     module = unrollLoops(std::move(module), unrolled ? kUnrolledTile : kUnrolledBlock);
   } else if (unrolled) {
     module = unrollLoops(std::move(module), kUnrolledTile);
@@ -98,7 +99,7 @@ Result<kernel::Module> fillTemplate(const TemplatePlan& plan, const EmitQuery& q
     emitter.popScope();
   };
   const Shape left{shape.batch, shape.m, shape.k}, right{shape.batch, shape.k, shape.n};
-  if (plan.unrolled_stores > 0) {
+  if (is_register_rows) {
     // The template gives an element of the inner axis as two numbers.
     const auto split = plan.overrides.find(kContractInner);
     const int64_t near = split == plan.overrides.end() ? 1 : split->second, far = shape.k / near;

@@ -11,7 +11,8 @@ namespace lockstep::passes {
 struct FuseConfig {
   /// Storage bindings that one group may need: distinct operands and results.
   uint32_t max_bindings = 8;
-  /// Results of a product along m and along n that share what is loaded of its operands, and invocations that each load the left one's.
+  /// Results of a product along m and along n that share what is loaded of its operands, and invocations that repeat each load of the left
+  /// operand.
   int64_t product_rows = 128, product_columns = 128, product_lanes = 1;
   /// False: every computing node becomes a group of its own (--disable-pass fuse); the result is equal within rounding.
   bool merge = true;

@@ -136,6 +136,7 @@ int32_t onlyReader(const ClusterState& state, const Cluster& cluster) {
 
 /// Whether the reader may compute what it reads of the cluster again in each of its loads.
 bool isCheapInLoads(const ClusterState& state, int32_t reader, int32_t c) {
+  if (state.cluster(reader).kind != GroupKind::Contract) return true;
   return std::ranges::all_of(state.cluster(c).members, [&](NodeId member) {
     const ValueId value = state.graph[member].results[0];
     const size_t operations = operationsOf(state, value, [&](NodeId id) { return state.clusterOf(id) == c; });

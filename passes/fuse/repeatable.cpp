@@ -155,7 +155,7 @@ std::optional<Repetition> repetitionOf(const ClusterState& state, NodeId id, con
   if (!collectRepetition(state, id, id, allowed.stores_small, found) || found.large.empty()) return std::nullopt;
   if (!substitute(made, found)) return std::nullopt;
   if (isReadNarrow(state, result, found)) return std::nullopt;
-  const size_t operations = operationsOf(state, result, [&](NodeId made) { return found.nodes.contains(made); });
+  const size_t operations = operationsOf(state, result, [&](NodeId node) { return found.nodes.contains(node); });
   const auto mayRepeat = [&](ValueId user) { return mayRepeatInLoads(state, graph.definition(user), result, operations); };
   if (!std::ranges::all_of(state.users[result.index()], mayRepeat)) return std::nullopt;
   const bool is_for_one = allowed.for_one_reduction && isForOneReduction(state, result, found);

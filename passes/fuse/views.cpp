@@ -60,7 +60,18 @@ bool isView(const Graph& graph, ValueId value) { return std::holds_alternative<V
 
 bool widens(const Graph& graph, const Node& node) {
   return std::holds_alternative<ElementLowering>(*node.op->lower) && node.operands.size() == 1 &&
-         isPacked(graph.typeOf(node.operands[0]).dtype) && !isPacked(graph.typeOf(node.results[0]).dtype);
+         isPacked(graph.typeOf(node.operands[0]).dtype) && graph.typeOf(node.results[0]).dtype == DType::F32;
+}
+
+ViewedValue throughViews(const Graph& graph, ValueId value) {
+  ViewedValue viewed{.base = value, .map = identityMap(graph.shapeOf(value).rank())};
+  while (leafName(graph.definition(viewed.base)) == nullptr && isView(graph, viewed.base)) {
+    const Node& view = graph.definition(viewed.base);
+    const IndexMap map{.source = std::get<ViewLowering>(*view.op->lower).map(graph, view).source, .guards = {}};
+    viewed.map = compose(viewed.map, map, graph.shapeOf(viewed.base));
+    viewed.base = view.operands[0];
+  }
+  return viewed;
 }
 
 IndexExpr linearOffset(const IndexMap& map, const Shape& shape, const Shape& source) {

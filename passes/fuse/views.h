@@ -20,7 +20,9 @@ struct ViewedValue {
 std::vector<graph::ValueId> inputsOf(const graph::Graph& body);
 
 bool isView(const graph::Graph& graph, graph::ValueId value);
-/// Whether the node gives packed numbers of its operand in a wider type.
+/// What a chain of views reads, guards left out. The value itself where it is no view.
+ViewedValue throughViews(const graph::Graph& graph, graph::ValueId value);
+/// Whether the node gives packed numbers of its operand as f32.
 bool widens(const graph::Graph& graph, const graph::Node& node);
 
 /// map.source as one row-major offset in elements over the axes of `shape`, without axes of extent 1 and with quotient and remainder of one

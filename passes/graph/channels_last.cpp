@@ -52,22 +52,16 @@ class ChannelMover {
  private:
   Builder& b() { return rewriter_.builder(); }
 
+  /// Whether neighbours along the last axis of an index space are neighbours in memory.
+  bool isBeside(const ViewedValue& viewed, const IndexMap& map, const Shape& space) {
+    return laneForm(linearOffset(map, space, b().shapeOf(viewed.base)), space, kNeighbours) == LaneForm::Neighbours;
+  }
+
   /// How an image lies in memory, as the new graph has it.
   Order orderOf(ValueId image) {
-    const Graph& graph = b().graph();
-    const Shape shape = graph.shapeOf(image);
-    ValueId base = image;
-    IndexMap map = identityMap(shape.rank());
-    while (leafName(graph.definition(base)) == nullptr && isView(graph, base)) {
-      const Node& view = graph.definition(base);
-      map = compose(map, {.source = std::get<ViewLowering>(*view.op->lower).map(graph, view).source, .guards = {}}, graph.shapeOf(base));
-      base = view.operands[0];
-    }
-    if (leafKind(graph.definition(base)) == LeafKind::Constant) return Order::Either;
-    if (cost::kSmallerBy * graph.shapeOf(base).elementCount() <= shape.elementCount()) return Order::Either;
-    const auto isBeside = [&](const IndexMap& read, const Shape& space) {
-      return laneForm(linearOffset(read, space, graph.shapeOf(base)), space, kNeighbours) == LaneForm::Neighbours;
-    };
+    const Shape shape = b().shapeOf(image);
+    const ViewedValue viewed = throughViews(b().graph(), image);
+    if (leafKind(b().graph().definition(viewed.base)) == LeafKind::Constant) return Order::Either;
     const std::vector<int64_t> order = lastOrder(shape.rank());
     std::vector<int64_t> extents;
     IndexMap turned;
@@ -76,7 +70,11 @@ class ChannelMover {
       extents.push_back(shape.extent(static_cast<size_t>(order[i])));
       turned.source[static_cast<size_t>(order[i])] = axisExpr(static_cast<int32_t>(i));
     }
-    return isBeside(compose(turned, map, shape), Shape(extents)) ? Order::Last : Order::First;
+    // One value per channel, or per channel and image, has no pixels that could lie in any order.
+    const int64_t elements = b().shapeOf(viewed.base).elementCount();
+    const bool has_pixels = elements > shape.extent(0) * shape.extent(1);
+    if (has_pixels && isBeside(viewed, compose(turned, viewed.map, shape), Shape(extents))) return Order::Last;
+    return cost::kSmallerBy * elements <= shape.elementCount() ? Order::Either : Order::First;
   }
 
   /// An image with several channels and pixels.
@@ -115,6 +113,21 @@ class ChannelMover {
     return stored == wanted ? copy : b().make("cast", {copy}, {{"dtype", wanted}});
   }
 
+  /// Whether a product should read its right operand, [B, (G,) I, P], by rows of I. What was computed may lie in the other order, because
+  /// it met something that does; an image from outside does not, and what follows is better off with the new one.
+  bool suitsRows(ValueId old) {
+    const ValueId right = rewriter_[old];
+    const ViewedValue viewed = throughViews(b().graph(), right);
+    if (leafName(b().graph().definition(viewed.base)) != nullptr) return true;
+    const Shape shape = b().shapeOf(right);
+    const size_t rank = shape.rank();
+    std::vector<int64_t> extents = shape.extents();
+    std::swap(extents[rank - 1], extents[rank - 2]);
+    IndexMap swap = identityMap(rank);
+    std::swap(swap.source[rank - 1], swap.source[rank - 2]);
+    return isBeside(viewed, compose(swap, viewed.map, shape), Shape(extents));
+  }
+
   /// [(G,) O, I] [B, (G,) I, P].
   bool turnProduct(const Node& node) {
     static const OpDef* const matmul = &op("matmul");
@@ -127,6 +140,7 @@ class ChannelMover {
     const int64_t batch = right.extent(0), positions = right.extent(right.rank() - 1);
     if (out < kLeastChannels || (is_grouped && right.extent(1) != groups)) return false;
     // The axes of the result are those of the operands, turned in the same way.
+    if (!suitsRows(node.operands[1])) return false;
     const std::vector<int64_t> turn = is_grouped ? std::vector<int64_t>{1, 0, 3, 2} : std::vector<int64_t>{0, 2, 1};
     const auto shape = [&](std::vector<int64_t> extents) {
       if (is_grouped) extents.insert(extents.begin(), groups);
@@ -134,7 +148,11 @@ class ChannelMover {
     };
     const ValueId rows = b().reshape(b().permute(rewriter_[node.operands[1]], turn), shape({batch * positions, inner}));
     ValueId weights = b().swapLastAxes(rewriter_[node.operands[0]]);
-    if (batch * positions * groups * inner * out >= cost::kLeastQuadProducts) weights = copied(weights);
+    if (batch * positions * groups * inner * out >= cost::kLeastQuadProducts) {
+      const auto [known, is_new] = copies_.try_emplace(node.operands[0]);
+      if (is_new) known->second = copied(weights);
+      weights = known->second;
+    }
     const ValueId product = b().make("matmul", {rows, weights}, node.attributes);
     b().name(product, in_[node.results[0]].name);
     rewriter_.set(node.results[0], b().permute(b().reshape(product, shape({batch, positions, out})), turn));
@@ -149,7 +167,10 @@ class ChannelMover {
 
   bool moveElements(const Node& node) {
     const auto* element = std::get_if<ElementLowering>(&*node.op->lower);
-    if (element == nullptr || element->scalar_only || node.operands.empty() || node.results.size() != 1) return false;
+    // The one op that asks where it is and has operands of its own shape.
+    static const OpDef* const by_position = &op("where_causal");
+    if (element == nullptr || element->scalar_only || node.op == by_position) return false;
+    if (node.operands.empty() || node.results.size() != 1) return false;
     const Shape shape = in_.shapeOf(node.results[0]);
     if (!isImage(shape)) return false;
     if (std::ranges::any_of(node.operands, [&](ValueId operand) { return in_.shapeOf(operand) != shape; })) return false;
@@ -195,7 +216,8 @@ class ChannelMover {
 
   const Graph& in_;
   Rewriter rewriter_;
-  std::map<ValueId, ValueId> moved_;  // by image [B, C, S...]
+  std::map<ValueId, ValueId> moved_;   // by image [B, C, S...]
+  std::map<ValueId, ValueId> copies_;  // of weights, by the old value
 };
 
 }  // namespace

@@ -39,9 +39,7 @@ bool isPermute(const Node& node) { return *node.op->name == "permute"; }
 
 /// Whether views read elements several times, as the windows of a convolution do: a copy would be larger than what is in memory.
 bool repeats(const Graph& graph, ValueId value) {
-  const int64_t elements = graph.shapeOf(value).elementCount();
-  while (leafName(graph.definition(value)) == nullptr && isView(graph, value)) value = graph.definition(value).operands[0];
-  return graph.shapeOf(value).elementCount() < elements;
+  return graph.shapeOf(throughViews(graph, value).base).elementCount() < graph.shapeOf(value).elementCount();
 }
 
 /// The axis of `to` that is axis `axis` of `from`, where a reshape leaves it as it is.

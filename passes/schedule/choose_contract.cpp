@@ -28,7 +28,7 @@ using program::TemplatePlan;
 
 namespace {
 
-constexpr std::string_view kRegisterRows = "register_rows", kSharedTiled = "shared_tiled";
+constexpr std::string_view kSharedTiled = "shared_tiled";
 
 /// What an invocation of register_rows makes.
 struct Block {
@@ -291,8 +291,10 @@ std::optional<MatrixTile> estimateMatrix(const PlanQuery& q, const ContractShape
     }
     return std::nullopt;
   };
-  if (shape.n <= cost::kNarrow) return first(cost::kFewColumnTiles);
-  if (shape.m <= cost::kNarrow) return first(cost::kFewRowTiles);
+  const bool has_few_columns = shape.n <= cost::kNarrow;
+  if (has_few_columns || shape.m <= cost::kNarrow) {
+    if (const std::optional<MatrixTile> narrow = first(has_few_columns ? cost::kFewColumnTiles : cost::kFewRowTiles)) return narrow;
+  }
   return units->parts == 2 ? first(cost::kSplitTiles) : first(cost::kHalfTiles);
 }
 

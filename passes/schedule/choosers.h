@@ -19,7 +19,8 @@ Result<PlanChoice> chooseTemplate(const PlanQuery& query);
 /// The number of a template's plan by which an invocation has its results in pairs of neighbours, and stores words of them.
 inline constexpr std::string_view kContractPairs = "pairs";
 inline constexpr int64_t kContractRun = 2;
-/// The override that splits the inner axis of `register_rows` (inner_axis.h).
+/// The template of contractions for CPU drivers, and its number that splits the inner axis (inner_axis.h).
+inline constexpr std::string_view kRegisterRows = "register_rows";
 inline constexpr std::string_view kContractInner = "inner";
 /// The template of contractions whose operands are read by four elements.
 inline constexpr std::string_view kQuadTiled = "quad_tiled";

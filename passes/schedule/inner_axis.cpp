@@ -2,6 +2,7 @@
 #include "passes/schedule/inner_axis.h"
 
 #include <algorithm>
+#include <numeric>
 #include <variant>
 
 #include "passes/fuse/views.h"
@@ -63,7 +64,7 @@ int64_t innerRun(const Graph& body, const ContractNode& contract) {
     return walk.shortest();
   };
   const int64_t left = runOf(0, 2, shape.a), right = runOf(1, 1, shape.b);
-  return left == 1 || right == 1 ? std::max(left, right) : std::min(left, right);
+  return left == 1 || right == 1 ? std::max(left, right) : std::gcd(left, right);
 }
 
 }  // namespace lockstep::passes

@@ -13,8 +13,9 @@ using graph::Shape;
 
 namespace {
 
-/// Whether neighbours along the last axis of the space are quads of an input, through views and element by element.
-bool readsQuads(const graph::Graph& body, graph::ValueId value, const graph::IndexMap& map, const Shape& space) {
+/// Whether neighbours along the last axis of the space are quads of an input, through views and element by element. `is_guarded`: below a
+/// view that is past the edge somewhere, which is emitted as one index into an input.
+bool readsQuads(const graph::Graph& body, graph::ValueId value, const graph::IndexMap& map, const Shape& space, bool is_guarded = false) {
   if (space.extent(2) % kQuad != 0) return false;
   const graph::Node& node = body.definition(value);
   if (graph::leafName(node) != nullptr)
@@ -23,11 +24,13 @@ bool readsQuads(const graph::Graph& body, graph::ValueId value, const graph::Ind
     graph::IndexMap path = compose(map, view->map(body, node), body.shapeOf(value));
     // A window is past the edge with all four channels of a pixel, or with none.
     const auto isShared = [&](const graph::IndexGuard& guard) { return laneForm(guard.expr, space, kQuad) == LaneForm::Same; };
-    if (!std::ranges::all_of(path.guards, isShared)) return false;
+    if (!path.guards.empty() && (is_guarded || !std::ranges::all_of(path.guards, isShared))) return false;
+    is_guarded = is_guarded || !path.guards.empty();
     path.guards.clear();
-    return readsQuads(body, node.operands[0], path, space);
+    return readsQuads(body, node.operands[0], path, space, is_guarded);
   }
-  return std::holds_alternative<graph::ElementLowering>(*node.op->lower) && std::ranges::any_of(node.operands, [&](graph::ValueId operand) {
+  return !is_guarded && std::holds_alternative<graph::ElementLowering>(*node.op->lower) &&
+         std::ranges::any_of(node.operands, [&](graph::ValueId operand) {
            return body.shapeOf(operand) == body.shapeOf(value) && readsQuads(body, operand, map, space);
          });
 }

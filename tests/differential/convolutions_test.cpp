@@ -24,7 +24,8 @@ struct ConvolutionCase {
   std::vector<int64_t> image{9, 10}, kernel{3, 3}, stride{1, 1}, padding{1, 1}, dilation{1, 1};
   int64_t groups = 1;
   DType low = DType::F32;  ///< of both operands of each convolution
-  bool normed = true, pooled = false, transposed = false;
+  bool normed = true, transposed = false;
+  std::vector<int64_t> pool = {}, pool_stride = {};
 };
 void PrintTo(const ConvolutionCase& one, std::ostream* out) { *out << one.name; }
 
@@ -41,8 +42,8 @@ struct Model {
       y = b.add(y, b.reshape(add("bias", Shape(channels)), of({1, c.inner}, wide)));
     }
     y = b.make("relu", {y});
-    const std::vector<int64_t> twos(c.image.size(), 2), zeros(c.image.size(), 0);
-    if (c.pooled) y = b.makeAll("max_pool", std::vector{y}, {{"kernel", twos}, {"stride", twos}, {"padding", zeros}})[0];
+    const std::vector<int64_t> zeros(c.image.size(), 0);
+    if (!c.pool.empty()) y = b.makeAll("max_pool", std::vector{y}, {{"kernel", c.pool}, {"stride", c.pool_stride}, {"padding", zeros}})[0];
     const std::string_view op = c.transposed ? "conv_transpose" : "conv";
     const std::vector<int64_t> second{c.transposed ? c.inner : c.out, (c.transposed ? c.out : c.inner) / c.groups};
     result = convolved(op, c, y, add("w2", of(second, c.kernel)));
@@ -123,11 +124,25 @@ TEST_P(Convolutions, gradients_agree_with_the_evaluator) {
 
 INSTANTIATE_TEST_SUITE_P(
     Cases, Convolutions,
-    ::testing::Values(ConvolutionCase{.name = "plain"}, ConvolutionCase{.name = "large", .channels = 32, .inner = 64, .out = 32},
+    ::testing::Values(ConvolutionCase{.name = "plain"},
+                      ConvolutionCase{.name = "large", .batch = 5, .channels = 32, .inner = 64, .out = 32},
                       ConvolutionCase{.name = "strided", .stride = {2, 2}},
                       ConvolutionCase{.name = "dilated", .padding = {2, 3}, .dilation = {2, 3}},
                       ConvolutionCase{.name = "pointwise", .inner = 64, .kernel = {1, 1}, .padding = {0, 0}, .normed = false},
-                      ConvolutionCase{.name = "pooled", .image = {12, 8}, .normed = false, .pooled = true},
+                      ConvolutionCase{.name = "pooled", .image = {12, 8}, .normed = false, .pool = {2, 2}, .pool_stride = {2, 2}},
+                      ConvolutionCase{.name = "pooled_over", .image = {11, 9}, .pool = {3, 3}, .pool_stride = {2, 2}},
+                      ConvolutionCase{.name = "depthwise", .channels = 16, .inner = 16, .out = 16, .groups = 16},
+                      ConvolutionCase{.name = "grouped_transposed", .inner = 24, .stride = {2, 1}, .groups = 2, .transposed = true},
+                      ConvolutionCase{.name = "volume",
+                                      .channels = 4,
+                                      .inner = 8,
+                                      .out = 8,
+                                      .image = {4, 5, 6},
+                                      .kernel = {2, 3, 3},
+                                      .stride = {1, 1, 1},
+                                      .padding = {0, 1, 1},
+                                      .dilation = {1, 1, 1}},
+                      ConvolutionCase{.name = "bf16_odd", .channels = 5, .inner = 9, .out = 11, .low = DType::BF16, .normed = false},
                       ConvolutionCase{.name = "grouped", .channels = 24, .inner = 48, .out = 48, .groups = 3},
                       ConvolutionCase{.name = "odd_channels", .channels = 3, .inner = 15, .out = 17, .image = {7, 11}, .kernel = {3, 2}},
                       ConvolutionCase{.name = "one_result", .channels = 1, .inner = 20, .out = 1, .normed = false},

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "frontend/train/templates.h"
 #include "ir/graph/builder.h"
 #include "ir/graph/op_def.h"
+#include "ir/kernel/module.h"
 #include "passes/pipeline.h"
 #include "passes/schedule/group_body.h"
 #include "passes/schedule/quad_operands.h"
@@ -103,32 +105,79 @@ TEST(ChannelsLast, products_of_a_residual_network_read_quads) {
   EXPECT_GT(first.images_first, 0u);
 }
 
-/// Which number an element gets follows from its place, so what draws them keeps its order, and results have that of the API.
-TEST(ChannelsLast, what_depends_on_its_position_stays) {
-  graph::Builder b;
-  const ValueId x = input(b, "x", {8, 32, 16, 16}), w = input(b, "w", {32, 32, 3, 3});
-  const ValueId key = b.make("input", {}, {{"name", std::string("key")}, {"shape", std::vector<int64_t>{4}}, {"dtype", DType::U32}});
-  b.output(graph::OutputKind::Result, "y", b.make("dropout", {b.make("relu", {conv(b, x, w)}), key}, {{"p", 0.5}, {"salt", int64_t{1}}}));
+passes::CompileOptions forwardOptions() {
   passes::CompileOptions options = gpuOptions();
   options.keep_gradients = false;
   options.wrt.clear();
-  const auto graph = std::get<graph::Graph>(passes::compileTo(passes::Stage::Primitive, b.take(), options).orThrow());
-  EXPECT_EQ(graph.shapeOf(graph.outputs[0].value), (Shape{8, 32, 16, 16}));
-  const auto drawn = std::ranges::find_if(graph.body().nodes, [&](graph::NodeId id) { return *graph[id].op->name == "uniform"; });
-  ASSERT_NE(drawn, graph.body().nodes.end());
-  EXPECT_EQ(graph.shapeOf(graph[*drawn].results[0]), (Shape{8, 32, 16, 16}));
+  return options;
+}
+
+/// The first node of an op that there is.
+const graph::Node& nodeOf(const graph::Graph& graph, std::string_view op) {
+  const auto found = std::ranges::find_if(graph.body().nodes, [&](graph::NodeId id) { return *graph[id].op->name == op; });
+  if (found == graph.body().nodes.end()) throw std::runtime_error("there is no " + std::string(op));
+  return graph[*found];
+}
+
+/// Scores of queries that all texts share, [B, queries, keys], lie by keys: the mask is about the last two axes and may not be turned.
+TEST(ChannelsLast, what_depends_on_its_position_stays) {
+  graph::Builder b;
+  const ValueId queries = input(b, "q", {16, 8}), keys = input(b, "k", {4, 8, 16});
+  b.output(graph::OutputKind::Result, "y", b.make("where_causal", {b.make("matmul", {queries, keys})}, {{"fill", -1.0}}));
+  const auto graph = std::get<graph::Graph>(passes::compileTo(passes::Stage::Primitive, b.take(), forwardOptions()).orThrow());
+  EXPECT_EQ(graph.shapeOf(nodeOf(graph, "matmul").results[0]), (Shape{64, 16})) << "the product is turned";
+  const graph::Node& mask = nodeOf(graph, "where_causal");
+  const ValueId scores = mask.operands[0];
+  EXPECT_EQ(*graph.definition(scores).op->name, "permute") << "back in the order of the API";
+  EXPECT_EQ(graph.outputs[0].value, mask.results[0]);
+}
+
+TEST(ChannelsLast, windows_of_pooling_follow_their_image) {
+  graph::Builder b;
+  const ValueId y = b.make("relu", {conv(b, input(b, "x", {8, 32, 16, 16}), input(b, "w", {32, 32, 3, 3}))});
+  const std::vector<int64_t> three{3, 3}, two{2, 2}, one{1, 1};
+  b.output(graph::OutputKind::Result, "y",
+           b.makeAll("max_pool", std::vector{y}, {{"kernel", three}, {"stride", two}, {"padding", one}})[0]);
+  const auto graph = std::get<graph::Graph>(passes::compileTo(passes::Stage::Primitive, b.take(), forwardOptions()).orThrow());
+  EXPECT_EQ(graph.shapeOf(nodeOf(graph, "reduce_max").results[0]), (Shape{8, 8, 8, 32})) << "overlapping windows are larger than the image";
+}
+
+/// An image that was computed by channels, as after a norm of groups, is better off with the old orientation, which reads it along rows.
+TEST(ChannelsLast, products_of_computed_images_by_channels_are_not_turned) {
+  graph::Builder b;
+  const ValueId x = b.make("exp", {input(b, "x", {8, 32, 16, 16})});
+  b.output(graph::OutputKind::Result, "x", x);
+  b.output(graph::OutputKind::Result, "y", conv(b, x, input(b, "w", {32, 32, 3, 3})));
+  const auto graph = std::get<graph::Graph>(passes::compileTo(passes::Stage::Primitive, b.take(), forwardOptions()).orThrow());
+  EXPECT_EQ(graph.shapeOf(nodeOf(graph, "matmul").results[0]), (Shape{8, 32, 256}));
+}
+
+/// What quads promise, the kernels do: both operands are bound as vectors.
+TEST(ChannelsLast, kernels_load_vectors) {
+  const passes::Compiled compiled = passes::compile(residual(32), gpuOptions()).orThrow();
+  size_t products = 0, vectors = 0;
+  for (const program::Kernel& kernel : compiled.program.kernels) {
+    const auto& module = std::get<kernel::Module>(kernel.code);
+    if (module.name != "quad_tiled") continue;
+    ++products;
+    size_t bound = 0;
+    for (const kernel::GlobalVariable& global : module.globals) {
+      const kernel::Type& type = module.types[global.type];
+      if (global.space != kernel::AddressSpace::Storage || global.access != kernel::Access::Read) continue;
+      bound += module.types[type.element].kind == kernel::TypeKind::Vector ? 1 : 0;
+    }
+    vectors += bound >= 2 ? 1 : 0;
+  }
+  // One kernel for images and their gradients, whose weights are in the same order, and one for the gradients by weights. The stem is small.
+  EXPECT_EQ(products, 2u);
+  EXPECT_EQ(vectors, products);
 }
 
 TEST(ChannelsLast, few_results_stay_rows_of_a_product) {
   graph::Builder b;
   b.output(graph::OutputKind::Result, "y", conv(b, input(b, "x", {8, 32, 16, 16}), input(b, "w", {4, 32, 3, 3})));
-  passes::CompileOptions options = gpuOptions();
-  options.keep_gradients = false;
-  options.wrt.clear();
-  const auto graph = std::get<graph::Graph>(passes::compileTo(passes::Stage::Primitive, b.take(), options).orThrow());
-  const auto product = std::ranges::find_if(graph.body().nodes, [&](graph::NodeId id) { return *graph[id].op->name == "matmul"; });
-  ASSERT_NE(product, graph.body().nodes.end());
-  EXPECT_EQ(graph.shapeOf(graph[*product].results[0]), (Shape{8, 4, 256})) << "4 columns would leave most of a tile empty";
+  const auto graph = std::get<graph::Graph>(passes::compileTo(passes::Stage::Primitive, b.take(), forwardOptions()).orThrow());
+  EXPECT_EQ(graph.shapeOf(nodeOf(graph, "matmul").results[0]), (Shape{8, 4, 256})) << "4 columns would leave most of a tile empty";
 }
 
 }  // namespace

@@ -111,5 +111,31 @@ INSTANTIATE_TEST_SUITE_P(Ops, Monoid,
 INSTANTIATE_TEST_SUITE_P(Ops, Law, ::testing::ValuesIn(namedCases([](const OpDef& op) { return hasLaw(op); })),
                          [](const auto& info) { return info.param.name(); });
 
+/// Which passes may compute elements in another order: all of those whose operands have the shape of the result and that do not say that
+/// they need an index. The mask of attention is the exception, which passes know (channels_last.cpp).
+TEST(Elements, do_not_depend_on_their_position) {
+  const std::vector<NamedCase> cases = namedCases([](const OpDef& op) {
+    const auto* element = std::get_if<ElementLowering>(&*op.lower);
+    return element != nullptr && !element->scalar_only && *op.name != "where_causal";
+  });
+  size_t compared = 0;
+  for (const NamedCase& named : cases) {
+    CaseGraph made = buildCase(*named.op, named.op_case);
+    const TensorType type = made.builder.typeOf(made.results[0]);
+    const auto has_shape = [&](ValueId operand) { return made.builder.shapeOf(operand) == type.shape; };
+    if (made.operands.empty() || !std::ranges::all_of(made.operands, has_shape)) continue;
+    ++compared;
+    made.builder.output(OutputKind::Result, "y", made.results[0]);
+    LeafValues turned = made.leaves;
+    for (auto& [name, tensor] : turned) std::ranges::reverse(tensor.data);
+    std::vector<double> got = run(made.builder.graph(), turned)[0].data;
+    const std::vector<double> want = run(made.builder.graph(), made.leaves)[0].data;
+    std::ranges::reverse(got);
+    for (size_t i = 0; i < want.size(); ++i)
+      ASSERT_TRUE(got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i]))) << named.name() << " at " << i;
+  }
+  EXPECT_GT(compared, 50u);
+}
+
 }  // namespace
 }  // namespace lockstep::graph::testing
