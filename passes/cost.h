@@ -27,6 +27,12 @@ inline Rates ratesOf(const program::DeviceProfile& profile) {
 }
 inline constexpr Rates kGpu = ratesOf(program::kGpuRates);
 
+/// Operations, none of them fused, that take as long as a dispatch in a level of its own.
+inline int64_t operationsOfDispatch(const program::DeviceProfile& profile) {
+  const Rates rates = ratesOf(profile);
+  return static_cast<int64_t>(rates.operations_per_second / 2 * (rates.dispatch_seconds + rates.level_seconds));
+}
+
 /// The time that work takes at least.
 struct Floor {
   double memory = 0, compute = 0;  ///< seconds

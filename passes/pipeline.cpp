@@ -168,6 +168,7 @@ const std::array kPasses{
                            .product_rows = is_cpu ? cost::kRegisterRows : cost::kSharedRows,
                            .product_columns = is_cpu ? cost::kSharedColumnsCpu : cost::kSharedColumns,
                            .product_lanes = is_cpu ? cost::kLeastLanesCpu : 1,
+                           .dispatch_operations = cost::operationsOfDispatch(o.profile),
                            .merge = !isDisabled(o, "fuse")});
          },
          kInLoops},

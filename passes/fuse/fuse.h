@@ -14,6 +14,8 @@ struct FuseConfig {
   /// Results of a product along m and along n that share what is loaded of its operands, and invocations that repeat each load of the left
   /// operand.
   int64_t product_rows = 128, product_columns = 128, product_lanes = 1;
+  /// Operations that take the device as long as a dispatch in a level of its own.
+  int64_t dispatch_operations = 0;
   /// False: every computing node becomes a group of its own (--disable-pass fuse); the result is equal within rounding.
   bool merge = true;
   /// Only nodes below this one join others; the rest are groups of their own. For who looks for the node whose joining made a result wrong.

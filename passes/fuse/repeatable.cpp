@@ -90,6 +90,10 @@ std::array<int64_t, 2> loadsPerElement(const ContractShape& shape, const FuseCon
   return {tiles(shape.n, config.product_columns) * config.product_lanes, tiles(shape.m, config.product_rows)};
 }
 
+bool mayRepeat(int64_t operations, int64_t times, int64_t elements, const FuseConfig& config) {
+  return operations * times <= std::max(cost::kRepeatedInLoads * elements, config.dispatch_operations);
+}
+
 size_t operationsOf(const ClusterState& state, ValueId value, const std::function<bool(NodeId)>& made) {
   std::set<NodeId> found;
   std::vector<ValueId> open{value};
@@ -114,7 +118,7 @@ bool mayRepeatInLoads(const ClusterState& state, const Node& node, ValueId value
   const auto isCheap = [&](ValueId operand, int64_t loads) {
     const std::vector<Read> reads = state.readsFor(operand);
     return std::ranges::find(reads, value, &Read::base) == reads.end() ||
-           static_cast<int64_t>(operations) * (loads - elements) <= cost::kRepeatedInLoads * elements;
+           mayRepeat(static_cast<int64_t>(operations), loads - elements, elements, state.config);
   };
   const std::array<int64_t, 2> times = loadsPerElement(shape, state.config);
   return isCheap(node.operands[0], shape.batch * shape.m * shape.k * times[0]) &&
@@ -156,8 +160,8 @@ std::optional<Repetition> repetitionOf(const ClusterState& state, NodeId id, con
   if (!substitute(made, found)) return std::nullopt;
   if (isReadNarrow(state, result, found)) return std::nullopt;
   const size_t operations = operationsOf(state, result, [&](NodeId node) { return found.nodes.contains(node); });
-  const auto mayRepeat = [&](ValueId user) { return mayRepeatInLoads(state, graph.definition(user), result, operations); };
-  if (!std::ranges::all_of(state.users[result.index()], mayRepeat)) return std::nullopt;
+  const auto isCheapFor = [&](ValueId user) { return mayRepeatInLoads(state, graph.definition(user), result, operations); };
+  if (!std::ranges::all_of(state.users[result.index()], isCheapFor)) return std::nullopt;
   const bool is_for_one = allowed.for_one_reduction && isForOneReduction(state, result, found);
   const bool fits = std::ranges::all_of(state.users[result.index()], [&](ValueId user) {
     // Of several values of its size none may be read for it alone.
