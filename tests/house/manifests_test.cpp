@@ -43,6 +43,7 @@ const std::vector<Row>& rows() {
       {"ninja-build", "", "", ""},
       {"make", "", "", ""},  // what CMake takes in a folder of `lockstep new`
       {"pkg-config", "", "", ""},
+      {"lld", "", "", ""},  // links the programs of the tests
       {"mesa-vulkan-drivers", "", "", ""},
       {"vulkan-validationlayers", "", "", ""},
   };
