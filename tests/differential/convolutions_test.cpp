@@ -15,7 +15,6 @@ namespace {
 using graph::DType;
 using graph::OutputKind;
 using graph::Shape;
-using graph::TensorType;
 using graph::ValueId;
 
 struct ConvolutionCase {
