@@ -3,7 +3,7 @@
 # with_driver.sh COMMAND...: runs a test on the driver whose manifest VK_DRIVER_FILES names. Ends with 77, and says why, where there is
 # none; with LOCKSTEP_ONLY_NIGHTLY also where LOCKSTEP_NIGHTLY is not set.
 set -euo pipefail
-patience=280 # seconds
+patience=400 # seconds
 
 if [[ -n ${LOCKSTEP_ONLY_NIGHTLY:-} && -z ${LOCKSTEP_NIGHTLY:-} ]]; then
   printf 'skipped: LOCKSTEP_NIGHTLY is not set\n'
