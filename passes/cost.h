@@ -121,6 +121,8 @@ static_assert(kRepeatedOfPacked / kGpu.operations_per_second <= kElementBytes / 
 /// Operations that a product repeats in its loads for each element of what it reads. Of the gradient of max pooling, about 20, a
 /// convolution of 3 x 3 repeats nine times as many.
 inline constexpr int64_t kRepeatedInLoads = 32;
+/// Multiplications of a product that takes longer than a dispatch and its level: 3 µs at 47 TFLOP/s.
+inline constexpr int64_t kLeastBusyProducts = int64_t{1} << 26;
 /// Results of a product along each side that share what is loaded: a workgroup's, on GPUs of the tiles that are taken for large ones. On
 /// CPU drivers rows are kRegisterRows, and each lane of a vector loads what all of them read of the left operand.
 inline constexpr int64_t kSharedRows = 128, kSharedColumns = 128, kSharedColumnsCpu = 64;

@@ -114,8 +114,6 @@ class ClusterState {
 
 /// How often a contraction loads each element of its operands: once for every tile of its results.
 std::array<int64_t, 2> loadsPerElement(const graph::ContractShape& shape, const FuseConfig& config);
-/// Whether so many operations may be repeated so often: `elements` times more than once each, or fewer of them than a dispatch is worth.
-bool mayRepeat(int64_t operations, int64_t times, int64_t elements, const FuseConfig& config);
 /// The element operations that make a value where it is read: cheap ones, and those that are `made` there.
 size_t operationsOf(const ClusterState& state, graph::ValueId value, const std::function<bool(graph::NodeId)>& made);
 /// Whether a node may make a value of so many operations again in each of its loads. Of a contraction, the results of a workgroup share a

@@ -56,8 +56,7 @@ std::vector<int64_t> feedProducts(const Graph& graph, const std::vector<bool>& c
 }
 
 /// `feeds`: how often products read the results of nodes; they compute nothing expensive again, and little many times.
-std::vector<bool> cheapBeside(const Graph& graph, const std::vector<bool>& storage, const std::vector<int64_t>& feeds,
-                              const FuseConfig& config) {
+std::vector<bool> cheapBeside(const Graph& graph, const std::vector<bool>& storage, const std::vector<int64_t>& feeds) {
   std::vector<bool> cheap(graph.nodes.size(), false);
   std::vector<int64_t> operations(graph.nodes.size(), 0), widest(graph.nodes.size(), 0);  // of a cheap node; elements of what it reads
   // The only stored value that a cheap node reads, where that is a packed one; else `reads_more`.
@@ -85,8 +84,7 @@ std::vector<bool> cheapBeside(const Graph& graph, const std::vector<bool>& stora
       if (source.valid()) only = source;
       count += operations[maker.index()];
     }
-    const int64_t elements = graph.shapeOf(node.results[0]).elementCount();
-    const bool is_seldom = mayRepeat(count, (feeds[id.index()] - 1) * elements, elements, config);
+    const bool is_seldom = count * (feeds[id.index()] - 1) <= cost::kRepeatedInLoads;
     bool spreads = !node.operands.empty() && !element->transcendental && !element->scalar_only && count <= cost::kRepeatedOfSmall &&
                    is_seldom && cost::kSmallerBy * widest[id.index()] <= graph.shapeOf(node.results[0]).elementCount();
     // What is computed from a packed value takes more memory than that value, which is often kept anyway.
@@ -105,8 +103,8 @@ std::vector<bool> cheapBeside(const Graph& graph, const std::vector<bool>& stora
 }  // namespace
 
 std::vector<bool> cheapNodes(const Graph& graph, const std::vector<bool>& storage, const FuseConfig& config) {
-  const std::vector<bool> most = cheapBeside(graph, storage, std::vector<int64_t>(graph.nodes.size(), 0), config);
-  return cheapBeside(graph, storage, feedProducts(graph, most, config), config);
+  const std::vector<bool> most = cheapBeside(graph, storage, std::vector<int64_t>(graph.nodes.size(), 0));
+  return cheapBeside(graph, storage, feedProducts(graph, most, config));
 }
 
 void keepWithinBindings(const Graph& graph, const std::vector<bool>& storage, const FuseConfig& config, std::vector<bool>& cheap) {

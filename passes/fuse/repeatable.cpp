@@ -90,10 +90,6 @@ std::array<int64_t, 2> loadsPerElement(const ContractShape& shape, const FuseCon
   return {tiles(shape.n, config.product_columns) * config.product_lanes, tiles(shape.m, config.product_rows)};
 }
 
-bool mayRepeat(int64_t operations, int64_t times, int64_t elements, const FuseConfig& config) {
-  return operations * times <= std::max(cost::kRepeatedInLoads * elements, config.dispatch_operations);
-}
-
 size_t operationsOf(const ClusterState& state, ValueId value, const std::function<bool(NodeId)>& made) {
   std::set<NodeId> found;
   std::vector<ValueId> open{value};
@@ -115,10 +111,12 @@ bool mayRepeatInLoads(const ClusterState& state, const Node& node, ValueId value
   if (contract == nullptr) return true;
   const ContractShape shape = contract->shape(state.graph, node);
   const int64_t elements = state.graph.shapeOf(value).elementCount();
+  // A small product takes no longer for them than a dispatch that would store the value.
+  const bool is_small = shape.batch * shape.m * shape.n * shape.k < cost::kLeastBusyProducts;
+  const int64_t allowed = std::max(cost::kRepeatedInLoads * elements, is_small ? state.config.dispatch_operations : 0);
   const auto isCheap = [&](ValueId operand, int64_t loads) {
     const std::vector<Read> reads = state.readsFor(operand);
-    return std::ranges::find(reads, value, &Read::base) == reads.end() ||
-           mayRepeat(static_cast<int64_t>(operations), loads - elements, elements, state.config);
+    return std::ranges::find(reads, value, &Read::base) == reads.end() || static_cast<int64_t>(operations) * (loads - elements) <= allowed;
   };
   const std::array<int64_t, 2> times = loadsPerElement(shape, state.config);
   return isCheap(node.operands[0], shape.batch * shape.m * shape.k * times[0]) &&

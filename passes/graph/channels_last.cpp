@@ -33,6 +33,12 @@ std::vector<int64_t> lastOrder(size_t rank) {
   return order;
 }
 
+/// Whether an index of an image depends on its axes S.
+bool asksForPixels(const IndexExpr& expr) {
+  return std::ranges::any_of(expr.terms,
+                             [](const IndexTerm& term) { return term.axis >= 2 || std::ranges::any_of(term.inner, asksForPixels); });
+}
+
 enum class Order : uint8_t { First, Last, Either };
 
 class ChannelMover {
@@ -43,7 +49,7 @@ class ChannelMover {
     for (const NodeId id : in_.body().nodes) {
       const Node& node = in_[id];
       b().setLocation(node.location);
-      if (!turnProduct(node) && !moveElements(node) && !moveReduction(node)) rewriter_.copy(node);
+      if (!widenLast(node) && !turnProduct(node) && !moveElements(node) && !moveReduction(node)) rewriter_.copy(node);
     }
     for (const Output& output : in_.outputs) rewriter_.copyOutput(output);
     return removeDead(rewriter_.take());
@@ -57,10 +63,32 @@ class ChannelMover {
     return laneForm(linearOffset(map, space, b().shapeOf(viewed.base)), space, kNeighbours) == LaneForm::Neighbours;
   }
 
+  /// A view of numbers of 16 bits that were widened is widened itself: then no arithmetic is below the edge of a window.
+  bool widenLast(const Node& node) {
+    if (!std::holds_alternative<ViewLowering>(*node.op->lower)) return false;
+    const Node below = b().graph().definition(rewriter_[node.operands[0]]);
+    if (leafName(below) != nullptr || !widens(b().graph(), below)) return false;
+    const ValueId view = b().make(*node.op->name, {below.operands[0]}, node.attributes);
+    rewriter_.set(node.results[0], b().make("cast", {view}, {{"dtype", DType::F32}}));
+    return true;
+  }
+
+  /// What views read, also of numbers that are widened where they are read.
+  ViewedValue sourceOf(ValueId value) {
+    const Graph& graph = b().graph();
+    ViewedValue viewed = throughViews(graph, value);
+    while (leafName(graph.definition(viewed.base)) == nullptr && widens(graph, graph.definition(viewed.base))) {
+      const ValueId packed = graph.definition(viewed.base).operands[0];
+      const ViewedValue below = throughViews(graph, packed);
+      viewed = {.base = below.base, .map = compose(viewed.map, below.map, graph.shapeOf(packed))};
+    }
+    return viewed;
+  }
+
   /// How an image lies in memory, as the new graph has it.
   Order orderOf(ValueId image) {
     const Shape shape = b().shapeOf(image);
-    const ViewedValue viewed = throughViews(b().graph(), image);
+    const ViewedValue viewed = sourceOf(image);
     if (leafKind(b().graph().definition(viewed.base)) == LeafKind::Constant) return Order::Either;
     const std::vector<int64_t> order = lastOrder(shape.rank());
     std::vector<int64_t> extents;
@@ -72,7 +100,7 @@ class ChannelMover {
     }
     // One value per channel, or per channel and image, has no pixels that could lie in any order.
     const int64_t elements = b().shapeOf(viewed.base).elementCount();
-    const bool has_pixels = elements > shape.extent(0) * shape.extent(1);
+    const bool has_pixels = std::ranges::any_of(viewed.map.source, asksForPixels);
     if (has_pixels && isBeside(viewed, compose(turned, viewed.map, shape), Shape(extents))) return Order::Last;
     return cost::kSmallerBy * elements <= shape.elementCount() ? Order::Either : Order::First;
   }
@@ -113,12 +141,24 @@ class ChannelMover {
     return stored == wanted ? copy : b().make("cast", {copy}, {{"dtype", wanted}});
   }
 
+  /// An input, what elements make of one (a cast in mixed precision), or an image of so few channels that their order does not matter.
+  bool comesFromOutside(ValueId value) {
+    const Shape shape = b().shapeOf(value);
+    if (shape.rank() >= 3 && shape.extent(1) < kLeastChannels) return true;
+    for (;;) {
+      const Node& node = b().graph().definition(value);
+      if (leafName(node) != nullptr) return true;
+      if (!std::holds_alternative<ElementLowering>(*node.op->lower) || node.operands.size() != 1) return false;
+      value = throughViews(b().graph(), node.operands[0]).base;
+    }
+  }
+
   /// Whether a product should read its right operand, [B, (G,) I, P], by rows of I. What was computed may lie in the other order, because
   /// it met something that does; an image from outside does not, and what follows is better off with the new one.
   bool suitsRows(ValueId old) {
     const ValueId right = rewriter_[old];
-    const ViewedValue viewed = throughViews(b().graph(), right);
-    if (leafName(b().graph().definition(viewed.base)) != nullptr) return true;
+    const ViewedValue viewed = sourceOf(right);
+    if (comesFromOutside(viewed.base)) return true;
     const Shape shape = b().shapeOf(right);
     const size_t rank = shape.rank();
     std::vector<int64_t> extents = shape.extents();
@@ -169,7 +209,7 @@ class ChannelMover {
     const auto* element = std::get_if<ElementLowering>(&*node.op->lower);
     // The one op that asks where it is and has operands of its own shape.
     static const OpDef* const by_position = &op("where_causal");
-    if (element == nullptr || element->scalar_only || node.op == by_position) return false;
+    if (element == nullptr || element->scalar_only || node.op == by_position || widens(in_, node)) return false;
     if (node.operands.empty() || node.results.size() != 1) return false;
     const Shape shape = in_.shapeOf(node.results[0]);
     if (!isImage(shape)) return false;

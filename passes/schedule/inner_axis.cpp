@@ -64,7 +64,8 @@ int64_t innerRun(const Graph& body, const ContractNode& contract) {
     return walk.shortest();
   };
   const int64_t left = runOf(0, 2, shape.a), right = runOf(1, 1, shape.b);
-  return left == 1 || right == 1 ? std::max(left, right) : std::gcd(left, right);
+  const int64_t both = left == 1 || right == 1 ? std::max(left, right) : std::gcd(left, right);
+  return both < kShortestRun ? 1 : both;
 }
 
 }  // namespace lockstep::passes

@@ -145,7 +145,7 @@ TEST(ChannelsLast, windows_of_pooling_follow_their_image) {
 /// An image that was computed by channels, as after a norm of groups, is better off with the old orientation, which reads it along rows.
 TEST(ChannelsLast, products_of_computed_images_by_channels_are_not_turned) {
   graph::Builder b;
-  const ValueId x = b.make("exp", {input(b, "x", {8, 32, 16, 16})});
+  const ValueId x = b.mul(input(b, "x", {8, 32, 16, 16}), input(b, "z", {8, 32, 16, 16}));
   b.output(graph::OutputKind::Result, "x", x);
   b.output(graph::OutputKind::Result, "y", conv(b, x, input(b, "w", {32, 32, 3, 3})));
   const auto graph = std::get<graph::Graph>(passes::compileTo(passes::Stage::Primitive, b.take(), forwardOptions()).orThrow());
@@ -168,9 +168,20 @@ TEST(ChannelsLast, kernels_load_vectors) {
     }
     vectors += bound >= 2 ? 1 : 0;
   }
-  // One kernel for images and their gradients, whose weights are in the same order, and one for the gradients by weights. The stem is small.
+  // One kernel for images and their gradients, whose weights are in the same order, and one for the gradients by weights. The stem is
+  // small.
   EXPECT_EQ(products, 2u);
   EXPECT_EQ(vectors, products);
+}
+
+/// In mixed precision the user's image is rounded before the first convolution: what follows has the order all the same.
+TEST(ChannelsLast, of_a_rounded_image) {
+  passes::CompileOptions options = gpuOptions();
+  options.low = DType::BF16;
+  const Found last = found(std::get<graph::Graph>(passes::compileTo(passes::Stage::Grouped, residual(32), options).orThrow()));
+  EXPECT_EQ(last.products, 12u);
+  EXPECT_EQ(last.by_quads, 11u);
+  EXPECT_EQ(last.images_first, 0u);
 }
 
 TEST(ChannelsLast, few_results_stay_rows_of_a_product) {
