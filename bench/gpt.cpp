@@ -7,12 +7,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 
 #include "backends/backend.h"
+#include "bench/training_step.h"
 #include "frontend/lockstep.h"
-#include "tools/profile/profile_text.h"
 
 namespace {
 
@@ -95,23 +94,7 @@ void report(const Size& size, const std::string& device, ls::Precision precision
   for (auto* tokens : {&x, &y})
     std::ranges::generate(*tokens, [&] { return static_cast<int32_t>(random.uniform(0, static_cast<double>(size.vocabulary))); });
   const auto batch = [&](size_t) { return ls::Batch{{"x", x}, {"y", y}}; };
-  constexpr size_t kSteps = 8;
-  trainer.steps(kSteps, batch);
-  std::vector<double> seconds;
-  for (int round = 0; round < 9; ++round) {
-    const auto start = std::chrono::steady_clock::now();
-    trainer.steps(kSteps, batch);
-    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / kSteps);
-  }
-  std::ranges::sort(seconds);
-  const ls::ProgramFacts facts = trainer.facts();
-  fmt::print("{:12} {:5} {:8.2f} ms per step, {} MB planned, {} dispatches in {} levels\n", device, toString(precision.dtype),
-             1e3 * seconds[seconds.size() / 2], facts.planned_bytes / 1000000, facts.dispatches, facts.levels);
-  if (with_profile) {
-    const lockstep::tools::Profile profile = lockstep::tools::measureProfile(trainer, batch, 5);
-    fmt::print("{}\n", lockstep::tools::profileText(profile, {}));
-  }
-  std::fflush(stdout);
+  bench::reportStep(trainer, device, precision, batch, 9, with_profile);
 }
 
 }  // namespace

@@ -7,13 +7,12 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdio>
 #include <memory>
 
 #include "backends/backend.h"
+#include "bench/training_step.h"
 #include "frontend/lockstep.h"
-#include "tools/profile/profile_text.h"
 
 namespace {
 
@@ -101,23 +100,7 @@ void report(const Size& size, const std::string& device, ls::Precision precision
   std::ranges::generate(x, [&] { return static_cast<float>(random.uniform(-1, 1)); });
   std::ranges::generate(y, [&] { return static_cast<int32_t>(random.uniform(0, static_cast<double>(size.classes))); });
   const auto batch = [&](size_t) { return ls::Batch{{"x", x}, {"y", y}}; };
-  constexpr size_t kSteps = 8;
-  trainer.steps(kSteps, batch);
-  std::vector<double> seconds;
-  for (int round = 0; round < 5; ++round) {
-    const auto start = std::chrono::steady_clock::now();
-    trainer.steps(kSteps, batch);
-    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / kSteps);
-  }
-  std::ranges::sort(seconds);
-  const ls::ProgramFacts facts = trainer.facts();
-  fmt::print("{:12} {:5} {:8.2f} ms per step, {} MB planned, {} dispatches in {} levels\n", device, toString(precision.dtype),
-             1e3 * seconds[seconds.size() / 2], facts.planned_bytes / 1000000, facts.dispatches, facts.levels);
-  if (with_profile) {
-    const lockstep::tools::Profile profile = lockstep::tools::measureProfile(trainer, batch, 5);
-    fmt::print("{}\n", lockstep::tools::profileText(profile, {}));
-  }
-  std::fflush(stdout);
+  bench::reportStep(trainer, device, precision, batch, 5, with_profile);
 }
 
 }  // namespace

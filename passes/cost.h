@@ -118,8 +118,8 @@ inline constexpr int64_t kStoredSmallerBy = 16;
 /// than reading that result.
 inline constexpr int64_t kRepeatedOfPacked = 32;
 static_assert(kRepeatedOfPacked / kGpu.operations_per_second <= kElementBytes / kGpu.bytes_per_second);
-/// Operations that a product repeats in its loads for each element of what it reads. Of the gradient of max pooling, about 20, a
-/// convolution of 3 x 3 repeats nine times as many.
+/// Operations that a product repeats in its loads for each element of what it reads. A convolution of 3 x 3 with two tiles of results would
+/// compute the gradient of max pooling, five operations, 18 times.
 inline constexpr int64_t kRepeatedInLoads = 32;
 /// Multiplications of a product that takes longer than a dispatch and its level: 3 µs at 47 TFLOP/s.
 inline constexpr int64_t kLeastBusyProducts = int64_t{1} << 26;

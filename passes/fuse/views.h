@@ -20,7 +20,7 @@ struct ViewedValue {
 std::vector<graph::ValueId> inputsOf(const graph::Graph& body);
 
 bool isView(const graph::Graph& graph, graph::ValueId value);
-/// What a chain of views reads, guards left out. The value itself where it is no view.
+/// The value that a chain of views reads and the map to it, without guards. Of a value that is not a view, the value itself.
 ViewedValue throughViews(const graph::Graph& graph, graph::ValueId value);
 /// Whether the node gives packed numbers of its operand as f32.
 bool widens(const graph::Graph& graph, const graph::Node& node);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,7 +68,7 @@ class ChannelMover {
     const Node below = b().graph().definition(rewriter_[node.operands[0]]);
     if (leafName(below) != nullptr || !widens(b().graph(), below)) return false;
     const ValueId view = b().make(*node.op->name, {below.operands[0]}, node.attributes);
-    rewriter_.set(node.results[0], b().make("cast", {view}, {{"dtype", DType::F32}}));
+    rewriter_.set(node.results[0], b().make(*below.op->name, {view}, below.attributes));
     return true;
   }
 
@@ -122,23 +121,12 @@ class ChannelMover {
     return some;
   }
 
-  /// A view as a copy in memory, of 16 bits where it is of such numbers.
-  ValueId copied(ValueId view) {
-    std::vector<Node> path;
-    ValueId base = view;
-    while (leafName(b().graph().definition(base)) == nullptr) {
-      const Node& node = b().graph().definition(base);
-      if (!isView(b().graph(), base) && !widens(b().graph(), node)) break;
-      path.push_back(node);
-      base = node.operands[0];
-    }
-    const DType stored = b().typeOf(base).dtype, wanted = b().typeOf(view).dtype;
-    ValueId copy = base;
-    for (size_t i = path.size(); i-- > 0;) {
-      if (std::holds_alternative<ViewLowering>(*path[i].op->lower)) copy = b().make(*path[i].op->name, {copy}, path[i].attributes);
-    }
-    copy = b().make("barrier", {copy});
-    return stored == wanted ? copy : b().make("cast", {copy}, {{"dtype", wanted}});
+  /// Weights [(G,) O, I] as a copy [(G,) I, O] in memory, of 16 bits where they are of such numbers: these are widened last.
+  ValueId copied(ValueId weights) {
+    const Node made = b().graph().definition(weights);
+    const bool is_widened = leafName(made) == nullptr && widens(b().graph(), made);
+    const ValueId copy = b().make("barrier", {b().swapLastAxes(is_widened ? made.operands[0] : weights)});
+    return is_widened ? b().make(*made.op->name, {copy}, made.attributes) : copy;
   }
 
   /// An input, what elements make of one (a cast in mixed precision), or an image of so few channels that their order does not matter.
@@ -187,11 +175,13 @@ class ChannelMover {
       return Shape(extents);
     };
     const ValueId rows = b().reshape(b().permute(rewriter_[node.operands[1]], turn), shape({batch * positions, inner}));
-    ValueId weights = b().swapLastAxes(rewriter_[node.operands[0]]);
+    ValueId weights = rewriter_[node.operands[0]];
     if (batch * positions * groups * inner * out >= cost::kLeastQuadProducts) {
       const auto [known, is_new] = copies_.try_emplace(node.operands[0]);
       if (is_new) known->second = copied(weights);
       weights = known->second;
+    } else {
+      weights = b().swapLastAxes(weights);
     }
     const ValueId product = b().make("matmul", {rows, weights}, node.attributes);
     b().name(product, in_[node.results[0]].name);

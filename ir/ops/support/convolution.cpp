@@ -35,15 +35,15 @@ ValueId orderedWindows(Builder& b, ValueId x, const std::vector<Window>& windows
   return b.permute(makeWindows(b, x, windows), order);
 }
 
-/// Axes C and K... of [..., C, K...], `before` of them in front, in that order or the other one.
-ValueId kernelFirst(Builder& b, ValueId weights, size_t before) {
+/// [O, C, K...] as [O, K..., C], and back.
+ValueId kernelFirst(Builder& b, ValueId weights) {
   std::vector<int64_t> order = allAxes(b.shapeOf(weights).rank());
-  std::rotate(order.begin() + static_cast<std::ptrdiff_t>(before), order.begin() + static_cast<std::ptrdiff_t>(before) + 1, order.end());
+  std::rotate(order.begin() + 1, order.begin() + 2, order.end());
   return b.permute(weights, std::move(order));
 }
-ValueId kernelLast(Builder& b, ValueId weights, size_t before) {
+ValueId kernelLast(Builder& b, ValueId weights) {
   std::vector<int64_t> order = allAxes(b.shapeOf(weights).rank());
-  std::rotate(order.begin() + static_cast<std::ptrdiff_t>(before), order.end() - 1, order.end());
+  std::rotate(order.begin() + 1, order.end() - 1, order.end());
   return b.permute(weights, std::move(order));
 }
 
@@ -68,7 +68,7 @@ ValueId windowColumns(Builder& b, ValueId x, const std::vector<Window>& windows,
 ValueId windowWeights(Builder& b, ValueId weights, int64_t groups) {
   const Shape shape = b.shapeOf(weights);
   const int64_t out = shape.extent(0) / groups, inner = shape.elementCount() / shape.extent(0);
-  return b.reshape(kernelFirst(b, weights, 1), groups == 1 ? Shape{out, inner} : Shape{groups, out, inner});
+  return b.reshape(kernelFirst(b, weights), groups == 1 ? Shape{out, inner} : Shape{groups, out, inner});
 }
 
 namespace {
@@ -127,7 +127,7 @@ ValueId weightGradient(Builder& b, ValueId x, ValueId dy, const std::vector<Wind
     ValueId grouped = b.permute(b.reshape(columns, Shape{inner, counts.kernel, groups, in}), {2, 0, 1, 3});
     product = b.make("matmul", {left, b.reshape(grouped, Shape{groups, inner, counts.kernel * in})});
   }
-  return kernelLast(b, b.reshape(product, Shape(by_kernel)), 1);
+  return kernelLast(b, b.reshape(product, Shape(by_kernel)));
 }
 
 }  // namespace lockstep::graph
