@@ -97,11 +97,10 @@ class ChannelMover {
       extents.push_back(shape.extent(static_cast<size_t>(order[i])));
       turned.source[static_cast<size_t>(order[i])] = axisExpr(static_cast<int32_t>(i));
     }
-    // One value per channel, or per channel and image, has no pixels that could lie in any order.
-    const int64_t elements = b().shapeOf(viewed.base).elementCount();
-    const bool has_pixels = std::ranges::any_of(viewed.map.source, asksForPixels);
-    if (has_pixels && isBeside(viewed, compose(turned, viewed.map, shape), Shape(extents))) return Order::Last;
-    return cost::kSmallerBy * elements <= shape.elementCount() ? Order::Either : Order::First;
+    // One value per channel, or per channel and image, has no pixels that could lie in any order, however large the buffer that it is in.
+    if (std::ranges::none_of(viewed.map.source, asksForPixels)) return Order::Either;
+    if (isBeside(viewed, compose(turned, viewed.map, shape), Shape(extents))) return Order::Last;
+    return cost::kSmallerBy * b().shapeOf(viewed.base).elementCount() <= shape.elementCount() ? Order::Either : Order::First;
   }
 
   /// An image with several channels and pixels.

@@ -57,10 +57,10 @@ std::vector<int64_t> stagesOf(int64_t length, const DeviceProfile& profile) {
 
 /// The largest power of two of parts of `length` elements such that each has `shortest` and `groups` workgroups per part stay within
 /// `most`.
-int64_t partsOf(int64_t length, int64_t shortest, int64_t groups, int64_t most) {
+int64_t partsOf(int64_t length, int64_t shortest, int64_t groups, int64_t most, int64_t most_parts = cost::kMostParts) {
   int64_t parts = 1;
   auto evenly = [&] { return length % (2 * parts) == 0 || length / parts > cost::kLongestUneven; };
-  while (parts < cost::kMostParts && evenly() && length / (2 * parts) >= shortest && groups * 2 * parts <= most) parts *= 2;
+  while (parts < most_parts && evenly() && length / (2 * parts) >= shortest && groups * 2 * parts <= most) parts *= 2;
   return parts;
 }
 
@@ -165,6 +165,21 @@ struct Splitter {
     return parts > 1 && small ? std::max(parts, more) : parts;
   }
 
+  /// Of a product that is large enough for the larger tiles of GPUs and does not fill the units by them.
+  [[nodiscard]] int64_t partsOfLarge(const ContractShape& shape) const {
+    if (profile.style != program::ExecutionStyle::Gpu) return 1;
+    constexpr const cost::QuadTile& kQuads = cost::kQuadTiles.front();
+    int64_t parts = 1;
+    if (shape.m >= kQuads.m && shape.n >= kQuads.n) {
+      const int64_t tiles = divideUp(shape.m, kQuads.m) * divideUp(shape.n, kQuads.n);
+      if (tiles < units) parts = partsOf(shape.k, cost::kShortestQuadPart, tiles, cost::kGroupsPerUnit * units);
+    }
+    if (shape.m * shape.n * shape.k < cost::kLeastMatrixProducts * units) return parts;
+    constexpr const cost::MatrixTile& kUnits = cost::kSplitTiles.back();
+    const int64_t tiles = divideUp(shape.m, kUnits.m) * divideUp(shape.n, kUnits.n);
+    return std::max(parts, partsOf(shape.k, cost::kShortestQuadPart, tiles, cost::kMatrixGroupsPerUnit * units, cost::kMostMatrixParts));
+  }
+
   /// A small contraction with a long inner axis (the gradient of a weight), or one whose inner axis is too long for a loop of this device:
   /// one product per part, then their sum.
   bool splitInner(const Node& node, const ContractLowering& contract) {
@@ -174,12 +189,7 @@ struct Splitter {
     if (units >= cost::kFewUnits && shape.k >= cost::kShortestInner && shape.batch == 1) {
       int64_t tiles = shape.batch * divideUp(shape.m, cost::kSmallestTile) * divideUp(shape.n, cost::kSmallestTile);
       parts = partsOf(shape.k, cost::kShortestPart, tiles, cost::kGroupsPerUnit * units);
-      // Large ones fill the units by tiles of the template that reads quads.
-      constexpr const cost::QuadTile& kTile = cost::kQuadTiles.front();
-      if (profile.style == program::ExecutionStyle::Gpu && shape.m >= kTile.m && shape.n >= kTile.n) {
-        tiles = divideUp(shape.m, kTile.m) * divideUp(shape.n, kTile.n);
-        if (tiles < units) parts = std::max(parts, partsOf(shape.k, cost::kShortestQuadPart, tiles, cost::kGroupsPerUnit * units));
-      }
+      parts = std::max(parts, partsOfLarge(shape));
     }
     parts = std::max(parts, partsWithinRounds(shape));
     const int64_t inner = parts * divideUp(shape.k, parts);

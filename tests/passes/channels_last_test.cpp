@@ -132,6 +132,17 @@ TEST(ChannelsLast, what_depends_on_its_position_stays) {
   EXPECT_EQ(graph.outputs[0].value, mask.results[0]);
 }
 
+/// Parameters are views of one buffer, and most models have more of them than an image has elements.
+TEST(ChannelsLast, offsets_in_a_large_buffer_have_no_order) {
+  graph::Builder b;
+  const ValueId all = input(b, "all", {1 << 22});
+  const ValueId offset = b.make("narrow", {all}, {{"axis", int64_t{0}}, {"start", int64_t{5}}, {"length", int64_t{32}}});
+  const ValueId image = conv(b, input(b, "x", {8, 32, 16, 16}), input(b, "w", {32, 32, 3, 3}));
+  b.output(graph::OutputKind::Result, "y", b.make("relu", {b.add(image, b.reshape(offset, Shape{1, 32, 1, 1}))}));
+  const auto graph = std::get<graph::Graph>(passes::compileTo(passes::Stage::Primitive, b.take(), forwardOptions()).orThrow());
+  EXPECT_EQ(graph.shapeOf(nodeOf(graph, "relu").results[0]), (Shape{8, 16, 16, 32}));
+}
+
 TEST(ChannelsLast, windows_of_pooling_follow_their_image) {
   graph::Builder b;
   const ValueId y = b.make("relu", {conv(b, input(b, "x", {8, 32, 16, 16}), input(b, "w", {32, 32, 3, 3}))});

@@ -31,11 +31,13 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
     return violated("conv", "C4", fmt::format("{} groups do not fit {} channels of x and weights {}", groups, in, toString(w.shape)));
   }
   LS_TRY(const std::vector<int64_t> positions, windowPositions("conv", "C5", x.shape, windows));
+  const bool is_depthwise = groups == in && groups == out;
   std::vector<int64_t> result{x.shape.extent(0), out}, seen{x.shape.extent(0), in}, back{x.shape.extent(0), out};
   for (size_t i = 0; i < windows.size(); ++i) {
     result.push_back(positions[i]);
     seen.insert(seen.end(), {positions[i], windows[i].kernel});
-    back.insert(back.end(), {x.shape.extent(2 + i), windows[i].kernel});
+    const Window window = transposedAxis(windows[i], positions[i], x.shape.extent(2 + i), is_depthwise).window;
+    back.insert(back.end(), {window.positions(positions[i]), window.kernel});
   }
   // The windows have no memory, but kernels count them.
   for (const std::vector<int64_t>& extents : {result, seen, back}) LS_CHECK(checkExtents("conv", "C6", extents));
@@ -110,6 +112,7 @@ std::vector<OpCase> cases() {
           make("depthwise", {1, 5, 8, 6}, {5, 1, 3, 3}, {1, 2}, {1, 1}, {1, 1}, 5),
           make("dilated", {1, 2, 9, 9}, {3, 2, 3, 2}, {2, 1}, {2, 0}, {2, 3}, 1),
           make("pointwise", {3, 8, 4, 4}, {4, 8, 1, 1}, {1, 1}, {0, 0}, {1, 1}, 1),
+          make("strided_pointwise", {2, 3, 5, 4}, {4, 3, 1, 1}, {2, 2}, {0, 0}, {1, 1}, 1),
           make("leftover", {1, 2, 8, 7}, {2, 2, 3, 2}, {3, 3}, {0, 0}, {1, 1}, 1),
           make("line", {2, 3, 21}, {4, 3, 5}, {1}, {2}, {1}, 1),
           make("volume", {1, 2, 4, 3, 5}, {3, 2, 2, 2, 3}, {1, 1, 2}, {0, 1, 1}, {1, 1, 1}, 1)};

@@ -62,10 +62,12 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
   std::vector<Window> back = backwardWindows(c.attributes, w.shape);
   LS_TRY(const std::vector<int64_t> positions, windowPositions("conv_transpose", "C5", x.shape, back));
   int64_t out = w.shape.extent(1) * groups;
+  const bool is_depthwise = groups == in && w.shape.extent(1) == 1;
   std::vector<int64_t> result{x.shape.extent(0), out}, seen{x.shape.extent(0), in}, forward{x.shape.extent(0), out};
   for (size_t i = 0; i < n; ++i) {
     result.push_back(positions[i]);
-    seen.insert(seen.end(), {positions[i], windows[i].kernel});
+    const Window window = transposedAxis(windows[i], x.shape.extent(2 + i), positions[i], is_depthwise).window;
+    seen.insert(seen.end(), {window.positions(x.shape.extent(2 + i)), window.kernel});
     forward.insert(forward.end(), {x.shape.extent(2 + i), windows[i].kernel});
   }
   for (const std::vector<int64_t>& extents : {result, seen, forward}) LS_CHECK(checkExtents("conv_transpose", "C6", extents));
@@ -82,35 +84,20 @@ std::vector<ValueId> gradient(const GradientContext& g) {
   return {dx, weightGradient(b, dy, x, convolutionWindows(attributes, b.shapeOf(w)), groups)};
 }
 
-/// How one axis of the result is made. Position t of the result before its ends are cut is i * stride + k, so positions of one phase
-/// t % stride see every stride-th element of the kernel: they are result channels of their own, and no zeros are multiplied.
-struct Axis {
-  Window window;       ///< over x
-  int64_t phases = 1;  ///< of the kernel, which is padded to phases * window.kernel elements
-  int64_t start = 0;   ///< first of the phases * positions elements that belongs to the result
-};
-
-/// `window` is the one of the convolution; `length` the extent of the result.
-Axis phasedAxis(const Window& window, int64_t extent, int64_t length) {
-  int64_t kernel = (window.kernel + window.stride - 1) / window.stride;
-  int64_t first = window.padding_low / window.stride, last = (length - 1 + window.padding_low) / window.stride;
-  int64_t low = kernel - 1 - first, high = last - first + kernel - extent - low;
-  return {{.kernel = kernel, .padding_low = low, .padding_high = high}, window.stride, window.padding_low - first * window.stride};
-}
-
-/// w [C, O/groups, K...] as [(G,) phases * O/G, kernel * C/G], the kernel flipped.
-ValueId phasedWeights(Builder& b, ValueId w, const std::vector<Axis>& axes, int64_t groups) {
+/// w [C, O/groups, K...] as [(G,) made phases * O/G, kernel * C/G], the kernel flipped.
+ValueId phasedWeights(Builder& b, ValueId w, const std::vector<TransposedAxis>& axes, int64_t groups) {
   int64_t in = b.shapeOf(w).extent(0) / groups, out = b.shapeOf(w).extent(1), rows = out, columns = in;
   std::vector<int64_t> split{groups, in, out}, kernel_axes, order{0};
   for (size_t i = 0; i < axes.size(); ++i) {
-    int64_t kernel = axes[i].window.kernel, padded = axes[i].phases * kernel;
+    int64_t kernel = axes[i].window.kernel, padded = axes[i].made * kernel, shift = axes[i].shift;
     int64_t missing = padded - b.shapeOf(w).extent(2 + i);
-    if (missing > 0)
-      w = b.make("pad", {w}, {{"axis", static_cast<int64_t>(2 + i)}, {"before", int64_t{0}}, {"after", missing}, {"value", 0.0}});
+    if (missing > 0) {
+      w = b.make("pad", {w}, {{"axis", static_cast<int64_t>(2 + i)}, {"before", shift}, {"after", missing - shift}, {"value", 0.0}});
+    }
     kernel_axes.push_back(static_cast<int64_t>(split.size()));
     order.push_back(kernel_axes.back() + 1);
-    split.insert(split.end(), {kernel, axes[i].phases});
-    rows *= axes[i].phases;
+    split.insert(split.end(), {kernel, axes[i].made});
+    rows *= axes[i].made;
     columns *= kernel;
   }
   ValueId turned = b.make("flip", {b.reshape(w, Shape(split))}, {{"axes", kernel_axes}});
@@ -124,12 +111,13 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
   Shape x = b.shapeOf(operands[0]), w = b.shapeOf(operands[1]);
   int64_t groups = node.attributes.get<int64_t>("groups");
   std::vector<Window> forward = convolutionWindows(node.attributes, w), back = backwardWindows(node.attributes, w);
-  bool depthwise = groups == x.extent(1) && w.extent(1) == 1;
-  std::vector<Axis> axes;
+  const bool is_depthwise = groups == x.extent(1) && w.extent(1) == 1;
+  std::vector<TransposedAxis> axes;
   std::vector<Window> windows;
+  std::vector<int64_t> lengths;
   for (size_t i = 0; i < back.size(); ++i) {
-    bool phased = forward[i].stride > 1 && (forward[i].dilation == 1 || forward[i].kernel == 1) && !depthwise;
-    axes.push_back(phased ? phasedAxis(forward[i], x.extent(2 + i), back[i].positions(x.extent(2 + i))) : Axis{.window = back[i]});
+    lengths.push_back(back[i].positions(x.extent(2 + i)));
+    axes.push_back(transposedAxis(forward[i], x.extent(2 + i), lengths.back(), is_depthwise));
     windows.push_back(axes.back().window);
   }
   ValueId weights = phasedWeights(b, operands[1], axes, groups);
@@ -137,18 +125,25 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
   // [B, G, phases..., O/G, positions...]: each phase beside its neighbours.
   const auto n = static_cast<int64_t>(axes.size());
   std::vector<int64_t> split{x.extent(0), groups}, joined{x.extent(0), w.extent(1) * groups}, order{0, 1, 2 + n};
-  for (const Axis& axis : axes) split.push_back(axis.phases);
+  for (const TransposedAxis& axis : axes) split.push_back(axis.made);
   split.push_back(w.extent(1));
   for (size_t i = 0; i < axes.size(); ++i) {
     split.push_back(b.shapeOf(y).extent(2 + i));
     joined.push_back(axes[i].phases * split.back());
     order.insert(order.end(), {static_cast<int64_t>(3 + axes.size() + i), static_cast<int64_t>(2 + i)});
   }
-  if (joined != b.shapeOf(y).extents()) y = b.reshape(b.permute(b.reshape(y, Shape(split)), order), Shape(joined));
+  if (joined != b.shapeOf(y).extents()) {
+    y = b.reshape(y, Shape(split));
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const int64_t missing = axes[i].phases - axes[i].made;
+      if (missing == 0) continue;
+      y = b.make("pad", {y}, {{"axis", static_cast<int64_t>(2 + i)}, {"before", int64_t{0}}, {"after", missing}, {"value", 0.0}});
+    }
+    y = b.reshape(b.permute(y, order), Shape(joined));
+  }
   for (size_t i = 0; i < axes.size(); ++i) {
-    int64_t length = back[i].positions(x.extent(2 + i));
-    if (length == joined[2 + i]) continue;
-    y = b.make("narrow", {y}, {{"axis", static_cast<int64_t>(2 + i)}, {"start", axes[i].start}, {"length", length}});
+    if (lengths[i] == joined[2 + i]) continue;
+    y = b.make("narrow", {y}, {{"axis", static_cast<int64_t>(2 + i)}, {"start", axes[i].start}, {"length", lengths[i]}});
   }
   return {y};
 }
@@ -202,6 +197,7 @@ std::vector<OpCase> cases() {
           make("output_padding", {1, 2, 3, 4}, {2, 3, 3, 3}, {2, 3}, {1, 1}, {1, 1}, {1, 2}, 1),
           make("grouped", {2, 6, 3, 4}, {6, 2, 3, 3}, {2, 1}, {1, 1}, {1, 1}, {1, 0}, 3),
           make("dilated", {1, 2, 4, 3}, {2, 3, 3, 2}, {1, 2}, {3, 1}, {2, 3}, {0, 1}, 1),
+          make("gaps", {2, 3, 4, 3}, {3, 2, 2, 1}, {3, 2}, {1, 0}, {1, 1}, {2, 1}, 1),
           make("line", {2, 3, 9}, {3, 4, 5}, {2}, {2}, {1}, {1}, 1)};
 }
 

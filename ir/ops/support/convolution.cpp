@@ -55,6 +55,29 @@ std::vector<Window> convolutionWindows(const Attributes& attributes, const Shape
   return windows;
 }
 
+TransposedAxis transposedAxis(const Window& forward, int64_t extent, int64_t length, bool is_depthwise) {
+  const int64_t stride = forward.stride;
+  if (stride == 1 || (forward.dilation > 1 && forward.kernel > 1) || is_depthwise) {
+    const int64_t reach = forward.dilation * (forward.kernel - 1), low = reach - forward.padding_low;
+    const int64_t high = length + reach - low - ((extent - 1) * stride + 1);
+    return {
+        .window = {
+            .kernel = forward.kernel, .padding_low = low, .padding_high = high, .dilation = forward.dilation, .input_dilation = stride}};
+  }
+  TransposedAxis axis;
+  axis.phases = stride;
+  axis.made = std::min(stride, forward.kernel);
+  const int64_t kernel = (forward.kernel + stride - 1) / stride;
+  // Where the kernel leaves room, the result begins with a whole block of phases: then it has no more blocks than it needs.
+  axis.shift = (stride - forward.padding_low % stride) % stride;
+  if (forward.kernel + axis.shift > kernel * axis.made) axis.shift = 0;
+  const int64_t cut = forward.padding_low + axis.shift, first = cut / stride, last = (length - 1 + cut) / stride;
+  const int64_t low = kernel - 1 - first, high = last - first + kernel - extent - low;
+  axis.window = {.kernel = kernel, .padding_low = low, .padding_high = high};
+  axis.start = cut - first * stride;
+  return axis;
+}
+
 ValueId windowColumns(Builder& b, ValueId x, const std::vector<Window>& windows, int64_t groups) {
   const Shape shape = b.shapeOf(x);
   const Counts counts = countsOf(shape, windows);
