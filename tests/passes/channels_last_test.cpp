@@ -143,6 +143,31 @@ TEST(ChannelsLast, offsets_in_a_large_buffer_have_no_order) {
   EXPECT_EQ(graph.shapeOf(nodeOf(graph, "relu").results[0]), (Shape{8, 16, 16, 32}));
 }
 
+/// The product of a convolution's gradient by its image of 16 x 16, with stride 2 and a kernel of k x k.
+Shape stridedGradient(int64_t k) {
+  graph::Builder b;
+  const std::vector<int64_t> two{2, 2}, padding{k / 2, k / 2}, one{1, 1};
+  b.output(graph::OutputKind::Result, "y",
+           b.make("conv_transpose", {input(b, "x", {64, 256, 8, 8}), input(b, "w", {256, 128, k, k})},
+                  {{"stride", two}, {"padding", padding}, {"dilation", one}, {"output_padding", one}, {"groups", int64_t{1}}}));
+  const auto graph = std::get<graph::Graph>(passes::compileTo(passes::Stage::Primitive, b.take(), forwardOptions()).orThrow());
+  return graph.shapeOf(nodeOf(graph, "matmul").results[0]);
+}
+
+TEST(ChannelsLast, gradients_of_strided_convolutions_have_no_more_positions_and_phases_than_they_need) {
+  EXPECT_EQ(stridedGradient(3), (Shape{64 * 8 * 8, 4 * 128})) << "four phases";
+  EXPECT_EQ(stridedGradient(1), (Shape{64 * 8 * 8, 128})) << "the other three phases are zeros";
+}
+
+/// The first convolution of ResNet-50: its gradient by the image has windows of 4 x 4 phases, and 7 x 7 would be too many elements.
+TEST(ChannelsLast, large_strided_convolutions_are_within_the_limit) {
+  graph::Builder b;
+  const std::vector<int64_t> two{2, 2}, three{3, 3}, one{1, 1};
+  const ValueId y = b.make("conv", {input(b, "x", {32, 3, 224, 224}), input(b, "w", {64, 3, 7, 7})},
+                           {{"stride", two}, {"padding", three}, {"dilation", one}, {"groups", int64_t{1}}});
+  EXPECT_EQ(b.shapeOf(y), (Shape{32, 64, 112, 112}));
+}
+
 TEST(ChannelsLast, windows_of_pooling_follow_their_image) {
   graph::Builder b;
   const ValueId y = b.make("relu", {conv(b, input(b, "x", {8, 32, 16, 16}), input(b, "w", {32, 32, 3, 3}))});

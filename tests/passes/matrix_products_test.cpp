@@ -63,6 +63,12 @@ bool hasComponent(const kernel::Module& module, kernel::Scalar scalar) {
   return false;
 }
 
+/// Gradients of a convolution's weights: few results, and an inner axis of all pixels.
+TEST(MatrixProducts, parts_of_a_long_inner_axis_fill_the_units) {
+  EXPECT_EQ(product(64, 576, 65536, unitsProfile()).groups, 576u) << "9 tiles, 64 parts";
+  EXPECT_EQ(product(256, 2304, 4096, unitsProfile()).groups, 144u) << "36 tiles of 128 x 128, 4 parts";
+}
+
 TEST(MatrixProducts, tiles_fill_the_units) {
   const program::DeviceProfile profile = unitsProfile();
   EXPECT_EQ(product(4096, 4096, 4096, profile).groups, 1024u) << "tiles of 128 x 128";

@@ -7,20 +7,10 @@
 namespace lockstep::graph {
 namespace {
 
-/// What a result element sees of x through the flipped kernel, with stride - 1 zeros between the elements of x.
 std::vector<Window> backwardWindows(const Attributes& attributes, const Shape& w) {
   std::vector<Window> windows = convolutionWindows(attributes, w);
   const auto& output_padding = attributes.get<std::vector<int64_t>>("output_padding");
-  for (size_t i = 0; i < windows.size(); ++i) {
-    Window& window = windows[i];
-    int64_t padding = window.dilation * (window.kernel - 1) - window.padding_low;
-    window = {.kernel = window.kernel,
-              .stride = 1,
-              .padding_low = padding,
-              .padding_high = padding + output_padding[i],
-              .dilation = window.dilation,
-              .input_dilation = window.stride};
-  }
+  for (size_t i = 0; i < windows.size(); ++i) windows[i] = backwardWindow(windows[i], output_padding[i]);
   return windows;
 }
 

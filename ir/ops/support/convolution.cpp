@@ -55,14 +55,21 @@ std::vector<Window> convolutionWindows(const Attributes& attributes, const Shape
   return windows;
 }
 
+Window backwardWindow(const Window& forward, int64_t rest) {
+  const int64_t padding = forward.dilation * (forward.kernel - 1) - forward.padding_low;
+  return {.kernel = forward.kernel,
+          .stride = 1,
+          .padding_low = padding,
+          .padding_high = padding + rest,
+          .dilation = forward.dilation,
+          .input_dilation = forward.stride};
+}
+
 TransposedAxis transposedAxis(const Window& forward, int64_t extent, int64_t length, bool is_depthwise) {
   const int64_t stride = forward.stride;
   if (stride == 1 || (forward.dilation > 1 && forward.kernel > 1) || is_depthwise) {
-    const int64_t reach = forward.dilation * (forward.kernel - 1), low = reach - forward.padding_low;
-    const int64_t high = length + reach - low - ((extent - 1) * stride + 1);
-    return {
-        .window = {
-            .kernel = forward.kernel, .padding_low = low, .padding_high = high, .dilation = forward.dilation, .input_dilation = stride}};
+    const int64_t rest = length - backwardWindow(forward, 0).positions(extent);
+    return {.window = backwardWindow(forward, rest)};
   }
   TransposedAxis axis;
   axis.phases = stride;

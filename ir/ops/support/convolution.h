@@ -9,6 +9,10 @@ namespace lockstep::graph {
 /// Attributes stride, padding, dilation (and output_padding) with the kernel extents of `weight` [., ., K...].
 std::vector<Window> convolutionWindows(const Attributes& attributes, const Shape& weight);
 
+/// What a result element of the adjoint of a convolution sees of x through the flipped kernel, with stride - 1 zeros between the elements
+/// of x. `rest`: elements of the result added at the end.
+Window backwardWindow(const Window& forward, int64_t rest);
+
 /// How one axis of the result of a transposed convolution is made. Before its ends are cut, position t of the result is i * stride + k, so
 /// positions of one phase t % stride see every stride-th element of the kernel: they are result channels of their own, and no zeros are
 /// multiplied.
