@@ -153,6 +153,8 @@ inline constexpr int64_t kLongestPart = 16384;
 inline constexpr int64_t kLongestUneven = 16384;
 /// Devices with fewer units are busy with the workgroups of one stage.
 inline constexpr int64_t kFewUnits = 8;
+/// Multiplications from which a product with a vector is a sum by rows or columns. Smaller ones run beside other products of their level.
+inline constexpr int64_t kLeastThinProducts = int64_t{1} << 20;
 /// Rows and columns of the smallest tile that a product is cut into.
 inline constexpr int64_t kSmallestTile = 16;
 

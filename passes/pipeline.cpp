@@ -35,6 +35,7 @@
 #include "passes/graph/sort_segments.h"
 #include "passes/graph/split_reductions.h"
 #include "passes/graph/split_scans.h"
+#include "passes/graph/thin_products.h"
 #include "passes/kernel/kernel_pipeline.h"
 #include "passes/plan/plan_buffers.h"
 #include "passes/schedule/choose_plan.h"
@@ -141,6 +142,11 @@ const std::array kPasses{
           "products with windows leave the channels of a pixel side by side, and images are computed so", Disabling::LeavesOut},
          [](const CompileOptions& o) { return o.profile.style == program::ExecutionStyle::Gpu; },
          [](const Graph& g, const CompileOptions&) -> Result<Graph> { return channelsLast(g); },
+         kInLoops},
+    Pass{{"thinProducts", Stage::Primitive, Stage::Primitive, "large products with a vector become sums by rows or columns",
+          Disabling::LeavesOut},
+         [](const CompileOptions& o) { return o.profile.style == program::ExecutionStyle::Gpu; },
+         [](const Graph& g, const CompileOptions&) -> Result<Graph> { return thinProducts(g); },
          kInLoops},
     Pass{{"shareRounded", Stage::Primitive, Stage::Primitive,
           "mixed precision: what some readers round and has no more bits is kept rounded", Disabling::LeavesOut},

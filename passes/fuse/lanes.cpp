@@ -111,6 +111,10 @@ class Walk {
 
 }  // namespace
 
+bool readsNeighbours(const Graph& graph, ValueId value, const IndexMap& map, const Shape& space) {
+  return laneForm(linearOffset(map, space, graph.shapeOf(value)), space, 2) == LaneForm::Neighbours;
+}
+
 bool readsNeighbours(const Graph& body, int64_t width) {
   Walk walk(body, width);
   return std::ranges::all_of(body.outputs, [&](const Output& output) { return walk.all(output.value); });

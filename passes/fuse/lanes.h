@@ -18,6 +18,9 @@ enum class LaneForm : uint8_t {
 /// Of a sum of terms over the axes of `shape`, as linearOffset() gives it.
 LaneForm laneForm(const graph::IndexExpr& offset, const graph::Shape& shape, int64_t width);
 
+/// Whether two neighbours along the last axis of an index space are neighbours in memory too, where `map` gives the index of `value`.
+bool readsNeighbours(const graph::Graph& graph, graph::ValueId value, const graph::IndexMap& map, const graph::Shape& space);
+
 /// True when every input of a map that has at least as many elements as its results is read by `width` neighbours at once, wherever it is
 /// read, and nothing is read at places that an op computes.
 bool readsNeighbours(const graph::Graph& body, int64_t width);

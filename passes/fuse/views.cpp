@@ -74,6 +74,16 @@ ViewedValue throughViews(const Graph& graph, ValueId value) {
   return viewed;
 }
 
+ViewedValue throughWidened(const Graph& graph, ValueId value) {
+  ViewedValue viewed = throughViews(graph, value);
+  while (leafName(graph.definition(viewed.base)) == nullptr && widens(graph, graph.definition(viewed.base))) {
+    const ValueId packed = graph.definition(viewed.base).operands[0];
+    const ViewedValue below = throughViews(graph, packed);
+    viewed = {.base = below.base, .map = compose(viewed.map, below.map, graph.shapeOf(packed))};
+  }
+  return viewed;
+}
+
 IndexExpr linearOffset(const IndexMap& map, const Shape& shape, const Shape& source) {
   IndexExpr sum;
   std::vector<int64_t> strides = source.strides();

@@ -22,6 +22,8 @@ std::vector<graph::ValueId> inputsOf(const graph::Graph& body);
 bool isView(const graph::Graph& graph, graph::ValueId value);
 /// The value that a chain of views reads and the map to it, without guards. Of a value that is not a view, the value itself.
 ViewedValue throughViews(const graph::Graph& graph, graph::ValueId value);
+/// The same, also through casts of packed numbers to f32, which are widened where they are read.
+ViewedValue throughWidened(const graph::Graph& graph, graph::ValueId value);
 /// Whether the node gives packed numbers of its operand as f32.
 bool widens(const graph::Graph& graph, const graph::Node& node);
 

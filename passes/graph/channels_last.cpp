@@ -57,11 +57,6 @@ class ChannelMover {
  private:
   Builder& b() { return rewriter_.builder(); }
 
-  /// Whether neighbours along the last axis of an index space are neighbours in memory.
-  bool isBeside(const ViewedValue& viewed, const IndexMap& map, const Shape& space) {
-    return laneForm(linearOffset(map, space, b().shapeOf(viewed.base)), space, kNeighbours) == LaneForm::Neighbours;
-  }
-
   /// A view of numbers of 16 bits that were widened is widened itself: then no arithmetic is below the edge of a window.
   bool widenLast(const Node& node) {
     if (!std::holds_alternative<ViewLowering>(*node.op->lower)) return false;
@@ -72,22 +67,10 @@ class ChannelMover {
     return true;
   }
 
-  /// What views read, also of numbers that are widened where they are read.
-  ViewedValue sourceOf(ValueId value) {
-    const Graph& graph = b().graph();
-    ViewedValue viewed = throughViews(graph, value);
-    while (leafName(graph.definition(viewed.base)) == nullptr && widens(graph, graph.definition(viewed.base))) {
-      const ValueId packed = graph.definition(viewed.base).operands[0];
-      const ViewedValue below = throughViews(graph, packed);
-      viewed = {.base = below.base, .map = compose(viewed.map, below.map, graph.shapeOf(packed))};
-    }
-    return viewed;
-  }
-
   /// How an image lies in memory, as the new graph has it.
   Order orderOf(ValueId image) {
     const Shape shape = b().shapeOf(image);
-    const ViewedValue viewed = sourceOf(image);
+    const ViewedValue viewed = throughWidened(b().graph(), image);
     if (leafKind(b().graph().definition(viewed.base)) == LeafKind::Constant) return Order::Either;
     const std::vector<int64_t> order = lastOrder(shape.rank());
     std::vector<int64_t> extents;
@@ -99,7 +82,7 @@ class ChannelMover {
     }
     // One value per channel, or per channel and image, has no pixels that could lie in any order, however large the buffer that it is in.
     if (std::ranges::none_of(viewed.map.source, asksForPixels)) return Order::Either;
-    if (isBeside(viewed, compose(turned, viewed.map, shape), Shape(extents))) return Order::Last;
+    if (readsNeighbours(b().graph(), viewed.base, compose(turned, viewed.map, shape), Shape(extents))) return Order::Last;
     return cost::kSmallerBy * b().shapeOf(viewed.base).elementCount() <= shape.elementCount() ? Order::Either : Order::First;
   }
 
@@ -144,7 +127,7 @@ class ChannelMover {
   /// it met something that does; an image from outside does not, and what follows is better off with the new one.
   bool suitsRows(ValueId old) {
     const ValueId right = rewriter_[old];
-    const ViewedValue viewed = sourceOf(right);
+    const ViewedValue viewed = throughWidened(b().graph(), right);
     if (comesFromOutside(viewed.base)) return true;
     const Shape shape = b().shapeOf(right);
     const size_t rank = shape.rank();
@@ -152,7 +135,7 @@ class ChannelMover {
     std::swap(extents[rank - 1], extents[rank - 2]);
     IndexMap swap = identityMap(rank);
     std::swap(swap.source[rank - 1], swap.source[rank - 2]);
-    return isBeside(viewed, compose(swap, viewed.map, shape), Shape(extents));
+    return readsNeighbours(b().graph(), viewed.base, compose(swap, viewed.map, shape), Shape(extents));
   }
 
   /// [(G,) O, I] [B, (G,) I, P].
@@ -165,7 +148,9 @@ class ChannelMover {
     if (std::ranges::any_of(right.dims(), [](const Dim& dim) { return dim.isSymbol(); })) return false;
     const int64_t groups = is_grouped ? a.extent(0) : 1, out = a.extent(a.rank() - 2), inner = a.extent(a.rank() - 1);
     const int64_t batch = right.extent(0), positions = right.extent(right.rank() - 1);
-    if (out < kLeastChannels || (is_grouped && right.extent(1) != groups)) return false;
+    // A single row is a vector, whose product is a sum by rows or columns (thinProducts).
+    if (out < kLeastChannels && (out > 1 || is_grouped)) return false;
+    if (is_grouped && right.extent(1) != groups) return false;
     // The axes of the result are those of the operands, turned in the same way.
     if (!suitsRows(node.operands[1])) return false;
     const std::vector<int64_t> turn = is_grouped ? std::vector<int64_t>{1, 0, 3, 2} : std::vector<int64_t>{0, 2, 1};
@@ -175,7 +160,7 @@ class ChannelMover {
     };
     const ValueId rows = b().reshape(b().permute(rewriter_[node.operands[1]], turn), shape({batch * positions, inner}));
     ValueId weights = rewriter_[node.operands[0]];
-    if (batch * positions * groups * inner * out >= cost::kLeastQuadProducts) {
+    if (out > 1 && batch * positions * groups * inner * out >= cost::kLeastQuadProducts) {
       const auto [known, is_new] = copies_.try_emplace(node.operands[0]);
       if (is_new) known->second = copied(weights);
       weights = known->second;

@@ -145,6 +145,7 @@ INSTANTIATE_TEST_SUITE_P(
                       ConvolutionCase{.name = "grouped", .channels = 24, .inner = 48, .out = 48, .groups = 3},
                       ConvolutionCase{.name = "odd_channels", .channels = 3, .inner = 15, .out = 17, .image = {7, 11}, .kernel = {3, 2}},
                       ConvolutionCase{.name = "one_result", .channels = 1, .inner = 20, .out = 1, .normed = false},
+                      ConvolutionCase{.name = "one_result_large", .batch = 7, .channels = 1, .inner = 64, .out = 1, .image = {17, 16}, .normed = false},
                       ConvolutionCase{.name = "transposed", .stride = {2, 2}, .transposed = true},
                       ConvolutionCase{.name = "line", .image = {41}, .kernel = {5}, .stride = {1}, .padding = {2}, .dilation = {1}},
                       ConvolutionCase{.name = "bf16", .channels = 32, .inner = 32, .low = DType::BF16, .normed = false}),

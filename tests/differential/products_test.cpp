@@ -56,7 +56,14 @@ std::vector<ProductCase> productCases() {
                                  {.name = "packed", .m = 128, .n = 136, .k = 260, .stored = DType::BF16},
                                  {.name = "packed_turned", .m = 136, .n = 128, .k = 260, .order = "tt", .stored = DType::BF16},
                                  {.name = "packed_pairs", .m = 128, .n = 134, .k = 262, .fused = true, .stored = DType::BF16},
-                                 {.name = "packed_odd", .m = 131, .n = 135, .k = 261, .stored = DType::F16}};
+                                 {.name = "packed_odd", .m = 131, .n = 135, .k = 261, .stored = DType::F16},
+                                 {.name = "vector_right", .m = 1013, .k = 1201},
+                                 {.name = "vector_right_turned", .m = 1013, .k = 1201, .order = "tn"},
+                                 {.name = "vector_left", .n = 1013, .k = 1201},
+                                 {.name = "vector_left_turned", .n = 1013, .k = 1201, .order = "nt"},
+                                 {.name = "vector_long", .n = 17, .k = 70001},
+                                 {.name = "vector_fused", .m = 1531, .k = 1024, .fused = true},
+                                 {.name = "vector_packed", .m = 1201, .k = 1030, .order = "tn", .stored = DType::BF16}};
   for (size_t i = 1; i < cases.size(); i += 2) cases[i].is_second = true;
   return cases;
 }
