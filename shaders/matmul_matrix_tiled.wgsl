@@ -6,9 +6,9 @@
 //
 // parts = 1: the operands are numbers of 16 bits already, f16 or (brain) bf16.
 // parts = 2: operands of f32 in two parts of f16 each, x = (high + low) / scale, and three products; low * low is below what f32 keeps.
-// The scale is a power of two for each row of A and column of B. It grows smaller when a tile brings an element that it would take out of
-// the range of f16; such a tile is scaled once more, and so are the sums. The units add up each tile, and f32 additions add up the tiles.
-// Where an element is infinite, or 2^64 or more, the results are computed again, in plain f32.
+// The scale is a power of two for each row of A and column of B. It grows smaller when a tile brings an element that it takes out of the
+// range of f16; such a tile is loaded and scaled once more, and the sums are scaled too. The units add up each tile, and f32 additions add
+// up the tiles. Where an element is infinite, or 2^64 or more, the results are computed again, in plain f32.
 
 enable f16;
 enable subgroups;
@@ -52,6 +52,9 @@ override b_line: u32 = select(tile_n, tile_k, b_along_k) / 8 + 1;
 override a_part: u32 = a_line * select(tile_m, tile_k, a_along_m);
 override b_part: u32 = b_line * select(tile_k, tile_n, b_along_k);
 override b_first: u32 = parts * a_part;
+// All octs that an invocation brings are of the same eight lines.
+override a_one_line = a_along_m & (members % (tile_m / 8) == 0) & a_even;
+override b_one_line = !b_along_k & (members % (tile_n / 8) == 0) & b_even;
 override down: u32 = sub_m / unit_m;
 override across: u32 = sub_n / unit_n;
 override units_k: u32 = tile_k / unit_k;
@@ -73,7 +76,7 @@ fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
 
 // The tiles, each part of A and then each of B; at the end strips of results.
 var<workgroup> memory: array<vec4<u32>, max(b_first + parts * b_part, strips)>;
-// The largest magnitude of a row or column so far, as bits; what brings it to 2^13 and more, one by one or in quads, as it is read; and what
+// The largest magnitude of a row or column so far, as bits; what brings it to 2^9 and more, one by one or in quads, as it is read; and what
 // takes sums from one scale to the next, and in the end back to 1.
 var<workgroup> a_most: array<atomic<u32>, scaled_m>;
 var<workgroup> b_most: array<atomic<u32>, scaled_n>;
@@ -139,15 +142,9 @@ fn low_oct(x: vec4<f32>, y: vec4<f32>) -> vec4<u32> { return oct_of(x - high_par
 
 fn magnitude(x: f32) -> u32 { return bitcast<u32>(x) & 0x7fffffff; }
 fn exponent_of(bits: u32) -> u32 { return max(bits >> 23, 15); }
-fn scale_of(bits: u32) -> f32 { return bitcast<f32>((267 - min(exponent_of(bits), 190)) << 23); }
-fn unscaled(bits: u32) -> f32 { return bitcast<f32>((min(exponent_of(bits), 190) - 13) << 23); }
+fn scale_of(bits: u32) -> f32 { return bitcast<f32>((263 - min(exponent_of(bits), 190)) << 23); }
+fn unscaled(bits: u32) -> f32 { return bitcast<f32>((min(exponent_of(bits), 190) - 9) << 23); }
 fn is_beyond(bits: u32) -> bool { return (bits >> 23) > 190; }
-// The larger magnitudes, of the lower and of the upper halves. A NaN may get lost here: it makes its results NaN without this check.
-fn larger(most: vec2<f16>, oct: vec4<u32>) -> vec2<f16> {
-  let first = max(abs(bitcast<vec2<f16>>(oct.x)), abs(bitcast<vec2<f16>>(oct.y)));
-  let second = max(abs(bitcast<vec2<f16>>(oct.z)), abs(bitcast<vec2<f16>>(oct.w)));
-  return max(most, max(first, second));
-}
 
 // The octs of A and B that an invocation brings are numbered so that neighbours read neighbours: along lines as they lie in memory.
 fn a_at(i: u32) -> vec2<u32> {  // (m, k) in the tile
@@ -156,21 +153,30 @@ fn a_at(i: u32) -> vec2<u32> {  // (m, k) in the tile
 fn b_at(i: u32) -> vec2<u32> {  // (k, n)
   return select(vec2<u32>(i / (tile_n / 8), i % (tile_n / 8) * 8), vec2<u32>(i % line_octs * 8, i / line_octs), b_along_k);
 }
-// Four scales along the line, or four times that of the line.
-fn scales_of_a(at: vec2<u32>, quad: u32) -> vec4<f32> {
-  var scales: vec4<f32>;
+// The scales of what an invocation brings. An oct along k has one, which stays in a register; others have one per element, and these are
+// read from workgroup memory each time.
+fn own_scales(member: u32, own_a: ptr<function, array<f32, a_held>>, own_b: ptr<function, array<f32, b_held>>) {
+  for (var h = 0u; h < a_held; h++) {
+    if (!a_along_m) {
+      (*own_a)[h] = a_scales[a_at(min(h * members + member, a_octs - 1)).x];
+    }
+  }
+  for (var h = 0u; h < b_held; h++) {
+    if (b_along_k) {
+      (*own_b)[h] = b_scales[b_at(min(h * members + member, b_octs - 1)).y];
+    }
+  }
+}
+fn scales_of_a(own: f32, at: vec2<u32>, quad: u32) -> vec4<f32> {
+  var scales = vec4<f32>(own);
   if (a_along_m) {
     scales = a_scale_quads[at.x / 4 + quad];
-  } else {
-    scales = vec4<f32>(a_scales[at.x]);
   }
   return scales;
 }
-fn scales_of_b(at: vec2<u32>, quad: u32) -> vec4<f32> {
-  var scales: vec4<f32>;
-  if (b_along_k) {
-    scales = vec4<f32>(b_scales[at.y]);
-  } else {
+fn scales_of_b(own: f32, at: vec2<u32>, quad: u32) -> vec4<f32> {
+  var scales = vec4<f32>(own);
+  if (!b_along_k) {
     scales = b_scale_quads[at.y / 4 + quad];
   }
   return scales;
@@ -221,6 +227,87 @@ fn store_octs(member: u32, packed_a: ptr<function, array<vec4<u32>, parts * a_he
   }
 }
 
+// The octs in two parts, in their scales. 1: an element is out of range, so that the scales have to grow smaller. Magnitudes are compared
+// in f32: maxima of pairs of f16 take longer than all of the splitting.
+fn split_octs(member: u32, next_a: ptr<function, array<vec4<f32>, 2 * a_held>>, next_b: ptr<function, array<vec4<f32>, 2 * b_held>>,
+              own_a: ptr<function, array<f32, a_held>>, own_b: ptr<function, array<f32, b_held>>,
+              packed_a: ptr<function, array<vec4<u32>, parts * a_held>>,
+              packed_b: ptr<function, array<vec4<u32>, parts * b_held>>) -> u32 {
+  var most = vec4<f32>();
+  for (var h = 0u; h < a_held; h++) {
+    let at = a_at(min(h * members + member, a_octs - 1));
+    let x = (*next_a)[2 * h] * scales_of_a((*own_a)[h], at, 0);
+    let y = (*next_a)[2 * h + 1] * scales_of_a((*own_a)[h], at, 1);
+    (*packed_a)[h] = high_oct(x, y);
+    (*packed_a)[(parts - 1) * a_held + h] = low_oct(x, y);
+    most = max(most, max(abs(x), abs(y)));
+  }
+  for (var h = 0u; h < b_held; h++) {
+    let at = b_at(min(h * members + member, b_octs - 1));
+    let x = (*next_b)[2 * h] * scales_of_b((*own_b)[h], at, 0);
+    let y = (*next_b)[2 * h + 1] * scales_of_b((*own_b)[h], at, 1);
+    (*packed_b)[h] = high_oct(x, y);
+    (*packed_b)[(parts - 1) * b_held + h] = low_oct(x, y);
+    most = max(most, max(abs(x), abs(y)));
+  }
+  return select(0u, 1, max(max(most.x, most.y), max(most.z, most.w)) >= 32768);
+}
+
+// Scales in which the octs, too, are in range, and the factors that take sums into them.
+fn adapt_scales(member: u32, next_a: ptr<function, array<vec4<f32>, 2 * a_held>>,
+               next_b: ptr<function, array<vec4<f32>, 2 * b_held>>) {
+  var special = false;
+  var most: array<u32, 8>;
+  for (var h = 0u; h < a_held; h++) {
+    let i = h * members + member;
+    for (var c = 0u; c < 8; c++) {
+      let bits = magnitude((*next_a)[2 * h + c / 4][c % 4]);
+      special = special | is_beyond(bits);
+      let line = select(0u, c, a_along_m);
+      most[line] = select(max(most[line], bits), bits, ((h == 0) | !a_one_line) & ((c == 0) | a_along_m));
+    }
+    if ((a_even || i < a_octs) && (!a_one_line || h == a_held - 1)) {
+      for (var c = 0u; c < select(1u, 8, a_along_m); c++) {
+        atomicMax(&a_most[a_at(i).x + c], most[c]);
+      }
+    }
+  }
+  for (var h = 0u; h < b_held; h++) {
+    let i = h * members + member;
+    for (var c = 0u; c < 8; c++) {
+      let bits = magnitude((*next_b)[2 * h + c / 4][c % 4]);
+      special = special | is_beyond(bits);
+      let line = select(c, 0u, b_along_k);
+      most[line] = select(max(most[line], bits), bits, ((h == 0) | !b_one_line) & ((c == 0) | !b_along_k));
+    }
+    if ((b_even || i < b_octs) && (!b_one_line || h == b_held - 1)) {
+      for (var c = 0u; c < select(8u, 1, b_along_k); c++) {
+        atomicMax(&b_most[b_at(i).y + c], most[c]);
+      }
+    }
+  }
+  if (special) {
+    atomicStore(&is_special, 1);
+  }
+  workgroupBarrier();
+  for (var i = member; i < tile_m; i += members) {
+    let scale = scale_of(atomicLoad(&a_most[i]));
+    a_factors[i] = scale / a_scales[i];
+    a_scales[i] = scale;
+    a_scale_quads[i / 4][i % 4] = scale;
+  }
+  for (var i = member; i < tile_n; i += members) {
+    let scale = scale_of(atomicLoad(&b_most[i]));
+    b_factors[i] = scale / b_scales[i];
+    b_scales[i] = scale;
+    b_scale_quads[i / 4][i % 4] = scale;
+  }
+  if (member == 0) {
+    atomicStore(&has_outgrown, 0);
+  }
+  workgroupBarrier();
+}
+
 @compute @workgroup_size(members)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) member: u32) {
   let tiles_m = (m_extent + tile_m - 1) / tile_m;
@@ -244,6 +331,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   var sums: array<subgroup_matrix_result<f32, unit_n, unit_m>, down * across>;
   var next_a: array<vec4<f32>, 2 * a_held>;
   var next_b: array<vec4<f32>, 2 * b_held>;
+  var own_a: array<f32, a_held>;
+  var own_b: array<f32, b_held>;
   var packed_a: array<vec4<u32>, parts * a_held>;
   var packed_b: array<vec4<u32>, parts * b_held>;
   if (parts == 2) {
@@ -262,19 +351,19 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       atomicStore(&is_special, 0);
     }
   }
-  if (parts == 2) {
-    for (var i = member; i < b_first + parts * b_part; i += members) {
-      memory[i] = vec4<u32>();
-    }
-  }
   workgroupBarrier();
-  // A round has no branches, so the loads of the next tile and the products of the one in place go side by side. Packed octs (parts = 1) are
-  // loaded one round ahead and stored when the next round begins. With two parts they are loaded in the round that stores them, so the first
-  // round multiplies zeros: cheaper than keeping octs from round to round.
-  if (parts == 1) {
-    load_octs(batch, m0, n0, 0, member, &next_a, &next_b, &packed_a, &packed_b);
+  // A round has no branches, so the loads of the next tile and the products of the one in place go side by side. Packed octs (parts = 1)
+  // are loaded one round ahead and stored when the next round begins. With two parts they are loaded in the round that stores them, which
+  // is cheaper than keeping octs from round to round.
+  load_octs(batch, m0, n0, 0, member, &next_a, &next_b, &packed_a, &packed_b);
+  if (parts == 2) {
+    adapt_scales(member, &next_a, &next_b);
+    own_scales(member, &own_a, &own_b);
+    _ = split_octs(member, &next_a, &next_b, &own_a, &own_b, &packed_a, &packed_b);
+    store_octs(member, &packed_a, &packed_b);
+    workgroupBarrier();
   }
-  for (var step = 2 - parts; step <= steps; step++) {
+  for (var step = 1u; step <= steps; step++) {
     if (parts == 1) {
       workgroupBarrier();
       store_octs(member, &packed_a, &packed_b);
@@ -331,73 +420,22 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       }
     }
     if (parts == 2) {
-      var most = vec2<f16>();
-      for (var h = 0u; h < a_held; h++) {
-        let at = a_at(min(h * members + member, a_octs - 1));
-        let x = next_a[2 * h] * scales_of_a(at, 0);
-        let y = next_a[2 * h + 1] * scales_of_a(at, 1);
-        packed_a[h] = high_oct(x, y);
-        packed_a[(parts - 1) * a_held + h] = low_oct(x, y);
-        most = larger(most, packed_a[h]);
-      }
-      for (var h = 0u; h < b_held; h++) {
-        let at = b_at(min(h * members + member, b_octs - 1));
-        let x = next_b[2 * h] * scales_of_b(at, 0);
-        let y = next_b[2 * h + 1] * scales_of_b(at, 1);
-        packed_b[h] = high_oct(x, y);
-        packed_b[(parts - 1) * b_held + h] = low_oct(x, y);
-        most = larger(most, packed_b[h]);
-      }
-      if (most.x >= 32768 || most.y >= 32768) {
+      let is_out = split_octs(member, &next_a, &next_b, &own_a, &own_b, &packed_a, &packed_b);
+      workgroupBarrier();
+      store_octs(member, &packed_a, &packed_b);
+      if (is_out != 0) {
         atomicStore(&has_outgrown, 1);
       }
       let outgrown = workgroupUniformLoad(&has_outgrown);
       if (outgrown != 0) {
-        // It is 1. What depends on it is computed here and not before the loop, where it would take registers from the products.
+        // It is 1. What depends on it is computed here and not before the loop, where it would take registers from the products; so the
+        // octs are loaded again.
         let me = member + outgrown - 1;
         let my_row = sub_row + outgrown - 1;
         let my_column = sub_column + outgrown - 1;
-        for (var h = 0u; h < a_held; h++) {
-          let i = h * members + me;
-          if (a_even || i < a_octs) {
-            for (var c = 0u; c < 8; c++) {
-              let most = magnitude(next_a[2 * h + c / 4][c % 4]);
-              atomicMax(&a_most[a_at(i).x + select(0u, c, a_along_m)], most);
-              if (is_beyond(most)) {
-                atomicStore(&is_special, 1);
-              }
-            }
-          }
-        }
-        for (var h = 0u; h < b_held; h++) {
-          let i = h * members + me;
-          if (b_even || i < b_octs) {
-            for (var c = 0u; c < 8; c++) {
-              let most = magnitude(next_b[2 * h + c / 4][c % 4]);
-              atomicMax(&b_most[b_at(i).y + select(c, 0u, b_along_k)], most);
-              if (is_beyond(most)) {
-                atomicStore(&is_special, 1);
-              }
-            }
-          }
-        }
-        workgroupBarrier();
-        for (var i = me; i < tile_m; i += members) {
-          let scale = scale_of(atomicLoad(&a_most[i]));
-          a_factors[i] = scale / a_scales[i];
-          a_scales[i] = scale;
-          a_scale_quads[i / 4][i % 4] = scale;
-        }
-        for (var i = me; i < tile_n; i += members) {
-          let scale = scale_of(atomicLoad(&b_most[i]));
-          b_factors[i] = scale / b_scales[i];
-          b_scales[i] = scale;
-          b_scale_quads[i / 4][i % 4] = scale;
-        }
-        if (member == 0) {
-          atomicStore(&has_outgrown, 0);
-        }
-        workgroupBarrier();
+        load_octs(batch, m0, n0, min(step, steps - 1) * tile_k, me, &next_a, &next_b, &packed_a, &packed_b);
+        adapt_scales(me, &next_a, &next_b);
+        own_scales(me, &own_a, &own_b);
         for (var i = 0u; i < down; i++) {
           for (var j = 0u; j < across; j++) {
             for (var e = 0u; e < held; e++) {
@@ -406,23 +444,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             }
           }
         }
-        for (var h = 0u; h < a_held; h++) {
-          let at = a_at(min(h * members + me, a_octs - 1));
-          let x = next_a[2 * h] * scales_of_a(at, 0);
-          let y = next_a[2 * h + 1] * scales_of_a(at, 1);
-          packed_a[h] = high_oct(x, y);
-          packed_a[(parts - 1) * a_held + h] = low_oct(x, y);
-        }
-        for (var h = 0u; h < b_held; h++) {
-          let at = b_at(min(h * members + me, b_octs - 1));
-          let x = next_b[2 * h] * scales_of_b(at, 0);
-          let y = next_b[2 * h + 1] * scales_of_b(at, 1);
-          packed_b[h] = high_oct(x, y);
-          packed_b[(parts - 1) * b_held + h] = low_oct(x, y);
-        }
+        _ = split_octs(me, &next_a, &next_b, &own_a, &own_b, &packed_a, &packed_b);
+        store_octs(me, &packed_a, &packed_b);
+        workgroupBarrier();
       }
-      store_octs(member, &packed_a, &packed_b);
-      workgroupBarrier();
     }
   }
   if (parts == 1) {
