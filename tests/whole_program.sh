@@ -2,7 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs a GoogleTest program. Ends with 77 when each of its tests skipped itself, which GoogleTest calls a success.
 # usage: whole_program.sh PROGRAM [ARGUMENTS]
+# LOCKSTEP_SAMPLE=n: every nth test, or all of them with LOCKSTEP_WHOLE set.
 set -uo pipefail
+if [[ -n "${LOCKSTEP_SAMPLE:-}" && -z "${LOCKSTEP_WHOLE:-}" ]]; then
+  export GTEST_TOTAL_SHARDS="$LOCKSTEP_SAMPLE" GTEST_SHARD_INDEX=0
+fi
 log="$(mktemp)"
 trap 'rm -f "$log"' EXIT
 "$@" 2>&1 | tee "$log"

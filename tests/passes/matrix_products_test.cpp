@@ -72,7 +72,8 @@ TEST(MatrixProducts, parts_of_a_long_inner_axis_fill_the_units) {
 TEST(MatrixProducts, tiles_fill_the_units) {
   const program::DeviceProfile profile = unitsProfile();
   EXPECT_EQ(product(4096, 4096, 4096, profile).groups, 1024u) << "tiles of 128 x 128";
-  EXPECT_EQ(product(1024, 1024, 1024, profile).groups, 256u) << "of 64 x 64";
+  EXPECT_EQ(product(1024, 1024, 1024, profile).groups, 128u) << "of 128 x 64";
+  EXPECT_EQ(product(768, 768, 1024, profile).groups, 144u) << "of 64 x 64";
   EXPECT_EQ(product(4096, 4096, 4096, profile, DType::BF16).groups, 512u) << "of 128 x 256";
   EXPECT_EQ(product(4096, 4096, 4096, profile).module.name, "matrix_tiled");
   EXPECT_EQ(product(50176, 32, 288, profile).groups, 392u) << "of 128 x 32";
