@@ -139,7 +139,9 @@ inline constexpr int64_t kShortestSum = 16384;
 inline constexpr int64_t kShortestInner = 512;
 /// Elements of a part that is still worth a workgroup: as many as it has lanes at least.
 inline constexpr int64_t kShortestPart = 64;
-/// The same of a product that takes tiles of 128 x 128, whose sums are written and read once more for each part.
+/// Rows that a column has less in its part than as a whole, from which a second stage, with its level, is worth it: 32 for each of 16 lanes.
+inline constexpr int64_t kLeastSavedRows = 512;
+/// Elements of a part of a product that takes tiles of 128 x 128, whose sums are written and read once more for each part.
 inline constexpr int64_t kShortestQuadPart = 1024;
 /// Workgroups per unit of tiles of 64 x 64 in a product whose inner axis is cut into parts, and parts: the gradients of weights in a
 /// convolution have few tiles and up to 10^5 elements along the inner axis, and other products wait beside them in the same dispatch. With

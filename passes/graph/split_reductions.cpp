@@ -118,7 +118,7 @@ struct Splitter {
     if (units < cost::kFewUnits || length * results < 2 * cost::kShortestSum) return false;
     int64_t parts = partsBesideRows(node, length, results);
     if (parts == 1) parts = partsOf(length, cost::kShortestPart, results, cost::kShortGroupsPerUnit * units);
-    if (parts == 1) return false;
+    if (parts == 1 || length - length / parts < cost::kLeastSavedRows) return false;
     const int64_t part = divideUp(length, parts);
     parts = divideUp(length, part);
     if (part * parts * results > kMostElements) return false;
