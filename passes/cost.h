@@ -33,6 +33,13 @@ inline int64_t operationsOfDispatch(const program::DeviceProfile& profile) {
   return static_cast<int64_t>(rates.operations_per_second / 2 * (rates.dispatch_seconds + rates.level_seconds));
 }
 
+/// Elements that are written and read in the time of a level.
+inline int64_t elementsOfLevel(const program::DeviceProfile& profile) {
+  constexpr double kBytes = 8;
+  const Rates rates = ratesOf(profile);
+  return static_cast<int64_t>(rates.bytes_per_second * rates.level_seconds / kBytes);
+}
+
 /// The time that work takes at least.
 struct Floor {
   double memory = 0, compute = 0;  ///< seconds
@@ -139,7 +146,8 @@ inline constexpr int64_t kShortestSum = 16384;
 inline constexpr int64_t kShortestInner = 512;
 /// Elements of a part that is still worth a workgroup: as many as it has lanes at least.
 inline constexpr int64_t kShortestPart = 64;
-/// Rows that a column has less in its part than as a whole, from which a second stage, with its level, is worth it: 32 for each of 16 lanes.
+/// Rows that a column has less in its part than as a whole, from which a second stage, with its level, is worth it: 32 for each of 16
+/// lanes.
 inline constexpr int64_t kLeastSavedRows = 512;
 /// Elements of a part of a product that takes tiles of 128 x 128, whose sums are written and read once more for each part.
 inline constexpr int64_t kShortestQuadPart = 1024;

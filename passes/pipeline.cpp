@@ -175,6 +175,7 @@ const std::array kPasses{
                            .product_columns = is_cpu ? cost::kSharedColumnsCpu : cost::kSharedColumns,
                            .product_lanes = is_cpu ? cost::kLeastLanesCpu : 1,
                            .dispatch_operations = cost::operationsOfDispatch(o.profile),
+                           .late_sums = is_cpu ? 0 : cost::elementsOfLevel(o.profile),
                            .merge = !isDisabled(o, "fuse")});
          },
          kInLoops},

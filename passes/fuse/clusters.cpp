@@ -187,6 +187,8 @@ struct Placement {
   ClusterState& state;
   const Graph& graph;
   std::map<Space, std::deque<int32_t>> open = {};  ///< clusters of column reductions that may take one more
+  std::vector<int64_t> levels = {};                ///< by cluster: the least level in which it can run, as far as it was known when it grew
+  std::set<int32_t> late = {};                     ///< clusters of sums that no product was to make
 
   /// How a node of a cluster makes its elements: each at its own position, or one for each row of the cluster's space.
   enum class Seat : uint8_t { PerElement, PerRow };
@@ -254,6 +256,24 @@ struct Placement {
     return false;
   }
 
+  [[nodiscard]] int64_t levelOf(int32_t c) const { return static_cast<size_t>(c) < levels.size() ? levels[static_cast<size_t>(c)] : 0; }
+  /// To be called for each node once it has a cluster.
+  void noteLevel(NodeId id) {
+    const int32_t c = state.clusterOf(id);
+    if (static_cast<size_t>(c) >= levels.size()) levels.resize(static_cast<size_t>(c) + 1, 0);
+    for (const auto& [source, stored] : state.links.sources(c)) levels[static_cast<size_t>(c)] = std::max(levelOf(c), levelOf(source) + 1);
+  }
+
+  /// Whether a product would wait for another one if it added it, and the sum is small enough for its reader to add them (late_sums).
+  [[nodiscard]] bool wouldWait(int32_t c, const std::set<int32_t, std::greater<>>& sources, const Node& node) const {
+    if (state.cluster(c).kind != GroupKind::Contract || graph.shapeOf(node.results[0]).elementCount() > state.config.late_sums)
+      return false;
+    return std::ranges::any_of(sources, [&](int32_t other) {
+      const bool is_sum = state.cluster(other).kind == GroupKind::Contract || late.contains(other);
+      return other != c && is_sum && levelOf(other) >= levelOf(c);
+    });
+  }
+
   /// The cluster that the node joins: the last made one of its sources that has a seat for it.
   void placeElement(NodeId id) {
     if (placeRowPick(id)) return;
@@ -263,8 +283,13 @@ struct Placement {
     for (const Read& read : reads) {
       if (state.clusterOf(read.base) >= 0) sources.insert(state.clusterOf(read.base));
     }
+    bool is_late = false;
     if (state.config.merge) {
       for (int32_t c : sources) {
+        if (wouldWait(c, sources, node)) {
+          is_late = true;
+          continue;
+        }
         const std::optional<Seat> seat = seatIn(c, node, reads);
         if (!seat || !state.staysAcyclic(id, c) || !state.fits(c, id)) continue;
         state.row_aligned[id.index()] = *seat == Seat::PerRow ? 1 : 0;
@@ -272,7 +297,31 @@ struct Placement {
         return;
       }
     }
-    state.newCluster(GroupKind::Map, id, graph.shapeOf(node.results[0]).elementCount());
+    const int32_t own = state.newCluster(GroupKind::Map, id, graph.shapeOf(node.results[0]).elementCount());
+    if (is_late) late.insert(own);
+  }
+
+  /// Late sums that no reader took are made by a product after all: a dispatch of their own would be a level, too.
+  void placeLateSums() {
+    for (const int32_t c : late) {
+      if (state.cluster(c).dead || state.cluster(c).kind != GroupKind::Map) continue;
+      std::vector<int32_t> sources;
+      for (const auto& [source, stored] : state.links.sources(c)) {
+        if (!stored && state.cluster(source).kind == GroupKind::Contract) sources.insert(sources.begin(), source);
+      }
+      for (const int32_t source : sources) {
+        const auto isSeated = [&](NodeId member) {
+          const std::vector<Read>& reads = state.readsOf(graph[member]);
+          const bool reads_it = std::ranges::any_of(reads, [&](const Read& read) { return state.isMember(source, read.base); });
+          return !reads_it || seatIn(source, graph[member], reads) == Seat::PerElement;
+        };
+        const bool detour = std::ranges::any_of(
+            state.links.sources(c), [&](const auto& other) { return other.first != source && state.links.needs(other.first, source); });
+        if (detour || !std::ranges::all_of(state.cluster(c).members, isSeated) || !state.fitsWith({c}, source)) continue;
+        state.moveInto({c}, source);
+        break;
+      }
+    }
   }
 
   /// The clusters of the last nodes that read a value.
@@ -412,9 +461,11 @@ ClusterState placed(const Graph& graph, const std::vector<bool>& storage, std::v
     } else {
       internalError("fuse met an op that should have been decomposed: " + std::string(*node.op->name));
     }
+    placement.noteLevel(id);
   }
   if (config.merge) {
     mergeMaps(state);
+    placement.placeLateSums();
     absorbPrologues(state);
   }
   return state;

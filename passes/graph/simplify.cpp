@@ -133,9 +133,8 @@ bool addsZeroRows(const Graph& graph, const Node& node) {
   for (size_t axis = 0; axis < source.rank(); ++axis) {
     if (map.source[axis] != axisExpr(static_cast<int32_t>(axis)) || (axis > 0 && source[axis] != whole[axis])) return false;
   }
-  return std::ranges::all_of(map.guards, [&](const IndexGuard& guard) {
-    return guard.expr == axisExpr(0) && guard.lo <= 0 && guard.hi >= source.extent(0);
-  });
+  return std::ranges::all_of(
+      map.guards, [&](const IndexGuard& guard) { return guard.expr == axisExpr(0) && guard.lo <= 0 && guard.hi >= source.extent(0); });
 }
 
 /// What is between the parts of a pack is 0 without being written.

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Levels that small programs do without: sums of products that run beside each other, short columns in one stage, parts that end in zeros.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "frontend/train/templates.h"
+#include "ir/graph/builder.h"
+#include "ir/graph/op_def.h"
+#include "passes/pipeline.h"
+#include "tests/passes/gpu_profile.h"
+
+namespace lockstep {
+namespace {
+
+using graph::DType;
+using graph::ValueId;
+
+ValueId input(graph::Builder& b, std::string name, std::vector<int64_t> shape) {
+  return b.make("input", {}, {{"name", std::move(name)}, {"shape", std::move(shape)}, {"dtype", DType::F32}});
+}
+
+struct Plan {
+  size_t levels = 0, dispatches = 0;
+  friend bool operator==(const Plan&, const Plan&) = default;
+  friend void PrintTo(const Plan& plan, std::ostream* out) { *out << plan.levels << " levels, " << plan.dispatches << " dispatches"; }
+};
+
+Plan planned(graph::Builder& b, std::vector<std::string> disabled = {}) {
+  passes::CompileOptions options;
+  options.profile = gpuProfile();
+  options.profile.parallel_units = 132;
+  options.templates = detail::templateSource();
+  options.disabled = std::move(disabled);
+  const auto program = std::get<program::Program>(passes::compileTo(passes::Stage::Scheduled, b.graph(), options).orThrow());
+  return {program.levelCount(), program.commands.size()};
+}
+
+/// Three products of `rows` x 64, their sum, and a softmax of that where `is_read`.
+graph::Builder threeProducts(int64_t rows, bool is_read) {
+  graph::Builder b;
+  ValueId sum;
+  for (const char* name : {"q", "k", "v"}) {
+    const ValueId x = b.make("exp", {input(b, name, {rows, 64})}), w = input(b, std::string(name) + ".w", {64, 64});
+    const ValueId product = b.make("matmul", {x, w});
+    sum = sum.valid() ? b.add(sum, product) : product;
+  }
+  b.output(graph::OutputKind::Result, "y", is_read ? b.make("softmax", {sum}) : sum);
+  return b;
+}
+
+TEST(LateSums, products_do_not_wait_for_each_other) {
+  graph::Builder small = threeProducts(1536, true);
+  // The exponentials, the products, and rows that add them: not three products one after the other.
+  EXPECT_EQ(planned(small), (Plan{3, 7}));
+}
+
+TEST(LateSums, without_a_reader_a_product_adds) {
+  graph::Builder b = threeProducts(1536, false);
+  const Plan plan = planned(b);
+  EXPECT_EQ(plan.dispatches, 6u) << "three exponentials and three products";
+  EXPECT_LE(plan.levels, 4u);
+}
+
+TEST(LateSums, large_sums_are_made_by_products) {
+  graph::Builder large = threeProducts(65536, true);
+  EXPECT_EQ(planned(large).levels, 5u) << "to write and read 16 MiB more takes longer than a level";
+}
+
+TEST(ShortColumns, run_in_one_stage) {
+  const auto columns = [](int64_t rows) {
+    graph::Builder b;
+    const ValueId x = input(b, "x", {rows, 768});
+    b.output(graph::OutputKind::Result, "y", b.make("sum", {x}, {{"axes", std::vector<int64_t>{0}}, {"keep_dims", false}}));
+    return planned(b);
+  };
+  EXPECT_EQ(columns(128), (Plan{1, 1}));
+  EXPECT_EQ(columns(131), (Plan{1, 1}));
+  EXPECT_EQ(columns(4096), (Plan{2, 2}));
+}
+
+/// The gradient of a table of positions of which a program uses the first ones.
+TEST(PackedParts, zeros_are_not_written) {
+  graph::Builder b;
+  const ValueId x = input(b, "x", {128, 12, 64});
+  const ValueId rows = b.make("sum", {x}, {{"axes", std::vector<int64_t>{0}}, {"keep_dims", false}});
+  const ValueId table = b.make("pad", {rows}, {{"axis", int64_t{0}}, {"before", int64_t{0}}, {"after", int64_t{24}}, {"value", 0.0}});
+  const ValueId pack = b.make("pack", {table, input(b, "z", {64})}, {{"offsets", std::vector<int64_t>{0, 2304}}, {"total", int64_t{2368}}});
+  b.output(graph::OutputKind::Result, "y", b.make("exp", {pack}));
+  // The sum beside the copy of the other part, then exp; without the rule a copy that adds the rows would be between them.
+  EXPECT_EQ(planned(b).levels, 2u);
+  EXPECT_EQ(planned(b, {"simplify"}).levels, 3u);
+}
+
+}  // namespace
+}  // namespace lockstep
