@@ -18,7 +18,7 @@ namespace {
 
 /// Whether neighbours along the first axis of a matrix are neighbours in memory.
 bool liesByColumns(const Graph& graph, ValueId matrix) {
-  const Shape shape = graph.shapeOf(matrix);
+  const Shape& shape = graph.shapeOf(matrix);
   const ViewedValue viewed = throughWidened(graph, matrix);
   const IndexMap swap{.source = {axisExpr(1), axisExpr(0)}, .guards = {}};
   return readsNeighbours(graph, viewed.base, compose(swap, viewed.map, shape), Shape{shape.extent(1), shape.extent(0)});

@@ -55,7 +55,7 @@ struct Work {
   bool has_units = true;
 };
 
-Work product(std::string name, ProductCase shape, bool has_units) {
+Work product(std::string name, const ProductCase& shape, bool has_units) {
   Product made = makeProduct(shape);
   return {.name = std::move(name),
           .graph = std::move(made.graph),

@@ -49,7 +49,7 @@ graph::Graph thereAndBack(int64_t channels) {
   return b.take();
 }
 
-graph::Graph primitive(graph::Graph graph, passes::CompileOptions options) {
+graph::Graph primitive(graph::Graph graph, const passes::CompileOptions& options) {
   return std::get<graph::Graph>(passes::compileTo(passes::Stage::Primitive, std::move(graph), options).orThrow());
 }
 
