@@ -146,8 +146,7 @@ inline constexpr int64_t kShortestSum = 16384;
 inline constexpr int64_t kShortestInner = 512;
 /// Elements of a part that is still worth a workgroup: as many as it has lanes at least.
 inline constexpr int64_t kShortestPart = 64;
-/// Rows that a column has less in its part than as a whole, from which a second stage, with its level, is worth it: 32 for each of 16
-/// lanes.
+/// How many fewer rows a part must have than its column for a second stage to be worth its level: 32 for each of 16 lanes.
 inline constexpr int64_t kLeastSavedRows = 512;
 /// Elements of a part of a product that takes tiles of 128 x 128, whose sums are written and read once more for each part.
 inline constexpr int64_t kShortestQuadPart = 1024;
@@ -165,6 +164,8 @@ inline constexpr int64_t kLongestUneven = 16384;
 inline constexpr int64_t kFewUnits = 8;
 /// Multiplications from which a product with a vector is a sum by rows or columns. Smaller ones run beside other products of their level.
 inline constexpr int64_t kLeastThinProducts = int64_t{1} << 20;
+/// Rows of such a sum by rows: a workgroup has one at least, and the inner axis of a product is cut where there are few.
+inline constexpr int64_t kLeastThinRows = 256;
 /// Rows and columns of the smallest tile that a product is cut into.
 inline constexpr int64_t kSmallestTile = 16;
 

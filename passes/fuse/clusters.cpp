@@ -264,12 +264,13 @@ struct Placement {
     for (const auto& [source, stored] : state.links.sources(c)) levels[static_cast<size_t>(c)] = std::max(levelOf(c), levelOf(source) + 1);
   }
 
-  /// Whether a product would wait for another one if it added it, and the sum is small enough for its reader to add them (late_sums).
+  [[nodiscard]] bool isLateSum(int32_t c) const { return state.cluster(c).kind == GroupKind::Map && late.contains(c); }
+  /// Whether a product would wait for another one if it made the sum, and the sum is small enough for its reader to add them (late_sums).
   [[nodiscard]] bool wouldWait(int32_t c, const std::set<int32_t, std::greater<>>& sources, const Node& node) const {
     if (state.cluster(c).kind != GroupKind::Contract || graph.shapeOf(node.results[0]).elementCount() > state.config.late_sums)
       return false;
     return std::ranges::any_of(sources, [&](int32_t other) {
-      const bool is_sum = state.cluster(other).kind == GroupKind::Contract || late.contains(other);
+      const bool is_sum = state.cluster(other).kind == GroupKind::Contract || isLateSum(other);
       return other != c && is_sum && levelOf(other) >= levelOf(c);
     });
   }
@@ -290,6 +291,8 @@ struct Placement {
           is_late = true;
           continue;
         }
+        // Readers of other clusters would wait for the products, too.
+        if (is_late && state.cluster(c).kind != GroupKind::Contract && !isLateSum(c)) continue;
         const std::optional<Seat> seat = seatIn(c, node, reads);
         if (!seat || !state.staysAcyclic(id, c) || !state.fits(c, id)) continue;
         state.row_aligned[id.index()] = *seat == Seat::PerRow ? 1 : 0;

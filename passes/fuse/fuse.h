@@ -16,8 +16,8 @@ struct FuseConfig {
   int64_t product_rows = 128, product_columns = 128, product_lanes = 1;
   /// Operations that take the device as long as a dispatch in a level of its own.
   int64_t dispatch_operations = 0;
-  /// Up to so many elements, a sum of two products that could run beside each other is added by its reader: to write and read one more
-  /// tensor takes less than the level in which one product would wait for the other. 0: products always add.
+  /// Up to so many elements, a sum of two products that could run beside each other is added by its reader: writing and reading one more
+  /// tensor takes less time than the level in which one product would wait for the other. 0: products always add.
   int64_t late_sums = 0;
   /// False: every computing node becomes a group of its own (--disable-pass fuse); the result is equal within rounding.
   bool merge = true;

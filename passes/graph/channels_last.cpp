@@ -148,7 +148,7 @@ class ChannelMover {
     if (std::ranges::any_of(right.dims(), [](const Dim& dim) { return dim.isSymbol(); })) return false;
     const int64_t groups = is_grouped ? a.extent(0) : 1, out = a.extent(a.rank() - 2), inner = a.extent(a.rank() - 1);
     const int64_t batch = right.extent(0), positions = right.extent(right.rank() - 1);
-    // A single row is a vector, whose product is a sum by rows or columns (thinProducts).
+    // A single row is a vector, and a large product with one a sum by rows or columns (thinProducts).
     if (out < kLeastChannels && (out > 1 || is_grouped)) return false;
     if (is_grouped && right.extent(1) != groups) return false;
     // The axes of the result are those of the operands, turned in the same way.

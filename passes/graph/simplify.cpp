@@ -123,33 +123,6 @@ std::optional<ValueId> lastOfTwo(State& s, const Node& node, const Operands& ope
   return s.b().make(*node.op->name, {source}, node.attributes);
 }
 
-/// Whether a view is its operand with zeros after its last row.
-bool addsZeroRows(const Graph& graph, const Node& node) {
-  const auto* view = std::get_if<ViewLowering>(&*node.op->lower);
-  if (view == nullptr || leafName(node) != nullptr) return false;
-  const Shape &source = graph.shapeOf(node.operands[0]), &whole = graph.shapeOf(node.results[0]);
-  const IndexMap map = view->map(graph, node);
-  if (map.guards.empty() || map.fill != 0 || source.rank() != whole.rank()) return false;
-  for (size_t axis = 0; axis < source.rank(); ++axis) {
-    if (map.source[axis] != axisExpr(static_cast<int32_t>(axis)) || (axis > 0 && source[axis] != whole[axis])) return false;
-  }
-  return std::ranges::all_of(
-      map.guards, [&](const IndexGuard& guard) { return guard.expr == axisExpr(0) && guard.lo <= 0 && guard.hi >= source.extent(0); });
-}
-
-/// What is between the parts of a pack is 0 without being written.
-std::optional<ValueId> zerosAfterPart(State& s, const Node& node, const Operands& operands) {
-  if (!std::holds_alternative<AliasPack>(*node.op->alias)) return std::nullopt;
-  Operands shorter = operands;
-  for (ValueId& part : shorter) {
-    if (addsZeroRows(s.out(), s.out().definition(part))) part = s.out().definition(part).operands[0];
-  }
-  if (shorter == operands) return std::nullopt;
-  const ValueId pack = s.b().make(*node.op->name, shorter, node.attributes);
-  s.b().name(pack, s.in[node.results[0]].name);
-  return pack;
-}
-
 struct Rule {
   std::string_view name;
   RuleFn apply;
@@ -157,7 +130,7 @@ struct Rule {
 constexpr std::array kRules{
     Rule{"identity_view", identityView},     Rule{"view_of_constant", viewOfConstant},  Rule{"uniform_result", uniformResult},
     Rule{"neutral_element", neutralElement}, Rule{"involution_twice", involutionTwice}, Rule{"reduction_of_one", reductionOfOne},
-    Rule{"last_of_two", lastOfTwo},          Rule{"zeros_after_part", zerosAfterPart}};
+    Rule{"last_of_two", lastOfTwo}};
 
 std::optional<ValueId> applyRules(State& s, const Node& node, const Operands& operands) {
   for (const Rule& rule : kRules) {

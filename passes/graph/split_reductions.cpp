@@ -189,7 +189,7 @@ struct Splitter {
     if (units >= cost::kFewUnits && shape.k >= cost::kShortestInner && shape.batch == 1) {
       int64_t tiles = shape.batch * divideUp(shape.m, cost::kSmallestTile) * divideUp(shape.n, cost::kSmallestTile);
       parts = partsOf(shape.k, cost::kShortestPart, tiles, cost::kGroupsPerUnit * units);
-      // Parts that are long themselves may be more, until there is a workgroup for every unit.
+      // Where parts stay long, more than kMostParts are allowed until every unit has a workgroup.
       if (tiles * parts < units) parts = std::max(parts, partsOf(shape.k, cost::kShortestInner, tiles, units, cost::kMostMatrixParts));
       parts = std::max(parts, partsOfLarge(shape));
     }

@@ -47,6 +47,7 @@ bool sumProduct(const Graph& graph, const Node& node, Rewriter& rewriter) {
     matrix = b.swapLastAxes(matrix);
     by_rows = !by_rows;
   }
+  if (by_rows && b.shapeOf(matrix).extent(0) < cost::kLeastThinRows) return false;
   vector = b.reshape(vector, by_rows ? Shape{1, shape.k} : Shape{shape.k, 1});
   const ValueId sums = b.sum(b.mul(matrix, b.broadcastTo(vector, b.shapeOf(matrix))), by_rows ? 1 : 0, false);
   b.name(sums, graph[node.results[0]].name);

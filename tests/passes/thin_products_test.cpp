@@ -115,6 +115,8 @@ TEST(ThinProducts, small_ones_batches_and_processors_keep_products) {
   EXPECT_EQ(productsOf(primitive(product({1000, 1000}, {1000, 1}), gpuOptions())).size(), 1u) << "below 2^20";
   EXPECT_EQ(productsOf(primitive(product({1024, 1024}, {1024, 1}), gpuOptions())).size(), 0u);
   EXPECT_EQ(productsOf(primitive(product({1024, 1024}, {1024, 2}), gpuOptions())).size(), 1u);
+  EXPECT_EQ(productsOf(primitive(product({17, 65536}, {65536, 1}), gpuOptions())), (std::multiset<Product>{{17, 1, 1024, 64}}))
+      << "few rows, and an inner axis that is cut";
   EXPECT_EQ(productsOf(primitive(product({4, 1024, 1024}, {4, 1024, 1}), gpuOptions())).size(), 1u) << "a vector per batch";
   EXPECT_EQ(productsOf(primitive(product({4, 256, 1024}, {1024, 1}), gpuOptions())).size(), 0u) << "all leading axes are rows";
   passes::CompileOptions cpu = gpuOptions();
