@@ -35,7 +35,7 @@ inline int64_t operationsOfDispatch(const program::DeviceProfile& profile) {
 
 /// Elements that are written and read in the time of a level.
 inline int64_t elementsOfLevel(const program::DeviceProfile& profile) {
-  constexpr double kBytes = 8;
+  constexpr double kBytes = 8;  // of an f32, written and read
   const Rates rates = ratesOf(profile);
   return static_cast<int64_t>(rates.bytes_per_second * rates.level_seconds / kBytes);
 }

@@ -8,7 +8,7 @@
 // parts = 2: operands of f32 in two parts of f16 each, x = (high + low) / scale, and three products; low * low is below what f32 keeps.
 // The scale is a power of two for each row of A and column of B. It grows smaller when a tile brings an element that it takes out of the
 // range of f16; such a tile is loaded and scaled once more, and the sums are scaled too. The units add up each tile, and f32 additions add
-// up the tiles. Where an element is infinite, or 2^64 or more, the results are computed again, in plain f32.
+// up the tiles. Where an element is infinite, or 2^64 or more, the results may be computed again, in plain f32.
 
 enable f16;
 enable subgroups;

@@ -16,8 +16,8 @@ struct FuseConfig {
   int64_t product_rows = 128, product_columns = 128, product_lanes = 1;
   /// Operations that take the device as long as a dispatch in a level of its own.
   int64_t dispatch_operations = 0;
-  /// Up to so many elements, a sum of two products that could run beside each other is added by its reader: writing and reading one more
-  /// tensor takes less time than the level in which one product would wait for the other. 0: products always add.
+  /// The largest sum of two independent products, in elements, that is left to its reader. If one product computed it, that product would
+  /// wait for the other one for a level, which takes longer than writing and reading one more tensor of this size. 0: products add.
   int64_t late_sums = 0;
   /// False: every computing node becomes a group of its own (--disable-pass fuse); the result is equal within rounding.
   bool merge = true;

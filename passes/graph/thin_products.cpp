@@ -2,7 +2,6 @@
 #include "passes/graph/thin_products.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "ir/graph/op_def.h"
 #include "passes/cost.h"
@@ -63,7 +62,7 @@ Graph thinProducts(const Graph& graph) {
     if (!sumProduct(graph, graph[id], rewriter)) rewriter.copy(graph[id]);
   }
   for (const Output& output : graph.outputs) rewriter.copyOutput(output);
-  return rewriter.take();
+  return removeDead(rewriter.take());
 }
 
 }  // namespace lockstep::passes

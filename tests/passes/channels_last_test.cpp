@@ -13,6 +13,7 @@
 #include "passes/schedule/group_body.h"
 #include "passes/schedule/quad_operands.h"
 #include "tests/passes/gpu_profile.h"
+#include "tests/passes/graph_input.h"
 
 namespace lockstep {
 namespace {
@@ -20,10 +21,6 @@ namespace {
 using graph::DType;
 using graph::Shape;
 using graph::ValueId;
-
-ValueId input(graph::Builder& b, std::string name, std::vector<int64_t> shape) {
-  return b.make("input", {}, {{"name", std::move(name)}, {"shape", std::move(shape)}, {"dtype", DType::F32}});
-}
 
 ValueId conv(graph::Builder& b, ValueId x, ValueId w, int64_t stride = 1) {
   const int64_t reach = b.shapeOf(w).extent(2) / 2;
@@ -37,17 +34,17 @@ ValueId conv(graph::Builder& b, ValueId x, ValueId w, int64_t stride = 1) {
 /// A residual block of `channels` with norms over its convolutions.
 ValueId block(graph::Builder& b, ValueId x, int64_t channels, const std::string& name) {
   const auto normed = [&](ValueId value, const std::string& norm) {
-    const ValueId gain = input(b, norm + ".g", {channels}), bias = input(b, norm + ".b", {channels});
+    const ValueId gain = f32Input(b, norm + ".g", {channels}), bias = f32Input(b, norm + ".b", {channels});
     return b.makeAll("batch_norm", std::vector{value, gain, bias}, {{"eps", 1e-5}})[0];
   };
-  const ValueId w1 = input(b, name + ".w1", {channels, channels, 3, 3}), w2 = input(b, name + ".w2", {channels, channels, 3, 3});
+  const ValueId w1 = f32Input(b, name + ".w1", {channels, channels, 3, 3}), w2 = f32Input(b, name + ".w2", {channels, channels, 3, 3});
   const ValueId first = b.make("relu", {normed(conv(b, x, w1), name + ".n1")});
   return b.make("relu", {b.add(normed(conv(b, first, w2), name + ".n2"), x)});
 }
 
 graph::Graph residual(int64_t channels) {
   graph::Builder b;
-  const ValueId x = input(b, "x", {8, 4, 16, 16}), stem = input(b, "stem", {channels, 4, 3, 3});
+  const ValueId x = f32Input(b, "x", {8, 4, 16, 16}), stem = f32Input(b, "stem", {channels, 4, 3, 3});
   const ValueId y = block(b, block(b, b.make("relu", {conv(b, x, stem)}), channels, "a"), channels, "b");
   b.output(graph::OutputKind::Loss, "loss",
            b.make("sum", {b.mul(y, y)}, {{"axes", std::vector<int64_t>{0, 1, 2, 3}}, {"keep_dims", false}}));
@@ -122,7 +119,7 @@ const graph::Node& nodeOf(const graph::Graph& graph, std::string_view op) {
 /// Scores of queries that all texts share, [B, queries, keys], lie by keys: the mask is about the last two axes and may not be turned.
 TEST(ChannelsLast, what_depends_on_its_position_stays) {
   graph::Builder b;
-  const ValueId queries = input(b, "q", {16, 8}), keys = input(b, "k", {4, 8, 16});
+  const ValueId queries = f32Input(b, "q", {16, 8}), keys = f32Input(b, "k", {4, 8, 16});
   b.output(graph::OutputKind::Result, "y", b.make("where_causal", {b.make("matmul", {queries, keys})}, {{"fill", -1.0}}));
   const auto graph = std::get<graph::Graph>(passes::compileTo(passes::Stage::Primitive, b.take(), forwardOptions()).orThrow());
   EXPECT_EQ(graph.shapeOf(nodeOf(graph, "matmul").results[0]), (Shape{64, 16})) << "the product is turned";
@@ -135,9 +132,9 @@ TEST(ChannelsLast, what_depends_on_its_position_stays) {
 /// Parameters are views of one buffer, and most models have more of them than an image has elements.
 TEST(ChannelsLast, offsets_in_a_large_buffer_have_no_order) {
   graph::Builder b;
-  const ValueId all = input(b, "all", {1 << 22});
+  const ValueId all = f32Input(b, "all", {1 << 22});
   const ValueId offset = b.make("narrow", {all}, {{"axis", int64_t{0}}, {"start", int64_t{5}}, {"length", int64_t{32}}});
-  const ValueId image = conv(b, input(b, "x", {8, 32, 16, 16}), input(b, "w", {32, 32, 3, 3}));
+  const ValueId image = conv(b, f32Input(b, "x", {8, 32, 16, 16}), f32Input(b, "w", {32, 32, 3, 3}));
   b.output(graph::OutputKind::Result, "y", b.make("relu", {b.add(image, b.reshape(offset, Shape{1, 32, 1, 1}))}));
   const auto graph = std::get<graph::Graph>(passes::compileTo(passes::Stage::Primitive, b.take(), forwardOptions()).orThrow());
   EXPECT_EQ(graph.shapeOf(nodeOf(graph, "relu").results[0]), (Shape{8, 16, 16, 32}));
@@ -148,7 +145,7 @@ Shape stridedGradient(int64_t k) {
   graph::Builder b;
   const std::vector<int64_t> two{2, 2}, padding{k / 2, k / 2}, one{1, 1};
   b.output(graph::OutputKind::Result, "y",
-           b.make("conv_transpose", {input(b, "x", {64, 256, 8, 8}), input(b, "w", {256, 128, k, k})},
+           b.make("conv_transpose", {f32Input(b, "x", {64, 256, 8, 8}), f32Input(b, "w", {256, 128, k, k})},
                   {{"stride", two}, {"padding", padding}, {"dilation", one}, {"output_padding", one}, {"groups", int64_t{1}}}));
   const auto graph = std::get<graph::Graph>(passes::compileTo(passes::Stage::Primitive, b.take(), forwardOptions()).orThrow());
   return graph.shapeOf(nodeOf(graph, "matmul").results[0]);
@@ -163,14 +160,14 @@ TEST(ChannelsLast, gradients_of_strided_convolutions_have_no_more_positions_and_
 TEST(ChannelsLast, large_strided_convolutions_are_within_the_limit) {
   graph::Builder b;
   const std::vector<int64_t> two{2, 2}, three{3, 3}, one{1, 1};
-  const ValueId y = b.make("conv", {input(b, "x", {32, 3, 224, 224}), input(b, "w", {64, 3, 7, 7})},
+  const ValueId y = b.make("conv", {f32Input(b, "x", {32, 3, 224, 224}), f32Input(b, "w", {64, 3, 7, 7})},
                            {{"stride", two}, {"padding", three}, {"dilation", one}, {"groups", int64_t{1}}});
   EXPECT_EQ(b.shapeOf(y), (Shape{32, 64, 112, 112}));
 }
 
 TEST(ChannelsLast, windows_of_pooling_follow_their_image) {
   graph::Builder b;
-  const ValueId y = b.make("relu", {conv(b, input(b, "x", {8, 32, 16, 16}), input(b, "w", {32, 32, 3, 3}))});
+  const ValueId y = b.make("relu", {conv(b, f32Input(b, "x", {8, 32, 16, 16}), f32Input(b, "w", {32, 32, 3, 3}))});
   const std::vector<int64_t> three{3, 3}, two{2, 2}, one{1, 1};
   b.output(graph::OutputKind::Result, "y",
            b.makeAll("max_pool", std::vector{y}, {{"kernel", three}, {"stride", two}, {"padding", one}})[0]);
@@ -181,9 +178,9 @@ TEST(ChannelsLast, windows_of_pooling_follow_their_image) {
 /// An image that was computed by channels, as after a norm of groups, is better off with the old orientation, which reads it along rows.
 TEST(ChannelsLast, products_of_computed_images_by_channels_are_not_turned) {
   graph::Builder b;
-  const ValueId x = b.mul(input(b, "x", {8, 32, 16, 16}), input(b, "z", {8, 32, 16, 16}));
+  const ValueId x = b.mul(f32Input(b, "x", {8, 32, 16, 16}), f32Input(b, "z", {8, 32, 16, 16}));
   b.output(graph::OutputKind::Result, "x", x);
-  b.output(graph::OutputKind::Result, "y", conv(b, x, input(b, "w", {32, 32, 3, 3})));
+  b.output(graph::OutputKind::Result, "y", conv(b, x, f32Input(b, "w", {32, 32, 3, 3})));
   const auto graph = std::get<graph::Graph>(passes::compileTo(passes::Stage::Primitive, b.take(), forwardOptions()).orThrow());
   EXPECT_EQ(graph.shapeOf(nodeOf(graph, "matmul").results[0]), (Shape{8, 32, 256}));
 }
@@ -222,7 +219,7 @@ TEST(ChannelsLast, of_a_rounded_image) {
 
 TEST(ChannelsLast, few_results_stay_rows_of_a_product) {
   graph::Builder b;
-  b.output(graph::OutputKind::Result, "y", conv(b, input(b, "x", {8, 32, 16, 16}), input(b, "w", {4, 32, 3, 3})));
+  b.output(graph::OutputKind::Result, "y", conv(b, f32Input(b, "x", {8, 32, 16, 16}), f32Input(b, "w", {4, 32, 3, 3})));
   const auto graph = std::get<graph::Graph>(passes::compileTo(passes::Stage::Primitive, b.take(), forwardOptions()).orThrow());
   EXPECT_EQ(graph.shapeOf(nodeOf(graph, "matmul").results[0]), (Shape{8, 4, 256})) << "4 columns would leave most of a tile empty";
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Levels that small programs do without: sums of products that run beside each other, and short columns in one stage.
+// Where small programs save levels: independent products whose sum is left to its reader, and short columns that are summed in one stage.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,16 +9,12 @@
 #include "ir/graph/op_def.h"
 #include "passes/pipeline.h"
 #include "tests/passes/gpu_profile.h"
+#include "tests/passes/graph_input.h"
 
 namespace lockstep {
 namespace {
 
-using graph::DType;
 using graph::ValueId;
-
-ValueId input(graph::Builder& b, std::string name, std::vector<int64_t> shape) {
-  return b.make("input", {}, {{"name", std::move(name)}, {"shape", std::move(shape)}, {"dtype", DType::F32}});
-}
 
 struct Plan {
   size_t levels = 0, dispatches = 0;
@@ -40,7 +36,7 @@ graph::Builder threeProducts(int64_t rows, bool is_read) {
   graph::Builder b;
   ValueId sum;
   for (const char* name : {"q", "k", "v"}) {
-    const ValueId x = b.make("exp", {input(b, name, {rows, 64})}), w = input(b, std::string(name) + ".w", {64, 64});
+    const ValueId x = b.make("exp", {f32Input(b, name, {rows, 64})}), w = f32Input(b, std::string(name) + ".w", {64, 64});
     const ValueId product = b.make("matmul", {x, w});
     sum = sum.valid() ? b.add(sum, product) : product;
   }
@@ -56,7 +52,7 @@ TEST(LateSums, products_do_not_wait_for_each_other) {
 
 TEST(LateSums, without_a_reader_a_product_adds) {
   graph::Builder b = threeProducts(1536, false);
-  // Two products beside each other, then the third one, which adds them.
+  // Two products run in one level. The third one runs in the next and adds all three.
   EXPECT_EQ(planned(b), (Plan{3, 6}));
 }
 
@@ -68,7 +64,7 @@ TEST(LateSums, large_sums_are_made_by_products) {
 TEST(ShortColumns, run_in_one_stage) {
   const auto columns = [](int64_t rows) {
     graph::Builder b;
-    const ValueId x = input(b, "x", {rows, 768});
+    const ValueId x = f32Input(b, "x", {rows, 768});
     b.output(graph::OutputKind::Result, "y", b.make("sum", {x}, {{"axes", std::vector<int64_t>{0}}, {"keep_dims", false}}));
     return planned(b);
   };

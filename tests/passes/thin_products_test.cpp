@@ -10,17 +10,13 @@
 #include "ir/graph/op_def.h"
 #include "passes/pipeline.h"
 #include "tests/passes/gpu_profile.h"
+#include "tests/passes/graph_input.h"
 
 namespace lockstep {
 namespace {
 
-using graph::DType;
 using graph::Shape;
 using graph::ValueId;
-
-ValueId input(graph::Builder& b, std::string name, std::vector<int64_t> shape) {
-  return b.make("input", {}, {{"name", std::move(name)}, {"shape", std::move(shape)}, {"dtype", DType::F32}});
-}
 
 passes::CompileOptions gpuOptions(std::vector<std::string> disabled = {}) {
   passes::CompileOptions options;
@@ -34,8 +30,8 @@ passes::CompileOptions gpuOptions(std::vector<std::string> disabled = {}) {
 /// A picture of one channel to `channels` and back, as a sample for flow matching has them, and the gradients of both kernels.
 graph::Graph thereAndBack(int64_t channels) {
   graph::Builder b;
-  const ValueId x = input(b, "x", {64, 1, 28, 28});
-  const ValueId out = input(b, "out", {channels, 1, 3, 3}), back = input(b, "back", {1, channels, 3, 3});
+  const ValueId x = f32Input(b, "x", {64, 1, 28, 28});
+  const ValueId out = f32Input(b, "out", {channels, 1, 3, 3}), back = f32Input(b, "back", {1, channels, 3, 3});
   const auto conv = [&](ValueId image, ValueId weights) {
     return b.make("conv", {image, weights},
                   {{"stride", std::vector<int64_t>{1, 1}},
@@ -82,8 +78,8 @@ TEST(ThinProducts, convolutions_to_one_channel_and_from_one) {
 std::vector<std::string> kernelsOf(const Shape& left, bool left_turned, const Shape& right, bool right_turned) {
   graph::Builder b;
   const auto operand = [&](const char* name, const Shape& shape, bool turned) {
-    if (!turned) return input(b, name, shape.extents());
-    return b.swapLastAxes(input(b, name, {shape.extent(1), shape.extent(0)}));
+    if (!turned) return f32Input(b, name, shape.extents());
+    return b.swapLastAxes(f32Input(b, name, {shape.extent(1), shape.extent(0)}));
   };
   const ValueId a = operand("a", left, left_turned), c = operand("b", right, right_turned);
   b.output(graph::OutputKind::Result, "y", b.make("matmul", {a, c}));
@@ -108,7 +104,7 @@ TEST(ThinProducts, read_matrices_as_they_lie) {
 TEST(ThinProducts, small_ones_batches_and_processors_keep_products) {
   const auto product = [](std::vector<int64_t> left, std::vector<int64_t> right) {
     graph::Builder b;
-    const ValueId a = input(b, "a", std::move(left)), c = input(b, "b", std::move(right));
+    const ValueId a = f32Input(b, "a", std::move(left)), c = f32Input(b, "b", std::move(right));
     b.output(graph::OutputKind::Result, "y", b.make("matmul", {a, c}));
     return b.take();
   };
