@@ -1,25 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Test sources that are compiled by themselves where LOCKSTEP_UNITY compiles the others in batches, because they and a neighbour use the
-# same name. After a "redefinition" or "ambiguous" error between two files of a batch, rename one of the two or add a file here. Libraries
-# and tools are never compiled in batches: there a name could be found in a neighbour.
-if(NOT LOCKSTEP_UNITY)
-  return()
-endif()
-
-# lockstep_apart(<target> <file>...): paths from the top of the tree.
-function(lockstep_apart target)
-  if(NOT TARGET ${target})
-    return()
-  endif()
-  foreach(file IN LISTS ARGN)
-    if(NOT EXISTS ${PROJECT_SOURCE_DIR}/${file})
-      message(FATAL_ERROR "tests/unity.cmake: ${target} has no source ${file}; remove it from the list")
-    endif()
-  endforeach()
-  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE files)
-  set_source_files_properties(${files} TARGET_DIRECTORY ${target} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-endfunction()
-
+# Test sources that are compiled by themselves, as in cmake/unity.cmake.
 lockstep_apart(lockstep_conformance tests/backends/subgroup_suite.cpp)
 lockstep_apart(reference_checks tests/backends/perturb_test.cpp)
 lockstep_apart(docs_blocks_test tests/docs/links_test.cpp)

@@ -4,6 +4,7 @@
 // model mostly has a neighbour that the source's readers have, too.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <set>

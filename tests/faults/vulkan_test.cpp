@@ -86,26 +86,24 @@ struct Case {
 
 std::vector<Case> cases() {
   const std::string golden = LOCKSTEP_SOURCE_DIR "/tests/tools/verify/data/train_mlp_sin_sgd.safetensors";
-  return {{.name = "run",
-           .arguments = {"run", "k.wgsl", "--device", "vulkan", "--bind", "0.0=iota:f32[4]", "--out", "0.0=out.npy"},
-           .sample = 100},
-          {.name = "train",
-           .arguments = {"train", "sine", "--steps", "2", "--device", "vulkan", "--out", "run"},
-           .trains = true,
-           .sample = 150},
-          {.name = "resume",
-           .arguments = {"train", "sine", "--steps", "2", "--device", "vulkan", "--out", "run", "--resume"},
-           .trains = true,
-           .resumes = true,
-           .sample = 80},
-          {.name = "rescue",
-           .arguments = {"train", "sine", "--steps", "90", "--device", "vulkan", "--out", "run"},
-           .trains = true,
-           .goes_on = true,
-           .sample = 60},
-          {.name = "verify", .arguments = {"verify", "golden", golden, "--device", "vulkan"}, .sample = 60},
-          {.name = "profile", .arguments = {"profile", "sine", "--steps", "2", "--device", "vulkan"}, .peaks_known = true, .sample = 60},
-          {.name = "measure", .arguments = {"profile", "sine", "--steps", "2", "--device", "vulkan"}, .sample = 10}};
+  return {
+      {.name = "run",
+       .arguments = {"run", "k.wgsl", "--device", "vulkan", "--bind", "0.0=iota:f32[4]", "--out", "0.0=out.npy"},
+       .sample = 45},
+      {.name = "train", .arguments = {"train", "sine", "--steps", "2", "--device", "vulkan", "--out", "run"}, .trains = true, .sample = 60},
+      {.name = "resume",
+       .arguments = {"train", "sine", "--steps", "2", "--device", "vulkan", "--out", "run", "--resume"},
+       .trains = true,
+       .resumes = true,
+       .sample = 35},
+      {.name = "rescue",
+       .arguments = {"train", "sine", "--steps", "90", "--device", "vulkan", "--out", "run"},
+       .trains = true,
+       .goes_on = true,
+       .sample = 25},
+      {.name = "verify", .arguments = {"verify", "golden", golden, "--device", "vulkan"}, .sample = 25},
+      {.name = "profile", .arguments = {"profile", "sine", "--steps", "2", "--device", "vulkan"}, .peaks_known = true, .sample = 25},
+      {.name = "measure", .arguments = {"profile", "sine", "--steps", "2", "--device", "vulkan"}, .sample = 5}};
 }
 
 class VulkanCalls : public ::testing::TestWithParam<Case> {
