@@ -54,6 +54,7 @@ function(lockstep_batches target)
 endfunction()
 
 # Not here: lockstep_graph and lockstep_recipes, whose sources use the same names (infer, gradient; kBatch).
+# Apart, because tests/docs/extending replaces them alone: frontend/ops/element.cpp, passes/pipeline.cpp, passes/schedule/choose_contract.cpp.
 lockstep_batches(lockstep_support)
 lockstep_batches(lockstep_kernel APART ir/kernel/validate_types.cpp)
 lockstep_batches(lockstep_program)
@@ -76,11 +77,13 @@ lockstep_batches(
         passes/emit/emit_held_rows.cpp
         passes/graph/split_scans.cpp
         passes/graph/update_sgd.cpp
+        passes/pipeline.cpp
+        passes/schedule/choose_contract.cpp
         passes/schedule/schedule.cpp
         passes/schedule/split_dispatches.cpp)
 lockstep_batches(lockstep_io APART frontend/io/zip.cpp)
 lockstep_batches(lockstep_runtime)
-lockstep_batches(lockstep_tracing)
+lockstep_batches(lockstep_tracing APART frontend/ops/element.cpp)
 lockstep_batches(lockstep_frontend)
 lockstep_batches(lockstep_console APART console/guarded_main.cpp)
 lockstep_batches(lockstep_experiment)
