@@ -32,12 +32,9 @@ function(lockstep_batches target)
   list(TRANSFORM ARG_APART PREPEND ${PROJECT_SOURCE_DIR}/)
   list(SORT sources)
   foreach(source IN LISTS sources)
-    # A generated source has an absolute path.
-    if(IS_ABSOLUTE ${source} OR NOT source MATCHES "\\.cpp$")
-      continue()
-    endif()
     cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${folder} NORMALIZE)
-    if(source IN_LIST ARG_APART)
+    cmake_path(IS_PREFIX PROJECT_BINARY_DIR ${source} is_generated)
+    if(is_generated OR source IN_LIST ARG_APART OR NOT source MATCHES "\\.cpp$")
       continue()
     endif()
     cmake_path(GET source PARENT_PATH room)
@@ -53,10 +50,11 @@ function(lockstep_batches target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()
 
-# Not here: lockstep_graph and lockstep_recipes, whose sources use the same names (infer, gradient; kBatch).
+# Not here: lockstep_recipes, whose sources use the same names.
 # Apart, because tests/docs/extending replaces them alone: frontend/ops/element.cpp, passes/pipeline.cpp, passes/schedule/choose_contract.cpp.
 lockstep_batches(lockstep_support)
 lockstep_batches(lockstep_kernel APART ir/kernel/validate_types.cpp)
+lockstep_batches(lockstep_graph APART ir/graph/text.cpp ir/graph/validate.cpp)
 lockstep_batches(lockstep_program)
 lockstep_batches(lockstep_backends APART backends/sanitize.cpp)
 lockstep_batches(lockstep_reference APART backends/reference/lower_values.cpp backends/reference/sanitize/influence.cpp)

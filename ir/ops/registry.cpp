@@ -7,13 +7,16 @@
 
 namespace lockstep::graph {
 
-#define LS_OP(Name) extern const OpDef k##Name##Op;
+#define LS_OP(name)         \
+  namespace name##_op {     \
+    extern const OpDef kOp; \
+  }
 #include "ir/ops/ops.def"
 #undef LS_OP
 
 namespace {
 const std::array kOps{
-#define LS_OP(Name) &k##Name##Op,
+#define LS_OP(name) &name##_op::kOp,
 #include "ir/ops/ops.def"
 #undef LS_OP
 };

@@ -3,7 +3,7 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::abs_op {
 namespace {
 
 std::vector<ValueId> gradient(const GradientContext& g) {
@@ -15,8 +15,8 @@ std::vector<ValueId> gradient(const GradientContext& g) {
 
 }  // namespace
 
-extern const OpDef kAbsOp;
-constexpr OpDef kAbsOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "abs",
     .summary = "Absolute value; the gradient at 0 is 0.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -31,4 +31,4 @@ constexpr OpDef kAbsOp{
     .algebra = {.chooses = true},
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::abs_op

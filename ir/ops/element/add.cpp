@@ -2,10 +2,10 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/index_operands.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::add_op {
 
-extern const OpDef kAddOp;
-constexpr OpDef kAddOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "add",
     .summary = "Sum of two tensors, element by element.",
     .constraints =
@@ -25,4 +25,4 @@ constexpr OpDef kAddOp{
         },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::add_op

@@ -11,7 +11,7 @@
 #include "ir/ops/support/index_operands.h"
 #include "ir/ops/support/lane_math.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::cast_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -124,8 +124,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kCastOp;
-constexpr OpDef kCastOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "cast",
     .summary =
         "The elements as another type: a float becomes an integer by truncation, saturated and with NaN as 0; integers keep their low "
@@ -147,4 +147,4 @@ constexpr OpDef kCastOp{
     },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::cast_op

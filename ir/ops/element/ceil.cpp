@@ -3,10 +3,10 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::ceil_op {
 
-extern const OpDef kCeilOp;
-constexpr OpDef kCeilOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "ceil",
     .summary = "Smallest integer not below x; the gradient is 0.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -20,4 +20,4 @@ constexpr OpDef kCeilOp{
     .cases = [] { return elementCases(1, -4, 4, 0, "every result is an exact number"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::ceil_op

@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/lane_math.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::clamp_op {
 namespace {
 
 struct Bounds {
@@ -55,8 +55,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kClampOp;
-constexpr OpDef kClampOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "clamp",
     .summary = "The operand within [lo, hi]; the gradient is 0 at the bounds and beyond.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}, {"C2", "lo is at most hi"}},
@@ -71,4 +71,4 @@ constexpr OpDef kClampOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::clamp_op

@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/elementary_functions.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::cos_op {
 namespace {
 
 std::vector<ValueId> gradient(const GradientContext& g) {
@@ -15,8 +15,8 @@ std::vector<ValueId> gradient(const GradientContext& g) {
 
 }  // namespace
 
-extern const OpDef kCosOp;
-constexpr OpDef kCosOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "cos",
     .summary = "Cosine of an angle in radians.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -35,4 +35,4 @@ constexpr OpDef kCosOp{
     .cases = [] { return elementCases(1, -20, 20, 3e-7, "a few units in the last place"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::cos_op

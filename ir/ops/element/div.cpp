@@ -3,7 +3,7 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::div_op {
 namespace {
 
 // d(a/b) = da/b - db (a/b)/b: the quotient is at hand.
@@ -26,8 +26,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kDivOp;
-constexpr OpDef kDivOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "div",
     .summary = "Quotient of two tensors, element by element; integers truncate and x / 0 is x.",
     .constraints =
@@ -43,4 +43,4 @@ constexpr OpDef kDivOp{
     .algebra = {.neutral = 1},
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::div_op

@@ -6,7 +6,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/elementary_functions.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::elu_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -45,8 +45,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kEluOp;
-constexpr OpDef kEluOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "elu",
     .summary = "The operand where it is positive, else alpha (exp(x) - 1); the gradient at 0 is alpha.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}, {"C2", "alpha is finite"}},
@@ -60,4 +60,4 @@ constexpr OpDef kEluOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::elu_op

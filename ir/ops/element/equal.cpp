@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::equal_op {
 
-extern const OpDef kEqualOp;
-constexpr OpDef kEqualOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "equal",
     .summary = "Whether a = b, element by element.",
     .constraints = ConstantList<Constraint>{{"C1", "operands have the same element type"}, {"C2", "operands have the same shape"}},
@@ -19,4 +19,4 @@ constexpr OpDef kEqualOp{
     .cases = [] { return compareCases(Compared::NumbersAndBool); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::equal_op

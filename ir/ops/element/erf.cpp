@@ -5,7 +5,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/elementary_functions.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::erf_op {
 namespace {
 
 std::vector<ValueId> gradient(const GradientContext& g) {
@@ -17,8 +17,8 @@ std::vector<ValueId> gradient(const GradientContext& g) {
 
 }  // namespace
 
-extern const OpDef kErfOp;
-constexpr OpDef kErfOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "erf",
     .summary = "Error function 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -37,4 +37,4 @@ constexpr OpDef kErfOp{
     .cases = [] { return elementCases(1, -4, 4, 3e-7, "a few units in the last place"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::erf_op

@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/lane_math.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::exp_op {
 namespace {
 
 kernel::ValueId emit(ElementEmitter& e) {
@@ -15,8 +15,8 @@ kernel::ValueId emit(ElementEmitter& e) {
 
 }  // namespace
 
-extern const OpDef kExpOp;
-constexpr OpDef kExpOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "exp",
     .summary = "Exponential function.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -30,4 +30,4 @@ constexpr OpDef kExpOp{
     .cases = [] { return elementCases(1, -8, 8, 2.4e-6, "WGSL exp: 3 + 2 |x| units in the last place"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::exp_op

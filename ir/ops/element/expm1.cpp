@@ -4,10 +4,10 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/elementary_functions.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::expm1_op {
 
-extern const OpDef kExpm1Op;
-constexpr OpDef kExpm1Op{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "expm1",
     .summary = "Exponential function minus 1, accurate near 0.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -27,4 +27,4 @@ constexpr OpDef kExpm1Op{
     .cases = [] { return elementCases(1, -4, 4, 3e-7, "a few units in the last place"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::expm1_op

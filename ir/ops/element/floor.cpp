@@ -3,10 +3,10 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::floor_op {
 
-extern const OpDef kFloorOp;
-constexpr OpDef kFloorOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "floor",
     .summary = "Largest integer not above x; the gradient is 0.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -20,4 +20,4 @@ constexpr OpDef kFloorOp{
     .cases = [] { return elementCases(1, -4, 4, 0, "every result is an exact number"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::floor_op

@@ -5,7 +5,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/elementary_functions.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::gelu_op {
 namespace {
 
 std::vector<ValueId> gradient(const GradientContext& g) {
@@ -28,8 +28,8 @@ kernel::ValueId emit(ElementEmitter& e) {
 
 }  // namespace
 
-extern const OpDef kGeluOp;
-constexpr OpDef kGeluOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "gelu",
     .summary = "x times the standard normal distribution function of x, x (1 + erf(x / sqrt(2))) / 2.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -44,4 +44,4 @@ constexpr OpDef kGeluOp{
     .cases = [] { return elementCases(1, -6, 6, 3e-7, "a few units in the last place"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::gelu_op

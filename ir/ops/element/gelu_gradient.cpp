@@ -6,7 +6,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/elementary_functions.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::gelu_gradient_op {
 namespace {
 
 constexpr double kPeak = 0.398942280401432678;  // of the density f, 1 / sqrt(2 pi)
@@ -33,8 +33,8 @@ kernel::ValueId emit(ElementEmitter& e) {
 
 }  // namespace
 
-extern const OpDef kGeluGradientOp;
-constexpr OpDef kGeluGradientOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "gelu_gradient",
     .summary = "The derivative of gelu, F(x) + x f(x), with F the standard normal distribution function and f its density.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -54,4 +54,4 @@ constexpr OpDef kGeluGradientOp{
     .cases = [] { return elementCases(1, -6, 6, 3e-7, "a few units in the last place"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::gelu_gradient_op

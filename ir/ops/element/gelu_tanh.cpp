@@ -5,7 +5,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/elementary_functions.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::gelu_tanh_op {
 namespace {
 
 // Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016. (1 + tanh(u)) / 2 is sigmoid(2 u), without cancellation for negative u.
@@ -35,8 +35,8 @@ kernel::ValueId emit(ElementEmitter& e) {
 
 }  // namespace
 
-extern const OpDef kGeluTanhOp;
-constexpr OpDef kGeluTanhOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "gelu_tanh",
     .summary = "Approximation of gelu, x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -53,4 +53,4 @@ constexpr OpDef kGeluTanhOp{
     .cases = [] { return elementCases(1, -6, 6, 4e-7, "sigmoid of an argument of up to 18: its rounding counts 9 times"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::gelu_tanh_op

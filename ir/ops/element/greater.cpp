@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::greater_op {
 
-extern const OpDef kGreaterOp;
-constexpr OpDef kGreaterOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "greater",
     .summary = "Whether a > b, element by element.",
     .constraints =
@@ -20,4 +20,4 @@ constexpr OpDef kGreaterOp{
     .cases = [] { return compareCases(Compared::Numbers); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::greater_op

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::greater_equal_op {
 
-extern const OpDef kGreaterEqualOp;
-constexpr OpDef kGreaterEqualOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "greater_equal",
     .summary = "Whether a >= b, element by element.",
     .constraints =
@@ -20,4 +20,4 @@ constexpr OpDef kGreaterEqualOp{
     .cases = [] { return compareCases(Compared::Numbers); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::greater_equal_op

@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/lane_math.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::hard_sigmoid_op {
 namespace {
 
 std::vector<ValueId> gradient(const GradientContext& g) {
@@ -28,8 +28,8 @@ double hardSigmoid(double x) { return std::clamp(x + 3, 0.0, 6.0) / 6; }
 
 }  // namespace
 
-extern const OpDef kHardSigmoidOp;
-constexpr OpDef kHardSigmoidOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "hard_sigmoid",
     .summary = "x / 6 + 1/2 within [0, 1], as in PyTorch; the gradient at -3 and 3 is 0.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -43,4 +43,4 @@ constexpr OpDef kHardSigmoidOp{
     .cases = [] { return elementCases(1, -5, 5, 2e-7, "a sum and a product"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::hard_sigmoid_op

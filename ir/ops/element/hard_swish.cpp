@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/lane_math.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::hard_swish_op {
 namespace {
 
 std::vector<ValueId> gradient(const GradientContext& g) {
@@ -29,8 +29,8 @@ double hardSwish(double x) { return x * std::clamp(x + 3, 0.0, 6.0) / 6; }
 
 }  // namespace
 
-extern const OpDef kHardSwishOp;
-constexpr OpDef kHardSwishOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "hard_swish",
     .summary = "x times hard_sigmoid(x), as in PyTorch; the gradient at -3 is 0 and at 3 it is 1.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -44,4 +44,4 @@ constexpr OpDef kHardSwishOp{
     .cases = [] { return elementCases(1, -5, 5, 3e-7, "a sum and two products"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::hard_swish_op

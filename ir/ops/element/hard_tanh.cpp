@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/lane_math.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::hard_tanh_op {
 namespace {
 
 std::vector<ValueId> gradient(const GradientContext& g) {
@@ -26,8 +26,8 @@ double hardTanh(double x) { return std::clamp(x, -1.0, 1.0); }
 
 }  // namespace
 
-extern const OpDef kHardTanhOp;
-constexpr OpDef kHardTanhOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "hard_tanh",
     .summary = "x within [-1, 1], as in PyTorch; the gradient at -1 and 1 is 0.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -41,4 +41,4 @@ constexpr OpDef kHardTanhOp{
     .cases = [] { return elementCases(1, -2, 2, 0, kExactReason); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::hard_tanh_op

@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/lane_math.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::is_finite_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -23,8 +23,8 @@ kernel::ValueId emit(ElementEmitter& e) {
 
 }  // namespace
 
-extern const OpDef kIsFiniteOp;
-constexpr OpDef kIsFiniteOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "is_finite",
     .summary = "Whether x is neither infinite nor NaN.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -38,4 +38,4 @@ constexpr OpDef kIsFiniteOp{
     .cases = [] { return elementCases(1, -2, 2, 0, "a truth value has no rounding"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::is_finite_op

@@ -6,7 +6,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/lane_math.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::leaky_relu_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -43,8 +43,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kLeakyReluOp;
-constexpr OpDef kLeakyReluOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "leaky_relu",
     .summary = "The operand where it is positive, else alpha times the operand; the gradient at 0 is alpha.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}, {"C2", "alpha is finite"}},
@@ -58,4 +58,4 @@ constexpr OpDef kLeakyReluOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::leaky_relu_op

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::less_equal_op {
 
-extern const OpDef kLessEqualOp;
-constexpr OpDef kLessEqualOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "less_equal",
     .summary = "Whether a <= b, element by element.",
     .constraints =
@@ -20,4 +20,4 @@ constexpr OpDef kLessEqualOp{
     .cases = [] { return compareCases(Compared::Numbers); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::less_equal_op

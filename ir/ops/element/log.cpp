@@ -5,7 +5,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/lane_math.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::log_op {
 namespace {
 
 using kernel::Op;
@@ -26,8 +26,8 @@ kernel::ValueId emit(ElementEmitter& e) {
 
 }  // namespace
 
-extern const OpDef kLogOp;
-constexpr OpDef kLogOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "log",
     .summary = "Natural logarithm; -infinity of 0, NaN below it.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -41,4 +41,4 @@ constexpr OpDef kLogOp{
     .cases = [] { return elementCases(1, 0.1, 9, 1e-6, "WGSL log: 3 units in the last place, and 2^-21 near 1"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::log_op

@@ -4,10 +4,10 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/elementary_functions.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::log1p_op {
 
-extern const OpDef kLog1pOp;
-constexpr OpDef kLog1pOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "log1p",
     .summary = "Natural logarithm of 1 + x, accurate near 0.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -27,4 +27,4 @@ constexpr OpDef kLog1pOp{
     .cases = [] { return elementCases(1, -0.9, 9, 3e-7, "a few units in the last place"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::log1p_op

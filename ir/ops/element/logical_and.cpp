@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::logical_and_op {
 
-extern const OpDef kLogicalAndOp;
-constexpr OpDef kLogicalAndOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "logical_and",
     .summary = "Whether both hold, element by element.",
     .constraints = ConstantList<Constraint>{{"C1", "operands are bool"}, {"C2", "operands have the same shape"}},
@@ -24,4 +24,4 @@ constexpr OpDef kLogicalAndOp{
         },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::logical_and_op

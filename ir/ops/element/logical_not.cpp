@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::logical_not_op {
 
-extern const OpDef kLogicalNotOp;
-constexpr OpDef kLogicalNotOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "logical_not",
     .summary = "Whether x does not hold, element by element.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is bool"}},
@@ -24,4 +24,4 @@ constexpr OpDef kLogicalNotOp{
         },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::logical_not_op

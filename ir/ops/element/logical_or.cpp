@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::logical_or_op {
 
-extern const OpDef kLogicalOrOp;
-constexpr OpDef kLogicalOrOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "logical_or",
     .summary = "Whether at least one holds, element by element.",
     .constraints = ConstantList<Constraint>{{"C1", "operands are bool"}, {"C2", "operands have the same shape"}},
@@ -24,4 +24,4 @@ constexpr OpDef kLogicalOrOp{
         },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::logical_or_op

@@ -6,10 +6,10 @@
 #include "ir/ops/support/index_operands.h"
 #include "ir/ops/support/largest_smallest.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::max_op {
 
-extern const OpDef kMaxOp;
-constexpr OpDef kMaxOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "max",
     .summary = "Larger of two tensors, element by element, NaN where one of them is; where they are equal the gradient goes to b.",
     .constraints =
@@ -30,4 +30,4 @@ constexpr OpDef kMaxOp{
         },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::max_op

@@ -6,10 +6,10 @@
 #include "ir/ops/support/index_operands.h"
 #include "ir/ops/support/largest_smallest.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::min_op {
 
-extern const OpDef kMinOp;
-constexpr OpDef kMinOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "min",
     .summary = "Smaller of two tensors, element by element, NaN where one of them is; where they are equal the gradient goes to b.",
     .constraints =
@@ -30,4 +30,4 @@ constexpr OpDef kMinOp{
         },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::min_op

@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/index_operands.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::mul_op {
 namespace {
 
 std::vector<Tensor> evaluateMul(const EvaluateContext& c) {
@@ -18,8 +18,8 @@ std::vector<Tensor> evaluateMul(const EvaluateContext& c) {
 
 }  // namespace
 
-extern const OpDef kMulOp;
-constexpr OpDef kMulOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "mul",
     .summary = "Product of two tensors, element by element.",
     .constraints =
@@ -46,4 +46,4 @@ constexpr OpDef kMulOp{
         },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::mul_op

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::neg_op {
 
-extern const OpDef kNegOp;
-constexpr OpDef kNegOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "neg",
     .summary = "The operand with its sign changed.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32 or i32"}},
@@ -19,4 +19,4 @@ constexpr OpDef kNegOp{
     .algebra = {.involution = true, .chooses = true},
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::neg_op

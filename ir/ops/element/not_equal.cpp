@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::not_equal_op {
 
-extern const OpDef kNotEqualOp;
-constexpr OpDef kNotEqualOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "not_equal",
     .summary = "Whether a and b differ, element by element; a NaN differs from everything.",
     .constraints = ConstantList<Constraint>{{"C1", "operands have the same element type"}, {"C2", "operands have the same shape"}},
@@ -19,4 +19,4 @@ constexpr OpDef kNotEqualOp{
     .cases = [] { return compareCases(Compared::NumbersAndBool); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::not_equal_op

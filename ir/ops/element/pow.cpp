@@ -6,7 +6,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/lane_math.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::pow_op {
 namespace {
 
 using Id = Lanes::Id;
@@ -106,8 +106,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kPowOp;
-constexpr OpDef kPowOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "pow",
     .summary =
         "a to the power of b, element by element; a negative a has whole powers only and else gives NaN, and every a has 1 for b = 0.",
@@ -122,4 +122,4 @@ constexpr OpDef kPowOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::pow_op

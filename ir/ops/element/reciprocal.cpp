@@ -2,7 +2,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/lane_math.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::reciprocal_op {
 namespace {
 
 std::vector<ValueId> gradient(const GradientContext& g) {
@@ -13,8 +13,8 @@ std::vector<ValueId> gradient(const GradientContext& g) {
 
 }  // namespace
 
-extern const OpDef kReciprocalOp;
-constexpr OpDef kReciprocalOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "reciprocal",
     .summary = "1 / x.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -33,4 +33,4 @@ constexpr OpDef kReciprocalOp{
     .cases = [] { return elementCases(1, 0.5, 3, 3e-7, "WGSL division is within 2.5 units in the last place"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::reciprocal_op

@@ -2,7 +2,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/lane_math.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::relu_op {
 namespace {
 
 std::vector<ValueId> gradient(const GradientContext& g) {
@@ -23,8 +23,8 @@ kernel::ValueId emit(ElementEmitter& e) {
 
 }  // namespace
 
-extern const OpDef kReluOp;
-constexpr OpDef kReluOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "relu",
     .summary = "The operand where it is positive or NaN, else 0; the gradient at 0 is 0 and at NaN 1.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -39,4 +39,4 @@ constexpr OpDef kReluOp{
     .algebra = {.chooses = true},
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::relu_op

@@ -3,10 +3,10 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::round_op {
 
-extern const OpDef kRoundOp;
-constexpr OpDef kRoundOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "round",
     .summary = "Nearest integer, the even one of two; the gradient is 0.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -20,4 +20,4 @@ constexpr OpDef kRoundOp{
     .cases = [] { return elementCases(1, -4, 4, 0, "every result is an exact number"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::round_op

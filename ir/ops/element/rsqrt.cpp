@@ -3,7 +3,7 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::rsqrt_op {
 namespace {
 
 // d x^(-1/2) = -1/2 x^(-3/2), and x^(-3/2) is the cube of the result.
@@ -15,8 +15,8 @@ std::vector<ValueId> gradient(const GradientContext& g) {
 
 }  // namespace
 
-extern const OpDef kRsqrtOp;
-constexpr OpDef kRsqrtOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "rsqrt",
     .summary = "Reciprocal of the square root.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -31,4 +31,4 @@ constexpr OpDef kRsqrtOp{
     .cases = [] { return elementCases(1, 0.1, 9, 3e-7, "WGSL inverseSqrt is within 2 units in the last place"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::rsqrt_op

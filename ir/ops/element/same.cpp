@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/lane_math.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::same_op {
 namespace {
 
 using kernel::Op;
@@ -26,8 +26,8 @@ double areSame(double a, double b) { return a == b || (std::isnan(a) && std::isn
 
 }  // namespace
 
-extern const OpDef kSameOp;
-constexpr OpDef kSameOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "same",
     .summary = "Whether a and b are equal or both NaN, element by element: what finds the place of an extremum.",
     .constraints = ConstantList<Constraint>{{"C1", "operands are f32"}, {"C2", "operands have the same shape"}},
@@ -45,4 +45,4 @@ constexpr OpDef kSameOp{
     .cases = [] { return elementCases(2, -2, 2, 0, "a comparison has no rounding"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::same_op

@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/elementary_functions.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::sigmoid_op {
 namespace {
 
 // y (1 - y), where 1 - y is sigmoid(-x): it does not cancel where y is near 1.
@@ -17,8 +17,8 @@ std::vector<ValueId> gradient(const GradientContext& g) {
 
 }  // namespace
 
-extern const OpDef kSigmoidOp;
-constexpr OpDef kSigmoidOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "sigmoid",
     .summary = "Logistic function 1 / (1 + exp(-x)).",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -40,4 +40,4 @@ constexpr OpDef kSigmoidOp{
     .cases = [] { return elementCases(1, -30, 30, 3e-7, "a few units in the last place"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::sigmoid_op

@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/lane_math.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::sign_op {
 namespace {
 
 kernel::ValueId emit(ElementEmitter& e) {
@@ -21,8 +21,8 @@ double signOf(double x) {
 
 }  // namespace
 
-extern const OpDef kSignOp;
-constexpr OpDef kSignOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "sign",
     .summary = "-1, 0 or 1 by the sign of x, NaN where x is; the gradient is 0.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -36,4 +36,4 @@ constexpr OpDef kSignOp{
     .cases = [] { return elementCases(1, -4, 4, 0, "every result is an exact number"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::sign_op

@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/elementary_functions.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::silu_op {
 namespace {
 
 std::vector<ValueId> gradient(const GradientContext& g) {
@@ -23,8 +23,8 @@ kernel::ValueId emit(ElementEmitter& e) {
 
 }  // namespace
 
-extern const OpDef kSiluOp;
-constexpr OpDef kSiluOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "silu",
     .summary = "x sigmoid(x), also called swish.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -41,4 +41,4 @@ constexpr OpDef kSiluOp{
     .cases = [] { return elementCases(1, -20, 20, 3e-7, "a few units in the last place"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::silu_op

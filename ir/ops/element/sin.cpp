@@ -4,10 +4,10 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/elementary_functions.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::sin_op {
 
-extern const OpDef kSinOp;
-constexpr OpDef kSinOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "sin",
     .summary = "Sine of an angle in radians.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -27,4 +27,4 @@ constexpr OpDef kSinOp{
     .cases = [] { return elementCases(1, -20, 20, 3e-7, "a few units in the last place"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::sin_op

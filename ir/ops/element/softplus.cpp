@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/elementary_functions.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::softplus_op {
 namespace {
 
 /// Above it PyTorch has x itself, which in f32 is the same.
@@ -28,8 +28,8 @@ kernel::ValueId emit(ElementEmitter& e) {
 
 }  // namespace
 
-extern const OpDef kSoftplusOp;
-constexpr OpDef kSoftplusOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "softplus",
     .summary = "log(1 + exp(x)); above 20 x itself, as in PyTorch.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -44,4 +44,4 @@ constexpr OpDef kSoftplusOp{
     .cases = [] { return elementCases(1, -40, 40, 3e-7, "a few units in the last place"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::softplus_op

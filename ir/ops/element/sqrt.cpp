@@ -3,10 +3,10 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::sqrt_op {
 
-extern const OpDef kSqrtOp;
-constexpr OpDef kSqrtOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "sqrt",
     .summary = "Square root.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -22,4 +22,4 @@ constexpr OpDef kSqrtOp{
     .cases = [] { return elementCases(1, 0.1, 9, 7e-7, "WGSL inherits the error of 1 / inverseSqrt: 2 + 2.5 units in the last place"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::sqrt_op

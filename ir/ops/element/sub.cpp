@@ -2,10 +2,10 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/index_operands.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::sub_op {
 
-extern const OpDef kSubOp;
-constexpr OpDef kSubOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "sub",
     .summary = "Difference of two tensors, element by element.",
     .constraints =
@@ -25,4 +25,4 @@ constexpr OpDef kSubOp{
         },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::sub_op

@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/elementary_functions.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::tanh_op {
 namespace {
 
 // y' = 1 - y^2 from the result, so that the operand need not be kept. Its absolute error is a rounding of y's; relative to a slope near 0
@@ -19,8 +19,8 @@ std::vector<ValueId> gradient(const GradientContext& g) {
 
 }  // namespace
 
-extern const OpDef kTanhOp;
-constexpr OpDef kTanhOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "tanh",
     .summary = "Hyperbolic tangent.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -39,4 +39,4 @@ constexpr OpDef kTanhOp{
     .cases = [] { return elementCases(1, -4, 4, 3e-7, "a few units in the last place"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::tanh_op

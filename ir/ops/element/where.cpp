@@ -5,7 +5,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/index_operands.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::where_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -41,8 +41,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kWhereOp;
-constexpr OpDef kWhereOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "where",
     .summary = "Elements of a where the condition holds, else of b.",
     .constraints =
@@ -66,4 +66,4 @@ constexpr OpDef kWhereOp{
         },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::where_op

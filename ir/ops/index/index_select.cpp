@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/index_operands.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::index_select_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -49,8 +49,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kIndexSelectOp;
-constexpr OpDef kIndexSelectOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "index_select",
     .summary = "The slices of an axis that the index names, in its order; an index outside gives a slice of 0.",
     .constraints = ConstantList<Constraint>{{"C1", "the index is i32 with one axis"},
@@ -77,4 +77,4 @@ constexpr OpDef kIndexSelectOp{
     },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::index_select_op

@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/index_operands.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::scatter_add_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -77,8 +77,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kScatterAddOp;
-constexpr OpDef kScatterAddOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "scatter_add",
     .summary = "x with each element of the source added at the position along an axis that its index names; an index outside adds nothing.",
     .constraints = ConstantList<Constraint>{{"C1", "x and the source have numbers of one element type"},
@@ -97,4 +97,4 @@ constexpr OpDef kScatterAddOp{
     .index = indexAlongAxis,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::scatter_add_op

@@ -6,7 +6,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/index_operands.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::search_sorted_op {
 namespace {
 
 using kernel::Op;
@@ -61,8 +61,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kSearchSortedOp;
-constexpr OpDef kSearchSortedOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "search_sorted",
     .summary = "How many elements of a sorted line are below each value: where the value would be inserted.",
     .constraints = ConstantList<Constraint>{{"C1", "the sorted operand is i32 with one axis"}, {"C2", "the values are i32"}},
@@ -77,4 +77,4 @@ constexpr OpDef kSearchSortedOp{
     .range = rangeOfCounts,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::search_sorted_op

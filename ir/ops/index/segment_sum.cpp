@@ -3,7 +3,7 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::segment_sum_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -67,8 +67,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kSegmentSumOp;
-constexpr OpDef kSegmentSumOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "segment_sum",
     .summary = "Sum of the slices along an axis whose index names each segment; slices whose index is outside are left out.",
     .constraints = ConstantList<Constraint>{{"C1", "the source has numbers"},
@@ -93,4 +93,4 @@ constexpr OpDef kSegmentSumOp{
     },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::segment_sum_op

@@ -6,7 +6,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/index_operands.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::sum_of_runs_op {
 namespace {
 
 using kernel::Op;
@@ -90,8 +90,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kSumOfRunsOp;
-constexpr OpDef kSumOfRunsOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "sum_of_runs",
     .summary =
         "For each segment the sum of the slices that a run of the order names; what segment_sum becomes where its index is sorted first.",
@@ -110,4 +110,4 @@ constexpr OpDef kSumOfRunsOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::sum_of_runs_op

@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/index_operands.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::take_along_axis_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -43,8 +43,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kTakeAlongAxisOp;
-constexpr OpDef kTakeAlongAxisOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "take_along_axis",
     .summary = "Elements of an axis at the positions of the index, each beside its own other positions; an index outside gives 0.",
     .constraints = ConstantList<Constraint>{{"C1", "the index is i32"},
@@ -72,4 +72,4 @@ constexpr OpDef kTakeAlongAxisOp{
     },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::take_along_axis_op

@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/row_updates.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::write_rows_op {
 namespace {
 
 /// Each element of the result is one of x, or one of the rows where its place along the axis is among theirs.
@@ -54,8 +54,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kWriteRowsOp;
-constexpr OpDef kWriteRowsOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "write_rows",
     .summary = "The operand with rows of an axis replaced, from a place on that is a value; rows outside of it are left out.",
     .constraints = ConstantList<Constraint>{{"C1", kRowsRule},
@@ -79,4 +79,4 @@ constexpr OpDef kWriteRowsOp{
         },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::write_rows_op

@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/index_operands.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::arange_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -34,8 +34,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kArangeOp;
-constexpr OpDef kArangeOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "arange",
     .summary = "The numbers 0, 1, ..., n - 1.",
     .constraints = ConstantList<Constraint>{{"C1", "n is at least 1"},
@@ -55,4 +55,4 @@ constexpr OpDef kArangeOp{
     .range = [](const RangeContext& c) -> std::vector<KnownRange> { return {IntegerRange{0, c.node.attributes.get<int64_t>("n") - 1}}; },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::arange_op

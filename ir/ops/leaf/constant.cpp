@@ -3,7 +3,7 @@
 #include "ir/ops/support/index_operands.h"
 #include "ir/ops/support/leaf_ops.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::constant_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -30,8 +30,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kConstantOp;
-constexpr OpDef kConstantOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "constant",
     .summary = "A tensor whose elements all have one value.",
     .constraints = ConstantList<Constraint>{{"C1", "every extent is at least 1 and the element count is at most 2^31 - 1"},
@@ -54,4 +54,4 @@ constexpr OpDef kConstantOp{
     },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::constant_op

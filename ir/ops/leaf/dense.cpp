@@ -6,7 +6,7 @@
 #include "ir/ops/support/index_operands.h"
 #include "ir/ops/support/leaf_ops.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::dense_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -22,8 +22,8 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
 
 }  // namespace
 
-extern const OpDef kDenseOp;
-constexpr OpDef kDenseOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "dense",
     .summary = "A tensor whose elements are constants of the graph.",
     .constraints = ConstantList<Constraint>{{"C1", "data is a constant of the graph"},
@@ -46,4 +46,4 @@ constexpr OpDef kDenseOp{
     },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::dense_op

@@ -3,7 +3,7 @@
 
 #include "ir/ops/support/leaf_ops.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::input_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -19,8 +19,8 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
 
 }  // namespace
 
-extern const OpDef kInputOp;
-constexpr OpDef kInputOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "input",
     .summary = "Data of one call, by its name.",
     .constraints = ConstantList<Constraint>{kLeafExtents, {"C2", "below and ignored are for integers; below is at least 1"}},
@@ -39,4 +39,4 @@ constexpr OpDef kInputOp{
     .leaf = LeafKind::Input,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::input_op

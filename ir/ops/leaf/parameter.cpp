@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ops/support/leaf_ops.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::parameter_op {
 
-extern const OpDef kParameterOp;
-constexpr OpDef kParameterOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "parameter",
     .summary = "A trainable tensor of the module, by its path name.",
     .constraints = ConstantList<Constraint>{kLeafExtents},
@@ -19,4 +19,4 @@ constexpr OpDef kParameterOp{
     .leaf = LeafKind::Parameter,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::parameter_op

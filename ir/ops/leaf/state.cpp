@@ -2,7 +2,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/leaf_ops.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::state_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -12,8 +12,8 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
 
 }  // namespace
 
-extern const OpDef kStateOp;
-constexpr OpDef kStateOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "state",
     .summary = "A tensor that lasts from step to step, by its name; filled with init when it is allocated or reset.",
     .constraints = ConstantList<Constraint>{kLeafExtents, {"C2", "init is a value of the element type"}},
@@ -31,4 +31,4 @@ constexpr OpDef kStateOp{
     .leaf = LeafKind::State,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::state_op

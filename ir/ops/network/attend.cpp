@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ops/support/attention.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::attend_op {
 namespace {
 
 constexpr std::string_view kName = "attend";
@@ -29,8 +29,8 @@ TemplateShape shape(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-extern const OpDef kAttendOp;
-constexpr OpDef kAttendOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = kName,
     .summary = "scaled_dot_product_attention by a template: no score is kept in memory (Milakov and Gimelshein 2018; Dao 2023).",
     .constraints = kAttentionConstraints,
@@ -44,4 +44,4 @@ constexpr OpDef kAttendOp{
     .cases = [] { return attentionCases({}); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::attend_op

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ops/support/attention_cache.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::attend_cache_op {
 namespace {
 
 constexpr std::string_view kName = "attend_cache";
@@ -43,8 +43,8 @@ TemplateShape shape(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-extern const OpDef kAttendCacheOp;
-constexpr OpDef kAttendCacheOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = kName,
     .summary =
         "cached_attention by a template, which reads the keys and values that some query sees (Dao and others 2023, Flash-Decoding).",
@@ -59,4 +59,4 @@ constexpr OpDef kAttendCacheOp{
     .cases = cachedAttentionCases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::attend_cache_op

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ops/support/attention.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::attend_gradient_keys_op {
 namespace {
 
 constexpr std::string_view kName = "attend_gradient_keys";
@@ -36,8 +36,8 @@ std::vector<Tensor> evaluate(const EvaluateContext& c) {
 
 }  // namespace
 
-extern const OpDef kAttendGradientKeysOp;
-constexpr OpDef kAttendGradientKeysOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = kName,
     .summary = "The gradients of attend towards k and v, by a template; delta is sum(d_out out) - d_lse along the width.",
     .constraints = kAttentionPartConstraints,
@@ -51,4 +51,4 @@ constexpr OpDef kAttendGradientKeysOp{
     .cases = [] { return attentionCases({AttentionPart::Out, AttentionPart::Rows, AttentionPart::Rows}); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::attend_gradient_keys_op

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ops/support/attention.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::attend_gradient_queries_op {
 namespace {
 
 constexpr std::string_view kName = "attend_gradient_queries";
@@ -34,8 +34,8 @@ std::vector<Tensor> evaluate(const EvaluateContext& c) {
 
 }  // namespace
 
-extern const OpDef kAttendGradientQueriesOp;
-constexpr OpDef kAttendGradientQueriesOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = kName,
     .summary = "The gradient of attend towards q, by a template; delta is sum(d_out out) - d_lse along the width.",
     .constraints = kAttentionPartConstraints,
@@ -49,4 +49,4 @@ constexpr OpDef kAttendGradientQueriesOp{
     .cases = [] { return attentionCases({AttentionPart::Out, AttentionPart::Rows, AttentionPart::Rows}); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::attend_gradient_queries_op

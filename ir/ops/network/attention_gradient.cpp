@@ -5,7 +5,7 @@
 #include "ir/ops/support/attention_products.h"
 #include "ir/ops/support/row_ops.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::attention_gradient_op {
 namespace {
 
 constexpr std::string_view kName = "attention_gradient";
@@ -95,8 +95,8 @@ std::vector<Tensor> evaluateGradient(const EvaluateContext& c) {
 
 }  // namespace
 
-extern const OpDef kAttentionGradientOp;
-constexpr OpDef kAttentionGradientOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = kName,
     .summary =
         "The gradients of scaled_dot_product_attention towards q, k, v and the mask, from those of its results (Dao 2023, "
@@ -112,4 +112,4 @@ constexpr OpDef kAttentionGradientOp{
     .cases = [] { return attentionCases({AttentionPart::Out, AttentionPart::Rows, AttentionPart::Out, AttentionPart::Rows}); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::attention_gradient_op

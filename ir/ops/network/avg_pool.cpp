@@ -5,7 +5,7 @@
 #include "ir/ops/support/leaf_ops.h"
 #include "ir/ops/support/sliding_window.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::avg_pool_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -90,8 +90,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kAvgPoolOp;
-constexpr OpDef kAvgPoolOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "avg_pool",
     .summary = "The mean of each window of x [B, C, S...].",
     .constraints =
@@ -111,4 +111,4 @@ constexpr OpDef kAvgPoolOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::avg_pool_op

@@ -6,7 +6,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/row_norm.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::batch_norm_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -116,8 +116,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kBatchNormOp;
-constexpr OpDef kBatchNormOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "batch_norm",
     .summary =
         "Each channel of x [B, C, ...] normalised over the batch, times g, plus b; with the mean and the biased variance that it used.",
@@ -135,4 +135,4 @@ constexpr OpDef kBatchNormOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::batch_norm_op

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-namespace lockstep::graph {
+namespace lockstep::graph::cached_attention_op {
 namespace {
 
 constexpr std::string_view kName = "cached_attention";
@@ -53,8 +53,8 @@ constexpr TemplateChoice kChoice{.name = "cached_attention", .build = build, .sa
 
 }  // namespace
 
-extern const OpDef kCachedAttentionOp;
-constexpr OpDef kCachedAttentionOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = kName,
     .summary =
         "scaled_dot_product_attention over the first positions of k and v, whose number is a value: query t of T is at position "
@@ -72,4 +72,4 @@ constexpr OpDef kCachedAttentionOp{
     .factors = 1,  // rows of a cache were rounded when they were made, and rounding all of it would take a step as long as it has room
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::cached_attention_op

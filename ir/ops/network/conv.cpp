@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/convolution.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::conv_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -120,8 +120,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kConvOp;
-constexpr OpDef kConvOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "conv",
     .summary = "Cross-correlation of x [B, C, S...] with w [O, C/groups, K...] and zero padding: [B, O, positions...].",
     .constraints =
@@ -146,4 +146,4 @@ constexpr OpDef kConvOp{
     .mixed = MixedRole::Product,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::conv_op

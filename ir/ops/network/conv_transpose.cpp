@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/convolution.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::conv_transpose_op {
 namespace {
 
 std::vector<Window> backwardWindows(const Attributes& attributes, const Shape& w) {
@@ -193,8 +193,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kConvTransposeOp;
-constexpr OpDef kConvTransposeOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "conv_transpose",
     .summary = "The adjoint of conv by its x: each element of x [B, C, S...] adds its multiple of w [C, O/groups, K...] to the result.",
     .constraints =
@@ -221,4 +221,4 @@ constexpr OpDef kConvTransposeOp{
     .mixed = MixedRole::Product,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::conv_transpose_op

@@ -9,7 +9,7 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::cross_entropy_op {
 namespace {
 
 enum class Reduction : uint8_t { None, Mean, Sum };
@@ -250,8 +250,8 @@ std::optional<std::vector<Opened>> openCrossEntropy(const OpenContext& c) {
 
 }  // namespace
 
-extern const OpDef kCrossEntropyOp;
-constexpr OpDef kCrossEntropyOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "cross_entropy",
     .summary =
         "Negative logarithm of the softmax of the logits at the target class, times the weight of that class; a target outside adds 0 "
@@ -285,4 +285,4 @@ constexpr OpDef kCrossEntropyOp{
     .open = openCrossEntropy,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::cross_entropy_op

@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/index_operands.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::embedding_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -62,8 +62,8 @@ std::optional<std::vector<Opened>> openEmbedding(const OpenContext& c) {
 
 }  // namespace
 
-extern const OpDef kEmbeddingOp;
-constexpr OpDef kEmbeddingOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "embedding",
     .summary = "Rows of a table by their index; an index outside gives a row of 0.",
     .constraints = ConstantList<Constraint>{{"C1", "the table is f32 with two axes"},
@@ -83,4 +83,4 @@ constexpr OpDef kEmbeddingOp{
     .open = openEmbedding,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::embedding_op

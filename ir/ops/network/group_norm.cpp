@@ -6,7 +6,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/row_norm.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::group_norm_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -97,8 +97,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kGroupNormOp;
-constexpr OpDef kGroupNormOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "group_norm",
     .summary = "Each group of channels of x [B, C, ...] normalised to mean 0 and variance 1, times g, plus b (Wu and He 2018).",
     .constraints = ConstantList<Constraint>{{"C1", "operands are f32"},
@@ -117,4 +117,4 @@ constexpr OpDef kGroupNormOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::group_norm_op

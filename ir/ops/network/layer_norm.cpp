@@ -6,7 +6,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/row_norm.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::layer_norm_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -70,8 +70,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kLayerNormOp;
-constexpr OpDef kLayerNormOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "layer_norm",
     .summary = "The last axis normalised to mean 0 and variance 1, times g, plus b.",
     .constraints = ConstantList<Constraint>{{"C1", "operands are f32"},
@@ -88,4 +88,4 @@ constexpr OpDef kLayerNormOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::layer_norm_op

@@ -5,7 +5,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/row_ops.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::log_softmax_op {
 namespace {
 
 std::vector<ValueId> gradient(const GradientContext& g) {
@@ -31,8 +31,8 @@ void evaluateRow(std::span<double> row, size_t) {
 
 }  // namespace
 
-extern const OpDef kLogSoftmaxOp;
-constexpr OpDef kLogSoftmaxOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "log_softmax",
     .summary = "Logarithm of the softmax over the last axis.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}, {"C2", "the operand has an axis"}},
@@ -52,4 +52,4 @@ constexpr OpDef kLogSoftmaxOp{
         },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::log_softmax_op

@@ -6,7 +6,7 @@
 #include "ir/ops/support/largest_smallest.h"
 #include "ir/ops/support/sliding_window.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::max_pool_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -105,8 +105,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kMaxPoolOp;
-constexpr OpDef kMaxPoolOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "max_pool",
     .summary =
         "The largest element of each window of x [B, C, S...], NaN where one of them is, and its row-major position in the window; the "
@@ -127,4 +127,4 @@ constexpr OpDef kMaxPoolOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::max_pool_op

@@ -3,7 +3,7 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::one_hot_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -46,8 +46,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kOneHotOp;
-constexpr OpDef kOneHotOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "one_hot",
     .summary = "1 at the position that the index names along a new last axis, else 0; an index outside gives a row of 0.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is i32"},
@@ -71,4 +71,4 @@ constexpr OpDef kOneHotOp{
     },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::one_hot_op

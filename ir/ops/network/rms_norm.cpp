@@ -6,7 +6,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/row_norm.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::rms_norm_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -64,8 +64,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kRmsNormOp;
-constexpr OpDef kRmsNormOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "rms_norm",
     .summary = "The last axis divided by its root mean square, times g (Zhang and Sennrich 2019).",
     .constraints = ConstantList<Constraint>{{"C1", "operands are f32"},
@@ -85,4 +85,4 @@ constexpr OpDef kRmsNormOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::rms_norm_op

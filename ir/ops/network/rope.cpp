@@ -6,7 +6,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/leaf_ops.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::rope_op {
 namespace {
 
 struct Spec {
@@ -206,8 +206,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kRopeOp;
-constexpr OpDef kRopeOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "rope",
     .summary =
         "Pairs of columns of x [..., T, D] turned by (position + offset) base^(-2 pair / dims), row t at t, positions[t] or "
@@ -235,4 +235,4 @@ constexpr OpDef kRopeOp{
     .open = openRope,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::rope_op

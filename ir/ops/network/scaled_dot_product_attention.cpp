@@ -6,7 +6,7 @@
 #include "ir/ops/support/attention_products.h"
 #include "ir/ops/support/row_ops.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::scaled_dot_product_attention_op {
 namespace {
 
 constexpr std::string_view kName = "scaled_dot_product_attention";
@@ -95,8 +95,8 @@ std::optional<std::vector<Opened>> openAttention(const OpenContext& c) {
 
 }  // namespace
 
-extern const OpDef kScaledDotProductAttentionOp;
-constexpr OpDef kScaledDotProductAttentionOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = kName,
     .summary =
         "softmax(scale q k^T + mask) v over heads [..., H, T, D], and the logarithms of the sums of that softmax; each head of k and v "
@@ -116,4 +116,4 @@ constexpr OpDef kScaledDotProductAttentionOp{
     .open = openAttention,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::scaled_dot_product_attention_op

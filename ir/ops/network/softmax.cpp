@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ops/support/row_ops.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::softmax_op {
 namespace {
 
 // exp(x - m) / sum(exp(x - m)), m the row's maximum: no overflow, and the sum is at least 1.
@@ -14,8 +14,8 @@ std::vector<ValueId> decompose(Builder& b, const Node&, std::span<const ValueId>
 
 }  // namespace
 
-extern const OpDef kSoftmaxOp;
-constexpr OpDef kSoftmaxOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "softmax",
     .summary = "Exponentials normalised to sum 1 over the last axis.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}, {"C2", "the operand has an axis"}},
@@ -33,4 +33,4 @@ constexpr OpDef kSoftmaxOp{
         },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::softmax_op

@@ -6,7 +6,7 @@
 
 #include "ir/ops/support/row_ops.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::softmax_causal_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -36,8 +36,8 @@ void evaluateRow(std::span<double> row, size_t number) {
 
 }  // namespace
 
-extern const OpDef kSoftmaxCausalOp;
-constexpr OpDef kSoftmaxCausalOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "softmax_causal",
     .summary = "Softmax over the last axis, of the elements whose last index is at most the one before it; the others are 0.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}, {"C2", "the last two extents are equal"}},
@@ -55,4 +55,4 @@ constexpr OpDef kSoftmaxCausalOp{
         },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::softmax_causal_op

@@ -3,7 +3,7 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::where_causal_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -41,8 +41,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kWhereCausalOp;
-constexpr OpDef kWhereCausalOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "where_causal",
     .summary = "The operand where the last index is at most the one before it, else the fill (the mask of causal attention).",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}, {"C2", "the last two extents are equal"}},
@@ -66,4 +66,4 @@ constexpr OpDef kWhereCausalOp{
     },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::where_causal_op

@@ -8,7 +8,7 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::einsum_op {
 namespace {
 
 using Labels = std::string;  // one letter per axis
@@ -234,8 +234,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kEinsumOp;
-constexpr OpDef kEinsumOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "einsum",
     .summary = "Sums of products by labels, one letter per axis: a label that is not in the result is summed over.",
     .constraints = ConstantList<Constraint>{{"C1", "operands are f32"},
@@ -256,4 +256,4 @@ constexpr OpDef kEinsumOp{
     .mixed = MixedRole::Product,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::einsum_op

@@ -5,7 +5,7 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::matmul_op {
 namespace {
 
 Shape leadingOf(const Shape& shape) { return Shape(std::vector<Dim>(shape.dims().begin(), shape.dims().end() - 2)); }
@@ -228,8 +228,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kMatmulOp;
-constexpr OpDef kMatmulOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "matmul",
     .summary = "Matrix product over the last two axes; leading axes broadcast.",
     .constraints = ConstantList<Constraint>{{"C1", "operands are f32"},
@@ -250,4 +250,4 @@ constexpr OpDef kMatmulOp{
     .open = openMatmul,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::matmul_op

@@ -6,7 +6,7 @@
 #include "ir/ops/support/index_operands.h"
 #include "ir/ops/support/random_words.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::categorical_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -61,8 +61,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kCategoricalOp;
-constexpr OpDef kCategoricalOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "categorical",
     .summary = "A random class along an axis, each with the probability that the softmax of the logits gives it.",
     .constraints = ConstantList<Constraint>{{"C1", "the logits are f32"},
@@ -81,4 +81,4 @@ constexpr OpDef kCategoricalOp{
     .range = rangeOfPlaces,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::categorical_op

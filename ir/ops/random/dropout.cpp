@@ -3,7 +3,7 @@
 
 #include "ir/ops/support/random_words.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::dropout_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -52,8 +52,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kDropoutOp;
-constexpr OpDef kDropoutOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "dropout",
     .summary = "Each element is 0 with probability p, else divided by 1 - p.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"},
@@ -71,4 +71,4 @@ constexpr OpDef kDropoutOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::dropout_op

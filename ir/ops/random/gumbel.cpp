@@ -4,7 +4,7 @@
 #include "ir/ops/support/elementary_functions.h"
 #include "ir/ops/support/random_words.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::gumbel_op {
 namespace {
 
 kernel::ValueId emit(ElementEmitter& e) {
@@ -16,8 +16,8 @@ kernel::ValueId emit(ElementEmitter& e) {
 
 }  // namespace
 
-extern const OpDef kGumbelOp;
-constexpr OpDef kGumbelOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "gumbel",
     .summary = "Independent random numbers of the standard Gumbel distribution, -log(-log(u)): the noise of a categorical draw.",
     .constraints = kRandomConstraints,
@@ -34,4 +34,4 @@ constexpr OpDef kGumbelOp{
     .cases = [] { return randomCases(1e-6, "two logarithms of a few units in the last place"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::gumbel_op

@@ -5,7 +5,7 @@
 #include "ir/ops/support/elementary_functions.h"
 #include "ir/ops/support/random_words.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::normal_op {
 namespace {
 
 // cos(2 pi u) = sin(2 pi s) with s = |u - 1/2| - 1/4 in [-1/4, 1/4], exact in f32; then the Taylor series up to s^13.
@@ -25,8 +25,8 @@ kernel::ValueId emit(ElementEmitter& e) {
 
 }  // namespace
 
-extern const OpDef kNormalOp;
-constexpr OpDef kNormalOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "normal",
     .summary = "Independent standard normal random numbers, by Box and Muller (1958).",
     .constraints = kRandomConstraints,
@@ -45,4 +45,4 @@ constexpr OpDef kNormalOp{
     .cases = [] { return randomCases(1e-6, "a logarithm, a root and a cosine of a few units in the last place"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::normal_op

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ops/support/random_words.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::uniform_op {
 namespace {
 
 kernel::ValueId emit(ElementEmitter& e) {
@@ -11,8 +11,8 @@ kernel::ValueId emit(ElementEmitter& e) {
 
 }  // namespace
 
-extern const OpDef kUniformOp;
-constexpr OpDef kUniformOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "uniform",
     .summary = "Independent random numbers, uniform in (0, 1).",
     .constraints = kRandomConstraints,
@@ -29,4 +29,4 @@ constexpr OpDef kUniformOp{
     .cases = [] { return randomCases(0, "multiples of 2^-24 are exact"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::uniform_op

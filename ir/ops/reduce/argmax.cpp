@@ -3,10 +3,10 @@
 #include "ir/ops/support/index_operands.h"
 #include "ir/ops/support/largest_smallest.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::argmax_op {
 
-extern const OpDef kArgmaxOp;
-constexpr OpDef kArgmaxOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "argmax",
     .summary =
         "Position of the largest element along an axis, which is dropped; the lowest position where several are equal, and that of the "
@@ -28,4 +28,4 @@ constexpr OpDef kArgmaxOp{
     .open = [](const OpenContext& c) { return openArgument(c, true); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::argmax_op

@@ -3,10 +3,10 @@
 #include "ir/ops/support/index_operands.h"
 #include "ir/ops/support/largest_smallest.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::argmin_op {
 
-extern const OpDef kArgminOp;
-constexpr OpDef kArgminOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "argmin",
     .summary =
         "Position of the smallest element along an axis, which is dropped; the lowest position where several are equal, and that of the "
@@ -28,4 +28,4 @@ constexpr OpDef kArgminOp{
     .open = [](const OpenContext& c) { return openArgument(c, false); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::argmin_op

@@ -4,10 +4,10 @@
 #include "ir/ops/support/largest_smallest.h"
 #include "ir/ops/support/tuple_lines.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::associative_reduce_op {
 namespace {
 
-int64_t axisOf(const Node& node) { return node.attributes.get<int64_t>("axis"); }
+int64_t lineAxis(const Node& node) { return node.attributes.get<int64_t>("axis"); }
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
   LS_CHECK(checkTuples("associative_reduce", c));
@@ -20,7 +20,7 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
 
 /// Combines neighbours until one element is left: ordinary ops, which have gradients.
 std::vector<ValueId> halving(Builder& b, const Node& node, std::span<const ValueId> operands) {
-  const int64_t axis = axisOf(node);
+  const int64_t axis = lineAxis(node);
   const auto at = static_cast<size_t>(axis);
   const Graph combine = combineOf(node);
   std::vector<ValueId> left(operands.begin(), operands.end());
@@ -70,8 +70,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kAssociativeReduceOp;
-constexpr OpDef kAssociativeReduceOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "associative_reduce",
     .summary = "The elements of a tuple of tensors along an axis, which is dropped, combined in their order by an associative function.",
     .constraints = ConstantList<Constraint>{{"C1", kTupleRule}, {"C2", "the axis is within the rank"}, {"C3", kCombineRule}},
@@ -80,7 +80,7 @@ constexpr OpDef kAssociativeReduceOp{
                                              {"combine", AttributeKind::String, "the function, as the text of a graph"}},
     .infer = infer,
     .gradient = ByDecomposition{.decompose = halving},
-    .lower = ScanLowering{.axis = [](const Graph&, const Node& node) { return axisOf(node); },
+    .lower = ScanLowering{.axis = [](const Graph&, const Node& node) { return lineAxis(node); },
                           .reverse = [](const Node&) { return false; },
                           .combine = [](const Graph&, const Node& node) { return combineOf(node); },
                           .is_total = true},
@@ -89,4 +89,4 @@ constexpr OpDef kAssociativeReduceOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::associative_reduce_op

@@ -5,10 +5,10 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/tuple_lines.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::associative_scan_op {
 namespace {
 
-int64_t axisOf(const Node& node) { return node.attributes.get<int64_t>("axis"); }
+int64_t lineAxis(const Node& node) { return node.attributes.get<int64_t>("axis"); }
 bool isReversed(const Node& node) { return node.attributes.get<bool>("reverse"); }
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -19,7 +19,7 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
 /// Doubles the distance over which elements are combined, until it is the length (Hillis and Steele 1986): ordinary ops, which have
 /// gradients. A line takes as many rounds as its length has bits.
 std::vector<ValueId> doubling(Builder& b, const Node& node, std::span<const ValueId> operands) {
-  const int64_t axis = axisOf(node), length = b.shapeOf(operands[0]).extent(static_cast<size_t>(axis));
+  const int64_t axis = lineAxis(node), length = b.shapeOf(operands[0]).extent(static_cast<size_t>(axis));
   const bool reverse = isReversed(node);
   const Graph combine = combineOf(node);
   std::vector<ValueId> prefixes(operands.begin(), operands.end());
@@ -55,8 +55,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kAssociativeScanOp;
-constexpr OpDef kAssociativeScanOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "associative_scan",
     .summary =
         "The elements of a tuple of tensors up to and including each place along an axis, combined by an associative function (Blelloch "
@@ -68,7 +68,7 @@ constexpr OpDef kAssociativeScanOp{
                                              {"combine", AttributeKind::String, "the function, as the text of a graph"}},
     .infer = infer,
     .gradient = ByDecomposition{.decompose = doubling},
-    .lower = ScanLowering{.axis = [](const Graph&, const Node& node) { return axisOf(node); },
+    .lower = ScanLowering{.axis = [](const Graph&, const Node& node) { return lineAxis(node); },
                           .reverse = isReversed,
                           .combine = [](const Graph&, const Node& node) { return combineOf(node); }},
     .alias = NoAlias{},
@@ -76,4 +76,4 @@ constexpr OpDef kAssociativeScanOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::associative_scan_op

@@ -6,7 +6,7 @@
 #include "ir/graph/scalar_graph.h"
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::cumsum_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -53,8 +53,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kCumsumOp;
-constexpr OpDef kCumsumOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "cumsum",
     .summary = "Sums of the elements up to and including each one along an axis, or from each one on when reversed.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand has numbers"}, {"C2", "the axis is within the rank"}},
@@ -76,4 +76,4 @@ constexpr OpDef kCumsumOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::cumsum_op

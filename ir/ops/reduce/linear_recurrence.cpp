@@ -6,12 +6,12 @@
 #include "ir/graph/scalar_graph.h"
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::linear_recurrence_op {
 namespace {
 
 constexpr std::string_view kName = "linear_recurrence";
 
-int64_t axisOf(const Node& node) { return node.attributes.get<int64_t>("axis"); }
+int64_t lineAxis(const Node& node) { return node.attributes.get<int64_t>("axis"); }
 bool isReversed(const Node& node) { return node.attributes.get<bool>("reverse"); }
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -24,7 +24,7 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
 
 /// The elements one place later in the direction of the scan, with `fill` at its begin; or one place earlier, with `fill` at its end.
 ValueId shifted(Builder& b, const Node& node, ValueId x, bool later, double fill) {
-  const int64_t axis = axisOf(node), length = b.shapeOf(x).extent(static_cast<size_t>(axis));
+  const int64_t axis = lineAxis(node), length = b.shapeOf(x).extent(static_cast<size_t>(axis));
   const bool up = later != isReversed(node);
   const ValueId padded = b.make("pad", {x}, {{"axis", axis}, {"before", int64_t{up}}, {"after", int64_t{!up}}, {"value", fill}});
   return b.make("narrow", {padded}, {{"axis", axis}, {"start", int64_t{!up}}, {"length", length}});
@@ -32,7 +32,7 @@ ValueId shifted(Builder& b, const Node& node, ValueId x, bool later, double fill
 
 /// What flows back along the recurrence: g_t = d_t + a_(t+1) g_(t+1).
 ValueId backward(Builder& b, const Node& node, ValueId a, ValueId d) {
-  return b.makeAll(kName, {shifted(b, node, a, false, 0), d}, {{"axis", axisOf(node)}, {"reverse", !isReversed(node)}})[1];
+  return b.makeAll(kName, {shifted(b, node, a, false, 0), d}, {{"axis", lineAxis(node)}, {"reverse", !isReversed(node)}})[1];
 }
 
 // h_0 = b_0 and h_t = a_t h_(t-1) + b_t, and the products p_t = a_t p_(t-1) from 1, each of which is such a recurrence.
@@ -53,7 +53,7 @@ std::vector<ValueId> gradient(const GradientContext& g) {
 
 std::vector<Tensor> evaluateRecurrence(const EvaluateContext& c) {
   const Tensor &a = *c.operands[0], &x = *c.operands[1];
-  const auto axis = static_cast<size_t>(axisOf(c.node));
+  const auto axis = static_cast<size_t>(lineAxis(c.node));
   const int64_t length = a.type.shape.extent(axis), stride = a.type.shape.strides()[axis];
   std::vector<Tensor> out{Tensor{c.results[0], a.data}, Tensor{c.results[1], x.data}};
   for (int64_t line = 0; line < static_cast<int64_t>(a.data.size()) / length; ++line) {
@@ -84,8 +84,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kLinearRecurrenceOp;
-constexpr OpDef kLinearRecurrenceOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = kName,
     .summary =
         "The products of a up to and including each place along an axis, and the states h_t = a_t h_(t-1) + b_t with h_0 = b_0 (Blelloch "
@@ -96,7 +96,7 @@ constexpr OpDef kLinearRecurrenceOp{
                                              {"reverse", AttributeKind::Boolean, "from the end"}},
     .infer = infer,
     .gradient = GradientFn(gradient),
-    .lower = ScanLowering{.axis = [](const Graph&, const Node& node) { return axisOf(node); },
+    .lower = ScanLowering{.axis = [](const Graph&, const Node& node) { return lineAxis(node); },
                           .reverse = isReversed,
                           .combine =
                               [](const Graph&, const Node&) {
@@ -109,4 +109,4 @@ constexpr OpDef kLinearRecurrenceOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::linear_recurrence_op

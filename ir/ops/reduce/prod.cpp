@@ -5,7 +5,7 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::prod_op {
 namespace {
 
 using Axes = std::vector<int64_t>;
@@ -85,8 +85,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kProdOp;
-constexpr OpDef kProdOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "prod",
     .summary = "Product over some axes; the gradient is exact where elements are 0.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand has numbers"}, {"C2", "axes are ascending, unique and within the rank"}},
@@ -105,4 +105,4 @@ constexpr OpDef kProdOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::prod_op

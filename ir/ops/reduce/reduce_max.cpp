@@ -6,7 +6,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/largest_smallest.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::reduce_max_op {
 namespace {
 
 double neutral(DType dtype) {
@@ -16,8 +16,8 @@ double neutral(DType dtype) {
 
 }  // namespace
 
-extern const OpDef kReduceMaxOp;
-constexpr OpDef kReduceMaxOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "reduce_max",
     .summary = "Largest element over some axes, NaN where one of them is; where several are equal the gradient goes to the first.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand has numbers"}, {"C2", "axes are ascending, unique and within the rank"}},
@@ -39,4 +39,4 @@ constexpr OpDef kReduceMaxOp{
     .cases = extremumCases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::reduce_max_op

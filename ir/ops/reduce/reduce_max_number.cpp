@@ -7,7 +7,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/largest_smallest.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::reduce_max_number_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& context) {
@@ -27,8 +27,8 @@ std::vector<OpCase> cases() {
 
 // maximumNumber of IEEE 754-2019. reduce_max tests each element for NaN, which takes about 5 % of the time of short rows of softmax;
 // softmax needs no such test, since the exponential of a NaN is one whatever is subtracted from it.
-extern const OpDef kReduceMaxNumberOp;
-constexpr OpDef kReduceMaxNumberOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "reduce_max_number",
     .summary = "Largest element over some axes but for those that are NaN; where all are, NaN or negative infinity.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}, {"C2", "axes are ascending, unique and within the rank"}},
@@ -48,4 +48,4 @@ constexpr OpDef kReduceMaxNumberOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::reduce_max_number_op

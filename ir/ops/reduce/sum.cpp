@@ -3,7 +3,7 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::sum_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -38,8 +38,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kSumOp;
-constexpr OpDef kSumOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "sum",
     .summary = "Sum over some axes.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand has numbers"}, {"C2", "axes are ascending, unique and within the rank"}},
@@ -59,4 +59,4 @@ constexpr OpDef kSumOp{
     .lift = lift,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::sum_op

@@ -3,7 +3,7 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::broadcast_to_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -45,8 +45,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kBroadcastToOp;
-constexpr OpDef kBroadcastToOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "broadcast_to",
     .summary = "The operand repeated along axes of extent 1 and along new leading axes.",
     .constraints = ConstantList<Constraint>{{"C1", "every extent is at least 1 and the element count is at most 2^31 - 1"},
@@ -63,4 +63,4 @@ constexpr OpDef kBroadcastToOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::broadcast_to_op

@@ -3,7 +3,7 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::concat_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -90,8 +90,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kConcatOp;
-constexpr OpDef kConcatOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "concat",
     .summary = "The operands one after the other along one axis.",
     .constraints = ConstantList<Constraint>{{"C1", "there is at least one operand"},
@@ -109,4 +109,4 @@ constexpr OpDef kConcatOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::concat_op

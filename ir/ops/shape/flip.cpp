@@ -6,7 +6,7 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::flip_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -55,8 +55,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kFlipOp;
-constexpr OpDef kFlipOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "flip",
     .summary = "The operand with the order along some axes reversed.",
     .constraints = ConstantList<Constraint>{{"C1", "axes are ascending, unique and within the rank"}},
@@ -70,4 +70,4 @@ constexpr OpDef kFlipOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::flip_op

@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/sliding_window.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::fold_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -92,8 +92,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kFoldOp;
-constexpr OpDef kFoldOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "fold",
     .summary = "Each element of windows added where it was taken from: the adjoint of windows.",
     .constraints =
@@ -118,4 +118,4 @@ constexpr OpDef kFoldOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::fold_op

@@ -3,7 +3,7 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::narrow_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -55,8 +55,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kNarrowOp;
-constexpr OpDef kNarrowOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "narrow",
     .summary = "A range of one axis.",
     .constraints = ConstantList<Constraint>{{"C1", "the axis is within the rank"},
@@ -73,4 +73,4 @@ constexpr OpDef kNarrowOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::narrow_op

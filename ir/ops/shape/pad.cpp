@@ -3,7 +3,7 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::pad_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -63,8 +63,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kPadOp;
-constexpr OpDef kPadOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "pad",
     .summary = "The operand with elements of one value before and after it along one axis.",
     .constraints = ConstantList<Constraint>{{"C1", "the axis is within the rank"},
@@ -84,4 +84,4 @@ constexpr OpDef kPadOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::pad_op

@@ -5,7 +5,7 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::permute_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -62,8 +62,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kPermuteOp;
-constexpr OpDef kPermuteOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "permute",
     .summary = "Axes in another order: axis i of the result is axis permutation[i] of the operand.",
     .constraints = ConstantList<Constraint>{{"C1", "permutation names each axis once"}},
@@ -79,4 +79,4 @@ constexpr OpDef kPermuteOp{
     .lift = lift,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::permute_op

@@ -3,7 +3,7 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::reshape_op {
 namespace {
 
 /// An open axis whose positions are `inner` elements apart in the axis is inner times its stride apart in row-major order, under any shape.
@@ -30,8 +30,8 @@ std::optional<std::vector<Opened>> openReshape(const OpenContext& c) {
 
 }  // namespace
 
-extern const OpDef kReshapeOp;
-constexpr OpDef kReshapeOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "reshape",
     .summary = "The same elements in row-major order under another shape.",
     .constraints = ConstantList<Constraint>{{"C1", "every extent is at least 1 and the element count is at most 2^31 - 1"},
@@ -74,4 +74,4 @@ constexpr OpDef kReshapeOp{
     .open = openReshape,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::reshape_op

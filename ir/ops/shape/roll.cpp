@@ -3,7 +3,7 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::roll_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -52,8 +52,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kRollOp;
-constexpr OpDef kRollOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "roll",
     .summary = "The elements moved along one axis by a shift; those that leave at the end come back at the start.",
     .constraints = ConstantList<Constraint>{{"C1", "the axis is within the rank"}, {"C2", "the shift is at least 0 and below the extent"}},
@@ -68,4 +68,4 @@ constexpr OpDef kRollOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::roll_op

@@ -3,7 +3,7 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::skew_op {
 namespace {
 
 /// The operand is [..., P..., K...], the result [..., R..., K...]; one list entry for each pair of axes.
@@ -123,8 +123,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kSkewOp;
-constexpr OpDef kSkewOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "skew",
     .summary = "Axes P of [..., P..., K...] read at (r stride + k dilation - padding) / input_dilation: [..., extents..., K...].",
     .constraints = ConstantList<Constraint>{{"C1", "the lists have one number for each pair of the last axes"},
@@ -147,4 +147,4 @@ constexpr OpDef kSkewOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::skew_op

@@ -3,7 +3,7 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::sum_to_shape_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -66,8 +66,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kSumToShapeOp;
-constexpr OpDef kSumToShapeOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "sum_to_shape",
     .summary = "Sum over the axes along which broadcasting the new shape would repeat it.",
     .constraints =
@@ -85,4 +85,4 @@ constexpr OpDef kSumToShapeOp{
     .lift = lift,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::sum_to_shape_op

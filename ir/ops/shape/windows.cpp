@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/sliding_window.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::windows_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -98,8 +98,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kWindowsOp;
-constexpr OpDef kWindowsOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "windows",
     .summary = "The windows that a kernel sees while it slides along the last axes: [..., S...] becomes [..., positions..., kernel...].",
     .constraints =
@@ -124,4 +124,4 @@ constexpr OpDef kWindowsOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::windows_op

@@ -6,7 +6,7 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::merge_order_op {
 namespace {
 
 using kernel::Op;
@@ -97,8 +97,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kMergeOrderOp;
-constexpr OpDef kMergeOrderOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "merge_order",
     .summary =
         "Where the elements of each two neighbouring sorted runs of an axis are, in the order of both; what sorting long lines repeats.",
@@ -115,4 +115,4 @@ constexpr OpDef kMergeOrderOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::merge_order_op

@@ -4,7 +4,7 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::ordering_op {
 namespace {
 
 using kernel::Op;
@@ -33,8 +33,8 @@ double orderOf(double x) {
 
 }  // namespace
 
-extern const OpDef kOrderingOp;
-constexpr OpDef kOrderingOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "ordering",
     .summary = "An integer that orders as the number does, with NaN above everything: what sorting compares.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -51,4 +51,4 @@ constexpr OpDef kOrderingOp{
     .cases = [] { return elementCases(1, -8, 8, 0, "the bits of the operand"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::ordering_op

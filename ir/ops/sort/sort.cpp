@@ -10,7 +10,7 @@
 #include "ir/ops/support/largest_smallest.h"
 #include "ir/ops/support/sort_lines.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::sort_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -130,8 +130,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kSortOp;
-constexpr OpDef kSortOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "sort",
     .summary =
         "The elements of each line along an axis in order, and where each one was; equal elements keep their order, NaN is the largest.",
@@ -148,4 +148,4 @@ constexpr OpDef kSortOp{
     .range = rangeOfSorted,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::sort_op

@@ -11,7 +11,7 @@
 #include "ir/ops/support/largest_smallest.h"
 #include "ir/ops/support/sort_lines.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::top_k_op {
 namespace {
 
 /// As many are found one after the other; for more of them, a long line is sorted, which is a few dozen kernels for any k.
@@ -103,8 +103,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kTopKOp;
-constexpr OpDef kTopKOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "top_k",
     .summary =
         "The k largest elements of each line along an axis, largest first, and where each one was; of equal ones the first, NaN is the "
@@ -125,4 +125,4 @@ constexpr OpDef kTopKOp{
     .range = rangeOfSorted,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::top_k_op

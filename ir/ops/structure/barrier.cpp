@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::barrier_op {
 namespace {
 
 std::vector<ValueId> gradient(const GradientContext& g) {
@@ -22,8 +22,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kBarrierOp;
-constexpr OpDef kBarrierOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "barrier",
     .summary = "x itself, for use only once all other operands are computed: what recomputes from it runs then, and not before.",
     .constraints = ConstantList<Constraint>{},
@@ -37,4 +37,4 @@ constexpr OpDef kBarrierOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::barrier_op

@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/leaf_ops.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::cotangent_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -14,8 +14,8 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
 
 }  // namespace
 
-extern const OpDef kCotangentOp;
-constexpr OpDef kCotangentOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "cotangent",
     .summary =
         "Stands for the cotangent of a result in the gradient that a custom_gradient brings along; 0 wherever it is computed itself.",
@@ -33,4 +33,4 @@ constexpr OpDef kCotangentOp{
     .cases = [] { return std::vector{OpCase{"zeros", {}, {{"shape", std::vector<int64_t>{3, 5}}}, 0, "all elements are 0"}}; },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::cotangent_op

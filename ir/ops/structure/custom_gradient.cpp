@@ -7,7 +7,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/leaf_ops.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::custom_gradient_op {
 namespace {
 
 /// Operands: the results themselves, a `cotangent` leaf for each, the inputs that get a gradient, and their gradients made from those
@@ -87,8 +87,8 @@ std::vector<Tensor> evaluateCustomGradient(const EvaluateContext& c) {
 
 }  // namespace
 
-extern const OpDef kCustomGradientOp;
-constexpr OpDef kCustomGradientOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "custom_gradient",
     .summary = "The results themselves, with the gradient that comes with them in place of that of the nodes that make them.",
     .constraints = ConstantList<Constraint>{{"C1", "there is a cotangent for each result and a gradient for each input"},
@@ -112,4 +112,4 @@ constexpr OpDef kCustomGradientOp{
     .open = [](const OpenContext&) -> std::optional<std::vector<Opened>> { return std::nullopt; },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::custom_gradient_op

@@ -2,10 +2,10 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/leaf_ops.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::group_op {
 
-extern const OpDef kGroupOp;
-constexpr OpDef kGroupOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "group",
     .summary = "Members that become one kernel; made by fuse, computed by its region.",
     .constraints = ConstantList<Constraint>{{"C1", "a group is made by fuse, with its region and result types"}},
@@ -21,4 +21,4 @@ constexpr OpDef kGroupOp{
     .cases = noCases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::group_op

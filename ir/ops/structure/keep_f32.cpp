@@ -3,10 +3,10 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::keep_f32_op {
 
-extern const OpDef kKeepF32Op;
-constexpr OpDef kKeepF32Op{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "keep_f32",
     .summary = "The operand itself, which mixed precision does not round.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -25,4 +25,4 @@ constexpr OpDef kKeepF32Op{
     .mixed = MixedRole::Exempt,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::keep_f32_op

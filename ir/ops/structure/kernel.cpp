@@ -7,7 +7,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/leaf_ops.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::kernel_op {
 namespace {
 
 /// "f32[4,3] i32[]"
@@ -83,8 +83,8 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
 
 }  // namespace
 
-extern const OpDef kKernelOp;
-constexpr OpDef kKernelOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "kernel",
     .summary = "A kernel that the user wrote: its operands and results are whole tensors, bound in order.",
     .constraints = ConstantList<Constraint>{{"C1", "the result types are tensor types, separated by spaces"},
@@ -105,4 +105,4 @@ constexpr OpDef kKernelOp{
     .cases = noCases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::kernel_op

@@ -8,7 +8,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/leaf_ops.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::loop_op {
 namespace {
 
 struct Wanted {
@@ -166,8 +166,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kLoopOp;
-constexpr OpDef kLoopOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "loop",
     .summary = "Runs its body once per row of the slices, each time with the carries that it made last; stacks all carries and results.",
     .constraints = ConstantList<Constraint>{{"C1", "there is an iteration, and an operand for each carry and slice"},
@@ -192,4 +192,4 @@ constexpr OpDef kLoopOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::loop_op

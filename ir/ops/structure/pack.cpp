@@ -5,7 +5,7 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::pack_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -59,8 +59,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kPackOp;
-constexpr OpDef kPackOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "pack",
     .summary = "Tensors written one after another into a flat one, each at its offset; the rest is 0.",
     .constraints = ConstantList<Constraint>{{"C1", "parts are f32"},
@@ -79,4 +79,4 @@ constexpr OpDef kPackOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::pack_op

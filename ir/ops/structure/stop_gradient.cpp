@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::stop_gradient_op {
 
-extern const OpDef kStopGradientOp;
-constexpr OpDef kStopGradientOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "stop_gradient",
     .summary = "The operand itself; nothing flows back through it.",
     .constraints = ConstantList<Constraint>{},
@@ -19,4 +19,4 @@ constexpr OpDef kStopGradientOp{
     .cases = [] { return elementCases(1, -2, 2, 0, kExactReason); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::stop_gradient_op

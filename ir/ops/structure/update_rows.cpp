@@ -3,10 +3,10 @@
 #include "ir/ops/support/leaf_ops.h"
 #include "ir/ops/support/row_updates.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::update_rows_op {
 
-extern const OpDef kUpdateRowsOp;
-constexpr OpDef kUpdateRowsOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "update_rows",
     .summary = "write_rows on a state: its next version, of which the rows alone are written.",
     .constraints = ConstantList<Constraint>{{"C1", kRowsRule},
@@ -23,4 +23,4 @@ constexpr OpDef kUpdateRowsOp{
     .cases = noCases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::update_rows_op

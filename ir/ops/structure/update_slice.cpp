@@ -5,7 +5,7 @@
 
 #include "ir/ops/support/common.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::update_slice_op {
 namespace {
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
@@ -48,8 +48,8 @@ std::vector<OpCase> cases() {
 
 }  // namespace
 
-extern const OpDef kUpdateSliceOp;
-constexpr OpDef kUpdateSliceOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "update_slice",
     .summary = "The next version of a state: the value written into it, both flat in row-major order, from an offset on.",
     .constraints =
@@ -64,4 +64,4 @@ constexpr OpDef kUpdateSliceOp{
     .cases = cases,
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::update_slice_op

@@ -4,7 +4,7 @@
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/lane_math.h"
 
-namespace lockstep::graph {
+namespace lockstep::graph::softsign_op {
 namespace {
 
 std::vector<ValueId> gradient(const GradientContext& g) {
@@ -22,8 +22,8 @@ kernel::ValueId emit(ElementEmitter& e) {
 
 }  // namespace
 
-extern const OpDef kSoftsignOp;
-constexpr OpDef kSoftsignOp{
+extern const OpDef kOp;
+constexpr OpDef kOp{
     .name = "softsign",
     .summary = "x / (1 + |x|): between -1 and 1, with longer tails than tanh.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
@@ -37,4 +37,4 @@ constexpr OpDef kSoftsignOp{
     .cases = [] { return elementCases(1, -4, 4, 4e-7, "a division is exact to 2.5 units in the last place"); },
 };
 
-}  // namespace lockstep::graph
+}  // namespace lockstep::graph::softsign_op
