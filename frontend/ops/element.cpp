@@ -62,6 +62,13 @@ Tensor compare(std::string_view op, std::string_view mirrored, const Operand& a,
   return a.isNumber() ? binary(mirrored, b, a, where) : binary(op, a, b, where);
 }
 
+Tensor shifted(std::string_view op, const Tensor& x, const Operand& count, const Where& where) {
+  detail::Trace::require(op, where);
+  if (count.isNumber()) return emit(op, {x, numberLike(op, count.number(), {DType::U32, x.shape(where)}, where)}, {}, where);
+  const Shape shape = commonShape(op, x, count.tensor(), where);
+  return emit(op, {broadcast(x, shape, where), broadcast(count.tensor(), shape, where)}, {}, where);
+}
+
 }  // namespace
 
 Tensor add(Operand a, Operand b, Where where) { return symmetric("add", a, b, where); }
@@ -78,6 +85,11 @@ Tensor less_equal(Operand a, Operand b, Where where) { return compare("less_equa
 Tensor greater_equal(Operand a, Operand b, Where where) { return compare("greater_equal", "less_equal", a, b, where); }
 Tensor logical_and(Tensor a, Tensor b, Where where) { return binary("logical_and", a, b, where); }
 Tensor logical_or(Tensor a, Tensor b, Where where) { return binary("logical_or", a, b, where); }
+Tensor bitwise_and(Operand a, Operand b, Where where) { return symmetric("bitwise_and", a, b, where); }
+Tensor bitwise_or(Operand a, Operand b, Where where) { return symmetric("bitwise_or", a, b, where); }
+Tensor bitwise_xor(Operand a, Operand b, Where where) { return symmetric("bitwise_xor", a, b, where); }
+Tensor left_shift(Tensor x, Operand count, Where where) { return shifted("left_shift", x, count, where); }
+Tensor right_shift(Tensor x, Operand count, Where where) { return shifted("right_shift", x, count, where); }
 
 Tensor div(Operand a, Operand b, Where where) {
   detail::Trace::require("div", where);

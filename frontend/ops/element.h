@@ -27,6 +27,15 @@ Tensor greater_equal(Operand a, Operand b, Where where = Where::current());
 /// Of bool tensors, which broadcast.
 Tensor logical_and(Tensor a, Tensor b, Where where = Where::current());
 Tensor logical_or(Tensor a, Tensor b, Where where = Where::current());
+
+// Bits of i32 or u32 tensors. A shift takes the bits of x as many places on as `count` (u32, or a number) says, modulo 32; to the right an
+// i32 keeps its sign.
+Tensor bitwise_and(Operand a, Operand b, Where where = Where::current());
+Tensor bitwise_or(Operand a, Operand b, Where where = Where::current());
+Tensor bitwise_xor(Operand a, Operand b, Where where = Where::current());
+Tensor left_shift(Tensor x, Operand count, Where where = Where::current());
+Tensor right_shift(Tensor x, Operand count, Where where = Where::current());
+
 /// condition (bool) ? a : b; all three broadcast.
 Tensor where(Tensor condition, Operand a, Operand b, Where where = Where::current());
 

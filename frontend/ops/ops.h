@@ -10,6 +10,7 @@
 #include "frontend/ops/loop.h"
 #include "frontend/ops/losses.h"
 #include "frontend/ops/network.h"
+#include "frontend/ops/quantized.h"
 #include "frontend/ops/random.h"
 #include "frontend/ops/reduce.h"
 #include "frontend/ops/scan.h"

@@ -51,6 +51,18 @@ TEST(Ops, comparisons_stand_on_either_side) {
   EXPECT_EQ(codeOf({f32(2)}, [](const In& in) { return logical_and(in[0], in[0]); }), "logical_and.C1");
 }
 
+TEST(Ops, bits_of_integers) {
+  auto run = [](auto function) { return counted({u32(3)}, function).data; };
+  EXPECT_EQ(run([](const In& in) { return bitwise_and(in[0], 2); }), (Values{0, 2, 2}));
+  EXPECT_EQ(run([](const In& in) { return bitwise_or(4, in[0]); }), (Values{5, 6, 7}));
+  EXPECT_EQ(run([](const In& in) { return bitwise_xor(in[0], in[0] * 3); }), (Values{2, 4, 10}));
+  EXPECT_EQ(run([](const In& in) { return left_shift(in[0], 4); }), (Values{16, 32, 48}));
+  EXPECT_EQ(run([](const In& in) { return right_shift(96 + in[0], in[0]); }), (Values{48, 24, 12}));
+  EXPECT_EQ(run([](const In& in) { return right_shift(cast(in[0], DType::I32) - 4, 1); }), (Values{-2, -1, -1}));
+  EXPECT_EQ(codeOf({f32(2)}, [](const In& in) { return bitwise_and(in[0], 1); }), "bitwise_and.C1");
+  EXPECT_EQ(codeOf({u32(2)}, [](const In& in) { return left_shift(in[0], cast(in[0], DType::I32)); }), "left_shift.C2");
+}
+
 TEST(Ops, powers_and_casts) {
   auto run = [](auto function) { return counted({f32(3)}, function, -1.5).data; };
   EXPECT_EQ(run([](const In& in) { return pow(in[0], 2); }), (Values{2.25, 9, 20.25}));

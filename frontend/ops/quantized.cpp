@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/ops/quantized.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "frontend/ops/element.h"
+#include "frontend/ops/shape.h"
+#include "frontend/trace/trace.h"
+
+namespace lockstep {
+
+using detail::raise;
+
+namespace {
+
+constexpr int64_t kPerWord = 8;
+
+int64_t groupsOf(int64_t n, int64_t group) { return n / group + (n % group != 0 ? 1 : 0); }
+
+}  // namespace
+
+Tensor unpack_i4(Tensor words, int64_t n, Where where) {
+  detail::Trace::require("unpack_i4", where);
+  if (words.dtype(where) != DType::U32 || words.rank(where) < 1)
+    raise("unpack_i4.C1", fmt::format("the words are {}, wanted u32 with an axis or more", toString(words.type(where))), {words}, where);
+  const int64_t count = words.extent(-1, where);
+  if (n < 1 || groupsOf(n, kPerWord) != count)
+    raise("unpack_i4.C2", fmt::format("{} elements take {} words, and there are {}", n, groupsOf(n, kPerWord), count), {words}, where,
+          "a u32 word holds eight elements");
+  // Each element's bits to the high end, and back with its sign.
+  const Tensor places = sub({28, where}, mul({arange(kPerWord, DType::U32, where), where}, {4, where}, where), where);
+  const Tensor high = left_shift(expand_dims(words, -1, where), {places, where}, where);
+  std::vector<int64_t> shape = words.shape(where).extents();
+  shape.back() *= kPerWord;
+  const Tensor elements = reshape(right_shift(cast(high, DType::I32, where), {28, where}, where), shape, where);
+  return narrow(elements, -1, 0, n, where);
+}
+
+Tensor dequantize(Tensor values, Tensor scales, int64_t group, Where where) {
+  detail::Trace::require("dequantize", where);
+  const DType integer = values.dtype(where), real = scales.dtype(where);
+  if (graph::isFloat(integer) || integer == DType::Bool || !graph::isFloat(real))
+    raise("dequantize.C1",
+          fmt::format("values {} and scales {}, wanted integers and floats", toString(values.type(where)), toString(scales.type(where))),
+          {values, scales}, where);
+  std::vector<int64_t> wanted = values.shape(where).extents();
+  const int64_t n = wanted.empty() ? 0 : wanted.back();
+  if (n > 0 && group > 0) wanted.back() = groupsOf(n, group);
+  if (n < 1 || group < 1 || scales.shape(where).extents() != wanted)
+    raise(
+        "dequantize.C2",
+        fmt::format("scales {} do not fit values {} in groups of {}", toString(scales.shape(where)), toString(values.shape(where)), group),
+        {values, scales}, where, "the last axis has a scale for each group, the others are equal");
+  const Tensor repeated = narrow(repeat(cast(scales, DType::F32, where), group, -1, where), -1, 0, n, where);
+  return mul({cast(values, DType::F32, where), where}, {repeated, where}, where);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights with a few bits each. A product with such a weight reads the few bits: what these functions give is computed where it is read.
+#pragma once
+
+#include <cstdint>
+
+#include "frontend/trace/tensor.h"
+
+namespace lockstep {
+
+/// The signed four-bit integers of u32 words: element 8 w + i of the last axis is bits 4 i to 4 i + 3 of word w, from -8 to 7. u32
+/// [..., W] to i32 [..., n]; the last word may have fewer than eight elements. Error "unpack_i4.C1" unless the words are u32,
+/// "unpack_i4.C2" unless n elements take just W words.
+Tensor unpack_i4(Tensor words, int64_t n, Where where = Where::current());
+
+/// Integers times the scale of their group along the last axis, f32: element j is values[j] * scales[j / group]. Integers [..., n] and
+/// f32, f16 or bf16 scales [..., ceil(n / group)]; the other axes are equal. A group as long as the axis is a scale per row. Errors
+/// "dequantize.C1" for element types, "dequantize.C2" for a group below 1 or shapes that do not fit.
+Tensor dequantize(Tensor values, Tensor scales, int64_t group, Where where = Where::current());
+
+}  // namespace lockstep
