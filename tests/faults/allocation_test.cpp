@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 /// How many call stacks are tried; 0: all.
 size_t sampleSize() {
   if (const char* text = std::getenv("LOCKSTEP_FAULT_SAMPLE"); text != nullptr) return static_cast<size_t>(std::atoi(text));
-  return std::getenv("LOCKSTEP_NIGHTLY") != nullptr ? 0 : 40;
+  return std::getenv("LOCKSTEP_NIGHTLY") != nullptr ? 0 : 25;
 }
 /// Below it every single allocation is tried at night.
 constexpr uint64_t kFew = 3000;
