@@ -2,9 +2,8 @@
 # LOCKSTEP_UNITY: sources in batches of eight, which share what they include. Half of a source's time is its headers.
 # A batch of a library or tool has sources of one folder in the order of their names, so a new file changes batches of its folder only.
 # A name of an anonymous namespace may clash with a neighbour's. After "redefinition" or "ambiguous" between two files of a batch, rename
-# one of the two, or name a file in lockstep_apart() to compile it by itself. The preset "release" and clang-tidy compile each source by
-# itself, so an include that only a neighbour has is found there.
-include_guard()
+# one of the two, or name a file after APART (of a test, in tests/unity.cmake) to compile it by itself. The preset "release" and
+# clang-tidy compile each source by itself, so an include that only a neighbour has is found there.
 
 # lockstep_apart(<target> <file>...): paths from the top of the tree.
 function(lockstep_apart target)

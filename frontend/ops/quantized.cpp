@@ -17,14 +17,16 @@ namespace {
 
 constexpr int64_t kPerWord = 8;
 
-int64_t groupsOf(int64_t n, int64_t group) { return n / group + (n % group != 0 ? 1 : 0); }
+/// How many groups of so many elements n elements fill, the last one maybe in part.
+int64_t groupsOf(int64_t n, int64_t size) { return n / size + (n % size != 0 ? 1 : 0); }
 
 }  // namespace
 
 Tensor unpack_i4(Tensor words, int64_t n, Where where) {
   detail::Trace::require("unpack_i4", where);
   if (words.dtype(where) != DType::U32 || words.rank(where) < 1)
-    raise("unpack_i4.C1", fmt::format("the words are {}, wanted u32 with an axis or more", toString(words.type(where))), {words}, where);
+    raise("unpack_i4.C1", fmt::format("the words are {}, wanted u32 with an axis or more", toString(words.type(where))), {words}, where,
+          "pack eight elements into each u32, the first in the lowest bits");
   const int64_t count = words.extent(-1, where);
   if (n < 1 || groupsOf(n, kPerWord) != count)
     raise("unpack_i4.C2", fmt::format("{} elements take {} words, and there are {}", n, groupsOf(n, kPerWord), count), {words}, where,
@@ -44,7 +46,7 @@ Tensor dequantize(Tensor values, Tensor scales, int64_t group, Where where) {
   if (graph::isFloat(integer) || integer == DType::Bool || !graph::isFloat(real))
     raise("dequantize.C1",
           fmt::format("values {} and scales {}, wanted integers and floats", toString(values.type(where)), toString(scales.type(where))),
-          {values, scales}, where);
+          {values, scales}, where, "give what was quantised as i8, i32 or u32, and its scales as f32, f16 or bf16");
   std::vector<int64_t> wanted = values.shape(where).extents();
   const int64_t n = wanted.empty() ? 0 : wanted.back();
   if (n > 0 && group > 0) wanted.back() = groupsOf(n, group);
