@@ -15,12 +15,16 @@
 
 namespace bench {
 
-/// The median over rounds of eight steps per submission, after one that warms up; on request also where the time goes.
+constexpr auto kWarmUp = std::chrono::milliseconds(500);  // clocks that fell while nothing ran stay low for a while
+
+/// The median over rounds of eight steps per submission, after half a second of them; on request also where the time goes.
 template <class Batches>
 void reportStep(ls::Trainer& trainer, const std::string& device, ls::Precision precision, const Batches& batch, int rounds,
                 bool with_profile) {
   constexpr size_t kSteps = 8;
-  trainer.steps(kSteps, batch);
+  const auto begin = std::chrono::steady_clock::now();
+  do trainer.steps(kSteps, batch);
+  while (std::chrono::steady_clock::now() - begin < kWarmUp);
   std::vector<double> seconds;
   for (int round = 0; round < rounds; ++round) {
     const auto start = std::chrono::steady_clock::now();
@@ -32,7 +36,10 @@ void reportStep(ls::Trainer& trainer, const std::string& device, ls::Precision p
   fmt::print("{:12} {:5} {:8.2f} ms per step, {} MB planned, {} dispatches in {} levels\n", device, toString(precision.dtype),
              1e3 * seconds[seconds.size() / 2], facts.planned_bytes / 1000000, facts.dispatches, facts.levels);
   if (with_profile) {
-    const lockstep::tools::Profile profile = lockstep::tools::measureProfile(trainer, batch, 5);
+    lockstep::tools::Profile profile = lockstep::tools::measureProfile(trainer, batch, 5);
+    const lockstep::DeviceInfo info = lockstep::chooseDevice(device).orThrow().info;
+    profile.sample = fmt::format("a step in {}", toString(precision.dtype));
+    profile.device = device, profile.device_name = info.name, profile.driver = info.driver;
     fmt::print("{}\n", lockstep::tools::profileText(profile, {}));
   }
   std::fflush(stdout);

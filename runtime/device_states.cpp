@@ -14,9 +14,11 @@ namespace {
 
 constexpr uint64_t kArenaAlignment = 256;  // planBuffers rounds arenas up to it
 
-io::Array filled(const StateInfo& info) {
-  const std::vector<double> values(static_cast<size_t>(info.type.shape.elementCount()), info.initial);
-  return encodeArray(info.type, values);
+constexpr int64_t kFillElements = int64_t{1} << 20;  // per write: a multiple of a word in each element type
+
+/// The bytes of `elements` of the state, all with its initial value.
+std::vector<std::byte> filled(const StateInfo& info, int64_t elements) {
+  return encodeArray({info.type.dtype, graph::Shape({elements})}, std::vector(static_cast<size_t>(elements), info.initial)).data;
 }
 
 }  // namespace
@@ -45,7 +47,7 @@ std::shared_ptr<Memory> States::declare(const std::string& name, const StateInfo
     std::lock_guard turn(*device_.turn);
     state.memory = device_.backend->allocate(bytes).orThrow();
   }
-  writeBytes(state, filled(info).data);
+  fill(state);
   return states_.emplace(name, std::move(state)).first->second.memory;
 }
 
@@ -106,9 +108,22 @@ void States::writeFloats(std::string_view name, std::span<const float> values) {
   writeBytes(state, std::as_bytes(values));
 }
 
-void States::fill(std::string_view name) {
-  const State state = find(name);
-  writeBytes(state, filled(state.info).data);
+void States::fill(std::string_view name) { fill(find(name)); }
+
+// A large state is written in parts, which are all the same: the host needs no copy of the whole.
+void States::fill(const State& state) {
+  const int64_t elements = state.info.type.shape.elementCount();
+  if (elements <= kFillElements) {
+    writeBytes(state, filled(state.info, elements));
+    return;
+  }
+  const std::vector<std::byte> part = filled(state.info, kFillElements);
+  std::vector<std::byte> rest = filled(state.info, elements % kFillElements);
+  const uint64_t whole = state.info.type.byteSize(), parts = static_cast<uint64_t>(elements / kFillElements);
+  rest.resize(whole - parts * part.size());
+  std::lock_guard turn(*device_.turn);
+  for (uint64_t i = 0; i < parts; ++i) (void)state.memory->write(i * part.size(), part).orThrow();
+  if (!rest.empty()) (void)state.memory->write(parts * part.size(), rest).orThrow();
 }
 
 }  // namespace lockstep::detail

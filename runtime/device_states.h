@@ -59,6 +59,7 @@ class States {
   [[nodiscard]] State find(std::string_view name) const;
   /// `bytes` are its elements; the rest of the last word becomes zero.
   void writeBytes(const State& state, std::span<const std::byte> bytes);
+  void fill(const State& state);
 
   Device device_;
   mutable std::mutex mutex_;  ///< of the map, not of the memories

@@ -128,6 +128,28 @@ TEST_P(StatesOf, every_type_and_length_are_filled_written_and_read) {
   }
 }
 
+// Large states are written in parts.
+TEST_P(StatesOf, large_states_are_filled_to_their_last_element) {
+  constexpr int64_t kLength = (int64_t{2} << 20) + 3;
+  for (const DType dtype : {DType::F32, DType::BF16, DType::I8}) {
+    for (const int64_t length : {kLength, kLength - 3}) {
+      const TensorType type{dtype, Shape{length}};
+      const std::string name = toString(type);
+      const std::shared_ptr<Memory> memory = states_->declare(name, {type, 3, true});
+      const io::Array threes = detail::encodeArray(type, std::vector<double>(static_cast<size_t>(length), 3));
+      EXPECT_TRUE(states_->read(name) == threes) << name;
+      const std::vector<uint32_t> full(type.byteSize() / 4, UINT32_MAX);
+      (void)memory->write(0, std::as_bytes(std::span(full))).orThrow();
+      states_->fill(name);
+      EXPECT_TRUE(states_->read(name) == threes) << name;
+      const uint64_t used = static_cast<uint64_t>(length) * graph::byteSize(dtype) % 4;
+      if (used > 0) {
+        EXPECT_EQ(words(memory, type).back() >> (8 * used), 0u) << name;
+      }
+    }
+  }
+}
+
 TEST_P(StatesOf, the_end_of_the_last_word_is_zero) {
   const TensorType bytes{DType::U8, Shape{5}}, halves{DType::F16, Shape{3}};
   const std::shared_ptr<Memory> b = states_->declare("b", {bytes, 255, true}), h = states_->declare("h", {halves, -2, true});
