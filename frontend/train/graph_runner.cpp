@@ -142,8 +142,9 @@ class DeviceRunner : public GraphRunner {
   [[nodiscard]] StepBounds bounds() const override {
     StepBounds all;
     for (const program::OutputPort& port : program_->outputs) {
-      const uint64_t bytes = (*program_)[port.buffer].type.byteSize();
-      all.emplace(std::pair(port.kind, port.name), executable_->bounds({.buffer = port.buffer, .offset = 0, .size = bytes}));
+      const graph::TensorType& type = (*program_)[port.buffer].type;
+      if (type.dtype != graph::DType::F32) continue;  // words of several numbers, or of none, have no bounds
+      all.emplace(std::pair(port.kind, port.name), executable_->bounds({.buffer = port.buffer, .offset = 0, .size = type.byteSize()}));
     }
     return all;
   }

@@ -11,6 +11,8 @@
 #include "passes/kernel/fold_constants.h"
 #include "passes/kernel/forward_stores.h"
 #include "passes/kernel/hoist_invariants.h"
+#include "passes/kernel/join_bits.h"
+#include "passes/kernel/load_early.h"
 #include "passes/kernel/prove_bounds.h"
 #include "passes/kernel/remove_dead.h"
 #include "passes/kernel/share_common.h"
@@ -36,16 +38,19 @@ constexpr std::array kPasses{
     KernelPass{{"splitVariables", "arrays that are indexed by constants become one variable per element"}, splitVariables},
     KernelPass{{"hoistInvariants", "pure operations move in front of loops that do not change them"}, hoistInvariants},
     KernelPass{{"shareCommon", "common subexpressions and loads of read-only memory"}, shareCommon},
+    KernelPass{{"joinBits", "words whose parts were unpacked and are packed again"}, joinBits},
     KernelPass{{"proveBounds", "accesses that are known to be in range need no guard"}, proveBounds},
+    KernelPass{{"loadEarly", "loads from storage come together, and in front of stores"}, loadEarly},
     KernelPass{{"removeDead", "results, variables and stores that nobody needs"}, removeDead},
 };
 
 /// Unrolling makes counters constants, so forwarding and folding run again after it. What they and removeDead leave of an inner loop may
 /// be small enough that the outer loop unrolls too; splitVariables waits for that. What hoistInvariants moved out of one loop, shareCommon
 /// merges with the same operation from another loop.
-constexpr std::array<std::string_view, 15> kOrder{"inlineCalls",   "foldConstants",   "unrollLoops",   "forwardStores", "foldConstants",
+constexpr std::array<std::string_view, 17> kOrder{"inlineCalls",   "foldConstants",   "unrollLoops",   "forwardStores", "foldConstants",
                                                   "removeDead",    "unrollLoops",     "forwardStores", "foldConstants", "splitVariables",
-                                                  "forwardStores", "hoistInvariants", "shareCommon",   "proveBounds",   "removeDead"};
+                                                  "forwardStores", "hoistInvariants", "shareCommon",   "joinBits",      "proveBounds",
+                                                  "loadEarly",     "removeDead"};
 
 const KernelPass* find(std::string_view name) {
   const auto* row = std::find_if(kPasses.begin(), kPasses.end(), [&](const KernelPass& pass) { return pass.info.name == name; });

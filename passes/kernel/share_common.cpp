@@ -25,11 +25,12 @@ struct Key {
   kernel::TypeId type;
   uint32_t immediate;
   std::vector<ValueId> operands;
+  uint32_t stretch;  ///< of a load from memory that is written: it gives the same only as long as nothing is written
   friend bool operator==(const Key&, const Key&) = default;
 };
 struct KeyHash {
   size_t operator()(const Key& key) const {
-    size_t hash = static_cast<size_t>(key.op) * 31 + key.type.value;
+    size_t hash = (static_cast<size_t>(key.op) * 31 + key.type.value) * 31 + key.stretch;
     for (ValueId operand : key.operands) hash = hash * 1000003 + operand.value;
     return hash;
   }
@@ -52,22 +53,37 @@ class Sharer {
       Instruction& instruction = m_.instructions[each.index()];
       map_.rewrite(instruction.operands);
       if (isShareable(instruction) && replace(each)) continue;
-      for (BlockId inner : instruction.blocks) block(inner);
+      if (mayWrite(instruction)) ++stretch_;
+      for (BlockId inner : instruction.blocks) {
+        block(inner);
+        ++stretch_;
+      }
       kept.push_back(each);
     }
     m_.blocks[id.index()].instructions = std::move(kept);
     for (; made_here_.size() > outer; made_here_.pop_back()) known_.erase(made_here_.back());
   }
 
+  [[nodiscard]] bool isReadOnly(const Instruction& load) const { return m_.typeOf(load.operands[0]).access == kernel::Access::Read; }
+  [[nodiscard]] bool inMemory(kernel::ValueId pointer) const {
+    const kernel::AddressSpace space = m_.typeOf(pointer).space;
+    return space == kernel::AddressSpace::Storage || space == kernel::AddressSpace::Workgroup;
+  }
+  /// Whether it may change memory that this kernel loads from, or make visible what other invocations wrote.
+  [[nodiscard]] bool mayWrite(const Instruction& x) const {
+    if (x.op == Op::Store) return inMemory(x.operands[0]);
+    return !isShareable(x) && x.op != Op::Load && x.op != Op::Var;
+  }
   [[nodiscard]] bool isShareable(const Instruction& x) const {
-    if (x.op == Op::Load) return m_.typeOf(x.operands[0]).access == kernel::Access::Read;
+    if (x.op == Op::Load) return isReadOnly(x) || inMemory(x.operands[0]);
     return isPure(x.op) || x.op == Op::Access || x.op == Op::ArrayLength;
   }
 
   /// True when an earlier instruction takes the place of this one; else this one is remembered.
   bool replace(InstructionId id) {
     const Instruction& x = m_[id];
-    Key key{x.op, x.float_mode, x.type, x.immediate, x.operands};
+    const bool may_change = x.op == Op::Load && !isReadOnly(x);
+    Key key{x.op, x.float_mode, x.type, x.immediate, x.operands, may_change ? stretch_ : 0};
     bool commutes = std::find(std::begin(kCommutative), std::end(kCommutative), x.op) != std::end(kCommutative);
     // Floats too would give the same number, but not the same one of two NaNs.
     if (commutes && !m_.typeOf(x.operands[0]).isFloat()) std::sort(key.operands.begin(), key.operands.end());
@@ -85,6 +101,7 @@ class Sharer {
 
   Module m_;
   ValueMap map_;
+  uint32_t stretch_ = 1;
   std::unordered_map<Key, InstructionId, KeyHash> known_;
   std::vector<Key> made_here_;  // what the blocks around have added, to be forgotten at their ends
 };

@@ -3,6 +3,7 @@
 // used once is written in its user's expression if nothing else is computed between the two; every other result becomes a `let`.
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "frontend/wgsl/write/writer.h"
 
@@ -23,6 +24,13 @@ uint32_t ownLength(const kernel::Instruction& instruction) {
   const OpGroup group = kernel::info(instruction.op).group;
   const bool symbol = group == OpGroup::Arithmetic && instruction.op != Op::Select;
   return symbol || instruction.op == Op::Access || instruction.op == Op::Extract ? 3 : 10;
+}
+
+/// What a name counts as. One that a writer made up, v105, counts as a value without a name, so that a text that was read is split as
+/// before.
+uint32_t nameLength(std::string_view name) {
+  const bool is_made_up = name.starts_with('v') && name.find_first_not_of("0123456789", 1) == std::string_view::npos;
+  return static_cast<uint32_t>(is_made_up ? 3 : std::max<size_t>(name.size(), 3));
 }
 
 bool hasCompoundForm(Op op) {
@@ -112,7 +120,7 @@ uint32_t Writer::claimOperand(InstructionId user, size_t index, uint32_t depth, 
   const kernel::Instruction& instruction = module_[user];
   const kernel::ValueId operand = instruction.operands[index];
   const kernel::Value& value = module_[operand];
-  const uint32_t named = static_cast<uint32_t>(std::max<size_t>(value.name.size(), 3)) + 2;
+  const uint32_t named = nameLength(value.name) + 2;
   if (value.kind == kernel::ValueKind::Instruction && isFloating(InstructionId(value.index))) {
     return claimOperands(InstructionId(value.index), depth + 1, claim);
   }
