@@ -61,7 +61,7 @@ double secondsOf(const Case& c, DType dtype, bool with_gradient, bool by_templat
   passes::CompileOptions options;
   (by_template ? options.preferred_templates : options.disabled) = {by_template ? "attention" : "template:attention"};
   detail::Session session(graph, options, std::make_shared<detail::States>(device), inputs);
-  return bench::commandSeconds(session, std::vector<std::byte>(session.inputBytes()), {"uniform", "copy"});
+  return bench::commandSeconds(session, std::vector<std::byte>(session.inputBytes()), {"uniform", "copy"}, by_template ? "attend" : "");
 }
 
 void report(const Case& c, DType dtype, const detail::Device& device, bool with_products) {

@@ -16,9 +16,9 @@ namespace lockstep::bench {
 
 /// The sum of its commands' times, without transfers: the median over half a second of steps, each after a load that keeps the clocks up. A
 /// card whose host compiled for a while may need seconds until they are, so it is measured again until the time stops falling. Commands
-/// with `left_out` in their label do not count.
+/// with `left_out` in their label do not count; where `only` is not empty, those with it in their label do.
 inline double commandSeconds(detail::Session& session, const std::vector<std::byte>& input,
-                             const std::vector<std::string_view>& left_out = {}) {
+                             const std::vector<std::string_view>& left_out = {}, std::string_view only = {}) {
   constexpr int kMostRounds = 8;
   constexpr double kStillFalling = 0.98;
   constexpr auto kRound = std::chrono::milliseconds(500), kLoad = std::chrono::milliseconds(5);
@@ -33,7 +33,7 @@ inline double commandSeconds(detail::Session& session, const std::vector<std::by
     double seconds = 0;
     for (const auto& command : session.time(input)) {
       const auto has = [&](std::string_view part) { return command.label.find(part) != std::string::npos; };
-      if (std::ranges::none_of(left_out, has)) seconds += command.seconds;
+      if (has(only) && std::ranges::none_of(left_out, has)) seconds += command.seconds;
     }
     return seconds;
   };

@@ -34,6 +34,7 @@ override unit: u32 = 16;        // unit_n and unit_k, a multiple of 8
 override parts: u32 = 2;
 override brain = false;
 override units: u32 = 1;   // workgroups that begin at a time
+override narrow = false;   // d_out has 16 bits, too
 override vector: u32 = 1;  // 4: widths are multiples of it, and rows are loaded so
 
 override members: u32 = subgroups * lanes;
@@ -56,6 +57,11 @@ override whole_queries = queries % tile == 0;  // no tile reaches past the edge
 override whole_keys = keys % rows == 0;
 override whole_width = width == row_lanes * 8;
 override whole_value_width = value_width == value_lanes * 8;
+// Each invocation brings as many octs as the others, and all of them are inside.
+override even_rows = ((rows * row_lanes) % members == 0) & (row_lanes * 8 == depth);
+override even_value_rows = ((rows * value_lanes) % members == 0) & (value_lanes * 8 == value_depth);
+override even_tile = ((tile * row_lanes) % members == 0) & (row_lanes * 8 == depth);
+override even_value_tile = ((tile * value_lanes) % members == 0) & (value_lanes * 8 == value_depth);
 override down: u32 = sub_rows / unit_m;
 override across: u32 = tile / unit;
 override units_d: u32 = depth / unit;
@@ -191,11 +197,11 @@ fn high_part(x: f32) -> f32 { return bitcast<f32>((bitcast<u32>(x) + 0x1000) & 0
 fn high_parts(x: vec4<f32>) -> vec4<f32> {
   return bitcast<vec4<f32>>((bitcast<vec4<u32>>(x) + vec4<u32>(0x1000)) & vec4<u32>(0xffffe000));
 }
-// Rounded to nearest, where the number is not known to be one of 16 bits.
+// Rounded to nearest, where the number is not one of 16 bits.
 fn rounded(x: vec4<f32>) -> vec4<f32> {
   let bits = bitcast<vec4<u32>>(x);
   let nearest = bitcast<vec4<f32>>(bits + vec4<u32>(0x7fff) + ((bits >> vec4<u32>(16)) & vec4<u32>(1)));
-  return select(x, nearest, vec4<bool>(brain) & ((bits & vec4<u32>(0x7fffffff)) < vec4<u32>(0x7f800000)));
+  return select(x, nearest, vec4<bool>(brain & !narrow) & ((bits & vec4<u32>(0x7fffffff)) < vec4<u32>(0x7f800000)));
 }
 fn oct_of(x: vec4<f32>, y: vec4<f32>) -> vec4<u32> {
   return vec4<u32>(pair_of(x.x, x.y), pair_of(x.z, x.w), pair_of(y.x, y.y), pair_of(y.z, y.w));
@@ -219,15 +225,13 @@ fn most_of_row(x: vec4<f32>, y: vec4<f32>, neighbours: u32) -> u32 {
 fn exponent_of(bits: u32) -> i32 { return i32(clamp(bits >> 23, 40, 190)); }
 fn exponent_of_ds(bits: u32) -> i32 { return i32(clamp(bits >> 23, 40, 250)); }
 fn power_of_2(exponent: i32) -> f32 { return bitcast<f32>(u32(clamp(exponent + 127, 0, 254)) << 23); }
-fn is_beyond(bits: u32) -> bool { return (bits >> 23) > 190; }
+fn is_beyond(bits: u32) -> u32 { return u32((bits >> 23) > 190); }
 // The nearest number of bf16, where that is multiplied: what a conversion does with the rest is open.
 fn nearest(x: f32) -> f32 { return select(x, bitcast<f32>((bitcast<u32>(x) + 0x8000) & 0xffff0000), brain); }
-// Whether one of eight numbers of 16 bits is infinite or NaN.
-fn has_no_number(oct: vec4<u32>) -> bool {
-  let exponent = select(0x7c00u, 0x7f80, brain);
-  let low = (oct & vec4<u32>(exponent)) == vec4<u32>(exponent);
-  let high = (oct & vec4<u32>(exponent << 16)) == vec4<u32>(exponent << 16);
-  return any(low | high);
+// Not 0 where one of eight numbers of 16 bits is infinite or NaN: an exponent of ones is carried into the place of the sign.
+fn no_numbers(oct: vec4<u32>) -> u32 {
+  let carried = (oct & vec4<u32>(0x7fff7fff)) + vec4<u32>(select(0x04000400u, 0x00800080, brain));
+  return (carried.x | carried.y | carried.z | carried.w) & 0x80008000;
 }
 fn magnitude(x: f32) -> u32 { return bitcast<u32>(x) & 0x7fffffff; }
 fn exp2_keeping_nan(x: f32) -> f32 { return select(exp2(x), x, magnitude(x) > 0x7f800000); }
@@ -260,17 +264,63 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
   for (var i = member; i < 2 * rows; i += members) {
     row_factors[i] = 1;
   }
+  var special = 0u;  // not 0: the invocation has seen what makes the workgroup compute its rows again
   if (member == 0) {
     atomicStore(&is_special, 0);
     atomicStore(&g_most, 40);
   }
   workgroupBarrier();
+  // All that comes first is on its way before some of it is needed.
+  var own_k: array<vec4<f32>, 2 * k_held>;
   for (var h = 0u; h < k_held; h++) {
     let i = h * members + member;
-    let row = min(i / row_lanes, rows - 1);
+    let row = first_key + select(min(i / row_lanes, rows - 1), i / row_lanes, even_rows);
+    own_k[2 * h] = quad_of_k(of_keys, row, i % row_lanes * 8);
+    own_k[2 * h + 1] = quad_of_k(of_keys, row, i % row_lanes * 8 + 4);
+  }
+  var own_v: array<vec4<f32>, 2 * v_held>;
+  for (var h = 0u; h < v_held; h++) {
+    let i = h * members + member;
+    let row = first_key + select(min(i / value_lanes, rows - 1), i / value_lanes, even_value_rows);
+    own_v[2 * h] = quad_of_v(of_keys, row, i % value_lanes * 8);
+    own_v[2 * h + 1] = quad_of_v(of_keys, row, i % value_lanes * 8 + 4);
+  }
+  // The next tile: as it is where it will be scaled, else packed.
+  var next_q: array<vec4<f32>, 2 * q_held>;
+  var next_g: array<vec4<f32>, 2 * g_held>;
+  var packed_q: array<vec4<u32>, q_held>;
+  var packed_g: array<vec4<u32>, g_held>;
+  var next_lse: array<f32, tile_held>;
+  var next_delta: array<f32, tile_held>;
+  let first_batch = of_keys * group;
+  let first_tile = min(visible * tile, queries - 1);
+  for (var h = 0u; h < q_held; h++) {
+    let i = select(min(h * members + member, tile * row_lanes - 1), h * members + member, even_tile);
+    next_q[2 * h] = quad_of_q(first_batch, first_tile + i / row_lanes, i % row_lanes * 8);
+    next_q[2 * h + 1] = quad_of_q(first_batch, first_tile + i / row_lanes, i % row_lanes * 8 + 4);
+    if (parts == 1) {
+      packed_q[h] = oct_of(next_q[2 * h], next_q[2 * h + 1]);
+    }
+  }
+  for (var h = 0u; h < g_held; h++) {
+    let i = select(min(h * members + member, tile * value_lanes - 1), h * members + member, even_value_tile);
+    next_g[2 * h] = quad_of_d_out(first_batch, first_tile + i / value_lanes, i % value_lanes * 8);
+    next_g[2 * h + 1] = quad_of_d_out(first_batch, first_tile + i / value_lanes, i % value_lanes * 8 + 4);
+    if (parts == 1) {
+      packed_g[h] = oct_of(rounded(next_g[2 * h]), rounded(next_g[2 * h + 1]));
+    }
+  }
+  for (var h = 0u; h < tile_held; h++) {
+    let query = min(first_tile + h * members + member, queries - 1);
+    next_lse[h] = load_lse(first_batch, query) * log2_e;
+    next_delta[h] = load_delta(first_batch, query);
+  }
+  for (var h = 0u; h < k_held; h++) {
+    let i = h * members + member;
+    let row = select(min(i / row_lanes, rows - 1), i / row_lanes, even_rows);
     let d = i % row_lanes * 8;
-    var x = quad_of_k(of_keys, first_key + row, d);
-    var y = quad_of_k(of_keys, first_key + row, d + 4);
+    var x = own_k[2 * h];
+    var y = own_k[2 * h + 1];
     if (parts == 2) {
       let most = most_of_row(x, y, row_lanes);
       let exponent = exponent_of(most);
@@ -279,11 +329,9 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
       if (d == 0) {
         row_factors[row] = power_of_2(exponent - 140);
       }
-      if (is_beyond(most)) {
-        atomicStore(&is_special, 1);
-      }
+      special |= is_beyond(most);
     }
-    if (i < rows * row_lanes && d < depth) {
+    if (even_rows || (i < rows * row_lanes && d < depth)) {
       if (parts == 1) {
         memory[row * line + d / 8] = oct_of(x, y);
       } else {
@@ -305,10 +353,10 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
   workgroupBarrier();
   for (var h = 0u; h < v_held; h++) {
     let i = h * members + member;
-    let row = min(i / value_lanes, rows - 1);
+    let row = select(min(i / value_lanes, rows - 1), i / value_lanes, even_value_rows);
     let d = i % value_lanes * 8;
-    var x = quad_of_v(of_keys, first_key + row, d);
-    var y = quad_of_v(of_keys, first_key + row, d + 4);
+    var x = own_v[2 * h];
+    var y = own_v[2 * h + 1];
     if (parts == 2) {
       let most = most_of_row(x, y, value_lanes);
       let exponent = exponent_of(most);
@@ -317,11 +365,9 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
       if (d == 0) {
         row_factors[rows + row] = power_of_2(exponent - 140);
       }
-      if (is_beyond(most)) {
-        atomicStore(&is_special, 1);
-      }
+      special |= is_beyond(most);
     }
-    if (i < rows * value_lanes && d < value_depth) {
+    if (even_value_rows || (i < rows * value_lanes && d < value_depth)) {
       if (parts == 1) {
         memory[row * value_line + d / 8] = oct_of(x, y);
       } else {
@@ -355,36 +401,6 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
   }
   var g_exponent = 40;  // of sums_v
 
-  // The next tile: as it is where it will be scaled, else packed.
-  var next_q: array<vec4<f32>, 2 * q_held>;
-  var next_g: array<vec4<f32>, 2 * g_held>;
-  var packed_q: array<vec4<u32>, q_held>;
-  var packed_g: array<vec4<u32>, g_held>;
-  var next_lse: array<f32, tile_held>;
-  var next_delta: array<f32, tile_held>;
-  let first_batch = of_keys * group;
-  let first_tile = min(visible * tile, queries - 1);
-  for (var h = 0u; h < q_held; h++) {
-    let i = min(h * members + member, tile * row_lanes - 1);
-    next_q[2 * h] = quad_of_q(first_batch, first_tile + i / row_lanes, i % row_lanes * 8);
-    next_q[2 * h + 1] = quad_of_q(first_batch, first_tile + i / row_lanes, i % row_lanes * 8 + 4);
-    if (parts == 1) {
-      packed_q[h] = oct_of(next_q[2 * h], next_q[2 * h + 1]);
-    }
-  }
-  for (var h = 0u; h < g_held; h++) {
-    let i = min(h * members + member, tile * value_lanes - 1);
-    next_g[2 * h] = quad_of_d_out(first_batch, first_tile + i / value_lanes, i % value_lanes * 8);
-    next_g[2 * h + 1] = quad_of_d_out(first_batch, first_tile + i / value_lanes, i % value_lanes * 8 + 4);
-    if (parts == 1) {
-      packed_g[h] = oct_of(rounded(next_g[2 * h]), rounded(next_g[2 * h + 1]));
-    }
-  }
-  for (var h = 0u; h < tile_held; h++) {
-    let query = min(first_tile + h * members + member, queries - 1);
-    next_lse[h] = load_lse(first_batch, query) * log2_e;
-    next_delta[h] = load_delta(first_batch, query);
-  }
   for (var step = 0u; step < group * per_head; step++) {
     let batch = first_batch + step / per_head;
     let first = (visible + step % per_head) * tile;
@@ -405,15 +421,11 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
         if (d == 0 && row < tile) {
           q_factors[row] = power_of_2(exponent - 140);
         }
-        if (is_beyond(most)) {
-          atomicStore(&is_special, 1);
-        }
-      } else if (hides_some) {
-        if (has_no_number(packed_q[h])) {
-          atomicStore(&is_special, 1);
-        }
+        special |= is_beyond(most);
+      } else {
+        special |= select(0, no_numbers(packed_q[h]), hides_some);
       }
-      if (row < tile && d < depth) {
+      if (even_tile || (row < tile && d < depth)) {
         if (parts == 1) {
           memory[row * line + d / 8] = packed_q[h];
         } else {
@@ -437,13 +449,11 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
           g_exponents[row] = exponent;
           atomicMax(&g_most, u32(exponent));
         }
-        if (is_beyond(most)) {
-          atomicStore(&is_special, 1);
-        }
-      } else if (has_no_number(packed_g[h])) {
-        atomicStore(&is_special, 1);
+        special |= is_beyond(most);
+      } else {
+        special |= no_numbers(packed_g[h]);
       }
-      if (row < tile && d < value_depth) {
+      if (even_value_tile || (row < tile && d < value_depth)) {
         if (parts == 1) {
           memory[g_first + row * value_line + d / 8] = packed_g[h];
         } else {
@@ -457,9 +467,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
       if (i < tile) {
         tile_lse[i] = next_lse[h];
         tile_delta[i] = next_delta[h];
-        if (max(magnitude(next_lse[h]), magnitude(next_delta[h])) >= 0x7f800000) {
-          atomicStore(&is_special, 1);
-        }
+        special |= u32(max(magnitude(next_lse[h]), magnitude(next_delta[h])) >= 0x7f800000);
       }
     }
     workgroupBarrier();
@@ -467,7 +475,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
     let next_batch = first_batch + next / per_head;
     let next_first = (visible + next % per_head) * tile;
     for (var h = 0u; h < q_held; h++) {
-      let i = min(h * members + member, tile * row_lanes - 1);
+      let i = select(min(h * members + member, tile * row_lanes - 1), h * members + member, even_tile);
       next_q[2 * h] = quad_of_q(next_batch, next_first + i / row_lanes, i % row_lanes * 8);
       next_q[2 * h + 1] = quad_of_q(next_batch, next_first + i / row_lanes, i % row_lanes * 8 + 4);
       if (parts == 1) {
@@ -475,7 +483,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
       }
     }
     for (var h = 0u; h < g_held; h++) {
-      let i = min(h * members + member, tile * value_lanes - 1);
+      let i = select(min(h * members + member, tile * value_lanes - 1), h * members + member, even_value_tile);
       next_g[2 * h] = quad_of_d_out(next_batch, next_first + i / value_lanes, i % value_lanes * 8);
       next_g[2 * h + 1] = quad_of_d_out(next_batch, next_first + i / value_lanes, i % value_lanes * 8 + 4);
       if (parts == 1) {
@@ -673,6 +681,9 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
         }
       }
     }
+  }
+  if (special != 0) {
+    atomicStore(&is_special, 1);
   }
   workgroupBarrier();
   if (workgroupUniformLoad(&is_special) != 0) {

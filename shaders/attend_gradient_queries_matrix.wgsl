@@ -33,6 +33,7 @@ override unit: u32 = 16;        // unit_n and unit_k, a multiple of 8
 override parts: u32 = 2;
 override brain = false;
 override units: u32 = 1;   // workgroups that begin at a time
+override narrow = false;   // d_out has 16 bits, too
 override vector: u32 = 1;  // 4: widths are multiples of it, and rows are loaded so
 
 override members: u32 = subgroups * lanes;
@@ -54,6 +55,11 @@ override whole_queries = queries % rows == 0;  // no tile reaches past the edge
 override whole_keys = keys % tile == 0;
 override whole_width = width == row_lanes * 8;
 override whole_value_width = value_width == value_lanes * 8;
+// Each invocation brings as many octs as the others, and all of them are inside.
+override even_rows = ((rows * row_lanes) % members == 0) & (row_lanes * 8 == depth);
+override even_value_rows = ((rows * value_lanes) % members == 0) & (value_lanes * 8 == value_depth);
+override even_tile = ((tile * row_lanes) % members == 0) & (row_lanes * 8 == depth);
+override even_value_tile = ((tile * value_lanes) % members == 0) & (value_lanes * 8 == value_depth);
 override down: u32 = sub_rows / unit_m;
 override across: u32 = tile / unit;
 override units_d: u32 = depth / unit;
@@ -171,11 +177,11 @@ fn high_part(x: f32) -> f32 { return bitcast<f32>((bitcast<u32>(x) + 0x1000) & 0
 fn high_parts(x: vec4<f32>) -> vec4<f32> {
   return bitcast<vec4<f32>>((bitcast<vec4<u32>>(x) + vec4<u32>(0x1000)) & vec4<u32>(0xffffe000));
 }
-// Rounded to nearest, where the number is not known to be one of 16 bits.
+// Rounded to nearest, where the number is not one of 16 bits.
 fn rounded(x: vec4<f32>) -> vec4<f32> {
   let bits = bitcast<vec4<u32>>(x);
   let nearest = bitcast<vec4<f32>>(bits + vec4<u32>(0x7fff) + ((bits >> vec4<u32>(16)) & vec4<u32>(1)));
-  return select(x, nearest, vec4<bool>(brain) & ((bits & vec4<u32>(0x7fffffff)) < vec4<u32>(0x7f800000)));
+  return select(x, nearest, vec4<bool>(brain & !narrow) & ((bits & vec4<u32>(0x7fffffff)) < vec4<u32>(0x7f800000)));
 }
 fn oct_of(x: vec4<f32>, y: vec4<f32>) -> vec4<u32> {
   return vec4<u32>(pair_of(x.x, x.y), pair_of(x.z, x.w), pair_of(y.x, y.y), pair_of(y.z, y.w));
@@ -199,15 +205,13 @@ fn most_of_row(x: vec4<f32>, y: vec4<f32>, neighbours: u32) -> u32 {
 fn exponent_of(bits: u32) -> i32 { return i32(clamp(bits >> 23, 40, 190)); }
 fn exponent_of_ds(bits: u32) -> i32 { return i32(clamp(bits >> 23, 40, 250)); }
 fn power_of_2(exponent: i32) -> f32 { return bitcast<f32>(u32(clamp(exponent + 127, 0, 254)) << 23); }
-fn is_beyond(bits: u32) -> bool { return (bits >> 23) > 190; }
+fn is_beyond(bits: u32) -> u32 { return u32((bits >> 23) > 190); }
 // The nearest number of bf16, where that is multiplied: what a conversion does with the rest is open.
 fn nearest(x: f32) -> f32 { return select(x, bitcast<f32>((bitcast<u32>(x) + 0x8000) & 0xffff0000), brain); }
-// Whether one of eight numbers of 16 bits is infinite or NaN.
-fn has_no_number(oct: vec4<u32>) -> bool {
-  let exponent = select(0x7c00u, 0x7f80, brain);
-  let low = (oct & vec4<u32>(exponent)) == vec4<u32>(exponent);
-  let high = (oct & vec4<u32>(exponent << 16)) == vec4<u32>(exponent << 16);
-  return any(low | high);
+// Not 0 where one of eight numbers of 16 bits is infinite or NaN: an exponent of ones is carried into the place of the sign.
+fn no_numbers(oct: vec4<u32>) -> u32 {
+  let carried = (oct & vec4<u32>(0x7fff7fff)) + vec4<u32>(select(0x04000400u, 0x00800080, brain));
+  return (carried.x | carried.y | carried.z | carried.w) & 0x80008000;
 }
 fn magnitude(x: f32) -> u32 { return bitcast<u32>(x) & 0x7fffffff; }
 fn exp2_keeping_nan(x: f32) -> f32 { return select(exp2(x), x, magnitude(x) > 0x7f800000); }
@@ -244,21 +248,56 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
     row_factors[2 * rows + i] = load_lse(batch, query) * log2_e;
     row_factors[3 * rows + i] = load_delta(batch, query);
   }
+  var special = 0u;  // not 0: the invocation has seen what makes the workgroup compute its rows again
   if (member == 0) {
     atomicStore(&is_special, 0);
   }
   workgroupBarrier();
   for (var i = member; i < rows; i += members) {
-    if (max(magnitude(row_factors[2 * rows + i]), magnitude(row_factors[3 * rows + i])) >= 0x7f800000) {
-      atomicStore(&is_special, 1);
+    special |= u32(max(magnitude(row_factors[2 * rows + i]), magnitude(row_factors[3 * rows + i])) >= 0x7f800000);
+  }
+  // All that comes first is on its way before some of it is needed.
+  var own_q: array<vec4<f32>, 2 * q_held>;
+  for (var h = 0u; h < q_held; h++) {
+    let i = h * members + member;
+    let row = first_query + select(min(i / row_lanes, rows - 1), i / row_lanes, even_rows);
+    own_q[2 * h] = quad_of_q(batch, row, i % row_lanes * 8);
+    own_q[2 * h + 1] = quad_of_q(batch, row, i % row_lanes * 8 + 4);
+  }
+  var own_g: array<vec4<f32>, 2 * g_held>;
+  for (var h = 0u; h < g_held; h++) {
+    let i = h * members + member;
+    let row = first_query + select(min(i / value_lanes, rows - 1), i / value_lanes, even_value_rows);
+    own_g[2 * h] = quad_of_d_out(batch, row, i % value_lanes * 8);
+    own_g[2 * h + 1] = quad_of_d_out(batch, row, i % value_lanes * 8 + 4);
+  }
+  // The next tile: as it is where it will be scaled, else packed.
+  var next_k: array<vec4<f32>, 2 * k_held>;
+  var next_v: array<vec4<f32>, 2 * v_held>;
+  var packed_k: array<vec4<u32>, k_held>;
+  var packed_v: array<vec4<u32>, v_held>;
+  for (var h = 0u; h < k_held; h++) {
+    let i = select(min(h * members + member, tile * row_lanes - 1), h * members + member, even_tile);
+    next_k[2 * h] = quad_of_k(of_keys, i / row_lanes, i % row_lanes * 8);
+    next_k[2 * h + 1] = quad_of_k(of_keys, i / row_lanes, i % row_lanes * 8 + 4);
+    if (parts == 1) {
+      packed_k[h] = oct_of(next_k[2 * h], next_k[2 * h + 1]);
+    }
+  }
+  for (var h = 0u; h < v_held; h++) {
+    let i = select(min(h * members + member, tile * value_lanes - 1), h * members + member, even_value_tile);
+    next_v[2 * h] = quad_of_v(of_keys, i / value_lanes, i % value_lanes * 8);
+    next_v[2 * h + 1] = quad_of_v(of_keys, i / value_lanes, i % value_lanes * 8 + 4);
+    if (parts == 1) {
+      packed_v[h] = oct_of(next_v[2 * h], next_v[2 * h + 1]);
     }
   }
   for (var h = 0u; h < q_held; h++) {
     let i = h * members + member;
-    let row = min(i / row_lanes, rows - 1);
+    let row = select(min(i / row_lanes, rows - 1), i / row_lanes, even_rows);
     let d = i % row_lanes * 8;
-    var x = quad_of_q(batch, first_query + row, d);
-    var y = quad_of_q(batch, first_query + row, d + 4);
+    var x = own_q[2 * h];
+    var y = own_q[2 * h + 1];
     if (parts == 2) {
       let most = most_of_row(x, y, row_lanes);
       let exponent = exponent_of(most);
@@ -267,11 +306,9 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
       if (d == 0) {
         row_factors[row] = power_of_2(exponent - 140);
       }
-      if (is_beyond(most)) {
-        atomicStore(&is_special, 1);
-      }
+      special |= is_beyond(most);
     }
-    if (i < rows * row_lanes && d < depth) {
+    if (even_rows || (i < rows * row_lanes && d < depth)) {
       if (parts == 1) {
         memory[row * line + d / 8] = oct_of(x, y);
       } else {
@@ -293,10 +330,10 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
   workgroupBarrier();
   for (var h = 0u; h < g_held; h++) {
     let i = h * members + member;
-    let row = min(i / value_lanes, rows - 1);
+    let row = select(min(i / value_lanes, rows - 1), i / value_lanes, even_value_rows);
     let d = i % value_lanes * 8;
-    var x = quad_of_d_out(batch, first_query + row, d);
-    var y = quad_of_d_out(batch, first_query + row, d + 4);
+    var x = own_g[2 * h];
+    var y = own_g[2 * h + 1];
     if (parts == 2) {
       let most = most_of_row(x, y, value_lanes);
       let exponent = exponent_of(most);
@@ -305,17 +342,13 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
       if (d == 0) {
         row_factors[rows + row] = power_of_2(exponent - 140);
       }
-      if (is_beyond(most)) {
-        atomicStore(&is_special, 1);
-      }
+      special |= is_beyond(most);
     }
-    if (i < rows * value_lanes && d < value_depth) {
+    if (even_value_rows || (i < rows * value_lanes && d < value_depth)) {
       if (parts == 1) {
         let oct = oct_of(rounded(x), rounded(y));
         memory[row * value_line + d / 8] = oct;
-        if (has_no_number(oct)) {
-          atomicStore(&is_special, 1);
-        }
+        special |= no_numbers(oct);
       } else {
         memory[row * value_line + d / 8] = high_oct(x, y);
         memory[(parts - 1) * rows * value_line + row * value_line + d / 8] = low_oct(x, y);
@@ -349,27 +382,6 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
     }
   }
 
-  // The next tile: as it is where it will be scaled, else packed.
-  var next_k: array<vec4<f32>, 2 * k_held>;
-  var next_v: array<vec4<f32>, 2 * v_held>;
-  var packed_k: array<vec4<u32>, k_held>;
-  var packed_v: array<vec4<u32>, v_held>;
-  for (var h = 0u; h < k_held; h++) {
-    let i = min(h * members + member, tile * row_lanes - 1);
-    next_k[2 * h] = quad_of_k(of_keys, i / row_lanes, i % row_lanes * 8);
-    next_k[2 * h + 1] = quad_of_k(of_keys, i / row_lanes, i % row_lanes * 8 + 4);
-    if (parts == 1) {
-      packed_k[h] = oct_of(next_k[2 * h], next_k[2 * h + 1]);
-    }
-  }
-  for (var h = 0u; h < v_held; h++) {
-    let i = min(h * members + member, tile * value_lanes - 1);
-    next_v[2 * h] = quad_of_v(of_keys, i / value_lanes, i % value_lanes * 8);
-    next_v[2 * h + 1] = quad_of_v(of_keys, i / value_lanes, i % value_lanes * 8 + 4);
-    if (parts == 1) {
-      packed_v[h] = oct_of(next_v[2 * h], next_v[2 * h + 1]);
-    }
-  }
   for (var first = 0u; first < end; first += tile) {
     // Whether some row of the workgroup does not see some of these keys, which must not count, whatever they are.
     let hides_some = causal && first + tile > first_query + offset + 1;
@@ -388,15 +400,11 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
         if (d == 0 && row < tile) {
           k_factors[row] = power_of_2(exponent - 140);
         }
-        if (is_beyond(most)) {
-          atomicStore(&is_special, 1);
-        }
-      } else if (hides_some) {
-        if (has_no_number(packed_k[h])) {
-          atomicStore(&is_special, 1);
-        }
+        special |= is_beyond(most);
+      } else {
+        special |= select(0, no_numbers(packed_k[h]), hides_some);
       }
-      if (row < tile && d < depth) {
+      if (even_tile || (row < tile && d < depth)) {
         if (parts == 1) {
           memory[row * line + d / 8] = packed_k[h];
         } else {
@@ -419,11 +427,9 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
         if (d == 0 && row < tile) {
           v_factors[row] = power_of_2(exponent - 140);
         }
-        if (is_beyond(most)) {
-          atomicStore(&is_special, 1);
-        }
+        special |= is_beyond(most);
       }
-      if (row < tile && d < value_depth) {
+      if (even_value_tile || (row < tile && d < value_depth)) {
         if (parts == 1) {
           memory[v_first + row * value_line + d / 8] = packed_v[h];
         } else {
@@ -435,7 +441,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
     workgroupBarrier();
     let next = min(first + tile, (keys - 1) / tile * tile);
     for (var h = 0u; h < k_held; h++) {
-      let i = min(h * members + member, tile * row_lanes - 1);
+      let i = select(min(h * members + member, tile * row_lanes - 1), h * members + member, even_tile);
       next_k[2 * h] = quad_of_k(of_keys, next + i / row_lanes, i % row_lanes * 8);
       next_k[2 * h + 1] = quad_of_k(of_keys, next + i / row_lanes, i % row_lanes * 8 + 4);
       if (parts == 1) {
@@ -443,7 +449,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
       }
     }
     for (var h = 0u; h < v_held; h++) {
-      let i = min(h * members + member, tile * value_lanes - 1);
+      let i = select(min(h * members + member, tile * value_lanes - 1), h * members + member, even_value_tile);
       next_v[2 * h] = quad_of_v(of_keys, next + i / value_lanes, i % value_lanes * 8);
       next_v[2 * h + 1] = quad_of_v(of_keys, next + i / value_lanes, i % value_lanes * 8 + 4);
       if (parts == 1) {
@@ -593,6 +599,9 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
         }
       }
     }
+  }
+  if (special != 0) {
+    atomicStore(&is_special, 1);
   }
   workgroupBarrier();
   if (workgroupUniformLoad(&is_special) != 0) {

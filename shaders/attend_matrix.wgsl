@@ -53,6 +53,10 @@ override whole_queries = queries % rows == 0;  // no tile reaches past the edge
 override whole_keys = keys % tile == 0;
 override whole_width = width == row_lanes * 8;
 override whole_value_width = value_width == value_lanes * 8;
+// Each invocation brings as many octs as the others, and all of them are inside.
+override even_q = ((rows * row_lanes) % members == 0) & (row_lanes * 8 == depth);
+override even_k = ((tile * row_lanes) % members == 0) & (row_lanes * 8 == depth);
+override even_v = ((tile * value_lanes) % members == 0) & (value_lanes * 8 == value_depth);
 override down: u32 = sub_rows / unit_m;
 override across: u32 = tile / unit;
 override units_d: u32 = depth / unit;
@@ -60,6 +64,10 @@ override units_v: u32 = value_depth / unit;
 override chunk: u32 = select(1u, 2, units_d % 2 == 0);  // units whose products are summed by themselves
 override held: u32 = unit_m * unit / lanes;             // elements of a result in an invocation
 override strip: u32 = unit_m * unit / 4;
+override room: u32 = max(v_first + parts * tile * value_line, parts * rows * line);
+// Units of a row of results that are stored together.
+override at_once: u32 = select(select(1u, 2, (units_v % 2 == 0) & (subgroups * 2 * strip <= room)), 4,
+                               (units_v % 4 == 0) & (subgroups * 4 * strip <= room));
 override scaled: u32 = select(1, tile, parts == 2);
 override scaled_rows: u32 = select(1, rows, parts == 2);
 
@@ -80,7 +88,7 @@ const log2_e = 1.44269504f;
 const ln_2 = 0.693147181f;
 
 // Keys and values, each part by itself; before them the queries, after them strips of results.
-var<workgroup> memory: array<vec4<u32>, max(max(v_first + parts * tile * value_line, parts * rows * line), subgroups * strip)>;
+var<workgroup> memory: array<vec4<u32>, max(room, subgroups * strip)>;
 var<workgroup> q_factors: array<f32, scaled_rows>;  // what undoes the scale of a row
 var<workgroup> k_factors: array<f32, scaled>;
 var<workgroup> v_exponents: array<i32, scaled>;
@@ -174,15 +182,13 @@ fn most_of_row(x: vec4<f32>, y: vec4<f32>, neighbours: u32) -> u32 {
 // A row is brought to 2^13 and more, unless it is next to nothing.
 fn exponent_of(bits: u32) -> i32 { return i32(clamp(bits >> 23, 40, 190)); }
 fn power_of_2(exponent: i32) -> f32 { return bitcast<f32>(u32(clamp(exponent + 127, 0, 254)) << 23); }
-fn is_beyond(bits: u32) -> bool { return (bits >> 23) > 190; }
+fn is_beyond(bits: u32) -> u32 { return u32((bits >> 23) > 190); }
 // The nearest number of bf16, where that is multiplied: what a conversion does with the rest is open.
 fn nearest(x: f32) -> f32 { return select(x, bitcast<f32>((bitcast<u32>(x) + 0x8000) & 0xffff0000), brain); }
-// Whether one of eight numbers of 16 bits is infinite or NaN.
-fn has_no_number(oct: vec4<u32>) -> bool {
-  let exponent = select(0x7c00u, 0x7f80, brain);
-  let low = (oct & vec4<u32>(exponent)) == vec4<u32>(exponent);
-  let high = (oct & vec4<u32>(exponent << 16)) == vec4<u32>(exponent << 16);
-  return any(low | high);
+// Not 0 where one of eight numbers of 16 bits is infinite or NaN: an exponent of ones is carried into the place of the sign.
+fn no_numbers(oct: vec4<u32>) -> u32 {
+  let carried = (oct & vec4<u32>(0x7fff7fff)) + vec4<u32>(select(0x04000400u, 0x00800080, brain));
+  return (carried.x | carried.y | carried.z | carried.w) & 0x80008000;
 }
 fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffff) > 0x7f800000; }
 
@@ -211,22 +217,57 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
   let my_end = select(keys, min(keys, my_query + sub_rows + offset), causal);
   // Powers of two are taken of scores times this; its sign is given to the queries.
   let steepness = abs(scale) * log2_e;
+  // Where this is false, the weight of a hidden score, which is the lowest, is 0 by itself: each row sees the first key, whose score is higher.
+  let selects_weights = masked | (steepness < 0x1p-16f);
 
   for (var i = member; i < scaled_rows; i += members) {
     q_factors[i] = 1;
   }
+  var special = 0u;  // not 0: the invocation has seen what makes the workgroup compute its rows again
   if (member == 0) {
     atomicStore(&is_special, 0);
     atomicStore(&v_most, 40);
   }
   workgroupBarrier();
+  // All that comes first is on its way before some of it is needed.
+  var own_q: array<vec4<f32>, 2 * q_held>;
   for (var h = 0u; h < q_held; h++) {
     let i = h * members + member;
-    let row = min(i / row_lanes, rows - 1);
+    let row = first_query + select(min(i / row_lanes, rows - 1), i / row_lanes, even_q);
+    own_q[2 * h] = quad_of_q(batch, row, i % row_lanes * 8);
+    own_q[2 * h + 1] = quad_of_q(batch, row, i % row_lanes * 8 + 4);
+  }
+  // The next tile: as it is where it will be scaled, else packed.
+  var next_k: array<vec4<f32>, 2 * k_held>;
+  var next_v: array<vec4<f32>, 2 * v_held>;
+  var packed_k: array<vec4<u32>, k_held>;
+  var packed_v: array<vec4<u32>, v_held>;
+  for (var h = 0u; h < k_held; h++) {
+    let i = select(min(h * members + member, tile * row_lanes - 1), h * members + member, even_k);
+    next_k[2 * h] = quad_of_k(of_keys, i / row_lanes, i % row_lanes * 8);
+    next_k[2 * h + 1] = quad_of_k(of_keys, i / row_lanes, i % row_lanes * 8 + 4);
+    if (parts == 1) {
+      packed_k[h] = oct_of(next_k[2 * h], next_k[2 * h + 1]);
+    }
+  }
+  for (var h = 0u; h < v_held; h++) {
+    let i = select(min(h * members + member, tile * value_lanes - 1), h * members + member, even_v);
+    next_v[2 * h] = quad_of_v(of_keys, i / value_lanes, i % value_lanes * 8);
+    next_v[2 * h + 1] = quad_of_v(of_keys, i / value_lanes, i % value_lanes * 8 + 4);
+    if (parts == 1) {
+      packed_v[h] = oct_of(next_v[2 * h], next_v[2 * h + 1]);
+    }
+  }
+  for (var h = 0u; h < q_held; h++) {
+    let i = h * members + member;
+    let row = select(min(i / row_lanes, rows - 1), i / row_lanes, even_q);
     let d = i % row_lanes * 8;
-    let sign = select(1.0, -1.0, scale < 0);
-    var x = quad_of_q(batch, first_query + row, d) * sign;
-    var y = quad_of_q(batch, first_query + row, d + 4) * sign;
+    var x = own_q[2 * h];
+    var y = own_q[2 * h + 1];
+    if (scale < 0) {
+      x = -x;
+      y = -y;
+    }
     if (parts == 2) {
       let most = most_of_row(x, y, row_lanes);
       let exponent = exponent_of(most);
@@ -235,17 +276,13 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
       if (d == 0) {
         q_factors[row] = power_of_2(exponent - 140);
       }
-      if (is_beyond(most)) {
-        atomicStore(&is_special, 1);
-      }
+      special |= is_beyond(most);
     }
-    if (i < rows * row_lanes && d < depth) {
+    if (even_q || (i < rows * row_lanes && d < depth)) {
       if (parts == 1) {
         let oct = oct_of(x, y);
         memory[row * line + d / 8] = oct;
-        if (has_no_number(oct)) {
-          atomicStore(&is_special, 1);
-        }
+        special |= no_numbers(oct);
       } else {
         memory[row * line + d / 8] = high_oct(x, y);
         memory[(parts - 1) * rows * line + row * line + d / 8] = low_oct(x, y);
@@ -278,27 +315,6 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
   }
   var v_exponent = 40;  // of the sums
 
-  // The next tile: as it is where it will be scaled, else packed.
-  var next_k: array<vec4<f32>, 2 * k_held>;
-  var next_v: array<vec4<f32>, 2 * v_held>;
-  var packed_k: array<vec4<u32>, k_held>;
-  var packed_v: array<vec4<u32>, v_held>;
-  for (var h = 0u; h < k_held; h++) {
-    let i = min(h * members + member, tile * row_lanes - 1);
-    next_k[2 * h] = quad_of_k(of_keys, i / row_lanes, i % row_lanes * 8);
-    next_k[2 * h + 1] = quad_of_k(of_keys, i / row_lanes, i % row_lanes * 8 + 4);
-    if (parts == 1) {
-      packed_k[h] = oct_of(next_k[2 * h], next_k[2 * h + 1]);
-    }
-  }
-  for (var h = 0u; h < v_held; h++) {
-    let i = min(h * members + member, tile * value_lanes - 1);
-    next_v[2 * h] = quad_of_v(of_keys, i / value_lanes, i % value_lanes * 8);
-    next_v[2 * h + 1] = quad_of_v(of_keys, i / value_lanes, i % value_lanes * 8 + 4);
-    if (parts == 1) {
-      packed_v[h] = oct_of(next_v[2 * h], next_v[2 * h + 1]);
-    }
-  }
   for (var first = 0u; first < end; first += tile) {
     workgroupBarrier();
     for (var h = 0u; h < k_held; h++) {
@@ -315,13 +331,11 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
         if (d == 0 && row < tile) {
           k_factors[row] = power_of_2(exponent - 140);
         }
-        if (is_beyond(most)) {
-          atomicStore(&is_special, 1);
-        }
-      } else if (has_no_number(packed_k[h])) {
-        atomicStore(&is_special, 1);
+        special |= is_beyond(most);
+      } else {
+        special |= no_numbers(packed_k[h]);
       }
-      if (row < tile && d < depth) {
+      if (even_k || (row < tile && d < depth)) {
         if (parts == 1) {
           memory[row * line + d / 8] = packed_k[h];
         } else {
@@ -347,15 +361,11 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
           v_exponents[row] = exponent;
           atomicMax(&v_most, u32(exponent));
         }
-        if (is_beyond(most)) {
-          atomicStore(&is_special, 1);
-        }
-      } else if (hides_some) {
-        if (has_no_number(packed_v[h])) {
-          atomicStore(&is_special, 1);
-        }
+        special |= is_beyond(most);
+      } else {
+        special |= select(0, no_numbers(packed_v[h]), hides_some);
       }
-      if (row < tile && d < value_depth) {
+      if (even_v || (row < tile && d < value_depth)) {
         if (parts == 1) {
           memory[v_first + row * value_line + d / 8] = packed_v[h];
         } else {
@@ -367,7 +377,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
     workgroupBarrier();
     let next = min(first + tile, (keys - 1) / tile * tile);
     for (var h = 0u; h < k_held; h++) {
-      let i = min(h * members + member, tile * row_lanes - 1);
+      let i = select(min(h * members + member, tile * row_lanes - 1), h * members + member, even_k);
       next_k[2 * h] = quad_of_k(of_keys, next + i / row_lanes, i % row_lanes * 8);
       next_k[2 * h + 1] = quad_of_k(of_keys, next + i / row_lanes, i % row_lanes * 8 + 4);
       if (parts == 1) {
@@ -375,7 +385,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
       }
     }
     for (var h = 0u; h < v_held; h++) {
-      let i = min(h * members + member, tile * value_lanes - 1);
+      let i = select(min(h * members + member, tile * value_lanes - 1), h * members + member, even_v);
       next_v[2 * h] = quad_of_v(of_keys, next + i / value_lanes, i % value_lanes * 8);
       next_v[2 * h + 1] = quad_of_v(of_keys, next + i / value_lanes, i % value_lanes * 8 + 4);
       if (parts == 1) {
@@ -477,7 +487,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
             if (masked) {
               trace = fma(score, 0x1p-64f, trace);
             }
-            if (hides) {
+            if (selects_weights && hides) {
               let key = first + j * unit + subgroupMatrixColumn(scores[i * across + j], e);
               let query = least_query + subgroupMatrixRow(scores[i * across + j], e);
               weight = select(0, weight, (key < keys) & (!causal | (key <= query + offset)));
@@ -530,6 +540,15 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
         }
       }
     }
+  }
+  // Products of bf16 may be -infinity, and then the row has no higher score.
+  for (var i = 0u; i < down; i++) {
+    for (var e = 0u; e < held; e++) {
+      special |= u32(brain & !selects_weights & (highest[i][e] == lowest));
+    }
+  }
+  if (special != 0) {
+    atomicStore(&is_special, 1);
   }
   workgroupBarrier();
   if (workgroupUniformLoad(&is_special) != 0) {
@@ -585,18 +604,21 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
         total[i][e] *= power_of_2(v_exponent - 127 - 26);
       }
     }
-    for (var n = 0u; n < units_v; n++) {
-      for (var e = 0u; e < held; e++) {
-        sums[i * units_v + n][e] *= total[i][e];
+    for (var n = 0u; n < units_v; n += at_once) {
+      let row_quads = at_once * unit / 4;
+      let my_strip = member / lanes * strip * at_once;
+      for (var u = 0u; u < at_once; u++) {
+        for (var e = 0u; e < held; e++) {
+          sums[i * units_v + n + u][e] *= total[i][e];
+        }
+        subgroupMatrixStore<row_major>(&memory, my_strip + u * unit / 4, sums[i * units_v + n + u], row_quads);
       }
-      subgroupMatrixStore<row_major>(&memory, member / lanes * strip, sums[i * units_v + n], unit / 4);
       workgroupBarrier();
-      for (var s = lane; s < strip; s += lanes) {
-        let query = my_query + i * unit_m + s / (unit / 4);
-        let d = n * unit + s % (unit / 4) * 4;
-        let quad = bitcast<vec4<f32>>(memory[member / lanes * strip + s]);
-        if (live && query < queries) {
-          store_quad_of_out(batch, query, d, quad);
+      for (var s = lane; s < strip * at_once; s += lanes) {
+        let query = my_query + i * unit_m + s / row_quads;
+        let quad = bitcast<vec4<f32>>(memory[my_strip + s]);
+        if (live && (whole_queries || query < queries)) {
+          store_quad_of_out(batch, query, n * unit + s % row_quads * 4, quad);
         }
       }
       workgroupBarrier();

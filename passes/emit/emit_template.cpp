@@ -7,6 +7,7 @@
 
 #include "ir/kernel/spread_matrices.h"
 #include "passes/emit/template_hooks.h"
+#include "passes/fuse/views.h"
 #include "passes/kernel/unroll_loops.h"
 #include "passes/schedule/seed_nodes.h"
 
@@ -110,6 +111,15 @@ Status checkVectors(const Filled& plan, const EmitQuery& query) {
   return Success{};
 }
 
+/// Whether an operand of the template is a tensor of that type, widened.
+bool hasOfType(const graph::Graph& body, std::string_view name, graph::DType dtype) {
+  const TemplateNode seed = findTemplate(body);
+  const auto operand = std::ranges::find(seed.shape.operands, name, &graph::TemplateTensor::name);
+  if (operand == seed.shape.operands.end()) return false;
+  const graph::ValueId value = body[seed.node].operands[static_cast<size_t>(operand - seed.shape.operands.begin())];
+  return body.typeOf(throughWidened(body, value).base).dtype == dtype;
+}
+
 std::vector<std::pair<std::string, double>> numbersOf(const auto& plan) {
   std::vector<std::pair<std::string, double>> numbers;
   plan.each(plan, [&](std::string_view name, int64_t number, program::PlanNumber) { numbers.emplace_back(name, number); });
@@ -153,6 +163,7 @@ Result<kernel::Module> emitKernel(const program::MatrixPlan& plan, const EmitQue
     if (name == "brain") number -= 1;
   }
   filled.numbers.emplace_back("units", query.config.profile.parallel_units);
+  if (hasOfType(query.body, "d_out", plan.brain == 2 ? graph::DType::BF16 : graph::DType::F16)) filled.numbers.emplace_back("narrow", 1);
   return fillTemplate(filled, query, true);
 }
 

@@ -171,6 +171,26 @@ TEST_P(AttentionByUnits, what_is_hidden_does_not_count) {
   }
 }
 
+/// A query whose only score is below f32 has NaN or the value that it sees, but nothing of the values that it does not.
+TEST(AttentionByUnitsAlone, scores_below_f32_show_no_hidden_values) {
+  AttentionCase c{.name = "", .leading = {}, .queries = 65, .keys = 65, .width = 64, .value_width = 64, .low = graph::DType::BF16};
+  c.causal = true;
+  Model model(c);
+  model.builder.output(OutputKind::Result, "y", model.results[0]);
+  model.leaves.at("q").data[1] = 1e25;
+  model.leaves.at("k").data[1] = -1e25;
+  const std::vector<double> values = model.leaves.at("v").data;
+  for (const std::string& device : devicesWithMatrices()) {
+    const detail::Device gpu = withUnits(*openedDevice(device), 6);
+    const std::vector<graph::Tensor> got =
+        runGraph(model.builder.graph(), model.leaves, {.device = device, .opened = &gpu, .prefer = {"attention"}});
+    for (size_t i = 0; i < 64; ++i) {
+      const double element = got[0].data[i];
+      EXPECT_TRUE(std::isnan(element) || std::abs(element - values[i]) < 6e-3) << device << ": element " << i << " is " << element;
+    }
+  }
+}
+
 /// The same of gradients: those of queries that do not see the key are as they were.
 TEST_P(AttentionByUnits, gradients_of_what_does_not_see_it_stay) {
   const AttentionCase& c = GetParam();
