@@ -6,6 +6,7 @@
 
 #include "ir/graph/op_def.h"
 #include "passes/cost.h"
+#include "passes/fuse/views.h"
 #include "passes/graph/rewrite.h"
 #include "passes/graph/row_relations.h"
 #include "passes/schedule/choose_plan.h"
@@ -100,7 +101,13 @@ struct Splitter {
   /// Beside reductions over the rows of the same space: as many parts as workgroups that stay on their units, so that a kernel that holds
   /// the rows can sum up its own (joinColumns). 1: there are none, or too few rows.
   [[nodiscard]] int64_t partsBesideRows(const Node& node, int64_t length, int64_t results) const {
-    const int64_t stay = cost::kStayingGroupsPerUnit * units;
+    const int64_t lanes = divideUp(results, cost::kHeldBesideSums);
+    int64_t per_unit = cost::kStayingGroupsPerUnit;
+    while (per_unit < cost::kMostStayingGroupsPerUnit && 2 * per_unit * lanes <= cost::kStayingInvocationsPerUnit &&
+           length >= 4 * cost::kLeastRowsOfStaying * per_unit * units) {
+      per_unit *= 2;
+    }
+    const int64_t stay = per_unit * units;
     const bool is_long = length * results >= cost::kManyElements && length >= cost::kLeastRowsOfStaying * stay;
     const bool is_held = results >= cost::kVectorElements && results <= cost::kMostHeldColumns;
     if (profile.style != program::ExecutionStyle::Gpu || !is_long || !is_held || !rows.beside(node.operands[0], results)) return 1;
@@ -166,7 +173,7 @@ struct Splitter {
   }
 
   /// Of a product that is large enough for the larger tiles of GPUs and does not fill the units by them.
-  [[nodiscard]] int64_t partsOfLarge(const ContractShape& shape) const {
+  [[nodiscard]] int64_t partsOfLarge(const ContractShape& shape, bool is_f32) const {
     if (profile.style != program::ExecutionStyle::Gpu) return 1;
     constexpr const cost::QuadTile& kQuads = cost::kQuadTiles.front();
     int64_t parts = 1;
@@ -177,7 +184,22 @@ struct Splitter {
     if (shape.m * shape.n * shape.k < cost::kLeastMatrixProducts * units) return parts;
     constexpr const cost::MatrixTile& kUnits = cost::kSplitTiles.back();
     const int64_t tiles = divideUp(shape.m, kUnits.m) * divideUp(shape.n, kUnits.n);
-    return std::max(parts, partsOf(shape.k, cost::kShortestQuadPart, tiles, cost::kMatrixGroupsPerUnit * units, cost::kMostMatrixParts));
+    parts = std::max(parts, partsOf(shape.k, cost::kShortestQuadPart, tiles, cost::kMatrixGroupsPerUnit * units, cost::kMostMatrixParts));
+    return is_f32 ? filledRounds(shape, parts) : parts;
+  }
+
+  /// In f32, twice as many parts where the last round of tiles leaves so many units idle that it takes longer than the sum of more parts.
+  [[nodiscard]] int64_t filledRounds(const ContractShape& shape, int64_t parts) const {
+    constexpr const cost::MatrixTile& kTile = cost::kSplitTiles.front();
+    const int64_t tiles = divideUp(shape.m, kTile.m) * divideUp(shape.n, kTile.n), more = 2 * parts;
+    if (tiles * parts < units || shape.k % more != 0 || shape.k / more < cost::kShortestQuadPart) return parts;
+    const auto rounds = [&](int64_t count) {
+      return static_cast<double>(divideUp(tiles * count, units) * units) / static_cast<double>(tiles * count);
+    };
+    const double results = static_cast<double>(shape.m * shape.n);
+    const double seconds = 2 * results * static_cast<double>(shape.k) / (1e6 * profile.f32_mflops);
+    const double of_sum = 2 * 4 * results * static_cast<double>(parts) / (1e6 * profile.memory_mb_per_second);
+    return seconds * (rounds(parts) - rounds(more)) > 2 * of_sum ? more : parts;
   }
 
   /// A small contraction with a long inner axis (the gradient of a weight), or one whose inner axis is too long for a loop of this device:
@@ -191,7 +213,7 @@ struct Splitter {
       parts = partsOf(shape.k, cost::kShortestPart, tiles, cost::kGroupsPerUnit * units);
       // Where parts stay long, more than kMostParts are allowed until every unit has a workgroup.
       if (tiles * parts < units) parts = std::max(parts, partsOf(shape.k, cost::kShortestInner, tiles, units, cost::kMostMatrixParts));
-      parts = std::max(parts, partsOfLarge(shape));
+      parts = std::max(parts, partsOfLarge(shape, !isPacked(graph.typeOf(throughWidened(graph, node.operands[0]).base).dtype)));
     }
     parts = std::max(parts, partsWithinRounds(shape));
     const int64_t inner = parts * divideUp(shape.k, parts);
