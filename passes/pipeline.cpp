@@ -24,6 +24,7 @@
 #include "passes/graph/bind_parameters.h"
 #include "passes/graph/channels_last.h"
 #include "passes/graph/check_indices.h"
+#include "passes/graph/coarse_functions.h"
 #include "passes/graph/decompose.h"
 #include "passes/graph/grad.h"
 #include "passes/graph/open_extents.h"
@@ -35,6 +36,7 @@
 #include "passes/graph/sort_segments.h"
 #include "passes/graph/split_reductions.h"
 #include "passes/graph/split_scans.h"
+#include "passes/graph/store_operands.h"
 #include "passes/graph/thin_products.h"
 #include "passes/kernel/kernel_pipeline.h"
 #include "passes/plan/plan_buffers.h"
@@ -153,6 +155,11 @@ const std::array kPasses{
          [](const CompileOptions& o) { return o.low.has_value(); },
          [](const Graph& g, const CompileOptions&) -> Result<Graph> { return shareRounded(g); },
          kInLoops},
+    Pass{{"coarseFunctions", Stage::Primitive, Stage::Primitive,
+          "mixed precision: functions of which 16 bits are read are computed to them", Disabling::LeavesOut},
+         [](const CompileOptions& o) { return o.low.has_value(); },
+         [](const Graph& g, const CompileOptions&) -> Result<Graph> { return coarseFunctions(g); },
+         kInLoops},
     Pass{{"splitReductions", Stage::Primitive, Stage::Primitive, "long reductions to few results run in two stages", Disabling::LeavesOut},
          nullptr,
          [](const Graph& g, const CompileOptions& o) { return splitReductions(g, {o.profile}); },
@@ -166,6 +173,11 @@ const std::array kPasses{
          [](const CompileOptions& o) { return o.profile.style == program::ExecutionStyle::Gpu; },
          [](const Graph& g, const CompileOptions& o) { return padProducts(g, {o.profile}); },
          kInLoops},
+    Pass{{"storeOperands", Stage::Primitive, Stage::Primitive, "what products would compute in each load is stored shortly before them",
+          Disabling::LeavesOut},
+         [](const CompileOptions& o) { return o.profile.style == program::ExecutionStyle::Gpu; },
+         [](const Graph& g, const CompileOptions& o) -> Result<Graph> { return storeOperands(g, {o.profile}); },
+         kInLoops},
     Pass{{"fuse", Stage::Primitive, Stage::Grouped, "groups: one kernel each", Disabling::RunsPlain},
          nullptr,
          [](const Graph& g, const CompileOptions& o) {
@@ -176,6 +188,7 @@ const std::array kPasses{
                            .product_lanes = is_cpu ? cost::kLeastLanesCpu : 1,
                            .dispatch_operations = cost::operationsOfDispatch(o.profile),
                            .late_sums = is_cpu ? 0 : cost::elementsOfLevel(o.profile),
+                           .heavy_apart = o.profile.matrix_f16 == program::MatrixShape{} ? 0 : cost::kHeavyApart,
                            .merge = !isDisabled(o, "fuse")});
          },
          kInLoops},

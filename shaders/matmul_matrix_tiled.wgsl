@@ -60,6 +60,9 @@ override across: u32 = sub_n / unit_n;
 override units_k: u32 = tile_k / unit_k;
 override held: u32 = unit_m * unit_n / lanes;  // elements of a result in an invocation
 override strip_quads: u32 = unit_m * sub_n / 4;  // of a subgroup's results in one row of units
+// Four quads are stored at a time: what is fused into their stores is loaded for all of them first. Not where that makes the loop long.
+override brief = true;
+override by_fours = brief & (run == 4) & whole_m & whole_n & (strip_quads % (4 * lanes) == 0);
 override strips: u32 = members / lanes * strip_quads;
 override steps: u32 = (k_extent + tile_k - 1) / tile_k;
 override scaled_m: u32 = select(1, tile_m, parts == 2);
@@ -72,6 +75,7 @@ fn load_b4(batch: u32, k: u32, n: u32) -> vec4<f32> { return vec4<f32>(); }
 fn store_c(batch: u32, m: u32, n: u32, value: f32) {}
 fn store_pair(batch: u32, m: u32, n: u32, first: f32, second: f32) {}
 fn store_quad(batch: u32, m: u32, n: u32, first: f32, second: f32, third: f32, fourth: f32) {}
+fn store_quads(batch: u32, m: vec4<u32>, n: vec4<u32>, q0: vec4<f32>, q1: vec4<f32>, q2: vec4<f32>, q3: vec4<f32>) {}
 fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
 
 // The tiles, each part of A and then each of B; at the end strips of results.
@@ -501,19 +505,35 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       subgroupMatrixStore<row_major>(&memory, strip + j * unit_n / 4, sums[i * across + j], sub_n / 4);
     }
     workgroupBarrier();
-    for (var q = lane; q < strip_quads; q += lanes) {
-      let m = m0 + sub_row + i * unit_m + q / (sub_n / 4);
-      let n = n0 + sub_column + q % (sub_n / 4) * 4;
-      let quad = bitcast<vec4<f32>>(memory[strip + q]);
-      if (live && (whole_m || m < m_extent)) {
-        for (var c = 0u; c < 4; c += run) {
-          if (whole_n || n + c < n_extent) {
-            if (run == 4) {
-              store_quad(batch, m, n, quad.x, quad.y, quad.z, quad.w);
-            } else if (run == 2) {
-              store_pair(batch, m, n + c, quad[c], quad[c + 1]);
-            } else {
-              store_c(batch, m, n + c, quad[c]);
+    if (by_fours) {
+      for (var q = lane; q < strip_quads; q += lanes * 4) {
+        var m: vec4<u32>;
+        var n: vec4<u32>;
+        var quads: array<vec4<f32>, 4>;
+        for (var u = 0u; u < 4; u++) {
+          m[u] = m0 + sub_row + i * unit_m + (q + u * lanes) / (sub_n / 4);
+          n[u] = n0 + sub_column + (q + u * lanes) % (sub_n / 4) * 4;
+          quads[u] = bitcast<vec4<f32>>(memory[strip + q + u * lanes]);
+        }
+        if (live) {
+          store_quads(batch, m, n, quads[0], quads[1], quads[2], quads[3]);
+        }
+      }
+    } else {
+      for (var q = lane; q < strip_quads; q += lanes) {
+        let m = m0 + sub_row + i * unit_m + q / (sub_n / 4);
+        let n = n0 + sub_column + q % (sub_n / 4) * 4;
+        let quad = bitcast<vec4<f32>>(memory[strip + q]);
+        if (live && (whole_m || m < m_extent)) {
+          for (var c = 0u; c < 4; c += run) {
+            if (whole_n || n + c < n_extent) {
+              if (run == 4) {
+                store_quad(batch, m, n, quad.x, quad.y, quad.z, quad.w);
+              } else if (run == 2) {
+                store_pair(batch, m, n + c, quad[c], quad[c + 1]);
+              } else {
+                store_c(batch, m, n + c, quad[c]);
+              }
             }
           }
         }

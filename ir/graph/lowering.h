@@ -36,8 +36,9 @@ class ElementEmitter {
 
 struct ElementLowering {
   kernel::ValueId (*emit)(ElementEmitter&);
-  bool scalar_only = false;     ///< calls operandAt or needs a scalar index
-  bool transcendental = false;  ///< expensive: not recomputed under a contraction
+  bool scalar_only = false;                       ///< calls operandAt or needs a scalar index
+  bool transcendental = false;                    ///< expensive: not recomputed under a contraction
+  uint32_t (*operations)(const Node&) = nullptr;  ///< of its kernel code, about; null: fewer than 50
   /// scalar_only: whether neighbours along the last axis read neighbours along the last axis of operand 0, of which only the row is
   /// computed.
   bool (*selects_rows)(const Graph&, const Node&) = nullptr;

@@ -246,6 +246,13 @@ struct OpDef {
 /// The attribute of a Product that stands for other ops: the type to which these round what they make in between.
 inline constexpr std::string_view kLowAttribute = "low";
 
+/// Of functions that have a cheaper form, a boolean: every reader rounds the result, or a product with it, to bf16 or f16.
+inline constexpr std::string_view kCoarseAttribute = "coarse";
+inline bool isCoarse(const Node& node) {
+  const Attribute* coarse = node.attributes.find(kCoarseAttribute);
+  return coarse != nullptr && std::get<bool>(*coarse);
+}
+
 inline LeafKind leafKind(const Node& node) { return node.op->leaf; }
 
 /// The table of all ops, in the order of ir/ops/ops.def.

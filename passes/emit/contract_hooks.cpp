@@ -2,6 +2,7 @@
 #include "passes/emit/contract_hooks.h"
 
 #include "passes/emit/template_hooks.h"
+#include "passes/schedule/quad_operands.h"
 
 namespace lockstep::passes {
 
@@ -17,35 +18,82 @@ std::vector<std::pair<std::string, double>> extentOverrides(const graph::Contrac
 
 std::string_view storeOf(int64_t run) { return run == 4 ? "store_quad" : run == 2 ? "store_pair" : "store_c"; }
 
-void storeHook(kernel::Builder& b, BodyEmitter& emitter, const ContractNode& contract, int64_t run) {
+namespace {
+
+/// What is stored of neighbouring results of the contraction.
+struct Neighbours {
+  std::vector<kernel::ValueId> first;                ///< by output: the place of the first one
+  std::vector<std::vector<kernel::ValueId>> values;  ///< by output
+};
+
+PositionId placeOf(BodyEmitter& emitter, size_t output, const Shape& space, PositionId here) {
+  const Shape& shape = emitter.body().shapeOf(emitter.body().outputs[output].value);
+  return emitter.through(graph::reshapeMap(space, shape), shape, here);
+}
+
+/// Computes what is fused into the stores, for the `sums` of `sums.size()` columns from a multiple of that on.
+Neighbours valuesOf(kernel::Builder& b, BodyEmitter& emitter, const ContractNode& contract, kernel::ValueId batch, kernel::ValueId m,
+                    kernel::ValueId column, std::span<const kernel::ValueId> sums) {
   const graph::Graph& body = emitter.body();
   const Shape space{contract.shape.batch, contract.shape.m, contract.shape.n};
+  const auto run = static_cast<uint32_t>(sums.size());
+  const std::vector<kernel::ValueId> columns = emitter.neighbours(b.make(Op::Div, {column, b.u32(run)}), run, run);
+  Neighbours made{{}, std::vector<std::vector<kernel::ValueId>>(body.outputs.size())};
+  for (uint32_t lane = 0; lane < run; ++lane) {
+    emitter.pushScope();
+    emitter.define(body[contract.node].results[0], sums[lane]);
+    const PositionId here = emitter.atAxes(space, {batch, m, columns[lane]});
+    for (size_t i = 0; i < made.values.size(); ++i) {
+      const PositionId place = placeOf(emitter, i, space, here);
+      made.values[i].push_back(emitter.value(body.outputs[i].value, place));
+      if (lane == 0) made.first.push_back(emitter.linear(place));
+    }
+    emitter.popScope();
+  }
+  return made;
+}
+
+void store(BodyEmitter& emitter, const Neighbours& made) {
+  for (size_t i = 0; i < made.values.size(); ++i) emitter.storeFrom(i, made.first[i], made.values[i]);
+}
+
+void storeOne(BodyEmitter& emitter, const ContractNode& contract, const std::vector<kernel::ValueId>& parameters) {
+  const graph::Graph& body = emitter.body();
+  const Shape space{contract.shape.batch, contract.shape.m, contract.shape.n};
+  emitter.define(body[contract.node].results[0], parameters[3]);
+  const PositionId here = emitter.atAxes(space, {parameters[0], parameters[1], parameters[2]});
+  std::vector<std::pair<PositionId, kernel::ValueId>> made;
+  for (size_t i = 0; i < body.outputs.size(); ++i) {
+    const PositionId place = placeOf(emitter, i, space, here);
+    made.emplace_back(place, emitter.value(body.outputs[i].value, place));
+  }
+  for (size_t i = 0; i < made.size(); ++i) emitter.store(i, made[i].first, made[i].second);
+}
+
+}  // namespace
+
+void storeHook(kernel::Builder& b, BodyEmitter& emitter, const ContractNode& contract, int64_t run) {
   const std::vector<kernel::ValueId> parameters = openHook(b, storeOf(run));
   emitter.pushScope();
-  std::vector<kernel::ValueId> columns{parameters[2]};
-  if (run > 1) columns = emitter.neighbours(b.make(Op::Div, {parameters[2], b.u32(static_cast<uint32_t>(run))}), run, run);
-  std::vector<PositionId> first(body.outputs.size());
-  std::vector<std::vector<kernel::ValueId>> values(body.outputs.size());
-  for (size_t lane = 0; lane < columns.size(); ++lane) {
-    emitter.pushScope();
-    emitter.define(body[contract.node].results[0], parameters[3 + lane]);
-    const PositionId here = emitter.atAxes(space, {parameters[0], parameters[1], columns[lane]});
-    for (size_t i = 0; i < values.size(); ++i) {
-      const Shape& shape = body.shapeOf(body.outputs[i].value);
-      const PositionId position = emitter.through(graph::reshapeMap(space, shape), shape, here);
-      if (lane == 0) first[i] = position;
-      values[i].push_back(emitter.value(body.outputs[i].value, position));
-    }
-    if (lane + 1 < columns.size()) emitter.popScope();
+  if (run == 1) {
+    storeOne(emitter, contract, parameters);
+  } else {
+    store(emitter, valuesOf(b, emitter, contract, parameters[0], parameters[1], parameters[2], std::span(parameters).subspan(3)));
   }
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (run == 1) {
-      emitter.store(i, first[i], values[i].front());
-    } else {
-      emitter.storeFrom(i, emitter.linear(first[i]), values[i]);
-    }
-  }
+  b.returnVoid();
   emitter.popScope();
+}
+
+void storeQuadsHook(kernel::Builder& b, BodyEmitter& emitter, const ContractNode& contract) {
+  const std::vector<kernel::ValueId> parameters = openHook(b, "store_quads");
+  emitter.pushScope();
+  std::vector<Neighbours> made;
+  for (uint32_t quad = 0; quad < kQuad; ++quad) {
+    std::vector<kernel::ValueId> sums;
+    for (uint32_t i = 0; i < kQuad; ++i) sums.push_back(b.extract(parameters[3 + quad], i));
+    made.push_back(valuesOf(b, emitter, contract, parameters[0], b.extract(parameters[1], quad), b.extract(parameters[2], quad), sums));
+  }
+  for (const Neighbours& each : made) store(emitter, each);
   b.returnVoid();
   emitter.popScope();
 }

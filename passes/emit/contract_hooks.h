@@ -21,6 +21,9 @@ std::string_view storeOf(int64_t run);
 /// Fills it in. Words and vectors of the results are stored whole.
 void storeHook(kernel::Builder& b, BodyEmitter& emitter, const ContractNode& contract, int64_t run);
 
+/// The hook store_quads, which stores four quads along n: what is fused into the stores is loaded for all of them before the first store.
+void storeQuadsHook(kernel::Builder& b, BodyEmitter& emitter, const ContractNode& contract);
+
 /// The template whose operands are read by quads.
 Result<kernel::Module> emitQuads(const program::TemplatePlan& plan, const EmitQuery& query);
 

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "ir/kernel/spread_matrices.h"
+#include "passes/cost.h"
 #include "passes/emit/contract_hooks.h"
 #include "passes/emit/template_hooks.h"
 #include "passes/kernel/unroll_loops.h"
@@ -47,6 +48,14 @@ kernel::Module forUnits(kernel::Module module, const TemplatePlan& plan) {
   return kernel::withComponents(std::move(module), kernel::Scalar::F16, kernel::Scalar::BF16);
 }
 
+/// Whether no op of the group takes many operations.
+bool isBrief(const graph::Graph& body) {
+  return std::ranges::none_of(body.body().nodes, [&](graph::NodeId id) {
+    const auto* element = std::get_if<graph::ElementLowering>(&*body[id].op->lower);
+    return element != nullptr && element->operations != nullptr && element->operations(body[id]) >= cost::kHeavyOperations;
+  });
+}
+
 /// With the bindings as they are; `by_element` gets those of which some element is read alone.
 Result<kernel::Module> fillQuads(const TemplatePlan& plan, const EmitQuery& query, const BodyBindings& bindings,
                                  std::set<uint32_t>& by_element) {
@@ -66,6 +75,7 @@ Result<kernel::Module> fillQuads(const TemplatePlan& plan, const EmitQuery& quer
   for (const auto& [name, value] : plan.overrides) {
     if (name != kContractPairs) overrides.emplace_back(name, static_cast<double>(value));
   }
+  if (plan.name == kMatrixTiled) overrides.emplace_back("brief", isBrief(body) ? 1 : 0);
   if (query.config.templates == nullptr) return fail("template.name", "there are no kernel templates here, and a plan asks for one");
   LS_TRY(kernel::Module module, query.config.templates("matmul_" + plan.name, overrides));
   if (plan.name == kMatrixTiled) module = forUnits(std::move(module), plan);
@@ -74,6 +84,7 @@ Result<kernel::Module> fillQuads(const TemplatePlan& plan, const EmitQuery& quer
   loadHook(b, emitter, node, left);
   loadHook(b, emitter, node, right);
   storeHook(b, emitter, contract, run);
+  if (plan.name == kMatrixTiled && run == kQuad) storeQuadsHook(b, emitter, contract);
   fillWorkgroupIndex(b, query);
   by_element = emitter.readByElement();
   return kernel::canonical(b.take(), true);

@@ -119,6 +119,8 @@ size_t operationsOf(const ClusterState& state, graph::ValueId value, const std::
 /// Whether a node may make a value of so many operations again in each of its loads. Of a contraction, the results of a workgroup share a
 /// load, and a window reads an element several times; others load an element once.
 bool mayRepeatInLoads(const ClusterState& state, const graph::Node& node, graph::ValueId value, size_t operations);
+/// Whether an element node has so many operations, for so many elements, that it stays out of a product (FuseConfig::heavy_apart).
+bool isHeavy(const ClusterState& state, graph::NodeId id);
 /// Element chains that meet: a map cluster moves into a cluster that reads it in place.
 void mergeMaps(ClusterState& state);
 /// A chain of cheap enough elements that only one contraction or column reduction reads is computed where it is read.

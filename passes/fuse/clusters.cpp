@@ -189,6 +189,7 @@ struct Placement {
   std::map<Space, std::deque<int32_t>> open = {};  ///< clusters of column reductions that may take one more
   std::vector<int64_t> levels = {};                ///< by cluster: the least level in which it can run, as far as it was known when it grew
   std::set<int32_t> late = {};                     ///< clusters of sums that no product was to make
+  std::map<int32_t, int32_t> apart = {};           ///< by product, the first cluster of heavy nodes that read it
 
   /// How a node of a cluster makes its elements: each at its own position, or one for each row of the cluster's space.
   enum class Seat : uint8_t { PerElement, PerRow };
@@ -285,8 +286,13 @@ struct Placement {
       if (state.clusterOf(read.base) >= 0) sources.insert(state.clusterOf(read.base));
     }
     bool is_late = false;
+    const bool is_heavy = isHeavy(state, id);
     if (state.config.merge) {
       for (int32_t c : sources) {
+        if (is_heavy && state.cluster(c).kind == GroupKind::Contract) {
+          if (joinsApart(id, c, reads)) return;
+          continue;
+        }
         if (wouldWait(c, sources, node)) {
           is_late = true;
           continue;
@@ -302,12 +308,30 @@ struct Placement {
     }
     const int32_t own = state.newCluster(GroupKind::Map, id, graph.shapeOf(node.results[0]).elementCount());
     if (is_late) late.insert(own);
+    for (const int32_t c : sources) {
+      if (is_heavy && state.cluster(c).kind == GroupKind::Contract) apart.emplace(c, own);
+    }
+  }
+
+  /// Whether the heavy node joins another one that reads product `c` and stays out of it: of what they read, its result is no wider.
+  bool joinsApart(NodeId id, int32_t c, const std::vector<Read>& reads) {
+    const auto found = apart.find(c);
+    if (found == apart.end() || state.cluster(found->second).kind != GroupKind::Map) return false;
+    const TensorType& result = graph.typeOf(graph[id].results[0]);
+    const bool fits = std::ranges::all_of(reads, [&](const Read& read) {
+      const TensorType& type = graph.typeOf(read.base);
+      return read.exact && isLinearIdentity(read.map, result.shape, type.shape) && result.byteSize() <= type.byteSize();
+    });
+    if (!fits || !state.staysAcyclic(id, found->second) || !state.fits(found->second, id)) return false;
+    state.addTo(found->second, id);
+    return true;
   }
 
   /// Late sums that no reader took are made by a product after all: a dispatch of their own would be a level, too.
   void placeLateSums() {
     for (const int32_t c : late) {
       if (state.cluster(c).dead || state.cluster(c).kind != GroupKind::Map) continue;
+      if (std::ranges::any_of(state.cluster(c).members, [&](NodeId member) { return isHeavy(state, member); })) continue;
       std::vector<int32_t> sources;
       for (const auto& [source, stored] : state.links.sources(c)) {
         if (!stored && state.cluster(source).kind == GroupKind::Contract) sources.insert(sources.begin(), source);

@@ -19,6 +19,9 @@ struct FuseConfig {
   /// The largest sum of two independent products, in elements, that is left to its reader. If one product computed it, that product would
   /// wait for the other one for a level, which takes longer than writing and reading one more tensor of this size. 0: products add.
   int64_t late_sums = 0;
+  /// Results from which element ops of many operations stay out of a product: a kernel with matrix units has one workgroup per unit, and
+  /// nothing runs beside what it computes for its stores, whereas a map of its own computes while it waits for memory. 0: they never do.
+  int64_t heavy_apart = 0;
   /// False: every computing node becomes a group of its own (--disable-pass fuse); the result is equal within rounding.
   bool merge = true;
   /// Only nodes below this one join others; the rest are groups of their own. For who looks for the node whose joining made a result wrong.

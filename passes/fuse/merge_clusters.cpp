@@ -6,6 +6,7 @@
 // No rule may close a cycle: a source that also reaches its target through a third cluster stays (a detour).
 #include <algorithm>
 
+#include "passes/cost.h"
 #include "passes/fuse/cluster_state.h"
 #include "passes/fuse/views.h"
 #include "passes/visits.h"
@@ -62,6 +63,12 @@ bool readsRowValues(const ClusterState& state, int32_t target, int32_t source) {
   });
 }
 
+/// Whether the target is a product, and the source has what stays out of one.
+bool staysApart(const ClusterState& state, int32_t source, int32_t target) {
+  return state.cluster(target).kind == GroupKind::Contract &&
+         std::ranges::any_of(state.cluster(source).members, [&](NodeId id) { return isHeavy(state, id); });
+}
+
 /// Chains that would pass too many values on one by one may fit together: merges all map clusters that `target` is computed from in place.
 /// More than these hardly fit, and in a recurrent model they may be as many as its steps.
 constexpr size_t kMostTogether = 32;
@@ -74,6 +81,7 @@ bool mergeTogether(ClusterState& state, int32_t target) {
     for (const auto& [source, stored] : state.links.sources(reader)) {
       const Cluster& from = state.cluster(source);
       if (from.kind != GroupKind::Map || from.elements != state.cluster(target).elements) continue;
+      if (staysApart(state, source, target)) continue;
       if (readsInPlace(state, reader, source) && all.insert(source).second) open.push_back(source);
     }
     if (all.size() > kMostTogether) return false;
@@ -94,6 +102,7 @@ bool mergeTogether(ClusterState& state, int32_t target) {
 bool mergeMap(ClusterState& state, int32_t source, std::set<int32_t>& crowded) {
   const std::set<int32_t> readers = state.links.readers(source);
   for (const int32_t target : readers) {
+    if (staysApart(state, source, target)) continue;
     bool row_values = !readsInPlace(state, target, source);
     if (row_values && !readsRowValues(state, target, source)) continue;
     // No other way from the source to the target.
@@ -146,6 +155,28 @@ bool isCheapInLoads(const ClusterState& state, int32_t reader, int32_t c) {
 }
 
 }  // namespace
+
+bool isHeavy(const ClusterState& state, NodeId id) {
+  const Graph& graph = state.graph;
+  if (state.config.heavy_apart == 0 || graph.shapeOf(graph[id].results[0]).elementCount() < state.config.heavy_apart) return false;
+  // With what it computes again.
+  for (std::vector<NodeId> open{id}; !open.empty();) {
+    const Node& node = graph[open.back()];
+    open.pop_back();
+    if (const auto* element = std::get_if<ElementLowering>(&*node.op->lower)) {
+      if (element->operations != nullptr && element->operations(node) >= cost::kHeavyOperations) return true;
+    } else if (!std::holds_alternative<ViewLowering>(*node.op->lower)) {
+      continue;
+    }
+    for (const ValueId operand : node.operands) {
+      const NodeId made = graph[operand].node;
+      const bool is_repeated =
+          !state.computes(made) && (std::holds_alternative<ElementLowering>(*graph[made].op->lower) || isView(graph, operand));
+      if (is_repeated) open.push_back(made);
+    }
+  }
+  return false;
+}
 
 void mergeMaps(ClusterState& state) {
   for (bool changed = true; changed;) {

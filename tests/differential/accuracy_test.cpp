@@ -156,6 +156,25 @@ TEST(Accuracy, bounds_are_those_of_the_page) {
   EXPECT_EQ(written, limits);
 }
 
+// What is rounded to f16 afterwards: half a unit there is 2^-12.
+TEST(Accuracy, coarse_functions_keep_more_than_16_bits) {
+  for (const std::string op : {"gelu", "gelu_gradient"}) {
+    for (const Numbers& grid : {linear(-13, 13), geometric(13)}) {
+      Applied coarse(op, {grid}, {{"coarse", true}});
+      const Numbers want = coarse.on("evaluate");
+      for (const std::string& device : devicesUnderTest()) {
+        const Numbers got = coarse.on(device);
+        for (size_t i = 0; i < want.size(); ++i) {
+          // The gradient is a difference of two numbers where its argument is negative.
+          const double x = grid[i], slope = op == "gelu" ? 0 : std::abs(x) * std::exp(-x * x / 2) * 0.4;
+          ASSERT_LE(std::abs(got[i] - want[i]), 0x1p-15 * (std::abs(want[i]) + slope) + 0x1p-125)
+              << fmt::format("{} of {} on {} is {} instead of {}", op, x, device, got[i], want[i]);
+        }
+      }
+    }
+  }
+}
+
 // Where numbers end, the evaluator and the devices do what is written here by hand.
 TEST(Accuracy, infinities_nans_and_zeros_follow_the_definition) {
   constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -183,6 +202,8 @@ TEST(Accuracy, infinities_nans_and_zeros_follow_the_definition) {
            {"softplus", {ends}, {kInf, 0, kNaN, toF32(std::log(2.0))}},
            {"silu", {{kInf, kNaN, 0}}, {kInf, kNaN, 0}},
            {"gelu", {{kInf, kNaN, 0}}, {kInf, kNaN, 0}},
+           {"gelu", {{kInf, kNaN, 0}}, {kInf, kNaN, 0}, {{"coarse", true}}},
+           {"gelu_gradient", {{kInf, -kInf, kNaN}}, {1, 0, kNaN}, {{"coarse", true}}},
            {"gelu_tanh", {{kInf, kNaN, 0}}, {kInf, kNaN, 0}},
            {"gelu_gradient", {{kInf, -kInf, kNaN, 0}}, {1, 0, kNaN, 0.5}},
            {"elu", {ends}, {kInf, -2, kNaN, 0}, {{"alpha", 2.0}}},

@@ -23,6 +23,12 @@ std::vector<ValueId> gradient(const GradientContext& g) {
 kernel::ValueId emit(ElementEmitter& e) {
   Lanes m(e);
   Lanes::Id x = e.operand(0);
+  if (isCoarse(e.node())) {
+    const auto [bell, tail] = emitCoarseNormal(m, x);
+    // A product with x itself, so that a NaN stays one; for infinities the term is 0.
+    const Lanes::Id slope = m.select(m.greater(m.abs(x), 14.2), m.number(0), m.mul(m.mul(x, bell), kPeak));
+    return m.add(m.select(m.less(x, 0), tail, m.sub(m.number(1), tail)), slope);
+  }
   Lanes::Id magnitude = m.atMost(m.abs(x), 14.2);  // F(-14.2) is below the smallest f32
   Lanes::Id bell = emitGaussian(m, magnitude, 0.5);
   Lanes::Id scaled = emitErfcx(m, m.mul(magnitude, 1 / std::numbers::sqrt2));
@@ -39,10 +45,11 @@ constexpr OpDef kOp{
     .summary = "The derivative of gelu, F(x) + x f(x), with F the standard normal distribution function and f its density.",
     .constraints = ConstantList<Constraint>{{"C1", "the operand is f32"}},
     .operands = ConstantList<std::string_view>{"x"},
-    .attributes = ConstantList<AttributeDef>{},
+    .attributes = ConstantList<AttributeDef>{kCoarse},
     .infer = [](const InferContext& c) { return inferSame("gelu_gradient", c, {DType::F32}); },
     .gradient = GradientFn(gradient),
-    .lower = ElementLowering{.emit = emit, .transcendental = true},
+    .lower =
+        ElementLowering{.emit = emit, .transcendental = true, .operations = [](const Node& node) { return isCoarse(node) ? 30u : 80u; }},
     .alias = NoAlias{},
     .evaluate =
         [](const EvaluateContext& c) {

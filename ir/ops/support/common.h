@@ -38,6 +38,9 @@ std::vector<Tensor> evaluateEach(const EvaluateContext& context, double (*functi
 /// Result = the operand reduced over its attribute `axes`: the first element of each set as it is, then combine(accumulated, element).
 std::vector<Tensor> evaluateReduced(const EvaluateContext& context, double (*combine)(double, double));
 
+inline constexpr AttributeDef kCoarse{kCoarseAttribute, AttributeKind::Boolean,
+                                      "every reader rounds the result, or a product with it, to bf16 or f16", false};
+
 /// Cases of a float element-wise op of `operands` operands: small, odd and four axes.
 std::vector<OpCase> elementCases(size_t operands, double lo, double hi, double tolerance = 1e-6,
                                  std::string_view reason = "one rounding per element");

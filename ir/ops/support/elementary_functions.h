@@ -31,4 +31,11 @@ Lanes::Id emitGaussian(Lanes& m, Lanes::Id x, double factor);
 /// The scaled complementary error function e^(t^2) (1 - erf(t)) for t in [0, 10.1].
 Lanes::Id emitErfcx(Lanes& m, Lanes::Id t);
 
+/// For results that are rounded to 16 bits: e^(-x^2 / 2), and the normal distribution function of -|x|, which is within 2^-15 of itself
+/// down to 1e-38. Of a NaN, neither need be one.
+struct CoarseNormal {
+  Lanes::Id bell, tail;
+};
+CoarseNormal emitCoarseNormal(Lanes& m, Lanes::Id x);
+
 }  // namespace lockstep::graph
