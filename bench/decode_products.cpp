@@ -34,8 +34,8 @@ struct Chain : ls::Module {
   };
   Chain(Kind kind, Shape shape) : kind_(kind), shape_(shape) {
     for (int64_t i = 0; i < shape.count; ++i) {
-      const auto buffer = [&](const char* name, std::vector<int64_t> extents, double value, ls::DType dtype) {
-        return std::make_unique<ls::Buffer>(*this, fmt::format("{}{}", name, i), std::move(extents), value, dtype);
+      const auto buffer = [&](const char* name, const std::vector<int64_t>& extents, double value, ls::DType dtype) {
+        return std::make_unique<ls::Buffer>(*this, fmt::format("{}{}", name, i), extents, value, dtype);
       };
       const int64_t n = shape.columns, k = shape.inner;
       // What fills it takes no part in the time.

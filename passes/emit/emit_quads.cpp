@@ -12,7 +12,6 @@
 
 namespace lockstep::passes {
 
-using graph::Shape;
 using kernel::Op;
 using program::TemplatePlan;
 

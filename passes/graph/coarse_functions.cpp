@@ -2,6 +2,7 @@
 #include "passes/graph/coarse_functions.h"
 
 #include <algorithm>
+#include <ranges>
 #include <vector>
 
 #include "ir/graph/op_def.h"
@@ -26,8 +27,8 @@ std::vector<bool> findRounded(const Graph& graph, const Region& region) {
   };
   keep(region.yields);
   for (const Output& output : graph.outputs) keep({output.value});
-  for (auto id = region.nodes.rbegin(); id != region.nodes.rend(); ++id) {
-    const Node& node = graph[*id];
+  for (const NodeId id : std::views::reverse(region.nodes)) {
+    const Node& node = graph[id];
     const bool passes_on = std::holds_alternative<ViewLowering>(*node.op->lower) || node.op == product;
     const DType dtype = graph.typeOf(node.results[0]).dtype;
     const bool rounds = node.op == cast && isPacked(dtype) && isFloat(dtype);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <vector>
 
@@ -136,12 +137,11 @@ class OperandKeeper {
   [[nodiscard]] std::vector<bool> readByProducts(const std::set<std::pair<NodeId, size_t>>& taken) const {
     std::vector<bool> only(in_.values.size(), true);
     for (const Output& output : in_.outputs) only[output.value.index()] = false;
-    const std::vector<NodeId>& nodes = in_.body().nodes;
-    for (auto id = nodes.rbegin(); id != nodes.rend(); ++id) {
-      const Node& node = in_[*id];
+    for (const NodeId id : std::views::reverse(in_.body().nodes)) {
+      const Node& node = in_[id];
       const bool is_view = std::holds_alternative<ViewLowering>(*node.op->lower) && only[node.results[0].index()];
       for (size_t i = 0; i < node.operands.size(); ++i) {
-        if (!is_view && !taken.contains({*id, i})) only[node.operands[i].index()] = false;
+        if (!is_view && !taken.contains({id, i})) only[node.operands[i].index()] = false;
       }
     }
     return only;

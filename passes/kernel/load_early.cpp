@@ -14,7 +14,6 @@ using kernel::Instruction;
 using kernel::InstructionId;
 using kernel::Module;
 using kernel::Op;
-using kernel::Type;
 using kernel::ValueId;
 using kernel::ValueKind;
 
