@@ -3,9 +3,9 @@
 #include <set>
 
 #include "ir/kernel/spread_matrices.h"
-#include "passes/cost.h"
 #include "passes/emit/contract_hooks.h"
 #include "passes/emit/template_hooks.h"
+#include "passes/fuse/views.h"
 #include "passes/kernel/unroll_loops.h"
 #include "passes/schedule/choosers.h"
 #include "passes/schedule/quad_operands.h"
@@ -49,10 +49,7 @@ kernel::Module forUnits(kernel::Module module, const TemplatePlan& plan) {
 
 /// Whether no op of the group takes many operations.
 bool isBrief(const graph::Graph& body) {
-  return std::ranges::none_of(body.body().nodes, [&](graph::NodeId id) {
-    const auto* element = std::get_if<graph::ElementLowering>(&*body[id].op->lower);
-    return element != nullptr && element->operations != nullptr && element->operations(body[id]) >= cost::kHeavyOperations;
-  });
+  return std::ranges::none_of(body.body().nodes, [&](graph::NodeId id) { return takesManyOperations(body[id]); });
 }
 
 /// With the bindings as they are; `by_element` gets those of which some element is read alone.

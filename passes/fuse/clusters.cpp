@@ -313,7 +313,8 @@ struct Placement {
     }
   }
 
-  /// Whether the heavy node joins another one that reads product `c` and stays out of it: of what they read, its result is no wider.
+  /// Lets a heavy node run in the map of another one that reads product `c`, unless its result takes more bytes than what it reads, which
+  /// is in memory anyway. True when it has joined.
   bool joinsApart(NodeId id, int32_t c, const std::vector<Read>& reads) {
     const auto found = apart.find(c);
     if (found == apart.end() || state.cluster(found->second).kind != GroupKind::Map) return false;

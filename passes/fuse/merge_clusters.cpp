@@ -6,7 +6,6 @@
 // No rule may close a cycle: a source that also reaches its target through a third cluster stays (a detour).
 #include <algorithm>
 
-#include "passes/cost.h"
 #include "passes/fuse/cluster_state.h"
 #include "passes/fuse/views.h"
 #include "passes/visits.h"
@@ -160,14 +159,13 @@ bool isHeavy(const ClusterState& state, NodeId id) {
   const Graph& graph = state.graph;
   if (state.config.heavy_apart == 0 || graph.shapeOf(graph[id].results[0]).elementCount() < state.config.heavy_apart) return false;
   // With what it computes again.
+  std::set<NodeId> seen;
   for (std::vector<NodeId> open{id}; !open.empty();) {
-    const Node& node = graph[open.back()];
+    const NodeId next = open.back();
     open.pop_back();
-    if (const auto* element = std::get_if<ElementLowering>(&*node.op->lower)) {
-      if (element->operations != nullptr && element->operations(node) >= cost::kHeavyOperations) return true;
-    } else if (!std::holds_alternative<ViewLowering>(*node.op->lower)) {
-      continue;
-    }
+    if (!seen.insert(next).second) continue;
+    const Node& node = graph[next];
+    if (takesManyOperations(node)) return true;
     for (const ValueId operand : node.operands) {
       const NodeId made = graph[operand].node;
       const bool is_repeated =

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include "passes/cost.h"
 
 namespace lockstep::passes {
 
@@ -57,6 +58,11 @@ std::vector<ValueId> inputsOf(const Graph& body) {
 }
 
 bool isView(const Graph& graph, ValueId value) { return std::holds_alternative<ViewLowering>(*graph.definition(value).op->lower); }
+
+bool takesManyOperations(const Node& node) {
+  const auto* element = std::get_if<ElementLowering>(&*node.op->lower);
+  return element != nullptr && element->operations != nullptr && element->operations(node) >= cost::kHeavyOperations;
+}
 
 bool widens(const Graph& graph, const Node& node) {
   return std::holds_alternative<ElementLowering>(*node.op->lower) && node.operands.size() == 1 &&

@@ -20,6 +20,8 @@ struct ViewedValue {
 std::vector<graph::ValueId> inputsOf(const graph::Graph& body);
 
 bool isView(const graph::Graph& graph, graph::ValueId value);
+/// Whether its kernel code is so long that it stays out of large products (cost::kHeavyOperations).
+bool takesManyOperations(const graph::Node& node);
 /// The value that a chain of views reads and the map to it, without guards. Of a value that is not a view, the value itself.
 ViewedValue throughViews(const graph::Graph& graph, graph::ValueId value);
 /// The same, also through casts of packed numbers to f32, which are widened where they are read.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <ranges>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "ir/graph/op_def.h"
@@ -76,7 +77,7 @@ class OperandKeeper {
           uses[base].push_back({id, operand, number});
       }
     }
-    for (const ValueId output : outputsOf()) ++readers[output.index()];
+    for (const Output& output : in_.outputs) ++readers[output.value.index()];
     std::set<std::pair<NodeId, size_t>> taken;
     for (const auto& [value, found] : uses) {
       for (const Use& use : found) taken.emplace(use.product, use.operand);
@@ -93,12 +94,6 @@ class OperandKeeper {
         replaced_[use.product].emplace_back(use.operand, value, group);
       }
     }
-  }
-
-  [[nodiscard]] std::vector<ValueId> outputsOf() const {
-    std::vector<ValueId> values;
-    for (const Output& output : in_.outputs) values.push_back(output.value);
-    return values;
   }
 
   /// What makes a value out of others that are read elsewhere, too, or are small.
@@ -148,7 +143,7 @@ class OperandKeeper {
   }
 
   void copyProduct(NodeId id) {
-    Node node = in_[id];
+    const Node& node = in_[id];
     std::vector<ValueId> operands = rewriter_.mapped(node.operands);
     for (const auto& [operand, value, group] : replaced_.at(id)) {
       // Not a view of it, which would have to be stored.

@@ -78,8 +78,8 @@ class Mover {
     return !isPlace(x) && x.op != Op::Load && x.op != Op::Store && x.op != Op::Var && x.op != Op::ArrayLength;
   }
 
-  /// What the instruction needs of what comes after the place of the stretch, in an order in which it can run; nothing where some of it
-  /// cannot move, or is too much.
+  /// What the instruction needs of what comes after the place of the stretch, in any order; nothing where some of it cannot move, or is too
+  /// much.
   [[nodiscard]] std::optional<std::vector<InstructionId>> neededLater(const Instruction& x) const {
     std::vector<InstructionId> found;
     std::vector<ValueId> open = x.operands;
