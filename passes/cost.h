@@ -98,6 +98,9 @@ inline constexpr std::array kMatrixRows{MatrixRows{3, 1, 64, 32},  MatrixRows{3,
                                         MatrixRows{2, 1, 128, 32}, MatrixRows{2, 2, 64, 32},  MatrixRows{2, 2, 128, 16}};
 inline constexpr int64_t kMatrixSubgroups = 4, kMatrixSubRows = 16, kLeastMatrixSteps = 32;
 inline constexpr int64_t kMostShares = 4, kLeastRoundsOfShare = 16;
+/// Templates with integer dot products: subgroups of a workgroup, rows of each, and vectors of four words that an invocation loads before
+/// it waits for the first.
+inline constexpr int64_t kDigitSubgroups = 8, kDigitRows = 4, kDigitLoads = 8;
 
 // Copies of operands in rows of odd lengths (padProducts).
 
@@ -292,7 +295,7 @@ struct MatrixTile {
   int64_t m, n;          ///< results of a workgroup
   int64_t sub_m, sub_n;  ///< of a subgroup
 };
-inline constexpr std::array kSplitTiles{MatrixTile{128, 128, 64, 32}, MatrixTile{128, 64, 32, 32}, MatrixTile{64, 64, 32, 32}};
+inline constexpr std::array kSplitTiles{MatrixTile{128, 128, 64, 32}, MatrixTile{64, 128, 32, 64}, MatrixTile{64, 64, 32, 32}};
 inline constexpr std::array kHalfTiles{MatrixTile{128, 256, 64, 64}, MatrixTile{128, 128, 64, 64}, MatrixTile{64, 64, 32, 32}};
 /// Of at most kNarrow columns or rows, as products of convolutions with few channels have them: others would leave half of their tile
 /// empty. Not measured.

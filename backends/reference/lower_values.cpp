@@ -79,6 +79,8 @@ constexpr Row kRows[] = {
     {Op::FirstLeadingBit, Opcode::Move, Opcode::FirstLeadingBitI, Opcode::FirstLeadingBitU},
     {Op::FirstTrailingBit, Opcode::Move, Opcode::FirstTrailingBit, Opcode::FirstTrailingBit},
     {Op::ExtractBits, Opcode::Move, Opcode::ExtractBitsI, Opcode::ExtractBitsU},
+    {Op::Dot4I8Packed, Opcode::Move, Opcode::Dot4I8, Opcode::Dot4I8},
+    {Op::Dot4U8Packed, Opcode::Move, Opcode::Dot4U8, Opcode::Dot4U8},
     {Op::QuantizeToF16, Opcode::QuantizeToF16, Opcode::Move, Opcode::Move},
 };
 

@@ -98,6 +98,9 @@ Status Context::openDevice() {
   auto subgroup_flow = blank<VkPhysicalDeviceShaderSubgroupUniformControlFlowFeaturesKHR>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_FEATURES_KHR);
   subgroup_flow.shaderSubgroupUniformControlFlow = VK_TRUE;
+  auto packed_dot =
+      blank<VkPhysicalDeviceShaderIntegerDotProductFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES);
+  packed_dot.shaderIntegerDotProduct = VK_TRUE;
   auto enable = [&](auto& part) {
     part.pNext = features.pNext;
     features.pNext = &part;
@@ -109,6 +112,7 @@ Status Context::openDevice() {
   }
   if (facts_.subgroup_f16) enable(subgroup_types);
   if (facts_.spirv.subgroup_uniform_control_flow) enable(subgroup_flow);
+  if (facts_.spirv.packed_dot) enable(packed_dot);
   auto executables = blank<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR);
   executables.pipelineExecutableInfo = VK_TRUE;

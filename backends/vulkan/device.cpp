@@ -53,6 +53,10 @@ struct Answers {
           VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_FEATURES_KHR);
   VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executables = blank<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR);
+  VkPhysicalDeviceShaderIntegerDotProductFeatures packed_dot =
+      blank<VkPhysicalDeviceShaderIntegerDotProductFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES);
+  VkPhysicalDeviceShaderIntegerDotProductProperties packed_dots =
+      blank<VkPhysicalDeviceShaderIntegerDotProductProperties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES);
   VkPhysicalDevice16BitStorageFeatures storage16 =
       blank<VkPhysicalDevice16BitStorageFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES);
 
@@ -155,6 +159,7 @@ program::DeviceProfile profileOf(const DeviceFacts& facts, const Answers& answer
       .matrix_bf16 = plannedShape(facts.matrices, kernel::Scalar::BF16),
       // Of other drivers it is not known before a kernel asks (learn_layouts.h), and a plan that is wrong here is slow.
       .matrix_rows = !facts.matrices.shapes.empty() && answers.driver.driverID == VK_DRIVER_ID_NVIDIA_PROPRIETARY,
+      .packed_dot = facts.spirv.packed_dot && answers.packed_dots.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE,
   };
   return program::withRates(profile, cpu ? program::kCpuRates : program::kGpuRates);
 }
@@ -201,6 +206,10 @@ void examine(DeviceFacts& facts, Answers& answers) {
   if (float16) append(features, answers.float16);
   bool subgroup_types = offers(facts, answers, VK_KHR_SHADER_SUBGROUP_EXTENDED_TYPES_EXTENSION_NAME, VK_API_VERSION_1_2);
   if (subgroup_types) append(features, answers.subgroup_types);
+  if (offers(facts, answers, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, VK_API_VERSION_1_3)) {
+    append(features, answers.packed_dot);
+    append(properties, answers.packed_dots);
+  }
   if (answers.has(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME)) append(features, answers.executables);
   if (answers.has(VK_KHR_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_EXTENSION_NAME)) append(features, answers.subgroup_flow);
   facts.spirv.debug_printf = offers(facts, answers, VK_KHR_SHADER_NON_SEMANTIC_INFO_EXTENSION_NAME, VK_API_VERSION_1_3);
@@ -225,6 +234,7 @@ void examine(DeviceFacts& facts, Answers& answers) {
   facts.spirv.round_to_nearest_even = answers.float_controls.shaderRoundingModeRTEFloat32 == VK_TRUE;
   facts.spirv.preserve_signed_zero_inf_nan_f16 = answers.float_controls.shaderSignedZeroInfNanPreserveFloat16 == VK_TRUE;
   facts.spirv.round_to_nearest_even_f16 = answers.float_controls.shaderRoundingModeRTEFloat16 == VK_TRUE;
+  facts.spirv.packed_dot = answers.packed_dot.shaderIntegerDotProduct == VK_TRUE;
   facts.spirv.zero_initialize_workgroup = answers.zero_initialize.shaderZeroInitializeWorkgroupMemory == VK_TRUE;
 }
 

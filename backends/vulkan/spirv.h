@@ -22,6 +22,7 @@ struct SpirvOptions {
   bool round_to_nearest_even_f16 = false;         ///< shaderRoundingModeRTEFloat16
   bool zero_initialize_workgroup = false;         ///< VK_KHR_zero_initialize_workgroup_memory; otherwise a loop and a barrier
   bool subgroup_uniform_control_flow = false;     ///< VK_KHR_shader_subgroup_uniform_control_flow: lanes meet again where control flow does
+  bool packed_dot = false;                        ///< VK_KHR_shader_integer_dot_product; without it products of single bytes
   bool debug_printf = false;                      ///< VK_KHR_shader_non_semantic_info; without it `print` does nothing
   bool source_lines = false;  ///< OpSource, and OpLine where an instruction has a place; tools show them, drivers skip them
   std::vector<MatrixLayout> matrix_layouts = {};  ///< those that are known

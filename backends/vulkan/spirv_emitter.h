@@ -195,6 +195,7 @@ class Emitter {
   spv::Id emitInsertBits(const kernel::Instruction& in);
   spv::Id emitQuantize(const kernel::Instruction& in);
   spv::Id emitDot(const kernel::Instruction& in);
+  spv::Id emitDotPacked(const kernel::Instruction& in);
   spv::Id emitAllAny(const kernel::Instruction& in);
   spv::Id emitConvert(const kernel::Instruction& in);
   spv::Id emitBitcast(const kernel::Instruction& in);

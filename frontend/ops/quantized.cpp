@@ -59,4 +59,11 @@ Tensor dequantize(Tensor values, Tensor scales, int64_t group, Where where) {
   return mul({cast(values, DType::F32, where), where}, {repeated, where}, where);
 }
 
+Tensor quantized_matmul(Tensor x, Tensor words, Tensor scales, Quantization quantization, Where where) {
+  detail::Trace& trace = detail::Trace::require("quantized_matmul", where);
+  const auto wide = [&](Tensor tensor) { return tensor.dtype(where) == DType::F32 ? tensor : cast(tensor, DType::F32, where); };
+  const std::vector<Tensor> operands{wide(x), words, wide(scales)};
+  return trace.emitAll("quantized_matmul", operands, {{"bits", quantization.bits}, {"group", quantization.group}}, where).front();
+}
+
 }  // namespace lockstep

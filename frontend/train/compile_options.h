@@ -23,7 +23,10 @@ inline passes::CompileOptions compileOptions(const CompileSettings& settings) {
 
 /// What the program is planned for.
 inline program::DeviceProfile profileFor(program::DeviceProfile profile, const passes::CompileOptions& options) {
-  if (options.strict_f32) profile.matrix_f16 = {};
+  if (options.strict_f32) {
+    profile.matrix_f16 = {};
+    profile.packed_dot = false;
+  }
   return profile;
 }
 

@@ -107,8 +107,9 @@ struct TemplateTensor {
   IndexMap map;
   bool along_last = false;  ///< read element after element of the last axis: the hook load_q4 gives four neighbours
 };
-/// Which templates an op has: NAME_stream and NAME_tiled of many rows, or NAME_split, which shares out the steps of each row.
-enum class TemplateForm : uint8_t { Rows, Split };
+/// Which templates an op has: NAME_stream and NAME_tiled of many rows, NAME_split, which shares out the steps of each row, or NAME_digits,
+/// which does so with integer dot products.
+enum class TemplateForm : uint8_t { Rows, Split, Digits };
 struct TemplateShape {
   std::vector<TemplateTensor> operands, results;
   std::vector<std::pair<std::string, double>> numbers;  ///< of the template: extents and options
@@ -137,6 +138,7 @@ struct TemplateChoice {
   std::vector<ValueId> (*build)(Builder&, const Node&, std::span<const ValueId> operands, const std::vector<bool>& used);
   /// What the decomposition keeps in memory and this does not.
   int64_t (*saved_elements)(const Graph&, const Node&);
+  bool needs_packed_dot = false;  ///< only for devices whose integer dot products take one instruction
   bool saves_time = false;  ///< it is faster, too: taken wherever a device can, whatever it saves
 };
 

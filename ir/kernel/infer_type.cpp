@@ -86,6 +86,9 @@ std::optional<TypeId> inferExplicit(TypeTable& types, Op op, Operands operands) 
   if (op == Op::ExtractBits || op == Op::InsertBits) return inferBits(types, operands);
   if (op == Op::Pack2x16Float) return when(operands[0] == types.vector(Scalar::F32, 2), types.u32());
   if (op == Op::Unpack2x16Float) return when(operands[0] == types.u32(), types.vector(Scalar::F32, 2));
+  if (op == Op::Dot4I8Packed || op == Op::Dot4U8Packed) {
+    return when(operands[0] == types.u32() && operands[1] == types.u32(), op == Op::Dot4I8Packed ? types.i32() : types.u32());
+  }
   if (op == Op::Extract) {
     if (types[operands[0]].kind == TypeKind::Struct || !types[operands[1]].isInteger()) return std::nullopt;
     TypeId element = types.elementOf(operands[0]);

@@ -245,6 +245,26 @@ struct SplitPlan {
   friend bool operator==(const SplitPlan&, const SplitPlan&) = default;
 };
 
+/// An op by the template NAME_digits: each subgroup has rows of packed integers, and what they are multiplied by goes through workgroup
+/// memory as digits.
+struct DigitsPlan {
+  static constexpr std::string_view kName = "digits";
+  static constexpr graph::GroupKind kKind = graph::GroupKind::Template;
+  int64_t lanes = 1;        ///< invocations of a subgroup
+  int64_t lane_pieces = 1;  ///< vectors of four words of a row that an invocation has at a time
+  int64_t sub_rows = 1;     ///< rows of a subgroup
+  int64_t subgroups = 1;    ///< of a workgroup
+  int64_t vector = 1;       ///< words that are loaded at once, 1 or 4
+  static constexpr void each(auto& plan, auto&& number) {
+    number("lane_pieces", plan.lane_pieces, PlanNumber::Any);
+    number("lanes", plan.lanes, PlanNumber::PowerOfTwo);
+    number("sub_rows", plan.sub_rows, PlanNumber::Any);
+    number("subgroups", plan.subgroups, PlanNumber::Any);
+    number("vector", plan.vector, PlanNumber::Unroll);
+  }
+  friend bool operator==(const DigitsPlan&, const DigitsPlan&) = default;
+};
+
 /// An op by the template NAME_matrix, for matrix units: each subgroup has rows of its own, and the other side goes through workgroup
 /// memory.
 struct MatrixPlan {
@@ -276,7 +296,7 @@ struct MatrixPlan {
 };
 
 using Plan = std::variant<MapPlan, StripsPlan, VectorPlan, RowsPlan, HeldRowsPlan, ColumnsPlan, ScanPlan, ScatterPlan, NaiveContractPlan,
-                          TemplatePlan, StreamPlan, TiledPlan, SplitPlan, MatrixPlan>;
+                          TemplatePlan, StreamPlan, TiledPlan, SplitPlan, DigitsPlan, MatrixPlan>;
 
 /// "rows"; of a template its name.
 std::string_view nameOf(const Plan& plan);

@@ -46,6 +46,7 @@ constexpr std::array kFields{
     Field{"matrix_f16", &DeviceProfile::matrix_f16},
     Field{"matrix_bf16", &DeviceProfile::matrix_bf16},
     Field{"matrix_rows", &DeviceProfile::matrix_rows},
+    Field{"packed_dot", &DeviceProfile::packed_dot},
     Field{"memory_mb_per_second", &DeviceProfile::memory_mb_per_second},
     Field{"f32_mflops", &DeviceProfile::f32_mflops},
     Field{"dispatch_ns", &DeviceProfile::dispatch_ns, 0},

@@ -60,6 +60,7 @@ struct DeviceProfile {
   /// Few invocations hold a row of a result, and a result lies as a left operand does: rows are reduced and results multiplied in
   /// registers.
   bool matrix_rows = false;
+  bool packed_dot = false;  ///< dot4I8Packed takes one instruction
   /// DeviceRates. They say what work costs, and never what is right.
   uint32_t memory_mb_per_second = kGpuRates.memory_mb_per_second;
   uint32_t f32_mflops = kGpuRates.f32_mflops;

@@ -56,7 +56,7 @@ Result<kernel::Module> fillOnce(const Filled& plan, const EmitQuery& query, bool
         index.back() = column;
         elements.push_back(emitter.value(node.operands[i], positionOf(tensor, node.operands[i], index)));
       }
-      b.returnValue(b.construct(b.types().vector(kernel::Scalar::F32, static_cast<uint32_t>(plan.vector)), elements));
+      b.returnValue(b.construct(b.types().vector(b.typeOf(elements.front()).scalar, static_cast<uint32_t>(plan.vector)), elements));
     } else {
       b.returnValue(emitter.value(node.operands[i], positionOf(tensor, node.operands[i], index)));
     }
@@ -147,6 +147,13 @@ Result<kernel::Module> emitKernel(const program::TiledPlan& plan, const EmitQuer
 Result<kernel::Module> emitKernel(const program::SplitPlan& plan, const EmitQuery& query) {
   const Filled filled{
       .suffix = "_split", .numbers = numbersOf(plan), .vector = plan.vector, .subgroup = plan.subgroup, .unrolled = kUnrolledRegisters};
+  LS_CHECK(checkVectors(filled, query));
+  return fillTemplate(filled, query, true);
+}
+
+Result<kernel::Module> emitKernel(const program::DigitsPlan& plan, const EmitQuery& query) {
+  const Filled filled{
+      .suffix = "_digits", .numbers = numbersOf(plan), .vector = plan.vector, .subgroup = plan.lanes, .unrolled = kUnrolledRegisters};
   LS_CHECK(checkVectors(filled, query));
   return fillTemplate(filled, query, true);
 }

@@ -14,6 +14,7 @@
 namespace lockstep::passes {
 
 using namespace graph;
+using program::DigitsPlan;
 using program::MatrixPlan;
 using program::SplitPlan;
 using program::StreamPlan;
@@ -151,6 +152,24 @@ PlanChoice split(const PlanQuery& q, const TemplateShape& shape, int64_t& rounds
   return {plan, splitGroups(shape.rows, profile)};
 }
 
+/// By integer dot products. Without known subgroups each invocation has rows of its own.
+PlanChoice digits(const PlanQuery& q, const TemplateShape& shape, int64_t& rounds) {
+  const program::DeviceProfile& profile = q.profile;
+  const int64_t piece = shape.shared, lanes = profile.fixed_subgroups && profile.subgroup_size * 8 >= piece ? profile.subgroup_size : 1;
+  DigitsPlan plan{.lanes = lanes, .vector = vectorOf(shape)};
+  const int64_t most = lanes == 1 ? cost::kStreamLanesCpu : cost::kDigitSubgroups;
+  while (plan.subgroups < most && 2 * plan.subgroups * lanes <= mostInvocations(profile)) plan.subgroups *= 2;
+  plan.sub_rows = lanes == 1 ? 1 : cost::kDigitRows;
+  while (plan.sub_rows > 1 && shape.run < plan.sub_rows * plan.subgroups * profile.parallel_units) plan.sub_rows /= 2;
+  const int64_t pieces = divideUp(shape.length, 4);
+  plan.lane_pieces = std::clamp<int64_t>(divideUp(pieces, lanes), 1, cost::kDigitLoads / plan.sub_rows);
+  // Three digits of each element, with the same again for the exponents and the gaps.
+  const auto bytes = [&] { return 4 * (3 * piece / 4 * (plan.lane_pieces * lanes + 8) + plan.lane_pieces * lanes); };
+  while (plan.lane_pieces > 1 && bytes() > int64_t{profile.max_workgroup_bytes}) plan.lane_pieces /= 2;
+  rounds = loopCost(divideUp(pieces, plan.lane_pieces * lanes), 1, 1) + loopCost(pieces * piece, 1, 0);
+  return {plan, splitGroups(shape.rows / shape.run * divideUp(shape.run, plan.subgroups * plan.sub_rows), profile)};
+}
+
 }  // namespace
 
 Result<PlanChoice> chooseTemplate(const PlanQuery& q) {
@@ -159,6 +178,7 @@ Result<PlanChoice> chooseTemplate(const PlanQuery& q) {
   int64_t rounds = 0;
   std::optional<PlanChoice> choice;
   if (shape.form == TemplateForm::Split) choice = split(q, shape, rounds);
+  if (shape.form == TemplateForm::Digits) choice = digits(q, shape, rounds);
   if (!choice && shape.has_matrix) choice = matrix(q, shape, rounds);
   if (!choice) choice = tiled(q, shape, rounds);
   if (!choice) choice = stream(q, shape, rounds);

@@ -296,6 +296,30 @@ TEST_P(Conformance, arithmetic_integer_bits) {
   }
 }
 
+TEST_P(Conformance, dot_products_of_packed_integers) {
+  Checker check([this](const auto& m, const auto& in, auto groups) { return run(m, in, groups); }, GetParam().exact);
+  constexpr Scalar I = Scalar::I32, U = Scalar::U32;
+  const auto sum = [](const Args& a, auto byteOf) {
+    uint32_t made = 0;
+    for (uint32_t bit = 0; bit < 32; bit += 8) made += static_cast<uint32_t>(byteOf(a[0] >> bit) * byteOf(a[1] >> bit));
+    return made;
+  };
+  check({Op::Dot4I8Packed,
+         U,
+         {&kIntegers},
+         {U},
+         I,
+         [=](const Args& a) { return sum(a, [](uint32_t word) { return int32_t{static_cast<int8_t>(word)}; }); },
+         {}});
+  check({Op::Dot4U8Packed,
+         U,
+         {&kIntegers},
+         {U},
+         U,
+         [=](const Args& a) { return sum(a, [](uint32_t word) { return word & 255u; }); },
+         {}});
+}
+
 TEST_P(Conformance, arithmetic_comparisons_and_selection) {
   Checker check([this](const auto& m, const auto& in, auto groups) { return run(m, in, groups); }, GetParam().exact);
   constexpr Scalar B = Scalar::Bool, I = Scalar::I32, U = Scalar::U32, R = Scalar::F32;

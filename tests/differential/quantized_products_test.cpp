@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <random>
 
 #include "frontend/ops/ops.h"
@@ -32,6 +34,13 @@ graph::Graph quantizedProduct(const QuantizedCase& c) {
   return traced({f32(c.rows, c.k), words, f32(c.n, parts(c.k, c.group))}, [&](const std::vector<Tensor>& in) {
     const Tensor values = c.bits == 4 ? unpack_i4(in[1], c.k) : in[1];
     return matmul(in[0], swap_axes(dequantize(values, in[2], c.group), 0, 1));
+  });
+}
+
+/// The same by the op, with eight bits in words as well.
+graph::Graph quantizedOp(const QuantizedCase& c) {
+  return traced({f32(c.rows, c.k), u32(c.n, parts(c.k, 32 / c.bits)), f32(c.n, parts(c.k, c.group))}, [&](const std::vector<Tensor>& in) {
+    return quantized_matmul(in[0], in[1], in[2], {.bits = c.bits, .group = c.group});
   });
 }
 
@@ -74,6 +83,31 @@ std::vector<double> byHand(const QuantizedCase& c, const graph::LeafValues& leav
   return y;
 }
 
+/// The leaves of quantizedOp with the same elements.
+graph::LeafValues inWords(const QuantizedCase& c, graph::LeafValues leaves) {
+  if (c.bits == 4) return leaves;
+  const std::vector<double> bytes = leaves.at("b").data;
+  const int64_t words = parts(c.k, 4);
+  graph::Tensor& packed = leaves.at("b");
+  packed = {u32(c.n, words), std::vector<double>(static_cast<size_t>(c.n * words))};
+  for (int64_t row = 0; row < c.n; ++row) {
+    for (int64_t i = 0; i < 4 * words; ++i) {
+      // What lies after the last element counts for nothing.
+      const int64_t byte = i < c.k ? static_cast<int64_t>(bytes[static_cast<size_t>(row * c.k + i)]) : 77;
+      packed.data[static_cast<size_t>(row * words + i / 4)] += static_cast<double>(static_cast<uint64_t>(byte & 255) << (8 * (i % 4)));
+    }
+  }
+  return leaves;
+}
+
+/// A GPU with integer dot products, whether the device has them or not.
+detail::Device withDots(const std::string& device, uint32_t units = 0) {
+  detail::Device gpu = asGpu(*openedDevice(device));
+  gpu.chosen.info.profile.packed_dot = true;
+  if (units != 0) gpu.chosen.info.profile.parallel_units = units;
+  return gpu;
+}
+
 class QuantizedProducts : public ::testing::TestWithParam<QuantizedCase> {};
 
 TEST_P(QuantizedProducts, agree_with_a_loop_over_the_bits) {
@@ -86,6 +120,21 @@ TEST_P(QuantizedProducts, agree_with_a_loop_over_the_bits) {
     expectClose(runGraph(graph, leaves, {.device = device}), want, 2e-6, device);
     const detail::Device gpu = asGpu(*openedDevice(device));
     expectClose(runGraph(graph, leaves, {.device = device, .opened = &gpu}), want, 2e-6, device + " as a GPU");
+  }
+}
+
+TEST_P(QuantizedProducts, are_the_same_by_integer_dot_products) {
+  const QuantizedCase& c = GetParam();
+  const graph::Graph graph = quantizedOp(c);
+  const graph::LeafValues leaves = inWords(c, leavesOf(c));
+  const std::vector<graph::Tensor> want{{f32(c.rows, c.n), byHand(c, leavesOf(c))}};
+  expectClose(graph::evaluate(graph, leaves).orThrow(), want, 1e-12, "the evaluator");
+  for (const std::string& device : devicesUnderTest()) {
+    expectClose(runGraph(graph, leaves, {.device = device}), want, 2e-6, device);
+    for (const uint32_t units : {1u, 132u}) {  // few units: more rows per subgroup
+      const detail::Device gpu = withDots(device, units);
+      expectClose(runGraph(graph, leaves, {.device = device, .opened = &gpu}), want, 1e-6, fmt::format("{} with dots, {}", device, units));
+    }
   }
 }
 
@@ -108,6 +157,64 @@ INSTANTIATE_TEST_SUITE_P(
                       QuantizedCase{"eight_bits_by_row", 1, 1024, 1024, 1024, 8}, QuantizedCase{"eight_bits_odd", 1, 1543, 777, 777, 8},
                       QuantizedCase{"eight_bits_groups", 3, 257, 515, 64, 8}),
     [](const auto& info) { return info.param.name; });
+
+/// Rows of x whose pieces differ by powers of two up to 2^±60, and one with what has no digits.
+void expectAnyRange(const QuantizedCase& c) {
+  const graph::Graph graph = quantizedOp(c);
+  graph::LeafValues plain = leavesOf(c);
+  std::vector<double>& x = plain.at("a").data;
+  for (int64_t i = 0; i < c.k; ++i) {
+    x[static_cast<size_t>(i)] *= std::ldexp(1.0, static_cast<int>(i / 32 % 5) * 30 - 60);
+    x[static_cast<size_t>(c.k + i)] *= 0x1p-95;  // below 2^-100 there are fewer bits
+    x[static_cast<size_t>(2 * c.k + i)] *= 0x1p110;
+  }
+  x[static_cast<size_t>(3 * c.k + 500)] = std::numeric_limits<double>::infinity();
+  const graph::LeafValues leaves = inWords(c, plain);
+  const std::vector<double> want = byHand(c, plain);
+  for (const std::string& device : devicesUnderTest()) {
+    const detail::Device gpu = withDots(device);
+    const std::vector<double> got = runGraph(graph, leaves, {.device = device, .opened = &gpu}).front().data;
+    for (size_t i = 0; i < want.size(); ++i) {
+      if (std::isnan(want[i])) {
+        EXPECT_TRUE(std::isnan(got[i])) << device << " at " << i;
+      } else if (std::isinf(want[i])) {
+        EXPECT_EQ(got[i], want[i]) << device << " at " << i;
+      } else {
+        // Against what the terms of the sum come to, not their sum, which may cancel.
+        double size = 0;
+        const size_t row = i / static_cast<size_t>(c.n);
+        for (int64_t l = 0; l < c.k; ++l) size = std::max(size, std::abs(x[row * static_cast<size_t>(c.k) + static_cast<size_t>(l)]));
+        EXPECT_NEAR(got[i], want[i], 1e-5 * (1 << c.bits) * size) << device << " at " << i;
+      }
+    }
+  }
+}
+
+TEST(Quantized, dots_take_any_range) {
+  expectAnyRange({"by_words", 4, 67, 1000, 128, 4});
+  expectAnyRange({"by_vectors", 4, 67, 1024, 128, 4});
+  expectAnyRange({"eight_bits", 4, 67, 1024, 64, 8});
+}
+
+TEST(Quantized, one_dispatch_with_dots) {
+  const auto dispatches = [](bool packed_dot, int64_t rows) {
+    passes::CompileOptions options;
+    options.profile = gpuProfile();
+    options.profile.parallel_units = 132;
+    options.profile.packed_dot = packed_dot;
+    options.templates = detail::templateSource();
+    const auto program =
+        std::get<program::Program>(passes::compileTo(passes::Stage::Scheduled, quantizedOp({"", rows, 4096, 4096, 32, 4}), options).orThrow());
+    size_t by_digits = 0;
+    for (const program::Kernel& kernel : program.kernels)
+      by_digits += std::holds_alternative<program::DigitsPlan>(std::get<program::SymbolicKernel>(kernel.code).plan) ? 1 : 0;
+    return std::pair(program.commands.size(), by_digits);
+  };
+  EXPECT_EQ(dispatches(true, 1), (std::pair<size_t, size_t>(1, 1)));
+  EXPECT_EQ(dispatches(true, 4), (std::pair<size_t, size_t>(1, 1)));
+  EXPECT_EQ(dispatches(true, 5).second, 0u);
+  EXPECT_EQ(dispatches(false, 1).second, 0u);
+}
 
 TEST(Quantized, refuse_what_does_not_fit) {
   const auto code = [](const std::vector<TensorType>& types, const std::function<Tensor(const std::vector<Tensor>&)>& function) {

@@ -157,7 +157,7 @@ TEST(DocTables, profiles_are_those_of_the_source) {
       EXPECT_EQ(plain(cells[i]), match[2]) << match[1] << " of " << profiles[i].name;
     }
   }
-  EXPECT_EQ(fields, profiles.size() * 25);
+  EXPECT_EQ(fields, profiles.size() * 26);
 }
 
 }  // namespace

@@ -59,6 +59,7 @@ TEST(Profile, print_everyField_isInTheText) {
                         .matrix_f16 = {.m = 16, .n = 8, .k = 16},
                         .matrix_bf16 = {},
                         .matrix_rows = true,
+                        .packed_dot = true,
                         .memory_mb_per_second = 10,
                         .f32_mflops = 11,
                         .dispatch_ns = 12,

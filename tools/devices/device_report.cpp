@@ -46,7 +46,8 @@ io::Json deviceJson(const DeviceInfo& device) {
                               .add("fixed_subgroups", profile.fixed_subgroups)
                               .add("matrix_f16", shapeJson(profile.matrix_f16))
                               .add("matrix_bf16", shapeJson(profile.matrix_bf16))
-                              .add("matrix_rows", profile.matrix_rows);
+                              .add("matrix_rows", profile.matrix_rows)
+                              .add("packed_dot", profile.packed_dot);
   return io::Json::object()
       .add("id", device.id)
       .add("name", device.name)

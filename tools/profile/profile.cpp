@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "console/color.h"
@@ -8,6 +9,8 @@
 #include "experiment/command_line.h"
 #include "frontend/io/file.h"
 #include "tools/profile/profile_text.h"
+#include "tools/tune/sample_kernels.h"
+#include "tools/tune/tuner.h"
 #include "tools/verb.h"
 
 namespace lockstep::tools {
@@ -16,7 +19,7 @@ namespace {
 struct Choices {
   std::string name, second, trace;
   int64_t steps = 20;
-  bool json = false, all = false, remeasure = false, diff = false;
+  bool json = false, all = false, alternatives = false, remeasure = false, diff = false;
 };
 
 Result<ExitCode> printDiff(const Choices& choices) {
@@ -44,6 +47,28 @@ Result<Peaks> peaksOf(const DeviceInfo& device, bool remeasure) {
   return known.peaks;
 }
 
+/// Measures the plans that the longest kernels may have. A merged kernel counts as the first of those that it consists of.
+Status addAlternatives(Profile& profile, const DeviceInfo& device, const std::string& sample) {
+  constexpr size_t kKernels = 8, kOthers = 3;
+  LS_TRY(const std::unique_ptr<Backend> backend, openDevice(device));
+  LS_TRY(const std::vector<NamedKernel> kernels, kernelsOfSample(sample, device.id));
+  const std::vector<ProfileRow> rows = rowsOf(profile, false);
+  for (size_t i = 0; i < std::min(rows.size(), kKernels); ++i) {
+    const auto isOf = [&](const NamedKernel& kernel) { return kernel.name == rows[i].kernel; };
+    const auto found = std::ranges::find_if(kernels, isOf);
+    if (found == kernels.end()) continue;
+    fmt::print(stderr, "measuring the plans of {} ...\n", rows[i].kernel);
+    LS_TRY(const std::optional<TunedWork> tuned, tuneKernel(*backend, found->kernel));
+    if (!tuned) continue;
+    std::vector<PlanTime>& plans = profile.alternatives[rows[i].kernel];
+    plans.push_back({program::print(tuned->estimate), tuned->estimate_seconds});
+    for (const TimedPlan& other : tuned->finalists) {
+      if (other.plan != tuned->estimate && plans.size() <= kOthers) plans.push_back({program::print(other.plan), other.seconds});
+    }
+  }
+  return Success{};
+}
+
 Result<ExitCode> printProfile(const Choices& choices, ExperimentOptions options) {
   LS_TRY(const Recipe* recipe, experiment::findRecipe(examples::recipes(), choices.name));
   LS_CHECK(experiment::checkData(examples::recipes(), *recipe, options.data));
@@ -62,6 +87,7 @@ Result<ExitCode> printProfile(const Choices& choices, ExperimentOptions options)
   const ProgramFacts facts = experiment->trainer().facts();
   profile.plans = facts.plans;
   profile.measured_plans = facts.measured_plans;
+  if (choices.alternatives) LS_CHECK(addAlternatives(profile, device.info, choices.name));
   if (!choices.trace.empty()) LS_CHECK(io::writeFileAtomically(choices.trace, std::string_view(traceJson(profile))));
   if (choices.json) {
     fmt::print("{}\n", profileJson(profile));
@@ -84,6 +110,7 @@ Result<ExitCode> profileVerb(Arguments arguments) {
   parser.value(options.data, "--data", "file or folder with real data, for samples that have some");
   parser.list(options.disable, "--disable-pass", "leave out an optional pass");
   parser.flag(choices.all, "--all", "one line per dispatch, not one per kernel");
+  parser.flag(choices.alternatives, "--alternatives", "measure other plans of the longest kernels, too");
   parser.flag(choices.json, "--json", "one JSON object for scripts and for --diff");
   parser.value(choices.trace, "--trace", "write one step as a Chrome trace, which ui.perfetto.dev opens");
   parser.flag(choices.remeasure, "--remeasure", "measure the device's peaks again");

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,6 +33,12 @@ struct StepTrace {
   std::vector<ProfiledCommand> commands;  ///< of the timed step
 };
 
+/// A plan that a kernel can have, and its time when nothing else runs.
+struct PlanTime {
+  std::string plan;
+  double seconds = 0;
+};
+
 /// Times are medians over the steps.
 struct Profile {
   std::string sample;
@@ -42,6 +49,8 @@ struct Profile {
   HostTimes plain = {}, timed = {};  ///< without and with timestamps
   uint64_t input_bytes = 0, output_bytes = 0;
   std::optional<Peaks> peaks = {};
+  /// By kernel, for --alternatives: first the plan that it has, then the fastest others. Kernels without a choice have none.
+  std::map<std::string, std::vector<PlanTime>> alternatives = {};
   StepTrace trace = {};
 };
 
@@ -65,6 +74,7 @@ struct ProfileRow {
   std::optional<uint64_t> operations = 0;  ///< of all calls
   std::optional<double> peak_share = {};   ///< the larger one of bytes/s and operations/s as a part of the device's peak
   Bound bound = Bound::Unknown;
+  std::vector<PlanTime> alternatives = {};  ///< as in Profile
 };
 /// One for each kernel, and for each label of commands without one; or one for each command. The longest first.
 std::vector<ProfileRow> rowsOf(const Profile& profile, bool one_per_command);

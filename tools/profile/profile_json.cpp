@@ -26,6 +26,8 @@ Json hostJson(const HostTimes& times) {
 }
 
 Json rowJson(const ProfileRow& row) {
+  Json alternatives = Json::array();
+  for (const PlanTime& one : row.alternatives) alternatives.push_back({{"plan", one.plan}, {"seconds", one.seconds}});
   return {{"label", row.label},
           {"kernel", row.kernel},
           {"lines", row.lines},
@@ -37,7 +39,8 @@ Json rowJson(const ProfileRow& row) {
           {"operations", orNull(row.operations)},
           {"operations_per_second", row.operations ? rate(static_cast<double>(*row.operations), row.seconds) : Json(nullptr)},
           {"peak_share", orNull(row.peak_share)},
-          {"bound", row.bound == Bound::Unknown ? Json(nullptr) : Json(toString(row.bound))}};
+          {"bound", row.bound == Bound::Unknown ? Json(nullptr) : Json(toString(row.bound))},
+          {"alternatives", alternatives}};
 }
 
 Json commandJson(size_t index, const ProfiledCommand& command) {

@@ -77,6 +77,18 @@ std::string placesText(const ProfileRow& row) {
   return console::cutToColumns(text, kColumns);
 }
 
+/// "  has    rows {lanes = 4, rows_per_group = 16}  12.3 µs alone", then the others beside it.
+std::string alternativesText(const ProfileRow& row) {
+  std::string text;
+  for (const PlanTime& one : row.alternatives) {
+    const bool is_own = text.empty();
+    const double own = row.alternatives.front().seconds;
+    const std::string time = is_own ? fmt::format("{} µs alone", micros(one.seconds)) : fmt::format("{:.2f} of that", one.seconds / own);
+    text += fmt::format("  {:<5} {}  {}\n", is_own ? "plan" : "or", one.plan, time);
+  }
+  return text;
+}
+
 /// Rows that are too small or too many become one.
 std::vector<ProfileRow> folded(std::vector<ProfileRow> rows) {
   size_t shown = 0;
@@ -125,6 +137,7 @@ std::string profileText(const Profile& profile, const ProfileTextOptions& option
   for (const ProfileRow& row : rows) {
     text += rowText(row) + "\n";
     if (const std::string places = placesText(row); !places.empty()) text += paint.dim(places) + "\n";
+    text += alternativesText(row);
   }
   ProfileRow sum{.label = "total", .operations = totals.operations};
   sum.calls = profile.commands.size();

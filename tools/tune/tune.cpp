@@ -8,22 +8,20 @@
 
 #include "frontend/io/file.h"
 #include "frontend/io/jsonl.h"
-#include "frontend/io/temporary_folder.h"
 #include "frontend/train/templates.h"
 #include "frontend/train/tuning.h"
 #include "passes/pipeline.h"
 #include "passes/schedule/choose_plan.h"
 #include "runtime/device.h"
 #include "tools/tune/common_work.h"
+#include "tools/tune/sample_kernels.h"
 #include "tools/tune/tuner.h"
 #include "tools/verb.h"
-#include "tools/verify/program_verify.h"
 
 namespace lockstep::tools {
 namespace {
 
 namespace fs = std::filesystem;
-using program::SymbolicKernel;
 
 struct TuneOptions {
   std::vector<std::string> names;
@@ -31,29 +29,12 @@ struct TuneOptions {
   bool json = false, dry_run = false;
 };
 
-std::vector<SymbolicKernel> kernelsOf(const program::Program& scheduled) {
-  std::vector<SymbolicKernel> kernels;
-  for (const program::Kernel& kernel : scheduled.kernels) {
-    if (const auto* symbolic = std::get_if<SymbolicKernel>(&kernel.code)) kernels.push_back(*symbolic);
-  }
-  return kernels;
-}
-
-Result<std::vector<SymbolicKernel>> kernelsOf(graph::Graph graph, const program::DeviceProfile& profile) {
+Result<std::vector<NamedKernel>> kernelsOf(graph::Graph graph, const program::DeviceProfile& profile) {
   passes::CompileOptions options;
   options.profile = profile;
   options.templates = detail::templateSource();
   LS_TRY(const passes::Form form, passes::compileTo(passes::Stage::Scheduled, std::move(graph), options));
-  return kernelsOf(std::get<program::Program>(form));
-}
-
-Result<std::vector<SymbolicKernel>> kernelsOfSample(const std::string& name, const std::string& device) {
-  LS_TRY(const io::TemporaryFolder folder, io::TemporaryFolder::make("lockstep-tune"));
-  LS_CHECK(dumpSample(name, device, folder.path()));
-  LS_TRY(const fs::path stage, findStage(folder.path(), "-splitDispatches.program"));
-  LS_TRY(const std::string text, io::readTextFile(stage));
-  LS_TRY(const passes::Form form, passes::parseForm(text, stage.string()));
-  return kernelsOf(std::get<program::Program>(form));
+  return tools::kernelsOf(std::get<program::Program>(form));
 }
 
 std::string toText(const TunedWork& work) {
@@ -104,20 +85,20 @@ Result<ExitCode> tune(const TuneOptions& options) {
     return options.dry_run ? Status(Success{}) : io::writeFileAtomically(file, std::string_view(program::print(now)));
   };
   LS_CHECK(write(table));
-  std::vector<SymbolicKernel> kernels;
+  std::vector<NamedKernel> kernels;
   if (options.names.empty()) {
     for (graph::Graph& graph : commonWork(info.profile.style)) {
-      LS_TRY(const std::vector<SymbolicKernel> more, kernelsOf(std::move(graph), info.profile));
+      LS_TRY(const std::vector<NamedKernel> more, kernelsOf(std::move(graph), info.profile));
       kernels.insert(kernels.end(), more.begin(), more.end());
     }
   }
   for (const std::string& name : options.names) {
-    LS_TRY(const std::vector<SymbolicKernel> more, kernelsOfSample(name, info.id));
+    LS_TRY(const std::vector<NamedKernel> more, kernelsOfSample(name, info.id));
     kernels.insert(kernels.end(), more.begin(), more.end());
   }
   std::set<std::string> seen;
   io::Json works = io::Json::array();
-  for (const SymbolicKernel& kernel : kernels) {
+  for (const auto& [name, kernel] : kernels) {
     const std::string work = passes::describeWork({kernel.body, program::kindOf(kernel.plan), info.profile, true});
     if (work.empty() || work.find(options.only) == std::string::npos || !seen.insert(work).second) continue;
     LS_TRY(const std::optional<TunedWork> tuned, tuneKernel(*device.backend, kernel));

@@ -106,6 +106,8 @@ Result<std::optional<TunedWork>> tuneKernel(Backend& backend, const program::Sym
   runners.erase(runners.begin() + static_cast<std::ptrdiff_t>(std::min(runners.size(), kFinalists)), runners.end());
   LS_CHECK(measure(runners, kTurns, kLastRounds));
   found.estimate_seconds = runners.front().seconds;
+  for (const Runner& runner : runners) found.finalists.push_back({runner.plan, runner.seconds});
+  std::ranges::stable_sort(found.finalists, {}, &TimedPlan::seconds);
   const Runner& best = *std::ranges::min_element(runners, faster);
   found.best_seconds = found.estimate_seconds;
   if (best.seconds < kWorthwhile * found.estimate_seconds) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "backends/backend.h"
 #include "ir/program/program.h"
@@ -12,10 +13,16 @@
 
 namespace lockstep::tools {
 
+struct TimedPlan {
+  program::Plan plan;
+  double seconds = 0;
+};
+
 struct TunedWork {
   std::string work;              ///< as tables name it
   program::Plan estimate, best;  ///< the estimate is best where no other plan is clearly faster
   double estimate_seconds = 0, best_seconds = 0;
+  std::vector<TimedPlan> finalists = {};  ///< the fastest, and the estimate in any case; the fastest first
   size_t measured = 0;  ///< plans, the estimate among them
   size_t refused = 0;   ///< plans that the device does not run
   size_t wrong = 0;     ///< plans whose results are not those of the estimate

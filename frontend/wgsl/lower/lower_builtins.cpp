@@ -102,13 +102,7 @@ kernel::ValueId Lowerer::scalarComposition(Builtin builtin, const std::vector<Va
     const Value t = make(Op::Saturate, {ratio});
     return make(Op::Mul, {make(Op::Mul, {t, t}), make(Op::Sub, {number(t, 3), make(Op::Mul, {number(t, 2), t})})});
   }
-  if (builtin == Builtin::Ldexp) return ldexp(x, arguments[1]);
-  // Dot4I8Packed, Dot4U8Packed.
-  const bool is_signed = builtin == Builtin::Dot4I8Packed;
-  const kernel::TypeId lanes = builder_.types().vector(is_signed ? kernel::Scalar::I32 : kernel::Scalar::U32, 4);
-  const Builtin unpack = is_signed ? Builtin::Unpack4xI8 : Builtin::Unpack4xU8;
-  const Value a = unpackComposition(unpack, x, lanes);
-  return make(Op::Dot, {a, unpackComposition(unpack, arguments[1], lanes)});
+  return ldexp(x, arguments[1]);
 }
 
 /// x * 2^e in three steps, because 2^e alone may overflow or be subnormal although the product is not. Each power is normal and made from

@@ -157,6 +157,19 @@ void breakLoop(std::vector<Broken>& broken) {
   broken.push_back({"loop", "C6", {wide, many}, attributes(1 << 12, body(wide, row, "carry0", "carry0")), {}});
 }
 
+void breakQuantized(std::vector<Broken>& broken) {
+  const TensorType x = f32({2, 64}), words = u32({3, 8}), scales = f32({3, 2});
+  const auto form = [](int64_t bits, int64_t group) { return Attributes{{"bits", bits}, {"group", group}}; };
+  for (const std::string_view op : {"quantized_matmul", "multiply_quantized"}) {
+    broken.push_back({op, "C1", {x, i32({3, 8}), scales}, form(4, 32), {}});
+    broken.push_back({op, "C2", {x, words, scales}, form(5, 32), {}});
+    broken.push_back({op, "C3", {x, u32({3, 9}), scales}, form(4, 32), {}});
+    broken.push_back({op, "C4", {x, words, f32({3, 3})}, form(4, 32), {}});
+    broken.push_back({op, "C5", {f32({1 << 16, 8}), u32({1 << 15, 1}), f32({1 << 15, 1})}, form(4, 8), {}});
+  }
+  broken.push_back({"multiply_quantized", "C6", {x, words, f32({3, 8})}, form(4, 8), {}});
+}
+
 std::vector<Broken> brokenCases() {
   TensorType x = f32({2, 3}), row = f32({3}), idx = i32({2, 3}), flag = boolean({2, 3}), scalar = f32({}), key = u32({4});
   int64_t huge = int64_t{1} << 33;
@@ -423,6 +436,7 @@ std::vector<Broken> brokenCases() {
   breakAttention("attend", {}, broken);
   breakCachedAttention("cached_attention", broken);
   breakCachedAttention("attend_cache", broken);
+  breakQuantized(broken);
   breakAttention("attention_gradient", {out, rows, out, rows}, broken);
   breakAttention("attend_gradient_queries", {out, rows, rows}, broken);
   breakAttention("attend_gradient_keys", {out, rows, rows}, broken);

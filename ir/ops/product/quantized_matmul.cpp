@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/ops/support/quantized_product.h"
+
+namespace lockstep::graph::quantized_matmul_op {
+namespace {
+
+constexpr std::string_view kName = "quantized_matmul";
+
+/// Rows of x up to which each of them goes over the weight by itself; more share what they read, as products do.
+constexpr int64_t kFewRows = 4;
+
+Result<std::vector<TensorType>> infer(const InferContext& c) { return inferQuantizedProduct(kName, c); }
+
+/// The weight as f32 [N, K]; nothing keeps it, as a product computes it where it reads.
+ValueId wideWeight(Builder& b, const QuantizedExtents& e, ValueId words, ValueId scales) {
+  const auto fill = [&](int64_t number, const Shape& shape) { return b.constant(static_cast<double>(number), TensorType{DType::U32, shape}); };
+  const Shape each{e.n, e.words(), e.perWord()};
+  // Each element's bits to the high end, and back with its sign.
+  const ValueId place = b.make("arange", {}, {{"n", e.perWord()}, {"dtype", DType::U32}});
+  const ValueId shift = b.sub(fill(32 - e.bits, Shape{e.perWord()}), b.mul(place, fill(e.bits, Shape{e.perWord()})));
+  const ValueId word = b.broadcastTo(b.reshape(words, Shape{e.n, e.words(), 1}), each);
+  const ValueId high = b.make("left_shift", {word, b.broadcastTo(shift, each)});
+  const ValueId integer = b.make("right_shift", {b.make("cast", {high}, {{"dtype", DType::I32}}), fill(32 - e.bits, each)});
+  const auto firstOf = [&](ValueId rows) {
+    return b.make("narrow", {rows}, {{"axis", int64_t{1}}, {"start", int64_t{0}}, {"length", e.k}});
+  };
+  const ValueId values = firstOf(b.reshape(integer, Shape{e.n, e.words() * e.perWord()}));
+  const ValueId repeated = b.broadcastTo(b.reshape(scales, Shape{e.n, e.groups(), 1}), Shape{e.n, e.groups(), e.group});
+  return b.mul(b.make("cast", {values}, {{"dtype", DType::F32}}), firstOf(b.reshape(repeated, Shape{e.n, e.groups() * e.group})));
+}
+
+std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const ValueId> operands) {
+  const Shape x = b.shapeOf(operands[0]);
+  const QuantizedExtents e = quantizedExtents(x, b.shapeOf(operands[1]), node.attributes);
+  std::vector<int64_t> result = x.extents();
+  result.back() = e.n;
+  const ValueId weight = b.swapLastAxes(wideWeight(b, e, operands[1], operands[2]));
+  return {b.reshape(b.make("matmul", {b.reshape(operands[0], Shape{e.m, e.k}), weight}), Shape(result))};
+}
+
+std::vector<ValueId> build(Builder& b, const Node& node, std::span<const ValueId> operands, const std::vector<bool>&) {
+  const Shape& x = b.shapeOf(operands[0]);
+  const bool is_few = x.elementCount() / x.extent(x.rank() - 1) <= kFewRows;
+  if (!is_few || !hasWholePieces(x.extent(x.rank() - 1), node.attributes)) return {};
+  return b.makeAll("multiply_quantized", {operands.begin(), operands.end()}, node.attributes);
+}
+
+/// Nothing keeps the weight either way.
+int64_t savedElements(const Graph&, const Node&) { return 0; }
+
+constexpr TemplateChoice kChoice{.name = "quantized_matmul", .build = build, .saved_elements = savedElements, .needs_packed_dot = true, .saves_time = true};
+
+}  // namespace
+
+extern const OpDef kOp;
+constexpr OpDef kOp{
+    .name = kName,
+    .summary = "x [..., K] times a weight [N, K] of signed integers of 4 or 8 bits in u32 words, with a scale per group of a row: [..., N].",
+    .constraints = kQuantizedConstraints,
+    .operands = ConstantList<std::string_view>{"x", "words", "scales"},
+    .attributes = kQuantizedAttributes,
+    .infer = infer,
+    .gradient = ByDecomposition{},
+    .lower = DecomposeLowering{.decompose = decompose, .choice = &kChoice},
+    .alias = NoAlias{},
+    .evaluate = evaluateQuantizedProduct,
+    .cases = quantizedProductCases,
+};
+
+}  // namespace lockstep::graph::quantized_matmul_op

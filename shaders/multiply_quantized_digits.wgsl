@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// out[m, n] = x[m, k] times a weight [n, k] of signed integers of 4 or 8 bits, with a scale per group. A workgroup cuts a row of x into
+// numbers of three digits, base 256, each piece of it times a power of two of its own, and keeps them in workgroup memory; its subgroups
+// multiply rows of the weight by them, as they are, with integer dot products of four bytes. The hooks are replaced by the compiler.
+enable subgroups;
+
+override m: u32 = 1;
+override n: u32 = 1;
+override k: u32 = 1;
+override bits: u32 = 4;   // of an element of the weight, 4 or 8
+override group: u32 = 1;  // elements that share a scale: whole pieces, or all of them
+override lanes: u32 = 1;  // of a subgroup that is known
+override lane_pieces: u32 = 1;
+override sub_rows: u32 = 1;  // rows of the weight per subgroup
+override subgroups: u32 = 4;
+override vector: u32 = 1;  // 4: rows are multiples of it, and are loaded so
+
+override per_word: u32 = 32 / bits;
+override words: u32 = (k + per_word - 1) / per_word;
+override piece: u32 = 4 * per_word;  // elements of four words
+override pieces: u32 = lanes * lane_pieces;  // that a subgroup takes at a time
+override planes: u32 = 24 / bits;  // dot products per word: three digits; of 4 bits, even elements and odd ones
+override line: u32 = pieces + 8;  // apart in the banks of workgroup memory
+override octets: u32 = pieces * per_word / 2;
+override all_lanes: u32 = subgroups * lanes;
+
+fn load_x(row: u32, i: u32) -> f32 { return 0.0; }
+fn load_x4(row: u32, i: u32) -> vec4<f32> { return vec4<f32>(); }
+fn load_words(row: u32, word: u32) -> u32 { return 0u; }
+fn load_words4(row: u32, word: u32) -> vec4<u32> { return vec4<u32>(); }
+fn load_scale(row: u32, i: u32) -> f32 { return 0.0; }
+fn store_out(row: u32, column: u32, value: f32) {}
+fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
+
+var<workgroup> digits: array<u32, planes * 4 * line>;
+var<workgroup> exponents: array<u32, pieces>;
+
+// Four elements of x as their bits; past the end they are 0.
+fn quad_of_x(row: u32, i: u32) -> vec4<f32> {
+  var quad = vec4<f32>();
+  if (vector == 4) {
+    if (i < k) {
+      quad = load_x4(row, i);
+    }
+  } else {
+    for (var c = 0u; c < 4; c++) {
+      if (i + c < k) {
+        quad[c] = load_x(row, i + c);
+      }
+    }
+  }
+  return quad;
+}
+fn quad_of_words(row: u32, word: u32) -> vec4<u32> {
+  var quad = vec4<u32>();
+  if (vector == 4) {
+    if (word < words) {
+      quad = load_words4(row, word);
+    }
+  } else {
+    for (var c = 0u; c < 4; c++) {
+      if (word + c < words) {
+        quad[c] = load_words(row, word + c);
+      }
+    }
+  }
+  return quad;
+}
+fn highest(quad: vec4<f32>) -> u32 {
+  let sizes = bitcast<vec4<u32>>(quad) & vec4<u32>(0x7fffffff);
+  return max(max(sizes.x, sizes.y), max(sizes.z, sizes.w));
+}
+fn packed(bytes: vec4<u32>) -> u32 {
+  return bytes.x | (bytes.y << 8) | (bytes.z << 16) | (bytes.w << 24);
+}
+
+@compute @workgroup_size(all_lanes)
+fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let blocks = (n + subgroups * sub_rows - 1) / (subgroups * sub_rows);
+  let flat = workgroup_index(id);
+  // Surplus workgroups of a split dispatch repeat the last row and store nothing: barriers must be reached by all.
+  let row = min(flat / blocks, m - 1);
+  let first = flat % blocks * subgroups * sub_rows + lane / lanes * sub_rows;
+  let of_subgroup = lane % lanes;
+
+  var sums: array<f32, sub_rows>;
+  var special = 0u;  // 1: some piece has an infinity or a NaN
+  for (var begin = 0u; begin < words; begin += 4 * pieces) {
+    // What is far away comes first: the weight and its scales.
+    var weight: array<vec4<u32>, lane_pieces * sub_rows>;
+    var scales: array<f32, lane_pieces * sub_rows>;
+    for (var p = 0u; p < lane_pieces; p++) {
+      let word = begin + 4 * (p * lanes + of_subgroup);
+      for (var r = 0u; r < sub_rows; r++) {
+        weight[p * sub_rows + r] = quad_of_words(min(first + r, n - 1), word);
+        scales[p * sub_rows + r] = load_scale(min(first + r, n - 1), min(word * per_word, k - 1) / group);
+      }
+    }
+    if (begin > 0) {
+      workgroupBarrier();
+    }
+    for (var begin_octet = 0u; begin_octet < octets; begin_octet += all_lanes) {
+      let octet = begin_octet + lane;
+      let low = quad_of_x(row, begin * per_word + 8 * octet);
+      let high = quad_of_x(row, begin * per_word + 8 * octet + 4);
+      var top = max(highest(low), highest(high));
+      // The rest of the piece: neighbours have it, or it is read by each invocation.
+      for (var apart = 1u; apart < min(lanes, piece / 8); apart *= 2) {
+        top = max(top, subgroupShuffleXor(top, apart));
+      }
+      for (var i = select(0u, piece, lanes > 1); i < piece; i += 4) {
+        top = max(top, highest(quad_of_x(row, begin * per_word + octet / (piece / 8) * piece + i)));
+      }
+      // The highest of a piece is below 2^(exponent - 126), and becomes a number of 22 bits. What is below 2^-100 has fewer.
+      let exponent = max(top >> 23, 26u);
+      let scale = bitcast<f32>((275u - min(exponent, 254u)) << 23);
+      let low_numbers = bitcast<vec4<u32>>(vec4<i32>(round(low * scale)));
+      let high_numbers = bitcast<vec4<u32>>(vec4<i32>(round(high * scale)));
+      // Elements that meet in one dot product.
+      var left = low_numbers;
+      var right = high_numbers;
+      if (bits == 4) {
+        left = vec4<u32>(low_numbers.x, low_numbers.z, high_numbers.x, high_numbers.z);
+        right = vec4<u32>(low_numbers.y, low_numbers.w, high_numbers.y, high_numbers.w);
+      }
+      let of_piece = octet % (piece / 8);
+      let at = octet / (piece / 8);
+      if (octet < octets) {
+        for (var digit = 0u; digit < 3; digit++) {
+          let left_word = packed(left & vec4<u32>(255));
+          let right_word = packed(right & vec4<u32>(255));
+          if (bits == 4) {
+            digits[(2 * digit * 4 + of_piece) * line + at] = left_word;
+            digits[((2 * digit + 1) * 4 + of_piece) * line + at] = right_word;
+          } else {
+            digits[(digit * 4 + 2 * of_piece) * line + at] = left_word;
+            digits[(digit * 4 + 2 * of_piece + 1) * line + at] = right_word;
+          }
+          // Digits have signs: one of 128 and more is one less than 0, and the next one more.
+          left = bitcast<vec4<u32>>(bitcast<vec4<i32>>(left + vec4<u32>(128)) >> vec4<u32>(8));
+          right = bitcast<vec4<u32>>(bitcast<vec4<i32>>(right + vec4<u32>(128)) >> vec4<u32>(8));
+        }
+        if (of_piece == 0) {
+          exponents[at] = exponent;
+        }
+      }
+    }
+    workgroupBarrier();
+    for (var p = 0u; p < lane_pieces; p++) {
+      let at = p * lanes + of_subgroup;
+      var of_x: array<vec4<u32>, planes>;
+      for (var plane = 0u; plane < planes; plane++) {
+        of_x[plane] = vec4<u32>(digits[(plane * 4) * line + at], digits[(plane * 4 + 1) * line + at],
+                                digits[(plane * 4 + 2) * line + at], digits[(plane * 4 + 3) * line + at]);
+      }
+      let exponent = exponents[at];
+      special |= u32(exponent == 255);
+      // Elements of 4 bits were multiplied by 16, at the high end of their bytes.
+      let unit = bitcast<f32>((min(exponent, 254u) - select(21u, 25u, bits == 4)) << 23);
+      for (var r = 0u; r < sub_rows; r++) {
+        let of_row = weight[p * sub_rows + r];
+        var parts: array<i32, 3>;
+        for (var digit = 0u; digit < 3; digit++) {
+          for (var c = 0u; c < 4; c++) {
+            if (bits == 4) {
+              parts[digit] += dot4I8Packed((of_row[c] << 4) & 0xf0f0f0f0, of_x[2 * digit][c]);
+              parts[digit] += dot4I8Packed(of_row[c] & 0xf0f0f0f0, of_x[2 * digit + 1][c]);
+            } else {
+              parts[digit] += dot4I8Packed(of_row[c], of_x[digit][c]);
+            }
+          }
+        }
+        let value = fma(f32((parts[2] << 8) + parts[1]), 256.0, f32(parts[0]));
+        sums[r] = fma(value * scales[p * sub_rows + r], unit, sums[r]);
+      }
+    }
+  }
+  for (var apart = 1u; apart < lanes; apart *= 2) {
+    for (var r = 0u; r < sub_rows; r++) {
+      sums[r] += subgroupShuffleXor(sums[r], apart);
+    }
+    special |= subgroupShuffleXor(special, apart);
+  }
+  for (var r = 0u; r < sub_rows; r++) {
+    if (of_subgroup == r % lanes && first + r < n && flat < m * blocks) {
+      // What is not finite has no digits.
+      if (special != 0) {
+        sums[r] = 0;
+        for (var i = 0u; i < k; i++) {
+          let word = quad_of_words(first + r, i / piece * 4)[i / per_word % 4];
+          let element = bitcast<i32>(word << (32 - bits - i % per_word * bits)) >> (32 - bits);
+          sums[r] = fma(quad_of_x(row, i / 4 * 4)[i % 4], f32(element) * load_scale(first + r, i / group), sums[r]);
+        }
+      }
+      store_out(row, first + r, sums[r]);
+    }
+  }
+}
