@@ -77,6 +77,9 @@ class Executable {
   /// Runs one step with timestamps and returns the time of each command.
   virtual Result<std::vector<CommandTime>> time(const ArenaSet& state, std::span<const std::byte> input) = 0;
   [[nodiscard]] virtual ExecutionStatistics statistics() const = 0;
+  /// By kernel of the program, what the driver tells of it: "Register Count 96, Stack Size 0". Empty where nobody asked for it
+  /// (Backend::collectKernelFacts) or the driver tells nothing.
+  [[nodiscard]] virtual std::vector<std::string> kernelFacts() const { return {}; }
   /// What kernels printed in the last submit() or time(), which may have failed; nothing where the backend does not collect it.
   virtual std::optional<Printed> takePrinted() { return std::nullopt; }
   /// What a sanitizer found in the last submit() or time(), in the order of the program; see ReferenceOptions::sanitize.
@@ -114,6 +117,8 @@ class Backend {
   [[nodiscard]] virtual const DeviceInfo& device() const = 0;
   virtual Result<std::shared_ptr<Memory>> allocate(uint64_t bytes) = 0;
   virtual Result<std::unique_ptr<Executable>> compile(const program::ValidProgram& program) = 0;
+  /// For every executable that is compiled from now on.
+  virtual void collectKernelFacts() {}
   /// What the device gets for a kernel, for people to read; nothing where a backend runs kernels as they are.
   [[nodiscard]] virtual Result<std::optional<KernelListing>> list(const kernel::ValidModule&) const {
     return std::optional<KernelListing>();

@@ -99,8 +99,10 @@ inline constexpr std::array kMatrixRows{MatrixRows{3, 1, 64, 32},  MatrixRows{3,
 inline constexpr int64_t kMatrixSubgroups = 4, kMatrixSubRows = 16, kLeastMatrixSteps = 32;
 inline constexpr int64_t kMostShares = 4, kLeastRoundsOfShare = 16;
 /// Templates with integer dot products: subgroups of a workgroup, rows of each, and vectors of four words that an invocation loads before
-/// it waits for the first.
-inline constexpr int64_t kDigitSubgroups = 8, kDigitRows = 4, kDigitLoads = 8;
+/// it waits for the first; more of them where they are all that it has. Of 8192 rows of 2048 (µs, 8 and 16 loads): int4 8.3 and 8.4, int8
+/// 10.8 and 10.0; 14336 of 4096: 21.5 and 18.2, 25.9 and 24.8; 8192 of 8192, which both take in several turns: 18.9 and 25.7, 27.8
+/// and 27.8. With two rows int4 takes 9.1 in the first of these, and 19.6 and 21.2 in the others.
+inline constexpr int64_t kDigitSubgroups = 8, kDigitRows = 4, kDigitLoads = 8, kAllDigitLoads = 16;
 
 // Copies of operands in rows of odd lengths (padProducts).
 
@@ -295,7 +297,7 @@ struct MatrixTile {
   int64_t m, n;          ///< results of a workgroup
   int64_t sub_m, sub_n;  ///< of a subgroup
 };
-inline constexpr std::array kSplitTiles{MatrixTile{128, 128, 64, 32}, MatrixTile{64, 128, 32, 64}, MatrixTile{64, 64, 32, 32}};
+inline constexpr std::array kSplitTiles{MatrixTile{128, 128, 64, 32}, MatrixTile{128, 64, 32, 32}, MatrixTile{64, 64, 32, 32}};
 inline constexpr std::array kHalfTiles{MatrixTile{128, 256, 64, 64}, MatrixTile{128, 128, 64, 64}, MatrixTile{64, 64, 32, 32}};
 /// Of at most kNarrow columns or rows, as products of convolutions with few channels have them: others would leave half of their tile
 /// empty. Not measured.

@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "backends/vulkan/pipeline_cache.h"
+#include "backends/vulkan/pipeline_statistics.h"
 #include "ir/support/narrate.h"
 
 namespace lockstep::vulkan {
@@ -65,6 +66,7 @@ Result<std::shared_ptr<Context>> Context::open(std::shared_ptr<Instance> instanc
   std::shared_ptr<Context> context(new Context);
   context->instance_ = std::move(instance);
   context->facts_ = std::move(facts);
+  context->collects_kernel_facts_ = wantsPipelineStatistics();
   LS_CHECK(context->openDevice());
   return context;
 }

@@ -42,6 +42,9 @@ class Context {
   void learn(MatrixLayout layout) { facts_.spirv.matrix_layouts.push_back(std::move(layout)); }
   /// The units do not take kernels with such instructions any more.
   void scatter(const ScatteredWork& work) { facts_.matrices.scattered.push_back(work); }
+  /// Whether pipelines are made so that the driver tells of their registers: a tool or LOCKSTEP_PIPELINE_STATISTICS asked for it.
+  [[nodiscard]] bool collectsKernelFacts() const { return collects_kernel_facts_ && facts_.pipeline_statistics; }
+  void collectKernelFacts() { collects_kernel_facts_ = true; }
   [[nodiscard]] const Functions& functions() const { return functions_; }
   [[nodiscard]] const VolkDeviceTable& vk() const { return functions_.vk; }
   [[nodiscard]] VkDevice device() const { return functions_.device; }
@@ -90,7 +93,7 @@ class Context {
   DeviceFacts facts_;
   Functions functions_;
   VkQueue queue_ = VK_NULL_HANDLE;
-  bool host_sees_device_ = false;
+  bool host_sees_device_ = false, collects_kernel_facts_ = false;
   uint64_t timeout_ = UINT64_MAX;  ///< nanoseconds to wait for a submission
   uint64_t counter_ = 0;
   CommandPool pool_;

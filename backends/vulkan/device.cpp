@@ -11,8 +11,6 @@
 #include <cstring>
 #include <thread>
 
-#include "backends/vulkan/pipeline_statistics.h"
-
 namespace lockstep::vulkan {
 
 namespace {
@@ -215,8 +213,8 @@ void examine(DeviceFacts& facts, Answers& answers) {
   facts.spirv.debug_printf = offers(facts, answers, VK_KHR_SHADER_NON_SEMANTIC_INFO_EXTENSION_NAME, VK_API_VERSION_1_3);
   vkGetPhysicalDeviceProperties2(facts.handle, &properties);
   vkGetPhysicalDeviceFeatures2(facts.handle, &features);
-  facts.pipeline_statistics = wantsPipelineStatistics() && answers.has(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME) &&
-                              answers.executables.pipelineExecutableInfo == VK_TRUE;
+  facts.pipeline_statistics =
+      answers.has(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME) && answers.executables.pipelineExecutableInfo == VK_TRUE;
   if (facts.pipeline_statistics) facts.extensions.push_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
   facts.spirv.source_lines = wantsSourceLines();
   facts.spirv.longest_row = facts.properties.limits.maxComputeWorkGroupSize[0];

@@ -21,7 +21,7 @@ struct DeviceFacts {
   uint32_t queue_family = UINT32_MAX;
   uint32_t timestamp_bits = 0;  ///< of the queue; 0: no timestamps
   uint64_t max_allocation_bytes = 0;
-  bool pipeline_statistics = false;  ///< VK_KHR_pipeline_executable_properties, and somebody wants them
+  bool pipeline_statistics = false;  ///< VK_KHR_pipeline_executable_properties
   bool memory_budget = false;        ///< VK_EXT_memory_budget
   bool f16 = false;
   bool immediate_f16 = false;                      ///< storagePushConstant16

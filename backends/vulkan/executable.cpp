@@ -259,6 +259,13 @@ Result<std::vector<CommandTime>> VulkanExecutable::time(const ArenaSet& state, s
   return times;
 }
 
+std::vector<std::string> VulkanExecutable::kernelFacts() const {
+  std::vector<std::string> facts;
+  if (!context_->collectsKernelFacts()) return facts;
+  for (const KernelPipeline& kernel : pipelines_) facts.push_back(kernel.facts);
+  return facts;
+}
+
 ExecutionStatistics VulkanExecutable::statistics() const {
   return {.submissions = submissions_, .steps = steps_, .device_allocations = counter_, .device_bytes = arenas_.bytes};
 }

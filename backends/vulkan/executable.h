@@ -21,6 +21,7 @@ class VulkanExecutable final : public Executable {
   Result<std::vector<std::vector<std::byte>>> wait(Ticket ticket) override;
   Result<std::vector<CommandTime>> time(const ArenaSet& state, std::span<const std::byte> input) override;
   [[nodiscard]] ExecutionStatistics statistics() const override;
+  [[nodiscard]] std::vector<std::string> kernelFacts() const override;
 
  private:
   /// One queue submission whose fence has not been waited for.

@@ -90,14 +90,15 @@ Result<KernelPipeline> makePipeline(Context& context, const std::string& name, c
   std::string entry = spirvEntryPoint(*module->entryPoint());
   info.stage.pName = entry.c_str();
   info.layout = made.layout.get();
-  const bool counts = context.facts().pipeline_statistics;
+  const bool counts = context.collectsKernelFacts();
   if (counts) info.flags |= VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
   VkPipeline pipeline = VK_NULL_HANDLE;
   ++counter;
   VkResult result = context.vk().vkCreateComputePipelines(context.device(), context.pipelineCache(), 1, &info, nullptr, &pipeline);
   LS_CHECK(check(result, "vkCreateComputePipelines", fmt::format("kernel \"{}\"", name)));
   made.pipeline = Pipeline(functions, pipeline);
-  if (counts) (void)std::fprintf(stderr, "pipeline %s: %s\n", name.c_str(), pipelineStatistics(context, pipeline).c_str());
+  if (counts) made.facts = pipelineStatistics(context, pipeline);
+  if (counts && wantsPipelineStatistics()) (void)std::fprintf(stderr, "pipeline %s: %s\n", name.c_str(), made.facts.c_str());
   return made;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "backends/vulkan/context.h"
@@ -19,6 +20,7 @@ struct KernelPipeline {
   SetLayout set_layout;
   PipelineLayout layout;
   Pipeline pipeline;
+  std::string facts;  ///< of the driver, where they are collected
 };
 
 /// One for each kernel of the program; those that no dispatch uses stay empty.

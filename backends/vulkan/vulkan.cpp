@@ -21,6 +21,7 @@ class VulkanBackend final : public Backend {
   Result<std::unique_ptr<Executable>> compile(const program::ValidProgram& program) override {
     return VulkanExecutable::compile(context_, program);
   }
+  void collectKernelFacts() override { context_->collectKernelFacts(); }
   [[nodiscard]] Result<std::optional<KernelListing>> list(const kernel::ValidModule& module) const override {
     const DeviceFacts& facts = context_->facts();
     LS_TRY(const auto spread, spreadWithoutUnits(module, facts.matrices, facts.info.profile.subgroup_size));

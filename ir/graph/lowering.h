@@ -139,7 +139,7 @@ struct TemplateChoice {
   /// What the decomposition keeps in memory and this does not.
   int64_t (*saved_elements)(const Graph&, const Node&);
   bool needs_packed_dot = false;  ///< only for devices whose integer dot products take one instruction
-  bool saves_time = false;  ///< it is faster, too: taken wherever a device can, whatever it saves
+  bool saves_time = false;        ///< it is faster, too: taken wherever a device can, whatever it saves
 };
 
 /// Replaced by ordinary ops before fusion.

@@ -90,7 +90,9 @@ class Decomposition {
 
   [[nodiscard]] bool takes(const TemplateChoice& choice, const Node& node, int64_t saved) const {
     const std::string name(choice.name);
-    if (!config_.templates || (choice.needs_packed_dot && !config_.profile.packed_dot) || contains(config_.disabled, std::string(kTemplatePrefix) + name)) return false;
+    if (!config_.templates || (choice.needs_packed_dot && !config_.profile.packed_dot) ||
+        contains(config_.disabled, std::string(kTemplatePrefix) + name))
+      return false;
     std::vector<ValueId> operands;
     Builder trial = leavesFor(in_, node, operands);
     if (choice.build(trial, node, operands, usedOf(node)).empty()) return false;

@@ -162,7 +162,9 @@ PlanChoice digits(const PlanQuery& q, const TemplateShape& shape, int64_t& round
   plan.sub_rows = lanes == 1 ? 1 : cost::kDigitRows;
   while (plan.sub_rows > 1 && shape.run < plan.sub_rows * plan.subgroups * profile.parallel_units) plan.sub_rows /= 2;
   const int64_t pieces = divideUp(shape.length, 4);
-  plan.lane_pieces = std::clamp<int64_t>(divideUp(pieces, lanes), 1, cost::kDigitLoads / plan.sub_rows);
+  const int64_t lane_pieces = divideUp(pieces, lanes);
+  const bool at_once = lane_pieces * plan.sub_rows <= cost::kAllDigitLoads;
+  plan.lane_pieces = at_once ? lane_pieces : std::max<int64_t>(cost::kDigitLoads / plan.sub_rows, 1);
   // Three digits of each element, with the same again for the exponents and the gaps.
   const auto bytes = [&] { return 4 * (3 * piece / 4 * (plan.lane_pieces * lanes + 8) + plan.lane_pieces * lanes); };
   while (plan.lane_pieces > 1 && bytes() > int64_t{profile.max_workgroup_bytes}) plan.lane_pieces /= 2;

@@ -311,13 +311,7 @@ TEST_P(Conformance, dot_products_of_packed_integers) {
          I,
          [=](const Args& a) { return sum(a, [](uint32_t word) { return int32_t{static_cast<int8_t>(word)}; }); },
          {}});
-  check({Op::Dot4U8Packed,
-         U,
-         {&kIntegers},
-         {U},
-         U,
-         [=](const Args& a) { return sum(a, [](uint32_t word) { return word & 255u; }); },
-         {}});
+  check({Op::Dot4U8Packed, U, {&kIntegers}, {U}, U, [=](const Args& a) { return sum(a, [](uint32_t word) { return word & 255u; }); }, {}});
 }
 
 TEST_P(Conformance, arithmetic_comparisons_and_selection) {

@@ -39,9 +39,8 @@ graph::Graph quantizedProduct(const QuantizedCase& c) {
 
 /// The same by the op, with eight bits in words as well.
 graph::Graph quantizedOp(const QuantizedCase& c) {
-  return traced({f32(c.rows, c.k), u32(c.n, parts(c.k, 32 / c.bits)), f32(c.n, parts(c.k, c.group))}, [&](const std::vector<Tensor>& in) {
-    return quantized_matmul(in[0], in[1], in[2], {.bits = c.bits, .group = c.group});
-  });
+  return traced({f32(c.rows, c.k), u32(c.n, parts(c.k, 32 / c.bits)), f32(c.n, parts(c.k, c.group))},
+                [&](const std::vector<Tensor>& in) { return quantized_matmul(in[0], in[1], in[2], {.bits = c.bits, .group = c.group}); });
 }
 
 graph::LeafValues leavesOf(const QuantizedCase& c) {
@@ -203,8 +202,8 @@ TEST(Quantized, one_dispatch_with_dots) {
     options.profile.parallel_units = 132;
     options.profile.packed_dot = packed_dot;
     options.templates = detail::templateSource();
-    const auto program =
-        std::get<program::Program>(passes::compileTo(passes::Stage::Scheduled, quantizedOp({"", rows, 4096, 4096, 32, 4}), options).orThrow());
+    const auto program = std::get<program::Program>(
+        passes::compileTo(passes::Stage::Scheduled, quantizedOp({"", rows, 4096, 4096, 32, 4}), options).orThrow());
     size_t by_digits = 0;
     for (const program::Kernel& kernel : program.kernels)
       by_digits += std::holds_alternative<program::DigitsPlan>(std::get<program::SymbolicKernel>(kernel.code).plan) ? 1 : 0;

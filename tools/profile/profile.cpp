@@ -61,9 +61,10 @@ Status addAlternatives(Profile& profile, const DeviceInfo& device, const std::st
     LS_TRY(const std::optional<TunedWork> tuned, tuneKernel(*backend, found->kernel));
     if (!tuned) continue;
     std::vector<PlanTime>& plans = profile.alternatives[rows[i].kernel];
-    plans.push_back({program::print(tuned->estimate), tuned->estimate_seconds});
-    for (const TimedPlan& other : tuned->finalists) {
-      if (other.plan != tuned->estimate && plans.size() <= kOthers) plans.push_back({program::print(other.plan), other.seconds});
+    for (const TimedPlan& one : tuned->finalists) {
+      const bool is_own = one.plan == tuned->estimate;
+      if (is_own) plans.insert(plans.begin(), {program::print(one.plan), one.seconds, one.facts});
+      if (!is_own && plans.size() <= kOthers) plans.push_back({program::print(one.plan), one.seconds, one.facts});
     }
   }
   return Success{};

@@ -37,6 +37,7 @@ struct StepTrace {
 struct PlanTime {
   std::string plan;
   double seconds = 0;
+  std::string driver = {};  ///< what the driver tells of it, such as registers
 };
 
 /// Times are medians over the steps.

@@ -27,7 +27,8 @@ Json hostJson(const HostTimes& times) {
 
 Json rowJson(const ProfileRow& row) {
   Json alternatives = Json::array();
-  for (const PlanTime& one : row.alternatives) alternatives.push_back({{"plan", one.plan}, {"seconds", one.seconds}});
+  for (const PlanTime& one : row.alternatives)
+    alternatives.push_back({{"plan", one.plan}, {"seconds", one.seconds}, {"driver", one.driver}});
   return {{"label", row.label},
           {"kernel", row.kernel},
           {"lines", row.lines},

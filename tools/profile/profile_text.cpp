@@ -85,6 +85,7 @@ std::string alternativesText(const ProfileRow& row) {
     const double own = row.alternatives.front().seconds;
     const std::string time = is_own ? fmt::format("{} µs alone", micros(one.seconds)) : fmt::format("{:.2f} of that", one.seconds / own);
     text += fmt::format("  {:<5} {}  {}\n", is_own ? "plan" : "or", one.plan, time);
+    if (!one.driver.empty()) text += fmt::format("        {}\n", one.driver);
   }
   return text;
 }

@@ -117,4 +117,9 @@ Result<double> PlannedKernel::fastest(int rounds) {
   return best;
 }
 
+std::string PlannedKernel::facts() const {
+  const std::vector<std::string> facts = executable_->kernelFacts();
+  return facts.empty() ? "" : facts.front();
+}
+
 }  // namespace lockstep::tools

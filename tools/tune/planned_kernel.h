@@ -47,6 +47,8 @@ class PlannedKernel {
 
   /// Seconds of the fastest of `rounds` runs, by timestamps.
   Result<double> fastest(int rounds);
+  /// What the driver tells of the kernel, such as its registers; may be empty.
+  [[nodiscard]] std::string facts() const;
 
  private:
   ArenaSet arenas_;

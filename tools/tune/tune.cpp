@@ -42,11 +42,18 @@ std::string toText(const TunedWork& work) {
   std::string text = fmt::format("{:<40} {:>10.1f} µs  {:>5.2f} x", work.work, work.best_seconds * 1e6, ratio);
   text += work.best == work.estimate ? "  the estimate is best" : "  " + program::print(work.best);
   if (work.refused > 0) text += fmt::format("; {} plans were refused", work.refused);
+  for (const TimedPlan& one : work.finalists) {
+    if (one.plan == work.best && !one.facts.empty()) text += "\n    " + one.facts;
+  }
   if (work.wrong > 0) text += fmt::format("; {} plans with other results were left out", work.wrong);
   return text;
 }
 
 io::Json toJson(const TunedWork& work) {
+  io::Json finalists = io::Json::array();
+  for (const TimedPlan& one : work.finalists) {
+    finalists.add(io::Json::object().add("plan", program::print(one.plan)).add("seconds", one.seconds).add("driver", one.facts));
+  }
   return io::Json::object()
       .add("work", work.work)
       .add("plan", program::print(work.best))
@@ -55,7 +62,8 @@ io::Json toJson(const TunedWork& work) {
       .add("estimate_seconds", work.estimate_seconds)
       .add("measured", static_cast<int64_t>(work.measured))
       .add("refused", static_cast<int64_t>(work.refused))
-      .add("wrong", static_cast<int64_t>(work.wrong));
+      .add("wrong", static_cast<int64_t>(work.wrong))
+      .add("finalists", finalists);
 }
 
 Result<program::TuningTable> tableBefore(const fs::path& file, const DeviceInfo& device) {

@@ -65,6 +65,7 @@ Status measure(std::vector<Runner>& runners, int turns, int rounds) {
 }  // namespace
 
 Result<std::optional<TunedWork>> tuneKernel(Backend& backend, const program::SymbolicKernel& kernel) {
+  backend.collectKernelFacts();
   const passes::PlanQuery query{kernel.body, program::kindOf(kernel.plan), backend.device().profile, true};
   const std::vector<program::Plan> plans = passes::candidatePlans(query);
   if (plans.size() < 2) return std::optional<TunedWork>();
@@ -106,7 +107,7 @@ Result<std::optional<TunedWork>> tuneKernel(Backend& backend, const program::Sym
   runners.erase(runners.begin() + static_cast<std::ptrdiff_t>(std::min(runners.size(), kFinalists)), runners.end());
   LS_CHECK(measure(runners, kTurns, kLastRounds));
   found.estimate_seconds = runners.front().seconds;
-  for (const Runner& runner : runners) found.finalists.push_back({runner.plan, runner.seconds});
+  for (const Runner& runner : runners) found.finalists.push_back({runner.plan, runner.seconds, runner.kernel.facts()});
   std::ranges::stable_sort(found.finalists, {}, &TimedPlan::seconds);
   const Runner& best = *std::ranges::min_element(runners, faster);
   found.best_seconds = found.estimate_seconds;

@@ -16,6 +16,7 @@ namespace lockstep::tools {
 struct TimedPlan {
   program::Plan plan;
   double seconds = 0;
+  std::string facts = {};  ///< what the driver tells of the kernel, such as its registers
 };
 
 struct TunedWork {
@@ -23,9 +24,9 @@ struct TunedWork {
   program::Plan estimate, best;  ///< the estimate is best where no other plan is clearly faster
   double estimate_seconds = 0, best_seconds = 0;
   std::vector<TimedPlan> finalists = {};  ///< the fastest, and the estimate in any case; the fastest first
-  size_t measured = 0;  ///< plans, the estimate among them
-  size_t refused = 0;   ///< plans that the device does not run
-  size_t wrong = 0;     ///< plans whose results are not those of the estimate
+  size_t measured = 0;                    ///< plans, the estimate among them
+  size_t refused = 0;                     ///< plans that the device does not run
+  size_t wrong = 0;                       ///< plans whose results are not those of the estimate
 };
 
 /// Nothing where there is no choice. Codes of the backend, and of the emitters for the estimate.

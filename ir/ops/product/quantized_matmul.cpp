@@ -13,7 +13,9 @@ Result<std::vector<TensorType>> infer(const InferContext& c) { return inferQuant
 
 /// The weight as f32 [N, K]; nothing keeps it, as a product computes it where it reads.
 ValueId wideWeight(Builder& b, const QuantizedExtents& e, ValueId words, ValueId scales) {
-  const auto fill = [&](int64_t number, const Shape& shape) { return b.constant(static_cast<double>(number), TensorType{DType::U32, shape}); };
+  const auto fill = [&](int64_t number, const Shape& shape) {
+    return b.constant(static_cast<double>(number), TensorType{DType::U32, shape});
+  };
   const Shape each{e.n, e.words(), e.perWord()};
   // Each element's bits to the high end, and back with its sign.
   const ValueId place = b.make("arange", {}, {{"n", e.perWord()}, {"dtype", DType::U32}});
@@ -48,14 +50,16 @@ std::vector<ValueId> build(Builder& b, const Node& node, std::span<const ValueId
 /// Nothing keeps the weight either way.
 int64_t savedElements(const Graph&, const Node&) { return 0; }
 
-constexpr TemplateChoice kChoice{.name = "quantized_matmul", .build = build, .saved_elements = savedElements, .needs_packed_dot = true, .saves_time = true};
+constexpr TemplateChoice kChoice{
+    .name = "quantized_matmul", .build = build, .saved_elements = savedElements, .needs_packed_dot = true, .saves_time = true};
 
 }  // namespace
 
 extern const OpDef kOp;
 constexpr OpDef kOp{
     .name = kName,
-    .summary = "x [..., K] times a weight [N, K] of signed integers of 4 or 8 bits in u32 words, with a scale per group of a row: [..., N].",
+    .summary =
+        "x [..., K] times a weight [N, K] of signed integers of 4 or 8 bits in u32 words, with a scale per group of a row: [..., N].",
     .constraints = kQuantizedConstraints,
     .operands = ConstantList<std::string_view>{"x", "words", "scales"},
     .attributes = kQuantizedAttributes,

@@ -38,6 +38,18 @@ TEST_F(ProfileCommand, prints_a_table_and_keeps_the_peaks) {
   EXPECT_NE(run("sine --device reference --steps 1 --remeasure").err.find("measuring"), std::string::npos);
 }
 
+TEST_F(ProfileCommand, measures_alternatives) {
+  const Outcome text = run("kan --device reference --steps 1 --alternatives");
+  ASSERT_EQ(text.status, 0) << text.err;
+  EXPECT_NE(text.out.find("\n  plan  "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("\n  or    "), std::string::npos) << text.out;
+  const Outcome json = run("kan --device reference --steps 1 --alternatives --json");
+  ASSERT_EQ(json.status, 0) << json.err;
+  size_t with_plans = 0;
+  for (const Json& kernel : Json::parse(json.out)["kernels"]) with_plans += kernel["alternatives"].size() > 1 ? 1 : 0;
+  EXPECT_GE(with_plans, 1u);
+}
+
 TEST_F(ProfileCommand, writes_json_a_trace_and_a_diff) {
   const std::string trace_file = scratch_ / "trace.json";
   const Outcome before = run("sine --device reference --steps 2 --json --trace " + trace_file);

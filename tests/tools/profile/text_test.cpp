@@ -50,6 +50,19 @@ TEST(ProfileText, all_has_a_line_for_each_dispatch_with_its_level) {
   EXPECT_EQ(text.find("other ("), std::string::npos) << text;
 }
 
+TEST(ProfileText, alternatives_follow_their_kernel) {
+  Profile profile = sampleProfile();
+  profile.alternatives["k0_tiled"] = {{"map {lanes = 64}", 20e-6, "Register Count 40"}, {"map {lanes = 128}", 15e-6}};
+  const std::string text = profileText(profile, {});
+  EXPECT_NE(text.find("  k0_tiled  toy.cpp:12\n"
+                      "  plan  map {lanes = 64}  20.0 µs alone\n"
+                      "        Register Count 40\n"
+                      "  or    map {lanes = 128}  0.75 of that\n"
+                      "own kernel"),
+            std::string::npos)
+      << text;
+}
+
 TEST(ProfileText, folds_many_small_kernels_and_loses_none) {
   Profile profile = sampleProfile();
   for (int i = 0; i < 40; ++i) {

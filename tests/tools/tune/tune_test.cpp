@@ -62,6 +62,9 @@ TEST_F(Tuner, small_product_gets_one_of_its_candidates) {
   EXPECT_EQ(tuned->estimate, passes::choosePlan(queryOf(kernel)).orThrow().plan);
   EXPECT_TRUE(std::ranges::find(plans, tuned->best) != plans.end()) << program::print(tuned->best);
   EXPECT_TRUE(passes::choiceOf(tuned->best, queryOf(kernel)).has_value()) << program::print(tuned->best);
+  ASSERT_FALSE(tuned->finalists.empty());
+  EXPECT_TRUE(std::ranges::is_sorted(tuned->finalists, {}, &TimedPlan::seconds));
+  EXPECT_EQ(std::ranges::count(tuned->finalists, tuned->estimate, &TimedPlan::plan), 1);
 }
 
 TEST_F(Tuner, kernel_without_a_choice_is_passed_over) {
