@@ -72,7 +72,7 @@ std::optional<TypeId> inferExplicit(TypeTable& types, Op op, Operands operands) 
   }
   if (op == Op::SubgroupMatrixAdd) return when(isComputable(types[operands[0]]) && allEqual(operands), operands[0]);
   if (op == Op::SubgroupMatrixScale) {
-    const Type matrix = types[operands[0]];
+    const Type& matrix = types[operands[0]];
     return when(isComputable(matrix) && operands[1] == types.scalar(matrix.scalar), operands[0]);
   }
   if (op == Op::SubgroupMatrixRowMax || op == Op::SubgroupMatrixRowSum) {

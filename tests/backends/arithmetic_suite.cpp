@@ -194,7 +194,7 @@ OpCase binary(Op op, Scalar type, std::function<uint32_t(const Args&)> exact, Sc
   const Words* second = type == Scalar::F32 ? &kFloats : type == Scalar::Bool ? &kBools : &kIntegers;
   return {op, type, {second}, {type}, result, std::move(exact), {}};
 }
-OpCase realUnary(Op op, std::function<double(double)> real, std::function<double(double)> bound) {
+OpCase realUnary(Op op, const std::function<double(double)>& real, const std::function<double(double)>& bound) {
   return {op,
           Scalar::F32,
           {},

@@ -40,6 +40,7 @@ detail::Device asCard(detail::Device device, const Card& card, bool has_units) {
   profile.subgroups = profile.fixed_subgroups = true;
   profile.subgroup_size = card.subgroup_size;
   profile.parallel_units = 1;
+  profile.packed_dot = true;
   profile.f16 = profile.matrix_rows = has_units;
   profile.matrix_f16 = profile.matrix_bf16 = has_units ? card.units : program::MatrixShape{};
   return device;
@@ -139,6 +140,24 @@ Work rows() {
           .tolerance = 1e-5};
 }
 
+/// Two rows by a weight of few bits, the last word and the last group of which are not full.
+Work quantizedProduct(std::string name, int64_t bits) {
+  constexpr int64_t kRows = 137, kInner = 1003, kGroup = 64;
+  Builder b;
+  graph::LeafValues leaves;
+  std::mt19937 random{6};
+  const auto input = [&](const char* operand, const graph::TensorType& type, double least, double most) {
+    leaves.emplace(operand, graph::testing::randomTensor(type, least, most, random));
+    return graph::testing::addInput(b, operand, type);
+  };
+  const auto parts = [](int64_t size) { return (kInner + size - 1) / size; };
+  const std::vector<ValueId> operands{input("x", {DType::F32, {2, kInner}}, -1, 1),
+                                      input("words", {DType::U32, {kRows, parts(32 / bits)}}, 0, 4294967295.0),
+                                      input("scales", {DType::F32, {kRows, parts(kGroup)}}, 0.5, 2)};
+  b.output(OutputKind::Result, "y", b.make("quantized_matmul", operands, {{"bits", bits}, {"group", kGroup}}));
+  return {.name = std::move(name), .graph = b.graph(), .leaves = std::move(leaves), .options = {}, .has_units = false};
+}
+
 std::vector<Work> works() {
   std::vector<Work> all;
   all.push_back(product("units_f32", {.name = "", .m = 130, .n = 136, .k = 140, .fused = true}, true));
@@ -150,6 +169,8 @@ std::vector<Work> works() {
   all.push_back(attention("attention_units_bf16", DType::BF16, true));
   all.push_back(attention("attention_tiles", DType::F32, false));
   all.push_back(cachedAttention());
+  all.push_back(quantizedProduct("four_bits", 4));
+  all.push_back(quantizedProduct("eight_bits", 8));
   all.push_back(rows());
   return all;
 }
@@ -212,7 +233,8 @@ TEST_P(SubgroupSizes, every_template_gives_what_the_evaluator_gives) {
     fmt::print("{}, {}: {}\n", card.name, work.name, fmt::join(names, ", "));
     kernels.insert(names.begin(), names.end());
   }
-  std::set<std::string> wanted{"columns", "held_rows", "matrix_tiled", "quad_tiled", "rows", "scan", "shared_tiled", "split", "tiled"};
+  std::set<std::string> wanted{"columns", "digits", "held_rows",    "matrix_tiled", "quad_tiled",
+                               "rows",    "scan",   "shared_tiled", "split",        "tiled"};
   // Attention wants units whose results can be operands.
   if (card.units.n == card.units.k) wanted.insert("matrix");
   for (const std::string& kernel : wanted) EXPECT_TRUE(kernels.contains(kernel)) << kernel << " was not chosen";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `lockstep profile` as a process, on the device that is always there.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -46,7 +47,8 @@ TEST_F(ProfileCommand, measures_alternatives) {
   const Outcome json = run("kan --device reference --steps 1 --alternatives --json");
   ASSERT_EQ(json.status, 0) << json.err;
   size_t with_plans = 0;
-  for (const Json& kernel : Json::parse(json.out)["kernels"]) with_plans += kernel["alternatives"].size() > 1 ? 1 : 0;
+  const Json profile = Json::parse(json.out);
+  for (const Json& kernel : profile["kernels"]) with_plans += kernel["alternatives"].size() > 1 ? 1 : 0;
   EXPECT_GE(with_plans, 1u);
 }
 
@@ -84,7 +86,7 @@ TEST_F(ProfileCommand, answers_every_mistake) {
                                              {"sine --device reference --disable-pass nothing", 2, "pipeline.pass"},
                                              {"--diff one.json", 2, "usage.argument"},
                                              {"--diff /none/a.json /none/b.json", 4, "file.read"},
-                                             {"--diff " + none + " " + none, 4, "profile.file"},
+                                             {fmt::format("--diff {0} {0}", none), 4, "profile.file"},
                                              {"sine --device reference --steps 1 --trace /none/t.json", 4, "file.write"}}) {
     const Outcome outcome = run(wrong.arguments);
     EXPECT_EQ(outcome.status, wrong.status) << wrong.arguments << "\n" << outcome.err;
