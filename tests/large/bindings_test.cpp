@@ -2,8 +2,13 @@
 // Tensors above the 128 MiB that many devices bind at once, in each kind of plan.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdint>
+
 #include "frontend/ops/ops.h"
+#include "frontend/train/graph_runner.h"
 #include "ir/support/result.h"
+#include "tests/differential/compare.h"
 #include "tests/large/large_case.h"
 
 namespace lockstep::large {
@@ -27,6 +32,36 @@ TEST(LargeBindings, columns_of_a_large_tensor) {
 
 TEST(LargeBindings, lookup_in_a_large_table) {
   expectSameValue([](Leaves& x) { return embedding(x.values({5'000'011, 7}), x.numbers({1009}, 5'000'011)); });
+}
+
+TEST(LargeBindings, weight_of_few_bits) {
+  constexpr int64_t kRows = 40'009, kInner = 8191, kWords = (kInner + 7) / 8;
+  detail::Trace trace;
+  Leaves leaves(trace);
+  const Tensor x = leaves.values({1, kInner}), words = leaves.numbers({kRows, kWords}, INT32_MAX), scales = leaves.values({kRows, 1});
+  trace.output(graph::OutputKind::Result, "y", quantized_matmul(x, cast(words, u32), scales, {.bits = 4, .group = kInner}));
+  const graph::Graph graph = trace.take();
+  const auto &of_x = leaves.all().at("x0").data, &of_words = leaves.all().at("x1").data, &of_scales = leaves.all().at("x2").data;
+  for (const std::string& device : devicesUnderTest()) {
+    for (const bool packed_dot : {false, true}) {
+      detail::Device opened = *openedDevice(device);
+      if (packed_dot) opened = asGpu(std::move(opened));
+      opened.chosen.info.profile.packed_dot = packed_dot;
+      const std::vector<double> got = runGraph(graph, leaves.all(), {.device = device, .opened = &opened}).front().data;
+      // Of rows on both sides of the 128 MiB.
+      for (const size_t row : {0, 1, 20'011, 32'767, 32'768, 32'769, 40'007, 40'008}) {
+        double want = 0, size = 0;
+        for (size_t i = 0; i < kInner; ++i) {
+          const auto word = static_cast<uint32_t>(of_words[row * kWords + i / 8]);
+          const int nibble = static_cast<int>(word >> (4 * (i % 8)) & 15u);
+          want += of_x[i] * (nibble < 8 ? nibble : nibble - 16);
+          size += of_x[i] * of_x[i];
+        }
+        EXPECT_NEAR(got[row], want * of_scales[row], 1e-5 * 8 * std::sqrt(size) * std::abs(of_scales[row]))
+            << device << ", row " << row << (packed_dot ? ", dots" : "");
+      }
+    }
+  }
 }
 
 TEST(LargeBindings, nightly_other_plans) {
