@@ -215,6 +215,19 @@ TEST(Quantized, one_dispatch_with_dots) {
   EXPECT_EQ(dispatches(false, 1).second, 0u);
 }
 
+TEST(Quantized, groups_may_be_longer_than_rows) {
+  const graph::Graph graph = traced({f32(1, 20), u32(3, 3), f32(3, 1)}, [](const std::vector<Tensor>& in) {
+    return quantized_matmul(in[0], in[1], in[2], {.bits = 4, .group = std::numeric_limits<int64_t>::max()});
+  });
+  const QuantizedCase c{"", 1, 3, 20, 20, 4};
+  const std::vector<graph::Tensor> want{{f32(1, 3), byHand(c, leavesOf(c))}};
+  for (const std::string& device : devicesUnderTest()) {
+    expectClose(runGraph(graph, leavesOf(c), {.device = device}), want, 2e-6, device);
+    const detail::Device gpu = withDots(device);
+    expectClose(runGraph(graph, leavesOf(c), {.device = device, .opened = &gpu}), want, 2e-6, device + " with dots");
+  }
+}
+
 TEST(Quantized, refuse_what_does_not_fit) {
   const auto code = [](const std::vector<TensorType>& types, const std::function<Tensor(const std::vector<Tensor>&)>& function) {
     return caught([&] { (void)traced(types, function); }).code;

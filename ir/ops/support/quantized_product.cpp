@@ -3,13 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace lockstep::graph {
 
 QuantizedExtents quantizedExtents(const Shape& x, const Shape& words, const Attributes& attributes) {
   QuantizedExtents e{.n = words.extent(0), .k = x.extent(x.rank() - 1)};
   for (size_t axis = 0; axis + 1 < x.rank(); ++axis) e.m *= x.extent(axis);
   e.bits = attributes.get<int64_t>("bits");
-  e.group = attributes.get<int64_t>("group");
+  e.group = std::min(attributes.get<int64_t>("group"), e.k);
   return e;
 }
 
@@ -37,6 +39,8 @@ Result<std::vector<TensorType>> inferQuantizedProduct(std::string_view op, const
   }
   if (scales.shape != Shape{e.n, e.groups()})
     return violated(op, "C4", fmt::format("the scales are {}, wanted {}", toString(scales), toString(f32({e.n, e.groups()}))));
+  // What the decomposition makes: the weight with whole words, and scales with whole groups.
+  LS_CHECK(checkExtents(op, "C5", {e.n, std::max(e.words() * e.perWord(), e.groups() * e.group)}));
   std::vector<int64_t> shape = x.shape.extents();
   shape.back() = e.n;
   LS_CHECK(checkExtents(op, "C5", shape));

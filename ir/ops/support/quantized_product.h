@@ -8,7 +8,8 @@
 namespace lockstep::graph {
 
 struct QuantizedExtents {
-  int64_t m = 1, n = 1, k = 1, bits = 4, group = 1;
+  int64_t m = 1, n = 1, k = 1, bits = 4;
+  int64_t group = 1;  ///< k at most: longer ones are a scale per row
   [[nodiscard]] int64_t perWord() const { return 32 / bits; }
   [[nodiscard]] int64_t words() const { return (k + perWord() - 1) / perWord(); }
   [[nodiscard]] int64_t groups() const { return (k + group - 1) / group; }
@@ -26,7 +27,7 @@ inline constexpr ConstantList<Constraint> kQuantizedConstraints{
     {"C2", "bits is 4 or 8, and group at least 1"},
     {"C3", "x has an axis or more, and the words [N, ceil(K / (32 / bits))] are for its last one"},
     {"C4", "the scales are [N, ceil(K / group)]"},
-    {"C5", "the element count of the result is at most 2^31 - 1"}};
+    {"C5", "the element counts of the weight and of the result are at most 2^31 - 1"}};
 inline constexpr ConstantList<AttributeDef> kQuantizedAttributes{{"bits", AttributeKind::Integer, "of an element of the weight, 4 or 8"},
                                                                  {"group", AttributeKind::Integer, "elements of a row that share a scale"}};
 
