@@ -19,6 +19,7 @@ const kRefusedByNaga = {
   half_precision: /Operation ExclusiveOr can't work with/, // takes bitcast<u32>(vec2<f16>) for a vector
   matmul_matrix_tiled: kNoSubgroups,
   matrix_units: /the `chromium_experimental_subgroup_matrix` enable-extension|unknown enable-extension/,
+  multiply_quantized_digits: kNoSubgroups,
   pointers: /which can't be passed into functions/, // has no unrestricted_pointer_parameters
 };
 
