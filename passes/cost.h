@@ -103,6 +103,8 @@ inline constexpr int64_t kMostShares = 4, kLeastRoundsOfShare = 16;
 /// 10.8 and 10.0; 14336 of 4096: 21.5 and 18.2, 25.9 and 24.8; 8192 of 8192, which both take in several turns: 18.9 and 25.7, 27.8
 /// and 27.8. With two rows int4 takes 9.1 in the first of these, and 19.6 and 21.2 in the others.
 inline constexpr int64_t kDigitSubgroups = 8, kDigitRows = 4, kDigitLoads = 8, kAllDigitLoads = 16;
+/// Templates of whole runs: invocations of a workgroup, as many as give each so many scores or vectors.
+inline constexpr int64_t kLeastWholeLanes = 32, kMostWholeLanes = 256, kWholeItems = 2;
 
 // Copies of operands in rows of odd lengths (padProducts).
 

@@ -107,9 +107,9 @@ struct TemplateTensor {
   IndexMap map;
   bool along_last = false;  ///< read element after element of the last axis: the hook load_q4 gives four neighbours
 };
-/// Which templates an op has: NAME_stream and NAME_tiled of many rows, NAME_split, which shares out the steps of each row, or NAME_digits,
-/// which does so with integer dot products.
-enum class TemplateForm : uint8_t { Rows, Split, Digits };
+/// Which templates an op has: NAME_stream and NAME_tiled of many rows, NAME_split, which shares out the steps of each row, NAME_digits,
+/// which does so with integer dot products, or NAME_whole, which has a run of rows in workgroup memory.
+enum class TemplateForm : uint8_t { Rows, Split, Digits, Whole };
 struct TemplateShape {
   std::vector<TemplateTensor> operands, results;
   std::vector<std::pair<std::string, double>> numbers;  ///< of the template: extents and options
@@ -123,6 +123,7 @@ struct TemplateShape {
   int64_t operations = 0;   ///< of all rows
   DType low = DType::F32;   ///< what its products may be of, in mixed precision
   bool has_matrix = false;  ///< there is a template for matrix units
+  int64_t held = 0;         ///< of NAME_whole: elements of 32 bits in workgroup memory
 };
 /// A kernel of its own, by the templates of shaders/ whose names begin with `shader`.
 struct TemplateLowering {
@@ -130,8 +131,14 @@ struct TemplateLowering {
   TemplateShape (*shape)(const Graph&, const Node&);
 };
 
+/// What a choice of templates is taken for.
+enum class TemplateGain : uint8_t {
+  Memory,      ///< enough of it is saved
+  TimeOnGpus,  ///< it is faster on GPUs, whatever it saves; elsewhere as above
+  Time
+};
 /// Another way to compute an op that is replaced by others: by ops with templates, which keep less in memory. A device takes it where it
-/// can run them and enough is saved.
+/// can run them and enough is gained.
 struct TemplateChoice {
   std::string_view name;  ///< "attention", as in --disable-pass template:attention
   /// The results; none where this node has no such form. `used`: which of the results anybody reads.
@@ -139,7 +146,8 @@ struct TemplateChoice {
   /// What the decomposition keeps in memory and this does not.
   int64_t (*saved_elements)(const Graph&, const Node&);
   bool needs_packed_dot = false;  ///< only for devices whose integer dot products take one instruction
-  bool saves_time = false;        ///< it is faster, too: taken wherever a device can, whatever it saves
+  TemplateGain gain = TemplateGain::Memory;
+  const TemplateChoice* otherwise = nullptr;  ///< where this one is not taken; who disables that one does without this one, too
 };
 
 /// Replaced by ordinary ops before fusion.

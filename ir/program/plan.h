@@ -295,8 +295,21 @@ struct MatrixPlan {
   friend bool operator==(const MatrixPlan&, const MatrixPlan&) = default;
 };
 
+/// An op by one workgroup per run of rows, which has both sides of it in workgroup memory: the template NAME_whole.
+struct WholePlan {
+  static constexpr std::string_view kName = "whole";
+  static constexpr graph::GroupKind kKind = graph::GroupKind::Template;
+  int64_t lanes = 1;   ///< invocations of a workgroup
+  int64_t vector = 1;  ///< elements that are loaded at once, 1 or 4
+  static constexpr void each(auto& plan, auto&& number) {
+    number("lanes", plan.lanes, PlanNumber::Any);
+    number("vector", plan.vector, PlanNumber::Unroll);
+  }
+  friend bool operator==(const WholePlan&, const WholePlan&) = default;
+};
+
 using Plan = std::variant<MapPlan, StripsPlan, VectorPlan, RowsPlan, HeldRowsPlan, ColumnsPlan, ScanPlan, ScatterPlan, NaiveContractPlan,
-                          TemplatePlan, StreamPlan, TiledPlan, SplitPlan, DigitsPlan, MatrixPlan>;
+                          TemplatePlan, StreamPlan, TiledPlan, SplitPlan, DigitsPlan, MatrixPlan, WholePlan>;
 
 /// "rows"; of a template its name.
 std::string_view nameOf(const Plan& plan);

@@ -158,6 +158,12 @@ Result<kernel::Module> emitKernel(const program::DigitsPlan& plan, const EmitQue
   return fillTemplate(filled, query, true);
 }
 
+Result<kernel::Module> emitKernel(const program::WholePlan& plan, const EmitQuery& query) {
+  const Filled filled{.suffix = "_whole", .numbers = numbersOf(plan), .vector = plan.vector};
+  LS_CHECK(checkVectors(filled, query));
+  return withinRounds(query, [&](bool unrolled) { return fillTemplate(filled, query, unrolled); });
+}
+
 Result<kernel::Module> emitKernel(const program::MatrixPlan& plan, const EmitQuery& query) {
   Filled filled{.suffix = "_matrix",
                 .numbers = numbersOf(plan),

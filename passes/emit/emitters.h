@@ -32,6 +32,7 @@ Result<kernel::Module> emitKernel(const program::StreamPlan& plan, const EmitQue
 Result<kernel::Module> emitKernel(const program::TiledPlan& plan, const EmitQuery& query);
 Result<kernel::Module> emitKernel(const program::SplitPlan& plan, const EmitQuery& query);
 Result<kernel::Module> emitKernel(const program::DigitsPlan& plan, const EmitQuery& query);
+Result<kernel::Module> emitKernel(const program::WholePlan& plan, const EmitQuery& query);
 Result<kernel::Module> emitKernel(const program::MatrixPlan& plan, const EmitQuery& query);
 
 /// The frame of an entry point with one-dimensional workgroups.

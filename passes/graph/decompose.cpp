@@ -68,15 +68,17 @@ class Decomposition {
   Result<std::vector<ValueId>> replace(const Node& node, const DecomposeLowering& lowering) {
     Builder& b = rewriter_.builder();
     const std::vector<ValueId> operands = rewriter_.mapped(node.operands);
-    const TemplateChoice* choice = lowering.choice;
     if (updates_.contains(node.results[0])) return b.makeAll(lowering.in_place, operands, node.attributes);
-    if (choice == nullptr) return lowering.decompose(b, node, operands);
-    const int64_t saved = choice->saved_elements(in_, node);
-    if (takes(*choice, node, saved)) return choice->build(b, node, operands, usedOf(node));
-    if (saved <= INT32_MAX) return lowering.decompose(b, node, operands);
+    const TemplateChoice* last = nullptr;
+    for (const TemplateChoice* choice = lowering.choice; choice != nullptr; choice = choice->otherwise) {
+      if (takes(*choice, node)) return choice->build(b, node, operands, usedOf(node));
+      last = choice;
+    }
+    const int64_t needed = last == nullptr ? 0 : last->saved_elements(in_, node);
+    if (needed <= INT32_MAX) return lowering.decompose(b, node, operands);
     return fail("decompose.elements",
-                fmt::format("without the template '{}' '{}' needs a tensor of {} elements, and the most is {}", choice->name,
-                            *node.op->name, saved, INT32_MAX),
+                fmt::format("without the template '{}' '{}' needs a tensor of {} elements, and the most is {}", last->name, *node.op->name,
+                            needed, INT32_MAX),
                 node.location == 0 ? Location{} : in_.locations[node.location - 1],
                 "use shorter sequences or fewer of them, or choose a device that can run the template (lockstep devices)");
   }
@@ -88,11 +90,20 @@ class Decomposition {
     }
   }
 
-  [[nodiscard]] bool takes(const TemplateChoice& choice, const Node& node, int64_t saved) const {
-    const std::string name(choice.name);
-    if (!config_.templates || (choice.needs_packed_dot && !config_.profile.packed_dot) ||
-        contains(config_.disabled, std::string(kTemplatePrefix) + name))
-      return false;
+  [[nodiscard]] bool isDisabled(const TemplateChoice& choice) const {
+    return contains(config_.disabled, std::string(kTemplatePrefix) + std::string(choice.name)) ||
+           (choice.otherwise != nullptr && isDisabled(*choice.otherwise));
+  }
+
+  /// Whether it is faster on this device, or a user prefers it.
+  [[nodiscard]] bool isPreferred(const TemplateChoice& choice) const {
+    const bool on_gpu = config_.profile.style != program::ExecutionStyle::Cpu;
+    return choice.gain == TemplateGain::Time || (choice.gain == TemplateGain::TimeOnGpus && on_gpu) ||
+           contains(config_.preferred, std::string(choice.name));
+  }
+
+  [[nodiscard]] bool takes(const TemplateChoice& choice, const Node& node) const {
+    if (!config_.templates || (choice.needs_packed_dot && !config_.profile.packed_dot) || isDisabled(choice)) return false;
     std::vector<ValueId> operands;
     Builder trial = leavesFor(in_, node, operands);
     if (choice.build(trial, node, operands, usedOf(node)).empty()) return false;
@@ -104,7 +115,7 @@ class Decomposition {
       if (!plan) return false;
       all_tiled = all_tiled && (std::holds_alternative<program::TiledPlan>(*plan) || std::holds_alternative<program::MatrixPlan>(*plan));
     }
-    return choice.saves_time || contains(config_.preferred, name) || saved >= (all_tiled ? cost::kLeastSaved : cost::kLeastSavedByStreams);
+    return isPreferred(choice) || choice.saved_elements(in_, node) >= (all_tiled ? cost::kLeastSaved : cost::kLeastSavedByStreams);
   }
 
   [[nodiscard]] std::vector<bool> usedOf(const Node& node) const {
@@ -173,9 +184,11 @@ std::vector<std::string> decomposeChoices() {
   std::vector<std::string> names{std::string(kLoops)};
   for (const OpDef* op : allOps()) {
     const auto* lowering = std::get_if<DecomposeLowering>(&*op->lower);
-    if (lowering == nullptr || lowering->choice == nullptr) continue;
-    const std::string name = std::string(kTemplatePrefix) + std::string(lowering->choice->name);
-    if (!contains(names, name)) names.push_back(name);
+    if (lowering == nullptr) continue;
+    for (const TemplateChoice* choice = lowering->choice; choice != nullptr; choice = choice->otherwise) {
+      const std::string name = std::string(kTemplatePrefix) + std::string(choice->name);
+      if (!contains(names, name)) names.push_back(name);
+    }
   }
   return names;
 }

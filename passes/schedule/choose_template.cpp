@@ -19,6 +19,7 @@ using program::MatrixPlan;
 using program::SplitPlan;
 using program::StreamPlan;
 using program::TiledPlan;
+using program::WholePlan;
 
 namespace {
 
@@ -172,6 +173,18 @@ PlanChoice digits(const PlanQuery& q, const TemplateShape& shape, int64_t& round
   return {plan, splitGroups(shape.rows / shape.run * divideUp(shape.run, plan.subgroups * plan.sub_rows), profile)};
 }
 
+/// By workgroups that have whole runs; nothing where one does not fit into a workgroup's memory.
+std::optional<PlanChoice> whole(const PlanQuery& q, const TemplateShape& shape, int64_t& rounds) {
+  if (4 * shape.held > int64_t{q.profile.max_workgroup_bytes}) return std::nullopt;
+  const int64_t quads = divideUp(widestOf(shape), 4);
+  const int64_t items = std::max(shape.run * shape.length, (shape.run + shape.length) * quads);
+  WholePlan plan{.lanes = cost::kLeastWholeLanes, .vector = vectorOf(shape)};
+  while (plan.lanes < cost::kMostWholeLanes && plan.lanes * cost::kWholeItems < items) plan.lanes *= 2;
+  while (plan.lanes > mostInvocations(q.profile)) plan.lanes /= 2;
+  rounds = loopCost(items, plan.lanes, loopCost(std::max(shape.run, shape.length), 1, 0));
+  return PlanChoice{plan, splitGroups(shape.rows / shape.run, q.profile)};
+}
+
 }  // namespace
 
 Result<PlanChoice> chooseTemplate(const PlanQuery& q) {
@@ -181,6 +194,15 @@ Result<PlanChoice> chooseTemplate(const PlanQuery& q) {
   std::optional<PlanChoice> choice;
   if (shape.form == TemplateForm::Split) choice = split(q, shape, rounds);
   if (shape.form == TemplateForm::Digits) choice = digits(q, shape, rounds);
+  if (shape.form == TemplateForm::Whole) {
+    choice = whole(q, shape, rounds);
+    if (!choice) {
+      return fail("schedule.workgroup_bytes",
+                  fmt::format("a run of rows takes {} bytes of workgroup memory, and the device has {}", 4 * shape.held,
+                              q.profile.max_workgroup_bytes),
+                  {}, "use the op that this one is made from, which becomes others where it does not fit");
+    }
+  }
   if (!choice && shape.has_matrix) choice = matrix(q, shape, rounds);
   if (!choice) choice = tiled(q, shape, rounds);
   if (!choice) choice = stream(q, shape, rounds);

@@ -67,13 +67,13 @@ Work product(std::string name, const ProductCase& shape, bool has_units) {
 }
 
 /// Causal, forward and backward, by a template.
-Work attention(std::string name, DType low, bool has_units) {
+Work attention(std::string name, DType low, bool has_units, int64_t length = 77) {
   Builder b;
   graph::LeafValues leaves;
   std::mt19937 random{3};
   std::vector<ValueId> operands;
   for (const char* operand : {"q", "k", "v"}) {
-    const graph::TensorType type{DType::F32, {2, 3, 77, 64}};
+    const graph::TensorType type{DType::F32, {2, 3, length, 64}};
     leaves.emplace(operand, graph::testing::randomTensor(type, -1.5, 1.5, random));
     ValueId value = graph::testing::addInput(b, operand, type);
     if (low != DType::F32) value = b.make("cast", {b.make("cast", {value}, {{"dtype", low}})}, {{"dtype", DType::F32}});
@@ -168,6 +168,7 @@ std::vector<Work> works() {
   all.push_back(attention("attention_units_f32", DType::F32, true));
   all.push_back(attention("attention_units_bf16", DType::BF16, true));
   all.push_back(attention("attention_tiles", DType::F32, false));
+  all.push_back(attention("attention_short", DType::F32, false, 29));
   all.push_back(cachedAttention());
   all.push_back(quantizedProduct("four_bits", 4));
   all.push_back(quantizedProduct("eight_bits", 8));
@@ -233,8 +234,8 @@ TEST_P(SubgroupSizes, every_template_gives_what_the_evaluator_gives) {
     fmt::print("{}, {}: {}\n", card.name, work.name, fmt::join(names, ", "));
     kernels.insert(names.begin(), names.end());
   }
-  std::set<std::string> wanted{"columns", "digits", "held_rows",    "matrix_tiled", "quad_tiled",
-                               "rows",    "scan",   "shared_tiled", "split",        "tiled"};
+  std::set<std::string> wanted{"columns", "digits",       "held_rows", "matrix_tiled", "quad_tiled", "rows",
+                               "scan",    "shared_tiled", "split",     "tiled",        "whole"};
   // Attention wants units whose results can be operands.
   if (card.units.n == card.units.k) wanted.insert("matrix");
   for (const std::string& kernel : wanted) EXPECT_TRUE(kernels.contains(kernel)) << kernel << " was not chosen";

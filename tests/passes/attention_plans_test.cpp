@@ -115,6 +115,36 @@ TEST(AttentionPlans, tiles_where_subgroups_are_known) {
   EXPECT_EQ(plans(program::findProfile("cpu").orThrow(), 64), "stream stream stream ");
 }
 
+/// A head whose scores fit into a workgroup's memory is one kernel forward and one backward on a GPU. CPU drivers are faster with
+/// products.
+TEST(AttentionPlans, short_sequences_take_one_kernel_each_way) {
+  const auto counts = [](int64_t length, int64_t width, const program::DeviceProfile& profile, std::vector<std::string> disabled = {}) {
+    const passes::Compiled compiled = attention(length, width, profile, false, std::move(disabled)).orThrow();
+    size_t whole = 0;
+    for (const program::Command& command : compiled.program.commands) {
+      const auto* dispatch = std::get_if<program::Dispatch>(&command.action);
+      if (dispatch == nullptr) continue;
+      // Nothing flows from one to the other here, so they are one dispatch.
+      const std::string& name = std::get<kernel::Module>(compiled.program.kernels[dispatch->kernel.index()].code).name;
+      whole += (name == "whole" ? 1 : 0) + (name == "whole_whole" ? 2 : 0);
+    }
+    return std::pair(whole, compiled.plan.levels);
+  };
+  using Counts = std::pair<size_t, uint32_t>;
+  for (const int64_t length : {1, 8, 17, 31, 32}) EXPECT_EQ(counts(length, 64, gpuProfile()).first, 2u) << length;
+  EXPECT_EQ(counts(17, 16, gpuProfile()), (Counts{2, 2}));
+  EXPECT_EQ(counts(17, 16, gpuProfile(), {"template:short_attention"}).first, 0u);
+  EXPECT_EQ(counts(17, 16, gpuProfile(), {"template:attention"}).first, 0u);
+  EXPECT_GE(counts(17, 16, gpuProfile(), {"template:attention"}).second, 5u);
+  EXPECT_EQ(counts(33, 16, gpuProfile()).first, 0u);
+  EXPECT_EQ(counts(17, 16, program::findProfile("cpu").orThrow()).first, 0u);
+  // Of a width of 64, 32 rows fit into 16 KiB neither way, and 17 rows of 32 do forward.
+  program::DeviceProfile small = gpuProfile();
+  small.max_workgroup_bytes = 16384;
+  EXPECT_EQ(counts(32, 64, small).first, 0u);
+  EXPECT_EQ(counts(17, 32, small).first, 2u);
+}
+
 /// Workgroups of both gradients, which are one dispatch where there are few, and of the forward pass.
 TEST(AttentionPlans, few_rows_are_shared_by_more_workgroups) {
   const auto groups = [](int64_t length, uint32_t units) {

@@ -58,6 +58,20 @@ std::vector<ValueId> build(Builder& b, const Node& node, std::span<const ValueId
 }
 constexpr TemplateChoice kChoice{.name = "attention", .build = build, .saved_elements = scoreElements};
 
+/// Where several heads of q have one of k, its gradients would be sums over workgroups.
+std::vector<ValueId> buildShort(Builder& b, const Node& node, std::span<const ValueId> operands, const std::vector<bool>& used) {
+  const AttentionExtents e(b.shapeOf(operands[kQ]), b.shapeOf(operands[kK]), b.shapeOf(operands[kV]));
+  const bool masked = operands.size() > kMask;
+  if (!isShort(e) || e.group() > 1 || (masked && used[3])) return {};
+  std::vector<ValueId> read{operands[kQ], operands[kK], operands[kV], operands[kDOut], operands[kDLse]};
+  if (masked) read.push_back(operands[kMask]);
+  std::vector<ValueId> results = b.makeAll("attend_gradient_whole", read, node.attributes);
+  if (masked) results.push_back(b.constant(0, Shape(b.shapeOf(operands[kMask]))));  // nobody reads it
+  return results;
+}
+constexpr TemplateChoice kShortChoice{
+    .name = kShortAttention, .build = buildShort, .saved_elements = scoreElements, .gain = TemplateGain::TimeOnGpus, .otherwise = &kChoice};
+
 /// Of the weights as the softmax gives them: out and lse are there to save their computation.
 std::vector<Tensor> evaluateGradient(const EvaluateContext& c) {
   const AttentionReader reader(c, kMask);
@@ -106,7 +120,7 @@ constexpr OpDef kOp{
     .attributes = ConstantList<AttributeDef>{kCausalAttribute, kOffsetAttribute, kScaleAttribute, kRoundedAttribute},
     .infer = infer,
     .gradient = ByDecomposition{},
-    .lower = DecomposeLowering{.decompose = decompose, .choice = &kChoice},
+    .lower = DecomposeLowering{.decompose = decompose, .choice = &kShortChoice},
     .alias = NoAlias{},
     .evaluate = evaluateGradient,
     .cases = [] { return attentionCases({AttentionPart::Out, AttentionPart::Rows, AttentionPart::Out, AttentionPart::Rows}); },

@@ -49,7 +49,7 @@ std::vector<ValueId> build(Builder& b, const Node& node, std::span<const ValueId
   if (q.extent(q.rank() - 2) > kFewQueries) return {};
   return b.makeAll("attend_cache", {operands.begin(), operands.end()}, templateAttributes(node));
 }
-constexpr TemplateChoice kChoice{.name = "cached_attention", .build = build, .saved_elements = scoreElements, .saves_time = true};
+constexpr TemplateChoice kChoice{.name = "cached_attention", .build = build, .saved_elements = scoreElements, .gain = TemplateGain::Time};
 
 }  // namespace
 

@@ -33,6 +33,14 @@ std::vector<ValueId> build(Builder& b, const Node& node, std::span<const ValueId
 }
 constexpr TemplateChoice kChoice{.name = "attention", .build = build, .saved_elements = scoreElements};
 
+std::vector<ValueId> buildShort(Builder& b, const Node& node, std::span<const ValueId> operands, const std::vector<bool>&) {
+  const Shape &q = b.shapeOf(operands[0]), &k = b.shapeOf(operands[1]), &v = b.shapeOf(operands[2]);
+  if (!isShort(AttentionExtents(q, k, v))) return {};
+  return b.makeAll("attend_whole", {operands.begin(), operands.end()}, node.attributes);
+}
+constexpr TemplateChoice kShortChoice{
+    .name = kShortAttention, .build = buildShort, .saved_elements = scoreElements, .gain = TemplateGain::TimeOnGpus, .otherwise = &kChoice};
+
 constexpr Recognition kRecognition{.find = findAttention, .build = buildAttention};
 
 std::vector<ValueId> gradient(const GradientContext& g) {
@@ -106,7 +114,7 @@ constexpr OpDef kOp{
     .attributes = ConstantList<AttributeDef>{kCausalAttribute, kOffsetAttribute, kScaleAttribute, kRoundedAttribute},
     .infer = infer,
     .gradient = GradientFn(gradient),
-    .lower = DecomposeLowering{.decompose = decompose, .choice = &kChoice},
+    .lower = DecomposeLowering{.decompose = decompose, .choice = &kShortChoice},
     .alias = NoAlias{},
     .evaluate = evaluateAttention,
     .cases = [] { return attentionCases({}); },

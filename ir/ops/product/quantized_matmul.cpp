@@ -51,7 +51,7 @@ std::vector<ValueId> build(Builder& b, const Node& node, std::span<const ValueId
 int64_t savedElements(const Graph&, const Node&) { return 0; }
 
 constexpr TemplateChoice kChoice{
-    .name = "quantized_matmul", .build = build, .saved_elements = savedElements, .needs_packed_dot = true, .saves_time = true};
+    .name = "quantized_matmul", .build = build, .saved_elements = savedElements, .needs_packed_dot = true, .gain = TemplateGain::Time};
 
 }  // namespace
 

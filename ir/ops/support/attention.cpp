@@ -9,6 +9,13 @@
 
 namespace lockstep::graph {
 
+namespace {
+
+/// Of a head that a workgroup has on its own: scores, and positions of either side.
+constexpr int64_t kShortScores = 32 * 32, kShortLength = 64;
+
+}  // namespace
+
 AttentionExtents::AttentionExtents(const Shape& q, const Shape& k, const Shape& v) {
   const size_t rank = q.rank();
   heads = q.extent(rank - 3);
@@ -33,6 +40,8 @@ AttentionExtents attentionExtents(const Graph& graph, const Node& node) {
 }
 
 int64_t scoreElements(const Graph& graph, const Node& node) { return attentionExtents(graph, node).scores().elementCount(); }
+
+bool isShort(const AttentionExtents& e) { return e.queries * e.keys <= kShortScores && std::max(e.queries, e.keys) <= kShortLength; }
 
 DType lowOf(const Node& node) {
   const Attribute* low = node.attributes.find(kLowAttribute);
@@ -97,7 +106,8 @@ TemplateTensor tensorOf(std::string_view name, const AttentionExtents& e, const 
     return {.name = name, .space = space, .map = compose(reshapeMap(space, e.scores()), broadcastMap(e.scores(), tensor), e.scores())};
   }
   // All others are rows of queries or keys, with or without a width.
-  const bool of_keys = name == "k" || name == "v" || name == "dk" || name == "dv", has_width = name != "lse" && name != "delta";
+  const bool of_keys = name == "k" || name == "v" || name == "dk" || name == "dv",
+             has_width = name != "lse" && name != "d_lse" && name != "delta";
   const int64_t batches = of_keys ? e.kvBatches() : e.batches(), rows = of_keys ? e.keys : e.queries;
   const Shape space = has_width ? Shape{batches, rows, tensor.extent(tensor.rank() - 1)} : Shape{batches, rows};
   return {.name = name, .space = space, .map = reshapeMap(space, tensor), .along_last = has_width};

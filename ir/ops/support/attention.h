@@ -34,6 +34,13 @@ AttentionExtents attentionExtents(const Graph& graph, const Node& node);
 /// What the decomposition keeps in memory: the scores.
 int64_t scoreElements(const Graph& graph, const Node& node);
 
+/// The choice of one workgroup per head, and whether a head has few enough scores for it.
+inline constexpr std::string_view kShortAttention = "short_attention";
+bool isShort(const AttentionExtents& extents);
+
+/// Elements of workgroup memory for a row of `width` where NAME_whole keeps it: an odd number of vectors of four.
+constexpr int64_t heldRow(int64_t width) { return 4 * ((width + 3) / 4 | 1); }
+
 /// What products may read in mixed precision; f32 without it.
 DType lowOf(const Node& node);
 
@@ -62,7 +69,8 @@ inline constexpr AttributeDef kCausalAttribute{"causal", AttributeKind::Boolean,
     kScaleAttribute{"scale", AttributeKind::Float, "of the scores, usually 1 / sqrt(D)"},
     kRoundedAttribute{kLowAttribute, AttributeKind::DType, "16-bit type of the products in mixed precision", false};
 
-/// Tensors of a template by their names: q, k, v and mask as above, out, d_out, lse, delta, dq, dk and dv. There may be fewer values.
+/// Tensors of a template by their names: q, k, v and mask as above, out, d_out, lse, d_lse, delta, dq, dk and dv. There may be fewer
+/// values.
 std::vector<TemplateTensor> attentionTensors(std::initializer_list<std::string_view> names, const AttentionExtents& extents,
                                              const Graph& graph, std::span<const ValueId> values);
 /// Its numbers.

@@ -440,6 +440,14 @@ std::vector<Broken> brokenCases() {
   breakAttention("attention_gradient", {out, rows, out, rows}, broken);
   breakAttention("attend_gradient_queries", {out, rows, rows}, broken);
   breakAttention("attend_gradient_keys", {out, rows, rows}, broken);
+  breakAttention("attend_whole", {}, broken);
+  breakAttention("attend_gradient_whole", {out, rows}, broken);
+  const TensorType heads = f32({4, 2, 3}), one_head = f32({2, 2, 3});
+  broken.push_back({"attend_gradient_whole",
+                    "C9",
+                    {heads, one_head, one_head, heads, f32({4, 2})},
+                    {{"causal", false}, {"offset", integer(0)}, {"scale", 1.0}},
+                    {}});
   return broken;
 }
 
