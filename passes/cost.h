@@ -153,6 +153,9 @@ inline constexpr int64_t kShortestSum = 16384;
 inline constexpr int64_t kShortestInner = 512;
 /// Elements of a part that is still worth a workgroup: as many as it has lanes at least.
 inline constexpr int64_t kShortestPart = 64;
+/// Rows of a part of a long column: 16 turns of 4 loads for each of 16 lanes. Of 16384 rows by 1536 columns a workgroup takes 256 turns,
+/// one after the other, which lasts longer than the product of 16384 x 1536 x 384 beside it (403 µs together on an H100, 266 without).
+inline constexpr int64_t kLongColumn = 1024;
 /// How many fewer rows a part must have than its column for a second stage to be worth its level: 32 for each of 16 lanes.
 inline constexpr int64_t kLeastSavedRows = 512;
 /// Elements of a part of a product that takes tiles of 128 x 128, whose sums are written and read once more for each part.
@@ -206,6 +209,9 @@ inline constexpr size_t kShortBody = 16;
 inline constexpr int64_t kGroupsPerUnit = 4;
 /// The same for sums by columns, whose workgroups are short.
 inline constexpr int64_t kShortGroupsPerUnit = 16;
+/// Workgroup memory of a kernel of which only one or two workgroups share a unit. Sums of columns that were merged with such a product ran
+/// as few at a time: 370 µs together on an H100, where the product takes 266 and the sum 36.
+inline constexpr uint64_t kLargeWorkgroupBytes = 16384;
 /// Columns of a row from which the lanes of a whole workgroup share it, where there are few rows: as many as a full workgroup has.
 inline constexpr int64_t kLongRow = 256;
 /// Lanes that share a row where there are many rows: a subgroup, whose lanes need no barrier on most GPUs.

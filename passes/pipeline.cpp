@@ -39,6 +39,7 @@
 #include "passes/graph/store_operands.h"
 #include "passes/graph/thin_products.h"
 #include "passes/kernel/kernel_pipeline.h"
+#include "passes/plan/order_levels.h"
 #include "passes/plan/plan_buffers.h"
 #include "passes/schedule/choose_plan.h"
 #include "passes/schedule/describe_steps.h"
@@ -224,6 +225,9 @@ const std::array kPasses{
                                   .arena_limit = std::max(kLeastArena, o.profile.max_binding_bytes),
                                   .separate_access = o.profile.whole_buffer_access});
          }},
+    Pass{{"orderLevels", Stage::Planned, Stage::Planned, "commands of a level begin with those that take longest", Disabling::LeavesOut},
+         [](const CompileOptions& o) { return o.profile.style == program::ExecutionStyle::Gpu && o.profile.parallel_units > 1; },
+         [](const Program& p, const CompileOptions& o) -> Result<Program> { return orderLevels(p, o.profile); }},
     Pass{{"emit", Stage::Planned, Stage::Emitted, "kernel IR by elemental emission and templates"},
          nullptr,
          [](const Program& p, const CompileOptions& o) { return emit(p, {o.profile, o.templates}); }},

@@ -49,6 +49,7 @@ struct KernelFacts {
   const Module* module = nullptr;
   bool is_callable = false;
   std::array<uint32_t, 3> workgroup_size{1, 1, 1};
+  uint64_t workgroup_bytes = 0;
   std::vector<Variable> variables;  ///< as module->globals
   uint64_t rounds = 0;              ///< of its loops; what a workgroup does not run counts too, as drivers run both arms of an `if`
 };
@@ -86,12 +87,20 @@ KernelFacts factsOf(const Module& module) {
                                .count = is_array ? type.count : 0,
                                .bytes = global.space == AddressSpace::Workgroup ? module.types.sizeOf(global.type) : 0,
                                .zero_initialized = global.zero_initialized});
+    facts.workgroup_bytes += kernel::workgroupBytes(facts.variables.back().bytes);
   }
   return facts;
 }
 
 bool isSmall(const Dispatch& dispatch, const DeviceProfile& profile) {
   return dispatch.groups[0] <= cost::kGroupsPerUnit * profile.parallel_units && dispatch.groups[1] == 1 && dispatch.groups[2] == 1;
+}
+
+/// Whether workgroups of one, of which a unit could have many, would have to take as much of it as those of the other.
+bool isHeldUp(const Part& one, const Part& other, const DeviceProfile& profile) {
+  const auto fills = [&](const Part& part) { return part.dispatch.groups[0] > profile.parallel_units; };
+  return fills(one) && fills(other) && other.kernel->workgroup_bytes > cost::kLargeWorkgroupBytes &&
+         2 * one.kernel->workgroup_bytes < other.kernel->workgroup_bytes;
 }
 
 /// Which variables several parts share: bindings of one range and type, and arrays of the workgroup memory that can grow. It decides for
@@ -278,6 +287,9 @@ struct Bin {
   [[nodiscard]] std::optional<size_t> saves(const Part& part, const DeviceProfile& profile) const {
     if (parts.empty() || part.kernel->workgroup_size != parts.front().kernel->workgroup_size) return std::nullopt;
     if (profile.max_loop_iterations > 0 && rounds + part.kernel->rounds > profile.max_loop_iterations) return std::nullopt;
+    const bool holds_up =
+        std::ranges::any_of(parts, [&](const Part& other) { return isHeldUp(part, other, profile) || isHeldUp(other, part, profile); });
+    if (holds_up) return std::nullopt;
     SharedVariables all = shared;
     (void)all.add(part);
     if (all.bindings() > profile.max_storage_buffers || all.workgroupBytes() > profile.max_workgroup_bytes) return std::nullopt;

@@ -124,7 +124,11 @@ struct Splitter {
     int64_t length = graph.shapeOf(node.operands[0]).elementCount() / results;
     if (units < cost::kFewUnits || length * results < 2 * cost::kShortestSum) return false;
     int64_t parts = partsBesideRows(node, length, results);
-    if (parts == 1) parts = partsOf(length, cost::kShortestPart, results, cost::kShortGroupsPerUnit * units);
+    if (parts == 1) {
+      parts = partsOf(length, cost::kShortestPart, results, cost::kShortGroupsPerUnit * units);
+      const int64_t groups = divideUp(results, cost::kColumnsGpu);
+      parts = std::max(parts, partsOf(length, cost::kLongColumn, groups, cost::kGroupsPerUnit * units));
+    }
     if (parts == 1 || length - length / parts < cost::kLeastSavedRows) return false;
     const int64_t part = divideUp(length, parts);
     parts = divideUp(length, part);

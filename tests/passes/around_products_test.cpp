@@ -82,6 +82,42 @@ TEST(AroundProducts, coarse_functions_stay_in_the_products_of_mixed_precision) {
   EXPECT_EQ(dispatchesOf(fine, {"gelu", "matmul"}), 0);
 }
 
+/// Commands of each level in their order, by the names of their kernels; empty between levels.
+std::vector<std::string> kernelsInOrder(const passes::Compiled& compiled) {
+  std::vector<std::string> names;
+  uint32_t level = 0;
+  for (const program::Command& command : compiled.program.commands) {
+    if (command.level != level) names.emplace_back();
+    level = command.level;
+    const auto* dispatch = std::get_if<program::Dispatch>(&command.action);
+    names.push_back(dispatch == nullptr ? "copy" : std::get<kernel::Module>(compiled.program[dispatch->kernel].code).name);
+  }
+  return names;
+}
+
+TEST(AroundProducts, long_sums_of_columns_come_before_products_and_in_parts) {
+  const passes::Compiled large = step(64);
+  int64_t beside = 0;
+  const std::vector<std::string> names = kernelsInOrder(large);
+  for (size_t i = 0; i + 1 < names.size(); ++i) {
+    const auto is = [&](size_t at, std::string_view part) { return names[at].find(part) != std::string::npos; };
+    const bool is_sum = is(i, "columns") && !is(i, "matrix_tiled");
+    beside += is_sum && is(i + 1, "matrix_tiled") ? 1 : 0;
+    EXPECT_FALSE(names[i].starts_with("matrix_tiled") && names[i + 1].starts_with("columns")) << names[i] << " before " << names[i + 1];
+  }
+  EXPECT_GE(beside, 2 * kLayers);
+  // The gradients of biases: 96 workgroups would be left when the product beside them is done.
+  int64_t long_sums = 0;
+  for (const program::Command& command : large.program.commands) {
+    const auto* dispatch = std::get_if<program::Dispatch>(&command.action);
+    const bool is_sum = dispatch != nullptr && (command.label == "sum" || command.label == "sum, sum");
+    if (!is_sum || dispatch->bindings.front().size < uint64_t{64} * kLength * kWidth * 4) continue;
+    EXPECT_GE(dispatch->groups[0], 384u);
+    ++long_sums;
+  }
+  EXPECT_GE(long_sums, 2 * kLayers);
+}
+
 // The product with the vocabulary, and the gradient of its weights, are too narrow to compute their operand twice.
 TEST(AroundProducts, norms_are_stored_for_the_products_that_read_them) {
   const passes::Compiled stored = step(64), computed = step(64, {}, {"storeOperands"});

@@ -73,7 +73,8 @@ void expectLess(const CompileSpec<Model>& spec, double most_kept, double most_mo
 TEST(MixedPlans, transformer_keeps_and_moves_less) { expectLess(gptSpec(), 0.7, 0.9); }
 TEST(MixedPlans, samples_keep_and_move_less) {
   expectLess(examples::charGptSpec(), 0.7, 0.9);
-  expectLess(examples::makemoreSpec(), 0.77, 0.95);
+  // Neither keeps scores of attention on a GPU, of which 16 bits would be half.
+  expectLess(examples::makemoreSpec(), 0.79, 0.95);
 }
 
 }  // namespace
