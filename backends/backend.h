@@ -117,6 +117,12 @@ class Backend {
   [[nodiscard]] virtual const DeviceInfo& device() const = 0;
   virtual Result<std::shared_ptr<Memory>> allocate(uint64_t bytes) = 0;
   virtual Result<std::unique_ptr<Executable>> compile(const program::ValidProgram& program) = 0;
+  /// Several programs, each with its executable or its failure: side by side where that takes less time.
+  virtual std::vector<Result<std::unique_ptr<Executable>>> compileAll(std::span<const program::ValidProgram> programs) {
+    std::vector<Result<std::unique_ptr<Executable>>> executables;
+    for (const program::ValidProgram& program : programs) executables.push_back(compile(program));
+    return executables;
+  }
   /// For every executable that is compiled from now on.
   virtual void collectKernelFacts() {}
   /// What the device gets for a kernel, for people to read; nothing where a backend runs kernels as they are.

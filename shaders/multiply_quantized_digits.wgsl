@@ -84,7 +84,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   let of_subgroup = lane % lanes;
 
   var sums: array<f32, sub_rows>;
-  var special = 0u;  // 1: some piece has an infinity or a NaN
+  var special = 0u;  // 1: some piece or scale has an infinity or a NaN
   for (var begin = 0u; begin < words; begin += 4 * pieces) {
     // What is far away comes first: the weight and its scales.
     var weight: array<vec4<u32>, lane_pieces * sub_rows>;
@@ -171,7 +171,10 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
           }
         }
         let value = fma(f32((parts[2] << 8) + parts[1]), 256.0, f32(parts[0]));
-        sums[r] = fma(value * scales[p * sub_rows + r], unit, sums[r]);
+        // In the order in which neither product is beyond f32 where both together are within.
+        let scale = scales[p * sub_rows + r];
+        sums[r] += select(value * unit * scale, value * scale * unit, abs(scale) < 1);
+        special |= u32((bitcast<u32>(scale) & 0x7fffffff) >= 0x7f800000);
       }
     }
   }

@@ -19,12 +19,33 @@ constexpr size_t kMostRecorders = 8;
 
 }  // namespace
 
-Result<std::unique_ptr<Executable>> VulkanExecutable::compile(std::shared_ptr<Context> context, const program::ValidProgram& program) {
-  LS_CHECK(checkLimits(program, context->facts()));
-  LS_CHECK(learnLayouts(context, program));
-  auto made = std::make_unique<VulkanExecutable>(std::move(context), *program);
-  LS_CHECK(made->prepare(program));
-  return std::unique_ptr<Executable>(std::move(made));
+std::vector<Result<std::unique_ptr<Executable>>> VulkanExecutable::compileAll(const std::shared_ptr<Context>& context,
+                                                                              std::span<const program::ValidProgram> programs) {
+  using Made = Result<std::unique_ptr<VulkanExecutable>>;
+  const auto begin = [&](const program::ValidProgram& program) -> Made {
+    LS_CHECK(checkLimits(program, context->facts()));
+    LS_CHECK(learnLayouts(context, program));
+    auto executable = std::make_unique<VulkanExecutable>(context, *program);
+    LS_TRY(executable->arenas_, makeArenas(*context, executable->program_, executable->counter_));
+    return executable;
+  };
+  std::vector<Made> begun;
+  std::vector<const program::ValidProgram*> wanted;
+  for (const program::ValidProgram& program : programs) {
+    begun.push_back(begin(program));
+    if (begun.back().ok()) wanted.push_back(&program);
+  }
+  std::vector<Result<ProgramPipelines>> pipelines = makePipelines(*context, wanted);
+  auto next = pipelines.begin();
+  const auto finish = [&](Made& made) -> Result<std::unique_ptr<Executable>> {
+    if (!made.ok()) return made.failure();
+    LS_TRY(ProgramPipelines own, std::move(*next++));
+    LS_CHECK((*made)->take(std::move(own)));
+    return std::unique_ptr<Executable>(std::move(*made));
+  };
+  std::vector<Result<std::unique_ptr<Executable>>> executables;
+  for (Made& made : begun) executables.push_back(finish(made));
+  return executables;
 }
 
 VulkanExecutable::VulkanExecutable(std::shared_ptr<Context> context, program::Program program)
@@ -36,9 +57,9 @@ VulkanExecutable::~VulkanExecutable() {
   if (submissions_ != 0) context_->settle();
 }
 
-Status VulkanExecutable::prepare(const program::ValidProgram& program) {
-  LS_TRY(arenas_, makeArenas(*context_, program_, counter_));
-  LS_TRY(pipelines_, makePipelines(*context_, program, counter_));
+Status VulkanExecutable::take(ProgramPipelines made) {
+  pipelines_ = std::move(made.pipelines);
+  counter_ += made.created;
   LS_CHECK(makeFlags());
   return context_->validationStatus();
 }

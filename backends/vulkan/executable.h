@@ -13,7 +13,12 @@ namespace lockstep::vulkan {
 
 class VulkanExecutable final : public Executable {
  public:
-  static Result<std::unique_ptr<Executable>> compile(std::shared_ptr<Context> context, const program::ValidProgram& program);
+  static Result<std::unique_ptr<Executable>> compile(const std::shared_ptr<Context>& context, const program::ValidProgram& program) {
+    return std::move(compileAll(context, {&program, 1}).front());
+  }
+  /// The same of several programs, whose kernels are compiled side by side.
+  static std::vector<Result<std::unique_ptr<Executable>>> compileAll(const std::shared_ptr<Context>& context,
+                                                                     std::span<const program::ValidProgram> programs);
   VulkanExecutable(std::shared_ptr<Context> context, program::Program program);
   ~VulkanExecutable() override;
 
@@ -36,7 +41,7 @@ class VulkanExecutable final : public Executable {
     std::vector<std::vector<std::byte>> outputs;
   };
 
-  Status prepare(const program::ValidProgram& program);
+  Status take(ProgramPipelines made);
   Result<Recorder*> recorderFor(const ArenaSet& state);
   Result<StateMemories> resolve(const ArenaSet& state) const;
   Status checkInput(std::span<const std::byte> input) const;

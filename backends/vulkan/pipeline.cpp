@@ -104,20 +104,23 @@ Result<KernelPipeline> makePipeline(Context& context, const std::string& name, c
 
 }  // namespace
 
-Result<std::vector<KernelPipeline>> makePipelines(Context& context, const program::ValidProgram& program, uint64_t& counter) {
+std::vector<Result<ProgramPipelines>> makePipelines(Context& context, std::span<const program::ValidProgram* const> programs) {
   struct Job {
-    size_t kernel = 0, bindings = 0;
+    size_t program = 0, kernel = 0, bindings = 0;
     uint64_t created = 0;
     std::optional<Result<KernelPipeline>> made;
     std::exception_ptr bug;
   };
   std::vector<Job> jobs;
-  std::vector<bool> wanted(program->kernels.size());
-  for (const program::Command& command : program->commands) {
-    const auto* dispatch = std::get_if<program::Dispatch>(&command.action);
-    if (dispatch == nullptr || wanted[dispatch->kernel.index()]) continue;
-    wanted[dispatch->kernel.index()] = true;
-    jobs.push_back({.kernel = dispatch->kernel.index(), .bindings = dispatch->bindings.size(), .made = {}, .bug = {}});
+  for (size_t i = 0; i < programs.size(); ++i) {
+    const program::Program& program = **programs[i];
+    std::vector<bool> wanted(program.kernels.size());
+    for (const program::Command& command : program.commands) {
+      const auto* dispatch = std::get_if<program::Dispatch>(&command.action);
+      if (dispatch == nullptr || wanted[dispatch->kernel.index()]) continue;
+      wanted[dispatch->kernel.index()] = true;
+      jobs.push_back({.program = i, .kernel = dispatch->kernel.index(), .bindings = dispatch->bindings.size(), .made = {}, .bug = {}});
+    }
   }
   const auto start = std::chrono::steady_clock::now();
   // Drivers take 10 to 200 ms for a kernel, and compile on as many threads as call them.
@@ -125,9 +128,10 @@ Result<std::vector<KernelPipeline>> makePipelines(Context& context, const progra
   auto work = [&] {
     for (size_t i = next++; i < jobs.size(); i = next++) {
       Job& job = jobs[i];
-      const std::string& name = program->kernels[job.kernel].name;
+      const program::ValidProgram& program = *programs[job.program];
       try {
-        job.made.emplace(makePipeline(context, name, program.modules()[job.kernel], job.bindings, job.created));
+        job.made.emplace(
+            makePipeline(context, program->kernels[job.kernel].name, program.modules()[job.kernel], job.bindings, job.created));
       } catch (...) {
         job.bug = std::current_exception();
       }
@@ -139,16 +143,24 @@ Result<std::vector<KernelPipeline>> makePipelines(Context& context, const progra
     for (size_t i = 1; i < threads; ++i) helpers.emplace_back(work);
     work();
   }
-  std::vector<KernelPipeline> pipelines(program->kernels.size());
+  std::vector<Result<ProgramPipelines>> all;
+  for (const program::ValidProgram* program : programs)
+    all.emplace_back(ProgramPipelines{.pipelines = std::vector<KernelPipeline>((*program)->kernels.size())});
   for (Job& job : jobs) {
     if (job.bug) std::rethrow_exception(job.bug);
-    counter += job.created;
-    LS_TRY(pipelines[job.kernel], std::move(*job.made));
+    Result<ProgramPipelines>& made = all[job.program];
+    if (!made.ok()) continue;
+    made->created += job.created;
+    if (job.made->ok()) {
+      made->pipelines[job.kernel] = std::move(**job.made);
+    } else {
+      made = job.made->failure();
+    }
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   context.countPipelineTime(took);
   narrate([&] { return fmt::format("{} pipelines made in {:.1f} ms", jobs.size(), took.count() * 1e3); });
-  return pipelines;
+  return all;
 }
 
 }  // namespace lockstep::vulkan

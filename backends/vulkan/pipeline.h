@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,12 @@ struct KernelPipeline {
   std::string facts;  ///< of the driver, where they are collected
 };
 
-/// One for each kernel of the program; those that no dispatch uses stay empty.
-Result<std::vector<KernelPipeline>> makePipelines(Context& context, const program::ValidProgram& program, uint64_t& counter);
+/// What a program is run with, and how many objects of the device were made for it.
+struct ProgramPipelines {
+  std::vector<KernelPipeline> pipelines;  ///< one for each kernel; those that no dispatch uses stay empty
+  uint64_t created = 0;
+};
+/// Of each program, made on several threads; a failure is that of one program alone.
+std::vector<Result<ProgramPipelines>> makePipelines(Context& context, std::span<const program::ValidProgram* const> programs);
 
 }  // namespace lockstep::vulkan

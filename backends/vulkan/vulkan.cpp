@@ -21,6 +21,9 @@ class VulkanBackend final : public Backend {
   Result<std::unique_ptr<Executable>> compile(const program::ValidProgram& program) override {
     return VulkanExecutable::compile(context_, program);
   }
+  std::vector<Result<std::unique_ptr<Executable>>> compileAll(std::span<const program::ValidProgram> programs) override {
+    return VulkanExecutable::compileAll(context_, programs);
+  }
   void collectKernelFacts() override { context_->collectKernelFacts(); }
   [[nodiscard]] Result<std::optional<KernelListing>> list(const kernel::ValidModule& module) const override {
     const DeviceFacts& facts = context_->facts();

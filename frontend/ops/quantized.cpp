@@ -61,7 +61,11 @@ Tensor dequantize(Tensor values, Tensor scales, int64_t group, Where where) {
 
 Tensor quantized_matmul(Tensor x, Tensor words, Tensor scales, Quantization quantization, Where where) {
   detail::Trace& trace = detail::Trace::require("quantized_matmul", where);
-  const auto wide = [&](Tensor tensor) { return tensor.dtype(where) == DType::F32 ? tensor : cast(tensor, DType::F32, where); };
+  // Integers stay as they are, which the op refuses: as f32 they could be others.
+  const auto wide = [&](Tensor tensor) {
+    const DType dtype = tensor.dtype(where);
+    return dtype == DType::F32 || !graph::isFloat(dtype) ? tensor : cast(tensor, DType::F32, where);
+  };
   const std::vector<Tensor> operands{wide(x), words, wide(scales)};
   return trace.emitAll("quantized_matmul", operands, {{"bits", quantization.bits}, {"group", quantization.group}}, where).front();
 }

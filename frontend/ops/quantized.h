@@ -20,8 +20,10 @@ Tensor dequantize(Tensor values, Tensor scales, int64_t group, Where where = Whe
 
 /// x times the transpose of a weight of signed integers of 4 or 8 bits, without the weight in f32: x, floats [..., K]; u32 words
 /// [N, ceil(K * bits / 32)], in which the first element of a word is in its lowest bits; f32, f16 or bf16 scales [N, ceil(K / group)]; to
-/// f32 [..., N]. Few rows of x take integer dot products where a device has them: elements are rounded to 2^-22 of the largest one among
-/// 16 or 32 neighbours, which is about the error of sums in f32. Errors "quantized_matmul.C1" to ".C5" as in docs/ops.md.
+/// f32 [..., N]. Few rows of x take integer dot products where a device has them: elements are rounded to a multiple of 2^-22 of the
+/// power of two above the largest one among 16 or 32 neighbours. Beside a neighbour that is 2^22 times as large, an element is lost, also
+/// where the weight of that neighbour is 0; `.precision = ls::strict_f32` multiplies in f32. Errors "quantized_matmul.C1" to ".C5" as in
+/// docs/ops.md.
 struct Quantization {
   int64_t bits = 4;    ///< of an element of the weight, 4 or 8
   int64_t group = 32;  ///< elements of a row that share a scale

@@ -134,7 +134,7 @@ struct TemplateLowering {
 /// What a choice of templates is taken for.
 enum class TemplateGain : uint8_t {
   Memory,      ///< enough of it is saved
-  TimeOnGpus,  ///< it is faster on GPUs, whatever it saves; elsewhere as above
+  TimeOnGpus,  ///< it is faster on GPUs, whatever it saves; not taken elsewhere
   Time
 };
 /// Another way to compute an op that is replaced by others: by ops with templates, which keep less in memory. A device takes it where it

@@ -12,6 +12,7 @@
 #include "ir/kernel/queries.h"
 #include "passes/cost.h"
 #include "passes/emit/loop_budget.h"
+#include "passes/emit/merged_parts.h"
 #include "passes/schedule/kernel_table.h"
 #include "passes/visits.h"
 
@@ -37,139 +38,9 @@ constexpr uint32_t kPartsWithoutCount = 16;
 // Of a level that are looked at for one more part; the others are older and mostly full.
 constexpr size_t kMostBins = 16;
 
-/// What merging asks of a kernel, found once for all dispatches of it.
-struct KernelFacts {
-  struct Variable {
-    AddressSpace space = AddressSpace::Storage;
-    uint32_t binding = 0;
-    std::string type, element;  ///< of an array; else empty
-    uint64_t count = 0, bytes = 0;
-    bool zero_initialized = false;
-  };
-  const Module* module = nullptr;
-  bool is_callable = false;
-  std::array<uint32_t, 3> workgroup_size{1, 1, 1};
-  uint64_t workgroup_bytes = 0;
-  std::vector<Variable> variables;  ///< as module->globals
-  uint64_t rounds = 0;              ///< of its loops; what a workgroup does not run counts too, as drivers run both arms of an `if`
-};
-
-/// A dispatch with its kernel.
-struct Part {
-  const KernelFacts* kernel = nullptr;
-  Dispatch dispatch;
-  std::string label;
-};
-
-/// Its one entry point asks for nothing but the workgroup and the lane, so others can be given to it.
-bool isCallable(const Module& module) {
-  auto isEntry = [](const Function& function) { return function.workgroup_size.has_value(); };
-  if (std::ranges::count_if(module.functions, isEntry) != 1) return false;
-  for (size_t i = 0; i < module.types.size(); ++i) {
-    if (module.types[kernel::TypeId(i)].kind == TypeKind::Struct) return false;  // another part may have one of the same name
-  }
-  return std::ranges::all_of(module.entryPoint()->parameters, [](const kernel::Parameter& parameter) {
-    return parameter.builtin == Builtin::WorkgroupId || parameter.builtin == Builtin::LocalInvocationIndex;
-  });
-}
-
-KernelFacts factsOf(const Module& module) {
-  KernelFacts facts{.module = &module, .is_callable = isCallable(module), .variables = {}};
-  if (!facts.is_callable) return facts;
-  facts.workgroup_size = *module.entryPoint()->workgroup_size;
-  for (const GlobalVariable& global : module.globals) {
-    const kernel::Type& type = module.types[global.type];
-    const bool is_array = type.kind == TypeKind::Array;
-    facts.variables.push_back({.space = global.space,
-                               .binding = global.binding,
-                               .type = module.types.toString(global.type),
-                               .element = is_array ? module.types.toString(type.element) : "",
-                               .count = is_array ? type.count : 0,
-                               .bytes = global.space == AddressSpace::Workgroup ? module.types.sizeOf(global.type) : 0,
-                               .zero_initialized = global.zero_initialized});
-    facts.workgroup_bytes += kernel::workgroupBytes(facts.variables.back().bytes);
-  }
-  return facts;
-}
-
 bool isSmall(const Dispatch& dispatch, const DeviceProfile& profile) {
   return dispatch.groups[0] <= cost::kGroupsPerUnit * profile.parallel_units && dispatch.groups[1] == 1 && dispatch.groups[2] == 1;
 }
-
-/// Whether workgroups of one, of which a unit could have many, would have to take as much of it as those of the other.
-bool isHeldUp(const Part& one, const Part& other, const DeviceProfile& profile) {
-  const auto fills = [&](const Part& part) { return part.dispatch.groups[0] > profile.parallel_units; };
-  return fills(one) && fills(other) && other.kernel->workgroup_bytes > cost::kLargeWorkgroupBytes &&
-         2 * one.kernel->workgroup_bytes < other.kernel->workgroup_bytes;
-}
-
-/// Which variables several parts share: bindings of one range and type, and arrays of the workgroup memory that can grow. It decides for
-/// the Merger too, and takes much less time than to merge.
-class SharedVariables {
- public:
-  static constexpr size_t kNone = SIZE_MAX;
-
-  /// For each variable of the part the shared one that it becomes, by its index among the bindings or the arrays; kNone for other spaces.
-  std::vector<size_t> add(const Part& part) {
-    const size_t old_bindings = bindings_.size(), old_memory = memory_.size();
-    std::vector<size_t> places;
-    std::vector<size_t> taken;
-    for (const KernelFacts::Variable& variable : part.kernel->variables) {
-      size_t place = kNone;
-      if (kernel::isBound(variable.space)) {
-        const program::Range& range = part.dispatch.bindings[variable.binding];
-        place = 0;
-        while (place < old_bindings && !isSame(bindings_[place], variable, range)) ++place;
-        if (place == old_bindings) {
-          place = bindings_.size();
-          bindings_.push_back({variable.space, variable.type, range});
-        }
-      } else if (variable.space == AddressSpace::Workgroup) {
-        place = 0;
-        while (place < old_memory && (std::ranges::find(taken, place) != taken.end() || !canGrow(memory_[place], variable))) ++place;
-        if (place == old_memory) {
-          place = memory_.size();
-          memory_.push_back(variable);
-        } else {
-          taken.push_back(place);
-          if (variable.count > memory_[place].count) memory_[place] = variable;
-        }
-      }
-      places.push_back(place);
-    }
-    return places;
-  }
-
-  [[nodiscard]] size_t bindings() const { return bindings_.size(); }
-  [[nodiscard]] std::vector<program::Range> ranges() const {
-    std::vector<program::Range> ranges;
-    for (const Binding& binding : bindings_) ranges.push_back(binding.range);
-    return ranges;
-  }
-  /// As kernel::workgroupBytes() of the merged kernel.
-  [[nodiscard]] uint64_t workgroupBytes() const {
-    uint64_t bytes = 0;
-    for (const KernelFacts::Variable& array : memory_) bytes += kernel::workgroupBytes(array.bytes);
-    return bytes;
-  }
-
- private:
-  struct Binding {
-    AddressSpace space;
-    std::string type;
-    program::Range range;
-  };
-  static bool isSame(const Binding& binding, const KernelFacts::Variable& variable, const program::Range& range) {
-    return binding.space == variable.space && binding.range == range && binding.type == variable.type;
-  }
-  /// Not memory that starts as zero: its size is what a kernel of a user may rely on.
-  static bool canGrow(const KernelFacts::Variable& array, const KernelFacts::Variable& wanted) {
-    return !array.zero_initialized && !wanted.zero_initialized && !array.element.empty() && array.element == wanted.element;
-  }
-
-  std::vector<Binding> bindings_;
-  std::vector<KernelFacts::Variable> memory_;
-};
 
 /// Builds one kernel of several.
 class Merger {

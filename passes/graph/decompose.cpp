@@ -26,7 +26,14 @@ bool contains(const std::vector<std::string>& names, const std::string& name) { 
 
 /// The device's plan for an op with templates; none where it has not enough bindings or rounds of loops.
 std::optional<program::Plan> planOf(const Graph& graph, const Node& node, const DecomposeConfig& config) {
-  if (node.operands.size() + node.results.size() > config.profile.max_storage_buffers) return std::nullopt;
+  // A tensor beyond what the device binds at a time takes several bindings.
+  uint64_t bindings = 0;
+  const auto count = [&](ValueId value) {
+    bindings += 1 + (std::max<uint64_t>(graph.typeOf(value).byteSize(), 1) - 1) / config.profile.max_binding_bytes;
+  };
+  for (const ValueId operand : node.operands) count(operand);
+  for (const ValueId result : node.results) count(result);
+  if (bindings > config.profile.max_storage_buffers) return std::nullopt;
   std::vector<ValueId> operands;
   Builder alone = leavesFor(graph, node, operands);
   const std::vector<ValueId> results = alone.makeAll(*node.op->name, operands, node.attributes);
@@ -69,11 +76,13 @@ class Decomposition {
     Builder& b = rewriter_.builder();
     const std::vector<ValueId> operands = rewriter_.mapped(node.operands);
     if (updates_.contains(node.results[0])) return b.makeAll(lowering.in_place, operands, node.attributes);
-    const TemplateChoice* last = nullptr;
+    const TemplateChoice *last = nullptr, *taken = nullptr;
     for (const TemplateChoice* choice = lowering.choice; choice != nullptr; choice = choice->otherwise) {
-      if (takes(*choice, node)) return choice->build(b, node, operands, usedOf(node));
       last = choice;
+      // What a user prefers comes before what is faster.
+      if ((taken == nullptr || isNamed(*choice)) && takes(*choice, node)) taken = choice;
     }
+    if (taken != nullptr) return taken->build(b, node, operands, usedOf(node));
     const int64_t needed = last == nullptr ? 0 : last->saved_elements(in_, node);
     if (needed <= INT32_MAX) return lowering.decompose(b, node, operands);
     return fail("decompose.elements",
@@ -95,11 +104,13 @@ class Decomposition {
            (choice.otherwise != nullptr && isDisabled(*choice.otherwise));
   }
 
-  /// Whether it is faster on this device, or a user prefers it.
-  [[nodiscard]] bool isPreferred(const TemplateChoice& choice) const {
-    const bool on_gpu = config_.profile.style != program::ExecutionStyle::Cpu;
-    return choice.gain == TemplateGain::Time || (choice.gain == TemplateGain::TimeOnGpus && on_gpu) ||
-           contains(config_.preferred, std::string(choice.name));
+  [[nodiscard]] bool isNamed(const TemplateChoice& choice) const { return contains(config_.preferred, std::string(choice.name)); }
+
+  /// Whether enough is gained on this device, or a user prefers it. `all_tiled`: by kernels that are not far behind products.
+  [[nodiscard]] bool isWorthwhile(const TemplateChoice& choice, const Node& node, bool all_tiled) const {
+    if (isNamed(choice) || choice.gain == TemplateGain::Time) return true;
+    if (choice.gain == TemplateGain::TimeOnGpus) return config_.profile.style == program::ExecutionStyle::Gpu;
+    return choice.saved_elements(in_, node) >= (all_tiled ? cost::kLeastSaved : cost::kLeastSavedByStreams);
   }
 
   [[nodiscard]] bool takes(const TemplateChoice& choice, const Node& node) const {
@@ -115,7 +126,7 @@ class Decomposition {
       if (!plan) return false;
       all_tiled = all_tiled && (std::holds_alternative<program::TiledPlan>(*plan) || std::holds_alternative<program::MatrixPlan>(*plan));
     }
-    return isPreferred(choice) || choice.saved_elements(in_, node) >= (all_tiled ? cost::kLeastSaved : cost::kLeastSavedByStreams);
+    return isWorthwhile(choice, node, all_tiled);
   }
 
   [[nodiscard]] std::vector<bool> usedOf(const Node& node) const {

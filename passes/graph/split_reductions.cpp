@@ -126,8 +126,8 @@ struct Splitter {
     int64_t parts = partsBesideRows(node, length, results);
     if (parts == 1) {
       parts = partsOf(length, cost::kShortestPart, results, cost::kShortGroupsPerUnit * units);
-      const int64_t groups = divideUp(results, cost::kColumnsGpu);
-      parts = std::max(parts, partsOf(length, cost::kLongColumn, groups, cost::kGroupsPerUnit * units));
+      const int64_t groups = divideUp(results, cost::kColumnsGpu), most = cost::kGroupsPerUnit * units;
+      if (profile.style == program::ExecutionStyle::Gpu) parts = std::max(parts, partsOf(length, cost::kLongColumn, groups, most));
     }
     if (parts == 1 || length - length / parts < cost::kLeastSavedRows) return false;
     const int64_t part = divideUp(length, parts);

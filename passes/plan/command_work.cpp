@@ -112,28 +112,38 @@ void add(CommandWork& work, const Program& planned, const Command& part) {
 
 }  // namespace
 
-std::vector<CommandWork> countWork(const Program& planned, const Program& program) {
+std::vector<std::vector<size_t>> findParts(const Program& planned, const Program& program) {
   // Commands of one level write different bytes, and merging keeps levels: so a byte that is written names the command.
   std::map<std::tuple<uint32_t, program::ArenaId, uint64_t>, size_t> writers;
-  std::vector<CommandWork> work(program.commands.size());
   for (size_t i = 0; i < program.commands.size(); ++i) {
-    const Command& command = program.commands[i];
-    work[i] = {.bytes = bytesOf(program, command) * program.iterationsOf(command.level), .operations = 0, .lines = {}};
-    for (const Range& range : accesses(command)) {
+    for (const Range& range : accesses(program.commands[i])) {
       const Span span = spanOf(program, range);
-      if (range.access != kernel::Access::Read) writers.try_emplace({command.level, span.arena, span.begin}, i);
+      if (range.access != kernel::Access::Read) writers.try_emplace({program.commands[i].level, span.arena, span.begin}, i);
     }
   }
-  for (const Command& part : planned.commands) {
-    const auto ranges = accesses(part);
+  std::vector<std::vector<size_t>> parts(program.commands.size());
+  for (size_t i = 0; i < planned.commands.size(); ++i) {
+    const auto ranges = accesses(planned.commands[i]);
     const auto written = std::ranges::find_if(ranges, [](const Range& range) { return range.access != kernel::Access::Read; });
     if (written == ranges.end()) continue;
     const Span span = spanOf(planned, *written);
-    if (const auto found = writers.find({part.level, span.arena, span.begin}); found != writers.end())
-      add(work[found->second], planned, part);
+    if (const auto found = writers.find({planned.commands[i].level, span.arena, span.begin}); found != writers.end())
+      parts[found->second].push_back(i);
   }
+  return parts;
+}
+
+std::vector<CommandWork> countWork(const Program& planned, const Program& program) {
+  const std::vector<std::vector<size_t>> parts = findParts(planned, program);
   const auto place = [](const Location& line) { return std::tie(line.file, line.line, line.column); };
-  for (CommandWork& one : work) std::ranges::sort(one.lines, {}, place);
+  std::vector<CommandWork> work;
+  for (size_t i = 0; i < program.commands.size(); ++i) {
+    const Command& command = program.commands[i];
+    CommandWork one{.bytes = bytesOf(program, command) * program.iterationsOf(command.level), .operations = 0, .lines = {}};
+    for (const size_t part : parts[i]) add(one, planned, planned.commands[part]);
+    std::ranges::sort(one.lines, {}, place);
+    work.push_back(std::move(one));
+  }
   return work;
 }
 

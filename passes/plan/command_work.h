@@ -20,6 +20,9 @@ struct CommandWork {
   std::vector<Location> lines;
 };
 
+/// For each command of `program`, which emit and later passes made of `planned`, the commands of `planned` whose results it writes.
+std::vector<std::vector<size_t>> findParts(const program::Program& planned, const program::Program& program);
+
 /// One for each command of `program`, which emit and later passes made of `planned`. Kernels of `planned` are still graphs, which is where
 /// the numbers come from; a command of `program` does the work of all commands of `planned` that write its results.
 std::vector<CommandWork> countWork(const program::Program& planned, const program::Program& program);

@@ -25,7 +25,8 @@ Urgency urgencyOf(const Command& command, const CommandWork& work, const cost::R
   if (dispatch == nullptr) return {false, 0};
   const double groups = std::accumulate(dispatch->groups.begin(), dispatch->groups.end(), 1.0, std::multiplies<>());
   const cost::Floor floor = cost::floorOf(work.bytes, work.operations.value_or(0), rates);
-  return {floor.memory > floor.compute, floor.seconds() / groups};
+  // Of a user's kernel nobody knows what it computes.
+  return {work.operations && floor.memory > floor.compute, floor.seconds() / groups};
 }
 
 }  // namespace

@@ -153,9 +153,11 @@ PlanChoice split(const PlanQuery& q, const TemplateShape& shape, int64_t& rounds
   return {plan, splitGroups(shape.rows, profile)};
 }
 
-/// By integer dot products. Without known subgroups each invocation has rows of its own.
-PlanChoice digits(const PlanQuery& q, const TemplateShape& shape, int64_t& rounds) {
+/// By integer dot products. Without known subgroups each invocation has rows of its own, which reads the weight in pieces that are far
+/// apart: nothing for a GPU.
+std::optional<PlanChoice> digits(const PlanQuery& q, const TemplateShape& shape, int64_t& rounds) {
   const program::DeviceProfile& profile = q.profile;
+  if (profile.style == program::ExecutionStyle::Gpu && !profile.fixed_subgroups) return std::nullopt;
   const int64_t piece = shape.shared, lanes = profile.fixed_subgroups && profile.subgroup_size * 8 >= piece ? profile.subgroup_size : 1;
   DigitsPlan plan{.lanes = lanes, .vector = vectorOf(shape)};
   const int64_t most = lanes == 1 ? cost::kStreamLanesCpu : cost::kDigitSubgroups;
@@ -170,7 +172,7 @@ PlanChoice digits(const PlanQuery& q, const TemplateShape& shape, int64_t& round
   const auto bytes = [&] { return 4 * (3 * piece / 4 * (plan.lane_pieces * lanes + 8) + plan.lane_pieces * lanes); };
   while (plan.lane_pieces > 1 && bytes() > int64_t{profile.max_workgroup_bytes}) plan.lane_pieces /= 2;
   rounds = loopCost(divideUp(pieces, plan.lane_pieces * lanes), 1, 1) + loopCost(pieces * piece, 1, 0);
-  return {plan, splitGroups(shape.rows / shape.run * divideUp(shape.run, plan.subgroups * plan.sub_rows), profile)};
+  return PlanChoice{plan, splitGroups(shape.rows / shape.run * divideUp(shape.run, plan.subgroups * plan.sub_rows), profile)};
 }
 
 /// By workgroups that have whole runs; nothing where one does not fit into a workgroup's memory.
@@ -181,7 +183,8 @@ std::optional<PlanChoice> whole(const PlanQuery& q, const TemplateShape& shape, 
   WholePlan plan{.lanes = cost::kLeastWholeLanes, .vector = vectorOf(shape)};
   while (plan.lanes < cost::kMostWholeLanes && plan.lanes * cost::kWholeItems < items) plan.lanes *= 2;
   while (plan.lanes > mostInvocations(q.profile)) plan.lanes /= 2;
-  rounds = loopCost(items, plan.lanes, loopCost(std::max(shape.run, shape.length), 1, 0));
+  constexpr int64_t kPhases = 6;
+  rounds = kPhases * loopCost(divideUp(items, plan.lanes), 1, loopCost(std::max({shape.run, shape.length, quads}), 1, 0));
   return PlanChoice{plan, splitGroups(shape.rows / shape.run, q.profile)};
 }
 
@@ -193,7 +196,13 @@ Result<PlanChoice> chooseTemplate(const PlanQuery& q) {
   int64_t rounds = 0;
   std::optional<PlanChoice> choice;
   if (shape.form == TemplateForm::Split) choice = split(q, shape, rounds);
-  if (shape.form == TemplateForm::Digits) choice = digits(q, shape, rounds);
+  if (shape.form == TemplateForm::Digits) {
+    choice = digits(q, shape, rounds);
+    if (!choice) {
+      return fail("schedule.subgroups", "integer dot products want subgroups of a known size, and the device has none", {},
+                  "use quantized_matmul, which becomes other operations there");
+    }
+  }
   if (shape.form == TemplateForm::Whole) {
     choice = whole(q, shape, rounds);
     if (!choice) {

@@ -99,7 +99,6 @@ class Attention : public ::testing::TestWithParam<AttentionCase> {
       options.disable = {};
       options.prefer = {"short_attention"};
       expect("template of short sequences");
-      options.disable = {"template:short_attention"};
       options.prefer = {"attention"};
       expect("template");
       detail::Device gpu = asGpu(*openedDevice(device));

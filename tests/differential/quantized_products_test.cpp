@@ -195,6 +195,40 @@ TEST(Quantized, dots_take_any_range) {
   expectAnyRange({"eight_bits", 4, 67, 1024, 64, 8});
 }
 
+/// Scales beyond 2^100 beside elements as small, the other way round, and one that is infinite.
+TEST(Quantized, dots_take_scales_of_any_size) {
+  const QuantizedCase c{"", 4, 67, 1000, 128, 4};
+  const graph::Graph graph = quantizedOp(c);
+  graph::LeafValues plain = leavesOf(c);
+  std::vector<double>&x = plain.at("a").data, &scales = plain.at("c").data;
+  for (int64_t i = 0; i < c.k; ++i) {
+    x[static_cast<size_t>(i)] *= 0x1p-90;
+    x[static_cast<size_t>(c.k + i)] *= 0x1p100;
+  }
+  const auto groups = static_cast<int64_t>(scales.size()) / c.n;
+  for (int64_t row = 0; row < c.n; ++row) {
+    const double factor = row % 3 == 0 ? 0x1p100 : row % 3 == 1 ? 0x1p-100 : 1.0;
+    for (int64_t group = 0; group < groups; ++group) scales[static_cast<size_t>(row * groups + group)] *= factor;
+  }
+  scales[static_cast<size_t>(11 * groups + 2)] = std::numeric_limits<double>::infinity();
+  const graph::LeafValues leaves = inWords(c, plain);
+  const std::vector<double> want = byHand(c, plain);
+  for (const std::string& device : devicesUnderTest()) {
+    const detail::Device gpu = withDots(device);
+    const std::vector<double> got = runGraph(graph, leaves, {.device = device, .opened = &gpu}).front().data;
+    for (size_t i = 0; i < want.size(); ++i) {
+      const int64_t row = static_cast<int64_t>(i) / c.n, column = static_cast<int64_t>(i) % c.n;
+      const double size = (row == 0 ? 0x1p-90 : row == 1 ? 0x1p100 : 1.0) * (column % 3 == 0 ? 0x1p100 : column % 3 == 1 ? 0x1p-100 : 1.0);
+      if (column == 11 || size > 0x1p100) {
+        // What is not finite, as f32 has it: an infinity by both signs is a NaN.
+        EXPECT_FALSE(std::isfinite(got[i])) << device << " at " << i;
+      } else {
+        EXPECT_NEAR(got[i], want[i], 1e-3 * size + 0x1p-126) << device << " at " << i;
+      }
+    }
+  }
+}
+
 TEST(Quantized, one_dispatch_with_dots) {
   const auto dispatches = [](bool packed_dot, int64_t rows) {
     passes::CompileOptions options;

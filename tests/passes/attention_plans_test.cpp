@@ -145,6 +145,33 @@ TEST(AttentionPlans, short_sequences_take_one_kernel_each_way) {
   EXPECT_EQ(counts(17, 32, small).first, 2u);
 }
 
+/// Arrays in workgroup memory are whole vectors: nine of them may take more bytes than their elements.
+TEST(AttentionPlans, short_sequences_keep_to_the_limit_of_workgroup_memory) {
+  for (const auto& [bytes, length, width] : {std::tuple{32768u, 30, 48}, {16384u, 9, 104}, {49152u, 32, 68}, {32768u, 31, 47}}) {
+    program::DeviceProfile profile = gpuProfile();
+    profile.max_workgroup_bytes = bytes;
+    const Result<passes::Compiled> compiled = attention(length, width, profile);
+    EXPECT_TRUE(compiled.ok()) << bytes << ": " << (compiled.ok() ? "" : toString(compiled.diagnostics()));
+  }
+}
+
+/// q, k and v take two bindings each, and the device has eight: products by slices instead.
+TEST(AttentionPlans, short_sequences_beyond_one_binding_take_products) {
+  graph::Builder b;
+  std::vector<graph::ValueId> operands;
+  for (const char* name : {"q", "k", "v"}) {
+    operands.push_back(b.make("input", {}, {{"name", name}, {"shape", std::vector<int64_t>{40000, 8, 128}}, {"dtype", graph::DType::F32}}));
+  }
+  const auto results = b.makeAll("scaled_dot_product_attention", operands, {{"causal", true}, {"offset", int64_t{0}}, {"scale", 0.125}});
+  b.output(graph::OutputKind::Result, "out", results[0]);
+  b.output(graph::OutputKind::Result, "lse", results[1]);
+  passes::CompileOptions options;
+  options.profile = program::findProfile("portable").orThrow();
+  options.templates = detail::templateSource();
+  const Result<passes::Compiled> compiled = passes::compile(b.take(), options);
+  EXPECT_TRUE(compiled.ok()) << (compiled.ok() ? "" : toString(compiled.diagnostics()));
+}
+
 /// Workgroups of both gradients, which are one dispatch where there are few, and of the forward pass.
 TEST(AttentionPlans, few_rows_are_shared_by_more_workgroups) {
   const auto groups = [](int64_t length, uint32_t units) {

@@ -47,25 +47,25 @@ Result<Peaks> peaksOf(const DeviceInfo& device, bool remeasure) {
   return known.peaks;
 }
 
-/// Measures the plans that the longest kernels may have. A merged kernel counts as the first of those that it consists of.
-Status addAlternatives(Profile& profile, const DeviceInfo& device, const std::string& sample) {
+/// Measures the plans that the longest kernels may have; of a merged kernel those of its largest part. A kernel that cannot be measured,
+/// perhaps because the device has no memory for it beside the step, is named and left out.
+Status addAlternatives(Profile& profile, const std::string& sample, const ExperimentOptions& options) {
   constexpr size_t kKernels = 8, kOthers = 3;
-  LS_TRY(const std::unique_ptr<Backend> backend, openDevice(device));
-  LS_TRY(const std::vector<NamedKernel> kernels, kernelsOfSample(sample, device.id));
+  LS_TRY(const ChosenDevice device, chooseDevice(options.device));
+  LS_TRY(const std::unique_ptr<Backend> backend, openDevice(device.info));
+  LS_TRY(const auto kernels, finalKernelsOfSample(sample, options));
   const std::vector<ProfileRow> rows = rowsOf(profile, false);
   for (size_t i = 0; i < std::min(rows.size(), kKernels); ++i) {
-    const auto isOf = [&](const NamedKernel& kernel) { return kernel.name == rows[i].kernel; };
-    const auto found = std::ranges::find_if(kernels, isOf);
+    const auto found = kernels.find(rows[i].kernel);
     if (found == kernels.end()) continue;
     fmt::print(stderr, "measuring the plans of {} ...\n", rows[i].kernel);
-    LS_TRY(const std::optional<TunedWork> tuned, tuneKernel(*backend, found->kernel));
-    if (!tuned) continue;
-    std::vector<PlanTime>& plans = profile.alternatives[rows[i].kernel];
-    for (const TimedPlan& one : tuned->finalists) {
-      const bool is_own = one.plan == tuned->estimate;
-      if (is_own) plans.insert(plans.begin(), {program::print(one.plan), one.seconds, one.facts});
-      if (!is_own && plans.size() <= kOthers) plans.push_back({program::print(one.plan), one.seconds, one.facts});
-    }
+    const Result<std::optional<TunedWork>> tuned = tuneKernel(*backend, found->second);
+    if (!tuned.ok()) fmt::print(stderr, "{}\n", toString(tuned.diagnostics()));
+    if (!tuned.ok() || !*tuned) continue;
+    std::vector<TimedPlan> plans = (*tuned)->finalists;
+    std::ranges::stable_partition(plans, [&](const TimedPlan& one) { return one.plan == found->second.plan; });
+    plans.resize(std::min(plans.size(), 1 + kOthers));
+    for (const TimedPlan& one : plans) profile.alternatives[rows[i].kernel].push_back({program::print(one.plan), one.seconds, one.facts});
   }
   return Success{};
 }
@@ -88,7 +88,7 @@ Result<ExitCode> printProfile(const Choices& choices, ExperimentOptions options)
   const ProgramFacts facts = experiment->trainer().facts();
   profile.plans = facts.plans;
   profile.measured_plans = facts.measured_plans;
-  if (choices.alternatives) LS_CHECK(addAlternatives(profile, device.info, choices.name));
+  if (choices.alternatives) LS_CHECK(addAlternatives(profile, choices.name, options));
   if (!choices.trace.empty()) LS_CHECK(io::writeFileAtomically(choices.trace, std::string_view(traceJson(profile))));
   if (choices.json) {
     fmt::print("{}\n", profileJson(profile));
@@ -120,6 +120,8 @@ Result<ExitCode> profileVerb(Arguments arguments) {
   if (!go) return ExitCode::Ok;
   if (choices.diff) return printDiff(choices);
   if (!choices.second.empty()) return usage("argument", fmt::format("'{}' is one argument too many", choices.second));
+  if (choices.all && choices.alternatives)
+    return usage("argument", "--alternatives lists plans of kernels, and --all has a line for each dispatch", "leave out one of them");
   if (choices.steps < 1) return usage("steps", fmt::format("--steps {} is less than 1", choices.steps));
   return printProfile(choices, std::move(options));
 }

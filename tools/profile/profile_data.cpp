@@ -187,7 +187,8 @@ std::vector<ProfileRow> rowsOf(const Profile& profile, bool one_per_command) {
   for (ProfileRow& row : rows) {
     row.share = all > 0 ? row.seconds / all : 0;
     if (profile.peaks) judge(row, *profile.peaks);
-    if (const auto found = profile.alternatives.find(row.kernel); found != profile.alternatives.end()) row.alternatives = found->second;
+    const auto found = one_per_command ? profile.alternatives.end() : profile.alternatives.find(row.kernel);
+    if (found != profile.alternatives.end()) row.alternatives = found->second;
   }
   std::ranges::stable_sort(rows, std::ranges::greater{}, &ProfileRow::seconds);
   return rows;

@@ -75,7 +75,7 @@ struct ProfileRow {
   std::optional<uint64_t> operations = 0;  ///< of all calls
   std::optional<double> peak_share = {};   ///< the larger one of bytes/s and operations/s as a part of the device's peak
   Bound bound = Bound::Unknown;
-  std::vector<PlanTime> alternatives = {};  ///< as in Profile
+  std::vector<PlanTime> alternatives = {};  ///< as in Profile; none of one command
 };
 /// One for each kernel, and for each label of commands without one; or one for each command. The longest first.
 std::vector<ProfileRow> rowsOf(const Profile& profile, bool one_per_command);

@@ -77,7 +77,7 @@ std::string placesText(const ProfileRow& row) {
   return console::cutToColumns(text, kColumns);
 }
 
-/// "  has    rows {lanes = 4, rows_per_group = 16}  12.3 µs alone", then the others beside it.
+/// "  plan   rows {lanes = 4, rows_per_group = 16}  12.3 µs alone", then the others beside it.
 std::string alternativesText(const ProfileRow& row) {
   std::string text;
   for (const PlanTime& one : row.alternatives) {

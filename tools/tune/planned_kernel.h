@@ -6,11 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "backends/backend.h"
 #include "ir/program/program.h"
 #include "ir/support/result.h"
+#include "passes/schedule/choose_plan.h"
 
 namespace lockstep::tools {
 
@@ -35,15 +37,17 @@ class KernelMemory {
     graph::TensorType type;
     std::shared_ptr<Memory> memory;
   };
+  [[nodiscard]] std::vector<graph::TensorType> types() const;
   std::vector<Slot> slots_;  ///< the inputs, then the results: the bindings of a dispatch
   size_t inputs_ = 0;
 };
 
 class PlannedKernel {
  public:
-  /// Codes of the emitters and of the backend.
-  static Result<PlannedKernel> make(Backend& backend, const program::SymbolicKernel& kernel, const std::array<uint32_t, 3>& groups,
-                                    const KernelMemory& memory);
+  /// One for each of the plans, or why it cannot be: codes of the emitters and of the backend. They are emitted on several threads and
+  /// compiled as the backend does with several programs.
+  static std::vector<Result<PlannedKernel>> makeAll(Backend& backend, const graph::Graph& body, std::span<const passes::PlanChoice> choices,
+                                                    const KernelMemory& memory);
 
   /// Seconds of the fastest of `rounds` runs, by timestamps.
   Result<double> fastest(int rounds);

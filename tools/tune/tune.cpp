@@ -101,7 +101,9 @@ Result<ExitCode> tune(const TuneOptions& options) {
     }
   }
   for (const std::string& name : options.names) {
-    LS_TRY(const std::vector<NamedKernel> more, kernelsOfSample(name, info.id));
+    ExperimentOptions sample;
+    sample.device = info.id;
+    LS_TRY(const std::vector<NamedKernel> more, kernelsOfSample(name, sample));
     kernels.insert(kernels.end(), more.begin(), more.end());
   }
   std::set<std::string> seen;

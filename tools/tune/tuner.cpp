@@ -45,6 +45,12 @@ struct Runner {
   double seconds = 0;
 };
 
+Status runOnce(Result<PlannedKernel>& kernel) {
+  if (!kernel.ok()) return kernel.failure();
+  LS_CHECK(kernel->fastest(1));
+  return Success{};
+}
+
 Status warmUp(Runner& runner) {
   const auto start = std::chrono::steady_clock::now();
   while (std::chrono::steady_clock::now() - start < kWarmUp) LS_CHECK(runner.kernel.fastest(1));
@@ -72,38 +78,41 @@ Result<std::optional<TunedWork>> tuneKernel(Backend& backend, const program::Sym
   LS_TRY(passes::PlanChoice estimate, passes::choosePlan(query));
   TunedWork found{.work = passes::describeWork(query), .estimate = estimate.plan, .best = estimate.plan};
   LS_TRY(const KernelMemory memory, KernelMemory::make(backend, kernel.body));
-  const auto prepare = [&](const passes::PlanChoice& choice) -> Result<Runner> {
-    LS_TRY(PlannedKernel made, PlannedKernel::make(backend, {kernel.body, choice.plan}, choice.groups, memory));
-    LS_CHECK(memory.clearResults());
-    LS_CHECK(made.fastest(1));
-    return Runner{.plan = choice.plan, .kernel = std::move(made)};
+  // First those that are measured to the end in any case: the estimate, and the plan that the kernel has.
+  std::vector<passes::PlanChoice> choices{estimate};
+  const auto add = [&](const program::Plan& plan) {
+    if (std::ranges::find(choices, plan, &passes::PlanChoice::plan) != choices.end()) return;
+    if (std::optional<passes::PlanChoice> choice = passes::choiceOf(plan, query)) choices.push_back(std::move(*choice));
   };
+  add(kernel.plan);
+  for (const program::Plan& plan : plans) add(plan);
+  std::vector<Result<PlannedKernel>> kernels = PlannedKernel::makeAll(backend, kernel.body, choices, memory);
   std::vector<Runner> runners;
-  LS_TRY(Runner first, prepare(estimate));
-  LS_TRY(const KernelMemory::Contents want, memory.results());
-  runners.push_back(std::move(first));
-  for (const program::Plan& plan : plans) {
-    if (plan == estimate.plan) continue;
-    const std::optional<passes::PlanChoice> choice = passes::choiceOf(plan, query);
-    if (!choice) continue;
-    Result<Runner> runner = prepare(*choice);
-    if (!runner) {
+  KernelMemory::Contents want;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    LS_CHECK(memory.clearResults());
+    const Status ran = runOnce(kernels[i]);
+    if (!ran.ok() && i == 0) return ran.failure();  // all others are compared with the estimate
+    if (!ran.ok()) {
       ++found.refused;
       continue;
     }
-    LS_TRY(const KernelMemory::Contents got, memory.results());
-    if (got != want && !areSame(memory.numbers(got), memory.numbers(want))) {
+    LS_TRY(KernelMemory::Contents got, memory.results());
+    if (i == 0) want = std::move(got);
+    if (i > 0 && got != want && !areSame(memory.numbers(got), memory.numbers(want))) {
       ++found.wrong;
       continue;
     }
-    runners.push_back(std::move(*runner));
+    runners.push_back({.plan = choices[i].plan, .kernel = std::move(*kernels[i])});
   }
   found.measured = runners.size();
   // All are compiled by now: a device that waits for a compiler lowers its clocks.
   LS_CHECK(warmUp(runners.front()));
   LS_CHECK(measure(runners, 1, kFirstRounds));
   const auto faster = [](const Runner& a, const Runner& b) { return a.seconds < b.seconds; };
-  std::ranges::sort(runners.begin() + 1, runners.end(), faster);  // the estimate stays for the last rounds
+  const auto others =
+      std::ranges::find_if(runners, [&](const Runner& runner) { return runner.plan != estimate.plan && runner.plan != kernel.plan; });
+  std::ranges::sort(others, runners.end(), faster);
   runners.erase(runners.begin() + static_cast<std::ptrdiff_t>(std::min(runners.size(), kFinalists)), runners.end());
   LS_CHECK(measure(runners, kTurns, kLastRounds));
   found.estimate_seconds = runners.front().seconds;

@@ -23,10 +23,11 @@ struct TunedWork {
   std::string work;              ///< as tables name it
   program::Plan estimate, best;  ///< the estimate is best where no other plan is clearly faster
   double estimate_seconds = 0, best_seconds = 0;
-  std::vector<TimedPlan> finalists = {};  ///< the fastest, and the estimate in any case; the fastest first
-  size_t measured = 0;                    ///< plans, the estimate among them
-  size_t refused = 0;                     ///< plans that the device does not run
-  size_t wrong = 0;                       ///< plans whose results are not those of the estimate
+  /// The fastest, and in any case the estimate and the plan that the kernel has; the fastest first.
+  std::vector<TimedPlan> finalists = {};
+  size_t measured = 0;  ///< plans, the estimate among them
+  size_t refused = 0;   ///< plans that the device does not run
+  size_t wrong = 0;     ///< plans whose results are not those of the estimate
 };
 
 /// Nothing where there is no choice. Codes of the backend, and of the emitters for the estimate.

@@ -129,7 +129,9 @@ Result<ExitCode> bisectStage(const std::string& name, const fs::path& path, cons
 
 Result<ExitCode> bisectTrain(const std::string& sample, const BisectOptions& options) {
   LS_TRY(const io::TemporaryFolder folder, io::TemporaryFolder::make("lockstep-bisect"));
-  LS_CHECK(dumpSample(sample, options.device, folder.path()));
+  ExperimentOptions dumped;
+  dumped.device = options.device;
+  LS_CHECK(dumpSample(sample, std::move(dumped), folder.path()));
   LS_TRY(const fs::path stage, findStage(folder.path(), "-optimizer.located"));
   return bisectStage(sample, stage, folder.path() / "inputs.safetensors", options);
 }

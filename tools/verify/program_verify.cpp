@@ -152,12 +152,10 @@ Result<ExitCode> verifyFile(const std::string& name, const fs::path& path, const
 
 }  // namespace
 
-Status dumpSample(const std::string& sample, const std::string& device, const fs::path& folder) {
+Status dumpSample(const std::string& sample, ExperimentOptions options, const fs::path& folder) {
   LS_TRY(const Recipe* recipe, experiment::findRecipe(examples::recipes(), sample));
-  ExperimentOptions options;
   options.steps = recipe->steps;
   options.seed = recipe->seed;
-  options.device = device;
   options.dump_ir = folder.string();
   const std::unique_ptr<Experiment> experiment = recipe->make(options);
   // The device may be wrong, so its loss may be anything.
@@ -184,7 +182,9 @@ Result<ExitCode> verifyProgram(const std::string& path, const ProgramVerifyOptio
 
 Result<ExitCode> verifyTrain(const std::string& sample, const ProgramVerifyOptions& options) {
   LS_TRY(const io::TemporaryFolder folder, io::TemporaryFolder::make("lockstep-verify"));
-  LS_CHECK(dumpSample(sample, options.device, folder.path()));
+  ExperimentOptions dumped;
+  dumped.device = options.device;
+  LS_CHECK(dumpSample(sample, std::move(dumped), folder.path()));
   LS_TRY(const fs::path program, findStage(folder.path(), ".program"));
   return verifyFile(sample, program, folder.path() / "inputs.safetensors", options);
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 
+#include "experiment/experiment.h"
 #include "ir/support/result.h"
 
 namespace lockstep::tools {
@@ -24,8 +25,9 @@ Result<ExitCode> verifyProgram(const std::string& path, const ProgramVerifyOptio
 /// The program of a sample's training step, made for the device, on its first batch.
 Result<ExitCode> verifyTrain(const std::string& sample, const ProgramVerifyOptions& options);
 
-/// Compiles a sample for a device into a dump folder and runs its first step there, whose inputs the folder has then.
-Status dumpSample(const std::string& sample, const std::string& device, const std::filesystem::path& folder);
+/// Compiles a sample with the device, the data and the passes of `options` into a dump folder and runs its first step there, whose inputs
+/// the folder has then. Steps and seed are those of the recipe.
+Status dumpSample(const std::string& sample, ExperimentOptions options, const std::filesystem::path& folder);
 /// The stage of a dump whose file ends so ("-optimizer.located"), the last one of several. code verify.dump
 Result<std::filesystem::path> findStage(const std::filesystem::path& folder, const std::string& ending);
 

@@ -27,7 +27,8 @@ TemplateShape shape(const Graph& graph, const Node& node) {
           .run = e.queries,
           .length = e.keys,
           .operations = 2 * e.scores().elementCount() * (3 * e.width + 2 * e.value_width),
-          .held = (e.queries + e.keys) * (heldRow(e.width) + heldRow(e.value_width)) + e.queries * (2 * (e.keys + 1) + 3)};
+          .held = (e.queries + e.keys) * (heldRow(e.width) + heldRow(e.value_width)) + 2 * heldArray(e.queries * (e.keys + 1)) +
+                  3 * heldArray(e.queries)};
 }
 
 std::vector<Tensor> evaluate(const EvaluateContext& c) {

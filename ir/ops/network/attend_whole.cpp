@@ -22,7 +22,7 @@ TemplateShape shape(const Graph& graph, const Node& node) {
           .run = e.queries,
           .length = e.keys,
           .operations = 2 * e.scores().elementCount() * (e.width + e.value_width),
-          .held = (e.queries + e.keys) * heldRow(e.width) + e.keys * heldRow(e.value_width) + e.queries * (e.keys + 1)};
+          .held = (e.queries + e.keys) * heldRow(e.width) + e.keys * heldRow(e.value_width) + heldArray(e.queries * (e.keys + 1))};
 }
 
 }  // namespace
@@ -30,7 +30,9 @@ TemplateShape shape(const Graph& graph, const Node& node) {
 extern const OpDef kOp;
 constexpr OpDef kOp{
     .name = kName,
-    .summary = "scaled_dot_product_attention of short sequences by a template: a workgroup has the scores of a head.",
+    .summary =
+        "scaled_dot_product_attention of short sequences by a template: a workgroup has the scores of a head, in f32 in mixed precision, "
+        "too.",
     .constraints = kAttentionConstraints,
     .operands = ConstantList<std::string_view>{"q", "k", "v", "mask..."},
     .attributes = ConstantList<AttributeDef>{kCausalAttribute, kOffsetAttribute, kScaleAttribute, kRoundedAttribute},

@@ -40,6 +40,8 @@ bool isShort(const AttentionExtents& extents);
 
 /// Elements of workgroup memory for a row of `width` where NAME_whole keeps it: an odd number of vectors of four.
 constexpr int64_t heldRow(int64_t width) { return 4 * ((width + 3) / 4 | 1); }
+/// The same for an array of numbers: whole vectors.
+constexpr int64_t heldArray(int64_t elements) { return (elements + 3) / 4 * 4; }
 
 /// What products may read in mixed precision; f32 without it.
 DType lowOf(const Node& node);

@@ -30,9 +30,11 @@ Result<std::vector<TensorType>> inferQuantizedProduct(std::string_view op, const
   const auto bits = c.attributes.get<int64_t>("bits"), group = c.attributes.get<int64_t>("group");
   if ((bits != 4 && bits != 8) || group < 1)
     return violated(op, "C2", fmt::format("bits is {} and group is {}, wanted 4 or 8 and at least 1", bits, group));
-  const bool has_axes = x.shape.rank() >= 1 && words.shape.rank() == 2;
-  const QuantizedExtents e = has_axes ? quantizedExtents(x.shape, words.shape, c.attributes) : QuantizedExtents{};
-  if (!has_axes || words.shape.extent(1) != e.words()) {
+  if (x.shape.rank() == 0 || words.shape.rank() != 2) {
+    return violated(op, "C3", fmt::format("x is {} and the words are {}, wanted [..., K] and [N, W]", toString(x), toString(words)));
+  }
+  const QuantizedExtents e = quantizedExtents(x.shape, words.shape, c.attributes);
+  if (words.shape.extent(1) != e.words()) {
     return violated(op, "C3",
                     fmt::format("x is {} and the words are {}; {} elements of {} bits take {} words", toString(x), toString(words), e.k,
                                 bits, e.words()));

@@ -48,8 +48,19 @@ TEST_F(ProfileCommand, measures_alternatives) {
   ASSERT_EQ(json.status, 0) << json.err;
   size_t with_plans = 0;
   const Json profile = Json::parse(json.out);
-  for (const Json& kernel : profile["kernels"]) with_plans += kernel["alternatives"].size() > 1 ? 1 : 0;
+  for (const Json& kernel : profile["kernels"]) {
+    if (kernel["alternatives"].size() < 2) continue;
+    ++with_plans;
+    // The plan is that of the kernel or of one of its parts: "k3_rows_columns" has one by rows or by columns.
+    const std::string plan = kernel["alternatives"][0]["plan"];
+    std::string kind = plan.substr(0, plan.find(' '));
+    if (kind == "template") kind = plan.substr(10, plan.find('"', 10) - 10);
+    EXPECT_NE(std::string(kernel["kernel"]).find(kind), std::string::npos) << kernel["kernel"] << " " << plan;
+  }
   EXPECT_GE(with_plans, 1u);
+  const Outcome both = run("kan --device reference --steps 1 --alternatives --all");
+  EXPECT_EQ(both.status, 2);
+  EXPECT_NE(both.err.find("leave out one of them"), std::string::npos) << both.err;
 }
 
 TEST_F(ProfileCommand, writes_json_a_trace_and_a_diff) {

@@ -146,8 +146,12 @@ TEST_F(Tuner, plans_of_one_kernel_compute_the_same_from_the_same_numbers) {
   const program::SymbolicKernel kernel = product(8, 8, 8);
   const passes::PlanChoice estimate = passes::choosePlan(queryOf(kernel)).orThrow();
   const KernelMemory memory = KernelMemory::make(backend(), kernel.body).orThrow();
-  PlannedKernel tiled = PlannedKernel::make(backend(), {kernel.body, estimate.plan}, estimate.groups, memory).orThrow();
-  PlannedKernel naive = PlannedKernel::make(backend(), {kernel.body, program::NaiveContractPlan{.lanes = 64}}, {1, 1, 1}, memory).orThrow();
+  const passes::PlanChoice impossible{program::TemplatePlan{.name = "absent"}, {1, 1, 1}};
+  const std::vector<passes::PlanChoice> choices{estimate, impossible, {program::NaiveContractPlan{.lanes = 64}, {1, 1, 1}}};
+  std::vector<Result<PlannedKernel>> made = PlannedKernel::makeAll(backend(), kernel.body, choices, memory);
+  ASSERT_EQ(made.size(), 3u);
+  EXPECT_FALSE(made[1].ok()) << "there is no such template, and the others are not lost with it";
+  PlannedKernel tiled = std::move(made[0]).orThrow(), naive = std::move(made[2]).orThrow();
   const auto resultsOf = [&](PlannedKernel& planned) {
     EXPECT_TRUE(memory.clearResults().ok());
     EXPECT_TRUE(std::isnan(memory.numbers(memory.results().orThrow()).front())) << "results of the plan before";
