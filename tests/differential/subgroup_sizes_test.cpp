@@ -86,7 +86,7 @@ Work attention(std::string name, DType low, bool has_units, int64_t length = 77)
   return {.name = std::move(name),
           .graph = b.graph(),
           .leaves = std::move(leaves),
-          .options = {.gradients = true, .wrt = {"q", "k", "v"}, .prefer = {"attention"}},
+          .options = {.gradients = true, .wrt = {"q", "k", "v"}, .prefer = {length > 32 ? "attention" : "short_attention"}},
           .tolerance = low == DType::F32 ? 6e-6 : 2e-2,
           .has_units = has_units};
 }
