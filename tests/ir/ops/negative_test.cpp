@@ -170,6 +170,18 @@ void breakQuantized(std::vector<Broken>& broken) {
   broken.push_back({"multiply_quantized", "C6", {x, words, f32({3, 8})}, form(4, 8), {}});
 }
 
+void breakCausalConv(std::vector<Broken>& broken) {
+  const TensorType x = f32({2, 5, 3}), w = f32({3, 4}), bias = f32({3});
+  const auto add = [&](std::string_view label, std::vector<TensorType> operands) {
+    broken.push_back({"causal_conv1d", label, std::move(operands), {}, {}});
+  };
+  add("C1", {i32({2, 5, 3}), w, bias});
+  add("C2", {f32({5, 3}), w, bias});
+  add("C3", {x, w, f32({4})});
+  add("C4", {x, w, bias, f32({2, 4, 3})});
+  add("C5", {f32({1 << 10, 1, 1 << 20}), f32({1 << 20, 4}), f32({1 << 20})});
+}
+
 std::vector<Broken> brokenCases() {
   TensorType x = f32({2, 3}), row = f32({3}), idx = i32({2, 3}), flag = boolean({2, 3}), scalar = f32({}), key = u32({4});
   int64_t huge = int64_t{1} << 33;
@@ -413,6 +425,7 @@ std::vector<Broken> brokenCases() {
   broken.push_back({"associative_reduce", "C2", {x}, reduced(-1, adding(DType::F32)), {}});
   broken.push_back({"associative_reduce", "C3", {x}, reduced(0, adding(DType::I32)), {}});
   breakLoop(broken);
+  breakCausalConv(broken);
   for (std::string_view op : {"write_rows", "update_rows"}) {
     const Attributes first{{"axis", integer(0)}};
     broken.push_back({op, "C1", {x, idx, i32({})}, first, {}});
@@ -534,6 +547,9 @@ TEST(Constraints, OtherWaysToBreakThem_AreRefusedToo) {
       {"associative_scan", "C3", {x}, scanned(0, "lockstep.graph"), {}},
       {"associative_scan", "C3", {x, x}, scanned(0, adding(DType::F32)), {}},
       {"associative_scan", "C3", {x}, scanned(0, summing()), {}},
+      {"causal_conv1d", "C2", {f32({2, 5, 3}), f32({4, 4}), f32({3})}, {}, {}},
+      {"causal_conv1d", "C4", {f32({2, 5, 3}), f32({3, 4}), f32({3}), f32({2, 3, 3}), f32({2, 3, 3})}, {}, {}},
+      {"causal_conv1d", "C4", {f32({2, 5, 3}), f32({3, 1}), f32({3}), f32({2, 1, 3})}, {}, {}},
       {"update_slice", "C2", {x, f32({2})}, {{"offset", int64_t{-1}}}, {}},
   };
   for (const Broken& broken : others) {
