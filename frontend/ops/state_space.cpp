@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/ops/state_space.h"
 
+#include <fmt/format.h>
+
+#include <string_view>
 #include <vector>
 
 #include "frontend/ops/element.h"
@@ -19,6 +22,13 @@ Tensor wide(Tensor x, const Where& where) {
   return dtype == DType::F16 || dtype == DType::BF16 ? cast(x, DType::F32, where) : x;
 }
 
+/// Options would be broadcast where their shape is another one.
+void requireShape(std::string_view op, std::string_view name, const Tensor& option, const Shape& wanted, const Where& where) {
+  if (option.shape(where) == wanted) return;
+  detail::raise(fmt::format("{}.options", op), fmt::format("{} is {}, wanted {}", name, toString(option.shape(where)), toString(wanted)),
+                {option}, where);
+}
+
 }  // namespace
 
 CausalConv causal_conv1d(Tensor x, Tensor w, CausalConvOptions options, Where where) {
@@ -34,6 +44,27 @@ CausalConv causal_conv1d(Tensor x, Tensor w, CausalConvOptions options, Where wh
   const Tensor earlier = options.tail ? operands.back() : zeros({x.extent(0, where), before, channels}, DType::F32, where);
   result.tail = length >= before ? narrow(x, 1, length - before, before, where)
                                  : concat({narrow(earlier, 1, length, before - length, where), x}, 1, where);
+  return result;
+}
+
+SelectiveScan selective_scan(Tensor u, Tensor delta, Tensor a, Tensor b, Tensor c, SelectiveScanOptions options, Where where) {
+  Trace& trace = Trace::require("selective_scan", where);
+  u = wide(u, where);
+  delta = wide(delta, where);
+  if (options.softplus) delta = softplus(delta, where);
+  std::vector<Tensor> operands{u, delta, wide(a, where), wide(b, where), wide(c, where)};
+  if (options.initial) operands.push_back(wide(*options.initial, where));
+  const bool hold = options.discretisation == Discretisation::ZeroOrderHold;
+  const std::vector<Tensor> made = trace.emitAll("selective_scan", operands, {{"chunk", options.chunk}, {"zero_order_hold", hold}}, where);
+  SelectiveScan result{.y = made[0], .state = made[1]};
+  if (options.skip) {
+    requireShape("selective_scan", "skip", *options.skip, Shape{u.extent(2, where)}, where);
+    result.y = add({result.y, where}, {mul({u, where}, {wide(*options.skip, where), where}, where), where}, where);
+  }
+  if (options.gate) {
+    requireShape("selective_scan", "gate", *options.gate, u.shape(where), where);
+    result.y = mul({result.y, where}, {silu(wide(*options.gate, where), where), where}, where);
+  }
   return result;
 }
 

@@ -22,4 +22,27 @@ struct CausalConv {
 /// bf16; sums and results are f32. Errors "causal_conv1d.C1" to ".C5" as in docs/ops.md.
 CausalConv causal_conv1d(Tensor x, Tensor w, CausalConvOptions options = {}, Where where = Where::current());
 
+enum class Discretisation : uint8_t {
+  Euler,         ///< beta is delta, as in the released Mamba-1 and Mamba-2
+  ZeroOrderHold  ///< beta is expm1(delta a) / a, or delta where a is 0
+};
+struct SelectiveScanOptions {
+  std::optional<Tensor> skip = {};  ///< [D], times u, added to y; none: 0 (the paper's D)
+  std::optional<Tensor> gate = {};  ///< [B, L, D]: y, with the skip, times silu(gate) (the paper's z)
+  bool softplus = false;            ///< delta becomes softplus(delta)
+  Discretisation discretisation = Discretisation::Euler;
+  std::optional<Tensor> initial = {};  ///< [B, D, N], the state before the first step; none: 0
+  int64_t chunk = 16;                  ///< steps of which one state is kept: fewer take more memory, more take longer
+};
+struct SelectiveScan {
+  Tensor y;      ///< [B, L, D]
+  Tensor state;  ///< [B, D, N], after the last step
+};
+/// h_t = exp(delta_t a) h_(t-1) + beta_t b_t u_t and y_t = sum over n of c_t h_t + skip u_t, for u, delta [B, L, D], a [D, N] and b, c
+/// [B, L, N] (Gu and Dao 2023, Mamba, equations 2 to 4). a is negative where states decay; models keep log(-a). Of the states [B, L, D, N]
+/// only one per chunk is kept, also for gradients, which flow to all operands. Operands are f32, f16 or bf16, results f32.
+/// Errors "selective_scan.C1" to ".C7" as in docs/ops.md, "selective_scan.options" for a skip or a gate of another shape.
+SelectiveScan selective_scan(Tensor u, Tensor delta, Tensor a, Tensor b, Tensor c, SelectiveScanOptions options = {},
+                             Where where = Where::current());
+
 }  // namespace lockstep

@@ -182,6 +182,33 @@ void breakCausalConv(std::vector<Broken>& broken) {
   add("C5", {f32({1 << 10, 1, 1 << 20}), f32({1 << 20, 4}), f32({1 << 20})});
 }
 
+void breakSelectiveScan(std::vector<Broken>& broken) {
+  const TensorType u = f32({2, 5, 3}), a = f32({3, 4}), b = f32({2, 5, 4}), state = f32({2, 3, 4}), u_i32 = i32({2, 5, 3});
+  for (const bool is_gradient : {false, true}) {
+    const auto add = [&](std::string_view label, std::vector<TensorType> operands, int64_t chunk = 2,
+                         const std::vector<TensorType>& initial = {}) {
+      const TensorType& x = operands[0];
+      if (is_gradient) operands.insert(operands.end(), {x, f32({x.shape.extent(0), x.shape.extent(2), operands[2].shape.extent(1)})});
+      operands.insert(operands.end(), initial.begin(), initial.end());
+      broken.push_back({is_gradient ? "selective_scan_gradient" : "selective_scan",
+                        label,
+                        std::move(operands),
+                        {{"chunk", chunk}, {"zero_order_hold", false}},
+                        {}});
+    };
+    add("C1", {u_i32, u_i32, a, b, b});
+    add("C2", {u, f32({2, 4, 3}), a, b, b});
+    add("C3", {u, u, f32({4, 4}), b, b});
+    add("C4", {u, u, a, b, f32({2, 4, 4})});
+    add("C5", {u, u, a, b, b}, 2, {f32({2, 4, 3})});
+    add("C6", {u, u, a, b, b}, 0);
+    add("C7", {f32({1, 1 << 10, 1 << 10}), f32({1, 1 << 10, 1 << 10}), f32({1 << 10, 1 << 12}), f32({1, 1 << 10, 1 << 12}),
+               f32({1, 1 << 10, 1 << 12})});
+  }
+  broken.push_back(
+      {"selective_scan_gradient", "C8", {u, u, a, b, b, u, f32({2, 4, 3})}, {{"chunk", int64_t{2}}, {"zero_order_hold", false}}, {}});
+}
+
 std::vector<Broken> brokenCases() {
   TensorType x = f32({2, 3}), row = f32({3}), idx = i32({2, 3}), flag = boolean({2, 3}), scalar = f32({}), key = u32({4});
   int64_t huge = int64_t{1} << 33;
@@ -426,6 +453,7 @@ std::vector<Broken> brokenCases() {
   broken.push_back({"associative_reduce", "C3", {x}, reduced(0, adding(DType::I32)), {}});
   breakLoop(broken);
   breakCausalConv(broken);
+  breakSelectiveScan(broken);
   for (std::string_view op : {"write_rows", "update_rows"}) {
     const Attributes first{{"axis", integer(0)}};
     broken.push_back({op, "C1", {x, idx, i32({})}, first, {}});
