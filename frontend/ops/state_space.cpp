@@ -68,4 +68,25 @@ SelectiveScan selective_scan(Tensor u, Tensor delta, Tensor a, Tensor b, Tensor 
   return result;
 }
 
+Ssd ssd(Tensor x, Tensor dt, Tensor a, Tensor b, Tensor c, SsdOptions options, Where where) {
+  Trace& trace = Trace::require("ssd", where);
+  x = wide(x, where);
+  dt = wide(dt, where);
+  if (options.dt_bias) {
+    requireShape("ssd", "dt_bias", *options.dt_bias, a.shape(where), where);
+    dt = add({dt, where}, {wide(*options.dt_bias, where), where}, where);
+  }
+  if (options.softplus) dt = softplus(dt, where);
+  std::vector<Tensor> operands{x, dt, wide(a, where), wide(b, where), wide(c, where)};
+  if (options.initial) operands.push_back(wide(*options.initial, where));
+  const std::vector<Tensor> made = trace.emitAll("ssd", operands, {{"chunk", options.chunk}}, where);
+  Ssd result{.y = made[0], .state = made[1]};
+  if (options.skip) {
+    requireShape("ssd", "skip", *options.skip, a.shape(where), where);
+    const Tensor of_heads = expand_dims(wide(*options.skip, where), -1, where);
+    result.y = add({result.y, where}, {mul({x, where}, {of_heads, where}, where), where}, where);
+  }
+  return result;
+}
+
 }  // namespace lockstep

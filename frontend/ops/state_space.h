@@ -45,4 +45,21 @@ struct SelectiveScan {
 SelectiveScan selective_scan(Tensor u, Tensor delta, Tensor a, Tensor b, Tensor c, SelectiveScanOptions options = {},
                              Where where = Where::current());
 
+struct SsdOptions {
+  std::optional<Tensor> skip = {};     ///< [H], times x, added to y; none: 0 (the paper's D)
+  std::optional<Tensor> dt_bias = {};  ///< [H], added to dt before softplus; none: 0
+  bool softplus = false;               ///< dt becomes softplus(dt)
+  std::optional<Tensor> initial = {};  ///< [B, H, P, N], the state before the first step; none: 0
+  int64_t chunk = 64;                  ///< steps that are computed by one product
+};
+struct Ssd {
+  Tensor y;      ///< [B, L, H, P]
+  Tensor state;  ///< [B, H, P, N], after the last step
+};
+/// S_t = exp(dt_t a) S_(t-1) + dt_t x_t b_t^T and y_t = S_t c_t + skip x_t, for x [B, L, H, P], dt [B, L, H], a [H] and b, c [B, L, G, N],
+/// where head h reads those of group floor(h G / H) (Dao and Gu 2024, Transformers are SSMs; Mamba-2). a is negative where states decay.
+/// Any length and any chunk give the same numbers but for rounding. Gradients flow to all operands. Operands are f32, f16 or bf16, results
+/// f32. Errors "ssd.C1" to ".C7" as in docs/ops.md, "ssd.options" for a skip or a bias of another shape.
+Ssd ssd(Tensor x, Tensor dt, Tensor a, Tensor b, Tensor c, SsdOptions options = {}, Where where = Where::current());
+
 }  // namespace lockstep

@@ -40,7 +40,8 @@ bool multipliesByZeros(const graph::OpDef& op) {
                                        "attention_gradient",
                                        "cached_attention",
                                        "selective_scan",
-                                       "selective_scan_gradient"};
+                                       "selective_scan_gradient",
+                                       "ssd"};
   return std::ranges::find(kOps, *op.name) != std::end(kOps);
 }
 

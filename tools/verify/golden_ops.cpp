@@ -149,6 +149,7 @@ constexpr Row kOps[] = {
        if (c.text("discretise_B") == "zoh") options.discretisation = Discretisation::ZeroOrderHold;
        return selective_scan(c["u"], c["delta"], c["A"], c["B"], c["C"], options).y;
      }},
+    {"ssd", [](const Call& c) { return ssd(c["x"], c["dt"], c["A"], expand_dims(c["B"], 2), expand_dims(c["C"], 2), {.skip = c["D"]}).y; }},
     {"layer_norm", [](const Call& c) { return layer_norm(c["x"], c["g"], c["b"], c.number("eps")); }},
 };
 

@@ -209,6 +209,20 @@ void breakSelectiveScan(std::vector<Broken>& broken) {
       {"selective_scan_gradient", "C8", {u, u, a, b, b, u, f32({2, 4, 3})}, {{"chunk", int64_t{2}}, {"zero_order_hold", false}}, {}});
 }
 
+void breakSsd(std::vector<Broken>& broken) {
+  const TensorType x = f32({2, 5, 4, 3}), dt = f32({2, 5, 4}), a = f32({4}), b = f32({2, 5, 2, 6});
+  const auto add = [&](std::string_view label, std::vector<TensorType> operands, int64_t chunk = 2) {
+    broken.push_back({"ssd", label, std::move(operands), {{"chunk", chunk}}, {}});
+  };
+  add("C1", {i32({2, 5, 4, 3}), dt, a, b, b});
+  add("C2", {x, f32({2, 5, 3}), a, b, b});
+  add("C3", {x, dt, f32({3}), b, b});
+  add("C4", {x, dt, a, f32({2, 5, 3, 6}), f32({2, 5, 3, 6})});
+  add("C5", {x, dt, a, b, b, f32({2, 4, 6, 3})});
+  add("C6", {x, dt, a, b, b}, 0);
+  add("C7", {f32({1, 1 << 16, 1, 1}), f32({1, 1 << 16, 1}), f32({1}), f32({1, 1 << 16, 1, 1}), f32({1, 1 << 16, 1, 1})}, 1 << 16);
+}
+
 std::vector<Broken> brokenCases() {
   TensorType x = f32({2, 3}), row = f32({3}), idx = i32({2, 3}), flag = boolean({2, 3}), scalar = f32({}), key = u32({4});
   int64_t huge = int64_t{1} << 33;
@@ -453,6 +467,7 @@ std::vector<Broken> brokenCases() {
   broken.push_back({"associative_reduce", "C3", {x}, reduced(0, adding(DType::I32)), {}});
   breakLoop(broken);
   breakCausalConv(broken);
+  breakSsd(broken);
   breakSelectiveScan(broken);
   for (std::string_view op : {"write_rows", "update_rows"}) {
     const Attributes first{{"axis", integer(0)}};
