@@ -22,6 +22,17 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
   return {scan.y, rowOf(b, scan.states, e.chunks())};
 }
 
+std::vector<ValueId> build(Builder& b, const Node& node, std::span<const ValueId> operands, const std::vector<bool>&) {
+  const SelectiveScanExtents e = selectiveScanExtents(b.shapeOf(operands[kU]), b.shapeOf(operands[kA]), node.attributes);
+  if (e.length == 1) return {};  // a step of decoding: the decomposition is one map and a sum
+  const ScanStates states = statesByTemplates(b, e, operands, kInitial);
+  const Attributes attributes{{"chunk", e.chunk}, {"zero_order_hold", e.hold}};
+  std::vector<ValueId> read(operands.begin(), operands.begin() + kInitial);
+  read.push_back(states.before);
+  return {b.make("scan_chunk_outputs", read, attributes), states.last};
+}
+constexpr TemplateChoice kChoice{.name = "selective_scan", .build = build, .saved_elements = scanChunkElements, .saves_time = true};
+
 std::vector<ValueId> gradient(const GradientContext& g) {
   Builder& b = g.builder;
   std::vector<ValueId> operands(g.operands.begin(), g.operands.begin() + kInitial);
@@ -84,7 +95,7 @@ constexpr OpDef kOp{
     .attributes = ConstantList<AttributeDef>{kScanChunk, kScanHold},
     .infer = infer,
     .gradient = GradientFn(gradient),
-    .lower = DecomposeLowering{.decompose = decompose},
+    .lower = DecomposeLowering{.decompose = decompose, .choice = &kChoice},
     .alias = NoAlias{},
     .evaluate = evaluateScan,
     .cases = cases,

@@ -79,6 +79,38 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
   return results;
 }
 
+/// Channels that an invocation of a template adds up: many are few partial sums, few are many invocations.
+constexpr int64_t kPart = 128;
+
+std::vector<ValueId> build(Builder& b, const Node& node, std::span<const ValueId> operands, const std::vector<bool>&) {
+  const SelectiveScanExtents e = selectiveScanExtents(b.shapeOf(operands[kU]), b.shapeOf(operands[kA]), node.attributes);
+  if (e.length == 1) return {};
+  const Attributes attributes{{"chunk", e.chunk}, {"zero_order_hold", e.hold}};
+  Attributes reversed = attributes, parted = attributes;
+  reversed.set("reverse", true);
+  parted.set("part", kPart);
+  const ValueId before = statesByTemplates(b, e, operands, kInitial).before;
+  // What flows back to before each chunk, and of it what flows back after each.
+  const ValueId from_y = b.make("scan_chunk_states", {operands[kDY], operands[kDelta], operands[kA], operands[kC]}, reversed);
+  const Shape one{e.batch, 1, e.channels, e.states};
+  const ValueId all_added = b.make("concat", {from_y, b.reshape(operands[kDFinal], one)}, {{"axis", int64_t{1}}});
+  const ValueId decay = b.make("pad", {decayOfChunks(b, e, operands[kDelta], operands[kA])},
+                               {{"axis", int64_t{1}}, {"before", int64_t{0}}, {"after", int64_t{1}}, {"value", 0.0}});
+  const ValueId all = b.makeAll("linear_recurrence", {decay, all_added}, {{"axis", int64_t{1}}, {"reverse", true}})[1];
+  const auto part = [&](int64_t start, int64_t length) {
+    return b.make("narrow", {all}, {{"axis", int64_t{1}}, {"start", start}, {"length", length}});
+  };
+  const std::vector<ValueId> read{operands[kU], operands[kDelta], operands[kA], operands[kB],
+                                  operands[kC], operands[kDY],    before,       part(1, e.chunks())};
+  const std::vector<ValueId> of_channels = b.makeAll("scan_chunk_gradient", read, attributes);
+  const std::vector<ValueId> of_states = b.makeAll("scan_chunk_gradient_states", read, parted);
+  const ValueId to_a = b.make("sum", {of_channels[2]}, {{"axes", std::vector<int64_t>{0, 1}}, {"keep_dims", false}});
+  std::vector<ValueId> results{of_channels[0], of_channels[1], to_a, b.sum(of_states[0], 0, false), b.sum(of_states[1], 0, false)};
+  if (operands.size() > kInitial) results.push_back(b.reshape(part(0, 1), e.state()));
+  return results;
+}
+constexpr TemplateChoice kChoice{.name = "selective_scan", .build = build, .saved_elements = scanChunkElements, .saves_time = true};
+
 /// One state of one channel after the other, with all of its values in memory.
 std::vector<Tensor> evaluateGradient(const EvaluateContext& c) {
   const auto data = [&](size_t operand) -> const std::vector<double>& { return c.operands[operand]->data; };
@@ -161,7 +193,7 @@ constexpr OpDef kOp{
     .attributes = ConstantList<AttributeDef>{kScanChunk, kScanHold},
     .infer = infer,
     .gradient = ByDecomposition{},
-    .lower = DecomposeLowering{.decompose = decompose},
+    .lower = DecomposeLowering{.decompose = decompose, .choice = &kChoice},
     .alias = NoAlias{},
     .evaluate = evaluateGradient,
     .cases = cases,

@@ -109,6 +109,10 @@ ValueId ScanChunk::statesAfter(ValueId before) const {
   return b_.add(alone[1], b_.mul(alone[0], ofState(before)));
 }
 
+int64_t scanChunkElements(const Graph& graph, const Node& node) {
+  return selectiveScanExtents(graph.shapeOf(node.operands[kU]), graph.shapeOf(node.operands[kA]), node.attributes).wide().elementCount();
+}
+
 ValueId inChunks(Builder& b, const SelectiveScanExtents& e, ValueId x) {
   const int64_t width = b.shapeOf(x).extent(2), missing = e.chunks() * e.chunk - e.length;
   if (missing > 0) x = b.make("pad", {x}, {{"axis", int64_t{1}}, {"before", int64_t{0}}, {"after", missing}, {"value", 0.0}});
@@ -157,6 +161,36 @@ ScanForward scanChunks(Builder& b, const SelectiveScanExtents& e, std::span<cons
   if (wants_y) body.output(OutputKind::Result, resultName(0), body.sum(body.mul(chunk.ofStates(c), states), -1, false));
   const std::vector<ValueId> made = loopChunks(b, e, loop, false, body.take());
   return {.states = made[0], .y = wants_y ? fromChunks(b, e, made[1]) : ValueId()};
+}
+
+ValueId decayOfChunks(Builder& b, const SelectiveScanExtents& e, ValueId delta, ValueId a) {
+  const ValueId steps = b.permute(b.sum(inChunks(b, e, delta), 2, false), {1, 0, 2});
+  const Shape states{e.batch, e.chunks(), e.channels, e.states};
+  const ValueId wide = b.broadcastTo(b.reshape(steps, Shape{e.batch, e.chunks(), e.channels, 1}), states);
+  return b.make("exp", {b.mul(wide, b.broadcastTo(a, states))});
+}
+
+ScanStates statesByTemplates(Builder& b, const SelectiveScanExtents& e, std::span<const ValueId> operands, size_t initial) {
+  const Attributes attributes{{"chunk", e.chunk}, {"zero_order_hold", e.hold}, {"reverse", false}};
+  ValueId added = b.make("scan_chunk_states", {operands[kU], operands[kDelta], operands[kA], operands[kB]}, attributes);
+  const auto part = [&](ValueId x, int64_t start, int64_t length) {
+    return b.make("narrow", {x}, {{"axis", int64_t{1}}, {"start", start}, {"length", length}});
+  };
+  const auto afterOneMore = [&](ValueId x) {
+    return b.make("pad", {x}, {{"axis", int64_t{1}}, {"before", int64_t{1}}, {"after", int64_t{0}}, {"value", 0.0}});
+  };
+  const bool has_initial = operands.size() > initial;
+  if (e.chunks() == 1 && !has_initial) return {.before = b.constant(0, Shape(b.shapeOf(added))), .last = b.reshape(added, e.state())};
+  ValueId decay = decayOfChunks(b, e, operands[kDelta], operands[kA]);
+  if (has_initial) {
+    // As what a chunk of its own adds.
+    added = b.make("concat", {b.reshape(operands[initial], Shape{e.batch, 1, e.channels, e.states}), added}, {{"axis", int64_t{1}}});
+    decay = afterOneMore(decay);
+  }
+  const ValueId all = b.makeAll("linear_recurrence", {decay, added}, {{"axis", int64_t{1}}, {"reverse", false}})[1];
+  const int64_t count = b.shapeOf(all).extent(1);
+  const ValueId last = b.reshape(part(all, count - 1, 1), e.state()), before = part(all, 0, count - 1);
+  return {.before = has_initial ? before : afterOneMore(before), .last = last};
 }
 
 std::vector<OperandCase> selectiveScanOperands(int64_t batch, int64_t length, int64_t channels, int64_t states) {

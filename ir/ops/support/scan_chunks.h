@@ -65,6 +65,9 @@ class ScanChunk {
   ValueId delta_, z_, decay_, beta_;
 };
 
+/// Of a value of one chunk, which the decomposition keeps and templates do not.
+int64_t scanChunkElements(const Graph& graph, const Node& node);
+
 /// x [B, L, W] as a stack of chunks [C, B, T, W]; what fills up the last one is 0.
 ValueId inChunks(Builder& builder, const SelectiveScanExtents& extents, ValueId x);
 /// The way back.
@@ -83,6 +86,14 @@ struct ScanForward {
 };
 ScanForward scanChunks(Builder& builder, const SelectiveScanExtents& extents, std::span<const ValueId> operands, ValueId initial,
                        bool wants_y);
+
+/// What templates make of operands u, delta, a, b, c: the state before each chunk [B, C, D, N] and after the last one.
+struct ScanStates {
+  ValueId before, last;
+};
+ScanStates statesByTemplates(Builder& builder, const SelectiveScanExtents& extents, std::span<const ValueId> operands, size_t initial);
+/// exp(a times the sum of delta) of each chunk, [B, C, D, N].
+ValueId decayOfChunks(Builder& builder, const SelectiveScanExtents& extents, ValueId delta, ValueId a);
 
 /// Operands u, delta, a, b, c of a case.
 std::vector<OperandCase> selectiveScanOperands(int64_t batch, int64_t length, int64_t channels, int64_t states);

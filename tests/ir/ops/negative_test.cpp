@@ -209,6 +209,48 @@ void breakSelectiveScan(std::vector<Broken>& broken) {
       {"selective_scan_gradient", "C8", {u, u, a, b, b, u, f32({2, 4, 3})}, {{"chunk", int64_t{2}}, {"zero_order_hold", false}}, {}});
 }
 
+void breakScanTemplates(std::vector<Broken>& broken) {
+  const TensorType x = f32({2, 5, 3}), a = f32({3, 4}), b = f32({2, 5, 4}), states = f32({2, 3, 3, 4});
+  const TensorType long_x = f32({1, 1 << 12, 1 << 10}), long_a = f32({1 << 10, 1 << 10}), long_b = f32({1, 1 << 12, 1 << 10});
+  struct Form {
+    std::string_view op;
+    std::vector<TensorType> after;  // of x, delta, a and b
+    Attributes attributes;
+  };
+  const Attributes plain{{"chunk", integer(2)}, {"zero_order_hold", false}};
+  const auto with = [&](std::string_view name, Attribute value) {
+    Attributes more = plain;
+    more.set(std::string(name), std::move(value));
+    return more;
+  };
+  const std::vector<Form> forms{{"scan_chunk_states", {}, with("reverse", false)},
+                                {"scan_chunk_outputs", {b, states}, plain},
+                                {"scan_chunk_gradient", {b, x, states, states}, plain},
+                                {"scan_chunk_gradient_states", {b, x, states, states}, with("part", integer(2))}};
+  for (const Form& form : forms) {
+    const auto add = [&](std::string_view label, std::vector<TensorType> operands, const Attributes& attributes) {
+      operands.insert(operands.end(), form.after.begin(), form.after.end());
+      broken.push_back({form.op, label, std::move(operands), attributes, {}});
+    };
+    Attributes no_chunk = form.attributes;
+    no_chunk.set("chunk", integer(0));
+    add("C1", {i32({2, 5, 3}), x, a, b}, form.attributes);
+    add("C2", {x, f32({2, 4, 3}), a, b}, form.attributes);
+    add("C3", {x, x, f32({4, 4}), b}, form.attributes);
+    add("C4", {x, x, a, f32({2, 5, 3})}, form.attributes);
+    add("C5", {x, x, a, b}, no_chunk);
+    if (form.after.empty()) {
+      add("C6", {long_x, long_x, long_a, long_b}, form.attributes);
+    } else {
+      std::vector<TensorType> operands{x, x, a, b};
+      operands.insert(operands.end(), form.after.begin(), form.after.end());
+      operands.back() = f32({2, 2, 3, 4});
+      broken.push_back({form.op, "C6", operands, form.attributes, {}});
+    }
+  }
+  broken.push_back({"scan_chunk_gradient_states", "C7", {x, x, a, b, b, x, states, states}, with("part", integer(0)), {}});
+}
+
 void breakSsd(std::vector<Broken>& broken) {
   const TensorType x = f32({2, 5, 4, 3}), dt = f32({2, 5, 4}), a = f32({4}), b = f32({2, 5, 2, 6});
   const auto add = [&](std::string_view label, std::vector<TensorType> operands, int64_t chunk = 2) {
@@ -467,6 +509,7 @@ std::vector<Broken> brokenCases() {
   broken.push_back({"associative_reduce", "C3", {x}, reduced(0, adding(DType::I32)), {}});
   breakLoop(broken);
   breakCausalConv(broken);
+  breakScanTemplates(broken);
   breakSsd(broken);
   breakSelectiveScan(broken);
   for (std::string_view op : {"write_rows", "update_rows"}) {
