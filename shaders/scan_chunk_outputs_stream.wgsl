@@ -41,13 +41,14 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   let place = row / channels % chunks;
   let batch = row / channels / chunks;
   let first = place * chunk;
-  let end = min(length, first + chunk);
+  let count = min(chunk, length - first);
 
   var h: array<f32, states>;
   for (var n = 0u; n < states; n++) {
     h[n] = load_before(batch, place, d, n);
   }
-  for (var t = first; t < end; t++) {
+  for (var i = 0u; i < count; i++) {
+    let t = first + i;
     let delta = load_delta(batch, t, d);
     let u = load_u(batch, t, d);
     var y = 0.0;
