@@ -8,6 +8,8 @@
 #include <cmath>
 #include <random>
 
+#include "frontend/ops/ops.h"
+#include "frontend/trace/trace.h"
 #include "frontend/train/graph_runner.h"
 #include "frontend/train/templates.h"
 #include "passes/graph/decompose.h"
@@ -175,6 +177,78 @@ TEST(LongScans, a_hundred_thousand_steps) {
       expectClose(got, want, 1e-5, device);
     }
   }
+}
+
+/// Inputs of a trace and their values.
+struct TracedInputs {
+  Tensor operator()(const std::string& name, const Shape& shape, double lo = -1, double hi = 1) {
+    const graph::TensorType type{graph::DType::F32, shape};
+    leaves.emplace(name, randomTensor(type, lo, hi, random));
+    names.push_back(name);
+    return trace.addInput(name, type);
+  }
+  /// Element i is one of these.
+  void set(const std::string& name, const std::vector<double>& numbers) {
+    std::vector<double>& data = leaves.at(name).data;
+    for (size_t i = 0; i < data.size(); ++i) data[i] = numbers[(i + i / numbers.size()) % numbers.size()];
+  }
+  /// y and its gradients are finite and those of the evaluator, with templates and without.
+  void check(const Tensor& y, const Tensor& weight) {
+    trace.output(OutputKind::Result, "y", y);
+    trace.output(OutputKind::Loss, "loss", sum(y * sin(weight)));
+    const graph::Graph graph = trace.take();
+    GraphRunOptions options{.gradients = true, .wrt = names};
+    const std::vector<graph::Tensor> want = runGraph(graph, leaves, options);
+    for (const std::string& device : devicesUnderTest()) {
+      options.device = device;
+      options.opened = openedDevice(device);
+      for (const std::vector<std::string>& disabled : {std::vector<std::string>{}, {"template:selective_scan"}}) {
+        options.disable = disabled;
+        const std::vector<graph::Tensor> got = runGraph(graph, leaves, options);
+        for (const graph::Tensor& tensor : got) {
+          for (const double value : tensor.data) ASSERT_TRUE(std::isfinite(value)) << device;
+        }
+        expectClose(got, want, 1e-5, fmt::format("{} without {}", device, fmt::join(disabled, ", ")));
+      }
+    }
+  }
+  detail::Trace trace;
+  graph::LeafValues leaves;
+  std::vector<std::string> names;
+  std::mt19937 random{3};
+};
+
+/// Steps from e^-100 to 100 with rates from almost nothing to large: nothing overflows, and no digits are lost.
+TEST(ScansAtTheEnds, selective_scan) {
+  for (const Discretisation rule : {Discretisation::Euler, Discretisation::ZeroOrderHold}) {
+    TracedInputs input;
+    const Tensor u = input("u", {1, 40, 5}), delta = input("delta", {1, 40, 5}), a = input("a", {5, 4}), b = input("b", {1, 40, 4}),
+                 c = input("c", {1, 40, 4});
+    input.set("delta", {-100, -20, -3, 20, 100});
+    input.set("a", {0, -1e-7, -0.3, -50});
+    input.check(selective_scan(u, delta, a, b, c, {.softplus = true, .discretisation = rule, .chunk = 8}).y, u);
+  }
+}
+
+/// A difference of two sums of logarithms would have three digits here, after the large step.
+TEST(ScansAtTheEnds, ssd_with_a_large_step_before_small_ones) {
+  TracedInputs input;
+  const Tensor x = input("x", {1, 64, 2, 3}), dt = input("dt", {1, 64, 2}, 0.001, 0.01), a = input("a", {2}, -16, -1),
+               b = input("b", {1, 64, 1, 4}), c = input("c", {1, 64, 1, 4});
+  input.leaves.at("dt").data[4] = input.leaves.at("dt").data[5] = 1000;
+  input.check(ssd(x, dt, a, b, c, {.chunk = 64}).y, x);
+}
+
+/// Without its template a scan is a loop, which has to be unrolled inside of another one.
+TEST(ScansInLoops, are_right) {
+  TracedInputs input;
+  const Tensor u = input("u", {3, 1, 12, 2}), delta = input("delta", {1, 12, 2}, 0.01, 1), a = input("a", {2, 2}, -2, -0.1),
+               b = input("b", {1, 12, 2}), c = input("c", {1, 12, 2});
+  const auto body = [&](const std::vector<Tensor>& carry, const std::vector<Tensor>& row) -> LoopStep {
+    const SelectiveScan one = selective_scan(row[0], delta, a, b, c, {.initial = carry[0], .chunk = 4});
+    return {.carry = {one.state}, .results = {one.y}};
+  };
+  input.check(scan(body, {zeros({1, 2, 2})}, {u}).results[0], u);
 }
 
 TEST(ScansTwice, give_the_same_bits) {
