@@ -262,6 +262,38 @@ TEST(ScansTwice, give_the_same_bits) {
   }
 }
 
+/// Bytes of the workspace of so many scans, each of what the one before it gives, with their gradients.
+uint64_t bytesOfLayers(Kind kind, int64_t layers, const program::DeviceProfile& profile) {
+  TracedInputs input;
+  const int64_t length = 512, heads = 4, channels = 16, states = 16;
+  const bool dual = kind == Kind::Dual;
+  Tensor x = dual ? input("x", {1, length, heads, channels}) : input("x", {1, length, heads * channels});
+  for (int64_t i = 0; i < layers; ++i) {
+    const std::string number = std::to_string(i);
+    const Tensor a = input("a" + number, dual ? Shape{heads} : Shape{heads * channels, states});
+    const Tensor b = dual ? reshape(sum(x, {2, 3}), {1, length, 1, 1}) : sum(x, 2, {.keep_dims = true});
+    const Tensor b_of_states = broadcast_to(b, dual ? std::vector<int64_t>{1, length, 1, states} : std::vector<int64_t>{1, length, states});
+    x = dual ? ssd(x, sum(x, 3), a, b_of_states, b_of_states).y : selective_scan(x, x, a, b_of_states, b_of_states).y;
+  }
+  input.trace.output(OutputKind::Loss, "loss", sum(x));
+  passes::CompileOptions options;
+  options.profile = profile;
+  options.templates = detail::templateSource();
+  options.keep_gradients = true;
+  options.wrt = input.names;
+  return passes::compile(input.trace.take(), options).orThrow().plan.workspace_bytes;
+}
+
+/// What a layer computes is computed again for gradients: from the forward pass on no more is kept than its operands.
+TEST(ScansInMemory, a_layer_keeps_no_more_than_its_operands) {
+  for (const program::DeviceProfile& profile : {program::findProfile("cpu").orThrow(), gpuProfile()}) {
+    for (const Kind kind : {Kind::Euler, Kind::Dual}) {
+      const uint64_t of_x = 4 * 512 * 64, growth = bytesOfLayers(kind, 8, profile) - bytesOfLayers(kind, 4, profile);
+      EXPECT_LE(growth, 4 * 2 * of_x) << profile.name << ' ' << ScanCase{kind, 512, 16}.name();
+    }
+  }
+}
+
 /// The largest tensor of the workspace, in elements.
 int64_t largestTensor(const Model& model, const program::DeviceProfile& profile, std::vector<std::string> disabled) {
   passes::CompileOptions options;

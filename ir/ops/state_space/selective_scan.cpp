@@ -38,6 +38,8 @@ std::vector<ValueId> gradient(const GradientContext& g) {
   std::vector<ValueId> operands(g.operands.begin(), g.operands.begin() + kInitial);
   for (size_t i = 0; i < 2; ++i)
     operands.push_back(g.cotangents[i].valid() ? g.cotangents[i] : b.constant(0, Shape(b.shapeOf(g.results[i]))));
+  // Whatever has a in it is computed again, once what flows back is there: no state is kept from the forward pass on.
+  operands[kA] = b.make("barrier", {operands[kA], operands[kInitial], operands[kInitial + 1]});
   operands.insert(operands.end(), g.operands.begin() + kInitial, g.operands.end());
   return b.makeAll("selective_scan_gradient", operands, g.node.attributes);
 }

@@ -238,7 +238,7 @@ constexpr OpDef kOp{
     .operands = ConstantList<std::string_view>{"x", "dt", "a", "b", "c", "initial..."},
     .attributes = ConstantList<AttributeDef>{{"chunk", AttributeKind::Integer, "steps that are computed by one product"}},
     .infer = infer,
-    .gradient = ByDecomposition{},
+    .gradient = ByDecomposition{.recomputes = true},
     .lower = DecomposeLowering{.decompose = decompose},
     .alias = NoAlias{},
     .evaluate = evaluateSsd,
