@@ -59,7 +59,47 @@ struct Ssd {
 /// S_t = exp(dt_t a) S_(t-1) + dt_t x_t b_t^T and y_t = S_t c_t + skip x_t, for x [B, L, H, P], dt [B, L, H], a [H] and b, c [B, L, G, N],
 /// where head h reads those of group floor(h G / H) (Dao and Gu 2024, Transformers are SSMs; Mamba-2). a is negative where states decay.
 /// Any length and any chunk give the same numbers but for rounding. Gradients flow to all operands. Operands are f32, f16 or bf16, results
-/// f32. Errors "ssd.C1" to ".C7" as in docs/ops.md, "ssd.options" for a skip or a bias of another shape.
+/// f32. Errors "ssd.operands" and "ssd.options" for shapes that do not fit, "ssd.C4" to ".C6" as in docs/ops.md.
 Ssd ssd(Tensor x, Tensor dt, Tensor a, Tensor b, Tensor c, SsdOptions options = {}, Where where = Where::current());
+
+/// What a trapezoidal scan goes on from.
+struct TrapezoidalState {
+  Tensor state;  ///< [B, H, P, N]
+  Tensor x;      ///< [B, H, R, P], of the last step
+  Tensor b;      ///< [B, H, R, N], of the last step, turned
+  Tensor angle;  ///< [B, H, N / 2]
+};
+struct TrapezoidalOptions {
+  std::optional<Tensor> skip = {};               ///< [H], times x, added to y; none: 0
+  std::optional<TrapezoidalState> initial = {};  ///< none: zeros
+  int64_t chunk = 64;
+};
+struct TrapezoidalScan {
+  Tensor y;  ///< as x
+  TrapezoidalState last;
+};
+/// S_t = alpha_t S_(t-1) + beta_t x_(t-1) b'_(t-1)^T + gamma_t x_t b'_t^T and y_t = S_t c'_t + skip x_t with alpha = exp(dt a), beta =
+/// (1 - mix) dt alpha and gamma = mix dt, where b' and c' are b and c with each pair (2 k, 2 k + 1) of states turned by minus the sum of
+/// dt theta up to t (Mamba-3, arXiv 2603.15569). mix 1 is the rule of ssd, 1/2 the trapezoid. x [B, L, H, P], dt > 0, a < 0 and mix
+/// [B, L, H], theta [B, L, H, N / 2], b and c [B, L, G, N]. With several inputs and outputs per step x is [B, L, H, R, P] and b, c
+/// [B, L, G, R, N]: their R products are added up in one state (MIMO). Errors "trapezoidal_scan.operands" and ".options".
+TrapezoidalScan trapezoidal_scan(Tensor x, Tensor dt, Tensor a, Tensor mix, Tensor theta, Tensor b, Tensor c,
+                                 TrapezoidalOptions options = {}, Where where = Where::current());
+
+struct ComplexScanOptions {
+  std::optional<Tensor> skip = {};     ///< [H], times x, added to y; none: 0
+  std::optional<Tensor> initial = {};  ///< [B, H, P, N, 2], the state before the first step; none: 0
+  int64_t chunk = 64;
+};
+struct ComplexScan {
+  Tensor y;      ///< [B, L, H, P]
+  Tensor state;  ///< [B, H, P, N, 2], after the last step
+};
+/// h_t = e^(dt_t lambda) h_(t-1) + (e^(dt_t lambda) - 1) / lambda x_t b_t and y_t = Re(sum over n of c_t h_t) + skip x_t with complex
+/// states and lambda = -e^log_rate + i frequency of each head (S4D, Gu and others 2022, with b and c that depend on the input). x [B, L, H,
+/// P], dt [B, L, H], log_rate and frequency [H], b and c [B, L, G, N, 2]: real and imaginary parts lie side by side. Errors
+/// "complex_scan.operands" and ".options".
+ComplexScan complex_scan(Tensor x, Tensor dt, Tensor log_rate, Tensor frequency, Tensor b, Tensor c, ComplexScanOptions options = {},
+                         Where where = Where::current());
 
 }  // namespace lockstep

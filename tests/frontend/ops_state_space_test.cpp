@@ -182,7 +182,44 @@ TEST(StateSpace, wrong_operands_are_refused_by_name) {
   };
   EXPECT_EQ(of_dual([](const In& in) { return SsdOptions{.skip = in[4]}; }), "ssd.options");
   EXPECT_EQ(of_dual([](const In& in) { return SsdOptions{.dt_bias = in[4]}; }), "ssd.options");
-  EXPECT_EQ(of_dual([](const In&) { return SsdOptions{.chunk = -1}; }), "ssd.C6");
+  EXPECT_EQ(of_dual([](const In& in) { return SsdOptions{.initial = in[0]}; }), "ssd.C4");
+  EXPECT_EQ(of_dual([](const In&) { return SsdOptions{.chunk = -1}; }), "ssd.C5");
+  EXPECT_EQ(refusalOf(dual, [](const In& in) { return ssd(in[0], in[1], in[4], in[3], in[3]).y; }), "ssd.operands");
+  EXPECT_EQ(refusalOf(dual, [](const In& in) { return ssd(in[0], in[2], in[2], in[3], in[3]).y; }), "ssd.operands");
+  EXPECT_EQ(refusalOf(dual, [](const In& in) { return ssd(in[0], in[1], in[2], in[3], in[0]).y; }), "ssd.operands");
+}
+
+TEST(StateSpace, wrong_operands_of_turning_scans_are_refused) {
+  const std::vector<TensorType> types{f32(1, 3, 4, 2), f32(1, 3, 4),    f32(1, 3, 4, 3), f32(1, 3, 2, 6),
+                                      f32(3),          f32(1, 3, 2, 5), f32(1, 3, 3, 6)};
+  const auto trapezoidal = [&](size_t dt, size_t mix, size_t theta, size_t b, size_t c, bool has_skip = false) {
+    return refusalOf(types, [&](const In& in) {
+      TrapezoidalOptions options;
+      if (has_skip) options.skip = in[4];
+      return trapezoidal_scan(in[0], in[dt], in[1], in[mix], in[theta], in[b], in[c], options).y;
+    });
+  };
+  EXPECT_EQ(trapezoidal(0, 1, 2, 3, 3), "trapezoidal_scan.operands");
+  EXPECT_EQ(trapezoidal(1, 0, 2, 3, 3), "trapezoidal_scan.operands");
+  EXPECT_EQ(trapezoidal(1, 1, 0, 3, 3), "trapezoidal_scan.operands");
+  EXPECT_EQ(trapezoidal(1, 1, 2, 6, 6), "trapezoidal_scan.operands");
+  EXPECT_EQ(trapezoidal(1, 1, 2, 3, 5), "trapezoidal_scan.operands");
+  EXPECT_EQ(trapezoidal(1, 1, 2, 5, 5), "trapezoidal_scan.operands");
+  EXPECT_EQ(trapezoidal(1, 1, 2, 3, 3, true), "trapezoidal_scan.options");
+  EXPECT_EQ(refusalOf({f32(1, 3, 4, 3, 2), f32(1, 3, 4), f32(1, 3, 4, 3), f32(1, 3, 2, 2, 6)},
+                      [](const In& in) { return trapezoidal_scan(in[0], in[1], in[1], in[1], in[2], in[3], in[3]).y; }),
+            "trapezoidal_scan.operands");
+
+  const std::vector<TensorType> of_complex{f32(1, 3, 4, 2), f32(1, 3, 4), f32(4), f32(1, 3, 2, 5, 2), f32(3), f32(1, 3, 2, 5)};
+  const auto complex = [&](size_t rate, size_t b, size_t c, const std::function<ComplexScanOptions(const In&)>& options) {
+    return refusalOf(of_complex, [&](const In& in) { return complex_scan(in[0], in[1], in[rate], in[2], in[b], in[c], options(in)).y; });
+  };
+  const auto none = [](const In&) { return ComplexScanOptions{}; };
+  EXPECT_EQ(complex(4, 3, 3, none), "complex_scan.operands");
+  EXPECT_EQ(complex(2, 5, 5, none), "complex_scan.operands");
+  EXPECT_EQ(complex(2, 3, 5, none), "complex_scan.operands");
+  EXPECT_EQ(complex(2, 3, 3, [](const In& in) { return ComplexScanOptions{.skip = in[4]}; }), "complex_scan.options");
+  EXPECT_EQ(complex(2, 3, 3, [](const In& in) { return ComplexScanOptions{.initial = in[0]}; }), "complex_scan.options");
 }
 
 }  // namespace

@@ -252,17 +252,17 @@ void breakScanTemplates(std::vector<Broken>& broken) {
 }
 
 void breakSsd(std::vector<Broken>& broken) {
-  const TensorType x = f32({2, 5, 4, 3}), dt = f32({2, 5, 4}), a = f32({4}), b = f32({2, 5, 2, 6});
+  const TensorType x = f32({2, 5, 4, 2, 3}), decay = f32({2, 5, 4}), b = f32({2, 5, 2, 2, 6});
   const auto add = [&](std::string_view label, std::vector<TensorType> operands, int64_t chunk = 2) {
     broken.push_back({"ssd", label, std::move(operands), {{"chunk", chunk}}, {}});
   };
-  add("C1", {i32({2, 5, 4, 3}), dt, a, b, b});
-  add("C2", {x, f32({2, 5, 3}), a, b, b});
-  add("C3", {x, dt, f32({3}), b, b});
-  add("C4", {x, dt, a, f32({2, 5, 3, 6}), f32({2, 5, 3, 6})});
-  add("C5", {x, dt, a, b, b, f32({2, 4, 6, 3})});
-  add("C6", {x, dt, a, b, b}, 0);
-  add("C7", {f32({1, 1 << 16, 1, 1}), f32({1, 1 << 16, 1}), f32({1}), f32({1, 1 << 16, 1, 1}), f32({1, 1 << 16, 1, 1})}, 1 << 16);
+  add("C1", {i32({2, 5, 4, 2, 3}), decay, b, b});
+  add("C2", {x, f32({2, 5, 3}), b, b});
+  add("C3", {x, decay, f32({2, 5, 3, 2, 6}), f32({2, 5, 3, 2, 6})});
+  add("C4", {x, decay, b, b, f32({2, 4, 6, 3})});
+  add("C5", {x, decay, b, b}, 0);
+  const TensorType line = f32({1, 1 << 16, 1, 1, 1});
+  add("C6", {line, f32({1, 1 << 16, 1}), line, line}, 1 << 16);
 }
 
 std::vector<Broken> brokenCases() {
