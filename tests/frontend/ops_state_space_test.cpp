@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // State-space functions in the front end: going on from a state, options, types of 16 bits, what is refused. Values are those of the f64
 // evaluator.
+#include <algorithm>
 #include <cmath>
 
+#include "frontend/nn/nn.h"
+#include "frontend/trace/module.h"
 #include "tests/frontend/tracing.h"
 
 namespace lockstep {
@@ -220,6 +223,95 @@ TEST(StateSpace, wrong_operands_of_turning_scans_are_refused) {
   EXPECT_EQ(complex(2, 3, 5, none), "complex_scan.operands");
   EXPECT_EQ(complex(2, 3, 3, [](const In& in) { return ComplexScanOptions{.skip = in[4]}; }), "complex_scan.options");
   EXPECT_EQ(complex(2, 3, 3, [](const In& in) { return ComplexScanOptions{.initial = in[0]}; }), "complex_scan.options");
+}
+
+/// Values of a model's initial parameters and x; the results of the function in f64.
+template <class Model>
+std::vector<Values> resultsOf(const Model& model, const TensorType& x,
+                              const std::function<std::vector<Tensor>(const Model&, Tensor)>& function) {
+  detail::Trace trace;
+  trace.addParameters(model);
+  const std::vector<Tensor> made = function(model, trace.addInput("x", x));
+  for (size_t i = 0; i < made.size(); ++i) trace.output(graph::OutputKind::Result, "y" + std::to_string(i), made[i]);
+  graph::LeafValues leaves{{"x", {x, {}}}};
+  for (int64_t i = 0; i < x.shape.elementCount(); ++i) leaves.at("x").data.push_back(std::sin(0.7 * static_cast<double>(i)));
+  uint32_t index = 0;
+  for (const NamedParameter& one : model.parameters()) {
+    const std::vector<float> values = one.parameter->initial(3, index++);
+    leaves[one.name] = {one.parameter->type(), Values(values.begin(), values.end())};
+  }
+  std::vector<Values> results;
+  for (graph::Tensor& tensor : graph::evaluate(trace.take(), leaves).orThrow()) results.push_back(std::move(tensor.data));
+  return results;
+}
+
+template <class Mixer>
+struct Mixed : Module {
+  explicit Mixed(const auto& options) : mixer(*this, "mixer", 16, options) {}
+  Mixer mixer;
+};
+
+/// A prompt at once and then token by token, and a sequence that was forked, beside the whole.
+template <class Mixer>
+void expectDecodes(const auto& options) {
+  const Mixed<Mixer> model(options);
+  const TensorType x = f32(2, 9, 16);
+  const std::vector<Values> whole = resultsOf<Mixed<Mixer>>(model, x, [](const auto& m, Tensor in) {
+    nn::MixerState state = m.mixer.state(2);
+    const Tensor y = m.mixer(in, state);
+    return std::vector{m.mixer(in), y, state.hidden, state.inputs};
+  });
+  expectEqualNumbers(whole[1], whole[0]);
+  double size = 0;
+  for (const double value : whole[0]) size += std::abs(value);
+  EXPECT_GT(size, 0.1);
+  const std::vector<Values> parts = resultsOf<Mixed<Mixer>>(model, x, [](const auto& m, Tensor in) {
+    nn::MixerState state = m.mixer.state(2), other;
+    std::vector<Tensor> ys{m.mixer(step(in, 0, 5), state)};
+    other = state;
+    m.mixer(step(in, 0, 3), other);  // another way on changes nothing here
+    for (int64_t t = 5; t < 9; ++t) ys.push_back(m.mixer(step(in, t), state));
+    return std::vector{concat(ys, 1), concat(ys, 1), state.hidden, state.inputs};
+  });
+  for (size_t i = 0; i < whole.size(); ++i) expectEqualNumbers(parts[i], whole[i]);
+}
+
+TEST(Mamba, decodes_as_it_reads) {
+  expectDecodes<nn::Mamba1>(nn::Mamba1Options{.states = 4, .chunk = 4, .init = init::randn(0.3)});
+  expectDecodes<nn::Mamba1>(
+      nn::Mamba1Options{.states = 3, .conv = 2, .bias = true, .discretisation = Discretisation::ZeroOrderHold, .init = init::randn(0.3)});
+  expectDecodes<nn::Mamba2>(nn::Mamba2Options{.states = 5, .head_width = 8, .groups = 2, .chunk = 4, .init = init::randn(0.3)});
+}
+
+TEST(Mamba, begins_as_the_papers_say) {
+  const Mixed<nn::Mamba1> first(nn::Mamba1Options{.states = 5});
+  const std::vector<float> a = first.mixer.A_log.initial(1, 0), steps = first.mixer.dt_b.initial(1, 7);
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(std::exp(a[i]), static_cast<double>(i % 5 + 1), 1e-6);
+  double least = 1, most = 0;
+  for (const float bias : steps) {
+    const double step = std::log1p(std::exp(static_cast<double>(bias)));
+    EXPECT_TRUE(step >= 0.99e-3 && step <= 0.101) << step;
+    least = std::min(least, step);
+    most = std::max(most, step);
+  }
+  EXPECT_LT(least, 2e-3);
+  EXPECT_GT(most, 5e-2);
+  EXPECT_FALSE(first.mixer.A_log.decay() || first.mixer.dt_b.decay() || first.mixer.D.decay());
+  const Mixed<nn::Mamba2> second(nn::Mamba2Options{.head_width = 2});
+  for (const float log : second.mixer.A_log.initial(1, 0)) EXPECT_TRUE(std::exp(log) >= 1 && std::exp(log) <= 16);
+}
+
+TEST(Mamba, wrong_options_are_refused) {
+  const auto first = [](const nn::Mamba1Options& options) { return caught([&] { Mixed<nn::Mamba1>{options}; }).code; };
+  const auto second = [](const nn::Mamba2Options& options) { return caught([&] { Mixed<nn::Mamba2>{options}; }).code; };
+  EXPECT_EQ(first({.states = 0}), "mamba.options");
+  EXPECT_EQ(first({.conv = 1}), "mamba.options");
+  EXPECT_EQ(first({.expand = 0}), "mamba.options");
+  EXPECT_EQ(first({.chunk = 0}), "mamba.options");
+  EXPECT_EQ(first({.least_step = 0}), "init.range");
+  EXPECT_EQ(second({.head_width = 5}), "mamba.options");
+  EXPECT_EQ(second({.head_width = 8, .groups = 3}), "mamba.options");
+  EXPECT_EQ(second({.conv = 0, .head_width = 8}), "mamba.options");
 }
 
 }  // namespace
