@@ -74,9 +74,9 @@ Heads headsOf(std::string_view code, const Tensor& x, const Tensor& dt, const Te
 }
 
 /// The op, for x [B, L, H, R, P].
-Ssd runSsd(Trace& trace, const Tensor& x, const Tensor& log_decay, const Tensor& b, const Tensor& c, const std::optional<Tensor>& initial,
-           int64_t chunk, const Where& where) {
-  std::vector<Tensor> operands{x, log_decay, b, c};
+Ssd runSsd(Trace& trace, const Tensor& x, const Tensor& scale, const Tensor& log_decay, const Tensor& b, const Tensor& c,
+           const std::optional<Tensor>& initial, int64_t chunk, const Where& where) {
+  std::vector<Tensor> operands{x, scale, log_decay, b, c};
   if (initial) operands.push_back(wide(*initial, where));
   const std::vector<Tensor> made = trace.emitAll("ssd", operands, {{"chunk", chunk}}, where);
   return {.y = made[0], .state = made[1]};
@@ -134,8 +134,7 @@ Ssd ssd(Tensor x, Tensor dt, Tensor a, Tensor b, Tensor c, SsdOptions options, W
     dt = at.add(dt, wide(*options.dt_bias, where));
   }
   if (options.softplus) dt = softplus(dt, where);
-  const Tensor scaled = expand_dims(at.mul(x, at.wider(dt, 1)), 3, where);
-  Ssd result = runSsd(trace, scaled, at.mul(dt, wide(a, where)), expand_dims(wide(b, where), 3, where),
+  Ssd result = runSsd(trace, expand_dims(x, 3, where), dt, at.mul(dt, wide(a, where)), expand_dims(wide(b, where), 3, where),
                       expand_dims(wide(c, where), 3, where), options.initial, options.chunk, where);
   result.y = squeeze(result.y, 3, where);
   if (options.skip) {
@@ -183,7 +182,7 @@ TrapezoidalScan trapezoidal_scan(Tensor x, Tensor dt, Tensor a, Tensor mix, Tens
     const Tensor before = matmul(swap_axes(options.initial->x, 2, 3, where), options.initial->b, where);
     initial = at.add(options.initial->state, at.mul(before, first));
   }
-  Ssd made = runSsd(trace, at.mul(x5, at.wider(at.add(own, share), 2)), at.mul(dt, a), b_turned, c_turned, initial, options.chunk, where);
+  Ssd made = runSsd(trace, x5, at.add(own, share), at.mul(dt, a), b_turned, c_turned, initial, options.chunk, where);
   // A step itself has none of the share yet.
   const Tensor met = matmul(c_turned, swap_axes(b_turned, 3, 4, where), where);
   Tensor y = at.sub(made.y, at.mul(matmul(met, x5, where), at.wider(share, 2)));
@@ -234,8 +233,8 @@ ComplexScan complex_scan(Tensor x, Tensor dt, Tensor log_rate, Tensor frequency,
                  where);
     initial = halves(wide(*options.initial, where));
   }
-  const Ssd made = runSsd(trace, expand_dims(x, 3, where), decay, times(in, in_turned, b, -1), times(out, out_turned, c, 1), initial,
-                          options.chunk, where);
+  const Ssd made = runSsd(trace, expand_dims(x, 3, where), ones({e.batch, e.length, e.heads}, DType::F32, where), decay,
+                          times(in, in_turned, b, -1), times(out, out_turned, c, 1), initial, options.chunk, where);
   Tensor y = squeeze(made.y, 3, where);
   if (options.skip) {
     requireShape("complex_scan.options", "skip", *options.skip, Shape{e.heads}, where);

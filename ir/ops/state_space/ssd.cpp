@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kName = "ssd";
 /// Places of the operands.
-enum Operand : size_t { kX, kLogDecay, kB, kC, kInitial };
+enum Operand : size_t { kX, kScale, kLogDecay, kB, kC, kInitial };
 
 struct Extents {
   int64_t batch, length, heads, rank, width, groups, states, chunk;
@@ -32,13 +32,17 @@ struct Extents {
 };
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
-  const Shape &x = c.operands[kX].shape, &log_decay = c.operands[kLogDecay].shape, &b = c.operands[kB].shape;
+  const Shape &x = c.operands[kX].shape, &scale = c.operands[kScale].shape, &log_decay = c.operands[kLogDecay].shape,
+              &b = c.operands[kB].shape;
   for (const TensorType& type : c.operands) {
     if (type.dtype != DType::F32) return violated(kName, "C1", fmt::format("an operand is {}, wanted f32", toString(type)));
   }
-  if (x.rank() != 5 || log_decay != Shape{x.extent(0), x.extent(1), x.extent(2)})
+  const bool has_heads = x.rank() == 5;
+  const Shape of_heads = has_heads ? Shape{x.extent(0), x.extent(1), x.extent(2)} : Shape{};
+  if (!has_heads || scale != of_heads || log_decay != of_heads)
     return violated(kName, "C2",
-                    fmt::format("x is {} and log_decay is {}, wanted [B, L, H, R, P] and [B, L, H]", toString(x), toString(log_decay)));
+                    fmt::format("x is {}, scale {} and log_decay {}, wanted [B, L, H, R, P] and twice [B, L, H]", toString(x),
+                                toString(scale), toString(log_decay)));
   if (b.rank() != 5 || b.extent(0) != x.extent(0) || b.extent(1) != x.extent(1) || x.extent(2) % b.extent(2) != 0 ||
       b.extent(3) != x.extent(3) || c.operands[kC].shape != b)
     return violated(kName, "C3",
@@ -62,7 +66,7 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
 class Chunked {
  public:
   Chunked(Builder& builder, const Extents& extents, std::span<const ValueId> operands) : b_(builder), e_(extents), operands_(operands) {
-    x_ = inRows(operands[kX]);
+    x_ = inRows(b_.mul(operands[kX], b_.reshape(operands[kScale], Shape{e_.batch, e_.length, e_.heads, 1, 1})));
     input_ = inRows(operands[kB]);
     output_ = inRows(operands[kC]);
     decay_ = b_.permute(b_.make("exp", {inChunks(operands[kLogDecay])}), {0, 1, 3, 2});
@@ -172,7 +176,7 @@ class Chunked {
   Builder& b_;
   const Extents& e_;
   std::span<const ValueId> operands_;
-  ValueId x_;                ///< [B, C, H, T R, P]
+  ValueId x_;                ///< scaled, [B, C, H, T R, P]
   ValueId input_, output_;   ///< [B, C, G, T R, N]
   ValueId decay_;            ///< [B, C, H, T]
   ValueId between_, since_;  ///< decays from one step to another, and from before the chunk to a step, [B, C, H, T]
@@ -185,8 +189,8 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
 }
 
 std::vector<Tensor> evaluateSsd(const EvaluateContext& c) {
-  const std::vector<double>&x = c.operands[kX]->data, &log_decay = c.operands[kLogDecay]->data, &in = c.operands[kB]->data,
-        &out = c.operands[kC]->data;
+  const std::vector<double>&x = c.operands[kX]->data, &scale = c.operands[kScale]->data, &log_decay = c.operands[kLogDecay]->data,
+        &in = c.operands[kB]->data, &out = c.operands[kC]->data;
   const Shape &of_x = c.operands[kX]->type.shape, &of_b = c.operands[kB]->type.shape;
   const auto batch = static_cast<size_t>(of_x.extent(0)), length = static_cast<size_t>(of_x.extent(1)),
              heads = static_cast<size_t>(of_x.extent(2)), rank = static_cast<size_t>(of_x.extent(3)),
@@ -199,7 +203,7 @@ std::vector<Tensor> evaluateSsd(const EvaluateContext& c) {
     for (size_t t = one * length; t < (one + 1) * length; ++t) {
       const size_t of_head = (t * heads + h) * rank, of_group = (t * groups + h * groups / heads) * rank;
       if (state != 0) state *= std::exp(log_decay[t * heads + h]);
-      for (size_t r = 0; r < rank; ++r) state += in[(of_group + r) * states + n] * x[(of_head + r) * width + p];
+      for (size_t r = 0; r < rank; ++r) state += in[(of_group + r) * states + n] * scale[t * heads + h] * x[(of_head + r) * width + p];
       for (size_t r = 0; r < rank; ++r) y.data[(of_head + r) * width + p] += out[(of_group + r) * states + n] * state;
     }
     last.data[line] = state;
@@ -212,7 +216,11 @@ std::vector<OpCase> cases() {
     const auto [batch, length, heads, rank, width, groups, states] = extents;
     const OperandCase of_group{f32({batch, length, groups, rank, states}), -1, 1};
     OpCase made{name,
-                {{f32({batch, length, heads, rank, width}), -1, 1}, {f32({batch, length, heads}), -1, -0.01}, of_group, of_group},
+                {{f32({batch, length, heads, rank, width}), -1, 1},
+                 {f32({batch, length, heads}), 0.1, 1},
+                 {f32({batch, length, heads}), -1, -0.01},
+                 of_group,
+                 of_group},
                 {{"chunk", chunk}},
                 4e-6,
                 "products of decays and sums over states and the steps of a chunk"};
@@ -231,19 +239,20 @@ extern const OpDef kOp;
 constexpr OpDef kOp{
     .name = kName,
     .summary =
-        "S_t = exp(log_decay_t) S_(t-1) + sum over r of x_tr b_tr^T and y_tr = S_t c_tr, with a state [P, N] for each of H heads and b, c "
+        "S_t = exp(log_decay_t) S_(t-1) + scale_t sum over r of x_tr b_tr^T and y_tr = S_t c_tr, with a state [P, N] for each of H heads "
+        "and b, c "
         "for "
         "groups of them: y [B, L, H, R, P] and the last S [B, H, P, N], by products of matrices in chunks (Dao and Gu 2024, Mamba-2).",
     .constraints =
         ConstantList<Constraint>{{"C1", "operands are f32"},
-                                 {"C2", "x is [B, L, H, R, P] and log_decay [B, L, H]"},
+                                 {"C2", "x is [B, L, H, R, P], scale and log_decay [B, L, H]"},
                                  {"C3", "b and c are [B, L, G, R, N], and G divides H"},
                                  {"C4", "there is one initial state at most, [B, H, P, N]"},
                                  {"C5", "chunk is at least 1"},
                                  {"C6",
                                   "with C = ceil(L / chunk) and T = chunk R, [B, C + 1, H, P, N] and [B, C, H, T, max(T, P)] have "
                                   "at most 2^31 - 1 elements"}},
-    .operands = ConstantList<std::string_view>{"x", "log_decay", "b", "c", "initial..."},
+    .operands = ConstantList<std::string_view>{"x", "scale", "log_decay", "b", "c", "initial..."},
     .attributes = ConstantList<AttributeDef>{{"chunk", AttributeKind::Integer, "steps that are computed by one product"}},
     .infer = infer,
     .gradient = ByDecomposition{.recomputes = true},

@@ -256,13 +256,13 @@ void breakSsd(std::vector<Broken>& broken) {
   const auto add = [&](std::string_view label, std::vector<TensorType> operands, int64_t chunk = 2) {
     broken.push_back({"ssd", label, std::move(operands), {{"chunk", chunk}}, {}});
   };
-  add("C1", {i32({2, 5, 4, 2, 3}), decay, b, b});
-  add("C2", {x, f32({2, 5, 3}), b, b});
-  add("C3", {x, decay, f32({2, 5, 3, 2, 6}), f32({2, 5, 3, 2, 6})});
-  add("C4", {x, decay, b, b, f32({2, 4, 6, 3})});
-  add("C5", {x, decay, b, b}, 0);
+  add("C1", {i32({2, 5, 4, 2, 3}), decay, decay, b, b});
+  add("C2", {x, decay, f32({2, 5, 3}), b, b});
+  add("C3", {x, decay, decay, f32({2, 5, 3, 2, 6}), f32({2, 5, 3, 2, 6})});
+  add("C4", {x, decay, decay, b, b, f32({2, 4, 6, 3})});
+  add("C5", {x, decay, decay, b, b}, 0);
   const TensorType line = f32({1, 1 << 16, 1, 1, 1});
-  add("C6", {line, f32({1, 1 << 16, 1}), line, line}, 1 << 16);
+  add("C6", {line, f32({1, 1 << 16, 1}), f32({1, 1 << 16, 1}), line, line}, 1 << 16);
 }
 
 std::vector<Broken> brokenCases() {
