@@ -3,4 +3,5 @@
 set(LOCKSTEP_SHADERS
     attend_cache_split attend_gradient_keys_matrix attend_gradient_keys_stream attend_gradient_keys_tiled attend_gradient_queries_matrix attend_gradient_queries_stream attend_gradient_queries_tiled attend_gradient_whole attend_matrix attend_stream attend_tiled attend_whole
     matmul_matrix_tiled matmul_quad_tiled matmul_register_rows matmul_shared_tiled
-    multiply_quantized_digits)
+    multiply_quantized_digits
+    scan_chunk_gradient_states_stream scan_chunk_gradient_stream scan_chunk_outputs_stream scan_chunk_states_stream)

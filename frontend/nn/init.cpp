@@ -31,6 +31,17 @@ Initializer make(Initializer::Kind kind, double scale, Initializer::Fan fan = In
   return made;
 }
 
+Initializer between(Initializer::Kind kind, double low, double high, const Where& where) {
+  if (!std::isfinite(low) || !std::isfinite(high) || !(low < high))
+    rejectAt(where, "init.range", fmt::format("{} to {} is no range", low, high), "give two finite numbers, the smaller one first");
+  if (kind != Initializer::Kind::Uniform && low <= 0)
+    rejectAt(where, "init.range", fmt::format("{} to {} has no logarithms", low, high), "give positive numbers");
+  Initializer made = make(kind, 1);
+  made.low = low;
+  made.high = high;
+  return made;
+}
+
 }  // namespace
 
 namespace init {
@@ -48,14 +59,9 @@ Initializer truncated_normal(double scale, double limit, Where where) {
   made.high = limit;
   return made;
 }
-Initializer uniform(double low, double high, Where where) {
-  if (!std::isfinite(low) || !std::isfinite(high) || !(low < high))
-    rejectAt(where, "init.range", fmt::format("{} to {} is no range", low, high), "give two finite numbers, the smaller one first");
-  Initializer made = make(Kind::Uniform, 1);
-  made.low = low;
-  made.high = high;
-  return made;
-}
+Initializer uniform(double low, double high, Where where) { return between(Kind::Uniform, low, high, where); }
+Initializer log_of_uniform(double low, double high, Where where) { return between(Kind::LogOfUniform, low, high, where); }
+Initializer before_softplus(double low, double high, Where where) { return between(Kind::BeforeSoftplus, low, high, where); }
 Initializer constant(double value, Where where) {
   if (!std::isfinite(value)) rejectAt(where, "init.number", fmt::format("the constant is {}", value), "give a finite number");
   return make(Kind::Constant, value);
@@ -177,6 +183,15 @@ std::vector<float> initialValues(const Initializer& initializer, const graph::Sh
       });
     case Initializer::Kind::Uniform:
       return each([&](uint64_t i) { return initializer.low + (initializer.high - initializer.low) * random::uniform(seed, index, i); });
+    case Initializer::Kind::LogOfUniform:
+      return each(
+          [&](uint64_t i) { return std::log(initializer.low + (initializer.high - initializer.low) * random::uniform(seed, index, i)); });
+    case Initializer::Kind::BeforeSoftplus:
+      return each([&](uint64_t i) {
+        const double logs = std::log(initializer.high / initializer.low),
+                     step = initializer.low * std::exp(logs * random::uniform(seed, index, i));
+        return step + std::log(-std::expm1(-step));  // log(e^step - 1), which does not overflow
+      });
     case Initializer::Kind::Constant:
       return each([](uint64_t) { return 1.0; });
     case Initializer::Kind::Orthogonal:

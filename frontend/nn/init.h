@@ -13,12 +13,12 @@
 namespace lockstep {
 
 struct Initializer {
-  enum class Kind : uint8_t { Normal, TruncatedNormal, Uniform, Constant, Orthogonal, Literal };
+  enum class Kind : uint8_t { Normal, TruncatedNormal, Uniform, LogOfUniform, BeforeSoftplus, Constant, Orthogonal, Literal };
   /// What a random kind is scaled by, beside `scale`.
   enum class Fan : uint8_t { None, In, Mean };  ///< 1, 1/√fan_in, 1/√((fan_in + fan_out) / 2)
   Kind kind = Kind::Normal;
   double scale = 0.02;        ///< Normal, TruncatedNormal: standard deviation; Orthogonal: gain; Constant: the value
-  double low = -1, high = 1;  ///< Uniform: ends; TruncatedNormal: ends in standard deviations
+  double low = -1, high = 1;  ///< Uniform and what is made of it: ends; TruncatedNormal: ends in standard deviations
   Fan fan = Fan::None;
   std::vector<float> literal;  ///< Literal: the values, row-major
 };
@@ -36,6 +36,10 @@ Initializer randn(double scale = 0.02, Where where = Where::current());
 Initializer truncated_normal(double scale = 0.02, double limit = 2, Where where = Where::current());
 /// U(low, high)
 Initializer uniform(double low, double high, Where where = Where::current());
+/// log u with u from U(low, high), 0 < low: rates of decay that are kept as logarithms (Mamba-2's A_log).
+Initializer log_of_uniform(double low, double high, Where where = Where::current());
+/// x with softplus(x) from low to high, 0 < low, where the logarithm of that is uniform: biases of step sizes (Mamba's dt).
+Initializer before_softplus(double low, double high, Where where = Where::current());
 Initializer constant(double value, Where where = Where::current());
 Initializer zeros();
 Initializer ones();

@@ -6,5 +6,6 @@
 #include "frontend/nn/attention.h"
 #include "frontend/nn/conv.h"
 #include "frontend/nn/linear.h"
+#include "frontend/nn/mamba.h"
 #include "frontend/nn/norm.h"
 #include "frontend/nn/recurrent.h"

@@ -15,3 +15,4 @@
 #include "frontend/ops/reduce.h"
 #include "frontend/ops/scan.h"
 #include "frontend/ops/shape.h"
+#include "frontend/ops/state_space.h"

@@ -108,8 +108,9 @@ struct TemplateTensor {
   bool along_last = false;  ///< read element after element of the last axis: the hook load_q4 gives four neighbours
 };
 /// Which templates an op has: NAME_stream and NAME_tiled of many rows, NAME_split, which shares out the steps of each row, NAME_digits,
-/// which does so with integer dot products, or NAME_whole, which has a run of rows in workgroup memory.
-enum class TemplateForm : uint8_t { Rows, Split, Digits, Whole };
+/// which does so with integer dot products, NAME_whole, which has a run of rows in workgroup memory, or NAME_stream alone, which keeps what
+/// it needs of a row in registers.
+enum class TemplateForm : uint8_t { Rows, Split, Digits, Whole, Stream };
 struct TemplateShape {
   std::vector<TemplateTensor> operands, results;
   std::vector<std::pair<std::string, double>> numbers;  ///< of the template: extents and options

@@ -129,8 +129,14 @@ std::vector<std::pair<std::string, double>> numbersOf(const auto& plan) {
 }  // namespace
 
 Result<kernel::Module> emitKernel(const program::StreamPlan& plan, const EmitQuery& query) {
-  const Filled filled{.suffix = "_stream", .numbers = numbersOf(plan), .vector = plan.vector};
+  Filled filled{.suffix = "_stream", .numbers = numbersOf(plan), .vector = plan.vector};
   LS_CHECK(checkVectors(filled, query));
+  if (findTemplate(query.body).shape.form == graph::TemplateForm::Stream) {
+    std::erase_if(filled.numbers, [](const auto& number) { return number.first != "lanes"; });
+    filled.unrolled = kUnrolledStream;
+    // Registers of a GPU are arrays in the template, which only constants may index.
+    if (query.config.profile.style == program::ExecutionStyle::Gpu) return fillTemplate(filled, query, true);
+  }
   return withinRounds(query, [&](bool unrolled) { return fillTemplate(filled, query, unrolled); });
 }
 

@@ -11,7 +11,7 @@
 namespace lockstep::passes {
 
 /// The statements of the largest tile of any template, and of a block of rows and steps where arrays stand for registers.
-inline constexpr size_t kUnrolledTile = 4096, kUnrolledRegisters = 16384, kUnrolledQuads = 65536;
+inline constexpr size_t kUnrolledStream = 1024, kUnrolledTile = 4096, kUnrolledRegisters = 16384, kUnrolledQuads = 65536;
 /// Of products by matrix units: all inner loops, and never the one over the inner axis, whose kernel no cache would hold.
 inline constexpr size_t kUnrolledMatrices = 8192;
 

@@ -187,7 +187,9 @@ Result<Graph> replaceComposed(Graph current, const DecomposeConfig& config) {
 
 Result<Graph> decompose(const Graph& graph, const DecomposeConfig& config) {
   const bool keep = !contains(config.disabled, std::string(kLoops));
-  LS_TRY(const Graph current, replaceComposed(unrollLoops(graph, keep), config));
+  LS_TRY(Graph current, replaceComposed(unrollLoops(graph, keep), config));
+  // Ops become loops, too, in the bodies of others as well. What is unrolled may be joined by ops that are composed.
+  LS_TRY(current, replaceComposed(unrollLoops(current, keep), config));
   return updateWholeWords(current);
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <string_view>
 #include <unordered_map>
@@ -157,13 +158,24 @@ struct State {
     }
   }
 
+  /// The operands for ops that run only once all of `incoming` is there.
+  std::vector<ValueId> waiting(const std::vector<ValueId>& operands, const std::vector<ValueId>& incoming) {
+    std::vector<ValueId> held;
+    for (const ValueId operand : operands) {
+      std::vector<ValueId> read{operand};
+      std::ranges::copy_if(incoming, std::back_inserter(read), [](ValueId value) { return value.valid(); });
+      held.push_back(builder.make("barrier", std::move(read)));
+    }
+    return held;
+  }
+
   /// The ops that the node stands for are made once more, and what flows back flows through them.
   void throughDecomposition(const Node& node, const std::vector<ValueId>& incoming, const std::vector<bool>& depends) {
     builder.setLocation(node.location);
     const size_t first = builder.graph().body().nodes.size();
-    const auto own = std::get<ByDecomposition>(*node.op->gradient).decompose;
-    const auto decompose = own != nullptr ? own : std::get<DecomposeLowering>(*node.op->lower).decompose;
-    const std::vector<ValueId> made = decompose(builder, node, node.operands);
+    const auto& facet = std::get<ByDecomposition>(*node.op->gradient);
+    const auto decompose = facet.decompose != nullptr ? facet.decompose : std::get<DecomposeLowering>(*node.op->lower).decompose;
+    const std::vector<ValueId> made = decompose(builder, node, facet.recomputes ? waiting(node.operands, incoming) : node.operands);
     std::vector<ValueId> outputs, seeds, wrt;
     for (size_t i = 0; i < made.size(); ++i) {
       if (!incoming[i].valid()) continue;

@@ -125,7 +125,7 @@ class Reverse {
       if (i < carried) {
         if (wanted_[targets_[i]]) gradient = rowOf(outer_, results_[i], last);
       } else if (gradients[i].valid()) {
-        gradient = targets_[i] < loop_.firstCapture() ? stacks_.at(gradients[i]) : sum(gradients[i]);
+        gradient = targets_[i] < loop_.firstCapture() ? stack(gradients[i]) : sum(gradients[i]);
       }
     }
   }

@@ -52,6 +52,14 @@ PlanChoice stream(const PlanQuery& q, const TemplateShape& shape, int64_t& round
   return {plan, splitGroups(divideUp(shape.rows, plan.lanes), q.profile)};
 }
 
+/// Rows of which nothing is shared.
+PlanChoice alone(const PlanQuery& q, const TemplateShape& shape, int64_t& rounds) {
+  const int64_t lanes = q.profile.style == program::ExecutionStyle::Cpu ? cost::kStreamLanesCpu : cost::kStreamLanes;
+  const StreamPlan plan{.lanes = std::min<int64_t>(lanes, mostInvocations(q.profile))};
+  rounds = loopCost(shape.repeats, 1, loopCost(shape.length, 1, 0));
+  return {plan, splitGroups(divideUp(shape.rows, plan.lanes), q.profile)};
+}
+
 /// Elements of a row and its results in halves of a step's: 2 forward, 3 and 4 for gradients. Where keys and values differ in width, the
 /// quotient has a fraction for the gradient towards queries alone.
 int64_t halvesOf(const TemplateShape& shape) { return 2 * shape.registers % shape.shared == 0 ? 2 * shape.registers / shape.shared : 3; }
@@ -196,6 +204,7 @@ Result<PlanChoice> chooseTemplate(const PlanQuery& q) {
   int64_t rounds = 0;
   std::optional<PlanChoice> choice;
   if (shape.form == TemplateForm::Split) choice = split(q, shape, rounds);
+  if (shape.form == TemplateForm::Stream) choice = alone(q, shape, rounds);
   if (shape.form == TemplateForm::Digits) {
     choice = digits(q, shape, rounds);
     if (!choice) {

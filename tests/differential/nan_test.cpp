@@ -33,8 +33,15 @@ std::vector<size_t> floatOperands(const graph::OpCase& op_case) {
 
 /// Ops that multiply by the zeros of their padding or mask, where the evaluator leaves the product out: 0 times NaN is one more NaN.
 bool multipliesByZeros(const graph::OpDef& op) {
-  constexpr std::string_view kOps[] = {
-      "conv", "conv_transpose", "softmax_causal", "scaled_dot_product_attention", "attention_gradient", "cached_attention"};
+  constexpr std::string_view kOps[] = {"conv",
+                                       "conv_transpose",
+                                       "softmax_causal",
+                                       "scaled_dot_product_attention",
+                                       "attention_gradient",
+                                       "cached_attention",
+                                       "selective_scan",
+                                       "selective_scan_gradient",
+                                       "ssd"};
   return std::ranges::find(kOps, *op.name) != std::end(kOps);
 }
 

@@ -27,6 +27,8 @@ struct Part : Module {
   nn::MultiHeadAttention attention{*this, "attention", 12, 2};
   nn::FeedForward feed_forward{*this, "feed_forward", 12, 24};
   nn::TransformerBlock block{*this, "block", 12, 2};
+  nn::Mamba1 mamba1{*this, "mamba1", 12};
+  nn::Mamba2 mamba2{*this, "mamba2", 12, {.head_width = 6}};
 };
 struct Model : Module {
   Part part{*this, "part"};
@@ -149,6 +151,12 @@ TEST(LayerErrors, name_the_layer_what_it_expects_and_what_came) {
                   "declare the input as ls::f32(...), or cast(x, ls::DType::F32)"),
           MISTAKE(TYPES(f32(8, 5, 24)), p.feed_forward(in[0]), "layer.extent",
                   "FeedForward 'part.feed_forward' expected [..., N, width] with 12 features, got 24 in f32[8,5,24]",
+                  "declare the layer with 24 features, or change the shape of x"),
+          MISTAKE(TYPES(f32(8, 5, 24)), p.mamba1(in[0]), "layer.extent",
+                  "Mamba1 'part.mamba1' expected [B, L, width] with 12 features, got 24 in f32[8,5,24]",
+                  "declare the layer with 24 features, or change the shape of x"),
+          MISTAKE(TYPES(f32(8, 5, 24)), p.mamba2(in[0]), "layer.extent",
+                  "Mamba2 'part.mamba2' expected [B, L, width] with 12 features, got 24 in f32[8,5,24]",
                   "declare the layer with 24 features, or change the shape of x"),
       },
       true);

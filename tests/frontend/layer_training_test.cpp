@@ -125,5 +125,16 @@ TEST_P(Layers, batch_norm_tracks_the_data_for_its_forwards) {
   EXPECT_NEAR(forward.run({{"x", one}}).output.floats()[0], (5 - mean) / std::sqrt(variance + 1e-5), 1e-5);
 }
 
+TEST_P(Layers, state_space_mixers_learn) {
+  struct First : Module {
+    nn::Mamba1 mixer{*this, "mixer", 8, {.states = 4, .chunk = 4, .init = init::randn(0.3)}};
+  };
+  expectLearns<First>(GetParam(), {2, 10, 8}, {2, 10, 8}, [](const First& m, Tensor x) { return m.mixer(x); });
+  struct Second : Module {
+    nn::Mamba2 mixer{*this, "mixer", 8, {.states = 4, .head_width = 4, .groups = 2, .chunk = 4, .init = init::randn(0.3)}};
+  };
+  expectLearns<Second>(GetParam(), {2, 10, 8}, {2, 10, 8}, [](const Second& m, Tensor x) { return m.mixer(x); });
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -141,6 +141,15 @@ constexpr Row kOps[] = {
        return rope(c["x"], {.base = c.number("base"), .layout = layout});
      }},
     {"attention", [](const Call& c) { return scaled_dot_product_attention(c["q"], c["k"], c["v"], {.causal = c.boolean("causal")}); }},
+    {"causal_conv1d", [](const Call& c) { return causal_conv1d(c["x"], c["w"], {.bias = c["b"]}).y; }},
+    {"selective_scan",
+     [](const Call& c) {
+       SelectiveScanOptions options{.skip = c["D"], .softplus = c.boolean("delta_softplus")};
+       if (c.has("gate")) options.gate = c["z"];
+       if (c.text("discretise_B") == "zoh") options.discretisation = Discretisation::ZeroOrderHold;
+       return selective_scan(c["u"], c["delta"], c["A"], c["B"], c["C"], options).y;
+     }},
+    {"ssd", [](const Call& c) { return ssd(c["x"], c["dt"], c["A"], expand_dims(c["B"], 2), expand_dims(c["C"], 2), {.skip = c["D"]}).y; }},
     {"layer_norm", [](const Call& c) { return layer_norm(c["x"], c["g"], c["b"], c.number("eps")); }},
 };
 

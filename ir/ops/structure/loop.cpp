@@ -138,6 +138,15 @@ Graph mapBody(const Shape& row, const Shape& matrix) {
   return b.take();
 }
 
+/// h' = h / 2 + the row read as another shape, so that what flows back to it is a view.
+Graph reshapedBody(const Shape& state, const Shape& row) {
+  Builder b;
+  const BodyLeaves leaf{b};
+  const ValueId h = leaf(carryName(0), state), x = leaf(sliceName(0), row);
+  b.output(OutputKind::Result, carryName(0), b.add(b.mul(h, 0.5), b.reshape(x, state)));
+  return b.take();
+}
+
 std::vector<OpCase> cases() {
   auto make = [](std::string_view name, std::vector<Shape> operands, int64_t iterations, int64_t carries, int64_t slices, bool reverse,
                  Graph body, double most = 0.5) {
@@ -160,6 +169,7 @@ std::vector<OpCase> cases() {
           make("aligned", {{2, 64}, {5, 2, 64}, {64, 64}}, 5, 1, 1, false, recurrentBody({2, 64}, {64, 64}), 0.1),
           make("two_carries", {{5}, {}, {4}, {5}}, 4, 2, 1, false, exchangeBody({5})),
           make("no_carry", {{3, 2, 5}, {5, 4}, {4}}, 3, 0, 1, false, mapBody({2, 5}, {5, 4})),
+          make("reshaped_row", {{6}, {5, 2, 3}}, 5, 1, 1, false, reshapedBody({6}, {2, 3})),
           make("once", {{3}, {1, 3}}, 1, 1, 1, false, decayBody({3})),
           make("long", {{3}, {257, 3}}, 257, 1, 1, true, decayBody({3}))};
 }

@@ -170,6 +170,101 @@ void breakQuantized(std::vector<Broken>& broken) {
   broken.push_back({"multiply_quantized", "C6", {x, words, f32({3, 8})}, form(4, 8), {}});
 }
 
+void breakCausalConv(std::vector<Broken>& broken) {
+  const TensorType x = f32({2, 5, 3}), w = f32({3, 4}), bias = f32({3});
+  const auto add = [&](std::string_view label, std::vector<TensorType> operands) {
+    broken.push_back({"causal_conv1d", label, std::move(operands), {}, {}});
+  };
+  add("C1", {i32({2, 5, 3}), w, bias});
+  add("C2", {f32({5, 3}), w, bias});
+  add("C3", {x, w, f32({4})});
+  add("C4", {x, w, bias, f32({2, 4, 3})});
+  add("C5", {f32({1 << 10, 1, 1 << 20}), f32({1 << 20, 4}), f32({1 << 20})});
+}
+
+void breakSelectiveScan(std::vector<Broken>& broken) {
+  const TensorType u = f32({2, 5, 3}), a = f32({3, 4}), b = f32({2, 5, 4}), state = f32({2, 3, 4}), u_i32 = i32({2, 5, 3});
+  for (const bool is_gradient : {false, true}) {
+    const auto add = [&](std::string_view label, std::vector<TensorType> operands, int64_t chunk = 2,
+                         const std::vector<TensorType>& initial = {}) {
+      const TensorType& x = operands[0];
+      if (is_gradient) operands.insert(operands.end(), {x, f32({x.shape.extent(0), x.shape.extent(2), operands[2].shape.extent(1)})});
+      operands.insert(operands.end(), initial.begin(), initial.end());
+      broken.push_back({is_gradient ? "selective_scan_gradient" : "selective_scan",
+                        label,
+                        std::move(operands),
+                        {{"chunk", chunk}, {"zero_order_hold", false}},
+                        {}});
+    };
+    add("C1", {u_i32, u_i32, a, b, b});
+    add("C2", {u, f32({2, 4, 3}), a, b, b});
+    add("C3", {u, u, f32({4, 4}), b, b});
+    add("C4", {u, u, a, b, f32({2, 4, 4})});
+    add("C5", {u, u, a, b, b}, 2, {f32({2, 4, 3})});
+    add("C6", {u, u, a, b, b}, 0);
+    add("C7", {f32({1, 1 << 10, 1 << 10}), f32({1, 1 << 10, 1 << 10}), f32({1 << 10, 1 << 12}), f32({1, 1 << 10, 1 << 12}),
+               f32({1, 1 << 10, 1 << 12})});
+  }
+  broken.push_back(
+      {"selective_scan_gradient", "C8", {u, u, a, b, b, u, f32({2, 4, 3})}, {{"chunk", int64_t{2}}, {"zero_order_hold", false}}, {}});
+}
+
+void breakScanTemplates(std::vector<Broken>& broken) {
+  const TensorType x = f32({2, 5, 3}), a = f32({3, 4}), b = f32({2, 5, 4}), states = f32({2, 3, 3, 4});
+  const TensorType long_x = f32({1, 1 << 12, 1 << 10}), long_a = f32({1 << 10, 1 << 10}), long_b = f32({1, 1 << 12, 1 << 10});
+  struct Form {
+    std::string_view op;
+    std::vector<TensorType> after;  // of x, delta, a and b
+    Attributes attributes;
+  };
+  const Attributes plain{{"chunk", integer(2)}, {"zero_order_hold", false}};
+  const auto with = [&](std::string_view name, Attribute value) {
+    Attributes more = plain;
+    more.set(std::string(name), std::move(value));
+    return more;
+  };
+  const std::vector<Form> forms{{"scan_chunk_states", {}, with("reverse", false)},
+                                {"scan_chunk_outputs", {b, states}, plain},
+                                {"scan_chunk_gradient", {b, x, states, states}, plain},
+                                {"scan_chunk_gradient_states", {b, x, states, states}, with("part", integer(2))}};
+  for (const Form& form : forms) {
+    const auto add = [&](std::string_view label, std::vector<TensorType> operands, const Attributes& attributes) {
+      operands.insert(operands.end(), form.after.begin(), form.after.end());
+      broken.push_back({form.op, label, std::move(operands), attributes, {}});
+    };
+    Attributes no_chunk = form.attributes;
+    no_chunk.set("chunk", integer(0));
+    add("C1", {i32({2, 5, 3}), x, a, b}, form.attributes);
+    add("C2", {x, f32({2, 4, 3}), a, b}, form.attributes);
+    add("C3", {x, x, f32({4, 4}), b}, form.attributes);
+    add("C4", {x, x, a, f32({2, 5, 3})}, form.attributes);
+    add("C5", {x, x, a, b}, no_chunk);
+    if (form.after.empty()) {
+      add("C6", {long_x, long_x, long_a, long_b}, form.attributes);
+    } else {
+      std::vector<TensorType> operands{x, x, a, b};
+      operands.insert(operands.end(), form.after.begin(), form.after.end());
+      operands.back() = f32({2, 2, 3, 4});
+      broken.push_back({form.op, "C6", operands, form.attributes, {}});
+    }
+  }
+  broken.push_back({"scan_chunk_gradient_states", "C7", {x, x, a, b, b, x, states, states}, with("part", integer(0)), {}});
+}
+
+void breakSsd(std::vector<Broken>& broken) {
+  const TensorType x = f32({2, 5, 4, 2, 3}), decay = f32({2, 5, 4}), b = f32({2, 5, 2, 2, 6});
+  const auto add = [&](std::string_view label, std::vector<TensorType> operands, int64_t chunk = 2) {
+    broken.push_back({"ssd", label, std::move(operands), {{"chunk", chunk}}, {}});
+  };
+  add("C1", {i32({2, 5, 4, 2, 3}), decay, decay, b, b});
+  add("C2", {x, decay, f32({2, 5, 3}), b, b});
+  add("C3", {x, decay, decay, f32({2, 5, 3, 2, 6}), f32({2, 5, 3, 2, 6})});
+  add("C4", {x, decay, decay, b, b, f32({2, 4, 6, 3})});
+  add("C5", {x, decay, decay, b, b}, 0);
+  const TensorType line = f32({1, 1 << 16, 1, 1, 1});
+  add("C6", {line, f32({1, 1 << 16, 1}), f32({1, 1 << 16, 1}), line, line}, 1 << 16);
+}
+
 std::vector<Broken> brokenCases() {
   TensorType x = f32({2, 3}), row = f32({3}), idx = i32({2, 3}), flag = boolean({2, 3}), scalar = f32({}), key = u32({4});
   int64_t huge = int64_t{1} << 33;
@@ -413,6 +508,10 @@ std::vector<Broken> brokenCases() {
   broken.push_back({"associative_reduce", "C2", {x}, reduced(-1, adding(DType::F32)), {}});
   broken.push_back({"associative_reduce", "C3", {x}, reduced(0, adding(DType::I32)), {}});
   breakLoop(broken);
+  breakCausalConv(broken);
+  breakScanTemplates(broken);
+  breakSsd(broken);
+  breakSelectiveScan(broken);
   for (std::string_view op : {"write_rows", "update_rows"}) {
     const Attributes first{{"axis", integer(0)}};
     broken.push_back({op, "C1", {x, idx, i32({})}, first, {}});
@@ -542,6 +641,9 @@ TEST(Constraints, OtherWaysToBreakThem_AreRefusedToo) {
       {"associative_scan", "C3", {x}, scanned(0, "lockstep.graph"), {}},
       {"associative_scan", "C3", {x, x}, scanned(0, adding(DType::F32)), {}},
       {"associative_scan", "C3", {x}, scanned(0, summing()), {}},
+      {"causal_conv1d", "C2", {f32({2, 5, 3}), f32({4, 4}), f32({3})}, {}, {}},
+      {"causal_conv1d", "C4", {f32({2, 5, 3}), f32({3, 4}), f32({3}), f32({2, 3, 3}), f32({2, 3, 3})}, {}, {}},
+      {"causal_conv1d", "C4", {f32({2, 5, 3}), f32({3, 1}), f32({3}), f32({2, 1, 3})}, {}, {}},
       {"update_slice", "C2", {x, f32({2})}, {{"offset", int64_t{-1}}}, {}},
   };
   for (const Broken& broken : others) {

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/nn/mamba.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "frontend/nn/layer_input.h"
+#include "frontend/ops/ops.h"
+#include "frontend/trace/trace.h"
+#include "ir/support/diagnostic.h"
+
+namespace lockstep::nn {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& message, const Where& where) {
+  throw Error(
+      {.code = "mamba.options",
+       .message = message,
+       .where = detail::toLocation(where),
+       .notes = {},
+       .remedy = "extents are at least 1, a convolution has two taps or more, head_width divides the inner width and groups the heads"});
+}
+
+int64_t positive(std::string_view name, int64_t extent, const Where& where, int64_t least = 1) {
+  if (extent < least) refuse(fmt::format("{} is {}", name, extent), where);
+  return extent;
+}
+
+int64_t innerOf(int64_t width, int64_t expand, const Where& where) {
+  return positive("width", width, where) * positive("expand", expand, where);
+}
+int64_t rankOf(int64_t width, const Mamba1Options& options) { return options.step_rank > 0 ? options.step_rank : (width + 15) / 16; }
+int64_t headsOf(int64_t width, const Mamba2Options& options, const Where& where) {
+  const int64_t inner = innerOf(width, options.expand, where), head = positive("head_width", options.head_width, where);
+  if (inner % head != 0) refuse(fmt::format("{} channels cannot be split into heads of {}", inner, head), where);
+  if (inner / head % positive("groups", options.groups, where) != 0)
+    refuse(fmt::format("{} heads cannot be split into {} groups", inner / head, options.groups), where);
+  return inner / head;
+}
+int64_t mixedOf(int64_t width, const Mamba2Options& options, const Where& where) {
+  return innerOf(width, options.expand, where) + 2 * options.groups * positive("states", options.states, where);
+}
+
+LinearOptions projection(const auto& options, bool bias) { return {.bias = bias, .init = options.init, .decay = options.decay}; }
+
+/// As PyTorch begins with a convolution of one channel each: U(-1 / sqrt(taps), 1 / sqrt(taps)).
+Initializer ofTaps(int64_t taps, const Where& where) {
+  const double end = 1 / std::sqrt(static_cast<double>(positive("conv", taps, where, 2)));
+  return init::uniform(-end, end, where);
+}
+
+/// log 1 .. log states for each channel: the real part of S4D (Gu and others, 2022).
+std::vector<float> logarithms(int64_t channels, int64_t states) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < channels * states; ++i) values.push_back(static_cast<float>(std::log(static_cast<double>(i % states + 1))));
+  return values;
+}
+
+Tensor negExp(const Parameter& logs, const Where& where) { return neg(exp(logs.tensor(where), where), where); }
+
+/// silu of the convolution, after what the state has and into it.
+Tensor convolved(const Tensor& x, const Parameter& w, const Parameter& b, MixerState* state, const Where& where) {
+  CausalConvOptions options{.bias = b.tensor(where)};
+  if (state != nullptr) options.tail = state->inputs;
+  const CausalConv made = causal_conv1d(x, w.tensor(where), options, where);
+  if (state != nullptr) state->inputs = *made.tail;
+  return silu(made.y, where);
+}
+
+}  // namespace
+
+Mamba1::Mamba1(Module& parent, std::string name, int64_t width, const Mamba1Options& options, Where where)
+    : Module(parent, std::move(name), where),
+      in_proj(*this, "in_proj", width, 2 * innerOf(width, options.expand, where), projection(options, options.bias), where),
+      conv_W(*this, "conv_W", {width * options.expand, options.conv}, ofTaps(options.conv, where), {.decay = options.decay}, where),
+      conv_b(*this, "conv_b", {width * options.expand}, init::zeros(), {}, where),
+      x_proj(*this, "x_proj", width * options.expand, rankOf(width, options) + 2 * positive("states", options.states, where),
+             projection(options, false), where),
+      dt_W(*this, "dt_W", {rankOf(width, options), width * options.expand},
+           init::uniform(-1 / std::sqrt(static_cast<double>(rankOf(width, options))),
+                         1 / std::sqrt(static_cast<double>(rankOf(width, options))), where),
+           {.decay = options.decay}, where),
+      dt_b(*this, "dt_b", {width * options.expand}, init::before_softplus(options.least_step, options.largest_step, where),
+           {.decay = false}, where),
+      A_log(*this, "A_log", {width * options.expand, options.states}, init::literal(logarithms(width * options.expand, options.states)),
+            {.decay = false}, where),
+      D(*this, "D", {width * options.expand}, init::ones(), {}, where),
+      out_proj(*this, "out_proj", width * options.expand, width, projection(options, options.bias), where),
+      rank_(rankOf(width, options)),
+      states_(options.states),
+      chunk_(positive("chunk", options.chunk, where)),
+      discretisation_(options.discretisation) {}
+
+Tensor Mamba1::mix(const Tensor& x, MixerState* state, const Where& where) const {
+  checkInput(*this, x, {.kind = "Mamba1", .axes = {{"B"}, {"L"}, {"width", in_proj.W.type().shape.extent(0), "features"}}}, where);
+  const std::vector<Tensor> halves = split(in_proj(x, where), D.type().shape.extent(0), -1, where);
+  const Tensor u = convolved(halves[0], conv_W, conv_b, state, where);
+  const std::vector<Tensor> parts = split(x_proj(u, where), {rank_, states_, states_}, -1, where);
+  const Tensor delta = add({matmul(parts[0], dt_W.tensor(where), where), where}, {dt_b.tensor(where), where}, where);
+  SelectiveScanOptions options{
+      .skip = D.tensor(where), .gate = halves[1], .softplus = true, .discretisation = discretisation_, .chunk = chunk_};
+  if (state != nullptr) options.initial = state->hidden;
+  const SelectiveScan made = selective_scan(u, delta, negExp(A_log, where), parts[1], parts[2], options, where);
+  if (state != nullptr) state->hidden = made.state;
+  return out_proj(made.y, where);
+}
+
+Tensor Mamba1::operator()(Tensor x, Where where) const { return mix(x, nullptr, where); }
+Tensor Mamba1::operator()(Tensor x, MixerState& state, Where where) const { return mix(x, &state, where); }
+
+MixerState Mamba1::state(int64_t batch, Where where) const {
+  const graph::Shape &taps = conv_W.type().shape, &rates = A_log.type().shape;
+  return {.inputs = zeros({batch, taps.extent(1) - 1, taps.extent(0)}, DType::F32, where),
+          .hidden = zeros({batch, rates.extent(0), rates.extent(1)}, DType::F32, where)};
+}
+
+Mamba2::Mamba2(Module& parent, std::string name, int64_t width, const Mamba2Options& options, Where where)
+    : Module(parent, std::move(name), where),
+      in_proj(*this, "in_proj", width, width * options.expand + mixedOf(width, options, where) + headsOf(width, options, where),
+              projection(options, options.bias), where),
+      conv_W(*this, "conv_W", {mixedOf(width, options, where), options.conv}, ofTaps(options.conv, where), {.decay = options.decay}, where),
+      conv_b(*this, "conv_b", {mixedOf(width, options, where)}, init::zeros(), {}, where),
+      dt_bias(*this, "dt_bias", {headsOf(width, options, where)}, init::before_softplus(options.least_step, options.largest_step, where),
+              {.decay = false}, where),
+      A_log(*this, "A_log", {headsOf(width, options, where)}, init::log_of_uniform(options.least_rate, options.largest_rate, where),
+            {.decay = false}, where),
+      D(*this, "D", {headsOf(width, options, where)}, init::ones(), {}, where),
+      norm(*this, "norm", width * options.expand, {.eps = options.eps}, where),
+      out_proj(*this, "out_proj", width * options.expand, width, projection(options, options.bias), where),
+      inner_(width * options.expand),
+      heads_(headsOf(width, options, where)),
+      groups_(options.groups),
+      states_(options.states),
+      chunk_(positive("chunk", options.chunk, where)) {}
+
+Tensor Mamba2::mix(const Tensor& x, MixerState* state, const Where& where) const {
+  checkInput(*this, x, {.kind = "Mamba2", .axes = {{"B"}, {"L"}, {"width", in_proj.W.type().shape.extent(0), "features"}}}, where);
+  const int64_t batch = x.extent(0, where), length = x.extent(1, where), of_groups = groups_ * states_;
+  const std::vector<Tensor> parts = split(in_proj(x, where), {inner_, inner_ + 2 * of_groups, heads_}, -1, where);
+  const std::vector<Tensor> mixed = split(convolved(parts[1], conv_W, conv_b, state, where), {inner_, of_groups, of_groups}, -1, where);
+  const auto byGroups = [&](const Tensor& vectors) { return reshape(vectors, {batch, length, groups_, states_}, where); };
+  SsdOptions options{.skip = D.tensor(where), .dt_bias = dt_bias.tensor(where), .softplus = true, .chunk = chunk_};
+  if (state != nullptr) options.initial = state->hidden;
+  const Ssd made = ssd(reshape(mixed[0], {batch, length, heads_, inner_ / heads_}, where), parts[2], negExp(A_log, where),
+                       byGroups(mixed[1]), byGroups(mixed[2]), options, where);
+  if (state != nullptr) state->hidden = made.state;
+  const Tensor y = reshape(made.y, {batch, length, inner_}, where);
+  return out_proj(norm(mul({y, where}, {silu(parts[0], where), where}, where), where), where);
+}
+
+Tensor Mamba2::operator()(Tensor x, Where where) const { return mix(x, nullptr, where); }
+Tensor Mamba2::operator()(Tensor x, MixerState& state, Where where) const { return mix(x, &state, where); }
+
+MixerState Mamba2::state(int64_t batch, Where where) const {
+  const graph::Shape& taps = conv_W.type().shape;
+  return {.inputs = zeros({batch, taps.extent(1) - 1, taps.extent(0)}, DType::F32, where),
+          .hidden = zeros({batch, heads_, inner_ / heads_, states_}, DType::F32, where)};
+}
+
+}  // namespace lockstep::nn

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mixers of state-space models, in place of attention: h = x + mixer(norm(x)). Each runs over a whole sequence or goes on from a state, so
+// that a token costs the same wherever it is. Matrices lie as in x · W.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "frontend/nn/linear.h"
+#include "frontend/nn/norm.h"
+#include "frontend/ops/state_space.h"
+
+namespace lockstep::nn {
+
+/// What a mixer goes on from: values like any other, which can be kept, copied, or put together along the batch.
+struct MixerState {
+  Tensor inputs;  ///< [B, conv - 1, channels], what its convolution saw last
+  Tensor hidden;  ///< Mamba1: [B, inner, states]; Mamba2: [B, heads, head_width, states]
+};
+
+struct Mamba1Options {
+  int64_t states = 16;    ///< of each channel
+  int64_t conv = 4;       ///< taps, at least 2
+  int64_t expand = 2;     ///< inner width in widths
+  int64_t step_rank = 0;  ///< of what step sizes are made of; 0: width / 16, rounded up
+  bool bias = false;      ///< of in_proj and out_proj
+  Discretisation discretisation = Discretisation::Euler;
+  double least_step = 1e-3, largest_step = 0.1;  ///< that channels begin with
+  int64_t chunk = 16;
+  Initializer init = init::randn();
+  std::optional<bool> decay = {};  ///< of matrices
+};
+
+/// u, z = in_proj(x); u = silu(conv(u)); step, b, c = x_proj(u); out_proj(scan(u, softplus(step dt_W + dt_b), -exp(A_log), b, c, D)
+/// silu(z)) (Gu and Dao, 2023). A_log begins as log 1, log 2, ... for each channel (S4D-real). Error "mamba.options" for extents below 1,
+/// or a convolution of one tap.
+class Mamba1 : public Module {
+ public:
+  Mamba1(Module& parent, std::string name, int64_t width, const Mamba1Options& options = {}, Where where = Where::current());
+  /// x [B, L, width].
+  Tensor operator()(Tensor x, Where where = Where::current()) const;
+  /// The same after all that went into the state, which becomes that after x. One step or many at a time give the same but for rounding.
+  Tensor operator()(Tensor x, MixerState& state, Where where = Where::current()) const;
+  /// Before the first step: zeros.
+  [[nodiscard]] MixerState state(int64_t batch, Where where = Where::current()) const;
+
+  Linear in_proj;
+  Parameter conv_W, conv_b;  ///< [inner, conv], whose last tap meets the current element, and [inner]
+  Linear x_proj;
+  Parameter dt_W, dt_b;  ///< [step_rank, inner] and [inner]
+  Parameter A_log, D;    ///< [inner, states] and [inner]
+  Linear out_proj;
+
+ private:
+  Tensor mix(const Tensor& x, MixerState* state, const Where& where) const;
+  int64_t rank_, states_, chunk_;
+  Discretisation discretisation_;
+};
+
+struct Mamba2Options {
+  int64_t states = 128;     ///< of each head
+  int64_t conv = 4;         ///< taps, at least 2
+  int64_t expand = 2;       ///< inner width in widths
+  int64_t head_width = 64;  ///< a divisor of the inner width
+  int64_t groups = 1;       ///< of heads with b and c of their own, a divisor of their number
+  bool bias = false;        ///< of in_proj and out_proj
+  double eps = 1e-5;        ///< of the norm
+  double least_step = 1e-3, largest_step = 0.1, least_rate = 1, largest_rate = 16;  ///< that heads begin with
+  int64_t chunk = 64;
+  Initializer init = init::randn();
+  std::optional<bool> decay = {};  ///< of matrices
+};
+
+/// z, u, dt = in_proj(x); u, b, c = silu(conv(u)); out_proj(norm(ssd(u, softplus(dt + dt_bias), -exp(A_log), b, c, D) silu(z)))
+/// (Dao and Gu, 2024). Error "mamba.options" for extents below 1 or that do not divide each other, or a convolution of one tap.
+class Mamba2 : public Module {
+ public:
+  Mamba2(Module& parent, std::string name, int64_t width, const Mamba2Options& options = {}, Where where = Where::current());
+  /// x [B, L, width].
+  Tensor operator()(Tensor x, Where where = Where::current()) const;
+  /// The same after all that went into the state, which becomes that after x. One step or many at a time give the same but for rounding.
+  Tensor operator()(Tensor x, MixerState& state, Where where = Where::current()) const;
+  /// Before the first step: zeros.
+  [[nodiscard]] MixerState state(int64_t batch, Where where = Where::current()) const;
+
+  Linear in_proj;               ///< to z, u, b, c and dt
+  Parameter conv_W, conv_b;     ///< of u, b and c
+  Parameter dt_bias, A_log, D;  ///< [heads]
+  RMSNorm norm;
+  Linear out_proj;
+
+ private:
+  Tensor mix(const Tensor& x, MixerState* state, const Where& where) const;
+  int64_t inner_, heads_, groups_, states_, chunk_;
+};
+
+}  // namespace lockstep::nn
