@@ -98,8 +98,7 @@ std::vector<ValueId> build(Builder& b, const Node& node, std::span<const ValueId
   };
   const bool from_end = !isZero(b, operands[kDFinal]);
   if (from_end) {
-    const Shape one{e.batch, 1, e.channels, e.states};
-    all = b.make("concat", {all, b.reshape(operands[kDFinal], one)}, {{"axis", int64_t{1}}});
+    all = b.make("concat", {all, asChunk(b, e, operands[kDFinal])}, {{"axis", int64_t{1}}});
     decay = padded(decay);
   }
   if (b.shapeOf(all).extent(1) > 1) all = b.makeAll("linear_recurrence", {decay, all}, {{"axis", int64_t{1}}, {"reverse", true}})[1];
@@ -115,9 +114,9 @@ std::vector<ValueId> build(Builder& b, const Node& node, std::span<const ValueId
   const std::vector<ValueId> read{operands[kU], operands[kDelta], operands[kA], operands[kB], operands[kC], operands[kDY], before, after};
   const std::vector<ValueId> of_channels = b.makeAll("scan_chunk_gradient", read, attributes);
   const std::vector<ValueId> of_states = b.makeAll("scan_chunk_gradient_states", read, parted);
-  const ValueId to_a = b.make("sum", {of_channels[2]}, {{"axes", std::vector<int64_t>{0, 1}}, {"keep_dims", false}});
+  const ValueId to_a = b.swapLastAxes(b.make("sum", {of_channels[2]}, {{"axes", std::vector<int64_t>{0, 1}}, {"keep_dims", false}}));
   std::vector<ValueId> results{of_channels[0], of_channels[1], to_a, b.sum(of_states[0], 0, false), b.sum(of_states[1], 0, false)};
-  if (operands.size() > kInitial) results.push_back(b.reshape(part(0, 1), e.state()));
+  if (operands.size() > kInitial) results.push_back(ofOneChunk(b, e, part(0, 1)));
   return results;
 }
 constexpr TemplateChoice kChoice{.name = "selective_scan", .build = build, .saved_elements = scanChunkElements, .saves_time = true};
