@@ -80,14 +80,7 @@ class Chunked {
     const ValueId met = b_.reshape(b_.make("matmul", {output_, b_.swapLastAxes(input_)}), scores);
     ValueId y = b_.make("matmul", {b_.reshape(b_.mul(b_.reshape(between_, between), met), weights), x_});
     passStates();
-    if (before_.valid()) {
-      // All heads of a group in one product.
-      const Shape of_y = b_.shapeOf(y), flat{e_.batch, e_.chunks(), e_.groups, e_.headsOfGroup() * e_.width, e_.states};
-      const ValueId read = b_.make("matmul", {output_, b_.swapLastAxes(b_.reshape(before_, flat))});
-      const Shape split{e_.batch, e_.chunks(), e_.groups, e_.rows(), e_.headsOfGroup(), e_.width};
-      const ValueId of_heads = b_.reshape(b_.permute(b_.reshape(read, split), {0, 1, 2, 4, 3, 5}), of_y);
-      y = b_.add(y, b_.mul(of_heads, ofRows(since_)));
-    }
+    if (before_.valid()) y = b_.add(y, readBefore());
     const ValueId split = b_.reshape(y, Shape{e_.batch, e_.chunks(), e_.heads, e_.chunk, e_.rank, e_.width});
     const ValueId whole =
         b_.reshape(b_.permute(split, {0, 1, 3, 2, 4, 5}), Shape{e_.batch, e_.chunks() * e_.chunk, e_.heads, e_.rank, e_.width});
@@ -95,6 +88,18 @@ class Chunked {
   }
 
  private:
+  /// What is read of the states before chunks, all heads of a group in one product. Without an initial state the first chunk has none.
+  ValueId readBefore() {
+    const int64_t chunks = b_.shapeOf(before_).extent(1), first = e_.chunks() - chunks;
+    const Shape flat{e_.batch, chunks, e_.groups, e_.headsOfGroup() * e_.width, e_.states};
+    const ValueId output = narrowed(output_, 1, first, chunks), since = narrowed(ofRows(since_), 1, first, chunks);
+    const ValueId read = b_.make("matmul", {output, b_.swapLastAxes(b_.reshape(before_, flat))});
+    const Shape split{e_.batch, chunks, e_.groups, e_.rows(), e_.headsOfGroup(), e_.width};
+    const ValueId of_heads = b_.permute(b_.reshape(read, split), {0, 1, 2, 4, 3, 5});
+    const ValueId left = b_.mul(b_.reshape(of_heads, Shape{e_.batch, chunks, e_.heads, e_.rows(), e_.width}), since);
+    return padded(left, 1, first, 0);
+  }
+
   ValueId narrowed(ValueId x, int64_t axis, int64_t start, int64_t length) {
     if (b_.shapeOf(x).extent(static_cast<size_t>(axis)) == length) return x;
     return b_.make("narrow", {x}, {{"axis", axis}, {"start", start}, {"length", length}});
@@ -167,8 +172,8 @@ class Chunked {
     } else if (e_.chunks() == 1) {
       last_ = b_.reshape(added, e_.state());
     } else {
-      const ValueId all = after(decay, added);
-      before_ = padded(narrowed(all, 1, 0, e_.chunks() - 1), 1, 1, 0);
+      const ValueId all = after(padded(narrowed(decay, 1, 1, e_.chunks() - 1), 1, 1, 0), added);
+      before_ = narrowed(all, 1, 0, e_.chunks() - 1);
       last_ = b_.reshape(narrowed(all, 1, e_.chunks() - 1, 1), e_.state());
     }
   }
@@ -180,7 +185,7 @@ class Chunked {
   ValueId input_, output_;   ///< [B, C, G, T R, N]
   ValueId decay_;            ///< [B, C, H, T]
   ValueId between_, since_;  ///< decays from one step to another, and from before the chunk to a step, [B, C, H, T]
-  ValueId before_, last_;    ///< the state before each chunk, if there is any, and the last one
+  ValueId before_, last_;    ///< the state before each chunk that has one, if any does, and the last one
 };
 
 std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const ValueId> operands) {
