@@ -7,6 +7,7 @@
 #include <functional>
 #include <tuple>
 
+#include "frontend/lockstep.h"
 #include "tests/differential/traced_inputs.h"
 
 namespace lockstep {
@@ -159,6 +160,42 @@ TEST(ComplexScans, equal_their_recurrence) {
       return std::vector{stack(results, 1), stack({h.re, h.im}, 4)};
     };
     expectSameFunctions(inputs, scan, steps);
+  }
+}
+
+/// One declaration for all lengths gives what one for each gives.
+TEST(ScansOfAnyLength, are_those_of_each_length) {
+  const auto functionOf = [](int64_t length, int64_t which) {
+    return ls::function({.inputs = {{"u", f32(2, length, 4)}, {"b", f32(2, length, 3)}},
+                         .body =
+                             [which](const Inputs& in) {
+                               const Tensor u = in["u"], b = in["b"], weights = sin(arange(4, DType::F32));
+                               if (which == 0) return sum(causal_conv1d(u, ones({4, 3}) * 0.5).y * weights);
+                               if (which == 1)
+                                 return sum(selective_scan(u, u, -ones({4, 3}), b, b, {.softplus = true, .chunk = 4}).y * weights);
+                               const int64_t length_now = u.extent(1);
+                               const Tensor x = reshape(u, {2, length_now, 2, 2}), vectors = expand_dims(b, 2);
+                               return sum(ssd(x, sum(x, 3), -ones({2}), vectors, vectors, {.softplus = true, .chunk = 4}).y *
+                                          reshape(weights, {2, 2}));
+                             },
+                         .gradients = {"u", "b"},
+                         .device = "reference"});
+  };
+  for (const int64_t which : {0, 1, 2}) {
+    Function any = functionOf(dynamic, which);
+    for (const int64_t length : {20, 7, 33, 1, 19}) {
+      std::vector<float> u, b;
+      for (int64_t i = 0; i < 2 * length * 4; ++i) u.push_back(static_cast<float>(std::sin(0.7 * static_cast<double>(i))));
+      for (int64_t i = 0; i < 2 * length * 3; ++i) b.push_back(static_cast<float>(std::cos(0.3 * static_cast<double>(i))));
+      const Batch batch{{"u", u}, {"b", b}};
+      const FunctionResult got = any(batch), want = functionOf(length, which)(batch);
+      EXPECT_NEAR(got.value.floats()[0], want.value.floats()[0], 1e-4) << which << " of " << length;
+      for (const auto& [name, gradient] : want.gradients) {
+        const auto g = got.gradients.at(name).floats(), w = gradient.floats();
+        ASSERT_EQ(g.size(), w.size());
+        for (size_t i = 0; i < w.size(); ++i) ASSERT_NEAR(g[i], w[i], 1e-5) << name << ' ' << i << ", " << which << " of " << length;
+      }
+    }
   }
 }
 

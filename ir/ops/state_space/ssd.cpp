@@ -188,9 +188,26 @@ class Chunked {
   ValueId before_, last_;    ///< the state before each chunk that has one, if any does, and the last one
 };
 
+/// A step alone, as in decoding: a map over the state and a sum, which read the state once.
+std::vector<ValueId> oneStep(Builder& b, const Extents& e, std::span<const ValueId> operands) {
+  const Shape wide{e.batch, e.groups, e.headsOfGroup(), e.rank, e.width, e.states};
+  const auto spread = [&](ValueId x, const Shape& shape) { return b.broadcastTo(b.reshape(x, shape), wide); };
+  const Shape of_heads{e.batch, e.groups, e.headsOfGroup(), 1, 1, 1}, of_x{e.batch, e.groups, e.headsOfGroup(), e.rank, e.width, 1},
+      of_groups{e.batch, e.groups, 1, e.rank, 1, e.states};
+  const ValueId scaled = b.mul(b.reshape(operands[kX], of_x), b.reshape(operands[kScale], of_heads));
+  ValueId state = b.sum(b.mul(b.broadcastTo(scaled, wide), spread(operands[kB], of_groups)), 3, true);
+  const Shape of_state = b.shapeOf(state);
+  if (operands.size() > kInitial) {
+    const ValueId kept = b.mul(b.reshape(operands[kInitial], of_state), b.reshape(b.make("exp", {operands[kLogDecay]}), of_heads));
+    state = b.add(kept, state);
+  }
+  const ValueId y = b.sum(b.mul(b.broadcastTo(state, wide), spread(operands[kC], of_groups)), 5, false);
+  return {b.reshape(y, Shape(b.shapeOf(operands[kX]))), b.reshape(state, e.state())};
+}
+
 std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const ValueId> operands) {
   const Extents e(b.shapeOf(operands[kX]), b.shapeOf(operands[kB]), node.attributes);
-  return Chunked(b, e, operands).run();
+  return e.length == 1 ? oneStep(b, e, operands) : Chunked(b, e, operands).run();
 }
 
 std::vector<Tensor> evaluateSsd(const EvaluateContext& c) {
@@ -232,7 +249,8 @@ std::vector<OpCase> cases() {
     if (has_initial) made.operands.push_back({f32({batch, heads, width, states}), -1, 1});
     return made;
   };
-  return {make("one_step", {2, 1, 2, 1, 3, 1, 2}, 64, true),    make("one_chunk", {1, 6, 2, 1, 3, 1, 4}, 64),
+  return {make("one_step", {2, 1, 2, 1, 3, 1, 2}, 64, true),    make("one_step_of_ranks", {2, 1, 4, 2, 3, 2, 5}, 64, true),
+          make("first_step", {1, 1, 4, 1, 3, 2, 5}, 64),        make("one_chunk", {1, 6, 2, 1, 3, 1, 4}, 64),
           make("chunks", {2, 12, 4, 1, 2, 2, 3}, 4, true),      make("odd_chunks", {2, 13, 3, 1, 2, 3, 4}, 5),
           make("single_steps", {1, 4, 2, 1, 2, 1, 2}, 1, true), make("ranks", {2, 7, 4, 3, 2, 2, 3}, 3, true),
           make("ranks_one_chunk", {1, 5, 2, 2, 3, 1, 4}, 8),    make("wide", {2, 50, 4, 1, 16, 2, 32}, 16)};
