@@ -17,15 +17,16 @@ fn load_a(d: u32, n: u32) -> f32 { return 0.0; }
 fn load_b(batch: u32, t: u32, n: u32) -> f32 { return 0.0; }
 fn load_c(batch: u32, t: u32, n: u32) -> f32 { return 0.0; }
 fn load_d_y(batch: u32, t: u32, d: u32) -> f32 { return 0.0; }
-fn load_before(batch: u32, place: u32, d: u32, n: u32) -> f32 { return 0.0; }
-fn load_after(batch: u32, place: u32, d: u32, n: u32) -> f32 { return 0.0; }
+fn load_before(batch: u32, place: u32, n: u32, d: u32) -> f32 { return 0.0; }
+fn load_after(batch: u32, place: u32, n: u32, d: u32) -> f32 { return 0.0; }
 fn store_d_b(part: u32, batch: u32, t: u32, n: u32, value: f32) {}
 fn store_d_c(part: u32, batch: u32, t: u32, n: u32, value: f32) {}
 fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
 
-// exp, whose result at a NaN is open: told by its bits, it stays one on every driver.
-fn exp_keeping_nan(x: f32) -> f32 {
-  return select(exp(x), x, (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u);
+// What exp makes of a NaN is open. So one among the rates goes into the state at the begin, and one among the steps into what it is read by,
+// once for each and not in every step.
+fn is_nan(x: f32) -> bool {
+  return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
 }
 
 // (e^z - 1) / z, where the difference would cancel by its series.
@@ -65,14 +66,14 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     var gains: array<f32, chunk>;  // what d_b has of g
     var decays: array<f32, chunk>;
     var shares: array<f32, chunk>;  // of c in d_y
-    var h = load_before(batch, place, d, n);
+    var h = select(load_before(batch, place, n, d), rate, is_nan(rate));
     for (var i = 0u; i < chunk; i++) {
       let inside = i < count;
       let t = min(first + i, length - 1);
       let delta = select(0.0, load_delta(batch, t, d), inside);
-      let d_y = select(0.0, load_d_y(batch, t, d), inside);
+      let d_y = select(0.0, select(load_d_y(batch, t, d), delta, is_nan(delta)), inside);
       let z = delta * rate;
-      decays[i] = select(1.0, exp_keeping_nan(z), inside);
+      decays[i] = select(1.0, exp(z), inside);
       var beta = delta;
       if (hold) {
         beta = delta * phi(z, decays[i]);
@@ -82,7 +83,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       h = decays[i] * h + gains[i] * b[i];
       d_c[i] += d_y * h;
     }
-    var flow = load_after(batch, place, d, n);
+    var flow = select(load_after(batch, place, n, d), rate, is_nan(rate));
     for (var back = 0u; back < chunk; back++) {
       let i = chunk - 1 - back;
       let g = flow + c[i] * shares[i];

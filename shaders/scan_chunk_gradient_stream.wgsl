@@ -17,16 +17,17 @@ fn load_a(d: u32, n: u32) -> f32 { return 0.0; }
 fn load_b(batch: u32, t: u32, n: u32) -> f32 { return 0.0; }
 fn load_c(batch: u32, t: u32, n: u32) -> f32 { return 0.0; }
 fn load_d_y(batch: u32, t: u32, d: u32) -> f32 { return 0.0; }
-fn load_before(batch: u32, place: u32, d: u32, n: u32) -> f32 { return 0.0; }
-fn load_after(batch: u32, place: u32, d: u32, n: u32) -> f32 { return 0.0; }
+fn load_before(batch: u32, place: u32, n: u32, d: u32) -> f32 { return 0.0; }
+fn load_after(batch: u32, place: u32, n: u32, d: u32) -> f32 { return 0.0; }
 fn store_d_u(batch: u32, t: u32, d: u32, value: f32) {}
 fn store_d_delta(batch: u32, t: u32, d: u32, value: f32) {}
-fn store_d_a(batch: u32, place: u32, d: u32, n: u32, value: f32) {}
+fn store_d_a(batch: u32, place: u32, n: u32, d: u32, value: f32) {}
 fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
 
-// exp, whose result at a NaN is open: told by its bits, it stays one on every driver.
-fn exp_keeping_nan(x: f32) -> f32 {
-  return select(exp(x), x, (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u);
+// What exp makes of a NaN is open. So one among the rates goes into the state at the begin, and one among the steps into what it is read by,
+// once for each and not in every step.
+fn is_nan(x: f32) -> bool {
+  return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
 }
 
 // (e^z - 1) / z, where the difference would cancel by its series.
@@ -63,17 +64,17 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     if (i < count) {
       u[i] = load_u(batch, first + i, d);
       delta[i] = load_delta(batch, first + i, d);
-      d_y[i] = load_d_y(batch, first + i, d);
+      d_y[i] = select(load_d_y(batch, first + i, d), delta[i], is_nan(delta[i]));
     }
   }
   for (var n = 0u; n < states; n++) {
     let rate = load_a(d, n);
     var before: array<f32, chunk>;
     var decays: array<f32, chunk>;
-    var h = load_before(batch, place, d, n);
+    var h = select(load_before(batch, place, n, d), rate, is_nan(rate));
     for (var i = 0u; i < chunk; i++) {
       let z = delta[i] * rate;
-      decays[i] = select(1.0, exp_keeping_nan(z), i < count);
+      decays[i] = select(1.0, exp(z), i < count);
       before[i] = select(0.0, h, i < count);
       var beta = delta[i];
       if (hold) {
@@ -81,7 +82,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       }
       h = decays[i] * h + beta * u[i] * load_b(batch, min(first + i, length - 1), n);
     }
-    var flow = load_after(batch, place, d, n);
+    var flow = select(load_after(batch, place, n, d), rate, is_nan(rate));
     var d_rate = 0.0;
     for (var back = 0u; back < chunk; back++) {
       let i = chunk - 1 - back;
@@ -101,7 +102,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       }
       flow = decays[i] * g;
     }
-    store_d_a(batch, place, d, n, d_rate);
+    store_d_a(batch, place, n, d, d_rate);
   }
   for (var i = 0u; i < chunk; i++) {
     if (i < count) {

@@ -15,13 +15,14 @@ fn load_delta(batch: u32, t: u32, d: u32) -> f32 { return 0.0; }
 fn load_a(d: u32, n: u32) -> f32 { return 0.0; }
 fn load_b(batch: u32, t: u32, n: u32) -> f32 { return 0.0; }
 fn load_c(batch: u32, t: u32, n: u32) -> f32 { return 0.0; }
-fn load_before(batch: u32, place: u32, d: u32, n: u32) -> f32 { return 0.0; }
+fn load_before(batch: u32, place: u32, n: u32, d: u32) -> f32 { return 0.0; }
 fn store_y(batch: u32, t: u32, d: u32, value: f32) {}
 fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
 
-// exp, whose result at a NaN is open: told by its bits, it stays one on every driver.
-fn exp_keeping_nan(x: f32) -> f32 {
-  return select(exp(x), x, (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u);
+// What exp makes of a NaN is open. So one among the rates goes into the state at the begin, and one among the steps into what it is read by,
+// once for each and not in every step.
+fn is_nan(x: f32) -> bool {
+  return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
 }
 
 // (e^z - 1) / z, where the difference would cancel by its series.
@@ -43,9 +44,11 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   let first = place * chunk;
   let count = min(chunk, length - first);
 
+  var rates: array<f32, states>;
   var h: array<f32, states>;
   for (var n = 0u; n < states; n++) {
-    h[n] = load_before(batch, place, d, n);
+    rates[n] = load_a(d, n);
+    h[n] = select(load_before(batch, place, n, d), rates[n], is_nan(rates[n]));
   }
   for (var i = 0u; i < count; i++) {
     let t = first + i;
@@ -53,8 +56,8 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     let u = load_u(batch, t, d);
     var y = 0.0;
     for (var n = 0u; n < states; n++) {
-      let z = delta * load_a(d, n);
-      let decay = exp_keeping_nan(z);
+      let z = delta * rates[n];
+      let decay = exp(z);
       var beta = delta;
       if (hold) {
         beta = delta * phi(z, decay);

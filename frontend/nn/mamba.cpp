@@ -15,12 +15,12 @@ namespace lockstep::nn {
 namespace {
 
 [[noreturn]] void refuse(const std::string& message, const Where& where) {
-  throw Error(
-      {.code = "mamba.options",
-       .message = message,
-       .where = detail::toLocation(where),
-       .notes = {},
-       .remedy = "extents are at least 1, a convolution has two taps or more, head_width divides the inner width and groups the heads"});
+  throw Error({.code = "mamba.options",
+               .message = message,
+               .where = detail::toLocation(where),
+               .notes = {},
+               .remedy = "extents are at least 1, a convolution has two taps or more, head_width divides the inner width and groups the "
+                         "heads, and states that turn are even"});
 }
 
 int64_t positive(std::string_view name, int64_t extent, const Where& where, int64_t least = 1) {
@@ -32,7 +32,7 @@ int64_t innerOf(int64_t width, int64_t expand, const Where& where) {
   return positive("width", width, where) * positive("expand", expand, where);
 }
 int64_t rankOf(int64_t width, const Mamba1Options& options) { return options.step_rank > 0 ? options.step_rank : (width + 15) / 16; }
-int64_t headsOf(int64_t width, const Mamba2Options& options, const Where& where) {
+int64_t headsOf(int64_t width, const auto& options, const Where& where) {
   const int64_t inner = innerOf(width, options.expand, where), head = positive("head_width", options.head_width, where);
   if (inner % head != 0) refuse(fmt::format("{} channels cannot be split into heads of {}", inner, head), where);
   if (inner / head % positive("groups", options.groups, where) != 0)
@@ -41,6 +41,11 @@ int64_t headsOf(int64_t width, const Mamba2Options& options, const Where& where)
 }
 int64_t mixedOf(int64_t width, const Mamba2Options& options, const Where& where) {
   return innerOf(width, options.expand, where) + 2 * options.groups * positive("states", options.states, where);
+}
+
+int64_t evenStates(int64_t states, const Where& where) {
+  if (states < 2 || states % 2 != 0) refuse(fmt::format("{} states do not make pairs", states), where);
+  return states;
 }
 
 LinearOptions projection(const auto& options, bool bias) { return {.bias = bias, .init = options.init, .decay = options.decay}; }
@@ -157,6 +162,79 @@ MixerState Mamba2::state(int64_t batch, Where where) const {
   const graph::Shape& taps = conv_W.type().shape;
   return {.inputs = zeros({batch, taps.extent(1) - 1, taps.extent(0)}, DType::F32, where),
           .hidden = zeros({batch, heads_, inner_ / heads_, states_}, DType::F32, where)};
+}
+
+Mamba3::Mamba3(Module& parent, std::string name, int64_t width, const Mamba3Options& options, Where where)
+    : Module(parent, std::move(name), where),
+      in_proj(
+          *this, "in_proj", width,
+          2 * innerOf(width, options.expand, where) +
+              2 * positive("groups", options.groups, where) * positive("rank", options.rank, where) * evenStates(options.states, where) +
+              3 * headsOf(width, options, where) + options.states / 2,
+          projection(options, options.bias), where),
+      dt_bias(*this, "dt_bias", {headsOf(width, options, where)}, init::before_softplus(options.least_step, options.largest_step, where),
+              {.decay = false}, where),
+      D(*this, "D", {headsOf(width, options, where)}, init::ones(), {}, where),
+      norm_b(*this, "norm_b", options.states, {.eps = options.eps}, where),
+      norm_c(*this, "norm_c", options.states, {.eps = options.eps}, where),
+      b_bias(*this, "b_bias", {headsOf(width, options, where), options.rank, options.states}, init::ones(), {}, where),
+      c_bias(*this, "c_bias", {headsOf(width, options, where), options.rank, options.states}, init::ones(), {}, where),
+      out_proj(*this, "out_proj", width * options.expand, width, projection(options, options.bias), where),
+      inner_(width * options.expand),
+      heads_(headsOf(width, options, where)),
+      groups_(options.groups),
+      rank_(options.rank),
+      states_(options.states),
+      chunk_(positive("chunk", options.chunk, where)) {
+  if (rank_ == 1) return;
+  const auto scales = [&](const char* scale, double start) {
+    const std::vector<int64_t> shape{heads_, rank_, options.head_width};
+    return std::make_unique<Parameter>(*this, scale, shape, init::constant(start, where), ParameterOptions{.decay = false}, where);
+  };
+  const double share = 1 / static_cast<double>(rank_);
+  u_W = scales("u_W", share);
+  z_W = scales("z_W", 1);
+  y_W = scales("y_W", share);
+}
+
+Tensor Mamba3::mix(const Tensor& x, TrapezoidalState* state, const Where& where) const {
+  checkInput(*this, x, {.kind = "Mamba3", .axes = {{"B"}, {"L"}, {"width", in_proj.W.type().shape.extent(0), "features"}}}, where);
+  const int64_t batch = x.extent(0, where), length = x.extent(1, where), of_groups = groups_ * rank_ * states_, width = inner_ / heads_;
+  const std::vector<Tensor> parts =
+      split(in_proj(x, where), {inner_, inner_, of_groups, of_groups, heads_, heads_, heads_, states_ / 2}, -1, where);
+  const auto times = [&](const Tensor& a, const Tensor& b) { return mul({a, where}, {b, where}, where); };
+  const auto plus = [&](const Tensor& a, const Tensor& b) { return add({a, where}, {b, where}, where); };
+  // [B, L, heads, rank, head_width]
+  const auto byHeads = [&](const Tensor& channels, const std::unique_ptr<Parameter>& scales) {
+    const Tensor one = reshape(channels, {batch, length, heads_, 1, width}, where);
+    return scales ? times(one, scales->tensor(where)) : one;
+  };
+  const auto vectors = [&](const Tensor& flat, const RMSNorm& norm, const Parameter& bias) {
+    const Tensor normed = norm(reshape(flat, {batch, length, groups_, rank_, states_}, where), where);
+    return plus(repeat(normed, heads_ / groups_, 2, where), bias.tensor(where));
+  };
+  const Tensor u = byHeads(parts[1], u_W), gate = silu(byHeads(parts[0], z_W), where);
+  const Tensor dt = softplus(plus(parts[4], dt_bias.tensor(where)), where), rate = neg(softplus(parts[5], where), where);
+  const Tensor theta = broadcast_to(reshape(parts[7], {batch, length, 1, states_ / 2}, where), {batch, length, heads_, states_ / 2}, where);
+  TrapezoidalOptions options{.skip = D.tensor(where), .chunk = chunk_};
+  if (state != nullptr) options.initial = *state;
+  const TrapezoidalScan made = trapezoidal_scan(u, dt, rate, sigmoid(parts[6], where), theta, vectors(parts[2], norm_b, b_bias),
+                                                vectors(parts[3], norm_c, c_bias), options, where);
+  if (state != nullptr) *state = made.last;
+  Tensor y = times(made.y, gate);
+  y = rank_ == 1 ? y : sum(times(y, y_W->tensor(where)), 3, {}, where);
+  return out_proj(reshape(y, {batch, length, inner_}, where), where);
+}
+
+Tensor Mamba3::operator()(Tensor x, Where where) const { return mix(x, nullptr, where); }
+Tensor Mamba3::operator()(Tensor x, TrapezoidalState& state, Where where) const { return mix(x, &state, where); }
+
+TrapezoidalState Mamba3::state(int64_t batch, Where where) const {
+  const int64_t width = inner_ / heads_;
+  return {.state = zeros({batch, heads_, width, states_}, DType::F32, where),
+          .x = zeros({batch, heads_, rank_, width}, DType::F32, where),
+          .b = zeros({batch, heads_, rank_, states_}, DType::F32, where),
+          .angle = zeros({batch, heads_, states_ / 2}, DType::F32, where)};
 }
 
 }  // namespace lockstep::nn

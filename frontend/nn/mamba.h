@@ -95,4 +95,44 @@ class Mamba2 : public Module {
   int64_t inner_, heads_, groups_, states_, chunk_;
 };
 
+struct Mamba3Options {
+  int64_t states = 128;                          ///< of each head, an even number
+  int64_t expand = 2;                            ///< inner width in widths
+  int64_t head_width = 64;                       ///< a divisor of the inner width
+  int64_t groups = 1;                            ///< of heads that read one b and c, a divisor of their number
+  int64_t rank = 1;                              ///< inputs and outputs of a head per step (MIMO)
+  bool bias = false;                             ///< of in_proj and out_proj
+  double eps = 1e-5;                             ///< of the norms of b and c
+  double least_step = 1e-3, largest_step = 0.1;  ///< that heads begin with
+  int64_t chunk = 64;
+  Initializer init = init::randn();
+  std::optional<bool> decay = {};  ///< of matrices
+};
+
+/// z, u, b, c, dt, rate, mix, theta = in_proj(x); out_proj(scan(u, softplus(dt + dt_bias), -softplus(rate), sigmoid(mix), theta, norm_b(b)
+/// + b_bias, norm_c(c) + c_bias, D) silu(z)), by trapezoidal_scan and without a convolution (Mamba-3, arXiv 2603.15569). With a rank above
+/// 1 u and z are seen through rank scales of their channels each, u_W and z_W, and what they give is put together by those of y_W. Error
+/// "mamba.options" for extents below 1 or that do not come out even.
+class Mamba3 : public Module {
+ public:
+  Mamba3(Module& parent, std::string name, int64_t width, const Mamba3Options& options = {}, Where where = Where::current());
+  /// x [B, L, width].
+  Tensor operator()(Tensor x, Where where = Where::current()) const;
+  /// The same after all that went into the state, which becomes that after x. One step or many at a time give the same but for rounding.
+  Tensor operator()(Tensor x, TrapezoidalState& state, Where where = Where::current()) const;
+  /// Before the first step: zeros.
+  [[nodiscard]] TrapezoidalState state(int64_t batch, Where where = Where::current()) const;
+
+  Linear in_proj;
+  Parameter dt_bias, D;                      ///< [heads]
+  RMSNorm norm_b, norm_c;                    ///< over states
+  Parameter b_bias, c_bias;                  ///< [heads, rank, states], ones at first
+  std::unique_ptr<Parameter> u_W, z_W, y_W;  ///< [heads, rank, head_width]; null where rank is 1
+  Linear out_proj;
+
+ private:
+  Tensor mix(const Tensor& x, TrapezoidalState* state, const Where& where) const;
+  int64_t inner_, heads_, groups_, rank_, states_, chunk_;
+};
+
 }  // namespace lockstep::nn

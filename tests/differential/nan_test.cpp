@@ -31,8 +31,9 @@ std::vector<size_t> floatOperands(const graph::OpCase& op_case) {
   return operands;
 }
 
-/// Ops that multiply by the zeros of their padding or mask, where the evaluator leaves the product out: 0 times NaN is one more NaN.
-bool multipliesByZeros(const graph::OpDef& op) {
+/// Ops that multiply by the zeros of their padding or mask, where the evaluator leaves the product out: 0 times NaN is one more NaN. And
+/// scans for which a rate that is NaN makes all gradients of a chunk NaN, where the last step alone does without it.
+bool mayHaveMore(const graph::OpDef& op) {
   constexpr std::string_view kOps[] = {"conv",
                                        "conv_transpose",
                                        "softmax_causal",
@@ -41,6 +42,8 @@ bool multipliesByZeros(const graph::OpDef& op) {
                                        "cached_attention",
                                        "selective_scan",
                                        "selective_scan_gradient",
+                                       "scan_chunk_gradient",
+                                       "scan_chunk_gradient_states",
                                        "ssd"};
   return std::ranges::find(kOps, *op.name) != std::end(kOps);
 }
@@ -64,7 +67,7 @@ void checkWith(const NamedCase& named, size_t operand, const std::vector<double>
   CaseGraph made = buildCase(*named.op, named.op_case);
   std::vector<double>& data = made.leaves.at("operand" + std::to_string(operand)).data;
   for (size_t i = data.size() / 3, n = 0; i < data.size(); i += 7, ++n) data[i] = replacements[n % replacements.size()];
-  const bool may_have_more = multipliesByZeros(*named.op);
+  const bool may_have_more = mayHaveMore(*named.op);
   const std::string what = fmt::format("{} with {} in operand {}", named.name(), fmt::join(replacements, " and "), operand);
 
   graph::Builder forward(made.builder.graph());

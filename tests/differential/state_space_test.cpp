@@ -6,9 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <random>
-#include <tuple>
 
 #include "frontend/ops/ops.h"
 #include "frontend/trace/trace.h"
@@ -18,6 +16,7 @@
 #include "passes/graph/grad.h"
 #include "passes/pipeline.h"
 #include "tests/differential/compare.h"
+#include "tests/differential/traced_inputs.h"
 #include "tests/ir/ops/op_case.h"
 #include "tests/passes/gpu_profile.h"
 
@@ -181,45 +180,6 @@ TEST(LongScans, a_hundred_thousand_steps) {
   }
 }
 
-/// Inputs of a trace and their values.
-struct TracedInputs {
-  Tensor operator()(const std::string& name, const Shape& shape, double lo = -1, double hi = 1) {
-    const graph::TensorType type{graph::DType::F32, shape};
-    leaves.emplace(name, randomTensor(type, lo, hi, random));
-    names.push_back(name);
-    return trace.addInput(name, type);
-  }
-  /// Element i is one of these.
-  void set(const std::string& name, const std::vector<double>& numbers) {
-    std::vector<double>& data = leaves.at(name).data;
-    for (size_t i = 0; i < data.size(); ++i) data[i] = numbers[(i + i / numbers.size()) % numbers.size()];
-  }
-  /// y and its gradients are finite and those of the evaluator, with templates and without.
-  void check(const Tensor& y, const Tensor& weight) {
-    trace.output(OutputKind::Result, "y", y);
-    trace.output(OutputKind::Loss, "loss", sum(y * sin(weight)));
-    const graph::Graph graph = trace.take();
-    GraphRunOptions options{.gradients = true, .wrt = names};
-    const std::vector<graph::Tensor> want = runGraph(graph, leaves, options);
-    for (const std::string& device : devicesUnderTest()) {
-      options.device = device;
-      options.opened = openedDevice(device);
-      for (const std::vector<std::string>& disabled : {std::vector<std::string>{}, {"template:selective_scan"}}) {
-        options.disable = disabled;
-        const std::vector<graph::Tensor> got = runGraph(graph, leaves, options);
-        for (const graph::Tensor& tensor : got) {
-          for (const double value : tensor.data) ASSERT_TRUE(std::isfinite(value)) << device;
-        }
-        expectClose(got, want, 1e-5, fmt::format("{} without {}", device, fmt::join(disabled, ", ")));
-      }
-    }
-  }
-  detail::Trace trace;
-  graph::LeafValues leaves;
-  std::vector<std::string> names;
-  std::mt19937 random{3};
-};
-
 /// Steps from e^-100 to 100 with rates from almost nothing to large: nothing overflows, and no digits are lost.
 TEST(ScansAtTheEnds, selective_scan) {
   for (const Discretisation rule : {Discretisation::Euler, Discretisation::ZeroOrderHold}) {
@@ -261,153 +221,6 @@ TEST(ScansTwice, give_the_same_bits) {
       const std::vector<graph::Tensor> first = runGraph(model.builder.graph(), model.leaves, options);
       expectEqualBits(runGraph(model.builder.graph(), model.leaves, options), first, device);
     }
-  }
-}
-
-using Built = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
-struct Named {
-  std::string name;
-  Shape shape;
-  double lo = -1, hi = 1;
-};
-
-/// Two ways to the same results, with all their gradients: in f64, and the first way on each device.
-void expectSameFunctions(const std::vector<Named>& inputs, const Built& scan, const Built& steps) {
-  const auto run = [&](const Built& build, const std::string& device) {
-    TracedInputs input;
-    std::vector<Tensor> tensors;
-    for (const Named& one : inputs) tensors.push_back(input(one.name, one.shape, one.lo, one.hi));
-    std::vector<Tensor> made = build(tensors);
-    Tensor loss = zeros({});
-    for (size_t i = 0; i < made.size(); ++i) {
-      input.trace.output(OutputKind::Result, fmt::format("y{}", i), made[i]);
-      loss = loss + sum(made[i] * input(fmt::format("weight{}", i), made[i].shape()));
-    }
-    input.trace.output(OutputKind::Loss, "loss", loss);
-    GraphRunOptions options{.device = device, .opened = openedDevice(device), .gradients = true, .wrt = input.names};
-    std::vector<graph::Tensor> all = runGraph(input.trace.take(), input.leaves, options);
-    std::erase_if(all, [](const graph::Tensor& tensor) { return tensor.type.shape.rank() == 0; });  // the loss, a sum that cancels
-    return all;
-  };
-  const std::vector<graph::Tensor> want = run(steps, "evaluate");
-  expectClose(run(scan, "evaluate"), want, 1e-12, "in f64");
-  for (const std::string& device : devicesUnderTest()) expectClose(run(scan, device), want, 1e-5, device);
-}
-
-Tensor stepOf(const Tensor& x, int64_t t) { return squeeze(narrow(x, 1, t, 1), 1); }
-
-/// Mamba-3 as its paper writes it, one step after the other.
-TEST(TrapezoidalScans, equal_their_recurrence) {
-  struct Case {
-    int64_t length, rank, chunk;
-    bool goes_on;
-  };
-  for (const Case& c : {Case{1, 1, 64, true}, {7, 1, 3, false}, {7, 1, 3, true}, {10, 2, 4, true}, {5, 3, 64, false}}) {
-    const int64_t batch = 2, heads = 4, groups = 2, width = 3, states = 4;
-    const Shape of_steps{batch, c.length, heads}, of_groups{batch, c.length, groups, c.rank, states};
-    std::vector<Named> inputs{{"x", {batch, c.length, heads, c.rank, width}},
-                              {"dt", of_steps, 0.05, 0.9},
-                              {"a", of_steps, -2, -0.1},
-                              {"mix", of_steps, 0.1, 0.9},
-                              {"theta", {batch, c.length, heads, states / 2}, -3, 3},
-                              {"b", of_groups},
-                              {"c", of_groups},
-                              {"skip", {heads}}};
-    if (c.goes_on) {
-      inputs.insert(inputs.end(), {{"state", {batch, heads, width, states}},
-                                   {"last_x", {batch, heads, c.rank, width}},
-                                   {"last_b", {batch, heads, c.rank, states}},
-                                   {"angle", {batch, heads, states / 2}}});
-    }
-    const auto scan = [&](const std::vector<Tensor>& in) {
-      TrapezoidalOptions options{.skip = in[7], .chunk = c.chunk};
-      if (c.goes_on) options.initial = TrapezoidalState{in[8], in[9], in[10], in[11]};
-      const TrapezoidalScan made = trapezoidal_scan(in[0], in[1], in[2], in[3], in[4], in[5], in[6], options);
-      return std::vector{made.y, made.last.state, made.last.b, made.last.angle};
-    };
-    const auto steps = [&](const std::vector<Tensor>& in) {
-      Tensor state = c.goes_on ? in[8] : zeros({batch, heads, width, states}),
-             angle = c.goes_on ? in[11] : zeros({batch, heads, states / 2});
-      Tensor last_x = c.goes_on ? in[9] : zeros({batch, heads, c.rank, width}),
-             last_b = c.goes_on ? in[10] : zeros({batch, heads, c.rank, states});
-      std::vector<Tensor> results;
-      for (int64_t t = 0; t < c.length; ++t) {
-        const Tensor dt = stepOf(in[1], t), mix = stepOf(in[3], t), x = stepOf(in[0], t);
-        angle = angle + stepOf(in[4], t) * reshape(dt, {batch, heads, 1});
-        const Tensor co = reshape(cos(angle), {batch, heads, 1, states / 2}), si = reshape(sin(angle), {batch, heads, 1, states / 2});
-        const auto turn = [&](const Tensor& v) {
-          const Tensor of_heads = reshape(repeat(v, heads / groups, 1), {batch, heads, c.rank, states / 2, 2});
-          const Tensor v0 = squeeze(narrow(of_heads, 4, 0, 1), 4), v1 = squeeze(narrow(of_heads, 4, 1, 1), 4);
-          return reshape(stack({v0 * co + v1 * si, v1 * co - v0 * si}, 4), {batch, heads, c.rank, states});
-        };
-        const Tensor b = turn(stepOf(in[5], t)), out = turn(stepOf(in[6], t)), alpha = exp(dt * stepOf(in[2], t));
-        const auto wide = [&](const Tensor& v) { return reshape(v, {batch, heads, 1, 1}); };
-        state = wide(alpha) * state + wide((1 - mix) * dt * alpha) * matmul(swap_axes(last_x, 2, 3), last_b) +
-                wide(mix * dt) * matmul(swap_axes(x, 2, 3), b);
-        results.push_back(matmul(out, swap_axes(state, 2, 3)) + x * reshape(in[7], {heads, 1, 1}));
-        last_x = x;
-        last_b = b;
-      }
-      return std::vector{stack(results, 1), state, last_b, angle};
-    };
-    expectSameFunctions(inputs, scan, steps);
-  }
-}
-
-/// Complex numbers by their parts, one step after the other.
-TEST(ComplexScans, equal_their_recurrence) {
-  for (const auto& [length, chunk, goes_on] : {std::tuple{int64_t{1}, int64_t{8}, true}, {9, 4, false}, {9, 4, true}, {6, 64, true}}) {
-    const int64_t batch = 2, heads = 4, groups = 2, width = 3, states = 3;
-    const int64_t steps_of = length, chunk_of = chunk;
-    const bool has_initial = goes_on;
-    const Shape of_groups{batch, length, groups, states, 2};
-    std::vector<Named> inputs{{"x", {batch, length, heads, width}},
-                              {"dt", {batch, length, heads}, 0.05, 0.9},
-                              {"log_rate", {heads}},
-                              {"frequency", {heads}, -4, 4},
-                              {"b", of_groups},
-                              {"c", of_groups},
-                              {"skip", {heads}}};
-    if (goes_on) inputs.push_back({"initial", {batch, heads, width, states, 2}});
-    const auto scan = [&](const std::vector<Tensor>& in) {
-      ComplexScanOptions options{.skip = in[6], .chunk = chunk_of};
-      if (has_initial) options.initial = in[7];
-      const ComplexScan made = complex_scan(in[0], in[1], in[2], in[3], in[4], in[5], options);
-      return std::vector{made.y, made.state};
-    };
-    const auto steps = [&](const std::vector<Tensor>& in) {
-      struct Complex {
-        Tensor re, im;
-        Complex operator*(const Complex& o) const { return {re * o.re - im * o.im, re * o.im + im * o.re}; }
-      };
-      const auto parts = [](const Tensor& z) {
-        const int64_t axis = z.rank() - 1;
-        return Complex{squeeze(narrow(z, axis, 0, 1), axis), squeeze(narrow(z, axis, 1, 1), axis)};
-      };
-      const Shape state{batch, heads, width, states};
-      Complex h = has_initial ? parts(in[7]) : Complex{zeros(state.extents()), zeros(state.extents())};
-      std::vector<Tensor> results;
-      for (int64_t t = 0; t < steps_of; ++t) {
-        const Tensor dt = stepOf(in[1], t), rate = -exp(in[2]), size = exp(dt * rate);
-        const Complex decay{size * cos(dt * in[3]), size * sin(dt * in[3])};
-        const Tensor square = rate * rate + in[3] * in[3];
-        const Complex gain = Complex{decay.re - 1, decay.im} * Complex{rate / square, -in[3] / square};
-        const auto of_heads = [&](const Complex& z) {
-          return Complex{reshape(repeat(z.re, heads / groups, 1), {batch, heads, 1, states}),
-                         reshape(repeat(z.im, heads / groups, 1), {batch, heads, 1, states})};
-        };
-        const auto wide = [&](const Complex& z) {
-          return Complex{reshape(z.re, {batch, heads, 1, 1}), reshape(z.im, {batch, heads, 1, 1})};
-        };
-        const Tensor x = stepOf(in[0], t), column = reshape(x, {batch, heads, width, 1});
-        const Complex kept = wide(decay) * h, added = wide(gain) * of_heads(parts(stepOf(in[4], t)));
-        h = {kept.re + added.re * column, kept.im + added.im * column};
-        const Complex read = of_heads(parts(stepOf(in[5], t))) * h;
-        results.push_back(sum(read.re, 3) + x * reshape(in[6], {heads, 1}));
-      }
-      return std::vector{stack(results, 1), stack({h.re, h.im}, 4)};
-    };
-    expectSameFunctions(inputs, scan, steps);
   }
 }
 

@@ -29,6 +29,7 @@ struct Part : Module {
   nn::TransformerBlock block{*this, "block", 12, 2};
   nn::Mamba1 mamba1{*this, "mamba1", 12};
   nn::Mamba2 mamba2{*this, "mamba2", 12, {.head_width = 6}};
+  nn::Mamba3 mamba3{*this, "mamba3", 12, {.head_width = 6}};
 };
 struct Model : Module {
   Part part{*this, "part"};
@@ -154,6 +155,9 @@ TEST(LayerErrors, name_the_layer_what_it_expects_and_what_came) {
                   "declare the layer with 24 features, or change the shape of x"),
           MISTAKE(TYPES(f32(8, 5, 24)), p.mamba1(in[0]), "layer.extent",
                   "Mamba1 'part.mamba1' expected [B, L, width] with 12 features, got 24 in f32[8,5,24]",
+                  "declare the layer with 24 features, or change the shape of x"),
+          MISTAKE(TYPES(f32(8, 5, 24)), p.mamba3(in[0]), "layer.extent",
+                  "Mamba3 'part.mamba3' expected [B, L, width] with 12 features, got 24 in f32[8,5,24]",
                   "declare the layer with 24 features, or change the shape of x"),
           MISTAKE(TYPES(f32(8, 5, 24)), p.mamba2(in[0]), "layer.extent",
                   "Mamba2 'part.mamba2' expected [B, L, width] with 12 features, got 24 in f32[8,5,24]",

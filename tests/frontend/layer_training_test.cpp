@@ -134,6 +134,10 @@ TEST_P(Layers, state_space_mixers_learn) {
     nn::Mamba2 mixer{*this, "mixer", 8, {.states = 4, .head_width = 4, .groups = 2, .chunk = 4, .init = init::randn(0.3)}};
   };
   expectLearns<Second>(GetParam(), {2, 10, 8}, {2, 10, 8}, [](const Second& m, Tensor x) { return m.mixer(x); });
+  struct Third : Module {
+    nn::Mamba3 mixer{*this, "mixer", 8, {.states = 4, .head_width = 4, .groups = 2, .rank = 2, .chunk = 4, .init = init::randn(0.3)}};
+  };
+  expectLearns<Third>(GetParam(), {2, 10, 8}, {2, 10, 8}, [](const Third& m, Tensor x) { return m.mixer(x); });
 }
 
 }  // namespace

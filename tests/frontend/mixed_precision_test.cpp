@@ -92,6 +92,41 @@ TEST_P(Mixed, recurrent_layers_end_where_those_in_f32_do) {
   }
 }
 
+/// The projections are rounded; scans stay f32, and so do their states.
+TEST_P(Mixed, state_space_mixers_end_where_those_in_f32_do) {
+  struct Model : Module {
+    nn::Linear in{*this, "in", 3, 8, {.init = init::randn(0.5)}};
+    nn::Mamba1 first{*this, "first", 8, {.states = 4, .init = init::randn(0.3)}};
+    nn::Mamba2 second{*this, "second", 8, {.states = 4, .head_width = 8, .chunk = 4, .init = init::randn(0.3)}};
+    nn::Linear head{*this, "head", 8, 1, {.init = init::randn(0.5)}};
+    Tensor operator()(Tensor x) const {
+      Tensor h = in(x);
+      h = h + first(h);
+      return head(h + second(h));
+    }
+  };
+  const auto lossIn = [&](const Precision& precision) {
+    auto trainer = compile<Model>({.inputs = {{"x", f32(4, 12, 3)}, {"y", f32(4, 12, 1)}},
+                                   .loss = [](const Model& m, const Inputs& in) { return mean(square(m(in["x"]) - in["y"])); },
+                                   .optimizer = adam({.lr = 0.01}),
+                                   .precision = precision,
+                                   .seed = 3,
+                                   .device = GetParam()});
+    std::vector<float> x(4 * 12 * 3), y(4 * 12);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(std::sin(0.7 * static_cast<double>(i)));
+    for (size_t i = 0; i < y.size(); ++i) y[i] = static_cast<float>(std::cos(0.3 * static_cast<double>(i)));
+    float loss = 0;
+    for (int step = 0; step < 40; ++step) loss = trainer.step({{"x", x}, {"y", y}}).or_throw().loss;
+    return loss;
+  };
+  const float wanted = lossIn({});
+  for (const Precision& precision : {mixed(bf16), mixed(f16)}) {
+    const float loss = lossIn(precision);
+    EXPECT_NE(loss, wanted) << "nothing was rounded";
+    EXPECT_NEAR(loss, wanted, 0.05 * std::max(wanted, 0.05f)) << toString(precision.dtype);
+  }
+}
+
 TEST_P(Mixed, rounds_results_as_the_type_does) {
   auto trainer = compile<Mlp>(mixedSpec(GetParam(), mixed(bf16)));
   auto forward = trainer.attach({.inputs = {{"x", f32(kBatch, 1)}}, .forward = [](const Mlp& m, const Inputs& in) { return m(in["x"]); }});

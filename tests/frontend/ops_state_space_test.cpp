@@ -251,27 +251,30 @@ struct Mixed : Module {
   Mixer mixer;
 };
 
+std::vector<Tensor> partsOf(const nn::MixerState& state) { return {state.hidden, state.inputs}; }
+std::vector<Tensor> partsOf(const TrapezoidalState& state) { return {state.state, state.b}; }
+
 /// A prompt at once and then token by token, and a sequence that was forked, beside the whole.
-template <class Mixer>
+template <class Mixer, class State = nn::MixerState>
 void expectDecodes(const auto& options) {
   const Mixed<Mixer> model(options);
   const TensorType x = f32(2, 9, 16);
   const std::vector<Values> whole = resultsOf<Mixed<Mixer>>(model, x, [](const auto& m, Tensor in) {
-    nn::MixerState state = m.mixer.state(2);
+    State state = m.mixer.state(2);
     const Tensor y = m.mixer(in, state);
-    return std::vector{m.mixer(in), y, state.hidden, state.inputs};
+    return std::vector{m.mixer(in), y, partsOf(state)[0], partsOf(state)[1]};
   });
   expectEqualNumbers(whole[1], whole[0]);
   double size = 0;
   for (const double value : whole[0]) size += std::abs(value);
   EXPECT_GT(size, 0.1);
   const std::vector<Values> parts = resultsOf<Mixed<Mixer>>(model, x, [](const auto& m, Tensor in) {
-    nn::MixerState state = m.mixer.state(2), other;
+    State state = m.mixer.state(2), other;
     std::vector<Tensor> ys{m.mixer(step(in, 0, 5), state)};
     other = state;
     m.mixer(step(in, 0, 3), other);  // another way on changes nothing here
     for (int64_t t = 5; t < 9; ++t) ys.push_back(m.mixer(step(in, t), state));
-    return std::vector{concat(ys, 1), concat(ys, 1), state.hidden, state.inputs};
+    return std::vector{concat(ys, 1), concat(ys, 1), partsOf(state)[0], partsOf(state)[1]};
   });
   for (size_t i = 0; i < whole.size(); ++i) expectEqualNumbers(parts[i], whole[i]);
 }
@@ -281,6 +284,9 @@ TEST(Mamba, decodes_as_it_reads) {
   expectDecodes<nn::Mamba1>(
       nn::Mamba1Options{.states = 3, .conv = 2, .bias = true, .discretisation = Discretisation::ZeroOrderHold, .init = init::randn(0.3)});
   expectDecodes<nn::Mamba2>(nn::Mamba2Options{.states = 5, .head_width = 8, .groups = 2, .chunk = 4, .init = init::randn(0.3)});
+  for (const int64_t rank : {1, 3})
+    expectDecodes<nn::Mamba3, TrapezoidalState>(
+        nn::Mamba3Options{.states = 4, .head_width = 8, .groups = 2, .rank = rank, .chunk = 4, .init = init::randn(0.3)});
 }
 
 TEST(Mamba, begins_as_the_papers_say) {
@@ -309,6 +315,10 @@ TEST(Mamba, wrong_options_are_refused) {
   EXPECT_EQ(first({.expand = 0}), "mamba.options");
   EXPECT_EQ(first({.chunk = 0}), "mamba.options");
   EXPECT_EQ(first({.least_step = 0}), "init.range");
+  const auto third = [](const nn::Mamba3Options& options) { return caught([&] { Mixed<nn::Mamba3>{options}; }).code; };
+  EXPECT_EQ(third({.states = 5, .head_width = 8}), "mamba.options");
+  EXPECT_EQ(third({.head_width = 8, .rank = 0}), "mamba.options");
+  EXPECT_EQ(third({.head_width = 8, .groups = 3}), "mamba.options");
   EXPECT_EQ(second({.head_width = 5}), "mamba.options");
   EXPECT_EQ(second({.head_width = 8, .groups = 3}), "mamba.options");
   EXPECT_EQ(second({.conv = 0, .head_width = 8}), "mamba.options");

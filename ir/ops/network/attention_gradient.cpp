@@ -19,11 +19,6 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
   return types;
 }
 
-bool isZero(const Builder& b, ValueId value) {
-  const Node& maker = b.graph().definition(value);
-  return leafKind(maker) == LeafKind::Constant && maker.attributes.get<double>("value") == 0;
-}
-
 std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const ValueId> operands) {
   const AttentionProducts a(b, node, operands, kMask);
   const AttentionExtents& e = a.extents();

@@ -63,7 +63,7 @@ constexpr OpDef kOp{
                                             {"C3", "a is [D, N]"},
                                             {"C4", "operands over states are [B, L, N]"},
                                             {"C5", "chunk is at least 1"},
-                                            {"C6", "states of chunks are [B, ceil(L / chunk), D, N], of at most 2^31 - 1 elements"},
+                                            {"C6", "states of chunks are [B, ceil(L / chunk), N, D], of at most 2^31 - 1 elements"},
                                             {"C7", "part is at least 1, and [ceil(D / part), B, L, N] has at most 2^31 - 1 elements"}},
     .operands = ConstantList<std::string_view>{"u", "delta", "a", "b", "c", "d_y", "before", "after"},
     .attributes = ConstantList<AttributeDef>{kScanChunk, kScanHold, AttributeDef{"part", AttributeKind::Integer, "channels of a part"}},

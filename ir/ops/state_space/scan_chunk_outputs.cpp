@@ -32,7 +32,7 @@ std::vector<Tensor> evaluate(const EvaluateContext& c) {
     double y = 0;
     for (int64_t n = 0; n < states; ++n) {
       const double rate = at(2, d * states + n);
-      double h = at(5, ((index[0] * lines.chunks() + place) * channels + d) * states + n);
+      double h = at(5, ((index[0] * lines.chunks() + place) * states + n) * channels + d);
       for (int64_t t = first + place * lines.chunk; t <= first + index[1]; ++t) {
         const double step = at(1, t * channels + d), beta = lines.hold && rate != 0 ? std::expm1(step * rate) / rate : step;
         h = std::exp(step * rate) * h + beta * at(3, t * states + n) * at(0, t * channels + d);

@@ -30,12 +30,12 @@ std::vector<Tensor> evaluate(const EvaluateContext& c) {
   const bool reverse = c.node.attributes.get<bool>("reverse");
   return evaluateByIndex(c, [&](const std::vector<int64_t>& index) {
     const int64_t first = index[1] * lines.chunk, last = std::min(lines.length, first + lines.chunk);
-    const double rate = a[static_cast<size_t>(index[2] * lines.states + index[3])];
+    const double rate = a[static_cast<size_t>(index[3] * lines.states + index[2])];
     double h = 0;
     for (int64_t i = first; i < last; ++i) {
       const int64_t t = index[0] * lines.length + (reverse ? first + last - 1 - i : i);
-      const auto of_channel = static_cast<size_t>(t * lines.channels + index[2]),
-                 of_state = static_cast<size_t>(t * lines.states + index[3]);
+      const auto of_channel = static_cast<size_t>(t * lines.channels + index[3]),
+                 of_state = static_cast<size_t>(t * lines.states + index[2]);
       const double step = delta[of_channel], decay = std::exp(step * rate), input = m[of_state] * x[of_channel];
       const double beta = lines.hold && rate != 0 ? std::expm1(step * rate) / rate : step;
       h = reverse ? decay * (h + input) : decay * h + beta * input;

@@ -90,23 +90,33 @@ std::vector<ValueId> build(Builder& b, const Node& node, std::span<const ValueId
   reversed.set("reverse", true);
   parted.set("part", kPart);
   const ValueId before = statesByTemplates(b, e, operands, kInitial).before;
-  // What flows back to before each chunk, and of it what flows back after each.
-  const ValueId from_y = b.make("scan_chunk_states", {operands[kDY], operands[kDelta], operands[kA], operands[kC]}, reversed);
-  const Shape one{e.batch, 1, e.channels, e.states};
-  const ValueId all_added = b.make("concat", {from_y, b.reshape(operands[kDFinal], one)}, {{"axis", int64_t{1}}});
-  const ValueId decay = b.make("pad", {decayOfChunks(b, e, operands[kDelta], operands[kA])},
-                               {{"axis", int64_t{1}}, {"before", int64_t{0}}, {"after", int64_t{1}}, {"value", 0.0}});
-  const ValueId all = b.makeAll("linear_recurrence", {decay, all_added}, {{"axis", int64_t{1}}, {"reverse", true}})[1];
+  // What flows back to before each chunk, from its own steps and from those after it.
+  ValueId all = b.make("scan_chunk_states", {operands[kDY], operands[kDelta], operands[kA], operands[kC]}, reversed);
+  ValueId decay = decayOfChunks(b, e, operands[kDelta], operands[kA]);
+  const auto padded = [&](ValueId x) {
+    return b.make("pad", {x}, {{"axis", int64_t{1}}, {"before", int64_t{0}}, {"after", int64_t{1}}, {"value", 0.0}});
+  };
+  const bool from_end = !isZero(b, operands[kDFinal]);
+  if (from_end) {
+    all = b.make("concat", {all, asChunk(b, e, operands[kDFinal])}, {{"axis", int64_t{1}}});
+    decay = padded(decay);
+  }
+  if (b.shapeOf(all).extent(1) > 1) all = b.makeAll("linear_recurrence", {decay, all}, {{"axis", int64_t{1}}, {"reverse", true}})[1];
   const auto part = [&](int64_t start, int64_t length) {
     return b.make("narrow", {all}, {{"axis", int64_t{1}}, {"start", start}, {"length", length}});
   };
-  const std::vector<ValueId> read{operands[kU], operands[kDelta], operands[kA], operands[kB],
-                                  operands[kC], operands[kDY],    before,       part(1, e.chunks())};
+  ValueId after;
+  if (from_end) {
+    after = part(1, e.chunks());
+  } else {
+    after = e.chunks() > 1 ? padded(part(1, e.chunks() - 1)) : b.constant(0, Shape(b.shapeOf(all)));
+  }
+  const std::vector<ValueId> read{operands[kU], operands[kDelta], operands[kA], operands[kB], operands[kC], operands[kDY], before, after};
   const std::vector<ValueId> of_channels = b.makeAll("scan_chunk_gradient", read, attributes);
   const std::vector<ValueId> of_states = b.makeAll("scan_chunk_gradient_states", read, parted);
-  const ValueId to_a = b.make("sum", {of_channels[2]}, {{"axes", std::vector<int64_t>{0, 1}}, {"keep_dims", false}});
+  const ValueId to_a = b.swapLastAxes(b.make("sum", {of_channels[2]}, {{"axes", std::vector<int64_t>{0, 1}}, {"keep_dims", false}}));
   std::vector<ValueId> results{of_channels[0], of_channels[1], to_a, b.sum(of_states[0], 0, false), b.sum(of_states[1], 0, false)};
-  if (operands.size() > kInitial) results.push_back(b.reshape(part(0, 1), e.state()));
+  if (operands.size() > kInitial) results.push_back(ofOneChunk(b, e, part(0, 1)));
   return results;
 }
 constexpr TemplateChoice kChoice{.name = "selective_scan", .build = build, .saved_elements = scanChunkElements, .gain = TemplateGain::Time};

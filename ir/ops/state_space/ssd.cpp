@@ -80,14 +80,7 @@ class Chunked {
     const ValueId met = b_.reshape(b_.make("matmul", {output_, b_.swapLastAxes(input_)}), scores);
     ValueId y = b_.make("matmul", {b_.reshape(b_.mul(b_.reshape(between_, between), met), weights), x_});
     passStates();
-    if (before_.valid()) {
-      // All heads of a group in one product.
-      const Shape of_y = b_.shapeOf(y), flat{e_.batch, e_.chunks(), e_.groups, e_.headsOfGroup() * e_.width, e_.states};
-      const ValueId read = b_.make("matmul", {output_, b_.swapLastAxes(b_.reshape(before_, flat))});
-      const Shape split{e_.batch, e_.chunks(), e_.groups, e_.rows(), e_.headsOfGroup(), e_.width};
-      const ValueId of_heads = b_.reshape(b_.permute(b_.reshape(read, split), {0, 1, 2, 4, 3, 5}), of_y);
-      y = b_.add(y, b_.mul(of_heads, ofRows(since_)));
-    }
+    if (before_.valid()) y = b_.add(y, readBefore());
     const ValueId split = b_.reshape(y, Shape{e_.batch, e_.chunks(), e_.heads, e_.chunk, e_.rank, e_.width});
     const ValueId whole =
         b_.reshape(b_.permute(split, {0, 1, 3, 2, 4, 5}), Shape{e_.batch, e_.chunks() * e_.chunk, e_.heads, e_.rank, e_.width});
@@ -95,6 +88,18 @@ class Chunked {
   }
 
  private:
+  /// What is read of the states before chunks, all heads of a group in one product. Without an initial state the first chunk has none.
+  ValueId readBefore() {
+    const int64_t chunks = b_.shapeOf(before_).extent(1), first = e_.chunks() - chunks;
+    const Shape flat{e_.batch, chunks, e_.groups, e_.headsOfGroup() * e_.width, e_.states};
+    const ValueId output = narrowed(output_, 1, first, chunks), since = narrowed(ofRows(since_), 1, first, chunks);
+    const ValueId read = b_.make("matmul", {output, b_.swapLastAxes(b_.reshape(before_, flat))});
+    const Shape split{e_.batch, chunks, e_.groups, e_.rows(), e_.headsOfGroup(), e_.width};
+    const ValueId of_heads = b_.permute(b_.reshape(read, split), {0, 1, 2, 4, 3, 5});
+    const ValueId left = b_.mul(b_.reshape(of_heads, Shape{e_.batch, chunks, e_.heads, e_.rows(), e_.width}), since);
+    return padded(left, 1, first, 0);
+  }
+
   ValueId narrowed(ValueId x, int64_t axis, int64_t start, int64_t length) {
     if (b_.shapeOf(x).extent(static_cast<size_t>(axis)) == length) return x;
     return b_.make("narrow", {x}, {{"axis", axis}, {"start", start}, {"length", length}});
@@ -167,8 +172,8 @@ class Chunked {
     } else if (e_.chunks() == 1) {
       last_ = b_.reshape(added, e_.state());
     } else {
-      const ValueId all = after(decay, added);
-      before_ = padded(narrowed(all, 1, 0, e_.chunks() - 1), 1, 1, 0);
+      const ValueId all = after(padded(narrowed(decay, 1, 1, e_.chunks() - 1), 1, 1, 0), added);
+      before_ = narrowed(all, 1, 0, e_.chunks() - 1);
       last_ = b_.reshape(narrowed(all, 1, e_.chunks() - 1, 1), e_.state());
     }
   }
@@ -180,12 +185,29 @@ class Chunked {
   ValueId input_, output_;   ///< [B, C, G, T R, N]
   ValueId decay_;            ///< [B, C, H, T]
   ValueId between_, since_;  ///< decays from one step to another, and from before the chunk to a step, [B, C, H, T]
-  ValueId before_, last_;    ///< the state before each chunk, if there is any, and the last one
+  ValueId before_, last_;    ///< the state before each chunk that has one, if any does, and the last one
 };
+
+/// A step alone, as in decoding: a map over the state and a sum, which read the state once.
+std::vector<ValueId> oneStep(Builder& b, const Extents& e, std::span<const ValueId> operands) {
+  const Shape wide{e.batch, e.groups, e.headsOfGroup(), e.rank, e.width, e.states};
+  const auto spread = [&](ValueId x, const Shape& shape) { return b.broadcastTo(b.reshape(x, shape), wide); };
+  const Shape of_heads{e.batch, e.groups, e.headsOfGroup(), 1, 1, 1}, of_x{e.batch, e.groups, e.headsOfGroup(), e.rank, e.width, 1},
+      of_groups{e.batch, e.groups, 1, e.rank, 1, e.states};
+  const ValueId scaled = b.mul(b.reshape(operands[kX], of_x), b.reshape(operands[kScale], of_heads));
+  ValueId state = b.sum(b.mul(b.broadcastTo(scaled, wide), spread(operands[kB], of_groups)), 3, true);
+  const Shape of_state = b.shapeOf(state);
+  if (operands.size() > kInitial) {
+    const ValueId kept = b.mul(b.reshape(operands[kInitial], of_state), b.reshape(b.make("exp", {operands[kLogDecay]}), of_heads));
+    state = b.add(kept, state);
+  }
+  const ValueId y = b.sum(b.mul(b.broadcastTo(state, wide), spread(operands[kC], of_groups)), 5, false);
+  return {b.reshape(y, Shape(b.shapeOf(operands[kX]))), b.reshape(state, e.state())};
+}
 
 std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const ValueId> operands) {
   const Extents e(b.shapeOf(operands[kX]), b.shapeOf(operands[kB]), node.attributes);
-  return Chunked(b, e, operands).run();
+  return e.length == 1 ? oneStep(b, e, operands) : Chunked(b, e, operands).run();
 }
 
 std::vector<Tensor> evaluateSsd(const EvaluateContext& c) {
@@ -227,7 +249,8 @@ std::vector<OpCase> cases() {
     if (has_initial) made.operands.push_back({f32({batch, heads, width, states}), -1, 1});
     return made;
   };
-  return {make("one_step", {2, 1, 2, 1, 3, 1, 2}, 64, true),    make("one_chunk", {1, 6, 2, 1, 3, 1, 4}, 64),
+  return {make("one_step", {2, 1, 2, 1, 3, 1, 2}, 64, true),    make("one_step_of_ranks", {2, 1, 4, 2, 3, 2, 5}, 64, true),
+          make("first_step", {1, 1, 4, 1, 3, 2, 5}, 64),        make("one_chunk", {1, 6, 2, 1, 3, 1, 4}, 64),
           make("chunks", {2, 12, 4, 1, 2, 2, 3}, 4, true),      make("odd_chunks", {2, 13, 3, 1, 2, 3, 4}, 5),
           make("single_steps", {1, 4, 2, 1, 2, 1, 2}, 1, true), make("ranks", {2, 7, 4, 3, 2, 2, 3}, 3, true),
           make("ranks_one_chunk", {1, 5, 2, 2, 3, 1, 4}, 8),    make("wide", {2, 50, 4, 1, 16, 2, 32}, 16)};

@@ -82,6 +82,11 @@ Status checkValue(std::string_view op, std::string_view label, double value, DTy
   return Success{};
 }
 
+bool isZero(const Builder& b, ValueId value) {
+  const Node& maker = b.graph().definition(value);
+  return leafKind(maker) == LeafKind::Constant && maker.attributes.get<double>("value") == 0;
+}
+
 Shape keptShape(const Shape& shape, const std::vector<int64_t>& axes) {
   std::vector<Dim> dims = shape.dims();
   for (int64_t axis : axes) dims[static_cast<size_t>(axis)] = 1;

@@ -25,6 +25,9 @@ Status checkAxis(std::string_view op, std::string_view label, int64_t axis, size
 /// `value` is a value of the element type: whole and in range for integers, 0 or 1 for bool.
 Status checkValue(std::string_view op, std::string_view label, double value, DType dtype);
 
+/// Whether a value is the constant 0: a cotangent that nothing flows into.
+bool isZero(const Builder& builder, ValueId value);
+
 /// The shape with 1 at the reduced axes.
 Shape keptShape(const Shape& shape, const std::vector<int64_t>& axes);
 /// All axes of a rank.

@@ -165,9 +165,16 @@ ScanForward scanChunks(Builder& b, const SelectiveScanExtents& e, std::span<cons
 
 ValueId decayOfChunks(Builder& b, const SelectiveScanExtents& e, ValueId delta, ValueId a) {
   const ValueId steps = b.permute(b.sum(inChunks(b, e, delta), 2, false), {1, 0, 2});
-  const Shape states{e.batch, e.chunks(), e.channels, e.states};
-  const ValueId wide = b.broadcastTo(b.reshape(steps, Shape{e.batch, e.chunks(), e.channels, 1}), states);
-  return b.make("exp", {b.mul(wide, b.broadcastTo(a, states))});
+  const Shape states{e.batch, e.chunks(), e.states, e.channels};
+  const ValueId wide = b.broadcastTo(b.reshape(steps, Shape{e.batch, e.chunks(), 1, e.channels}), states);
+  return b.make("exp", {b.mul(wide, b.broadcastTo(b.swapLastAxes(a), states))});
+}
+
+ValueId asChunk(Builder& b, const SelectiveScanExtents& e, ValueId state) {
+  return b.reshape(b.swapLastAxes(state), Shape{e.batch, 1, e.states, e.channels});
+}
+ValueId ofOneChunk(Builder& b, const SelectiveScanExtents& e, ValueId chunk) {
+  return b.swapLastAxes(b.reshape(chunk, Shape{e.batch, e.states, e.channels}));
 }
 
 ScanStates statesByTemplates(Builder& b, const SelectiveScanExtents& e, std::span<const ValueId> operands, size_t initial) {
@@ -180,16 +187,16 @@ ScanStates statesByTemplates(Builder& b, const SelectiveScanExtents& e, std::spa
     return b.make("pad", {x}, {{"axis", int64_t{1}}, {"before", int64_t{1}}, {"after", int64_t{0}}, {"value", 0.0}});
   };
   const bool has_initial = operands.size() > initial;
-  if (e.chunks() == 1 && !has_initial) return {.before = b.constant(0, Shape(b.shapeOf(added))), .last = b.reshape(added, e.state())};
+  if (e.chunks() == 1 && !has_initial) return {.before = b.constant(0, Shape(b.shapeOf(added))), .last = ofOneChunk(b, e, added)};
   ValueId decay = decayOfChunks(b, e, operands[kDelta], operands[kA]);
   if (has_initial) {
     // As what a chunk of its own adds.
-    added = b.make("concat", {b.reshape(operands[initial], Shape{e.batch, 1, e.channels, e.states}), added}, {{"axis", int64_t{1}}});
+    added = b.make("concat", {asChunk(b, e, operands[initial]), added}, {{"axis", int64_t{1}}});
     decay = afterOneMore(decay);
   }
   const ValueId all = b.makeAll("linear_recurrence", {decay, added}, {{"axis", int64_t{1}}, {"reverse", false}})[1];
   const int64_t count = b.shapeOf(all).extent(1);
-  const ValueId last = b.reshape(part(all, count - 1, 1), e.state()), before = part(all, 0, count - 1);
+  const ValueId last = ofOneChunk(b, e, part(all, count - 1, 1)), before = part(all, 0, count - 1);
   return {.before = has_initial ? before : afterOneMore(before), .last = last};
 }
 

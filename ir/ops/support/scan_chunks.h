@@ -87,12 +87,16 @@ struct ScanForward {
 ScanForward scanChunks(Builder& builder, const SelectiveScanExtents& extents, std::span<const ValueId> operands, ValueId initial,
                        bool wants_y);
 
-/// What templates make of operands u, delta, a, b, c: the state before each chunk [B, C, D, N] and after the last one.
+/// What templates make of operands u, delta, a, b, c: the state before each chunk [B, C, N, D] and after the last one
+/// [B, D, N].
 struct ScanStates {
   ValueId before, last;
 };
 ScanStates statesByTemplates(Builder& builder, const SelectiveScanExtents& extents, std::span<const ValueId> operands, size_t initial);
-/// exp(a times the sum of delta) of each chunk, [B, C, D, N].
+/// A state [B, D, N] as one of a chunk, [B, 1, N, D], and back.
+ValueId asChunk(Builder& builder, const SelectiveScanExtents& extents, ValueId state);
+ValueId ofOneChunk(Builder& builder, const SelectiveScanExtents& extents, ValueId chunk);
+/// exp(a times the sum of delta) of each chunk, [B, C, N, D].
 ValueId decayOfChunks(Builder& builder, const SelectiveScanExtents& extents, ValueId delta, ValueId a);
 
 /// Operands u, delta, a, b, c of a case.

@@ -86,7 +86,7 @@ ScanChunkGradients evaluateChunkGradients(const EvaluateContext& context, int64_
                          .b = std::vector<double>(parts * of_states, 0.0),
                          .c = std::vector<double>(parts * of_states, 0.0)};
   for (size_t line = 0; line < data(kBefore).size(); ++line) {
-    const size_t n = line % states, d = line / states % channels, place = line / states / channels % chunks,
+    const size_t d = line % channels, n = line / channels % states, place = line / states / channels % chunks,
                  one = line / states / channels / chunks;
     const size_t first = one * length + place * chunk, last = one * length + std::min(length, (place + 1) * chunk);
     const size_t shift = d / static_cast<size_t>(part) * of_states;

@@ -14,7 +14,7 @@ enum class ScanRole : uint8_t {
   OfChannels,  ///< [B, L, D]
   Rates,       ///< a [D, N]
   OfStates,    ///< [B, L, N]
-  OfChunks     ///< a state per chunk, [B, C, D, N]
+  OfChunks     ///< a state per chunk, [B, C, N, D]: neighbouring invocations have neighbouring channels
 };
 
 struct ScanLines {
@@ -23,7 +23,7 @@ struct ScanLines {
   [[nodiscard]] int64_t chunks() const { return (length + chunk - 1) / chunk; }
   [[nodiscard]] Shape ofChannels() const { return {batch, length, channels}; }
   [[nodiscard]] Shape ofStates() const { return {batch, length, states}; }
-  [[nodiscard]] Shape ofChunks() const { return {batch, chunks(), channels, states}; }
+  [[nodiscard]] Shape ofChunks() const { return {batch, chunks(), states, channels}; }
 };
 /// The first operand is over channels and the third is a.
 ScanLines scanLines(const Shape& x, const Shape& a, const Attributes& attributes);
@@ -31,7 +31,7 @@ ScanLines scanLines(const Shape& x, const Shape& a, const Attributes& attributes
 inline constexpr ConstantList<Constraint> kScanTemplateConstraints{
     {"C1", "operands are f32"},    {"C2", "operands over channels are [B, L, D]"},
     {"C3", "a is [D, N]"},         {"C4", "operands over states are [B, L, N]"},
-    {"C5", "chunk is at least 1"}, {"C6", "states of chunks are [B, ceil(L / chunk), D, N], of at most 2^31 - 1 elements"}};
+    {"C5", "chunk is at least 1"}, {"C6", "states of chunks are [B, ceil(L / chunk), N, D], of at most 2^31 - 1 elements"}};
 
 /// C1 to C6; `roles`: of the operands.
 Result<ScanLines> checkScanTemplate(std::string_view op, const InferContext& context, std::initializer_list<ScanRole> roles);
@@ -42,7 +42,7 @@ TemplateShape scanTemplate(const Graph& graph, const Node& node, const ScanLines
 
 /// For the evaluators: the gradients of all chunks from u, delta, a, b, c, d_y, the states before them and what flows back after them.
 struct ScanChunkGradients {
-  std::vector<double> u, delta, rates;  ///< rates [B, C, D, N]
+  std::vector<double> u, delta, rates;  ///< rates [B, C, N, D]
   std::vector<double> b, c;             ///< [parts, B, L, N]
 };
 ScanChunkGradients evaluateChunkGradients(const EvaluateContext& context, int64_t part);

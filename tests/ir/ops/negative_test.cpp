@@ -210,7 +210,7 @@ void breakSelectiveScan(std::vector<Broken>& broken) {
 }
 
 void breakScanTemplates(std::vector<Broken>& broken) {
-  const TensorType x = f32({2, 5, 3}), a = f32({3, 4}), b = f32({2, 5, 4}), states = f32({2, 3, 3, 4});
+  const TensorType x = f32({2, 5, 3}), a = f32({3, 4}), b = f32({2, 5, 4}), states = f32({2, 3, 4, 3});
   const TensorType long_x = f32({1, 1 << 12, 1 << 10}), long_a = f32({1 << 10, 1 << 10}), long_b = f32({1, 1 << 12, 1 << 10});
   struct Form {
     std::string_view op;
@@ -244,7 +244,7 @@ void breakScanTemplates(std::vector<Broken>& broken) {
     } else {
       std::vector<TensorType> operands{x, x, a, b};
       operands.insert(operands.end(), form.after.begin(), form.after.end());
-      operands.back() = f32({2, 2, 3, 4});
+      operands.back() = f32({2, 2, 4, 3});
       broken.push_back({form.op, "C6", operands, form.attributes, {}});
     }
   }
