@@ -242,6 +242,10 @@ bool isWordPart(char32_t code_point) {
 }
 
 bool isNonSpacingMark(char32_t code_point) { return categoryOf(code_point) == UTF8PROC_CATEGORY_MN; }
+bool isPrintable(char32_t code_point) {
+  const utf8proc_category_t category = categoryOf(code_point);
+  return code_point == ' ' || isBetween(category, UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_SO);
+}
 bool isUpper(char32_t code_point) { return categoryOf(code_point) == UTF8PROC_CATEGORY_LU; }
 bool isLower(char32_t code_point) { return categoryOf(code_point) == UTF8PROC_CATEGORY_LL; }
 

@@ -43,6 +43,8 @@ bool isPunctuation(char32_t code_point);
 /// \w: alphabetic, marks, decimal digits, connectors, joiners.
 bool isWordPart(char32_t code_point);
 bool isNonSpacingMark(char32_t code_point);
+/// As Python's repr() shows it: no control, format or unassigned character and no space other than ' '.
+bool isPrintable(char32_t code_point);
 bool isUpper(char32_t code_point);
 bool isLower(char32_t code_point);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What compare.mjs compares with other implementations. usage: text_dump encode TOKENIZER TEXTS RESULTS
-//   TEXTS holds a JSON text a line, RESULTS gets a line of ids for each, then what they decode to, or the code of the error.
+// What compare.mjs compares with other implementations.
+//   text_dump encode TOKENIZER TEXTS RESULTS   TEXTS has a JSON text a line; RESULTS gets for each its ids and what they decode to, or the
+//                                              code of the error, and whether it has characters that the tables here do not know
+//   text_dump render CASES RESULTS             CASES has {"template", "messages", ..} a line; RESULTS gets the text or the error
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,13 +11,16 @@
 #include <sstream>
 
 #include "frontend/io/file.h"
+#include "frontend/text/chat_template.h"
+#include "frontend/text/regex.h"
 #include "frontend/text/tokenizer.h"
 
 namespace lockstep::text {
 namespace {
 
-std::string lineOf(const Tokenizer& tokenizer, const std::string& text) {
+std::string lineOf(const Tokenizer& tokenizer, const Regex& unassigned, const std::string& text) {
   nlohmann::json line;
+  if (!unassigned.matches(text).orThrow().empty()) line["unassigned"] = true;
   const Result<std::vector<uint32_t>> ids = tokenizer.encode(text);
   if (!ids) {
     line["error"] = ids.diagnostics()[0].code;
@@ -32,9 +37,49 @@ std::string lineOf(const Tokenizer& tokenizer, const std::string& text) {
 
 void encodeAll(const std::string& file, const std::string& texts, const std::string& results) {
   const Tokenizer tokenizer = Tokenizer::load(file).orThrow();
+  const Regex unassigned = Regex::compile("\\p{Cn}", "").orThrow();
   std::istringstream lines(io::readTextFile(texts).orThrow());
   std::string out;
-  for (std::string line; std::getline(lines, line);) out += lineOf(tokenizer, nlohmann::json::parse(line).get<std::string>()) + "\n";
+  for (std::string line; std::getline(lines, line);)
+    out += lineOf(tokenizer, unassigned, nlohmann::json::parse(line).get<std::string>()) + "\n";
+  (void)io::writeFileAtomically(results, std::string_view(out)).orThrow();
+}
+
+std::string rendered(const std::string& json) {
+  const JsonValue test = parseJson(json, "case").orThrow();
+  ChatOptions options;
+  if (const JsonValue* add = test.find("add_generation_prompt"); add != nullptr) options.add_generation_prompt = *add->boolean();
+  for (const char* name : {"bos_token", "eos_token"}) {
+    if (const JsonValue* token = test.find(name); token != nullptr) options.special_tokens[name] = *token->string();
+  }
+  if (const JsonValue* tools = test.find("tools"); tools != nullptr) options.tools = *tools;
+  if (const JsonValue* documents = test.find("documents"); documents != nullptr) options.documents = *documents;
+  if (const JsonValue* variables = test.find("variables"); variables != nullptr) options.variables = *variables;
+  options.now = [] {
+    std::tm time{};
+    time.tm_year = 125;
+    time.tm_mon = 6;
+    time.tm_mday = 4;
+    time.tm_wday = 5;
+    return time;
+  };
+  nlohmann::json line;
+  const Result<ChatTemplate> parsed = ChatTemplate::parse(*test.find("template")->string(), "template");
+  const Result<std::string> text = parsed ? parsed->render(*test.find("messages"), options) : Result<std::string>(parsed.failure());
+  if (text) {
+    line["text"] = *text;
+  } else {
+    line["error"] = text.diagnostics()[0].message;
+    line["code"] = text.diagnostics()[0].code;
+    line["line"] = text.diagnostics()[0].where.line;
+  }
+  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+void renderAll(const std::string& cases, const std::string& results) {
+  std::istringstream lines(io::readTextFile(cases).orThrow());
+  std::string out;
+  for (std::string line; std::getline(lines, line);) out += rendered(line) + "\n";
   (void)io::writeFileAtomically(results, std::string_view(out)).orThrow();
 }
 
@@ -48,7 +93,11 @@ int main(int count, char** arguments) {
       lockstep::text::encodeAll(arguments[2], arguments[3], arguments[4]);
       return 0;
     }
-    std::fputs("usage: text_dump encode TOKENIZER TEXTS RESULTS\n", stderr);
+    if (what == "render" && count == 4) {
+      lockstep::text::renderAll(arguments[2], arguments[3]);
+      return 0;
+    }
+    std::fputs("usage: text_dump encode TOKENIZER TEXTS RESULTS | render CASES RESULTS\n", stderr);
     return 2;
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
