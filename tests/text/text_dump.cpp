@@ -2,6 +2,7 @@
 // What compare.mjs compares with other implementations.
 //   text_dump encode TOKENIZER TEXTS RESULTS   TEXTS has a JSON text a line; RESULTS gets for each its ids and what they decode to, or the
 //                                              code of the error, and whether it has characters that the tables here do not know
+//   text_dump train TEXT SIZE RESULT           RESULT is the tokenizer.json that is learned from TEXT, with "<|end|>" as special token
 //   text_dump render CASES RESULTS             CASES has {"template", "messages", ..} a line; RESULTS gets the text or the error
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,6 +15,7 @@
 #include "frontend/text/chat_template.h"
 #include "frontend/text/regex.h"
 #include "frontend/text/tokenizer.h"
+#include "frontend/text/train_bpe.h"
 
 namespace lockstep::text {
 namespace {
@@ -93,11 +95,19 @@ int main(int count, char** arguments) {
       lockstep::text::encodeAll(arguments[2], arguments[3], arguments[4]);
       return 0;
     }
+    if (what == "train" && count == 5) {
+      const lockstep::text::BpeTraining training{
+          .vocabulary_size = std::stoul(arguments[3]), .special_tokens = {"<|end|>"}, .least_count = 0};
+      const std::string text = lockstep::io::readTextFile(arguments[2]).orThrow();
+      const std::string json = lockstep::text::trainByteLevelBpe(text, training).orThrow();
+      (void)lockstep::io::writeFileAtomically(arguments[4], std::string_view(json)).orThrow();
+      return 0;
+    }
     if (what == "render" && count == 4) {
       lockstep::text::renderAll(arguments[2], arguments[3]);
       return 0;
     }
-    std::fputs("usage: text_dump encode TOKENIZER TEXTS RESULTS | render CASES RESULTS\n", stderr);
+    std::fputs("usage: text_dump encode TOKENIZER TEXTS RESULTS | train TEXT SIZE RESULT | render CASES RESULTS\n", stderr);
     return 2;
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());

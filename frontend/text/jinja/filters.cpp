@@ -200,6 +200,7 @@ Value sumFilter(const Value& subject, Reader& arguments, const Arguments& /*all*
 
 Value intFilter(const Value& subject, Reader& arguments, const Arguments& /*all*/) {
   Value otherwise = arguments.get("default", Value(int64_t{0}));
+  if (const Undefined* reason = std::get_if<Undefined>(&subject.any())) failRender(reason->message);
   if (subject.isWhole()) return Value(subject.whole());
   const std::string text = subject.text() != nullptr ? stripText(*subject.text(), nullptr, true, true) : "";
   char* end = nullptr;
@@ -217,6 +218,7 @@ Value intFilter(const Value& subject, Reader& arguments, const Arguments& /*all*
 
 Value floatFilter(const Value& subject, Reader& arguments, const Arguments& /*all*/) {
   Value otherwise = arguments.get("default", Value(0.0));
+  if (const Undefined* reason = std::get_if<Undefined>(&subject.any())) failRender(reason->message);
   if (subject.isNumber()) return Value(subject.asDouble());
   const std::string text = subject.text() != nullptr ? stripText(*subject.text(), nullptr, true, true) : "";
   char* end = nullptr;
@@ -228,6 +230,7 @@ Value roundFilter(const Value& subject, Reader& arguments, const Arguments& /*al
   const int64_t digits = arguments.whole("precision", 0);
   const std::string method = arguments.text("method", "common");
   if (!subject.isNumber() || std::abs(digits) > 15) failRender("round wants a number");
+  if (subject.isWhole() && digits >= 0 && method == "common") return Value(subject.whole());
   const double scale = std::pow(10.0, static_cast<double>(digits)), value = subject.asDouble() * scale;
   return Value((method == "ceil" ? std::ceil(value) : method == "floor" ? std::floor(value) : std::nearbyint(value)) / scale);
 }
