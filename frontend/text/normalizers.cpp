@@ -30,7 +30,7 @@ std::string withoutMarks(std::string_view text) {
   std::string result;
   for (size_t at = 0; at < text.size();) {
     const char32_t point = nextCodePoint(text, at);
-    if (!isNonSpacingMark(point)) appendUtf8(result, point);
+    if (!isMark(point)) appendUtf8(result, point);
   }
   return result;
 }

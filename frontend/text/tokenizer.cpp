@@ -140,12 +140,13 @@ Failure noToken(uint32_t id, size_t limit) {
 
 }  // namespace
 
-Result<std::string> Tokenizer::decode(std::span<const uint32_t> ids, bool skip_special_tokens) const {
+Result<std::string> Tokenizer::decode(std::span<const uint32_t> ids, const DecodeOptions& options) const {
   std::vector<std::string> tokens;
   for (const uint32_t id : ids) {
     const std::string* token = tokenOf(id);
+    if (token == nullptr && options.skip_unknown_ids) continue;
     if (token == nullptr) return noToken(id, idLimit());
-    if (!skip_special_tokens || !isSpecial(id)) tokens.push_back(*token);
+    if (!options.skip_special_tokens || !isSpecial(id)) tokens.push_back(*token);
   }
   if (tokens.empty()) return std::string();
   LS_TRY(tokens, parts_->decoder(std::move(tokens), DecodeMode::Whole));
@@ -180,8 +181,9 @@ size_t Tokenizer::idLimit() const { return parts_->id_limit; }
 size_t Tokenizer::size() const { return parts_->tokens.size(); }
 
 Result<std::string> StreamDecoder::push(uint32_t id) {
-  if (tokenizer_.tokenOf(id) == nullptr) return noToken(id, tokenizer_.idLimit());
-  if (skip_special_ && tokenizer_.isSpecial(id)) return std::string();
+  const bool known = tokenizer_.tokenOf(id) != nullptr;
+  if (!known && !options_.skip_unknown_ids) return noToken(id, tokenizer_.idLimit());
+  if (!known || (options_.skip_special_tokens && tokenizer_.isSpecial(id))) return std::string();
   window_.push_back(id);
   LS_TRY(const std::string before, tokenizer_.decodeBytes(std::span(window_).first(given_)));
   LS_TRY(const std::string now, tokenizer_.decodeBytes(window_));

@@ -26,6 +26,13 @@ struct EncodeOptions {
   bool refuse_unknown = false;
 };
 
+struct DecodeOptions {
+  bool skip_special_tokens = true;
+  /// An id without a token is left out, as Hugging Face does, or it is an error, code "tokenizer.id". A model's vocabulary may be larger
+  /// than its tokenizer's, and a model that was not trained samples such ids.
+  bool skip_unknown_ids = false;
+};
+
 /// Cheap to copy, and never changes: any number of threads may use one.
 class Tokenizer {
  public:
@@ -36,8 +43,8 @@ class Tokenizer {
 
   /// Text that is not UTF-8 is an error: code "tokenizer.text".
   [[nodiscard]] Result<std::vector<uint32_t>> encode(std::string_view text, const EncodeOptions& options = {}) const;
-  /// Bytes that are no UTF-8 become U+FFFD. An id without a token is an error: code "tokenizer.id".
-  [[nodiscard]] Result<std::string> decode(std::span<const uint32_t> ids, bool skip_special_tokens = true) const;
+  /// Bytes that are no UTF-8 become U+FFFD.
+  [[nodiscard]] Result<std::string> decode(std::span<const uint32_t> ids, const DecodeOptions& options = {}) const;
 
   /// Of tokens as the file writes them, added ones too.
   [[nodiscard]] std::optional<uint32_t> idOf(std::string_view token) const;
@@ -60,8 +67,7 @@ class Tokenizer {
 /// is UTF-8. Other bytes become U+FFFD.
 class StreamDecoder {
  public:
-  explicit StreamDecoder(Tokenizer tokenizer, bool skip_special_tokens = true)
-      : tokenizer_(std::move(tokenizer)), skip_special_(skip_special_tokens) {}
+  explicit StreamDecoder(Tokenizer tokenizer, const DecodeOptions& options = {}) : tokenizer_(std::move(tokenizer)), options_(options) {}
   /// The text that this token completes; often "" for one that ends within a character. code "tokenizer.id"
   Result<std::string> push(uint32_t id);
   /// What is held back, when no more tokens come. The next push() begins another text.
@@ -69,7 +75,7 @@ class StreamDecoder {
 
  private:
   Tokenizer tokenizer_;
-  bool skip_special_;
+  DecodeOptions options_;
   std::vector<uint32_t> window_;  ///< the last tokens whose text was given, then those that wait
   size_t given_ = 0;              ///< of these
 };

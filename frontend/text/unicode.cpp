@@ -241,7 +241,7 @@ bool isWordPart(char32_t code_point) {
          (code_point >= 0x1F170 && code_point <= 0x1F189);
 }
 
-bool isNonSpacingMark(char32_t code_point) { return categoryOf(code_point) == UTF8PROC_CATEGORY_MN; }
+bool isMark(char32_t code_point) { return isBetween(categoryOf(code_point), UTF8PROC_CATEGORY_MN, UTF8PROC_CATEGORY_ME); }
 bool isPrintable(char32_t code_point) {
   const utf8proc_category_t category = categoryOf(code_point);
   return code_point == ' ' || isBetween(category, UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_SO);

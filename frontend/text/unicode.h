@@ -42,7 +42,7 @@ bool isDecimalDigit(char32_t code_point);
 bool isPunctuation(char32_t code_point);
 /// \w: alphabetic, marks, decimal digits, connectors, joiners.
 bool isWordPart(char32_t code_point);
-bool isNonSpacingMark(char32_t code_point);
+bool isMark(char32_t code_point);
 /// As Python's repr() shows it: no control, format or unassigned character and no space other than ' '.
 bool isPrintable(char32_t code_point);
 bool isUpper(char32_t code_point);

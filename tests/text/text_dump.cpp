@@ -29,8 +29,9 @@ std::string lineOf(const Tokenizer& tokenizer, const Regex& unassigned, const st
     return line.dump();
   }
   line["ids"] = *ids;
-  for (const bool skip : {false, true}) line[skip ? "skipped" : "decoded"] = tokenizer.decode(*ids, skip).orThrow();
-  StreamDecoder stream(tokenizer, false);
+  for (const bool skip : {false, true})
+    line[skip ? "skipped" : "decoded"] = tokenizer.decode(*ids, {.skip_special_tokens = skip}).orThrow();
+  StreamDecoder stream(tokenizer, {.skip_special_tokens = false});
   std::string streamed;
   for (const uint32_t id : *ids) streamed += stream.push(id).orThrow();
   line["streamed"] = streamed + stream.finish().orThrow();
