@@ -235,7 +235,8 @@ std::vector<std::string> errorCodesOf(const SourceFile& file) {
   // Endings of file names, formats of texts and files, instruction sets of SPIR-V, inputs and results that programs have of themselves.
   static const std::regex kLiteral("\"([a-zA-Z_]+\\.[a-zA-Z_0-9]+)\"");
   static const std::regex kNoCode(
-      "lockstep\\..*|NonSemantic\\..*|.*\\.(d|graph|program|safetensors|json|jsonl|png|html|txt|wgsl|kir|sh)|step\\.(scalars|extent|grad_"
+      "lockstep\\..*|NonSemantic\\..*|.*\\.(d|graph|program|safetensors|json|jsonl|jinja|png|html|txt|wgsl|kir|sh)|step\\.(scalars|extent|"
+      "grad_"
       "norm|"
       "loss_scale|key)"
       "|"
