@@ -7,6 +7,7 @@
 #include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "frontend/io/file.h"
 #include "frontend/text/tokenizer_config.h"
@@ -214,6 +215,32 @@ TEST(TokenizerFile, a_regular_expression_is_refused_or_bounded) {
   withRegex("(a+)+[bc]")(file);
   const Tokenizer tokenizer = Tokenizer::parse(file.dump(), "t.json").orThrow();
   EXPECT_EQ(errorOf(tokenizer.encode(std::string(200, 'a'))).substr(0, 16), "tokenizer.regex:");
+}
+
+TEST(TokenizerFile, changed_files_fail_or_work) {
+  // The texts of the file at random places of others, and random bytes: an error or a tokenizer, and nothing else.
+  std::mt19937 random(22);
+  for (const char* name : {"byte_level", "byte_fallback", "metaspace", "suffix"}) {
+    const std::string whole = io::readTextFile(kTokenizers / (std::string(name) + ".json")).orThrow();
+    size_t read = 0;
+    for (int round = 0; round < 300; ++round) {
+      std::string changed = whole;
+      for (int change = 0; change < 1 + round % 3; ++change) {
+        const size_t to = random() % changed.size(), from = random() % changed.size(), length = random() % 12;
+        if (round % 2 == 0) {
+          changed.replace(to, length, changed.substr(from, length));
+        } else {
+          changed[to] = "0123456789\"{}[],:tfn-.e\\\xFF"[random() % 26];
+        }
+      }
+      const Result<Tokenizer> tokenizer = Tokenizer::parse(changed, "changed.json");
+      if (!tokenizer) continue;
+      ++read;
+      const Result<Ids> ids = tokenizer->encode("the low <|end|> caf\xC3\xA9 12 \xF0\x9F\x91\xA8");
+      if (ids) (void)tokenizer->decode(*ids);
+    }
+    EXPECT_GT(read, 0u) << name;
+  }
 }
 
 class ConfigFolder : public ::testing::Test {
