@@ -116,14 +116,14 @@ Result<Decoder> readMetaspaceDecoder(JsonFields& fields) {
 
 Result<Decoder> readDecoder(const JsonValue* value, const std::string& file, const std::string& place) {
   if (value == nullptr || value->isNull()) {
-    return Decoder([](Tokens tokens, DecodeMode /*mode*/) -> Result<Tokens> { return Tokens{joined(tokens, " ")}; });
+    return Decoder([](const Tokens& tokens, DecodeMode /*mode*/) -> Result<Tokens> { return Tokens{joined(tokens, " ")}; });
   }
   LS_TRY(JsonFields fields, JsonFields::of(*value, file, place));
   LS_TRY(const std::string type, typeOf(fields));
   Decoder result;
   if (type == "ByteLevel") {
     for (const char* key : {"add_prefix_space", "trim_offsets", "use_regex"}) fields.ignore(key);
-    result = [](Tokens tokens, DecodeMode mode) -> Result<Tokens> {
+    result = [](const Tokens& tokens, DecodeMode mode) -> Result<Tokens> {
       std::string bytes;
       for (const std::string& token : tokens) bytes += fromByteLevel(token);
       return Tokens{mode == DecodeMode::Stream ? bytes : lossyUtf8(bytes)};
@@ -131,7 +131,7 @@ Result<Decoder> readDecoder(const JsonValue* value, const std::string& file, con
   } else if (type == "ByteFallback") {
     result = joinFallbackBytes;
   } else if (type == "Fuse") {
-    result = [](Tokens tokens, DecodeMode /*mode*/) -> Result<Tokens> { return Tokens{joined(tokens)}; };
+    result = [](const Tokens& tokens, DecodeMode /*mode*/) -> Result<Tokens> { return Tokens{joined(tokens)}; };
   } else if (type == "Strip") {
     LS_TRY(result, readStrip(fields));
   } else if (type == "Replace") {

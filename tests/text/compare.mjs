@@ -23,7 +23,7 @@ const encode = (file, texts) => {
 }
 
 // Marks and a compatibility form that are younger than the tables for normal forms in Hugging Face's library, which are of Unicode 9.
-const young = new RegExp("[\\u07fd\\u0898-\\u089f\\u08c8-\\u08d3\\u09fe\\u0afa-\\u0aff\\u0b55\\u0c04\\u0c3c\\u0d00\\u0d3b\\u0d3c\\u0eba\\u180f\\u1abf-\\u1ace\\u1cf7" +
+const young = new RegExp("[\\u07fd\\u0898-\\u089f\\u08c8-\\u08d3\\u09fe\\u0afa-\\u0aff\\u0b55\\u0c04\\u0c3c\\u0d00\\u0d3b\\u0d3c\\u0d81\\u0eba\\u180f\\u1715\\u1abf-\\u1ace\\u1cf2\\u1cf3\\u1cf7" +
   "\\u1df6-\\u1dfb\\u32ff\\ua82c\\ua8ff]|(?=\\p{M})[\\u{10000}-\\u{1ffff}]", "u")
 
 async function compareTokens(file) {

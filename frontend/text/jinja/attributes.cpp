@@ -120,7 +120,8 @@ Value itemOf(const Value& subject, const Value& key) {
 Value sliceOf(const Value& subject, const Value& start, const Value& stop, const Value& step) {
   failIfUndefined(subject);
   if (subject.list() == nullptr && subject.text() == nullptr) {
-    return Value::undefined(fmt::format("{} has no slices", objectName(subject)));
+    if (subject.dict() != nullptr) failRender("unhashable type: 'slice'");
+    failRender(fmt::format("'{}' object is not subscriptable", subject.typeName()));
   }
   const Values items = subject.iterate();
   Values taken;
@@ -139,9 +140,9 @@ const Value* Reader::get(std::string_view name) {
   return &found->second;
 }
 
-Value Reader::get(std::string_view name, Value otherwise) {
+Value Reader::get(std::string_view name, const Value& otherwise) {
   const Value* value = get(name);
-  return value == nullptr ? std::move(otherwise) : *value;
+  return value == nullptr ? otherwise : *value;
 }
 
 std::string Reader::text(std::string_view name) {

@@ -33,7 +33,7 @@ class Reader {
   Reader(std::string_view function, const Arguments& arguments) : function_(function), arguments_(arguments) {}
   /// Null where it was not given.
   const Value* get(std::string_view name);
-  Value get(std::string_view name, Value otherwise);
+  Value get(std::string_view name, const Value& otherwise);
   std::string text(std::string_view name);
   std::string text(std::string_view name, std::string_view otherwise);
   int64_t whole(std::string_view name, int64_t otherwise);

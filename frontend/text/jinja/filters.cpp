@@ -79,7 +79,7 @@ Value joinFilter(const Value& subject, Reader& arguments, const Arguments& /*all
 }
 
 Value mapFilter(const Value& subject, Reader& arguments, const Arguments& all) {
-  Values items = subject.iterate();
+  Values items = subject.truth() ? subject.iterate() : Values();
   if (all.positional.empty()) {
     const Value* attribute = arguments.get("attribute");
     if (attribute == nullptr) failRender("map requires a filter argument");
@@ -118,7 +118,7 @@ Value choose(const Value& subject, Reader& arguments, const Arguments& all, bool
       .named = {}};
   for (size_t i = skipped; i < all.positional.size(); ++i) (void)arguments.get("");
   Values chosen;
-  for (const Value& item : subject.iterate()) {
+  for (const Value& item : subject.truth() ? subject.iterate() : Values()) {
     const Value tested = by_attribute ? deepAttribute(item, attribute) : item;
     if ((test.empty() ? tested.truth() : applyTest(test, tested, rest)) == wanted) chosen.push_back(item);
   }
@@ -241,6 +241,8 @@ Value absFilter(const Value& subject, Reader&, const Arguments&) {
 }
 
 Value indentFilter(const Value& subject, Reader& arguments, const Arguments& /*all*/) {
+  if (const Undefined* reason = std::get_if<Undefined>(&subject.any())) failRender(reason->message);
+  if (subject.text() == nullptr) failRender(fmt::format("indent wants a str, not {}", subject.typeName()));
   const Value width = arguments.get("width", Value(int64_t{4}));
   const bool first = arguments.truth("first", false), blank = arguments.truth("blank", false);
   if (width.text() == nullptr && (!width.isWhole() || width.whole() > 1000)) failRender("indent wants a small width");
@@ -267,6 +269,33 @@ Value escapeFilter(const Value& subject, Reader&, const Arguments&) {
     }
   }
   return checkedText(std::move(text));
+}
+
+/// Runs of word characters.
+int64_t countWords(const std::string& text) {
+  int64_t count = 0;
+  bool in_word = false;
+  for (size_t at = 0; at < text.size();) {
+    const bool part = isWordPart(nextCodePoint(text, at));
+    count += part && !in_word ? 1 : 0;
+    in_word = part;
+  }
+  return count;
+}
+
+/// Unlike the method of texts, the filter begins words behind white space, '-' and opening brackets only.
+std::string titleOfWords(const std::string& text) {
+  std::string result;
+  bool in_word = false;
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = at;
+    const char32_t point = nextCodePoint(text, at);
+    const std::string character = text.substr(begin, at - begin);
+    const bool between = isWhiteSpace(point) || point == '-' || point == '(' || point == '{' || point == '[' || point == '<';
+    result += in_word ? lowerCase(character) : upperCase(character);
+    in_word = !between;
+  }
+  return result;
 }
 
 Value itemsFilter(const Value& subject, Reader&, const Arguments&) {
@@ -345,7 +374,7 @@ const std::map<std::string, FilterFunction, std::less<>>& filters() {
       {"sort", sortFilter},
       {"string", same_text},
       {"sum", sumFilter},
-      {"title", [](const Value& subject, Reader&, const Arguments&) { return Value(titleText(subject.str())); }},
+      {"title", [](const Value& subject, Reader&, const Arguments&) { return Value(titleOfWords(subject.str())); }},
       {"tojson", tojsonFilter},
       {"trim",
        [](const Value& subject, Reader& arguments, const Arguments&) {
@@ -354,8 +383,7 @@ const std::map<std::string, FilterFunction, std::less<>>& filters() {
        }},
       {"unique", uniqueFilter},
       {"upper", [](const Value& subject, Reader&, const Arguments&) { return Value(upperCase(subject.str())); }},
-      {"wordcount", [](const Value& subject, Reader&,
-                       const Arguments&) { return Value(static_cast<int64_t>(splitText(subject.str(), nullptr, -1, false).size())); }},
+      {"wordcount", [](const Value& subject, Reader&, const Arguments&) { return Value(countWords(subject.str())); }},
   };
   return all;
 }
