@@ -36,7 +36,7 @@ std::string withoutMarks(std::string_view text) {
 }
 
 Normalizer simple(std::string (*function)(std::string_view)) {
-  return [function](std::string text) -> Result<std::string> { return function(text); };
+  return [function](const std::string& text) -> Result<std::string> { return function(text); };
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ Result<Normalizer> readNormalizer(const JsonValue* value, const std::string& fil
       {"NFC", NormalForm::Nfc}, {"NFD", NormalForm::Nfd}, {"NFKC", NormalForm::Nfkc}, {"NFKD", NormalForm::Nfkd}};
   Normalizer normalizer;
   if (const auto form = forms.find(type); form != forms.end()) {
-    normalizer = [form = form->second](std::string text) -> Result<std::string> { return normalize(text, form); };
+    normalizer = [form = form->second](const std::string& text) -> Result<std::string> { return normalize(text, form); };
   } else if (type == "Lowercase") {
     normalizer = simple(lowerCase);
   } else if (type == "StripAccents") {
@@ -59,15 +59,15 @@ Result<Normalizer> readNormalizer(const JsonValue* value, const std::string& fil
   } else if (type == "Strip") {
     LS_TRY(const bool left, fields.boolean("strip_left", true));
     LS_TRY(const bool right, fields.boolean("strip_right", true));
-    normalizer = [left, right](std::string text) -> Result<std::string> { return stripSpace(text, left, right); };
+    normalizer = [left, right](const std::string& text) -> Result<std::string> { return stripSpace(text, left, right); };
   } else if (type == "Prepend") {
     LS_TRY(const std::string prefix, fields.text("prepend"));
-    normalizer = [prefix](std::string text) -> Result<std::string> { return text.empty() ? text : prefix + text; };
+    normalizer = [prefix](const std::string& text) -> Result<std::string> { return text.empty() ? text : prefix + text; };
   } else if (type == "Replace") {
     LS_TRY(const JsonValue* pattern_value, fields.required("pattern"));
     LS_TRY(const Pattern pattern, Pattern::read(*pattern_value, file, fields.placeOf("pattern")));
     LS_TRY(const std::string content, fields.text("content"));
-    normalizer = [pattern, content](std::string text) { return pattern.replace(text, content); };
+    normalizer = [pattern, content](const std::string& text) { return pattern.replace(text, content); };
   } else if (type == "Sequence") {
     LS_TRY(const std::vector<Normalizer> parts, readParts<Normalizer>(fields, "normalizers", readNormalizer));
     normalizer = [parts](std::string text) -> Result<std::string> {

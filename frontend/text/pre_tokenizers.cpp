@@ -41,7 +41,7 @@ std::vector<Match> matchesOf(std::string_view text, const Wanted& wanted) {
 
 template <class Wanted>
 PreTokenizer splitAt(Wanted wanted, SplitBehavior behavior) {
-  return eachPiece([wanted, behavior](Piece piece) -> Result<std::vector<Piece>> {
+  return eachPiece([wanted, behavior](const Piece& piece) -> Result<std::vector<Piece>> {
     return splitPiece(piece, matchesOf(piece.text, wanted), false, behavior);
   });
 }
@@ -123,7 +123,7 @@ Result<PreTokenizer> readSplit(JsonFields& fields) {
   LS_TRY(const Pattern pattern, Pattern::read(*value, fields.file(), fields.placeOf("pattern")));
   LS_TRY(const SplitBehavior behavior, readBehavior(fields, ""));
   LS_TRY(const bool invert, fields.boolean("invert", false));
-  return eachPiece([=](Piece piece) -> Result<std::vector<Piece>> {
+  return eachPiece([=](const Piece& piece) -> Result<std::vector<Piece>> {
     LS_TRY(const std::vector<Match> matches, pattern.matches(piece.text));
     return splitPiece(piece, matches, invert, behavior);
   });
@@ -162,7 +162,7 @@ Result<PreTokenizer> readPreTokenizer(const JsonValue* value, const std::string&
     LS_TRY(const bool single, fields.boolean("individual_digits", false));
     result = splitAt(isNumeric, single ? SplitBehavior::Isolated : SplitBehavior::Contiguous);
   } else if (type == "Whitespace") {
-    result = eachPiece([](Piece piece) -> Result<std::vector<Piece>> { return wordsOf(piece); });
+    result = eachPiece([](const Piece& piece) -> Result<std::vector<Piece>> { return wordsOf(piece); });
   } else if (type == "WhitespaceSplit") {
     result = splitAt(isWhiteSpace, SplitBehavior::Removed);
   } else if (type == "Punctuation") {

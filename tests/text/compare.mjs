@@ -22,9 +22,10 @@ const encode = (file, texts) => {
   return jsonLines(`${scratch}/results.jsonl`)
 }
 
-// Marks and a compatibility form that are younger than the tables for normal forms in Hugging Face's library, which are of Unicode 9.
-const young = new RegExp("[\\u07fd\\u0898-\\u089f\\u08c8-\\u08d3\\u09fe\\u0afa-\\u0aff\\u0b55\\u0c04\\u0c3c\\u0d00\\u0d3b\\u0d3c\\u0d81\\u0eba\\u180f\\u1715\\u1abf-\\u1ace\\u1cf2\\u1cf3\\u1cf7" +
-  "\\u1df6-\\u1dfb\\u32ff\\ua82c\\ua8ff]|(?=\\p{M})[\\u{10000}-\\u{1ffff}]", "u")
+// Marks, punctuation and compatibility forms that are younger than the tables in Hugging Face's library: those for normal forms are of
+// Unicode 9.
+const young = new RegExp("[\\u07fd\\u061d\\u0898-\\u089f\\u08c8-\\u08d3\\u09fd\\u09fe\\u0a76\\u0afa-\\u0aff\\u0b55\\u0c04\\u0c3c\\u0c77\\u0c84\\u0d00\\u0d3b\\u0d3c\\u0d81\\u0eba\\u180f\\u1715\\u1abf-\\u1ace\\u1b7d\\u1b7e\\u1cf2\\u1cf3\\u1cf7" +
+  "\\u1df6-\\u1dfb\\u2e43-\\u2e5d\\u32ff\\ua7f2-\\ua7f4\\ua82c\\ua8ff]|(?=[\\p{M}\\p{P}])[\\u{10000}-\\u{1ffff}]", "u")
 
 async function compareTokens(file) {
   const texts = []
