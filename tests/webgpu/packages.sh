@@ -3,8 +3,9 @@
 
 skip() { printf 'skipped: %s\n' "$*"; exit 77; }
 
-# need_packages FOLDER [SCRIPT...]: with the files of this folder, or of the one that package_sources names, the packages of package-lock.json, installed when it has changed, and beside them, where Node looks for
-# packages, the scripts of this folder and the SCRIPTs. Ends with 77, and says why, when that cannot be.
+# need_packages FOLDER [SCRIPT...]: the packages of package-lock.json, installed when it has changed, and beside them, where Node looks for
+# packages, the scripts of this folder and the SCRIPTs. Another folder's where package_sources names one. Ends with 77, and says why, when
+# that cannot be.
 need_packages() {
   local folder="$1" sources
   shift
