@@ -25,6 +25,8 @@ class Lockstep(ConanFile):
         self.requires("fmt/[>=9.1 <10]")
         self.requires("libpng/[>=1.6 <2]")
         self.requires("onetbb/[>=2021.8 <2023]")
+        self.requires("pcre2/[>=10.40 <11]")
+        self.requires("utf8proc/[>=2.8 <3]")
         self.requires("zlib/[>=1.2.13 <2]")
         if self.options.vulkan:
             self.requires("glslang/[>=1.3.239 <1.4]")

@@ -12,7 +12,7 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 # The loader is opened at run time; the rest is what a program links that uses the archive, and what the folder of `lockstep new` is
 # built with.
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS
-    "libvulkan1, libfmt-dev, libpng-dev, libtbb-dev, zlib1g-dev, glslang-dev, spirv-tools, pkg-config, g++, cmake, make")
+    "libvulkan1, libfmt-dev, libpng-dev, libtbb-dev, zlib1g-dev, libpcre2-dev, libutf8proc-dev, glslang-dev, spirv-tools, pkg-config, g++, cmake, make")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "mesa-vulkan-drivers")
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
     "compiles and trains neural networks on any Vulkan GPU

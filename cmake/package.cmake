@@ -6,7 +6,7 @@ include(GNUInstallDirs)
 
 set(packaged
     lockstep_support lockstep_kernel lockstep_graph lockstep_program lockstep_passes lockstep_reference lockstep_backends lockstep_wgsl
-    lockstep_io lockstep_runtime lockstep_tracing lockstep_frontend lockstep_data lockstep_console lockstep_experiment)
+    lockstep_io lockstep_text lockstep_runtime lockstep_tracing lockstep_frontend lockstep_data lockstep_console lockstep_experiment)
 set(package_vulkan_libraries "")
 if(LOCKSTEP_VULKAN)
   list(APPEND packaged lockstep_spirv lockstep_vulkan lockstep_volk)
@@ -16,6 +16,7 @@ endif()
 find_package(PNG REQUIRED)
 find_package(TBB REQUIRED)
 find_package(Threads REQUIRED)
+find_package(UnicodeText REQUIRED)
 find_package(ZLIB REQUIRED)
 
 # Static whatever BUILD_SHARED_LIBS says: docs/decisions/0011-one-static-library.md.
@@ -32,7 +33,7 @@ target_include_directories(
             $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/lockstep>)
-target_link_libraries(lockstep PRIVATE fmt::fmt PNG::PNG TBB::tbb Threads::Threads ZLIB::ZLIB ${CMAKE_DL_LIBS})
+target_link_libraries(lockstep PRIVATE fmt::fmt PNG::PNG TBB::tbb Threads::Threads UnicodeText::UnicodeText ZLIB::ZLIB ${CMAKE_DL_LIBS})
 # There when Vulkan was built in; the archive is the same.
 if(LOCKSTEP_VULKAN)
   target_link_libraries(lockstep PRIVATE SpirvBuilder::SpirvBuilder)
@@ -74,7 +75,7 @@ configure_package_config_file(cmake/lockstep-config.cmake.in ${PROJECT_BINARY_DI
                               INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/lockstep-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/package/lockstep-config.cmake ${PROJECT_BINARY_DIR}/package/lockstep-config-version.cmake
-              cmake/FindSpirvBuilder.cmake
+              cmake/FindSpirvBuilder.cmake cmake/FindUnicodeText.cmake
         DESTINATION ${package_dir} COMPONENT dev)
 
 set(package_pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -15,6 +15,10 @@ set(pending
     frontend/io/safetensors.h
     frontend/lockstep.h
     frontend/ops/losses.h
+    frontend/text/chat_template.h
+    frontend/text/tokenizer.h
+    frontend/text/tokenizer_config.h
+    frontend/text/train_bpe.h
     runtime/program_trainer.h)
 set(public_headers "")
 while(pending)

@@ -79,6 +79,7 @@ lockstep_batches(
         passes/schedule/schedule.cpp
         passes/schedule/split_dispatches.cpp)
 lockstep_batches(lockstep_io APART frontend/io/zip.cpp)
+lockstep_batches(lockstep_text)
 lockstep_batches(lockstep_runtime)
 lockstep_batches(lockstep_tracing APART frontend/ops/element.cpp)
 lockstep_batches(lockstep_frontend)

@@ -38,6 +38,7 @@ const std::vector<DirectionRow>& directions() {
       {"runtime/", {"ir/", "backends/backend.h", "frontend/io/", "runtime/"}},
       {"frontend/wgsl/", {"ir/kernel/", "ir/support/", "frontend/wgsl/"}},
       {"frontend/io/", {"ir/support/", "frontend/io/"}},
+      {"frontend/text/", {"ir/support/", "frontend/io/", "frontend/text/"}},
       {"frontend/data/", {"ir/support/", "frontend/data/", "frontend/trace/host_values.h", "frontend/trace/throw_error.h"}},
       {"frontend/", {"ir/", "passes/", "backends/backend.h", "runtime/", "frontend/"}},
       {"console/", {"ir/support/", "frontend/io/", "console/"}},
@@ -74,9 +75,11 @@ const std::vector<LibraryRow>& libraries() {
       {"spirv-tools/", {"backends/vulkan/", "tests/"}, true},
       {"tbb/", {"backends/reference/", "ir/graph/evaluate", "bench/", "tests/"}, true},
       {"oneapi/tbb", {"backends/reference/", "ir/graph/evaluate", "bench/", "tests/"}, true},
-      {"nlohmann/", {"frontend/io/", "experiment/", "conformance/", "tools/", "bench/", "tests/"}, false},
+      {"nlohmann/", {"frontend/io/", "frontend/text/", "experiment/", "conformance/", "tools/", "bench/", "tests/"}, false},
       {"CLI/", {"console/", "bench/"}, false},
       {"png.h", {"frontend/io/"}, false},
+      {"pcre2.h", {"frontend/text/"}, false},
+      {"utf8proc.h", {"frontend/text/"}, false},
       {"zlib.h", {"frontend/io/", "conformance/", "tests/"}, false},
   };
   return rows;
@@ -232,7 +235,8 @@ std::vector<std::string> errorCodesOf(const SourceFile& file) {
   // Endings of file names, formats of texts and files, instruction sets of SPIR-V, inputs and results that programs have of themselves.
   static const std::regex kLiteral("\"([a-zA-Z_]+\\.[a-zA-Z_0-9]+)\"");
   static const std::regex kNoCode(
-      "lockstep\\..*|NonSemantic\\..*|.*\\.(d|graph|program|safetensors|json|jsonl|png|html|txt|wgsl|kir|sh)|step\\.(scalars|extent|grad_"
+      "lockstep\\..*|NonSemantic\\..*|.*\\.(d|graph|program|safetensors|json|jsonl|jinja|png|html|txt|wgsl|kir|sh)|step\\.(scalars|extent|"
+      "grad_"
       "norm|"
       "loss_scale|key)"
       "|"

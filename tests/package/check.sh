@@ -99,7 +99,7 @@ case "$step" in
     xargs -P 2 -I{} "$cxx" -std=c++20 -Wall -Wextra -Werror -fsyntax-only -I.. -I. -include {} -x c++ /dev/null <"$work/headers"
     while read -r header; do
       "$cxx" -std=c++20 -E -I.. -I. -include "$header" -x c++ /dev/null >"$work/preprocessed"
-      private="$(grep -Eom 1 '^# [0-9]+ "/.*/(vulkan|volk|tbb|oneapi|glslang|SPIRV|spirv-tools|nlohmann|fmt|CLI|png|zlib)[/.][^"]*' "$work/preprocessed" || true)"
+      private="$(grep -Eom 1 '^# [0-9]+ "/.*/(vulkan|volk|tbb|oneapi|glslang|SPIRV|spirv-tools|nlohmann|fmt|CLI|png|zlib|pcre2|utf8proc)[/.][^"]*' "$work/preprocessed" || true)"
       [[ -z $private ]] || die "$header includes $private"
       printf '%7d lines of %s\n' "$(grep -vc '^#' "$work/preprocessed")" "$header"
     done <"$work/headers" | sort -rn | head -n 3 | tee "$work/largest"

@@ -4,11 +4,12 @@
 skip() { printf 'skipped: %s\n' "$*"; exit 77; }
 
 # need_packages FOLDER [SCRIPT...]: the packages of package-lock.json, installed when it has changed, and beside them, where Node looks for
-# packages, the scripts of this folder and the SCRIPTs. Ends with 77, and says why, when that cannot be.
+# packages, the scripts of this folder and the SCRIPTs. Another folder's where package_sources names one. Ends with 77, and says why, when
+# that cannot be.
 need_packages() {
   local folder="$1" sources
   shift
-  sources="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+  sources="${package_sources:-$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)}"
   command -v node >/dev/null && command -v npm >/dev/null || skip "there is no node or npm"
   mkdir -p "$folder"
   exec 9>"$folder/lock"
