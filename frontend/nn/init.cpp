@@ -33,7 +33,7 @@ Initializer make(Initializer::Kind kind, double scale, Initializer::Fan fan = In
 
 Initializer between(Initializer::Kind kind, double low, double high, const Where& where) {
   if (!std::isfinite(low) || !std::isfinite(high) || !(low < high))
-    rejectAt(where, "init.range", fmt::format("{} to {} is no range", low, high), "give two finite numbers, the smaller one first");
+    rejectAt(where, "init.range", fmt::format("{} to {} is not a range", low, high), "give two finite numbers, the smaller one first");
   if (kind != Initializer::Kind::Uniform && low <= 0)
     rejectAt(where, "init.range", fmt::format("{} to {} has no logarithms", low, high), "give positive numbers");
   Initializer made = make(kind, 1);

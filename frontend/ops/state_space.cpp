@@ -20,7 +20,7 @@ using detail::Trace;
 
 namespace {
 
-/// Types of memory with 16 bits are widened; what is no float is left for the op to refuse.
+/// Types of memory with 16 bits are widened; the op refuses what is not a float.
 Tensor wide(Tensor x, const Where& where) {
   const DType dtype = x.dtype(where);
   return dtype == DType::F16 || dtype == DType::BF16 ? cast(x, DType::F32, where) : x;
@@ -30,7 +30,7 @@ Tensor wide(Tensor x, const Where& where) {
 void requireShape(std::string_view code, std::string_view name, const Tensor& option, const Shape& wanted, const Where& where) {
   if (option.shape(where) == wanted) return;
   detail::raise(std::string(code), fmt::format("{} is {}, wanted {}", name, toString(option.shape(where)), toString(wanted)), {option},
-                where);
+                where, "give the option that shape, or leave it out");
 }
 
 /// Arithmetic whose nodes have the place of the user's call.
@@ -68,7 +68,7 @@ Heads headsOf(std::string_view code, const Tensor& x, const Tensor& dt, const Te
                   fmt::format("x is {}, dt {}, b {} and c {}, wanted [B, L, H, ...], [B, L, H] and [B, L, G, ..., N] of {} axes where G "
                               "divides H",
                               toString(of_x), toString(dt.shape(where)), toString(of_b), toString(c.shape(where)), rank),
-                  {x, dt, b, c}, where);
+                  {x, dt, b, c}, where, "reshape the operands; one group of b and c serves all heads with G = 1");
   }
   return {of_x.extent(0), of_x.extent(1), of_x.extent(2), of_b.extent(2), of_b.extent(wanted - 1)};
 }

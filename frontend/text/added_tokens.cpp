@@ -42,7 +42,7 @@ Result<AddedToken> readAddedToken(const JsonValue& value, const std::string& fil
   LS_TRY(JsonFields fields, JsonFields::of(value, file, place));
   AddedToken token;
   LS_TRY(const int64_t id, fields.integer("id", -1));
-  if (id < 0 || id > INT32_MAX) return fields.wrong(fields.placeOf("id") + " is no id of a token");
+  if (id < 0 || id > INT32_MAX) return fields.wrong(fields.placeOf("id") + " is not the id of a token");
   token.id = static_cast<uint32_t>(id);
   LS_TRY(token.content, fields.text("content"));
   LS_TRY(token.single_word, fields.boolean("single_word", false));
@@ -89,7 +89,7 @@ std::optional<TextSet::Found> TextSet::find(std::string_view text, size_t from) 
 Result<AddedTokens> AddedTokens::read(const JsonValue* value, const std::string& file) {
   AddedTokens added;
   if (value == nullptr) return added;
-  if (value->array() == nullptr) return fail("tokenizer.file", "added_tokens is no array", {.file = file});
+  if (value->array() == nullptr) return fail("tokenizer.file", "added_tokens is not an array", {.file = file});
   for (size_t i = 0; i < value->array()->size(); ++i) {
     LS_TRY(AddedToken token, readAddedToken((*value->array())[i], file, fmt::format("added_tokens[{}]", i)));
     if (!token.normalized) added.raw_.add(token.content, i);

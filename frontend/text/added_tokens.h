@@ -19,9 +19,9 @@ namespace lockstep::text {
 struct AddedToken {
   uint32_t id = 0;
   std::string content;
-  bool single_word = false;  ///< only where no word goes on before or behind it
+  bool single_word = false;  ///< only where no word goes on before or after it
   bool lstrip = false;       ///< takes the white space before it
-  bool rstrip = false;       ///< and behind it
+  bool rstrip = false;       ///< and after it
   bool normalized = false;   ///< is found in the normalised text
   bool special = false;
 };

@@ -80,7 +80,7 @@ Status Bpe::readMerges(JsonFields& fields) {
     } else {
       const JsonArray* pair = entry.array();
       if (pair == nullptr || pair->size() != 2 || (*pair)[0].string() == nullptr || (*pair)[1].string() == nullptr) {
-        return fields.wrong(fmt::format("model.merges[{}] is no pair of tokens", rank));
+        return fields.wrong(fmt::format("model.merges[{}] is not a pair of tokens", rank));
       }
       LS_CHECK(addMerge(*(*pair)[0].string(), *(*pair)[1].string(), fields, rank));
     }

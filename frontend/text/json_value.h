@@ -42,7 +42,7 @@ class JsonValue {
   [[nodiscard]] const std::string* string() const { return std::get_if<std::string>(&value_); }
   [[nodiscard]] const JsonArray* array() const;
   [[nodiscard]] const JsonObject* object() const;
-  /// The member of an object; null where there is none or this is no object.
+  /// The member of an object; null where there is none or this is not an object.
   [[nodiscard]] const JsonValue* find(std::string_view key) const;
   /// "a text", "an object": for messages.
   [[nodiscard]] std::string kind() const;

@@ -20,7 +20,7 @@ PostProcessor around(std::vector<uint32_t> before, std::vector<uint32_t> after) 
 
 Result<uint32_t> idOf(const JsonValue& value, const JsonFields& fields, const std::string& place) {
   if (value.integer() == nullptr || *value.integer() < 0 || *value.integer() > INT32_MAX)
-    return fields.wrong(place + " is no id of a token");
+    return fields.wrong(place + " is not the id of a token");
   return static_cast<uint32_t>(*value.integer());
 }
 
@@ -29,7 +29,7 @@ Result<std::map<std::string, std::vector<uint32_t>>> readTemplateTokens(JsonFiel
   std::map<std::string, std::vector<uint32_t>> tokens;
   const JsonValue* value = fields.find("special_tokens");
   if (value == nullptr) return tokens;
-  if (value->object() == nullptr) return fields.wrong(fields.placeOf("special_tokens") + " is no object");
+  if (value->object() == nullptr) return fields.wrong(fields.placeOf("special_tokens") + " is not an object");
   for (const auto& [name, entry] : value->object()->members) {
     LS_TRY(JsonFields token, JsonFields::of(entry, fields.file(), fields.placeOf("special_tokens") + "." + name));
     token.ignore("id");

@@ -15,7 +15,7 @@ size_t incompleteUtf8Tail(std::string_view text);
 /// Each longest run of bytes that begins a code point and does not finish it becomes U+FFFD, as does each other stray byte.
 std::string lossyUtf8(std::string_view text);
 
-/// The code point at `at`, which moves behind it. `text` is UTF-8 and has one there.
+/// The code point at `at`, which moves past it. `text` is UTF-8 and has one there.
 char32_t nextCodePoint(std::string_view text, size_t& at);
 /// The code point that ends before `end`, which moves to its first byte.
 char32_t previousCodePoint(std::string_view text, size_t& end);

@@ -166,7 +166,7 @@ TEST(TokenizerFile, wrong_types_and_values_are_named) {
   EXPECT_EQ(errorAfter([](Json& file) { file["model"]["merges"][0] = "a"; }),
             "tokenizer.file: model.merges[0] is 'a', wanted two tokens with a space between them");
   EXPECT_EQ(errorAfter([](Json& file) { file["model"]["merges"][1] = Json::array({"a"}); }),
-            "tokenizer.file: model.merges[1] is no pair of tokens");
+            "tokenizer.file: model.merges[1] is not a pair of tokens");
   EXPECT_EQ(errorAfter([](Json& file) { file["model"]["merges"][0] = Json::array({"zzz", "a"}); }),
             "tokenizer.file: model.merges[0]: 'zzz' is not in the vocabulary");
   EXPECT_EQ(errorAfter([](Json& file) { file["model"]["merges"].insert(file["model"]["merges"].begin(), Json::array({"~", "~"})); }),

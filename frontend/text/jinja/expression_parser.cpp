@@ -334,7 +334,7 @@ ExpressionPointer ExpressionParser::parsePostfix(ExpressionPointer subject) {
         attribute->parts.push_back(std::move(subject));
         attribute->parts.push_back(parsePrimary());
       } else {
-        expectName("a name behind '.'");
+        expectName("a name after '.'");
         attribute->parts.push_back(std::move(subject));
       }
       subject = std::move(attribute);

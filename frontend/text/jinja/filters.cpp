@@ -53,7 +53,7 @@ Value tojsonFilter(const Value& subject, Reader& arguments, const Arguments& /*a
     } else if (indent.isWhole() && indent.whole() <= 64) {
       style.indent = std::string(static_cast<size_t>(std::max<int64_t>(indent.whole(), 0)), ' ');
     } else {
-      failRender("tojson(): 'indent' is no small number");
+      failRender("tojson(): 'indent' is not a small number");
     }
   }
   if (separators.list() != nullptr && separators.list()->items.size() == 2) {
@@ -283,7 +283,7 @@ int64_t countWords(const std::string& text) {
   return count;
 }
 
-/// Unlike the method of texts, the filter begins words behind white space, '-' and opening brackets only.
+/// Unlike the method of texts, the filter begins words after white space, '-' and opening brackets only.
 std::string titleOfWords(const std::string& text) {
   std::string result;
   bool in_word = false;

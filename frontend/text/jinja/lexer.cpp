@@ -57,7 +57,7 @@ class Lexer {
     }
   }
 
-  /// The text before a tag that opens at `end` with the sign behind its braces.
+  /// The text before a tag that opens at `end` with the sign after its braces.
   void pushText(size_t end, char sign, bool is_output) {
     std::string_view text = std::string_view(source_).substr(at_, end - at_);
     if (sign == '-') {
@@ -247,7 +247,7 @@ class Lexer {
       value = value * 16 + static_cast<char32_t>(digit);
       ++at_;
     }
-    if (value > 0x10FFFF || (value >= 0xD800 && value < 0xE000)) failAt("a text has an escape that is no character");
+    if (value > 0x10FFFF || (value >= 0xD800 && value < 0xE000)) failAt("a text has an escape that is not a character");
     return value;
   }
 

@@ -130,7 +130,7 @@ class TemplateParser : public ExpressionParser {
       if (!statement.targets.empty() && peek().kind != Lexeme::Name) break;
       std::string target = expectName("the name of a variable");
       for (const char* reserved : {"true", "false", "none", "True", "False", "None", "not", "and", "or", "in", "is", "if", "else"}) {
-        if (target == reserved) failHere(fmt::format("'{}' is no name of a variable", target));
+        if (target == reserved) failHere(fmt::format("'{}' is not the name of a variable", target));
       }
       if (acceptSign(".")) target += "." + expectName("the name of a member");
       statement.targets.push_back(std::move(target));

@@ -44,7 +44,7 @@ struct Expression {
   std::string name = {};
   Value value = {};
   std::vector<ExpressionPointer> parts = {};
-  /// Of Call, Filter and Test: behind parts[0]; names[i] is that of parts[i + 1], "" for a positional one.
+  /// Of Call, Filter and Test: after parts[0]; names[i] is that of parts[i + 1], "" for a positional one.
   std::vector<std::string> names = {};
 };
 
