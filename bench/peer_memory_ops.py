@@ -81,8 +81,8 @@ def cases(device, dtype):
     yield lambda: adamw(124_000_000)
 
 
-def microseconds(call):
-    """The median over graphs of CALLS calls, after WARM_SECONDS of them."""
+def microseconds(call, calls=CALLS):
+    """The median over graphs of so many calls, after WARM_SECONDS of them."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -91,7 +91,7 @@ def microseconds(call):
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        for _ in range(CALLS):
+        for _ in range(calls):
             call()
     end = time.perf_counter() + WARM_SECONDS
     while time.perf_counter() < end:
@@ -104,7 +104,7 @@ def microseconds(call):
         graph.replay()
         last.record()
         torch.cuda.synchronize()
-        times.append(first.elapsed_time(last) * 1000 / CALLS)
+        times.append(first.elapsed_time(last) * 1000 / calls)
     return statistics.median(times)
 
 
