@@ -22,7 +22,9 @@ LaneForm termForm(const IndexTerm& term, const Shape& shape, int64_t width) {
   if (term.axis < 0) return dividedForm(laneForm(term.inner.front(), shape, width), 1, term, width);
   const auto axis = static_cast<size_t>(term.axis);
   const int64_t stride = shape.strides()[axis], extent = shape.extent(axis);
-  if (stride * term.divide % width == 0) return LaneForm::Same;
+  // Runs of equal x / divide begin anew in each row of the axes outside.
+  const bool rows_are_aligned = stride * extent % width == 0 || stride * extent == shape.elementCount();
+  if (stride * term.divide % width == 0 && rows_are_aligned) return LaneForm::Same;
   // Neighbours of a long axis: of a shorter one they may be in several rows.
   const bool in_one_row = stride == 1 && (extent % width == 0 || extent == shape.elementCount());
   return in_one_row ? dividedForm(LaneForm::Neighbours, 1, term, width) : LaneForm::Other;
