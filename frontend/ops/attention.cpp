@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "frontend/ops/element.h"
 #include "frontend/ops/network.h"
@@ -57,7 +56,7 @@ Tensor turned(const std::vector<Tensor>& operands, const RopeOptions& options, c
   return trace.emitAll("rope", operands, std::move(attributes), where).front();
 }
 
-/// Where keys are hidden from queries by position, -infinity, else 0: [T, S], or [..., 1, T, S] for lengths of their own.
+/// A large negative number where keys are hidden from queries by position, else 0: [T, S], or [..., 1, T, S] for lengths of their own.
 Tensor positionMask(int64_t queries, int64_t keys, const AttentionOptions& options, const Where& where) {
   Tensor at = add({arange(queries, DType::I32, where), where}, {options.length ? int64_t{0} : options.offset, where}, where);
   at = reshape(at, {queries, 1}, where);
@@ -73,7 +72,9 @@ Tensor positionMask(int64_t queries, int64_t keys, const AttentionOptions& optio
     const Tensor distance = sub({at, where}, {key, where}, where);
     hidden = logical_or(hidden, greater_equal({distance, where}, {options.window, where}, where), where);
   }
-  return lockstep::where(hidden, {-std::numeric_limits<float>::infinity(), where}, {zeros({}, DType::F32, where), where}, where);
+  // Each query sees at least its own key, beside which exp(kHidden) is nothing.
+  constexpr double kHidden = -1e30;
+  return lockstep::where(hidden, {full({}, kHidden, DType::F32, where), where}, {0.0, where}, where);
 }
 
 /// With the scores as a tensor of their own.

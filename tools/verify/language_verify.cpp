@@ -25,8 +25,8 @@ struct LanguageReport {
   std::string name;  ///< "p0.chunks"
   size_t tokens = 0, tokens_equal = 0;
   double logits_rel_l2 = 0;  ///< the largest of all positions
+  bool passed = true;
   std::string why = {};
-  [[nodiscard]] bool passed() const { return why.empty(); }
 };
 
 /// |got - want| / |want| of the position where it is largest; infinite where something is not a number.
@@ -55,6 +55,7 @@ LanguageReport judge(const LanguagePrompt& prompt, const std::string& way, const
     report.why += fmt::format("{}token {} of {} is {}, expected {}", report.why.empty() ? "" : ", and ", report.tokens_equal + 1,
                               report.tokens, got == made.end() ? "missing" : std::to_string(*got), *want);
   }
+  report.passed = report.why.empty();
   return report;
 }
 
@@ -115,12 +116,29 @@ std::vector<LanguageReport> runBatch(SequenceRuns& runs, const std::vector<Langu
   return reports;
 }
 
+/// Module.bfloat16() of PyTorch rounds the rotary frequencies, too, where a model that is loaded in bf16 keeps them in f32. So there are
+/// two things that expectations of 16-bit weights may come from.
+llm::LanguageConfig withRoundedFrequencies(llm::LanguageConfig config) {
+  for (llm::RotaryConfig& rotary : config.ropes) {
+    if (rotary.frequencies.empty()) {
+      for (int64_t pair = 0; pair < rotary.dims / 2; ++pair)
+        rotary.frequencies.push_back(std::pow(rotary.base, -2.0 * static_cast<double>(pair) / static_cast<double>(rotary.dims)));
+    }
+    rotary.frequencies = io::Array::from(config.dtype, {std::ssize(rotary.frequencies)}, rotary.frequencies).toDoubles();
+  }
+  return config;
+}
+
+double distanceOf(LanguageRuns& runs, const LanguagePrompt& prompt) {
+  return farthest(runs.whole(prompt.ids), prompt.logits, prompt.logits.size() / prompt.ids.size());
+}
+
 io::Json reportJson(const std::string& device, const std::vector<LanguageReport>& reports, size_t failed) {
   io::Json cases = io::Json::array();
   for (const LanguageReport& report : reports) {
     cases.add(io::Json::object()
                   .add("name", report.name)
-                  .add("status", report.passed() ? "pass" : "fail")
+                  .add("status", report.passed ? "pass" : "fail")
                   .add("tokens_equal", uint64_t{report.tokens_equal})
                   .add("tokens", uint64_t{report.tokens})
                   .add("logits_rel_l2", report.logits_rel_l2)
@@ -137,15 +155,25 @@ io::Json reportJson(const std::string& device, const std::vector<LanguageReport>
 
 Result<ExitCode> verifyLanguage(const std::string& folder, const std::string& device, bool json) {
   LS_TRY(const llm::LanguageConfig config, llm::LanguageConfig::load(folder));
-  LS_TRY(ParameterValues values, llm::loadWeights(config, folder));
+  LS_TRY(const ParameterValues values, llm::loadWeights(config, folder));
   LS_TRY(const std::vector<LanguagePrompt> prompts, readLanguageGolden(folder, config.vocabulary));
   int64_t longest = 0;
   for (const LanguagePrompt& prompt : prompts) longest = std::max(longest, std::ssize(prompt.ids) + std::ssize(prompt.greedy));
-  const std::unique_ptr<LanguageRuns> runs = makeLanguageRuns(config, std::move(values), device, longest);
+  std::unique_ptr<LanguageRuns> runs = makeLanguageRuns(config, values, device, longest);
+  std::string note;
+  const LanguagePrompt& far = *std::ranges::max_element(prompts, {}, [](const LanguagePrompt& prompt) { return prompt.ids.size(); });
+  if (config.dtype != io::ElementType::F32 && !config.ropes.empty() && distanceOf(*runs, far) > kTolerance) {
+    std::unique_ptr<LanguageRuns> rounded = makeLanguageRuns(withRoundedFrequencies(config), values, device, longest);
+    if (distanceOf(*rounded, far) <= kTolerance) {
+      runs = std::move(rounded);
+      note = fmt::format("with rotary frequencies rounded to {}, as the expected logits have them", io::toString(config.dtype));
+    }
+  }
   std::vector<LanguageReport> reports;
   const auto keep = [&](LanguageReport report) {
+    if (report.passed) report.why = note;
     if (!json) {
-      fmt::print("{:<6}{:<12} {} of {} tokens, logits {:.2e}{}{}\n", report.passed() ? "pass" : "fail", report.name, report.tokens_equal,
+      fmt::print("{:<6}{:<12} {} of {} tokens, logits {:.2e}{}{}\n", report.passed ? "pass" : "fail", report.name, report.tokens_equal,
                  report.tokens, report.logits_rel_l2, report.why.empty() ? "" : ": ", report.why);
     }
     reports.push_back(std::move(report));
@@ -160,7 +188,7 @@ Result<ExitCode> verifyLanguage(const std::string& folder, const std::string& de
   const std::unique_ptr<SequenceRuns> all = runs->sequences({.sequences = std::ssize(prompts), .positions = longest, .chunk = kBatchChunk});
   for (LanguageReport& report : runBatch(*all, prompts)) keep(std::move(report));
 
-  const auto failed = static_cast<size_t>(std::ranges::count_if(reports, [](const LanguageReport& report) { return !report.passed(); }));
+  const auto failed = static_cast<size_t>(std::ranges::count_if(reports, [](const LanguageReport& report) { return !report.passed; }));
   if (json) {
     fmt::print("{}\n", reportJson(runs->device(), reports, failed).text());
   } else {
