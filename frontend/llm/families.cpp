@@ -90,29 +90,22 @@ constexpr NameRow kMambaNames[] = {
     {"layers.{}.mixer.norm.g", "backbone.layers.{}.mixer.norm.weight"},
 };
 
-/// Keys of every PretrainedConfig: how it is stored, trained, called, or started.
-constexpr std::string_view kIgnored[] = {"architectures",
-                                         "model_type",
-                                         "transformers_version",
-                                         "_name_or_path",
-                                         "auto_map",
-                                         "bos_token_id",
-                                         "pad_token_id",
-                                         "initializer_range",
-                                         "use_cache",
-                                         "attention_dropout",
-                                         "output_attentions",
-                                         "return_dict",
-                                         "output_hidden_states",
-                                         "_attn_implementation",
-                                         "_attn_implementation_autoset",
-                                         "attn_implementation",
-                                         "pretraining_tp",
-                                         "hidden_dropout",
-                                         "hidden_dropout_prob",
-                                         "transformers.js_config",
-                                         "task_specific_params",
-                                         "_from_model_config"};
+/// Keys that every config of transformers may have: how the model is stored, trained, called, or started.
+constexpr std::string_view kIgnored[] = {
+    "architectures", "model_type", "transformers_version", "_name_or_path", "auto_map", "bos_token_id", "pad_token_id", "sep_token_id",
+    "decoder_start_token_id", "initializer_range", "use_cache", "attention_dropout", "hidden_dropout", "hidden_dropout_prob",
+    "output_attentions", "output_hidden_states", "return_dict", "_attn_implementation", "_attn_implementation_autoset",
+    "attn_implementation", "pretraining_tp", "transformers.js_config", "_from_model_config", "torchscript", "use_bfloat16",
+    "tf_legacy_loss", "chunk_size_feed_forward", "tokenizer_class",
+    // of other tasks
+    "task_specific_params", "finetuning_task", "problem_type", "id2label", "label2id", "_num_labels", "prefix",
+    // of generation, which generation_config.json has today
+    "max_length", "min_length", "do_sample", "early_stopping", "num_beams", "num_beam_groups", "diversity_penalty", "temperature", "top_k",
+    "top_p", "typical_p", "repetition_penalty", "length_penalty", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "bad_words_ids",
+    "num_return_sequences", "output_scores", "return_dict_in_generate", "forced_bos_token_id", "forced_eos_token_id",
+    "remove_invalid_values", "exponential_decay_length_penalty", "suppress_tokens", "begin_suppress_tokens"};
+/// Keys that every config may have and that would make it another model.
+constexpr FixedKey kFixed[] = {{"is_encoder_decoder", false}, {"tie_encoder_decoder", false}};
 constexpr std::string_view kLlamaIgnored[] = {"is_llama_config"};
 constexpr std::string_view kGpt2Ignored[] = {"attn_pdrop",
                                              "embd_pdrop",
@@ -148,12 +141,12 @@ constexpr std::string_view kMamba2Ignored[] = {
     "time_step_rank",           "chunk_size",       "norm_before_gate"};
 
 constexpr FixedKey kLlamaFixed[] = {{"rope_interleaved", false}};
+constexpr FixedKey kPlainFixed[] = {{"attention_bias", false}};
 constexpr FixedKey kQwenFixed[] = {{"use_mrope", false}};
 constexpr FixedKey kGpt2Fixed[] = {
     {"add_cross_attention", false}, {"scale_attn_by_inverse_layer_idx", false}, {"scale_attn_weights", true}};
 constexpr FixedKey kGemmaFixed[] = {{"use_bidirectional_attention", false}};
-constexpr FixedKey kMambaFixed[] = {{"hidden_act", std::string_view("silu")}, {"use_conv_bias", true}};
-constexpr FixedKey kMamba2Fixed[] = {{"hidden_act", std::string_view("silu")}, {"use_conv_bias", true}, {"rms_norm", true}};
+constexpr FixedKey kMambaFixed[] = {{"hidden_act", std::string_view("silu")}, {"use_conv_bias", true}, {"rms_norm", true}};
 
 // Masks and tables that older versions wrote beside the weights.
 constexpr std::string_view kGpt2Surplus[] = {".attn.bias", ".attn.masked_bias"};
@@ -177,6 +170,7 @@ std::vector<Family> makeFamilies() {
        .sizes = {.vocabulary = 32000, .width = 4096, .layers = 32, .heads = 32, .kv_heads = 8, .hidden = 14336, .context = 131072},
        .windows = Windows::Every,
        .window = 4096,
+       .fixed = kPlainFixed,
        .prefix = "model.",
        .names = {kOuterNames, kSeparateProjections, kTwoNorms},
        .surplus = kRopeSurplus},
@@ -296,8 +290,8 @@ std::vector<Family> makeFamilies() {
       {.model_type = "phi3",
        .architecture = "Phi3ForCausalLM",
        .sizes = {.vocabulary = 32064, .width = 3072, .layers = 32, .heads = 32, .hidden = 8192, .context = 4096, .eps = 1e-5},
-       .keys = {.attention_bias = "attention_bias"},
        .windows = Windows::Every,
+       .fixed = kPlainFixed,
        .ignored = kPhi3Ignored,
        .prefix = "model.",
        .names = {kOuterNames, kFusedProjections, kTwoNorms},
@@ -319,7 +313,7 @@ std::vector<Family> makeFamilies() {
        .sizes = {.vocabulary = 32768, .width = 4096, .layers = 64, .eps = 1e-5},
        .mixer = {.states = 128, .heads = 128, .head_width = 64, .groups = 8},
        .keys = {.eps = "layer_norm_epsilon"},
-       .fixed = kMamba2Fixed,
+       .fixed = kMambaFixed,
        .ignored = kMamba2Ignored,
        .prefix = "backbone.",
        .names = {kMambaNames}},
@@ -339,5 +333,6 @@ const Family* findFamily(std::string_view model_type) {
 }
 
 std::span<const std::string_view> ignoredKeys() { return kIgnored; }
+std::span<const FixedKey> fixedKeys() { return kFixed; }
 
 }  // namespace lockstep::llm

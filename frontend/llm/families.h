@@ -87,5 +87,7 @@ struct Family {
 [[nodiscard]] const Family* findFamily(std::string_view model_type);
 /// Keys that change nothing for any family.
 [[nodiscard]] std::span<const std::string_view> ignoredKeys();
+/// Of all families.
+[[nodiscard]] std::span<const FixedKey> fixedKeys();
 
 }  // namespace lockstep::llm

@@ -43,11 +43,11 @@ GeneratorOptions checked(const LanguageConfig& config, GeneratorOptions options,
 }  // namespace
 
 struct Generator::Impl {
-  Impl(const LanguageConfig& its, const ParameterValues& values, const GeneratorOptions& given, const Where& where)
+  Impl(const LanguageConfig& its, ParameterValues values, const GeneratorOptions& given, const Where& where)
       : config(its),
         options(checked(its, given, where)),
         lengths(static_cast<size_t>(options.sequences)),
-        step(makeStep(config, values, options, where)) {
+        step(makeStep(config, std::move(values), options, where)) {
     if (options.chunk == 1) return;
     chunk = step.attach({.inputs = inputsOf(options, options.chunk),
                          .forward = [of = options](const GeneratorSession& session, const Inputs& in) { return advance(session, in, of); },
@@ -148,8 +148,8 @@ struct Generator::Impl {
   std::optional<Forward> chunk, reader, writer;
 };
 
-Generator::Generator(const LanguageConfig& config, const ParameterValues& values, const GeneratorOptions& options, Where where)
-    : impl_(std::make_unique<Impl>(config, values, options, where)) {}
+Generator::Generator(const LanguageConfig& config, ParameterValues values, const GeneratorOptions& options, Where where)
+    : impl_(std::make_unique<Impl>(config, std::move(values), options, where)) {}
 Generator::Generator(Generator&&) noexcept = default;
 Generator& Generator::operator=(Generator&&) noexcept = default;
 Generator::~Generator() = default;

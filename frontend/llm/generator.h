@@ -46,8 +46,7 @@ struct SequenceState {
 class Generator {
  public:
   /// `values` are those of a LanguageModel, as loadWeights() or a trainer's download() gives them.
-  Generator(const LanguageConfig& config, const ParameterValues& values, const GeneratorOptions& options = {},
-            Where where = Where::current());
+  Generator(const LanguageConfig& config, ParameterValues values, const GeneratorOptions& options = {}, Where where = Where::current());
   /// Of a folder with config.json and weights. Errors of LanguageConfig::load() and loadWeights().
   static Generator load(const std::filesystem::path& folder, const GeneratorOptions& options = {}, Where where = Where::current());
   Generator(Generator&&) noexcept;

@@ -50,7 +50,7 @@ std::vector<InputSpec> inputsOf(const GeneratorOptions& options, int64_t tokens)
   return {{"ids", i32(options.sequences, tokens)}, {"at", i32(options.sequences)}, {"count", i32(options.sequences)}};
 }
 
-ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, const ParameterValues& values, const GeneratorOptions& options,
+ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, ParameterValues values, const GeneratorOptions& options,
                                           const Where& where) {
   InferenceSpec<GeneratorSession> spec{
       .inputs = inputsOf(options, 1),
@@ -61,7 +61,12 @@ ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, const Pa
       .make = [&] { return std::make_unique<GeneratorSession>(config, options); }};
   ModelInference<GeneratorSession> step = forward<GeneratorSession>(std::move(spec), where);
   ParameterValues all;
-  for (const auto& [name, value] : values) all.emplace("model." + name, value);
+  // They may be most of the machine's memory, so they move.
+  while (!values.empty()) {
+    auto one = values.extract(values.begin());
+    one.key() = "model." + one.key();
+    all.insert(std::move(one));
+  }
   for (const auto& buffer : step.model().kept)
     all.emplace(buffer->path(), std::vector<float>(static_cast<size_t>(buffer->type().shape.elementCount())));
   step.upload(all, where);

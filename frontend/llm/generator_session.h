@@ -27,7 +27,7 @@ std::vector<InputSpec> inputsOf(const GeneratorOptions& options, int64_t tokens)
 /// ids at their places: the likeliest next token of each sequence, i32 [B]. Captures "logits" of all of them.
 Outputs advance(const GeneratorSession& session, const Inputs& in, const GeneratorOptions& options);
 /// The program of one token per sequence, with these parameters of a LanguageModel and zeros as the state.
-ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, const ParameterValues& values, const GeneratorOptions& options,
+ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, ParameterValues values, const GeneratorOptions& options,
                                           const Where& where);
 
 }  // namespace lockstep::llm

@@ -46,6 +46,7 @@ class ConfigBuilder {
     made_.family = family_.model_type;
     for (const std::string_view key : ignoredKeys()) reader_.ignore(key);
     for (const std::string_view key : family_.ignored) reader_.ignore(key);
+    for (const FixedKey& fixed : fixedKeys()) LS_CHECK(checkFixed(fixed));
     for (const FixedKey& fixed : family_.fixed) LS_CHECK(checkFixed(fixed));
     LS_TRY(made_.vocabulary, positive("vocab_size", family_.sizes.vocabulary));
     LS_TRY(made_.width, positive(family_.keys.width, family_.sizes.width));
