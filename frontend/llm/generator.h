@@ -34,7 +34,7 @@ struct Fed {
   std::vector<std::vector<float>> logits;  ///< of each sequence [tokens, vocabulary], where they were asked for
 };
 
-/// What one sequence has been fed, as its model keeps it. It goes into any generator of the same model and options.
+/// What one sequence has been fed, as its model keeps it. It goes into any generator of the same model, positions and chunk.
 struct SequenceState {
   int64_t length = 0;  ///< tokens
   std::vector<std::vector<float>> tensors;

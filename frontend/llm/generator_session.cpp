@@ -22,7 +22,7 @@ LanguageState GeneratorSession::state() const {
   for (const LayerConfig& layer : model.config().layers) {
     LayerState one = emptyState(layer.kind);
     for (Tensor* tensor : tensorsOf(one)) *tensor = **next++;
-    made.push_back(std::move(one));
+    made.push_back(one);
   }
   return made;
 }

@@ -85,7 +85,7 @@ LanguageState LanguageModel::state(int64_t batch, int64_t positions, Where where
     LayerState one = emptyState(layer.kind);
     const std::vector<std::vector<int64_t>> shapes = stateShapes(config_, layer, batch, positions);
     for (size_t i = 0; i < shapes.size(); ++i) *tensorsOf(one)[i] = zeros(shapes[i], DType::F32, where);
-    made.push_back(std::move(one));
+    made.push_back(one);
   }
   return made;
 }

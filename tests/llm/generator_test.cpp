@@ -124,7 +124,7 @@ TEST(Generator, a_sequence_can_be_kept_and_go_on_several_ways) {
     generator.restore(1, kept);
     EXPECT_EQ(generator.length(1), 5);
     EXPECT_EQ(generator.feed({{}, {6, 7}}, true).logits[1], there.logits[0]);
-    Generator other(config, values, {.device = "reference", .sequences = 2, .positions = 12, .chunk = 4});
+    Generator other(config, values, {.device = "reference", .sequences = 1, .positions = 12, .chunk = 4});
     other.restore(0, kept);
     EXPECT_EQ(other.feed({{6, 7}}, true).logits[0], there.logits[0]);
     EXPECT_EQ(codeOf([&] { other.restore(0, {.length = 1, .tensors = {}}); }), "language_model.options");
@@ -172,7 +172,7 @@ TEST(Generator, misuse_is_refused) {
 }
 
 TEST(Generator, what_was_trained_is_saved_loaded_and_generates) {
-  for (const char* family : {"llama", "mamba2", "gpt2"}) {
+  for (const char* family : {"llama", "gemma2", "gpt2", "mamba", "mamba2"}) {
     SCOPED_TRACE(family);
     const LanguageConfig config = configOf(tinyJson(family));
     auto trainer = compile<LanguageModel>({
