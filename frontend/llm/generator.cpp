@@ -169,14 +169,13 @@ Fed Generator::feed(const std::vector<TokenList>& tokens, bool every, Where wher
   impl_->check(tokens, where);
   Fed fed{.next = TokenList(impl_->lengths.size()), .logits = {}};
   if (every) fed.logits.resize(impl_->lengths.size());
-  std::vector<size_t> done(tokens.size());
+  std::vector<size_t> done(impl_->lengths.size());
   const auto is_left = [&] {
     for (size_t i = 0; i < tokens.size(); ++i) {
       if (done[i] < tokens[i].size()) return true;
     }
     return false;
   };
-  done.resize(impl_->lengths.size());
   while (is_left()) impl_->run(tokens, done, every, fed, where);
   return fed;
 }

@@ -112,6 +112,40 @@ TEST(Generator, logits_of_pieces_are_those_of_the_whole) {
   EXPECT_EQ(generator.length(0), 8);
 }
 
+TEST(LanguageModel, goes_on_from_its_state_inside_of_a_program) {
+  for (const LanguageConfig& config : configs()) {
+    SCOPED_TRACE(config.family + std::to_string(config.layers.size()));
+    const ParameterValues values = randomValues(config);
+    // A prompt of 4, one token, and then two ways on from there side by side: a state is copied and put together along the batch.
+    auto model = forward<LanguageModel>({.inputs = {{"ids", i32(1, 5)}, {"ways", i32(2, 3)}},
+                                         .forward = [](const LanguageModel& its, const Inputs& in) -> Outputs {
+                                           LanguageState state = its.state(1, 8);
+                                           const auto at = [](int64_t batch, double place) { return full({batch}, place, DType::I32); };
+                                           const Tensor first = its(narrow(in["ids"], 1, 0, 4), state, at(1, 0));
+                                           const Tensor next = its(narrow(in["ids"], 1, 4, 1), state, at(1, 4));
+                                           for (LayerState& layer : state) {
+                                             for (Tensor* tensor : tensorsOf(layer)) *tensor = concat({*tensor, *tensor}, 0);
+                                           }
+                                           return {{"start", concat({first, next}, 1)}, {"ways", its(in["ways"], state, at(2, 5))}};
+                                         },
+                                         .device = "reference",
+                                         .seed = 0,
+                                         .make = [&] { return std::make_unique<LanguageModel>(config); }});
+    model.upload(values);
+    const TokenList ids{3, 1, 4, 1, 5}, ways{9, 2, 6, 7, 7, 7};
+    const ForwardResult result = model.run({{"ids", ids}, {"ways", ways}});
+    const std::span<const float> start = result.outputs.get("start").floats(), branches = result.outputs.get("ways").floats();
+    Whole whole(config, values);
+    for (size_t way = 0; way < 2; ++way) {
+      TokenList all = ids;
+      all.insert(all.end(), ways.begin() + static_cast<ptrdiff_t>(3 * way), ways.begin() + static_cast<ptrdiff_t>(3 * way + 3));
+      const std::vector<float> want = whole.logits(all);
+      for (size_t i = 0; i < start.size(); ++i) ASSERT_NEAR(start[i], want[i], 1e-4) << i;
+      for (size_t i = 0; i < size_t{3} * 24; ++i) ASSERT_NEAR(branches[way * 72 + i], want[start.size() + i], 1e-4) << i;
+    }
+  }
+}
+
 TEST(Generator, a_sequence_can_be_kept_and_go_on_several_ways) {
   for (const LanguageConfig& config : configs()) {
     const ParameterValues values = randomValues(config);
