@@ -107,7 +107,11 @@ constexpr std::string_view kIgnored[] = {
 /// Keys that every config may have and that would make it another model.
 constexpr FixedKey kFixed[] = {{"is_encoder_decoder", false}, {"tie_encoder_decoder", false}};
 constexpr std::string_view kLlamaIgnored[] = {"is_llama_config"};
-constexpr std::string_view kGpt2Ignored[] = {"attn_pdrop",
+constexpr std::string_view kGpt2Ignored[] = {"output_past",
+                                             "n_special",
+                                             "predict_special_tokens",
+                                             "gradient_checkpointing",
+                                             "attn_pdrop",
                                              "embd_pdrop",
                                              "resid_pdrop",
                                              "n_ctx",
@@ -137,8 +141,8 @@ constexpr std::string_view kMambaIgnored[] = {"rescale_prenorm_residual",
                                               "d_inner",
                                               "n_layer"};
 constexpr std::string_view kMamba2Ignored[] = {
-    "rescale_prenorm_residual", "residual_in_fp32", "time_step_floor", "time_step_max", "time_step_min",
-    "time_step_rank",           "chunk_size",       "norm_before_gate"};
+    "rescale_prenorm_residual", "residual_in_fp32", "time_step_floor",         "time_step_max", "time_step_min",   "time_step_rank",
+    "time_step_init_scheme",    "time_step_scale",  "pad_vocab_size_multiple", "chunk_size",    "norm_before_gate"};
 
 constexpr FixedKey kLlamaFixed[] = {{"rope_interleaved", false}};
 constexpr FixedKey kPlainFixed[] = {{"attention_bias", false}};
@@ -155,7 +159,6 @@ constexpr std::string_view kRopeSurplus[] = {".rotary_emb.inv_freq"};
 std::vector<Family> makeFamilies() {
   return {
       {.model_type = "llama",
-       .architecture = "LlamaForCausalLM",
        .sizes = {.vocabulary = 32000, .width = 4096, .layers = 32, .heads = 32, .hidden = 11008, .context = 2048},
        .keys = {.attention_bias = "attention_bias", .mlp_bias = "mlp_bias"},
        .bias = Bias::ByKey,
@@ -166,7 +169,6 @@ std::vector<Family> makeFamilies() {
        .names = {kOuterNames, kSeparateProjections, kTwoNorms},
        .surplus = kRopeSurplus},
       {.model_type = "mistral",
-       .architecture = "MistralForCausalLM",
        .sizes = {.vocabulary = 32000, .width = 4096, .layers = 32, .heads = 32, .kv_heads = 8, .hidden = 14336, .context = 131072},
        .windows = Windows::Every,
        .window = 4096,
@@ -175,7 +177,6 @@ std::vector<Family> makeFamilies() {
        .names = {kOuterNames, kSeparateProjections, kTwoNorms},
        .surplus = kRopeSurplus},
       {.model_type = "qwen2",
-       .architecture = "Qwen2ForCausalLM",
        .sizes = {.vocabulary = 151936, .width = 4096, .layers = 32, .heads = 32, .kv_heads = 32, .hidden = 22016, .context = 32768},
        .bias = Bias::Always,
        .windows = Windows::Switched,
@@ -185,7 +186,6 @@ std::vector<Family> makeFamilies() {
        .names = {kOuterNames, kSeparateProjections, kTwoNorms},
        .surplus = kRopeSurplus},
       {.model_type = "qwen3",
-       .architecture = "Qwen3ForCausalLM",
        .sizes = {.vocabulary = 151936,
                  .width = 4096,
                  .layers = 32,
@@ -204,7 +204,6 @@ std::vector<Family> makeFamilies() {
        .prefix = "model.",
        .names = {kOuterNames, kSeparateProjections, kTwoNorms}},
       {.model_type = "gpt2",
-       .architecture = "GPT2LMHeadModel",
        .sizes = {.vocabulary = 50257, .width = 768, .layers = 12, .heads = 12, .context = 1024, .eps = 1e-5},
        .keys = {.width = "n_embd",
                 .layers = "n_layer",
@@ -229,7 +228,6 @@ std::vector<Family> makeFamilies() {
        .names = {kGpt2Names},
        .surplus = kGpt2Surplus},
       {.model_type = "gemma2",
-       .architecture = "Gemma2ForCausalLM",
        .sizes = {.vocabulary = 256000,
                  .width = 2304,
                  .layers = 26,
@@ -258,7 +256,6 @@ std::vector<Family> makeFamilies() {
        .prefix = "model.",
        .names = {kOuterNames, kSeparateProjections, kFourNorms}},
       {.model_type = "gemma3_text",
-       .architecture = "Gemma3ForCausalLM",
        .sizes = {.vocabulary = 262208,
                  .width = 2304,
                  .layers = 26,
@@ -288,7 +285,6 @@ std::vector<Family> makeFamilies() {
        .prefix = "model.",
        .names = {kOuterNames, kSeparateProjections, kFourNorms}},
       {.model_type = "phi3",
-       .architecture = "Phi3ForCausalLM",
        .sizes = {.vocabulary = 32064, .width = 3072, .layers = 32, .heads = 32, .hidden = 8192, .context = 4096, .eps = 1e-5},
        .windows = Windows::Every,
        .fixed = kPlainFixed,
@@ -297,7 +293,6 @@ std::vector<Family> makeFamilies() {
        .names = {kOuterNames, kFusedProjections, kTwoNorms},
        .surplus = kRopeSurplus},
       {.model_type = "mamba",
-       .architecture = "MambaForCausalLM",
        .kind = LayerKind::Mamba1,
        .sizes = {.vocabulary = 50280, .width = 768, .layers = 32, .eps = 1e-5},
        .mixer = {.states = 16},
@@ -308,7 +303,6 @@ std::vector<Family> makeFamilies() {
        .prefix = "backbone.",
        .names = {kMambaNames}},
       {.model_type = "mamba2",
-       .architecture = "Mamba2ForCausalLM",
        .kind = LayerKind::Mamba2,
        .sizes = {.vocabulary = 32768, .width = 4096, .layers = 64, .eps = 1e-5},
        .mixer = {.states = 128, .heads = 128, .head_width = 64, .groups = 8},

@@ -53,11 +53,11 @@ enum class Windows : uint8_t {
 /// A key that must have this value, or be null or absent: with another one the model computes something that is not supported.
 struct FixedKey {
   std::string_view key;
-  std::variant<bool, double, std::string_view> value;
+  std::variant<bool, std::string_view> value;
 };
 
 struct Family {
-  std::string_view model_type, architecture;
+  std::string_view model_type;
   LayerKind kind = LayerKind::Attention;
   Sizes sizes = {};
   MixerSizes mixer = {};

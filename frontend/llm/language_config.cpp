@@ -74,7 +74,6 @@ class ConfigBuilder {
     const auto same = [&](const auto& wanted) {
       using Wanted = std::decay_t<decltype(wanted)>;
       if constexpr (std::is_same_v<Wanted, bool>) return value->boolean() != nullptr && *value->boolean() == wanted;
-      if constexpr (std::is_same_v<Wanted, double>) return numberOf(*value) == std::optional(wanted);
       if constexpr (std::is_same_v<Wanted, std::string_view>) return value->string() != nullptr && *value->string() == wanted;
     };
     if (std::visit(same, fixed.value)) return Success{};

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "backends/backend.h"
 #include "frontend/lockstep.h"
 #include "tests/frontend/io/scratch.h"
 #include "tests/llm/tiny.h"
@@ -147,9 +148,16 @@ TEST(LanguageModel, goes_on_from_its_state_inside_of_a_program) {
 }
 
 TEST(Generator, a_sequence_can_be_kept_and_go_on_several_ways) {
-  for (const LanguageConfig& config : configs()) {
+  struct Row {
+    const char* device;
+    LanguageConfig config;
+  };
+  std::vector<Row> rows{{"vulkan", hybrid()}};
+  for (const LanguageConfig& config : configs()) rows.push_back({"reference", config});
+  for (const auto& [device, config] : rows) {
+    if (!chooseDevice(device).ok()) continue;
     const ParameterValues values = randomValues(config);
-    Generator generator(config, values, {.device = "reference", .sequences = 2, .positions = 12, .chunk = 4});
+    Generator generator(config, values, {.device = device, .sequences = 2, .positions = 12, .chunk = 4});
     generator.feed({{1, 2, 3, 4, 5}, {7, 8}});
     const SequenceState kept = generator.save(0);
     EXPECT_EQ(kept.length, 5);
@@ -158,7 +166,7 @@ TEST(Generator, a_sequence_can_be_kept_and_go_on_several_ways) {
     generator.restore(1, kept);
     EXPECT_EQ(generator.length(1), 5);
     EXPECT_EQ(generator.feed({{}, {6, 7}}, true).logits[1], there.logits[0]);
-    Generator other(config, values, {.device = "reference", .sequences = 1, .positions = 12, .chunk = 4});
+    Generator other(config, values, {.device = device, .sequences = 1, .positions = 12, .chunk = 4});
     other.restore(0, kept);
     EXPECT_EQ(other.feed({{6, 7}}, true).logits[0], there.logits[0]);
     EXPECT_EQ(codeOf([&] { other.restore(0, {.length = 1, .tensors = {}}); }), "language_model.options");
