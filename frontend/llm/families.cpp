@@ -93,10 +93,10 @@ constexpr NameRow kMambaNames[] = {
 /// Keys that every config of transformers may have: how the model is stored, trained, called, or started.
 constexpr std::string_view kIgnored[] = {
     "architectures", "model_type", "transformers_version", "_name_or_path", "auto_map", "bos_token_id", "pad_token_id", "sep_token_id",
-    "decoder_start_token_id", "initializer_range", "use_cache", "attention_dropout", "hidden_dropout", "hidden_dropout_prob",
-    "output_attentions", "output_hidden_states", "return_dict", "_attn_implementation", "_attn_implementation_autoset",
-    "attn_implementation", "pretraining_tp", "transformers.js_config", "_from_model_config", "torchscript", "use_bfloat16",
-    "tf_legacy_loss", "chunk_size_feed_forward", "tokenizer_class",
+    "decoder_start_token_id", "use_cache", "attention_dropout", "hidden_dropout", "hidden_dropout_prob", "output_attentions",
+    "output_hidden_states", "return_dict", "_attn_implementation", "_attn_implementation_autoset", "attn_implementation", "pretraining_tp",
+    "transformers.js_config", "_from_model_config", "torchscript", "use_bfloat16", "tf_legacy_loss", "chunk_size_feed_forward",
+    "tokenizer_class",
     // of other tasks
     "task_specific_params", "finetuning_task", "problem_type", "id2label", "label2id", "_num_labels", "prefix",
     // of generation, which generation_config.json has today

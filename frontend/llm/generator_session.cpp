@@ -7,7 +7,18 @@
 
 namespace lockstep::llm {
 
-GeneratorSession::GeneratorSession(const LanguageConfig& config, const GeneratorOptions& options) : model(*this, "model", config) {
+namespace {
+
+/// Its values will be loaded.
+LanguageConfig withoutRandomValues(LanguageConfig config) {
+  config.init_scale = 0;
+  return config;
+}
+
+}  // namespace
+
+GeneratorSession::GeneratorSession(const LanguageConfig& config, const GeneratorOptions& options)
+    : model(*this, "model", withoutRandomValues(config)) {
   // Tokens that fill up the last chunk are written, too.
   const int64_t room = options.positions + options.chunk;
   for (size_t i = 0; i < config.layers.size(); ++i) {

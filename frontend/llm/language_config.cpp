@@ -55,6 +55,9 @@ class ConfigBuilder {
     LS_TRY(made_.norm.eps, reader_.number(family_.keys.eps, family_.sizes.eps));
     LS_TRY(made_.tied_head, reader_.boolean("tie_word_embeddings", family_.tied));
     LS_TRY(made_.end_tokens, reader_.integers("eos_token_id"));
+    LS_TRY(made_.init_scale, reader_.number("initializer_range", 0.02));
+    if (!(made_.init_scale >= 0 && std::isfinite(made_.init_scale)))
+      return reader_.wrong(fmt::format("initializer_range is {}, wanted a number that is not negative", made_.init_scale));
     LS_CHECK(readType());
     LS_CHECK(family_.kind == LayerKind::Attention ? readTransformer() : readMixer());
     LS_CHECK(reader_.onlyThese());

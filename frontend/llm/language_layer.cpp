@@ -21,7 +21,8 @@ nn::AttentionLayerOptions attentionOptions(const LanguageConfig& config, const L
                                     .out_bias = attention.out_bias,
                                     .scale = attention.scale,
                                     .soft_cap = attention.soft_cap,
-                                    .window = layer.window};
+                                    .window = layer.window,
+                                    .init = initializerOf(config)};
   if (!config.ropes.empty()) {
     const RotaryConfig& rotary = config.ropes[layer.rope];
     options.rope = RopeOptions{.base = rotary.base, .dims = rotary.dims, .frequencies = rotary.frequencies};
@@ -44,6 +45,11 @@ std::vector<Tensor*> tensorsOf(LayerState& state) {
   if (auto* cache = std::get_if<nn::KvCache>(&state)) return {&cache->keys, &cache->values};
   auto& mixer = std::get<nn::MixerState>(state);
   return {&mixer.inputs, &mixer.hidden};
+}
+
+Initializer initializerOf(const LanguageConfig& config) {
+  // Random numbers take a while, and are of no use where values are loaded.
+  return config.init_scale > 0 ? init::randn(config.init_scale) : init::zeros();
 }
 
 LayerState emptyState(LayerKind kind) {
@@ -71,11 +77,14 @@ LanguageLayer::LanguageLayer(Module& parent, std::string name, const LanguageCon
     : Module(parent, std::move(name), where), norm1(*this, "norm1", config.width, normOptions(config), where) {
   const MixerConfig& mixer = config.mixer;
   if (layer.kind == LayerKind::Mamba1) {
-    mamba1 = std::make_unique<nn::Mamba1>(
-        *this, "mixer", config.width,
-        nn::Mamba1Options{
-            .states = mixer.states, .conv = mixer.conv, .expand = mixer.expand, .step_rank = mixer.step_rank, .bias = mixer.bias},
-        where);
+    mamba1 = std::make_unique<nn::Mamba1>(*this, "mixer", config.width,
+                                          nn::Mamba1Options{.states = mixer.states,
+                                                            .conv = mixer.conv,
+                                                            .expand = mixer.expand,
+                                                            .step_rank = mixer.step_rank,
+                                                            .bias = mixer.bias,
+                                                            .init = initializerOf(config)},
+                                          where);
     return;
   }
   if (layer.kind == LayerKind::Mamba2) {
@@ -86,7 +95,8 @@ LanguageLayer::LanguageLayer(Module& parent, std::string name, const LanguageCon
                                                             .head_width = mixer.head_width,
                                                             .groups = mixer.groups,
                                                             .bias = mixer.bias,
-                                                            .eps = config.norm.eps},
+                                                            .eps = config.norm.eps,
+                                                            .init = initializerOf(config)},
                                           where);
     return;
   }
@@ -96,9 +106,9 @@ LanguageLayer::LanguageLayer(Module& parent, std::string name, const LanguageCon
   if (config.norm.after) after1 = norm("after1");
   norm2 = norm("norm2");
   const FeedForwardConfig& part = config.feed_forward;
-  mlp = std::make_unique<nn::FeedForward>(*this, "mlp", config.width, part.hidden,
-                                          nn::FeedForwardOptions{.activation = part.activation, .gated = part.gated, .bias = part.bias},
-                                          where);
+  mlp = std::make_unique<nn::FeedForward>(
+      *this, "mlp", config.width, part.hidden,
+      nn::FeedForwardOptions{.activation = part.activation, .gated = part.gated, .bias = part.bias, .init = initializerOf(config)}, where);
   if (config.norm.after) after2 = norm("after2");
 }
 

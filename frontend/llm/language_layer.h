@@ -19,6 +19,9 @@ using LayerState = std::variant<nn::KvCache, nn::MixerState>;
 /// Its tensors, in the order of their declaration.
 [[nodiscard]] std::vector<Tensor*> tensorsOf(LayerState& state);
 
+/// What matrices begin with.
+[[nodiscard]] Initializer initializerOf(const LanguageConfig& config);
+
 /// Without tensors yet.
 [[nodiscard]] LayerState emptyState(LayerKind kind);
 /// The shapes of its tensors for `batch` rows with room for `positions` tokens; mixers need none.

@@ -14,18 +14,20 @@ std::variant<nn::NormOptions, nn::RMSNormOptions> lastNorm(const NormConfig& nor
 
 std::unique_ptr<nn::Embedding> learnedPositions(Module& model, const LanguageConfig& config, const Where& where) {
   if (config.learned_positions == 0) return nullptr;
-  return std::make_unique<nn::Embedding>(model, "places", config.learned_positions, config.width, nn::EmbeddingOptions{}, where);
+  return std::make_unique<nn::Embedding>(model, "places", config.learned_positions, config.width,
+                                         nn::EmbeddingOptions{.init = initializerOf(config)}, where);
 }
 
 std::unique_ptr<nn::Linear> headOf(Module& model, const LanguageConfig& config, const Where& where) {
   if (config.tied_head) return nullptr;
-  return std::make_unique<nn::Linear>(model, "head", config.width, config.vocabulary, nn::LinearOptions{.bias = false}, where);
+  return std::make_unique<nn::Linear>(model, "head", config.width, config.vocabulary,
+                                      nn::LinearOptions{.bias = false, .init = initializerOf(config)}, where);
 }
 
 }  // namespace
 
 LanguageModel::LanguageModel(const LanguageConfig& config, Where where)
-    : tokens(*this, "tokens", config.vocabulary, config.width, {}, where),
+    : tokens(*this, "tokens", config.vocabulary, config.width, {.init = initializerOf(config)}, where),
       places(learnedPositions(*this, config, where)),
       layers(*this, "layers", config, where),
       norm(*this, "norm", config.width, lastNorm(config.norm), where),
@@ -34,7 +36,7 @@ LanguageModel::LanguageModel(const LanguageConfig& config, Where where)
 
 LanguageModel::LanguageModel(Module& parent, std::string name, const LanguageConfig& config, Where where)
     : Module(parent, std::move(name), where),
-      tokens(*this, "tokens", config.vocabulary, config.width, {}, where),
+      tokens(*this, "tokens", config.vocabulary, config.width, {.init = initializerOf(config)}, where),
       places(learnedPositions(*this, config, where)),
       layers(*this, "layers", config, where),
       norm(*this, "norm", config.width, lastNorm(config.norm), where),

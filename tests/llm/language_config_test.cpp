@@ -225,6 +225,17 @@ TEST(LanguageConfig, numbers_may_be_infinite_as_Python_writes_them) {
   EXPECT_EQ(llama(R"("_name_or_path": "to Infinity \" and NaN")").width, 16);
 }
 
+TEST(LanguageConfig, matrices_begin_with_the_deviation_that_is_said) {
+  EXPECT_EQ(llama("").init_scale, 0.02);
+  const LanguageConfig config = llama(R"("initializer_range": 0.5)");
+  const LanguageModel model(config);
+  double squares = 0;
+  const std::vector<float> values = model.layers[0].mlp->up.W.initial(1, 3);
+  for (const float value : values) squares += static_cast<double>(value) * value;
+  EXPECT_NEAR(std::sqrt(squares / static_cast<double>(values.size())), 0.5, 0.1);
+  EXPECT_EQ(codeOf(tinyJson("llama", R"("initializer_range": -1)")), "language_config.value");
+}
+
 TEST(LanguageConfig, mixers_have_their_sizes) {
   EXPECT_EQ(configOf(tinyJson("mamba")).mixer.step_rank, 1);
   EXPECT_EQ(configOf(tinyJson("mamba", R"("time_step_rank": "auto")")).mixer.step_rank, 1);
