@@ -105,8 +105,8 @@ void checkOptions(const Tensor& q, const Tensor& k, const Tensor& v, const Atten
 
 }  // namespace
 
-Tensor rope(Tensor x, RopeOptions options, Where where) { return turned({x}, options, where); }
-Tensor rope(Tensor x, Tensor positions, RopeOptions options, Where where) { return turned({x, positions}, options, where); }
+Tensor rope(Tensor x, const RopeOptions& options, Where where) { return turned({x}, options, where); }
+Tensor rope(Tensor x, Tensor positions, const RopeOptions& options, Where where) { return turned({x, positions}, options, where); }
 
 Tensor scaled_dot_product_attention(Tensor q, Tensor k, Tensor v, AttentionOptions options, Where where) {
   detail::Trace& trace = detail::Trace::require("scaled_dot_product_attention", where);

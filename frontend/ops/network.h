@@ -61,10 +61,10 @@ struct RopeOptions {
   std::vector<double> frequencies = {};
 };
 /// Rotary positions for x [..., T, D]: pair i of row t turns by (t + offset) base^(-2 i / dims) (Su and others 2021).
-Tensor rope(Tensor x, RopeOptions options = {}, Where where = Where::current());
+Tensor rope(Tensor x, const RopeOptions& options = {}, Where where = Where::current());
 /// The same with row t at positions[t], i32 [T], or with those of each entry of the first axis, i32 [B, T]: in cached decoding one program
 /// serves all positions. Angles are f32 here, so far from 0 they are as wrong as position · frequency is rounded (relative 6e-8).
-Tensor rope(Tensor x, Tensor positions, RopeOptions options = {}, Where where = Where::current());
+Tensor rope(Tensor x, Tensor positions, const RopeOptions& options = {}, Where where = Where::current());
 struct AttentionOptions {
   bool causal = false;               ///< query t sees keys 0 .. t + offset only
   int64_t offset = 0;                ///< position of the first query among the keys (cached decoding)
