@@ -6,7 +6,7 @@ include(GNUInstallDirs)
 
 set(packaged
     lockstep_support lockstep_kernel lockstep_graph lockstep_program lockstep_passes lockstep_reference lockstep_backends lockstep_wgsl
-    lockstep_io lockstep_text lockstep_runtime lockstep_tracing lockstep_frontend lockstep_data lockstep_console lockstep_experiment)
+    lockstep_io lockstep_text lockstep_runtime lockstep_tracing lockstep_frontend lockstep_llm lockstep_data lockstep_console lockstep_experiment)
 set(package_vulkan_libraries "")
 if(LOCKSTEP_VULKAN)
   list(APPEND packaged lockstep_spirv lockstep_vulkan lockstep_volk)

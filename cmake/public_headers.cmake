@@ -13,6 +13,10 @@ set(pending
     frontend/io/plot.h
     frontend/io/png.h
     frontend/io/safetensors.h
+    frontend/llm/checkpoint.h
+    frontend/llm/generator.h
+    frontend/llm/language_config.h
+    frontend/llm/language_model.h
     frontend/lockstep.h
     frontend/ops/losses.h
     frontend/text/chat_template.h

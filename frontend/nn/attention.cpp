@@ -36,6 +36,22 @@ int64_t kvHeads(int64_t heads, const AttentionLayerOptions& options, const Where
 LinearOptions projection(const AttentionLayerOptions& options) {
   return {.bias = options.bias, .init = options.init, .decay = options.decay};
 }
+LinearOptions outProjection(const AttentionLayerOptions& options) {
+  LinearOptions made = projection(options);
+  made.bias = options.out_bias.value_or(options.bias);
+  return made;
+}
+std::unique_ptr<RMSNorm> normOf(Module& parent, const char* name, int64_t width, const AttentionLayerOptions& options, const Where& where) {
+  return options.qk_norm ? std::make_unique<RMSNorm>(parent, name, width, *options.qk_norm, where) : nullptr;
+}
+int64_t checkedWindow(const AttentionLayerOptions& options, const Where& where) {
+  if (options.window == 0 || options.causal) return options.window;
+  throw Error({.code = "attention.options",
+               .message = "a layer that sees positions on both sides has a window",
+               .where = detail::toLocation(where),
+               .notes = {},
+               .remedy = "set causal, or leave the window out"});
+}
 LinearOptions projection(const FeedForwardOptions& options) { return {.bias = options.bias, .init = options.init, .decay = options.decay}; }
 
 void checkSameBatch(const Module& layer, const Tensor& x, const Tensor& memory, const Where& where) {
@@ -48,7 +64,7 @@ void checkSameBatch(const Module& layer, const Tensor& x, const Tensor& memory, 
 }
 
 Tensor activate(Activation activation, const Tensor& x, const Where& where) {
-  static constexpr Tensor (*kFunctions[])(Tensor, Where) = {relu, gelu, silu};
+  static constexpr Tensor (*kFunctions[])(Tensor, Where) = {relu, gelu, silu, gelu_tanh};
   return kFunctions[static_cast<size_t>(activation)](x, where);
 }
 
@@ -60,11 +76,16 @@ MultiHeadAttention::MultiHeadAttention(Module& parent, std::string name, int64_t
       q(*this, "q", width, heads * headWidth(width, heads, options, where), projection(options), where),
       k(*this, "k", width, kvHeads(heads, options, where) * headWidth(width, heads, options, where), projection(options), where),
       v(*this, "v", width, kvHeads(heads, options, where) * headWidth(width, heads, options, where), projection(options), where),
-      o(*this, "o", heads * headWidth(width, heads, options, where), width, projection(options), where),
+      o(*this, "o", heads * headWidth(width, heads, options, where), width, outProjection(options), where),
+      q_norm(normOf(*this, "q_norm", headWidth(width, heads, options, where), options, where)),
+      k_norm(normOf(*this, "k_norm", headWidth(width, heads, options, where), options, where)),
       heads_(heads),
       kv_heads_(kvHeads(heads, options, where)),
       causal_(options.causal),
       rope_(options.rope),
+      scale_(options.scale),
+      soft_cap_(options.soft_cap),
+      window_(checkedWindow(options, where)),
       dropout_(options.dropout, where) {}
 
 Tensor MultiHeadAttention::operator()(Tensor x, Where where) const { return (*this)(x, x, where); }
@@ -74,15 +95,29 @@ Tensor MultiHeadAttention::operator()(Tensor x, Tensor memory, Where where) cons
   checkInput(*this, x, {.kind = "MultiHeadAttention", .axes = {{"..."}, {"T"}, width}}, where);
   checkInput(*this, memory, {.kind = "MultiHeadAttention", .axes = {{"..."}, {"S"}, width}, .operand = "memory"}, where);
   checkSameBatch(*this, x, memory, where);
-  Tensor queries = split_heads(q(x, where), heads_, where), keys = split_heads(k(memory, where), kv_heads_, where);
-  Tensor values = split_heads(v(memory, where), kv_heads_, where);
-  if (rope_) {
-    queries = lockstep::rope(queries, *rope_, where);
-    keys = lockstep::rope(keys, *rope_, where);
-  }
-  Tensor mixed = scaled_dot_product_attention(queries, keys, values, {.causal = causal_}, where);
+  const Heads heads = project(x, memory, nullptr, where);
+  AttentionOptions attention = options();
+  attention.causal = causal_;
+  Tensor mixed = scaled_dot_product_attention(heads.queries, heads.keys, heads.values, attention, where);
   return dropout_(o(merge_heads(mixed, where), where), where);
 }
+
+MultiHeadAttention::Heads MultiHeadAttention::project(const Tensor& x, const Tensor& memory, const Tensor* places,
+                                                      const Where& where) const {
+  Heads heads{split_heads(q(x, where), heads_, where), split_heads(k(memory, where), kv_heads_, where),
+              split_heads(v(memory, where), kv_heads_, where)};
+  if (q_norm) heads.queries = (*q_norm)(heads.queries, where);
+  if (k_norm) heads.keys = (*k_norm)(heads.keys, where);
+  if (!rope_) return heads;
+  const auto turn = [&](const Tensor& rows) {
+    return places == nullptr ? lockstep::rope(rows, *rope_, where) : lockstep::rope(rows, *places, *rope_, where);
+  };
+  heads.queries = turn(heads.queries);
+  heads.keys = turn(heads.keys);
+  return heads;
+}
+
+AttentionOptions MultiHeadAttention::options() const { return {.scale = scale_, .window = window_, .soft_cap = soft_cap_}; }
 
 Tensor MultiHeadAttention::operator()(Tensor x, KvCache& cache, Tensor at, Where where) const {
   const LayerAxis width{"width", q.W.type().shape.extent(0), "features"};
@@ -91,21 +126,17 @@ Tensor MultiHeadAttention::operator()(Tensor x, KvCache& cache, Tensor at, Where
   std::vector<LayerAxis> of_places;
   if (is_own) of_places.push_back({"B", x.extent(0, where), "rows"});
   checkInput(*this, at, {.kind = "MultiHeadAttention", .axes = of_places, .dtype = DType::I32, .operand = "at"}, where);
-  Tensor queries = split_heads(q(x, where), heads_, where), keys = split_heads(k(x, where), kv_heads_, where);
-  const Tensor values = split_heads(v(x, where), kv_heads_, where);
   const Tensor places = add(arange(x.extent(-2, where), DType::I32, where), is_own ? expand_dims(at, -1, where) : at, where);
-  if (rope_) {
-    queries = lockstep::rope(queries, places, *rope_, where);
-    keys = lockstep::rope(keys, places, *rope_, where);
-  }
+  const Heads heads = project(x, x, &places, where);
   const auto as = [&](const Tensor& tensor, DType dtype) { return tensor.dtype(where) == dtype ? tensor : cast(tensor, dtype, where); };
   const auto write = [&](Tensor& kept, const Tensor& rows) {
     kept = write_rows(kept, as(rows, kept.dtype(where)), at, -2, where);
     return as(kept, DType::F32);
   };
-  const Tensor all_keys = write(cache.keys, keys), all_values = write(cache.values, values);
-  const Tensor length = add(at, x.extent(-2, where), where);
-  const Tensor mixed = scaled_dot_product_attention(queries, all_keys, all_values, {.length = length}, where);
+  const Tensor all_keys = write(cache.keys, heads.keys), all_values = write(cache.values, heads.values);
+  AttentionOptions attention = options();
+  attention.length = add(at, x.extent(-2, where), where);
+  const Tensor mixed = scaled_dot_product_attention(heads.queries, all_keys, all_values, attention, where);
   return dropout_(o(merge_heads(mixed, where), where), where);
 }
 
@@ -131,8 +162,16 @@ Tensor FeedForward::operator()(Tensor x, Where where) const {
 }
 
 BlockNorm::BlockNorm(Module& parent, const std::string& name, int64_t width, bool rms_norm, const Where& where)
-    : layer(rms_norm ? nullptr : std::make_unique<LayerNorm>(parent, name, width, NormOptions{}, where)),
-      rms(rms_norm ? std::make_unique<RMSNorm>(parent, name, width, RMSNormOptions{}, where) : nullptr) {}
+    : BlockNorm(
+          parent, name, width,
+          rms_norm ? std::variant<NormOptions, RMSNormOptions>(RMSNormOptions{}) : std::variant<NormOptions, RMSNormOptions>(NormOptions{}),
+          where) {}
+
+BlockNorm::BlockNorm(Module& parent, const std::string& name, int64_t width, const std::variant<NormOptions, RMSNormOptions>& options,
+                     const Where& where) {
+  if (const auto* of_layer = std::get_if<NormOptions>(&options)) layer = std::make_unique<LayerNorm>(parent, name, width, *of_layer, where);
+  if (const auto* of_rms = std::get_if<RMSNormOptions>(&options)) rms = std::make_unique<RMSNorm>(parent, name, width, *of_rms, where);
+}
 
 Tensor BlockNorm::operator()(const Tensor& x, const Where& where) const { return layer ? (*layer)(x, where) : (*rms)(x, where); }
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <variant>
 
 #include "frontend/nn/linear.h"
 #include "frontend/nn/norm.h"
@@ -15,9 +16,16 @@ struct AttentionLayerOptions {
   int64_t kv_heads = 0;                  ///< heads of keys and values, which divide `heads` (grouped queries); 0: as many as `heads`
   int64_t head_width = 0;                ///< 0: width / heads
   bool causal = false;                   ///< position t sees positions 0 .. t
-  bool bias = true;                      ///< of all four projections
+  bool bias = true;                      ///< of the projections
+  std::optional<bool> out_bias = {};     ///< of o alone; none: as the others
   std::optional<RopeOptions> rope = {};  ///< rotary positions of queries and keys
-  double dropout = 0;                    ///< of the result, in training
+  /// RMSNorm of each head of queries and of keys, before they turn: gains q_norm.g and k_norm.g [head_width] (Henry et al., 2020).
+  std::optional<RMSNormOptions> qk_norm = {};
+  // As of scaled_dot_product_attention.
+  std::optional<double> scale = {};
+  double soft_cap = 0;
+  int64_t window = 0;  ///< needs causal
+  double dropout = 0;  ///< of the result, in training
   Initializer init = init::randn();
   std::optional<bool> decay = {};
 };
@@ -29,7 +37,7 @@ struct KvCache {
 };
 
 /// o(attention(q(x), k(memory), v(memory))) with heads side by side in the last axis (Vaswani et al., 2017; grouped queries: Ainslie et
-/// al., 2023). Errors "attention.heads" when heads do not divide width, or kv_heads heads.
+/// al., 2023). Errors "attention.heads" when heads do not divide width, or kv_heads heads, "attention.options" for a window without causal.
 class MultiHeadAttention : public Module {
  public:
   MultiHeadAttention(Module& parent, std::string name, int64_t width, int64_t heads, const AttentionLayerOptions& options = {},
@@ -49,15 +57,25 @@ class MultiHeadAttention : public Module {
                               Where where = Where::current()) const;
 
   Linear q, k, v, o;
+  std::unique_ptr<RMSNorm> q_norm, k_norm;  ///< null without qk_norm
 
  private:
+  struct Heads {
+    Tensor queries, keys, values;  ///< [..., heads, T, head_width]
+  };
+  /// Projected, normed, and turned to `places`, or to 0, 1, ... without them.
+  [[nodiscard]] Heads project(const Tensor& x, const Tensor& memory, const Tensor* places, const Where& where) const;
+  [[nodiscard]] AttentionOptions options() const;
   int64_t heads_, kv_heads_;
   bool causal_;
   std::optional<RopeOptions> rope_;
+  std::optional<double> scale_;
+  double soft_cap_;
+  int64_t window_;
   Dropout dropout_;
 };
 
-enum class Activation : uint8_t { Relu, Gelu, Silu };
+enum class Activation : uint8_t { Relu, Gelu, Silu, GeluTanh };
 
 struct FeedForwardOptions {
   Activation activation = Activation::Gelu;
@@ -84,6 +102,8 @@ class FeedForward : public Module {
 /// LayerNorm or RMSNorm, under the name that it is given.
 struct BlockNorm {
   BlockNorm(Module& parent, const std::string& name, int64_t width, bool rms, const Where& where);
+  BlockNorm(Module& parent, const std::string& name, int64_t width, const std::variant<NormOptions, RMSNormOptions>& options,
+            const Where& where);
   Tensor operator()(const Tensor& x, const Where& where) const;
 
   std::unique_ptr<LayerNorm> layer;  ///< the other one is null

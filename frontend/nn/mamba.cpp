@@ -66,12 +66,31 @@ std::vector<float> logarithms(int64_t channels, int64_t states) {
 Tensor negExp(const Parameter& logs, const Where& where) { return neg(exp(logs.tensor(where), where), where); }
 
 /// silu of the convolution, after what the state has and into it.
-Tensor convolved(const Tensor& x, const Parameter& w, const Parameter& b, MixerState* state, const Where& where) {
+Tensor convolved(const Tensor& x, const Parameter& w, const Parameter& b, MixerState* state, const Tensor* count, const Where& where) {
   CausalConvOptions options{.bias = b.tensor(where)};
   if (state != nullptr) options.tail = state->inputs;
   const CausalConv made = causal_conv1d(x, w.tensor(where), options, where);
-  if (state != nullptr) state->inputs = *made.tail;
+  if (count != nullptr) {
+    // The inputs before the first one that does not count.
+    const Tensor all = concat({state->inputs, x}, 1, where);
+    state->inputs = narrow(all, 1, *count, state->inputs.extent(1, where), where);
+  } else if (state != nullptr) {
+    state->inputs = *made.tail;
+  }
   return silu(made.y, where);
+}
+
+/// Step sizes [B, L, channels] before softplus, so low where a step does not count that it leaves the state as it is.
+Tensor counted(const Tensor& delta, const Tensor* count, const Where& where) {
+  if (count == nullptr) return delta;
+  constexpr double kNothing = -1e4;  // exp(-1e4) is 0 in f64
+  const Tensor step = reshape(arange(delta.extent(1, where), DType::I32, where), {-1, 1}, where);
+  const Tensor counts = less({step, where}, {reshape(*count, {-1, 1, 1}, where), where}, where);
+  return lockstep::where(counts, {delta, where}, {kNothing, where}, where);
+}
+
+void checkCount(const Module& layer, std::string_view kind, const Tensor& x, const Tensor& count, const Where& where) {
+  checkInput(layer, count, {.kind = kind, .axes = {{"B", x.extent(0, where), "rows"}}, .dtype = DType::I32, .operand = "count"}, where);
 }
 
 }  // namespace
@@ -98,22 +117,24 @@ Mamba1::Mamba1(Module& parent, std::string name, int64_t width, const Mamba1Opti
       chunk_(positive("chunk", options.chunk, where)),
       discretisation_(options.discretisation) {}
 
-Tensor Mamba1::mix(const Tensor& x, MixerState* state, const Where& where) const {
+Tensor Mamba1::mix(const Tensor& x, MixerState* state, const Tensor* count, const Where& where) const {
   checkInput(*this, x, {.kind = "Mamba1", .axes = {{"B"}, {"L"}, {"width", in_proj.W.type().shape.extent(0), "features"}}}, where);
+  if (count != nullptr) checkCount(*this, "Mamba1", x, *count, where);
   const std::vector<Tensor> halves = split(in_proj(x, where), D.type().shape.extent(0), -1, where);
-  const Tensor u = convolved(halves[0], conv_W, conv_b, state, where);
+  const Tensor u = convolved(halves[0], conv_W, conv_b, state, count, where);
   const std::vector<Tensor> parts = split(x_proj(u, where), {rank_, states_, states_}, -1, where);
   const Tensor delta = add({matmul(parts[0], dt_W.tensor(where), where), where}, {dt_b.tensor(where), where}, where);
   SelectiveScanOptions options{
       .skip = D.tensor(where), .gate = halves[1], .softplus = true, .discretisation = discretisation_, .chunk = chunk_};
   if (state != nullptr) options.initial = state->hidden;
-  const SelectiveScan made = selective_scan(u, delta, negExp(A_log, where), parts[1], parts[2], options, where);
+  const SelectiveScan made = selective_scan(u, counted(delta, count, where), negExp(A_log, where), parts[1], parts[2], options, where);
   if (state != nullptr) state->hidden = made.state;
   return out_proj(made.y, where);
 }
 
-Tensor Mamba1::operator()(Tensor x, Where where) const { return mix(x, nullptr, where); }
-Tensor Mamba1::operator()(Tensor x, MixerState& state, Where where) const { return mix(x, &state, where); }
+Tensor Mamba1::operator()(Tensor x, Where where) const { return mix(x, nullptr, nullptr, where); }
+Tensor Mamba1::operator()(Tensor x, MixerState& state, Where where) const { return mix(x, &state, nullptr, where); }
+Tensor Mamba1::operator()(Tensor x, MixerState& state, Tensor count, Where where) const { return mix(x, &state, &count, where); }
 
 MixerState Mamba1::state(int64_t batch, Where where) const {
   const graph::Shape &taps = conv_W.type().shape, &rates = A_log.type().shape;
@@ -140,23 +161,26 @@ Mamba2::Mamba2(Module& parent, std::string name, int64_t width, const Mamba2Opti
       states_(options.states),
       chunk_(positive("chunk", options.chunk, where)) {}
 
-Tensor Mamba2::mix(const Tensor& x, MixerState* state, const Where& where) const {
+Tensor Mamba2::mix(const Tensor& x, MixerState* state, const Tensor* count, const Where& where) const {
   checkInput(*this, x, {.kind = "Mamba2", .axes = {{"B"}, {"L"}, {"width", in_proj.W.type().shape.extent(0), "features"}}}, where);
+  if (count != nullptr) checkCount(*this, "Mamba2", x, *count, where);
   const int64_t batch = x.extent(0, where), length = x.extent(1, where), of_groups = groups_ * states_;
   const std::vector<Tensor> parts = split(in_proj(x, where), {inner_, inner_ + 2 * of_groups, heads_}, -1, where);
-  const std::vector<Tensor> mixed = split(convolved(parts[1], conv_W, conv_b, state, where), {inner_, of_groups, of_groups}, -1, where);
+  const std::vector<Tensor> mixed =
+      split(convolved(parts[1], conv_W, conv_b, state, count, where), {inner_, of_groups, of_groups}, -1, where);
   const auto byGroups = [&](const Tensor& vectors) { return reshape(vectors, {batch, length, groups_, states_}, where); };
   SsdOptions options{.skip = D.tensor(where), .dt_bias = dt_bias.tensor(where), .softplus = true, .chunk = chunk_};
   if (state != nullptr) options.initial = state->hidden;
-  const Ssd made = ssd(reshape(mixed[0], {batch, length, heads_, inner_ / heads_}, where), parts[2], negExp(A_log, where),
-                       byGroups(mixed[1]), byGroups(mixed[2]), options, where);
+  const Ssd made = ssd(reshape(mixed[0], {batch, length, heads_, inner_ / heads_}, where), counted(parts[2], count, where),
+                       negExp(A_log, where), byGroups(mixed[1]), byGroups(mixed[2]), options, where);
   if (state != nullptr) state->hidden = made.state;
   const Tensor y = reshape(made.y, {batch, length, inner_}, where);
   return out_proj(norm(mul({y, where}, {silu(parts[0], where), where}, where), where), where);
 }
 
-Tensor Mamba2::operator()(Tensor x, Where where) const { return mix(x, nullptr, where); }
-Tensor Mamba2::operator()(Tensor x, MixerState& state, Where where) const { return mix(x, &state, where); }
+Tensor Mamba2::operator()(Tensor x, Where where) const { return mix(x, nullptr, nullptr, where); }
+Tensor Mamba2::operator()(Tensor x, MixerState& state, Where where) const { return mix(x, &state, nullptr, where); }
+Tensor Mamba2::operator()(Tensor x, MixerState& state, Tensor count, Where where) const { return mix(x, &state, &count, where); }
 
 MixerState Mamba2::state(int64_t batch, Where where) const {
   const graph::Shape& taps = conv_W.type().shape;

@@ -42,6 +42,9 @@ class Mamba1 : public Module {
   Tensor operator()(Tensor x, Where where = Where::current()) const;
   /// The same after all that went into the state, which becomes that after x. One step or many at a time give the same but for rounding.
   Tensor operator()(Tensor x, MixerState& state, Where where = Where::current()) const;
+  /// The same where only the first count[b] (i32 [B], 0 to L) steps of row b go into its state: rows of different lengths in one batch.
+  /// What it gives for the other steps is of no use.
+  Tensor operator()(Tensor x, MixerState& state, Tensor count, Where where = Where::current()) const;
   /// Before the first step: zeros.
   [[nodiscard]] MixerState state(int64_t batch, Where where = Where::current()) const;
 
@@ -53,7 +56,7 @@ class Mamba1 : public Module {
   Linear out_proj;
 
  private:
-  Tensor mix(const Tensor& x, MixerState* state, const Where& where) const;
+  Tensor mix(const Tensor& x, MixerState* state, const Tensor* count, const Where& where) const;
   int64_t rank_, states_, chunk_;
   Discretisation discretisation_;
 };
@@ -81,6 +84,9 @@ class Mamba2 : public Module {
   Tensor operator()(Tensor x, Where where = Where::current()) const;
   /// The same after all that went into the state, which becomes that after x. One step or many at a time give the same but for rounding.
   Tensor operator()(Tensor x, MixerState& state, Where where = Where::current()) const;
+  /// The same where only the first count[b] (i32 [B], 0 to L) steps of row b go into its state: rows of different lengths in one batch.
+  /// What it gives for the other steps is of no use.
+  Tensor operator()(Tensor x, MixerState& state, Tensor count, Where where = Where::current()) const;
   /// Before the first step: zeros.
   [[nodiscard]] MixerState state(int64_t batch, Where where = Where::current()) const;
 
@@ -91,7 +97,7 @@ class Mamba2 : public Module {
   Linear out_proj;
 
  private:
-  Tensor mix(const Tensor& x, MixerState* state, const Where& where) const;
+  Tensor mix(const Tensor& x, MixerState* state, const Tensor* count, const Where& where) const;
   int64_t inner_, heads_, groups_, states_, chunk_;
 };
 

@@ -34,11 +34,15 @@ Tensor LayerNorm::operator()(Tensor x, Where where) const {
 }
 
 RMSNorm::RMSNorm(Module& parent, std::string name, int64_t width, RMSNormOptions options, Where where)
-    : Module(parent, std::move(name), where), g(*this, "g", {width}, init::ones(), {.decay = options.decay}, where), eps_(options.eps) {}
+    : Module(parent, std::move(name), where),
+      g(*this, "g", {width}, options.around_one ? init::zeros() : init::ones(), {.decay = options.decay}, where),
+      eps_(options.eps),
+      around_one_(options.around_one) {}
 
 Tensor RMSNorm::operator()(Tensor x, Where where) const {
   checkInput(*this, x, rowsLike("RMSNorm", g), where);
-  return rms_norm(x, g.tensor(where), eps_, where);
+  const Tensor gain = g.tensor(where);
+  return rms_norm(x, around_one_ ? add({gain, where}, {1.0, where}, where) : gain, eps_, where);
 }
 
 GroupNorm::GroupNorm(Module& parent, std::string name, int64_t groups, int64_t channels, NormOptions options, Where where)

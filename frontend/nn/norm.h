@@ -28,6 +28,7 @@ class LayerNorm : public Module {
 struct RMSNormOptions {
   double eps = 1e-6;
   bool decay = false;
+  bool around_one = false;  ///< times 1 + g, with g from 0, so that decay draws the gain to 1 (Gemma)
 };
 
 /// x / √(mean(x²) + eps) · g over the last axis of `width` elements.
@@ -40,6 +41,7 @@ class RMSNorm : public Module {
 
  private:
   double eps_;
+  bool around_one_;
 };
 
 /// Each of `groups` groups of channels of x [B, channels, ...] normalised like a layer, with g and b [channels].

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cmath>
 
 #include "frontend/ops/element.h"
 #include "frontend/ops/network.h"
@@ -70,41 +69,6 @@ Tensor batch_norm(Tensor x, Tensor g, Tensor b, Tensor mean, Tensor variance, do
   Tensor centred = sub({x, where}, {each(mean), where}, where);
   Tensor scaled = mul({mul({centred, where}, {rstd, where}, where), where}, {each(g), where}, where);
   return add({scaled, where}, {each(b), where}, where);
-}
-
-namespace {
-
-Tensor turned(const std::vector<Tensor>& operands, const RopeOptions& options, const Where& where) {
-  detail::Trace& trace = detail::Trace::require("rope", where);
-  const Tensor& x = operands.front();
-  int64_t dims = options.dims != 0 || x.rank(where) == 0 ? options.dims : x.extent(-1, where);
-  std::string layout = options.layout == RopeLayout::Half ? "half" : "interleaved";
-  graph::Attributes attributes{
-      {"base", options.base}, {"offset", options.offset}, {"dims", dims}, {"layout", std::move(layout)}, {"inverse", false}};
-  return trace.emitAll("rope", operands, std::move(attributes), where).front();
-}
-
-}  // namespace
-
-Tensor rope(Tensor x, RopeOptions options, Where where) { return turned({x}, options, where); }
-Tensor rope(Tensor x, Tensor positions, RopeOptions options, Where where) { return turned({x, positions}, options, where); }
-
-Tensor scaled_dot_product_attention(Tensor q, Tensor k, Tensor v, AttentionOptions options, Where where) {
-  detail::Trace& trace = detail::Trace::require("scaled_dot_product_attention", where);
-  double width = q.rank(where) == 0 ? 1 : static_cast<double>(q.extent(-1, where));
-  std::vector<Tensor> operands{q, k, v};
-  const double scale = options.scale.value_or(1 / std::sqrt(width));
-  if (options.length) {
-    if (options.causal || options.offset != 0 || options.mask) {
-      detail::raise("attention.options", "a length says which keys each query sees, and causal, offset or mask say so as well", {q, k, v},
-                    where, "give the length alone, or add -infinity to the mask where a key is hidden");
-    }
-    operands.push_back(*options.length);
-    return trace.emitAll("cached_attention", operands, {{"scale", scale}}, where).front();
-  }
-  if (options.mask) operands.push_back(*options.mask);
-  graph::Attributes attributes{{"causal", options.causal}, {"offset", options.offset}, {"scale", scale}};
-  return trace.emitAll("scaled_dot_product_attention", operands, std::move(attributes), where).front();
 }
 
 }  // namespace lockstep

@@ -56,12 +56,15 @@ struct RopeOptions {
   int64_t offset = 0;  ///< position of the first row; added to positions that are given
   RopeLayout layout = RopeLayout::Half;
   int64_t dims = 0;  ///< columns that turn, even; 0: all
+  /// Radians per position of each pair, dims / 2 of them, in place of base^(-2 i / dims): scaled positions (Llama 3). Error
+  /// "rope.frequencies" for another number of them, or one that is not finite.
+  std::vector<double> frequencies = {};
 };
 /// Rotary positions for x [..., T, D]: pair i of row t turns by (t + offset) base^(-2 i / dims) (Su and others 2021).
-Tensor rope(Tensor x, RopeOptions options = {}, Where where = Where::current());
+Tensor rope(Tensor x, const RopeOptions& options = {}, Where where = Where::current());
 /// The same with row t at positions[t], i32 [T], or with those of each entry of the first axis, i32 [B, T]: in cached decoding one program
 /// serves all positions. Angles are f32 here, so far from 0 they are as wrong as position · frequency is rounded (relative 6e-8).
-Tensor rope(Tensor x, Tensor positions, RopeOptions options = {}, Where where = Where::current());
+Tensor rope(Tensor x, Tensor positions, const RopeOptions& options = {}, Where where = Where::current());
 struct AttentionOptions {
   bool causal = false;               ///< query t sees keys 0 .. t + offset only
   int64_t offset = 0;                ///< position of the first query among the keys (cached decoding)
@@ -73,6 +76,10 @@ struct AttentionOptions {
   /// and sees the keys up to there. Others are not read, so one program with room for S positions takes the time of those that are there.
   /// Without any visible key a row is NaN; a length above S counts as S. Not together with causal, offset or mask.
   std::optional<Tensor> length = {};
+  /// With causal or length: the query at position i sees keys j with i - j < window alone; 0: all up to its own. All of k and v are read.
+  int64_t window = 0;
+  /// Scores s become cap tanh(s / cap), scaled but not masked yet (Gemma 2); 0: as they are. Above 0 the scores are kept in memory.
+  double soft_cap = 0;
 };
 /// softmax(scale q k^T + mask) v for q [..., H, T, D], k [..., Hkv, S, D], v [..., Hkv, S, E]: [..., H, T, E]. Hkv divides H: each head of
 /// k and v serves H / Hkv neighbouring heads of q (grouped queries). Error "attention.options" for options that do not go together.

@@ -17,6 +17,7 @@ class Outputs {
  public:
   Outputs(Tensor one) : tensors_{{"output", one}} {}  // NOLINT(google-explicit-constructor): a tensor is what functions give
   Outputs(std::initializer_list<std::pair<std::string, Tensor>> several) : tensors_(several) {}
+  explicit Outputs(std::vector<std::pair<std::string, Tensor>> several) : tensors_(std::move(several)) {}
   [[nodiscard]] const std::vector<std::pair<std::string, Tensor>>& tensors() const { return tensors_; }
 
  private:

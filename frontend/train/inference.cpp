@@ -56,9 +56,13 @@ ParameterValues valuesOf(const Module& module, const io::TensorFile& file) {
 }  // namespace
 
 struct Inference::Impl {
-  Impl(std::shared_ptr<detail::SharedModel> model, Forward program) : shared(std::move(model)), forward(std::move(program)) {}
+  Impl(std::shared_ptr<detail::SharedModel> model, detail::Device chosen, detail::CompileSettings given, uint64_t its_seed, Forward program)
+      : shared(std::move(model)), device(std::move(chosen)), settings(std::move(given)), seed(its_seed), forward(std::move(program)) {}
 
   std::shared_ptr<detail::SharedModel> shared;
+  detail::Device device;
+  detail::CompileSettings settings;
+  uint64_t seed;
   Forward forward;
   mutable detail::Turn turn;  ///< of the calls that write parameters
 };
@@ -106,6 +110,20 @@ ProgramFacts Inference::facts() const { return impl_->forward.facts(); }
 RunFacts Inference::run_facts() const { return impl_->forward.run_facts(); }
 const Module& Inference::module() const { return *impl_->shared->get()->module; }
 
+Forward Inference::attachForward(detail::ForwardRequest request) const {
+  const Where where = request.where;
+  return detail::atCall(where, [&] {
+    request.seed = impl_->seed;
+    detail::CompileSettings& settings = request.settings;
+    const detail::CompileSettings& own = impl_->settings;
+    settings.print = own.print;
+    settings.check_indices = settings.check_indices && own.check_indices;
+    settings.precision = own.precision;
+    settings.disable.insert(settings.disable.begin(), own.disable.begin(), own.disable.end());
+    return detail::makeForward(std::move(request), impl_->device, impl_->shared);
+  });
+}
+
 Inference detail::makeInference(std::shared_ptr<const Module> model, ForwardRequest request) {
   return atCall(request.where, [&] {
     checkFunction(model.get(), request.settings.inputs, request.forward, request.where);
@@ -113,8 +131,9 @@ Inference detail::makeInference(std::shared_ptr<const Module> model, ForwardRequ
     request.seed = seed;
     const Device device = openChosenDevice(request.settings.device);
     auto shared = std::make_shared<SharedModel>(lockstep::makeModel(std::move(model), device, seed));
+    CompileSettings settings = request.settings;
     Forward forward = makeForward(std::move(request), device, shared);
-    return Inference(std::make_unique<Inference::Impl>(shared, std::move(forward)));
+    return Inference(std::make_unique<Inference::Impl>(shared, device, std::move(settings), seed, std::move(forward)));
   });
 }
 

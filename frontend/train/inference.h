@@ -61,6 +61,7 @@ class Inference {
 
  protected:
   [[nodiscard]] const Module& module() const;
+  [[nodiscard]] Forward attachForward(detail::ForwardRequest request) const;
 
  private:
   std::unique_ptr<Impl> impl_;
@@ -72,6 +73,11 @@ class ModelInference : public Inference {
  public:
   explicit ModelInference(Inference inference) : Inference(std::move(inference)) {}
   [[nodiscard]] const Model& model() const { return static_cast<const Model&>(module()); }
+  /// Another program of the same model, with the same parameters and buffers. It stays valid after the inference is gone. Errors as of
+  /// forward().
+  [[nodiscard]] Forward attach(ForwardSpec<Model> spec, Where where = Where::current()) const {
+    return attachForward({.forward = detail::eraseModel(std::move(spec.forward)), .settings = detail::settingsOf(spec), .where = where});
+  }
 };
 
 namespace detail {

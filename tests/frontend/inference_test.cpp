@@ -119,6 +119,30 @@ struct Notes : Module {
   }
 };
 
+TEST_P(Inferences, have_several_programs_of_one_model) {
+  std::optional<Forward> longer, all;
+  {
+    auto notes = forward<Notes>({.inputs = {{"row", f32(1, 2)}},
+                                 .forward = [](const Notes& its, const Inputs& in) { return its.add(in["row"]); },
+                                 .device = GetParam(),
+                                 .seed = 1,
+                                 .updates_buffers = true});
+    longer = notes.attach({.inputs = {{"row", f32(1, 2)}},
+                           .forward = [](const Notes& its, const Inputs& in) { return its.add(in["row"] * 10.0); },
+                           .updates_buffers = true});
+    all = notes.attach({.forward = [](const Notes& its, const Inputs&) {
+      return Outputs(std::vector<std::pair<std::string, Tensor>>{{"rows", its.rows}, {"count", its.count}});
+    }});
+    notes.upload({{"count", {0}}, {"rows", std::vector<float>(10, 0)}, {"scale", {1, 1}}});
+    notes.run({{"row", std::vector<float>{1, 2}}});
+  }
+  // Buffers are shared, and last as long as any of them.
+  longer->run({{"row", std::vector<float>{3, 4}}});
+  const ForwardResult kept = all->run({});
+  EXPECT_EQ(valuesOf(kept.outputs.get("rows")), (std::vector<float>{1, 2, 30, 40, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(kept.outputs.get("count").ints()[0], 2);
+}
+
 TEST_P(Inferences, may_keep_a_state_from_run_to_run) {
   auto notes = forward<Notes>({.inputs = {{"row", f32(1, 2)}},
                                .forward = [](const Notes& net, const Inputs& in) { return net.add(in["row"]); },

@@ -289,6 +289,41 @@ TEST(Mamba, decodes_as_it_reads) {
         nn::Mamba3Options{.states = 4, .head_width = 8, .groups = 2, .rank = rank, .chunk = 4, .init = init::randn(0.3)});
 }
 
+/// Rows of 2 and 4 steps in one batch of 4, then one more step of each: as rows of their own.
+template <class Mixer>
+void expectCounts(const auto& options) {
+  const Mixed<Mixer> model(options);
+  const TensorType x = f32(2, 5, 16);
+  const auto row = [](Tensor in, int64_t b) { return narrow(in, 0, b, 1); };
+  const std::vector<Values> batch = resultsOf<Mixed<Mixer>>(model, x, [&](const auto& m, Tensor in) {
+    nn::MixerState state = m.mixer.state(2);
+    const std::vector<int32_t> counts{2, 4};
+    const Tensor count = constant(std::span<const int32_t>(counts), {2});
+    const Tensor y = m.mixer(step(in, 0, 4), state, count), more = m.mixer(step(in, 4), state);
+    return std::vector{step(row(y, 0), 0, 2), row(y, 1), more, state.hidden, state.inputs};
+  });
+  const std::vector<Values> alone = resultsOf<Mixed<Mixer>>(model, x, [&](const auto& m, Tensor in) {
+    nn::MixerState first = m.mixer.state(1), second = m.mixer.state(1);
+    const Tensor a = m.mixer(step(row(in, 0), 0, 2), first), b = m.mixer(step(row(in, 1), 0, 4), second);
+    const Tensor c = m.mixer(step(row(in, 0), 4), first), d = m.mixer(step(row(in, 1), 4), second);
+    return std::vector{a, b, concat({c, d}, 0), concat({first.hidden, second.hidden}, 0), concat({first.inputs, second.inputs}, 0)};
+  });
+  for (size_t i = 0; i < alone.size(); ++i) expectEqualNumbers(batch[i], alone[i]);
+}
+
+TEST(Mamba, rows_of_different_lengths_share_a_batch) {
+  expectCounts<nn::Mamba1>(nn::Mamba1Options{.states = 4, .chunk = 4, .init = init::randn(0.3)});
+  expectCounts<nn::Mamba2>(nn::Mamba2Options{.states = 5, .head_width = 8, .groups = 2, .chunk = 4, .init = init::randn(0.3)});
+  const Mixed<nn::Mamba1> model(nn::Mamba1Options{.states = 4});
+  const auto misuse = [&] {
+    resultsOf<Mixed<nn::Mamba1>>(model, f32(2, 5, 16), [](const auto& m, Tensor in) {
+      nn::MixerState state = m.mixer.state(2);
+      return std::vector{m.mixer(in, state, arange(3))};
+    });
+  };
+  EXPECT_EQ(caught(misuse).code, "layer.extent");
+}
+
 TEST(Mamba, begins_as_the_papers_say) {
   const Mixed<nn::Mamba1> first(nn::Mamba1Options{.states = 5});
   const std::vector<float> a = first.mixer.A_log.initial(1, 0), steps = first.mixer.dt_b.initial(1, 7);

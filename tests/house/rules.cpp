@@ -207,6 +207,7 @@ const std::vector<CompositionRow>& compositions() {
       {"frontend/train/checkpoint", R"re(\bincompatible\(\s*"(\w+)")re", {"checkpoint.{}"}},
       {"frontend/io/npy.cpp", R"re(\bdamaged\(\s*"(\w+)")re", {"npy.{}"}},
       {"frontend/io/safetensors.cpp", R"re(\berror\(\s*"(\w+)")re", {"safetensors.{}"}},
+      {"frontend/llm/generator.cpp", R"re(\brefuse\(\s*"(\w+)")re", {"language_model.{}"}},
       {"frontend/ops/losses.cpp", R"re(\bcheck\(\s*"(\w+)")re", {"{}.C1", "{}.C2"}},
       {"frontend/ops/conv.cpp", R"re(\brequireImage\(\s*"(\w+)")re", {"{}.C1"}},
       {"frontend/ops/element.cpp", R"re(\b(?:binary|symmetric)\(\s*"(\w+)")re", {"{}.C1", "{}.C2"}},
@@ -240,7 +241,9 @@ std::vector<std::string> errorCodesOf(const SourceFile& file) {
       "norm|"
       "loss_scale|key)"
       "|"
-      "random\\.key");
+      "random\\.key|"
+      // Names of weights, and keys of config.json.
+      "(tokens|places|norm|head)\\.[Wgb]|lm_head\\.weight|rope_parameters\\.\\w+|transformers\\.js_config");
   std::vector<std::string> codes;
   std::string code_alone;
   std::istringstream lines(file.text);

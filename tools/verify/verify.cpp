@@ -9,6 +9,7 @@
 #include "tools/verb.h"
 #include "tools/verify/golden_executor.h"
 #include "tools/verify/golden_training.h"
+#include "tools/verify/language_verify.h"
 #include "tools/verify/program_verify.h"
 #include "tools/verify/sample_verify.h"
 
@@ -118,7 +119,7 @@ Result<ExitCode> verifyGolden(const std::string& path, const std::string& device
   return counts[1] + counts[2] == 0 ? ExitCode::Ok : ExitCode::NumericCheck;
 }
 
-constexpr std::array<std::string_view, 4> kKinds = {"golden", "samples", "train", "program"};
+constexpr std::array<std::string_view, 5> kKinds = {"golden", "llm", "samples", "train", "program"};
 
 /// Ends at the first failure of the command itself; a difference does not hide those of the next name.
 template <class VerifyOne>
@@ -140,14 +141,15 @@ Result<ExitCode> verifyVerb(Arguments arguments) {
   int64_t steps = 20;
   Options options(
       "lockstep verify",
-      "Compares a device with a golden file, whole samples with the f64 evaluator, or a program with the reference, kernel by kernel.");
-  options.argument(what, "WHAT", "golden, samples, train or program");
-  options.choices("WHAT", {"golden", "samples", "train", "program"});
-  options.arguments(
-      names, "NAME",
-      "golden: files (.safetensors) of ops or of a training run; samples: a name, or all; train: a sample, whose first step is "
-      "compared kernel by kernel; program: a .program of a --dump-ir folder");
-  options.value(program.device, "--device", fmt::format("{}; of golden also evaluate (the f64 evaluator)", console::kDevices));
+      "Compares a device with a golden file, a language model with what another program made of it, whole samples with the f64 evaluator, "
+      "or a program with the reference, kernel by kernel.");
+  options.argument(what, "WHAT", "golden, llm, samples, train or program");
+  options.choices("WHAT", {"golden", "llm", "samples", "train", "program"});
+  options.arguments(names, "NAME",
+                    "golden: files (.safetensors) of ops or of a training run; llm: folders of checkpoints with expected.safetensors; "
+                    "samples: a name, or all; train: a sample, whose first step is "
+                    "compared kernel by kernel; program: a .program of a --dump-ir folder");
+  options.value(program.device, "--device", fmt::format("{}; of golden and llm also evaluate (the f64 evaluator)", console::kDevices));
   options.choices("--device", {"auto", "reference", "vulkan", "evaluate"});
   options.value(program.against, "--against", "of train and program: the device that is right");
   options.value(filter, "--filter", "of golden: only the cases whose name contains this regular expression");
@@ -165,6 +167,7 @@ Result<ExitCode> verifyVerb(Arguments arguments) {
   if (given) program.rounds = steps;
   return verifyEach(names, [&](const std::string& name) -> Result<ExitCode> {
     if (what == "golden") return verifyGolden(name, program.device, filter, program.json);
+    if (what == "llm") return verifyLanguage(name, program.device, program.json);
     if (what == "samples") return verifySamples(name, program.device, steps, program.json);
     if (what == "train") return verifyTrain(name, program);
     return verifyProgram(name, program);

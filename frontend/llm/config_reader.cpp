@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/llm/config_reader.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <limits>
+
+#include "ir/support/nearest.h"
+
+namespace lockstep::llm {
+namespace {
+
+struct Word {
+  std::string_view text;
+  double value;
+};
+constexpr std::array kWords{Word{"-Infinity", -std::numeric_limits<double>::infinity()},
+                            Word{"Infinity", std::numeric_limits<double>::infinity()},
+                            Word{"NaN", std::numeric_limits<double>::quiet_NaN()}};
+constexpr std::string_view kFloat = "__float__";
+
+}  // namespace
+
+std::optional<double> numberOf(const text::JsonValue& value) {
+  if (const int64_t* whole = value.integer()) return static_cast<double>(*whole);
+  if (const double* real = value.number()) return *real;
+  const text::JsonValue* named = value.find(kFloat);
+  if (named == nullptr || named->string() == nullptr || value.object()->members.size() != 1) return std::nullopt;
+  const auto* word = std::ranges::find(kWords, std::string_view(*named->string()), &Word::text);
+  return word == kWords.end() ? std::nullopt : std::optional(word->value);
+}
+
+Result<text::JsonValue> parsePythonJson(std::string_view json, const std::string& file) {
+  std::string plain;
+  bool in_text = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    const auto* word = std::ranges::find_if(kWords, [&](const Word& one) { return json.substr(i).starts_with(one.text); });
+    if (!in_text && word != kWords.end()) {
+      plain += fmt::format(R"({{"{}": "{}"}})", kFloat, word->text);
+      i += word->text.size() - 1;
+      continue;
+    }
+    plain += c;
+    if (in_text && c == '\\' && i + 1 < json.size()) {
+      plain += json[++i];
+    } else if (c == '"') {
+      in_text = !in_text;
+    }
+  }
+  return text::parseJson(plain, file);
+}
+
+Result<ConfigReader> ConfigReader::of(const text::JsonValue& value, std::string file, std::string place) {
+  ConfigReader reader;
+  reader.file_ = std::move(file);
+  reader.place_ = std::move(place);
+  reader.object_ = value.object();
+  if (reader.object_ == nullptr)
+    return reader.wrong(fmt::format("{} is {}, wanted an object", reader.place_.empty() ? "the file" : reader.place_, value.kind()));
+  return reader;
+}
+
+bool ConfigReader::has(std::string_view key) const {
+  return std::ranges::any_of(object_->members, [&](const auto& member) { return member.first == key; });
+}
+
+const text::JsonValue* ConfigReader::find(std::string_view key) {
+  asked_.emplace(key);
+  const auto found = std::ranges::find_if(object_->members, [&](const auto& member) { return member.first == key; });
+  return found == object_->members.end() ? nullptr : &found->second;
+}
+
+Result<int64_t> ConfigReader::integer(std::string_view key, int64_t if_missing, std::optional<int64_t> if_null) {
+  const text::JsonValue* value = find(key);
+  if (value == nullptr) return if_missing;
+  if (value->isNull() && if_null) return *if_null;
+  if (value->integer() == nullptr) return wrong(fmt::format("{} is {}, wanted a whole number", placeOf(key), value->kind()));
+  // Far above any size, and products of two of them still fit.
+  if (*value->integer() < 0 || *value->integer() > INT32_MAX) return wrong(fmt::format("{} is {}", placeOf(key), *value->integer()));
+  return *value->integer();
+}
+
+Result<double> ConfigReader::number(std::string_view key, double if_missing, std::optional<double> if_null) {
+  const text::JsonValue* value = find(key);
+  if (value == nullptr) return if_missing;
+  if (value->isNull() && if_null) return *if_null;
+  const std::optional<double> number = numberOf(*value);
+  if (!number) return wrong(fmt::format("{} is {}, wanted a number", placeOf(key), value->kind()));
+  return *number;
+}
+
+Result<bool> ConfigReader::boolean(std::string_view key, bool if_missing) {
+  const text::JsonValue* value = find(key);
+  if (value == nullptr) return if_missing;
+  if (value->isNull()) return false;
+  if (value->boolean() == nullptr) return wrong(fmt::format("{} is {}, wanted true or false", placeOf(key), value->kind()));
+  return *value->boolean();
+}
+
+Result<std::string> ConfigReader::text(std::string_view key, std::string_view if_missing) {
+  const text::JsonValue* value = find(key);
+  if (value == nullptr) return std::string(if_missing);
+  if (value->string() == nullptr) return wrong(fmt::format("{} is {}, wanted a text", placeOf(key), value->kind()));
+  return *value->string();
+}
+
+Result<std::vector<int32_t>> ConfigReader::integers(std::string_view key) {
+  const text::JsonValue* value = find(key);
+  std::vector<int32_t> numbers;
+  if (value == nullptr || value->isNull()) return numbers;
+  const text::JsonArray one{*value};
+  for (const text::JsonValue& element : value->array() != nullptr ? *value->array() : one) {
+    if (element.integer() == nullptr || *element.integer() < 0 || *element.integer() > INT32_MAX)
+      return wrong(fmt::format("{} is not an id, or a list of ids", placeOf(key)));
+    numbers.push_back(static_cast<int32_t>(*element.integer()));
+  }
+  return numbers;
+}
+
+Result<std::vector<std::string>> ConfigReader::texts(std::string_view key) {
+  const text::JsonValue* value = find(key);
+  std::vector<std::string> list;
+  if (value == nullptr || value->isNull()) return list;
+  if (value->array() == nullptr) return wrong(fmt::format("{} is {}, wanted an array", placeOf(key), value->kind()));
+  for (const text::JsonValue& element : *value->array()) {
+    if (element.string() == nullptr) return wrong(fmt::format("{} has {}, wanted texts", placeOf(key), element.kind()));
+    list.push_back(*element.string());
+  }
+  return list;
+}
+
+Status ConfigReader::onlyThese() const {
+  for (const auto& [key, value] : object_->members) {
+    if (asked_.contains(key)) continue;
+    const std::string near = nearestName(key, std::vector<std::string>(asked_.begin(), asked_.end()));
+    return fail("language_config.key", fmt::format("the key '{}' is not known for this family", placeOf(key)), {.file = file_},
+                fmt::format("{}a key that is not known may change what the model computes, so it is not ignored; remove it if it changes "
+                            "nothing",
+                            near.empty() ? "" : fmt::format("did you mean '{}'? ", near)));
+  }
+  return Success{};
+}
+
+Failure ConfigReader::wrong(const std::string& message, const std::string& remedy) const {
+  return fail("language_config.value", message, {.file = file_}, remedy);
+}
+
+std::string ConfigReader::placeOf(std::string_view key) const {
+  return place_.empty() ? std::string(key) : fmt::format("{}.{}", place_, key);
+}
+
+}  // namespace lockstep::llm

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/llm/generator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "frontend/llm/checkpoint.h"
+#include "frontend/llm/generator_session.h"
+#include "frontend/ops/ops.h"
+#include "frontend/trace/throw_error.h"
+#include "frontend/train/inference.h"
+
+namespace lockstep::llm {
+namespace {
+
+constexpr int64_t kMostByDefault = 4096;
+
+[[noreturn]] void refuse(const std::string& code, const std::string& message, const std::string& remedy, const Where& where) {
+  throw Error({.code = "language_model." + code, .message = message, .where = detail::toLocation(where), .notes = {}, .remedy = remedy});
+}
+
+GeneratorOptions checked(const LanguageConfig& config, GeneratorOptions options, const Where& where) {
+  const int64_t most = config.context > 0 ? config.context : kMostByDefault;
+  if (options.positions == 0) options.positions = std::min(most, kMostByDefault);
+  if (options.sequences < 1 || options.positions < 1 || options.chunk < 1 || options.vocabulary < 0) {
+    refuse("options",
+           fmt::format("{} sequences of {} positions in chunks of {}, of {} ids", options.sequences, options.positions, options.chunk,
+                       options.vocabulary),
+           "each is at least 1, and vocabulary may be 0", where);
+  }
+  if (config.learned_positions > 0 && options.positions > config.learned_positions)
+    refuse("options", fmt::format("{} positions, but the model has a table of {}", options.positions, config.learned_positions),
+           "ask for no more than that", where);
+  if (options.vocabulary > config.vocabulary)
+    refuse("options", fmt::format("{} ids, but the model has {}", options.vocabulary, config.vocabulary),
+           "the tokenizer is of another model", where);
+  options.chunk = std::min(options.chunk, options.positions);
+  return options;
+}
+
+}  // namespace
+
+struct Generator::Impl {
+  Impl(const LanguageConfig& its, ParameterValues values, const GeneratorOptions& given, const Where& where)
+      : config(its),
+        options(checked(its, given, where)),
+        lengths(static_cast<size_t>(options.sequences)),
+        step(makeStep(config, std::move(values), options, where)) {
+    if (options.chunk == 1) return;
+    chunk = step.attach({.inputs = inputsOf(options, options.chunk),
+                         .forward = [of = options](const GeneratorSession& session, const Inputs& in) { return advance(session, in, of); },
+                         .updates_buffers = true},
+                        where);
+  }
+
+  void check(const std::vector<TokenList>& tokens, const Where& where) const {
+    if (tokens.size() > lengths.size())
+      refuse("options", fmt::format("tokens for {} sequences, but there are {}", tokens.size(), lengths.size()),
+             "make a generator with more", where);
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const auto wrong = std::ranges::find_if(tokens[i], [&](int32_t id) { return id < 0 || id >= config.vocabulary; });
+      if (wrong != tokens[i].end())
+        refuse("tokens", fmt::format("the id {} of sequence {}, but the model has {} ids", *wrong, i, config.vocabulary),
+               "the tokenizer is of another model", where);
+      const int64_t all = lengths[i] + std::ssize(tokens[i]);
+      if (all > options.positions)
+        refuse("room", fmt::format("{} tokens in sequence {}, which has room for {}", all, i, options.positions),
+               "make the generator with more positions, or give it less", where);
+    }
+  }
+
+  /// One run: of each sequence the tokens from `done` on, as many as a run takes.
+  void run(const std::vector<TokenList>& tokens, std::vector<size_t>& done, bool every, Fed& fed, const Where& where) {
+    const auto rows = lengths.size();
+    size_t longest = 0;
+    for (size_t i = 0; i < tokens.size(); ++i) longest = std::max(longest, tokens[i].size() - done[i]);
+    const size_t width = longest > 1 && chunk ? static_cast<size_t>(options.chunk) : 1;
+    TokenList ids(rows * width), at(rows), count(rows);
+    for (size_t i = 0; i < rows; ++i) {
+      const size_t taken = i < tokens.size() ? std::min(width, tokens[i].size() - done[i]) : 0;
+      if (taken > 0)
+        std::copy_n(tokens[i].begin() + static_cast<ptrdiff_t>(done[i]), taken, ids.begin() + static_cast<ptrdiff_t>(i * width));
+      at[i] = static_cast<int32_t>(lengths[i]);
+      count[i] = static_cast<int32_t>(taken);
+    }
+    const Batch batch{{"ids", ids}, {"at", at}, {"count", count}};
+    const RunOptions captures{.captures = every};
+    const ForwardResult result = width > 1 ? chunk->run(batch, captures, where) : step.run(batch, captures, where);
+    for (size_t i = 0; i < rows; ++i) {
+      const auto taken = static_cast<size_t>(count[i]);
+      if (taken == 0) continue;
+      done[i] += taken;
+      lengths[i] += count[i];
+      fed.next[i] = result.output.ints()[i];
+      if (!every) continue;
+      const auto vocabulary = static_cast<size_t>(config.vocabulary);
+      const auto values = result.captures.get("logits").floats().subspan(i * width * vocabulary, taken * vocabulary);
+      fed.logits[i].insert(fed.logits[i].end(), values.begin(), values.end());
+    }
+  }
+
+  [[nodiscard]] const std::vector<std::unique_ptr<Buffer>>& kept() const { return step.model().kept; }
+  size_t rowOf(const Buffer& buffer) const { return static_cast<size_t>(buffer.type().shape.elementCount()) / lengths.size(); }
+
+  /// The state of all sequences, by buffer.
+  std::vector<std::vector<float>> read(const Where& where) {
+    if (!reader) {
+      reader = step.attach({.forward =
+                                [](const GeneratorSession& session, const Inputs&) {
+                                  std::vector<std::pair<std::string, Tensor>> all;
+                                  for (const auto& buffer : session.kept) all.emplace_back(buffer->path(), *buffer);
+                                  return Outputs(std::move(all));
+                                }},
+                           where);
+    }
+    const ForwardResult result = reader->run({}, {}, where);
+    std::vector<std::vector<float>> values;
+    for (const auto& buffer : kept()) {
+      const std::span<const float> floats = kept().size() == 1 ? result.output.floats() : result.outputs.get(buffer->path()).floats();
+      values.emplace_back(floats.begin(), floats.end());
+    }
+    return values;
+  }
+
+  void write(const std::vector<std::vector<float>>& values, const Where& where) {
+    if (!writer) {
+      std::vector<InputSpec> inputs;
+      for (const auto& buffer : kept()) inputs.push_back({buffer->path(), buffer->type()});
+      writer = step.attach({.inputs = inputs,
+                            .forward = [](const GeneratorSession& session, const Inputs& in) -> Outputs {
+                              for (const auto& buffer : session.kept) buffer->update(in[buffer->path()]);
+                              return zeros({1});
+                            },
+                            .updates_buffers = true},
+                           where);
+    }
+    Batch batch;
+    for (size_t i = 0; i < values.size(); ++i) batch.emplace_back(kept()[i]->path(), values[i]);
+    (void)writer->run(batch, {}, where);
+  }
+
+  LanguageConfig config;
+  GeneratorOptions options;
+  std::vector<int64_t> lengths;  ///< of the sequences
+  ModelInference<GeneratorSession> step;
+  std::optional<Forward> chunk, reader, writer;
+};
+
+Generator::Generator(const LanguageConfig& config, ParameterValues values, const GeneratorOptions& options, Where where)
+    : impl_(std::make_unique<Impl>(config, std::move(values), options, where)) {}
+Generator::Generator(Generator&&) noexcept = default;
+Generator& Generator::operator=(Generator&&) noexcept = default;
+Generator::~Generator() = default;
+
+Generator Generator::load(const std::filesystem::path& folder, const GeneratorOptions& options, Where where) {
+  const LanguageConfig config = LanguageConfig::load(folder).orThrow();
+  return Generator(config, loadWeights(config, folder).orThrow(), options, where);
+}
+
+const LanguageConfig& Generator::config() const { return impl_->config; }
+const GeneratorOptions& Generator::options() const { return impl_->options; }
+int64_t Generator::length(size_t sequence) const { return impl_->lengths.at(sequence); }
+
+void Generator::restart() { std::ranges::fill(impl_->lengths, 0); }
+
+Fed Generator::feed(const std::vector<TokenList>& tokens, bool every, Where where) {
+  impl_->check(tokens, where);
+  Fed fed{.next = TokenList(impl_->lengths.size()), .logits = {}};
+  if (every) fed.logits.resize(impl_->lengths.size());
+  std::vector<size_t> done(impl_->lengths.size());
+  const auto is_left = [&] {
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      if (done[i] < tokens[i].size()) return true;
+    }
+    return false;
+  };
+  while (is_left()) impl_->run(tokens, done, every, fed, where);
+  return fed;
+}
+
+std::vector<TokenList> Generator::generate(const std::vector<TokenList>& prompts, const GenerateOptions& options, Where where) {
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    if (prompts[i].empty())
+      refuse("tokens", fmt::format("prompt {} is empty", i), "begin with a token, such as the one that begins a text", where);
+    const int64_t all = std::ssize(prompts[i]) + options.tokens;
+    if (all > impl_->options.positions + 1)
+      refuse("room",
+             fmt::format("prompt {} and {} tokens are {}, and there is room for {}", i, options.tokens, all, impl_->options.positions),
+             "make the generator with more positions, or ask for fewer tokens", where);
+  }
+  restart();
+  std::vector<TokenList> made(prompts.size());
+  std::vector<TokenList> now = prompts;
+  for (int64_t step = 0; step < options.tokens; ++step) {
+    const Fed fed = feed(now, false, where);
+    bool goes_on = false;
+    for (size_t i = 0; i < now.size(); ++i) {
+      if (now[i].empty()) continue;
+      const int32_t next = fed.next[i];
+      made[i].push_back(next);
+      const bool ends = options.stop_at_end && std::ranges::find(impl_->config.end_tokens, next) != impl_->config.end_tokens.end();
+      now[i] = ends ? TokenList{} : TokenList{next};
+      goes_on = goes_on || !ends;
+    }
+    if (!goes_on) break;
+  }
+  return made;
+}
+
+SequenceState Generator::save(size_t sequence, Where where) {
+  SequenceState state{.length = impl_->lengths.at(sequence), .tensors = {}};
+  const std::vector<std::vector<float>> all = impl_->read(where);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const size_t row = impl_->rowOf(*impl_->kept()[i]);
+    const auto begin = all[i].begin() + static_cast<ptrdiff_t>(sequence * row);
+    state.tensors.emplace_back(begin, begin + static_cast<ptrdiff_t>(row));
+  }
+  return state;
+}
+
+void Generator::restore(size_t sequence, const SequenceState& state, Where where) {
+  int64_t& length = impl_->lengths.at(sequence);
+  std::vector<std::vector<float>> all = impl_->read(where);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const size_t row = impl_->rowOf(*impl_->kept()[i]);
+    if (state.tensors.size() != all.size() || state.tensors[i].size() != row)
+      refuse("options", "the state of a sequence is one of another model, or of other options", "make both generators alike", where);
+    std::ranges::copy(state.tensors[i], all[i].begin() + static_cast<ptrdiff_t>(sequence * row));
+  }
+  impl_->write(all, where);
+  length = state.length;
+}
+
+}  // namespace lockstep::llm

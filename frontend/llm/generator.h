@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text generation with a language model: several sequences side by side, each at a place of its own.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "frontend/llm/language_config.h"
+#include "frontend/trace/host_values.h"
+#include "ir/support/where.h"
+
+namespace lockstep::llm {
+
+using TokenList = std::vector<int32_t>;
+
+struct GeneratorOptions {
+  std::string device = "auto";
+  int64_t sequences = 1;   ///< that go on side by side
+  int64_t positions = 0;   ///< room of each in tokens; 0: those that the model was made for, at most 4096
+  int64_t chunk = 64;      ///< tokens of a prompt that one run takes
+  int64_t vocabulary = 0;  ///< only ids below it are chosen: those that the tokenizer has; 0: all of the model's
+};
+
+struct GenerateOptions {
+  int64_t tokens = 32;      ///< at most so many new ones
+  bool stop_at_end = true;  ///< after a token of LanguageConfig::end_tokens
+};
+
+struct Fed {
+  TokenList next;                          ///< of each sequence the likeliest token to follow; of equal ones the lowest
+  std::vector<std::vector<float>> logits;  ///< of each sequence [tokens, vocabulary], where they were asked for
+};
+
+/// What one sequence has been fed, as its model keeps it. It goes into any generator of the same model, positions and chunk.
+struct SequenceState {
+  int64_t length = 0;  ///< tokens
+  std::vector<std::vector<float>> tensors;
+};
+
+/// Two programs serve all prompts and lengths: one takes a chunk of tokens, one takes a token. Errors are thrown: "language_model.options"
+/// for options that are wrong, "language_model.tokens" for an id that the model does not have or an empty prompt, "language_model.room"
+/// for more tokens than there is room for, those of ls::forward(), and those of the device.
+class Generator {
+ public:
+  /// `values` are those of a LanguageModel, as loadWeights() or a trainer's download() gives them.
+  Generator(const LanguageConfig& config, ParameterValues values, const GeneratorOptions& options = {}, Where where = Where::current());
+  /// Of a folder with config.json and weights. Errors of LanguageConfig::load() and loadWeights().
+  static Generator load(const std::filesystem::path& folder, const GeneratorOptions& options = {}, Where where = Where::current());
+  Generator(Generator&&) noexcept;
+  Generator& operator=(Generator&&) noexcept;
+  ~Generator();
+
+  /// Starts all sequences anew and gives the tokens that follow each prompt, one prompt per sequence at most, each time the likeliest one.
+  std::vector<TokenList> generate(const std::vector<TokenList>& prompts, const GenerateOptions& options = {},
+                                  Where where = Where::current());
+
+  /// The next call of feed() begins new texts.
+  void restart();
+  /// More tokens for each sequence; a sequence that gets none stays as it is, and its `next` is of no use. With `every`, the logits of all
+  /// these tokens.
+  Fed feed(const std::vector<TokenList>& tokens, bool every = false, Where where = Where::current());
+  /// Tokens that a sequence has been fed.
+  [[nodiscard]] int64_t length(size_t sequence) const;
+  /// A sequence, to go on later or several times.
+  [[nodiscard]] SequenceState save(size_t sequence, Where where = Where::current());
+  void restore(size_t sequence, const SequenceState& state, Where where = Where::current());
+
+  [[nodiscard]] const LanguageConfig& config() const;
+  [[nodiscard]] const GeneratorOptions& options() const;  ///< with `positions` as it came out
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep::llm

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private: the programs of a generator.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "frontend/llm/generator.h"
+#include "frontend/llm/language_model.h"
+#include "frontend/train/inference.h"
+
+namespace lockstep::llm {
+
+/// The model, and the state of all sequences between two runs.
+struct GeneratorSession : Module {
+  GeneratorSession(const LanguageConfig& config, const GeneratorOptions& options);
+  [[nodiscard]] LanguageState state() const;
+  void keep(LanguageState state) const;
+
+  LanguageModel model;
+  std::vector<std::unique_ptr<Buffer>> kept;
+};
+
+/// For runs of so many tokens per sequence: "ids" [B, T], "at" and "count" [B].
+std::vector<InputSpec> inputsOf(const GeneratorOptions& options, int64_t tokens);
+/// ids at their places: the likeliest next token of each sequence, i32 [B]. Captures "logits" of all of them.
+Outputs advance(const GeneratorSession& session, const Inputs& in, const GeneratorOptions& options);
+/// The program of one token per sequence, with these parameters of a LanguageModel and zeros as the state.
+ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, ParameterValues values, const GeneratorOptions& options,
+                                          const Where& where);
+
+}  // namespace lockstep::llm

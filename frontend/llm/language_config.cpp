@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/llm/language_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "frontend/io/file.h"
+#include "frontend/llm/config_reader.h"
+#include "frontend/llm/families.h"
+#include "frontend/llm/rotary_settings.h"
+#include "ir/support/nearest.h"
+
+namespace lockstep::llm {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ActivationName {
+  std::string_view name;
+  nn::Activation activation;
+};
+// As ACT2FN of transformers.
+constexpr std::array kActivations{ActivationName{"silu", nn::Activation::Silu},
+                                  ActivationName{"swish", nn::Activation::Silu},
+                                  ActivationName{"gelu", nn::Activation::Gelu},
+                                  ActivationName{"gelu_new", nn::Activation::GeluTanh},
+                                  ActivationName{"relu", nn::Activation::Relu},
+                                  ActivationName{"gelu_fast", nn::Activation::GeluTanh},
+                                  ActivationName{"gelu_pytorch_tanh", nn::Activation::GeluTanh}};
+struct TypeName {
+  std::string_view name;
+  io::ElementType type;
+};
+constexpr std::array kTypes{TypeName{"float32", io::ElementType::F32}, TypeName{"float16", io::ElementType::F16},
+                            TypeName{"bfloat16", io::ElementType::BF16}};
+
+/// Reads the keys of one file into a config, as the row of the family says.
+class ConfigBuilder {
+ public:
+  ConfigBuilder(const Family& family, ConfigReader reader) : family_(family), reader_(std::move(reader)) {}
+
+  Result<LanguageConfig> run() {
+    made_.family = family_.model_type;
+    for (const std::string_view key : ignoredKeys()) reader_.ignore(key);
+    for (const std::string_view key : family_.ignored) reader_.ignore(key);
+    for (const FixedKey& fixed : fixedKeys()) LS_CHECK(checkFixed(fixed));
+    for (const FixedKey& fixed : family_.fixed) LS_CHECK(checkFixed(fixed));
+    LS_TRY(made_.vocabulary, positive("vocab_size", family_.sizes.vocabulary));
+    LS_TRY(made_.width, positive(family_.keys.width, family_.sizes.width));
+    LS_TRY(const int64_t layers, positive(family_.keys.layers, family_.sizes.layers));
+    made_.layers.assign(static_cast<size_t>(layers), LayerConfig{.kind = family_.kind});
+    LS_TRY(made_.norm.eps, reader_.number(family_.keys.eps, family_.sizes.eps));
+    LS_TRY(made_.tied_head, reader_.boolean("tie_word_embeddings", family_.tied));
+    LS_TRY(made_.end_tokens, reader_.integers("eos_token_id"));
+    LS_TRY(made_.init_scale, reader_.number("initializer_range", 0.02));
+    if (!(made_.init_scale >= 0 && std::isfinite(made_.init_scale)))
+      return reader_.wrong(fmt::format("initializer_range is {}, wanted a number that is not negative", made_.init_scale));
+    LS_CHECK(readType());
+    LS_CHECK(family_.kind == LayerKind::Attention ? readTransformer() : readMixer());
+    LS_CHECK(reader_.onlyThese());
+    return std::move(made_);
+  }
+
+ private:
+  Result<int64_t> positive(std::string_view key, int64_t if_missing, std::optional<int64_t> if_null = {}) {
+    LS_TRY(const int64_t value, reader_.integer(key, if_missing, if_null));
+    if (value < 1) return reader_.wrong(fmt::format("{} is {}, wanted at least 1", key, value));
+    return value;
+  }
+
+  Status checkFixed(const FixedKey& fixed) {
+    const text::JsonValue* value = reader_.find(fixed.key);
+    if (value == nullptr || value->isNull()) return Success{};
+    const auto same = [&](const auto& wanted) {
+      using Wanted = std::decay_t<decltype(wanted)>;
+      if constexpr (std::is_same_v<Wanted, bool>) return value->boolean() != nullptr && *value->boolean() == wanted;
+      if constexpr (std::is_same_v<Wanted, std::string_view>) return value->string() != nullptr && *value->string() == wanted;
+    };
+    if (std::visit(same, fixed.value)) return Success{};
+    const std::string wanted = std::visit([](const auto& one) { return fmt::format("{}", one); }, fixed.value);
+    return reader_.wrong(fmt::format("{} is not {}, and nothing else is supported for {}", fixed.key, wanted, family_.model_type));
+  }
+
+  Status readType() {
+    // transformers 5 writes dtype, 4 wrote torch_dtype.
+    LS_TRY(const std::string older, reader_.text("torch_dtype", "float32"));
+    LS_TRY(const std::string name, reader_.text("dtype", older));
+    const auto* found = std::ranges::find(kTypes, std::string_view(name), &TypeName::name);
+    if (found == kTypes.end()) return reader_.wrong(fmt::format("weights of type '{}'", name), suggest(name, namesOf(kTypes)));
+    made_.dtype = found->type;
+    return Success{};
+  }
+
+  template <class Rows>
+  static std::vector<std::string_view> namesOf(const Rows& rows) {
+    std::vector<std::string_view> names;
+    for (const auto& row : rows) names.push_back(row.name);
+    return names;
+  }
+
+  Result<bool> bias(Bias kind, std::string_view key) {
+    LS_TRY(const bool by_key, key.empty() ? Result<bool>(false) : reader_.boolean(key, false));
+    return kind == Bias::Always || (kind == Bias::ByKey && by_key);
+  }
+
+  Status readTransformer() {
+    const KeyNames& keys = family_.keys;
+    const Sizes& sizes = family_.sizes;
+    AttentionConfig& attention = made_.attention;
+    LS_TRY(made_.context, positive(keys.context, sizes.context));
+    LS_TRY(attention.heads, positive(keys.heads, sizes.heads));
+    const int64_t all = sizes.kv_heads > 0 ? sizes.kv_heads : attention.heads;
+    LS_TRY(attention.kv_heads, keys.kv_heads.empty() ? Result(attention.heads) : positive(keys.kv_heads, all, attention.heads));
+    if (attention.heads % attention.kv_heads != 0)
+      return reader_.wrong(fmt::format("{} heads cannot share {} heads of keys", attention.heads, attention.kv_heads),
+                           fmt::format("{} must divide {}", keys.kv_heads, keys.heads));
+    const int64_t even = made_.width / attention.heads, of_family = sizes.head_width > 0 ? sizes.head_width : even;
+    LS_TRY(attention.head_width, keys.head_width.empty() ? Result(even) : positive(keys.head_width, of_family, even));
+    LS_TRY(attention.bias, bias(family_.bias, keys.attention_bias));
+    LS_TRY(attention.out_bias, bias(family_.out_bias, keys.attention_bias));
+    attention.qk_norm = family_.qk_norm;
+    const auto width = static_cast<double>(attention.head_width);
+    double scalar = width;
+    if (family_.query_scalar > 0) {
+      LS_TRY(scalar, reader_.number("query_pre_attn_scalar", family_.query_scalar));
+    }
+    if (!(scalar > 0)) return reader_.wrong(fmt::format("query_pre_attn_scalar is {}, wanted a positive number", scalar));
+    attention.scale = 1 / std::sqrt(scalar);
+    if (family_.has_caps) {
+      LS_TRY(attention.soft_cap, reader_.number("attn_logit_softcapping", family_.soft_cap, 0.0));
+      LS_TRY(made_.logit_cap, reader_.number("final_logit_softcapping", family_.logit_cap, 0.0));
+    }
+    made_.norm = {.rms = !family_.layer_norm, .around_one = family_.around_one, .after = family_.norm_after, .eps = made_.norm.eps};
+    if (family_.scaled_embedding) {
+      const double root = std::sqrt(static_cast<double>(made_.width));
+      made_.embedding_scale = io::Array::from(made_.dtype, {1}, std::span(&root, 1)).at(0);
+    }
+    LS_CHECK(readFeedForward());
+    LS_CHECK(readWindows());
+    if (family_.learned_positions) {
+      made_.learned_positions = made_.context;
+      return Success{};
+    }
+    LS_TRY(made_.ropes, readRotary(reader_, {.base = family_.rope_base,
+                                             .local_base = family_.local_rope_base,
+                                             .head_width = attention.head_width,
+                                             .context = made_.context}));
+    if (made_.ropes.size() > 1) {
+      for (LayerConfig& layer : made_.layers) layer.rope = layer.window > 0 ? 1 : 0;
+    }
+    return Success{};
+  }
+
+  Status readFeedForward() {
+    FeedForwardConfig& part = made_.feed_forward;
+    const int64_t wide = 4 * made_.width;
+    LS_TRY(part.hidden, positive(family_.keys.hidden, family_.sizes.hidden > 0 ? family_.sizes.hidden : wide, wide));
+    part.gated = family_.gated;
+    part.bias = family_.mlp_bias;
+    if (!family_.keys.mlp_bias.empty()) {
+      LS_TRY(part.bias, reader_.boolean(family_.keys.mlp_bias, family_.mlp_bias));
+    }
+    const text::JsonValue* given = reader_.find(family_.keys.activation);
+    std::string name(family_.activation);
+    if (given != nullptr && !given->isNull()) {
+      LS_TRY(name, reader_.text(family_.keys.activation, family_.activation));
+    }
+    const auto* found = std::ranges::find(kActivations, std::string_view(name), &ActivationName::name);
+    if (found == kActivations.end())
+      return reader_.wrong(fmt::format("{} is '{}', which is not known", family_.keys.activation, name),
+                           suggest(name, namesOf(kActivations)));
+    part.activation = found->activation;
+    return Success{};
+  }
+
+  Status readWindows() {
+    if (family_.windows == Windows::None) return Success{};
+    LS_TRY(int64_t window, reader_.integer("sliding_window", family_.window, 0));
+    int64_t first = 0, period = 0;
+    if (family_.windows == Windows::Switched) {
+      LS_TRY(const bool on, reader_.boolean("use_sliding_window", false));
+      LS_TRY(first, reader_.integer("max_window_layers", 28, 0));
+      if (!on) window = 0;
+    }
+    if (family_.windows == Windows::ByType) {
+      LS_TRY(const int64_t newer, reader_.integer("_sliding_window_pattern", family_.period, family_.period));
+      LS_TRY(period, reader_.integer("sliding_window_pattern", newer, newer));
+    }
+    std::vector<std::string> types;
+    if (family_.windows != Windows::Every) {
+      LS_TRY(types, reader_.texts("layer_types"));
+    }
+    if (!types.empty() && types.size() != made_.layers.size())
+      return reader_.wrong(fmt::format("layer_types has {} texts for {} layers", types.size(), made_.layers.size()));
+    for (size_t i = 0; i < made_.layers.size(); ++i) {
+      bool slides = static_cast<int64_t>(i) >= first && (period == 0 || static_cast<int64_t>(i + 1) % period != 0);
+      if (!types.empty()) {
+        slides = types[i] == "sliding_attention";
+        if (!slides && types[i] != "full_attention")
+          return reader_.wrong(fmt::format("layer {} is of type '{}', wanted full_attention or sliding_attention", i, types[i]));
+      }
+      made_.layers[i].window = slides ? window : 0;
+    }
+    return Success{};
+  }
+
+  Status readMixer() {
+    MixerConfig& mixer = made_.mixer;
+    const MixerSizes& sizes = family_.mixer;
+    LS_TRY(mixer.states, positive("state_size", sizes.states));
+    LS_TRY(mixer.conv, positive("conv_kernel", 4));
+    LS_TRY(mixer.expand, positive("expand", 2));
+    LS_TRY(mixer.bias, reader_.boolean("use_bias", false));
+    const int64_t inner = mixer.expand * made_.width;
+    LS_TRY(const int64_t said, reader_.integer("intermediate_size", inner, inner));
+    if (said != inner) return reader_.wrong(fmt::format("intermediate_size is {}, but expand times hidden_size is {}", said, inner));
+    if (mixer.conv < 2) return reader_.wrong("conv_kernel is 1, wanted two taps or more");
+    if (family_.kind == LayerKind::Mamba1) return readStepRank();
+    LS_TRY(const int64_t heads, positive("num_heads", sizes.heads));
+    LS_TRY(mixer.head_width, positive("head_dim", sizes.head_width));
+    LS_TRY(mixer.groups, positive("n_groups", sizes.groups));
+    if (heads * mixer.head_width != inner || heads % mixer.groups != 0)
+      return reader_.wrong(fmt::format("{} heads of {} in {} groups do not make {} channels", heads, mixer.head_width, mixer.groups, inner),
+                           "num_heads times head_dim is expand times hidden_size, and n_groups divides num_heads");
+    return checkStepLimit();
+  }
+
+  Status readStepRank() {
+    const int64_t automatic = (made_.width + 15) / 16;
+    const text::JsonValue* rank = reader_.find("time_step_rank");
+    made_.mixer.step_rank = automatic;
+    if (rank == nullptr || (rank->string() != nullptr && *rank->string() == "auto")) return Success{};
+    LS_TRY(made_.mixer.step_rank, positive("time_step_rank", automatic));
+    return Success{};
+  }
+
+  /// A layer has no limits of its own.
+  Status checkStepLimit() {
+    const text::JsonValue* limit = reader_.find("time_step_limit");
+    if (limit == nullptr || limit->isNull()) return Success{};
+    const text::JsonArray* ends = limit->array();
+    if (ends != nullptr && ends->size() == 2 && numberOf((*ends)[0]) == std::optional(0.0)) {
+      const std::optional<double> most = numberOf((*ends)[1]);
+      if (most && std::isinf(*most) && *most > 0) return Success{};
+    }
+    return reader_.wrong("time_step_limit is not [0, Infinity]", "step sizes with other limits are not supported");
+  }
+
+  const Family& family_;
+  ConfigReader reader_;
+  LanguageConfig made_;
+};
+
+}  // namespace
+
+Result<LanguageConfig> LanguageConfig::parse(std::string_view config_json, const std::string& file, std::string_view generation_json) {
+  LS_TRY(const text::JsonValue value, parsePythonJson(config_json, file));
+  LS_TRY(ConfigReader reader, ConfigReader::of(value, file));
+  LS_TRY(const std::string type, reader.text("model_type", ""));
+  const Family* family = findFamily(type);
+  if (family == nullptr) {
+    return fail("language_config.family",
+                type.empty() ? "there is no model_type" : fmt::format("models of type '{}' are not supported", type), {.file = file},
+                "it is one of " + joinNames(families(), [](const Family& one) { return one.model_type; }));
+  }
+  LS_TRY(LanguageConfig config, ConfigBuilder(*family, std::move(reader)).run());
+  config.config_json = config_json;
+  config.generation_json = generation_json;
+  if (!generation_json.empty()) {
+    const std::string other = (fs::path(file).parent_path() / "generation_config.json").string();
+    LS_TRY(const text::JsonValue generation, parsePythonJson(generation_json, other));
+    LS_TRY(ConfigReader keys, ConfigReader::of(generation, other));
+    // What ends a text is a matter of generation: where both say so, that file counts.
+    LS_TRY(const std::vector<int32_t> ends, keys.integers("eos_token_id"));
+    if (!ends.empty()) config.end_tokens = ends;
+  }
+  return config;
+}
+
+Result<LanguageConfig> LanguageConfig::load(const fs::path& folder) {
+  LS_TRY(const std::string config, io::readTextFile(folder / "config.json"));
+  std::string generation;
+  std::error_code ignored;
+  if (const fs::path path = folder / "generation_config.json"; fs::exists(path, ignored)) {
+    LS_TRY(generation, io::readTextFile(path));
+  }
+  return parse(config, (folder / "config.json").string(), generation);
+}
+
+}  // namespace lockstep::llm

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/llm/language_model.h"
+
+#include "frontend/nn/layer_input.h"
+#include "frontend/ops/ops.h"
+
+namespace lockstep::llm {
+namespace {
+
+std::variant<nn::NormOptions, nn::RMSNormOptions> lastNorm(const NormConfig& norm) {
+  if (norm.rms) return nn::RMSNormOptions{.eps = norm.eps, .around_one = norm.around_one};
+  return nn::NormOptions{.eps = norm.eps};
+}
+
+std::unique_ptr<nn::Embedding> learnedPositions(Module& model, const LanguageConfig& config, const Where& where) {
+  if (config.learned_positions == 0) return nullptr;
+  return std::make_unique<nn::Embedding>(model, "places", config.learned_positions, config.width,
+                                         nn::EmbeddingOptions{.init = initializerOf(config)}, where);
+}
+
+std::unique_ptr<nn::Linear> headOf(Module& model, const LanguageConfig& config, const Where& where) {
+  if (config.tied_head) return nullptr;
+  return std::make_unique<nn::Linear>(model, "head", config.width, config.vocabulary,
+                                      nn::LinearOptions{.bias = false, .init = initializerOf(config)}, where);
+}
+
+}  // namespace
+
+LanguageModel::LanguageModel(const LanguageConfig& config, Where where)
+    : tokens(*this, "tokens", config.vocabulary, config.width, {.init = initializerOf(config)}, where),
+      places(learnedPositions(*this, config, where)),
+      layers(*this, "layers", config, where),
+      norm(*this, "norm", config.width, lastNorm(config.norm), where),
+      untied(headOf(*this, config, where)),
+      config_(config) {}
+
+LanguageModel::LanguageModel(Module& parent, std::string name, const LanguageConfig& config, Where where)
+    : Module(parent, std::move(name), where),
+      tokens(*this, "tokens", config.vocabulary, config.width, {.init = initializerOf(config)}, where),
+      places(learnedPositions(*this, config, where)),
+      layers(*this, "layers", config, where),
+      norm(*this, "norm", config.width, lastNorm(config.norm), where),
+      untied(headOf(*this, config, where)),
+      config_(config) {}
+
+Tensor LanguageModel::embed(const Tensor& ids, const Tensor& positions, const Where& where) const {
+  Tensor h = tokens(ids, where);
+  if (config_.embedding_scale != 1) h = mul({h, where}, {config_.embedding_scale, where}, where);
+  if (!places) return h;
+  // Tokens that do not count may be beyond the table.
+  const Tensor within = min({positions, where}, {config_.learned_positions - 1, where}, where);
+  return add({h, where}, {(*places)(within, where), where}, where);
+}
+
+Tensor LanguageModel::operator()(Tensor ids, Where where) const {
+  nn::checkInput(*this, ids, {.kind = "LanguageModel", .axes = {{"B"}, {"T"}}, .dtype = DType::I32, .operand = "ids"}, where);
+  Tensor h = embed(ids, arange(ids.extent(1, where), DType::I32, where), where);
+  for (size_t i = 0; i < layers.size(); ++i) h = layers[i](h, where);
+  return head(norm(h, where), where);
+}
+
+Tensor LanguageModel::hidden(Tensor ids, LanguageState& state, const TokenPlaces& given, Where where) const {
+  nn::checkInput(*this, ids, {.kind = "LanguageModel", .axes = {{"B"}, {"T"}}, .dtype = DType::I32, .operand = "ids"}, where);
+  const nn::LayerAxis rows{"B", ids.extent(0, where), "rows"};
+  nn::checkInput(*this, given.at, {.kind = "LanguageModel", .axes = {rows}, .dtype = DType::I32, .operand = "at"}, where);
+  const Tensor steps = arange(ids.extent(1, where), DType::I32, where);
+  Tensor h = embed(ids, add({expand_dims(given.at, -1, where), where}, {steps, where}, where), where);
+  for (size_t i = 0; i < layers.size(); ++i) h = layers[i](h, state.at(i), given, where);
+  return norm(h, where);
+}
+
+Tensor LanguageModel::operator()(Tensor ids, LanguageState& state, Tensor at, Where where) const {
+  const Tensor count = full({ids.extent(0, where)}, static_cast<double>(ids.extent(1, where)), DType::I32, where);
+  return head(hidden(ids, state, {.at = at, .count = count}, where), where);
+}
+
+Tensor LanguageModel::head(Tensor hidden, Where where) const {
+  Tensor logits = untied ? (*untied)(hidden, where) : matmul(hidden, swap_axes(tokens.W.tensor(where), 0, 1, where), where);
+  if (config_.logit_cap == 0) return logits;
+  logits = tanh(mul({logits, where}, {1 / config_.logit_cap, where}, where), where);
+  return mul({logits, where}, {config_.logit_cap, where}, where);
+}
+
+LanguageState LanguageModel::state(int64_t batch, int64_t positions, Where where) const {
+  LanguageState made;
+  for (const LayerConfig& layer : config_.layers) {
+    LayerState one = emptyState(layer.kind);
+    const std::vector<std::vector<int64_t>> shapes = stateShapes(config_, layer, batch, positions);
+    for (size_t i = 0; i < shapes.size(); ++i) *tensorsOf(one)[i] = zeros(shapes[i], DType::F32, where);
+    made.push_back(one);
+  }
+  return made;
+}
+
+}  // namespace lockstep::llm

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// `lockstep verify llm` on a checkpoint whose expectations were made by the evaluator; and on one whose expectations are wrong.
+#include <gtest/gtest.h>
+
+#include "frontend/io/file.h"
+#include "frontend/io/safetensors.h"
+#include "frontend/llm/generator.h"
+#include "tests/llm/tiny.h"
+#include "tests/tools/cli/process.h"
+#include "tests/tools/cli/schema.h"
+
+namespace lockstep::llm {
+namespace {
+
+using lockstep::testing::Outcome;
+using lockstep::testing::runTool;
+using lockstep::testing::ScratchDirectory;
+
+class VerifyLlm : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    config_ = testing::configOf(testing::tinyJson("mamba"));
+    const ParameterValues values = testing::randomValues(config_);
+    ASSERT_TRUE(saveCheckpoint(scratch_ / "model", config_, values));
+    Generator generator(config_, values, {.device = "reference", .positions = 24});
+    for (const auto& [name, ids] : {std::pair<std::string, TokenList>("p0", {1, 2, 3, 4, 5, 6, 7}), {"p1", {8}}}) {
+      generator.restart();
+      const std::vector<float> logits = generator.feed({ids}, true).logits[0];
+      TokenList greedy = ids;
+      const std::vector<TokenList> made = generator.generate({ids}, {.tokens = 6});
+      greedy.insert(greedy.end(), made[0].begin(), made[0].end());
+      expected_.tensors.emplace(name + "/ids", io::Array::fromInts({std::ssize(ids)}, ids));
+      expected_.tensors.emplace(name + "/logits", io::Array::fromFloats({std::ssize(ids), 24}, logits));
+      expected_.tensors.emplace(name + "/greedy", io::Array::fromInts({std::ssize(greedy)}, greedy));
+    }
+  }
+  /// With the expectations as they are now.
+  Outcome verify(const std::string& options) {
+    EXPECT_TRUE(io::writeSafetensors(scratch_ / "model/expected.safetensors", expected_));
+    return runTool(scratch_, "verify llm " + (scratch_ / "model").string() + " " + options);
+  }
+
+  ScratchDirectory scratch_{"verify-llm"};
+  LanguageConfig config_;
+  io::TensorFile expected_;
+};
+
+TEST_F(VerifyLlm, passes_where_all_is_as_expected) {
+  for (const char* device : {"reference", "evaluate", "vulkan"}) {
+    const Outcome outcome = verify(std::string("--json --device ") + device);
+    if (std::string_view(device) == "vulkan" && outcome.status == 3) continue;  // there is none here
+    EXPECT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+    EXPECT_EQ(lockstep::testing::violation(outcome.out, lockstep::testing::readSchema("verify_llm")), "") << outcome.out;
+    EXPECT_NE(outcome.out.find(R"("passed": 8, "failed": 0)"), std::string::npos) << outcome.out;
+    EXPECT_NE(outcome.out.find(R"("name": "p0.chunks", "status": "pass", "tokens_equal": 6)"), std::string::npos) << outcome.out;
+  }
+}
+
+TEST_F(VerifyLlm, says_what_differs) {
+  std::vector<float> logits = expected_.find("p0/logits")->toFloats();
+  logits[3 * 24] += 0.1F;
+  expected_.tensors["p0/logits"] = io::Array::fromFloats({7, 24}, logits);
+  TokenList greedy = expected_.find("p1/greedy")->toInts();
+  greedy[4] = (greedy[4] + 1) % 24;
+  expected_.tensors["p1/greedy"] = io::Array::fromInts({7}, greedy);
+  const Outcome outcome = verify("--device reference");
+  EXPECT_EQ(outcome.status, 5) << outcome.out << outcome.err;
+  EXPECT_NE(outcome.out.find("0 passed, 8 failed"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("logits are further than 0.0001"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("3 of 6 tokens"), std::string::npos) << outcome.out;
+}
+
+TEST_F(VerifyLlm, files_that_are_wrong_are_refused) {
+  expected_.tensors["p1/greedy"] = io::Array::fromInts({2}, TokenList{9, 8});
+  EXPECT_NE(verify("--device reference").err.find("golden.tensor"), std::string::npos);
+  expected_.tensors.erase("p1/greedy");
+  EXPECT_EQ(verify("--device reference").status, 4);
+  EXPECT_EQ(runTool(scratch_, "verify llm " + (scratch_ / "none").string()).status, 4);
+}
+
+}  // namespace
+}  // namespace lockstep::llm
