@@ -20,13 +20,19 @@ namespace {
 /// What it takes to compute a value again from values that are in memory anyway.
 struct Repetition {
   std::set<NodeId> nodes;
-  std::set<ValueId> small;  ///< read, at most half as large
-  std::set<ValueId> large;  ///< read, of the same size and at the same position
+  std::set<ValueId> small;      ///< read, at most half as large
+  std::set<ValueId> large;      ///< read, of the same size and at the same position
+  std::set<ValueId> elsewhere;  ///< read at another position, as through a window
 };
 
-/// Adds what node `id` is computed from; false when that is more than a few operations, or reads values of its size elsewhere.
-/// `stores_small`: also small values that the cluster of `root` makes and would not store otherwise.
-bool collectRepetition(const ClusterState& state, NodeId id, NodeId root, bool stores_small, Repetition& found) {
+/// What may be computed again.
+struct Allowed {
+  bool stores_small = false;    ///< also from small values that the same cluster makes and would not store otherwise
+  bool for_one_reader = false;  ///< also from two values for one reader that needs neither, and from such at another position
+};
+
+/// Adds what node `id` is computed from; false when that is more than a few operations, or more than is allowed.
+bool collectRepetition(const ClusterState& state, NodeId id, NodeId root, const Allowed& allowed, Repetition& found) {
   const Graph& graph = state.graph;
   const Node& node = graph[id];
   const auto* element = std::get_if<ElementLowering>(&*node.op->lower);
@@ -37,19 +43,20 @@ bool collectRepetition(const ClusterState& state, NodeId id, NodeId root, bool s
   return std::ranges::all_of(state.readsOf(node), [&](const Read& read) {
     const Shape& source = graph.shapeOf(read.base);
     const bool small = cost::kSmallerBy * source.elementCount() <= shape.elementCount();
-    const bool is_worth_storing = stores_small && cost::kStoredSmallerBy * source.elementCount() <= shape.elementCount();
+    const bool is_worth_storing = allowed.stores_small && cost::kStoredSmallerBy * source.elementCount() <= shape.elementCount();
     const bool elsewhere = is_worth_storing || state.clusterOf(read.base) != state.clusterOf(graph[root].results[0]);
     if (!read.exact) return false;
     if (!state.isStored(read.base, root) && !(small && elsewhere)) {
-      return isLinearIdentity(read.map, shape, source) && collectRepetition(state, graph[read.base].node, root, stores_small, found);
+      return isLinearIdentity(read.map, shape, source) && collectRepetition(state, graph[read.base].node, root, allowed, found);
     }
     if (small) {
       found.small.insert(read.base);
       return true;
     }
-    if (!isLinearIdentity(read.map, shape, source)) return false;
-    found.large.insert(read.base);
-    return found.large.size() <= cost::kMostLargeOfRepeated;
+    const bool is_in_place = isLinearIdentity(read.map, shape, source);
+    if (!is_in_place && !allowed.for_one_reader) return false;
+    (is_in_place ? found.large : found.elsewhere).insert(read.base);
+    return found.large.size() + found.elsewhere.size() <= cost::kMostLargeOfRepeated;
   });
 }
 
@@ -63,13 +70,24 @@ bool isReadBeside(const ClusterState& state, ValueId user, ValueId value) {
          });
 }
 
-/// Whether one reduction reads a result, and to read what that is made of takes no more bytes than to write the result and read it.
-bool isForOneReduction(const ClusterState& state, ValueId result, const Repetition& found) {
+/// Whether one reduction reads a result, or one map of about as many elements, which has it as a part: and to read what it is made of takes
+/// no more bytes than to write the result and read it.
+bool isForOneReader(const ClusterState& state, ValueId result, const Repetition& found) {
+  const Graph& graph = state.graph;
   const std::vector<ValueId>& users = state.users[result.index()];
-  if (users.size() != 1 || !std::holds_alternative<ReduceLowering>(*state.graph.definition(users.front()).op->lower)) return false;
+  if (users.size() != 1) return false;
+  const TensorType& type = graph.typeOf(result);
+  const Lowering& lowering = *graph.definition(users.front()).op->lower;
+  const bool is_part = std::holds_alternative<ElementLowering>(lowering) &&
+                       state.cluster(state.clusterOf(users.front())).kind == GroupKind::Map &&
+                       graph.shapeOf(users.front()).elementCount() < cost::kSmallerBy * type.shape.elementCount();
+  if (!is_part && !std::holds_alternative<ReduceLowering>(lowering)) return false;
   uint64_t read = 0;
-  for (const ValueId large : found.large) read += state.graph.typeOf(large).byteSize();
-  return read <= 2 * state.graph.typeOf(result).byteSize();
+  for (const ValueId large : found.large) read += graph.typeOf(large).byteSize();
+  for (const ValueId other : found.elsewhere)
+    read += static_cast<uint64_t>(type.shape.elementCount()) * graph.typeOf(other).byteSize() /
+            static_cast<uint64_t>(graph.shapeOf(other).elementCount());
+  return read <= 2 * type.byteSize();
 }
 
 /// Whether a product reads a packed result that is made of wider values: it would read more bytes, and compute, in each of its rounds.
@@ -130,6 +148,8 @@ using Repetitions = std::map<ValueId, Repetition>;
 
 /// With what its large values are made of, where these are computed again, too.
 bool substitute(const Repetitions& made, Repetition& found) {
+  // What is computed again reads its own values at its own position.
+  if (std::ranges::any_of(found.elsewhere, [&](ValueId value) { return made.contains(value); })) return false;
   for (const ValueId large : std::vector(found.large.begin(), found.large.end())) {
     const auto inner = made.find(large);
     if (inner == made.end()) continue;
@@ -137,15 +157,10 @@ bool substitute(const Repetitions& made, Repetition& found) {
     found.nodes.insert(inner->second.nodes.begin(), inner->second.nodes.end());
     found.small.insert(inner->second.small.begin(), inner->second.small.end());
     found.large.insert(inner->second.large.begin(), inner->second.large.end());
+    found.elsewhere.insert(inner->second.elsewhere.begin(), inner->second.elsewhere.end());
   }
-  return found.nodes.size() <= cost::kRepeatedOfLarge && found.large.size() <= cost::kMostLargeOfRepeated;
+  return found.nodes.size() <= cost::kRepeatedOfLarge && found.large.size() + found.elsewhere.size() <= cost::kMostLargeOfRepeated;
 }
-
-/// What may be computed again.
-struct Allowed {
-  bool stores_small = false;       ///< also from small values that are stored for it
-  bool for_one_reduction = false;  ///< also from two values for one reduction that reads neither
-};
 
 /// How a large result that other clusters read can be computed by them: see addRepeatable.
 std::optional<Repetition> repetitionOf(const ClusterState& state, NodeId id, const Allowed& allowed, const Repetitions& made) {
@@ -154,16 +169,17 @@ std::optional<Repetition> repetitionOf(const ClusterState& state, NodeId id, con
   if (graph.shapeOf(result).elementCount() < cost::kLittleMemory || state.escapes[result.index()] || !state.isStored(result, id))
     return std::nullopt;
   Repetition found;
-  if (!collectRepetition(state, id, id, allowed.stores_small, found) || found.large.empty()) return std::nullopt;
+  if (!collectRepetition(state, id, id, allowed, found) || found.large.empty()) return std::nullopt;
   if (!substitute(made, found)) return std::nullopt;
   if (isReadNarrow(state, result, found)) return std::nullopt;
   const size_t operations = operationsOf(state, result, [&](NodeId node) { return found.nodes.contains(node); });
   const auto isCheapFor = [&](ValueId user) { return mayRepeatInLoads(state, graph.definition(user), result, operations); };
   if (!std::ranges::all_of(state.users[result.index()], isCheapFor)) return std::nullopt;
-  const bool is_for_one = allowed.for_one_reduction && isForOneReduction(state, result, found);
+  const bool is_for_one = allowed.for_one_reader && isForOneReader(state, result, found);
   const bool fits = std::ranges::all_of(state.users[result.index()], [&](ValueId user) {
     // Of several values of its size none may be read for it alone.
     const auto isBeside = [&](ValueId large) { return isReadBeside(state, user, large); };
+    if (!found.elsewhere.empty() && !is_for_one) return false;
     if (found.large.size() > 1 && !is_for_one && !std::ranges::all_of(found.large, isBeside)) return false;
     return state.readsOf(graph[graph[user].node]).size() + found.small.size() + 2 <= state.config.max_bindings;
   });
@@ -181,16 +197,19 @@ bool addRepeatable(const ClusterState& state, std::vector<bool>& cheap) {
     for (NodeId id : graph.body().nodes) {
       if (!state.computes(id) || cheap[id.index()] || larges.contains(graph[id].results[0])) continue;
       std::optional<Repetition> found = repetitionOf(state, id, allowed, made);
-      if (!found || !std::ranges::all_of(found->large, isKept) || !std::ranges::all_of(found->small, isKept)) continue;
+      if (!found || !std::ranges::all_of(found->large, isKept) || !std::ranges::all_of(found->small, isKept) ||
+          !std::ranges::all_of(found->elsewhere, isKept))
+        continue;
       for (NodeId repeated : found->nodes) cheap[repeated.index()] = true;
       larges.insert(found->large.begin(), found->large.end());
+      larges.insert(found->elsewhere.begin(), found->elsewhere.end());
       made.emplace(graph[id].results[0], *std::move(found));
     }
   };
   // First those that need nothing more in memory: a norm's x̂ is kept where that saves its result, else its mean and deviation.
   add({});
   add({.stores_small = true});
-  add({.stores_small = true, .for_one_reduction = true});
+  add({.stores_small = true, .for_one_reader = true});
   return !made.empty();
 }
 

@@ -21,6 +21,8 @@ using namespace graph;
 
 namespace {
 
+constexpr int64_t kMostShown = 16;  ///< times what a view shows, of which so much is kept
+
 struct State {
   Builder& builder;
   std::vector<ValueId> cotangents;  // by value; invalid = nothing flows back
@@ -158,13 +160,30 @@ struct State {
     }
   }
 
-  /// The operands for ops that run only once all of `incoming` is there.
+  /// The operands for ops that run only once all of `incoming` is there. What a view shows waits for it, and the view is made again: a
+  /// barrier takes what is in memory, and would need a copy of a part.
   std::vector<ValueId> waiting(const std::vector<ValueId>& operands, const std::vector<ValueId>& incoming) {
     std::vector<ValueId> held;
     for (const ValueId operand : operands) {
-      std::vector<ValueId> read{operand};
+      std::vector<NodeId> views;
+      ValueId shown = operand;
+      while (std::holds_alternative<ViewLowering>(*builder.graph().definition(shown).op->lower)) {
+        views.push_back(builder.graph()[shown].node);
+        shown = builder.graph()[views.back()].operands[0];
+      }
+      // Where it shows little of it, a copy takes less memory than what is kept.
+      if (kMostShown * builder.shapeOf(operand).elementCount() < builder.shapeOf(shown).elementCount()) {
+        views.clear();
+        shown = operand;
+      }
+      std::vector<ValueId> read{shown};
       std::ranges::copy_if(incoming, std::back_inserter(read), [](ValueId value) { return value.valid(); });
-      held.push_back(builder.make("barrier", std::move(read)));
+      ValueId made = builder.make("barrier", std::move(read));
+      for (size_t i = views.size(); i-- > 0;) {
+        const Node view = builder.graph()[views[i]];
+        made = builder.make(*view.op->name, {made}, view.attributes);
+      }
+      held.push_back(made);
     }
     return held;
   }
@@ -175,19 +194,22 @@ struct State {
     const size_t first = builder.graph().body().nodes.size();
     const auto& facet = std::get<ByDecomposition>(*node.op->gradient);
     const auto decompose = facet.decompose != nullptr ? facet.decompose : std::get<DecomposeLowering>(*node.op->lower).decompose;
-    const std::vector<ValueId> made = decompose(builder, node, facet.recomputes ? waiting(node.operands, incoming) : node.operands);
-    std::vector<ValueId> outputs, seeds, wrt;
+    const std::vector<ValueId> read = facet.recomputes ? waiting(node.operands, incoming) : node.operands;
+    const std::vector<ValueId> made = decompose(builder, node, read);
+    std::vector<ValueId> outputs, seeds, wrt, operands;
     for (size_t i = 0; i < made.size(); ++i) {
       if (!incoming[i].valid()) continue;
       outputs.push_back(made[i]);
       seeds.push_back(incoming[i]);
     }
-    for (const ValueId operand : node.operands) {
-      if (depends[operand.index()] && std::ranges::find(wrt, operand) == wrt.end()) wrt.push_back(operand);
+    for (size_t i = 0; i < read.size(); ++i) {
+      if (!depends[node.operands[i].index()] || std::ranges::find(wrt, read[i]) != wrt.end()) continue;
+      wrt.push_back(read[i]);
+      operands.push_back(node.operands[i]);
     }
     const AppendedGradients gradients = appendGradients(builder, outputs, seeds, wrt, first);
     for (size_t i = 0; i < wrt.size(); ++i) {
-      if (gradients.values[i].valid()) accumulate(wrt[i], gradients.values[i]);
+      if (gradients.values[i].valid()) accumulate(operands[i], gradients.values[i]);
     }
   }
 

@@ -78,17 +78,15 @@ class Chunked {
     const Shape scores{e_.batch, e_.chunks(), e_.groups, 1, e_.chunk, e_.rank, e_.chunk, e_.rank};
     const Shape weights{e_.batch, e_.chunks(), e_.heads, e_.rows(), e_.rows()};
     const ValueId met = b_.reshape(b_.make("matmul", {output_, b_.swapLastAxes(input_)}), scores);
-    ValueId y = b_.make("matmul", {b_.reshape(b_.mul(b_.reshape(between_, between), met), weights), x_});
+    ValueId y = inSteps(b_.make("matmul", {b_.reshape(b_.mul(b_.reshape(between_, between), met), weights), x_}));
     passStates();
     if (before_.valid()) y = b_.add(y, readBefore());
-    const ValueId split = b_.reshape(y, Shape{e_.batch, e_.chunks(), e_.heads, e_.chunk, e_.rank, e_.width});
-    const ValueId whole =
-        b_.reshape(b_.permute(split, {0, 1, 3, 2, 4, 5}), Shape{e_.batch, e_.chunks() * e_.chunk, e_.heads, e_.rank, e_.width});
-    return {narrowed(whole, 1, 0, e_.length), last_};
+    return {y, last_};
   }
 
  private:
-  /// What is read of the states before chunks, all heads of a group in one product. Without an initial state the first chunk has none.
+  /// What is read of the states before chunks, all heads of a group in one product, [B, L, H, R, P]. Without an initial state the first
+  /// chunk has none.
   ValueId readBefore() {
     const int64_t chunks = b_.shapeOf(before_).extent(1), first = e_.chunks() - chunks;
     const Shape flat{e_.batch, chunks, e_.groups, e_.headsOfGroup() * e_.width, e_.states};
@@ -96,8 +94,9 @@ class Chunked {
     const ValueId read = b_.make("matmul", {output, b_.swapLastAxes(b_.reshape(before_, flat))});
     const Shape split{e_.batch, chunks, e_.groups, e_.rows(), e_.headsOfGroup(), e_.width};
     const ValueId of_heads = b_.permute(b_.reshape(read, split), {0, 1, 2, 4, 3, 5});
-    const ValueId left = b_.mul(b_.reshape(of_heads, Shape{e_.batch, chunks, e_.heads, e_.rows(), e_.width}), since);
-    return padded(left, 1, first, 0);
+    const ValueId wide = b_.reshape(of_heads, Shape{e_.batch, chunks, e_.heads, e_.rows(), e_.width});
+    // Multiplied and added up where y is read: this needs no memory then.
+    return b_.mul(inSteps(padded(wide, 1, first, 0)), inSteps(padded(since, 1, first, 0)));
   }
 
   ValueId narrowed(ValueId x, int64_t axis, int64_t start, int64_t length) {
@@ -122,6 +121,12 @@ class Chunked {
     const ValueId rows = b_.permute(inChunks(x), {0, 1, 3, 2, 4, 5});
     const Shape shape = b_.shapeOf(rows);
     return b_.reshape(rows, Shape{shape.extent(0), shape.extent(1), shape.extent(2), e_.rows(), shape.extent(5)});
+  }
+  /// Back, [B, C, H, T R, W] as [B, L, H, R, W].
+  ValueId inSteps(ValueId x) {
+    const int64_t width = b_.shapeOf(x).extent(4);
+    const ValueId split = b_.permute(b_.reshape(x, Shape{e_.batch, e_.chunks(), e_.heads, e_.chunk, e_.rank, width}), {0, 1, 3, 2, 4, 5});
+    return narrowed(b_.reshape(split, Shape{e_.batch, e_.chunks() * e_.chunk, e_.heads, e_.rank, width}), 1, 0, e_.length);
   }
   /// [B, C, H, T] as [B, C, H, T R, 1].
   ValueId ofRows(ValueId x) {
