@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameters as MBJS files have them (frontend/io/mbjs.h).
 //   trainer.upload(ls::readMbjsWeights(trainer.model(), ls::io::readMbjs("model.bin").orThrow()));
-//   ls::io::writeMbjs("model.bin", ls::formatMbjsWeights(trainer.model(), trainer.download())).orThrow();
+//   (void)ls::io::writeMbjs("model.bin", ls::formatMbjsWeights(trainer.model(), trainer.download())).orThrow();
 #pragma once
 
 #include <cstdint>
