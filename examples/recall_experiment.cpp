@@ -16,15 +16,17 @@ Batch RecallExperiment::batch(uint64_t step) {
 Metrics RecallExperiment::measure() { return {{"accuracy", check_.accuracy(0)}, {"accuracy_8x", check_.accuracy(3)}}; }
 
 std::vector<Exhibit> RecallExperiment::exhibits() {
-  io::Series series{.name = "right answers", .x = {}, .y = {}};
+  io::Series right{.name = "right answers", .x = {}, .y = {}}, chance{.name = "by chance", .x = {}, .y = {}};
   for (size_t i = 0; i < std::size(RecallCheck::kTimes); ++i) {
-    series.x.push_back(static_cast<double>(RecallCheck::kTimes[i]));
-    series.y.push_back(check_.accuracy(i));
+    right.x.push_back(static_cast<double>(RecallCheck::kTimes[i]));
+    right.y.push_back(check_.accuracy(i));
+    chance.y.push_back(1 / static_cast<double>(task_.symbols));
   }
-  return {{"lengths", io::plot({series}, {.title = "recall beyond the length of training",
-                                          .x_label = "length in lengths of training",
-                                          .y_label = "share",
-                                          .log_y = false})},
+  chance.x = right.x;
+  return {{"lengths", io::plot({right, chance}, {.title = "recall beyond the length of training",
+                                                 .x_label = "length in lengths of training",
+                                                 .y_label = "share",
+                                                 .log_y = false})},
           {"answers", check_.text()}};
 }
 

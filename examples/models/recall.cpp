@@ -13,7 +13,7 @@ namespace lockstep::examples {
 
 namespace {
 
-constexpr int64_t kCheckRows = 64, kShown = 4, kWarmup = 50;
+constexpr int64_t kCheckRows = 64, kShown = 4, kWarmup = 50, kSteps = 600;
 
 /// `count` of the numbers below `below`, each at most once, in random order.
 std::vector<int64_t> draw(Random& random, int64_t count, int64_t below) {
@@ -32,7 +32,7 @@ std::vector<int64_t> draw(Random& random, int64_t count, int64_t below) {
 RecallTask mambaTask() { return {}; }
 
 RecallTask mambaHybridTask() {
-  return {.symbols = 16, .marks = 16, .asked = 8, .blank = true, .layers = {Mixer::Mamba2, Mixer::Attention}, .rate = 0.005, .steps = 1000};
+  return {.symbols = 8, .marks = 8, .asked = 4, .blank = true, .layers = {Mixer::Mamba2, Mixer::Attention}, .rate = 0.005};
 }
 
 RecallBatch recallBatch(const RecallTask& task, uint64_t seed, uint64_t stream, int64_t rows, int64_t length) {
@@ -71,17 +71,16 @@ std::string recallText(const RecallTask& task, std::span<const int32_t> tokens) 
 }
 
 CompileSpec<Mixers> recallSpec(const RecallTask& task) {
-  return {
-      .inputs = {{"tokens", i32(kRecallBatch, kRecallLength)}, {"answers", i32(kRecallBatch, task.asked)}},
-      .loss = [asked = task.asked](const Mixers& model,
-                                   const Inputs& in) { return cross_entropy(model(in["tokens"], asked), in["answers"]); },
-      .optimizer = adamw(
-          {.lr = schedule::warmup({.peak = task.rate,
-                                   .steps = kWarmup,
-                                   .after = schedule::linear({.peak = task.rate, .final = task.rate / 10, .steps = task.steps - kWarmup})}),
-           .weight_decay = 0.01},
-          {.clip_grad_norm = 1}),
-      .make = [task] { return std::make_unique<Mixers>(MixersShape{.vocabulary = task.vocabulary(), .layers = task.layers}); }};
+  return {.inputs = {{"tokens", i32(kRecallBatch, kRecallLength)}, {"answers", i32(kRecallBatch, task.asked)}},
+          .loss = [asked = task.asked](const Mixers& model,
+                                       const Inputs& in) { return cross_entropy(model(in["tokens"], asked), in["answers"]); },
+          .optimizer = adamw(
+              {.lr = schedule::warmup({.peak = task.rate,
+                                       .steps = kWarmup,
+                                       .after = schedule::linear({.peak = task.rate, .final = task.rate / 10, .steps = kSteps - kWarmup})}),
+               .weight_decay = 0.01},
+              {.clip_grad_norm = 1}),
+          .make = [task] { return std::make_unique<Mixers>(MixersShape{.vocabulary = task.vocabulary(), .layers = task.layers}); }};
 }
 
 RecallCheck::RecallCheck(const ModelTrainer<Mixers>& trainer, RecallTask task, uint64_t seed) : task_(std::move(task)), seed_(seed) {

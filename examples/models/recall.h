@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The recall task: somewhere in a sequence stand a few marks, and its end is these marks once more, each in the place where the symbol that
-// followed it is to be told. What to keep is told by what is read, so a state has to be selective; and as the state
-// is all that is kept, a sequence may be of any length. With one mark these are the induction heads of Gu and Dao (2023), with marks that
-// differ from sequence to sequence it is associative recall (Arora and others, 2023).
+// followed it is to be told. What to keep is told by what is read, so a state has to be selective; and as the state is all that is kept, a
+// sequence may be of any length. With one mark these are the induction heads of Gu and Dao (2023), with marks that differ from sequence to
+// sequence it is associative recall (Arora and others, 2023).
 #pragma once
 
 #include <cstdint>
@@ -21,17 +21,16 @@ struct RecallTask {
   int64_t asked = 1;     ///< of them in a sequence
   bool blank = false;    ///< whether a token of its own, the last one, fills the sequence, and not random symbols
   std::vector<Mixer> layers = {Mixer::Mamba1, Mixer::Mamba1};
-  double rate = 0.01;   ///< of learning, at its highest
-  int64_t steps = 600;  ///< over which it falls to a tenth
+  double rate = 0.01;  ///< of learning, at its highest; it falls to a tenth over 600 steps
   [[nodiscard]] int64_t vocabulary() const { return symbols + marks + (blank ? 1 : 0); }
 };
-/// One mark among random symbols for two layers of Mamba-1; eight of sixteen marks among blanks for one of Mamba-2 and one of attention.
+/// One mark among random symbols for two layers of Mamba-1; four of eight marks among blanks for one of Mamba-2 and one of attention.
 RecallTask mambaTask();
 RecallTask mambaHybridTask();
 
 inline constexpr int64_t kRecallBatch = 32, kRecallLength = 64;  ///< of training
 
-/// i32 tokens [rows, length] and answers [rows, asked], of the last positions. A length has room for twice as many marks as are asked.
+/// i32 tokens [rows, length] and answers [rows, asked], of the last positions; length is at least three times asked.
 struct RecallBatch {
   std::vector<int32_t> tokens, answers;
 };

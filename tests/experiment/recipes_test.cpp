@@ -34,7 +34,7 @@ const std::vector<Milestone>& milestones() {
       {"char_gpt", 20, {"loss", kMost, 2.9}},
       {"pokeformer", 60, {"loss", kMost, 1.6}},
       {"mamba", 250, {"accuracy_8x", kLeast, 0.9}},
-      {"mamba_hybrid", 60, {"loss", kMost, 2.9}},
+      {"mamba_hybrid", 150, {"loss", kMost, 2}},
       {"cartpole", 40, {"mean_length", kLeast, 30}},
       {"tic_tac_toe", 600, {"win_or_draw", kLeast, 0.7}},
   };
