@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each sample, shorter than its own goal, reaches what it should by then; on Vulkan, where all of it takes a minute and a half on two cores.
+// Each sample, shorter than its own goal, reaches what it should by then; on Vulkan, where all of it takes 90 seconds on two cores.
 #include <gtest/gtest.h>
 
 #include <algorithm>
