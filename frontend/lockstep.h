@@ -20,5 +20,6 @@
 #include "frontend/train/compiled.h"
 #include "frontend/train/function.h"
 #include "frontend/train/inference.h"
+#include "frontend/train/mbjs_weights.h"
 #include "frontend/train/trainer.h"
 #include "runtime/program_trainer.h"

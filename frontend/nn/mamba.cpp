@@ -65,7 +65,7 @@ std::vector<float> logarithms(int64_t channels, int64_t states) {
 
 Tensor negExp(const Parameter& logs, const Where& where) { return neg(exp(logs.tensor(where), where), where); }
 
-/// silu of the convolution, after what the state has and into it.
+/// The convolution after what the state has, and into it.
 Tensor convolved(const Tensor& x, const Parameter& w, const Parameter& b, MixerState* state, const Tensor* count, const Where& where) {
   CausalConvOptions options{.bias = b.tensor(where)};
   if (state != nullptr) options.tail = state->inputs;
@@ -77,7 +77,7 @@ Tensor convolved(const Tensor& x, const Parameter& w, const Parameter& b, MixerS
   } else if (state != nullptr) {
     state->inputs = *made.tail;
   }
-  return silu(made.y, where);
+  return made.y;
 }
 
 /// Step sizes [B, L, channels] before softplus, so low where a step does not count that it leaves the state as it is.
@@ -101,7 +101,7 @@ Mamba1::Mamba1(Module& parent, std::string name, int64_t width, const Mamba1Opti
       conv_W(*this, "conv_W", {width * options.expand, options.conv}, ofTaps(options.conv, where), {.decay = options.decay}, where),
       conv_b(*this, "conv_b", {width * options.expand}, init::zeros(), {}, where),
       x_proj(*this, "x_proj", width * options.expand, rankOf(width, options) + 2 * positive("states", options.states, where),
-             projection(options, false), where),
+             projection(options, options.x_bias), where),
       dt_W(*this, "dt_W", {rankOf(width, options), width * options.expand},
            init::uniform(-1 / std::sqrt(static_cast<double>(rankOf(width, options))),
                          1 / std::sqrt(static_cast<double>(rankOf(width, options))), where),
@@ -121,7 +121,7 @@ Tensor Mamba1::mix(const Tensor& x, MixerState* state, const Tensor* count, cons
   checkInput(*this, x, {.kind = "Mamba1", .axes = {{"B"}, {"L"}, {"width", in_proj.W.type().shape.extent(0), "features"}}}, where);
   if (count != nullptr) checkCount(*this, "Mamba1", x, *count, where);
   const std::vector<Tensor> halves = split(in_proj(x, where), D.type().shape.extent(0), -1, where);
-  const Tensor u = convolved(halves[0], conv_W, conv_b, state, count, where);
+  const Tensor u = silu(convolved(halves[0], conv_W, conv_b, state, count, where), where);
   const std::vector<Tensor> parts = split(x_proj(u, where), {rank_, states_, states_}, -1, where);
   const Tensor delta = add({matmul(parts[0], dt_W.tensor(where), where), where}, {dt_b.tensor(where), where}, where);
   SelectiveScanOptions options{
@@ -144,7 +144,8 @@ MixerState Mamba1::state(int64_t batch, Where where) const {
 
 Mamba2::Mamba2(Module& parent, std::string name, int64_t width, const Mamba2Options& options, Where where)
     : Module(parent, std::move(name), where),
-      in_proj(*this, "in_proj", width, width * options.expand + mixedOf(width, options, where) + headsOf(width, options, where),
+      in_proj(*this, "in_proj", width,
+              (options.gate ? width * options.expand : 0) + mixedOf(width, options, where) + headsOf(width, options, where),
               projection(options, options.bias), where),
       conv_W(*this, "conv_W", {mixedOf(width, options, where), options.conv}, ofTaps(options.conv, where), {.decay = options.decay}, where),
       conv_b(*this, "conv_b", {mixedOf(width, options, where)}, init::zeros(), {}, where),
@@ -159,23 +160,27 @@ Mamba2::Mamba2(Module& parent, std::string name, int64_t width, const Mamba2Opti
       heads_(headsOf(width, options, where)),
       groups_(options.groups),
       states_(options.states),
-      chunk_(positive("chunk", options.chunk, where)) {}
+      chunk_(positive("chunk", options.chunk, where)),
+      gate_(options.gate),
+      activation_(options.activation) {}
 
 Tensor Mamba2::mix(const Tensor& x, MixerState* state, const Tensor* count, const Where& where) const {
   checkInput(*this, x, {.kind = "Mamba2", .axes = {{"B"}, {"L"}, {"width", in_proj.W.type().shape.extent(0), "features"}}}, where);
   if (count != nullptr) checkCount(*this, "Mamba2", x, *count, where);
   const int64_t batch = x.extent(0, where), length = x.extent(1, where), of_groups = groups_ * states_;
-  const std::vector<Tensor> parts = split(in_proj(x, where), {inner_, inner_ + 2 * of_groups, heads_}, -1, where);
-  const std::vector<Tensor> mixed =
-      split(convolved(parts[1], conv_W, conv_b, state, count, where), {inner_, of_groups, of_groups}, -1, where);
+  std::vector<int64_t> widths{inner_ + 2 * of_groups, heads_};
+  if (gate_) widths.insert(widths.begin(), inner_);
+  std::vector<Tensor> parts = split(in_proj(x, where), widths, -1, where);
+  const Tensor dt = parts.back(), taken = convolved(parts[parts.size() - 2], conv_W, conv_b, state, count, where);
+  const std::vector<Tensor> mixed = split(activation_ ? silu(taken, where) : taken, {inner_, of_groups, of_groups}, -1, where);
   const auto byGroups = [&](const Tensor& vectors) { return reshape(vectors, {batch, length, groups_, states_}, where); };
   SsdOptions options{.skip = D.tensor(where), .dt_bias = dt_bias.tensor(where), .softplus = true, .chunk = chunk_};
   if (state != nullptr) options.initial = state->hidden;
-  const Ssd made = ssd(reshape(mixed[0], {batch, length, heads_, inner_ / heads_}, where), counted(parts[2], count, where),
-                       negExp(A_log, where), byGroups(mixed[1]), byGroups(mixed[2]), options, where);
+  const Ssd made = ssd(reshape(mixed[0], {batch, length, heads_, inner_ / heads_}, where), counted(dt, count, where), negExp(A_log, where),
+                       byGroups(mixed[1]), byGroups(mixed[2]), options, where);
   if (state != nullptr) state->hidden = made.state;
   const Tensor y = reshape(made.y, {batch, length, inner_}, where);
-  return out_proj(norm(mul({y, where}, {silu(parts[0], where), where}, where), where), where);
+  return out_proj(norm(gate_ ? mul({y, where}, {silu(parts[0], where), where}, where) : y, where), where);
 }
 
 Tensor Mamba2::operator()(Tensor x, Where where) const { return mix(x, nullptr, nullptr, where); }

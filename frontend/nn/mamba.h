@@ -25,6 +25,7 @@ struct Mamba1Options {
   int64_t expand = 2;     ///< inner width in widths
   int64_t step_rank = 0;  ///< of what step sizes are made of; 0: width / 16, rounded up
   bool bias = false;      ///< of in_proj and out_proj
+  bool x_bias = false;    ///< of x_proj
   Discretisation discretisation = Discretisation::Euler;
   double least_step = 1e-3, largest_step = 0.1;  ///< that channels begin with
   int64_t chunk = 16;
@@ -68,6 +69,8 @@ struct Mamba2Options {
   int64_t head_width = 64;  ///< a divisor of the inner width
   int64_t groups = 1;       ///< of heads with b and c of their own, a divisor of their number
   bool bias = false;        ///< of in_proj and out_proj
+  bool gate = true;         ///< false: there is no z, and the norm is of what the scan gives
+  bool activation = true;   ///< silu after the convolution
   double eps = 1e-5;        ///< of the norm
   double least_step = 1e-3, largest_step = 0.1, least_rate = 1, largest_rate = 16;  ///< that heads begin with
   int64_t chunk = 64;
@@ -90,7 +93,7 @@ class Mamba2 : public Module {
   /// Before the first step: zeros.
   [[nodiscard]] MixerState state(int64_t batch, Where where = Where::current()) const;
 
-  Linear in_proj;               ///< to z, u, b, c and dt
+  Linear in_proj;               ///< to z (with a gate), u, b, c and dt
   Parameter conv_W, conv_b;     ///< of u, b and c
   Parameter dt_bias, A_log, D;  ///< [heads]
   RMSNorm norm;
@@ -99,6 +102,7 @@ class Mamba2 : public Module {
  private:
   Tensor mix(const Tensor& x, MixerState* state, const Tensor* count, const Where& where) const;
   int64_t inner_, heads_, groups_, states_, chunk_;
+  bool gate_, activation_;
 };
 
 struct Mamba3Options {

@@ -79,12 +79,21 @@ std::string_view toString(OptimizerName name);  ///< "adam"
 /// Chooses parameters by path name.
 using NameFilter = std::function<bool(const std::string& parameter)>;
 
+/// `count` slices of a parameter along an axis, from `first` on: rows of a matrix along axis 0, columns along axis 1.
+struct RowRange {
+  int64_t first = 0, count = 0;
+  int64_t axis = 0;
+};
+
 /// What differs for some parameters. The first group whose filter matches a parameter is the one that applies.
 struct ParameterGroup {
   NameFilter filter;
   double lr_factor = 1;                     ///< times the learning rate
   std::optional<double> weight_decay = {};  ///< for all of the group; absent: as for parameters without a group
   bool frozen = false;                      ///< keeps its values; costs no backward kernels and no moments
+  /// Not empty: only these are trained. All other elements keep their bits, whatever the optimizer, and so do their moments and averages;
+  /// their gradients count for no norm.
+  std::vector<RowRange> rows = {};
 };
 
 /// What every optimizer can do beside its own rule. Order of a step: gradients are averaged over accumulated batches, normalised, clipped
@@ -149,7 +158,7 @@ struct LionOptions {
 //   adamw({.lr = 3e-4, .weight_decay = 0.1}, {.clip_grad_norm = 1})
 // Errors "optimizer.number" for a value out of range, "optimizer.nesterov" for nesterov without momentum, "optimizer.group" for a group
 // without a filter or with a weight decay that the optimizer lacks (adam). compile() throws "optimizer.filter" for a filter that matches no
-// parameter.
+// parameter, "optimizer.rows" for rows that a parameter of their group does not have, or of one that is frozen.
 OptimizerSpec adam(AdamOptions options = {}, OptimizerCommon common = {}, Where where = Where::current());
 OptimizerSpec adamw(AdamWOptions options = {}, OptimizerCommon common = {}, Where where = Where::current());
 OptimizerSpec sgd(SgdOptions options = {}, OptimizerCommon common = {}, Where where = Where::current());

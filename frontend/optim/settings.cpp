@@ -19,6 +19,25 @@ void needMatch(std::string_view what, const NameFilter& filter, const std::vecto
          "the model has " + joinNames(parameters, &graph::ParameterInfo::name));
 }
 
+std::vector<passes::RowRange> rowsOf(const ParameterGroup& group, const graph::ParameterInfo& info) {
+  if (group.frozen && !group.rows.empty())
+    reject("optimizer.rows", fmt::format("the group of '{}' is frozen, and names rows that are trained", info.name),
+           "leave out .frozen, which is for whole parameters, or .rows");
+  std::vector<passes::RowRange> rows;
+  for (const RowRange& range : group.rows) {
+    const auto rank = static_cast<int64_t>(info.type.shape.rank());
+    const int64_t extent = range.axis >= 0 && range.axis < rank ? info.type.shape.extent(static_cast<size_t>(range.axis)) : 0;
+    if (range.first < 0 || range.count < 1 || range.first >= extent || range.count > extent - range.first) {
+      reject("optimizer.rows",
+             fmt::format("'{}' is {}, which has no {} rows from {} on along axis {}", info.name, toString(info.type), range.count,
+                         range.first, range.axis),
+             "give first, count and axis within the parameter's shape, and the group a filter for parameters of that shape");
+    }
+    rows.push_back({.first = range.first, .count = range.count, .axis = range.axis});
+  }
+  return rows;
+}
+
 }  // namespace
 
 passes::OptimizerConfig optimizerConfig(const OptimizerSpec& spec, const std::vector<graph::ParameterInfo>& parameters, int64_t accumulate,
@@ -62,6 +81,7 @@ passes::OptimizerConfig optimizerConfig(const OptimizerSpec& spec, const std::ve
       setting.lr_factor = group->lr_factor;
       setting.weight_decay = group->weight_decay.value_or(usual.weight_decay);
       setting.frozen = group->frozen;
+      setting.rows = rowsOf(*group, info);
     }
     setting.normalize = spec.normalize_grads && spec.normalize_grads(info.name);
     if (setting != usual) config.parameters.emplace(info.name, setting);

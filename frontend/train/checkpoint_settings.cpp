@@ -144,6 +144,8 @@ void writeParameters(Metadata& metadata, const std::vector<graph::ParameterInfo>
     metadata["lockstep.parameter." + info.name] =
         fmt::format("{} weight_decay {} lr_factor {}{}{}", toString(info.type), setting.weight_decay, setting.lr_factor,
                     setting.normalize ? " normalize" : "", setting.frozen ? " frozen" : "");
+    for (const passes::RowRange& rows : setting.rows)
+      metadata["lockstep.parameter." + info.name] += fmt::format(" rows {} {} axis {}", rows.first, rows.count, rows.axis);
   }
 }
 

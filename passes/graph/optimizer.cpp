@@ -15,6 +15,7 @@
 #include "passes/graph/loss_scale.h"
 #include "passes/graph/rewrite.h"
 #include "passes/graph/step_guard.h"
+#include "passes/graph/trained_rows.h"
 #include "passes/graph/update_rule.h"
 
 namespace lockstep::passes {
@@ -41,12 +42,14 @@ std::vector<Stretch> stretchesOf(const std::vector<ParameterInfo>& parameters, c
   int64_t trained = 0;
   bool adjacent = false;
   for (size_t i = 0; i < parameters.size(); ++i) {
-    if (settingOf(config, parameters[i]).frozen) {
+    const ParameterSetting setting = settingOf(config, parameters[i]);
+    if (setting.frozen) {
       adjacent = false;
       continue;
     }
-    if (!adjacent) stretches.push_back({layout.slots[i].offset, trained, 0, {}});
-    adjacent = true;
+    // One that is trained in part is alone.
+    if (!adjacent || !setting.rows.empty()) stretches.push_back({layout.slots[i].offset, trained, 0, {}});
+    adjacent = setting.rows.empty();
     int64_t size = padded(layout.slots[i].size);
     stretches.back().length += size;
     stretches.back().parameters.push_back(&parameters[i]);
@@ -184,9 +187,16 @@ class Training {
     for (const ParameterLayout::Slot& slot : trained_.slots) {
       const auto gradient = gradients.find(slot.name);
       if (gradient == gradients.end()) internalError(fmt::format("parameter '{}' has no gradient", slot.name));
-      parts.push_back(rewriter_[gradient->second]);
+      parts.push_back(ofTrainedRows(slot, rewriter_[gradient->second]));
     }
     return parts;
+  }
+  /// A gradient that is 0 where its parameter stays as it is.
+  ValueId ofTrainedRows(const ParameterLayout::Slot& slot, ValueId gradient) {
+    const std::vector<RowRange> rows = settingOf(slot.name).rows;
+    if (rows.empty()) return gradient;
+    const Shape& shape = slot.type.shape;
+    return b().make("where", {isTrained(b(), shape, rows, shape), gradient, b().constant(0, b().typeOf(gradient))});
   }
   ValueId packed(std::vector<ValueId> parts, std::string name) {
     std::vector<int64_t> offsets;
@@ -270,7 +280,7 @@ class Training {
     for (const Stretch& stretch : stretchesOf(in_.parameters, config_)) {
       const UpdateContext context = contextOf(stretch, g, parameters, moments);
       const Updated updated = rule.apply(context);
-      const ValueId open = isOpen(g, stretch);
+      const ValueId open = guard_.both(isOpen(g, stretch), trainedRows(stretch));
       const ValueId parameter = guard_.chosen(open, updated.parameter, context.parameter);
       for (size_t i = 0; i < moments.size(); ++i)
         write(b(), moments[i], stretch.in_trained, guard_.chosen(open, updated.moments[i], context.moments[i]));
@@ -329,6 +339,12 @@ class Training {
     return b().broadcastTo(b().make("dense", {}, {{"data", id}}), rowsOf(stretch.length));
   }
 
+  /// Invalid where all of the stretch is trained.
+  ValueId trainedRows(const Stretch& stretch) {
+    const ParameterInfo& first = *stretch.parameters.front();
+    const std::vector<RowRange> rows = passes::settingOf(config_, first).rows;
+    return rows.empty() ? ValueId() : isTrained(b(), first.type.shape, rows, rowsOf(stretch.length));
+  }
   /// Whether this run's update counts: it is the last one of a step that counts.
   ValueId isOpen(const Gradients& g, const Stretch& stretch) {
     const Shape shape = rowsOf(stretch.length);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ir/graph/graph.h"
 
@@ -15,12 +16,19 @@ namespace lockstep::passes {
 
 enum class OptimizerKind : uint8_t { Adam, AdamW, Sgd, Lion };
 
+/// `count` slices along an axis of a parameter.
+struct RowRange {
+  int64_t first = 0, count = 0, axis = 0;
+  friend bool operator==(const RowRange&, const RowRange&) = default;
+};
+
 /// What applies to one parameter.
 struct ParameterSetting {
   double lr_factor = 1;
   double weight_decay = 0;
-  bool normalize = false;  ///< its gradient becomes g / (|g|₂ + 1e-8)
-  bool frozen = false;     ///< no update, no moments; the gradient is not asked for
+  bool normalize = false;           ///< its gradient becomes g / (|g|₂ + 1e-8)
+  bool frozen = false;              ///< no update, no moments; the gradient is not asked for
+  std::vector<RowRange> rows = {};  ///< not empty: all other elements, their moments and averages stay bit for bit
   friend bool operator==(const ParameterSetting&, const ParameterSetting&) = default;
 };
 

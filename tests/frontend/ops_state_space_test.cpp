@@ -284,6 +284,8 @@ TEST(Mamba, decodes_as_it_reads) {
   expectDecodes<nn::Mamba1>(
       nn::Mamba1Options{.states = 3, .conv = 2, .bias = true, .discretisation = Discretisation::ZeroOrderHold, .init = init::randn(0.3)});
   expectDecodes<nn::Mamba2>(nn::Mamba2Options{.states = 5, .head_width = 8, .groups = 2, .chunk = 4, .init = init::randn(0.3)});
+  expectDecodes<nn::Mamba2>(
+      nn::Mamba2Options{.states = 3, .head_width = 8, .gate = false, .activation = false, .chunk = 4, .init = init::randn(0.3)});
   for (const int64_t rank : {1, 3})
     expectDecodes<nn::Mamba3, TrapezoidalState>(
         nn::Mamba3Options{.states = 4, .head_width = 8, .groups = 2, .rank = rank, .chunk = 4, .init = init::randn(0.3)});

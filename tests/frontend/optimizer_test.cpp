@@ -47,6 +47,29 @@ TEST(OptimizerSettings, normalization_is_apart_from_groups) {
   EXPECT_FALSE(settingOf(spec, 0).normalize);
 }
 
+TEST(OptimizerSettings, rows_are_those_of_the_parameter) {
+  const auto rows = [](RowRange range, const char* prefix = "body.W", bool frozen = false) {
+    return adamw({}, {.groups = {{.filter = startsWith(prefix), .frozen = frozen, .rows = {range}}}});
+  };
+  EXPECT_EQ(settingOf(rows({.first = 1, .count = 1, .axis = 1}), 0).rows,
+            (std::vector<passes::RowRange>{{.first = 1, .count = 1, .axis = 1}}));
+  EXPECT_TRUE(settingOf(rows({.first = 1, .count = 1, .axis = 1}), 2).rows.empty());
+  for (const RowRange& wrong : std::vector<RowRange>{{.first = 2, .count = 1},
+                                                     {.first = -1, .count = 1},
+                                                     {.first = 0, .count = 0},
+                                                     {.first = 1, .count = 2},
+                                                     {.first = 1, .count = INT64_MAX},
+                                                     {.first = 0, .count = 1, .axis = 2},
+                                                     {.first = 0, .count = 1, .axis = -1}}) {
+    const Diagnostic error = caught([&] { settingOf(rows(wrong), 0); });
+    EXPECT_EQ(error.code, "optimizer.rows");
+    EXPECT_NE(error.message.find("'body.W' is f32[2,2]"), std::string::npos) << error.message;
+  }
+  // The group has body.b too, which has one axis.
+  EXPECT_EQ(caught([&] { settingOf(rows({.first = 0, .count = 1, .axis = 1}, "body"), 0); }).code, "optimizer.rows");
+  EXPECT_EQ(caught([&] { settingOf(rows({.first = 0, .count = 1}, "body.W", true), 0); }).code, "optimizer.rows");
+}
+
 TEST(OptimizerSettings, filter_that_matches_nothing_is_an_error) {
   Diagnostic error = caught([] { settingOf(adam({}, {.normalize_grads = startsWith("tail")}), 0); });
   EXPECT_EQ(error.code, "optimizer.filter");

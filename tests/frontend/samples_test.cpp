@@ -2,12 +2,14 @@
 // The samples: their data, what one step costs, and what they reach.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
 #include "backends/backend.h"
 #include "examples/models/addition.h"
 #include "examples/models/mlp.h"
+#include "examples/models/recall.h"
 #include "frontend/ops/ops.h"
 
 namespace lockstep::examples {
@@ -45,6 +47,37 @@ TEST(SineData, covers_the_interval) {
     eighths.insert(static_cast<int>(std::floor(batch.x[i] / M_PI * 4)));
   }
   EXPECT_EQ(eighths.size(), 8u);
+}
+
+TEST(RecallData, answers_are_what_followed_each_mark) {
+  for (const RecallTask& task : {mambaTask(), mambaHybridTask()}) {
+    constexpr int64_t kRows = 20;
+    // As short as it may be, and long.
+    for (const int64_t length : {3 * task.asked, int64_t{200}}) {
+      const RecallBatch batch = recallBatch(task, 1, 5, kRows, length);
+      EXPECT_EQ(batch.tokens, recallBatch(task, 1, 5, kRows, length).tokens);
+      EXPECT_NE(batch.tokens, recallBatch(task, 1, 6, kRows, length).tokens);
+      ASSERT_EQ(batch.tokens.size(), static_cast<size_t>(kRows * length));
+      ASSERT_EQ(batch.answers.size(), static_cast<size_t>(kRows * task.asked));
+      for (int64_t row = 0; row < kRows; ++row) {
+        const auto begin = batch.tokens.begin() + row * length, end = begin + length - task.asked;
+        for (int64_t i = 0; i < task.asked; ++i) {
+          const int32_t mark = end[i];
+          EXPECT_TRUE(mark >= task.symbols && mark < task.symbols + task.marks) << mark;
+          const auto place = std::find(begin, end, mark);
+          ASSERT_LT(place + 1, end);
+          EXPECT_EQ(std::count(begin, end, mark), 1);
+          EXPECT_EQ(place[1], batch.answers[static_cast<size_t>(row * task.asked + i)]);
+          EXPECT_LT(place[1], task.symbols);
+        }
+      }
+    }
+  }
+}
+
+TEST(RecallData, texts_show_symbols_marks_and_blanks) {
+  const std::vector<int32_t> tokens{0, 7, 8, 15, 16};
+  EXPECT_EQ(recallText(mambaHybridTask(), tokens), "ahAH.");
 }
 
 class Sample : public testing::TestWithParam<const char*> {

@@ -26,6 +26,8 @@ bool readFormat(std::span<const std::byte> input);
 bool readSafetensors(std::span<const std::byte> input);
 bool readNpy(std::span<const std::byte> input);
 bool readNpz(std::span<const std::byte> input);
+/// Weights of sequence models: what the writer makes of them reads as a file that is written the same.
+bool readMbjs(std::span<const std::byte> input);
 /// Pictures of IDX files, packed or not: as many bytes as the shape says.
 bool readIdx(std::span<const std::byte> input);
 
@@ -73,6 +75,7 @@ inline constexpr std::array kEntries{
     Entry{"safetensors", readSafetensors, "tests/fuzz/corpus/safetensors", ".safetensors"},
     Entry{.name = "npy", .run = readNpy},
     Entry{.name = "npz", .run = readNpz},
+    Entry{.name = "mbjs", .run = readMbjs},
     Entry{.name = "idx", .run = readIdx},
     Entry{.name = "golden", .run = readGolden},
     Entry{.name = "rate", .run = readRate},

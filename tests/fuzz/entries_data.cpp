@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The readers of files that no kernel text is in.
 #include "frontend/io/idx.h"
+#include "frontend/io/mbjs.h"
 #include "frontend/io/npy.h"
 #include "frontend/io/npz.h"
 #include "frontend/io/safetensors.h"
@@ -67,6 +68,16 @@ bool readNpz(std::span<const std::byte> input) {
   const Result<std::vector<std::byte>> written = io::formatNpz(*arrays, compression);
   requireAnswer(written);
   if (written.ok()) require(io::parseNpz(*written, "again").orThrow() == *arrays, "written arrays read as the same");
+  return true;
+}
+
+bool readMbjs(std::span<const std::byte> input) {
+  const Result<io::MbjsFile> file = io::parseMbjs(input, "input");
+  requireAnswer(file);
+  if (!file.ok()) return false;
+  for (const auto& [name, array] : file->tensors) requireElements(array);
+  const std::vector<std::byte> written = io::formatMbjs(*file).orThrow();
+  require(io::formatMbjs(io::parseMbjs(written, "again").orThrow()).orThrow() == written, "a written file is written the same again");
   return true;
 }
 

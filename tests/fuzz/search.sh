@@ -22,6 +22,7 @@ safetensors 1000   -            tests/fuzz/corpus/safetensors
 npy         300    -            made
 npz         1000   -            made
 idx         100    -            made
+mbjs        700    -            made
 golden      1000   -            made
 rate        100    -            made
 profile     4000   -            made

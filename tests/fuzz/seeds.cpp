@@ -12,6 +12,7 @@
 
 #include "experiment/run_folder.h"
 #include "frontend/io/file.h"
+#include "frontend/io/mbjs.h"
 #include "frontend/io/npy.h"
 #include "frontend/io/npz.h"
 #include "frontend/io/safetensors.h"
@@ -61,6 +62,43 @@ void addArrays(const Seeds& seeds) {
   for (const auto& [name, array] : arrays) seeds.add("npy", name, io::formatNpy(array));
   seeds.add("npz", "stored", io::formatNpz(arrays).orThrow());
   seeds.add("npz", "deflated", io::formatNpz(arrays, io::NpzCompression::Deflated).orThrow());
+}
+
+/// Of width 2: a mamba1 of inner 2, two states and rank 1, and attention with a feed-forward part.
+void addMbjs(const Seeds& seeds) {
+  const auto tensor = [](std::vector<int64_t> shape) { return io::Array::zeros(io::ElementType::F32, std::move(shape)); };
+  io::MbjsFile file{.version = 1,
+                    .layers = {io::MbjsLayer::Mamba1},
+                    .tensors = {{"embedding", tensor({3, 2})},
+                                {"layers.0.wInProj", tensor({4, 2})},
+                                {"layers.0.bInProj", tensor({4})},
+                                {"layers.0.wConv", tensor({2, 2})},
+                                {"layers.0.bConv", tensor({2})},
+                                {"layers.0.wXProj", tensor({5, 2})},
+                                {"layers.0.bXProj", tensor({5})},
+                                {"layers.0.wDtProj", tensor({2, 1})},
+                                {"layers.0.bDtProj", tensor({2})},
+                                {"layers.0.A_log", tensor({2, 2})},
+                                {"layers.0.D_vec", tensor({2})},
+                                {"layers.0.wOutProj", tensor({2, 2})},
+                                {"layers.0.bOutProj", tensor({2})},
+                                {"layers.0.normWeight", tensor({2})},
+                                {"final_norm", tensor({2})}}};
+  seeds.add("mbjs", "one", io::formatMbjs(file).orThrow());
+  file.layers.push_back(io::MbjsLayer::Attention);
+  file.tensors.insert({{"layers.1.wQKV", tensor({6, 2})},
+                       {"layers.1.bQKV", tensor({6})},
+                       {"layers.1.wO", tensor({2, 2})},
+                       {"layers.1.bO", tensor({2})},
+                       {"layers.1.normWeight", tensor({2})},
+                       {"layers.1.wFfn1", tensor({8, 2})},
+                       {"layers.1.bFfn1", tensor({8})},
+                       {"layers.1.wFfn2", tensor({2, 8})},
+                       {"layers.1.bFfn2", tensor({2})}});
+  for (const uint32_t version : {2u, 3u}) {
+    file.version = version;
+    seeds.add("mbjs", version == 2 ? "two" : "three", io::formatMbjs(file).orThrow());
+  }
 }
 
 void addPictures(const Seeds& seeds) {
@@ -200,6 +238,7 @@ void writeSeeds(const fs::path& folder) {
   fs::remove_all(folder);
   const Seeds seeds(folder);
   addArrays(seeds);
+  addMbjs(seeds);
   addPictures(seeds);
   addGolden(seeds);
   addTexts(seeds);
