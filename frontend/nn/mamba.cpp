@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <numbers>
 
 #include "frontend/nn/layer_input.h"
 #include "frontend/ops/ops.h"
@@ -40,7 +41,7 @@ int64_t headsOf(int64_t width, const auto& options, const Where& where) {
   return inner / head;
 }
 int64_t mixedOf(int64_t width, const Mamba2Options& options, const Where& where) {
-  return innerOf(width, options.expand, where) + 2 * options.groups * positive("states", options.states, where);
+  return innerOf(width, options.expand, where) + 2 * options.groups * positive("states", options.states, where) * (options.complex ? 2 : 1);
 }
 
 int64_t evenStates(int64_t states, const Where& where) {
@@ -60,6 +61,16 @@ Initializer ofTaps(int64_t taps, const Where& where) {
 std::vector<float> logarithms(int64_t channels, int64_t states) {
   std::vector<float> values;
   for (int64_t i = 0; i < channels * states; ++i) values.push_back(static_cast<float>(std::log(static_cast<double>(i % states + 1))));
+  return values;
+}
+
+/// For each head a rate of 1 and a frequency of its own.
+std::vector<float> frequencies(int64_t heads) {
+  std::vector<float> values;
+  for (int64_t head = 0; head < heads; ++head) {
+    values.push_back(0);
+    values.push_back(static_cast<float>(2 * std::numbers::pi * static_cast<double>(head) / static_cast<double>(heads)));
+  }
   return values;
 }
 
@@ -151,8 +162,12 @@ Mamba2::Mamba2(Module& parent, std::string name, int64_t width, const Mamba2Opti
       conv_b(*this, "conv_b", {mixedOf(width, options, where)}, init::zeros(), {}, where),
       dt_bias(*this, "dt_bias", {headsOf(width, options, where)}, init::before_softplus(options.least_step, options.largest_step, where),
               {.decay = false}, where),
-      A_log(*this, "A_log", {headsOf(width, options, where)}, init::log_of_uniform(options.least_rate, options.largest_rate, where),
-            {.decay = false}, where),
+      A_log(
+          *this, "A_log",
+          options.complex ? std::vector<int64_t>{headsOf(width, options, where), 2} : std::vector<int64_t>{headsOf(width, options, where)},
+          options.complex ? init::literal(frequencies(headsOf(width, options, where)))
+                          : init::log_of_uniform(options.least_rate, options.largest_rate, where),
+          {.decay = false}, where),
       D(*this, "D", {headsOf(width, options, where)}, init::ones(), {}, where),
       norm(*this, "norm", width * options.expand, {.eps = options.eps}, where),
       out_proj(*this, "out_proj", width * options.expand, width, projection(options, options.bias), where),
@@ -162,24 +177,41 @@ Mamba2::Mamba2(Module& parent, std::string name, int64_t width, const Mamba2Opti
       states_(options.states),
       chunk_(positive("chunk", options.chunk, where)),
       gate_(options.gate),
-      activation_(options.activation) {}
+      activation_(options.activation),
+      complex_(options.complex) {}
+
+Tensor Mamba2::scan(const Tensor& u, const Tensor& dt, const Tensor& b, const Tensor& c, MixerState* state, const Where& where) const {
+  const int64_t batch = u.extent(0, where), length = u.extent(1, where);
+  const Tensor x = reshape(u, {batch, length, heads_, inner_ / heads_}, where);
+  const std::optional<Tensor> initial = state != nullptr ? std::optional(state->hidden) : std::nullopt;
+  if (complex_) {
+    const auto byGroups = [&](const Tensor& vectors) { return reshape(vectors, {batch, length, groups_, states_, 2}, where); };
+    const auto column = [&](int64_t place) { return squeeze(narrow(A_log.tensor(where), 1, place, 1, where), 1, where); };
+    const Tensor step = softplus(add({dt, where}, {dt_bias.tensor(where), where}, where), where);
+    const ComplexScan made = complex_scan(x, step, column(0), column(1), byGroups(b), byGroups(c),
+                                          {.skip = D.tensor(where), .initial = initial, .chunk = chunk_}, where);
+    if (state != nullptr) state->hidden = made.state;
+    return made.y;
+  }
+  const auto byGroups = [&](const Tensor& vectors) { return reshape(vectors, {batch, length, groups_, states_}, where); };
+  const Ssd made =
+      ssd(x, dt, negExp(A_log, where), byGroups(b), byGroups(c),
+          {.skip = D.tensor(where), .dt_bias = dt_bias.tensor(where), .softplus = true, .initial = initial, .chunk = chunk_}, where);
+  if (state != nullptr) state->hidden = made.state;
+  return made.y;
+}
 
 Tensor Mamba2::mix(const Tensor& x, MixerState* state, const Tensor* count, const Where& where) const {
   checkInput(*this, x, {.kind = "Mamba2", .axes = {{"B"}, {"L"}, {"width", in_proj.W.type().shape.extent(0), "features"}}}, where);
   if (count != nullptr) checkCount(*this, "Mamba2", x, *count, where);
-  const int64_t batch = x.extent(0, where), length = x.extent(1, where), of_groups = groups_ * states_;
+  const int64_t of_groups = groups_ * states_ * (complex_ ? 2 : 1);
   std::vector<int64_t> widths{inner_ + 2 * of_groups, heads_};
   if (gate_) widths.insert(widths.begin(), inner_);
-  std::vector<Tensor> parts = split(in_proj(x, where), widths, -1, where);
-  const Tensor dt = parts.back(), taken = convolved(parts[parts.size() - 2], conv_W, conv_b, state, count, where);
+  const std::vector<Tensor> parts = split(in_proj(x, where), widths, -1, where);
+  const Tensor taken = convolved(parts[parts.size() - 2], conv_W, conv_b, state, count, where);
   const std::vector<Tensor> mixed = split(activation_ ? silu(taken, where) : taken, {inner_, of_groups, of_groups}, -1, where);
-  const auto byGroups = [&](const Tensor& vectors) { return reshape(vectors, {batch, length, groups_, states_}, where); };
-  SsdOptions options{.skip = D.tensor(where), .dt_bias = dt_bias.tensor(where), .softplus = true, .chunk = chunk_};
-  if (state != nullptr) options.initial = state->hidden;
-  const Ssd made = ssd(reshape(mixed[0], {batch, length, heads_, inner_ / heads_}, where), counted(dt, count, where), negExp(A_log, where),
-                       byGroups(mixed[1]), byGroups(mixed[2]), options, where);
-  if (state != nullptr) state->hidden = made.state;
-  const Tensor y = reshape(made.y, {batch, length, inner_}, where);
+  const Tensor made = scan(mixed[0], counted(parts.back(), count, where), mixed[1], mixed[2], state, where);
+  const Tensor y = reshape(made, {x.extent(0, where), x.extent(1, where), inner_}, where);
   return out_proj(norm(gate_ ? mul({y, where}, {silu(parts[0], where), where}, where) : y, where), where);
 }
 
@@ -189,8 +221,9 @@ Tensor Mamba2::operator()(Tensor x, MixerState& state, Tensor count, Where where
 
 MixerState Mamba2::state(int64_t batch, Where where) const {
   const graph::Shape& taps = conv_W.type().shape;
-  return {.inputs = zeros({batch, taps.extent(1) - 1, taps.extent(0)}, DType::F32, where),
-          .hidden = zeros({batch, heads_, inner_ / heads_, states_}, DType::F32, where)};
+  std::vector<int64_t> hidden{batch, heads_, inner_ / heads_, states_};
+  if (complex_) hidden.push_back(2);
+  return {.inputs = zeros({batch, taps.extent(1) - 1, taps.extent(0)}, DType::F32, where), .hidden = zeros(hidden, DType::F32, where)};
 }
 
 Mamba3::Mamba3(Module& parent, std::string name, int64_t width, const Mamba3Options& options, Where where)

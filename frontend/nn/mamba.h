@@ -16,7 +16,7 @@ namespace lockstep::nn {
 /// What a mixer goes on from: values like any other, which can be kept, copied, or put together along the batch.
 struct MixerState {
   Tensor inputs;  ///< [B, conv - 1, channels], what its convolution saw last
-  Tensor hidden;  ///< Mamba1: [B, inner, states]; Mamba2: [B, heads, head_width, states]
+  Tensor hidden;  ///< Mamba1: [B, inner, states]; Mamba2: [B, heads, head_width, states], and one axis of 2 more where it is complex
 };
 
 struct Mamba1Options {
@@ -71,6 +71,7 @@ struct Mamba2Options {
   bool bias = false;        ///< of in_proj and out_proj
   bool gate = true;         ///< false: there is no z, and the norm is of what the scan gives
   bool activation = true;   ///< silu after the convolution
+  bool complex = false;     ///< states are complex numbers: see Mamba2
   double eps = 1e-5;        ///< of the norm
   double least_step = 1e-3, largest_step = 0.1, least_rate = 1, largest_rate = 16;  ///< that heads begin with
   int64_t chunk = 64;
@@ -79,7 +80,9 @@ struct Mamba2Options {
 };
 
 /// z, u, dt = in_proj(x); u, b, c = silu(conv(u)); out_proj(norm(ssd(u, softplus(dt + dt_bias), -exp(A_log), b, c, D) silu(z)))
-/// (Dao and Gu, 2024). Error "mamba.options" for extents below 1 or that do not divide each other, or a convolution of one tap.
+/// (Dao and Gu, 2024). With .complex, complex_scan in place of ssd: b and c are pairs, and A_log has the logarithm of the rate of each head
+/// and its frequency, which begins at 2 pi h / heads. Error "mamba.options" for extents below 1 or that do not divide each other, or a
+/// convolution of one tap.
 class Mamba2 : public Module {
  public:
   Mamba2(Module& parent, std::string name, int64_t width, const Mamba2Options& options = {}, Where where = Where::current());
@@ -95,14 +98,16 @@ class Mamba2 : public Module {
 
   Linear in_proj;               ///< to z (with a gate), u, b, c and dt
   Parameter conv_W, conv_b;     ///< of u, b and c
-  Parameter dt_bias, A_log, D;  ///< [heads]
+  Parameter dt_bias, A_log, D;  ///< [heads]; A_log [heads, 2] where the state is complex
   RMSNorm norm;
   Linear out_proj;
 
  private:
   Tensor mix(const Tensor& x, MixerState* state, const Tensor* count, const Where& where) const;
+  /// u [B, L, inner], dt [B, L, heads], b and c [B, L, groups states], or twice as many where they are complex.
+  Tensor scan(const Tensor& u, const Tensor& dt, const Tensor& b, const Tensor& c, MixerState* state, const Where& where) const;
   int64_t inner_, heads_, groups_, states_, chunk_;
-  bool gate_, activation_;
+  bool gate_, activation_, complex_;
 };
 
 struct Mamba3Options {

@@ -66,10 +66,11 @@ bool isMixer(const Module& module) {
 
 MbjsLayer kindOf(const Module& mixer) {
   if (dynamic_cast<const nn::Mamba1*>(&mixer) != nullptr) return MbjsLayer::Mamba1;
-  if (dynamic_cast<const nn::Mamba2*>(&mixer) != nullptr) return MbjsLayer::Mamba2;
+  if (const auto* mamba2 = dynamic_cast<const nn::Mamba2*>(&mixer))
+    return mamba2->A_log.type().shape.rank() == 1 ? MbjsLayer::Mamba2 : MbjsLayer::Mamba3;
   if (dynamic_cast<const nn::MultiHeadAttention*>(&mixer) != nullptr) return MbjsLayer::Attention;
   refuseModel(fmt::format("'{}' is an nn::Mamba3, and a mamba3 of MBJS files is another model", mixer.path()),
-              "layers are nn::Mamba1, nn::Mamba2 and nn::MultiHeadAttention");
+              "make it an nn::Mamba2 with .complex");
 }
 
 /// Every module that has parameters, itself or below it, in the order of declaration.
@@ -223,9 +224,7 @@ void checkLayers(const Pairing& pairing, const io::MbjsFile& file) {
   };
   if (pairing.layers == file.layers) return;
   refuseModel(fmt::format("the file has {}, and the model {}", names(file.layers), names(pairing.layers)),
-              std::ranges::find(file.layers, MbjsLayer::Mamba3) == file.layers.end()
-                  ? "make the model of the layers of the file"
-                  : "no layer computes the complex mamba3 of these files; take its tensors from the file, for a model with complex_scan");
+              "make the model of the layers of the file; a mamba3 is an nn::Mamba2 with .complex");
 }
 
 void checkZeros(std::span<const float> values, const std::string& name, const char* remedy) {

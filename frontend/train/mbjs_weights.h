@@ -18,11 +18,12 @@ namespace lockstep {
 //   layer     mixer                                                                                            what it computes
 //   mamba1    nn::Mamba1 {.bias = true, .x_bias = true, .discretisation = Discretisation::ZeroOrderHold}       x + mixer(norm(x))
 //   mamba2    nn::Mamba2 {.gate = false}, and {.activation = false} as MambaCode.js itself computes it         x + mixer(norm(x))
+//   mamba3    the same with .complex                                                                           x + mixer(norm(x))
 //   attention nn::MultiHeadAttention {.causal = true}; the feed-forward part is an nn::FeedForward beside it   h = x + mixer(norm(x)),
 //             {.activation = Activation::Silu}, which has no norm of its own                                   then h + mlp(h)
 //
-// Norms have .eps = 1e-6. Biases may be left out where the file has zeros. A mamba3 of a file is a complex state-space model, which is not
-// what nn::Mamba3 computes (that is trapezoidal): its tensors are there in MbjsFile::tensors, for a model of your own with complex_scan.
+// Norms have .eps = 1e-6. Biases may be left out where the file has zeros. A mamba3 of a file is a complex state-space model with fixed
+// eigenvalues, not what nn::Mamba3 computes, which is the published one. Of its b and c, the two parts of a number are neighbours.
 //
 // Errors "mbjs.model" for a model of other parts, or of other layers than the file; "mbjs.shape" for extents that differ, "mbjs.bias" for
 // numbers other than 0 that the other side has no place for.

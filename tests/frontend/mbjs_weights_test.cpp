@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 
 #include "tests/frontend/trainer_fixture.h"
 
@@ -40,11 +41,13 @@ struct MbjsModel : Module {
       : first(*this, "first",
               {.states = 3, .conv = 3, .step_rank = 2, .bias = bias, .x_bias = bias, .discretisation = Discretisation::ZeroOrderHold}),
         second(*this, "second", {.states = 3, .conv = 2, .head_width = 4, .gate = false, .activation = false, .eps = 1e-6}),
+        turning(*this, "turning",
+                {.states = 3, .conv = 2, .head_width = 4, .gate = false, .activation = false, .complex = true, .eps = 1e-6}),
         third(*this, "third", bias) {}
-  Tensor operator()(Tensor ids) const { return matmul(norm(third(second(first(tokens(ids))))), swap_axes(tokens.W, 0, 1)); }
+  Tensor operator()(Tensor ids) const { return matmul(norm(third(turning(second(first(tokens(ids)))))), swap_axes(tokens.W, 0, 1)); }
   nn::Embedding tokens{*this, "tokens", 5, 4};
   MbjsBlock<nn::Mamba1, nn::Mamba1Options> first;
-  MbjsBlock<nn::Mamba2, nn::Mamba2Options> second;
+  MbjsBlock<nn::Mamba2, nn::Mamba2Options> second, turning;
   MbjsAttention third;
   nn::RMSNorm norm{*this, "norm", 4, {.eps = 1e-6}};
 };
@@ -65,7 +68,7 @@ TEST(MbjsWeights, values_come_back_from_a_file) {
   const MbjsModel model;
   const ParameterValues values = numbered(model);
   const io::MbjsFile file = formatMbjsWeights(model, values, 2);
-  EXPECT_EQ(file.layers, (std::vector{io::MbjsLayer::Mamba1, io::MbjsLayer::Mamba2, io::MbjsLayer::Attention}));
+  EXPECT_EQ(file.layers, (std::vector{io::MbjsLayer::Mamba1, io::MbjsLayer::Mamba2, io::MbjsLayer::Mamba3, io::MbjsLayer::Attention}));
   const io::MbjsFile read = io::parseMbjs(io::formatMbjs(file).orThrow(), "model.bin").orThrow();
   EXPECT_EQ(read, file);
   EXPECT_EQ(readMbjsWeights(model, read), values);
@@ -165,6 +168,28 @@ struct Loops {
     }
     return plus(linear(norm(y, "normWeight"), "wOutProj"), x);
   }
+  /// With complex states: lambda = -e^rate + i frequency, h <- e^(step lambda) h + (e^(step lambda) - 1) / lambda b x, y = Re(sum of c h).
+  [[nodiscard]] Rows mamba3(const Rows& x, size_t inner, size_t heads, size_t states) const {
+    using Complex = std::complex<double>;
+    const Rows p = linear(norm(x, "preNormWeight"), "wInProj"), mixed = conv(part(p, 0, inner + 4 * states));
+    const std::vector<double> logs = at("A_log"), bias = at("dt_bias"), skip = at("D_vec");
+    Rows y(x.size(), std::vector<double>(inner));
+    std::vector<std::vector<Complex>> h(inner, std::vector<Complex>(states));
+    for (size_t t = 0; t < x.size(); ++t) {
+      for (size_t i = 0; i < inner; ++i) {
+        const size_t head = i / (inner / heads);
+        const Complex lambda(-std::exp(logs[2 * head]), logs[2 * head + 1]);
+        const Complex decay = std::exp(softplus(p[t][inner + 4 * states + head] + bias[head]) * lambda);
+        const auto number = [&](size_t place) { return Complex(mixed[t][place], mixed[t][place + 1]); };
+        y[t][i] = skip[head] * mixed[t][i];
+        for (size_t n = 0; n < states; ++n) {
+          h[i][n] = decay * h[i][n] + (decay - 1.0) / lambda * number(inner + 2 * n) * mixed[t][i];
+          y[t][i] += (number(inner + 2 * states + 2 * n) * h[i][n]).real();
+        }
+      }
+    }
+    return plus(linear(norm(y, "normWeight"), "wOutProj"), x);
+  }
   [[nodiscard]] Rows attention(const Rows& x, size_t heads) const {
     const size_t width = x[0].size(), of_head = width / heads;
     const Rows p = linear(norm(x, "normWeight"), "wQKV", "bQKV");
@@ -210,6 +235,8 @@ TEST(MbjsWeights, a_model_computes_what_the_tensors_of_its_file_mean) {
   loops.prefix = "layers.1.";
   x = loops.mamba2(x, 8, 2, 3);
   loops.prefix = "layers.2.";
+  x = loops.mamba3(x, 8, 2, 3);
+  loops.prefix = "layers.3.";
   x = loops.attention(x, 2);
   loops.prefix = "";
   x = loops.linear(loops.norm(x, "final_norm"), "embedding");

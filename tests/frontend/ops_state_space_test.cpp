@@ -286,6 +286,8 @@ TEST(Mamba, decodes_as_it_reads) {
   expectDecodes<nn::Mamba2>(nn::Mamba2Options{.states = 5, .head_width = 8, .groups = 2, .chunk = 4, .init = init::randn(0.3)});
   expectDecodes<nn::Mamba2>(
       nn::Mamba2Options{.states = 3, .head_width = 8, .gate = false, .activation = false, .chunk = 4, .init = init::randn(0.3)});
+  expectDecodes<nn::Mamba2>(
+      nn::Mamba2Options{.states = 3, .head_width = 8, .groups = 2, .complex = true, .chunk = 4, .init = init::randn(0.3)});
   for (const int64_t rank : {1, 3})
     expectDecodes<nn::Mamba3, TrapezoidalState>(
         nn::Mamba3Options{.states = 4, .head_width = 8, .groups = 2, .rank = rank, .chunk = 4, .init = init::randn(0.3)});
@@ -316,6 +318,7 @@ void expectCounts(const auto& options) {
 TEST(Mamba, rows_of_different_lengths_share_a_batch) {
   expectCounts<nn::Mamba1>(nn::Mamba1Options{.states = 4, .chunk = 4, .init = init::randn(0.3)});
   expectCounts<nn::Mamba2>(nn::Mamba2Options{.states = 5, .head_width = 8, .groups = 2, .chunk = 4, .init = init::randn(0.3)});
+  expectCounts<nn::Mamba2>(nn::Mamba2Options{.states = 3, .head_width = 8, .complex = true, .chunk = 4, .init = init::randn(0.3)});
   const Mixed<nn::Mamba1> model(nn::Mamba1Options{.states = 4});
   const auto misuse = [&] {
     resultsOf<Mixed<nn::Mamba1>>(model, f32(2, 5, 16), [](const auto& m, Tensor in) {
