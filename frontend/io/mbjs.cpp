@@ -167,11 +167,12 @@ class Layout {
   }
 
   [[nodiscard]] Failure wrongCount(size_t expected) const {
+    constexpr size_t kShown = 8;
     std::vector<std::string_view> names;
-    for (const MbjsLayer layer : layers_) names.push_back(toString(layer));
+    for (size_t i = 0; i < std::min(kShown, layers_.size()); ++i) names.push_back(toString(layers_[i]));
     return fail("mbjs.count",
-                fmt::format("there are {} tensors, and {} of an embedding, the layers ({}) and a final norm", counts_.size(), expected,
-                            fmt::join(names, ", ")),
+                fmt::format("there are {} tensors, and {} of an embedding, {} layers ({}{}) and a final norm", counts_.size(), expected,
+                            layers_.size(), fmt::join(names, ", "), layers_.size() > kShown ? ", ..." : ""),
                 where_, "use the file as it was written, and a version that lists its layers unless all are mamba1");
   }
   [[nodiscard]] Failure wrongShape(const std::string& name, uint64_t count, const std::string& what) const {

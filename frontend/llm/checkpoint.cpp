@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -187,7 +188,15 @@ Result<io::TensorFile> formatWeights(const LanguageConfig& config, const Paramet
     }
     whole = toTheirs(tensor, std::move(whole));
     const std::vector<double> numbers(whole.begin(), whole.end());
-    file.tensors.emplace(tensor.name, io::Array::from(config.dtype, tensor.theirs(), numbers));
+    io::Array array = io::Array::from(config.dtype, tensor.theirs(), numbers);
+    const std::vector<float> written = array.toFloats();
+    for (size_t i = 0; i < whole.size(); ++i) {
+      if (std::isfinite(whole[i]) && !std::isfinite(written[i]))
+        return fail("language_weights.value",
+                    fmt::format("'{}' has {}, which is too large for {}", tensor.name, whole[i], toString(config.dtype)), {},
+                    "save with a config of another dtype");
+    }
+    file.tensors.emplace(tensor.name, std::move(array));
   }
   return file;
 }

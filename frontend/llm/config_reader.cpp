@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <limits>
 
 #include "ir/support/nearest.h"
@@ -65,10 +64,6 @@ Result<ConfigReader> ConfigReader::of(const text::JsonValue& value, std::string 
   return reader;
 }
 
-bool ConfigReader::has(std::string_view key) const {
-  return std::ranges::any_of(object_->members, [&](const auto& member) { return member.first == key; });
-}
-
 const text::JsonValue* ConfigReader::find(std::string_view key) {
   asked_.emplace(key);
   const auto found = std::ranges::find_if(object_->members, [&](const auto& member) { return member.first == key; });
@@ -80,8 +75,10 @@ Result<int64_t> ConfigReader::integer(std::string_view key, int64_t if_missing, 
   if (value == nullptr) return if_missing;
   if (value->isNull() && if_null) return *if_null;
   if (value->integer() == nullptr) return wrong(fmt::format("{} is {}, wanted a whole number", placeOf(key), value->kind()));
-  // Far above any size, and products of two of them still fit.
-  if (*value->integer() < 0 || *value->integer() > INT32_MAX) return wrong(fmt::format("{} is {}", placeOf(key), *value->integer()));
+  // Far above any size, and sums of products of two of them still fit.
+  constexpr int64_t kMost = int64_t{1} << 24;
+  if (*value->integer() < 0 || *value->integer() > kMost)
+    return wrong(fmt::format("{} is {}, wanted 0 to {}", placeOf(key), *value->integer(), kMost));
   return *value->integer();
 }
 

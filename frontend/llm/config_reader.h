@@ -25,7 +25,6 @@ class ConfigReader {
 
   /// Null where the key is missing.
   const text::JsonValue* find(std::string_view key);
-  [[nodiscard]] bool has(std::string_view key) const;
   Result<int64_t> integer(std::string_view key, int64_t if_missing, std::optional<int64_t> if_null = {});
   Result<double> number(std::string_view key, double if_missing, std::optional<double> if_null = {});
   /// Null is false.

@@ -69,6 +69,7 @@ struct Family {
   bool layer_norm = false, gated = true, mlp_bias = false;
   bool around_one = false, norm_after = false, scaled_embedding = false;
   bool learned_positions = false;
+  int32_t end_token = -1;                         ///< eos_token_id; -1: none
   double rope_base = 10000, local_rope_base = 0;  ///< the second of layers with a window; 0: they have the first
   Windows windows = Windows::None;
   int64_t window = 0, period = 0;

@@ -37,6 +37,8 @@ struct TypeName {
 constexpr std::array kTypes{TypeName{"float32", io::ElementType::F32}, TypeName{"float16", io::ElementType::F16},
                             TypeName{"bfloat16", io::ElementType::BF16}};
 
+constexpr int64_t kMostLayers = 10000;
+
 /// Reads the keys of one file into a config, as the row of the family says.
 class ConfigBuilder {
  public:
@@ -51,13 +53,14 @@ class ConfigBuilder {
     LS_TRY(made_.vocabulary, positive("vocab_size", family_.sizes.vocabulary));
     LS_TRY(made_.width, positive(family_.keys.width, family_.sizes.width));
     LS_TRY(const int64_t layers, positive(family_.keys.layers, family_.sizes.layers));
+    if (layers > kMostLayers) return reader_.wrong(fmt::format("{} is {}, wanted at most {}", family_.keys.layers, layers, kMostLayers));
     made_.layers.assign(static_cast<size_t>(layers), LayerConfig{.kind = family_.kind});
-    LS_TRY(made_.norm.eps, reader_.number(family_.keys.eps, family_.sizes.eps));
+    LS_TRY(made_.norm.eps, amount(family_.keys.eps, family_.sizes.eps));
+    if (made_.norm.eps == 0) return reader_.wrong(fmt::format("{} is 0, wanted a positive number", family_.keys.eps));
     LS_TRY(made_.tied_head, reader_.boolean("tie_word_embeddings", family_.tied));
     LS_TRY(made_.end_tokens, reader_.integers("eos_token_id"));
-    LS_TRY(made_.init_scale, reader_.number("initializer_range", 0.02));
-    if (!(made_.init_scale >= 0 && std::isfinite(made_.init_scale)))
-      return reader_.wrong(fmt::format("initializer_range is {}, wanted a number that is not negative", made_.init_scale));
+    if (reader_.find("eos_token_id") == nullptr && family_.end_token >= 0) made_.end_tokens = {family_.end_token};
+    LS_TRY(made_.init_scale, amount("initializer_range", 0.02));
     LS_CHECK(readType());
     LS_CHECK(family_.kind == LayerKind::Attention ? readTransformer() : readMixer());
     LS_CHECK(reader_.onlyThese());
@@ -68,6 +71,14 @@ class ConfigBuilder {
   Result<int64_t> positive(std::string_view key, int64_t if_missing, std::optional<int64_t> if_null = {}) {
     LS_TRY(const int64_t value, reader_.integer(key, if_missing, if_null));
     if (value < 1) return reader_.wrong(fmt::format("{} is {}, wanted at least 1", key, value));
+    return value;
+  }
+
+  /// A finite number that is not negative.
+  Result<double> amount(std::string_view key, double if_missing, std::optional<double> if_null = {}) {
+    LS_TRY(const double value, reader_.number(key, if_missing, if_null));
+    if (!(value >= 0 && std::isfinite(value)))
+      return reader_.wrong(fmt::format("{} is {}, wanted a number that is not negative", key, value));
     return value;
   }
 
@@ -117,6 +128,10 @@ class ConfigBuilder {
     if (attention.heads % attention.kv_heads != 0)
       return reader_.wrong(fmt::format("{} heads cannot share {} heads of keys", attention.heads, attention.kv_heads),
                            fmt::format("{} must divide {}", keys.kv_heads, keys.heads));
+    const text::JsonValue* head_width = keys.head_width.empty() ? nullptr : reader_.find(keys.head_width);
+    if ((head_width == nullptr || head_width->isNull()) && sizes.head_width == 0 && made_.width % attention.heads != 0)
+      return reader_.wrong(fmt::format("{} columns cannot be split into {} heads", made_.width, attention.heads),
+                           fmt::format("{} must divide {}", keys.heads, keys.width));
     const int64_t even = made_.width / attention.heads, of_family = sizes.head_width > 0 ? sizes.head_width : even;
     LS_TRY(attention.head_width, keys.head_width.empty() ? Result(even) : positive(keys.head_width, of_family, even));
     LS_TRY(attention.bias, bias(family_.bias, keys.attention_bias));
@@ -125,13 +140,13 @@ class ConfigBuilder {
     const auto width = static_cast<double>(attention.head_width);
     double scalar = width;
     if (family_.query_scalar > 0) {
-      LS_TRY(scalar, reader_.number("query_pre_attn_scalar", family_.query_scalar));
+      LS_TRY(scalar, amount("query_pre_attn_scalar", family_.query_scalar));
     }
-    if (!(scalar > 0)) return reader_.wrong(fmt::format("query_pre_attn_scalar is {}, wanted a positive number", scalar));
+    if (scalar == 0) return reader_.wrong(fmt::format("query_pre_attn_scalar is {}, wanted a positive number", scalar));
     attention.scale = 1 / std::sqrt(scalar);
     if (family_.has_caps) {
-      LS_TRY(attention.soft_cap, reader_.number("attn_logit_softcapping", family_.soft_cap, 0.0));
-      LS_TRY(made_.logit_cap, reader_.number("final_logit_softcapping", family_.logit_cap, 0.0));
+      LS_TRY(attention.soft_cap, amount("attn_logit_softcapping", family_.soft_cap, 0.0));
+      LS_TRY(made_.logit_cap, amount("final_logit_softcapping", family_.logit_cap, 0.0));
     }
     made_.norm = {.rms = !family_.layer_norm, .around_one = family_.around_one, .after = family_.norm_after, .eps = made_.norm.eps};
     if (family_.scaled_embedding) {

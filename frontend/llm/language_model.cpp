@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/llm/language_model.h"
 
+#include <fmt/format.h>
+
 #include "frontend/nn/layer_input.h"
 #include "frontend/ops/ops.h"
+#include "frontend/trace/trace.h"
 
 namespace lockstep::llm {
 namespace {
@@ -46,14 +49,15 @@ LanguageModel::LanguageModel(Module& parent, std::string name, const LanguageCon
 Tensor LanguageModel::embed(const Tensor& ids, const Tensor& positions, const Where& where) const {
   Tensor h = tokens(ids, where);
   if (config_.embedding_scale != 1) h = mul({h, where}, {config_.embedding_scale, where}, where);
-  if (!places) return h;
-  // Tokens that do not count may be beyond the table.
-  const Tensor within = min({positions, where}, {config_.learned_positions - 1, where}, where);
-  return add({h, where}, {(*places)(within, where), where}, where);
+  return places ? add({h, where}, {(*places)(positions, where), where}, where) : h;
 }
 
 Tensor LanguageModel::operator()(Tensor ids, Where where) const {
   nn::checkInput(*this, ids, {.kind = "LanguageModel", .axes = {{"B"}, {"T"}}, .dtype = DType::I32, .operand = "ids"}, where);
+  if (places && ids.extent(1, where) > config_.learned_positions)
+    detail::raise("language_model.room",
+                  fmt::format("ids is {}, and the model has {} positions", toString(ids.shape(where)), config_.learned_positions), {ids},
+                  where, "cut the text into pieces");
   Tensor h = embed(ids, arange(ids.extent(1, where), DType::I32, where), where);
   for (size_t i = 0; i < layers.size(); ++i) h = layers[i](h, where);
   return head(norm(h, where), where);
@@ -64,7 +68,12 @@ Tensor LanguageModel::hidden(Tensor ids, LanguageState& state, const TokenPlaces
   const nn::LayerAxis rows{"B", ids.extent(0, where), "rows"};
   nn::checkInput(*this, given.at, {.kind = "LanguageModel", .axes = {rows}, .dtype = DType::I32, .operand = "at"}, where);
   const Tensor steps = arange(ids.extent(1, where), DType::I32, where);
-  Tensor h = embed(ids, add({expand_dims(given.at, -1, where), where}, {steps, where}, where), where);
+  Tensor positions = add({expand_dims(given.at, -1, where), where}, {steps, where}, where);
+  // Tokens that do not count may be beyond the table.
+  if (places)
+    positions =
+        lockstep::where(less({steps, where}, {expand_dims(given.count, -1, where), where}, where), {positions, where}, {0, where}, where);
+  Tensor h = embed(ids, positions, where);
   for (size_t i = 0; i < layers.size(); ++i) h = layers[i](h, state.at(i), given, where);
   return norm(h, where);
 }

@@ -21,12 +21,15 @@ std::vector<double> frequenciesOf(const RotaryConfig& rotary) {
 }
 
 /// Long waves are stretched by the factor, short ones stay, and between the two there is a ramp (Llama 3.1).
-Status scaleByWavelength(ConfigReader& scaling, const RotaryDefaults& defaults, RotaryConfig& rotary) {
-  LS_TRY(const double factor, scaling.number("factor", 8));
-  LS_TRY(const double low, scaling.number("low_freq_factor", 1));
-  LS_TRY(const double high, scaling.number("high_freq_factor", 4));
-  LS_TRY(const double length, scaling.number("original_max_position_embeddings", static_cast<double>(defaults.context)));
-  if (!(factor >= 1 && low > 0 && high > low && length > 0))
+Status scaleByWavelength(ConfigReader& scaling, RotaryConfig& rotary) {
+  for (const char* key : {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"}) {
+    if (scaling.find(key) == nullptr) return scaling.wrong(fmt::format("{} is missing", scaling.placeOf(key)), "llama3 scaling needs it");
+  }
+  LS_TRY(const double factor, scaling.number("factor", 0));
+  LS_TRY(const double low, scaling.number("low_freq_factor", 0));
+  LS_TRY(const double high, scaling.number("high_freq_factor", 0));
+  LS_TRY(const double length, scaling.number("original_max_position_embeddings", 0));
+  if (!(factor >= 1 && low > 0 && high > low && length > 0 && std::isfinite(factor) && std::isfinite(high) && std::isfinite(length)))
     return scaling.wrong(
         fmt::format("llama3 scaling with factor {}, low_freq_factor {}, high_freq_factor {} and a length of {}", factor, low, high, length),
         "factor is at least 1, low_freq_factor positive and below high_freq_factor");
@@ -41,13 +44,14 @@ Status scaleByWavelength(ConfigReader& scaling, const RotaryDefaults& defaults, 
 }
 
 /// `scaling` has rope_type (or type) and what belongs to it.
-Status scale(ConfigReader& scaling, const RotaryDefaults& defaults, RotaryConfig& rotary) {
+Status scale(ConfigReader& scaling, RotaryConfig& rotary) {
   LS_TRY(const std::string older, scaling.text("type", "default"));
   LS_TRY(const std::string type, scaling.text("rope_type", older));
-  if (type == "llama3") return scaleByWavelength(scaling, defaults, rotary);
+  if (type == "llama3") return scaleByWavelength(scaling, rotary);
   if (type == "linear") {
     LS_TRY(const double factor, scaling.number("factor", 1));
-    if (!(factor > 0)) return scaling.wrong(fmt::format("{} is {}, wanted a positive number", scaling.placeOf("factor"), factor));
+    if (!(factor > 0 && std::isfinite(factor)))
+      return scaling.wrong(fmt::format("{} is {}, wanted a positive number", scaling.placeOf("factor"), factor));
     rotary.frequencies = frequenciesOf(rotary);
     for (double& frequency : rotary.frequencies) frequency /= factor;
     return Success{};
@@ -58,8 +62,10 @@ Status scale(ConfigReader& scaling, const RotaryDefaults& defaults, RotaryConfig
 }
 
 Result<RotaryConfig> rotaryOf(const ConfigReader& reader, const RotaryDefaults& defaults, const Settings& settings) {
+  if (!(settings.part > 0 && settings.part <= 1))
+    return reader.wrong(fmt::format("partial_rotary_factor is {}, wanted a part of a head", settings.part), "it is above 0 and at most 1");
   RotaryConfig rotary{.base = settings.base, .dims = static_cast<int64_t>(static_cast<double>(defaults.head_width) * settings.part)};
-  if (!(settings.base > 0) || rotary.dims < 2 || rotary.dims % 2 != 0 || rotary.dims > defaults.head_width)
+  if (!(settings.base > 0 && std::isfinite(settings.base)) || rotary.dims < 2 || rotary.dims % 2 != 0 || rotary.dims > defaults.head_width)
     return reader.wrong(fmt::format("rotary positions of base {} for {} of {} columns", settings.base, rotary.dims, defaults.head_width),
                         "the base is positive, and an even number of columns turns");
   return rotary;
@@ -72,7 +78,7 @@ Result<RotaryConfig> readParameters(const text::JsonValue& value, const ConfigRe
   LS_TRY(settings.base, reader.number("rope_theta", settings.base));
   LS_TRY(settings.part, reader.number("partial_rotary_factor", settings.part));
   LS_TRY(RotaryConfig rotary, rotaryOf(reader, defaults, settings));
-  LS_CHECK(scale(reader, defaults, rotary));
+  LS_CHECK(scale(reader, rotary));
   LS_CHECK(reader.onlyThese());
   return rotary;
 }
@@ -92,6 +98,8 @@ Result<std::vector<RotaryConfig>> readRotary(ConfigReader& reader, const RotaryD
   const text::JsonValue* scaling = reader.find("rope_scaling");
   std::vector<RotaryConfig> made(has_local ? 2 : 1);
   if (parameters != nullptr && !parameters->isNull()) {
+    if (scaling != nullptr && !scaling->isNull())
+      return reader.wrong("there are rope_parameters and rope_scaling", "keep those that the model was made with");
     const text::JsonValue* full = parameters->find("full_attention");
     const text::JsonValue* sliding = parameters->find("sliding_attention");
     if (full == nullptr && sliding == nullptr) {
@@ -113,7 +121,7 @@ Result<std::vector<RotaryConfig>> readRotary(ConfigReader& reader, const RotaryD
   }
   if (scaling == nullptr || scaling->isNull()) return made;
   LS_TRY(ConfigReader keys, ConfigReader::of(*scaling, reader.file(), "rope_scaling"));
-  LS_CHECK(scale(keys, defaults, made[0]));
+  LS_CHECK(scale(keys, made[0]));
   LS_CHECK(keys.onlyThese());
   return made;
 }

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "frontend/llm/language_model.h"
 
@@ -45,10 +44,11 @@ std::vector<int64_t> WeightTensor::theirs() const {
   return shape;
 }
 
-Result<std::vector<WeightTensor>> weightTensors(const LanguageConfig& config, const Family& family) {
+namespace {
+
+Result<std::vector<WeightTensor>> tensorsOf(const LanguageModel& model, const LanguageConfig& config, const Family& family) {
   std::vector<WeightTensor> tensors;
-  // The rows of a tensor stand together and in the order of its parts; so do the parameters of a layer.
-  const LanguageModel model(config);
+  // Parameters that share a tensor are declared next to each other, in the order of its parts.
   for (const NamedParameter& named : model.parameters()) {
     const auto [pattern, number] = patternOf(named.name);
     const NameRow* row = nullptr;
@@ -73,6 +73,16 @@ Result<std::vector<WeightTensor>> weightTensors(const LanguageConfig& config, co
     found->ours.back() += columns;
   }
   return tensors;
+}
+
+}  // namespace
+
+Result<std::vector<WeightTensor>> weightTensors(const LanguageConfig& config, const Family& family) {
+  try {
+    return tensorsOf(LanguageModel(config), config, family);
+  } catch (const Error& error) {  // a size that no tensor can have
+    return Failure{.diagnostics = error.diagnostics(), .exit_code = error.exitCode()};
+  }
 }
 
 std::vector<float> toOurs(const WeightTensor& tensor, std::vector<float> values) {

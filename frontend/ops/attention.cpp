@@ -22,6 +22,15 @@ Tensor turnedBy(const Tensor& x, const Tensor* positions, const RopeOptions& opt
                   fmt::format("there are {} frequencies for {} of {} columns", options.frequencies.size(), dims, columns), {x}, where,
                   "give a finite number for each pair of columns that turns");
   }
+  if (positions != nullptr) {
+    const Shape &shape = x.shape(where), &places = positions->shape(where);
+    const bool by_row = places.rank() == 2 && shape.rank() >= 3 && places[0] == shape[0] && places[1] == shape.extent(shape.rank() - 2);
+    if (positions->dtype(where) != DType::I32 || !(by_row || places == Shape{x.extent(-2, where)}))
+      detail::raise("rope.positions",
+                    fmt::format("x is {} and positions {}, wanted i32 [T], or [B, T] for the first axis of x", toString(shape),
+                                toString(graph::TensorType{positions->dtype(where), places})),
+                    {x, *positions}, where, "give one position per row");
+  }
   if (options.layout != RopeLayout::Half)
     detail::raise("rope.frequencies", "frequencies are for pairs (i, i + dims / 2)", {x}, where, "use RopeLayout::Half");
   std::vector<float> frequencies, signs;
@@ -61,7 +70,8 @@ Tensor positionMask(int64_t queries, int64_t keys, const AttentionOptions& optio
   Tensor at = add({arange(queries, DType::I32, where), where}, {options.length ? int64_t{0} : options.offset, where}, where);
   at = reshape(at, {queries, 1}, where);
   if (options.length) {
-    Tensor first = sub({*options.length, where}, {queries, where}, where);
+    // More keys than there are count as all of them.
+    Tensor first = sub({min({*options.length, where}, {keys, where}, where), where}, {queries, where}, where);
     std::vector<int64_t> shape = first.shape(where).extents();
     if (!shape.empty()) shape.insert(shape.end(), {1, 1, 1});
     at = add({reshape(first, shape, where), where}, {at, where}, where);

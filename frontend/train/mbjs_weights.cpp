@@ -274,6 +274,11 @@ io::MbjsFile formatMbjsWeights(const Module& model, const ParameterValues& value
     if (pair.ours != nullptr && found == values.end())
       detail::reject("parameters.missing", fmt::format("parameters are missing: {}", pair.ours->path()),
                      "give all of them, as download() does");
+    if (pair.ours != nullptr && std::ssize(found->second) != pair.ours->type().shape.elementCount())
+      detail::reject("mbjs.shape",
+                     fmt::format("there are {} values for '{}', which has {} elements", found->second.size(), pair.ours->path(),
+                                 pair.ours->type().shape.elementCount()),
+                     "give as many, as download() does");
     if (pair.theirs.empty()) {
       checkZeros(found->second, pair.ours->path(), "make the layer without .bias");
       continue;

@@ -26,11 +26,11 @@ namespace lockstep {
 // eigenvalues, not what nn::Mamba3 computes, which is the published one. Of its b and c, the two parts of a number are neighbours.
 //
 // Errors "mbjs.model" for a model of other parts, or of other layers than the file; "mbjs.shape" for extents that differ, "mbjs.bias" for
-// numbers other than 0 that the other side has no place for.
+// numbers other than 0 that the other side has no place for, "parameters.missing" for a parameter without values.
 
 /// The values of all parameters of the model, by name.
 ParameterValues readMbjsWeights(const Module& model, const io::MbjsFile& file);
-/// The other way.
-io::MbjsFile formatMbjsWeights(const Module& model, const ParameterValues& values, uint32_t version = 3);
+/// The other way. Version 3 has numbers of 16 bits, 1 and 2 those of 32.
+io::MbjsFile formatMbjsWeights(const Module& model, const ParameterValues& values, uint32_t version = 2);
 
 }  // namespace lockstep

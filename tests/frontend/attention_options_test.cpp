@@ -82,6 +82,16 @@ TEST(AttentionOptions, windows_and_caps_are_those_of_the_formula) {
                                                    .soft_cap = rule.cap};
                          }),
                 attended(2, {2, 5}, rule));
+    // More keys than there are count as all of them.
+    expectClose(computed(2,
+                         [&] {
+                           const std::vector<int32_t> lengths{7, 12};
+                           return AttentionOptions{.scale = rule.scale,
+                                                   .length = constant(std::span<const int32_t>(lengths), {2}),
+                                                   .window = rule.window,
+                                                   .soft_cap = rule.cap};
+                         }),
+                attended(2, {5, 5}, rule));
     expectClose(computed(2,
                          [&] {
                            return AttentionOptions{

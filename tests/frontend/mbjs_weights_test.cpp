@@ -305,6 +305,9 @@ TEST(MbjsWeights, models_and_files_that_do_not_fit_say_why) {
   ParameterValues values = numbered(plain);
   values.erase("one.mixer.D");
   EXPECT_EQ(caught([&] { (void)formatMbjsWeights(plain, values, 2); }).diagnostics()[0].code, "parameters.missing");
+  values = numbered(plain);
+  values.at("one.mixer.D").push_back(1);
+  EXPECT_EQ(caught([&] { (void)formatMbjsWeights(plain, values, 2); }).diagnostics()[0].code, "mbjs.shape");
 }
 
 }  // namespace

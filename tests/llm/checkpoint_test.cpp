@@ -181,6 +181,20 @@ TEST(Checkpoint, what_is_wrong_with_files_is_said_with_their_names) {
   EXPECT_EQ(wrongOf(loadWeights(saved.config, scratch / "")).code, "language_weights.file");
 }
 
+TEST(Checkpoint, a_weight_that_the_type_does_not_hold_is_not_written) {
+  const LanguageConfig config = configOf(tinyJson("llama", R"("dtype": "float16")"));
+  ParameterValues values = randomValues(config);
+  values.at("norm.g")[1] = 70000;
+  const Diagnostic wrong = formatWeights(config, values).failure().diagnostics[0];
+  EXPECT_EQ(wrong.code, "language_weights.value");
+  EXPECT_NE(wrong.message.find("model.norm.weight"), std::string::npos) << wrong.message;
+}
+
+TEST(Checkpoint, sizes_that_no_tensor_has_are_an_error) {
+  const LanguageConfig config = configOf(R"({"model_type": "llama", "hidden_size": 16000000, "intermediate_size": 16000000})");
+  EXPECT_EQ(wrongOf(readWeights(config, io::TensorFile{}, "model.safetensors")).code, "parameter.shape");
+}
+
 TEST(Checkpoint, a_config_that_was_changed_is_not_written) {
   Saved saved("mamba2");
   LanguageConfig longer = saved.config;

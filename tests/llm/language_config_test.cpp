@@ -91,16 +91,19 @@ TEST(LanguageConfig, llama3_scales_by_wavelength) {
   EXPECT_NEAR(got[0], (1 - ramp) / 8 + ramp, 1e-12);
   for (size_t i = 1; i < 4; ++i) EXPECT_NEAR(got[i], std::pow(10.0, -static_cast<double>(i)) / 8, 1e-12);
   // Short ones stay.
-  const std::string long_ago = R"("rope_scaling": {"rope_type": "llama3", "original_max_position_embeddings": 8192})";
+  const std::string long_ago = R"("rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4,
+      "original_max_position_embeddings": 8192})";
   EXPECT_NEAR(llama(long_ago).ropes.at(0).frequencies[0], 1, 1e-12);
   EXPECT_NEAR(llama(R"("rope_scaling": {"type": "linear", "factor": 4.0})").ropes.at(0).frequencies[1], 0.1 / 4, 1e-12);
 }
 
 TEST(LanguageConfig, scalings_that_are_not_supported_are_refused) {
-  for (const char* scaling :
-       {R"("rope_scaling": {"type": "yarn", "factor": 4.0})", R"("rope_scaling": {"rope_type": "dynamic", "factor": 2.0})",
-        R"("rope_scaling": {"rope_type": "linear", "factor": 0})", R"("rope_scaling": {"rope_type": "llama3", "factor": 0.5})",
-        R"("rope_parameters": {"rope_theta": -1})"}) {
+  for (
+      const char* scaling :
+      {R"("rope_scaling": {"type": "yarn", "factor": 4.0})", R"("rope_scaling": {"rope_type": "dynamic", "factor": 2.0})",
+       R"("rope_scaling": {"rope_type": "linear", "factor": 0})",
+       R"("rope_scaling": {"rope_type": "llama3", "factor": 0.5, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 16})",
+       R"("rope_parameters": {"rope_theta": -1})"}) {
     EXPECT_EQ(codeOf(tinyJson("llama", scaling)), "language_config.value") << scaling;
   }
   const Diagnostic unknown = wrongOf(tinyJson("llama", R"("rope_scaling": {"type": "linear", "factor": 4.0, "beta_fast": 32})"));
@@ -206,7 +209,9 @@ TEST(LanguageConfig, activations_have_the_names_of_transformers) {
 
 TEST(LanguageConfig, texts_end_with_one_token_or_several_from_either_file) {
   using Ids = std::vector<int32_t>;
-  EXPECT_EQ(llama("").end_tokens, Ids{});
+  EXPECT_EQ(llama("").end_tokens, Ids{2});
+  EXPECT_EQ(configOf(tinyJson("gpt2")).end_tokens, Ids{50256});
+  EXPECT_EQ(configOf(tinyJson("qwen2")).end_tokens, Ids{});
   EXPECT_EQ(llama(R"("eos_token_id": null)").end_tokens, Ids{});
   EXPECT_EQ(llama(R"("eos_token_id": 2)").end_tokens, Ids{2});
   EXPECT_EQ(llama(R"("eos_token_id": [2, 3])").end_tokens, (Ids{2, 3}));
@@ -269,6 +274,32 @@ TEST(LanguageConfig, values_of_a_wrong_kind_are_refused) {
   EXPECT_EQ(codeOf(R"({"model_type": "llama", "hidden_size": 4096.0})"), "language_config.value");
   EXPECT_EQ(codeOf("[]"), "language_config.value");
   EXPECT_EQ(codeOf("{"), "json.text");
+}
+
+TEST(LanguageConfig, numbers_beyond_all_sense_are_refused) {
+  for (const auto& [family, more] : {std::pair{"gemma2", R"("final_logit_softcapping": Infinity)"},
+                                     {"gemma2", R"("attn_logit_softcapping": -5)"},
+                                     {"gemma2", R"("query_pre_attn_scalar": NaN)"},
+                                     {"llama", R"("rms_norm_eps": 0)"},
+                                     {"llama", R"("rms_norm_eps": NaN)"},
+                                     {"llama", R"("rope_theta": Infinity)"},
+                                     {"llama", R"("partial_rotary_factor": NaN)"},
+                                     {"llama", R"("partial_rotary_factor": 1e300)"},
+                                     {"mamba", R"("expand": 2147483647)"}})
+    EXPECT_EQ(codeOf(tinyJson(family, more)), "language_config.value") << more;
+  EXPECT_EQ(codeOf(R"({"model_type": "llama", "num_hidden_layers": 2147483647})"), "language_config.value");
+  EXPECT_EQ(codeOf(R"({"model_type": "llama", "num_hidden_layers": 100000})"), "language_config.value");
+  EXPECT_EQ(codeOf(R"({"model_type": "gpt2", "n_embd": 10, "n_head": 4})"), "language_config.value");
+}
+
+TEST(LanguageConfig, scaling_is_said_in_one_place) {
+  EXPECT_EQ(codeOf(tinyJson("llama", R"("rope_parameters": {"rope_theta": 5e5}, "rope_scaling": {"type": "linear", "factor": 2.0})")),
+            "language_config.value");
+  EXPECT_EQ(codeOf(tinyJson("llama", R"("rope_parameters": {"rope_theta": 5e5}, "rope_scaling": null)")), "");
+  // Each of the numbers of llama3 counts.
+  EXPECT_EQ(codeOf(tinyJson("llama", R"("rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+      "high_freq_factor": 4.0})")),
+            "language_config.value");
 }
 
 TEST(LanguageConfig, families_that_are_not_known_are_listed) {

@@ -109,6 +109,23 @@ TEST(LanguageModel, Phi_3_turns_a_part_of_each_head) {
              });
 }
 
+TEST(LanguageModel, learned_positions_end) {
+  const LanguageConfig config = configOf(tinyJson("gpt2"));
+  const LanguageModel model(config);
+  const auto codeFor = [&](int64_t length) -> std::string {
+    try {
+      detail::Trace trace;
+      trace.addParameters(model);
+      model(trace.addInput("ids", i32(1, length)));
+      return "";
+    } catch (const Error& error) {
+      return error.code();
+    }
+  };
+  EXPECT_EQ(codeFor(64), "");
+  EXPECT_EQ(codeFor(65), "language_model.room");
+}
+
 TEST(LanguageModel, Mamba_2_has_its_gate_before_the_norm) {
   expectSame(configOf(tinyJson("mamba2")), [](const LanguageModel& model, Tensor ids) {
     Tensor h = model.tokens(ids);

@@ -26,6 +26,11 @@ Result<LanguagePrompt> readPrompt(const io::TensorFile& file, const std::string&
     return wrong(fmt::format("'{}' has ids {}, logits {} and greedy {} for {} ids of the model", name, describe(*ids), describe(*logits),
                              describe(*greedy), vocabulary));
   }
+  for (const io::Array* array : {ids, greedy}) {
+    const std::vector<double> numbers = array->toDoubles();
+    const auto beyond = std::ranges::find_if(numbers, [&](double id) { return !(id >= 0 && id < static_cast<double>(vocabulary)); });
+    if (beyond != numbers.end()) return wrong(fmt::format("'{}' has the id {}, and the model has {}", name, *beyond, vocabulary));
+  }
   LanguagePrompt prompt{.name = name, .ids = ids->toInts(), .logits = logits->toDoubles(), .greedy = greedy->toInts()};
   if (!std::ranges::equal(prompt.ids, std::span(prompt.greedy).first(prompt.ids.size())))
     return wrong(fmt::format("greedy of '{}' does not begin with its ids", name));
