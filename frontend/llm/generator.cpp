@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <optional>
 
 #include "frontend/llm/checkpoint.h"
 #include "frontend/llm/generator_session.h"
+#include "frontend/nn/init.h"
 #include "frontend/ops/ops.h"
 #include "frontend/trace/throw_error.h"
 #include "frontend/train/inference.h"
@@ -40,6 +43,36 @@ GeneratorOptions checked(const LanguageConfig& config, GeneratorOptions options,
   return options;
 }
 
+struct FeedSettings {
+  bool every = false;
+  SamplingOptions sampling = {};
+};
+
+/// SamplingOptions as the inputs of a run, for tokens that come after `count` ones at `at`.
+struct SamplingValues {
+  SamplingValues(const SamplingOptions& options, const TokenList& at, const TokenList& count)
+      : temperature(at.size(), static_cast<float>(options.temperature)),
+        top_p(at.size(), static_cast<float>(options.top_p)),
+        min_p(at.size(), static_cast<float>(options.min_p)),
+        penalty(at.size(), static_cast<float>(options.repetition_penalty)),
+        top_k(at.size(), static_cast<int32_t>(std::min<int64_t>(options.top_k, std::numeric_limits<int32_t>::max()))) {
+    for (size_t i = 0; i < at.size(); ++i) {
+      const auto place = static_cast<uint64_t>(at[i] + count[i]);
+      uniform.push_back(static_cast<float>(random::uniform(options.seed, static_cast<uint32_t>(i), place)));
+    }
+  }
+  void addTo(Batch& batch) const {
+    batch.emplace_back("temperature", temperature);
+    batch.emplace_back("top_k", top_k);
+    batch.emplace_back("top_p", top_p);
+    batch.emplace_back("min_p", min_p);
+    batch.emplace_back("repetition_penalty", penalty);
+    batch.emplace_back("uniform", uniform);
+  }
+  std::vector<float> temperature, top_p, min_p, penalty, uniform;
+  TokenList top_k;
+};
+
 }  // namespace
 
 struct Generator::Impl {
@@ -47,6 +80,7 @@ struct Generator::Impl {
       : config(its),
         options(checked(its, given, where)),
         lengths(static_cast<size_t>(options.sequences)),
+        largest(lengths.size()),
         step(makeStep(config, std::move(values), options, where)) {
     if (options.chunk == 1) return;
     chunk = step.attach({.inputs = inputsOf(options, options.chunk),
@@ -72,7 +106,7 @@ struct Generator::Impl {
   }
 
   /// One run: of each sequence the tokens from `done` on, as many as a run takes.
-  void run(const std::vector<TokenList>& tokens, std::vector<size_t>& done, bool every, Fed& fed, const Where& where) {
+  void run(const std::vector<TokenList>& tokens, std::vector<size_t>& done, const FeedSettings& settings, Fed& fed, const Where& where) {
     const auto rows = lengths.size();
     size_t longest = 0;
     for (size_t i = 0; i < tokens.size(); ++i) longest = std::max(longest, tokens[i].size() - done[i]);
@@ -85,20 +119,54 @@ struct Generator::Impl {
       at[i] = static_cast<int32_t>(lengths[i]);
       count[i] = static_cast<int32_t>(taken);
     }
-    const Batch batch{{"ids", ids}, {"at", at}, {"count", count}};
-    const RunOptions captures{.captures = every};
+    Batch batch{{"ids", ids}, {"at", at}, {"count", count}};
+    std::optional<SamplingValues> values;
+    if (options.samples) values.emplace(settings.sampling, at, count).addTo(batch);
+    const RunOptions captures{.captures = settings.every};
     const ForwardResult result = width > 1 ? chunk->run(batch, captures, where) : step.run(batch, captures, where);
     for (size_t i = 0; i < rows; ++i) {
       const auto taken = static_cast<size_t>(count[i]);
       if (taken == 0) continue;
       done[i] += taken;
       lengths[i] += count[i];
-      fed.next[i] = result.output.ints()[i];
-      if (!every) continue;
+      fed.next[i] = result.outputs.get("next").ints()[i];
+      largest[i] = result.outputs.get("largest").floats()[i];
+      if (!settings.every) continue;
       const auto vocabulary = static_cast<size_t>(config.vocabulary);
-      const auto values = result.captures.get("logits").floats().subspan(i * width * vocabulary, taken * vocabulary);
-      fed.logits[i].insert(fed.logits[i].end(), values.begin(), values.end());
+      const auto logits = result.captures.get("logits").floats().subspan(i * width * vocabulary, taken * vocabulary);
+      fed.logits[i].insert(fed.logits[i].end(), logits.begin(), logits.end());
     }
+  }
+
+  void checkLogits(const std::vector<TokenList>& tokens, const Where& where) const {
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      if (tokens[i].empty() || std::isfinite(largest[i])) continue;
+      throw Error({.code = "language_model.logits",
+                   .message = fmt::format("the largest logit after token {} of sequence {} is {}", lengths[i], i, largest[i]),
+                   .where = detail::toLocation(where),
+                   .notes = {},
+                   .remedy = "look for NaN and infinities in the weights"},
+                  ExitCode::NumericCheck);
+    }
+  }
+
+  Fed feed(const std::vector<TokenList>& tokens, const FeedSettings& settings, const Where& where) {
+    check(tokens, where);
+    if (const Status status = settings.sampling.check(); !status.ok()) throw Error(status.diagnostics());
+    if (settings.sampling.needsSampling() && !options.samples)
+      refuse("sampling", "this generator has no programs that sample", "make it with GeneratorOptions::samples", where);
+    Fed fed{.next = TokenList(lengths.size()), .logits = {}};
+    if (settings.every) fed.logits.resize(lengths.size());
+    std::vector<size_t> done(lengths.size());
+    const auto is_left = [&] {
+      for (size_t i = 0; i < tokens.size(); ++i) {
+        if (done[i] < tokens[i].size()) return true;
+      }
+      return false;
+    };
+    while (is_left()) run(tokens, done, settings, fed, where);
+    checkLogits(tokens, where);
+    return fed;
   }
 
   [[nodiscard]] const std::vector<std::unique_ptr<Buffer>>& kept() const { return step.model().kept; }
@@ -144,6 +212,7 @@ struct Generator::Impl {
   LanguageConfig config;
   GeneratorOptions options;
   std::vector<int64_t> lengths;  ///< of the sequences
+  std::vector<float> largest;    ///< of the logits after the last token of each
   ModelInference<GeneratorSession> step;
   std::optional<Forward> chunk, reader, writer;
 };
@@ -161,23 +230,18 @@ Generator Generator::load(const std::filesystem::path& folder, const GeneratorOp
 
 const LanguageConfig& Generator::config() const { return impl_->config; }
 const GeneratorOptions& Generator::options() const { return impl_->options; }
+std::string Generator::device() const { return impl_->step.facts().device; }
+uint64_t Generator::compilations() const {
+  return impl_->step.run_facts().compilations + (impl_->chunk ? impl_->chunk->run_facts().compilations : 0);
+}
 int64_t Generator::length(size_t sequence) const { return impl_->lengths.at(sequence); }
 
 void Generator::restart() { std::ranges::fill(impl_->lengths, 0); }
 
-Fed Generator::feed(const std::vector<TokenList>& tokens, bool every, Where where) {
-  impl_->check(tokens, where);
-  Fed fed{.next = TokenList(impl_->lengths.size()), .logits = {}};
-  if (every) fed.logits.resize(impl_->lengths.size());
-  std::vector<size_t> done(impl_->lengths.size());
-  const auto is_left = [&] {
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      if (done[i] < tokens[i].size()) return true;
-    }
-    return false;
-  };
-  while (is_left()) impl_->run(tokens, done, every, fed, where);
-  return fed;
+Fed Generator::feed(const std::vector<TokenList>& tokens, bool every, Where where) { return impl_->feed(tokens, {.every = every}, where); }
+
+Fed Generator::feed(const std::vector<TokenList>& tokens, const SamplingOptions& sampling, Where where) {
+  return impl_->feed(tokens, {.sampling = sampling}, where);
 }
 
 std::vector<TokenList> Generator::generate(const std::vector<TokenList>& prompts, const GenerateOptions& options, Where where) {
@@ -194,7 +258,7 @@ std::vector<TokenList> Generator::generate(const std::vector<TokenList>& prompts
   std::vector<TokenList> made(prompts.size());
   std::vector<TokenList> now = prompts;
   for (int64_t step = 0; step < options.tokens; ++step) {
-    const Fed fed = feed(now, false, where);
+    const Fed fed = feed(now, options.sampling, where);
     bool goes_on = false;
     for (size_t i = 0; i < now.size(); ++i) {
       if (now[i].empty()) continue;
