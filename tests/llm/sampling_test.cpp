@@ -13,6 +13,7 @@
 
 #include "backends/backend.h"
 #include "frontend/llm/generator.h"
+#include "frontend/llm/generator_session.h"
 #include "frontend/lockstep.h"
 #include "frontend/nn/init.h"
 #include "tests/llm/tiny.h"
@@ -162,6 +163,21 @@ TEST_F(Sampling, ids_beyond_the_tokenizer_are_not_drawn) {
   Generator generator(config_, values_, {.device = "reference", .positions = 48, .vocabulary = 3, .samples = true});
   const TokenList made = generator.generate({{20, 21}}, {.tokens = 30, .sampling = {.temperature = 100}})[0];
   EXPECT_EQ(std::set<int32_t>(made.begin(), made.end()), (std::set<int32_t>{0, 1, 2}));
+}
+
+TEST_F(Sampling, a_token_and_a_number_come_back_for_each_sequence) {
+  const GeneratorOptions options{.device = "reference", .sequences = 2, .positions = 16, .chunk = 4, .samples = true};
+  ModelInference<GeneratorSession> step = makeStep(config_, values_, options, Where::current());
+  Batch batch;
+  for (const InputSpec& input : inputsOf(options, 1)) {
+    if (input.type.dtype == DType::I32) batch.emplace_back(input.name, TokenList(2, 1));
+    if (input.type.dtype == DType::F32) batch.emplace_back(input.name, std::vector<float>(2, 0.5F));
+  }
+  const ForwardResult result = step.run(batch);
+  EXPECT_EQ(result.outputs.names(), (std::vector<std::string>{"largest", "next"}));
+  EXPECT_EQ(result.outputs.get("next").ints().size(), 2u);
+  EXPECT_EQ(result.outputs.get("largest").floats().size(), 2u);
+  EXPECT_TRUE(result.captures.names().empty());
 }
 
 TEST_F(Sampling, what_is_wrong_is_refused) {

@@ -125,6 +125,17 @@ TEST_F(TextVerbs, generate_samples) {
   EXPECT_EQ(made("--greedy"), greedy);
 }
 
+TEST_F(TextVerbs, an_interrupt_ends_a_stream_cleanly) {
+  const std::string pipe = scratch_ / "pipe", got = scratch_ / "got", err = scratch_ / "err";
+  const std::string start = fmt::format("{} generate {} --device reference --prompt q --tokens 1000000 --context 100000 >{} 2>{} &",
+                                        LOCKSTEP_TOOL, (scratch_ / "model").string(), pipe, err);
+  const std::string interrupt = fmt::format("{{ head -c 5 >/dev/null; kill -INT $!; cat >{}; }} <{}; wait $!", got, pipe);
+  const int raw = std::system(fmt::format("mkfifo {}; {} {}", pipe, start, interrupt).c_str());
+  EXPECT_EQ(WEXITSTATUS(raw), 130);
+  EXPECT_TRUE(io::readTextFile(got)->ends_with("q\n"));
+  EXPECT_NE(io::readTextFile(err)->find("interrupted"), std::string::npos);
+}
+
 TEST_F(TextVerbs, chat_answers_and_feeds_only_what_is_new) {
   put("lines", "ab\n\nand more\n/reset\nab\n/exit\nnever\n");
   const Outcome outcome = run("chat", "--json --system short", scratch_ / "lines");

@@ -26,15 +26,16 @@ double crossEntropy(std::span<const float> logits, int32_t token) {
   return most + std::log(sum) - logits[static_cast<size_t>(token)];
 }
 
-/// Each token of a window but the first, from those of the window before it.
-Sum lossOf(llm::Generator& generator, const llm::TokenList& window) {
+/// Each token of a window but the first, from those of the window before it. Logits come in pieces: those of a window may be gigabytes.
+Sum lossOf(llm::Generator& generator, std::span<const int32_t> window) {
   generator.restart();
-  const std::vector<float> logits = generator.feed({window}, true).logits[0];
-  const auto width = static_cast<size_t>(generator.config().vocabulary);
+  const auto width = static_cast<size_t>(generator.config().vocabulary), piece = static_cast<size_t>(generator.options().chunk);
   Sum sum;
-  for (size_t t = 1; t < window.size(); ++t) {
-    sum.loss += crossEntropy(std::span(logits).subspan((t - 1) * width, width), window[t]);
-    ++sum.tokens;
+  for (size_t start = 0; start + 1 < window.size(); start += piece) {
+    const auto part = window.subspan(start, std::min(piece, window.size() - 1 - start));
+    const std::vector<float> logits = generator.feed({llm::TokenList(part.begin(), part.end())}, true).logits[0];
+    for (size_t t = 0; t < part.size(); ++t) sum.loss += crossEntropy(std::span(logits).subspan(t * width, width), window[start + t + 1]);
+    sum.tokens += part.size();
   }
   return sum;
 }
@@ -67,9 +68,7 @@ Result<ExitCode> evalVerb(Arguments arguments) {
   Sum all;
   size_t windows = 0;
   for (size_t start = 0; start + 1 < tokens.size(); start += positions, ++windows) {
-    const auto begin = tokens.begin() + static_cast<ptrdiff_t>(start);
-    const size_t length = std::min(positions, tokens.size() - start);
-    const Sum one = lossOf(generator, llm::TokenList(begin, begin + static_cast<ptrdiff_t>(length)));
+    const Sum one = lossOf(generator, std::span(tokens).subspan(start, std::min(positions, tokens.size() - start)));
     all.loss += one.loss;
     all.tokens += one.tokens;
   }

@@ -36,7 +36,7 @@ struct TextModelFiles {
   [[nodiscard]] Result<llm::TokenList> encode(const std::string& text, const text::EncodeOptions& options = {}) const;
 };
 
-/// Reads the weights and compiles; says on stderr what takes time, where it is a terminal.
+/// Reads the weights and compiles; says so on stderr, as both take time.
 Result<llm::Generator> makeGenerator(const TextModelFiles& files, const TextModelChoices& choices, bool samples);
 
 }  // namespace lockstep::tools
