@@ -5,12 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 
 #include "frontend/llm/checkpoint.h"
 #include "frontend/llm/generator_session.h"
-#include "frontend/nn/init.h"
 #include "frontend/ops/ops.h"
 #include "frontend/trace/throw_error.h"
 #include "frontend/train/inference.h"
@@ -46,31 +44,6 @@ GeneratorOptions checked(const LanguageConfig& config, GeneratorOptions options,
 struct FeedSettings {
   bool every = false;
   SamplingOptions sampling = {};
-};
-
-/// SamplingOptions as the inputs of a run, for tokens that come after `count` ones at `at`.
-struct SamplingValues {
-  SamplingValues(const SamplingOptions& options, const TokenList& at, const TokenList& count)
-      : temperature(at.size(), static_cast<float>(options.temperature)),
-        top_p(at.size(), static_cast<float>(options.top_p)),
-        min_p(at.size(), static_cast<float>(options.min_p)),
-        penalty(at.size(), static_cast<float>(options.repetition_penalty)),
-        top_k(at.size(), static_cast<int32_t>(std::min<int64_t>(options.top_k, std::numeric_limits<int32_t>::max()))) {
-    for (size_t i = 0; i < at.size(); ++i) {
-      const auto place = static_cast<uint64_t>(at[i] + count[i]);
-      uniform.push_back(static_cast<float>(random::uniform(options.seed, static_cast<uint32_t>(i), place)));
-    }
-  }
-  void addTo(Batch& batch) const {
-    batch.emplace_back("temperature", temperature);
-    batch.emplace_back("top_k", top_k);
-    batch.emplace_back("top_p", top_p);
-    batch.emplace_back("min_p", min_p);
-    batch.emplace_back("repetition_penalty", penalty);
-    batch.emplace_back("uniform", uniform);
-  }
-  std::vector<float> temperature, top_p, min_p, penalty, uniform;
-  TokenList top_k;
 };
 
 }  // namespace
@@ -120,8 +93,11 @@ struct Generator::Impl {
       count[i] = static_cast<int32_t>(taken);
     }
     Batch batch{{"ids", ids}, {"at", at}, {"count", count}};
-    std::optional<SamplingValues> values;
-    if (options.samples) values.emplace(settings.sampling, at, count).addTo(batch);
+    if (options.samples) {
+      TokenList next = at;
+      for (size_t i = 0; i < rows; ++i) next[i] += count[i];
+      addSamplingValues(batch, settings.sampling, next);
+    }
     const RunOptions captures{.captures = settings.every};
     const ForwardResult result = width > 1 ? chunk->run(batch, captures, where) : step.run(batch, captures, where);
     for (size_t i = 0; i < rows; ++i) {

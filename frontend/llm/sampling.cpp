@@ -3,9 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "frontend/llm/config_reader.h"
+#include "frontend/nn/init.h"
 #include "frontend/ops/ops.h"
 
 namespace lockstep::llm {
@@ -75,6 +79,21 @@ Result<SamplingOptions> samplingOf(const LanguageConfig& config, bool sampled) {
 std::vector<InputSpec> samplingInputs(int64_t sequences) {
   return {{"temperature", f32(sequences)},        {"top_k", i32(sequences)},  {"top_p", f32(sequences)}, {"min_p", f32(sequences)},
           {"repetition_penalty", f32(sequences)}, {"uniform", f32(sequences)}};
+}
+
+void addSamplingValues(Batch& batch, const SamplingOptions& options, const std::vector<int32_t>& places) {
+  const size_t rows = places.size();
+  for (const auto& [name, value] : {std::pair("temperature", options.temperature), std::pair("top_p", options.top_p),
+                                    std::pair("min_p", options.min_p), std::pair("repetition_penalty", options.repetition_penalty)})
+    batch.emplace_back(name, std::vector<float>(rows, static_cast<float>(value)));
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  batch.emplace_back("top_k", std::vector<int32_t>(rows, static_cast<int32_t>(std::min(options.top_k, kMost))));
+  std::vector<float> uniform;
+  for (size_t i = 0; i < rows; ++i) {
+    const double u = random::uniform(options.seed, static_cast<uint32_t>(i), static_cast<uint64_t>(places[i]));
+    uniform.push_back(static_cast<float>(u));
+  }
+  batch.emplace_back("uniform", std::move(uniform));
 }
 
 Tensor sampleTokens(const Tensor& logits, const Tensor& seen, const Inputs& in) {

@@ -33,8 +33,6 @@ struct SamplingOptions {
   double repetition_penalty = 1;  ///< above 0; 1: none
   uint64_t seed = 0;
 
-  /// The likeliest token, whatever else is said.
-  [[nodiscard]] bool isGreedy() const { return temperature == 0; }
   /// Takes a program that samples, and not only an argmax.
   [[nodiscard]] bool needsSampling() const { return temperature != 0 || repetition_penalty != 1; }
   /// code "language_model.sampling" for a value outside of its range, or one that is not a number
@@ -50,6 +48,8 @@ Result<SamplingOptions> samplingOf(const LanguageConfig& config, bool sampled = 
 /// The settings as inputs of a program, one of each sequence: "temperature", "top_p", "min_p", "repetition_penalty" and "uniform" f32 [B],
 /// "top_k" i32 [B].
 std::vector<InputSpec> samplingInputs(int64_t sequences);
+/// Their values for a run after which the next token of each sequence comes to its place of `places`.
+void addSamplingValues(Batch& batch, const SamplingOptions& options, const std::vector<int32_t>& places);
 /// The next token of each sequence, i32 [B], of logits [B, V] and how often each id was there so far, f32 [B, V].
 Tensor sampleTokens(const Tensor& logits, const Tensor& seen, const Inputs& in);
 

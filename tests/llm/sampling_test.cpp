@@ -54,7 +54,7 @@ int32_t expected(const std::vector<float>& logits, const TokenList& so_far, cons
   }
   std::vector<size_t> order(z.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return z[a] > z[b]; });
+  std::ranges::sort(order, [&](size_t a, size_t b) { return z[a] != z[b] ? z[a] > z[b] : a < b; });
   if (options.top_p < 1) {
     const std::vector<double> p = softmaxOf(z);
     double sum = 0;
