@@ -101,11 +101,6 @@ struct ChatChoices {
   bool json = false;
 };
 
-void writePiece(std::string_view text) {
-  fmt::print("{}", text);
-  std::fflush(stdout);
-}
-
 /// Until /exit, the end of stdin, or an interrupt.
 Result<ExitCode> talk(Conversation& conversation, const ChatChoices& choices, const std::string& device) {
   const bool by_hand = console::isTerminal(stdin) && console::isTerminal(stderr);
@@ -162,7 +157,7 @@ Result<ExitCode> chatVerb(Arguments arguments) {
   LS_TRY(text::ChatTemplate chat, templateOf(files, choices.chat_template));
   LS_TRY(llm::Generator generator, makeGenerator(files, choices.model, choices.answer.sampling.needsSampling()));
   choices.answer.interrupted = &console::catchInterrupts();
-  if (!choices.json) choices.answer.write = writePiece;
+  if (!choices.json) choices.answer.write = printPiece;
   Conversation conversation(files, generator, std::move(chat), choices.system);
   return talk(conversation, choices, generator.device());
 }

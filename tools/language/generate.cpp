@@ -55,12 +55,7 @@ Result<ExitCode> generateVerb(Arguments arguments) {
          files.encode(prompt, {.add_special_tokens = !choices.no_special_tokens, .parse_special_tokens = !choices.plain}));
   LS_TRY(llm::Generator generator, makeGenerator(files, choices.model, choices.answer.sampling.needsSampling()));
   choices.answer.interrupted = &console::catchInterrupts();
-  if (!choices.json) {
-    choices.answer.write = [](std::string_view text) {
-      fmt::print("{}", text);
-      std::fflush(stdout);
-    };
-  }
+  if (!choices.json) choices.answer.write = printPiece;
   LS_TRY(const Answer answer, answerTo(files, generator, tokens, choices.answer));
   if (choices.json) {
     fmt::print("{}\n", answerJson(answer, tokens.size(), generator.device()).text());

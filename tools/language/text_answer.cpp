@@ -5,7 +5,9 @@
 
 #include <array>
 #include <chrono>
+#include <cstdio>
 
+#include "console/terminal.h"
 #include "frontend/text/stop_strings.h"
 
 namespace lockstep::tools {
@@ -74,6 +76,15 @@ Result<Answer> answerTo(const TextModelFiles& files, llm::Generator& generator, 
   give(stops.push(rest));
   give(stops.finish());
   return answer;
+}
+
+void printPiece(std::string_view text) {
+  if (console::isTerminal(stdout)) {
+    fmt::print("{}", withoutControls(text));
+  } else {
+    fmt::print("{}", text);
+  }
+  std::fflush(stdout);
 }
 
 io::Json answerJson(const Answer& answer, size_t prompt_tokens, const std::string& device) {

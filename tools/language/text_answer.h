@@ -40,6 +40,8 @@ struct Answer {
 /// Generator::feed() are thrown, "language_model.room" before anything is fed; code tokenizer.id
 Result<Answer> answerTo(const TextModelFiles& files, llm::Generator& generator, const llm::TokenList& prompt, const AnswerOptions& options);
 
+/// Prints a piece of an answer at once. On a terminal control characters are shown and do not act: what a model writes is not ours.
+void printPiece(std::string_view text);
 /// The members that all verbs print of an answer to a prompt of so many tokens.
 io::Json answerJson(const Answer& answer, size_t prompt_tokens, const std::string& device);
 /// One line for people.
