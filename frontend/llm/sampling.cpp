@@ -40,7 +40,7 @@ Status SamplingOptions::check() const {
   const std::vector<Range> ranges{
       {"temperature", temperature, temperature >= 0 && std::isfinite(temperature), "a number of at least 0"},
       {"top_k", static_cast<double>(top_k), top_k >= 0, "at least 0"},
-      {"top_p", top_p, top_p > 0 && top_p <= 1, "above 0 and at most 1"},
+      {"top_p", top_p, top_p >= 0 && top_p <= 1, "from 0 to 1"},
       {"min_p", min_p, min_p >= 0 && min_p <= 1, "from 0 to 1"},
       {"repetition_penalty", repetition_penalty, repetition_penalty > 0 && std::isfinite(repetition_penalty), "a number above 0"},
   };

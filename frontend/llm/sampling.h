@@ -28,7 +28,7 @@ namespace lockstep::llm {
 struct SamplingOptions {
   double temperature = 0;         ///< 0: greedy
   int64_t top_k = 0;              ///< 0: all
-  double top_p = 1;               ///< in (0, 1]; 1: all
+  double top_p = 1;               ///< in [0, 1]; 0: the likeliest alone, 1: all
   double min_p = 0;               ///< in [0, 1]; 0: all
   double repetition_penalty = 1;  ///< above 0; 1: none
   uint64_t seed = 0;

@@ -86,6 +86,7 @@ const std::vector<SamplingOptions> kSettings{
     {.temperature = 2.5, .top_k = 1000, .seed = 1},
     {.temperature = 2, .top_p = 0.7},
     {.temperature = 2, .top_p = 0.01},
+    {.temperature = 2, .top_p = 0},
     {.temperature = 2, .min_p = 0.2},
     {.temperature = 1.5, .top_k = 12, .top_p = 0.9, .min_p = 0.05, .repetition_penalty = 1.4, .seed = 9},
 };
@@ -184,9 +185,9 @@ TEST_F(Sampling, what_is_wrong_is_refused) {
   Generator plain(config_, values_, {.device = "reference", .positions = 16});
   EXPECT_EQ(codeOf([&] { (void)plain.feed({{1}}, SamplingOptions{.temperature = 1}); }), "language_model.sampling");
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  for (const SamplingOptions& wrong :
-       {SamplingOptions{.temperature = -1}, SamplingOptions{.temperature = nan}, SamplingOptions{.top_k = -1}, SamplingOptions{.top_p = 0},
-        SamplingOptions{.top_p = 1.5}, SamplingOptions{.min_p = -0.1}, SamplingOptions{.repetition_penalty = 0}})
+  for (const SamplingOptions& wrong : {SamplingOptions{.temperature = -1}, SamplingOptions{.temperature = nan},
+                                       SamplingOptions{.top_k = -1}, SamplingOptions{.top_p = -0.1}, SamplingOptions{.top_p = 1.5},
+                                       SamplingOptions{.min_p = -0.1}, SamplingOptions{.repetition_penalty = 0}})
     EXPECT_FALSE(wrong.check().ok()) << wrong.temperature << " " << wrong.top_p;
   for (const SamplingOptions& right : kSettings) EXPECT_TRUE(right.check().ok());
 }
