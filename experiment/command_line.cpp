@@ -2,16 +2,15 @@
 #include "experiment/command_line.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
 #include <filesystem>
 #include <string_view>
 #include <vector>
 
 #include "console/guarded_main.h"
+#include "console/interrupt.h"
 #include "console/options.h"
 #include "console/terminal.h"
 #include "experiment/training_run.h"
@@ -23,38 +22,6 @@ namespace experiment {
 namespace {
 
 using console::usage;
-
-// A signal handler can reach nothing else.
-std::atomic<bool> interrupted{false};
-
-/// The first signal stops the run cleanly, the second one at once.
-void onInterrupt(int signal) {
-  interrupted.store(true);
-  ::signal(signal, SIG_DFL);
-}
-
-/// A pipe without a reader and a file beyond the limit send a signal with every write; the writes that save the run come after the first.
-void onFailedWrite(int) { interrupted.store(true); }
-
-/// Ctrl-C, what a scheduler or `kill` sends, and a terminal that closes; a write that the system answers with a signal.
-void catchSignals() {
-  struct Row {
-    int signal;
-    void (*handler)(int);
-    bool may_be_ignored;  ///< whoever started us with it ignored (nohup) meant it
-  };
-  constexpr Row kRows[] = {{SIGINT, onInterrupt, false},
-                           {SIGTERM, onInterrupt, false},
-                           {SIGHUP, onInterrupt, true},
-                           {SIGPIPE, onFailedWrite, true},
-                           {SIGXFSZ, onFailedWrite, true}};
-  for (const Row& row : kRows) {
-    struct sigaction action{}, before{};
-    action.sa_handler = row.handler;
-    ::sigaction(row.signal, nullptr, &before);
-    if (!row.may_be_ignored || before.sa_handler != SIG_IGN) ::sigaction(row.signal, &action, nullptr);
-  }
-}
 
 struct Choices {
   std::string name, seed, out, sanitize, precision;
@@ -259,11 +226,10 @@ Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const s
     settings.folder = RunFolder(choices.out.empty() ? freshRunFolder(recipe->name) : std::filesystem::path(choices.out));
   }
   settings.live = !settings.json && !settings.quiet && console::isTerminal(stderr);
-  settings.interrupted = &interrupted;
   if (settings.folder) {
     settings.resume_command = resumeCommand(started_as, recipes.size() > 1 ? recipe->name : "", *settings.folder, options);
   }
-  catchSignals();
+  settings.interrupted = &console::catchInterrupts();
   return runTraining(*recipe, options, settings);
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "frontend/llm/checkpoint.h"
@@ -40,6 +41,11 @@ GeneratorOptions checked(const LanguageConfig& config, GeneratorOptions options,
   return options;
 }
 
+struct FeedSettings {
+  bool every = false;
+  SamplingOptions sampling = {};
+};
+
 }  // namespace
 
 struct Generator::Impl {
@@ -47,6 +53,7 @@ struct Generator::Impl {
       : config(its),
         options(checked(its, given, where)),
         lengths(static_cast<size_t>(options.sequences)),
+        largest(lengths.size()),
         step(makeStep(config, std::move(values), options, where)) {
     if (options.chunk == 1) return;
     chunk = step.attach({.inputs = inputsOf(options, options.chunk),
@@ -72,7 +79,7 @@ struct Generator::Impl {
   }
 
   /// One run: of each sequence the tokens from `done` on, as many as a run takes.
-  void run(const std::vector<TokenList>& tokens, std::vector<size_t>& done, bool every, Fed& fed, const Where& where) {
+  void run(const std::vector<TokenList>& tokens, std::vector<size_t>& done, const FeedSettings& settings, Fed& fed, const Where& where) {
     const auto rows = lengths.size();
     size_t longest = 0;
     for (size_t i = 0; i < tokens.size(); ++i) longest = std::max(longest, tokens[i].size() - done[i]);
@@ -85,20 +92,57 @@ struct Generator::Impl {
       at[i] = static_cast<int32_t>(lengths[i]);
       count[i] = static_cast<int32_t>(taken);
     }
-    const Batch batch{{"ids", ids}, {"at", at}, {"count", count}};
-    const RunOptions captures{.captures = every};
+    Batch batch{{"ids", ids}, {"at", at}, {"count", count}};
+    if (options.samples) {
+      TokenList next = at;
+      for (size_t i = 0; i < rows; ++i) next[i] += count[i];
+      addSamplingValues(batch, settings.sampling, next);
+    }
+    const RunOptions captures{.captures = settings.every};
     const ForwardResult result = width > 1 ? chunk->run(batch, captures, where) : step.run(batch, captures, where);
     for (size_t i = 0; i < rows; ++i) {
       const auto taken = static_cast<size_t>(count[i]);
       if (taken == 0) continue;
       done[i] += taken;
       lengths[i] += count[i];
-      fed.next[i] = result.output.ints()[i];
-      if (!every) continue;
+      fed.next[i] = result.outputs.get("next").ints()[i];
+      largest[i] = result.outputs.get("largest").floats()[i];
+      if (!settings.every) continue;
       const auto vocabulary = static_cast<size_t>(config.vocabulary);
-      const auto values = result.captures.get("logits").floats().subspan(i * width * vocabulary, taken * vocabulary);
-      fed.logits[i].insert(fed.logits[i].end(), values.begin(), values.end());
+      const auto logits = result.captures.get("logits").floats().subspan(i * width * vocabulary, taken * vocabulary);
+      fed.logits[i].insert(fed.logits[i].end(), logits.begin(), logits.end());
     }
+  }
+
+  void checkLogits(const std::vector<TokenList>& tokens, const Where& where) const {
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      if (tokens[i].empty() || std::isfinite(largest[i])) continue;
+      throw Error({.code = "language_model.logits",
+                   .message = fmt::format("the largest logit after token {} of sequence {} is {}", lengths[i], i, largest[i]),
+                   .where = detail::toLocation(where),
+                   .notes = {},
+                   .remedy = "look for NaN and infinities in the weights"},
+                  ExitCode::NumericCheck);
+    }
+  }
+
+  Fed feed(const std::vector<TokenList>& tokens, const FeedSettings& settings, const Where& where) {
+    check(tokens, where);
+    if (const Status status = settings.sampling.check(); !status.ok()) throw Error(status.diagnostics());
+    if (settings.sampling.needsSampling() && !options.samples)
+      refuse("sampling", "this generator has no programs that sample", "make it with GeneratorOptions::samples", where);
+    Fed fed{.next = TokenList(lengths.size()), .logits = {}};
+    if (settings.every) fed.logits.resize(lengths.size());
+    std::vector<size_t> done(lengths.size());
+    const auto is_left = [&] {
+      for (size_t i = 0; i < tokens.size(); ++i) {
+        if (done[i] < tokens[i].size()) return true;
+      }
+      return false;
+    };
+    while (is_left()) run(tokens, done, settings, fed, where);
+    checkLogits(tokens, where);
+    return fed;
   }
 
   [[nodiscard]] const std::vector<std::unique_ptr<Buffer>>& kept() const { return step.model().kept; }
@@ -144,6 +188,7 @@ struct Generator::Impl {
   LanguageConfig config;
   GeneratorOptions options;
   std::vector<int64_t> lengths;  ///< of the sequences
+  std::vector<float> largest;    ///< of the logits after the last token of each
   ModelInference<GeneratorSession> step;
   std::optional<Forward> chunk, reader, writer;
 };
@@ -161,23 +206,18 @@ Generator Generator::load(const std::filesystem::path& folder, const GeneratorOp
 
 const LanguageConfig& Generator::config() const { return impl_->config; }
 const GeneratorOptions& Generator::options() const { return impl_->options; }
+std::string Generator::device() const { return impl_->step.facts().device; }
+uint64_t Generator::compilations() const {
+  return impl_->step.run_facts().compilations + (impl_->chunk ? impl_->chunk->run_facts().compilations : 0);
+}
 int64_t Generator::length(size_t sequence) const { return impl_->lengths.at(sequence); }
 
 void Generator::restart() { std::ranges::fill(impl_->lengths, 0); }
 
-Fed Generator::feed(const std::vector<TokenList>& tokens, bool every, Where where) {
-  impl_->check(tokens, where);
-  Fed fed{.next = TokenList(impl_->lengths.size()), .logits = {}};
-  if (every) fed.logits.resize(impl_->lengths.size());
-  std::vector<size_t> done(impl_->lengths.size());
-  const auto is_left = [&] {
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      if (done[i] < tokens[i].size()) return true;
-    }
-    return false;
-  };
-  while (is_left()) impl_->run(tokens, done, every, fed, where);
-  return fed;
+Fed Generator::feed(const std::vector<TokenList>& tokens, bool every, Where where) { return impl_->feed(tokens, {.every = every}, where); }
+
+Fed Generator::feed(const std::vector<TokenList>& tokens, const SamplingOptions& sampling, Where where) {
+  return impl_->feed(tokens, {.sampling = sampling}, where);
 }
 
 std::vector<TokenList> Generator::generate(const std::vector<TokenList>& prompts, const GenerateOptions& options, Where where) {
@@ -194,7 +234,7 @@ std::vector<TokenList> Generator::generate(const std::vector<TokenList>& prompts
   std::vector<TokenList> made(prompts.size());
   std::vector<TokenList> now = prompts;
   for (int64_t step = 0; step < options.tokens; ++step) {
-    const Fed fed = feed(now, false, where);
+    const Fed fed = feed(now, options.sampling, where);
     bool goes_on = false;
     for (size_t i = 0; i < now.size(); ++i) {
       if (now[i].empty()) continue;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "frontend/llm/language_config.h"
+#include "frontend/llm/sampling.h"
 #include "frontend/trace/host_values.h"
 #include "ir/support/where.h"
 
@@ -22,15 +23,17 @@ struct GeneratorOptions {
   int64_t positions = 0;   ///< room of each in tokens; 0: those that the model was made for, at most 4096
   int64_t chunk = 64;      ///< tokens of a prompt that one run takes
   int64_t vocabulary = 0;  ///< only ids below it are chosen: those that the tokenizer has; 0: all of the model's
+  bool samples = false;    ///< the programs take SamplingOptions; else they give the likeliest token alone, and are smaller
 };
 
 struct GenerateOptions {
   int64_t tokens = 32;      ///< at most so many new ones
   bool stop_at_end = true;  ///< after a token of LanguageConfig::end_tokens
+  SamplingOptions sampling = {};
 };
 
 struct Fed {
-  TokenList next;                          ///< of each sequence the likeliest token to follow; of equal ones the lowest
+  TokenList next;                          ///< of each sequence the token to follow
   std::vector<std::vector<float>> logits;  ///< of each sequence [tokens, vocabulary], where they were asked for
 };
 
@@ -40,9 +43,12 @@ struct SequenceState {
   std::vector<std::vector<float>> tensors;
 };
 
-/// Two programs serve all prompts and lengths: one takes a chunk of tokens, one takes a token. Errors are thrown: "language_model.options"
-/// for options that are wrong, "language_model.tokens" for an id that the model does not have or an empty prompt, "language_model.room"
-/// for more tokens than there is room for, those of ls::forward(), and those of the device.
+/// Two programs serve all prompts, lengths and settings of sampling: one takes a chunk of tokens, one takes a token. Of a run, 8 bytes per
+/// sequence come back from the device: the token, and the largest logit, which shows whether all were numbers. Errors are thrown:
+/// "language_model.options" for options that are wrong, "language_model.sampling" for settings of sampling that are, or where `samples` is
+/// off, "language_model.logits" (ExitCode::NumericCheck) for logits that are no finite numbers, "language_model.tokens" for an id that the
+/// model does not have or an empty prompt, "language_model.room" for more tokens than there is room for, those of ls::forward(), and those
+/// of the device.
 class Generator {
  public:
   /// `values` are those of a LanguageModel, as loadWeights() or a trainer's download() gives them.
@@ -53,15 +59,17 @@ class Generator {
   Generator& operator=(Generator&&) noexcept;
   ~Generator();
 
-  /// Starts all sequences anew and gives the tokens that follow each prompt, one prompt per sequence at most, each time the likeliest one.
+  /// Starts all sequences anew and gives the tokens that follow each prompt, one prompt per sequence at most.
   std::vector<TokenList> generate(const std::vector<TokenList>& prompts, const GenerateOptions& options = {},
                                   Where where = Where::current());
 
   /// The next call of feed() begins new texts.
   void restart();
-  /// More tokens for each sequence; a sequence that gets none stays as it is, and its `next` is of no use. With `every`, the logits of all
-  /// these tokens.
+  /// More tokens for each sequence; a sequence that gets none stays as it is, and its `next` is of no use. `next` is the likeliest token,
+  /// of equal ones the lowest. With `every`, the logits of all these tokens.
   Fed feed(const std::vector<TokenList>& tokens, bool every = false, Where where = Where::current());
+  /// The same, with `next` chosen by these settings. They are values: no program is compiled for them.
+  Fed feed(const std::vector<TokenList>& tokens, const SamplingOptions& sampling, Where where = Where::current());
   /// Tokens that a sequence has been fed.
   [[nodiscard]] int64_t length(size_t sequence) const;
   /// A sequence, to go on later or several times.
@@ -70,6 +78,8 @@ class Generator {
 
   [[nodiscard]] const LanguageConfig& config() const;
   [[nodiscard]] const GeneratorOptions& options() const;  ///< with `positions` as it came out
+  [[nodiscard]] std::string device() const;               ///< the chosen one: "vulkan:0"
+  [[nodiscard]] uint64_t compilations() const;            ///< of its programs so far
 
  private:
   struct Impl;

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "frontend/ops/ops.h"
 
 namespace lockstep::llm {
@@ -15,6 +18,14 @@ LanguageConfig withoutRandomValues(LanguageConfig config) {
   return config;
 }
 
+/// How often each id was fed, with the tokens of this run; a row at place 0 begins anew.
+Tensor withTokens(const Tensor& seen, const Inputs& in) {
+  const Tensor ids = in["ids"];
+  const Tensor counts = less(expand_dims(arange(ids.extent(1)), 0), expand_dims(in["count"], 1));
+  const Tensor before = where(greater(expand_dims(in["at"], 1), 0), seen, 0);
+  return scatter_add(before, 1, ids, cast(counts, DType::F32));
+}
+
 }  // namespace
 
 GeneratorSession::GeneratorSession(const LanguageConfig& config, const GeneratorOptions& options)
@@ -25,6 +36,9 @@ GeneratorSession::GeneratorSession(const LanguageConfig& config, const Generator
     for (const std::vector<int64_t>& shape : stateShapes(config, config.layers[i], options.sequences, room))
       kept.push_back(std::make_unique<Buffer>(*this, fmt::format("state_{}", kept.size()), shape));
   }
+  if (!options.samples) return;
+  kept.push_back(std::make_unique<Buffer>(*this, "seen", std::vector<int64_t>{options.sequences, config.vocabulary}));
+  seen = kept.back().get();
 }
 
 LanguageState GeneratorSession::state() const {
@@ -52,13 +66,21 @@ Outputs advance(const GeneratorSession& session, const Inputs& in, const Generat
   // In a program without captures only the last token that counts goes through the head.
   (void)capture("logits", session.model.head(hidden));
   const Tensor last = narrow(hidden, 1, max(in["count"] - 1, 0), 1);
-  Tensor logits = session.model.head(last);
-  if (options.vocabulary > 0) logits = narrow(logits, -1, 0, options.vocabulary);
-  return squeeze(argmax(logits, -1), 1);
+  Tensor logits = squeeze(session.model.head(last), 1);
+  const int64_t ids = options.vocabulary > 0 ? options.vocabulary : logits.extent(1);
+  logits = narrow(logits, 1, 0, ids);
+  // A NaN among them is the largest.
+  const Tensor largest = reduce_max(logits, 1);
+  if (session.seen == nullptr) return {{"next", argmax(logits, 1)}, {"largest", largest}};
+  const Tensor seen = withTokens(*session.seen, in);
+  session.seen->update(seen);
+  return {{"next", sampleTokens(logits, narrow(seen, 1, 0, ids), in)}, {"largest", largest}};
 }
 
 std::vector<InputSpec> inputsOf(const GeneratorOptions& options, int64_t tokens) {
-  return {{"ids", i32(options.sequences, tokens)}, {"at", i32(options.sequences)}, {"count", i32(options.sequences)}};
+  std::vector<InputSpec> inputs{{"ids", i32(options.sequences, tokens)}, {"at", i32(options.sequences)}, {"count", i32(options.sequences)}};
+  if (options.samples) std::ranges::copy(samplingInputs(options.sequences), std::back_inserter(inputs));
+  return inputs;
 }
 
 ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, ParameterValues values, const GeneratorOptions& options,

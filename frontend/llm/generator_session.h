@@ -19,12 +19,15 @@ struct GeneratorSession : Module {
   void keep(LanguageState state) const;
 
   LanguageModel model;
+  /// Those of the layers, then `seen`.
   std::vector<std::unique_ptr<Buffer>> kept;
+  const Buffer* seen = nullptr;  ///< f32 [B, V]: how often each id was fed; null without sampling
 };
 
-/// For runs of so many tokens per sequence: "ids" [B, T], "at" and "count" [B].
+/// For runs of so many tokens per sequence: "ids" [B, T], "at" and "count" [B], and samplingInputs() where options.samples.
 std::vector<InputSpec> inputsOf(const GeneratorOptions& options, int64_t tokens);
-/// ids at their places: the likeliest next token of each sequence, i32 [B]. Captures "logits" of all of them.
+/// ids at their places: "next", the token to follow of each sequence, i32 [B], and "largest" of its logits, f32 [B]. Captures "logits" of
+/// all of them.
 Outputs advance(const GeneratorSession& session, const Inputs& in, const GeneratorOptions& options);
 /// The program of one token per sequence, with these parameters of a LanguageModel and zeros as the state.
 ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, ParameterValues values, const GeneratorOptions& options,

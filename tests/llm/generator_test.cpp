@@ -15,18 +15,10 @@
 namespace lockstep::llm {
 namespace {
 
+using testing::codeOf;
 using testing::configOf;
 using testing::randomValues;
 using testing::tinyJson;
-
-std::string codeOf(const std::function<void()>& function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error.code();
-  }
-  return "";
-}
 
 /// Mamba-2, attention with a window and positions, Mamba-1.
 LanguageConfig hybrid() {

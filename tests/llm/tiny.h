@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <string>
 
 #include "frontend/llm/checkpoint.h"
@@ -11,6 +12,16 @@
 #include "frontend/llm/language_model.h"
 
 namespace lockstep::llm::testing {
+
+/// What a function throws; "" where it throws nothing.
+inline std::string codeOf(const std::function<void()>& function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return "";
+}
 
 inline LanguageConfig configOf(const std::string& json, const std::string& generation = {}) {
   return LanguageConfig::parse(json, "config.json", generation).orThrow();

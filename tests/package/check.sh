@@ -167,7 +167,7 @@ case "$step" in
     cpack --config "$build/CPackConfig.cmake" -B "$work/deb" >/dev/null
     package="$(echo "$work"/deb/lockstep_*.deb)"
     depends="$(dpkg-deb -f "$package" Depends)"
-    for library in libc6 libfmt libpng16 libtbb zlib1g; do
+    for library in libc6 libfmt libpcre2-8 libpng16 libtbb libutf8proc zlib1g; do
       [[ $depends == *"$library"* ]] || die "the package does not depend on $library: $depends"
     done
     rm -rf "$work/extracted"

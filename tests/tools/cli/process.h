@@ -17,10 +17,10 @@ struct Outcome {
   std::string out = {}, err = {};
 };
 
-/// `arguments` go through the shell, so quote what needs it.
-inline Outcome runTool(const ScratchDirectory& scratch, const std::string& arguments) {
+/// `arguments` go through the shell, so quote what needs it; `input` is the file that is its stdin.
+inline Outcome runTool(const ScratchDirectory& scratch, const std::string& arguments, const std::string& input = "/dev/null") {
   const std::string out = scratch / "stdout", err = scratch / "stderr";
-  const int raw = std::system((std::string(LOCKSTEP_TOOL) + " " + arguments + " >" + out + " 2>" + err + " </dev/null").c_str());
+  const int raw = std::system((std::string(LOCKSTEP_TOOL) + " " + arguments + " >" + out + " 2>" + err + " <" + input).c_str());
   Outcome outcome{.status = WIFEXITED(raw) ? WEXITSTATUS(raw) : -1};
   outcome.out = *io::readTextFile(out);
   outcome.err = *io::readTextFile(err);

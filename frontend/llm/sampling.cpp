@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/llm/sampling.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "frontend/llm/config_reader.h"
+#include "frontend/nn/init.h"
+#include "frontend/ops/ops.h"
+
+namespace lockstep::llm {
+namespace {
+
+struct Range {
+  const char* name;
+  double value;
+  bool is_right;
+  const char* wanted;
+};
+
+/// The first value that is outside of its range, or null.
+const Range* findWrong(const std::vector<Range>& ranges) {
+  for (const Range& range : ranges) {
+    if (!range.is_right) return &range;
+  }
+  return nullptr;
+}
+
+/// Those of a setting as a column beside the logits.
+Tensor column(const Inputs& in, const char* name) { return expand_dims(in[name], 1); }
+
+}  // namespace
+
+Status SamplingOptions::check() const {
+  // Comparisons with a NaN are false.
+  const std::vector<Range> ranges{
+      {"temperature", temperature, temperature >= 0 && std::isfinite(temperature), "a number of at least 0"},
+      {"top_k", static_cast<double>(top_k), top_k >= 0, "at least 0"},
+      {"top_p", top_p, top_p >= 0 && top_p <= 1, "from 0 to 1"},
+      {"min_p", min_p, min_p >= 0 && min_p <= 1, "from 0 to 1"},
+      {"repetition_penalty", repetition_penalty, repetition_penalty > 0 && std::isfinite(repetition_penalty), "a number above 0"},
+  };
+  if (const Range* wrong = findWrong(ranges))
+    return fail("language_model.sampling", fmt::format("{} is {}", wrong->name, wrong->value), {}, fmt::format("it is {}", wrong->wanted));
+  return Success{};
+}
+
+Result<SamplingOptions> samplingOf(const LanguageConfig& config, bool sampled) {
+  const std::string file = "generation_config.json";
+  SamplingOptions options;
+  bool samples = sampled;
+  if (config.generation_json.empty()) {
+    if (samples) options = {.temperature = 1, .top_k = 50};
+    return options;
+  }
+  LS_TRY(const text::JsonValue json, parsePythonJson(config.generation_json, file));
+  LS_TRY(ConfigReader reader, ConfigReader::of(json, file));
+  if (!samples) {
+    LS_TRY(samples, reader.boolean("do_sample", false));
+  }
+  LS_TRY(options.repetition_penalty, reader.number("repetition_penalty", 1, 1));
+  if (samples) {
+    LS_TRY(options.temperature, reader.number("temperature", 1, 1));
+    LS_TRY(options.top_k, reader.integer("top_k", 50, 0));
+    LS_TRY(options.top_p, reader.number("top_p", 1, 1));
+    LS_TRY(options.min_p, reader.number("min_p", 0, 0));
+  }
+  if (const Status status = options.check(); !status.ok()) {
+    return fail("language_config.value", fmt::format("{}: {}", file, status.diagnostics().front().message), {},
+                status.diagnostics().front().remedy);
+  }
+  return options;
+}
+
+std::vector<InputSpec> samplingInputs(int64_t sequences) {
+  return {{"temperature", f32(sequences)},        {"top_k", i32(sequences)},  {"top_p", f32(sequences)}, {"min_p", f32(sequences)},
+          {"repetition_penalty", f32(sequences)}, {"uniform", f32(sequences)}};
+}
+
+void addSamplingValues(Batch& batch, const SamplingOptions& options, const std::vector<int32_t>& places) {
+  const size_t rows = places.size();
+  for (const auto& [name, value] : {std::pair("temperature", options.temperature), std::pair("top_p", options.top_p),
+                                    std::pair("min_p", options.min_p), std::pair("repetition_penalty", options.repetition_penalty)})
+    batch.emplace_back(name, std::vector<float>(rows, static_cast<float>(value)));
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  batch.emplace_back("top_k", std::vector<int32_t>(rows, static_cast<int32_t>(std::min(options.top_k, kMost))));
+  std::vector<float> uniform;
+  for (size_t i = 0; i < rows; ++i) {
+    const double u = random::uniform(options.seed, static_cast<uint32_t>(i), static_cast<uint64_t>(places[i]));
+    uniform.push_back(static_cast<float>(u));
+  }
+  batch.emplace_back("uniform", std::move(uniform));
+}
+
+Tensor sampleTokens(const Tensor& logits, const Tensor& seen, const Inputs& in) {
+  const int64_t ids = logits.extent(1);
+  const Tensor penalty = column(in, "repetition_penalty");
+  const Tensor penalised = where(less(logits, 0), logits * penalty, logits / penalty);
+  const Tensor temperature = column(in, "temperature");
+  // At temperature 0 only the order counts.
+  const Tensor scaled = where(greater(seen, 0), penalised, logits) / where(greater(temperature, 0), temperature, 1);
+  const Sorted sorted = sort(scaled, -1, true);
+  const Tensor rank = expand_dims(arange(ids), 0);
+  const Tensor is_first = equal(rank, 0);
+
+  // Each rule leaves a first part of the order. Probabilities are weights relative to the largest, so no rule has to divide, and none takes
+  // infinities.
+  Tensor weights = exp(sorted.values - narrow(sorted.values, 1, 0, 1));
+  const auto most = static_cast<double>(ids);
+  const Tensor top_k = column(in, "top_k");
+  const Tensor kth = take_along_axis(sorted.values, min(where(greater(top_k, 0), top_k, most), most) - 1, 1);
+  Tensor stays = greater_equal(sorted.values, kth);
+  weights = where(stays, weights, 0);
+
+  const Tensor from_here = cumsum(weights, 1, true);
+  const Tensor top_p = column(in, "top_p");
+  const Tensor in_nucleus = logical_or(greater(from_here, (1 - top_p) * narrow(from_here, 1, 0, 1)), greater_equal(top_p, 1));
+  stays = logical_and(stays, in_nucleus);
+  stays = logical_and(stays, greater_equal(weights, column(in, "min_p")));
+  stays = logical_or(stays, is_first);
+  weights = where(stays, weights, 0);
+
+  const Tensor up_to_here = cumsum(weights, 1);
+  const Tensor bound = column(in, "uniform") * narrow(up_to_here, 1, ids - 1, 1);
+  const Tensor before = sum(cast(less_equal(up_to_here, bound), DType::I32), 1);
+  // Rounding may put the bound at the sum itself.
+  const Tensor last = sum(cast(stays, DType::I32), 1) - 1;
+  const Tensor drawn = where(greater(in["temperature"], 0), min(before, last), 0);
+  return squeeze(take_along_axis(sorted.indices, expand_dims(drawn, 1), 1), 1);
+}
+
+}  // namespace lockstep::llm

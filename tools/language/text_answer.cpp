@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/language/text_answer.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+
+#include "console/terminal.h"
+#include "frontend/text/stop_strings.h"
+
+namespace lockstep::tools {
+namespace {
+
+/// By AnswerEnd.
+struct EndWords {
+  std::string_view name, sentence;
+};
+constexpr std::array<EndWords, 5> kEnds{{{"end_token", "ended by its end token"},
+                                         {"stop", "ended by a stop string"},
+                                         {"tokens", "ended by --tokens"},
+                                         {"context", "ended because there is no room for more; see --context"},
+                                         {"interrupted", "interrupted"}}};
+
+const EndWords& wordsOf(AnswerEnd end) { return kEnds[static_cast<size_t>(end)]; }
+
+double secondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+std::string_view toString(AnswerEnd end) { return wordsOf(end).name; }
+
+Result<Answer> answerTo(const TextModelFiles& files, llm::Generator& generator, const llm::TokenList& prompt,
+                        const AnswerOptions& options) {
+  Answer answer;
+  // Ids without a token are not chosen where they are beyond the last one; there may be some between others.
+  text::StreamDecoder decoder(files.tokenizer, {.skip_special_tokens = !options.shows_special, .skip_unknown_ids = true});
+  text::StopStrings stops(options.stops);
+  const auto give = [&](const std::string& text) {
+    if (text.empty()) return;
+    answer.text += text;
+    if (options.write) options.write(text);
+  };
+  const auto start = std::chrono::steady_clock::now();
+  auto first = start;
+  llm::TokenList now = prompt;
+  const auto endOf = [&](int32_t token) -> std::optional<AnswerEnd> {
+    if (files.end_tokens.contains(token)) return AnswerEnd::EndToken;
+    if (stops.ended()) return AnswerEnd::Stop;
+    if (std::ssize(answer.tokens) >= options.tokens) return AnswerEnd::Tokens;
+    if (generator.length(0) >= generator.options().positions) return AnswerEnd::Context;
+    if (options.interrupted != nullptr && options.interrupted->load()) return AnswerEnd::Interrupted;
+    return {};
+  };
+  for (std::optional<AnswerEnd> end; !end;) {
+    const int32_t token = generator.feed({now}, options.sampling).next[0];
+    answer.tokens.push_back(token);
+    if (answer.tokens.size() == 1) {
+      first = std::chrono::steady_clock::now();
+      answer.first_token_seconds = std::chrono::duration<double>(first - start).count();
+    }
+    if (!files.end_tokens.contains(token) || options.shows_special) {
+      LS_TRY(const std::string text, decoder.push(static_cast<uint32_t>(token)));
+      give(stops.push(text));
+    }
+    end = endOf(token);
+    answer.end = end.value_or(answer.end);
+    now = {token};
+  }
+  const double seconds = secondsSince(first);
+  if (answer.tokens.size() > 1 && seconds > 0) answer.tokens_per_second = static_cast<double>(answer.tokens.size() - 1) / seconds;
+  LS_TRY(const std::string rest, decoder.finish());
+  give(stops.push(rest));
+  give(stops.finish());
+  return answer;
+}
+
+void printPiece(std::string_view text) {
+  if (console::isTerminal(stdout)) {
+    fmt::print("{}", withoutControls(text));
+  } else {
+    fmt::print("{}", text);
+  }
+  std::fflush(stdout);
+}
+
+io::Json answerJson(const Answer& answer, size_t prompt_tokens, const std::string& device) {
+  io::Json tokens = io::Json::array();
+  for (const int32_t token : answer.tokens) tokens.add(token);
+  return io::Json::object()
+      .add("text", answer.text)
+      .add("tokens", tokens)
+      .add("prompt_tokens", uint64_t{prompt_tokens})
+      .add("end", toString(answer.end))
+      .add("first_token_seconds", answer.first_token_seconds)
+      .add("tokens_per_second", answer.tokens_per_second ? io::Json(*answer.tokens_per_second) : io::Json())
+      .add("device", device);
+}
+
+std::string summaryOf(const Answer& answer, size_t prompt_tokens, const std::string& device) {
+  const std::string rate = answer.tokens_per_second ? fmt::format(", then {:.1f} tokens per second", *answer.tokens_per_second) : "";
+  return fmt::format("{} tokens after {} of the prompt, {}; the first after {:.3f} s{} on {}", answer.tokens.size(), prompt_tokens,
+                     wordsOf(answer.end).sentence, answer.first_token_seconds, rate, device);
+}
+
+}  // namespace lockstep::tools

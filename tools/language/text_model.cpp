@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/language/text_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "frontend/llm/checkpoint.h"
+
+namespace lockstep::tools {
+
+void TextModelChoices::addTo(console::Options& options) {
+  options.argument(folder, "DIR", "a folder with config.json, weights as safetensors, and tokenizer.json");
+  options.value(device, "--device", console::kDevices);
+  options.value(context, "--context", "room for so many tokens; 0: what the model was made for, at most 4096");
+}
+
+Result<TextModelFiles> TextModelFiles::load(const std::string& folder) {
+  const std::filesystem::path path = folder;
+  LS_TRY(llm::LanguageConfig config, llm::LanguageConfig::load(path));
+  std::error_code ignored;
+  if (!std::filesystem::exists(path / "tokenizer.json", ignored)) {
+    return fail("language_model.tokenizer", fmt::format("{} has no tokenizer.json", folder), {},
+                "save it with the model: tokenizer.save_pretrained(DIR) of a fast tokenizer of transformers");
+  }
+  LS_TRY(text::Tokenizer tokenizer, text::Tokenizer::load(path / "tokenizer.json"));
+  LS_TRY(text::TokenizerConfig tokenizer_config, text::TokenizerConfig::load(path));
+  std::set<int32_t> end_tokens(config.end_tokens.begin(), config.end_tokens.end());
+  if (const auto eos = tokenizer_config.special_tokens.find("eos_token"); eos != tokenizer_config.special_tokens.end()) {
+    if (const std::optional<uint32_t> id = tokenizer.idOf(eos->second)) end_tokens.insert(static_cast<int32_t>(*id));
+  }
+  return TextModelFiles{.folder = folder,
+                        .config = std::move(config),
+                        .tokenizer = std::move(tokenizer),
+                        .tokenizer_config = std::move(tokenizer_config),
+                        .end_tokens = std::move(end_tokens)};
+}
+
+Result<llm::TokenList> TextModelFiles::encode(const std::string& text, const text::EncodeOptions& options) const {
+  LS_TRY(const std::vector<uint32_t> ids, tokenizer.encode(text, options));
+  if (ids.empty()) return fail("language_model.tokens", "the text has no token", {}, "give it one at least");
+  return llm::TokenList(ids.begin(), ids.end());
+}
+
+Result<llm::Generator> makeGenerator(const TextModelFiles& files, const TextModelChoices& choices, bool samples) {
+  fmt::print(stderr, "reading {}\n", files.folder);
+  LS_TRY(ParameterValues values, llm::loadWeights(files.config, files.folder));
+  uint64_t numbers = 0;
+  for (const auto& [name, its] : values) numbers += its.size();
+  fmt::print(stderr, "compiling a {} model of {:.3g} million parameters\n", files.config.family, static_cast<double>(numbers) / 1e6);
+  // Models may have more ids than their tokenizers; tokenizers may have ids of parts that a model of text alone lacks.
+  const int64_t ids = std::min(static_cast<int64_t>(files.tokenizer.idLimit()), files.config.vocabulary);
+  return llm::Generator(files.config, std::move(values),
+                        {.device = choices.device, .positions = choices.context, .vocabulary = ids, .samples = samples});
+}
+
+}  // namespace lockstep::tools
