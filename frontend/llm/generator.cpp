@@ -148,6 +148,11 @@ struct Generator::Impl {
   [[nodiscard]] const std::vector<std::unique_ptr<Buffer>>& kept() const { return step.model().kept; }
   size_t rowOf(const Buffer& buffer) const { return static_cast<size_t>(buffer.type().shape.elementCount()) / lengths.size(); }
 
+  void checkSequence(size_t sequence, const Where& where) const {
+    if (sequence >= lengths.size())
+      refuse("options", fmt::format("sequence {} of {}", sequence, lengths.size()), "they are numbered from 0", where);
+  }
+
   /// The state of all sequences, by buffer.
   std::vector<std::vector<float>> read(const Where& where) {
     if (!reader) {
@@ -210,7 +215,10 @@ std::string Generator::device() const { return impl_->step.facts().device; }
 uint64_t Generator::compilations() const {
   return impl_->step.run_facts().compilations + (impl_->chunk ? impl_->chunk->run_facts().compilations : 0);
 }
-int64_t Generator::length(size_t sequence) const { return impl_->lengths.at(sequence); }
+int64_t Generator::length(size_t sequence) const {
+  impl_->checkSequence(sequence, Where::current());
+  return impl_->lengths[sequence];
+}
 
 void Generator::restart() { std::ranges::fill(impl_->lengths, 0); }
 
@@ -221,13 +229,14 @@ Fed Generator::feed(const std::vector<TokenList>& tokens, const SamplingOptions&
 }
 
 std::vector<TokenList> Generator::generate(const std::vector<TokenList>& prompts, const GenerateOptions& options, Where where) {
+  if (options.tokens < 0) refuse("options", fmt::format("{} tokens are asked for", options.tokens), "ask for 0 or more", where);
   for (size_t i = 0; i < prompts.size(); ++i) {
     if (prompts[i].empty())
       refuse("tokens", fmt::format("prompt {} is empty", i), "begin with a token, such as the one that begins a text", where);
-    const int64_t all = std::ssize(prompts[i]) + options.tokens;
-    if (all > impl_->options.positions + 1)
+    if (options.tokens > impl_->options.positions + 1 - std::ssize(prompts[i]))
       refuse("room",
-             fmt::format("prompt {} and {} tokens are {}, and there is room for {}", i, options.tokens, all, impl_->options.positions),
+             fmt::format("prompt {} has {} tokens, {} more are asked for, and there is room for {}", i, prompts[i].size(), options.tokens,
+                         impl_->options.positions),
              "make the generator with more positions, or ask for fewer tokens", where);
   }
   restart();
@@ -250,7 +259,8 @@ std::vector<TokenList> Generator::generate(const std::vector<TokenList>& prompts
 }
 
 SequenceState Generator::save(size_t sequence, Where where) {
-  SequenceState state{.length = impl_->lengths.at(sequence), .tensors = {}};
+  impl_->checkSequence(sequence, where);
+  SequenceState state{.length = impl_->lengths[sequence], .tensors = {}};
   const std::vector<std::vector<float>> all = impl_->read(where);
   for (size_t i = 0; i < all.size(); ++i) {
     const size_t row = impl_->rowOf(*impl_->kept()[i]);
@@ -261,7 +271,10 @@ SequenceState Generator::save(size_t sequence, Where where) {
 }
 
 void Generator::restore(size_t sequence, const SequenceState& state, Where where) {
-  int64_t& length = impl_->lengths.at(sequence);
+  impl_->checkSequence(sequence, where);
+  if (state.length < 0 || state.length > impl_->options.positions)
+    refuse("options", fmt::format("the state of a sequence of {} tokens, and there is room for {}", state.length, impl_->options.positions),
+           "make the generator with more positions", where);
   std::vector<std::vector<float>> all = impl_->read(where);
   for (size_t i = 0; i < all.size(); ++i) {
     const size_t row = impl_->rowOf(*impl_->kept()[i]);
@@ -270,7 +283,7 @@ void Generator::restore(size_t sequence, const SequenceState& state, Where where
     std::ranges::copy(state.tensors[i], all[i].begin() + static_cast<ptrdiff_t>(sequence * row));
   }
   impl_->write(all, where);
-  length = state.length;
+  impl_->lengths[sequence] = state.length;
 }
 
 }  // namespace lockstep::llm

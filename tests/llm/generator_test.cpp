@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "backends/backend.h"
@@ -202,7 +203,32 @@ TEST(Generator, misuse_is_refused) {
   EXPECT_EQ(codeOf([&] { generator.feed({TokenList(7)}); }), "language_model.room");
   EXPECT_EQ(codeOf([&] { generator.generate({{}}); }), "language_model.tokens");
   EXPECT_EQ(codeOf([&] { generator.generate({{1, 2, 3}}, {.tokens = 5}); }), "language_model.room");
+  EXPECT_EQ(codeOf([&] { generator.generate({{1, 2, 3}}, {.tokens = std::numeric_limits<int64_t>::max()}); }), "language_model.room");
+  EXPECT_EQ(codeOf([&] { generator.generate({{1, 2, 3}}, {.tokens = -1}); }), "language_model.options");
   EXPECT_EQ(generator.generate({{1, 2, 3}}, {.tokens = 4}).front().size(), 4u);  // the last one is never fed
+  EXPECT_EQ(codeOf([&] { (void)generator.length(1); }), "language_model.options");
+  EXPECT_EQ(codeOf([&] { (void)generator.save(1); }), "language_model.options");
+  SequenceState state = generator.save(0);
+  EXPECT_EQ(codeOf([&] { generator.restore(1, state); }), "language_model.options");
+  for (const int64_t length : {-5, 7}) {
+    state.length = length;
+    EXPECT_EQ(codeOf([&] { generator.restore(0, state); }), "language_model.options") << length;
+  }
+}
+
+/// A token costs the same wherever it stands.
+TEST(Generator, the_state_of_a_state_space_model_has_one_size) {
+  for (const char* family : {"mamba", "mamba2"}) {
+    const LanguageConfig config = configOf(tinyJson(family));
+    const auto sizesAfter = [&](int64_t positions, size_t tokens) {
+      Generator generator(config, randomValues(config), {.device = "reference", .positions = positions, .chunk = 16});
+      generator.feed({TokenList(tokens, 3)});
+      std::vector<size_t> sizes;
+      for (const std::vector<float>& tensor : generator.save(0).tensors) sizes.push_back(tensor.size());
+      return sizes;
+    };
+    EXPECT_EQ(sizesAfter(20, 2), sizesAfter(3000, 300)) << family;
+  }
 }
 
 TEST(Generator, what_was_trained_is_saved_loaded_and_generates) {

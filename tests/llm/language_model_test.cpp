@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "frontend/lockstep.h"
+#include "frontend/trace/trace.h"
 #include "tests/llm/tiny.h"
 
 namespace lockstep::llm {
