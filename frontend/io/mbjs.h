@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MBJS files, the weights of sequence models as MambaCode.js keeps them. All little-endian u32 but for what it says: 0x4D424A53; the
+// MBJS files, the weights of sequence models as MambaCode.js keeps them. Fields are little-endian u32 unless noted: 0x4D424A53; the
 // version; from version 2 on the number of layers and a byte for the kind of each, filled up to a multiple of 4 bytes; the number of
 // tensors; the number of elements of each; then all elements, f32, in version 3 f16. In version 1 every layer is a Mamba1.
 // There are no names, shapes or options in it: names are those of the table in mbjs.cpp, shapes follow from the numbers of elements.

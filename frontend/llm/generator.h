@@ -65,7 +65,7 @@ class Generator {
 
   /// The next call of feed() begins new texts.
   void restart();
-  /// More tokens for each sequence; a sequence that gets none stays as it is, and its `next` is of no use. `next` is the likeliest token,
+  /// More tokens for each sequence; a sequence that gets none stays as it is, and its `next` is meaningless. `next` is the likeliest token,
   /// of equal ones the lowest. With `every`, the logits of all these tokens.
   Fed feed(const std::vector<TokenList>& tokens, bool every = false, Where where = Where::current());
   /// The same, with `next` chosen by these settings. They are values: no program is compiled for them.

@@ -37,7 +37,7 @@ struct TypeName {
 constexpr std::array kTypes{TypeName{"float32", io::ElementType::F32}, TypeName{"float16", io::ElementType::F16},
                             TypeName{"bfloat16", io::ElementType::BF16}};
 
-constexpr int64_t kMostLayers = 10000;
+constexpr int64_t kMostLayers = 10000, kMostRates = int64_t{1} << 28;
 
 /// Reads the keys of one file into a config, as the row of the family says.
 class ConfigBuilder {
@@ -232,6 +232,9 @@ class ConfigBuilder {
     const int64_t inner = mixer.expand * made_.width;
     LS_TRY(const int64_t said, reader_.integer("intermediate_size", inner, inner));
     if (said != inner) return reader_.wrong(fmt::format("intermediate_size is {}, but expand times hidden_size is {}", said, inner));
+    // Rates begin as a list of numbers, which is made before any file of weights is read.
+    if (mixer.states > kMostRates / inner / std::ssize(made_.layers))
+      return reader_.wrong(fmt::format("state_size is {} for {} channels in {} layers", mixer.states, inner, made_.layers.size()));
     if (mixer.conv < 2) return reader_.wrong("conv_kernel is 1, wanted two taps or more");
     if (family_.kind == LayerKind::Mamba1) return readStepRank();
     LS_TRY(const int64_t heads, positive("num_heads", sizes.heads));

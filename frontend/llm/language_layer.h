@@ -31,7 +31,7 @@ using LayerState = std::variant<nn::KvCache, nn::MixerState>;
 /// The tokens that go in: those of row b are at the places at[b], at[b] + 1, ..., and the first count[b] of them count.
 struct TokenPlaces {
   Tensor at;     ///< i32 [B]
-  Tensor count;  ///< i32 [B], 0 to T; the others change nothing that anybody sees, and what they give is of no use
+  Tensor count;  ///< i32 [B], 0 to T; the others are padding, and their results are meaningless
 };
 
 /// With attention: x + after1(attn(norm1(x))), then x + after2(mlp(norm2(x))), where after1 and after2 are there for norm.after alone.

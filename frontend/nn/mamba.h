@@ -44,7 +44,7 @@ class Mamba1 : public Module {
   /// The same after all that went into the state, which becomes that after x. One step or many at a time give the same but for rounding.
   Tensor operator()(Tensor x, MixerState& state, Where where = Where::current()) const;
   /// The same where only the first count[b] (i32 [B], 0 to L) steps of row b go into its state: rows of different lengths in one batch.
-  /// What it gives for the other steps is of no use.
+  /// Results of the other steps are meaningless.
   Tensor operator()(Tensor x, MixerState& state, Tensor count, Where where = Where::current()) const;
   /// Before the first step: zeros.
   [[nodiscard]] MixerState state(int64_t batch, Where where = Where::current()) const;
@@ -91,7 +91,7 @@ class Mamba2 : public Module {
   /// The same after all that went into the state, which becomes that after x. One step or many at a time give the same but for rounding.
   Tensor operator()(Tensor x, MixerState& state, Where where = Where::current()) const;
   /// The same where only the first count[b] (i32 [B], 0 to L) steps of row b go into its state: rows of different lengths in one batch.
-  /// What it gives for the other steps is of no use.
+  /// Results of the other steps are meaningless.
   Tensor operator()(Tensor x, MixerState& state, Tensor count, Where where = Where::current()) const;
   /// Before the first step: zeros.
   [[nodiscard]] MixerState state(int64_t batch, Where where = Where::current()) const;

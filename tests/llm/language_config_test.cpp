@@ -289,6 +289,7 @@ TEST(LanguageConfig, numbers_beyond_all_sense_are_refused) {
     EXPECT_EQ(codeOf(tinyJson(family, more)), "language_config.value") << more;
   EXPECT_EQ(codeOf(R"({"model_type": "llama", "num_hidden_layers": 2147483647})"), "language_config.value");
   EXPECT_EQ(codeOf(R"({"model_type": "llama", "num_hidden_layers": 100000})"), "language_config.value");
+  EXPECT_EQ(codeOf(R"({"model_type": "mamba", "state_size": 10000000})"), "language_config.value");
   EXPECT_EQ(codeOf(R"({"model_type": "gpt2", "n_embd": 10, "n_head": 4})"), "language_config.value");
 }
 
