@@ -34,6 +34,8 @@ bool readIdx(std::span<const std::byte> input);
 /// safetensors of golden data, with the rates that it states; and a rate alone.
 bool readGolden(std::span<const std::byte> input);
 bool readRate(std::span<const std::byte> input);
+/// config.json of a language model, whose sizes are those of a model that could be made.
+bool readLanguage(std::span<const std::byte> input);
 /// JSON of a profile.
 bool readProfile(std::span<const std::byte> input);
 /// A list of recorded cases: every value of it can be written to a buffer, compared and described.
@@ -79,6 +81,7 @@ inline constexpr std::array kEntries{
     Entry{.name = "idx", .run = readIdx},
     Entry{.name = "golden", .run = readGolden},
     Entry{.name = "rate", .run = readRate},
+    Entry{.name = "language", .run = readLanguage},
     Entry{.name = "profile", .run = readProfile},
     Entry{.name = "cases", .run = readCases},
     Entry{.name = "line", .run = readLine, .mutations = 200},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "conformance/suite.h"
 #include "conformance/values.h"
+#include "frontend/llm/language_config.h"
 #include "tests/fuzz/entries.h"
 #include "tests/fuzz/files.h"
 #include "tests/fuzz/promises.h"
@@ -37,6 +39,20 @@ bool readRate(std::span<const std::byte> input) {
   requireAnswer(rate);
   if (!rate.ok()) return false;
   for (const int64_t step : {int64_t{1}, int64_t{2}, int64_t{1} << 53}) (void)(*rate)(step);
+  return true;
+}
+
+bool readLanguage(std::span<const std::byte> input) {
+  const Result<llm::LanguageConfig> config = llm::LanguageConfig::parse(textOf(input), "config.json");
+  requireAnswer(config);
+  if (!config.ok()) return false;
+  require(config->vocabulary > 0 && config->width > 0 && !config->layers.empty(), "a model has tokens, columns and layers");
+  for (const llm::LayerConfig& layer : config->layers)
+    require(config->ropes.empty() || layer.rope < config->ropes.size(), "a layer turns as one that is there");
+  for (const llm::RotaryConfig& rope : config->ropes) {
+    require(rope.dims >= 2 && rope.dims % 2 == 0, "pairs of columns turn");
+    require(std::ranges::all_of(rope.frequencies, [](double one) { return std::isfinite(one); }), "frequencies are numbers");
+  }
   return true;
 }
 

@@ -25,6 +25,7 @@ idx         100    -            made
 mbjs        700    -            made
 golden      1000   -            made
 rate        100    -            made
+language    600    -            made
 profile     4000   -            made
 cases       400    -            made
 line        500    -            made

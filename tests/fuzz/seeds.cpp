@@ -128,6 +128,17 @@ void addGolden(const Seeds& seeds) {
 void addTexts(const Seeds& seeds) {
   seeds.add("rate", "decay", "0.005 + (0.0005 - 0.005) * min(step / 1500, 1)");
   seeds.add("rate", "signs", "-max(1e-3, -step*2)/(3--4)");
+  seeds.add(
+      "language", "llama",
+      R"({"model_type": "llama", "vocab_size": 24, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "eos_token_id": [1, 2],
+                "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                                 "original_max_position_embeddings": 16}})");
+  seeds.add("language", "gemma",
+            R"({"model_type": "gemma2", "hidden_size": 16, "num_hidden_layers": 2, "head_dim": 8, "sliding_window": 4,
+                "layer_types": ["full_attention", "sliding_attention"], "final_logit_softcapping": 30.0, "dtype": "bfloat16"})");
+  seeds.add(
+      "language", "mamba",
+      R"({"model_type": "mamba2", "hidden_size": 16, "num_heads": 4, "head_dim": 8, "n_groups": 1, "time_step_limit": [0.0, Infinity]})");
   seeds.add("profile", "toy", tools::profileJson(tools::sampleProfile()));
   seeds.add(
       "cases", "scalars",
