@@ -8,7 +8,7 @@ namespace lockstep {
 namespace {
 
 std::vector<graph::ParameterInfo> model() { return {{"body.W", f32(2, 2), true}, {"body.b", f32(2), false}, {"head.W", f32(2, 2), true}}; }
-NameFilter startsWith(std::string prefix) {
+NameFilter startsWith(const std::string& prefix) {
   return [prefix](const std::string& name) { return name.starts_with(prefix); };
 }
 

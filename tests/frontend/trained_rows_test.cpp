@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 
 #include "frontend/io/safetensors.h"
@@ -25,7 +25,7 @@ std::vector<float> inputOf(size_t count, int step, double phase) {
   return values;
 }
 
-NameFilter only(std::string wanted) {
+NameFilter only(const std::string& wanted) {
   return [wanted](const std::string& name) { return name == wanted; };
 }
 
@@ -54,7 +54,7 @@ void stepTables(Trainer& trainer, int step, size_t runs = 1) {
   (void)trainer.step({{"x", x}, {"y", y}, {"z", z}});
 }
 
-bool sameBits(float a, float b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
+bool sameBits(float a, float b) { return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b); }
 
 /// Of elements that are not trained, and near those of another run where they are.
 void expectRows(const ParameterValues& got, const ParameterValues& before, const ParameterValues& free) {

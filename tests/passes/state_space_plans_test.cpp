@@ -25,7 +25,7 @@ passes::CompileOptions onGpu() {
 }
 
 /// The sum of the results times weights of their own, with the gradients towards all inputs.
-passes::Compiled withGradients(std::vector<InputSpec> inputs, const Body& body) {
+passes::Compiled withGradients(const std::vector<InputSpec>& inputs, const Body& body) {
   const Module none;
   std::vector<std::string> names;
   for (const InputSpec& input : inputs) names.push_back(input.name);
