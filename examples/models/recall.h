@@ -35,7 +35,7 @@ struct RecallBatch {
   std::vector<int32_t> tokens, answers;
 };
 RecallBatch recallBatch(const RecallTask& task, uint64_t seed, uint64_t stream, int64_t rows, int64_t length);
-/// "bdA.cf": symbols as small letters, marks as capitals, what fills a sequence as a dot where it is no symbol.
+/// "bdA.cf": symbols as small letters, marks as capitals, and a dot for a filler that is not a symbol.
 std::string recallText(const RecallTask& task, std::span<const int32_t> tokens);
 
 /// Inputs tokens and answers of recallBatch(); the loss is the cross-entropy of the answers.

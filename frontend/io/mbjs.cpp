@@ -275,7 +275,7 @@ Result<std::vector<const Array*>> tensorsOf(const MbjsFile& file) {
   }
   for (const auto& [name, array] : file.tensors) {
     if (std::ranges::find(names, name) != names.end()) continue;
-    return fail("mbjs.tensor", fmt::format("'{}' is no tensor of the file's layers", name), {}, "leave it out, or add its layer");
+    return fail("mbjs.tensor", fmt::format("the file's layers have no tensor '{}'", name), {}, "leave it out, or add its layer");
   }
   LS_TRY(const std::vector<Tensor> layout, Layout(counts, file.layers, {}).run());
   for (size_t i = 0; i < layout.size(); ++i) {

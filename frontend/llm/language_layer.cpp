@@ -5,12 +5,13 @@
 #include "ir/support/diagnostic.h"
 
 namespace lockstep::llm {
-namespace {
 
-std::variant<nn::NormOptions, nn::RMSNormOptions> normOptions(const LanguageConfig& config) {
-  if (config.norm.rms) return nn::RMSNormOptions{.eps = config.norm.eps, .around_one = config.norm.around_one};
-  return nn::NormOptions{.eps = config.norm.eps};
+std::variant<nn::NormOptions, nn::RMSNormOptions> normOptions(const NormConfig& norm) {
+  if (norm.rms) return nn::RMSNormOptions{.eps = norm.eps, .around_one = norm.around_one};
+  return nn::NormOptions{.eps = norm.eps};
 }
+
+namespace {
 
 nn::AttentionLayerOptions attentionOptions(const LanguageConfig& config, const LayerConfig& layer) {
   const AttentionConfig& attention = config.attention;
@@ -74,7 +75,7 @@ std::vector<std::vector<int64_t>> stateShapes(const LanguageConfig& config, cons
 }
 
 LanguageLayer::LanguageLayer(Module& parent, std::string name, const LanguageConfig& config, const LayerConfig& layer, Where where)
-    : Module(parent, std::move(name), where), norm1(*this, "norm1", config.width, normOptions(config), where) {
+    : Module(parent, std::move(name), where), norm1(*this, "norm1", config.width, normOptions(config.norm), where) {
   const MixerConfig& mixer = config.mixer;
   if (layer.kind == LayerKind::Mamba1) {
     mamba1 = std::make_unique<nn::Mamba1>(*this, "mixer", config.width,
@@ -100,7 +101,9 @@ LanguageLayer::LanguageLayer(Module& parent, std::string name, const LanguageCon
                                           where);
     return;
   }
-  const auto norm = [&](const char* its) { return std::make_unique<nn::BlockNorm>(*this, its, config.width, normOptions(config), where); };
+  const auto norm = [&](const char* its) {
+    return std::make_unique<nn::BlockNorm>(*this, its, config.width, normOptions(config.norm), where);
+  };
   attn =
       std::make_unique<nn::MultiHeadAttention>(*this, "attn", config.width, config.attention.heads, attentionOptions(config, layer), where);
   if (config.norm.after) after1 = norm("after1");

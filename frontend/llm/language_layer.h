@@ -22,6 +22,9 @@ using LayerState = std::variant<nn::KvCache, nn::MixerState>;
 /// What matrices begin with.
 [[nodiscard]] Initializer initializerOf(const LanguageConfig& config);
 
+/// Of the norms before, inside of and after layers.
+[[nodiscard]] std::variant<nn::NormOptions, nn::RMSNormOptions> normOptions(const NormConfig& norm);
+
 /// Without tensors yet.
 [[nodiscard]] LayerState emptyState(LayerKind kind);
 /// The shapes of its tensors for `batch` rows with room for `positions` tokens; mixers need none.

@@ -10,11 +10,6 @@
 namespace lockstep::llm {
 namespace {
 
-std::variant<nn::NormOptions, nn::RMSNormOptions> lastNorm(const NormConfig& norm) {
-  if (norm.rms) return nn::RMSNormOptions{.eps = norm.eps, .around_one = norm.around_one};
-  return nn::NormOptions{.eps = norm.eps};
-}
-
 std::unique_ptr<nn::Embedding> learnedPositions(Module& model, const LanguageConfig& config, const Where& where) {
   if (config.learned_positions == 0) return nullptr;
   return std::make_unique<nn::Embedding>(model, "places", config.learned_positions, config.width,
@@ -33,7 +28,7 @@ LanguageModel::LanguageModel(const LanguageConfig& config, Where where)
     : tokens(*this, "tokens", config.vocabulary, config.width, {.init = initializerOf(config)}, where),
       places(learnedPositions(*this, config, where)),
       layers(*this, "layers", config, where),
-      norm(*this, "norm", config.width, lastNorm(config.norm), where),
+      norm(*this, "norm", config.width, normOptions(config.norm), where),
       untied(headOf(*this, config, where)),
       config_(config) {}
 
@@ -42,7 +37,7 @@ LanguageModel::LanguageModel(Module& parent, std::string name, const LanguageCon
       tokens(*this, "tokens", config.vocabulary, config.width, {.init = initializerOf(config)}, where),
       places(learnedPositions(*this, config, where)),
       layers(*this, "layers", config, where),
-      norm(*this, "norm", config.width, lastNorm(config.norm), where),
+      norm(*this, "norm", config.width, normOptions(config.norm), where),
       untied(headOf(*this, config, where)),
       config_(config) {}
 

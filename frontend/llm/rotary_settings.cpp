@@ -13,13 +13,6 @@ struct Settings {
   double base = 10000, part = 1;  ///< `part` of a head turns
 };
 
-std::vector<double> frequenciesOf(const RotaryConfig& rotary) {
-  std::vector<double> frequencies;
-  for (int64_t pair = 0; pair < rotary.dims / 2; ++pair)
-    frequencies.push_back(std::pow(rotary.base, -2.0 * static_cast<double>(pair) / static_cast<double>(rotary.dims)));
-  return frequencies;
-}
-
 /// Long waves are stretched by the factor, short ones stay, and between the two there is a ramp (Llama 3.1).
 Status scaleByWavelength(ConfigReader& scaling, RotaryConfig& rotary) {
   for (const char* key : {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"}) {
@@ -33,7 +26,7 @@ Status scaleByWavelength(ConfigReader& scaling, RotaryConfig& rotary) {
     return scaling.wrong(
         fmt::format("llama3 scaling with factor {}, low_freq_factor {}, high_freq_factor {} and a length of {}", factor, low, high, length),
         "factor is at least 1, low_freq_factor positive and below high_freq_factor");
-  rotary.frequencies = frequenciesOf(rotary);
+  rotary.frequencies = rotary.radians();
   for (double& frequency : rotary.frequencies) {
     const double wavelength = 2 * std::numbers::pi / frequency;
     if (wavelength < length / high) continue;
@@ -52,7 +45,7 @@ Status scale(ConfigReader& scaling, RotaryConfig& rotary) {
     LS_TRY(const double factor, scaling.number("factor", 1));
     if (!(factor > 0 && std::isfinite(factor)))
       return scaling.wrong(fmt::format("{} is {}, wanted a positive number", scaling.placeOf("factor"), factor));
-    rotary.frequencies = frequenciesOf(rotary);
+    rotary.frequencies = rotary.radians();
     for (double& frequency : rotary.frequencies) frequency /= factor;
     return Success{};
   }
@@ -84,6 +77,14 @@ Result<RotaryConfig> readParameters(const text::JsonValue& value, const ConfigRe
 }
 
 }  // namespace
+
+std::vector<double> RotaryConfig::radians() const {
+  if (!frequencies.empty()) return frequencies;
+  std::vector<double> made;
+  for (int64_t pair = 0; pair < dims / 2; ++pair)
+    made.push_back(std::pow(base, -2.0 * static_cast<double>(pair) / static_cast<double>(dims)));
+  return made;
+}
 
 Result<std::vector<RotaryConfig>> readRotary(ConfigReader& reader, const RotaryDefaults& defaults) {
   Settings settings, local;

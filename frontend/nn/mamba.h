@@ -69,7 +69,7 @@ struct Mamba2Options {
   int64_t head_width = 64;  ///< a divisor of the inner width
   int64_t groups = 1;       ///< of heads with b and c of their own, a divisor of their number
   bool bias = false;        ///< of in_proj and out_proj
-  bool gate = true;         ///< false: there is no z, and the norm is of what the scan gives
+  bool gate = true;         ///< false: without z, and the norm applies to the result of the scan
   bool activation = true;   ///< silu after the convolution
   bool complex = false;     ///< states are complex numbers: see Mamba2
   double eps = 1e-5;        ///< of the norm

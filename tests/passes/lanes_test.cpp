@@ -43,7 +43,7 @@ void expectTrue(const IndexExpr& expr, const Shape& shape, int64_t width, const 
 
 TEST(Lanes, runs_begin_anew_in_each_row) {
   const IndexExpr part{.terms = {IndexTerm{.axis = 1, .inner = {}, .divide = 4}}};
-  EXPECT_EQ(laneForm(part, {2, 9, 12}, 8), LaneForm::Other);  // 108 is no multiple of 8
+  EXPECT_EQ(laneForm(part, {2, 9, 12}, 8), LaneForm::Other);  // 108 is not a multiple of 8
   EXPECT_EQ(laneForm(part, {2, 9, 12}, 4), LaneForm::Same);
   EXPECT_EQ(laneForm(part, {1, 9, 12}, 8), LaneForm::Same);
   EXPECT_EQ(laneForm(part, {2, 8, 12}, 8), LaneForm::Same);

@@ -119,13 +119,8 @@ std::vector<LanguageReport> runBatch(SequenceRuns& runs, const std::vector<Langu
 /// Module.bfloat16() of PyTorch rounds the rotary frequencies, too, where a model that is loaded in bf16 keeps them in f32. So there are
 /// two things that expectations of 16-bit weights may come from.
 llm::LanguageConfig withRoundedFrequencies(llm::LanguageConfig config) {
-  for (llm::RotaryConfig& rotary : config.ropes) {
-    if (rotary.frequencies.empty()) {
-      for (int64_t pair = 0; pair < rotary.dims / 2; ++pair)
-        rotary.frequencies.push_back(std::pow(rotary.base, -2.0 * static_cast<double>(pair) / static_cast<double>(rotary.dims)));
-    }
-    rotary.frequencies = io::Array::from(config.dtype, {std::ssize(rotary.frequencies)}, rotary.frequencies).toDoubles();
-  }
+  for (llm::RotaryConfig& rotary : config.ropes)
+    rotary.frequencies = io::Array::from(config.dtype, {rotary.dims / 2}, rotary.radians()).toDoubles();
   return config;
 }
 

@@ -146,7 +146,7 @@ class Chunked {
     const Shape flat{e_.chunk, e_.chunk};
     const ValueId row = b_.broadcastTo(b_.reshape(steps, Shape{e_.chunk, 1}), flat), column = b_.broadcastTo(steps, flat);
     const ValueId diagonal = b_.make("cast", {b_.make("equal", {row, column})}, {{"dtype", DType::F32}});
-    // The first decay is none of them: what flows back to it here is no product with 0, but nothing.
+    // The first decay is not among them. It is left out rather than multiplied by 0, so that no NaN flows back to it.
     const ValueId later = padded(narrowed(decay_, 3, 1, e_.chunk - 1), 3, 1, 0);
     const ValueId factor = b_.broadcastTo(b_.reshape(later, Shape{e_.batch, e_.chunks(), e_.heads, e_.chunk, 1}), square);
     const auto along = [](int64_t axis) { return Attributes{{"axis", axis}, {"reverse", false}}; };

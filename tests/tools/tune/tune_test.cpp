@@ -150,7 +150,7 @@ TEST_F(Tuner, plans_of_one_kernel_compute_the_same_from_the_same_numbers) {
   const std::vector<passes::PlanChoice> choices{estimate, impossible, {program::NaiveContractPlan{.lanes = 64}, {1, 1, 1}}};
   std::vector<Result<PlannedKernel>> made = PlannedKernel::makeAll(backend(), kernel.body, choices, memory);
   ASSERT_EQ(made.size(), 3u);
-  EXPECT_FALSE(made[1].ok()) << "there is no such template, and the others are not lost with it";
+  EXPECT_FALSE(made[1].ok()) << "an unknown template is refused, and the others are still made";
   PlannedKernel tiled = std::move(made[0]).orThrow(), naive = std::move(made[2]).orThrow();
   const auto resultsOf = [&](PlannedKernel& planned) {
     EXPECT_TRUE(memory.clearResults().ok());
