@@ -147,6 +147,7 @@ Status Context::openDevice() {
 
   cache_file_ = pipelineCacheFile(facts_.properties);
   std::vector<std::byte> cached = readPipelineCache(cache_file_);
+  if (cached.size() < kLeastCacheBytes) cached.clear();
   narrate([&] {
     return cached.empty() ? std::string("pipeline cache: empty")
                           : fmt::format("pipeline cache: {} bytes of {}", cached.size(), cache_file_.string());
@@ -358,7 +359,15 @@ Status Context::validationStatus() {
   return failure;
 }
 
-void Context::countPipelineTime(std::chrono::duration<double> time) {
+void Context::pipelinesWereMade(std::chrono::duration<double> time) {
+  if (!pipeline_cache_) return;
+  // A driver that saves no kernel may still hold the code of each one in its cache for as long as that lives: SwiftShader, two mappings per
+  // kernel, of the 65 530 that Linux allows a process.
+  if (!std::exchange(cache_has_kernels_, true) && pipelineCacheBytes() < kLeastCacheBytes) {
+    narrate([] { return std::string("pipeline cache: none, since this driver saves nothing in it"); });
+    pipeline_cache_ = {};
+    return;
+  }
   unsaved_ += time;
   if (unsaved_ >= kSaveAfter) savePipelineCache();
 }
@@ -371,11 +380,16 @@ void Context::keepPipelines() noexcept {
   }
 }
 
+size_t Context::pipelineCacheBytes() const {
+  size_t size = 0;
+  return vk().vkGetPipelineCacheData(device(), pipeline_cache_.get(), &size, nullptr) == VK_SUCCESS ? size : 0;
+}
+
 void Context::savePipelineCache() {
   unsaved_ = {};
   if (cache_file_.empty()) return;
-  size_t size = 0;
-  if (vk().vkGetPipelineCacheData(device(), pipeline_cache_.get(), &size, nullptr) != VK_SUCCESS || size == 0) return;
+  size_t size = pipelineCacheBytes();
+  if (size < kLeastCacheBytes) return;
   std::vector<std::byte> data(size);
   if (vk().vkGetPipelineCacheData(device(), pipeline_cache_.get(), &size, data.data()) != VK_SUCCESS) return;
   data.resize(size);

@@ -49,6 +49,7 @@ class Context {
   [[nodiscard]] const VolkDeviceTable& vk() const { return functions_.vk; }
   [[nodiscard]] VkDevice device() const { return functions_.device; }
   [[nodiscard]] VkQueue queue() const { return queue_; }
+  /// VK_NULL_HANDLE where the driver saves no kernels in it.
   [[nodiscard]] VkPipelineCache pipelineCache() const { return pipeline_cache_.get(); }
   /// Device objects and memory that belong to no executable.
   uint64_t& counter() { return counter_; }
@@ -76,14 +77,17 @@ class Context {
 
   /// Fails with "vulkan.validation" when the validation layer has complained since the last call.
   Status validationStatus();
-  /// Pipelines were made in this time. Now and then the pipeline cache is written, so that a crash does not lose much.
-  void countPipelineTime(std::chrono::duration<double> time);
+  /// At least one pipeline was made, all of them in this time. Now and then the pipeline cache is written, so that a crash does not lose
+  /// much.
+  void pipelinesWereMade(std::chrono::duration<double> time);
 
  private:
   Context() = default;
   Status openDevice();
   Status stage();
   Failure notInTime();
+  /// Of the data that the driver would save; 0 if it does not say.
+  [[nodiscard]] size_t pipelineCacheBytes() const;
   /// Writes the pipeline cache when it has grown.
   void savePipelineCache();
   void keepPipelines() noexcept;
@@ -100,6 +104,7 @@ class Context {
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
   std::vector<Fence> idle_fences_;
   PipelineCache pipeline_cache_;
+  bool cache_has_kernels_ = false;  ///< known once pipelines were made
   std::filesystem::path cache_file_;
   uint64_t cache_hash_ = 0;
   std::chrono::duration<double> unsaved_{};  ///< the making of pipelines that the file of the cache lacks

@@ -158,7 +158,7 @@ std::vector<Result<ProgramPipelines>> makePipelines(Context& context, std::span<
     }
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  context.countPipelineTime(took);
+  if (std::ranges::any_of(jobs, [](const Job& job) { return job.made->ok(); })) context.pipelinesWereMade(took);
   narrate([&] { return fmt::format("{} pipelines made in {:.1f} ms", jobs.size(), took.count() * 1e3); });
   return all;
 }

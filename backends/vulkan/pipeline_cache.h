@@ -18,9 +18,11 @@ namespace lockstep::vulkan {
 std::filesystem::path pipelineCacheFile(const VkPhysicalDeviceProperties& properties);
 /// A larger cache is neither read nor written.
 constexpr uint64_t kMostCacheBytes = uint64_t{256} << 20;
+/// A smaller cache holds no kernel, only the driver's header of 32 bytes, or several of them: SwiftShader adds one per process.
+constexpr uint64_t kLeastCacheBytes = 1024;
 
-/// The driver's data. Empty when the file is missing, damaged or in another format, and unless it is a regular file (not a link) that
-/// belongs to this user and that nobody else may write.
+/// The driver's data. Empty when the file is missing, damaged, too small or in another format, and unless it is a regular file (not a link)
+/// that belongs to this user and that nobody else may write.
 std::vector<std::byte> readPipelineCache(const std::filesystem::path& file);
 /// True when the file was written. Folders that are missing are made, for this user alone; whatever had the name is replaced.
 bool writePipelineCache(const std::filesystem::path& file, std::span<const std::byte> data);

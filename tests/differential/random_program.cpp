@@ -120,7 +120,7 @@ struct Maker {
       case 5:
         return min(x, y);
       default:
-        return where(x < y, x * 0.5, y);
+        return where(x < y, (x + y) * 0.5, y);  // no jump where x and y differ by a rounding
     }
   }
 

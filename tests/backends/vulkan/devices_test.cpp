@@ -7,31 +7,15 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <optional>
 
 #include "backends/vulkan/context.h"
 #include "backends/vulkan/limits.h"
 #include "backends/vulkan/pipeline_cache.h"
 #include "backends/vulkan/vulkan.h"
+#include "tests/backends/vulkan/variable.h"
 
 namespace lockstep {
 namespace {
-
-/// Sets an environment variable for one test.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    if (const char* old = std::getenv(name)) old_ = old;
-    setenv(name, value.c_str(), 1);
-  }
-  ~Variable() { old_ ? setenv(name_, old_->c_str(), 1) : unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> old_;
-};
 
 TEST(Devices, a_missing_subgroup_operation_is_named) {
   const auto messageOf = [](const std::string& type, const std::string& operation, const vulkan::DeviceFacts& facts) {
@@ -209,24 +193,6 @@ TEST(PipelineCache, folder_is_chosen_by_the_environment) {
   Variable folder("LOCKSTEP_CACHE_DIR", "/tmp/here");
   EXPECT_EQ(vulkan::pipelineCacheFile(properties).parent_path(), "/tmp/here");
   EXPECT_FALSE(vulkan::writePipelineCache("/proc/nowhere/x.cache", someBytes(4)));
-}
-
-TEST(PipelineCache, compiled_devices_leave_a_file) {
-  std::vector<DeviceInfo> devices = listVulkanDevices().orThrow();
-  const char* allowed = std::getenv("LOCKSTEP_ALLOW_NO_VULKAN");
-  if (devices.empty() && allowed != nullptr) GTEST_SKIP() << "no Vulkan device";
-  ASSERT_FALSE(devices.empty());
-  std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "lockstep_cache_open";
-  std::filesystem::remove_all(folder);
-  Variable variable("LOCKSTEP_CACHE_DIR", folder.string());
-  {
-    ASSERT_TRUE(openVulkanDevice(devices[0]).ok());
-  }
-  EXPECT_FALSE(std::filesystem::is_empty(folder));
-  // A damaged file is ignored.
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) std::ofstream(entry.path()) << "damaged";
-  EXPECT_TRUE(openVulkanDevice(devices[0]).ok());
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

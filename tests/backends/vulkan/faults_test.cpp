@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of the driver that fail: nothing may go away that the queue still uses, and no output may get lost. And what devices are opened
 // with.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <utility>
 
 #include "backends/vulkan/executable.h"
 #include "tests/backends/vulkan/harness.h"
+#include "tests/backends/vulkan/variable.h"
 
 namespace lockstep::vulkan::testing {
 namespace {
@@ -206,6 +210,60 @@ TEST_F(Faults, fence_that_cannot_be_reset_takes_no_output_along) {
   EXPECT_FALSE(executable->wait(second).ok());
   EXPECT_EQ(outputOf(*executable, first), 3u);
   EXPECT_EQ(outputOf(*executable, second), 7u);
+}
+
+/// What a driver says that it would save.
+size_t g_cache_bytes = 0;
+VkResult VKAPI_CALL cacheData(VkDevice, VkPipelineCache, size_t* size, void* data) {
+  if (data == nullptr) {
+    *size = g_cache_bytes;
+  } else {
+    std::fill_n(static_cast<char*>(data), *size, 'k');
+  }
+  return VK_SUCCESS;
+}
+
+TEST_F(Faults, cache_in_which_the_driver_saves_nothing_is_given_up) {
+  const_cast<VolkDeviceTable&>(context_->vk()).vkGetPipelineCacheData = cacheData;
+  g_cache_bytes = 5000;
+  EXPECT_TRUE(compile());
+  EXPECT_NE(context_->pipelineCache(), VkPipelineCache{});
+  // Known by now: what the driver says later changes nothing.
+  g_cache_bytes = 32;
+  EXPECT_TRUE(compile());
+  EXPECT_NE(context_->pipelineCache(), VkPipelineCache{});
+
+  auto instance = Instance::acquire().orThrow();
+  auto other = Context::open(instance, context_->facts()).orThrow();
+  const_cast<VolkDeviceTable&>(other->vk()).vkGetPipelineCacheData = cacheData;
+  EXPECT_NE(other->pipelineCache(), VkPipelineCache{});
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(VulkanExecutable::compile(other, sums()).ok());
+    EXPECT_EQ(other->pipelineCache(), VkPipelineCache{});
+  }
+}
+
+TEST_F(Faults, only_caches_with_kernels_are_written) {
+  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "lockstep_cache_open";
+  const Variable variable("LOCKSTEP_CACHE_DIR", folder.string());
+  for (size_t bytes : {224u, 5000u}) {
+    SCOPED_TRACE(bytes);
+    std::filesystem::remove_all(folder);
+    auto open = [&] { return Context::open(Instance::acquire().orThrow(), context_->facts()); };
+    auto context = open().orThrow();
+    const_cast<VolkDeviceTable&>(context->vk()).vkGetPipelineCacheData = cacheData;
+    g_cache_bytes = bytes;
+    EXPECT_TRUE(VulkanExecutable::compile(context, sums()).ok());
+    context.reset();
+    EXPECT_EQ(std::filesystem::exists(folder) && !std::filesystem::is_empty(folder), bytes == 5000u);
+    // The driver takes data that is not its own, and a damaged file is ignored.
+    EXPECT_TRUE(open().ok());
+    if (bytes == 5000u) {
+      for (const auto& entry : std::filesystem::directory_iterator(folder)) std::ofstream(entry.path()) << "damaged";
+    }
+    EXPECT_TRUE(open().ok());
+  }
+  std::filesystem::remove_all(folder);
 }
 
 PFN_vkCreateDevice g_create_device = nullptr;
