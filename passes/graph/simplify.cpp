@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string>
 
@@ -123,6 +125,35 @@ std::optional<ValueId> lastOfTwo(State& s, const Node& node, const Operands& ope
   return s.b().make(*node.op->name, {source}, node.attributes);
 }
 
+/// What a padding with zeros leaves as it is, and how many elements come before it; nullopt unless it lies in one piece.
+std::optional<std::pair<ValueId, int64_t>> insideOfPadding(State& s, ValueId value) {
+  const Node* node = &s.out().definition(value);
+  if (*node->op->name == "reshape") node = &s.out().definition(node->operands[0]);
+  if (*node->op->name != "pad" || node->attributes.get<double>("value") != 0) return std::nullopt;
+  const ValueId source = node->operands[0];
+  const std::vector<int64_t> extents = s.b().shapeOf(source).extents();
+  const auto axis = extents.begin() + node->attributes.get<int64_t>("axis");
+  if (std::any_of(extents.begin(), axis, [](int64_t extent) { return extent != 1; })) return std::nullopt;
+  return std::pair(source, std::accumulate(axis + 1, extents.end(), node->attributes.get<int64_t>("before"), std::multiplies<>()));
+}
+
+/// pack(pad(x)) = pack(x) at a later offset: the rest of a pack is 0 anyway. So the gradient of a slice of a parameter needs no copy.
+std::optional<ValueId> packOfPadded(State& s, const Node& node, const Operands& operands) {
+  if (!std::holds_alternative<AliasPack>(*node.op->alias)) return std::nullopt;
+  Operands parts = operands;
+  auto offsets = node.attributes.get<std::vector<int64_t>>("offsets");
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto inside = insideOfPadding(s, parts[i]);
+    if (!inside || inside->second % kParameterAlignment != 0) continue;
+    parts[i] = inside->first;
+    offsets[i] += inside->second;
+  }
+  if (parts == operands) return std::nullopt;
+  const ValueId pack = s.b().make(*node.op->name, parts, {{"offsets", offsets}, {"total", node.attributes.get<int64_t>("total")}});
+  s.b().name(pack, s.in[node.results[0]].name);
+  return pack;
+}
+
 struct Rule {
   std::string_view name;
   RuleFn apply;
@@ -130,7 +161,7 @@ struct Rule {
 constexpr std::array kRules{
     Rule{"identity_view", identityView},     Rule{"view_of_constant", viewOfConstant},  Rule{"uniform_result", uniformResult},
     Rule{"neutral_element", neutralElement}, Rule{"involution_twice", involutionTwice}, Rule{"reduction_of_one", reductionOfOne},
-    Rule{"last_of_two", lastOfTwo}};
+    Rule{"last_of_two", lastOfTwo},          Rule{"pack_of_padded", packOfPadded}};
 
 std::optional<ValueId> applyRules(State& s, const Node& node, const Operands& operands) {
   for (const Rule& rule : kRules) {
