@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
 
 #include "frontend/trace/at_call.h"
@@ -83,6 +84,28 @@ ForwardResult Forward::run(const Batch& batch, RunOptions options, Where where) 
     session->printOutputs(arena, fmt::format("run {}", impl_->runs), impl_->request.settings.print);
     if (options.captures) result.captures = Captures(session->outputs(arena, OutputKind::Capture));
     return result;
+  });
+}
+
+StepProfile Forward::profile(const Batch& batch, Where where) {
+  using Clock = std::chrono::steady_clock;
+  const auto since = [](Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  std::lock_guard turn(impl_->turn);
+  return detail::atCall(where, impl_->request.where, [&] {
+    const int64_t extent = detail::matchBatch(impl_->request.settings.inputs, batch).extent;
+    auto session = impl_->program({extent, false});
+    StepProfile profile;
+    const Clock::time_point begun = Clock::now();
+    session->checkIndices(batch, extent, fmt::format("run {}", impl_->runs + 1));
+    const auto input = session->encode(batch, {detail::randomKey(impl_->request.seed, kForwardStream | ++impl_->runs)});
+    profile.prepare_seconds = since(begun);
+    const Clock::time_point submitted = Clock::now();
+    profile.commands = session->time(input);
+    profile.run_seconds = since(submitted);
+    profile.step = impl_->runs;
+    profile.input_bytes = session->inputBytes();
+    profile.output_bytes = session->outputBytes();
+    return profile;
   });
 }
 

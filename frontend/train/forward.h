@@ -14,6 +14,7 @@
 #include "frontend/trace/module.h"
 #include "frontend/trace/outputs.h"
 #include "frontend/train/program_facts.h"
+#include "frontend/train/step_profile.h"
 #include "ir/support/where.h"
 
 namespace lockstep {
@@ -38,6 +39,9 @@ class Forward {
   /// With the parameters as they are now. Bad batches are thrown as Error before anything runs, device failures and "step.index" (a label
   /// or an index outside of its range) as Error too. Dynamic extents share programs (docs/training.md).
   ForwardResult run(const Batch& batch, RunOptions options = {}, Where where = Where::current());
+  /// A run with timestamps, as Trainer::profile(): its outputs are dropped, the buffers that it updates are updated. Error
+  /// "vulkan.timestamps" on a device without clocks, and those of run().
+  StepProfile profile(const Batch& batch, Where where = Where::current());
   [[nodiscard]] ProgramFacts facts() const;
   [[nodiscard]] RunFacts run_facts() const;
 

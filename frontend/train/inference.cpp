@@ -74,6 +74,8 @@ Inference::~Inference() = default;
 
 ForwardResult Inference::run(const Batch& batch, RunOptions options, Where where) { return impl_->forward.run(batch, options, where); }
 
+StepProfile Inference::profile(const Batch& batch, Where where) { return impl_->forward.profile(batch, where); }
+
 LoadReport Inference::load(const std::filesystem::path& path, LoadOptions options, Where where) {
   return detail::atCall(where, [&] {
     const io::TensorFile file = io::readSealed(path).orThrow();

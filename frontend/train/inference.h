@@ -44,6 +44,9 @@ class Inference {
   /// As Forward::run.
   ForwardResult run(const Batch& batch, RunOptions options = {}, Where where = Where::current());
 
+  /// As Forward::profile.
+  StepProfile profile(const Batch& batch, Where where = Where::current());
+
   /// Reads the weights of a file: a checkpoint of a trainer, by the names of the parameters and buffers, or a state dict, as
   /// load_state_dict() does. Nothing changes when it fails. Errors of readSafetensors(), "safetensors.checksum", those of readStateDict(),
   /// and for a checkpoint "checkpoint.missing" or "checkpoint.shape" with the tensor's name.

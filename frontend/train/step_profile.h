@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where one training step spent its time.
+// Where one training step, or one run of a forward, spent its time.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ struct ProfiledCommand {
 };
 
 struct StepProfile {
-  uint64_t step = 0;                      ///< 1-based
+  uint64_t step = 0;                      ///< 1-based; of a forward the number of the run
   std::vector<ProfiledCommand> commands;  ///< in the order in which they ran; with `accumulate` those of all runs
   double prepare_seconds = 0;             ///< the host checked and copied the batch
   double run_seconds = 0;                 ///< the host submitted the timed step and waited for it

@@ -162,6 +162,20 @@ TEST_P(Inferences, may_keep_a_state_from_run_to_run) {
   EXPECT_EQ(valuesOf(notes.run({{"row", row}}).output), want);
 }
 
+TEST_P(Inferences, profile_a_run_that_counts) {
+  auto notes = forward<Notes>({.inputs = {{"row", f32(1, 2)}},
+                               .forward = [](const Notes& net, const Inputs& in) { return net.add(in["row"]); },
+                               .device = GetParam(),
+                               .updates_buffers = true});
+  const std::vector<float> row{3, 4};
+  const StepProfile profile = notes.profile({{"row", row}});
+  EXPECT_EQ(profile.step, 1u);
+  EXPECT_GE(profile.commands.size(), notes.facts().dispatches);
+  EXPECT_GE(profile.output_bytes, 10 * sizeof(float));
+  EXPECT_EQ(valuesOf(notes.run({{"row", row}}).output), (std::vector<float>{3, 4, 3, 4, 0, 0, 0, 0, 0, 0}));
+  EXPECT_THROW((void)notes.profile({}), Error);
+}
+
 /// What is made of the old value and of the new one needs both at once.
 TEST_P(Inferences, may_compare_a_state_with_what_it_was) {
   auto notes = forward<Notes>({.inputs = {{"row", f32(1, 2)}},
