@@ -35,20 +35,19 @@ HostTimes medians(const std::vector<HostTimes>& times) {
   return {medianOf(times, &HostTimes::batch), medianOf(times, &HostTimes::submit), medianOf(times, &HostTimes::wait)};
 }
 
-/// Two steps of one trainer, in turns.
+/// Two steps, in turns.
 class Stopwatch {
  public:
-  Stopwatch(Trainer& trainer, const std::function<Batch(uint64_t)>& batch) : trainer_(trainer), batch_(batch) {}
+  explicit Stopwatch(const ProfiledStep& step) : step_(step) {}
 
   HostTimes plain() {
     const Clock::time_point begin = Clock::now();
-    Batch batch = batch_(trainer_.step_count() + 1);
+    step_.prepare();
     const Clock::time_point ready = Clock::now();
-    const uint64_t ticket = trainer_.enqueue(1, [&](size_t) { return batch; });
+    step_.submit();
     const Clock::time_point submitted = Clock::now();
-    const std::vector<StepResult> results = trainer_.wait(ticket);
+    step_.wait();
     const Clock::time_point end = Clock::now();
-    (void)results.front().or_throw();
     const HostTimes times{between(begin, ready), between(ready, submitted), between(submitted, end)};
     trace_ = {};
     origin_ = begin;
@@ -58,9 +57,9 @@ class Stopwatch {
 
   HostTimes timed(StepProfile& profile) {
     const Clock::time_point begin = Clock::now();
-    const Batch batch = batch_(trainer_.step_count() + 1);
+    step_.prepare();
     const Clock::time_point ready = Clock::now();
-    profile = trainer_.profile(batch);
+    profile = step_.timed();
     const double call = between(ready, Clock::now());
     const HostTimes times{between(begin, ready), std::max(0.0, call - profile.run_seconds), profile.run_seconds};
     addSpans("timed step", begin, times);
@@ -80,8 +79,7 @@ class Stopwatch {
     trace_.host.push_back({"wait", start + times.batch + times.submit, times.wait});
   }
 
-  Trainer& trainer_;
-  const std::function<Batch(uint64_t)>& batch_;
+  const ProfiledStep& step_;
   Clock::time_point origin_;
   StepTrace trace_;
 };
@@ -122,8 +120,8 @@ void add(ProfileRow& row, const ProfiledCommand& command) {
 
 }  // namespace
 
-Profile measureProfile(Trainer& trainer, const std::function<Batch(uint64_t)>& batch, int64_t steps) {
-  Stopwatch watch(trainer, batch);
+Profile measureProfile(const ProfiledStep& step, int64_t steps) {
+  Stopwatch watch(step);
   StepProfile timed;
   (void)watch.plain();
   (void)watch.timed(timed);
@@ -152,6 +150,16 @@ Profile measureProfile(Trainer& trainer, const std::function<Batch(uint64_t)>& b
   made.output_bytes = profiles.front().output_bytes;
   made.trace = watch.trace();
   return made;
+}
+
+Profile measureProfile(Trainer& trainer, const std::function<Batch(uint64_t)>& batch, int64_t steps) {
+  Batch next;
+  uint64_t ticket = 0;
+  const ProfiledStep step{.prepare = [&] { next = batch(trainer.step_count() + 1); },
+                          .submit = [&] { ticket = trainer.enqueue(1, [&](size_t) { return next; }); },
+                          .wait = [&] { (void)trainer.wait(ticket).front().or_throw(); },
+                          .timed = [&] { return trainer.profile(next); }};
+  return measureProfile(step, steps);
 }
 
 std::string_view toString(Bound bound) {

@@ -55,8 +55,17 @@ struct Profile {
   StepTrace trace = {};
 };
 
-/// Trains on: two steps to warm up, then `steps` (at least 1) plain and as many timed ones in turns. Fills everything but sample, device
-/// and peaks. Throws Error.
+/// What is measured: a step of something that goes on, in the parts that the host's clock tells apart.
+struct ProfiledStep {
+  std::function<void()> prepare;       ///< makes the batch of the next step
+  std::function<void()> submit;        ///< hands it to the device
+  std::function<void()> wait;          ///< for the results
+  std::function<StepProfile()> timed;  ///< in place of submit and wait, with timestamps
+};
+/// Two steps to warm up, then `steps` (at least 1) plain and as many timed ones in turns. Fills everything but sample, device and peaks.
+/// Throws Error.
+Profile measureProfile(const ProfiledStep& step, int64_t steps);
+/// The same of a trainer, which trains on.
 Profile measureProfile(Trainer& trainer, const std::function<Batch(uint64_t step)>& batch, int64_t steps);
 
 /// What keeps a kernel from being faster, by the peaks: see boundOf().
