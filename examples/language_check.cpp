@@ -96,10 +96,11 @@ Metrics LanguageCheck::measure() {
 }
 
 std::vector<int32_t> LanguageCheck::goOn(std::span<const int32_t> prompt) {
+  constexpr size_t kMost = 32;
   std::vector<int32_t> ids(prompt.begin(), prompt.end());
   ids.resize(length_, 0);
   size_t at = prompt.size();
-  for (; at < length_; ++at) {
+  for (const size_t end = std::min(length_, at + kMost); at < end; ++at) {
     ids[at] = next_.run({{"ids", ids}}).output.ints()[at - 1];
     if (std::ranges::find(ends_, ids[at]) != ends_.end()) break;
   }

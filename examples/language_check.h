@@ -33,7 +33,7 @@ class LanguageCheck {
   };
   void findAnswers();
   [[nodiscard]] std::span<const int32_t> windowAt(size_t begin) const;
-  /// The likeliest tokens after these, until the window is full or a turn or document ends.
+  /// The likeliest tokens after these, at most 32, until the window is full or a turn or document ends.
   std::vector<int32_t> goOn(std::span<const int32_t> prompt);
   [[nodiscard]] std::string textOf(std::span<const int32_t> tokens) const;
 

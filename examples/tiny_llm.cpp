@@ -17,7 +17,7 @@
 namespace lockstep::examples {
 namespace {
 
-constexpr int64_t kBatch = 16, kLongest = 128;
+constexpr int64_t kBatch = 8, kLongest = 128;
 
 /// The rate of random parameters, and one at which those of a model that was trained stay near to what they know.
 OptimizerSpec optimizerOf(const ExperimentOptions& options) {
