@@ -65,11 +65,16 @@ Status takeOver(const RunConfig& config, const Choices& choices, const Recipe& r
   if (!options.data.empty() && options.data != config.data) {
     return usage("resume", fmt::format("the run has the data of '{}'", config.data), "omit --data");
   }
+  if (!options.from.empty() && options.from != config.from) {
+    return usage("resume", fmt::format("the run began with {}", config.from.empty() ? "random parameters" : fmt::format("'{}'", config.from)),
+                 "omit --from");
+  }
   if (!choices.precision.empty() && choices.precision != config.precision)
     return usage("resume", fmt::format("the run has the precision {}, not {}", config.precision, choices.precision), "omit --precision");
   LS_TRY(options.precision, precisionOf(config.precision));
   options.seed = config.seed;
   options.data = config.data;
+  options.from = config.from;
   if (choices.steps == 0) options.steps = config.steps;
   if (options.device == "auto") options.device = config.device;
   return Success{};
@@ -99,10 +104,11 @@ Failure noSample(std::span<const Recipe> recipes, const std::string& command) {
   return failure;
 }
 
-std::string namesWithData(std::span<const Recipe> recipes) {
+/// Of the recipes that take such a thing.
+std::string namesWith(std::span<const Recipe> recipes, std::string Recipe::*what) {
   std::string names;
   for (const Recipe& recipe : recipes) {
-    if (!recipe.data.empty()) names += (names.empty() ? "" : ", ") + recipe.name;
+    if (!(recipe.*what).empty()) names += (names.empty() ? "" : ", ") + recipe.name;
   }
   return names;
 }
@@ -118,9 +124,10 @@ std::string quoted(const std::string& word) {
 
 /// What config.json does not hold is said once more.
 std::string resumeCommand(const std::string& started_as, const std::string& name, const RunFolder& folder,
-                          const ExperimentOptions& options) {
+                          const ExperimentOptions& options, const std::string& save) {
   std::string command = fmt::format("{}{} --resume --out {}", started_as, name.empty() ? "" : " " + name, quoted(folder.path().string()));
   for (const std::string& pass : options.disable) command += fmt::format(" --disable-pass {}", quoted(pass));
+  if (!save.empty()) command += fmt::format(" --save {}", quoted(save));
   if (options.memory_limit > 0) command += fmt::format(" --memory-limit {}", options.memory_limit);
   return command;
 }
@@ -139,16 +146,29 @@ Result<const Recipe*> findRecipe(std::span<const Recipe> recipes, const std::str
 
 Status checkData(std::span<const Recipe> recipes, const Recipe& recipe, const std::string& data) {
   if (data.empty() || !recipe.data.empty()) return Success{};
-  const std::string others = namesWithData(recipes);
+  const std::string others = namesWith(recipes, &Recipe::data);
   return usage("data", fmt::format("'{}' makes its own data and takes no --data", recipe.name),
                others.empty() ? "omit --data" : fmt::format("omit --data; these take some: {}", others));
 }
+
+namespace {
+
+/// --from and --save.
+Status checkModel(std::span<const Recipe> recipes, const Recipe& recipe, const ExperimentOptions& options, const std::string& save) {
+  if (!recipe.model.empty() || (options.from.empty() && save.empty())) return Success{};
+  const std::string flag = options.from.empty() ? "--save" : "--from", others = namesWith(recipes, &Recipe::model);
+  return usage("model", fmt::format("'{}' takes no {}", recipe.name, flag),
+               others.empty() ? "omit " + flag : fmt::format("omit {}; these take it: {}", flag, others));
+}
+
+}  // namespace
 
 Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const std::string> arguments, const std::string& command,
                               const std::string& started_as) {
   Choices choices;
   ExperimentOptions options;
   RunSettings settings;
+  std::string save;
   console::Options parser(command, summaryOf(recipes));
   if (recipes.size() > 1) {
     std::vector<std::string> names;
@@ -159,9 +179,14 @@ Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const s
   parser.value(choices.steps, "--steps", "training steps; 0: as many as the sample needs");
   parser.value(choices.seed, "--seed", "of parameters and data; without it the sample's own");
   if (recipes.size() > 1) {
-    parser.value(options.data, "--data", fmt::format("file or folder with real data, for {}", namesWithData(recipes)));
+    parser.value(options.data, "--data,--text", fmt::format("file or folder with real data, for {}", namesWith(recipes, &Recipe::data)));
   } else if (!recipes[0].data.empty()) {
-    parser.value(options.data, "--data", recipes[0].data);
+    parser.value(options.data, "--data,--text", recipes[0].data);
+  }
+  if (const std::string names = namesWith(recipes, &Recipe::model); !names.empty()) {
+    const std::string of = recipes.size() > 1 ? fmt::format(", for {}", names) : "";
+    parser.value(options.from, "--from", "goes on training a model: the folder of one of Hugging Face" + of);
+    parser.value(save, "--save", "where the model goes after the last step; without it, model/ in the folder of the run" + of);
   }
   parser.value(options.device, "--device", console::kDevices);
   parser.choices("--device", {"auto", "reference", "vulkan"});
@@ -210,6 +235,8 @@ Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const s
   }
   LS_TRY(const Recipe* recipe, findRecipe(recipes, choices.name.empty() ? recipes.front().name : choices.name));
   LS_CHECK(checkData(recipes, *recipe, options.data));
+  LS_CHECK(checkModel(recipes, *recipe, options, save));
+  settings.save = save;
   options.steps = choices.steps == 0 ? recipe->steps : choices.steps;
   options.memory_limit = static_cast<uint64_t>(choices.memory_limit);
   if (!choices.precision.empty()) {
@@ -227,7 +254,7 @@ Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const s
   }
   settings.live = !settings.json && !settings.quiet && console::isTerminal(stderr);
   if (settings.folder) {
-    settings.resume_command = resumeCommand(started_as, recipes.size() > 1 ? recipe->name : "", *settings.folder, options);
+    settings.resume_command = resumeCommand(started_as, recipes.size() > 1 ? recipe->name : "", *settings.folder, options, save);
   }
   settings.interrupted = &console::catchInterrupts();
   return runTraining(*recipe, options, settings);

@@ -7,6 +7,7 @@
 #include "ir/support/compiler.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,7 @@ struct ExperimentOptions {
   int64_t steps = 0;            ///< how many there will be (schedules may depend on it)
   uint64_t seed = 42;           ///< of parameters and data
   std::string data = {};        ///< file or folder with real data, if Recipe::data allows it; empty: what ships with the recipe
+  std::string from = {};        ///< folder with a model to begin with, if Recipe::model allows it; empty: random parameters
   std::string device = "auto";  ///< as in CompileSpec
   std::string dump_ir = {};
   int64_t dump_steps = 1;
@@ -65,6 +67,8 @@ class Experiment {
   /// Quality now, on data that was not trained on; may take a while.
   [[nodiscard]] virtual Metrics measure() { return {}; }
   [[nodiscard]] virtual std::vector<Exhibit> exhibits() { return {}; }
+  /// Writes the model, as Recipe::model says, into a folder that is there and empty.
+  [[nodiscard]] virtual Status saveModel(const std::filesystem::path& /*folder*/) { return Success{}; }
 };
 
 /// What a recipe promises: a metric, or "loss" (the mean over the last 20 steps), at a step or before it; looked at with each report.
@@ -86,6 +90,8 @@ struct Recipe {
   int64_t chunk = 10;          ///< steps in one submission, at most report_every
   Goal goal = {};
   std::string data = {};  ///< what --data names: "a folder with MNIST's four files"; empty: the recipe takes none
+  /// What Experiment::saveModel() makes at the end, and --from names: "a folder with a language model of Hugging Face"; empty: nothing.
+  std::string model = {};
   std::unique_ptr<Experiment> (*make)(const ExperimentOptions& options) = nullptr;
 };
 

@@ -141,6 +141,7 @@ Status RunFolder::begin(const RunConfig& config, const RunRecord& record) const 
                       .add("seed", std::to_string(config.seed))  // as text: JSON numbers are doubles to many readers
                       .add("steps", config.steps)
                       .add("data", config.data)
+                      .add("from", config.from)
                       .add("device_asked", config.device)
                       .add("precision", config.precision);
   addStart(json, record);
@@ -180,6 +181,7 @@ Result<RunConfig> RunFolder::readConfig() const {
                      .seed = *seed,
                      .steps = steps.get<int64_t>(),
                      .data = json.at("data").get<std::string>(),
+                     .from = json.contains("from") ? json.at("from").get<std::string>() : "",
                      // Older runs have nothing but what was asked for.
                      .device = json.at(json.contains("device_asked") ? "device_asked" : "device").get<std::string>(),
                      .precision = json.contains("precision") ? json.at("precision").get<std::string>() : "f32"};

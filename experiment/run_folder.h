@@ -24,6 +24,7 @@ struct RunConfig {
   uint64_t seed = 0;
   int64_t steps = 0;
   std::string data;
+  std::string from = {};
   std::string device;  ///< as it was asked for
   std::string precision = "f32";
 };

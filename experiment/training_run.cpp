@@ -15,6 +15,7 @@
 #include "experiment/pace.h"
 #include "experiment/run_pictures.h"
 #include "frontend/io/jsonl.h"
+#include "frontend/io/temporary_folder.h"
 
 namespace lockstep::experiment {
 namespace {
@@ -50,6 +51,7 @@ class Run {
 
   Result<ExitCode> run() {
     LS_CHECK(checkRecipe());
+    LS_CHECK(checkSave());
     const Clock::time_point compile_start = Clock::now();
     experiment_ = recipe_.make(options_);
     if (folder_) LS_CHECK(open());
@@ -59,7 +61,7 @@ class Run {
     LS_TRY(const bool interrupted, trainOrRescue());
     view_.clear();
     if (!finite_) return stopNotFinite();
-    LS_CHECK(finish());
+    LS_CHECK(finish(interrupted));
     const std::vector<Finding> findings = trainer().findings();
     finalReport(interrupted, findings);
     return interrupted ? ExitCode::Interrupted : hasError(findings) ? ExitCode::NumericCheck : ExitCode::Ok;
@@ -74,6 +76,7 @@ class Run {
             .seed = options_.seed,
             .steps = options_.steps,
             .data = options_.data,
+            .from = options_.from,
             .device = options_.device,
             .precision = std::string(toString(options_.precision.dtype))};
   }
@@ -90,6 +93,14 @@ class Run {
                   {}, "report_every and chunk are 1 at least, measure_every is 0 at least");
     }
     return Success{};
+  }
+
+  /// What is there already must not show itself after an hour of training.
+  [[nodiscard]] Status checkSave() const {
+    std::error_code error;
+    if (settings_.save.empty() || !std::filesystem::exists(settings_.save, error)) return Success{};
+    if (std::filesystem::is_directory(settings_.save, error) && std::filesystem::is_empty(settings_.save, error)) return Success{};
+    return fail("folder.exists", fmt::format("'{}' is there already", settings_.save.string()), {}, "name another folder with --save");
   }
 
   Status open() {
@@ -148,16 +159,29 @@ class Run {
   }
 
   /// What cannot be made again comes first, what is only looked at last.
-  Status finish() {
+  Status finish(bool interrupted) {
     if (folder_) {
       const Status losses = writeLosses();
       save(true);
       if (!losses.ok()) return losses;
     }
+    LS_CHECK(saveModel(interrupted));
     metrics_ = experiment_->measure();
     LS_CHECK(note());
     pictures_.exhibit(*experiment_, done());
     pictures_.writePages(title(), [&] { return pageData(false); });
+    return Success{};
+  }
+
+  /// The run's own folder has the model as it is; another one gets it when it is done, so that nothing is in the way of resuming.
+  Status saveModel(bool interrupted) {
+    const bool elsewhere = !settings_.save.empty();
+    if (recipe_.model.empty() || (elsewhere ? interrupted : !folder_)) return Success{};
+    const std::filesystem::path path = elsewhere ? settings_.save : folder_->path() / "model";
+    LS_TRY(io::TemporaryFolder made, io::TemporaryFolder::makeBeside(path));
+    LS_CHECK(experiment_->saveModel(made.path()));
+    LS_CHECK(made.moveTo(path, !elsewhere));
+    saved_model_ = path;
     return Success{};
   }
 
@@ -329,6 +353,7 @@ class Run {
                       formatDuration(seconds), formatDuration(step_median), loss, metrics_.empty() ? "" : ", ", metricsText(metrics_)),
           true);
       if (folder_) say(fmt::format("wrote {}", folder_->path().string()), true);
+      if (!saved_model_.empty()) say(fmt::format("the model is in {}", saved_model_.string()), true);
       if (folder_ && interrupted && !settings_.resume_command.empty()) say(fmt::format("to resume: {}", settings_.resume_command), true);
       if (sanitized()) console::printFindings(findings);
       return;
@@ -350,6 +375,7 @@ class Run {
                         .add("parameters", facts_.parameters);
     if (goal_.exists()) line.add("goal_reached_at", reached_at ? io::Json(*reached_at) : io::Json());
     if (folder_) line.add("folder", folder_->path().string());
+    if (!saved_model_.empty()) line.add("model", saved_model_.string());
     if (sanitized()) line.add("findings", console::findingsJson(findings));
     print(line.text());
   }
@@ -383,6 +409,7 @@ class Run {
   double lr_ = 0;                    ///< of the last step
   std::optional<float> grad_norm_;   ///< likewise
   std::optional<float> loss_scale_;  ///< likewise
+  std::filesystem::path saved_model_;
   int64_t written_ = 0;              ///< losses that are in the folder
   int64_t begun_at_ = 0;             ///< steps of the run before it was resumed
   int64_t saved_ = 0;                ///< the step of the last checkpoint; 0: there is none

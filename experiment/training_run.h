@@ -15,6 +15,7 @@ namespace lockstep::experiment {
 
 struct RunSettings {
   std::optional<RunFolder> folder = {};  ///< absent: nothing is written
+  std::filesystem::path save = {};       ///< where the model of Recipe::model goes after the last step; empty: "model" in the folder
   bool resume = false;                   ///< from the folder's last checkpoint
   bool json = false;                     ///< one JSON object a report line, the last with "final": true
   bool quiet = false;                    ///< only the last line
@@ -26,7 +27,7 @@ struct RunSettings {
 };
 
 /// Trains and reports on stdout. Interrupted: everything that was reached is written and the exit code is Interrupted; losses and
-/// checkpoint come first, pictures and pages last, and one of those that fails is a warning. What fails between two steps leaves a
+/// checkpoint come first, then the model, pictures and pages last, and one of those that fails is a warning. What fails between two steps leaves a
 /// checkpoint. A loss that is not finite fails with "train.not_finite" and exit code NumericCheck after the losses were written; the last
 /// checkpoint stays.
 Result<ExitCode> runTraining(const Recipe& recipe, const ExperimentOptions& options, const RunSettings& settings);

@@ -4,12 +4,17 @@
 #include <fmt/format.h>
 #include <ftw.h>
 #include <stdlib.h>  // mkdtemp
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <system_error>
+
+#include "frontend/io/file.h"
 
 namespace lockstep::io {
 
@@ -28,6 +33,36 @@ Result<TemporaryFolder> TemporaryFolder::make(std::string_view prefix) {
   std::string name = (parent / fmt::format("{}-XXXXXX", prefix)).string();
   if (::mkdtemp(name.data()) == nullptr) return cannot(parent, std::generic_category().message(errno));
   return TemporaryFolder(std::filesystem::path(std::move(name)));
+}
+
+Result<TemporaryFolder> TemporaryFolder::makeBeside(const std::filesystem::path& path) {
+  static std::atomic<unsigned> counter{0};
+  if (path.has_parent_path()) LS_CHECK(makeDirectories(path.parent_path()));
+  while (true) {
+    std::filesystem::path name = path;
+    name += fmt::format(".tmp-{}-{}", ::getpid(), counter.fetch_add(1));
+    if (::mkdir(name.c_str(), 0777) == 0) return TemporaryFolder(std::move(name));
+    if (errno != EEXIST) {
+      return fail("file.directory", fmt::format("'{}' cannot be made: {}", name.string(), std::generic_category().message(errno)), {},
+                  "check the path and its permissions");
+    }
+  }
+}
+
+Status TemporaryFolder::moveTo(const std::filesystem::path& path, bool replace) {
+  std::error_code error;
+  TemporaryFolder old{std::filesystem::path()};
+  if (replace && std::filesystem::exists(path, error)) {
+    LS_TRY(old, makeBeside(path));
+    std::filesystem::rename(path, old.path(), error);
+  }
+  if (!error) std::filesystem::rename(path_, path, error);
+  if (error) {
+    return fail("file.directory", fmt::format("'{}' cannot be moved to '{}': {}", path_.string(), path.string(), error.message()), {},
+                "check the path and its permissions");
+  }
+  path_.clear();
+  return Success{};
 }
 
 TemporaryFolder::~TemporaryFolder() {
