@@ -35,8 +35,9 @@ LanguageCheck::LanguageCheck(ModelTrainer<LanguageModel>& trainer, const Languag
       ends_(start.config.end_tokens),
       loss_(trainer.attach({.inputs = {{"ids", i32(kRows, length)}},
                             .forward = [](const LanguageModel& model, const Inputs& in) { return losses(model, in["ids"]); }})),
-      next_(trainer.attach({.inputs = {{"ids", i32(1, length)}},
-                            .forward = [](const LanguageModel& model, const Inputs& in) -> Outputs { return argmax(model(in["ids"]), -1); }})) {
+      next_(trainer.attach({.inputs = {{"ids", i32(1, length)}}, .forward = [](const LanguageModel& model, const Inputs& in) -> Outputs {
+                              return argmax(model(in["ids"]), -1);
+                            }})) {
   findAnswers();
 }
 

@@ -56,9 +56,10 @@ std::string generationJson(const text::Tokenizer& tokenizer) {
 }
 
 std::string chatTemplate() {
-  return fmt::format("{{% for message in messages %}}{0}{{{{ message.role }}}}\n{{{{ message.content }}}}{1}\n{{% endfor %}}"
-                     "{{% if add_generation_prompt %}}{0}assistant\n{{% endif %}}",
-                     kTurn, kTurnEnd);
+  return fmt::format(
+      "{{% for message in messages %}}{0}{{{{ message.role }}}}\n{{{{ message.content }}}}{1}\n{{% endfor %}}"
+      "{{% if add_generation_prompt %}}{0}assistant\n{{% endif %}}",
+      kTurn, kTurnEnd);
 }
 
 std::string tokenizerConfigJson(bool chats) {
@@ -89,8 +90,7 @@ LanguageStart newLanguageStart(const std::string& text) {
 LanguageStart languageStartOf(const std::filesystem::path& folder) {
   llm::LanguageConfig config = llm::LanguageConfig::load(folder).orThrow();
   llm::TokenizerFiles files = llm::readTokenizerFiles(folder).orThrow();
-  text::Tokenizer tokenizer =
-      text::Tokenizer::parse(files.at("tokenizer.json"), (folder / "tokenizer.json").string()).orThrow();
+  text::Tokenizer tokenizer = text::Tokenizer::parse(files.at("tokenizer.json"), (folder / "tokenizer.json").string()).orThrow();
   ParameterValues values = llm::loadWeights(config, folder).orThrow();
   return {.config = std::move(config), .files = std::move(files), .tokenizer = std::move(tokenizer), .values = std::move(values)};
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small language model learns a text, with a tokenizer that is learned from the same text, or one of Hugging Face goes on learning; what
 // comes out is a folder of Hugging Face, which `lockstep generate`, `chat` and `eval` take.
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 
 #include "examples/data/conversations.h"
 #include "examples/data/language_text.h"
@@ -23,11 +23,10 @@ constexpr int64_t kBatch = 8, kLongest = 128;
 OptimizerSpec optimizerOf(const ExperimentOptions& options) {
   const double peak = options.from.empty() ? 0.004 : 0.0003;
   const int64_t warmup = std::clamp<int64_t>(options.steps / 20, 1, 100);
-  return adamw({.lr = schedule::warmup(
-                    {.peak = peak,
-                     .steps = warmup,
-                     .after = schedule::cosine_annealing(
-                         {.peak = peak, .final = peak / 10, .steps = std::max<int64_t>(options.steps - warmup, 1)})}),
+  return adamw({.lr = schedule::warmup({.peak = peak,
+                                        .steps = warmup,
+                                        .after = schedule::cosine_annealing(
+                                            {.peak = peak, .final = peak / 10, .steps = std::max<int64_t>(options.steps - warmup, 1)})}),
                 .weight_decay = 0.01},
                {.clip_grad_norm = 1});
 }

@@ -66,7 +66,8 @@ Status takeOver(const RunConfig& config, const Choices& choices, const Recipe& r
     return usage("resume", fmt::format("the run has the data of '{}'", config.data), "omit --data");
   }
   if (!options.from.empty() && options.from != config.from) {
-    return usage("resume", fmt::format("the run began with {}", config.from.empty() ? "random parameters" : fmt::format("'{}'", config.from)),
+    return usage("resume",
+                 fmt::format("the run began with {}", config.from.empty() ? "random parameters" : fmt::format("'{}'", config.from)),
                  "omit --from");
   }
   if (!choices.precision.empty() && choices.precision != config.precision)
@@ -105,7 +106,7 @@ Failure noSample(std::span<const Recipe> recipes, const std::string& command) {
 }
 
 /// Of the recipes that take such a thing.
-std::string namesWith(std::span<const Recipe> recipes, std::string Recipe::*what) {
+std::string namesWith(std::span<const Recipe> recipes, std::string Recipe::* what) {
   std::string names;
   for (const Recipe& recipe : recipes) {
     if (!(recipe.*what).empty()) names += (names.empty() ? "" : ", ") + recipe.name;
@@ -123,8 +124,8 @@ std::string quoted(const std::string& word) {
 }
 
 /// What config.json does not hold is said once more.
-std::string resumeCommand(const std::string& started_as, const std::string& name, const RunFolder& folder,
-                          const ExperimentOptions& options, const std::string& save) {
+std::string resumeCommand(const std::string& started_as, const std::string& name, const RunFolder& folder, const ExperimentOptions& options,
+                          const std::string& save) {
   std::string command = fmt::format("{}{} --resume --out {}", started_as, name.empty() ? "" : " " + name, quoted(folder.path().string()));
   for (const std::string& pass : options.disable) command += fmt::format(" --disable-pass {}", quoted(pass));
   if (!save.empty()) command += fmt::format(" --save {}", quoted(save));

@@ -410,9 +410,9 @@ class Run {
   std::optional<float> grad_norm_;   ///< likewise
   std::optional<float> loss_scale_;  ///< likewise
   std::filesystem::path saved_model_;
-  int64_t written_ = 0;              ///< losses that are in the folder
-  int64_t begun_at_ = 0;             ///< steps of the run before it was resumed
-  int64_t saved_ = 0;                ///< the step of the last checkpoint; 0: there is none
+  int64_t written_ = 0;   ///< losses that are in the folder
+  int64_t begun_at_ = 0;  ///< steps of the run before it was resumed
+  int64_t saved_ = 0;     ///< the step of the last checkpoint; 0: there is none
   std::optional<StepFailure> failure_;
   bool finite_ = true;
 };

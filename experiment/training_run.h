@@ -27,9 +27,9 @@ struct RunSettings {
 };
 
 /// Trains and reports on stdout. Interrupted: everything that was reached is written and the exit code is Interrupted; losses and
-/// checkpoint come first, then the model, pictures and pages last, and one of those that fails is a warning. What fails between two steps leaves a
-/// checkpoint. A loss that is not finite fails with "train.not_finite" and exit code NumericCheck after the losses were written; the last
-/// checkpoint stays.
+/// checkpoint come first, then the model, pictures and pages last, and one of those that fails is a warning. What fails between two steps
+/// leaves a checkpoint. A loss that is not finite fails with "train.not_finite" and exit code NumericCheck after the losses were written;
+/// the last checkpoint stays.
 Result<ExitCode> runTraining(const Recipe& recipe, const ExperimentOptions& options, const RunSettings& settings);
 
 }  // namespace lockstep::experiment

@@ -54,10 +54,18 @@ class Writer {
     text_.clear();
     switch (random_.below(8)) {
       case 0:
-      case 1: tell(); break;
-      case 2: add(); break;
-      case 3: chat(); break;
-      default: ask(); break;
+      case 1:
+        tell();
+        break;
+      case 2:
+        add();
+        break;
+      case 3:
+        chat();
+        break;
+      default:
+        ask();
+        break;
     }
     return text_ + kTextEnd;
   }

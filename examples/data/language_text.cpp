@@ -9,7 +9,6 @@
 #include "examples/data/conversations.h"
 #include "frontend/io/file.h"
 #include "frontend/text/unicode.h"
-#include "ir/support/result.h"
 
 namespace lockstep::examples {
 namespace {

@@ -15,8 +15,8 @@ class TemporaryFolder {
  public:
   /// Its name begins with `prefix`. code "file.directory"
   static Result<TemporaryFolder> make(std::string_view prefix);
-  /// Beside `path`, with the rights of any new folder: so that moveTo() can give it that name. Makes the parents of `path`. A process that is
-  /// killed leaves it, with a name that ends in ".tmp-<pid>-<count>". code "file.directory"
+  /// Beside `path`, with the rights of any new folder: so that moveTo() can give it that name. Makes the parents of `path`. A process that
+  /// is killed leaves it, with a name that ends in ".tmp-<pid>-<count>". code "file.directory"
   static Result<TemporaryFolder> makeBeside(const std::filesystem::path& path);
   /// Renames it, with all that is in it: `path` has the whole folder or what was there before. A folder that is there is replaced with
   /// `replace`, and else only if it is empty; code "file.directory".

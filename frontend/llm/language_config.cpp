@@ -297,9 +297,16 @@ Result<LanguageConfig> LanguageConfig::parse(std::string_view config_json, const
 }
 
 Result<LanguageConfig> LanguageConfig::load(const fs::path& folder) {
+  std::error_code ignored;
+  if (!fs::exists(folder / "config.json", ignored)) {
+    const std::string name = folder.string();
+    return fail(
+        "file.read",
+        fs::is_directory(folder, ignored) ? fmt::format("'{}' has no config.json", name) : fmt::format("there is no folder '{}'", name), {},
+        "give the folder of a model of Hugging Face: config.json, weights as safetensors, tokenizer.json");
+  }
   LS_TRY(const std::string config, io::readTextFile(folder / "config.json"));
   std::string generation;
-  std::error_code ignored;
   if (const fs::path path = folder / "generation_config.json"; fs::exists(path, ignored)) {
     LS_TRY(generation, io::readTextFile(path));
   }

@@ -9,8 +9,8 @@ namespace lockstep::llm {
 namespace {
 
 constexpr const char* kTokenizer = "tokenizer.json";
-constexpr const char* kOthers[] = {"tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json", "added_tokens.json",
-                                   "vocab.json",            "merges.txt",          "tokenizer.model"};
+constexpr const char* kOthers[] = {"tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json",
+                                   "added_tokens.json",     "vocab.json",          "merges.txt"};
 
 bool isThere(const std::filesystem::path& path) {
   std::error_code ignored;

@@ -28,9 +28,10 @@ Events g_events;
 class Counted : public Experiment {
  public:
   explicit Counted(const ExperimentOptions& options)
-      : trainer_(compile(options.with(CompileSpec<Number>{
-            .inputs = {{"target", f32(1)}},
-            .loss = [](const Number& model, const Inputs& in) { return mean(square(model.at - in["target"])); }}))) {}
+      : trainer_(
+            compile(options.with(CompileSpec<Number>{.inputs = {{"target", f32(1)}}, .loss = [](const Number& model, const Inputs& in) {
+                                                       return mean(square(model.at - in["target"]));
+                                                     }}))) {}
   Trainer& trainer() override { return trainer_; }
   Batch batch(uint64_t step) override {
     g_events.on_batch(step);

@@ -102,8 +102,7 @@ TEST_F(TinyLlm, begins_with_the_weights_of_a_model_and_saves_what_was_in_its_fol
     SCOPED_TRACE(family);
     const std::string folder = path(family);
     const LanguageConfig config = putModel(family, family, R"("eos_token_id": 3)");
-    const auto experiment =
-        examples::tiny_llm().make({.steps = 4, .seed = 1, .data = path("text"), .from = folder, .device = "reference"});
+    const auto experiment = examples::tiny_llm().make({.steps = 4, .seed = 1, .data = path("text"), .from = folder, .device = "reference"});
     EXPECT_EQ(experiment->trainer().download(), loadWeights(config, folder).orThrow());
     (void)experiment->trainer().step(experiment->batch(1)).or_throw();
     const std::string saved = folder + "-saved";
@@ -128,7 +127,7 @@ TEST_F(TinyLlm, resumes_from_the_model_that_it_began_with) {
 
 TEST_F(TinyLlm, what_is_wrong_is_said_before_it_trains) {
   const std::string tiny = "tiny-llm --text " + path("text");
-  expectError(tiny + " --from " + path("nowhere"), 4, "nowhere/config.json");
+  expectError(tiny + " --from " + path("nowhere"), 4, "there is no folder '" + path("nowhere"));
   putModel("model", "llama");
   expectError(tiny + " --from " + path("model") + " --save " + path("model"), 4, "folder.exists");
   expectError("sine --from " + path("model"), 2, "usage.model: 'sine' takes no --from");
