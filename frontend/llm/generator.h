@@ -23,6 +23,8 @@ struct GeneratorOptions {
   int64_t positions = 0;   ///< room of each in tokens; 0: those that the model was made for, at most 4096
   int64_t chunk = 64;      ///< tokens of a prompt that one run takes
   int64_t vocabulary = 0;  ///< only ids below it are chosen: those that the tokenizer has; 0: all of the model's
+  /// Of generate() and extend(): tokens that one run makes, where so many are to come; each is fed on the device. Results are the same.
+  int64_t tokens_per_submission = 1;
   bool samples = false;    ///< the programs take SamplingOptions; else they give the likeliest token alone, and are smaller
 };
 

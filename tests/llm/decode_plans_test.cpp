@@ -21,14 +21,14 @@ LanguageConfig qwen(int64_t layers) {
       "rms_norm_eps": 1e-6, "rope_theta": 1000000.0, "tie_word_embeddings": true}})", layers));
 }
 
-passes::Compiled step(int64_t layers, bool samples = false) {
+passes::Compiled step(int64_t layers, bool samples = false, int64_t several = 1) {
   LanguageConfig config = qwen(layers);
   config.init_scale = 0;
-  const GeneratorOptions options{.positions = 1024, .chunk = 1, .samples = samples};
+  const GeneratorOptions options{.positions = 1024, .chunk = 1, .tokens_per_submission = several, .samples = samples};
   const GeneratorSession session(config, options);
   graph::Graph graph = detail::traceFunction(
-      &session, inputsOf(options, 1),
-      [&](const Module&, const Inputs& in) { return advance(session, in, options); }, graph::OutputKind::Result, Where::current(), true);
+      &session, several > 1 ? inputsOfSeveral(options) : inputsOf(options, 1),
+      [&](const Module&, const Inputs& in) { return several > 1 ? advanceSeveral(session, in, options) : advance(session, in, options); }, graph::OutputKind::Result, Where::current(), true);
   passes::CompileOptions compile;
   compile.profile = gpuProfile();
   compile.profile.parallel_units = 132;
@@ -41,7 +41,7 @@ passes::Compiled step(int64_t layers, bool samples = false) {
 
 TEST(DecodePlans, show) {
   for (int64_t layers : {2, 24}) {
-  const passes::Compiled compiled = step(layers);
+  const passes::Compiled compiled = step(layers, std::getenv("SAMPLES"), std::getenv("SEVERAL") ? 7 : 1);
   if (layers == 2)
   for (const program::Command& command : compiled.program.commands) {
     std::string name;
