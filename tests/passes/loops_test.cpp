@@ -106,7 +106,7 @@ graph::Graph keptRows(bool reads_before) {
       return {.carry = {write_rows(now[0], slices[0], slices[1], 0)}, .results = {sum(now[0], 0)}};
     };
     Tensor first = kept.rows;
-    if (reads_before) first = write_rows(first, narrow(in["x"], 0, 0, 1) * 2.0, narrow(in["at"], 0, 0, 1), 0);
+    if (reads_before) first = write_rows(first, narrow(in["x"], 0, 0, 1) * 2.0, squeeze(narrow(in["at"], 0, 0, 1), 0), 0);
     const LoopResult made = scan(step, {first}, {expand_dims(in["x"], 1), in["at"]});
     kept.rows.update(made.carry[0]);
     if (!reads_before) return made.results[0];
@@ -124,7 +124,7 @@ int64_t largeCopies(const passes::Compiled& compiled) {
 }
 
 TEST(Loops, a_buffer_that_a_loop_writes_rows_of_stays_in_its_place) {
-  for (const std::string_view profile : {"portable", "cpu"}) {
+  for (const std::string_view profile : {"portable", "cpu", "webgpu_default"}) {
     passes::CompileOptions options;
     options.profile = program::findProfile(profile).orThrow();
     options.templates = detail::templateSource();
