@@ -193,6 +193,7 @@ struct Generator::Impl {
   std::vector<TokenList> extend(const std::vector<TokenList>& tokens, const GenerateOptions& generate, bool begins, const Where& where) {
     check(tokens, begins, where);
     checkRoom(tokens, generate, begins, where);
+    checkSampling(generate.sampling, where);
     if (begins) restart();
     std::vector<TokenList> made(tokens.size());
     std::vector<TokenList> now = tokens;
@@ -202,10 +203,10 @@ struct Generator::Impl {
       now[i] = ends ? TokenList{} : TokenList{next};
       return !ends;
     };
-    const auto is_going = [](const TokenList& list) { return !list.empty(); };
-    // The first run takes the tokens that are given, of which there may be many.
-    for (int64_t left = generate.tokens; left > 0 && std::ranges::any_of(now, is_going);) {
-      if (several && left < generate.tokens && left >= options.tokens_per_submission) {
+    const auto goes_on = [](const TokenList& list) { return !list.empty(); };
+    const auto is_prompt = [](const TokenList& list) { return list.size() > 1; };
+    for (int64_t left = generate.tokens; left > 0 && std::ranges::any_of(now, goes_on);) {
+      if (several && left >= options.tokens_per_submission && std::ranges::none_of(now, is_prompt)) {
         runSeveral(now, generate, take, where);
         left -= options.tokens_per_submission;
         continue;
