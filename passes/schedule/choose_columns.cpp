@@ -82,6 +82,12 @@ Result<PlanChoice> chooseColumns(const PlanQuery& q) {
     int64_t invocations = std::min<int64_t>(q.profile.max_workgroup_invocations, cost::kFullWorkgroup);
     const int64_t side_by_side =
         std::max<int64_t>(plan.vector < cost::kVectorElements ? cost::kColumnsGpu / plan.vector : cost::kColumnsGpu, 1);
+    // Few workgroups have to keep as many loads under way as many.
+    const int64_t most = std::min<int64_t>(q.profile.max_workgroup_invocations, side_by_side * cost::kMostLanesPerColumn);
+    const auto fills_units = [&] {
+      return divideUp(space.results, side_by_side * plan.vector) * invocations >= cost::kGroupsPerUnit * cost::kFullWorkgroup * q.profile.parallel_units;
+    };
+    while (2 * invocations <= most && !fills_units() && length >= 2 * cost::kRowsInFlight * invocations / side_by_side) invocations *= 2;
     plan.lanes = std::clamp<int64_t>(largestPowerOfTwo(length), 1, invocations / side_by_side);
     plan.width = invocations / plan.lanes;
   } else if (is_large) {
