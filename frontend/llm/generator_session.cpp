@@ -80,7 +80,7 @@ Tensor hiddenOf(const GeneratorSession& session, const Inputs& in, Going& going)
 
 /// What follows the last token that counts. Of hidden [B, T, width].
 Chosen choose(const GeneratorSession& session, const Tensor& hidden, const Inputs& in, Going& going, const GeneratorOptions& options) {
-  const Tensor last = narrow(hidden, 1, max(in["count"] - 1, 0), 1);
+  const Tensor last = hidden.extent(1) == 1 ? hidden : narrow(hidden, 1, max(in["count"] - 1, 0), 1);
   Tensor logits = squeeze(session.model.head(last), 1);
   const int64_t ids = options.vocabulary > 0 ? options.vocabulary : logits.extent(1);
   logits = narrow(logits, 1, 0, ids);

@@ -8,6 +8,7 @@
 #include "passes/fuse/lanes.h"
 #include "passes/fuse/views.h"
 #include "passes/graph/rewrite.h"
+#include "passes/graph/scaled_vector.h"
 
 namespace lockstep::passes {
 
@@ -39,7 +40,8 @@ bool sumProduct(const Graph& graph, const Node& node, Rewriter& rewriter) {
   Builder& b = rewriter.builder();
   b.setLocation(node.location);
   // The matrix as [rows, I] or [I, columns], the vector beside it.
-  ValueId matrix = rewriter[node.operands[shape.n == 1 ? 0 : 1]], vector = rewriter[node.operands[shape.n == 1 ? 1 : 0]];
+  ValueId matrix = rewriter[node.operands[shape.n == 1 ? 0 : 1]];
+  const ValueId vector = node.operands[shape.n == 1 ? 1 : 0];
   bool by_rows = shape.n == 1;
   matrix = b.reshape(matrix, by_rows ? Shape{shape.m, shape.k} : Shape{shape.k, shape.n});
   if (liesByColumns(b.graph(), matrix)) {
@@ -47,8 +49,12 @@ bool sumProduct(const Graph& graph, const Node& node, Rewriter& rewriter) {
     by_rows = !by_rows;
   }
   if (by_rows && b.shapeOf(matrix).extent(0) < cost::kLeastThinRows) return false;
-  vector = b.reshape(vector, by_rows ? Shape{1, shape.k} : Shape{shape.k, 1});
-  const ValueId sums = b.sum(b.mul(matrix, b.broadcastTo(vector, b.shapeOf(matrix))), by_rows ? 1 : 0, false);
+  const int64_t axis = by_rows ? 1 : 0;
+  const Shape of_matrix(b.shapeOf(matrix));
+  const ScaledVector scaled = scaledVector(graph, vector);
+  const ValueId product = productOf(rewriter, scaled, by_rows ? Shape{1, shape.k} : Shape{shape.k, 1});
+  ValueId sums = b.sum(b.mul(matrix, b.broadcastTo(product, of_matrix)), axis, false);
+  for (const ValueId scale : scaled.scales) sums = b.mul(sums, scaleBeside(rewriter, graph, scale, of_matrix, axis));
   b.name(sums, graph[node.results[0]].name);
   rewriter.set(node.results[0], b.reshape(sums, graph.shapeOf(node.results[0])));
   return true;
