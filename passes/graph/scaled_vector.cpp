@@ -99,20 +99,19 @@ ValueId productOf(Rewriter& rewriter, const ScaledVector& vector, const Shape& s
   return product;
 }
 
-ValueId scaleBeside(Rewriter& rewriter, const Graph& graph, ValueId scale, const Shape& matrix, int64_t axis) {
+ValueId scaleBeside(Rewriter& rewriter, const Graph& graph, ValueId scale, const Shape& matrix) {
   Builder& b = rewriter.builder();
-  const Shape results{matrix.extent(axis == 0 ? 1 : 0)};
+  const Shape results{matrix.extent(1)};
   const ValueId base = throughViews(graph, scale).base;
   const Node& node = graph.definition(base);
   if (std::holds_alternative<ReduceLowering>(*node.op->lower)) {
     const ValueId elements = rewriter[node.operands[0]];
-    const int64_t length = b.shapeOf(elements).elementCount();
-    const ValueId spread = b.broadcastTo(b.reshape(elements, axis == 0 ? Shape{length, 1} : Shape{1, length}), matrix);
-    return b.make(*node.op->name, {spread}, {{"axes", std::vector<int64_t>{axis}}, {"keep_dims", false}});
+    const ValueId spread = b.broadcastTo(b.reshape(elements, Shape{matrix.extent(0), 1}), matrix);
+    return b.make(*node.op->name, {spread}, {{"axes", std::vector<int64_t>{0}}, {"keep_dims", false}});
   }
   if (node.operands.empty()) return b.broadcastTo(b.reshape(rewriter[base], Shape{1}), results);
   std::vector<ValueId> operands;
-  for (const ValueId operand : node.operands) operands.push_back(scaleBeside(rewriter, graph, operand, matrix, axis));
+  for (const ValueId operand : node.operands) operands.push_back(scaleBeside(rewriter, graph, operand, matrix));
   return b.make(*node.op->name, operands, node.attributes);
 }
 

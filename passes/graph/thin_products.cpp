@@ -51,10 +51,11 @@ bool sumProduct(const Graph& graph, const Node& node, Rewriter& rewriter) {
   if (by_rows && b.shapeOf(matrix).extent(0) < cost::kLeastThinRows) return false;
   const int64_t axis = by_rows ? 1 : 0;
   const Shape of_matrix(b.shapeOf(matrix));
-  const ScaledVector scaled = scaledVector(graph, vector);
+  // Sums by rows do not share a kernel with others of their rows, so they take the vector as it is.
+  const ScaledVector scaled = by_rows ? ScaledVector{{vector}, {}} : scaledVector(graph, vector);
   const ValueId product = productOf(rewriter, scaled, by_rows ? Shape{1, shape.k} : Shape{shape.k, 1});
   ValueId sums = b.sum(b.mul(matrix, b.broadcastTo(product, of_matrix)), axis, false);
-  for (const ValueId scale : scaled.scales) sums = b.mul(sums, scaleBeside(rewriter, graph, scale, of_matrix, axis));
+  for (const ValueId scale : scaled.scales) sums = b.mul(sums, scaleBeside(rewriter, graph, scale, of_matrix));
   b.name(sums, graph[node.results[0]].name);
   rewriter.set(node.results[0], b.reshape(sums, graph.shapeOf(node.results[0])));
   return true;
