@@ -29,6 +29,7 @@
 #include "passes/graph/grad.h"
 #include "passes/graph/open_extents.h"
 #include "passes/graph/optimizer.h"
+#include "passes/graph/own_rows.h"
 #include "passes/graph/pad_products.h"
 #include "passes/graph/recognise.h"
 #include "passes/graph/share_rounded.h"
@@ -140,6 +141,11 @@ const std::array kPasses{
           Disabling::LeavesOut},
          nullptr,
          [](const Graph& g, const CompileOptions&) { return simplify(g); },
+         kInLoops},
+    Pass{{"ownRows", Stage::Primitive, Stage::Primitive, "attention reads the last rows of a cache where they were made",
+          Disabling::LeavesOut},
+         nullptr,
+         [](const Graph& g, const CompileOptions&) -> Result<Graph> { return ownRows(g); },
          kInLoops},
     Pass{{"channelsLast", Stage::Primitive, Stage::Primitive,
           "products with windows leave the channels of a pixel side by side, and images are computed so", Disabling::LeavesOut},
