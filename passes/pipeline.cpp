@@ -32,6 +32,7 @@
 #include "passes/graph/own_rows.h"
 #include "passes/graph/pad_products.h"
 #include "passes/graph/recognise.h"
+#include "passes/graph/reorder_sums.h"
 #include "passes/graph/share_rounded.h"
 #include "passes/graph/simplify.h"
 #include "passes/graph/sort_segments.h"
@@ -166,6 +167,11 @@ const std::array kPasses{
           "mixed precision: functions of which 16 bits are read are computed to them", Disabling::LeavesOut},
          [](const CompileOptions& o) { return o.low.has_value(); },
          [](const Graph& g, const CompileOptions&) -> Result<Graph> { return coarseFunctions(g); },
+         kInLoops},
+    Pass{{"reorderSums", Stage::Primitive, Stage::Primitive, "sums by columns that are read in another order are also computed in it",
+          Disabling::LeavesOut},
+         [](const CompileOptions& o) { return o.profile.style == program::ExecutionStyle::Gpu; },
+         [](const Graph& g, const CompileOptions&) -> Result<Graph> { return reorderSums(g); },
          kInLoops},
     Pass{{"splitReductions", Stage::Primitive, Stage::Primitive, "long reductions to few results run in two stages", Disabling::LeavesOut},
          nullptr,
