@@ -85,8 +85,11 @@ std::vector<bool> cheapBeside(const Graph& graph, const std::vector<bool>& stora
       count += operations[maker.index()];
     }
     const bool is_seldom = count * (feeds[id.index()] - 1) <= cost::kRepeatedInLoads;
+    // A number is read one way or the other: the one that it is made of in place of itself. Loops compute it once, before them.
+    const int64_t made = graph.shapeOf(node.results[0]).elementCount();
+    const bool is_number = made == 1 && widest[id.index()] == 1;
     bool spreads = !node.operands.empty() && !element->transcendental && !element->scalar_only && count <= cost::kRepeatedOfSmall &&
-                   is_seldom && cost::kSmallerBy * widest[id.index()] <= graph.shapeOf(node.results[0]).elementCount();
+                   (is_number || (is_seldom && cost::kSmallerBy * widest[id.index()] <= made));
     // What is computed from a packed value takes more memory than that value, which is often kept anyway.
     const TensorType& type = graph.typeOf(node.results[0]);
     const ValueId source = packed[id.index()];
