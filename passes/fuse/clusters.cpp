@@ -68,12 +68,14 @@ std::vector<bool> cheapBeside(const Graph& graph, const std::vector<bool>& stora
     if (element == nullptr) continue;
     int64_t& count = operations[id.index()];
     count = 1;
+    bool is_early = true;  // made of what is there from the beginning
     for (ValueId operand : node.operands) {
       NodeId maker = graph[operand].node;
       while (!storage[maker.index()] && std::holds_alternative<ViewLowering>(*graph[maker].op->lower)) {
         operand = graph[maker].operands[0];
         maker = graph[operand].node;
       }
+      is_early = is_early && (storage[maker.index()] || cheap[maker.index()]);
       int64_t read = cheap[maker.index()] ? widest[maker.index()] : graph.shapeOf(operand).elementCount();
       widest[id.index()] = std::max(widest[id.index()], read);
       const bool is_repeated = cheap[maker.index()], is_packed = isPacked(graph.typeOf(operand).dtype);
@@ -87,7 +89,7 @@ std::vector<bool> cheapBeside(const Graph& graph, const std::vector<bool>& stora
     const bool is_seldom = count * (feeds[id.index()] - 1) <= cost::kRepeatedInLoads;
     // A number is read one way or the other: the one that it is made of in place of itself. Loops compute it once, before them.
     const int64_t made = graph.shapeOf(node.results[0]).elementCount();
-    const bool is_number = made == 1 && widest[id.index()] == 1;
+    const bool is_number = made == 1 && widest[id.index()] == 1 && is_early;
     bool spreads = !node.operands.empty() && !element->transcendental && !element->scalar_only && count <= cost::kRepeatedOfSmall &&
                    (is_number || (is_seldom && cost::kSmallerBy * widest[id.index()] <= made));
     // What is computed from a packed value takes more memory than that value, which is often kept anyway.
