@@ -170,7 +170,10 @@ const std::array kPasses{
          kInLoops},
     Pass{{"reorderSums", Stage::Primitive, Stage::Primitive, "sums by columns that are read in another order are also computed in it",
           Disabling::LeavesOut},
-         [](const CompileOptions& o) { return o.profile.style == program::ExecutionStyle::Gpu; },
+         // With few bindings the orders would be kernels of their own.
+         [](const CompileOptions& o) {
+           return o.profile.style == program::ExecutionStyle::Gpu && o.profile.max_storage_buffers >= cost::kBindingsOfReordered;
+         },
          [](const Graph& g, const CompileOptions&) -> Result<Graph> { return reorderSums(g); },
          kInLoops},
     Pass{{"splitReductions", Stage::Primitive, Stage::Primitive, "long reductions to few results run in two stages", Disabling::LeavesOut},

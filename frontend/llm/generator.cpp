@@ -56,11 +56,11 @@ struct Generator::Impl {
         largest(lengths.size()),
         step(makeStep(config, std::move(values), options, where)) {
     const auto attached = [&](const std::vector<InputSpec>& inputs, auto* function) {
-      return step.attach({.inputs = inputs,
-                          .forward = [of = options, function](const GeneratorSession& session,
-                                                              const Inputs& in) { return function(session, in, of); },
-                          .updates_buffers = true},
-                         where);
+      return step.attach(
+          {.inputs = inputs,
+           .forward = [of = options, function](const GeneratorSession& session, const Inputs& in) { return function(session, in, of); },
+           .updates_buffers = true},
+          where);
     };
     if (options.chunk > 1) chunk = attached(inputsOf(options, options.chunk), advance);
     if (options.tokens_per_submission > 1) several = attached(inputsOfSeveral(options), advanceSeveral);
@@ -122,13 +122,13 @@ struct Generator::Impl {
   /// `largest` is that after the last token of a sequence.
   void checkLogits(size_t sequence, const Where& where) const {
     if (std::isfinite(largest[sequence])) return;
-    throw Error({.code = "language_model.logits",
-                 .message = fmt::format("the largest logit after token {} of sequence {} is {}", lengths[sequence], sequence,
-                                        largest[sequence]),
-                 .where = detail::toLocation(where),
-                 .notes = {},
-                 .remedy = "look for NaN and infinities in the weights"},
-                ExitCode::NumericCheck);
+    throw Error(
+        {.code = "language_model.logits",
+         .message = fmt::format("the largest logit after token {} of sequence {} is {}", lengths[sequence], sequence, largest[sequence]),
+         .where = detail::toLocation(where),
+         .notes = {},
+         .remedy = "look for NaN and infinities in the weights"},
+        ExitCode::NumericCheck);
   }
 
   /// One run of as many tokens as a submission has, each the one before has led to; `now` is a token of each sequence that goes on. Calls

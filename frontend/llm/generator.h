@@ -25,7 +25,7 @@ struct GeneratorOptions {
   int64_t vocabulary = 0;  ///< only ids below it are chosen: those that the tokenizer has; 0: all of the model's
   /// Of generate() and extend(): tokens that one run makes, where so many are to come; each is fed on the device. Results are the same.
   int64_t tokens_per_submission = 1;
-  bool samples = false;    ///< the programs take SamplingOptions; else they give the likeliest token alone, and are smaller
+  bool samples = false;  ///< the programs take SamplingOptions; else they give the likeliest token alone, and are smaller
 };
 
 struct GenerateOptions {
@@ -65,8 +65,8 @@ class Generator {
   /// Starts all sequences anew and gives the tokens that follow each prompt, one prompt per sequence at most.
   std::vector<TokenList> generate(const std::vector<TokenList>& prompts, const GenerateOptions& options = {},
                                   Where where = Where::current());
-  /// The same from where the sequences are: feeds these tokens, at least one to each sequence that is to go on, and gives those that follow.
-  /// The last one is not fed, so give it to the next call.
+  /// The same from where the sequences are: feeds these tokens, at least one to each sequence that is to go on, and gives those that
+  /// follow. The last one is not fed, so give it to the next call.
   std::vector<TokenList> extend(const std::vector<TokenList>& tokens, const GenerateOptions& options = {}, Where where = Where::current());
 
   /// The next call of feed() begins new texts.

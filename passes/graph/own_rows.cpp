@@ -53,7 +53,8 @@ std::optional<std::vector<ValueId>> withOwnRows(const Graph& graph, const Node& 
     return rows.extent(rows.rank() - 2) == queries;
   };
   if (!isOfQueries(keys) || !isOfQueries(values) || !endsWithRows(graph, node.operands[3], keys->operands[2], queries)) return std::nullopt;
-  return std::vector<ValueId>{node.operands[0], keys->operands[0], values->operands[0], node.operands[3], keys->operands[1], values->operands[1]};
+  return std::vector<ValueId>{node.operands[0], keys->operands[0], values->operands[0],
+                              node.operands[3], keys->operands[1], values->operands[1]};
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ class Reorderer {
     if (isShuffle(node)) return isMade(node.operands[0], has_sum, operations);
     if (sumsColumns(node)) {
       has_sum = true;
-      return graph_.shapeOf(node.operands[0]).elementCount() <= cost::kMostOfWholeColumns && isWeighted(node.operands[0]);
+      return graph_.shapeOf(node.operands[0]).elementCount() <= cost::kMostReordered && isWeighted(node.operands[0]);
     }
     return isPlain(node) && !std::get<ElementLowering>(*node.op->lower).transcendental && ++operations <= kMostOperations &&
            std::ranges::all_of(node.operands, [&](ValueId operand) { return isMade(operand, has_sum, operations); });

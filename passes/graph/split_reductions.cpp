@@ -117,9 +117,12 @@ struct Splitter {
   /// Whether the lanes of large workgroups take the columns as fast as two stages would.
   [[nodiscard]] bool staysWhole(int64_t length, int64_t results) const {
     const int64_t lanes = profile.max_workgroup_invocations / cost::kColumnsGpu;
-    const bool is_short = length * cost::kMostLanesPerColumn <= cost::kLongestWholeColumn * std::min(lanes, cost::kMostLanesPerColumn);
-    return profile.style == program::ExecutionStyle::Gpu && lanes > cost::kFullWorkgroup / cost::kColumnsGpu && is_short &&
-           results >= cost::kColumnsGpu * cost::kFewUnits && length * results <= cost::kMostOfWholeColumns;
+    if (profile.style != program::ExecutionStyle::Gpu || lanes <= cost::kFullWorkgroup / cost::kColumnsGpu) return false;
+    if (length * cost::kMostLanesPerColumn > cost::kLongestWholeColumn * std::min(lanes, cost::kMostLanesPerColumn)) return false;
+    const auto groups = static_cast<double>(divideUp(results, cost::kColumnsGpu));
+    const double share = std::min(1.0, groups * cost::kSharesOfWholeColumns / static_cast<double>(units));
+    const double seconds = static_cast<double>(length * results * cost::kElementBytes) / (1e6 * profile.memory_mb_per_second);
+    return seconds / share <= seconds + 1e-9 * profile.level_ns;
   }
 
   /// A reduction over leading axes to few results (the gradient of a gain or a bias): blocks of rows, then the blocks.

@@ -2,6 +2,8 @@
 #include "passes/graph/thin_products.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "ir/graph/op_def.h"
 #include "passes/cost.h"
@@ -28,7 +30,10 @@ bool hasSymbols(const Shape& shape) {
   return std::ranges::any_of(shape.dims(), [](const Dim& dim) { return dim.isSymbol(); });
 }
 
-bool sumProduct(const Graph& graph, const Node& node, Rewriter& rewriter) {
+/// Numbers once per column, by the number and the matrix: products of the same vector share them.
+using Scales = std::map<std::tuple<ValueId, int64_t, int64_t>, ValueId>;
+
+bool sumProduct(const Graph& graph, const Node& node, Rewriter& rewriter, Scales& scales) {
   static const OpDef* const matmul = &op("matmul");
   if (node.op != matmul) return false;
   // Sums may not take in what lies after an open extent, which products fill up.
@@ -55,7 +60,11 @@ bool sumProduct(const Graph& graph, const Node& node, Rewriter& rewriter) {
   const ScaledVector scaled = by_rows ? ScaledVector{{vector}, {}} : scaledVector(graph, vector);
   const ValueId product = productOf(rewriter, scaled, by_rows ? Shape{1, shape.k} : Shape{shape.k, 1});
   ValueId sums = b.sum(b.mul(matrix, b.broadcastTo(product, of_matrix)), axis, false);
-  for (const ValueId scale : scaled.scales) sums = b.mul(sums, scaleBeside(rewriter, graph, scale, of_matrix));
+  for (const ValueId scale : scaled.scales) {
+    ValueId& beside = scales[{scale, of_matrix.extent(0), of_matrix.extent(1)}];
+    if (!beside.valid()) beside = scaleBeside(rewriter, graph, scale, of_matrix);
+    sums = b.mul(sums, beside);
+  }
   b.name(sums, graph[node.results[0]].name);
   rewriter.set(node.results[0], b.reshape(sums, graph.shapeOf(node.results[0])));
   return true;
@@ -65,8 +74,9 @@ bool sumProduct(const Graph& graph, const Node& node, Rewriter& rewriter) {
 
 Graph thinProducts(const Graph& graph) {
   Rewriter rewriter(graph);
+  Scales scales;
   for (const NodeId id : graph.body().nodes) {
-    if (!sumProduct(graph, graph[id], rewriter)) rewriter.copy(graph[id]);
+    if (!sumProduct(graph, graph[id], rewriter, scales)) rewriter.copy(graph[id]);
   }
   for (const Output& output : graph.outputs) rewriter.copyOutput(output);
   return removeDead(rewriter.take());

@@ -50,7 +50,8 @@ TEST_P(Submissions, make_the_tokens_of_single_steps) {
   for (const LanguageConfig& plain : {hybrid(), configOf(tinyJson("gpt2"))}) {
     LanguageConfig config = plain;
     const ParameterValues values = randomValues(config);
-    for (const SamplingOptions& sampling : {SamplingOptions{}, SamplingOptions{.temperature = 1.5, .top_k = 12, .repetition_penalty = 1.3}}) {
+    for (const SamplingOptions& sampling :
+         {SamplingOptions{}, SamplingOptions{.temperature = 1.5, .top_k = 12, .repetition_penalty = 1.3}}) {
       const bool samples = sampling.needsSampling();
       // Two tokens that come in the middle of some text end it.
       config.end_tokens = {};
@@ -64,9 +65,8 @@ TEST_P(Submissions, make_the_tokens_of_single_steps) {
         const Outcome want = outcomeOf(single, options);
         EXPECT_EQ(std::ranges::any_of(want.made, [](const TokenList& made) { return made.size() < 12; }), stop);
         for (Generator* several : {&two, &seven}) {
-          EXPECT_TRUE(outcomeOf(*several, options) == want)
-              << config.family << config.layers.size() << (samples ? " samples " : " ") << several->options().tokens_per_submission
-              << (stop ? " stops" : "");
+          EXPECT_TRUE(outcomeOf(*several, options) == want) << config.family << config.layers.size() << (samples ? " samples " : " ")
+                                                            << several->options().tokens_per_submission << (stop ? " stops" : "");
         }
       }
     }

@@ -21,10 +21,12 @@ AttentionExtents ownExtents(AttentionExtents e) {
 Result<std::vector<TensorType>> infer(const InferContext& c) {
   LS_TRY(const AttentionExtents e, checkCachedAttention(kName, c));
   const AttentionExtents own = ownExtents(e);
-  const std::vector<TensorType> wanted{f32(own.with({own.kv_heads, own.keys, own.width})), f32(own.with({own.kv_heads, own.keys, own.value_width}))};
+  const std::vector<TensorType> wanted{f32(own.with({own.kv_heads, own.keys, own.width})),
+                                       f32(own.with({own.kv_heads, own.keys, own.value_width}))};
   const auto given = c.operands.subspan(kFirstOwn);
   if (!given.empty() && !std::ranges::equal(given, wanted))
-    return violated(kName, "C8", fmt::format("{} operands after the length, wanted {} and {}", given.size(), toString(wanted[0]), toString(wanted[1])));
+    return violated(kName, "C8",
+                    fmt::format("{} operands after the length, wanted {} and {}", given.size(), toString(wanted[0]), toString(wanted[1])));
   return std::vector{f32(e.out())};
 }
 
@@ -94,14 +96,15 @@ constexpr OpDef kOp{
     .summary =
         "cached_attention by a template, which reads the keys and values that some query sees (Dao and others 2023, Flash-Decoding). "
         "Those of the queries' own positions may come after the length; then the cache need not have them yet.",
-    .constraints = ConstantList<Constraint>{{"C1", kAttentionTypes},
-                                            {"C2", kAttentionLeading},
-                                            {"C3", kAttentionWidths},
-                                            {"C4", kAttentionHeads},
-                                            {"C5", kCacheLength},
-                                            {"C6", kAttentionScale},
-                                            {"C7", kCacheScores},
-                                            {"C8", "what follows the length has the types of k and v with the queries in place of the keys"}},
+    .constraints =
+        ConstantList<Constraint>{{"C1", kAttentionTypes},
+                                 {"C2", kAttentionLeading},
+                                 {"C3", kAttentionWidths},
+                                 {"C4", kAttentionHeads},
+                                 {"C5", kCacheLength},
+                                 {"C6", kAttentionScale},
+                                 {"C7", kCacheScores},
+                                 {"C8", "what follows the length has the types of k and v with the queries in place of the keys"}},
     .operands = ConstantList<std::string_view>{"q", "k", "v", "length", "own..."},
     .attributes = ConstantList<AttributeDef>{kScaleAttribute, kWindowAttribute, kSoftCapAttribute},
     .infer = infer,

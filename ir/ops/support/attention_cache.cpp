@@ -44,7 +44,8 @@ std::vector<Tensor> evaluateCachedAttention(const EvaluateContext& c) {
   const double soft_cap = softCapOf(c.node);
   const int64_t window = windowOf(c.node);
   // The last keys and values may come as operands of their own, in place of those of the cache.
-  const auto element = [&](size_t own, const std::vector<double>& cache, int64_t head, int64_t key, int64_t first_own, int64_t row, int64_t d) {
+  const auto element = [&](size_t own, const std::vector<double>& cache, int64_t head, int64_t key, int64_t first_own, int64_t row,
+                           int64_t d) {
     if (c.operands.size() <= own || key < first_own) return cache[static_cast<size_t>((head * e.keys + key) * row + d)];
     return c.operands[own]->data[static_cast<size_t>((head * e.queries + key - first_own) * row + d)];
   };
@@ -98,10 +99,14 @@ std::vector<OpCase> cachedAttentionCases() {
   return {with(make("", {2, 3, 1, 8}, {2, 3, 37, 8}, 8, {2}, 1), "window", 5, 0.0),
           with(make("", {2, 4, 3, 8}, {2, 2, 29, 8}, 8, {2}, 3), "capped", 0, 2.5),
           with(make("", {1, 2, 18, 4}, {1, 2, 23, 4}, 4, {1}, 18), "capped_prompt", 7, 1.5),
-          make("token", {2, 3, 1, 8}, {2, 3, 37, 8}, 8, {}, 1),     make("rows", {3, 4, 1, 4}, {3, 2, 21, 4}, 4, {3}, 1),
-          make("several", {2, 6, 5, 5}, {2, 2, 19, 5}, 3, {2}, 5),  make("wide", {1, 2, 2, 65}, {1, 1, 33, 65}, 67, {}, 2),
-          make("heads_only", {2, 3, 4}, {2, 9, 4}, 4, {}, 3),       make("longest", {1, 1, 1, 64}, {1, 1, 1031, 64}, 64, {}, 1031),
-          make("prompt", {1, 2, 20, 4}, {1, 2, 23, 4}, 4, {1}, 20), make("two_axes", {2, 3, 2, 1, 4}, {2, 3, 1, 7, 4}, 4, {2, 3}, 1)};
+          make("token", {2, 3, 1, 8}, {2, 3, 37, 8}, 8, {}, 1),
+          make("rows", {3, 4, 1, 4}, {3, 2, 21, 4}, 4, {3}, 1),
+          make("several", {2, 6, 5, 5}, {2, 2, 19, 5}, 3, {2}, 5),
+          make("wide", {1, 2, 2, 65}, {1, 1, 33, 65}, 67, {}, 2),
+          make("heads_only", {2, 3, 4}, {2, 9, 4}, 4, {}, 3),
+          make("longest", {1, 1, 1, 64}, {1, 1, 1031, 64}, 64, {}, 1031),
+          make("prompt", {1, 2, 20, 4}, {1, 2, 23, 4}, 4, {1}, 20),
+          make("two_axes", {2, 3, 2, 1, 4}, {2, 3, 1, 7, 4}, 4, {2, 3}, 1)};
 }
 
 }  // namespace lockstep::graph

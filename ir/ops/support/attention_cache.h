@@ -13,13 +13,8 @@ inline constexpr std::string_view kCacheLength = "the length is i32, a scalar or
 Result<AttentionExtents> checkCachedAttention(std::string_view op, const InferContext& context);
 
 inline constexpr ConstantList<Constraint> kCachedAttentionConstraints{
-    {"C1", kAttentionTypes},
-    {"C2", kAttentionLeading},
-    {"C3", kAttentionWidths},
-    {"C4", kAttentionHeads},
-    {"C5", kCacheLength},
-    {"C6", kAttentionScale},
-    {"C7", kCacheScores}};
+    {"C1", kAttentionTypes}, {"C2", kAttentionLeading}, {"C3", kAttentionWidths}, {"C4", kAttentionHeads},
+    {"C5", kCacheLength},    {"C6", kAttentionScale},   {"C7", kCacheScores}};
 
 inline constexpr AttributeDef kWindowAttribute{"window", AttributeKind::Integer, "keys up to its own that a query sees; 0: all", false},
     kSoftCapAttribute{"soft_cap", AttributeKind::Float, "scores s become c tanh(s / c); 0: they stay as they are", false};
