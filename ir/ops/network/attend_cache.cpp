@@ -94,8 +94,8 @@ extern const OpDef kOp;
 constexpr OpDef kOp{
     .name = kName,
     .summary =
-        "cached_attention by a template, which reads the keys and values that some query sees (Dao and others 2023, Flash-Decoding). "
-        "Those of the queries' own positions may come after the length; then the cache need not have them yet.",
+        "cached_attention by a template, which reads the keys and values that some query sees, those of the queries' own positions where "
+        "they come apart from the cache (Dao and others 2023, Flash-Decoding).",
     .constraints =
         ConstantList<Constraint>{{"C1", kAttentionTypes},
                                  {"C2", kAttentionLeading},
